@@ -1,0 +1,211 @@
+// Package bounds names what may still change about a live collection.
+//
+// A bound is a phantom type: it carries no data and exists only as the last word
+// of a collection's type, where the compiler uses it to reject a program whose
+// answer would depend on timing. A keyed singleton tracks its keys and its values
+// separately:
+//
+//	bound            keys                      value of a key
+//	---------------  ------------------------  --------------------------
+//	Bounded          fixed                     immutable
+//	BoundedValue     added over time           immutable once present
+//	MonotonicValue   added over time           only grows
+//	MonotonicKeys    added over time           changes freely
+//	Unbounded        added and removed         changes freely
+//
+// A stream has no values to revise, so only [Bounded] and [Unbounded] apply to it;
+// a singleton has no keys, so [Bounded], [MonotonicValue] and [Unbounded] apply.
+//
+// # Constraints
+//
+// Every constraint lists the bounds that satisfy it. Those that an operator asks
+// for also have a method, whose only job is to finish the sentence when the
+// compiler rejects a program:
+//
+//	B (type bounds.MonotonicKeys) does not satisfy bounds.FixedValues[Keys]
+//	(missing method valuesNeverChange)
+//
+// Two kinds of constraint live here. [Stream], [Singleton] and [KeyedSingleton] say
+// which bounds a collection may carry. The others say what an operator needs
+// ([Complete], [FixedValues], [GrowingValues], [ChangingValues], [Ongoing], [Growing]) or what it produces.
+// The latter take a type parameter that the compiler computes, so that a caller
+// never writes it:
+//
+//	keyed singleton  Keyed      Counted         Mapped         Filtered
+//	---------------  ---------  --------------  -------------  ------------
+//	Bounded          Bounded    Bounded         Bounded        Bounded
+//	BoundedValue     Unbounded  MonotonicValue  BoundedValue   BoundedValue
+//	MonotonicValue   Unbounded  MonotonicValue  MonotonicKeys  Unbounded
+//	MonotonicKeys    Unbounded  MonotonicValue  MonotonicKeys  Unbounded
+//	Unbounded        Unbounded  Unbounded       Unbounded      Unbounded
+//
+//	keyed stream     Final         Folded         FoldedGrowing
+//	---------------  ------------  -------------  --------------
+//	Bounded          Bounded       Bounded        Bounded
+//	Unbounded        BoundedValue  MonotonicKeys  MonotonicValue
+//
+//	singleton        Altered    Growing
+//	---------------  ---------  ---------
+//	Bounded          Bounded    Bounded
+//	MonotonicValue   Unbounded  Unbounded
+//	Unbounded        Unbounded  refused
+//
+// A generic helper that calls such an operator repeats the computed parameter:
+//
+//	func shout[B bounds.Mapped[Out], Out bounds.KeyedSingleton](
+//		ks dataflow.KeyedSingleton[string, string, Server, B],
+//	) dataflow.KeyedSingleton[string, string, Server, Out] {
+//		return keyedsingleton.Map(ks, strings.ToUpper)
+//	}
+//
+// Source: part 2.1 of the keyed-singleton document that the library implements.
+package bounds
+
+// Bounded marks a collection that is finite, known as a whole, and will not change.
+type Bounded struct{}
+
+// BoundedValue marks a keyed singleton that gains keys over time but never removes
+// one, and never changes the value of a key it has.
+type BoundedValue struct{}
+
+// MonotonicValue marks a keyed singleton that never removes a key and whose values
+// only grow, or a singleton whose value only grows.
+type MonotonicValue struct{}
+
+// MonotonicKeys marks a keyed singleton that never removes a key but whose values
+// may change freely.
+type MonotonicKeys struct{}
+
+// Unbounded marks a collection that may change in any way at any time.
+type Unbounded struct{}
+
+// Stream is the set of bounds a stream or keyed stream may carry.
+type Stream interface {
+	Bounded | Unbounded
+}
+
+// Singleton is the set of bounds a singleton may carry.
+type Singleton interface {
+	Bounded | MonotonicValue | Unbounded
+}
+
+// KeyedSingleton is the set of bounds a keyed singleton may carry.
+type KeyedSingleton interface {
+	Bounded | BoundedValue | MonotonicValue | MonotonicKeys | Unbounded
+}
+
+// Complete is satisfied only by [Bounded]. An operator that asks for it reads a
+// whole collection at once, and so cannot wait for one that may still grow.
+//
+// To read a changing collection at a moment of the runtime's choosing, take a slice
+// of it; see package slice.
+type Complete interface {
+	Bounded
+}
+
+// FixedValues is satisfied by the bounds under which a key's value never changes.
+// Keys is the bound of a stream with one element for each key.
+//
+// An operator that turns entries into stream elements asks for it: an element
+// cannot be taken back, so an entry must not change after it was emitted. Take a
+// slice.SnapshotEntries of a collection whose values change.
+type FixedValues[Keys Stream] interface {
+	Bounded | BoundedValue
+	valuesNeverChange() Keys
+}
+
+// GrowingValues is satisfied by the bounds under which a key's value never shrinks,
+// so that a threshold, once crossed, stays crossed.
+type GrowingValues[Keys Stream] interface {
+	Bounded | BoundedValue | MonotonicValue
+	valuesNeverShrink() Keys
+}
+
+// ChangingValues is satisfied by the bounds under which a key's value may change,
+// so that reading it means taking a snapshot. The entries of a collection whose
+// values are fixed are read with slice.BatchEntries.
+type ChangingValues interface {
+	MonotonicValue | MonotonicKeys | Unbounded
+	valuesMayChange()
+}
+
+// Keyed is satisfied by every bound of a keyed singleton. Keys is the bound of a
+// stream, or of a singleton, that follows its whole content.
+type Keyed[Keys Stream] interface {
+	KeyedSingleton
+	keys() Keys
+}
+
+// Counted is satisfied by every bound of a keyed singleton. Out is the bound of the
+// number of its keys, which only grows where keys are never removed.
+type Counted[Out Singleton] interface {
+	KeyedSingleton
+	counted() Out
+}
+
+// Mapped is satisfied by every bound of a keyed singleton. Out is the bound after
+// its values pass through a function that need not preserve their order.
+type Mapped[Out KeyedSingleton] interface {
+	KeyedSingleton
+	mapped() Out
+}
+
+// Filtered is satisfied by every bound of a keyed singleton. Out is the bound after
+// some entries are dropped by their value: where values change, an entry may now
+// come and go.
+type Filtered[Out KeyedSingleton] interface {
+	KeyedSingleton
+	filtered() Out
+}
+
+// Final is satisfied by every bound of a stream. Out is the bound of a keyed
+// singleton that settles on one value for each key and keeps it.
+type Final[Out KeyedSingleton] interface {
+	Stream
+	final() Out
+}
+
+// Folded is satisfied by every bound of a stream. Out is the bound of a keyed
+// singleton holding, for each key, a running aggregate.
+type Folded[Out KeyedSingleton] interface {
+	Stream
+	folded() Out
+}
+
+// FoldedGrowing is like [Folded] for an aggregate that only grows. Out is also the
+// bound of the same aggregate of a plain stream when it is used as a singleton.
+type FoldedGrowing[Out Aggregate] interface {
+	Stream
+	foldedGrowing() Out
+}
+
+// Aggregate is the set of bounds that an aggregate which only grows can have.
+type Aggregate interface {
+	Bounded | MonotonicValue
+}
+
+// Altered is satisfied by every bound of a singleton. Out is the bound after its
+// value passes through a function that need not preserve its order.
+type Altered[Out Stream] interface {
+	Singleton
+	altered() Out
+}
+
+// Growing is satisfied by the bounds under which the value of a singleton never
+// shrinks, so that a threshold, once crossed, stays crossed. Out is the bound of a
+// stream that says when it was.
+//
+// Where a value only grows because of what it counts or adds, say so with
+// dataflow.FoldGrowing or singleton.MapGrowing, which take a proof.
+type Growing[Out Stream] interface {
+	Bounded | MonotonicValue
+	valueNeverShrinks() Out
+}
+
+// Ongoing is satisfied by the bounds of a keyed singleton to which something may still
+// happen. An operator that asks for it does something later, and nothing is later
+// inside a slice.
+type Ongoing interface {
+	BoundedValue | MonotonicValue | MonotonicKeys | Unbounded
+	goesOn()
+}

@@ -1,0 +1,120 @@
+package typecheck
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite the want section of each file")
+
+// words are pinned to one version of the compiler. With another one a program must
+// still be refused.
+const words = "go1.26"
+
+func TestMessages(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 20 {
+		t.Fatalf("only %d programs", len(files))
+	}
+	imp := exports(t)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(a.Files) != 2 || a.Files[0].Name != "prog.go" || a.Files[1].Name != "want" {
+				t.Fatal("want the sections prog.go and want")
+			}
+			if len(a.Comment) == 0 {
+				t.Error("the first lines do not say why the program is wrong")
+			}
+			got := check(t, imp, a.Files[0].Data)
+			if got == "" {
+				t.Fatal("the program compiles")
+			}
+			if got == string(a.Files[1].Data) || !strings.HasPrefix(runtime.Version(), words) {
+				return
+			}
+			if *update {
+				a.Files[1].Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			t.Errorf("messages differ (run with -update to accept)\ngot:\n%s\nwant:\n%s", got, a.Files[1].Data)
+		})
+	}
+}
+
+// TestRightProgram makes sure that programs are refused for what is wrong in them:
+// one like them compiles.
+func TestRightProgram(t *testing.T) {
+	prog, err := os.ReadFile("testdata/right.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := check(t, exports(t), prog); got != "" {
+		t.Error(got)
+	}
+}
+
+// check returns the type errors of a program, one on each line.
+func check(t *testing.T, imp types.Importer, prog []byte) string {
+	t.Helper()
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, "prog.go", prog, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	conf := types.Config{
+		Importer: imp,
+		Error:    func(err error) { fmt.Fprintln(&out, err) },
+	}
+	conf.Check("p", fset, []*ast.File{f}, nil)
+	return out.String()
+}
+
+// exports imports the packages of this module, and what they import, as compiled by
+// the go command.
+func exports(t *testing.T) types.Importer {
+	t.Helper()
+	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}",
+		"github.com/millrace/millrace/keyedsingleton", "github.com/millrace/millrace/keyedstream",
+		"github.com/millrace/millrace/optional", "github.com/millrace/millrace/singleton", "github.com/millrace/millrace/slice", "context", "strings", "time")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string]string)
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		files[path] = file
+	}
+	return importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
+		if files[path] == "" {
+			return nil, fmt.Errorf("no package %s", path)
+		}
+		return os.Open(files[path])
+	})
+}

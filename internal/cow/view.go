@@ -1,0 +1,55 @@
+package cow
+
+import "iter"
+
+// A View is a map that no longer changes. It may be used by any number of
+// goroutines at a time. The zero view is empty.
+type View[K comparable, V any] struct {
+	view *view[K, V]
+}
+
+type view[K comparable, V any] struct {
+	trees trees[K, V]
+	hash  func(K) uint64
+}
+
+// Len returns the number of entries.
+func (v View[K, V]) Len() int {
+	if v.view == nil {
+		return 0
+	}
+	return v.view.trees.len()
+}
+
+// Get returns the value of k, if it has one.
+func (v View[K, V]) Get(k K) (value V, ok bool) {
+	if v.view == nil {
+		return value, false
+	}
+	t := &v.view.trees
+	if t.sorted != nil {
+		e, ok := t.sorted.Get(entry[K, V]{k: k})
+		return e.v, ok
+	}
+	e, ok := t.find(k, v.view.hash(k))
+	if !ok {
+		return value, false
+	}
+	return e.v, true
+}
+
+// All returns the entries by key where keys have an order, else in the order in
+// which they were first set.
+func (v View[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		if v.view == nil {
+			return
+		}
+		t := &v.view.trees
+		if t.sorted != nil {
+			t.sorted.Ascend(func(e entry[K, V]) bool { return yield(e.k, e.v) })
+			return
+		}
+		t.numbered.Ascend(func(e numbered[K, V]) bool { return yield(e.k, e.v) })
+	}
+}

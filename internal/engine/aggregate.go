@@ -1,0 +1,286 @@
+package engine
+
+import (
+	"github.com/millrace/millrace/internal/cow"
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// First returns the first value of each key.
+func First[K comparable, V any](in *KNode[K, V], op *Op) *KNode[K, V] {
+	out := NewKNode[K, V](derived(op, in))
+	seen := keyed.NewTable[K, struct{}]()
+	if out.region != nil {
+		out.region.atEnd(seen.Clear)
+	}
+	hash := hasher[K]()
+	var hs []uint64
+	var c columns[K, V]
+	var o Batch[K, V]
+	in.To(func(b *Batch[K, V]) {
+		op.site.at = op.index // a key may turn out not to be hashable
+		n := len(b.K)
+		hs := b.hashes(hash, &hs)[:n]
+		seen.Touch(hs)
+		c.k, c.v, c.h = resize(c.k, n), resize(c.v, n), resize(c.h, n)
+		vs, m := b.V[:n], 0
+		for i, k := range b.K {
+			_, added := seen.Put(k, hs[i])
+			c.k[m], c.v[m], c.h[m] = k, vs[i], hs[i]
+			if added {
+				m++
+			}
+		}
+		if m > 0 {
+			o = Batch[K, V]{K: c.k[:m], V: c.v[:m], H: c.h[:m]}
+			out.push(&o)
+		}
+	})
+	return out
+}
+
+// FoldEarlyStop folds the values of each key until step returns true, and returns
+// the aggregate then.
+func FoldEarlyStop[K comparable, V, A any](in *KNode[K, V], op *Op, init func() A, step func(*A, V) bool) *KNode[K, A] {
+	out := NewKNode[K, A](derived(op, in))
+	type slot struct {
+		acc  A
+		done bool
+	}
+	table := keyed.NewTable[K, slot]()
+	if out.region != nil {
+		out.region.atEnd(table.Clear)
+	}
+	hash := hasher[K]()
+	var hs []uint64
+	var c columns[K, A]
+	var o Batch[K, A]
+	track(op, in, func(b *Batch[K, V]) {
+		n := len(b.K)
+		hs := b.hashes(hash, &hs)[:n]
+		table.Touch(hs)
+		c.k, c.v, c.h = resize(c.k, n), resize(c.v, n), resize(c.h, n)
+		vs, m := b.V[:n], 0
+		for i, k := range b.K {
+			s, added := table.Put(k, hs[i])
+			if s.done {
+				continue
+			}
+			op.at = i
+			if added {
+				s.acc = init()
+			}
+			if !step(&s.acc, vs[i]) {
+				continue
+			}
+			c.k[m], c.v[m], c.h[m] = k, s.acc, hs[i]
+			m++
+			*s = slot{done: true}
+		}
+		if m > 0 {
+			o = Batch[K, A]{K: c.k[:m], V: c.v[:m], H: c.h[:m]}
+			out.push(&o)
+		}
+	})
+	return out
+}
+
+// A total is one key's aggregate and the batch in which it last changed.
+type total[A any] struct {
+	acc  A
+	mark uint32
+}
+
+// totals is the state of a KFold, which is also its content.
+type totals[K comparable, A any] struct {
+	table   *keyed.Table[K, total[A]]
+	mark    uint32
+	changed []uint32 // entries changed by this batch, in order
+	watches []func()
+}
+
+func (t *totals[K, A]) Get(k K, h uint64) (a A, ok bool) {
+	if p := t.table.Get(k, h); p != nil {
+		return p.acc, true
+	}
+	return a, false
+}
+
+func (t *totals[K, A]) Each(f func(*Batch[K, A])) {
+	var c columns[K, A]
+	size := min(block[K](), block[A]())
+	for k, s := range t.table.All() {
+		c.k, c.v = append(c.k, k), append(c.v, s.acc)
+		if len(c.k) == size {
+			f(&Batch[K, A]{K: c.k, V: c.v})
+			c.k, c.v = c.k[:0], c.v[:0]
+		}
+	}
+	if len(c.k) > 0 {
+		f(&Batch[K, A]{K: c.k, V: c.v})
+	}
+}
+
+func (t *totals[K, A]) Watch(f func()) { t.watches = append(t.watches, f) }
+
+// KFold returns the running aggregate of each key: revised after each batch at the
+// top level, once at the end inside a region.
+func KFold[K comparable, V, A any](in *KNode[K, V], op *Op, init func() A, step func(*A, V)) *KNode[K, A] {
+	out := NewKNode[K, A](derived(op, in))
+	t := &totals[K, A]{table: keyed.NewTable[K, total[A]]()}
+	streaming := out.region == nil
+	if streaming {
+		out.live, out.revises = t, true
+	}
+	hash := hasher[K]()
+	var hs []uint64
+	track(op, in, func(b *Batch[K, V]) {
+		n := len(b.K)
+		hs := b.hashes(hash, &hs)[:n]
+		t.table.Touch(hs)
+		vs := b.V[:n]
+		emits := streaming && len(out.outs) > 0
+		t.mark++
+		for i, k := range b.K {
+			j, s, added := t.table.PutIndex(k, hs[i])
+			op.at = i
+			if added {
+				s.acc = init()
+			}
+			step(&s.acc, vs[i])
+			if emits && s.mark != t.mark {
+				s.mark = t.mark
+				t.changed = append(t.changed, j)
+			}
+		}
+		if emits {
+			t.emit(out)
+		}
+		for _, f := range t.watches {
+			f()
+		}
+	})
+	if !streaming {
+		out.region.atStep(func() { t.Each(out.push) })
+		out.region.atEnd(t.table.Clear)
+	}
+	return out
+}
+
+// emit pushes what this batch changed, each key once.
+func (t *totals[K, A]) emit(out *KNode[K, A]) {
+	b := Batch[K, A]{K: make([]K, 0, len(t.changed)), V: make([]A, 0, len(t.changed))}
+	for _, j := range t.changed {
+		k, s, _ := t.table.At(j)
+		b.K, b.V = append(b.K, k), append(b.V, s.acc)
+	}
+	t.changed = t.changed[:0]
+	out.push(&b)
+}
+
+// Scan calls step with the state of each value's key, the value, and a function that
+// emits under that key.
+func Scan[K comparable, V, S, U any](in *KNode[K, V], op *Op, init func() S, step func(*S, V, func(U))) *KNode[K, U] {
+	out := NewKNode[K, U](derived(op, in))
+	table := keyed.NewTable[K, S]()
+	if out.region != nil {
+		out.region.atEnd(table.Clear)
+	}
+	hash := hasher[K]()
+	var hs []uint64
+	var c columns[K, U]
+	var o Batch[K, U]
+	var key K
+	var h uint64
+	emit := func(u U) { c.k, c.v, c.h = append(c.k, key), append(c.v, u), append(c.h, h) }
+	track(op, in, func(b *Batch[K, V]) {
+		hs := b.hashes(hash, &hs)[:len(b.K)]
+		table.Touch(hs)
+		for i, k := range b.K {
+			s, added := table.Put(k, hs[i])
+			op.at = i
+			if added {
+				*s = init()
+			}
+			key, h = k, hs[i]
+			step(s, b.V[i], emit)
+		}
+		if len(c.k) > 0 {
+			c.pushBlocks(out, &o)
+			clear(c.k)
+			clear(c.v)
+			c = columns[K, U]{c.k[:0], c.v[:0], c.h[:0]}
+		}
+	})
+	return out
+}
+
+// KeyCount returns the number of keys.
+func KeyCount[K comparable, V any](in *KNode[K, V], op *Op) *Cell[int] {
+	h := derived(op, in)
+	out := NewCell[int](h)
+	n := 0
+	var add func(*Batch[K, V])
+	if in.revises {
+		present := keyed.NewTable[K, struct{}]()
+		hash := hasher[K]()
+		var hs []uint64
+		add = func(b *Batch[K, V]) {
+			hs := b.hashes(hash, &hs)
+			for i, k := range b.K {
+				if b.Gone != nil && b.Gone[i] {
+					present.Delete(k, hs[i])
+				} else {
+					present.Put(k, hs[i])
+				}
+			}
+			n = present.Len()
+		}
+	} else {
+		add = func(b *Batch[K, V]) { n += len(b.K) }
+	}
+	if h.region == nil {
+		h.site.starts.atStep(func() { out.Set(0) })
+		in.To(func(b *Batch[K, V]) {
+			before := n
+			if add(b); n != before {
+				out.Set(n)
+			}
+		})
+		return out
+	}
+	in.To(add)
+	h.region.atStep(func() { out.Set(n) })
+	h.region.atEnd(func() { n = 0 })
+	return out
+}
+
+// IntoSingleton returns the whole content as a view that may leave the location.
+func IntoSingleton[K comparable, V, W any](in *KNode[K, V], op *Op, wrap func(cow.View[K, V]) W) *Cell[W] {
+	h := derived(op, in)
+	out := NewCell[W](h)
+	m := cow.NewMap[K, V]()
+	apply := func(b *Batch[K, V]) (changed bool) {
+		for i, k := range b.K {
+			if b.Gone != nil && b.Gone[i] {
+				changed = m.Delete(k) || changed
+			} else {
+				m.Set(k, b.V[i])
+				changed = true
+			}
+		}
+		return changed
+	}
+	if h.region == nil {
+		h.site.starts.atStep(func() { out.Set(wrap(m.View())) })
+		in.To(func(b *Batch[K, V]) {
+			if apply(b) {
+				out.Set(wrap(m.View()))
+			}
+		})
+		return out
+	}
+	in.To(func(b *Batch[K, V]) { apply(b) })
+	h.region.atStep(func() { out.Set(wrap(m.View())) })
+	h.region.atEnd(func() { m = cow.NewMap[K, V]() })
+	return out
+}

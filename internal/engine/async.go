@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+)
+
+// async is the state of a MapAsync operator: calls that wait for their turn.
+type async[K comparable, V, U any] struct {
+	site  *Site
+	op    *Op
+	f     func(context.Context, V) U
+	limit int
+	in    *KInlet[K, U]
+	step  columns[K, V] // asked for in this step; held by the token
+
+	mu      sync.Mutex
+	queue   columns[K, V]
+	off     int // queue[:off] has been started
+	running int
+	stalled bool
+}
+
+// MapAsync returns, for each entry of n, what f returned for it. The calls are made
+// outside the loop once the step that asked for them is released, at most limit at
+// a time; an answer is a record of the history.
+func MapAsync[K comparable, V, U any](n *KNode[K, V], op *Op, f func(context.Context, V) U, limit int) *KNode[K, U] {
+	h := Same(op.Name, n)
+	if h.region == &h.site.starts {
+		h.region = nil // what comes of constants comes later
+	}
+	if h.region != nil {
+		Misuse(op.Name, "nothing changes later inside %s", h.region)
+	}
+	h.deps, h.loops = nil, nil // an answer is a record, so that what follows is no feedback of a slice into itself
+	a := &async[K, V, U]{site: h.site, op: op, f: f, limit: limit}
+	a.in = &KInlet[K, U]{door: door{site: h.site, op: op}, node: NewKNode[K, U](h), hash: hasher[K](), hashed: true}
+	h.site.replayers = append(h.site.replayers, replayInlet{op, a.in})
+	a.in.node.part.find().inlets = append(a.in.node.part.find().inlets, a.in)
+	h.site.outlets = append(h.site.outlets, a)
+	var hs []uint64
+	n.To(func(b *Batch[K, V]) {
+		if len(a.step.k) == 0 {
+			a.site.dirty = append(a.site.dirty, a)
+		}
+		a.step.k = append(a.step.k, b.K...)
+		a.step.v = append(a.step.v, b.V...)
+		a.step.h = append(a.step.h, b.hashes(a.in.hash, &hs)...)
+		if a.site.g.set.Replay == nil {
+			a.site.calls.Add(int64(len(b.K)))
+		}
+	})
+	return a.in.node
+}
+
+func (a *async[K, V, U]) release() {
+	if a.site.g.set.Replay != nil { // the answers are in the recording
+		a.step = columns[K, V]{}
+		return
+	}
+	if a.site.g.driven() {
+		a.callAll()
+		return
+	}
+	a.mu.Lock()
+	if a.off > len(a.queue.k)/2 {
+		a.queue.k = a.queue.k[:copy(a.queue.k, a.queue.k[a.off:])]
+		a.queue.v = a.queue.v[:copy(a.queue.v, a.queue.v[a.off:])]
+		a.queue.h = a.queue.h[:copy(a.queue.h, a.queue.h[a.off:])]
+		a.off = 0
+	}
+	a.queue.k = append(a.queue.k, a.step.k...)
+	a.queue.v = append(a.queue.v, a.step.v...)
+	a.queue.h = append(a.queue.h, a.step.h...)
+	for a.running < a.limit && a.off < len(a.queue.k) {
+		a.running++
+		k, v, h := a.pop()
+		go a.calls(k, v, h)
+	}
+	if !a.stalled && len(a.queue.k)-a.off > a.site.g.set.Queue {
+		a.stalled = true
+		a.site.stalled.Add(1)
+	}
+	a.mu.Unlock()
+	clear(a.step.k)
+	clear(a.step.v)
+	a.step = columns[K, V]{a.step.k[:0], a.step.v[:0], a.step.h[:0]}
+}
+
+// callAll makes the calls of a driven site: one after the other, at once. When an
+// answer is taken is the chooser's decision.
+func (a *async[K, V, U]) callAll() {
+	s := a.step
+	a.step = columns[K, V]{}
+	for i, k := range s.k {
+		u, ok := a.call(k, s.v[i])
+		if !ok {
+			return
+		}
+		a.in.answer(k, u, s.h[i])
+	}
+}
+
+// pop takes the next call from the queue, with mu held.
+func (a *async[K, V, U]) pop() (k K, v V, h uint64) {
+	var zeroK K
+	var zeroV V
+	k, v, h = a.queue.k[a.off], a.queue.v[a.off], a.queue.h[a.off]
+	a.queue.k[a.off], a.queue.v[a.off] = zeroK, zeroV
+	a.off++
+	return k, v, h
+}
+
+// calls makes one call after the other until none waits.
+func (a *async[K, V, U]) calls(k K, v V, h uint64) {
+	for {
+		u, ok := a.call(k, v)
+		if !ok {
+			return
+		}
+		a.in.answer(k, u, h)
+		a.mu.Lock()
+		if a.off == len(a.queue.k) || a.site.g.ctx.Err() != nil {
+			a.running--
+			a.mu.Unlock()
+			return
+		}
+		k, v, h = a.pop()
+		resume := a.stalled && len(a.queue.k)-a.off <= a.site.g.set.Queue/2
+		if resume {
+			a.stalled = false
+		}
+		a.mu.Unlock()
+		if resume {
+			a.site.resume()
+		}
+	}
+}
+
+// call calls f, whose panic ends the flow.
+func (a *async[K, V, U]) call(k K, v V) (u U, ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.site.g.Fail(a.site.g.set.Wrap(&Panic{Op: a.op, Site: a.site.name, Key: k, HasKey: true, Value: p, Stack: debug.Stack()}))
+		}
+	}()
+	return a.f(a.site.g.ctx, v), true
+}
+
+func (a *async[K, V, U]) end(error) {}

@@ -1,0 +1,275 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+)
+
+// Why a record is refused. Package dataflow gives them their public names.
+var (
+	ErrClosed    = errors.New("dataflow: input is closed")
+	ErrDuplicate = errors.New("dataflow: key is present already")
+)
+
+// An inlet is an input as the loop sees it.
+type inlet interface {
+	swap()           // what was accepted becomes what is taken; mu is held
+	pushTaken(n int) // push the next n of what is taken
+	drop()           // forget what was taken
+	record(n int)    // keep a copy of the next n of what is taken
+
+	// Of a driven site, where nothing is taken before it is pushed:
+	heads() []head // the first record of each lane that has one
+	width() int    // how many lanes there are
+	takeAt(i int)  // push one record
+}
+
+// A door is what all inputs have: acceptance of records in one order, backpressure
+// and the end.
+type door struct {
+	site    *Site
+	op      *Op
+	touched bool        // accepted something since the last take; guarded by the site's mu
+	closed  bool        // guarded by the site's mu
+	shut    atomic.Bool // nothing is accepted any more
+}
+
+// refuse says why nothing is accepted, with mu held.
+func (d *door) refuse() error {
+	switch {
+	case d.site.err != nil:
+		return d.site.err
+	case d.closed || d.site.closing:
+		return ErrClosed
+	}
+	return nil
+}
+
+// room waits until a record may be accepted. It is called and returns with mu held.
+// It reports true if the site is idle: the caller has the token then and runs the
+// record itself.
+func (d *door) room(ctx context.Context) (idle bool, err error) {
+	s := d.site
+	if err := d.refuse(); err != nil {
+		return false, err
+	}
+	if s.g.driven() {
+		s.g.sent, s.g.steps = s.g.sent+1, 0
+	}
+	if s.token.take() {
+		return true, nil
+	}
+	if s.queued < s.g.set.Queue {
+		return false, nil
+	}
+	return d.waitRoom(ctx)
+}
+
+func (d *door) waitRoom(ctx context.Context) (idle bool, err error) {
+	s := d.site
+	w := s.g.idle.get()
+	s.waiters.add(w)
+	s.senders++
+	for {
+		s.mu.Unlock()
+		failed := s.pause(ctx, w)
+		s.mu.Lock()
+		if failed == nil && s.queued >= s.g.set.Queue && d.refuse() == nil {
+			continue
+		}
+		if w.lead { // handed the token while leaving
+			w.lead = false
+			s.settle(1)
+			s.mu.Lock() // everything may have changed
+			if failed == nil && s.queued >= s.g.set.Queue && d.refuse() == nil {
+				s.waiters.add(w)
+				continue
+			}
+		}
+		if err = d.refuse(); err == nil {
+			err = failed
+		}
+		break
+	}
+	s.senders--
+	s.waiters.remove(w)
+	s.g.idle.put(w)
+	if err == nil && s.token.take() {
+		return true, nil
+	}
+	return false, err
+}
+
+// accepted notes n records of in, with mu held.
+func (d *door) accepted(in inlet, n int) {
+	s := d.site
+	s.queued += n
+	s.token.tell()
+	if !d.touched {
+		d.touched = true
+		s.touched = append(s.touched, in)
+	}
+	if k := len(s.order); k > 0 && s.order[k-1].in == in {
+		s.order[k-1].n += n
+		return
+	}
+	s.order = append(s.order, stretch{in, n})
+}
+
+// Close ends the input. Closing twice is fine.
+func (d *door) Close() {
+	s := d.site
+	s.mu.Lock()
+	if !d.closed {
+		d.closed = true
+		d.shut.Store(true)
+		if s.senders > 0 {
+			s.waiters.wakeAll()
+		}
+		s.closeInlet()
+	}
+	s.mu.Unlock()
+}
+
+// after gives the token back when the caller has run its own record.
+func (s *Site) after() {
+	if s.stalled.Load() == 0 && s.token.give() {
+		return
+	}
+	s.mu.Lock()
+	s.settle(1)
+}
+
+// An Inlet is an input of a plain stream.
+type Inlet[T any] struct {
+	door
+	node  *Node[T]
+	buf   []T // accepted; guarded by the site's mu
+	taken []T // held by the token, as all below
+	off   int
+	one   [1]T
+}
+
+// NewInlet adds an input to the site.
+func NewInlet[T any](s *Site, op *Op) (*Inlet[T], *Node[T]) {
+	in := &Inlet[T]{door: door{site: s, op: op}, node: NewNode[T](s.Top())}
+	in.node.part.inlets = append(in.node.part.inlets, in)
+	s.replayers = append(s.replayers, replayInlet{op, in})
+	s.doors = append(s.doors, &in.door)
+	s.open++
+	return in, in.node
+}
+
+// Send accepts x, or waits until there is room for it.
+//
+// The first lines are the way of a sender that finds the site idle: two atomic
+// operations besides the run itself.
+func (in *Inlet[T]) Send(ctx context.Context, x T) error {
+	s := in.site
+	if !in.shut.Load() && s.token.take() {
+		in.run(x)
+		s.after()
+		return nil
+	}
+	s.mu.Lock()
+	idle, err := in.room(ctx)
+	switch {
+	case err != nil:
+		s.mu.Unlock()
+	case idle:
+		s.mu.Unlock()
+		in.run(x)
+		s.after()
+	default:
+		in.buf = append(in.buf, x)
+		in.accepted(in, 1)
+		in.kick()
+	}
+	return err
+}
+
+// SendBatch accepts all of xs, in order, and as much at once as there is room for.
+func (in *Inlet[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
+	s := in.site
+	for n < len(xs) {
+		s.mu.Lock()
+		idle, err := in.room(ctx)
+		if err != nil {
+			s.mu.Unlock()
+			return n, err
+		}
+		if idle {
+			s.mu.Unlock()
+			part := xs[n:min(len(xs), n+s.g.set.Queue)]
+			in.runAll(part)
+			n += len(part)
+			s.after()
+			continue
+		}
+		part := xs[n:min(len(xs), n+s.g.set.Queue-s.queued)]
+		in.buf = append(in.buf, part...)
+		in.accepted(in, len(part))
+		n += len(part)
+		in.kick()
+	}
+	return n, nil
+}
+
+// kick unlocks mu. If the token is free although a record was accepted, it takes it.
+func (d *door) kick() {
+	s := d.site
+	if s.token.take() {
+		s.settle(1)
+		return
+	}
+	s.mu.Unlock()
+}
+
+func (in *Inlet[T]) run(x T) {
+	defer in.site.guard()
+	in.one[0] = x
+	if in.site.g.set.Record != nil {
+		in.site.recordItem(in.op, 1, []T{x})
+	}
+	in.node.push(in.one[:])
+	in.site.finish()
+	var zero T
+	in.one[0] = zero
+}
+
+func (in *Inlet[T]) runAll(xs []T) {
+	defer in.site.guard()
+	if in.site.g.set.Record != nil {
+		in.site.recordItem(in.op, len(xs), slices.Clone(xs))
+	}
+	pushBlocks(in.node, xs)
+	in.site.finish()
+}
+
+func (in *Inlet[T]) swap() {
+	in.touched = false
+	in.buf, in.taken = in.taken[:0], in.buf
+	in.off = 0
+}
+
+func (in *Inlet[T]) pushTaken(n int) {
+	pushBlocks(in.node, in.taken[in.off:in.off+n])
+	in.off += n
+}
+
+func (in *Inlet[T]) record(n int) {
+	in.site.recordItem(in.op, n, slices.Clone(in.taken[in.off:in.off+n]))
+}
+
+func (in *Inlet[T]) drop() { clear(in.taken) }
+
+// pushBlocks pushes xs in batches of a block at most.
+func pushBlocks[T any](n *Node[T], xs []T) {
+	for size := block[T](); len(xs) > 0; {
+		k := min(size, len(xs))
+		n.push(xs[:k:k])
+		xs = xs[k:]
+	}
+}

@@ -1,0 +1,162 @@
+package engine
+
+// A Found is what a lookup yields: a value, if there was one.
+type Found[V any] struct {
+	Value V
+	OK    bool
+}
+
+// deferred calls f with the batches of n: at once if what f reads is ready before
+// any batch, else when all inputs of the region have been pushed.
+func deferred[K comparable, V any](n *KNode[K, V], ready bool, f func(*Batch[K, V])) {
+	if ready {
+		n.To(f)
+		return
+	}
+	var c columns[K, V]
+	var b Batch[K, V]
+	hash := hasher[K]()
+	var hs []uint64
+	n.To(func(b *Batch[K, V]) {
+		c.k, c.v = append(c.k, b.K...), append(c.v, b.V...)
+		c.h = append(c.h, b.hashes(hash, &hs)...)
+	})
+	each := &KNode[K, V]{push: f}
+	n.region.atStep(func() {
+		c.pushBlocks(each, &b)
+		clear(c.k)
+		clear(c.v)
+		c = columns[K, V]{c.k[:0], c.v[:0], c.h[:0]}
+	})
+}
+
+// Join returns, for each element of left whose key is in right, what pair makes of
+// the two values. Both are in one region.
+func Join[K comparable, V, W, U any](left *KNode[K, V], right *KNode[K, W], op *Op, pair func(V, W) U) *KNode[K, U] {
+	h := inRegion(op, left, right)
+	content := right.Live()
+	ready := right.ready
+	out := NewKNode[K, U](h)
+	out.fresh = left.fresh
+	hash := hasher[K]()
+	var hs []uint64
+	var c columns[K, U]
+	var o Batch[K, U]
+	deferred(left, ready, func(b *Batch[K, V]) {
+		hs := b.hashes(hash, &hs)
+		c.k, c.v, c.h = resize(c.k, len(hs)), resize(c.v, len(hs)), resize(c.h, len(hs))
+		m := 0
+		for i, h := range hs {
+			w, ok := content.Get(b.K[i], h)
+			if !ok {
+				continue
+			}
+			c.k[m], c.v[m], c.h[m] = b.K[i], pair(b.V[i], w), h
+			m++
+		}
+		if m > 0 {
+			o = Batch[K, U]{K: c.k[:m], V: c.v[:m], H: c.h[:m]}
+			out.push(&o)
+		}
+	})
+	return out
+}
+
+// Lookup returns, for each entry of left, what pair makes of its value and of what
+// right has under that value. Both are in one region.
+func Lookup[K, V comparable, W, U any](left *KNode[K, V], right *KNode[V, W], op *Op, pair func(V, Found[W]) U) *KNode[K, U] {
+	h := inRegion(op, left, right)
+	content := right.Live()
+	ready := right.ready
+	out := NewKNode[K, U](h)
+	out.fresh = left.fresh
+	hash := hasher[V]()
+	var hs []uint64
+	var us []U
+	var o Batch[K, U]
+	deferred(left, ready, func(b *Batch[K, V]) {
+		hs, us = resize(hs, len(b.V)), resize(us, len(b.V))
+		hash.HashAll(b.V, hs)
+		for i, h := range hs {
+			w, ok := content.Get(b.V[i], h)
+			us[i] = pair(b.V[i], Found[W]{w, ok})
+		}
+		o = Batch[K, U]{K: b.K, V: us, H: b.H}
+		out.push(&o)
+	})
+	return out
+}
+
+// inRegion is derived for an operator that reads whole collections.
+func inRegion(op *Op, ins ...header) Head {
+	h := derived(op, ins...)
+	if h.region == nil {
+		Misuse(op.Name, "the collections are still changing: take a slice of them")
+	}
+	return h
+}
+
+// beside returns the head of an operator over n that reads c: both in one region, or
+// c a constant. ready says that c has its value before any batch of n.
+func beside(op *Op, n header, c *Head) (h Head, ready bool) {
+	if x := n.head(); x.region == nil && c.region == &c.site.starts && x.site == c.site {
+		h = *x
+		h.site.reads(x)
+		h.site.reads(c)
+		h.part.join(c.part)
+		h.ready = false
+		return h, true
+	}
+	return derived(op, n, c), c.ready
+}
+
+// Cross returns what pair makes of each element and the value of c.
+func Cross[T, W, U any](in *Node[T], c *Cell[W], op *Op, pair func(T, W) U) *Node[U] {
+	h, ready := beside(op, in, &c.Head)
+	out := NewNode[U](h)
+	var buf []U
+	f := func(batch []T) {
+		if !c.set {
+			return
+		}
+		buf = resize(buf, len(batch))
+		for i, x := range batch {
+			buf[i] = pair(x, c.value)
+		}
+		out.push(buf)
+	}
+	if ready {
+		in.To(f)
+		return out
+	}
+	var kept []T
+	each := &Node[T]{push: f}
+	in.To(func(batch []T) { kept = append(kept, batch...) })
+	h.region.atStep(func() {
+		pushBlocks(each, kept)
+		clear(kept)
+		kept = kept[:0]
+	})
+	return out
+}
+
+// KCross returns what pair makes of each value and the value of c, under its key.
+func KCross[K comparable, V, W, U any](in *KNode[K, V], c *Cell[W], op *Op, pair func(V, W) U) *KNode[K, U] {
+	h, ready := beside(op, in, &c.Head)
+	out := NewKNode[K, U](h)
+	out.fresh, out.revises = in.fresh, in.revises
+	var us []U
+	var o Batch[K, U]
+	deferred(in, ready, func(b *Batch[K, V]) {
+		if !c.set {
+			return
+		}
+		us = resize(us, len(b.V))
+		for i, v := range b.V {
+			us[i] = pair(v, c.value)
+		}
+		o = Batch[K, U]{K: b.K, V: us, H: b.H, Gone: b.Gone}
+		out.push(&o)
+	})
+	return out
+}

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// A Live is the whole content of a keyed singleton as it stands, borrowed: it is
+// valid only while the holder of the token does nothing but read it.
+type Live[K comparable, V any] interface {
+	Get(k K, h uint64) (V, bool)
+	Each(f func(*Batch[K, V])) // in order of first appearance
+	Watch(f func())            // call f after each batch that changed something
+}
+
+// Live returns the whole content of n, kept from now on if nobody kept it yet.
+func (n *KNode[K, V]) Live() Live[K, V] {
+	if n.live == nil {
+		n.live, n.ready = keep(n), false
+	}
+	return n.live
+}
+
+// A kept is a keyed singleton kept in a table.
+type kept[K comparable, V any] struct {
+	table   *keyed.Table[K, V]
+	watches []func()
+}
+
+// keep keeps the content of n in a table of its own.
+func keep[K comparable, V any](n *KNode[K, V]) *kept[K, V] {
+	t := &kept[K, V]{table: keyed.NewTable[K, V]()}
+	hash := hasher[K]()
+	var hs []uint64
+	n.To(func(b *Batch[K, V]) {
+		hs := b.hashes(hash, &hs)
+		t.table.Touch(hs)
+		changed := false
+		for i, k := range b.K {
+			if b.Gone != nil && b.Gone[i] {
+				changed = t.table.Delete(k, hs[i]) || changed
+				continue
+			}
+			v, _ := t.table.Put(k, hs[i])
+			*v = b.V[i]
+			changed = true
+		}
+		if changed {
+			t.changed()
+		}
+	})
+	if n.region != nil {
+		n.region.atEnd(t.table.Clear)
+	}
+	return t
+}
+
+func (t *kept[K, V]) Get(k K, h uint64) (v V, ok bool) {
+	if p := t.table.Get(k, h); p != nil {
+		return *p, true
+	}
+	return v, false
+}
+
+func (t *kept[K, V]) Each(f func(*Batch[K, V])) { eachEntry(t.table, f) }
+
+func (t *kept[K, V]) Watch(f func()) { t.watches = append(t.watches, f) }
+
+func (t *kept[K, V]) changed() {
+	for _, f := range t.watches {
+		f()
+	}
+}
+
+// eachEntry calls f with the entries of a table, in batches.
+func eachEntry[K comparable, V any](table *keyed.Table[K, V], f func(*Batch[K, V])) {
+	var c columns[K, V]
+	size := min(block[K](), block[V]())
+	for k, v := range table.All() {
+		c.k, c.v = append(c.k, k), append(c.v, *v)
+		if len(c.k) == size {
+			f(&Batch[K, V]{K: c.k, V: c.v})
+			c.k, c.v = c.k[:0], c.v[:0]
+		}
+	}
+	if len(c.k) > 0 {
+		f(&Batch[K, V]{K: c.k, V: c.v})
+	}
+}
+
+// A through is the content of another keyed singleton seen through a function of
+// each entry, which may drop it.
+type through[K comparable, V, U any] struct {
+	inner Live[K, V]
+	f     func(K, V) (U, bool)
+	op    *Op
+}
+
+func (t through[K, V, U]) Get(k K, h uint64) (u U, ok bool) {
+	v, ok := t.inner.Get(k, h)
+	if !ok {
+		return u, false
+	}
+	t.op.enter()
+	return t.f(k, v)
+}
+
+func (t through[K, V, U]) Each(f func(*Batch[K, U])) {
+	var c columns[K, U]
+	t.inner.Each(func(b *Batch[K, V]) {
+		c.k, c.v = c.k[:0], c.v[:0]
+		t.op.enter()
+		for i, k := range b.K {
+			if u, ok := t.f(k, b.V[i]); ok {
+				c.k, c.v = append(c.k, k), append(c.v, u)
+			}
+		}
+		if len(c.k) > 0 {
+			f(&Batch[K, U]{K: c.k, V: c.v})
+		}
+	})
+}
+
+func (t through[K, V, U]) Watch(f func()) { t.inner.Watch(f) }
+
+// hasher returns the hasher of K. All hashers of a type agree, so that a hash
+// column can be passed on.
+func hasher[K comparable]() *keyed.Hasher[K] { return keyed.HasherOf[K]() }

@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// An Op is one operator of a flow, as errors, traces and graphs name it.
+type Op struct {
+	Name string // package and function, such as "keyedstream.Fold"
+	Pos  string // file:line of the call that made it
+	Why  string // the reason given, for operators that take one
+
+	// Proof is what somebody vouched for, for operators that take the word of who
+	// builds a flow.
+	Proof string
+
+	site   *Site
+	ins    []*Op   // what it reads; see graph.go
+	region *Region // the slice it belongs to
+	index  int32
+	at     int        // element being worked on, kept by keyed operators
+	key    func() any // its key; nil for operators without keys
+}
+
+// NewOp adds an operator to the site of h.
+func NewOp(s *Site, name, why string) *Op {
+	if s.g.Begun() {
+		Misuse(name, "the flow has been started, nothing can be added to it")
+	}
+	op := &Op{Name: name, Pos: caller(), Why: why, site: s, index: int32(len(s.ops))}
+	s.ops = append(s.ops, op)
+	op.again()
+	return op
+}
+
+// enter marks op as the one that is running user code, for the error that names it.
+func (op *Op) enter() { op.site.at = op.index }
+
+// A Panic says that a function given to an operator panicked.
+type Panic struct {
+	Op     *Op
+	Site   string
+	Key    any // the key being worked on, if HasKey
+	HasKey bool
+	Value  any // what it panicked with
+	Stack  []byte
+}
+
+func (p *Panic) Error() string { return fmt.Sprintf("%s at %s: %v", p.Op.Name, p.Op.Pos, p.Value) }
+
+// Reasoned is NewOp for an operator that takes a reason.
+func Reasoned(s *Site, name, why string) *Op {
+	if strings.TrimSpace(why) == "" {
+		Misuse(name, "what depends on timing needs a reason: say why the result does not, or why it may")
+	}
+	return NewOp(s, name, why)
+}
+
+// Proved is NewOp for an operator whose result is right only if its function has a
+// property that the compiler cannot see.
+func Proved(s *Site, name, proof string) *Op {
+	if strings.TrimSpace(proof) == "" {
+		Misuse(name, "what the compiler cannot see needs a proof: say why the function has the property that is asked for")
+	}
+	op := NewOp(s, name, "")
+	op.Proof = proof
+	return op
+}
+
+// Misuse panics because a program is wrong before it has run, with the words
+// "package: operator: what".
+func Misuse(op, format string, args ...any) {
+	panic(strings.Replace(op, ".", ": ", 1) + ": " + fmt.Sprintf(format, args...))
+}
+
+const module = "github.com/millrace/millrace/"
+
+// caller returns the place outside the library's own packages from which an
+// operator was built.
+func caller() string {
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if !own(f.Function) || !more {
+			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+		}
+	}
+}
+
+// own reports whether a function belongs to a package whose frames a user did not write.
+func own(function string) bool {
+	rest, ok := strings.CutPrefix(function, module)
+	if !ok {
+		return false
+	}
+	for _, p := range [...]string{"dataflow.", "keyedstream.", "keyedsingleton.", "singleton.", "optional.", "slice.", "dataflow/serve.", "internal/engine."} {
+		if strings.HasPrefix(rest, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,234 @@
+package keyed
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/leanovate/gopter"
+	"github.com/leanovate/gopter/gen"
+	"github.com/leanovate/gopter/prop"
+)
+
+// hashes are ways to hash a number, most of them bad on purpose.
+var hashes = []struct {
+	name string
+	hash func(uint64) uint64
+}{
+	{"random", HasherOf[uint64]().Hash},
+	{"zero", func(uint64) uint64 { return 0 }},
+	{"ones", func(uint64) uint64 { return math.MaxUint64 }},
+	{"tag", func(k uint64) uint64 { return 0xdeadbeef<<32 | k }},
+	{"segment", func(k uint64) uint64 { return hashWord(k, wordSeed) >> 22 }},
+	{"place", func(k uint64) uint64 { return hashWord(k, wordSeed) &^ (0x3ff << 32) }},
+	{"few", func(k uint64) uint64 { return k % 3 << 62 }},
+	{"identity", func(k uint64) uint64 { return k }},
+	{"shifted", func(k uint64) uint64 { return k << 32 }},
+}
+
+// TestTableAgainstModel makes short random sequences of calls. It catches wrong
+// answers; a failing sequence is shrunk.
+func TestTableAgainstModel(t *testing.T) {
+	for _, h := range hashes {
+		t.Run(h.name, func(t *testing.T) {
+			parameters := gopter.DefaultTestParametersWithSeed(*seedFlag)
+			parameters.MinSuccessfulTests = 50
+			parameters.MaxSize = 400
+			properties := gopter.NewProperties(parameters)
+			properties.Property("table is map", prop.ForAll(func(calls []uint16) (string, error) {
+				p := newPair(h.hash)
+				for _, c := range calls {
+					if err := p.do(uint8(c), uint64(c>>8)%32); err != nil {
+						return "", err
+					}
+				}
+				return "", p.same()
+			}, gen.SliceOf(gen.UInt16())))
+			if !properties.Run(gopter.ConsoleReporter(false)) {
+				t.Error(rerun(t))
+			}
+		})
+	}
+}
+
+// TestTableGrows makes long sequences, through all sizes of the index and back.
+func TestTableGrows(t *testing.T) {
+	for _, h := range hashes {
+		t.Run(h.name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(uint64(*seedFlag), 2))
+			p := newPair(h.hash)
+			fail := func(err error) {
+				if err != nil {
+					t.Fatalf("%v\n%s", err, rerun(t))
+				}
+			}
+			for range 2 {
+				for _, deletes := range []int{5, 50, 95, 30} {
+					for range 4000 {
+						op := uint8(200)
+						if r.IntN(100) < deletes {
+							op = uint8(50 + r.IntN(70))
+						}
+						fail(p.do(op, r.Uint64N(5000)))
+					}
+					fail(p.same())
+				}
+				fail(p.do(0, 0))
+				fail(p.same())
+			}
+		})
+	}
+}
+
+// TestTableCollides checks that keys of one hash cost no more memory than
+// others.
+func TestTableCollides(t *testing.T) {
+	const n = 6_000
+	table := NewTable[uint64, int]()
+	for k := range uint64(n) {
+		table.Put(k, 42)
+	}
+	if err := table.check(); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(table.index.dir); got > dirPerSegment*2*len(table.index.segs) {
+		t.Errorf("%d places for %d segments", got, len(table.index.segs))
+	}
+	if got := table.Bytes() / n; got > 100 {
+		t.Errorf("%d bytes a key", got)
+	}
+	for k := range uint64(n) {
+		if !table.Delete(k, 42) {
+			t.Fatalf("Delete(%d) = false", k)
+		}
+	}
+	if table.Len() != 0 || table.spill != nil {
+		t.Errorf("Len() = %d, spill %v after deleting all", table.Len(), table.spill)
+	}
+}
+
+func TestEntriesStay(t *testing.T) {
+	table, hasher := NewTable[uint64, uint64](), HasherOf[uint64]()
+	var values []*uint64
+	for k := range uint64(10_000) {
+		i, v, added := table.PutIndex(k, hasher.Hash(k))
+		if !added || i != uint32(k) {
+			t.Fatalf("PutIndex(%d) = %d, %v", k, i, added)
+		}
+		*v = k
+		values = append(values, v)
+	}
+	for k, v := range values {
+		if i, got := table.GetIndex(uint64(k), hasher.Hash(uint64(k))); got != v || i != uint32(k) || *v != uint64(k) {
+			t.Fatalf("GetIndex(%d) = %d, %p, want %p", k, i, got, v)
+		}
+	}
+}
+
+// TestDeletedForgets checks that a deleted entry keeps nothing alive.
+func TestDeletedForgets(t *testing.T) {
+	table, hasher := NewTable[string, *int](), HasherOf[string]()
+	for _, k := range []string{"a", "b", "c"} {
+		v, _ := table.Put(k, hasher.Hash(k))
+		*v = new(int)
+	}
+	table.Delete("b", hasher.Hash("b"))
+	if e := table.entry(1); e.k != "" || e.v != nil {
+		t.Errorf("deleted entry is %v, want zero", *e)
+	}
+	table.Clear()
+	for i := range uint32(3) {
+		if e := table.entry(i); e.k != "" || e.v != nil {
+			t.Errorf("entry %d is %v after Clear, want zero", i, *e)
+		}
+	}
+}
+
+func TestDeleteWhileIterating(t *testing.T) {
+	table, hasher := NewTable[int, int](), HasherOf[int]()
+	for k := range 5000 {
+		table.Put(k, hasher.Hash(k))
+	}
+	n := 0
+	for k := range table.All() {
+		if k != n {
+			t.Fatalf("key %d, want %d", k, n)
+		}
+		table.Delete(k, hasher.Hash(k))
+		n++
+	}
+	if n != 5000 || table.Len() != 0 {
+		t.Errorf("met %d keys, %d left", n, table.Len())
+	}
+}
+
+func TestClearKeepsLittle(t *testing.T) {
+	table, hasher := NewTable[uint64, uint64](), HasherOf[uint64]()
+	fill := func(n uint64) {
+		for k := range n {
+			table.Put(k, hasher.Hash(k))
+		}
+	}
+	fill(100_000)
+	table.Clear()
+	if got := table.Bytes(); got > 1024 {
+		t.Errorf("%d bytes after 100,000 keys, want few", got)
+	}
+	fill(10_000)
+	held := table.Bytes()
+	table.Clear()
+	if got := table.Bytes(); got != held {
+		t.Errorf("%d bytes after 10,000 keys, want %d as before", got, held)
+	}
+	fill(10)
+	table.Clear()
+	if got := table.Bytes(); got > 1024 {
+		t.Errorf("%d bytes after 10 keys, want few", got)
+	}
+}
+
+// TestSteadyStateAllocates shows that calls allocate only when the table grows.
+func TestSteadyStateAllocates(t *testing.T) {
+	table, hasher := NewTable[request, int](), HasherOf[request]()
+	keys := make([]request, 3000)
+	hs := make([]uint64, len(keys))
+	for i := range keys {
+		keys[i] = request{uint64(i % 7), uint64(i)}
+	}
+	run := func() {
+		hasher.HashAll(keys, hs)
+		table.Touch(hs)
+		for i, k := range keys {
+			v, _ := table.Put(k, hs[i])
+			*v += *table.Get(k, hs[i])
+		}
+		for range table.All() {
+		}
+		for i, k := range keys[:2000] {
+			table.Delete(k, hs[i])
+		}
+		for i, k := range keys[:1000] {
+			table.Put(k, hs[i])
+		}
+		table.Clear()
+	}
+	run()
+	if n := testing.AllocsPerRun(20, run); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+func FuzzTable(f *testing.F) {
+	f.Add([]byte{200, 1, 200, 2, 50, 1, 200, 3, 100, 2, 0, 0}, uint8(1))
+	f.Fuzz(func(t *testing.T, calls []byte, kind uint8) {
+		p := newPair(hashes[int(kind)%len(hashes)].hash)
+		for ; len(calls) >= 2; calls = calls[2:] {
+			if err := p.do(calls[0], uint64(calls[1])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.same(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package timer
+
+// A FIFO is an index of timers whose deadlines are given in order, as those of
+// one constant duration are. Add, Cancel and Next take constant time. Deadlines
+// that come out of order are kept right at a price: a few steps back are walked,
+// many make the next Expire or Next sort.
+type FIFO struct {
+	lists lists
+	queue queue
+	live  int
+}
+
+// NewFIFO returns an empty FIFO.
+func NewFIFO() *FIFO {
+	return &FIFO{lists: newLists(1), queue: queue{head: 1}}
+}
+
+// Len returns the number of pending timers.
+func (f *FIFO) Len() int { return f.live }
+
+// Add sets the timer h to fire at the time at.
+func (f *FIFO) Add(h uint32, at int64) {
+	i := f.lists.timer(h)
+	n := f.lists.node(i)
+	if n.next != 0 {
+		f.lists.unlink(i)
+		f.live--
+	}
+	n.at = at
+	f.queue.add(&f.lists, i)
+	f.live++
+}
+
+// Cancel takes back the timer h. It returns false if h is not pending.
+func (f *FIFO) Cancel(h uint32) bool {
+	i, ok := f.lists.pending(h)
+	if ok {
+		f.lists.unlink(i)
+		f.live--
+	}
+	return ok
+}
+
+// Next returns the earliest deadline, if any timer is pending.
+func (f *FIFO) Next() (at int64, ok bool) {
+	i, ok := f.queue.first(&f.lists)
+	if !ok {
+		return 0, false
+	}
+	return f.lists.node(i).at, true
+}
+
+// Expire fires all timers whose deadline is now or earlier. They are no longer
+// pending when they fire.
+func (f *FIFO) Expire(now int64, fire func(h uint32)) {
+	for {
+		i, ok := f.queue.first(&f.lists)
+		if !ok || f.lists.node(i).at > now {
+			return
+		}
+		f.lists.unlink(i)
+		f.live--
+		fire(f.lists.handle(i))
+	}
+}

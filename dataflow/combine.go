@@ -1,0 +1,64 @@
+package dataflow
+
+import (
+	"cmp"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Chain returns the elements of first and then those of second, in their order. The
+// first must be complete, because what follows a stream that never ends would never
+// come: use [Merge] or [MergeOrdered] there.
+//
+// Either both are in one slice, where second is held back until first is over, or
+// first is a constant, whose elements are there before anything comes.
+func Chain[T any, L Location, B1 bounds.Complete, B2 bounds.Stream, O Order, R Retries](
+	first Stream[T, L, B1, O, R], second Stream[T, L, B2, O, R],
+) Stream[T, L, B2, O, R] {
+	a, b := made(first.node), made(second.node)
+	return Stream[T, L, B2, O, R]{node: engine.Chain(a, b, engine.NewOp(b.Site(), "dataflow.Chain", ""))}
+}
+
+// MergeOrdered returns the elements of both streams in one order that keeps the order
+// of each.
+//
+// # Nondeterminism
+//
+// How the two are interleaved is the runtime's choice; why says that it cannot be seen
+// in the result, or may be.
+func MergeOrdered[T any, L Location, B bounds.Stream, O Ordered, R Retries](
+	s, t Stream[T, L, B, O, R], why NonDet,
+) Stream[T, L, B, TotalOrder, R] {
+	a, b := made(s.node), made(t.node)
+	op := engine.Reasoned(a.Site(), "dataflow.MergeOrdered", string(why))
+	return Stream[T, L, B, TotalOrder, R]{node: engine.Observe(engine.Merge(op, a, b), op)}
+}
+
+// Partition returns the elements of s for which pred is true, and the others, each in
+// the order of s. The predicate is called once for each element.
+func Partition[T any, L Location, B bounds.Stream, O Order, R Retries](
+	s Stream[T, L, B, O, R], pred func(T) bool,
+) (yes, no Stream[T, L, B, O, R]) {
+	n := made(s.node)
+	y, m := engine.Partition(n, engine.NewOp(n.Site(), "dataflow.Partition", ""), pred)
+	return Stream[T, L, B, O, R]{node: y}, Stream[T, L, B, O, R]{node: m}
+}
+
+// Sort returns the elements of s from the smallest to the largest, in O(n log n). The
+// stream must be complete, and may have come in any order. In a slice it is the batch
+// that is sorted, and not what several runs of the slice emit.
+func Sort[T cmp.Ordered, L Location, B bounds.Complete, O Order, R Retries](
+	s Stream[T, L, B, O, R],
+) Stream[T, L, B, TotalOrder, R] {
+	n := made(s.node)
+	return Stream[T, L, B, TotalOrder, R]{node: engine.Sort(n, engine.NewOp(n.Site(), "dataflow.Sort", ""))}
+}
+
+// WeakenOrder forgets the order of s. It costs nothing and serves to chain s with a
+// stream without order, or to pass it where such a stream is wanted.
+func WeakenOrder[T any, L Location, B bounds.Stream, O Order, R Retries](
+	s Stream[T, L, B, O, R],
+) Stream[T, L, B, NoOrder, R] {
+	return Stream[T, L, B, NoOrder, R]{node: made(s.node)}
+}

@@ -1,0 +1,81 @@
+// Package dataflow is the core of a library for writing services and stream programs
+// whose answers do not depend on timing.
+//
+// A program is a graph of live collections. It is built once, from ordinary Go
+// values, and then run:
+//
+//	type Server struct{ dataflow.Process }
+//
+//	flow := dataflow.New()
+//	server := dataflow.At[Server](flow)
+//	in, requests := keyedsingleton.Input[string, Request](server, "requests")
+//	out := keyedsingleton.Output(keyedsingleton.Map(requests, handle), "responses")
+//
+//	app, err := dataflow.Start(ctx, flow)
+//	err = in.Put(ctx, "request-1", request)
+//	response, err := out.Await(ctx, "request-1")
+//	err = app.Stop(ctx)
+//
+// There are five live collections: [Stream], [KeyedStream], [KeyedSingleton],
+// [Singleton] and [Optional]. This package defines the types, the locations they live
+// at, and the functions of the plain stream. Functions over the others live in
+// packages named after them, so that a call reads as what it does:
+// keyedsingleton.Map, keyedstream.First, slice.Batch.
+//
+// # Reading a collection type
+//
+// The type parameters come in the same order and with the same letters everywhere:
+//
+//	KeyedStream[K, V, L, B, O, R]
+//	            │  │  │  │  │  └ Retries   ExactlyOnce or AtLeastOnce
+//	            │  │  │  │  └─── Order     TotalOrder or NoOrder, within a key
+//	            │  │  │  └────── Bound     what may still change; see package bounds
+//	            │  │  └───────── Location  where the collection lives
+//	            │  └──────────── Value
+//	            └─────────────── Key
+//
+// Programs rarely spell these types out: functions infer all of them.
+//
+// # Building and running
+//
+// A flow is built by one goroutine and started once. A mistake in building it, such
+// as reading a slice from outside, is a panic that says package, operator and what
+// is wrong. Nothing runs before [Start], and everything ends with the flow.
+//
+// A location is single-threaded: functions given to its operators never run at the
+// same time. An idle location is run by the goroutine that sends to it, a busy one
+// by whoever holds its token, so a request to an idle service is answered without
+// waking anybody. A function must not wait for its own location: neither Await nor,
+// when the queue is full, Send.
+//
+// # What the library promises
+//
+//   - For the same inputs, an operator without a reason gives the same content in
+//     every schedule. Order within a [TotalOrder] stream is part of the content.
+//   - A reader who has seen an output sees everything that caused it in whatever it
+//     reads next from that location: outputs of a step are released together, after
+//     all of it was computed.
+//   - What was accepted is handled, once. An output that nobody reads stops its
+//     location rather than lose anything.
+//   - A function that panics ends the flow with a [StepError] that names operator,
+//     place, location and key.
+//
+// # What it does not promise
+//
+//   - Memory of a key that was seen: it is kept for as long as the flow runs.
+//   - Survival of the process: a flow lives in memory.
+//   - That a function given to an operator is pure. One that reads the clock or
+//     shares memory with others is outside all of the above.
+//
+// # Values are shared
+//
+// A value is copied where Go copies it and shared where Go shares it. A function
+// that changes a map, slice or pointee it was given changes it for every other
+// reader of the collection: return a new one instead.
+//
+// # Reasons and proofs
+//
+// What depends on timing takes a reason, a [NonDet]. [Flow.Reasons] lists them. What
+// depends on a property of a function that the compiler cannot see takes a [Proof].
+// [Flow.Proofs] lists those.
+package dataflow

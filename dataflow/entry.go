@@ -1,0 +1,70 @@
+package dataflow
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/millrace/millrace/internal/cow"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// An Entry is a key and its value.
+type Entry[K comparable, V any] struct {
+	Key   K
+	Value V
+}
+
+// String returns the entry in the form key:value.
+func (e Entry[K, V]) String() string { return fmt.Sprintf("%v:%v", e.Key, e.Value) }
+
+// A Pair is two values that were joined.
+type Pair[A, B any] struct {
+	First  A
+	Second B
+}
+
+// String returns the pair in the form (first, second).
+func (p Pair[A, B]) String() string { return fmt.Sprintf("(%v, %v)", p.First, p.Second) }
+
+// A Maybe is the outcome of a lookup: a value if OK, else nothing.
+type Maybe[T any] struct {
+	Value T
+	OK    bool
+}
+
+// String returns the value, or "none".
+func (m Maybe[T]) String() string {
+	if !m.OK {
+		return "none"
+	}
+	return fmt.Sprint(m.Value)
+}
+
+// A View is a map as it was at one moment: read-only, safe to keep and safe for any
+// number of goroutines while its location goes on. Where keys have an order, it is
+// in order of the keys, else in order of appearance. The zero View is empty.
+type View[K comparable, V any] struct{ v cow.View[K, V] }
+
+// Get returns the value of k, if the view has it, in O(log n).
+func (v View[K, V]) Get(k K) (V, bool) { return v.v.Get(k) }
+
+// Len returns the number of entries.
+func (v View[K, V]) Len() int { return v.v.Len() }
+
+// All iterates over the entries in order.
+func (v View[K, V]) All() iter.Seq2[K, V] { return v.v.All() }
+
+// String returns the view in the form {key:value key:value}.
+func (v View[K, V]) String() string {
+	s := "{"
+	for k, x := range v.All() {
+		if len(s) > 1 {
+			s += " "
+		}
+		s += fmt.Sprintf("%v:%v", k, x)
+	}
+	return s + "}"
+}
+
+// NewView is for this module's operators; see package internal/seal.
+func NewView[K comparable, V any](_ seal.Key, v cow.View[K, V]) View[K, V] { return View[K, V]{v} }

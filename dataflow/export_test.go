@@ -1,0 +1,6 @@
+package dataflow
+
+import "github.com/millrace/millrace/internal/engine"
+
+// NewChosen returns a flow whose choices are made by c.
+func NewChosen(c engine.Chooser) *Flow { return NewWithOptions(Options{choose: c}) }

@@ -1,0 +1,71 @@
+package dataflow_test
+
+import (
+	"errors"
+	"regexp"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/optional"
+	"github.com/millrace/millrace/singleton"
+)
+
+// TestStepErrorOfStreams gives operators over streams and values a function that panics
+// on 0: the error says which operator, and where it was built.
+func TestStepErrorOfStreams(t *testing.T) {
+	zero := func() int { return 0 }
+	add := func(acc *int, x int) { *acc += bomb(x) }
+	last := func(s numbers) dataflow.Singleton[int, server, unbounded] {
+		return dataflow.Fold(s, func() int { return 1 }, func(last *int, x int) { *last = x })
+	}
+	for op, build := range map[string]func(numbers){
+		"dataflow.Reduce":          func(s numbers) { dataflow.Reduce(s, add) },
+		"dataflow.FoldGrowing":     func(s numbers) { dataflow.FoldGrowing(s, zero, add, why) },
+		"dataflow.FoldCommutative": func(s numbers) { dataflow.FoldCommutative(s, zero, add, why) },
+		"dataflow.Scan": func(s numbers) {
+			dataflow.Scan(s, zero, func(_ *int, x int, emit func(int)) { emit(bomb(x)) })
+		},
+		"dataflow.Partition": func(s numbers) { dataflow.Partition(s, func(x int) bool { return bomb(x) > 0 }) },
+		"dataflow.TryMap":    func(s numbers) { dataflow.TryMap(s, func(x int) (int, error) { return bomb(x), nil }) },
+		"dataflow.Unique": func(s numbers) {
+			dataflow.Unique(dataflow.Map(s, func(x int) any {
+				if x == 0 {
+					return []int{x}
+				}
+				return x
+			}))
+		},
+		"singleton.Filter":     func(s numbers) { singleton.Filter(last(s), func(x int) bool { return bomb(x) > 0 }) },
+		"singleton.FilterMap":  func(s numbers) { singleton.FilterMap(last(s), func(x int) (int, bool) { return bomb(x), true }) },
+		"singleton.MapGrowing": func(s numbers) { singleton.MapGrowing(dataflow.Count(s), func(n int) int { return bomb(3 - n) }, why) },
+		"optional.Map":         func(s numbers) { optional.Map(dataflow.Min(s), bomb) },
+		"optional.Filter":      func(s numbers) { optional.Filter(dataflow.Min(s), func(x int) bool { return bomb(x) > 0 }) },
+		"optional.FilterMap": func(s numbers) {
+			optional.FilterMap(dataflow.Min(s), func(x int) (int, bool) { return bomb(x), true })
+		},
+	} {
+		t.Run(op, func(t *testing.T) {
+			flow := dataflow.New()
+			in, s := dataflow.Input[int](dataflow.At[server](flow), "numbers")
+			build(s)
+			out := singleton.Output(dataflow.Count(s), "count")
+			app := start(t, flow)
+			for _, x := range []int{1, 2, 0, 3} {
+				in.Send(t.Context(), x)
+			}
+			var e *dataflow.StepError
+			if err := app.Wait(); !errors.As(err, &e) {
+				t.Fatalf("Wait() = %v", err)
+			}
+			if e.Op != op || !regexp.MustCompile(`^failure_stream_test.go:\d+$`).MatchString(e.Pos) {
+				t.Errorf("the error is in %s at %s", e.Op, e.Pos)
+			}
+			n := 0
+			for n = range out.Watch(t.Context()) {
+			}
+			if n != 2 {
+				t.Errorf("the last count before the failure is %d, want 2", n)
+			}
+		})
+	}
+}

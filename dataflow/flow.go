@@ -1,0 +1,159 @@
+package dataflow
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// A Flow is a program under construction: locations, collections at them, and the
+// operators between. It is built by one goroutine, runs once, and cannot be added to
+// after it has been started.
+type Flow struct {
+	graph *engine.Graph
+	sites []*engine.Site
+	byTag map[reflect.Type]*engine.Site
+}
+
+// Options are the optional settings of a [Flow]. The zero value is ready to use.
+type Options struct {
+	// Queue is how many records may wait at a location before an input blocks.
+	// Zero means 4,096.
+	Queue int
+
+	// Buffer is how many elements may wait at an output before its location stops
+	// running until somebody reads. Zero means 4,096.
+	Buffer int
+
+	// Record, if not nil, keeps the history of the run, so that package sim can
+	// replay it. It holds every record that came in.
+	Record *Recording
+
+	choose engine.Chooser // of the simulator, as is what follows
+	watch  engine.Watcher
+	replay *Recording
+	whole  bool
+}
+
+// New returns an empty flow with default options.
+func New() *Flow { return NewWithOptions(Options{}) }
+
+// NewWithOptions returns an empty flow.
+func NewWithOptions(opts Options) *Flow {
+	if opts.Queue < 0 || opts.Buffer < 0 {
+		panic(fmt.Sprintf("dataflow: NewWithOptions: Queue is %d and Buffer is %d: sizes must not be negative", opts.Queue, opts.Buffer))
+	}
+	set := engine.Settings{
+		Queue:  cmp.Or(opts.Queue, 4096),
+		Buffer: cmp.Or(opts.Buffer, 4096),
+		Choose: opts.choose,
+		Watch:  opts.watch,
+		Wrap:   stepError,
+		Whole:  opts.whole,
+	}
+	if opts.Record != nil {
+		set.Record = &opts.Record.history
+	}
+	if opts.replay != nil {
+		set.Replay = &opts.replay.history
+	}
+	return &Flow{graph: engine.New(set), byTag: make(map[reflect.Type]*engine.Site)}
+}
+
+// A Recording is the history of a run: what came in, in which order, how it was
+// divided into steps, and the time that was read. The zero Recording is ready for
+// [Options].Record. It can be read when the flow has ended.
+type Recording struct{ history engine.Recording }
+
+// Steps returns how many steps the run had.
+func (r *Recording) Steps() int { return r.history.Len() }
+
+// NewDriven is for package sim: it returns a flow without goroutines and clock, which
+// whoever waits for something drives through choices or a recording. If whole, also
+// schedules that nobody can tell apart are told apart.
+func NewDriven(_ seal.Key, choose engine.Chooser, watch engine.Watcher, replay *Recording, whole bool) *Flow {
+	return NewWithOptions(Options{choose: choose, watch: watch, replay: replay, whole: whole})
+}
+
+// Unseal is for this module's packages that look into a flow.
+func (f *Flow) Unseal(seal.Key) *engine.Graph { return f.graph }
+
+// An App is a flow that runs.
+type App struct{ flow *Flow }
+
+// Start starts the flow and returns at once. The flow ends when ctx ends, when
+// [App.Stop] is called, when a function given to an operator panics, or by itself
+// when all inputs are closed and nothing can happen any more.
+//
+// Nothing runs before Start: what was sent before waits in the inputs' queue.
+func Start(ctx context.Context, f *Flow) (*App, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if !f.graph.Start(ctx) {
+		return nil, ErrStarted
+	}
+	return &App{f}, nil
+}
+
+// Run starts the flow and returns when it has ended: nil when all inputs are closed
+// and everything is quiet, else why it failed. A flow with an output ends only if
+// somebody else reads it.
+func Run(ctx context.Context, f *Flow) error {
+	app, err := Start(ctx, f)
+	if err != nil {
+		return err
+	}
+	return app.Wait()
+}
+
+// Stop closes all inputs, waits until everything accepted has been handled and its
+// outputs are released, and ends the flow. Timers that have not fired never will;
+// asynchronous calls that were begun are waited for.
+//
+// If ctx ends first, Stop ends the flow at once and returns the reason. It is safe
+// to call Stop more than once.
+func (a *App) Stop(ctx context.Context) error {
+	a.flow.graph.Stop()
+	if a.flow.graph.Driven() {
+		return a.flow.graph.Wait()
+	}
+	select {
+	case <-a.Done():
+	case <-ctx.Done():
+		a.flow.graph.Fail(context.Cause(ctx))
+		<-a.Done()
+	}
+	return a.Err()
+}
+
+// Wait waits until the flow has ended and returns [App.Err].
+func (a *App) Wait() error { return a.flow.graph.Wait() }
+
+// Done is closed when the flow has ended.
+func (a *App) Done() <-chan struct{} { return a.flow.graph.Done() }
+
+// Err returns nil while the flow runs and if it ended by itself or by Stop, a
+// [*StepError] if a function panicked, and the context's cause if that ended it.
+func (a *App) Err() error { return a.flow.graph.Err() }
+
+// Here is the location of a flow made by [Local].
+type Here struct{ Process }
+
+// Local builds a flow with one location, closes its inputs, and runs it to its end.
+// It is meant for examples, tests and programs that fit in one function. It panics
+// if the flow fails.
+func Local(build func(at Here)) {
+	f := New()
+	build(At[Here](f))
+	for _, s := range f.sites {
+		s.CloseInputs()
+	}
+	if err := Run(context.Background(), f); err != nil {
+		panic(err)
+	}
+}

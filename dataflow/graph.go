@@ -1,0 +1,213 @@
+package dataflow
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A Graph is what a flow is made of: its operators, where they are, and which reads
+// which. It is a copy, and says nothing of what runs.
+type Graph struct {
+	Locations []string // names, in order of construction
+	Slices    []GraphSlice
+	Operators []GraphOperator // by location, and there in order of construction
+	Edges     []GraphEdge     // by To, and there in the order of its arguments
+}
+
+// A GraphSlice is a slice of a [Graph].
+type GraphSlice struct {
+	Location int    // index in Graph.Locations
+	Pos      string // file:line of the call of slice.At
+}
+
+// A GraphOperator is an operator of a [Graph].
+type GraphOperator struct {
+	Name     string // package and function, such as "keyedstream.Fold"
+	Port     string // name of an input, an output or a cycle
+	Pos      string // file:line of the call that made it
+	Why      NonDet // the reason, of an operator that takes one
+	Proof    Proof  // the proof, of an operator that takes one
+	Location int    // index in Graph.Locations
+	Slice    int    // index in Graph.Slices, or -1 outside of slices
+}
+
+// A GraphEdge says that one operator reads what another makes.
+type GraphEdge struct {
+	From, To int  // indices in Graph.Operators
+	Back     bool // feedback: what a run of a slice keeps for the next, or a [Cycle]
+}
+
+// Graph returns what f is made of so far. It can be called before and after the start.
+//
+// Every call of an operator is one operator, whether or not anything reads its result.
+// What only changes a type, such as [WeakenOrder], is none. What slices let in and let
+// out belongs to the slice.
+func (f *Flow) Graph() Graph {
+	var g Graph
+	ops := make(map[*engine.Op]int)
+	cuts := make(map[*engine.Region]int)
+	for l, s := range f.sites {
+		g.Locations = append(g.Locations, s.Name())
+		for _, r := range s.Slices() {
+			cuts[r] = len(g.Slices)
+			g.Slices = append(g.Slices, GraphSlice{l, r.Pos()})
+		}
+		for _, op := range s.Ops() {
+			ops[op] = len(g.Operators)
+			name, port, _ := strings.Cut(op.Name, " ")
+			cut, ok := cuts[op.Slice()]
+			if !ok {
+				cut = -1
+			}
+			g.Operators = append(g.Operators, GraphOperator{name, port, op.Pos, NonDet(op.Why), Proof(op.Proof), l, cut})
+		}
+	}
+	for _, s := range f.sites {
+		for _, op := range s.Ops() {
+			for _, in := range op.Inputs() {
+				g.Edges = append(g.Edges, GraphEdge{ops[in], ops[op], ops[in] > ops[op]})
+			}
+		}
+	}
+	return g
+}
+
+// Mermaid returns the graph as a Mermaid flowchart: locations and slices as subgraphs,
+// feedback dotted, and the place of each operator as a comment.
+func (g Graph) Mermaid() string {
+	p := picture{graph: g, open: `subgraph %s["%s"]`, close: "end", newline: "<br/>", escape: strings.NewReplacer(
+		"#", "#35;", `"`, "#quot;", "&", "#amp;", "<", "#lt;", ">", "#gt;", "`", "#96;", `\`, "#92;")}
+	p.line("flowchart LR")
+	p.locations("", func(i int, label string) {
+		p.line("%%%% %s", oneLine(g.Operators[i].Pos))
+		p.line(p.shape(i, `n%d(["%s"])`, `n%d{{"%s"}}`, `n%d["%s"]`), i, label)
+	})
+	for _, e := range g.Edges {
+		arrow := "-->"
+		if e.Back {
+			arrow = "-.->"
+		}
+		p.line("n%d %s n%d", e.From, arrow, e.To)
+	}
+	return p.String()
+}
+
+// DOT returns the graph in the language of Graphviz: locations and slices as clusters,
+// feedback dashed, and the place of each operator as its tooltip.
+func (g Graph) DOT() string {
+	p := picture{graph: g, open: `subgraph %s { label="%s"`, close: "}", newline: `\n`, escape: strings.NewReplacer(
+		`\`, `\\`, `"`, `\"`, "&", "&amp;")}
+	p.line("digraph flow {")
+	p.indent++
+	p.line("rankdir=LR")
+	p.line("node [shape=box, fontname=\"sans-serif\"]")
+	p.locations("cluster_", func(i int, label string) {
+		p.line(p.shape(i, `n%d [label="%s", tooltip="%s", shape=oval]`, `n%d [label="%s", tooltip="%s", shape=hexagon]`, `n%d [label="%s", tooltip="%s"]`),
+			i, label, p.escape.Replace(g.Operators[i].Pos))
+	})
+	for _, e := range g.Edges {
+		style := ""
+		if e.Back {
+			style = " [style=dashed, constraint=false]"
+		}
+		p.line("n%d -> n%d%s", e.From, e.To, style)
+	}
+	p.indent--
+	p.line("}")
+	return p.String()
+}
+
+// A picture is a graph being written.
+type picture struct {
+	strings.Builder
+	graph                Graph
+	open, close, newline string // of the language
+	escape               *strings.Replacer
+	indent               int
+}
+
+// line writes one line, or several, as far to the right as it is deep.
+func (p *picture) line(format string, args ...any) {
+	for l := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+		p.WriteString(strings.Repeat("  ", p.indent) + l + "\n")
+	}
+}
+
+// locations writes every operator once, in its slice and its location.
+func (p *picture) locations(prefix string, operator func(i int, label string)) {
+	for l, name := range p.graph.Locations {
+		p.begin(fmt.Sprintf("%slocation%d", prefix, l), name)
+		p.operators(l, -1, operator)
+		for s, cut := range p.graph.Slices {
+			if cut.Location == l {
+				p.begin(fmt.Sprintf("%sslice%d", prefix, s), "slice at "+cut.Pos)
+				p.operators(l, s, operator)
+				p.end()
+			}
+		}
+		p.end()
+	}
+}
+
+func (p *picture) begin(id, label string) {
+	p.line(p.open, id, p.escape.Replace(oneLine(label)))
+	p.indent++
+}
+
+func (p *picture) end() {
+	p.indent--
+	p.line("%s", p.close)
+}
+
+func (p *picture) operators(location, slice int, operator func(i int, label string)) {
+	for i, op := range p.graph.Operators {
+		if op.Location == location && op.Slice == slice {
+			operator(i, p.label(op))
+		}
+	}
+}
+
+// label returns the name of an operator, its port, and its reason or proof.
+func (p *picture) label(op GraphOperator) string {
+	lines := []string{op.Name}
+	if op.Port != "" {
+		lines = append(lines, oneLine(op.Port))
+	}
+	if why := oneLine(string(op.Why) + string(op.Proof)); why != "" {
+		lines = append(lines, wrap("“"+why+"”", 40)...)
+	}
+	for i, l := range lines {
+		lines[i] = p.escape.Replace(l)
+	}
+	return strings.Join(lines, p.newline)
+}
+
+// shape returns which of the formats draws an operator: that of an end of the flow, of
+// one whose result depends on timing, or of any other.
+func (p *picture) shape(i int, end, timing, other string) string {
+	switch op := p.graph.Operators[i]; {
+	case op.Why != "":
+		return timing
+	case op.Port != "":
+		return end
+	}
+	return other
+}
+
+// oneLine returns s with its white space made single blanks.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// wrap divides s at blanks into lines of about n bytes.
+func wrap(s string, n int) []string {
+	var lines []string
+	for word := range strings.SplitSeq(s, " ") {
+		if last := len(lines) - 1; last >= 0 && len(lines[last])+len(word) < n {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}

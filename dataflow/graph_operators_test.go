@@ -1,0 +1,261 @@
+package dataflow_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+	"github.com/millrace/millrace/optional"
+	"github.com/millrace/millrace/singleton"
+	"github.com/millrace/millrace/slice"
+)
+
+const drawn = "it is only drawn"
+
+type (
+	integers = dataflow.Stream[int, counter, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	byName   = dataflow.KeyedStream[string, int, counter, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	once     = dataflow.KeyedSingleton[string, int, counter, bounds.BoundedValue]
+	tickAt   = dataflow.Tick[counter]
+)
+
+func positive(x int) bool                { return x > 0 }
+func itself(x int) int                   { return x }
+func kept(x int) (int, bool)             { return x, true }
+func tried(x int) (int, error)           { return x, nil }
+func zero() int                          { return 0 }
+func add(sum *int, x int)                { *sum += x }
+func prefix(k string, _ int) string      { return k[:1] }
+func named(x int) string                 { return strconv.Itoa(x) }
+func emitted(x int, emit func(int))      { emit(x) }
+func step(s *int, x int, emit func(int)) { *s += x; emit(*s) }
+
+// everyOperator builds a flow with each operator of the library at least once, in
+// which everything is read.
+func everyOperator() *dataflow.Flow {
+	flow := dataflow.New()
+	at := dataflow.At[counter](flow)
+	_, s := dataflow.Input[int](at, "numbers")
+	_, ks := keyedstream.Input[string, int](at, "by name")
+	_, e := keyedsingleton.Input[string, int](at, "once")
+	onStream(at, s)
+	onKeyedStream(ks)
+	onAggregates(at, ks)
+	onEntries(at, e)
+	onValues(at, s)
+	onSlices(slice.At(at), s, ks, e)
+	return flow
+}
+
+func onStream(at counter, s integers) {
+	s = dataflow.Limit(dataflow.Unique(dataflow.Inspect(dataflow.FlatMap(s, emitted), func(int) {})), 9)
+	s = dataflow.MapRef(dataflow.Map(dataflow.Filter(dataflow.FilterMap(s, kept), positive), itself), func(x *int) int { return *x })
+	s = dataflow.AssumeOnce(dataflow.AssumeOrder(dataflow.Merge(s, dataflow.Scan(s, zero, step)), drawn), drawn)
+	yes, no := dataflow.Partition(dataflow.Chain(dataflow.Of(at, 1), dataflow.MergeOrdered(s, dataflow.Map(s, itself), drawn)), positive)
+	values, failures := dataflow.TryMap(yes, tried)
+	dataflow.ForEach(failures, func(dataflow.Failure[int]) {})
+	dataflow.ForEach(dataflow.CrossSingleton(no, singleton.Of(at, 1)), func(dataflow.Pair[int, int]) {})
+	dataflow.Output(dataflow.Enumerate(values), "values")
+	dataflow.Print(keyedstream.Keys(dataflow.KeyBy(s, named)))
+	dataflow.Print(keyedstream.Values(dataflow.KeyByRef(s, func(x *int) string { return named(*x) })))
+	dataflow.Print(dataflow.Interval(at, time.Second, drawn))
+	dataflow.Print(dataflow.Sort(dataflow.Of(at, 2, 1)))
+	loop, again := dataflow.Cycle[int, dataflow.TotalOrder](at, "again")
+	loop.Complete(slice.Emit(slice.Batch(slice.At(at), dataflow.MergeOrdered(s, again, drawn), drawn)))
+}
+
+func onKeyedStream(ks byName) {
+	ks = keyedstream.InspectWithKey(keyedstream.Inspect(ks, func(int) {}), func(string, int) {})
+	ks = keyedstream.Limit(keyedstream.Unique(keyedstream.Map(keyedstream.MapWithKey(ks, func(_ string, x int) int { return x }), itself)), 2)
+	ks = keyedstream.FilterWithKey(keyedstream.Filter(ks, positive), func(string, int) bool { return true })
+	ks = keyedstream.FilterMapWithKey(keyedstream.FilterMap(ks, kept), func(_ string, x int) (int, bool) { return x, true })
+	ks = keyedstream.Scan(keyedstream.FlatMap(ks, emitted), zero, step)
+	ks = keyedstream.AssumeOnce(keyedstream.AssumeOrder(keyedstream.Rekey(ks, prefix), drawn), drawn)
+	yes, no := keyedstream.Partition(keyedstream.MergeOrdered(ks, keyedstream.Map(ks, itself), drawn), positive)
+	values, failures := keyedstream.TryMap(yes, tried)
+	keyedstream.Output(keyedstream.Merge(values, no), "values")
+	dataflow.Print(keyedstream.Entries(failures))
+	dataflow.Print(keyedstream.Entries(keyedstream.Join(ks, no)))
+	dataflow.Print(keyedstream.Entries(keyedstream.Enumerate(ks)))
+	dataflow.Print(keyedstream.Entries(keyedstream.PrefixKey(dataflow.Keyed(keyedstream.Entries(ks)), prefix)))
+}
+
+func onAggregates(at counter, ks byName) {
+	one := dataflow.KeyBy(dataflow.Of(at, 1), named)
+	two := keyedstream.CrossSingleton(keyedstream.Chain(one, ks), singleton.Of(at, 1))
+	ks = keyedstream.Map(keyedstream.AntiJoin(two, dataflow.Of(at, "x")), func(p dataflow.Pair[int, int]) int { return p.First })
+	keys(keyedstream.First(ks))
+	keys(keyedstream.FoldEarlyStop(ks, zero, func(*int, int) bool { return true }))
+	keys(keyedstream.Fold(ks, zero, add))
+	keys(keyedstream.FoldGrowing(ks, zero, add, "it is only drawn"))
+	keys(keyedstream.FoldCommutative(ks, zero, add, "it is only drawn"))
+	keys(keyedstream.Reduce(ks, add))
+	keys(keyedstream.Count(ks))
+	keys(keyedstream.Sum(ks))
+	keys(keyedstream.Min(ks))
+	keys(keyedstream.Max(ks))
+}
+
+func onEntries(at counter, e once) {
+	e = keyedsingleton.MapWithKey(keyedsingleton.Map(e, itself), func(_ string, x int) int { return x })
+	e = keyedsingleton.FilterMap(keyedsingleton.FilterWithKey(keyedsingleton.Filter(e, positive), func(string, int) bool { return true }), kept)
+	e = keyedsingleton.FilterMapWithKey(keyedsingleton.Inspect(e, func(int) {}), func(_ string, x int) (int, bool) { return x, true })
+	e = keyedsingleton.MapAsync(keyedsingleton.InspectWithKey(e, func(string, int) {}), func(_ context.Context, x int) int { return x }, keyedsingleton.AsyncOptions{})
+	e = keyedsingleton.AfterEach(keyedsingleton.After(e, time.Second, drawn), func(int) time.Duration { return 0 }, drawn)
+	e = keyedsingleton.WithoutKeys(e, dataflow.Of(at, "x"))
+	keys(keyedsingleton.CrossSingleton(e, singleton.Of(at, 1)))
+	keys(keyedsingleton.ForgetAfter(e, time.Second, drawn))
+	keys(keyedsingleton.Threshold(e, keyedsingleton.ThresholdUniform(e, 3)))
+	values, failures := keyedsingleton.TryMap(e, tried)
+	keys(failures)
+	keyedsingleton.Output(values, "values")
+	dataflow.Print(keyedsingleton.Entries(e))
+	dataflow.Print(keyedsingleton.Values(e))
+	dataflow.Print(keyedsingleton.Keys(e))
+	dataflow.Print(keyedstream.Values(keyedsingleton.IntoKeyedStream(e)))
+	singleton.Output(keyedsingleton.IntoSingleton(e), "all")
+	optional.Output(keyedsingleton.MaxKey(e), "last")
+}
+
+func onValues(at counter, s integers) {
+	singleton.Output(singleton.Map(dataflow.Fold(s, zero, add), itself), "fold")
+	singleton.Output(dataflow.FoldCommutative(s, zero, add, "it is only drawn"), "any order")
+	dataflow.Print(singleton.Threshold(dataflow.FoldGrowing(s, zero, add, "it is only drawn"), 3))
+	dataflow.Print(singleton.Threshold(singleton.MapGrowing(dataflow.Count(s), itself, "it is only drawn"), 3))
+	sum := dataflow.Sum(s)
+	some := optional.Or(singleton.Filter(sum, positive), optional.Filter(singleton.FilterMap(sum, kept), positive))
+	some = optional.Or(some, optional.Map(optional.FilterMap(dataflow.Reduce(s, add), kept), itself))
+	singleton.Output(optional.UnwrapOr(some, singleton.Of(at, 1)), "some")
+	singleton.Output(optional.IntoSingleton(some), "maybe")
+	singleton.Output(optional.IsSome(dataflow.Max(s)), "some")
+	singleton.Output(optional.IsNone(dataflow.Min(s)), "none")
+	one := singleton.Of(at, 1)
+	pairs := optional.Zip(singleton.Filter(one, positive), singleton.FilterMap(one, kept))
+	dataflow.Print(optional.IntoStream(pairs))
+	dataflow.Print(singleton.IntoStream(singleton.Zip(one, singleton.Of(at, 2))))
+}
+
+func onSlices(tick tickAt, s integers, ks byName, e once) {
+	batch := slice.BatchKeyed(tick, ks, drawn)
+	fresh := slice.BatchEntries(tick, e, drawn)
+	sum := slice.Passive(slice.Snapshot(tick, dataflow.Sum(s), drawn))
+	least := slice.SnapshotOptional(tick, dataflow.Min(s), drawn)
+	totals := slice.SnapshotEntries(tick, keyedstream.Sum(ks), drawn)
+	before, keep := slice.State(tick, 0)
+	keep(singleton.Map(singleton.Zip(before, sum), func(p dataflow.Pair[int, int]) int { return p.First + p.Second }))
+	old, keepEntries := slice.StateEntries[string, int](tick)
+	keepEntries(keyedstream.Reduce(keyedstream.Chain(batch, keyedsingleton.IntoKeyedStream(old)), add))
+	singleton.Output(slice.Latest(before, 0), "before")
+	optional.Output(slice.LatestOptional(least), "least")
+	keyedsingleton.Output(slice.EmitEntries(fresh), "fresh")
+	dataflow.Print(keyedstream.Keys(slice.EmitKeyed(keyedsingleton.JoinKeyedStream(totals, batch))))
+	dataflow.Print(keyedsingleton.Entries(keyedsingleton.JoinKeyedSingleton(fresh, totals)))
+	name := keyedsingleton.Map(fresh, named)
+	dataflow.Print(keyedsingleton.Entries(keyedsingleton.LookupKeyedSingleton(name, totals)))
+	dataflow.Print(keyedstream.Entries(keyedsingleton.LookupKeyedStream(name, batch)))
+	dataflow.Print(optional.IntoStream(keyedsingleton.Get(totals, singleton.Map(before, named))))
+	dataflow.Print(keyedstream.Entries(keyedstream.CrossSingleton(batch, before)))
+	dataflow.Print(slice.Emit(slice.Batch(tick, s, drawn)))
+}
+
+// keys lets a keyed singleton out as the number of its keys.
+func keys[V any, B bounds.Counted[Out], Out bounds.Singleton](ks dataflow.KeyedSingleton[string, V, counter, B]) {
+	singleton.Output(keyedsingleton.KeyCount(ks), "keys")
+}
+
+// inputsOf says how many collections an operator reads, if that is not one. State
+// reads what is kept, and a cycle what completes it.
+var inputsOf = map[string]int{
+	"dataflow.Of": 0, "singleton.Of": 0, "dataflow.Input": 0, "keyedstream.Input": 0, "keyedsingleton.Input": 0, "dataflow.Interval": 0,
+	"dataflow.Merge": 2, "dataflow.MergeOrdered": 2, "dataflow.Chain": 2, "dataflow.CrossSingleton": 2,
+	"keyedstream.Merge": 2, "keyedstream.MergeOrdered": 2, "keyedstream.Chain": 2, "keyedstream.CrossSingleton": 2,
+	"keyedstream.Join": 2, "keyedstream.AntiJoin": 2,
+	"keyedsingleton.CrossSingleton": 2, "keyedsingleton.WithoutKeys": 2, "keyedsingleton.Threshold": 2, "keyedsingleton.Get": 2,
+	"keyedsingleton.JoinKeyedStream": 2, "keyedsingleton.JoinKeyedSingleton": 2,
+	"keyedsingleton.LookupKeyedSingleton": 2, "keyedsingleton.LookupKeyedStream": 2,
+	"singleton.Zip": 2, "optional.Zip": 2, "optional.Or": 2, "optional.UnwrapOr": 2,
+}
+
+// TestGraphOfEveryOperator wants every operator of the library in the graph of a flow
+// that has it, with as many inputs as it has arguments, and read by somebody unless it
+// is an end of the flow. An operator that is missing from [everyOperator] fails too.
+func TestGraphOfEveryOperator(t *testing.T) {
+	g := everyOperator().Graph()
+	end := regexp.MustCompile(`\.Output$|^dataflow\.(ForEach|Print)$`)
+	seen := make(map[string]bool)
+	for i, op := range g.Operators {
+		seen[op.Name] = true
+		ins, outs := 0, 0
+		for _, e := range g.Edges {
+			if e.To == i {
+				ins++
+			}
+			if e.From == i {
+				outs++
+			}
+			if from := g.Operators[e.From]; e.To == i && (from.Location != op.Location || e.Back != (e.From > e.To)) {
+				t.Errorf("%s reads %s", op.Name, from.Name)
+			}
+		}
+		want, ok := inputsOf[op.Name]
+		if !ok {
+			want = 1
+		}
+		if ins != want {
+			t.Errorf("%s at %s has %d inputs, want %d", op.Name, op.Pos, ins, want)
+		}
+		if (outs == 0) != end.MatchString(op.Name) {
+			t.Errorf("%s at %s has %d readers", op.Name, op.Pos, outs)
+		}
+	}
+	for name := range operatorNames(t) {
+		if !seen[name] {
+			t.Errorf("%s is not in the flow of this test", name)
+		}
+	}
+	for _, text := range []string{g.Mermaid(), g.DOT()} {
+		for i := range g.Operators {
+			if n := len(regexp.MustCompile(`(?m)^ +n`+strconv.Itoa(i)+`\b[^-]*["\]})]$`).FindAllString(text, -1)); n != 1 {
+				t.Errorf("n%d is drawn %d times", i, n)
+			}
+		}
+		if edges := len(regexp.MustCompile(`(?m)^ *n\d+ -`).FindAllString(text, -1)); edges != len(g.Edges) {
+			t.Errorf("%d edges are drawn, want %d", edges, len(g.Edges))
+		}
+	}
+}
+
+// operatorNames returns the names under which the library makes operators, as its
+// source has them.
+func operatorNames(t *testing.T) map[string]bool {
+	names := make(map[string]bool)
+	name := regexp.MustCompile(`(?:NewOp|Reasoned|Proved|NewConstant)\(.*"(\w+\.[A-Z][A-Za-z.]*) ?"`)
+	for _, dir := range []string{".", "../keyedstream", "../keyedsingleton", "../singleton", "../optional", "../slice"} {
+		files, _ := filepath.Glob(dir + "/*.go")
+		for _, f := range files {
+			if strings.HasSuffix(f, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range name.FindAllSubmatch(text, -1) {
+				names[string(m[1])] = true
+			}
+		}
+	}
+	if len(names) < 100 {
+		t.Fatalf("found only %d operators", len(names))
+	}
+	return names
+}

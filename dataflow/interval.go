@@ -1,0 +1,32 @@
+package dataflow
+
+import (
+	"time"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Interval returns the time since the start at every, twice every, and so on, each
+// when it has come. The time is that of the location: a firing is a record of its
+// history like any other. Of firings that were missed, because the location was busy
+// or an output was not read, only the last one comes.
+//
+// To the flow an interval is an input that only [App.Stop] closes: [Run] does not
+// return because the other inputs are closed, and a flow made by [Local] sees no
+// firing. An interval that is not positive panics.
+//
+// # Nondeterminism
+//
+// What has happened before a firing, and which are missed, is the clock's choice.
+func Interval[L Location](at L, every time.Duration, why NonDet) Stream[time.Duration, L, bounds.Unbounded, TotalOrder, ExactlyOnce] {
+	p := at.place().check("dataflow.Interval")
+	if p.region != nil {
+		engine.Misuse("dataflow.Interval", "time passes outside and not in %s", p.region)
+	}
+	op := engine.Reasoned(p.site, "dataflow.Interval", string(why))
+	if every <= 0 {
+		engine.Misuse(op.Name, "the interval is %v", every)
+	}
+	return Stream[time.Duration, L, bounds.Unbounded, TotalOrder, ExactlyOnce]{node: engine.Interval(p.site, every)}
+}

@@ -1,0 +1,34 @@
+package dataflow
+
+// NonDet is the written reason why a choice that the runtime makes, such as where a
+// batch ends, cannot be seen in the result, or why it may be. Every function that
+// exposes such a choice takes one, so all nondeterminism of a program is found by
+// searching for the type, or with [Flow.Reasons].
+//
+//	slice.Batch(tick, requests, "each request is answered from its own contents")
+//
+// An untyped constant converts by itself, a computed string does not compile, and an
+// empty one panics while the flow is built. A good reason names the mechanism ("each
+// call is judged alone, so batch boundaries are invisible"), a bad one restates the
+// problem ("batching is fine").
+type NonDet string
+
+// A Reason is a place in a program where the result may depend on timing.
+type Reason struct {
+	Op  string // operator, such as "slice.Batch"
+	Pos string // file:line of the call
+	Why NonDet
+}
+
+// Reasons returns the reasons given in the flow, in order of construction.
+func (f *Flow) Reasons() []Reason {
+	var all []Reason
+	for _, s := range f.sites {
+		for _, op := range s.Ops() {
+			if op.Why != "" {
+				all = append(all, Reason{op.Name, op.Pos, NonDet(op.Why)})
+			}
+		}
+	}
+	return all
+}

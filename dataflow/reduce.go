@@ -1,0 +1,73 @@
+package dataflow
+
+import (
+	"cmp"
+
+	"golang.org/x/exp/constraints"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Reduce returns the aggregate of all elements of s, in order: what step made of the
+// first element and the others. Without an element there is none, which is how it
+// differs from [Fold]; from the first on there always is one.
+func Reduce[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
+	s Stream[T, L, B, O, R], step func(acc *T, x T),
+) Optional[T, L, B] {
+	n := made(s.node)
+	return Optional[T, L, B]{cell: engine.Reduce(n, engine.NewOp(n.Site(), "dataflow.Reduce", ""), step)}
+}
+
+// FoldGrowing is [Fold] for an aggregate that only grows, of which therefore
+// singleton.Threshold can be taken. The proof says why step never makes it smaller.
+func FoldGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Ordered, R NoRetries, Out bounds.Aggregate](
+	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
+) Singleton[A, L, Out] {
+	n := made(s.node)
+	op := engine.Proved(n.Site(), "dataflow.FoldGrowing", string(why))
+	return Singleton[A, L, Out]{cell: engine.Fold(n, op, init, step)}
+}
+
+// FoldCommutative is [Fold] for a stream in any order. The proof says why step comes
+// to the same aggregate whatever the order.
+func FoldCommutative[T, A any, L Location, B bounds.Stream, O Order, R NoRetries](
+	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
+) Singleton[A, L, B] {
+	n := made(s.node)
+	op := engine.Proved(n.Site(), "dataflow.FoldCommutative", string(why))
+	n.Permuted()
+	return Singleton[A, L, B]{cell: engine.Fold(n, op, init, step)}
+}
+
+// Sum returns the sum of the elements of s, which is 0 without one. The order does
+// not matter, a repeat would. A sum that overflows wraps around.
+//
+// It takes integers only: adding floating-point numbers in another order gives another
+// result. Use [Fold] for those that come in order.
+func Sum[T constraints.Integer, L Location, B bounds.Stream, O Order, R NoRetries](
+	s Stream[T, L, B, O, R],
+) Singleton[T, L, B] {
+	n := made(s.node)
+	op := engine.NewOp(n.Site(), "dataflow.Sum", "")
+	return Singleton[T, L, B]{cell: engine.Fold(n, op, func() T { return 0 }, func(sum *T, x T) { *sum += x })}
+}
+
+// Min returns the smallest element of s, if there is one, as the builtin min has it: a
+// NaN is smaller than all. Neither order nor repeats matter.
+func Min[T cmp.Ordered, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R]) Optional[T, L, B] {
+	n := made(s.node)
+	op := engine.NewOp(n.Site(), "dataflow.Min", "")
+	return Optional[T, L, B]{cell: engine.Extreme(n, op, func(a, b T) T { return min(a, b) })}
+}
+
+// Max returns the largest element of s, if there is one, as the builtin max has it: a
+// NaN is larger than all. Neither order nor repeats matter. From the first element on
+// there always is one, and it only grows.
+func Max[T cmp.Ordered, L Location, B bounds.FoldedGrowing[Out], O Order, R Retries, Out bounds.Aggregate](
+	s Stream[T, L, B, O, R],
+) Optional[T, L, Out] {
+	n := made(s.node)
+	op := engine.NewOp(n.Site(), "dataflow.Max", "")
+	return Optional[T, L, Out]{cell: engine.Extreme(n, op, func(a, b T) T { return max(a, b) })}
+}

@@ -1,0 +1,55 @@
+package dataflow
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Scan calls step with each element of s and a state, which starts from init's
+// result, and returns what step emits, in order: read, decide, write, and emit any
+// number. The function emit must not be called after step has returned.
+//
+// The state is made when the first element comes. For a state of each key, see
+// keyedstream.Scan.
+func Scan[T, S, U any, L Location, B bounds.Stream, O Ordered, R NoRetries](
+	s Stream[T, L, B, O, R], init func() S, step func(state *S, x T, emit func(U)),
+) Stream[U, L, B, TotalOrder, ExactlyOnce] {
+	n := made(s.node)
+	op := engine.NewOp(n.Site(), "dataflow.Scan", "")
+	return Stream[U, L, B, TotalOrder, ExactlyOnce]{node: engine.StreamScan(n, op, init, step)}
+}
+
+// Enumerate returns each element of s after its index, from 0.
+func Enumerate[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
+	s Stream[T, L, B, O, R],
+) Stream[Pair[int, T], L, B, TotalOrder, ExactlyOnce] {
+	n := made(s.node)
+	op := engine.NewOp(n.Site(), "dataflow.Enumerate", "")
+	pair := func(i int, x T) Pair[int, T] { return Pair[int, T]{i, x} }
+	return Stream[Pair[int, T], L, B, TotalOrder, ExactlyOnce]{node: engine.Enumerate(n, op, pair)}
+}
+
+// Limit returns the first n elements of s, or all of them if there are fewer. The
+// others are ignored; they neither close the inputs of s nor end the flow.
+func Limit[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
+	s Stream[T, L, B, O, R], n int,
+) Stream[T, L, B, TotalOrder, ExactlyOnce] {
+	in := made(s.node)
+	op := engine.NewOp(in.Site(), "dataflow.Limit", "")
+	if n < 0 {
+		engine.Misuse(op.Name, "the limit is %d", n)
+	}
+	return Stream[T, L, B, TotalOrder, ExactlyOnce]{node: engine.Limit(in, op, n)}
+}
+
+// Unique returns each element of s the first time it comes, so repeats do not matter
+// any more. Elements are equal as keys of a map are: a NaN is equal to none.
+//
+// The cost is one table probe for each element. An element is remembered for as long
+// as the flow runs, in 22 to 32 bytes and its own.
+func Unique[T comparable, L Location, B bounds.Stream, O Order, R Retries](
+	s Stream[T, L, B, O, R],
+) Stream[T, L, B, O, ExactlyOnce] {
+	n := made(s.node)
+	return Stream[T, L, B, O, ExactlyOnce]{node: engine.Unique(n, engine.NewOp(n.Site(), "dataflow.Unique", ""))}
+}

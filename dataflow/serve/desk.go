@@ -1,0 +1,242 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// A desk is where a router's requests meet: it knows which of them have come before,
+// and who waits for what.
+//
+// It maintains, whenever mu is free:
+//
+//  1. known has, under each id, the call that is not answered yet or whose answer is
+//     kept; under an id that a client chose, nil once neither is the case,
+//  2. a call that was put and is not answered has waiters or is in strays,
+//  3. astray is the number of strays that count as pending,
+//  4. kept are calls that were answered, oldest first.
+//
+// There is no goroutine and no timer behind it: what is due is done when the next
+// request comes.
+type desk struct {
+	name string
+	opts Options
+	ids  idSource
+	fail sync.Once // the failure of the flow was logged
+
+	mu     sync.Mutex
+	known  map[RequestID]*call
+	inside int // requests being served
+	astray int
+	strays queue[*call]
+	kept   queue[*call]
+}
+
+func newDesk(name string, opts Options) *desk {
+	d := &desk{name: name, opts: opts, ids: idSource{start: time.Now().UnixNano()}, known: make(map[RequestID]*call)}
+	d.ids.last.Store(d.ids.start - 1)
+	return d
+}
+
+// A call is a request and all its repeats.
+//
+// One of those who wait for it leads: it puts the request into the flow, if that was
+// not done, and takes the response out. The others wait for the leader. When a leader
+// gives up, one of them goes on.
+type call struct {
+	id      RequestID
+	content content
+	named   bool // by its client
+	out     *dataflow.EntryOutputPort[RequestID, Response]
+
+	// guarded by the desk's mu
+	put      bool          // into the flow; noted when the leader leaves
+	told     bool          // somebody outside knows the id
+	waiters  int           // including the leader
+	leading  bool          // somebody does
+	turn     chan struct{} // closed when the leader leaves, if somebody waits for that
+	answered bool
+	answer   Response
+	stray    bool // is in strays
+	lost     bool // as good as never to be answered: not known any more
+	since    time.Time
+}
+
+// A gate is a way into the flow and back.
+type gate struct {
+	// accept returns how to let a request in, or why it is refused.
+	accept func(*Request) (send func(context.Context) error, err error)
+	out    *dataflow.EntryOutputPort[RequestID, Response]
+}
+
+// attend serves a request that has come to a gate.
+func (d *desk) attend(w http.ResponseWriter, r *http.Request, g gate) {
+	if !d.enter() {
+		d.refuse(w, d.refused(errPending, false))
+		return
+	}
+	defer d.leave()
+	ctx, cancel := context.WithTimeoutCause(r.Context(), d.opts.Timeout, errLate)
+	defer cancel()
+	id, answer, err := d.serve(ctx, w, r, g)
+	if err != nil {
+		why := d.refused(err, r.Context().Err() != nil)
+		if why == errWait {
+			w.Header().Set(d.opts.Header, string(id))
+		}
+		d.refuse(w, why)
+		return
+	}
+	d.send(w, id, answer)
+}
+
+// serve returns the response of a request, and the id that it has come by.
+func (d *desk) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, g gate) (RequestID, Response, error) {
+	id, err := named(r.Header, d.opts.Header)
+	if err != nil {
+		return "", Response{}, err
+	}
+	req, err := read(w, r, d.opts.Body)
+	if err != nil {
+		return "", Response{}, err
+	}
+	c := &call{id: id, content: contentOf(r, req.Body, d.opts.Same), named: id != "", told: id != "", out: g.out, waiters: 1}
+	if !c.named {
+		c.id = d.ids.next()
+	}
+	req.ID = c.id
+	send, err := g.accept(req)
+	if err != nil {
+		return "", Response{}, err
+	}
+	if c, err = d.open(c); err != nil {
+		return "", Response{}, err
+	}
+	answer, err := d.await(ctx, c, send)
+	return c.id, answer, err
+}
+
+// enter lets a request in unless there are too many.
+func (d *desk) enter() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tidy(time.Now())
+	if d.inside+d.astray >= d.opts.Pending {
+		return false
+	}
+	d.inside++
+	return true
+}
+
+func (d *desk) leave() {
+	d.mu.Lock()
+	d.inside--
+	d.mu.Unlock()
+}
+
+// open makes c known, or returns the call of which it is a repeat.
+func (d *desk) open(c *call) (*call, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first, ok := d.known[c.id]
+	switch {
+	case ok && first == nil, !ok && c.named && d.ids.made(c.id):
+		return nil, errUsed
+	case !ok:
+		d.known[c.id] = c
+		return c, nil
+	case first.content != c.content:
+		return nil, errOther
+	}
+	first.waiters++
+	return first, nil
+}
+
+// await returns the answer of a call as soon as there is one.
+func (d *desk) await(ctx context.Context, c *call, send func(context.Context) error) (Response, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer d.quit(c)
+	for !c.answered {
+		var err error
+		if c.leading {
+			err = d.follow(ctx, c)
+		} else if err = d.lead(ctx, c, send); err == nil {
+			break
+		}
+		if err != nil && !c.answered {
+			if late(err) && c.put {
+				c.told, err = true, errWait
+			}
+			return Response{}, err
+		}
+	}
+	return c.answer, nil
+}
+
+// follow waits until the leader has the answer or leaves. It is called and returns with
+// mu held.
+func (d *desk) follow(ctx context.Context, c *call) error {
+	if c.turn == nil {
+		c.turn = make(chan struct{})
+	}
+	turn := c.turn
+	d.mu.Unlock()
+	defer d.mu.Lock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// lead puts the call into the flow and takes its answer out. It is called and returns
+// with mu held.
+func (d *desk) lead(ctx context.Context, c *call, send func(context.Context) error) (err error) {
+	c.leading = true
+	put := c.put
+	d.mu.Unlock()
+	var answer Response
+	defer func() {
+		d.mu.Lock()
+		c.leading, c.put = false, put
+		if c.turn != nil {
+			close(c.turn)
+			c.turn = nil
+		}
+		if put && err == nil {
+			d.settle(c, answer, time.Now())
+		}
+	}()
+	if !put {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		room, cancel := context.WithTimeoutCause(ctx, d.opts.Patience, errFull)
+		err = send(room)
+		cancel()
+		if err != nil {
+			return err
+		}
+		put = true
+	}
+	answer, err = c.out.Take(ctx, c.id)
+	return err
+}
+
+// quit leaves a call, with mu held.
+func (d *desk) quit(c *call) {
+	c.waiters--
+	switch {
+	case c.answered || c.waiters > 0:
+	case !c.put:
+		delete(d.known, c.id) // as if it had never come
+	default:
+		d.abandon(c, time.Now())
+	}
+}

@@ -1,0 +1,73 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A refusal is an answer that does not come from the flow.
+type refusal struct {
+	status int
+	words  string
+}
+
+func (r *refusal) Error() string { return r.words }
+
+// Why a request is refused. Clients see the words, so they say nothing of the inside.
+var (
+	errName    error = &refusal{http.StatusBadRequest, "the request's id must be a single header of up to 128 printable ASCII characters"}
+	errRead    error = &refusal{http.StatusBadRequest, "the request's body could not be read"}
+	errUsed    error = &refusal{http.StatusConflict, "the request's id was used before, and its answer is not kept any more"}
+	errLarge   error = &refusal{http.StatusRequestEntityTooLarge, "the request's body is too large"}
+	errOther   error = &refusal{http.StatusUnprocessableEntity, "the request's id was used before, for another request"}
+	errFailed  error = &refusal{http.StatusInternalServerError, "the service has failed"}
+	errPending error = &refusal{http.StatusServiceUnavailable, "too many requests are pending"}
+	errFull    error = &refusal{http.StatusServiceUnavailable, "the service is busy"}
+	errEnded   error = &refusal{http.StatusServiceUnavailable, "the service has ended"}
+	errGone    error = &refusal{http.StatusServiceUnavailable, "the request was given up"}
+	errLate    error = &refusal{http.StatusGatewayTimeout, "there was no answer in time"}
+	errWait    error = &refusal{http.StatusGatewayTimeout, "there was no answer in time: repeat the request with its id"}
+)
+
+// refused returns why a request has no response, as its client is told. Gone says that
+// the client's context has ended.
+func (d *desk) refused(err error, gone bool) *refusal {
+	var step *dataflow.StepError
+	var why *refusal
+	switch {
+	case errors.As(err, &step):
+		d.fail.Do(func() {
+			d.opts.Log.Error("serve: the flow has failed", "router", d.name, "err", err, "stack", string(step.Stack))
+		})
+		err = errFailed
+	case errors.As(err, &why):
+	case gone:
+		err = errGone
+	case errors.Is(err, io.EOF), errors.Is(err, dataflow.ErrClosed), errors.Is(err, context.Canceled):
+		err = errEnded
+	default:
+		d.fail.Do(func() { d.opts.Log.Error("serve: the flow has failed", "router", d.name, "err", err) })
+		err = errFailed
+	}
+	errors.As(err, &why)
+	return why
+}
+
+// late reports whether err says that an answer has not come yet.
+func late(err error) bool { return errors.Is(err, errLate) || errors.Is(err, engine.ErrQuiet) }
+
+// refuse answers a request that has no response.
+func (d *desk) refuse(w http.ResponseWriter, why *refusal) {
+	if why.status >= http.StatusServiceUnavailable {
+		seconds := (d.opts.RetryAfter + time.Second - 1) / time.Second
+		w.Header().Set("Retry-After", strconv.Itoa(int(seconds)))
+	}
+	http.Error(w, why.words, why.status)
+}

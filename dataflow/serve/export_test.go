@@ -1,0 +1,46 @@
+package serve
+
+import "time"
+
+// Held is what a router holds on to.
+type Held struct {
+	Known   int // ids, of which
+	Used    int // remember only that they were used
+	Inside  int
+	Astray  int
+	Strays  int
+	Kept    int
+	Answers int // that the flow gave and nobody has taken
+}
+
+// Held returns what a router holds on to.
+func (r *Router[L]) Held() (h Held) {
+	d := r.desk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h = Held{Known: len(d.known), Inside: d.inside, Astray: d.astray, Strays: d.strays.len(), Kept: d.kept.len()}
+	for _, c := range d.known {
+		if c == nil {
+			h.Used++
+		}
+	}
+	if r.rest != nil {
+		h.Answers = r.rest.out.Len()
+	}
+	return h
+}
+
+// Tidy does what is due, as requests do when they come.
+func (r *Router[L]) Tidy() {
+	r.desk.mu.Lock()
+	defer r.desk.mu.Unlock()
+	for range r.desk.strays.len() + 1 {
+		r.desk.tidy(time.Now())
+	}
+}
+
+// IDs returns a source of ids.
+func IDs() (next func() RequestID, made func(RequestID) bool) {
+	d := newDesk("", Options{})
+	return d.ids.next, d.ids.made
+}

@@ -1,0 +1,78 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A Route is a part of a router's requests, with responses of its own.
+type Route[L dataflow.Location] struct {
+	_      [0]func(L)
+	name   string // of the router, and the pattern
+	op     *engine.Op
+	site   *engine.Site
+	out    *dataflow.EntryOutputPort[RequestID, Response] // nil until Respond
+	attend http.HandlerFunc
+}
+
+// newRoute adds a route to a router. Requests are let in as what accept makes of them.
+func newRoute[V any, L dataflow.Location](
+	r *Router[L], verb, pattern string, accept func(*Request) (V, error),
+) (*Route[L], dataflow.KeyedSingleton[RequestID, V, L, bounds.BoundedValue]) {
+	name, all := r.desk.name, verb == "serve.HTTP"
+	if !all {
+		name += " " + pattern
+	}
+	site := dataflow.Site(key, r.at, verb+" "+name)
+	t := &Route[L]{name: name, site: site, op: engine.NewOp(site, verb+" "+name, "")}
+	if !all {
+		r.register(t.op.Name, pattern, t)
+	}
+	// The desk sees to it that no key comes twice. It need not remember the keys that
+	// it made, as an input would that is told to.
+	in, n := engine.NewKInlet[RequestID, V](site, t.op, false)
+	engine.Inspect(engine.Constant(site, nil, []struct{}{{}}), t.op, func(struct{}) { t.check() })
+	t.attend = func(w http.ResponseWriter, req *http.Request) {
+		t.check()
+		r.desk.attend(w, req, gate{func(req *Request) (func(context.Context) error, error) {
+			v, err := accept(req)
+			return func(ctx context.Context) error { return in.Send(ctx, req.ID, v) }, err
+		}, t.out})
+	}
+	return t, dataflow.SealKeyedSingleton[RequestID, V, L, bounds.BoundedValue](key, n)
+}
+
+// whole accepts every request as it is.
+func whole(r *Request) (*Request, error) { return r, nil }
+
+// check panics if nobody answers the requests. It is called when the flow starts, which
+// it ends then, and for requests that come before.
+func (t *Route[L]) check() {
+	if t.out == nil {
+		engine.Misuse(t.op.Name, "nobody answers the requests: call Respond before the flow is started")
+	}
+}
+
+// Respond answers the requests of the route with responses: each request with the
+// value that appears under its id. It is called once, before the start. A second call
+// panics, and a flow that is started without one fails at once.
+//
+// A response must not change, because what was sent cannot be taken back. Where values
+// change, a slice makes responses that do not: of a batch of requests and a snapshot
+// beside it.
+func (t *Route[L]) Respond(responses dataflow.KeyedSingleton[RequestID, Response, L, bounds.BoundedValue]) {
+	name := "serve.Respond " + t.name
+	n := responses.Unseal(key)
+	switch {
+	case t.out != nil:
+		engine.Misuse(name, "the requests have responses already")
+	case n.Site() != t.site:
+		engine.Misuse(name, "the responses live at %s of another flow", n.Site().Name())
+	}
+	op := engine.NewOp(t.site, name, "")
+	t.out = dataflow.NewEntryOutputPort(key, engine.NewKOutlet(n, op))
+}

@@ -1,0 +1,91 @@
+package serve
+
+import (
+	"net/http"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+var key seal.Key
+
+// A Router is an [http.Handler] that lets requests into a flow and answers them from
+// it. It is built with the flow, and then safe for any number of goroutines.
+//
+// A request that comes before the flow is started waits.
+type Router[L dataflow.Location] struct {
+	at     L
+	desk   *desk
+	mux    *http.ServeMux
+	routed bool      // mux has routes
+	rest   *Route[L] // what no route takes; nil if that is refused
+}
+
+// HTTP returns a router and the keyed singleton of its requests: all of them but those
+// that [Router.Handle] or [JSON] takes. They are answered by [Router.Respond], which has
+// to be called. The name appears in errors, traces and graphs.
+func HTTP[L dataflow.Location](
+	at L, name string, opts Options,
+) (*Router[L], dataflow.KeyedSingleton[RequestID, *Request, L, bounds.BoundedValue]) {
+	op := "serve.HTTP " + name
+	r := newRouter(at, op, name, opts)
+	rest, requests := newRoute(r, "serve.HTTP", "", whole)
+	r.rest = rest
+	return r, requests
+}
+
+// Routes returns a router that has only the routes made by [Router.Handle] and [JSON].
+// What matches none of them is answered 404, or 405 if only the method does not match,
+// and never reaches the flow.
+func Routes[L dataflow.Location](at L, name string, opts Options) *Router[L] {
+	return newRouter(at, "serve.Routes "+name, name, opts)
+}
+
+func newRouter[L dataflow.Location](at L, op, name string, opts Options) *Router[L] {
+	dataflow.Site(key, at, op)
+	return &Router[L]{at: at, desk: newDesk(name, opts.filled(op)), mux: http.NewServeMux()}
+}
+
+// Handle returns a route and the keyed singleton of its requests: those that match the
+// pattern, which is one of [http.ServeMux], such as "POST /orders/{id}". They are
+// answered by [Route.Respond], which has to be called. A pattern that is not well formed
+// or conflicts with another one panics.
+func (r *Router[L]) Handle(pattern string) (*Route[L], dataflow.KeyedSingleton[RequestID, *Request, L, bounds.BoundedValue]) {
+	return newRoute(r, "serve.Handle", pattern, whole)
+}
+
+// Respond answers the requests that [HTTP] returned with responses; see [Route.Respond].
+func (r *Router[L]) Respond(responses dataflow.KeyedSingleton[RequestID, Response, L, bounds.BoundedValue]) {
+	if r.rest == nil {
+		engine.Misuse("serve.Respond "+r.desk.name, "a router made by Routes has no requests of its own: its routes have")
+	}
+	r.rest.Respond(responses)
+}
+
+// ServeHTTP lets a request into the flow, waits for its response, and writes it.
+func (r *Router[L]) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if r.rest != nil {
+		matched := ""
+		if r.routed {
+			_, matched = r.mux.Handler(req)
+		}
+		if matched == "" {
+			r.rest.attend(w, req)
+			return
+		}
+	}
+	r.mux.ServeHTTP(w, req)
+}
+
+// register adds a route to the multiplexer, whose panics do not say whose they are.
+func (r *Router[L]) register(op, pattern string, t *Route[L]) {
+	defer func() {
+		if p := recover(); p != nil {
+			engine.Misuse(op, "%v", p)
+		}
+	}()
+	r.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) { t.attend(w, req) })
+	r.routed = true
+}

@@ -1,0 +1,178 @@
+package sim
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/digest"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// An execution is what came of one schedule.
+type execution struct {
+	failed    bool
+	discarded bool
+	shown     uint64 // digest of what observers saw
+	trace     string // the choices
+	choices   int    // how many
+	log       []string
+	notes     []string // what was chosen, if it was asked for
+}
+
+// story returns what was chosen and what was said, a line each.
+func (e execution) story() string {
+	var b strings.Builder
+	for i, note := range e.notes {
+		fmt.Fprintf(&b, "%4d  %s\n", i+1, note)
+	}
+	for _, line := range e.log {
+		fmt.Fprintf(&b, "      %s\n", strings.ReplaceAll(line, "\n", "\n      "))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// printed asks for notes.
+type printed struct{ notes []string }
+
+// execute runs one schedule.
+func execute(t testing.TB, c chooser, f func(*Sim), notes *printed) execution {
+	return executeOn(t, c, f, notes, nil, false)
+}
+
+// executeOn runs one schedule, or the recorded one. If whole, nothing is reduced.
+func executeOn(t testing.TB, c chooser, f func(*Sim), notes *printed, recording *dataflow.Recording, whole bool) (e execution) {
+	s := &Sim{t: t, choices: &choices{from: c}, seen: newSeen(notes)}
+	var choose engine.Chooser
+	if recording == nil {
+		choose = s.choices
+	}
+	s.flow = dataflow.NewDriven(key, choose, s.seen, recording, whole)
+	e.discarded = s.call(f)
+	if !s.failed && !e.discarded {
+		if aliased := s.seen.changed(); aliased != "" {
+			s.Errorf("%s", aliased)
+		}
+	}
+	e.failed, e.log, e.trace, e.shown = s.failed, s.log, traceOf(s.choices.made), s.seen.digest()
+	e.choices = len(s.choices.made)
+	if notes != nil {
+		e.notes = notes.notes
+	}
+	return e
+}
+
+// call calls f, drives the flow until it is quiet, and reports whether the schedule
+// is to be discarded.
+func (s *Sim) call(f func(*Sim)) (discarded bool) {
+	defer func() {
+		switch p := recover(); p {
+		case nil, errFatal, errEnded:
+		case errDiscarded:
+			discarded = true
+		default:
+			panic(p)
+		}
+	}()
+	f(s)
+	if s.app != nil {
+		s.Quiesce()
+	}
+	return false
+}
+
+// seen is what the observers of a schedule saw.
+type seen struct {
+	streams map[stream]uint64
+	order   uint64 // of what the test received
+	values  []published
+	notes   *printed
+}
+
+// A stream is what one observer sees.
+type stream struct {
+	site string
+	id   uint64
+}
+
+// A published value was let out by an operator when it had a digest.
+type published struct {
+	op     *engine.Op
+	value  any
+	digest uint64
+}
+
+func newSeen(notes *printed) *seen { return &seen{streams: make(map[stream]uint64), notes: notes} }
+
+func chain(sofar, what uint64) uint64 { return (sofar^what)*0x9e3779b97f4a7c15 + 1 }
+
+// Saw implements engine.Watcher.
+func (s *seen) Saw(site string, id, what uint64) {
+	k := stream{site, id}
+	s.streams[k] = chain(s.streams[k], what)
+}
+
+// Note implements engine.Watcher.
+func (s *seen) Note(text func() string) {
+	if s.notes != nil {
+		s.notes.notes = append(s.notes.notes, text())
+	}
+}
+
+// Published implements engine.Watcher.
+func (s *seen) Published(op *engine.Op, value any) {
+	if t := reflect.TypeOf(value); t == nil || !refers(t) {
+		return
+	}
+	s.values = append(s.values, published{op, value, digest.Of(value)})
+}
+
+// received notes what the test got, in order.
+func (s *seen) received(what any) { s.order = chain(s.order, digest.Of(what)) }
+
+// digest returns a digest of all that was seen. What different observers saw has no
+// order between them.
+func (s *seen) digest() uint64 {
+	all := s.order
+	for k, what := range s.streams {
+		all += chain(chain(digest.Of(k.site), k.id), what)
+	}
+	return all
+}
+
+// changed says which value was changed after it was let out, or nothing.
+func (s *seen) changed() string {
+	byOp := make(map[*engine.Op]published)
+	for _, p := range s.values {
+		if digest.Of(p.value) != p.digest {
+			byOp[p.op] = p
+		}
+	}
+	lines := make([]string, 0, len(byOp))
+	for _, p := range byOp {
+		lines = append(lines, fmt.Sprintf("a value was changed after %s had let it out; it is now %v: return a new value instead of changing one in place", p.op, p.value))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// refers reports whether values of a type can be changed through a reference.
+func refers(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Array:
+		return refers(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if refers(t.Field(i).Type) {
+				return true
+			}
+		}
+		return false
+	case reflect.Slice, reflect.Map, reflect.Pointer, reflect.Interface:
+		return true
+	}
+	return false
+}

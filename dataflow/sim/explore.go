@@ -1,0 +1,255 @@
+package sim
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+var (
+	replayFlag = flag.String("sim.replay", "", "run only the schedule with these `choices`, as printed by a failure")
+	limitFlag  = flag.Int("sim.limit", 1_000_000, "how many executions sim.Exhaustive may take")
+)
+
+func ends(err error) bool { return errors.Is(err, io.EOF) }
+
+// Exhaustive calls f once for each schedule and returns how many there were. It fails
+// t with the first schedule that fails, and if there are more than -sim.limit
+// executions, since it has shown nothing then.
+func Exhaustive(t *testing.T, f func(*Sim)) (schedules int) {
+	t.Helper()
+	schedules, executions := explore(t, f, false)
+	t.Logf("sim: %d schedules in %d executions", schedules, executions)
+	return schedules
+}
+
+// explore goes through all schedules. If whole, nothing is reduced: the schedules are
+// the same ones, in more executions.
+func explore(t *testing.T, f func(*Sim), whole bool) (schedules, executions int) {
+	t.Helper()
+	if replayed(t, f) {
+		return 0, 1
+	}
+	walk := new(walk)
+	distinct := make(map[uint64]bool)
+	for n := 1; ; n++ {
+		run := executeOn(t, walk, f, nil, nil, whole)
+		if run.failed {
+			explain(t, run, f)
+			t.FailNow()
+		}
+		if !run.discarded {
+			distinct[run.shown] = true
+		}
+		if n&(n-1) == 0 { // now and then, see whether the same choices give the same
+			walk.compare(run, executeOn(t, walk, f, nil, nil, whole))
+		}
+		if walk.unsteady != "" {
+			t.Fatalf("sim: %s: the function depends on something besides its choices, such as the order of a map, the time, or state that outlives a schedule\nchoices so far: %s", walk.unsteady, walk.trace())
+		}
+		if !walk.next() {
+			return len(distinct), n
+		}
+		if n >= *limitFlag {
+			t.Fatalf("sim: more than %d executions (%d schedules so far): nothing is shown; make the program smaller, use Random, or raise -sim.limit", n, len(distinct))
+		}
+	}
+}
+
+// Random calls f for n schedules chosen at random, the same ones each time, and
+// returns how many different ones there were.
+func Random(t *testing.T, n int, f func(*Sim)) (schedules int) {
+	t.Helper()
+	if replayed(t, f) {
+		return 0
+	}
+	distinct := make(map[uint64]bool)
+	for seed := range n {
+		c := &random{rng: rand.New(rand.NewPCG(0, uint64(seed)))}
+		run := execute(t, c, f, nil)
+		if run.failed {
+			explain(t, run, f)
+			t.FailNow()
+		}
+		distinct[run.shown] = true
+	}
+	return len(distinct)
+}
+
+// Fuzz calls f with schedules that the fuzzer chooses: go test -fuzz looks for new
+// ones, go test tries those it has kept.
+func Fuzz(fz *testing.F, f func(*Sim)) {
+	fz.Add([]byte{})
+	fz.Add([]byte{1, 1, 1, 1, 1, 1, 1, 1})
+	fz.Fuzz(func(t *testing.T, data []byte) {
+		if run := execute(t, &fuzzed{data: data}, f, nil); run.failed {
+			explain(t, run, f)
+		}
+	})
+}
+
+// Replay calls f with the schedule that a failure has printed, and prints its
+// choices.
+func Replay(t *testing.T, choices string, f func(*Sim)) {
+	t.Helper()
+	c, err := scriptOf(choices)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
+	run := execute(t, c, f, &printed{})
+	t.Logf("sim: the schedule %s\n%s", run.trace, run.story())
+	if run.failed {
+		t.Fail()
+	}
+}
+
+// Rerun calls f with the schedule of a production run that was recorded with
+// [dataflow.Options].Record. Nothing is sent: what came in is in the recording, as are
+// the answers of asynchronous calls and the times at which timers fired. The flow
+// that f builds has to be the one that was recorded.
+func Rerun(t *testing.T, recording *dataflow.Recording, f func(*Sim)) {
+	t.Helper()
+	run := executeOn(t, new(script), f, &printed{}, recording, false)
+	if run.failed {
+		t.Errorf("sim: the recorded run\n%s", run.story())
+	}
+}
+
+// replayed runs only the schedule of -sim.replay, if there is one.
+func replayed(t *testing.T, f func(*Sim)) bool {
+	t.Helper()
+	if *replayFlag == "" {
+		return false
+	}
+	Replay(t, *replayFlag, f)
+	return true
+}
+
+// explain runs a schedule that failed again, and prints its choices.
+func explain(t *testing.T, failed execution, f func(*Sim)) {
+	t.Helper()
+	c, err := scriptOf(failed.trace)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
+	again := execute(t, c, f, &printed{})
+	t.Errorf("sim: a schedule fails\n%s\nrerun: go test -run '^%s$' -sim.replay %s", again.story(), t.Name(), failed.trace)
+	if !again.failed {
+		t.Errorf("sim: run again, it does not fail: %s\nthe function depends on something besides its choices", strings.Join(failed.log, "\n"))
+	}
+}
+
+// choices answer the questions of one schedule and note the answers.
+type choices struct {
+	from chooser
+	made []int
+}
+
+// A chooser has a strategy.
+type chooser interface {
+	// choose returns a number in [0, n) for question number at.
+	choose(at, n int) int
+}
+
+// Choose implements the engine's Chooser.
+func (c *choices) Choose(n int) int {
+	x := c.from.choose(len(c.made), n)
+	c.made = append(c.made, x)
+	return x
+}
+
+// traceOf prints choices so that they can be read again.
+func traceOf(made []int) string {
+	for len(made) > 0 && made[len(made)-1] == 0 { // the first choice is the default
+		made = made[:len(made)-1]
+	}
+	if len(made) == 0 {
+		return "0"
+	}
+	words := make([]string, len(made))
+	for i, x := range made {
+		words[i] = strconv.Itoa(x)
+	}
+	return strings.Join(words, ".")
+}
+
+// A walk goes through all schedules, depth first.
+type walk struct {
+	made     []int
+	among    []int
+	unsteady string
+}
+
+func (w *walk) trace() string { return traceOf(w.made) }
+
+func (w *walk) choose(at, n int) int {
+	if at == len(w.made) {
+		w.made, w.among = append(w.made, 0), append(w.among, n)
+	}
+	if w.among[at] != n && w.unsteady == "" {
+		w.unsteady = fmt.Sprintf("choice %d was among %d and is among %d", at+1, w.among[at], n)
+	}
+	return min(w.made[at], n-1)
+}
+
+// compare notes whether a schedule came out differently when it was run again.
+func (w *walk) compare(run, again execution) {
+	if w.unsteady == "" && (run.shown != again.shown || run.failed != again.failed || run.choices != again.choices) {
+		w.unsteady = fmt.Sprintf("a schedule of %d choices came out differently when it was run again", run.choices)
+	}
+}
+
+// next moves on to the next schedule, if there is one.
+func (w *walk) next() bool {
+	for i := len(w.made) - 1; i >= 0; i-- {
+		if w.made[i]++; w.made[i] < w.among[i] {
+			w.made, w.among = w.made[:i+1], w.among[:i+1]
+			return true
+		}
+	}
+	return false
+}
+
+// random chooses with a seed.
+type random struct{ rng *rand.Rand }
+
+func (r *random) choose(_, n int) int { return r.rng.IntN(n) }
+
+// fuzzed chooses by bytes, and the default when they are used up.
+type fuzzed struct{ data []byte }
+
+func (z *fuzzed) choose(at, n int) int {
+	if at >= len(z.data) {
+		return 0
+	}
+	return int(z.data[at]) % n
+}
+
+// A script chooses what it says, and the default after that.
+type script struct{ made []int }
+
+func scriptOf(trace string) (*script, error) {
+	c := new(script)
+	for word := range strings.SplitSeq(trace, ".") {
+		x, err := strconv.Atoi(word)
+		if err != nil || x < 0 {
+			return nil, fmt.Errorf("%q is no schedule: it has to be numbers with dots between them", trace)
+		}
+		c.made = append(c.made, x)
+	}
+	return c, nil
+}
+
+func (c *script) choose(at, n int) int {
+	if at >= len(c.made) {
+		return 0
+	}
+	return min(c.made[at], n-1)
+}

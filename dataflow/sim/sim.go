@@ -1,0 +1,141 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+var key seal.Key
+
+// A Sim is one schedule of a flow, made for a call of the function under test.
+type Sim struct {
+	t       testing.TB
+	choices *choices
+	seen    *seen
+	flow    *dataflow.Flow
+	app     *dataflow.App
+	failed  bool
+	log     []string // of what the function said
+}
+
+// ErrQuiet is returned to who waits for something at a flow in which nothing can
+// happen any more although an input is open: what is waited for will never come.
+var ErrQuiet = engine.ErrQuiet
+
+// The ways in which a schedule can end before the function returns.
+var (
+	errDiscarded = errors.New("discarded")
+	errEnded     = errors.New("ended by a check of absence")
+	errFatal     = errors.New("failed")
+)
+
+// Flow returns the flow of this schedule, to be built upon. It is the same one each
+// time.
+func (s *Sim) Flow() *dataflow.Flow { return s.flow }
+
+// Start starts the flow. What was sent before and what is sent after make no
+// difference: nothing runs until somebody waits.
+func (s *Sim) Start() *dataflow.App {
+	s.t.Helper()
+	app, err := dataflow.Start(s.Context(), s.flow)
+	if err != nil {
+		s.Fatalf("starting the flow: %v", err)
+	}
+	s.app = app
+	return app
+}
+
+// Context returns the context of the schedule.
+func (s *Sim) Context() context.Context { return s.t.Context() }
+
+// Quiesce drives the flow until nothing can happen any more: every input has been
+// taken, every slice has run with the final version of what it reads, every timer
+// has fired.
+func (s *Sim) Quiesce() {
+	s.t.Helper()
+	if err := s.flow.Unseal(key).Quiesce(); err != nil {
+		s.Fatalf("%v", err)
+	}
+}
+
+// Assume discards this schedule if ok is false: it is as if it did not exist.
+func (s *Sim) Assume(ok bool) {
+	if !ok {
+		panic(errDiscarded)
+	}
+}
+
+// Never asserts that something has not happened even when the flow is quiet, and
+// goes on. It does so by exploring both: schedules that drive the flow until it is
+// quiet, check, and end there, and schedules that go on without the check.
+func (s *Sim) Never(check func()) {
+	if s.choices.Choose(2) == 1 {
+		return
+	}
+	s.seen.Note(func() string { return "check for absence, and end" })
+	s.Quiesce()
+	check()
+	panic(errEnded)
+}
+
+// Check fails the schedule at once if err is not nil.
+func (s *Sim) Check(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.Fatalf("%v", err)
+	}
+}
+
+// Errorf fails the schedule and goes on.
+func (s *Sim) Errorf(format string, args ...any) {
+	s.failed = true
+	s.Logf(format, args...)
+}
+
+// Fatalf fails the schedule and ends it.
+func (s *Sim) Fatalf(format string, args ...any) {
+	s.Errorf(format, args...)
+	panic(errFatal)
+}
+
+// Logf says something, which is printed if the schedule fails.
+func (s *Sim) Logf(format string, args ...any) { s.log = append(s.log, fmt.Sprintf(format, args...)) }
+
+// Observe makes what a part of the schedule: two schedules that differ in it count
+// as two. What slices let out and operators put in order is observed anyway.
+func (s *Sim) Observe(what any) { s.seen.received(what) }
+
+// A source is an output as it is read by Collect.
+type source[T any] interface {
+	Next(context.Context) (T, error)
+}
+
+// Collect drives the flow until it is quiet and returns everything that the output
+// has given by then.
+func Collect[T any](s *Sim, out source[T]) []T {
+	s.t.Helper()
+	s.Quiesce()
+	var all []T
+	for {
+		x, err := out.Next(s.Context())
+		if err != nil {
+			s.ended(err)
+			return all
+		}
+		all = append(all, x)
+	}
+}
+
+// ended fails the schedule unless err says only that nothing more comes.
+func (s *Sim) ended(err error) {
+	s.t.Helper()
+	if !errors.Is(err, ErrQuiet) && !ends(err) {
+		s.Fatalf("%v", err)
+	}
+}

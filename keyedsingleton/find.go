@@ -1,0 +1,43 @@
+package keyedsingleton
+
+import (
+	"cmp"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Get returns the value of the key that k holds, and nothing if ks does not have it.
+// Both must be complete, that is, inside one slice. The cost is one table probe.
+func Get[K comparable, V any, L dataflow.Location, B bounds.Complete](
+	ks dataflow.KeyedSingleton[K, V, L, B], k dataflow.Singleton[K, L, bounds.Bounded],
+) dataflow.Optional[V, L, bounds.Bounded] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.Get", "")
+	return dataflow.SealOptional[V, L, bounds.Bounded](key, engine.KGet(n, k.Unseal(key), op))
+}
+
+// MaxKey returns the entry with the largest key. Before the first entry there is
+// none; after it there always is one, since no key goes away.
+func MaxKey[K cmp.Ordered, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
+	ks dataflow.KeyedSingleton[K, V, L, B],
+) dataflow.Optional[dataflow.Entry[K, V], L, Keys] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.MaxKey", "")
+	entry := func(k K, v V) dataflow.Entry[K, V] { return dataflow.Entry[K, V]{Key: k, Value: v} }
+	return dataflow.SealOptional[dataflow.Entry[K, V], L, Keys](key, engine.KMaxKey(n, op, cmp.Less[K], entry))
+}
+
+// WithoutKeys returns the entries whose key is not in keys. A key may be in keys more
+// than once.
+//
+// Either both are in one slice, or keys is a constant: a key that came later could not
+// take back what was let through.
+func WithoutKeys[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton, O dataflow.Order, R dataflow.Retries, Keys bounds.Complete](
+	ks dataflow.KeyedSingleton[K, V, L, B], keys dataflow.Stream[K, L, Keys, O, R],
+) dataflow.KeyedSingleton[K, V, L, B] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.WithoutKeys", "")
+	return dataflow.SealKeyedSingleton[K, V, L, B](key, engine.KWithout(n, keys.Unseal(key), op))
+}

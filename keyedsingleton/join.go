@@ -1,0 +1,75 @@
+package keyedsingleton
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// JoinKeyedStream returns each value of stream whose key is in ks, together with the
+// key's value in ks, in the order of stream. Values of other keys are dropped: use
+// [LookupKeyedSingleton] to keep misses.
+//
+// Both must be complete, that is, inside one slice. The cost is one table probe for
+// each value.
+func JoinKeyedStream[K comparable, V, W any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedSingleton[K, V, L, B], stream dataflow.KeyedStream[K, W, L, bounds.Bounded, O, R],
+) dataflow.KeyedStream[K, dataflow.Pair[V, W], L, bounds.Bounded, O, R] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.JoinKeyedStream", "")
+	pair := func(w W, v V) dataflow.Pair[V, W] { return dataflow.Pair[V, W]{First: v, Second: w} }
+	return dataflow.SealKeyedStream[K, dataflow.Pair[V, W], L, bounds.Bounded, O, R](key, engine.Join(stream.Unseal(key), n, op, pair))
+}
+
+// JoinKeyedSingleton returns the keys present in both a and b, with the value of
+// each. Both must be complete, that is, inside one slice.
+//
+// The cost is one table probe for each key of a: put the smaller collection, usually
+// the batch, first.
+func JoinKeyedSingleton[K comparable, V, W any, L dataflow.Location, B bounds.Complete](
+	a dataflow.KeyedSingleton[K, V, L, B], b dataflow.KeyedSingleton[K, W, L, B],
+) dataflow.KeyedSingleton[K, dataflow.Pair[V, W], L, B] {
+	n := a.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.JoinKeyedSingleton", "")
+	pair := func(v V, w W) dataflow.Pair[V, W] { return dataflow.Pair[V, W]{First: v, Second: w} }
+	return dataflow.SealKeyedSingleton[K, dataflow.Pair[V, W], L, B](key, engine.Join(n, b.Unseal(key), op, pair))
+}
+
+// LookupKeyedSingleton looks up each *value* of a as a key of b. Every key of a is
+// kept, with its value and what b has under that value, if anything. Both must be
+// complete, that is, inside one slice.
+func LookupKeyedSingleton[K, V comparable, W any, L dataflow.Location, B bounds.Complete](
+	a dataflow.KeyedSingleton[K, V, L, B], b dataflow.KeyedSingleton[V, W, L, B],
+) dataflow.KeyedSingleton[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B] {
+	n := a.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.LookupKeyedSingleton", "")
+	return dataflow.SealKeyedSingleton[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B](key, engine.Lookup(n, b.Unseal(key), op, maybe[V, W]))
+}
+
+// LookupKeyedStream looks up each *value* of a as a key of stream. For each key of a it
+// returns its value with each value that stream has under that, in the order of
+// stream, or with none if there is none. Both must be complete, that is, inside one
+// slice.
+func LookupKeyedStream[K, V comparable, W any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
+	a dataflow.KeyedSingleton[K, V, L, B], stream dataflow.KeyedStream[V, W, L, bounds.Bounded, O, R],
+) dataflow.KeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, bounds.Bounded, O, R] {
+	n := a.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.LookupKeyedStream", "")
+	found := engine.KLookup(n, stream.Unseal(key), op, maybe[V, W])
+	return dataflow.SealKeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, bounds.Bounded, O, R](key, found)
+}
+
+func maybe[V, W any](v V, w engine.Found[W]) dataflow.Pair[V, dataflow.Maybe[W]] {
+	return dataflow.Pair[V, dataflow.Maybe[W]]{First: v, Second: dataflow.Maybe[W]{Value: w.Value, OK: w.OK}}
+}
+
+// CrossSingleton returns each value of ks together with the value of x, under its
+// key. Either both are in one slice, or x is a constant.
+func CrossSingleton[K comparable, V, X any, L dataflow.Location, B bounds.Mapped[Out], Out bounds.KeyedSingleton](
+	ks dataflow.KeyedSingleton[K, V, L, B], x dataflow.Singleton[X, L, bounds.Bounded],
+) dataflow.KeyedSingleton[K, dataflow.Pair[V, X], L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.CrossSingleton", "")
+	pair := func(v V, x X) dataflow.Pair[V, X] { return dataflow.Pair[V, X]{First: v, Second: x} }
+	return dataflow.SealKeyedSingleton[K, dataflow.Pair[V, X], L, Out](key, engine.KCross(n, x.Unseal(key), op, pair))
+}

@@ -1,0 +1,126 @@
+// Package keyedsingleton defines functions on a [dataflow.KeyedSingleton], a map that
+// stays live: one value for each key.
+//
+// Its main use is one value per request key. A service takes a keyed singleton of
+// requests and returns one of responses; [Map] turns each request into exactly one
+// response, whenever it arrives:
+//
+//	in, requests := keyedsingleton.Input[RequestID, Request](server, "requests")
+//	out := keyedsingleton.Output(keyedsingleton.Map(requests, handle), "responses")
+//
+//	in.Put(ctx, id, request)
+//	response, err := out.Await(ctx, id)
+//
+// What a function accepts and returns depends on the collection's bound; the tables
+// in package bounds are the key to the signatures here. Source: the keyed-singleton
+// document, parts 1 to 4.
+package keyedsingleton
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+var key seal.Key
+
+// Input returns a port and the keyed singleton of the entries put there. A key can
+// be put once. The name appears in errors, traces and graphs.
+func Input[K comparable, V any, L dataflow.Location](
+	at L, name string,
+) (*dataflow.EntryInputPort[K, V], dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue]) {
+	site := dataflow.Site(key, at, "keyedsingleton.Input")
+	in, n := engine.NewKInlet[K, V](site, engine.NewOp(site, "keyedsingleton.Input "+name, ""), true)
+	return dataflow.NewEntryInputPort(key, in), dataflow.SealKeyedSingleton[K, V, L, bounds.BoundedValue](key, n)
+}
+
+// Output returns a port from which the value of each key is read when it is there.
+// Unlike an output of a stream it need not be read: what nobody has asked for waits.
+//
+// Values must be fixed, because what was read once cannot be taken back.
+func Output[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
+	ks dataflow.KeyedSingleton[K, V, L, B], name string,
+) *dataflow.EntryOutputPort[K, V] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.Output "+name, "")
+	return dataflow.NewEntryOutputPort(key, engine.NewKOutlet(n, op))
+}
+
+// Map returns f of each value, under its key. A value that only grew may now change
+// in any way, since f need not preserve order.
+//
+// The function must be pure: it is called again when the value changes, and perhaps
+// when somebody reads it.
+func Map[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out], Out bounds.KeyedSingleton](
+	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) U,
+) dataflow.KeyedSingleton[K, U, L, Out] {
+	n := ks.Unseal(key)
+	return dataflow.SealKeyedSingleton[K, U, L, Out](key, engine.KMap(n, engine.NewOp(n.Site(), "keyedsingleton.Map", ""), f))
+}
+
+// MapWithKey is [Map] for a function that also sees the key.
+func MapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out], Out bounds.KeyedSingleton](
+	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V) U,
+) dataflow.KeyedSingleton[K, U, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.MapWithKey", "")
+	return dataflow.SealKeyedSingleton[K, U, L, Out](key, engine.KMapWithKey(n, op, f))
+}
+
+// Filter returns the entries whose value satisfies keep. Where values change, an
+// entry comes and goes with its value, so the result is Unbounded.
+func Filter[K comparable, V any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
+	ks dataflow.KeyedSingleton[K, V, L, B], keep func(V) bool,
+) dataflow.KeyedSingleton[K, V, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.Filter", "")
+	return dataflow.SealKeyedSingleton[K, V, L, Out](key, engine.KFilterMap(n, op, func(_ K, v V) (V, bool) { return v, keep(v) }))
+}
+
+// FilterWithKey is [Filter] for a function that also sees the key.
+func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
+	ks dataflow.KeyedSingleton[K, V, L, B], keep func(K, V) bool,
+) dataflow.KeyedSingleton[K, V, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.FilterWithKey", "")
+	return dataflow.SealKeyedSingleton[K, V, L, Out](key, engine.KFilterMap(n, op, func(k K, v V) (V, bool) { return v, keep(k, v) }))
+}
+
+// FilterMap returns what f returned together with true, under the value's key. Where
+// values change, the result is Unbounded, as for [Filter].
+func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
+	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) (U, bool),
+) dataflow.KeyedSingleton[K, U, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.FilterMap", "")
+	return dataflow.SealKeyedSingleton[K, U, L, Out](key, engine.KFilterMap(n, op, func(_ K, v V) (U, bool) { return f(v) }))
+}
+
+// FilterMapWithKey is [FilterMap] for a function that also sees the key.
+func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
+	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V) (U, bool),
+) dataflow.KeyedSingleton[K, U, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.FilterMapWithKey", "")
+	return dataflow.SealKeyedSingleton[K, U, L, Out](key, engine.KFilterMap(n, op, f))
+}
+
+// Inspect calls f with each value, again when it changes, and returns ks. The call is
+// made whether or not anything reads the result.
+func Inspect[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton](
+	ks dataflow.KeyedSingleton[K, V, L, B], f func(V),
+) dataflow.KeyedSingleton[K, V, L, B] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.Inspect", "")
+	return dataflow.SealKeyedSingleton[K, V, L, B](key, engine.KInspect(n, op, func(_ K, v V) { f(v) }))
+}
+
+// InspectWithKey is [Inspect] for a function that also sees the key.
+func InspectWithKey[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton](
+	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V),
+) dataflow.KeyedSingleton[K, V, L, B] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.InspectWithKey", "")
+	return dataflow.SealKeyedSingleton[K, V, L, B](key, engine.KInspect(n, op, f))
+}

@@ -1,0 +1,70 @@
+package keyedsingleton
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// AsyncOptions are the settings of [MapAsync]. The zero value is ready to use.
+type AsyncOptions struct {
+	// Concurrency is how many calls are made at once. Zero means 64. Entries beyond
+	// it wait; if more wait than the flow's queue holds, the location takes no
+	// further input until they are fewer.
+	Concurrency int
+}
+
+// MapAsync returns, for each entry, what f returned for its value, when f returns.
+// Calls are made outside the location, at most Concurrency at once, after the step
+// that asked for them: f may block and is called by several goroutines. Its context
+// ends when the flow fails or is ended. An error is part of U. If f panics the flow
+// fails with a [dataflow.StepError].
+//
+// Which answer comes first cannot be seen: the result has one value for each key,
+// and every function over it is deterministic.
+func MapAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
+	ks dataflow.KeyedSingleton[K, V, L, B], f func(context.Context, V) U, opts AsyncOptions,
+) dataflow.KeyedSingleton[K, U, L, bounds.BoundedValue] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.MapAsync", "")
+	if opts.Concurrency < 0 {
+		engine.Misuse(op.Name, "Concurrency is %d", opts.Concurrency)
+	}
+	async := engine.MapAsync(n, op, f, cmp.Or(opts.Concurrency, 64))
+	return dataflow.SealKeyedSingleton[K, U, L, bounds.BoundedValue](key, async)
+}
+
+// After returns each entry of ks again, a delay after it appeared. The time is that
+// of the location: a firing is a record of its history like any other, so whatever
+// races with it, every reader sees one order.
+//
+// Setting a timer costs O(1). A pending one holds its entry.
+//
+// # Nondeterminism
+//
+// What has happened before a timer fires is the clock's choice.
+func After[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
+	ks dataflow.KeyedSingleton[K, V, L, B], delay time.Duration, why dataflow.NonDet,
+) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
+	n := ks.Unseal(key)
+	op := engine.Reasoned(n.Site(), "keyedsingleton.After", string(why))
+	return dataflow.SealKeyedSingleton[K, V, L, bounds.BoundedValue](key, engine.After(n, op, delay, nil))
+}
+
+// AfterEach is [After] with a delay of its own for each entry. A delay that is not
+// positive fires at once.
+//
+// # Nondeterminism
+//
+// What has happened before a timer fires is the clock's choice.
+func AfterEach[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
+	ks dataflow.KeyedSingleton[K, V, L, B], delay func(V) time.Duration, why dataflow.NonDet,
+) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
+	n := ks.Unseal(key)
+	op := engine.Reasoned(n.Site(), "keyedsingleton.AfterEach", string(why))
+	return dataflow.SealKeyedSingleton[K, V, L, bounds.BoundedValue](key, engine.After(n, op, 0, delay))
+}

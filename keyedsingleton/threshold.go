@@ -1,0 +1,41 @@
+package keyedsingleton
+
+import (
+	"cmp"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Threshold returns each key of ks once its value is at least its threshold, with the
+// threshold. It does not matter whether the value or the threshold comes first, nor
+// how far the value has gone by then. A key without a threshold never appears, nor
+// does one that does not reach it.
+//
+// Since values only grow, what was reached stays reached, and the result never
+// changes. A NaN is larger than all, as it is for keyedstream.Max.
+//
+// Either both are in one slice, or both are outside, where thresholds may also be a
+// constant. A key is remembered for as long as the flow runs, with its value or its
+// threshold while the other is missing.
+func Threshold[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.GrowingValues[Keys], T bounds.FixedValues[TKeys], Keys bounds.Final[Out], TKeys bounds.Stream, Out bounds.KeyedSingleton](
+	ks dataflow.KeyedSingleton[K, V, L, B], thresholds dataflow.KeyedSingleton[K, V, L, T],
+) dataflow.KeyedSingleton[K, V, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.Threshold", "")
+	reached := engine.KThreshold(n, thresholds.Unseal(key), op, atLeast[V])
+	return dataflow.SealKeyedSingleton[K, V, L, Out](key, reached)
+}
+
+// ThresholdUniform is [Threshold] with one limit for all keys.
+func ThresholdUniform[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.GrowingValues[Keys], Keys bounds.Final[Out], Out bounds.KeyedSingleton](
+	ks dataflow.KeyedSingleton[K, V, L, B], limit V,
+) dataflow.KeyedSingleton[K, V, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.ThresholdUniform", "")
+	reached := engine.KUniform(n, op, limit, atLeast[V])
+	return dataflow.SealKeyedSingleton[K, V, L, Out](key, reached)
+}
+
+func atLeast[V cmp.Ordered](v, threshold V) bool { return v >= threshold || v != v }

@@ -1,0 +1,25 @@
+package keyedsingleton
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// TryMap returns f of each value for which f succeeds, and a [dataflow.Failure] for
+// each other, both under the value's key. Where values change, an entry moves from one
+// to the other with its value, so that both are Unbounded, as for [Filter].
+//
+// The function must be pure, as for [Map]. A failure does not end the flow; a panic of
+// f does.
+func TryMap[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
+	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) (U, error),
+) (values dataflow.KeyedSingleton[K, U, L, Out], failures dataflow.KeyedSingleton[K, dataflow.Failure[V], L, Out]) {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedsingleton.TryMap", "")
+	us, fs := engine.KFork(n, op, func(v V) (U, dataflow.Failure[V], bool) {
+		u, err := f(v)
+		return u, dataflow.Failure[V]{Value: v, Err: err}, err == nil
+	})
+	return dataflow.SealKeyedSingleton[K, U, L, Out](key, us), dataflow.SealKeyedSingleton[K, dataflow.Failure[V], L, Out](key, fs)
+}

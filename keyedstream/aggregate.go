@@ -1,0 +1,105 @@
+package keyedstream
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// First returns the first value of each key. Later values are ignored, so an entry
+// keeps the value it has, whatever comes.
+//
+// A key is remembered for as long as the flow runs, in 22 to 32 bytes and the key's
+// own. Source: first() of the keyed-singleton document, part 4.
+func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
+	ks dataflow.KeyedStream[K, V, L, B, O, R],
+) dataflow.KeyedSingleton[K, V, L, Out] {
+	n := ks.Unseal(key)
+	return dataflow.SealKeyedSingleton[K, V, L, Out](key, engine.First(n, engine.NewOp(n.Site(), "keyedstream.First", "")))
+}
+
+// FoldEarlyStop folds the values of each key, in order, starting from init's result.
+// When step returns true the key is complete: its aggregate is released downstream
+// at once, even if the stream never ends, and never changes again. Later values of
+// the key are ignored. A key that never completes never appears.
+//
+// It fits a request that is spread across messages, such as a quorum of votes. A
+// complete key is remembered for as long as the flow runs. Source: fold_early_stop
+// of the keyed-singleton document, part 4.
+func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V) (done bool),
+) dataflow.KeyedSingleton[K, A, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.FoldEarlyStop", "")
+	return dataflow.SealKeyedSingleton[K, A, L, Out](key, engine.FoldEarlyStop(n, op, init, step))
+}
+
+// Fold returns, for each key, what step made of init's result and the key's values,
+// in order. The aggregate is revised as values come.
+//
+// An aggregate that is a map, slice or pointer and is changed in place changes
+// earlier snapshots as well: return to a fresh one, or read it inside slices only.
+func Fold[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V),
+) dataflow.KeyedSingleton[K, A, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Fold", "")
+	return dataflow.SealKeyedSingleton[K, A, L, Out](key, engine.KFold(n, op, init, step))
+}
+
+// FoldGrowing is [Fold] for an aggregate that only grows, in an order of the caller's
+// choosing: why says what makes it so. The result can be compared with a threshold,
+// which [Fold]'s cannot.
+func FoldGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.Aggregate](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
+) dataflow.KeyedSingleton[K, A, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.Proved(n.Site(), "keyedstream.FoldGrowing", string(why))
+	return dataflow.SealKeyedSingleton[K, A, L, Out](key, engine.KFold(n, op, init, step))
+}
+
+// FoldCommutative is [Fold] for a step that gives the same aggregate for the same
+// values in any order: why says what makes it so. A repeat would still matter.
+func FoldCommutative[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.KeyedSingleton](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
+) dataflow.KeyedSingleton[K, A, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.Proved(n.Site(), "keyedstream.FoldCommutative", string(why))
+	n.Permuted()
+	return dataflow.SealKeyedSingleton[K, A, L, Out](key, engine.KFold(n, op, init, step))
+}
+
+// Reduce is [Fold] for an aggregate that starts from a key's first value: step is
+// called with each of the others.
+func Reduce[K comparable, V any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], step func(acc *V, v V),
+) dataflow.KeyedSingleton[K, V, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Reduce", "")
+	return dataflow.SealKeyedSingleton[K, V, L, Out](key, engine.KReduce(n, op, step))
+}
+
+// Count returns the number of values of each key. The order does not matter, a
+// repeat would.
+func Count[K comparable, V any, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.Aggregate](
+	ks dataflow.KeyedStream[K, V, L, B, O, R],
+) dataflow.KeyedSingleton[K, int, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Count", "")
+	count := engine.KFold(n, op, func() int { return 0 }, func(acc *int, _ V) { *acc++ })
+	return dataflow.SealKeyedSingleton[K, int, L, Out](key, count)
+}
+
+// Scan calls step with each value and the state of its key, which starts from init's
+// result, and returns what step emits, under that key and in order: read, decide,
+// write, and emit any number. The function emit must not be called after step has
+// returned.
+//
+// The state of a key is kept for as long as the flow runs.
+func Scan[K comparable, V, S, U any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.NoRetries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() S, step func(state *S, v V, emit func(U)),
+) dataflow.KeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Scan", "")
+	return dataflow.SealKeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce](key, engine.Scan(n, op, init, step))
+}

@@ -1,0 +1,48 @@
+package keyedstream
+
+import (
+	"cmp"
+
+	"golang.org/x/exp/constraints"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Sum returns the sum of the values of each key, which wraps around like +. The order
+// does not matter, a repeat would.
+//
+// It takes integers, since the sum of floating-point numbers depends on their order;
+// [Fold] adds those up. A sum of values that are never negative only grows, which
+// [FoldGrowing] can be told.
+func Sum[K comparable, V constraints.Integer, L dataflow.Location, B bounds.Folded[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.KeyedSingleton](
+	ks dataflow.KeyedStream[K, V, L, B, O, R],
+) dataflow.KeyedSingleton[K, V, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Sum", "")
+	sum := engine.KFold(n, op, func() V { return 0 }, func(acc *V, v V) { *acc += v })
+	return dataflow.SealKeyedSingleton[K, V, L, Out](key, sum)
+}
+
+// Max returns the largest value of each key, which only grows, as the builtin max has
+// it: a NaN is larger than all. Neither order nor repeats matter.
+func Max[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Order, R dataflow.Retries, Out bounds.Aggregate](
+	ks dataflow.KeyedStream[K, V, L, B, O, R],
+) dataflow.KeyedSingleton[K, V, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Max", "")
+	largest := engine.KExtreme(n, op, func(a, b V) V { return max(a, b) })
+	return dataflow.SealKeyedSingleton[K, V, L, Out](key, largest)
+}
+
+// Min returns the smallest value of each key, as the builtin min has it: a NaN is
+// smaller than all. Neither order nor repeats matter.
+func Min[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.Folded[Out], O dataflow.Order, R dataflow.Retries, Out bounds.KeyedSingleton](
+	ks dataflow.KeyedStream[K, V, L, B, O, R],
+) dataflow.KeyedSingleton[K, V, L, Out] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Min", "")
+	smallest := engine.KExtreme(n, op, func(a, b V) V { return min(a, b) })
+	return dataflow.SealKeyedSingleton[K, V, L, Out](key, smallest)
+}

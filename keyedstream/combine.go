@@ -1,0 +1,78 @@
+package keyedstream
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// MergeOrdered returns the values of both streams under their keys. Within a key,
+// those of one stream keep their order; how they fall between those of the other is
+// fixed as it happens.
+//
+// # Nondeterminism
+//
+// Which stream's value comes first is the runtime's choice, for each key alone.
+func MergeOrdered[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.Retries](
+	s, t dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
+) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
+	a, b := s.Unseal(key), t.Unseal(key)
+	op := engine.Reasoned(a.Site(), "keyedstream.MergeOrdered", string(why))
+	merged := engine.KObserve(engine.KMerge(op, a, b), op)
+	return dataflow.SealKeyedStream[K, V, L, B, dataflow.TotalOrder, R](key, merged)
+}
+
+// Chain returns, under each key, the values of first and then those of then. So first
+// must be complete: either both are in one slice, or first is a constant. To put
+// something behind a stream that never ends, there is [Merge].
+//
+// Inside a slice, the values of then are held back until first is over.
+func Chain[K comparable, V any, L dataflow.Location, First bounds.Complete, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
+	first dataflow.KeyedStream[K, V, L, First, O, R], then dataflow.KeyedStream[K, V, L, B, O, R],
+) dataflow.KeyedStream[K, V, L, B, O, R] {
+	n := then.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Chain", "")
+	return dataflow.SealKeyedStream[K, V, L, B, O, R](key, engine.KChain(op, first.Unseal(key), n))
+}
+
+// Join returns each value of s together with each value of t under the same key: each
+// pair once, in whatever order the values come. A key that only one of them has gives
+// nothing. Values that are equal are several values.
+//
+// All values of both are kept, for as long as the flow runs or, inside a slice, until
+// its run ends. A value costs one probe and its pairs. Where one side has one value
+// for each key and is complete, keyedsingleton.JoinKeyedStream keeps only that one,
+// and the order.
+func Join[K comparable, V, W any, L dataflow.Location, B bounds.Stream, O1, O2 dataflow.Order, R dataflow.Retries](
+	s dataflow.KeyedStream[K, V, L, B, O1, R], t dataflow.KeyedStream[K, W, L, B, O2, R],
+) dataflow.KeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R] {
+	n := s.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Join", "")
+	joined := engine.KJoin(n, t.Unseal(key), op, pair[V, W])
+	return dataflow.SealKeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R](key, joined)
+}
+
+// AntiJoin returns the values of ks whose key is not in keys, in order. A key may be
+// in keys more than once.
+//
+// Either both are in one slice, or keys is a constant: a key that came later could not
+// take back what was let through.
+func AntiJoin[K comparable, V any, L dataflow.Location, B bounds.Stream, O, KeysO dataflow.Order, R, KeysR dataflow.Retries, Keys bounds.Complete](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], keys dataflow.Stream[K, L, Keys, KeysO, KeysR],
+) dataflow.KeyedStream[K, V, L, B, O, R] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.AntiJoin", "")
+	return dataflow.SealKeyedStream[K, V, L, B, O, R](key, engine.KWithout(n, keys.Unseal(key), op))
+}
+
+// CrossSingleton returns each value together with the value of x, under its key.
+// Either both are in one slice, or x is a constant.
+func CrossSingleton[K comparable, V, X any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], x dataflow.Singleton[X, L, bounds.Bounded],
+) dataflow.KeyedStream[K, dataflow.Pair[V, X], L, B, O, R] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.CrossSingleton", "")
+	return dataflow.SealKeyedStream[K, dataflow.Pair[V, X], L, B, O, R](key, engine.KCross(n, x.Unseal(key), op, pair[V, X]))
+}
+
+func pair[A, B any](a A, b B) dataflow.Pair[A, B] { return dataflow.Pair[A, B]{First: a, Second: b} }

@@ -1,0 +1,5 @@
+package keyedstream_test
+
+import "github.com/millrace/millrace/bounds"
+
+type bounded = bounds.Bounded

@@ -1,0 +1,39 @@
+package keyedstream
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// FlatMap returns everything that f emits for each value, under its key and in order.
+// The function emit must not be called after f has returned.
+func FlatMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(v V, emit func(U)),
+) dataflow.KeyedStream[K, U, L, B, O, R] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.FlatMap", "")
+	return dataflow.SealKeyedStream[K, U, L, B, O, R](key, engine.KFlatMap(n, op, f))
+}
+
+// Rekey returns each value under the key that f gives it. Values of several keys may
+// come under one, where they have no order, so that the result has none; where the
+// new key says all that the old one did, [PrefixKey] keeps it.
+func Rekey[K, K2 comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) K2,
+) dataflow.KeyedStream[K2, V, L, B, dataflow.NoOrder, R] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Rekey", "")
+	return dataflow.SealKeyedStream[K2, V, L, B, dataflow.NoOrder, R](key, engine.KRekey(n, op, f))
+}
+
+// PrefixKey returns each value under a finer key: what f gives it, and its key. The
+// values of a new key are some of those of an old one, so they keep their order.
+func PrefixKey[K, K2 comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) K2,
+) dataflow.KeyedStream[dataflow.Pair[K2, K], V, L, B, O, R] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.PrefixKey", "")
+	finer := func(k K, v V) dataflow.Pair[K2, K] { return dataflow.Pair[K2, K]{First: f(k, v), Second: k} }
+	return dataflow.SealKeyedStream[dataflow.Pair[K2, K], V, L, B, O, R](key, engine.KRekey(n, op, finer))
+}

@@ -1,0 +1,84 @@
+package keyedstream
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Keys returns each key, once, when its first value comes.
+//
+// A key is remembered for as long as the flow runs, in 22 to 32 bytes and the key's
+// own.
+func Keys[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R],
+) dataflow.Stream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Keys", "")
+	return dataflow.SealStream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce](key, engine.Keys(engine.First(n, op), op))
+}
+
+// Unique returns each value of a key once, when it first comes. A value that comes
+// under another key is another one. What is repeated by a retry is not repeated any
+// more.
+//
+// All pairs of key and value are remembered for as long as the flow runs or, inside a
+// slice, until its run ends. Values that are not equal to themselves, such as NaN, are
+// never remembered.
+func Unique[K, V comparable, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R],
+) dataflow.KeyedStream[K, V, L, B, O, dataflow.ExactlyOnce] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Unique", "")
+	return dataflow.SealKeyedStream[K, V, L, B, O, dataflow.ExactlyOnce](key, engine.KUnique(n, op))
+}
+
+// Limit returns the first n values of each key, and nothing if n is 0. A negative n
+// panics.
+//
+// How many a key had is remembered for as long as the flow runs: a key that is
+// through does not start again.
+func Limit[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.NoRetries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], n int,
+) dataflow.KeyedStream[K, V, L, B, O, R] {
+	in := ks.Unseal(key)
+	op := engine.NewOp(in.Site(), "keyedstream.Limit", "")
+	if n < 0 {
+		engine.Misuse(op.Name, "n is %d", n)
+	}
+	limited := engine.KStep(in, op, func(had *int, v V) (V, bool) {
+		if *had == n {
+			return v, false
+		}
+		*had++
+		return v, true
+	})
+	return dataflow.SealKeyedStream[K, V, L, B, O, R](key, limited)
+}
+
+// Enumerate returns each value together with the number of values that its key had
+// before: 0, 1, 2 and so on under each key.
+//
+// The number is kept for as long as the flow runs.
+func Enumerate[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.NoRetries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R],
+) dataflow.KeyedStream[K, dataflow.Pair[int, V], L, B, O, R] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Enumerate", "")
+	numbered := engine.KStep(n, op, func(had *int, v V) (dataflow.Pair[int, V], bool) {
+		*had++
+		return pair(*had-1, v), true
+	})
+	return dataflow.SealKeyedStream[K, dataflow.Pair[int, V], L, B, O, R](key, numbered)
+}
+
+// Partition returns the values for which pred is true, and the others. It calls pred
+// once for each value.
+func Partition[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], pred func(V) bool,
+) (yes, no dataflow.KeyedStream[K, V, L, B, O, R]) {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.Partition", "")
+	y, x := engine.KFork(n, op, func(v V) (V, V, bool) { return v, v, pred(v) })
+	return dataflow.SealKeyedStream[K, V, L, B, O, R](key, y), dataflow.SealKeyedStream[K, V, L, B, O, R](key, x)
+}

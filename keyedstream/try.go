@@ -1,0 +1,22 @@
+package keyedstream
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// TryMap returns f of each value for which f succeeds, and a [dataflow.Failure] for
+// each other, both under the value's key and in order. It calls f once for each value.
+// A failure does not end the flow; a panic of f does.
+func TryMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V) (U, error),
+) (values dataflow.KeyedStream[K, U, L, B, O, R], failures dataflow.KeyedStream[K, dataflow.Failure[V], L, B, O, R]) {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "keyedstream.TryMap", "")
+	us, fs := engine.KFork(n, op, func(v V) (U, dataflow.Failure[V], bool) {
+		u, err := f(v)
+		return u, dataflow.Failure[V]{Value: v, Err: err}, err == nil
+	})
+	return dataflow.SealKeyedStream[K, U, L, B, O, R](key, us), dataflow.SealKeyedStream[K, dataflow.Failure[V], L, B, O, R](key, fs)
+}

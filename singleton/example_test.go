@@ -1,0 +1,52 @@
+package singleton_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/singleton"
+	"github.com/millrace/millrace/slice"
+)
+
+func ExampleMap() {
+	dataflow.Local(func(at dataflow.Here) {
+		steps := dataflow.Fold(dataflow.Of(at, 4000, 2500), func() int { return 0 }, func(sum *int, n int) { *sum += n })
+		left := singleton.Map(steps, func(n int) string { return fmt.Sprint(10_000-n, " steps to go") })
+		dataflow.Print(singleton.IntoStream(left))
+	})
+	// Output:
+	// 3500 steps to go
+}
+
+func ExampleZip() {
+	dataflow.Local(func(at dataflow.Here) {
+		in, grades := dataflow.Input[int](at, "grades")
+		sum := dataflow.Fold(grades, func() int { return 0 }, func(sum *int, g int) { *sum += g })
+		tick := slice.At(at)
+		// Two values that change are looked at in one slice, where they agree.
+		both := singleton.Zip(
+			slice.Snapshot(tick, sum, "a mean may be a moment old"),
+			slice.Snapshot(tick, dataflow.Count(grades), "a mean may be a moment old"))
+		mean := singleton.Map(both, func(p dataflow.Pair[int, int]) string {
+			if p.Second == 0 {
+				return "no grades"
+			}
+			return fmt.Sprint("mean ", float64(p.First)/float64(p.Second))
+		})
+		dataflow.Print(slice.Emit(singleton.IntoStream(mean)))
+
+		in.SendBatch(context.Background(), []int{1, 2, 6})
+	})
+	// Output:
+	// no grades
+	// mean 3
+}
+
+func ExampleIntoStream() {
+	dataflow.Local(func(at dataflow.Here) {
+		dataflow.Print(singleton.IntoStream(dataflow.Count(dataflow.Of(at, "ann", "bob"))))
+	})
+	// Output:
+	// 2
+}

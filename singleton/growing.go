@@ -1,0 +1,33 @@
+package singleton
+
+import (
+	"cmp"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// MapGrowing is [Map] for a function that keeps a growing value growing. The proof
+// says why f never turns a larger value into a smaller one.
+func MapGrowing[T, U any, L dataflow.Location, B bounds.Growing[Out], Out bounds.Stream](
+	s dataflow.Singleton[T, L, B], f func(T) U, why dataflow.Proof,
+) dataflow.Singleton[U, L, B] {
+	c := s.Unseal(key)
+	op := engine.Proved(c.Site(), "singleton.MapGrowing", string(why))
+	return dataflow.SealSingleton[U, L, B](key, engine.CellMap(c, op, f))
+}
+
+// Threshold returns limit, once, when the value is limit or more for the first time.
+// The element is the limit and not the value, which may have jumped far beyond before
+// anybody looked. A value that never gets there gives nothing.
+//
+// The value must only grow, so that it does not matter when it is looked at.
+func Threshold[T cmp.Ordered, L dataflow.Location, B bounds.Growing[Out], Out bounds.Stream](
+	s dataflow.Singleton[T, L, B], limit T,
+) dataflow.Stream[T, L, Out, dataflow.TotalOrder, dataflow.ExactlyOnce] {
+	c := s.Unseal(key)
+	op := engine.NewOp(c.Site(), "singleton.Threshold", "")
+	reached := func(v T) bool { return v >= limit }
+	return dataflow.SealStream[T, L, Out, dataflow.TotalOrder, dataflow.ExactlyOnce](key, engine.CellThreshold(c, op, limit, reached))
+}

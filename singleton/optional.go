@@ -1,0 +1,26 @@
+package singleton
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Filter returns the value while it satisfies keep. Where it changes, the result comes
+// and goes with it.
+func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
+	s dataflow.Singleton[T, L, B], keep func(T) bool,
+) dataflow.Optional[T, L, Out] {
+	c := s.Unseal(key)
+	op := engine.NewOp(c.Site(), "singleton.Filter", "")
+	return dataflow.SealOptional[T, L, Out](key, engine.CellFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
+}
+
+// FilterMap returns what f returned together with true, and nothing while f returns
+// false. See [Filter].
+func FilterMap[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
+	s dataflow.Singleton[T, L, B], f func(T) (U, bool),
+) dataflow.Optional[U, L, Out] {
+	c := s.Unseal(key)
+	return dataflow.SealOptional[U, L, Out](key, engine.CellFilterMap(c, engine.NewOp(c.Site(), "singleton.FilterMap", ""), f))
+}

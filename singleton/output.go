@@ -1,0 +1,18 @@
+package singleton
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Output returns a port from which the latest value is read. Unlike an output of a
+// stream it need not be read: versions that nobody looked at are skipped. The name
+// appears in errors, traces and graphs.
+func Output[T any, L dataflow.Location, B bounds.Singleton](
+	s dataflow.Singleton[T, L, B], name string,
+) *dataflow.SingletonOutputPort[T] {
+	c := s.Unseal(key)
+	op := engine.NewOp(c.Site(), "singleton.Output "+name, "")
+	return dataflow.NewSingletonOutputPort(key, engine.NewCellOutlet(c, op))
+}

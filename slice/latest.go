@@ -1,0 +1,46 @@
+package slice
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// SnapshotOptional lets into the slice the value of x at the cut, if it has one. That
+// it comes, changes or goes is news that runs the slice; that it was never there is
+// none.
+//
+// # Nondeterminism
+//
+// Which versions are seen is the runtime's choice; a version that was skipped is
+// never seen, the last one always is.
+func SnapshotOptional[T any, L dataflow.Location, B bounds.Singleton](
+	tick dataflow.Tick[L], x dataflow.Optional[T, L, B], why dataflow.NonDet,
+) dataflow.Optional[T, dataflow.Tick[L], bounds.Bounded] {
+	c := x.Unseal(key)
+	op := engine.Reasoned(c.Site(), "slice.SnapshotOptional", string(why))
+	in := engine.Snapshot(tick.Unseal(key, op.Name), c, op)
+	return dataflow.SealOptional[T, dataflow.Tick[L], bounds.Bounded](key, in)
+}
+
+// Latest lets the value of x out of the slice: outside, it is that of the newest run,
+// and init before the first. Whoever looks at it between two runs misses none; who
+// takes a snapshot of it may skip one, and should have [Emit] of its versions instead
+// where each counts.
+func Latest[T any, L dataflow.Location](
+	x dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded], init T,
+) dataflow.Singleton[T, L, bounds.Unbounded] {
+	c := x.Unseal(key)
+	op := engine.NewOp(c.Site(), "slice.Latest", "")
+	return dataflow.SealSingleton[T, L, bounds.Unbounded](key, engine.EmitCell(c, op, &init))
+}
+
+// LatestOptional lets the value of x out of the slice: outside, it is that of the
+// newest run, and absent if that run had none or there was none yet.
+func LatestOptional[T any, L dataflow.Location](
+	x dataflow.Optional[T, dataflow.Tick[L], bounds.Bounded],
+) dataflow.Optional[T, L, bounds.Unbounded] {
+	c := x.Unseal(key)
+	op := engine.NewOp(c.Site(), "slice.LatestOptional", "")
+	return dataflow.SealOptional[T, L, bounds.Unbounded](key, engine.EmitCell(c, op, nil))
+}

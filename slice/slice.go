@@ -1,0 +1,161 @@
+// Package slice cuts the history of a location into pieces and looks at changing
+// collections between them.
+//
+// A slice is a part of the program that runs once for each cut. What is let in is
+// cut at one point of the history, so inputs of one slice agree with each other:
+// with inputs 1, 2 and their running sum, a batch and a snapshot see (1, 1), (2, 3)
+// or (1, 3), (2, 3), never (1, 0). Inside, every collection is [bounds.Bounded] and
+// lives at [dataflow.Tick], so every operator is available; what leaves is emitted:
+//
+//	tick := slice.At(server)
+//	fresh := slice.BatchEntries(tick, orders, "each order is quoted alone, once")
+//	price := slice.Snapshot(tick, unitPrice, "an order is quoted at the price when it is handled")
+//	quotes := slice.EmitEntries(keyedsingleton.Map(keyedsingleton.CrossSingleton(fresh, price), quote))
+//
+// # Rules
+//
+//  1. A slice runs only if one of its inputs has something new: a batch that is not
+//     empty, or a new version of a snapshot that is not [Passive] (the first version
+//     counts, once; a constant is no news). When a location is quiet, every slice that
+//     had news has run with the final version of each input.
+//  2. Batches are prefixes of what is ordered, and each element is in one batch.
+//  3. Stateful operators start afresh in every run. [State] carries a value from one
+//     run to the next, [StateEntries] a keyed singleton.
+//  4. Nothing is let in twice. What is to be matched later goes into state.
+//  5. What a slice emits cannot come back into it except through state, an input or
+//     another location: the build refuses it and names the way.
+package slice
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+var key seal.Key
+
+// At opens a slice at a location.
+func At[L dataflow.Location](at L) dataflow.Tick[L] { return dataflow.NewTick(key, at) }
+
+// Batch lets into the slice the elements of s that came since the previous cut.
+//
+// # Nondeterminism
+//
+// Where one batch ends and the next begins is the runtime's choice.
+func Batch[T any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
+	tick dataflow.Tick[L], s dataflow.Stream[T, L, B, O, R], why dataflow.NonDet,
+) dataflow.Stream[T, dataflow.Tick[L], bounds.Bounded, O, R] {
+	n := s.Unseal(key)
+	op := engine.Reasoned(n.Site(), "slice.Batch", string(why))
+	return dataflow.SealStream[T, dataflow.Tick[L], bounds.Bounded, O, R](key, engine.BatchStream(tick.Unseal(key, op.Name), n, op))
+}
+
+// BatchKeyed lets into the slice the values of ks that came since the previous cut.
+//
+// # Nondeterminism
+//
+// Where one batch ends and the next begins is the runtime's choice.
+func BatchKeyed[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
+	tick dataflow.Tick[L], ks dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
+) dataflow.KeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R] {
+	n := ks.Unseal(key)
+	op := engine.Reasoned(n.Site(), "slice.BatchKeyed", string(why))
+	in := engine.BatchKeyed(tick.Unseal(key, op.Name), n, op, false)
+	return dataflow.SealKeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R](key, in)
+}
+
+// BatchEntries lets into the slice the entries of ks that appeared since the previous
+// cut. Each key is in exactly one batch and never comes again, so that each request
+// is handled once. Values must be fixed; of a collection whose values change, take
+// [SnapshotEntries].
+//
+// # Nondeterminism
+//
+// Which entries share a batch is the runtime's choice.
+func BatchEntries[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
+	tick dataflow.Tick[L], ks dataflow.KeyedSingleton[K, V, L, B], why dataflow.NonDet,
+) dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded] {
+	n := ks.Unseal(key)
+	op := engine.Reasoned(n.Site(), "slice.BatchEntries", string(why))
+	in := engine.BatchKeyed(tick.Unseal(key, op.Name), n, op, true)
+	return dataflow.SealKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](key, in)
+}
+
+// Snapshot lets into the slice the value of s at the cut.
+//
+// # Nondeterminism
+//
+// Which versions are seen is the runtime's choice; a version that was skipped is
+// never seen, the last one always is.
+func Snapshot[T any, L dataflow.Location, B bounds.Singleton](
+	tick dataflow.Tick[L], s dataflow.Singleton[T, L, B], why dataflow.NonDet,
+) dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded] {
+	c := s.Unseal(key)
+	op := engine.Reasoned(c.Site(), "slice.Snapshot", string(why))
+	return dataflow.SealSingleton[T, dataflow.Tick[L], bounds.Bounded](key, engine.Snapshot(tick.Unseal(key, op.Name), c, op))
+}
+
+// SnapshotEntries lets into the slice the whole of ks at the cut. It is borrowed from
+// the location's state: taking it costs nothing whatever its size, a join costs a
+// probe for each key asked for, and only reading all of it costs all of it.
+//
+// # Nondeterminism
+//
+// Which versions are seen is the runtime's choice; a version that was skipped is
+// never seen, the last one always is.
+func SnapshotEntries[K comparable, V any, L dataflow.Location, B bounds.ChangingValues](
+	tick dataflow.Tick[L], ks dataflow.KeyedSingleton[K, V, L, B], why dataflow.NonDet,
+) dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded] {
+	n := ks.Unseal(key)
+	op := engine.Reasoned(n.Site(), "slice.SnapshotEntries", string(why))
+	in := engine.SnapshotEntries(tick.Unseal(key, op.Name), n, op)
+	return dataflow.SealKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](key, in)
+}
+
+// State carries a value from one run of the slice to the next. The singleton has the
+// value that the previous run left, init in the first run; keep, called once while
+// the flow is built, says which singleton of the slice gives the next one. Without
+// keep the value stays init.
+func State[T any, L dataflow.Location](
+	tick dataflow.Tick[L], init T,
+) (value dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded], keep func(next dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded])) {
+	region := tick.Unseal(key, "slice.State")
+	op := engine.NewOp(region.Site(), "slice.State", "")
+	c, set := engine.State(region, op, init)
+	return dataflow.SealSingleton[T, dataflow.Tick[L], bounds.Bounded](key, c),
+		func(next dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded]) { set(next.Unseal(key)) }
+}
+
+// Emit lets the elements of s out of the slice. Outside, the runs of the slice follow
+// one another in order.
+func Emit[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
+	s dataflow.Stream[T, dataflow.Tick[L], bounds.Bounded, O, R],
+) dataflow.Stream[T, L, bounds.Unbounded, O, R] {
+	n := s.Unseal(key)
+	op := engine.NewOp(n.Site(), "slice.Emit", "")
+	return dataflow.SealStream[T, L, bounds.Unbounded, O, R](key, engine.EmitStream(n, op))
+}
+
+// EmitKeyed lets the values of ks out of the slice, under their keys.
+func EmitKeyed[K comparable, V any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R],
+) dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "slice.EmitKeyed", "")
+	return dataflow.SealKeyedStream[K, V, L, bounds.Unbounded, O, R](key, engine.EmitKeyed(n, op))
+}
+
+// EmitEntries lets the entries of ks out of the slice. Every key must come from a
+// [BatchEntries] of the slice, which gives it once, so that outside each key still
+// has one value: anything else panics while the flow is built.
+func EmitEntries[K comparable, V any, L dataflow.Location](
+	ks dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded],
+) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
+	n := ks.Unseal(key)
+	op := engine.NewOp(n.Site(), "slice.EmitEntries", "")
+	if !n.Fresh() {
+		engine.Misuse(op.Name, "the keys do not come from a BatchEntries of this slice, so a key could be emitted twice; emit keyedsingleton.IntoKeyedStream of it and take keyedstream.First outside")
+	}
+	return dataflow.SealKeyedSingleton[K, V, L, bounds.BoundedValue](key, engine.EmitKeyed(n, op))
+}

@@ -1,0 +1,193 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+	"github.com/millrace/millrace/optional"
+	"github.com/millrace/millrace/singleton"
+	"github.com/millrace/millrace/slice"
+)
+
+// A builder builds a program as a flow, and notes what happens to it.
+type builder struct {
+	p     *Program
+	ctx   context.Context
+	at    here
+	ticks []inside
+
+	// what the operator being built is given, and gives besides its collection
+	name    string
+	passive bool
+	took    func(k, v int)
+	send    func(k, v int) error
+	close   func()
+	keeps   func(any)
+
+	sends  map[int]func(k, v int) error
+	closes []func()
+	built  []any
+	clock  bool // time passes when nothing else happens
+	events []event
+	seen   []*seen
+}
+
+// A seen is what was seen of a node.
+type seen struct {
+	node int
+	runs map[int]*Content // inside of a slice: by the event of the run
+	all  Content          // outside, of what becomes more
+	now  func() Content   // outside, of what is revised
+
+	again []int // keys that came again although their value never changes
+}
+
+// build builds p at a location, and looks at the nodes that are watched.
+func build(ctx context.Context, p *Program, at here, watched func(i int) bool) *builder {
+	b := &builder{p: p, ctx: ctx, at: at, sends: make(map[int]func(k, v int) error)}
+	for s := range p.ranks {
+		tick := slice.At(at)
+		b.ticks = append(b.ticks, tick)
+		// What a run starts with is set before anything else in it happens.
+		begin, _ := slice.State(tick, 0)
+		singleton.Map(begin, func(int) int { b.events = append(b.events, event{slice: s}); return 0 })
+	}
+	keeps := make(map[int]func(any))
+	for i := range p.nodes {
+		x := &p.nodes[i]
+		b.name, b.passive = fmt.Sprint("n", i), x.passive
+		b.took = func(k, v int) { b.events = append(b.events, event{node: i, key: k, value: v, slice: -1}) }
+		b.send, b.close, b.keeps = nil, nil, nil
+		in := make([]any, len(x.args))
+		for a, arg := range x.args {
+			in[a] = b.built[arg]
+		}
+		b.built = append(b.built, x.op.build(b, x, in))
+		if b.send != nil {
+			b.sends[i], b.closes = b.send, append(b.closes, b.close)
+		}
+		if b.keeps != nil && x.keep >= 0 {
+			keeps[i] = b.keeps
+		}
+		if watched(i) {
+			b.watch(i)
+		}
+	}
+	for i := range p.nodes {
+		if keep := keeps[i]; keep != nil {
+			keep(b.built[p.nodes[i].keep])
+		}
+	}
+	return b
+}
+
+// watch looks at node i.
+func (b *builder) watch(i int) {
+	w := &seen{node: i, runs: make(map[int]*Content)}
+	b.seen = append(b.seen, w)
+	name := fmt.Sprint("n", i, " watched")
+	one := func(x int) { c := b.of(w); c.List = append(c.List, x) }
+	many := func(k, v int) { c := b.of(w); c.Keyed[k] = append(c.Keyed[k], v) }
+	entry := func(k, v int) {
+		c := b.of(w)
+		if _, again := c.Entries[k]; again {
+			w.again = append(w.again, k)
+		}
+		c.Entries[k] = v
+	}
+	only := func(x int) int { c := b.of(w); c.Value, c.OK = x, true; return x }
+	ofView := func(latest func() (dataflow.View[int, int], bool)) {
+		w.now = func() Content {
+			c := Content{Entries: make(map[int]int)}
+			v, _ := latest()
+			for k, x := range v.All() {
+				c.Entries[k] = x
+			}
+			return c
+		}
+	}
+	ofMaybe := func(latest func() (int, bool)) {
+		w.now = func() Content { v, ok := latest(); return Content{Value: v, OK: ok} }
+	}
+	switch s := b.built[i].(type) {
+	case stream:
+		dataflow.Inspect(s, one)
+	case streamOf[here, bounds.Unbounded, loose]:
+		dataflow.Inspect(s, one)
+	case streams:
+		keyedstream.InspectWithKey(s, many)
+	case keyedOf[here, bounds.Unbounded, loose]:
+		keyedstream.InspectWithKey(s, many)
+	case fixed:
+		out := keyedsingleton.Output(s, name)
+		keyedsingleton.InspectWithKey(s, entry)
+		w.now = func() Content {
+			c := Content{Entries: make(map[int]int)}
+			for k := range w.all.Entries { // which keys there are is for the output to say as well
+				if v, ok := out.Get(k); ok {
+					c.Entries[k] = v
+				}
+			}
+			if out.Len() != len(c.Entries) {
+				panic("an output has entries that nobody gave it")
+			}
+			return c
+		}
+	case entriesOf[here, bounds.MonotonicValue]:
+		ofView(singleton.Output(keyedsingleton.IntoSingleton(s), name).Latest)
+	case entriesOf[here, bounds.MonotonicKeys]:
+		ofView(singleton.Output(keyedsingleton.IntoSingleton(s), name).Latest)
+	case entriesOf[here, bounds.Unbounded]:
+		ofView(singleton.Output(keyedsingleton.IntoSingleton(s), name).Latest)
+	case valueOf[here, bounds.MonotonicValue]:
+		ofMaybe(singleton.Output(s, name).Latest)
+	case valueOf[here, bounds.Unbounded]:
+		ofMaybe(singleton.Output(s, name).Latest)
+	case maybeOf[here, bounds.MonotonicValue]:
+		ofMaybe(optional.Output(s, name).Latest)
+	case maybeOf[here, bounds.Unbounded]:
+		ofMaybe(optional.Output(s, name).Latest)
+
+	case piece:
+		dataflow.Inspect(s, one)
+	case streamOf[inside, bounds.Bounded, loose]:
+		dataflow.Inspect(s, one)
+	case pieces:
+		keyedstream.InspectWithKey(s, many)
+	case keyedOf[inside, bounds.Bounded, loose]:
+		keyedstream.InspectWithKey(s, many)
+	case content:
+		keyedsingleton.InspectWithKey(s, entry)
+	case value:
+		singleton.Map(s, only)
+	case maybeOf[inside, bounds.Bounded]:
+		optional.Map(s, only)
+	default:
+		panic(fmt.Sprintf("model: there is no way to look at a %v", reflect.TypeOf(s)))
+	}
+}
+
+// of returns where to note what is seen of a node now.
+func (b *builder) of(w *seen) *Content {
+	if b.p.lives(w.node) < 0 {
+		w.all.prepare()
+		return &w.all
+	}
+	run := len(b.events) - 1
+	if w.runs[run] == nil {
+		w.runs[run] = new(Content)
+		w.runs[run].prepare()
+	}
+	return w.runs[run]
+}
+
+func (c *Content) prepare() {
+	if c.Keyed == nil {
+		c.Keyed, c.Entries = make(map[int][]int), make(map[int]int)
+	}
+}

@@ -1,0 +1,84 @@
+package model
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+var (
+	seed     = flag.Uint64("seed", 1, "seed of the random tests")
+	programs = flag.Int("programs", 600, "how many programs the random tests make")
+)
+
+func rerun(t *testing.T) string {
+	return fmt.Sprintf("rerun: go test ./internal/model -run '^%s$' -seed %d -programs %d", t.Name(), *seed, *programs)
+}
+
+// checkAll makes programs, tries each of them, and prints the first that fails, made
+// as small as it gets.
+func checkAll(t *testing.T, try func(p *Program, h History, seed uint64) error) {
+	t.Helper()
+	used := make(map[string]int)
+	for n := 0; n < *programs || n < 10**programs && missing(used) != ""; n++ {
+		rng := rand.New(rand.NewPCG(*seed, uint64(n)))
+		want := ""
+		if n >= *programs { // until each operator was in one
+			want = missing(used)
+		}
+		p, h := MakeWith(rng, 3+n%14, want)
+		for _, x := range p.nodes {
+			used[x.op.name]++
+		}
+		s := rng.Uint64()
+		if try(p, h, s) == nil {
+			continue
+		}
+		// Where records go, choices go elsewhere: a few schedules stand for the one
+		// that failed.
+		fails := func(p *Program, h History) bool {
+			for k := range uint64(8) {
+				if try(p, h, s+k) != nil {
+					return true
+				}
+			}
+			return false
+		}
+		p, h = Shrink(p, h, fails)
+		for k := range uint64(8) {
+			if err := try(p, h, s+k); err != nil {
+				t.Fatalf("program %d, made small:\n%s  sent: %v\n%v\n%s", n, p, h, err, rerun(t))
+			}
+		}
+	}
+	if name := missing(used); name != "" {
+		t.Errorf("%s was never in a program", name)
+	}
+}
+
+// missing returns an operator that was in no program, or nothing.
+func missing(used map[string]int) string {
+	for _, op := range operators() {
+		if used[op.name] == 0 {
+			return op.name
+		}
+	}
+	return ""
+}
+
+// TestAgainstModel compares random programs with the model, at every cut of every
+// slice and after every step. It catches wrong operators; see the package comment.
+func TestAgainstModel(t *testing.T) {
+	for way := range ways {
+		t.Run(way.String(), func(t *testing.T) {
+			checkAll(t, func(p *Program, h History, seed uint64) error { return Verify(p, h, way, seed) })
+		})
+	}
+}
+
+// TestWaysAgree compares random programs with themselves, run in another way. It
+// catches what depends on the way; see the package comment.
+func TestWaysAgree(t *testing.T) {
+	checkAll(t, Agree)
+}

@@ -1,0 +1,61 @@
+package main
+
+// mutations are the changes that have to be noticed.
+var mutations = []mutation{
+	{"First keeps the last value of a step", "internal/engine/aggregate.go", []edit{{
+		"		for i, k := range b.K {\n			_, added := seen.Put(k, hs[i])\n",
+		"		for i := range b.K {\n			i := n - 1 - i\n			k := b.K[i]\n			_, added := seen.Put(k, hs[i])\n",
+	}}},
+	{"FoldEarlyStop forgets that a key is done", "internal/engine/aggregate.go", []edit{{
+		"*s = slot{done: true}", "*s = slot{acc: init()}",
+	}}},
+	{"a batch delivers again what it delivered", "internal/engine/slice.go", []edit{{
+		"		clear(fresh)\n		fresh = fresh[:0]\n", "		fresh = fresh[:min(1, len(fresh))]\n",
+	}}},
+	{"a snapshot is one run old", "internal/engine/slice.go", []edit{{
+		"	r.atPre(func() {\n		if c.set {\n			out.Set(c.value)\n		}\n	})",
+		"	late, any := c.value, false\n	r.atPre(func() {\n		if any {\n			out.Set(late)\n		} else if c.set {\n			out.Set(c.value)\n		}\n		late, any = c.value, c.set\n	})",
+	}}},
+	{"slices run in the order in which they were made", "internal/engine/site.go", []edit{{
+		"	s.regions = topological(s.regions)\n", "",
+	}}},
+	{"Unique forgets after a while", "internal/engine/stream_scan.go", []edit{{
+		"		seen.Touch(hs)\n", "		seen.Touch(hs)\n		if seen.Len() > 2 {\n			seen.Clear()\n		}\n",
+	}}},
+	{"KeyCount does not see removals", "internal/engine/aggregate.go", []edit{{
+		"					present.Delete(k, hs[i])\n", "					continue\n",
+	}}},
+	{"an entry stays although a filter drops its new value", "internal/engine/keyed.go", []edit{{
+		"c.k[m], c.v[m], gone[m] = k, u, !ok", "c.k[m], c.v[m], gone[m] = k, u, !ok && b.Gone != nil && b.Gone[i]",
+	}}},
+	{"timers fire in the order in which they were set", "internal/engine/timers.go", []edit{
+		{"	a.fired = func(slot uint32) {", "	last := int64(0)\n	a.fired = func(slot uint32) {"},
+		{"			at := now + int64(max(d, 0))\n", "			at := max(now+int64(max(d, 0)), last)\n			last = at\n"},
+	}},
+	{"a second Put of a key is accepted", "internal/engine/kinlet.go", []edit{
+		{"	if in.seen != nil && in.seen.Get(k, h) != nil {", "	if in.seen != nil && false {"},
+		{"if _, added := in.seen.Put(k, h); !added {", "if _, added := in.seen.Put(k, h); !added && false {"},
+	}},
+	{"state is not carried to the next run", "internal/engine/slice.go", []edit{{
+		"				current, given = after, false\n", "				_, given = after, false\n",
+	}}},
+	{"state that is kept shows in the same run", "internal/engine/slice.go", []edit{{
+		"			after, given = v, true\n", "			after, given = v, true\n			current = v\n",
+	}}},
+	{"outputs are released before the cut", "internal/engine/loop.go", []edit{{
+		"	for _, r := range s.regions {\n		if r.news {",
+		"	for _, out := range s.dirty {\n		out.release()\n	}\n	s.dirty = s.dirty[:0]\n	for _, r := range s.regions {\n		if r.news {",
+	}}},
+	{"Join forgets all but the first value of a key", "internal/engine/keyed_join.go", []edit{{
+		"			mine.add(k, hs[i], b.V[i])\n", "			if mine.first(k, hs[i]) == 0 {\n				mine.add(k, hs[i], b.V[i])\n			}\n",
+	}}},
+	{"a threshold has to be passed, not reached", "keyedsingleton/threshold.go", []edit{{
+		"return v >= threshold", "return v > threshold",
+	}}},
+	{"a passive snapshot runs its slice", "internal/engine/keyed_slice.go", []edit{{
+		"	if !t.passive {\n		t.region.news = true\n	}", "	t.region.news = true",
+	}}},
+	{"Limit starts again with each batch", "internal/engine/stream_scan.go", []edit{{
+		"			left -= len(batch)\n", "",
+	}}},
+}

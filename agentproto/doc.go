@@ -1,0 +1,74 @@
+// Package agentproto speaks the protocol between an agent runtime, which holds a
+// conversation with a language model, and tool servers, which run its tools.
+//
+// # The protocol in one page
+//
+// A runtime learns what a server offers from its [Manifest]. When the model calls a
+// tool, the runtime posts an [Invocation], and the server acknowledges it at once.
+// What comes of the call is posted later, to the callback_url of the invocation:
+//
+//	runtime                                            tool server
+//	   │  GET /.well-known/rap-toolset                      │
+//	   │ ─────────────────────────────────────────────────► │
+//	   │ ◄───────────────────────────────────────────────── │
+//	   │                                    200, Manifest   │
+//	   │                                                    │
+//	   │  POST endpoint, Invocation                         │
+//	   │ ─────────────────────────────────────────────────► │
+//	   │ ◄───────────────────────────────────────────────── │
+//	   │                                             200    │
+//	   │                                                    │  any number of detours:
+//	   │            POST callback_url, OAuth or UserChoice  │
+//	   │ ◄───────────────────────────────────────────────── │
+//	   │  POST response_url, ChoiceResponse                 │  (of a UserChoice)
+//	   │ ─────────────────────────────────────────────────► │
+//	   │                                                    │
+//	   │                     POST callback_url, ToolResult  │  exactly once
+//	   │ ◄───────────────────────────────────────────────── │
+//	   │                                                    │  if it opened a subscription:
+//	   │              POST callback_url, SubscriptionEvent  │
+//	   │ ◄───────────────────────────────────────────────── │
+//	   │                                                    │
+//	   │  POST /close_thread, /cancel_tool_call, /migrate   │
+//	   │ ─────────────────────────────────────────────────► │
+//
+// A call is named by its thread and its id, the [CallKey]. The result may arrive
+// before the acknowledgement. An [OAuth] tells that the user has to authorize the
+// tool first, and a [UserChoice] asks the user something; to the runtime the call
+// only takes longer, and for as long as a documented timeout allows. There is no
+// message for failure: a call fails with a ToolResult whose text starts with
+// "Error: ". A [ViewUpdate] may come at any time and concerns the thread alone.
+//
+// [CloseThread] and [CancelToolCall] go to every server, once, and are not waited
+// for. [Migrate] goes to the servers whose manifest asks for it, when a session
+// moves to another host.
+//
+// # Resolving a call
+//
+// A message may come twice, late, or not at all. [Program] turns what arrives for a
+// call into exactly one [Resolution].
+//
+// # Reading messages
+//
+// What a peer sends is untrusted. The decoders (DecodeCallback and so on) read a
+// message as other implementations read it or not at all:
+//
+//   - It is one JSON object in UTF-8, followed by nothing and within [Limits].
+//   - No member is there twice, at any level, however its name is escaped.
+//   - Names are compared exactly: Group_ID is an unknown member.
+//   - Unknown members are ignored at every level, and [Encode] does not write them.
+//   - Members have their type. An integer may be written as 2.0. Null stands for an
+//     absent member; a required one is missing then.
+//   - Numbers are within the range of a float64, also where nobody looks at them.
+//   - An id has 1 to 1024 bytes and no control characters, line breaks or marks that
+//     reorder text. Slashes, dots and emoji are fine: an id is a name for comparing
+//     and logging and never a path, a header or a label.
+//   - An auth_url is https, has no user name and nothing invisible.
+//
+// The error is a [MessageError], which names the member, the HTTP status to answer
+// with, and the call if the message could be read that far: a tool does not repeat
+// what was refused, so its call has to be resolved with an error.
+//
+// [CompileSchema] and [Schema.Validate] check arguments against a tool's schema in
+// bounded time, whatever the schema.
+package agentproto

@@ -1,0 +1,70 @@
+package agentproto
+
+// A ChoiceResponse answers a [UserChoice]. It is posted to its response_url.
+type ChoiceResponse struct {
+	ID       string `json:"id"`
+	Selected int    `json:"selected"`
+}
+
+// A CloseThread tells every tool server that a thread is closed.
+type CloseThread struct {
+	ThreadID string `json:"thread_id"`
+}
+
+// A CancelToolCall tells every tool server that nobody waits for a call any more,
+// or that a subscription is cancelled.
+type CancelToolCall struct {
+	ThreadID   string `json:"thread_id"`
+	ToolCallID string `json:"tool_call_id"`
+}
+
+// A Migrate asks a tool server to hand the state of a session to the instance of
+// the same server at DestinationURL.
+type Migrate struct {
+	SessionID      string `json:"session_id"` // the root thread
+	DestinationURL string `json:"destination_url"`
+}
+
+// Key returns the call that is cancelled.
+func (c *CancelToolCall) Key() CallKey { return CallKey{c.ThreadID, c.ToolCallID} }
+
+// DecodeChoiceResponse reads the answer to a [UserChoice]. Whether Selected is the
+// index of a choice is for the tool to check, which knows the choices. The error is
+// a *[MessageError].
+func DecodeChoiceResponse(data []byte, lim Limits) (*ChoiceResponse, error) {
+	o := openMessage("choice_response", data, lim)
+	o.key.ID = o.id("id")
+	return lifecycle(o, &ChoiceResponse{ID: o.key.ID, Selected: o.integer("selected")})
+}
+
+// DecodeCloseThread reads the body of /close_thread. The error is a *[MessageError].
+func DecodeCloseThread(data []byte, lim Limits) (*CloseThread, error) {
+	o := openMessage("close_thread", data, lim)
+	o.key.GroupID = o.id("thread_id")
+	return lifecycle(o, &CloseThread{ThreadID: o.key.GroupID})
+}
+
+// DecodeCancelToolCall reads the body of /cancel_tool_call. The error is a
+// *[MessageError].
+func DecodeCancelToolCall(data []byte, lim Limits) (*CancelToolCall, error) {
+	o := openMessage("cancel_tool_call", data, lim)
+	c := new(CancelToolCall)
+	c.ThreadID, c.ToolCallID = bindKey(o, "thread_id", "tool_call_id")
+	return lifecycle(o, c)
+}
+
+// DecodeMigrate reads the body of /migrate. Whether the destination may be
+// connected to is for the server to check. The error is a *[MessageError].
+func DecodeMigrate(data []byte, lim Limits) (*Migrate, error) {
+	o := openMessage("migrate", data, lim)
+	o.key.GroupID = o.id("session_id")
+	return lifecycle(o, &Migrate{SessionID: o.key.GroupID, DestinationURL: o.url("destination_url", httpURL)})
+}
+
+// lifecycle returns the message, unless something was wrong with it.
+func lifecycle[M any](o *object, m *M) (*M, error) {
+	if err := o.result(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}

@@ -1,0 +1,69 @@
+package agentproto
+
+import (
+	"context"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow/sim"
+)
+
+// TestEverySchedule tries every order in which the inputs of one call can come, with
+// its timers and the answer of its dispatch among them: in each there is exactly one
+// result, it is that of an input that can resolve the call, and every other terminal
+// input is accounted for.
+func TestEverySchedule(t *testing.T) {
+	deliver := func(e Event) func(*sim.Sim, *Program) {
+		return func(s *sim.Sim, p *Program) { s.Check(p.Deliver(s.Context(), k1, e)) }
+	}
+	closeThread := func(s *sim.Sim, p *Program) { s.Check(p.CloseThread(s.Context(), k1.GroupID)) }
+	accepted, refused := DispatchOutcome{Accepted: true}, DispatchOutcome{Reason: "refused"}
+	tests := []struct {
+		name      string
+		outcome   DispatchOutcome
+		inputs    []func(*sim.Sim, *Program)
+		schedules int
+	}{
+		{"two results", accepted, []func(*sim.Sim, *Program){deliver(result("a")), deliver(result("b"))}, 20},
+		{"result, interruption", accepted, []func(*sim.Sim, *Program){deliver(result("a")), deliver(Event{Kind: Interrupted})}, 20},
+		{"result, refused", refused, []func(*sim.Sim, *Program){deliver(result("a"))}, 8},
+		{"result, closure", accepted, []func(*sim.Sim, *Program){deliver(result("a")), closeThread}, 60},
+		{"oauth, result", accepted, []func(*sim.Sim, *Program){deliver(oauth("u")), deliver(result("a"))}, 50},
+		{"choice, answer", accepted, []func(*sim.Sim, *Program){deliver(choice("r")), deliver(answer1("r", 1))}, 148},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			causes := make(map[Cause]bool)
+			n := sim.Exhaustive(t, func(s *sim.Sim) {
+				p := NewProgram(ProgramOptions{Flow: s.Flow(), Dispatch: func(context.Context, *Call) DispatchOutcome { return test.outcome }})
+				s.Check(p.Start(s.Context()))
+				s.Check(p.Call(s.Context(), &Call{Key: k1, Invocation: &Invocation{GroupID: k1.GroupID, ID: k1.ID}}))
+				for _, input := range test.inputs {
+					input(s, p)
+				}
+				results := 0
+				for _, e := range sim.Collect(s, effectsOf(p)) {
+					if e.Kind == Resolve {
+						results++
+						causes[e.Resolution.Cause] = true
+					}
+				}
+				if results != 1 {
+					s.Errorf("%d results", results)
+				}
+				if _, err := p.Await(s.Context(), k1); err != nil {
+					s.Errorf("the resolution: %v", err)
+				}
+			})
+			if n != test.schedules {
+				t.Errorf("%d schedules, want %d; resolved by %v", n, test.schedules, causes)
+			}
+		})
+	}
+}
+
+// effectsOf reads the effects of a program.
+func effectsOf(p *Program) effectReader { return effectReader{p} }
+
+type effectReader struct{ p *Program }
+
+func (r effectReader) Next(ctx context.Context) (Effect, error) { return r.p.NextEffect(ctx) }

@@ -1,0 +1,259 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// Handler returns the callback endpoint. It is served by the runtime unless
+// [Options].External is set. It answers below the path of the public URL, and below
+// the root for a proxy that strips that path:
+//
+//	200  taken in; late and repeated messages too, so that tools stop sending them
+//	400  malformed, with the member that is wrong
+//	403  a message about another call, or of a type the URL is not for
+//	404  not a callback URL of this runtime, or an expired one
+//	405, 413, 415  not a POST, too large, not plain JSON
+//	503  not taken in, with Retry-After: the program is busy, or stopping
+//
+// Tools do not retry what was answered 4xx, so 400, 413 and 415 also resolve the
+// call that the URL identifies: nothing else would before its lifetime ends. A
+// malformed view_update or subscription_event does not, as the call can still get
+// its result.
+func (rt *Runtime) Handler() http.Handler { return http.HandlerFunc(rt.serveCallback) }
+
+func (rt *Runtime) serveCallback(w http.ResponseWriter, r *http.Request) {
+	segments, ok := strings.CutPrefix(r.URL.Path, rt.pathPrefix+callbackPath)
+	if !ok {
+		segments, ok = strings.CutPrefix(r.URL.Path, callbackPath)
+	}
+	if !ok || strings.Count(segments, "/") != 1 {
+		refuse(w, http.StatusNotFound, "not found")
+		return
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		refuse(w, http.StatusMethodNotAllowed, "method not allowed")
+		return
+	}
+	c, err := openCapability(rt.sealer, segments, time.Now())
+	s := rt.byID[c.server]
+	if err != nil || s == nil {
+		// One answer for everything that is wrong with a URL.
+		rt.count(nil, nForged)
+		rt.log.Debug("callback refused", "error", err)
+		refuse(w, http.StatusNotFound, "not found")
+		return
+	}
+	p := posted{rt: rt, w: w, r: r, server: s, capability: c}
+	p.serve()
+}
+
+// refuse answers a callback that is not taken in.
+func refuse(w http.ResponseWriter, status int, reason string) {
+	body, _ := json.Marshal(struct {
+		Error string `json:"error"`
+	}{reason})
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+}
+
+// A posted is one request to a callback URL that is genuine.
+type posted struct {
+	rt         *Runtime
+	w          http.ResponseWriter
+	r          *http.Request
+	server     *server
+	capability capability
+}
+
+func (p *posted) serve() {
+	if p.rt.stopping.Load() {
+		p.later(5)
+		return
+	}
+	if media, _, err := mime.ParseMediaType(p.r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		p.malformed(http.StatusUnsupportedMediaType, "", "Content-Type is not application/json")
+		return
+	}
+	if p.r.Header.Get("Content-Encoding") != "" {
+		p.malformed(http.StatusUnsupportedMediaType, "", "Content-Encoding is not supported")
+		return
+	}
+	data, ok := p.read()
+	if !ok {
+		return
+	}
+	message, err := agentproto.DecodeCallback(data, p.rt.opts.Limits)
+	if me, ok := errors.AsType[*agentproto.MessageError](err); ok {
+		if !p.about(me.Key) {
+			p.forbid()
+			return
+		}
+		p.malformed(me.Status, me.Message, reasonOf(me))
+		return
+	}
+	if err != nil {
+		p.malformed(http.StatusBadRequest, "", "malformed message")
+		return
+	}
+	if !p.allowed(message) {
+		p.forbid()
+		return
+	}
+	p.take(message)
+}
+
+// read returns the body. It reports false if that was too large or did not come,
+// and has answered then.
+func (p *posted) read() ([]byte, bool) {
+	limit := p.rt.opts.Limits.Bytes
+	if p.r.ContentLength > limit {
+		p.tooLarge(limit)
+		return nil, false
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(p.w, p.r.Body, limit))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		p.tooLarge(limit)
+		return nil, false
+	}
+	if err != nil {
+		p.later(1) // it broke off; the tool may have the rest
+		return nil, false
+	}
+	return data, true
+}
+
+func (p *posted) tooLarge(limit int64) {
+	p.w.Header().Set("Connection", "close")
+	p.malformed(http.StatusRequestEntityTooLarge, "", fmt.Sprintf("message is larger than %d bytes", limit))
+}
+
+// about reports whether a key, as far as it is known, is the capability's.
+func (p *posted) about(key agentproto.CallKey) bool {
+	return (key.GroupID == "" || key.GroupID == p.capability.key.GroupID) &&
+		(key.ID == "" || key.ID == p.capability.key.ID)
+}
+
+// allowed reports whether the capability is for this message.
+func (p *posted) allowed(message agentproto.Callback) bool {
+	key, may := message.Key(), p.capability.key
+	switch message.(type) {
+	case *agentproto.ToolResult:
+		return key == may && p.capability.allowed&mayResult != 0
+	case *agentproto.OAuth:
+		return key == may && p.capability.allowed&mayOAuth != 0
+	case *agentproto.UserChoice:
+		return key == may && p.capability.allowed&mayChoice != 0
+	case *agentproto.SubscriptionEvent:
+		return key == may && p.capability.allowed&mayEvent != 0
+	case *agentproto.ViewUpdate:
+		return key.GroupID == may.GroupID && p.capability.allowed&mayView != 0
+	}
+	return false
+}
+
+// take hands a good message on.
+func (p *posted) take(message agentproto.Callback) {
+	timeouts := &p.rt.opts.Timeouts
+	switch m := message.(type) {
+	case *agentproto.ToolResult:
+		p.deliver(agentproto.Event{Kind: agentproto.ResultArrived, Result: m})
+	case *agentproto.OAuth:
+		p.deliver(agentproto.Event{Kind: agentproto.OAuthArrived, OAuth: m, Timeout: timeouts.OAuth})
+	case *agentproto.UserChoice:
+		if err := p.rt.mayUse(p.server, m.ResponseURL); err != nil {
+			p.malformed(http.StatusBadRequest, m.Type(), "response_url: "+err.Error())
+			return
+		}
+		p.deliver(agentproto.Event{
+			Kind: agentproto.ChoiceArrived, Choice: m, Timeout: timeouts.Choice,
+			Lifetime: p.rt.ledger.lifetimeOf(p.capability.key),
+		})
+	case *agentproto.ViewUpdate:
+		key := p.capability.key
+		show := func(_ context.Context, s Surface) { s.View(key, m) }
+		if !p.rt.shown.tryPush(show, maxViews) {
+			p.later(1)
+			return
+		}
+		p.rt.count(p.server, nViews)
+		p.ok()
+	case *agentproto.SubscriptionEvent:
+		p.rt.count(p.server, nEvents)
+		p.ok()
+	}
+}
+
+// deliver gives an event to the program and answers 200 or 503.
+func (p *posted) deliver(e agentproto.Event) {
+	if p.accepted(e) {
+		p.ok()
+	}
+}
+
+// accepted gives an event to the program. If that does not take it in time, it
+// answers 503 and reports false.
+func (p *posted) accepted(e agentproto.Event) bool {
+	if err := p.rt.deliver(p.r.Context(), p.capability.key, e); err != nil {
+		p.rt.log.Debug("callback put off", keyAttr(p.capability.key), "error", err)
+		p.later(1)
+		return false
+	}
+	return true
+}
+
+// malformed refuses a message, and resolves the call unless the message is one
+// that would not have resolved it or brought it further.
+func (p *posted) malformed(status int, message, reason string) {
+	p.rt.log.Warn("malformed callback", keyAttr(p.capability.key), "toolset", p.server.base, "reason", reason)
+	if message != agentproto.TypeViewUpdate && message != agentproto.TypeSubscriptionEvent {
+		text := fmt.Sprintf("%s: %s: %s", p.server.base, cmp.Or(message, "callback"), reason)
+		if !p.accepted(agentproto.Event{Kind: agentproto.Malformed, Reason: text}) {
+			return
+		}
+	}
+	p.rt.count(p.server, nMalformed)
+	if message != "" {
+		reason = message + ": " + reason
+	}
+	refuse(p.w, status, reason)
+}
+
+// reasonOf names the member that is wrong.
+func reasonOf(me *agentproto.MessageError) string {
+	if me.Member == "" {
+		return me.Reason
+	}
+	return fmt.Sprintf("member %q %s", me.Member, me.Reason)
+}
+
+func (p *posted) forbid() {
+	p.rt.count(p.server, nForged)
+	refuse(p.w, http.StatusForbidden, "forbidden")
+}
+
+// later puts a message off. It is never 429, which is a 4xx that tools do not
+// retry.
+func (p *posted) later(seconds int) {
+	p.rt.count(p.server, nBusy)
+	p.w.Header().Set("Retry-After", fmt.Sprint(seconds))
+	refuse(p.w, http.StatusServiceUnavailable, "try again later")
+}
+
+func (p *posted) ok() {
+	p.w.Header().Set("Content-Type", "application/json")
+	io.WriteString(p.w, "{\"ok\":true}\n")
+}

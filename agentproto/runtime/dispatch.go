@@ -1,0 +1,161 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// dispatch posts an invocation, as [agentproto.Dispatch] asks. It waits for its
+// turn at the tool server first; the time for all attempts starts after that.
+func (rt *Runtime) dispatch(ctx context.Context, call *agentproto.Call) agentproto.DispatchOutcome {
+	s, settled := rt.ledger.find(call.Key)
+	if s == nil {
+		return agentproto.DispatchOutcome{Reason: "the call is not known to any tool server"}
+	}
+	if rt.ledger.isClosed(call.Key.GroupID) {
+		return agentproto.DispatchOutcome{Reason: "the thread is closed"}
+	}
+	body, err := agentproto.Encode(call.Invocation)
+	if err != nil {
+		rt.log.Error("invocation cannot be encoded", keyAttr(call.Key), "error", err)
+		return agentproto.DispatchOutcome{Reason: "the call cannot be expressed in JSON"}
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-settled:
+	case <-ctx.Done():
+		return agentproto.DispatchOutcome{Reason: "the runtime stopped before the call was posted"}
+	}
+	select {
+	case <-settled: // while it waited, as when it was cancelled
+		return agentproto.DispatchOutcome{Reason: "the call was resolved before it was posted"}
+	default:
+	}
+	d := delivery{
+		rt: rt, what: "the call", to: call.Endpoint, id: messageID(call.Key, call.Invocation.CallbackURL), body: body,
+		attempt: rt.opts.Timeouts.Ack, total: rt.opts.Timeouts.Dispatch, settled: settled,
+		started: func() { rt.count(s, nAttempts) },
+	}
+	end := d.run(ctx)
+	if end.accepted {
+		return agentproto.DispatchOutcome{Accepted: true}
+	}
+	if ctx.Err() != nil {
+		return agentproto.DispatchOutcome{Ambiguous: true, Reason: "the runtime stopped"}
+	}
+	rt.log.Warn("call not accepted", keyAttr(call.Key), "toolset", s.base, "failure", end.failure,
+		"attempts", end.attempts, "ambiguous", end.ambiguous, "error", end.err)
+	return agentproto.DispatchOutcome{
+		Ambiguous: end.ambiguous, Reason: fmt.Sprintf("tool server %s %s", s.base, end.failure),
+	}
+}
+
+// A delivery is one message that is posted until it is accepted, refused or given
+// up: an invocation, or the answer to a prompt.
+type delivery struct {
+	rt      *Runtime
+	what    string // for texts: the call, the answer
+	to      string
+	id      string // the webhook-id of every attempt
+	body    []byte
+	attempt time.Duration   // for one attempt
+	total   time.Duration   // for all of them; zero is no limit
+	settled <-chan struct{} // when closed, there is no further attempt; may be nil
+	started func()          // called for each attempt; may be nil
+}
+
+// An ending is what came of a delivery.
+type ending struct {
+	accepted  bool
+	ambiguous bool   // the server may have the message although it did not say so
+	failure   string // what the server did, as a predicate
+	attempts  int
+	err       error // of the last attempt, for the log
+}
+
+// run makes the attempts.
+//
+// A status of 4xx other than 429 is final, and so is a redirect, which could lead
+// anywhere. 429, 5xx, silence and failed connections are tried again. The
+// message is ambiguous if any attempt may have reached the server's program.
+func (d *delivery) run(ctx context.Context) (end ending) {
+	if d.total > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.total)
+		defer cancel()
+	}
+	for {
+		if d.started != nil {
+			d.started()
+		}
+		end.attempts++
+		once, cancel := context.WithTimeout(ctx, d.attempt)
+		r, err := d.rt.post(once, d.to, d.id, d.body)
+		silent := once.Err() != nil
+		cancel()
+
+		end.err = err
+		switch {
+		case err == nil && r.accepted():
+			end.accepted = true
+			return end
+		case err == nil && r.status == http.StatusTooManyRequests:
+			end.failure = "is overloaded: 429"
+		case err == nil && r.status >= 500:
+			end.failure = fmt.Sprintf("failed: %d", r.status)
+			end.ambiguous = true
+		case err == nil && r.status >= 400:
+			end.failure = fmt.Sprintf("refused %s: %d", d.what, r.status)
+			return end
+		case err == nil:
+			end.failure = fmt.Sprintf("redirected %s, which is not followed: %d", d.what, r.status)
+			return end
+		case r.reached && silent:
+			end.failure = "did not acknowledge " + d.what + " in time"
+			end.ambiguous = true
+		case r.reached:
+			end.failure = "broke the connection"
+			end.ambiguous = true
+		default:
+			end.failure = "is unreachable"
+		}
+		if !d.pause(ctx, end.attempts, r.retryAfter) {
+			return end
+		}
+	}
+}
+
+// pause waits before the next attempt. It reports false if there is none: there
+// were enough, the call is resolved, or the pause would outlast the total.
+func (d *delivery) pause(ctx context.Context, attempts int, atLeast time.Duration) bool {
+	retry := d.rt.opts.Timeouts.Retry
+	if attempts > len(retry) || ctx.Err() != nil {
+		return false
+	}
+	wait := max(jitter(retry[attempts-1]), atLeast)
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
+		return false
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-d.settled:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// jitter shortens or lengthens a duration by up to half, so that calls that failed
+// together are not tried again together.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.5 + rand.Float64()))
+}

@@ -1,0 +1,43 @@
+// Package runtime is the runtime's side of the agent tool protocol: it makes the
+// tool calls of a conversation.
+//
+//	rt, err := runtime.Start(ctx, runtime.Options{Toolsets: []string{"http://127.0.0.1:8080"}})
+//	if err != nil {
+//		return err
+//	}
+//	defer rt.Stop(ctx)
+//	key, err := rt.Call(ctx, runtime.Request{
+//		GroupID: "conversation-1", Operation: "add", Arguments: []byte(`{"a":1,"b":2}`),
+//	})
+//	if err != nil {
+//		return err
+//	}
+//	resolution, err := rt.Await(ctx, key)
+//
+// A tool server acknowledges a call and posts what comes of it later, to a callback
+// URL that was made for this call. On the way the tool may send the user to authorize
+// it, or ask the user to choose; the [Surface] shows that. The conversation sees a
+// call that took longer.
+//
+// # What the package promises
+//
+// Each call is resolved once. What a tool server sends after that has no effect, and
+// neither has a tool server that says nothing: every wait has an end, see
+// [Timeouts]. A result that arrives before the acknowledgement counts.
+//
+// An invocation may be posted several times with the same identifiers, if it is not
+// known whether an earlier attempt arrived. It is never posted again after the call
+// was resolved.
+//
+// A callback URL is good for one call of one tool server. It cannot be forged, nor
+// turned to another call, and it expires; who knows it can use it.
+//
+// A tool server that hangs, fails or lies affects its own calls only.
+//
+// # What it does not promise
+//
+// Calls do not survive the process: there is no durable form of a runtime yet.
+// Subscriptions are not followed: the events of a tool that opened one are counted
+// and dropped. Addresses are not judged: a tool server is configured by somebody
+// trusted, and [Options].DialContext is the place for a guard.
+package runtime

@@ -1,0 +1,49 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// maxNotices is how many notifications are in flight to one tool server.
+const maxNotices = 64
+
+// cancelEverywhere tells every tool server that nobody waits for a call.
+func (rt *Runtime) cancelEverywhere(key agentproto.CallKey) {
+	rt.broadcast("/cancel_tool_call", &agentproto.CancelToolCall{ThreadID: key.GroupID, ToolCallID: key.ID})
+}
+
+// closeEverywhere tells every tool server that a thread is closed.
+func (rt *Runtime) closeEverywhere(groupID string) {
+	rt.broadcast("/close_thread", &agentproto.CloseThread{ThreadID: groupID})
+}
+
+// broadcast posts a message to every configured tool server, to those without a
+// valid manifest too: they may have had one when a call was made. It returns at
+// once. Each server gets one attempt within the notification timeout, turn
+// included, so a server that hangs costs nobody anything; what it answers is of
+// no interest, since not every server has these endpoints.
+func (rt *Runtime) broadcast(path string, message any) {
+	body, err := agentproto.Encode(message)
+	if err != nil {
+		rt.log.Error("notification cannot be encoded", "path", path, "error", err)
+		return
+	}
+	for _, s := range rt.servers {
+		rt.spawn(func() {
+			ctx, cancel := context.WithTimeout(rt.ctx, rt.opts.Timeouts.Notify)
+			defer cancel()
+			select {
+			case s.notices <- struct{}{}:
+				defer func() { <-s.notices }()
+			case <-ctx.Done():
+				rt.log.Debug("notification given up", "toolset", s.base, "path", path)
+				return
+			}
+			if r, err := rt.post(ctx, s.base+path, "", body); err != nil || !r.accepted() {
+				rt.log.Debug("notification not accepted", "toolset", s.base, "path", path, "status", r.status, "error", err)
+			}
+		})
+	}
+}

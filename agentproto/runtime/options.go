@@ -1,0 +1,162 @@
+package runtime
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// Options are the settings of a [Runtime]. Only Toolsets is needed.
+type Options struct {
+	// Toolsets are the base URLs of the tool servers, such as
+	// http://127.0.0.1:8080. Each is asked for its manifest when the runtime starts.
+	Toolsets []string
+
+	// ListenAddr is where the callback endpoint listens. Empty means a free port
+	// of 127.0.0.1. It is ignored if Listener is set or External is true.
+	ListenAddr string
+	// Listener, if not nil, is listened on instead. The runtime closes it.
+	Listener net.Listener
+	// External says that the caller serves [Runtime.Handler] itself. PublicURL is
+	// required then.
+	External bool
+	// PublicURL is the address under which tool servers reach the callback
+	// endpoint, with or without a path. Empty means http:// and the address that is
+	// listened on, which is right for tool servers on the same host only.
+	PublicURL string
+
+	// AllowOrigins are origins, such as https://tools.example, that a manifest's
+	// endpoint or a prompt's response_url may have besides the origin of the tool
+	// server itself. Anything else is refused: requests with the conversation's
+	// content would go there.
+	AllowOrigins []string
+
+	// Surface shows authorizations and choices to the user. Nil means a terminal:
+	// [NewTerminal] of standard input and standard error.
+	Surface Surface
+
+	// Limits bound the messages of tool servers. Zero means the defaults of
+	// agentproto, which are 1 MiB for a message; raise Limits.Bytes for tools that
+	// return large images.
+	Limits agentproto.Limits
+
+	// Timeouts bound everything that waits. Zero means the documented defaults.
+	Timeouts Timeouts
+
+	// Concurrency is how many requests are in flight to one tool server at once.
+	// Zero means 256. A server that hangs holds up its own calls only.
+	Concurrency int
+
+	// Sealer makes callback URLs unforgeable. Nil means [NewSealer]: a key of this
+	// run's own.
+	Sealer Sealer
+
+	// TLS is for private certificate authorities and client certificates. Nil means
+	// the system's authorities. Versions before 1.2 are never used.
+	TLS *tls.Config
+
+	// DialContext connects to tool servers. Nil means a [net.Dialer]. It is the place
+	// for a guard that refuses addresses; proxies of the environment are never used.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// Logger is where the runtime logs. Nil means [slog.Default]. Identifiers are
+	// quoted, and the secret parts of URLs and the content of messages are left out.
+	Logger *slog.Logger
+}
+
+// Timeouts are how long a [Runtime] waits for what. The zero value of each field
+// is the default that its comment names; a negative duration is not useful.
+type Timeouts struct {
+	// Connect is for connecting to a tool server, TLS included. Zero means 5 s.
+	Connect time.Duration
+	// Ack is how long a tool server may take to acknowledge an invocation. Zero
+	// means 15 s. After it the call is posted again: whether the server has it is
+	// not known.
+	Ack time.Duration
+	// Retry holds the pauses before the second and every later attempt to deliver
+	// an invocation or an answer, each shortened or lengthened at random by up to
+	// half. Nil means 0.5, 1, 2 and 4 s; empty means one attempt.
+	Retry []time.Duration
+	// Dispatch is how long all attempts of one invocation may take together. Zero
+	// means 30 s. A tool server's Retry-After is honoured within it.
+	Dispatch time.Duration
+
+	// Discovery is for fetching a manifest. Zero means 10 s.
+	Discovery time.Duration
+
+	// Call is how long a call may wait for its result, unless its request says
+	// otherwise. Zero means 15 minutes.
+	Call time.Duration
+	// LongCall is the same for tools annotated longRunning. Zero means 24 hours.
+	LongCall time.Duration
+	// OAuth is how long the user may take to authorize a tool; then the call
+	// resolves with an error. Zero means 10 minutes.
+	OAuth time.Duration
+	// Choice is how long the user may take to choose; then the prompt's default is
+	// taken. Zero means 24 hours.
+	Choice time.Duration
+	// Callback is how long a callback URL stays valid beyond the lifetime of its
+	// call: for detours, during which the lifetime stands still, and for a tool's
+	// retries. Zero means 6 days.
+	Callback time.Duration
+
+	// Answer is for one attempt to deliver the user's choice. Zero means 10 s.
+	Answer time.Duration
+	// Notify is for one notification: a cancelled call or a closed thread. It is
+	// sent once. Zero means 3 s.
+	Notify time.Duration
+
+	// Accept is how long a callback may wait to be taken in before it is answered
+	// 503. Zero means 5 s.
+	Accept time.Duration
+	// ReadHeader, Read and Idle are those of the callback endpoint's
+	// [net/http.Server]. Zero means 5 s, 30 s and 60 s.
+	ReadHeader, Read, Idle time.Duration
+}
+
+// withDefaults returns t with every zero replaced.
+func (t Timeouts) withDefaults() Timeouts {
+	set := func(d *time.Duration, to time.Duration) {
+		if *d == 0 {
+			*d = to
+		}
+	}
+	set(&t.Connect, 5*time.Second)
+	set(&t.Ack, 15*time.Second)
+	set(&t.Dispatch, 30*time.Second)
+	set(&t.Discovery, 10*time.Second)
+	set(&t.Call, 15*time.Minute)
+	set(&t.LongCall, 24*time.Hour)
+	set(&t.OAuth, 10*time.Minute)
+	set(&t.Choice, 24*time.Hour)
+	set(&t.Callback, 6*24*time.Hour)
+	set(&t.Answer, 10*time.Second)
+	set(&t.Notify, 3*time.Second)
+	set(&t.Accept, 5*time.Second)
+	set(&t.ReadHeader, 5*time.Second)
+	set(&t.Read, 30*time.Second)
+	set(&t.Idle, 60*time.Second)
+	if t.Retry == nil {
+		t.Retry = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second}
+	}
+	return t
+}
+
+// withDefaults returns o with every zero replaced that has a constant default.
+func (o Options) withDefaults() Options {
+	o.Timeouts = o.Timeouts.withDefaults()
+	if o.Limits.Bytes == 0 {
+		o.Limits.Bytes = 1 << 20
+	}
+	if o.Concurrency == 0 {
+		o.Concurrency = 256
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}

@@ -1,0 +1,289 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// program is what a runtime needs of [agentproto.Program].
+type program interface {
+	Start(ctx context.Context) error
+	Stop(ctx context.Context) error
+	Call(ctx context.Context, call *agentproto.Call) error
+	Deliver(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error
+	CloseThread(ctx context.Context, groupID string) error
+	Await(ctx context.Context, key agentproto.CallKey) (*agentproto.Resolution, error)
+	NextEffect(ctx context.Context) (agentproto.Effect, error)
+}
+
+// A Runtime makes tool calls. Its methods may be used by any number of goroutines.
+//
+// What decides about calls is its [agentproto.Program]; the rest carries messages
+// between that, the tool servers and the user:
+//
+//	Call ──► program ──► dispatch ──► tool server
+//	            ▲  │                       │
+//	            │  └──► effects: results,  │
+//	            │       surface, notices   │
+//	            └────── callback endpoint ◄┘
+type Runtime struct {
+	opts      Options
+	log       *slog.Logger
+	http      *http.Client
+	sealer    Sealer
+	surface   Surface
+	program   program
+	publicURL string
+	// pathPrefix is the path of publicURL.
+	pathPrefix string
+
+	servers  []*server
+	byID     map[serverID]*server
+	origins  map[string]bool // allowed besides each server's own
+	tools    map[string]*Tool
+	offered  []Tool
+	problems []Problem
+
+	ledger   *ledger
+	shown    *queue[func(context.Context, Surface)]
+	counters counters
+
+	ctx      context.Context // ends when everything has to
+	cancel   context.CancelFunc
+	endpoint *http.Server
+	unused   unused // connections to the endpoint
+	stopping atomic.Bool
+	stopped  chan struct{} // closed when Stop is done
+	stopErr  error
+	effects  sync.WaitGroup // the goroutine that performs effects
+	surfaced sync.WaitGroup // the goroutine that calls the surface
+
+	mu        sync.Mutex  // guards what follows
+	detach    func() bool // from the context of Start
+	followers map[*queue[*agentproto.Resolution]]bool
+	ended     bool
+	tasks     sync.WaitGroup // answers and notifications under way
+}
+
+// Start starts a runtime: it listens for callbacks and asks the tool servers what
+// they offer. A tool server that cannot be asked is a [Problem] and not an error.
+// The runtime ends with [Runtime.Stop], or less gently with ctx.
+func Start(ctx context.Context, opts Options) (*Runtime, error) {
+	return start(ctx, opts, newProgram)
+}
+
+func newProgram(opts agentproto.ProgramOptions) program { return agentproto.NewProgram(opts) }
+
+// manyDispatches is how many dispatches the program may have under way. It is
+// large, as each waits for its turn at its own tool server.
+const manyDispatches = 1 << 16
+
+func start(ctx context.Context, opts Options, build func(agentproto.ProgramOptions) program) (*Runtime, error) {
+	rt, err := configure(opts.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	listener, err := rt.listen()
+	if err != nil {
+		return nil, err
+	}
+	if rt.discover(ctx); ctx.Err() != nil {
+		closeIfAny(listener)
+		return nil, fmt.Errorf("runtime: discovery: %w", context.Cause(ctx))
+	}
+	rt.program = build(agentproto.ProgramOptions{
+		Dispatch: rt.dispatch, Concurrency: manyDispatches, Lifetime: rt.opts.Timeouts.Call,
+	})
+	rt.ctx, rt.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if err := rt.program.Start(rt.ctx); err != nil {
+		rt.cancel()
+		closeIfAny(listener)
+		return nil, fmt.Errorf("runtime: %w", err)
+	}
+	rt.effects.Go(rt.perform)
+	rt.surfaced.Go(rt.showAll)
+	if listener != nil {
+		rt.serve(listener)
+	}
+	rt.mu.Lock()
+	rt.detach = context.AfterFunc(ctx, func() { rt.Stop(ctx) })
+	rt.mu.Unlock()
+	return rt, nil
+}
+
+// configure makes a runtime of its options. Nothing runs yet.
+func configure(opts Options) (*Runtime, error) {
+	servers, err := newServers(opts)
+	if err != nil {
+		return nil, err
+	}
+	rt := &Runtime{
+		opts: opts, log: opts.Logger, http: newHTTPClient(opts), sealer: opts.Sealer, surface: opts.Surface,
+		servers: servers, byID: map[serverID]*server{}, origins: map[string]bool{},
+		ledger: newLedger(), shown: newQueue[func(context.Context, Surface)](),
+		stopped: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
+	}
+	for _, s := range servers {
+		rt.byID[s.id] = s
+	}
+	for _, raw := range opts.AllowOrigins {
+		origin, err := originOf(raw)
+		if err != nil {
+			return nil, fmt.Errorf("runtime: allowed origin %s: %w", withoutPassword(raw), err)
+		}
+		rt.origins[origin] = true
+	}
+	if rt.sealer == nil {
+		if rt.sealer, err = NewSealer(); err != nil {
+			return nil, err
+		}
+	}
+	if rt.surface == nil {
+		rt.surface = NewTerminal(os.Stdin, os.Stderr)
+	}
+	if b, ok := rt.surface.(Binder); ok {
+		b.Bind(rt)
+	}
+	return rt, nil
+}
+
+func closeIfAny(l net.Listener) {
+	if l != nil {
+		l.Close()
+	}
+}
+
+// listen opens the callback endpoint's listener, nil for an external one, and
+// settles the public URL.
+func (rt *Runtime) listen() (net.Listener, error) {
+	public := strings.TrimSuffix(rt.opts.PublicURL, "/")
+	if public == "" && rt.opts.External {
+		return nil, errors.New("runtime: an external callback endpoint needs a PublicURL")
+	}
+	if public != "" {
+		if _, err := originOf(public); err != nil || strings.ContainsAny(public, "?#") {
+			return nil, fmt.Errorf("runtime: PublicURL %s is not a plain http or https URL", quoted(public))
+		}
+	}
+	listener := rt.opts.Listener
+	if listener == nil && !rt.opts.External {
+		addr := rt.opts.ListenAddr
+		if addr == "" {
+			addr = "127.0.0.1:0"
+		}
+		var err error
+		if listener, err = net.Listen("tcp", addr); err != nil {
+			return nil, fmt.Errorf("runtime: callback endpoint: %w", err)
+		}
+	}
+	if public == "" {
+		public = "http://" + listener.Addr().String()
+	}
+	rt.publicURL = public
+	if u, err := url.Parse(public); err == nil {
+		rt.pathPrefix = u.Path
+	}
+	return listener, nil
+}
+
+// serve starts the callback endpoint.
+func (rt *Runtime) serve(listener net.Listener) {
+	t := &rt.opts.Timeouts
+	rt.endpoint = &http.Server{
+		Handler:           rt.Handler(),
+		ReadHeaderTimeout: t.ReadHeader,
+		ReadTimeout:       t.Read,
+		WriteTimeout:      t.Read + t.Accept + t.Read,
+		IdleTimeout:       t.Idle,
+		MaxHeaderBytes:    16 << 10,
+		ConnState:         rt.unused.note,
+		ErrorLog:          slog.NewLogLogger(rt.log.Handler(), slog.LevelDebug),
+	}
+	go func() {
+		if err := rt.endpoint.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			rt.log.Error("callback endpoint failed", "error", err)
+		}
+	}()
+}
+
+// PublicURL returns the address under which tool servers reach the callback
+// endpoint.
+func (rt *Runtime) PublicURL() string { return rt.publicURL }
+
+// spawn runs a task that [Runtime.Stop] waits for. After that has begun waiting it
+// does nothing.
+func (rt *Runtime) spawn(task func()) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if !rt.ended {
+		rt.tasks.Go(task)
+	}
+}
+
+// Stop ends the runtime. Nothing is accepted any more: callbacks are answered 503,
+// so that tools try again later. What was accepted is handled, and answers and
+// notifications under way are finished, for as long as ctx permits. Calls that are
+// pending stay unresolved.
+func (rt *Runtime) Stop(ctx context.Context) error {
+	if rt.stopping.Swap(true) {
+		select {
+		case <-rt.stopped:
+			return rt.stopErr
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	defer close(rt.stopped)
+	rt.mu.Lock()
+	rt.detach()
+	rt.mu.Unlock()
+
+	err := rt.program.Stop(ctx)
+	// The program has ended, dry or cut off, and its effects end with it. None of them
+	// waits, so what came out is performed whatever ctx says; they are the source of tasks.
+	rt.effects.Wait()
+	rt.shown.close()
+	rt.mu.Lock()
+	rt.ended = true
+	for q := range rt.followers {
+		q.close()
+	}
+	rt.mu.Unlock()
+	err = errors.Join(err, wait(ctx, &rt.tasks), wait(ctx, &rt.surfaced))
+	if rt.endpoint != nil {
+		rt.unused.close()
+		if e := rt.endpoint.Shutdown(ctx); e != nil {
+			err = errors.Join(err, e, rt.endpoint.Close())
+		}
+	}
+	rt.cancel()
+	rt.http.CloseIdleConnections()
+	rt.stopErr = err
+	return err
+}
+
+// wait waits for a group for as long as ctx permits.
+func wait(ctx context.Context, wg *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,112 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// answers writes down what a terminal answers.
+type answers struct{ got []string }
+
+func (a *answers) Answer(_ context.Context, key agentproto.CallKey, url string, selected int) error {
+	a.got = append(a.got, fmt.Sprint(key, " ", url, " ", selected))
+	return nil
+}
+
+func question(id string, def int) (agentproto.CallKey, *agentproto.UserChoice) {
+	key := agentproto.CallKey{GroupID: "g", ID: id}
+	return key, &agentproto.UserChoice{
+		GroupID: "g", ID: id, Prompt: "Question " + id + "?", Choices: []string{"no", "yes", "always"},
+		Default: def, ResponseURL: "http://tool.test/" + id,
+	}
+}
+
+func TestTerminalEscapes(t *testing.T) {
+	var out strings.Builder
+	term := NewTerminal(strings.NewReader(""), &out)
+	key := agentproto.CallKey{GroupID: "g", ID: "1"}
+	term.OAuth(t.Context(), key, &agentproto.OAuth{AuthURL: "https://login.test/\x1b[2J\u202e?q=é"})
+	term.Progress(key, agentproto.OAuthPending)
+	term.Progress(key, agentproto.Pending)
+	term.Progress(key, agentproto.Completed)
+	want := "A tool asks you to sign in at unknown:\n  https://login.test/\\u{1b}[2J\\u{202e}?q=é\n(the sign-in is not needed any more)\n"
+	if got := out.String(); got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+	out.Reset()
+	term.OAuth(t.Context(), key, &agentproto.OAuth{AuthURL: "https://login.test/a"})
+	if got := out.String(); !strings.Contains(got, "at login.test:\n  https://login.test/a\n") {
+		t.Errorf("printed %q", got)
+	}
+	if got := printable(strings.Repeat("x", 1<<20)); len(got) > maxPrinted+8 {
+		t.Errorf("a text of %d bytes is printed", len(got))
+	}
+}
+
+func TestTerminalAlone(t *testing.T) {
+	var out strings.Builder
+	a := &answers{}
+	term := NewTerminal(strings.NewReader("2\n"), &out)
+	term.Bind(a)
+	key, c := question("1", 2)
+	term.Choice(t.Context(), key, c)
+	if got, want := fmt.Sprint(a.got), "[g/1 http://tool.test/1 2]"; got != want {
+		t.Errorf("answers %s, want %s", got, want)
+	}
+	if want := "Question 1?\n  nobody can be asked here, so: always\n"; out.String() != want {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+}
+
+func TestTerminalAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &lockedBuffer{}
+		in, keyboard := io.Pipe()
+		a := &answers{}
+		term := NewTerminal(in, out)
+		term.interactive = true
+		term.Bind(a)
+		for id, def := range []int{0, 1, 2, 0} {
+			key, c := question(fmt.Sprint(id), def)
+			term.Choice(t.Context(), key, c)
+		}
+		key, c := question("1", 1)
+		term.Withdraw(key, c.ResponseURL)
+		term.Withdraw(key, c.ResponseURL)
+		io.WriteString(keyboard, "7\nx\n2\n") // the first question
+		io.WriteString(keyboard, "\n")        // the third one; the second is withdrawn
+		keyboard.Close()                      // and the fourth
+		synctest.Wait()
+		key, c = question("4", 2)
+		term.Choice(t.Context(), key, c)
+		want := "[g/0 http://tool.test/0 1 g/2 http://tool.test/2 2 g/3 http://tool.test/3 -1 g/4 http://tool.test/4 2]"
+		if got := fmt.Sprint(a.got); got != want {
+			t.Errorf("answers %s\nwant %s", got, want)
+		}
+		wantOut := `Question 0?
+  1) no
+  2) yes
+  3) always
+Your choice [1]: (the question "Question 1?" is withdrawn)
+Please enter a number from 1 to 3: Please enter a number from 1 to 3: Question 2?
+  1) no
+  2) yes
+  3) always
+Your choice [3]: Question 3?
+  1) no
+  2) yes
+  3) always
+Your choice [1]: Question 4?
+  nobody can be asked here, so: always
+`
+		if got := out.String(); got != wantOut {
+			t.Errorf("printed\n%s\nwant\n%s", got, wantOut)
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package toolserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// ToolOptions are the optional settings of a tool. The zero value is a tool that
+// needs no authorization and says nothing about itself.
+type ToolOptions struct {
+	// RequireOAuth is the [OAuthProvider.ID] of a provider of the server. The user
+	// is asked for authorization before the function runs, unless there is a good
+	// token; the function gets it from [Token] or [Client]. It also sets the tool's
+	// requiresAuth annotation.
+	RequireOAuth string
+	// Annotations are what the manifest says about the tool.
+	Annotations agentproto.Annotations
+}
+
+// A tool is one function of the server.
+type tool struct {
+	manifest agentproto.Tool
+	schema   *agentproto.Schema
+	provider *provider // nil if no authorization is needed
+	call     func(ctx context.Context, args jsontext.Value) (any, error)
+}
+
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+
+// Add adds a tool to the server: a function from the arguments of a call to its
+// result.
+//
+// In is a struct or a map with string keys. The schema that the model sees is made
+// from it: names are those of the json tags, fields without omitempty or omitzero
+// are required, a jsonschema tag is the description of its field, and members that
+// In does not have are refused. The function is called only with arguments that
+// match.
+//
+// Out is the result: a string is sent as text, an [agentproto.Content] or a slice
+// of them as content, and any other value as the text of its JSON. A
+// [*agentproto.ToolResult] is sent as it is, with the ids of the call put in.
+//
+// An error becomes a result whose text is "Error: " and the error's, so it is
+// shown to the model and must not tell secrets. A panic becomes a result with
+// fixed words. The context ends when the call is cancelled; what the function
+// returns then is not sent.
+//
+// Add panics if the name is taken or not made of letters, digits, _ and -, if the
+// description is empty, if the function is nil, or if In has no schema.
+func Add[In, Out any](s *Server, name, description string, f func(ctx context.Context, in In) (Out, error)) {
+	add(s, "Add", name, description, ToolOptions{}, f)
+}
+
+// AddWithOptions is [Add] with options.
+func AddWithOptions[In, Out any](s *Server, name, description string, opts ToolOptions, f func(ctx context.Context, in In) (Out, error)) {
+	add(s, "AddWithOptions", name, description, opts, f)
+}
+
+func add[In, Out any](s *Server, op, name, description string, opts ToolOptions, f func(context.Context, In) (Out, error)) {
+	wrong := func(format string, args ...any) {
+		panic("toolserver: " + op + ": " + fmt.Sprintf(format, args...))
+	}
+	if !toolName.MatchString(name) {
+		wrong("%q is not a name of 1 to 128 letters, digits, _ and -", name)
+	}
+	if description == "" {
+		wrong("tool %q has no description", name)
+	}
+	if f == nil {
+		wrong("tool %q has no function", name)
+	}
+	t := &tool{manifest: agentproto.Tool{Name: name, Description: description, Annotations: opts.Annotations}}
+	if id := opts.RequireOAuth; id != "" {
+		if t.provider = s.providers[id]; t.provider == nil {
+			wrong("tool %q requires the provider %q, which the server does not have", name, id)
+		}
+		t.manifest.Annotations.RequiresAuth = id
+	}
+	var err error
+	if t.manifest.InputSchema, err = schemaOf[In](); err != nil {
+		wrong("tool %q: %v", name, err)
+	}
+	if t.schema, err = agentproto.CompileSchema(t.manifest.InputSchema); err != nil {
+		wrong("tool %q: %v", name, err)
+	}
+	t.call = func(ctx context.Context, args jsontext.Value) (any, error) {
+		var in In
+		if err := json.Unmarshal(args, &in); err != nil {
+			return nil, misfit(err)
+		}
+		return f(ctx, in)
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byName[name] != nil {
+		wrong("there is a tool %q already", name)
+	}
+	s.byName[name] = t
+	s.tools = append(s.tools, t)
+}
+
+// schemaOf returns the JSON schema of the arguments In.
+func schemaOf[In any]() (jsontext.Value, error) {
+	typ := reflect.TypeFor[In]()
+	if k := typ.Kind(); k != reflect.Struct && k != reflect.Map {
+		return nil, fmt.Errorf("its arguments must be a struct or a map, not %v", typ)
+	}
+	schema, err := jsonschema.For[In](nil)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(schema)
+}
+
+// misfit says which member is, for example, beyond its Go type, without telling
+// the type.
+func misfit(err error) error {
+	var te *json.UnmarshalTypeError
+	if errors.As(err, &te) {
+		return fmt.Errorf("the arguments are not valid: member %q is out of range", "/"+strings.ReplaceAll(te.Field, ".", "/"))
+	}
+	return errors.New("the arguments are not valid")
+}
+
+// resultOf makes the result of a call from what its function returned.
+func resultOf(inv *agentproto.Invocation, out any) (*agentproto.ToolResult, error) {
+	r := new(agentproto.ToolResult)
+	switch out := out.(type) {
+	case *agentproto.ToolResult:
+		if out == nil {
+			return nil, fmt.Errorf("the tool returned no result")
+		}
+		*r = *out
+	case agentproto.Content:
+		r.Content = []agentproto.Content{out}
+	case []agentproto.Content:
+		r.Content = append([]agentproto.Content{}, out...)
+	default:
+		text, err := textOf(out)
+		if err != nil {
+			return nil, err
+		}
+		r.Text = &text
+	}
+	r.GroupID, r.ID, r.CallID = inv.GroupID, inv.ID, inv.CallID
+	return r, nil
+}
+
+// textOf returns a string as it is and anything else as JSON.
+func textOf(out any) (string, error) {
+	if v := reflect.ValueOf(out); v.Kind() == reflect.String {
+		return strings.ToValidUTF8(v.String(), "\uFFFD"), nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // it is read by a model
+	if err := e.Encode(out); err != nil {
+		return "", fmt.Errorf("the result cannot be encoded: %w", err)
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}

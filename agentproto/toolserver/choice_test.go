@@ -1,0 +1,186 @@
+package toolserver_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// addMenu adds a tool that asks which dish and returns it.
+func addMenu(s *toolserver.Server) {
+	dishes := []string{"soup", "bread", "cheese"}
+	toolserver.Add(s, "menu", "Asks for a dish.", func(ctx context.Context, _ none) (string, error) {
+		i, err := toolserver.Choose(ctx, "Which dish?", dishes, 1)
+		if err != nil {
+			return "", err
+		}
+		return dishes[i], nil
+	})
+}
+
+// question returns the next message, which must be a question, and the path for
+// the answer.
+func (rt *runtime) question() (*agentproto.UserChoice, string) {
+	rt.t.Helper()
+	m := rt.next()
+	q, ok := m.Callback.(*agentproto.UserChoice)
+	if !ok {
+		rt.t.Fatalf("got %s, want a user_choice", m.body)
+	}
+	path, ok := strings.CutPrefix(q.ResponseURL, "https://tools.example")
+	if !ok {
+		rt.t.Fatalf("response_url = %s", q.ResponseURL)
+	}
+	return q, path
+}
+
+func TestU01_Choice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newRuntime(t, toolserver.Options{})
+		addMenu(rt.server)
+		rt.call("menu", "c1", "{}", callID("x"))
+		q, path := rt.question()
+		if q.Prompt != "Which dish?" || fmt.Sprint(q.Choices) != "[soup bread cheese]" || q.Default != 1 || *q.CallID != "x" {
+			t.Errorf("question %+v", q)
+		}
+		if len(path) < len("/choice/")+43 {
+			t.Errorf("%q can be guessed", path)
+		}
+		<-time.After(20 * time.Hour)
+		for _, answer := range []string{"2", "0", "2"} { // the second and third are late
+			if w := rt.post(path, `{"id":"c1","selected":`+answer+`}`); w.Code != 200 || w.Body.Len() != 0 {
+				t.Errorf("answered %d %s", w.Code, w.Body)
+			}
+		}
+		if got := rt.nextResult(); got != "cheese" {
+			t.Errorf("result %q", got)
+		}
+		if w := rt.post(path, `{"id":"c1","selected":0}`); w.Code != 200 {
+			t.Errorf("answer after the result: %d", w.Code)
+		}
+		rt.close()
+	})
+}
+
+func TestU09_BadAnswers(t *testing.T) {
+	for _, c := range []struct {
+		body string
+		code int
+	}{
+		{`{"id":"c1","selected":3}`, 400},
+		{`{"id":"c1","selected":-1}`, 400},
+		{`{"id":"c1","selected":"1"}`, 400},
+		{`{"id":"c1","selected":1.5}`, 400},
+		{`{"id":"c1","selected":1e400}`, 400},
+		{`{"id":"c1","selected":9223372036854775808}`, 400},
+		{`{"id":"c1"}`, 400},
+		{`{"id":"c2","selected":1}`, 400},
+		{`{"selected":1}`, 400},
+		{`[]`, 400},
+		{``, 400},
+		{strings.Repeat(" ", 2<<20), 413},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			rt := newRuntime(t, toolserver.Options{})
+			addMenu(rt.server)
+			rt.call("menu", "c1", "{}")
+			_, path := rt.question()
+			if w := rt.post(path, c.body); w.Code != c.code {
+				t.Errorf("%.40s: %d, want %d", c.body, w.Code, c.code)
+			}
+			if got := rt.nextResult(); got != "Error: the answer is not one of the choices" {
+				t.Errorf("%.40s: result %q", c.body, got)
+			}
+			if w := rt.post(path, `{"id":"c1","selected":1}`); w.Code != 200 {
+				t.Errorf("a second answer: %d", w.Code)
+			}
+			rt.close()
+		})
+	}
+}
+
+func TestU10_ForgedAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newRuntime(t, toolserver.Options{})
+		addMenu(rt.server)
+		rt.call("menu", "c1", "{}")
+		_, path := rt.question()
+		for _, forged := range []string{"/choice/", "/choice/c1", path + "x", path[:len(path)-1], "/choice/" + strings.ToLower(path[len("/choice/"):])} {
+			if w := rt.post(forged, `{"id":"c1","selected":0}`); w.Code != 404 {
+				t.Errorf("%s: %d, want 404", forged, w.Code)
+			}
+		}
+		rt.post(path, `{"id":"c1","selected":2}`)
+		if got := rt.nextResult(); got != "cheese" {
+			t.Errorf("result %q", got)
+		}
+		rt.close()
+	})
+}
+
+func TestU11_NoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newRuntime(t, toolserver.Options{})
+		addMenu(rt.server)
+		start := time.Now()
+		rt.call("menu", "c1", "{}")
+		_, path := rt.question()
+		if got := rt.nextResult(); got != "Error: the choice was not answered in time" {
+			t.Errorf("result %q", got)
+		}
+		if d := time.Since(start); d != 25*time.Hour {
+			t.Errorf("after %v, want 25h", d)
+		}
+		if w := rt.post(path, `{"id":"c1","selected":2}`); w.Code != 200 {
+			t.Errorf("late answer: %d", w.Code)
+		}
+		rt.close()
+	})
+}
+
+func TestChoiceNotDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newRuntime(t, toolserver.Options{})
+		addMenu(rt.server)
+		rt.answer = func(n int, m received) (*http.Response, error) {
+			if m.Type() == agentproto.TypeUserChoice {
+				return status(403), nil
+			}
+			return status(200), nil
+		}
+		start := time.Now()
+		rt.call("menu", "c1", "{}")
+		if got := rt.nextResult(); got != "Error: the question could not be delivered" || time.Since(start) != 0 {
+			t.Errorf("result %q after %v", got, time.Since(start))
+		}
+		rt.close()
+	})
+}
+
+func TestChoiceRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newRuntime(t, toolserver.Options{})
+		toolserver.Add(rt.server, "pick", "Asks for anything.", func(ctx context.Context, in struct {
+			Choices []string
+			Default int
+		}) (int, error) {
+			return toolserver.Choose(ctx, "Which?", in.Choices, in.Default)
+		})
+		rt.call("pick", "c1", `{"Choices":[],"Default":0}`)
+		if got := rt.nextResult(); got != "Error: there is nothing to choose from" {
+			t.Errorf("result %q", got)
+		}
+		rt.call("pick", "c2", `{"Choices":["a"],"Default":1}`)
+		if got := rt.nextResult(); got != "Error: the default is not one of the choices" {
+			t.Errorf("result %q", got)
+		}
+		rt.close()
+	})
+}

@@ -1,0 +1,48 @@
+package toolserver
+
+import "errors"
+
+// ErrUnauthorized says that the access token of a call is not, or no longer, good.
+// [Token] and the client of [Client] return it. A tool function that returns it,
+// or an error that wraps it, has the token renewed or the user asked again, and is
+// then run once more from its start.
+var ErrUnauthorized = errors.New("toolserver: the access token was refused")
+
+// ErrNoToken is returned by [Vault.Load] for a key that has no token.
+var ErrNoToken = errors.New("toolserver: no token")
+
+// ErrNoAnswer is returned by [Choose] when the user did not answer in time.
+var ErrNoAnswer = errors.New("the choice was not answered in time")
+
+// ErrBadAnswer is returned by [Choose] when what came as the answer is not the
+// index of a choice.
+var ErrBadAnswer = errors.New("the answer is not one of the choices")
+
+// ErrNotAsked is returned by [Choose] when the question could not be brought to
+// the user.
+var ErrNotAsked = errors.New("the question could not be delivered")
+
+// ErrClosing is returned by [Choose] when the server is closed, and is the cause
+// of a tool function's context when [Server.Close] gives up waiting for it.
+var ErrClosing = errors.New("the tool server is shutting down")
+
+// ErrCancelled is the cause of a tool function's context after the call was
+// cancelled or its thread was closed.
+var ErrCancelled = errors.New("toolserver: the call was cancelled")
+
+// What a model is told about an authorization that failed. The words are fixed:
+// what a provider says may contain the code it was given.
+var (
+	errDenied       = errors.New("the user did not authorize the access")
+	errAuthFailed   = errors.New("the authorization failed")
+	errAuthTimeout  = errors.New("the authorization was not completed in time")
+	errAuthNotAsked = errors.New("the request for authorization could not be delivered")
+	errAuthRepeated = errors.New("the access was refused in spite of a new authorization")
+)
+
+// Why a message is not delivered.
+var (
+	errGone    = errors.New("toolserver: the callback address is gone")
+	errRefused = errors.New("toolserver: the message was refused")
+	errExpired = errors.New("toolserver: the message could not be delivered in time")
+)

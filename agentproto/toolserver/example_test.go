@@ -1,0 +1,143 @@
+package toolserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// invoke plays a runtime: it calls a tool and prints what the tool posts, until the
+// result. It answers questions with their first choice.
+func invoke(server *toolserver.Server, tool, arguments string) {
+	done := make(chan struct{})
+	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct{ Type, Text, Prompt, Response_URL string }
+		json.NewDecoder(r.Body).Decode(&m)
+		fmt.Println(m.Type+":", m.Text+m.Prompt)
+		switch m.Type {
+		case "user_choice":
+			answer := httptest.NewRequest("POST", m.Response_URL, strings.NewReader(`{"id":"call-1","selected":0}`))
+			answer.Header.Set("Content-Type", "application/json")
+			server.ServeHTTP(httptest.NewRecorder(), answer)
+		case "tool_result":
+			close(done)
+		}
+	}))
+	defer runtime.Close()
+	call := httptest.NewRequest("POST", "/invoke", strings.NewReader(fmt.Sprintf(
+		`{"operation":%q,"arguments":%s,"id":"call-1","group_id":"thread-1","callback_url":%q}`, tool, arguments, runtime.URL)))
+	call.Header.Set("Content-Type", "application/json")
+	server.ServeHTTP(httptest.NewRecorder(), call)
+	<-done
+	server.Close(context.Background())
+}
+
+func Example() {
+	server := toolserver.New(toolserver.Options{Name: "arithmetic", PublicURL: "https://tools.example.com"})
+	toolserver.Add(server, "add", "Adds two numbers.", func(_ context.Context, in struct{ A, B int }) (int, error) {
+		return in.A + in.B, nil
+	})
+
+	invoke(server, "add", `{"A":2,"B":3}`)
+	// Output:
+	// tool_result: 5
+}
+
+func ExampleAdd() {
+	type Place struct {
+		City string `json:"city" jsonschema:"the name of a city"`
+		Days int    `json:"days,omitempty" jsonschema:"how many days ahead"`
+	}
+	server := toolserver.New(toolserver.Options{Name: "weather", PublicURL: "https://tools.example.com"})
+	toolserver.Add(server, "forecast", "Forecasts the weather of a city.", func(_ context.Context, in Place) (string, error) {
+		if in.City == "Atlantis" {
+			return "", errors.New("there is no such city")
+		}
+		return "Rain.", nil
+	})
+
+	fmt.Println(server.Manifest().Tools[0].InputSchema)
+	invoke(server, "forecast", `{"city":"Atlantis"}`)
+	// Output:
+	// {"type":"object","properties":{"city":{"type":"string","description":"the name of a city"},"days":{"type":"integer","description":"how many days ahead"}},"required":["city"],"additionalProperties":false}
+	// tool_result: Error: there is no such city
+}
+
+func ExampleAddWithOptions() {
+	server := toolserver.New(toolserver.Options{
+		Name:      "office",
+		PublicURL: "https://tools.example.com",
+		Providers: []toolserver.OAuthProvider{{
+			ID:           "intranet",
+			AuthURL:      "https://id.example.com/authorize",
+			TokenURL:     "https://id.example.com/token",
+			ClientID:     "office-tools",
+			ClientSecret: toolserver.NewSecret("from the configuration"),
+			Scopes:       []string{"calendar.read"},
+		}},
+	})
+	toolserver.AddWithOptions(server, "calendar", "Lists today's appointments.",
+		toolserver.ToolOptions{RequireOAuth: "intranet"},
+		func(ctx context.Context, _ struct{}) (string, error) {
+			resp, err := toolserver.Client(ctx).Get("https://calendar.example.com/today")
+			if err != nil {
+				return "", err
+			}
+			defer resp.Body.Close()
+			text, err := io.ReadAll(resp.Body)
+			return string(text), err
+		})
+
+	fmt.Println(server.Manifest().Tools[0].Annotations.RequiresAuth)
+	// Output:
+	// intranet
+}
+
+func ExampleChoose() {
+	rooms := []string{"with a view", "without"}
+	server := toolserver.New(toolserver.Options{Name: "hotel", PublicURL: "https://tools.example.com"})
+	toolserver.Add(server, "book", "Books a room.", func(ctx context.Context, _ struct{}) (string, error) {
+		i, err := toolserver.Choose(ctx, "Which room?", rooms, 1)
+		if err != nil {
+			return "", err
+		}
+		return "Booked: " + rooms[i], nil
+	})
+
+	invoke(server, "book", `{}`)
+	// Output:
+	// user_choice: Which room?
+	// tool_result: Booked: with a view
+}
+
+func ExampleInvocation() {
+	server := toolserver.New(toolserver.Options{Name: "echo", PublicURL: "https://tools.example.com"})
+	toolserver.Add(server, "where", "Tells which thread it is called in.", func(ctx context.Context, _ struct{}) (string, error) {
+		return toolserver.Invocation(ctx).GroupID, nil
+	})
+
+	invoke(server, "where", `{}`)
+	// Output:
+	// tool_result: thread-1
+}
+
+func ExampleSecret() {
+	secret := toolserver.NewSecret("hunter2")
+	fmt.Printf("%v %q %+v\n", secret, secret, struct{ Password toolserver.Secret }{secret})
+	// Output:
+	// [redacted] [redacted] {Password:[redacted]}
+}
+
+func ExampleServer_Close() {
+	server := toolserver.New(toolserver.Options{Name: "short", PublicURL: "https://tools.example.com"})
+	fmt.Println(server.Close(context.Background()))
+	// Output:
+	// <nil>
+}

@@ -1,0 +1,108 @@
+package toolserver
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// A callKey names a call of any runtime. The ids of the protocol are unique in
+// one thread of one runtime only.
+type callKey struct {
+	runtime string // what Authenticate returned, or the origin of the callback_url
+	agentproto.CallKey
+}
+
+// digest returns what is remembered of a finished call.
+func (k callKey) digest() digest {
+	list, _ := json.Marshal([]string{k.runtime, k.GroupID, k.ID})
+	return sha256.Sum256(list)
+}
+
+// serveInvocation accepts a call. Whatever is wrong with the call itself, such as
+// an unknown operation, is told in its result; an answer other than 200 says that
+// there is no call.
+func (s *Server) serveInvocation(w http.ResponseWriter, r *http.Request) {
+	runtime, ok := s.sender(w, r)
+	if !ok {
+		return
+	}
+	data, ok := s.body(w, r)
+	if !ok {
+		return
+	}
+	inv, err := agentproto.DecodeInvocation(data, s.opts.Limits)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	callback, ok := s.callbackURL(inv.CallbackURL)
+	if !ok {
+		s.log.Warn("invocation refused: its callback_url is not allowed", "tool", inv.Operation)
+		http.Error(w, `member "/callback_url" is not an allowed http or https URL`, http.StatusBadRequest)
+		return
+	}
+	if runtime == "" {
+		runtime = origin(callback)
+	}
+	c, status := s.accept(callKey{runtime, inv.Key()}, inv, callback)
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", strconv.Itoa(retrySeconds))
+		http.Error(w, "too many calls", status)
+		return
+	}
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(status)
+	if c == nil {
+		return // a repeated invocation
+	}
+	http.NewResponseController(w).Flush() // the acknowledgement leaves before the work begins
+	go c.run()
+}
+
+// retrySeconds is when a runtime that found the server full should come back.
+const retrySeconds = 2
+
+// callbackURL parses a callback_url and reports whether messages may be sent there.
+func (s *Server) callbackURL(raw string) (*url.URL, bool) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+		return nil, false
+	}
+	u.Host = strings.ToLower(u.Host)
+	if allowed := s.opts.CallbackOrigins; allowed != nil && !slices.Contains(allowed, origin(u)) {
+		return nil, false
+	}
+	return u, true
+}
+
+// accept adds a call unless it is known, and returns the status to answer with.
+func (s *Server) accept(key callKey, inv *agentproto.Invocation, callback *url.URL) (*call, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls[key] != nil || s.finished.has(key.digest()) {
+		return nil, http.StatusOK
+	}
+	if s.closing || len(s.calls) >= s.opts.MaxCalls {
+		return nil, http.StatusServiceUnavailable
+	}
+	c := newCall(s, key, inv, callback)
+	c.tool = s.byName[inv.Operation]
+	s.calls[key] = c
+	return c, http.StatusOK
+}
+
+// finish forgets a call that has ended and whose messages are out of the way.
+func (s *Server) finish(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, c.key)
+	s.finished.add(c.key.digest())
+	s.checkIdle()
+}

@@ -1,0 +1,131 @@
+package toolserver
+
+import (
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// Options are the settings of a [Server]. Name and PublicURL are required; every
+// other field has a default that is good to run with.
+type Options struct {
+	// Name is the name of the toolset, of 1 to 128 bytes.
+	Name string
+	// Description tells what the toolset is for. It may be empty.
+	Description string
+	// PublicURL is the address under which runtimes and users reach the server,
+	// such as https://tools.example.com. The manifest's endpoint, the addresses for
+	// answers and the OAuth redirect URIs are made from it and never from what a
+	// request says about its host. If it has a path, whoever routes requests to
+	// the server takes that path off (see [http.StripPrefix]).
+	PublicURL string
+
+	// Authenticate says which runtime sent an invocation, a cancellation or a
+	// closure. An error is answered with 401. Nil lets everybody in, and tells
+	// runtimes apart by the origin of their callback_url.
+	Authenticate func(r *http.Request) (runtime string, err error)
+	// CallbackOrigins are the origins, such as https://runtime.example.com, that a
+	// callback_url may have. Nil means every http and https origin.
+	CallbackOrigins []string
+	// Limits are what the server accepts as a message. Zero fields have the
+	// defaults of [agentproto.Limits]: 1 MiB, 64 levels.
+	Limits agentproto.Limits
+	// MaxCalls is how many calls may be unfinished at once: running, waiting for a
+	// user, or with messages still to be delivered. More are answered 503, which a
+	// runtime retries. Zero means 10,000.
+	MaxCalls int
+	// Remember is for how long, at least, the key of a finished call is remembered,
+	// so that an invocation repeated by a runtime does not run again. More than half
+	// a million keys in that time shorten it. Zero means 24 hours.
+	Remember time.Duration
+
+	// CallbackTransport carries messages to runtimes. Nil means a transport of the
+	// server's own that uses no proxy. Redirects are not followed with either.
+	CallbackTransport http.RoundTripper
+	// CallbackTimeout is how long one attempt to deliver a message may take. Zero
+	// means 15 seconds.
+	CallbackTimeout time.Duration
+	// CallbackHorizon is for how long the delivery of a message is tried. Zero means
+	// 24 hours.
+	CallbackHorizon time.Duration
+
+	// ChoiceTimeout is how long [Choose] waits for the answer. Zero means 25 hours:
+	// a runtime answers with the default after 24, and needs some time to do so.
+	ChoiceTimeout time.Duration
+
+	// Providers are the OAuth providers that tools may require.
+	Providers []OAuthProvider
+	// Vault keeps the users' tokens. Nil means [NewMemoryVault].
+	Vault Vault
+	// OAuthTimeout is how long the user may take to authorize. Zero means 10 minutes.
+	OAuthTimeout time.Duration
+	// ProviderTimeout is how long a token request may take. Zero means 15 seconds.
+	ProviderTimeout time.Duration
+	// ProviderTransport carries token requests and the requests of [Client]. Nil
+	// means a transport of the server's own that uses no proxy.
+	ProviderTransport http.RoundTripper
+	// ProviderRootCAs are the certificate authorities that the server's own
+	// transport trusts. Nil means the system's. It has no effect on a
+	// ProviderTransport.
+	ProviderRootCAs *x509.CertPool
+	// StartPage sends the user to a page of this server first, which leads to the
+	// provider and gives the browser a cookie; the redirect is then accepted from
+	// that browser only. It needs a PublicURL with https.
+	StartPage bool
+
+	// Logger is for what an operator should know: messages that were refused,
+	// functions that panicked. Nil means [slog.Default].
+	Logger *slog.Logger
+}
+
+// withDefaults returns the options with every zero field filled in, and adds the
+// transports it made to own. It panics if the options cannot work.
+func (o Options) withDefaults(own *[]*http.Transport) Options {
+	if o.Name == "" || len(o.Name) > 128 {
+		panic("toolserver: New: Name must have 1 to 128 bytes")
+	}
+	u, err := url.Parse(o.PublicURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		panic("toolserver: New: PublicURL must be an absolute http or https URL without query and fragment")
+	}
+	if o.StartPage && u.Scheme != "https" {
+		panic("toolserver: New: StartPage needs a PublicURL with https")
+	}
+	o.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
+
+	setZero(&o.Limits.Bytes, 1<<20)
+	setZero(&o.MaxCalls, 10_000)
+	setZero(&o.Remember, 24*time.Hour)
+	setZero(&o.CallbackTimeout, 15*time.Second)
+	setZero(&o.CallbackHorizon, 24*time.Hour)
+	setZero(&o.ChoiceTimeout, 25*time.Hour)
+	setZero(&o.OAuthTimeout, 10*time.Minute)
+	setZero(&o.ProviderTimeout, 15*time.Second)
+	if o.Vault == nil {
+		o.Vault = NewMemoryVault()
+	}
+	if o.CallbackTransport == nil {
+		t := newTransport(nil)
+		*own, o.CallbackTransport = append(*own, t), t
+	}
+	if o.ProviderTransport == nil {
+		t := newTransport(o.ProviderRootCAs)
+		*own, o.ProviderTransport = append(*own, t), t
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+func setZero[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

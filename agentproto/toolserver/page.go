@@ -1,0 +1,53 @@
+package toolserver
+
+import (
+	"html/template"
+	"net/http"
+)
+
+// A page is what a browser is shown. Its words are fixed.
+type page struct{ Title, Text string }
+
+var (
+	pageDone    = page{"Authorized", "The access is authorized. You can close this window."}
+	pageDenied  = page{"Not authorized", "The access was not authorized. You can close this window."}
+	pageFailed  = page{"Not authorized", "The authorization failed. You can close this window."}
+	pageInvalid = page{"Not valid", "This address is not valid, or not valid any more. You can close this window."}
+)
+
+var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>{{.Title}}</title>
+<h1>{{.Title}}</h1>
+<p>{{.Text}}</p>
+`))
+
+var startTemplate = template.Must(template.New("start").Parse(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Authorization</title>
+<h1>Authorization</h1>
+<p>{{.Name}} asks for access to your account at {{.Host}}. Go on only if you have just asked for it yourself.</p>
+<p><a href="{{.Address}}" rel="noreferrer">Continue to {{.Host}}</a></p>
+`))
+
+func showPage(w http.ResponseWriter, status int, p page) {
+	pageHeader(w.Header())
+	w.WriteHeader(status)
+	pageTemplate.Execute(w, p)
+}
+
+func showStart(w http.ResponseWriter, name, host, address string) {
+	pageHeader(w.Header())
+	startTemplate.Execute(w, struct{ Name, Host, Address string }{name, host, address})
+}
+
+// pageHeader forbids everything that a page of text does not need.
+func pageHeader(h http.Header) {
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Cache-Control", "no-store")
+}

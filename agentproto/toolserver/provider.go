@@ -1,0 +1,101 @@
+package toolserver
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+
+	"golang.org/x/oauth2"
+)
+
+// An OAuthProvider is a service that users authorize tools for. Authorizations use
+// the code flow with PKCE (S256), always.
+type OAuthProvider struct {
+	// ID names the provider in [ToolOptions.RequireOAuth], in annotations and in the
+	// redirect URI, which is PublicURL + "/oauth/callback/" + ID. That URI is the one
+	// to register with the provider. It is made of letters, digits, _ and -.
+	ID string
+	// AuthURL is the authorization endpoint, where the user is sent to, and TokenURL
+	// the token endpoint. Both must be https.
+	AuthURL, TokenURL string
+	// ClientID and ClientSecret are what the provider knows the tool server by.
+	// Without a secret it is a public client.
+	ClientID     string
+	ClientSecret Secret
+	// Scopes are asked for. They should be as few as the tools can do with.
+	Scopes []string
+	// Params are added to the authorization request, such as prompt=consent.
+	Params map[string]string
+	// Issuer is the provider's issuer identifier. If it is set, a redirect that names
+	// another issuer is refused.
+	Issuer string
+	// RequireIssuer refuses redirects that name no issuer. It is to be set for a
+	// provider whose metadata has authorization_response_iss_parameter_supported.
+	RequireIssuer bool
+	// AuthStyle says how the client authenticates at the token endpoint. Zero means
+	// in the header if there is a ClientSecret, else in the parameters; it is never
+	// guessed, since guessing sends a code twice.
+	AuthStyle oauth2.AuthStyle
+}
+
+// A provider is an OAuthProvider of a server.
+type provider struct {
+	OAuthProvider
+	config *oauth2.Config
+	params []oauth2.AuthCodeOption
+}
+
+var providerID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// reserved are the parameters of an authorization request that are not for the
+// user of this package to set.
+var reserved = []string{"response_type", "response_mode", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method"}
+
+// addProvider adds a provider to the server. It panics if it cannot work.
+func (s *Server) addProvider(p OAuthProvider) {
+	wrong := func(format string, args ...any) {
+		panic(fmt.Sprintf("toolserver: New: OAuthProvider %q: ", p.ID) + fmt.Sprintf(format, args...))
+	}
+	switch {
+	case !providerID.MatchString(p.ID):
+		wrong("its ID is not of 1 to 64 letters, digits, _ and -")
+	case s.providers[p.ID] != nil:
+		wrong("there is another one with this ID")
+	case !isEndpoint(p.AuthURL):
+		wrong("AuthURL must be an absolute https URL")
+	case !isEndpoint(p.TokenURL):
+		wrong("TokenURL must be an absolute https URL")
+	case p.ClientID == "":
+		wrong("it has no ClientID")
+	case p.RequireIssuer && p.Issuer == "":
+		wrong("RequireIssuer needs an Issuer")
+	}
+	style := p.AuthStyle
+	if style == oauth2.AuthStyleAutoDetect {
+		style = oauth2.AuthStyleInParams
+		if !p.ClientSecret.Empty() {
+			style = oauth2.AuthStyleInHeader
+		}
+	}
+	added := &provider{OAuthProvider: p, config: &oauth2.Config{
+		ClientID:     p.ClientID,
+		ClientSecret: p.ClientSecret.Reveal(),
+		Endpoint:     oauth2.Endpoint{AuthURL: p.AuthURL, TokenURL: p.TokenURL, AuthStyle: style},
+		RedirectURL:  s.opts.PublicURL + redirectPath + p.ID,
+		Scopes:       slices.Clone(p.Scopes),
+	}}
+	for name, value := range p.Params {
+		if slices.Contains(reserved, name) {
+			wrong("Params must not set %s", name)
+		}
+		added.params = append(added.params, oauth2.SetAuthURLParam(name, value))
+	}
+	s.guard.add(p.ClientSecret)
+	s.providers[p.ID] = added
+}
+
+func isEndpoint(raw string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.Fragment == ""
+}

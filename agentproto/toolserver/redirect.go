@@ -1,0 +1,110 @@
+package toolserver
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// serveRedirect receives the user coming back from a provider. Nothing that the
+// redirect says is shown, logged or followed.
+func (s *Server) serveRedirect(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet { // the mux takes HEAD for GET, but a state is used up only once
+		w.Header().Set("Allow", http.MethodGet)
+		showPage(w, http.StatusMethodNotAllowed, pageInvalid)
+		return
+	}
+	p := s.providers[r.PathValue("provider")]
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if p == nil || err != nil || !single(query) {
+		showPage(w, http.StatusBadRequest, pageInvalid)
+		return
+	}
+	a := s.states.take(query.Get("state"), p, s.cookies(r))
+	if a == nil {
+		showPage(w, http.StatusBadRequest, pageInvalid)
+		return
+	}
+	// From here on the state is used up and the call gets its outcome.
+	switch {
+	case !p.issued(query):
+		s.log.Warn("redirect refused: it is another issuer's", "provider", p.ID)
+		a.done <- errAuthFailed
+		showPage(w, http.StatusBadRequest, pageFailed)
+	case query.Get("error") == "access_denied":
+		a.done <- errDenied
+		showPage(w, http.StatusOK, pageDenied)
+	case query.Get("error") != "" || query.Get("code") == "":
+		s.log.Warn("authorization failed at the provider", "provider", p.ID)
+		a.done <- errAuthFailed
+		showPage(w, http.StatusBadRequest, pageFailed)
+	default:
+		if err := s.exchange(a, query.Get("code")); err != nil {
+			a.done <- err
+			showPage(w, http.StatusBadGateway, pageFailed)
+			return
+		}
+		a.done <- nil
+		showPage(w, http.StatusOK, pageDone)
+	}
+}
+
+// single reports whether no parameter is there twice; which one would count?
+func single(query url.Values) bool {
+	for _, values := range query {
+		if len(values) != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// issued reports whether a redirect may be the provider's (RFC 9207).
+func (p *provider) issued(query url.Values) bool {
+	if p.Issuer == "" {
+		return true
+	}
+	if !query.Has("iss") {
+		return !p.RequireIssuer
+	}
+	return query.Get("iss") == p.Issuer
+}
+
+// cookiePrefix begins with what makes browsers insist on TLS and on the host. Each
+// start page adds some of its own address, so that a browser may have several
+// authorizations under way.
+const cookiePrefix = "__Host-authorization-"
+
+// cookies returns what start pages have given to the browser.
+func (s *Server) cookies(r *http.Request) (values []string) {
+	if !s.opts.StartPage {
+		return []string{""}
+	}
+	for _, c := range r.Cookies() {
+		if strings.HasPrefix(c.Name, cookiePrefix) {
+			values = append(values, c.Value)
+		}
+	}
+	return values
+}
+
+// serveStart shows the page that leads to the provider.
+func (s *Server) serveStart(w http.ResponseWriter, r *http.Request) {
+	secret := r.PathValue("secret")
+	a := s.states.start(secret)
+	if a == nil || !s.opts.StartPage {
+		showPage(w, http.StatusNotFound, pageInvalid)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name:     cookiePrefix + secret[:8],
+		Value:    a.browser,
+		Path:     "/",
+		MaxAge:   int(s.opts.OAuthTimeout.Seconds()),
+		Secure:   true,
+		HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, // the redirect comes from another site
+	})
+	to, _ := url.Parse(a.address) // checked by addProvider
+	showStart(w, s.opts.Name, to.Host, a.address)
+}

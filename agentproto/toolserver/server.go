@@ -1,0 +1,181 @@
+package toolserver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"sync"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// The paths below [Options.PublicURL].
+const (
+	manifestPath = "/.well-known/rap-toolset"
+	invokePath   = "/invoke"
+	closePath    = "/close_thread"
+	cancelPath   = "/cancel_tool_call"
+	choicePath   = "/choice/"
+	startPath    = "/oauth/start/"
+	redirectPath = "/oauth/callback/"
+)
+
+// A Server is a tool server. It is an [http.Handler]; serving it over TLS, and
+// limiting how slowly a client may send, is the business of the [http.Server]
+// around it. Its state is in memory: what it had accepted and not yet delivered is
+// lost with the process.
+type Server struct {
+	opts      Options
+	log       *slog.Logger
+	mux       *http.ServeMux
+	providers map[string]*provider
+	callbacks *http.Client
+	own       []*http.Transport // the ones that Close has to clean up
+	tokens    *tokens
+	guard     *leakGuard
+	states    states
+	choices   choices
+
+	ctx     context.Context // ends when Close does
+	abort   context.CancelFunc
+	leaving chan struct{} // closed when Close begins
+	idle    chan struct{} // closed when no call is unfinished after that
+
+	mu       sync.Mutex
+	tools    []*tool
+	byName   map[string]*tool
+	calls    map[callKey]*call
+	finished memory
+	closing  bool
+}
+
+// New returns a server without tools. It panics if opts cannot work. Nothing runs
+// until there is a call.
+func New(opts Options) *Server {
+	var own []*http.Transport
+	opts = opts.withDefaults(&own)
+	s := &Server{
+		own:       own,
+		opts:      opts,
+		log:       opts.Logger,
+		mux:       http.NewServeMux(),
+		providers: make(map[string]*provider),
+		callbacks: &http.Client{Transport: opts.CallbackTransport, CheckRedirect: noRedirects},
+		guard:     new(leakGuard),
+		leaving:   make(chan struct{}),
+		idle:      make(chan struct{}),
+		byName:    make(map[string]*tool),
+		calls:     make(map[callKey]*call),
+		finished:  memory{period: opts.Remember},
+		choices:   choices{answered: memory{period: opts.Remember}},
+	}
+	s.ctx, s.abort = context.WithCancel(context.Background())
+	s.tokens = newTokens(s)
+	for _, p := range opts.Providers {
+		s.addProvider(p)
+	}
+	s.mux.HandleFunc("GET "+manifestPath, s.serveManifest)
+	s.mux.HandleFunc("POST "+invokePath, s.serveInvocation)
+	s.mux.HandleFunc("POST "+closePath, s.serveClose)
+	s.mux.HandleFunc("POST "+cancelPath, s.serveCancel)
+	s.mux.HandleFunc("POST "+choicePath+"{secret}", s.serveChoice)
+	s.mux.HandleFunc("GET "+startPath+"{secret}", s.serveStart)
+	s.mux.HandleFunc("GET "+redirectPath+"{provider}", s.serveRedirect)
+	return s
+}
+
+// ServeHTTP answers one request of a runtime or of a user's browser.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	s.mux.ServeHTTP(w, r)
+}
+
+// Manifest returns what the server says about itself.
+func (s *Server) Manifest() *agentproto.Manifest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &agentproto.Manifest{
+		Name:        s.opts.Name,
+		Description: s.opts.Description,
+		Endpoint:    s.opts.PublicURL + invokePath,
+	}
+	for _, t := range s.tools {
+		m.Tools = append(m.Tools, t.manifest)
+	}
+	return m
+}
+
+func (s *Server) serveManifest(w http.ResponseWriter, r *http.Request) {
+	m := s.Manifest()
+	if len(m.Tools) == 0 {
+		http.Error(w, "this server has no tools", http.StatusServiceUnavailable)
+		return
+	}
+	body, err := agentproto.Encode(m)
+	if err != nil {
+		s.log.Error("manifest cannot be encoded", "error", err)
+		http.Error(w, "the manifest cannot be encoded", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Write(body)
+}
+
+// sender returns which runtime sent r. If it may not, sender answers r.
+func (s *Server) sender(w http.ResponseWriter, r *http.Request) (runtime string, ok bool) {
+	if s.opts.Authenticate == nil {
+		return "", true
+	}
+	runtime, err := s.opts.Authenticate(r)
+	if err != nil {
+		s.log.Warn("request refused", "path", r.URL.Path, "error", err)
+		http.Error(w, "unauthorized", http.StatusUnauthorized)
+		return "", false
+	}
+	return runtime, true
+}
+
+// body reads the body of a message. If that is none, body answers r and returns
+// false. A page in a browser cannot post here: it cannot help saying its origin,
+// and it is not asked whether it may send JSON.
+func (s *Server) body(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
+	if r.Header.Get("Origin") != "" {
+		http.Error(w, "requests from browsers are not accepted", http.StatusForbidden)
+		return nil, false
+	}
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" || r.Header.Get("Content-Encoding") != "" {
+		http.Error(w, "the body must be plain application/json", http.StatusUnsupportedMediaType)
+		return nil, false
+	}
+	if r.ContentLength > s.opts.Limits.Bytes {
+		w.Header().Set("Connection", "close")
+		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+		return nil, false
+	}
+	data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.Limits.Bytes))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+		return nil, false
+	case err != nil:
+		http.Error(w, "the body could not be read", http.StatusBadRequest)
+		return nil, false
+	}
+	return data, true
+}
+
+// refuse answers a message that could not be decoded.
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusBadRequest
+	var me *agentproto.MessageError
+	if errors.As(err, &me) && me.Status >= 400 && me.Status < 500 {
+		status = me.Status
+	}
+	http.Error(w, err.Error(), status)
+}

@@ -1,0 +1,212 @@
+package toolserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/toolserver"
+	"github.com/millrace/millrace/internal/idp"
+)
+
+// A stage is a real provider, a tool server that users' browsers can reach, and a
+// runtime in memory. Nothing here has a clock of its own, so it runs in real time.
+type stage struct {
+	*runtime
+	idp   *idp.Provider
+	vault *spyVault
+	pages []string // what browsers were shown
+}
+
+func newStage(t *testing.T, opts toolserver.Options, change ...func(*toolserver.OAuthProvider)) *stage {
+	t.Helper()
+	p, err := idp.Start(idp.Options{Users: []idp.User{
+		{Name: "ada", Password: "lovelace", Subject: "user-1815"},
+		{Name: "bob", Password: "builder", Subject: "user-2"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	browser := httptest.NewUnstartedServer(nil)
+	t.Cleanup(browser.Close)
+	if opts.PublicURL == "" {
+		opts.PublicURL = "http://" + browser.Listener.Addr().String()
+	}
+	st := &stage{idp: p, vault: &spyVault{Vault: toolserver.NewMemoryVault()}}
+	provider := toolserver.OAuthProvider{
+		ID: "idp", AuthURL: p.AuthURL(), TokenURL: p.TokenURL(), ClientID: idp.DefaultClientID,
+		Scopes: []string{"openid", "profile", "offline_access"}, Issuer: p.Issuer(), RequireIssuer: true,
+	}
+	for _, c := range change {
+		c(&provider)
+	}
+	opts.Providers = append(opts.Providers, provider)
+	opts.Vault = st.vault
+	opts.ProviderRootCAs = p.CertPool()
+	st.runtime = newRuntime(t, opts)
+	st.patience = 20 * time.Second
+	browser.Config.Handler = st.server
+	browser.Start()
+	p.RegisterRedirect(idp.DefaultClientID, opts.PublicURL+"/oauth/callback/idp")
+
+	needsAuth := toolserver.ToolOptions{RequireOAuth: "idp"}
+	toolserver.AddWithOptions(st.server, "whoami", "Tells who the user is.", needsAuth, func(ctx context.Context, _ none) (string, error) {
+		resp, err := toolserver.Client(ctx).Get(p.UserInfoURL())
+		if err != nil {
+			return "", err
+		}
+		defer resp.Body.Close()
+		var info struct{ Name string }
+		err = json.NewDecoder(resp.Body).Decode(&info)
+		return info.Name, err
+	})
+	toolserver.AddWithOptions(st.server, "leak", "Gives its token away.", needsAuth, func(ctx context.Context, in struct{ How string }) (string, error) {
+		token, err := toolserver.Token(ctx)
+		switch {
+		case err != nil:
+			return "", err
+		case in.How == "error":
+			return "", errors.New("GET /?access_token=" + token.Reveal())
+		case in.How == "panic":
+			panic(token.Reveal())
+		case in.How == "question":
+			_, err := toolserver.Choose(ctx, "Is it "+token.Reveal()+"?", []string{"yes"}, 0)
+			return "", err
+		}
+		return fmt.Sprintf(in.How, token.Reveal()), nil
+	})
+	return st
+}
+
+// authURL returns the next message, which must ask for authorization.
+func (st *stage) authURL() string {
+	st.t.Helper()
+	m := st.next()
+	o, ok := m.Callback.(*agentproto.OAuth)
+	if !ok {
+		st.t.Fatalf("got %s, want an oauth message", m.body)
+	}
+	return o.AuthURL
+}
+
+// allow goes through an authorization as a user.
+func (st *stage) allow(authURL, name, password string) {
+	st.t.Helper()
+	page, err := st.idp.NewBrowser().Allow(st.t.Context(), authURL, name, password)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	st.pages = append(st.pages, page)
+	if !strings.Contains(page, "The access is authorized.") {
+		st.t.Errorf("page %s", page)
+	}
+}
+
+// grant returns where the provider sends a user who consents.
+func (st *stage) grant(authURL string) *url.URL {
+	st.t.Helper()
+	to, err := st.idp.NewBrowser().Grant(st.t.Context(), authURL, "ada", "lovelace")
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	return to
+}
+
+// open opens an address of the tool server and returns the page's status.
+func (st *stage) open(address string) int {
+	st.t.Helper()
+	resp, err := http.Get(address)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	st.pages = append(st.pages, string(page))
+	if csp := resp.Header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") {
+		st.t.Errorf("Content-Security-Policy = %q", csp)
+	}
+	return resp.StatusCode
+}
+
+// ends closes the server and checks that nothing secret has come out of it.
+func (st *stage) ends() {
+	st.t.Helper()
+	st.close()
+	secrets := st.idp.Secrets()
+	var out []string
+	for _, m := range st.sent() {
+		out = append(out, m.body+m.url+fmt.Sprint(m.header))
+	}
+	out = append(out, st.log.String())
+	out = append(out, st.pages...)
+	for _, text := range out {
+		for _, s := range secrets {
+			if strings.Contains(text, s) {
+				st.t.Errorf("%q is in %s", s, text)
+			}
+		}
+	}
+}
+
+// set returns u with a parameter changed; an empty value takes it out.
+func set(u *url.URL, name, value string) string {
+	q, changed := u.Query(), *u
+	if value == "" {
+		q.Del(name)
+	} else {
+		q.Set(name, value)
+	}
+	changed.RawQuery = q.Encode()
+	return changed.String()
+}
+
+// A spyVault counts and can age what it keeps.
+type spyVault struct {
+	toolserver.Vault
+	mu    sync.Mutex
+	saves []toolserver.TokenKey
+	last  toolserver.UserToken
+	fails bool
+}
+
+func (v *spyVault) Save(ctx context.Context, key toolserver.TokenKey, t *toolserver.UserToken) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.fails {
+		return errors.New("disk full")
+	}
+	v.saves = append(v.saves, key)
+	v.last = *t
+	return v.Vault.Save(ctx, key, t)
+}
+
+func (v *spyVault) saved() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.saves)
+}
+
+// expire makes the latest token look expired.
+func (v *spyVault) expire(t *testing.T) {
+	t.Helper()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.last.Expiry = time.Now().Add(-time.Minute)
+	if err := v.Vault.Save(t.Context(), v.saves[len(v.saves)-1], &v.last); err != nil {
+		t.Fatal(err)
+	}
+}

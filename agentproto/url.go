@@ -1,0 +1,60 @@
+package agentproto
+
+import (
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// httpURL says what is wrong with the URL of a peer, or returns "". Whether the
+// address may be connected to is another question, for whoever connects.
+func httpURL(s string) string {
+	return urlReason(s, maxURLBytes, func(u *url.URL) string {
+		if u.Scheme != "http" && u.Scheme != "https" {
+			return "must be an absolute http or https URL"
+		}
+		return ""
+	})
+}
+
+// authURL says what is wrong with a URL that a person is sent to, or returns "".
+// Such a URL must look like what it is: https, no user name that could pass for
+// the host, nothing invisible, and no backslash, which browsers take for a slash.
+func authURL(s string) string {
+	return urlReason(s, maxAuthURLBytes, func(u *url.URL) string {
+		switch {
+		case u.Scheme != "https":
+			return "must be an https URL"
+		case u.User != nil:
+			return "must not have a user name"
+		case strings.ContainsRune(s, '\\'):
+			return "must not have a backslash"
+		}
+		return ""
+	})
+}
+
+func urlReason(s string, maxBytes int, check func(*url.URL) string) string {
+	switch {
+	case s == "":
+		return "must not be empty"
+	case len(s) > maxBytes:
+		return "is too long"
+	case !utf8.ValidString(s):
+		return "is not valid UTF-8"
+	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.In(r, unicode.C, unicode.Z) }):
+		return "has a blank or invisible character"
+	}
+	u, err := url.Parse(s)
+	if err != nil {
+		return "is not a URL" // the parser's words would repeat it
+	}
+	if reason := check(u); reason != "" {
+		return reason
+	}
+	if u.Hostname() == "" || u.Opaque != "" {
+		return "must have a host"
+	}
+	return ""
+}

@@ -1,0 +1,11 @@
+// Package exampletools has three tool servers to try the agent tool protocol
+// with. They are what the demo calls, and examples of package toolserver.
+//
+//	Clock    fast tools, and two that do what a tool should not
+//	Slow     tools that take their time, or do not answer at all
+//	Account  tools that need the user: to authorize, or to choose
+//
+// Each returns a server that is ready to be served under the PublicURL of its
+// options. Their results depend on nothing but their arguments, the clock that is
+// given to them and the account of the user.
+package exampletools

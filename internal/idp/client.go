@@ -1,0 +1,56 @@
+package idp
+
+import (
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/zitadel/oidc/v3/pkg/oidc"
+	"github.com/zitadel/oidc/v3/pkg/op"
+)
+
+// registeredClient shows a [Client] to the library.
+type registeredClient struct {
+	Client
+	issuer string
+}
+
+func (c registeredClient) GetID() string                    { return c.ID }
+func (c registeredClient) RedirectURIs() []string           { return c.Client.RedirectURIs }
+func (c registeredClient) PostLogoutRedirectURIs() []string { return nil }
+func (c registeredClient) ResponseTypes() []oidc.ResponseType {
+	return []oidc.ResponseType{oidc.ResponseTypeCode}
+}
+func (c registeredClient) AccessTokenType() op.AccessTokenType  { return op.AccessTokenTypeBearer }
+func (c registeredClient) IDTokenLifetime() time.Duration       { return 5 * time.Minute }
+func (c registeredClient) DevMode() bool                        { return false }
+func (c registeredClient) IsScopeAllowed(string) bool           { return false }
+func (c registeredClient) IDTokenUserinfoClaimsAssertion() bool { return false }
+func (c registeredClient) ClockSkew() time.Duration             { return 0 }
+
+// ApplicationType is web for public clients too: the library lets a native one
+// come with any port, and redirect URIs are matched exactly here.
+func (c registeredClient) ApplicationType() op.ApplicationType { return op.ApplicationTypeWeb }
+
+func (c registeredClient) AuthMethod() oidc.AuthMethod {
+	if c.Secret == "" {
+		return oidc.AuthMethodNone
+	}
+	return oidc.AuthMethodBasic
+}
+
+func (c registeredClient) GrantTypes() []oidc.GrantType {
+	return []oidc.GrantType{oidc.GrantTypeCode, oidc.GrantTypeRefreshToken}
+}
+
+func (c registeredClient) LoginURL(id string) string {
+	return c.issuer + pathLogin + "?" + url.Values{"request": {id}}.Encode()
+}
+
+func (c registeredClient) RestrictAdditionalIdTokenScopes() func([]string) []string {
+	return slices.Clone[[]string]
+}
+
+func (c registeredClient) RestrictAdditionalAccessTokenScopes() func([]string) []string {
+	return slices.Clone[[]string]
+}

@@ -1,0 +1,345 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/internal/idp"
+)
+
+const demoUsage = `usage: millrace demo [flags]
+
+Starts three tool servers as processes of their own and an OAuth provider, makes the
+calls of a small session, and shows how each of them resolved. The exit status is 0
+if and only if every call has exactly one result and it is the expected one.
+
+`
+
+// demoPatience bounds the whole demo.
+const demoPatience = 20 * time.Second
+
+func demo(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("demo", flag.ContinueOnError)
+	fs.Usage = func() { fmt.Fprint(fs.Output(), demoUsage); fs.PrintDefaults() }
+	asJSON := fs.Bool("json", false, "print the totals as a JSON object, last")
+	verbose := fs.Bool("v", false, "log what the runtime and the tool servers warn of")
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	if fs.NArg() > 0 {
+		return misused(fs, "it takes no arguments: %s", strings.Join(fs.Args(), " "))
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, demoPatience, errors.New("the demo took too long"))
+	defer cancel()
+
+	logs := io.Discard
+	if *verbose {
+		logs = os.Stderr
+	}
+	logger := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	slog.SetDefault(logger) // the provider's library logs there
+	provider, err := idp.Start(idp.Options{Users: []idp.User{{Name: "ada", Password: "lovelace", Subject: "user-1815"}}})
+	if err != nil {
+		return err
+	}
+	defer provider.Close()
+	servers, err := startServers(ctx, provider, logs)
+	defer servers.stop()
+	if err != nil {
+		return err
+	}
+
+	d := &demoRun{provider: provider, out: os.Stdout, style: styleFor(os.Stdout), calls: make(map[agentproto.CallKey]*taken), resolved: make(chan struct{}, len(scenes))}
+	d.rt, err = runtime.Start(ctx, runtime.Options{
+		Toolsets: servers.urls(), Surface: d, Logger: logger,
+		Timeouts: runtime.Timeouts{
+			Ack: 800 * time.Millisecond, Retry: []time.Duration{200 * time.Millisecond}, Dispatch: 3 * time.Second,
+			Call: demoLifetime, OAuth: demoLifetime, Choice: demoLifetime,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range d.rt.Problems() {
+		return p
+	}
+	d.intro(servers, provider)
+	if err := d.play(ctx); err != nil {
+		return err
+	}
+	stats := d.rt.Stats()
+	if err := d.rt.Stop(ctx); err != nil {
+		return err
+	}
+	totals := d.table(stats)
+	if *asJSON {
+		line, err := json.Marshal(totals)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s\n", line)
+	}
+	if !totals.good() {
+		return errFailed
+	}
+	return nil
+}
+
+// totals is what the demo comes to.
+type totals struct {
+	Calls             int    `json:"calls"`
+	Results           int    `json:"results"`
+	Expected          int    `json:"expected"` // calls with one result, the expected one
+	DuplicatesDropped uint64 `json:"duplicates_dropped"`
+	LateDropped       uint64 `json:"late_dropped"`
+}
+
+func (t totals) good() bool {
+	return t.Results == t.Calls && t.Expected == t.Calls && t.DuplicatesDropped == wantDuplicates && t.LateDropped == wantLate
+}
+
+// A demoRun is the session: the conversation that makes the calls, and the user at
+// the surface.
+type demoRun struct {
+	rt       *runtime.Runtime
+	provider *idp.Provider
+	out      io.Writer
+	style    style
+
+	mu       sync.Mutex
+	calls    map[agentproto.CallKey]*taken
+	order    []*taken
+	problems []string
+	resolved chan struct{}
+	users    sync.WaitGroup // what the user is doing
+}
+
+// taken is a scene that is played.
+type taken struct {
+	*scene
+	key     agentproto.CallKey
+	at      time.Time
+	took    time.Duration
+	detour  string // the detour the call took, for the table
+	results []*agentproto.Resolution
+}
+
+// play makes the calls and waits until each has a result and what comes too late
+// has come.
+func (d *demoRun) play(ctx context.Context) error {
+	results := d.rt.Results(ctx)
+	go func() {
+		for res := range results {
+			d.mu.Lock()
+			t := d.calls[res.Key]
+			t.results = append(t.results, res)
+			if len(t.results) == 1 {
+				t.took = time.Since(t.at)
+				d.resolved <- struct{}{}
+			}
+			d.mu.Unlock()
+		}
+	}()
+	for i := range scenes {
+		if err := d.take(ctx, &scenes[i]); err != nil {
+			return err
+		}
+	}
+	for range scenes {
+		select {
+		case <-d.resolved:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	d.users.Wait()
+	return d.stragglers(ctx)
+}
+
+// take makes the call of a scene.
+func (d *demoRun) take(ctx context.Context, s *scene) error {
+	d.mu.Lock()
+	defer d.mu.Unlock() // so that the result and the surface find the call
+	t := &taken{scene: s, at: time.Now()}
+	key, err := d.rt.Call(ctx, runtime.Request{
+		GroupID: s.thread, Operation: s.operation, Arguments: jsontext.Value(s.arguments),
+		UserID: s.user, Lifetime: s.lifetime,
+	})
+	if err != nil {
+		return fmt.Errorf("calling %s: %w", s.operation, err)
+	}
+	t.key = key
+	d.calls[key] = t
+	d.order = append(d.order, t)
+	if s.after != nil {
+		d.users.Go(func() { s.after(d, t) })
+	}
+	return nil
+}
+
+// stragglers waits for what the tools send although the call is resolved.
+func (d *demoRun) stragglers(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for patience := time.Now().Add(demoLifetime); time.Now().Before(patience); {
+		if s := d.rt.Stats(); s.Duplicates >= wantDuplicates && s.Late >= wantLate {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil // the table shows what is missing
+}
+
+// cancelSoon has the user cancel the call.
+func cancelSoon(d *demoRun, t *taken) {
+	<-time.After(400 * time.Millisecond)
+	d.did("cancelling "+t.operation, d.rt.Cancel(context.Background(), t.key))
+}
+
+// closeSoon has the user close the thread.
+func closeSoon(d *demoRun, t *taken) {
+	<-time.After(2500 * time.Millisecond)
+	d.did("closing "+t.thread, d.rt.CloseThread(context.Background(), t.thread))
+}
+
+// did notes what went wrong with something that the user did.
+func (d *demoRun) did(what string, err error) {
+	if err == nil {
+		return
+	}
+	d.mu.Lock()
+	d.problems = append(d.problems, fmt.Sprintf("%s: %v", what, err))
+	d.mu.Unlock()
+}
+
+// find returns the scene of a call.
+func (d *demoRun) find(key agentproto.CallKey) *taken {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls[key]
+}
+
+// OAuth has the user visit the provider with a browser: log in, and allow or deny.
+func (d *demoRun) OAuth(ctx context.Context, key agentproto.CallKey, o *agentproto.OAuth) {
+	t, url := d.find(key), o.AuthURL
+	t.detour = "oauth pending"
+	d.users.Go(func() {
+		browser := d.provider.NewBrowser()
+		visit := browser.Deny
+		if t.allow {
+			visit = browser.Allow
+		}
+		_, err := visit(ctx, url, t.login, "lovelace")
+		if page := (*idp.PageError)(nil); !t.allow && errors.As(err, &page) {
+			err = nil // the tool's page says that access was denied
+		}
+		d.did("authorizing "+t.operation, err)
+	})
+}
+
+// Choice has the user pick.
+func (d *demoRun) Choice(ctx context.Context, key agentproto.CallKey, c *agentproto.UserChoice) {
+	t := d.find(key)
+	t.detour = "choice pending"
+	d.users.Go(func() { d.did("choosing", d.rt.Answer(ctx, key, c.ResponseURL, t.pick)) })
+}
+
+// Withdraw has nothing to take back: the user was quick.
+func (d *demoRun) Withdraw(agentproto.CallKey, string) {}
+
+// Progress is seen in the table.
+func (d *demoRun) Progress(agentproto.CallKey, agentproto.State) {}
+
+// View shows nothing.
+func (d *demoRun) View(agentproto.CallKey, *agentproto.ViewUpdate) {}
+
+// servers are tool servers in processes of their own.
+type servers []*server
+
+type server struct {
+	name string
+	url  string
+	cmd  *exec.Cmd
+	in   io.Closer // the server ends when it is closed
+}
+
+// startServers starts each example server as a process of this program.
+func startServers(ctx context.Context, provider *idp.Provider, logs io.Writer) (all servers, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	config, err := json.Marshal(configOf(provider))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range serverNames {
+		cmd := exec.CommandContext(ctx, self, "tool", "--leash", name)
+		cmd.Env = append(os.Environ(), "RAP_EMBEDDED=1", providerEnv+"="+string(config))
+		cmd.Stderr = logs
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return all, err
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return all, err
+		}
+		if err := cmd.Start(); err != nil {
+			return all, err
+		}
+		s := &server{name: name, cmd: cmd, in: in}
+		all = append(all, s)
+		line, err := bufio.NewReader(out).ReadBytes('\n')
+		var hello struct{ Port int }
+		if err := errors.Join(err, json.Unmarshal(line, &hello)); err != nil {
+			return all, fmt.Errorf("the tool server %s did not start: %w", name, err)
+		}
+		s.url = fmt.Sprintf("http://127.0.0.1:%d", hello.Port)
+		provider.RegisterRedirect(idp.DefaultClientID, redirectURI(s.url))
+	}
+	return all, nil
+}
+
+func (s servers) urls() []string {
+	urls := make([]string, len(s))
+	for i := range s {
+		urls[i] = s[i].url
+	}
+	return urls
+}
+
+func (s servers) stop() {
+	for _, x := range s {
+		x.in.Close()
+	}
+	for _, x := range s {
+		_ = x.cmd.Wait() // how a server ends does not matter any more
+	}
+}
+
+// styleFor returns colours for a terminal.
+func styleFor(f *os.File) style {
+	return style{colour: term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == ""}
+}

@@ -1,0 +1,101 @@
+// Command millrace makes tool calls over the agent tool protocol, serves example
+// tools, and shows both at work.
+//
+//	millrace demo                                   a whole session, with nothing else needed
+//	millrace tool                                   the example tool servers
+//	millrace run --tool URL [calls.jsonl | -]       makes the calls of a file
+//
+// Run a command with -h for its flags.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// A command is one word after millrace.
+type command struct {
+	name    string
+	summary string
+	run     func(ctx context.Context, args []string) error
+}
+
+var commands = []command{
+	{"demo", "run a session of calls against three tool servers and an OAuth provider", demo},
+	{"run", "make the calls of a JSONL file and print each result", run},
+	{"tool", "serve the example tools", tool},
+}
+
+// errFailed ends the program with 1 after everything has been said.
+var errFailed = errors.New("failed")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := dispatch(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+func dispatch(ctx context.Context, args []string) int {
+	if len(args) == 0 {
+		usage(os.Stderr)
+		return 2
+	}
+	for _, c := range commands {
+		if c.name != args[0] {
+			continue
+		}
+		switch err := c.run(ctx, args[1:]); {
+		case err == nil || errors.Is(err, flag.ErrHelp):
+			return 0
+		case errors.Is(err, errUsage):
+			return 2
+		case errors.Is(err, errFailed):
+			return 1
+		default:
+			fmt.Fprintf(os.Stderr, "millrace %s: %v\n", c.name, err)
+			return 1
+		}
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		usage(os.Stdout)
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "millrace: there is no command %q\n\n", args[0])
+	usage(os.Stderr)
+	return 2
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, "usage: millrace COMMAND [flags]\n\n")
+	for _, c := range commands {
+		fmt.Fprintf(w, "  %-6s %s\n", c.name, c.summary)
+	}
+	fmt.Fprint(w, "\nmillrace COMMAND -h tells the flags.\n")
+}
+
+// errUsage ends the program with 2; the flag package has said why.
+var errUsage = errors.New("usage")
+
+// parse parses the flags of a command.
+func parse(fs *flag.FlagSet, args []string) error {
+	err := fs.Parse(args)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return err
+	}
+	return errUsage
+}
+
+// misused tells what is wrong with the arguments of a command.
+func misused(fs *flag.FlagSet, format string, args ...any) error {
+	fmt.Fprintf(fs.Output(), "millrace %s: %s\n\n", fs.Name(), fmt.Sprintf(format, args...))
+	fs.Usage()
+	return errUsage
+}

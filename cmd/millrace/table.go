@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/internal/idp"
+)
+
+// A style paints for terminals.
+type style struct{ colour bool }
+
+func (s style) paint(code, text string) string {
+	if !s.colour {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s style) dim(text string) string  { return s.paint("2", text) }
+func (s style) bold(text string) string { return s.paint("1", text) }
+func (s style) good(text string) string { return s.paint("32", text) }
+func (s style) bad(text string) string  { return s.paint("31;1", text) }
+
+// intro says what was started.
+func (d *demoRun) intro(s servers, p *idp.Provider) {
+	fmt.Fprintf(d.out, "%s\n\n", d.style.bold("One session of an agent runtime: every call resolves to exactly one result."))
+	for _, x := range s {
+		fmt.Fprintf(d.out, "  tool server     %-9s %s  (process %d)\n", x.name, x.url, x.cmd.Process.Pid)
+	}
+	fmt.Fprintf(d.out, "  OAuth provider            %s\n", p.Issuer())
+	fmt.Fprintf(d.out, "  runtime                   %s\n\n", d.rt.PublicURL())
+}
+
+// table shows how each call resolved, and what it comes to.
+func (d *demoRun) table(stats runtime.Stats) totals {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := totals{Calls: len(d.order), DuplicatesDropped: stats.Duplicates, LateDropped: stats.Late}
+	head := []string{"", "thread", "call", "what happened", "resolved by", "took", "result"}
+	rows := [][]string{}
+	var wrong []string
+	thread := ""
+	for _, c := range d.order {
+		t.Results += len(c.results)
+		mark, by, text := "✗", "nothing", ""
+		if len(c.results) > 0 {
+			by, text = c.results[0].Cause.String(), c.results[0].Result.String()
+		}
+		if c.detour != "" {
+			by = c.detour + " → " + by
+		}
+		switch {
+		case len(c.results) != 1:
+			wrong = append(wrong, fmt.Sprintf("%s has %d results, want 1", c.operation, len(c.results)))
+		case c.results[0].Cause != c.cause || !strings.Contains(text, c.text):
+			wrong = append(wrong, fmt.Sprintf("%s resolved by %s with %q, want %s with %q", c.operation, c.results[0].Cause, text, c.cause, c.text))
+		default:
+			mark = "✓"
+			t.Expected++
+		}
+		name := ""
+		if c.thread != thread {
+			thread, name = c.thread, c.thread
+			if len(rows) > 0 {
+				rows = append(rows, nil)
+			}
+		}
+		rows = append(rows, []string{mark, name, c.operation, c.what, by, took(c.took), clip(text, 48)})
+	}
+	d.rows(head, rows)
+	fmt.Fprintf(d.out, "\n  %d calls, %d results, %d as expected; dropped: %d duplicates, %d late\n",
+		t.Calls, t.Results, t.Expected, t.DuplicatesDropped, t.LateDropped)
+	if t.DuplicatesDropped != wantDuplicates || t.LateDropped != wantLate {
+		wrong = append(wrong, fmt.Sprintf("dropped %d duplicates and %d late ones, want %d and %d", t.DuplicatesDropped, t.LateDropped, wantDuplicates, wantLate))
+	}
+	for _, w := range append(d.problems, wrong...) {
+		fmt.Fprintf(d.out, "  %s\n", d.style.bad("✗ "+w))
+	}
+	fmt.Fprintln(d.out)
+	return t
+}
+
+// rows prints a table; a nil row is a gap.
+func (d *demoRun) rows(head []string, rows [][]string) {
+	width := make([]int, len(head))
+	for _, r := range append([][]string{head}, rows...) {
+		for i, cell := range r {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	line := func(r []string, paint func(i int, cell string) string) {
+		for i, cell := range r {
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
+			if head[i] == "took" {
+				cell, pad = pad+cell, ""
+			}
+			if i == len(r)-1 {
+				pad = ""
+			}
+			fmt.Fprintf(d.out, "  %s%s", paint(i, cell), pad)
+		}
+		fmt.Fprintln(d.out)
+	}
+	line(head, func(_ int, cell string) string { return d.style.dim(cell) })
+	for _, r := range rows {
+		line(r, func(i int, cell string) string {
+			switch {
+			case cell == "✓":
+				return d.style.good(cell)
+			case cell == "✗":
+				return d.style.bad(cell)
+			case head[i] == "call":
+				return d.style.bold(cell)
+			case head[i] == "took", head[i] == "what happened":
+				return d.style.dim(cell)
+			}
+			return cell
+		})
+	}
+}
+
+// took prints a duration as a person says it.
+func took(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+// clip shortens a text to one line of n runes.
+func clip(text string, n int) string {
+	line, _, more := strings.Cut(text, "\n")
+	if r := []rune(line); len(r) > n {
+		line, more = string(r[:n-1]), true
+	}
+	if more {
+		line += "…"
+	}
+	return cmp.Or(line, "–")
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/agentproto/toolserver"
+	"github.com/millrace/millrace/internal/exampletools"
+	"github.com/millrace/millrace/internal/idp"
+)
+
+const toolUsage = `usage: millrace tool [flags] [clock] [slow] [account]
+
+Serves the example tools until it is interrupted: all three servers, or those named.
+
+  clock    echo, add, now, fail, thrice, strict
+  slow     sleep, overdue, mute
+  account  whoami, calendar (need the user's authorization), order (asks the user)
+
+The account server comes with an OAuth provider on this host, whose certificate was
+made at start-up and which nobody else trusts.
+
+With RAP_EMBEDDED=1 in the environment and one server named, the first line of the
+output is {"port":N}, as hosts of embedded tool servers expect.
+
+`
+
+var serverNames = []string{"clock", "slow", "account"}
+
+// providerEnv hands the provider of a parent process to the account server.
+const providerEnv = "MILLRACE_OAUTH_PROVIDER"
+
+// A providerConfig is what the account server has to know of its OAuth provider.
+type providerConfig struct {
+	Issuer, AuthURL, TokenURL, UserInfoURL, ClientID string
+	CA                                               []byte // PEM
+}
+
+func tool(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("tool", flag.ContinueOnError)
+	fs.Usage = func() { fmt.Fprint(fs.Output(), toolUsage); fs.PrintDefaults() }
+	host := fs.String("host", "127.0.0.1", "`address` to listen on")
+	port := fs.Int("port", 8801, "`port` of the first server, the next ones follow; 0 for free ones")
+	leash := fs.Bool("leash", false, "end when standard input is closed")
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	names := fs.Args()
+	if len(names) == 0 {
+		names = serverNames
+	}
+	for _, name := range names {
+		if !slices.Contains(serverNames, name) {
+			return misused(fs, "there is no server %q", name)
+		}
+	}
+	if *leash {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		go func() {
+			io.Copy(io.Discard, os.Stdin)
+			cancel()
+		}()
+	}
+	embedded := os.Getenv("RAP_EMBEDDED") == "1" && len(names) == 1
+	if embedded && *port == 8801 {
+		*port = 0
+	}
+	failed := make(chan error, len(names))
+	for i, name := range names {
+		at := net.JoinHostPort(*host, fmt.Sprint(*port+i))
+		if *port == 0 {
+			at = net.JoinHostPort(*host, "0")
+		}
+		l, err := net.Listen("tcp", at)
+		if err != nil {
+			return fmt.Errorf("%w; choose another --port, or --port 0 for free ones", err)
+		}
+		handler, hint, end, err := exampleServer(name, "http://"+l.Addr().String())
+		if err != nil {
+			return err
+		}
+		defer end()
+		server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+		go func() { failed <- server.Serve(l) }()
+		defer server.Close()
+		if embedded {
+			fmt.Printf("{\"port\":%d}\n", l.Addr().(*net.TCPAddr).Port)
+		} else {
+			fmt.Printf("%-8s http://%s%s\n", name, l.Addr(), hint)
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		return err
+	}
+}
+
+// exampleServer returns one of the servers, and what to know about it.
+func exampleServer(name, url string) (_ http.Handler, hint string, end func(), err error) {
+	opts := toolserver.Options{PublicURL: url, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	closing := func(s *toolserver.Server, also ...io.Closer) func() {
+		return func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			// What does not end within a second is lost, which an example may do.
+			_ = s.Close(ctx)
+			for _, c := range also {
+				_ = c.Close()
+			}
+		}
+	}
+	switch name {
+	case "clock":
+		s := exampletools.Clock(exampletools.ClockOptions{Server: opts})
+		return s, "", closing(s), nil
+	case "slow":
+		s := exampletools.Slow(opts)
+		return exampletools.Mute(s), "", closing(s), nil
+	}
+	config, provider, err := oauthProvider()
+	if err != nil {
+		return nil, "", nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(config.CA) {
+		return nil, "", nil, errors.New("the OAuth provider's certificate cannot be read")
+	}
+	opts.ProviderRootCAs = roots
+	s := exampletools.Account(exampletools.AccountOptions{
+		Server: opts, UserInfoURL: config.UserInfoURL,
+		Provider: toolserver.OAuthProvider{
+			ID: providerID, AuthURL: config.AuthURL, TokenURL: config.TokenURL, ClientID: config.ClientID,
+			Scopes: []string{"openid", "profile", "offline_access"}, Issuer: config.Issuer, RequireIssuer: true,
+		},
+	})
+	if provider == nil {
+		return s, "", closing(s), nil
+	}
+	provider.RegisterRedirect(config.ClientID, redirectURI(url))
+	return s, "   log in as ada, password lovelace", closing(s, provider), nil
+}
+
+// providerID is what the account server calls its provider.
+const providerID = "millrace"
+
+// redirectURI is where the provider sends users of an account server.
+func redirectURI(serverURL string) string { return serverURL + "/oauth/callback/" + providerID }
+
+// oauthProvider returns the provider of the parent process, or else starts one.
+func oauthProvider() (config providerConfig, own *idp.Provider, err error) {
+	if given := os.Getenv(providerEnv); given != "" {
+		err = json.Unmarshal([]byte(given), &config)
+		return config, nil, err
+	}
+	own, err = idp.Start(idp.Options{})
+	if err != nil {
+		return config, nil, err
+	}
+	return configOf(own), own, nil
+}
+
+func configOf(p *idp.Provider) providerConfig {
+	return providerConfig{
+		Issuer: p.Issuer(), AuthURL: p.AuthURL(), TokenURL: p.TokenURL(), UserInfoURL: p.UserInfoURL(),
+		ClientID: idp.DefaultClientID, CA: p.CACertPEM(),
+	}
+}

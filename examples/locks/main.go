@@ -1,0 +1,62 @@
+// Command locks gives a lock to one client at a time, for as long as its lease runs.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+func main() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	k := newKeeper(flow)
+	app, err := dataflow.Start(ctx, flow)
+	check(err)
+
+	ask := func(client, kind string, length time.Duration, of token) {
+		fmt.Printf("%s: %s\n", client, kind)
+		r := request{Kind: kind, Lock: "ledger", For: length, lease: lease{Token: of}}
+		check(k.requests.Send(ctx, client, r))
+	}
+	hear := func(notices int) {
+		for range notices {
+			e, err := k.notices.Next(ctx)
+			check(err)
+			fmt.Printf("  %s: %s\n", e.Key, e.Value)
+		}
+	}
+	var ledger store
+	write := func(client string, with token) {
+		if err := ledger.write(with); err != nil {
+			fmt.Printf("%s: cannot write: %v\n", client, err)
+			return
+		}
+		fmt.Printf("%s: writes\n", client)
+	}
+
+	ask("ann", acquire, time.Minute, 0)
+	ask("bob", acquire, 20*time.Millisecond, 0)
+	ask("cid", acquire, time.Minute, 0)
+	hear(3)
+	write("ann", 1)
+	ask("ann", renew, time.Minute, 1)
+	ask("ann", release, 0, 1)
+	hear(3)
+	hear(2) // bob falls asleep: his lease ends by the clock
+	write("cid", 3)
+	write("bob", 2) // bob wakes up and does not know
+	ask("bob", renew, time.Minute, 2)
+	ask("cid", release, 0, 3)
+	hear(2)
+	check(app.Stop(ctx))
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,111 @@
+package lint
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/millrace/millrace/"
+
+// library is what a program that uses live collections may import, and so may every
+// package that is built on the library.
+var library = []string{"bounds", "dataflow", "keyedstream", "keyedsingleton", "singleton", "optional", "slice"}
+
+// core is what an operator package may import.
+var core = []string{"bounds", "dataflow", "internal/cow", "internal/engine", "internal/seal"}
+
+// imports says which packages of this module a package may import outside its tests.
+// A package that is missing here may import none.
+var imports = map[string][]string{
+	"dataflow":         {"bounds", "internal/cow", "internal/engine", "internal/seal"},
+	"dataflow/sim":     slices.Concat(core, []string{"internal/digest"}),
+	"dataflow/serve":   core,
+	"dataflow/durable": core,
+	"dataflow/inspect": core,
+	"keyedstream":      core,
+	"keyedsingleton":   core,
+	"singleton":        core,
+	"optional":         core,
+	"slice":            core,
+
+	"internal/engine": {"internal/cow", "internal/digest", "internal/keyed", "internal/timer"},
+	"internal/cow":    {"internal/keyed"},
+
+	"examples/quorum":    library,
+	"examples/quotes":    library,
+	"examples/counter":   library,
+	"examples/locks":     library,
+	"examples/ratelimit": library,
+
+	"internal/model":    slices.Concat(library, []string{"dataflow/sim", "internal/digest", "internal/engine", "internal/seal"}),
+	"internal/script":   slices.Concat(library, []string{"dataflow/sim"}),
+	"internal/mutation": {},
+
+	"agentproto":            library,
+	"agentproto/runtime":    slices.Concat(library, []string{"agentproto"}),
+	"agentproto/toolserver": slices.Concat(library, []string{"agentproto"}),
+	"agentproto/conform":    slices.Concat(library, []string{"agentproto"}),
+	"internal/exampletools": {"agentproto", "agentproto/toolserver"},
+	"cmd/millrace": slices.Concat(library, []string{
+		"agentproto", "agentproto/conform", "agentproto/runtime", "agentproto/toolserver",
+		"dataflow/durable", "dataflow/inspect", "internal/exampletools", "internal/idp",
+	}),
+}
+
+// TestImports keeps the direction of imports: bounds and the mechanism at the
+// bottom, operators beside each other, protocols and commands on top.
+func TestImports(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test || f.dir == "bench" || strings.HasPrefix(f.dir, "bench/") {
+			continue
+		}
+		for _, spec := range f.Imports {
+			p, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
+			if ok && !slices.Contains(imports[f.dir], p) {
+				t.Errorf("%s imports %s: see the table in this test", f.path, p)
+			}
+		}
+	}
+}
+
+// TestExamplesImport keeps examples to what a reader has: this module, without its
+// internals, and the standard library.
+func TestExamplesImport(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.name != "example_test.go" && !strings.HasPrefix(f.name, "example_") || !f.test {
+			continue
+		}
+		for _, spec := range f.Imports {
+			p := strings.Trim(spec.Path.Value, `"`)
+			first, _, _ := strings.Cut(p, "/")
+			if mine := strings.HasPrefix(p, module); strings.Contains(first, ".") && !mine || strings.Contains(p, "/internal/") {
+				t.Errorf("%s imports %s", f.path, p)
+			}
+		}
+	}
+}
+
+// TestLinks keeps a program that uses only live collections small: it links neither
+// an HTTP stack nor a message system.
+func TestLinks(t *testing.T) {
+	args := []string{"list", "-deps"}
+	for _, p := range library {
+		if slices.ContainsFunc(sources(t), func(f source) bool { return f.dir == p }) {
+			args = append(args, module+p)
+		}
+	}
+	out, err := exec.Command("go", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for p := range strings.Lines(string(out)) {
+		p = strings.TrimSpace(p)
+		for _, heavy := range []string{"net", "net/http", "crypto/tls", "encoding/json", "github.com/nats-io", "github.com/prometheus", "database/sql"} {
+			if p == heavy || strings.HasPrefix(p, heavy+"/") && strings.Contains(heavy, ".") {
+				t.Errorf("the library links %s; find out why with: go mod why %s", p, p)
+			}
+		}
+	}
+}

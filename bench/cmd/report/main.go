@@ -1,0 +1,136 @@
+// Command report measures every job in all its forms, in turns and in one process,
+// and makes the table and the plots of bench/README.md from the samples.
+//
+//	go run ./cmd/report                          # all of it, a quarter of an hour
+//	go run ./cmd/report -job Chain -rounds 15    # some jobs
+//	go run ./cmd/report -from results/samples.txt -out results    # no measuring
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/bench/internal/jobs"
+	"github.com/millrace/millrace/bench/internal/ratio"
+	"github.com/millrace/millrace/bench/internal/results"
+)
+
+func main() {
+	only := flag.String("job", "", "take only jobs that match this `pattern`, such as RoundTrip/job=map")
+	rounds := flag.Int("rounds", 9, "how often each implementation runs")
+	patience := flag.Int("patience", 0, "how often a run on the wall is repeated while others use the processors")
+	from := flag.String("from", "", "take samples from this `file` instead of measuring; jobs that match -job are measured all the same")
+	out := flag.String("out", "", "write samples, table and plots to this `directory`; empty means print the table only")
+	readme := flag.String("readme", "", "put the table of targets into this `file`")
+	flag.Parse()
+	pattern := regexp.MustCompile(*only)
+	explicit := *only != ""
+
+	all := slices.Concat(jobs.All(), jobs.Growth())
+	set := results.NewSet(machine())
+	if *from != "" {
+		set = read(*from, all)
+	}
+	if *from == "" || explicit {
+		set.Machine = machine()
+		for _, job := range all {
+			if pattern.MatchString(job.Label()) {
+				measure(set, job, *rounds, *patience)
+			}
+		}
+	}
+	table := table(set, all)
+	fmt.Print(table)
+	if *readme != "" {
+		must(insert(*readme, targets(set, all)))
+	}
+	if *out == "" {
+		return
+	}
+	write(filepath.Join(*out, "samples.txt"), func(f *os.File) error { return set.Write(f, all) })
+	write(filepath.Join(*out, "table.md"), func(f *os.File) error {
+		_, err := f.WriteString(table)
+		return err
+	})
+	must(draw(set, all, *out))
+}
+
+// insert puts a table between two marks of a file.
+func insert(file, table string) error {
+	const begin, end = "<!-- table -->\n", "<!-- end of table -->"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		return fmt.Errorf("%s has no place for a table", file)
+	}
+	return os.WriteFile(file, []byte(before+begin+table+end+after), 0o644)
+}
+
+// measure takes the samples of a job. A collection first lets go of the last one's
+// input.
+func measure(set *results.Set, job jobs.Job, rounds, patience int) {
+	if job.Rounds != 0 {
+		rounds = min(rounds, job.Rounds)
+	}
+	if job.CPU {
+		patience = 0
+	}
+	start := time.Now()
+	set.Add(job, ratio.Measure(job.Impls, ratio.Options{Rounds: rounds, Patience: patience}))
+	fmt.Fprintf(os.Stderr, "%s: %.1fs\n", job.Label(), time.Since(start).Seconds())
+}
+
+func read(file string, all []jobs.Job) *results.Set {
+	f, err := os.Open(file)
+	must(err)
+	defer f.Close()
+	set, err := results.Read(f, file, all)
+	must(err)
+	return set
+}
+
+func write(file string, to func(*os.File) error) {
+	f, err := os.Create(file)
+	must(err)
+	must(to(f))
+	must(f.Close())
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+func machine() results.Machine {
+	return results.Machine{
+		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Processors: fmt.Sprint(runtime.GOMAXPROCS(0)),
+		Processor: processor(), Date: time.Now().UTC().Format(time.DateOnly),
+	}
+}
+
+// processor is what the system calls the processor, if it does.
+func processor() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "unknown"
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace/millrace/bench/internal/jobs"
+	"github.com/millrace/millrace/bench/internal/ratio"
+	"github.com/millrace/millrace/bench/internal/results"
+)
+
+// table has the targets first and then every figure.
+func table(set *results.Set, all []jobs.Job) string {
+	var b strings.Builder
+	fmt.Fprint(&b, targets(set, all))
+	fmt.Fprint(&b, "\n### Figures\n\nThe ratio is of processor time or of time on the wall, as the job says.\n\n| job | | processor, ns/event | wall, ns/event | ratio | quartiles | p50, p99 | allocs/event | held, B/event | others |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	for _, job := range all {
+		if samples, ok := set.Of(job); ok {
+			figures(&b, job, samples)
+		}
+	}
+	return b.String()
+}
+
+// targets says which aims were met, and on what machine.
+func targets(set *results.Set, all []jobs.Job) string {
+	var b strings.Builder
+	m := set.Machine
+	fmt.Fprintf(&b, "%s, %s, %s processors (%s), %s\n", m.Go, m.Platform, m.Processors, m.Processor, m.Date)
+	fmt.Fprint(&b, "\n| job | what | to | measured | quartiles | target | |\n|---|---|---|---:|---:|---:|---|\n")
+	for _, job := range all {
+		if samples, ok := set.Of(job); ok {
+			for _, t := range job.Targets {
+				target(&b, job, t, samples)
+			}
+		}
+	}
+	return b.String()
+}
+
+// target prints whether a target was met.
+func target(b *strings.Builder, job jobs.Job, t jobs.Target, samples [][]ratio.Sample) {
+	got := job.Judge(t, samples)
+	of, to := t.Of, t.To
+	if of == "" {
+		of = "millrace"
+	}
+	if to == "" {
+		to = job.Impls[0].Name
+	}
+	what, unit := "time", ""
+	switch t.What {
+	case jobs.P50Ratio:
+		what = "p50"
+	case jobs.P99:
+		what, to, unit = "p99", "", " ns"
+	case jobs.More:
+		what, unit = "time beyond", " ns"
+	case jobs.Held:
+		what, to, unit = "memory", "", " B"
+	}
+	verdict := "met"
+	if got.Median > t.AtMost {
+		verdict = "**missed**"
+	}
+	digits := 2
+	switch t.What {
+	case jobs.P99, jobs.More:
+		digits = 0
+	case jobs.Held:
+		digits = 1
+	}
+	fmt.Fprintf(b, "| %s | %s of %s | %s | %.*f%s | %.*f–%.*f | %.*f%s | %s |\n", job.Label(), what, of, to,
+		digits, got.Median, unit, digits, got.Low, digits, got.High, digits, t.AtMost, unit, verdict)
+}
+
+// figures prints a line for each implementation.
+func figures(b *strings.Builder, job jobs.Job, samples [][]ratio.Sample) {
+	for i, impl := range job.Impls {
+		label := ""
+		if i == 0 {
+			label = job.Label()
+		}
+		related, quartiles := "", ""
+		if i > 0 {
+			r := ratio.Between(samples[i], samples[0], job.Time, ratio.Divide)
+			related, quartiles = fmt.Sprintf("%.2f", r.Median), fmt.Sprintf("%.2f–%.2f", r.Low, r.High)
+		}
+		median := func(figure ratio.Figure) float64 { return ratio.Of(samples[i], figure).Median }
+		cpu := fmt.Sprintf("%.1f", median(func(s ratio.Sample) float64 { return s.CPU }))
+		wall := fmt.Sprintf("%.1f", median(func(s ratio.Sample) float64 { return s.Wall }))
+		latency := ""
+		if p50 := median(func(s ratio.Sample) float64 { return s.P50 }); p50 > 0 {
+			latency = fmt.Sprintf("%.0f, %.0f", p50, median(func(s ratio.Sample) float64 { return s.P99 }))
+		}
+		held := ""
+		if h := median(func(s ratio.Sample) float64 { return s.Held }); h > 0 {
+			held = fmt.Sprintf("%.1f", h)
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %.3f | %s | %.1f |\n", label, impl.Name, cpu, wall, related, quartiles,
+			latency, median(func(s ratio.Sample) float64 { return s.Allocs }), held, median(func(s ratio.Sample) float64 { return s.Others }))
+	}
+}

@@ -1,0 +1,126 @@
+package jobs
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/millrace/millrace/bench/internal/ratio"
+	"github.com/millrace/millrace/dataflow"
+)
+
+const (
+	chainBlock  = 131_072 // ints, 1 MiB: too many for a processor to learn what is kept
+	chainBlocks = 10      // 1.3M elements a sample, more than 10M in nine rounds
+)
+
+// A chain is the user's part of map → filter → map → sum.
+type chain struct {
+	scale func(int) int
+	keep  func(int) bool
+	mix   func(int) int
+	add   func(int)
+	sum   *int // of what was added
+}
+
+// newChain makes the functions behind a call, as a library meets them: a compiler
+// that sees their bodies would inline them.
+//
+//go:noinline
+func newChain(mask int) chain {
+	k, x, sum := 3, 0x55, 0
+	return chain{
+		scale: func(i int) int { return i*k + 1 },
+		keep:  func(i int) bool { return i&mask != 0 },
+		mix:   func(i int) int { return i ^ x },
+		add:   func(i int) { sum += i },
+		sum:   &sum,
+	}
+}
+
+//go:noinline
+func (c chain) hand(xs []int) {
+	for _, x := range xs {
+		y := c.scale(x)
+		if c.keep(y) {
+			c.add(c.mix(y))
+		}
+	}
+}
+
+func chainData(at func(i int) int) []int {
+	data := make([]int, chainBlock)
+	for i := range data {
+		data[i] = at(i)
+	}
+	return data
+}
+
+// Chain is map → filter → map → sum over ints: predictable ones, of which 7 in 8 are
+// kept, and random ones, of which half is.
+func Chain() []Job {
+	r := rand.New(rand.NewPCG(1, 2))
+	predictable := chainData(func(i int) int { return i })
+	random := chainData(func(int) int { return int(r.Uint64() >> 1) })
+	var jobs []Job
+	for _, d := range []struct {
+		name   string
+		data   []int
+		mask   int
+		target float64
+	}{
+		{"predictable", predictable, 7, 1.3},
+		{"random", random, 1 << 20, .65},
+	} {
+		for _, batch := range []int{1024, 256, 64, 1} {
+			target := Target{AtMost: d.target}
+			if batch == 1 {
+				// A send of one element costs 21 ns before its first operator: a mutex
+				// taken twice and a step. Seen: 6.0 and 3.8.
+				target = Target{AtMost: 2.5, Bound: 8}
+			}
+			jobs = append(jobs, Job{
+				Name: "Chain", Params: fmt.Sprintf("data=%s/batch=%d", d.name, batch), CPU: true,
+				Targets: []Target{target},
+				Impls: []ratio.Impl{
+					{Name: "hand", New: func() ratio.Run { return handChain(newChain(d.mask), d.data) }},
+					{Name: "millrace", New: func() ratio.Run { return flowChain(newChain(d.mask), d.data, batch) }},
+				},
+			})
+		}
+	}
+	return jobs
+}
+
+func handChain(c chain, data []int) ratio.Run {
+	return ratio.Run{Do: func() int {
+		for range chainBlocks {
+			c.hand(data)
+		}
+		return c.done(data)
+	}}
+}
+
+func flowChain(c chain, data []int, batch int) ratio.Run {
+	f := dataflow.New()
+	in, xs := dataflow.Input[int](dataflow.At[bench](f), "ints")
+	dataflow.ForEach(dataflow.Map(dataflow.Filter(dataflow.Map(xs, c.scale), c.keep), c.mix), c.add)
+	app := start(f)
+	return ratio.Run{
+		Do: func() int {
+			for range chainBlocks {
+				send(in, data, batch)
+			}
+			return c.done(data)
+		},
+		Close: func() { stop(app) },
+	}
+}
+
+// done checks the sum and returns how many elements there were.
+func (c chain) done(data []int) int {
+	got := *c.sum
+	*c.sum = 0
+	c.hand(data)
+	check("sum", got, chainBlocks**c.sum)
+	return chainBlocks * chainBlock
+}

@@ -1,0 +1,145 @@
+package jobs
+
+import (
+	"sync"
+
+	"github.com/millrace/millrace/bench/internal/ratio"
+	"github.com/millrace/millrace/dataflow"
+)
+
+const (
+	producers = 8
+	perSender = 150_000
+)
+
+// An event is two words.
+type event struct{ Key, Value uint64 }
+
+// Ingress takes events from eight producers, none of which waits for an answer, and
+// adds them up.
+func Ingress() []Job {
+	impls := func(batch int) []ratio.Impl {
+		return []ratio.Impl{
+			{Name: "channel", New: channelIngress},
+			{Name: "mutex", New: mutexIngress},
+			{Name: "channel-64", New: builderIngress},
+			{Name: "millrace", New: func() ratio.Run { return flowIngress(batch) }},
+		}
+	}
+	return []Job{
+		{Name: "Ingress", Params: "producers=8/batch=1", Impls: impls(1)},
+		{Name: "Ingress", Params: "producers=8/batch=64", Impls: impls(64), Targets: []Target{{AtMost: 1. / 6}}},
+	}
+}
+
+func produce(send func(p int)) {
+	var wg sync.WaitGroup
+	for p := range producers {
+		wg.Go(func() { send(p) })
+	}
+	wg.Wait()
+}
+
+func channelIngress() ratio.Run {
+	return ratio.Run{Do: func() int {
+		ch, sum := make(chan event, 1024), make(chan uint64)
+		go func() {
+			var n uint64
+			for e := range ch {
+				n += e.Value
+			}
+			sum <- n
+		}()
+		produce(func(p int) {
+			for i := range uint64(perSender) {
+				ch <- event{i, 1}
+			}
+		})
+		close(ch)
+		check("sum", <-sum, producers*perSender)
+		return producers * perSender
+	}}
+}
+
+func mutexIngress() ratio.Run {
+	return ratio.Run{Do: func() int {
+		var mu sync.Mutex
+		var n uint64
+		produce(func(int) {
+			for i := range uint64(perSender) {
+				mu.Lock()
+				n += event{i, 1}.Value
+				mu.Unlock()
+			}
+		})
+		check("sum", n, producers*perSender)
+		return producers * perSender
+	}}
+}
+
+// builderIngress sends slices of 64 through a channel.
+func builderIngress() ratio.Run {
+	return ratio.Run{Do: func() int {
+		ch, free, sum := make(chan []event, 64), make(chan []event, 64), make(chan uint64)
+		go func() {
+			var n uint64
+			for batch := range ch {
+				for _, e := range batch {
+					n += e.Value
+				}
+				select {
+				case free <- batch[:0]:
+				default:
+				}
+			}
+			sum <- n
+		}()
+		produce(func(int) {
+			built := make([]event, 0, 64)
+			for i := range uint64(perSender) {
+				if built = append(built, event{i, 1}); len(built) < 64 {
+					continue
+				}
+				ch <- built
+				select {
+				case built = <-free:
+				default:
+					built = make([]event, 0, 64)
+				}
+			}
+			ch <- built
+		})
+		close(ch)
+		check("sum", <-sum, producers*perSender)
+		return producers * perSender
+	}}
+}
+
+func flowIngress(batch int) ratio.Run {
+	f := dataflow.New()
+	in, events := dataflow.Input[event](dataflow.At[bench](f), "events")
+	var sum uint64
+	dataflow.ForEach(events, func(e event) { sum += e.Value })
+	app := start(f)
+	return ratio.Run{Do: func() int {
+		produce(func(p int) {
+			built := make([]event, 0, batch) // each producer has a builder of its own
+			for i := range uint64(perSender) {
+				if batch == 1 {
+					must(in.Send(background, event{i, 1}))
+					continue
+				}
+				if built = append(built, event{i, 1}); len(built) == batch {
+					_, err := in.SendBatch(background, built)
+					must(err)
+					built = built[:0]
+				}
+			}
+			_, err := in.SendBatch(background, built)
+			must(err)
+		})
+		stop(app)
+		check("sum", sum, producers*perSender)
+		return producers * perSender
+	}}
+}

@@ -1,0 +1,75 @@
+// Package jobs holds the jobs that are measured, each written by hand and as a flow.
+//
+// A job gives the same answer in every implementation, and checks it: a Do panics if
+// it did not do the work.
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// All returns every job, but for those of [Growth].
+func All() []Job {
+	return slices.Concat(Chain(), Maps(), Peers(), First(), Quorum(), Join(), Snapshot(),
+		RoundTrip(), Ingress(), Members(), Timeout(), Table(), Program(), HTTP(), Memory())
+}
+
+// A bench is the location of every flow here.
+type bench struct{ dataflow.Process }
+
+// background is made once: making one is no part of any job.
+var background = context.Background()
+
+// start starts a flow that is built.
+func start(f *dataflow.Flow) *dataflow.App {
+	app, err := dataflow.Start(background, f)
+	if err != nil {
+		panic(err)
+	}
+	return app
+}
+
+// stop ends a flow and says what went wrong in it.
+func stop(app *dataflow.App) {
+	if err := app.Stop(background); err != nil {
+		panic(err)
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// check panics if a job gave the wrong answer.
+func check[T comparable](what string, got, want T) {
+	if got != want {
+		panic(fmt.Sprintf("jobs: %s: got %v, want %v", what, got, want))
+	}
+}
+
+// send sends xs in batches, or one at a time if batch is 1.
+func send[T any](in *dataflow.InputPort[T], xs []T, batch int) {
+	if batch == 1 {
+		for _, x := range xs {
+			must(in.Send(background, x))
+		}
+		return
+	}
+	for len(xs) > 0 {
+		n := min(batch, len(xs))
+		_, err := in.SendBatch(background, xs[:n])
+		must(err)
+		xs = xs[n:]
+	}
+}
+
+// lazily returns a function that makes a value once, when it is first asked for: a
+// job that does not run costs no memory.
+func lazily[T any](make func() T) func() T { return sync.OnceValue(make) }

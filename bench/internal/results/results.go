@@ -1,0 +1,153 @@
+// Package results keeps samples in the format of go test -bench, one line for each
+// run of an implementation, so that benchstat reads them.
+//
+//	go tool benchstat -col /impl results/samples.txt
+package results
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/millrace/millrace/bench/internal/jobs"
+	"github.com/millrace/millrace/bench/internal/ratio"
+)
+
+// Machine says where and when samples were taken.
+type Machine struct{ Go, Platform, Processors, Processor, Date string }
+
+// A Set is the samples of jobs: of each label, by implementation.
+type Set struct {
+	Machine Machine
+	samples map[string]map[string][]ratio.Sample
+}
+
+// NewSet returns an empty set.
+func NewSet(m Machine) *Set {
+	return &Set{Machine: m, samples: make(map[string]map[string][]ratio.Sample)}
+}
+
+// Of returns the samples of a job, one list for each implementation. It reports false
+// if some are missing.
+func (s *Set) Of(job jobs.Job) ([][]ratio.Sample, bool) {
+	all := make([][]ratio.Sample, len(job.Impls))
+	for i, impl := range job.Impls {
+		if all[i] = s.samples[job.Label()][impl.Name]; len(all[i]) == 0 {
+			return nil, false
+		}
+	}
+	return all, len(all) > 0
+}
+
+// Add takes up the samples of a job.
+func (s *Set) Add(job jobs.Job, samples [][]ratio.Sample) {
+	byImpl := make(map[string][]ratio.Sample)
+	for i, impl := range job.Impls {
+		byImpl[impl.Name] = samples[i]
+	}
+	s.samples[job.Label()] = byImpl
+}
+
+// Write writes the set's samples of all. Lines of one round follow each other.
+func (s *Set) Write(w io.Writer, all []jobs.Job) error {
+	out := benchfmt.NewWriter(w)
+	for _, job := range all {
+		samples, ok := s.Of(job)
+		if !ok {
+			continue
+		}
+		for round := range samples[0] {
+			for i, impl := range job.Impls {
+				line := &benchfmt.Result{
+					Name: benchfmt.Name(job.Name + "/impl=" + strings.ReplaceAll(impl.Name, "/", ".") + "/" + job.Params), Iters: 1,
+				}
+				m := s.Machine
+				for _, c := range [][2]string{{"go", m.Go}, {"platform", m.Platform}, {"processors", m.Processors}, {"cpu", m.Processor}, {"date", m.Date}} {
+					line.SetConfig(c[0], c[1])
+				}
+				for j := range line.Config {
+					line.Config[j].File = true
+				}
+				for _, f := range ratio.Figures() {
+					if x := *f.Of(&samples[i][round]); x != 0 {
+						line.Values = append(line.Values, benchfmt.Value{Value: rounded(x), Unit: f.Unit})
+					}
+				}
+				if err := out.Write(line); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Read reads what Write has written.
+func Read(r io.Reader, name string, all []jobs.Job) (*Set, error) {
+	s := NewSet(Machine{})
+	in := benchfmt.NewReader(r, name)
+	for in.Scan() {
+		switch line := in.Result().(type) {
+		case *benchfmt.SyntaxError:
+			return nil, line
+		case *benchfmt.Result:
+			m := &s.Machine
+			for key, field := range map[string]*string{"go": &m.Go, "platform": &m.Platform, "processors": &m.Processors, "cpu": &m.Processor, "date": &m.Date} {
+				*field = line.GetConfig(key)
+			}
+			job, impl, ok := find(all, string(line.Name))
+			if !ok {
+				continue // a job that is no more
+			}
+			var sample ratio.Sample
+			for _, f := range ratio.Figures() {
+				*f.Of(&sample) = value(line, f.Unit)
+			}
+			if s.samples[job] == nil {
+				s.samples[job] = make(map[string][]ratio.Sample)
+			}
+			s.samples[job][impl] = append(s.samples[job][impl], sample)
+		}
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("results: %w", err)
+	}
+	return s, nil
+}
+
+// rounded leaves x four digits.
+func rounded(x float64) float64 {
+	x, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// value returns the value in a unit as it was written: reading turns ns into seconds.
+func value(line *benchfmt.Result, unit string) float64 {
+	for _, v := range line.Values {
+		switch unit {
+		case v.OrigUnit:
+			return v.OrigValue
+		case v.Unit:
+			return v.Value
+		}
+	}
+	return 0
+}
+
+// find returns the label and the implementation of a benchmark.
+func find(all []jobs.Job, name string) (job, impl string, ok bool) {
+	for _, j := range all {
+		for _, i := range j.Impls {
+			if name == j.Name+"/impl="+strings.ReplaceAll(i.Name, "/", ".")+"/"+j.Params {
+				return j.Label(), i.Name, true
+			}
+		}
+	}
+	return "", "", false
+}

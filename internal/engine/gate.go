@@ -20,9 +20,29 @@ const (
 // take takes the token if it is free.
 func (g *gate) take() bool { return g.state.CompareAndSwap(free, held) }
 
-// tell makes the holder look. It is called with the site's mu held, which the holder
-// needs for looking.
+// tell makes the holder look. It is called by the holder itself.
 func (g *gate) tell() { g.state.CompareAndSwap(held, news) }
+
+// takeOrTell takes the token, or makes its holder look. It is called with the site's mu
+// held, which the holder needs for looking. One of the two has to happen: between an
+// attempt to take and one to tell, the holder may have given the token back and another
+// one taken it.
+func (g *gate) takeOrTell() (taken bool) {
+	for {
+		switch g.state.Load() {
+		case free:
+			if g.state.CompareAndSwap(free, held) {
+				return true
+			}
+		case held:
+			if g.state.CompareAndSwap(held, news) {
+				return false
+			}
+		default: // it will be looked at, or there is nobody any more
+			return false
+		}
+	}
+}
 
 // give gives the token back if nothing was left.
 func (g *gate) give() bool { return g.state.CompareAndSwap(held, free) }

@@ -106,7 +106,6 @@ func (d *door) waitRoom(ctx context.Context) (idle bool, err error) {
 func (d *door) accepted(in inlet, n int) {
 	s := d.site
 	s.queued += n
-	s.token.tell()
 	if !d.touched {
 		d.touched = true
 		s.touched = append(s.touched, in)
@@ -217,10 +216,10 @@ func (in *Inlet[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
 	return n, nil
 }
 
-// kick unlocks mu. If the token is free although a record was accepted, it takes it.
+// kick makes sure that what was accepted is taken, and unlocks mu.
 func (d *door) kick() {
 	s := d.site
-	if s.token.take() {
+	if s.token.takeOrTell() {
 		s.settle(1)
 		return
 	}

@@ -171,11 +171,10 @@ func (s *Site) stop() {
 	s.closing, s.stopping = true, true
 	s.waiters.wakeAll()
 	s.refuseAll()
-	if s.token.take() {
+	if s.token.takeOrTell() {
 		s.settle(1)
 		return
 	}
-	s.token.tell()
 	s.mu.Unlock()
 }
 
@@ -193,12 +192,10 @@ func (s *Site) closeInlet() {
 		return
 	}
 	s.closing = true
-	if s.token.take() {
+	if s.token.takeOrTell() {
 		s.settle(1)
 		s.mu.Lock()
-		return
 	}
-	s.token.tell()
 }
 
 // abort ends the site at once.

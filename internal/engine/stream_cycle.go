@@ -104,6 +104,7 @@ func (c *Cycle[T]) release() {
 	if !s.finished && s.g.set.Replay == nil { // else it is in the recording
 		c.in.buf = append(c.in.buf, c.step...)
 		c.in.accepted(c.in, len(c.step))
+		s.token.tell()
 	}
 	s.mu.Unlock()
 	clear(c.step)

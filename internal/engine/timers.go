@@ -48,11 +48,10 @@ func (s *Site) rang() {
 		return
 	}
 	s.due = true
-	if s.token.take() {
+	if s.token.takeOrTell() {
 		s.settle(1)
 		return
 	}
-	s.token.tell()
 	s.mu.Unlock()
 }
 

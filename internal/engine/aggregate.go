@@ -84,49 +84,47 @@ func FoldEarlyStop[K comparable, V, A any](in *KNode[K, V], op *Op, init func() 
 	return out
 }
 
-// A total is one key's aggregate and the batch in which it last changed.
-type total[A any] struct {
-	acc  A
-	mark uint32
-}
-
 // totals is the state of a KFold, which is also its content.
 type totals[K comparable, A any] struct {
-	table   *keyed.Table[K, total[A]]
-	mark    uint32
-	changed []uint32 // entries changed by this batch, in order
-	watches []func()
+	kept[K, A]
+	changes changes
+	out     columns[K, A]
+	batch   Batch[K, A]
 }
 
-func (t *totals[K, A]) Get(k K, h uint64) (a A, ok bool) {
-	if p := t.table.Get(k, h); p != nil {
-		return p.acc, true
-	}
-	return a, false
+// changes are the entries of a table that a batch changed, in order, each once.
+type changes struct {
+	list []uint32
+	set  []uint64 // the same as a bit set
 }
 
-func (t *totals[K, A]) Each(f func(*Batch[K, A])) {
-	var c columns[K, A]
-	size := min(block[K](), block[A]())
-	for k, s := range t.table.All() {
-		c.k, c.v = append(c.k, k), append(c.v, s.acc)
-		if len(c.k) == size {
-			f(&Batch[K, A]{K: c.k, V: c.v})
-			c.k, c.v = c.k[:0], c.v[:0]
-		}
+// add adds entry i and reports whether it was not there.
+func (c *changes) add(i uint32) bool {
+	w, bit := int(i>>6), uint64(1)<<(i&63)
+	for w >= len(c.set) {
+		c.set = append(c.set, 0)
 	}
-	if len(c.k) > 0 {
-		f(&Batch[K, A]{K: c.k, V: c.v})
+	if c.set[w]&bit != 0 {
+		return false
 	}
+	c.set[w] |= bit
+	c.list = append(c.list, i)
+	return true
 }
 
-func (t *totals[K, A]) Watch(f func()) { t.watches = append(t.watches, f) }
+// clear removes all entries. It costs what they are and not what the table is.
+func (c *changes) clear() {
+	for _, i := range c.list {
+		c.set[i>>6] = 0
+	}
+	c.list = c.list[:0]
+}
 
 // KFold returns the running aggregate of each key: revised after each batch at the
 // top level, once at the end inside a region.
 func KFold[K comparable, V, A any](in *KNode[K, V], op *Op, init func() A, step func(*A, V)) *KNode[K, A] {
 	out := NewKNode[K, A](derived(op, in))
-	t := &totals[K, A]{table: keyed.NewTable[K, total[A]]()}
+	t := &totals[K, A]{kept: kept[K, A]{table: keyed.NewTable[K, A]()}}
 	streaming := out.region == nil
 	if streaming {
 		out.live, out.revises = t, true
@@ -139,25 +137,21 @@ func KFold[K comparable, V, A any](in *KNode[K, V], op *Op, init func() A, step 
 		t.table.Touch(hs)
 		vs := b.V[:n]
 		emits := streaming && len(out.outs) > 0
-		t.mark++
 		for i, k := range b.K {
-			j, s, added := t.table.PutIndex(k, hs[i])
+			j, acc, added := t.table.PutIndex(k, hs[i])
 			op.at = i
 			if added {
-				s.acc = init()
+				*acc = init()
 			}
-			step(&s.acc, vs[i])
-			if emits && s.mark != t.mark {
-				s.mark = t.mark
-				t.changed = append(t.changed, j)
+			step(acc, vs[i])
+			if emits && t.changes.add(j) {
+				t.out.h = append(t.out.h, hs[i])
 			}
 		}
 		if emits {
 			t.emit(out)
 		}
-		for _, f := range t.watches {
-			f()
-		}
+		t.changed()
 	})
 	if !streaming {
 		out.region.atStep(func() { t.Each(out.push) })
@@ -168,13 +162,16 @@ func KFold[K comparable, V, A any](in *KNode[K, V], op *Op, init func() A, step 
 
 // emit pushes what this batch changed, each key once.
 func (t *totals[K, A]) emit(out *KNode[K, A]) {
-	b := Batch[K, A]{K: make([]K, 0, len(t.changed)), V: make([]A, 0, len(t.changed))}
-	for _, j := range t.changed {
-		k, s, _ := t.table.At(j)
-		b.K, b.V = append(b.K, k), append(b.V, s.acc)
+	n := len(t.changes.list)
+	t.out.k, t.out.v = resize(t.out.k, n), resize(t.out.v, n)
+	for i, j := range t.changes.list {
+		k, acc, _ := t.table.At(j)
+		t.out.k[i], t.out.v[i] = k, *acc
 	}
-	t.changed = t.changed[:0]
-	out.push(&b)
+	t.changes.clear()
+	t.batch = Batch[K, A]{K: t.out.k, V: t.out.v, H: t.out.h}
+	t.out.h = t.out.h[:0]
+	out.push(&t.batch)
 }
 
 // Scan calls step with the state of each value's key, the value, and a function that

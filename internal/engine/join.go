@@ -40,24 +40,35 @@ func Join[K comparable, V, W, U any](left *KNode[K, V], right *KNode[K, W], op *
 	out.fresh = left.fresh
 	hash := hasher[K]()
 	var hs []uint64
+	var at []*W
 	var c columns[K, U]
 	var o Batch[K, U]
 	deferred(left, ready, func(b *Batch[K, V]) {
 		hs := b.hashes(hash, &hs)
-		c.k, c.v, c.h = resize(c.k, len(hs)), resize(c.v, len(hs)), resize(c.h, len(hs))
-		m := 0
-		for i, h := range hs {
-			w, ok := content.Get(b.K[i], h)
-			if !ok {
-				continue
+		n := len(hs)
+		ks, vs := b.K[:n], b.V[:n]
+		at, c.v = resize(at, n), resize(c.v, n)
+		us, m := c.v[:n], 0
+		switch content.Find(ks, hs, at) {
+		case 0:
+			return
+		case n: // the usual case: keys and hashes stay as they are
+			for i, w := range at {
+				us[i] = pair(vs[i], *w)
 			}
-			c.k[m], c.v[m], c.h[m] = b.K[i], pair(b.V[i], w), h
-			m++
+			o = Batch[K, U]{K: ks, V: us, H: hs}
+		default:
+			c.k, c.h = resize(c.k, n), resize(c.h, n)
+			for i, w := range at {
+				if w != nil {
+					c.k[m], us[m], c.h[m] = ks[i], pair(vs[i], *w), hs[i]
+					m++
+				}
+			}
+			o = Batch[K, U]{K: c.k[:m], V: us[:m], H: c.h[:m]}
 		}
-		if m > 0 {
-			o = Batch[K, U]{K: c.k[:m], V: c.v[:m], H: c.h[:m]}
-			out.push(&o)
-		}
+		clear(at) // so that it keeps no old table alive
+		out.push(&o)
 	})
 	return out
 }
@@ -72,15 +83,22 @@ func Lookup[K, V comparable, W, U any](left *KNode[K, V], right *KNode[V, W], op
 	out.fresh = left.fresh
 	hash := hasher[V]()
 	var hs []uint64
+	var at []*W
 	var us []U
 	var o Batch[K, U]
 	deferred(left, ready, func(b *Batch[K, V]) {
-		hs, us = resize(hs, len(b.V)), resize(us, len(b.V))
+		n := len(b.V)
+		hs, at, us = resize(hs, n), resize(at, n), resize(us, n)
 		hash.HashAll(b.V, hs)
-		for i, h := range hs {
-			w, ok := content.Get(b.V[i], h)
-			us[i] = pair(b.V[i], Found[W]{w, ok})
+		content.Find(b.V, hs, at)
+		for i, w := range at {
+			var found Found[W]
+			if w != nil {
+				found = Found[W]{*w, true}
+			}
+			us[i] = pair(b.V[i], found)
 		}
+		clear(at)
 		o = Batch[K, U]{K: b.K, V: us, H: b.H}
 		out.push(&o)
 	})

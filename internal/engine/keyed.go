@@ -221,7 +221,7 @@ func seen[K comparable, V, U any](in *KNode[K, V], op *Op, f func(K, V) (U, bool
 	out := NewKNode[K, U](Same(op.Name, in))
 	out.fresh, out.revises = in.fresh, in.revises
 	if in.live != nil {
-		out.live = through[K, V, U]{in.live, f, op}
+		out.live = &through[K, V, U]{inner: in.live, f: f, op: op}
 	}
 	return out
 }

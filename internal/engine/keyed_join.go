@@ -103,7 +103,9 @@ func KWithout[K comparable, V any](in *KNode[K, V], keys *Node[K], op *Op) *KNod
 	if h.region != nil {
 		h.region.atEnd(excluded.Clear)
 		if in.live != nil {
-			out.live = through[K, V, V]{in.live, func(k K, v V) (V, bool) { return v, excluded.Get(k, hash.Hash(k)) == nil }, op}
+			out.live = &through[K, V, V]{inner: in.live, op: op, f: func(k K, v V) (V, bool) {
+				return v, excluded.Get(k, hash.Hash(k)) == nil
+			}}
 		}
 	}
 	var hs []uint64

@@ -8,6 +8,9 @@ import (
 // valid only while the holder of the token does nothing but read it.
 type Live[K comparable, V any] interface {
 	Get(k K, h uint64) (V, bool)
+	// Find is Get of many keys: at[i] becomes where the value of ks[i] is, or nil. It
+	// returns how many have one. What at points to is good until the next Find.
+	Find(ks []K, hs []uint64, at []*V) (found int)
 	Each(f func(*Batch[K, V])) // in order of first appearance
 	Watch(f func())            // call f after each batch that changed something
 }
@@ -24,6 +27,7 @@ func (n *KNode[K, V]) Live() Live[K, V] {
 type kept[K comparable, V any] struct {
 	table   *keyed.Table[K, V]
 	watches []func()
+	room    columns[K, V] // for Each
 }
 
 // keep keeps the content of n in a table of its own.
@@ -61,7 +65,30 @@ func (t *kept[K, V]) Get(k K, h uint64) (v V, ok bool) {
 	return v, false
 }
 
-func (t *kept[K, V]) Each(f func(*Batch[K, V])) { eachEntry(t.table, f) }
+func (t *kept[K, V]) Find(ks []K, hs []uint64, at []*V) (found int) {
+	return t.table.Find(ks, hs, at)
+}
+
+func (t *kept[K, V]) Each(f func(*Batch[K, V])) {
+	c := t.room
+	t.room = columns[K, V]{} // nobody else may use it meanwhile
+	size := min(block[K](), block[V]())
+	flush := func() {
+		f(&Batch[K, V]{K: c.k, V: c.v})
+		clear(c.v)
+		clear(c.k)
+		c.k, c.v = c.k[:0], c.v[:0]
+	}
+	for k, v := range t.table.All() {
+		if c.k, c.v = append(c.k, k), append(c.v, *v); len(c.k) == size {
+			flush()
+		}
+	}
+	if len(c.k) > 0 {
+		flush()
+	}
+	t.room = c
+}
 
 func (t *kept[K, V]) Watch(f func()) { t.watches = append(t.watches, f) }
 
@@ -71,31 +98,17 @@ func (t *kept[K, V]) changed() {
 	}
 }
 
-// eachEntry calls f with the entries of a table, in batches.
-func eachEntry[K comparable, V any](table *keyed.Table[K, V], f func(*Batch[K, V])) {
-	var c columns[K, V]
-	size := min(block[K](), block[V]())
-	for k, v := range table.All() {
-		c.k, c.v = append(c.k, k), append(c.v, *v)
-		if len(c.k) == size {
-			f(&Batch[K, V]{K: c.k, V: c.v})
-			c.k, c.v = c.k[:0], c.v[:0]
-		}
-	}
-	if len(c.k) > 0 {
-		f(&Batch[K, V]{K: c.k, V: c.v})
-	}
-}
-
 // A through is the content of another keyed singleton seen through a function of
 // each entry, which may drop it.
 type through[K comparable, V, U any] struct {
 	inner Live[K, V]
 	f     func(K, V) (U, bool)
 	op    *Op
+	at    []*V // for Find
+	us    []U  // what Find found
 }
 
-func (t through[K, V, U]) Get(k K, h uint64) (u U, ok bool) {
+func (t *through[K, V, U]) Get(k K, h uint64) (u U, ok bool) {
 	v, ok := t.inner.Get(k, h)
 	if !ok {
 		return u, false
@@ -104,7 +117,25 @@ func (t through[K, V, U]) Get(k K, h uint64) (u U, ok bool) {
 	return t.f(k, v)
 }
 
-func (t through[K, V, U]) Each(f func(*Batch[K, U])) {
+func (t *through[K, V, U]) Find(ks []K, hs []uint64, at []*U) (found int) {
+	t.at, t.us = resize(t.at, len(ks)), resize(t.us, len(ks))
+	t.inner.Find(ks, hs, t.at)
+	t.op.enter()
+	for i, v := range t.at {
+		at[i] = nil
+		if v == nil {
+			continue
+		}
+		if u, ok := t.f(ks[i], *v); ok {
+			t.us[i], at[i] = u, &t.us[i]
+			found++
+		}
+	}
+	clear(t.at)
+	return found
+}
+
+func (t *through[K, V, U]) Each(f func(*Batch[K, U])) {
 	var c columns[K, U]
 	t.inner.Each(func(b *Batch[K, V]) {
 		c.k, c.v = c.k[:0], c.v[:0]
@@ -120,7 +151,7 @@ func (t through[K, V, U]) Each(f func(*Batch[K, U])) {
 	})
 }
 
-func (t through[K, V, U]) Watch(f func()) { t.inner.Watch(f) }
+func (t *through[K, V, U]) Watch(f func()) { t.inner.Watch(f) }
 
 // hasher returns the hasher of K. All hashers of a type agree, so that a hash
 // column can be passed on.

@@ -27,7 +27,22 @@ func (n *KNode[K, V]) Live() Live[K, V] {
 type kept[K comparable, V any] struct {
 	table   *keyed.Table[K, V]
 	watches []func()
-	room    columns[K, V] // for Each
+	room    *room[K, V] // for Each
+}
+
+// A room is what a kept is copied through, for who asks for all of it.
+type room[K comparable, V any] struct {
+	c columns[K, V]
+	b Batch[K, V]
+}
+
+// flush calls f with what is in the room and empties it.
+func (r *room[K, V]) flush(f func(*Batch[K, V])) {
+	r.b = Batch[K, V]{K: r.c.k, V: r.c.v}
+	f(&r.b)
+	clear(r.c.k)
+	clear(r.c.v)
+	r.c.k, r.c.v = r.c.k[:0], r.c.v[:0]
 }
 
 // keep keeps the content of n in a table of its own.
@@ -70,24 +85,21 @@ func (t *kept[K, V]) Find(ks []K, hs []uint64, at []*V) (found int) {
 }
 
 func (t *kept[K, V]) Each(f func(*Batch[K, V])) {
-	c := t.room
-	t.room = columns[K, V]{} // nobody else may use it meanwhile
-	size := min(block[K](), block[V]())
-	flush := func() {
-		f(&Batch[K, V]{K: c.k, V: c.v})
-		clear(c.v)
-		clear(c.k)
-		c.k, c.v = c.k[:0], c.v[:0]
+	r := t.room
+	t.room = nil // nobody else may use it meanwhile
+	if r == nil {
+		r = new(room[K, V])
 	}
+	size := min(block[K](), block[V]())
 	for k, v := range t.table.All() {
-		if c.k, c.v = append(c.k, k), append(c.v, *v); len(c.k) == size {
-			flush()
+		if r.c.k, r.c.v = append(r.c.k, k), append(r.c.v, *v); len(r.c.k) == size {
+			r.flush(f)
 		}
 	}
-	if len(c.k) > 0 {
-		flush()
+	if len(r.c.k) > 0 {
+		r.flush(f)
 	}
-	t.room = c
+	t.room = r
 }
 
 func (t *kept[K, V]) Watch(f func()) { t.watches = append(t.watches, f) }

@@ -112,6 +112,12 @@ func (c *changes) add(i uint32) bool {
 	return true
 }
 
+// has reports whether entry i is there.
+func (c *changes) has(i uint32) bool {
+	w := int(i >> 6)
+	return w < len(c.set) && c.set[w]>>(i&63)&1 != 0
+}
+
 // clear removes all entries. It costs what they are and not what the table is.
 func (c *changes) clear() {
 	for _, i := range c.list {

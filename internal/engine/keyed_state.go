@@ -32,23 +32,102 @@ func StateEntries[K comparable, V any](r *Region, op *Op, init []Pair[K, V]) (va
 		kept = true
 		op.again()
 		Same(op.Name, value, next)
-		after := keyed.NewTable[K, V]()
+		e := &edits[K, V]{table: now.table}
 		var hs []uint64
-		next.To(func(b *Batch[K, V]) {
-			for i, h := range b.hashes(hash, &hs) {
-				v, _ := after.Put(b.K[i], h)
-				*v = b.V[i]
-			}
-		})
+		next.To(func(b *Batch[K, V]) { e.note(b, b.hashes(hash, &hs)) })
 		r.atEnd(func() {
-			if r.site.g.set.Watch != nil {
-				showEntries(r, op, now.table, after, hash)
+			if r.site.g.set.Watch == nil {
+				e.apply(hash)
+				return
 			}
-			now.table, after = after, now.table
-			after.Clear()
+			before := keyed.NewTable[K, V]()
+			for k, v := range now.table.All() {
+				*first(before.Put(k, hash.Hash(k))) = *v
+			}
+			e.apply(hash)
+			showEntries(r, op, before, now.table, hash)
 		})
 	}
 }
+
+// edits make the next content of a table out of the present one, in place: until the
+// run is over others read it as it is. What stays costs a probe, and neither a new
+// entry nor the growth of a second table.
+type edits[K comparable, V any] struct {
+	table *keyed.Table[K, V]
+	stays changes // entries whose key the next content has
+	at    []*V    // where the values go that the next content has under keys that stay
+	vs    []V
+	added columns[K, V]
+	most  int // entries since the table was rebuilt
+}
+
+// note takes a part of the next content.
+func (e *edits[K, V]) note(b *Batch[K, V], hs []uint64) {
+	e.table.Touch(hs)
+	for i, k := range b.K {
+		if j, v := e.table.GetIndex(k, hs[i]); v != nil {
+			e.stays.add(j)
+			e.at, e.vs = append(e.at, v), append(e.vs, b.V[i])
+		} else {
+			e.added.k, e.added.v, e.added.h = append(e.added.k, k), append(e.added.v, b.V[i]), append(e.added.h, hs[i])
+		}
+	}
+}
+
+// apply makes the table what was noted.
+func (e *edits[K, V]) apply(hash *keyed.Hasher[K]) {
+	for i, v := range e.at {
+		*v = e.vs[i]
+	}
+	e.sweep(hash)
+	for i, k := range e.added.k {
+		*first(e.table.Put(k, e.added.h[i])) = e.added.v[i]
+	}
+	e.stays.clear()
+	clear(e.at)
+	clear(e.vs)
+	clear(e.added.k)
+	clear(e.added.v)
+	e.at, e.vs = e.at[:0], e.vs[:0]
+	e.added = columns[K, V]{e.added.k[:0], e.added.v[:0], e.added.h[:0]}
+}
+
+// sweep deletes what does not stay.
+func (e *edits[K, V]) sweep(hash *keyed.Hasher[K]) {
+	n := len(e.stays.list)
+	e.most = max(e.most, e.table.Len())
+	if n == 0 || e.most > 1024 && n+len(e.added.k) < e.most/8 {
+		e.rebuild(hash)
+		return
+	}
+	gone := e.table.Len() - n
+	for i := uint32(0); gone > 0; i++ {
+		if k, _, ok := e.table.At(i); ok && !e.stays.has(i) {
+			if !e.table.Delete(k, hash.Hash(k)) { // no lookup finds a key that is not equal to itself
+				e.rebuild(hash)
+				return
+			}
+			gone--
+		}
+	}
+}
+
+// rebuild enters what stays into an empty table, which gives memory back.
+func (e *edits[K, V]) rebuild(hash *keyed.Hasher[K]) {
+	var c columns[K, V]
+	for _, i := range e.stays.list {
+		k, v, _ := e.table.At(i)
+		c.k, c.v = append(c.k, k), append(c.v, *v)
+	}
+	e.table.Clear()
+	for i, k := range c.k {
+		*first(e.table.Put(k, hash.Hash(k))) = c.v[i]
+	}
+	e.most = 0
+}
+
+func first[T any](x T, _ bool) T { return x }
 
 // showEntries notes how a state changed, for the simulator.
 func showEntries[K comparable, V any](r *Region, op *Op, before, after *keyed.Table[K, V], hash *keyed.Hasher[K]) {

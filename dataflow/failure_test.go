@@ -50,6 +50,9 @@ func TestStepError(t *testing.T) {
 		{"keyedstream.Scan", true, func(_ server, ks entries) {
 			keyedstream.Scan(ks, func() int { return 0 }, func(_ *int, x int, emit func(int)) { emit(bomb(x)) })
 		}},
+		{"keyedstream.ScanFirst", true, func(_ server, ks entries) {
+			keyedstream.ScanFirst(ks, func() int { return 0 }, func(_ *int, x int, emit func(int)) (int, bool) { return bomb(x), true })
+		}},
 		{"keyedsingleton.Map", true, func(_ server, ks entries) { keyedsingleton.Map(values(ks), bomb) }},
 		{"keyedsingleton.MapWithKey", true, func(_ server, ks entries) {
 			keyedsingleton.MapWithKey(values(ks), func(_ string, x int) int { return bomb(x) })

@@ -150,3 +150,35 @@ func ExampleMax() {
 	// tea:9
 	// milk:1
 }
+
+func ExampleScanFirst() {
+	dataflow.Local(func(at dataflow.Here) {
+		in, votes := keyedstream.Input[string, bool](at, "votes")
+		// Two more of one kind than of the other decide. Who comes later is told.
+		type poll struct {
+			lead int
+			done bool
+		}
+		late, outcomes := keyedstream.ScanFirst(votes, func() poll { return poll{} }, func(p *poll, yes bool, emit func(string)) (passed, decided bool) {
+			if p.done {
+				emit("too late")
+				return false, false
+			}
+			if p.lead++; !yes {
+				p.lead -= 2
+			}
+			p.done = p.lead == 2 || p.lead == -2
+			return p.lead > 0, p.done
+		})
+		dataflow.Print(keyedstream.Entries(late))
+		dataflow.Print(keyedsingleton.Entries(outcomes))
+
+		for _, yes := range []bool{true, true, false} {
+			in.Send(context.Background(), "longer lunch", yes)
+		}
+		in.Send(context.Background(), "later start", true)
+	})
+	// Unordered output:
+	// longer lunch:true
+	// longer lunch:too late
+}

@@ -129,6 +129,28 @@ func TestAgainstLoop(t *testing.T) {
 			}), want)
 		}, inputs, cuts),
 
+		"ScanFirst decides once and emits as it goes": prop.ForAll(func(in []number, sizes []int) *gopter.PropResult {
+			want := make(map[string][]int)
+			for k, vs := range group(in) {
+				want[k] = append(want[k], vs...)
+				if i := slices.IndexFunc(vs, func(v int) bool { return v > 4 }); i >= 0 {
+					want[k] = append(want[k], 100+vs[i])
+				}
+				slices.Sort(want[k])
+			}
+			got := run(in, sizes, func(ks numbers) entriesOf[int] {
+				emitted, decided := keyedstream.ScanFirst(ks, func() int { return 0 }, func(_ *int, v int, emit func(int)) (int, bool) {
+					emit(v)
+					return 100 + v, v > 4
+				})
+				return dataflow.Merge(keyedstream.Entries(emitted), keyedsingleton.Entries(decided))
+			})
+			for _, vs := range got {
+				slices.Sort(vs)
+			}
+			return same(got, want)
+		}, inputs, cuts),
+
 		"Scan emits as it goes": prop.ForAll(func(in []number, sizes []int) *gopter.PropResult {
 			want := make(map[string][]int)
 			for k, vs := range group(in) {

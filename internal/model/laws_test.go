@@ -124,6 +124,18 @@ var keyedLaws = []law{
 			sums := keyedstream.Scan(l.ks, zero, func(acc *int, v int, emit func(int)) { *acc += v; emit(*acc) })
 			return contentNow(l, early), contentNow(l, keyedstream.First(keyedstream.Filter(sums, func(x int) bool { return x > 9 })))
 		}},
+	{"the decisions of a ScanFirst are the First of a Scan", "it decides once, in the table of the Scan",
+		func(l *lab) (a, b look) {
+			_, decided := keyedstream.ScanFirst(l.ks, zero, func(acc *int, v int, _ func(int)) (int, bool) { *acc += v; return *acc, *acc > 9 })
+			sums := keyedstream.Scan(l.ks, zero, func(acc *int, v int, emit func(int)) { *acc += v; emit(*acc) })
+			return contentNow(l, decided), contentNow(l, keyedstream.First(keyedstream.Filter(sums, func(x int) bool { return x > 9 })))
+		}},
+	{"what a ScanFirst emits is a Scan", "that a key is decided does not stop it",
+		func(l *lab) (a, b look) {
+			emitted, _ := keyedstream.ScanFirst(l.ks, zero, func(acc *int, v int, emit func(int)) (int, bool) { *acc += v; emit(*acc); return *acc, *acc > 9 })
+			sums := keyedstream.Scan(l.ks, zero, func(acc *int, v int, emit func(int)) { *acc += v; emit(*acc) })
+			return perKey(emitted), perKey(sums)
+		}},
 	{"Keyed of Entries is the identity", "an entry says its key and its value and no more",
 		func(l *lab) (a, b look) { return perKeyBag(dataflow.Keyed(keyedstream.Entries(l.ks))), perKeyBag(l.ks) }},
 	{"the values of a KeyBy are what it was made of", "a key is added and taken off",

@@ -165,6 +165,20 @@ func rowsOf[L dataflow.Location, B interface {
 	return []operator{
 		op1("keyedstream.First", func(_ call, s S) entriesOf[L, E] { return keyedstream.First(s) },
 			settled(func(_ int, vs []int) (int, bool) { return vs[0], true })),
+		op1("keyedstream.ScanFirst, decided", func(c call, s S) entriesOf[L, E] {
+			_, decided := keyedstream.ScanFirst(s, func() int { return 0 }, func(acc *int, v int, _ func(int)) (int, bool) {
+				*acc += v
+				return *acc, *acc > 2*c.n
+			})
+			return decided
+		}, settled(func(n int, vs []int) (int, bool) {
+			for i := range vs {
+				if total := sum(vs[:i+1]); total > 2*n {
+					return total, true
+				}
+			}
+			return 0, false
+		})),
 		op1("keyedstream.FoldEarlyStop", func(c call, s S) entriesOf[L, E] {
 			return keyedstream.FoldEarlyStop(s, func() int { return 0 }, func(acc *int, v int) bool {
 				*acc += v
@@ -195,6 +209,13 @@ func rowsOf[L dataflow.Location, B interface {
 		})),
 		op1("keyedstream.Scan", func(_ call, s S) S { return keyedstream.Scan(s, func() int { return 0 }, scanStep) },
 			within(func(_, _ int, vs []int) []int { return scanned(vs) })),
+		op1("keyedstream.ScanFirst, emitted", func(_ call, s S) S {
+			emitted, _ := keyedstream.ScanFirst(s, func() int { return 0 }, func(state *int, x int, emit func(int)) (int, bool) {
+				scanStep(state, x, emit)
+				return x, true
+			})
+			return emitted
+		}, within(func(_, _ int, vs []int) []int { return scanned(vs) })),
 		op1("keyedstream.Enumerate", func(_ call, s S) S { return keyedstream.Map(keyedstream.Enumerate(s), packed) },
 			within(func(_, _ int, vs []int) []int { return enumerated(vs) })),
 		op1("keyedstream.Limit", func(c call, s S) S { return keyedstream.Limit(s, c.n%4) },

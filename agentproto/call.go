@@ -76,8 +76,7 @@ const (
 	Interrupted                         // the user cancelled the call
 	Malformed                           // Event.Reason: the tool posted something unusable that identifies this call
 
-	started         // the call was put
-	dispatched      // Event.Outcome
+	notAccepted     // Event.outcome
 	lifetimeExpired // Event.seq: the event after which it started again, or 0
 	detourExpired   // Event.seq: the event that opened the detour
 	threadClosed
@@ -102,7 +101,6 @@ type Event struct {
 	// [ProgramOptions].
 	Lifetime time.Duration
 
-	call    *Call
 	outcome DispatchOutcome
 	seq     uint64 // tells events apart that are alike, so that each has a timer of its own
 }

@@ -1,20 +1,74 @@
 package agentproto
 
-// The state machine of one call, as a function that a [keyedstream.Scan] runs over
+// The state machine of one call, as a function that a [keyedstream.ScanFirst] runs over
 // the inputs of its key in the order in which they arrived. It is pure: what it
-// wants done it emits.
+// wants done it emits, and what it decides it returns.
+
+// An input is something that happened to a call. One of its fields is set. The two
+// that each call has are not wrapped in an event, which would have to be allocated.
+type input struct {
+	call   *Call       // it was put
+	result *ToolResult // its result arrived
+	event  *Event      // anything else
+}
+
+// kind returns what happened, for an input that is not the call itself.
+func (in input) kind() EventKind {
+	if in.result != nil {
+		return ResultArrived
+	}
+	return in.event.Kind
+}
+
+// An emission is an effect on its way out. A resolution, which each call has, is an
+// effect without anything around it.
+type emission struct {
+	resolution *Resolution // of Resolve
+	effect     *Effect     // anything else
+}
+
+// of returns what was emitted as the effect of a call.
+func (e emission) of(k CallKey) Effect {
+	if e.resolution != nil {
+		return Effect{Kind: Resolve, Key: k, State: Completed, Resolution: e.resolution}
+	}
+	effect := *e.effect
+	effect.Key = k
+	return effect
+}
+
+// An emitter takes what is to be done.
+type emitter = func(emission)
+
+// ask emits any effect but a resolution.
+func ask(emit emitter, e Effect) { emit(emission{effect: &e}) }
 
 // A callState is what is remembered of one call. A resolved call keeps only that.
+//
+// There is one for each call that ever was, so what few calls have is behind a pointer.
 type callState struct {
-	call     *Call // nil until the call was put, and again when it is resolved
-	state    State
-	cause    Cause  // of the resolution
-	detour   string // the open detour: its auth_url or response_url
-	opened   uint64 // the event that opened it
-	choice   *UserChoice
-	epoch    uint64 // the event after which the lifetime started again, 0 at first
-	detours  int
-	accepted bool
+	call    *Call       // nil until the call was put, and again when it is resolved
+	open    *openDetour // nil if the call is in none
+	epoch   uint64      // the event after which the lifetime started again, 0 at first
+	state   State
+	cause   Cause // of the resolution
+	detours uint8
+	closed  bool // the thread was closed, and the call was not put yet
+}
+
+// An openDetour is where a call sent its user.
+type openDetour struct {
+	id     string // its auth_url or response_url
+	event  uint64 // the event that opened it
+	choice *UserChoice
+}
+
+// detour returns the name of the open detour, or "".
+func (s *callState) detour() string {
+	if s.open == nil {
+		return ""
+	}
+	return s.open.id
 }
 
 // maxDetours bounds how often one call may send its user elsewhere.
@@ -22,142 +76,162 @@ const maxDetours = 5
 
 func newCallState() callState { return callState{} }
 
-// step handles one input of a call.
-func step(s *callState, e *Event, emit func(Effect)) {
-	if e.Kind == started {
-		begin(s, e.call, emit)
-		return
+// step handles one input of a call. It decides the resolution, if the call is resolved
+// by this input.
+func step(s *callState, in input, emit emitter) (*Resolution, bool) {
+	var r *Resolution
+	switch {
+	case in.call != nil:
+		r = begin(s, in.call, emit)
+	case s.call == nil:
+		drop(s, in.kind(), emit)
+	case in.result != nil:
+		r = resolve(s, ByResult, in.result, emit)
+	default:
+		r = happen(s, in.event, emit)
 	}
-	if s.call == nil {
-		drop(s, e, emit)
-		return
+	return r, r != nil
+}
+
+func begin(s *callState, call *Call, emit emitter) *Resolution {
+	s.call = call
+	switch {
+	case call.Rejected != "":
+		return fail(s, ByRejection, emit, "%s", call.Rejected)
+	case s.closed:
+		return fail(s, ByClosure, emit, threadWasClosed)
 	}
+	return nil
+}
+
+const threadWasClosed = "the thread was closed"
+
+// happen handles an event of a call that is pending.
+func happen(s *callState, e *Event, emit emitter) *Resolution {
 	switch e.Kind {
 	case ResultArrived:
-		resolve(s, ByResult, e.Result, emit)
+		return resolve(s, ByResult, e.Result, emit)
 	case Malformed:
-		fail(s, ByMalformed, emit, "the tool server sent a malformed result: %s", e.Reason)
-	case dispatched:
-		afterDispatch(s, e.outcome, emit)
+		return fail(s, ByMalformed, emit, "the tool server sent a malformed result: %s", e.Reason)
+	case notAccepted:
+		return afterDispatch(s, e.outcome, emit)
 	case OAuthArrived:
-		detour(s, e, OAuthPending, e.OAuth.AuthURL, Effect{Kind: SurfaceOAuth, OAuth: e.OAuth}, emit)
+		return detour(s, e, OAuthPending, e.OAuth.AuthURL, Effect{Kind: SurfaceOAuth, OAuth: e.OAuth}, emit)
 	case ChoiceArrived:
-		detour(s, e, ChoicePending, e.Choice.ResponseURL, Effect{Kind: PromptChoice, Choice: e.Choice}, emit)
+		return detour(s, e, ChoicePending, e.Choice.ResponseURL, Effect{Kind: PromptChoice, Choice: e.Choice}, emit)
 	case ChoiceAnswered:
 		answer(s, e, emit)
 	case AnswerFailed:
-		fail(s, ByAnswerFailed, emit, "the user's choice could not be delivered to the tool server: %s", e.Reason)
+		return fail(s, ByAnswerFailed, emit, "the user's choice could not be delivered to the tool server: %s", e.Reason)
 	case detourExpired:
-		expireDetour(s, e, emit)
+		return expireDetour(s, e, emit)
 	case lifetimeExpired:
 		if s.state == Pending && s.epoch == e.seq {
-			fail(s, ByTimeout, emit, "the tool did not answer in time")
-			emit(Effect{Kind: CancelCall, State: s.state})
+			return failAndCancel(s, ByTimeout, emit, "the tool did not answer in time")
 		}
 	case Interrupted:
-		fail(s, ByInterruption, emit, "Tool call interrupted by user")
-		emit(Effect{Kind: CancelCall, State: s.state})
+		return failAndCancel(s, ByInterruption, emit, "Tool call interrupted by user")
 	case threadClosed:
-		fail(s, ByClosure, emit, "the thread was closed")
+		return fail(s, ByClosure, emit, threadWasClosed)
 	}
+	return nil
 }
 
-func begin(s *callState, call *Call, emit func(Effect)) {
-	s.call = call
-	if call.Rejected != "" {
-		fail(s, ByRejection, emit, "%s", call.Rejected)
-	}
-}
-
-func afterDispatch(s *callState, o DispatchOutcome, emit func(Effect)) {
-	if o.Accepted {
-		s.accepted = true
-		return
-	}
-	fail(s, ByDispatch, emit, "%s", o.Reason)
+// afterDispatch handles that the tool server did not accept the call.
+func afterDispatch(s *callState, o DispatchOutcome, emit emitter) *Resolution {
 	if o.Ambiguous {
-		emit(Effect{Kind: CancelCall, State: s.state})
+		return failAndCancel(s, ByDispatch, emit, "%s", o.Reason)
 	}
+	return fail(s, ByDispatch, emit, "%s", o.Reason)
 }
 
 // detour opens a detour, in place of the one that is open if it is another.
-func detour(s *callState, e *Event, state State, id string, surface Effect, emit func(Effect)) {
-	if s.detour == id {
-		emit(Effect{Kind: Drop, State: s.state, Dropped: Repeated, Event: e.Kind})
-		return
+func detour(s *callState, e *Event, state State, id string, surface Effect, emit emitter) *Resolution {
+	if s.detour() == id {
+		ask(emit, Effect{Kind: Drop, State: s.state, Dropped: Repeated, Event: e.Kind})
+		return nil
 	}
 	if s.detours++; s.detours > maxDetours {
-		fail(s, ByMalformed, emit, "the tool server asked the user for more than %d detours", maxDetours)
-		emit(Effect{Kind: CancelCall, State: s.state})
-		return
+		return failAndCancel(s, ByMalformed, emit, "the tool server asked the user for more than %d detours", maxDetours)
 	}
 	withdraw(s, emit)
-	s.state, s.detour, s.opened, s.choice = state, id, e.seq, e.Choice
+	s.state, s.open = state, &openDetour{id: id, event: e.seq, choice: e.Choice}
 	surface.State, surface.Detour = state, id
-	emit(surface)
+	ask(emit, surface)
+	return nil
 }
 
 // answer takes the user's choice to the tool, once for each prompt.
-func answer(s *callState, e *Event, emit func(Effect)) {
-	if s.state != ChoicePending || s.detour != e.Detour || e.Selected < 0 || e.Selected >= len(s.choice.Choices) {
-		emit(Effect{Kind: Drop, State: s.state, Dropped: Repeated, Event: e.Kind})
+func answer(s *callState, e *Event, emit emitter) {
+	if s.state != ChoicePending || s.detour() != e.Detour || e.Selected < 0 || e.Selected >= len(s.open.choice.Choices) {
+		ask(emit, Effect{Kind: Drop, State: s.state, Dropped: Repeated, Event: e.Kind})
 		return
 	}
 	resume(s, e, e.Selected, emit)
 }
 
 // expireDetour ends the open detour: an authorization in an error, a choice in its default.
-func expireDetour(s *callState, e *Event, emit func(Effect)) {
-	if s.detour == "" || s.opened != e.seq {
-		return
+func expireDetour(s *callState, e *Event, emit emitter) *Resolution {
+	if s.open == nil || s.open.event != e.seq {
+		return nil
 	}
-	if s.state == ChoicePending {
-		emit(Effect{Kind: Withdraw, State: s.state, Detour: s.detour})
-		resume(s, e, s.choice.Default, emit)
-		return
+	if s.state != ChoicePending {
+		return failAndCancel(s, ByTimeout, emit, "the user did not authorize the tool in time")
 	}
-	fail(s, ByTimeout, emit, "the user did not authorize the tool in time")
-	emit(Effect{Kind: CancelCall, State: s.state})
+	ask(emit, Effect{Kind: Withdraw, State: s.state, Detour: s.open.id})
+	resume(s, e, s.open.choice.Default, emit)
+	return nil
 }
 
 // resume goes on waiting for the result, with a lifetime that starts again.
-func resume(s *callState, e *Event, selected int, emit func(Effect)) {
-	choice, detour := s.choice, s.detour
-	s.state, s.detour, s.choice, s.epoch = Pending, "", nil, e.seq
-	emit(Effect{Kind: AnswerChoice, State: Pending, Choice: choice, Detour: detour, Selected: selected})
+func resume(s *callState, e *Event, selected int, emit emitter) {
+	open := s.open
+	s.state, s.open, s.epoch = Pending, nil, e.seq
+	ask(emit, Effect{Kind: AnswerChoice, State: Pending, Choice: open.choice, Detour: open.id, Selected: selected})
 }
 
 // withdraw takes the open prompt back.
-func withdraw(s *callState, emit func(Effect)) {
-	if s.detour != "" {
-		emit(Effect{Kind: Withdraw, State: s.state, Detour: s.detour})
-		s.detour, s.choice = "", nil
+func withdraw(s *callState, emit emitter) {
+	if s.open != nil {
+		ask(emit, Effect{Kind: Withdraw, State: s.state, Detour: s.open.id})
+		s.open = nil
 	}
 }
 
 // fail resolves the call with an error result of the runtime's own.
-func fail(s *callState, cause Cause, emit func(Effect), format string, args ...any) {
-	resolve(s, cause, ErrorResult(s.call.Key, s.call.Invocation.CallID, format, args...), emit)
+func fail(s *callState, cause Cause, emit emitter, format string, args ...any) *Resolution {
+	return resolve(s, cause, ErrorResult(s.call.Key, s.call.Invocation.CallID, format, args...), emit)
+}
+
+// failAndCancel is fail for a call at which the tool server may be working.
+func failAndCancel(s *callState, cause Cause, emit emitter, format string, args ...any) *Resolution {
+	r := fail(s, cause, emit, format, args...)
+	ask(emit, Effect{Kind: CancelCall, State: s.state})
+	return r
 }
 
 // resolve ends the call and forgets all but how.
-func resolve(s *callState, cause Cause, result *ToolResult, emit func(Effect)) {
+func resolve(s *callState, cause Cause, result *ToolResult, emit emitter) *Resolution {
 	withdraw(s, emit)
-	key := s.call.Key
+	r := &Resolution{Key: s.call.Key, Cause: cause, Result: result}
 	*s = callState{state: Completed, cause: cause}
-	emit(Effect{Kind: Resolve, State: Completed, Resolution: &Resolution{Key: key, Cause: cause, Result: result}})
+	emit(emission{resolution: r})
+	return r
 }
 
 // drop accounts for an input of a call that is resolved or was never put.
-func drop(s *callState, e *Event, emit func(Effect)) {
+func drop(s *callState, kind EventKind, emit emitter) {
 	reason := Late
-	switch e.Kind {
-	case dispatched, lifetimeExpired, detourExpired, threadClosed:
+	switch kind {
+	case threadClosed:
+		s.closed = s.state != Completed
+		return
+	case notAccepted, lifetimeExpired, detourExpired:
 		return // the program's own inputs: nobody sent anything late
 	case ResultArrived:
 		if s.cause == ByResult {
 			reason = Duplicate
 		}
 	}
-	emit(Effect{Kind: Drop, State: s.state, Dropped: reason, Event: e.Kind})
+	ask(emit, Effect{Kind: Drop, State: s.state, Dropped: reason, Event: kind})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
-	"github.com/millrace/millrace/slice"
 )
 
 // The timeouts that hold where a call or a detour does not say otherwise.
@@ -44,13 +43,13 @@ type ProgramOptions struct {
 // first terminal input resolves the call:
 //
 //	calls ──┬────────────── started ──────────────┐
-//	        ├─ MapAsync(dispatch) ─ outcomes ─────┤
-//	        ├─ AfterEach(lifetime) ───────────────┤            ┌─ First ─ resolutions
-//	        └─┐                                   ├─ Scan(step)┤
-//	closures ─┴─ slice: join with the threads ────┤            └─ effects
+//	        ├─ MapAsync(dispatch) ─ failures ─────┤
+//	        ├─ AfterEach(lifetime) ───────────────┤                 ┌─ resolutions
+//	        └─┐                                   ├─ ScanFirst(step)┤
+//	closures ─┴─ Scan(tell) for each thread ──────┤                 └─ effects
 //	events ──┬────────────────────────────────────┤
-//	         ├─ AfterEach(detour) ────────────────┤
-//	         └─ AfterEach(lifetime again) ────────┘
+//	         └─ detours ─┬─ AfterEach(detour) ────┤
+//	                     └─ AfterEach(lifetime) ──┘
 //
 // It has no locks and no clock of its own, so that two inputs that race have one
 // winner, and a simulator can try every order. Source: protocol part 3 and the rule
@@ -59,10 +58,10 @@ type Program struct {
 	flow        *dataflow.Flow
 	app         *dataflow.App
 	calls       *dataflow.EntryInputPort[CallKey, *Call]
-	events      *dataflow.KeyedInputPort[CallKey, *Event]
+	events      *dataflow.KeyedInputPort[CallKey, input]
 	closures    *dataflow.EntryInputPort[string, struct{}]
 	resolutions *dataflow.EntryOutputPort[CallKey, *Resolution]
-	effects     *dataflow.OutputPort[Effect]
+	effects     *dataflow.OutputPort[dataflow.Entry[CallKey, emission]]
 	seq         atomic.Uint64 // of the last event delivered
 }
 
@@ -76,10 +75,11 @@ type moment struct {
 type (
 	callsAt    = dataflow.KeyedSingleton[CallKey, *Call, Runtime, bounds.BoundedValue]
 	threadsAt  = dataflow.KeyedSingleton[string, struct{}, Runtime, bounds.BoundedValue]
-	inputsAt   = dataflow.KeyedSingleton[CallKey, *Event, Runtime, bounds.BoundedValue] // one input of each call
+	inputsAt   = dataflow.KeyedSingleton[CallKey, input, Runtime, bounds.BoundedValue] // one input of each call
 	momentsAt  = dataflow.KeyedSingleton[moment, *Event, Runtime, bounds.BoundedValue]
-	arrivalsAt = dataflow.KeyedStream[CallKey, *Event, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-	mergedAt   = dataflow.KeyedStream[CallKey, *Event, Runtime, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
+	arrivalsAt = dataflow.KeyedStream[CallKey, input, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	detoursAt  = dataflow.KeyedStream[CallKey, *Event, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	mergedAt   = dataflow.KeyedStream[CallKey, input, Runtime, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 )
 
 // NewProgram builds the program. It panics without a Dispatch.
@@ -100,50 +100,61 @@ func NewProgram(opts ProgramOptions) *Program {
 	var arrivals arrivalsAt
 	p.calls, calls = keyedsingleton.Input[CallKey, *Call](at, "calls")
 	p.closures, closures = keyedsingleton.Input[string, struct{}](at, "closures")
-	p.events, arrivals = keyedstream.Input[CallKey, *Event](at, "events")
+	p.events, arrivals = keyedstream.Input[CallKey, input](at, "events")
 
 	valid := keyedsingleton.Filter(calls, func(c *Call) bool { return c.Rejected == "" })
-	expired := expiries(arrivals)
-	inputs := keyedstream.Merge(arrivals, keyedsingleton.IntoKeyedStream(keyedsingleton.Map(calls, start)))
-	inputs = keyedstream.Merge(inputs, keyedsingleton.IntoKeyedStream(dispatches(valid, opts)))
+	detours := keyedstream.FilterMap(arrivals, ofDetour)
+	expired := expiries(detours)
+	// What is rare is merged first: the later an input, the fewer merges it goes through.
+	inputs := keyedstream.Merge(byCall(expired), renewals(detours, expired, opts))
+	inputs = keyedstream.Merge(inputs, closings(calls, closures))
 	inputs = keyedstream.Merge(inputs, keyedsingleton.IntoKeyedStream(lifetimes(valid, opts)))
-	inputs = keyedstream.Merge(inputs, byCall(expired))
-	inputs = keyedstream.Merge(inputs, renewals(arrivals, expired, opts))
-	inputs = keyedstream.Merge(inputs, closings(at, calls, closures))
+	inputs = keyedstream.Merge(inputs, keyedsingleton.IntoKeyedStream(failures(valid, opts)))
+	inputs = keyedstream.Merge(inputs, keyedsingleton.IntoKeyedStream(keyedsingleton.Map(calls, start)))
+	inputs = keyedstream.Merge(inputs, arrivals)
 
 	inOrder := keyedstream.AssumeOrder(inputs, "the first terminal input wins, and the runtime says which that was: the one it saw first")
-	effects := keyedstream.MapWithKey(keyedstream.Scan(inOrder, newCallState, step), withKey)
-	// The effects come first, so that whoever has awaited a resolution can rely on its
-	// effect being out, even if the program ends in that moment.
-	p.effects = dataflow.Output(keyedstream.Values(effects), "effects")
-	resolved := keyedstream.First(keyedstream.FilterMap(effects, resolution))
-	p.resolutions = keyedsingleton.Output(resolved, "resolutions")
+	// That each call has one resolution is a promise of the types: whatever step does, the
+	// first that it decides is the key's entry. Effects come first, so that whoever has
+	// awaited a resolution can rely on its effect being out, even if the program ends in
+	// that moment.
+	effects, resolutions := keyedstream.ScanFirst(inOrder, newCallState, step)
+	p.effects = keyedstream.Output(effects, "effects")
+	p.resolutions = keyedsingleton.Output(resolutions, "resolutions")
 	return p
 }
 
 // start is the input that puts a call.
-func start(call *Call) *Event { return &Event{Kind: started, call: call} }
+func start(call *Call) input { return input{call: call} }
 
-func withKey(k CallKey, e Effect) Effect {
-	e.Key = k
-	return e
-}
-
-func resolution(e Effect) (*Resolution, bool) { return e.Resolution, e.Kind == Resolve }
-
-// dispatches posts the calls; what came of each is an input.
-func dispatches(valid callsAt, opts ProgramOptions) inputsAt {
-	return keyedsingleton.MapAsync(valid, func(ctx context.Context, c *Call) *Event {
-		return &Event{Kind: dispatched, outcome: opts.Dispatch(ctx, c)}
+// failures posts the calls. That a call was not accepted is an input; that it was
+// changes nothing.
+func failures(valid callsAt, opts ProgramOptions) inputsAt {
+	outcomes := keyedsingleton.MapAsync(valid, func(ctx context.Context, c *Call) DispatchOutcome {
+		return opts.Dispatch(ctx, c)
 	}, keyedsingleton.AsyncOptions{Concurrency: opts.Concurrency})
+	return keyedsingleton.FilterMap(outcomes, func(o DispatchOutcome) (input, bool) {
+		if o.Accepted {
+			return input{}, false
+		}
+		return input{event: &Event{Kind: notAccepted, outcome: o}}, true
+	})
 }
 
-// lifetimes says when a call has waited long enough.
+// lifetimes says when a call has waited long enough. What waits is the time and not the
+// call, so that a call that is resolved can be forgotten at once.
 func lifetimes(valid callsAt, opts ProgramOptions) inputsAt {
-	expired := keyedsingleton.AfterEach(valid,
-		func(c *Call) time.Duration { return cmp.Or(c.Lifetime, opts.Lifetime) },
+	waiting := keyedsingleton.Map(valid, func(c *Call) time.Duration { return cmp.Or(c.Lifetime, opts.Lifetime) })
+	expired := keyedsingleton.AfterEach(waiting, func(d time.Duration) time.Duration { return d },
 		"a call that has not been answered when its lifetime ends is resolved by that")
-	return keyedsingleton.Map(expired, func(*Call) *Event { return &Event{Kind: lifetimeExpired} })
+	return keyedsingleton.Map(expired, func(time.Duration) input { return lifetimeOver })
+}
+
+var lifetimeOver = input{event: &Event{Kind: lifetimeExpired}}
+
+// ofDetour returns the events that open a detour or answer a choice.
+func ofDetour(in input) (*Event, bool) {
+	return in.event, in.event != nil && (opens(in.event) || answers(in.event))
 }
 
 // opens says whether an event opens a detour.
@@ -153,8 +164,8 @@ func opens(e *Event) bool { return e.Kind == OAuthArrived || e.Kind == ChoiceArr
 func answers(e *Event) bool { return e.Kind == ChoiceAnswered }
 
 // expiries says when the user has had a detour's time.
-func expiries(arrivals arrivalsAt) momentsAt {
-	over := keyedsingleton.AfterEach(moments(arrivals, opens), detourTimeout,
+func expiries(detours detoursAt) momentsAt {
+	over := keyedsingleton.AfterEach(moments(detours, opens), detourTimeout,
 		"a detour that the user has not taken when its time is over ends by that")
 	return keyedsingleton.Map(over, func(e *Event) *Event {
 		return &Event{Kind: detourExpired, seq: e.seq, Choice: e.Choice, Lifetime: e.Lifetime}
@@ -170,18 +181,18 @@ func detourTimeout(e *Event) time.Duration {
 
 // renewals says when the lifetime is over that a call has again after its choice was
 // answered, by the user or by its expiry.
-func renewals(arrivals arrivalsAt, expired momentsAt, opts ProgramOptions) mergedAt {
+func renewals(detours detoursAt, expired momentsAt, opts ProgramOptions) mergedAt {
 	lifetime := func(e *Event) time.Duration { return cmp.Or(e.Lifetime, opts.Lifetime) }
 	again := func(e *Event) *Event { return &Event{Kind: lifetimeExpired, seq: e.seq} }
 	const why = "a call whose choice was answered has a lifetime again, and is resolved by its end"
-	answered := keyedsingleton.AfterEach(moments(arrivals, answers), lifetime, why)
+	answered := keyedsingleton.AfterEach(moments(detours, answers), lifetime, why)
 	defaulted := keyedsingleton.AfterEach(keyedsingleton.Filter(expired, func(e *Event) bool { return e.Choice != nil }), lifetime, why)
 	return keyedstream.Merge(byCall(keyedsingleton.Map(answered, again)), byCall(keyedsingleton.Map(defaulted, again)))
 }
 
 // moments returns the events that pick finds, each under a key of its own.
-func moments(arrivals arrivalsAt, pick func(*Event) bool) momentsAt {
-	found := keyedstream.Entries(keyedstream.Filter(arrivals, pick))
+func moments(detours detoursAt, pick func(*Event) bool) momentsAt {
+	found := keyedstream.Entries(keyedstream.Filter(detours, pick))
 	byMoment := dataflow.Keyed(dataflow.Map(found, func(e dataflow.Entry[CallKey, *Event]) dataflow.Entry[moment, *Event] {
 		return dataflow.Entry[moment, *Event]{Key: moment{e.Key, e.Value.seq}, Value: e.Value}
 	}))
@@ -190,43 +201,48 @@ func moments(arrivals arrivalsAt, pick func(*Event) bool) momentsAt {
 
 // byCall brings events back to their calls.
 func byCall(events momentsAt) mergedAt {
-	return dataflow.Keyed(dataflow.Map(keyedsingleton.Entries(events), func(e dataflow.Entry[moment, *Event]) dataflow.Entry[CallKey, *Event] {
-		return dataflow.Entry[CallKey, *Event]{Key: e.Key.call, Value: e.Value}
+	return dataflow.Keyed(dataflow.Map(keyedsingleton.Entries(events), func(e dataflow.Entry[moment, *Event]) dataflow.Entry[CallKey, input] {
+		return dataflow.Entry[CallKey, input]{Key: e.Key.call, Value: input{event: e.Value}}
 	}))
 }
 
 // closings tells each call of a closed thread, whether it came before the closure or
-// comes after.
-func closings(at Runtime, calls callsAt, closures threadsAt) mergedAt {
-	const why = "closure and call find each other whichever is cut first: the later one has the earlier in its snapshot"
-	keys := dataflow.AssumeOrder(keyedsingleton.Keys(calls), "the calls of a thread are used as a set")
-	threads := keyedstream.Fold(dataflow.KeyBy(keys, func(k CallKey) string { return k.GroupID }),
-		func() []CallKey { return nil },
-		func(calls *[]CallKey, k CallKey) { *calls = append(*calls, k) })
-	closed := keyedstream.Count(keyedsingleton.IntoKeyedStream(closures))
-
-	tick := slice.At(at)
-	newClosures := slice.BatchEntries(tick, closures, why)
-	newCalls := slice.BatchEntries(tick, calls, why)
-	earlier := keyedsingleton.JoinKeyedSingleton(newClosures, slice.SnapshotEntries(tick, threads, why))
-	later := keyedsingleton.LookupKeyedSingleton(
-		keyedsingleton.MapWithKey(newCalls, func(k CallKey, _ *Call) string { return k.GroupID }),
-		slice.SnapshotEntries(tick, closed, why))
-
-	toEarlier := dataflow.FlatMap(keyedsingleton.Values(earlier),
-		func(p dataflow.Pair[struct{}, []CallKey], emit func(dataflow.Entry[CallKey, *Event])) {
-			for _, k := range p.Second {
-				emit(dataflow.Entry[CallKey, *Event]{Key: k, Value: closedEvent})
-			}
-		})
-	toLater := dataflow.FilterMap(keyedsingleton.Entries(later),
-		func(e dataflow.Entry[CallKey, dataflow.Pair[string, dataflow.Maybe[int]]]) (dataflow.Entry[CallKey, *Event], bool) {
-			return dataflow.Entry[CallKey, *Event]{Key: e.Key, Value: closedEvent}, e.Value.Second.OK
-		})
-	return dataflow.Keyed(slice.Emit(dataflow.Merge(toEarlier, toLater)))
+// comes after. The inputs of a thread are its calls and its closure, in one order.
+func closings(calls callsAt, closures threadsAt) mergedAt {
+	put := keyedstream.Rekey(keyedsingleton.IntoKeyedStream(calls), func(k CallKey, _ *Call) string { return k.GroupID })
+	closed := keyedstream.Map(keyedsingleton.IntoKeyedStream(closures), func(struct{}) *Call { return nil })
+	inOrder := keyedstream.AssumeOrder(keyedstream.Merge(closed, put), "a call and the closure of its thread find each other whichever comes first")
+	told := keyedstream.Scan(inOrder, newThread, tell)
+	return keyedstream.Map(keyedstream.Rekey(told, callOf), func(string) input { return closedInput })
 }
 
-var closedEvent = &Event{Kind: threadClosed}
+// A thread is what is remembered of the calls of one thread, for its closure.
+type thread struct {
+	calls  []string // the ids of those that came before
+	closed bool
+}
+
+func newThread() thread { return thread{} }
+
+// tell handles a call of the thread, or its closure if call is nil. It emits the ids
+// of the calls that are closed by that.
+func tell(t *thread, call *Call, emit func(id string)) {
+	switch {
+	case call == nil:
+		for _, id := range t.calls {
+			emit(id)
+		}
+		*t = thread{closed: true}
+	case t.closed:
+		emit(call.Key.ID)
+	default:
+		t.calls = append(t.calls, call.Key.ID)
+	}
+}
+
+func callOf(thread, id string) CallKey { return CallKey{GroupID: thread, ID: id} }
+
+var closedInput = input{event: &Event{Kind: threadClosed}}
 
 // Flow returns the flow of the program, for graphs and for its reasons.
 func (p *Program) Flow() *dataflow.Flow { return p.flow }
@@ -251,8 +267,12 @@ func (p *Program) Call(ctx context.Context, call *Call) error {
 // Deliver tells the program what happened to a call. An event for a key that was
 // never put is dropped, as a late one is.
 func (p *Program) Deliver(ctx context.Context, key CallKey, e Event) error {
-	e.seq = p.seq.Add(1)
-	return p.events.Send(ctx, key, &e)
+	if e.Kind == ResultArrived && e.Result != nil {
+		return p.events.Send(ctx, key, input{result: e.Result})
+	}
+	event := e // a copy, so that a result, which nearly every call has, is not moved to the heap
+	event.seq = p.seq.Add(1)
+	return p.events.Send(ctx, key, input{event: &event})
 }
 
 // CloseThread resolves every pending call of a thread, and every later one at once.
@@ -273,4 +293,10 @@ func (p *Program) Await(ctx context.Context, key CallKey) (*Resolution, error) {
 
 // NextEffect returns the next thing to do. It returns io.EOF when the program has
 // ended. Effects must be read: a runtime that does not stops the program.
-func (p *Program) NextEffect(ctx context.Context) (Effect, error) { return p.effects.Next(ctx) }
+func (p *Program) NextEffect(ctx context.Context) (Effect, error) {
+	e, err := p.effects.Next(ctx)
+	if err != nil {
+		return Effect{}, err
+	}
+	return e.Value.of(e.Key), nil
+}

@@ -134,9 +134,13 @@ func (d *door) Close() {
 
 // after gives the token back when the caller has run its own record.
 func (s *Site) after() {
-	if s.stalled.Load() == 0 && s.token.give() {
-		return
+	if s.stalled.Load() != 0 || !s.token.give() {
+		s.look()
 	}
+}
+
+// look is the rest of after, for when somebody left something.
+func (s *Site) look() {
 	s.mu.Lock()
 	s.settle(1)
 }
@@ -148,7 +152,6 @@ type Inlet[T any] struct {
 	buf   []T // accepted; guarded by the site's mu
 	taken []T // held by the token, as all below
 	off   int
-	one   [1]T
 }
 
 // NewInlet adds an input to the site.
@@ -193,14 +196,18 @@ func (in *Inlet[T]) Send(ctx context.Context, x T) error {
 func (in *Inlet[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
 	s := in.site
 	for n < len(xs) {
-		s.mu.Lock()
-		idle, err := in.room(ctx)
-		if err != nil {
-			s.mu.Unlock()
-			return n, err
+		idle := !in.shut.Load() && s.token.take()
+		if !idle {
+			s.mu.Lock()
+			if idle, err = in.room(ctx); err != nil {
+				s.mu.Unlock()
+				return n, err
+			}
+			if idle {
+				s.mu.Unlock()
+			}
 		}
 		if idle {
-			s.mu.Unlock()
 			part := xs[n:min(len(xs), n+s.g.set.Queue)]
 			in.runAll(part)
 			n += len(part)
@@ -227,24 +234,25 @@ func (d *door) kick() {
 }
 
 func (in *Inlet[T]) run(x T) {
-	defer in.site.guard()
-	in.one[0] = x
-	if in.site.g.set.Record != nil {
-		in.site.recordItem(in.op, 1, []T{x})
+	s := in.site
+	defer s.guard()
+	if s.recording != nil {
+		s.recordItem(in.op, 1, []T{x})
 	}
-	in.node.push(in.one[:])
-	in.site.finish()
-	var zero T
-	in.one[0] = zero
+	in.node.one(x)
+	if !s.bare() {
+		s.finish()
+	}
 }
 
 func (in *Inlet[T]) runAll(xs []T) {
-	defer in.site.guard()
-	if in.site.g.set.Record != nil {
-		in.site.recordItem(in.op, len(xs), slices.Clone(xs))
+	s := in.site
+	defer s.guard()
+	if s.recording != nil {
+		s.recordItem(in.op, len(xs), slices.Clone(xs))
 	}
 	pushBlocks(in.node, xs)
-	in.site.finish()
+	s.finish()
 }
 
 func (in *Inlet[T]) swap() {

@@ -118,7 +118,7 @@ func (in *KInlet[K, V]) run(k K, v V, h uint64) {
 	if in.hashed {
 		in.batch.H = in.oneH[:]
 	}
-	if in.site.g.set.Record != nil {
+	if in.site.recording != nil {
 		in.site.recordItem(in.op, 1, columns[K, V]{in.batch.K, in.batch.V, in.batch.H}.clone())
 	}
 	in.node.push(&in.batch)

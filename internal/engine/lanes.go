@@ -26,8 +26,7 @@ func (in *Inlet[T]) takeAt(i int) {
 	s := in.site
 	s.forget()
 	s.note(func() string { return fmt.Sprintf("take %v from %s", x, in.op) })
-	in.one[0] = x
-	in.node.push(in.one[:])
+	in.node.one(x)
 }
 
 // heads returns the first record of each key that has one: keys have no order

@@ -88,7 +88,7 @@ func (s *Site) work() {
 	defer s.guard()
 	s.fire()
 	for _, x := range s.taken {
-		if s.g.set.Record != nil {
+		if s.recording != nil {
 			x.in.record(x.n)
 		}
 		x.in.pushTaken(x.n)
@@ -99,6 +99,16 @@ func (s *Site) work() {
 	s.finish()
 }
 
+// bare ends a step that has nothing to cut, release or note, and reports whether it was
+// one. It is short enough to be inlined.
+func (s *Site) bare() bool {
+	if s.ends || s.rearm || len(s.dirty) > 0 {
+		return false
+	}
+	s.now, s.completed = 0, true
+	return true
+}
+
 // finish ends a step: it cuts every slice that has news, in topological order, and
 // releases what came out.
 func (s *Site) finish() {
@@ -107,7 +117,7 @@ func (s *Site) finish() {
 			r.run()
 		}
 	}
-	if s.g.set.Record != nil {
+	if s.recording != nil {
 		s.recordStep()
 	}
 	s.now = 0
@@ -125,12 +135,14 @@ func (s *Site) finish() {
 var errGoexit = errors.New("the function ended its goroutine")
 
 // guard turns a panic of a user's function into the end of the flow.
+//
+// It runs after every step, so it asks for a panic only if there may be one.
 func (s *Site) guard() {
-	v := recover()
-	if v == nil && s.completed {
+	if s.completed {
 		s.completed = false
 		return
 	}
+	v := recover()
 	if v == nil { // runtime.Goexit, as by FailNow of a test
 		v = errGoexit
 	}

@@ -61,38 +61,75 @@ func Same(op string, hs ...header) Head {
 // neither writes nor keeps it.
 type Node[T any] struct {
 	Head
-	outs []func([]T)
-	push func([]T) // set when the graph is compiled
+	outs []*consumer[T]
+	push func([]T) // set when the graph is compiled, like one
+	one  func(T)   // push of a single element
 	same *Node[T]  // whose consumers those of this are, if not nil
+}
+
+// A consumer is what is called with the elements of a node.
+//
+// A record that is sent alone goes down the graph by itself, without a batch around
+// it in each operator: that is half of what an operator costs it.
+type consumer[T any] struct {
+	push func([]T)
+	one  func(T) // push of a single element; nil means that it is pushed as a batch
+	step step[T] // what it does with an element, if the operator before it can do that; see fuse.go
 }
 
 // NewNode returns a node at h without a producer.
 func NewNode[T any](h Head) *Node[T] {
 	n := &Node[T]{Head: h}
 	h.site.makes(&n.Head)
-	h.site.compiled(func() {
-		outs := n.outs
-		switch len(outs) {
-		case 0:
-			n.push = func([]T) {}
-		case 1:
-			n.push = outs[0]
-		default:
-			n.push = func(b []T) {
-				for _, out := range outs {
-					out(b)
-				}
-			}
-		}
-	})
+	h.site.compiled(n.compile)
 	return n
 }
 
+func (n *Node[T]) compile() {
+	outs := n.outs
+	for _, out := range outs {
+		if out.one == nil {
+			out.one = alone(out.push)
+		}
+	}
+	switch len(outs) {
+	case 0:
+		n.push, n.one = func([]T) {}, func(T) {}
+	case 1:
+		n.push, n.one = outs[0].push, outs[0].one
+	default:
+		n.push = func(b []T) {
+			for _, out := range outs {
+				out.push(b)
+			}
+		}
+		n.one = func(x T) {
+			for _, out := range outs {
+				out.one(x)
+			}
+		}
+	}
+}
+
+// alone returns a function that pushes an element as a batch of one. A node is never
+// pushed to while it pushes, so there is one room for it.
+func alone[T any](push func([]T)) func(T) {
+	room := new([1]T)
+	return func(x T) {
+		room[0] = x
+		push(room[:])
+		var zero T
+		room[0] = zero
+	}
+}
+
 // To adds a consumer.
-func (n *Node[T]) To(f func([]T)) {
+func (n *Node[T]) To(f func([]T)) { n.to(&consumer[T]{push: f}) }
+
+func (n *Node[T]) to(c *consumer[T]) {
 	n.site.reads(&n.Head)
 	n = n.origin()
-	n.outs = append(n.outs, f)
+	n.outs = append(n.outs, c)
 }
 
 // origin returns the node whose consumers those of n are.

@@ -40,7 +40,7 @@ func (s *Site) recordItem(op *Op, n int, data any) {
 
 // recordStep notes the step that is ending.
 func (s *Site) recordStep() {
-	rec := s.g.set.Record
+	rec := s.recording
 	s.recorded.now, s.recorded.site = s.now, s.number
 	if len(s.recorded.items) > 0 || s.recorded.fired {
 		rec.mu.Lock()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,7 +34,9 @@ type Site struct {
 	parts     []*part
 	number    int // among the sites of the graph
 	replayers []replayInlet
-	alarms    []alarm // of a driven site: the timers that were set
+	recording *Recording // of the graph, if it is recorded
+	ends      bool       // a step has more to do at its end than to release
+	alarms    []alarm    // of a driven site: the timers that were set
 
 	token gate
 
@@ -109,7 +112,7 @@ func (s *Site) Ops() []*Op { return s.ops }
 func (s *Site) compiled(f func()) { s.binds = append(s.binds, f) }
 
 func (s *Site) compile() {
-	for _, f := range s.binds {
+	for _, f := range slices.Backward(s.binds) { // from the sinks, so that each knows who follows
 		f()
 	}
 	s.binds = nil
@@ -120,6 +123,8 @@ func (s *Site) compile() {
 		}
 	}
 	s.timing = len(s.timers) > 0
+	s.recording = s.g.set.Record
+	s.ends = len(s.regions) > 0 || s.recording != nil
 	s.divide()
 }
 

@@ -4,15 +4,26 @@ package engine
 func Map[T, U any](in *Node[T], op *Op, f func(T) U) *Node[U] {
 	out := NewNode[U](derived(op, in))
 	var buf []U
-	in.To(func(batch []T) {
-		op.site.at = op.index // op.enter(): a caller in another package would not inline that
-		buf = resize(buf, len(batch))
-		o := buf[:len(batch)] // the compiler sees that o[i] is in bounds
-		for i, x := range batch {
-			o[i] = f(x)
-		}
-		out.push(o)
-	})
+	c := &consumer[T]{
+		push: func(batch []T) {
+			op.site.at = op.index // op.enter(): a caller in another package would not inline that
+			buf = resize(buf, len(batch))
+			o := buf[:len(batch)] // the compiler sees that o[i] is in bounds
+			for i, x := range batch {
+				o[i] = f(x)
+			}
+			out.push(o)
+		},
+		one: func(x T) {
+			op.site.at = op.index
+			out.one(f(x))
+		},
+	}
+	if g, ok := any(f).(func(T) T); ok {
+		c.step = step[T]{op: op, mapped: g, out: any(out).(*Node[T])}
+	}
+	op.site.compiled(func() { fuse(c, op, f, out) })
+	in.to(c)
 	return out
 }
 
@@ -37,19 +48,28 @@ func MapRef[T, U any](in *Node[T], op *Op, f func(*T) U) *Node[U] {
 func Filter[T any](in *Node[T], op *Op, keep func(T) bool) *Node[T] {
 	out := NewNode[T](derived(op, in))
 	var buf []T
-	in.To(func(batch []T) {
-		op.site.at = op.index
-		buf = resize(buf, len(batch))
-		o, n := buf[:len(batch)], 0
-		for _, x := range batch {
-			o[n] = x
-			if keep(x) {
-				n++
+	in.to(&consumer[T]{
+		push: func(batch []T) {
+			op.site.at = op.index
+			buf = resize(buf, len(batch))
+			o, n := buf[:len(batch)], 0
+			for _, x := range batch {
+				o[n] = x
+				if keep(x) {
+					n++
+				}
 			}
-		}
-		if n > 0 {
-			out.push(o[:n])
-		}
+			if n > 0 {
+				out.push(o[:n])
+			}
+		},
+		one: func(x T) {
+			op.site.at = op.index
+			if keep(x) {
+				out.one(x)
+			}
+		},
+		step: step[T]{op: op, kept: keep, out: out},
 	})
 	return out
 }
@@ -58,20 +78,28 @@ func Filter[T any](in *Node[T], op *Op, keep func(T) bool) *Node[T] {
 func FilterMap[T, U any](in *Node[T], op *Op, f func(T) (U, bool)) *Node[U] {
 	out := NewNode[U](derived(op, in))
 	var buf []U
-	in.To(func(batch []T) {
-		op.site.at = op.index
-		buf = resize(buf, len(batch))
-		o, n := buf[:len(batch)], 0
-		for _, x := range batch {
-			u, ok := f(x)
-			o[n] = u
-			if ok {
-				n++
+	in.to(&consumer[T]{
+		push: func(batch []T) {
+			op.site.at = op.index
+			buf = resize(buf, len(batch))
+			o, n := buf[:len(batch)], 0
+			for _, x := range batch {
+				u, ok := f(x)
+				o[n] = u
+				if ok {
+					n++
+				}
 			}
-		}
-		if n > 0 {
-			out.push(o[:n])
-		}
+			if n > 0 {
+				out.push(o[:n])
+			}
+		},
+		one: func(x T) {
+			op.site.at = op.index
+			if u, ok := f(x); ok {
+				out.one(u)
+			}
+		},
 	})
 	return out
 }
@@ -106,17 +134,33 @@ func FlatMap[T, U any](in *Node[T], op *Op, f func(T, func(U))) *Node[U] {
 // Inspect calls f with each element and passes the batch on.
 func Inspect[T any](in *Node[T], op *Op, f func(T)) *Node[T] {
 	out := NewNode[T](derived(op, in))
-	in.To(func(batch []T) {
-		op.site.at = op.index
-		for _, x := range batch {
-			f(x)
-		}
-		if out.region != nil && out.region != &out.site.starts && out.site.g.set.Watch != nil {
+	if out.region != nil && out.region != &out.site.starts && out.site.g.set.Watch != nil {
+		in.To(func(batch []T) {
+			op.site.at = op.index
+			for _, x := range batch {
+				f(x)
+			}
 			for _, x := range batch {
 				out.region.show(op, nil, x)
 			}
-		}
-		out.push(batch)
+			out.push(batch)
+		})
+		return out
+	}
+	in.to(&consumer[T]{
+		push: func(batch []T) {
+			op.site.at = op.index
+			for _, x := range batch {
+				f(x)
+			}
+			out.push(batch)
+		},
+		one: func(x T) {
+			op.site.at = op.index
+			f(x)
+			out.one(x)
+		},
+		step: step[T]{op: op, seen: f, out: out},
 	})
 	return out
 }
@@ -129,7 +173,7 @@ func Merge[T any](op *Op, ins ...*Node[T]) *Node[T] {
 	}
 	out := NewNode[T](derived(op, hs...))
 	for _, in := range ins {
-		in.To(func(batch []T) { out.push(batch) })
+		in.to(&consumer[T]{push: func(batch []T) { out.push(batch) }, one: func(x T) { out.one(x) }})
 	}
 	return out
 }

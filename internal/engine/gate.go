@@ -20,29 +20,29 @@ const (
 // take takes the token if it is free.
 func (g *gate) take() bool { return g.state.CompareAndSwap(free, held) }
 
-// tell makes the holder look. It is called by the holder itself.
-func (g *gate) tell() { g.state.CompareAndSwap(held, news) }
-
-// takeOrTell takes the token, or makes its holder look. It is called with the site's mu
-// held, which the holder needs for looking. One of the two has to happen: between an
-// attempt to take and one to tell, the holder may have given the token back and another
-// one taken it.
-func (g *gate) takeOrTell() (taken bool) {
+// notify says that something was left: it takes the token if it is free, and else makes
+// its holder look. It is called with the site's mu held, which the holder needs for
+// looking, and reports whether the caller has the token now.
+//
+// It has to go round, because between the two attempts the holder may give the token
+// back and somebody else take it, who has not heard of what was left.
+func (g *gate) notify() (took bool) {
 	for {
+		if g.take() {
+			return true
+		}
 		switch g.state.Load() {
-		case free:
-			if g.state.CompareAndSwap(free, held) {
-				return true
-			}
-		case held:
-			if g.state.CompareAndSwap(held, news) {
-				return false
-			}
-		default: // it will be looked at, or there is nobody any more
+		case shut, news:
+			return false
+		}
+		if g.tell() {
 			return false
 		}
 	}
 }
+
+// tell makes the holder look.
+func (g *gate) tell() bool { return g.state.CompareAndSwap(held, news) }
 
 // give gives the token back if nothing was left.
 func (g *gate) give() bool { return g.state.CompareAndSwap(held, free) }

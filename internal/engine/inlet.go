@@ -102,7 +102,7 @@ func (d *door) waitRoom(ctx context.Context) (idle bool, err error) {
 	return false, err
 }
 
-// accepted notes n records of in, with mu held.
+// accepted notes n records of in, with mu held. Somebody has to be notified then.
 func (d *door) accepted(in inlet, n int) {
 	s := d.site
 	s.queued += n
@@ -223,10 +223,10 @@ func (in *Inlet[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
 	return n, nil
 }
 
-// kick makes sure that what was accepted is taken, and unlocks mu.
+// kick sees to it that what was accepted is run, and unlocks mu.
 func (d *door) kick() {
 	s := d.site
-	if s.token.takeOrTell() {
+	if s.token.notify() {
 		s.settle(1)
 		return
 	}

@@ -176,7 +176,7 @@ func (s *Site) stop() {
 	s.closing, s.stopping = true, true
 	s.waiters.wakeAll()
 	s.refuseAll()
-	if s.token.takeOrTell() {
+	if s.token.notify() {
 		s.settle(1)
 		return
 	}
@@ -197,7 +197,7 @@ func (s *Site) closeInlet() {
 		return
 	}
 	s.closing = true
-	if s.token.takeOrTell() {
+	if s.token.notify() {
 		s.settle(1)
 		s.mu.Lock()
 	}

@@ -48,7 +48,7 @@ func (s *Site) rang() {
 		return
 	}
 	s.due = true
-	if s.token.takeOrTell() {
+	if s.token.notify() {
 		s.settle(1)
 		return
 	}

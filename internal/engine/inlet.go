@@ -170,7 +170,7 @@ func NewInlet[T any](s *Site, op *Op) (*Inlet[T], *Node[T]) {
 // operations besides the run itself.
 func (in *Inlet[T]) Send(ctx context.Context, x T) error {
 	s := in.site
-	if !in.shut.Load() && s.token.take() {
+	if !in.shut.Load() && (s.token.take() || s.token.await()) {
 		in.run(x)
 		s.after()
 		return nil

@@ -46,46 +46,66 @@ func NewKInlet[K comparable, V any](s *Site, op *Op, unique bool) (*KInlet[K, V]
 
 // Send accepts (k, v), or waits until there is room for it.
 func (in *KInlet[K, V]) Send(ctx context.Context, k K, v V) error {
-	if in.seen == nil && !in.shut.Load() && in.site.token.take() {
+	s := in.site
+	if in.seen != nil {
+		return in.sendOnce(ctx, k, v)
+	}
+	if !in.shut.Load() && (s.token.take() || s.token.await()) {
 		in.run(k, v, 0)
-		in.site.after()
+		s.after()
 		return nil
 	}
-	var h uint64
-	if in.seen != nil {
-		h = in.hash.Hash(k)
-	}
-	s := in.site
 	s.mu.Lock()
-	if in.seen != nil && in.seen.Get(k, h) != nil {
-		s.mu.Unlock()
-		return ErrDuplicate
-	}
 	idle, err := in.room(ctx)
 	if err != nil {
 		s.mu.Unlock()
 		return err
 	}
-	if in.seen != nil {
-		if _, added := in.seen.Put(k, h); !added { // it came while we waited for room
-			if idle {
-				s.settle(1)
-			} else {
-				s.mu.Unlock()
-			}
+	in.accept(k, v, 0, idle)
+	return nil
+}
+
+// sendOnce is Send for keys that may come once. The keys are guarded by mu and not by
+// the token, because a sender that finds the token held has to be told, too.
+func (in *KInlet[K, V]) sendOnce(ctx context.Context, k K, v V) error {
+	s, h := in.site, in.hash.Hash(k)
+	idle := !in.shut.Load() && (s.token.take() || s.token.await())
+	s.mu.Lock()
+	if !idle {
+		if in.seen.Get(k, h) != nil {
+			s.mu.Unlock()
 			return ErrDuplicate
 		}
+		var err error
+		if idle, err = in.room(ctx); err != nil {
+			s.mu.Unlock()
+			return err
+		}
 	}
+	if _, added := in.seen.Put(k, h); !added {
+		if idle {
+			s.settle(1)
+		} else { // it came while we waited for room
+			s.mu.Unlock()
+		}
+		return ErrDuplicate
+	}
+	in.accept(k, v, h, idle)
+	return nil
+}
+
+// accept runs a record if the site is idle, or leaves it. It is called with mu held and
+// returns with mu free.
+func (in *KInlet[K, V]) accept(k K, v V, h uint64, idle bool) {
 	if idle {
-		s.mu.Unlock()
+		in.site.mu.Unlock()
 		in.run(k, v, h)
-		s.after()
-		return nil
+		in.site.after()
+		return
 	}
 	in.append(k, v, h)
 	in.accepted(in, 1)
 	in.kick()
-	return nil
 }
 
 // answer accepts a record that the site itself asked for, room or not, and counts
@@ -112,17 +132,33 @@ func (in *KInlet[K, V]) append(k K, v V, h uint64) {
 }
 
 func (in *KInlet[K, V]) run(k K, v V, h uint64) {
-	defer in.site.guard()
+	s := in.site
+	defer s.guard()
+	if s.recording != nil {
+		s.recordItem(in.op, 1, in.column(k, v, h))
+	}
+	in.one(k, v, h)
+	if !s.bare() {
+		s.finish()
+	}
+}
+
+func (in *KInlet[K, V]) column(k K, v V, h uint64) columns[K, V] {
+	c := columns[K, V]{k: []K{k}, v: []V{v}}
+	if in.hashed {
+		c.h = []uint64{h}
+	}
+	return c
+}
+
+// one pushes a single record.
+func (in *KInlet[K, V]) one(k K, v V, h uint64) {
 	in.oneK[0], in.oneV[0], in.oneH[0] = k, v, h
 	in.batch = Batch[K, V]{K: in.oneK[:], V: in.oneV[:]}
 	if in.hashed {
 		in.batch.H = in.oneH[:]
 	}
-	if in.site.recording != nil {
-		in.site.recordItem(in.op, 1, columns[K, V]{in.batch.K, in.batch.V, in.batch.H}.clone())
-	}
 	in.node.push(&in.batch)
-	in.site.finish()
 	var k0 K
 	var v0 V
 	in.oneK[0], in.oneV[0] = k0, v0

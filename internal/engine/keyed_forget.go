@@ -64,7 +64,9 @@ func ForgetAfter[K comparable, V any](in *KNode[K, V], op *Op, ttl time.Duration
 		if !changed {
 			return
 		}
-		h.site.rearm = true
+		if at < h.site.armedFor { // else the site wakes up in time anyway
+			h.site.rearm = true
+		}
 		t.out.push(b)
 		t.changed()
 	})

@@ -196,7 +196,7 @@ func (in *Inlet[T]) Send(ctx context.Context, x T) error {
 func (in *Inlet[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
 	s := in.site
 	for n < len(xs) {
-		idle := !in.shut.Load() && s.token.take()
+		idle := !in.shut.Load() && (s.token.take() || s.token.await())
 		if !idle {
 			s.mu.Lock()
 			if idle, err = in.room(ctx); err != nil {

@@ -182,9 +182,16 @@ func NewKOutlet[K comparable, V any](n *KNode[K, V], op *Op) *KOutlet[K, V] {
 		if len(out.step.k) == 0 {
 			out.site.dirty = append(out.site.dirty, out)
 		}
+		h := b.hashes(out.hash, &hs)
+		if len(b.K) == 1 { // the answer to a single request, without three calls to copy it
+			out.step.k = append(out.step.k, b.K[0])
+			out.step.v = append(out.step.v, b.V[0])
+			out.step.h = append(out.step.h, h[0])
+			return
+		}
 		out.step.k = append(out.step.k, b.K...)
 		out.step.v = append(out.step.v, b.V...)
-		out.step.h = append(out.step.h, b.hashes(out.hash, &hs)...)
+		out.step.h = append(out.step.h, h...)
 	})
 	return out
 }

@@ -12,10 +12,7 @@ import (
 // What is left while somebody else runs the site is run without anybody coming by
 // later, however the leaving and the giving back of the token fall together.
 func TestNothingIsLeftBehind(t *testing.T) {
-	rounds := 100_000
-	if testing.Short() {
-		rounds = 10_000
-	}
+	const rounds = 20_000
 	ctx := context.Background()
 	for _, keyed := range []bool{false, true} {
 		g := newTestGraph()
@@ -70,7 +67,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 // A flow that is stopped while others send ends.
 func TestStopWhileOthersSend(t *testing.T) {
 	ctx := context.Background()
-	for round := range 20_000 {
+	for round := range 3000 {
 		g := newTestGraph()
 		s := g.NewSite("here")
 		in, node := NewInlet[int](s, NewOp(s, "Input", ""))

@@ -9,13 +9,18 @@ import (
 // First returns the first value of each key. Later values are ignored, so an entry
 // keeps the value it has, whatever comes.
 //
-// A key is remembered for as long as the flow runs, in 22 to 32 bytes and the key's
-// own. Source: first() of the keyed-singleton document, part 4.
+// A key is remembered for as long as the flow runs, in 22 to 32 bytes with the key's
+// own. Where keys are counted, [Sequenced] remembers them in a bit; [FirstWithin]
+// forgets them. Source: first() of the keyed-singleton document, part 4.
 func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
-	ks dataflow.KeyedStream[K, V, L, B, O, R],
+	ks dataflow.KeyedStream[K, V, L, B, O, R], how ...Sequence[K],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
 	n := ks.Unseal(key)
-	return dataflow.SealKeyedSingleton[K, V, L, Out](key, engine.First(n, engine.NewOp(n.Site(), "keyedstream.First", "")))
+	op := engine.NewOp(n.Site(), "keyedstream.First", "")
+	if s := memory(op.Name, how); s != nil {
+		return dataflow.SealKeyedSingleton[K, V, L, Out](key, engine.FirstSequenced(n, op, s))
+	}
+	return dataflow.SealKeyedSingleton[K, V, L, Out](key, engine.First(n, op))
 }
 
 // FoldEarlyStop folds the values of each key, in order, starting from init's result.
@@ -24,13 +29,17 @@ func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O data
 // the key are ignored. A key that never completes never appears.
 //
 // It fits a request that is spread across messages, such as a quorum of votes. A
-// complete key is remembered for as long as the flow runs. Source: fold_early_stop
-// of the keyed-singleton document, part 4.
+// complete key is remembered for as long as the flow runs, with an empty aggregate.
+// Where keys are counted, [Sequenced] remembers them in a bit; [FoldEarlyStopWithin]
+// forgets them. Source: fold_early_stop of the keyed-singleton document, part 4.
 func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
-	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V) (done bool),
+	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V) (done bool), how ...Sequence[K],
 ) dataflow.KeyedSingleton[K, A, L, Out] {
 	n := ks.Unseal(key)
 	op := engine.NewOp(n.Site(), "keyedstream.FoldEarlyStop", "")
+	if s := memory(op.Name, how); s != nil {
+		return dataflow.SealKeyedSingleton[K, A, L, Out](key, engine.FoldEarlyStopSequenced(n, op, init, step, s))
+	}
 	return dataflow.SealKeyedSingleton[K, A, L, Out](key, engine.FoldEarlyStop(n, op, init, step))
 }
 

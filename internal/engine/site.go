@@ -57,6 +57,7 @@ type Site struct {
 	due      bool        // a timer fired
 	timer    *time.Timer // armed for the deadline armed
 	armed    int64
+	awaits   bool          // it is armed for a timer without which the site does not end
 	hand     chan struct{} // wakes the background goroutine to take the token
 
 	stalled atomic.Int32 // outputs and calls over their bound
@@ -225,7 +226,7 @@ func (s *Site) abort(err error) {
 // quiet is called with mu held by the holder of the token. It finishes the site if
 // nothing can happen any more.
 func (s *Site) quiet() {
-	if !s.closing || s.finished || s.calls.Load() > 0 || !s.stopping && s.armed != none {
+	if !s.closing || s.finished || s.calls.Load() > 0 || !s.stopping && s.armed != none && s.awaits {
 		return
 	}
 	s.finished = true

@@ -12,21 +12,33 @@ type timerQueue interface {
 	expire(now int64) // push what is due
 }
 
+// An idleQueue is a timerQueue whose timers a site does not wait for to end.
+type idleQueue interface {
+	timerQueue
+	idle()
+}
+
 // arm makes sure that the site wakes up at the earliest deadline.
 func (s *Site) arm() {
 	s.rearm = false
 	if s.g.driven() {
 		return
 	}
-	next := none
+	next, awaited := none, none
 	for _, q := range s.timers {
-		if at, ok := q.next(); ok && at < next {
-			next = at
+		at, ok := q.next()
+		if !ok {
+			continue
+		}
+		next = min(next, at)
+		if _, idle := q.(idleQueue); !idle {
+			awaited = min(awaited, at)
 		}
 	}
-	s.armedFor = next
+	s.armedFor = awaited // a timer behind it needs no arming, one behind an idle timer does
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.awaits = awaited != none
 	if next >= s.armed || s.finished || s.stopping {
 		return
 	}

@@ -1,0 +1,107 @@
+package keyedstream
+
+import (
+	"time"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A Sequence says how [First] and [FoldEarlyStop] remember the keys they are done
+// with. It never changes what they return. The zero Sequence keeps each key.
+type Sequence[K comparable] struct{ memory engine.Sequence[K] }
+
+// Sequenced returns a [Sequence] for keys that clients count: number returns the
+// client of a key and the key's number there. Instead of keys, their numbers are
+// remembered, exactly and for ever: numbers without a gap cost nothing, others a bit
+// each, or up to a word where they are far apart. Each client costs some 50 bytes.
+//
+// Different keys must have different numbers, or the one that comes second is taken
+// for a repeat of the other and ignored. Numbers may start anywhere, come in any
+// order and leave gaps. The function must be pure; it is called more than once for a
+// key. It takes O(1) for each value.
+func Sequenced[K, C comparable](number func(K) (client C, seq uint64)) Sequence[K] {
+	if number == nil {
+		engine.Misuse("keyedstream.Sequenced", "the function is nil")
+	}
+	return Sequence[K]{engine.Sequenced(number)}
+}
+
+// memory returns the one memory that was asked for, or nil.
+func memory[K comparable](op string, how []Sequence[K]) engine.Sequence[K] {
+	switch len(how) {
+	case 0:
+		return nil
+	case 1:
+		return how[0].memory
+	}
+	engine.Misuse(op, "there are %d ways to remember a key, one is enough", len(how))
+	return nil
+}
+
+// Retain says how long [FirstWithin] and [FoldEarlyStopWithin] remember a key they
+// are done with. One field must be set; if both are, whichever forgets sooner counts.
+type Retain struct {
+	// Keys is the number of further keys for which one is remembered: until that many
+	// others were completed at least, until twice as many were at most.
+	Keys int
+	// For is the time for which a key is remembered at least, by the location's clock;
+	// twice that at most.
+	For time.Duration
+}
+
+func (r Retain) engine(op string) engine.Retain {
+	if r.Keys < 0 || r.For < 0 || r.Keys == 0 && r.For == 0 {
+		engine.Misuse(op, "nothing would be remembered for %d keys and %v", r.Keys, r.For)
+	}
+	return engine.Retain(r)
+}
+
+// FirstWithin is [First] that forgets: it returns the first value of each key and
+// ignores later ones for as long as the key is remembered. When a value of a key
+// comes that was forgotten, it is a first one again. So a key may have more than one
+// value, and the result is a stream.
+//
+// It keeps the keys that it remembers and nothing else, in some 20 bytes and the key's
+// own, and takes O(1) for each value. A flow ends without waiting for a key to be forgotten.
+// A Retain without a positive field, or with a negative one, panics.
+//
+// # Nondeterminism
+//
+// Which keys are forgotten when a value comes depends on the order in which values
+// of different keys come, and on the clock if For is set; why says that no repeat
+// comes so late, or that it does no harm.
+func FirstWithin[K comparable, V any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
+	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], retain Retain, why dataflow.NonDet,
+) dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
+	n := ks.Unseal(key)
+	op := engine.Reasoned(n.Site(), "keyedstream.FirstWithin", string(why))
+	first := engine.FirstWithin(n, op, retain.engine(op.Name))
+	return dataflow.SealKeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](key, first)
+}
+
+// FoldEarlyStopWithin is [FoldEarlyStop] that forgets: it returns the aggregate of a
+// key when step returns true and ignores later values for as long as the key is
+// remembered. A value that comes after that is taken for the first one of a new
+// aggregate, which may complete in its turn. So the result is a stream, in which a
+// key may occur more than once, in the order of completion.
+//
+// Only complete keys are forgotten: one that never completes keeps its aggregate for
+// as long as the flow runs. A complete key costs some 20 bytes and its own while it
+// is remembered, and each value O(1). A flow ends without waiting for a key to be
+// forgotten. A Retain without a positive field, or with a negative one, panics.
+//
+// # Nondeterminism
+//
+// Which keys are forgotten when a value comes depends on the order in which values
+// of different keys come, and on the clock if For is set; why says that no value
+// comes so late, or that starting again does no harm.
+func FoldEarlyStopWithin[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
+	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], init func() A, step func(acc *A, v V) (done bool), retain Retain, why dataflow.NonDet,
+) dataflow.KeyedStream[K, A, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
+	n := ks.Unseal(key)
+	op := engine.Reasoned(n.Site(), "keyedstream.FoldEarlyStopWithin", string(why))
+	folded := engine.FoldEarlyStopWithin(n, op, init, step, retain.engine(op.Name))
+	return dataflow.SealKeyedStream[K, A, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](key, folded)
+}

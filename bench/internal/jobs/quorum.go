@@ -57,6 +57,15 @@ func Quorum() []Job {
 				},
 			})
 		}
+		jobs = append(jobs, Job{
+			Name: "FoldEarlyStop", Params: fmt.Sprintf("inflight=%d/batch=256/remembered", inFlight), CPU: true, Slow: true,
+			Impls: []ratio.Impl{
+				{Name: "hand", New: func() ratio.Run { return handQuorum(all(), requests) }},
+				{Name: "millrace", New: func() ratio.Run { return flowQuorum(all(), 256, requests) }},
+				{Name: "retained", New: func() ratio.Run { return retainedQuorum(all(), requests) }},
+				{Name: "sequenced", New: func() ratio.Run { return sequencedQuorum(all(), requests) }},
+			},
+		})
 	}
 	return jobs
 }
@@ -110,12 +119,12 @@ func handQuorum(all []vote, want int) ratio.Run {
 }
 
 // newQuorum builds the flow and counts what it completes. Each vote costs extra work.
-func newQuorum(work int) (in *dataflow.InputPort[vote], completed *int, app *dataflow.App) {
+func newQuorum(work int, how ...keyedstream.Sequence[request]) (in *dataflow.InputPort[vote], completed *int, app *dataflow.App) {
 	f := dataflow.New()
 	in, vs := dataflow.Input[vote](dataflow.At[bench](f), "votes")
 	complete := keyedstream.FoldEarlyStop(
 		dataflow.KeyBy(vs, requestOf()),
-		func() uint8 { return 0 }, stepOf(work))
+		func() uint8 { return 0 }, stepOf(work), how...)
 	completed = new(int)
 	keyedsingleton.Inspect(complete, func(uint8) { *completed++ })
 	return in, completed, start(f)
@@ -155,8 +164,28 @@ func toil(v vote, work int) uint8 {
 	return 0
 }
 
+// newRetained is newQuorum that forgets requests after as many others.
+func newRetained(keys int) (in *dataflow.InputPort[vote], completed *int, app *dataflow.App) {
+	f := dataflow.New()
+	in, vs := dataflow.Input[vote](dataflow.At[bench](f), "votes")
+	complete := keyedstream.FoldEarlyStopWithin(
+		dataflow.KeyBy(vs, requestOf()),
+		func() uint8 { return 0 }, stepOf(0), keyedstream.Retain{Keys: keys}, "no vote is later than that")
+	completed = new(int)
+	keyedstream.Inspect(complete, func(uint8) { *completed++ })
+	return in, completed, start(f)
+}
+
+func sequenced() keyedstream.Sequence[request] {
+	return keyedstream.Sequenced(func(r request) (client, seq uint64) { return r.Client, r.Seq })
+}
+
 func flowQuorum(all []vote, batch, want int) ratio.Run {
 	in, completed, app := newQuorum(0)
+	return runQuorum(in, completed, app, all, batch, want)
+}
+
+func runQuorum(in *dataflow.InputPort[vote], completed *int, app *dataflow.App, all []vote, batch, want int) ratio.Run {
 	return ratio.Run{
 		Do: func() int {
 			send(in, all, batch)
@@ -165,4 +194,17 @@ func flowQuorum(all []vote, batch, want int) ratio.Run {
 		},
 		Close: func() { stop(app) },
 	}
+}
+
+// retainFor is how many requests are remembered where not all are.
+const retainFor = 100_000
+
+func retainedQuorum(all []vote, want int) ratio.Run {
+	in, completed, app := newRetained(retainFor)
+	return runQuorum(in, completed, app, all, 256, want)
+}
+
+func sequencedQuorum(all []vote, want int) ratio.Run {
+	in, completed, app := newQuorum(0, sequenced())
+	return runQuorum(in, completed, app, all, 256, want)
 }

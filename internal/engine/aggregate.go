@@ -14,6 +14,7 @@ func First[K comparable, V any](in *KNode[K, V], op *Op) *KNode[K, V] {
 	}
 	hash := hasher[K]()
 	var hs []uint64
+	var news []int32
 	var c columns[K, V]
 	var o Batch[K, V]
 	in.To(func(b *Batch[K, V]) {
@@ -21,19 +22,18 @@ func First[K comparable, V any](in *KNode[K, V], op *Op) *KNode[K, V] {
 		n := len(b.K)
 		hs := b.hashes(hash, &hs)[:n]
 		seen.Touch(hs)
-		c.k, c.v, c.h = resize(c.k, n), resize(c.v, n), resize(c.h, n)
-		vs, m := b.V[:n], 0
-		for i, k := range b.K {
-			_, added := seen.Put(k, hs[i])
-			c.k[m], c.v[m], c.h[m] = k, vs[i], hs[i]
-			if added {
-				m++
-			}
+		news = seen.PutNew(b.K, hs, news[:0])
+		m := len(news)
+		if m == 0 {
+			return
 		}
-		if m > 0 {
-			o = Batch[K, V]{K: c.k[:m], V: c.v[:m], H: c.h[:m]}
-			out.push(&o)
+		c.k, c.v, c.h = resize(c.k, m), resize(c.v, m), resize(c.h, m)
+		vs := b.V[:n]
+		for j, i := range news {
+			c.k[j], c.v[j], c.h[j] = b.K[i], vs[i], hs[i]
 		}
+		o = Batch[K, V]{K: c.k, V: c.v, H: c.h}
+		out.push(&o)
 	})
 	return out
 }

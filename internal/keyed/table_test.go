@@ -3,6 +3,7 @@ package keyed
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/leanovate/gopter"
@@ -231,4 +232,30 @@ func FuzzTable(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestPutNew compares with Put, one key after the other, while a table grows, with
+// keys that repeat within a batch and hashes that collide.
+func TestPutNew(t *testing.T) {
+	r := rand.New(rand.NewPCG(uint64(*seedFlag), 7))
+	hash := HasherOf[int]()
+	one, all := NewTable[int, int](), NewTable[int, int]()
+	for range 1000 {
+		keys, hs := make([]int, r.IntN(200)), make([]uint64, 200)
+		for i := range keys {
+			keys[i] = r.IntN(50_000) * r.IntN(2)
+			if hs[i] = hash.Hash(keys[i]); keys[i] < 100 {
+				hs[i] = 1 << 40
+			}
+		}
+		want := []int32{-1}
+		for i, k := range keys {
+			if _, added := one.Put(k, hs[i]); added {
+				want = append(want, int32(i))
+			}
+		}
+		if got := all.PutNew(keys, hs, []int32{-1}); !slices.Equal(got, want) || all.Len() != one.Len() {
+			t.Fatalf("got %v, %d keys, want %v, %d; %s", got, all.Len(), want, one.Len(), rerun(t))
+		}
+	}
 }

@@ -3,8 +3,8 @@ package main
 // mutations are the changes that have to be noticed.
 var mutations = []mutation{
 	{"First keeps the last value of a step", "internal/engine/aggregate.go", []edit{{
-		"		for i, k := range b.K {\n			_, added := seen.Put(k, hs[i])\n",
-		"		for i := range b.K {\n			i := n - 1 - i\n			k := b.K[i]\n			_, added := seen.Put(k, hs[i])\n",
+		"			c.k[j], c.v[j], c.h[j] = b.K[i], vs[i], hs[i]\n",
+		"			c.k[j], c.v[j], c.h[j] = b.K[i], vs[i], hs[i]\n			for l, k := range b.K {\n				if k == b.K[i] {\n					c.v[j] = vs[l]\n				}\n			}\n",
 	}}},
 	{"FoldEarlyStop forgets that a key is done", "internal/engine/aggregate.go", []edit{{
 		"*s = slot{done: true}", "*s = slot{acc: init()}",

@@ -29,7 +29,7 @@ func TestShapes(t *testing.T) {
 		want shape
 	}{
 		{uint64(1), shapeWord},
-		{int(1), shapeWord},
+		{int64(1), shapeWord},
 		{mixed{}, shapeWord},
 		{[8]byte{}, shapeWord},
 		{request{}, shapePair},
@@ -63,7 +63,7 @@ func TestKeys(t *testing.T) {
 	testKeys(t, func(i int) uint8 { return uint8(i) }, 256)
 	testKeys(t, func(i int) int16 { return int16(i) }, 5000)
 	testKeys(t, func(i int) number { return number(-i) }, 5000)
-	testKeys(t, func(i int) int { return i << 40 }, 5000)
+	testKeys(t, func(i int) int64 { return int64(i) << 40 }, 5000)
 	testKeys(t, func(i int) float64 { return float64(i) / 7 }, 5000)
 	testKeys(t, func(i int) name { return name(stringOf(i)) }, 5000)
 	testKeys(t, func(i int) mixed { return mixed{uint32(i % 7), uint32(i)} }, 5000)

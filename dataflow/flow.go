@@ -79,6 +79,21 @@ func NewDriven(_ seal.Key, choose engine.Chooser, watch engine.Watcher, replay *
 	return NewWithOptions(Options{choose: choose, watch: watch, replay: replay, whole: whole})
 }
 
+// NewLed is for package durable: it returns a flow whose steps somebody else takes.
+func NewLed(_ seal.Key, opts Options, codec engine.Codec, led *engine.Led) *Flow {
+	f := NewWithOptions(opts)
+	f.graph.Lend(codec, led, nil)
+	return f
+}
+
+// NewRemote is for package durable: it returns a flow that is only the ports of one
+// that runs elsewhere.
+func NewRemote(_ seal.Key, opts Options, codec engine.Codec, remote engine.Remote) *Flow {
+	f := NewWithOptions(opts)
+	f.graph.Lend(codec, nil, remote)
+	return f
+}
+
 // Unseal is for this module's packages that look into a flow.
 func (f *Flow) Unseal(seal.Key) *engine.Graph { return f.graph }
 

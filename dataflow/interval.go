@@ -28,5 +28,5 @@ func Interval[L Location](at L, every time.Duration, why NonDet) Stream[time.Dur
 	if every <= 0 {
 		engine.Misuse(op.Name, "the interval is %v", every)
 	}
-	return Stream[time.Duration, L, bounds.Unbounded, TotalOrder, ExactlyOnce]{node: engine.Interval(p.site, every)}
+	return Stream[time.Duration, L, bounds.Unbounded, TotalOrder, ExactlyOnce]{node: engine.Interval(p.site, op, every)}
 }

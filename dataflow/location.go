@@ -42,6 +42,22 @@ type Process struct{ site *engine.Site }
 func (p Process) place() place         { return place{site: p.site} }
 func (p *Process) bind(s *engine.Site) { p.site = s }
 
+// A Cluster is a location whose keys may be divided between partitions, each with a
+// history, a clock and a state of its own, on as many machines as there are. A program
+// embeds it like a [Process]. In one process, where a flow is run by [Start], it has one
+// partition, and is the same as a Process.
+//
+// What a program sees of a partition is what it would see of a process that gets only
+// the partition's keys: streams, singletons and counts are those of the partition.
+// Package durable divides keyed inputs by key, and plain inputs by element.
+type Cluster struct{ site *engine.Site }
+
+func (c Cluster) place() place { return place{site: c.site} }
+func (c *Cluster) bind(s *engine.Site) {
+	c.site = s
+	s.Divide()
+}
+
 // At returns the location L of the flow. It is the only place where a program names
 // a location: everything else infers it from the collections. Calling it twice for
 // one type returns the same location.

@@ -9,9 +9,7 @@ import (
 func First[K comparable, V any](in *KNode[K, V], op *Op) *KNode[K, V] {
 	out := NewKNode[K, V](derived(op, in))
 	seen := keyed.NewTable[K, struct{}]()
-	if out.region != nil {
-		out.region.atEnd(seen.Clear)
-	}
+	setOf(op, out.region, seen)
 	hash := hasher[K]()
 	var hs []uint64
 	var news []int32
@@ -38,18 +36,18 @@ func First[K comparable, V any](in *KNode[K, V], op *Op) *KNode[K, V] {
 	return out
 }
 
+// An early is what FoldEarlyStop has of a key: the aggregate, until that is released.
+type early[A any] struct {
+	acc  A
+	done bool
+}
+
 // FoldEarlyStop folds the values of each key until step returns true, and returns
 // the aggregate then.
 func FoldEarlyStop[K comparable, V, A any](in *KNode[K, V], op *Op, init func() A, step func(*A, V) bool) *KNode[K, A] {
 	out := NewKNode[K, A](derived(op, in))
-	type slot struct {
-		acc  A
-		done bool
-	}
-	table := keyed.NewTable[K, slot]()
-	if out.region != nil {
-		out.region.atEnd(table.Clear)
-	}
+	table := keyed.NewTable[K, early[A]]()
+	scoped(op, out.region, table, plain[K](op), earlyForm[A](op))
 	hash := hasher[K]()
 	var hs []uint64
 	var c columns[K, A]
@@ -74,7 +72,7 @@ func FoldEarlyStop[K comparable, V, A any](in *KNode[K, V], op *Op, init func() 
 			}
 			c.k[m], c.v[m], c.h[m] = k, s.acc, hs[i]
 			m++
-			*s = slot{done: true}
+			*s = early[A]{done: true}
 		}
 		if m > 0 {
 			o = Batch[K, A]{K: c.k[:m], V: c.v[:m], H: c.h[:m]}
@@ -134,6 +132,7 @@ func KFold[K comparable, V, A any](in *KNode[K, V], op *Op, init func() A, step 
 	streaming := out.region == nil
 	if streaming {
 		out.live, out.revises = t, true
+		scoped(op, nil, t.table, plain[K](op), plain[A](op))
 	}
 	hash := hasher[K]()
 	var hs []uint64
@@ -185,9 +184,7 @@ func (t *totals[K, A]) emit(out *KNode[K, A]) {
 func Scan[K comparable, V, S, U any](in *KNode[K, V], op *Op, init func() S, step func(*S, V, func(U))) *KNode[K, U] {
 	out := NewKNode[K, U](derived(op, in))
 	table := keyed.NewTable[K, S]()
-	if out.region != nil {
-		out.region.atEnd(table.Clear)
-	}
+	scoped(op, out.region, table, plain[K](op), plain[S](op))
 	hash := hasher[K]()
 	var hs []uint64
 	var c columns[K, U]
@@ -225,6 +222,7 @@ func KeyCount[K comparable, V any](in *KNode[K, V], op *Op) *Cell[int] {
 	var add func(*Batch[K, V])
 	if in.revises {
 		present := keyed.NewTable[K, struct{}]()
+		setOf(op, nil, present)
 		hash := hasher[K]()
 		var hs []uint64
 		add = func(b *Batch[K, V]) {
@@ -242,6 +240,7 @@ func KeyCount[K comparable, V any](in *KNode[K, V], op *Op) *Cell[int] {
 		add = func(b *Batch[K, V]) { n += len(b.K) }
 	}
 	if h.region == nil {
+		keepsVar(op, &n)
 		h.site.starts.atStep(func() { out.Set(0) })
 		in.To(func(b *Batch[K, V]) {
 			before := n
@@ -260,7 +259,7 @@ func KeyCount[K comparable, V any](in *KNode[K, V], op *Op) *Cell[int] {
 // IntoSingleton returns the whole content as a view that may leave the location.
 func IntoSingleton[K comparable, V, W any](in *KNode[K, V], op *Op, wrap func(cow.View[K, V]) W) *Cell[W] {
 	h := derived(op, in)
-	out := NewCell[W](h)
+	out := newCell[W](h)
 	m := cow.NewMap[K, V]()
 	apply := func(b *Batch[K, V]) (changed bool) {
 		for i, k := range b.K {
@@ -274,6 +273,7 @@ func IntoSingleton[K comparable, V, W any](in *KNode[K, V], op *Op, wrap func(co
 		return changed
 	}
 	if h.region == nil {
+		op.keeps(viewState[K, V]{m: &m, set: func() { out.value, out.set = wrap(m.View()), true }, key: plain[K](op), value: plain[V](op)})
 		h.site.starts.atStep(func() { out.Set(wrap(m.View())) })
 		in.To(func(b *Batch[K, V]) {
 			if apply(b) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime/debug"
 	"sync"
+
+	"github.com/millrace/millrace/internal/keyed"
 )
 
 // async is the state of a MapAsync operator: calls that wait for their turn.
@@ -14,6 +16,10 @@ type async[K comparable, V, U any] struct {
 	limit int
 	in    *KInlet[K, U]
 	step  columns[K, V] // asked for in this step; held by the token
+
+	// of a led graph; see led_async.go
+	pending *keyed.Table[K, V] // calls without an answer
+	fresh   columns[K, V]      // of these, what the last step asked for
 
 	mu      sync.Mutex
 	queue   columns[K, V]
@@ -39,6 +45,14 @@ func MapAsync[K comparable, V, U any](n *KNode[K, V], op *Op, f func(context.Con
 	h.site.replayers = append(h.site.replayers, replayInlet{op, a.in})
 	a.in.node.part.find().inlets = append(a.in.node.part.find().inlets, a.in)
 	h.site.outlets = append(h.site.outlets, a)
+	if h.site.g.led() {
+		a.pending = keyed.NewTable[K, V]()
+		keepsTable(op, a.pending)
+		h.site.takers[op.index] = a
+	}
+	checkType[K](op)
+	checkType[V](op)
+	checkType[U](op)
 	var hs []uint64
 	n.To(func(b *Batch[K, V]) {
 		if len(a.step.k) == 0 {
@@ -47,7 +61,7 @@ func MapAsync[K comparable, V, U any](n *KNode[K, V], op *Op, f func(context.Con
 		a.step.k = append(a.step.k, b.K...)
 		a.step.v = append(a.step.v, b.V...)
 		a.step.h = append(a.step.h, b.hashes(a.in.hash, &hs)...)
-		if a.site.g.set.Replay == nil {
+		if a.site.g.set.Replay == nil && !a.site.g.led() {
 			a.site.calls.Add(int64(len(b.K)))
 		}
 	})
@@ -119,7 +133,14 @@ func (a *async[K, V, U]) calls(k K, v V, h uint64) {
 		if !ok {
 			return
 		}
-		a.in.answer(k, u, h)
+		if !a.site.g.led() {
+			a.in.answer(k, u, h)
+		} else if a.site.g.ctx.Err() != nil { // what f returned may be of no worth: it is called again
+			return
+		} else if err := a.answered(k, u); err != nil {
+			a.site.g.Fail(err)
+			return
+		}
 		a.mu.Lock()
 		if a.off == len(a.queue.k) || a.site.g.ctx.Err() != nil {
 			a.running--

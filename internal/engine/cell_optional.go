@@ -120,6 +120,7 @@ func CellThreshold[T any](c *Cell[T], op *Op, limit T, reached func(T) bool) *No
 		return out
 	}
 	begun, done := false, false
+	keepsVar(op, &done)
 	look := func() {
 		if begun && !done && c.set && reached(c.value) {
 			done = true

@@ -10,6 +10,7 @@ import (
 // nobody waits for its readers.
 type CellOutlet[T any] struct {
 	site  *Site
+	op    *Op
 	cell  *Cell[T]
 	dirty bool // changed in this step; held by the token
 
@@ -27,8 +28,10 @@ func NewCellOutlet[T any](c *Cell[T], op *Op) *CellOutlet[T] {
 	if c.region != nil && c.region.name != "" {
 		Misuse(op.Name, "the value is inside %s: emit it first", c.region)
 	}
-	out := &CellOutlet[T]{site: c.site, cell: c}
+	out := &CellOutlet[T]{site: c.site, op: op, cell: c}
 	c.site.outlets = append(c.site.outlets, out)
+	c.site.feeds[op.index] = out
+	checkType[T](op)
 	c.changed(func() {
 		if !out.dirty {
 			out.dirty = true

@@ -14,6 +14,7 @@ type completed[K comparable] interface {
 	add(k K, h uint64) // a key that it has not
 	touch(hs []uint64)
 	clear()
+	keep(op *Op)
 }
 
 // A Sequence makes the memory of an operator whose keys are numbered.
@@ -128,6 +129,8 @@ func firstOver[K comparable, V any](in *KNode[K, V], op *Op, seen completed[K]) 
 	out := NewKNode[K, V](derived(op, in))
 	if out.region != nil {
 		out.region.atEnd(seen.clear)
+	} else {
+		seen.keep(op)
 	}
 	hash := hasher[K]()
 	var hs []uint64
@@ -176,6 +179,9 @@ func foldEarlyStopOver[K comparable, V, A any](in *KNode[K, V], op *Op, init fun
 			live.Clear()
 			done.clear()
 		})
+	} else {
+		keepsTable(op, live)
+		done.keep(op)
 	}
 	hash := hasher[K]()
 	var hs []uint64

@@ -40,6 +40,9 @@ type Settings struct {
 	Replay *Recording         // is the history of a driven graph, if not nil
 	Whole  bool               // a driven graph explores also interleavings that nobody can tell apart
 	Wrap   func(*Panic) error // makes the error by which a flow fails
+	Codec  Codec              // of a graph whose history is kept outside
+	Led    *Led               // of a graph whose steps somebody else takes; see led.go
+	Remote Remote             // of a graph whose steps are taken elsewhere; see remote.go
 }
 
 // A Graph is a flow under construction, then a running one.
@@ -64,6 +67,12 @@ type Graph struct {
 
 // New returns an empty graph.
 func New(set Settings) *Graph { return &Graph{set: set, done: make(chan struct{})} }
+
+// Lend makes an empty graph one whose history is kept outside: its steps are taken by
+// who has its [Leader], or taken elsewhere.
+func (g *Graph) Lend(codec Codec, led *Led, remote Remote) {
+	g.set.Codec, g.set.Led, g.set.Remote = codec, led, remote
+}
 
 // Begun reports whether the graph was started, so that building is over.
 func (g *Graph) Begun() bool {

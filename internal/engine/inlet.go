@@ -160,6 +160,8 @@ func NewInlet[T any](s *Site, op *Op) (*Inlet[T], *Node[T]) {
 	in.node.part.inlets = append(in.node.part.inlets, in)
 	s.replayers = append(s.replayers, replayInlet{op, in})
 	s.doors = append(s.doors, &in.door)
+	s.takers[op.index] = in
+	checkType[T](op)
 	s.open++
 	return in, in.node
 }
@@ -174,6 +176,10 @@ func (in *Inlet[T]) Send(ctx context.Context, x T) error {
 		in.run(x)
 		s.after()
 		return nil
+	}
+	if r := s.g.remote(); r != nil {
+		_, err := in.sendRemote(ctx, r, x)
+		return err
 	}
 	s.mu.Lock()
 	idle, err := in.room(ctx)
@@ -195,6 +201,9 @@ func (in *Inlet[T]) Send(ctx context.Context, x T) error {
 // SendBatch accepts all of xs, in order, and as much at once as there is room for.
 func (in *Inlet[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
 	s := in.site
+	if r := s.g.remote(); r != nil {
+		return in.sendRemote(ctx, r, xs...)
+	}
 	for n < len(xs) {
 		idle := !in.shut.Load() && (s.token.take() || s.token.await())
 		if !idle {

@@ -21,6 +21,8 @@ type expiring[K comparable, V any] struct {
 	forget func(i uint32)
 }
 
+func newDeadlines() *timer.FIFO { return timer.NewFIFO() }
+
 // ForgetAfter returns the entries of in, each until it has not changed for the time
 // ttl. A key that in changes later is there again.
 func ForgetAfter[K comparable, V any](in *KNode[K, V], op *Op, ttl time.Duration) *KNode[K, V] {
@@ -28,7 +30,7 @@ func ForgetAfter[K comparable, V any](in *KNode[K, V], op *Op, ttl time.Duration
 	if h.region != nil {
 		Misuse(op.Name, "nothing changes later inside %s", h.region)
 	}
-	t := &expiring[K, V]{kept: kept[K, V]{table: keyed.NewTable[K, V]()}, idx: timer.NewFIFO(), hash: hasher[K](), out: NewKNode[K, V](h)}
+	t := &expiring[K, V]{kept: kept[K, V]{table: keyed.NewTable[K, V]()}, idx: newDeadlines(), hash: hasher[K](), out: NewKNode[K, V](h)}
 	t.out.live, t.out.revises = t, true
 	t.forget = func(i uint32) {
 		k, _, _ := t.table.At(i)
@@ -36,6 +38,8 @@ func ForgetAfter[K comparable, V any](in *KNode[K, V], op *Op, ttl time.Duration
 		t.due.k, t.due.h = append(t.due.k, k), append(t.due.h, h)
 		t.table.Delete(k, h)
 	}
+	keepsTable(op, t.table)
+	op.keeps(deadlinesState[K, V]{t})
 	h.site.timers = append(h.site.timers, t)
 	h.site.clocked(h.part)
 	var hs []uint64

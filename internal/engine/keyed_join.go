@@ -10,6 +10,9 @@ func KJoin[K comparable, V, W, U any](a *KNode[K, V], b *KNode[K, W], op *Op, pa
 	if out.region != nil {
 		out.region.atEnd(left.clear)
 		out.region.atEnd(right.clear)
+	} else {
+		keepsLists(op, left)
+		keepsLists(op, right)
 	}
 	matchSide(a, out, op, left, right, pair)
 	matchSide(b, out, op, right, left, func(w W, v V) U { return pair(v, w) })
@@ -171,6 +174,9 @@ func KMaxKey[K comparable, V, E any](in *KNode[K, V], op *Op, less func(a, b K) 
 		return better
 	}
 	if h.region == nil {
+		keepsVar(op, &max)
+		keepsVar(op, &value)
+		keepsVar(op, &found)
 		in.To(func(b *Batch[K, V]) {
 			if look(b) {
 				out.Set(entry(max, value))

@@ -2,19 +2,19 @@ package engine
 
 import "github.com/millrace/millrace/internal/keyed"
 
+// A decision is what ScanFirst has of a key.
+type decision[S any] struct {
+	state S
+	done  bool
+}
+
 // ScanFirst is Scan, and First of what step returned with true: one table has the
 // state of a key and whether it is decided. What a batch emitted is pushed before what
 // it decided.
 func ScanFirst[K comparable, V, S, U, A any](in *KNode[K, V], op *Op, init func() S, step func(*S, V, func(U)) (A, bool)) (*KNode[K, U], *KNode[K, A]) {
 	emitted, decided := NewKNode[K, U](derived(op, in)), NewKNode[K, A](derived(op, in))
-	type slot struct {
-		state S
-		done  bool
-	}
-	table := keyed.NewTable[K, slot]()
-	if emitted.region != nil {
-		emitted.region.atEnd(table.Clear)
-	}
+	table := keyed.NewTable[K, decision[S]]()
+	scoped(op, emitted.region, table, plain[K](op), decisionForm[S](op))
 	hash := hasher[K]()
 	var hs []uint64
 	var us columns[K, U]

@@ -19,6 +19,7 @@ func StateEntries[K comparable, V any](r *Region, op *Op, init []Pair[K, V]) (va
 		*v = e.Value
 	}
 	value.live = now
+	op.keeps(tableState[K, V]{&now.table, plain[K](op), plain[V](op)})
 	r.atStep(func() {
 		if len(value.outs) > 0 {
 			now.Each(value.push)
@@ -33,6 +34,7 @@ func StateEntries[K comparable, V any](r *Region, op *Op, init []Pair[K, V]) (va
 		op.again()
 		Same(op.Name, value, next)
 		e := &edits[K, V]{table: now.table}
+		keepsVar(op, &e.most)
 		var hs []uint64
 		next.To(func(b *Batch[K, V]) { e.note(b, b.hashes(hash, &hs)) })
 		r.atEnd(func() {

@@ -2,29 +2,28 @@ package engine
 
 import "github.com/millrace/millrace/internal/keyed"
 
+// A crossing has the last value of a key while the threshold is missing, then the
+// threshold until it is reached.
+type crossing[V any] struct {
+	x                  V
+	valued, set, cross bool
+}
+
 // KThreshold returns the threshold of each key once its value has reached it, whichever
 // of the two comes first. Values only grow. Either both are in one region, or
 // thresholds is a constant, or both are at the top level.
 func KThreshold[K comparable, V any](values, thresholds *KNode[K, V], op *Op, reached func(v, threshold V) bool) *KNode[K, V] {
 	out := NewKNode[K, V](besideConstant(op, thresholds, values))
 	out.fresh = values.fresh || thresholds.fresh
-	// A slot has the last value while the threshold is missing, then the threshold
-	// until it is reached.
-	type slot struct {
-		x                  V
-		valued, set, cross bool
-	}
-	table := keyed.NewTable[K, slot]()
-	if out.region != nil {
-		out.region.atEnd(table.Clear)
-	}
+	table := keyed.NewTable[K, crossing[V]]()
+	scoped(op, out.region, table, plain[K](op), crossingForm[V](op))
 	hash := hasher[K]()
 	var hs []uint64
 	var c columns[K, V]
 	var o Batch[K, V]
-	cross := func(s *slot, k K, h uint64, threshold V) {
+	cross := func(s *crossing[V], k K, h uint64, threshold V) {
 		c.k, c.v, c.h = append(c.k, k), append(c.v, threshold), append(c.h, h)
-		*s = slot{cross: true}
+		*s = crossing[V]{cross: true}
 	}
 	flush := func() {
 		if len(c.k) > 0 {
@@ -72,9 +71,7 @@ func KUniform[K comparable, V any](values *KNode[K, V], op *Op, limit V, reached
 	out := NewKNode[K, V](derived(op, values))
 	out.fresh = values.fresh
 	crossed := keyed.NewTable[K, struct{}]()
-	if out.region != nil {
-		out.region.atEnd(crossed.Clear)
-	}
+	setOf(op, out.region, crossed)
 	hash := hasher[K]()
 	var hs []uint64
 	var c columns[K, V]

@@ -96,25 +96,25 @@ func KFork[K comparable, V, U, W any](in *KNode[K, V], op *Op, f func(V) (U, W, 
 	return yes, no
 }
 
+// A both is a key and one of its values.
+type both[K, V comparable] struct {
+	k K
+	v V
+}
+
 // KUnique returns each pair of key and value the first time it comes.
 func KUnique[K, V comparable](in *KNode[K, V], op *Op) *KNode[K, V] {
-	type both struct {
-		k K
-		v V
-	}
 	out := NewKNode[K, V](derived(op, in))
-	known := keyed.NewTable[both, struct{}]()
-	if out.region != nil {
-		out.region.atEnd(known.Clear)
-	}
-	hash := hasher[both]()
+	known := keyed.NewTable[both[K, V], struct{}]()
+	scoped(op, out.region, known, bothForm[K, V](op), nothing())
+	hash := hasher[both[K, V]]()
 	var c columns[K, V]
 	var o Batch[K, V]
 	in.To(func(b *Batch[K, V]) {
 		op.site.at = op.index
 		c.k, c.v = c.k[:0], c.v[:0]
 		for i, k := range b.K {
-			x := both{k, b.V[i]}
+			x := both[K, V]{k, b.V[i]}
 			if _, added := known.Put(x, hash.Hash(x)); added {
 				c.k, c.v = append(c.k, x.k), append(c.v, x.v)
 			}
@@ -132,9 +132,7 @@ func KUnique[K, V comparable](in *KNode[K, V], op *Op) *KNode[K, V] {
 func KStep[K comparable, V, S, U any](in *KNode[K, V], op *Op, f func(*S, V) (U, bool)) *KNode[K, U] {
 	out := NewKNode[K, U](derived(op, in))
 	table := keyed.NewTable[K, S]()
-	if out.region != nil {
-		out.region.atEnd(table.Clear)
-	}
+	scoped(op, out.region, table, plain[K](op), plain[S](op))
 	hash := hasher[K]()
 	var hs []uint64
 	var c columns[K, U]
@@ -184,6 +182,7 @@ func KExtreme[K, V comparable](in *KNode[K, V], op *Op, pick func(acc, v V) V) *
 	streaming := out.region == nil
 	if streaming {
 		out.live, out.revises = t, true
+		keepsTable(op, t.table)
 	} else {
 		out.region.atStep(func() { t.Each(out.push) })
 		out.region.atEnd(t.table.Clear)

@@ -38,8 +38,12 @@ func NewKInlet[K comparable, V any](s *Site, op *Op, unique bool) (*KInlet[K, V]
 	s.replayers = append(s.replayers, replayInlet{op, in})
 	if unique {
 		in.seen, in.hashed = keyed.NewTable[K, struct{}](), true
+		setOf(op, nil, in.seen)
 	}
 	s.doors = append(s.doors, &in.door)
+	s.takers[op.index] = in
+	checkType[K](op)
+	checkType[V](op)
 	s.open++
 	return in, in.node
 }
@@ -50,10 +54,14 @@ func (in *KInlet[K, V]) Send(ctx context.Context, k K, v V) error {
 	if in.seen != nil {
 		return in.sendOnce(ctx, k, v)
 	}
-	if !in.shut.Load() && (s.token.take() || s.token.await()) {
+	r := s.g.remote()
+	if !in.shut.Load() && (s.token.take() || r == nil && s.token.await()) {
 		in.run(k, v, 0)
 		s.after()
 		return nil
+	}
+	if r != nil {
+		return in.sendRemote(ctx, r, k, v)
 	}
 	s.mu.Lock()
 	idle, err := in.room(ctx)
@@ -68,7 +76,11 @@ func (in *KInlet[K, V]) Send(ctx context.Context, k K, v V) error {
 // sendOnce is Send for keys that may come once. The keys are guarded by mu and not by
 // the token, because a sender that finds the token held has to be told, too.
 func (in *KInlet[K, V]) sendOnce(ctx context.Context, k K, v V) error {
-	s, h := in.site, in.hash.Hash(k)
+	s := in.site
+	if r := s.g.remote(); r != nil {
+		return in.sendRemote(ctx, r, k, v)
+	}
+	h := in.hash.Hash(k)
 	idle := !in.shut.Load() && (s.token.take() || s.token.await())
 	s.mu.Lock()
 	if !idle {

@@ -69,6 +69,8 @@ func keep[K comparable, V any](n *KNode[K, V]) *kept[K, V] {
 	})
 	if n.region != nil {
 		n.region.atEnd(t.table.Clear)
+	} else {
+		keepsTable(n.site.making, t.table)
 	}
 	return t
 }

@@ -228,6 +228,16 @@ type Cell[T any] struct {
 
 // NewCell returns a cell at h without a value.
 func NewCell[T any](h Head) *Cell[T] {
+	c := newCell[T](h)
+	if c.op != nil && (h.region == nil || h.region == &h.site.starts) {
+		checkType[T](c.op)
+		c.op.keeps(cellState[T]{c})
+	}
+	return c
+}
+
+// newCell is NewCell for a cell that whoever made it saves.
+func newCell[T any](h Head) *Cell[T] {
 	c := &Cell[T]{Head: h}
 	h.site.makes(&c.Head)
 	if h.region != nil && h.region != &h.site.starts {

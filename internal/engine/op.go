@@ -23,6 +23,7 @@ type Op struct {
 	index  int32
 	at     int        // element being worked on, kept by keyed operators
 	key    func() any // its key; nil for operators without keys
+	states []state    // what it remembers; see led.go
 }
 
 // NewOp adds an operator to the site of h.

@@ -20,8 +20,15 @@ type outlet interface {
 // and what one step gives.
 type Outlet[T any] struct {
 	site  *Site
+	op    *Op
 	bound int
-	step  []T // given in this step; held by the token
+	step  []T    // given in this step; held by the token
+	first uint64 // of a led graph: the number of buf[0], of all elements ever
+
+	// of a remote graph, guarded by mu
+	fed     map[int]uint64 // by source: the number of the element to come
+	marks   []mark         // of what is in buf
+	handled []mark         // read, but nobody was told so
 
 	mu      sync.Mutex
 	buf     []T
@@ -37,8 +44,10 @@ func NewOutlet[T any](n *Node[T], op *Op) *Outlet[T] {
 	if n.region != nil && n.region.name != "" {
 		Misuse(op.Name, "the collection is inside %s: emit it first", n.region)
 	}
-	out := &Outlet[T]{site: n.site, bound: n.site.g.set.Buffer}
+	out := &Outlet[T]{site: n.site, op: op, bound: n.site.g.set.Buffer}
 	n.site.outlets = append(n.site.outlets, out)
+	n.site.takers[op.index], n.site.feeds[op.index] = out, out
+	op.keeps(unreadState[T]{out, plain[T](op)})
 	n.To(func(batch []T) {
 		if len(out.step) == 0 {
 			out.site.dirty = append(out.site.dirty, out)
@@ -80,6 +89,9 @@ func (out *Outlet[T]) end(err error) {
 // Next returns the next element. It returns io.EOF after the last one, and the
 // flow's error once the flow has failed and everything released has been read.
 func (out *Outlet[T]) Next(ctx context.Context) (x T, err error) {
+	if r := out.site.g.remote(); r != nil {
+		out.acknowledge(r)
+	}
 	out.mu.Lock()
 	if out.off < len(out.buf) {
 		return out.pop(), nil
@@ -120,6 +132,9 @@ func (out *Outlet[T]) pop() T {
 	var zero T
 	out.buf[out.off] = zero
 	out.off++
+	if len(out.marks) > 0 {
+		out.popped()
+	}
 	if out.off < len(out.buf) {
 		out.readers.signal() // for another reader
 	}
@@ -159,6 +174,7 @@ func (c *waiterChain) signal() {
 // every entry until it is taken.
 type KOutlet[K comparable, V any] struct {
 	site *Site
+	op   *Op
 	hash *keyed.Hasher[K]
 	step columns[K, V] // given in this step; held by the token
 
@@ -175,8 +191,10 @@ func NewKOutlet[K comparable, V any](n *KNode[K, V], op *Op) *KOutlet[K, V] {
 	if n.region != nil && n.region.name != "" {
 		Misuse(op.Name, "the collection is inside %s: emit it first", n.region)
 	}
-	out := &KOutlet[K, V]{site: n.site, hash: keyed.HasherOf[K](), entries: keyed.NewTable[K, V](), waiting: make(map[K]*waiterChain)}
+	out := &KOutlet[K, V]{site: n.site, op: op, hash: keyed.HasherOf[K](), entries: keyed.NewTable[K, V](), waiting: make(map[K]*waiterChain)}
 	n.site.outlets = append(n.site.outlets, out)
+	n.site.takers[op.index], n.site.feeds[op.index] = out, out
+	keepsTable(op, out.entries)
 	var hs []uint64
 	n.To(func(b *Batch[K, V]) {
 		if len(out.step.k) == 0 {
@@ -247,10 +265,27 @@ func (out *KOutlet[K, V]) Len() int {
 // forgotten then. It returns io.EOF if the flow ended and k never appeared, and the
 // flow's error if it failed.
 func (out *KOutlet[K, V]) Await(ctx context.Context, k K, take bool) (v V, err error) {
+	r := out.site.g.remote()
+	if v, err = out.await(ctx, k, take, r); err == nil && take && r != nil {
+		err = out.takenRemote(ctx, r, k)
+	}
+	return v, err
+}
+
+func (out *KOutlet[K, V]) await(ctx context.Context, k K, take bool, r Remote) (v V, err error) {
 	h := out.hash.Hash(k)
 	out.mu.Lock()
 	if p := out.entries.Get(k, h); p != nil {
 		return out.found(p, k, h, take), nil
+	}
+	if r != nil {
+		out.mu.Unlock()
+		done, err := out.wantRemote(r, k)
+		if err != nil {
+			return v, err
+		}
+		defer done()
+		out.mu.Lock()
 	}
 	w := out.site.g.idle.get()
 	out.site.enlist(w)

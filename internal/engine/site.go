@@ -33,10 +33,13 @@ type Site struct {
 	timers    []timerQueue
 	parts     []*part
 	number    int // among the sites of the graph
+	divided   bool
 	replayers []replayInlet
-	recording *Recording // of the graph, if it is recorded
-	ends      bool       // a step has more to do at its end than to release
-	alarms    []alarm    // of a driven site: the timers that were set
+	recording *Recording       // of the graph, if it is recorded
+	ends      bool             // a step has more to do at its end than to release
+	alarms    []alarm          // of a driven site: the timers that were set
+	takers    map[int32]taker  // of a led site: what records are for, by operator
+	feeds     map[int32]feeder // of a remote site: its outputs, by operator
 
 	token gate
 
@@ -91,11 +94,20 @@ func (g *Graph) NewSite(name string) *Site {
 	if g.Begun() {
 		Misuse("dataflow.At", "the flow has been started, nothing can be added to it")
 	}
-	s := &Site{g: g, name: name, number: len(g.sites), armed: none, armedFor: none, hand: make(chan struct{}, 1)}
+	s := &Site{
+		g: g, name: name, number: len(g.sites), armed: none, armedFor: none, hand: make(chan struct{}, 1),
+		takers: make(map[int32]taker), feeds: make(map[int32]feeder),
+	}
 	s.starts.site = s
 	g.sites = append(g.sites, s)
 	return s
 }
+
+// Divide makes the site one whose keys may be divided between partitions.
+func (s *Site) Divide() { s.divided = true }
+
+// Divided reports whether the keys of location number i may be divided.
+func (g *Graph) Divided(i int) bool { return g.sites[i].divided }
 
 // Name returns the name of the location.
 func (s *Site) Name() string { return s.name }
@@ -141,6 +153,9 @@ func (s *Site) start() {
 	s.token.open()
 	s.closing = s.closing || s.open == 0
 	s.mu.Unlock()
+	if s.g.led() || s.g.remote() != nil { // nobody gets the token
+		return
+	}
 	if s.g.driven() { // who drives it has the token for ever
 		s.drive(s.starts.run)
 		return

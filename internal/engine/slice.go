@@ -84,6 +84,7 @@ func SnapshotEntries[K comparable, V any](r *Region, n *KNode[K, V], op *Op) *KN
 func State[T any](r *Region, op *Op, init T) (value *Cell[T], keep func(next *Cell[T])) {
 	value = NewCell[T](r.Own())
 	current := init
+	keepsVar(op, &current)
 	r.atPre(func() { value.Set(current) })
 	kept := false
 	return value, func(next *Cell[T]) {

@@ -205,6 +205,7 @@ func Fold[T, A any](in *Node[T], op *Op, init func() A, step func(*A, T)) *Cell[
 		}
 	}
 	if h.region == nil {
+		keepsVar(op, &acc)
 		h.site.starts.atStep(func() { fresh(); out.Set(acc) })
 		in.To(func(batch []T) { fold(batch); out.Set(acc) })
 		return out

@@ -21,9 +21,10 @@ const idleFirings = 3
 
 // Interval returns the times at which a timer fires. To the site it is an input that
 // stays open until the flow is stopped.
-func Interval(s *Site, every time.Duration) *Node[time.Duration] {
+func Interval(s *Site, op *Op, every time.Duration) *Node[time.Duration] {
 	h := s.Top()
 	t := &interval{every: int64(every), at: none, out: NewNode[time.Duration](h)}
+	keepsVar(op, &t.at)
 	s.timers = append(s.timers, t)
 	s.clocked(h.part)
 	s.open++

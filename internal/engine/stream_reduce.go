@@ -19,6 +19,8 @@ func Reduce[T any](in *Node[T], op *Op, step func(*T, T)) *Cell[T] {
 		}
 	}
 	if out.region == nil {
+		keepsVar(op, &acc)
+		keepsVar(op, &some)
 		in.To(func(batch []T) { reduce(batch); out.Set(acc) })
 		return out
 	}

@@ -15,6 +15,9 @@ func StreamScan[T, S, U any](in *Node[T], op *Op, init func() S, step func(*S, T
 	out := FlatMap(in, op, func(x T, emit func(U)) { begin(); step(&state, x, emit) })
 	if out.region != nil {
 		out.region.atEnd(func() { var zero S; state, begun = zero, false })
+	} else {
+		keepsVar(op, &state)
+		keepsVar(op, &begun)
 	}
 	return out
 }
@@ -35,6 +38,8 @@ func Enumerate[T, E any](in *Node[T], op *Op, pair func(int, T) E) *Node[E] {
 	})
 	if out.region != nil {
 		out.region.atEnd(func() { next = 0 })
+	} else {
+		keepsVar(op, &next)
 	}
 	return out
 }
@@ -54,6 +59,8 @@ func Limit[T any](in *Node[T], op *Op, n int) *Node[T] {
 	})
 	if out.region != nil {
 		out.region.atEnd(func() { left = n })
+	} else {
+		keepsVar(op, &left)
 	}
 	return out
 }
@@ -62,9 +69,7 @@ func Limit[T any](in *Node[T], op *Op, n int) *Node[T] {
 func Unique[T comparable](in *Node[T], op *Op) *Node[T] {
 	out := NewNode[T](derived(op, in))
 	seen := keyed.NewTable[T, struct{}]()
-	if out.region != nil {
-		out.region.atEnd(seen.Clear)
-	}
+	setOf(op, out.region, seen)
 	hash := hasher[T]()
 	var hs []uint64
 	var buf []T

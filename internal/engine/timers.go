@@ -92,6 +92,7 @@ type index interface {
 	Add(h uint32, at int64)
 	Next() (at int64, ok bool)
 	Expire(now int64, fire func(h uint32))
+	Each(f func(h uint32, at int64))
 	Len() int
 }
 
@@ -99,6 +100,7 @@ type index interface {
 // slots that the index knows by number.
 type after[K comparable, V any] struct {
 	site  *Site
+	make  func() index
 	idx   index
 	k     []K
 	v     []V
@@ -122,11 +124,12 @@ func After[K comparable, V any](n *KNode[K, V], op *Op, delay time.Duration, eac
 	}
 	h.deps, h.loops = nil, nil // a firing is a record, so that what follows is no feedback of a slice into itself
 	a := &after[K, V]{site: h.site, out: NewKNode[K, V](h)}
-	if each == nil {
-		a.idx = timer.NewFIFO()
-	} else {
-		a.idx = timer.NewWheel()
+	a.make = func() index { return timer.NewFIFO() }
+	if each != nil {
+		a.make = func() index { return timer.NewWheel() }
 	}
+	a.clear()
+	op.keeps(timersState[K, V]{a, plain[K](op), plain[V](op)})
 	a.fired = func(slot uint32) {
 		var zeroK K
 		var zeroV V
@@ -163,6 +166,11 @@ func After[K comparable, V any](n *KNode[K, V], op *Op, delay time.Duration, eac
 		}
 	})
 	return a.out
+}
+
+// clear forgets all timers.
+func (a *after[K, V]) clear() {
+	a.idx, a.k, a.v, a.h, a.free = a.make(), nil, nil, nil, nil
 }
 
 // slot stores an entry and returns its number.

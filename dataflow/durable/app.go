@@ -1,0 +1,237 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// An App is a durable flow as this process takes part in it. Its methods may be used by
+// any number of goroutines.
+type App[P any] struct {
+	// Ports is what the build function returned: the inputs and outputs of the flow.
+	Ports P
+
+	core *core
+}
+
+// A core is what an app is, whatever its ports are.
+type core struct {
+	opts    Options
+	build   func(*dataflow.Flow)
+	log     journal.Log
+	facade  *engine.Graph
+	door    *door
+	peers   *peers // nil if no other process can own a partition
+	metrics metrics
+
+	ctx       context.Context // ends when everything has to
+	cancel    context.CancelCauseFunc
+	done      chan struct{} // closed when nothing is sent any more
+	abandoned atomic.Bool   // ends without a last snapshot, as a crash does
+	readers   chan struct{} // somebody has read something
+	nonces    atomic.Uint64
+
+	feeding sync.Mutex
+	owners  sync.WaitGroup
+	tasks   sync.WaitGroup
+	stop    sync.Once
+	leaving context.CancelFunc // ends the owners
+	err     error              // why it ended; written before done is closed
+}
+
+// Start builds a flow, restores what is kept of it, and runs it. It returns when the
+// ports can be used.
+//
+// The function build adds locations, operators and ports to the flow it is given, and
+// returns the ports. It is called several times, once for the ports and once for each
+// time that a partition is restored, and has to build the same flow each time: what it
+// gives to operators must depend on their arguments alone, since steps are made again
+// after a crash.
+//
+// A Send to a port returns when the record is durable. An output has what was given by
+// steps that are durable. What an output of elements has given is given again after a
+// crash if nobody came back for more: handle elements twice as once.
+func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options) (*App[P], error) {
+	c := &core{
+		opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) },
+		done: make(chan struct{}), readers: make(chan struct{}, 1),
+	}
+	c.nonces.Store(rand.Uint64() >> 8)
+	app := &App[P]{core: c}
+	c.door = &door{core: c}
+	flow := dataflow.NewRemote(seal.Key{}, c.opts.Flow, c.opts.Codec, c.door)
+	app.Ports = build(flow)
+	c.facade = flow.Unseal(seal.Key{})
+	if err := c.start(ctx); err != nil {
+		return nil, err
+	}
+	return app, nil
+}
+
+// Run is Start for a program that does everything in other goroutines: it calls started
+// with the ports, and returns when the flow has ended.
+func Run[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options, started func(ports P)) error {
+	app, err := Start(ctx, build, opts)
+	if err != nil {
+		return err
+	}
+	started(app.Ports)
+	<-app.Done()
+	return app.Err()
+}
+
+func (c *core) start(ctx context.Context) (err error) {
+	if n := c.facade.Sites(); n != 1 {
+		return fmt.Errorf("durable: the flow has %d locations: a durable flow has one", n)
+	}
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	if !c.facade.Divided(0) {
+		c.opts.Partitions = 1
+	}
+	if err := c.openLog(ctx); err != nil {
+		return err
+	}
+	*c.door = *newDoor(c)
+	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	if !c.facade.Start(c.ctx) {
+		return dataflow.ErrStarted
+	}
+	owning, leaving := context.WithCancel(c.ctx)
+	c.leaving = leaving
+	c.tasks.Go(c.tellReads)
+	if err := c.join(owning); err != nil {
+		c.end(err)
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { c.end(context.Cause(ctx)) })
+	c.tasks.Go(func() { <-c.done; stop() })
+	return nil
+}
+
+// feed shows a committed step to the ports of this process.
+func (c *core) feed(partition int, s *step, full bool) error {
+	if len(s.Outputs) > 0 {
+		c.feeding.Lock()
+		err := c.facade.Feed(0, partition, s.Outputs)
+		c.feeding.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	c.door.partitions[partition].took(s, full)
+	return nil
+}
+
+// tellReads makes what was read part of the history, a little later and all at once.
+func (c *core) tellReads() {
+	const gather = 20 * time.Millisecond
+	for {
+		select {
+		case <-c.readers:
+		case <-c.done:
+			return
+		}
+		select {
+		case <-time.After(gather):
+		case <-c.done:
+			return
+		}
+		c.door.tellReads(c.ctx)
+	}
+}
+
+func (d *door) nonce() uint64 { return d.nonces.Add(1) }
+
+// Stop ends this process's part in the flow: it refuses what is sent, makes a last
+// snapshot of each partition and hands them over. It does not wait until everything
+// that came in is handled, since that is kept. If ctx ends first, Stop ends at once,
+// without snapshots, and returns the reason.
+func (a *App[P]) Stop(ctx context.Context) error {
+	stopped := make(chan struct{})
+	go func() {
+		a.core.end(nil)
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+	case <-ctx.Done():
+		a.core.abandoned.Store(true)
+		a.core.cancel(context.Cause(ctx))
+		<-stopped
+		return errors.Join(context.Cause(ctx), a.core.err)
+	}
+	return a.core.err
+}
+
+// Done is closed when the flow has ended in this process.
+func (a *App[P]) Done() <-chan struct{} { return a.core.done }
+
+// Err returns nil while the flow runs and after Stop, else why it ended: a
+// [*dataflow.StepError] if a function panicked, a [*DivergedError], what the log said,
+// or the cause of the context's end.
+func (a *App[P]) Err() error {
+	select {
+	case <-a.core.done:
+		return a.core.err
+	default:
+		return nil
+	}
+}
+
+// end ends everything. Only the first call counts; all return when it is over.
+func (c *core) end(err error) {
+	c.stop.Do(func() {
+		c.err = err
+		c.leaving()
+		c.owners.Wait()
+		if c.peers != nil {
+			c.peers.leave()
+		}
+		if !c.abandoned.Load() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), time.Second)
+			c.door.tellReads(ctx)
+			cancel()
+		}
+		c.cancel(ErrStopped)
+		close(c.done)
+		c.tasks.Wait()
+		c.facade.End(err)
+		if e := c.log.Close(); e != nil && c.err == nil {
+			c.err = e
+		}
+	})
+}
+
+// ended is called by an owner that cannot go on.
+func (c *core) ended(err error) {
+	c.opts.Logger.Error("the flow ends", "error", err)
+	go c.end(err)
+}
+
+type sourceKey struct{}
+
+// numbered is where a record is from.
+type numbered struct {
+	source string
+	number uint64
+}
+
+// From returns a context with which a send has a source and a number, so that a record
+// sent again is taken once: of a source, a partition takes a record only if its number
+// is greater than that of every one before. A source is what sends in order: a process,
+// a connection, a file. What is remembered is one number for each source.
+func From(ctx context.Context, source string, number uint64) context.Context {
+	return context.WithValue(ctx, sourceKey{}, numbered{source, number})
+}

@@ -1,0 +1,38 @@
+// Package durable runs a flow whose history is kept: what was acknowledged is not lost,
+// and each key resolves once, whatever is killed.
+//
+// The same flow that [dataflow.Start] runs in memory is run here on NATS JetStream: on a
+// server inside the process by default, on a cluster when given its address, by as many
+// processes as there are.
+//
+//	type Ports struct {
+//		Votes    *dataflow.KeyedInputPort[string, Vote]
+//		Released *dataflow.EntryOutputPort[string, Tally]
+//	}
+//
+//	app, err := durable.Start(ctx, build, durable.Options{Dir: "state"})
+//	err = app.Ports.Votes.Send(ctx, "request 1", vote) // durable when it returns
+//	tally, err := app.Ports.Released.Await(ctx, "request 1")
+//
+// # How it works
+//
+// A location's keys are divided between partitions ([dataflow.Cluster]; a
+// [dataflow.Process] is one). Each partition has a log of what came in and a journal of
+// steps. Whoever owns the partition takes what came in, makes a step of it, and commits
+// the step: how far it took, at what time, and what came out. Only then are outputs
+// visible and asynchronous calls begun. A restart loads the latest snapshot of the state
+// and makes the steps since then again, in their order and at their times: same history,
+// same state, same outputs. Who lost a partition without knowing is refused when it
+// commits.
+//
+// # What is asked of a program
+//
+// Functions given to operators depend on their arguments alone. A step that gives
+// something else when it is made again ends the flow with [ErrDiverged].
+//
+// Types of records and of what operators remember can be encoded; others are refused
+// when the flow is built. See [CBOR].
+//
+// Asynchronous calls are made again after a crash if their answer was not kept: give
+// them the key, and let the other side recognize it.
+package durable

@@ -1,0 +1,314 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A door is how the ports of this process reach the history. It finds the partition of
+// a record, makes the record durable, and tells who waits what became of it.
+type door struct {
+	*core
+	partitions []*doorway
+}
+
+// A doorway is the door of one partition.
+type doorway struct {
+	mu      sync.Mutex
+	owned   bool // this process owns the partition, so what becomes of a record is known here
+	applied uint64
+	waiting map[uint64]*verdict // by nonce
+	shut    chan struct{}       // open while the partition takes nothing; nil else
+	reads   map[int32]uint64    // how far readers are, by operator, and nobody was told
+}
+
+// A verdict is what becomes of one record.
+type verdict struct {
+	position uint64        // 0 while that is not known
+	refused  bool          // guarded by the doorway's mu
+	done     chan struct{} // closed when the record was taken
+}
+
+func newDoor(c *core) *door {
+	d := &door{core: c, partitions: make([]*doorway, c.log.Partitions())}
+	for i := range d.partitions {
+		d.partitions[i] = &doorway{waiting: make(map[uint64]*verdict), reads: make(map[int32]uint64)}
+	}
+	return d
+}
+
+// of returns the partition of a record: that of its key, or of its value if it has none.
+func (d *door) of(r *engine.Record) int {
+	key := r.Key
+	if len(key) == 0 {
+		key = r.Value
+	}
+	return partitionOf(key, len(d.partitions))
+}
+
+// partitionOf divides keys: FNV-1a of the encoded key, modulo the number of partitions.
+func partitionOf(key []byte, n int) int {
+	if n == 1 {
+		return 0
+	}
+	h := fnv.New64a()
+	h.Write(key)
+	return int(h.Sum64() % uint64(n))
+}
+
+// Send makes records durable.
+func (d *door) Send(ctx context.Context, _ int, rs []engine.Record, unique bool) (int, error) {
+	if len(rs) == 1 {
+		if err := d.sendOne(ctx, &rs[0], unique); err != nil {
+			return 0, err
+		}
+		return 1, nil
+	}
+	// Next to each other are sent together those of one partition.
+	for n := 0; n < len(rs); {
+		p := d.of(&rs[n])
+		var data [][]byte
+		for n+len(data) < len(rs) && d.of(&rs[n+len(data)]) == p {
+			data = append(data, rs[n+len(data)].Encode(nil))
+		}
+		if _, err := d.append(ctx, p, data...); err != nil {
+			return n, err
+		}
+		n += len(data)
+	}
+	return len(rs), nil
+}
+
+func (d *door) sendOne(ctx context.Context, r *engine.Record, unique bool) error {
+	p := d.of(r)
+	if from, ok := ctx.Value(sourceKey{}).(numbered); ok {
+		r.Source, r.Number = from.source, from.number
+	}
+	if !unique {
+		_, err := d.append(ctx, p, r.Encode(nil))
+		return err
+	}
+	r.Nonce = d.nonce()
+	way := d.partitions[p]
+	v := way.await(r.Nonce)
+	defer way.forget(r.Nonce)
+	at, err := d.append(ctx, p, r.Encode(nil))
+	if err != nil {
+		return err
+	}
+	return d.verdict(ctx, p, v, r.Nonce, at)
+}
+
+// append makes records durable, once the partition takes some.
+func (d *door) append(ctx context.Context, p int, records ...[]byte) (uint64, error) {
+	if err := d.partitions[p].room(ctx, d.done); err != nil {
+		if d.ctx.Err() != nil {
+			return 0, dataflow.ErrClosed
+		}
+		return 0, err
+	}
+	at, err := d.log.Append(ctx, p, records...)
+	if err != nil && d.ctx.Err() != nil {
+		return 0, dataflow.ErrClosed
+	}
+	return at, err
+}
+
+// verdict waits until a record was taken.
+func (d *door) verdict(ctx context.Context, p int, v *verdict, nonce, at uint64) error {
+	way := d.partitions[p]
+	for {
+		if !way.isOwned() && d.peers != nil {
+			refused, known, err := d.peers.verdict(ctx, p, nonce, at)
+			if err != nil {
+				return err
+			}
+			if known {
+				return refusedIf(refused)
+			}
+			continue // the partition has another owner now
+		}
+		way.placed(v, at)
+		retry := time.NewTimer(time.Second) // by then another process may own the partition
+		select {
+		case <-v.done:
+			retry.Stop()
+			way.mu.Lock()
+			defer way.mu.Unlock()
+			return refusedIf(v.refused)
+		case <-retry.C:
+		case <-ctx.Done():
+			retry.Stop()
+			return fmt.Errorf("durable: the entry is kept, but it is not known yet whether its key was there before: %w", context.Cause(ctx))
+		case <-d.done:
+			retry.Stop()
+			return dataflow.ErrClosed
+		}
+	}
+}
+
+func refusedIf(refused bool) error {
+	if refused {
+		return engine.ErrDuplicate
+	}
+	return nil
+}
+
+// Read notes how far readers are. They are told to the history a little later, all at
+// once: after a crash, what was read since comes again.
+func (d *door) Read(_ int, op int32, partition int, number uint64) {
+	way := d.partitions[partition]
+	way.mu.Lock()
+	way.reads[op] = max(way.reads[op], number)
+	way.mu.Unlock()
+	select {
+	case d.readers <- struct{}{}:
+	default:
+	}
+}
+
+// tellReads makes what was read part of the history.
+func (d *door) tellReads(ctx context.Context) {
+	for p, way := range d.partitions {
+		way.mu.Lock()
+		var records [][]byte
+		for op, number := range way.reads {
+			r := engine.ReadRecord(op, number)
+			records = append(records, r.Encode(nil))
+		}
+		clear(way.reads)
+		way.mu.Unlock()
+		if len(records) == 0 {
+			continue
+		}
+		if _, err := d.log.Append(ctx, p, records...); err != nil && d.ctx.Err() == nil {
+			d.opts.Logger.Warn("what was read will come again after a restart", "partition", p, "error", err)
+		}
+	}
+}
+
+// Taken makes it durable that an entry was taken.
+func (d *door) Taken(ctx context.Context, _ int, op int32, key []byte) error {
+	r := engine.TakenRecord(op, key)
+	_, err := d.log.Append(ctx, partitionOf(key, len(d.partitions)), r.Encode(nil))
+	return err
+}
+
+// Want looks for an entry at the partition's owner while somebody waits for it, if that
+// is another process.
+func (d *door) Want(_ int, op int32, key []byte) (done func()) {
+	p := partitionOf(key, len(d.partitions))
+	if d.peers == nil || d.partitions[p].isOwned() {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(d.ctx)
+	go d.peers.fetch(ctx, p, op, key)
+	return cancel
+}
+
+// opened notes that this process runs a partition.
+func (d *door) opened(p int) {
+	way := d.partitions[p]
+	way.mu.Lock()
+	way.owned = true
+	way.mu.Unlock()
+}
+
+// closed notes that this process runs a partition no more.
+func (d *door) closed(p int) {
+	way := d.partitions[p]
+	way.mu.Lock()
+	way.owned = false
+	if way.shut != nil {
+		close(way.shut)
+		way.shut = nil
+	}
+	way.mu.Unlock()
+}
+
+func (w *doorway) isOwned() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.owned
+}
+
+func (w *doorway) await(nonce uint64) *verdict {
+	v := &verdict{done: make(chan struct{})}
+	w.mu.Lock()
+	w.waiting[nonce] = v
+	w.mu.Unlock()
+	return v
+}
+
+func (w *doorway) forget(nonce uint64) {
+	w.mu.Lock()
+	delete(w.waiting, nonce)
+	w.mu.Unlock()
+}
+
+// placed notes where a record is.
+func (w *doorway) placed(v *verdict, at uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v.position = at
+	if w.applied >= at {
+		v.settle()
+	}
+}
+
+func (v *verdict) settle() {
+	select {
+	case <-v.done:
+	default:
+		close(v.done)
+	}
+}
+
+// took notes what a committed step took, and whether the partition takes more.
+func (w *doorway) took(s *step, full bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.applied = max(w.applied, s.taken)
+	for _, nonce := range s.Refused {
+		if v := w.waiting[nonce]; v != nil {
+			v.refused = true
+		}
+	}
+	for _, v := range w.waiting {
+		if v.position != 0 && v.position <= w.applied || v.refused {
+			v.settle()
+		}
+	}
+	switch {
+	case full && w.shut == nil:
+		w.shut = make(chan struct{})
+	case !full && w.shut != nil:
+		close(w.shut)
+		w.shut = nil
+	}
+}
+
+// room waits until the partition takes records.
+func (w *doorway) room(ctx context.Context, done <-chan struct{}) error {
+	for {
+		w.mu.Lock()
+		shut := w.shut
+		w.mu.Unlock()
+		if shut == nil {
+			return nil
+		}
+		select {
+		case <-shut:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-done:
+			return ErrStopped
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrChanged says that the flow is not the one that made the history: operators or
+	// types were changed. See [Options].Migrate.
+	ErrChanged = errors.New("durable: the program has changed since the history was made")
+
+	// ErrDiverged says that a step of the history, made again, gives something else: a
+	// function given to an operator depends on more than its arguments, or was changed.
+	ErrDiverged = errors.New("durable: a step made again gives something else")
+
+	// ErrStopped says that the app was stopped.
+	ErrStopped = errors.New("durable: stopped")
+)
+
+// A DivergedError is an [ErrDiverged] with its place.
+type DivergedError struct {
+	Partition int
+	Step      uint64 // its fence in the journal
+	Was, Is   []byte // the outputs recorded, and those that came now
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("%v: partition %d, step %d: %d bytes of outputs were recorded, %d came now, the first difference at byte %d; look at both with `millrace log replay`",
+		ErrDiverged, e.Partition, e.Step, len(e.Was), len(e.Is), firstDifference(e.Was, e.Is))
+}
+
+func (e *DivergedError) Unwrap() error { return ErrDiverged }
+
+func firstDifference(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// changedError explains how a program's shape differs.
+func changedError(was, is string) error {
+	before, now := strings.Split(was, "\n"), strings.Split(is, "\n")
+	for i := range max(len(before), len(now)) {
+		a, b := line(before, i), line(now, i)
+		if a != b {
+			return fmt.Errorf("%w: operator %q was %q; start the program that made the history and stop it, then start this one with Options.Migrate", ErrChanged, b, a)
+		}
+	}
+	return ErrChanged
+}
+
+func line(all []string, i int) string {
+	if i < len(all) && all[i] != "" {
+		return all[i]
+	}
+	return "nothing"
+}

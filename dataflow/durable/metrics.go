@@ -1,0 +1,42 @@
+package durable
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Metrics are what this process has done so far.
+type Metrics struct {
+	Records   uint64 // taken by steps
+	Steps     uint64 // committed
+	Snapshots uint64 // kept
+	Restores  uint64 // of partitions that somebody else committed to, or whose commit got lost
+	Replayed  uint64 // steps made again
+
+	LastRestore      time.Duration // how long it took
+	LastSnapshot     time.Duration // how long steps waited for it
+	LastSnapshotSize int           // in bytes
+}
+
+type metrics struct {
+	records, steps, snapshots, restores, replayed atomic.Uint64
+	restore, picture, size                        atomic.Int64
+}
+
+func (m *metrics) restored(d time.Duration) { m.restore.Store(int64(d)) }
+
+func (m *metrics) pictured(d time.Duration, size int) {
+	m.picture.Store(int64(d))
+	m.size.Store(int64(size))
+}
+
+// Metrics returns what this process has done so far. The figures may be a moment apart.
+func (a *App[P]) Metrics() Metrics {
+	m := &a.core.metrics
+	return Metrics{
+		Records: m.records.Load(), Steps: m.steps.Load(), Snapshots: m.snapshots.Load(),
+		Restores: m.restores.Load(), Replayed: m.replayed.Load(),
+		LastRestore: time.Duration(m.restore.Load()), LastSnapshot: time.Duration(m.picture.Load()),
+		LastSnapshotSize: int(m.size.Load()),
+	}
+}

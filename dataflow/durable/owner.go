@@ -1,0 +1,319 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// An owner runs one partition: it restores the state, takes what came in, makes steps,
+// commits each, and shows what a step gave when it is committed. It belongs to one
+// goroutine.
+//
+// Others may own the partition at the same time and not know better. The journal lets
+// one of them commit; who was refused forgets everything and restores.
+type owner struct {
+	*core
+	partition int
+
+	graph  *engine.Graph
+	leader *engine.Leader
+	fence  uint64
+	last   snapshot // taken, now, origin and shape of the last step; no state
+	clock  func() int64
+
+	refused []uint64 // in steps made again, of which somebody may wait to hear
+
+	unsaved  int       // bytes that a restore would have to go through
+	savedAt  time.Time // of the last snapshot
+	saving   sync.WaitGroup
+	saveBusy chan struct{} // of capacity 1: a snapshot is being written
+}
+
+// own runs a partition until ctx ends. It returns nil then, and an error if the flow
+// cannot go on. It calls opened whenever the partition is restored.
+func (c *core) own(ctx context.Context, partition int, opened func()) error {
+	for {
+		o := &owner{core: c, partition: partition, saveBusy: make(chan struct{}, 1)}
+		err := o.run(ctx, opened)
+		o.saving.Wait()
+		if o.graph != nil {
+			o.graph.Fail(ErrStopped) // ends asynchronous calls
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrUnknown):
+			c.metrics.restores.Add(1)
+			c.opts.Logger.Warn("restoring a partition", "partition", partition, "because", err)
+		case errors.Is(err, journal.ErrPurged): // a snapshot was made meanwhile
+			c.opts.Logger.Warn("restoring a partition", "partition", partition, "because", err)
+		default:
+			return fmt.Errorf("durable: partition %d: %w", partition, err)
+		}
+	}
+}
+
+func (o *owner) run(ctx context.Context, opened func()) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	reader, err := o.restore(ctx)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	if err := o.show(); err != nil {
+		return err
+	}
+	o.leader.Resume()
+	o.door.opened(o.partition)
+	opened()
+
+	messages := make(chan []journal.Message, 1)
+	failed := make(chan error, 1)
+	go func() {
+		for {
+			ms, err := reader.Next(ctx, o.opts.StepBytes)
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case messages <- ms:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return o.loop(ctx, messages, failed)
+}
+
+func (o *owner) loop(ctx context.Context, messages <-chan []journal.Message, failed <-chan error) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	age := time.NewTicker(max(o.opts.SnapshotAge/4, time.Millisecond))
+	defer age.Stop()
+	for {
+		if at, ok := o.leader.Deadline(); ok {
+			timer.Reset(max(time.Duration(at-o.clock()), 0))
+		} else {
+			timer.Reset(time.Hour)
+		}
+		var taken []journal.Message
+		select {
+		case <-ctx.Done():
+			return o.leave()
+		case err := <-failed:
+			return err
+		case taken = <-messages:
+		case <-timer.C:
+			if at, ok := o.leader.Deadline(); !ok || at > o.clock() {
+				continue
+			}
+		case <-age.C:
+			o.saveIfDue()
+			continue
+		}
+		if err := o.step(ctx, taken); err != nil {
+			return err
+		}
+		o.saveIfDue()
+	}
+}
+
+// step takes messages and commits what comes of them.
+func (o *owner) step(ctx context.Context, taken []journal.Message) error {
+	s := step{taken: o.last.taken, now: o.clock()}
+	var records [][]byte
+	for _, m := range taken {
+		records = append(records, m.Records...)
+		s.taken = m.Position
+		for _, r := range m.Records {
+			o.unsaved += len(r)
+		}
+	}
+	var err error
+	if s.Emission, err = o.leader.Step(s.now, records); err != nil {
+		return err
+	}
+	if err := o.commit(ctx, &s); err != nil {
+		return err
+	}
+	o.metrics.records.Add(uint64(len(records)))
+	return o.feed(o.partition, &s, o.leader.Full())
+}
+
+// commit makes a step durable. While there is no room it tries again: nothing comes out
+// and nothing is lost meanwhile.
+func (o *owner) commit(ctx context.Context, s *step) error {
+	data := s.encode()
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		fence, err := o.log.Commit(o.ctx, o.partition, o.fence, data) // a stop waits for it
+		if err == nil {
+			o.fence = fence
+			break
+		}
+		if !errors.Is(err, journal.ErrFull) {
+			return err
+		}
+		o.opts.Logger.Error("a step waits for room", "partition", o.partition, "error", err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return err
+		}
+	}
+	o.metrics.steps.Add(1)
+	o.unsaved += len(data)
+	o.last.taken, o.last.now = s.taken, s.now
+	o.leader.Release()
+	return nil
+}
+
+// restore brings the partition to its last step, and returns a reader of what came in
+// since.
+func (o *owner) restore(ctx context.Context) (journal.Reader, error) {
+	began := time.Now()
+	h, err := o.log.Restore(ctx, o.partition)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.construct(); err != nil {
+		return nil, err
+	}
+	o.fence, o.savedAt = h.Fence, time.Now()
+	shape := o.leader.Shape()
+	if h.Snapshot != nil {
+		if o.last, err = o.load(h.Snapshot, shape); err != nil {
+			return nil, err
+		}
+	}
+	reader, err := o.log.Read(ctx, o.partition, o.last.taken)
+	if err != nil {
+		return nil, err
+	}
+	source := &source{reader: reader, max: o.opts.StepBytes}
+	if err := o.replay(ctx, h, source, shape); err != nil {
+		reader.Close()
+		return nil, err
+	}
+	o.startClock()
+	if h.Fence == 0 {
+		if err := o.begin(ctx, shape); err != nil {
+			reader.Close()
+			return nil, err
+		}
+	}
+	o.metrics.restored(time.Since(began))
+	return source, nil
+}
+
+// construct builds the flow that this partition runs.
+func (o *owner) construct() error {
+	flow := dataflow.NewLed(seal.Key{}, o.opts.Flow, o.opts.Codec, &engine.Led{Answer: o.answer})
+	o.build(flow)
+	o.graph = flow.Unseal(seal.Key{})
+	if !o.graph.Start(context.WithoutCancel(o.ctx)) {
+		return dataflow.ErrStarted
+	}
+	o.leader = o.graph.Lead(0)
+	return nil
+}
+
+// begin makes the first step of a history.
+func (o *owner) begin(ctx context.Context, shape string) (err error) {
+	s := step{begin: true, origin: o.last.origin, shape: shape, now: 1}
+	if s.Emission, err = o.leader.Begin(); err != nil {
+		return err
+	}
+	return o.commit(ctx, &s)
+}
+
+// load gives a flow that has made no step the state of a snapshot.
+func (o *owner) load(data []byte, shape string) (snapshot, error) {
+	s, err := decodeSnapshot(data)
+	if err != nil {
+		return s, err
+	}
+	became, err := o.migration(s.shape, shape)
+	if err != nil {
+		return s, err
+	}
+	err = o.leader.Load(s.state, became)
+	s.state, s.shape = nil, shape
+	return s, err
+}
+
+// replay makes the steps that were committed since the snapshot again.
+func (o *owner) replay(ctx context.Context, h *journal.History, from *source, shape string) error {
+	for _, committed := range h.Steps {
+		was, err := decodeStep(committed.Data)
+		if err != nil {
+			return err
+		}
+		var e engine.Emission
+		if was.begin {
+			if was.shape != shape {
+				return changedError(was.shape, shape)
+			}
+			o.last.origin = was.origin
+			e, err = o.leader.Begin()
+		} else {
+			var records [][]byte
+			if records, err = from.until(ctx, o.last.taken, was.taken); err != nil {
+				return err
+			}
+			e, err = o.leader.Step(was.now, records)
+		}
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(e.Outputs, was.Outputs) {
+			return &DivergedError{o.partition, committed.Fence, was.Outputs, e.Outputs}
+		}
+		o.last.taken, o.last.now = was.taken, was.now
+		o.refused = append(o.refused, was.Refused...)
+		o.unsaved += len(committed.Data)
+		o.metrics.replayed.Add(1)
+	}
+	return nil
+}
+
+// startClock lets time go on from where the history stands. It never goes back, and
+// within this process it is not moved by changes of the system's clock.
+func (o *owner) startClock() {
+	if o.last.origin == 0 {
+		o.last.origin = time.Now().UnixNano() - 1
+	}
+	began := time.Now()
+	base := max(o.last.now, began.UnixNano()-o.last.origin)
+	o.clock = func() int64 { return base + int64(time.Since(began)) }
+}
+
+// show gives the ports of this process what the restored outputs keep.
+func (o *owner) show() error {
+	kept, err := o.leader.Outputs(nil)
+	if err != nil {
+		return err
+	}
+	s := step{taken: o.last.taken, Emission: engine.Emission{Outputs: kept, Refused: o.refused}}
+	o.refused = nil
+	return o.feed(o.partition, &s, o.leader.Full())
+}
+
+// answer is where asynchronous calls leave what they returned.
+func (o *owner) answer(record []byte) error {
+	_, err := o.log.Append(o.ctx, o.partition, record)
+	if err != nil && o.ctx.Err() == nil {
+		return fmt.Errorf("durable: an answer could not be kept: %w", err)
+	}
+	return err
+}

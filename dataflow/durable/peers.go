@@ -1,0 +1,210 @@
+package durable
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/millrace/millrace/internal/membership"
+)
+
+// Peers are the processes that share a flow: who owns which partition, and how to ask
+// the owner of one.
+type peers struct {
+	*core
+	conn   *nats.Conn
+	member *membership.Member
+}
+
+// What can be asked of the owner of a partition, and what it answers.
+const (
+	askVerdict = 'v' // nonce, position
+	askEntry   = 'e' // operator, key
+
+	answerLater   = 'l' // not known yet: ask again
+	answerTaken   = 't'
+	answerRefused = 'r'
+	answerEntry   = 'e' // the value follows
+)
+
+// patience is how long an owner keeps a question, and askWithin how long one waits for
+// its answer.
+const (
+	patience  = time.Second
+	askWithin = 2 * time.Second
+	askAgain  = 20 * time.Millisecond
+)
+
+// follow owns what the membership says, until ctx ends.
+func (ps *peers) follow(ctx context.Context) {
+	owned := make(map[int]*tenure)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		a, err := ps.member.Next(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				ps.ended(fmt.Errorf("durable: membership: %w", err))
+			}
+			return
+		}
+		mine := make(map[int]bool)
+		for _, p := range a.Owned {
+			mine[p] = true
+			if t := owned[p]; t == nil || t.ctx.Err() != nil {
+				owned[p] = ps.begin(ctx, p, t, &all)
+			}
+		}
+		for p, t := range owned {
+			if !mine[p] {
+				t.end()
+			}
+		}
+	}
+}
+
+// A tenure is one time of owning a partition.
+type tenure struct {
+	ctx  context.Context
+	end  context.CancelFunc
+	over chan struct{}
+}
+
+// begin owns a partition, once an earlier tenure of it in this process is over.
+func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.WaitGroup) *tenure {
+	t := &tenure{over: make(chan struct{})}
+	t.ctx, t.end = context.WithCancel(ctx)
+	all.Go(func() {
+		defer close(t.over)
+		if earlier != nil {
+			<-earlier.over
+		}
+		stop := func() {}
+		err := ps.own(t.ctx, p, func() {
+			sub, err := ps.conn.Subscribe(ps.subject(p), func(m *nats.Msg) { go ps.answer(p, m) })
+			if err != nil {
+				ps.opts.Logger.Error("other processes cannot ask for a partition", "partition", p, "error", err)
+				return
+			}
+			stop()
+			stop = func() { sub.Unsubscribe() }
+		})
+		stop()
+		ps.door.closed(p)
+		if err != nil {
+			ps.ended(err)
+		}
+	})
+	return t
+}
+
+func (ps *peers) subject(p int) string { return fmt.Sprintf("%s.owner.%d", ps.opts.Name, p) }
+
+// answer answers another process's question.
+func (ps *peers) answer(p int, m *nats.Msg) {
+	r := reader{data: m.Data}
+	ctx, cancel := context.WithTimeout(ps.ctx, patience)
+	defer cancel()
+	answer := []byte{answerLater}
+	switch r.byte() {
+	case askVerdict:
+		nonce, at := r.uint(), r.uint()
+		if !r.bad {
+			answer[0] = ps.verdictHere(ctx, p, nonce, at)
+		}
+	case askEntry:
+		op := int32(r.uint())
+		if r.bad {
+			break
+		}
+		if value, err := ps.facade.Get(ctx, 0, op, r.data); err == nil {
+			answer = append([]byte{answerEntry}, value...)
+		}
+	}
+	m.Respond(answer)
+}
+
+func (ps *peers) verdictHere(ctx context.Context, p int, nonce, at uint64) byte {
+	way := ps.door.partitions[p]
+	v := way.await(nonce)
+	defer way.forget(nonce)
+	way.placed(v, at)
+	select {
+	case <-v.done:
+	case <-ctx.Done():
+		return answerLater
+	}
+	way.mu.Lock()
+	defer way.mu.Unlock()
+	if v.refused {
+		return answerRefused
+	}
+	return answerTaken
+}
+
+// ask asks the owner of a partition. It returns answerLater if there is none now.
+func (ps *peers) ask(ctx context.Context, p int, question []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	m, err := ps.conn.RequestWithContext(ctx, ps.subject(p), question)
+	switch {
+	case err == nil && len(m.Data) > 0:
+		return m.Data, nil
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return nil, err
+	}
+	select {
+	case <-time.After(askAgain):
+	case <-ctx.Done():
+	}
+	return []byte{answerLater}, nil
+}
+
+// verdict asks whether a record was refused.
+func (ps *peers) verdict(ctx context.Context, p int, nonce, at uint64) (refused, known bool, err error) {
+	question := binary.AppendUvarint([]byte{askVerdict}, nonce)
+	question = binary.AppendUvarint(question, at)
+	answer, err := ps.ask(ctx, p, question)
+	if err != nil || ctx.Err() != nil {
+		return false, false, errors.Join(err, context.Cause(ctx))
+	}
+	return answer[0] == answerRefused, answer[0] != answerLater, nil
+}
+
+// fetch asks for an entry until it is there, and shows it to the ports.
+func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte) {
+	question := binary.AppendUvarint([]byte{askEntry}, uint64(op))
+	question = append(question, key...)
+	for ctx.Err() == nil {
+		if ps.door.partitions[p].isOwned() {
+			return // it is shown as soon as it is there
+		}
+		answer, err := ps.ask(ctx, p, question)
+		if err != nil {
+			return
+		}
+		if answer[0] == answerEntry {
+			ps.feeding.Lock()
+			err := ps.facade.FeedEntry(0, op, key, answer[1:])
+			ps.feeding.Unlock()
+			if err != nil {
+				ps.opts.Logger.Error("an entry of another process cannot be read", "error", err)
+			}
+			return
+		}
+	}
+}
+
+// leave gives this process's partitions to the others at once.
+func (ps *peers) leave() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ps.ctx), askWithin)
+	defer cancel()
+	if err := ps.member.Leave(ctx); err != nil {
+		ps.opts.Logger.Warn("left without telling the others", "error", err)
+	}
+}

@@ -1,0 +1,103 @@
+package engine
+
+import "fmt"
+
+// In a led graph the calls that were asked for are part of the state until their
+// answers are in the history. So a call is made again after a crash if its answer was
+// not, and only the first answer counts.
+
+// emit makes the calls that the step asked for pending. They begin when it is durable.
+func (a *async[K, V, U]) emit(dst []byte, _ Codec) ([]byte, error) {
+	for i, k := range a.step.k {
+		if p, added := a.pending.Put(k, a.step.h[i]); added {
+			*p = a.step.v[i]
+			a.fresh.k = append(a.fresh.k, k)
+			a.fresh.v = append(a.fresh.v, a.step.v[i])
+			a.fresh.h = append(a.fresh.h, a.step.h[i])
+		}
+	}
+	clear(a.step.k)
+	clear(a.step.v)
+	a.step = columns[K, V]{a.step.k[:0], a.step.v[:0], a.step.h[:0]}
+	return dst, nil
+}
+
+// takeRecord accepts the answer to a pending call.
+func (a *async[K, V, U]) takeRecord(r *Record, c Codec) (bool, error) {
+	var k K
+	var u U
+	if r.Kind != kindAnswer {
+		return false, fmt.Errorf("%w: it is of kind %d, for %s", errRecord, r.Kind, a.op)
+	}
+	if err := decodeEntry(r, c, &k, &u); err != nil {
+		return false, fmt.Errorf("%w for %s", err, a.op)
+	}
+	h := a.in.hash.Hash(k)
+	if !a.pending.Delete(k, h) {
+		return false, nil // the call was made twice, and answered before
+	}
+	a.in.append(k, u, h)
+	a.in.accepted(a.in, 1)
+	return true, nil
+}
+
+// begin makes the calls that the last step asked for.
+func (a *async[K, V, U]) begin() {
+	fresh := a.fresh
+	a.fresh = columns[K, V]{}
+	a.enqueue(fresh)
+}
+
+// resume makes all calls that have no answer.
+func (a *async[K, V, U]) resume() {
+	a.fresh = columns[K, V]{}
+	var all columns[K, V]
+	for k, v := range a.pending.All() {
+		all.k, all.v, all.h = append(all.k, k), append(all.v, *v), append(all.h, a.in.hash.Hash(k))
+	}
+	a.enqueue(all)
+}
+
+func (a *async[K, V, U]) enqueue(c columns[K, V]) {
+	if len(c.k) == 0 {
+		return
+	}
+	a.mu.Lock()
+	a.queue.k = append(a.queue.k, c.k...)
+	a.queue.v = append(a.queue.v, c.v...)
+	a.queue.h = append(a.queue.h, c.h...)
+	for a.running < a.limit && a.off < len(a.queue.k) {
+		a.running++
+		k, v, h := a.pop()
+		go a.calls(k, v, h)
+	}
+	if a.off > len(a.queue.k)/2 {
+		a.queue.k = a.queue.k[:copy(a.queue.k, a.queue.k[a.off:])]
+		a.queue.v = a.queue.v[:copy(a.queue.v, a.queue.v[a.off:])]
+		a.queue.h = a.queue.h[:copy(a.queue.h, a.queue.h[a.off:])]
+		a.off = 0
+	}
+	a.mu.Unlock()
+}
+
+// answered makes an answer part of the history.
+func (a *async[K, V, U]) answered(k K, u U) error {
+	c := a.site.g.set.Codec
+	key, err := c.Append(nil, k)
+	if err != nil {
+		return err
+	}
+	value, err := c.Append(nil, u)
+	if err != nil {
+		return err
+	}
+	r := Record{Op: a.op.index, Kind: kindAnswer, Key: key, Value: value}
+	return a.site.g.set.Led.Answer(r.Encode(nil))
+}
+
+// full reports whether more calls wait for their turn than may.
+func (a *async[K, V, U]) full() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.queue.k)-a.off > a.site.g.set.Queue
+}

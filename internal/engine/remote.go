@@ -1,0 +1,254 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+)
+
+// A remote graph is the door to a flow whose history is elsewhere: what is sent to its
+// inputs goes there, and its outputs have what comes from there. Its operators never
+// run. So a program uses the same ports wherever its flow is run.
+
+// Remote is where the history of a remote graph is.
+type Remote interface {
+	// Send makes records part of the history of a location, in order for each partition.
+	// It returns when that is durable, and how many of them, from the first one, are.
+	// If unique there is one record, and Send returns when it is known not to be
+	// refused: else ErrDuplicate.
+	Send(ctx context.Context, site int, rs []Record, unique bool) (int, error)
+
+	// Read says that all elements of a stream before number have been read. It does not
+	// wait.
+	Read(site int, op int32, source int, number uint64)
+
+	// Taken says that an entry was taken. It returns when that is durable.
+	Taken(ctx context.Context, site int, op int32, key []byte) error
+
+	// Want says that somebody waits for an entry, until the returned function is called.
+	Want(site int, op int32, key []byte) (done func())
+}
+
+func (g *Graph) remote() Remote { return g.set.Remote }
+
+// Shape describes what the history of location number i depends on; see
+// [Leader.Shape].
+func (g *Graph) Shape(i int) string { return g.sites[i].shape() }
+
+// Feed gives the outputs of location number i what a step gave. The source tells the
+// partitions of a location apart. It is called by one goroutine at a time.
+func (g *Graph) Feed(i, source int, outputs []byte) error {
+	s := g.sites[i]
+	d := &decoder{data: outputs}
+	for len(d.data) > 0 {
+		op := int32(d.uint())
+		out, ok := s.feeds[op]
+		if !ok {
+			return fmt.Errorf("%w: operator %d is no output", errRecord, op)
+		}
+		if out.feed(d, g.set.Codec, source); d.err != nil {
+			return fmt.Errorf("%s: %w", s.ops[op], d.err)
+		}
+	}
+	return nil
+}
+
+// FeedEntry gives an output of entries one that was found elsewhere.
+func (g *Graph) FeedEntry(i int, op int32, key, value []byte) error {
+	data := binary.AppendUvarint(nil, uint64(op))
+	data = append(data, 1) // entry
+	data = appendBytes(data, key)
+	return g.Feed(i, 0, appendBytes(data, value))
+}
+
+// A feeder is an output that can be given what a step gave elsewhere.
+type feeder interface {
+	feed(d *decoder, c Codec, source int)
+}
+
+// A mark says how far the elements of an output are those of one step.
+type mark struct {
+	source int
+	number uint64 // that the element after them has at its source
+	left   int    // of them, not read yet
+}
+
+func (out *Outlet[T]) feed(d *decoder, c Codec, source int) {
+	first := d.uint()
+	n := d.count()
+	for range n {
+		out.step = append(out.step, decodeValue[T](d, c))
+	}
+	if d.err != nil {
+		return
+	}
+	out.mu.Lock()
+	// What is fed again after a change of owners, and was not read yet, is here already.
+	if have := out.fed[source]; have > first {
+		again := int(min(have-first, uint64(n)))
+		out.step = out.step[again:]
+		first, n = first+uint64(again), n-again
+	}
+	if n > 0 {
+		if out.fed == nil {
+			out.fed = make(map[int]uint64)
+		}
+		out.fed[source] = first + uint64(n)
+		out.marks = append(out.marks, mark{source, first + uint64(n), n})
+	}
+	out.mu.Unlock()
+	if n > 0 {
+		out.release()
+	}
+	out.step = out.step[:0]
+}
+
+// popped notes, with mu held, that an element was handed to a reader. The elements of
+// a step count as read when the reader comes back after the last of them, since it
+// has handled that then.
+func (out *Outlet[T]) popped() {
+	m := &out.marks[0]
+	if m.left--; m.left == 0 {
+		out.handled = append(out.handled, *m)
+		out.marks = append(out.marks[:0], out.marks[1:]...)
+	}
+}
+
+// acknowledge says what was read.
+func (out *Outlet[T]) acknowledge(r Remote) {
+	out.mu.Lock()
+	handled := out.handled
+	out.handled = nil
+	out.mu.Unlock()
+	for _, m := range handled {
+		r.Read(out.site.number, out.op.index, m.source, m.number)
+	}
+}
+
+func (out *KOutlet[K, V]) feed(d *decoder, c Codec, _ int) {
+	for range d.count() {
+		k := decodeValue[K](d, c)
+		v := decodeValue[V](d, c)
+		if d.err != nil {
+			break
+		}
+		out.step.k = append(out.step.k, k)
+		out.step.v = append(out.step.v, v)
+		out.step.h = append(out.step.h, out.hash.Hash(k))
+	}
+	out.release()
+}
+
+func (out *CellOutlet[T]) feed(d *decoder, c Codec, _ int) {
+	var zero T
+	out.cell.value, out.cell.set = zero, d.byte() == 1
+	if out.cell.set {
+		out.cell.value = decodeValue[T](d, c)
+	}
+	if d.err == nil {
+		out.release()
+	}
+}
+
+// sendRemote makes elements records of the history.
+func (in *Inlet[T]) sendRemote(ctx context.Context, r Remote, xs ...T) (int, error) {
+	if in.shut.Load() {
+		return 0, ErrClosed
+	}
+	rs := make([]Record, len(xs))
+	for i, x := range xs {
+		value, err := in.site.g.set.Codec.Append(nil, x)
+		if err != nil {
+			return 0, fmt.Errorf("dataflow: encoding a %T for %s: %w", x, in.op, err)
+		}
+		rs[i] = Record{Op: in.op.index, Value: value}
+	}
+	return r.Send(ctx, in.site.number, rs, false)
+}
+
+// sendRemote makes an entry a record of the history.
+func (in *KInlet[K, V]) sendRemote(ctx context.Context, r Remote, k K, v V) error {
+	if in.shut.Load() {
+		return ErrClosed
+	}
+	c := in.site.g.set.Codec
+	key, err := c.Append(nil, k)
+	if err != nil {
+		return fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, in.op, err)
+	}
+	value, err := c.Append(nil, v)
+	if err != nil {
+		return fmt.Errorf("dataflow: encoding a %T of key %v for %s: %w", v, k, in.op, err)
+	}
+	_, err = r.Send(ctx, in.site.number, []Record{{Op: in.op.index, Key: key, Value: value}}, in.seen != nil)
+	return err
+}
+
+// wantRemote says that somebody waits for an entry.
+func (out *KOutlet[K, V]) wantRemote(r Remote, k K) (done func(), err error) {
+	key, err := out.site.g.set.Codec.Append(nil, k)
+	if err != nil {
+		return nil, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, out.op, err)
+	}
+	return r.Want(out.site.number, out.op.index, key), nil
+}
+
+// takenRemote says that an entry was taken.
+func (out *KOutlet[K, V]) takenRemote(ctx context.Context, r Remote, k K) error {
+	key, err := out.site.g.set.Codec.Append(nil, k)
+	if err != nil {
+		return err
+	}
+	return r.Taken(ctx, out.site.number, out.op.index, key)
+}
+
+// Get waits for an entry of an output and returns its encoded value.
+func (g *Graph) Get(ctx context.Context, i int, op int32, key []byte) ([]byte, error) {
+	out, ok := g.sites[i].feeds[op].(interface {
+		getRaw(ctx context.Context, key []byte) ([]byte, error)
+	})
+	if !ok {
+		return nil, fmt.Errorf("%w: operator %d is no output of entries", errRecord, op)
+	}
+	return out.getRaw(ctx, key)
+}
+
+func (out *KOutlet[K, V]) getRaw(ctx context.Context, key []byte) ([]byte, error) {
+	c := out.site.g.set.Codec
+	var k K
+	if err := c.Decode(key, &k); err != nil {
+		return nil, err
+	}
+	v, err := out.await(ctx, k, false, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.Append(nil, v)
+}
+
+// End ends a remote graph: outputs have nothing more to come once what they have was
+// read, and fail with err then if that is not nil.
+func (g *Graph) End(err error) {
+	if err != nil {
+		g.Fail(err)
+		return
+	}
+	for _, s := range g.sites {
+		s.mu.Lock()
+		s.closing, s.stopping = true, true
+		s.refuseAll()
+		s.quiet()
+		s.mu.Unlock()
+	}
+}
+
+// ReadRecord and TakenRecord are the records by which readers tell a location how far
+// they are.
+func ReadRecord(op int32, number uint64) Record {
+	return Record{Op: op, Kind: kindRead, Number: number}
+}
+
+// TakenRecord is described at [ReadRecord].
+func TakenRecord(op int32, key []byte) Record {
+	return Record{Op: op, Kind: kindTaken, Key: key}
+}

@@ -1,0 +1,45 @@
+package membership
+
+import (
+	"hash/fnv"
+)
+
+// Owners returns the owner of each partition among members, by rendezvous hashing: the
+// member with the greatest weight for it. It does not depend on the order of members; without
+// members it returns nil. Members that come or go move only what they get or had, 1/n on
+// average; how many partitions each of n has varies like a throw of dice, by about the
+// square root of its share.
+//
+// The weight of a member for partition p is the (p+1)-th number of the generator
+// SplitMix64 seeded with the 64-bit FNV-1a hash of its ID; of equal weights that of the smaller
+// ID wins. All versions of the library that work together must agree on it.
+//
+// Source: Thaler and Ravishankar, Using name-based mappings to increase hit rates, 1998;
+// Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014.
+func Owners(partitions int, members []string) []string {
+	if len(members) == 0 {
+		return nil
+	}
+	owners := make([]string, partitions)
+	weights := make([]uint64, partitions)
+	for i, id := range members {
+		h := fnv.New64a()
+		h.Write([]byte(id))
+		seed := h.Sum64()
+		for p := range owners {
+			seed += 0x9e3779b97f4a7c15
+			w := mix(seed)
+			if i == 0 || w > weights[p] || w == weights[p] && id < owners[p] {
+				owners[p], weights[p] = id, w
+			}
+		}
+	}
+	return owners
+}
+
+// mix is the output function of SplitMix64.
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}

@@ -1,0 +1,248 @@
+package membership
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+const (
+	// renewalsToReturn is how many renewals a suspected member has to show. The number
+	// doubles with each suspicion up to maxRenewalsToReturn, so that who comes and
+	// goes all the time stays away longer than it is there, and it is forgiven after
+	// renewalsToForgive without one.
+	renewalsToReturn    = 2
+	maxRenewalsToReturn = 16
+	renewalsToForgive   = 30
+)
+
+// A lease is what a member keeps in the bucket.
+type lease struct {
+	// Started is when the member joined, in nanoseconds, and greater than that of any
+	// member with the same ID that it found. The greatest wins.
+	Started int64  `json:"started"`
+	Renewal uint64 `json:"renewal"` // counts from 1
+	Info    []byte `json:"info,omitempty"`
+}
+
+// A peer is what a member knows about a member, possibly itself.
+type peer struct {
+	lease
+	revision uint64 // of the lease in the bucket
+	round    uint64 // of the watch that showed it last
+
+	// answered says that a probe was answered since we connected and since it was last
+	// suspected. Who never answered is not suspected when it does not: perhaps it cannot,
+	// or is not connected again yet. This is what prevents flapping.
+	answered  bool
+	missed    int // probes without a responder since the last answer
+	suspected bool
+	shown     int // renewals since it was suspected, or since it returned
+	needed    int // renewals until it returns
+}
+
+// A view merges what a member learns from the watch, its probes and the clock into an
+// assignment. It is used by one goroutine and knows no network; now is always passed in.
+//
+//  1. Each partition has one owner, which is in live, unless live is empty.
+//  2. owned is empty if now is not before until, or until the watch has shown all
+//     leases once.
+//  3. until is at most a lease after the sending of the latest own renewal that came
+//     back through the watch: what the view says is at most that old.
+type view struct {
+	self       string
+	started    int64
+	partitions int
+	lease      time.Duration
+
+	peers  map[string]*peer
+	round  uint64 // of the watch
+	floor  uint64 // the latest own renewal that the watch before showed
+	listed bool   // this watch has shown what was there when it began
+	whole  bool   // a watch was believed
+
+	sent       map[uint64]time.Time // own renewals that have not come back
+	until      time.Time            // when the own lease ends
+	up         bool                 // the own lease has not ended, as far as was noticed
+	former     []string             // who was there when the own lease ended
+	resume     time.Time            // when to stop waiting for the former to be back
+	superseded bool
+}
+
+func newView(self string, started int64, partitions int, lease time.Duration) *view {
+	return &view{
+		self: self, started: started, partitions: partitions, lease: lease,
+		peers: make(map[string]*peer), sent: make(map[uint64]time.Time),
+	}
+}
+
+// renewing notes that the own lease is about to be sent.
+func (v *view) renewing(renewal uint64, now time.Time) { v.sent[renewal] = now }
+
+// begin says that a watch begins, which will first show all leases that are there.
+func (v *view) begin() {
+	v.round++
+	v.listed = false
+	if p := v.peers[v.self]; p != nil {
+		v.floor = p.Renewal
+	}
+}
+
+// shown says that a watch has shown all leases that were there when it began.
+func (v *view) shown() {
+	v.listed = true
+	v.believe()
+}
+
+// believe forgets who is not in a new watch, once it is at least as new as the one
+// before: a replica that lags behind does not know everybody. The own lease tells.
+func (v *view) believe() {
+	p := v.peers[v.self]
+	if !v.listed || p == nil || p.round != v.round || p.Renewal < v.floor {
+		return
+	}
+	maps.DeleteFunc(v.peers, func(_ string, p *peer) bool { return p.round != v.round })
+	v.whole = true
+}
+
+// put says that the watch showed a lease. It reports whether a suspected member is back.
+func (v *view) put(id string, l lease, revision uint64, now time.Time) (back bool) {
+	p := v.peers[id]
+	switch {
+	case p == nil || l.Started > p.Started:
+		p = &peer{needed: renewalsToReturn}
+		v.peers[id] = p
+	case l.Started < p.Started: // the last sign of a member that was superseded
+		p.round = v.round
+		return false
+	case p.revision != revision: // else it is shown again by a new watch
+		p.shown++
+	}
+	p.lease, p.revision, p.round = l, revision, v.round
+	if id == v.self {
+		v.came(l, now)
+		v.believe()
+		return false
+	}
+	if !p.suspected && p.shown >= renewalsToForgive {
+		p.needed = renewalsToReturn
+	}
+	if p.suspected && p.shown >= p.needed {
+		p.suspected, p.answered, p.missed, p.shown = false, false, 0, 0
+		p.needed = min(2*p.needed, maxRenewalsToReturn)
+		return true
+	}
+	return false
+}
+
+// came says that an own lease came back, or one of who has this member's ID now.
+func (v *view) came(l lease, now time.Time) {
+	if l.Started > v.started {
+		v.superseded = true
+		return
+	}
+	at, ok := v.sent[l.Renewal]
+	if !ok {
+		return
+	}
+	maps.DeleteFunc(v.sent, func(n uint64, _ time.Time) bool { return n <= l.Renewal })
+	v.until = at.Add(v.lease)
+	if !v.up && now.Before(v.until) {
+		v.up = true
+		v.resume = now.Add(v.lease / 6)
+	}
+}
+
+// gone says that a lease was given back or has ended.
+func (v *view) gone(id string, now time.Time) {
+	delete(v.peers, id)
+	if id == v.self {
+		v.until = now
+	}
+}
+
+// lapse reports whether the own lease has ended since it was asked last.
+func (v *view) lapse(now time.Time) bool {
+	if !v.up || now.Before(v.until) {
+		return false
+	}
+	v.up = false
+	v.former = slices.DeleteFunc(v.live(now), func(id string) bool { return id == v.self })
+	return true
+}
+
+// connected says that this member has connected again. Others may be about to: they
+// are not suspected until they have answered on this connection.
+func (v *view) connected() {
+	for _, p := range v.peers {
+		p.answered, p.missed = false, 0
+	}
+}
+
+// answer says that a member has answered a probe.
+func (v *view) answer(id string) {
+	if p := v.peers[id]; p != nil && !p.suspected {
+		p.answered, p.missed = true, 0
+	}
+}
+
+// silence says that nobody was there to answer a probe. It reports whether to probe again
+// soon, to be sure, or whether the member is suspected from now on.
+func (v *view) silence(id string) (again, suspected bool) {
+	p := v.peers[id]
+	if p == nil || p.suspected || !p.answered {
+		return false, false
+	}
+	p.missed++
+	if p.missed < 2 {
+		return true, false
+	}
+	p.suspected, p.answered, p.shown = true, false, 0
+	return false, true
+}
+
+// others returns who is to be probed, in a fixed order.
+func (v *view) others() []string {
+	var ids []string
+	for id, p := range v.peers {
+		if id != v.self && !p.suspected {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// live returns the members that count, in order.
+func (v *view) live(now time.Time) []string {
+	ids := v.others()
+	if now.Before(v.until) && v.peers[v.self] != nil && !v.superseded {
+		ids = append(ids, v.self)
+		slices.Sort(ids)
+	}
+	return ids
+}
+
+// waiting reports whether this member, whose lease had ended, waits for others before
+// it owns again. When the servers were away, the leases of all have ended, and who is
+// back first would otherwise take everything and hand it over a moment later.
+func (v *view) waiting(now time.Time) bool {
+	return now.Before(v.resume) && slices.ContainsFunc(v.former, func(id string) bool {
+		p := v.peers[id]
+		return p == nil || p.suspected
+	})
+}
+
+// owned returns what this member owns now, given the owners among live.
+func (v *view) owned(owners []string, now time.Time) []int {
+	if !v.whole || v.superseded || !now.Before(v.until) || v.waiting(now) {
+		return nil
+	}
+	var mine []int
+	for p, id := range owners {
+		if id == v.self {
+			mine = append(mine, p)
+		}
+	}
+	return mine
+}

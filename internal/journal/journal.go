@@ -31,19 +31,25 @@ var (
 
 	// ErrPurged says that what is asked for is covered by a snapshot and gone.
 	ErrPurged = errors.New("journal: these records were purged")
+
+	// ErrClosed says that the log or the reader was closed.
+	ErrClosed = errors.New("journal: closed")
 )
 
 // A Log keeps the history of all partitions. Its methods may be used by any number of
-// goroutines, also for one partition.
+// goroutines, also for one partition. What is given to it may be changed when the call
+// has returned; what it gives out must not be changed.
 type Log interface {
 	// Partitions returns how many partitions there are. It never changes.
 	Partitions() int
 
 	// Append adds records to what came in, in order and next to each other, and returns
 	// when they are durable. Records of several callers are gathered into one message
-	// while another is under way. An error leaves it open whether they were added,
-	// unless it is ErrTooLarge or ErrFull.
-	Append(ctx context.Context, partition int, records ...[]byte) error
+	// while another is under way; those of one call always share one, so together they
+	// may be too large. The position is that of the message they are in: a step that has
+	// taken it has taken them. No records are no message and the position zero. An error
+	// leaves it open whether they were added, unless it is ErrTooLarge or ErrFull.
+	Append(ctx context.Context, partition int, records ...[]byte) (position uint64, err error)
 
 	// Read returns what came in after position, in order and without a gap; zero is the
 	// beginning. It returns ErrPurged if a part of that is gone.
@@ -51,23 +57,27 @@ type Log interface {
 
 	// Commit makes a step durable: its bytes, if nobody has committed since fence. It
 	// returns the fence of the next one. A step larger than a message is kept in pieces
-	// of which either all count or none.
+	// of which either all count or none. After ErrUnknown, Restore says what holds; any
+	// other error says that the step was not committed.
 	Commit(ctx context.Context, partition int, fence uint64, step []byte) (next uint64, err error)
 
 	// Restore returns the latest snapshot and the steps committed after it, in order,
 	// and the fence with which the next step can be committed.
 	Restore(ctx context.Context, partition int) (*History, error)
 
-	// Steps returns committed steps after fence, in order, and waits for more, for those
-	// who follow a partition without owning it. Zero is the oldest step kept.
+	// Steps returns the steps after the one that made the fence after, in order, and
+	// waits for more, for those who follow a partition without owning it. Zero is the
+	// oldest step kept. When the next step was purged, the reader returns ErrPurged.
 	Steps(ctx context.Context, partition int, after uint64) (StepReader, error)
 
 	// SaveSnapshot keeps a snapshot of the state right after the step with the fence at.
-	// A snapshot half written is as good as none. An older snapshot is forgotten then.
+	// A snapshot half written is as good as none. An older snapshot is forgotten then; if
+	// there is a newer one already, by another owner, nothing is done.
 	SaveSnapshot(ctx context.Context, partition int, at uint64, state []byte) error
 
 	// Purge forgets the records up to position in and the steps before the fence at. It
-	// never forgets the last step, which is the fence.
+	// never forgets the last step, which is the fence. What no snapshot covers cannot be
+	// restored afterwards: Restore returns ErrPurged.
 	Purge(ctx context.Context, partition int, in, at uint64) error
 
 	// Usage returns what a partition's history takes.
@@ -86,7 +96,8 @@ type Message struct {
 // A Reader goes through what came in.
 type Reader interface {
 	// Next waits for at least one message and returns all that have arrived, at most
-	// about max bytes of records beyond the first message.
+	// about max bytes of records beyond the first message. It returns ErrPurged if what
+	// comes next was purged meanwhile, so a reader never skips anything.
 	Next(ctx context.Context, max int) ([]Message, error)
 	// Last returns the position of the last message there is now, zero if none.
 	Last(ctx context.Context) (uint64, error)
@@ -116,5 +127,5 @@ type History struct {
 // Usage says what a history takes.
 type Usage struct {
 	Records, Steps uint64 // messages and steps kept
-	Bytes          uint64 // on disk, of one replica
+	Bytes          uint64 // on disk, of one replica; partitions may share files, so it is an estimate
 }

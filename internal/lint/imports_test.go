@@ -22,7 +22,7 @@ var imports = map[string][]string{
 	"dataflow":         {"bounds", "internal/cow", "internal/engine", "internal/seal"},
 	"dataflow/sim":     slices.Concat(core, []string{"internal/digest"}),
 	"dataflow/serve":   core,
-	"dataflow/durable": core,
+	"dataflow/durable": slices.Concat(core, []string{"internal/journal", "internal/journal/jetstream", "internal/membership"}),
 	"dataflow/inspect": core,
 	"keyedstream":      core,
 	"keyedsingleton":   core,
@@ -32,6 +32,9 @@ var imports = map[string][]string{
 
 	"internal/engine": {"internal/cow", "internal/digest", "internal/keyed", "internal/timer"},
 	"internal/cow":    {"internal/keyed"},
+
+	"internal/journal/jetstream":   {"internal/journal"},
+	"internal/journal/journaltest": {"internal/journal"},
 
 	"examples/quorum":    library,
 	"examples/quotes":    library,

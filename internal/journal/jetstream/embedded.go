@@ -1,0 +1,79 @@
+package jetstream
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// An embedded is a server inside this process.
+type embedded struct {
+	server *server.Server
+	lock   *os.File
+}
+
+// maxPayload of the embedded server: what 16 KiB costs, 1 KiB costs too, and a step
+// should rarely need pieces.
+const maxPayload = 8 << 20
+
+// errLocked is what lockFile returns when somebody else has the lock.
+var errLocked = errors.New("locked")
+
+// startEmbedded starts a server on a directory and takes the directory for this process.
+func startEmbedded(opts Options, logger *slog.Logger) (*embedded, error) {
+	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	path := filepath.Join(opts.Dir, "lock")
+	lock, err := lockFile(path)
+	if errors.Is(err, errLocked) {
+		return nil, fmt.Errorf("journal: another process or another log of this one has %s open (%s): end it, or give this one a directory of its own", opts.Dir, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	e := &embedded{lock: lock}
+	e.server, err = server.NewServer(&server.Options{
+		ServerName: "embedded", DontListen: true, NoSigs: true, NoLog: true,
+		JetStream: true, StoreDir: opts.Dir, SyncAlways: true, DisableJetStreamBanner: true,
+		MaxPayload: maxPayload,
+	})
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("journal: the embedded server: %w", err)
+	}
+	said := &serverLog{logger: logger.With("server", "embedded")}
+	e.server.SetLoggerV2(said, false, false, false)
+	e.server.Start()
+	if !e.server.ReadyForConnections(time.Minute) || !e.server.JetStreamEnabled() {
+		e.stop()
+		return nil, fmt.Errorf("journal: the embedded server in %s does not start; its log says why", opts.Dir)
+	}
+	return e, nil
+}
+
+// stop ends the server and lets go of the directory.
+func (e *embedded) stop() error {
+	e.server.Shutdown()
+	e.server.WaitForShutdown()
+	return e.lock.Close()
+}
+
+// A serverLog hands what the server says to a slog.Logger. Its notices are debugging to
+// whoever only asked for a durable flow.
+type serverLog struct{ logger *slog.Logger }
+
+func (s *serverLog) Noticef(format string, v ...any) { s.logger.Debug(said(format, v)) }
+func (s *serverLog) Debugf(format string, v ...any)  { s.logger.Debug(said(format, v)) }
+func (s *serverLog) Tracef(format string, v ...any)  { s.logger.Debug(said(format, v)) }
+func (s *serverLog) Warnf(format string, v ...any)   { s.logger.Warn(said(format, v)) }
+func (s *serverLog) Errorf(format string, v ...any)  { s.logger.Error(said(format, v)) }
+func (s *serverLog) Fatalf(format string, v ...any)  { s.logger.Error(said(format, v)) }
+
+func said(format string, v []any) string { return strings.TrimSpace(fmt.Sprintf(format, v...)) }

@@ -1,0 +1,119 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	partitionsKey = "millrace.partitions" // in the metadata of both streams
+	formatKey     = "millrace.format"
+	format        = "1" // of subjects and messages
+
+	// remembered is how long servers remember the id of a message. Each id costs them
+	// about 143 bytes for that long.
+	remembered = 2 * time.Minute
+)
+
+// ensureStreams finds the two streams, or creates them, and sees that they are as the
+// options say.
+func (l *Log) ensureStreams(ctx context.Context) error {
+	in := jetstream.StreamConfig{
+		Name: l.in(), Subjects: []string{l.opts.Name + ".in.*"},
+		Duplicates: remembered, MaxBytes: limit(l.opts.MaxBytes),
+	}
+	st := jetstream.StreamConfig{
+		Name: l.st(), MaxBytes: limit(l.opts.MaxJournalBytes),
+		AllowRollup: true, DenyDelete: true,
+	}
+	for _, kind := range []string{kindStep, kindStepPiece, kindSnapshot, kindSnapshotPiece, kindPurged} {
+		st.Subjects = append(st.Subjects, l.opts.Name+"."+kind+".*")
+	}
+	for _, cfg := range []jetstream.StreamConfig{in, st} {
+		cfg.Storage = jetstream.FileStorage
+		cfg.Replicas = l.opts.Replicas
+		cfg.Discard = jetstream.DiscardNew // nothing that was acknowledged makes room
+		cfg.AllowDirect = true
+		if err := l.persist(ctx, "set up the stream "+cfg.Name, func(ctx context.Context) error { return l.ensure(ctx, cfg) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func limit(bytes int64) int64 {
+	if bytes == 0 {
+		return -1
+	}
+	return bytes
+}
+
+func (l *Log) ensure(ctx context.Context, cfg jetstream.StreamConfig) error {
+	s, err := l.js.Stream(ctx, cfg.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		// The first stream has fixed the number, also if the process that made it ended
+		// before it made the second.
+		n := max(l.partitions, l.opts.Partitions, 1)
+		cfg.Metadata = map[string]string{partitionsKey: strconv.Itoa(n), formatKey: format}
+		s, err = l.js.CreateStream(ctx, cfg)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			s, err = l.js.Stream(ctx, cfg.Name) // somebody else was faster
+		}
+	}
+	if err != nil {
+		return l.hopeless(err, cfg)
+	}
+	return l.accept(ctx, s.CachedInfo().Config, cfg)
+}
+
+// accept compares a stream with what the options say.
+func (l *Log) accept(ctx context.Context, have, want jetstream.StreamConfig) error {
+	if f := have.Metadata[formatKey]; f != format {
+		return final{fmt.Errorf("journal: the stream %s has the format %q, this program knows %q: use another Name, or the program that made it", have.Name, f, format)}
+	}
+	n, err := strconv.Atoi(have.Metadata[partitionsKey])
+	if err != nil || n < 1 {
+		return final{fmt.Errorf("journal: the stream %s does not say how many partitions it has", have.Name)}
+	}
+	if l.opts.Partitions != 0 && l.opts.Partitions != n || l.partitions != 0 && l.partitions != n {
+		return final{fmt.Errorf("journal: %s was created with %d partitions, which cannot change, and is opened with %d", have.Name, n, max(l.opts.Partitions, l.partitions))}
+	}
+	if have.Replicas != want.Replicas {
+		return final{fmt.Errorf("journal: the stream %s has %d replicas and is opened with %d: scale it first, with the tools of the servers", have.Name, have.Replicas, want.Replicas)}
+	}
+	if have.Discard != want.Discard || have.Storage != want.Storage || have.Retention != want.Retention || have.MaxAge != 0 || have.MaxMsgs > 0 || have.MaxMsgsPerSubject > 0 {
+		return final{fmt.Errorf("journal: the stream %s was changed so that it may forget what it has acknowledged", have.Name)}
+	}
+	l.partitions = n
+	if have.MaxBytes != want.MaxBytes {
+		have.MaxBytes = want.MaxBytes
+		if _, err := l.js.UpdateStream(ctx, have); err != nil {
+			return l.hopeless(err, want)
+		}
+		l.logger.Info("changed the limit", "stream", have.Name, "bytes", want.MaxBytes)
+	}
+	return nil
+}
+
+// hopeless says which errors waiting does not change.
+func (l *Log) hopeless(err error, cfg jetstream.StreamConfig) error {
+	var api *jetstream.APIError
+	switch {
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return final{fmt.Errorf("journal: %s have no JetStream for this account: %w; switch it on there", l.where(), err)}
+	case !errors.As(err, &api):
+		return err
+	case full(api):
+		return final{fmt.Errorf("journal: no room for the stream %s: %w", cfg.Name, err)}
+	case api.ErrorCode == codeNoSuitablePeers:
+		return fmt.Errorf("%d replicas of the stream %s: %w", cfg.Replicas, cfg.Name, err)
+	case api.Code == 400 || api.Code == 500 && api.ErrorCode == codeReplicasUnsupported:
+		return final{fmt.Errorf("journal: the stream %s: %w", cfg.Name, err)}
+	}
+	return err
+}

@@ -1,0 +1,294 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"sync"
+)
+
+// MemoryOptions are the settings of a [Memory]. The zero value is one partition that
+// takes what the embedded server takes, without faults.
+type MemoryOptions struct {
+	Partitions int // zero means one
+	MaxRecord  int // bytes of one Append; zero means 8 MiB
+	MaxStep    int // bytes of one step or snapshot; zero means 1 GiB
+	MaxBytes   int // bytes of records kept; zero means any
+	// Hook is asked before and after each durable action; nil lets everything pass.
+	Hook Hook
+}
+
+// A Memory is a [Log] in memory, for tests and for the simulator. It starts no
+// goroutine and reads no clock, so with a deterministic caller it is deterministic.
+//
+// A Memory is a handle on its data: [Memory.Reopen] gives another one, as a process
+// that is started again has, and closing or crashing one leaves the data alone.
+//
+// Positions and fences grow by more than one when several partitions are in use, as
+// those of a real log do.
+type Memory struct {
+	data *memoryData
+
+	mu    sync.Mutex
+	hook  Hook
+	ended chan struct{} // closed when the handle is
+	why   error         // it ended
+}
+
+// memoryData is what all handles share. Under its lock:
+//
+//  1. positions of messages and fences of steps grow strictly, over all partitions,
+//  2. the last step of a partition, if there ever was one, is in steps,
+//  3. purged is less than the position of each message kept.
+type memoryData struct {
+	opts MemoryOptions
+
+	mu         sync.Mutex
+	position   uint64
+	bytes      int
+	partitions []memoryPartition
+}
+
+type memoryPartition struct {
+	messages []Message
+	steps    []memoryStep
+	snapshot []byte
+	at       uint64        // of the snapshot, zero if there is none
+	purged   uint64        // records up to here are gone
+	changed  chan struct{} // closed when something was added or forgotten
+}
+
+type memoryStep struct {
+	Step
+	before uint64 // the fence that it was committed with
+}
+
+// NewMemory returns a log in memory without any history.
+func NewMemory(opts MemoryOptions) *Memory {
+	opts.Partitions = orDefault(opts.Partitions, 1)
+	opts.MaxRecord = orDefault(opts.MaxRecord, 8<<20)
+	opts.MaxStep = orDefault(opts.MaxStep, 1<<30)
+	d := &memoryData{opts: opts, partitions: make([]memoryPartition, opts.Partitions)}
+	for i := range d.partitions {
+		d.partitions[i].changed = make(chan struct{})
+	}
+	return &Memory{data: d, hook: opts.Hook, ended: make(chan struct{})}
+}
+
+func orDefault(n, otherwise int) int {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+// Reopen returns another handle on the same data, with the hook of m. It works also
+// when m was closed or has crashed.
+func (m *Memory) Reopen() *Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &Memory{data: m.data, hook: m.hook, ended: make(chan struct{})}
+}
+
+// SetHook replaces the hook of this handle. Actions that wait for the old one go on
+// waiting.
+func (m *Memory) SetHook(h Hook) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hook = h
+}
+
+// Crash ends the handle as kill -9 ends a process: every action under way fails with
+// [ErrCrashed], done or not.
+func (m *Memory) Crash() { m.end(ErrCrashed) }
+
+// Close ends the handle.
+func (m *Memory) Close() error {
+	m.end(ErrClosed)
+	return nil
+}
+
+func (m *Memory) end(why error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.why == nil {
+		m.why = why
+		close(m.ended)
+	}
+}
+
+// Partitions returns how many there are.
+func (m *Memory) Partitions() int { return len(m.data.partitions) }
+
+// ready returns why an operation on a partition cannot even begin.
+func (m *Memory) ready(ctx context.Context, partition int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if partition < 0 || partition >= m.Partitions() {
+		return fmt.Errorf("journal: there is no partition %d, only %d of them", partition, m.Partitions())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.why
+}
+
+// Append adds records as one message.
+func (m *Memory) Append(ctx context.Context, partition int, records ...[]byte) (position uint64, err error) {
+	if err := m.ready(ctx, partition); err != nil || len(records) == 0 {
+		return 0, err
+	}
+	size := 0
+	for _, r := range records {
+		size += len(r)
+	}
+	if size > m.data.opts.MaxRecord {
+		return 0, fmt.Errorf("%w: %d bytes of records, %d can be kept together", ErrTooLarge, size, m.data.opts.MaxRecord)
+	}
+	err = m.act(ctx, Action{Op: OpAppend, Partition: partition, Size: size}, func(p *memoryPartition) error {
+		d := m.data
+		if d.opts.MaxBytes > 0 && d.bytes+size > d.opts.MaxBytes {
+			return fmt.Errorf("%w: %d bytes of records are kept, the limit is %d", ErrFull, d.bytes, d.opts.MaxBytes)
+		}
+		d.bytes += size
+		d.position++
+		position = d.position
+		p.messages = append(p.messages, Message{Position: position, Records: cloned(records)})
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return position, nil
+}
+
+// Commit adds a step, if fence is that of the last one.
+func (m *Memory) Commit(ctx context.Context, partition int, fence uint64, step []byte) (next uint64, err error) {
+	if err := m.ready(ctx, partition); err != nil {
+		return 0, err
+	}
+	if len(step) > m.data.opts.MaxStep {
+		return 0, fmt.Errorf("%w: a step of %d bytes, the limit is %d", ErrTooLarge, len(step), m.data.opts.MaxStep)
+	}
+	err = m.act(ctx, Action{Op: OpCommit, Partition: partition, Size: len(step)}, func(p *memoryPartition) error {
+		if fence != p.fence() {
+			return fmt.Errorf("%w: it has %d, not %d", ErrFenced, p.fence(), fence)
+		}
+		m.data.position++
+		next = m.data.position
+		p.steps = append(p.steps, memoryStep{Step{Fence: next, Data: slices.Clone(step)}, fence})
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return next, nil
+}
+
+// Restore returns the latest snapshot and the steps after it.
+func (m *Memory) Restore(ctx context.Context, partition int) (*History, error) {
+	if err := m.ready(ctx, partition); err != nil {
+		return nil, err
+	}
+	m.data.mu.Lock()
+	defer m.data.mu.Unlock()
+	p := &m.data.partitions[partition]
+	h := &History{Snapshot: p.snapshot, At: p.at, Fence: p.fence()}
+	for last, s := range p.after(p.at) {
+		if s.before != last {
+			return nil, fmt.Errorf("%w: no snapshot covers them", ErrPurged)
+		}
+		h.Steps = append(h.Steps, s.Step)
+	}
+	return h, nil
+}
+
+// SaveSnapshot keeps a snapshot, unless there is one of a later step.
+func (m *Memory) SaveSnapshot(ctx context.Context, partition int, at uint64, state []byte) error {
+	if err := m.ready(ctx, partition); err != nil {
+		return err
+	}
+	if len(state) > m.data.opts.MaxStep {
+		return fmt.Errorf("%w: a snapshot of %d bytes, the limit is %d", ErrTooLarge, len(state), m.data.opts.MaxStep)
+	}
+	return m.act(ctx, Action{Op: OpSnapshot, Partition: partition, Size: len(state)}, func(p *memoryPartition) error {
+		if at > p.fence() {
+			return fmt.Errorf("journal: a snapshot at fence %d, the last step made %d", at, p.fence())
+		}
+		if at >= p.at {
+			p.at = at
+			p.snapshot = append([]byte{}, state...) // not nil, which would mean none
+		}
+		return nil
+	})
+}
+
+// Purge forgets records and steps, but never the last step.
+func (m *Memory) Purge(ctx context.Context, partition int, in, at uint64) error {
+	if err := m.ready(ctx, partition); err != nil {
+		return err
+	}
+	return m.act(ctx, Action{Op: OpPurge, Partition: partition}, func(p *memoryPartition) error {
+		for len(p.messages) > 0 && p.messages[0].Position <= in {
+			p.purged = p.messages[0].Position
+			for _, r := range p.messages[0].Records {
+				m.data.bytes -= len(r)
+			}
+			p.messages = p.messages[1:]
+		}
+		for len(p.steps) > 1 && p.steps[0].Fence < at {
+			p.steps = p.steps[1:]
+		}
+		return nil
+	})
+}
+
+// Usage counts what a partition has.
+func (m *Memory) Usage(ctx context.Context, partition int) (Usage, error) {
+	if err := m.ready(ctx, partition); err != nil {
+		return Usage{}, err
+	}
+	m.data.mu.Lock()
+	defer m.data.mu.Unlock()
+	p := &m.data.partitions[partition]
+	u := Usage{Records: uint64(len(p.messages)), Steps: uint64(len(p.steps)), Bytes: uint64(len(p.snapshot))}
+	for _, message := range p.messages {
+		for _, r := range message.Records {
+			u.Bytes += uint64(len(r))
+		}
+	}
+	for _, s := range p.steps {
+		u.Bytes += uint64(len(s.Data))
+	}
+	return u, nil
+}
+
+// fence returns the fence that the next commit needs.
+func (p *memoryPartition) fence() uint64 {
+	if len(p.steps) == 0 {
+		return 0
+	}
+	return p.steps[len(p.steps)-1].Fence
+}
+
+// after yields the steps after a fence, each with the fence of the step before it.
+func (p *memoryPartition) after(fence uint64) func(yield func(uint64, memoryStep) bool) {
+	return func(yield func(uint64, memoryStep) bool) {
+		at := sort.Search(len(p.steps), func(i int) bool { return p.steps[i].Fence > fence })
+		for _, s := range p.steps[at:] {
+			if !yield(fence, s) {
+				return
+			}
+			fence = s.Fence
+		}
+	}
+}
+
+func cloned(records [][]byte) [][]byte {
+	out := make([][]byte, len(records))
+	for i, r := range records {
+		out[i] = append([]byte{}, r...)
+	}
+	return out
+}

@@ -17,8 +17,8 @@ import (
 
 // TestCluster runs on three real servers with three replicas.
 func TestCluster(t *testing.T) {
-	t.Parallel()
 	s := startServers(t, 3, "sync_interval: always")
+	t.Parallel() // they elect their leader while other tests run
 	names := 0
 	journaltest.Run(t, func(t *testing.T) journal.Log {
 		names++
@@ -34,8 +34,8 @@ func replicated(s *servers, name string) jetstream.Options {
 // Nothing acknowledged may be lost, nothing may be there twice, and the order stays.
 // A long run: go test ./internal/journal/jetstream -run '^TestLeaderKilled$' -clusterkills=20
 func TestLeaderKilled(t *testing.T) {
-	t.Parallel()
 	s := startServers(t, 3, "sync_interval: always")
+	t.Parallel() // they elect their leader while other tests run
 	l := open(t, replicated(s, "app"))
 	const callers, after = 6, 20 // appends of each caller after the last kill
 	t.Logf("rerun: -seed %d", *seed)

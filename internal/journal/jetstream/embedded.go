@@ -1,12 +1,14 @@
 package jetstream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -16,7 +18,12 @@ import (
 type embedded struct {
 	server *server.Server
 	lock   *os.File
+	said   *serverLog
 }
+
+// full reports whether the server has given up writing. It answers nothing then, until
+// it is started again, and only says why in its log.
+func (e *embedded) full() bool { return e.said.full.Load() || !e.server.JetStreamEnabled() }
 
 // maxPayload of the embedded server: what 16 KiB costs, 1 KiB costs too, and a step
 // should rarely need pieces.
@@ -38,7 +45,7 @@ func startEmbedded(opts Options, logger *slog.Logger) (*embedded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	e := &embedded{lock: lock}
+	e := &embedded{lock: lock, said: &serverLog{logger: logger.With("server", "embedded")}}
 	e.server, err = server.NewServer(&server.Options{
 		ServerName: "embedded", DontListen: true, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: opts.Dir, SyncAlways: true, DisableJetStreamBanner: true,
@@ -48,8 +55,7 @@ func startEmbedded(opts Options, logger *slog.Logger) (*embedded, error) {
 		lock.Close()
 		return nil, fmt.Errorf("journal: the embedded server: %w", err)
 	}
-	said := &serverLog{logger: logger.With("server", "embedded")}
-	e.server.SetLoggerV2(said, false, false, false)
+	e.server.SetLoggerV2(e.said, false, false, false)
 	e.server.Start()
 	if !e.server.ReadyForConnections(time.Minute) || !e.server.JetStreamEnabled() {
 		e.stop()
@@ -67,13 +73,24 @@ func (e *embedded) stop() error {
 
 // A serverLog hands what the server says to a slog.Logger. Its notices are debugging to
 // whoever only asked for a durable flow.
-type serverLog struct{ logger *slog.Logger }
+type serverLog struct {
+	logger *slog.Logger
+	full   atomic.Bool // it has said that there is no room on the disk
+}
 
 func (s *serverLog) Noticef(format string, v ...any) { s.logger.Debug(said(format, v)) }
 func (s *serverLog) Debugf(format string, v ...any)  { s.logger.Debug(said(format, v)) }
 func (s *serverLog) Tracef(format string, v ...any)  { s.logger.Debug(said(format, v)) }
-func (s *serverLog) Warnf(format string, v ...any)   { s.logger.Warn(said(format, v)) }
-func (s *serverLog) Errorf(format string, v ...any)  { s.logger.Error(said(format, v)) }
-func (s *serverLog) Fatalf(format string, v ...any)  { s.logger.Error(said(format, v)) }
+func (s *serverLog) Warnf(format string, v ...any)   { s.say(slog.LevelWarn, format, v) }
+func (s *serverLog) Errorf(format string, v ...any)  { s.say(slog.LevelError, format, v) }
+func (s *serverLog) Fatalf(format string, v ...any)  { s.say(slog.LevelError, format, v) }
+
+func (s *serverLog) say(level slog.Level, format string, v []any) {
+	text := said(format, v)
+	if strings.Contains(text, "no space left on device") || strings.Contains(text, "out of resources") {
+		s.full.Store(true)
+	}
+	s.logger.Log(context.Background(), level, text)
+}
 
 func said(format string, v []any) string { return strings.TrimSpace(fmt.Sprintf(format, v...)) }

@@ -161,10 +161,11 @@ func (l *Log) where() string {
 // final marks an error that persist does not try to outlast.
 type final struct{ error }
 
-// persist calls do until it succeeds, fails for good or ctx ends.
+// persist calls do until it succeeds, fails for good or ctx ends. What it calls may be
+// repeated, so the first attempts are short: servers that have no leader do not answer.
 func (l *Log) persist(ctx context.Context, what string, do func(context.Context) error) error {
 	for try := 0; ; try++ {
-		attempt, cancel := context.WithTimeout(ctx, answerWithin)
+		attempt, cancel := context.WithTimeout(ctx, min(time.Second<<min(try, 3), answerWithin))
 		err := do(attempt)
 		cancel()
 		var stop final

@@ -53,6 +53,9 @@ type ack struct {
 // publish sends a message once. An error is errNotSent, errNoAnswer or what the server
 // refused it for, which is one of package journal or an [jetstream.APIError].
 func (l *Log) publish(ctx context.Context, subject string, data []byte, header nats.Header) (ack, error) {
+	if l.embedded != nil && l.embedded.full() && l.ctx.Err() == nil {
+		return ack{}, fmt.Errorf("%w: the embedded server has stopped writing, its log says why; make room on the disk of %s and open the log again", journal.ErrFull, l.opts.Dir)
+	}
 	resp, err := l.request(ctx, &nats.Msg{Subject: subject, Data: data, Header: header})
 	if err != nil {
 		return ack{}, err
@@ -85,9 +88,6 @@ func (l *Log) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return nil, fmt.Errorf("%w: %d bytes, the servers take %d", journal.ErrTooLarge, len(m.Data), l.nc.MaxPayload())
 	case errors.Is(err, nats.ErrNoResponders):
-		if l.embedded != nil && !l.embedded.server.JetStreamEnabled() && l.ctx.Err() == nil {
-			return nil, fmt.Errorf("%w: the embedded server has stopped writing, its log says why; make room on the disk of %s and open the log again", journal.ErrFull, l.opts.Dir)
-		}
 		return nil, fmt.Errorf("%w: %w", errNotSent, err)
 	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionReconnecting):
 		return nil, fmt.Errorf("%w: %w", errNotSent, err)

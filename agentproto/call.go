@@ -76,9 +76,9 @@ const (
 	Interrupted                         // the user cancelled the call
 	Malformed                           // Event.Reason: the tool posted something unusable that identifies this call
 
-	notAccepted     // Event.outcome
-	lifetimeExpired // Event.seq: the event after which it started again, or 0
-	detourExpired   // Event.seq: the event that opened the detour
+	notAccepted     // event.Outcome
+	lifetimeExpired // event.Seq: the event after which it started again, or 0
+	detourExpired   // event.Seq: the event that opened the detour
 	threadClosed
 )
 
@@ -100,9 +100,14 @@ type Event struct {
 	// its result again when the choice has been answered. Zero means that of
 	// [ProgramOptions].
 	Lifetime time.Duration
+}
 
-	outcome DispatchOutcome
-	seq     uint64 // tells events apart that are alike, so that each has a timer of its own
+// An event is an Event inside the program. Its fields are exported because they are part
+// of a history that is kept.
+type event struct {
+	Event
+	Outcome DispatchOutcome // of notAccepted
+	Seq     uint64          // tells events apart that are alike, so that each has a timer of its own
 }
 
 // An EffectKind says what the runtime has to do.

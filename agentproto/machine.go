@@ -7,32 +7,32 @@ package agentproto
 // An input is something that happened to a call. One of its fields is set. The two
 // that each call has are not wrapped in an event, which would have to be allocated.
 type input struct {
-	call   *Call       // it was put
-	result *ToolResult // its result arrived
-	event  *Event      // anything else
+	Call   *Call       // it was put
+	Result *ToolResult // its result arrived
+	Event  *event      // anything else
 }
 
 // kind returns what happened, for an input that is not the call itself.
 func (in input) kind() EventKind {
-	if in.result != nil {
+	if in.Result != nil {
 		return ResultArrived
 	}
-	return in.event.Kind
+	return in.Event.Kind
 }
 
 // An emission is an effect on its way out. A resolution, which each call has, is an
 // effect without anything around it.
 type emission struct {
-	resolution *Resolution // of Resolve
-	effect     *Effect     // anything else
+	Resolution *Resolution // of Resolve
+	Effect     *Effect     // anything else
 }
 
 // of returns what was emitted as the effect of a call.
 func (e emission) of(k CallKey) Effect {
-	if e.resolution != nil {
-		return Effect{Kind: Resolve, Key: k, State: Completed, Resolution: e.resolution}
+	if e.Resolution != nil {
+		return Effect{Kind: Resolve, Key: k, State: Completed, Resolution: e.Resolution}
 	}
-	effect := *e.effect
+	effect := *e.Effect
 	effect.Key = k
 	return effect
 }
@@ -41,34 +41,34 @@ func (e emission) of(k CallKey) Effect {
 type emitter = func(emission)
 
 // ask emits any effect but a resolution.
-func ask(emit emitter, e Effect) { emit(emission{effect: &e}) }
+func ask(emit emitter, e Effect) { emit(emission{Effect: &e}) }
 
 // A callState is what is remembered of one call. A resolved call keeps only that.
 //
 // There is one for each call that ever was, so what few calls have is behind a pointer.
 type callState struct {
-	call    *Call       // nil until the call was put, and again when it is resolved
-	open    *openDetour // nil if the call is in none
-	epoch   uint64      // the event after which the lifetime started again, 0 at first
-	state   State
-	cause   Cause // of the resolution
-	detours uint8
-	closed  bool // the thread was closed, and the call was not put yet
+	Call    *Call       // nil until the call was put, and again when it is resolved
+	Open    *openDetour // nil if the call is in none
+	Epoch   uint64      // the event after which the lifetime started again, 0 at first
+	State   State
+	Cause   Cause // of the resolution
+	Detours uint8
+	Closed  bool // the thread was closed, and the call was not put yet
 }
 
 // An openDetour is where a call sent its user.
 type openDetour struct {
-	id     string // its auth_url or response_url
-	event  uint64 // the event that opened it
-	choice *UserChoice
+	ID     string // its auth_url or response_url
+	Event  uint64 // the event that opened it
+	Choice *UserChoice
 }
 
 // detour returns the name of the open detour, or "".
 func (s *callState) detour() string {
-	if s.open == nil {
+	if s.Open == nil {
 		return ""
 	}
-	return s.open.id
+	return s.Open.ID
 }
 
 // maxDetours bounds how often one call may send its user elsewhere.
@@ -81,24 +81,24 @@ func newCallState() callState { return callState{} }
 func step(s *callState, in input, emit emitter) (*Resolution, bool) {
 	var r *Resolution
 	switch {
-	case in.call != nil:
-		r = begin(s, in.call, emit)
-	case s.call == nil:
+	case in.Call != nil:
+		r = begin(s, in.Call, emit)
+	case s.Call == nil:
 		drop(s, in.kind(), emit)
-	case in.result != nil:
-		r = resolve(s, ByResult, in.result, emit)
+	case in.Result != nil:
+		r = resolve(s, ByResult, in.Result, emit)
 	default:
-		r = happen(s, in.event, emit)
+		r = happen(s, in.Event, emit)
 	}
 	return r, r != nil
 }
 
 func begin(s *callState, call *Call, emit emitter) *Resolution {
-	s.call = call
+	s.Call = call
 	switch {
 	case call.Rejected != "":
 		return fail(s, ByRejection, emit, "%s", call.Rejected)
-	case s.closed:
+	case s.Closed:
 		return fail(s, ByClosure, emit, threadWasClosed)
 	}
 	return nil
@@ -107,14 +107,14 @@ func begin(s *callState, call *Call, emit emitter) *Resolution {
 const threadWasClosed = "the thread was closed"
 
 // happen handles an event of a call that is pending.
-func happen(s *callState, e *Event, emit emitter) *Resolution {
+func happen(s *callState, e *event, emit emitter) *Resolution {
 	switch e.Kind {
 	case ResultArrived:
 		return resolve(s, ByResult, e.Result, emit)
 	case Malformed:
 		return fail(s, ByMalformed, emit, "the tool server sent a malformed result: %s", e.Reason)
 	case notAccepted:
-		return afterDispatch(s, e.outcome, emit)
+		return afterDispatch(s, e.Outcome, emit)
 	case OAuthArrived:
 		return detour(s, e, OAuthPending, e.OAuth.AuthURL, Effect{Kind: SurfaceOAuth, OAuth: e.OAuth}, emit)
 	case ChoiceArrived:
@@ -126,7 +126,7 @@ func happen(s *callState, e *Event, emit emitter) *Resolution {
 	case detourExpired:
 		return expireDetour(s, e, emit)
 	case lifetimeExpired:
-		if s.state == Pending && s.epoch == e.seq {
+		if s.State == Pending && s.Epoch == e.Seq {
 			return failAndCancel(s, ByTimeout, emit, "the tool did not answer in time")
 		}
 	case Interrupted:
@@ -146,76 +146,76 @@ func afterDispatch(s *callState, o DispatchOutcome, emit emitter) *Resolution {
 }
 
 // detour opens a detour, in place of the one that is open if it is another.
-func detour(s *callState, e *Event, state State, id string, surface Effect, emit emitter) *Resolution {
+func detour(s *callState, e *event, state State, id string, surface Effect, emit emitter) *Resolution {
 	if s.detour() == id {
-		ask(emit, Effect{Kind: Drop, State: s.state, Dropped: Repeated, Event: e.Kind})
+		ask(emit, Effect{Kind: Drop, State: s.State, Dropped: Repeated, Event: e.Kind})
 		return nil
 	}
-	if s.detours++; s.detours > maxDetours {
+	if s.Detours++; s.Detours > maxDetours {
 		return failAndCancel(s, ByMalformed, emit, "the tool server asked the user for more than %d detours", maxDetours)
 	}
 	withdraw(s, emit)
-	s.state, s.open = state, &openDetour{id: id, event: e.seq, choice: e.Choice}
+	s.State, s.Open = state, &openDetour{ID: id, Event: e.Seq, Choice: e.Choice}
 	surface.State, surface.Detour = state, id
 	ask(emit, surface)
 	return nil
 }
 
 // answer takes the user's choice to the tool, once for each prompt.
-func answer(s *callState, e *Event, emit emitter) {
-	if s.state != ChoicePending || s.detour() != e.Detour || e.Selected < 0 || e.Selected >= len(s.open.choice.Choices) {
-		ask(emit, Effect{Kind: Drop, State: s.state, Dropped: Repeated, Event: e.Kind})
+func answer(s *callState, e *event, emit emitter) {
+	if s.State != ChoicePending || s.detour() != e.Detour || e.Selected < 0 || e.Selected >= len(s.Open.Choice.Choices) {
+		ask(emit, Effect{Kind: Drop, State: s.State, Dropped: Repeated, Event: e.Kind})
 		return
 	}
 	resume(s, e, e.Selected, emit)
 }
 
 // expireDetour ends the open detour: an authorization in an error, a choice in its default.
-func expireDetour(s *callState, e *Event, emit emitter) *Resolution {
-	if s.open == nil || s.open.event != e.seq {
+func expireDetour(s *callState, e *event, emit emitter) *Resolution {
+	if s.Open == nil || s.Open.Event != e.Seq {
 		return nil
 	}
-	if s.state != ChoicePending {
+	if s.State != ChoicePending {
 		return failAndCancel(s, ByTimeout, emit, "the user did not authorize the tool in time")
 	}
-	ask(emit, Effect{Kind: Withdraw, State: s.state, Detour: s.open.id})
-	resume(s, e, s.open.choice.Default, emit)
+	ask(emit, Effect{Kind: Withdraw, State: s.State, Detour: s.Open.ID})
+	resume(s, e, s.Open.Choice.Default, emit)
 	return nil
 }
 
 // resume goes on waiting for the result, with a lifetime that starts again.
-func resume(s *callState, e *Event, selected int, emit emitter) {
-	open := s.open
-	s.state, s.open, s.epoch = Pending, nil, e.seq
-	ask(emit, Effect{Kind: AnswerChoice, State: Pending, Choice: open.choice, Detour: open.id, Selected: selected})
+func resume(s *callState, e *event, selected int, emit emitter) {
+	open := s.Open
+	s.State, s.Open, s.Epoch = Pending, nil, e.Seq
+	ask(emit, Effect{Kind: AnswerChoice, State: Pending, Choice: open.Choice, Detour: open.ID, Selected: selected})
 }
 
 // withdraw takes the open prompt back.
 func withdraw(s *callState, emit emitter) {
-	if s.open != nil {
-		ask(emit, Effect{Kind: Withdraw, State: s.state, Detour: s.open.id})
-		s.open = nil
+	if s.Open != nil {
+		ask(emit, Effect{Kind: Withdraw, State: s.State, Detour: s.Open.ID})
+		s.Open = nil
 	}
 }
 
 // fail resolves the call with an error result of the runtime's own.
 func fail(s *callState, cause Cause, emit emitter, format string, args ...any) *Resolution {
-	return resolve(s, cause, ErrorResult(s.call.Key, s.call.Invocation.CallID, format, args...), emit)
+	return resolve(s, cause, ErrorResult(s.Call.Key, s.Call.Invocation.CallID, format, args...), emit)
 }
 
 // failAndCancel is fail for a call at which the tool server may be working.
 func failAndCancel(s *callState, cause Cause, emit emitter, format string, args ...any) *Resolution {
 	r := fail(s, cause, emit, format, args...)
-	ask(emit, Effect{Kind: CancelCall, State: s.state})
+	ask(emit, Effect{Kind: CancelCall, State: s.State})
 	return r
 }
 
 // resolve ends the call and forgets all but how.
 func resolve(s *callState, cause Cause, result *ToolResult, emit emitter) *Resolution {
 	withdraw(s, emit)
-	r := &Resolution{Key: s.call.Key, Cause: cause, Result: result}
-	*s = callState{state: Completed, cause: cause}
-	emit(emission{resolution: r})
+	r := &Resolution{Key: s.Call.Key, Cause: cause, Result: result}
+	*s = callState{State: Completed, Cause: cause}
+	emit(emission{Resolution: r})
 	return r
 }
 
@@ -224,14 +224,14 @@ func drop(s *callState, kind EventKind, emit emitter) {
 	reason := Late
 	switch kind {
 	case threadClosed:
-		s.closed = s.state != Completed
+		s.Closed = s.State != Completed
 		return
 	case notAccepted, lifetimeExpired, detourExpired:
 		return // the program's own inputs: nobody sent anything late
 	case ResultArrived:
-		if s.cause == ByResult {
+		if s.Cause == ByResult {
 			reason = Duplicate
 		}
 	}
-	ask(emit, Effect{Kind: Drop, State: s.state, Dropped: reason, Event: kind})
+	ask(emit, Effect{Kind: Drop, State: s.State, Dropped: reason, Event: kind})
 }

@@ -68,17 +68,17 @@ type Program struct {
 // A moment names an event of a call, so that each has a timer of its own even if it
 // is like another: a tool may use one address twice.
 type moment struct {
-	call CallKey
-	seq  uint64
+	Call CallKey
+	Seq  uint64
 }
 
 type (
 	callsAt    = dataflow.KeyedSingleton[CallKey, *Call, Runtime, bounds.BoundedValue]
 	threadsAt  = dataflow.KeyedSingleton[string, struct{}, Runtime, bounds.BoundedValue]
 	inputsAt   = dataflow.KeyedSingleton[CallKey, input, Runtime, bounds.BoundedValue] // one input of each call
-	momentsAt  = dataflow.KeyedSingleton[moment, *Event, Runtime, bounds.BoundedValue]
+	momentsAt  = dataflow.KeyedSingleton[moment, *event, Runtime, bounds.BoundedValue]
 	arrivalsAt = dataflow.KeyedStream[CallKey, input, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-	detoursAt  = dataflow.KeyedStream[CallKey, *Event, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	detoursAt  = dataflow.KeyedStream[CallKey, *event, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	mergedAt   = dataflow.KeyedStream[CallKey, input, Runtime, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 )
 
@@ -125,7 +125,7 @@ func NewProgram(opts ProgramOptions) *Program {
 }
 
 // start is the input that puts a call.
-func start(call *Call) input { return input{call: call} }
+func start(call *Call) input { return input{Call: call} }
 
 // failures posts the calls. That a call was not accepted is an input; that it was
 // changes nothing.
@@ -137,7 +137,7 @@ func failures(valid callsAt, opts ProgramOptions) inputsAt {
 		if o.Accepted {
 			return input{}, false
 		}
-		return input{event: &Event{Kind: notAccepted, outcome: o}}, true
+		return input{Event: &event{Event: Event{Kind: notAccepted}, Outcome: o}}, true
 	})
 }
 
@@ -150,29 +150,29 @@ func lifetimes(valid callsAt, opts ProgramOptions) inputsAt {
 	return keyedsingleton.Map(expired, func(time.Duration) input { return lifetimeOver })
 }
 
-var lifetimeOver = input{event: &Event{Kind: lifetimeExpired}}
+var lifetimeOver = input{Event: &event{Event: Event{Kind: lifetimeExpired}}}
 
 // ofDetour returns the events that open a detour or answer a choice.
-func ofDetour(in input) (*Event, bool) {
-	return in.event, in.event != nil && (opens(in.event) || answers(in.event))
+func ofDetour(in input) (*event, bool) {
+	return in.Event, in.Event != nil && (opens(in.Event) || answers(in.Event))
 }
 
 // opens says whether an event opens a detour.
-func opens(e *Event) bool { return e.Kind == OAuthArrived || e.Kind == ChoiceArrived }
+func opens(e *event) bool { return e.Kind == OAuthArrived || e.Kind == ChoiceArrived }
 
 // answers says whether an event answers a choice.
-func answers(e *Event) bool { return e.Kind == ChoiceAnswered }
+func answers(e *event) bool { return e.Kind == ChoiceAnswered }
 
 // expiries says when the user has had a detour's time.
 func expiries(detours detoursAt) momentsAt {
 	over := keyedsingleton.AfterEach(moments(detours, opens), detourTimeout,
 		"a detour that the user has not taken when its time is over ends by that")
-	return keyedsingleton.Map(over, func(e *Event) *Event {
-		return &Event{Kind: detourExpired, seq: e.seq, Choice: e.Choice, Lifetime: e.Lifetime}
+	return keyedsingleton.Map(over, func(e *event) *event {
+		return &event{Event: Event{Kind: detourExpired, Choice: e.Choice, Lifetime: e.Lifetime}, Seq: e.Seq}
 	})
 }
 
-func detourTimeout(e *Event) time.Duration {
+func detourTimeout(e *event) time.Duration {
 	if e.Kind == OAuthArrived {
 		return cmp.Or(e.Timeout, DefaultOAuthTimeout)
 	}
@@ -182,27 +182,27 @@ func detourTimeout(e *Event) time.Duration {
 // renewals says when the lifetime is over that a call has again after its choice was
 // answered, by the user or by its expiry.
 func renewals(detours detoursAt, expired momentsAt, opts ProgramOptions) mergedAt {
-	lifetime := func(e *Event) time.Duration { return cmp.Or(e.Lifetime, opts.Lifetime) }
-	again := func(e *Event) *Event { return &Event{Kind: lifetimeExpired, seq: e.seq} }
+	lifetime := func(e *event) time.Duration { return cmp.Or(e.Lifetime, opts.Lifetime) }
+	again := func(e *event) *event { return &event{Event: Event{Kind: lifetimeExpired}, Seq: e.Seq} }
 	const why = "a call whose choice was answered has a lifetime again, and is resolved by its end"
 	answered := keyedsingleton.AfterEach(moments(detours, answers), lifetime, why)
-	defaulted := keyedsingleton.AfterEach(keyedsingleton.Filter(expired, func(e *Event) bool { return e.Choice != nil }), lifetime, why)
+	defaulted := keyedsingleton.AfterEach(keyedsingleton.Filter(expired, func(e *event) bool { return e.Choice != nil }), lifetime, why)
 	return keyedstream.Merge(byCall(keyedsingleton.Map(answered, again)), byCall(keyedsingleton.Map(defaulted, again)))
 }
 
 // moments returns the events that pick finds, each under a key of its own.
-func moments(detours detoursAt, pick func(*Event) bool) momentsAt {
+func moments(detours detoursAt, pick func(*event) bool) momentsAt {
 	found := keyedstream.Entries(keyedstream.Filter(detours, pick))
-	byMoment := dataflow.Keyed(dataflow.Map(found, func(e dataflow.Entry[CallKey, *Event]) dataflow.Entry[moment, *Event] {
-		return dataflow.Entry[moment, *Event]{Key: moment{e.Key, e.Value.seq}, Value: e.Value}
+	byMoment := dataflow.Keyed(dataflow.Map(found, func(e dataflow.Entry[CallKey, *event]) dataflow.Entry[moment, *event] {
+		return dataflow.Entry[moment, *event]{Key: moment{e.Key, e.Value.Seq}, Value: e.Value}
 	}))
 	return keyedstream.First(keyedstream.AssumeOrder(byMoment, "an event has a number of its own, so each key has one value"))
 }
 
 // byCall brings events back to their calls.
 func byCall(events momentsAt) mergedAt {
-	return dataflow.Keyed(dataflow.Map(keyedsingleton.Entries(events), func(e dataflow.Entry[moment, *Event]) dataflow.Entry[CallKey, input] {
-		return dataflow.Entry[CallKey, input]{Key: e.Key.call, Value: input{event: e.Value}}
+	return dataflow.Keyed(dataflow.Map(keyedsingleton.Entries(events), func(e dataflow.Entry[moment, *event]) dataflow.Entry[CallKey, input] {
+		return dataflow.Entry[CallKey, input]{Key: e.Key.Call, Value: input{Event: e.Value}}
 	}))
 }
 
@@ -218,8 +218,8 @@ func closings(calls callsAt, closures threadsAt) mergedAt {
 
 // A thread is what is remembered of the calls of one thread, for its closure.
 type thread struct {
-	calls  []string // the ids of those that came before
-	closed bool
+	Calls  []string // the ids of those that came before
+	Closed bool
 }
 
 func newThread() thread { return thread{} }
@@ -229,20 +229,20 @@ func newThread() thread { return thread{} }
 func tell(t *thread, call *Call, emit func(id string)) {
 	switch {
 	case call == nil:
-		for _, id := range t.calls {
+		for _, id := range t.Calls {
 			emit(id)
 		}
-		*t = thread{closed: true}
-	case t.closed:
+		*t = thread{Closed: true}
+	case t.Closed:
 		emit(call.Key.ID)
 	default:
-		t.calls = append(t.calls, call.Key.ID)
+		t.Calls = append(t.Calls, call.Key.ID)
 	}
 }
 
 func callOf(thread, id string) CallKey { return CallKey{GroupID: thread, ID: id} }
 
-var closedInput = input{event: &Event{Kind: threadClosed}}
+var closedInput = input{Event: &event{Event: Event{Kind: threadClosed}}}
 
 // Flow returns the flow of the program, for graphs and for its reasons.
 func (p *Program) Flow() *dataflow.Flow { return p.flow }
@@ -268,11 +268,10 @@ func (p *Program) Call(ctx context.Context, call *Call) error {
 // never put is dropped, as a late one is.
 func (p *Program) Deliver(ctx context.Context, key CallKey, e Event) error {
 	if e.Kind == ResultArrived && e.Result != nil {
-		return p.events.Send(ctx, key, input{result: e.Result})
+		return p.events.Send(ctx, key, input{Result: e.Result})
 	}
-	event := e // a copy, so that a result, which nearly every call has, is not moved to the heap
-	event.seq = p.seq.Add(1)
-	return p.events.Send(ctx, key, input{event: &event})
+	numbered := event{Event: e, Seq: p.seq.Add(1)} // a copy, so that a result, which nearly every call has, is not moved to the heap
+	return p.events.Send(ctx, key, input{Event: &numbered})
 }
 
 // CloseThread resolves every pending call of a thread, and every later one at once.

@@ -33,8 +33,11 @@ type ProgramOptions struct {
 	// Zero means [DefaultLifetime].
 	Lifetime time.Duration
 	// Flow is what the program is built on. Nil means a flow of its own; the
-	// simulator gives its own.
+	// simulator gives its own, and so does a flow whose history is kept.
 	Flow *dataflow.Flow
+	// FirstEvent is from where events are numbered. Where the history is kept, two
+	// processes must not use the same numbers: give each a random one.
+	FirstEvent uint64
 }
 
 // A Program is the runtime's side of the protocol as a dataflow flow. Invocations
@@ -94,6 +97,7 @@ func NewProgram(opts ProgramOptions) *Program {
 	if p.flow == nil {
 		p.flow = dataflow.New()
 	}
+	p.seq.Store(opts.FirstEvent)
 	at := dataflow.At[Runtime](p.flow)
 	var calls callsAt
 	var closures threadsAt

@@ -48,6 +48,13 @@ type Sealer interface {
 func NewSealer() (Sealer, error) {
 	var secret [32]byte
 	rand.Read(secret[:])
+	return SealerOf(secret)
+}
+
+// SealerOf returns a [Sealer] with a key that the caller keeps: AES-256-GCM. Callback URLs
+// outlive the runtime for as long as the key is used. Who has the key can make callback
+// URLs, so it is kept like a password.
+func SealerOf(secret [32]byte) (Sealer, error) {
 	block, err := aes.NewCipher(secret[:])
 	if err != nil {
 		return nil, fmt.Errorf("runtime: callback key: %w", err)
@@ -56,19 +63,20 @@ func NewSealer() (Sealer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runtime: callback key: %w", err)
 	}
-	return &ephemeral{kid: rand.Text()[:8], aead: aead}, nil
+	name := sha256.Sum256(append([]byte("name of a callback key\x00"), secret[:]...))
+	return &sealer{kid: base64.RawURLEncoding.EncodeToString(name[:6]), aead: aead}, nil
 }
 
-type ephemeral struct {
+type sealer struct {
 	kid  string
 	aead cipher.AEAD // makes its own nonce and puts it first
 }
 
-func (e *ephemeral) Seal(text, context []byte) (string, []byte, error) {
+func (e *sealer) Seal(text, context []byte) (string, []byte, error) {
 	return e.kid, e.aead.Seal(nil, nil, text, context), nil
 }
 
-func (e *ephemeral) Open(kid string, sealed, context []byte) ([]byte, error) {
+func (e *sealer) Open(kid string, sealed, context []byte) ([]byte, error) {
 	if kid != e.kid {
 		return nil, errForged
 	}

@@ -14,6 +14,9 @@ import (
 // turn at the tool server first; the time for all attempts starts after that.
 func (rt *Runtime) dispatch(ctx context.Context, call *agentproto.Call) agentproto.DispatchOutcome {
 	s, settled := rt.ledger.find(call.Key)
+	if s == nil && rt.opts.State != nil {
+		s, settled = rt.adopt(call)
+	}
 	if s == nil {
 		return agentproto.DispatchOutcome{Reason: "the call is not known to any tool server"}
 	}

@@ -145,12 +145,16 @@ func (rt *Runtime) Answer(ctx context.Context, key agentproto.CallKey, responseU
 // deliverAnswer posts the user's answer to the tool server that asked.
 func (rt *Runtime) deliverAnswer(key agentproto.CallKey, prompt *agentproto.UserChoice, selected int) {
 	s, settled := rt.ledger.find(key)
-	if s == nil {
+	if settled == nil {
 		return
+	}
+	base := "the tool server"
+	if s != nil {
+		base = s.base
 	}
 	fail := func(failure string) {
 		err := rt.program.Deliver(rt.ctx, key, agentproto.Event{
-			Kind: agentproto.AnswerFailed, Detour: prompt.ResponseURL, Reason: s.base + " " + failure,
+			Kind: agentproto.AnswerFailed, Detour: prompt.ResponseURL, Reason: base + " " + failure,
 		})
 		if err != nil {
 			rt.log.Warn("failed answer not recorded", keyAttr(key), "error", err)
@@ -169,7 +173,7 @@ func (rt *Runtime) deliverAnswer(key agentproto.CallKey, prompt *agentproto.User
 	if end.accepted || rt.ctx.Err() != nil {
 		return
 	}
-	rt.log.Warn("answer not accepted", keyAttr(key), "toolset", s.base, "failure", end.failure,
+	rt.log.Warn("answer not accepted", keyAttr(key), "toolset", base, "failure", end.failure,
 		"attempts", end.attempts, "error", end.err)
 	fail(end.failure)
 }

@@ -133,7 +133,12 @@ func (l *ledger) serverOf(key agentproto.CallKey) *server {
 func (l *ledger) setPrompt(key agentproto.CallKey, prompt *agentproto.UserChoice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.live[key]; e != nil {
+	e := l.live[key]
+	if e == nil && prompt != nil { // of a call that a process before this one made
+		e = &entry{settled: make(chan struct{})}
+		l.live[key] = e
+	}
+	if e != nil {
 		e.prompt = prompt
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/dataflow/durable"
 )
 
 // Options are the settings of a [Runtime]. Only Toolsets is needed.
@@ -50,6 +51,15 @@ type Options struct {
 	// Concurrency is how many requests are in flight to one tool server at once.
 	// Zero means 256. A server that hangs holds up its own calls only.
 	Concurrency int
+
+	// State says where calls are kept, so that they survive this process: with it, a
+	// call that was made and a callback that was answered 200 are not lost. It needs a
+	// Sealer whose key survives as well, and a PublicURL or ListenAddr that stays. Nil
+	// keeps calls in memory.
+	//
+	// After a restart calls are posted again whose acknowledgement was not kept, and
+	// [Runtime.Results] and the surface may be told again what they were told before.
+	State *durable.Options
 
 	// Sealer makes callback URLs unforgeable. Nil means [NewSealer]: a key of this
 	// run's own.

@@ -80,7 +80,13 @@ type Runtime struct {
 // they offer. A tool server that cannot be asked is a [Problem] and not an error.
 // The runtime ends with [Runtime.Stop], or less gently with ctx.
 func Start(ctx context.Context, opts Options) (*Runtime, error) {
-	return start(ctx, opts, newProgram)
+	if opts.State == nil {
+		return start(ctx, opts, newProgram)
+	}
+	if opts.Sealer == nil {
+		return nil, errors.New("runtime: calls that are kept need a Sealer whose key is kept: see SealerOf")
+	}
+	return start(ctx, opts, newDurableProgram(*opts.State))
 }
 
 func newProgram(opts agentproto.ProgramOptions) program { return agentproto.NewProgram(opts) }

@@ -47,7 +47,7 @@ var imports = map[string][]string{
 	"internal/mutation": {},
 
 	"agentproto":            library,
-	"agentproto/runtime":    slices.Concat(library, []string{"agentproto"}),
+	"agentproto/runtime":    slices.Concat(library, []string{"agentproto", "dataflow/durable"}),
 	"agentproto/toolserver": slices.Concat(library, []string{"agentproto"}),
 	"agentproto/conform":    slices.Concat(library, []string{"agentproto"}),
 	"internal/exampletools": {"agentproto", "agentproto/toolserver"},

@@ -1,0 +1,64 @@
+package runtime
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable"
+)
+
+// A durableProgram is a program whose history is kept: a call that was made and a
+// callback that was answered 200 survive this process.
+//
+// After a restart, calls whose dispatch had no outcome are posted again, with the same
+// webhook-id; effects that nobody had finished are performed again.
+type durableProgram struct {
+	*agentproto.Program
+	opts  agentproto.ProgramOptions
+	state durable.Options
+	app   *durable.App[*agentproto.Program]
+}
+
+// newDurableProgram returns what builds a program that is kept as state says.
+func newDurableProgram(state durable.Options) func(agentproto.ProgramOptions) program {
+	return func(opts agentproto.ProgramOptions) program {
+		// Events of a call are told apart by number, also from those of a process before.
+		opts.FirstEvent = rand.Uint64() >> 1
+		return &durableProgram{opts: opts, state: state}
+	}
+}
+
+func (p *durableProgram) Start(ctx context.Context) error {
+	app, err := durable.Start(ctx, func(f *dataflow.Flow) *agentproto.Program {
+		opts := p.opts
+		opts.Flow = f
+		return agentproto.NewProgram(opts)
+	}, p.state)
+	if err != nil {
+		return err
+	}
+	p.app, p.Program = app, app.Ports
+	return nil
+}
+
+func (p *durableProgram) Stop(ctx context.Context) error { return p.app.Stop(ctx) }
+
+// adopt enters a call that was made by a process before this one: its server is the one
+// that its callback URL was sealed for.
+func (rt *Runtime) adopt(call *agentproto.Call) (*server, <-chan struct{}) {
+	_, segments, ok := strings.Cut(call.Invocation.CallbackURL, callbackPath)
+	if !ok {
+		return nil, nil
+	}
+	c, err := openCapability(rt.sealer, segments, time.Time{})
+	s := rt.byID[c.server]
+	if err != nil || s == nil {
+		return nil, nil
+	}
+	rt.ledger.add(call.Key, s, call.Lifetime)
+	return rt.ledger.find(call.Key)
+}

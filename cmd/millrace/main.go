@@ -2,6 +2,7 @@
 // tools, and shows both at work.
 //
 //	millrace demo                                   a whole session, with nothing else needed
+//	millrace serve --state DIR --tool URL           makes calls that survive it
 //	millrace tool                                   the example tool servers
 //	millrace run --tool URL [calls.jsonl | -]       makes the calls of a file
 //
@@ -29,6 +30,7 @@ type command struct {
 var commands = []command{
 	{"demo", "run a session of calls against three tool servers and an OAuth provider", demo},
 	{"run", "make the calls of a JSONL file and print each result", run},
+	{"serve", "make calls that survive this process", serve},
 	{"tool", "serve the example tools", tool},
 }
 

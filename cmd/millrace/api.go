@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/runtime"
+)
+
+// maxWait bounds how long a request for a result is kept.
+const maxWait = 5 * time.Minute
+
+// An api makes and reads the calls of a runtime over HTTP.
+type api struct{ rt *runtime.Runtime }
+
+func apiOf(rt *runtime.Runtime) http.Handler {
+	a := api{rt}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /calls", a.call)
+	mux.HandleFunc("GET /calls/{thread}/{id}", a.result)
+	mux.HandleFunc("DELETE /calls/{thread}/{id}", a.cancel)
+	mux.HandleFunc("DELETE /threads/{thread}", a.closeThread)
+	return mux
+}
+
+// call answers 202 when the call is kept, and 409 if it was made before.
+func (a api) call(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLine))
+	if err != nil {
+		answer(w, http.StatusRequestEntityTooLarge, problem{err.Error()})
+		return
+	}
+	var c callLine
+	if err := json.Unmarshal(body, &c, json.RejectUnknownMembers(true)); err != nil {
+		answer(w, http.StatusBadRequest, problem{"not a call: " + err.Error()})
+		return
+	}
+	if c.GroupID == "" || c.Operation == "" {
+		answer(w, http.StatusBadRequest, problem{`not a call: "group_id" and "operation" are required`})
+		return
+	}
+	key, err := a.rt.Call(r.Context(), runtime.Request{
+		GroupID: c.GroupID, ID: c.ID, Operation: c.Operation, UserID: c.UserID, Arguments: c.Arguments,
+	})
+	switch {
+	case errors.Is(err, runtime.ErrDuplicateCall):
+		answer(w, http.StatusConflict, problem{err.Error()})
+	case errors.Is(err, runtime.ErrBadID):
+		answer(w, http.StatusBadRequest, problem{err.Error()})
+	case err != nil:
+		unavailable(w, err)
+	default:
+		answer(w, http.StatusAccepted, made202{key.GroupID, key.ID})
+	}
+}
+
+// made202 is what a call that is kept is known by.
+type made202 struct {
+	GroupID string `json:"group_id"`
+	ID      string `json:"id"`
+}
+
+// result answers with the result, as soon as it is there.
+func (a api) result(w http.ResponseWriter, r *http.Request) {
+	wait := time.Duration(0)
+	if text := r.FormValue("wait"); text != "" {
+		var err error
+		if wait, err = time.ParseDuration(text); err != nil || wait < 0 || wait > maxWait {
+			answer(w, http.StatusBadRequest, problem{fmt.Sprintf("wait is %q: it has to be a duration up to %v, such as 30s", text, maxWait)})
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), max(wait, 50*time.Millisecond))
+	defer cancel()
+	res, err := a.rt.Await(ctx, keyIn(r))
+	switch {
+	case err == nil:
+		answer(w, http.StatusOK, resultOf(res))
+	case ctx.Err() != nil:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		unavailable(w, err)
+	}
+}
+
+func (a api) cancel(w http.ResponseWriter, r *http.Request) {
+	if err := a.rt.Cancel(r.Context(), keyIn(r)); err != nil {
+		unavailable(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (a api) closeThread(w http.ResponseWriter, r *http.Request) {
+	if err := a.rt.CloseThread(r.Context(), r.PathValue("thread")); err != nil {
+		unavailable(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func keyIn(r *http.Request) agentproto.CallKey {
+	return agentproto.CallKey{GroupID: r.PathValue("thread"), ID: r.PathValue("id")}
+}
+
+// resultOf returns a resolution as it is printed; what is not known of it stays out.
+func resultOf(res *agentproto.Resolution) apiResult {
+	return apiResult{
+		GroupID: res.Key.GroupID, ID: res.Key.ID,
+		OK: !res.Result.IsError(), Cause: res.Cause.String(), Text: res.Result.String(), Content: res.Result.Content,
+	}
+}
+
+// An apiResult is a result as the API gives it.
+type apiResult struct {
+	GroupID string               `json:"group_id"`
+	ID      string               `json:"id"`
+	OK      bool                 `json:"ok"`    // false for every result whose text starts with "Error: "
+	Cause   string               `json:"cause"` // which input resolved the call
+	Text    string               `json:"text"`  // as the model sees it
+	Content []agentproto.Content `json:"content,omitempty"`
+}
+
+type problem struct {
+	Error string `json:"error"`
+}
+
+// unavailable says that nothing was done, or that nobody knows, and when to ask again.
+func unavailable(w http.ResponseWriter, err error) {
+	w.Header().Set("Retry-After", "1")
+	answer(w, http.StatusServiceUnavailable, problem{err.Error()})
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(text, '\n'))
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	serveCalls = flag.Int("serve.calls", 300, "calls made by TestServeKilled")
+	serveKills = flag.Int("serve.kills", 3, "kill -9 of the runtime by TestServeKilled, one a second")
+)
+
+// A served is a runtime process that is started again on the same state and addresses.
+type served struct {
+	t    *testing.T
+	args []string
+	api  string
+	cmd  *exec.Cmd
+}
+
+func serveRuntime(t *testing.T, tools []string) *served {
+	listen, api := freeAddress(t), freeAddress(t)
+	s := &served{t: t, api: "http://" + api, args: []string{"serve", "--state", t.TempDir(), "--listen", listen, "--api", api}}
+	for _, u := range tools {
+		s.args = append(s.args, "--tool", u)
+	}
+	s.start()
+	t.Cleanup(s.kill)
+	return s
+}
+
+// freeAddress returns an address of this host that nobody listens on.
+func freeAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (s *served) start() {
+	s.cmd = millrace(s.t, s.args...)
+	s.cmd.Stderr = io.Discard
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// kill is kill -9.
+func (s *served) kill() {
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+}
+
+// request asks until there is an answer of one of these statuses.
+func (s *served) request(ctx context.Context, method, path, body string, statuses ...int) (int, []byte) {
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		req, err := http.NewRequestWithContext(ctx, method, s.api+path, bytes.NewReader([]byte(body)))
+		if err != nil {
+			s.t.Error(err)
+			return 0, nil
+		}
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			text, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			for _, status := range statuses {
+				if err == nil && resp.StatusCode == status {
+					return status, text
+				}
+			}
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			s.t.Errorf("%s %s: no answer: %v", method, path, ctx.Err())
+			return 0, nil
+		}
+	}
+}
+
+// TestServeKilled kills the runtime again and again while calls are made and results
+// come back. Each call that was accepted has exactly one result, the same whenever it is
+// read, and it is the tool's own.
+func TestServeKilled(t *testing.T) {
+	_, tools := startTool(t)
+	s := serveRuntime(t, tools)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	s.request(ctx, "GET", "/calls/none/none", "", http.StatusNoContent) // it is up
+
+	texts := make([]string, *serveCalls)
+	lane := make(chan int)
+	var callers sync.WaitGroup
+	for range 16 {
+		callers.Go(func() {
+			for i := range lane {
+				texts[i] = s.makeCall(ctx, i)
+			}
+		})
+	}
+	killer := make(chan struct{})
+	go func() {
+		defer close(killer)
+		for range *serveKills {
+			select {
+			case <-time.After(time.Duration(500+rand.IntN(1000)) * time.Millisecond):
+			case <-ctx.Done():
+				return
+			}
+			s.kill()
+			s.start()
+		}
+	}()
+	for i := range *serveCalls {
+		lane <- i
+	}
+	close(lane)
+	callers.Wait()
+	<-killer
+	s.request(ctx, "GET", "/calls/none/none", "", http.StatusNoContent)
+	for i, text := range texts {
+		if again := s.readResult(ctx, i); again != text {
+			t.Errorf("call %d: %q at first, %q later", i, text, again)
+		}
+	}
+}
+
+// makeCall makes call i, until it is accepted, and returns its result.
+func (s *served) makeCall(ctx context.Context, i int) string {
+	body := fmt.Sprintf(`{"group_id":"t%d","id":"c%d","operation":"echo","arguments":{"text":"hello %d"}}`, i%10, i, i)
+	if i%3 == 0 {
+		body = fmt.Sprintf(`{"group_id":"t%d","id":"c%d","operation":"sleep","arguments":{"ms":%d}}`, i%10, i, 100+i%400)
+	}
+	// 409 is the answer to a call that was accepted by a process that died before it said so.
+	s.request(ctx, "POST", "/calls", body, http.StatusAccepted, http.StatusConflict)
+	return s.readResult(ctx, i)
+}
+
+func (s *served) readResult(ctx context.Context, i int) string {
+	_, text := s.request(ctx, "GET", fmt.Sprintf("/calls/t%d/c%d?wait=20s", i%10, i), "", http.StatusOK)
+	var r apiResult
+	if err := json.Unmarshal(text, &r); err != nil {
+		s.t.Errorf("call %d: %v: %s", i, err, text)
+	}
+	if !r.OK || r.Cause != "tool_result" || i%3 != 0 && r.Text != fmt.Sprint("hello ", i) {
+		s.t.Errorf("call %d: %+v", i, r)
+	}
+	return r.Text
+}

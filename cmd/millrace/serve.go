@@ -51,6 +51,7 @@ func serve(ctx context.Context, args []string) error {
 	listen := fs.String("listen", "127.0.0.1:7340", "`address` of the callback endpoint")
 	public := fs.String("public", "", "`URL` at which tool servers reach the callback endpoint, if not that address")
 	api := fs.String("api", "127.0.0.1:7341", "`address` of the API")
+	keep := fs.Bool("keep-history", false, "keep every step, for 'millrace log replay', and not only those since the last snapshot")
 	timeout := fs.Duration("timeout", 15*time.Minute, "how long a call may wait for its result, detours not counted")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -80,7 +81,7 @@ func serve(ctx context.Context, args []string) error {
 		Timeouts: runtime.Timeouts{Call: *timeout},
 		State: &durable.Options{
 			Name: *name, Dir: filepath.Join(*state, "history"), Servers: servers,
-			Credentials: *credentials, Replicas: *replicas, Logger: logger,
+			Credentials: *credentials, Replicas: *replicas, KeepHistory: *keep, Logger: logger,
 		},
 	})
 	if err != nil {

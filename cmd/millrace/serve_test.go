@@ -98,7 +98,7 @@ func (s *served) request(ctx context.Context, method, path, body string, statuse
 func TestServeKilled(t *testing.T) {
 	_, tools := startTool(t)
 	s := serveRuntime(t, tools)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*serveCalls)*20*time.Millisecond)
 	defer cancel()
 	s.request(ctx, "GET", "/calls/none/none", "", http.StatusNoContent) // it is up
 

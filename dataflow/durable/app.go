@@ -31,6 +31,7 @@ type core struct {
 	log     journal.Log
 	facade  *engine.Graph
 	door    *door
+	looking bool   // only looks at the history
 	peers   *peers // nil if no other process can own a partition
 	metrics metrics
 

@@ -33,7 +33,7 @@ func (c *core) openLog(ctx context.Context) error {
 		return fmt.Errorf("durable: %w", err)
 	}
 	c.log = log
-	if len(c.opts.Servers) == 0 {
+	if len(c.opts.Servers) == 0 || c.looking {
 		return nil
 	}
 	member, err := membership.Join(ctx, log.Conn(), membership.Options{

@@ -186,12 +186,31 @@ func (o *owner) restore(ctx context.Context) (journal.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	source, err := o.follow(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	o.savedAt = time.Now()
+	o.startClock()
+	if h.Fence == 0 {
+		if err := o.begin(ctx, o.leader.Shape()); err != nil {
+			source.Close()
+			return nil, err
+		}
+	}
+	o.metrics.restored(time.Since(began))
+	return source, nil
+}
+
+// follow brings a new flow to where a history ends.
+func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error) {
 	if err := o.construct(); err != nil {
 		return nil, err
 	}
-	o.fence, o.savedAt = h.Fence, time.Now()
+	o.fence = h.Fence
 	shape := o.leader.Shape()
 	if h.Snapshot != nil {
+		var err error
 		if o.last, err = o.load(h.Snapshot, shape); err != nil {
 			return nil, err
 		}
@@ -205,14 +224,6 @@ func (o *owner) restore(ctx context.Context) (journal.Reader, error) {
 		reader.Close()
 		return nil, err
 	}
-	o.startClock()
-	if h.Fence == 0 {
-		if err := o.begin(ctx, shape); err != nil {
-			reader.Close()
-			return nil, err
-		}
-	}
-	o.metrics.restored(time.Since(began))
 	return source, nil
 }
 

@@ -212,6 +212,7 @@ type state interface {
 	save(dst []byte, c Codec) ([]byte, error)
 	load(d *decoder, c Codec)
 	kind() string // with the types in it
+	describe(w *describer)
 }
 
 // keeps makes x part of what is saved of op.

@@ -64,6 +64,7 @@ func (g *Graph) FeedEntry(i int, op int32, key, value []byte) error {
 // A feeder is an output that can be given what a step gave elsewhere.
 type feeder interface {
 	feed(d *decoder, c Codec, source int)
+	describeFed(in *decoder, c Codec, d *describer)
 }
 
 // A mark says how far the elements of an output are those of one step.

@@ -95,6 +95,12 @@ func (s tableState[K, V]) load(d *decoder, c Codec) {
 	}
 }
 
+func (s tableState[K, V]) describe(w *describer) {
+	for k, v := range (*s.table).All() {
+		w.entry("%v: %+v", k, *v)
+	}
+}
+
 // A varState saves a variable.
 type varState[T any] struct{ p *T }
 
@@ -114,6 +120,8 @@ func (s varState[T]) load(d *decoder, c Codec) {
 		*s.p = v
 	}
 }
+
+func (s varState[T]) describe(w *describer) { w.entry("%+v", *s.p) }
 
 // A cellState saves what a cell has, without telling its consumers when it is loaded:
 // what they made of it is saved as well.
@@ -139,47 +147,10 @@ func (s cellState[T]) load(d *decoder, c Codec) {
 	}
 }
 
-// columnsState saves records that wait, without their hashes.
-type columnsState[K comparable, V any] struct {
-	c      *columns[K, V]
-	hashed bool
-}
-
-func keepsColumns[K comparable, V any](op *Op, c *columns[K, V], hashed bool) {
-	checkType[K](op)
-	checkType[V](op)
-	op.keeps(columnsState[K, V]{c, hashed})
-}
-
-func (s columnsState[K, V]) kind() string {
-	return fmt.Sprintf("records(%v,%v)", reflect.TypeFor[K](), reflect.TypeFor[V]())
-}
-
-func (s columnsState[K, V]) save(dst []byte, c Codec) (_ []byte, err error) {
-	dst = binary.AppendUvarint(dst, uint64(len(s.c.k)))
-	for i, k := range s.c.k {
-		if dst, err = appendValue(dst, c, k); err != nil {
-			return dst, err
-		}
-		if dst, err = appendValue(dst, c, s.c.v[i]); err != nil {
-			return dst, err
-		}
+func (s cellState[T]) describe(w *describer) {
+	if s.c.set {
+		w.entry("%+v", s.c.value)
+	} else {
+		w.entry("nothing")
 	}
-	return dst, nil
-}
-
-func (s columnsState[K, V]) load(d *decoder, c Codec) {
-	var cols columns[K, V]
-	hash := hasher[K]()
-	for range d.count() {
-		cols.k = append(cols.k, decodeValue[K](d, c))
-		cols.v = append(cols.v, decodeValue[V](d, c))
-		if d.err != nil {
-			return
-		}
-		if s.hashed {
-			cols.h = append(cols.h, hash.Hash(cols.k[len(cols.k)-1]))
-		}
-	}
-	*s.c = cols
 }

@@ -57,3 +57,9 @@ func (s sequenceState[K, C]) load(d *decoder, c Codec) {
 		}
 	}
 }
+
+func (s sequenceState[K, C]) describe(w *describer) {
+	s.m.set.Parts(func(client C, kept [4]uint64) {
+		w.entry("%v: numbers %d to %d", client, kept[0]*64, kept[1]*64)
+	}, func([3]uint64) {})
+}

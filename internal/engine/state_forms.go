@@ -147,6 +147,16 @@ func (s listsState[K, V]) load(d *decoder, c Codec) {
 	}
 }
 
+func (s listsState[K, V]) describe(w *describer) {
+	for k, list := range s.l.table.All() {
+		var all []V
+		for i := list.first; i != 0; i = s.l.item(i).next {
+			all = append(all, s.l.item(i).v)
+		}
+		w.entry("%v: %+v", k, all)
+	}
+}
+
 // A timersState saves pending timers with their entries, in the order in which they
 // will fire.
 type timersState[K comparable, V any] struct {
@@ -186,6 +196,10 @@ func (s timersState[K, V]) load(d *decoder, c Codec) {
 	}
 }
 
+func (s timersState[K, V]) describe(w *describer) {
+	s.a.idx.Each(func(slot uint32, at int64) { w.entry("at %v: %v: %+v", duration(at), s.a.k[slot], s.a.v[slot]) })
+}
+
 // A deadlinesState saves the timers of a ForgetAfter, whose entries are in a table that
 // is loaded before.
 type deadlinesState[K comparable, V any] struct{ t *expiring[K, V] }
@@ -209,6 +223,10 @@ func (s deadlinesState[K, V]) load(d *decoder, _ Codec) {
 			s.t.idx.Add(entry, at)
 		}
 	}
+}
+
+func (s deadlinesState[K, V]) describe(w *describer) {
+	s.t.idx.Each(func(entry uint32, at int64) { w.entry("at %v: entry %d", duration(at), entry) })
 }
 
 // An unreadState saves what nobody has read of an output.
@@ -241,6 +259,12 @@ func (s unreadState[T]) load(d *decoder, c Codec) {
 	}
 	if d.err == nil {
 		s.out.first, s.out.buf = first, buf
+	}
+}
+
+func (s unreadState[T]) describe(w *describer) {
+	for i, x := range s.out.buf {
+		w.entry("unread %d: %+v", s.out.first+uint64(i), x)
 	}
 }
 
@@ -278,6 +302,12 @@ func (s viewState[K, V]) load(d *decoder, c Codec) {
 		}
 	}
 	s.set()
+}
+
+func (s viewState[K, V]) describe(w *describer) {
+	for k, v := range (*s.m).View().All() {
+		w.entry("%v: %+v", k, v)
+	}
 }
 
 // setOf keeps the keys of a table that is a set.

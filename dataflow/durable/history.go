@@ -1,0 +1,206 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// A History is what is kept of a flow, to be looked at: which steps were made, and what
+// a partition remembered after any of them. It changes nothing. A history in a folder
+// cannot be opened while a process runs the flow on it.
+type History struct {
+	core  *core
+	names *engine.Graph // the flow, for the names of its operators
+}
+
+// OpenHistory opens what is kept of the flow that build builds, as [Start] does.
+func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options) (*History, error) {
+	c := &core{opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) }}
+	flow := dataflow.NewRemote(seal.Key{}, c.opts.Flow, c.opts.Codec, &door{core: c})
+	build(flow)
+	h := &History{core: c, names: flow.Unseal(seal.Key{})}
+	if n := h.names.Sites(); n != 1 {
+		return nil, fmt.Errorf("durable: the flow has %d locations: a durable flow has one", n)
+	}
+	if !h.names.Divided(0) {
+		c.opts.Partitions = 1
+	}
+	c.looking = true
+	if err := c.openLog(ctx); err != nil {
+		return nil, err
+	}
+	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	return h, nil
+}
+
+// Close closes the history.
+func (h *History) Close() error {
+	h.core.cancel(ErrStopped)
+	return h.core.log.Close()
+}
+
+// Partitions returns how many there are.
+func (h *History) Partitions() int { return h.core.log.Partitions() }
+
+// A PartitionInfo says what is kept of a partition.
+type PartitionInfo struct {
+	Records, Steps uint64 // messages and steps kept
+	Bytes          uint64 // on disk, of one replica; an estimate
+	Last           uint64 // number of the last step, zero if there is none
+	Snapshot       uint64 // number of the step that the snapshot was made after, zero if there is none
+}
+
+// Partition returns what is kept of a partition.
+func (h *History) Partition(ctx context.Context, partition int) (PartitionInfo, error) {
+	usage, err := h.core.log.Usage(ctx, partition)
+	if err != nil {
+		return PartitionInfo{}, err
+	}
+	kept, err := h.core.log.Restore(ctx, partition)
+	if err != nil {
+		return PartitionInfo{}, err
+	}
+	return PartitionInfo{usage.Records, usage.Steps, usage.Bytes, kept.Fence, kept.At}, nil
+}
+
+// A StepInfo says what one committed step was.
+type StepInfo struct {
+	Number  uint64    // of the step, growing
+	At      time.Time // that the step read; zero if the beginning of the history is gone
+	Taken   uint64    // position of the last message taken
+	Refused int       // records
+	Outputs []byte    // for [History.DescribeOutputs]
+}
+
+// Steps goes through the steps that are kept of a partition, in order.
+func (h *History) Steps(ctx context.Context, partition int) iter.Seq2[StepInfo, error] {
+	return func(yield func(StepInfo, error) bool) {
+		kept, err := h.core.log.Restore(ctx, partition)
+		if err != nil || kept.Fence == 0 {
+			if err != nil {
+				yield(StepInfo{}, err)
+			}
+			return
+		}
+		origin := int64(0)
+		if kept.Snapshot != nil {
+			s, err := decodeSnapshot(kept.Snapshot)
+			if err != nil {
+				yield(StepInfo{}, err)
+				return
+			}
+			origin = s.origin
+		}
+		steps, err := h.core.log.Steps(ctx, partition, 0)
+		if err != nil {
+			yield(StepInfo{}, err)
+			return
+		}
+		defer steps.Close()
+		for last := uint64(0); last < kept.Fence; {
+			committed, err := steps.Next(ctx)
+			if err != nil {
+				yield(StepInfo{}, err)
+				return
+			}
+			s, err := decodeStep(committed.Data)
+			if err != nil {
+				yield(StepInfo{}, err)
+				return
+			}
+			if s.begin {
+				origin = s.origin
+			}
+			info := StepInfo{Number: committed.Fence, Taken: s.taken, Refused: len(s.Refused), Outputs: s.Outputs}
+			if origin != 0 {
+				info.At = time.Unix(0, origin+s.now)
+			}
+			if last = committed.Fence; !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+// DescribeOutputs writes for people what a step gave.
+func (h *History) DescribeOutputs(w io.Writer, outputs []byte) error {
+	return h.names.DescribeOutputs(w, 0, outputs)
+}
+
+// Replay makes the steps of a partition again, up to step number to, or all of them if
+// that is zero, and writes for people what the partition remembered then and what its
+// outputs kept: at most most entries of each operator. It begins with the snapshot if
+// that is not later, and else at the beginning, which has to be there for it:
+// [Options].KeepHistory. A step that gives something else than is recorded ends it with
+// a [*DivergedError].
+func (h *History) Replay(ctx context.Context, partition int, to uint64, w io.Writer, most int) error {
+	kept, err := h.until(ctx, partition, to)
+	if err != nil {
+		return err
+	}
+	o := &owner{core: h.core, partition: partition}
+	reader, err := o.follow(ctx, kept)
+	if err != nil {
+		return err
+	}
+	defer o.graph.Fail(ErrStopped)
+	defer reader.Close()
+	fmt.Fprintf(w, "partition %d after step %d, at %v; %d steps made again\n\n",
+		partition, kept.Fence, time.Unix(0, o.last.origin+o.last.now).UTC().Format(time.RFC3339Nano), len(kept.Steps))
+	if err := o.leader.Describe(w, most); err != nil {
+		return err
+	}
+	outputs, err := o.leader.Outputs(nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\noutputs\n")
+	return h.DescribeOutputs(w, outputs)
+}
+
+// until returns the history of a partition as it was after step number to.
+func (h *History) until(ctx context.Context, partition int, to uint64) (*journal.History, error) {
+	kept, err := h.core.log.Restore(ctx, partition)
+	switch {
+	case err != nil:
+		return nil, err
+	case kept.Fence == 0:
+		return nil, fmt.Errorf("durable: partition %d has no history", partition)
+	case to == 0:
+		return kept, nil
+	case to > kept.Fence:
+		return nil, fmt.Errorf("durable: partition %d has no step %d: its last one is %d", partition, to, kept.Fence)
+	}
+	if to < kept.At {
+		kept.Snapshot, kept.At, kept.Steps = nil, 0, nil
+		steps, err := h.core.log.Steps(ctx, partition, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer steps.Close()
+		for n := uint64(0); n < to; {
+			s, err := steps.Next(ctx)
+			if err != nil {
+				return nil, err
+			}
+			n = s.Fence
+			kept.Steps = append(kept.Steps, s)
+		}
+		if first, err := decodeStep(kept.Steps[0].Data); err != nil || !first.begin {
+			return nil, fmt.Errorf("durable: step %d of partition %d is before the snapshot, and the beginning of the history is gone: keep it with Options.KeepHistory", to, partition)
+		}
+	}
+	for len(kept.Steps) > 0 && kept.Steps[len(kept.Steps)-1].Fence > to {
+		kept.Steps = kept.Steps[:len(kept.Steps)-1]
+	}
+	kept.Fence = max(kept.At, to)
+	return kept, nil
+}

@@ -45,6 +45,7 @@ var encodeMode, decodeMode = sync.OnceValue(func() cbor.EncMode {
 	m, err := cbor.DecOptions{
 		MaxArrayElements: 1 << 30, MaxMapPairs: 1 << 30, MaxNestedLevels: 256,
 		TimeTagToAny: cbor.TimeTagToTime,
+		UTF8:         cbor.UTF8DecodeInvalid, // what was kept has to be readable, and a string may be any bytes
 	}.DecMode()
 	if err != nil {
 		panic(err)

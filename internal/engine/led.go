@@ -69,7 +69,10 @@ type Emission struct {
 
 // Begin makes the step that runs what hangs on constants.
 func (l *Leader) Begin() (Emission, error) {
-	return l.step(1, func() { l.site.starts.run() })
+	return l.step(1, func() {
+		l.site.starts.run()
+		l.push() // what constants gave slices and cycles
+	})
 }
 
 // Step makes a step: timers that are due at now fire, records are pushed in order,
@@ -154,11 +157,6 @@ func (l *Leader) step(now int64, f func()) (e Emission, err error) {
 		defer s.guard()
 		s.now = now
 		f()
-		for _, r := range s.regions { // which only the start gave news
-			if r.news {
-				r.run()
-			}
-		}
 		s.now, s.rearm, s.completed = 0, false, true
 	}()
 	if err := s.g.Err(); err != nil {
@@ -268,7 +266,7 @@ func (l *Leader) Load(data []byte, became func(op int32) (int32, bool)) error {
 				continue
 			}
 		}
-		if int(i) >= len(l.site.ops) || len(l.site.ops[i].states) == 0 {
+		if i < 0 || int(i) >= len(l.site.ops) || len(l.site.ops[i].states) == 0 {
 			return fmt.Errorf("dataflow: the saved state is of operator %d, which remembers nothing", i)
 		}
 		op := l.site.ops[i]

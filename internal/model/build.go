@@ -32,7 +32,8 @@ type builder struct {
 	sends  map[int]func(k, v int) error
 	closes []func()
 	built  []any
-	clock  bool // time passes when nothing else happens
+	clock  bool                        // time passes when nothing else happens
+	trace  func(node int, what ...int) // told all that is seen, if not nil
 	events []event
 	seen   []*seen
 }
@@ -91,22 +92,22 @@ func (b *builder) watch(i int) {
 	w := &seen{node: i, runs: make(map[int]*Content)}
 	b.seen = append(b.seen, w)
 	name := fmt.Sprint("n", i, " watched")
-	one := func(x int) { c := b.of(w); c.List = append(c.List, x) }
-	many := func(k, v int) { c := b.of(w); c.Keyed[k] = append(c.Keyed[k], v) }
+	one := func(x int) { c := b.of(w, x); c.List = append(c.List, x) }
+	many := func(k, v int) { c := b.of(w, k, v); c.Keyed[k] = append(c.Keyed[k], v) }
 	entry := func(k, v int) {
-		c := b.of(w)
+		c := b.of(w, k, v)
 		if _, again := c.Entries[k]; again {
 			w.again = append(w.again, k)
 		}
 		c.Entries[k] = v
 	}
-	only := func(x int) int { c := b.of(w); c.Value, c.OK = x, true; return x }
-	ofView := func(latest func() (dataflow.View[int, int], bool)) {
+	only := func(x int) int { c := b.of(w, x); c.Value, c.OK = x, true; return x }
+	ofView := func(latest func() ([]dataflow.Entry[int, int], bool)) {
 		w.now = func() Content {
 			c := Content{Entries: make(map[int]int)}
-			v, _ := latest()
-			for k, x := range v.All() {
-				c.Entries[k] = x
+			all, _ := latest()
+			for _, e := range all {
+				c.Entries[e.Key] = e.Value
 			}
 			return c
 		}
@@ -139,11 +140,11 @@ func (b *builder) watch(i int) {
 			return c
 		}
 	case entriesOf[here, bounds.MonotonicValue]:
-		ofView(singleton.Output(keyedsingleton.IntoSingleton(s), name).Latest)
+		ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
 	case entriesOf[here, bounds.MonotonicKeys]:
-		ofView(singleton.Output(keyedsingleton.IntoSingleton(s), name).Latest)
+		ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
 	case entriesOf[here, bounds.Unbounded]:
-		ofView(singleton.Output(keyedsingleton.IntoSingleton(s), name).Latest)
+		ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
 	case valueOf[here, bounds.MonotonicValue]:
 		ofMaybe(singleton.Output(s, name).Latest)
 	case valueOf[here, bounds.Unbounded]:
@@ -173,7 +174,10 @@ func (b *builder) watch(i int) {
 }
 
 // of returns where to note what is seen of a node now.
-func (b *builder) of(w *seen) *Content {
+func (b *builder) of(w *seen, what ...int) *Content {
+	if b.trace != nil {
+		b.trace(w.node, what...)
+	}
 	if b.p.lives(w.node) < 0 {
 		w.all.prepare()
 		return &w.all
@@ -190,4 +194,12 @@ func (c *Content) prepare() {
 	if c.Keyed == nil {
 		c.Keyed, c.Entries = make(map[int][]int), make(map[int]int)
 	}
+}
+
+// listOf returns the entries of a view, as an output whose history is kept can have them.
+func listOf(v dataflow.View[int, int]) (all []dataflow.Entry[int, int]) {
+	for k, x := range v.All() {
+		all = append(all, dataflow.Entry[int, int]{Key: k, Value: x})
+	}
+	return all
 }

@@ -232,7 +232,8 @@ type numbered struct {
 // From returns a context with which a send has a source and a number, so that a record
 // sent again is taken once: of a source, a partition takes a record only if its number
 // is greater than that of every one before. A source is what sends in order: a process,
-// a connection, a file. What is remembered is one number for each source.
+// a connection, a file. What is remembered is one number for each source, and whether
+// that record was refused, so that a Put that is made again has the same outcome.
 func From(ctx context.Context, source string, number uint64) context.Context {
 	return context.WithValue(ctx, sourceKey{}, numbered{source, number})
 }

@@ -2,8 +2,10 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,21 +26,27 @@ type doorway struct {
 	owned   bool // this process owns the partition, so what becomes of a record is known here
 	applied uint64
 	waiting map[uint64]*verdict // by nonce
-	shut    chan struct{}       // open while the partition takes nothing; nil else
-	reads   map[int32]uint64    // how far readers are, by operator, and nobody was told
+	refused map[uint64]bool     // nonces of refusals
+	refusals
+	shut  chan struct{}    // open while the partition takes nothing; nil else
+	reads map[int32]uint64 // how far readers are, by operator, and nobody was told
 }
 
 // A verdict is what becomes of one record.
 type verdict struct {
+	nonce    uint64
 	position uint64        // 0 while that is not known
-	refused  bool          // guarded by the doorway's mu
+	err      error         // why it has no effect, or that nobody knows; guarded by the doorway's mu
 	done     chan struct{} // closed when the record was taken
 }
+
+// errForgotten says that a verdict was asked for too late.
+var errForgotten = errors.New("durable: the entry is kept, but nobody remembers whether its key was there before")
 
 func newDoor(c *core) *door {
 	d := &door{core: c, partitions: make([]*doorway, c.log.Partitions())}
 	for i := range d.partitions {
-		d.partitions[i] = &doorway{waiting: make(map[uint64]*verdict), reads: make(map[int32]uint64)}
+		d.partitions[i] = &doorway{waiting: make(map[uint64]*verdict), refused: make(map[uint64]bool), reads: make(map[int32]uint64)}
 	}
 	return d
 }
@@ -125,12 +133,8 @@ func (d *door) verdict(ctx context.Context, p int, v *verdict, nonce, at uint64)
 	way := d.partitions[p]
 	for {
 		if !way.isOwned() && d.peers != nil {
-			refused, known, err := d.peers.verdict(ctx, p, nonce, at)
-			if err != nil {
+			if known, err := d.peers.verdict(ctx, p, nonce, at); known || err != nil {
 				return err
-			}
-			if known {
-				return refusedIf(refused)
 			}
 			continue // the partition has another owner now
 		}
@@ -141,7 +145,7 @@ func (d *door) verdict(ctx context.Context, p int, v *verdict, nonce, at uint64)
 			retry.Stop()
 			way.mu.Lock()
 			defer way.mu.Unlock()
-			return refusedIf(v.refused)
+			return v.err
 		case <-retry.C:
 		case <-ctx.Done():
 			retry.Stop()
@@ -151,13 +155,6 @@ func (d *door) verdict(ctx context.Context, p int, v *verdict, nonce, at uint64)
 			return dataflow.ErrClosed
 		}
 	}
-}
-
-func refusedIf(refused bool) error {
-	if refused {
-		return engine.ErrDuplicate
-	}
-	return nil
 }
 
 // Read notes how far readers are. They are told to the history a little later, all at
@@ -239,7 +236,7 @@ func (w *doorway) isOwned() bool {
 }
 
 func (w *doorway) await(nonce uint64) *verdict {
-	v := &verdict{done: make(chan struct{})}
+	v := &verdict{nonce: nonce, done: make(chan struct{})}
 	w.mu.Lock()
 	w.waiting[nonce] = v
 	w.mu.Unlock()
@@ -257,16 +254,35 @@ func (w *doorway) placed(v *verdict, at uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	v.position = at
-	if w.applied >= at {
-		v.settle()
-	}
+	w.settle(v)
 }
 
-func (v *verdict) settle() {
+// settle says, with mu held, what became of a record, if that is known.
+func (w *doorway) settle(v *verdict) {
 	select {
 	case <-v.done:
+		return
 	default:
-		close(v.done)
+	}
+	switch {
+	case w.refused[v.nonce]:
+		v.err = engine.ErrDuplicate
+	case v.position == 0 || v.position > w.applied:
+		return
+	case v.position <= w.before:
+		v.err = errForgotten
+	}
+	close(v.done)
+}
+
+// remember replaces what was refused by what a restored partition knows of it.
+func (w *doorway) remember(r *refusals) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refusals = refusals{slices.Clone(r.latest), r.before}
+	clear(w.refused)
+	for _, x := range r.latest {
+		w.refused[x.nonce] = true
 	}
 }
 
@@ -276,14 +292,13 @@ func (w *doorway) took(s *step, full bool) {
 	defer w.mu.Unlock()
 	w.applied = max(w.applied, s.taken)
 	for _, nonce := range s.Refused {
-		if v := w.waiting[nonce]; v != nil {
-			v.refused = true
-		}
+		w.refused[nonce] = true
+	}
+	for _, x := range w.refusals.add(s) {
+		delete(w.refused, x.nonce)
 	}
 	for _, v := range w.waiting {
-		if v.position != 0 && v.position <= w.applied || v.refused {
-			v.settle()
-		}
+		w.settle(v)
 	}
 	switch {
 	case full && w.shut == nil:

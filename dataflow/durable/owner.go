@@ -27,10 +27,8 @@ type owner struct {
 	graph  *engine.Graph
 	leader *engine.Leader
 	fence  uint64
-	last   snapshot // taken, now, origin and shape of the last step; no state
+	last   snapshot // what there is of the last step besides the state
 	clock  func() int64
-
-	refused []uint64 // in steps made again, of which somebody may wait to hear
 
 	unsaved  int       // bytes that a restore would have to go through
 	savedAt  time.Time // of the last snapshot
@@ -147,6 +145,7 @@ func (o *owner) step(ctx context.Context, taken []journal.Message) error {
 	if err := o.commit(ctx, &s); err != nil {
 		return err
 	}
+	o.leader.Release()
 	o.metrics.records.Add(uint64(len(records)))
 	return o.feed(o.partition, &s, o.leader.Full())
 }
@@ -174,7 +173,7 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 	o.metrics.steps.Add(1)
 	o.unsaved += len(data)
 	o.last.taken, o.last.now = s.taken, s.now
-	o.leader.Release()
+	o.last.refusals.add(s)
 	return nil
 }
 
@@ -291,7 +290,7 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source, sh
 			return &DivergedError{o.partition, committed.Fence, was.Outputs, e.Outputs}
 		}
 		o.last.taken, o.last.now = was.taken, was.now
-		o.refused = append(o.refused, was.Refused...)
+		o.last.refusals.add(&was)
 		o.unsaved += len(committed.Data)
 		o.metrics.replayed.Add(1)
 	}
@@ -315,8 +314,8 @@ func (o *owner) show() error {
 	if err != nil {
 		return err
 	}
-	s := step{taken: o.last.taken, Emission: engine.Emission{Outputs: kept, Refused: o.refused}}
-	o.refused = nil
+	o.door.partitions[o.partition].remember(&o.last.refusals)
+	s := step{taken: o.last.taken, Emission: engine.Emission{Outputs: kept}}
 	return o.feed(o.partition, &s, o.leader.Full())
 }
 

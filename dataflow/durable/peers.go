@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/membership"
 )
 
@@ -26,10 +27,11 @@ const (
 	askVerdict = 'v' // nonce, position
 	askEntry   = 'e' // operator, key
 
-	answerLater   = 'l' // not known yet: ask again
-	answerTaken   = 't'
-	answerRefused = 'r'
-	answerEntry   = 'e' // the value follows
+	answerLater     = 'l' // not known yet: ask again
+	answerTaken     = 't'
+	answerRefused   = 'r'
+	answerForgotten = 'f' // it was asked for too late
+	answerEntry     = 'e' // the value follows
 )
 
 // patience is how long an owner keeps a question, and askWithin how long one waits for
@@ -141,10 +143,13 @@ func (ps *peers) verdictHere(ctx context.Context, p int, nonce, at uint64) byte 
 	}
 	way.mu.Lock()
 	defer way.mu.Unlock()
-	if v.refused {
-		return answerRefused
+	switch v.err {
+	case nil:
+		return answerTaken
+	case errForgotten:
+		return answerForgotten
 	}
-	return answerTaken
+	return answerRefused
 }
 
 // ask asks the owner of a partition. It returns answerLater if there is none now.
@@ -165,15 +170,24 @@ func (ps *peers) ask(ctx context.Context, p int, question []byte) ([]byte, error
 	return []byte{answerLater}, nil
 }
 
-// verdict asks whether a record was refused.
-func (ps *peers) verdict(ctx context.Context, p int, nonce, at uint64) (refused, known bool, err error) {
+// verdict asks what became of a record: nothing is known yet, or an error if it was
+// refused or nobody will say.
+func (ps *peers) verdict(ctx context.Context, p int, nonce, at uint64) (known bool, err error) {
 	question := binary.AppendUvarint([]byte{askVerdict}, nonce)
 	question = binary.AppendUvarint(question, at)
 	answer, err := ps.ask(ctx, p, question)
 	if err != nil || ctx.Err() != nil {
-		return false, false, errors.Join(err, context.Cause(ctx))
+		return false, errors.Join(err, context.Cause(ctx))
 	}
-	return answer[0] == answerRefused, answer[0] != answerLater, nil
+	switch answer[0] {
+	case answerTaken:
+		return true, nil
+	case answerRefused:
+		return true, engine.ErrDuplicate
+	case answerForgotten:
+		return true, errForgotten
+	}
+	return false, nil
 }
 
 // fetch asks for an entry until it is there, and shows it to the ports.

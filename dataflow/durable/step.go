@@ -69,7 +69,8 @@ type snapshot struct {
 	origin int64
 	taken  uint64
 	now    int64
-	state  []byte
+	refusals
+	state []byte
 }
 
 func (s *snapshot) encode() []byte {
@@ -78,6 +79,7 @@ func (s *snapshot) encode() []byte {
 	dst = binary.AppendVarint(dst, s.origin)
 	dst = binary.AppendUvarint(dst, s.taken)
 	dst = binary.AppendUvarint(dst, uint64(s.now))
+	dst = s.refusals.encode(dst)
 	return append(dst, s.state...)
 }
 
@@ -90,6 +92,7 @@ func decodeSnapshot(data []byte) (s snapshot, err error) {
 	s.origin = r.int()
 	s.taken = r.uint()
 	s.now = int64(r.uint())
+	s.refusals.decode(&r)
 	s.state = r.data
 	return s, r.err("snapshot")
 }

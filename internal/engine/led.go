@@ -24,8 +24,15 @@ type Led struct {
 // A Leader takes the steps of one location of a led graph. It belongs to one goroutine.
 type Leader struct {
 	site    *Site
-	sources map[string]uint64 // number of the last record of each source
-	calls   []asker           // asynchronous operators
+	sources map[string]sourced // the last record of each source
+	calls   []asker            // asynchronous operators
+}
+
+// A sourced is what is remembered of a record that its source may send again: whether
+// it was refused has to be said again then.
+type sourced struct {
+	number  uint64
+	refused bool
 }
 
 // An asker is an asynchronous operator of a led graph.
@@ -52,7 +59,7 @@ func (g *Graph) Sites() int { return len(g.sites) }
 // Lead returns the leader of location number i. The graph has been started.
 func (g *Graph) Lead(i int) *Leader {
 	s := g.sites[i]
-	l := &Leader{site: s, sources: make(map[string]uint64)}
+	l := &Leader{site: s, sources: make(map[string]sourced)}
 	for _, out := range s.outlets {
 		if c, ok := out.(asker); ok {
 			l.calls = append(l.calls, c)
@@ -115,12 +122,14 @@ func (l *Leader) accept(data []byte) (ok bool, nonce uint64, err error) {
 		return false, 0, fmt.Errorf("%w: %s takes none", errRecord, s.ops[r.Op])
 	}
 	if r.Source != "" { // a source counts its records: one that came before is a repeat
-		if r.Number <= l.sources[r.Source] {
-			return true, r.Nonce, nil
+		if last := l.sources[r.Source]; r.Number <= last.number {
+			return r.Number < last.number || !last.refused, r.Nonce, nil
 		}
-		l.sources[r.Source] = r.Number
 	}
 	ok, err = t.takeRecord(&r, s.g.set.Codec)
+	if r.Source != "" {
+		l.sources[r.Source] = sourced{r.Number, !ok}
+	}
 	return ok, r.Nonce, err
 }
 
@@ -222,7 +231,8 @@ func (l *Leader) Save(dst []byte) (_ []byte, err error) {
 	dst = binary.AppendUvarint(dst, uint64(len(l.sources)))
 	for _, name := range sortedKeys(l.sources) {
 		dst = appendBytes(dst, []byte(name))
-		dst = binary.AppendUvarint(dst, l.sources[name])
+		dst = binary.AppendUvarint(dst, l.sources[name].number)
+		dst = append(dst, flag(l.sources[name].refused))
 	}
 	for _, op := range l.site.ops {
 		if len(op.states) == 0 {
@@ -253,7 +263,7 @@ func (l *Leader) Load(data []byte, became func(op int32) (int32, bool)) error {
 	clear(l.sources)
 	for range d.count() {
 		name := string(d.bytes())
-		l.sources[name] = d.uint()
+		l.sources[name] = sourced{d.uint(), d.byte() == 1}
 	}
 	for len(d.data) > 0 {
 		i, part := int32(d.uint()), &decoder{data: d.bytes()}

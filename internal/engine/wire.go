@@ -71,6 +71,13 @@ func appendBytes(dst, b []byte) []byte {
 	return append(dst, b...)
 }
 
+func flag(is bool) byte {
+	if is {
+		return 1
+	}
+	return 0
+}
+
 // appendValue appends the length and the encoding of v.
 func appendValue[T any](dst []byte, c Codec, v T) ([]byte, error) {
 	const room = binary.MaxVarintLen32

@@ -1,0 +1,46 @@
+package durable
+
+import "encoding/binary"
+
+// keepRefusals is how many refusals of a partition are remembered, for senders that
+// learn late where their record is: the partition had another owner meanwhile, or is
+// another process's.
+const keepRefusals = 4096
+
+// Refusals are the latest records that a partition refused, in order of the steps that
+// took them.
+type refusals struct {
+	latest []refusal
+	before uint64 // of records up to this position, refusals may have been forgotten
+}
+
+// A refusal is a record's nonce and how far the step had taken that refused it.
+type refusal struct{ nonce, taken uint64 }
+
+// add remembers what a step refused. It returns what is forgotten for it.
+func (r *refusals) add(s *step) (forgotten []refusal) {
+	for _, nonce := range s.Refused {
+		r.latest = append(r.latest, refusal{nonce, s.taken})
+	}
+	if n := len(r.latest) - keepRefusals; n > 0 {
+		forgotten, r.latest = r.latest[:n:n], r.latest[n:]
+		r.before = forgotten[n-1].taken
+	}
+	return forgotten
+}
+
+func (r *refusals) encode(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, r.before)
+	dst = binary.AppendUvarint(dst, uint64(len(r.latest)))
+	for _, x := range r.latest {
+		dst = binary.AppendUvarint(binary.AppendUvarint(dst, x.nonce), x.taken)
+	}
+	return dst
+}
+
+func (r *refusals) decode(from *reader) {
+	r.before = from.uint()
+	for range from.count() {
+		r.latest = append(r.latest, refusal{from.uint(), from.uint()})
+	}
+}

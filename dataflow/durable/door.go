@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/journal"
 )
 
 // A door is how the ports of this process reach the history. It finds the partition of
@@ -113,19 +114,32 @@ func (d *door) sendOne(ctx context.Context, r *engine.Record, unique bool) error
 	return d.verdict(ctx, p, v, r.Nonce, at)
 }
 
-// append makes records durable, once the partition takes some.
-func (d *door) append(ctx context.Context, p int, records ...[]byte) (uint64, error) {
-	if err := d.partitions[p].room(ctx, d.done); err != nil {
-		if d.ctx.Err() != nil {
-			return 0, dataflow.ErrClosed
-		}
-		return 0, err
+// append makes records durable, once the partition takes some and the log has room.
+func (d *door) append(ctx context.Context, p int, records ...[]byte) (at uint64, err error) {
+	if err = d.partitions[p].room(ctx, d.done); err == nil {
+		at, err = d.keep(ctx, p, records...)
 	}
-	at, err := d.log.Append(ctx, p, records...)
 	if err != nil && d.ctx.Err() != nil {
 		return 0, dataflow.ErrClosed
 	}
 	return at, err
+}
+
+// keep makes records durable, once the log has room.
+func (d *door) keep(ctx context.Context, p int, records ...[]byte) (uint64, error) {
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		at, err := d.log.Append(ctx, p, records...)
+		if !errors.Is(err, journal.ErrFull) {
+			return at, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return 0, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		case <-d.done:
+			return 0, ErrStopped
+		}
+	}
 }
 
 // verdict waits until a record was taken.
@@ -193,7 +207,7 @@ func (d *door) tellReads(ctx context.Context) {
 // Taken makes it durable that an entry was taken.
 func (d *door) Taken(ctx context.Context, _ int, op int32, key []byte) error {
 	r := engine.TakenRecord(op, key)
-	_, err := d.log.Append(ctx, partitionOf(key, len(d.partitions)), r.Encode(nil))
+	_, err := d.keep(ctx, partitionOf(key, len(d.partitions)), r.Encode(nil))
 	return err
 }
 

@@ -36,6 +36,12 @@ type owner struct {
 	saveBusy chan struct{} // of capacity 1: a snapshot is being written
 }
 
+// How long to wait before something is tried again for which there was no room.
+const (
+	firstWait   = 10 * time.Millisecond
+	longestWait = time.Second
+)
+
 // own runs a partition until ctx ends. It returns nil then, and an error if the flow
 // cannot go on. It calls opened whenever the partition is restored.
 func (c *core) own(ctx context.Context, partition int, opened func()) error {
@@ -154,7 +160,7 @@ func (o *owner) step(ctx context.Context, taken []journal.Message) error {
 // and nothing is lost meanwhile.
 func (o *owner) commit(ctx context.Context, s *step) error {
 	data := s.encode()
-	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		fence, err := o.log.Commit(o.ctx, o.partition, o.fence, data) // a stop waits for it
 		if err == nil {
 			o.fence = fence
@@ -319,11 +325,22 @@ func (o *owner) show() error {
 	return o.feed(o.partition, &s, o.leader.Full())
 }
 
-// answer is where asynchronous calls leave what they returned.
+// answer is where asynchronous calls leave what they returned. It tries until the answer
+// is kept: twice is as good as once, since only the first one counts.
 func (o *owner) answer(record []byte) error {
-	_, err := o.log.Append(o.ctx, o.partition, record)
-	if err != nil && o.ctx.Err() == nil {
-		return fmt.Errorf("durable: an answer could not be kept: %w", err)
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		_, err := o.log.Append(o.ctx, o.partition, record)
+		switch {
+		case err == nil || o.ctx.Err() != nil:
+			return err
+		case errors.Is(err, journal.ErrTooLarge), errors.Is(err, journal.ErrClosed):
+			return fmt.Errorf("durable: an answer could not be kept: %w", err)
+		}
+		o.opts.Logger.Error("an answer waits to be kept", "partition", o.partition, "error", err)
+		select {
+		case <-time.After(wait):
+		case <-o.ctx.Done():
+			return context.Cause(o.ctx)
+		}
 	}
-	return err
 }

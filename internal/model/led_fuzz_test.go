@@ -1,0 +1,211 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// flowNames are the flows by hand, in a fixed order.
+func flowNames() []string {
+	var names []string
+	for name := range byHand {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func flowByHand(name string) ledFlow {
+	return func(f *dataflow.Flow, see func(string)) { byHand[name](dataflow.At[here](f), see) }
+}
+
+// aHistory runs a flow by hand for a while and returns its records, what it gave and
+// its saved state.
+func aHistory(t testing.TB, name string, seed uint64) (records [][]byte, outputs, saved []byte) {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	box := &mailbox{rng: rng}
+	facade := dataflow.NewRemote(seal.Key{}, dataflow.Options{}, durable.CBOR(), box)
+	front := byHand[name](dataflow.At[here](facade), func(string) {})
+	facade.Unseal(seal.Key{}).Start(context.Background())
+	r, _, err := flowByHand(name).begun()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.end()
+	now := int64(1)
+	for range 4 {
+		for range rng.IntN(8) {
+			if err := front[0].send(rng); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now = r.later(rng, now)
+		e, err := r.leader.Step(now, box.waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, outputs = append(records, box.waiting...), append(outputs, e.Outputs...)
+		box.waiting = nil
+	}
+	if saved, err = r.leader.Save(nil); err != nil {
+		t.Fatal(err)
+	}
+	return records, outputs, saved
+}
+
+// loadAnything loads bytes that may be anything. What is accepted can be saved and is
+// the same after it was loaded again, and the flow goes on or says why not.
+func loadAnything(t testing.TB, name string, data []byte, records [][]byte) {
+	flow := flowByHand(name)
+	r, err := flow.run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.end()
+	if r.leader.Load(data, nil) != nil {
+		return
+	}
+	saved, err := r.leader.Save(nil)
+	if err != nil {
+		t.Fatalf("Save after Load: %v", err)
+	}
+	again, err := flow.run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.end()
+	if err := again.leader.Load(saved, nil); err != nil {
+		t.Fatalf("Load of what Save gave: %v", err)
+	}
+	resaved, err := again.leader.Save(nil)
+	if err != nil || !bytes.Equal(saved, resaved) {
+		t.Fatalf("saved %q, loaded and saved %q (%v)", saved, resaved, err)
+	}
+	if at, ok := r.leader.Deadline(); ok {
+		r.leader.Step(at, records)
+	}
+	r.leader.Step(1<<60, nil)
+}
+
+// TestLoadDamaged cuts saved state short and changes bits of it. It catches a panic, a
+// state that cannot be saved again, and a length that is believed.
+func TestLoadDamaged(t *testing.T) {
+	for _, name := range flowNames() {
+		records, _, saved := aHistory(t, name, *seed)
+		rng := rand.New(rand.NewPCG(*seed, 8))
+		var before, after runtime.MemStats
+		for n := range 600 {
+			damaged := slices.Clone(saved)
+			if n%2 == 0 {
+				damaged = damaged[:rng.IntN(len(damaged))]
+			} else {
+				for range 1 + rng.IntN(3) {
+					damaged[rng.IntN(len(damaged))] ^= 1 << rng.IntN(8)
+				}
+			}
+			runtime.ReadMemStats(&before)
+			loadAnything(t, name, damaged, records)
+			runtime.ReadMemStats(&after)
+			if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 {
+				t.Fatalf("%s: loading %d damaged bytes took %d bytes of memory", name, len(damaged), grown)
+			}
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	names := flowNames()
+	for i, name := range names {
+		for seed := range uint64(3) {
+			_, _, saved := aHistory(f, name, seed)
+			f.Add(byte(i), saved)
+		}
+	}
+	f.Fuzz(func(t *testing.T, i byte, data []byte) {
+		loadAnything(t, names[int(i)%len(names)], data, nil)
+	})
+}
+
+// FuzzStep takes a record that may be anything.
+func FuzzStep(f *testing.F) {
+	names := flowNames()
+	for i, name := range names {
+		records, _, _ := aHistory(f, name, 1)
+		for _, r := range records[:min(3, len(records))] {
+			f.Add(byte(i), r)
+		}
+	}
+	f.Fuzz(func(t *testing.T, i byte, data []byte) {
+		r, _, err := flowByHand(names[int(i)%len(names)]).begun()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.end()
+		if _, err := r.leader.Step(5, [][]byte{data, data}); err != nil {
+			return
+		}
+		if _, err := r.leader.Save(nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzFeed gives outputs what may be anything.
+func FuzzFeed(f *testing.F) {
+	names := flowNames()
+	for i, name := range names {
+		_, outputs, _ := aHistory(f, name, 1)
+		f.Add(byte(i), outputs)
+	}
+	f.Fuzz(func(t *testing.T, i byte, data []byte) {
+		facade := dataflow.NewRemote(seal.Key{}, dataflow.Options{}, durable.CBOR(), &mailbox{rng: rand.New(rand.NewPCG(1, 1))})
+		front := byHand[names[int(i)%len(names)]](dataflow.At[here](facade), func(string) {})
+		g := facade.Unseal(seal.Key{})
+		g.Start(context.Background())
+		for range 2 {
+			if g.Feed(0, 0, data) != nil {
+				break
+			}
+			for _, h := range front {
+				if h.read != nil {
+					h.read()
+				}
+			}
+		}
+	})
+}
+
+// FuzzDecodeRecord decodes what may be anything. What is accepted comes back as it was.
+func FuzzDecodeRecord(f *testing.F) {
+	for _, name := range flowNames() {
+		records, _, _ := aHistory(f, name, 1)
+		for _, r := range records[:min(3, len(records))] {
+			f.Add(r)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := engine.DecodeRecord(data)
+		if err != nil {
+			return
+		}
+		again, err := engine.DecodeRecord(r.Encode(nil))
+		if err != nil || !reflect.DeepEqual(normal(again), normal(r)) {
+			t.Errorf("%+v comes back as %+v (%v)", r, again, err)
+		}
+	})
+}
+
+func normal(r engine.Record) engine.Record {
+	r.Key, r.Value = append([]byte{}, r.Key...), append([]byte{}, r.Value...)
+	return r
+}

@@ -81,7 +81,7 @@ func (s tableState[K, V]) load(d *decoder, c Codec) {
 		return
 	}
 	t := keyed.NewTable[K, V]()
-	t.Fill(uint32(next), free, hasher[K](), func(place func(K) *V) {
+	if !t.Fill(uint32(next), free, hasher[K](), func(place func(K) *V) bool {
 		var k K
 		var v V
 		s.key.load(d, c, &k)
@@ -89,7 +89,10 @@ func (s tableState[K, V]) load(d *decoder, c Codec) {
 		if d.err == nil {
 			*place(k) = v
 		}
-	})
+		return d.err == nil
+	}) {
+		d.fail()
+	}
 	if d.err == nil {
 		**s.table = *t
 	}

@@ -219,9 +219,17 @@ func (s deadlinesState[K, V]) load(d *decoder, _ Codec) {
 	s.t.idx = newDeadlines()
 	for range d.count() {
 		entry := uint32(d.uint())
-		if at := d.int(); d.err == nil {
-			s.t.idx.Add(entry, at)
+		at := d.int()
+		if _, _, lives := s.t.table.At(entry); !lives {
+			d.fail()
 		}
+		if d.err != nil {
+			return
+		}
+		s.t.idx.Add(entry, at)
+	}
+	if s.t.idx.Len() != s.t.table.Len() { // each entry has a timer
+		d.fail()
 	}
 }
 

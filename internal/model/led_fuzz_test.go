@@ -43,7 +43,7 @@ func aHistory(t testing.TB, name string, seed uint64) (records [][]byte, outputs
 	}
 	defer r.end()
 	now := int64(1)
-	for range 4 {
+	for range 10 {
 		for range rng.IntN(8) {
 			if err := front[0].send(rng); err != nil {
 				t.Fatal(err)
@@ -104,7 +104,7 @@ func TestLoadDamaged(t *testing.T) {
 		records, _, saved := aHistory(t, name, *seed)
 		rng := rand.New(rand.NewPCG(*seed, 8))
 		var before, after runtime.MemStats
-		for n := range 600 {
+		for n := range 1000 {
 			damaged := slices.Clone(saved)
 			if n%2 == 0 {
 				damaged = damaged[:rng.IntN(len(damaged))]

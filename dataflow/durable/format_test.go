@@ -1,0 +1,165 @@
+package durable
+
+import (
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+var update = flag.Bool("update", false, "write testdata/format.txt")
+
+// formats are one of each thing that is kept, with all fields in use.
+func formats(t testing.TB) map[string][]byte {
+	record := engine.Record{Op: 3, Kind: 0, Nonce: 300, Source: "till 1", Number: 7, Key: []byte("\x61k"), Value: []byte("\x18\x2a")}
+	read, taken := engine.ReadRecord(5, 1000), engine.TakenRecord(6, []byte("\x61k"))
+	first := step{begin: true, origin: 1700000000000000000, shape: "server\n0 in\n", now: 1}
+	later := step{taken: 9, now: 1500000000, Emission: engine.Emission{Outputs: []byte("outputs"), Refused: []uint64{300, 1}}}
+	pictured := snapshot{shape: "server\n0 in\n", origin: 1700000000000000000, taken: 9, now: 1500000000, state: []byte("state")}
+	pictured.refusals = refusals{latest: []refusal{{300, 8}, {1, 9}}, before: 2}
+	outputs, state := stateFormat(t)
+	return map[string][]byte{
+		"record": record.Encode(nil), "record of what was read": read.Encode(nil), "record of what was taken": taken.Encode(nil),
+		"first step": first.encode(), "step": later.encode(), "snapshot": pictured.encode(),
+		"outputs of a quorum": outputs, "state of a quorum": state,
+	}
+}
+
+// stateFormat is what three votes give and leave behind.
+func stateFormat(t testing.TB) (outputs, state []byte) {
+	flow := dataflow.NewLed(seal.Key{}, dataflow.Options{}, CBOR(), &engine.Led{})
+	quorumProcess(flow)
+	graph := flow.Unseal(seal.Key{})
+	graph.Start(t.Context())
+	leader := graph.Lead(0)
+	if _, err := leader.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	var records [][]byte
+	for i, vote := range []string{"\x61a\x01", "\x61b\x02", "\x61a\x03", "\x61a\x04"} {
+		r := engine.Record{Key: []byte(vote[:2]), Value: []byte(vote[2:]), Source: "s", Number: uint64(i + 1)}
+		records = append(records, r.Encode(nil))
+	}
+	e, err := leader.Step(1, records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err = leader.Save(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Outputs, state
+}
+
+// TestFormat compares what is kept with what earlier versions of this program kept.
+// When it fails, histories made before cannot be read: give the format a new version,
+// or take the change back. New formats are written by go test -update.
+func TestFormat(t *testing.T) {
+	file := filepath.Join("testdata", "format.txt")
+	all := formats(t)
+	if *update {
+		var b strings.Builder
+		b.WriteString("# Version 1 of what is kept, in hexadecimal. See TestFormat.\n")
+		for _, name := range []string{"record", "record of what was read", "record of what was taken", "first step", "step", "snapshot", "outputs of a quorum", "state of a quorum"} {
+			b.WriteString(name + ": " + hex.EncodeToString(all[name]) + "\n")
+		}
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for line := range strings.Lines(string(golden)) {
+		name, want, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		seen++
+		if got := hex.EncodeToString(all[name]); got != want {
+			t.Errorf("%s is\n%s, and in version 1\n%s", name, got, want)
+		}
+	}
+	if seen != len(all) {
+		t.Errorf("%s has %d formats of %d", file, seen, len(all))
+	}
+}
+
+// TestFormatVersion refuses what a later program has kept.
+func TestFormatVersion(t *testing.T) {
+	if _, err := decodeStep([]byte{stepVersion + 1, 0, 0, 0, 0}); err == nil {
+		t.Error("a step of the next version was read")
+	}
+	if _, err := decodeSnapshot([]byte{snapshotVersion + 1, 0, 0, 0, 0, 0, 0}); err == nil {
+		t.Error("a snapshot of the next version was read")
+	}
+}
+
+func FuzzDecodeStep(f *testing.F) {
+	all := formats(f)
+	f.Add(all["step"])
+	f.Add(all["first step"])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := decodeStep(data)
+		if err != nil {
+			return
+		}
+		again, err := decodeStep(s.encode())
+		if s.Outputs, again.Outputs = append([]byte{}, s.Outputs...), append([]byte{}, again.Outputs...); err != nil || !reflect.DeepEqual(again, s) {
+			t.Errorf("%+v comes back as %+v (%v)", s, again, err)
+		}
+	})
+}
+
+func FuzzDecodeSnapshot(f *testing.F) {
+	f.Add(formats(f)["snapshot"])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := decodeSnapshot(data)
+		if err != nil {
+			return
+		}
+		again, err := decodeSnapshot(s.encode())
+		if err != nil || !bytes.Equal(again.state, s.state) {
+			t.Errorf("%+v comes back as %+v (%v)", s, again, err)
+		}
+		if s.state, again.state = nil, nil; !reflect.DeepEqual(again, s) {
+			t.Errorf("%+v comes back as %+v", s, again)
+		}
+	})
+}
+
+func FuzzCBOR(f *testing.F) {
+	type value struct {
+		S string
+		B []byte
+		M map[string]int64
+		F float64
+		P *string
+		L [][]byte
+	}
+	f.Add("text\xff", []byte{0xff}, int64(-1), 0.1)
+	f.Fuzz(func(t *testing.T, s string, b []byte, n int64, x float64) {
+		in := value{s, b, map[string]int64{s: n, string(b): -n}, x, &s, [][]byte{nil, {}, b}}
+		data, err := CBOR().Append(nil, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out value
+		if err := CBOR().Decode(data, &out); err != nil {
+			t.Fatal(err)
+		}
+		if x == x && !reflect.DeepEqual(in, out) {
+			t.Errorf("%#v comes back as %#v", in, out)
+		}
+	})
+}

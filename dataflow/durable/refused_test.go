@@ -1,0 +1,116 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+// TestLateVerdict asks what became of a record when the step that took it is long over,
+// as a process does that does not own the partition.
+func TestLateVerdict(t *testing.T) {
+	c := &core{log: journal.NewMemory(journal.MemoryOptions{})}
+	d := newDoor(c)
+	ps := &peers{core: c}
+	c.door = d
+	way := d.partitions[0]
+	way.took(&step{taken: 5, Emission: engine.Emission{Refused: []uint64{77}}}, false)
+	way.took(&step{taken: 6}, false)
+	for _, x := range []struct {
+		nonce, at uint64
+		want      byte
+	}{{77, 5, answerRefused}, {78, 5, answerTaken}, {79, 6, answerTaken}} {
+		if got := ps.verdictHere(t.Context(), 0, x.nonce, x.at); got != x.want {
+			t.Errorf("record %d at %d: %c, want %c", x.nonce, x.at, got, x.want)
+		}
+	}
+	// After very many refusals nobody remembers, and says so.
+	for n := range uint64(keepRefusals + 1) {
+		way.took(&step{taken: 10 + n, Emission: engine.Emission{Refused: []uint64{1000 + n}}}, false)
+	}
+	if got := ps.verdictHere(t.Context(), 0, 77, 5); got != answerForgotten {
+		t.Errorf("a refusal that was forgotten: %c", got)
+	}
+	if got := ps.verdictHere(t.Context(), 0, 1000+keepRefusals, 10+keepRefusals); got != answerRefused {
+		t.Errorf("the latest refusal: %c", got)
+	}
+	if len(way.refused) != keepRefusals || len(way.latest) != keepRefusals {
+		t.Errorf("%d and %d refusals are remembered", len(way.refused), len(way.latest))
+	}
+}
+
+// TestPutAgain makes a Put again that was refused, after a restart and without one.
+func TestPutAgain(t *testing.T) {
+	log := journal.NewMemory(journal.MemoryOptions{})
+	app := start(t, log, crashFlow, tiny)
+	first, second := From(t.Context(), "first", 1), From(t.Context(), "second", 1)
+	for life := range 2 {
+		for range 2 {
+			if err := app.Ports.claims.Put(first, "a", 1); err != nil {
+				t.Errorf("life %d, who was first: %v", life, err)
+			}
+			if err := app.Ports.claims.Put(second, "a", 2); !errors.Is(err, dataflow.ErrDuplicateKey) {
+				t.Errorf("life %d, who was second: %v", life, err)
+			}
+		}
+		stop(t, app)
+		log = log.Reopen()
+		app = start(t, log, crashFlow, tiny)
+	}
+	stop(t, app)
+}
+
+// TestCallsOfConstants makes the calls that hang on constants once.
+func TestCallsOfConstants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		build := func(f *dataflow.Flow) *dataflow.EntryOutputPort[string, int] {
+			at := dataflow.At[server](f)
+			fixed := keyedstream.First(dataflow.KeyBy(dataflow.Of(at, 1, 2), func(x int) string { return fmt.Sprint(x) }))
+			_, in := keyedsingleton.Input[string, int](at, "in")
+			keyedsingleton.Output(in, "as they came")
+			return keyedsingleton.Output(keyedsingleton.MapAsync(fixed, func(_ context.Context, x int) int {
+				calls.Add(1)
+				return 2 * x
+			}, keyedsingleton.AsyncOptions{}), "called")
+		}
+		app := start(t, journal.NewMemory(journal.MemoryOptions{}), build, tiny)
+		await(t, app.Ports, "1", 2)
+		await(t, app.Ports, "2", 4)
+		synctest.Wait()
+		stop(t, app)
+		if n := calls.Load(); n != 2 {
+			t.Errorf("%d calls were made, want 2", n)
+		}
+	})
+}
+
+// TestAnyString sends a key and a value that are no text.
+func TestAnyString(t *testing.T) {
+	log := journal.NewMemory(journal.MemoryOptions{})
+	type ports struct {
+		in  *dataflow.EntryInputPort[string, string]
+		out *dataflow.EntryOutputPort[string, string]
+	}
+	build := func(f *dataflow.Flow) ports {
+		in, entries := keyedsingleton.Input[string, string](dataflow.At[server](f), "in")
+		return ports{in, keyedsingleton.Output(entries, "out")}
+	}
+	app := start(t, log, build, tiny)
+	if err := app.Ports.in.Put(t.Context(), "\xff\xfe", "a\x80"); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, app)
+	app = start(t, log.Reopen(), build, tiny)
+	await(t, app.Ports.out, "\xff\xfe", "a\x80")
+	stop(t, app)
+}

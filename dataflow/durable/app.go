@@ -233,7 +233,8 @@ type numbered struct {
 // sent again is taken once: of a source, a partition takes a record only if its number
 // is greater than that of every one before. A source is what sends in order: a process,
 // a connection, a file. What is remembered is one number for each source, and whether
-// that record was refused, so that a Put that is made again has the same outcome.
+// that record was refused, so that a Put that is made again has the same outcome. The
+// first element of a SendBatch has the number, and those after it have the next ones.
 func From(ctx context.Context, source string, number uint64) context.Context {
 	return context.WithValue(ctx, sourceKey{}, numbered{source, number})
 }

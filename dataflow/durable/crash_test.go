@@ -39,8 +39,10 @@ type crashPorts struct {
 	overdue  *dataflow.EntryOutputPort[string, int]
 }
 
-func crashFlow(f *dataflow.Flow) (p crashPorts) {
-	at := dataflow.At[server](f)
+func crashFlow(f *dataflow.Flow) crashPorts    { return crashFlowAt(dataflow.At[server](f)) }
+func crashCluster(f *dataflow.Flow) crashPorts { return crashFlowAt(dataflow.At[members](f)) }
+
+func crashFlowAt[L dataflow.Location](at L) (p crashPorts) {
 	votes, in := keyedstream.Input[string, int](at, "votes")
 	p.votes = votes
 	p.released = keyedsingleton.Output(keyedstream.FoldEarlyStop(in, func() tally { return tally{} }, func(t *tally, v int) bool {
@@ -58,8 +60,8 @@ func crashFlow(f *dataflow.Flow) (p crashPorts) {
 
 // A world is what outlives the processes that run a workload.
 type world struct {
-	t       *testing.T
 	options Options
+	build   func(*dataflow.Flow) crashPorts
 	logs    []journal.Log // one for each process
 	reopen  func(i int) journal.Log
 	apps    []*App[crashPorts]
@@ -97,7 +99,7 @@ func (w *world) app(i int) *App[crashPorts] {
 		w.logs[i] = w.reopen(i)
 		o := w.options
 		o.log = w.logs[i]
-		app, err := Start(context.Background(), crashFlow, o)
+		app, err := Start(context.Background(), w.build, o)
 		if err != nil {
 			if errors.Is(err, ErrDiverged) || errors.Is(err, ErrChanged) {
 				panic(err)
@@ -314,7 +316,7 @@ func (w *world) missing() string {
 var tiny = Options{SnapshotBytes: 1, StepBytes: 1, Logger: slog.New(slog.DiscardHandler)}
 
 // trial runs the workload with a hook on the log and returns what went wrong.
-func trial(t *testing.T, processes int, together bool, options Options, hook journal.Hook) (wrong []string) {
+func trial(t *testing.T, processes int, together, divided bool, options Options, hook journal.Hook) (wrong []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		defer func() {
@@ -322,9 +324,13 @@ func trial(t *testing.T, processes int, together bool, options Options, hook jou
 				wrong = append(wrong, fmt.Sprint("panic: ", v))
 			}
 		}()
-		first := journal.NewMemory(journal.MemoryOptions{Hook: hook})
+		partitions, build := 1, crashFlow
+		if divided {
+			partitions, build = 3, crashCluster
+		}
+		first := journal.NewMemory(journal.MemoryOptions{Hook: hook, Partitions: partitions})
 		handles := make([]*journal.Memory, processes)
-		w := &world{t: t, options: options, logs: make([]journal.Log, processes)}
+		w := &world{options: options, build: build, logs: make([]journal.Log, processes)}
 		w.reopen = func(i int) journal.Log {
 			if handles[i] != nil {
 				handles[i].Close()
@@ -365,7 +371,7 @@ func report(t *testing.T, name string, wrong []string) {
 // TestCrashPoints ends the process at each moment of a run.
 func TestCrashPoints(t *testing.T) {
 	hook, count := points(nil)
-	report(t, "without a fault", trial(t, 1, false, tiny, hook))
+	report(t, "without a fault", trial(t, 1, false, false, tiny, hook))
 	moments := count.Load()
 	if moments < 100 {
 		t.Fatalf("there are only %d moments to crash at", moments)
@@ -374,7 +380,7 @@ func TestCrashPoints(t *testing.T) {
 	for name, fault := range map[string]func(journal.Action) journal.Fault{"crash": crash, "fail": fail} {
 		for at := int64(1); at <= moments && !t.Failed(); at++ {
 			hook, _ := points(fault, at)
-			report(t, fmt.Sprintf("%s at moment %d of %d", name, at, moments), trial(t, 1, false, tiny, hook))
+			report(t, fmt.Sprintf("%s at moment %d of %d", name, at, moments), trial(t, 1, false, false, tiny, hook))
 		}
 	}
 }
@@ -393,6 +399,6 @@ func TestCrashTwice(t *testing.T) {
 		}
 		hook, _ := points(fault, a, b, b+rng.Int64N(20))
 		processes := 1 + n%2
-		report(t, fmt.Sprintf("trial %d, %d processes, moments %d and %d", n, processes, a, b), trial(t, processes, n%4 > 1, tiny, hook))
+		report(t, fmt.Sprintf("trial %d, %d processes, moments %d and %d", n, processes, a, b), trial(t, processes, n%4 > 1, n%5 == 0, tiny, hook))
 	}
 }

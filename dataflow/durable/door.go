@@ -73,6 +73,11 @@ func partitionOf(key []byte, n int) int {
 
 // Send makes records durable.
 func (d *door) Send(ctx context.Context, _ int, rs []engine.Record, unique bool) (int, error) {
+	if from, ok := ctx.Value(sourceKey{}).(numbered); ok {
+		for i := range rs {
+			rs[i].Source, rs[i].Number = from.source, from.number+uint64(i)
+		}
+	}
 	if len(rs) == 1 {
 		if err := d.sendOne(ctx, &rs[0], unique); err != nil {
 			return 0, err
@@ -96,9 +101,6 @@ func (d *door) Send(ctx context.Context, _ int, rs []engine.Record, unique bool)
 
 func (d *door) sendOne(ctx context.Context, r *engine.Record, unique bool) error {
 	p := d.of(r)
-	if from, ok := ctx.Value(sourceKey{}).(numbered); ok {
-		r.Source, r.Number = from.source, from.number
-	}
 	if !unique {
 		_, err := d.append(ctx, p, r.Encode(nil))
 		return err

@@ -50,7 +50,7 @@ func TestFull(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			memory := journal.NewMemory(journal.MemoryOptions{})
-			w := &world{t: t, options: tiny, logs: make([]journal.Log, 1)}
+			w := &world{options: tiny, build: crashFlow, logs: make([]journal.Log, 1)}
 			w.reopen = func(int) journal.Log { return &fullLog{Memory: memory.Reopen()} }
 			report(t, fmt.Sprint("together=", together), w.work(together))
 			if w.starts > 2 { // the second one is part of the workload

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
+	"github.com/millrace/millrace/singleton"
 )
 
 // TestLateVerdict asks what became of a record when the step that took it is long over,
@@ -112,5 +113,36 @@ func TestAnyString(t *testing.T) {
 	stop(t, app)
 	app = start(t, log.Reopen(), build, tiny)
 	await(t, app.Ports.out, "\xff\xfe", "a\x80")
+	stop(t, app)
+}
+
+// TestBatchAgain sends a batch again, of which a part was kept: the rest is taken.
+func TestBatchAgain(t *testing.T) {
+	type ports struct {
+		in    *dataflow.InputPort[int]
+		total *dataflow.SingletonOutputPort[int]
+	}
+	build := func(f *dataflow.Flow) ports {
+		in, xs := dataflow.Input[int](dataflow.At[server](f), "in")
+		return ports{in, singleton.Output(dataflow.Sum(xs), "total")}
+	}
+	app := start(t, journal.NewMemory(journal.MemoryOptions{}), build, tiny)
+	ctx := From(t.Context(), "file", 10)
+	for _, batch := range [][]int{{1, 10}, {1, 10, 100}, {1, 10, 100}, {1000}} {
+		if len(batch) == 1 {
+			ctx = From(t.Context(), "file", 13)
+		}
+		if _, err := app.Ports.in.SendBatch(ctx, batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for total := range app.Ports.total.Watch(t.Context()) {
+		if total >= 1000 {
+			if total != 1111 {
+				t.Errorf("the total is %d, want 1111", total)
+			}
+			break
+		}
+	}
 	stop(t, app)
 }

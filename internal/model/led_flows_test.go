@@ -133,6 +133,7 @@ var byHand = map[string]func(at here, see func(string)) []hands{
 		reached := dataflow.Output(singleton.Threshold(dataflow.Count(keyedstream.Values(words)), 9), "reached")
 		optional.Output(keyedsingleton.MaxKey(limits), "largest")
 		joined := dataflow.Output(keyedstream.Entries(keyedstream.Join(words, keyedstream.Limit(words, 2))), "joined")
+		keyedstream.Output(keyedstream.Unique(keyedstream.Map(words, func(x float64) int { return int(x) % 5 })), "unique")
 		return []hands{{func(rng *rand.Rand) error {
 			return in.Send(context.Background(), string(rune('a'+rng.IntN(4))), rng.Float64()*100)
 		}, func() {

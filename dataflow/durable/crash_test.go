@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -341,31 +340,6 @@ func trial(t *testing.T, processes int, together, divided bool, options Options,
 		wrong = w.work(together)
 	})
 	return wrong
-}
-
-// points returns a hook that lets a fault happen at some moments: each action has two,
-// before and after it.
-func points(fault func(journal.Action) journal.Fault, at ...int64) (journal.Hook, *atomic.Int64) {
-	n := new(atomic.Int64)
-	return func(a journal.Action) journal.Fault {
-		i := n.Add(1)
-		for _, p := range at {
-			if i == p {
-				return fault(a)
-			}
-		}
-		return journal.Fault{}
-	}, n
-}
-
-func crash(journal.Action) journal.Fault { return journal.Fault{Crash: true} }
-func fail(journal.Action) journal.Fault  { return journal.Fault{Fail: true} }
-
-func report(t *testing.T, name string, wrong []string) {
-	t.Helper()
-	for _, s := range wrong {
-		t.Errorf("%s: %s", name, s)
-	}
 }
 
 // TestCrashPoints ends the process at each moment of a run.

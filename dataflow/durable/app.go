@@ -197,7 +197,7 @@ func (c *core) end(err error) {
 		c.err = err
 		c.leaving()
 		c.owners.Wait()
-		if c.peers != nil {
+		if c.peers != nil && c.peers.member != nil {
 			c.peers.leave()
 		}
 		if !c.abandoned.Load() {

@@ -24,7 +24,8 @@ type door struct {
 // A doorway is the door of one partition.
 type doorway struct {
 	mu      sync.Mutex
-	owned   bool // this process owns the partition, so what becomes of a record is known here
+	owned   bool          // this process owns the partition, so what becomes of a record is known here
+	turned  chan struct{} // closed when owned changes
 	applied uint64
 	waiting map[uint64]*verdict // by nonce
 	refused map[uint64]bool     // nonces of refusals
@@ -47,7 +48,10 @@ var errForgotten = errors.New("durable: the entry is kept, but nobody remembers 
 func newDoor(c *core) *door {
 	d := &door{core: c, partitions: make([]*doorway, c.log.Partitions())}
 	for i := range d.partitions {
-		d.partitions[i] = &doorway{waiting: make(map[uint64]*verdict), refused: make(map[uint64]bool), reads: make(map[int32]uint64)}
+		d.partitions[i] = &doorway{
+			waiting: make(map[uint64]*verdict), refused: make(map[uint64]bool),
+			reads: make(map[int32]uint64), turned: make(chan struct{}),
+		}
 	}
 	return d
 }
@@ -213,11 +217,11 @@ func (d *door) Taken(ctx context.Context, _ int, op int32, key []byte) error {
 	return err
 }
 
-// Want looks for an entry at the partition's owner while somebody waits for it, if that
-// is another process.
+// Want looks for an entry at the partition's owner while somebody waits for it, whenever
+// that is another process.
 func (d *door) Want(_ int, op int32, key []byte) (done func()) {
 	p := partitionOf(key, len(d.partitions))
-	if d.peers == nil || d.partitions[p].isOwned() {
+	if d.peers == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(d.ctx)
@@ -229,7 +233,7 @@ func (d *door) Want(_ int, op int32, key []byte) (done func()) {
 func (d *door) opened(p int) {
 	way := d.partitions[p]
 	way.mu.Lock()
-	way.owned = true
+	way.turn(true)
 	way.mu.Unlock()
 }
 
@@ -237,7 +241,7 @@ func (d *door) opened(p int) {
 func (d *door) closed(p int) {
 	way := d.partitions[p]
 	way.mu.Lock()
-	way.owned = false
+	way.turn(false)
 	if way.shut != nil {
 		close(way.shut)
 		way.shut = nil
@@ -245,10 +249,26 @@ func (d *door) closed(p int) {
 	way.mu.Unlock()
 }
 
+// turn notes, with mu held, whether this process owns the partition.
+func (w *doorway) turn(owned bool) {
+	if w.owned != owned {
+		w.owned = owned
+		close(w.turned)
+		w.turned = make(chan struct{})
+	}
+}
+
 func (w *doorway) isOwned() bool {
+	owned, _ := w.ownership()
+	return owned
+}
+
+// ownership returns whether this process owns the partition, and a channel that is
+// closed when that changes.
+func (w *doorway) ownership() (owned bool, turned <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.owned
+	return w.owned, w.turned
 }
 
 func (w *doorway) await(nonce uint64) *verdict {

@@ -2,8 +2,12 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/millrace/millrace/internal/journal/jetstream"
 	"github.com/millrace/millrace/internal/membership"
@@ -14,6 +18,9 @@ func (c *core) openLog(ctx context.Context) error {
 	if c.opts.log != nil {
 		c.log = c.opts.log
 		return nil
+	}
+	if c.opts.Client && len(c.opts.Servers) == 0 {
+		return errors.New("durable: a client owns nothing, so it needs Servers whose partitions others own")
 	}
 	o := jetstream.Options{
 		Name: c.opts.Name, Partitions: c.opts.Partitions,
@@ -36,21 +43,47 @@ func (c *core) openLog(ctx context.Context) error {
 	if len(c.opts.Servers) == 0 || c.looking {
 		return nil
 	}
-	member, err := membership.Join(ctx, log.Conn(), membership.Options{
-		Name: c.opts.Name, ID: c.opts.Member, Partitions: c.opts.Partitions,
-		Lease: c.opts.Lease, Replicas: c.opts.Replicas, Logger: c.opts.Logger,
-	})
-	if err != nil {
+	c.peers = &peers{core: c, conn: log.Conn()}
+	if c.opts.Client {
+		return nil
+	}
+	if c.peers.member, err = c.becomeMember(ctx, log.Conn()); err != nil {
 		log.Close()
 		return fmt.Errorf("durable: %w", err)
 	}
-	c.peers = &peers{core: c, conn: log.Conn(), member: member}
 	return nil
 }
+
+// becomeMember joins the others. Like the log it waits for servers that elect a leader,
+// for as long as ctx lasts, but not for what waiting cannot change.
+func (c *core) becomeMember(ctx context.Context, conn *nats.Conn) (*membership.Member, error) {
+	for {
+		member, err := membership.Join(ctx, conn, membership.Options{
+			Name: c.opts.Name, ID: c.opts.Member, Partitions: c.opts.Partitions,
+			Lease: c.opts.Lease, Replicas: c.opts.Replicas, Logger: c.opts.Logger,
+		})
+		if err == nil || errors.Is(err, membership.ErrOptions) || errors.Is(err, membership.ErrBucket) ||
+			errors.Is(err, membership.ErrSuperseded) || errors.Is(err, membership.ErrClosed) {
+			return member, err
+		}
+		c.opts.Logger.Warn("could not join the other processes, trying again", "error", err)
+		select {
+		case <-time.After(joinAgain):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// joinAgain is how long to wait after an attempt to join that failed.
+const joinAgain = 250 * time.Millisecond
 
 // join begins to own partitions: all of them, or those that the members of a cluster
 // leave to this one. Alone it waits until they are restored.
 func (c *core) join(owning context.Context) error {
+	if c.opts.Client {
+		return nil
+	}
 	if c.peers != nil {
 		c.owners.Go(func() { c.peers.follow(owning) })
 		return nil

@@ -31,6 +31,11 @@ type Options struct {
 	// they sync always. What was acknowledged may then be lost when power is.
 	AssumeDurable bool
 
+	// Client makes this process one that owns no partition: it sends, awaits entries and
+	// makes nothing of what came in. It needs Servers. Outputs other than entries have
+	// nothing here, since they are given where a partition is owned.
+	Client bool
+
 	// Partitions is in how many parts the keys of a [dataflow.Cluster] location are
 	// divided. It is fixed when the history is made. Zero means 16. A
 	// [dataflow.Process] location has one.

@@ -195,8 +195,12 @@ func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte) {
 	question := binary.AppendUvarint([]byte{askEntry}, uint64(op))
 	question = append(question, key...)
 	for ctx.Err() == nil {
-		if ps.door.partitions[p].isOwned() {
-			return // it is shown as soon as it is there
+		if owned, turned := ps.door.partitions[p].ownership(); owned {
+			select { // it is shown as soon as it is there, unless the partition moves before
+			case <-turned:
+			case <-ctx.Done():
+			}
+			continue
 		}
 		answer, err := ps.ask(ctx, p, question)
 		if err != nil {

@@ -1,0 +1,129 @@
+package chaos
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func logTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+// A scenario breaks something again and again. A fault returns when it is healed, or
+// leaves healing to the end.
+type scenario struct {
+	name    string
+	brief   bool // belongs to the short run
+	owning  bool // the test process owns partitions too
+	proxied bool
+	lease   time.Duration
+	every   [2]time.Duration // between two faults
+	fault   func(ctx context.Context, w *world)
+}
+
+func scenarios() []scenario {
+	const s = time.Second
+	return []scenario{
+		{name: "workers", lease: 3 * s, every: [2]time.Duration{2 * s, 5 * s}, fault: killWorker},
+		{name: "servers", lease: 3 * s, every: [2]time.Duration{2 * s, 5 * s}, fault: killServer},
+		{name: "both", brief: true, owning: true, lease: 3 * s, every: [2]time.Duration{s, 4 * s}, fault: killEither},
+		{name: "zombies", brief: true, lease: s, every: [2]time.Duration{s, 2 * s}, fault: stopWorker},
+		{name: "blackout", owning: true, lease: 2 * s, every: [2]time.Duration{2 * s, 4 * s}, fault: killServers},
+		{name: "partition", owning: true, proxied: true, lease: 2 * s, every: [2]time.Duration{s, 3 * s}, fault: cutWorker},
+	}
+}
+
+// TestChaos runs three servers with three replicas and three workers, and breaks them.
+func TestChaos(t *testing.T) {
+	for _, sc := range scenarios() {
+		t.Run(sc.name, func(t *testing.T) {
+			if !sc.brief && !*all {
+				t.Skip("a part of the long run: -chaos.all -chaos.duration 60s")
+			}
+			w := newWorld(t, 3, sc.lease, sc.owning, sc.proxied)
+			ctx, cancel := context.WithTimeout(context.Background(), *duration)
+			defer cancel()
+			began := time.Now()
+			for pass(ctx, between(w.rng, sc.every[0], sc.every[1])) {
+				w.checkWorkers()
+				sc.fault(ctx, w)
+			}
+			w.finish(began)
+			if len(w.deaths)+w.serverKills == 0 {
+				t.Error("nothing was broken")
+			}
+		})
+	}
+}
+
+// killWorker kills a worker, which comes back a little later.
+func killWorker(ctx context.Context, w *world) {
+	k := w.workers[w.rng.IntN(len(w.workers))]
+	w.lost(k)
+	k.kill()
+	pass(ctx, between(w.rng, 0, time.Second))
+	k.start()
+}
+
+// killServer kills one server; a majority is left.
+func killServer(ctx context.Context, w *world) {
+	nd := w.servers.nodes[w.rng.IntN(len(w.servers.nodes))]
+	w.servers.kill(nd)
+	w.serverKills++
+	pass(ctx, between(w.rng, 0, time.Second))
+	w.servers.start(nd)
+	w.servers.healthy() // or the next one could take the majority
+}
+
+func killEither(ctx context.Context, w *world) {
+	switch w.rng.IntN(3) {
+	case 0:
+		killWorker(ctx, w)
+	case 1:
+		killServer(ctx, w)
+	default:
+		nd := w.servers.nodes[w.rng.IntN(len(w.servers.nodes))]
+		w.servers.kill(nd)
+		w.serverKills++
+		killWorker(ctx, w)
+		w.servers.start(nd)
+		w.servers.healthy()
+	}
+}
+
+// killServers takes the power from all servers at once.
+func killServers(ctx context.Context, w *world) {
+	for _, nd := range w.servers.nodes {
+		nd.cmd.Process.Kill()
+	}
+	for _, nd := range w.servers.nodes {
+		w.servers.kill(nd)
+		w.serverKills++
+	}
+	pass(ctx, between(w.rng, 0, 4*time.Second))
+	for _, nd := range w.servers.nodes {
+		w.servers.start(nd)
+	}
+	w.progress(callers)
+}
+
+// stopWorker stops a worker for longer than its lease, with whatever it was doing, and
+// lets it go on as a zombie that knows nothing.
+func stopWorker(_ context.Context, w *world) {
+	k := w.workers[w.rng.IntN(len(w.workers))]
+	w.lost(k)
+	k.signal(syscall.SIGSTOP)
+	pass(context.Background(), w.lease+between(w.rng, w.lease/4, w.lease))
+	k.signal(syscall.SIGCONT)
+}
+
+// cutWorker cuts a worker off from all servers, for less or more than its lease.
+func cutWorker(_ context.Context, w *world) {
+	k := w.workers[w.rng.IntN(len(w.workers))]
+	w.lost(k)
+	k.proxy.cut()
+	pass(context.Background(), between(w.rng, w.lease/2, 3*w.lease))
+	k.proxy.mend()
+}

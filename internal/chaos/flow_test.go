@@ -1,0 +1,52 @@
+package chaos
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+// The flow that is broken: a request is released at its third distinct voter, with who
+// they were, so that its result tells the order in which votes came in; and a request
+// belongs to who claims it first.
+
+type cluster struct{ dataflow.Cluster }
+
+const quorum = 3
+
+type vote struct {
+	ID    uint64 // of the vote, not of the attempt to send it
+	Voter int
+	Value int
+}
+
+type tally struct {
+	Voters []int
+	Sum    int
+}
+
+func (a tally) equal(b tally) bool { return a.Sum == b.Sum && slices.Equal(a.Voters, b.Voters) }
+
+type ports struct {
+	votes    *dataflow.KeyedInputPort[string, vote]
+	claims   *dataflow.EntryInputPort[string, uint64]
+	released *dataflow.EntryOutputPort[string, tally]
+	claimed  *dataflow.EntryOutputPort[string, uint64]
+}
+
+func build(f *dataflow.Flow) ports {
+	at := dataflow.At[cluster](f)
+	votes, cast := keyedstream.Input[string, vote](at, "votes")
+	claims, claimed := keyedsingleton.Input[string, uint64](at, "claims")
+	tallies := keyedstream.FoldEarlyStop(cast, func() tally { return tally{} }, func(t *tally, v vote) bool {
+		if slices.Contains(t.Voters, v.Voter) {
+			return false
+		}
+		t.Voters = append(t.Voters, v.Voter)
+		t.Sum += v.Value
+		return len(t.Voters) == quorum
+	})
+	return ports{votes, claims, keyedsingleton.Output(tallies, "released"), keyedsingleton.Output(claimed, "claimed")}
+}

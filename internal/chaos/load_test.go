@@ -1,0 +1,221 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// voters is how many vote on each request, of whom the first to arrive decide.
+const voters = quorum + 1
+
+// A request is what its caller knows of it.
+type request struct {
+	key      string
+	votes    []vote
+	attempts []int  // to send each vote
+	acked    []bool // that it is durable
+	began    time.Time
+	took     time.Duration
+	result   tally
+	resolved bool
+
+	claims  []uint64 // that were put, if it was claimed
+	verdict []error
+	owner   uint64 // what all were told
+}
+
+// A load makes requests, as many at a time as there are callers.
+type load struct {
+	ports   ports
+	name    string // of requests
+	ctx     context.Context
+	cancel  context.CancelFunc
+	halted  chan struct{}
+	callers sync.WaitGroup
+
+	number   atomic.Uint64
+	failures atomic.Uint64 // of sends, which were repeated
+
+	mu       sync.Mutex
+	requests []*request
+}
+
+func startLoad(p ports, name string, callers int) *load {
+	l := &load{ports: p, name: name, halted: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	for caller := range callers {
+		rng := rand.New(rand.NewPCG(*seed, uint64(caller)))
+		l.callers.Go(func() {
+			for {
+				select {
+				case <-l.halted:
+					return
+				case <-l.ctx.Done():
+					return
+				default:
+				}
+				r := l.request(l.number.Add(1), rng)
+				l.mu.Lock()
+				l.requests = append(l.requests, r)
+				l.mu.Unlock()
+				l.call(r)
+			}
+		})
+	}
+	return l
+}
+
+// finish makes no new requests and waits until all have their results.
+func (l *load) finish(t testing.TB) []*request {
+	t.Helper()
+	close(l.halted)
+	limit := time.AfterFunc(within, l.cancel)
+	defer limit.Stop()
+	l.callers.Wait()
+	l.cancel()
+	return l.requests
+}
+
+func (l *load) request(n uint64, rng *rand.Rand) *request {
+	r := &request{key: fmt.Sprint(l.name, "-", n), attempts: make([]int, voters), acked: make([]bool, voters)}
+	for i, voter := range rng.Perm(voters) {
+		r.votes = append(r.votes, vote{ID: n*voters + uint64(i), Voter: voter, Value: rng.IntN(1000)})
+	}
+	if n%4 == 0 {
+		r.claims = []uint64{2 * n, 2*n + 1}
+		r.verdict = make([]error, 2)
+	}
+	return r
+}
+
+// call sends the votes of a request, all at once, and waits for its result.
+func (l *load) call(r *request) {
+	var wg sync.WaitGroup
+	r.began = time.Now()
+	for i, v := range r.votes {
+		wg.Go(func() { l.vote(r, i, v) })
+	}
+	for i, c := range r.claims {
+		wg.Go(func() { r.verdict[i] = l.claim(r.key, c) })
+	}
+	result, err := l.ports.released.Await(l.ctx, r.key)
+	r.took = time.Since(r.began)
+	r.result, r.resolved = result, err == nil
+	if len(r.claims) > 0 && err == nil {
+		r.owner, err = l.ports.claimed.Await(l.ctx, r.key)
+		r.resolved = err == nil
+	}
+	wg.Wait()
+}
+
+// errDoubtful is the verdict on a claim that was put again: the first attempt may be what
+// the second one met.
+var errDoubtful = errors.New("put again")
+
+func (l *load) claim(key string, c uint64) error {
+	for try := 0; l.ctx.Err() == nil; try++ {
+		err := l.ports.claims.Put(l.ctx, key, c)
+		switch {
+		case err == nil, errors.Is(err, dataflow.ErrDuplicateKey) && try == 0:
+			return err
+		case errors.Is(err, dataflow.ErrDuplicateKey):
+			return errDoubtful
+		}
+		l.failures.Add(1)
+		pass(l.ctx, 50*time.Millisecond)
+	}
+	return errDoubtful
+}
+
+// vote sends one vote until it is acknowledged, as a caller does who may be served twice.
+func (l *load) vote(r *request, i int, v vote) {
+	for l.ctx.Err() == nil {
+		r.attempts[i]++
+		if err := l.ports.votes.Send(l.ctx, r.key, v); err == nil {
+			r.acked[i] = true
+			return
+		}
+		l.failures.Add(1)
+		pass(l.ctx, 50*time.Millisecond)
+	}
+}
+
+// checkCallers compares what callers were told with the oracle, and what was
+// acknowledged with what is there.
+func checkCallers(t testing.TB, requests []*request, truth *truth) (answered int) {
+	t.Helper()
+	var missing, wrong, lost, doubled, claims report
+	for _, r := range requests {
+		want, released := truth.released[r.key]
+		switch {
+		case !r.resolved:
+			missing.add("%s was not answered; the log says %v %v", r.key, released, want.tally)
+			continue
+		case !released || !want.tally.equal(r.result):
+			wrong.add("%s was answered with %v, the log says %v %v", r.key, r.result, released, want.tally)
+		}
+		answered++
+		for i, v := range r.votes {
+			n := truth.votes[v.ID]
+			if r.acked[i] && n == 0 {
+				lost.add("vote %d of %s was acknowledged and is not there", v.ID, r.key)
+			}
+			if n > r.attempts[i] {
+				doubled.add("vote %d of %s is there %d times and was sent %d times", v.ID, r.key, n, r.attempts[i])
+			}
+		}
+		checkClaims(r, truth, &claims)
+	}
+	missing.end(t, "requests missing")
+	wrong.end(t, "requests wrong")
+	lost.end(t, "acknowledged votes lost")
+	doubled.end(t, "votes doubled")
+	claims.end(t, "claims wrong")
+	return answered
+}
+
+// checkClaims wants the first claim of the log to be the one that was accepted. A claim
+// that failed for another reason may be there or not.
+func checkClaims(r *request, truth *truth, wrong *report) {
+	if len(r.claims) == 0 {
+		return
+	}
+	first, there := truth.claimed[r.key]
+	if !there || r.owner != first.claim {
+		wrong.add("%s belongs to %d, the log says %v %d", r.key, r.owner, there, first.claim)
+	}
+	for i, c := range r.claims {
+		switch err := r.verdict[i]; {
+		case err == nil && c != first.claim, errors.Is(err, dataflow.ErrDuplicateKey) && c == first.claim:
+			wrong.add("claim %d of %s: %v, the first of the log is %d", c, r.key, err, first.claim)
+		}
+	}
+}
+
+// A report collects what is wrong and shows the first few.
+type report struct {
+	n     int
+	first []string
+}
+
+func (r *report) add(format string, v ...any) {
+	if r.n++; len(r.first) < 5 {
+		r.first = append(r.first, fmt.Sprintf(format, v...))
+	}
+}
+
+func (r *report) end(t testing.TB, what string) {
+	t.Helper()
+	if r.n > 0 {
+		t.Errorf("%d %s:\n%s", r.n, what, strings.Join(r.first, "\n"))
+	}
+}

@@ -1,0 +1,111 @@
+package chaos
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	duration = flag.Duration("chaos.duration", 8*time.Second, "how long each scenario breaks things")
+	all      = flag.Bool("chaos.all", false, "run all scenarios instead of a few")
+	kills    = flag.Int("chaos.kills", 10, "how often the process with the embedded server is killed")
+	seed     = flag.Uint64("seed", rand.Uint64(), "of what is random")
+)
+
+// Variables that make the test binary one of the processes that are killed.
+const (
+	workerKey = "CHAOS_WORKER" // a workerConfig
+	singleKey = "CHAOS_SINGLE" // a singleConfig
+)
+
+func TestMain(m *testing.M) {
+	for key, run := range map[string]func(config string) error{workerKey: runWorker, singleKey: runSingle} {
+		if config := os.Getenv(key); config != "" {
+			if err := run(config); err != nil {
+				fmt.Fprintln(os.Stderr, "ended:", err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
+	}
+	code := m.Run()
+	if dir, err := workshop(); err == nil {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// workshop is a directory for as long as the test binary runs.
+var workshop = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "chaos") })
+
+// serverBinary builds nats-server from the module, once.
+var serverBinary = sync.OnceValues(func() (string, error) {
+	dir, err := workshop()
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(dir, "nats-server")
+	if out, err := exec.Command("go", "build", "-o", binary, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return binary, nil
+})
+
+// within is how long anything may take that has to happen.
+const within = 90 * time.Second
+
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually asks real processes again and again until they are as they should be.
+func eventually(t testing.TB, do func(context.Context) error) {
+	t.Helper()
+	ctx := soon(t)
+	var last error
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
+		err := do(attempt)
+		cancel()
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal(last)
+		}
+	}
+}
+
+// pass lets time pass between two faults. It reports whether ctx has not ended.
+func pass(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// between returns a random time.
+func between(rng *rand.Rand, a, b time.Duration) time.Duration {
+	return a + time.Duration(rng.Int64N(int64(b-a)+1))
+}

@@ -26,6 +26,7 @@ type doorway struct {
 	mu      sync.Mutex
 	owned   bool          // this process owns the partition, so what becomes of a record is known here
 	turned  chan struct{} // closed when owned changes
+	moved   chan struct{} // closed when the partition has a new owner; nil unless somebody asks
 	applied uint64
 	waiting map[uint64]*verdict // by nonce
 	refused map[uint64]bool     // nonces of refusals
@@ -269,6 +270,26 @@ func (w *doorway) ownership() (owned bool, turned <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.owned, w.turned
+}
+
+// whenMoved returns a channel that is closed when the partition has a new owner.
+func (w *doorway) whenMoved() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.moved == nil {
+		w.moved = make(chan struct{})
+	}
+	return w.moved
+}
+
+// move notes that the partition has a new owner.
+func (w *doorway) move() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.moved != nil {
+		close(w.moved)
+		w.moved = nil
+	}
 }
 
 func (w *doorway) await(nonce uint64) *verdict {

@@ -81,6 +81,11 @@ const joinAgain = 250 * time.Millisecond
 // join begins to own partitions: all of them, or those that the members of a cluster
 // leave to this one. Alone it waits until they are restored.
 func (c *core) join(owning context.Context) error {
+	if c.peers != nil {
+		if err := c.peers.listen(); err != nil {
+			return fmt.Errorf("durable: %w", err)
+		}
+	}
 	if c.opts.Client {
 		return nil
 	}

@@ -95,6 +95,8 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 			}
 			stop()
 			stop = func() { sub.Unsubscribe() }
+			// Who does not hear of it asks again a little later.
+			_ = ps.conn.Publish(ps.opts.Name+".moved", binary.AppendUvarint(nil, uint64(p)))
 		})
 		stop()
 		ps.door.closed(p)
@@ -103,6 +105,17 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 		}
 	})
 	return t
+}
+
+// listen hears of partitions that have a new owner.
+func (ps *peers) listen() error {
+	_, err := ps.conn.Subscribe(ps.opts.Name+".moved", func(m *nats.Msg) {
+		r := reader{data: m.Data}
+		if p := r.uint(); !r.bad && p < uint64(len(ps.door.partitions)) {
+			ps.door.partitions[p].move()
+		}
+	})
+	return err
 }
 
 func (ps *peers) subject(p int) string { return fmt.Sprintf("%s.owner.%d", ps.opts.Name, p) }
@@ -156,6 +169,16 @@ func (ps *peers) verdictHere(ctx context.Context, p int, nonce, at uint64) byte 
 func (ps *peers) ask(ctx context.Context, p int, question []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
+	moved := ps.door.partitions[p].whenMoved()
+	answered := make(chan struct{})
+	defer close(answered)
+	go func() { // who was asked may be gone, and somebody else may know
+		select {
+		case <-moved:
+			cancel()
+		case <-answered:
+		}
+	}()
 	m, err := ps.conn.RequestWithContext(ctx, ps.subject(p), question)
 	switch {
 	case err == nil && len(m.Data) > 0:

@@ -53,7 +53,9 @@ func newWorld(t testing.TB, workers int, lease time.Duration, owning, proxied bo
 	t.Helper()
 	t.Logf("rerun: -seed %d", *seed)
 	w := &world{t: t, rng: rand.New(rand.NewPCG(*seed, 0)), lease: lease, owning: owning}
+	began := time.Now()
 	w.servers = startServers(t, 3)
+	up := time.Since(began)
 	for i := range workers {
 		k := &worker{t: t, config: workerConfig{
 			Name: appName, Member: fmt.Sprint("worker-", i), Servers: w.servers.urls(), Partitions: partitions, Lease: lease,
@@ -92,6 +94,7 @@ func newWorld(t testing.TB, workers int, lease time.Duration, owning, proxied bo
 	}
 	w.load = startLoad(app.Ports, "r", callers)
 	w.progress(2 * callers)
+	t.Logf("it works after %v, of which the servers took %v", time.Since(began).Round(time.Millisecond), up.Round(time.Millisecond))
 	return w
 }
 

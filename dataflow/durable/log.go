@@ -57,11 +57,13 @@ func (c *core) openLog(ctx context.Context) error {
 // becomeMember joins the others. Like the log it waits for servers that elect a leader,
 // for as long as ctx lasts, but not for what waiting cannot change.
 func (c *core) becomeMember(ctx context.Context, conn *nats.Conn) (*membership.Member, error) {
-	for {
-		member, err := membership.Join(ctx, conn, membership.Options{
+	for within := joinWithin; ; within = min(2*within, joinWithinMost) {
+		attempt, cancel := context.WithTimeout(ctx, within)
+		member, err := membership.Join(attempt, conn, membership.Options{
 			Name: c.opts.Name, ID: c.opts.Member, Partitions: c.opts.Partitions,
 			Lease: c.opts.Lease, Replicas: c.opts.Replicas, Logger: c.opts.Logger,
 		})
+		cancel()
 		if err == nil || errors.Is(err, membership.ErrOptions) || errors.Is(err, membership.ErrBucket) ||
 			errors.Is(err, membership.ErrSuperseded) || errors.Is(err, membership.ErrClosed) {
 			return member, err
@@ -75,8 +77,14 @@ func (c *core) becomeMember(ctx context.Context, conn *nats.Conn) (*membership.M
 	}
 }
 
-// joinAgain is how long to wait after an attempt to join that failed.
-const joinAgain = 250 * time.Millisecond
+// joinWithin is how long the first attempt to join may take: servers that have no leader,
+// or make the same stream for several processes, leave requests without an answer.
+// joinAgain is how long to wait after one that failed.
+const (
+	joinWithin     = 1500 * time.Millisecond
+	joinWithinMost = 12 * time.Second
+	joinAgain      = 100 * time.Millisecond
+)
 
 // join begins to own partitions: all of them, or those that the members of a cluster
 // leave to this one. Alone it waits until they are restored.

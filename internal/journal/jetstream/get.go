@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,6 +25,10 @@ const (
 // errMissing says that a message is not there, or not yet on the replica that was asked.
 var errMissing = errors.New("the message is not there")
 
+// askWithin is how long a question to a leader may take, which is asked again. One that
+// was under way when the leader died is never answered.
+const askWithin = time.Second
+
 // A stored is a message as it is kept.
 type stored struct {
 	sequence uint64
@@ -34,7 +39,9 @@ type stored struct {
 // acknowledged to anybody before the call is seen. It returns errMissing if there is none.
 func (l *Log) last(ctx context.Context, stream, subject string) (m stored, err error) {
 	err = l.persist(ctx, "read from "+stream, func(ctx context.Context) error {
-		m, err = l.ask(ctx, stream, map[string]any{"last_by_subj": subject})
+		attempt, cancel := context.WithTimeout(ctx, askWithin)
+		defer cancel()
+		m, err = l.ask(attempt, stream, map[string]any{"last_by_subj": subject})
 		if errors.Is(err, errMissing) {
 			return final{err}
 		}

@@ -39,7 +39,15 @@ func (l *Log) ensureStreams(ctx context.Context) error {
 		cfg.Replicas = l.opts.Replicas
 		cfg.Discard = jetstream.DiscardNew // nothing that was acknowledged makes room
 		cfg.AllowDirect = true
-		if err := l.persist(ctx, "set up the stream "+cfg.Name, func(ctx context.Context) error { return l.ensure(ctx, cfg) }); err != nil {
+		// Servers that make the same stream for somebody else may leave this request without
+		// an answer, so the first attempts are short.
+		within := time.Second
+		if err := l.persist(ctx, "set up the stream "+cfg.Name, func(ctx context.Context) error {
+			attempt, cancel := context.WithTimeout(ctx, within)
+			defer cancel()
+			within *= 2
+			return l.ensure(attempt, cfg)
+		}); err != nil {
 			return err
 		}
 	}

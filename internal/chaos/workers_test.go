@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -57,13 +59,17 @@ func runWorker(config string) error {
 	fmt.Println("started")
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for last := time.Duration(0); ; {
+	for last := (durable.Metrics{}); ; {
 		select {
 		case <-tick.C:
-			if m := app.Metrics(); m.LastRestore != last {
-				last = m.LastRestore
-				fmt.Println("restored", int64(last))
+			m := app.Metrics()
+			if m.LastRestore != last.LastRestore {
+				fmt.Println("restored", int64(m.LastRestore))
 			}
+			if m.Restores != last.Restores {
+				fmt.Println("refused", m.Restores-last.Restores)
+			}
+			last = m
 		case <-app.Done():
 			return fmt.Errorf("by itself: %w", app.Err())
 		case <-over:
@@ -78,14 +84,15 @@ type worker struct {
 	config workerConfig
 	proxy  *proxy // nil if it is connected directly
 
-	cmd    *exec.Cmd // nil while it is down
-	in     io.Closer
-	ended  chan struct{} // closed when the process has ended and all it said was read
-	killed bool
-	said   *tail
+	cmd   *exec.Cmd // nil while it is down
+	in    io.Closer
+	ended chan struct{} // closed when the process has ended and all it said was read
+	said  *tail
 
 	started  chan struct{}
+	since    atomic.Int64 // when it had started
 	restores *durations
+	refused  *atomic.Int64 // commits that were fenced, or whose answer got lost
 }
 
 func (w *worker) start() {
@@ -104,7 +111,8 @@ func (w *worker) start() {
 		w.t.Error(err)
 		return
 	}
-	w.cmd, w.in, w.killed, w.ended, w.started = cmd, in, false, make(chan struct{}), make(chan struct{})
+	w.cmd, w.in, w.ended, w.started = cmd, in, make(chan struct{}), make(chan struct{})
+	w.since.Store(math.MaxInt64)
 	go w.listen(out, w.ended, w.started)
 }
 
@@ -114,11 +122,16 @@ func (w *worker) listen(out io.Reader, ended, started chan struct{}) {
 		what, rest, _ := strings.Cut(lines.Text(), " ")
 		switch what {
 		case "started":
+			w.since.Store(time.Now().UnixNano())
 			close(started)
 		case "restored":
 			var ns int64
 			fmt.Sscan(rest, &ns)
 			w.restores.add(time.Duration(ns))
+		case "refused":
+			var n int64
+			fmt.Sscan(rest, &n)
+			w.refused.Add(n)
 		}
 	}
 }

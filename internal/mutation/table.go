@@ -7,7 +7,7 @@ var mutations = []mutation{
 		"			c.k[j], c.v[j], c.h[j] = b.K[i], vs[i], hs[i]\n			for l, k := range b.K {\n				if k == b.K[i] {\n					c.v[j] = vs[l]\n				}\n			}\n",
 	}}},
 	{"FoldEarlyStop forgets that a key is done", "internal/engine/aggregate.go", []edit{{
-		"*s = early[A]{done: true}", "*s = slot{acc: init()}",
+		"*s = early[A]{done: true}", "*s = early[A]{acc: init()}",
 	}}},
 	{"a batch delivers again what it delivered", "internal/engine/slice.go", []edit{{
 		"		clear(fresh)\n		fresh = fresh[:0]\n", "		fresh = fresh[:min(1, len(fresh))]\n",

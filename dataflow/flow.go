@@ -17,6 +17,8 @@ type Flow struct {
 	graph *engine.Graph
 	sites []*engine.Site
 	byTag map[reflect.Type]*engine.Site
+
+	members map[reflect.Type][]*engine.Site
 }
 
 // Options are the optional settings of a [Flow]. The zero value is ready to use.
@@ -61,7 +63,7 @@ func NewWithOptions(opts Options) *Flow {
 	if opts.replay != nil {
 		set.Replay = &opts.replay.history
 	}
-	return &Flow{graph: engine.New(set), byTag: make(map[reflect.Type]*engine.Site)}
+	return &Flow{graph: engine.New(set), byTag: make(map[reflect.Type]*engine.Site), members: make(map[reflect.Type][]*engine.Site)}
 }
 
 // A Recording is the history of a run: what came in, in which order, how it was

@@ -67,7 +67,7 @@ func (f *Flow) Graph() Graph {
 	for _, s := range f.sites {
 		for _, op := range s.Ops() {
 			for _, in := range op.Inputs() {
-				g.Edges = append(g.Edges, GraphEdge{ops[in], ops[op], ops[in] > ops[op]})
+				g.Edges = append(g.Edges, GraphEdge{ops[in], ops[op], ops[in] > ops[op] && g.Operators[ops[in]].Location == g.Operators[ops[op]].Location})
 			}
 		}
 	}

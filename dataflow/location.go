@@ -68,6 +68,9 @@ func At[L Location, P interface {
 	var at L
 	tag := reflect.TypeFor[L]()
 	site, ok := f.byTag[tag]
+	if f.members[tag] != nil {
+		engine.Misuse("dataflow.At", "%s has members: take the one that is meant from dataflow.Members", tag.Name())
+	}
 	if !ok {
 		site = f.graph.NewSite(tag.Name())
 		f.byTag[tag] = site

@@ -28,17 +28,29 @@ func (g *Graph) Step() bool {
 	if g.set.Replay != nil {
 		return g.replayStep()
 	}
+	if len(g.links.all) > 0 {
+		if g.stepLinked() {
+			return true
+		}
+	} else if g.stepAny() {
+		return true
+	}
+	for _, s := range g.sites {
+		if !s.finished && s.settled() {
+			return true
+		}
+	}
+	return false
+}
+
+// stepAny makes a step of a graph whose sites have nothing to do with each other.
+func (g *Graph) stepAny() bool {
 	for _, s := range g.sites {
 		for _, c := range s.parts {
 			if s.stepPart(c) {
 				g.stepped(s)
 				return true
 			}
-		}
-	}
-	for _, s := range g.sites {
-		if !s.finished && s.settled() {
-			return true
 		}
 	}
 	return false
@@ -288,6 +300,7 @@ func (s *Site) drive(f func()) {
 	s.now = 0
 	for _, out := range s.dirty {
 		out.release()
+		s.shows(out)
 	}
 	s.dirty = s.dirty[:0]
 	s.completed = true

@@ -49,6 +49,7 @@ type Settings struct {
 type Graph struct {
 	set   Settings
 	sites []*Site
+	links links // between sites; see move.go
 	idle  waiterPool
 
 	mu       sync.Mutex
@@ -61,6 +62,7 @@ type Graph struct {
 	release  func() bool // stops watching the caller's context
 	steps    int         // of a driven graph, since something was sent
 	sent     int         // records accepted by a driven graph
+	shown    int         // outputs of a driven graph that were given something; see move_drive.go
 	virtual  int64       // clock of a driven graph, in nanoseconds
 	replayed int         // steps of a recording made so far
 }
@@ -96,6 +98,7 @@ func (g *Graph) Start(ctx context.Context) bool {
 	for _, s := range g.sites {
 		s.compile()
 	}
+	g.settleLinks()
 	g.mu.Lock()
 	g.release = context.AfterFunc(ctx, func() { g.Fail(context.Cause(ctx)) })
 	if g.live == 0 {

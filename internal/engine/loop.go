@@ -81,11 +81,17 @@ func (s *Site) take() {
 	if s.senders > 0 {
 		s.waiters.wakeAll()
 	}
+	if len(s.moving.clogged) > 0 {
+		s.madeRoom()
+	}
 }
 
 // work is one step: push what was taken, cut, release.
 func (s *Site) work() {
 	defer s.guard()
+	if len(s.moving.freed) > 0 {
+		s.resumeFreed()
+	}
 	s.fire()
 	for _, x := range s.taken {
 		if s.recording != nil {

@@ -41,7 +41,8 @@ type Site struct {
 	takers    map[int32]taker  // of a led site: what records are for, by operator
 	feeds     map[int32]feeder // of a remote site: its outputs, by operator
 
-	token gate
+	token  gate
+	moving moving // its links to other sites; see move.go
 
 	mu       sync.Mutex
 	started  bool
@@ -105,6 +106,9 @@ func (g *Graph) NewSite(name string) *Site {
 
 // Divide makes the site one whose keys may be divided between partitions.
 func (s *Site) Divide() { s.divided = true }
+
+// Partitioned reports whether the keys of the site may be divided.
+func (s *Site) Partitioned() bool { return s.divided }
 
 // Divided reports whether the keys of location number i may be divided.
 func (g *Graph) Divided(i int) bool { return g.sites[i].divided }
@@ -241,7 +245,7 @@ func (s *Site) abort(err error) {
 // quiet is called with mu held by the holder of the token. It finishes the site if
 // nothing can happen any more.
 func (s *Site) quiet() {
-	if !s.closing || s.finished || s.calls.Load() > 0 || !s.stopping && s.armed != none && s.awaits {
+	if !s.closing || s.finished || s.calls.Load() > 0 || !s.stopping && s.armed != none && s.awaits || !s.mayEnd() {
 		return
 	}
 	s.finished = true

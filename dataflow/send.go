@@ -1,0 +1,85 @@
+package dataflow
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// Send returns the elements of s at another location, in the order of s, each as often
+// as it is in s. When they come there is not determined: each is a record of the other
+// location's history, and so the result is never bounded.
+//
+// Nothing is lost. A location whose elements fill the queue of another, see
+// [Options].Queue, does not run until the other has taken them, so a slow location slows
+// down those that send to it. Locations may send to each other in circles: there the
+// one that all others wait for goes on. A location ends when its own inputs are closed,
+// everything was handled, and those that send to it have ended; a circle of locations
+// ends together.
+//
+// The partitions of a [Cluster] have no order between them, so what comes from one must
+// be a stream without order: see [WeakenOrder].
+func Send[T any, L, To Location, B bounds.Stream, O Order, R Retries](
+	s Stream[T, L, B, O, R], to To,
+) Stream[T, To, bounds.Unbounded, O, R] {
+	const op = "dataflow.Send"
+	n, site := made(s.node), Destination(seal.Key{}, to, op)
+	if _, ordered := any(*new(O)).(TotalOrder); ordered && n.Site().Partitioned() {
+		engine.Misuse(op, "%s is a cluster, whose partitions have no order between them: weaken the order of the stream with dataflow.WeakenOrder", n.Site().Name())
+	}
+	return Stream[T, To, bounds.Unbounded, O, R]{node: engine.Move(n, engine.NewOp(site, "dataflow.Send", ""))}
+}
+
+// Destination is for this module's operators; see package internal/seal.
+func Destination[L Location](_ seal.Key, to L, op string) *engine.Site {
+	p := to.place().check(op)
+	if p.region != nil {
+		engine.Misuse(op, "what is sent comes later and cannot be inside %s: send it to the location and let it in from there", p.region)
+	}
+	return p.site
+}
+
+// Members returns n locations of one type, each with a history, a queue and a loop of
+// its own, so that they run at the same time on as many processors. What they do is
+// built once for each, in a loop over them:
+//
+//	workers := dataflow.Members[Worker](flow, 2)
+//	for i, mine := range keyedstream.Divide(orders, workers) {
+//		…
+//	}
+//
+// The compiler cannot tell them apart: whoever combines collections of two members gets
+// a panic while the flow is built. Calling Members again with the same n returns the same
+// locations. A type that has members is no location itself, so that [At] refuses it.
+func Members[L Location, P interface {
+	*L
+	bind(*engine.Site)
+}](f *Flow, n int) []L {
+	const op = "dataflow.Members"
+	tag := reflect.TypeFor[L]()
+	if n < 1 {
+		engine.Misuse(op, "%d members: a location has at least one", n)
+	}
+	if f.byTag[tag] != nil {
+		engine.Misuse(op, "%s is a location already, made with dataflow.At", tag.Name())
+	}
+	sites := f.members[tag]
+	if sites == nil {
+		for i := range n {
+			sites = append(sites, f.graph.NewSite(fmt.Sprintf("%s %d", tag.Name(), i+1)))
+		}
+		f.members[tag] = sites
+		f.sites = append(f.sites, sites...)
+	}
+	if len(sites) != n {
+		engine.Misuse(op, "%s has %d members already, not %d", tag.Name(), len(sites), n)
+	}
+	all := make([]L, n)
+	for i, s := range sites {
+		P(&all[i]).bind(s)
+	}
+	return all
+}

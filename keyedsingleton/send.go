@@ -1,0 +1,23 @@
+package keyedsingleton
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Send returns the entries at another location, each once, as it appears. If the other
+// is a [dataflow.Cluster], each partition gets the keys that are its own. For the rest it
+// is like [dataflow.Send].
+//
+// Values must be fixed: a value that changes is not a record but many, and the other
+// location would see some of them. Send what changes it and fold that there, or send a
+// slice.SnapshotEntries. From a Cluster, each key must come from one partition, as the
+// keys do by which it was divided.
+func Send[K comparable, V any, L, To dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
+	ks dataflow.KeyedSingleton[K, V, L, B], to To,
+) dataflow.KeyedSingleton[K, V, To, bounds.BoundedValue] {
+	n, site := ks.Unseal(key), dataflow.Destination(key, to, "keyedsingleton.Send")
+	moved := engine.KMove(n, engine.NewOp(site, "keyedsingleton.Send", ""))
+	return dataflow.SealKeyedSingleton[K, V, To, bounds.BoundedValue](key, moved)
+}

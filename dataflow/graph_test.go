@@ -80,6 +80,20 @@ func twoLocations() *dataflow.Flow {
 	return flow
 }
 
+// roundTrip sends orders to another location, made before theirs, and what comes of
+// them back.
+func roundTrip() *dataflow.Flow {
+	flow := dataflow.New()
+	there, here := dataflow.At[market](flow), dataflow.At[till](flow)
+	_, orders := keyedsingleton.Input[string, int](here, "orders")
+	filled := keyedsingleton.Map(keyedsingleton.Send(orders, there), itself)
+	keyedsingleton.Output(keyedsingleton.Send(filled, here), "filled")
+	for _, part := range keyedstream.Divide(keyedsingleton.IntoKeyedStream(filled), dataflow.Members[drawer](flow, 2)) {
+		singleton.Output(keyedsingleton.KeyCount(keyedstream.Count(part)), "filled here")
+	}
+	return flow
+}
+
 func protocol() *dataflow.Flow {
 	dispatch := func(context.Context, *agentproto.Call) agentproto.DispatchOutcome {
 		return agentproto.DispatchOutcome{Accepted: true}
@@ -97,6 +111,7 @@ func TestGraph(t *testing.T) {
 		"quotes":    quotes,
 		"state":     runningTotal,
 		"locations": twoLocations,
+		"roundtrip": roundTrip,
 		"protocol":  protocol,
 	} {
 		g := build().Graph()

@@ -14,11 +14,12 @@ const (
 	longWork       = 75 // rounds of toil that make a vote cost 98 ns on one member
 )
 
-// Members divides FoldEarlyStop by key over flows. There is no operator that moves
-// elements from one member to another yet, so keys are divided at the door: with
-// millrace each of as many goroutines as members reads its part of the input and
-// sends each vote, in batches of 256, to the flow that has its key. Divided is the
-// same with the input divided beforehand. Channels is the same by hand.
+// Members divides FoldEarlyStop by key over members. With millrace each of as many
+// goroutines as members sends its part of the input to a member, which exchanges what
+// it got with the others by keyedstream.Divide. At the door there is a flow for each
+// member instead, and who sends says in batches of 256 which of them has the key.
+// Divided is the same with the input divided beforehand. Channels is the exchange by
+// hand.
 func Members() []Job {
 	var jobs []Job
 	for _, w := range []struct {
@@ -32,7 +33,8 @@ func Members() []Job {
 			Targets: []Target{{AtMost: w.target}},
 			Impls: []ratio.Impl{
 				{Name: "one", New: func() ratio.Run { return divided(all(), 1, w.work) }},
-				{Name: "millrace", New: func() ratio.Run { return atTheDoor(all(), 2, w.work) }},
+				{Name: "millrace", New: func() ratio.Run { return exchanged(all(), 2, w.work) }},
+				{Name: "door", New: func() ratio.Run { return atTheDoor(all(), 2, w.work) }},
 				{Name: "divided", New: func() ratio.Run { return divided(all(), 2, w.work) }},
 				{Name: "channels", New: func() ratio.Run { return channelMembers(all(), 2, w.work) }},
 			},
@@ -179,7 +181,8 @@ func memberGrowth() []Job {
 			Name: "GrowthMembers", Params: fmt.Sprintf("members=%d", n), Plot: "members", X: float64(n), Rounds: 7,
 			Impls: []ratio.Impl{
 				{Name: "channels", New: func() ratio.Run { return channelMembers(all(), n, longWork) }},
-				{Name: "millrace", New: func() ratio.Run { return atTheDoor(all(), n, longWork) }},
+				{Name: "millrace", New: func() ratio.Run { return exchanged(all(), n, longWork) }},
+				{Name: "door", New: func() ratio.Run { return atTheDoor(all(), n, longWork) }},
 				{Name: "divided", New: func() ratio.Run { return divided(all(), n, longWork) }},
 			},
 		})

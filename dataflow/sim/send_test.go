@@ -161,10 +161,11 @@ func TestSendBatchOfQuestionAndAnswer(t *testing.T) {
 		answers := dataflow.Send(dataflow.Map(asked, func(x int) int { return -x }), b.at)
 		questions := b.stream("xs", 1)
 		loop.Complete(dataflow.Send(questions, client(b)))
-		out := emit(list(slice.Batch(slice.At(b.at), dataflow.MergeOrdered(answers, questions, tried), tried)))
+		both := slice.Batch(slice.At(b.at), dataflow.Merge(answers, questions), tried)
+		out := dataflow.Output(slice.Emit(singleton.IntoStream(dataflow.Count(both))), "sizes")
 		return run(b, out)
 	})
-	wants(t, n, got, 2, "[[1 -1]]", "[[1] [-1]]")
+	wants(t, n, got, 2, "[2]", "[1 1]")
 }
 
 // TestSendHeldUp has a test send to the first location when it has seen something at the

@@ -130,7 +130,7 @@ func (l *link) arrived(in inlet, d *door, n int) {
 	if s.queued >= s.g.set.Queue {
 		l.stall()
 	}
-	s.look()
+	s.awaken()
 }
 
 // stall keeps the site it comes from from running until the other has made room,
@@ -147,15 +147,14 @@ func (l *link) stall() {
 	l.to.moving.clogged = append(l.to.moving.clogged, l)
 }
 
-// look has somebody run the site, who ends it if nothing can happen any more. It is
+// awaken has somebody run the site, who ends it if nothing can happen any more. It is
 // called with mu held and unlocks it. The caller does not run it, even if it is idle:
 // it is about to run another site, at the same time on another processor.
-func (s *Site) look() {
-	if s.token.take() {
+func (s *Site) awaken() {
+	if s.token.notify() {
 		s.handOver()
 		return
 	}
-	s.token.tell()
 	s.mu.Unlock()
 }
 
@@ -185,7 +184,7 @@ func (l *link) end(err error) {
 		l.to.calls.Add(-1)
 	}
 	l.to.mu.Lock()
-	l.to.look()
+	l.to.awaken()
 }
 
 // mayEnd reports whether a site at which nothing can happen may end: if it belongs to

@@ -18,12 +18,12 @@ func Move[T any](n *Node[T], op *Op) *Node[T] {
 	to.replayers = append(to.replayers, replayInlet{op, m.in})
 	n.site.outlets = append(n.site.outlets, m)
 	n = n.origin()
-	n.outs = append(n.outs, func(batch []T) {
+	n.outs = append(n.outs, &consumer[T]{push: func(batch []T) {
 		if len(m.step) == 0 {
 			m.from.dirty = append(m.from.dirty, m)
 		}
 		m.step = append(m.step, batch...)
-	})
+	}})
 	return m.in.node
 }
 

@@ -100,6 +100,8 @@ func (c *core) start(ctx context.Context) (err error) {
 	}
 	if !c.facade.Divided(0) {
 		c.opts.Partitions = 1
+	} else if values := c.facade.Values(0); len(values) > 0 {
+		return fmt.Errorf("durable: %s: the location is divided, and each partition has a value of its own: put it under a key, or use a dataflow.Process", values[0])
 	}
 	if err := c.openLog(ctx); err != nil {
 		return err

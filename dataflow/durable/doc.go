@@ -25,6 +25,13 @@
 // same state, same outputs. Who lost a partition without knowing is refused when it
 // commits.
 //
+// # Several processes
+//
+// Processes with the same [Options].Name and Servers share a flow. Each owns some of the
+// partitions and takes over those of one that is gone. Any of them can send and can
+// await entries. Elements of a stream's output, and the latest value of a singleton's,
+// are those of the partitions that the process owns.
+//
 // # What is asked of a program
 //
 // Functions given to operators depend on their arguments alone. A step that gives

@@ -42,6 +42,9 @@ func quorumCluster(f *dataflow.Flow) quorumPorts { return quorum(dataflow.At[mem
 func start[P any](t *testing.T, log journal.Log, build func(*dataflow.Flow) P, o Options) *App[P] {
 	t.Helper()
 	o.log = log
+	if o.Logger == nil {
+		o = quiet(o)
+	}
 	app, err := Start(t.Context(), build, o)
 	if err != nil {
 		t.Fatal(err)

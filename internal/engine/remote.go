@@ -35,6 +35,19 @@ func (g *Graph) remote() Remote { return g.set.Remote }
 // [Leader.Shape].
 func (g *Graph) Shape(i int) string { return g.sites[i].shape() }
 
+// Values returns the outputs of values that change at location number i.
+func (g *Graph) Values(i int) (ops []*Op) {
+	for _, op := range g.sites[i].ops {
+		if _, ok := g.sites[i].feeds[op.index].(interface{ latest() }); ok {
+			ops = append(ops, op)
+		}
+	}
+	return ops
+}
+
+// latest tells outputs that keep one value from others.
+func (out *CellOutlet[T]) latest() {}
+
 // Feed gives the outputs of location number i what a step gave. The source tells the
 // partitions of a location apart. It is called by one goroutine at a time.
 func (g *Graph) Feed(i, source int, outputs []byte) error {

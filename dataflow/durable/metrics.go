@@ -10,7 +10,7 @@ type Metrics struct {
 	Records   uint64 // taken by steps
 	Steps     uint64 // committed
 	Snapshots uint64 // kept
-	Restores  uint64 // of partitions that somebody else committed to, or whose commit got lost
+	Restores  uint64 // because somebody else had committed, or a commit's answer got lost
 	Replayed  uint64 // steps made again
 
 	LastRestore      time.Duration // how long it took

@@ -52,11 +52,14 @@ func (c *core) own(ctx context.Context, partition int, opened func()) error {
 		if o.graph != nil {
 			o.graph.Fail(ErrStopped) // ends asynchronous calls
 		}
+		refused := errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUnknown)
+		if refused {
+			c.metrics.restores.Add(1)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrUnknown):
-			c.metrics.restores.Add(1)
+		case refused:
 			c.opts.Logger.Warn("restoring a partition", "partition", partition, "because", err)
 		case errors.Is(err, journal.ErrPurged): // a snapshot was made meanwhile
 			c.opts.Logger.Warn("restoring a partition", "partition", partition, "because", err)

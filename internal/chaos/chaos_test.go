@@ -18,6 +18,7 @@ type scenario struct {
 	brief   bool // belongs to the short run
 	owning  bool // the test process owns partitions too
 	proxied bool
+	slow    bool
 	lease   time.Duration
 	every   [2]time.Duration // between two faults
 	fault   func(ctx context.Context, w *world)
@@ -29,7 +30,7 @@ func scenarios() []scenario {
 		{name: "workers", lease: 3 * s, every: [2]time.Duration{2 * s, 5 * s}, fault: killWorker},
 		{name: "servers", lease: 3 * s, every: [2]time.Duration{2 * s, 5 * s}, fault: killServer},
 		{name: "both", brief: true, owning: true, lease: 3 * s, every: [2]time.Duration{s, 4 * s}, fault: killEither},
-		{name: "zombies", brief: true, lease: s, every: [2]time.Duration{s, 2 * s}, fault: stopWorker},
+		{name: "zombies", brief: true, slow: true, lease: s, every: [2]time.Duration{s, 2 * s}, fault: stopWorker},
 		{name: "blackout", owning: true, lease: 2 * s, every: [2]time.Duration{2 * s, 4 * s}, fault: killServers},
 		{name: "partition", owning: true, proxied: true, lease: 2 * s, every: [2]time.Duration{s, 3 * s}, fault: cutWorker},
 	}
@@ -42,7 +43,7 @@ func TestChaos(t *testing.T) {
 			if !sc.brief && !*all {
 				t.Skip("a part of the long run: -chaos.all -chaos.duration 60s")
 			}
-			w := newWorld(t, 3, sc.lease, sc.owning, sc.proxied)
+			w := newWorld(t, &sc)
 			ctx, cancel := context.WithTimeout(context.Background(), *duration)
 			defer cancel()
 			began := time.Now()

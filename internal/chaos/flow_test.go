@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
@@ -36,11 +38,24 @@ type ports struct {
 	claimed  *dataflow.EntryOutputPort[string, uint64]
 }
 
-func build(f *dataflow.Flow) ports {
+func build(f *dataflow.Flow) ports { return buildWith(f, func(vote) {}) }
+
+// buildSlow is the same flow, whose steps take so long that a process that is stopped is
+// likely in the middle of one.
+func buildSlow(f *dataflow.Flow) ports {
+	return buildWith(f, func(v vote) {
+		if v.Voter == 0 {
+			pass(context.Background(), 2*time.Millisecond)
+		}
+	})
+}
+
+func buildWith(f *dataflow.Flow, counting func(vote)) ports {
 	at := dataflow.At[cluster](f)
 	votes, cast := keyedstream.Input[string, vote](at, "votes")
 	claims, claimed := keyedsingleton.Input[string, uint64](at, "claims")
 	tallies := keyedstream.FoldEarlyStop(cast, func() tally { return tally{} }, func(t *tally, v vote) bool {
+		counting(v)
 		if slices.Contains(t.Voters, v.Voter) {
 			return false
 		}

@@ -27,6 +27,7 @@ type workerConfig struct {
 	Servers      []string
 	Partitions   int
 	Lease        time.Duration
+	Slow         bool // steps take long
 }
 
 func (c workerConfig) options() durable.Options {
@@ -52,7 +53,11 @@ func runWorker(config string) error {
 		pass(ctx, 20*time.Second)
 		os.Exit(3) // or it would outlive its test when servers are gone
 	}()
-	app, err := durable.Start(ctx, build, c.options())
+	o, flow := c.options(), build
+	if c.Slow { // and so does making them again
+		o.SnapshotAge, flow = o.SnapshotAge/4, buildSlow
+	}
+	app, err := durable.Start(ctx, flow, o)
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,7 @@ type world struct {
 	rng     *rand.Rand
 	servers *servers
 	workers []*worker
-	lease   time.Duration
-	owning  bool // the test process owns partitions too
+	*scenario
 
 	app      *durable.App[ports]
 	load     *load
@@ -51,18 +50,18 @@ type death struct {
 const loader = "loader"
 
 // newWorld starts everything and waits until it works.
-func newWorld(t testing.TB, workers int, lease time.Duration, owning, proxied bool) *world {
+func newWorld(t testing.TB, sc *scenario) *world {
 	t.Helper()
 	t.Logf("rerun: -seed %d", *seed)
-	w := &world{t: t, rng: rand.New(rand.NewPCG(*seed, 0)), lease: lease, owning: owning}
+	w := &world{t: t, rng: rand.New(rand.NewPCG(*seed, 0)), scenario: sc}
 	began := time.Now()
 	w.servers = startServers(t, 3)
 	up := time.Since(began)
-	for i := range workers {
+	for i := range 3 {
 		k := &worker{t: t, config: workerConfig{
-			Name: appName, Member: fmt.Sprint("worker-", i), Servers: w.servers.urls(), Partitions: partitions, Lease: lease,
+			Name: appName, Member: fmt.Sprint("worker-", i), Servers: w.servers.urls(), Partitions: partitions, Lease: sc.lease, Slow: sc.slow,
 		}, restores: &w.restores, refused: &w.refused}
-		if proxied {
+		if sc.proxied {
 			k.proxy = newProxy(t, w.servers)
 			k.config.Servers = k.proxy.urls
 		}
@@ -70,11 +69,11 @@ func newWorld(t testing.TB, workers int, lease time.Duration, owning, proxied bo
 		t.Cleanup(k.kill)
 		k.start()
 	}
-	c := workerConfig{Name: appName, Member: loader, Servers: w.servers.urls(), Partitions: partitions, Lease: lease}
+	c := workerConfig{Name: appName, Member: loader, Servers: w.servers.urls(), Partitions: partitions, Lease: sc.lease}
 	o := c.options()
 	said := &tail{}
 	o.Logger = logTo(said)
-	o.Client = !owning
+	o.Client = !sc.owning
 	app, err := durable.Start(soon(t), build, o)
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func newWorld(t testing.TB, sc *scenario) *world {
 	said := &tail{}
 	o.Logger = logTo(said)
 	o.Client = !sc.owning
-	app, err := durable.Start(soon(t), build, o)
+	app, err := durable.Start(context.Background(), build, o) // not a shorter context: it ends the flow
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,6 +48,8 @@ func logs(ctx context.Context, args []string) error {
 	state := fs.String("state", "", "`folder` given to 'millrace serve'")
 	fs.Var(&servers, "nats", "`address` of a NATS server; may be given more than once")
 	credentials := fs.String("credentials", "", "`file` with credentials for the NATS servers")
+	system := fs.String("nats-system", "", "`address` of a NATS server for a user of its system account, which says whether the servers sync always")
+	assume := fs.Bool("assume-durable", false, "take it that the NATS servers sync always, whatever they say")
 	replicas := fs.Int("replicas", 3, "how many NATS servers keep each record")
 	name := fs.String("name", "millrace", "what tells the application apart on the NATS servers")
 	fs.IntVar(&v.partition, "partition", 0, "`number` of the partition")
@@ -72,7 +74,7 @@ func logs(ctx context.Context, args []string) error {
 	}
 	var err error
 	v.history, err = durable.OpenHistory(ctx, protocolFlow, durable.Options{
-		Name: *name, Dir: filepath.Join(*state, "history"), Servers: servers, Credentials: *credentials,
+		Name: *name, Dir: filepath.Join(*state, "history"), Servers: servers, Credentials: *credentials, SystemServer: *system, AssumeDurable: *assume,
 		Replicas: *replicas, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {

@@ -46,6 +46,8 @@ func serve(ctx context.Context, args []string) error {
 	state := fs.String("state", "", "`folder` of the key for callback URLs and, without --nats, of everything that is kept")
 	fs.Var(&servers, "nats", "`address` of a NATS server, such as nats://10.0.0.1:4222, instead of one inside this process; may be given more than once")
 	credentials := fs.String("credentials", "", "`file` with credentials for the NATS servers")
+	system := fs.String("nats-system", "", "`address` of a NATS server for a user of its system account, which says whether the servers sync always")
+	assume := fs.Bool("assume-durable", false, "take it that the NATS servers sync always, whatever they say")
 	replicas := fs.Int("replicas", 3, "how many NATS servers keep each record")
 	name := fs.String("name", "millrace", "what tells this application apart on the NATS servers")
 	listen := fs.String("listen", "127.0.0.1:7340", "`address` of the callback endpoint")
@@ -81,7 +83,7 @@ func serve(ctx context.Context, args []string) error {
 		Timeouts: runtime.Timeouts{Call: *timeout},
 		State: &durable.Options{
 			Name: *name, Dir: filepath.Join(*state, "history"), Servers: servers,
-			Credentials: *credentials, Replicas: *replicas, KeepHistory: *keep, Logger: logger,
+			Credentials: *credentials, SystemServer: *system, AssumeDurable: *assume, Replicas: *replicas, KeepHistory: *keep, Logger: logger,
 		},
 	})
 	if err != nil {

@@ -30,6 +30,7 @@ func (c *core) openLog(ctx context.Context) error {
 		o.Dir = c.opts.Dir
 	} else {
 		o.Servers, o.Credentials = c.opts.Servers, c.opts.Credentials
+		o.SystemServer, o.SystemCredentials = c.opts.SystemServer, c.opts.SystemCredentials
 		o.Replicas = c.opts.Replicas
 		if o.Replicas == 1 {
 			o.Replicas = jetstream.Unreplicated

@@ -27,6 +27,9 @@ type Options struct {
 	Credentials string
 	// Replicas is how many servers of a cluster keep each record. Zero means 3.
 	Replicas int
+	// SystemServer is the address of one of the servers for a user of its system account,
+	// with SystemCredentials if it needs some. It is asked whether the servers sync always.
+	SystemServer, SystemCredentials string
 	// AssumeDurable accepts servers of which it cannot be found out, or is not true, that
 	// they sync always. What was acknowledged may then be lost when power is.
 	AssumeDurable bool

@@ -27,7 +27,7 @@ var places = []place{{"embedded", 0}, {"R1", 1}, {"R3", 3}}
 
 // options makes the place.
 func (p place) options(b *testing.B) durable.Options {
-	o := durable.Options{Name: appName, Partitions: partitions, KeepHistory: true, SnapshotAge: time.Hour, SnapshotBytes: 1 << 30,
+	o := durable.Options{Name: appName, Partitions: partitions, AssumeDurable: true, KeepHistory: true, SnapshotAge: time.Hour, SnapshotBytes: 1 << 30,
 		LeaveWithin: time.Second, Logger: slog.New(slog.DiscardHandler)}
 	if p.replicas == 0 {
 		o.Dir = b.TempDir()

@@ -32,7 +32,7 @@ type workerConfig struct {
 
 func (c workerConfig) options() durable.Options {
 	return durable.Options{
-		Name: c.Name, Member: c.Member, Servers: c.Servers, Partitions: c.Partitions, Lease: c.Lease,
+		Name: c.Name, Member: c.Member, Servers: c.Servers, AssumeDurable: true, Partitions: c.Partitions, Lease: c.Lease,
 		KeepHistory: true, SnapshotBytes: 64 << 10, SnapshotAge: 2 * time.Second, LeaveWithin: 5 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}

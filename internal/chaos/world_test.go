@@ -183,7 +183,7 @@ func (w *world) finish(began time.Time) {
 		w.t.Errorf("the loader ended with %v", err)
 	}
 	w.servers.healthy()
-	all := readHistories(w.t, jetstream.Options{Servers: w.servers.urls(), Name: appName, Logger: logTo(w.t.Output())})
+	all := readHistories(w.t, jetstream.Options{Servers: w.servers.urls(), Name: appName, AssumeDurable: true, Logger: logTo(w.t.Output())})
 	truth := verify(w.t, all, requests)
 
 	var latency durations

@@ -16,8 +16,8 @@ import (
 // 1,800 messages a second where later ones take 58,000.
 const oldestMajor, oldestMinor = 2, 15
 
-// checkServers refuses servers that are too old, and, where they say it, servers that do
-// not sync always.
+// checkServers refuses servers that are too old, and those that do not sync always or do
+// not say so.
 func (l *Log) checkServers(ctx context.Context) error {
 	if err := recent(l.nc.ConnectedServerName(), l.nc.ConnectedServerVersion()); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (l *Log) checkServers(ctx context.Context) error {
 		if l.opts.SystemServer != "" {
 			return errors.New("journal: SystemServer does not answer for its servers: check that its user is of the system account, or say AssumeDurable")
 		}
-		l.logger.Warn("the servers do not say whether they sync always: see that each has sync_interval: always, and give SystemServer to have it checked or AssumeDurable to end this warning", "servers", l.where())
+		return fmt.Errorf("journal: the servers %s do not say whether they sync always: give SystemServer to have it checked, or see that each has sync_interval: always and say AssumeDurable", l.where())
 	}
 	return nil
 }

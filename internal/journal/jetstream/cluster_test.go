@@ -207,7 +207,7 @@ func (o *owner) check(t *testing.T, ctx context.Context) {
 	t.Logf("%d steps restored, %d acknowledged, %d unknown", len(h.Steps), len(o.acked), o.unknown)
 }
 
-// TestLazyServer wants a server that does not sync always to be refused, if it says so.
+// TestLazyServer wants servers to be refused that do not sync always, or do not say so.
 func TestLazyServer(t *testing.T) {
 	s := startServers(t, 1, "sync_interval: 2m")
 	opts := jetstream.Options{Servers: s.urls("app"), SystemServer: s.urls("sys")[0], Replicas: jetstream.Unreplicated, Logger: quiet}
@@ -224,7 +224,14 @@ func TestLazyServer(t *testing.T) {
 	} else if !strings.Contains(err.Error(), "system account") {
 		t.Error(err)
 	}
-	opts.SystemServer, opts.AssumeDurable = "", true
+	opts.SystemServer = ""
+	if l, err := jetstream.Open(soon(t), opts); err == nil {
+		l.Close()
+		t.Error("servers that do not say whether they sync were accepted")
+	} else if !strings.Contains(err.Error(), "do not say whether they sync always") {
+		t.Error(err)
+	}
+	opts.AssumeDurable = true
 	open(t, opts).Close()
 	opts.Servers = []string{strings.Replace(opts.Servers[0], "app:app", "app:wrong", 1)}
 	if l, err := jetstream.Open(soon(t), opts); err == nil {

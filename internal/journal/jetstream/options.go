@@ -25,7 +25,7 @@ type Options struct {
 	Credentials string
 	// SystemServer and SystemCredentials give access to the system account of the
 	// cluster, which is asked whether its servers sync always. Empty means that only
-	// Servers are asked, and most clusters do not answer those.
+	// Servers are asked, and most clusters do not answer those: they are refused then.
 	SystemServer, SystemCredentials string
 
 	// Name is that of the application, which several processes share: letters, digits,

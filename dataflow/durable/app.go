@@ -51,7 +51,7 @@ type core struct {
 }
 
 // Start builds a flow, restores what is kept of it, and runs it. It returns when the
-// ports can be used.
+// ports can be used. The flow ends when ctx ends, as with [dataflow.Start].
 //
 // The function build adds locations, operators and ports to the flow it is given, and
 // returns the ports. It is called several times, once for the ports and once for each

@@ -37,7 +37,9 @@ type core struct {
 
 	ctx       context.Context // ends when everything has to
 	cancel    context.CancelCauseFunc
+	started   chan struct{} // closed when all owners have begun, or never will
 	done      chan struct{} // closed when nothing is sent any more
+	over      chan struct{} // closed when everything has ended
 	abandoned atomic.Bool   // ends without a last snapshot, as a crash does
 	readers   chan struct{} // somebody has read something
 	nonces    atomic.Uint64
@@ -47,7 +49,7 @@ type core struct {
 	tasks   sync.WaitGroup
 	stop    sync.Once
 	leaving context.CancelFunc // ends the owners
-	err     error              // why it ended; written before done is closed
+	err     error              // why it ended; written before over is closed
 }
 
 // Start builds a flow, restores what is kept of it, and runs it. It returns when the
@@ -65,7 +67,7 @@ type core struct {
 func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options) (*App[P], error) {
 	c := &core{
 		opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) },
-		done: make(chan struct{}), readers: make(chan struct{}, 1),
+		started: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}), readers: make(chan struct{}, 1),
 	}
 	c.nonces.Store(rand.Uint64() >> 8)
 	app := &App[P]{core: c}
@@ -114,13 +116,20 @@ func (c *core) start(ctx context.Context) (err error) {
 	owning, leaving := context.WithCancel(c.ctx)
 	c.leaving = leaving
 	c.tasks.Go(c.tellReads)
-	if err := c.join(owning); err != nil {
+	c.tasks.Go(func() {
+		select {
+		case <-ctx.Done():
+			leaving() // a start that waits for its partitions waits no longer
+			go c.end(context.Cause(ctx))
+		case <-c.done:
+		}
+	})
+	err = c.join(owning)
+	close(c.started)
+	if err != nil {
 		c.end(err)
-		return err
 	}
-	stop := context.AfterFunc(ctx, func() { c.end(context.Cause(ctx)) })
-	c.tasks.Go(func() { <-c.done; stop() })
-	return nil
+	return err
 }
 
 // feed shows a committed step to the ports of this process.
@@ -179,14 +188,14 @@ func (a *App[P]) Stop(ctx context.Context) error {
 }
 
 // Done is closed when the flow has ended in this process.
-func (a *App[P]) Done() <-chan struct{} { return a.core.done }
+func (a *App[P]) Done() <-chan struct{} { return a.core.over }
 
 // Err returns nil while the flow runs and after Stop, else why it ended: a
 // [*dataflow.StepError] if a function panicked, a [*DivergedError], what the log said,
 // or the cause of the context's end.
 func (a *App[P]) Err() error {
 	select {
-	case <-a.core.done:
+	case <-a.core.over:
 		return a.core.err
 	default:
 		return nil
@@ -198,6 +207,7 @@ func (c *core) end(err error) {
 	c.stop.Do(func() {
 		c.err = err
 		c.leaving()
+		<-c.started // until then owners begin
 		c.owners.Wait()
 		if c.peers != nil && c.peers.member != nil {
 			c.peers.leave()
@@ -214,6 +224,7 @@ func (c *core) end(err error) {
 		if e := c.log.Close(); e != nil && c.err == nil {
 			c.err = e
 		}
+		close(c.over)
 	})
 }
 

@@ -119,6 +119,9 @@ func (o *owner) loop(ctx context.Context, messages <-chan []journal.Message, fai
 		case <-ctx.Done():
 			return o.leave()
 		case err := <-failed:
+			if ctx.Err() != nil { // which ends the reader as well
+				return o.leave()
+			}
 			return err
 		case taken = <-messages:
 		case <-timer.C:

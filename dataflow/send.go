@@ -60,6 +60,9 @@ func Members[L Location, P interface {
 }](f *Flow, n int) []L {
 	const op = "dataflow.Members"
 	tag := reflect.TypeFor[L]()
+	if f.graph.Kept() {
+		engine.Misuse(op, "a durable flow has no members: make %s a Cluster, which is divided into partitions", tag.Name())
+	}
 	if n < 1 {
 		engine.Misuse(op, "%d members: a location has at least one", n)
 	}

@@ -123,7 +123,7 @@ func (v *logView) show(ctx context.Context) error {
 			at = s.At.UTC().Format(time.RFC3339Nano)
 		}
 		fmt.Fprintf(v.out, "step %d at %s: took up to message %d, refused %d\n", s.Number, at, s.Taken, s.Refused)
-		if err := v.history.DescribeOutputs(indenter{v.out}, s.Outputs); err != nil {
+		if err := v.history.DescribeOutputs(indenter{v.out}, v.partition, s.Outputs); err != nil {
 			return err
 		}
 	}

@@ -30,6 +30,7 @@ type core struct {
 	build   func(*dataflow.Flow)
 	log     journal.Log
 	facade  *engine.Graph
+	layout  layout
 	door    *door
 	looking bool   // only looks at the history
 	peers   *peers // nil if no other process can own a partition
@@ -94,16 +95,16 @@ func Run[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options,
 }
 
 func (c *core) start(ctx context.Context) (err error) {
-	if n := c.facade.Sites(); n != 1 {
-		return fmt.Errorf("durable: the flow has %d locations: a durable flow has one", n)
+	if c.layout, err = layoutOf(c.facade, c.opts.Partitions); err != nil {
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	if !c.facade.Divided(0) {
-		c.opts.Partitions = 1
-	} else if values := c.facade.Values(0); len(values) > 0 {
-		return fmt.Errorf("durable: %s: the location is divided, and each partition has a value of its own: put it under a key, or use a dataflow.Process", values[0])
+	for i := range c.facade.Sites() {
+		if values := c.facade.Values(i); c.facade.Divided(i) && len(values) > 0 {
+			return fmt.Errorf("durable: %s: the location is divided, and each partition has a value of its own: put it under a key, or use a dataflow.Process", values[0])
+		}
 	}
 	if err := c.openLog(ctx); err != nil {
 		return err
@@ -135,8 +136,9 @@ func (c *core) start(ctx context.Context) (err error) {
 // feed shows a committed step to the ports of this process.
 func (c *core) feed(partition int, s *step, full bool) error {
 	if len(s.Outputs) > 0 {
+		site, _ := c.layout.place(partition)
 		c.feeding.Lock()
-		err := c.facade.Feed(0, partition, s.Outputs)
+		err := c.facade.Feed(site, partition, s.Outputs)
 		c.feeding.Unlock()
 		if err != nil {
 			return err

@@ -317,16 +317,22 @@ var tiny = Options{SnapshotBytes: 1, StepBytes: 1, Logger: slog.New(slog.Discard
 // trial runs the workload with a hook on the log and returns what went wrong.
 func trial(t *testing.T, processes int, together, divided bool, options Options, hook journal.Hook) (wrong []string) {
 	t.Helper()
+	partitions, build := 1, crashFlow
+	if divided {
+		partitions, build = 3, crashCluster
+	}
+	return trialOf(t, build, partitions, processes, together, options, hook)
+}
+
+// trialOf is trial of any flow, with as many partitions of all its locations.
+func trialOf(t *testing.T, build func(*dataflow.Flow) crashPorts, partitions, processes int, together bool, options Options, hook journal.Hook) (wrong []string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		defer func() {
 			if v := recover(); v != nil {
 				wrong = append(wrong, fmt.Sprint("panic: ", v))
 			}
 		}()
-		partitions, build := 1, crashFlow
-		if divided {
-			partitions, build = 3, crashCluster
-		}
 		first := journal.NewMemory(journal.MemoryOptions{Hook: hook, Partitions: partitions})
 		handles := make([]*journal.Memory, processes)
 		w := &world{options: options, build: build, logs: make([]journal.Log, processes)}

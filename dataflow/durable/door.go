@@ -57,15 +57,6 @@ func newDoor(c *core) *door {
 	return d
 }
 
-// of returns the partition of a record: that of its key, or of its value if it has none.
-func (d *door) of(r *engine.Record) int {
-	key := r.Key
-	if len(key) == 0 {
-		key = r.Value
-	}
-	return partitionOf(key, len(d.partitions))
-}
-
 // partitionOf divides keys: FNV-1a of the encoded key, modulo the number of partitions.
 func partitionOf(key []byte, n int) int {
 	if n == 1 {
@@ -77,23 +68,23 @@ func partitionOf(key []byte, n int) int {
 }
 
 // Send makes records durable.
-func (d *door) Send(ctx context.Context, _ int, rs []engine.Record, unique bool) (int, error) {
+func (d *door) Send(ctx context.Context, site int, rs []engine.Record, unique bool) (int, error) {
 	if from, ok := ctx.Value(sourceKey{}).(numbered); ok {
 		for i := range rs {
 			rs[i].Source, rs[i].Number = from.source, from.number+uint64(i)
 		}
 	}
 	if len(rs) == 1 {
-		if err := d.sendOne(ctx, &rs[0], unique); err != nil {
+		if err := d.sendOne(ctx, site, &rs[0], unique); err != nil {
 			return 0, err
 		}
 		return 1, nil
 	}
 	// Next to each other are sent together those of one partition.
 	for n := 0; n < len(rs); {
-		p := d.of(&rs[n])
+		p := d.layout.ofRecord(site, &rs[n])
 		var data [][]byte
-		for n+len(data) < len(rs) && d.of(&rs[n+len(data)]) == p {
+		for n+len(data) < len(rs) && d.layout.ofRecord(site, &rs[n+len(data)]) == p {
 			data = append(data, rs[n+len(data)].Encode(nil))
 		}
 		if _, err := d.append(ctx, p, data...); err != nil {
@@ -104,8 +95,8 @@ func (d *door) Send(ctx context.Context, _ int, rs []engine.Record, unique bool)
 	return len(rs), nil
 }
 
-func (d *door) sendOne(ctx context.Context, r *engine.Record, unique bool) error {
-	p := d.of(r)
+func (d *door) sendOne(ctx context.Context, site int, r *engine.Record, unique bool) error {
+	p := d.layout.ofRecord(site, r)
 	if !unique {
 		_, err := d.append(ctx, p, r.Encode(nil))
 		return err
@@ -212,16 +203,16 @@ func (d *door) tellReads(ctx context.Context) {
 }
 
 // Taken makes it durable that an entry was taken.
-func (d *door) Taken(ctx context.Context, _ int, op int32, key []byte) error {
+func (d *door) Taken(ctx context.Context, site int, op int32, key []byte) error {
 	r := engine.TakenRecord(op, key)
-	_, err := d.keep(ctx, partitionOf(key, len(d.partitions)), r.Encode(nil))
+	_, err := d.keep(ctx, d.layout.of(site, key), r.Encode(nil))
 	return err
 }
 
 // Want looks for an entry at the partition's owner while somebody waits for it, whenever
 // that is another process.
-func (d *door) Want(_ int, op int32, key []byte) (done func()) {
-	p := partitionOf(key, len(d.partitions))
+func (d *door) Want(site int, op int32, key []byte) (done func()) {
+	p := d.layout.of(site, key)
 	if d.peers == nil {
 		return func() {}
 	}

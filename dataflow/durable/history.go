@@ -27,11 +27,9 @@ func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts 
 	flow := dataflow.NewRemote(seal.Key{}, c.opts.Flow, c.opts.Codec, &door{core: c})
 	build(flow)
 	h := &History{core: c, names: flow.Unseal(seal.Key{})}
-	if n := h.names.Sites(); n != 1 {
-		return nil, fmt.Errorf("durable: the flow has %d locations: a durable flow has one", n)
-	}
-	if !h.names.Divided(0) {
-		c.opts.Partitions = 1
+	var err error
+	if c.layout, err = layoutOf(h.names, c.opts.Partitions); err != nil {
+		return nil, err
 	}
 	c.looking = true
 	if err := c.openLog(ctx); err != nil {
@@ -47,7 +45,8 @@ func (h *History) Close() error {
 	return h.core.log.Close()
 }
 
-// Partitions returns how many there are.
+// Partitions returns how many there are, of all locations: those of one come after
+// those of the location that the program makes before.
 func (h *History) Partitions() int { return h.core.log.Partitions() }
 
 // A PartitionInfo says what is kept of a partition.
@@ -130,9 +129,16 @@ func (h *History) Steps(ctx context.Context, partition int) iter.Seq2[StepInfo, 
 	}
 }
 
-// DescribeOutputs writes for people what a step gave.
-func (h *History) DescribeOutputs(w io.Writer, outputs []byte) error {
-	return h.names.DescribeOutputs(w, 0, outputs)
+// Location returns the name of the location that a partition is of.
+func (h *History) Location(partition int) string {
+	site, _ := h.core.layout.place(partition)
+	return h.names.Location(site)
+}
+
+// DescribeOutputs writes for people what a step of a partition gave.
+func (h *History) DescribeOutputs(w io.Writer, partition int, outputs []byte) error {
+	site, _ := h.core.layout.place(partition)
+	return h.names.DescribeOutputs(w, site, outputs)
 }
 
 // Replay makes the steps of a partition again, up to step number to, or all of them if
@@ -163,7 +169,7 @@ func (h *History) Replay(ctx context.Context, partition int, to uint64, w io.Wri
 		return err
 	}
 	fmt.Fprintf(w, "\noutputs\n")
-	return h.DescribeOutputs(w, outputs)
+	return h.DescribeOutputs(w, partition, outputs)
 }
 
 // until returns the history of a partition as it was after step number to.

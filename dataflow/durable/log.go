@@ -16,6 +16,9 @@ import (
 // openLog opens the log that the options say.
 func (c *core) openLog(ctx context.Context) error {
 	if c.opts.log != nil {
+		if n := c.opts.log.Partitions(); n != c.layout.total() {
+			return fmt.Errorf("durable: the log has %d partitions, and the flow %d", n, c.layout.total())
+		}
 		c.log = c.opts.log
 		return nil
 	}
@@ -23,7 +26,7 @@ func (c *core) openLog(ctx context.Context) error {
 		return errors.New("durable: a client owns nothing, so it needs Servers whose partitions others own")
 	}
 	o := jetstream.Options{
-		Name: c.opts.Name, Partitions: c.opts.Partitions,
+		Name: c.opts.Name, Partitions: c.layout.total(),
 		AssumeDurable: c.opts.AssumeDurable, MaxBytes: c.opts.MaxBytes, Logger: c.opts.Logger,
 	}
 	if len(c.opts.Servers) == 0 {
@@ -61,7 +64,7 @@ func (c *core) becomeMember(ctx context.Context, conn *nats.Conn) (*membership.M
 	for within := joinWithin; ; within = min(2*within, joinWithinMost) {
 		attempt, cancel := context.WithTimeout(ctx, within)
 		member, err := membership.Join(attempt, conn, membership.Options{
-			Name: c.opts.Name, ID: c.opts.Member, Partitions: c.opts.Partitions,
+			Name: c.opts.Name, ID: c.opts.Member, Partitions: c.layout.total(),
 			Lease: c.opts.Lease, Replicas: c.opts.Replicas, Logger: c.opts.Logger,
 		})
 		cancel()

@@ -11,10 +11,15 @@ import (
 // old operator which new one has its state, with [Migration.Keep]; the state of others
 // is forgotten, and new operators begin with nothing.
 //
+// Each partition is migrated by itself, so the function is called for each of them. What
+// waits to be sent to another location is part of the state of its Send, which has an
+// operator at both ends.
+//
 // A record that waits is for the operator with its number, so inputs have to keep
 // theirs: build them first, and new ones after them.
 type Migration struct {
-	Was, Is []Operator
+	Location string // each has operators of its own; its name in the program that goes on
+	Was, Is  []Operator
 
 	kept map[int32]int32
 }
@@ -58,7 +63,8 @@ func (c *core) migration(was, is string) (func(int32) (int32, bool), error) {
 	if c.opts.Migrate == nil {
 		return nil, changedError(was, is)
 	}
-	m := &Migration{Was: operators(was), Is: operators(is), kept: make(map[int32]int32)}
+	location, _, _ := strings.Cut(is, "\n")
+	m := &Migration{Location: location, Was: operators(was), Is: operators(is), kept: make(map[int32]int32)}
 	if err := c.opts.Migrate(m); err != nil {
 		return nil, fmt.Errorf("durable: Migrate: %w", err)
 	}

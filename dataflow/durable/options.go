@@ -40,8 +40,8 @@ type Options struct {
 	Client bool
 
 	// Partitions is in how many parts the keys of a [dataflow.Cluster] location are
-	// divided. It is fixed when the history is made. Zero means 16. A
-	// [dataflow.Process] location has one.
+	// divided, for each such location. It is fixed when the history is made, and so are
+	// the locations. Zero means 16. A [dataflow.Process] location has one.
 	Partitions int
 
 	// Member is this process's name among those that run the flow. The default is made
@@ -85,6 +85,9 @@ func (o Options) withDefaults() Options {
 	o.Name = cmp.Or(o.Name, "millrace")
 	o.Dir = cmp.Or(o.Dir, "millrace")
 	o.Replicas = cmp.Or(o.Replicas, 3)
+	if o.log != nil {
+		o.Partitions = cmp.Or(o.Partitions, o.log.Partitions())
+	}
 	o.Partitions = cmp.Or(o.Partitions, 16)
 	o.Lease = cmp.Or(o.Lease, 10*time.Second)
 	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 16<<20)

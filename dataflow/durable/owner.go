@@ -29,10 +29,12 @@ type owner struct {
 	fence  uint64
 	last   snapshot // what there is of the last step besides the state
 	clock  func() int64
+	sender *sender
 
 	unsaved  int       // bytes that a restore would have to go through
 	savedAt  time.Time // of the last snapshot
 	saving   sync.WaitGroup
+	sending  sync.WaitGroup
 	saveBusy chan struct{} // of capacity 1: a snapshot is being written
 }
 
@@ -49,6 +51,7 @@ func (c *core) own(ctx context.Context, partition int, opened func()) error {
 		o := &owner{core: c, partition: partition, saveBusy: make(chan struct{}, 1)}
 		err := o.run(ctx, opened)
 		o.saving.Wait()
+		o.sending.Wait()
 		if o.graph != nil {
 			o.graph.Fail(ErrStopped) // ends asynchronous calls
 		}
@@ -85,7 +88,14 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 	opened()
 
 	messages := make(chan []journal.Message, 1)
-	failed := make(chan error, 1)
+	failed := make(chan error, 2)
+	o.sender = newSender(o.core, o.partition)
+	o.sender.add(o.leader.Moved())
+	o.sending.Go(func() {
+		if err := o.sender.run(ctx); err != nil {
+			failed <- err
+		}
+	})
 	go func() {
 		for {
 			ms, err := reader.Next(ctx, o.opts.StepBytes)
@@ -158,6 +168,7 @@ func (o *owner) step(ctx context.Context, taken []journal.Message) error {
 		return err
 	}
 	o.leader.Release()
+	o.sender.add(o.leader.Moved())
 	o.metrics.records.Add(uint64(len(records)))
 	return o.feed(o.partition, &s, o.leader.Full())
 }
@@ -246,7 +257,8 @@ func (o *owner) construct() error {
 	if !o.graph.Start(context.WithoutCancel(o.ctx)) {
 		return dataflow.ErrStarted
 	}
-	o.leader = o.graph.Lead(0)
+	site, _ := o.layout.place(o.partition)
+	o.leader = o.graph.Lead(site)
 	return nil
 }
 

@@ -118,6 +118,11 @@ func (ps *peers) listen() error {
 	return err
 }
 
+func (ps *peers) siteOf(p int) int {
+	site, _ := ps.layout.place(p)
+	return site
+}
+
 func (ps *peers) subject(p int) string { return fmt.Sprintf("%s.owner.%d", ps.opts.Name, p) }
 
 // answer answers another process's question.
@@ -133,11 +138,11 @@ func (ps *peers) answer(p int, m *nats.Msg) {
 			answer[0] = ps.verdictHere(ctx, p, nonce, at)
 		}
 	case askEntry:
-		op := int32(r.uint())
+		op, site := int32(r.uint()), ps.siteOf(p)
 		if r.bad {
 			break
 		}
-		if value, err := ps.facade.Get(ctx, 0, op, r.data); err == nil {
+		if value, err := ps.facade.Get(ctx, site, op, r.data); err == nil {
 			answer = append([]byte{answerEntry}, value...)
 		}
 	}
@@ -231,7 +236,7 @@ func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte) {
 		}
 		if answer[0] == answerEntry {
 			ps.feeding.Lock()
-			err := ps.facade.FeedEntry(0, op, key, answer[1:])
+			err := ps.facade.FeedEntry(ps.siteOf(p), op, key, answer[1:])
 			ps.feeding.Unlock()
 			if err != nil {
 				ps.opts.Logger.Error("an entry of another process cannot be read", "error", err)

@@ -65,6 +65,7 @@ func (g *Graph) Lead(i int) *Leader {
 			l.calls = append(l.calls, c)
 		}
 	}
+	l.identify()
 	return l
 }
 
@@ -211,7 +212,7 @@ func (l *Leader) Full() bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(l.site.moving.boxes, (*outbox).full)
 }
 
 // A state is what an operator remembers from one step to the next.
@@ -290,6 +291,7 @@ func (l *Leader) Load(data []byte, became func(op int32) (int32, bool)) error {
 			return fmt.Errorf("dataflow: the saved state of %s: %w", op, part.err)
 		}
 	}
+	l.identify()
 	return d.err
 }
 
@@ -304,6 +306,10 @@ func (s *Site) shape() string {
 	for _, op := range s.ops {
 		fmt.Fprintf(&b, "%d %s", op.index, op.Name)
 		for _, in := range op.ins {
+			if in.site != s {
+				fmt.Fprintf(&b, " %s", in.site.name)
+				continue
+			}
 			fmt.Fprintf(&b, " %d", in.index)
 		}
 		for _, x := range op.states {

@@ -15,9 +15,8 @@ import (
 // wait for each other; the one that would close the circle does not stall, and lets
 // the queue grow over its bound instead, as what is fed back by a [Cycle] does.
 //
-// In a history kept outside, a moved record would be one like any other, whose
-// [Record].Source names the link's site, partition and operator, and whose Number is
-// a running one, by which a repeat is known.
+// In a history kept outside, a moved record is one like any other, see led_move.go, and
+// nobody runs the other site.
 type link struct {
 	from, to *Site
 	src, dst *part // of a driven graph: what hangs together with its ends
@@ -35,8 +34,9 @@ type links struct {
 
 // moving is what a site knows of its links.
 type moving struct {
-	outs []*link // that come from it
-	ring *ring   // the sites that it sends to and that send to it, or nil
+	outs  []*link   // that come from it
+	boxes []*outbox // of a graph whose history is kept outside: the ends of outs
+	ring  *ring     // the sites that it sends to and that send to it, or nil
 
 	// guarded by the site's mu
 	idle    bool    // nothing can happen here unless another site of the ring moves something
@@ -91,9 +91,12 @@ func (s *Site) reaches(target *Site, pass func(*link) bool) bool {
 func (g *Graph) settleLinks() {
 	every := func(*link) bool { return true }
 	for _, l := range g.links.all {
-		if l.within = l.to == l.from || l.to.reaches(l.from, every); !l.within {
+		if l.within = l.to == l.from || l.to.reaches(l.from, every); !l.within && !g.Kept() {
 			l.to.calls.Add(1)
 		}
+	}
+	if g.Kept() { // its sites do not wait for each other
+		return
 	}
 	inside := func(l *link) bool { return l.within }
 	for _, s := range g.sites {
@@ -177,7 +180,7 @@ func (s *Site) resumeFreed() {
 // end says that nothing will come any more. After a failure the other site was told
 // that, too.
 func (l *link) end(err error) {
-	if err != nil {
+	if err != nil || l.from.g.Kept() {
 		return
 	}
 	if !l.within {

@@ -18,6 +18,9 @@ func KDivide[K comparable, V any](n *KNode[K, V], op *Op, to []*Site) []*KNode[K
 	if n.region != nil && n.region.name != "" {
 		Misuse(op.Name, "the collection is inside %s: emit it first", n.region)
 	}
+	if n.site.g.Kept() {
+		Misuse(op.Name, "a durable flow has no members: a dataflow.Cluster divides keys itself, send them there")
+	}
 	h := derived(op, n)
 	d := &divider[K, V]{hash: hasher[K](), into: make([]*columns[K, V], len(to)), at: op}
 	nodes := make([]*KNode[K, V], len(to))

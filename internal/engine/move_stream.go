@@ -1,10 +1,13 @@
 package engine
 
+import "reflect"
+
 // A move is a link for elements.
 type move[T any] struct {
 	*link
 	in   *Inlet[T]
-	step []T // given in this step; held by the token
+	step []T     // given in this step; held by the token
+	box  *outbox // of a graph whose history is kept outside
 }
 
 // Move returns the elements of n at another site, in order. Each is a record of the
@@ -15,6 +18,7 @@ func Move[T any](n *Node[T], op *Op) *Node[T] {
 	checkType[T](op)
 	m := &move[T]{link: l, in: &Inlet[T]{door: door{site: to, op: op}, node: NewNode[T](to.Top())}}
 	arrives(l, op, &n.Head, &m.in.node.Head, m.in)
+	m.box = newOutbox(l, op, &n.Head, m.in, reflect.TypeFor[T]().String(), showSent[T])
 	to.replayers = append(to.replayers, replayInlet{op, m.in})
 	n.site.outlets = append(n.site.outlets, m)
 	n = n.origin()
@@ -68,6 +72,7 @@ type kmove[K comparable, V any] struct {
 	in    *KInlet[K, V]
 	step  columns[K, V] // given in this step; held by the token
 	dirty bool          // step is not empty; held by the token
+	box   *outbox       // of a graph whose history is kept outside
 }
 
 // KMove is Move for a keyed stream, or a keyed singleton whose values never change.
@@ -90,6 +95,7 @@ func newKMove[K comparable, V any](from *Head, op *Op) *kmove[K, V] {
 	checkType[V](op)
 	m := &kmove[K, V]{link: l, in: &KInlet[K, V]{door: door{site: to, op: op}, node: NewKNode[K, V](to.Top()), hash: hasher[K]()}}
 	arrives(l, op, from, &m.in.node.Head, m.in)
+	m.box = newOutbox(l, op, from, m.in, reflect.TypeFor[K]().String()+","+reflect.TypeFor[V]().String(), showSentEntry[K, V])
 	to.replayers = append(to.replayers, replayInlet{op, m.in})
 	from.site.outlets = append(from.site.outlets, m)
 	return m

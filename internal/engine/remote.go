@@ -31,6 +31,9 @@ type Remote interface {
 
 func (g *Graph) remote() Remote { return g.set.Remote }
 
+// Location returns the name of location number i.
+func (g *Graph) Location(i int) string { return g.sites[i].name }
+
 // Shape describes what the history of location number i depends on; see
 // [Leader.Shape].
 func (g *Graph) Shape(i int) string { return g.sites[i].shape() }

@@ -1,0 +1,55 @@
+package durable
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A layout says which partitions of the journal are those of which location: they are
+// next to each other, one location after the other in the order in which a program
+// makes them.
+type layout struct {
+	first []int // partition of the journal, by location, and how many there are
+}
+
+// layoutOf returns the layout of a flow: a location whose keys are divided has n
+// partitions, others have one.
+func layoutOf(g *engine.Graph, n int) (layout, error) {
+	if g.Sites() == 0 {
+		return layout{}, fmt.Errorf("durable: the flow has no location")
+	}
+	l := layout{first: make([]int, 1, g.Sites()+1)}
+	for i := range g.Sites() {
+		size := 1
+		if g.Divided(i) {
+			size = n
+		}
+		l.first = append(l.first, l.first[i]+size)
+	}
+	return l, nil
+}
+
+// total returns how many partitions the journal has.
+func (l layout) total() int { return l.first[len(l.first)-1] }
+
+// place returns of which location a partition of the journal is, and which one there.
+func (l layout) place(partition int) (site, number int) {
+	site = sort.Search(len(l.first)-2, func(i int) bool { return l.first[i+1] > partition })
+	return site, partition - l.first[site]
+}
+
+// of returns the partition of the journal for a key of a location.
+func (l layout) of(site int, key []byte) int {
+	return l.first[site] + partitionOf(key, l.first[site+1]-l.first[site])
+}
+
+// ofRecord returns the partition of a record: that of its key, or of its value if it has
+// none.
+func (l layout) ofRecord(site int, r *engine.Record) int {
+	if len(r.Key) == 0 {
+		return l.of(site, r.Value)
+	}
+	return l.of(site, r.Key)
+}

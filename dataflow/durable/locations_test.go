@@ -1,0 +1,294 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+	"github.com/millrace/millrace/singleton"
+)
+
+type ledger struct{ dataflow.Process }
+
+type ledgers struct{ dataflow.Cluster }
+
+func crashLocations(f *dataflow.Flow) crashPorts {
+	return crashLocationsAt(dataflow.At[server](f), dataflow.At[ledger](f))
+}
+
+func crashDivided(f *dataflow.Flow) crashPorts {
+	return crashLocationsAt(dataflow.At[members](f), dataflow.At[ledgers](f))
+}
+
+// crashLocationsAt is the workload over two locations: votes are moved to where they are
+// counted, where one too many or too few shows, and claims go there, some to stay and
+// some to come back.
+func crashLocationsAt[A, B dataflow.Location](a A, b B) (p crashPorts) {
+	votes, in := keyedstream.Input[string, int](a, "votes")
+	moved := keyedstream.Send(in, b)
+	p.votes = votes
+	p.released = keyedsingleton.Output(keyedstream.FoldEarlyStop(moved, func() tally { return tally{} }, func(t *tally, v int) bool {
+		t.Votes++
+		t.Sum += v
+		return t.Votes == 3
+	}), "released")
+	p.all = keyedstream.Output(moved, "all votes")
+	puts, claimed := keyedsingleton.Input[string, int](a, "claims")
+	there := keyedsingleton.Send(claimed, b)
+	doubled := keyedsingleton.MapAsync(there, func(_ context.Context, x int) int { return 2 * x }, keyedsingleton.AsyncOptions{})
+	p.claims = puts
+	p.called = keyedsingleton.Output(keyedsingleton.Send(doubled, a), "called")
+	p.overdue = keyedsingleton.Output(keyedsingleton.After(there, dueAfter, "tests wait for it"), "overdue")
+	return p
+}
+
+// TestLocationCrashPoints ends the process at each moment of a run over two locations.
+func TestLocationCrashPoints(t *testing.T) {
+	hook, count := points(nil)
+	report(t, "without a fault", trialOf(t, crashLocations, 2, 1, false, tiny, hook))
+	moments := count.Load()
+	if moments < 200 {
+		t.Fatalf("there are only %d moments to crash at", moments)
+	}
+	t.Logf("%d moments", moments)
+	for name, fault := range map[string]func(journal.Action) journal.Fault{"crash": crash, "fail": fail} {
+		for at := int64(1); at <= moments && !t.Failed(); at++ {
+			hook, _ := points(fault, at)
+			report(t, fmt.Sprintf("%s at moment %d of %d", name, at, moments), trialOf(t, crashLocations, 2, 1, false, tiny, hook))
+		}
+	}
+}
+
+// TestLocationCrashTwice ends processes at several moments, also where locations are
+// divided and where two processes own everything at the same time.
+func TestLocationCrashTwice(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	divided := tiny
+	divided.Partitions = 2
+	for n := 0; n < *crashes && !t.Failed(); n++ {
+		a := rng.Int64N(300) + 1
+		b := a + 1 + rng.Int64N(40)
+		fault := crash
+		if n%3 == 0 {
+			fault = fail
+		}
+		hook, _ := points(fault, a, b, b+rng.Int64N(20))
+		build, partitions, options := crashLocations, 2, tiny
+		if n%5 < 2 {
+			build, partitions, options = crashDivided, 4, divided
+		}
+		wrong := trialOf(t, build, partitions, 1+n%2, n%4 > 1, options, hook)
+		report(t, fmt.Sprintf("trial %d, moments %d and %d", n, a, b), wrong)
+	}
+}
+
+type circlePorts struct {
+	in    *dataflow.InputPort[int]
+	total *dataflow.SingletonOutputPort[int]
+}
+
+// circle sends each number to and fro and adds one each time, until it ends in rounds.
+func circle(f *dataflow.Flow) circlePorts {
+	a, b := dataflow.At[server](f), dataflow.At[ledger](f)
+	in, xs := dataflow.Input[int](a, "in")
+	loop, again := dataflow.Cycle[int, dataflow.NoOrder](a, "again")
+	there := dataflow.Send(dataflow.Merge(xs, again), b)
+	back := dataflow.Send(dataflow.Map(there, func(x int) int { return x + 1 }), a)
+	done, more := dataflow.Partition(back, func(x int) bool { return x%10 == rounds })
+	loop.Complete(more)
+	return circlePorts{in, singleton.Output(dataflow.Sum(done), "total")}
+}
+
+const rounds = 5
+
+// TestCircleOfLocations lets two locations send each other more than may wait: neither
+// waits for the other for ever, also if the process ends in the middle.
+func TestCircleOfLocations(t *testing.T) {
+	memory := journal.NewMemory(journal.MemoryOptions{Partitions: 2})
+	options := Options{SnapshotBytes: 200, Flow: dataflow.Options{Queue: 2}}
+	app := start(t, memory, circle, options)
+	const n, times = 20, 20
+	batch := make([]int, n)
+	for i := range times {
+		for k := range batch {
+			batch[k] = 10 * (n*i + k)
+		}
+		if _, err := app.Ports.in.SendBatch(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+		if i%8 == 3 {
+			memory.Crash()
+			<-app.Done()
+			memory = memory.Reopen()
+			app = start(t, memory, circle, options)
+		}
+	}
+	all := n * times
+	reaches(t, app.Ports.total, 10*all*(all-1)/2+rounds*all)
+	stop(t, app)
+}
+
+type linePorts struct {
+	in    *dataflow.InputPort[int]
+	lines *dataflow.OutputPort[string]
+	total *dataflow.SingletonOutputPort[int]
+}
+
+// lines numbers at one location what comes in at another, and adds it up.
+func lines(f *dataflow.Flow) (p linePorts) {
+	a, b := dataflow.At[server](f), dataflow.At[ledger](f)
+	in, xs := dataflow.Input[int](a, "in")
+	moved := dataflow.Send(xs, b)
+	p.in = in
+	p.lines = dataflow.Output(dataflow.Map(dataflow.Enumerate(moved), func(x dataflow.Pair[int, int]) string { return fmt.Sprint(x.First, ": ", x.Second) }), "lines")
+	p.total = singleton.Output(dataflow.Sum(moved), "total")
+	return p
+}
+
+// reaches waits until a value is there, which nothing is greater than ever.
+func reaches(t *testing.T, port *dataflow.SingletonOutputPort[int], want int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	got := 0
+	for got = range port.Watch(ctx) {
+		if got >= want {
+			break
+		}
+	}
+	if got != want {
+		t.Errorf("the total is %d, want %d", got, want)
+	}
+}
+
+// readLines reads n lines that continue where the last ones ended.
+func readLines(t *testing.T, port *dataflow.OutputPort[string], from, n int) {
+	t.Helper()
+	for i := from; i < from+n; i++ {
+		got, err := port.Next(t.Context())
+		if want := fmt.Sprint(i, ": ", i); err != nil || got != want {
+			t.Fatalf("line %q, %v, want %q", got, err, want)
+		}
+	}
+}
+
+// TestOrderAcrossLocations sends numbers through two locations that restart meanwhile, in
+// memory and with a server in the process.
+func TestOrderAcrossLocations(t *testing.T) {
+	for _, embedded := range []bool{false, true} {
+		t.Run(fmt.Sprint("embedded=", embedded), func(t *testing.T) {
+			memory := journal.NewMemory(journal.MemoryOptions{Partitions: 2})
+			options := Options{Dir: t.TempDir(), Flow: dataflow.Options{Queue: 4}}
+			const each = 30
+			sum := 0
+			for round := range 3 {
+				var log journal.Log
+				if !embedded {
+					memory = memory.Reopen()
+					log = memory
+				}
+				app := start(t, log, lines, options)
+				for i := round * each; i < (round+1)*each; i++ {
+					if err := app.Ports.in.Send(t.Context(), i); err != nil {
+						t.Fatal(err)
+					}
+					sum += i
+				}
+				reaches(t, app.Ports.total, sum)
+				if round == 2 {
+					readLines(t, app.Ports.lines, 0, 3*each)
+				}
+				if !embedded && round == 1 {
+					memory.Crash()
+					<-app.Done()
+					continue
+				}
+				stop(t, app)
+			}
+		})
+	}
+}
+
+// moreLines is lines with another link, which is made before the one that was there.
+func moreLines(f *dataflow.Flow) (p struct {
+	linePorts
+	in2    *dataflow.InputPort[int]
+	total2 *dataflow.SingletonOutputPort[int]
+}) {
+	a, b := dataflow.At[server](f), dataflow.At[ledger](f)
+	in, xs := dataflow.Input[int](a, "in")
+	in2, ys := dataflow.Input[int](a, "in 2")
+	p.in, p.in2 = in, in2
+	p.total2 = singleton.Output(dataflow.Sum(dataflow.Send(ys, b)), "total 2")
+	p.total = singleton.Output(dataflow.Sum(dataflow.Send(xs, b)), "total")
+	return p
+}
+
+// TestMigrateLinks changes a program so that it has a link before the one that it had:
+// what the new one moves is not taken for a repeat of what the old one did.
+func TestMigrateLinks(t *testing.T) {
+	log := journal.NewMemory(journal.MemoryOptions{Partitions: 2})
+	app := start(t, log, lines, Options{})
+	for range 10 {
+		if err := app.Ports.in.Send(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reaches(t, app.Ports.total, 10)
+	stop(t, app)
+	find := func(ops []Operator, name string, last bool) (number int) {
+		for _, o := range ops {
+			if o.Name == name {
+				if number = o.Number; !last {
+					break
+				}
+			}
+		}
+		return number
+	}
+	options := Options{Migrate: func(m *Migration) error {
+		names := []string{"dataflow.Send", "dataflow.Sum"}
+		if m.Location == "server" {
+			names = names[:1]
+		}
+		for _, name := range names {
+			m.Keep(find(m.Was, name, false), find(m.Is, name, true))
+		}
+		return nil
+	}}
+	for life := range 2 {
+		log = log.Reopen()
+		more := start(t, log, moreLines, options)
+		for range 5 {
+			if err := more.Ports.in.Send(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			if err := more.Ports.in2.Send(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reaches(t, more.Ports.total, 15+5*life)
+		reaches(t, more.Ports.total2, 5+5*life)
+		stop(t, more)
+	}
+}
+
+// A durable flow divides keys itself.
+func TestNoMembers(t *testing.T) {
+	defer func() {
+		if v := fmt.Sprint(recover()); !strings.Contains(v, "a durable flow has no members") {
+			t.Errorf("members: %s", v)
+		}
+	}()
+	_, _ = Start(t.Context(), func(f *dataflow.Flow) struct{} {
+		dataflow.Members[server](f, 2)
+		return struct{}{}
+	}, Options{log: journal.NewMemory(journal.MemoryOptions{})})
+}

@@ -1,0 +1,165 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/journal"
+)
+
+// A sender makes what a partition gives for other locations part of their history, in
+// order, and tells the partition when it is. It belongs to one tenure of an owner. What
+// waits here is part of the partition's state, and bounded where that is.
+//
+// It sends what is committed and not known to be sent, from the first one on, and none
+// before the one before it is durable. So, although several owners may send at the same
+// time and none knows what became of what another sent, a partition gets each record
+// after all those of the same link that are before it, and takes it once.
+type sender struct {
+	*core
+	partition int
+
+	mu      sync.Mutex
+	waiting []engine.Moved
+	more    chan struct{} // of capacity 1: there is something
+}
+
+// sendBytes bounds the records that are sent to a partition at once.
+const sendBytes = 256 << 10
+
+func newSender(c *core, partition int) *sender {
+	return &sender{core: c, partition: partition, more: make(chan struct{}, 1)}
+}
+
+// add lets more be sent. It does not wait.
+func (s *sender) add(ms []engine.Moved) {
+	if len(ms) == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.waiting = append(s.waiting, ms...)
+	s.mu.Unlock()
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+}
+
+// run sends until ctx ends. It returns an error if something can never be sent.
+func (s *sender) run(ctx context.Context) error {
+	for {
+		select {
+		case <-s.more:
+		case <-ctx.Done():
+			return nil
+		}
+		s.mu.Lock()
+		all := s.waiting
+		s.waiting = nil
+		s.mu.Unlock()
+		for len(all) > 0 {
+			n, bytes := 0, 0
+			for n < len(all) && (n == 0 || bytes < sendBytes) {
+				bytes += len(all[n].Record.Key) + len(all[n].Record.Value)
+				n++
+			}
+			if err := s.send(ctx, all[:n]); err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return fmt.Errorf("what was moved to another location could not be kept: %w", err)
+			}
+			all = all[n:]
+		}
+	}
+}
+
+// send makes elements durable where they go, and then says so here.
+func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
+	type batch struct {
+		to      int
+		within  bool
+		records [][]byte
+	}
+	var batches []*batch
+	by := make(map[int]*batch)
+	sent := make(map[int32]uint64) // by link
+	var links []int32
+	for i := range ms {
+		m := &ms[i]
+		r := m.Record
+		r.Source = linkSource(s.partition, m.ID)
+		to := s.layout.ofRecord(m.Site, &r)
+		b := by[to]
+		if b == nil {
+			b = &batch{to: to, within: m.Within}
+			by[to] = b
+			batches = append(batches, b)
+		}
+		b.records = append(b.records, r.Encode(nil))
+		if _, ok := sent[m.Link]; !ok {
+			links = append(links, m.Link)
+		}
+		sent[m.Link] = r.Number
+	}
+	for _, b := range batches {
+		// Who waits for room in a circle of locations could wait for itself.
+		if !b.within {
+			if err := s.door.partitions[b.to].room(ctx, s.done); err != nil {
+				return err
+			}
+		}
+		if err := s.persist(ctx, b.to, b.records); err != nil {
+			return err
+		}
+	}
+	var reads [][]byte
+	for _, link := range links {
+		r := engine.ReadRecord(link, sent[link])
+		reads = append(reads, r.Encode(nil))
+	}
+	return s.persist(ctx, s.partition, reads)
+}
+
+// linkSource is the source of what a link moves. It is the same for as long as there is a
+// history, also when the program changes: the partitions of a log are fixed, and the
+// state says which link is which. No sender would call itself that.
+func linkSource(partition int, link uint64) string {
+	return fmt.Sprintf("\x00link %d of partition %d", link, partition)
+}
+
+// persist makes records durable, however often that has to be tried: a repeat is
+// recognized.
+func (c *core) persist(ctx context.Context, partition int, records [][]byte) error {
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		_, err := c.log.Append(ctx, partition, records...)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, journal.ErrClosed):
+			return err
+		case errors.Is(err, journal.ErrTooLarge):
+			if len(records) == 1 {
+				return err
+			}
+			half := len(records) / 2
+			if err := c.persist(ctx, partition, records[:half]); err != nil {
+				return err
+			}
+			records, wait = records[half:], firstWait
+			continue
+		}
+		c.opts.Logger.Error("a record for a location waits to be kept", "partition", partition, "error", err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
@@ -216,23 +217,16 @@ func TestOrderAcrossLocations(t *testing.T) {
 	}
 }
 
-// moreLines is lines with another link, which is made before the one that was there.
-func moreLines(f *dataflow.Flow) (p struct {
-	linePorts
-	in2    *dataflow.InputPort[int]
-	total2 *dataflow.SingletonOutputPort[int]
-}) {
-	a, b := dataflow.At[server](f), dataflow.At[ledger](f)
-	in, xs := dataflow.Input[int](a, "in")
-	in2, ys := dataflow.Input[int](a, "in 2")
-	p.in, p.in2 = in, in2
-	p.total2 = singleton.Output(dataflow.Sum(dataflow.Send(ys, b)), "total 2")
-	p.total = singleton.Output(dataflow.Sum(dataflow.Send(xs, b)), "total")
+// moreLines is lines with another operator at its end, by which each location changes.
+func moreLines(f *dataflow.Flow) (p linePorts) {
+	p = lines(f)
+	dataflow.Input[int](dataflow.At[server](f), "more")
+	dataflow.Input[int](dataflow.At[ledger](f), "more")
 	return p
 }
 
-// TestMigrateLinks changes a program so that it has a link before the one that it had:
-// what the new one moves is not taken for a repeat of what the old one did.
+// TestMigrateLinks changes a program and forgets the state of a link: the one that begins
+// there is another one, and what it moves is not taken for a repeat of what was moved.
 func TestMigrateLinks(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{Partitions: 2})
 	app := start(t, log, lines, Options{})
@@ -243,40 +237,29 @@ func TestMigrateLinks(t *testing.T) {
 	}
 	reaches(t, app.Ports.total, 10)
 	stop(t, app)
-	find := func(ops []Operator, name string, last bool) (number int) {
-		for _, o := range ops {
-			if o.Name == name {
-				if number = o.Number; !last {
-					break
-				}
+	migrated := 0
+	options := Options{Migrate: func(m *Migration) error {
+		for i, o := range m.Was {
+			if m.Location == "ledger" && o.Name == "dataflow.Sum" {
+				m.Keep(i, i)
 			}
 		}
-		return number
-	}
-	options := Options{Migrate: func(m *Migration) error {
-		names := []string{"dataflow.Send", "dataflow.Sum"}
-		if m.Location == "server" {
-			names = names[:1]
-		}
-		for _, name := range names {
-			m.Keep(find(m.Was, name, false), find(m.Is, name, true))
-		}
+		migrated++
 		return nil
 	}}
 	for life := range 2 {
 		log = log.Reopen()
 		more := start(t, log, moreLines, options)
 		for range 5 {
-			if err := more.Ports.in.Send(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
-			if err := more.Ports.in2.Send(t.Context(), 1); err != nil {
+			if err := more.Ports.in.Send(t.Context(), 2); err != nil {
 				t.Fatal(err)
 			}
 		}
-		reaches(t, more.Ports.total, 15+5*life)
-		reaches(t, more.Ports.total2, 5+5*life)
+		reaches(t, more.Ports.total, 20+10*life)
 		stop(t, more)
+	}
+	if migrated != 2 {
+		t.Errorf("%d partitions were migrated, want 2", migrated)
 	}
 }
 
@@ -291,4 +274,36 @@ func TestNoMembers(t *testing.T) {
 		dataflow.Members[server](f, 2)
 		return struct{}{}
 	}, Options{log: journal.NewMemory(journal.MemoryOptions{})})
+}
+
+// TestSentWhenCommitted wants nothing at another location of a step that is not durable.
+func TestSentWhenCommitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := journal.NewMemory(journal.MemoryOptions{Partitions: 2})
+		app := start(t, memory, lines, Options{})
+		never, appended := make(chan struct{}), 0
+		memory.SetHook(func(a journal.Action) journal.Fault {
+			switch {
+			case a.Op == journal.OpCommit && a.Partition == 0 && !a.Done:
+				return journal.Fault{Until: never}
+			case a.Op == journal.OpAppend && a.Partition == 1:
+				appended++
+			}
+			return journal.Fault{}
+		})
+		if err := app.Ports.in.Send(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the step waits for its commit
+		if appended != 0 {
+			t.Errorf("%d records were sent of a step that is not durable", appended)
+		}
+		memory.Crash()
+		<-app.Done()
+		memory = memory.Reopen()
+		memory.SetHook(nil)
+		app = start(t, memory, lines, Options{})
+		reaches(t, app.Ports.total, 1)
+		stop(t, app)
+	})
 }

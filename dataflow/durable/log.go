@@ -106,6 +106,7 @@ func (c *core) join(owning context.Context) error {
 		return nil
 	}
 	first := make(chan error, c.log.Partitions())
+	c.owners.Add(1) // so that an owner that fails at once waits for those that are not there yet
 	for p := range c.log.Partitions() {
 		c.owners.Go(func() {
 			var once sync.Once
@@ -116,6 +117,7 @@ func (c *core) join(owning context.Context) error {
 			}
 		})
 	}
+	c.owners.Done()
 	for range c.log.Partitions() {
 		if err := <-first; err != nil {
 			return err

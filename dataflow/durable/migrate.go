@@ -15,8 +15,8 @@ import (
 // waits to be sent to another location is part of the state of its Send, which has an
 // operator at both ends.
 //
-// A record that waits is for the operator with its number, so inputs have to keep
-// theirs: build them first, and new ones after them.
+// A record that waits is for the operator with its number, so inputs and both ends of a
+// Send have to keep theirs: build them first, and new ones after them.
 type Migration struct {
 	Location string // each has operators of its own; its name in the program that goes on
 	Was, Is  []Operator

@@ -87,7 +87,7 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 	}
 	var batches []*batch
 	by := make(map[int]*batch)
-	sent := make(map[int32]uint64) // by link
+	sent := make(map[int32]engine.Record) // by link
 	var links []int32
 	for i := range ms {
 		m := &ms[i]
@@ -104,7 +104,7 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 		if _, ok := sent[m.Link]; !ok {
 			links = append(links, m.Link)
 		}
-		sent[m.Link] = r.Number
+		sent[m.Link] = engine.SentRecord(m.Link, m.ID, r.Number)
 	}
 	for _, b := range batches {
 		// Who waits for room in a circle of locations could wait for itself.
@@ -119,7 +119,7 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 	}
 	var reads [][]byte
 	for _, link := range links {
-		r := engine.ReadRecord(link, sent[link])
+		r := sent[link]
 		reads = append(reads, r.Encode(nil))
 	}
 	return s.persist(ctx, s.partition, reads)

@@ -31,7 +31,7 @@ type sent struct{ key, value []byte }
 
 // A Moved is an element for another location.
 type Moved struct {
-	Link   int32  // number of the operator that a [ReadRecord] is for when it was sent
+	Link   int32  // number of the operator that a [SentRecord] is for
 	ID     uint64 // tells the links of a location apart, and is used once in a history
 	Site   int    // number of the location
 	Within bool   // what is sent there comes back, over others or not
@@ -115,6 +115,9 @@ func (m *kmove[K, V]) emit(dst []byte, c Codec) ([]byte, error) {
 func (b *outbox) takeRecord(r *Record, _ Codec) (bool, error) {
 	if r.Kind != kindRead {
 		return false, fmt.Errorf("%w: it is of kind %d, for %s", errRecord, r.Kind, b.op)
+	}
+	if r.Nonce != b.id { // it is of a link that the program had here before
+		return true, nil
 	}
 	if r.Number <= b.first || r.Number > b.first+uint64(len(b.buf)) {
 		return true, nil

@@ -265,6 +265,12 @@ func ReadRecord(op int32, number uint64) Record {
 	return Record{Op: op, Kind: kindRead, Number: number}
 }
 
+// SentRecord is the record by which a location hears that what one of its links gave
+// before number was sent; see [Moved].
+func SentRecord(link int32, id, number uint64) Record {
+	return Record{Op: link, Kind: kindRead, Nonce: id, Number: number}
+}
+
 // TakenRecord is described at [ReadRecord].
 func TakenRecord(op int32, key []byte) Record {
 	return Record{Op: op, Kind: kindTaken, Key: key}

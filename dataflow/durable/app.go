@@ -126,6 +126,13 @@ func (c *core) start(ctx context.Context) (err error) {
 		}
 	})
 	err = c.join(owning)
+	if c.peers != nil && err == nil {
+		for i := range c.facade.Sites() {
+			if len(c.facade.Values(i)) > 0 {
+				c.tasks.Go(func() { c.peers.watchValues(owning, i) })
+			}
+		}
+	}
 	close(c.started)
 	if err != nil {
 		c.end(err)

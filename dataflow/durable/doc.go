@@ -29,8 +29,9 @@
 //
 // Processes with the same [Options].Name and Servers share a flow. Each owns some of the
 // partitions and takes over those of one that is gone. Any of them can send and can
-// await entries. Elements of a stream's output, and the latest value of a singleton's,
-// are those of the partitions that the process owns.
+// await entries. Elements of a stream's output are those of the partitions that the
+// process owns. The latest value of a singleton's is shown to all, a tenth of a second
+// later to those who do not own it.
 //
 // # What is asked of a program
 //

@@ -26,6 +26,7 @@ type peers struct {
 const (
 	askVerdict = 'v' // nonce, position
 	askEntry   = 'e' // operator, key
+	askValues  = 'w' // what outputs of one value have now
 
 	answerLater     = 'l' // not known yet: ask again
 	answerTaken     = 't'
@@ -144,6 +145,10 @@ func (ps *peers) answer(p int, m *nats.Msg) {
 		}
 		if value, err := ps.facade.Get(ctx, site, op, r.data); err == nil {
 			answer = append([]byte{answerEntry}, value...)
+		}
+	case askValues:
+		if values, err := ps.facade.Latest(ps.siteOf(p), []byte{answerEntry}); err == nil {
+			answer = values
 		}
 	}
 	m.Respond(answer)

@@ -80,10 +80,7 @@ func (out *KOutlet[K, V]) takeRecord(r *Record, c Codec) (bool, error) {
 func (out *CellOutlet[T]) emit(dst []byte, c Codec) (_ []byte, err error) {
 	out.dirty = false
 	dst = binary.AppendUvarint(dst, uint64(out.op.index))
-	if !out.cell.set {
-		return append(dst, 0), nil
-	}
-	if dst, err = appendValue(append(dst, 1), c, out.cell.value); err != nil {
+	if dst, err = appendCell(dst, c, out.cell.value, out.cell.set); err != nil {
 		return dst, fmt.Errorf("%s: %w", out.op, err)
 	}
 	return dst, nil

@@ -51,6 +51,40 @@ func (g *Graph) Values(i int) (ops []*Op) {
 // latest tells outputs that keep one value from others.
 func (out *CellOutlet[T]) latest() {}
 
+// Latest appends what outputs of values that change show at location number i, in the
+// form of what a step gives.
+func (g *Graph) Latest(i int, dst []byte) (_ []byte, err error) {
+	for _, op := range g.sites[i].ops {
+		out, ok := g.sites[i].feeds[op.index].(interface {
+			shown(dst []byte, c Codec) ([]byte, error)
+		})
+		if !ok {
+			continue
+		}
+		if dst, err = out.shown(dst, g.set.Codec); err != nil {
+			return dst, fmt.Errorf("%s: %w", op, err)
+		}
+	}
+	return dst, nil
+}
+
+func (out *CellOutlet[T]) shown(dst []byte, c Codec) ([]byte, error) {
+	out.mu.Lock()
+	value, set, version := out.value, out.set, out.version
+	out.mu.Unlock()
+	if version == 0 {
+		return dst, nil
+	}
+	return appendCell(binary.AppendUvarint(dst, uint64(out.op.index)), c, value, set)
+}
+
+func appendCell[T any](dst []byte, c Codec, value T, set bool) ([]byte, error) {
+	if !set {
+		return append(dst, 0), nil
+	}
+	return appendValue(append(dst, 1), c, value)
+}
+
 // Feed gives the outputs of location number i what a step gave. The source tells the
 // partitions of a location apart. It is called by one goroutine at a time.
 func (g *Graph) Feed(i, source int, outputs []byte) error {

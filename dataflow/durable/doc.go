@@ -25,6 +25,19 @@
 // same state, same outputs. Who lost a partition without knowing is refused when it
 // commits.
 //
+// # Several locations
+//
+// Each location has partitions of its own, so a step at one knows nothing of the others.
+// What a Send moves is part of the step that gave it. When that is durable, the partition's
+// owner makes each element a record of the partition where it goes, in order, and then
+// makes it part of its own history that it did. After a crash, what is not known to be
+// sent is sent again, and a partition takes of each link only what has a higher number than
+// what it took before: once in effect. A location that takes nothing, since an output is
+// full, slows down those that send to it, except in a circle of locations.
+//
+// The locations of a flow are fixed when its history is made, like the partitions. There
+// are no members ([dataflow.Members]): a [dataflow.Cluster] divides keys itself.
+//
 // # Several processes
 //
 // Processes with the same [Options].Name and Servers share a flow. Each owns some of the

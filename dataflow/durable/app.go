@@ -48,7 +48,7 @@ type core struct {
 	feeding sync.Mutex
 	owners  sync.WaitGroup
 	tasks   sync.WaitGroup
-	stop    sync.Once
+	ending  atomic.Bool
 	leaving context.CancelFunc // ends the owners
 	err     error              // why it ended; written before over is closed
 }
@@ -213,28 +213,30 @@ func (a *App[P]) Err() error {
 
 // end ends everything. Only the first call counts; all return when it is over.
 func (c *core) end(err error) {
-	c.stop.Do(func() {
-		c.err = err
-		c.leaving()
-		<-c.started // until then owners begin
-		c.owners.Wait()
-		if c.peers != nil && c.peers.member != nil {
-			c.peers.leave()
-		}
-		if !c.abandoned.Load() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), time.Second)
-			c.door.tellReads(ctx)
-			cancel()
-		}
-		c.cancel(ErrStopped)
-		close(c.done)
-		c.tasks.Wait()
-		c.facade.End(err)
-		if e := c.log.Close(); e != nil && c.err == nil {
-			c.err = e
-		}
-		close(c.over)
-	})
+	if !c.ending.CompareAndSwap(false, true) {
+		<-c.over // on a channel, since a bubble's time stands still while somebody waits for a sync.Once
+		return
+	}
+	defer close(c.over)
+	c.err = err
+	c.leaving()
+	<-c.started // until then owners begin
+	c.owners.Wait()
+	if c.peers != nil && c.peers.member != nil {
+		c.peers.leave()
+	}
+	if !c.abandoned.Load() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), time.Second)
+		c.door.tellReads(ctx)
+		cancel()
+	}
+	c.cancel(ErrStopped)
+	close(c.done)
+	c.tasks.Wait()
+	c.facade.End(err)
+	if e := c.log.Close(); e != nil && c.err == nil {
+		c.err = e
+	}
 }
 
 // ended is called by an owner that cannot go on.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/internal/seal"
 )
 
 // Options say where a flow's history is kept and how. The zero value keeps it under
@@ -79,6 +80,13 @@ type Options struct {
 	Logger *slog.Logger     // nil means slog.Default()
 
 	log journal.Log // of tests: instead of all that
+}
+
+// WithLog is for package durabletest: it returns options with which a flow keeps its
+// history in a log that is there already.
+func WithLog(_ seal.Key, o Options, log journal.Log) Options {
+	o.log = log
+	return o
 }
 
 func (o Options) withDefaults() Options {

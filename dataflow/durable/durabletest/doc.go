@@ -1,0 +1,42 @@
+// Package durabletest shows that a durable program survives crashes, by crashing it at
+// every moment at which that makes a difference.
+//
+// What a durable flow keeps is kept by few actions: a record is appended, a step is
+// committed, a snapshot is saved, old history is purged. A process that dies between
+// two of them has kept the same whenever exactly it dies. So the moments before and after
+// each action are all there are, and [Crash] tries each, in a run of its own:
+//
+//	func TestCrash(t *testing.T) {
+//		durabletest.Crash(t, durabletest.Program[Ports]{
+//			Build: build,
+//			Drive: func(ctx context.Context, p Ports) error {
+//				for i, vote := range []bool{true, true, true} { // numbered, since it starts again after a crash
+//					if err := p.Votes.Send(durable.From(ctx, "ada", uint64(i+1)), "longer lunch", vote); err != nil {
+//						return err
+//					}
+//				}
+//				return nil
+//			},
+//			Check: func(ctx context.Context, p Ports) error {
+//				if n, err := p.Passed.Await(ctx, "longer lunch"); err != nil || n != 3 {
+//					return fmt.Errorf("passed with %d votes, %w", n, err)
+//				}
+//				return nil
+//			},
+//		}, durabletest.Options{})
+//	}
+//
+// It finds functions that depend on more than their arguments, records that are lost
+// because a producer does not look at errors, and records that count twice because one
+// sends again without [durable.From]. It does not find what a disk or a network does:
+// the history is in memory.
+//
+// # Time
+//
+// Each run is a bubble of [testing/synctest]: timers take no time, and a program that
+// waits for what never comes is reported instead of waited for. So Drive and Check may
+// start goroutines, which have to end with their context, but cannot wait for anything
+// outside the bubble, such as a real connection: let functions of asynchronous operators
+// answer by themselves. Each durable action takes a moment of the bubble's time, which
+// puts the actions of a run into the same order every time.
+package durabletest

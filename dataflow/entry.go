@@ -66,5 +66,8 @@ func (v View[K, V]) String() string {
 	return s + "}"
 }
 
+// Unseal is for this module's engine, which encodes views; see package internal/seal.
+func (v *View[K, V]) Unseal(_ seal.Key) cow.Parts { return &v.v }
+
 // NewView is for this module's operators; see package internal/seal.
 func NewView[K comparable, V any](_ seal.Key, v cow.View[K, V]) View[K, V] { return View[K, V]{v} }

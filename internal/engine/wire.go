@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+
+	"github.com/millrace/millrace/internal/seal"
 )
 
 // A Codec turns values into bytes and back. It is safe for any number of goroutines.
@@ -83,7 +85,13 @@ func appendValue[T any](dst []byte, c Codec, v T) ([]byte, error) {
 	const room = binary.MaxVarintLen32
 	at := len(dst)
 	dst = append(dst, make([]byte, room)...)
-	dst, err := c.Append(dst, v)
+	var err error
+	if _, ok := any((*T)(nil)).(viewed); ok {
+		view := v
+		dst, err = appendView(dst, c, any(&view).(viewed))
+	} else {
+		dst, err = c.Append(dst, v)
+	}
 	if err != nil {
 		return dst[:at], fmt.Errorf("dataflow: encoding a %T: %w", v, err)
 	}
@@ -166,6 +174,13 @@ func decodeValue[T any](d *decoder, c Codec) (v T) {
 	if d.err != nil {
 		return v
 	}
+	if view, ok := any(&v).(viewed); ok {
+		in := &decoder{data: b}
+		if loadView(in, c, view); in.err != nil {
+			d.fail()
+		}
+		return v
+	}
 	if err := c.Decode(b, &v); err != nil {
 		d.err = fmt.Errorf("dataflow: decoding a %T: %w", v, err)
 		d.data = nil
@@ -175,8 +190,17 @@ func decodeValue[T any](d *decoder, c Codec) (v T) {
 
 // checkType notes that values of T have to be encoded, for the check at the start.
 func checkType[T any](op *Op) {
-	if c := op.site.g.set.Codec; c != nil {
-		if err := c.Check(reflect.TypeFor[T]()); err != nil {
+	c := op.site.g.set.Codec
+	if c == nil {
+		return
+	}
+	types := []reflect.Type{reflect.TypeFor[T]()}
+	if view, ok := any(new(T)).(viewed); ok {
+		k, v := view.Unseal(seal.Key{}).Types()
+		types = []reflect.Type{k, v}
+	}
+	for _, t := range types {
+		if err := c.Check(t); err != nil {
 			Misuse(op.Name, "%v cannot be kept: %v", reflect.TypeFor[T](), err)
 		}
 	}

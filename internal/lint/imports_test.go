@@ -24,13 +24,16 @@ var imports = map[string][]string{
 	"dataflow/serve":   core,
 	"dataflow/durable": slices.Concat(core, []string{"internal/journal", "internal/journal/jetstream", "internal/membership"}),
 	"dataflow/inspect": core,
-	"keyedstream":      core,
-	"keyedsingleton":   core,
-	"singleton":        core,
-	"optional":         core,
-	"slice":            core,
 
-	"internal/engine": {"internal/cow", "internal/digest", "internal/keyed", "internal/timer"},
+	"dataflow/durable/durabletest": slices.Concat(core, []string{"dataflow/durable", "internal/journal"}),
+
+	"keyedstream":    core,
+	"keyedsingleton": core,
+	"singleton":      core,
+	"optional":       core,
+	"slice":          core,
+
+	"internal/engine": {"internal/cow", "internal/digest", "internal/keyed", "internal/seal", "internal/timer"},
 	"internal/cow":    {"internal/keyed"},
 
 	"internal/journal/jetstream":   {"internal/journal"},

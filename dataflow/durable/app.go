@@ -45,12 +45,13 @@ type core struct {
 	readers   chan struct{} // somebody has read something
 	nonces    atomic.Uint64
 
-	feeding sync.Mutex
-	owners  sync.WaitGroup
-	tasks   sync.WaitGroup
-	ending  atomic.Bool
-	leaving context.CancelFunc // ends the owners
-	err     error              // why it ended; written before over is closed
+	feeding   sync.Mutex
+	migrating sync.Mutex
+	owners    sync.WaitGroup
+	tasks     sync.WaitGroup
+	ending    atomic.Bool
+	leaving   context.CancelFunc // ends the owners
+	err       error              // why it ended; written before over is closed
 }
 
 // Start builds a flow, restores what is kept of it, and runs it. It returns when the

@@ -11,7 +11,8 @@ import (
 // old operator which new one has its state, with [Migration.Keep]; the state of others
 // is forgotten, and new operators begin with nothing.
 //
-// Each partition is migrated by itself, so the function is called for each of them. What
+// Each partition is migrated by itself, so the function is called for each of them,
+// never at the same time. What
 // waits to be sent to another location is part of the state of its Send, which has an
 // operator at both ends.
 //
@@ -65,6 +66,8 @@ func (c *core) migration(was, is string) (func(int32) (int32, bool), error) {
 	}
 	location, _, _ := strings.Cut(is, "\n")
 	m := &Migration{Location: location, Was: operators(was), Is: operators(is), kept: make(map[int32]int32)}
+	c.migrating.Lock()
+	defer c.migrating.Unlock()
 	if err := c.opts.Migrate(m); err != nil {
 		return nil, fmt.Errorf("durable: Migrate: %w", err)
 	}

@@ -38,5 +38,6 @@
 // start goroutines, which have to end with their context, but cannot wait for anything
 // outside the bubble, such as a real connection: let functions of asynchronous operators
 // answer by themselves. Each durable action takes a moment of the bubble's time, which
-// puts the actions of a run into the same order every time.
+// puts those of one partition into the same order every time. Several partitions may
+// change places: a line that runs one moment again may have to be run more than once.
 package durabletest

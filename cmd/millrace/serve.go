@@ -30,6 +30,12 @@ made and read over HTTP, at --api:
   DELETE /calls/THREAD/ID        cancels it
   DELETE /threads/THREAD         closes a thread and resolves its calls
 
+With --nats several processes share the calls: each can make and read all of them, a
+result may be posted to any of them, and if one is killed another goes on. They need the
+same callback.key: copy it from one --state folder to the others. Give all of them a
+--public address that reaches whichever is there, or the result of a call waits until the
+process that made it is back.
+
 The API has no authentication: it listens on this host alone unless told otherwise.
 Tool servers post results to --listen, which has to stay the same, or to --public.
 

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
 )
 
 var (
@@ -29,9 +31,10 @@ type served struct {
 	cmd  *exec.Cmd
 }
 
-func serveRuntime(t *testing.T, tools []string) *served {
+func serveRuntime(t *testing.T, state string, tools []string, more ...string) *served {
 	listen, api := freeAddress(t), freeAddress(t)
-	s := &served{t: t, api: "http://" + api, args: []string{"serve", "--state", t.TempDir(), "--listen", listen, "--api", api}}
+	s := &served{t: t, api: "http://" + api, args: []string{"serve", "--state", state, "--listen", listen, "--api", api}}
+	s.args = append(s.args, more...)
 	for _, u := range tools {
 		s.args = append(s.args, "--tool", u)
 	}
@@ -97,7 +100,7 @@ func (s *served) request(ctx context.Context, method, path, body string, statuse
 // read, and it is the tool's own.
 func TestServeKilled(t *testing.T) {
 	_, tools := startTool(t)
-	s := serveRuntime(t, tools)
+	s := serveRuntime(t, t.TempDir(), tools)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*serveCalls)*20*time.Millisecond)
 	defer cancel()
 	s.request(ctx, "GET", "/calls/none/none", "", http.StatusNoContent) // it is up
@@ -136,6 +139,52 @@ func TestServeKilled(t *testing.T) {
 		if again := s.readResult(ctx, i); again != text {
 			t.Errorf("call %d: %q at first, %q later", i, text, again)
 		}
+	}
+}
+
+// TestServeShared lets two runtimes share their calls over a NATS server. A call that was
+// made at one is read at the other, and whichever of them is killed, the one that is left
+// goes on: one of the two owned the calls.
+func TestServeShared(t *testing.T) {
+	_, tools := startTool(t)
+	nats, err := natsserver.NewServer(&natsserver.Options{
+		Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+		SyncAlways: true, NoLog: true, NoSigs: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nats.Start()
+	defer nats.Shutdown()
+	if !nats.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the NATS server did not start")
+	}
+	share := []string{"--nats", nats.ClientURL(), "--replicas", "1", "--assume-durable"}
+	state := t.TempDir() // which has the key, and nothing else of worth
+	both := []*served{serveRuntime(t, state, tools, share...), serveRuntime(t, state, tools, share...)}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for i := range 10 {
+		made, read := both[i%2], both[(i+1)%2]
+		if first, second := made.makeCall(ctx, i), read.readResult(ctx, i); first != second {
+			t.Errorf("call %d: %q where it was made, %q elsewhere", i, first, second)
+		}
+	}
+	for i, killed := range both {
+		slow := fmt.Sprintf(`{"group_id":"t%d","id":"c%d","operation":"sleep","arguments":{"ms":1500}}`, i, 30*(i+1)+i)
+		both[1-i].request(ctx, "POST", "/calls", slow, http.StatusAccepted)
+		killed.kill()
+		both[1-i].readSlow(ctx, fmt.Sprintf("/calls/t%d/c%d", i, 30*(i+1)+i))
+		killed.start()
+		killed.request(ctx, "GET", "/calls/none/none", "", http.StatusNoContent)
+	}
+}
+
+func (s *served) readSlow(ctx context.Context, path string) {
+	_, text := s.request(ctx, "GET", path+"?wait=20s", "", http.StatusOK)
+	var r apiResult
+	if err := json.Unmarshal(text, &r); err != nil || r.Cause != "tool_result" || r.Text != "slept for 1500 ms" {
+		s.t.Errorf("%s: %+v, %v", path, r, err)
 	}
 }
 

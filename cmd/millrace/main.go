@@ -4,7 +4,6 @@
 //	millrace demo                                   a whole session, with nothing else needed
 //	millrace serve --state DIR --tool URL           makes calls that survive it
 //	millrace log list|show|replay --state DIR       looks at what it keeps
-//	millrace log list|show|replay --state DIR       looks at what it keeps
 //	millrace tool                                   the example tool servers
 //	millrace run --tool URL [calls.jsonl | -]       makes the calls of a file
 //
@@ -33,7 +32,6 @@ var commands = []command{
 	{"demo", "run a session of calls against three tool servers and an OAuth provider", demo},
 	{"run", "make the calls of a JSONL file and print each result", run},
 	{"serve", "make calls that survive this process", serve},
-	{"log", "look at what serve keeps", logs},
 	{"log", "look at what serve keeps", logs},
 	{"tool", "serve the example tools", tool},
 }

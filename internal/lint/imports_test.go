@@ -49,13 +49,16 @@ var imports = map[string][]string{
 	"internal/script":   slices.Concat(library, []string{"dataflow/sim"}),
 	"internal/mutation": {},
 
-	"agentproto":            library,
-	"agentproto/runtime":    slices.Concat(library, []string{"agentproto", "dataflow/durable"}),
-	"agentproto/toolserver": slices.Concat(library, []string{"agentproto"}),
-	"agentproto/conform":    slices.Concat(library, []string{"agentproto"}),
-	"internal/exampletools": {"agentproto", "agentproto/toolserver"},
+	"agentproto":                     library,
+	"agentproto/conversation":        slices.Concat(library, []string{"agentproto"}),
+	"agentproto/conversation/openai": {"agentproto", "agentproto/conversation"},
+	"agentproto/runtime":             slices.Concat(library, []string{"agentproto", "agentproto/conversation", "dataflow/durable", "internal/netguard"}),
+	"agentproto/toolserver":          slices.Concat(library, []string{"agentproto", "internal/netguard"}),
+	"agentproto/conform":             slices.Concat(library, []string{"agentproto"}),
+	"internal/exampletools":          {"agentproto", "agentproto/toolserver"},
 	"cmd/millrace": slices.Concat(library, []string{
-		"agentproto", "agentproto/conform", "agentproto/runtime", "agentproto/toolserver",
+		"agentproto", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
+		"agentproto/runtime", "agentproto/toolserver",
 		"dataflow/durable", "dataflow/inspect", "internal/exampletools", "internal/idp",
 	}),
 }

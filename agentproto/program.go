@@ -65,6 +65,8 @@ type Program struct {
 	closures    *dataflow.EntryInputPort[string, struct{}]
 	resolutions *dataflow.EntryOutputPort[CallKey, *Resolution]
 	effects     *dataflow.OutputPort[dataflow.Entry[CallKey, emission]]
+	emitted     emissionsAt
+	decided     resolutionsAt
 	seq         atomic.Uint64 // of the last event delivered
 }
 
@@ -123,6 +125,7 @@ func NewProgram(opts ProgramOptions) *Program {
 	// awaited a resolution can rely on its effect being out, even if the program ends in
 	// that moment.
 	effects, resolutions := keyedstream.ScanFirst(inOrder, newCallState, step)
+	p.emitted, p.decided = effects, resolutions
 	p.effects = keyedstream.Output(effects, "effects")
 	p.resolutions = keyedsingleton.Output(resolutions, "resolutions")
 	return p

@@ -1,0 +1,28 @@
+package agentproto
+
+import (
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+type (
+	emissionsAt   = dataflow.KeyedStream[CallKey, emission, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	effectsAt     = dataflow.KeyedStream[CallKey, Effect, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	resolutionsAt = dataflow.KeyedSingleton[CallKey, *Resolution, Runtime, bounds.BoundedValue]
+)
+
+// Effects returns what the program asks for as a live collection: for each call what
+// [Program.NextEffect] gives of it, in the same order. What is built on it before
+// [Program.Start] is part of the same flow, so that a step that decides something about a
+// call and what follows from it are one step of a history that is kept.
+//
+// [Program.NextEffect] has to be read all the same. Each call of Effects builds an
+// operator of its own.
+func (p *Program) Effects() effectsAt {
+	return keyedstream.MapWithKey(p.emitted, func(k CallKey, e emission) Effect { return e.of(k) })
+}
+
+// Resolutions returns the one outcome of each call as a live collection, to be built upon
+// before [Program.Start]. See [Program.Effects].
+func (p *Program) Resolutions() resolutionsAt { return p.decided }

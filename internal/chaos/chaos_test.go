@@ -70,11 +70,11 @@ func killWorker(ctx context.Context, w *world) {
 
 // killServer kills one server; a majority is left.
 func killServer(ctx context.Context, w *world) {
-	nd := w.servers.nodes[w.rng.IntN(len(w.servers.nodes))]
-	w.servers.kill(nd)
+	nd := w.servers.Nodes[w.rng.IntN(len(w.servers.Nodes))]
+	w.servers.Kill(nd)
 	w.serverKills++
 	pass(ctx, between(w.rng, 0, time.Second))
-	w.servers.start(nd)
+	w.servers.Start(nd)
 	w.servers.healthy() // or the next one could take the majority
 }
 
@@ -85,27 +85,22 @@ func killEither(ctx context.Context, w *world) {
 	case 1:
 		killServer(ctx, w)
 	default:
-		nd := w.servers.nodes[w.rng.IntN(len(w.servers.nodes))]
-		w.servers.kill(nd)
+		nd := w.servers.Nodes[w.rng.IntN(len(w.servers.Nodes))]
+		w.servers.Kill(nd)
 		w.serverKills++
 		killWorker(ctx, w)
-		w.servers.start(nd)
+		w.servers.Start(nd)
 		w.servers.healthy()
 	}
 }
 
 // killServers takes the power from all servers at once.
 func killServers(ctx context.Context, w *world) {
-	for _, nd := range w.servers.nodes {
-		nd.cmd.Process.Kill()
-	}
-	for _, nd := range w.servers.nodes {
-		w.servers.kill(nd)
-		w.serverKills++
-	}
+	w.servers.KillAll()
+	w.serverKills += len(w.servers.Nodes)
 	pass(ctx, between(w.rng, 0, 4*time.Second))
-	for _, nd := range w.servers.nodes {
-		w.servers.start(nd)
+	for _, nd := range w.servers.Nodes {
+		w.servers.Start(nd)
 	}
 	w.progress(callers)
 }

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/internal/natstest"
 )
 
 var (
@@ -36,28 +35,8 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	code := m.Run()
-	if dir, err := workshop(); err == nil {
-		os.RemoveAll(dir)
-	}
-	os.Exit(code)
+	os.Exit(natstest.Main(m))
 }
-
-// workshop is a directory for as long as the test binary runs.
-var workshop = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "chaos") })
-
-// serverBinary builds nats-server from the module, once.
-var serverBinary = sync.OnceValues(func() (string, error) {
-	dir, err := workshop()
-	if err != nil {
-		return "", err
-	}
-	binary := filepath.Join(dir, "nats-server")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return binary, nil
-})
 
 // within is how long anything may take that has to happen.
 const within = 90 * time.Second
@@ -71,26 +50,7 @@ func soon(t testing.TB) context.Context {
 // eventually asks real processes again and again until they are as they should be.
 func eventually(t testing.TB, do func(context.Context) error) {
 	t.Helper()
-	ctx := soon(t)
-	var last error
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
-		err := do(attempt)
-		cancel()
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal(last)
-		}
-	}
+	natstest.Eventually(t, within, do)
 }
 
 // pass lets time pass between two faults. It reports whether ctx has not ended.

@@ -33,7 +33,7 @@ func (p place) options(b *testing.B) durable.Options {
 		o.Dir = b.TempDir()
 		return o
 	}
-	o.Servers, o.Replicas = startServers(b, p.replicas).urls(), p.replicas
+	o.Servers, o.Replicas = startServers(b, p.replicas).URLs(""), p.replicas
 	return o
 }
 

@@ -21,14 +21,14 @@ func newProxy(t testing.TB, s *servers) *proxy {
 	t.Helper()
 	p := &proxy{open: make(chan struct{})}
 	close(p.open)
-	for _, nd := range s.nodes {
+	for _, nd := range s.Nodes {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { l.Close() })
 		p.urls = append(p.urls, "nats://"+l.Addr().String())
-		go p.serve(l, fmt.Sprintf("127.0.0.1:%d", nd.port))
+		go p.serve(l, fmt.Sprintf("127.0.0.1:%d", nd.Port))
 	}
 	t.Cleanup(p.mend)
 	return p

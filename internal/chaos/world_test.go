@@ -59,7 +59,7 @@ func newWorld(t testing.TB, sc *scenario) *world {
 	up := time.Since(began)
 	for i := range 3 {
 		k := &worker{t: t, config: workerConfig{
-			Name: appName, Member: fmt.Sprint("worker-", i), Servers: w.servers.urls(), Partitions: partitions, Lease: sc.lease, Slow: sc.slow,
+			Name: appName, Member: fmt.Sprint("worker-", i), Servers: w.servers.URLs(""), Partitions: partitions, Lease: sc.lease, Slow: sc.slow,
 		}, restores: &w.restores, refused: &w.refused}
 		if sc.proxied {
 			k.proxy = newProxy(t, w.servers)
@@ -69,7 +69,7 @@ func newWorld(t testing.TB, sc *scenario) *world {
 		t.Cleanup(k.kill)
 		k.start()
 	}
-	c := workerConfig{Name: appName, Member: loader, Servers: w.servers.urls(), Partitions: partitions, Lease: sc.lease}
+	c := workerConfig{Name: appName, Member: loader, Servers: w.servers.URLs(""), Partitions: partitions, Lease: sc.lease}
 	o := c.options()
 	said := &tail{}
 	o.Logger = logTo(said)
@@ -162,9 +162,9 @@ func (w *world) checkWorkers() {
 // verifies it.
 func (w *world) finish(began time.Time) {
 	w.t.Helper()
-	for _, nd := range w.servers.nodes {
-		if nd.cmd == nil {
-			w.servers.start(nd)
+	for _, nd := range w.servers.Nodes {
+		if !nd.Up() {
+			w.servers.Start(nd)
 		}
 	}
 	for _, k := range w.workers {
@@ -183,7 +183,7 @@ func (w *world) finish(began time.Time) {
 		w.t.Errorf("the loader ended with %v", err)
 	}
 	w.servers.healthy()
-	all := readHistories(w.t, jetstream.Options{Servers: w.servers.urls(), Name: appName, AssumeDurable: true, Logger: logTo(w.t.Output())})
+	all := readHistories(w.t, jetstream.Options{Servers: w.servers.URLs(""), Name: appName, AssumeDurable: true, Logger: logTo(w.t.Output())})
 	truth := verify(w.t, all, requests)
 
 	var latency durations
@@ -202,7 +202,7 @@ func (w *world) finish(began time.Time) {
 // first step of the partition that was begun later.
 func (w *world) takeovers(all []history) *durations {
 	d := &durations{}
-	nc, err := nats.Connect(strings.Join(w.servers.urls(), ","))
+	nc, err := nats.Connect(strings.Join(w.servers.URLs(""), ","))
 	if err != nil {
 		w.t.Error(err)
 		return d

@@ -79,10 +79,10 @@ func TestLeaderKilled(t *testing.T) {
 		proceed(100 + rng.Int64N(200))
 		stream := []string{"IN_", "ST_"}[rng.IntN(2)] + "app"
 		victim := s.leader(t, l.Conn(), stream)
-		s.kill(victim)
-		t.Logf("killed %s, which led %s", victim.name, stream)
+		s.Kill(victim)
+		t.Logf("killed %s, which led %s", victim.Name, stream)
 		proceed(callers * after)
-		s.start(victim)
+		s.Start(victim)
 		s.healthy(t, l.Conn(), stream)
 	}
 	proceed(callers * after)

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
+
+	"github.com/millrace/millrace/internal/natstest"
 )
 
 var (
@@ -28,25 +27,5 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	code := m.Run()
-	if dir, err := workshop(); err == nil {
-		os.RemoveAll(dir)
-	}
-	os.Exit(code)
+	os.Exit(natstest.Main(m))
 }
-
-// workshop is a directory for as long as the test binary runs.
-var workshop = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "journal") })
-
-// serverBinary builds nats-server from the module, once.
-var serverBinary = sync.OnceValues(func() (string, error) {
-	dir, err := workshop()
-	if err != nil {
-		return "", err
-	}
-	binary := filepath.Join(dir, "nats-server")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return binary, nil
-})

@@ -1,0 +1,165 @@
+// Package natstest runs real nats-server processes for tests: alone or as a cluster, on
+// loopback ports, killed as kill -9 does and started again on the same files.
+package natstest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Servers are nats-server processes.
+type Servers struct {
+	Nodes []*Node
+	t     testing.TB
+}
+
+// A Node is one of the servers, which may be down.
+type Node struct {
+	Name string
+	Port int // for clients
+
+	config string
+	cmd    *exec.Cmd // nil while it is down
+}
+
+// Config is what the servers are told besides their names and addresses, in the
+// language of their configuration files.
+type Config struct {
+	JetStream string // in the section of that name, besides the folder
+	Cluster   string // in the section of that name
+	Top       string // outside of any section
+}
+
+// Start starts n servers, as a cluster if there are several. It does not wait until they
+// are ready. They end with the test.
+func Start(t testing.TB, n int, c Config) *Servers {
+	t.Helper()
+	if _, err := binary(); err != nil {
+		t.Fatal(err)
+	}
+	ports := FreePorts(t, 2*n)
+	var routes []string
+	for _, port := range ports[n:] {
+		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", port))
+	}
+	s := &Servers{t: t}
+	for i := range n {
+		dir := t.TempDir()
+		nd := &Node{Name: fmt.Sprintf("n%d", i), Port: ports[i], config: filepath.Join(dir, "server.conf")}
+		text := fmt.Sprintf("server_name: %s\nlisten: \"127.0.0.1:%d\"\njetstream { store_dir: %q\n%s }\n%s\n",
+			nd.Name, nd.Port, filepath.Join(dir, "store"), c.JetStream, c.Top)
+		if n > 1 {
+			text += fmt.Sprintf("cluster { name: C, listen: \"127.0.0.1:%d\", routes: [%s]\n%s }\n", ports[n+i], strings.Join(routes, ", "), c.Cluster)
+		}
+		if err := os.WriteFile(nd.config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.Nodes = append(s.Nodes, nd)
+		s.Start(nd)
+	}
+	t.Cleanup(func() {
+		for _, nd := range s.Nodes {
+			s.Kill(nd)
+		}
+	})
+	return s
+}
+
+// Start starts a server that is down, with what it had on its disk.
+func (s *Servers) Start(nd *Node) {
+	name, err := binary()
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	cmd := exec.Command(name, "-c", nd.config, "-l", nd.config+".log")
+	if err := cmd.Start(); err != nil {
+		s.t.Error(err)
+		return
+	}
+	nd.cmd = cmd
+}
+
+// Kill ends a server as kill -9 does, if it is up.
+func (s *Servers) Kill(nd *Node) {
+	if nd.cmd != nil {
+		nd.cmd.Process.Kill()
+		nd.cmd.Wait()
+		nd.cmd = nil
+	}
+}
+
+// KillAll ends all servers in the same moment, as a loss of power does but for what the
+// system still writes.
+func (s *Servers) KillAll() {
+	for _, nd := range s.Nodes {
+		if nd.Up() {
+			nd.cmd.Process.Kill()
+		}
+	}
+	for _, nd := range s.Nodes {
+		s.Kill(nd)
+	}
+}
+
+// Up reports whether a server was started and not killed.
+func (nd *Node) Up() bool { return nd.cmd != nil }
+
+// URLs returns the addresses of the servers, for a user and password, such as "app:app",
+// or for "" nobody.
+func (s *Servers) URLs(user string) (all []string) {
+	if user != "" {
+		user += "@"
+	}
+	for _, nd := range s.Nodes {
+		all = append(all, fmt.Sprintf("nats://%s127.0.0.1:%d", user, nd.Port))
+	}
+	return all
+}
+
+// FreePorts returns ports that nobody listened on a moment ago.
+func FreePorts(t testing.TB, n int) (ports []int) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // all at the end, so that they differ
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}
+
+// Main runs the tests of a package and removes what was built for them. It is for
+// TestMain, which passes what it returns to os.Exit.
+func Main(m *testing.M) int {
+	defer func() {
+		if dir, err := workshop(); err == nil {
+			os.RemoveAll(dir)
+		}
+	}()
+	return m.Run()
+}
+
+// workshop is a folder for as long as the test binary runs.
+var workshop = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "natstest") })
+
+// binary builds nats-server from the module, once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := workshop()
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "nats-server")
+	if out, err := exec.Command("go", "build", "-o", name, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return name, nil
+})

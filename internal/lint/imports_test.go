@@ -52,8 +52,8 @@ var imports = map[string][]string{
 	"agentproto":                     library,
 	"agentproto/conversation":        slices.Concat(library, []string{"agentproto"}),
 	"agentproto/conversation/openai": {"agentproto", "agentproto/conversation"},
-	"agentproto/runtime":             slices.Concat(library, []string{"agentproto", "agentproto/conversation", "dataflow/durable", "internal/netguard"}),
-	"agentproto/toolserver":          slices.Concat(library, []string{"agentproto", "internal/netguard"}),
+	"agentproto/runtime":             slices.Concat(library, []string{"agentproto", "agentproto/conversation", "dataflow/durable", "internal/envelope", "internal/netguard"}),
+	"agentproto/toolserver":          slices.Concat(library, []string{"agentproto", "internal/envelope", "internal/netguard"}),
 	"agentproto/conform":             slices.Concat(library, []string{"agentproto"}),
 	"internal/exampletools":          {"agentproto", "agentproto/toolserver"},
 	"cmd/millrace": slices.Concat(library, []string{

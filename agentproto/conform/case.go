@@ -1,0 +1,92 @@
+package conform
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A Side is one of the two peers of the protocol.
+type Side string
+
+// The sides.
+const (
+	Tool    Side = "T" // a tool server
+	Runtime Side = "R" // a runtime
+)
+
+// A Level says what a case follows from.
+type Level string
+
+// The levels, from the strictest to the freest.
+const (
+	Must    Level = "M" // the public protocol demands it
+	Should  Level = "S" // the public protocol recommends it
+	Profile Level = "P" // Millrace's profile: stricter, and compatible with peers that are not
+)
+
+// A Case is one row of the table of conformance cases (protocol part 6).
+type Case struct {
+	// ID is a letter for the subject and two digits, such as A06.
+	ID string `json:"id"`
+	// Sides are the sides that the case is for: "T", "R" or "R/T".
+	Sides string `json:"sides"`
+	// Level is what the case follows from.
+	Level Level `json:"level"`
+	// Action is what is done to the side under test.
+	Action string `json:"action"`
+	// Expected is what has to come of it.
+	Expected string `json:"expected"`
+	// Part is the part of the protocol that says so.
+	Part string `json:"part"`
+}
+
+// For reports whether the case is for a side.
+func (c Case) For(side Side) bool { return strings.Contains(c.Sides, string(side)) }
+
+// Cases returns all cases of both sides, in the order of the table. The slice is
+// the caller's.
+func Cases() []Case {
+	all := slices.Clone(table)
+	for i := range all {
+		all[i].Part = parts[all[i].ID[:1]]
+	}
+	return all
+}
+
+// parts are the parts of the protocol that the subjects belong to.
+var parts = map[string]string{
+	"D": "1.3", "I": "1.4", "A": "1.4", "C": "1.5", "R": "1.5", "O": "1.5, 5", "U": "1.5", "S": "1.7",
+	"V": "1.5", "K": "1.6", "X": "1.6", "G": "1.8", "W": "1.2", "Z": "5", "T": "1.9", "L": "1.7", "E": "1.12",
+}
+
+// chosen returns the cases of a side that the options ask for. The filter is a
+// regular expression that has to match a whole id, and a level has to be among the
+// letters of Levels.
+func (o Options) chosen(side Side) ([]Case, error) {
+	run, err := regexp.Compile("^(?:" + o.Run + ")$")
+	if err != nil {
+		return nil, &UsageError{"the filter is not a regular expression: " + err.Error()}
+	}
+	for _, l := range o.Levels {
+		if l != 'M' && l != 'S' && l != 'P' {
+			return nil, &UsageError{"levels are some of the letters M, S and P"}
+		}
+	}
+	var some []Case
+	for _, c := range Cases() {
+		if c.For(side) && (o.Run == "" || run.MatchString(c.ID)) && (o.Levels == "" || strings.Contains(o.Levels, string(c.Level))) {
+			some = append(some, c)
+		}
+	}
+	if len(some) == 0 {
+		return nil, &UsageError{"no case of this side is chosen"}
+	}
+	return some, nil
+}
+
+// A UsageError says that what was asked for cannot be done: a filter that matches
+// nothing, a profile or a baseline that cannot be read. No case was run.
+type UsageError struct{ Reason string }
+
+func (e *UsageError) Error() string { return "conform: " + e.Reason }

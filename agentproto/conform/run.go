@@ -1,0 +1,192 @@
+package conform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A trial is how a case is tried.
+type trial struct {
+	run   func(*probe)
+	limit time.Duration // zero means defaultTimeout
+	alone bool          // needs the whole target: nothing else runs meanwhile
+}
+
+// A probe is what the function of a trial works with. Its methods that end the
+// trial may be called from the trial's own goroutine only.
+type probe struct {
+	ctx  context.Context
+	Case Case
+	undo []func()
+}
+
+// verdict is what a trial is ended with. It travels as a panic, which keeps the
+// functions of cases as short as the table's rows.
+type verdict struct{ err error }
+
+// fail ends the trial: what came is not what the protocol demands. The texts name
+// what was sent and expected; got is what came, and is cut if it is long.
+func (p *probe) fail(sent string, got any, expected string) {
+	panic(verdict{&Failure{Sent: sent, Got: clip(fmt.Sprint(got), 600), Expected: expected, Part: p.Case.Part}})
+}
+
+// lacks ends the trial: the target has no such role or setting.
+func (p *probe) lacks(what string) { panic(verdict{&NotApplicable{Missing: what}}) }
+
+// must ends the trial if err is not nil: it could not be done. That is no verdict on
+// the target.
+func (p *probe) must(err error, doing string) {
+	if err != nil {
+		panic(verdict{fmt.Errorf("%s: %w", doing, err)})
+	}
+}
+
+// after has f called when the trial is over, the last one first.
+func (p *probe) after(f func()) { p.undo = append(p.undo, f) }
+
+// A Failure says why a case failed.
+type Failure struct {
+	Sent     string `json:"sent"`     // what was done to the target
+	Got      string `json:"got"`      // what came of it
+	Expected string `json:"expected"` // what should have come
+	Part     string `json:"part"`     // the part of the protocol that says so
+}
+
+func (f *Failure) Error() string {
+	return fmt.Sprintf("sent %s; got %s; expected %s (protocol part %s)", f.Sent, f.Got, f.Expected, f.Part)
+}
+
+// NotApplicable says that the target lacks what a case needs.
+type NotApplicable struct {
+	Missing string // the role or setting, and what to do about it
+}
+
+func (n *NotApplicable) Error() string { return n.Missing }
+
+// perform runs the chosen cases of a side: first those that can run beside each
+// other, then the others.
+func (o Options) perform(ctx context.Context, side Side, target string, trials map[string]trial) (*Report, error) {
+	cases, err := o.chosen(side)
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{Side: side, Target: target, Started: time.Now(), Results: make([]Result, len(cases))}
+	var told sync.Mutex
+	one := func(i int) {
+		c := cases[i]
+		t, ok := trials[c.ID]
+		var r Result
+		if ok {
+			r = t.judge(ctx, c, o.Timeout)
+		} else {
+			r = Result{Case: c, Status: Errored, Reason: "this case is not implemented"}
+		}
+		r = o.Baseline.apply(r)
+		report.Results[i] = r
+		if o.Progress != nil {
+			told.Lock()
+			defer told.Unlock()
+			o.Progress(r)
+		}
+	}
+	width := o.Parallel
+	if width <= 0 {
+		width = 8
+	}
+	var beside sync.WaitGroup
+	room := make(chan struct{}, width)
+	for i, c := range cases {
+		if trials[c.ID].alone || width == 1 {
+			continue
+		}
+		room <- struct{}{}
+		beside.Go(func() {
+			defer func() { <-room }()
+			one(i)
+		})
+	}
+	beside.Wait()
+	for i, c := range cases {
+		if trials[c.ID].alone || width == 1 {
+			one(i)
+		}
+	}
+	report.Took = time.Since(report.Started)
+	return report, context.Cause(ctx)
+}
+
+// judge runs the trial and says how it ended. A trial that does not end with its
+// context is left alone, and is an error.
+func (t trial) judge(ctx context.Context, c Case, limit time.Duration) Result {
+	if limit == 0 {
+		limit = t.limit
+	}
+	if limit == 0 {
+		limit = defaultTimeout
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the case did not end within %v", limit))
+	defer cancel()
+	r, begun := Result{Case: c, Status: Passed}, time.Now()
+	ended := make(chan error, 1)
+	go func() { ended <- guarded(t.run, &probe{ctx: ctx, Case: c}) }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		grace := time.NewTimer(5 * time.Second)
+		defer grace.Stop()
+		select {
+		case err = <-ended:
+		case <-grace.C:
+			err = context.Cause(ctx)
+		}
+	}
+	r.Took = time.Since(begun)
+	var failure *Failure
+	var missing *NotApplicable
+	switch {
+	case err == nil:
+	case errors.As(err, &failure):
+		r.Status, r.Failure, r.Reason = Failed, failure, failure.Error()
+	case errors.As(err, &missing):
+		r.Status, r.Reason = Inapplicable, missing.Missing
+	default:
+		r.Status, r.Reason = Errored, err.Error()
+	}
+	return r
+}
+
+// guarded calls the function of a trial and what it wants to be called afterwards,
+// and returns the verdict. A panic that is none is an error: a mistake in one case
+// must not end the others.
+func guarded(run func(*probe), p *probe) (err error) {
+	defer func() {
+		for i := len(p.undo) - 1; i >= 0; i-- {
+			p.undo[i]()
+		}
+	}()
+	defer func() {
+		switch x := recover().(type) {
+		case nil:
+		case verdict:
+			err = x.err
+		default:
+			err = fmt.Errorf("the case panicked: %v\n%s", x, debug.Stack())
+		}
+	}()
+	run(p)
+	return nil
+}
+
+// clip cuts a text that is too long to be read.
+func clip(s string, n int) string {
+	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + fmt.Sprintf("… (%d bytes)", len(s))
+}

@@ -25,6 +25,13 @@ type Options struct {
 	// the server takes that path off (see [http.StripPrefix]).
 	PublicURL string
 
+	// State is the folder in which the server keeps what must survive the process:
+	// accepted calls, messages that are on their way, subscriptions. It is made if
+	// it is not there, and belongs to one process at a time. Empty means memory. A
+	// server with a State is made with [Open], and goes on where the last one
+	// stopped when [Server.Start] is called.
+	State string
+
 	// Authenticate says which runtime sent an invocation, a cancellation or a
 	// closure. An error is answered with 401. Nil lets everybody in, and tells
 	// runtimes apart by the origin of their callback_url.

@@ -29,6 +29,7 @@ const (
 // lost with the process.
 type Server struct {
 	opts      Options
+	store     store
 	log       *slog.Logger
 	mux       *http.ServeMux
 	providers map[string]*provider
@@ -52,12 +53,32 @@ type Server struct {
 	closing  bool
 }
 
-// New returns a server without tools. It panics if opts cannot work. Nothing runs
-// until there is a call.
+// New is [Open] for options that cannot fail to open: it panics where Open returns
+// an error.
 func New(opts Options) *Server {
+	s, err := Open(opts)
+	if err != nil {
+		panic(err.Error())
+	}
+	return s
+}
+
+// Open returns a server without tools. It panics if opts cannot work, and returns
+// an error if [Options.State] cannot be opened, for example because another process
+// uses it. Nothing runs until [Server.Start] or the first request, so that tools
+// can be added before.
+func Open(opts Options) (*Server, error) {
 	var own []*http.Transport
 	opts = opts.withDefaults(&own)
+	kept := newMemoryStore()
+	if opts.State != "" {
+		var err error
+		if kept, err = openFileStore(opts.State); err != nil {
+			return nil, err
+		}
+	}
 	s := &Server{
+		store:     kept,
 		own:       own,
 		opts:      opts,
 		log:       opts.Logger,
@@ -84,7 +105,7 @@ func New(opts Options) *Server {
 	s.mux.HandleFunc("POST "+choicePath+"{secret}", s.serveChoice)
 	s.mux.HandleFunc("GET "+startPath+"{secret}", s.serveStart)
 	s.mux.HandleFunc("GET "+redirectPath+"{provider}", s.serveRedirect)
-	return s
+	return s, nil
 }
 
 // ServeHTTP answers one request of a runtime or of a user's browser.

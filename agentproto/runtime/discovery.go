@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -22,10 +23,22 @@ type server struct {
 	base     string // as configured, without a trailing slash
 	id       serverID
 	origin   string
-	manifest *agentproto.Manifest // nil if there is no valid one
-	slots    chan struct{}        // requests in flight
-	notices  chan struct{}        // notifications in flight
+	slots    chan struct{} // requests in flight
+	notices  chan struct{} // notifications in flight
 	counters counters
+
+	mu     sync.Mutex // guards what follows
+	flight *flight    // the fetch of the manifest that is under way
+	silent bool       // the last one got no answer in time
+	last   *toolset   // the last manifest that was good
+}
+
+// A toolset is a manifest that was fetched and is good. It is never changed, so sessions
+// share it.
+type toolset struct {
+	sum      [sha256.Size]byte // of the manifest as it was sent
+	manifest *agentproto.Manifest
+	tools    []Tool
 }
 
 // A Tool is a tool that the runtime offers to the model. Its texts are the tool
@@ -35,8 +48,9 @@ type Tool struct {
 	Toolset string // the name in the manifest
 	Server  string // the base URL of the tool server
 
-	server *server
-	schema *agentproto.Schema
+	server   *server
+	endpoint string
+	schema   *agentproto.Schema
 }
 
 // newServers checks the configured base URLs.
@@ -100,54 +114,16 @@ func (rt *Runtime) mayUse(s *server, raw string) error {
 	return nil
 }
 
-// discover fetches all manifests at once and decides what is offered.
-func (rt *Runtime) discover(ctx context.Context) {
-	type finding struct {
-		tools []Tool
-		err   error
-	}
-	findings := make([]finding, len(rt.servers))
-	var wg sync.WaitGroup
-	for i, s := range rt.servers {
-		wg.Go(func() {
-			findings[i].tools, findings[i].err = rt.load(ctx, s)
-		})
-	}
-	wg.Wait()
-
-	offeredBy := map[string]int{}
-	for _, f := range findings {
-		for _, t := range f.tools {
-			offeredBy[t.Name]++
-		}
-	}
-	rt.tools = map[string]*Tool{}
-	for i, f := range findings {
-		if f.err != nil {
-			rt.problems = append(rt.problems, Problem{Toolset: rt.servers[i].base, Err: f.err})
-			continue
-		}
-		for _, t := range f.tools {
-			if offeredBy[t.Name] > 1 {
-				err := errors.New("another toolset has a tool of this name; neither is offered")
-				rt.problems = append(rt.problems, Problem{Toolset: t.Server, Tool: t.Name, Err: err})
-				continue
-			}
-			rt.offered = append(rt.offered, t)
-			rt.tools[t.Name] = &t
-		}
-	}
-	for _, p := range rt.problems {
-		rt.log.Warn("toolset problem", "problem", p.Error())
-	}
-}
-
 // load fetches and checks the manifest of one server. Either all of its tools are
 // good, or it has none.
-func (rt *Runtime) load(ctx context.Context, s *server) ([]Tool, error) {
+func (rt *Runtime) load(ctx context.Context, s *server) (*toolset, error) {
 	data, err := rt.fetchManifest(ctx, s)
 	if err != nil {
 		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	if last := s.lastGood(); last != nil && last.sum == sum {
+		return last, nil
 	}
 	limits := rt.opts.Limits
 	limits.Bytes = maxManifest
@@ -158,17 +134,22 @@ func (rt *Runtime) load(ctx context.Context, s *server) ([]Tool, error) {
 	if err := rt.mayUse(s, m.Endpoint); err != nil {
 		return nil, fmt.Errorf("endpoint %s: %w", quoted(m.Endpoint), err)
 	}
-	tools := make([]Tool, 0, len(m.Tools))
+	set := &toolset{sum: sum, manifest: m, tools: make([]Tool, 0, len(m.Tools))}
 	for _, t := range m.Tools {
 		schema, err := agentproto.CompileSchema(t.InputSchema)
 		if err != nil {
 			return nil, fmt.Errorf("input schema of tool %s: %w", quoted(t.Name), err)
 		}
-		tools = append(tools, Tool{Tool: t, Toolset: m.Name, Server: s.base, server: s, schema: schema})
+		set.tools = append(set.tools, Tool{
+			Tool: t, Toolset: m.Name, Server: s.base, server: s, endpoint: m.Endpoint, schema: schema,
+		})
 	}
-	s.manifest = m
-	return tools, nil
+	return set, nil
 }
+
+// errNotFetched is what is wrong with a server that does not hand out its manifest. What
+// it handed out before is as good then as it was; a manifest that is wrong replaces it.
+var errNotFetched = errors.New("manifest not fetched")
 
 func (rt *Runtime) fetchManifest(ctx context.Context, s *server) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Discovery)
@@ -181,25 +162,19 @@ func (rt *Runtime) fetchManifest(ctx context.Context, s *server) ([]byte, error)
 	req.Header.Set("User-Agent", "millrace")
 	resp, err := rt.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("manifest not fetched: %w", redacted(err))
+		return nil, fmt.Errorf("%w: %w", errNotFetched, redacted(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, fmt.Errorf("manifest not fetched: status %d", resp.StatusCode)
+		return nil, fmt.Errorf("%w: status %d", errNotFetched, resp.StatusCode)
 	}
 	// The transport inflates gzip while it is read, so this bounds a bomb as well.
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxManifest+1))
 	if err != nil {
-		return nil, fmt.Errorf("manifest not read: %w", redacted(err))
+		return nil, fmt.Errorf("%w: not read: %w", errNotFetched, redacted(err))
 	}
 	if len(data) > maxManifest {
-		return nil, fmt.Errorf("manifest is larger than %d bytes", maxManifest)
+		return nil, fmt.Errorf("%w: it is larger than %d bytes", errNotFetched, maxManifest)
 	}
 	return data, nil
 }
-
-// Tools returns the tools that are offered, in the order of the configuration.
-func (rt *Runtime) Tools() []Tool { return append([]Tool(nil), rt.offered...) }
-
-// Problems returns why toolsets or tools are not offered.
-func (rt *Runtime) Problems() []Problem { return append([]Problem(nil), rt.problems...) }

@@ -123,7 +123,7 @@ func TestManifestNotFetched(t *testing.T) {
 		within  time.Duration
 	}{
 		{"D04 500", func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(500) }, "status 500", 0},
-		{"D10 drip", drip, "manifest not read", 10 * time.Second},
+		{"D10 drip", drip, "not read", 10 * time.Second},
 		{"D10 silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "manifest not fetched", 10 * time.Second},
 		{"D10 5 MB", func(rw http.ResponseWriter, _ *http.Request) { io.Copy(rw, io.LimitReader(blanks{}, 5<<20)) }, "larger than", 0},
 		{"D10 redirect", func(rw http.ResponseWriter, r *http.Request) {

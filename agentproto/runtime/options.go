@@ -14,7 +14,8 @@ import (
 // Options are the settings of a [Runtime]. Only Toolsets is needed.
 type Options struct {
 	// Toolsets are the base URLs of the tool servers, such as
-	// http://127.0.0.1:8080. Each is asked for its manifest when the runtime starts.
+	// http://127.0.0.1:8080. Each is asked for its manifest when the runtime starts, and
+	// when a session begins.
 	Toolsets []string
 
 	// ListenAddr is where the callback endpoint listens. Empty means a free port
@@ -47,6 +48,9 @@ type Options struct {
 
 	// Timeouts bound everything that waits. Zero means the documented defaults.
 	Timeouts Timeouts
+
+	// Bounds are how much is taken in and remembered. Zero means the documented defaults.
+	Bounds Bounds
 
 	// Concurrency is how many requests are in flight to one tool server at once.
 	// Zero means 256. A server that hangs holds up its own calls only.
@@ -95,7 +99,9 @@ type Timeouts struct {
 	// means 30 s. A tool server's Retry-After is honoured within it.
 	Dispatch time.Duration
 
-	// Discovery is for fetching a manifest. Zero means 10 s.
+	// Discovery is for fetching a manifest. Zero means 10 s. A session that begins waits
+	// that long for a server that is silent, and the next ones a tenth of it, until the
+	// server answers again.
 	Discovery time.Duration
 
 	// Call is how long a call may wait for its result, unless its request says
@@ -126,6 +132,60 @@ type Timeouts struct {
 	// ReadHeader, Read and Idle are those of the callback endpoint's
 	// [net/http.Server]. Zero means 5 s, 30 s and 60 s.
 	ReadHeader, Read, Idle time.Duration
+}
+
+// Bounds are how much a [Runtime] takes in and remembers of what others send, so that no
+// tool server can exhaust it (protocol part 7, threats 5 and 34). The zero value of each
+// field is the default that its comment names.
+type Bounds struct {
+	// Sessions is how many sessions' tools are remembered. Zero means 4096. See
+	// [Runtime.ToolsOf] for what becomes of the others.
+	Sessions int
+
+	// Rate is how many messages a second may be posted to one callback URL, and Burst
+	// how many at once. Zero means 20 and 100. What exceeds it is put off with 503.
+	Rate  float64
+	Burst int
+	// Waiting is how many callbacks of one thread may wait to be taken in. Zero means
+	// 256. What exceeds it is put off with 503.
+	Waiting int
+	// Connections is how many connections the callback endpoint keeps open for one
+	// address, or for one /64 network of IPv6. Zero means 1024. For one that exceeds it,
+	// the one is closed that has been idle for the longest time; if all are in use, the
+	// new one is. It is also the bound for a proxy in front of the endpoint, and does not
+	// hold for an endpoint that is External.
+	Connections int
+
+	// Subscriptions is how many subscriptions of one thread may be open. Zero means 64.
+	// A call that would open another is resolved with an error, and cancelled.
+	Subscriptions int
+	// Views is how many views one thread may have, and ViewBytes how large their
+	// contents may be together. Zero means 32 and 1 MiB. What exceeds it is refused.
+	Views, ViewBytes int
+	// ViewThreads is for how many threads views are remembered. Zero means 4096. Those
+	// that were not updated for the longest time are forgotten.
+	ViewThreads int
+}
+
+// withDefaults returns b with every zero replaced.
+func (b Bounds) withDefaults() Bounds {
+	set := func(n *int, to int) {
+		if *n == 0 {
+			*n = to
+		}
+	}
+	set(&b.Sessions, 4096)
+	if b.Rate == 0 {
+		b.Rate = 20
+	}
+	set(&b.Burst, 100)
+	set(&b.Waiting, 256)
+	set(&b.Connections, 1024)
+	set(&b.Subscriptions, 64)
+	set(&b.Views, 32)
+	set(&b.ViewBytes, 1<<20)
+	set(&b.ViewThreads, 4096)
+	return b
 }
 
 // withDefaults returns t with every zero replaced.
@@ -159,6 +219,7 @@ func (t Timeouts) withDefaults() Timeouts {
 // withDefaults returns o with every zero replaced that has a constant default.
 func (o Options) withDefaults() Options {
 	o.Timeouts = o.Timeouts.withDefaults()
+	o.Bounds = o.Bounds.withDefaults()
 	if o.Limits.Bytes == 0 {
 		o.Limits.Bytes = 1 << 20
 	}

@@ -38,8 +38,17 @@ type Request struct {
 	Lifetime time.Duration
 }
 
-// Call makes a call and returns its key. It returns before the tool server was
-// asked; [Runtime.Await] has the outcome. A call of an unknown tool, or with
+// session returns the session of the call: its root thread.
+func (r *Request) session() string {
+	if len(r.ThreadAncestors) > 0 {
+		return r.ThreadAncestors[0]
+	}
+	return r.GroupID
+}
+
+// Call makes a call and returns its key. The first call of a session waits for the
+// manifests, see [Runtime.ToolsOf]; beyond that it returns before the tool server was
+// asked, and [Runtime.Await] has the outcome. A call of an unknown tool, or with
 // arguments that do not fit the tool's schema, is a call too: it is resolved at
 // once, with an error that the model can read. An error is returned when there is
 // no call: [ErrBadID], [ErrDuplicateCall] or [ErrStopped].
@@ -54,7 +63,7 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 	if rt.stopping.Load() {
 		return key, ErrStopped
 	}
-	call, s, err := rt.prepare(&req)
+	call, s, err := rt.prepare(ctx, &req)
 	if err != nil {
 		return key, err
 	}
@@ -94,7 +103,7 @@ func checkRequest(req *Request) error {
 }
 
 // prepare makes the call of a request: one to dispatch, or a rejected one.
-func (rt *Runtime) prepare(req *Request) (*agentproto.Call, *server, error) {
+func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call, *server, error) {
 	inv := &agentproto.Invocation{
 		Operation: req.Operation, Arguments: req.Arguments.Clone(),
 		ID: req.ID, GroupID: req.GroupID, ThreadAncestors: slices.Clone(req.ThreadAncestors),
@@ -110,7 +119,11 @@ func (rt *Runtime) prepare(req *Request) (*agentproto.Call, *server, error) {
 	}
 	call := &agentproto.Call{Key: inv.Key(), Invocation: inv, Lifetime: req.Lifetime}
 
-	tool := rt.tools[req.Operation]
+	offer, err := rt.offerOf(ctx, req.session())
+	if err != nil {
+		return nil, nil, err
+	}
+	tool := offer.byName[req.Operation]
 	if tool == nil {
 		call.Rejected = "there is no tool " + quoted(req.Operation)
 		return call, nil, nil
@@ -133,7 +146,7 @@ func (rt *Runtime) prepare(req *Request) (*agentproto.Call, *server, error) {
 		return nil, nil, err
 	}
 	inv.CallbackURL = rt.publicURL + callbackPath + segments
-	call.Endpoint = tool.server.manifest.Endpoint
+	call.Endpoint = tool.endpoint
 	return call, tool.server, nil
 }
 

@@ -48,12 +48,11 @@ type Runtime struct {
 	// pathPrefix is the path of publicURL.
 	pathPrefix string
 
-	servers  []*server
-	byID     map[serverID]*server
-	origins  map[string]bool // allowed besides each server's own
-	tools    map[string]*Tool
-	offered  []Tool
-	problems []Problem
+	servers []*server
+	byID    map[serverID]*server
+	origins map[string]bool // allowed besides each server's own
+	atStart *offer          // what was found then
+	offers  *offers
 
 	ledger   *ledger
 	shown    *queue[func(context.Context, Surface)]
@@ -104,7 +103,7 @@ func start(ctx context.Context, opts Options, build func(agentproto.ProgramOptio
 	if err != nil {
 		return nil, err
 	}
-	if rt.discover(ctx); ctx.Err() != nil {
+	if rt.atStart = rt.discover(ctx, ctx); ctx.Err() != nil {
 		closeIfAny(listener)
 		return nil, fmt.Errorf("runtime: discovery: %w", context.Cause(ctx))
 	}
@@ -137,7 +136,7 @@ func configure(opts Options) (*Runtime, error) {
 	rt := &Runtime{
 		opts: opts, log: opts.Logger, http: newHTTPClient(opts), sealer: opts.Sealer, surface: opts.Surface,
 		servers: servers, byID: map[serverID]*server{}, origins: map[string]bool{},
-		ledger: newLedger(), shown: newQueue[func(context.Context, Surface)](),
+		offers: newOffers(opts.Bounds.Sessions), ledger: newLedger(), shown: newQueue[func(context.Context, Surface)](),
 		stopped: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
 	}
 	for _, s := range servers {

@@ -47,13 +47,43 @@ func ask(emit emitter, e Effect) { emit(emission{Effect: &e}) }
 //
 // There is one for each call that ever was, so what few calls have is behind a pointer.
 type callState struct {
-	Call    *Call       // nil until the call was put, and again when it is resolved
-	Open    *openDetour // nil if the call is in none
-	Epoch   uint64      // the event after which the lifetime started again, 0 at first
+	Call    *Call // nil until the call was put, and again when it is resolved
+	More    *more // nil for most
 	State   State
 	Cause   Cause // of the resolution
 	Detours uint8
 	Closed  bool // the thread was closed, and the call was not put yet
+}
+
+// What few calls have.
+type more struct {
+	Open  *openDetour   // nil if the call is in none
+	Epoch uint64        // the event after which the lifetime started again, 0 at first
+	Sub   *subscription // nil if none is open
+}
+
+// more returns what few calls have, of a call that has it from now on.
+func (s *callState) more() *more {
+	if s.More == nil {
+		s.More = new(more)
+	}
+	return s.More
+}
+
+// open returns the open detour, or nil.
+func (s *callState) open() *openDetour {
+	if s.More == nil {
+		return nil
+	}
+	return s.More.Open
+}
+
+// epoch returns the event after which the lifetime started again.
+func (s *callState) epoch() uint64 {
+	if s.More == nil {
+		return 0
+	}
+	return s.More.Epoch
 }
 
 // An openDetour is where a call sent its user.
@@ -65,10 +95,10 @@ type openDetour struct {
 
 // detour returns the name of the open detour, or "".
 func (s *callState) detour() string {
-	if s.Open == nil {
-		return ""
+	if open := s.open(); open != nil {
+		return open.ID
 	}
-	return s.Open.ID
+	return ""
 }
 
 // maxDetours bounds how often one call may send its user elsewhere.
@@ -84,9 +114,9 @@ func step(s *callState, in input, emit emitter) (*Resolution, bool) {
 	case in.Call != nil:
 		r = begin(s, in.Call, emit)
 	case s.Call == nil:
-		drop(s, in.kind(), emit)
+		afterwards(s, in, emit)
 	case in.Result != nil:
-		r = resolve(s, ByResult, in.Result, emit)
+		r = accept(s, in.Result, emit)
 	default:
 		r = happen(s, in.Event, emit)
 	}
@@ -110,9 +140,15 @@ const threadWasClosed = "the thread was closed"
 func happen(s *callState, e *event, emit emitter) *Resolution {
 	switch e.Kind {
 	case ResultArrived:
-		return resolve(s, ByResult, e.Result, emit)
+		return accept(s, e.Result, emit)
 	case Malformed:
 		return fail(s, ByMalformed, emit, "the tool server sent a malformed result: %s", e.Reason)
+	case Refused:
+		return failAndCancel(s, ByRefusal, emit, "%s", e.Reason)
+	case CallLost:
+		return fail(s, ByLoss, emit, "the tool server lost the call: %s", e.Reason)
+	case SubscriptionEventArrived, SubscriptionCancelled:
+		ask(emit, Effect{Kind: Drop, State: s.State, Dropped: Unsubscribed, Event: e.Kind})
 	case notAccepted:
 		return afterDispatch(s, e.Outcome, emit)
 	case OAuthArrived:
@@ -126,7 +162,7 @@ func happen(s *callState, e *event, emit emitter) *Resolution {
 	case detourExpired:
 		return expireDetour(s, e, emit)
 	case lifetimeExpired:
-		if s.State == Pending && s.Epoch == e.Seq {
+		if s.State == Pending && s.epoch() == e.Seq {
 			return failAndCancel(s, ByTimeout, emit, "the tool did not answer in time")
 		}
 	case Interrupted:
@@ -155,7 +191,7 @@ func detour(s *callState, e *event, state State, id string, surface Effect, emit
 		return failAndCancel(s, ByMalformed, emit, "the tool server asked the user for more than %d detours", maxDetours)
 	}
 	withdraw(s, emit)
-	s.State, s.Open = state, &openDetour{ID: id, Event: e.Seq, Choice: e.Choice}
+	s.State, s.more().Open = state, &openDetour{ID: id, Event: e.Seq, Choice: e.Choice}
 	surface.State, surface.Detour = state, id
 	ask(emit, surface)
 	return nil
@@ -163,7 +199,7 @@ func detour(s *callState, e *event, state State, id string, surface Effect, emit
 
 // answer takes the user's choice to the tool, once for each prompt.
 func answer(s *callState, e *event, emit emitter) {
-	if s.State != ChoicePending || s.detour() != e.Detour || e.Selected < 0 || e.Selected >= len(s.Open.Choice.Choices) {
+	if s.State != ChoicePending || s.detour() != e.Detour || e.Selected < 0 || e.Selected >= len(s.open().Choice.Choices) {
 		ask(emit, Effect{Kind: Drop, State: s.State, Dropped: Repeated, Event: e.Kind})
 		return
 	}
@@ -172,30 +208,40 @@ func answer(s *callState, e *event, emit emitter) {
 
 // expireDetour ends the open detour: an authorization in an error, a choice in its default.
 func expireDetour(s *callState, e *event, emit emitter) *Resolution {
-	if s.Open == nil || s.Open.Event != e.Seq {
+	open := s.open()
+	if open == nil || open.Event != e.Seq {
 		return nil
 	}
 	if s.State != ChoicePending {
 		return failAndCancel(s, ByTimeout, emit, "the user did not authorize the tool in time")
 	}
-	ask(emit, Effect{Kind: Withdraw, State: s.State, Detour: s.Open.ID})
-	resume(s, e, s.Open.Choice.Default, emit)
+	ask(emit, Effect{Kind: Withdraw, State: s.State, Detour: open.ID})
+	resume(s, e, open.Choice.Default, emit)
 	return nil
 }
 
 // resume goes on waiting for the result, with a lifetime that starts again.
 func resume(s *callState, e *event, selected int, emit emitter) {
-	open := s.Open
-	s.State, s.Open, s.Epoch = Pending, nil, e.Seq
+	open := s.open()
+	s.State, s.More = Pending, &more{Epoch: e.Seq}
 	ask(emit, Effect{Kind: AnswerChoice, State: Pending, Choice: open.Choice, Detour: open.ID, Selected: selected})
 }
 
 // withdraw takes the open prompt back.
 func withdraw(s *callState, emit emitter) {
-	if s.Open != nil {
-		ask(emit, Effect{Kind: Withdraw, State: s.State, Detour: s.Open.ID})
-		s.Open = nil
+	if open := s.open(); open != nil {
+		ask(emit, Effect{Kind: Withdraw, State: s.State, Detour: open.ID})
+		s.More.Open = nil
 	}
+}
+
+// accept resolves the call with the tool's result, and opens its subscription if it says so.
+func accept(s *callState, result *ToolResult, emit emitter) *Resolution {
+	r := resolve(s, ByResult, result, emit)
+	if result.Subscription {
+		s.More = &more{Sub: &subscription{Key: r.Key}}
+	}
+	return r
 }
 
 // fail resolves the call with an error result of the runtime's own.
@@ -228,6 +274,8 @@ func drop(s *callState, kind EventKind, emit emitter) {
 		return
 	case notAccepted, lifetimeExpired, detourExpired:
 		return // the program's own inputs: nobody sent anything late
+	case SubscriptionEventArrived, SubscriptionCancelled:
+		reason = Unsubscribed
 	case ResultArrived:
 		if s.Cause == ByResult {
 			reason = Duplicate

@@ -103,6 +103,10 @@ func (h *host) story(key CallKey) string {
 			words = append(words, "cancel")
 		case Drop:
 			words = append(words, "dropped("+e.Dropped.String()+")")
+		case DeliverEvent:
+			words = append(words, "event("+e.Subscription.Text+")")
+		case SubscriptionEnded:
+			words = append(words, "ended")
 		}
 	}
 	return strings.Join(words, " ")
@@ -113,6 +117,23 @@ var k1 = CallKey{"thread", "1"}
 func text(s string) *ToolResult { return &ToolResult{GroupID: "thread", ID: "1", Text: &s} }
 
 func result(s string) Event { return Event{Kind: ResultArrived, Result: text(s)} }
+
+func subscribed(s string) Event {
+	r := text(s)
+	r.Subscription = true
+	return Event{Kind: ResultArrived, Result: r}
+}
+
+// news is an event of a subscription; a message id is optional.
+func news(s, messageID string) Event {
+	return Event{Kind: SubscriptionEventArrived, Subscription: &SubscriptionEvent{GroupID: "thread", ToolCallID: "1", Text: s}, MessageID: messageID}
+}
+
+func final(s string) Event {
+	e := news(s, "")
+	e.Subscription.Final = true
+	return e
+}
 
 func oauth(url string) Event {
 	return Event{Kind: OAuthArrived, OAuth: &OAuth{GroupID: "thread", ID: "1", AuthURL: url}}
@@ -179,6 +200,27 @@ func TestStateMachine(t *testing.T) {
 		{"X03 thread closed", []func(*host){put, closeThread, send(result("x")), closeThread}, "resolved(thread closed) dropped(late)"},
 		{"X02 a call of a closed thread", []func(*host){closeThread, put}, "resolved(thread closed)"},
 		{"T01 the lifetime ends", []func(*host){put, later(DefaultLifetime), send(result("x"))}, "resolved(timed out) cancel dropped(late)"},
+		{"S01 S03 a subscription until its final event", []func(*host){put, send(subscribed("x")), send(news("a", "")), send(final("b")), send(news("c", ""))},
+			"resolved(tool_result) event(a) event(b) ended dropped(unsubscribed)"},
+		{"S04 an event before the result, of a plain call, of none", []func(*host){send(news("a", "")), put, send(news("b", "")), send(result("x")), send(news("c", ""))},
+			"dropped(unsubscribed) dropped(unsubscribed) resolved(tool_result) dropped(unsubscribed)"},
+		{"S06 cancelled", []func(*host){put, send(subscribed("x")), send(Event{Kind: SubscriptionCancelled}), send(news("a", "")), send(Event{Kind: SubscriptionCancelled})},
+			"resolved(tool_result) ended cancel dropped(unsubscribed) dropped(unsubscribed)"},
+		{"S05 what is pending is no subscription", []func(*host){put, send(Event{Kind: SubscriptionCancelled})}, "dropped(unsubscribed)"},
+		{"S09 a message id counts once, none each time", []func(*host){put, send(subscribed("x")), send(news("a", "1")), send(news("a", "1")), send(news("a", "")), send(news("a", ""))},
+			"resolved(tool_result) event(a) dropped(duplicate) event(a) event(a)"},
+		{"a result behind a subscription's", []func(*host){put, send(subscribed("x")), send(result("y")), send(oauth("u")), send(news("a", ""))},
+			"resolved(tool_result) dropped(duplicate) dropped(late) event(a)"},
+		{"a late result opens nothing", []func(*host){put, send(Event{Kind: Interrupted}), send(subscribed("x")), send(news("a", ""))},
+			"resolved(interrupted) cancel dropped(late) dropped(unsubscribed)"},
+		{"X03 a closed thread has no subscriptions", []func(*host){put, send(subscribed("x")), closeThread, send(news("a", ""))}, "resolved(tool_result) ended dropped(unsubscribed)"},
+		{"the lifetime is not the subscription's", []func(*host){put, send(subscribed("x")), later(DefaultLifetime), send(news("a", ""))}, "resolved(tool_result) event(a)"},
+		{"S12 one subscription too many", []func(*host){put, send(Event{Kind: Refused, Reason: "too many"}), send(subscribed("x"))}, "resolved(refused) cancel dropped(late)"},
+		{"E01 lost while pending", []func(*host){put, send(Event{Kind: CallLost, Reason: "gone"}), send(result("x"))}, "resolved(lost) dropped(late)"},
+		{"E01 lost while a choice is open", []func(*host){put, send(choice("r")), send(Event{Kind: CallLost, Reason: "gone"})}, "choice withdraw resolved(lost)"},
+		{"E01 a lost subscription", []func(*host){put, send(subscribed("x")), send(Event{Kind: CallLost, Reason: "gone"}), send(news("a", ""))},
+			"resolved(tool_result) event(Error: the tool server lost the subscription: gone) ended dropped(unsubscribed)"},
+		{"E01 lost, resolved before", []func(*host){put, send(result("x")), send(Event{Kind: CallLost, Reason: "gone"})}, "resolved(tool_result) dropped(late)"},
 		{"T01 a call's own lifetime", []func(*host){start(func(c *Call) { c.Lifetime = time.Second }), later(time.Second - 1), send(result("x")), later(1)}, "resolved(tool_result)"},
 	}
 	for _, test := range tests {

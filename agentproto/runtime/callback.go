@@ -193,7 +193,9 @@ func (p *posted) take(message agentproto.Callback) {
 		p.ok()
 	case *agentproto.SubscriptionEvent:
 		p.rt.count(p.server, nEvents)
-		p.ok()
+		p.deliver(agentproto.Event{
+			Kind: agentproto.SubscriptionEventArrived, Subscription: m, MessageID: p.r.Header.Get("webhook-id"),
+		})
 	}
 }
 

@@ -65,6 +65,8 @@ func (rt *Runtime) do(e agentproto.Effect) {
 			rt.count(s, nLate)
 		case agentproto.Repeated:
 			rt.count(s, nRepeated)
+		case agentproto.Unsubscribed:
+			rt.count(s, nUnsubscribed)
 		}
 		rt.log.Debug("dropped", keyAttr(key), "reason", e.Dropped.String())
 	}

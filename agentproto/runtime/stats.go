@@ -25,7 +25,10 @@ type Counts struct {
 	Busy      uint64 // callbacks put off: 503
 
 	Views  uint64 // view_update messages handed to the surface
-	Events uint64 // subscription_event messages, which are dropped for now
+	Events uint64 // subscription_event messages; of these,
+	// Unsubscribed were dropped because the call had no subscription, or not any more. It
+	// counts attempts to cancel such a subscription too.
+	Unsubscribed uint64
 }
 
 // A counter names one field of [Counts].
@@ -44,6 +47,7 @@ const (
 	nBusy
 	nViews
 	nEvents
+	nUnsubscribed
 	counterCount
 )
 
@@ -55,7 +59,7 @@ func (c *counters) read() Counts {
 		Results: c[nResults].Load(), Failures: c[nFailures].Load(),
 		Duplicates: c[nDuplicates].Load(), Late: c[nLate].Load(), Repeated: c[nRepeated].Load(),
 		Malformed: c[nMalformed].Load(), Forged: c[nForged].Load(), Busy: c[nBusy].Load(),
-		Views: c[nViews].Load(), Events: c[nEvents].Load(),
+		Views: c[nViews].Load(), Events: c[nEvents].Load(), Unsubscribed: c[nUnsubscribed].Load(),
 	}
 }
 

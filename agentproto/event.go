@@ -1,0 +1,61 @@
+package agentproto
+
+import "time"
+
+// An EventKind says what happened to a call.
+type EventKind uint8
+
+// What can happen to a call from outside. The program adds timers and dispatch
+// outcomes of its own.
+const (
+	ResultArrived  EventKind = iota + 1 // Event.Result
+	OAuthArrived                        // Event.OAuth, Event.Timeout
+	ChoiceArrived                       // Event.Choice, Event.Timeout
+	ChoiceAnswered                      // Event.Detour, Event.Selected
+	AnswerFailed                        // Event.Detour, Event.Reason: the answer could not be delivered to the tool
+	Interrupted                         // the user cancelled the call
+	Malformed                           // Event.Reason: the tool posted something unusable that identifies this call
+	Refused                             // Event.Reason: the runtime does not take what the tool posted, such as one subscription too many
+
+	SubscriptionEventArrived // Event.Subscription, Event.MessageID
+	SubscriptionCancelled    // nobody wants the events of the call's subscription any more
+	CallLost                 // Event.Reason: the tool server says that it does not have the call, see protocol part 1.12
+
+	notAccepted     // event.Outcome
+	lifetimeExpired // event.Seq: the event after which it started again, or 0
+	detourExpired   // event.Seq: the event that opened the detour
+	threadClosed
+)
+
+// An Event is something that happened to one call.
+type Event struct {
+	Kind     EventKind
+	Result   *ToolResult
+	OAuth    *OAuth
+	Choice   *UserChoice
+	Detour   string // which detour is meant: its auth_url or response_url
+	Selected int    // index into the choices
+	Reason   string
+
+	Subscription *SubscriptionEvent
+	// MessageID is the webhook-id that a subscription event was posted with, or "" if it
+	// was posted without. Of events of one subscription with one id, the first counts.
+	MessageID string
+
+	// Timeout is how long the user may take for the detour that the event opens.
+	// Zero means 10 minutes for OAuth and 24 hours for a choice.
+	Timeout time.Duration
+
+	// Lifetime, of ChoiceArrived and ChoiceAnswered, is how long the call may wait for
+	// its result again when the choice has been answered. Zero means that of
+	// [ProgramOptions].
+	Lifetime time.Duration
+}
+
+// An event is an Event inside the program. Its fields are exported because they are part
+// of a history that is kept.
+type event struct {
+	Event
+	Outcome DispatchOutcome // of notAccepted
+	Seq     uint64          // tells events apart that are alike, so that each has a timer of its own
+}

@@ -1,0 +1,31 @@
+package agentproto
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestRememberedEvents finds a memory of message ids that forgets too early or grows.
+func TestRememberedEvents(t *testing.T) {
+	var s subscription
+	for i := range 3 * rememberedEvents {
+		id := fmt.Sprint(i)
+		if s.repeated(id) {
+			t.Fatalf("%s is new", id)
+		}
+		for back := range min(i+1, rememberedEvents) {
+			if back%97 == 0 && !s.repeated(fmt.Sprint(i-back)) {
+				t.Fatalf("%d was seen %d events ago", i-back, back)
+			}
+		}
+		if len(s.Seen) > rememberedEvents {
+			t.Fatalf("%d ids are remembered", len(s.Seen))
+		}
+	}
+	if s.repeated("0") {
+		t.Error("the first id should be forgotten")
+	}
+	if s.repeated("") || s.repeated("") {
+		t.Error("an event without an id is no repetition")
+	}
+}

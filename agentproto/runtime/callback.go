@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"strings"
@@ -25,7 +26,12 @@ import (
 //	403  a message about another call, or of a type the URL is not for
 //	404  not a callback URL of this runtime, or an expired one
 //	405, 413, 415  not a POST, too large, not plain JSON
-//	503  not taken in, with Retry-After: the program is busy, or stopping
+//	421  addressed to another host, where the endpoint is on this machine
+//	503  not taken in, with Retry-After: the program is busy, or stopping, or the
+//	     callback URL or the thread exceeds its [Bounds]
+//
+// An endpoint on this machine also answers 403 to whatever has the header Origin, which
+// tools do not send and browsers do.
 //
 // Tools do not retry what was answered 4xx, so 400, 413 and 415 also resolve the
 // call that the URL identifies: nothing else would before its lifetime ends. A
@@ -34,6 +40,11 @@ import (
 func (rt *Runtime) Handler() http.Handler { return http.HandlerFunc(rt.serveCallback) }
 
 func (rt *Runtime) serveCallback(w http.ResponseWriter, r *http.Request) {
+	if status := rt.fromElsewhere(r); status != 0 {
+		rt.count(nil, nForged)
+		refuse(w, status, strings.ToLower(http.StatusText(status)))
+		return
+	}
 	segments, ok := strings.CutPrefix(r.URL.Path, rt.pathPrefix+callbackPath)
 	if !ok {
 		segments, ok = strings.CutPrefix(r.URL.Path, callbackPath)
@@ -81,9 +92,19 @@ type posted struct {
 
 func (p *posted) serve() {
 	if p.rt.stopping.Load() {
-		p.later(5)
+		p.later(5 * time.Second)
 		return
 	}
+	if wait := p.rt.intake.charge(p.capability, time.Now()); wait > 0 {
+		p.later(wait)
+		return
+	}
+	thread := p.capability.key.GroupID
+	if !p.rt.intake.enter(thread) {
+		p.later(time.Second)
+		return
+	}
+	defer p.rt.intake.leave(thread)
 	if media, _, err := mime.ParseMediaType(p.r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		p.malformed(http.StatusUnsupportedMediaType, "", "Content-Type is not application/json")
 		return
@@ -130,7 +151,7 @@ func (p *posted) read() ([]byte, bool) {
 		return nil, false
 	}
 	if err != nil {
-		p.later(1) // it broke off; the tool may have the rest
+		p.later(time.Second) // it broke off; the tool may have the rest
 		return nil, false
 	}
 	return data, true
@@ -183,19 +204,34 @@ func (p *posted) take(message agentproto.Callback) {
 			Lifetime: p.rt.ledger.lifetimeOf(p.capability.key),
 		})
 	case *agentproto.ViewUpdate:
-		key := p.capability.key
-		show := func(_ context.Context, s Surface) { s.View(key, m) }
-		if !p.rt.shown.tryPush(show, maxViews) {
-			p.later(1)
-			return
-		}
-		p.rt.count(p.server, nViews)
-		p.ok()
+		p.view(m)
 	case *agentproto.SubscriptionEvent:
 		p.rt.count(p.server, nEvents)
 		p.deliver(agentproto.Event{
 			Kind: agentproto.SubscriptionEventArrived, Subscription: m, MessageID: p.r.Header.Get("webhook-id"),
 		})
+	}
+}
+
+// view shows a view, unless its thread is closed or its call resolved: like any other
+// message it comes too late then.
+func (p *posted) view(m *agentproto.ViewUpdate) {
+	key := p.capability.key
+	if p.rt.ledger.isClosed(key.GroupID) || p.rt.ledger.isResolved(key) {
+		p.rt.count(p.server, nLate)
+		p.ok()
+		return
+	}
+	show := func(_ context.Context, s Surface) { s.View(key, m) }
+	err := p.rt.views.put(m, func() bool { return p.rt.shown.tryPush(show, maxViews) })
+	switch {
+	case errors.Is(err, errLater):
+		p.later(time.Second)
+	case err != nil:
+		p.malformed(http.StatusRequestEntityTooLarge, m.Type(), err.Error())
+	default:
+		p.rt.count(p.server, nViews)
+		p.ok()
 	}
 }
 
@@ -211,7 +247,7 @@ func (p *posted) deliver(e agentproto.Event) {
 func (p *posted) accepted(e agentproto.Event) bool {
 	if err := p.rt.deliver(p.r.Context(), p.capability.key, e); err != nil {
 		p.rt.log.Debug("callback put off", keyAttr(p.capability.key), "error", err)
-		p.later(1)
+		p.later(time.Second)
 		return false
 	}
 	return true
@@ -249,8 +285,9 @@ func (p *posted) forbid() {
 
 // later puts a message off. It is never 429, which is a 4xx that tools do not
 // retry.
-func (p *posted) later(seconds int) {
+func (p *posted) later(wait time.Duration) {
 	p.rt.count(p.server, nBusy)
+	seconds := max(1, int(math.Ceil(wait.Seconds())))
 	p.w.Header().Set("Retry-After", fmt.Sprint(seconds))
 	refuse(p.w, http.StatusServiceUnavailable, "try again later")
 }

@@ -333,13 +333,14 @@ func TestViewsAndEvents(t *testing.T) {
 // A surface that hangs costs views, and nothing else.
 func TestViewsArePutOff(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
+		w.opts.Bounds = Bounds{Burst: 2 * maxViews, Views: 2 * maxViews}
 		_, key, url := w.pending()
 		hang := make(chan struct{})
 		w.rt.show(func(context.Context, Surface) { <-hang })
 		synctest.Wait()
 		busy := 0
 		for i := range maxViews + 5 {
-			if w.post(url, fmt.Sprintf(`{"type":"view_update","group_id":"g","view_type":"v%d","content":{}}`, i)) == 503 {
+			if w.post(url, fmt.Sprintf(`{"type":"view_update","group_id":"g","view_type":"v%d","content":{"a":1}}`, i)) == 503 {
 				busy++
 			}
 		}

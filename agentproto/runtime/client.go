@@ -11,11 +11,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/internal/netguard"
 )
 
 const (
@@ -24,13 +26,13 @@ const (
 	drainTime   = time.Second
 )
 
-// newHTTPClient returns the client of all requests to tool servers: it follows no
-// redirects, uses no proxy of the environment, and keeps a connection for each
-// request that may be in flight.
-func newHTTPClient(opts Options) *http.Client {
+// newHTTPClient returns the client of all requests to tool servers: it connects only to
+// where it may, follows no redirects, uses no proxy of the environment, and keeps a
+// connection for each request that may be in flight.
+func newHTTPClient(opts Options, public string) *http.Client {
 	dial := opts.DialContext
 	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
+		dial = guardOf(opts, public).DialContext(nil)
 	}
 	config := &tls.Config{}
 	if opts.TLS != nil {
@@ -55,6 +57,17 @@ func newHTTPClient(opts Options) *http.Client {
 	}
 }
 
+// guardOf returns where requests may go: to public addresses, to those that the operator
+// has written into a URL, and to this machine if the runtime itself is to be reached here
+// only. Source: protocol part 7, threats 11, 12 and 15.
+func guardOf(opts Options, public string) netguard.Policy {
+	p := netguard.Policy{Allow: opts.AllowNetworks}
+	if u, err := url.Parse(public); err == nil {
+		p.AllowLoopback = isLoopback(u.Hostname())
+	}
+	return p.Trust(opts.Toolsets...).Trust(opts.AllowOrigins...)
+}
+
 // A reply is what is read of the answer to a message: its status and how long to
 // wait before trying again.
 type reply struct {
@@ -69,14 +82,14 @@ func (r reply) accepted() bool { return r.status >= 200 && r.status <= 299 }
 
 // post sends one message once. Its id, if there is one, is the same for every
 // attempt. Errors contain no URL.
-func (rt *Runtime) post(ctx context.Context, url, messageID string, body []byte) (reply, error) {
+func (rt *Runtime) post(ctx context.Context, to, messageID string, body []byte) (reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var reached atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { reached.Store(true) },
 	})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return reply{}, redacted(err)
 	}

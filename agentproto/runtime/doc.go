@@ -38,6 +38,5 @@
 //
 // Calls do not survive the process: there is no durable form of a runtime yet.
 // Subscriptions are not followed: the events of a tool that opened one are counted
-// and dropped. Addresses are not judged: a tool server is configured by somebody
-// trusted, and [Options].DialContext is the place for a guard.
+// and dropped.
 package runtime

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -212,26 +211,83 @@ func TestStopWithHungSurface(t *testing.T) {
 	})
 }
 
-// TestStopWithUnusedConnection: a connection on which nothing was sent does not hold
-// the runtime up.
-func TestStopWithUnusedConnection(t *testing.T) {
-	var u unused
-	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	seen := make(chan struct{}, 8)
-	server.Config.ConnState = func(c net.Conn, state http.ConnState) {
-		u.note(c, state)
-		seen <- struct{}{}
+// Threat 16: an endpoint on this machine does not serve what a page in a browser sends,
+// which names another host or where it comes from. It resolves nothing.
+func TestBrowsersAreRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		tool := w.tool("tool.test")
+		rt, err := Start(t.Context(), Options{
+			Toolsets: []string{tool.base}, Listener: w.net.listen("127.0.0.1:4000"), DialContext: w.net.dial, Surface: w.user,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.rt = rt
+		defer rt.Stop(context.Background())
+		key := w.call("g", "1")
+		url := tool.callback()
+		tests := []struct {
+			host, origin string
+			want         int
+		}{
+			{"evil.test", "", 421},
+			{"evil.test:4000", "", 421},
+			{"127.0.0.1", "", 421},
+			{"127.0.0.1:80", "", 421},
+			{"localhost.evil.test:4000", "", 421},
+			{"127.0.0.1:4000", "http://evil.test", 403},
+			{"127.0.0.1:4000", "null", 403},
+			{"evil.test", "http://evil.test", 403},
+			{"LOCALHOST:4000", "", 200},
+			{"127.0.0.1:4000", "", 200},
+		}
+		for _, tt := range tests {
+			req, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(result(key, "ok")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = tt.host
+			req.Header.Set("Content-Type", "application/json")
+			if tt.origin != "" {
+				req.Header.Set("Origin", tt.origin)
+			}
+			resp, err := w.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != tt.want {
+				t.Errorf("Host %s, Origin %s: status %d, want %d", tt.host, tt.origin, resp.StatusCode, tt.want)
+			}
+		}
+		if st := w.stats(); st.Forged != 8 || st.Results != 1 || st.Malformed != 0 {
+			t.Errorf("stats %+v", st.Counts)
+		}
+	})
+}
+
+// Which hosts an endpoint is to be addressed by.
+func TestLocalHosts(t *testing.T) {
+	for _, tt := range []struct{ public, listener, allowed, refused string }{
+		{"http://127.0.0.1:4000/x", "", "127.0.0.1:4000 localhost:4000", "127.0.0.1:80"},
+		{"http://[::1]:4000", "", "[::1]:4000 localhost:4000", "evil.test:4000"},
+		{"http://localhost", "", "localhost:80", "localhost:81"},
+		{"https://agents.example", "127.0.0.1:4000", "agents.example:443 127.0.0.1:4000 localhost:4000", "evil.test:4000"},
+		{"https://agents.example", "0.0.0.0:4000", "", ""},
+		{"https://agents.example", "", "", ""},
+	} {
+		var l net.Listener
+		if tt.listener != "" {
+			l = newNetwork().listen(tt.listener)
+		}
+		got := localHosts(tt.public, l)
+		for host := range strings.FieldsSeq(tt.allowed) {
+			if !got[host] {
+				t.Errorf("%+v: %s is refused", tt, host)
+			}
+		}
+		if tt.allowed == "" && got != nil || got[tt.refused] {
+			t.Errorf("%+v: hosts %v", tt, got)
+		}
 	}
-	server.Start()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	<-seen
-	u.close()
-	if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("the connection is open: %v", err)
-	}
-	server.Close()
 }

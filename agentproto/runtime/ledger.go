@@ -129,6 +129,15 @@ func (l *ledger) serverOf(key agentproto.CallKey) *server {
 	return l.old[key]
 }
 
+// isResolved reports whether a call was resolved lately, as far as this process knows.
+func (l *ledger) isResolved(key agentproto.CallKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, young := l.young[key]
+	_, old := l.old[key]
+	return l.live[key] == nil && (young || old)
+}
+
 // setPrompt records the prompt that is open for a call, nil for none.
 func (l *ledger) setPrompt(key agentproto.CallKey, prompt *agentproto.UserChoice) {
 	l.mu.Lock()

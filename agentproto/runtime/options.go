@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
@@ -36,6 +37,13 @@ type Options struct {
 	// server itself. Anything else is refused: requests with the conversation's
 	// content would go there.
 	AllowOrigins []string
+
+	// AllowNetworks are networks that tool servers may be in besides public ones, such as
+	// 10.0.0.0/8. What an address is judged by is the connection that is made, whatever a
+	// name resolved to before. Without this, a name must resolve to a public address; an
+	// address or localhost that is written in Toolsets or AllowOrigins is good as it is,
+	// and this machine is where PublicURL, too, is an address of it or localhost.
+	AllowNetworks []netip.Prefix
 
 	// Surface shows authorizations and choices to the user. Nil means a terminal:
 	// [NewTerminal] of standard input and standard error.
@@ -73,8 +81,9 @@ type Options struct {
 	// the system's authorities. Versions before 1.2 are never used.
 	TLS *tls.Config
 
-	// DialContext connects to tool servers. Nil means a [net.Dialer]. It is the place
-	// for a guard that refuses addresses; proxies of the environment are never used.
+	// DialContext connects to tool servers in place of a [net.Dialer] that refuses what
+	// AllowNetworks does not allow: it has to judge addresses itself. Proxies of the
+	// environment are never used.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// Logger is where the runtime logs. Nil means [slog.Default]. Identifiers are

@@ -191,6 +191,7 @@ func (rt *Runtime) CloseThread(ctx context.Context, groupID string) error {
 		return programError(err)
 	}
 	rt.ledger.closeThread(groupID)
+	rt.views.forget(groupID)
 	rt.closeEverywhere(groupID)
 	return nil
 }

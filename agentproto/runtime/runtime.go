@@ -7,9 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -47,6 +45,7 @@ type Runtime struct {
 	publicURL string
 	// pathPrefix is the path of publicURL.
 	pathPrefix string
+	hosts      map[string]bool // that callbacks may be addressed to; nil is any
 
 	servers []*server
 	byID    map[serverID]*server
@@ -54,6 +53,8 @@ type Runtime struct {
 	atStart *offer          // what was found then
 	offers  *offers
 
+	intake   *intake
+	views    *views
 	ledger   *ledger
 	shown    *queue[func(context.Context, Surface)]
 	counters counters
@@ -61,7 +62,7 @@ type Runtime struct {
 	ctx      context.Context // ends when everything has to
 	cancel   context.CancelFunc
 	endpoint *http.Server
-	unused   unused // connections to the endpoint
+	conns    *conns // to the endpoint
 	stopping atomic.Bool
 	stopped  chan struct{} // closed when Stop is done
 	stopErr  error
@@ -134,9 +135,10 @@ func configure(opts Options) (*Runtime, error) {
 		return nil, err
 	}
 	rt := &Runtime{
-		opts: opts, log: opts.Logger, http: newHTTPClient(opts), sealer: opts.Sealer, surface: opts.Surface,
+		opts: opts, log: opts.Logger, sealer: opts.Sealer, surface: opts.Surface,
 		servers: servers, byID: map[serverID]*server{}, origins: map[string]bool{},
-		offers: newOffers(opts.Bounds.Sessions), ledger: newLedger(), shown: newQueue[func(context.Context, Surface)](),
+		offers: newOffers(opts.Bounds.Sessions), intake: newIntake(opts.Bounds), views: newViews(opts.Bounds),
+		conns: newConns(opts.Bounds.Connections), ledger: newLedger(), shown: newQueue[func(context.Context, Surface)](),
 		stopped: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
 	}
 	for _, s := range servers {
@@ -168,63 +170,6 @@ func closeIfAny(l net.Listener) {
 		l.Close()
 	}
 }
-
-// listen opens the callback endpoint's listener, nil for an external one, and
-// settles the public URL.
-func (rt *Runtime) listen() (net.Listener, error) {
-	public := strings.TrimSuffix(rt.opts.PublicURL, "/")
-	if public == "" && rt.opts.External {
-		return nil, errors.New("runtime: an external callback endpoint needs a PublicURL")
-	}
-	if public != "" {
-		if _, err := originOf(public); err != nil || strings.ContainsAny(public, "?#") {
-			return nil, fmt.Errorf("runtime: PublicURL %s is not a plain http or https URL", quoted(public))
-		}
-	}
-	listener := rt.opts.Listener
-	if listener == nil && !rt.opts.External {
-		addr := rt.opts.ListenAddr
-		if addr == "" {
-			addr = "127.0.0.1:0"
-		}
-		var err error
-		if listener, err = net.Listen("tcp", addr); err != nil {
-			return nil, fmt.Errorf("runtime: callback endpoint: %w", err)
-		}
-	}
-	if public == "" {
-		public = "http://" + listener.Addr().String()
-	}
-	rt.publicURL = public
-	if u, err := url.Parse(public); err == nil {
-		rt.pathPrefix = u.Path
-	}
-	return listener, nil
-}
-
-// serve starts the callback endpoint.
-func (rt *Runtime) serve(listener net.Listener) {
-	t := &rt.opts.Timeouts
-	rt.endpoint = &http.Server{
-		Handler:           rt.Handler(),
-		ReadHeaderTimeout: t.ReadHeader,
-		ReadTimeout:       t.Read,
-		WriteTimeout:      t.Read + t.Accept + t.Read,
-		IdleTimeout:       t.Idle,
-		MaxHeaderBytes:    16 << 10,
-		ConnState:         rt.unused.note,
-		ErrorLog:          slog.NewLogLogger(rt.log.Handler(), slog.LevelDebug),
-	}
-	go func() {
-		if err := rt.endpoint.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			rt.log.Error("callback endpoint failed", "error", err)
-		}
-	}()
-}
-
-// PublicURL returns the address under which tool servers reach the callback
-// endpoint.
-func (rt *Runtime) PublicURL() string { return rt.publicURL }
 
 // spawn runs a task that [Runtime.Stop] waits for. After that has begun waiting it
 // does nothing.
@@ -267,7 +212,7 @@ func (rt *Runtime) Stop(ctx context.Context) error {
 	rt.mu.Unlock()
 	err = errors.Join(err, wait(ctx, &rt.tasks), wait(ctx, &rt.surfaced))
 	if rt.endpoint != nil {
-		rt.unused.close()
+		rt.conns.closeUnused()
 		if e := rt.endpoint.Shutdown(ctx); e != nil {
 			err = errors.Join(err, e, rt.endpoint.Close())
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -24,6 +25,10 @@ type ToolOptions struct {
 	// token; the function gets it from [Token] or [Client]. It also sets the tool's
 	// requiresAuth annotation.
 	RequireOAuth string
+	// Scopes are what the tool cannot do without. They are asked for together with
+	// the provider's own; a user whose token has fewer is asked again, for what the
+	// token has and what is missing. A provider has to name them as they are here.
+	Scopes []string
 	// Annotations are what the manifest says about the tool.
 	Annotations agentproto.Annotations
 }
@@ -33,6 +38,7 @@ type tool struct {
 	manifest agentproto.Tool
 	schema   *agentproto.Schema
 	provider *provider // nil if no authorization is needed
+	scopes   []string  // sorted
 	call     func(ctx context.Context, args jsontext.Value) (any, error)
 }
 
@@ -86,6 +92,9 @@ func add[In, Out any](s *Server, op, name, description string, opts ToolOptions,
 			wrong("tool %q requires the provider %q, which the server does not have", name, id)
 		}
 		t.manifest.Annotations.RequiresAuth = id
+		t.scopes = slices.Compact(slices.Sorted(slices.Values(opts.Scopes)))
+	} else if len(opts.Scopes) > 0 {
+		wrong("tool %q has scopes but requires no provider", name)
 	}
 	var err error
 	if t.manifest.InputSchema, err = schemaOf[In](); err != nil {

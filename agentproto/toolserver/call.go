@@ -40,6 +40,8 @@ type call struct {
 	resolved  bool
 	cancelled bool
 	ended     bool
+	refused   Secret // the access token that the function must not get
+	latest    Secret // the access token that it got
 }
 
 func newCall(s *Server, key callKey, inv *agentproto.Invocation, callback *url.URL) *call {
@@ -50,13 +52,16 @@ func newCall(s *Server, key callKey, inv *agentproto.Invocation, callback *url.U
 	return c
 }
 
+// userPrefix begins what [TokenKey.User] is for an invocation that names its user.
+const userPrefix = "user:"
+
 // userOf returns whom the tokens of a call belong to. An invocation that does not
 // name its user must not use the tokens of other users it does not name, so they
 // belong to its conversation.
 func userOf(inv *agentproto.Invocation) string {
 	switch {
 	case inv.UserID != nil && *inv.UserID != "":
-		return "user:" + *inv.UserID
+		return userPrefix + *inv.UserID
 	case len(inv.ThreadAncestors) > 0:
 		return "thread:" + inv.ThreadAncestors[0]
 	default:

@@ -37,6 +37,11 @@ var (
 	errAuthFailed   = errors.New("the authorization failed")
 	errAuthTimeout  = errors.New("the authorization was not completed in time")
 	errAuthNotAsked = errors.New("the request for authorization could not be delivered")
+	errScopes       = errors.New("the access that was authorized does not include what the tool needs")
+	errOtherUser    = errors.New("the access was authorized by somebody else than the user")
+	errNoUser       = errors.New("the access needs a user, whom the call does not name")
+	errNotConfirmed = errors.New("the authorization was not confirmed")
+	errNotRenewed   = errors.New("the access could not be renewed")
 	errAuthRepeated = errors.New("the access was refused in spite of a new authorization")
 )
 

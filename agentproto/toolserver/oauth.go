@@ -3,6 +3,8 @@ package toolserver
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -18,19 +20,9 @@ const maxRuns = 3
 // necessary. If the token turns out to be refused, it is renewed or the user asked
 // again, and f runs once more.
 func (c *call) authorized(f func() (any, error)) (any, error) {
-	p, key := c.tool.provider, c.fullKey()
+	var refused Secret
 	for run := 1; ; run++ {
-		used, err := c.server.tokens.get(c.ctx, p, key)
-		if errors.Is(err, ErrUnauthorized) {
-			if err := c.authorize(); err != nil {
-				return nil, err
-			}
-			used, err = c.server.tokens.get(c.ctx, p, key)
-		}
-		if errors.Is(err, ErrUnauthorized) {
-			return nil, errAuthRepeated
-		}
-		if err != nil {
+		if err := c.access(refused); err != nil {
 			return nil, err
 		}
 		out, err := f()
@@ -40,10 +32,62 @@ func (c *call) authorized(f func() (any, error)) (any, error) {
 		if run == maxRuns {
 			return nil, errAuthRepeated
 		}
-		if err := c.server.tokens.reject(c.ctx, key, used, run > 1); err != nil {
-			return nil, err
+		refused = c.used()
+		if run > 1 { // a renewed one was refused, too
+			if err := c.server.tokens.reject(c.ctx, c.fullKey(), refused); err != nil {
+				return nil, err
+			}
 		}
 	}
+}
+
+// access sees to it that there is a token that is good for the tool and was not
+// refused, and asks the user for one if it must.
+func (c *call) access(refused Secret) error {
+	c.mu.Lock()
+	c.refused = refused
+	c.mu.Unlock()
+	need, asked := c.tool.scopes, false
+	for {
+		t, err := c.tokenFor(c.ctx)
+		switch {
+		case err == nil && covers(t.Scopes, need):
+			return nil
+		case err == nil && asked:
+			return errScopes // the user, or the provider, has granted less
+		case err == nil:
+			err = c.authorize(t.Scopes)
+		case errors.Is(err, ErrUnauthorized) && asked:
+			return errAuthRepeated
+		case errors.Is(err, ErrUnauthorized):
+			err = c.authorize(nil)
+		}
+		if err != nil {
+			return err
+		}
+		asked = true
+	}
+}
+
+// tokenFor returns the user's token and notes that it is what the function uses.
+func (c *call) tokenFor(ctx context.Context) (*UserToken, error) {
+	c.mu.Lock()
+	refused := c.refused
+	c.mu.Unlock()
+	t, err := c.server.tokens.get(ctx, c.tool.provider, c.fullKey(), refused)
+	if err == nil {
+		c.mu.Lock()
+		c.latest = t.Access
+		c.mu.Unlock()
+	}
+	return t, err
+}
+
+// used returns the access token that was given out last.
+func (c *call) used() Secret {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.latest
 }
 
 // fullKey returns the key of the user's token for the tool's provider.
@@ -53,66 +97,155 @@ func (c *call) fullKey() TokenKey {
 	return k
 }
 
-// authorize asks the user for authorization and waits until there is a token. The
-// errors it returns have fixed words.
-func (c *call) authorize() error {
-	s, p := c.server, c.tool.provider
-	ctx, stop := context.WithTimeoutCause(c.ctx, s.opts.OAuthTimeout, errAuthTimeout)
+// authorize asks the user for authorization, for the tool's scopes and those that
+// there are, and waits until there is a token. A call that begins anew after a
+// restart goes on waiting for what it has asked before. The errors that authorize
+// returns have fixed words.
+func (c *call) authorize(have []string) error {
+	s := c.server
+	a, err := c.authorization(have)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithDeadlineCause(c.ctx, a.Expires, errAuthTimeout)
 	defer stop()
-
-	state, stateID := newState()
-	secret, startID := newState()
-	a := &authorization{
-		key:      c.fullKey(),
-		provider: p,
-		verifier: oauth2.GenerateVerifier(),
-		expires:  time.Now().Add(s.opts.OAuthTimeout),
-		done:     make(chan error, 1),
+	o := c.await(ctx, a)
+	if s.store.durable() && (errors.Is(o.err, ErrClosing) || s.ctx.Err() != nil) {
+		return ErrClosing // a is for the next process
 	}
-	params := append([]oauth2.AuthCodeOption{oauth2.S256ChallengeOption(a.verifier)}, p.params...)
-	a.address = p.config.AuthCodeURL(state, params...)
-	address := a.address
+	if err := s.states.drop(a); err != nil {
+		s.log.Error("authorization not forgotten", "provider", a.Provider, "error", err)
+	}
+	if o.err != nil || o.token == nil {
+		return o.err
+	}
+	if err := c.confirm(o.code); err != nil {
+		return err
+	}
+	return s.keep(a, o.token)
+}
+
+// authorization returns the authorization that the call is waiting for, or makes
+// one.
+func (c *call) authorization(have []string) (*authorization, error) {
+	s, p, key := c.server, c.tool.provider, c.fullKey()
+	if p.SubjectIsUser && !strings.HasPrefix(key.User, userPrefix) {
+		return nil, errNoUser
+	}
+	old := s.states.of(c.key.digest())
+	if old != nil && old.provider == p && old.key() == key && slices.Equal(old.Need, c.tool.scopes) {
+		return old, nil
+	}
+	if old != nil {
+		s.states.drop(old)
+	}
+	a := s.states.newAuthorization(authorizationText{
+		Call:     c.key.digest(),
+		Runtime:  key.Runtime,
+		User:     key.User,
+		Provider: key.Provider,
+		Scopes:   union(p.Scopes, c.tool.scopes, have),
+		Need:     c.tool.scopes,
+		Expires:  time.Now().Add(s.opts.OAuthTimeout),
+	}, p)
+	s.guardAuthorization(a)
+	if err := s.states.put(a); err != nil {
+		s.log.Error("authorization not kept", "provider", p.ID, "error", err)
+		return nil, errAuthFailed
+	}
+	return a, nil
+}
+
+// guardAuthorization keeps what is secret of an authorization from leaving.
+func (s *Server) guardAuthorization(a *authorization) {
+	s.guard.addOnce(a.Verifier)
+	if a.Browser != "" { // the runtime knows the start page only
+		s.guard.addOnce(a.Browser, a.State)
+	}
+}
+
+// union returns the scopes of all lists, each once, in their order.
+func union(lists ...[]string) (all []string) {
+	for _, scope := range slices.Concat(lists...) {
+		if !slices.Contains(all, scope) {
+			all = append(all, scope)
+		}
+	}
+	return all
+}
+
+// await sends the user to the provider and waits for the outcome.
+func (c *call) await(ctx context.Context, a *authorization) outcome {
+	s := c.server
+	if len(a.done) > 0 { // the user was faster than a call that begins anew
+		return <-a.done
+	}
+	address := a.address()
 	if s.opts.StartPage {
-		a.browser, _ = newState()
-		address = s.opts.PublicURL + startPath + secret
+		address = s.opts.PublicURL + startPath + a.Secret
 	}
-	s.states.put(stateID, startID, a)
-	defer s.states.drop(stateID, startID)
-
 	m, err := s.encode(c, &agentproto.OAuth{GroupID: c.inv.GroupID, ID: c.inv.ID, CallID: c.inv.CallID, AuthURL: address})
 	if err != nil {
-		s.log.Error("authorization cannot be asked for", "tool", c.inv.Operation, "provider", p.ID)
-		return errAuthFailed
+		s.log.Error("authorization cannot be asked for", "tool", c.inv.Operation, "provider", a.Provider)
+		return outcome{err: errAuthFailed}
 	}
 	m.ctx = ctx
 	c.post(m)
 
 	select {
-	case err := <-a.done:
-		return err
+	case o := <-a.done:
+		return o
 	case <-m.lost:
 		if err := context.Cause(ctx); err != nil {
-			return err
+			return outcome{err: err}
 		}
-		return errAuthNotAsked
+		return outcome{err: errAuthNotAsked}
 	case <-s.leaving:
-		return ErrClosing
+		return outcome{err: ErrClosing}
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return outcome{err: context.Cause(ctx)}
 	}
 }
 
 // exchange turns the code of a redirect into a token of the user who was asked. It
-// does not depend on the browser staying connected.
-func (s *Server) exchange(a *authorization, code string) error {
+// does not depend on the browser staying connected. The token is kept, or, if the
+// user has to confirm it, returned for the call.
+func (s *Server) exchange(a *authorization, code string) outcome {
 	ctx, stop := s.providerContext()
 	defer stop()
-	t, err := a.provider.config.Exchange(ctx, code, oauth2.VerifierOption(a.verifier))
+	s.guard.addOnce(code)
+	t, err := a.provider.config.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
 		s.logProvider("code not exchanged", a.provider, err)
-		return errAuthFailed
+		return outcome{err: errAuthFailed}
 	}
-	return s.tokens.save(ctx, a.provider, a.key, t)
+	token, err := s.tokens.accept(a.provider, t, a.Scopes)
+	if err == nil {
+		err = s.identify(ctx, a, t)
+	}
+	if err != nil {
+		return outcome{err: err}
+	}
+	if a.provider.Confirm {
+		return outcome{token: token, code: newCode()}
+	}
+	return outcome{err: s.keep(a, token)}
+}
+
+// keep saves the token of an authorization.
+func (s *Server) keep(a *authorization, t *UserToken) (err error) {
+	s.tokens.exclusive(a.key(), func() {
+		ctx, stop := s.providerContext()
+		defer stop()
+		err = s.tokens.save(ctx, a.key(), t)
+	})
+	if err != nil {
+		return err
+	}
+	for _, other := range s.states.settled(a.key(), t) {
+		other.done <- outcome{}
+	}
+	return nil
 }
 
 // providerContext returns the context of a token request. It belongs to the server

@@ -67,8 +67,14 @@ type Options struct {
 
 	// Providers are the OAuth providers that tools may require.
 	Providers []OAuthProvider
-	// Vault keeps the users' tokens. Nil means [NewMemoryVault].
+	// Vault keeps the users' tokens. Nil means a vault in State, encrypted with Keys,
+	// or, without a State, [NewMemoryVault].
 	Vault Vault
+	// Keys encrypt the tokens in State, and there what is secret of authorizations
+	// that wait for a user. Nil means those of the file keys.json in State, which is
+	// made if it is not there: whoever has all of State has the tokens then, so an
+	// operator who makes copies of it keeps the keys elsewhere.
+	Keys *Keyset
 	// OAuthTimeout is how long the user may take to authorize. Zero means 10 minutes.
 	OAuthTimeout time.Duration
 	// ProviderTimeout is how long a token request may take. Zero means 15 seconds.
@@ -113,9 +119,6 @@ func (o Options) withDefaults(own *[]*http.Transport) Options {
 	setZero(&o.ChoiceTimeout, 25*time.Hour)
 	setZero(&o.OAuthTimeout, 10*time.Minute)
 	setZero(&o.ProviderTimeout, 15*time.Second)
-	if o.Vault == nil {
-		o.Vault = NewMemoryVault()
-	}
 	if o.CallbackTransport == nil {
 		t := newTransport(nil)
 		*own, o.CallbackTransport = append(*own, t), t

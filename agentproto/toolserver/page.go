@@ -9,10 +9,11 @@ import (
 type page struct{ Title, Text string }
 
 var (
-	pageDone    = page{"Authorized", "The access is authorized. You can close this window."}
-	pageDenied  = page{"Not authorized", "The access was not authorized. You can close this window."}
-	pageFailed  = page{"Not authorized", "The authorization failed. You can close this window."}
-	pageInvalid = page{"Not valid", "This address is not valid, or not valid any more. You can close this window."}
+	pageDone      = page{"Authorized", "The access is authorized. You can close this window."}
+	pageDenied    = page{"Not authorized", "The access was not authorized. You can close this window."}
+	pageFailed    = page{"Not authorized", "The authorization failed. You can close this window."}
+	pageOtherUser = page{"Not authorized", "The access was authorized by somebody else than the user who asked for it. You can close this window."}
+	pageInvalid   = page{"Not valid", "This address is not valid, or not valid any more. You can close this window."}
 )
 
 var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
@@ -31,6 +32,22 @@ var startTemplate = template.Must(template.New("start").Parse(`<!doctype html>
 <p>{{.Name}} asks for access to your account at {{.Host}}. Go on only if you have just asked for it yourself.</p>
 <p><a href="{{.Address}}" rel="noreferrer">Continue to {{.Host}}</a></p>
 `))
+
+var codeTemplate = template.Must(template.New("code").Parse(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Confirm</title>
+<h1>Confirm</h1>
+<p>If you have asked for this access yourself, go back to where you did. You will be asked for these numbers:</p>
+<p><strong>{{range .}}{{.}} {{end}}</strong></p>
+<p>Tell them to nobody. If you were sent here by somebody, close this window: nothing is authorized.</p>
+`))
+
+// showCode shows what the user has to pick out.
+func showCode(w http.ResponseWriter, code [codeParts]int) {
+	pageHeader(w.Header())
+	codeTemplate.Execute(w, code)
+}
 
 func showPage(w http.ResponseWriter, status int, p page) {
 	pageHeader(w.Header())

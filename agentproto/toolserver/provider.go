@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 )
 
@@ -23,7 +24,8 @@ type OAuthProvider struct {
 	// Without a secret it is a public client.
 	ClientID     string
 	ClientSecret Secret
-	// Scopes are asked for. They should be as few as the tools can do with.
+	// Scopes are asked for whatever the tool, such as openid. What only some tools
+	// need is in their [ToolOptions.Scopes].
 	Scopes []string
 	// Params are added to the authorization request, such as prompt=consent.
 	Params map[string]string
@@ -33,6 +35,19 @@ type OAuthProvider struct {
 	// RequireIssuer refuses redirects that name no issuer. It is to be set for a
 	// provider whose metadata has authorization_response_iss_parameter_supported.
 	RequireIssuer bool
+	// SubjectIsUser says that the provider and the runtimes know users by the same
+	// ids. Whoever authorizes must then be the user of the call: the id_token has to
+	// be valid and its subject the user_id of the invocation, or the authorization
+	// fails (threat 22). It needs an Issuer, the KeysURL and the scope openid.
+	SubjectIsUser bool
+	// KeysURL is the https address of the keys that id_tokens are signed with, the
+	// jwks_uri in the provider's metadata.
+	KeysURL string
+	// Confirm is for users that the provider knows by other ids: the page at the end
+	// shows a code, and the user has to pick it out in the conversation that asked
+	// before the token is kept. So nobody can have somebody else authorize an access
+	// that he then uses. A wrong pick ends the authorization.
+	Confirm bool
 	// AuthStyle says how the client authenticates at the token endpoint. Zero means
 	// in the header if there is a ClientSecret, else in the parameters; it is never
 	// guessed, since guessing sends a code twice.
@@ -42,15 +57,16 @@ type OAuthProvider struct {
 // A provider is an OAuthProvider of a server.
 type provider struct {
 	OAuthProvider
-	config *oauth2.Config
-	params []oauth2.AuthCodeOption
+	config   *oauth2.Config
+	params   []oauth2.AuthCodeOption
+	verifier *oidc.IDTokenVerifier // nil unless SubjectIsUser
 }
 
 var providerID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // reserved are the parameters of an authorization request that are not for the
 // user of this package to set.
-var reserved = []string{"response_type", "response_mode", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method"}
+var reserved = []string{"response_type", "response_mode", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge", "code_challenge_method"}
 
 // addProvider adds a provider to the server. It panics if it cannot work.
 func (s *Server) addProvider(p OAuthProvider) {
@@ -70,6 +86,10 @@ func (s *Server) addProvider(p OAuthProvider) {
 		wrong("it has no ClientID")
 	case p.RequireIssuer && p.Issuer == "":
 		wrong("RequireIssuer needs an Issuer")
+	case p.SubjectIsUser && (p.Issuer == "" || !slices.Contains(p.Scopes, oidc.ScopeOpenID)):
+		wrong("SubjectIsUser needs an Issuer and the scope openid")
+	case p.SubjectIsUser && !isEndpoint(p.KeysURL):
+		wrong("KeysURL must be an absolute https URL")
 	}
 	style := p.AuthStyle
 	if style == oauth2.AuthStyleAutoDetect {
@@ -90,6 +110,9 @@ func (s *Server) addProvider(p OAuthProvider) {
 			wrong("Params must not set %s", name)
 		}
 		added.params = append(added.params, oauth2.SetAuthURLParam(name, value))
+	}
+	if p.SubjectIsUser {
+		added.verifier = s.newVerifier(p)
 	}
 	s.guard.add(p.ClientSecret)
 	s.providers[p.ID] = added

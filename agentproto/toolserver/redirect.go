@@ -1,6 +1,7 @@
 package toolserver
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -20,32 +21,41 @@ func (s *Server) serveRedirect(w http.ResponseWriter, r *http.Request) {
 		showPage(w, http.StatusBadRequest, pageInvalid)
 		return
 	}
-	a := s.states.take(query.Get("state"), p, s.cookies(r))
+	a, err := s.states.take(query.Get("state"), p, s.cookies(r))
 	if a == nil {
 		showPage(w, http.StatusBadRequest, pageInvalid)
 		return
 	}
 	// From here on the state is used up and the call gets its outcome.
 	switch {
+	case err != nil:
+		s.log.Error("state not used up", "provider", p.ID, "error", err)
+		a.done <- outcome{err: errAuthFailed}
+		showPage(w, http.StatusInternalServerError, pageFailed)
 	case !p.issued(query):
 		s.log.Warn("redirect refused: it is another issuer's", "provider", p.ID)
-		a.done <- errAuthFailed
+		a.done <- outcome{err: errAuthFailed}
 		showPage(w, http.StatusBadRequest, pageFailed)
 	case query.Get("error") == "access_denied":
-		a.done <- errDenied
+		a.done <- outcome{err: errDenied}
 		showPage(w, http.StatusOK, pageDenied)
 	case query.Get("error") != "" || query.Get("code") == "":
 		s.log.Warn("authorization failed at the provider", "provider", p.ID)
-		a.done <- errAuthFailed
+		a.done <- outcome{err: errAuthFailed}
 		showPage(w, http.StatusBadRequest, pageFailed)
 	default:
-		if err := s.exchange(a, query.Get("code")); err != nil {
-			a.done <- err
+		o := s.exchange(a, query.Get("code"))
+		a.done <- o
+		switch {
+		case errors.Is(o.err, errOtherUser):
+			showPage(w, http.StatusForbidden, pageOtherUser)
+		case o.err != nil:
 			showPage(w, http.StatusBadGateway, pageFailed)
-			return
+		case o.token != nil:
+			showCode(w, o.code)
+		default:
+			showPage(w, http.StatusOK, pageDone)
 		}
-		a.done <- nil
-		showPage(w, http.StatusOK, pageDone)
 	}
 }
 
@@ -91,20 +101,21 @@ func (s *Server) cookies(r *http.Request) (values []string) {
 // serveStart shows the page that leads to the provider.
 func (s *Server) serveStart(w http.ResponseWriter, r *http.Request) {
 	secret := r.PathValue("secret")
-	a := s.states.start(secret)
+	a := s.states.begin(secret)
 	if a == nil || !s.opts.StartPage {
 		showPage(w, http.StatusNotFound, pageInvalid)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
 		Name:     cookiePrefix + secret[:8],
-		Value:    a.browser,
+		Value:    a.Browser,
 		Path:     "/",
 		MaxAge:   int(s.opts.OAuthTimeout.Seconds()),
 		Secure:   true,
 		HttpOnly: true,
 		SameSite: http.SameSiteLaxMode, // the redirect comes from another site
 	})
-	to, _ := url.Parse(a.address) // checked by addProvider
-	showStart(w, s.opts.Name, to.Host, a.address)
+	address := a.address()
+	to, _ := url.Parse(address) // checked by addProvider
+	showStart(w, s.opts.Name, to.Host, address)
 }

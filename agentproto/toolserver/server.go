@@ -81,7 +81,6 @@ func Open(opts Options) (*Server, error) {
 		store:     kept,
 		own:       own,
 		opts:      opts,
-		log:       opts.Logger,
 		mux:       http.NewServeMux(),
 		providers: make(map[string]*provider),
 		callbacks: &http.Client{Transport: opts.CallbackTransport, CheckRedirect: noRedirects},
@@ -93,10 +92,15 @@ func Open(opts Options) (*Server, error) {
 		finished:  memory{period: opts.Remember},
 		choices:   choices{answered: memory{period: opts.Remember}},
 	}
+	s.log = slog.New(&redactor{opts.Logger.Handler(), s.guard})
 	s.ctx, s.abort = context.WithCancel(context.Background())
 	s.tokens = newTokens(s)
 	for _, p := range opts.Providers {
 		s.addProvider(p)
+	}
+	if err := s.openSecrets(); err != nil {
+		kept.close()
+		return nil, err
 	}
 	s.mux.HandleFunc("GET "+manifestPath, s.serveManifest)
 	s.mux.HandleFunc("POST "+invokePath, s.serveInvocation)

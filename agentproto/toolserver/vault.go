@@ -24,6 +24,7 @@ type UserToken struct {
 	Access  Secret
 	Refresh Secret    // empty if the provider gave none
 	Expiry  time.Time // of Access; zero if the provider did not say
+	Scopes  []string  // what it is good for, sorted
 }
 
 // expiryMargin is how long before its expiry an access token is renewed.
@@ -39,7 +40,13 @@ func (t *UserToken) valid() bool {
 	return !t.Access.Empty() && (t.Expiry.IsZero() || time.Until(t.Expiry) > margin)
 }
 
-// A Vault keeps tokens. Its methods are called from any number of goroutines. A
+// usable reports whether the access token can be used now and is not the one that
+// was refused.
+func (t *UserToken) usable(refused Secret) bool {
+	return t.valid() && (refused.Empty() || !t.Access.equal(refused))
+}
+
+// A Vault keeps tokens; a [FileVault] does so durably. Its methods are called from any number of goroutines. A
 // vault that writes to a disk has to encrypt what it writes; [Secret] marshals as
 // "[redacted]" so that this is not forgotten.
 type Vault interface {

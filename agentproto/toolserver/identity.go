@@ -1,0 +1,63 @@
+package toolserver
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+// newVerifier returns what checks the id_tokens of a provider. Its keys are fetched
+// when they are needed, and again when a token is signed with one that is not known.
+func (s *Server) newVerifier(p OAuthProvider) *oidc.IDTokenVerifier {
+	keys := oidc.NewRemoteKeySet(oidc.ClientContext(s.ctx, s.tokens.client), p.KeysURL)
+	return oidc.NewVerifier(p.Issuer, keys, &oidc.Config{
+		ClientID: p.ClientID,
+		// Those with a public key: one that is signed with the client's secret
+		// proves nothing that the client could not have made itself.
+		SupportedSigningAlgs: []string{
+			oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512,
+			oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA,
+		},
+	})
+}
+
+// identify checks that whoever authorized is the user of the call (threat 22). The
+// id_token must be this provider's, for this client, made for this authorization.
+func (s *Server) identify(ctx context.Context, a *authorization, t *oauth2.Token) error {
+	if a.provider.verifier == nil {
+		return nil
+	}
+	raw, _ := t.Extra("id_token").(string)
+	s.guard.addOnce(raw)
+	id, err := a.provider.verifier.Verify(ctx, raw)
+	if err != nil || id.Nonce != a.Nonce {
+		s.log.Warn("authorization refused: the id_token is not valid", "provider", a.provider.ID)
+		return errAuthFailed
+	}
+	if user, ok := strings.CutPrefix(a.key().User, userPrefix); !ok || id.Subject != user {
+		s.log.Warn("authorization refused: somebody else than the user authorized", "provider", a.provider.ID, "tool user", user)
+		return errOtherUser
+	}
+	return nil
+}
+
+// A bounded transport reads only so much of an answer. What it answers token
+// requests with is kept in memory whole.
+type bounded struct{ http.RoundTripper }
+
+const maxAnswer = 1 << 20
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, maxAnswer), resp.Body}
+	}
+	return resp, err
+}

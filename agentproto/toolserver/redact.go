@@ -1,0 +1,80 @@
+package toolserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+)
+
+// A redactor is a log handler that puts "[redacted]" in the place of what contains
+// a live secret, and hands everything else on. It is the last line of defence: the
+// server does not mean to log secrets, but the errors of others may contain them.
+type redactor struct {
+	next  slog.Handler
+	guard *leakGuard
+}
+
+func (h *redactor) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
+
+func (h *redactor) Handle(ctx context.Context, r slog.Record) error {
+	clean := slog.NewRecord(r.Time, r.Level, h.text(r.Message), r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		clean.AddAttrs(h.attr(a))
+		return true
+	})
+	return h.next.Handle(ctx, clean)
+}
+
+func (h *redactor) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &redactor{h.next.WithAttrs(h.attrs(attrs)), h.guard}
+}
+
+func (h *redactor) WithGroup(name string) slog.Handler {
+	return &redactor{h.next.WithGroup(h.text(name)), h.guard}
+}
+
+func (h *redactor) text(s string) string {
+	if h.guard.finds([]byte(s)) {
+		return redacted
+	}
+	return s
+}
+
+func (h *redactor) attrs(attrs []slog.Attr) []slog.Attr {
+	clean := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		clean[i] = h.attr(a)
+	}
+	return clean
+}
+
+func (h *redactor) attr(a slog.Attr) slog.Attr {
+	v := a.Value.Resolve()
+	switch v.Kind() {
+	case slog.KindString:
+		v = slog.StringValue(h.text(v.String()))
+	case slog.KindGroup:
+		v = slog.GroupValue(h.attrs(v.Group())...)
+	case slog.KindAny:
+		if h.shows(v.Any()) {
+			v = slog.StringValue(redacted)
+		}
+	}
+	return slog.Attr{Key: h.text(a.Key), Value: v}
+}
+
+// shows reports whether a handler that formats x, as text or as JSON, would show a
+// secret.
+func (h *redactor) shows(x any) bool {
+	if b, ok := x.([]byte); ok && h.guard.finds(b) {
+		return true
+	}
+	if h.guard.finds(fmt.Appendf(nil, "%+v", x)) {
+		return true
+	}
+	text, err := json.Marshal(x)
+	return err == nil && h.guard.finds(text)
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -51,6 +52,10 @@ type Options struct {
 	// a million keys in that time shorten it. Zero means 24 hours.
 	Remember time.Duration
 
+	// AllowNetworks are networks that the server may connect to besides public ones,
+	// such as 10.0.0.0/8 when providers are in it.
+	AllowNetworks []netip.Prefix
+
 	// CallbackTransport carries messages to runtimes. Nil means a transport of the
 	// server's own that uses no proxy. Redirects are not followed with either.
 	CallbackTransport http.RoundTripper
@@ -80,7 +85,9 @@ type Options struct {
 	// ProviderTimeout is how long a token request may take. Zero means 15 seconds.
 	ProviderTimeout time.Duration
 	// ProviderTransport carries token requests and the requests of [Client]. Nil
-	// means a transport of the server's own that uses no proxy.
+	// means a transport of the server's own that uses no proxy and connects to public
+	// addresses only: and to those of AllowNetworks, to an IP address that is written
+	// in an OAuthProvider, and to this machine if PublicURL is on it.
 	ProviderTransport http.RoundTripper
 	// ProviderRootCAs are the certificate authorities that the server's own
 	// transport trusts. Nil means the system's. It has no effect on a
@@ -124,7 +131,7 @@ func (o Options) withDefaults(own *[]*http.Transport) Options {
 		*own, o.CallbackTransport = append(*own, t), t
 	}
 	if o.ProviderTransport == nil {
-		t := newTransport(o.ProviderRootCAs)
+		t := o.providerTransport(u)
 		*own, o.ProviderTransport = append(*own, t), t
 	}
 	if o.Logger == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/internal/netguard"
 )
 
 // A message is on its way to a runtime.
@@ -131,6 +132,9 @@ func (s *Server) attempt(c *call, m *message) (after time.Duration, err error) {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("webhook-id", m.id)
 	resp, err := s.callbacks.Do(req)
+	if errors.Is(err, netguard.ErrBlocked) {
+		return 0, fmt.Errorf("%w: %w", errRefused, bare(err))
+	}
 	if err != nil {
 		return 0, s.loggable(c, err)
 	}

@@ -40,7 +40,7 @@ func invoke(server *toolserver.Server, tool, arguments string) {
 }
 
 func Example() {
-	server := toolserver.New(toolserver.Options{Name: "arithmetic", PublicURL: "https://tools.example.com"})
+	server := toolserver.New(toolserver.Options{Name: "arithmetic", PublicURL: "http://localhost:8080"})
 	toolserver.Add(server, "add", "Adds two numbers.", func(_ context.Context, in struct{ A, B int }) (int, error) {
 		return in.A + in.B, nil
 	})
@@ -55,7 +55,7 @@ func ExampleAdd() {
 		City string `json:"city" jsonschema:"the name of a city"`
 		Days int    `json:"days,omitempty" jsonschema:"how many days ahead"`
 	}
-	server := toolserver.New(toolserver.Options{Name: "weather", PublicURL: "https://tools.example.com"})
+	server := toolserver.New(toolserver.Options{Name: "weather", PublicURL: "http://localhost:8080"})
 	toolserver.Add(server, "forecast", "Forecasts the weather of a city.", func(_ context.Context, in Place) (string, error) {
 		if in.City == "Atlantis" {
 			return "", errors.New("there is no such city")
@@ -102,7 +102,7 @@ func ExampleAddWithOptions() {
 
 func ExampleChoose() {
 	rooms := []string{"with a view", "without"}
-	server := toolserver.New(toolserver.Options{Name: "hotel", PublicURL: "https://tools.example.com"})
+	server := toolserver.New(toolserver.Options{Name: "hotel", PublicURL: "http://localhost:8080"})
 	toolserver.Add(server, "book", "Books a room.", func(ctx context.Context, _ struct{}) (string, error) {
 		i, err := toolserver.Choose(ctx, "Which room?", rooms, 1)
 		if err != nil {
@@ -118,7 +118,7 @@ func ExampleChoose() {
 }
 
 func ExampleInvocation() {
-	server := toolserver.New(toolserver.Options{Name: "echo", PublicURL: "https://tools.example.com"})
+	server := toolserver.New(toolserver.Options{Name: "echo", PublicURL: "http://localhost:8080"})
 	toolserver.Add(server, "where", "Tells which thread it is called in.", func(ctx context.Context, _ struct{}) (string, error) {
 		return toolserver.Invocation(ctx).GroupID, nil
 	})
@@ -136,7 +136,7 @@ func ExampleSecret() {
 }
 
 func ExampleServer_Close() {
-	server := toolserver.New(toolserver.Options{Name: "short", PublicURL: "https://tools.example.com"})
+	server := toolserver.New(toolserver.Options{Name: "short", PublicURL: "http://localhost:8080"})
 	fmt.Println(server.Close(context.Background()))
 	// Output:
 	// <nil>

@@ -79,6 +79,10 @@ func (s *Server) callbackURL(raw string) (*url.URL, bool) {
 	if allowed := s.opts.CallbackOrigins; allowed != nil && !slices.Contains(allowed, origin(u)) {
 		return nil, false
 	}
+	if err := s.opts.callbackNetworks().CheckURL(u); err != nil {
+		s.log.Warn("callback_url leads to a network that is not allowed; see Options.AllowNetworks", "error", err)
+		return nil, false
+	}
 	return u, true
 }
 

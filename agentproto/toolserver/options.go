@@ -38,8 +38,16 @@ type Options struct {
 	// runtimes apart by the origin of their callback_url.
 	Authenticate func(r *http.Request) (runtime string, err error)
 	// CallbackOrigins are the origins, such as https://runtime.example.com, that a
-	// callback_url may have. Nil means every http and https origin.
+	// callback_url may have. Nil means every http and https origin on a public
+	// network.
 	CallbackOrigins []string
+	// AllowNetworks are networks that the server may connect to although they are
+	// not public: those of runtimes, OAuth providers and the APIs that tools use.
+	// Without it, only public addresses are connected to, on the ports 80, 443 and
+	// from 1024, whatever a name resolves to; those that CallbackOrigins and
+	// Providers name as an IP address or as localhost; and this machine if PublicURL
+	// is on it. It has no effect on transports that are given.
+	AllowNetworks []netip.Prefix
 	// Limits are what the server accepts as a message. Zero fields have the
 	// defaults of [agentproto.Limits]: 1 MiB, 64 levels.
 	Limits agentproto.Limits
@@ -51,10 +59,6 @@ type Options struct {
 	// so that an invocation repeated by a runtime does not run again. More than half
 	// a million keys in that time shorten it. Zero means 24 hours.
 	Remember time.Duration
-
-	// AllowNetworks are networks that the server may connect to besides public ones,
-	// such as 10.0.0.0/8 when providers are in it.
-	AllowNetworks []netip.Prefix
 
 	// CallbackTransport carries messages to runtimes. Nil means a transport of the
 	// server's own that uses no proxy. Redirects are not followed with either.
@@ -127,11 +131,11 @@ func (o Options) withDefaults(own *[]*http.Transport) Options {
 	setZero(&o.OAuthTimeout, 10*time.Minute)
 	setZero(&o.ProviderTimeout, 15*time.Second)
 	if o.CallbackTransport == nil {
-		t := newTransport(nil)
+		t := newTransport(nil, o.callbackNetworks())
 		*own, o.CallbackTransport = append(*own, t), t
 	}
 	if o.ProviderTransport == nil {
-		t := o.providerTransport(u)
+		t := newTransport(o.ProviderRootCAs, o.providerNetworks())
 		*own, o.ProviderTransport = append(*own, t), t
 	}
 	if o.Logger == nil {

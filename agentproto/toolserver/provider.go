@@ -2,17 +2,12 @@ package toolserver
 
 import (
 	"fmt"
-	"net"
-	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
-	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
-
-	"github.com/millrace/millrace/internal/netguard"
 )
 
 // An OAuthProvider is a service that users authorize tools for. Authorizations use
@@ -126,17 +121,4 @@ func (s *Server) addProvider(p OAuthProvider) {
 func isEndpoint(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.Fragment == ""
-}
-
-// providerTransport returns the transport for providers and what they protect. What
-// a provider says, in a redirect or anywhere, cannot make it connect to networks
-// that are not public (threat 14); what the operator has written can.
-func (o Options) providerTransport(public *url.URL) *http.Transport {
-	policy := netguard.Policy{AllowLoopback: isLoopback(public), Allow: o.AllowNetworks}
-	for _, p := range o.Providers {
-		policy = policy.Trust(p.TokenURL, p.KeysURL)
-	}
-	t := newTransport(o.ProviderRootCAs)
-	t.DialContext = policy.DialContext(&net.Dialer{Timeout: 5 * time.Second})
-	return t
 }

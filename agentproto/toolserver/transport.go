@@ -9,13 +9,40 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/millrace/millrace/internal/netguard"
 )
 
-// newTransport returns a transport that uses no proxy, not even one that the
-// environment names: the address it connects to is the one of the URL.
-func newTransport(roots *x509.CertPool) *http.Transport {
+// networks returns which addresses the server connects to: public ones, those of
+// [Options.AllowNetworks], and its own machine if it is reachable there only. What
+// a request says has no part in it.
+func (o Options) networks() netguard.Policy {
+	public, err := url.Parse(o.PublicURL)
+	return netguard.Policy{AllowLoopback: err == nil && isLoopback(public), Allow: o.AllowNetworks}
+}
+
+// callbackNetworks are those that a callback_url may lead to.
+func (o Options) callbackNetworks() netguard.Policy {
+	return o.networks().Trust(o.CallbackOrigins...)
+}
+
+// providerNetworks are those that requests to providers, and those of [Client], may
+// lead to. What a provider says, in a redirect or anywhere, cannot lead elsewhere
+// (threat 14); what the operator has written can.
+func (o Options) providerNetworks() netguard.Policy {
+	p := o.networks()
+	for _, provider := range o.Providers {
+		p = p.Trust(provider.AuthURL, provider.TokenURL, provider.KeysURL)
+	}
+	return p
+}
+
+// newTransport returns a transport that connects to what the policy allows. It uses
+// no proxy, not even one that the environment names: the address that is connected
+// to, and checked, is the one of the URL.
+func newTransport(roots *x509.CertPool, policy netguard.Policy) *http.Transport {
 	return &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		DialContext:            policy.DialContext(&net.Dialer{Timeout: 5 * time.Second}),
 		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    5 * time.Second,
 		ForceAttemptHTTP2:      true,
@@ -53,7 +80,7 @@ func bare(err error) error {
 // logged.
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// isLoopback reports whether host, which may have a port, is this machine.
+// isLoopback reports whether the host of u is this machine.
 func isLoopback(u *url.URL) bool {
 	host := u.Hostname()
 	if host == "localhost" {

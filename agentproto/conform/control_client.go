@@ -1,0 +1,145 @@
+package conform
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// A Control is a client of the control interface of a runtime. Its methods may be used
+// concurrently.
+type Control struct {
+	base string
+	http *http.Client
+}
+
+// NewControl returns a client of the control interface at a base URL, the Control of a
+// [Hello].
+func NewControl(base string) *Control {
+	return &Control{base: strings.TrimSuffix(base, "/"), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+}
+
+// A ControlError is a control request that was not answered 200.
+type ControlError struct {
+	Request string // such as "POST /sessions"
+	Status  int
+	Text    string // the member error of the answer, or its beginning
+}
+
+// Error returns what was refused, and why.
+func (e *ControlError) Error() string {
+	return fmt.Sprintf("control: %s: %d: %s", e.Request, e.Status, e.Text)
+}
+
+// Lacking reports whether a runtime says that it does not have a part: 501.
+func Lacking(err error) bool {
+	e, ok := errors.AsType[*ControlError](err)
+	return ok && e.Status == http.StatusNotImplemented
+}
+
+// Open opens a session, or finds it.
+func (c *Control) Open(ctx context.Context, r SessionRequest) (s Session, err error) {
+	return s, c.do(ctx, http.MethodPost, "/sessions", r, &s)
+}
+
+// Child opens a child of a thread.
+func (c *Control) Child(ctx context.Context, parent, id string) error {
+	return c.do(ctx, http.MethodPost, threadPath(parent)+"/children", ChildRequest{id}, nil)
+}
+
+// Say has the model take its turn.
+func (c *Control) Say(ctx context.Context, thread string, t Turn) error {
+	return c.do(ctx, http.MethodPost, threadPath(thread)+"/calls", t, nil)
+}
+
+// Text has the user say something.
+func (c *Control) Text(ctx context.Context, thread, text string) error {
+	return c.do(ctx, http.MethodPost, threadPath(thread)+"/text", Text{text}, nil)
+}
+
+// Interrupt has the user interrupt what is going on.
+func (c *Control) Interrupt(ctx context.Context, thread string) error {
+	return c.do(ctx, http.MethodPost, threadPath(thread)+"/interrupt", struct{}{}, nil)
+}
+
+// Close closes a thread.
+func (c *Control) Close(ctx context.Context, thread string) error {
+	return c.do(ctx, http.MethodDelete, threadPath(thread), nil, nil)
+}
+
+// Thread returns what there is to see of a thread.
+func (c *Control) Thread(ctx context.Context, thread string) (t Thread, err error) {
+	return t, c.do(ctx, http.MethodGet, threadPath(thread), nil, &t)
+}
+
+// Answer has the user answer a prompt, or dismiss it.
+func (c *Control) Answer(ctx context.Context, thread string, a Answer) error {
+	return c.do(ctx, http.MethodPost, threadPath(thread)+"/answers", a, nil)
+}
+
+// Migrate moves a session to another runtime.
+func (c *Control) Migrate(ctx context.Context, session, to string) error {
+	return c.do(ctx, http.MethodPost, "/sessions/"+url.PathEscape(session)+"/migrate", Migration{to}, nil)
+}
+
+// Stats returns what the runtime counted.
+func (c *Control) Stats(ctx context.Context) (s RuntimeStats, err error) {
+	return s, c.do(ctx, http.MethodGet, "/stats", nil, &s)
+}
+
+func threadPath(id string) string { return "/threads/" + url.PathEscape(id) }
+
+// maxControlReply bounds an answer of the control interface.
+const maxControlReply = 64 << 20
+
+func (c *Control) do(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxControlReply))
+	if err != nil {
+		return fmt.Errorf("control: %s %s: %w", method, path, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return &ControlError{Request: method + " " + path, Status: resp.StatusCode, Text: errorText(data)}
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("control: %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// errorText returns the member error of an answer, or the answer's beginning.
+func errorText(data []byte) string {
+	var e struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(data, &e) == nil && e.Error != "" {
+		return e.Error
+	}
+	return string(data[:min(len(data), 200)])
+}

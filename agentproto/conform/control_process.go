@@ -1,0 +1,130 @@
+package conform
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// A RuntimeCommand starts a runtime under test: a program and its arguments, to which the
+// path of a [RuntimeConfig] is appended.
+type RuntimeCommand struct {
+	Args []string
+	Env  []string // added to the environment
+}
+
+// A runtimeProcess is a runtime under test that runs.
+type runtimeProcess struct {
+	*Control
+	hello Hello
+	cmd   *exec.Cmd
+	log   *logTail
+	ended chan struct{} // closed when the process is gone
+}
+
+// startPatience is how long a runtime may take to print its line.
+const startPatience = 20 * time.Second
+
+// start starts a runtime with a configuration, which is written to a folder.
+func (c RuntimeCommand) start(ctx context.Context, folder string, config RuntimeConfig) (*runtimeProcess, error) {
+	if len(c.Args) == 0 {
+		return nil, errors.New("conform: there is no command that starts the runtime")
+	}
+	data, err := json.MarshalIndent(config, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(folder, "config.json")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		return nil, err
+	}
+	args := append(append([]string(nil), c.Args[1:]...), file)
+	cmd := exec.Command(c.Args[0], args...)
+	cmd.Env = append(os.Environ(), c.Env...)
+	p := &runtimeProcess{cmd: cmd, log: &logTail{}, ended: make(chan struct{})}
+	cmd.Stderr = p.log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("conform: %s does not start: %w", c.Args[0], err)
+	}
+	first := make(chan []byte, 1)
+	go func() {
+		defer close(p.ended)
+		lines := bufio.NewScanner(out)
+		lines.Scan()
+		first <- bytes.Clone(lines.Bytes())
+		for lines.Scan() { // so that a runtime which goes on printing does not wait for a reader
+		}
+		_ = cmd.Wait() // how it ended does not matter: it was killed, or a case fails
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("it printed no line within %v", startPatience))
+	defer cancel()
+	select {
+	case line := <-first:
+		if err := json.Unmarshal(line, &p.hello); err != nil || p.hello.Control == "" {
+			p.kill()
+			return nil, fmt.Errorf("conform: the runtime did not say where its control interface is, but %.100q\n%s", line, p.log)
+		}
+	case <-ctx.Done():
+		p.kill()
+		return nil, fmt.Errorf("conform: the runtime did not start: %w\n%s", context.Cause(ctx), p.log)
+	}
+	p.Control = NewControl(p.hello.Control)
+	return p, nil
+}
+
+// kill ends the process as a crash would, and waits until it is gone.
+func (p *runtimeProcess) kill() {
+	_ = p.cmd.Process.Kill() // it may be gone
+	<-p.ended
+	if p.Control != nil {
+		p.Control.http.CloseIdleConnections()
+	}
+}
+
+// alive reports whether the process runs.
+func (p *runtimeProcess) alive() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// A logTail keeps the end of what a process writes to its standard error.
+type logTail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+const maxLogTail = 1 << 20
+
+// Write keeps p.
+func (l *logTail) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.data = append(l.data, p...)
+	if extra := len(l.data) - maxLogTail; extra > 0 {
+		l.data = append(l.data[:0], l.data[extra:]...)
+	}
+	return len(p), nil
+}
+
+// String returns what was kept.
+func (l *logTail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.data)
+}

@@ -1,0 +1,220 @@
+package conform
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Cases T, L and E: time, load, and calls that a tool server has lost (protocol parts 1.9,
+// 1.7 and 1.12).
+
+func raceID(i int) string { return fmt.Sprint("race", i) }
+
+func caseT01(t *runtimeTrial) {
+	s, other := t.server("tools"), t.server("other")
+	t.start()
+	t.needs(PartLifetime)
+	h := t.session("s")
+	c := call("c")
+	c.LifetimeMS = 300
+	h.say(c)
+	inv := s.await("c")
+	h.failed("c")
+	t.until("every server is told that the call is cancelled", func() bool {
+		return len(s.cancels("s", "c")) == 1 && len(other.cancels("s", "c")) == 1
+	})
+	h.late(inv)
+	h.result("c")
+}
+
+// races is how many calls T02 makes whose lifetime ends when their result comes.
+const races = 200
+
+func caseT02(t *runtimeTrial) {
+	s, h := t.one()
+	t.needs(PartLifetime)
+	calls := make([]TurnCall, races)
+	for i := range calls {
+		calls[i] = call(raceID(i))
+		calls[i].LifetimeMS = 300
+	}
+	begun := time.Now()
+	h.say(calls...)
+	var wg sync.WaitGroup
+	for i := range calls {
+		inv := s.await(raceID(i))
+		// Results are spread around the moment at which lifetimes end.
+		at := begun.Add(250*time.Millisecond + time.Duration(i)*time.Millisecond/2)
+		wg.Go(func() {
+			timer := time.NewTimer(time.Until(at))
+			defer timer.Stop()
+			<-timer.C
+			t.post(inv.CallbackURL, jsonOf(inv.resultOf("in time")))
+		})
+	}
+	wg.Wait()
+	t.until("every call has a result", func() bool { return len(h.see().Calls) == 0 })
+	seen := map[string]int{}
+	for _, m := range h.see().History {
+		if m.Role == RoleResult {
+			seen[m.ID]++
+		}
+	}
+	for i := range calls {
+		t.want(seen[raceID(i)] == 1, "the call %q has %d results", raceID(i), seen[raceID(i)])
+	}
+}
+
+func caseT03(t *runtimeTrial) {
+	t.lacks("the clock of a runtime cannot be set from outside; what has to hold after a restart is case T04")
+}
+
+func caseT04(t *runtimeTrial) {
+	t.config.TimeoutsMS.OAuth = 1500
+	s := t.server("tools")
+	t.startKept()
+	t.needs(PartLifetime)
+	h := t.session("s")
+	short := call("short")
+	short.LifetimeMS = 1000
+	h.say(short, call("asking"), call("long"))
+	s.await("short")
+	asking := s.await("asking")
+	s.deliver(asking, asking.oauthOf(authURL))
+	long := s.await("long")
+	h.prompt("asking")
+	t.p.kill()
+	t.pass(2 * time.Second)
+	begun := time.Now()
+	t.start()
+	t.until("calls whose time was over are resolved at the start", func() bool {
+		seen := h.see()
+		return seen.pending("short") == nil && seen.pending("asking") == nil
+	})
+	t.want(time.Since(begun) < 5*time.Second, "it took %v after the restart", time.Since(begun))
+	t.want(h.see().pending("long") != nil, "a call whose time was not over has ended")
+	s.finish(long, "in time")
+	h.resolved("long", "in time")
+	h.failed("short")
+	h.failed("asking")
+}
+
+func caseL01(t *runtimeTrial) {
+	s, h, inv := t.subscriber()
+	const n = 60
+	together(n, func(i int) {
+		for t.post(inv.CallbackURL, jsonOf(inv.eventOf(fmt.Sprint("parallel ", i)))).Status != http.StatusOK {
+			t.pass(20 * time.Millisecond)
+		}
+	})
+	got := h.events("sub", n)
+	slices.Sort(got)
+	t.want(len(slices.Compact(got)) == n, "of %d events sent at once some are there twice, others not: %q", n, got)
+	for i := range n {
+		s.deliver(inv, inv.eventOf(fmt.Sprint("then ", i)))
+	}
+	all := h.events("sub", 2*n)[n:]
+	for i, text := range all {
+		t.want(text == fmt.Sprint("then ", i), "event %d sent one after the other is %q", i, text)
+	}
+}
+
+func caseL02(t *runtimeTrial) {
+	const threads = 1000
+	slow := t.server("slow")
+	fast := t.server("fast")
+	slow.onInvoke = func(w http.ResponseWriter, inv *invocation) { hold(w, inv.Done) }
+	fast.onInvoke = func(_ http.ResponseWriter, inv *invocation) {
+		go t.post(inv.CallbackURL, jsonOf(inv.resultOf("fast")))
+	}
+	t.config.TimeoutsMS.Ack, t.config.TimeoutsMS.Dispatch = 40_000, 50_000
+	t.start()
+	root := t.session("s")
+	t.needs(PartChildren)
+	ids := make([]string, threads)
+	for i := range ids {
+		ids[i] = fmt.Sprint("thread", i)
+	}
+	errs := make(chan error, threads)
+	const lanes = 16
+	together(lanes, func(lane int) {
+		for i := lane; i < threads; i += lanes {
+			err := t.p.Child(t.ctx, root.id, ids[i])
+			if err == nil {
+				operation := "fast"
+				if i%2 == 0 {
+					operation = "echo" // of the slow server
+				}
+				err = t.p.Say(t.ctx, ids[i], Turn{Calls: []TurnCall{callOf("c", operation, fields{})}})
+			}
+			if err != nil {
+				errs <- err
+			}
+		}
+	})
+	close(errs)
+	for err := range errs {
+		t.must(err)
+	}
+	waiting := ids
+	t.within(20*time.Second, "every call of the fast server has its result", func() bool {
+		waiting = slices.DeleteFunc(slices.Clone(waiting), func(id string) bool {
+			h := &trialThread{t, id}
+			return len(h.see().results("c")) == 1
+		})
+		return len(waiting) <= threads/2
+	})
+	begun := time.Now()
+	root.say(callOf("last", "fast", fields{}))
+	root.resolved("last", "fast")
+	t.want(time.Since(begun) < 3*time.Second, "beside a slow server with %d calls, a call of a fast one took %v", threads/2, time.Since(begun))
+}
+
+func caseE01(t *runtimeTrial) {
+	t.config.AskAlive = true
+	replies := map[string]func(w http.ResponseWriter){
+		"false":    func(w http.ResponseWriter) { fmt.Fprint(w, `{"alive":false}`) },
+		"missing":  func(w http.ResponseWriter) { w.WriteHeader(404) },
+		"nonsense": func(w http.ResponseWriter) { fmt.Fprint(w, `alive, I think`) },
+		"true":     func(w http.ResponseWriter) { fmt.Fprint(w, `{"alive":true}`) },
+		"broken":   func(w http.ResponseWriter) { w.WriteHeader(500) },
+		"silent": func(w http.ResponseWriter) {
+			if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				c.Close()
+			}
+		},
+	}
+	s := t.server("tools")
+	s.onOther = func(w http.ResponseWriter, p *posting) {
+		id, _ := p.Members["tool_call_id"].(string)
+		if reply := replies[id]; p.Path == "/tool_call_status" && reply != nil {
+			w.Header().Set("Content-Type", "application/json")
+			reply(w)
+		}
+	}
+	t.startKept()
+	t.needs(PartAlive)
+	sent := map[string]*invocation{}
+	at := map[string]*trialThread{}
+	for id := range replies {
+		at[id] = t.session("s-" + id)
+		sent[id] = s.begin(at[id], id)
+		at[id].waits(id)
+	}
+	t.restart()
+	for _, id := range []string{"false", "missing", "nonsense"} {
+		at[id].failed(id)
+	}
+	for _, id := range []string{"true", "broken", "silent"} {
+		at[id].waits(id)
+		s.finish(sent[id], "kept")
+		at[id].resolved(id, "kept")
+	}
+	for _, p := range s.posts("/tool_call_status") {
+		id, _ := p.Members["tool_call_id"].(string)
+		t.want(p.Members["thread_id"] == "s-"+id, "the status of call %q was asked for thread %v", id, p.Members["thread_id"])
+	}
+}

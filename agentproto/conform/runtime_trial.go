@@ -1,0 +1,218 @@
+package conform
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A runtimeTrial is one case that is tried on a runtime: the tool servers and the
+// processes that belong to it.
+//
+// The body of a case runs in one goroutine. What does not hold ends it with a panic, so
+// that a body reads as what is done and what has to come of it.
+type runtimeTrial struct {
+	*probe
+	command RuntimeCommand
+	folder  string
+	config  RuntimeConfig
+	servers []*scriptedTool
+	p       *runtimeProcess
+	started []*runtimeProcess
+}
+
+const (
+	patience = 10 * time.Second       // for what has to happen
+	settling = 250 * time.Millisecond // in which what must not happen would
+)
+
+// shortTimeouts are what cases use unless they say otherwise.
+func shortTimeouts() RuntimeTimeouts {
+	return RuntimeTimeouts{
+		Connect: 1000, Ack: 2000, Retry: []int64{40, 80, 160}, Dispatch: 8000, Discovery: 3000, Call: 60_000,
+		OAuth: 60_000, Choice: 60_000, Answer: 1000, Notify: 1500, Migrate: 3000, ReadHeader: 2000, Read: 5000,
+	}
+}
+
+// onRuntime is the trial of a case on a runtime that a command starts.
+func onRuntime(command RuntimeCommand, body func(*runtimeTrial)) func(*probe) {
+	return func(p *probe) {
+		t := newRuntimeTrial(p, command)
+		body(t)
+		if t.p != nil && !t.p.alive() {
+			t.failf("the runtime ended by itself:\n%s", t.p.log)
+		}
+	}
+}
+
+// newRuntimeTrial returns a trial that ends with its probe.
+func newRuntimeTrial(p *probe, command RuntimeCommand) *runtimeTrial {
+	folder, err := os.MkdirTemp("", "conform-runtime-*")
+	p.must(err, "making a folder")
+	p.after(func() { os.RemoveAll(folder) })
+	t := &runtimeTrial{probe: p, command: command, folder: folder}
+	t.config.TimeoutsMS = shortTimeouts()
+	p.after(t.end)
+	return t
+}
+
+func (t *runtimeTrial) end() {
+	for _, p := range t.started {
+		p.kill()
+	}
+	for _, s := range t.servers {
+		s.close()
+	}
+}
+
+// failf ends the case as failed.
+func (t *runtimeTrial) failf(format string, args ...any) {
+	t.fail(t.Case.Action, fmt.Sprintf(format, args...), t.Case.Expected)
+}
+
+// want fails the case unless something holds.
+func (t *runtimeTrial) want(holds bool, format string, args ...any) {
+	if !holds {
+		t.failf(format, args...)
+	}
+}
+
+// must ends the case if something could not be done: as not applicable if the runtime
+// lacks that part, and as failed if it is gone.
+func (t *runtimeTrial) must(err error) {
+	if Lacking(err) {
+		t.lacks(err.Error())
+	}
+	if err != nil && t.p != nil && !t.p.alive() {
+		t.failf("the runtime ended: %v\n%s", err, t.p.log)
+	}
+	t.probe.must(err, "driving the runtime")
+}
+
+// needs ends the case if the runtime lacks a part. It can be told once it runs.
+func (t *runtimeTrial) needs(parts ...string) {
+	for _, part := range parts {
+		if !t.has(part) {
+			t.lacks("the runtime lacks " + part)
+		}
+	}
+}
+
+// has reports whether the runtime has a part.
+func (t *runtimeTrial) has(part string) bool { return !slices.Contains(t.p.hello.Lacks, part) }
+
+// until waits for a condition, and fails the case if it does not come.
+func (t *runtimeTrial) until(what string, holds func() bool) {
+	t.within(patience, what, holds)
+}
+
+func (t *runtimeTrial) within(d time.Duration, what string, holds func() bool) {
+	if !t.poll(d, holds) {
+		t.failf("did not happen within %v: %s", d, what)
+	}
+}
+
+// never watches for a short while that something does not come to hold.
+func (t *runtimeTrial) never(what string, holds func() bool) {
+	if t.poll(settling, holds) {
+		t.failf("must not happen: %s", what)
+	}
+}
+
+// poll reports whether a condition holds within a time. The condition is about a process,
+// whose state changes without telling.
+func (t *runtimeTrial) poll(d time.Duration, holds func() bool) bool {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	tick := time.NewTicker(4 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if holds() {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-over.C:
+			return holds()
+		case <-t.ctx.Done():
+			t.failf("%v", context.Cause(t.ctx))
+		}
+	}
+}
+
+// pass lets time pass, for what is about time.
+func (t *runtimeTrial) pass(d time.Duration) { t.poll(d, func() bool { return false }) }
+
+// freeAddress returns a loopback address on which nothing listens.
+func (t *runtimeTrial) freeAddress() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	t.must(err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start starts the runtime with the servers there are.
+func (t *runtimeTrial) start() {
+	if t.config.Toolsets == nil {
+		for _, s := range t.servers {
+			t.config.Toolsets = append(t.config.Toolsets, ToolsetConfig{ID: s.name, URL: s.base})
+		}
+	}
+	if t.config.CallbackListen == "" {
+		t.config.CallbackListen = t.freeAddress()
+	}
+	p, err := t.command.start(t.ctx, t.folder, t.config)
+	t.must(err)
+	t.p = p
+	t.started = append(t.started, p)
+}
+
+// startKept starts the runtime with a state folder.
+func (t *runtimeTrial) startKept() {
+	dir, err := os.MkdirTemp(t.folder, "state-*")
+	t.must(err)
+	t.config.State = dir
+	t.start()
+	t.needs(PartState)
+}
+
+// restart kills the runtime and starts it again on what it has kept.
+func (t *runtimeTrial) restart() {
+	t.p.kill()
+	t.start()
+}
+
+// another returns a trial of a second runtime, with tool servers of its own.
+func (t *runtimeTrial) another() *runtimeTrial {
+	o := newRuntimeTrial(t.probe, t.command)
+	o.config.TimeoutsMS = t.config.TimeoutsMS
+	return o
+}
+
+// session opens a session whose servers have to be offered, and returns its root thread.
+func (t *runtimeTrial) session(id string) *trialThread {
+	s, err := t.p.Open(t.ctx, SessionRequest{ID: id, UserID: "user-" + id, Images: true})
+	t.must(err)
+	t.want(len(s.Problems) == 0, "session %q: good toolsets are not offered: %+v", id, s.Problems)
+	return &trialThread{t: t, id: id}
+}
+
+// one starts a runtime with one tool server, and opens the session s.
+func (t *runtimeTrial) one() (*scriptedTool, *trialThread) {
+	s := t.server("tools")
+	t.start()
+	return s, t.session("s")
+}
+
+// together does something many times at once.
+func together(n int, do func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(i) })
+	}
+	all.Wait()
+}

@@ -29,6 +29,12 @@ type ToolOptions struct {
 	// the provider's own; a user whose token has fewer is asked again, for what the
 	// token has and what is missing. A provider has to name them as they are here.
 	Scopes []string
+	// RunOnce says that the function must not run again when the server was restarted
+	// before its result was there. Such a call has an error for a result, which says
+	// that it is not known whether the work was done. Without RunOnce the function
+	// runs again, and finds out from [IdempotencyKey] what it has done already. It
+	// has no effect without [Options.State].
+	RunOnce bool
 	// Annotations are what the manifest says about the tool.
 	Annotations agentproto.Annotations
 }
@@ -39,7 +45,9 @@ type tool struct {
 	schema   *agentproto.Schema
 	provider *provider // nil if no authorization is needed
 	scopes   []string  // sorted
+	runOnce  bool
 	call     func(ctx context.Context, args jsontext.Value) (any, error)
+	produce  func(c *call) error // of a subscription; nil if the tool opens none
 }
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
@@ -65,15 +73,17 @@ var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 // Add panics if the name is taken or not made of letters, digits, _ and -, if the
 // description is empty, if the function is nil, or if In has no schema.
 func Add[In, Out any](s *Server, name, description string, f func(ctx context.Context, in In) (Out, error)) {
-	add(s, "Add", name, description, ToolOptions{}, f)
+	add(s, "Add", name, description, ToolOptions{}, f, nil)
 }
 
 // AddWithOptions is [Add] with options.
 func AddWithOptions[In, Out any](s *Server, name, description string, opts ToolOptions, f func(ctx context.Context, in In) (Out, error)) {
-	add(s, "AddWithOptions", name, description, opts, f)
+	add(s, "AddWithOptions", name, description, opts, f, nil)
 }
 
-func add[In, Out any](s *Server, op, name, description string, opts ToolOptions, f func(context.Context, In) (Out, error)) {
+func add[In, Out any](s *Server, op, name, description string, opts ToolOptions,
+	f func(context.Context, In) (Out, error), produce func(c *call) error,
+) {
 	wrong := func(format string, args ...any) {
 		panic("toolserver: " + op + ": " + fmt.Sprintf(format, args...))
 	}
@@ -86,7 +96,7 @@ func add[In, Out any](s *Server, op, name, description string, opts ToolOptions,
 	if f == nil {
 		wrong("tool %q has no function", name)
 	}
-	t := &tool{manifest: agentproto.Tool{Name: name, Description: description, Annotations: opts.Annotations}}
+	t := &tool{manifest: agentproto.Tool{Name: name, Description: description, Annotations: opts.Annotations}, runOnce: opts.RunOnce, produce: produce}
 	if id := opts.RequireOAuth; id != "" {
 		if t.provider = s.providers[id]; t.provider == nil {
 			wrong("tool %q requires the provider %q, which the server does not have", name, id)

@@ -17,14 +17,16 @@ const maxWait = time.Hour
 // is added at random, so that messages which failed together do not come back
 // together.
 func waitAfter(failed int) time.Duration {
-	var d time.Duration
-	if failed <= len(firstWaits) {
-		d = firstWaits[failed-1]
-	} else {
-		d = firstWaits[len(firstWaits)-1] << min(failed-len(firstWaits), 10)
-	}
-	d = min(d, maxWait)
+	d := scheduled(failed)
 	return d + rand.N(d/10)
+}
+
+// scheduled is waitAfter without chance.
+func scheduled(failed int) time.Duration {
+	if failed <= len(firstWaits) {
+		return firstWaits[failed-1]
+	}
+	return min(firstWaits[len(firstWaits)-1]<<min(failed-len(firstWaits), 10), maxWait)
 }
 
 // retryAfter reads the Retry-After header, which is a number of seconds or a date.
@@ -42,3 +44,17 @@ func retryAfter(h http.Header) time.Duration {
 	}
 	return 0
 }
+
+// attemptsBy returns how many attempts of a message of that age count as failed when
+// it is tried anew after a restart. Attempts are not counted in the store: a message
+// goes on in the schedule by its age, so that an attempt that fails writes nothing.
+func attemptsBy(age time.Duration) int {
+	n := 0
+	for at := scheduled(1); at <= age && at < maxAge; at += scheduled(n + 1) {
+		n++
+	}
+	return n
+}
+
+// maxAge bounds the loop of attemptsBy. From then on all waits are the same.
+const maxAge = 48 * time.Hour

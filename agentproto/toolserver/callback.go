@@ -16,11 +16,16 @@ import (
 
 // A message is on its way to a runtime.
 type message struct {
-	kind string // its type member
-	body []byte
-	id   string          // the webhook-id: the same for every attempt
-	ctx  context.Context // ends when the message is not wanted any more
-	lost chan error      // receives why the message could not be delivered
+	kind   string // its type member
+	body   []byte
+	id     string          // the webhook-id: the same for every attempt
+	number uint64          // its place among the messages of the call
+	ctx    context.Context // ends when the message is not wanted any more
+	lost   chan error      // receives why the message could not be delivered
+
+	posted    time.Time
+	notBefore time.Time // what the runtime asked for, if it did
+	failed    int       // attempts
 }
 
 var (
@@ -43,86 +48,19 @@ func (s *Server) encode(c *call, msg agentproto.Callback) (*message, error) {
 		kind: msg.Type(),
 		body: body,
 		id:   "msg_" + rand.Text(),
-		ctx:  c.ctx,
+		ctx:  c.life,
 		lost: make(chan error, 1),
 	}, nil
-}
-
-// post queues a message behind the ones that the call has posted before.
-func (c *call) post(m *message) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.messages = append(c.messages, m)
-	if !c.posting {
-		c.posting = true
-		go c.deliver()
-	}
-}
-
-// deliver delivers the messages of the call, one after the other. The queue is in
-// memory; a message that was not delivered is lost with the process.
-func (c *call) deliver() {
-	for {
-		c.mu.Lock()
-		if len(c.messages) == 0 {
-			c.posting = false
-			finished := c.ended
-			c.mu.Unlock()
-			if finished {
-				c.server.finish(c)
-			}
-			return
-		}
-		m := c.messages[0]
-		c.messages = c.messages[1:]
-		c.mu.Unlock()
-
-		err := context.Cause(m.ctx)
-		if err == nil {
-			err = c.server.send(c, m)
-		}
-		if err == nil {
-			continue
-		}
-		if m.ctx.Err() == nil || m.kind == agentproto.TypeToolResult {
-			c.server.log.Warn("message not delivered", "message", m.kind, "webhook-id", m.id,
-				"tool", c.inv.Operation, "callback", origin(c.callback), "error", err)
-		}
-		m.lost <- err
-		if errors.Is(err, errGone) {
-			c.abandon(ErrCancelled)
-		}
-	}
-}
-
-// send tries to deliver a message until it is accepted, refused, not wanted any
-// more, or the horizon is reached.
-func (s *Server) send(c *call, m *message) error {
-	end := time.Now().Add(s.opts.CallbackHorizon)
-	for failed := 1; ; failed++ {
-		after, err := s.attempt(c, m)
-		if err == nil || errors.Is(err, errRefused) || errors.Is(err, errGone) {
-			return err
-		}
-		wait := max(waitAfter(failed), after)
-		if time.Now().Add(wait).After(end) {
-			return fmt.Errorf("%w: last: %w", errExpired, err)
-		}
-		s.log.Debug("message will be sent again", "message", m.kind, "webhook-id", m.id,
-			"callback", origin(c.callback), "attempt", failed, "wait", wait, "error", err)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-m.ctx.Done():
-			timer.Stop()
-			return context.Cause(m.ctx)
-		}
-	}
 }
 
 // attempt posts a message once. After an error that is not final it returns how
 // long the runtime wants the next attempt to wait.
 func (s *Server) attempt(c *call, m *message) (after time.Duration, err error) {
+	leave, err := s.lanes.enter(m.ctx, c.callback)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
 	ctx, stop := context.WithTimeout(m.ctx, s.opts.CallbackTimeout)
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.callback.String(), bytes.NewReader(m.body))

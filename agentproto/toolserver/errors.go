@@ -30,6 +30,12 @@ var ErrClosing = errors.New("the tool server is shutting down")
 // cancelled or its thread was closed.
 var ErrCancelled = errors.New("toolserver: the call was cancelled")
 
+// errRestarted is the result of a call with [ToolOptions.RunOnce].
+var errRestarted = errors.New("the tool server was restarted while the tool ran; whether it has done its work is not known")
+
+// errEnded says that a call or its subscription has sent its last message.
+var errEnded = errors.New("toolserver: the call has ended")
+
 // What a model is told about an authorization that failed. The words are fixed:
 // what a provider says may contain the code it was given.
 var (

@@ -86,27 +86,46 @@ func (s *Server) callbackURL(raw string) (*url.URL, bool) {
 	return u, true
 }
 
-// accept adds a call unless it is known, and returns the status to answer with.
+// accept adds a call unless it is known, and returns the status to answer with. The
+// answer 200 says that the call is in the store, also where it is another request
+// that put it there.
 func (s *Server) accept(key callKey, inv *agentproto.Invocation, callback *url.URL) (*call, int) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.calls[key] != nil || s.finished.has(key.digest()) {
+	if c := s.calls[key]; c != nil {
+		s.mu.Unlock()
+		if <-c.kept; c.keptErr != nil {
+			return nil, http.StatusServiceUnavailable
+		}
 		return nil, http.StatusOK
 	}
-	if s.closing || len(s.calls) >= s.opts.MaxCalls {
+	if known, err := s.isFinished(key.digest()); known && err == nil {
+		s.mu.Unlock()
+		return nil, http.StatusOK
+	} else if err != nil || s.closing || len(s.calls) >= s.opts.MaxCalls {
+		s.mu.Unlock()
 		return nil, http.StatusServiceUnavailable
 	}
 	c := newCall(s, key, inv, callback)
 	c.tool = s.byName[inv.Operation]
 	s.calls[key] = c
+	s.mu.Unlock()
+
+	c.keptErr = s.keepCall(c)
+	close(c.kept)
+	if c.keptErr != nil {
+		s.log.Error("invocation refused: it cannot be put into the store", "tool", inv.Operation, "error", c.keptErr)
+		s.remove(c)
+		return nil, http.StatusServiceUnavailable
+	}
 	return c, http.StatusOK
 }
 
-// finish forgets a call that has ended and whose messages are out of the way.
-func (s *Server) finish(c *call) {
+// remove forgets a call for which nothing runs any more.
+func (s *Server) remove(c *call) {
+	c.cut(nil)
+	c.cancel(nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.calls, c.key)
-	s.finished.add(c.key.digest())
 	s.checkIdle()
 }

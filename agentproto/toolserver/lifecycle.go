@@ -2,8 +2,10 @@ package toolserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"github.com/millrace/millrace/agentproto"
 )
@@ -45,28 +47,38 @@ func (s *Server) notification(w http.ResponseWriter, r *http.Request) (runtime s
 	return runtime, data, ok
 }
 
-// abandon cancels the calls whose key is meant.
+// abandon cancels the calls whose key is meant. It returns when that is durable, so
+// that no restart brings back what a runtime was told is cancelled.
 func (s *Server) abandon(meant func(callKey) bool) {
+	var all sync.WaitGroup
+	for _, c := range s.known(meant) {
+		all.Go(func() { c.abandon(false) })
+	}
+	all.Wait()
+}
+
+// known returns the calls that are not finished and whose key is meant.
+func (s *Server) known(meant func(callKey) bool) (found []*call) {
 	s.mu.Lock()
-	var found []*call
+	defer s.mu.Unlock()
 	for k, c := range s.calls {
 		if meant(k) {
 			found = append(found, c)
 		}
 	}
-	s.mu.Unlock()
-	for _, c := range found {
-		c.abandon(ErrCancelled)
-	}
+	return found
 }
 
-// Close ends the server. Invocations are answered 503 from now on, and calls that
-// wait for a user end with an error result, since the answer could not be received
-// any more. Close waits until the functions that are running have returned and
-// every message is delivered.
+// Close ends the server. Invocations are answered 503 from now on. Close waits until
+// the functions that are running have returned and every message is delivered.
+//
+// Calls that wait for a user do not go on waiting, since the answer could not be
+// received any more. In memory they end with an error result, and subscriptions end
+// without a word. With [Options.State] both go on when the server is started again.
 //
 // If ctx ends before, Close cancels what is left and returns an error that wraps
-// ctx's. Messages that were not delivered by then are lost.
+// ctx's. With [Options.State] nothing is lost then: functions run again and messages
+// are sent after the next start. In memory it is lost.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closing {
@@ -75,22 +87,25 @@ func (s *Server) Close(ctx context.Context) error {
 		s.checkIdle()
 	}
 	s.mu.Unlock()
+	for _, c := range s.known(func(callKey) bool { return true }) {
+		c.suspendProducer()
+	}
 
 	defer s.closeIdleConnections()
 	select {
 	case <-s.idle:
 		s.abort()
-		return nil
+		return s.store.close()
 	case <-ctx.Done():
 	}
-	s.mu.Lock()
-	left := len(s.calls)
-	for _, c := range s.calls {
-		c.cancel(ErrClosing)
+	left := s.known(func(callKey) bool { return true })
+	for _, c := range left {
+		c.suspend(ErrClosing)
 	}
-	s.mu.Unlock()
 	s.abort()
-	return fmt.Errorf("toolserver: closed with %d unfinished calls: %w", left, context.Cause(ctx))
+	return errors.Join(
+		fmt.Errorf("toolserver: closed with %d unfinished calls: %w", len(left), context.Cause(ctx)),
+		s.store.close())
 }
 
 // checkIdle tells Close when there is nothing left to wait for. s.mu is held.

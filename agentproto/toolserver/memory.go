@@ -8,8 +8,8 @@ import (
 // A digest stands for a key or a secret of any length.
 type digest = [sha256.Size]byte
 
-// maxRemembered is how many digests one generation of a memory holds.
-const maxRemembered = 1 << 19
+// maxGeneration is how many digests one generation of a memory holds.
+const maxGeneration = 1 << 19
 
 // A memory remembers digests for a while. It has two generations: a digest goes
 // into the young one, which becomes the old one after the period, or earlier when
@@ -43,7 +43,7 @@ func (m *memory) has(d digest) bool {
 func (m *memory) turn() {
 	now := time.Now()
 	age := now.Sub(m.since)
-	if age < m.period && len(m.young) < maxRemembered {
+	if age < m.period && len(m.young) < maxGeneration {
 		return
 	}
 	m.old, m.young = m.young, nil

@@ -33,6 +33,7 @@ type received struct {
 type runtime struct {
 	t        testing.TB
 	server   *toolserver.Server
+	opts     toolserver.Options
 	log      *logBuffer
 	messages chan received
 	patience time.Duration // for the next message
@@ -54,7 +55,7 @@ func newRuntime(t testing.TB, opts toolserver.Options) *runtime {
 	}
 	opts.CallbackTransport = rt
 	opts.Logger = slog.New(slog.NewTextHandler(rt.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	rt.server = toolserver.New(opts)
+	rt.opts, rt.server = opts, toolserver.New(opts)
 	return rt
 }
 

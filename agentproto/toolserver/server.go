@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/millrace/millrace/agentproto"
 )
@@ -25,8 +26,7 @@ const (
 
 // A Server is a tool server. It is an [http.Handler]; serving it over TLS, and
 // limiting how slowly a client may send, is the business of the [http.Server]
-// around it. Its state is in memory: what it had accepted and not yet delivered is
-// lost with the process.
+// around it.
 type Server struct {
 	opts      Options
 	store     store
@@ -45,12 +45,16 @@ type Server struct {
 	leaving chan struct{} // closed when Close begins
 	idle    chan struct{} // closed when no call is unfinished after that
 
-	mu       sync.Mutex
-	tools    []*tool
-	byName   map[string]*tool
-	calls    map[callKey]*call
-	finished memory
-	closing  bool
+	start    sync.Once
+	startErr error
+	lanes    lanes
+	finished atomic.Int64 // how many finished calls the store remembers
+
+	mu      sync.Mutex
+	tools   []*tool
+	byName  map[string]*tool
+	calls   map[callKey]*call
+	closing bool
 }
 
 // New is [Open] for options that cannot fail to open: it panics where Open returns
@@ -89,7 +93,6 @@ func Open(opts Options) (*Server, error) {
 		idle:      make(chan struct{}),
 		byName:    make(map[string]*tool),
 		calls:     make(map[callKey]*call),
-		finished:  memory{period: opts.Remember},
 		choices:   choices{answered: memory{period: opts.Remember}},
 	}
 	s.log = slog.New(&redactor{opts.Logger.Handler(), s.guard})
@@ -115,6 +118,10 @@ func Open(opts Options) (*Server, error) {
 // ServeHTTP answers one request of a runtime or of a user's browser.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if s.Start() != nil {
+		http.Error(w, "the state cannot be read", http.StatusServiceUnavailable)
+		return
+	}
 	s.mux.ServeHTTP(w, r)
 }
 

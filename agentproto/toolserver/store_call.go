@@ -1,0 +1,234 @@
+package toolserver
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// The buckets of a server's calls. A call is named by its digest, so that what is
+// kept of it is beside each other and ids of any length and form do no harm.
+const (
+	callBucket         = "calls"         // digest: callRecord, while the call is not finished
+	outboxBucket       = "outbox"        // digest, number: messageRecord, in the order of the call
+	subscriptionBucket = "subscriptions" // digest: the state of a subscription
+	questionBucket     = "questions"     // digest, digest of a question, number: questionRecord
+	finishedBucket     = "finished"      // digest: when it was finished
+	ageBucket          = "finished_at"   // when, digest: nothing; the order of finishedBucket
+)
+
+// A callRecord is an accepted call. With its messages and its state it is all that
+// another process, or another instance, needs to go on with it.
+type callRecord struct {
+	Runtime    string          `json:"runtime"`
+	Invocation json.RawMessage `json:"invocation"`
+	Accepted   time.Time       `json:"accepted"`
+	Phase      phase           `json:"phase"`
+}
+
+// A messageRecord is a message that is not delivered.
+type messageRecord struct {
+	Kind      string          `json:"kind"`
+	ID        string          `json:"id"`
+	Body      json.RawMessage `json:"body"`
+	Posted    time.Time       `json:"posted"`
+	NotBefore time.Time       `json:"not_before,omitzero"` // what the runtime asked for
+}
+
+// keepCall puts a call that was accepted into the store.
+func (s *Server) keepCall(c *call) error {
+	data, err := c.record(running)
+	if err != nil {
+		return err
+	}
+	return s.store.update(func(tx tx) error { return tx.put(callBucket, c.id[:], data) })
+}
+
+// record returns the record of a call in a phase.
+func (c *call) record(p phase) ([]byte, error) {
+	inv, err := agentproto.Encode(c.inv)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(callRecord{c.key.runtime, inv, c.accepted.Round(0), p})
+}
+
+// keepMessage puts a message into the store, and changes with it what must be
+// changed in one go. c.mu is held.
+func (c *call) keepMessage(m *message, change func(tx) error) error {
+	data, err := m.record()
+	if err != nil {
+		return err
+	}
+	return c.server.store.update(func(tx tx) error {
+		if change != nil {
+			if err := change(tx); err != nil {
+				return err
+			}
+		}
+		return tx.put(outboxBucket, c.messageKey(m), data)
+	})
+}
+
+func (m *message) record() ([]byte, error) {
+	return json.Marshal(messageRecord{m.kind, m.id, m.body, m.posted.Round(0), m.notBefore.Round(0)})
+}
+
+func (c *call) messageKey(m *message) []byte {
+	return binary.BigEndian.AppendUint64(c.id[:len(c.id):len(c.id)], m.number)
+}
+
+// dropMessage removes a message that needs no delivery any more and, if finished,
+// all that is kept of the call, whose key is remembered. c.mu is held.
+func (c *call) dropMessage(m *message, finished bool) error {
+	if finished {
+		return c.forget()
+	}
+	return c.server.store.update(func(tx tx) error {
+		return tx.delete(outboxBucket, c.messageKey(m))
+	})
+}
+
+// forget removes everything of a call but its key. c.mu is held.
+func (c *call) forget() error {
+	s, more := c.server, 0
+	err := s.store.update(func(tx tx) error {
+		for _, bucket := range []string{callBucket, subscriptionBucket} {
+			if err := tx.delete(bucket, c.id[:]); err != nil {
+				return err
+			}
+		}
+		for _, bucket := range []string{outboxBucket, questionBucket} {
+			if err := deleteAll(tx, bucket, c.id[:]); err != nil {
+				return err
+			}
+		}
+		var err error
+		more, err = s.remember(tx, c.id)
+		return err
+	})
+	if err == nil {
+		s.finished.Add(int64(more))
+	}
+	return err
+}
+
+func deleteAll(tx tx, bucket string, prefix []byte) error {
+	var keys [][]byte
+	tx.each(bucket, prefix, func(k, _ []byte) bool {
+		keys = append(keys, append([]byte(nil), k...))
+		return true
+	})
+	for _, k := range keys {
+		if err := tx.delete(bucket, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxRemembered is how many finished calls are remembered.
+const maxRemembered = 1 << 20
+
+// remember notes that a call is finished and forgets up to two that were finished
+// long ago, so that there are not more and more of them and no call has to wait for
+// a sweep. It returns how many more there are now.
+func (s *Server) remember(tx tx, id digest) (more int, err error) {
+	now := time.Now()
+	var old [][]byte
+	full := s.finished.Load() >= maxRemembered
+	tx.each(ageBucket, nil, func(k, _ []byte) bool {
+		if at := int64(binary.BigEndian.Uint64(k)); !full && now.UnixNano()-at < int64(s.opts.Remember) {
+			return false
+		}
+		old = append(old, append([]byte(nil), k...))
+		return len(old) < 2
+	})
+	for _, k := range old {
+		if err := errors.Join(tx.delete(ageBucket, k), tx.delete(finishedBucket, k[8:])); err != nil {
+			return 0, err
+		}
+	}
+	more = 1 - len(old)
+	if at := tx.get(finishedBucket, id[:]); at != nil { // it was there before, and is forgotten by age
+		more--
+		if err := tx.delete(ageBucket, append(append([]byte(nil), at...), id[:]...)); err != nil {
+			return 0, err
+		}
+	}
+	at := binary.BigEndian.AppendUint64(nil, uint64(now.UnixNano()))
+	return more, errors.Join(tx.put(finishedBucket, id[:], at), tx.put(ageBucket, append(at[:8:8], id[:]...), nil))
+}
+
+// isFinished reports whether a call of that key was finished not long ago.
+func (s *Server) isFinished(id digest) (known bool, err error) {
+	err = s.store.view(func(tx tx) error {
+		at := tx.get(finishedBucket, id[:])
+		known = at != nil && time.Now().UnixNano()-int64(binary.BigEndian.Uint64(at)) < int64(s.opts.Remember)
+		return nil
+	})
+	return known, err
+}
+
+// keptCalls returns the names of the calls in the store, and counts the ones that
+// are remembered.
+func (s *Server) keptCalls() (ids []digest, err error) {
+	err = s.store.view(func(tx tx) error {
+		tx.each(callBucket, nil, func(k, _ []byte) bool {
+			if len(k) == len(digest{}) {
+				ids = append(ids, digest(k))
+			}
+			return true
+		})
+		n := int64(0)
+		tx.each(finishedBucket, nil, func(_, _ []byte) bool { n++; return true })
+		s.finished.Store(n)
+		return nil
+	})
+	return ids, err
+}
+
+// load makes a call of what is in the store.
+func (s *Server) load(id digest) (c *call, err error) {
+	err = s.store.view(func(tx tx) error {
+		var r callRecord
+		if err := json.Unmarshal(tx.get(callBucket, id[:]), &r); err != nil {
+			return fmt.Errorf("its record cannot be read: %w", err)
+		}
+		inv, err := agentproto.DecodeInvocation(append([]byte(nil), r.Invocation...), agentproto.Limits{Bytes: int64(len(r.Invocation)) + 1})
+		if err != nil {
+			return fmt.Errorf("its invocation cannot be read: %w", err)
+		}
+		callback, err := url.Parse(inv.CallbackURL)
+		if err != nil {
+			return errors.New("its callback_url cannot be read")
+		}
+		c = newCall(s, callKey{r.Runtime, inv.Key()}, inv, callback)
+		c.accepted, c.phase = r.Accepted, r.Phase
+		c.state = append([]byte(nil), tx.get(subscriptionBucket, id[:])...)
+		tx.each(outboxBucket, id[:], func(k, v []byte) bool {
+			var m messageRecord
+			if err = json.Unmarshal(v, &m); err != nil || len(k) != len(id)+8 {
+				err = fmt.Errorf("a message of it cannot be read: %w", err)
+				return false
+			}
+			c.number = binary.BigEndian.Uint64(k[len(id):])
+			if m.Kind == agentproto.TypeOAuth && c.phase == running {
+				return true // the function runs again and asks again
+			}
+			c.queue = append(c.queue, &message{
+				kind: m.Kind, id: m.ID, body: m.Body, number: c.number,
+				posted: m.Posted, notBefore: m.NotBefore, failed: attemptsBy(time.Since(m.Posted)),
+				ctx: c.life, lost: make(chan error, 1),
+			})
+			return true
+		})
+		return err
+	})
+	return c, err
+}

@@ -1,0 +1,232 @@
+package toolserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// An Event is one message of a subscription.
+type Event struct {
+	// Text is what the model is shown.
+	Text string
+	// Inline shows the event in the thread that subscribed. Otherwise the runtime
+	// opens a child thread for it.
+	Inline bool
+	// Final says that nothing follows. It ends the subscription.
+	Final bool
+}
+
+// A Subscription is a call that goes on sending events after its result. Its state
+// is a value of the tool's own, for example the place up to which a feed was read.
+// Its methods may be called from any number of goroutines.
+type Subscription[S any] struct {
+	call  *call
+	state S // guarded by call.mu
+}
+
+// AddSubscription adds a tool that opens subscriptions. It has two functions.
+//
+// Open is called for each invocation, as the function of [AddWithOptions] is. It
+// returns the result and the state with which the subscription begins. A nil state
+// answers without opening a subscription, and an error is an error result.
+//
+// Produce is called after that, and sends events until its context ends. With
+// [Options.State] it is called again, with the state of the last [Subscription.Send]
+// or [Subscription.Save], after the server was restarted; so whatever it needs to go
+// on must be in the state, which is kept as JSON, or in the [Invocation]. It is
+// called for one subscription once at a time.
+//
+// The context of produce ends with [ErrCancelled] when the subscription is
+// cancelled, its thread is closed or its callback_url is gone, and with [ErrClosing]
+// when the server is closed. What produce returns then does not matter. If it
+// returns before, the subscription ends with a final event, which says so or, if it
+// returned an error, tells the error; a panic is told with fixed words.
+//
+// AddSubscription panics where Add does, and if produce is nil.
+func AddSubscription[In, Out, S any](
+	s *Server, name, description string, opts ToolOptions,
+	open func(ctx context.Context, in In) (out Out, state *S, err error),
+	produce func(ctx context.Context, sub *Subscription[S]) error,
+) {
+	if open == nil || produce == nil {
+		panic(fmt.Sprintf("toolserver: AddSubscription: tool %q has no function", name))
+	}
+	f := func(ctx context.Context, in In) (any, error) {
+		out, state, err := open(ctx, in)
+		if err != nil || state == nil {
+			return out, err
+		}
+		data, err := encodeState(state)
+		return opening{out, data}, err
+	}
+	add(s, "AddSubscription", name, description, opts, f, func(c *call) error {
+		sub := &Subscription[S]{call: c}
+		if err := json.Unmarshal(c.state, &sub.state); err != nil {
+			c.server.log.Error("state of a subscription cannot be read", "tool", name, "error", err)
+			return errState
+		}
+		return produce(c.ctx, sub)
+	})
+}
+
+// An opening is what the function of a tool returns that opens a subscription.
+type opening struct {
+	out   any
+	state []byte
+}
+
+var (
+	errState      = errors.New("the state of the subscription cannot be used")
+	errNoProducer = errors.New("the tool server has no such subscription any more")
+)
+
+func encodeState(state any) ([]byte, error) {
+	data, err := json.Marshal(state)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errState, err)
+	}
+	return data, nil
+}
+
+// State returns the state of the last Send or Save, or the one that the
+// subscription was opened with.
+func (sub *Subscription[S]) State() S {
+	sub.call.mu.Lock()
+	defer sub.call.mu.Unlock()
+	return sub.state
+}
+
+// Send sends an event and makes next the state, both or neither: after a restart
+// the producer finds the state that belongs to the events which it has sent. When
+// Send returns nil, the event will be delivered, behind the ones before it.
+//
+// It waits while 1,000 messages of the subscription are not delivered. It returns
+// the cause of ctx if that ends before, [ErrCancelled] or [ErrClosing] if the
+// context of the producer has ended for that reason, and other errors if there was
+// a final event before, if the event contains a credential, if next cannot be
+// written as JSON, or if the store failed; nothing is sent then.
+func (sub *Subscription[S]) Send(ctx context.Context, e Event, next S) error {
+	data, err := encodeState(next)
+	if err != nil {
+		return err
+	}
+	return sub.call.send(ctx, e, data, func() { sub.state = next })
+}
+
+// Save makes next the state without an event.
+func (sub *Subscription[S]) Save(next S) error {
+	data, err := encodeState(next)
+	if err != nil {
+		return err
+	}
+	c := sub.call
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.eventful(); err != nil {
+		return err
+	}
+	if err := c.server.store.update(func(tx tx) error { return tx.put(subscriptionBucket, c.id[:], data) }); err != nil {
+		return err
+	}
+	c.state, sub.state = data, next
+	return nil
+}
+
+// send posts an event of the call's subscription, with the state after it, and
+// calls kept when both are in the store. Both are nil where the subscription ends
+// without its producer.
+func (c *call) send(ctx context.Context, e Event, state []byte, kept func()) error {
+	m, err := c.server.encode(c, &agentproto.SubscriptionEvent{
+		GroupID: c.inv.GroupID, ToolCallID: c.inv.ID,
+		Text: strings.ToValidUTF8(e.Text, "\uFFFD"), Associative: e.Inline, Final: e.Final,
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.room(ctx); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.eventful(); err != nil {
+		return err
+	}
+	if e.Final {
+		err = c.advance(m, resolved, state)
+	} else {
+		err = c.put(m, func(tx tx) error { return tx.put(subscriptionBucket, c.id[:], state) })
+	}
+	if err == nil && kept != nil {
+		c.state = state
+		kept()
+	}
+	return err
+}
+
+// eventful returns why the call cannot send an event, if so. c.mu is held.
+func (c *call) eventful() error {
+	if err := c.postable(); err != nil {
+		return err
+	}
+	if c.phase != subscribed {
+		return errEnded
+	}
+	return nil
+}
+
+// produce runs the producer of a call that has opened a subscription. If it returns
+// while somebody waits for events, that is told.
+func (c *call) produce() {
+	c.mu.Lock()
+	open := c.eventful() == nil
+	c.mu.Unlock()
+	if !open {
+		return
+	}
+	c.server.mu.Lock()
+	closing := c.server.closing
+	c.server.mu.Unlock()
+	if closing {
+		c.suspend(ErrClosing)
+		return
+	}
+	last := Event{Text: "Error: " + errPanicked.Error(), Final: true}
+	defer func() { // also if the producer ends its goroutine
+		err := c.send(c.life, last, nil, nil)
+		if errors.Is(err, errLeak) {
+			last.Text = "Error: " + err.Error()
+			c.send(c.life, last, nil, nil)
+		}
+	}()
+	switch err := c.protectProducer(); {
+	case err == nil:
+		last.Text = "The subscription has ended."
+	default:
+		last.Text = c.errorResult(err).String()
+	}
+}
+
+// protectProducer runs the producer as protect does the tool's function.
+func (c *call) protectProducer() error {
+	if c.tool == nil || c.tool.produce == nil {
+		return errNoProducer
+	}
+	_, err := c.protect(func() (any, error) { return nil, c.tool.produce(c) })
+	return err
+}
+
+// suspendProducer ends the producer of an open subscription because the server
+// closes.
+func (c *call) suspendProducer() {
+	c.mu.Lock()
+	open := c.phase == subscribed
+	c.mu.Unlock()
+	if open {
+		c.suspend(ErrClosing)
+	}
+}

@@ -23,6 +23,7 @@ import (
 //
 //	200  taken in; late and repeated messages too, so that tools stop sending them
 //	400  malformed, with the member that is wrong
+//	401  not signed, where the tool server shares a secret: see [Options].Secrets
 //	403  a message about another call, or of a type the URL is not for
 //	404  not a callback URL of this runtime, or an expired one
 //	405, 413, 415  not a POST, too large, not plain JSON
@@ -36,7 +37,10 @@ import (
 // Tools do not retry what was answered 4xx, so 400, 413 and 415 also resolve the
 // call that the URL identifies: nothing else would before its lifetime ends. A
 // malformed view_update or subscription_event does not, as the call can still get
-// its result.
+// its result, and neither does what is too large to see whether it is signed.
+//
+// A message with the webhook-id of one that was taken in lately is answered 200 and has
+// no effect.
 func (rt *Runtime) Handler() http.Handler { return http.HandlerFunc(rt.serveCallback) }
 
 func (rt *Runtime) serveCallback(w http.ResponseWriter, r *http.Request) {
@@ -88,6 +92,8 @@ type posted struct {
 	r          *http.Request
 	server     *server
 	capability capability
+	unproven   bool   // it would have to be signed, and is not so far
+	id         string // its webhook-id, or ""
 }
 
 func (p *posted) serve() {
@@ -105,16 +111,23 @@ func (p *posted) serve() {
 		return
 	}
 	defer p.rt.intake.leave(thread)
+	p.unproven = len(p.server.secrets) > 0
+	data, ok := p.read()
+	if !ok {
+		return
+	}
+	if p.unproven && !p.server.secrets.signed(p.r.Header, data) {
+		p.rt.count(p.server, nForged)
+		refuse(p.w, http.StatusUnauthorized, "not signed with a secret of this tool server within five minutes")
+		return
+	}
+	p.unproven = false
 	if media, _, err := mime.ParseMediaType(p.r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		p.malformed(http.StatusUnsupportedMediaType, "", "Content-Type is not application/json")
 		return
 	}
 	if p.r.Header.Get("Content-Encoding") != "" {
 		p.malformed(http.StatusUnsupportedMediaType, "", "Content-Encoding is not supported")
-		return
-	}
-	data, ok := p.read()
-	if !ok {
 		return
 	}
 	message, err := agentproto.DecodeCallback(data, p.rt.opts.Limits)
@@ -134,7 +147,18 @@ func (p *posted) serve() {
 		p.forbid()
 		return
 	}
+	p.id = messageIDOf(p.r.Header)
+	if p.rt.replays.seen(p.replay(), time.Now()) {
+		p.rt.count(p.server, nDuplicates)
+		p.ok()
+		return
+	}
 	p.take(message)
+}
+
+// replay names the message for who posts it again.
+func (p *posted) replay() replay {
+	return replay{server: p.capability.server, call: p.capability.key, id: p.id}
 }
 
 // read returns the body. It reports false if that was too large or did not come,
@@ -191,15 +215,15 @@ func (p *posted) take(message agentproto.Callback) {
 	timeouts := &p.rt.opts.Timeouts
 	switch m := message.(type) {
 	case *agentproto.ToolResult:
-		p.deliver(agentproto.Event{Kind: agentproto.ResultArrived, Result: m})
+		p.result(m)
 	case *agentproto.OAuth:
-		p.deliver(agentproto.Event{Kind: agentproto.OAuthArrived, OAuth: m, Timeout: timeouts.OAuth})
+		p.detour(agentproto.Event{Kind: agentproto.OAuthArrived, OAuth: m, Timeout: timeouts.OAuth})
 	case *agentproto.UserChoice:
 		if err := p.rt.mayUse(p.server, m.ResponseURL); err != nil {
 			p.malformed(http.StatusBadRequest, m.Type(), "response_url: "+err.Error())
 			return
 		}
-		p.deliver(agentproto.Event{
+		p.detour(agentproto.Event{
 			Kind: agentproto.ChoiceArrived, Choice: m, Timeout: timeouts.Choice,
 			Lifetime: p.rt.ledger.lifetimeOf(p.capability.key),
 		})
@@ -208,9 +232,28 @@ func (p *posted) take(message agentproto.Callback) {
 	case *agentproto.SubscriptionEvent:
 		p.rt.count(p.server, nEvents)
 		p.deliver(agentproto.Event{
-			Kind: agentproto.SubscriptionEventArrived, Subscription: m, MessageID: p.r.Header.Get("webhook-id"),
+			Kind: agentproto.SubscriptionEventArrived, Subscription: m, MessageID: p.id,
 		})
 	}
+}
+
+// result delivers a result. One that would open a subscription too many resolves the call
+// with an error, and cancels it.
+func (p *posted) result(m *agentproto.ToolResult) {
+	if !m.Subscription {
+		p.deliver(agentproto.Event{Kind: agentproto.ResultArrived, Result: m})
+		return
+	}
+	if !p.rt.subscribed.reserve(m.Key()) {
+		p.deliver(agentproto.Event{Kind: agentproto.Refused, Reason: fmt.Sprintf(
+			"the thread has %d open subscriptions already; cancel one of them first", p.rt.subscribed.max)})
+		return
+	}
+	if !p.accepted(agentproto.Event{Kind: agentproto.ResultArrived, Result: m}) {
+		p.rt.subscribed.release(m.Key())
+		return
+	}
+	p.ok()
 }
 
 // view shows a view, unless its thread is closed or its call resolved: like any other
@@ -231,6 +274,16 @@ func (p *posted) view(m *agentproto.ViewUpdate) {
 		p.malformed(http.StatusRequestEntityTooLarge, m.Type(), err.Error())
 	default:
 		p.rt.count(p.server, nViews)
+		p.rt.replays.note(p.replay(), time.Now())
+		p.ok()
+	}
+}
+
+// detour is deliver for what must not be taken twice, also when it is over the second time.
+// What the program remembers of results and events by itself needs no help.
+func (p *posted) detour(e agentproto.Event) {
+	if p.accepted(e) {
+		p.rt.replays.note(p.replay(), time.Now())
 		p.ok()
 	}
 }
@@ -257,7 +310,7 @@ func (p *posted) accepted(e agentproto.Event) bool {
 // that would not have resolved it or brought it further.
 func (p *posted) malformed(status int, message, reason string) {
 	p.rt.log.Warn("malformed callback", keyAttr(p.capability.key), "toolset", p.server.base, "reason", reason)
-	if message != agentproto.TypeViewUpdate && message != agentproto.TypeSubscriptionEvent {
+	if !p.unproven && message != agentproto.TypeViewUpdate && message != agentproto.TypeSubscriptionEvent {
 		text := fmt.Sprintf("%s: %s: %s", p.server.base, cmp.Or(message, "callback"), reason)
 		if !p.accepted(agentproto.Event{Kind: agentproto.Malformed, Reason: text}) {
 			return

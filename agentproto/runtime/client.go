@@ -80,9 +80,9 @@ type reply struct {
 
 func (r reply) accepted() bool { return r.status >= 200 && r.status <= 299 }
 
-// post sends one message once. Its id, if there is one, is the same for every
-// attempt. Errors contain no URL.
-func (rt *Runtime) post(ctx context.Context, to, messageID string, body []byte) (reply, error) {
+// post sends one message to a server once, signed if the two share a secret. Its id is
+// the same for every attempt. Errors contain no URL.
+func (rt *Runtime) post(ctx context.Context, s *server, to, messageID string, body []byte) (reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var reached atomic.Bool
@@ -95,8 +95,9 @@ func (rt *Runtime) post(ctx context.Context, to, messageID string, body []byte) 
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "millrace")
-	if messageID != "" {
-		req.Header.Set("webhook-id", messageID)
+	req.Header.Set("webhook-id", messageID)
+	if s != nil {
+		s.secrets.sign(req.Header, messageID, body)
 	}
 	resp, err := rt.http.Do(req)
 	if err != nil {
@@ -128,8 +129,13 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 // too, so it is computed; and identifiers do not belong into headers, so it is a
 // hash.
 func messageID(key agentproto.CallKey, secretURL string) string {
+	return idOf(key.GroupID, key.ID, secretURL)
+}
+
+// idOf makes a webhook-id of what is unique to a message.
+func idOf(parts ...string) string {
 	h := sha256.New()
-	for _, part := range []string{"webhook-id", key.GroupID, key.ID, secretURL} {
+	for _, part := range append([]string{"webhook-id"}, parts...) {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return "msg_" + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:18])

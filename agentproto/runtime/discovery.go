@@ -23,6 +23,7 @@ type server struct {
 	base     string // as configured, without a trailing slash
 	id       serverID
 	origin   string
+	secrets  secrets       // shared with it; none if there are none
 	slots    chan struct{} // requests in flight
 	notices  chan struct{} // notifications in flight
 	counters counters
@@ -55,6 +56,10 @@ type Tool struct {
 
 // newServers checks the configured base URLs.
 func newServers(opts Options) ([]*server, error) {
+	shared, err := secretsOf(opts)
+	if err != nil {
+		return nil, err
+	}
 	var servers []*server
 	seen := map[string]bool{}
 	for _, base := range opts.Toolsets {
@@ -71,7 +76,7 @@ func newServers(opts Options) ([]*server, error) {
 		}
 		seen[base] = true
 		servers = append(servers, &server{
-			base: base, id: identify(base), origin: origin,
+			base: base, id: identify(base), origin: origin, secrets: shared[base],
 			slots: make(chan struct{}, opts.Concurrency), notices: make(chan struct{}, maxNotices),
 		})
 	}

@@ -41,7 +41,7 @@ func (rt *Runtime) dispatch(ctx context.Context, call *agentproto.Call) agentpro
 	default:
 	}
 	d := delivery{
-		rt: rt, what: "the call", to: call.Endpoint, id: messageID(call.Key, call.Invocation.CallbackURL), body: body,
+		rt: rt, server: s, what: "the call", to: call.Endpoint, id: messageID(call.Key, call.Invocation.CallbackURL), body: body,
 		attempt: rt.opts.Timeouts.Ack, total: rt.opts.Timeouts.Dispatch, settled: settled,
 		started: func() { rt.count(s, nAttempts) },
 	}
@@ -63,7 +63,8 @@ func (rt *Runtime) dispatch(ctx context.Context, call *agentproto.Call) agentpro
 // up: an invocation, or the answer to a prompt.
 type delivery struct {
 	rt      *Runtime
-	what    string // for texts: the call, the answer
+	server  *server // whose secrets sign it; nil if it is not known
+	what    string  // for texts: the call, the answer
 	to      string
 	id      string // the webhook-id of every attempt
 	body    []byte
@@ -99,7 +100,7 @@ func (d *delivery) run(ctx context.Context) (end ending) {
 		}
 		end.attempts++
 		once, cancel := context.WithTimeout(ctx, d.attempt)
-		r, err := d.rt.post(once, d.to, d.id, d.body)
+		r, err := d.rt.post(once, d.server, d.to, d.id, d.body)
 		silent := once.Err() != nil
 		cancel()
 

@@ -28,6 +28,7 @@ func (rt *Runtime) perform() {
 // do starts one effect.
 func (rt *Runtime) do(e agentproto.Effect) {
 	key := e.Key
+	rt.subscribed.see(e)
 	switch e.Kind {
 	case agentproto.Resolve:
 		rt.resolved(e.Resolution)
@@ -168,7 +169,7 @@ func (rt *Runtime) deliverAnswer(key agentproto.CallKey, prompt *agentproto.User
 		return
 	}
 	d := delivery{
-		rt: rt, what: "the answer", to: prompt.ResponseURL, id: messageID(key, prompt.ResponseURL), body: body,
+		rt: rt, server: s, what: "the answer", to: prompt.ResponseURL, id: messageID(key, prompt.ResponseURL), body: body,
 		attempt: rt.opts.Timeouts.Answer, settled: settled,
 	}
 	end := d.run(rt.ctx)

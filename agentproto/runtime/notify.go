@@ -30,6 +30,7 @@ func (rt *Runtime) broadcast(path string, message any) {
 		rt.log.Error("notification cannot be encoded", "path", path, "error", err)
 		return
 	}
+	id := idOf(path, string(body))
 	for _, s := range rt.servers {
 		rt.spawn(func() {
 			ctx, cancel := context.WithTimeout(rt.ctx, rt.opts.Timeouts.Notify)
@@ -41,7 +42,7 @@ func (rt *Runtime) broadcast(path string, message any) {
 				rt.log.Debug("notification given up", "toolset", s.base, "path", path)
 				return
 			}
-			if r, err := rt.post(ctx, s.base+path, "", body); err != nil || !r.accepted() {
+			if r, err := rt.post(ctx, s, s.base+path, id, body); err != nil || !r.accepted() {
 				rt.log.Debug("notification not accepted", "toolset", s.base, "path", path, "status", r.status, "error", err)
 			}
 		})

@@ -45,6 +45,14 @@ type Options struct {
 	// and this machine is where PublicURL, too, is an address of it or localhost.
 	AllowNetworks []netip.Prefix
 
+	// Secrets are what the runtime shares with tool servers, by their base URLs as in
+	// Toolsets: one secret or, while it is being changed, several, each "whsec_" and at
+	// least 24 bytes in base64 as of Standard Webhooks. Everything that is posted to such
+	// a tool server is signed with all of them. What it posts has to be signed with one of
+	// them, not more than five minutes ago; the rest is refused with 401 and resolves no
+	// call. Without a secret, who knows a callback URL can use it.
+	Secrets map[string][]string
+
 	// Surface shows authorizations and choices to the user. Nil means a terminal:
 	// [NewTerminal] of standard input and standard error.
 	Surface Surface

@@ -53,11 +53,13 @@ type Runtime struct {
 	atStart *offer          // what was found then
 	offers  *offers
 
-	intake   *intake
-	views    *views
-	ledger   *ledger
-	shown    *queue[func(context.Context, Surface)]
-	counters counters
+	intake     *intake
+	views      *views
+	subscribed *subscribed
+	replays    *replays
+	ledger     *ledger
+	shown      *queue[func(context.Context, Surface)]
+	counters   counters
 
 	ctx      context.Context // ends when everything has to
 	cancel   context.CancelFunc
@@ -137,7 +139,7 @@ func configure(opts Options) (*Runtime, error) {
 	rt := &Runtime{
 		opts: opts, log: opts.Logger, sealer: opts.Sealer, surface: opts.Surface,
 		servers: servers, byID: map[serverID]*server{}, origins: map[string]bool{},
-		offers: newOffers(opts.Bounds.Sessions), intake: newIntake(opts.Bounds), views: newViews(opts.Bounds),
+		offers: newOffers(opts.Bounds.Sessions), intake: newIntake(opts.Bounds), views: newViews(opts.Bounds), subscribed: newSubscribed(opts.Bounds.Subscriptions), replays: newReplays(),
 		conns: newConns(opts.Bounds.Connections), ledger: newLedger(), shown: newQueue[func(context.Context, Surface)](),
 		stopped: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
 	}

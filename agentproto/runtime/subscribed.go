@@ -1,0 +1,85 @@
+package runtime
+
+import (
+	"sync"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// subscribed are the subscriptions that are open, for their bound (case S12). What
+// happens to one is decided by the program; this only counts, so what it does not know of
+// after a restart it learns from the next event.
+//
+// It maintains that an entry is true from when the program said that the subscription is
+// open until it said that it is not, and false while a result that may open it is on its
+// way to the program.
+type subscribed struct {
+	mu   sync.Mutex
+	max  int // of one thread
+	open map[string]map[string]bool
+}
+
+func newSubscribed(most int) *subscribed {
+	return &subscribed{max: most, open: map[string]map[string]bool{}}
+}
+
+// reserve makes room for a subscription. It reports false if the thread has as many as it
+// may have.
+func (s *subscribed) reserve(key agentproto.CallKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	thread := s.open[key.GroupID]
+	if _, known := thread[key.ID]; known {
+		return true
+	}
+	if len(thread) >= s.max {
+		return false
+	}
+	s.set(key, false)
+	return true
+}
+
+// release undoes reserve, unless the subscription is open.
+func (s *subscribed) release(key agentproto.CallKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.open[key.GroupID][key.ID] {
+		s.remove(key)
+	}
+}
+
+// see follows what the program does.
+func (s *subscribed) see(e agentproto.Effect) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e.Kind {
+	case agentproto.Resolve:
+		if e.Resolution.Cause == agentproto.ByResult && e.Resolution.Result.Subscription {
+			s.set(e.Key, true)
+		} else {
+			s.remove(e.Key)
+		}
+	case agentproto.DeliverEvent:
+		s.set(e.Key, true)
+	case agentproto.SubscriptionEnded:
+		s.remove(e.Key)
+	case agentproto.Drop:
+		if e.Event == agentproto.ResultArrived && !s.open[e.Key.GroupID][e.Key.ID] {
+			s.remove(e.Key)
+		}
+	}
+}
+
+func (s *subscribed) set(key agentproto.CallKey, open bool) {
+	if s.open[key.GroupID] == nil {
+		s.open[key.GroupID] = map[string]bool{}
+	}
+	s.open[key.GroupID][key.ID] = open
+}
+
+func (s *subscribed) remove(key agentproto.CallKey) {
+	thread := s.open[key.GroupID]
+	if delete(thread, key.ID); len(thread) == 0 {
+		delete(s.open, key.GroupID)
+	}
+}

@@ -1,0 +1,164 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+func subscribe(key agentproto.CallKey) string {
+	return fmt.Sprintf(`{"type":"tool_result","group_id":%q,"id":%q,"text":"subscribed","subscription":true}`, key.GroupID, key.ID)
+}
+
+func event(key agentproto.CallKey, text string, final bool) string {
+	return fmt.Sprintf(`{"type":"subscription_event","group_id":%q,"tool_call_id":%q,"text":%q,"final":%v}`, key.GroupID, key.ID, text, final)
+}
+
+// withEvents has a program note the events it delivers.
+type withEvents struct {
+	program
+	delivered *[]string
+}
+
+func (p withEvents) Deliver(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error {
+	if e.Kind == agentproto.SubscriptionEventArrived {
+		*p.delivered = append(*p.delivered, e.Subscription.Text+" "+e.MessageID)
+	}
+	return p.program.Deliver(ctx, key, e)
+}
+
+// S04, S09 at the endpoint: the URL of a call with a subscription goes on being good for
+// events; other messages have no effect any more, and events have none without or after it.
+func TestS04EventsAtTheEndpoint(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var delivered []string
+		w.program = func(o agentproto.ProgramOptions) program { return withEvents{newProgram(o), &delivered} }
+		tool, key, url := w.pending()
+		post := func(body, id string) {
+			t.Helper()
+			status, _ := w.send("POST", url, strings.NewReader(body), "Content-Type", "application/json", "webhook-id", id)
+			if status != 200 {
+				t.Errorf("%s: status %d, want 200", body, status)
+			}
+			synctest.Wait()
+		}
+		post(event(key, "too early", false), "")
+		post(subscribe(key), "")
+		post(event(key, "a", false), "id1")
+		post(event(key, "a", false), "id1")
+		post(event(key, "b", false), "")
+		post(event(key, "b", false), "")
+		post(oauth("https://login.test/"), "")
+		post(choice(`["a"]`, 0, answerURL), "")
+		post(view("g", "v", `{"a":1}`), "")
+		post(result(key, "another"), "")
+		post(event(key, "last", true), "")
+		post(event(key, "after the last", false), "")
+		if got, want := strings.Join(delivered, ", "), "too early , a id1, a id1, b , b , last , after the last "; got != want {
+			t.Errorf("the program was told of %q, want %q", got, want)
+		}
+		if got := w.user.saw(); len(got) != 0 {
+			t.Errorf("saw %q, want nothing", got)
+		}
+		st := w.stats()
+		if st.Events != 7 || st.Unsubscribed != 2 || st.Late != 3 || st.Duplicates != 2 || st.Results != 1 {
+			t.Errorf("stats %+v, want 7 events, 2 of them without a subscription, 3 late, 2 duplicates", st.Counts)
+		}
+		plain := w.call("g", "2")
+		url = tool.callback()
+		post(result(plain, "ok"), "")
+		post(event(plain, "of a plain call", false), "")
+		if st := w.stats(); st.Unsubscribed != 3 {
+			t.Errorf("stats %+v, want another event without a subscription", st.Counts)
+		}
+	})
+}
+
+// S12: at the bound, a call that would open another subscription is resolved with an error
+// and cancelled. One that ended makes room.
+func TestS12SubscriptionsAreBounded(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.opts.Bounds.Subscriptions = 3
+		tool := w.tool("tool.test")
+		w.start(tool.base)
+		open := func(thread, id string) (agentproto.CallKey, string) {
+			key := w.call(thread, id)
+			url := tool.callback()
+			for range 2 { // a retry takes no room of its own
+				if status := w.post(url, subscribe(key)); status != 200 {
+					t.Errorf("%v: status %d", key, status)
+				}
+			}
+			return key, w.text(key)
+		}
+		var keys []agentproto.CallKey
+		for i := range 3 {
+			key, got := open("g", fmt.Sprint(i))
+			if keys = append(keys, key); got != "subscribed" {
+				t.Errorf("subscription %d: %q", i, got)
+			}
+		}
+		fourth, got := open("g", "3")
+		if want := "Error: the thread has 3 open subscriptions already; cancel one of them first"; got != want {
+			t.Errorf("the fourth: %q, want %q", got, want)
+		}
+		if got, want := strings.Join(tool.noticed(), "\n"), `/cancel_tool_call {"thread_id":"g","tool_call_id":"3"}`; got != want {
+			t.Errorf("notices %s, want %s", got, want)
+		}
+		if status := w.post(tool.callbackOf(fourth), event(fourth, "x", false)); status != 200 || w.stats().Unsubscribed != 1 {
+			t.Errorf("an event of the fourth: status %d, stats %+v", status, w.stats().Counts)
+		}
+		if _, got := open("h", "0"); got != "subscribed" {
+			t.Errorf("another thread: %q", got)
+		}
+		w.post(tool.callbackOf(keys[0]), event(keys[0], "last", true))
+		synctest.Wait()
+		if _, got := open("g", "4"); got != "subscribed" {
+			t.Errorf("after one has ended: %q", got)
+		}
+		if _, got := open("g", "5"); !strings.HasPrefix(got, "Error: ") {
+			t.Errorf("after that: %q", got)
+		}
+		if err := w.rt.CloseThread(t.Context(), "g"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := len(w.rt.subscribed.open); n != 1 {
+			t.Errorf("subscriptions of %d threads are known, want those of h", n)
+		}
+	})
+}
+
+// A result that is dropped keeps no room.
+func TestS12LateResult(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		_, key, url := w.pending()
+		w.rt.Cancel(t.Context(), key)
+		w.text(key)
+		w.post(url, subscribe(key))
+		synctest.Wait()
+		if n := len(w.rt.subscribed.open); n != 0 {
+			t.Errorf("%v is kept", w.rt.subscribed.open)
+		}
+	})
+}
+
+// A runtime that was started again learns of subscriptions from their events.
+func TestSubscribedLearns(t *testing.T) {
+	s := newSubscribed(1)
+	key := agentproto.CallKey{GroupID: "g", ID: "1"}
+	s.see(agentproto.Effect{Kind: agentproto.DeliverEvent, Key: key})
+	if s.reserve(agentproto.CallKey{GroupID: "g", ID: "2"}) {
+		t.Error("there is room for another one")
+	}
+	if s.release(key); len(s.open) != 1 {
+		t.Error("an open subscription was released")
+	}
+	if s.see(agentproto.Effect{Kind: agentproto.SubscriptionEnded, Key: key}); !s.reserve(agentproto.CallKey{GroupID: "g", ID: "2"}) {
+		t.Error("there is no room after it ended")
+	}
+}

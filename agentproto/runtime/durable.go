@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 )
@@ -18,9 +19,16 @@ import (
 // webhook-id; effects that nobody had finished are performed again.
 type durableProgram struct {
 	*agentproto.Program
-	opts  agentproto.ProgramOptions
-	state durable.Options
-	app   *durable.App[*agentproto.Program]
+	opts   agentproto.ProgramOptions
+	extend func(*agentproto.Program) *conversation.Program // nil without a model
+	state  durable.Options
+	app    *durable.App[durablePorts]
+}
+
+// durablePorts are the ports of a flow that is kept.
+type durablePorts struct {
+	calls   *agentproto.Program
+	threads *conversation.Program // nil without a model
 }
 
 // newDurableProgram returns what builds a program that is kept as state says.
@@ -33,15 +41,19 @@ func newDurableProgram(state durable.Options) func(agentproto.ProgramOptions) pr
 }
 
 func (p *durableProgram) Start(ctx context.Context) error {
-	app, err := durable.Start(ctx, func(f *dataflow.Flow) *agentproto.Program {
+	app, err := durable.Start(ctx, func(f *dataflow.Flow) (ports durablePorts) {
 		opts := p.opts
 		opts.Flow = f
-		return agentproto.NewProgram(opts)
+		ports.calls = agentproto.NewProgram(opts)
+		if p.extend != nil {
+			ports.threads = p.extend(ports.calls)
+		}
+		return ports
 	}, p.state)
 	if err != nil {
 		return err
 	}
-	p.app, p.Program = app, app.Ports
+	p.app, p.Program = app, app.Ports.calls
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
@@ -52,6 +53,13 @@ type Options struct {
 	// them, not more than five minutes ago; the rest is refused with 401 and resolves no
 	// call. Without a secret, who knows a callback URL can use it.
 	Secrets map[string][]string
+
+	// Model answers in conversations: see [Runtime.OpenSession]. Nil means that there are
+	// none, and that somebody else has a loop that makes calls. What is kept with a Model
+	// needs one when it is started again.
+	Model conversation.Model
+	// Conversation bounds what a thread does.
+	Conversation conversation.Limits
 
 	// Surface shows authorizations and choices to the user. Nil means a terminal:
 	// [NewTerminal] of standard input and standard error.

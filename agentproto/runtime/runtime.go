@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
 )
 
 // program is what a runtime needs of [agentproto.Program].
@@ -42,6 +43,8 @@ type Runtime struct {
 	sealer    Sealer
 	surface   Surface
 	program   program
+	agent     *conversation.Agent   // nil without a model
+	threads   *conversation.Program // nil without a model
 	publicURL string
 	// pathPrefix is the path of publicURL.
 	pathPrefix string
@@ -93,6 +96,32 @@ func Start(ctx context.Context, opts Options) (*Runtime, error) {
 
 func newProgram(opts agentproto.ProgramOptions) program { return agentproto.NewProgram(opts) }
 
+// converse adds conversations to the program, which has not started. It returns what has to
+// be called when it has.
+func (rt *Runtime) converse() (started func()) {
+	if rt.opts.Model == nil {
+		return func() {}
+	}
+	rt.agent = conversation.NewAgent(conversation.AgentOptions{Model: rt.opts.Model, Host: host{rt}, Logger: rt.log})
+	build := func(calls *agentproto.Program) *conversation.Program {
+		return conversation.NewProgram(calls, conversation.ProgramOptions{Do: rt.agent.Do, Limits: rt.opts.Conversation})
+	}
+	var threads *conversation.Program
+	switch p := rt.program.(type) {
+	case *agentproto.Program:
+		threads = build(p)
+	case *durableProgram:
+		p.extend = build
+	}
+	return func() {
+		if p, ok := rt.program.(*durableProgram); ok {
+			threads = p.app.Ports.threads
+		}
+		rt.threads = threads
+		rt.agent.Attach(threads)
+	}
+}
+
 // manyDispatches is how many dispatches the program may have under way. It is
 // large, as each waits for its turn at its own tool server.
 const manyDispatches = 1 << 16
@@ -114,11 +143,13 @@ func start(ctx context.Context, opts Options, build func(agentproto.ProgramOptio
 		Dispatch: rt.dispatch, Concurrency: manyDispatches, Lifetime: rt.opts.Timeouts.Call,
 	})
 	rt.ctx, rt.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	started := rt.converse()
 	if err := rt.program.Start(rt.ctx); err != nil {
 		rt.cancel()
 		closeIfAny(listener)
 		return nil, fmt.Errorf("runtime: %w", err)
 	}
+	started()
 	rt.effects.Go(rt.perform)
 	rt.surfaced.Go(rt.showAll)
 	if listener != nil {
@@ -201,6 +232,9 @@ func (rt *Runtime) Stop(ctx context.Context) error {
 	rt.detach()
 	rt.mu.Unlock()
 
+	if rt.agent != nil && rt.opts.State == nil {
+		rt.agent.Stop() // a program that is not kept waits for every model that is being asked
+	}
 	err := rt.program.Stop(ctx)
 	// The program has ended, dry or cut off, and its effects end with it. None of them
 	// waits, so what came out is performed whatever ctx says; they are the source of tasks.

@@ -1,0 +1,235 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// A Host does for an [Agent] what concerns tool calls. Each method may be called again
+// for the same thing, and by any number of goroutines.
+type Host interface {
+	// Tools returns what the model of a thread may call.
+	Tools(ctx context.Context, s *Session) []Tool
+	// MakeCall makes a call of a thread. A call that was made already is no error. An
+	// error is told to the model in the place of a result.
+	MakeCall(ctx context.Context, thread string, c *ThreadCall) error
+	// CancelCall ends a call as interrupted by the user. One that was not made yet must
+	// not be made any more.
+	CancelCall(ctx context.Context, thread string, c *ThreadCall) error
+	// EndSubscription ends the subscription that a call opened.
+	EndSubscription(ctx context.Context, thread, callID string) error
+	// EndThread resolves the calls of a thread and tells the tool servers that it is closed.
+	EndThread(ctx context.Context, thread string) error
+}
+
+// AgentOptions are the settings of an [Agent].
+type AgentOptions struct {
+	Model Model // required
+	Host  Host  // required
+
+	// Retry holds the pauses before the model is asked a second time and every later
+	// time, if it fails. Nil means 1, 2, 5, 10, 20 and 30 s; empty means one attempt.
+	Retry []time.Duration
+	// Attempt is how long one attempt may take. Zero means 15 minutes: what the
+	// model's service may take to begin and to go on is for the model to bound.
+	Attempt time.Duration
+	// Concurrency is how many models are asked at once. Zero means 1,024.
+	Concurrency int
+
+	Logger *slog.Logger // nil means slog.Default()
+}
+
+// An Agent performs the actions of threads: it asks the model and has the host make
+// calls. Its Do is that of [ProgramOptions].
+type Agent struct {
+	opts  AgentOptions
+	slots chan struct{}
+
+	ready   chan struct{} // closed when program is set
+	program *Program
+
+	stop context.CancelFunc
+	done context.Context // ends when no model is to be asked any more
+
+	mu     sync.Mutex
+	rounds map[string]*round // those under way, by thread
+}
+
+// A round is a model being asked.
+type round struct {
+	number uint64
+	cancel context.CancelFunc // nil if it was abandoned before it began
+}
+
+// NewAgent returns an agent. It panics without a Model or a Host.
+func NewAgent(opts AgentOptions) *Agent {
+	if opts.Model == nil || opts.Host == nil {
+		panic("conversation: NewAgent: an agent needs a Model and a Host")
+	}
+	if opts.Retry == nil {
+		opts.Retry = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second}
+	}
+	if opts.Attempt == 0 {
+		opts.Attempt = 15 * time.Minute
+	}
+	if opts.Concurrency == 0 {
+		opts.Concurrency = 1024
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	a := &Agent{opts: opts, slots: make(chan struct{}, opts.Concurrency), ready: make(chan struct{}), rounds: map[string]*round{}}
+	a.done, a.stop = context.WithCancel(context.Background())
+	return a
+}
+
+// Attach tells the agent which program's actions it performs. It is called once, when the
+// program has started; until then actions wait.
+func (a *Agent) Attach(p *Program) {
+	a.program = p
+	close(a.ready)
+}
+
+// Stop ends every round that is under way, with a failure. It is for a program that is not
+// kept and ends for good: one that is kept asks again after a restart instead.
+func (a *Agent) Stop() { a.stop() }
+
+// Do performs an action of a thread.
+func (a *Agent) Do(ctx context.Context, thread string, action *Action) *Outcome {
+	select {
+	case <-a.ready:
+	case <-ctx.Done():
+		return &Outcome{Failure: "the runtime stopped"}
+	}
+	var err error
+	host := a.opts.Host
+	switch action.Kind {
+	case Ask:
+		return a.ask(ctx, thread, action)
+	case Abandon:
+		a.abandon(thread, action.Round)
+	case MakeCall:
+		err = host.MakeCall(ctx, thread, action.Call)
+	case CancelCall:
+		err = host.CancelCall(ctx, thread, action.Call)
+	case EndSubscription:
+		err = host.EndSubscription(ctx, thread, action.Call.ID)
+	case EndThread:
+		err = host.EndThread(ctx, thread)
+	case Forward:
+		err = a.program.put(ctx, action.To, fmt.Sprintf("%d from %s", action.Number, thread), *action.Input)
+	}
+	if err != nil && ctx.Err() == nil {
+		a.opts.Logger.Warn("action of a thread failed", "thread", quoted(thread), "action", action.Kind.String(), "error", err)
+		return &Outcome{Failure: err.Error()}
+	}
+	return &Outcome{}
+}
+
+// ask asks the model until it answers, or the pauses between the attempts are used up.
+func (a *Agent) ask(ctx context.Context, thread string, action *Action) *Outcome {
+	ctx, over := a.begin(ctx, thread, action.Round)
+	defer over()
+	select {
+	case a.slots <- struct{}{}:
+		defer func() { <-a.slots }()
+	case <-ctx.Done():
+		return abandoned
+	}
+	history, err := a.program.read(ctx, thread, 0, action.Messages)
+	if err != nil {
+		return abandoned
+	}
+	request := Request{Thread: thread, Round: action.Round, Session: action.Session}
+	request.Tools = append(a.opts.Host.Tools(ctx, action.Session), builtinTools()...)
+	for _, m := range history {
+		if m.ForModel() {
+			request.Messages = append(request.Messages, m)
+		}
+	}
+	for attempt := 0; ; attempt++ {
+		reply, err := a.once(ctx, &request)
+		if err == nil {
+			return &Outcome{Reply: reply}
+		}
+		if ctx.Err() != nil {
+			return abandoned
+		}
+		a.opts.Logger.Warn("model failed", "thread", quoted(thread), "attempt", attempt+1, "error", err)
+		if _, final := errors.AsType[permanent](err); final || attempt >= len(a.opts.Retry) {
+			return &Outcome{Failure: fmt.Sprintf("%v (attempt %d)", err, attempt+1)}
+		}
+		pause := a.opts.Retry[attempt]
+		if later, ok := errors.AsType[*RetryError](err); ok {
+			pause = max(pause, later.After)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return abandoned
+		}
+	}
+}
+
+// abandoned is the outcome of a round that nobody waits for.
+var abandoned = &Outcome{Failure: "the round was abandoned"}
+
+// once asks the model once. A model that panics has failed.
+func (a *Agent) once(ctx context.Context, r *Request) (reply *Reply, err error) {
+	ctx, cancel := context.WithTimeout(ctx, a.opts.Attempt)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			reply, err = nil, Permanent(fmt.Errorf("the model panicked: %v", p))
+		}
+	}()
+	reply, err = a.opts.Model.Reply(ctx, r)
+	if err == nil && reply == nil {
+		err = Permanent(errors.New("the model answered nothing"))
+	}
+	return reply, err
+}
+
+// begin makes a context for a round, which ends when the round is abandoned, also if
+// that was before.
+func (a *Agent) begin(ctx context.Context, thread string, number uint64) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	detach := context.AfterFunc(a.done, cancel)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := a.rounds[thread]; r != nil && r.number >= number && r.cancel == nil {
+		cancel()
+	} else if r == nil || r.number < number {
+		a.rounds[thread] = &round{number, cancel}
+	}
+	return ctx, func() {
+		detach()
+		cancel()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if r := a.rounds[thread]; r != nil && r.number == number {
+			delete(a.rounds, thread)
+		}
+	}
+}
+
+// abandon ends a round and those before it. One that has not begun yet will not. What is
+// remembered of that goes with the next round.
+func (a *Agent) abandon(thread string, number uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.rounds[thread]
+	if r != nil && r.number > number {
+		return
+	}
+	if r != nil && r.cancel != nil {
+		r.cancel()
+	}
+	a.rounds[thread] = &round{number: number}
+}

@@ -1,0 +1,176 @@
+package conversation
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+func sprintf(format string, args ...any) string {
+	if len(args) == 0 {
+		return format
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// maxID is how long an identifier of the model's may be; it travels in URLs.
+const maxID = 100
+
+// name gives each call of a reply an identifier that was not used before in the thread.
+// Source: protocol part 3.10, case I14.
+func (t *turn) name(calls []Call) []Call {
+	named := slices.Clone(calls)
+	for i := range named {
+		id := named[i].ID
+		if !usable(id) {
+			id = fmt.Sprintf("call-%d-%d", t.s.Round, i+1)
+		}
+		free := id
+		for n := 2; t.s.Used[free]; n++ {
+			free = fmt.Sprintf("%s-%d", id, n)
+		}
+		t.s.Used[free] = true
+		named[i].ID = free
+	}
+	return named
+}
+
+func usable(id string) bool {
+	return id != "" && len(id) <= maxID && utf8.ValidString(id) && !strings.ContainsFunc(id, unicode.IsControl)
+}
+
+// builtin returns the result of a call that the conversation answers itself, at once,
+// or nil.
+func (t *turn) builtin(c Call) *ToolResult {
+	switch c.Name {
+	case EventTool:
+		return textResult(c.ID, "Error: %s shows what came in and cannot be called", EventTool)
+	case CancelTool:
+		var args struct {
+			ToolCallID string `json:"tool_call_id"`
+		}
+		if err := json.Unmarshal([]byte(c.Arguments), &args); err != nil || args.ToolCallID == "" {
+			return textResult(c.ID, "Error: %s needs the tool_call_id of a subscription", CancelTool)
+		}
+		if !t.unsubscribe(args.ToolCallID) {
+			return textResult(c.ID, "Error: this thread has no subscription with the tool_call_id %q", args.ToolCallID)
+		}
+		return textResult(c.ID, "The subscription is cancelled.")
+	}
+	return nil
+}
+
+// unsubscribe ends a subscription of the thread. It reports false if there is none.
+func (t *turn) unsubscribe(id string) bool {
+	i := t.subscription(id)
+	if i < 0 {
+		return false
+	}
+	t.perform(Action{Kind: EndSubscription, Call: t.callOf(Call{ID: id})})
+	t.s.Subscriptions = slices.Delete(t.s.Subscriptions, i, i+1)
+	t.s.Deferred = slices.DeleteFunc(t.s.Deferred, func(e Event) bool { return e.Result == nil && !e.Foreign && e.Call.ID == id })
+	return true
+}
+
+// subscription returns the index of a subscription, or -1.
+func (t *turn) subscription(id string) int {
+	return slices.IndexFunc(t.s.Subscriptions, func(s Subscription) bool { return s.Call.ID == id })
+}
+
+// happen takes in an event. The model is told at once if it is waiting for nothing,
+// else when the calls that are under way are settled: cases S02 and S07.
+func (t *turn) happen(e Event) {
+	e.Text = cut(e.Text, t.limits.Text)
+	if e.Foreign {
+		t.postpone(e)
+		t.advance()
+		return
+	}
+	i := t.subscription(e.Call.ID)
+	if i < 0 { // cancelled, or never there
+		return
+	}
+	sub := &t.s.Subscriptions[i]
+	e.Call = sub.Call
+	if e.Inline {
+		t.postpone(e)
+		t.advance()
+		return
+	}
+	child := ChildOf(t.s.Session.ID, e.Call.ID)
+	if !sub.Child {
+		sub.Child = true
+		t.child(child, "")
+	}
+	final := e.Final
+	e.Foreign, e.Final = true, false
+	t.forward(child, input{Kind: happened, Event: &e})
+	if final {
+		t.s.Subscriptions = slices.Delete(t.s.Subscriptions, i, i+1)
+	}
+}
+
+// end takes in that a subscription is over without an event.
+func (t *turn) end(id string) {
+	if i := t.subscription(id); i >= 0 && !slices.ContainsFunc(t.s.Deferred, func(e Event) bool { return e.Final && e.Call.ID == id }) {
+		t.s.Subscriptions = slices.Delete(t.s.Subscriptions, i, i+1)
+	}
+}
+
+// postpone has the model told of something as soon as it can be.
+func (t *turn) postpone(e Event) {
+	t.s.Deferred = append(t.s.Deferred, e)
+	if n := len(t.s.Deferred) - t.limits.Deferred; n > 0 {
+		t.s.Deferred = slices.Delete(t.s.Deferred, 0, n)
+	}
+}
+
+// flush writes what came in, in order. It reports whether there was anything.
+func (t *turn) flush() bool {
+	deferred := t.s.Deferred
+	t.s.Deferred = nil
+	for _, e := range deferred {
+		t.inject(e)
+		if e.Final && !e.Foreign {
+			if i := t.subscription(e.Call.ID); i >= 0 {
+				t.s.Subscriptions = slices.Delete(t.s.Subscriptions, i, i+1)
+			}
+		}
+	}
+	return len(deferred) > 0
+}
+
+// inject writes a call of [EventTool] that nobody made, and its result.
+func (t *turn) inject(e Event) {
+	what := struct {
+		Kind       string          `json:"kind"`
+		ToolCallID string          `json:"tool_call_id"`
+		Tool       string          `json:"tool"`
+		Arguments  json.RawMessage `json:"arguments,omitempty"`
+		Final      bool            `json:"final,omitempty"`
+	}{Kind: "event", ToolCallID: e.Call.ID, Tool: e.Call.Name, Final: e.Final}
+	if args := json.RawMessage(e.Call.Arguments); json.Valid(args) {
+		what.Arguments = args
+	}
+	if e.Result != nil {
+		what.Kind = "result"
+	}
+	args, err := json.Marshal(what)
+	if err != nil { // strings and valid JSON can be marshalled
+		args = []byte("{}")
+	}
+	call := t.name([]Call{{ID: fmt.Sprintf("event-%d", t.s.Messages), Name: EventTool, Arguments: string(args)}})
+	result := &ToolResult{Content: []agentproto.Content{{Type: agentproto.KindText, Text: e.Text}}}
+	if e.Result != nil {
+		copied := *e.Result
+		result = &copied
+	}
+	result.ID = call[0].ID
+	t.write(Message{Kind: Assistant, Calls: call, Synthetic: true})
+	t.write(Message{Kind: Result, Result: result})
+}

@@ -1,0 +1,448 @@
+package conversation
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// The state machine of one thread, as a function that a [keyedstream.Scan] runs over the
+// inputs of the thread in the order in which they came. It is pure: what it wants done
+// it emits.
+
+// An input is something that happened to a thread. Fields are exported because they are
+// part of a history that is kept.
+type input struct {
+	Kind       inputKind
+	Token      string                 // under which whoever sent it awaits an answer; empty if nobody does
+	Text       string                 // of said, openChild
+	Thread     string                 // of openChild: the child
+	Session    *Session               // of opened
+	Import     *State                 // of opened: a thread that lived elsewhere
+	Messages   []Message              // of opened: its history
+	Call       string                 // of those below: the call that it is about
+	Resolution *agentproto.Resolution // of resolved
+	Event      *Event                 // of happened
+	View       *agentproto.ViewUpdate // of viewed
+	Action     uint64                 // of done: the number of the action
+	Outcome    *Outcome               // of done
+}
+
+// An inputKind says what happened.
+type inputKind uint8
+
+const (
+	asked        inputKind = iota + 1 // what is there? Changes nothing.
+	opened                            // the first of a thread
+	said                              // the user said Text
+	interrupted                       // the user stops what is going on
+	closed                            // the thread is over
+	openChild                         // Thread is to be opened as a child
+	unsubscribed                      // the user cancels the subscription of Call
+	frozen                            // nothing is done until the thread is thawed
+	thawed                            // what waited is done
+	exported                          // the thread is wanted elsewhere
+	moved                             // the thread lives elsewhere
+	resolved                          // Call has a Resolution
+	authorizing                       // Call waits for the user to authorize it
+	resumed                           // Call waits for its tool again
+	happened                          // a subscription has an Event
+	ended                             // the subscription of Call is over
+	viewed                            // a View has another content
+	done                              // an Action was performed
+)
+
+// An emission is what a step lets out. One of its fields is set.
+type emission struct {
+	Message *Message
+	Action  *Action
+	Answer  *answer
+}
+
+// An answer is for whoever sent an input with a token.
+type answer struct {
+	Token  string
+	Status Status
+	Export *Export // of exported
+}
+
+// A State is what is remembered of a thread: part of an [Export], to be handed on as it
+// is.
+type State struct {
+	Session  *Session // nil until the thread was opened
+	Messages int      // of the history
+	Actions  uint64   // number of the last one
+	Round    uint64   // number of the last one
+	Asking   bool     // the last round is under way
+	Rounds   int      // since the user said something
+	Batch    []Open   // the calls of the last reply, in order, until the model is told of all
+	// Background are the calls that the model knows to wait for an authorization.
+	Background    []Open
+	Subscriptions []Subscription
+	Deferred      []Event         // what waits until the model can be told, in order
+	Used          map[string]bool // identifiers of calls
+	Children      []string
+	Outgoing      []uint64 // actions that are performed one after another, the first being under way
+	Undone        map[uint64]Action
+	Views         map[string]jsontext.Value
+	Closed        bool
+	Frozen        bool
+	Exported      bool
+	Moved         bool
+	Owing         bool     // the model is to be asked when the thread is thawed
+	Held          []input  // what happened while the thread was frozen
+	Wanted        []string // tokens of exports that wait until everything under way is done
+}
+
+// An Open is a call that the model was not told the result of.
+type Open struct {
+	Call   Call
+	Result *ToolResult // nil while the call is pending
+	Waits  bool        // for the user to authorize it
+}
+
+// A Subscription is a call whose result opened a subscription.
+type Subscription struct {
+	Call  Call
+	Child bool // there is a thread for its events
+}
+
+// An Event is something that came in without the model's asking.
+type Event struct {
+	Call    Call
+	Result  *ToolResult // of a call that the model knew to be waiting, else nil
+	Text    string
+	Inline  bool // it belongs into the thread that subscribed
+	Final   bool // it ends the subscription
+	Foreign bool // the subscription is another thread's
+}
+
+// A machine is the step function with its settings.
+type machine struct{ limits Limits }
+
+func newState() State { return State{} }
+
+// step handles one input of a thread.
+func (m machine) step(s *State, in input, emit func(emission)) {
+	t := turn{machine: m, s: s, emit: emit}
+	refused := t.refuses(in)
+	switch {
+	case s.Session == nil && in.Kind == opened:
+		t.open(in)
+	case s.Session == nil:
+	case in.Kind == done:
+		t.done(in)
+	case refused != "", s.Closed, s.Moved, in.Kind == asked:
+	case s.Frozen && !whileFrozen(in.Kind):
+		held := in
+		held.Token = ""
+		s.Held = append(s.Held, held)
+	default:
+		t.handle(in)
+	}
+	if in.Token != "" && (in.Kind != exported || refused != "") {
+		emit(emission{Answer: &answer{Token: in.Token, Status: t.status(refused)}})
+	}
+}
+
+// A turn is a step under way.
+type turn struct {
+	machine
+	s    *State
+	emit func(emission)
+}
+
+// handle handles an input of a thread that is open and not frozen, or one that is
+// handled all the same.
+func (t *turn) handle(in input) {
+	switch in.Kind {
+	case said:
+		t.say(in.Text)
+	case interrupted:
+		t.interrupt(true)
+		t.flush()
+	case closed:
+		t.close()
+	case openChild:
+		t.child(in.Thread, in.Text)
+	case unsubscribed:
+		t.unsubscribe(in.Call)
+	case resolved:
+		t.resolve(in.Call, in.Resolution)
+	case authorizing, resumed:
+		if o := find(t.s.Batch, in.Call); o != nil {
+			o.Waits = in.Kind == authorizing
+			t.advance()
+		}
+	case happened:
+		t.happen(*in.Event)
+	case ended:
+		t.end(in.Call)
+	case viewed:
+		t.view(in.View)
+	case frozen:
+		t.freeze()
+	case thawed:
+		t.thaw()
+	case exported:
+		t.export(in.Token)
+	case moved:
+		t.move()
+	}
+}
+
+// open makes the thread.
+func (t *turn) open(in input) {
+	s := t.s
+	if in.Import != nil {
+		t.install(in)
+		return
+	}
+	*s = State{Session: in.Session, Used: map[string]bool{}, Undone: map[uint64]Action{}, Views: map[string]jsontext.Value{}}
+	t.write(Message{Kind: Opened, Session: in.Session})
+	if in.Text != "" {
+		t.say(in.Text)
+	}
+}
+
+// write appends a message to the history.
+func (t *turn) write(m Message) {
+	m.N = t.s.Messages
+	t.s.Messages++
+	t.emit(emission{Message: &m})
+}
+
+// perform asks for an action.
+func (t *turn) perform(a Action) uint64 {
+	t.s.Actions++
+	a.Number = t.s.Actions
+	t.s.Undone[a.Number] = a
+	t.emit(emission{Action: &a})
+	return a.Number
+}
+
+// say takes in what the user says. What was going on is interrupted; what came in
+// meanwhile goes first.
+func (t *turn) say(text string) {
+	t.interrupt(false)
+	t.flush()
+	t.write(Message{Kind: User, Text: text})
+	t.s.Rounds = 0
+	t.ask()
+}
+
+// interrupt ends the round and the calls that are under way. Those that wait for the user
+// to authorize them, which the model knows, go on unless all is set.
+func (t *turn) interrupt(all bool) {
+	t.abandon()
+	for i := range t.s.Batch {
+		o := &t.s.Batch[i]
+		if o.Result == nil {
+			o.Result = textResult(o.Call.ID, interruptedText)
+			t.perform(Action{Kind: CancelCall, Call: t.callOf(o.Call)})
+		}
+	}
+	t.report()
+	if !all {
+		return
+	}
+	for _, o := range t.s.Background {
+		t.perform(Action{Kind: CancelCall, Call: t.callOf(o.Call)})
+		t.postpone(Event{Call: o.Call, Result: textResult(o.Call.ID, interruptedText)})
+	}
+	t.s.Background = nil
+}
+
+const interruptedText = "Tool call interrupted by user"
+
+// abandon ends the round that is under way, if there is one.
+func (t *turn) abandon() {
+	if t.s.Asking {
+		t.s.Asking = false
+		t.perform(Action{Kind: Abandon, Round: t.s.Round})
+	}
+}
+
+// ask asks the model what comes next.
+func (t *turn) ask() {
+	s := t.s
+	if s.Rounds >= t.limits.Rounds {
+		t.notice("The model was asked %d times without an end, and is not asked again.", s.Rounds)
+		return
+	}
+	s.Rounds++
+	s.Round++
+	s.Asking = true
+	session := *s.Session
+	t.perform(Action{Kind: Ask, Round: s.Round, Messages: s.Messages, Session: &session})
+}
+
+// reply takes in what the model answered to the round that is under way.
+func (t *turn) reply(r *Reply) {
+	s := t.s
+	s.Asking = false
+	if len(r.Calls) == 0 {
+		t.write(Message{Kind: Assistant, Text: r.Text})
+		t.advance()
+		return
+	}
+	calls := t.name(r.Calls)
+	t.write(Message{Kind: Assistant, Text: r.Text, Calls: slices.Clone(calls)})
+	for i, c := range calls {
+		o := Open{Call: c, Result: t.builtin(c)}
+		if o.Result == nil && i >= t.limits.Calls {
+			o.Result = textResult(c.ID, "Error: more than %d calls in one message", t.limits.Calls)
+		}
+		if o.Result == nil {
+			t.perform(Action{Kind: MakeCall, Call: t.callOf(c)})
+		}
+		s.Batch = append(s.Batch, o)
+	}
+	t.advance()
+}
+
+// resolve takes in the result of a call.
+func (t *turn) resolve(id string, r *agentproto.Resolution) {
+	s := t.s
+	result := resultOf(r.Result, id, s.Session.Images, t.limits.Text)
+	subscribes := r.Cause == agentproto.ByResult && r.Result.Subscription
+	o, late := find(s.Batch, id), false
+	if o == nil || o.Result != nil {
+		o, late = find(s.Background, id), true
+	}
+	if o == nil { // it was interrupted, and the model was told so
+		if subscribes {
+			t.perform(Action{Kind: EndSubscription, Call: t.callOf(Call{ID: id})})
+		}
+		return
+	}
+	if subscribes {
+		s.Subscriptions = append(s.Subscriptions, Subscription{Call: o.Call})
+	}
+	if late {
+		call := o.Call
+		s.Background = slices.DeleteFunc(s.Background, func(o Open) bool { return o.Call.ID == id })
+		t.postpone(Event{Call: call, Result: result})
+	} else {
+		o.Result = result
+	}
+	t.advance()
+}
+
+// advance goes on when it is the conversation's turn: the calls of the last reply are
+// all resolved, or those that are not wait for the user to authorize them, so that the
+// model had better know; or something came in.
+func (t *turn) advance() {
+	s := t.s
+	if s.Asking || s.Frozen {
+		return
+	}
+	for _, o := range s.Batch {
+		if o.Result == nil && !o.Waits {
+			return
+		}
+	}
+	reported, flushed := t.report(), t.flush()
+	if reported || flushed {
+		t.ask()
+	}
+}
+
+// report writes the results of the batch, in the order of its calls. It reports whether
+// there were any.
+func (t *turn) report() bool {
+	batch := t.s.Batch
+	t.s.Batch = nil
+	for _, o := range batch {
+		result := o.Result
+		if result == nil {
+			result = textResult(o.Call.ID, authorizingText)
+			t.s.Background = append(t.s.Background, o)
+		}
+		t.write(Message{Kind: Result, Result: result})
+	}
+	return len(batch) > 0
+}
+
+const authorizingText = "Authorization in progress: the user was asked to authorize this tool first. The result follows as soon as it is there."
+
+// find returns a call, or nil.
+func find(calls []Open, id string) *Open {
+	i := slices.IndexFunc(calls, func(o Open) bool { return o.Call.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &calls[i]
+}
+
+// done takes in that an action was performed.
+func (t *turn) done(in input) {
+	s := t.s
+	a, ok := s.Undone[in.Action]
+	if !ok {
+		return
+	}
+	delete(s.Undone, in.Action)
+	failure := in.Outcome.Failure
+	switch a.Kind {
+	case Ask:
+		switch {
+		case !s.Asking || a.Round != s.Round: // it was abandoned
+		case in.Outcome.Reply != nil:
+			t.reply(in.Outcome.Reply)
+		default:
+			s.Asking = false
+			t.notice("The model could not be asked: %s", failure)
+			t.flush()
+		}
+	case MakeCall:
+		if o := find(s.Batch, a.Call.ID); failure != "" && o != nil && o.Result == nil {
+			o.Result = textResult(a.Call.ID, "Error: %s", failure)
+			t.advance()
+		}
+	case Forward:
+		s.Outgoing = s.Outgoing[1:]
+		if len(s.Outgoing) > 0 {
+			next := s.Undone[s.Outgoing[0]]
+			t.emit(emission{Action: &next})
+		}
+	}
+	t.exportWanted()
+}
+
+// forward has another thread handle an input, after those before it.
+func (t *turn) forward(to string, in input) {
+	t.s.Actions++
+	a := Action{Kind: Forward, Number: t.s.Actions, To: to, Input: &in}
+	t.s.Undone[a.Number] = a
+	if t.s.Outgoing = append(t.s.Outgoing, a.Number); len(t.s.Outgoing) == 1 {
+		t.emit(emission{Action: &a})
+	}
+}
+
+// notice tells the user something that is not for the model.
+func (t *turn) notice(format string, args ...any) {
+	t.write(Message{Kind: Notice, Text: sprintf(format, args...)})
+}
+
+// callOf returns everything that is needed to make a call.
+func (t *turn) callOf(c Call) *ThreadCall {
+	return &ThreadCall{Call: c, UserID: t.s.Session.UserID, Ancestors: t.s.Session.Ancestors}
+}
+
+// view keeps the content of a view.
+func (t *turn) view(v *agentproto.ViewUpdate) {
+	views := maps.Clone(t.s.Views)
+	if string(v.Content) == "{}" {
+		delete(views, v.ViewType)
+	} else if _, known := views[v.ViewType]; known || len(views) < maxViews {
+		views[v.ViewType] = v.Content.Clone()
+	}
+	t.s.Views = views
+}
+
+// maxViews bounds how many views a thread has (case V04).
+const maxViews = 64

@@ -1,0 +1,65 @@
+package conversation
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A Model is what answers in a conversation: a large language model, a [Script], a person.
+//
+// Reply is called by many goroutines, for one thread once at a time. It returns when
+// the answer is complete, or when ctx ends, which it does as soon as the answer is no
+// longer wanted: the user said something, or the thread was closed. An error is tried
+// again with pauses, unless [Permanent] says that this is of no use; then the user is told.
+//
+// It may be called again for a round that it has answered, if the process ended before
+// that was kept. What it answers to a round that is over has no effect. Keeping the
+// history within the length that it can read is the model's own business.
+type Model interface {
+	Reply(ctx context.Context, r *Request) (*Reply, error)
+}
+
+// A ModelFunc is a function that is a [Model].
+type ModelFunc func(ctx context.Context, r *Request) (*Reply, error)
+
+// Reply calls f.
+func (f ModelFunc) Reply(ctx context.Context, r *Request) (*Reply, error) { return f(ctx, r) }
+
+// A Request is what a model is asked.
+type Request struct {
+	Thread string
+	Round  uint64 // of the thread; greater than that of every request before
+	// Session is the thread's; see [Session].
+	Session *Session
+	// Tools are what the model may call, those of the conversation itself included.
+	Tools []Tool
+	// Messages are the history as models see it: User, Assistant and Result, each call
+	// of an Assistant message followed by its result.
+	Messages []Message
+}
+
+// A Tool is a tool that a model is offered. Its texts are its author's and not to be
+// trusted.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      jsontext.Value // of the arguments
+}
+
+// A Reply is the answer of a model: a text, calls that are made all at once, or both. A
+// reply without calls ends the turn.
+type Reply struct {
+	Text  string
+	Calls []Call
+}
+
+// permanent is an error that is not tried again.
+type permanent struct{ error }
+
+// Unwrap returns the cause.
+func (p permanent) Unwrap() error { return p.error }
+
+// Permanent returns an error that says the same as err, and that asking again is of no
+// use: the request is refused, or the account is.
+func Permanent(err error) error { return permanent{err} }

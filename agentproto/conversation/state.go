@@ -1,0 +1,114 @@
+package conversation
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// An input is something that happened to a thread. Fields are exported because they are
+// part of a history that is kept.
+type input struct {
+	Kind       inputKind
+	Token      string                 // under which whoever sent it awaits an answer; empty if nobody does
+	Text       string                 // of said, openChild
+	Thread     string                 // of openChild: the child
+	Session    *Session               // of opened
+	Import     *State                 // of opened: a thread that lived elsewhere
+	Messages   []Message              // of opened: its history
+	Call       string                 // of those below: the call that it is about
+	Resolution *agentproto.Resolution // of resolved
+	Event      *Event                 // of happened
+	View       *agentproto.ViewUpdate // of viewed
+	Action     uint64                 // of done: the number of the action
+	Outcome    *Outcome               // of done
+}
+
+// An inputKind says what happened.
+type inputKind uint8
+
+const (
+	asked        inputKind = iota + 1 // what is there? Changes nothing.
+	opened                            // the first of a thread
+	said                              // the user said Text
+	interrupted                       // the user stops what is going on
+	closed                            // the thread is over
+	openChild                         // Thread is to be opened as a child
+	unsubscribed                      // the user cancels the subscription of Call
+	frozen                            // nothing is done until the thread is thawed
+	thawed                            // what waited is done
+	exported                          // the thread is wanted elsewhere
+	moved                             // the thread lives elsewhere
+	resolved                          // Call has a Resolution
+	authorizing                       // Call waits for the user to authorize it
+	resumed                           // Call waits for its tool again
+	happened                          // a subscription has an Event
+	ended                             // the subscription of Call is over
+	viewed                            // a View has another content
+	done                              // an Action was performed
+)
+
+// An emission is what a step lets out. One of its fields is set.
+type emission struct {
+	Message *Message
+	Action  *Action
+	Answer  *answer
+}
+
+// An answer is for whoever sent an input with a token.
+type answer struct {
+	Token  string
+	Status Status
+	Export *Export // of exported
+}
+
+// A State is what is remembered of a thread: part of an [Export], to be handed on as it
+// is.
+type State struct {
+	Session  *Session // nil until the thread was opened
+	Messages int      // of the history
+	Actions  uint64   // number of the last one
+	Round    uint64   // number of the last one
+	Asking   bool     // the last round is under way
+	Rounds   int      // since the user said something
+	Batch    []Open   // the calls of the last reply, in order, until the model is told of all
+	// Background are the calls that the model knows to wait for an authorization.
+	Background    []Open
+	Subscriptions []Subscription
+	Deferred      []Event         // what waits until the model can be told, in order
+	Used          map[string]bool // identifiers of calls
+	Children      []string
+	Outgoing      []uint64 // actions that are performed one after another, the first being under way
+	Undone        map[uint64]Action
+	Views         map[string]jsontext.Value
+	Closed        bool
+	Frozen        bool
+	Exported      bool
+	Moved         bool
+	Owing         bool     // the model is to be asked when the thread is thawed
+	Held          []input  // what happened while the thread was frozen
+	Wanted        []string // tokens of exports that wait until everything under way is done
+}
+
+// An Open is a call that the model was not told the result of.
+type Open struct {
+	Call   Call
+	Result *ToolResult // nil while the call is pending
+	Waits  bool        // for the user to authorize it
+}
+
+// A Subscription is a call whose result opened a subscription.
+type Subscription struct {
+	Call  Call
+	Child bool // there is a thread for its events
+}
+
+// An Event is something that came in without the model's asking.
+type Event struct {
+	Call    Call
+	Result  *ToolResult // of a call that the model knew to be waiting, else nil
+	Text    string
+	Inline  bool // it belongs into the thread that subscribed
+	Final   bool // it ends the subscription
+	Foreign bool // the subscription is another thread's
+}

@@ -1,6 +1,7 @@
 package toolserver
 
 import (
+	"bytes"
 	"encoding/base64"
 	"sync"
 )
@@ -137,7 +138,7 @@ func (g *leakGuard) scan(plain, text []byte) bool {
 			continue
 		}
 		for _, p := range g.byTail[last] {
-			if s := p.text(); len(s) <= len(plain) && string(plain[len(plain)-len(s):]) == s {
+			if bytes.HasSuffix(plain, []byte(p.text())) {
 				return true
 			}
 		}

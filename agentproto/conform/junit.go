@@ -71,7 +71,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 }
 
 func (s Side) name() string {
-	if s == Runtime {
+	if s == RuntimeSide {
 		return "Runtime"
 	}
 	return "Tool"

@@ -1,0 +1,186 @@
+package conform
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A hub is the callback endpoint of a runtime that the runner plays. Every call has
+// a line of its own, and a line answers as its case wants.
+type hub struct {
+	addr   string
+	mu     sync.Mutex
+	lines  map[string]*line // by path
+	seen   []string         // all that came, for the search for tokens
+	strays []string         // what came to no line
+	server *http.Server     // nil while it is shut
+}
+
+// newHub returns a hub that listens at addr, a host with a port.
+func newHub(addr string) (*hub, error) {
+	h := &hub{addr: addr, lines: make(map[string]*line)}
+	return h, h.open()
+}
+
+// open begins to listen. After a shut it listens at the same port again.
+func (h *hub) open() error {
+	l, err := net.Listen("tcp", h.addr)
+	if err != nil {
+		return fmt.Errorf("conform: callback endpoint: %w", err)
+	}
+	h.addr = l.Addr().String()
+	h.server = &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	go h.server.Serve(l)
+	return nil
+}
+
+// shut stops listening: connections are refused.
+func (h *hub) shut() {
+	h.server.Close()
+	h.server = nil
+}
+
+func (h *hub) closed() bool { return h.server == nil }
+
+func (h *hub) origin() string { return "http://" + h.addr }
+
+// line returns a new line that gives the answers one after the other, and 200 when
+// there are no more.
+func (h *hub) line(script ...answer) *line {
+	path := "/callback/" + rand.Text()
+	l := &line{hub: h, url: h.origin() + path, script: script, changed: make(chan struct{}), over: make(chan struct{})}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines[path] = l
+	return l
+}
+
+func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 16<<20))
+	if err != nil {
+		return
+	}
+	h.mu.Lock()
+	l := h.lines[r.URL.Path]
+	h.seen = append(h.seen, r.Method+" "+r.URL.String()+fmt.Sprint(r.Header)+string(body))
+	if l == nil {
+		h.strays = append(h.strays, r.Method+" "+r.URL.Path)
+	}
+	h.mu.Unlock()
+	if l == nil {
+		http.NotFound(w, r)
+		return
+	}
+	a := l.take(r, body)
+	for name, value := range a.header {
+		w.Header().Set(name, value)
+	}
+	if a.hold {
+		select { // the sender has to give up first
+		case <-r.Context().Done():
+		case <-l.over:
+		}
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(a.status)
+}
+
+// evidence returns everything that came.
+func (h *hub) evidence() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.seen, "\n")
+}
+
+// An answer is what a callback is answered with.
+type answer struct {
+	status int
+	header map[string]string
+	hold   bool // not at all, until the sender gives up
+}
+
+// A line is a callback address, and what came to it.
+type line struct {
+	hub *hub
+	url string
+
+	mu      sync.Mutex
+	script  []answer
+	got     []*message
+	read    int
+	changed chan struct{} // closed, and replaced, when something came
+	over    chan struct{} // closed when the case is
+}
+
+// take notes a message and returns how to answer it.
+func (l *line) take(r *http.Request, body []byte) answer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := answer{status: http.StatusOK}
+	if len(l.script) > 0 {
+		a, l.script = l.script[0], l.script[1:]
+	}
+	l.got = append(l.got, newMessage(r, body, a))
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return a
+}
+
+// answers replaces the rest of the script.
+func (l *line) answers(script ...answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.script = script
+}
+
+var errNothing = errors.New("nothing came")
+
+// next returns the next message, in the order in which they came. It waits for d.
+func (l *line) next(ctx context.Context, d time.Duration) (*message, error) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		l.mu.Lock()
+		changed := l.changed
+		if l.read < len(l.got) {
+			m := l.got[l.read]
+			l.read++
+			l.mu.Unlock()
+			return m, nil
+		}
+		l.mu.Unlock()
+		select {
+		case <-changed:
+		case <-timer.C:
+			return nil, errNothing
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// all returns everything that has come so far.
+func (l *line) all() []*message {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]*message(nil), l.got...)
+}
+
+// end lets go of requests that were not answered.
+func (l *line) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.over:
+	default:
+		close(l.over)
+	}
+}

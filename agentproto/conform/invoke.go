@@ -1,0 +1,196 @@
+package conform
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// fields are the members of a message.
+type fields map[string]any
+
+// A call is an invocation, and what came back.
+type call struct {
+	c    *toolCase
+	line *line
+	body fields
+	what string // for messages of failure
+}
+
+// role returns an operation, or ends the trial.
+func (c *toolCase) role(name string) Role {
+	r, ok := c.profile.Roles[name]
+	if !ok {
+		c.lacks(fmt.Sprintf("no operation plays the role %q: %s", name, roles[name]))
+	}
+	return r
+}
+
+// unique returns a text that nothing else has.
+func unique(prefix string) string { return prefix + "-" + rand.Text()[:12] }
+
+// thread returns the id of a new thread.
+func (c *toolCase) thread() string { return unique("conform-" + c.Case.ID) }
+
+// line returns a callback address of the first runtime that ends with the case.
+func (c *toolCase) line(script ...answer) *line { return c.lineOf(0, script...) }
+
+func (c *toolCase) lineOf(hub int, script ...answer) *line {
+	l := c.hubs[hub].line(script...)
+	c.after(l.end)
+	return l
+}
+
+// vars are what is put into the arguments of a role.
+type vars map[string]string
+
+// call returns a call of a role, with a thread, an id and a callback address of its
+// own, that is still to be made.
+func (c *toolCase) call(role string, v vars, script ...answer) *call {
+	r := c.role(role)
+	args, err := r.arguments(v)
+	c.must(err, "make arguments of role "+role)
+	l := c.line(script...)
+	return &call{c: c, line: l, what: "a call of role " + role, body: fields{
+		"operation": r.Operation, "arguments": args, "id": unique("call"), "callback_url": l.url, "group_id": c.thread(),
+	}}
+}
+
+// set changes members of the invocation.
+func (k *call) set(f fields) *call {
+	maps.Copy(k.body, f)
+	return k
+}
+
+// to changes the callback address.
+func (k *call) to(l *line) *call {
+	k.line = l
+	return k.set(fields{"callback_url": l.url})
+}
+
+func (k *call) str(name string) string { s, _ := k.body[name].(string); return s }
+
+// send sends the invocation.
+func (k *call) send(changes ...change) *reply { return k.c.post(k.c.endpoint, k.body, changes...) }
+
+// start sends the invocation, which has to be accepted.
+func (k *call) start(changes ...change) *call {
+	if got := k.send(changes...); got.status != http.StatusOK {
+		k.c.fail(k.what, got, "status 200")
+	}
+	return k
+}
+
+// next waits for the next message, which has to be well-formed, of this call and of
+// one of the kinds.
+func (k *call) next(kinds ...string) *message { return k.within(millis(k.c.limits.Result), kinds...) }
+
+func (k *call) within(d time.Duration, kinds ...string) *message {
+	m, err := k.line.next(k.c.ctx, d)
+	if errors.Is(err, errNothing) {
+		k.c.fail(k.what, fmt.Sprintf("nothing within %v", d), strings.Join(kinds, " or "))
+	}
+	k.c.must(err, "wait for "+strings.Join(kinds, " or "))
+	k.check(m)
+	for _, kind := range kinds {
+		if m.kind == kind {
+			return m
+		}
+	}
+	k.c.fail(k.what, m, strings.Join(kinds, " or "))
+	return nil
+}
+
+// check fails for a message that is not one, or of another call.
+func (k *call) check(m *message) {
+	id := "id"
+	if m.kind == "subscription_event" {
+		id = "tool_call_id"
+	}
+	want, _ := k.body["call_id"].(string)
+	switch {
+	case m.wrong != "":
+		k.c.fail(k.what, m, "a message as in protocol part 1.5")
+	case m.text("group_id") != k.str("group_id"):
+		k.c.fail(k.what, m, fmt.Sprintf("group_id %q", k.str("group_id")))
+	case m.kind != "view_update" && m.text(id) != k.str("id"):
+		k.c.fail(k.what, m, fmt.Sprintf("%s %q", id, k.str("id")))
+	case id == "id" && m.kind != "view_update" && m.text("call_id") != want:
+		k.c.fail(k.what, m, fmt.Sprintf("call_id %q", want))
+	}
+}
+
+// result waits for the result of the call, past other messages that have been
+// accepted.
+func (k *call) result() *message { return k.next("tool_result") }
+
+// good waits for a result that is no error and contains a text.
+func (k *call) good(text string) *message {
+	m := k.result()
+	if m.isError() || !strings.Contains(m.words(), text) {
+		k.c.fail(k.what, m, fmt.Sprintf("a result with %q", text))
+	}
+	return m
+}
+
+// bad waits for a result that is an error.
+func (k *call) bad() *message {
+	m := k.result()
+	if !m.isError() {
+		k.c.fail(k.what, m, `a result whose text begins with "Error: "`)
+	}
+	return m
+}
+
+// quiet fails if something more comes. It waits as long as the profile says.
+func (k *call) quiet(expected string) {
+	m, err := k.line.next(k.c.ctx, millis(k.c.limits.Quiet))
+	if err == nil {
+		k.c.fail(k.what, m, expected)
+	}
+	if !errors.Is(err, errNothing) {
+		k.c.must(err, "wait")
+	}
+}
+
+// alive makes a call that has to work: whatever the case did, the server goes on.
+func (c *toolCase) alive() {
+	text := unique("alive")
+	c.call("echo", vars{"TEXT": text}).start().good(text)
+}
+
+// count calls role count or peek and returns the number.
+func (c *toolCase) count(role, name string) int {
+	m := c.call(role, vars{"NAME": name}).start().result()
+	n := -1
+	if _, err := fmt.Sscan(m.words(), &n); err != nil {
+		c.fail("a call of role "+role, m, "a number")
+	}
+	return n
+}
+
+// cancel posts a cancellation of the call.
+func (k *call) cancel() *reply {
+	return k.c.post(k.c.base+cancelPath, fields{"thread_id": k.str("group_id"), "tool_call_id": k.str("id")})
+}
+
+// accepted fails unless a reply is 200 with an empty body.
+func (c *toolCase) accepted(sent string, got *reply) {
+	if got.status != http.StatusOK || strings.TrimSpace(got.body) != "" {
+		c.fail(sent, got, "status 200 without a body")
+	}
+}
+
+// status fails unless a reply has one of the statuses.
+func (c *toolCase) status(sent string, got *reply, want ...int) {
+	for _, s := range want {
+		if got.status == s {
+			return
+		}
+	}
+	c.fail(sent, got, fmt.Sprintf("status %v", want))
+}

@@ -1,0 +1,241 @@
+package conform
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A ToolProfile tells the runner about a tool server: which of its operations plays
+// which role in the cases, and what else there is to test. Its JSON form, of
+// [ReadToolProfile], has the same members; doc/conformance.md shows one.
+//
+// Only URL is required. A case that needs something that is not here is not
+// applicable.
+type ToolProfile struct {
+	// URL is the base URL of the server.
+	URL string `json:"url"`
+	// PublicURL is the base URL that the server should name in its manifest, if it is
+	// another one.
+	PublicURL string `json:"public_url,omitempty"`
+	// CA has the certificate authorities, in PEM, that the server and the OAuth
+	// provider's pages are trusted by. Empty means the system's.
+	CA string `json:"ca,omitempty"`
+	// Command starts the server at URL, with its state if it keeps one. The runner
+	// starts it, kills it with SIGKILL and starts it again in the cases about
+	// restarts. Empty means that the server runs already.
+	Command []string `json:"command,omitempty"`
+	// Broken are commands that start the server with a manifest that is not valid:
+	// "no_description" with a tool that lacks a description, "bad_schema" with one
+	// whose schema is none. They must end without serving.
+	Broken map[string][]string `json:"broken,omitempty"`
+	// Headers are sent with every message, for example credentials. If there are any,
+	// a message without them must be refused.
+	Headers map[string]string `json:"headers,omitempty"`
+	// OtherHeaders are the credentials of a second runtime.
+	OtherHeaders map[string]string `json:"other_headers,omitempty"`
+	// Roles are the operations that play the roles of the cases, by role. [Roles]
+	// lists them.
+	Roles map[string]Role `json:"roles,omitempty"`
+	// Callbacks are the addresses, host and port, at which the runner plays two
+	// runtimes. Empty means free ports on 127.0.0.1.
+	Callbacks []string `json:"callbacks,omitempty"`
+	// OnlyCallbacks says that the server accepts callbacks at Callbacks alone.
+	OnlyCallbacks bool `json:"only_callbacks,omitempty"`
+	// Limits are the times and sizes that the server documents.
+	Limits Limits `json:"limits,omitzero"`
+	// OAuth is needed by the cases about authorization.
+	OAuth *OAuthProfile `json:"oauth,omitempty"`
+	// Destination is a second server that sessions can migrate to.
+	Destination *Destination `json:"destination,omitempty"`
+	// State is the folder where the server keeps its state. It is searched for tokens.
+	State string `json:"state,omitempty"`
+	// Status says that the server answers /tool_call_status.
+	Status bool `json:"status,omitempty"`
+}
+
+// A Role is an operation that plays a role of the cases.
+type Role struct {
+	Operation string `json:"operation"`
+	// Arguments are those of the call. In the strings in it $TEXT and $NAME are
+	// replaced by texts that the runner chooses.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Select is the choice to make, for roles that ask the user.
+	Select int `json:"select,omitempty"`
+}
+
+// roles says what the operations have to do that play the roles.
+var roles = map[string]string{
+	"echo":      "its result contains $TEXT",
+	"slow":      "works for some seconds, two at least; on cancellation it stops, and counts one under $NAME",
+	"count":     "counts one under $NAME; its result is the number",
+	"peek":      "its result is the number under $NAME",
+	"panic":     "fails as badly as the server's language allows",
+	"invalid":   "the arguments do not match the operation's schema",
+	"choose":    "asks the user; its result contains the text of the choice",
+	"grant":     "asks the user unless there is a grant for the session, which choice Select gives",
+	"authorize": "needs the user's authorization; its result contains the user's name at the provider",
+	"leak":      "needs authorization, and tries to give the access token away",
+	"subscribe": "opens a subscription to $NAME",
+	"publish":   "sends an event with $TEXT to the subscriptions to $NAME; without it, events come by themselves",
+	"messy":     "opens something whose cleanup fails when the thread is closed",
+	"remember":  "keeps $TEXT under $NAME in the session",
+	"recall":    "its result contains what is kept under $NAME in the session",
+}
+
+// Roles returns the roles that cases need, with what an operation has to do to play
+// one.
+func Roles() map[string]string {
+	all := make(map[string]string, len(roles))
+	for name, what := range roles {
+		all[name] = what
+	}
+	return all
+}
+
+// Limits are the times, in milliseconds, and sizes that a tool server documents.
+// Zero means the default, or for those that have none that the limit is not known.
+type Limits struct {
+	// Ack is how long the acknowledgement of a call may take. The default is 100.
+	Ack int `json:"ack_ms,omitempty"`
+	// Result is how long the result of an operation that does little may take. The
+	// default is 15,000.
+	Result int `json:"result_ms,omitempty"`
+	// Retry is how long it may take until a callback that failed is sent again the
+	// first time. The default is 10,000.
+	Retry int `json:"retry_ms,omitempty"`
+	// Quiet is how long the runner waits for what must not come. The default is 2,500.
+	Quiet int `json:"quiet_ms,omitempty"`
+	// Restart is how long the server may take to start. The default is 15,000.
+	Restart int `json:"restart_ms,omitempty"`
+	// Callback is how long the server waits for the answer to a callback.
+	Callback int `json:"callback_ms,omitempty"`
+	// Choice is how long it waits for the user's choice.
+	Choice int `json:"choice_ms,omitempty"`
+	// Authorization is how long it waits for the user's authorization.
+	Authorization int `json:"authorization_ms,omitempty"`
+	// Provider is how long it waits for the OAuth provider. The default is 30,000.
+	Provider int `json:"provider_ms,omitempty"`
+	// Migrate is how long a migration may take. The default is 60,000.
+	Migrate int `json:"migrate_ms,omitempty"`
+	// Calls is how many calls there may be at once.
+	Calls int `json:"calls,omitempty"`
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, x := range []struct {
+		field *int
+		value int
+	}{{&l.Ack, 100}, {&l.Result, 15_000}, {&l.Retry, 10_000}, {&l.Quiet, 2_500}, {&l.Restart, 15_000}, {&l.Provider, 30_000}, {&l.Migrate, 60_000}} {
+		if *x.field == 0 {
+			*x.field = x.value
+		}
+	}
+	return l
+}
+
+func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// An OAuthProfile is what the runner needs to play the user's browser.
+type OAuthProfile struct {
+	// Users are people who can log in at the provider, each with the text that the
+	// result of role authorize contains for them. Cases take different ones if there
+	// are enough.
+	Users []OAuthUser `json:"users"`
+	// Issuer says that the provider promises to name itself in its answers.
+	Issuer bool `json:"issuer,omitempty"`
+	// Allow and Deny are the values of the buttons of the provider's page that asks
+	// for consent. Empty means allow and deny.
+	Allow string `json:"allow,omitempty"`
+	Deny  string `json:"deny,omitempty"`
+}
+
+// An OAuthUser is somebody with an account at the provider.
+type OAuthUser struct {
+	Name     string `json:"name"`
+	Password string `json:"password"`
+	Shows    string `json:"shows"` // what a result contains for this user
+}
+
+// A Destination is a server of the same kind that sessions can migrate to.
+type Destination struct {
+	URL     string   `json:"url"`
+	Command []string `json:"command,omitempty"` // starts it; see [ToolProfile.Command]
+	// Import is the path that state is sent to, if it is known; it must not be open
+	// to everybody.
+	Import string `json:"import,omitempty"`
+}
+
+// ReadToolProfile reads the JSON form of a profile. The error is a [*UsageError] that
+// names what is wrong, also if a member or a role is unknown.
+func ReadToolProfile(r io.Reader) (ToolProfile, error) {
+	var p ToolProfile
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil {
+		return p, &UsageError{"profile: " + err.Error()}
+	}
+	return p, p.check()
+}
+
+func (p ToolProfile) check() error {
+	if u, err := url.Parse(p.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return &UsageError{fmt.Sprintf("profile: url %q is not an http or https URL", p.URL)}
+	}
+	for name, r := range p.Roles {
+		switch {
+		case roles[name] == "":
+			var known []string
+			for k := range roles {
+				known = append(known, k)
+			}
+			slices.Sort(known)
+			return &UsageError{fmt.Sprintf("profile: there is no role %q; there are %s", name, strings.Join(known, ", "))}
+		case r.Operation == "":
+			return &UsageError{fmt.Sprintf("profile: role %q has no operation", name)}
+		case len(r.Arguments) > 0 && !bytes.HasPrefix(bytes.TrimSpace(r.Arguments), []byte("{")):
+			return &UsageError{fmt.Sprintf("profile: the arguments of role %q are not an object", name)}
+		}
+	}
+	return nil
+}
+
+// arguments returns the arguments of the role's call with vars put in.
+func (r Role) arguments(vars map[string]string) (any, error) {
+	if len(r.Arguments) == 0 {
+		return map[string]any{}, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(r.Arguments))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return replaced(v, vars), nil
+}
+
+func replaced(v any, vars map[string]string) any {
+	switch v := v.(type) {
+	case string:
+		for name, text := range vars {
+			v = strings.ReplaceAll(v, "$"+name, text)
+		}
+		return v
+	case map[string]any:
+		for k := range v {
+			v[k] = replaced(v[k], vars)
+		}
+		return v
+	case []any:
+		for i := range v {
+			v[i] = replaced(v[i], vars)
+		}
+		return v
+	}
+	return v
+}

@@ -1,0 +1,403 @@
+package conform
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// toolTrials are the cases of tool servers.
+var toolTrials = map[string]toolTrial{
+	"D01": {run: (*toolCase).manifestIsValid},
+	"D02": {run: (*toolCase).brokenManifest},
+	"D03": {run: (*toolCase).hostIsNotReflected},
+
+	"A01": {run: (*toolCase).acknowledgesAtOnce, alone: true},
+	"A02": {run: (*toolCase).unknownOperation},
+	"A03": {run: (*toolCase).badArguments},
+	"A04": {run: (*toolCase).badInvocation},
+	"A05": {run: (*toolCase).otherMedia},
+	"A06": {run: (*toolCase).sameKeyTwice},
+	"A07": {run: (*toolCase).sameIDElsewhere},
+	"A08": {run: (*toolCase).panics},
+	"A09": {run: (*toolCase).killedAfterAck, alone: true, limit: 3 * time.Minute},
+	"A10": {run: (*toolCase).queueFull, alone: true, limit: 2 * time.Minute},
+	"A11": {run: (*toolCase).unauthenticated},
+	"A12": {run: (*toolCase).callID},
+
+	"C01": {run: (*toolCase).callbackFailsOnce},
+	"C02": {run: (*toolCase).callbackUnknown},
+	"C03": {run: (*toolCase).callbackRefused, alone: true, limit: 3 * time.Minute},
+	"C04": {run: (*toolCase).retryAfter},
+	"C05": {run: (*toolCase).callbackHangs, limit: 2 * time.Minute},
+	"C06": {run: (*toolCase).callbackGone},
+	"C07": {run: (*toolCase).callbackRedirects},
+	"C08": {run: (*toolCase).callsAtOnce},
+
+	"O08": {run: (*toolCase).asksForAuthorization},
+	"O09": {run: (*toolCase).authorizes},
+	"O10": {run: (*toolCase).denied},
+	"O11": {run: (*toolCase).badState, limit: 2 * time.Minute},
+	"O12": {run: (*toolCase).redirectTwice},
+	"O13": {run: (*toolCase).foreignCode},
+	"O14": {run: (*toolCase).mixedUp, alone: true},
+	"O15": {run: (*toolCase).tokenEndpointFails, alone: true, limit: 2 * time.Minute},
+	"O16": {run: (*toolCase).refreshes, alone: true},
+	"O17": {run: (*toolCase).refreshRefused, alone: true},
+	"O18": {run: (*toolCase).oneRefresh, alone: true},
+	"O19": {run: (*toolCase).noSecretGetsOut, alone: true},
+	"O20": {run: (*toolCase).vaultIsSealed, alone: true},
+	"O21": {run: (*toolCase).exactRedirect},
+	"O22": {run: (*toolCase).twoUsers},
+	"O23": {run: (*toolCase).restartWhileAuthorizing, alone: true, limit: 2 * time.Minute},
+	"O24": {run: (*toolCase).otherBrowser},
+
+	"U09": {run: (*toolCase).badSelections},
+	"U10": {run: (*toolCase).forgedAnswer},
+	"U11": {run: (*toolCase).noAnswer, limit: 5 * time.Minute},
+	"U12": {run: (*toolCase).grants},
+
+	"S13": {run: (*toolCase).subscriptionSurvives, alone: true, limit: 2 * time.Minute},
+	"S14": {run: (*toolCase).subscriptionCancelled},
+	"S15": {run: (*toolCase).threadClosed},
+	"S16": {run: (*toolCase).eventsInOrder, limit: 2 * time.Minute},
+
+	"K04": {run: (*toolCase).cancelNothing},
+	"K05": {run: (*toolCase).cancelOtherThread, limit: 2 * time.Minute},
+	"K06": {run: (*toolCase).cancelRunning},
+	"K07": {run: (*toolCase).cancelDetour},
+
+	"X04": {run: (*toolCase).strangeThreads},
+	"X05": {run: (*toolCase).cleanupFails},
+
+	"G07": {run: (*toolCase).migrates, limit: 3 * time.Minute},
+	"G08": {run: (*toolCase).destinationDown, limit: 3 * time.Minute},
+	"G09": {run: (*toolCase).unknownSession, limit: 3 * time.Minute},
+	"G10": {run: (*toolCase).badDestination, limit: 3 * time.Minute},
+	"G11": {run: (*toolCase).migratedAlready, limit: 3 * time.Minute},
+	"G12": {run: (*toolCase).forgedImport},
+
+	"W01": {run: (*toolCase).duplicateMember},
+	"W02": {run: (*toolCase).otherCase},
+	"W03": {run: (*toolCase).badText},
+	"W04": {run: (*toolCase).nested},
+	"W05": {run: (*toolCase).trailing},
+	"W06": {run: (*toolCase).unknownMembers},
+	"W10": {run: (*toolCase).numbers},
+	"W11": {run: (*toolCase).strangeIDs},
+
+	"Z04": {run: (*toolCase).guardedNames},
+	"Z05": {run: (*toolCase).guardedAddresses},
+
+	"E02": {run: (*toolCase).callStatus},
+}
+
+// D01: the manifest is one, by protocol part 1.3.
+func (c *toolCase) manifestIsValid() {
+	got, err := c.manifest(c.ctx, c.base, "")
+	c.must(err, "ask for the manifest")
+	wrong := func(expected string) { c.fail("GET "+wellKnown, got, expected) }
+	if got.status != http.StatusOK || !strings.HasPrefix(got.header.Get("Content-Type"), "application/json") {
+		wrong("status 200 and application/json")
+	}
+	text := func(m map[string]any, name string, longest int) string {
+		s, ok := m[name].(string)
+		if !ok || s == "" || longest > 0 && len(s) > longest {
+			wrong(fmt.Sprintf("%q is a string that is neither empty nor too long", name))
+		}
+		return s
+	}
+	text(got.fields, "name", 128)
+	if u, err := url.Parse(text(got.fields, "endpoint", 0)); err != nil || !u.IsAbs() || u.Host == "" {
+		wrong("endpoint is an absolute URL")
+	}
+	tools, _ := got.fields["tools"].([]any)
+	if len(tools) == 0 {
+		wrong("tools is an array that is not empty")
+	}
+	names := make(map[string]bool)
+	for _, x := range tools {
+		tool, _ := x.(map[string]any)
+		name := text(tool, "name", 128)
+		text(tool, "description", 0)
+		if _, ok := tool["inputSchema"].(map[string]any); !ok || names[name] {
+			wrong(fmt.Sprintf("tool %q has a schema that is an object, and is there once", name))
+		}
+		names[name] = true
+	}
+	if d := c.profile.Destination; d != nil && got.fields["needsMigration"] != true {
+		wrong("needsMigration, since the profile has a destination")
+	}
+}
+
+// D02: a server that would have a manifest that is not valid does not start.
+func (c *toolCase) brokenManifest() {
+	if len(c.profile.Broken) == 0 {
+		c.lacks("the profile has no commands that start a broken server")
+	}
+	for kind, argv := range c.profile.Broken {
+		cmd := exec.CommandContext(c.ctx, argv[0], argv[1:]...)
+		cmd.WaitDelay = time.Second
+		out, err := cmd.CombinedOutput()
+		c.must(c.ctx.Err(), "wait until the server with "+kind+" ends")
+		if err == nil {
+			c.fail("start with "+kind, "it ended as if all were well: "+string(out), "an exit status that is not 0")
+		}
+		if cmd.ProcessState == nil {
+			c.must(err, "start the server with "+kind)
+		}
+	}
+}
+
+// D03: the endpoint does not depend on the Host header.
+func (c *toolCase) hostIsNotReflected() {
+	want := c.base
+	if c.profile.PublicURL != "" {
+		want = c.profile.PublicURL
+	}
+	got, err := c.manifest(c.ctx, c.base, "evil.example")
+	c.must(err, "ask for the manifest")
+	if got.status >= 400 && got.status < 500 {
+		return // a server may refuse hosts that are not its own
+	}
+	if endpoint, _ := got.fields["endpoint"].(string); !strings.HasPrefix(endpoint, strings.TrimSuffix(want, "/")) {
+		c.fail("GET with Host: evil.example", got, "an endpoint below "+want)
+	}
+}
+
+// A01: acknowledgements are fast, since nothing is done before them.
+func (c *toolCase) acknowledgesAtOnce() {
+	c.alive() // the connection is there
+	const n = 100
+	limit := millis(c.limits.Ack)
+	var took []time.Duration
+	for range 3 { // a machine with something else to do is given another chance
+		took = took[:0]
+		calls := make([]*call, n)
+		for i := range calls {
+			calls[i] = c.call("slow", vars{"NAME": unique("ack")})
+			begun := time.Now()
+			calls[i].start()
+			took = append(took, time.Since(begun))
+			if i == 0 {
+				if early := calls[i].line.all(); len(early) > 0 {
+					c.fail("a call of role slow", early[0], "the result after the acknowledgement, of an operation that takes two seconds")
+				}
+			}
+			calls[i].cancel()
+		}
+		slices.Sort(took)
+		if took[n*99/100-1] <= limit {
+			break
+		}
+	}
+	if p99 := took[n*99/100-1]; p99 > limit {
+		c.fail(fmt.Sprintf("%d calls of role slow", n), "the 99th of 100 acknowledged after "+p99.String(), "at most "+limit.String())
+	}
+	c.call("slow", vars{"NAME": unique("ack")}).start().result()
+}
+
+// A02: an operation that does not exist is told in a result.
+func (c *toolCase) unknownOperation() {
+	k := c.call("echo", vars{"TEXT": "x"}).set(fields{"operation": unique("no_such_operation")})
+	k.what = "a call of an unknown operation"
+	k.start().bad()
+	c.alive()
+}
+
+// A03: arguments that do not match are told in a result, without internals.
+func (c *toolCase) badArguments() {
+	m := c.call("invalid", nil).start().bad()
+	for _, inside := range []string{"goroutine ", ".go:", "Traceback", "    at ", "panicked at", "json: cannot unmarshal"} {
+		if strings.Contains(m.words(), inside) {
+			c.fail("arguments that do not match", m, "words for a model, without "+inside)
+		}
+	}
+}
+
+// A04: what is not an invocation is refused, and nothing runs.
+func (c *toolCase) badInvocation() {
+	name := unique("bad")
+	k := c.call("count", vars{"NAME": name})
+	whole, err := json.Marshal(k.body)
+	c.must(err, "encode")
+	c.status("half a message", c.post(c.endpoint, whole[:len(whole)/2]), 400, 422)
+	c.status("nothing", c.post(c.endpoint, []byte{}), 400, 422)
+	for _, member := range []string{"id", "callback_url", "group_id", "operation"} {
+		k := c.call("count", vars{"NAME": name})
+		delete(k.body, member)
+		c.status("an invocation without "+member, k.send(), 400, 422)
+		k = c.call("count", vars{"NAME": name}).set(fields{member: 7})
+		c.status("an invocation whose "+member+" is a number", k.send(), 400, 422)
+	}
+	if n := c.count("count", name); n != 1 {
+		c.fail("invocations that are refused, and one that is not", fmt.Sprintf("the operation ran %d times", n), "once")
+	}
+}
+
+// A05: only JSON is a message.
+func (c *toolCase) otherMedia() {
+	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""} {
+		k := c.call("echo", vars{"TEXT": "x"})
+		c.status(fmt.Sprintf("an invocation with Content-Type %q", media), k.send(header("Content-Type", media)), http.StatusUnsupportedMediaType)
+	}
+	c.call("echo", vars{"TEXT": "with a charset"}).start(header("Content-Type", "application/json; charset=utf-8")).good("with a charset")
+}
+
+// A06: a runtime that repeats an invocation does not make another call.
+func (c *toolCase) sameKeyTwice() {
+	name := unique("twice")
+	k := c.call("count", vars{"NAME": name})
+	k.start().start()
+	k.good("1")
+	k.start() // also after its end
+	k.quiet("no second result")
+	if n := c.count("count", name); n != 2 {
+		c.fail("one key three times, then another", fmt.Sprintf("the operation ran %d times", n), "twice")
+	}
+}
+
+// A07: the id alone does not name a call.
+func (c *toolCase) sameIDElsewhere() {
+	id, thread := unique("call"), c.thread()
+	one := c.call("echo", vars{"TEXT": "first"}).set(fields{"id": id, "group_id": thread})
+	two := c.call("echo", vars{"TEXT": "second"}).set(fields{"id": id})
+	three := c.call("echo", vars{"TEXT": "third"}).set(fields{"id": id, "group_id": thread}).to(c.lineOf(1))
+	one.start()
+	two.start()
+	if c.profile.OtherHeaders != nil {
+		three.start(c.as())
+	} else {
+		three.start()
+	}
+	one.good("first")
+	two.good("second")
+	three.good("third")
+	for _, k := range []*call{one, two, three} {
+		if all := k.line.all(); len(all) != 1 {
+			c.fail("one id in two threads and from two runtimes", fmt.Sprintf("%d messages at one callback", len(all)), "one")
+		}
+	}
+}
+
+// A08: a handler that fails badly does not take the server with it.
+func (c *toolCase) panics() {
+	k := c.call("panic", nil).start()
+	m := k.bad()
+	for _, inside := range []string{"goroutine ", ".go:", "Traceback", "panicked at"} {
+		if strings.Contains(m.words(), inside) {
+			c.fail(k.what, m, "words for a model, without "+inside)
+		}
+	}
+	c.alive()
+}
+
+// A09: what was acknowledged has a result, whatever happens to the process.
+func (c *toolCase) killedAfterAck() {
+	c.restartable()
+	k := c.call("slow", vars{"NAME": unique("killed")}).start()
+	c.restart(nil)
+	k.what = "a call, then kill -9 and a new start"
+	k.within(millis(c.limits.Result)+millis(c.limits.Retry), "tool_result")
+	k.quiet("one result")
+}
+
+// A10: a server that is full says so before it accepts.
+func (c *toolCase) queueFull() {
+	most := c.limits.Calls
+	if most == 0 {
+		c.lacks("the profile does not say how many calls there may be at once (limits.calls)")
+	}
+	var calls []*call
+	defer func() {
+		for _, k := range calls {
+			k.cancel()
+		}
+	}()
+	for range most + 20 {
+		k := c.call("slow", vars{"NAME": unique("full")})
+		got := k.send()
+		if got.status == http.StatusServiceUnavailable {
+			if len(calls) == 0 {
+				c.fail("a call of role slow", got, "status 200 of a server that has nothing to do")
+			}
+			k.quiet("nothing, since the call was not accepted")
+			return
+		}
+		c.status("a call of role slow", got, http.StatusOK)
+		calls = append(calls, k)
+	}
+	c.fail(fmt.Sprintf("%d calls of role slow", len(calls)), "all accepted", "status 503 for those beyond limits.calls")
+}
+
+// A11: a stranger cannot call.
+func (c *toolCase) unauthenticated() {
+	if len(c.profile.Headers) == 0 {
+		c.lacks("the profile has no credentials (headers)")
+	}
+	name := unique("stranger")
+	k := c.call("count", vars{"NAME": name})
+	c.status("an invocation without credentials", k.send(c.without()), http.StatusUnauthorized, http.StatusForbidden)
+	for _, path := range []string{cancelPath, closePath} {
+		got := c.post(c.base+path, fields{"thread_id": k.str("group_id"), "tool_call_id": k.str("id")}, c.without())
+		c.status(path+" without credentials", got, http.StatusUnauthorized, http.StatusForbidden)
+	}
+	if n := c.count("count", name); n != 1 {
+		c.fail("a call without credentials, and one with them", fmt.Sprintf("the operation ran %d times", n), "once")
+	}
+}
+
+// A12: the second id of a call comes back in everything about it.
+func (c *toolCase) callID() {
+	id := unique("fc_ü\"")
+	k := c.call("echo", vars{"TEXT": "x"}).set(fields{"call_id": id}).start()
+	k.good("x")
+	c.call("echo", vars{"TEXT": "y"}).set(fields{"call_id": nil}).start().good("y")
+	if _, ok := c.profile.Roles["choose"]; ok {
+		k := c.call("choose", nil).set(fields{"call_id": id}).start()
+		k.next("user_choice")
+		k.cancel()
+	}
+	if _, ok := c.profile.Roles["authorize"]; ok {
+		k := c.call("authorize", nil).set(fields{"call_id": id, "user_id": unique("user")}).start()
+		k.next("oauth")
+		k.cancel()
+	}
+}
+
+// C08: calls that run at once do not get at each other's ids.
+func (c *toolCase) callsAtOnce() {
+	const n = 40
+	calls, sent := make([]*call, n), make([]*reply, n)
+	errs := make([]error, n)
+	for i := range calls {
+		calls[i] = c.call("echo", vars{"TEXT": fmt.Sprintf("text of call %d.", i)})
+	}
+	var all sync.WaitGroup
+	for i, k := range calls {
+		all.Go(func() {
+			body, err := json.Marshal(k.body)
+			if err == nil {
+				sent[i], err = c.do(c.ctx, http.MethodPost, c.endpoint, body)
+			}
+			errs[i] = err
+		})
+	}
+	all.Wait()
+	for i, k := range calls {
+		c.must(errs[i], "post")
+		c.status(k.what, sent[i], http.StatusOK)
+		k.good(fmt.Sprintf("text of call %d.", i))
+	}
+	for _, k := range calls {
+		if got := k.line.all(); len(got) != 1 {
+			c.fail(fmt.Sprintf("%d calls at once", n), fmt.Sprintf("%d messages at one callback", len(got)), "one")
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package conform
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync/atomic"
+)
+
+// A watch is an address that nobody should connect to.
+type watch struct {
+	c       *toolCase
+	addr    string
+	port    string
+	touched atomic.Int64
+}
+
+// watch listens at an address and counts connections.
+func (c *toolCase) watch(addr string) *watch {
+	l, err := net.Listen("tcp", addr)
+	c.must(err, "listen for what should not come")
+	w := &watch{c: c, addr: l.Addr().String()}
+	_, w.port, _ = net.SplitHostPort(w.addr)
+	c.after(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			w.touched.Add(1)
+			conn.Close()
+		}
+	}()
+	return w
+}
+
+// untouched fails if somebody has connected.
+func (w *watch) untouched(sent string) {
+	if n := w.touched.Load(); n > 0 {
+		w.c.fail(sent, fmt.Sprintf("%d connections to %s", n, w.addr), "none")
+	}
+}
+
+// internal are addresses that are not of the public internet, in every spelling
+// (protocol part 7). They are never listened at here, so that the runner sees only
+// whether they are refused.
+var internal = []string{
+	"0.1.2.3", "10.0.0.1", "100.64.0.1", "169.254.169.254", "172.16.0.1", "192.0.0.1", "192.168.0.1", "198.18.0.1",
+	"224.0.0.1", "240.0.0.1", "255.255.255.255", "[fc00::1]", "[fd00:ec2::254]", "[fe80::1]", "[ff02::1]",
+	"[::ffff:10.0.0.1]", "[::ffff:a9fe:a9fe]", "[64:ff9b::a00:1]", "[2002:a00:1::]", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376",
+}
+
+// private returns an address of this machine that is not loopback and not public.
+func private() string {
+	addrs, _ := net.InterfaceAddrs() // none if they cannot be told
+	for _, a := range addrs {
+		p, err := netip.ParsePrefix(a.String())
+		if err == nil && p.Addr().Is4() && p.Addr().IsPrivate() {
+			return p.Addr().String()
+		}
+	}
+	return ""
+}
+
+// unreached makes calls with callback addresses that must not be connected to. Each
+// is refused at once, or accepted and its result never sent.
+func (c *toolCase) unreached(what string, addresses []string) {
+	for _, address := range addresses {
+		k := c.call("echo", vars{"TEXT": "internal"}).set(fields{"callback_url": address})
+		got := k.send()
+		c.status(what+" "+address, got, 200, 400, 403, 422)
+		if got.status == 200 {
+			k.cancel()
+		}
+	}
+	c.alive()
+}
+
+// Z05: results go to runtimes only.
+func (c *toolCase) guardedAddresses() {
+	for _, bad := range []string{
+		"", "not a url", "/relative", "ftp://127.0.0.1/x", "file:///etc/passwd", "gopher://127.0.0.1/x", "javascript:alert(1)",
+		"http://", "http://user:secret@127.0.0.1/x", "unix:///var/run/docker.sock", "http://127.0.0.1:port/x",
+	} {
+		k := c.call("echo", vars{"TEXT": "x"}).set(fields{"callback_url": bad})
+		c.status(fmt.Sprintf("an invocation with callback_url %q", bad), k.send(), 400, 422)
+	}
+	var some []string
+	for _, host := range internal {
+		some = append(some, "http://"+host+"/callback")
+	}
+	c.unreached("callback_url", some)
+
+	// Loopback may be allowed, since the runner itself is there. If only the runner's
+	// own addresses are, every other spelling and port has to stay untouched.
+	if c.profile.OnlyCallbacks {
+		w := c.watch("127.0.0.1:0")
+		var own []string
+		for _, host := range []string{"127.0.0.1", "localhost", "2130706433", "0x7f000001", "127.1", "0177.0.0.1", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "127.0.0.2"} {
+			own = append(own, "http://"+host+":"+w.port+"/callback")
+		}
+		c.unreached("callback_url", own)
+		k := c.call("echo", vars{"TEXT": "x"})
+		k.quiet("nothing")
+		w.untouched("callback addresses of this machine that are not allowed")
+	}
+	if host := private(); host != "" {
+		w := c.watch(net.JoinHostPort(host, "0"))
+		c.unreached("callback_url", []string{"http://" + w.addr + "/callback", "http://[::ffff:" + host + "]:" + w.port + "/callback"})
+		c.call("echo", vars{"TEXT": "x"}).quiet("nothing")
+		w.untouched("callback addresses of the private network")
+	}
+}
+
+// Z04: a name, and a redirect, lead nowhere that the address itself would not.
+func (c *toolCase) guardedNames() {
+	if host := private(); host != "" {
+		w := c.watch(net.JoinHostPort(host, "0"))
+		names := []string{}
+		if name, err := os.Hostname(); err == nil {
+			if addrs, err := net.DefaultResolver.LookupHost(c.ctx, name); err == nil && strings.Contains(strings.Join(addrs, " "), host) {
+				names = append(names, "http://"+name+":"+w.port+"/callback")
+			}
+		}
+		c.unreached("callback_url", names)
+		k := c.call("echo", vars{"TEXT": "x"}, answer{status: 307, header: map[string]string{"Location": "http://" + w.addr + "/"}}).start()
+		k.good("x")
+		k.what = "a callback redirected to an internal address"
+		k.quiet("no other attempt")
+		w.untouched("names and redirects that lead into the private network")
+	}
+	w := c.watch("127.0.0.1:0")
+	k := c.call("echo", vars{"TEXT": "x"}, answer{status: 302, header: map[string]string{"Location": "http://127.0.0.1:" + w.port + "/"}}).start()
+	k.good("x")
+	if c.profile.OnlyCallbacks {
+		c.unreached("callback_url", []string{"http://localhost:" + w.port + "/x", "http://localhost.:" + w.port + "/x", "http://LOCALHOST:" + w.port + "/x"})
+	}
+	c.call("echo", vars{"TEXT": "x"}).quiet("nothing")
+	w.untouched("names and redirects that lead to this machine")
+	if d := c.profile.Destination; d != nil && len(c.profile.Roles["remember"].Operation) > 0 {
+		session := c.keep(unique("note"), "x")
+		for _, address := range []string{"http://localhost:" + w.port, "http://2130706433:" + w.port} {
+			if got := c.migrate(session, address); got.status < 400 {
+				c.fail("a migration to "+address, got, "a status of 400 or more")
+			}
+		}
+		w.untouched("migrations to names of this machine")
+	}
+}

@@ -1,0 +1,186 @@
+package conform
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+// K04: a cancellation that has nothing to cancel is none the less in order.
+func (c *toolCase) cancelNothing() {
+	c.accepted("the cancellation of an unknown call", c.post(c.base+cancelPath, fields{"thread_id": c.thread(), "tool_call_id": unique("call")}))
+	k := c.call("echo", vars{"TEXT": "done"}).start()
+	k.good("done")
+	for range 2 {
+		c.accepted("the cancellation of a call that has ended", k.cancel())
+	}
+	k.quiet("nothing after the result")
+	slow := c.call("slow", vars{"NAME": unique("cancelled")}).start()
+	for range 2 {
+		c.accepted("the cancellation of a call, twice", slow.cancel())
+	}
+}
+
+// K05: the id alone does not name a call.
+func (c *toolCase) cancelOtherThread() {
+	k := c.call("slow", vars{"NAME": unique("wrong")}).start()
+	c.accepted("the cancellation of an id in another thread", c.post(c.base+cancelPath, fields{"thread_id": c.thread(), "tool_call_id": k.str("id")}))
+	c.accepted("the closing of another thread", c.post(c.base+closePath, fields{"thread_id": c.thread()}))
+	k.what = "a call whose id was cancelled in another thread"
+	if m := k.result(); m.isError() {
+		c.fail(k.what, m, "its result")
+	}
+	if c.profile.OtherHeaders != nil {
+		k := c.call("slow", vars{"NAME": unique("wrong")}).start()
+		got := c.post(c.base+cancelPath, fields{"thread_id": k.str("group_id"), "tool_call_id": k.str("id")}, c.as())
+		c.accepted("the cancellation of another runtime's call", got)
+		k.what = "a call that another runtime has cancelled"
+		if m := k.result(); m.isError() {
+			c.fail(k.what, m, "its result")
+		}
+	}
+}
+
+// K06: what is cancelled stops.
+func (c *toolCase) cancelRunning() {
+	name := unique("stop")
+	k := c.call("slow", vars{"NAME": name}).start()
+	c.accepted("the cancellation of a call that runs", k.cancel())
+	k.what = "a call that was cancelled while it ran"
+	m, err := k.line.next(c.ctx, max(millis(c.limits.Quiet), 3*time.Second))
+	if err == nil {
+		if k.check(m); m.kind != "tool_result" || !m.isError() {
+			c.fail(k.what, m, "no result, or one that is an error")
+		}
+		k.quiet("one result at most")
+	}
+	if _, ok := c.profile.Roles["peek"]; !ok {
+		return
+	}
+	if n := c.count("peek", name); n != 1 {
+		c.fail(k.what, fmt.Sprintf("it noticed %d times", n), "it is told once that it is cancelled")
+	}
+}
+
+// K07: nobody can answer for a call that was cancelled.
+func (c *toolCase) cancelDetour() {
+	asked := false
+	if _, ok := c.profile.Roles["choose"]; ok {
+		asked = true
+		k := c.call("choose", nil).start()
+		q := k.next("user_choice")
+		c.accepted("the cancellation of a call that asks the user", k.cancel())
+		got := c.post(q.text("response_url"), fields{"id": k.str("id"), "selected": 0})
+		c.status("an answer after the cancellation", got, 200, 400, 404, 410)
+		k.what = "a call that was cancelled while it asked the user"
+		k.atMostAnError()
+	}
+	if _, ok := c.profile.Roles["authorize"]; ok && c.profile.OAuth != nil {
+		asked = true
+		b, user := c.browser(), c.user()
+		k := c.call("authorize", nil).set(fields{"user_id": unique("user")}).start()
+		back := c.decide(b, k.next("oauth"), user, c.allow())
+		c.accepted("the cancellation of a call that waits for authorization", k.cancel())
+		c.alive()
+		if p := c.open(b, back.String()); p.status < 400 {
+			c.fail("a redirect after the cancellation", p, "status 400")
+		}
+		k.what = "a call that was cancelled while it waited for authorization"
+		k.atMostAnError()
+	}
+	if !asked {
+		c.lacks("no operation plays the role \"choose\" or \"authorize\"")
+	}
+}
+
+// atMostAnError fails if a call that was cancelled has a result that is no error, or
+// two.
+func (k *call) atMostAnError() {
+	m, err := k.line.next(k.c.ctx, millis(k.c.limits.Quiet))
+	if err != nil {
+		return
+	}
+	if k.check(m); m.kind != "tool_result" || !m.isError() {
+		k.c.fail(k.what, m, "no result, or one that is an error")
+	}
+	k.quiet("one result at most")
+}
+
+// X04: ids are no file names, and strange ones do no harm.
+func (c *toolCase) strangeThreads() {
+	probe := unique("escaped")
+	ids := []string{
+		"", "unknown", "../../etc/passwd", "../" + probe, "/" + probe, "..\\..\\" + probe, "a\x00b", "a\r\nX-Injected: 1",
+		"%2e%2e%2f" + probe, strings.Repeat("x", 1<<20), strings.Repeat("../", 1000), "${HOME}", "'; DROP TABLE calls; --",
+	}
+	for _, id := range ids {
+		for path, body := range map[string]fields{
+			closePath:  {"thread_id": id},
+			cancelPath: {"thread_id": id, "tool_call_id": id},
+		} {
+			got := c.post(c.base+path, body)
+			c.status(fmt.Sprintf("%s of %q", path, clip(id, 40)), got, 200, 400, 413, 422)
+			if got.header.Get("X-Injected") != "" {
+				c.fail(path, got.header, "no header out of an id")
+			}
+		}
+	}
+	for _, place := range []string{"/" + probe, "/tmp/" + probe, probe, "../" + probe} {
+		if _, err := os.Lstat(place); err == nil {
+			c.fail("an id that looks like a path", "the file "+place, "no effect on files")
+		}
+	}
+	c.alive()
+}
+
+// X05: that a cleanup fails is not the runtime's business.
+func (c *toolCase) cleanupFails() {
+	k := c.call("messy", vars{"NAME": unique("messy")}).start()
+	c.alive() // it has begun
+	c.accepted("the closing of a thread whose cleanup fails", c.post(c.base+closePath, fields{"thread_id": k.str("group_id")}))
+	c.accepted("the same again", c.post(c.base+closePath, fields{"thread_id": k.str("group_id")}))
+	c.alive()
+}
+
+// E02: the status tells whether a call is pending, and nothing else.
+func (c *toolCase) callStatus() {
+	if !c.profile.Status {
+		c.lacks("the server does not answer " + statusPath + " (status)")
+	}
+	ask := func(thread, id string) *reply {
+		return c.post(c.base+statusPath, fields{"thread_id": thread, "tool_call_id": id})
+	}
+	expect := func(what string, got *reply, alive bool) {
+		if got.status != http.StatusOK || len(got.fields) != 1 || got.fields["alive"] != alive {
+			c.fail("the status of "+what, got, fmt.Sprintf(`status 200 and {"alive":%v}`, alive))
+		}
+	}
+	k := c.call("slow", vars{"NAME": unique("status")}).start()
+	expect("a call that is pending", ask(k.str("group_id"), k.str("id")), true)
+	expect("its id in another thread", ask(c.thread(), k.str("id")), false)
+	if c.profile.OtherHeaders != nil {
+		got := c.post(c.base+statusPath, fields{"thread_id": k.str("group_id"), "tool_call_id": k.str("id")}, c.as())
+		expect("another runtime's call", got, false)
+	}
+	k.result()
+	done := ask(k.str("group_id"), k.str("id"))
+	for range 20 { // the acknowledgement of the result is on its way
+		if done.fields["alive"] == false {
+			break
+		}
+		c.alive()
+		done = ask(k.str("group_id"), k.str("id"))
+	}
+	expect("a call that is done", done, false)
+	expect("an unknown call", ask(c.thread(), unique("call")), false)
+	if unknown := ask(c.thread(), unique("call")); !bytes.Equal([]byte(unknown.body), []byte(done.body)) {
+		c.fail("the status of a call that is done and of none", done.body+" and "+unknown.body, "the same")
+	}
+	if len(c.profile.Headers) > 0 {
+		got := c.post(c.base+statusPath, fields{"thread_id": c.thread(), "tool_call_id": "x"}, c.without())
+		c.status("a status without credentials", got, http.StatusUnauthorized, http.StatusForbidden)
+	}
+}

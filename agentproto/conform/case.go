@@ -11,8 +11,8 @@ type Side string
 
 // The sides.
 const (
-	ToolSide    Side = "T" // a tool server
-	RuntimeSide Side = "R" // a runtime
+	Tool    Side = "T" // a tool server
+	Runtime Side = "R" // a runtime
 )
 
 // A Level says what a case follows from.

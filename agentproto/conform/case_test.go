@@ -14,7 +14,7 @@ func TestTable(t *testing.T) {
 		if !id.MatchString(c.ID) || seen[c.ID] || c.Action == "" || c.Expected == "" || c.Part == "" {
 			t.Errorf("%+v", c)
 		}
-		if !c.For(ToolSide) && !c.For(RuntimeSide) {
+		if !c.For(Tool) && !c.For(Runtime) {
 			t.Errorf("%s is for %q", c.ID, c.Sides)
 		}
 		seen[c.ID] = true

@@ -5,7 +5,7 @@
 // callback endpoint on loopback whose answers follow a script, and the user's
 // browser:
 //
-//	report, err := conform.Tool(ctx, conform.ToolTarget{Profile: conform.ToolProfile{
+//	report, err := conform.RunTool(ctx, conform.ToolTarget{Profile: conform.ToolProfile{
 //		URL: "http://127.0.0.1:8801",
 //		Roles: map[string]conform.Role{
 //			"echo": {Operation: "echo", Arguments: json.RawMessage(`{"text":"$TEXT"}`)},

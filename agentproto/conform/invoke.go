@@ -10,11 +10,8 @@ import (
 	"time"
 )
 
-// fields are the members of a message.
-type fields map[string]any
-
-// A call is an invocation, and what came back.
-type call struct {
+// A toolCall is an invocation, and what came back.
+type toolCall struct {
 	c    *toolCase
 	line *line
 	body fields
@@ -50,35 +47,35 @@ type vars map[string]string
 
 // call returns a call of a role, with a thread, an id and a callback address of its
 // own, that is still to be made.
-func (c *toolCase) call(role string, v vars, script ...answer) *call {
+func (c *toolCase) call(role string, v vars, script ...answer) *toolCall {
 	r := c.role(role)
 	args, err := r.arguments(v)
 	c.must(err, "make arguments of role "+role)
 	l := c.line(script...)
-	return &call{c: c, line: l, what: "a call of role " + role, body: fields{
+	return &toolCall{c: c, line: l, what: "a call of role " + role, body: fields{
 		"operation": r.Operation, "arguments": args, "id": unique("call"), "callback_url": l.url, "group_id": c.thread(),
 	}}
 }
 
 // set changes members of the invocation.
-func (k *call) set(f fields) *call {
+func (k *toolCall) set(f fields) *toolCall {
 	maps.Copy(k.body, f)
 	return k
 }
 
 // to changes the callback address.
-func (k *call) to(l *line) *call {
+func (k *toolCall) to(l *line) *toolCall {
 	k.line = l
 	return k.set(fields{"callback_url": l.url})
 }
 
-func (k *call) str(name string) string { s, _ := k.body[name].(string); return s }
+func (k *toolCall) str(name string) string { s, _ := k.body[name].(string); return s }
 
 // send sends the invocation.
-func (k *call) send(changes ...change) *reply { return k.c.post(k.c.endpoint, k.body, changes...) }
+func (k *toolCall) send(changes ...change) *reply { return k.c.post(k.c.endpoint, k.body, changes...) }
 
 // start sends the invocation, which has to be accepted.
-func (k *call) start(changes ...change) *call {
+func (k *toolCall) start(changes ...change) *toolCall {
 	if got := k.send(changes...); got.status != http.StatusOK {
 		k.c.fail(k.what, got, "status 200")
 	}
@@ -87,9 +84,11 @@ func (k *call) start(changes ...change) *call {
 
 // next waits for the next message, which has to be well-formed, of this call and of
 // one of the kinds.
-func (k *call) next(kinds ...string) *message { return k.within(millis(k.c.limits.Result), kinds...) }
+func (k *toolCall) next(kinds ...string) *message {
+	return k.within(millis(k.c.limits.Result), kinds...)
+}
 
-func (k *call) within(d time.Duration, kinds ...string) *message {
+func (k *toolCall) within(d time.Duration, kinds ...string) *message {
 	m, err := k.line.next(k.c.ctx, d)
 	if errors.Is(err, errNothing) {
 		k.c.fail(k.what, fmt.Sprintf("nothing within %v", d), strings.Join(kinds, " or "))
@@ -106,7 +105,7 @@ func (k *call) within(d time.Duration, kinds ...string) *message {
 }
 
 // check fails for a message that is not one, or of another call.
-func (k *call) check(m *message) {
+func (k *toolCall) check(m *message) {
 	id := "id"
 	if m.kind == "subscription_event" {
 		id = "tool_call_id"
@@ -126,10 +125,10 @@ func (k *call) check(m *message) {
 
 // result waits for the result of the call, past other messages that have been
 // accepted.
-func (k *call) result() *message { return k.next("tool_result") }
+func (k *toolCall) result() *message { return k.next("tool_result") }
 
 // good waits for a result that is no error and contains a text.
-func (k *call) good(text string) *message {
+func (k *toolCall) good(text string) *message {
 	m := k.result()
 	if m.isError() || !strings.Contains(m.words(), text) {
 		k.c.fail(k.what, m, fmt.Sprintf("a result with %q", text))
@@ -138,7 +137,7 @@ func (k *call) good(text string) *message {
 }
 
 // bad waits for a result that is an error.
-func (k *call) bad() *message {
+func (k *toolCall) bad() *message {
 	m := k.result()
 	if !m.isError() {
 		k.c.fail(k.what, m, `a result whose text begins with "Error: "`)
@@ -147,7 +146,7 @@ func (k *call) bad() *message {
 }
 
 // quiet fails if something more comes. It waits as long as the profile says.
-func (k *call) quiet(expected string) {
+func (k *toolCall) quiet(expected string) {
 	m, err := k.line.next(k.c.ctx, millis(k.c.limits.Quiet))
 	if err == nil {
 		k.c.fail(k.what, m, expected)
@@ -174,7 +173,7 @@ func (c *toolCase) count(role, name string) int {
 }
 
 // cancel posts a cancellation of the call.
-func (k *call) cancel() *reply {
+func (k *toolCall) cancel() *reply {
 	return k.c.post(k.c.base+cancelPath, fields{"thread_id": k.str("group_id"), "tool_call_id": k.str("id")})
 }
 

@@ -71,7 +71,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 }
 
 func (s Side) name() string {
-	if s == RuntimeSide {
+	if s == Runtime {
 		return "Runtime"
 	}
 	return "Tool"

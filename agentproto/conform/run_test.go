@@ -31,7 +31,7 @@ func TestPerform(t *testing.T) {
 			Run: "A0[1-9]", Baseline: Baseline{"A07": "known", "A08": "known", "A04": "known"},
 			Progress: func(r Result) { progress = append(progress, r.ID) },
 		}
-		report, err := opts.perform(t.Context(), ToolSide, "http://127.0.0.1:1", outcomes)
+		report, err := opts.perform(t.Context(), Tool, "http://127.0.0.1:1", outcomes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestChosen(t *testing.T) {
 		{Options{Run: "A0[1-4]"}, 4}, {Options{Run: "A0"}, 0}, {Options{Run: "("}, 0}, {Options{Run: "R01"}, 0},
 		{Options{Levels: "X"}, 0}, {Options{Run: "A.*", Levels: "S"}, 2},
 	} {
-		got, err := c.opts.chosen(ToolSide)
+		got, err := c.opts.chosen(Tool)
 		var usage *UsageError
 		if len(got) != c.want || (err != nil) != (c.want == 0) || err != nil && !errors.As(err, &usage) {
 			t.Errorf("%+v: %d cases, %v", c.opts, len(got), err)

@@ -52,17 +52,17 @@ type Provider interface {
 	Secrets() []string
 }
 
-// Tool runs the cases of tool servers against a target. If the profile has a
-// command, Tool starts the server and ends it. The error is a [*UsageError] if the
+// RunTool runs the cases of tool servers against a target. If the profile has a
+// command, RunTool starts the server and ends it. The error is a [*UsageError] if the
 // profile or the options cannot be used; it is another if the server cannot be
 // reached or the context ended, and the report has then what there is, if anything.
-func Tool(ctx context.Context, target ToolTarget, opts Options) (*Report, error) {
+func RunTool(ctx context.Context, target ToolTarget, opts Options) (*Report, error) {
 	r, err := newToolRun(ctx, target)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
-	return opts.perform(ctx, ToolSide, target.Profile.URL, r.trials())
+	return opts.perform(ctx, Tool, target.Profile.URL, r.trials())
 }
 
 // TestTool runs each case as a subtest of its id, skips those that are not
@@ -74,7 +74,7 @@ func TestTool(t *testing.T, target ToolTarget) {
 		t.Fatal(err)
 	}
 	defer r.close()
-	subtests(t, ToolSide, r.trials())
+	subtests(t, Tool, r.trials())
 }
 
 // subtests runs the cases of a side: those that can beside each other, then the

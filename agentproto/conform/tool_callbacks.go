@@ -13,7 +13,7 @@ const soonest = 200 * time.Millisecond
 
 // again waits until a message that was not accepted is sent again, and fails if it
 // is another one.
-func (k *call) again(m *message) *message {
+func (k *toolCall) again(m *message) *message {
 	next := k.within(millis(k.c.limits.Retry), m.kind)
 	if next.raw != m.raw {
 		k.c.fail(k.what, next, "the same message again: "+m.raw)

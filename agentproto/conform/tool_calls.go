@@ -93,7 +93,7 @@ func (c *toolCase) acknowledgesAtOnce() {
 	var took []time.Duration
 	for range 3 { // a machine with something else to do is given another chance
 		took = took[:0]
-		calls := make([]*call, n)
+		calls := make([]*toolCall, n)
 		for i := range calls {
 			calls[i] = c.call("slow", vars{"NAME": unique("ack")})
 			begun := time.Now()
@@ -193,7 +193,7 @@ func (c *toolCase) sameIDElsewhere() {
 	one.good("first")
 	two.good("second")
 	three.good("third")
-	for _, k := range []*call{one, two, three} {
+	for _, k := range []*toolCall{one, two, three} {
 		if all := k.line.all(); len(all) != 1 {
 			c.fail("one id in two threads and from two runtimes", fmt.Sprintf("%d messages at one callback", len(all)), "one")
 		}
@@ -228,7 +228,7 @@ func (c *toolCase) queueFull() {
 	if most == 0 {
 		c.lacks("the profile does not say how many calls there may be at once (limits.calls)")
 	}
-	var calls []*call
+	var calls []*toolCall
 	defer func() {
 		for _, k := range calls {
 			k.cancel()
@@ -288,7 +288,7 @@ func (c *toolCase) callID() {
 // C08: calls that run at once do not get at each other's ids.
 func (c *toolCase) callsAtOnce() {
 	const n = 40
-	calls, sent := make([]*call, n), make([]*reply, n)
+	calls, sent := make([]*toolCall, n), make([]*reply, n)
 	errs := make([]error, n)
 	for i := range calls {
 		calls[i] = c.call("echo", vars{"TEXT": fmt.Sprintf("text of call %d.", i)})

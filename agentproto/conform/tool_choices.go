@@ -8,7 +8,7 @@ import (
 )
 
 // question waits for the question of a call.
-func (k *call) question() (q *message, choices []string) {
+func (k *toolCall) question() (q *message, choices []string) {
 	q = k.next("user_choice")
 	for _, x := range q.m["choices"].([]any) {
 		choices = append(choices, x.(string))
@@ -17,7 +17,7 @@ func (k *call) question() (q *message, choices []string) {
 }
 
 // pick answers a question.
-func (k *call) pick(q *message, selected any) *reply {
+func (k *toolCall) pick(q *message, selected any) *reply {
 	return k.c.post(q.text("response_url"), fields{"id": k.str("id"), "selected": selected})
 }
 
@@ -95,7 +95,7 @@ func (c *toolCase) noAnswer() {
 func (c *toolCase) grants() {
 	selected := c.role("grant").Select
 	root, other := c.thread(), c.thread()
-	ask := func(what, thread string, ancestors ...string) *call {
+	ask := func(what, thread string, ancestors ...string) *toolCall {
 		k := c.call("grant", nil).set(fields{"group_id": thread})
 		if len(ancestors) > 0 {
 			k.set(fields{"thread_ancestors": ancestors})
@@ -110,7 +110,7 @@ func (c *toolCase) grants() {
 	ask("a call of the session with a grant", root).good("")
 	ask("a call of a child of the session with a grant", c.thread(), root).good("")
 	ask("a call of a grandchild", c.thread(), root, c.thread()).good("")
-	for _, k := range []*call{
+	for _, k := range []*toolCall{
 		ask("a call of another session", other),
 		ask("a call of a child of another session", c.thread(), other),
 	} {

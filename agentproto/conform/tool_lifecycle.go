@@ -98,7 +98,7 @@ func (c *toolCase) cancelDetour() {
 
 // atMostAnError fails if a call that was cancelled has a result that is no error, or
 // two.
-func (k *call) atMostAnError() {
+func (k *toolCall) atMostAnError() {
 	m, err := k.line.next(k.c.ctx, millis(k.c.limits.Quiet))
 	if err != nil {
 		return

@@ -41,7 +41,7 @@ func (c *toolCase) keep(name, text string) (session string) {
 }
 
 // recall returns a call that tells what was kept, at an endpoint.
-func (c *toolCase) recall(session, name, endpoint string) *call {
+func (c *toolCase) recall(session, name, endpoint string) *toolCall {
 	k := c.call("recall", vars{"NAME": name}).set(fields{"group_id": session})
 	c.status("a call of role recall", c.post(endpoint, k.body), http.StatusOK)
 	return k

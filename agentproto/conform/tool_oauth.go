@@ -58,8 +58,8 @@ func (c *toolCase) refused(what string, p *page) {
 	}
 }
 
-// with returns an address with a parameter changed; an empty value removes it.
-func with(u *url.URL, name, value string) string {
+// changed returns an address with a parameter changed; an empty value removes it.
+func changed(u *url.URL, name, value string) string {
 	q, changed := u.Query(), *u
 	if q.Del(name); value != "" {
 		q.Set(name, value)
@@ -70,7 +70,7 @@ func with(u *url.URL, name, value string) string {
 
 // A visit is an authorization that has come as far as the redirect back.
 type visit struct {
-	call *call
+	call *toolCall
 	b    *browser
 	user OAuthUser
 	id   string // the user_id
@@ -86,7 +86,7 @@ func (c *toolCase) visit() *visit {
 }
 
 // personal returns a call of role authorize for a user_id.
-func (c *toolCase) personal(id string) *call {
+func (c *toolCase) personal(id string) *toolCall {
 	return c.call("authorize", nil).set(fields{"user_id": id})
 }
 
@@ -121,7 +121,7 @@ func (c *toolCase) denied() {
 	k := c.personal(unique("user")).start()
 	back := c.decide(b, k.next("oauth"), user, c.deny())
 	marker := unique("marker")
-	p := c.open(b, with(back, "error_description", "<b>"+marker+"</b>"))
+	p := c.open(b, changed(back, "error_description", "<b>"+marker+"</b>"))
 	if strings.Contains(p.text, marker) || p.status >= 500 {
 		c.fail("a denial with an error_description", p, "a page of fixed words")
 	}
@@ -136,8 +136,8 @@ func (c *toolCase) denied() {
 // ever.
 func (c *toolCase) badState() {
 	v := c.visit()
-	c.refused("a redirect with another state", c.open(v.b, with(v.back, "state", unique("state"))))
-	c.refused("a redirect without state", c.open(v.b, with(v.back, "state", "")))
+	c.refused("a redirect with another state", c.open(v.b, changed(v.back, "state", unique("state"))))
+	c.refused("a redirect without state", c.open(v.b, changed(v.back, "state", "")))
 	if m, err := v.call.line.next(c.ctx, soonest); err == nil {
 		c.fail("redirects with a bad state", m, "the call is not affected")
 	}
@@ -171,7 +171,7 @@ func (c *toolCase) redirectTwice() {
 // O13: a code that was made for another authorization is worth nothing (PKCE).
 func (c *toolCase) foreignCode() {
 	attacker, victim := c.visit(), c.visit()
-	p := c.open(victim.b, with(victim.back, "code", attacker.back.Query().Get("code")))
+	p := c.open(victim.b, changed(victim.back, "code", attacker.back.Query().Get("code")))
 	if p.status >= 500 {
 		c.fail("the code of another authorization", p, "a page that is no server error")
 	}
@@ -197,7 +197,7 @@ func (c *toolCase) mixedUp() {
 			before = c.target.Provider.Exchanges()
 		}
 		what := fmt.Sprintf("a redirect with iss %q", iss)
-		c.refused(what, c.open(v.b, with(v.back, "iss", iss)))
+		c.refused(what, c.open(v.b, changed(v.back, "iss", iss)))
 		if c.target.Provider != nil && c.target.Provider.Exchanges() != before {
 			c.fail(what, "the code was exchanged", "no exchange")
 		}
@@ -297,7 +297,7 @@ func (c *toolCase) oneRefresh() {
 	v := c.authorized()
 	before := p.Refreshes()
 	p.ExpireTokens(v.user.Name)
-	var calls []*call
+	var calls []*toolCall
 	for range 20 {
 		calls = append(calls, c.personal(v.id).start())
 	}

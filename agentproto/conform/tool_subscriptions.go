@@ -8,9 +8,9 @@ import (
 )
 
 // subscribe opens a subscription and returns its call, after the result.
-func (c *toolCase) subscribe(name string) *call { return c.subscribeIn(c.thread(), name) }
+func (c *toolCase) subscribe(name string) *toolCall { return c.subscribeIn(c.thread(), name) }
 
-func (c *toolCase) subscribeIn(thread, name string) *call {
+func (c *toolCase) subscribeIn(thread, name string) *toolCall {
 	k := c.call("subscribe", vars{"NAME": name}).set(fields{"group_id": thread}).start()
 	m := k.result()
 	if m.isError() || m.m["subscription"] != true {
@@ -27,7 +27,7 @@ func (c *toolCase) publish(name, text string) {
 }
 
 // event causes an event of the subscription and waits for it.
-func (k *call) event(name string) *message {
+func (k *toolCall) event(name string) *message {
 	text := unique("event")
 	k.c.publish(name, text)
 	return k.next("subscription_event")
@@ -59,7 +59,7 @@ func (c *toolCase) subscriptionCancelled() {
 }
 
 // settle lets events through that were on their way when a subscription ended.
-func (c *toolCase) settle(k *call) {
+func (c *toolCase) settle(k *toolCall) {
 	for {
 		if _, err := k.line.next(c.ctx, soonest); err != nil {
 			return
@@ -81,7 +81,7 @@ func (c *toolCase) threadClosed() {
 	c.settle(also)
 	other.what = "an event for another thread than the one that was closed"
 	other.event(name)
-	for _, k := range []*call{mine, also} {
+	for _, k := range []*toolCall{mine, also} {
 		k.what = "an event after the thread was closed"
 		k.quiet("no event")
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // raw returns the call's message as bytes, altered.
-func (k *call) raw(alter func(string) string) []byte {
+func (k *toolCall) raw(alter func(string) string) []byte {
 	data, err := json.Marshal(k.body)
 	k.c.must(err, "encode")
 	return []byte(alter(string(data)))
@@ -18,7 +18,7 @@ func (k *call) raw(alter func(string) string) []byte {
 // rejected sends altered invocations of role echo, each of which has to be answered
 // 400 and to have no result.
 func (c *toolCase) rejected(alter map[string]func(string) string) {
-	calls := make(map[string]*call)
+	calls := make(map[string]*toolCall)
 	for what, f := range alter {
 		k := c.call("echo", vars{"TEXT": "x"})
 		c.status("an invocation with "+what, c.post(c.endpoint, k.raw(f)), 400, 413, 422)

@@ -68,7 +68,9 @@ func (s *Server) attempt(c *call, m *message) (after time.Duration, err error) {
 		return 0, errRefused
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("webhook-id", m.id)
+	if err := s.sign(req.Header, c.key.runtime, m); err != nil {
+		return 0, errRefused
+	}
 	resp, err := s.callbacks.Do(req)
 	if errors.Is(err, netguard.ErrBlocked) {
 		return 0, fmt.Errorf("%w: %w", errRefused, bare(err))

@@ -37,6 +37,15 @@ type Options struct {
 	// closure. An error is answered with 401. Nil lets everybody in, and tells
 	// runtimes apart by the origin of their callback_url.
 	Authenticate func(r *http.Request) (runtime string, err error)
+	// Secrets are the Standard Webhooks secrets that a runtime shares with the server,
+	// whsec_ and base64, by the name that Authenticate gives the runtime, or else the
+	// origin of its callback_url; those under the empty name are for all others. The
+	// messages to a runtime are signed with each of its secrets. [Signed] verifies
+	// its requests with the same ones. Without a secret nothing is signed.
+	Secrets map[string][]Secret
+	// Status answers the question of a runtime whether a call is alive, at
+	// /tool_call_status.
+	Status bool
 	// CallbackOrigins are the origins, such as https://runtime.example.com, that a
 	// callback_url may have. Nil means every http and https origin on a public
 	// network.

@@ -19,6 +19,7 @@ const (
 	invokePath   = "/invoke"
 	closePath    = "/close_thread"
 	cancelPath   = "/cancel_tool_call"
+	statusPath   = "/tool_call_status"
 	choicePath   = "/choice/"
 	startPath    = "/oauth/start/"
 	redirectPath = "/oauth/callback/"
@@ -37,6 +38,7 @@ type Server struct {
 	own       []*http.Transport // the ones that Close has to clean up
 	tokens    *tokens
 	guard     *leakGuard
+	signers   map[string]signers
 	states    states
 	choices   choices
 
@@ -74,6 +76,7 @@ func New(opts Options) *Server {
 func Open(opts Options) (*Server, error) {
 	var own []*http.Transport
 	opts = opts.withDefaults(&own)
+	signers := newSigners("New", opts.Secrets)
 	kept := newMemoryStore()
 	if opts.State != "" {
 		var err error
@@ -89,6 +92,7 @@ func Open(opts Options) (*Server, error) {
 		providers: make(map[string]*provider),
 		callbacks: &http.Client{Transport: opts.CallbackTransport, CheckRedirect: noRedirects},
 		guard:     new(leakGuard),
+		signers:   signers,
 		leaving:   make(chan struct{}),
 		idle:      make(chan struct{}),
 		byName:    make(map[string]*tool),
@@ -98,6 +102,11 @@ func Open(opts Options) (*Server, error) {
 	s.log = slog.New(&redactor{opts.Logger.Handler(), s.guard})
 	s.ctx, s.abort = context.WithCancel(context.Background())
 	s.tokens = newTokens(s)
+	for _, secrets := range opts.Secrets {
+		for _, secret := range secrets {
+			s.guard.add(secret)
+		}
+	}
 	for _, p := range opts.Providers {
 		s.addProvider(p)
 	}
@@ -109,6 +118,9 @@ func Open(opts Options) (*Server, error) {
 	s.mux.HandleFunc("POST "+invokePath, s.serveInvocation)
 	s.mux.HandleFunc("POST "+closePath, s.serveClose)
 	s.mux.HandleFunc("POST "+cancelPath, s.serveCancel)
+	if opts.Status {
+		s.mux.HandleFunc("POST "+statusPath, s.serveStatus)
+	}
 	s.mux.HandleFunc("POST "+choicePath+"{secret}", s.serveChoice)
 	s.mux.HandleFunc("GET "+startPath+"{secret}", s.serveStart)
 	s.mux.HandleFunc("GET "+redirectPath+"{provider}", s.serveRedirect)
@@ -162,7 +174,12 @@ func (s *Server) sender(w http.ResponseWriter, r *http.Request) (runtime string,
 	if s.opts.Authenticate == nil {
 		return "", true
 	}
+	r.Body = http.MaxBytesReader(w, r.Body, s.opts.Limits.Bytes) // a signature covers the body
 	runtime, err := s.opts.Authenticate(r)
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+		return "", false
+	}
 	if err != nil {
 		s.log.Warn("request refused", "path", r.URL.Path, "error", err)
 		http.Error(w, "unauthorized", http.StatusUnauthorized)

@@ -43,7 +43,7 @@ type Subscription[S any] struct {
 //
 // The context of produce ends with [ErrCancelled] when the subscription is
 // cancelled, its thread is closed or its callback_url is gone, and with [ErrClosing]
-// when the server is closed. What produce returns then does not matter. If it
+// when the server is closed; it ends after a final event, too. What produce returns then does not matter. If it
 // returns before, the subscription ends with a final event, which says so or, if it
 // returned an error, tells the error; a panic is told with fixed words.
 //
@@ -161,11 +161,17 @@ func (c *call) send(ctx context.Context, e Event, state []byte, kept func()) err
 	} else {
 		err = c.put(m, func(tx tx) error { return tx.put(subscriptionBucket, c.id[:], state) })
 	}
-	if err == nil && kept != nil {
+	if err != nil {
+		return err
+	}
+	if kept != nil {
 		c.state = state
 		kept()
 	}
-	return err
+	if e.Final {
+		c.cancel(errEnded)
+	}
+	return nil
 }
 
 // eventful returns why the call cannot send an event, if so. c.mu is held.

@@ -1,0 +1,40 @@
+package toolserver
+
+import (
+	"net/http"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// serveStatus tells whether something is still to be expected of a call: its result,
+// or an event of its subscription. It tells nothing else; a call of another runtime
+// is like one that never was. The answer is false only after the last message was
+// delivered or given up, so that a runtime which prunes the call loses nothing.
+// The path is an extension of the protocol (part 1.12).
+func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
+	runtime, data, ok := s.notification(w, r)
+	if !ok {
+		return
+	}
+	msg, err := agentproto.DecodeCancelToolCall(data, s.opts.Limits) // it has the same members
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	body := `{"alive":false}`
+	for _, c := range s.known(func(k callKey) bool { return k.CallKey == msg.Key() && (runtime == "" || runtime == k.runtime) }) {
+		if c.alive() {
+			body = `{"alive":true}`
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Write([]byte(body))
+}
+
+// alive reports whether the call has something to send, now or later.
+func (c *call) alive() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phase != finished
+}

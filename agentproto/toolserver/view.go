@@ -1,0 +1,56 @@
+package toolserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// View shows something to whoever watches the conversation. The runtime keeps the
+// latest content of each view type of a thread and does not show it to the model.
+// Content is marshalled as JSON and must become an object; nil clears the view.
+//
+// View is called from a tool function, with its context or one derived from it, or
+// from a producer. It returns when the update is on its way; if a view could not be
+// delivered, that is not told. It waits while 1,000 messages of the call are not
+// delivered. It returns an error if the content is no object or contains a
+// credential, the cause of ctx if that has ended, and panics if ctx is not one of a
+// tool function.
+func View(ctx context.Context, viewType string, content any) error {
+	c := callOf(ctx, "View")
+	if content == nil {
+		content = struct{}{}
+	}
+	data, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("toolserver: View: the content of %q cannot be written: %w", viewType, err)
+	}
+	if jsontext.Value(data).Kind() != '{' {
+		return fmt.Errorf("toolserver: View: the content of %q is not a JSON object", viewType)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	m, err := c.server.encode(c, &agentproto.ViewUpdate{GroupID: c.inv.GroupID, ViewType: viewType, Content: data})
+	if err != nil {
+		return err
+	}
+	if err := c.room(ctx); err != nil {
+		return err
+	}
+	c.post(m)
+	select {
+	case err := <-m.lost:
+		if errors.Is(err, errGone) || errors.Is(err, errRefused) { // it was faster than this
+			return nil
+		}
+		return err
+	default:
+		return nil
+	}
+}

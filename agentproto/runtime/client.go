@@ -89,15 +89,9 @@ func (rt *Runtime) post(ctx context.Context, s *server, to, messageID string, bo
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { reached.Store(true) },
 	})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	req, err := newPost(ctx, s, to, messageID, body)
 	if err != nil {
-		return reply{}, redacted(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "millrace")
-	req.Header.Set("webhook-id", messageID)
-	if s != nil {
-		s.secrets.sign(req.Header, messageID, body)
+		return reply{}, err
 	}
 	resp, err := rt.http.Do(req)
 	if err != nil {
@@ -109,6 +103,21 @@ func (rt *Runtime) post(ctx context.Context, s *server, to, messageID string, bo
 	defer time.AfterFunc(drainTime, cancel).Stop()
 	io.CopyN(io.Discard, resp.Body, maxReply)
 	return reply{status: resp.StatusCode, retryAfter: retryAfter(resp.Header, time.Now()), reached: true}, nil
+}
+
+// newPost makes the request of post.
+func newPost(ctx context.Context, s *server, to, messageID string, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return nil, redacted(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "millrace")
+	req.Header.Set("webhook-id", messageID)
+	if s != nil {
+		s.secrets.sign(req.Header, messageID, body)
+	}
+	return req, nil
 }
 
 // retryAfter reads the header of that name: seconds, or a date. What cannot be

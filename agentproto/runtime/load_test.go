@@ -134,3 +134,11 @@ func TestTLS(t *testing.T) {
 		t.Errorf("TLS from %x, proxy %v, given configuration changed: %v", transport.TLSClientConfig.MinVersion, transport.Proxy != nil, config.MinVersion != 0)
 	}
 }
+
+// stopAtOnce stops a runtime whose tool servers need not be waited for.
+func stopAtOnce(t *testing.T, rt *Runtime) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	rt.Stop(ctx)
+}

@@ -76,6 +76,14 @@ type Options struct {
 	// Bounds are how much is taken in and remembered. Zero means the documented defaults.
 	Bounds Bounds
 
+	// AskStatus has the tool server of a call that it acknowledged be asked, by the
+	// extension /tool_call_status, whether it has the call still: when the runtime was
+	// started again, and from time to time, see [Timeouts].Status. A call or subscription
+	// that it does not have, or about which it answers 4xx or nonsense, is ended with an
+	// error; when it does not answer or fails, the runtime goes on waiting. It is for tool
+	// servers that have the extension: others answer 404. Source: protocol part 1.12.
+	AskStatus bool
+
 	// Concurrency is how many requests are in flight to one tool server at once.
 	// Zero means 256. A server that hangs holds up its own calls only.
 	Concurrency int
@@ -150,6 +158,11 @@ type Timeouts struct {
 	// Notify is for one notification: a cancelled call or a closed thread. It is
 	// sent once. Zero means 3 s.
 	Notify time.Duration
+
+	// Status is how often a tool server is asked whether it has a call still, where
+	// [Options].AskStatus is set. Zero means 5 minutes. Each time it may take as long as for
+	// a notification.
+	Status time.Duration
 
 	// Accept is how long a callback may wait to be taken in before it is answered
 	// 503. Zero means 5 s.
@@ -231,6 +244,7 @@ func (t Timeouts) withDefaults() Timeouts {
 	set(&t.Callback, 6*24*time.Hour)
 	set(&t.Answer, 10*time.Second)
 	set(&t.Notify, 3*time.Second)
+	set(&t.Status, 5*time.Minute)
 	set(&t.Accept, 5*time.Second)
 	set(&t.ReadHeader, 5*time.Second)
 	set(&t.Read, 30*time.Second)

@@ -52,6 +52,9 @@ func (c *call) access(refused Secret) error {
 		t, err := c.tokenFor(c.ctx)
 		switch {
 		case err == nil && covers(t.Scopes, need):
+			if a := c.server.states.of(c.id); a != nil { // of the process before; the user was faster
+				c.server.states.drop(a)
+			}
 			return nil
 		case err == nil && asked:
 			return errScopes // the user, or the provider, has granted less
@@ -132,7 +135,7 @@ func (c *call) authorization(have []string) (*authorization, error) {
 	if p.SubjectIsUser && !strings.HasPrefix(key.User, userPrefix) {
 		return nil, errNoUser
 	}
-	old := s.states.of(c.key.digest())
+	old := s.states.of(c.id)
 	if old != nil && old.provider == p && old.key() == key && slices.Equal(old.Need, c.tool.scopes) {
 		return old, nil
 	}
@@ -140,7 +143,7 @@ func (c *call) authorization(have []string) (*authorization, error) {
 		s.states.drop(old)
 	}
 	a := s.states.newAuthorization(authorizationText{
-		Call:     c.key.digest(),
+		Call:     c.id,
 		Runtime:  key.Runtime,
 		User:     key.User,
 		Provider: key.Provider,

@@ -2,6 +2,7 @@ package toolserver_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,14 +25,15 @@ import (
 // runtime in memory. Nothing here has a clock of its own, so it runs in real time.
 type stage struct {
 	*runtime
-	idp   *idp.Provider
-	vault *spyVault
-	pages []string // what browsers were shown
+	idp     *idp.Provider
+	vault   *spyVault // nil if the server has a State
+	pages   []string  // what browsers were shown
+	serving atomic.Pointer[toolserver.Server]
 }
 
 func newStage(t *testing.T, opts toolserver.Options, change ...func(*toolserver.OAuthProvider)) *stage {
 	t.Helper()
-	p, err := idp.Start(idp.Options{Users: []idp.User{
+	p, err := idp.Start(idp.Options{Scopes: []string{"read", "write"}, Users: []idp.User{
 		{Name: "ada", Password: "lovelace", Subject: "user-1815"},
 		{Name: "bob", Password: "builder", Subject: "user-2"},
 	}})
@@ -38,12 +41,15 @@ func newStage(t *testing.T, opts toolserver.Options, change ...func(*toolserver.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	browser := httptest.NewUnstartedServer(nil)
+	st := new(stage)
+	browser := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		st.serving.Load().ServeHTTP(w, r)
+	}))
 	t.Cleanup(browser.Close)
 	if opts.PublicURL == "" {
 		opts.PublicURL = "http://" + browser.Listener.Addr().String()
 	}
-	st := &stage{idp: p, vault: &spyVault{Vault: toolserver.NewMemoryVault()}}
+	st.idp = p
 	provider := toolserver.OAuthProvider{
 		ID: "idp", AuthURL: p.AuthURL(), TokenURL: p.TokenURL(), ClientID: idp.DefaultClientID,
 		Scopes: []string{"openid", "profile", "offline_access"}, Issuer: p.Issuer(), RequireIssuer: true,
@@ -52,14 +58,49 @@ func newStage(t *testing.T, opts toolserver.Options, change ...func(*toolserver.
 		c(&provider)
 	}
 	opts.Providers = append(opts.Providers, provider)
-	opts.Vault = st.vault
+	if opts.State == "" {
+		st.vault = &spyVault{Vault: toolserver.NewMemoryVault()}
+		opts.Vault = st.vault
+	}
 	opts.ProviderRootCAs = p.CertPool()
+	if m, ok := opts.ProviderTransport.(*meddler); ok {
+		m.base = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.CertPool()}}
+		t.Cleanup(m.base.CloseIdleConnections)
+	}
 	st.runtime = newRuntime(t, opts)
 	st.patience = 20 * time.Second
-	browser.Config.Handler = st.server
-	browser.Start()
 	p.RegisterRedirect(idp.DefaultClientID, opts.PublicURL+"/oauth/callback/idp")
+	st.addTools()
+	st.serving.Store(st.server)
+	browser.Start()
+	return st
+}
 
+// restart ends the server without giving it time, and opens another one with its
+// state, which goes on with the first request or when it is started.
+func (st *stage) restart(change ...func(*toolserver.Options)) {
+	st.t.Helper()
+	now, stop := context.WithCancel(st.t.Context())
+	stop()
+	if err := st.server.Close(now); err != nil && !errors.Is(err, context.Canceled) {
+		st.t.Error(err)
+	}
+	opts := st.runtime.opts
+	for _, c := range change {
+		c(&opts)
+	}
+	server, err := toolserver.Open(opts)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	st.server = server
+	st.addTools()
+	st.serving.Store(server)
+}
+
+// addTools adds tools that need authorization.
+func (st *stage) addTools() {
+	p := st.idp
 	needsAuth := toolserver.ToolOptions{RequireOAuth: "idp"}
 	toolserver.AddWithOptions(st.server, "whoami", "Tells who the user is.", needsAuth, func(ctx context.Context, _ none) (string, error) {
 		resp, err := toolserver.Client(ctx).Get(p.UserInfoURL())
@@ -86,7 +127,6 @@ func newStage(t *testing.T, opts toolserver.Options, change ...func(*toolserver.
 		}
 		return fmt.Sprintf(in.How, token.Reveal()), nil
 	})
-	return st
 }
 
 // authURL returns the next message, which must ask for authorization.
@@ -209,4 +249,23 @@ func (v *spyVault) expire(t *testing.T) {
 	if err := v.Vault.Save(t.Context(), v.saves[len(v.saves)-1], &v.last); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A meddler is between the server and the provider, and may answer in its place.
+type meddler struct {
+	base   *http.Transport
+	answer func(r *http.Request, real func() *http.Response) *http.Response
+}
+
+func (m *meddler) RoundTrip(r *http.Request) (*http.Response, error) {
+	var failed error
+	resp := m.answer(r, func() *http.Response {
+		resp, err := m.base.RoundTrip(r)
+		failed = err
+		return resp
+	})
+	if resp != nil {
+		resp.Request = r
+	}
+	return resp, failed
 }

@@ -119,7 +119,9 @@ func (st *states) newAuthorization(t authorizationText, p *provider) *authorizat
 	return a
 }
 
-// load reads what the store has kept.
+// load reads what the store has kept. What nobody waits for any more is removed,
+// such as the authorization of a call that was cancelled just before the process
+// ended (case K07).
 func (st *states) load(providers map[string]*provider, now time.Time) (lost int, err error) {
 	var found []*authorization
 	var useless [][]byte
@@ -132,7 +134,8 @@ func (st *states) load(providers map[string]*provider, now time.Time) (lost int,
 				err = json.Unmarshal(text, &a.authorizationText)
 			}
 			a.provider = providers[a.Provider]
-			if err != nil || a.provider == nil || !a.isFrom(a.provider) || (a.Browser != "") != st.browser || now.Sub(a.Expires) > keepExpired {
+			if err != nil || a.provider == nil || !a.isFrom(a.provider) || (a.Browser != "") != st.browser ||
+				now.Sub(a.Expires) > keepExpired || tx.get(callBucket, a.Call[:]) == nil {
 				useless = append(useless, slices.Clone(id))
 				if err != nil {
 					lost++

@@ -13,6 +13,7 @@ import (
 type registeredClient struct {
 	Client
 	issuer string
+	scopes []string // of resources
 }
 
 func (c registeredClient) GetID() string                    { return c.ID }
@@ -24,7 +25,7 @@ func (c registeredClient) ResponseTypes() []oidc.ResponseType {
 func (c registeredClient) AccessTokenType() op.AccessTokenType  { return op.AccessTokenTypeBearer }
 func (c registeredClient) IDTokenLifetime() time.Duration       { return 5 * time.Minute }
 func (c registeredClient) DevMode() bool                        { return false }
-func (c registeredClient) IsScopeAllowed(string) bool           { return false }
+func (c registeredClient) IsScopeAllowed(s string) bool         { return slices.Contains(c.scopes, s) }
 func (c registeredClient) IDTokenUserinfoClaimsAssertion() bool { return false }
 func (c registeredClient) ClockSkew() time.Duration             { return 0 }
 

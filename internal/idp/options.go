@@ -24,6 +24,9 @@ type Options struct {
 	// Clients are the applications that can ask for authorization. None means
 	// one, [DefaultClientID].
 	Clients []Client
+	// Scopes can be asked for besides openid, profile and offline_access. Others are
+	// left out of what is granted, without an error.
+	Scopes []string
 	// AccessTokenLifetime is how long an access token is valid. Zero means five
 	// minutes; less than a second is refused, because a client is told whole
 	// seconds and takes 0 for never. Package golang.org/x/oauth2 refreshes ten

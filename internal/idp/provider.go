@@ -105,7 +105,7 @@ func (p *Provider) build(opts Options) (err error) {
 		CodeMethodS256:        true,
 		AuthMethodPost:        true,
 		GrantTypeRefreshToken: true,
-		SupportedScopes:       []string{"openid", "profile", "offline_access"},
+		SupportedScopes:       append([]string{"openid", "profile", "offline_access"}, opts.Scopes...),
 		SupportedClaims:       []string{"sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "amr", "name", "preferred_username"},
 	}
 	rand.Read(config.CryptoKey[:]) // never fails, see its documentation
@@ -168,6 +168,9 @@ func (p *Provider) UserInfoURL() string { return p.issuer + pathUserInfo }
 
 // RevokeURL returns the address of the revocation endpoint.
 func (p *Provider) RevokeURL() string { return p.issuer + pathRevoke }
+
+// KeysURL returns the address of the keys that ID tokens are signed with.
+func (p *Provider) KeysURL() string { return p.issuer + pathKeys }
 
 // CertPool returns a pool with the authority that signed the provider's
 // certificate.

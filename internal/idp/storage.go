@@ -272,7 +272,7 @@ func (s *store) GetClientByClientID(_ context.Context, id string) (op.Client, er
 		return nil, oidc.ErrInvalidClient().WithDescription("client is not registered")
 	}
 	c.RedirectURIs = slices.Clone(c.RedirectURIs)
-	return registeredClient{Client: c, issuer: s.issuer}, nil
+	return registeredClient{Client: c, issuer: s.issuer, scopes: s.options.Scopes}, nil
 }
 
 // AuthorizeClientIDSecret implements op.Storage.

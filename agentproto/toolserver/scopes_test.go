@@ -1,0 +1,102 @@
+package toolserver_test
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// scope returns what an address asks for.
+func scope(t *testing.T, authURL string) string {
+	t.Helper()
+	u, err := url.Parse(authURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Query().Get("scope")
+}
+
+// addScoped adds tools named for the scopes they need.
+func (st *stage) addScoped(names ...string) {
+	for _, name := range names {
+		toolserver.AddWithOptions(st.server, strings.ReplaceAll(name, " ", "-"), "Needs scopes.",
+			toolserver.ToolOptions{RequireOAuth: "idp", Scopes: strings.Fields(name)},
+			func(ctx context.Context, _ none) (string, error) {
+				_, err := toolserver.Token(ctx)
+				return "done", err
+			})
+	}
+}
+
+func TestMinimumScopes(t *testing.T) {
+	st := newStage(t, toolserver.Options{})
+	st.addScoped("read", "write read", "admin")
+	const base = "openid profile offline_access"
+	want := func(authURL, scopes string) string {
+		t.Helper()
+		if got := scope(t, authURL); got != scopes {
+			t.Errorf("asks for %q, want %q", got, scopes)
+		}
+		return authURL
+	}
+	st.call("whoami", "c1", "{}", user("u1"))
+	st.allow(want(st.authURL(), base), "ada", "lovelace")
+	st.nextResult()
+	st.call("read", "c2", "{}", user("u1"))
+	st.allow(want(st.authURL(), base+" read"), "ada", "lovelace")
+	if got := st.nextResult(); got != "done" {
+		t.Errorf("result %q", got)
+	}
+	// What there is and what is missing, and nothing of another user's.
+	st.call("write-read", "c3", "{}", user("u1"))
+	st.allow(want(st.authURL(), base+" read write"), "ada", "lovelace")
+	st.nextResult()
+	for _, tool := range []string{"read", "write-read", "whoami"} {
+		st.call(tool, "c4-"+tool, "{}", user("u1"))
+		if got := st.nextResult(); strings.HasPrefix(got, "Error") {
+			t.Errorf("%s: result %q", tool, got)
+		}
+	}
+	st.call("read", "c5", "{}", user("u2"))
+	want(st.authURL(), base+" read")
+	// The provider grants less than what is needed: no loop, and the token stays.
+	st.call("admin", "c6", "{}", user("u1"))
+	st.allow(want(st.authURL(), base+" admin read write"), "ada", "lovelace")
+	if got := st.nextResult(); got != "Error: the access that was authorized does not include what the tool needs" {
+		t.Errorf("result %q", got)
+	}
+	st.call("write-read", "c7", "{}", user("u1"))
+	if got := st.nextResult(); got != "done" {
+		t.Errorf("result %q", got)
+	}
+	st.post("/close_thread", `{"thread_id":"thread-1"}`)
+	st.ends()
+}
+
+// TestScopesOfRefresh has a token renewed: it is still good for what it was.
+func TestScopesOfRefresh(t *testing.T) {
+	st := newStage(t, toolserver.Options{})
+	st.addScoped("read")
+	st.call("read", "c1", "{}", user("u1"))
+	st.allow(st.authURL(), "ada", "lovelace")
+	st.nextResult()
+	st.vault.expire(t)
+	st.call("read", "c2", "{}", user("u1"))
+	if got := st.nextResult(); got != "done" || st.idp.Refreshes() != 1 {
+		t.Errorf("result %q after %d refreshes", got, st.idp.Refreshes())
+	}
+	st.ends()
+}
+
+func TestScopesNeedProvider(t *testing.T) {
+	st := newStage(t, toolserver.Options{})
+	defer func() {
+		if got, _ := recover().(string); !strings.Contains(got, `tool "x" has scopes but requires no provider`) {
+			t.Errorf("panic %q", got)
+		}
+	}()
+	toolserver.AddWithOptions(st.server, "x", "X.", toolserver.ToolOptions{Scopes: []string{"read"}}, func(context.Context, none) (string, error) { return "", nil })
+}

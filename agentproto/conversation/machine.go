@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 
@@ -286,7 +287,7 @@ func (t *turn) done(in input) {
 		case !s.Asking || a.Round != s.Round: // it was abandoned
 		case in.Outcome.Reply != nil:
 			t.reply(in.Outcome.Reply)
-		default:
+		case failure != "":
 			s.Asking = false
 			t.notice("The model could not be asked: %s", failure)
 			t.flush()
@@ -329,7 +330,7 @@ func (t *turn) callOf(c Call) *ThreadCall {
 // view keeps the content of a view.
 func (t *turn) view(v *agentproto.ViewUpdate) {
 	views := maps.Clone(t.s.Views)
-	if string(v.Content) == "{}" {
+	if string(bytes.Join(bytes.Fields(v.Content), nil)) == "{}" {
 		delete(views, v.ViewType)
 	} else if _, known := views[v.ViewType]; known || len(views) < maxViews {
 		views[v.ViewType] = v.Content.Clone()

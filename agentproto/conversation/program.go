@@ -262,10 +262,10 @@ func (p *Program) CancelSubscription(ctx context.Context, thread, callID string)
 	return err
 }
 
-// View keeps the content of a view of a thread.
+// View keeps the content of a view of a thread, in place of the one before. A thread that
+// is unknown or closed has none, and it is no error.
 func (p *Program) View(ctx context.Context, v *agentproto.ViewUpdate) error {
-	_, err := p.tell(ctx, v.GroupID, input{Kind: viewed, View: v})
-	return err
+	return p.inputs.Send(ctx, v.GroupID, input{Kind: viewed, View: v})
 }
 
 // Status returns what a thread stands at. Whatever was told to the thread before is in it.

@@ -272,6 +272,8 @@ func (p *posted) view(m *agentproto.ViewUpdate) {
 		p.later(time.Second)
 	case err != nil:
 		p.malformed(http.StatusRequestEntityTooLarge, m.Type(), err.Error())
+	case p.rt.keepView(p.r.Context(), m) != nil:
+		p.later(time.Second)
 	default:
 		p.rt.count(p.server, nViews)
 		p.rt.replays.note(p.replay(), time.Now())

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -160,4 +162,18 @@ func (l *ledger) promptOf(key agentproto.CallKey, responseURL string) *agentprot
 		return e.prompt
 	}
 	return nil
+}
+
+// promptsOf returns the open prompts of a thread, in the order of their calls' identifiers.
+func (l *ledger) promptsOf(groupID string) []*agentproto.UserChoice {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var open []*agentproto.UserChoice
+	for key, e := range l.live {
+		if key.GroupID == groupID && e.prompt != nil {
+			open = append(open, e.prompt)
+		}
+	}
+	slices.SortFunc(open, func(a, b *agentproto.UserChoice) int { return strings.Compare(a.ID, b.ID) })
+	return open
 }

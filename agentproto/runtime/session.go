@@ -82,7 +82,27 @@ func (h host) MakeCall(ctx context.Context, thread string, c *conversation.Threa
 	if errors.Is(err, ErrDuplicateCall) {
 		return nil
 	}
+	return h.later(ctx, err)
+}
+
+// later waits until the runtime has stopped, if that is what is wrong: an action of a thread
+// that is kept has no outcome then, and is performed again after the restart.
+func (h host) later(ctx context.Context, err error) error {
+	err = programError(err)
+	if errors.Is(err, ErrStopped) && h.rt.opts.State != nil {
+		<-ctx.Done()
+	}
 	return err
+}
+
+// keepView gives a view to its thread, where there are conversations.
+func (rt *Runtime) keepView(ctx context.Context, v *agentproto.ViewUpdate) error {
+	if rt.threads == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Accept)
+	defer cancel()
+	return rt.threads.View(ctx, v)
 }
 
 func requestOf(thread string, c *conversation.ThreadCall) Request {
@@ -104,19 +124,20 @@ func (h host) CancelCall(ctx context.Context, thread string, c *conversation.Thr
 		Key: key, Invocation: &agentproto.Invocation{GroupID: thread, ID: c.ID, Operation: c.Name},
 		Rejected: "it was interrupted before it was made",
 	}
-	if err := programError(h.rt.program.Call(ctx, never)); err == nil || !errors.Is(err, ErrDuplicateCall) {
-		return err
+	err := programError(h.rt.program.Call(ctx, never))
+	if errors.Is(err, ErrDuplicateCall) {
+		err = h.rt.program.Deliver(ctx, key, agentproto.Event{Kind: agentproto.Interrupted})
 	}
-	return programError(h.rt.program.Deliver(ctx, key, agentproto.Event{Kind: agentproto.Interrupted}))
+	return h.later(ctx, err)
 }
 
 // EndSubscription ends a subscription; the program has the tool servers told.
 func (h host) EndSubscription(ctx context.Context, thread, callID string) error {
 	key := agentproto.CallKey{GroupID: thread, ID: callID}
-	return programError(h.rt.program.Deliver(ctx, key, agentproto.Event{Kind: agentproto.SubscriptionCancelled}))
+	return h.later(ctx, h.rt.program.Deliver(ctx, key, agentproto.Event{Kind: agentproto.SubscriptionCancelled}))
 }
 
 // EndThread closes a thread for its calls.
 func (h host) EndThread(ctx context.Context, thread string) error {
-	return h.rt.CloseThread(ctx, thread)
+	return h.later(ctx, h.rt.CloseThread(ctx, thread))
 }

@@ -5,6 +5,9 @@ import (
 	"crypto/rand"
 	"iter"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
@@ -95,6 +98,18 @@ func (t *Thread) History(ctx context.Context) ([]conversation.Message, error) {
 	messages, err := t.rt.threads.History(ctx, t.id, 0)
 	return messages, programError(err)
 }
+
+// Views returns the latest content of each view of the thread by its type, for who begins
+// to look later; what changes from then on, the surface is shown. They survive a restart.
+// Cases V01, V03.
+func (t *Thread) Views(ctx context.Context) (map[string]jsontext.Value, error) {
+	st, err := t.Status(ctx)
+	return st.Views, err
+}
+
+// Prompts returns the choices that are open in the thread, by their calls: for who begins to
+// look later (case U08). [Runtime.Answer] takes the answers.
+func (t *Thread) Prompts() []*agentproto.UserChoice { return t.rt.ledger.promptsOf(t.id) }
 
 // Follow returns the messages of the thread from number from on: those there are, and
 // those to come as they come. It ends behind the message that says that the thread is

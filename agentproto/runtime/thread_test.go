@@ -27,6 +27,7 @@ func (w *world) converse(model conversation.Model, bases ...string) *Thread {
 
 func (w *world) say(th *Thread, text string) {
 	w.t.Helper()
+	synctest.Wait()
 	if err := th.Say(w.t.Context(), text); err != nil {
 		w.t.Fatal(err)
 	}

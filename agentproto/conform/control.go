@@ -24,7 +24,7 @@ const (
 	PartMigrate       = "migrate"       // POST /sessions/{id}/migrate
 	PartStats         = "stats"         // GET /stats
 	PartLimits        = "limits"        // RuntimeConfig.Limits
-	PartLifetime      = "lifetime"      // calls end by themselves: TurnCall.LifetimeMS and the timeouts of detours
+	PartLifetime      = "lifetime"      // calls end by themselves: the timeouts of calls and detours
 )
 
 // A RuntimeConfig is the file that a runtime under test is started with, as the last
@@ -69,6 +69,7 @@ type RuntimeTimeouts struct {
 	Dispatch   int64   `json:"dispatch,omitempty"`    // for all attempts of an invocation together
 	Discovery  int64   `json:"discovery,omitempty"`   // for a manifest
 	Call       int64   `json:"call,omitempty"`        // the lifetime of a call
+	LongCall   int64   `json:"long_call,omitempty"`   // the same for a tool annotated longRunning
 	OAuth      int64   `json:"oauth,omitempty"`       // for the user to authorize
 	Choice     int64   `json:"choice,omitempty"`      // for the user to choose
 	Answer     int64   `json:"answer,omitempty"`      // for one attempt to deliver the choice
@@ -129,9 +130,9 @@ type ChildRequest struct {
 // A Turn is what the model says next: POST /threads/{t}/calls. The answer comes when the
 // turn is in the history, and what is in the history survives a kill.
 //
-// The model says nothing else than its turns. When the runtime asks it, it is silent
-// until its next turn; when a turn comes that the runtime did not ask for, the user says
-// something first.
+// The model says nothing else than its turns: whenever the runtime asks it otherwise, it
+// ends its round with an empty message, which is not shown. For a turn the user says
+// something first. Turns come when no call of the thread is pending.
 type Turn struct {
 	Text  string     `json:"text,omitempty"`
 	Calls []TurnCall `json:"calls"`
@@ -144,8 +145,6 @@ type TurnCall struct {
 	Operation string `json:"operation"`
 	// Arguments are what the model said, which need not be an object.
 	Arguments any `json:"arguments"`
-	// LifetimeMS is how long the call may wait for its result. Zero means Timeouts.Call.
-	LifetimeMS int64 `json:"lifetime_ms,omitempty"`
 }
 
 // A Text is what the user says: POST /threads/{t}/text. It interrupts pending calls.
@@ -231,7 +230,7 @@ type Display struct {
 type PendingCall struct {
 	ID        string `json:"id"`
 	Operation string `json:"operation"`
-	// State is dispatching, waiting, oauth or choice.
+	// State is waiting, oauth or choice. What is not accepted yet waits, too.
 	State string `json:"state"`
 }
 

@@ -177,18 +177,20 @@ func (h *trialThread) late(inv *invocation) {
 }
 
 func caseR11(t *runtimeTrial) {
-	s, h := t.one()
+	t.config.TimeoutsMS.Call, t.config.TimeoutsMS.LongCall = 300, 60_000
+	s := t.server("tools", echoTool("echo"), longTool())
+	t.start()
+	h := t.session("s")
 	var ended uint64
 	if t.has(PartInterrupt) {
-		inv := s.begin(h, "interrupted")
+		inv := s.beginLong(h, "interrupted")
 		h.interrupt()
 		h.failed("interrupted")
 		h.late(inv)
 		ended++
 	}
 	if t.has(PartLifetime) {
-		h.say(TurnCall{ID: "short", Operation: "echo", Arguments: fields{}, LifetimeMS: 150})
-		inv := s.await("short")
+		inv := s.begin(h, "short")
 		h.failed("short")
 		h.late(inv)
 		ended++
@@ -196,10 +198,23 @@ func caseR11(t *runtimeTrial) {
 	if t.has(PartStats) {
 		t.until("late results are counted", func() bool { return t.stats().Late >= ended })
 	}
-	inv := s.begin(h, "closed")
+	inv := s.beginLong(h, "closed")
 	h.close()
 	t.until("a closed thread has no pending calls", func() bool { return len(h.see().Calls) == 0 })
 	h.late(inv)
+}
+
+// longTool is one whose calls live for TimeoutsMS.LongCall.
+func longTool() map[string]any {
+	tool := echoTool("long")
+	tool["annotations"] = fields{"longRunning": true}
+	return tool
+}
+
+// beginLong has the model of a thread call long, and returns the invocation.
+func (s *scriptedTool) beginLong(h *trialThread, id string) *invocation {
+	h.say(callOf(id, "long", fields{}))
+	return s.await(id)
 }
 
 func caseR12(t *runtimeTrial) {

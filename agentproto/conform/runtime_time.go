@@ -14,14 +14,12 @@ import (
 func raceID(i int) string { return fmt.Sprint("race", i) }
 
 func caseT01(t *runtimeTrial) {
+	t.config.TimeoutsMS.Call = 300
 	s, other := t.server("tools"), t.server("other")
 	t.start()
 	t.needs(PartLifetime)
 	h := t.session("s")
-	c := call("c")
-	c.LifetimeMS = 300
-	h.say(c)
-	inv := s.await("c")
+	inv := s.begin(h, "c")
 	h.failed("c")
 	t.until("every server is told that the call is cancelled", func() bool {
 		return len(s.cancels("s", "c")) == 1 && len(other.cancels("s", "c")) == 1
@@ -31,15 +29,15 @@ func caseT01(t *runtimeTrial) {
 }
 
 // races is how many calls T02 makes whose lifetime ends when their result comes.
-const races = 200
+const races = 100
 
 func caseT02(t *runtimeTrial) {
+	t.config.TimeoutsMS.Call = 1000
 	s, h := t.one()
 	t.needs(PartLifetime)
 	calls := make([]TurnCall, races)
 	for i := range calls {
 		calls[i] = call(raceID(i))
-		calls[i].LifetimeMS = 300
 	}
 	begun := time.Now()
 	h.say(calls...)
@@ -47,7 +45,7 @@ func caseT02(t *runtimeTrial) {
 	for i := range calls {
 		inv := s.await(raceID(i))
 		// Results are spread around the moment at which lifetimes end.
-		at := begun.Add(250*time.Millisecond + time.Duration(i)*time.Millisecond/2)
+		at := begun.Add(900*time.Millisecond + time.Duration(i)*time.Millisecond)
 		wg.Go(func() {
 			timer := time.NewTimer(time.Until(at))
 			defer timer.Stop()
@@ -73,14 +71,12 @@ func caseT03(t *runtimeTrial) {
 }
 
 func caseT04(t *runtimeTrial) {
-	t.config.TimeoutsMS.OAuth = 1500
-	s := t.server("tools")
+	t.config.TimeoutsMS.OAuth, t.config.TimeoutsMS.Call, t.config.TimeoutsMS.LongCall = 1500, 1500, 60_000
+	s := t.server("tools", echoTool("echo"), longTool())
 	t.startKept()
 	t.needs(PartLifetime)
 	h := t.session("s")
-	short := call("short")
-	short.LifetimeMS = 1000
-	h.say(short, call("asking"), call("long"))
+	h.say(call("short"), call("asking"), callOf("long", "long", fields{}))
 	s.await("short")
 	asking := s.await("asking")
 	s.deliver(asking, asking.oauthOf(authURL))

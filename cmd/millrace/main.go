@@ -29,6 +29,7 @@ type command struct {
 }
 
 var commands = []command{
+	{"control", "run the runtime for a conformance run", control},
 	{"demo", "run a session of calls against three tool servers and an OAuth provider", demo},
 	{"run", "make the calls of a JSONL file and print each result", run},
 	{"serve", "make calls that survive this process", serve},

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/millrace/millrace/agentproto/conform"
+	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/dataflow/durable"
+)
+
+const controlUsage = `usage: millrace control CONFIG
+
+Runs the runtime under the control of a conformance run, which plays its tool servers,
+its model and its user: see doc/control.md. CONFIG is a JSON file. It prints one line
+that says where the control interface is, and runs until it is killed.
+
+The control interface has no authentication. It is for tests, on this host.
+
+`
+
+// lacking are the parts of the control interface that this runtime does not have.
+var lacking = []string{conform.PartAlive, conform.PartMigrate}
+
+func control(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("control", flag.ContinueOnError)
+	fs.Usage = func() { fmt.Fprint(fs.Output(), controlUsage); fs.PrintDefaults() }
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	if fs.NArg() != 1 {
+		return misused(fs, "it takes one argument, the file with the configuration")
+	}
+	text, err := os.ReadFile(fs.Arg(0))
+	if err != nil {
+		return err
+	}
+	var config conform.RuntimeConfig
+	if err := json.Unmarshal(text, &config, json.RejectUnknownMembers(true)); err != nil {
+		return fmt.Errorf("%s: %w", fs.Arg(0), err)
+	}
+	p := newPuppet()
+	opts, err := controlled(&config)
+	if err != nil {
+		return err
+	}
+	opts.Model, opts.Surface = p, p
+	if p.rt, err = runtime.Start(context.WithoutCancel(ctx), opts); err != nil {
+		return err
+	}
+	err = p.serve(ctx)
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer cancel()
+	return errors.Join(err, p.rt.Stop(stopping))
+}
+
+// controlled returns the options that a configuration says.
+func controlled(c *conform.RuntimeConfig) (runtime.Options, error) {
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	opts := runtime.Options{
+		ListenAddr: c.CallbackListen, AllowOrigins: c.AllowOrigins, Logger: logger, Timeouts: timeoutsOf(c.TimeoutsMS),
+		Bounds: runtime.Bounds{Subscriptions: c.Limits.Subscriptions, Views: c.Limits.Views},
+	}
+	opts.Limits.Bytes = c.Limits.BodyBytes
+	for _, t := range c.Toolsets {
+		opts.Toolsets = append(opts.Toolsets, t.URL)
+	}
+	if c.State == "" {
+		return opts, nil
+	}
+	secret, err := keyOf(c.State)
+	if err != nil {
+		return opts, err
+	}
+	if opts.Sealer, err = runtime.SealerOf(secret); err != nil {
+		return opts, err
+	}
+	opts.State = &durable.Options{Name: "control", Dir: filepath.Join(c.State, "history"), Logger: logger}
+	return opts, nil
+}
+
+func timeoutsOf(t conform.RuntimeTimeouts) runtime.Timeouts {
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	out := runtime.Timeouts{
+		Connect: ms(t.Connect), Ack: ms(t.Ack), Dispatch: ms(t.Dispatch), Discovery: ms(t.Discovery),
+		Call: ms(t.Call), LongCall: ms(t.LongCall), OAuth: ms(t.OAuth), Choice: ms(t.Choice), Answer: ms(t.Answer),
+		Notify: ms(t.Notify), ReadHeader: ms(t.ReadHeader), Read: ms(t.Read), Idle: ms(t.Read),
+	}
+	for _, pause := range t.Retry {
+		out.Retry = append(out.Retry, ms(pause))
+	}
+	return out
+}
+
+// serve serves the control interface until ctx ends.
+func (p *puppet) serve(ctx context.Context) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	handle := func(pattern string, do func(r *http.Request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			out, err := do(r)
+			switch {
+			case err == nil:
+				answer(w, http.StatusOK, out)
+			case errors.Is(err, conversation.ErrUnknownThread):
+				answer(w, http.StatusNotFound, problem{err.Error()})
+			case errors.Is(err, errors.ErrUnsupported):
+				answer(w, http.StatusNotImplemented, problem{err.Error()})
+			default:
+				answer(w, http.StatusConflict, problem{err.Error()})
+			}
+		})
+	}
+	handle("POST /sessions", p.open)
+	handle("POST /sessions/{id}/migrate", func(*http.Request) (any, error) { return nil, errors.ErrUnsupported })
+	handle("GET /threads/{id}", p.thread)
+	handle("DELETE /threads/{id}", func(r *http.Request) (any, error) { return done, p.of(r).Close(r.Context()) })
+	handle("POST /threads/{id}/children", p.child)
+	handle("POST /threads/{id}/calls", p.calls)
+	handle("POST /threads/{id}/text", p.text)
+	handle("POST /threads/{id}/interrupt", func(r *http.Request) (any, error) { return done, p.of(r).Interrupt(r.Context()) })
+	handle("POST /threads/{id}/answers", p.answer)
+	handle("GET /stats", func(*http.Request) (any, error) { return statsOf(p.rt.Stats()), nil })
+
+	line, err := json.Marshal(conform.Hello{
+		Control: "http://" + listener.Addr().String(), EventTool: conversation.EventTool, Lacks: slices.Clone(lacking),
+	})
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	fmt.Printf("%s\n", line)
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// done is the answer of what has nothing to say.
+var done = struct{}{}
+
+// read reads the body of a control request.
+func read(r *http.Request, into any) error {
+	if err := json.UnmarshalRead(r.Body, into); err != nil {
+		return fmt.Errorf("not what %s %s takes: %w", r.Method, r.URL.Path, err)
+	}
+	return nil
+}
+
+func statsOf(s runtime.Stats) conform.RuntimeStats {
+	return conform.RuntimeStats{
+		Results: s.Results, Failures: s.Failures, Duplicates: s.Duplicates, Late: s.Late,
+		Dropped: s.Unsubscribed, Refused: s.Malformed + s.Forged, Busy: s.Busy,
+	}
+}

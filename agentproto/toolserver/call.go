@@ -163,7 +163,10 @@ func (c *call) call() returned {
 		if opening, ok := out.(opening); ok {
 			out, r.state = opening.out, opening.state
 		}
-		if r.result, err = resultOf(c.inv, out); err == nil {
+		if r.result, err = resultOf(c.inv, out); err == nil && c.server.guard.finds(r.state) {
+			err = errLeak
+		}
+		if err == nil {
 			r.result.Subscription = r.state != nil
 			return r
 		}

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,12 +31,18 @@ type stage struct {
 	idp     *idp.Provider
 	vault   *spyVault // nil if the server has a State
 	pages   []string  // what browsers were shown
+	secrets []string  // besides those of the provider
 	serving atomic.Pointer[toolserver.Server]
 }
 
+// A client with a secret, besides the one without that most tests use.
+const confidential, confidentialSecret = "confidential", "canary/client+secret=4711"
+
 func newStage(t *testing.T, opts toolserver.Options, change ...func(*toolserver.OAuthProvider)) *stage {
 	t.Helper()
-	p, err := idp.Start(idp.Options{Scopes: []string{"read", "write"}, Users: []idp.User{
+	p, err := idp.Start(idp.Options{Scopes: []string{"read", "write"}, Clients: []idp.Client{
+		{ID: idp.DefaultClientID}, {ID: confidential, Secret: confidentialSecret},
+	}, Users: []idp.User{
 		{Name: "ada", Password: "lovelace", Subject: "user-1815"},
 		{Name: "bob", Password: "builder", Subject: "user-2"},
 	}})
@@ -69,7 +78,7 @@ func newStage(t *testing.T, opts toolserver.Options, change ...func(*toolserver.
 	}
 	st.runtime = newRuntime(t, opts)
 	st.patience = 20 * time.Second
-	p.RegisterRedirect(idp.DefaultClientID, opts.PublicURL+"/oauth/callback/idp")
+	p.RegisterRedirect(provider.ClientID, opts.PublicURL+"/oauth/callback/idp")
 	st.addTools()
 	st.serving.Store(st.server)
 	browser.Start()
@@ -182,23 +191,48 @@ func (st *stage) open(address string) int {
 	return resp.StatusCode
 }
 
-// ends closes the server and checks that nothing secret has come out of it.
+// ends closes the server and checks that nothing secret has come out of it: no code,
+// verifier or token, in no encoding, in no message, page, log line or file.
 func (st *stage) ends() {
 	st.t.Helper()
 	st.close()
-	secrets := st.idp.Secrets()
-	var out []string
-	for _, m := range st.sent() {
-		out = append(out, m.body+m.url+fmt.Sprint(m.header))
-	}
-	out = append(out, st.log.String())
-	out = append(out, st.pages...)
-	for _, text := range out {
+	st.inspect()
+}
+
+func (st *stage) inspect() {
+	st.t.Helper()
+	secrets := append(st.idp.Secrets(), st.secrets...)
+	look := func(where string, text []byte) {
+		st.t.Helper()
+		if !toolserver.Finds(text, secrets...) {
+			return
+		}
 		for _, s := range secrets {
-			if strings.Contains(text, s) {
-				st.t.Errorf("%q is in %s", s, text)
+			if toolserver.Finds(text, s) {
+				st.t.Errorf("%q is in %s: %.2000q", s, where, text)
 			}
 		}
+	}
+	for _, m := range st.sent() {
+		look("a message", []byte(m.body+m.url+fmt.Sprint(m.header)))
+	}
+	look("the log", []byte(st.log.String()))
+	for _, p := range st.pages {
+		look("a page", []byte(p))
+	}
+	if st.opts.State == "" {
+		return
+	}
+	err := filepath.WalkDir(st.opts.State, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		look(path, text)
+		return err
+	})
+	if err != nil {
+		st.t.Error(err)
 	}
 }
 

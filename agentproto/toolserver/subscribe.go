@@ -125,6 +125,9 @@ func (sub *Subscription[S]) Save(next S) error {
 		return err
 	}
 	c := sub.call
+	if c.server.guard.finds(data) {
+		return errLeak // a state is kept, and moved, as it is
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.eventful(); err != nil {
@@ -145,6 +148,9 @@ func (c *call) send(ctx context.Context, e Event, state []byte, kept func()) err
 		GroupID: c.inv.GroupID, ToolCallID: c.inv.ID,
 		Text: strings.ToValidUTF8(e.Text, "\uFFFD"), Associative: e.Inline, Final: e.Final,
 	})
+	if err == nil && c.server.guard.finds(state) {
+		err = errLeak
+	}
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package toolserver
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -115,6 +116,16 @@ func callOf(ctx context.Context, op string) *call {
 // not be changed. It panics if ctx is not derived from the function's.
 func Invocation(ctx context.Context) *agentproto.Invocation {
 	return callOf(ctx, "Invocation").inv
+}
+
+// Arguments returns the arguments of the call that ctx was made for. The producer of
+// a subscription has no other way to them; In is what the tool takes. It panics if
+// ctx is not derived from the function's.
+func Arguments[In any](ctx context.Context) (in In, err error) {
+	if json.Unmarshal(callOf(ctx, "Arguments").inv.Arguments, &in) != nil {
+		err = errors.New("the arguments of the call are not those of the tool any more")
+	}
+	return in, err
 }
 
 // IdempotencyKey returns a text of 64 characters that is the same whenever the

@@ -25,7 +25,8 @@ func (s *Server) serveCancel(w http.ResponseWriter, r *http.Request) {
 	s.abandon(func(k callKey) bool { return k.CallKey == msg.Key() && (runtime == "" || runtime == k.runtime) })
 }
 
-// serveClose cancels the calls of a thread.
+// serveClose cancels the calls of a thread and ends what was granted to it. The
+// answer is 200 also if that fails (case X05).
 func (s *Server) serveClose(w http.ResponseWriter, r *http.Request) {
 	runtime, data, ok := s.notification(w, r)
 	if !ok {
@@ -37,6 +38,7 @@ func (s *Server) serveClose(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.abandon(func(k callKey) bool { return k.GroupID == msg.ThreadID && (runtime == "" || runtime == k.runtime) })
+	s.revoke(runtime, msg.ThreadID)
 }
 
 func (s *Server) notification(w http.ResponseWriter, r *http.Request) (runtime string, data []byte, ok bool) {

@@ -1,8 +1,9 @@
-// Package exampletools has three tool servers to try the agent tool protocol
+// Package exampletools has four tool servers to try the agent tool protocol
 // with. They are what the demo calls, and examples of package toolserver.
 //
 //	Clock    fast tools, and two that do what a tool should not
 //	Slow     tools that take their time, or do not answer at all
+//	Feed     tools that go on after their result, or show something before it
 //	Account  tools that need the user: to authorize, or to choose
 //
 // Each returns a server that is ready to be served under the PublicURL of its

@@ -80,6 +80,7 @@ func TestManifests(t *testing.T) {
 	for _, s := range []*toolserver.Server{
 		exampletools.Clock(exampletools.ClockOptions{Server: opts}),
 		exampletools.Slow(opts),
+		exampletools.Feed(opts),
 		exampletools.Account(exampletools.AccountOptions{Server: opts, Provider: toolserver.OAuthProvider{
 			ID: "idp", AuthURL: "https://id.example/a", TokenURL: "https://id.example/t", ClientID: "c"}}),
 	} {

@@ -30,13 +30,16 @@
 // was resolved.
 //
 // A callback URL is good for one call of one tool server. It cannot be forged, nor
-// turned to another call, and it expires; who knows it can use it.
+// turned to another call, and it expires.
 //
 // A tool server that hangs, fails or lies affects its own calls only.
 //
+// A tool server that sends too much is put off, and nobody else is: see [Bounds].
+// Requests go to public addresses and to what [Options] name, wherever a tool server
+// would have them sent.
+//
 // # What it does not promise
 //
-// Calls do not survive the process: there is no durable form of a runtime yet.
-// Subscriptions are not followed: the events of a tool that opened one are counted
-// and dropped.
+// Without [Options].State calls do not survive the process. Without [Options].Secrets
+// who has got hold of a callback URL is believed.
 package runtime

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,7 @@ import (
 var (
 	pendingCalls = flag.Int("pending", 1000, "how many calls are pending in TestL02Fairness; from 10,000 on its p99 is judged strictly")
 	pendingIn    = flag.Int("threads", 100, "in how many threads they are, each a session of its own")
-	measured     = flag.Int("measured", 1000, "how many calls are measured")
+	measured     = flag.Int("measured", 400, "how many calls are measured")
 )
 
 // A neighbour is a tool server on a real socket that acknowledges calls and leaves them
@@ -159,3 +160,73 @@ func measure(t *testing.T, rt *Runtime, n int) []time.Duration {
 }
 
 func p99(sorted []time.Duration) time.Duration { return sorted[len(sorted)*99/100] }
+
+var flood = flag.Int("flood", 2000, "how many callbacks a second TestS11FloodOfOneCall posts, if it can")
+
+// Threat 5: who posts thousands of messages a second to one callback URL is put off, and
+// the calls of other threads go on.
+//
+//	go test ./agentproto/runtime -run TestS11FloodOfOneCall -v -flood 50000 -measured 10000
+func TestS11FloodOfOneCall(t *testing.T) {
+	echo, late := echoServer(t, "echo"), lateServer(t)
+	rt, err := Start(t.Context(), Options{Toolsets: []string{echo.URL, late.URL}, Surface: &user{}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stopAtOnce(t, rt)
+	if _, err := rt.Call(t.Context(), Request{GroupID: "flooding", Operation: "late"}); err != nil {
+		t.Fatal(err)
+	}
+	inv := <-late.invocations
+	body := view("flooding", "v", `{"a":1}`)
+	measure(t, rt, *measured/10)
+	quiet := measure(t, rt, *measured)
+
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
+	defer client.CloseIdleConnections()
+	var taken, putOff, other atomic.Int64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			tick := time.NewTicker(8 * time.Second / time.Duration(*flood))
+			defer tick.Stop()
+			for {
+				select {
+				case <-stop:
+					return
+				case <-tick.C:
+				}
+				resp, err := client.Post(inv.CallbackURL, "application/json", strings.NewReader(body))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				switch resp.StatusCode {
+				case http.StatusOK:
+					taken.Add(1)
+				case http.StatusServiceUnavailable:
+					putOff.Add(1)
+				default:
+					other.Add(1)
+				}
+			}
+		})
+	}
+	start := time.Now()
+	loaded := measure(t, rt, *measured)
+	d := time.Since(start)
+	close(stop)
+	wg.Wait()
+	t.Logf("%.0f callbacks a second for %v: %d taken, %d put off; p50 %v quiet, %v flooded; p99 %v quiet, %v flooded (%.2f times)",
+		float64(taken.Load()+putOff.Load())/d.Seconds(), d, taken.Load(), putOff.Load(), quiet[len(quiet)/2], loaded[len(loaded)/2],
+		p99(quiet), p99(loaded), float64(p99(loaded))/float64(p99(quiet)))
+	if most := 100 + int64(20*(d.Seconds()+1)); taken.Load() > most || other.Load() != 0 {
+		t.Errorf("%d callbacks were taken, want at most %d; %d answered otherwise", taken.Load(), most, other.Load())
+	}
+	if limit := max(2*p99(quiet), 500*time.Millisecond); p99(loaded) > limit {
+		t.Errorf("p99 is %v, want less than %v", p99(loaded), limit)
+	}
+}

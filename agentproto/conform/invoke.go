@@ -156,6 +156,20 @@ func (k *toolCall) quiet(expected string) {
 	}
 }
 
+// quietAll is quiet for several calls at once.
+func (c *toolCase) quietAll(expected string, calls ...*toolCall) {
+	end := time.Now().Add(millis(c.limits.Quiet))
+	for _, k := range calls {
+		m, err := k.line.next(c.ctx, time.Until(end))
+		if err == nil {
+			c.fail(k.what, m, expected)
+		}
+		if !errors.Is(err, errNothing) {
+			c.must(err, "wait")
+		}
+	}
+}
+
 // alive makes a call that has to work: whatever the case did, the server goes on.
 func (c *toolCase) alive() {
 	text := unique("alive")

@@ -9,7 +9,7 @@ type Options struct {
 	Run string
 	// Levels are the letters of the levels to run, such as MS. Empty means all.
 	Levels string
-	// Parallel is how many cases may run at once. Zero means 8, 1 one after the other.
+	// Parallel is how many cases may run at once. Zero means 16, 1 one after the other.
 	Parallel int
 	// Timeout bounds each case, and replaces the limit that a case has of its own.
 	// Zero leaves those, which are one minute or, where something long is waited
@@ -23,3 +23,6 @@ type Options struct {
 
 // defaultTimeout is how long a case may take that says nothing else.
 const defaultTimeout = time.Minute
+
+// defaultParallel is how many cases run at once. They wait more than they compute.
+const defaultParallel = 16

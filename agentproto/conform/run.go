@@ -96,7 +96,7 @@ func (o Options) perform(ctx context.Context, side Side, target string, trials m
 	}
 	width := o.Parallel
 	if width <= 0 {
-		width = 8
+		width = defaultParallel
 	}
 	var beside sync.WaitGroup
 	room := make(chan struct{}, width)

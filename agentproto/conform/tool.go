@@ -78,34 +78,39 @@ func TestTool(t *testing.T, target ToolTarget) {
 }
 
 // subtests runs the cases of a side: those that can beside each other, then the
-// others.
+// others. They wait more than they compute, so that the number of processors, which
+// bounds parallel subtests, is no measure for how many may run at once.
 func subtests(t *testing.T, side Side, trials map[string]trial) {
 	t.Helper()
-	one := func(t *testing.T, c Case) {
-		r := trials[c.ID].judge(t.Context(), c, 0)
-		switch r.Status {
-		case Inapplicable:
-			t.Skip(r.Reason)
-		case Passed:
-		default:
-			t.Errorf("%s: %s: %s", c.Action, r.Status, r.Reason)
-		}
-	}
-	for _, alone := range []bool{false, true} {
-		name := map[bool]string{false: "beside", true: "alone"}[alone]
-		t.Run(name, func(t *testing.T) {
-			for _, c := range Cases() {
-				if tr, ok := trials[c.ID]; !ok || !c.For(side) || tr.alone != alone {
-					continue
-				}
-				t.Run(c.ID, func(t *testing.T) {
-					if !alone {
-						t.Parallel()
-					}
-					one(t, c)
-				})
+	room := make(chan struct{}, defaultParallel)
+	var beside sync.WaitGroup
+	one := func(c Case) {
+		t.Run(c.ID, func(t *testing.T) {
+			switch r := trials[c.ID].judge(t.Context(), c, 0); r.Status {
+			case Passed:
+			case Inapplicable:
+				t.Skip(r.Reason)
+			default:
+				t.Errorf("%s: %s: %s", c.Action, r.Status, r.Reason)
 			}
 		})
+	}
+	for _, alone := range []bool{false, true} {
+		for _, c := range Cases() {
+			tr, ok := trials[c.ID]
+			switch {
+			case !ok || !c.For(side) || tr.alone != alone:
+			case alone:
+				one(c)
+			default:
+				room <- struct{}{}
+				beside.Go(func() {
+					defer func() { <-room }()
+					one(c)
+				})
+			}
+		}
+		beside.Wait()
 	}
 }
 

@@ -42,12 +42,14 @@ func (c *toolCase) callbackFailsOnce() {
 
 // C02: 404 is final.
 func (c *toolCase) callbackUnknown() {
+	var calls []*toolCall
 	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest, http.StatusForbidden} {
 		k := c.call("echo", vars{"TEXT": "nobody"}, answer{status: status}, answer{status: status}).start()
 		k.what = fmt.Sprintf("a callback answered %d", status)
 		k.good("nobody")
-		k.quiet("no second attempt")
+		calls = append(calls, k)
 	}
+	c.quietAll("no second attempt", calls...)
 }
 
 // C03: what was not delivered survives the process.

@@ -81,10 +81,8 @@ func (c *toolCase) threadClosed() {
 	c.settle(also)
 	other.what = "an event for another thread than the one that was closed"
 	other.event(name)
-	for _, k := range []*toolCall{mine, also} {
-		k.what = "an event after the thread was closed"
-		k.quiet("no event")
-	}
+	mine.what, also.what = "an event after the thread was closed", "an event after the thread was closed"
+	c.quietAll("no event", mine, also)
 }
 
 // S16: an event that has to be sent again holds up those behind it.

@@ -56,10 +56,11 @@ var imports = map[string][]string{
 	"agentproto/toolserver":          slices.Concat(library, []string{"agentproto", "internal/envelope", "internal/netguard"}),
 	"agentproto/conform":             slices.Concat(library, []string{"agentproto"}),
 	"internal/exampletools":          {"agentproto", "agentproto/toolserver"},
+	"internal/undertest":             {"agentproto/conform", "agentproto/toolserver", "internal/idp"},
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/runtime", "agentproto/toolserver",
-		"dataflow/durable", "dataflow/inspect", "internal/exampletools", "internal/idp",
+		"dataflow/durable", "dataflow/inspect", "internal/exampletools", "internal/idp", "internal/undertest",
 	}),
 }
 

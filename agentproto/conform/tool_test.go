@@ -1,0 +1,25 @@
+package conform_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/millrace/millrace/agentproto/conform"
+	"github.com/millrace/millrace/internal/undertest"
+)
+
+// TestOurTools runs every case of tool servers against our own one, in processes of
+// its own. Each case is a subtest: -run TestOurTools/O18.
+func TestOurTools(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(serveEnv, "1")
+	target, end, err := undertest.Prepare(t.TempDir(), self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	conform.TestTool(t, target)
+}

@@ -1,0 +1,97 @@
+package undertest
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// Serve serves with the configuration in a file, until ctx ends or nobody holds
+// stdin open any more. It panics, as a program would that uses package toolserver,
+// if the configuration wants a manifest that is not valid.
+func Serve(ctx context.Context, path string, stdin io.Reader) error {
+	config, err := readConfig(path)
+	if err != nil {
+		return err
+	}
+	cert, err := tls.X509KeyPair(config.Cert, config.Key)
+	if err != nil {
+		return err
+	}
+	server, err := newServer(config)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", config.Listen)
+	if err != nil {
+		return err
+	}
+	h := &http.Server{
+		Handler: server, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
+		// Clients that are killed and certificates they do not trust are not the server's.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		io.Copy(io.Discard, stdin)
+		cancel()
+	}()
+	ended := make(chan error, 1)
+	go func() { ended <- h.ServeTLS(l, "", "") }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		h.Close()
+		ctx, stop := context.WithTimeout(context.Background(), time.Second)
+		defer stop()
+		// What does not end within a second is in the state.
+		_ = server.Close(ctx)
+		return nil
+	}
+}
+
+// options returns the settings of the server.
+func (c Config) options() (toolserver.Options, error) {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(c.Provider.CA)
+	keys, err := toolserver.LoadKeyset(c.Secrets)
+	if err != nil {
+		return toolserver.Options{}, err
+	}
+	return toolserver.Options{
+		Name: "under-test", Description: "Every role of the conformance cases.",
+		PublicURL: "https://" + c.Listen, State: c.State, Keys: keys,
+		Authenticate: c.authenticate, CallbackOrigins: c.Callbacks,
+		MaxCalls:        c.Calls,
+		CallbackTimeout: millis(c.CallbackTimeout), ChoiceTimeout: millis(c.ChoiceTimeout),
+		OAuthTimeout: millis(c.OAuthTimeout), ProviderTimeout: millis(c.ProviderTimeout),
+		ProviderRootCAs: roots, StartPage: true,
+		Providers: []toolserver.OAuthProvider{{
+			ID: "idp", AuthURL: c.Provider.Auth, TokenURL: c.Provider.Token, ClientID: c.Provider.Client,
+			Scopes: []string{"openid", "profile", "offline_access"}, Issuer: c.Provider.Issuer, RequireIssuer: true,
+		}},
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}, nil
+}
+
+func (c Config) authenticate(r *http.Request) (string, error) {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if name := c.Runtimes[token]; name != "" {
+		return name, nil
+	}
+	return "", errors.New("no such runtime")
+}

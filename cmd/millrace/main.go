@@ -6,6 +6,7 @@
 //	millrace log list|show|replay --state DIR       looks at what it keeps
 //	millrace tool                                   the example tool servers
 //	millrace run --tool URL [calls.jsonl | -]       makes the calls of a file
+//	millrace conform tool|runtime                   tells whether a peer keeps to the protocol
 //
 // Run a command with -h for its flags.
 package main
@@ -35,6 +36,7 @@ var commands = []command{
 	{"serve", "make calls that survive this process", serve},
 	{"log", "look at what serve keeps", logs},
 	{"tool", "serve the example tools", tool},
+	{"conform", "tell whether a tool server or a runtime keeps to the protocol", conformance},
 }
 
 // errFailed ends the program with 1 after everything has been said.
@@ -81,7 +83,7 @@ func dispatch(ctx context.Context, args []string) int {
 func usage(w io.Writer) {
 	fmt.Fprint(w, "usage: millrace COMMAND [flags]\n\n")
 	for _, c := range commands {
-		fmt.Fprintf(w, "  %-6s %s\n", c.name, c.summary)
+		fmt.Fprintf(w, "  %-7s %s\n", c.name, c.summary)
 	}
 	fmt.Fprint(w, "\nmillrace COMMAND -h tells the flags.\n")
 }

@@ -48,6 +48,9 @@ type providerConfig struct {
 }
 
 func tool(ctx context.Context, args []string) error {
+	if len(args) == 2 && args[0] == underTestFlag {
+		return underTestTool(ctx, args[1])
+	}
 	fs := flag.NewFlagSet("tool", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), toolUsage); fs.PrintDefaults() }
 	host := fs.String("host", "127.0.0.1", "`address` to listen on")

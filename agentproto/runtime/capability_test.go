@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"flag"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +117,53 @@ func TestZ01Altered(t *testing.T) {
 	kid, _, _ := strings.Cut(token, "/")
 	_, other, _ := strings.Cut(mustSeal(t, mustSealer(t), someCapability), "/")
 	refused(kid + "/" + other)
+}
+
+var alterations = flag.Int("altered", 100_000, "how many altered capabilities TestZ01ManyAltered tries")
+
+// Z01, threat 1: of any number of tokens that were altered at random, none opens.
+//
+//	go test ./agentproto/runtime -run TestZ01ManyAltered -v -altered 1000000
+func TestZ01ManyAltered(t *testing.T) {
+	s := mustSealer(t)
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_/"
+	var tokens []string
+	genuine := map[string]bool{}
+	for i := range 16 {
+		c := someCapability
+		c.key.ID = fmt.Sprint(i)
+		tokens = append(tokens, mustSeal(t, s, c))
+		genuine[tokens[i]] = true
+	}
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	start, tried := time.Now(), 0
+	for tried < *alterations {
+		b := []byte(tokens[random.IntN(len(tokens))])
+		for range 1 + random.IntN(3) {
+			at, other := random.IntN(len(b)), random.IntN(len(b))
+			switch random.IntN(6) {
+			case 0:
+				b[at] ^= 1 << random.IntN(8)
+			case 1, 2:
+				b[at] = alphabet[random.IntN(len(alphabet))]
+			case 3:
+				b[at], b[other] = b[other], b[at]
+			case 4:
+				b = slices.Delete(b, at, min(len(b), at+1+random.IntN(3)))
+			case 5:
+				b = append(b[:at:at], tokens[random.IntN(len(tokens))][at:]...)
+			}
+		}
+		if genuine[string(b)] {
+			continue
+		}
+		tried++
+		if c, err := openCapability(s, string(b), time.Time{}); !errors.Is(err, errForged) {
+			t.Fatalf("seed %d: %q opened: %+v, %v", seed, b, c, err)
+		}
+	}
+	t.Logf("%d altered tokens in %v, none opened", tried, time.Since(start))
 }
 
 // A text that is authentic but of another purpose, or cut short, is no capability.

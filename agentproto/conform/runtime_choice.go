@@ -123,12 +123,22 @@ func caseU05(t *runtimeTrial) {
 		inv := s.begin(h, id)
 		p := t.message(inv.CallbackURL, inv.choiceOf(url))
 		t.want(p.Status == 200 || p.Status == 400, "the response_url %q was answered %d", url, p.Status)
-		if p.Status == 200 {
-			h.answer(h.prompt(id).ID, 1)
-		}
-		h.failed(id)
+		h.refuses(id)
 	}
 	hole.untouched(t)
+}
+
+// refuses wants a call whose prompt cannot be answered to end with an error, at the latest
+// when the user answers it.
+func (h *trialThread) refuses(id string) {
+	h.t.until("the user is asked, or the call ends", func() bool {
+		seen := h.see()
+		return len(seen.promptsOf(id))+len(seen.results(id)) > 0
+	})
+	if asked := h.see().promptsOf(id); len(asked) > 0 {
+		h.answer(asked[0].ID, 1)
+	}
+	h.failed(id)
 }
 
 func caseU06(t *runtimeTrial) {

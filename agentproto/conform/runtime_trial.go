@@ -90,6 +90,9 @@ func (t *runtimeTrial) must(err error) {
 	if err != nil && t.p != nil && !t.p.alive() {
 		t.failf("the runtime ended: %v\n%s", err, t.p.log)
 	}
+	if err != nil && t.ctx.Err() != nil {
+		t.failf("%v", context.Cause(t.ctx))
+	}
 	t.probe.must(err, "driving the runtime")
 }
 

@@ -196,12 +196,12 @@ func (st *stage) open(address string) int {
 func (st *stage) ends() {
 	st.t.Helper()
 	st.close()
-	st.inspect()
+	st.look(append(st.idp.Secrets(), st.secrets...))
 }
 
-func (st *stage) inspect() {
+// look looks for secrets in everything that has come out of the server.
+func (st *stage) look(secrets []string) {
 	st.t.Helper()
-	secrets := append(st.idp.Secrets(), st.secrets...)
 	look := func(where string, text []byte) {
 		st.t.Helper()
 		if !toolserver.Finds(text, secrets...) {

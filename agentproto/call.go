@@ -31,6 +31,13 @@ type Call struct {
 	Lifetime time.Duration
 }
 
+func (c *Call) callbackURL() string {
+	if c.Invocation == nil {
+		return ""
+	}
+	return c.Invocation.CallbackURL
+}
+
 // A State is where a call stands.
 type State uint8
 

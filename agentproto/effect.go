@@ -1,5 +1,7 @@
 package agentproto
 
+import "time"
+
 // An EffectKind says what the runtime has to do.
 type EffectKind uint8
 
@@ -42,12 +44,19 @@ type Effect struct {
 	Resolution *Resolution
 	OAuth      *OAuth
 	Choice     *UserChoice
-	Detour     string
+	Detour     string // of a detour; see Event.Detour
+	Number     uint64 // of a detour: tells those of a call apart
 	Selected   int
 	Dropped    DropReason
 	Event      EventKind // for Drop: what was dropped; for SubscriptionEnded: what ended it
 
 	Subscription *SubscriptionEvent
+
+	// CallbackURL, of SurfaceOAuth, PromptChoice and AnswerChoice, is that of the call's
+	// invocation.
+	CallbackURL string
+	// Lifetime, of SurfaceOAuth and PromptChoice, is that of the event.
+	Lifetime time.Duration
 }
 
 // A Cause says which input resolved a call.

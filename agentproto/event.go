@@ -29,12 +29,16 @@ const (
 
 // An Event is something that happened to one call.
 type Event struct {
-	Kind     EventKind
-	Result   *ToolResult
-	OAuth    *OAuth
-	Choice   *UserChoice
-	Detour   string // which detour is meant: its auth_url or response_url
-	Selected int    // index into the choices
+	Kind   EventKind
+	Result *ToolResult
+	OAuth  *OAuth
+	Choice *UserChoice
+	// Detour names a detour of its call. For OAuthArrived it stands for the auth_url, which
+	// is then free to be a sealed one: protocol part 1.5 says that it must not be kept
+	// longer than needed. Empty means the auth_url itself. For ChoiceAnswered and
+	// AnswerFailed it is the response_url of what is meant.
+	Detour   string
+	Selected int // index into the choices
 	Reason   string
 
 	Subscription *SubscriptionEvent

@@ -1,5 +1,7 @@
 package agentproto
 
+import "cmp"
+
 // The state machine of one call, as a function that a [keyedstream.ScanFirst] runs over
 // the inputs of its key in the order in which they arrived. It is pure: what it
 // wants done it emits, and what it decides it returns.
@@ -152,7 +154,7 @@ func happen(s *callState, e *event, emit emitter) *Resolution {
 	case notAccepted:
 		return afterDispatch(s, e.Outcome, emit)
 	case OAuthArrived:
-		return detour(s, e, OAuthPending, e.OAuth.AuthURL, Effect{Kind: SurfaceOAuth, OAuth: e.OAuth}, emit)
+		return detour(s, e, OAuthPending, cmp.Or(e.Detour, e.OAuth.AuthURL), Effect{Kind: SurfaceOAuth, OAuth: e.OAuth}, emit)
 	case ChoiceArrived:
 		return detour(s, e, ChoicePending, e.Choice.ResponseURL, Effect{Kind: PromptChoice, Choice: e.Choice}, emit)
 	case ChoiceAnswered:
@@ -192,7 +194,8 @@ func detour(s *callState, e *event, state State, id string, surface Effect, emit
 	}
 	withdraw(s, emit)
 	s.State, s.more().Open = state, &openDetour{ID: id, Event: e.Seq, Choice: e.Choice}
-	surface.State, surface.Detour = state, id
+	surface.State, surface.Detour, surface.Number = state, id, e.Seq
+	surface.CallbackURL, surface.Lifetime = s.Call.callbackURL(), e.Lifetime
 	ask(emit, surface)
 	return nil
 }
@@ -215,7 +218,7 @@ func expireDetour(s *callState, e *event, emit emitter) *Resolution {
 	if s.State != ChoicePending {
 		return failAndCancel(s, ByTimeout, emit, "the user did not authorize the tool in time")
 	}
-	ask(emit, Effect{Kind: Withdraw, State: s.State, Detour: open.ID})
+	ask(emit, Effect{Kind: Withdraw, State: s.State, Detour: open.ID, Number: open.Event})
 	resume(s, e, open.Choice.Default, emit)
 	return nil
 }
@@ -224,13 +227,16 @@ func expireDetour(s *callState, e *event, emit emitter) *Resolution {
 func resume(s *callState, e *event, selected int, emit emitter) {
 	open := s.open()
 	s.State, s.More = Pending, &more{Epoch: e.Seq}
-	ask(emit, Effect{Kind: AnswerChoice, State: Pending, Choice: open.Choice, Detour: open.ID, Selected: selected})
+	ask(emit, Effect{
+		Kind: AnswerChoice, State: Pending, Choice: open.Choice, Detour: open.ID, Number: open.Event,
+		Selected: selected, CallbackURL: s.Call.callbackURL(),
+	})
 }
 
 // withdraw takes the open prompt back.
 func withdraw(s *callState, emit emitter) {
 	if open := s.open(); open != nil {
-		ask(emit, Effect{Kind: Withdraw, State: s.State, Detour: open.ID})
+		ask(emit, Effect{Kind: Withdraw, State: s.State, Detour: open.ID, Number: open.Event})
 		s.More.Open = nil
 	}
 }

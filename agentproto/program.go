@@ -27,7 +27,22 @@ type Runtime struct{ dataflow.Process }
 type ProgramOptions struct {
 	// Dispatch posts invocations. It is required.
 	Dispatch Dispatch
-	// Concurrency is how many invocations are posted at once. Zero means 256.
+	// Prompt sees to it that the user is asked, and returns when [Program.Over] says that
+	// this is over, or when its context ends, which is when the program does. Where the
+	// history is kept it is called again after a restart for each detour that is open, where
+	// there is no [SurfaceOAuth] or [PromptChoice] again. It may be called before the
+	// program's Start has returned, and by several goroutines, also for one call: a new
+	// detour opens when the one before is over, but the two calls are not ordered. Nil
+	// means that nothing is called, and that a prompt does not survive a restart.
+	Prompt func(ctx context.Context, prompt *Prompt)
+	// Answer delivers the user's choice to the tool. It retries as it sees fit, and returns
+	// when the tool has it, or when that it could not be delivered is taken in as
+	// [AnswerFailed]. Where the history is kept it is called again after a restart if it
+	// had not returned: the tool recognizes the repetition by the prompt's number. Nil
+	// means that nothing is called, and [AnswerChoice] is all that is said.
+	Answer func(ctx context.Context, answer *Answer)
+	// Concurrency is how many invocations, and how many answers, are posted at once. Zero
+	// means 256.
 	Concurrency int
 	// Lifetime is how long a call that says nothing else may wait for its result.
 	// Zero means [DefaultLifetime].
@@ -67,6 +82,9 @@ type Program struct {
 	effects     *dataflow.OutputPort[dataflow.Entry[CallKey, emission]]
 	emitted     emissionsAt
 	decided     resolutionsAt
+	over        *dataflow.EntryOutputPort[numbered, bool]
+	ending      context.Context // ends when the program is to stop
+	end         context.CancelFunc
 	seq         atomic.Uint64 // of the last event delivered
 }
 
@@ -99,6 +117,7 @@ func NewProgram(opts ProgramOptions) *Program {
 	if p.flow == nil {
 		p.flow = dataflow.New()
 	}
+	p.ending, p.end = context.WithCancel(context.Background())
 	p.seq.Store(opts.FirstEvent)
 	at := dataflow.At[Runtime](p.flow)
 	var calls callsAt
@@ -126,6 +145,7 @@ func NewProgram(opts ProgramOptions) *Program {
 	// that moment.
 	effects, resolutions := keyedstream.ScanFirst(inOrder, newCallState, step)
 	p.emitted, p.decided = effects, resolutions
+	p.outbox(opts) // before the effects: who has read that a detour is over finds that IsOver says so
 	p.effects = keyedstream.Output(effects, "effects")
 	p.resolutions = keyedsingleton.Output(resolutions, "resolutions")
 	return p
@@ -261,9 +281,13 @@ func (p *Program) Start(ctx context.Context) (err error) {
 }
 
 // Stop refuses further input, waits until what was accepted is handled and
-// dispatches that were begun have returned, and ends the effects. Calls that are
-// pending then stay unresolved. Effects must be read while Stop waits.
-func (p *Program) Stop(ctx context.Context) error { return p.app.Stop(ctx) }
+// dispatches and answers that were begun have returned, and ends the effects. Calls that
+// are pending then stay unresolved, and prompts that are open are not taken back. Effects
+// must be read while Stop waits.
+func (p *Program) Stop(ctx context.Context) error {
+	p.end()
+	return p.app.Stop(ctx)
+}
 
 // Call puts a call. It returns [dataflow.ErrDuplicateKey] if the key was used before:
 // a call is never replaced.
@@ -305,4 +329,10 @@ func (p *Program) NextEffect(ctx context.Context) (Effect, error) {
 		return Effect{}, err
 	}
 	return e.Value.of(e.Key), nil
+}
+
+// IsResolved reports whether a call is resolved already, as far as this process knows.
+func (p *Program) IsResolved(key CallKey) bool {
+	_, resolved := p.resolutions.Get(key)
+	return resolved
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
 )
 
 // A host is a runtime without HTTP: it records what the program asks for.
@@ -26,12 +28,15 @@ type host struct {
 }
 
 // startProgram runs a program in a bubble, in which time is virtual.
-func startProgram(t *testing.T, opts ProgramOptions) *host {
+func startProgram(t *testing.T, opts ProgramOptions, build ...func(*Program)) *host {
 	t.Helper()
 	if opts.Dispatch == nil {
 		opts.Dispatch = func(context.Context, *Call) DispatchOutcome { return DispatchOutcome{Accepted: true} }
 	}
 	h := &host{Program: NewProgram(opts), t: t, drained: make(chan struct{})}
+	for _, on := range build {
+		on(h.Program)
+	}
 	if err := h.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -388,4 +393,23 @@ func TestReasons(t *testing.T) {
 	if !slices.Contains(ops, "keyedstream.AssumeOrder") || len(ops) > 14 {
 		t.Errorf("reasons: %q", ops)
 	}
+}
+
+// What was seen through the live collections of a program.
+type builtUpon struct {
+	kinds    []EffectKind
+	resolved []CallKey
+}
+
+func startBuiltUpon(t *testing.T) (*host, *builtUpon) {
+	seen := new(builtUpon)
+	return startProgram(t, ProgramOptions{}, func(p *Program) {
+		keyedstream.InspectWithKey(p.Effects(), func(k CallKey, e Effect) {
+			if e.Key != k {
+				t.Errorf("the effect of %v says %v", k, e.Key)
+			}
+			seen.kinds = append(seen.kinds, e.Kind)
+		})
+		keyedsingleton.InspectWithKey(p.Resolutions(), func(k CallKey, _ *Resolution) { seen.resolved = append(seen.resolved, k) })
+	}), seen
 }

@@ -217,7 +217,14 @@ func (p *posted) take(message agentproto.Callback) {
 	case *agentproto.ToolResult:
 		p.result(m)
 	case *agentproto.OAuth:
-		p.detour(agentproto.Event{Kind: agentproto.OAuthArrived, OAuth: m, Timeout: timeouts.OAuth})
+		e, err := p.rt.sealOAuth(m)
+		if err != nil {
+			p.rt.log.Error("authorization cannot be kept", keyAttr(m.Key()), "error", err)
+			p.later(time.Second)
+			return
+		}
+		e.Timeout = timeouts.OAuth
+		p.detour(e)
 	case *agentproto.UserChoice:
 		if err := p.rt.mayUse(p.server, m.ResponseURL); err != nil {
 			p.malformed(http.StatusBadRequest, m.Type(), "response_url: "+err.Error())

@@ -62,15 +62,27 @@ func (p *durableProgram) Stop(ctx context.Context) error { return p.app.Stop(ctx
 // adopt enters a call that was made by a process before this one: its server is the one
 // that its callback URL was sealed for.
 func (rt *Runtime) adopt(call *agentproto.Call) (*server, <-chan struct{}) {
-	_, segments, ok := strings.Cut(call.Invocation.CallbackURL, callbackPath)
-	if !ok {
-		return nil, nil
-	}
-	c, err := openCapability(rt.sealer, segments, time.Time{})
-	s := rt.byID[c.server]
-	if err != nil || s == nil {
+	s := rt.serverOf(call.Key, call.Invocation.CallbackURL)
+	if s == nil {
 		return nil, nil
 	}
 	rt.ledger.add(call.Key, s, call.Lifetime)
 	return rt.ledger.find(call.Key)
+}
+
+// serverOf returns the server of a call: the one that is in the ledger, or the one that
+// its callback URL was sealed for, by whatever process. It is nil for none.
+func (rt *Runtime) serverOf(key agentproto.CallKey, callbackURL string) *server {
+	if s := rt.ledger.serverOf(key); s != nil {
+		return s
+	}
+	_, segments, ok := strings.Cut(callbackURL, callbackPath)
+	if !ok {
+		return nil
+	}
+	c, err := openCapability(rt.sealer, segments, time.Time{})
+	if err != nil {
+		return nil
+	}
+	return rt.byID[c.server]
 }

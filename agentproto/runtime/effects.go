@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 
@@ -34,24 +33,15 @@ func (rt *Runtime) do(e agentproto.Effect) {
 		rt.resolved(e.Resolution)
 		rt.progress(key, e.State)
 
-	case agentproto.SurfaceOAuth:
-		rt.show(func(ctx context.Context, s Surface) { s.OAuth(ctx, key, e.OAuth) })
-		rt.progress(key, e.State)
-
-	case agentproto.PromptChoice:
-		rt.ledger.setPrompt(key, e.Choice)
-		rt.show(func(ctx context.Context, s Surface) { s.Choice(ctx, key, e.Choice) })
+	case agentproto.SurfaceOAuth, agentproto.PromptChoice:
+		rt.ask(e.Prompt(), true)
 		rt.progress(key, e.State)
 
 	case agentproto.Withdraw:
-		if rt.ledger.promptOf(key, e.Detour) != nil {
-			rt.ledger.setPrompt(key, nil)
-		}
-		rt.show(func(_ context.Context, s Surface) { s.Withdraw(key, e.Detour) })
+		rt.endPrompt(key, e.Number, true)
 
-	case agentproto.AnswerChoice:
-		rt.ledger.setPrompt(key, nil)
-		rt.spawn(func() { rt.deliverAnswer(key, e.Choice, e.Selected) })
+	case agentproto.AnswerChoice: // the program calls answer
+		rt.endPrompt(key, e.Number, false)
 		rt.progress(key, e.State)
 
 	case agentproto.CancelCall:
@@ -122,61 +112,4 @@ func (rt *Runtime) Results(ctx context.Context) iter.Seq[*agentproto.Resolution]
 			}
 		}
 	}
-}
-
-// Answer takes the user's answer to a prompt: an index into its choices, or
-// [Dismiss]. It returns when the answer is taken in, not when the tool has it; an
-// answer that cannot be delivered resolves the call with an error. Of several
-// answers to one prompt the first counts, and an answer to a prompt that is not
-// open has no effect.
-func (rt *Runtime) Answer(ctx context.Context, key agentproto.CallKey, responseURL string, selected int) error {
-	prompt := rt.ledger.promptOf(key, responseURL)
-	switch {
-	case prompt == nil && selected == Dismiss:
-		return nil
-	case prompt != nil && selected == Dismiss:
-		selected = prompt.Default
-	case selected < 0 || prompt != nil && selected >= len(prompt.Choices):
-		return fmt.Errorf("runtime: answer %d: %w", selected, ErrBadChoice)
-	}
-	return rt.deliver(ctx, key, agentproto.Event{
-		Kind: agentproto.ChoiceAnswered, Detour: responseURL, Selected: selected,
-		Lifetime: rt.ledger.lifetimeOf(key),
-	})
-}
-
-// deliverAnswer posts the user's answer to the tool server that asked.
-func (rt *Runtime) deliverAnswer(key agentproto.CallKey, prompt *agentproto.UserChoice, selected int) {
-	s, settled := rt.ledger.find(key)
-	if settled == nil {
-		return
-	}
-	base := "the tool server"
-	if s != nil {
-		base = s.base
-	}
-	fail := func(failure string) {
-		err := rt.program.Deliver(rt.ctx, key, agentproto.Event{
-			Kind: agentproto.AnswerFailed, Detour: prompt.ResponseURL, Reason: base + " " + failure,
-		})
-		if err != nil {
-			rt.log.Warn("failed answer not recorded", keyAttr(key), "error", err)
-		}
-	}
-	body, err := agentproto.Encode(&agentproto.ChoiceResponse{ID: key.ID, Selected: selected})
-	if err != nil {
-		fail("cannot be answered in JSON")
-		return
-	}
-	d := delivery{
-		rt: rt, server: s, what: "the answer", to: prompt.ResponseURL, id: messageID(key, prompt.ResponseURL), body: body,
-		attempt: rt.opts.Timeouts.Answer, settled: settled,
-	}
-	end := d.run(rt.ctx)
-	if end.accepted || rt.ctx.Err() != nil {
-		return
-	}
-	rt.log.Warn("answer not accepted", keyAttr(key), "toolset", base, "failure", end.failure,
-		"attempts", end.attempts, "error", end.err)
-	fail(end.failure)
 }

@@ -1,8 +1,6 @@
 package runtime
 
 import (
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,7 +31,6 @@ type ledger struct {
 type entry struct {
 	server  *server       // nil for a call that was rejected
 	settled chan struct{} // closed when the call is resolved: no further attempts
-	prompt  *agentproto.UserChoice
 	// lifetime is how long the call may wait for its result, and again after a choice.
 	lifetime time.Duration
 }
@@ -138,42 +135,4 @@ func (l *ledger) isResolved(key agentproto.CallKey) bool {
 	_, young := l.young[key]
 	_, old := l.old[key]
 	return l.live[key] == nil && (young || old)
-}
-
-// setPrompt records the prompt that is open for a call, nil for none.
-func (l *ledger) setPrompt(key agentproto.CallKey, prompt *agentproto.UserChoice) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.live[key]
-	if e == nil && prompt != nil { // of a call that a process before this one made
-		e = &entry{settled: make(chan struct{})}
-		l.live[key] = e
-	}
-	if e != nil {
-		e.prompt = prompt
-	}
-}
-
-// promptOf returns the open prompt of a call with this response_url, or nil.
-func (l *ledger) promptOf(key agentproto.CallKey, responseURL string) *agentproto.UserChoice {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if e := l.live[key]; e != nil && e.prompt != nil && e.prompt.ResponseURL == responseURL {
-		return e.prompt
-	}
-	return nil
-}
-
-// promptsOf returns the open prompts of a thread, in the order of their calls' identifiers.
-func (l *ledger) promptsOf(groupID string) []*agentproto.UserChoice {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var open []*agentproto.UserChoice
-	for key, e := range l.live {
-		if key.GroupID == groupID && e.prompt != nil {
-			open = append(open, e.prompt)
-		}
-	}
-	slices.SortFunc(open, func(a, b *agentproto.UserChoice) int { return strings.Compare(a.ID, b.ID) })
-	return open
 }

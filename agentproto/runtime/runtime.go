@@ -24,6 +24,9 @@ type program interface {
 	CloseThread(ctx context.Context, groupID string) error
 	Await(ctx context.Context, key agentproto.CallKey) (*agentproto.Resolution, error)
 	NextEffect(ctx context.Context) (agentproto.Effect, error)
+	Over(ctx context.Context, prompt *agentproto.Prompt) (answered bool, err error)
+	IsOver(prompt *agentproto.Prompt) bool
+	IsResolved(key agentproto.CallKey) bool
 }
 
 // A Runtime makes tool calls. Its methods may be used by any number of goroutines.
@@ -61,13 +64,15 @@ type Runtime struct {
 	subscribed *subscribed
 	replays    *replays
 	ledger     *ledger
+	prompts    prompts
 	shown      *queue[func(context.Context, Surface)]
 	counters   counters
 
 	ctx      context.Context // ends when everything has to
 	cancel   context.CancelFunc
 	endpoint *http.Server
-	conns    *conns // to the endpoint
+	conns    *conns        // to the endpoint
+	running  chan struct{} // closed when the program has started
 	stopping atomic.Bool
 	stopped  chan struct{} // closed when Stop is done
 	stopErr  error
@@ -140,7 +145,7 @@ func start(ctx context.Context, opts Options, build func(agentproto.ProgramOptio
 		return nil, fmt.Errorf("runtime: discovery: %w", context.Cause(ctx))
 	}
 	rt.program = build(agentproto.ProgramOptions{
-		Dispatch: rt.dispatch, Concurrency: manyDispatches, Lifetime: rt.opts.Timeouts.Call,
+		Dispatch: rt.dispatch, Prompt: rt.prompt, Answer: rt.answer, Concurrency: manyDispatches, Lifetime: rt.opts.Timeouts.Call,
 	})
 	rt.ctx, rt.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	started := rt.converse()
@@ -149,6 +154,7 @@ func start(ctx context.Context, opts Options, build func(agentproto.ProgramOptio
 		closeIfAny(listener)
 		return nil, fmt.Errorf("runtime: %w", err)
 	}
+	close(rt.running)
 	started()
 	rt.effects.Go(rt.perform)
 	rt.surfaced.Go(rt.showAll)
@@ -172,7 +178,7 @@ func configure(opts Options) (*Runtime, error) {
 		servers: servers, byID: map[serverID]*server{}, origins: map[string]bool{},
 		offers: newOffers(opts.Bounds.Sessions), intake: newIntake(opts.Bounds), views: newViews(opts.Bounds), subscribed: newSubscribed(opts.Bounds.Subscriptions), replays: newReplays(),
 		conns: newConns(opts.Bounds.Connections), ledger: newLedger(), shown: newQueue[func(context.Context, Surface)](),
-		stopped: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
+		running: make(chan struct{}), stopped: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
 	}
 	for _, s := range servers {
 		rt.byID[s.id] = s

@@ -109,7 +109,7 @@ func (t *Thread) Views(ctx context.Context) (map[string]jsontext.Value, error) {
 
 // Prompts returns the choices that are open in the thread, by their calls: for who begins to
 // look later (case U08). [Runtime.Answer] takes the answers.
-func (t *Thread) Prompts() []*agentproto.UserChoice { return t.rt.ledger.promptsOf(t.id) }
+func (t *Thread) Prompts() []*agentproto.UserChoice { return t.rt.prompts.choicesOf(t.id) }
 
 // Follow returns the messages of the thread from number from on: those there are, and
 // those to come as they come. It ends behind the message that says that the thread is

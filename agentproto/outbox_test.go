@@ -1,0 +1,105 @@
+package agentproto
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A desk is what a runtime does for prompts and answers.
+type desk struct {
+	mu    sync.Mutex
+	notes []string
+	h     *host
+	fails bool // no answer can be delivered
+}
+
+func (d *desk) note(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notes = append(d.notes, fmt.Sprintf(format, args...))
+}
+
+func (d *desk) prompt(ctx context.Context, p *Prompt) {
+	d.note("open %s", p.Detour)
+	answered, err := d.h.Over(ctx, p)
+	d.note("over %s %v %v", p.Detour, answered, err)
+}
+
+func (d *desk) answer(ctx context.Context, a *Answer) {
+	d.note("answer %s %d to %s", a.Choice.ResponseURL, a.Selected, a.CallbackURL)
+	if d.fails {
+		d.h.deliver(a.Key, Event{Kind: AnswerFailed, Detour: a.Choice.ResponseURL, Reason: "refused"})
+	}
+}
+
+// TestOutbox: each detour is opened and over once, and each choice delivered once.
+func TestOutbox(t *testing.T) {
+	const url = "https://runtime.test/cb"
+	tests := []struct {
+		name  string
+		fails bool
+		do    []Event
+		later time.Duration
+		want  []string // sorted
+		story string
+	}{
+		{"an authorization that is needed no more", false, []Event{oauth("u"), result("x")}, 0,
+			[]string{"open u", "over u false <nil>"}, "oauth withdraw resolved(tool_result)"},
+		{"an authorization in place of another", false, []Event{oauth("u"), oauth("v")}, 0,
+			[]string{"open u", "open v", "over u false <nil>"}, "oauth withdraw oauth"},
+		{"a name of its own", false, []Event{{Kind: OAuthArrived, Detour: "digest", OAuth: oauth("sealed 1").OAuth}, {Kind: OAuthArrived, Detour: "digest", OAuth: oauth("sealed 2").OAuth}}, 0,
+			[]string{"open digest"}, "oauth dropped(repeated)"},
+		{"an answer", false, []Event{choice("r"), answer1("r", 1)}, 0,
+			[]string{"answer r 1 to " + url, "open r", "over r true <nil>"}, "choice answer(1)"},
+		{"a default", false, []Event{choice("r")}, DefaultChoiceTimeout,
+			[]string{"answer r 2 to " + url, "open r", "over r false <nil>"}, "choice withdraw answer(2)"},
+		{"an address used twice", false, []Event{choice("r"), answer1("r", 1), choice("r"), answer1("r", 0)}, 0,
+			[]string{"answer r 0 to " + url, "answer r 1 to " + url, "open r", "open r", "over r true <nil>", "over r true <nil>"}, "choice answer(1) choice answer(0)"},
+		{"an answer that nobody takes", true, []Event{choice("r"), answer1("r", 1)}, 0,
+			[]string{"answer r 1 to " + url, "open r", "over r true <nil>"}, "choice answer(1) resolved(answer failed)"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &desk{fails: test.fails}
+				d.h = startProgram(t, ProgramOptions{Prompt: d.prompt, Answer: d.answer})
+				d.h.call(k1, func(c *Call) { c.Invocation.CallbackURL = url })
+				for _, e := range test.do {
+					d.h.deliver(k1, e)
+					synctest.Wait()
+				}
+				later(test.later)(d.h)
+				if got := slices.Sorted(slices.Values(d.notes)); !slices.Equal(got, test.want) {
+					t.Errorf("got %q, want %q", got, test.want)
+				}
+				if got := d.h.story(k1); got != test.story {
+					t.Errorf("got %s, want %s", got, test.story)
+				}
+				d.h.stop() // ends the prompts that are open
+			})
+		})
+	}
+}
+
+// TestLiveCollections: what is built on the program sees what its readers see.
+func TestLiveCollections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, built := startBuiltUpon(t)
+		h.call(k1, nil)
+		h.deliver(k1, subscribed("x"))
+		h.deliver(k1, final("a"))
+		h.stop()
+		want := []EffectKind{Resolve, DeliverEvent, SubscriptionEnded}
+		if got := built.kinds; !slices.Equal(got, want) {
+			t.Errorf("effects %v, want %v", got, want)
+		}
+		if !slices.Equal(built.resolved, []CallKey{k1}) {
+			t.Errorf("resolutions of %v", built.resolved)
+		}
+	})
+}

@@ -85,21 +85,3 @@ func TestOutbox(t *testing.T) {
 		})
 	}
 }
-
-// TestLiveCollections: what is built on the program sees what its readers see.
-func TestLiveCollections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, built := startBuiltUpon(t)
-		h.call(k1, nil)
-		h.deliver(k1, subscribed("x"))
-		h.deliver(k1, final("a"))
-		h.stop()
-		want := []EffectKind{Resolve, DeliverEvent, SubscriptionEnded}
-		if got := built.kinds; !slices.Equal(got, want) {
-			t.Errorf("effects %v, want %v", got, want)
-		}
-		if !slices.Equal(built.resolved, []CallKey{k1}) {
-			t.Errorf("resolutions of %v", built.resolved)
-		}
-	})
-}

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/keyedsingleton"
-	"github.com/millrace/millrace/keyedstream"
 )
 
 // A host is a runtime without HTTP: it records what the program asks for.
@@ -393,23 +391,4 @@ func TestReasons(t *testing.T) {
 	if !slices.Contains(ops, "keyedstream.AssumeOrder") || len(ops) > 14 {
 		t.Errorf("reasons: %q", ops)
 	}
-}
-
-// What was seen through the live collections of a program.
-type builtUpon struct {
-	kinds    []EffectKind
-	resolved []CallKey
-}
-
-func startBuiltUpon(t *testing.T) (*host, *builtUpon) {
-	seen := new(builtUpon)
-	return startProgram(t, ProgramOptions{}, func(p *Program) {
-		keyedstream.InspectWithKey(p.Effects(), func(k CallKey, e Effect) {
-			if e.Key != k {
-				t.Errorf("the effect of %v says %v", k, e.Key)
-			}
-			seen.kinds = append(seen.kinds, e.Kind)
-		})
-		keyedsingleton.InspectWithKey(p.Resolutions(), func(k CallKey, _ *Resolution) { seen.resolved = append(seen.resolved, k) })
-	}), seen
 }

@@ -55,6 +55,10 @@ type call struct {
 	ctx    context.Context // of the function; ends with it
 	cancel context.CancelCauseFunc
 
+	over, removed sync.Once
+	returned      chan struct{} // closed when the function, or producer, has returned
+	gone          chan struct{} // closed when the server has forgotten the call
+
 	kept    chan struct{} // closed when it is known whether the call is in the store
 	keptErr error         // if it is not; set before kept is closed
 
@@ -63,6 +67,7 @@ type call struct {
 	mu        sync.Mutex
 	phase     phase
 	suspended bool // the next process, or another instance, goes on with it
+	moving    bool // its messages are not for this process any more
 	queue     []*message
 	number    uint64        // of the last message
 	space     chan struct{} // closed when the queue gets shorter; nil if nobody waits
@@ -76,7 +81,8 @@ type call struct {
 
 func newCall(s *Server, key callKey, inv *agentproto.Invocation, callback *url.URL) *call {
 	c := &call{server: s, key: key, id: key.digest(), inv: inv, callback: callback,
-		accepted: time.Now(), phase: running, kept: make(chan struct{})}
+		accepted: time.Now(), phase: running, kept: make(chan struct{}),
+		returned: make(chan struct{}), gone: make(chan struct{})}
 	c.life, c.cut = context.WithCancelCause(s.ctx)
 	ctx, cancel := context.WithCancelCause(c.life)
 	c.ctx, c.cancel = context.WithValue(ctx, callContextKey{}, c), cancel
@@ -154,6 +160,7 @@ func (c *call) end() {
 	c.ended = true
 	done := !c.posting
 	c.mu.Unlock()
+	c.over.Do(func() { close(c.returned) })
 	if done {
 		c.server.remove(c)
 	}
@@ -192,6 +199,9 @@ func (c *call) errorResult(err error) *agentproto.ToolResult {
 // output checks the call, gets authorization if the tool needs it, and runs the
 // tool's function, again after a new authorization if its token was refused.
 func (c *call) output() (any, error) {
+	if c.server.hasMoved(c) {
+		return nil, errMoved
+	}
 	if c.tool == nil {
 		return nil, fmt.Errorf("unknown tool %q", c.inv.Operation)
 	}

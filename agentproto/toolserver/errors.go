@@ -1,6 +1,9 @@
 package toolserver
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // ErrUnauthorized says that the access token of a call is not, or no longer, good.
 // [Token] and the client of [Client] return it. A tool function that returns it,
@@ -25,6 +28,14 @@ var ErrNotAsked = errors.New("the question could not be delivered")
 // ErrClosing is returned by [Choose] when the server is closed, and is the cause
 // of a tool function's context when [Server.Close] gives up waiting for it.
 var ErrClosing = errors.New("the tool server is shutting down")
+
+// ErrMoving is the cause of a tool function's context when the session of its call
+// moves to another instance of the server, which runs the function again. It wraps
+// [ErrClosing].
+var ErrMoving = fmt.Errorf("%w: the session moves to another instance", ErrClosing)
+
+// errMoved is the result of a call to a session that has moved.
+var errMoved = errors.New("the session has moved to another instance of this tool server; call that one")
 
 // ErrCancelled is the cause of a tool function's context after the call was
 // cancelled or its thread was closed.

@@ -7,7 +7,7 @@ import (
 )
 
 // grantBucket has the digests of a thread, its runtime and what is granted, as a key,
-// for each grant.
+// for each grant. The value is the sessionTag.
 const grantBucket = "grants"
 
 // Grant notes that the user has allowed something for the rest of the conversation,
@@ -20,7 +20,7 @@ const grantBucket = "grants"
 func Grant(ctx context.Context, what string) error {
 	c := callOf(ctx, "Grant")
 	return c.server.store.update(func(tx tx) error {
-		return tx.put(grantBucket, grantKey(c.key.runtime, c.inv.GroupID, what), nil)
+		return tx.put(grantBucket, grantKey(c.key.runtime, c.inv.GroupID, what), sessionTag(c.key.runtime, sessionOf(c.inv)))
 	})
 }
 

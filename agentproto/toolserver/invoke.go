@@ -54,7 +54,7 @@ func (s *Server) serveInvocation(w http.ResponseWriter, r *http.Request) {
 	c, status := s.accept(callKey{runtime, inv.Key()}, inv, callback)
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", strconv.Itoa(retrySeconds))
-		http.Error(w, "too many calls", status)
+		http.Error(w, "the call cannot be accepted now", status)
 		return
 	}
 	w.Header().Set("Content-Length", "0")
@@ -91,6 +91,10 @@ func (s *Server) callbackURL(raw string) (*url.URL, bool) {
 // that put it there.
 func (s *Server) accept(key callKey, inv *agentproto.Invocation, callback *url.URL) (*call, int) {
 	s.mu.Lock()
+	if s.moves.holds(key.runtime, sessionOf(inv)) {
+		s.mu.Unlock()
+		return nil, http.StatusServiceUnavailable
+	}
 	if c := s.calls[key]; c != nil {
 		s.mu.Unlock()
 		if <-c.kept; c.keptErr != nil {
@@ -128,4 +132,6 @@ func (s *Server) remove(c *call) {
 	defer s.mu.Unlock()
 	delete(s.calls, c.key)
 	s.checkIdle()
+	c.over.Do(func() { close(c.returned) })
+	c.removed.Do(func() { close(c.gone) })
 }

@@ -39,6 +39,7 @@ func (s *Server) serveClose(w http.ResponseWriter, r *http.Request) {
 	}
 	s.abandon(func(k callKey) bool { return k.GroupID == msg.ThreadID && (runtime == "" || runtime == k.runtime) })
 	s.revoke(runtime, msg.ThreadID)
+	s.closed(session{runtime, msg.ThreadID})
 }
 
 func (s *Server) notification(w http.ResponseWriter, r *http.Request) (runtime string, data []byte, ok bool) {
@@ -52,6 +53,13 @@ func (s *Server) notification(w http.ResponseWriter, r *http.Request) (runtime s
 // abandon cancels the calls whose key is meant. It returns when that is durable, so
 // that no restart brings back what a runtime was told is cancelled.
 func (s *Server) abandon(meant func(callKey) bool) {
+	s.mu.Lock()
+	for _, m := range s.moves {
+		if m.phase == phaseFrozen || m.phase == phaseDoubt {
+			m.cancelled = append(m.cancelled, meant)
+		}
+	}
+	s.mu.Unlock()
 	var all sync.WaitGroup
 	for _, c := range s.known(meant) {
 		all.Go(func() { c.abandon(false) })

@@ -113,7 +113,7 @@ func (c *call) authorize(have []string) error {
 	ctx, stop := context.WithDeadlineCause(c.ctx, a.Expires, errAuthTimeout)
 	defer stop()
 	o := c.await(ctx, a)
-	if s.store.durable() && (errors.Is(o.err, ErrClosing) || s.ctx.Err() != nil) {
+	if (s.store.durable() || errors.Is(o.err, ErrMoving)) && (errors.Is(o.err, ErrClosing) || s.ctx.Err() != nil) {
 		return ErrClosing // a is for the next process
 	}
 	if err := s.states.drop(a); err != nil {

@@ -111,6 +111,31 @@ type Options struct {
 	// that browser only. It needs a PublicURL with https.
 	StartPage bool
 
+	// Migrator moves what the tools keep of a session when a runtime moves it to
+	// another host. It makes the server have /migrate and say so in the manifest, and
+	// needs a MigrationKey and, unless PublicURL is on this machine, Authenticate. The
+	// runtimes between which sessions move must be the same for Authenticate. Nil
+	// means that sessions stay. [OwnState] is for tools without any state.
+	Migrator Migrator
+	// MigrationDestinations are where sessions may go: origins or base URLs of other
+	// instances of this server, in lower case. The port * stands for every port. Nil
+	// means that sessions come here and do not leave.
+	MigrationDestinations []string
+	// MigrationKey is 32 random bytes or more that all instances have, and nobody
+	// else. Sessions are encrypted with it on their way.
+	MigrationKey Secret
+	// MigrationTimeout is how long a migration may take, from the request of the
+	// runtime to its answer. Connecting to the destination may take 5 seconds of it.
+	// Zero means 10 minutes.
+	MigrationTimeout time.Duration
+	// MigrationBytes is how large the state of a session may be, as JSON, in which
+	// what the Migrator returns takes a third more. Zero means 64 MiB.
+	MigrationBytes int64
+	// MigrationTransport carries sessions. Nil means a transport of the server's own
+	// that uses no proxy, and connects to public addresses, to AllowNetworks, and to
+	// what MigrationDestinations name as an IP address.
+	MigrationTransport http.RoundTripper
+
 	// Logger is for what an operator should know: messages that were refused,
 	// functions that panicked. Nil means [slog.Default].
 	Logger *slog.Logger
@@ -146,6 +171,12 @@ func (o Options) withDefaults(own *[]*http.Transport) Options {
 	if o.ProviderTransport == nil {
 		t := newTransport(o.ProviderRootCAs, o.providerNetworks())
 		*own, o.ProviderTransport = append(*own, t), t
+	}
+	setZero(&o.MigrationTimeout, 10*time.Minute)
+	setZero(&o.MigrationBytes, 64<<20)
+	if o.checkMigration(u); o.Migrator != nil && o.MigrationTransport == nil {
+		t := newTransport(nil, o.migrationNetworks())
+		*own, o.MigrationTransport = append(*own, t), t
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

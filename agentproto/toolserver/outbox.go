@@ -88,7 +88,7 @@ func (c *call) room(ctx context.Context) error {
 func (c *call) deliver() {
 	for {
 		c.mu.Lock()
-		if len(c.queue) == 0 || c.server.ctx.Err() != nil {
+		if len(c.queue) == 0 || c.server.ctx.Err() != nil || c.moving {
 			c.posting = false
 			ended := c.ended
 			c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *call) deliver() {
 		if err == nil {
 			err = c.server.send(c, m)
 		}
-		if c.server.ctx.Err() == nil {
+		if c.server.ctx.Err() == nil && !errors.Is(err, ErrMoving) {
 			c.settle(m, err)
 		}
 	}

@@ -10,17 +10,22 @@ import "fmt"
 // A call whose record cannot be read is logged and left as it is.
 func (s *Server) Start() error {
 	s.start.Do(func() {
-		ids, err := s.keptCalls()
+		err := s.loadMoves()
+		var ids []digest
+		if err == nil {
+			ids, err = s.keptCalls()
+		}
 		if err != nil {
 			s.startErr = fmt.Errorf("toolserver: the state cannot be read: %w", err)
 			return
 		}
 		var all []*call
 		for _, id := range ids {
-			if c := s.revive(id); c != nil {
+			if c := s.revive(id, false); c != nil {
 				all = append(all, c)
 			}
 		}
+		s.settleMoves()
 		for _, c := range all { // all are known before the first one does anything
 			c.resume()
 		}
@@ -29,8 +34,9 @@ func (s *Server) Start() error {
 }
 
 // revive makes a call in the store known to the server. It returns nil if that
-// cannot be done.
-func (s *Server) revive(id digest) *call {
+// cannot be done, or must not be because the call's session is on its way to another
+// instance; unless it is thawed.
+func (s *Server) revive(id digest, thawed bool) *call {
 	c, err := s.load(id)
 	if err != nil {
 		s.log.Error("call in the store cannot be resumed", "call", fmt.Sprintf("%x", id[:8]), "error", err)
@@ -39,6 +45,9 @@ func (s *Server) revive(id digest) *call {
 	close(c.kept)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.calls[c.key] != nil || !thawed && s.moves.holds(c.key.runtime, sessionOf(c.inv)) {
+		return nil
+	}
 	c.tool = s.byName[c.inv.Operation]
 	s.calls[c.key] = c
 	return c

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/internal/envelope"
 )
 
 // The paths below [Options.PublicURL].
@@ -23,6 +24,8 @@ const (
 	choicePath   = "/choice/"
 	startPath    = "/oauth/start/"
 	redirectPath = "/oauth/callback/"
+	migratePath  = "/migrate"
+	importPath   = "/migrate/import"
 )
 
 // A Server is a tool server. It is an [http.Handler]; serving it over TLS, and
@@ -35,12 +38,16 @@ type Server struct {
 	mux       *http.ServeMux
 	providers map[string]*provider
 	callbacks *http.Client
-	own       []*http.Transport // the ones that Close has to clean up
-	tokens    *tokens
-	guard     *leakGuard
-	signers   map[string]signers
-	states    states
-	choices   choices
+
+	migrations *http.Client // nil without a Migrator, as envelope
+	envelope   *envelope.Envelope
+	importing  sync.Mutex        // one session after the other comes here
+	own        []*http.Transport // the ones that Close has to clean up
+	tokens     *tokens
+	guard      *leakGuard
+	signers    map[string]signers
+	states     states
+	choices    choices
 
 	ctx     context.Context // ends when Close does
 	abort   context.CancelFunc
@@ -56,6 +63,7 @@ type Server struct {
 	tools   []*tool
 	byName  map[string]*tool
 	calls   map[callKey]*call
+	moves   moves
 	closing bool
 }
 
@@ -121,6 +129,13 @@ func Open(opts Options) (*Server, error) {
 	if opts.Status {
 		s.mux.HandleFunc("POST "+statusPath, s.serveStatus)
 	}
+	if opts.Migrator != nil {
+		s.envelope = opts.newEnvelope()
+		s.guard.add(opts.MigrationKey)
+		s.migrations = &http.Client{Transport: opts.MigrationTransport, CheckRedirect: noRedirects}
+		s.mux.HandleFunc("POST "+migratePath, s.serveMigrate)
+		s.mux.HandleFunc("POST "+importPath, s.serveImport)
+	}
 	s.mux.HandleFunc("POST "+choicePath+"{secret}", s.serveChoice)
 	s.mux.HandleFunc("GET "+startPath+"{secret}", s.serveStart)
 	s.mux.HandleFunc("GET "+redirectPath+"{provider}", s.serveRedirect)
@@ -145,6 +160,8 @@ func (s *Server) Manifest() *agentproto.Manifest {
 		Name:        s.opts.Name,
 		Description: s.opts.Description,
 		Endpoint:    s.opts.PublicURL + invokePath,
+
+		NeedsMigration: s.opts.Migrator != nil,
 	}
 	for _, t := range s.tools {
 		m.Tools = append(m.Tools, t.manifest)

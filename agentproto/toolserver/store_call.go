@@ -18,7 +18,7 @@ const (
 	outboxBucket       = "outbox"        // digest, number: messageRecord, in the order of the call
 	subscriptionBucket = "subscriptions" // digest: the state of a subscription
 	questionBucket     = "questions"     // digest, digest of a question, number: questionRecord
-	finishedBucket     = "finished"      // digest: when it was finished
+	finishedBucket     = "finished"      // digest: when it was finished, sessionTag
 	ageBucket          = "finished_at"   // when, digest: nothing; the order of finishedBucket
 )
 
@@ -109,7 +109,7 @@ func (c *call) forget() error {
 			}
 		}
 		var err error
-		more, err = s.remember(tx, c.id)
+		more, err = s.remember(tx, c.id, sessionTag(c.key.runtime, sessionOf(c.inv)))
 		return err
 	})
 	if err == nil {
@@ -138,7 +138,7 @@ const maxRemembered = 1 << 20
 // remember notes that a call is finished and forgets up to two that were finished
 // long ago, so that there are not more and more of them and no call has to wait for
 // a sweep. It returns how many more there are now.
-func (s *Server) remember(tx tx, id digest) (more int, err error) {
+func (s *Server) remember(tx tx, id digest, session []byte) (more int, err error) {
 	now := time.Now()
 	var old [][]byte
 	full := s.finished.Load() >= maxRemembered
@@ -157,12 +157,12 @@ func (s *Server) remember(tx tx, id digest) (more int, err error) {
 	more = 1 - len(old)
 	if at := tx.get(finishedBucket, id[:]); at != nil { // it was there before, and is forgotten by age
 		more--
-		if err := tx.delete(ageBucket, append(append([]byte(nil), at...), id[:]...)); err != nil {
+		if err := tx.delete(ageBucket, append(append([]byte(nil), at[:8]...), id[:]...)); err != nil {
 			return 0, err
 		}
 	}
 	at := binary.BigEndian.AppendUint64(nil, uint64(now.UnixNano()))
-	return more, errors.Join(tx.put(finishedBucket, id[:], at), tx.put(ageBucket, append(at[:8:8], id[:]...), nil))
+	return more, errors.Join(tx.put(finishedBucket, id[:], append(at[:8:8], session...)), tx.put(ageBucket, append(at[:8:8], id[:]...), nil))
 }
 
 // isFinished reports whether a call of that key was finished not long ago.

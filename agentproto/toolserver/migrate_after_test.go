@@ -1,0 +1,164 @@
+package toolserver_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// TestG09_UnknownSession has nothing to move: that is done at once, whether the
+// destination is there or not.
+func TestG09_UnknownSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMove(t, addTools)
+		m.mustMigrate()
+		if len(m.road.sent) > 0 {
+			t.Errorf("requests %q", m.road.sent)
+		}
+		m.call("add", "c1", `{"a":1,"b":2}`)
+		if got := m.nextResult(); got != "3" {
+			t.Errorf("afterwards %q", got)
+		}
+		m.close()
+		m.dst.close()
+	})
+}
+
+// TestG10_Destinations refuses every destination that is not on the list, also for
+// sessions that are not here.
+func TestG10_Destinations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMove(t, addTools)
+		m.notes.set("thread-1", "state")
+		for _, to := range []string{
+			"http://169.254.169.254", "http://127.0.0.1:8080", "file:///etc/passwd", "gopher://b.example", "https://evil.example", "http://b.example/base",
+			"https://b.example", "https://b.example/base/..", "https://b.example/base/other", "https://b.example:444/base", "https://user@b.example/base",
+			"https://b.example/base?x", "https://b.example/base#x", "https://b.example.evil.example/base", "https://c.example/x/../y", "https://c.example/./x",
+			"https://b.example%2fbase", "https:b.example/base", "https://B.EXAMPLE.:443/base", "",
+		} {
+			if w := m.migrate(to); w.Code != 403 && w.Code != 400 || w.Body.Len() == 0 {
+				t.Errorf("%s: answered %d %s", to, w.Code, w.Body)
+			}
+		}
+		if len(m.road.sent) > 0 {
+			t.Errorf("requests %q", m.road.sent)
+		}
+		if w := m.post("/migrate", `{"session_id":"thread-1","destination_url":"https://b.example/base"}`, "X-Stranger", "1"); w.Code != 401 {
+			t.Errorf("a stranger is answered %d", w.Code)
+		}
+		if w := m.migrate(destination + "/"); w.Code != 200 {
+			t.Errorf("with a slash: %d %s", w.Code, w.Body)
+		}
+		m.close()
+		m.dst.close()
+	})
+}
+
+// TestG11_Afterwards repeats the request, asks for another destination, and calls
+// the source.
+func TestG11_Afterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMove(t, addTools)
+		m.notes.set("thread-1", "state")
+		m.mustMigrate()
+		n := len(m.road.sent)
+		m.mustMigrate()
+		if len(m.road.sent) != n || m.there.imports != 1 {
+			t.Errorf("the second request was not without effect: %d imports, %q", m.there.imports, m.road.sent[n:])
+		}
+		if w := m.migrate("https://c.example"); w.Code != 409 {
+			t.Errorf("another destination: %d %s", w.Code, w.Body)
+		}
+		for restarted := range 2 {
+			m.call("add", fmt.Sprint("c", restarted), `{"a":1,"b":2}`, thread("child"), ancestors("thread-1"))
+			if got := m.nextResult(); !strings.HasPrefix(got, "Error: the session has moved") {
+				t.Errorf("the source gives %q", got)
+			}
+			m.end()
+			m.begin()
+		}
+		m.call("add", "c1", `{"a":1,"b":2}`, thread("thread-2"))
+		if got := m.nextResult(); got != "3" {
+			t.Errorf("another session gets %q", got)
+		}
+		if m.notes.get("thread-1") == "" {
+			t.Error("the tool's state is gone before the thread was closed")
+		}
+		m.post("/close_thread", `{"thread_id":"thread-1"}`)
+		synctest.Wait()
+		if m.notes.get("thread-1") != "" || m.there.get("thread-1") == "" {
+			t.Error("the closed thread was not cleaned up here, and here only")
+		}
+		m.close()
+		m.dst.close()
+	})
+}
+
+// TestThereAndBack moves a session back to where it came from.
+func TestThereAndBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := make(chan string, 10)
+		m := newMove(t, addStation(ran))
+		back := &road{to: func() *toolserver.Server { return m.server }}
+		m.dst.end()
+		m.dst.opts.MigrationTransport, m.dst.opts.MigrationDestinations = back, []string{"https://tools.example"}
+		m.dst.begin()
+		m.notes.set("thread-1", "state")
+		m.call("count", "c1", `{}`)
+		m.nextResult()
+		m.mustMigrate()
+		m.there.set("thread-1", "newer state")
+		if w := m.dst.post("/migrate", `{"session_id":"thread-1","destination_url":"https://tools.example"}`); w.Code != 200 {
+			t.Fatalf("back: %d %s\n%s", w.Code, w.Body, m.dst.log)
+		}
+		if got := m.notes.get("thread-1"); got != "newer state" {
+			t.Errorf("state %q", got)
+		}
+		m.call("add", "c2", `{"a":1,"b":2}`)
+		if got := m.nextResult(); got != "3" {
+			t.Errorf("after it came back: %q", got)
+		}
+		if got := m.next().body; !strings.Contains(got, `"text":"0"`) {
+			t.Errorf("event %s", got)
+		}
+		m.end()
+		m.dst.close()
+	})
+}
+
+// TestCancelledMeanwhile cancels a call of a frozen session, which then stays.
+func TestCancelledMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := make(chan string, 10)
+		m := newMove(t, addStation(ran))
+		m.call("long", "c1", `{"For":3600000000000}`)
+		<-ran
+		m.road.before = func(n int) (*http.Response, error) {
+			if n == 2 {
+				m.post("/cancel_tool_call", `{"thread_id":"thread-1","tool_call_id":"c1"}`)
+				if code := m.invoke("add", "c2", `{"a":1,"b":2}`); code != 503 {
+					t.Errorf("a frozen session answers %d", code)
+				}
+				if w := m.migrate(destination); w.Code != 409 {
+					t.Errorf("a second migration answers %d", w.Code)
+				}
+				return nil, errRefusedConnection
+			}
+			return nil, nil
+		}
+		if w := m.migrate(destination); w.Code < 500 {
+			t.Errorf("answered %d", w.Code)
+		}
+		<-time.After(2 * time.Hour)
+		if len(ran) > 0 {
+			t.Error("the cancelled call was run again")
+		}
+		m.close()
+		m.dst.close()
+	})
+}

@@ -1,0 +1,426 @@
+package toolserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// notes are the state of a tool: a text for each session.
+type notes struct {
+	mu      sync.Mutex
+	text    map[string]string
+	fails   error // of Export and Import
+	imports int
+	removed []string
+}
+
+func (n *notes) set(session, text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.text == nil {
+		n.text = make(map[string]string)
+	}
+	n.text[session] = text
+}
+
+func (n *notes) get(session string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text[session]
+}
+
+func (n *notes) Export(_ context.Context, session string) ([]byte, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if text, ok := n.text[session]; ok {
+		return []byte(text), n.fails
+	}
+	return nil, n.fails
+}
+
+func (n *notes) Import(_ context.Context, session string, state []byte) error {
+	if n.fails != nil {
+		return n.fails
+	}
+	n.set(session, string(state))
+	n.imports++
+	return nil
+}
+
+func (n *notes) Remove(_ context.Context, session string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.text, session)
+	n.removed = append(n.removed, session)
+	return nil
+}
+
+const (
+	migrationKey = "0123456789abcdef0123456789abcdef"
+	destination  = "https://b.example/base"
+)
+
+// A road is the network between two instances. It remembers what was sent.
+type road struct {
+	to func() *toolserver.Server
+	// fault answers the n-th request, before or after it has arrived; nil lets it pass.
+	before, after func(n int) (*http.Response, error)
+	hangs         func(n int) bool // the n-th request is not answered
+	sent          []string
+}
+
+func (r *road) RoundTrip(req *http.Request) (*http.Response, error) {
+	var body []byte
+	if req.Body != nil {
+		body, _ = io.ReadAll(req.Body)
+	}
+	r.sent = append(r.sent, req.Method+" "+req.URL.String()+" "+string(body))
+	n := len(r.sent)
+	if r.hangs != nil && r.hangs(n) {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
+	if r.before != nil {
+		if resp, err := r.before(n); resp != nil || err != nil {
+			return resp, err
+		}
+	}
+	in := httptest.NewRequest(req.Method, strings.TrimPrefix(req.URL.Path, "/base"), strings.NewReader(string(body)))
+	in.Header = req.Header.Clone()
+	w := httptest.NewRecorder()
+	r.to().ServeHTTP(w, in)
+	if r.after != nil {
+		if resp, err := r.after(n); resp != nil || err != nil {
+			return resp, err
+		}
+	}
+	return w.Result(), nil
+}
+
+// A move has a source, which is the runtime's server, and a destination, with a
+// runtime of its own that receives what the destination sends.
+type move struct {
+	*house
+	dst          *house
+	road         *road
+	notes, there *notes
+}
+
+func newMove(t *testing.T, tools func(*toolserver.Server)) *move {
+	m := &move{notes: new(notes), there: new(notes)}
+	m.road = &road{to: func() *toolserver.Server { return m.dst.server }}
+	opts := toolserver.Options{
+		Migrator: m.notes, MigrationKey: toolserver.NewSecret(migrationKey), MigrationTransport: m.road,
+		MigrationDestinations: []string{destination, "https://c.example"},
+		Authenticate: func(r *http.Request) (string, error) {
+			if r.Header.Get("X-Stranger") != "" {
+				return "", errors.New("who are you")
+			}
+			return "runtime", nil
+		},
+	}
+	m.house = newHouse(t, opts, tools)
+	opts.Migrator, opts.PublicURL, opts.MigrationTransport = m.there, destination, nil
+	m.dst = newHouse(t, opts, tools)
+	return m
+}
+
+// migrate asks the source to move the session of thread-1.
+func (m *move) migrate(to string) *httptest.ResponseRecorder {
+	m.t.Helper()
+	return m.post("/migrate", fmt.Sprintf(`{"session_id":"thread-1","destination_url":%q}`, to))
+}
+
+func (m *move) mustMigrate() {
+	m.t.Helper()
+	if w := m.migrate(destination); w.Code != http.StatusOK || w.Body.Len() > 0 {
+		m.t.Fatalf("/migrate answered %d %s\n%s", w.Code, w.Body, m.log)
+	}
+}
+
+// addStation adds the tools of these tests: one that waits for a signal, one that is
+// not to be interrupted, and a subscription that counts.
+func addStation(ran chan<- string) func(*toolserver.Server) {
+	return func(s *toolserver.Server) {
+		addTools(s)
+		wait := func(ctx context.Context, in struct{ For time.Duration }) (string, error) {
+			ran <- toolserver.IdempotencyKey(ctx)
+			select {
+			case <-time.After(in.For):
+				return "done", nil
+			case <-ctx.Done():
+				return "", context.Cause(ctx)
+			}
+		}
+		toolserver.Add(s, "long", "Takes long.", wait)
+		toolserver.AddWithOptions(s, "once", "Takes long, once.", toolserver.ToolOptions{RunOnce: true}, wait)
+		toolserver.AddSubscription(s, "count", "Counts hours.", toolserver.ToolOptions{},
+			func(context.Context, none) (string, *int, error) { return "counting", new(int), nil },
+			func(ctx context.Context, sub *toolserver.Subscription[int]) error {
+				for {
+					select {
+					case <-time.After(time.Hour):
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					}
+					if err := sub.Send(ctx, toolserver.Event{Text: fmt.Sprint(sub.State())}, sub.State()+1); err != nil {
+						return err
+					}
+				}
+			})
+	}
+}
+
+// TestG07_Moves moves a session with everything that one can have.
+func TestG07_Moves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := make(chan string, 10)
+		m := newMove(t, addStation(ran))
+		m.notes.set("thread-1", "canary-state")
+		m.notes.set("thread-2", "another session's")
+		m.call("add", "finished", `{"a":1,"b":2}`)
+		m.nextResult()
+		m.call("count", "sub", `{}`)
+		m.nextResult()
+		<-time.After(90 * time.Minute)
+		if got := m.next().body; !strings.Contains(got, `"text":"0"`) {
+			t.Errorf("first event %s", got)
+		}
+		m.call("long", "long", `{"For":3600000000000}`, thread("child"), ancestors("thread-1"))
+		key := <-ran
+		m.call("long", "other", `{"For":3600000000000}`, thread("thread-2"))
+		<-ran
+		m.answer = func(int, received) (*http.Response, error) { return status(503), nil }
+		m.call("add", "unsent", `{"a":2,"b":2}`)
+		synctest.Wait()
+		first := m.sent()[len(m.sent())-1]
+		if !m.server.Manifest().NeedsMigration {
+			t.Error("the manifest does not say that sessions move")
+		}
+
+		m.mustMigrate()
+		moved := time.Now()
+		if got := m.there.get("thread-1"); got != "canary-state" {
+			t.Errorf("state at the destination when /migrate answers: %q", got)
+		}
+		if got := m.there.get("thread-2"); got != "" {
+			t.Errorf("another session came along: %q", got)
+		}
+		for _, text := range m.road.sent {
+			for _, secret := range []string{"canary", "thread-1", "runtime.example", migrationKey} {
+				if strings.Contains(text, secret) {
+					t.Errorf("%q is on the road in clear", secret)
+				}
+			}
+		}
+		if again := <-ran; again != key {
+			t.Errorf("the function runs with key %s, want %s", again, key)
+		}
+		if got := m.dst.next(); got.id != first.id || got.body != first.body {
+			t.Errorf("the message that was not delivered is %s %s", got.id, got.body)
+		}
+		if code := m.dst.invoke("add", "finished", `{"a":1,"b":2}`); code != 200 {
+			t.Errorf("a finished call is answered %d", code)
+		}
+		<-time.After(time.Hour)
+		texts := m.dst.next().body + m.dst.next().body
+		if !strings.Contains(texts, `"text":"1"`) || !strings.Contains(texts, `"text":"done"`) {
+			t.Errorf("the destination sent %s", texts)
+		}
+		for _, a := range m.sent() {
+			if a.at.After(moved) && !strings.Contains(a.body, "thread-2") {
+				t.Errorf("the source still sends %s", a.body)
+			}
+		}
+		m.dst.post("/cancel_tool_call", `{"thread_id":"thread-1","tool_call_id":"sub"}`)
+		m.end()
+		m.dst.close()
+	})
+}
+
+// TestG08_DestinationFails breaks the road at every place. The session is afterwards
+// on exactly one side, and a repeated /migrate brings it over.
+func TestG08_DestinationFails(t *testing.T) {
+	lost := func(at ...int) func(int) (*http.Response, error) {
+		return func(n int) (*http.Response, error) {
+			if slices.Contains(at, n) {
+				return nil, errRefusedConnection
+			}
+			return nil, nil
+		}
+	}
+	answered := func(code, at int) func(int) (*http.Response, error) {
+		return func(n int) (*http.Response, error) {
+			if n == at {
+				return status(code), nil
+			}
+			return nil, nil
+		}
+	}
+	// The requests are: 1 the manifest, 2 stage, 3 commit, 4 abort after a lost commit.
+	for name, c := range map[string]struct {
+		before, after func(int) (*http.Response, error)
+		moved         bool // although something failed
+		doubt         bool // the source cannot tell for a while
+	}{
+		"down":                    {before: lost(1)},
+		"no manifest":             {before: answered(404, 1)},
+		"redirect":                {before: answered(302, 1)},
+		"stage lost":              {before: lost(2)},
+		"stage refused":           {before: answered(413, 2)},
+		"stage's answer lost":     {after: lost(2)},
+		"commit lost":             {before: lost(3)},
+		"commit failed":           {before: answered(500, 3)},
+		"commit's answer lost":    {after: lost(3), moved: true},
+		"commit's answer forged":  {after: answered(200, 3), moved: true},
+		"commit and abort lost":   {before: lost(3, 4), doubt: true},
+		"both answers lost":       {after: lost(3, 4), moved: true, doubt: true},
+		"abort's answer lost too": {before: lost(3), after: lost(4), doubt: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ran := make(chan string, 10)
+				m := newMove(t, addStation(ran))
+				m.notes.set("thread-1", "state")
+				m.call("long", "c1", `{"For":3600000000000}`)
+				<-ran
+				m.road.before, m.road.after = c.before, c.after
+				start := time.Now()
+				w := m.migrate(destination)
+				if d := time.Since(start); d > 2*time.Minute {
+					t.Errorf("it took %v", d)
+				}
+				if failed := w.Code >= 400 && w.Body.Len() > 0; failed == (c.moved && !c.doubt) {
+					t.Errorf("answered %d %s", w.Code, w.Body)
+				}
+				if strings.Contains(w.Body.String(), "refused connection") {
+					t.Errorf("the answer is not in fixed words: %s", w.Body)
+				}
+				if c.doubt {
+					if code := m.invoke("add", "c2", `{"a":1,"b":2}`); code != 503 {
+						t.Errorf("a session in doubt answers %d, want 503", code)
+					}
+				}
+				<-time.After(5 * time.Minute) // the source asks until it knows
+				here, there := m.server, m.dst.server
+				if !c.moved {
+					if code := m.invoke("add", "c3", `{"a":1,"b":2}`); code != 200 {
+						t.Fatalf("the source answers %d", code)
+					}
+					if got := m.nextResult(); got != "3" {
+						t.Errorf("the source gives %q", got)
+					}
+					if len(ran) > 1 {
+						t.Errorf("the function was started again %d times", len(ran))
+					}
+				}
+				for len(ran) > 0 {
+					<-ran
+				}
+				m.road.before, m.road.after = nil, nil
+				m.mustMigrate()
+				if here != m.server || there != m.dst.server {
+					t.Fatal("a server was replaced")
+				}
+				m.mustMigrate() // once more
+				<-time.After(2 * time.Hour)
+				if got := m.dst.nextResult(); got != "done" {
+					t.Errorf("the destination's result is %q", got)
+				}
+				if m.there.get("thread-1") != "state" {
+					t.Error("the destination does not have the tool's state")
+				}
+				m.close()
+				m.dst.close()
+			})
+		})
+	}
+}
+
+// TestG08_Hangs has a destination that does not answer.
+func TestG08_Hangs(t *testing.T) {
+	for at, limit := range map[int]time.Duration{1: 10 * time.Second, 2: 10*time.Minute + time.Second, 3: time.Minute} {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMove(t, addTools)
+				m.notes.set("thread-1", "state")
+				m.road.hangs = func(n int) bool { return n >= at && n <= 4 }
+				start := time.Now()
+				w := m.migrate(destination)
+				if d := time.Since(start); d > limit || w.Code < 500 {
+					t.Errorf("answered %d after %v, want an error within %v", w.Code, d, limit)
+				}
+				<-time.After(10 * time.Minute)
+				m.call("add", "c1", `{"a":1,"b":2}`)
+				m.nextResult()
+				m.close()
+				m.dst.close()
+			})
+		})
+	}
+}
+
+// TestG08_NotExported keeps a session whose state cannot be had, or is too large.
+func TestG08_NotExported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMove(t, addTools)
+		m.notes.set("thread-1", "state")
+		for name, c := range map[string]struct {
+			prepare, undo func()
+			code          int
+		}{
+			"export-fails": {func() { m.notes.fails = errors.New("canary") }, func() { m.notes.fails = nil }, 500},
+			"import-fails": {func() { m.there.fails = errors.New("canary") }, func() { m.there.fails = nil }, 502},
+			"too-large":    {func() { m.notes.set("thread-1", strings.Repeat("x", 65<<20)) }, func() { m.notes.set("thread-1", "state") }, 507},
+		} {
+			c.prepare()
+			w := m.migrate(destination)
+			if w.Code != c.code || strings.Contains(w.Body.String(), "canary") {
+				t.Errorf("%s: answered %d %s, want %d", name, w.Code, w.Body, c.code)
+			}
+			c.undo()
+			m.call("add", name, `{"a":1,"b":2}`)
+			if got := m.nextResult(); got != "3" {
+				t.Errorf("%s: afterwards %q", name, got)
+			}
+		}
+		m.mustMigrate()
+		m.close()
+		m.dst.close()
+	})
+}
+
+// TestRunOnceIsNotInterrupted keeps a session while a call runs that must not run
+// again, and moves it when that is done.
+func TestRunOnceIsNotInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := make(chan string, 10)
+		m := newMove(t, addStation(ran))
+		m.call("once", "c1", `{"For":600000000000}`)
+		<-ran
+		if w := m.migrate(destination); w.Code != 503 || w.Header().Get("Retry-After") == "" {
+			t.Errorf("answered %d %s", w.Code, w.Body)
+		}
+		if got := m.nextResult(); got != "done" {
+			t.Errorf("result %q", got)
+		}
+		m.mustMigrate()
+		if len(ran) > 0 {
+			t.Error("the function has run again")
+		}
+		m.close()
+		m.dst.close()
+	})
+}

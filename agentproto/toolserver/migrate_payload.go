@@ -284,7 +284,7 @@ func (p *payload) importCalls(tx tx) (ids []digest, finished int, err error) {
 		if tx.get(finishedBucket, f.ID) != nil {
 			continue
 		}
-		at := binary.BigEndian.AppendUint64(nil, uint64(min(f.At, time.Now().UnixNano())))
+		at := binary.BigEndian.AppendUint64(nil, uint64(max(0, min(f.At, time.Now().UnixNano()))))
 		tagged := append(at[:8:8], f.Session...)
 		if err := errors.Join(tx.put(finishedBucket, f.ID, tagged), tx.put(ageBucket, append(at[:8:8], f.ID...), nil)); err != nil {
 			return nil, 0, err

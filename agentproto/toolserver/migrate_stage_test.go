@@ -1,0 +1,182 @@
+package toolserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// notes are the state of a tool: a text for each session.
+type notes struct {
+	mu      sync.Mutex
+	text    map[string]string
+	fails   error // of Export and Import
+	imports int
+	removed []string
+}
+
+func (n *notes) set(session, text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.text == nil {
+		n.text = make(map[string]string)
+	}
+	n.text[session] = text
+}
+
+func (n *notes) get(session string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text[session]
+}
+
+func (n *notes) Export(_ context.Context, session string) ([]byte, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if text, ok := n.text[session]; ok {
+		return []byte(text), n.fails
+	}
+	return nil, n.fails
+}
+
+func (n *notes) Import(_ context.Context, session string, state []byte) error {
+	if n.fails != nil {
+		return n.fails
+	}
+	n.set(session, string(state))
+	n.imports++
+	return nil
+}
+
+func (n *notes) Remove(_ context.Context, session string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.text, session)
+	n.removed = append(n.removed, session)
+	return nil
+}
+
+const (
+	migrationKey = "0123456789abcdef0123456789abcdef"
+	destination  = "https://b.example/base"
+)
+
+// A road is the network between two instances. It remembers what was sent.
+type road struct {
+	to func() *toolserver.Server
+	// fault answers the n-th request, before or after it has arrived; nil lets it pass.
+	before, after func(n int) (*http.Response, error)
+	hangs         func(n int) bool // the n-th request is not answered
+	sent          []string
+}
+
+func (r *road) RoundTrip(req *http.Request) (*http.Response, error) {
+	var body []byte
+	if req.Body != nil {
+		body, _ = io.ReadAll(req.Body)
+	}
+	r.sent = append(r.sent, req.Method+" "+req.URL.String()+" "+string(body))
+	n := len(r.sent)
+	if r.hangs != nil && r.hangs(n) {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
+	if r.before != nil {
+		if resp, err := r.before(n); resp != nil || err != nil {
+			return resp, err
+		}
+	}
+	in := httptest.NewRequest(req.Method, strings.TrimPrefix(req.URL.Path, "/base"), strings.NewReader(string(body)))
+	in.Header = req.Header.Clone()
+	w := httptest.NewRecorder()
+	r.to().ServeHTTP(w, in)
+	if r.after != nil {
+		if resp, err := r.after(n); resp != nil || err != nil {
+			return resp, err
+		}
+	}
+	return w.Result(), nil
+}
+
+// A move has a source, which is the runtime's server, and a destination, with a
+// runtime of its own that receives what the destination sends.
+type move struct {
+	*house
+	dst          *house
+	road         *road
+	notes, there *notes
+}
+
+func newMove(t *testing.T, tools func(*toolserver.Server)) *move {
+	m := &move{notes: new(notes), there: new(notes)}
+	m.road = &road{to: func() *toolserver.Server { return m.dst.server }}
+	opts := toolserver.Options{
+		Migrator: m.notes, MigrationKey: toolserver.NewSecret(migrationKey), MigrationTransport: m.road,
+		MigrationDestinations: []string{destination, "https://c.example"},
+		Authenticate: func(r *http.Request) (string, error) {
+			if r.Header.Get("X-Stranger") != "" {
+				return "", errors.New("who are you")
+			}
+			return "runtime", nil
+		},
+	}
+	m.house = newHouse(t, opts, tools)
+	opts.Migrator, opts.PublicURL, opts.MigrationTransport = m.there, destination, nil
+	m.dst = newHouse(t, opts, tools)
+	return m
+}
+
+// migrate asks the source to move the session of thread-1.
+func (m *move) migrate(to string) *httptest.ResponseRecorder {
+	m.t.Helper()
+	return m.post("/migrate", fmt.Sprintf(`{"session_id":"thread-1","destination_url":%q}`, to))
+}
+
+func (m *move) mustMigrate() {
+	m.t.Helper()
+	if w := m.migrate(destination); w.Code != http.StatusOK || w.Body.Len() > 0 {
+		m.t.Fatalf("/migrate answered %d %s\n%s", w.Code, w.Body, m.log)
+	}
+}
+
+// addStation adds the tools of these tests: one that waits for a signal, one that is
+// not to be interrupted, and a subscription that counts.
+func addStation(ran chan<- string) func(*toolserver.Server) {
+	return func(s *toolserver.Server) {
+		addTools(s)
+		wait := func(ctx context.Context, in struct{ For time.Duration }) (string, error) {
+			ran <- toolserver.IdempotencyKey(ctx)
+			select {
+			case <-time.After(in.For):
+				return "done", nil
+			case <-ctx.Done():
+				return "", context.Cause(ctx)
+			}
+		}
+		toolserver.Add(s, "long", "Takes long.", wait)
+		toolserver.AddWithOptions(s, "once", "Takes long, once.", toolserver.ToolOptions{RunOnce: true}, wait)
+		toolserver.AddSubscription(s, "count", "Counts hours.", toolserver.ToolOptions{},
+			func(context.Context, none) (string, *int, error) { return "counting", new(int), nil },
+			func(ctx context.Context, sub *toolserver.Subscription[int]) error {
+				for {
+					select {
+					case <-time.After(time.Hour):
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					}
+					if err := sub.Send(ctx, toolserver.Event{Text: fmt.Sprint(sub.State())}, sub.State()+1); err != nil {
+						return err
+					}
+				}
+			})
+	}
+}

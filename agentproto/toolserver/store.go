@@ -2,6 +2,7 @@ package toolserver
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"sync"
 
@@ -44,8 +45,9 @@ type tx interface {
 	each(bucket string, prefix []byte, f func(key, value []byte) bool)
 }
 
-// A memoryStore is a store that ends with the process. A transaction works on a
-// clone of the trees, which shares with the originals what it does not change.
+// A memoryStore is a store that ends with the process. Trees that others can see are
+// not changed: an update works on clones of those that it changes, which share with
+// the originals what is the same.
 type memoryStore struct {
 	writing sync.Mutex // one update after the other
 	mu      sync.Mutex
@@ -54,14 +56,20 @@ type memoryStore struct {
 
 type pair struct{ key, value []byte }
 
-func newMemoryStore() store { return &memoryStore{buckets: make(map[string]*btree.BTreeG[pair])} }
+func newMemoryStore() store { return new(memoryStore) }
 
-func (s *memoryStore) view(f func(tx) error) error { return f(&memoryTx{buckets: s.clone()}) }
+func (s *memoryStore) view(f func(tx) error) error {
+	s.mu.Lock()
+	t := &memoryTx{buckets: s.buckets}
+	s.mu.Unlock()
+	return f(t)
+}
 
 func (s *memoryStore) update(f func(tx) error) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	t := &memoryTx{buckets: s.clone()}
+	t := &memoryTx{buckets: make(map[string]*btree.BTreeG[pair]), mine: make(map[string]bool)}
+	maps.Copy(t.buckets, s.buckets)
 	if err := f(t); err != nil {
 		return err
 	}
@@ -71,21 +79,25 @@ func (s *memoryStore) update(f func(tx) error) error {
 	return nil
 }
 
-func (s *memoryStore) clone() map[string]*btree.BTreeG[pair] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	buckets := make(map[string]*btree.BTreeG[pair], len(s.buckets))
-	for name, b := range s.buckets {
-		buckets[name] = b.Clone()
-	}
-	return buckets
-}
-
 func (s *memoryStore) durable() bool { return false }
 func (s *memoryStore) close() error  { return nil }
 
 type memoryTx struct {
 	buckets map[string]*btree.BTreeG[pair]
+	mine    map[string]bool // the ones that were cloned
+}
+
+// own returns a bucket that may be changed.
+func (t *memoryTx) own(bucket string) *btree.BTreeG[pair] {
+	if !t.mine[bucket] {
+		if b := t.buckets[bucket]; b != nil {
+			t.buckets[bucket] = b.Clone()
+		} else {
+			t.buckets[bucket] = btree.NewG(16, func(x, y pair) bool { return bytes.Compare(x.key, y.key) < 0 })
+		}
+		t.mine[bucket] = true
+	}
+	return t.buckets[bucket]
 }
 
 func (t *memoryTx) get(bucket string, key []byte) []byte {
@@ -98,21 +110,16 @@ func (t *memoryTx) get(bucket string, key []byte) []byte {
 }
 
 func (t *memoryTx) put(bucket string, key, value []byte) error {
-	b := t.buckets[bucket]
-	if b == nil {
-		b = btree.NewG(32, func(x, y pair) bool { return bytes.Compare(x.key, y.key) < 0 })
-		t.buckets[bucket] = b
-	}
 	if value = slices.Clone(value); value == nil {
 		value = []byte{} // a key without a value is there, too
 	}
-	b.ReplaceOrInsert(pair{slices.Clone(key), value})
+	t.own(bucket).ReplaceOrInsert(pair{slices.Clone(key), value})
 	return nil
 }
 
 func (t *memoryTx) delete(bucket string, key []byte) error {
-	if b := t.buckets[bucket]; b != nil {
-		b.Delete(pair{key: key})
+	if t.get(bucket, key) != nil {
+		t.own(bucket).Delete(pair{key: key})
 	}
 	return nil
 }

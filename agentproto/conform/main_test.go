@@ -9,13 +9,13 @@ import (
 	"github.com/millrace/millrace/internal/undertest"
 )
 
-// serveEnv makes the test binary serve tools instead of testing, with the
-// configuration that is its last argument, so that there is a process to kill.
-const serveEnv = "MILLRACE_UNDER_TEST"
+// serveArg makes the test binary serve tools instead of testing, with the
+// configuration that is its next argument, so that there is a process to kill.
+const serveArg = "serve-under-test"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(serveEnv) == "1" {
-		if err := undertest.Serve(context.Background(), os.Args[len(os.Args)-1], os.Stdin); err != nil {
+	if len(os.Args) == 3 && os.Args[1] == serveArg {
+		if err := undertest.Serve(context.Background(), os.Args[2], os.Stdin); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -15,8 +15,7 @@ func TestOurTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(serveEnv, "1")
-	target, end, err := undertest.Prepare(t.TempDir(), self)
+	target, end, err := undertest.Prepare(t.TempDir(), self, serveArg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 
 	"github.com/millrace/millrace/agentproto/conform"
+	"github.com/millrace/millrace/agentproto/toolserver"
 	"github.com/millrace/millrace/internal/idp"
 )
 
@@ -18,16 +20,22 @@ const (
 	limitCalls    = 200
 	limitCallback = 2_000
 	limitChoice   = 4_000
-	limitOAuth    = 9_000
+	limitOAuth    = 6_000
 	limitProvider = 2_000
 	people        = 40
 )
 
-// Prepare makes two servers under test and a provider: everything but the processes,
-// which the returned target has the commands for. Argv is a command that calls
-// [Serve] with the path that is appended to it. Folder is where configuration and
-// state go. Close ends the provider.
-func Prepare(folder string, argv ...string) (target conform.ToolTarget, closeAll func(), err error) {
+// A stage is everything around the servers: their configurations, of which only the
+// state folder and the address differ, and a provider.
+type stage struct {
+	folder   string
+	ports    []string // of both servers, and of both runtimes
+	base     Config
+	provider *idp.Provider
+	profile  conform.ToolProfile
+}
+
+func newStage(folder string) (*stage, error) {
 	var users []idp.User
 	oauth := &conform.OAuthProfile{Issuer: true}
 	for i := range people {
@@ -35,23 +43,19 @@ func Prepare(folder string, argv ...string) (target conform.ToolTarget, closeAll
 		users = append(users, u)
 		oauth.Users = append(oauth.Users, conform.OAuthUser{Name: u.Name, Password: u.Password, Shows: u.Name + " (" + u.Subject + ")"})
 	}
-	provider, err := idp.Start(idp.Options{Users: users})
-	if err != nil {
-		return target, nil, err
-	}
-	defer func() {
-		if err != nil {
-			provider.Close()
-		}
-	}()
 	ports, err := freePorts(4)
 	if err != nil {
-		return target, nil, err
+		return nil, err
 	}
 	cert, key, err := certificate()
 	if err != nil {
-		return target, nil, err
+		return nil, err
 	}
+	provider, err := idp.Start(idp.Options{Users: users})
+	if err != nil {
+		return nil, err
+	}
+	provider.RegisterRedirect(idp.DefaultClientID, "https://"+ports[0]+"/oauth/callback/idp")
 	move := make([]byte, 32)
 	rand.Read(move)
 	one, two := rand.Text(), rand.Text()
@@ -65,26 +69,8 @@ func Prepare(folder string, argv ...string) (target conform.ToolTarget, closeAll
 		},
 		Calls: limitCalls, CallbackTimeout: limitCallback, ChoiceTimeout: limitChoice, OAuthTimeout: limitOAuth, ProviderTimeout: limitProvider,
 	}
-	command := func(name, listen, other, broken string) []string {
-		if err != nil {
-			return nil
-		}
-		c := base
-		c.Listen, c.Broken, c.Others = listen, broken, []string{"https://" + other}
-		// The keys are not in the state folder, which may be copied.
-		c.State, c.Secrets = filepath.Join(folder, name, "state"), filepath.Join(folder, name, "keys.json")
-		path := filepath.Join(folder, name, "config.json")
-		err = errors.Join(os.MkdirAll(c.State, 0o700), c.write(path))
-		return append(append([]string{}, argv...), path)
-	}
-	provider.RegisterRedirect(idp.DefaultClientID, "https://"+ports[0]+"/oauth/callback/idp")
-	p := conform.ToolProfile{
+	return &stage{folder: folder, ports: ports, base: base, provider: provider, profile: conform.ToolProfile{
 		URL: "https://" + ports[0], CA: string(cert) + string(provider.CACertPEM()),
-		Command: command("server", ports[0], ports[1], ""),
-		Broken: map[string][]string{
-			"no_description": command("undescribed", ports[0], ports[1], "no_description"),
-			"bad_schema":     command("shapeless", ports[0], ports[1], "bad_schema"),
-		},
 		Headers:      map[string]string{"Authorization": "Bearer " + one},
 		OtherHeaders: map[string]string{"Authorization": "Bearer " + two},
 		Roles:        Roles(), Callbacks: ports[2:4], OnlyCallbacks: true,
@@ -93,11 +79,72 @@ func Prepare(folder string, argv ...string) (target conform.ToolTarget, closeAll
 			Migrate: 30_000, Quiet: 1_600,
 		},
 		OAuth: oauth, State: filepath.Join(folder, "server", "state"),
-	}
+	}}, nil
+}
+
+// config returns the configuration of a server that listens at the port with number
+// at, of the two, and makes its state folder. The keys are not in that folder, which
+// may be copied.
+func (st *stage) config(name string, at int) (Config, error) {
+	c := st.base
+	c.Listen, c.Others = st.ports[at], []string{"https://" + st.ports[1-at]}
+	c.State, c.Secrets = filepath.Join(st.folder, name, "state"), filepath.Join(st.folder, name, "keys.json")
+	return c, os.MkdirAll(c.State, 0o700)
+}
+
+// Prepare makes two servers under test and a provider: everything but the processes,
+// which the returned target has the commands for. Argv is a command that calls
+// [Serve] with the path that is appended to it. Folder is where configuration and
+// state go. End ends the provider.
+func Prepare(folder string, argv ...string) (target conform.ToolTarget, end func(), err error) {
+	st, err := newStage(folder)
 	if err != nil {
 		return target, nil, err
 	}
-	return conform.ToolTarget{Profile: p, Provider: provider}, func() { provider.Close() }, nil
+	command := func(name string, at int, broken string) []string {
+		c, cerr := st.config(name, at)
+		c.Broken = broken
+		path := filepath.Join(folder, name, "config.json")
+		err = errors.Join(err, cerr, c.write(path))
+		return append(append([]string{}, argv...), path)
+	}
+	st.profile.Command = command("server", 0, "")
+	st.profile.Broken = map[string][]string{
+		"no_description": command("undescribed", 0, "no_description"),
+		"bad_schema":     command("shapeless", 0, "bad_schema"),
+	}
+	if err != nil {
+		st.provider.Close()
+		return target, nil, err
+	}
+	return conform.ToolTarget{Profile: st.profile, Provider: st.provider}, func() { st.provider.Close() }, nil
+}
+
+// A Change makes a server wrong, so that one can see whether that is noticed.
+type Change struct {
+	// Options changes the settings of the server.
+	Options func(*toolserver.Options)
+	// Handler stands in front of the server.
+	Handler func(http.Handler) http.Handler
+}
+
+// Start starts one server in this process, changed. It cannot be killed, so the
+// target has no command.
+func Start(folder string, change Change) (target conform.ToolTarget, end func(), err error) {
+	st, err := newStage(folder)
+	if err != nil {
+		return target, nil, err
+	}
+	var s *service
+	config, err := st.config("server", 0)
+	if err == nil {
+		s, err = start(config, change)
+	}
+	if err != nil {
+		st.provider.Close()
+		return target, nil, err
+	}
+	return conform.ToolTarget{Profile: st.profile, Provider: st.provider}, func() { s.end(); st.provider.Close() }, nil
 }
 
 // Roles are the operations of a server under test.

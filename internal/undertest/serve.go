@@ -25,17 +25,44 @@ func Serve(ctx context.Context, path string, stdin io.Reader) error {
 	if err != nil {
 		return err
 	}
-	cert, err := tls.X509KeyPair(config.Cert, config.Key)
+	s, err := start(config, Change{})
 	if err != nil {
 		return err
 	}
-	server, err := newServer(config)
-	if err != nil {
+	defer s.end()
+	leash := make(chan struct{})
+	go func() {
+		io.Copy(io.Discard, stdin)
+		close(leash)
+	}()
+	select {
+	case err := <-s.failed:
 		return err
+	case <-leash:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// A service is a server that runs.
+type service struct {
+	server *toolserver.Server
+	http   *http.Server
+	failed chan error
+}
+
+func start(config Config, change Change) (*service, error) {
+	cert, err := tls.X509KeyPair(config.Cert, config.Key)
+	if err != nil {
+		return nil, err
+	}
+	server, err := newServer(config, change)
+	if err != nil {
+		return nil, err
 	}
 	l, err := net.Listen("tcp", config.Listen)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	h := &http.Server{
 		Handler: server, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
@@ -43,25 +70,25 @@ func Serve(ctx context.Context, path string, stdin io.Reader) error {
 		// Clients that are killed and certificates they do not trust are not the server's.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		io.Copy(io.Discard, stdin)
-		cancel()
-	}()
-	ended := make(chan error, 1)
-	go func() { ended <- h.ServeTLS(l, "", "") }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-		h.Close()
-		ctx, stop := context.WithTimeout(context.Background(), time.Second)
-		defer stop()
-		// What does not end within a second is in the state.
-		_ = server.Close(ctx)
-		return nil
+	if change.Handler != nil {
+		h.Handler = change.Handler(server)
 	}
+	// What had been accepted by the process before goes on now, not with the first
+	// request.
+	if err := server.Start(); err != nil {
+		return nil, err
+	}
+	s := &service{server: server, http: h, failed: make(chan error, 1)}
+	go func() { s.failed <- h.ServeTLS(l, "", "") }()
+	return s, nil
+}
+
+// end ends the server. What does not end within a second is in the state.
+func (s *service) end() {
+	s.http.Close()
+	ctx, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	_ = s.server.Close(ctx)
 }
 
 // options returns the settings of the server.

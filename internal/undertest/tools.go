@@ -16,7 +16,7 @@ import (
 )
 
 // work is how long the slow operation takes.
-const work = 2500 * time.Millisecond
+const work = 2 * time.Second
 
 // A stock is what the operations share. It is in memory: no case that looks at it
 // restarts the server in between.
@@ -38,10 +38,13 @@ type noted struct {
 }
 
 // newServer returns the server with an operation for every role.
-func newServer(config Config) (*toolserver.Server, error) {
+func newServer(config Config, change Change) (*toolserver.Server, error) {
 	opts, err := config.options()
 	if err != nil {
 		return nil, err
+	}
+	if change.Options != nil {
+		change.Options(&opts)
 	}
 	s, err := toolserver.Open(opts)
 	if err != nil {

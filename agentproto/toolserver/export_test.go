@@ -1,9 +1,37 @@
 package toolserver
 
+import (
+	"encoding/binary"
+	"encoding/json"
+
+	"github.com/millrace/millrace/internal/envelope"
+)
+
 // Finds reports whether a text contains one of the secrets, in any encoding that is
 // looked for.
 func Finds(text []byte, secrets ...string) bool {
 	var g leakGuard
 	g.addOnce(secrets...)
 	return g.finds(text)
+}
+
+// ReadPayload reads what an instance has sent of a session.
+func ReadPayload(data []byte, runtime, id string) error {
+	_, err := readPayload(data, session{runtime, id})
+	return err
+}
+
+// Transfer makes what an instance with this key would send.
+func Transfer(key, purpose, step, transfer, toolset, endpoint, id string, payload []byte) []byte {
+	e, err := envelope.New([]byte(key), purpose)
+	if err != nil {
+		panic(err)
+	}
+	text, err := json.Marshal(header{Step: step, Transfer: transfer, Toolset: toolset, Session: id, Endpoint: endpoint})
+	if err != nil {
+		panic(err)
+	}
+	sealed := e.Seal(text, "header")
+	body := append(binary.BigEndian.AppendUint32(nil, uint32(len(sealed))), sealed...)
+	return append(body, e.Seal(payload, "payload", string(text))...)
 }

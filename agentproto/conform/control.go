@@ -72,6 +72,7 @@ type RuntimeTimeouts struct {
 	LongCall   int64   `json:"long_call,omitempty"`   // the same for a tool annotated longRunning
 	OAuth      int64   `json:"oauth,omitempty"`       // for the user to authorize
 	Choice     int64   `json:"choice,omitempty"`      // for the user to choose
+	Callback   int64   `json:"callback,omitempty"`    // how long a callback URL is good beyond the lifetime of its call
 	Answer     int64   `json:"answer,omitempty"`      // for one attempt to deliver the choice
 	Notify     int64   `json:"notify,omitempty"`      // for a notification
 	Migrate    int64   `json:"migrate,omitempty"`     // for one /migrate

@@ -128,3 +128,18 @@ func (l *logTail) String() string {
 	defer l.mu.Unlock()
 	return string(l.data)
 }
+
+// memory returns how much memory the process has used at most, in bytes, and 0 where the
+// operating system does not say.
+func (p *runtimeProcess) memory() int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := bytes.Cut(text, []byte("VmHWM:"))
+	var kilobytes int64
+	if _, err := fmt.Sscan(string(rest), &kilobytes); err != nil {
+		return 0
+	}
+	return kilobytes << 10
+}

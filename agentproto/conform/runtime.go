@@ -128,7 +128,7 @@ var runtimeCases = map[string]runtimeCase{
 	"W06": plainCase(caseW06),
 	"W07": plainCase(caseW07),
 	"W08": plainCase(caseW08),
-	"W09": plainCase(caseW09),
+	"W09": loadCase(caseW09),
 	"W10": plainCase(caseW10),
 	"W11": plainCase(caseW11),
 	"Z01": plainCase(caseZ01),

@@ -78,6 +78,26 @@ func caseZ01(t *runtimeTrial) {
 	s.finish(other, "genuine too")
 	h.resolved("c", "genuine")
 	h.resolved("other", "genuine too")
+	t.expired()
+}
+
+// expired wants a callback URL that is older than its call may become to be good for
+// nothing.
+func (t *runtimeTrial) expired() {
+	if !t.has(PartLifetime) {
+		return
+	}
+	t.p.kill()
+	t.config.TimeoutsMS.Call, t.config.TimeoutsMS.Callback = 300, 300
+	t.start()
+	h := t.session("expired")
+	inv := t.servers[0].begin(h, "c")
+	h.failed("c")
+	t.until("the callback URL expires", func() bool {
+		p := t.post(inv.CallbackURL, jsonOf(inv.resultOf("too late")))
+		return p.Status == 404 || p.Status == 403
+	})
+	h.result("c")
 }
 
 func caseZ02(t *runtimeTrial) {

@@ -291,6 +291,13 @@ func caseR15(t *runtimeTrial) {
 	t.want(p.Err != nil || p.Status == 413 || p.Status == 200, "a result of 5 MB was answered %d", p.Status)
 	m := h.result("c")
 	t.want(len(m.text()) <= 4<<20, "the model was given %d bytes", len(m.text()))
-	s.finish(s.begin(h, "d"), "and on")
-	h.resolved("d", "and on")
+	inv = s.begin(h, "d")
+	before := t.p.memory()
+	large := jsonOf(inv.resultOf(strings.Repeat("x", 5<<20)))
+	together(20, func(int) { t.post(inv.CallbackURL, large) })
+	h.result("d")
+	grown := t.p.memory() - before
+	t.want(grown < 256<<20, "twenty results of 5 MB at once took %d MB of memory", grown>>20)
+	s.finish(s.begin(h, "e"), "and on")
+	h.resolved("e", "and on")
 }

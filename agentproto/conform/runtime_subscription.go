@@ -217,7 +217,7 @@ func caseS11(t *runtimeTrial) {
 			}
 		})
 	}
-	worst := time.Duration(0)
+	worst, before := time.Duration(0), t.p.memory()
 	for i := range 20 {
 		begun := time.Now()
 		id := fmt.Sprintf("c%d", i)
@@ -230,6 +230,8 @@ func caseS11(t *runtimeTrial) {
 	close(stop)
 	posted := min(next.Load(), manyEvents)
 	t.want(taken.Load()+busy.Load() == posted, "of %d events %d were answered 200 and %d 503, the others neither", posted, taken.Load(), busy.Load())
+	grown := t.p.memory() - before
+	t.want(grown < 512<<20, "the flood took %d MB of memory", grown>>20)
 	t.want(worst < 3*time.Second, "a call of another thread took %v during the flood", worst)
 	t.within(30*time.Second, "what was answered 200 is in the history", func() bool {
 		return int64(len(h.see().messages(RoleEvent, "sub"))) == taken.Load()

@@ -32,7 +32,7 @@ The control interface has no authentication. It is for tests, on this host.
 `
 
 // lacking are the parts of the control interface that this runtime does not have.
-var lacking = []string{conform.PartAlive, conform.PartMigrate}
+var lacking = []string{conform.PartMigrate}
 
 func control(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("control", flag.ContinueOnError)
@@ -70,7 +70,7 @@ func control(ctx context.Context, args []string) error {
 func controlled(c *conform.RuntimeConfig) (runtime.Options, error) {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	opts := runtime.Options{
-		ListenAddr: c.CallbackListen, AllowOrigins: c.AllowOrigins, Logger: logger, Timeouts: timeoutsOf(c.TimeoutsMS),
+		ListenAddr: c.CallbackListen, AllowOrigins: c.AllowOrigins, AskStatus: c.AskAlive, Logger: logger, Timeouts: timeoutsOf(c.TimeoutsMS),
 		Bounds: runtime.Bounds{Subscriptions: c.Limits.Subscriptions, Views: c.Limits.Views},
 	}
 	opts.Limits.Bytes = c.Limits.BodyBytes
@@ -96,7 +96,7 @@ func timeoutsOf(t conform.RuntimeTimeouts) runtime.Timeouts {
 	out := runtime.Timeouts{
 		Connect: ms(t.Connect), Ack: ms(t.Ack), Dispatch: ms(t.Dispatch), Discovery: ms(t.Discovery),
 		Call: ms(t.Call), LongCall: ms(t.LongCall), OAuth: ms(t.OAuth), Choice: ms(t.Choice), Answer: ms(t.Answer),
-		Notify: ms(t.Notify), ReadHeader: ms(t.ReadHeader), Read: ms(t.Read), Idle: ms(t.Read),
+		Notify: ms(t.Notify), Callback: ms(t.Callback), ReadHeader: ms(t.ReadHeader), Read: ms(t.Read), Idle: ms(t.Read),
 	}
 	for _, pause := range t.Retry {
 		out.Retry = append(out.Retry, ms(pause))

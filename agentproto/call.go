@@ -63,6 +63,9 @@ type DispatchOutcome struct {
 	Ambiguous bool
 	// Reason describes the failure when the call was not accepted.
 	Reason string
+	// Watch, if not empty, has an accepted call be watched: see [ProgramOptions].Watch. It
+	// is the callback_url of the invocation.
+	Watch string
 }
 
 // Dispatch posts an invocation to its tool server. It retries as it sees fit and

@@ -41,6 +41,12 @@ type ProgramOptions struct {
 	// had not returned: the tool recognizes the repetition by the prompt's number. Nil
 	// means that nothing is called, and [AnswerChoice] is all that is said.
 	Answer func(ctx context.Context, answer *Answer)
+	// Watch finds out whether a call is lost that was acknowledged with
+	// [DispatchOutcome].Watch: it returns why, or "" when the call, and the subscription it
+	// opened, is over or ctx ends. Where the history is kept it is called again after a
+	// restart. It may be called before the program's Start has returned. Nil means that
+	// nothing is called.
+	Watch func(ctx context.Context, w *Watched) (lost string)
 	// Concurrency is how many invocations, and how many answers, are posted at once. Zero
 	// means 256.
 	Concurrency int
@@ -134,7 +140,11 @@ func NewProgram(opts ProgramOptions) *Program {
 	inputs := keyedstream.Merge(byCall(expired), renewals(detours, expired, opts))
 	inputs = keyedstream.Merge(inputs, closings(calls, closures))
 	inputs = keyedstream.Merge(inputs, keyedsingleton.IntoKeyedStream(lifetimes(valid, opts)))
-	inputs = keyedstream.Merge(inputs, keyedsingleton.IntoKeyedStream(failures(valid, opts)))
+	outcomes := dispatches(valid, opts)
+	if opts.Watch != nil {
+		inputs = keyedstream.Merge(inputs, keyedsingleton.IntoKeyedStream(p.losses(outcomes, opts.Watch)))
+	}
+	inputs = keyedstream.Merge(inputs, keyedsingleton.IntoKeyedStream(failures(outcomes)))
 	inputs = keyedstream.Merge(inputs, keyedsingleton.IntoKeyedStream(keyedsingleton.Map(calls, start)))
 	inputs = keyedstream.Merge(inputs, arrivals)
 
@@ -154,12 +164,15 @@ func NewProgram(opts ProgramOptions) *Program {
 // start is the input that puts a call.
 func start(call *Call) input { return input{Call: call} }
 
-// failures posts the calls. That a call was not accepted is an input; that it was
-// changes nothing.
-func failures(valid callsAt, opts ProgramOptions) inputsAt {
-	outcomes := keyedsingleton.MapAsync(valid, func(ctx context.Context, c *Call) DispatchOutcome {
+// dispatches posts the calls.
+func dispatches(valid callsAt, opts ProgramOptions) outcomesAt {
+	return keyedsingleton.MapAsync(valid, func(ctx context.Context, c *Call) DispatchOutcome {
 		return opts.Dispatch(ctx, c)
 	}, keyedsingleton.AsyncOptions{Concurrency: opts.Concurrency})
+}
+
+// failures says which calls were not accepted. That one was changes nothing.
+func failures(outcomes outcomesAt) inputsAt {
 	return keyedsingleton.FilterMap(outcomes, func(o DispatchOutcome) (input, bool) {
 		if o.Accepted {
 			return input{}, false

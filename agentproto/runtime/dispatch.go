@@ -47,7 +47,11 @@ func (rt *Runtime) dispatch(ctx context.Context, call *agentproto.Call) agentpro
 	}
 	end := d.run(ctx)
 	if end.accepted {
-		return agentproto.DispatchOutcome{Accepted: true}
+		outcome := agentproto.DispatchOutcome{Accepted: true}
+		if rt.opts.AskStatus {
+			outcome.Watch = call.Invocation.CallbackURL
+		}
+		return outcome
 	}
 	if ctx.Err() != nil {
 		return agentproto.DispatchOutcome{Ambiguous: true, Reason: "the runtime stopped"}

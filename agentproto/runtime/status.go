@@ -21,8 +21,83 @@ const (
 	lostStatus
 )
 
+// watch asks a tool server from time to time whether it has a call, or its subscription,
+// still, as [agentproto.ProgramOptions] asks. A call of a process before this one is asked
+// for at once. It returns why the call is lost, or "" when it is over.
+//
+// Whether the subscription that a call opened before this process is over is not known
+// here; for one that is, the answer that it is lost has no effect.
+func (rt *Runtime) watch(ctx context.Context, w *agentproto.Watched) string {
+	select {
+	case <-rt.running:
+	case <-ctx.Done():
+		return ""
+	}
+	s := rt.serverOf(w.Key, w.CallbackURL)
+	if s == nil {
+		return "" // its tool server is not configured any more
+	}
+	settled, ours := rt.settling(w.Key, s)
+	wait := rt.opts.Timeouts.Status
+	if !ours {
+		wait = 0
+	}
+	next := time.NewTimer(wait)
+	defer next.Stop()
+	for {
+		select {
+		case <-settled:
+			settled, ours = nil, true
+			if rt.isOver(ctx, w.Key, ours) {
+				return ""
+			}
+			continue
+		case <-ctx.Done():
+			return ""
+		case <-next.C:
+		}
+		if rt.isOver(ctx, w.Key, ours) {
+			return ""
+		}
+		if state, reason := rt.askStatus(ctx, s, w.Key); state == lostStatus {
+			return reason
+		}
+		next.Reset(rt.opts.Timeouts.Status)
+	}
+}
+
+// settling returns what is closed when a call is resolved, nil if it is already, and
+// whether it is a call that this process has known since it was made.
+func (rt *Runtime) settling(key agentproto.CallKey, s *server) (settled <-chan struct{}, ours bool) {
+	if _, settled := rt.ledger.find(key); settled != nil || rt.ledger.isResolved(key) {
+		return settled, true
+	}
+	if rt.program.IsResolved(key) {
+		return nil, false
+	}
+	rt.ledger.add(key, s, 0)
+	_, settled = rt.ledger.find(key)
+	if rt.program.IsResolved(key) { // meanwhile, before it was added
+		rt.ledger.settle(key)
+	}
+	return settled, false
+}
+
+// isOver reports whether a call is resolved and has no open subscription. If this process
+// has not seen it being resolved, a subscription that it opened is taken for open.
+func (rt *Runtime) isOver(ctx context.Context, key agentproto.CallKey, seen bool) bool {
+	if !rt.program.IsResolved(key) {
+		return false
+	}
+	r, err := rt.program.Await(ctx, key)
+	if err != nil || r.Cause != agentproto.ByResult || !r.Result.Subscription {
+		return true
+	}
+	return seen && !rt.subscribed.isOpen(key)
+}
+
 // askStatus asks a tool server whether it has a call still. The reason says why the call
-// is lost, as a predicate.
+// is lost.
 //
 // It is asked in its turn among the notifications, so a server that hangs is asked about a
 // few calls at a time, and nobody else waits.
@@ -59,7 +134,7 @@ func statusOf(resp *http.Response) (status, string) {
 	case resp.StatusCode == http.StatusTooManyRequests:
 		return unknownStatus, ""
 	case resp.StatusCode >= 400 && resp.StatusCode <= 499:
-		return lostStatus, fmt.Sprintf("was asked for the call and answered %d", resp.StatusCode)
+		return lostStatus, fmt.Sprintf("it answered %d when it was asked for it", resp.StatusCode)
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return unknownStatus, ""
 	}
@@ -72,9 +147,9 @@ func statusOf(resp *http.Response) (status, string) {
 	}
 	switch err := json.Unmarshal(data, &answer); {
 	case len(data) > maxReply || err != nil || answer.Alive == nil:
-		return lostStatus, "was asked for the call and did not say whether it has it"
+		return lostStatus, "it was asked for it, and did not say whether it has it"
 	case !*answer.Alive:
-		return lostStatus, "does not have the call any more"
+		return lostStatus, "it does not have it any more"
 	}
 	return aliveStatus, ""
 }

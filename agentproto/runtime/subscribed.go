@@ -70,6 +70,14 @@ func (s *subscribed) see(e agentproto.Effect) {
 	}
 }
 
+// isOpen reports whether the program said that a subscription is open, and not that it is
+// over.
+func (s *subscribed) isOpen(key agentproto.CallKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[key.GroupID][key.ID]
+}
+
 func (s *subscribed) set(key agentproto.CallKey, open bool) {
 	if s.open[key.GroupID] == nil {
 		s.open[key.GroupID] = map[string]bool{}

@@ -21,6 +21,10 @@
 // command millrace conform does the same from a shell; doc/conformance.md is about
 // it and about profiles.
 //
+// A runtime is judged as a command that is started, killed and started again.
+// [RunRuntime] and [TestRuntime] play the tool servers, the model and the user; the
+// runtime needs a small HTTP interface for that, see [Control] and doc/control.md.
+//
 // A [Case] has an id, the sides it is for, a [Level], and what is done and
 // expected. Its outcome is a [Status]: passed, failed with what was sent, what came
 // and what should have come, not applicable because the target has no operation or

@@ -3,6 +3,7 @@ package conform
 import (
 	"context"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -14,11 +15,23 @@ func RunRuntime(ctx context.Context, command RuntimeCommand, opts Options) (*Rep
 	if len(command.Args) == 0 {
 		return nil, &UsageError{"there is no command that starts the runtime"}
 	}
+	return opts.perform(ctx, Runtime, strings.Join(command.Args, " "), command.trials())
+}
+
+// TestRuntime runs each case as a subtest of its id, skips those that are not
+// applicable, and fails those that fail. With -run one can choose some.
+func TestRuntime(t *testing.T, command RuntimeCommand) {
+	t.Helper()
+	subtests(t, Runtime, command.trials())
+}
+
+// trials returns how each case is tried.
+func (c RuntimeCommand) trials() map[string]trial {
 	trials := make(map[string]trial, len(runtimeCases))
-	for id, c := range runtimeCases {
-		trials[id] = trial{run: onRuntime(command, c.body), limit: c.limit, alone: c.alone}
+	for id, x := range runtimeCases {
+		trials[id] = trial{run: onRuntime(c, x.body), limit: x.limit, alone: x.alone}
 	}
-	return opts.perform(ctx, Runtime, strings.Join(command.Args, " "), trials)
+	return trials
 }
 
 // A runtimeCase is how a case of the side R is tried.

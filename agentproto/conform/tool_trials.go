@@ -67,7 +67,7 @@ var toolTrials = map[string]toolTrial{
 	"X05": {run: (*toolCase).cleanupFails},
 
 	"G07": {run: (*toolCase).migrates, limit: 3 * time.Minute},
-	"G08": {run: (*toolCase).destinationDown, limit: 3 * time.Minute},
+	"G08": {run: (*toolCase).destinationDown, alone: true, limit: 3 * time.Minute},
 	"G09": {run: (*toolCase).unknownSession, limit: 3 * time.Minute},
 	"G10": {run: (*toolCase).badDestination, limit: 3 * time.Minute},
 	"G11": {run: (*toolCase).migratedAlready, limit: 3 * time.Minute},

@@ -135,6 +135,10 @@ type Options struct {
 	// that uses no proxy, and connects to public addresses, to AllowNetworks, and to
 	// what MigrationDestinations name as an IP address.
 	MigrationTransport http.RoundTripper
+	// MigrationRootCAs are the certificate authorities that the server's own transport
+	// for sessions trusts. Nil means the system's. It has no effect on a
+	// MigrationTransport.
+	MigrationRootCAs *x509.CertPool
 
 	// Logger is for what an operator should know: messages that were refused,
 	// functions that panicked. Nil means [slog.Default].
@@ -175,7 +179,7 @@ func (o Options) withDefaults(own *[]*http.Transport) Options {
 	setZero(&o.MigrationTimeout, 10*time.Minute)
 	setZero(&o.MigrationBytes, 64<<20)
 	if o.checkMigration(u); o.Migrator != nil && o.MigrationTransport == nil {
-		t := newTransport(nil, o.migrationNetworks())
+		t := newTransport(o.MigrationRootCAs, o.migrationNetworks())
 		*own, o.MigrationTransport = append(*own, t), t
 	}
 	if o.Logger == nil {

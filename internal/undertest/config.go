@@ -22,7 +22,7 @@ type Config struct {
 	// Others are the base URLs that sessions may move to, and MoveKey what the
 	// servers share to trust each other.
 	Others  []string `json:"others"`
-	MoveKey []byte   `json:"move_key"`
+	MoveKey string   `json:"move_key"`
 	// Provider is the OAuth provider.
 	Provider Provider `json:"provider"`
 	// Broken is what is wrong with the server's manifest: no_description, bad_schema,
@@ -34,6 +34,7 @@ type Config struct {
 	ChoiceTimeout   int `json:"choice_ms"`
 	OAuthTimeout    int `json:"authorization_ms"`
 	ProviderTimeout int `json:"provider_ms"`
+	MigrateTimeout  int `json:"migrate_ms"`
 }
 
 // A Provider is what the server has to know of its OAuth provider.

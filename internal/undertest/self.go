@@ -22,6 +22,7 @@ const (
 	limitChoice   = 4_000
 	limitOAuth    = 6_000
 	limitProvider = 2_000
+	limitMigrate  = 10_000
 	people        = 40
 )
 
@@ -56,18 +57,16 @@ func newStage(folder string) (*stage, error) {
 		return nil, err
 	}
 	provider.RegisterRedirect(idp.DefaultClientID, "https://"+ports[0]+"/oauth/callback/idp")
-	move := make([]byte, 32)
-	rand.Read(move)
 	one, two := rand.Text(), rand.Text()
 	base := Config{
 		Cert: cert, Key: key, CA: cert,
 		Runtimes:  map[string]string{one: "runtime-one", two: "runtime-two"},
-		Callbacks: []string{"http://" + ports[2], "http://" + ports[3]}, MoveKey: move,
+		Callbacks: []string{"http://" + ports[2], "http://" + ports[3]}, MoveKey: rand.Text() + rand.Text(),
 		Provider: Provider{
 			Issuer: provider.Issuer(), Auth: provider.AuthURL(), Token: provider.TokenURL(), UserInfo: provider.UserInfoURL(),
 			Client: idp.DefaultClientID, CA: provider.CACertPEM(),
 		},
-		Calls: limitCalls, CallbackTimeout: limitCallback, ChoiceTimeout: limitChoice, OAuthTimeout: limitOAuth, ProviderTimeout: limitProvider,
+		Calls: limitCalls, CallbackTimeout: limitCallback, ChoiceTimeout: limitChoice, OAuthTimeout: limitOAuth, ProviderTimeout: limitProvider, MigrateTimeout: limitMigrate,
 	}
 	return &stage{folder: folder, ports: ports, base: base, provider: provider, profile: conform.ToolProfile{
 		URL: "https://" + ports[0], CA: string(cert) + string(provider.CACertPEM()),
@@ -76,9 +75,9 @@ func newStage(folder string) (*stage, error) {
 		Roles:        Roles(), Callbacks: ports[2:4], OnlyCallbacks: true,
 		Limits: conform.Limits{
 			Calls: limitCalls, Callback: limitCallback, Choice: limitChoice, Authorization: limitOAuth, Provider: limitProvider,
-			Migrate: 30_000, Quiet: 1_600,
+			Migrate: limitMigrate + 5_000, Quiet: 1_600,
 		},
-		OAuth: oauth, State: filepath.Join(folder, "server", "state"),
+		OAuth: oauth, State: filepath.Join(folder, "server", "state"), Status: true,
 	}}, nil
 }
 
@@ -112,6 +111,9 @@ func Prepare(folder string, argv ...string) (target conform.ToolTarget, end func
 	st.profile.Broken = map[string][]string{
 		"no_description": command("undescribed", 0, "no_description"),
 		"bad_schema":     command("shapeless", 0, "bad_schema"),
+	}
+	st.profile.Destination = &conform.Destination{
+		URL: "https://" + st.ports[1], Command: command("destination", 1, ""), Import: "/migrate/import",
 	}
 	if err != nil {
 		st.provider.Close()
@@ -167,6 +169,8 @@ func Roles() map[string]conform.Role {
 		"leak":      role("leak", `{"how":"$TEXT"}`),
 		"subscribe": role("watch", `{"name":"$NAME"}`),
 		"publish":   role("publish", `{"name":"$NAME","text":"$TEXT"}`),
+		"remember":  role("remember", `{"name":"$NAME","text":"$TEXT"}`),
+		"recall":    role("recall", `{"name":"$NAME"}`),
 		"messy":     role("messy", `{"name":"$NAME"}`),
 	}
 }

@@ -95,6 +95,8 @@ func (s *service) end() {
 func (c Config) options() (toolserver.Options, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.Provider.CA)
+	own := x509.NewCertPool()
+	own.AppendCertsFromPEM(c.CA)
 	keys, err := toolserver.LoadKeyset(c.Secrets)
 	if err != nil {
 		return toolserver.Options{}, err
@@ -103,7 +105,7 @@ func (c Config) options() (toolserver.Options, error) {
 		Name: "under-test", Description: "Every role of the conformance cases.",
 		PublicURL: "https://" + c.Listen, State: c.State, Keys: keys,
 		Authenticate: c.authenticate, CallbackOrigins: c.Callbacks,
-		MaxCalls:        c.Calls,
+		Status: true, MaxCalls: c.Calls,
 		CallbackTimeout: millis(c.CallbackTimeout), ChoiceTimeout: millis(c.ChoiceTimeout),
 		OAuthTimeout: millis(c.OAuthTimeout), ProviderTimeout: millis(c.ProviderTimeout),
 		ProviderRootCAs: roots, StartPage: true,
@@ -111,7 +113,9 @@ func (c Config) options() (toolserver.Options, error) {
 			ID: "idp", AuthURL: c.Provider.Auth, TokenURL: c.Provider.Token, ClientID: c.Provider.Client,
 			Scopes: []string{"openid", "profile", "offline_access"}, Issuer: c.Provider.Issuer, RequireIssuer: true,
 		}},
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		MigrationDestinations: c.Others, MigrationKey: toolserver.NewSecret(c.MoveKey), MigrationRootCAs: own,
+		MigrationTimeout: millis(c.MigrateTimeout),
+		Logger:           slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}, nil
 }
 

@@ -43,6 +43,8 @@ func newServer(config Config, change Change) (*toolserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	kept := &notes{sessions: make(map[string]map[string]string)}
+	opts.Migrator = kept
 	if change.Options != nil {
 		change.Options(&opts)
 	}
@@ -71,6 +73,8 @@ func newServer(config Config, change Change) (*toolserver.Server, error) {
 	toolserver.AddWithOptions(s, "leak", "Gives its token away.", personal, k.leak)
 	toolserver.AddSubscription(s, "watch", "Subscribes to a topic.", toolserver.ToolOptions{}, k.open, k.produce)
 	toolserver.Add(s, "publish", "Publishes to a topic.", k.publish)
+	toolserver.Add(s, "remember", "Keeps a note in the session.", kept.remember)
+	toolserver.Add(s, "recall", "Tells a note of the session.", kept.recall)
 	return s, nil
 }
 
@@ -114,11 +118,7 @@ func (k *stock) choose(ctx context.Context, _ struct{}) (string, error) {
 // grant asks unless the session has a grant. A session is a root thread and the
 // threads that name it first among their ancestors.
 func (k *stock) grant(ctx context.Context, _ struct{}) (string, error) {
-	inv := toolserver.Invocation(ctx)
-	root := inv.GroupID
-	if len(inv.ThreadAncestors) > 0 {
-		root = inv.ThreadAncestors[0]
-	}
+	root := session(ctx)
 	k.mu.Lock()
 	granted := k.grants[root]
 	k.mu.Unlock()

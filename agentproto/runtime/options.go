@@ -174,7 +174,8 @@ type Timeouts struct {
 
 // Bounds are how much a [Runtime] takes in and remembers of what others send, so that no
 // tool server can exhaust it (protocol part 7, threats 5 and 34). The zero value of each
-// field is the default that its comment names.
+// field is the default that its comment names. Of several processes that share the calls,
+// each has bounds of its own.
 type Bounds struct {
 	// Sessions is how many sessions' tools are remembered. Zero means 4096. See
 	// [Runtime.ToolsOf] for what becomes of the others.

@@ -24,6 +24,7 @@ func newHouse(t *testing.T, opts toolserver.Options, tools func(*toolserver.Serv
 	opts.State = t.TempDir()
 	h := &house{runtime: newRuntime(t, opts), tools: tools}
 	h.opts = h.runtime.opts
+	h.seen = make(map[string]bool) // a message on its way at the end is sent again
 	tools(h.server)
 	return h
 }

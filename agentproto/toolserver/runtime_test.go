@@ -40,6 +40,7 @@ type runtime struct {
 
 	mu       sync.Mutex
 	attempts []received
+	seen     map[string]bool // webhook-ids; if not nil, a message counts once
 	// answer decides what the n-th attempt to deliver is answered; nil means 200.
 	answer func(n int, m received) (*http.Response, error)
 }
@@ -88,7 +89,15 @@ func (rt *runtime) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	}
 	if resp.StatusCode/100 == 2 {
-		rt.messages <- m
+		rt.mu.Lock()
+		again := rt.seen[m.id]
+		if rt.seen != nil {
+			rt.seen[m.id] = true
+		}
+		rt.mu.Unlock()
+		if !again {
+			rt.messages <- m
+		}
 	}
 	resp.Request = r
 	return resp, nil

@@ -184,3 +184,115 @@ func TestChoiceRefused(t *testing.T) {
 		rt.close()
 	})
 }
+
+// TestU08_QuestionSurvivesRestart has a tool that asks twice, and a server that is
+// started again at each moment of that. The user is asked each question once.
+func TestU08_QuestionSurvivesRestart(t *testing.T) {
+	restart := func(h *house) {
+		synctest.Wait()
+		h.end()
+		<-time.After(time.Hour)
+		h.begin()
+		synctest.Wait()
+	}
+	for when := range 4 {
+		t.Run(fmt.Sprint(when), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
+					toolserver.Add(s, "meal", "Asks for two dishes.", func(ctx context.Context, _ none) (string, error) {
+						var chosen []string
+						for range 2 {
+							i, err := toolserver.Choose(ctx, "Which dish?", []string{"soup", "bread", "cheese"}, 1)
+							if err != nil {
+								return "", err
+							}
+							chosen = append(chosen, fmt.Sprint(i))
+						}
+						return strings.Join(chosen, " "), nil
+					})
+				})
+				if when == 0 { // before the message is delivered
+					h.answer = func(n int, _ received) (*http.Response, error) {
+						if n == 1 {
+							return status(503), nil
+						}
+						return status(200), nil
+					}
+				}
+				h.call("meal", "c1", "{}")
+				if when == 0 {
+					restart(h)
+				}
+				_, path := h.question()
+				if when == 1 {
+					restart(h)
+				}
+				if w := h.post(path, `{"id":"c1","selected":2}`); w.Code != 200 {
+					t.Errorf("answer: %d", w.Code)
+				}
+				if when == 2 { // when the first answer was acknowledged
+					restart(h)
+				}
+				_, second := h.question()
+				if second == path {
+					t.Error("two questions have one address")
+				}
+				if when == 3 {
+					restart(h)
+				}
+				if w := h.post(path, `{"id":"c1","selected":0}`); w.Code != 200 { // has no effect
+					t.Errorf("late answer: %d", w.Code)
+				}
+				h.post(second, `{"id":"c1","selected":1}`)
+				if got := h.nextResult(); got != "2 1" {
+					t.Errorf("result %q", got)
+				}
+				h.close()
+			})
+		})
+	}
+}
+
+// TestAnswerBetweenProcesses has the answer come before the function asks again.
+func TestAnswerBetweenProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait := time.Duration(0)
+		h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
+			toolserver.Add(s, "slow", "Asks after a while.", func(ctx context.Context, _ none) (int, error) {
+				<-time.After(wait)
+				return toolserver.Choose(ctx, "Which?", []string{"a", "b"}, 0)
+			})
+		})
+		h.call("slow", "c1", "{}")
+		h.call("slow", "c2", "{}")
+		_, one := h.question()
+		_, two := h.question()
+		h.end()
+		wait = time.Hour
+		h.begin()
+		h.post(one, `{"id":"c2","selected":1}`) // is it the one of c1 or of c2?
+		h.post(two, `{"id":"c2","selected":1}`)
+		got := map[string]int{h.nextResult(): 1, h.nextResult(): 1}
+		if got["1"] != 1 || got["Error: the answer is not one of the choices"] != 1 {
+			t.Errorf("results %v", got)
+		}
+		h.close()
+	})
+}
+
+// TestU11_NoAnswerAcrossRestart has the time for the answer not begin anew.
+func TestU11_NoAnswerAcrossRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, toolserver.Options{}, addMenu)
+		start := time.Now()
+		h.call("menu", "c1", "{}")
+		h.question()
+		<-time.After(20 * time.Hour)
+		h.end()
+		h.begin()
+		if got := h.nextResult(); got != "Error: the choice was not answered in time" || time.Since(start) > 25*time.Hour+time.Minute {
+			t.Errorf("result %q after %v", got, time.Since(start))
+		}
+		h.close()
+	})
+}

@@ -160,7 +160,7 @@ func (a *Agent) ask(ctx context.Context, thread string, action *Action) *Outcome
 			return abandoned
 		}
 		a.opts.Logger.Warn("model failed", "thread", quoted(thread), "attempt", attempt+1, "error", err)
-		if _, final := errors.AsType[permanent](err); final || attempt >= len(a.opts.Retry) {
+		if IsPermanent(err) || attempt >= len(a.opts.Retry) {
 			return &Outcome{Failure: fmt.Sprintf("%v (attempt %d)", err, attempt+1)}
 		}
 		pause := a.opts.Retry[attempt]

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -63,3 +64,9 @@ func (p permanent) Unwrap() error { return p.error }
 // Permanent returns an error that says the same as err, and that asking again is of no
 // use: the request is refused, or the account is.
 func Permanent(err error) error { return permanent{err} }
+
+// IsPermanent reports whether asking a model again after an error is of no use.
+func IsPermanent(err error) bool {
+	_, ok := errors.AsType[permanent](err)
+	return ok
+}

@@ -1,0 +1,155 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
+)
+
+// serve returns a model at a service of the test's.
+func serve(t *testing.T, opts Options, h func(w http.ResponseWriter, body string)) *Model {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.URL.Path != "/v1/chat/completions" || r.Header.Get("Authorization") != "Bearer sk-secret" {
+			t.Errorf("%s with %q", r.URL.Path, r.Header.Get("Authorization"))
+		}
+		h(w, string(body))
+	}))
+	t.Cleanup(server.Close)
+	opts.Name, opts.BaseURL, opts.Key = "tiny", server.URL+"/v1", "sk-secret"
+	return New(opts)
+}
+
+// stream answers with the deltas of a message, and says that it is complete.
+func stream(w http.ResponseWriter, finish string, deltas ...string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, d := range deltas {
+		fmt.Fprintf(w, "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"model\":\"tiny\",\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", d)
+	}
+	if finish != "" {
+		fmt.Fprintf(w, "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"model\":\"tiny\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":%q}]}\n\n", finish)
+		fmt.Fprint(w, "data: [DONE]\n\n")
+	}
+}
+
+var history = []conversation.Message{
+	{Kind: conversation.User, Text: "look"},
+	{Kind: conversation.Assistant, Calls: []conversation.Call{{ID: "a", Name: "see", Arguments: `{"n":1}`}, {ID: "b", Name: "see"}}},
+	{Kind: conversation.Result, Result: &conversation.ToolResult{ID: "a", Content: []agentproto.Content{
+		{Type: agentproto.KindText, Text: "here"}, {Type: agentproto.KindImage, Data: "iVBORw==", MediaType: "image/png"},
+	}}},
+	{Kind: conversation.Result, Result: &conversation.ToolResult{ID: "b", Content: []agentproto.Content{{Type: agentproto.KindText, Text: "nothing"}}}},
+}
+
+// The history and the tools are sent as the service wants them, and its answer is read from
+// its parts.
+func TestReply(t *testing.T) {
+	var sent string
+	m := serve(t, Options{}, func(w http.ResponseWriter, body string) {
+		sent = body
+		stream(w, "tool_calls", `{"role":"assistant","content":"well"}`,
+			`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"see","arguments":"{\"n\""}}]}`,
+			`{"tool_calls":[{"index":0,"function":{"arguments":":2}"}}]}`,
+			`{"tool_calls":[{"index":1,"id":"c2","type":"function","function":{"name":"look","arguments":"{}"}}]}`)
+	})
+	reply, err := m.Reply(t.Context(), &conversation.Request{
+		Thread: "t", Session: &conversation.Session{Instructions: "be brief"}, Messages: history,
+		Tools: []conversation.Tool{{Name: "see", Description: "Sees.", Schema: []byte(`{"properties":{"n":{"type":"integer"}}}`)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprintf("%+v", *reply), `{Text:well Calls:[{ID:c1 CallID: Name:see Arguments:{"n":2}} {ID:c2 CallID: Name:look Arguments:{}}]}`; got != want {
+		t.Errorf("reply %s, want %s", got, want)
+	}
+	want := `{"messages":[{"content":"be brief","role":"system"},{"content":"look","role":"user"},` +
+		`{"role":"assistant","tool_calls":[{"function":{"arguments":"{\"n\":1}","name":"see"},"id":"a","type":"function"},{"function":{"arguments":"{}","name":"see"},"id":"b","type":"function"}]},` +
+		`{"content":"here\n[image: image/png, 4 bytes]","role":"tool","tool_call_id":"a"},{"content":"nothing","role":"tool","tool_call_id":"b"},` +
+		`{"content":[{"text":"Images of the result of a:","type":"text"},{"image_url":{"url":"data:image/png;base64,iVBORw=="},"type":"image_url"}],"role":"user"}],` +
+		`"model":"tiny","stream":true,"tools":[{"function":{"description":"Sees.","name":"see","parameters":{"properties":{"n":{"type":"integer"}},"type":"object"}},"type":"function"}]}`
+	var got any
+	if err := json.Unmarshal([]byte(sent), &got); err != nil {
+		t.Fatal(err)
+	}
+	sorted, _ := json.Marshal(got)
+	if string(sorted) != want {
+		t.Errorf("sent\n%s\nwant\n%s", sorted, want)
+	}
+}
+
+// Failures say whether to ask again, and never the key.
+func TestFailures(t *testing.T) {
+	tests := []struct {
+		name      string
+		answer    func(w http.ResponseWriter)
+		permanent bool
+		after     time.Duration
+	}{
+		{"unauthorized", func(w http.ResponseWriter) { refuse(w, 401, "Incorrect API key provided: sk-secret") }, true, 0},
+		{"bad request", func(w http.ResponseWriter) { refuse(w, 400, "context length") }, true, 0},
+		{"rate", func(w http.ResponseWriter) { w.Header().Set("Retry-After", "7"); refuse(w, 429, "slow down") }, false, 7 * time.Second},
+		{"overloaded", func(w http.ResponseWriter) { refuse(w, 503, "busy") }, false, 0},
+		{"broken off", func(w http.ResponseWriter) { stream(w, "", `{"role":"assistant","content":"we"}`) }, false, 0},
+		{"nothing", func(w http.ResponseWriter) { stream(w, "") }, false, 0},
+		{"no stream", func(w http.ResponseWriter) { io.WriteString(w, "<html>") }, false, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			m := serve(t, Options{}, func(w http.ResponseWriter, _ string) { test.answer(w) })
+			reply, err := m.Reply(t.Context(), &conversation.Request{Messages: history[:1]})
+			if err == nil {
+				t.Fatalf("reply %+v", reply)
+			}
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error has the key: %v", err)
+			}
+			if got := conversation.IsPermanent(err); got != test.permanent {
+				t.Errorf("%v: permanent %v", err, got)
+			}
+			if later, ok := errors.AsType[*conversation.RetryError](err); test.after != 0 && (!ok || later.After != test.after) {
+				t.Errorf("%v: again after %v, want %v", err, later, test.after)
+			}
+		})
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"error":{"message":%q,"type":"x","code":"y"}}`, message)
+}
+
+// A service that does not begin, or stops in the middle, is given up in time; and a round
+// that nobody waits for ends at once.
+func TestSlow(t *testing.T) {
+	held := make(chan struct{})
+	defer close(held)
+	for _, begins := range []bool{false, true} {
+		m := serve(t, Options{Start: 50 * time.Millisecond, Stall: 50 * time.Millisecond}, func(w http.ResponseWriter, _ string) {
+			if begins {
+				stream(w, "", `{"role":"assistant","content":"we"}`)
+				w.(http.Flusher).Flush()
+			}
+			<-held
+		})
+		if _, err := m.Reply(t.Context(), &conversation.Request{Messages: history[:1]}); !errors.Is(err, errSlow) {
+			t.Errorf("begins %v: %v", begins, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := m.Reply(ctx, &conversation.Request{Messages: history[:1]}); err == nil || errors.Is(err, errSlow) {
+			t.Errorf("cancelled: %v", err)
+		}
+	}
+}

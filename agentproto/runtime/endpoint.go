@@ -106,12 +106,12 @@ func isLoopback(host string) bool {
 // that a browser was made to send: it is addressed to another host, or says which page it
 // comes from. It returns 0 for any other.
 func (rt *Runtime) fromElsewhere(r *http.Request) int {
-	switch {
+	switch host := strings.ToLower(r.Host); {
 	case rt.hosts == nil:
 		return 0
 	case r.Header.Get("Origin") != "":
 		return http.StatusForbidden
-	case rt.hosts[strings.ToLower(r.Host)], rt.hosts[strings.ToLower(r.Host)+":80"]:
+	case rt.hosts[host], rt.hosts[host+":80"], rt.hosts[host+":443"]: // a proxy may be in front
 		return 0
 	}
 	return http.StatusMisdirectedRequest

@@ -266,6 +266,19 @@ func TestBrowsersAreRefused(t *testing.T) {
 	})
 }
 
+// An endpoint on this machine behind a proxy, which may pass on the host it was asked for
+// or the one that it asks.
+func TestHostBehindProxy(t *testing.T) {
+	rt := &Runtime{hosts: localHosts("https://agents.example/a", newNetwork().listen("127.0.0.1:4000"))}
+	for host, want := range map[string]int{
+		"agents.example": 0, "agents.example:443": 0, "127.0.0.1:4000": 0, "Agents.Example": 0, "evil.test": 421, "": 421,
+	} {
+		if got := rt.fromElsewhere(&http.Request{Host: host}); got != want {
+			t.Errorf("Host %q: %d, want %d", host, got, want)
+		}
+	}
+}
+
 // Which hosts an endpoint is to be addressed by.
 func TestLocalHosts(t *testing.T) {
 	for _, tt := range []struct{ public, listener, allowed, refused string }{

@@ -39,8 +39,13 @@
 // [Options.ChoiceTimeout] at most and then has an error for a result.
 //
 // The package puts tokens, codes and secrets into no message, page or log line. A
-// message that a tool function has put a live token or a client secret into is
-// withheld.
+// message that a tool function has put one into, as it is, percent-encoded, escaped or
+// in base64, is withheld (threat 23).
+//
+// Tokens in [Options.State], or in a [FileVault], are encrypted and bound to their
+// user (threat 24). An authorization that a user is in the middle of goes on after a
+// restart (case O23). A token is renewed once, however many calls need it, and saved
+// before it is used.
 //
 // # What it does not promise
 //
@@ -48,8 +53,12 @@
 // when the process ends is lost, unless [Server.Close] was given the time to finish
 // it; the runtime's own timer resolves such a call.
 //
-// Tokens are found in a message as they are, from eight bytes on; one that a tool
-// function has encoded or taken apart is not.
+// Tokens shorter than eight bytes are not looked for in messages, nor are ones that a
+// tool function has compressed, encrypted or taken apart.
+//
+// Whoever opens an auth_url authorizes for the user of the call. That it is the same
+// browser, or the same person, is checked if [Options.StartPage],
+// [OAuthProvider.SubjectIsUser] or [OAuthProvider.Confirm] say so (case O24).
 //
 // The address of a callback_url is checked against [Options.CallbackOrigins] only.
 // A server that is reachable by others than its runtimes should set it, or

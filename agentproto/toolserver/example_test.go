@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/millrace/millrace/agentproto/toolserver"
@@ -140,4 +142,33 @@ func ExampleServer_Close() {
 	fmt.Println(server.Close(context.Background()))
 	// Output:
 	// <nil>
+}
+
+func ExampleNewVault() {
+	folder, _ := os.MkdirTemp("", "example")
+	defer os.RemoveAll(folder)
+
+	keys, err := toolserver.LoadKeyset(filepath.Join(folder, "keys", "tokens.json")) // made if it is not there
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	vault, err := toolserver.NewVault(filepath.Join(folder, "vault"), keys)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer vault.Close()
+	server := toolserver.New(toolserver.Options{Name: "office", PublicURL: "https://tools.example.com", Vault: vault})
+	defer server.Close(context.Background())
+
+	// Once in a while, and when somebody may have seen the keys:
+	fmt.Println("new key:", keys.Rotate())
+	changed, err := vault.Reseal()
+	fmt.Println("tokens encrypted anew:", changed, err)
+	fmt.Println("old keys destroyed:", keys.Retire())
+	// Output:
+	// new key: <nil>
+	// tokens encrypted anew: 0 <nil>
+	// old keys destroyed: <nil>
 }

@@ -110,6 +110,11 @@ func (c *call) authorize(have []string) error {
 	if err != nil {
 		return err
 	}
+	// Another call's authorization may have given a token before this one was known
+	// as one that it makes unnecessary.
+	if t, err := c.tokenFor(c.ctx); err == nil && covers(t.Scopes, a.Need) {
+		return s.states.drop(a)
+	}
 	ctx, stop := context.WithDeadlineCause(c.ctx, a.Expires, errAuthTimeout)
 	defer stop()
 	o := c.await(ctx, a)

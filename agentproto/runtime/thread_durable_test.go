@@ -14,7 +14,7 @@ import (
 )
 
 // A conversation goes on after a restart where it was: calls that are pending get their
-// results, and a model that had not answered is asked again.
+// results, a model that had not answered is asked again, and what waits goes on waiting.
 func TestConversationRestart(t *testing.T) {
 	late := lateServer(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -82,17 +82,22 @@ func TestConversationRestart(t *testing.T) {
 		inv := <-late.invocations
 		urls[inv.ID] = inv.CallbackURL
 	}
-	if status := late.post(t, urls["b"], result(agentproto.CallKey{GroupID: "s", ID: "b"}, "of b")); status != 200 {
+	if status := late.post(t, urls["b"], subscriptionBody(agentproto.CallKey{GroupID: "s", ID: "b"})); status != 200 {
+		t.Errorf("status %d", status)
+	}
+	// An event that waits for the batch is not lost with the process (S08).
+	watch := agentproto.CallKey{GroupID: "s", ID: "b"}
+	if status := late.post(t, urls["b"], eventBody(watch, "seen", true, false)); status != 200 {
 		t.Errorf("status %d", status)
 	}
 	th = restart()
-	if st, err := th.Status(t.Context()); err != nil || len(st.Pending) != 1 || st.Pending[0].Call.ID != "a" {
+	if st, err := th.Status(t.Context()); err != nil || len(st.Pending) != 1 || st.Deferred != 1 || st.Pending[0].Call.ID != "a" {
 		t.Errorf("status %+v, %v", st, err)
 	}
 	if status := late.post(t, urls["a"], result(agentproto.CallKey{GroupID: "s", ID: "a"}, "of a")); status != 200 {
 		t.Errorf("status %d", status)
 	}
-	wantAsked(4)
+	wantAsked(6)
 	answers <- &conversation.Reply{Text: "done"}
 	var all []conversation.Message
 	for m, err := range th.Follow(t.Context(), 0) {
@@ -103,7 +108,8 @@ func TestConversationRestart(t *testing.T) {
 			break
 		}
 	}
-	want := "user: go|assistant: a=late() b=late()|result a: of a|result b: of b|assistant: done|"
+	want := "user: go|assistant: a=late() b=late()|result a: of a|result b: watching|" +
+		"assistant: event-5=incoming_event({\"kind\":\"event\",\"tool_call_id\":\"b\",\"tool\":\"late\"})|result event-5: seen|assistant: done|"
 	if got := strings.ReplaceAll(transcript(all), "\n", "|"); got != want {
 		t.Errorf("history %s, want %s", got, want)
 	}

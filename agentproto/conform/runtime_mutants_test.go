@@ -23,8 +23,25 @@ func (s *sample) callback(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
-	if err != nil {
+	switch {
+	case r.Method != http.MethodPost:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") && s.wrong != "takes any Content-Type":
+		w.WriteHeader(http.StatusUnsupportedMediaType)
+		return
+	}
+	limit := int64(1 << 20)
+	if s.wrong == "reads without a limit" {
+		limit = 1 << 40
+	}
+	var data []byte
+	var err error
+	if r.ContentLength <= limit {
+		data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	}
+	if err != nil || r.ContentLength > limit {
+		w.Header().Set("Connection", "close")
 		s.resolve(c, "Error: the result was too large")
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
 		return
@@ -32,7 +49,7 @@ func (s *sample) callback(w http.ResponseWriter, r *http.Request) {
 	if s.wrong == "reads JSON leniently" {
 		data = lenient(data)
 	}
-	m, err := agentproto.DecodeCallback(data, agentproto.Limits{})
+	m, err := agentproto.DecodeCallback(data, agentproto.Limits{Bytes: limit})
 	if s.wrong == "shows any address" && err != nil {
 		if url := addressOf(data); url != "" {
 			m, err = &agentproto.OAuth{GroupID: c.thread, ID: c.id, AuthURL: url}, nil
@@ -126,7 +143,7 @@ func (s *sample) take(c *sampleCall, m agentproto.Callback) {
 			return
 		}
 		h.History = append(h.History, Message{Role: RoleEvent, ID: c.id, Text: m.Text, Final: m.Final})
-		if m.Final {
+		if m.Final && s.wrong != "goes on after the end" {
 			s.end(c)
 		}
 	}
@@ -151,6 +168,14 @@ var mutants = map[string][]string{
 	"tells one server":             {"K01"},
 	"prefers text":                 {"R04"},
 	"hears closed threads":         {"X03"},
+	"takes any Content-Type":       {"W07"},
+	"reads without a limit":        {"R15", "W08"},
+	"goes on after the end":        {"S03"},
+	"takes dismissal for no":       {"U02"},
+	"drops the call_id":            {"I01"},
+	"repeats notifications":        {"K03"},
+	"closes silently":              {"X01"},
+	"takes every answer for yes":   {"I05", "I10"},
 }
 
 // TestMutants has each wrong of the sample runtime found by the cases that are for it,

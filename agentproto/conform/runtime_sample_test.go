@@ -136,6 +136,9 @@ func (s *sample) control() http.Handler {
 	handle("DELETE /threads/{id}", func(r *http.Request) any {
 		h := s.threads[r.PathValue("id")]
 		h.Closed, h.Calls, h.Prompts = true, nil, nil
+		if s.wrong == "closes silently" {
+			return h
+		}
 		s.broadcast("/close_thread", fields{"thread_id": h.ID})
 		return h
 	})
@@ -150,6 +153,8 @@ func (s *sample) control() http.Handler {
 			selected := c.choice.Default
 			if in.Selected != nil {
 				selected = *in.Selected
+			} else if s.wrong == "takes dismissal for no" {
+				selected = 0
 			}
 			s.withdraw(c)
 			go s.post(c.choice.ResponseURL, fields{"id": c.id, "selected": selected})
@@ -238,7 +243,7 @@ func (s *sample) call(h *sampleThread, in TurnCall) {
 	c.tool = tool
 	m := fields{"operation": in.Operation, "arguments": in.Arguments, "id": in.ID, "group_id": h.ID,
 		"callback_url": "http://" + s.config.CallbackListen + "/cb/" + c.secret}
-	if in.CallID != "" {
+	if in.CallID != "" && s.wrong != "drops the call_id" {
 		m["call_id"] = in.CallID
 	}
 	go s.dispatch(c, m)
@@ -264,7 +269,7 @@ func (s *sample) dispatch(c *sampleCall, m map[string]any) {
 			<-time.After(time.Duration(s.config.TimeoutsMS.Retry[i-1]) * time.Millisecond)
 		}
 		status := s.post(c.tool.endpoint, m)
-		if status >= 200 && status < 300 {
+		if status >= 200 && status < 300 || s.wrong == "takes every answer for yes" {
 			return
 		}
 		if status > 0 && status < 500 && s.wrong != "sends again after 4xx" || s.wrong == "never sends again" {
@@ -289,7 +294,11 @@ func (s *sample) post(url string, m any) int {
 func (s *sample) broadcast(path string, m any) {
 	for i, set := range s.config.Toolsets {
 		if i == 0 || s.wrong != "tells one server" {
-			go s.post(set.URL+path, m)
+			go func() {
+				if status := s.post(set.URL+path, m); status >= 500 && s.wrong == "repeats notifications" {
+					s.post(set.URL+path, m)
+				}
+			}()
 		}
 	}
 }

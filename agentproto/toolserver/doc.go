@@ -16,24 +16,48 @@
 //
 //	GET  /.well-known/rap-toolset   the manifest, with schemas made from Go types
 //	POST /invoke                    a call: acknowledged at once, run, answered later
-//	POST /cancel_tool_call          ends the function's context
+//	POST /cancel_tool_call          ends the function's context, or a subscription
 //	POST /close_thread              ends those of a whole conversation
+//	POST /tool_call_status          whether a call is alive, if [Options.Status] is set
 //	POST /choice/{secret}           the answer to a question of [Choose]
 //	GET  /oauth/start/{secret}      the page before the provider's, if wanted
 //	GET  /oauth/callback/{provider} the user coming back from an OAuth provider
 //
+// A tool that goes on sending events after its result is added with
+// [AddSubscription]. A function shows something with [View] and asks the user with
+// [Choose].
+//
 // # What the package promises
 //
 // An invocation that was acknowledged is one call, however often the runtime
-// repeats it within [Options.Remember]. Its function runs once, or again after
-// [ErrUnauthorized]; it has one result or, after it was cancelled, none. What is
-// wrong with a call is told in its result, whose text then starts with "Error: ".
+// repeats it within [Options.Remember]. It has one result or, after it was cancelled,
+// none. What is wrong with a call is told in its result, whose text then starts with
+// "Error: ".
 //
-// Messages of one call arrive in their order. Delivery is tried again after
-// connection errors, time-outs and the status codes 429 and 5xx, after 1, 5 and 30
-// seconds and then twice as long each time up to an hour, not before the runtime's
-// Retry-After, for [Options.CallbackHorizon]. Every attempt has the same
-// webhook-id header. Other answers are final, a redirect too; they are logged.
+// With [Options.State], which is a folder, that holds for a process that is killed at
+// any moment. The acknowledgement leaves when the call is on the disk. When the
+// server is started again, the function of a call without a result runs again, so it
+// must be able to: [IdempotencyKey] is the same each time, and a tool with
+// [ToolOptions.RunOnce] has an error for a result instead. Within one process a
+// function runs once, or again after [ErrUnauthorized].
+//
+// Messages of one call arrive in their order. They are in the state before they are
+// sent the first time. Delivery is tried again after connection errors, time-outs and
+// the status codes 429 and 5xx, after 1, 5 and 30 seconds and then twice as long each
+// time up to an hour, not before the runtime's Retry-After, for
+// [Options.CallbackHorizon], and goes on in this schedule after a restart. Every
+// attempt has the same webhook-id header, by which a runtime knows what it got twice:
+// a message may arrive again if its acknowledgement was lost or the process ended
+// just then. After 410 the call is closed, and its subscription. Other answers are
+// final, a redirect too; they are logged. To one runtime there are 64 attempts at
+// once, so that one which hangs holds up its own messages only.
+//
+// An event of a subscription and the state after it are kept together or not at all.
+// So a producer that survives a restart neither leaves out an event nor sends it
+// twice, if all that it goes by is in its state.
+//
+// A message is signed with the secrets of its runtime, if there are in
+// [Options.Secrets]; [Signed] verifies the runtime's.
 //
 // A call that waits for a user goes on waiting for [Options.OAuthTimeout] or
 // [Options.ChoiceTimeout] at most and then has an error for a result.
@@ -49,9 +73,15 @@
 //
 // # What it does not promise
 //
-// Calls, messages and tokens are in memory. What was accepted and not yet answered
-// when the process ends is lost, unless [Server.Close] was given the time to finish
+// Without [Options.State] all is in memory. What was accepted and not yet answered when
+// the process ends is then lost, unless [Server.Close] was given the time to finish
 // it; the runtime's own timer resolves such a call.
+//
+// A message that was not delivered within the horizon is dropped, and so is the
+// result of a function that has run while the state could not be written and whose
+// process then ended. The state is not encrypted, but for tokens and authorizations:
+// it has arguments, results and callback addresses in it, and is readable by the
+// user of the process only. One process has it at a time.
 //
 // Tokens shorter than eight bytes are not looked for in messages, nor are ones that a
 // tool function has compressed, encrypted or taken apart.
@@ -60,7 +90,8 @@
 // browser, or the same person, is checked if [Options.StartPage],
 // [OAuthProvider.SubjectIsUser] or [OAuthProvider.Confirm] say so (case O24).
 //
-// The address of a callback_url is checked against [Options.CallbackOrigins] only.
-// A server that is reachable by others than its runtimes should set it, or
-// [Options.Authenticate].
+// A callback_url leads to public addresses, those of [Options.AllowNetworks] and
+// [Options.CallbackOrigins] only. Whoever reaches the server can have it send results
+// to any of them; one that is reachable by others than its runtimes should set
+// [Options.CallbackOrigins] or [Options.Authenticate].
 package toolserver

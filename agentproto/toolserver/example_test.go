@@ -16,11 +16,14 @@ import (
 )
 
 // invoke plays a runtime: it calls a tool and prints what the tool posts, until the
-// result. It answers questions with their first choice.
+// result or, if that opens a subscription, its last event. It answers questions with their first choice.
 func invoke(server *toolserver.Server, tool, arguments string) {
 	done := make(chan struct{})
 	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var m struct{ Type, Text, Prompt, Response_URL string }
+		var m struct {
+			Type, Text, Prompt, Response_URL string
+			Subscription, Final              bool
+		}
 		json.NewDecoder(r.Body).Decode(&m)
 		fmt.Println(m.Type+":", m.Text+m.Prompt)
 		switch m.Type {
@@ -29,7 +32,13 @@ func invoke(server *toolserver.Server, tool, arguments string) {
 			answer.Header.Set("Content-Type", "application/json")
 			server.ServeHTTP(httptest.NewRecorder(), answer)
 		case "tool_result":
-			close(done)
+			if !m.Subscription {
+				close(done)
+			}
+		case "subscription_event":
+			if m.Final {
+				close(done)
+			}
 		}
 	}))
 	defer runtime.Close()
@@ -117,6 +126,33 @@ func ExampleChoose() {
 	// Output:
 	// user_choice: Which room?
 	// tool_result: Booked: with a view
+}
+
+func ExampleAddSubscription() {
+	news := []string{"The mill is built.", "The mill turns."} // of some source, which is read from a position on
+	type Position struct{ Next int }
+	server := toolserver.New(toolserver.Options{Name: "news", PublicURL: "http://127.0.0.1:8000"}) // with a State, it goes on after a restart
+	toolserver.AddSubscription(server, "follow", "Tells the news as they come.", toolserver.ToolOptions{},
+		func(_ context.Context, _ struct{}) (string, *Position, error) {
+			return "You will hear from me.", &Position{}, nil
+		},
+		func(ctx context.Context, sub *toolserver.Subscription[Position]) error {
+			for at := sub.State(); at.Next < len(news); {
+				event := toolserver.Event{Text: news[at.Next]}
+				at.Next++
+				event.Final = at.Next == len(news)
+				if err := sub.Send(ctx, event, at); err != nil { // the event and where to go on, or neither
+					return err
+				}
+			}
+			return nil
+		})
+
+	invoke(server, "follow", `{}`)
+	// Output:
+	// tool_result: You will hear from me.
+	// subscription_event: The mill is built.
+	// subscription_event: The mill turns.
 }
 
 func ExampleInvocation() {

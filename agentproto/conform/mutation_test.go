@@ -69,6 +69,21 @@ var wrongs = []wrong{
 	{name: "any depth", caughtBy: "W04", in: received("/invoke", func(m map[string]any) { delete(m, "extra") })},
 	{name: "something after the message", caughtBy: "W05", in: received("/invoke", func(map[string]any) {})},
 	{name: "refuses unknown members", caughtBy: "W06", in: known},
+	{name: "a relative endpoint", caughtBy: "D01", in: relative},
+	{name: "waits for ever for a choice", caughtBy: "U11", options: func(o *toolserver.Options) { o.ChoiceTimeout = time.Hour }},
+	{name: "a grant that children do not have", caughtBy: "U12", in: received("/invoke", func(m map[string]any) { delete(m, "thread_ancestors") })},
+	{name: "a redirect is fine twice", caughtBy: "O12", in: answer(400, 200)},
+	{name: "forgets tokens", caughtBy: "O09", options: func(o *toolserver.Options) { o.Vault = forgetful{} }},
+	{name: "tokens in a file", caughtBy: "O20", options: func(o *toolserver.Options) { o.Vault = &openVault{folder: o.State} }},
+	{name: "an error for ids it does not like", caughtBy: "X04", in: answer(400, 500)},
+	{name: "tells that a cleanup failed", caughtBy: "X05", in: status("/close_thread", 500)},
+	{name: "says that it has moved", caughtBy: "G07", in: deaf("/migrate")},
+	{name: "an error for unknown sessions", caughtBy: "G09", in: status("/migrate", 500)},
+	{name: "moves anywhere", caughtBy: "G10", in: status("/migrate", 200)},
+	{name: "serves what has moved", caughtBy: "G11", in: deaf("/migrate")},
+	{name: "tells more than the status", caughtBy: "E02", in: talkative},
+	{name: "follows redirects to this machine", caughtBy: "Z04", out: following},
+	{name: "accepts more than it can do", caughtBy: "A10", options: func(o *toolserver.Options) { o.MaxCalls = 0 }},
 	{name: "ids of ASCII", caughtBy: "W11", out: sent(ascii)},
 }
 
@@ -76,8 +91,9 @@ var wrongs = []wrong{
 // there for it. Each has to fail: a runner that finds nothing proves nothing. That
 // the cases pass without the mistake is TestOurTools.
 func TestWrongTools(t *testing.T) {
+	t.Parallel()
 	var all sync.WaitGroup
-	room := make(chan struct{}, 12) // they wait more than they compute
+	room := make(chan struct{}, 16) // they wait more than they compute
 	for _, w := range wrongs {
 		room <- struct{}{}
 		all.Go(func() {
@@ -305,6 +321,33 @@ func echoing(parameter string) func(http.Handler) http.Handler {
 			fmt.Fprintf(rec.Body, "<p>%s</p>", v)
 		}
 	})
+}
+
+// status answers a path with a status, whatever the server has done.
+func status(path string, code int) func(http.Handler) http.Handler {
+	return response(func(r *http.Request, rec *httptest.ResponseRecorder) {
+		if r.URL.Path == path {
+			rec.Code = code
+		}
+	})
+}
+
+func relative(next http.Handler) http.Handler {
+	return response(func(r *http.Request, rec *httptest.ResponseRecorder) {
+		rec.Body = bytes.NewBuffer(altered(rec.Body.Bytes(), func(m map[string]any) {
+			if m["endpoint"] != nil && r.Header.Get("Accept") != "" {
+				m["endpoint"] = strings.TrimPrefix(text(m["endpoint"]), "https:")
+			}
+		}))
+	})(next)
+}
+
+func talkative(next http.Handler) http.Handler {
+	return response(func(r *http.Request, rec *httptest.ResponseRecorder) {
+		if r.URL.Path == "/tool_call_status" {
+			rec.Body = bytes.NewBuffer(altered(rec.Body.Bytes(), func(m map[string]any) { m["operation"] = "slow" }))
+		}
+	})(next)
 }
 
 // known refuses what it does not know.

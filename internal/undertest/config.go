@@ -28,6 +28,8 @@ type Config struct {
 	// Broken is what is wrong with the server's manifest: no_description, bad_schema,
 	// or nothing.
 	Broken string `json:"broken,omitempty"`
+	// Forget makes the server keep nothing, to see whether that is noticed.
+	Forget bool `json:"forget,omitempty"`
 
 	Calls           int `json:"calls"`
 	CallbackTimeout int `json:"callback_ms"`
@@ -57,6 +59,17 @@ func readConfig(path string) (Config, error) {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, nil
+}
+
+// Forgetful changes the configuration in a file into that of a server that keeps
+// nothing of what it has accepted.
+func Forgetful(path string) error {
+	c, err := readConfig(path)
+	if err != nil {
+		return err
+	}
+	c.Forget = true
+	return c.write(path)
 }
 
 func (c Config) write(path string) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -130,23 +131,36 @@ type Change struct {
 	Handler func(http.Handler) http.Handler
 }
 
-// Start starts one server in this process, changed. It cannot be killed, so the
-// target has no command.
+// Start starts the two servers in this process, the first one changed. They cannot be
+// killed, so the target has no commands.
 func Start(folder string, change Change) (target conform.ToolTarget, end func(), err error) {
 	st, err := newStage(folder)
 	if err != nil {
 		return target, nil, err
 	}
-	var s *service
-	config, err := st.config("server", 0)
-	if err == nil {
-		s, err = start(config, change)
-	}
-	if err != nil {
+	var running []*service
+	end = func() {
+		for _, s := range running {
+			s.end()
+		}
 		st.provider.Close()
-		return target, nil, err
 	}
-	return conform.ToolTarget{Profile: st.profile, Provider: st.provider}, func() { s.end(); st.provider.Close() }, nil
+	for i, name := range []string{"server", "destination"} {
+		config, err := st.config(name, i)
+		if err != nil {
+			end()
+			return target, nil, err
+		}
+		s, err := start(config, change)
+		if err != nil {
+			end()
+			return target, nil, err
+		}
+		running = append(running, s)
+		change = Change{Options: func(o *toolserver.Options) { o.Logger = slog.New(slog.DiscardHandler) }}
+	}
+	st.profile.Destination = &conform.Destination{URL: "https://" + st.ports[1], Import: "/migrate/import"}
+	return conform.ToolTarget{Profile: st.profile, Provider: st.provider}, end, nil
 }
 
 // Roles are the operations of a server under test.

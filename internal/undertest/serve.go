@@ -101,6 +101,9 @@ func (c Config) options() (toolserver.Options, error) {
 	if err != nil {
 		return toolserver.Options{}, err
 	}
+	if c.Forget {
+		c.State, keys = "", nil
+	}
 	return toolserver.Options{
 		Name: "under-test", Description: "Every role of the conformance cases.",
 		PublicURL: "https://" + c.Listen, State: c.State, Keys: keys,

@@ -20,6 +20,7 @@
 //	POST /close_thread              ends those of a whole conversation
 //	POST /tool_call_status          whether a call is alive, if [Options.Status] is set
 //	POST /choice/{secret}           the answer to a question of [Choose]
+//	POST /migrate                   a session goes to another instance, with a [Migrator]
 //	GET  /oauth/start/{secret}      the page before the provider's, if wanted
 //	GET  /oauth/callback/{provider} the user coming back from an OAuth provider
 //
@@ -71,6 +72,13 @@
 // restart (case O23). A token is renewed once, however many calls need it, and saved
 // before it is used.
 //
+// It connects to public addresses and to what its operator has named, and checks the
+// address that a name has resolved to when it connects (threats 10, 13, 14 and 15).
+//
+// A session that moves is served by the source until the destination serves it, and
+// by one of the two afterwards, also if one of them is killed meanwhile: /migrate is
+// answered 200 when the destination does, and can be repeated (part 1.8).
+//
 // # What it does not promise
 //
 // Without [Options.State] all is in memory. What was accepted and not yet answered when
@@ -94,4 +102,7 @@
 // [Options.CallbackOrigins] only. Whoever reaches the server can have it send results
 // to any of them; one that is reachable by others than its runtimes should set
 // [Options.CallbackOrigins] or [Options.Authenticate].
+//
+// A session that moves while its destination cannot be reached any more may for that
+// time be served by neither instance; see decision 0020.
 package toolserver

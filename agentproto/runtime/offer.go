@@ -86,12 +86,14 @@ func (rt *Runtime) offerOf(ctx context.Context, id string) (*offer, error) {
 	}
 	select {
 	case <-s.ready:
-		return s.offer, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-rt.ctx.Done():
+	}
+	if rt.ctx.Err() != nil { // perhaps that is why nothing was found
 		return nil, ErrStopped
 	}
+	return s.offer, nil
 }
 
 // Tools returns the tools that were on offer when the runtime started, in the order of

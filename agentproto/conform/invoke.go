@@ -2,11 +2,13 @@ package conform
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -73,6 +75,31 @@ func (k *toolCall) str(name string) string { s, _ := k.body[name].(string); retu
 
 // send sends the invocation.
 func (k *toolCall) send(changes ...change) *reply { return k.c.post(k.c.endpoint, k.body, changes...) }
+
+// do sends the invocation. Unlike send it may be called from any goroutine.
+func (k *toolCall) do() (*reply, error) {
+	body, err := json.Marshal(k.body)
+	if err != nil {
+		return nil, err
+	}
+	return k.c.do(k.c.ctx, http.MethodPost, k.c.endpoint, body)
+}
+
+// together calls f for the numbers up to n, some at once, and returns its errors.
+func (c *toolCase) together(n, width int, f func(int) error) []error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	room := make(chan struct{}, width)
+	for i := range n {
+		room <- struct{}{}
+		all.Go(func() {
+			defer func() { <-room }()
+			errs[i] = f(i)
+		})
+	}
+	all.Wait()
+	return errs
+}
 
 // start sends the invocation, which has to be accepted.
 func (k *toolCall) start(changes ...change) *toolCall {

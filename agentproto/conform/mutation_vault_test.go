@@ -45,10 +45,9 @@ func (v *openVault) Delete(_ context.Context, key toolserver.TokenKey) error {
 	return nil
 }
 
-// TestForgetfulTools runs the cases about restarts against a server that keeps
-// nothing. Each has to fail.
-func TestForgetfulTools(t *testing.T) {
-	t.Parallel()
+// forgetfulTools runs the cases about restarts against a server that keeps nothing.
+// Each has to fail.
+func forgetfulTools(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

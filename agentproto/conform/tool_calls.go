@@ -2,13 +2,13 @@ package conform
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -228,26 +228,34 @@ func (c *toolCase) queueFull() {
 	if most == 0 {
 		c.lacks("the profile does not say how many calls there may be at once (limits.calls)")
 	}
-	var calls []*toolCall
+	calls := make([]*toolCall, most+most/4+20)
+	sent := make([]*reply, len(calls))
+	for i := range calls {
+		calls[i] = c.call("slow", vars{"NAME": unique("full")})
+	}
 	defer func() {
-		for _, k := range calls {
-			k.cancel()
+		for i, k := range calls {
+			if sent[i] != nil && sent[i].status == http.StatusOK {
+				k.cancel()
+			}
 		}
 	}()
-	for range most + 20 {
-		k := c.call("slow", vars{"NAME": unique("full")})
-		got := k.send()
-		if got.status == http.StatusServiceUnavailable {
-			if len(calls) == 0 {
-				c.fail("a call of role slow", got, "status 200 of a server that has nothing to do")
-			}
-			k.quiet("nothing, since the call was not accepted")
-			return
+	// At once, since the first ones end after some seconds.
+	errs := c.together(len(calls), 16, func(i int) (err error) {
+		sent[i], err = calls[i].do()
+		return err
+	})
+	c.must(errors.Join(errs...), "post")
+	full := -1
+	for i, got := range sent {
+		if c.status("a call of role slow", got, http.StatusOK, http.StatusServiceUnavailable); got.status == http.StatusServiceUnavailable {
+			full = i
 		}
-		c.status("a call of role slow", got, http.StatusOK)
-		calls = append(calls, k)
 	}
-	c.fail(fmt.Sprintf("%d calls of role slow", len(calls)), "all accepted", "status 503 for those beyond limits.calls")
+	if full < 0 {
+		c.fail(fmt.Sprintf("%d calls of role slow", len(calls)), "all accepted", "status 503 for those beyond limits.calls")
+	}
+	calls[full].quiet("nothing, since the call was not accepted")
 }
 
 // A11: a stranger cannot call.
@@ -289,21 +297,13 @@ func (c *toolCase) callID() {
 func (c *toolCase) callsAtOnce() {
 	const n = 40
 	calls, sent := make([]*toolCall, n), make([]*reply, n)
-	errs := make([]error, n)
 	for i := range calls {
 		calls[i] = c.call("echo", vars{"TEXT": fmt.Sprintf("text of call %d.", i)})
 	}
-	var all sync.WaitGroup
-	for i, k := range calls {
-		all.Go(func() {
-			body, err := json.Marshal(k.body)
-			if err == nil {
-				sent[i], err = c.do(c.ctx, http.MethodPost, c.endpoint, body)
-			}
-			errs[i] = err
-		})
-	}
-	all.Wait()
+	errs := c.together(n, n, func(i int) (err error) {
+		sent[i], err = calls[i].do()
+		return err
+	})
 	for i, k := range calls {
 		c.must(errs[i], "post")
 		c.status(k.what, sent[i], http.StatusOK)

@@ -1,15 +1,17 @@
 package undertest
 
 import (
-	"crypto/rand"
+	crand "crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/millrace/millrace/agentproto/conform"
 	"github.com/millrace/millrace/agentproto/toolserver"
@@ -41,7 +43,7 @@ func newStage(folder string) (*stage, error) {
 	var users []idp.User
 	oauth := &conform.OAuthProfile{Issuer: true}
 	for i := range people {
-		u := idp.User{Name: fmt.Sprintf("person-%d", i), Password: rand.Text(), Subject: fmt.Sprintf("subject-%d", i)}
+		u := idp.User{Name: fmt.Sprintf("person-%d", i), Password: crand.Text(), Subject: fmt.Sprintf("subject-%d", i)}
 		users = append(users, u)
 		oauth.Users = append(oauth.Users, conform.OAuthUser{Name: u.Name, Password: u.Password, Shows: u.Name + " (" + u.Subject + ")"})
 	}
@@ -58,11 +60,11 @@ func newStage(folder string) (*stage, error) {
 		return nil, err
 	}
 	provider.RegisterRedirect(idp.DefaultClientID, "https://"+ports[0]+"/oauth/callback/idp")
-	one, two := rand.Text(), rand.Text()
+	one, two := crand.Text(), crand.Text()
 	base := Config{
 		Cert: cert, Key: key, CA: cert,
 		Runtimes:  map[string]string{one: "runtime-one", two: "runtime-two"},
-		Callbacks: []string{"http://" + ports[2], "http://" + ports[3]}, MoveKey: rand.Text() + rand.Text(),
+		Callbacks: []string{"http://" + ports[2], "http://" + ports[3]}, MoveKey: crand.Text() + crand.Text(),
 		Provider: Provider{
 			Issuer: provider.Issuer(), Auth: provider.AuthURL(), Token: provider.TokenURL(), UserInfo: provider.UserInfoURL(),
 			Client: idp.DefaultClientID, CA: provider.CACertPEM(),
@@ -190,15 +192,21 @@ func Roles() map[string]conform.Role {
 }
 
 // freePorts returns addresses on loopback that were free a moment ago. A server that
-// is killed comes back at its own.
+// is killed comes back at its own. They are below the ports that systems give to
+// outgoing connections, so that none of those has taken one meanwhile.
 func freePorts(n int) (all []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
+	const lowest, highest, tries = 10_000, 32_000, 100
+	for range tries {
+		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+rand.IntN(highest-lowest)))
+		l, lerr := net.Listen("tcp", at)
+		if lerr != nil {
+			err = lerr
+			continue
 		}
-		defer l.Close()
-		all = append(all, l.Addr().String())
+		defer l.Close() // all are held until there are enough
+		if all = append(all, at); len(all) == n {
+			return all, nil
+		}
 	}
-	return all, nil
+	return nil, fmt.Errorf("undertest: no free ports: %w", err)
 }

@@ -35,3 +35,13 @@ func Transfer(key, purpose, step, transfer, toolset, endpoint, id string, payloa
 	body := append(binary.BigEndian.AppendUint32(nil, uint32(len(sealed))), sealed...)
 	return append(body, e.Seal(payload, "payload", string(text))...)
 }
+
+// Undelivered returns how many messages the server has not seen delivered.
+func Undelivered(s *Server) (n int) {
+	s.store.view(func(tx tx) error {
+		n = 0
+		tx.each(outboxBucket, nil, func(_, _ []byte) bool { n++; return true })
+		return nil
+	})
+	return n
+}

@@ -87,8 +87,14 @@ func newStage(t *testing.T, opts toolserver.Options, change ...func(*toolserver.
 
 // restart ends the server without giving it time, and opens another one with its
 // state, which goes on with the first request or when it is started.
+//
+// What was received is noted first, or it would be sent again: these tests are not
+// about that.
 func (st *stage) restart(change ...func(*toolserver.Options)) {
 	st.t.Helper()
+	for end := time.Now().Add(st.patience); toolserver.Undelivered(st.server) > 0 && time.Now().Before(end); {
+		<-time.After(time.Millisecond)
+	}
 	now, stop := context.WithCancel(st.t.Context())
 	stop()
 	if err := st.server.Close(now); err != nil && !errors.Is(err, context.Canceled) {

@@ -15,7 +15,8 @@ type Host interface {
 	// Tools returns what the model of a thread may call.
 	Tools(ctx context.Context, s *Session) []Tool
 	// MakeCall makes a call of a thread. A call that was made already is no error. An
-	// error is told to the model in the place of a result.
+	// error is told to the model in the place of a result; after one of the other methods
+	// it is called again a second later.
 	MakeCall(ctx context.Context, thread string, c *ThreadCall) error
 	// CancelCall ends a call as interrupted by the user. One that was not made yet must
 	// not be made any more.
@@ -105,29 +106,47 @@ func (a *Agent) Do(ctx context.Context, thread string, action *Action) *Outcome 
 	case <-ctx.Done():
 		return &Outcome{}
 	}
-	var err error
+	if action.Kind == Ask {
+		return a.ask(ctx, thread, action)
+	}
+	for {
+		err := a.perform(ctx, thread, action)
+		switch {
+		case err == nil, ctx.Err() != nil, a.done.Err() != nil:
+			return &Outcome{}
+		case action.Kind == MakeCall:
+			return &Outcome{Failure: err.Error()}
+		}
+		// Nobody else would do it, so it is done when it can be.
+		a.opts.Logger.Warn("action of a thread failed", "thread", quoted(thread), "action", action.Kind.String(), "error", err)
+		timer := time.NewTimer(time.Second)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		case <-a.done.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// perform performs an action other than Ask, once.
+func (a *Agent) perform(ctx context.Context, thread string, action *Action) error {
 	host := a.opts.Host
 	switch action.Kind {
-	case Ask:
-		return a.ask(ctx, thread, action)
 	case Abandon:
 		a.abandon(thread, action.Round)
 	case MakeCall:
-		err = host.MakeCall(ctx, thread, action.Call)
+		return host.MakeCall(ctx, thread, action.Call)
 	case CancelCall:
-		err = host.CancelCall(ctx, thread, action.Call)
+		return host.CancelCall(ctx, thread, action.Call)
 	case EndSubscription:
-		err = host.EndSubscription(ctx, thread, action.Call.ID)
+		return host.EndSubscription(ctx, thread, action.Call.ID)
 	case EndThread:
-		err = host.EndThread(ctx, thread)
+		return host.EndThread(ctx, thread)
 	case Forward:
-		err = a.program.put(ctx, action.To, fmt.Sprintf("%d from %s", action.Number, thread), *action.Input)
+		return a.program.put(ctx, action.To, fmt.Sprintf("%d from %s", action.Number, thread), *action.Input)
 	}
-	if err != nil && ctx.Err() == nil {
-		a.opts.Logger.Warn("action of a thread failed", "thread", quoted(thread), "action", action.Kind.String(), "error", err)
-		return &Outcome{Failure: err.Error()}
-	}
-	return &Outcome{}
+	return nil
 }
 
 // ask asks the model until it answers, or the pauses between the attempts are used up.

@@ -125,8 +125,12 @@ func (t *turn) end(id string) {
 // postpone has the model told of something as soon as it can be.
 func (t *turn) postpone(e Event) {
 	t.s.Deferred = append(t.s.Deferred, e)
-	if n := len(t.s.Deferred) - t.limits.Deferred; n > 0 {
-		t.s.Deferred = slices.Delete(t.s.Deferred, 0, n)
+	if len(t.s.Deferred) <= t.limits.Deferred {
+		return
+	}
+	if i := slices.IndexFunc(t.s.Deferred, func(e Event) bool { return e.Result == nil && !e.Final }); i >= 0 {
+		t.s.Deferred = slices.Delete(t.s.Deferred, i, i+1)
+		t.s.Lost++
 	}
 }
 
@@ -134,6 +138,10 @@ func (t *turn) postpone(e Event) {
 func (t *turn) flush() bool {
 	deferred := t.s.Deferred
 	t.s.Deferred = nil
+	if t.s.Lost > 0 {
+		t.notice("%d events were dropped: more came in than may wait.", t.s.Lost)
+		t.s.Lost = 0
+	}
 	for _, e := range deferred {
 		t.inject(e)
 		if e.Final && !e.Foreign {

@@ -68,8 +68,9 @@ type Limits struct {
 	// Rounds is how often the model is asked before the user has to say something
 	// again, so that a model that goes round in circles ends. Zero means 1,000.
 	Rounds int
-	// Deferred is how much that came in may wait for a batch of calls to be settled;
-	// what comes beyond it is dropped, the oldest first. Zero means 10,000.
+	// Deferred is how much that came in may wait for a batch of calls to be settled. Of
+	// what comes beyond it the oldest events are dropped, which a [Notice] says; never a
+	// result, nor the last event of a subscription. Zero means 10,000.
 	Deferred int
 }
 

@@ -76,6 +76,7 @@ type State struct {
 	Background    []Open
 	Subscriptions []Subscription
 	Deferred      []Event         // what waits until the model can be told, in order
+	Lost          int             // events dropped since the model was last told
 	Used          map[string]bool // identifiers of calls
 	Children      []string
 	Outgoing      []uint64 // actions that are performed one after another, the first being under way

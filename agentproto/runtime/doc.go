@@ -19,6 +19,9 @@
 // it, or ask the user to choose; the [Surface] shows that. The conversation sees a
 // call that took longer.
 //
+// With [Options].Model the runtime has the conversation as well, over restarts if it is
+// kept: see [Runtime.OpenSession] and package conversation.
+//
 // # What the package promises
 //
 // Each call is resolved once. What a tool server sends after that has no effect, and

@@ -114,8 +114,8 @@ func add[In, Out any](s *Server, op, name, description string, opts ToolOptions,
 		wrong("tool %q: %v", name, err)
 	}
 	t.call = func(ctx context.Context, args jsontext.Value) (any, error) {
-		var in In
-		if err := json.Unmarshal(args, &in); err != nil {
+		in, err := unmarshal[In](args)
+		if err != nil {
 			return nil, misfit(err)
 		}
 		return f(ctx, in)
@@ -141,6 +141,18 @@ func schemaOf[In any]() (jsontext.Value, error) {
 		return nil, err
 	}
 	return json.Marshal(schema)
+}
+
+// unmarshal makes the arguments of a function, which match its schema.
+func unmarshal[In any](args []byte) (in In, err error) {
+	if err = json.Unmarshal(args, &in); err == nil {
+		return in, nil
+	}
+	var again In
+	if json.Unmarshal(whole(args), &again) == nil {
+		return again, nil
+	}
+	return in, err
 }
 
 // misfit says which member is, for example, beyond its Go type, without telling

@@ -3,7 +3,6 @@ package toolserver
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -128,7 +127,7 @@ func Invocation(ctx context.Context) *agentproto.Invocation {
 // a subscription has no other way to them; In is what the tool takes. It panics if
 // ctx is not derived from the function's.
 func Arguments[In any](ctx context.Context) (in In, err error) {
-	if json.Unmarshal(callOf(ctx, "Arguments").inv.Arguments, &in) != nil {
+	if in, err = unmarshal[In](callOf(ctx, "Arguments").inv.Arguments); err != nil {
 		err = errors.New("the arguments of the call are not those of the tool any more")
 	}
 	return in, err

@@ -129,8 +129,8 @@ func TestW09ManyIdleConnections(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if n := len(w.rt.conns.known); n > 1024 {
-			t.Errorf("%d connections are open, want at most 1024", n)
+		if n := len(w.rt.conns.known); n > 4096 {
+			t.Errorf("%d connections are open, want at most 4096", n)
 		}
 		if status := w.post(url, result(key, "ok")); status != 200 || time.Since(start) > 0 {
 			t.Errorf("a result: status %d after %v", status, time.Since(start))

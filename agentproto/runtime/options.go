@@ -189,7 +189,7 @@ type Bounds struct {
 	// 256. What exceeds it is put off with 503.
 	Waiting int
 	// Connections is how many connections the callback endpoint keeps open for one
-	// address, or for one /64 network of IPv6. Zero means 1024. For one that exceeds it,
+	// address, or for one /64 network of IPv6. Zero means 4096. For one that exceeds it,
 	// the one is closed that has been idle for the longest time; if all are in use, the
 	// new one is. It is also the bound for a proxy in front of the endpoint, and does not
 	// hold for an endpoint that is External.
@@ -219,7 +219,7 @@ func (b Bounds) withDefaults() Bounds {
 	}
 	set(&b.Burst, 100)
 	set(&b.Waiting, 256)
-	set(&b.Connections, 1024)
+	set(&b.Connections, 4096)
 	set(&b.Subscriptions, 64)
 	set(&b.Views, 32)
 	set(&b.ViewBytes, 1<<20)

@@ -29,6 +29,14 @@ type Call struct {
 	// a detour the detour's timeout holds instead, and when a user choice has been
 	// answered the call has [Event].Lifetime again. Zero means that of [ProgramOptions].
 	Lifetime time.Duration
+	// Made is when the call was made: how much of its lifetime is left is part of a
+	// snapshot. Zero means that it has its whole lifetime again when it moves.
+	Made time.Time
+
+	// Resumed, if not nil, is the call as another program has exported it, and the only
+	// field that is read. It is frozen until [Program.Thaw]. A call that is resumed is not
+	// dispatched: its source has done that, and forwards what came of it.
+	Resumed *CallSnapshot
 }
 
 func (c *Call) callbackURL() string {

@@ -17,6 +17,10 @@ const (
 
 	DeliverEvent      // show Effect.Subscription to the conversation, behind what came before
 	SubscriptionEnded // no event comes any more; Effect.Event says what ended it
+
+	Departed // nothing: the call, pending or subscribed, is another program's now
+
+	moves // Effect.Moved: for the program's own outputs
 )
 
 // A DropReason says why an input had no effect.
@@ -57,6 +61,9 @@ type Effect struct {
 	CallbackURL string
 	// Lifetime, of SurfaceOAuth and PromptChoice, is that of the event.
 	Lifetime time.Duration
+
+	// Moved is for the program's own use.
+	Moved *Moved
 }
 
 // A Cause says which input resolved a call.

@@ -25,6 +25,7 @@ const (
 	lifetimeExpired // event.Seq: the event after which it started again, or 0
 	detourExpired   // event.Seq: the event that opened the detour
 	threadClosed
+	ordered // event.Order: a step of a move
 )
 
 // An Event is something that happened to one call.
@@ -46,6 +47,10 @@ type Event struct {
 	// was posted without. Of events of one subscription with one id, the first counts.
 	MessageID string
 
+	// At is when it happened, of OAuthArrived, ChoiceArrived and ChoiceAnswered: how much of
+	// their time is left is part of a snapshot. Zero means that Deliver is called then.
+	At time.Time
+
 	// Timeout is how long the user may take for the detour that the event opens.
 	// Zero means 10 minutes for OAuth and 24 hours for a choice.
 	Timeout time.Duration
@@ -61,5 +66,6 @@ type Event struct {
 type event struct {
 	Event
 	Outcome DispatchOutcome // of notAccepted
-	Seq     uint64          // tells events apart that are alike, so that each has a timer of its own
+	Order   *order
+	Seq     uint64 // tells events apart that are alike, so that each has a timer of its own
 }

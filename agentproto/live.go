@@ -9,6 +9,7 @@ import (
 type (
 	emissionsAt   = dataflow.KeyedStream[CallKey, emission, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	effectsAt     = dataflow.KeyedStream[CallKey, Effect, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	rareAt        = dataflow.KeyedStream[CallKey, *Effect, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	resolutionsAt = dataflow.KeyedSingleton[CallKey, *Resolution, Runtime, bounds.BoundedValue]
 )
 
@@ -20,9 +21,20 @@ type (
 // [Program.NextEffect] has to be read all the same. Each call of Effects builds an
 // operator of its own.
 func (p *Program) Effects() effectsAt {
-	return keyedstream.MapWithKey(p.emitted, func(k CallKey, e emission) Effect { return e.of(k) })
+	return keyedstream.FilterMapWithKey(p.emitted, func(k CallKey, e emission) (Effect, bool) { return e.of(k), e.said() })
 }
 
 // Resolutions returns the one outcome of each call as a live collection, to be built upon
 // before [Program.Start]. See [Program.Effects].
 func (p *Program) Resolutions() resolutionsAt { return p.decided }
+
+// rare returns all effects but resolutions.
+func rare(emitted emissionsAt) rareAt {
+	return keyedstream.FilterMapWithKey(emitted, func(k CallKey, e emission) (*Effect, bool) {
+		if e.Effect == nil {
+			return nil, false
+		}
+		effect := e.of(k)
+		return &effect, true
+	})
+}

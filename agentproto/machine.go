@@ -1,6 +1,9 @@
 package agentproto
 
-import "cmp"
+import (
+	"cmp"
+	"time"
+)
 
 // The state machine of one call, as a function that a [keyedstream.ScanFirst] runs over
 // the inputs of its key in the order in which they arrived. It is pure: what it
@@ -39,6 +42,9 @@ func (e emission) of(k CallKey) Effect {
 	return effect
 }
 
+// said reports whether an emission is for the runtime.
+func (e emission) said() bool { return e.Effect == nil || e.Effect.Kind != moves }
+
 // An emitter takes what is to be done.
 type emitter = func(emission)
 
@@ -55,13 +61,19 @@ type callState struct {
 	Cause   Cause // of the resolution
 	Detours uint8
 	Closed  bool // the thread was closed, and the call was not put yet
+	Phase   phase
 }
 
 // What few calls have.
 type more struct {
 	Open  *openDetour   // nil if the call is in none
-	Epoch uint64        // the event after which the lifetime started again, 0 at first
 	Sub   *subscription // nil if none is open
+	Epoch uint64        // the event after which the lifetime started again, 0 at first
+	// Since is when that was, and Lifetime how long it is; zero is the program's.
+	Since    time.Time
+	Lifetime time.Duration
+
+	Moving *moving // nil if the call is here
 }
 
 // more returns what few calls have, of a call that has it from now on.
@@ -90,9 +102,13 @@ func (s *callState) epoch() uint64 {
 
 // An openDetour is where a call sent its user.
 type openDetour struct {
-	ID     string // its auth_url or response_url
-	Event  uint64 // the event that opened it
-	Choice *UserChoice
+	ID       string // see Event.Detour
+	Event    uint64 // the event that opened it
+	OAuth    *OAuth
+	Choice   *UserChoice
+	Since    time.Time
+	Timeout  time.Duration
+	Lifetime time.Duration // of that event
 }
 
 // detour returns the name of the open detour, or "".
@@ -113,8 +129,12 @@ func newCallState() callState { return callState{} }
 func step(s *callState, in input, emit emitter) (*Resolution, bool) {
 	var r *Resolution
 	switch {
+	case s.Phase != phaseHere:
+		r = elsewhere(s, in, emit)
 	case in.Call != nil:
 		r = begin(s, in.Call, emit)
+	case in.Event != nil && in.Event.Order != nil:
+		r = follow(s, in.Event, emit)
 	case s.Call == nil:
 		afterwards(s, in, emit)
 	case in.Result != nil:
@@ -154,9 +174,9 @@ func happen(s *callState, e *event, emit emitter) *Resolution {
 	case notAccepted:
 		return afterDispatch(s, e.Outcome, emit)
 	case OAuthArrived:
-		return detour(s, e, OAuthPending, cmp.Or(e.Detour, e.OAuth.AuthURL), Effect{Kind: SurfaceOAuth, OAuth: e.OAuth}, emit)
+		return detour(s, e, OAuthPending, cmp.Or(e.Detour, e.OAuth.AuthURL), emit)
 	case ChoiceArrived:
-		return detour(s, e, ChoicePending, e.Choice.ResponseURL, Effect{Kind: PromptChoice, Choice: e.Choice}, emit)
+		return detour(s, e, ChoicePending, e.Choice.ResponseURL, emit)
 	case ChoiceAnswered:
 		answer(s, e, emit)
 	case AnswerFailed:
@@ -184,7 +204,7 @@ func afterDispatch(s *callState, o DispatchOutcome, emit emitter) *Resolution {
 }
 
 // detour opens a detour, in place of the one that is open if it is another.
-func detour(s *callState, e *event, state State, id string, surface Effect, emit emitter) *Resolution {
+func detour(s *callState, e *event, state State, id string, emit emitter) *Resolution {
 	if s.detour() == id {
 		ask(emit, Effect{Kind: Drop, State: s.State, Dropped: Repeated, Event: e.Kind})
 		return nil
@@ -193,11 +213,25 @@ func detour(s *callState, e *event, state State, id string, surface Effect, emit
 		return failAndCancel(s, ByMalformed, emit, "the tool server asked the user for more than %d detours", maxDetours)
 	}
 	withdraw(s, emit)
-	s.State, s.more().Open = state, &openDetour{ID: id, Event: e.Seq, Choice: e.Choice}
-	surface.State, surface.Detour, surface.Number = state, id, e.Seq
-	surface.CallbackURL, surface.Lifetime = s.Call.callbackURL(), e.Lifetime
-	ask(emit, surface)
+	open := &openDetour{
+		ID: id, Event: e.Seq, OAuth: e.OAuth, Choice: e.Choice,
+		Since: e.At, Timeout: detourTimeout(e), Lifetime: e.Lifetime,
+	}
+	s.State, s.more().Open = state, open
+	surface(s, open, emit)
 	return nil
+}
+
+// surface shows the open detour to the user.
+func surface(s *callState, open *openDetour, emit emitter) {
+	kind := SurfaceOAuth
+	if open.Choice != nil {
+		kind = PromptChoice
+	}
+	ask(emit, Effect{
+		Kind: kind, State: s.State, OAuth: open.OAuth, Choice: open.Choice, Detour: open.ID, Number: open.Event,
+		CallbackURL: s.Call.callbackURL(), Lifetime: open.Lifetime,
+	})
 }
 
 // answer takes the user's choice to the tool, once for each prompt.
@@ -206,7 +240,7 @@ func answer(s *callState, e *event, emit emitter) {
 		ask(emit, Effect{Kind: Drop, State: s.State, Dropped: Repeated, Event: e.Kind})
 		return
 	}
-	resume(s, e, e.Selected, emit)
+	goOn(s, e, e.Selected, e.At, emit)
 }
 
 // expireDetour ends the open detour: an authorization in an error, a choice in its default.
@@ -219,14 +253,14 @@ func expireDetour(s *callState, e *event, emit emitter) *Resolution {
 		return failAndCancel(s, ByTimeout, emit, "the user did not authorize the tool in time")
 	}
 	ask(emit, Effect{Kind: Withdraw, State: s.State, Detour: open.ID, Number: open.Event})
-	resume(s, e, open.Choice.Default, emit)
+	goOn(s, e, open.Choice.Default, open.Since.Add(open.Timeout), emit)
 	return nil
 }
 
-// resume goes on waiting for the result, with a lifetime that starts again.
-func resume(s *callState, e *event, selected int, emit emitter) {
+// goOn goes on waiting for the result, with a lifetime that starts again at a time.
+func goOn(s *callState, e *event, selected int, since time.Time, emit emitter) {
 	open := s.open()
-	s.State, s.More = Pending, &more{Epoch: e.Seq}
+	s.State, s.More = Pending, &more{Epoch: e.Seq, Since: since, Lifetime: e.Lifetime}
 	ask(emit, Effect{
 		Kind: AnswerChoice, State: Pending, Choice: open.Choice, Detour: open.ID, Number: open.Event,
 		Selected: selected, CallbackURL: s.Call.callbackURL(),
@@ -278,7 +312,7 @@ func drop(s *callState, kind EventKind, emit emitter) {
 	case threadClosed:
 		s.Closed = s.State != Completed
 		return
-	case notAccepted, lifetimeExpired, detourExpired:
+	case notAccepted, lifetimeExpired, detourExpired, ordered:
 		return // the program's own inputs: nobody sent anything late
 	case SubscriptionEventArrived, SubscriptionCancelled:
 		reason = Unsubscribed

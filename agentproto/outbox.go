@@ -45,13 +45,7 @@ func (p *Program) outbox(opts ProgramOptions) {
 	if opts.Prompt == nil && opts.Answer == nil {
 		return
 	}
-	asked := keyedstream.FilterMapWithKey(p.emitted, func(k CallKey, e emission) (*Effect, bool) {
-		if e.Effect == nil || e.Effect.Number == 0 {
-			return nil, false
-		}
-		effect := e.of(k)
-		return &effect, true
-	})
+	asked := keyedstream.Filter(p.rare, func(e *Effect) bool { return e.Number != 0 })
 	detours := keyedstream.PrefixKey(asked, func(_ CallKey, e *Effect) uint64 { return e.Number })
 	p.over = keyedsingleton.Output(keyedstream.First(keyedstream.FilterMap(detours, ending)), "detours over")
 	if opts.Prompt != nil {

@@ -47,6 +47,13 @@ type ProgramOptions struct {
 	// restart. It may be called before the program's Start has returned. Nil means that
 	// nothing is called.
 	Watch func(ctx context.Context, w *Watched) (lost string)
+	// Forward passes on what comes for a call that was moved away with [Program.Release],
+	// to [Program.Relay] of the destination. It retries as it sees fit, and returns when the
+	// destination has it. Where the history is kept it is called again after a restart if it
+	// had not returned. Nil means that what comes is lost.
+	Forward func(ctx context.Context, f *Forwarded)
+	// Now is the clock for what is left of a timer when a call moves. Nil means [time.Now].
+	Now func() time.Time
 	// Concurrency is how many invocations, and how many answers, are posted at once. Zero
 	// means 256.
 	Concurrency int
@@ -87,7 +94,13 @@ type Program struct {
 	resolutions *dataflow.EntryOutputPort[CallKey, *Resolution]
 	effects     *dataflow.OutputPort[dataflow.Entry[CallKey, emission]]
 	emitted     emissionsAt
+	rare        rareAt
 	decided     resolutionsAt
+	moves       *dataflow.EntryInputPort[moveKey, *move]
+	replies     *dataflow.EntryOutputPort[moveKey, *reply]
+	exports     *dataflow.EntryOutputPort[exportKey, *CallSnapshot]
+	now         func() time.Time
+	lifetime    time.Duration
 	over        *dataflow.EntryOutputPort[numbered, bool]
 	ending      context.Context // ends when the program is to stop
 	end         context.CancelFunc
@@ -103,11 +116,10 @@ type moment struct {
 
 type (
 	callsAt    = dataflow.KeyedSingleton[CallKey, *Call, Runtime, bounds.BoundedValue]
-	threadsAt  = dataflow.KeyedSingleton[string, struct{}, Runtime, bounds.BoundedValue]
 	inputsAt   = dataflow.KeyedSingleton[CallKey, input, Runtime, bounds.BoundedValue] // one input of each call
 	momentsAt  = dataflow.KeyedSingleton[moment, *event, Runtime, bounds.BoundedValue]
 	arrivalsAt = dataflow.KeyedStream[CallKey, input, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-	detoursAt  = dataflow.KeyedStream[CallKey, *event, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	eventsAt   = dataflow.KeyedStream[CallKey, *event, Runtime, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 	mergedAt   = dataflow.KeyedStream[CallKey, input, Runtime, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 )
 
@@ -125,6 +137,9 @@ func NewProgram(opts ProgramOptions) *Program {
 	}
 	p.ending, p.end = context.WithCancel(context.Background())
 	p.seq.Store(opts.FirstEvent)
+	if p.now, p.lifetime = opts.Now, opts.Lifetime; p.now == nil {
+		p.now = time.Now
+	}
 	at := dataflow.At[Runtime](p.flow)
 	var calls callsAt
 	var closures threadsAt
@@ -132,13 +147,19 @@ func NewProgram(opts ProgramOptions) *Program {
 	p.calls, calls = keyedsingleton.Input[CallKey, *Call](at, "calls")
 	p.closures, closures = keyedsingleton.Input[string, struct{}](at, "closures")
 	p.events, arrivals = keyedstream.Input[CallKey, input](at, "events")
+	var orders movesAt
+	p.moves, orders = keyedsingleton.Input[moveKey, *move](at, "moves")
 
 	valid := keyedsingleton.Filter(calls, func(c *Call) bool { return c.Rejected == "" })
-	detours := keyedstream.FilterMap(arrivals, ofDetour)
+	relayed := relays(orders)
+	detours := keyedstream.Merge(keyedstream.FilterMap(relayed, ofDetour), resumedTimers(orders))
+	detours = keyedstream.Merge(detours, keyedstream.FilterMap(arrivals, ofDetour))
+	said := threads(calls, closures, orders)
 	expired := expiries(detours)
 	// What is rare is merged first: the later an input, the fewer merges it goes through.
 	inputs := keyedstream.Merge(byCall(expired), renewals(detours, expired, opts))
-	inputs = keyedstream.Merge(inputs, closings(calls, closures))
+	inputs = keyedstream.Merge(inputs, relayed)
+	inputs = keyedstream.Merge(inputs, toCalls(said))
 	inputs = keyedstream.Merge(inputs, keyedsingleton.IntoKeyedStream(lifetimes(valid, opts)))
 	outcomes := dispatches(valid, opts)
 	if opts.Watch != nil {
@@ -155,6 +176,8 @@ func NewProgram(opts ProgramOptions) *Program {
 	// that moment.
 	effects, resolutions := keyedstream.ScanFirst(inOrder, newCallState, step)
 	p.emitted, p.decided = effects, resolutions
+	p.rare = rare(effects)
+	p.answerMoves(said, opts)
 	p.outbox(opts) // before the effects: who has read that a detour is over finds that IsOver says so
 	p.effects = keyedstream.Output(effects, "effects")
 	p.resolutions = keyedsingleton.Output(resolutions, "resolutions")
@@ -204,7 +227,7 @@ func opens(e *event) bool { return e.Kind == OAuthArrived || e.Kind == ChoiceArr
 func answers(e *event) bool { return e.Kind == ChoiceAnswered }
 
 // expiries says when the user has had a detour's time.
-func expiries(detours detoursAt) momentsAt {
+func expiries(detours eventsAt) momentsAt {
 	over := keyedsingleton.AfterEach(moments(detours, opens), detourTimeout,
 		"a detour that the user has not taken when its time is over ends by that")
 	return keyedsingleton.Map(over, func(e *event) *event {
@@ -221,7 +244,7 @@ func detourTimeout(e *event) time.Duration {
 
 // renewals says when the lifetime is over that a call has again after its choice was
 // answered, by the user or by its expiry.
-func renewals(detours detoursAt, expired momentsAt, opts ProgramOptions) mergedAt {
+func renewals(detours eventsAt, expired momentsAt, opts ProgramOptions) mergedAt {
 	lifetime := func(e *event) time.Duration { return cmp.Or(e.Lifetime, opts.Lifetime) }
 	again := func(e *event) *event { return &event{Event: Event{Kind: lifetimeExpired}, Seq: e.Seq} }
 	const why = "a call whose choice was answered has a lifetime again, and is resolved by its end"
@@ -231,7 +254,7 @@ func renewals(detours detoursAt, expired momentsAt, opts ProgramOptions) mergedA
 }
 
 // moments returns the events that pick finds, each under a key of its own.
-func moments(detours detoursAt, pick func(*event) bool) momentsAt {
+func moments(detours eventsAt, pick func(*event) bool) momentsAt {
 	found := keyedstream.Entries(keyedstream.Filter(detours, pick))
 	byMoment := dataflow.Keyed(dataflow.Map(found, func(e dataflow.Entry[CallKey, *event]) dataflow.Entry[moment, *event] {
 		return dataflow.Entry[moment, *event]{Key: moment{e.Key, e.Value.Seq}, Value: e.Value}
@@ -245,44 +268,6 @@ func byCall(events momentsAt) mergedAt {
 		return dataflow.Entry[CallKey, input]{Key: e.Key.Call, Value: input{Event: e.Value}}
 	}))
 }
-
-// closings tells each call of a closed thread, whether it came before the closure or
-// comes after. The inputs of a thread are its calls and its closure, in one order.
-func closings(calls callsAt, closures threadsAt) mergedAt {
-	put := keyedstream.Rekey(keyedsingleton.IntoKeyedStream(calls), func(k CallKey, _ *Call) string { return k.GroupID })
-	closed := keyedstream.Map(keyedsingleton.IntoKeyedStream(closures), func(struct{}) *Call { return nil })
-	inOrder := keyedstream.AssumeOrder(keyedstream.Merge(closed, put), "a call and the closure of its thread find each other whichever comes first")
-	told := keyedstream.Scan(inOrder, newThread, tell)
-	return keyedstream.Map(keyedstream.Rekey(told, callOf), func(string) input { return closedInput })
-}
-
-// A thread is what is remembered of the calls of one thread, for its closure.
-type thread struct {
-	Calls  []string // the ids of those that came before
-	Closed bool
-}
-
-func newThread() thread { return thread{} }
-
-// tell handles a call of the thread, or its closure if call is nil. It emits the ids
-// of the calls that are closed by that.
-func tell(t *thread, call *Call, emit func(id string)) {
-	switch {
-	case call == nil:
-		for _, id := range t.Calls {
-			emit(id)
-		}
-		*t = thread{Closed: true}
-	case t.Closed:
-		emit(call.Key.ID)
-	default:
-		t.Calls = append(t.Calls, call.Key.ID)
-	}
-}
-
-func callOf(thread, id string) CallKey { return CallKey{GroupID: thread, ID: id} }
-
-var closedInput = input{Event: &event{Event: Event{Kind: threadClosed}}}
 
 // Flow returns the flow of the program, for graphs and for its reasons.
 func (p *Program) Flow() *dataflow.Flow { return p.flow }
@@ -305,6 +290,9 @@ func (p *Program) Stop(ctx context.Context) error {
 // Call puts a call. It returns [dataflow.ErrDuplicateKey] if the key was used before:
 // a call is never replaced.
 func (p *Program) Call(ctx context.Context, call *Call) error {
+	if call.Resumed != nil {
+		return p.resume(ctx, call.Resumed)
+	}
 	return p.calls.Put(ctx, call.Key, call)
 }
 
@@ -313,6 +301,9 @@ func (p *Program) Call(ctx context.Context, call *Call) error {
 func (p *Program) Deliver(ctx context.Context, key CallKey, e Event) error {
 	if e.Kind == ResultArrived && e.Result != nil {
 		return p.events.Send(ctx, key, input{Result: e.Result})
+	}
+	if e.At.IsZero() && (e.Kind == OAuthArrived || e.Kind == ChoiceArrived || e.Kind == ChoiceAnswered) {
+		e.At = p.now()
 	}
 	numbered := event{Event: e, Seq: p.seq.Add(1)} // a copy, so that a result, which nearly every call has, is not moved to the heap
 	return p.events.Send(ctx, key, input{Event: &numbered})
@@ -337,11 +328,15 @@ func (p *Program) Await(ctx context.Context, key CallKey) (*Resolution, error) {
 // NextEffect returns the next thing to do. It returns io.EOF when the program has
 // ended. Effects must be read: a runtime that does not stops the program.
 func (p *Program) NextEffect(ctx context.Context) (Effect, error) {
-	e, err := p.effects.Next(ctx)
-	if err != nil {
-		return Effect{}, err
+	for {
+		e, err := p.effects.Next(ctx)
+		if err != nil {
+			return Effect{}, err
+		}
+		if e.Value.said() {
+			return e.Value.of(e.Key), nil
+		}
 	}
-	return e.Value.of(e.Key), nil
 }
 
 // IsResolved reports whether a call is resolved already, as far as this process knows.

@@ -110,6 +110,8 @@ func (h *host) story(key CallKey) string {
 			words = append(words, "event("+e.Subscription.Text+")")
 		case SubscriptionEnded:
 			words = append(words, "ended")
+		case Departed:
+			words = append(words, "departed")
 		}
 	}
 	return strings.Join(words, " ")

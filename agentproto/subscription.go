@@ -44,9 +44,12 @@ func (s *subscription) repeated(messageID string) bool {
 	return false
 }
 
+// subscribed says whether the call has an open subscription.
+func (s *callState) subscribed() bool { return s.More != nil && s.More.Sub != nil }
+
 // afterwards handles an input of a call that is resolved or was never put.
 func afterwards(s *callState, in input, emit emitter) {
-	if s.More == nil || s.More.Sub == nil {
+	if !s.subscribed() {
 		drop(s, in.kind(), emit)
 		return
 	}

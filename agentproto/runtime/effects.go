@@ -44,6 +44,9 @@ func (rt *Runtime) do(e agentproto.Effect) {
 		rt.endPrompt(key, e.Number, false)
 		rt.progress(key, e.State)
 
+	case agentproto.Departed:
+		rt.ledger.remove(key)
+
 	case agentproto.CancelCall:
 		rt.cancelEverywhere(key)
 

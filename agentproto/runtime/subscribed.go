@@ -61,7 +61,7 @@ func (s *subscribed) see(e agentproto.Effect) {
 		}
 	case agentproto.DeliverEvent:
 		s.set(e.Key, true)
-	case agentproto.SubscriptionEnded:
+	case agentproto.SubscriptionEnded, agentproto.Departed:
 		s.remove(e.Key)
 	case agentproto.Drop:
 		if e.Event == agentproto.ResultArrived && !s.open[e.Key.GroupID][e.Key.ID] {

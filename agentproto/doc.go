@@ -46,7 +46,23 @@
 // # Resolving a call
 //
 // A message may come twice, late, or not at all. [Program] turns what arrives for a
-// call into exactly one [Resolution].
+// call into exactly one [Resolution]. A call is in one of these states, and each ends in time.
+// The times are those of protocol part 2, and each can be set:
+//
+//	state            ends by itself after       how                        set by
+//	pending          15 minutes                 error, and cancelled       Call.Lifetime, ProgramOptions.Lifetime
+//	oauth pending    10 minutes                 error, and cancelled       Event.Timeout
+//	choice pending   24 hours                   the default is taken and   Event.Timeout
+//	                                            it is pending again
+//	pending again    its lifetime, from then    error, and cancelled       Event.Lifetime
+//	completed        never                      late messages are counted
+//
+// A call may send its user elsewhere five times. A completed call whose result opened a
+// subscription has its events delivered until one is final, it is cancelled, its thread is
+// closed or the tool server has lost it; each webhook-id counts once.
+//
+// A thread can move to another program with everything that is open in it; see
+// [Program.Freeze].
 //
 // # Reading messages
 //

@@ -1,6 +1,7 @@
 package toolserver_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
@@ -157,6 +159,43 @@ func TestCancelledMeanwhile(t *testing.T) {
 		<-time.After(2 * time.Hour)
 		if len(ran) > 0 {
 			t.Error("the cancelled call was run again")
+		}
+		m.close()
+		m.dst.close()
+	})
+}
+
+// TestMovesInTheMiddleOfQuestions moves a call that has one answer and waits for
+// another: the user is asked again what has no answer, at the new address, and only
+// that.
+func TestMovesInTheMiddleOfQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMove(t, func(s *toolserver.Server) {
+			toolserver.Add(s, "ask", "Asks twice.", func(ctx context.Context, _ none) (int, error) {
+				first, err := toolserver.Choose(ctx, "First?", []string{"a", "b"}, 0)
+				if err != nil {
+					return 0, err
+				}
+				second, err := toolserver.Choose(ctx, "Second?", []string{"a", "b", "c"}, 0)
+				return 10*first + second, err
+			})
+		})
+		m.call("ask", "c1", `{}`)
+		_, path := m.question()
+		m.post(path, `{"id":"c1","selected":1}`)
+		_, old := m.question()
+		m.mustMigrate()
+		if w := m.post(old, `{"id":"c1","selected":1}`); w.Code >= 500 {
+			t.Errorf("the old address answers %d", w.Code)
+		}
+		got := m.dst.next()
+		q, ok := got.Callback.(*agentproto.UserChoice)
+		if !ok || q.Prompt != "Second?" || !strings.HasPrefix(q.ResponseURL, destination) {
+			t.Fatalf("the destination sent %s", got.body)
+		}
+		m.dst.post(strings.TrimPrefix(q.ResponseURL, destination), `{"id":"c1","selected":2}`)
+		if got := m.dst.nextResult(); got != "12" {
+			t.Errorf("result %q", got)
 		}
 		m.close()
 		m.dst.close()

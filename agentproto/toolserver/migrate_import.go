@@ -134,7 +134,7 @@ func (s *Server) takeCommit(h header) (state string, err error) {
 		if err != nil || r.Session != h.Session || r.Runtime != h.Runtime {
 			return errors.Join(err, errors.New("the staged payload is not the session's"))
 		}
-		if ids, finished, err = p.importCalls(tx); err != nil {
+		if ids, finished, err = p.importCalls(tx, s.opts.PublicURL); err != nil {
 			return err
 		}
 		fresh, state = true, stateCommitted

@@ -164,6 +164,7 @@ func (s *Server) export(ctx context.Context, of session) ([]byte, error) {
 
 // exportCall returns a call. Questions that wait for a user are left behind, with
 // their addresses here: the function runs again at the destination and asks anew.
+// Those that were answered come along, so that nobody is asked twice.
 func exportCall(tx tx, id digest) (c payloadCall, err error) {
 	if err := json.Unmarshal(tx.get(callBucket, id[:]), &c.Record); err != nil {
 		return c, err
@@ -176,6 +177,15 @@ func exportCall(tx tx, id digest) (c payloadCall, err error) {
 					return false
 				}
 				if m.Kind == agentproto.TypeOAuth || m.Kind == agentproto.TypeUserChoice {
+					return true
+				}
+			}
+			if bucket == questionBucket {
+				var q questionRecord
+				if err = json.Unmarshal(v, &q); err != nil {
+					return false
+				}
+				if q.Answer == nil {
 					return true
 				}
 			}
@@ -232,6 +242,10 @@ func (c *payloadCall) check(of session) error {
 		if !slices.Contains(callParts, p.Bucket) || len(p.Key) > maxPartKey || p.Bucket == subscriptionBucket && len(p.Key) > 0 {
 			return errors.New("a part of a call has no place")
 		}
+		var q questionRecord
+		if p.Bucket == questionBucket && (json.Unmarshal(p.Value, &q) != nil || q.Answer == nil) {
+			return errors.New("a question has no answer")
+		}
 		if p.Bucket != outboxBucket {
 			continue
 		}
@@ -254,9 +268,19 @@ func (c *payloadCall) invocation() (*agentproto.Invocation, error) {
 	return agentproto.DecodeInvocation(slices.Clone(c.Record.Invocation), agentproto.Limits{Bytes: int64(len(c.Record.Invocation)) + 1})
 }
 
+// readdress makes an answered question one of this instance's.
+func readdress(record []byte, public string) ([]byte, error) {
+	var q questionRecord
+	if err := json.Unmarshal(record, &q); err != nil {
+		return nil, err
+	}
+	q.URL = public
+	return json.Marshal(q)
+}
+
 // importCalls puts the calls of a payload into the store and returns their names.
 // Calls that are finished here are left out.
-func (p *payload) importCalls(tx tx) (ids []digest, finished int, err error) {
+func (p *payload) importCalls(tx tx, public string) (ids []digest, finished int, err error) {
 	for _, c := range p.Calls {
 		inv, err := c.invocation()
 		if err != nil {
@@ -274,6 +298,11 @@ func (p *payload) importCalls(tx tx) (ids []digest, finished int, err error) {
 			return nil, 0, err
 		}
 		for _, part := range c.Parts {
+			if part.Bucket == questionBucket {
+				if part.Value, err = readdress(part.Value, public); err != nil {
+					return nil, 0, err
+				}
+			}
 			if err := tx.put(part.Bucket, append(id[:len(id):len(id)], part.Key...), part.Value); err != nil {
 				return nil, 0, err
 			}

@@ -33,6 +33,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, serve(folder))
 		os.Exit(1)
 	}
+	if at := os.Getenv(instanceEnv); at != "" {
+		fmt.Fprintln(os.Stderr, serveInstance(at, os.Getenv(instanceStateEnv)))
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 
@@ -49,9 +53,6 @@ func serve(folder string) error {
 	if err != nil {
 		return err
 	}
-	type task struct {
-		MS int `json:"ms"`
-	}
 	toolserver.Add(server, "work", "Works.", func(ctx context.Context, in task) (string, error) {
 		select {
 		case <-time.After(time.Duration(in.MS) * time.Millisecond):
@@ -59,6 +60,21 @@ func serve(folder string) error {
 		}
 		return toolserver.Invocation(ctx).ID, context.Cause(ctx)
 	})
+	addCount(server)
+	if err := server.Start(); err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	return http.Serve(l, server)
+}
+
+// A task is how long something takes.
+type task struct {
+	MS int `json:"ms"`
+}
+
+// addCount adds a subscription that counts.
+func addCount(server *toolserver.Server) {
 	toolserver.AddSubscription(server, "count", "Counts.", toolserver.ToolOptions{},
 		func(context.Context, task) (string, *place, error) { return "", &place{1}, nil },
 		func(ctx context.Context, sub *toolserver.Subscription[place]) error {
@@ -72,11 +88,6 @@ func serve(folder string) error {
 			}
 			return err
 		})
-	if err := server.Start(); err != nil {
-		return err
-	}
-	fmt.Println(l.Addr())
-	return http.Serve(l, server)
 }
 
 // countTo is the last event of a subscription to count.

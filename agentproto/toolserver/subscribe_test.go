@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -317,9 +318,11 @@ func TestE02_Status(t *testing.T) {
 		is("unknown", false)
 		h.call("wait", "c1", "{}")
 		is("c1", true)
-		down := true
+		var down atomic.Bool
+		down.Store(true)
+		synctest.Wait()
 		h.answer = func(int, received) (*http.Response, error) {
-			if down {
+			if down.Load() {
 				return status(503), nil
 			}
 			return status(200), nil
@@ -331,7 +334,7 @@ func TestE02_Status(t *testing.T) {
 		h.begin()
 		is("c1", true)
 		is("c2", true)
-		down = false
+		down.Store(false)
 		h.nextResult()
 		synctest.Wait()
 		is("c2", false)

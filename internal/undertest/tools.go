@@ -24,7 +24,6 @@ type stock struct {
 	config Config
 	mu     sync.Mutex
 	counts map[string]int
-	grants map[string]bool // by root thread
 	topics map[string]*topic
 }
 
@@ -52,7 +51,7 @@ func newServer(config Config, change Change) (*toolserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &stock{config: config, counts: make(map[string]int), grants: make(map[string]bool), topics: make(map[string]*topic)}
+	k := &stock{config: config, counts: make(map[string]int), topics: make(map[string]*topic)}
 	switch config.Broken {
 	case "no_description":
 		toolserver.Add(s, "undescribed", "", k.echo)
@@ -115,24 +114,20 @@ func (k *stock) choose(ctx context.Context, _ struct{}) (string, error) {
 	return colours[i], nil
 }
 
-// grant asks unless the session has a grant. A session is a root thread and the
-// threads that name it first among their ancestors.
+// grant asks unless the session has a grant.
 func (k *stock) grant(ctx context.Context, _ struct{}) (string, error) {
-	root := session(ctx)
-	k.mu.Lock()
-	granted := k.grants[root]
-	k.mu.Unlock()
-	if granted {
-		return "granted before", nil
+	granted, err := toolserver.Granted(ctx, "leave")
+	if err != nil || granted {
+		return "granted before", err
 	}
 	i, err := toolserver.Choose(ctx, "May it?", []string{"no", "once", "for the session"}, 0)
 	if err != nil || i == 0 {
 		return "not granted", err
 	}
-	k.mu.Lock()
-	k.grants[root] = k.grants[root] || i == 2
-	k.mu.Unlock()
-	return "granted", nil
+	if i == 2 {
+		err = toolserver.Grant(ctx, "leave")
+	}
+	return "granted", err
 }
 
 func (k *stock) messy(ctx context.Context, _ named) (string, error) {

@@ -7,6 +7,7 @@
 //	millrace tool                                   the example tool servers
 //	millrace run --tool URL [calls.jsonl | -]       makes the calls of a file
 //	millrace conform tool|runtime                   tells whether a peer keeps to the protocol
+//	millrace control CONFIG                         the runtime, for a conformance run
 //
 // Run a command with -h for its flags.
 package main

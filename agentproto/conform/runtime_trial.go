@@ -168,6 +168,9 @@ func (t *runtimeTrial) start() {
 	if t.config.CallbackListen == "" {
 		t.config.CallbackListen = t.freeAddress()
 	}
+	for _, s := range t.servers {
+		s.set(func(*scriptedTool) {}) // what was set before is seen by requests, which come by way of another process
+	}
 	p, err := t.command.start(t.ctx, t.folder, t.config)
 	t.must(err)
 	t.p = p

@@ -6,7 +6,8 @@ import "context"
 // subscriptions, what waits, and the numbers and identifiers that were used. It can be
 // encoded, as CBOR and as JSON.
 //
-// A session moves thread by thread, its root and then the children in [State].Children:
+// A session moves thread by thread, its root and then the children in [State].Children,
+// closed ones too:
 //
 //  1. [Program.Freeze] at the source. The model is not asked any further, and what
 //     happens to calls, subscriptions and users waits.
@@ -49,9 +50,10 @@ func (p *Program) Export(ctx context.Context, thread string) (*Export, error) {
 }
 
 // Import makes a thread of an export. It is frozen until [Program.Thaw]. Importing it
-// twice is fine; a thread that was opened here already stays as it is.
+// twice is fine. A thread that is here already stays as it is; one that has moved away
+// comes back.
 func (p *Program) Import(ctx context.Context, e *Export) error {
-	_, err := p.opening(ctx, e.Thread, input{Kind: opened, Import: e.State, Messages: e.Messages})
+	_, err := p.tell(ctx, e.Thread, input{Kind: opened, Import: e.State, Messages: e.Messages})
 	return err
 }
 

@@ -37,9 +37,14 @@ func (t *turn) close() {
 	}
 }
 
+// isMove says whether an input is a step of a move, which closed threads make too.
+func isMove(k inputKind) bool {
+	return k == frozen || k == thawed || k == exported || k == moved
+}
+
 // whileFrozen says whether an input is handled although the thread is frozen.
 func whileFrozen(k inputKind) bool {
-	return k == frozen || k == thawed || k == exported || k == moved || k == viewed || k == closed
+	return isMove(k) || k == viewed || k == closed
 }
 
 // freeze stops the thread: the round that is under way is abandoned, and begun again
@@ -166,7 +171,7 @@ func (t *turn) refuses(in input) string {
 		return refusedUnknown
 	case s.Session == nil, k == opened:
 		return ""
-	case s.Closed && k != closed:
+	case s.Closed && k != closed && !isMove(k):
 		return refusedClosed
 	case s.Moved:
 		return refusedMoved

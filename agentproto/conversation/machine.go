@@ -24,12 +24,12 @@ func (m machine) step(s *State, in input, emit func(emission)) {
 	t := turn{machine: m, s: s, emit: emit}
 	refused := t.refuses(in)
 	switch {
-	case s.Session == nil && in.Kind == opened:
+	case s.Session == nil && in.Kind == opened, s.Moved && in.Import != nil:
 		t.open(in)
 	case s.Session == nil:
 	case in.Kind == done:
 		t.done(in)
-	case refused != "", s.Closed, s.Moved, in.Kind == asked:
+	case refused != "", s.Closed && !isMove(in.Kind), s.Moved, in.Kind == asked:
 	case s.Frozen && !whileFrozen(in.Kind):
 		held := in
 		held.Token = ""

@@ -49,6 +49,10 @@ func (rt *Runtime) serveCallback(w http.ResponseWriter, r *http.Request) {
 		refuse(w, status, strings.ToLower(http.StatusText(status)))
 		return
 	}
+	if r.URL.Path == migrationPath || r.URL.Path == rt.pathPrefix+migrationPath {
+		rt.serveMigration(w, r)
+		return
+	}
 	segments, ok := strings.CutPrefix(r.URL.Path, rt.pathPrefix+callbackPath)
 	if !ok {
 		segments, ok = strings.CutPrefix(r.URL.Path, callbackPath)
@@ -122,6 +126,14 @@ func (p *posted) serve() {
 		return
 	}
 	p.unproven = false
+	if p.elsewhere(data) {
+		return
+	}
+	p.judge(data)
+}
+
+// judge takes in or refuses a message that may be the tool server's.
+func (p *posted) judge(data []byte) {
 	if media, _, err := mime.ParseMediaType(p.r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		p.malformed(http.StatusUnsupportedMediaType, "", "Content-Type is not application/json")
 		return
@@ -183,6 +195,9 @@ func (p *posted) read() ([]byte, bool) {
 
 func (p *posted) tooLarge(limit int64) {
 	p.w.Header().Set("Connection", "close")
+	if p.elsewhere(nil) { // where it is malformed, too
+		return
+	}
 	p.malformed(http.StatusRequestEntityTooLarge, "", fmt.Sprintf("message is larger than %d bytes", limit))
 }
 

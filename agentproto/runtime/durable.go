@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 )
@@ -20,15 +19,15 @@ import (
 type durableProgram struct {
 	*agentproto.Program
 	opts   agentproto.ProgramOptions
-	extend func(*agentproto.Program) *conversation.Program // nil without a model
+	extend func(*agentproto.Program) parts
 	state  durable.Options
 	app    *durable.App[durablePorts]
 }
 
 // durablePorts are the ports of a flow that is kept.
 type durablePorts struct {
-	calls   *agentproto.Program
-	threads *conversation.Program // nil without a model
+	calls *agentproto.Program
+	parts parts
 }
 
 // newDurableProgram returns what builds a program that is kept as state says.
@@ -45,9 +44,7 @@ func (p *durableProgram) Start(ctx context.Context) error {
 		opts := p.opts
 		opts.Flow = f
 		ports.calls = agentproto.NewProgram(opts)
-		if p.extend != nil {
-			ports.threads = p.extend(ports.calls)
-		}
+		ports.parts = p.extend(ports.calls)
 		return ports
 	}, p.state)
 	if err != nil {

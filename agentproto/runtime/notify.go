@@ -25,26 +25,31 @@ func (rt *Runtime) closeEverywhere(groupID string) {
 // included, so a server that hangs costs nobody anything; what it answers is of
 // no interest, since not every server has these endpoints.
 func (rt *Runtime) broadcast(path string, message any) {
+	for _, s := range rt.servers {
+		rt.notify(s, path, message)
+	}
+}
+
+// notify posts a message to one tool server, as broadcast does to each.
+func (rt *Runtime) notify(s *server, path string, message any) {
 	body, err := agentproto.Encode(message)
 	if err != nil {
 		rt.log.Error("notification cannot be encoded", "path", path, "error", err)
 		return
 	}
 	id := idOf(path, string(body))
-	for _, s := range rt.servers {
-		rt.spawn(func() {
-			ctx, cancel := context.WithTimeout(rt.ctx, rt.opts.Timeouts.Notify)
-			defer cancel()
-			select {
-			case s.notices <- struct{}{}:
-				defer func() { <-s.notices }()
-			case <-ctx.Done():
-				rt.log.Debug("notification given up", "toolset", s.base, "path", path)
-				return
-			}
-			if r, err := rt.post(ctx, s, s.base+path, id, body); err != nil || !r.accepted() {
-				rt.log.Debug("notification not accepted", "toolset", s.base, "path", path, "status", r.status, "error", err)
-			}
-		})
-	}
+	rt.spawn(func() {
+		ctx, cancel := context.WithTimeout(rt.ctx, rt.opts.Timeouts.Notify)
+		defer cancel()
+		select {
+		case s.notices <- struct{}{}:
+			defer func() { <-s.notices }()
+		case <-ctx.Done():
+			rt.log.Debug("notification given up", "toolset", s.base, "path", path)
+			return
+		}
+		if r, err := rt.post(ctx, s, s.base+path, id, body); err != nil || !r.accepted() {
+			rt.log.Debug("notification not accepted", "toolset", s.base, "path", path, "status", r.status, "error", err)
+		}
+	})
 }

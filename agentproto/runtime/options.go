@@ -101,6 +101,11 @@ type Options struct {
 	// run's own.
 	Sealer Sealer
 
+	// MigrationKey is what runtimes have in common that move sessions between them, at
+	// least 32 random bytes: see [Runtime.Migrate]. Who has it can read and make sessions.
+	// Nil means that no session leaves or comes.
+	MigrationKey []byte
+
 	// TLS is for private certificate authorities and client certificates. Nil means
 	// the system's authorities. Versions before 1.2 are never used.
 	TLS *tls.Config
@@ -163,6 +168,12 @@ type Timeouts struct {
 	// [Options].AskStatus is set. Zero means 5 minutes. Each time it may take as long as for
 	// a notification.
 	Status time.Duration
+	// Migrate is how long one tool server may take to hand a session over. Zero means 10
+	// minutes.
+	Migrate time.Duration
+	// Transfer is for one message between runtimes of which one moves a session to the
+	// other. Zero means a minute.
+	Transfer time.Duration
 
 	// Accept is how long a callback may wait to be taken in before it is answered
 	// 503. Zero means 5 s.
@@ -246,6 +257,8 @@ func (t Timeouts) withDefaults() Timeouts {
 	set(&t.Answer, 10*time.Second)
 	set(&t.Notify, 3*time.Second)
 	set(&t.Status, 5*time.Minute)
+	set(&t.Migrate, 10*time.Minute)
+	set(&t.Transfer, time.Minute)
 	set(&t.Accept, 5*time.Second)
 	set(&t.ReadHeader, 5*time.Second)
 	set(&t.Read, 30*time.Second)

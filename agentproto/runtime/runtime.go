@@ -24,6 +24,11 @@ type program interface {
 	CloseThread(ctx context.Context, groupID string) error
 	Await(ctx context.Context, key agentproto.CallKey) (*agentproto.Resolution, error)
 	NextEffect(ctx context.Context) (agentproto.Effect, error)
+	Freeze(ctx context.Context, groupID, migration string) error
+	Thaw(ctx context.Context, groupID, migration string) error
+	Export(ctx context.Context, groupID, migration string) (*agentproto.ThreadSnapshot, error)
+	Release(ctx context.Context, groupID, migration string) error
+	Relay(ctx context.Context, f *agentproto.Forwarded) error
 	Over(ctx context.Context, prompt *agentproto.Prompt) (answered bool, err error)
 	IsOver(prompt *agentproto.Prompt) bool
 	IsResolved(key agentproto.CallKey) bool
@@ -48,6 +53,7 @@ type Runtime struct {
 	program   program
 	agent     *conversation.Agent   // nil without a model
 	threads   *conversation.Program // nil without a model
+	moves     *moves
 	publicURL string
 	// pathPrefix is the path of publicURL.
 	pathPrefix string
@@ -101,32 +107,6 @@ func Start(ctx context.Context, opts Options) (*Runtime, error) {
 
 func newProgram(opts agentproto.ProgramOptions) program { return agentproto.NewProgram(opts) }
 
-// converse adds conversations to the program, which has not started. It returns what has to
-// be called when it has.
-func (rt *Runtime) converse() (started func()) {
-	if rt.opts.Model == nil {
-		return func() {}
-	}
-	rt.agent = conversation.NewAgent(conversation.AgentOptions{Model: rt.opts.Model, Host: host{rt}, Logger: rt.log})
-	build := func(calls *agentproto.Program) *conversation.Program {
-		return conversation.NewProgram(calls, conversation.ProgramOptions{Do: rt.agent.Do, Limits: rt.opts.Conversation})
-	}
-	var threads *conversation.Program
-	switch p := rt.program.(type) {
-	case *agentproto.Program:
-		threads = build(p)
-	case *durableProgram:
-		p.extend = build
-	}
-	return func() {
-		if p, ok := rt.program.(*durableProgram); ok {
-			threads = p.app.Ports.threads
-		}
-		rt.threads = threads
-		rt.agent.Attach(threads)
-	}
-}
-
 // manyDispatches is how many dispatches the program may have under way. It is
 // large, as each waits for its turn at its own tool server.
 const manyDispatches = 1 << 16
@@ -148,14 +128,14 @@ func start(ctx context.Context, opts Options, build func(agentproto.ProgramOptio
 		Dispatch: rt.dispatch, Prompt: rt.prompt, Answer: rt.answer, Watch: rt.watch, Concurrency: manyDispatches, Lifetime: rt.opts.Timeouts.Call,
 	})
 	rt.ctx, rt.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	started := rt.converse()
+	started := rt.extend()
 	if err := rt.program.Start(rt.ctx); err != nil {
 		rt.cancel()
 		closeIfAny(listener)
 		return nil, fmt.Errorf("runtime: %w", err)
 	}
-	close(rt.running)
 	started()
+	close(rt.running)
 	rt.effects.Go(rt.perform)
 	rt.surfaced.Go(rt.showAll)
 	if listener != nil {
@@ -179,6 +159,9 @@ func configure(opts Options) (*Runtime, error) {
 		offers: newOffers(opts.Bounds.Sessions), intake: newIntake(opts.Bounds), views: newViews(opts.Bounds), subscribed: newSubscribed(opts.Bounds.Subscriptions), replays: newReplays(),
 		conns: newConns(opts.Bounds.Connections), ledger: newLedger(), shown: newQueue[func(context.Context, Surface)](),
 		running: make(chan struct{}), stopped: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
+	}
+	if rt.moves, err = newMoves(opts.MigrationKey); err != nil {
+		return nil, err
 	}
 	for _, s := range servers {
 		rt.byID[s.id] = s

@@ -29,6 +29,8 @@ type Counts struct {
 	// Unsubscribed were dropped because the call had no subscription, or not any more. It
 	// counts attempts to cancel such a subscription too.
 	Unsubscribed uint64
+
+	Forwarded uint64 // callbacks handed on to the host where their session lives now
 }
 
 // A counter names one field of [Counts].
@@ -48,6 +50,7 @@ const (
 	nViews
 	nEvents
 	nUnsubscribed
+	nForwarded
 	counterCount
 )
 
@@ -60,6 +63,7 @@ func (c *counters) read() Counts {
 		Duplicates: c[nDuplicates].Load(), Late: c[nLate].Load(), Repeated: c[nRepeated].Load(),
 		Malformed: c[nMalformed].Load(), Forged: c[nForged].Load(), Busy: c[nBusy].Load(),
 		Views: c[nViews].Load(), Events: c[nEvents].Load(), Unsubscribed: c[nUnsubscribed].Load(),
+		Forwarded: c[nForwarded].Load(),
 	}
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/runtime"
 )
 
@@ -18,28 +18,31 @@ import (
 const maxWait = 5 * time.Minute
 
 // An api makes and reads the calls of a runtime over HTTP.
-type api struct{ rt *runtime.Runtime }
+type api struct {
+	rt   *runtime.Runtime
+	user *apiUser
+}
 
-func apiOf(rt *runtime.Runtime) http.Handler {
-	a := api{rt}
+func (a api) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /calls", a.call)
 	mux.HandleFunc("GET /calls/{thread}/{id}", a.result)
 	mux.HandleFunc("DELETE /calls/{thread}/{id}", a.cancel)
 	mux.HandleFunc("DELETE /threads/{thread}", a.closeThread)
+	mux.HandleFunc("POST /sessions", a.openSession)
+	mux.HandleFunc("POST /sessions/{session}/migrate", a.migrate)
+	mux.HandleFunc("POST /threads/{thread}/messages", a.say)
+	mux.HandleFunc("GET /threads/{thread}/messages", a.messages)
+	mux.HandleFunc("POST /threads/{thread}/interrupt", a.interrupt)
+	mux.HandleFunc("GET /threads/{thread}/prompts", a.asks)
+	mux.HandleFunc("POST /threads/{thread}/answers", a.answerPrompt)
 	return mux
 }
 
 // call answers 202 when the call is kept, and 409 if it was made before.
 func (a api) call(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLine))
-	if err != nil {
-		answer(w, http.StatusRequestEntityTooLarge, problem{err.Error()})
-		return
-	}
 	var c callLine
-	if err := json.Unmarshal(body, &c, json.RejectUnknownMembers(true)); err != nil {
-		answer(w, http.StatusBadRequest, problem{"not a call: " + err.Error()})
+	if !body(w, r, &c) {
 		return
 	}
 	if c.GroupID == "" || c.Operation == "" {
@@ -69,13 +72,9 @@ type made202 struct {
 
 // result answers with the result, as soon as it is there.
 func (a api) result(w http.ResponseWriter, r *http.Request) {
-	wait := time.Duration(0)
-	if text := r.FormValue("wait"); text != "" {
-		var err error
-		if wait, err = time.ParseDuration(text); err != nil || wait < 0 || wait > maxWait {
-			answer(w, http.StatusBadRequest, problem{fmt.Sprintf("wait is %q: it has to be a duration up to %v, such as 30s", text, maxWait)})
-			return
-		}
+	wait, ok := waitOf(w, r)
+	if !ok {
+		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), max(wait, 50*time.Millisecond))
 	defer cancel()
@@ -90,20 +89,31 @@ func (a api) result(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (a api) cancel(w http.ResponseWriter, r *http.Request) {
-	if err := a.rt.Cancel(r.Context(), keyIn(r)); err != nil {
-		unavailable(w, err)
-		return
+// waitOf returns how long a request wants to wait. It reports false if that cannot be
+// understood, and has answered then.
+func waitOf(w http.ResponseWriter, r *http.Request) (wait time.Duration, ok bool) {
+	text := r.FormValue("wait")
+	if text == "" {
+		return 0, true
 	}
-	w.WriteHeader(http.StatusNoContent)
+	wait, err := time.ParseDuration(text)
+	if err != nil || wait < 0 || wait > maxWait {
+		answer(w, http.StatusBadRequest, problem{fmt.Sprintf("wait is %q: it has to be a duration up to %v, such as 30s", text, maxWait)})
+		return 0, false
+	}
+	return wait, true
+}
+
+func (a api) cancel(w http.ResponseWriter, r *http.Request) {
+	a.done(w, a.rt.Cancel(r.Context(), keyIn(r)))
 }
 
 func (a api) closeThread(w http.ResponseWriter, r *http.Request) {
-	if err := a.rt.CloseThread(r.Context(), r.PathValue("thread")); err != nil {
-		unavailable(w, err)
-		return
+	err := a.thread(r).Close(r.Context())
+	if errors.Is(err, runtime.ErrNoModel) || errors.Is(err, conversation.ErrUnknownThread) {
+		err = a.rt.CloseThread(r.Context(), r.PathValue("thread"))
 	}
-	w.WriteHeader(http.StatusNoContent)
+	a.done(w, err)
 }
 
 func keyIn(r *http.Request) agentproto.CallKey {

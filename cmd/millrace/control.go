@@ -80,7 +80,7 @@ func controlled(c *conform.RuntimeConfig) (runtime.Options, error) {
 	if c.State == "" {
 		return opts, nil
 	}
-	secret, err := keyOf(c.State)
+	secret, err := keyOf(filepath.Join(c.State, "callback.key"))
 	if err != nil {
 		return opts, err
 	}

@@ -3,6 +3,7 @@
 //
 //	millrace demo                                   a whole session, with nothing else needed
 //	millrace serve --state DIR --tool URL           makes calls that survive it
+//	millrace migrate SESSION --to URL               moves a conversation to another runtime
 //	millrace log list|show|replay --state DIR       looks at what it keeps
 //	millrace tool                                   the example tool servers
 //	millrace run --tool URL [calls.jsonl | -]       makes the calls of a file
@@ -35,6 +36,7 @@ var commands = []command{
 	{"demo", "run a session of calls against three tool servers and an OAuth provider", demo},
 	{"run", "make the calls of a JSONL file and print each result", run},
 	{"serve", "make calls that survive this process", serve},
+	{"migrate", "move a session to another runtime", migrate},
 	{"log", "look at what serve keeps", logs},
 	{"tool", "serve the example tools", tool},
 	{"conform", "tell whether a tool server or a runtime keeps to the protocol", conformance},

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
@@ -29,6 +27,16 @@ made and read over HTTP, at --api:
   GET    /calls/THREAD/ID        its result; 204 if there is none within ?wait=30s
   DELETE /calls/THREAD/ID        cancels it
   DELETE /threads/THREAD         closes a thread and resolves its calls
+
+With --model it holds conversations as well:
+
+  POST   /sessions                   {"id", "user_id", "images", "instructions"}: opens one; 201
+  POST   /threads/THREAD/messages    {"text"}: what the user says; 202 when it is kept
+  GET    /threads/THREAD/messages    the history ?from=N on; waits for more within ?wait=30s
+  POST   /threads/THREAD/interrupt   stops what is going on
+  GET    /threads/THREAD/prompts     what the user is asked
+  POST   /threads/THREAD/answers     {"id", "selected"}: the user's choice; null dismisses
+  POST   /sessions/THREAD/migrate    {"to"}: moves it to another runtime; see 'millrace migrate'
 
 With --nats several processes share the calls: each can make and read all of them, a
 result may be posted to any of them, and if one is killed another goes on. They need the
@@ -58,8 +66,11 @@ func serve(ctx context.Context, args []string) error {
 	name := fs.String("name", "millrace", "what tells this application apart on the NATS servers")
 	listen := fs.String("listen", "127.0.0.1:7340", "`address` of the callback endpoint")
 	public := fs.String("public", "", "`URL` at which tool servers reach the callback endpoint, if not that address")
-	api := fs.String("api", "127.0.0.1:7341", "`address` of the API")
+	address := fs.String("api", "127.0.0.1:7341", "`address` of the API")
 	keep := fs.Bool("keep-history", false, "keep every step, for 'millrace log replay', and not only those since the last snapshot")
+	model := fs.String("model", "", "who answers in conversations: script:`FILE`, a JSON array of replies, or openai:URL, an API like OpenAI's")
+	modelName := fs.String("model-name", "", "which model of that API answers; its key is OPENAI_API_KEY of the environment")
+	migration := fs.String("migration-key", "", "`file` with the key that runtimes have in common which move sessions between them; made if there is none")
 	timeout := fs.Duration("timeout", 15*time.Minute, "how long a call may wait for its result, detours not counted")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -74,10 +85,23 @@ func serve(ctx context.Context, args []string) error {
 	case *timeout <= 0:
 		return misused(fs, "--timeout must be positive")
 	}
-	secret, err := keyOf(*state)
+	secret, err := keyOf(filepath.Join(*state, "callback.key"))
 	if err != nil {
 		return err
 	}
+	answers, err := modelOf(*model, *modelName)
+	if err != nil {
+		return err
+	}
+	var migrationKey []byte
+	if *migration != "" {
+		shared, err := keyOf(*migration)
+		if err != nil {
+			return err
+		}
+		migrationKey = shared[:]
+	}
+	user := newAPIUser()
 	sealer, err := runtime.SealerOf(secret)
 	if err != nil {
 		return err
@@ -85,7 +109,7 @@ func serve(ctx context.Context, args []string) error {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	rt, err := runtime.Start(context.WithoutCancel(ctx), runtime.Options{
 		Toolsets: tools, ListenAddr: *listen, PublicURL: *public, Sealer: sealer, Logger: logger,
-		Surface:  runtime.NewTerminal(strings.NewReader(""), os.Stderr),
+		Surface: user, Model: answers, MigrationKey: migrationKey,
 		Timeouts: runtime.Timeouts{Call: *timeout},
 		State: &durable.Options{
 			Name: *name, Dir: filepath.Join(*state, "history"), Servers: servers,
@@ -98,20 +122,20 @@ func serve(ctx context.Context, args []string) error {
 	for _, p := range rt.Problems() {
 		fmt.Fprintf(os.Stderr, "millrace serve: %v\n", p)
 	}
-	err = serveAPI(ctx, rt, *api)
+	err = serveAPI(ctx, api{rt, user}, *address)
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
 	return errors.Join(err, rt.Stop(stopping))
 }
 
 // serveAPI serves the API until ctx ends.
-func serveAPI(ctx context.Context, rt *runtime.Runtime, address string) error {
+func serveAPI(ctx context.Context, a api, address string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: apiOf(rt), ReadHeaderTimeout: 5 * time.Second}
-	fmt.Fprintf(os.Stderr, "millrace serve: calls at http://%s/calls, callbacks at %s\n", listener.Addr(), rt.PublicURL())
+	server := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 5 * time.Second}
+	fmt.Fprintf(os.Stderr, "millrace serve: calls at http://%s/calls, callbacks at %s\n", listener.Addr(), a.rt.PublicURL())
 	stop := context.AfterFunc(ctx, func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
@@ -124,48 +148,4 @@ func serveAPI(ctx context.Context, rt *runtime.Runtime, address string) error {
 		return err
 	}
 	return nil
-}
-
-// keyOf returns the key for callback URLs that is kept in a folder, made if there is
-// none. It is written whole or not at all, and for the owner alone.
-func keyOf(folder string) (secret [32]byte, err error) {
-	name := filepath.Join(folder, "callback.key")
-	text, err := os.ReadFile(name)
-	if errors.Is(err, os.ErrNotExist) {
-		if text, err = makeKey(folder, name); err != nil {
-			return secret, err
-		}
-	}
-	if err != nil {
-		return secret, err
-	}
-	raw, err := hex.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(raw) != len(secret) {
-		return secret, fmt.Errorf("%s is not a key: it has to be %d bytes in hexadecimal digits", name, len(secret))
-	}
-	return [32]byte(raw), nil
-}
-
-func makeKey(folder, name string) ([]byte, error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, err
-	}
-	var secret [32]byte
-	rand.Read(secret[:])
-	text := []byte(hex.EncodeToString(secret[:]) + "\n")
-	draft, err := os.CreateTemp(folder, "callback.key-*") // of mode 0600
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(draft.Name())
-	_, err = draft.Write(text)
-	if err := errors.Join(err, draft.Sync(), draft.Close()); err != nil {
-		return nil, err
-	}
-	if err := os.Link(draft.Name(), name); errors.Is(err, os.ErrExist) {
-		return os.ReadFile(name) // another process was first
-	} else if err != nil {
-		return nil, err
-	}
-	return text, nil
 }

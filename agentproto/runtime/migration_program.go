@@ -1,0 +1,95 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
+)
+
+// migrationPorts are the ports of a flow that has to do with migrations.
+type migrationPorts struct {
+	orders   *dataflow.EntryInputPort[order, string]
+	outcomes *dataflow.EntryOutputPort[order, outcome]
+	notes    *dataflow.EntryInputPort[note, string]
+	noted    *dataflow.EntryOutputPort[note, string]
+}
+
+// An order names a migration.
+type order struct{ Session, Migration string }
+
+// An outcome says what came of a migration. It is kept, so an error is a text.
+type outcome struct{ Failure string }
+
+// A note is something about migrations that has to be known after a crash: what was
+// noted first holds.
+type note struct {
+	Kind noteKind
+	Of   string
+	N    int // of noteComing and notePlace
+}
+
+type noteKind uint8
+
+const (
+	noteSent   noteKind = iota + 1 // at the source: the session may have been sent, in migration Of
+	noteFate                       // at the destination: what became of migration Of
+	noteComing                     // at the destination: the N-th migration of session Of to here
+	notePlace                      // where thread Of went in its N-th move; "" is back here
+)
+
+// newMigrationPorts adds to the flow of a program what sessions need to move. A migration is
+// an asynchronous call: a durable flow makes it again from the start after a crash, if it
+// had no outcome, so each of its steps can be done twice.
+func newMigrationPorts(p *agentproto.Program, migrate func(ctx context.Context, o order, to string) outcome) *migrationPorts {
+	at := dataflow.At[agentproto.Runtime](p.Flow())
+	m := &migrationPorts{}
+	type task = dataflow.Pair[order, string]
+	var ordered dataflow.KeyedSingleton[order, string, agentproto.Runtime, bounds.BoundedValue]
+	var noted dataflow.KeyedSingleton[note, string, agentproto.Runtime, bounds.BoundedValue]
+	m.orders, ordered = keyedsingleton.Input[order, string](at, "migrations")
+	m.notes, noted = keyedsingleton.Input[note, string](at, "notes on migrations")
+	tasks := keyedsingleton.MapWithKey(ordered, func(o order, to string) task { return task{First: o, Second: to} })
+	outcomes := keyedsingleton.MapAsync(tasks, func(ctx context.Context, t task) outcome {
+		return migrate(ctx, t.First, t.Second)
+	}, keyedsingleton.AsyncOptions{Concurrency: manyDispatches})
+	m.outcomes = keyedsingleton.Output(outcomes, "migrated")
+	m.noted = keyedsingleton.Output(noted, "noted on migrations")
+	return m
+}
+
+// write writes a note unless there is one, and returns the one that there is.
+func (m *migrationPorts) write(ctx context.Context, n note, text string) (string, error) {
+	if err := m.notes.Put(ctx, n, text); err != nil && !errors.Is(err, dataflow.ErrDuplicateKey) {
+		return "", err
+	}
+	return m.noted.Await(ctx, n)
+}
+
+// read returns a note, if there is one.
+func (m *migrationPorts) read(n note) (string, bool) { return m.noted.Get(n) }
+
+// placeOf returns the host that a thread has moved to, "" if it lives here, and how often
+// it has moved from here or back.
+func (m *migrationPorts) placeOf(thread string) (host string, moves int) {
+	for {
+		at, ok := m.read(note{notePlace, thread, moves})
+		if !ok {
+			return host, moves
+		}
+		host, moves = at, moves+1
+	}
+}
+
+// place notes where a thread is from now on, unless that was noted.
+func (m *migrationPorts) place(ctx context.Context, thread, host string) error {
+	at, moves := m.placeOf(thread)
+	if at == host {
+		return nil
+	}
+	_, err := m.write(ctx, note{notePlace, thread, moves}, host)
+	return err
+}

@@ -1,0 +1,204 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
+)
+
+// What a migration does to one thread: its conversation, if it is one of this runtime's
+// model, and its calls. Each of these can be done twice.
+
+// freezeThread stops a thread and returns its children. The conversation is first, and
+// what it had under way is waited for: the calls that it was making are made.
+func (rt *Runtime) freezeThread(ctx context.Context, migration, thread string) (children []string, err error) {
+	if rt.threads != nil {
+		err := rt.threads.Freeze(ctx, thread)
+		if err == nil {
+			var e *conversation.Export
+			if e, err = rt.threads.Export(ctx, thread); err == nil {
+				children = e.State.Children
+			}
+		}
+		if err != nil && !errors.Is(err, conversation.ErrUnknownThread) {
+			return nil, err
+		}
+	}
+	return children, rt.program.Freeze(ctx, thread, migration)
+}
+
+// thawThread lets a thread go on that was frozen here, or that has arrived.
+func (rt *Runtime) thawThread(ctx context.Context, migration, thread string) error {
+	if err := rt.program.Thaw(ctx, thread, migration); err != nil {
+		return err
+	}
+	if rt.threads == nil {
+		return nil
+	}
+	return unlessUnknown(rt.threads.Thaw(ctx, thread))
+}
+
+// leaveThread gives a thread up that is at another host now.
+func (rt *Runtime) leaveThread(ctx context.Context, migration, thread, to string) error {
+	if err := rt.moves.ports.place(ctx, thread, to); err != nil {
+		return err
+	}
+	if err := rt.program.Release(ctx, thread, migration); err != nil {
+		return err
+	}
+	if rt.threads == nil {
+		return nil
+	}
+	return unlessUnknown(rt.threads.Moved(ctx, thread))
+}
+
+// unlessUnknown returns err unless it says that the runtime's model has no such thread: it
+// is one of somebody else's loop then.
+func unlessUnknown(err error) error {
+	if errors.Is(err, conversation.ErrUnknownThread) {
+		return nil
+	}
+	return err
+}
+
+// exportThread returns all of a frozen thread.
+func (rt *Runtime) exportThread(ctx context.Context, migration, thread string) (*threadExport, error) {
+	calls, err := rt.program.Export(ctx, thread, migration)
+	if err != nil {
+		return nil, err
+	}
+	out := &threadExport{Thread: thread, Calls: calls, Toolsets: map[string]string{}}
+	for i, c := range calls.Calls {
+		open := *c
+		if err := rt.openForTransfer(&open); err != nil {
+			return nil, fmt.Errorf("call %s: %w", quoted(c.Key.ID), err)
+		}
+		calls.Calls[i] = &open
+		if s := rt.ledger.serverOf(c.Key); s != nil {
+			if set := s.lastGood(); set != nil {
+				out.Toolsets[c.Key.ID] = set.manifest.Name
+			}
+		}
+	}
+	if rt.threads == nil {
+		return out, nil
+	}
+	out.Conversation, err = rt.threads.Export(ctx, thread)
+	return out, unlessUnknown(err)
+}
+
+// openForTransfer opens what only this runtime can open. It goes into a sealed message.
+func (rt *Runtime) openForTransfer(c *agentproto.CallSnapshot) error {
+	if c.Detour == nil || c.Detour.OAuth == nil {
+		return nil
+	}
+	o, err := rt.openOAuth(c.Detour.OAuth)
+	if err != nil {
+		return err
+	}
+	d := *c.Detour
+	d.OAuth = o
+	c.Detour = &d
+	return nil
+}
+
+// importThread takes a thread in, frozen.
+func (rt *Runtime) importThread(ctx context.Context, t *threadExport) error {
+	if err := checkID("thread", t.Thread); err != nil {
+		return err
+	}
+	if t.Conversation != nil {
+		if rt.threads == nil {
+			return ErrNoModel
+		}
+		if err := rt.threads.Import(ctx, t.Conversation); err != nil {
+			return err
+		}
+	}
+	for _, c := range t.Calls.Calls {
+		if err := rt.importCall(ctx, c, t.Toolsets[c.Key.ID]); err != nil {
+			return fmt.Errorf("call %s: %w", quoted(c.Key.ID), err)
+		}
+	}
+	return nil
+}
+
+// importCall takes a call in, with what only this runtime can seal.
+func (rt *Runtime) importCall(ctx context.Context, c *agentproto.CallSnapshot, toolset string) error {
+	s := rt.serverNamed(toolset)
+	if d := c.Detour; d != nil && d.OAuth != nil {
+		sealed, err := rt.sealOAuth(d.OAuth)
+		if err != nil {
+			return err
+		}
+		d.OAuth, d.ID = sealed.OAuth, sealed.Detour
+	}
+	if c.Call != nil && s != nil {
+		segments, err := capability{
+			server: s.id, key: c.Key, allowed: mayAll,
+			expires: time.Now().Add(c.Remaining + rt.opts.Timeouts.Callback),
+		}.seal(rt.sealer)
+		if err != nil {
+			return err
+		}
+		c.Call.Invocation.CallbackURL = rt.publicURL + callbackPath + segments
+		rt.ledger.add(c.Key, s, c.Remaining)
+	}
+	return rt.program.Call(ctx, &agentproto.Call{Key: c.Key, Resumed: c})
+}
+
+// arrived lets a thread go on that came here.
+func (rt *Runtime) arrived(ctx context.Context, migration string, t arrival) error {
+	if _, moves := rt.moves.ports.placeOf(t.Thread); moves > 0 {
+		if err := rt.moves.ports.place(ctx, t.Thread, ""); err != nil {
+			return err
+		}
+	}
+	if err := rt.thawThread(ctx, migration, t.Thread); err != nil {
+		return err
+	}
+	if t.Closed {
+		return rt.CloseThread(ctx, t.Thread)
+	}
+	return nil
+}
+
+// forward hands on what a call that is elsewhere was told, until that is taken in there, as
+// [agentproto.ProgramOptions] asks.
+func (rt *Runtime) forward(ctx context.Context, f *agentproto.Forwarded) {
+	select {
+	case <-rt.running:
+	case <-ctx.Done():
+		return
+	}
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		host, _ := rt.moves.ports.placeOf(f.Key.GroupID)
+		err := errors.New("the thread is not elsewhere")
+		if host != "" {
+			_, err = rt.tellHost(ctx, host, &migrationMessage{Session: f.Key.GroupID, Relay: f})
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		rt.log.Warn("what happened to a call that has moved is not handed on yet", keyAttr(f.Key), "error", err)
+		if !pause(ctx, jitter(wait)) {
+			return
+		}
+	}
+}
+
+// pause waits. It reports false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

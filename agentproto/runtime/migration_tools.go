@@ -1,0 +1,49 @@
+package runtime
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// moveTool has a tool server hand the state of a session to the instance of the same
+// server at another base URL. It returns when that serves the session. It is asked once:
+// a server to which it is not known what became of it is asked again by who migrates.
+//
+// The request is signed as for s, which is the server or the other instance of it.
+func (rt *Runtime) moveTool(ctx context.Context, s *server, base, session, to string) error {
+	body, err := agentproto.Encode(&agentproto.Migrate{SessionID: session, DestinationURL: to})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Migrate)
+	defer cancel()
+	const path = "/migrate"
+	req, err := newPost(ctx, s, base+path, idOf(path, base, string(body), rand.Text()), body)
+	if err != nil {
+		return err
+	}
+	resp, err := rt.http.Do(req)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("/migrate took more than %v", rt.opts.Timeouts.Migrate)
+	case err != nil:
+		return fmt.Errorf("/migrate: %w", redacted(err))
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxReply))
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	why := strings.TrimSpace(string(text))
+	if why == "" {
+		return fmt.Errorf("/migrate was answered %d", resp.StatusCode)
+	}
+	return fmt.Errorf("/migrate was answered %d: %s", resp.StatusCode, quoted(why))
+}

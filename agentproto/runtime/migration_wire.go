@@ -1,0 +1,193 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/internal/envelope"
+)
+
+// migrationPath is where hosts talk about the sessions that move between them, below the
+// public URL of each.
+const migrationPath = "/rap/v1/migration"
+
+const (
+	migrationPurpose = "runtime migration"
+	maxMigration     = 256 << 20 // bytes of a sealed message between hosts
+)
+
+// A migrationMessage is what one host asks of another. It is sealed with the key that
+// they share. Exactly one of the pointers is set, or none: then the host is asked what
+// became of the migration.
+type migrationMessage struct {
+	Nonce     string // of this message, for its reply
+	Migration string // the identifier of the migration
+	Session   string
+	Offer     *migrationOffer
+	Import    *sessionExport
+	Abort     bool
+	Forward   *forwarded
+	Relay     *agentproto.Forwarded
+}
+
+// A migrationOffer tells the destination what is to come.
+type migrationOffer struct {
+	Toolsets []string // names in the manifests of the tool servers that have calls of the session, or state
+}
+
+// A migrationReply answers a migrationMessage.
+type migrationReply struct {
+	Refused string            // why not, in words for the one who migrates; empty if it was done
+	Fate    string            // of the migration at the destination: fateNone, fateImported or fateAborted
+	Ticket  string            // of an offer: what the import has to show
+	Servers map[string]string // of an offer: the base URL of each toolset at the destination
+	Answer  *forwardedAnswer  // of a forward
+}
+
+// What becomes of a migration at its destination. The first that is written down holds.
+const (
+	fateNone     = ""
+	fateImported = "imported"
+	fateAborted  = "aborted"
+)
+
+// A refusedError is what a destination, or a tool server, said instead of taking
+// part.
+type refusedError struct{ who, why string }
+
+func (e *refusedError) Error() string { return e.who + " refused: " + e.why }
+
+// tellHost sends a message to another host and returns its reply. Errors contain
+// neither the message nor secrets.
+func (rt *Runtime) tellHost(ctx context.Context, host string, m *migrationMessage) (*migrationReply, error) {
+	m.Nonce = rand.Text()
+	text, err := durable.CBOR().Append(nil, m)
+	if err != nil {
+		return nil, fmt.Errorf("encoding for %s: %w", quoted(host), err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Transfer)
+	defer cancel()
+	body := rt.moves.envelope.Seal(text, "message")
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(host, "/")+migrationPath, bytes.NewReader(body))
+	if err != nil {
+		return nil, redacted(err)
+	}
+	req.Header.Set("Content-Type", "application/octet-stream")
+	req.Header.Set("User-Agent", "millrace")
+	resp, err := rt.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be reached: %w", quoted(host), redacted(err))
+	}
+	defer resp.Body.Close()
+	sealed, err := io.ReadAll(io.LimitReader(resp.Body, maxMigration))
+	if err != nil {
+		return nil, fmt.Errorf("%s broke off: %w", quoted(host), redacted(err))
+	}
+	switch {
+	case resp.StatusCode == http.StatusNotFound:
+		return nil, &refusedError{quoted(host), "it takes no sessions: it has no migration key"}
+	case resp.StatusCode == http.StatusForbidden:
+		return nil, &refusedError{quoted(host), "it has another migration key, or the clocks are more than 5 minutes apart"}
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s answered %d", quoted(host), resp.StatusCode)
+	}
+	text, err = rt.moves.envelope.Open(sealed, "reply", m.Nonce)
+	if err != nil {
+		return nil, fmt.Errorf("%s: what it answered is not its own: %w", quoted(host), err)
+	}
+	r := new(migrationReply)
+	if err := durable.CBOR().Decode(text, r); err != nil {
+		return nil, fmt.Errorf("%s: what it answered cannot be read: %w", quoted(host), err)
+	}
+	if r.Refused != "" {
+		return r, &refusedError{quoted(host), r.Refused}
+	}
+	return r, nil
+}
+
+// serveMigration answers another host. Whoever does not have the key learns nothing but
+// that there is one.
+func (rt *Runtime) serveMigration(w http.ResponseWriter, r *http.Request) {
+	if rt.moves.envelope == nil || rt.stopping.Load() {
+		refuse(w, http.StatusNotFound, "not found")
+		return
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		refuse(w, http.StatusMethodNotAllowed, "method not allowed")
+		return
+	}
+	sealed, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMigration))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		refuse(w, http.StatusRequestEntityTooLarge, "the session is too large")
+		return
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "broken off")
+		return
+	}
+	text, err := rt.moves.envelope.Open(sealed, "message")
+	m := new(migrationMessage)
+	if err == nil {
+		err = durable.CBOR().Decode(text, m)
+	}
+	if err != nil {
+		rt.count(nil, nForged)
+		rt.log.Warn("message between hosts refused", "error", err)
+		refuse(w, http.StatusForbidden, "forbidden")
+		return
+	}
+	reply := rt.host(r.Context(), m)
+	text, err = durable.CBOR().Append(nil, reply)
+	if err != nil {
+		rt.log.Error("reply to a host cannot be encoded", "error", err)
+		refuse(w, http.StatusInternalServerError, "the reply cannot be encoded")
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Write(rt.moves.envelope.Seal(text, "reply", m.Nonce))
+}
+
+// host does what another host asks.
+func (rt *Runtime) host(ctx context.Context, m *migrationMessage) *migrationReply {
+	var reply *migrationReply
+	var err error
+	switch {
+	case m.Offer != nil:
+		reply, err = rt.offered(ctx, m)
+	case m.Import != nil:
+		reply, err = rt.arrive(ctx, m)
+	case m.Abort:
+		reply, err = rt.abort(ctx, m)
+	case m.Forward != nil:
+		reply = &migrationReply{Answer: rt.takeForwarded(ctx, m.Forward)}
+	case m.Relay != nil:
+		reply, err = &migrationReply{}, rt.relay(ctx, m.Relay)
+	default:
+		reply, err = rt.fate(ctx, m.Migration)
+	}
+	if err != nil {
+		rt.log.Warn("session not taken", "session", quoted(m.Session), "error", err)
+		return &migrationReply{Refused: err.Error()}
+	}
+	return reply
+}
+
+func newEnvelope(key []byte) (*envelope.Envelope, error) {
+	if key == nil {
+		return nil, nil
+	}
+	e, err := envelope.New(key, migrationPurpose)
+	if err != nil {
+		return nil, fmt.Errorf("runtime: MigrationKey: %w", err)
+	}
+	return e, nil
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+const migrateUsage = `usage: millrace migrate SESSION --to URL [flags]
+
+Moves a session from a running 'millrace serve' to another one, which was started with the
+same --migration-key file, and waits until it is there. Its tool servers hand over what
+they have of the session, its history and pending calls move, and results that come to the
+old address later are handed on. If anything fails, the session stays, and the exit status
+is 1.
+
+`
+
+func migrate(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("migrate", flag.ContinueOnError)
+	fs.Usage = func() { fmt.Fprint(fs.Output(), migrateUsage); fs.PrintDefaults() }
+	to := fs.String("to", "", "`URL` at which the other runtime takes callbacks in: its --public, or http:// and its --listen")
+	api := fs.String("api", "http://127.0.0.1:7341", "`URL` of the API of the runtime that has the session")
+	var session string
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		session, args = args[0], args[1:]
+	}
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	if session == "" && fs.NArg() == 1 {
+		session = fs.Arg(0)
+	} else if fs.NArg() > 0 {
+		return misused(fs, "what is %s?", strings.Join(fs.Args(), " "))
+	}
+	switch {
+	case session == "":
+		return misused(fs, "no session: it is named by its root thread")
+	case *to == "":
+		return misused(fs, "where to? Give --to URL")
+	}
+	body, err := json.Marshal(migrateBody{To: *to})
+	if err != nil {
+		return err
+	}
+	target := strings.TrimSuffix(*api, "/") + "/sessions/" + url.PathEscape(session) + "/migrate"
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("%w; is 'millrace serve' running at %s?", err, *api)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxLine))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusNoContent {
+		var p problem
+		if json.Unmarshal(text, &p) != nil || p.Error == "" {
+			p.Error = resp.Status
+		}
+		return fmt.Errorf("session %q stays where it is: %s", session, p.Error)
+	}
+	fmt.Fprintf(os.Stderr, "millrace migrate: session %q is at %s now\n", session, *to)
+	return nil
+}

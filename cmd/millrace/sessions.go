@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/runtime"
+)
+
+// Sessions over the API: conversations with the model that serve was given.
+
+// A sessionBody opens a session.
+type sessionBody struct {
+	ID           string `json:"id"`
+	UserID       string `json:"user_id"`
+	Images       bool   `json:"images"`
+	Instructions string `json:"instructions"`
+}
+
+// A sessionOpened says what an opened session may use.
+type sessionOpened struct {
+	ThreadID string   `json:"thread_id"`
+	Tools    []string `json:"tools"`
+	Problems []string `json:"problems,omitempty"`
+}
+
+func (a api) openSession(w http.ResponseWriter, r *http.Request) {
+	var b sessionBody
+	if !body(w, r, &b) {
+		return
+	}
+	if _, err := a.rt.OpenSession(r.Context(), runtime.SessionRequest{ID: b.ID, UserID: b.UserID, Images: b.Images, Instructions: b.Instructions}); err != nil {
+		failed(w, err)
+		return
+	}
+	tools, problems, err := a.rt.ToolsOf(r.Context(), b.ID)
+	if err != nil {
+		failed(w, err)
+		return
+	}
+	out := sessionOpened{ThreadID: b.ID, Tools: []string{}}
+	for _, t := range tools {
+		out.Tools = append(out.Tools, t.Name)
+	}
+	for _, p := range problems {
+		out.Problems = append(out.Problems, p.Error())
+	}
+	answer(w, http.StatusCreated, out)
+}
+
+func (a api) say(w http.ResponseWriter, r *http.Request) {
+	var b struct {
+		Text string `json:"text"`
+	}
+	if !body(w, r, &b) {
+		return
+	}
+	if b.Text == "" {
+		answer(w, http.StatusBadRequest, problem{`"text" is what the user says: it is required`})
+		return
+	}
+	if err := a.thread(r).Say(r.Context(), b.Text); err != nil {
+		failed(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// A messageBody is a message of a history as the API gives it.
+type messageBody struct {
+	N       int                  `json:"n"`
+	Kind    string               `json:"kind"`
+	Text    string               `json:"text,omitempty"`
+	Calls   []callBody           `json:"calls,omitempty"`
+	ID      string               `json:"id,omitempty"` // of the call whose result it is
+	Content []agentproto.Content `json:"content,omitempty"`
+}
+
+type callBody struct {
+	ID        string         `json:"id"`
+	Operation string         `json:"operation"`
+	Arguments jsontext.Value `json:"arguments,omitempty"`
+}
+
+// messages answers with the history from a number on, as soon as there is one message or
+// the wait is over.
+func (a api) messages(w http.ResponseWriter, r *http.Request) {
+	from := 0
+	if text := r.FormValue("from"); text != "" {
+		var err error
+		if from, err = strconv.Atoi(text); err != nil || from < 0 {
+			answer(w, http.StatusBadRequest, problem{fmt.Sprintf("from is %q: it has to be the number of a message", text)})
+			return
+		}
+	}
+	wait, ok := waitOf(w, r)
+	if !ok {
+		return
+	}
+	status, err := a.thread(r).Status(r.Context())
+	if err == nil && status.Session == nil {
+		err = conversation.ErrUnknownThread
+	}
+	if err != nil {
+		failed(w, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), max(wait, 50*time.Millisecond))
+	defer cancel()
+	all := []messageBody{}
+	for m, err := range a.thread(r).Follow(ctx, from) {
+		if err != nil && ctx.Err() == nil {
+			failed(w, err)
+			return
+		}
+		if err != nil {
+			break // the wait is over
+		}
+		all = append(all, messageOf(&m))
+		if m.N+1 >= status.Messages {
+			break // what came meanwhile comes with the next request
+		}
+	}
+	answer(w, http.StatusOK, all)
+}
+
+func messageOf(m *conversation.Message) messageBody {
+	b := messageBody{N: m.N, Kind: m.Kind.String(), Text: m.Text}
+	for _, c := range m.Calls {
+		call := callBody{ID: c.ID, Operation: c.Name}
+		if v := jsontext.Value(c.Arguments); v.IsValid() {
+			call.Arguments = v
+		}
+		b.Calls = append(b.Calls, call)
+	}
+	if m.Result != nil {
+		b.ID, b.Content = m.Result.ID, m.Result.Content
+	}
+	return b
+}
+
+func (a api) interrupt(w http.ResponseWriter, r *http.Request) {
+	a.done(w, a.thread(r).Interrupt(r.Context()))
+}
+
+// asks answers with what the user of a thread is asked at present.
+func (a api) asks(w http.ResponseWriter, r *http.Request) {
+	answer(w, http.StatusOK, a.user.asked(r.PathValue("thread")))
+}
+
+// answerPrompt takes the user's answer to a choice.
+func (a api) answerPrompt(w http.ResponseWriter, r *http.Request) {
+	var b struct {
+		ID       string `json:"id"`
+		Selected *int   `json:"selected"`
+	}
+	if !body(w, r, &b) {
+		return
+	}
+	key := agentproto.CallKey{GroupID: r.PathValue("thread"), ID: b.ID}
+	choice := a.user.choice(key)
+	if choice == nil {
+		answer(w, http.StatusNotFound, problem{"the user is not asked to choose anything for this call"})
+		return
+	}
+	selected := runtime.Dismiss
+	if b.Selected != nil {
+		selected = *b.Selected
+	}
+	err := a.rt.Answer(r.Context(), key, choice.ResponseURL, selected)
+	if errors.Is(err, runtime.ErrBadChoice) {
+		answer(w, http.StatusBadRequest, problem{err.Error()})
+		return
+	}
+	a.done(w, err)
+}
+
+// migrate moves a session to another runtime. It answers when it is there, or stayed.
+func (a api) migrate(w http.ResponseWriter, r *http.Request) {
+	var b migrateBody
+	if !body(w, r, &b) {
+		return
+	}
+	err := a.rt.Migrate(r.Context(), r.PathValue("session"), b.To)
+	switch {
+	case errors.Is(err, runtime.ErrNotMoved):
+		answer(w, http.StatusBadGateway, problem{err.Error()})
+	case errors.Is(err, runtime.ErrNoMigrationKey):
+		answer(w, http.StatusConflict, problem{"this runtime was started without --migration-key"})
+	default:
+		a.done(w, err)
+	}
+}
+
+// A migrateBody says where a session goes.
+type migrateBody struct {
+	To string `json:"to"` // the public URL of the other runtime
+}
+
+func (a api) thread(r *http.Request) *runtime.Thread { return a.rt.Thread(r.PathValue("thread")) }
+
+// body reads the body of a request. It reports false if that is none, and has answered then.
+func body(w http.ResponseWriter, r *http.Request, into any) bool {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLine))
+	if err != nil {
+		answer(w, http.StatusRequestEntityTooLarge, problem{err.Error()})
+		return false
+	}
+	if err := json.Unmarshal(text, into, json.RejectUnknownMembers(true)); err != nil {
+		answer(w, http.StatusBadRequest, problem{"not what this takes: " + err.Error()})
+		return false
+	}
+	return true
+}
+
+// done answers that something was done, or why not.
+func (a api) done(w http.ResponseWriter, err error) {
+	if err != nil {
+		failed(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// failed says why something was not done.
+func failed(w http.ResponseWriter, err error) {
+	switch {
+	case errors.Is(err, conversation.ErrUnknownThread):
+		answer(w, http.StatusNotFound, problem{err.Error()})
+	case errors.Is(err, conversation.ErrClosedThread), errors.Is(err, conversation.ErrMoved):
+		answer(w, http.StatusGone, problem{err.Error()})
+	case errors.Is(err, runtime.ErrNoModel):
+		answer(w, http.StatusConflict, problem{"this runtime was started without --model"})
+	case errors.Is(err, runtime.ErrBadID):
+		answer(w, http.StatusBadRequest, problem{err.Error()})
+	default:
+		unavailable(w, err)
+	}
+}

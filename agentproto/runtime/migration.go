@@ -16,6 +16,9 @@ var (
 	// ErrNotMoved is wrapped by the error of [Runtime.Migrate] if the session stayed, or
 	// something is left to clean up; its text says what happened, in order.
 	ErrNotMoved = errors.New("runtime: the session was not moved")
+	// ErrElsewhere is returned for a thread that lives at another host, or is on its way
+	// there. The text says where it is.
+	ErrElsewhere = errors.New("runtime: the thread is elsewhere")
 )
 
 // Migrate moves a session, named by its root thread, to another runtime, named by its
@@ -149,6 +152,17 @@ func (m *moves) freeze(threads []string, frozen bool) {
 			delete(m.frozen, t)
 		}
 	}
+}
+
+// leftTo returns an error for a thread that lives at another host.
+func (rt *Runtime) leftTo(thread string) error {
+	if rt.moves.ports == nil {
+		return nil
+	}
+	if host, _ := rt.moves.ports.placeOf(thread); host != "" {
+		return fmt.Errorf("%w: %s is at %s", ErrElsewhere, quoted(thread), quoted(host))
+	}
+	return nil
 }
 
 // isFrozen reports whether callbacks of a thread have to wait.

@@ -230,6 +230,9 @@ func (rt *Runtime) relay(ctx context.Context, f *agentproto.Forwarded) error {
 		_, err := rt.tellHost(ctx, host, &migrationMessage{Session: f.Key.GroupID, Relay: f})
 		return err
 	}
+	if err := rt.sealRelayed(&f.Relayed); err != nil {
+		return err
+	}
 	return rt.program.Relay(ctx, f)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
@@ -91,19 +92,45 @@ func (rt *Runtime) exportThread(ctx context.Context, migration, thread string) (
 	return out, unlessUnknown(err)
 }
 
-// openForTransfer opens what only this runtime can open. It goes into a sealed message.
+// openForTransfer opens what only this runtime can open: addresses that the user was sent
+// to. It goes into a sealed message.
 func (rt *Runtime) openForTransfer(c *agentproto.CallSnapshot) error {
-	if c.Detour == nil || c.Detour.OAuth == nil {
+	if c.Detour != nil && c.Detour.OAuth != nil {
+		o, err := rt.openOAuth(c.Detour.OAuth)
+		if err != nil {
+			return err
+		}
+		d := *c.Detour
+		d.OAuth = o
+		c.Detour = &d
+	}
+	c.Held = slices.Clone(c.Held)
+	for i := range c.Held {
+		if err := rt.openRelayed(&c.Held[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openRelayed is openForTransfer for something that happened to a call.
+func (rt *Runtime) openRelayed(r *agentproto.Relayed) error {
+	if r.Event.Kind != agentproto.OAuthArrived {
 		return nil
 	}
-	o, err := rt.openOAuth(c.Detour.OAuth)
-	if err != nil {
-		return err
+	o, err := rt.openOAuth(r.Event.OAuth)
+	r.Event.OAuth = o
+	return err
+}
+
+// sealRelayed is its inverse, at the destination.
+func (rt *Runtime) sealRelayed(r *agentproto.Relayed) error {
+	if r.Event.Kind != agentproto.OAuthArrived {
+		return nil
 	}
-	d := *c.Detour
-	d.OAuth = o
-	c.Detour = &d
-	return nil
+	sealed, err := rt.sealOAuth(r.Event.OAuth)
+	r.Event.OAuth, r.Event.Detour = sealed.OAuth, sealed.Detour
+	return err
 }
 
 // importThread takes a thread in, frozen.
@@ -136,6 +163,11 @@ func (rt *Runtime) importCall(ctx context.Context, c *agentproto.CallSnapshot, t
 			return err
 		}
 		d.OAuth, d.ID = sealed.OAuth, sealed.Detour
+	}
+	for i := range c.Held {
+		if err := rt.sealRelayed(&c.Held[i]); err != nil {
+			return err
+		}
 	}
 	if c.Call != nil && s != nil {
 		segments, err := capability{
@@ -175,11 +207,16 @@ func (rt *Runtime) forward(ctx context.Context, f *agentproto.Forwarded) {
 	case <-ctx.Done():
 		return
 	}
+	open := *f
+	if err := rt.openRelayed(&open.Relayed); err != nil {
+		rt.log.Error("what happened to a call that has moved cannot be handed on", keyAttr(f.Key), "error", err)
+		return
+	}
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		host, _ := rt.moves.ports.placeOf(f.Key.GroupID)
 		err := errors.New("the thread is not elsewhere")
 		if host != "" {
-			_, err = rt.tellHost(ctx, host, &migrationMessage{Session: f.Key.GroupID, Relay: f})
+			_, err = rt.tellHost(ctx, host, &migrationMessage{Session: f.Key.GroupID, Relay: &open})
 		}
 		if err == nil || ctx.Err() != nil {
 			return

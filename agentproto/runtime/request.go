@@ -51,7 +51,7 @@ func (r *Request) session() string {
 // asked, and [Runtime.Await] has the outcome. A call of an unknown tool, or with
 // arguments that do not fit the tool's schema, is a call too: it is resolved at
 // once, with an error that the model can read. An error is returned when there is
-// no call: [ErrBadID], [ErrDuplicateCall] or [ErrStopped].
+// no call: [ErrBadID], [ErrDuplicateCall], [ErrElsewhere] or [ErrStopped].
 func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, error) {
 	if req.ID == "" {
 		req.ID = rand.Text()
@@ -62,6 +62,12 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 	}
 	if rt.stopping.Load() {
 		return key, ErrStopped
+	}
+	if rt.moves.isFrozen(req.GroupID) {
+		return key, fmt.Errorf("%w: %s is on its way to another host", ErrElsewhere, quoted(req.GroupID))
+	}
+	if err := rt.leftTo(req.GroupID); err != nil {
+		return key, err
 	}
 	call, s, err := rt.prepare(ctx, &req)
 	if err != nil {
@@ -117,7 +123,7 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 	if req.CallID != "" {
 		inv.CallID = &req.CallID
 	}
-	call := &agentproto.Call{Key: inv.Key(), Invocation: inv, Lifetime: req.Lifetime}
+	call := &agentproto.Call{Key: inv.Key(), Invocation: inv, Lifetime: req.Lifetime, Made: time.Now()}
 
 	offer, err := rt.offerOf(ctx, req.session())
 	if err != nil {
@@ -186,6 +192,9 @@ func (rt *Runtime) CloseThread(ctx context.Context, groupID string) error {
 	}
 	if rt.stopping.Load() {
 		return ErrStopped
+	}
+	if err := rt.leftTo(groupID); err != nil {
+		return err
 	}
 	if err := rt.program.CloseThread(ctx, groupID); err != nil {
 		return programError(err)

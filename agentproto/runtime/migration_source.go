@@ -39,10 +39,10 @@ type departure struct {
 
 	threads []string // root first
 	sent    bool     // the import may have reached the destination
-	gone    []gone   // tool servers that have moved the session
+	gone    []gone   // tool servers that have moved the session, or may have
 }
 
-// gone is a tool server that has moved a session to another.
+// gone is a tool server that has moved a session to another, or may have.
 type gone struct {
 	server *server
 	to     string // base URL
@@ -224,9 +224,10 @@ func (d *departure) moveTools(ctx context.Context, servers map[string]string) er
 			defer mu.Unlock()
 			if err != nil {
 				failures = append(failures, fmt.Errorf("tool server %s: %w", s.base, err))
-				return
 			}
-			d.gone = append(d.gone, gone{s, to})
+			if _, stayed := errors.AsType[*migrateError](err); !stayed {
+				d.gone = append(d.gone, gone{s, to})
+			}
 		})
 	}
 	wg.Wait()

@@ -41,9 +41,19 @@ func (rt *Runtime) moveTool(ctx context.Context, s *server, base, session, to st
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}
-	why := strings.TrimSpace(string(text))
-	if why == "" {
-		return fmt.Errorf("/migrate was answered %d", resp.StatusCode)
+	return &migrateError{resp.StatusCode, strings.TrimSpace(string(text))}
+}
+
+// A migrateError is an answer to /migrate that says that the state was not handed over. After
+// any other error it may have been.
+type migrateError struct {
+	status int
+	text   string
+}
+
+func (e *migrateError) Error() string {
+	if e.text == "" {
+		return fmt.Sprintf("/migrate was answered %d", e.status)
 	}
-	return fmt.Errorf("/migrate was answered %d: %s", resp.StatusCode, quoted(why))
+	return fmt.Sprintf("/migrate was answered %d: %s", e.status, quoted(e.text))
 }

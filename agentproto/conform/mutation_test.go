@@ -59,7 +59,7 @@ var wrongs = []wrong{
 	{name: "takes any selection", caughtBy: "U09", in: anySelection},
 	{name: "takes any state", caughtBy: "O11", in: anyState()},
 	{name: "takes any issuer", caughtBy: "O14", options: func(o *toolserver.Options) { o.Providers[0].Issuer, o.Providers[0].RequireIssuer = "", false }},
-	{name: "takes any browser", caughtBy: "O24", options: func(o *toolserver.Options) { o.StartPage = false }},
+	{name: "takes any browser", caughtBy: "O24", options: func(o *toolserver.Options) { o.NoStartPage = true }},
 	{name: "shows what the provider says", caughtBy: "O10", in: echoing("error_description")},
 	{name: "shows the code", caughtBy: "O19", in: echoing("code")},
 	{name: "one token for all", caughtBy: "O22", in: received("/invoke", func(m map[string]any) { m["user_id"] = "everybody" })},

@@ -47,9 +47,6 @@ func TestD02_Misuse(t *testing.T) {
 	}{
 		{"toolserver: New: Name must have 1 to 128 bytes", func() { toolserver.New(toolserver.Options{}) }},
 		{"toolserver: New: PublicURL must be an absolute http or https URL", func() { toolserver.New(toolserver.Options{Name: "x", PublicURL: "tools.example"}) }},
-		{"toolserver: New: StartPage needs a PublicURL with https", func() {
-			toolserver.New(toolserver.Options{Name: "x", PublicURL: "http://tools.example", StartPage: true})
-		}},
 		{`toolserver: Add: "two words" is not a name`, func() { toolserver.Add(server(), "two words", "d", ok) }},
 		{`toolserver: Add: tool "t" has no description`, func() { toolserver.Add(server(), "t", "", ok) }},
 		{`toolserver: Add: tool "t" has no function`, func() { toolserver.Add[none, string](server(), "t", "d", nil) }},

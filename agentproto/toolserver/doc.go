@@ -95,8 +95,9 @@
 // tool function has compressed, encrypted or taken apart.
 //
 // Whoever opens an auth_url authorizes for the user of the call. That it is the same
-// browser, or the same person, is checked if [Options.StartPage],
-// [OAuthProvider.SubjectIsUser] or [OAuthProvider.Confirm] say so (case O24).
+// browser is checked where PublicURL is https, unless [Options.NoStartPage] is set; that it
+// is the same person, if [OAuthProvider.SubjectIsUser] or [OAuthProvider.Confirm] say so
+// (case O24).
 //
 // A callback_url leads to public addresses, those of [Options.AllowNetworks] and
 // [Options.CallbackOrigins] only. Whoever reaches the server can have it send results

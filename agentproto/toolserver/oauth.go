@@ -189,7 +189,7 @@ func (c *call) await(ctx context.Context, a *authorization) outcome {
 		return <-a.done
 	}
 	address := a.address()
-	if s.opts.StartPage {
+	if !s.opts.NoStartPage {
 		address = s.opts.PublicURL + startPath + a.Secret
 	}
 	m, err := s.encode(c, &agentproto.OAuth{GroupID: c.inv.GroupID, ID: c.inv.ID, CallID: c.inv.CallID, AuthURL: address})

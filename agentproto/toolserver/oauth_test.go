@@ -272,7 +272,7 @@ func TestOAuthNotDelivered(t *testing.T) {
 
 func TestO24_OtherBrowser(t *testing.T) {
 	const public = "https://tools.example"
-	st := newStage(t, toolserver.Options{PublicURL: public, StartPage: true, Name: "<b>calendar</b>"})
+	st := newStage(t, toolserver.Options{PublicURL: public, Name: "<b>calendar</b>"})
 	get := func(address string, cookies ...*http.Cookie) *http.Response {
 		r := httptest.NewRequest(http.MethodGet, strings.TrimPrefix(address, public), nil)
 		for _, c := range cookies {

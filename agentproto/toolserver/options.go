@@ -106,10 +106,11 @@ type Options struct {
 	// transport trusts. Nil means the system's. It has no effect on a
 	// ProviderTransport.
 	ProviderRootCAs *x509.CertPool
-	// StartPage sends the user to a page of this server first, which leads to the
-	// provider and gives the browser a cookie; the redirect is then accepted from
-	// that browser only. It needs a PublicURL with https.
-	StartPage bool
+	// NoStartPage sends the user to the provider at once. Otherwise, if PublicURL is
+	// https, the user is sent to a page of this server first, which leads to the provider
+	// and gives the browser a cookie: the redirect is then accepted from that browser only,
+	// so that nobody can have somebody else authorize in their place.
+	NoStartPage bool
 
 	// Migrator moves what the tools keep of a session when a runtime moves it to
 	// another host. It makes the server have /migrate and say so in the manifest, and
@@ -155,9 +156,7 @@ func (o Options) withDefaults(own *[]*http.Transport) Options {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		panic("toolserver: New: PublicURL must be an absolute http or https URL without query and fragment")
 	}
-	if o.StartPage && u.Scheme != "https" {
-		panic("toolserver: New: StartPage needs a PublicURL with https")
-	}
+	o.NoStartPage = o.NoStartPage || u.Scheme != "https" // the cookie needs it
 	o.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
 
 	setZero(&o.Limits.Bytes, 1<<20)

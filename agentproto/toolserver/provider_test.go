@@ -112,7 +112,7 @@ func TestProviderNetworks(t *testing.T) {
 	var hits atomic.Int32
 	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
 	defer inside.Close()
-	st := newStage(t, toolserver.Options{PublicURL: "https://tools.example", StartPage: false, ProviderTimeout: time.Second})
+	st := newStage(t, toolserver.Options{PublicURL: "https://tools.example", NoStartPage: true, ProviderTimeout: time.Second})
 	type in struct{ URL string }
 	toolserver.AddWithOptions(st.server, "fetch", "Fetches.", toolserver.ToolOptions{RequireOAuth: "idp"}, func(ctx context.Context, in in) (string, error) {
 		resp, err := toolserver.Client(ctx).Get(in.URL)

@@ -87,7 +87,7 @@ const cookiePrefix = "__Host-authorization-"
 
 // cookies returns what start pages have given to the browser.
 func (s *Server) cookies(r *http.Request) (values []string) {
-	if !s.opts.StartPage {
+	if s.opts.NoStartPage {
 		return []string{""}
 	}
 	for _, c := range r.Cookies() {
@@ -102,7 +102,7 @@ func (s *Server) cookies(r *http.Request) (values []string) {
 func (s *Server) serveStart(w http.ResponseWriter, r *http.Request) {
 	secret := r.PathValue("secret")
 	a := s.states.begin(secret)
-	if a == nil || !s.opts.StartPage {
+	if a == nil || s.opts.NoStartPage {
 		showPage(w, http.StatusNotFound, pageInvalid)
 		return
 	}

@@ -32,7 +32,7 @@ func (s *Server) openSecrets() (err error) {
 			return fmt.Errorf("toolserver: the state in %q: %w", s.opts.State, err)
 		}
 	}
-	s.states = states{store: s.store, keys: keys, browser: s.opts.StartPage}
+	s.states = states{store: s.store, keys: keys, browser: !s.opts.NoStartPage}
 	lost, err := s.states.load(s.providers, time.Now())
 	if err != nil {
 		return fmt.Errorf("toolserver: the authorizations in %q cannot be read: %w", s.opts.State, err)

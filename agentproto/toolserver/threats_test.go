@@ -48,7 +48,7 @@ func TestThreat13_DestinationAtDial(t *testing.T) {
 // TestThreat18_NoOpenRedirect asks the pages of an authorization to send the browser
 // elsewhere.
 func TestThreat18_NoOpenRedirect(t *testing.T) {
-	rt := newRuntime(t, toolserver.Options{StartPage: true, Providers: []toolserver.OAuthProvider{{
+	rt := newRuntime(t, toolserver.Options{Providers: []toolserver.OAuthProvider{{
 		ID: "p", AuthURL: "https://id.example/a", TokenURL: "https://id.example/t", ClientID: "c",
 	}}})
 	addTools(rt.server)

@@ -111,7 +111,7 @@ func (c Config) options() (toolserver.Options, error) {
 		Status: true, MaxCalls: c.Calls,
 		CallbackTimeout: millis(c.CallbackTimeout), ChoiceTimeout: millis(c.ChoiceTimeout),
 		OAuthTimeout: millis(c.OAuthTimeout), ProviderTimeout: millis(c.ProviderTimeout),
-		ProviderRootCAs: roots, StartPage: true,
+		ProviderRootCAs: roots,
 		Providers: []toolserver.OAuthProvider{{
 			ID: "idp", AuthURL: c.Provider.Auth, TokenURL: c.Provider.Token, ClientID: c.Provider.Client,
 			Scopes: []string{"openid", "profile", "offline_access"}, Issuer: c.Provider.Issuer, RequireIssuer: true,

@@ -29,6 +29,7 @@ func (a api) handler() http.Handler {
 	mux.HandleFunc("GET /calls/{thread}/{id}", a.result)
 	mux.HandleFunc("DELETE /calls/{thread}/{id}", a.cancel)
 	mux.HandleFunc("DELETE /threads/{thread}", a.closeThread)
+	mux.HandleFunc("GET /stats", a.stats)
 	mux.HandleFunc("POST /sessions", a.openSession)
 	mux.HandleFunc("POST /sessions/{session}/migrate", a.migrate)
 	mux.HandleFunc("POST /threads/{thread}/messages", a.say)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"time"
@@ -26,14 +24,16 @@ import (
 
 const demoUsage = `usage: millrace demo [flags]
 
-Starts three tool servers as processes of their own and an OAuth provider, makes the
-calls of a small session, and shows how each of them resolved. The exit status is 0
-if and only if every call has exactly one result and it is the expected one.
+Starts three tool servers as processes of their own and an OAuth provider, makes some
+calls, and shows how each of them resolved. Then a conversation is held at one runtime and
+moves to another in the middle: two 'millrace serve' with state and tool servers of their
+own. The exit status is 0 if and only if every call has exactly one result and it is the
+expected one, and the conversation has gone on as if it had not moved.
 
 `
 
 // demoPatience bounds the whole demo.
-const demoPatience = 20 * time.Second
+const demoPatience = 40 * time.Second
 
 func demo(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("demo", flag.ContinueOnError)
@@ -60,9 +60,17 @@ func demo(ctx context.Context, args []string) error {
 		return err
 	}
 	defer provider.Close()
-	servers, err := startServers(ctx, provider, logs)
-	defer servers.stop()
+	var all processes
+	two := &hosts{}
+	defer func() {
+		all.stop()
+		two.remove()
+	}()
+	servers, err := all.startTools(provider, logs)
 	if err != nil {
+		return err
+	}
+	if err := two.start(&all, servers, logs); err != nil {
 		return err
 	}
 
@@ -89,6 +97,10 @@ func demo(ctx context.Context, args []string) error {
 		return err
 	}
 	totals := d.table(stats)
+	if err := d.move(ctx, two); err != nil {
+		return err
+	}
+	totals.Session = two.table(d)
 	if *asJSON {
 		line, err := json.Marshal(totals)
 		if err != nil {
@@ -109,10 +121,12 @@ type totals struct {
 	Expected          int    `json:"expected"` // calls with one result, the expected one
 	DuplicatesDropped uint64 `json:"duplicates_dropped"`
 	LateDropped       uint64 `json:"late_dropped"`
+
+	Session sessionTotals `json:"session"`
 }
 
 func (t totals) good() bool {
-	return t.Results == t.Calls && t.Expected == t.Calls && t.DuplicatesDropped == wantDuplicates && t.LateDropped == wantLate
+	return t.Results == t.Calls && t.Expected == t.Calls && t.DuplicatesDropped == wantDuplicates && t.LateDropped == wantLate && t.Session.good()
 }
 
 // A demoRun is the session: the conversation that makes the calls, and the user at
@@ -273,71 +287,6 @@ func (d *demoRun) Progress(agentproto.CallKey, agentproto.State) {}
 
 // View shows nothing.
 func (d *demoRun) View(agentproto.CallKey, *agentproto.ViewUpdate) {}
-
-// servers are tool servers in processes of their own.
-type servers []*server
-
-type server struct {
-	name string
-	url  string
-	cmd  *exec.Cmd
-	in   io.Closer // the server ends when it is closed
-}
-
-// startServers starts each example server as a process of this program.
-func startServers(ctx context.Context, provider *idp.Provider, logs io.Writer) (all servers, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	config, err := json.Marshal(configOf(provider))
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range serverNames {
-		cmd := exec.CommandContext(ctx, self, "tool", "--leash", name)
-		cmd.Env = append(os.Environ(), "RAP_EMBEDDED=1", providerEnv+"="+string(config))
-		cmd.Stderr = logs
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			return all, err
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			return all, err
-		}
-		if err := cmd.Start(); err != nil {
-			return all, err
-		}
-		s := &server{name: name, cmd: cmd, in: in}
-		all = append(all, s)
-		line, err := bufio.NewReader(out).ReadBytes('\n')
-		var hello struct{ Port int }
-		if err := errors.Join(err, json.Unmarshal(line, &hello)); err != nil {
-			return all, fmt.Errorf("the tool server %s did not start: %w", name, err)
-		}
-		s.url = fmt.Sprintf("http://127.0.0.1:%d", hello.Port)
-		provider.RegisterRedirect(idp.DefaultClientID, redirectURI(s.url))
-	}
-	return all, nil
-}
-
-func (s servers) urls() []string {
-	urls := make([]string, len(s))
-	for i := range s {
-		urls[i] = s[i].url
-	}
-	return urls
-}
-
-func (s servers) stop() {
-	for _, x := range s {
-		x.in.Close()
-	}
-	for _, x := range s {
-		_ = x.cmd.Wait() // how a server ends does not matter any more
-	}
-}
 
 // styleFor returns colours for a terminal.
 func styleFor(f *os.File) style {

@@ -33,7 +33,7 @@ type command struct {
 
 var commands = []command{
 	{"control", "run the runtime for a conformance run", control},
-	{"demo", "run a session of calls against three tool servers and an OAuth provider", demo},
+	{"demo", "make calls, and move a conversation between two hosts, with nothing else needed", demo},
 	{"run", "make the calls of a JSONL file and print each result", run},
 	{"serve", "make calls that survive this process", serve},
 	{"migrate", "move a session to another runtime", migrate},

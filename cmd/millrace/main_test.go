@@ -52,12 +52,25 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.Bytes())
 	}
 	want := totals{Calls: len(scenes), Results: len(scenes), Expected: len(scenes), DuplicatesDropped: wantDuplicates, LateDropped: wantLate}
+	s := got.Session
+	if s.Forwarded < 2 || s.Messages <= demoTicks+len(answers) {
+		t.Errorf("%d callbacks handed on, %d messages", s.Forwarded, s.Messages)
+	}
+	want.Session = sessionTotals{
+		Calls: len(answers), Results: len(answers), Events: demoTicks, Moved: true,
+		Messages: s.Messages, Expected: s.Messages, Forwarded: s.Forwarded, // these depend on how fast the model is
+	}
 	if got != want {
 		t.Errorf("got %+v, want %+v\n%s", got, want, out.Bytes())
 	}
 	for _, s := range scenes {
 		if !strings.Contains(out.String(), s.what) {
 			t.Errorf("the table does not say %q\n%s", s.what, out.Bytes())
+		}
+	}
+	for _, a := range answers {
+		if !strings.Contains(out.String(), a.what) {
+			t.Errorf("the conversation does not say %q\n%s", a.what, out.Bytes())
 		}
 	}
 }
@@ -239,6 +252,9 @@ func TestMisuse(t *testing.T) {
 		{[]string{"run", "--toll", "x"}, "flag provided but not defined"},
 		{[]string{"tool", "hammer"}, `there is no server "hammer"`},
 		{[]string{"demo", "now"}, "it takes no arguments"},
+		{[]string{"serve", "--state", "x", "--tool", "http://x", "--allow-network", "ten"}, "-allow-network"},
+		{[]string{"serve", "--state", "x", "--tool", "http://x", "--secret", "http://x"}, "it has to be URL=FILE"},
+		{[]string{"serve", "--state", "x", "--tool", "http://x", "--secret", "http://x=/no/such/file"}, "no such file"},
 	}
 	for _, test := range tests {
 		cmd := millrace(t, test.args...)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -9,9 +11,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/conversation/openai"
 )
 
-// modelOf returns the model that a flag names, nil if it names none.
+// keyEnv has the key of the service that openai:URL names. It is not a flag, because
+// everybody on a machine can read the flags of a process.
+const keyEnv = "OPENAI_API_KEY"
+
+// modelOf returns the model that a flag names, nil if it names none. Its name is needed
+// for openai alone.
 func modelOf(text, name string) (conversation.Model, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	switch {
@@ -19,6 +27,14 @@ func modelOf(text, name string) (conversation.Model, error) {
 		return nil, nil
 	case kind == "script" && rest != "":
 		return scriptOf(rest)
+	case kind == "openai":
+		if name == "" {
+			return nil, errors.New("which model is to answer? --model openai needs --model-name")
+		}
+		if u, err := url.Parse(rest); err != nil || rest != "" && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+			return nil, fmt.Errorf("--model is %q: behind openai: there has to be a URL such as https://api.openai.com/v1", text)
+		}
+		return openai.New(openai.Options{Name: name, BaseURL: rest, Key: os.Getenv(keyEnv)}), nil
 	}
 	return nil, fmt.Errorf("--model is %q: it has to be script:FILE or openai:URL", text)
 }

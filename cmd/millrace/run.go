@@ -61,12 +61,6 @@ type resultLine struct {
 // maxLine is the longest line of a file of calls, in bytes.
 const maxLine = 4 << 20
 
-// urls is a flag that may be given more than once.
-type urls []string
-
-func (u *urls) String() string     { return strings.Join(*u, " ") }
-func (u *urls) Set(s string) error { *u = append(*u, s); return nil }
-
 func run(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("run", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), runUsage); fs.PrintDefaults() }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
 )
 
 // A scene is one call of the demo: what is done, and how it has to end.
@@ -65,3 +67,44 @@ const (
 	wantDuplicates = 2
 	wantLate       = 1
 )
+
+// The conversation that moves: what the user says and picks, and what the model replies.
+const (
+	request    = "Tidy up a bit, and keep counting."
+	firstPick  = 0 // Yes
+	secondPick = 2 // No
+
+	demoTicks = 16
+	noted     = "Noted." // to every event that comes alone
+)
+
+var dialogue = append(conversation.Script{
+	{Text: "At once.", Calls: []conversation.Call{
+		{Name: "add", Arguments: `{"a":19,"b":23}`},
+		{Name: "echo", Arguments: `{"text":"sweeping"}`},
+		{Name: "delete", Arguments: `{"name":"old notes"}`},
+	}},
+	{Text: "All clean. I subscribe.", Calls: []conversation.Call{
+		{Name: "tick", Arguments: `{"ms":400,"count":16,"inline":true}`},
+	}},
+	{Text: "I am listening."},
+	{Text: "I hear it. A nap will not hurt.", Calls: []conversation.Call{
+		{Name: "sleep", Arguments: `{"ms":3500}`},
+	}},
+	{Text: "Awake, and elsewhere. More to tidy.", Calls: []conversation.Call{
+		{Name: "add", Arguments: `{"a":20,"b":22}`},
+		{Name: "delete", Arguments: `{"name":"the drafts"}`},
+	}},
+	{Text: "As you like."},
+}, slices.Repeat(conversation.Script{{Text: noted}}, demoTicks)...)
+
+// What tools answer, in the order of the conversation, and what there is to say about it.
+var answers = []struct{ tool, text, what string }{
+	{"add", "42", "one of three calls at once"},
+	{"echo", "sweeping", "another"},
+	{"delete", "old notes deleted", "the third: asks the user, who picks Yes"},
+	{"tick", "counting, every 400 ms", "opens a subscription"},
+	{"sleep", "slept for 3500 ms", "was pending; posted to A and handed on"},
+	{"add", "42", "one of two calls, made here"},
+	{"delete", "not deleted", "the other: asks the user here, who picks No"},
+}

@@ -27,6 +27,7 @@ made and read over HTTP, at --api:
   GET    /calls/THREAD/ID        its result; 204 if there is none within ?wait=30s
   DELETE /calls/THREAD/ID        cancels it
   DELETE /threads/THREAD         closes a thread and resolves its calls
+  GET    /stats                  what happened since this process began
 
 With --model it holds conversations as well:
 
@@ -69,8 +70,14 @@ func serve(ctx context.Context, args []string) error {
 	address := fs.String("api", "127.0.0.1:7341", "`address` of the API")
 	keep := fs.Bool("keep-history", false, "keep every step, for 'millrace log replay', and not only those since the last snapshot")
 	model := fs.String("model", "", "who answers in conversations: script:`FILE`, a JSON array of replies, or openai:URL, an API like OpenAI's")
-	modelName := fs.String("model-name", "", "which model of that API answers; its key is OPENAI_API_KEY of the environment")
+	modelName := fs.String("model-name", "", "which model of that API answers; its key is "+keyEnv+" of the environment")
 	migration := fs.String("migration-key", "", "`file` with the key that runtimes have in common which move sessions between them; made if there is none")
+	var networks prefixes
+	fs.Var(&networks, "allow-network", "a `network` such as 10.0.0.0/8 that tool servers may be in, besides public ones and those given by address; may be given more than once")
+	secrets := signedBy{}
+	fs.Var(secrets, "secret", "`URL=FILE`: a tool server, as for --tool, and the whsec_ secrets, one to a line, that sign what passes between it and this; may be given more than once")
+	status := fs.Bool("ask-status", false, "ask the tool servers now and then whether they have a call still; they must have the extension /tool_call_status")
+	leash := fs.Bool("leash", false, "end when standard input is closed")
 	timeout := fs.Duration("timeout", 15*time.Minute, "how long a call may wait for its result, detours not counted")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -84,6 +91,9 @@ func serve(ctx context.Context, args []string) error {
 		return misused(fs, "what is %s?", strings.Join(fs.Args(), " "))
 	case *timeout <= 0:
 		return misused(fs, "--timeout must be positive")
+	}
+	if *leash {
+		ctx = leashed(ctx)
 	}
 	secret, err := keyOf(filepath.Join(*state, "callback.key"))
 	if err != nil {
@@ -110,6 +120,7 @@ func serve(ctx context.Context, args []string) error {
 	rt, err := runtime.Start(context.WithoutCancel(ctx), runtime.Options{
 		Toolsets: tools, ListenAddr: *listen, PublicURL: *public, Sealer: sealer, Logger: logger,
 		Surface: user, Model: answers, MigrationKey: migrationKey,
+		AllowNetworks: networks, Secrets: secrets, AskStatus: *status,
 		Timeouts: runtime.Timeouts{Call: *timeout},
 		State: &durable.Options{
 			Name: *name, Dir: filepath.Join(*state, "history"), Servers: servers,

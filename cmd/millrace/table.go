@@ -27,8 +27,8 @@ func (s style) good(text string) string { return s.paint("32", text) }
 func (s style) bad(text string) string  { return s.paint("31;1", text) }
 
 // intro says what was started.
-func (d *demoRun) intro(s servers, p *idp.Provider) {
-	fmt.Fprintf(d.out, "%s\n\n", d.style.bold("One session of an agent runtime: every call resolves to exactly one result."))
+func (d *demoRun) intro(s processes, p *idp.Provider) {
+	fmt.Fprintf(d.out, "%s\n\n", d.style.bold("An agent runtime and its tools: every call resolves to exactly one result."))
 	for _, x := range s {
 		fmt.Fprintf(d.out, "  tool server     %-9s %s  (process %d)\n", x.name, x.url, x.cmd.Process.Pid)
 	}
@@ -85,15 +85,21 @@ func (d *demoRun) table(stats runtime.Stats) totals {
 	return t
 }
 
-// rows prints a table; a nil row is a gap.
+// rows prints a table; a nil row is a gap, and one cell alone is a line across.
 func (d *demoRun) rows(head []string, rows [][]string) {
 	width := make([]int, len(head))
 	for _, r := range append([][]string{head}, rows...) {
+		if len(r) == 1 {
+			continue
+		}
 		for i, cell := range r {
 			width[i] = max(width[i], utf8.RuneCountInString(cell))
 		}
 	}
 	line := func(r []string, paint func(i int, cell string) string) {
+		for len(r) > 1 && r[len(r)-1] == "" { // no blanks at the end of a line
+			r = r[:len(r)-1]
+		}
 		for i, cell := range r {
 			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
 			if head[i] == "took" {
@@ -108,13 +114,17 @@ func (d *demoRun) rows(head []string, rows [][]string) {
 	}
 	line(head, func(_ int, cell string) string { return d.style.dim(cell) })
 	for _, r := range rows {
+		if len(r) == 1 {
+			fmt.Fprintf(d.out, "     %s\n", d.style.dim(r[0]))
+			continue
+		}
 		line(r, func(i int, cell string) string {
 			switch {
 			case cell == "✓":
 				return d.style.good(cell)
 			case cell == "✗":
 				return d.style.bad(cell)
-			case head[i] == "call":
+			case head[i] == "call", head[i] == "who":
 				return d.style.bold(cell)
 			case head[i] == "took", head[i] == "what happened":
 				return d.style.dim(cell)

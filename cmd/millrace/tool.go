@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -20,23 +21,33 @@ import (
 	"github.com/millrace/millrace/internal/idp"
 )
 
-const toolUsage = `usage: millrace tool [flags] [clock] [slow] [account]
+const toolUsage = `usage: millrace tool [flags] [clock] [slow] [feed] [account]
 
-Serves the example tools until it is interrupted: all three servers, or those named.
+Serves the example tools until it is interrupted: all four servers, or those named.
 
   clock    echo, add, now, fail, thrice, strict
   slow     sleep, overdue, mute
+  feed     tick, watch (open subscriptions), publish, progress (shows a view),
+           delete (asks the user)
   account  whoami, calendar (need the user's authorization), order (asks the user)
 
+With --state DIR what a server has accepted survives it: each keeps its calls, results on
+their way, subscriptions, and tokens, encrypted, in a folder of its own below DIR. Start it
+again with the same --port, under which runtimes know it.
+
+With --migration-key FILE sessions can move from a server to another one on this machine
+that has the same key: give the same file to both.
+
 The account server comes with an OAuth provider on this host, whose certificate was
-made at start-up and which nobody else trusts.
+made at start-up and which nobody else trusts. What users authorize is therefore
+forgotten with it, with --state too.
 
 With RAP_EMBEDDED=1 in the environment and one server named, the first line of the
 output is {"port":N}, as hosts of embedded tool servers expect.
 
 `
 
-var serverNames = []string{"clock", "slow", "account"}
+var serverNames = []string{"clock", "slow", "feed", "account"}
 
 // providerEnv hands the provider of a parent process to the account server.
 const providerEnv = "MILLRACE_OAUTH_PROVIDER"
@@ -55,6 +66,8 @@ func tool(ctx context.Context, args []string) error {
 	fs.Usage = func() { fmt.Fprint(fs.Output(), toolUsage); fs.PrintDefaults() }
 	host := fs.String("host", "127.0.0.1", "`address` to listen on")
 	port := fs.Int("port", 8801, "`port` of the first server, the next ones follow; 0 for free ones")
+	state := fs.String("state", "", "`folder` of everything that is to survive this process; without it nothing does")
+	key := fs.String("migration-key", "", "`file` with the key of the servers between which sessions move; made if there is none")
 	leash := fs.Bool("leash", false, "end when standard input is closed")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -68,13 +81,12 @@ func tool(ctx context.Context, args []string) error {
 			return misused(fs, "there is no server %q", name)
 		}
 	}
+	example, err := exampleOptions(*state, *key, *host)
+	if err != nil {
+		return err
+	}
 	if *leash {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		go func() {
-			io.Copy(io.Discard, os.Stdin)
-			cancel()
-		}()
+		ctx = leashed(ctx)
 	}
 	embedded := os.Getenv("RAP_EMBEDDED") == "1" && len(names) == 1
 	if embedded && *port == 8801 {
@@ -90,7 +102,7 @@ func tool(ctx context.Context, args []string) error {
 		if err != nil {
 			return fmt.Errorf("%w; choose another --port, or --port 0 for free ones", err)
 		}
-		handler, hint, end, err := exampleServer(name, "http://"+l.Addr().String())
+		handler, hint, end, err := example.open(name, "http://"+l.Addr().String())
 		if err != nil {
 			return err
 		}
@@ -112,44 +124,104 @@ func tool(ctx context.Context, args []string) error {
 	}
 }
 
-// exampleServer returns one of the servers, and what to know about it.
-func exampleServer(name, url string) (_ http.Handler, hint string, end func(), err error) {
-	opts := toolserver.Options{PublicURL: url, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
-	closing := func(s *toolserver.Server, also ...io.Closer) func() {
-		return func() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			// What does not end within a second is lost, which an example may do.
-			_ = s.Close(ctx)
-			for _, c := range also {
-				_ = c.Close()
-			}
-		}
+// An exampleConfig is what the servers of one process have in common.
+type exampleConfig struct {
+	state string            // a folder, or empty
+	key   toolserver.Secret // of migrations
+	moves bool              // whether there is a key
+	host  string
+}
+
+func exampleOptions(state, keyFile, host string) (c exampleConfig, err error) {
+	c = exampleConfig{state: state, host: host}
+	if keyFile == "" {
+		return c, nil
 	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return c, fmt.Errorf("--migration-key is for servers on this machine alone, so --host cannot be %q: anybody else could move sessions", host)
+	}
+	key, err := keyOf(keyFile)
+	c.key, c.moves = toolserver.NewSecret(string(key[:])), true
+	return c, err
+}
+
+// of returns the options of one server.
+func (c exampleConfig) of(name, url string) toolserver.Options {
+	opts := toolserver.Options{PublicURL: url, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	if c.state != "" {
+		opts.State = filepath.Join(c.state, name)
+	}
+	if c.moves {
+		opts.Migrator, opts.MigrationKey = toolserver.OwnState{}, c.key
+		opts.MigrationDestinations = []string{"http://" + net.JoinHostPort(c.host, "*")}
+	}
+	return opts
+}
+
+// open returns one of the servers, started, and what to know about it.
+func (c exampleConfig) open(name, url string) (_ http.Handler, hint string, end func(), err error) {
+	if name == "account" {
+		return c.openAccount(url)
+	}
+	opts := c.of(name, url)
+	var s *toolserver.Server
 	switch name {
 	case "clock":
-		s := exampletools.Clock(exampletools.ClockOptions{Server: opts})
-		return s, "", closing(s), nil
+		s, err = exampletools.Clock(exampletools.ClockOptions{Server: opts})
 	case "slow":
-		s := exampletools.Slow(opts)
+		s, err = exampletools.Slow(opts)
+	case "feed":
+		s, err = exampletools.Feed(opts)
+	}
+	if err == nil {
+		err = s.Start()
+	}
+	if err != nil {
+		return nil, "", nil, fmt.Errorf("the server %s: %w", name, err)
+	}
+	if name == "slow" {
 		return exampletools.Mute(s), "", closing(s), nil
 	}
+	return s, "", closing(s), nil
+}
+
+// closing returns what ends a server and all that belongs to it.
+func closing(s *toolserver.Server, also ...io.Closer) func() {
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		// Without --state, what does not end within a second is lost, which an example may do.
+		_ = s.Close(ctx)
+		for _, c := range also {
+			_ = c.Close()
+		}
+	}
+}
+
+// openAccount returns the account server, with the provider of the parent process or its own.
+func (c exampleConfig) openAccount(url string) (_ http.Handler, hint string, end func(), err error) {
 	config, provider, err := oauthProvider()
 	if err != nil {
 		return nil, "", nil, err
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(config.CA) {
+	opts := c.of("account", url)
+	opts.ProviderRootCAs = x509.NewCertPool()
+	if !opts.ProviderRootCAs.AppendCertsFromPEM(config.CA) {
 		return nil, "", nil, errors.New("the OAuth provider's certificate cannot be read")
 	}
-	opts.ProviderRootCAs = roots
-	s := exampletools.Account(exampletools.AccountOptions{
+	s, err := exampletools.Account(exampletools.AccountOptions{
 		Server: opts, UserInfoURL: config.UserInfoURL,
 		Provider: toolserver.OAuthProvider{
 			ID: providerID, AuthURL: config.AuthURL, TokenURL: config.TokenURL, ClientID: config.ClientID,
 			Scopes: []string{"openid", "profile", "offline_access"}, Issuer: config.Issuer, RequireIssuer: true,
 		},
 	})
+	if err == nil {
+		err = s.Start()
+	}
+	if err != nil {
+		return nil, "", nil, fmt.Errorf("the server account: %w", err)
+	}
 	if provider == nil {
 		return s, "", closing(s), nil
 	}

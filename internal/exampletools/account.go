@@ -30,10 +30,13 @@ type AccountOptions struct {
 //	order     asks the user what to order, and returns it
 //
 // The first two need the user's authorization.
-func Account(opts AccountOptions) *toolserver.Server {
+func Account(opts AccountOptions) (*toolserver.Server, error) {
 	named(&opts.Server, "account", "Tools that need the user, to try the protocol with.")
 	opts.Server.Providers = append(opts.Server.Providers[:len(opts.Server.Providers):len(opts.Server.Providers)], opts.Provider)
-	server := toolserver.New(opts.Server)
+	server, err := toolserver.Open(opts.Server)
+	if err != nil {
+		return nil, err
+	}
 	personal := toolserver.ToolOptions{
 		RequireOAuth: opts.Provider.ID,
 		Annotations:  agentproto.Annotations{ReadOnly: true, Idempotent: true},
@@ -76,7 +79,7 @@ func Account(opts AccountOptions) *toolserver.Server {
 			}
 			return items[i], nil
 		})
-	return server
+	return server, nil
 }
 
 // An appointment is an entry of a calendar.

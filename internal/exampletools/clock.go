@@ -27,12 +27,15 @@ type ClockOptions struct {
 //	fail    fails
 //	thrice  has its result posted three times, as a tool without care might
 //	strict  takes arguments of many types, to show what a wrong one is answered
-func Clock(opts ClockOptions) *toolserver.Server {
+func Clock(opts ClockOptions) (*toolserver.Server, error) {
 	named(&opts.Server, "clock", "Fast tools to try the protocol with.")
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	server := toolserver.New(opts.Server)
+	server, err := toolserver.Open(opts.Server)
+	if err != nil {
+		return nil, err
+	}
 	harmless := toolserver.ToolOptions{Annotations: agentproto.Annotations{ReadOnly: true, Idempotent: true}}
 
 	type words struct {
@@ -74,7 +77,7 @@ func Clock(opts ClockOptions) *toolserver.Server {
 		})
 
 	toolserver.AddWithOptions(server, "strict", "Sums up a reservation; takes arguments of many types.", harmless, sumUp)
-	return server
+	return server, nil
 }
 
 // A reservation has a member of every type that arguments have.

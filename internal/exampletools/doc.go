@@ -7,6 +7,7 @@
 //	Account  tools that need the user: to authorize, or to choose
 //
 // Each returns a server that is ready to be served under the PublicURL of its
-// options. Their results depend on nothing but their arguments, the clock that is
+// options, or an error if the State of its options cannot be opened. One with a State
+// goes on with what it has when it is started. Their results depend on nothing but their arguments, the clock that is
 // given to them and the account of the user.
 package exampletools

@@ -50,6 +50,14 @@ func options() (toolserver.Options, callbacks) {
 	return toolserver.Options{PublicURL: "https://tools.example", CallbackTransport: c}, c
 }
 
+// open returns a server that can be opened, because it keeps nothing or a folder of its own.
+func open(server *toolserver.Server, err error) *toolserver.Server {
+	if err != nil {
+		panic(err)
+	}
+	return server
+}
+
 func invocation(tool, id, args string) *http.Request {
 	body := fmt.Sprintf(`{"operation":%q,"arguments":%s,"id":%q,"group_id":"thread-1","user_id":"u1","callback_url":"https://runtime.example/cb"}`, tool, args, id)
 	r := httptest.NewRequest(http.MethodPost, "/invoke", strings.NewReader(body))
@@ -78,11 +86,11 @@ func post(t *testing.T, h http.Handler, path, body string) {
 func TestManifests(t *testing.T) {
 	opts, _ := options()
 	for _, s := range []*toolserver.Server{
-		exampletools.Clock(exampletools.ClockOptions{Server: opts}),
-		exampletools.Slow(opts),
-		exampletools.Feed(opts),
-		exampletools.Account(exampletools.AccountOptions{Server: opts, Provider: toolserver.OAuthProvider{
-			ID: "idp", AuthURL: "https://id.example/a", TokenURL: "https://id.example/t", ClientID: "c"}}),
+		open(exampletools.Clock(exampletools.ClockOptions{Server: opts})),
+		open(exampletools.Slow(opts)),
+		open(exampletools.Feed(opts)),
+		open(exampletools.Account(exampletools.AccountOptions{Server: opts, Provider: toolserver.OAuthProvider{
+			ID: "idp", AuthURL: "https://id.example/a", TokenURL: "https://id.example/t", ClientID: "c"}})),
 	} {
 		data, err := agentproto.Encode(s.Manifest())
 		if err != nil {
@@ -97,9 +105,9 @@ func TestManifests(t *testing.T) {
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, got := options()
-		server := exampletools.Clock(exampletools.ClockOptions{Server: opts, Now: func() time.Time {
+		server := open(exampletools.Clock(exampletools.ClockOptions{Server: opts, Now: func() time.Time {
 			return time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
-		}})
+		}}))
 		for i, c := range []struct{ tool, args, want string }{
 			{"echo", `{"text":"hello"}`, "hello"},
 			{"add", `{"a":0.5,"b":2}`, "2.5"},
@@ -131,7 +139,7 @@ func TestClock(t *testing.T) {
 func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, got := options()
-		server := exampletools.Slow(opts)
+		server := open(exampletools.Slow(opts))
 		start := time.Now()
 		call(t, server, "sleep", "c1", `{"ms":1500}`)
 		if text := got.result(t); text != "slept for 1500 ms" || time.Since(start) != 1500*time.Millisecond {
@@ -159,7 +167,7 @@ func TestSlow(t *testing.T) {
 func TestSlowCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, got := options()
-		server := exampletools.Slow(opts)
+		server := open(exampletools.Slow(opts))
 		start := time.Now()
 		for i := range 1000 {
 			call(t, exampletools.Mute(server), "sleep", fmt.Sprint("c", i), `{"ms":100}`)
@@ -178,7 +186,7 @@ func TestSlowCrowd(t *testing.T) {
 
 func TestMute(t *testing.T) {
 	opts, got := options()
-	server := exampletools.Slow(opts)
+	server := open(exampletools.Slow(opts))
 	web := httptest.NewServer(exampletools.Mute(server))
 	defer web.Close()
 	send := func(ctx context.Context, tool string) (*http.Response, error) {
@@ -218,14 +226,14 @@ func TestAccount(t *testing.T) {
 	opts.PublicURL = "http://" + web.Listener.Addr().String()
 	opts.ProviderRootCAs = provider.CertPool()
 	provider.RegisterRedirect(idp.DefaultClientID, opts.PublicURL+"/oauth/callback/idp")
-	server := exampletools.Account(exampletools.AccountOptions{
+	server := open(exampletools.Account(exampletools.AccountOptions{
 		Server: opts,
 		Provider: toolserver.OAuthProvider{
 			ID: "idp", AuthURL: provider.AuthURL(), TokenURL: provider.TokenURL(), ClientID: idp.DefaultClientID,
 			Scopes: []string{"openid", "profile"}, Issuer: provider.Issuer(), RequireIssuer: true,
 		},
 		UserInfoURL: provider.UserInfoURL(),
-	})
+	}))
 	web.Config.Handler = server
 	web.Start()
 

@@ -19,12 +19,16 @@ import (
 //	progress  works for a while and shows how far it is in a view
 //	delete    asks the user, once, for the session, or not at all
 //
-// An empty name in the options means "feed".
-func Feed(opts toolserver.Options) *toolserver.Server {
+// An empty name in the options means "feed". An error says that the State of the
+// options cannot be opened, as for the other servers.
+func Feed(opts toolserver.Options) (*toolserver.Server, error) {
 	named(&opts, "feed", "Tools that go on talking, to try the protocol with.")
-	server := toolserver.New(opts)
+	server, err := toolserver.Open(opts)
+	if err != nil {
+		return nil, err
+	}
 	AddFeed(server)
-	return server
+	return server, nil
 }
 
 // AddFeed adds the tools of [Feed] to a server.

@@ -25,7 +25,7 @@ func TestFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, got := options()
 		opts.State = t.TempDir()
-		server := exampletools.Feed(opts)
+		server := open(exampletools.Feed(opts))
 		expect := func(text, want string) {
 			t.Helper()
 			if text != want {
@@ -47,7 +47,7 @@ func TestFeed(t *testing.T) {
 		if err := server.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		server = exampletools.Feed(opts)
+		server = open(exampletools.Feed(opts))
 		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -22,9 +22,12 @@ import (
 //
 // Any number of them may run at once, up to opts.MaxCalls. An empty name in the
 // options means "slow".
-func Slow(opts toolserver.Options) *toolserver.Server {
+func Slow(opts toolserver.Options) (*toolserver.Server, error) {
 	named(&opts, "slow", "Slow tools to try the protocol with.")
-	server := toolserver.New(opts)
+	server, err := toolserver.Open(opts)
+	if err != nil {
+		return nil, err
+	}
 
 	type nap struct {
 		MS uint32 `json:"ms" jsonschema:"for how many milliseconds"`
@@ -59,7 +62,7 @@ func Slow(opts toolserver.Options) *toolserver.Server {
 			<-ctx.Done()
 			return "", context.Cause(ctx)
 		})
-	return server
+	return server, nil
 }
 
 // maxPeek is how much of a request Mute looks at.

@@ -1,0 +1,23 @@
+package main
+
+import "net/http"
+
+// A statsBody is what happened since this process began, as the API gives it.
+type statsBody struct {
+	Calls      uint64 `json:"calls"`
+	Results    uint64 `json:"results"`    // calls that a tool resolved
+	Failures   uint64 `json:"failures"`   // calls that were resolved otherwise
+	Events     uint64 `json:"events"`     // of subscriptions
+	Duplicates uint64 `json:"duplicates"` // dropped: a second result
+	Late       uint64 `json:"late"`       // dropped: arrived after the call was resolved otherwise
+	PutOff     uint64 `json:"put_off"`    // callbacks answered 503
+	Forwarded  uint64 `json:"forwarded"`  // callbacks handed on to where their session moved
+}
+
+func (a api) stats(w http.ResponseWriter, _ *http.Request) {
+	s := a.rt.Stats()
+	answer(w, http.StatusOK, statsBody{
+		Calls: s.Calls, Results: s.Results, Failures: s.Failures, Events: s.Events,
+		Duplicates: s.Duplicates, Late: s.Late, PutOff: s.Busy, Forwarded: s.Forwarded,
+	})
+}

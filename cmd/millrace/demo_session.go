@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"reflect"
+	"time"
+
+	"github.com/millrace/millrace/agentproto/conversation"
+)
+
+// hosts are two runtimes and the session that moves from the first to the second.
+type hosts struct {
+	folder string // of everything that they keep
+	hosts  [2]*process
+	feeds  [2]*process  // the tool server of each host
+	said   [2]io.Reader // what each host says
+
+	history []messageBody
+	here    int  // how many messages there were at the first host
+	whole   bool // whether the second host has these as they were
+	moved   time.Duration
+	refused int // what the first host answers when the session is spoken to there afterwards
+	stats   [2]statsBody
+}
+
+func (h *hosts) remove() { os.RemoveAll(h.folder) }
+
+const demoSession = "errands"
+
+// move holds the conversation: up to the model's nap at the first host, and from then on at
+// the second.
+func (d *demoRun) move(ctx context.Context, h *hosts) error {
+	a, b := h.hosts[0], h.hosts[1]
+	if _, err := a.ask(ctx, http.MethodPost, "/sessions", sessionBody{ID: demoSession, UserID: "ada"}, nil, http.StatusCreated); err != nil {
+		return err
+	}
+	if err := a.say(ctx, request); err != nil {
+		return err
+	}
+	if err := a.choose(ctx, firstPick); err != nil {
+		return err
+	}
+	if err := h.read(ctx, a, func(m *messageBody) bool { return len(m.Calls) > 0 && m.Calls[0].Operation == "sleep" }); err != nil {
+		return err
+	}
+	// While a call is pending events wait, so these are all messages of the first host.
+	before := h.history
+	h.here, h.history = len(before), nil
+	start := time.Now()
+	if _, err := a.ask(ctx, http.MethodPost, "/sessions/"+demoSession+"/migrate", migrateBody{To: b.url}, nil, http.StatusNoContent); err != nil {
+		return err
+	}
+	h.moved = time.Since(start)
+	if err := b.choose(ctx, secondPick); err != nil {
+		return err
+	}
+	final := false
+	err := h.read(ctx, b, func(m *messageBody) bool {
+		if event, last := eventOf(m); event {
+			final = final || last
+		}
+		return final && m.Kind == conversation.Assistant.String() && len(m.Calls) == 0
+	})
+	if err != nil {
+		return err
+	}
+	h.whole = reflect.DeepEqual(before, h.history[:min(h.here, len(h.history))])
+	if h.refused, err = a.ask(ctx, http.MethodPost, "/threads/"+demoSession+"/messages", said{"Are you still there?"}, nil, http.StatusGone, http.StatusAccepted); err != nil {
+		return err
+	}
+	for i, x := range h.hosts {
+		if _, err := x.ask(ctx, http.MethodGet, "/stats", nil, &h.stats[i], http.StatusOK); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type said struct {
+	Text string `json:"text"`
+}
+
+func (x *process) say(ctx context.Context, text string) error {
+	_, err := x.ask(ctx, http.MethodPost, "/threads/"+demoSession+"/messages", said{text}, nil, http.StatusAccepted)
+	return err
+}
+
+// read reads the history at a host until a message is there.
+func (h *hosts) read(ctx context.Context, x *process, until func(*messageBody) bool) error {
+	for {
+		var more []messageBody
+		path := fmt.Sprintf("/threads/%s/messages?from=%d&wait=5s", demoSession, len(h.history))
+		if _, err := x.ask(ctx, http.MethodGet, path, nil, &more, http.StatusOK); err != nil {
+			return err
+		}
+		found := false
+		for i := range more {
+			h.history = append(h.history, more[i])
+			found = found || until(&more[i])
+		}
+		if found {
+			return nil
+		}
+	}
+}
+
+// choose waits until the user is asked something, and picks.
+func (x *process) choose(ctx context.Context, pick int) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var open []promptBody
+		if _, err := x.ask(ctx, http.MethodGet, "/threads/"+demoSession+"/prompts", nil, &open, http.StatusOK); err != nil {
+			return err
+		}
+		if len(open) > 0 {
+			answer := struct {
+				ID       string `json:"id"`
+				Selected int    `json:"selected"`
+			}{open[0].ID, pick}
+			_, err := x.ask(ctx, http.MethodPost, "/threads/"+demoSession+"/answers", answer, nil, http.StatusNoContent)
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: the user was not asked anything: %w", x.name, context.Cause(ctx))
+		}
+	}
+}
+
+// ask makes a request to the API of a runtime. It returns the status, which is an error if
+// it is none of those that are good.
+func (x *process) ask(ctx context.Context, method, path string, body, into any, good ...int) (int, error) {
+	var send io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return 0, err
+		}
+		send = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, x.api+path, send)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", x.name, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", x.name, err)
+	}
+	for _, status := range good {
+		if resp.StatusCode == status {
+			if into == nil {
+				return status, nil
+			}
+			return status, json.Unmarshal(text, into)
+		}
+	}
+	return 0, fmt.Errorf("%s: %s %s was answered %d: %s", x.name, method, path, resp.StatusCode, bytes.TrimSpace(text))
+}

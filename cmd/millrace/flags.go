@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+)
+
+// urls is a flag that may be given more than once.
+type urls []string
+
+func (u *urls) String() string     { return strings.Join(*u, " ") }
+func (u *urls) Set(s string) error { *u = append(*u, s); return nil }
+
+// prefixes is a flag of networks.
+type prefixes []netip.Prefix
+
+func (p *prefixes) String() string { return fmt.Sprint([]netip.Prefix(*p)) }
+
+func (p *prefixes) Set(s string) error {
+	network, err := netip.ParsePrefix(s)
+	*p = append(*p, network)
+	return err
+}
+
+// signedBy is a flag of secrets by what they are shared with.
+type signedBy map[string][]string
+
+// String does not tell the secrets.
+func (s signedBy) String() string { return fmt.Sprint(len(s)) }
+
+// Set takes URL=FILE. The secrets are in a file, because everybody on a machine can read
+// the flags of a process.
+func (s signedBy) Set(text string) error {
+	url, name, ok := strings.Cut(text, "=")
+	if !ok || url == "" || name == "" {
+		return fmt.Errorf("it has to be URL=FILE")
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	secrets := strings.Fields(string(data))
+	if len(secrets) == 0 {
+		return fmt.Errorf("%s has no secret", name)
+	}
+	s[url] = append(s[url], secrets...)
+	return nil
+}
+
+// leashed returns a context that ends, too, when standard input is closed: so a process
+// ends with the one that started it, however that ends.
+func leashed(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	return ctx
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/netip"
@@ -39,16 +40,28 @@ func (s signedBy) Set(text string) error {
 	if !ok || url == "" || name == "" {
 		return fmt.Errorf("it has to be URL=FILE")
 	}
+	secrets, err := secretsOf(name)
+	s[url] = append(s[url], secrets...)
+	return err
+}
+
+// secretsOf reads a file of secrets.
+func secretsOf(name string) ([]string, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	secrets := strings.Fields(string(data))
 	if len(secrets) == 0 {
-		return fmt.Errorf("%s has no secret", name)
+		return nil, fmt.Errorf("%s has no secret", name)
 	}
-	s[url] = append(s[url], secrets...)
-	return nil
+	for i, s := range secrets {
+		raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(s, "whsec_"))
+		if err != nil || !strings.HasPrefix(s, "whsec_") || len(raw) < 24 || len(raw) > 64 {
+			return nil, fmt.Errorf("%s: secret %d is not whsec_ and the base64 of 24 to 64 bytes", name, i+1)
+		}
+	}
+	return secrets, nil
 }
 
 // leashed returns a context that ends, too, when standard input is closed: so a process

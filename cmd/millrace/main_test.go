@@ -252,6 +252,7 @@ func TestMisuse(t *testing.T) {
 		{[]string{"run", "--toll", "x"}, "flag provided but not defined"},
 		{[]string{"tool", "hammer"}, `there is no server "hammer"`},
 		{[]string{"demo", "now"}, "it takes no arguments"},
+		{[]string{"tool", "--port", "many"}, "invalid value"},
 		{[]string{"serve", "--state", "x", "--tool", "http://x", "--allow-network", "ten"}, "-allow-network"},
 		{[]string{"serve", "--state", "x", "--tool", "http://x", "--secret", "http://x"}, "it has to be URL=FILE"},
 		{[]string{"serve", "--state", "x", "--tool", "http://x", "--secret", "http://x=/no/such/file"}, "no such file"},

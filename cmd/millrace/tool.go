@@ -38,6 +38,9 @@ again with the same --port, under which runtimes know it.
 With --migration-key FILE sessions can move from a server to another one on this machine
 that has the same key: give the same file to both.
 
+With --secrets FILE only requests are taken that are signed with one of its secrets; so
+are the messages to runtimes. Make a secret with: echo whsec_$(openssl rand -base64 32)
+
 The account server comes with an OAuth provider on this host, whose certificate was
 made at start-up and which nobody else trusts. What users authorize is therefore
 forgotten with it, with --state too.
@@ -68,6 +71,7 @@ func tool(ctx context.Context, args []string) error {
 	port := fs.Int("port", 8801, "`port` of the first server, the next ones follow; 0 for free ones")
 	state := fs.String("state", "", "`folder` of everything that is to survive this process; without it nothing does")
 	key := fs.String("migration-key", "", "`file` with the key of the servers between which sessions move; made if there is none")
+	secrets := fs.String("secrets", "", "`file` with the whsec_ secrets, one to a line, that sign what passes between the servers and their runtimes")
 	leash := fs.Bool("leash", false, "end when standard input is closed")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -81,7 +85,7 @@ func tool(ctx context.Context, args []string) error {
 			return misused(fs, "there is no server %q", name)
 		}
 	}
-	example, err := exampleOptions(*state, *key, *host)
+	example, err := exampleOptions(*state, *key, *secrets, *host)
 	if err != nil {
 		return err
 	}
@@ -130,10 +134,21 @@ type exampleConfig struct {
 	key   toolserver.Secret // of migrations
 	moves bool              // whether there is a key
 	host  string
+
+	secrets []toolserver.Secret // of every runtime
 }
 
-func exampleOptions(state, keyFile, host string) (c exampleConfig, err error) {
+func exampleOptions(state, keyFile, secretFile, host string) (c exampleConfig, err error) {
 	c = exampleConfig{state: state, host: host}
+	if secretFile != "" {
+		list, err := secretsOf(secretFile)
+		if err != nil {
+			return c, err
+		}
+		for _, s := range list {
+			c.secrets = append(c.secrets, toolserver.NewSecret(s))
+		}
+	}
 	if keyFile == "" {
 		return c, nil
 	}
@@ -145,11 +160,19 @@ func exampleOptions(state, keyFile, host string) (c exampleConfig, err error) {
 	return c, err
 }
 
+// knownRuntimes is the name of the runtimes that have the secrets. They have one in common,
+// so that a session that moves between them finds what was granted in it.
+const knownRuntimes = "runtimes"
+
 // of returns the options of one server.
 func (c exampleConfig) of(name, url string) toolserver.Options {
 	opts := toolserver.Options{PublicURL: url, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	if c.state != "" {
 		opts.State = filepath.Join(c.state, name)
+	}
+	if c.secrets != nil {
+		opts.Secrets = map[string][]toolserver.Secret{knownRuntimes: c.secrets}
+		opts.Authenticate = toolserver.Signed(opts.Secrets)
 	}
 	if c.moves {
 		opts.Migrator, opts.MigrationKey = toolserver.OwnState{}, c.key

@@ -127,6 +127,10 @@ func obey(t *thread, o *order, emit func(told)) (refused string) {
 		if t.Phase == phaseHere {
 			return ""
 		}
+		if t.Phase == phaseGone && !same { // it comes back, and no call of it with it
+			t.Phase, t.Migration = phaseHere, o.Key.Migration
+			return ""
+		}
 		if t.Phase == phaseGone || !same {
 			return "it is " + t.Phase.String() + ", and not by this migration"
 		}

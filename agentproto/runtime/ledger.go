@@ -72,6 +72,18 @@ func (l *ledger) remove(key agentproto.CallKey) {
 	}
 }
 
+// forget takes back the entries of a thread that did not arrive.
+func (l *ledger) forget(groupID string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, e := range l.live {
+		if key.GroupID == groupID {
+			delete(l.live, key)
+			close(e.settled)
+		}
+	}
+}
+
 // settle removes a call and returns its server.
 func (l *ledger) settle(key agentproto.CallKey) *server {
 	l.mu.Lock()

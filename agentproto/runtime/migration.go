@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
+	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/envelope"
 )
 
@@ -48,22 +50,11 @@ func (rt *Runtime) Migrate(ctx context.Context, session, to string) error {
 	if rt.stopping.Load() {
 		return ErrStopped
 	}
-	d, joined := rt.moves.begin(session, rand.Text(), to)
-	if joined && d.to != to {
-		return fmt.Errorf("runtime: session %s is on its way to %s: %w", quoted(session), quoted(d.to), ErrNotMoved)
+	o, err := rt.moves.ports.order(ctx, session, to)
+	if err != nil {
+		return programError(err)
 	}
-	ports, o := rt.moves.ports, order{Session: session, Migration: d.id}
-	if !joined {
-		if host, _ := ports.placeOf(session); host != "" {
-			rt.moves.leave(d)
-			return fmt.Errorf("runtime: session %s lives at %s: %w", quoted(session), quoted(host), ErrNotMoved)
-		}
-		if err := ports.orders.Put(ctx, o, to); err != nil {
-			rt.moves.leave(d)
-			return programError(err)
-		}
-	}
-	out, err := ports.outcomes.Await(ctx, o)
+	out, err := rt.moves.ports.outcomes.Await(ctx, o)
 	if err != nil {
 		return programError(err)
 	}
@@ -73,70 +64,85 @@ func (rt *Runtime) Migrate(ctx context.Context, session, to string) error {
 	return nil
 }
 
-// moves is what a runtime knows about sessions on their way. What has to be known
+// order returns the migration of a session that is under way, or one that begins. A
+// session has one at a time, whichever processes are asked for it, so that who asks again
+// after a crash waits for the one that goes on.
+func (m *migrationPorts) order(ctx context.Context, session, to string) (o order, err error) {
+	o.Session = session
+	for n := 0; o.Migration == ""; n++ {
+		text, known := m.read(note{noteOrder, session, n})
+		if known && m.isOver(session, text) {
+			continue
+		}
+		if !known {
+			if host, _ := m.placeOf(session); host != "" {
+				return o, fmt.Errorf("runtime: session %s lives at %s: %w", quoted(session), quoted(host), ErrNotMoved)
+			}
+			mine := rand.Text() + " " + to
+			if text, err = m.write(ctx, note{noteOrder, session, n}, mine); err != nil {
+				return o, err
+			}
+			if text != mine && m.isOver(session, text) {
+				continue
+			}
+		}
+		id, where, _ := strings.Cut(text, " ")
+		if where != to {
+			return o, fmt.Errorf("runtime: session %s is on its way to %s: %w", quoted(session), quoted(where), ErrNotMoved)
+		}
+		o.Migration = id
+	}
+	if err := m.orders.Put(ctx, o, to); err != nil && !errors.Is(err, dataflow.ErrDuplicateKey) {
+		return o, err
+	}
+	return o, nil
+}
+
+// isOver reports whether the migration of a noteOrder has an outcome.
+func (m *migrationPorts) isOver(session, text string) bool {
+	id, _, _ := strings.Cut(text, " ")
+	_, over := m.outcomes.Get(order{session, id})
+	return over
+}
+
+// isLeaving reports whether a session is on its way from here.
+func (m *migrationPorts) isLeaving(session string) bool {
+	for n := 0; ; n++ {
+		text, known := m.read(note{noteOrder, session, n})
+		if !known {
+			return false
+		}
+		if !m.isOver(session, text) {
+			return true
+		}
+	}
+}
+
+// moves is what a process knows about sessions on their way. What has to be known
 // after a crash is in its ports.
 type moves struct {
 	envelope *envelope.Envelope // nil without a MigrationKey
 	ports    *migrationPorts    // set when the program has started
 
 	mu      sync.Mutex
-	leaving map[string]*departure  // by session
 	frozen  map[string]bool        // threads whose callbacks have to wait
 	tickets map[string]string      // of offers that were accepted, by migration
-	busy    map[string]*sync.Mutex // by migration: one message at a time
+	busy    map[string]*sync.Mutex // by session that comes: one message at a time
 }
 
 func newMoves(key []byte) (*moves, error) {
 	e, err := newEnvelope(key)
-	return &moves{
-		envelope: e, leaving: map[string]*departure{}, frozen: map[string]bool{},
-		tickets: map[string]string{}, busy: map[string]*sync.Mutex{},
-	}, err
+	return &moves{envelope: e, frozen: map[string]bool{}, tickets: map[string]string{}, busy: map[string]*sync.Mutex{}}, err
 }
 
-// begin returns the migration of a session that is under way, or one that begins.
-func (m *moves) begin(session, id, to string) (d *departure, joined bool) {
+// one returns the lock of a session that comes.
+func (m *moves) one(session string) *sync.Mutex {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if d := m.leaving[session]; d != nil {
-		return d, true
-	}
-	d = &departure{session: session, id: id, to: to}
-	m.leaving[session] = d
-	return d, false
-}
-
-// enter notes that a migration is under way: one that begins, or one that goes on after a
-// crash.
-func (m *moves) enter(d *departure) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.leaving[d.session] = d
-}
-
-// leave notes that a migration is over.
-func (m *moves) leave(d *departure) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if now := m.leaving[d.session]; now != nil && now.id == d.id {
-		delete(m.leaving, d.session)
-	}
-}
-
-func (m *moves) isLeaving(session string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.leaving[session] != nil
-}
-
-// one returns the lock of a migration.
-func (m *moves) one(migration string) *sync.Mutex {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l := m.busy[migration]
+	l := m.busy[session]
 	if l == nil {
 		l = new(sync.Mutex)
-		m.busy[migration] = l
+		m.busy[session] = l
 	}
 	return l
 }

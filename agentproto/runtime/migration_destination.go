@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 
@@ -19,7 +20,10 @@ func (rt *Runtime) offered(ctx context.Context, m *migrationMessage) (*migration
 	if err := checkID("session", m.Session); err != nil {
 		return nil, err
 	}
-	if rt.moves.isLeaving(m.Session) {
+	l := rt.moves.one(m.Session)
+	l.Lock()
+	defer l.Unlock()
+	if rt.moves.ports.isLeaving(m.Session) {
 		return nil, errors.New("the session is on its way from here")
 	}
 	if err := rt.forget(ctx, m.Session); err != nil {
@@ -28,16 +32,9 @@ func (rt *Runtime) offered(ctx context.Context, m *migrationMessage) (*migration
 	if err := rt.vacant(ctx, m.Session); err != nil {
 		return nil, err
 	}
-	fresh := rt.discover(ctx, rt.ctx)
-	servers := map[string]string{}
-	for i, set := range fresh.sets {
-		if set == nil {
-			continue
-		}
-		if _, twice := servers[set.manifest.Name]; twice {
-			return nil, fmt.Errorf("two tool servers have the toolset %s: which of them is meant cannot be told", quoted(set.manifest.Name))
-		}
-		servers[set.manifest.Name] = rt.servers[i].base
+	servers, err := rt.serversByToolset(ctx)
+	if err != nil {
+		return nil, err
 	}
 	reply := &migrationReply{Servers: map[string]string{}}
 	for _, name := range m.Offer.Toolsets {
@@ -51,10 +48,36 @@ func (rt *Runtime) offered(ctx context.Context, m *migrationMessage) (*migration
 	return reply, nil
 }
 
+// serversByToolset returns the base URLs of the tool servers that answer now.
+func (rt *Runtime) serversByToolset(ctx context.Context) (map[string]string, error) {
+	sets := make([]*toolset, len(rt.servers))
+	var wg sync.WaitGroup
+	for i, s := range rt.servers {
+		wg.Go(func() {
+			var err error
+			if sets[i], err = rt.freshOf(ctx, s); err != nil {
+				rt.log.Warn("tool server is not ready for a session that comes", "toolset", s.base, "error", err)
+			}
+		})
+	}
+	wg.Wait()
+	bases := map[string]string{}
+	for i, set := range sets {
+		if set == nil {
+			continue
+		}
+		if _, twice := bases[set.manifest.Name]; twice {
+			return nil, fmt.Errorf("two tool servers have the toolset %s: which of them is meant cannot be told", quoted(set.manifest.Name))
+		}
+		bases[set.manifest.Name] = rt.servers[i].base
+	}
+	return bases, nil
+}
+
 // arrive makes a session of what another host sends. When it returns without an error the
 // session is kept and served here; doing it again changes nothing.
 func (rt *Runtime) arrive(ctx context.Context, m *migrationMessage) (*migrationReply, error) {
-	l := rt.moves.one(m.Migration)
+	l := rt.moves.one(m.Session)
 	l.Lock()
 	defer l.Unlock()
 	ports := rt.moves.ports
@@ -65,6 +88,9 @@ func (rt *Runtime) arrive(ctx context.Context, m *migrationMessage) (*migrationR
 		return nil, errAbortedBefore
 	case !rt.moves.admitted(m.Migration, m.Import.Ticket):
 		return nil, errors.New("nobody offered it the session: it was started anew meanwhile")
+	}
+	if err := rt.vacant(ctx, m.Session); err != nil {
+		return nil, err
 	}
 	var threads []arrival
 	for _, t := range m.Import.Threads {
@@ -100,7 +126,7 @@ var errAbortedBefore = errors.New("the migration was aborted before")
 // abort makes sure that a session that did not arrive never will, and says what became of
 // it.
 func (rt *Runtime) abort(ctx context.Context, m *migrationMessage) (*migrationReply, error) {
-	l := rt.moves.one(m.Migration)
+	l := rt.moves.one(m.Session)
 	l.Lock()
 	defer l.Unlock()
 	if err := rt.forget(ctx, m.Session); err != nil {
@@ -133,6 +159,8 @@ func (rt *Runtime) forget(ctx context.Context, session string) error {
 			if err := rt.program.Release(ctx, t.Thread, migration); err != nil && !errors.Is(err, agentproto.ErrMove) {
 				return err
 			}
+			rt.subscribed.forget(t.Thread)
+			rt.ledger.forget(t.Thread)
 			if rt.threads == nil {
 				continue
 			}
@@ -144,17 +172,50 @@ func (rt *Runtime) forget(ctx context.Context, session string) error {
 }
 
 // fate returns what became of a migration. A session that arrived goes on from here: that
-// is done when the source learns of it, and again whenever it asks.
+// is done when the source learns of it, and once. What a crash interrupted is done when the
+// source asks again, or when the session is to move on.
 func (rt *Runtime) fate(ctx context.Context, migration string) (*migrationReply, error) {
 	fate, threads := rt.moves.ports.fateOf(migration)
-	if fate == fateImported {
-		for _, t := range threads {
-			if err := rt.arrived(ctx, migration, t); err != nil {
-				return nil, fmt.Errorf("thread %s does not go on yet: %w", quoted(t.Thread), err)
-			}
+	if fate != fateImported {
+		return &migrationReply{Fate: fate}, nil
+	}
+	for i, t := range threads {
+		on := note{noteOn, migration, i}
+		if _, done := rt.moves.ports.read(on); done {
+			continue // it may have moved on, or be about to
+		}
+		if err := rt.arrived(ctx, migration, t); err != nil {
+			return nil, fmt.Errorf("thread %s does not go on yet: %w", quoted(t.Thread), err)
+		}
+		if _, err := rt.moves.ports.write(ctx, on, t.Thread); err != nil {
+			return nil, err
 		}
 	}
 	return &migrationReply{Fate: fate}, nil
+}
+
+// settleIn completes migrations of a session to here that were decided.
+func (rt *Runtime) settleIn(ctx context.Context, session string) error {
+	l := rt.moves.one(session)
+	l.Lock()
+	defer l.Unlock()
+	for n := 0; ; n++ {
+		migration, _, ok := rt.moves.ports.expected(session, n)
+		if !ok {
+			return nil
+		}
+		if _, err := rt.fate(ctx, migration); err != nil {
+			return err
+		}
+	}
+}
+
+// became answers what became of a migration.
+func (rt *Runtime) became(ctx context.Context, m *migrationMessage) (*migrationReply, error) {
+	l := rt.moves.one(m.Session)
+	l.Lock()
+	defer l.Unlock()
+	return rt.fate(ctx, m.Migration)
 }
 
 // decide writes down what becomes of a migration unless that is decided, and returns what
@@ -214,7 +275,7 @@ func (rt *Runtime) vacant(ctx context.Context, session string) error {
 	if rt.threads == nil {
 		return nil // its calls say so when they are resumed
 	}
-	if host, moves := rt.moves.ports.placeOf(session); host != "" && moves > 0 {
+	if host, _ := rt.moves.ports.placeOf(session); host != "" {
 		return nil // it comes back
 	}
 	st, err := rt.threads.Status(ctx, session)

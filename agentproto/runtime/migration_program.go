@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/bounds"
@@ -29,16 +30,20 @@ type outcome struct{ Failure string }
 type note struct {
 	Kind noteKind
 	Of   string
-	N    int // of noteComing and notePlace
+	N    int // of those of which there may be several
 }
 
 type noteKind uint8
 
 const (
-	noteSent   noteKind = iota + 1 // at the source: the session may have been sent, in migration Of
-	noteFate                       // at the destination: what became of migration Of
+	noteOrder  noteKind = iota + 1 // the N-th migration of session Of from here: its identifier and where to
+	noteAsked                      // at the source: the tool servers that are asked to move in migration Of, a plan
+	noteSent                       // at the source: the session may have been sent in migration Of, a plan
+	noteBack                       // at the source: migration Of is taken back, a plan
 	noteComing                     // at the destination: the N-th migration of session Of to here
-	notePlace                      // where thread Of went in its N-th move; "" is back here
+	noteFate                       // at the destination: what became of migration Of
+	noteOn                         // at the destination: the N-th thread of migration Of goes on
+	notePlace                      // where thread Of is since its N-th move, by which migration; "" is here
 )
 
 // newMigrationPorts adds to the flow of a program what sessions need to move. A migration is
@@ -73,23 +78,31 @@ func (m *migrationPorts) write(ctx context.Context, n note, text string) (string
 func (m *migrationPorts) read(n note) (string, bool) { return m.noted.Get(n) }
 
 // placeOf returns the host that a thread has moved to, "" if it lives here, and how often
-// it has moved from here or back.
+// it has moved from here or to here.
 func (m *migrationPorts) placeOf(thread string) (host string, moves int) {
 	for {
-		at, ok := m.read(note{notePlace, thread, moves})
+		text, ok := m.read(note{notePlace, thread, moves})
 		if !ok {
 			return host, moves
 		}
-		host, moves = at, moves+1
+		_, host, _ = strings.Cut(text, " ")
+		moves++
 	}
 }
 
-// place notes where a thread is from now on, unless that was noted.
-func (m *migrationPorts) place(ctx context.Context, thread, host string) error {
-	at, moves := m.placeOf(thread)
-	if at == host {
-		return nil
+// place notes where a thread is since a migration. Noting it again, when later ones have
+// been noted, changes nothing.
+func (m *migrationPorts) place(ctx context.Context, migration, thread, host string) error {
+	for n := 0; ; n++ {
+		text, ok := m.read(note{notePlace, thread, n})
+		if !ok {
+			var err error
+			if text, err = m.write(ctx, note{notePlace, thread, n}, migration+" "+host); err != nil {
+				return err
+			}
+		}
+		if strings.HasPrefix(text, migration+" ") {
+			return nil
+		}
 	}
-	_, err := m.write(ctx, note{notePlace, thread, moves}, host)
-	return err
 }

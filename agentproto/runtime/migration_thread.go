@@ -45,16 +45,20 @@ func (rt *Runtime) thawThread(ctx context.Context, migration, thread string) err
 
 // leaveThread gives a thread up that is at another host now.
 func (rt *Runtime) leaveThread(ctx context.Context, migration, thread, to string) error {
-	if err := rt.moves.ports.place(ctx, thread, to); err != nil {
+	if err := rt.moves.ports.place(ctx, migration, thread, to); err != nil {
 		return err
 	}
 	if err := rt.program.Release(ctx, thread, migration); err != nil {
 		return err
 	}
+	rt.views.forget(thread)
 	if rt.threads == nil {
 		return nil
 	}
-	return unlessUnknown(rt.threads.Moved(ctx, thread))
+	if err := rt.threads.Moved(ctx, thread); !errors.Is(err, conversation.ErrMoved) {
+		return unlessUnknown(err)
+	}
+	return nil // it was left before a crash
 }
 
 // unlessUnknown returns err unless it says that the runtime's model has no such thread: it
@@ -79,7 +83,11 @@ func (rt *Runtime) exportThread(ctx context.Context, migration, thread string) (
 			return nil, fmt.Errorf("call %s: %w", quoted(c.Key.ID), err)
 		}
 		calls.Calls[i] = &open
-		if s := rt.ledger.serverOf(c.Key); s != nil {
+		callbackURL := "" // of a call that another process made, which the ledger does not have
+		if c.Call != nil {
+			callbackURL = c.Call.Invocation.CallbackURL
+		}
+		if s := rt.serverOf(c.Key, callbackURL); s != nil {
 			if set := s.lastGood(); set != nil {
 				out.Toolsets[c.Key.ID] = set.manifest.Name
 			}
@@ -145,6 +153,13 @@ func (rt *Runtime) importThread(ctx context.Context, t *threadExport) error {
 		if err := rt.threads.Import(ctx, t.Conversation); err != nil {
 			return err
 		}
+		st, err := rt.threads.Status(ctx, t.Thread)
+		if err != nil {
+			return err
+		}
+		if !st.Frozen { // it was opened here since the offer, and stayed as it was
+			return errors.New("it has a thread of this name")
+		}
 	}
 	for _, c := range t.Calls.Calls {
 		if err := rt.importCall(ctx, c, t.Toolsets[c.Key.ID]); err != nil {
@@ -180,15 +195,16 @@ func (rt *Runtime) importCall(ctx context.Context, c *agentproto.CallSnapshot, t
 		c.Call.Invocation.CallbackURL = rt.publicURL + callbackPath + segments
 		rt.ledger.add(c.Key, s, c.Remaining)
 	}
+	if c.Subscribed {
+		rt.subscribed.arrive(c.Key)
+	}
 	return rt.program.Call(ctx, &agentproto.Call{Key: c.Key, Resumed: c})
 }
 
 // arrived lets a thread go on that came here.
 func (rt *Runtime) arrived(ctx context.Context, migration string, t arrival) error {
-	if _, moves := rt.moves.ports.placeOf(t.Thread); moves > 0 {
-		if err := rt.moves.ports.place(ctx, t.Thread, ""); err != nil {
-			return err
-		}
+	if err := rt.moves.ports.place(ctx, migration, t.Thread, ""); err != nil {
+		return err
 	}
 	if err := rt.thawThread(ctx, migration, t.Thread); err != nil {
 		return err
@@ -196,7 +212,18 @@ func (rt *Runtime) arrived(ctx context.Context, migration string, t arrival) err
 	if t.Closed {
 		return rt.CloseThread(ctx, t.Thread)
 	}
-	return nil
+	if rt.threads == nil {
+		return nil
+	}
+	st, err := rt.threads.Status(ctx, t.Thread)
+	for viewType, content := range st.Views { // the surface here has not seen them
+		v := &agentproto.ViewUpdate{GroupID: t.Thread, ViewType: viewType, Content: content}
+		show := func(_ context.Context, s Surface) { s.View(agentproto.CallKey{GroupID: t.Thread}, v) }
+		if err := rt.views.put(v, func() bool { return rt.shown.tryPush(show, maxViews) }); err != nil {
+			rt.log.Warn("view of a session that came is not shown", "thread", quoted(t.Thread), "error", err)
+		}
+	}
+	return unlessUnknown(err)
 }
 
 // forward hands on what a call that is elsewhere was told, until that is taken in there, as
@@ -213,9 +240,13 @@ func (rt *Runtime) forward(ctx context.Context, f *agentproto.Forwarded) {
 		return
 	}
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
-		host, _ := rt.moves.ports.placeOf(f.Key.GroupID)
-		err := errors.New("the thread is not elsewhere")
-		if host != "" {
+		var err error
+		switch host, moves := rt.moves.ports.placeOf(f.Key.GroupID); {
+		case host == "" && moves == 0: // it never was here, but for a migration that was taken back
+			return
+		case host == "": // it has come back
+			err = rt.program.Relay(ctx, f)
+		default:
 			_, err = rt.tellHost(ctx, host, &migrationMessage{Session: f.Key.GroupID, Relay: &open})
 		}
 		if err == nil || ctx.Err() != nil {

@@ -75,7 +75,7 @@ func (rt *Runtime) tellHost(ctx context.Context, host string, m *migrationMessag
 	}
 	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Transfer)
 	defer cancel()
-	body := rt.moves.envelope.Seal(text, "message")
+	body := rt.moves.envelope.Seal(text, "message", strings.TrimSuffix(host, "/"))
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(host, "/")+migrationPath, bytes.NewReader(body))
 	if err != nil {
 		return nil, redacted(err)
@@ -93,9 +93,9 @@ func (rt *Runtime) tellHost(ctx context.Context, host string, m *migrationMessag
 	}
 	switch {
 	case resp.StatusCode == http.StatusNotFound:
-		return nil, &refusedError{quoted(host), "it takes no sessions: it has no migration key"}
+		return nil, &refusedError{who: quoted(host), why: "it takes no sessions: it has no migration key"}
 	case resp.StatusCode == http.StatusForbidden:
-		return nil, &refusedError{quoted(host), "it has another migration key, or the clocks are more than 5 minutes apart"}
+		return nil, &refusedError{who: quoted(host), why: "it has another migration key or another public URL, or the clocks are more than 5 minutes apart"}
 	case resp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("%s answered %d", quoted(host), resp.StatusCode)
 	}
@@ -108,7 +108,7 @@ func (rt *Runtime) tellHost(ctx context.Context, host string, m *migrationMessag
 		return nil, fmt.Errorf("%s: what it answered cannot be read: %w", quoted(host), err)
 	}
 	if r.Refused != "" {
-		return r, &refusedError{quoted(host), r.Refused}
+		return r, &refusedError{who: quoted(host), why: r.Refused}
 	}
 	return r, nil
 }
@@ -134,7 +134,7 @@ func (rt *Runtime) serveMigration(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "broken off")
 		return
 	}
-	text, err := rt.moves.envelope.Open(sealed, "message")
+	text, err := rt.moves.envelope.Open(sealed, "message", rt.publicURL)
 	m := new(migrationMessage)
 	if err == nil {
 		err = durable.CBOR().Decode(text, m)
@@ -172,7 +172,7 @@ func (rt *Runtime) host(ctx context.Context, m *migrationMessage) *migrationRepl
 	case m.Relay != nil:
 		reply, err = &migrationReply{}, rt.relay(ctx, m.Relay)
 	default:
-		reply, err = rt.fate(ctx, m.Migration)
+		reply, err = rt.became(ctx, m)
 	}
 	if err != nil {
 		rt.log.Warn("session not taken", "session", quoted(m.Session), "error", err)

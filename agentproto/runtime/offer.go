@@ -205,6 +205,17 @@ func (rt *Runtime) toolsetOf(ctx, life context.Context, s *server) (*toolset, er
 
 var errSilent = fmt.Errorf("%w: no answer in time, nor to the request before", errNotFetched)
 
+// freshOf returns the toolset of a server as it says now, or why it does not.
+func (rt *Runtime) freshOf(ctx context.Context, s *server) (*toolset, error) {
+	f, _ := rt.join(rt.ctx, s)
+	select {
+	case <-f.done:
+		return f.set, f.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
 // join returns the fetch that is under way, or one that it begins, and whether the
 // server was silent before.
 func (rt *Runtime) join(life context.Context, s *server) (*flight, bool) {

@@ -125,7 +125,8 @@ func start(ctx context.Context, opts Options, build func(agentproto.ProgramOptio
 		return nil, fmt.Errorf("runtime: discovery: %w", context.Cause(ctx))
 	}
 	rt.program = build(agentproto.ProgramOptions{
-		Dispatch: rt.dispatch, Prompt: rt.prompt, Answer: rt.answer, Watch: rt.watch, Concurrency: manyDispatches, Lifetime: rt.opts.Timeouts.Call,
+		Dispatch: rt.dispatch, Prompt: rt.prompt, Answer: rt.answer, Watch: rt.watch, Forward: rt.forward,
+		Concurrency: manyDispatches, Lifetime: rt.opts.Timeouts.Call,
 	})
 	rt.ctx, rt.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	started := rt.extend()

@@ -48,6 +48,20 @@ func (s *subscribed) release(key agentproto.CallKey) {
 	}
 }
 
+// arrive counts a subscription that another host had. It may be one too many.
+func (s *subscribed) arrive(key agentproto.CallKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(key, true)
+}
+
+// forget forgets the subscriptions of a thread that did not arrive.
+func (s *subscribed) forget(groupID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, groupID)
+}
+
 // see follows what the program does.
 func (s *subscribed) see(e agentproto.Effect) {
 	s.mu.Lock()

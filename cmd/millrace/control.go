@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -30,9 +30,6 @@ that says where the control interface is, and runs until it is killed.
 The control interface has no authentication. It is for tests, on this host.
 
 `
-
-// lacking are the parts of the control interface that this runtime does not have.
-var lacking = []string{conform.PartMigrate}
 
 func control(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("control", flag.ContinueOnError)
@@ -56,7 +53,7 @@ func control(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	opts.Model, opts.Surface = p, p
+	opts.Model, opts.Surface, p.migrates = p, p, opts.MigrationKey != nil
 	if p.rt, err = runtime.Start(context.WithoutCancel(ctx), opts); err != nil {
 		return err
 	}
@@ -74,6 +71,10 @@ func controlled(c *conform.RuntimeConfig) (runtime.Options, error) {
 		Bounds: runtime.Bounds{Subscriptions: c.Limits.Subscriptions, Views: c.Limits.Views},
 	}
 	opts.Limits.Bytes = c.Limits.BodyBytes
+	if c.MigrateSecret != "" { // sessions are taken in where callbacks are
+		key := sha256.Sum256([]byte(c.MigrateSecret))
+		opts.MigrationKey = key[:]
+	}
 	for _, t := range c.Toolsets {
 		opts.Toolsets = append(opts.Toolsets, t.URL)
 	}
@@ -96,7 +97,7 @@ func timeoutsOf(t conform.RuntimeTimeouts) runtime.Timeouts {
 	out := runtime.Timeouts{
 		Connect: ms(t.Connect), Ack: ms(t.Ack), Dispatch: ms(t.Dispatch), Discovery: ms(t.Discovery),
 		Call: ms(t.Call), LongCall: ms(t.LongCall), OAuth: ms(t.OAuth), Choice: ms(t.Choice), Answer: ms(t.Answer),
-		Notify: ms(t.Notify), Callback: ms(t.Callback), ReadHeader: ms(t.ReadHeader), Read: ms(t.Read), Idle: ms(t.Read),
+		Notify: ms(t.Notify), Callback: ms(t.Callback), Migrate: ms(t.Migrate), ReadHeader: ms(t.ReadHeader), Read: ms(t.Read), Idle: ms(t.Read),
 	}
 	for _, pause := range t.Retry {
 		out.Retry = append(out.Retry, ms(pause))
@@ -119,15 +120,17 @@ func (p *puppet) serve(ctx context.Context) error {
 				answer(w, http.StatusOK, out)
 			case errors.Is(err, conversation.ErrUnknownThread):
 				answer(w, http.StatusNotFound, problem{err.Error()})
-			case errors.Is(err, errors.ErrUnsupported):
+			case errors.Is(err, runtime.ErrNoMigrationKey):
 				answer(w, http.StatusNotImplemented, problem{err.Error()})
+			case errors.Is(err, runtime.ErrNotMoved):
+				answer(w, http.StatusBadGateway, problem{err.Error()})
 			default:
 				answer(w, http.StatusConflict, problem{err.Error()})
 			}
 		})
 	}
 	handle("POST /sessions", p.open)
-	handle("POST /sessions/{id}/migrate", func(*http.Request) (any, error) { return nil, errors.ErrUnsupported })
+	handle("POST /sessions/{id}/migrate", p.migrate)
 	handle("GET /threads/{id}", p.thread)
 	handle("DELETE /threads/{id}", func(r *http.Request) (any, error) { return done, p.of(r).Close(r.Context()) })
 	handle("POST /threads/{id}/children", p.child)
@@ -137,8 +140,12 @@ func (p *puppet) serve(ctx context.Context) error {
 	handle("POST /threads/{id}/answers", p.answer)
 	handle("GET /stats", func(*http.Request) (any, error) { return statsOf(p.rt.Stats()), nil })
 
+	takes, lacks := p.rt.PublicURL(), []string(nil)
+	if !p.migrates {
+		takes, lacks = "", []string{conform.PartMigrate}
+	}
 	line, err := json.Marshal(conform.Hello{
-		Control: "http://" + listener.Addr().String(), EventTool: conversation.EventTool, Lacks: slices.Clone(lacking),
+		Control: "http://" + listener.Addr().String(), EventTool: conversation.EventTool, Migrate: takes, Lacks: lacks,
 	})
 	if err != nil {
 		return err

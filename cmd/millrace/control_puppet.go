@@ -19,7 +19,8 @@ import (
 // A puppet is the model and the user of a runtime under test: it says what it is told to,
 // and shows what it is shown.
 type puppet struct {
-	rt *runtime.Runtime
+	rt       *runtime.Runtime
+	migrates bool
 
 	mu      sync.Mutex
 	turns   map[string]*conversation.Reply // by what the user says before them
@@ -122,6 +123,15 @@ func (p *puppet) open(r *http.Request) (any, error) {
 		out.Problems = append(out.Problems, conform.ToolsetProblem{Toolset: x.Toolset, Tool: x.Tool, Error: x.Err.Error()})
 	}
 	return out, nil
+}
+
+// migrate moves a session to another runtime.
+func (p *puppet) migrate(r *http.Request) (any, error) {
+	var in conform.Migration
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	return done, p.rt.Migrate(r.Context(), r.PathValue("id"), in.To)
 }
 
 func (p *puppet) child(r *http.Request) (any, error) {

@@ -139,8 +139,8 @@ func Choose(ctx context.Context, prompt string, choices []string, def int) (int,
 
 // serveChoice receives an answer. Whoever knows the path is the runtime that was
 // asked. A second answer, or a late one, is accepted and has no effect. After a
-// restart that is so for the questions of calls that have no result; others are not
-// known any more.
+// restart that is so for the questions of calls whose messages are not all delivered;
+// others are not known any more.
 func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 	id := sha256.Sum256([]byte(r.PathValue("secret")))
 	if !s.choices.known(id) {

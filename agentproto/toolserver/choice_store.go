@@ -69,7 +69,9 @@ func (cs *choices) asked(key []byte) (*question, digest) {
 	return k.question, k.secret
 }
 
-// loadQuestions opens the questions of a call that is about to run again.
+// loadQuestions opens the questions of a call that is about to run again. Those of a call
+// that has its result are closed: a runtime that did not see that its answer was taken
+// sends it again, and must not be told that there was no question.
 func (c *call) loadQuestions(tx tx) (err error) {
 	cs := &c.server.choices
 	tx.each(questionBucket, c.id[:], func(k, v []byte) bool {
@@ -78,6 +80,12 @@ func (c *call) loadQuestions(tx tx) (err error) {
 			return false
 		}
 		if r.URL != c.server.opts.PublicURL {
+			return true
+		}
+		if c.phase != running {
+			cs.mu.Lock()
+			defer cs.mu.Unlock()
+			cs.answered.add(r.Secret)
 			return true
 		}
 		q := &question{call: c, key: append([]byte(nil), k...), choices: r.Choices, asked: r.Asked, message: r.Message, answer: make(chan answer, 1)}

@@ -253,6 +253,36 @@ func TestU08_QuestionSurvivesRestart(t *testing.T) {
 	}
 }
 
+// TestU08_AnswerAgainAfterRestart has the acknowledgement of an answer get lost, and the
+// server be started again while the result cannot be delivered. A runtime that sends the
+// answer again would otherwise be told that nobody asked, and give up a call that is done.
+func TestU08_AnswerAgainAfterRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, toolserver.Options{}, addMenu)
+		h.answer = func(n int, _ received) (*http.Response, error) {
+			if n == 2 {
+				return status(503), nil // the result
+			}
+			return status(200), nil
+		}
+		h.call("menu", "c1", "{}")
+		_, path := h.question()
+		if w := h.post(path, `{"id":"c1","selected":2}`); w.Code != 200 {
+			t.Errorf("answer: %d", w.Code)
+		}
+		synctest.Wait()
+		h.end()
+		h.begin()
+		if w := h.post(path, `{"id":"c1","selected":2}`); w.Code != 200 {
+			t.Errorf("the same answer after the restart: %d", w.Code)
+		}
+		if got := h.nextResult(); got == "" {
+			t.Error("no result")
+		}
+		h.close()
+	})
+}
+
 // TestAnswerBetweenProcesses has the answer come before the function asks again.
 func TestAnswerBetweenProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -50,10 +50,8 @@ func (s *Server) revive(id digest, thawed bool) *call {
 	}
 	c.tool = s.byName[c.inv.Operation]
 	s.calls[c.key] = c
-	if c.phase == running {
-		if err := s.store.view(c.loadQuestions); err != nil {
-			s.log.Error("questions of a call in the store cannot be read; the user may be asked again", "tool", c.inv.Operation, "error", err)
-		}
+	if err := s.store.view(c.loadQuestions); err != nil {
+		s.log.Error("questions of a call in the store cannot be read; the user may be asked again", "tool", c.inv.Operation, "error", err)
 	}
 	return c
 }

@@ -245,8 +245,13 @@ func (p *posted) take(message agentproto.Callback) {
 			p.malformed(http.StatusBadRequest, m.Type(), "response_url: "+err.Error())
 			return
 		}
+		shown, wrong := plainChoice(m)
+		if wrong != "" {
+			p.malformed(http.StatusBadRequest, m.Type(), wrong)
+			return
+		}
 		p.detour(agentproto.Event{
-			Kind: agentproto.ChoiceArrived, Choice: m, Timeout: timeouts.Choice,
+			Kind: agentproto.ChoiceArrived, Choice: shown, Timeout: timeouts.Choice,
 			Lifetime: p.rt.ledger.lifetimeOf(p.capability.key),
 		})
 	case *agentproto.ViewUpdate:

@@ -43,7 +43,8 @@ type toolset struct {
 }
 
 // A Tool is a tool that the runtime offers to the model. Its texts are the tool
-// server's and not to be trusted.
+// server's and not to be trusted; what is hidden in them was taken out, and what is very
+// long was cut.
 type Tool struct {
 	agentproto.Tool
 	Toolset string // the name in the manifest
@@ -146,7 +147,7 @@ func (rt *Runtime) load(ctx context.Context, s *server) (*toolset, error) {
 			return nil, fmt.Errorf("input schema of tool %s: %w", quoted(t.Name), err)
 		}
 		set.tools = append(set.tools, Tool{
-			Tool: t, Toolset: m.Name, Server: s.base, server: s, endpoint: m.Endpoint, schema: schema,
+			Tool: plainTool(t), Toolset: m.Name, Server: s.base, server: s, endpoint: m.Endpoint, schema: schema,
 		})
 	}
 	return set, nil

@@ -41,6 +41,13 @@ func (ps *prompts) choiceOf(key agentproto.CallKey, responseURL string) *agentpr
 	return nil
 }
 
+// promptOf returns what the user is asked for a call, or nil.
+func (ps *prompts) promptOf(key agentproto.CallKey) *agentproto.Prompt {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.shown[key].prompt
+}
+
 // choicesOf returns what users are asked to choose for the calls of a thread, in the order
 // of the calls' identifiers.
 func (ps *prompts) choicesOf(groupID string) []*agentproto.UserChoice {
@@ -189,4 +196,17 @@ func (rt *Runtime) answerFailed(ctx context.Context, a *agentproto.Answer, reaso
 	if rt.opts.State != nil {
 		<-ctx.Done()
 	}
+}
+
+// ToolsetOf returns the base URL of the tool server that has a call, or "" where that is not
+// known, for who shows the user whose question it is (protocol part 7, threat 31).
+func (rt *Runtime) ToolsetOf(key agentproto.CallKey) string {
+	s := rt.ledger.serverOf(key)
+	if p := rt.prompts.promptOf(key); s == nil && p != nil {
+		s = rt.serverOf(key, p.CallbackURL)
+	}
+	if s == nil {
+		return ""
+	}
+	return s.base
 }

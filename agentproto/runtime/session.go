@@ -71,7 +71,7 @@ func (h host) Tools(ctx context.Context, s *conversation.Session) []conversation
 	}
 	tools := make([]conversation.Tool, 0, len(offered))
 	for _, t := range offered {
-		tools = append(tools, conversation.Tool{Name: t.Name, Description: t.Description, Schema: t.InputSchema})
+		tools = append(tools, conversation.Tool{Name: t.Name, Toolset: t.Toolset, Description: t.Description, Schema: t.InputSchema})
 	}
 	return tools
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -66,7 +67,7 @@ func (t *Terminal) OAuth(_ context.Context, key agentproto.CallKey, o *agentprot
 func (t *Terminal) Choice(ctx context.Context, key agentproto.CallKey, c *agentproto.UserChoice) {
 	t.mu.Lock()
 	if !t.interactive {
-		t.printf("%s\n  nobody can be asked here, so: %s\n", printable(c.Prompt), printable(c.Choices[c.Default]))
+		t.printf("%s%s\n  nobody can be asked here, so: %s\n", t.asker(key), printable(c.Prompt), printable(c.Choices[c.Default]))
 		t.mu.Unlock()
 		t.answer(ctx, prompt{key, c}, c.Default)
 		return
@@ -162,7 +163,7 @@ func (t *Terminal) drop(i int) {
 // ask prints the first prompt. It is called with mu held.
 func (t *Terminal) ask() {
 	c := t.prompts[0].choice
-	t.printf("%s\n", printable(c.Prompt))
+	t.printf("%s%s\n", t.asker(t.prompts[0].key), printable(c.Prompt))
 	for i, label := range c.Choices {
 		t.printf("  %d) %s\n", i+1, printable(label))
 	}
@@ -178,6 +179,17 @@ func (t *Terminal) answer(ctx context.Context, p prompt, selected int) {
 		defer t.mu.Unlock()
 		t.printf("(the answer was not taken: %v)\n", err)
 	}
+}
+
+// asker says whose words follow, where the answerer knows.
+func (t *Terminal) asker(key agentproto.CallKey) string {
+	knows, ok := t.answerer.(interface {
+		ToolsetOf(agentproto.CallKey) string
+	})
+	if !ok {
+		return ""
+	}
+	return "A tool of " + printable(cmp.Or(knows.ToolsetOf(key), "an unknown server")) + " asks:\n"
 }
 
 func (t *Terminal) printf(format string, args ...any) { fmt.Fprintf(t.out, format, args...) }

@@ -110,3 +110,30 @@ Your choice [1]: Question 4?
 		}
 	})
 }
+
+// knowing is an answerer that knows whose questions it gets.
+type knowing struct{ answers }
+
+func (*knowing) ToolsetOf(agentproto.CallKey) string { return "http://bank.test\x1b" }
+
+// TestThreat31_TerminalNamesTheServer would catch a question that could be anybody's.
+func TestThreat31_TerminalNamesTheServer(t *testing.T) {
+	var out strings.Builder
+	term := NewTerminal(strings.NewReader(""), &out)
+	term.Bind(&knowing{})
+	key, c := question("1", 0)
+	term.Choice(t.Context(), key, c)
+	if want := "A tool of http://bank.test\\u{1b} asks:\nQuestion 1?\n"; !strings.HasPrefix(out.String(), want) {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+	inWorld(t, func(t *testing.T, w *world) {
+		tool := w.tool("a.test")
+		rt := w.start(tool.base)
+		if got := rt.ToolsetOf(w.call("g", "1")); got != tool.base {
+			t.Errorf("the toolset is %q", got)
+		}
+		if got := rt.ToolsetOf(agentproto.CallKey{GroupID: "g", ID: "2"}); got != "" {
+			t.Errorf("of a call that there is not: %q", got)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
@@ -18,8 +19,11 @@ func (m *Model) params(r *conversation.Request) openai.ChatCompletionNewParams {
 	}
 	for _, t := range r.Tools {
 		p.Tools = append(p.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: t.Name, Description: param.NewOpt(t.Description), Parameters: schema(t),
+			Name: t.Name, Description: param.NewOpt(t.Described()), Parameters: schema(t),
 		}))
+	}
+	if slices.ContainsFunc(r.Tools, func(t conversation.Tool) bool { return t.Toolset != "" }) {
+		p.Messages = append(p.Messages, openai.SystemMessage(conversation.Strangers))
 	}
 	if r.Session != nil && r.Session.Instructions != "" {
 		p.Messages = append(p.Messages, openai.SystemMessage(r.Session.Instructions))

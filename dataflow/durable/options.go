@@ -79,7 +79,15 @@ type Options struct {
 	Flow   dataflow.Options // of the flow; Record is not for durable flows
 	Logger *slog.Logger     // nil means slog.Default()
 
-	log journal.Log // of tests: instead of all that
+	log  journal.Log      // of tests: instead of all that
+	wall func() time.Time // of tests: the system's clock when a partition is restored
+}
+
+// WithWall is for tests of this module: it returns options with which time goes on, after a
+// restart, from what wall says instead of from the system's clock.
+func WithWall(_ seal.Key, o Options, wall func() time.Time) Options {
+	o.wall = wall
+	return o
 }
 
 // WithLog is for package durabletest: it returns options with which a flow keeps its

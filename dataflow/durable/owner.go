@@ -324,11 +324,15 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source, sh
 // startClock lets time go on from where the history stands. It never goes back, and
 // within this process it is not moved by changes of the system's clock.
 func (o *owner) startClock() {
+	wall := o.opts.wall
+	if wall == nil {
+		wall = time.Now
+	}
 	if o.last.origin == 0 {
-		o.last.origin = time.Now().UnixNano() - 1
+		o.last.origin = wall().UnixNano() - 1
 	}
 	began := time.Now()
-	base := max(o.last.now, began.UnixNano()-o.last.origin)
+	base := max(o.last.now, wall().UnixNano()-o.last.origin)
 	o.clock = func() int64 { return base + int64(time.Since(began)) }
 }
 

@@ -105,13 +105,13 @@ func (s *Server) accept(key callKey, inv *agentproto.Invocation, callback *url.U
 	if known, err := s.isFinished(key.digest()); known && err == nil {
 		s.mu.Unlock()
 		return nil, http.StatusOK
-	} else if err != nil || s.closing || len(s.calls) >= s.opts.MaxCalls {
+	} else if err != nil || s.closing || len(s.calls) >= s.opts.MaxCalls || s.occupied[key.runtime] >= s.opts.MaxRuntimeCalls {
 		s.mu.Unlock()
 		return nil, http.StatusServiceUnavailable
 	}
 	c := newCall(s, key, inv, callback)
 	c.tool = s.byName[inv.Operation]
-	s.calls[key] = c
+	s.enter(c)
 	s.mu.Unlock()
 
 	c.keptErr = s.keepCall(c)
@@ -124,13 +124,24 @@ func (s *Server) accept(key callKey, inv *agentproto.Invocation, callback *url.U
 	return c, http.StatusOK
 }
 
+// enter makes a call known, which is not known yet. s.mu is held.
+func (s *Server) enter(c *call) {
+	s.calls[c.key] = c
+	s.occupied[c.key.runtime]++
+}
+
 // remove forgets a call for which nothing runs any more.
 func (s *Server) remove(c *call) {
 	c.cut(nil)
 	c.cancel(nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.calls, c.key)
+	if s.calls[c.key] != nil {
+		delete(s.calls, c.key)
+		if s.occupied[c.key.runtime]--; s.occupied[c.key.runtime] == 0 {
+			delete(s.occupied, c.key.runtime)
+		}
+	}
 	s.checkIdle()
 	c.over.Do(func() { close(c.returned) })
 	c.removed.Do(func() { close(c.gone) })

@@ -223,7 +223,7 @@ func TestA08_Panic(t *testing.T) {
 
 func TestA10_Full(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rt := newRuntime(t, toolserver.Options{MaxCalls: 2})
+		rt := newRuntime(t, toolserver.Options{MaxCalls: 2, MaxRuntimeCalls: 2})
 		release := make(chan struct{})
 		toolserver.Add(rt.server, "hold", "Waits.", func(context.Context, none) (string, error) { <-release; return "ok", nil })
 		rt.call("hold", "c1", "{}")

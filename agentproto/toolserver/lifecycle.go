@@ -46,6 +46,13 @@ func (s *Server) notification(w http.ResponseWriter, r *http.Request) (runtime s
 	if runtime, ok = s.sender(w, r); !ok {
 		return "", nil, false
 	}
+	limit := &s.notices
+	if r.URL.Path == migratePath {
+		limit = &s.moving
+	}
+	if limit.slow(w, runtime) {
+		return "", nil, false
+	}
 	data, ok = s.body(w, r)
 	return runtime, data, ok
 }

@@ -64,6 +64,10 @@ type Options struct {
 	// user, or with messages still to be delivered. More are answered 503, which a
 	// runtime retries. Zero means 10,000.
 	MaxCalls int
+	// MaxRuntimeCalls is how many of them may be of one runtime, so that one that is down,
+	// and whose results cannot be delivered for hours, leaves room for others. Zero means
+	// half of MaxCalls, and at least one.
+	MaxRuntimeCalls int
 	// Remember is for how long, at least, the key of a finished call is remembered,
 	// so that an invocation repeated by a runtime does not run again. More than half
 	// a million keys in that time shorten it. Zero means 24 hours.
@@ -161,6 +165,7 @@ func (o Options) withDefaults(own *[]*http.Transport) Options {
 
 	setZero(&o.Limits.Bytes, 1<<20)
 	setZero(&o.MaxCalls, 10_000)
+	setZero(&o.MaxRuntimeCalls, max(1, o.MaxCalls/2))
 	setZero(&o.Remember, 24*time.Hour)
 	setZero(&o.CallbackTimeout, 15*time.Second)
 	setZero(&o.CallbackHorizon, 24*time.Hour)

@@ -49,7 +49,7 @@ func (s *Server) revive(id digest, thawed bool) *call {
 		return nil
 	}
 	c.tool = s.byName[c.inv.Operation]
-	s.calls[c.key] = c
+	s.enter(c)
 	if err := s.store.view(c.loadQuestions); err != nil {
 		s.log.Error("questions of a call in the store cannot be read; the user may be asked again", "tool", c.inv.Operation, "error", err)
 	}

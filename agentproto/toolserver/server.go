@@ -30,7 +30,9 @@ const (
 
 // A Server is a tool server. It is an [http.Handler]; serving it over TLS, and
 // limiting how slowly a client may send, is the business of the [http.Server]
-// around it.
+// around it: a ReadHeaderTimeout of 5 s, a ReadTimeout of 30 s and an IdleTimeout of
+// a minute are right (case W09), and no WriteTimeout below [Options.MigrationTimeout],
+// within which /migrate answers. Connections are best bounded in front of it.
 type Server struct {
 	opts      Options
 	store     store
@@ -48,6 +50,8 @@ type Server struct {
 	signers    map[string]signers
 	states     states
 	choices    choices
+	notices    rates // of cancellations, closures and questions for the status
+	moving     rates // of migrations
 
 	ctx     context.Context // ends when Close does
 	abort   context.CancelFunc
@@ -59,12 +63,13 @@ type Server struct {
 	lanes    lanes
 	finished atomic.Int64 // how many finished calls the store remembers
 
-	mu      sync.Mutex
-	tools   []*tool
-	byName  map[string]*tool
-	calls   map[callKey]*call
-	moves   moves
-	closing bool
+	mu       sync.Mutex
+	tools    []*tool
+	byName   map[string]*tool
+	calls    map[callKey]*call
+	occupied map[string]int // how many of calls each runtime has
+	moves    moves
+	closing  bool
 }
 
 // New is [Open] for options that cannot fail to open: it panics where Open returns
@@ -105,6 +110,9 @@ func Open(opts Options) (*Server, error) {
 		idle:      make(chan struct{}),
 		byName:    make(map[string]*tool),
 		calls:     make(map[callKey]*call),
+		occupied:  make(map[string]int),
+		notices:   rates{perSecond: noticeRate, burst: noticeBurst},
+		moving:    rates{perSecond: migrateRate, burst: migrateBurst},
 		choices:   choices{answered: memory{period: opts.Remember}},
 	}
 	s.log = slog.New(&redactor{opts.Logger.Handler(), s.guard})

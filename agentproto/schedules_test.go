@@ -3,6 +3,8 @@ package agentproto
 import (
 	"context"
 	"flag"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/dataflow/sim"
@@ -18,111 +20,225 @@ var inputsByLetter = map[byte]func(s *sim.Sim, p *Program){
 	'c': delivering(choice("r")),
 	'x': delivering(Event{Kind: Interrupted}),
 	'z': func(s *sim.Sim, p *Program) { s.Check(p.CloseThread(s.Context(), k1.GroupID)) },
+
+	'O': delivering(oauth("v")),
+	'C': delivering(choice("q")),
+	'n': delivering(answer1("r", 1)),
+	'd': delivering(answer1("r", 2)), // dismissed: the default
+	'f': delivering(Event{Kind: AnswerFailed, Detour: "r", Reason: "503"}),
+	'm': delivering(Event{Kind: Malformed, Reason: "neither text nor content"}),
+	'r': delivering(Event{Kind: Refused, Reason: "too many"}),
+	'l': delivering(Event{Kind: CallLost, Reason: "gone"}),
+	's': delivering(subscribed("s")),
+	'e': delivering(news("e", "")),
+	'i': delivering(news("i", "1")),
+	'E': delivering(final("E")),
+	'u': delivering(Event{Kind: SubscriptionCancelled}),
 }
 
 func delivering(e Event) func(*sim.Sim, *Program) {
 	return func(s *sim.Sim, p *Program) { s.Check(p.Deliver(s.Context(), k1, e)) }
 }
 
-// sequences returns the words of n different letters, in every order.
-func sequences(n int) (all []string) {
+// sequences returns the words of n different letters of an alphabet, in every order.
+func sequences(alphabet string, n int) (all []string) {
 	if n == 0 {
 		return []string{""}
 	}
-	for _, word := range sequences(n - 1) {
-	next:
-		for _, letter := range []byte("abocxz") {
-			for i := range len(word) {
-				if word[i] == letter {
-					continue next
-				}
+	for _, word := range sequences(alphabet, n-1) {
+		for _, letter := range []byte(alphabet) {
+			if strings.IndexByte(word, letter) < 0 {
+				all = append(all, word+string(letter))
 			}
-			all = append(all, word+string(letter))
 		}
 	}
 	return all
 }
 
-// playOne gives a call the inputs of a word, and says what is wrong with what came of it:
-// there is one result, each prompt that was opened is over, and each input either had an
-// effect or was counted.
-func playOne(s *sim.Sim, word string, outcome DispatchOutcome) {
-	p := NewProgram(ProgramOptions{
-		Flow: s.Flow(), Now: stopped,
-		Dispatch: func(context.Context, *Call) DispatchOutcome { return outcome },
-		Prompt:   func(context.Context, *Prompt) {},
-		Answer:   func(context.Context, *Answer) {},
-	})
+// A play is what one call is given, and by whom.
+type play struct {
+	word    string
+	outcome DispatchOutcome
+	// outbox has the program make the calls that ask the user and tell the tool. When
+	// they return changes nothing but makes many more ways to go through one schedule.
+	outbox bool
+}
+
+// once plays in one schedule, and says what is wrong with what came of it: there is one
+// result, each prompt that was opened is over, what is to be done was done, and each
+// input either had an effect or was counted.
+func (y play) once(s *sim.Sim) {
+	prompts, answers := 0, 0
+	opts := ProgramOptions{Flow: s.Flow(), Now: stopped, Dispatch: func(context.Context, *Call) DispatchOutcome { return y.outcome }}
+	if y.outbox {
+		opts.Prompt = func(context.Context, *Prompt) { prompts++ }
+		opts.Answer = func(context.Context, *Answer) { answers++ }
+	}
+	p := NewProgram(opts)
 	s.Check(p.Start(s.Context()))
 	s.Check(p.Call(s.Context(), &Call{Key: k1, Invocation: &Invocation{GroupID: k1.GroupID, ID: k1.ID}}))
-	given := 0
-	for i := range len(word) {
-		inputsByLetter[word[i]](s, p)
-		if word[i] != 'z' { // closing a thread that has no open calls is no input of one
-			given++
-		}
+	for i := range len(y.word) {
+		inputsByLetter[y.word[i]](s, p)
 	}
-	results, counted := 0, 0
-	open := map[uint64]bool{}
+	var a account
 	for _, e := range sim.Collect(s, effectsOf(p)) {
-		switch e.Kind {
-		case Resolve:
-			results++
-			if c := e.Resolution.Cause; c == ByResult || c == ByInterruption {
-				counted++
-			}
-		case SurfaceOAuth, PromptChoice:
-			open[e.Number] = true
-			counted++
-		case Withdraw, AnswerChoice:
-			delete(open, e.Number)
-		case Drop:
-			counted++
-		}
+		a.add(e)
 	}
-	if results != 1 {
-		s.Errorf("%q: %d results", word, results)
-	}
-	if len(open) != 0 {
-		s.Errorf("%q: %d prompts are left open", word, len(open))
-	}
-	if counted != given {
-		s.Errorf("%q: %d inputs of %d are accounted for", word, counted, given)
+	// Closing a thread is no input of a call that is given.
+	a.check(func(format string, args ...any) { s.Errorf("%q: "+format, append([]any{y.word}, args...)...) }, len(y.word)-strings.Count(y.word, "z"))
+	if y.outbox && (prompts != a.opened || answers != a.answered) {
+		s.Errorf("%q: %d prompts of %d were shown, and %d answers of %d were delivered", y.word, prompts, a.opened, answers, a.answered)
 	}
 	if _, err := p.Await(s.Context(), k1); err != nil {
-		s.Errorf("%q: the resolution: %v", word, err)
+		s.Errorf("%q: the resolution: %v", y.word, err)
 	}
 }
+
+// An account is what came of the inputs of one call.
+type account struct {
+	results, opened, answered int
+	accounted                 int // inputs that had an effect, or were dropped
+	open                      map[uint64]bool
+	expired                   uint64 // the detour that was withdrawn last
+	subscribed                bool
+	wrong                     []string
+}
+
+func (a *account) add(e Effect) {
+	if a.open == nil {
+		a.open = make(map[uint64]bool)
+	}
+	switch e.Kind {
+	case Resolve:
+		a.results++
+		a.subscribed = e.Resolution.Cause == ByResult && e.Resolution.Result.Subscription
+		switch e.Resolution.Cause {
+		case ByDispatch, ByTimeout, ByClosure:
+		default:
+			a.accounted++
+		}
+	case SurfaceOAuth, PromptChoice:
+		a.opened++
+		a.accounted++
+		a.open[e.Number] = true
+	case Withdraw:
+		a.expired = e.Number
+		a.close(e)
+	case AnswerChoice:
+		a.answered++
+		if e.Number != a.expired { // else it is the default, whose prompt was withdrawn
+			a.accounted++
+			a.close(e)
+		}
+	case DeliverEvent:
+		a.accounted++
+		if !a.subscribed {
+			a.wrong = append(a.wrong, "an event of no subscription is delivered")
+		}
+	case SubscriptionEnded:
+		if e.Event == SubscriptionCancelled { // an event was delivered for what else is an input
+			a.accounted++
+		}
+		if !a.subscribed {
+			a.wrong = append(a.wrong, "no subscription ends")
+		}
+		a.subscribed = false
+	case Drop:
+		a.accounted++
+	}
+}
+
+func (a *account) close(e Effect) {
+	if !a.open[e.Number] {
+		a.wrong = append(a.wrong, "a prompt that is not open is taken back")
+	}
+	delete(a.open, e.Number)
+}
+
+// check reports what is wrong after a number of inputs.
+func (a *account) check(errorf func(string, ...any), given int) {
+	if a.results != 1 {
+		errorf("%d results", a.results)
+	}
+	if len(a.open) != 0 {
+		errorf("%d prompts are left open", len(a.open))
+	}
+	if a.accounted != given {
+		errorf("%d inputs of %d are accounted for", a.accounted, given)
+	}
+	for _, w := range a.wrong {
+		errorf("%s", w)
+	}
+}
+
+var outcomes = []DispatchOutcome{{Accepted: true}, {Reason: "refused"}}
 
 // TestEveryInput tries every order of every choice of inputs (two results, an authorization,
 // a choice, an interruption, the closure of the thread) with the timers of the call and
 // the failure of its dispatch among them. By default a call has up to two of them, four
 // inputs with its lifetime and its dispatch; -schedules.of 3 is five.
 func TestEveryInput(t *testing.T) {
-	want := map[int]int{0: 3, 1: 85, 2: 1958}
+	want := map[int]int{0: 3, 1: 85, 2: 1958, 3: 36405}
 	for n := range *schedulesOf + 1 {
 		schedules := 0
-		for _, word := range sequences(n) {
-			for _, outcome := range []DispatchOutcome{{Accepted: true}, {Reason: "refused"}} {
-				schedules += sim.Exhaustive(t, func(s *sim.Sim) { playOne(s, word, outcome) })
+		for _, word := range sequences("abocxz", n) {
+			for _, outcome := range outcomes {
+				schedules += sim.Exhaustive(t, play{word, outcome, n < 2}.once)
 			}
 		}
 		t.Logf("%d inputs: %d schedules", n, schedules)
-		if n, known := want[n]; known && schedules != n {
-			t.Errorf("%d schedules, want %d", schedules, n)
+		if known, ok := want[n]; ok && schedules != known {
+			t.Errorf("%d inputs: %d schedules, want %d", n, schedules, known)
 		}
+	}
+}
+
+// TestEverySubscription tries every order of a subscription's events and its end with what
+// else may come: the result that opens it races with the lifetime, and is then none.
+func TestEverySubscription(t *testing.T) {
+	schedules := 0
+	for _, word := range append(sequences("eEu", 3), "ez", "iiE", "uz", "a", "x", "l") {
+		for _, word := range []string{"s" + word, word[:1] + "s" + word[1:]} {
+			schedules += sim.Exhaustive(t, play{word: word, outcome: outcomes[0]}.once)
+		}
+	}
+	if schedules != 350 {
+		t.Errorf("%d schedules, want 350", schedules)
 	}
 }
 
 // TestT02 is case T02: the timer and the result fall together, in schedules of 10,000 seeds.
 func TestT02(t *testing.T) {
-	n := sim.Random(t, 10_000, func(s *sim.Sim) { playOne(s, "ab", DispatchOutcome{Accepted: true}) })
+	n := sim.Random(t, 10_000, play{word: "ab", outcome: outcomes[0]}.once)
 	if n != 6 {
 		t.Errorf("%d schedules, want 6", n)
 	}
 }
 
-// FuzzSchedules gives a call sequences of any length, in schedules that the fuzzer chooses.
+// FuzzSchedules gives a call what the fuzzer chooses, in a schedule that it chooses. The first
+// byte of the inputs is what comes of the dispatch, and whether the user is asked.
 func FuzzSchedules(f *testing.F) {
-	sim.Fuzz(f, func(s *sim.Sim) { playOne(s, "aobcxazoc", DispatchOutcome{Ambiguous: true, Reason: "failed"}) })
+	const alphabet = "abocxzOCndfmrlseiEu"
+	for _, word := range []string{"aobcxazoc", "cndCoO", "oOoOoOo", "seiiEeu", "sulm", "cfrz"} {
+		inputs := []byte{byte(len(word))}
+		for i := range len(word) {
+			inputs = append(inputs, byte(strings.IndexByte(alphabet, word[i])))
+		}
+		f.Add(inputs, []byte{1, 0, 1, 2, 1})
+	}
+	f.Fuzz(func(t *testing.T, inputs, schedule []byte) {
+		if len(inputs) == 0 || len(inputs) > 20 || len(schedule) > 100 {
+			return
+		}
+		y := play{outbox: inputs[0]&4 != 0}
+		y.outcome = []DispatchOutcome{{Accepted: true}, {Reason: "refused"}, {Ambiguous: true, Reason: "failed"}, {Accepted: true}}[inputs[0]%4]
+		for _, b := range inputs[1:] {
+			y.word += string(alphabet[int(b)%len(alphabet)])
+		}
+		choices := []string{"0"}
+		for _, b := range schedule {
+			choices = append(choices, strconv.Itoa(int(b)))
+		}
+		sim.Replay(t, strings.Join(choices, "."), y.once)
+	})
 }

@@ -169,7 +169,7 @@ func (x *process) introduced(said *bufio.Reader, logs io.Writer) error {
 func writeScript(name string, replies conversation.Script) error {
 	out := make([]scriptReply, len(replies))
 	for i, r := range replies {
-		out[i].Text = r.Text
+		out[i] = scriptReply{Text: r.Text}
 		for _, c := range r.Calls {
 			out[i].Calls = append(out[i].Calls, scriptCall{Operation: c.Name, Arguments: []byte(c.Arguments)})
 		}

@@ -43,7 +43,11 @@ func modelOf(text, name string) (conversation.Model, error) {
 type scriptReply struct {
 	Text  string       `json:"text"`
 	Calls []scriptCall `json:"calls"`
+	Times int          `json:"times,omitempty"` // how often in a row; zero means once
 }
+
+// maxTimes bounds how often a reply may be given in a row.
+const maxTimes = 100_000
 
 type scriptCall struct {
 	ID        string         `json:"id"`
@@ -62,12 +66,17 @@ func scriptOf(name string) (conversation.Model, error) {
 		return nil, fmt.Errorf("%s is not an array of replies such as {\"text\": \"…\", \"calls\": [{\"operation\": \"…\", \"arguments\": {}}]}: %w", name, err)
 	}
 	script := make(conversation.Script, 0, len(replies))
-	for _, r := range replies {
+	for i, r := range replies {
 		reply := conversation.Reply{Text: r.Text}
 		for _, c := range r.Calls {
 			reply.Calls = append(reply.Calls, conversation.Call{ID: c.ID, Name: c.Operation, Arguments: string(c.Arguments)})
 		}
-		script = append(script, reply)
+		if r.Times < 0 || r.Times > maxTimes {
+			return nil, fmt.Errorf("%s: reply %d is to be given %d times: up to %d are possible", name, i+1, r.Times, maxTimes)
+		}
+		for range max(1, r.Times) {
+			script = append(script, reply)
+		}
 	}
 	return script, nil
 }

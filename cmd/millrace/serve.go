@@ -39,6 +39,11 @@ With --model it holds conversations as well:
   POST   /threads/THREAD/answers     {"id", "selected"}: the user's choice; null dismisses
   POST   /sessions/THREAD/migrate    {"to"}: moves it to another runtime; see 'millrace migrate'
 
+The model of --model script:FILE gives the replies of a JSON array, in order:
+
+  [{"text": "I count.", "calls": [{"operation": "tick", "arguments": {"ms": 500}}]},
+   {"text": "Noted.", "times": 100}]
+
 With --nats several processes share the calls: each can make and read all of them, a
 result may be posted to any of them, and if one is killed another goes on. They need the
 same callback.key: copy it from one --state folder to the others. Give all of them a

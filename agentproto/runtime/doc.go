@@ -41,8 +41,20 @@
 // Requests go to public addresses and to what [Options] name, wherever a tool server
 // would have them sent.
 //
+// With [Options].State a call that was made and a callback that was answered 200 survive the
+// process, with conversations, prompts, subscriptions and migrations under way.
+//
+// With [Options].MigrationKey a session can move to another runtime: see [Runtime.Migrate].
+// It is whole at one of the two hosts whichever of them crashes when, and of both together
+// each call is resolved once. What tools post to the old callback URLs is handed on.
+//
 // # What it does not promise
 //
-// Without [Options].State calls do not survive the process. Without [Options].Secrets
-// who has got hold of a callback URL is believed.
+// Without [Options].State nothing survives the process, and a migration that it interrupts
+// may leave the session frozen. Without [Options].Secrets who has got hold of a callback URL
+// is believed.
+//
+// A session that was sent and whose destination does not answer any more stays frozen until
+// it does: only the destination knows whether it has it. The source has to stay up for as
+// long as tools use its callback URLs.
 package runtime

@@ -36,7 +36,10 @@ var (
 //
 // A callback that comes here later is handed on to where the session is. A runtime whose
 // state is kept goes on with a migration after a crash; calling Migrate again for a session
-// that is on its way waits for that. Source: seed part 4, protocol parts 1.8 and 3.11.
+// that is on its way waits for that. If the destination is lost at the moment in which it
+// may have the session, Migrate waits until it answers.
+//
+// Without a Model the session is the calls of this one thread. Source: seed part 4, protocol parts 1.8 and 3.11.
 func (rt *Runtime) Migrate(ctx context.Context, session, to string) error {
 	if err := checkID("session", session); err != nil {
 		return err

@@ -16,7 +16,18 @@ import (
 )
 
 // migrationPath is where hosts talk about the sessions that move between them, below the
-// public URL of each.
+// public URL of each. A message is POSTed, sealed for the URL of the receiver with the key
+// that both have; the answer is 200 and a reply that is sealed for the message:
+//
+//	offer    the toolsets that the session needs → where they are here, and a ticket; or why not
+//	import   the ticket and all threads → imported, when that is kept; or why not
+//	abort    → aborted, from now on for ever, or imported
+//	(none)   → what became of the migration so far
+//	forward  a callback that came to the host that the session left → its answer
+//	relay    what happened to a call before its session was known to have left
+//
+// All can be sent again. 403 is for whoever does not have the key, 404 for a host without
+// one.
 const migrationPath = "/rap/v1/migration"
 
 const (

@@ -103,7 +103,8 @@ type Options struct {
 
 	// MigrationKey is what runtimes have in common that move sessions between them, at
 	// least 32 random bytes: see [Runtime.Migrate]. Who has it can read and make sessions.
-	// Nil means that no session leaves or comes.
+	// Nil means that no session leaves or comes. Sessions come in at PublicURL, which is what
+	// other runtimes have to be told as it is here; toolsets are paired by their names.
 	MigrationKey []byte
 
 	// TLS is for private certificate authorities and client certificates. Nil means

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 )
 
 // An Op is one operator of a flow, as errors, traces and graphs name it.
@@ -83,14 +84,23 @@ const module = "github.com/millrace/millrace/"
 // operator was built.
 func caller() string {
 	var pcs [16]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	n := runtime.Callers(3, pcs[:])
+	if known, ok := callers.Load(pcs); ok {
+		return known.(string)
+	}
+	frames := runtime.CallersFrames(pcs[:n])
 	for {
 		f, more := frames.Next()
 		if !own(f.Function) || !more {
-			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+			place := fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+			callers.Store(pcs, place)
+			return place
 		}
 	}
 }
+
+// callers are the places by their stacks: a simulation builds one flow thousands of times.
+var callers sync.Map // of [16]uintptr to string
 
 // own reports whether a function belongs to a package whose frames a user did not write.
 func own(function string) bool {

@@ -1,0 +1,141 @@
+package agentproto
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/dataflow/sim"
+)
+
+// TestEveryMoment plays the orders of the five steps of a move with two results, an interruption
+// and the end of the lifetime, each at any moment between them: 9!/(5!·2) = 1512. What comes
+// goes to the source until the thread is thawed at the destination, and then to that. In each
+// there is one result of source and destination together, no prompt is left open, and what
+// was given is accounted for.
+func TestEveryMoment(t *testing.T) {
+	orders := interleavings("FERST", "aaxt")
+	if len(orders) != 1512 {
+		t.Errorf("%d orders, want 1512", len(orders))
+	}
+	for order := range orders {
+		synctest.Test(t, func(t *testing.T) { playMove(t, order) })
+	}
+}
+
+// interleavings returns the words of the letters of steps, in this order, and of others, in any.
+func interleavings(steps, others string) map[string]bool {
+	all := map[string]bool{steps: true}
+	for _, letter := range others {
+		more := make(map[string]bool)
+		for word := range all {
+			for i := range len(word) + 1 {
+				more[word[:i]+string(letter)+word[i:]] = true
+			}
+		}
+		all = more
+	}
+	return all
+}
+
+func playMove(t *testing.T, order string) {
+	m := startMovers(t)
+	m.s.call(k1, func(c *Call) { c.Made = time.Now() })
+	m.s.deliver(k1, oauth("u"))
+	synctest.Wait()
+	ctx, at := t.Context(), m.s
+	var thread *ThreadSnapshot
+	for _, letter := range order {
+		switch letter {
+		case 'F':
+			m.must(m.s.Freeze(ctx, "thread", "m"))
+		case 'E':
+			var err error
+			thread, err = m.s.Export(ctx, "thread", "m")
+			m.must(err)
+		case 'R':
+			for _, c := range thread.Calls {
+				m.must(m.d.Call(ctx, &Call{Key: c.Key, Resumed: c}))
+			}
+		case 'S':
+			m.must(m.s.Release(ctx, "thread", "m"))
+		case 'T':
+			m.must(m.d.Thaw(ctx, "thread", "m"))
+			at = m.d
+		case 'a':
+			at.deliver(k1, result("a"))
+		case 'x':
+			at.deliver(k1, Event{Kind: Interrupted})
+		case 't':
+			time.Sleep(DefaultOAuthTimeout)
+		}
+		synctest.Wait()
+	}
+	m.s.stop()
+	m.d.stop()
+	if results := m.account(t.Errorf, order); results != 1 {
+		t.Errorf("%s: %d results: %s, then %s", order, results, m.s.story(k1), m.d.story(k1))
+	}
+}
+
+// account says what is wrong with what both programs did, and how many results there are.
+func (m *movers) account(errorf func(string, ...any), order string) (results int) {
+	accounted := -strings.Count(m.d.story(k1), "oauth") // it was shown at the source before
+	for _, h := range []*host{m.s, m.d} {
+		var a account
+		for _, e := range h.effects {
+			a.add(e)
+		}
+		if len(a.open) != 0 || len(a.wrong) != 0 {
+			errorf("%s: %d prompts are left open; %q", order, len(a.open), a.wrong)
+		}
+		results, accounted = results+a.results, accounted+a.accounted
+	}
+	if accounted != 4 { // the authorization, two results, an interruption
+		errorf("%s: %d inputs of 4 are accounted for: %s, then %s", order, accounted, m.s.story(k1), m.d.story(k1))
+	}
+	return results
+}
+
+// TestEveryMove has both programs in one simulation: a result and the lifetime race with each
+// step of a move, inside the programs too.
+func TestEveryMove(t *testing.T) {
+	n := sim.Exhaustive(t, func(s *sim.Sim) {
+		accepted := func(context.Context, *Call) DispatchOutcome { return DispatchOutcome{Accepted: true} }
+		var to *Program
+		from := NewProgram(ProgramOptions{Flow: s.Flow(), Now: stopped, Dispatch: accepted, Forward: func(ctx context.Context, f *Forwarded) {
+			s.Check(to.Relay(ctx, f))
+		}})
+		to = NewProgram(ProgramOptions{Flow: s.Flow(), Now: stopped, Dispatch: accepted, FirstEvent: 1 << 40})
+		s.Check(from.Start(s.Context()))
+		to.app = from.app
+		s.Check(from.Call(s.Context(), &Call{Key: k1, Invocation: &Invocation{GroupID: k1.GroupID, ID: k1.ID}}))
+		s.Check(from.Deliver(s.Context(), k1, result("a")))
+
+		ctx := s.Context()
+		s.Check(from.Freeze(ctx, "thread", "m"))
+		thread, err := from.Export(ctx, "thread", "m")
+		s.Check(err)
+		for _, c := range thread.Calls {
+			s.Check(to.Call(ctx, &Call{Resumed: c}))
+		}
+		s.Check(from.Release(ctx, "thread", "m"))
+		s.Check(to.Thaw(ctx, "thread", "m"))
+		results, accounted := 0, 0
+		for _, p := range []*Program{from, to} {
+			var a account
+			for _, e := range sim.Collect(s, effectsOf(p)) {
+				a.add(e)
+			}
+			results, accounted = results+a.results, accounted+a.accounted
+		}
+		if results != 1 || accounted != 1 {
+			s.Errorf("%d results, and %d inputs of 1 are accounted for", results, accounted)
+		}
+	})
+	if n != 96 {
+		t.Errorf("%d schedules, want 96", n)
+	}
+}

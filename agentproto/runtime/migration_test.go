@@ -289,3 +289,56 @@ func TestMigrateThereAndBack(t *testing.T) {
 		w.say(th, "thanks")
 	})
 }
+
+// A session without calls moves on and comes back, too, with its views; the surface of each
+// host is shown them. A session that nobody opened does not move.
+func TestMigrateAtRest(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.opts.MigrationKey = sharedKey
+		tool := w.tool("tool.test")
+		script := conversation.Script{{Text: "hello"}, callsOf("a"), {Text: "done"}}
+		th := w.converse(script, tool.base)
+		there := &user{}
+		second := w.another("second.test", there, script, tool.base)
+		w.say(th, "hi")
+		child, err := th.OpenChild(t.Context(), "child", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts := []*Runtime{w.rt, second}
+		for i := range 4 {
+			if err := hosts[i%2].Migrate(t.Context(), "s", hosts[1-i%2].PublicURL()); err != nil {
+				t.Fatalf("move %d: %v", i, err)
+			}
+		}
+		w.say(th, "go")
+		view := `{"type":"view_update","group_id":"s","view_type":"plan","content":{"step":1}}`
+		if status := w.post(tool.callbackOf(key("a")), view); status != http.StatusOK {
+			t.Errorf("a view was answered %d", status)
+		}
+		if err := w.rt.Migrate(t.Context(), "s", second.PublicURL()); err != nil {
+			t.Fatal(err)
+		}
+		if saw := strings.Join(there.saw(), "\n"); !strings.Contains(saw, `plan {"step":1}`) {
+			t.Errorf("the destination's user saw %q", saw)
+		}
+		w.post(tool.callbackOf(key("a")), result(key("a"), "fine"))
+		w.wantHistory(second.Thread("s"), `
+			user: hi
+			assistant: hello
+			user: go
+			assistant: a=echo({})
+			result a: fine
+			assistant: done
+`)
+		if err := child.Say(t.Context(), "you too?"); !errors.Is(err, conversation.ErrMoved) {
+			t.Errorf("the child stayed: %v", err)
+		}
+		if _, err := w.rt.Call(t.Context(), Request{GroupID: "s", ID: "late", Operation: "echo"}); !errors.Is(err, ErrElsewhere) {
+			t.Errorf("a late call: %v", err)
+		}
+		if err := w.rt.Migrate(t.Context(), "typo", second.PublicURL()); !errors.Is(err, ErrNotMoved) || !strings.Contains(err.Error(), "no such session") {
+			t.Errorf("a session that nobody opened: %v", err)
+		}
+	})
+}

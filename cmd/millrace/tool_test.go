@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
@@ -99,6 +100,29 @@ func TestToolKilled(t *testing.T) {
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the conversation was told %q, want %q", got, want)
+	}
+}
+
+// TestServeAskStatus has a tool server forget a call while the runtime is down. A runtime
+// that asks learns of it when it is started again, and does not wait for the result.
+func TestServeAskStatus(t *testing.T) {
+	address := freeAddress(t)
+	args := []string{"--port", address[strings.LastIndexByte(address, ':')+1:], "slow"}
+	tool, url := serveTool(t, args...)
+	s := serveRuntime(t, t.TempDir(), []string{url}, "--ask-status")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	s.request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"sleep","arguments":{"ms":600000}}`, http.StatusAccepted)
+	s.request(ctx, "GET", "/calls/t/c?wait=1s", "", http.StatusNoContent) // it is accepted meanwhile
+	s.kill()
+	tool.Process.Kill()
+	tool.Wait()
+	serveTool(t, args...)
+	s.start()
+	_, text := s.request(ctx, "GET", "/calls/t/c?wait=20s", "", http.StatusOK)
+	var r apiResult
+	if err := json.Unmarshal(text, &r); err != nil || r.OK || r.Cause != agentproto.ByLoss.String() {
+		t.Errorf("%s, %v", text, err)
 	}
 }
 

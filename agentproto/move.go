@@ -219,10 +219,7 @@ func (p *Program) step(ctx context.Context, k moveKey, m *move) (*reply, error) 
 	return r, nil
 }
 
-type (
-	exportKey  = dataflow.Pair[string, CallKey]    // by migration
-	forwardKey = dataflow.Pair[forwardNo, CallKey] // by migration and number
-)
+type exportKey = dataflow.Pair[string, CallKey] // by migration
 
 type forwardNo struct {
 	Migration string

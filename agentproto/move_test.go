@@ -18,7 +18,6 @@ import (
 type movers struct {
 	t    *testing.T
 	s, d *host
-	c    []*CallSnapshot // what S has exported
 }
 
 func startMovers(t *testing.T) *movers {

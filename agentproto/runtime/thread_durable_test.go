@@ -74,7 +74,7 @@ func TestConversationRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantAsked(1)
-	th = restart()
+	restart()
 	wantAsked(1)
 	answers <- &conversation.Reply{Calls: []conversation.Call{{ID: "a", Name: "late"}, {ID: "b", Name: "late"}}}
 	urls := map[string]string{}

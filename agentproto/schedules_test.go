@@ -100,7 +100,7 @@ type account struct {
 	accounted                 int // inputs that had an effect, or were dropped
 	open                      map[uint64]bool
 	expired                   uint64 // the detour that was withdrawn last
-	subscribed                bool
+	subscribed, final         bool   // final: its last event was delivered
 	wrong                     []string
 }
 
@@ -132,9 +132,10 @@ func (a *account) add(e Effect) {
 		}
 	case DeliverEvent:
 		a.accounted++
-		if !a.subscribed {
+		if !a.subscribed || a.final {
 			a.wrong = append(a.wrong, "an event of no subscription is delivered")
 		}
+		a.final = e.Subscription.Final
 	case SubscriptionEnded:
 		if e.Event == SubscriptionCancelled { // an event was delivered for what else is an input
 			a.accounted++
@@ -165,6 +166,9 @@ func (a *account) check(errorf func(string, ...any), given int) {
 	}
 	if a.accounted != given {
 		errorf("%d inputs of %d are accounted for", a.accounted, given)
+	}
+	if a.subscribed && a.final {
+		errorf("the final event ended nothing")
 	}
 	for _, w := range a.wrong {
 		errorf("%s", w)

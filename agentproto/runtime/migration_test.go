@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -341,4 +342,31 @@ func TestMigrateAtRest(t *testing.T) {
 			t.Errorf("a session that nobody opened: %v", err)
 		}
 	})
+}
+
+// Who does not have the key cannot have a large body read, and learns nothing: threat 33.
+func TestMigrationWithoutKey(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.opts.MigrationKey = sharedKey
+		w.start(w.tool("tool.test").base)
+		body := &counted{left: 64 << 20}
+		if status, text := w.send(http.MethodPost, "http://runtime.test"+migrationPath, body); status != http.StatusForbidden || strings.Contains(text, "key") {
+			t.Errorf("answered %d %q", status, text)
+		}
+		if body.read > 8<<20 {
+			t.Errorf("%d bytes were read", body.read)
+		}
+	})
+}
+
+// counted is a body that says how much of it was read.
+type counted struct{ left, read int }
+
+func (c *counted) Read(p []byte) (int, error) {
+	n := min(len(p), c.left)
+	if n == 0 {
+		return 0, io.EOF
+	}
+	c.left, c.read = c.left-n, c.read+n
+	return n, nil
 }

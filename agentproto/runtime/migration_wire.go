@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -93,6 +94,7 @@ func (rt *Runtime) tellHost(ctx context.Context, host string, m *migrationMessag
 	}
 	req.Header.Set("Content-Type", "application/octet-stream")
 	req.Header.Set("User-Agent", "millrace")
+	rt.greet(req, strings.TrimSuffix(host, "/"))
 	resp, err := rt.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be reached: %w", quoted(host), redacted(err))
@@ -124,6 +126,22 @@ func (rt *Runtime) tellHost(ctx context.Context, host string, m *migrationMessag
 	return r, nil
 }
 
+// greetingHeader shows that the sender has the key, so that others cannot have a large body
+// read.
+const greetingHeader = "Millrace-Greeting"
+
+func (rt *Runtime) greet(req *http.Request, to string) {
+	req.Header.Set(greetingHeader, base64.RawURLEncoding.EncodeToString(rt.moves.envelope.Seal(nil, "greeting", to)))
+}
+
+func (rt *Runtime) knowsKey(r *http.Request) bool {
+	greeting, err := base64.RawURLEncoding.DecodeString(r.Header.Get(greetingHeader))
+	if err == nil {
+		_, err = rt.moves.envelope.Open(greeting, "greeting", rt.publicURL)
+	}
+	return err == nil
+}
+
 // serveMigration answers another host. Whoever does not have the key learns nothing but
 // that there is one.
 func (rt *Runtime) serveMigration(w http.ResponseWriter, r *http.Request) {
@@ -134,6 +152,13 @@ func (rt *Runtime) serveMigration(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		refuse(w, http.StatusMethodNotAllowed, "method not allowed")
+		return
+	}
+	if !rt.knowsKey(r) { // before anything of a body is kept
+		rt.count(nil, nForged)
+		rt.log.Warn("message between hosts refused: its sender does not show that it has the key")
+		w.Header().Set("Connection", "close")
+		refuse(w, http.StatusForbidden, "forbidden")
 		return
 	}
 	sealed, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMigration))

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
+	"github.com/sashabaranov/go-openai"
 
 	"github.com/millrace/millrace/agentproto/conversation"
 )
@@ -36,10 +36,7 @@ type Options struct {
 }
 
 // A Model is a model behind an HTTP service. It may be used by any number of goroutines.
-type Model struct {
-	opts        Options
-	completions openai.ChatCompletionService
-}
+type Model struct{ opts Options }
 
 // New returns a model. It panics without a name. Nothing is read from the environment but
 // what the HTTP client does.
@@ -49,15 +46,8 @@ func New(opts Options) *Model {
 	}
 	opts.Start = cmp.Or(opts.Start, 60*time.Second)
 	opts.Stall = cmp.Or(opts.Stall, 120*time.Second)
-	request := []option.RequestOption{
-		option.WithBaseURL(cmp.Or(opts.BaseURL, "https://api.openai.com/v1")),
-		option.WithHTTPClient(cmp.Or(opts.HTTP, http.DefaultClient)),
-		option.WithMaxRetries(0), // whoever asks knows when to ask again
-	}
-	if opts.Key != "" {
-		request = append(request, option.WithAPIKey(opts.Key))
-	}
-	return &Model{opts, openai.NewChatCompletionService(request...)}
+	opts.HTTP = cmp.Or(opts.HTTP, http.DefaultClient)
+	return &Model{opts}
 }
 
 // errSlow says that the service took too long.
@@ -70,48 +60,68 @@ func (m *Model) Reply(ctx context.Context, r *conversation.Request) (*conversati
 	watch := time.AfterFunc(m.opts.Start, func() { cancel(errSlow) })
 	defer watch.Stop()
 
-	stream := m.completions.NewStreaming(ctx, m.params(r))
+	config := openai.DefaultConfig(m.opts.Key)
+	config.BaseURL = cmp.Or(m.opts.BaseURL, config.BaseURL)
+	last := &lastAnswer{client: m.opts.HTTP}
+	config.HTTPClient = last
+	stream, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(ctx, m.params(r))
+	if err != nil {
+		return nil, failure(ctx, err, last.header)
+	}
 	defer stream.Close()
-	var answer openai.ChatCompletionAccumulator
-	for stream.Next() {
+	var answer answer
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return answer.reply()
+		}
+		if err != nil {
+			return nil, failure(ctx, err, last.header)
+		}
 		watch.Reset(m.opts.Stall)
-		if !answer.AddChunk(stream.Current()) {
-			return nil, errors.New("the model's service sent an answer whose parts do not fit together")
+		if err := answer.add(&part); err != nil {
+			return nil, err
 		}
 	}
-	if err := stream.Err(); err != nil {
-		return nil, failure(ctx, err)
+}
+
+// A lastAnswer is an HTTP client that keeps the header of the answer.
+type lastAnswer struct {
+	client *http.Client
+	header http.Header
+}
+
+// Do makes a request.
+func (l *lastAnswer) Do(r *http.Request) (*http.Response, error) {
+	resp, err := l.client.Do(r)
+	if err == nil {
+		l.header = resp.Header
 	}
-	if len(answer.Choices) == 0 || answer.Choices[0].FinishReason == "" {
-		return nil, errors.New("the model's service broke off its answer")
-	}
-	message := answer.Choices[0].Message
-	reply := &conversation.Reply{Text: cmp.Or(message.Content, message.Refusal)}
-	for _, c := range message.ToolCalls {
-		reply.Calls = append(reply.Calls, conversation.Call{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
-	}
-	return reply, nil
+	return resp, err
 }
 
 // failure says what went wrong, in words without secrets, and whether to ask again.
-func failure(ctx context.Context, err error) error {
+func failure(ctx context.Context, err error, header http.Header) error {
 	if errors.Is(context.Cause(ctx), errSlow) {
 		return errSlow
 	}
-	refused, ok := errors.AsType[*openai.Error](err)
+	refused, ok := errors.AsType[*openai.APIError](err)
+	if unread, is := errors.AsType[*openai.RequestError](err); is && !ok && unread.HTTPStatusCode >= 400 {
+		refused, ok = &openai.APIError{HTTPStatusCode: unread.HTTPStatusCode, Message: "without words"}, true
+	}
 	if !ok {
 		return fmt.Errorf("the model's service cannot be reached or broke off: %w", cause(err))
 	}
-	said := fmt.Errorf("the model's service answered %d: %.200s", refused.StatusCode, refused.Message)
+	said := fmt.Errorf("the model's service answered %d: %.200s", refused.HTTPStatusCode, refused.Message)
 	switch {
-	case refused.StatusCode == http.StatusUnauthorized, refused.StatusCode == http.StatusForbidden:
+	case refused.HTTPStatusCode == http.StatusUnauthorized, refused.HTTPStatusCode == http.StatusForbidden:
 		// What it says may repeat the key.
-		return conversation.Permanent(fmt.Errorf("the model's service answered %d: the key is not accepted", refused.StatusCode))
+		return conversation.Permanent(fmt.Errorf("the model's service answered %d: the key is not accepted", refused.HTTPStatusCode))
 	case refused.Code == "insufficient_quota":
 		return conversation.Permanent(said)
-	case refused.StatusCode == http.StatusTooManyRequests:
-		return &conversation.RetryError{Err: said, After: after(refused.Response)}
-	case refused.StatusCode == http.StatusRequestTimeout, refused.StatusCode == http.StatusConflict, refused.StatusCode >= 500:
+	case refused.HTTPStatusCode == http.StatusTooManyRequests:
+		return &conversation.RetryError{Err: said, After: after(header)}
+	case refused.HTTPStatusCode == http.StatusRequestTimeout, refused.HTTPStatusCode == http.StatusConflict, refused.HTTPStatusCode >= 500:
 		return said
 	}
 	return conversation.Permanent(said)
@@ -119,11 +129,9 @@ func failure(ctx context.Context, err error) error {
 
 // after returns when to ask again: what the service says, up to five minutes, else 30 s
 // (protocol part 4).
-func after(r *http.Response) time.Duration {
-	if r != nil {
-		if seconds, err := strconv.Atoi(r.Header.Get("Retry-After")); err == nil && seconds >= 0 {
-			return min(time.Duration(seconds)*time.Second, 5*time.Minute)
-		}
+func after(header http.Header) time.Duration {
+	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil && seconds >= 0 {
+		return min(time.Duration(seconds)*time.Second, 5*time.Minute)
 	}
 	return 30 * time.Second
 }

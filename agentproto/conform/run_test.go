@@ -18,7 +18,7 @@ var outcomes = map[string]trial{
 	"A02": {run: func(p *probe) { p.fail("a call", "\x1b[31mnothing", "a result") }},
 	"A03": {run: func(p *probe) { p.lacks("role strict") }},
 	"A04": {run: func(p *probe) { p.must(errors.New("no route"), "invoke") }},
-	"A05": {run: func(*probe) { var m map[string]int; m["a"] = 1 }},
+	"A05": {run: func(*probe) { panic("a trial that is wrong") }},
 	"A06": {run: func(p *probe) { <-p.ctx.Done(); p.must(context.Cause(p.ctx), "wait") }, limit: 20 * time.Millisecond},
 	"A07": {run: func(p *probe) { p.fail("a call", "nothing", "a result") }, alone: true},
 	"A08": {run: func(*probe) {}, alone: true},

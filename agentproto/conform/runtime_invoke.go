@@ -220,13 +220,13 @@ func caseI12(t *runtimeTrial) {
 func caseI13(t *runtimeTrial) {
 	s := t.server("tools")
 	t.startKept()
-	h := t.session("s")
+	t.session("s")
 	s.set(func(s *scriptedTool) { s.onInvoke = status(503) })
 	t.p.kill()
 	t.config.TimeoutsMS.Retry = []int64{20_000} // so that it is killed before the second attempt
 	t.config.TimeoutsMS.Dispatch = 60_000
 	t.start()
-	h = t.session("s")
+	h := t.session("s")
 	h.say(call("c"))
 	first := s.await("c")
 	s.set(func(s *scriptedTool) { s.onInvoke = nil })

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -87,17 +86,6 @@ func (s *scriptedTool) serve(l net.Listener) {
 
 // close ends the server at once, with every request to it.
 func (s *scriptedTool) close() { s.server.Close() }
-
-// reopen has the server listen again where it was.
-func (s *scriptedTool) reopen() {
-	var l net.Listener
-	s.t.until("the port of a tool server is free again", func() (ok bool) {
-		var err error
-		l, err = net.Listen("tcp", strings.TrimPrefix(s.base, "http://"))
-		return err == nil
-	})
-	s.serve(l)
-}
 
 // set changes what the server does.
 func (s *scriptedTool) set(change func(s *scriptedTool)) {

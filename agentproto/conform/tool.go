@@ -126,10 +126,9 @@ type toolRun struct {
 	proc     *process
 	dest     *process
 
-	mu      sync.Mutex
-	pages   []string // what the server answered
-	users   int      // how many OAuth users were given away
-	threads int
+	mu    sync.Mutex
+	pages []string // what the server answered
+	users int      // how many OAuth users were given away
 }
 
 func newToolRun(ctx context.Context, target ToolTarget) (_ *toolRun, err error) {

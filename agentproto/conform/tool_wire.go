@@ -158,7 +158,7 @@ func (c *toolCase) numbers() {
 func (c *toolCase) strangeIDs() {
 	injected := "X-Injected-" + unique("id")
 	ids := []string{
-		"a\r\n" + injected + ": 1", "nul\x00nul", "../../" + injected, "a/b?c#d", "😀🏳️‍🌈", "‮right to left", strings.Repeat("k", 10_000), " ", "\x1b[31m",
+		"a\r\n" + injected + ": 1", "nul\x00nul", "../../" + injected, "a/b?c#d", "😀🏳️\u200d🌈", "\u202eright to left", strings.Repeat("k", 10_000), " ", "\x1b[31m",
 	}
 	for _, id := range ids {
 		for _, member := range []string{"id", "group_id", "call_id"} {

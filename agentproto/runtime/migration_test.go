@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -353,20 +354,24 @@ func TestMigrationWithoutKey(t *testing.T) {
 		if status, text := w.send(http.MethodPost, "http://runtime.test"+migrationPath, body); status != http.StatusForbidden || strings.Contains(text, "key") {
 			t.Errorf("answered %d %q", status, text)
 		}
-		if body.read > 8<<20 {
-			t.Errorf("%d bytes were read", body.read)
+		if n := body.read.Load(); n > 8<<20 {
+			t.Errorf("%d bytes were read", n)
 		}
 	})
 }
 
 // counted is a body that says how much of it was read.
-type counted struct{ left, read int }
+type counted struct {
+	left int
+	read atomic.Int64
+}
 
 func (c *counted) Read(p []byte) (int, error) {
 	n := min(len(p), c.left)
 	if n == 0 {
 		return 0, io.EOF
 	}
-	c.left, c.read = c.left-n, c.read+n
+	c.left -= n
+	c.read.Add(int64(n))
 	return n, nil
 }

@@ -77,6 +77,15 @@ type road struct {
 	before, after func(n int) (*http.Response, error)
 	hangs         func(n int) bool // the n-th request is not answered
 	sent          []string
+
+	mu sync.Mutex // guards the faults and sent, as the source asks again by itself
+}
+
+// fault has requests fail from now on.
+func (r *road) fault(before, after func(n int) (*http.Response, error)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.before, r.after = before, after
 }
 
 func (r *road) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -84,14 +93,16 @@ func (r *road) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		body, _ = io.ReadAll(req.Body)
 	}
+	r.mu.Lock()
 	r.sent = append(r.sent, req.Method+" "+req.URL.String()+" "+string(body))
-	n := len(r.sent)
+	n, before, after := len(r.sent), r.before, r.after
+	r.mu.Unlock()
 	if r.hangs != nil && r.hangs(n) {
 		<-req.Context().Done()
 		return nil, req.Context().Err()
 	}
-	if r.before != nil {
-		if resp, err := r.before(n); resp != nil || err != nil {
+	if before != nil {
+		if resp, err := before(n); resp != nil || err != nil {
 			return resp, err
 		}
 	}
@@ -99,8 +110,8 @@ func (r *road) RoundTrip(req *http.Request) (*http.Response, error) {
 	in.Header = req.Header.Clone()
 	w := httptest.NewRecorder()
 	r.to().ServeHTTP(w, in)
-	if r.after != nil {
-		if resp, err := r.after(n); resp != nil || err != nil {
+	if after != nil {
+		if resp, err := after(n); resp != nil || err != nil {
 			return resp, err
 		}
 	}

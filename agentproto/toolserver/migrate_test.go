@@ -124,7 +124,7 @@ func TestG08_DestinationFails(t *testing.T) {
 				m.notes.set("thread-1", "state")
 				m.call("long", "c1", `{"For":3600000000000}`)
 				<-ran
-				m.road.before, m.road.after = c.before, c.after
+				m.road.fault(c.before, c.after)
 				start := time.Now()
 				w := m.migrate(destination)
 				if d := time.Since(start); d > 2*time.Minute {
@@ -157,7 +157,7 @@ func TestG08_DestinationFails(t *testing.T) {
 				for len(ran) > 0 {
 					<-ran
 				}
-				m.road.before, m.road.after = nil, nil
+				m.road.fault(nil, nil)
 				m.mustMigrate()
 				if here != m.server || there != m.dst.server {
 					t.Fatal("a server was replaced")

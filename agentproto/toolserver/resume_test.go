@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,9 +128,10 @@ func TestA06_NotKeptIsNotAccepted(t *testing.T) {
 func TestC03_DeliveredAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, toolserver.Options{}, addTools)
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		h.answer = func(int, received) (*http.Response, error) {
-			if down {
+			if down.Load() {
 				return nil, errRefusedConnection
 			}
 			return status(200), nil
@@ -141,7 +143,7 @@ func TestC03_DeliveredAfterRestart(t *testing.T) {
 		<-time.After(time.Minute)
 		h.begin()
 		<-time.After(time.Minute)
-		down = false
+		down.Store(false)
 		m := h.next()
 		if d := time.Since(start); d > 10*time.Minute {
 			t.Errorf("delivered after %v: the schedule does not go on by age", d)

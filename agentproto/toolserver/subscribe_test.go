@@ -137,6 +137,8 @@ func TestS14_S15_SubscriptionIsEnded(t *testing.T) {
 		"cancel": func(rt *runtime) { rt.post("/cancel_tool_call", `{"thread_id":"thread-1","tool_call_id":"c1"}`) },
 		"close":  func(rt *runtime) { rt.post("/close_thread", `{"thread_id":"thread-1"}`) },
 		"gone": func(rt *runtime) {
+			rt.mu.Lock()
+			defer rt.mu.Unlock()
 			rt.answer = func(_ int, m received) (*http.Response, error) {
 				if strings.Contains(m.body, "thread-1") {
 					return status(410), nil

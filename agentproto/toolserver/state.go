@@ -58,8 +58,8 @@ func (a *authorization) address() string {
 	if a.provider.verifier != nil {
 		params = append(params, oauth2.SetAuthURLParam("nonce", a.Nonce))
 	}
-	config := *a.provider.config
-	config.Scopes = a.Scopes
+	known := a.provider.config // which is not copied: it has a cache in it
+	config := oauth2.Config{ClientID: known.ClientID, Endpoint: known.Endpoint, RedirectURL: known.RedirectURL, Scopes: a.Scopes}
 	return config.AuthCodeURL(a.State, params...)
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -106,14 +105,9 @@ func TestSubscription(t *testing.T) {
 
 func TestS13_SubscriptionSurvivesRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var runs []string
+		ran := make(chan string, 4)
 		h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
-			addFeed(s, func(from int, err error) {
-				mu.Lock()
-				defer mu.Unlock()
-				runs = append(runs, fmt.Sprintf("%d %v", from, err))
-			})
+			addFeed(s, func(from int, err error) { ran <- fmt.Sprintf("%d %v", from, err) })
 		})
 		h.call("feed", "c1", `{"from":0}`)
 		h.opened()
@@ -131,8 +125,7 @@ func TestS13_SubscriptionSurvivesRestart(t *testing.T) {
 		h.end()
 		h.begin()
 		h.close()
-		mu.Lock()
-		defer mu.Unlock()
+		runs := []string{<-ran, <-ran, <-ran, <-ran}
 		want := "[0 the tool server is shutting down 1 the tool server is shutting down 4 the tool server is shutting down 7 toolserver: the call has ended]"
 		if got := fmt.Sprint(runs); got != want {
 			t.Errorf("runs %s", got)

@@ -21,10 +21,12 @@ type async[K comparable, V, U any] struct {
 	pending *keyed.Table[K, V] // calls without an answer
 	fresh   columns[K, V]      // of these, what the last step asked for
 
+	_       apart
 	mu      sync.Mutex
 	queue   columns[K, V]
 	off     int // queue[:off] has been started
 	running int
+	coming  bool // one of the running has not looked at the queue yet
 	stalled bool
 }
 
@@ -78,21 +80,8 @@ func (a *async[K, V, U]) release() {
 		return
 	}
 	a.mu.Lock()
-	if a.off > len(a.queue.k)/2 {
-		a.queue.k = a.queue.k[:copy(a.queue.k, a.queue.k[a.off:])]
-		a.queue.v = a.queue.v[:copy(a.queue.v, a.queue.v[a.off:])]
-		a.queue.h = a.queue.h[:copy(a.queue.h, a.queue.h[a.off:])]
-		a.off = 0
-	}
-	a.queue.k = append(a.queue.k, a.step.k...)
-	a.queue.v = append(a.queue.v, a.step.v...)
-	a.queue.h = append(a.queue.h, a.step.h...)
-	for a.running < a.limit && a.off < len(a.queue.k) {
-		a.running++
-		k, v, h := a.pop()
-		go a.calls(k, v, h)
-	}
-	if !a.stalled && len(a.queue.k)-a.off > a.site.g.set.Queue {
+	a.enqueue(a.step)
+	if !a.stalled && a.waiting() > a.site.g.set.Queue {
 		a.stalled = true
 		a.site.stalled.Add(1)
 	}
@@ -126,29 +115,49 @@ func (a *async[K, V, U]) pop() (k K, v V, h uint64) {
 	return k, v, h
 }
 
+// enqueue adds calls to the queue, with mu held.
+func (a *async[K, V, U]) enqueue(c columns[K, V]) {
+	q := &a.queue
+	if a.off > len(q.k)/2 {
+		n := copy(q.k, q.k[a.off:])
+		copy(q.v, q.v[a.off:])
+		copy(q.h, q.h[a.off:])
+		clear(q.k[n:])
+		clear(q.v[n:])
+		*q, a.off = columns[K, V]{q.k[:n], q.v[:n], q.h[:n]}, 0
+	}
+	*q = columns[K, V]{append(q.k, c.k...), append(q.v, c.v...), append(q.h, c.h...)}
+	a.spawn()
+}
+
+// spawn starts a goroutine if calls wait, with mu held. There is one at most that has yet
+// to take its first call, and it starts the next one before making it: as many run as
+// calls take long, and those that return at once share one.
+func (a *async[K, V, U]) spawn() {
+	if !a.coming && a.running < a.limit && a.off < len(a.queue.k) {
+		a.coming = true
+		a.running++
+		go a.calls()
+	}
+}
+
+// waiting returns how many calls have to wait until others have returned, with mu held.
+func (a *async[K, V, U]) waiting() int {
+	free := a.limit - a.running
+	if a.coming {
+		free++
+	}
+	return len(a.queue.k) - a.off - free
+}
+
 // calls makes one call after the other until none waits.
-func (a *async[K, V, U]) calls(k K, v V, h uint64) {
-	for {
-		u, ok := a.call(k, v)
-		if !ok {
-			return
-		}
-		if !a.site.g.led() {
-			a.in.answer(k, u, h)
-		} else if a.site.g.ctx.Err() != nil { // what f returned may be of no worth: it is called again
-			return
-		} else if err := a.answered(k, u); err != nil {
-			a.site.g.Fail(err)
-			return
-		}
-		a.mu.Lock()
-		if a.off == len(a.queue.k) || a.site.g.ctx.Err() != nil {
-			a.running--
-			a.mu.Unlock()
-			return
-		}
-		k, v, h = a.pop()
-		resume := a.stalled && len(a.queue.k)-a.off <= a.site.g.set.Queue/2
+func (a *async[K, V, U]) calls() {
+	a.mu.Lock()
+	a.coming = false
+	for a.off < len(a.queue.k) && a.site.g.ctx.Err() == nil {
+		k, v, h := a.pop()
+		a.spawn()
+		resume := a.stalled && a.waiting() <= a.site.g.set.Queue/2
 		if resume {
 			a.stalled = false
 		}
@@ -156,7 +165,33 @@ func (a *async[K, V, U]) calls(k K, v V, h uint64) {
 		if resume {
 			a.site.resume()
 		}
+		if !a.made(k, v, h) {
+			return
+		}
+		a.mu.Lock()
 	}
+	a.running--
+	a.mu.Unlock()
+}
+
+// made makes a call and has its answer accepted. It reports false if that is of no use
+// any more, since the flow has ended.
+func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
+	u, ok := a.call(k, v)
+	switch {
+	case !ok:
+		return false
+	case !a.site.g.led():
+		a.in.answer(k, u, h)
+	case a.site.g.ctx.Err() != nil: // what f returned may be of no worth: it is called again
+		return false
+	default:
+		if err := a.answered(k, u); err != nil {
+			a.site.g.Fail(err)
+			return false
+		}
+	}
+	return true
 }
 
 // call calls f, whose panic ends the flow.

@@ -15,6 +15,7 @@ type KInlet[K comparable, V any] struct {
 	hash   *keyed.Hasher[K]
 	hashed bool          // records come with their hash
 	buf    columns[K, V] // accepted; guarded by mu
+	_      apart
 	taken  columns[K, V] // held by the token, as all below
 	off    int
 	oneK   [1]K
@@ -84,7 +85,8 @@ func (in *KInlet[K, V]) sendOnce(ctx context.Context, k K, v V) error {
 	idle := !in.shut.Load() && (s.token.take() || s.token.await())
 	s.mu.Lock()
 	if !idle {
-		if in.seen.Get(k, h) != nil {
+		// Who would have to wait, or is refused, is told first that the key is there.
+		if (s.queued >= s.g.set.Queue || in.refuse() != nil) && in.seen.Get(k, h) != nil {
 			s.mu.Unlock()
 			return ErrDuplicate
 		}

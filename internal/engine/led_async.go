@@ -45,7 +45,7 @@ func (a *async[K, V, U]) takeRecord(r *Record, c Codec) (bool, error) {
 func (a *async[K, V, U]) begin() {
 	fresh := a.fresh
 	a.fresh = columns[K, V]{}
-	a.enqueue(fresh)
+	a.enqueueLed(fresh)
 }
 
 // resume makes all calls that have no answer.
@@ -55,29 +55,15 @@ func (a *async[K, V, U]) resume() {
 	for k, v := range a.pending.All() {
 		all.k, all.v, all.h = append(all.k, k), append(all.v, *v), append(all.h, a.in.hash.Hash(k))
 	}
-	a.enqueue(all)
+	a.enqueueLed(all)
 }
 
-func (a *async[K, V, U]) enqueue(c columns[K, V]) {
-	if len(c.k) == 0 {
-		return
+func (a *async[K, V, U]) enqueueLed(c columns[K, V]) {
+	if len(c.k) > 0 {
+		a.mu.Lock()
+		a.enqueue(c)
+		a.mu.Unlock()
 	}
-	a.mu.Lock()
-	a.queue.k = append(a.queue.k, c.k...)
-	a.queue.v = append(a.queue.v, c.v...)
-	a.queue.h = append(a.queue.h, c.h...)
-	for a.running < a.limit && a.off < len(a.queue.k) {
-		a.running++
-		k, v, h := a.pop()
-		go a.calls(k, v, h)
-	}
-	if a.off > len(a.queue.k)/2 {
-		a.queue.k = a.queue.k[:copy(a.queue.k, a.queue.k[a.off:])]
-		a.queue.v = a.queue.v[:copy(a.queue.v, a.queue.v[a.off:])]
-		a.queue.h = a.queue.h[:copy(a.queue.h, a.queue.h[a.off:])]
-		a.off = 0
-	}
-	a.mu.Unlock()
 }
 
 // answered makes an answer part of the history.
@@ -99,5 +85,5 @@ func (a *async[K, V, U]) answered(k K, u U) error {
 func (a *async[K, V, U]) full() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.queue.k)-a.off > a.site.g.set.Queue
+	return a.waiting() > a.site.g.set.Queue
 }

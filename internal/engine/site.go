@@ -44,6 +44,7 @@ type Site struct {
 	token  gate
 	moving moving // its links to other sites; see move.go
 
+	_        apart
 	mu       sync.Mutex
 	started  bool
 	parked   bool
@@ -68,6 +69,7 @@ type Site struct {
 	calls   atomic.Int64 // asynchronous calls begun or waiting, without a recorded answer
 
 	// held by the token
+	_         apart
 	at        int32 // index of the operator that is running user code
 	dirty     []outlet
 	taken     []stretch
@@ -86,6 +88,11 @@ type stretch struct {
 	in inlet
 	n  int
 }
+
+// apart keeps what is written by one goroutine off the cache line of what is written by
+// another, since each such line goes from processor to processor, which takes longer than
+// the step that needs it.
+type apart [64]byte
 
 // none is the deadline of a timer that is not armed.
 const none = int64(1<<63 - 1)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // A waiter is a goroutine that waits for something a site will do, for room or for
@@ -43,9 +44,13 @@ func (w *waiter) signal() {
 }
 
 // A waiterList is a queue of waiters, oldest first.
-type waiterList struct{ first, last *waiter }
+type waiterList struct {
+	first, last *waiter
+	n           atomic.Int32
+}
 
 func (l *waiterList) add(w *waiter) {
+	l.n.Add(1)
 	w.listed, w.prev, w.next = true, l.last, nil
 	if l.last == nil {
 		l.first = w
@@ -69,6 +74,7 @@ func (l *waiterList) remove(w *waiter) {
 	} else {
 		w.next.prev = w.prev
 	}
+	l.n.Add(-1)
 	w.listed, w.prev, w.next = false, nil, nil
 }
 
@@ -92,21 +98,46 @@ func (s *Site) pause(ctx context.Context, w *waiter) error {
 	if s.g.driven() {
 		return s.g.advance()
 	}
+	if err := w.wait(ctx); err != nil {
+		return err
+	}
+	s.leads(w)
+	return nil
+}
+
+func (w *waiter) wait(ctx context.Context) error {
+	ends := ctx.Done()
+	if ends == nil { // one channel is half the work of two
+		<-w.wake
+		return nil
+	}
 	select {
 	case <-w.wake:
-	case <-ctx.Done():
+		return nil
+	case <-ends:
 		return context.Cause(ctx)
 	}
+}
+
+// leads leads the site's loop for a batch if w was handed the token.
+func (s *Site) leads(w *waiter) {
 	s.mu.Lock()
 	if !w.lead {
 		s.mu.Unlock()
-		return nil
+		return
 	}
 	w.lead = false
 	s.waiters.add(w)
 	s.settle(1)
-	return nil
 }
+
+// enough is how many waiters are known to a site before those that need not be are no
+// longer made so: some, so that one is there who can be handed the token, and no more,
+// since it costs the site's lock.
+const enough = 4
+
+// wanting says whether the site has few waiters to hand the token to.
+func (s *Site) wanting() bool { return s.waiters.n.Load() < enough }
 
 // enlist makes w known to the site.
 func (s *Site) enlist(w *waiter) {

@@ -32,8 +32,14 @@ var mutations = []mutation{
 		{"	a.fired = func(slot uint32) {", "	last := int64(0)\n	a.fired = func(slot uint32) {"},
 		{"			at := now + int64(max(d, 0))\n", "			at := max(now+int64(max(d, 0)), last)\n			last = at\n"},
 	}},
+	{"everybody who takes a key gets it", "internal/engine/koutlet.go", []edit{{
+		"		if w.take && taken {", "		if false {",
+	}}},
+	{"a value that comes as its taker gives up is lost", "internal/engine/koutlet.go", []edit{{
+		"	if w.given { // in this moment", "	if false { // in this moment",
+	}}},
 	{"a second Put of a key is accepted", "internal/engine/kinlet.go", []edit{
-		{"		if in.seen.Get(k, h) != nil {", "		if false {"},
+		{"		if (s.queued >= s.g.set.Queue || in.refuse() != nil) && in.seen.Get(k, h) != nil {", "		if false {"},
 		{"if _, added := in.seen.Put(k, h); !added {", "if _, added := in.seen.Put(k, h); !added && false {"},
 	}},
 	{"state is not carried to the next run", "internal/engine/slice.go", []edit{{

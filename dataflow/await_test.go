@@ -1,0 +1,103 @@
+package dataflow_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
+)
+
+// TestWaitingForOneKey has many wait for one key, some of whom take it: everybody who
+// awaits it gets it, whoever came first, and one of those who take it. Nothing is left.
+func TestWaitingForOneKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flow := dataflow.New()
+		in, requests := keyedsingleton.Input[string, int](dataflow.At[server](flow), "requests")
+		out := keyedsingleton.Output(requests, "answers")
+		app := start(t, flow)
+		var awaited, taken, empty atomic.Int32
+		for i := range 12 {
+			ask, got := out.Await, &awaited
+			if i%3 == 1 {
+				ask, got = out.Take, &taken
+			}
+			go func() {
+				switch v, err := ask(t.Context(), "key"); {
+				case v == 7 && err == nil:
+					got.Add(1)
+				case err == io.EOF:
+					empty.Add(1)
+				default:
+					t.Errorf("%d, %v", v, err)
+				}
+			}()
+			synctest.Wait()
+		}
+		if err := in.Put(t.Context(), "key", 7); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if a, b := awaited.Load(), taken.Load(); a != 8 || b != 1 || out.Len() != 0 {
+			t.Errorf("%d who await and %d who take it got it, and %d entries are left, want 8, 1 and 0", a, b, out.Len())
+		}
+		in.Close()
+		if err := app.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := empty.Load(); n != 3 {
+			t.Errorf("%d were told that nothing will come, want 3", n)
+		}
+	})
+}
+
+// TestTakersThatGiveUp ends the contexts of takers just as the values come: each value
+// goes to its taker or stays for the next one.
+func TestTakersThatGiveUp(t *testing.T) {
+	const keys = 5000
+	flow := dataflow.New()
+	in, requests := keyedsingleton.Input[int, int](dataflow.At[server](flow), "requests")
+	out := keyedsingleton.Output(requests, "answers")
+	app := start(t, flow)
+	var gaveUp atomic.Int32
+	var wg sync.WaitGroup
+	for k := range keys {
+		ctx, cancel := context.WithCancel(t.Context())
+		wg.Go(func() {
+			if v, err := out.Take(ctx, k); errors.Is(err, context.Canceled) {
+				gaveUp.Add(1)
+				if v, err = out.Take(t.Context(), k); v != k || err != nil {
+					t.Errorf("key %d, taken again: %d, %v", k, v, err)
+				}
+			} else if v != k || err != nil {
+				t.Errorf("key %d: %d, %v", k, v, err)
+			}
+		})
+		wg.Go(cancel)
+		wg.Go(func() {
+			if err := in.Put(t.Context(), k, k); err != nil {
+				t.Error(err)
+			}
+		})
+		if k%64 == 63 {
+			wg.Wait()
+		}
+	}
+	wg.Wait()
+	if n := gaveUp.Load(); n == 0 || n == keys {
+		t.Errorf("%d of %d takers gave up: the race was not tried", n, keys)
+	}
+	if n := out.Len(); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+	in.Close()
+	if err := app.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,301 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// A KOutlet is an output of a keyed singleton whose values never change. It keeps
+// every entry until it is taken.
+type KOutlet[K comparable, V any] struct {
+	site *Site
+	op   *Op
+	hash *keyed.Hasher[K]
+	step columns[K, V] // given in this step; held by the token
+
+	_       apart
+	mu      sync.Mutex
+	entries *keyed.Table[K, V]
+	waiting *keyed.Table[K, *keyWaiter[V]] // the first of those who wait for a key
+	ended   bool
+	err     error
+
+	_     apart
+	woken []*keyWaiter[V] // by the step that is being released; held by the token
+	idle  sync.Pool       // of waiters; each graph has its own, as with waiterPool
+}
+
+// A keyWaiter waits for the value of one key, and is given it: who is woken with the value
+// needs neither the lock of the output nor that of the site, for which those who still
+// work on the answers of others compete.
+type keyWaiter[V any] struct {
+	waiter
+	take  bool
+	next  *keyWaiter[V] // who waits for the same key, in order of coming; guarded by the output's mu
+	given bool          // it has the value, or is about to; guarded by the output's mu
+	done  atomic.Bool   // value is set, and nobody else has to do with the waiter any more
+	value V
+}
+
+// NewKOutlet lets the entries of n out.
+func NewKOutlet[K comparable, V any](n *KNode[K, V], op *Op) *KOutlet[K, V] {
+	if n.region != nil && n.region.name != "" {
+		Misuse(op.Name, "the collection is inside %s: emit it first", n.region)
+	}
+	out := &KOutlet[K, V]{site: n.site, op: op, hash: keyed.HasherOf[K](), entries: keyed.NewTable[K, V](), waiting: keyed.NewTable[K, *keyWaiter[V]]()}
+	n.site.outlets = append(n.site.outlets, out)
+	n.site.takers[op.index], n.site.feeds[op.index] = out, out
+	keepsTable(op, out.entries)
+	var hs []uint64
+	n.To(func(b *Batch[K, V]) {
+		if len(out.step.k) == 0 {
+			out.site.dirty = append(out.site.dirty, out)
+		}
+		h := b.hashes(out.hash, &hs)
+		if len(b.K) == 1 { // the answer to a single request, without three calls to copy it
+			out.step.k = append(out.step.k, b.K[0])
+			out.step.v = append(out.step.v, b.V[0])
+			out.step.h = append(out.step.h, h[0])
+			return
+		}
+		out.step.k = append(out.step.k, b.K...)
+		out.step.v = append(out.step.v, b.V...)
+		out.step.h = append(out.step.h, h...)
+	})
+	return out
+}
+
+func (out *KOutlet[K, V]) release() {
+	out.mu.Lock()
+	for i, k := range out.step.k {
+		if out.waiting.Len() > 0 && out.give(k, out.step.h[i], out.step.v[i]) {
+			continue
+		}
+		if v, added := out.entries.Put(k, out.step.h[i]); added {
+			*v = out.step.v[i]
+		}
+	}
+	out.mu.Unlock()
+	clear(out.step.k)
+	clear(out.step.v)
+	out.step = columns[K, V]{out.step.k[:0], out.step.v[:0], out.step.h[:0]}
+	out.wake()
+}
+
+// give hands a value to everybody who waits for it, but to one only of those who take it,
+// and reports whether there is such a one. It is called with mu held.
+func (out *KOutlet[K, V]) give(k K, h uint64, v V) (taken bool) {
+	place := out.waiting.Get(k, h)
+	if place == nil {
+		return false
+	}
+	for at := place; *at != nil; {
+		w := *at
+		if w.take && taken {
+			at = &w.next
+			continue
+		}
+		taken = taken || w.take
+		*at, w.next = w.next, nil
+		w.value, w.given = v, true
+		out.woken = append(out.woken, w)
+	}
+	if *place == nil {
+		out.waiting.Delete(k, h)
+	}
+	return taken
+}
+
+// wake wakes who was given a value. Those that are listed at the site are taken off the
+// list first, so that none is handed the token when it is gone; that they are listed can
+// be seen without the site's mu, since only the token's holder takes others off it.
+func (out *KOutlet[K, V]) wake() {
+	if len(out.woken) == 0 {
+		return
+	}
+	locked := false
+	for _, w := range out.woken {
+		if w.listed {
+			if !locked {
+				locked = true
+				out.site.mu.Lock()
+			}
+			out.site.waiters.remove(&w.waiter)
+		}
+	}
+	if locked {
+		out.site.mu.Unlock()
+	}
+	for _, w := range out.woken {
+		w.done.Store(true)
+		w.signal()
+	}
+	clear(out.woken)
+	out.woken = out.woken[:0]
+}
+
+func (out *KOutlet[K, V]) end(err error) {
+	out.mu.Lock()
+	out.ended, out.err = true, err
+	for _, first := range out.waiting.All() {
+		for w := *first; w != nil; w = w.next {
+			w.signal()
+		}
+	}
+	out.mu.Unlock()
+}
+
+// Get returns the value of k if it is there.
+func (out *KOutlet[K, V]) Get(k K) (v V, ok bool) {
+	h := out.hash.Hash(k)
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if p := out.entries.Get(k, h); p != nil {
+		return *p, true
+	}
+	return v, false
+}
+
+// Len returns the number of entries kept.
+func (out *KOutlet[K, V]) Len() int {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	return out.entries.Len()
+}
+
+// Await returns the value of k as soon as there is one; if take, the entry is
+// forgotten then. It returns io.EOF if the flow ended and k never appeared, and the
+// flow's error if it failed.
+func (out *KOutlet[K, V]) Await(ctx context.Context, k K, take bool) (v V, err error) {
+	r := out.site.g.remote()
+	if v, err = out.await(ctx, k, take, r); err == nil && take && r != nil {
+		err = out.takenRemote(ctx, r, k)
+	}
+	return v, err
+}
+
+func (out *KOutlet[K, V]) await(ctx context.Context, k K, take bool, r Remote) (v V, err error) {
+	h := out.hash.Hash(k)
+	out.mu.Lock()
+	if p := out.entries.Get(k, h); p != nil {
+		return out.found(p, k, h, take), nil
+	}
+	if r != nil {
+		out.mu.Unlock()
+		done, err := out.wantRemote(r, k)
+		if err != nil {
+			return v, err
+		}
+		defer done()
+		out.mu.Lock()
+	}
+	w := out.waiter(take)
+	if !out.site.g.driven() && out.site.wanting() {
+		out.mu.Unlock()
+		out.site.enlist(&w.waiter)
+		out.mu.Lock()
+	}
+	if p := out.entries.Get(k, h); p != nil {
+		v = out.found(p, k, h, take)
+		out.site.leave(&w.waiter)
+		out.put(w)
+		return v, nil
+	}
+	for out.add(k, h, w); err == nil; out.mu.Lock() {
+		if out.ended {
+			if err = out.err; err == nil {
+				err = io.EOF
+			}
+			break
+		}
+		out.mu.Unlock()
+		if err = out.pause(ctx, w); w.done.Load() {
+			return out.put(w), nil
+		}
+	}
+	if w.given { // in this moment
+		out.mu.Unlock()
+		for !w.done.Load() {
+			<-w.wake
+		}
+		return out.put(w), nil
+	}
+	out.remove(k, h, w)
+	out.mu.Unlock()
+	out.site.leave(&w.waiter)
+	out.put(w)
+	return v, err
+}
+
+// pause is the site's pause for w, which has nothing to look for at the site if it has the
+// value.
+func (out *KOutlet[K, V]) pause(ctx context.Context, w *keyWaiter[V]) error {
+	if out.site.g.driven() {
+		return out.site.g.advance()
+	}
+	if err := w.wait(ctx); err != nil || w.done.Load() {
+		return err
+	}
+	out.site.leads(&w.waiter)
+	return nil
+}
+
+func (out *KOutlet[K, V]) waiter(take bool) *keyWaiter[V] {
+	w, ok := out.idle.Get().(*keyWaiter[V])
+	if !ok {
+		w = &keyWaiter[V]{waiter: waiter{wake: make(chan struct{}, 1)}}
+	}
+	w.take = take
+	return w
+}
+
+// put keeps a waiter for reuse and returns what it was given. The caller has made sure
+// that nobody else knows it; a signal that comes late makes the next one look again.
+func (out *KOutlet[K, V]) put(w *keyWaiter[V]) V {
+	var zero V
+	v := w.value
+	w.value, w.given = zero, false
+	w.done.Store(false)
+	select {
+	case <-w.wake:
+	default:
+	}
+	out.idle.Put(w)
+	return v
+}
+
+// add makes w the last who waits for k, with mu held.
+func (out *KOutlet[K, V]) add(k K, h uint64, w *keyWaiter[V]) {
+	place, _ := out.waiting.Put(k, h)
+	for *place != nil {
+		place = &(*place).next
+	}
+	*place = w
+}
+
+// remove makes w wait for k no longer, with mu held.
+func (out *KOutlet[K, V]) remove(k K, h uint64, w *keyWaiter[V]) {
+	first := out.waiting.Get(k, h)
+	place := first
+	for *place != w {
+		place = &(*place).next
+	}
+	*place, w.next = w.next, nil
+	if *first == nil {
+		out.waiting.Delete(k, h)
+	}
+}
+
+// found is called with mu held and unlocks it.
+func (out *KOutlet[K, V]) found(p *V, k K, h uint64, take bool) V {
+	v := *p
+	if take {
+		out.entries.Delete(k, h)
+	}
+	out.mu.Unlock()
+	return v
+}

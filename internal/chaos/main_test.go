@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	duration = flag.Duration("chaos.duration", 8*time.Second, "how long each scenario breaks things")
+	duration = flag.Duration("chaos.duration", 5*time.Second, "how long each scenario breaks things")
 	all      = flag.Bool("chaos.all", false, "run all scenarios instead of a few")
 	kills    = flag.Int("chaos.kills", 10, "how often the process with the embedded server is killed")
 	seed     = flag.Uint64("seed", rand.Uint64(), "of what is random")

@@ -24,6 +24,7 @@ const (
 	PartMigrate       = "migrate"       // POST /sessions/{id}/migrate
 	PartStats         = "stats"         // GET /stats
 	PartLimits        = "limits"        // RuntimeConfig.Limits
+	PartClock         = "clock"         // PUT /clock and RuntimeConfig.ClockAheadMS
 	PartLifetime      = "lifetime"      // calls end by themselves: the timeouts of calls and detours
 )
 
@@ -45,6 +46,10 @@ type RuntimeConfig struct {
 	TimeoutsMS RuntimeTimeouts `json:"timeouts_ms"`
 	// Limits bounds what is kept.
 	Limits RuntimeLimits `json:"limits"`
+	// ClockAheadMS is how far the runtime's clock is ahead of the machine's when it starts,
+	// in milliseconds; negative is behind. It is the clock that tells the date: what is
+	// waited for while the runtime runs does not depend on it.
+	ClockAheadMS int64 `json:"clock_ahead_ms,omitempty"`
 	// AskAlive has the runtime ask tool servers after a restart whether its pending calls
 	// are alive: the extension tool_call_status.
 	AskAlive bool `json:"ask_alive,omitempty"`
@@ -97,6 +102,12 @@ type Hello struct {
 	EventTool string `json:"event_tool,omitempty"`
 	// Lacks are the parts that the runtime does not have.
 	Lacks []string `json:"lacks,omitempty"`
+}
+
+// A Clock sets the clock that tells the date, as somebody might that of the machine, so
+// far ahead of the machine's: PUT /clock.
+type Clock struct {
+	AheadMS int64 `json:"ahead_ms"`
 }
 
 // A SessionRequest opens a session, or finds the one that is open: POST /sessions. Its ID

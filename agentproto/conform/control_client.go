@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // A Control is a client of the control interface of a runtime. Its methods may be used
@@ -86,6 +87,11 @@ func (c *Control) Answer(ctx context.Context, thread string, a Answer) error {
 // Migrate moves a session to another runtime.
 func (c *Control) Migrate(ctx context.Context, session, to string) error {
 	return c.do(ctx, http.MethodPost, "/sessions/"+url.PathEscape(session)+"/migrate", Migration{to}, nil)
+}
+
+// SetClock sets the runtime's clock so far ahead of the machine's.
+func (c *Control) SetClock(ctx context.Context, ahead time.Duration) error {
+	return c.do(ctx, http.MethodPut, "/clock", Clock{ahead.Milliseconds()}, nil)
 }
 
 // Stats returns what the runtime counted.

@@ -53,7 +53,7 @@ func TestActAsSample(t *testing.T) {
 	}
 	fmt.Println(jsonOf(Hello{Control: "http://" + control.Addr().String(), Lacks: []string{
 		PartState, PartChildren, PartText, PartImages, PartDisplay, PartNotices, PartViews, PartWebhookID, PartAlive,
-		PartMigrate, PartStats, PartLimits, PartLifetime,
+		PartMigrate, PartStats, PartLimits, PartLifetime, PartClock,
 	}}))
 	t.Fatal(http.Serve(control, s.control())) // until it is killed
 }

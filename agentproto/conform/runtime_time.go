@@ -67,7 +67,33 @@ func caseT02(t *runtimeTrial) {
 }
 
 func caseT03(t *runtimeTrial) {
-	t.lacks("the clock of a runtime cannot be set from outside; what has to hold after a restart is case T04")
+	t.config.TimeoutsMS.Call, t.config.TimeoutsMS.LongCall = 1500, 60_000
+	s := t.server("tools", echoTool("echo"), longTool())
+	t.startKept()
+	t.needs(PartLifetime, PartClock)
+	for _, jump := range []time.Duration{-time.Hour, time.Hour} {
+		when := fmt.Sprintf("the clock was set %v while the runtime ran", jump)
+		h, other := t.session("s"+jump.String()), t.session("other"+jump.String())
+		h.say(callOf("long", "long", fields{}))
+		long := s.await("long")
+		t.must(t.p.SetClock(t.ctx, jump))
+		other.say(call("short"))
+		s.await("short")
+		begun := time.Now()
+		other.failed("short")
+		t.want(time.Since(begun) > time.Second, "%s: a call that may take 1.5 s ended after %v", when, time.Since(begun))
+		t.want(h.see().pending("long") != nil, "%s: a call ended whose time was not over", when)
+
+		t.config.ClockAheadMS = jump.Milliseconds()
+		t.restart()
+		if jump > 0 { // the clock says that its time is over
+			h.failed("long")
+			continue
+		}
+		t.want(h.see().pending("long") != nil, "%s, and then it was restarted: a call ended whose time was not over", when)
+		s.finish(long, "in time")
+		h.resolved("long", "in time")
+	}
 }
 
 func caseT04(t *runtimeTrial) {

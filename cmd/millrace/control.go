@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/runtime"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/internal/seal"
 )
 
 const controlUsage = `usage: millrace control CONFIG
@@ -49,7 +50,8 @@ func control(ctx context.Context, args []string) error {
 		return fmt.Errorf("%s: %w", fs.Arg(0), err)
 	}
 	p := newPuppet()
-	opts, err := controlled(&config)
+	p.ahead.Store(int64(time.Duration(config.ClockAheadMS) * time.Millisecond))
+	opts, err := controlled(&config, p.now)
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func control(ctx context.Context, args []string) error {
 }
 
 // controlled returns the options that a configuration says.
-func controlled(c *conform.RuntimeConfig) (runtime.Options, error) {
+func controlled(c *conform.RuntimeConfig, now func() time.Time) (runtime.Options, error) {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	opts := runtime.Options{
 		ListenAddr: c.CallbackListen, AllowOrigins: c.AllowOrigins, AskStatus: c.AskAlive, Logger: logger, Timeouts: timeoutsOf(c.TimeoutsMS),
@@ -88,7 +90,8 @@ func controlled(c *conform.RuntimeConfig) (runtime.Options, error) {
 	if opts.Sealer, err = runtime.SealerOf(secret); err != nil {
 		return opts, err
 	}
-	opts.State = &durable.Options{Name: "control", Dir: filepath.Join(c.State, "history"), Logger: logger}
+	state := durable.WithWall(seal.Key{}, durable.Options{Name: "control", Dir: filepath.Join(c.State, "history"), Logger: logger}, now)
+	opts.State = &state
 	return opts, nil
 }
 
@@ -138,6 +141,7 @@ func (p *puppet) serve(ctx context.Context) error {
 	handle("POST /threads/{id}/text", p.text)
 	handle("POST /threads/{id}/interrupt", func(r *http.Request) (any, error) { return done, p.of(r).Interrupt(r.Context()) })
 	handle("POST /threads/{id}/answers", p.answer)
+	handle("PUT /clock", p.setClock)
 	handle("GET /stats", func(*http.Request) (any, error) { return statsOf(p.rt.Stats()), nil })
 
 	takes, lacks := p.rt.PublicURL(), []string(nil)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -21,6 +23,7 @@ import (
 type puppet struct {
 	rt       *runtime.Runtime
 	migrates bool
+	ahead    atomic.Int64 // of the machine's clock, in nanoseconds
 
 	mu      sync.Mutex
 	turns   map[string]*conversation.Reply // by what the user says before them
@@ -36,6 +39,19 @@ type shownPrompt struct {
 
 func newPuppet() *puppet {
 	return &puppet{turns: map[string]*conversation.Reply{}, prompts: map[agentproto.CallKey]shownPrompt{}}
+}
+
+// now is what the runtime's clock says.
+func (p *puppet) now() time.Time { return time.Now().Add(time.Duration(p.ahead.Load())) }
+
+// setClock sets the runtime's clock.
+func (p *puppet) setClock(r *http.Request) (any, error) {
+	var in conform.Clock
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	p.ahead.Store(int64(time.Duration(in.AheadMS) * time.Millisecond))
+	return done, nil
 }
 
 // Reply gives the model's turn if the user has just asked for it, and nothing otherwise.

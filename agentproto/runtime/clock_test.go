@@ -11,15 +11,12 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/dataflow/durable"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // keptWith is kept with a system clock that is set wrong by what it returns.
 func keptWith(t *testing.T, base string) (Options, *atomic.Int64) {
 	opts, wrong := kept(t, base), new(atomic.Int64)
-	state := durable.WithWall(seal.Key{}, *opts.State, func() time.Time { return time.Now().Add(time.Duration(wrong.Load())) })
-	opts.State = &state
+	opts.State.Now = func() time.Time { return time.Now().Add(time.Duration(wrong.Load())) }
 	return opts, wrong
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/runtime"
 	"github.com/millrace/millrace/dataflow/durable"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 const controlUsage = `usage: millrace control CONFIG
@@ -90,8 +89,7 @@ func controlled(c *conform.RuntimeConfig, now func() time.Time) (runtime.Options
 	if opts.Sealer, err = runtime.SealerOf(secret); err != nil {
 		return opts, err
 	}
-	state := durable.WithWall(seal.Key{}, durable.Options{Name: "control", Dir: filepath.Join(c.State, "history"), Logger: logger}, now)
-	opts.State = &state
+	opts.State = &durable.Options{Name: "control", Dir: filepath.Join(c.State, "history"), Now: now, Logger: logger}
 	return opts, nil
 }
 

@@ -75,19 +75,15 @@ type Options struct {
 	// LeaveWithin bounds how long Stop works on a last snapshot. Zero means 10 s.
 	LeaveWithin time.Duration
 
+	// Now is the clock that tells, when a partition is restored, how much time has passed
+	// while nobody had it. Timers that run do not ask it. Nil means [time.Now].
+	Now func() time.Time
+
 	Codec  Codec            // nil means [CBOR]
 	Flow   dataflow.Options // of the flow; Record is not for durable flows
 	Logger *slog.Logger     // nil means slog.Default()
 
-	log  journal.Log      // of tests: instead of all that
-	wall func() time.Time // of tests: the system's clock when a partition is restored
-}
-
-// WithWall is for tests of this module: it returns options with which time goes on, after a
-// restart, from what wall says instead of from the system's clock.
-func WithWall(_ seal.Key, o Options, wall func() time.Time) Options {
-	o.wall = wall
-	return o
+	log journal.Log // of tests: instead of all that
 }
 
 // WithLog is for package durabletest: it returns options with which a flow keeps its
@@ -98,6 +94,9 @@ func WithLog(_ seal.Key, o Options, log journal.Log) Options {
 }
 
 func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	o.Name = cmp.Or(o.Name, "millrace")
 	o.Dir = cmp.Or(o.Dir, "millrace")
 	o.Replicas = cmp.Or(o.Replicas, 3)

@@ -324,10 +324,7 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source, sh
 // startClock lets time go on from where the history stands. It never goes back, and
 // within this process it is not moved by changes of the system's clock.
 func (o *owner) startClock() {
-	wall := o.opts.wall
-	if wall == nil {
-		wall = time.Now
-	}
+	wall := o.opts.Now
 	if o.last.origin == 0 {
 		o.last.origin = wall().UnixNano() - 1
 	}

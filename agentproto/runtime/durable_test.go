@@ -113,6 +113,25 @@ func (l *late) post(t *testing.T, callbackURL, body string) int {
 	return resp.StatusCode
 }
 
+// postUntilTaken posts what a tool says as tools do: again, as long as it is put off.
+func postUntilTaken(t *testing.T, callbackURL, body string) {
+	t.Helper()
+	within(t, "the callback is taken in: "+body, func() bool {
+		resp, err := http.Post(callbackURL, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 200 {
+			println("STATUS", resp.StatusCode, time.Now().String())
+		}
+		if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusServiceUnavailable {
+			t.Fatalf("%s: status %d", body, resp.StatusCode)
+		}
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
 func stopNow(t *testing.T, rt *Runtime) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -141,4 +141,5 @@ func stopAtOnce(t *testing.T, rt *Runtime) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	rt.Stop(ctx)
+	<-rt.stopped // and then its folder can be removed
 }

@@ -148,11 +148,7 @@ func TestPromptsSurvive(t *testing.T) {
 	}
 	say := func(id, format string, args ...any) {
 		t.Helper()
-		resp, err := http.Post(urls[id], "application/json", bytes.NewReader(fmt.Appendf(nil, format, args...)))
-		if err != nil || resp.StatusCode != 200 {
-			t.Fatalf("%s: %v, %v", id, resp, err)
-		}
-		resp.Body.Close()
+		postUntilTaken(t, urls[id], fmt.Sprintf(format, args...))
 	}
 	const secret = "https://login.test/canary?state=4711"
 	say("signin", `{"type":"oauth","group_id":"g","id":"signin","auth_url":%q}`, secret)

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,14 +103,7 @@ func TestI13PostedAfterRestart(t *testing.T) {
 		t.Errorf("posted %v as %s, want %v with the id it would have had", p.inv.Key(), p.id, key)
 	}
 	for range 2 {
-		resp, err := http.Post(p.inv.CallbackURL, "application/json", strings.NewReader(result(key, "done")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != 200 {
-			t.Errorf("status %d", resp.StatusCode)
-		}
+		postUntilTaken(t, p.inv.CallbackURL, result(key, "done"))
 	}
 	if r, err := rt.Await(t.Context(), key); err != nil || r.Result.String() != "done" {
 		t.Errorf("%+v, %v", r, err)

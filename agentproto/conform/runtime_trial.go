@@ -3,11 +3,12 @@ package conform
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/internal/freeport"
 )
 
 // A runtimeTrial is one case that is tried on a runtime: the tool servers and the
@@ -152,10 +153,9 @@ func (t *runtimeTrial) pass(d time.Duration) { t.poll(d, func() bool { return fa
 
 // freeAddress returns a loopback address on which nothing listens.
 func (t *runtimeTrial) freeAddress() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := freeport.Address()
 	t.must(err)
-	defer l.Close()
-	return l.Addr().String()
+	return at
 }
 
 // start starts the runtime with the servers there are.

@@ -14,6 +14,7 @@ var runtimeCases = flag.String("runtime-cases", "", "the cases of TestControl, a
 // TestControl has our runtime keep to the protocol, case by case, as a process that is
 // killed and started again where a case says so.
 func TestControl(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

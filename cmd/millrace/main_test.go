@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,6 +24,10 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	flag.Parse()
+	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
+		p.Value.Set("6") // they wait for processes more than they compute
+	}
 	os.Exit(m.Run())
 }
 
@@ -40,6 +45,7 @@ func millrace(t *testing.T, args ...string) *exec.Cmd {
 
 // TestDemo runs the demo as a user does, and reads what it says last.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	cmd := millrace(t, "demo", "--json")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -174,6 +180,7 @@ func TestRunMixed(t *testing.T) {
 // TestRunKilled kills the tool servers when half of the results are there: every
 // call still has one result.
 func TestRunKilled(t *testing.T) {
+	t.Parallel()
 	tools, urls := startTool(t)
 	const calls = 200
 	file := callsFile(t, calls, func(i int) string {

@@ -98,6 +98,7 @@ func (m *movingTool) post(ctx context.Context, key agentproto.CallKey) {
 // and a result arrives meanwhile. The migration is asked for until it is done. The session is
 // at one host then, with one result of each call, and the tool server's state with it.
 func TestMigrateKilled(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "script.json")
 	text := `[{"calls":[{"id":"a","operation":"late","arguments":{}},{"id":"b","operation":"late","arguments":{}}]},{"text":"all done"}]`

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os/exec"
 	"sync"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"github.com/millrace/millrace/internal/freeport"
 )
 
 var (
@@ -45,12 +46,11 @@ func serveRuntime(t *testing.T, state string, tools []string, more ...string) *s
 
 // freeAddress returns an address of this host that nobody listens on.
 func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return at
 }
 
 func (s *served) start() {
@@ -99,6 +99,7 @@ func (s *served) request(ctx context.Context, method, path, body string, statuse
 // come back. Each call that was accepted has exactly one result, the same whenever it is
 // read, and it is the tool's own.
 func TestServeKilled(t *testing.T) {
+	t.Parallel()
 	_, tools := startTool(t)
 	s := serveRuntime(t, t.TempDir(), tools)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*serveCalls)*20*time.Millisecond)
@@ -146,6 +147,7 @@ func TestServeKilled(t *testing.T) {
 // made at one is read at the other, and whichever of them is killed, the one that is left
 // goes on: one of the two owned the calls.
 func TestServeShared(t *testing.T) {
+	t.Parallel()
 	_, tools := startTool(t)
 	nats, err := natsserver.NewServer(&natsserver.Options{
 		Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),

@@ -77,6 +77,7 @@ func texts(history []messageBody) (all []string) {
 // TestToolKilled kills a tool server while it has a subscription. Started again on its state
 // it goes on where it was: the conversation is told each number once, in order.
 func TestToolKilled(t *testing.T) {
+	t.Parallel()
 	address := freeAddress(t)
 	args := []string{"--port", address[strings.LastIndexByte(address, ':')+1:], "--state", t.TempDir(), "feed"}
 	tool, url := serveTool(t, args...)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/internal/freeport"
 	"github.com/millrace/millrace/internal/idp"
 	"github.com/millrace/millrace/internal/natstest"
 )
@@ -277,21 +277,11 @@ func (v *visitor) visit(ctx context.Context, url string) {
 	})
 }
 
-// freePorts returns addresses that were free a moment ago, below the ports that systems
-// give to outgoing connections, so that none of those takes one while its process is down.
-func freePorts(t *testing.T, n int) (all []string) {
-	const lowest, highest, tries = 10_000, 32_000, 200
-	for range tries {
-		at := net.JoinHostPort("127.0.0.1", fmt.Sprint(lowest+rand.IntN(highest-lowest)))
-		l, err := net.Listen("tcp", at)
-		if err != nil {
-			continue
-		}
-		defer l.Close() // all are held until there are enough
-		if all = append(all, at); len(all) == n {
-			return all
-		}
+// freePorts returns addresses at which processes can be started again and again.
+func freePorts(t *testing.T, n int) []string {
+	all, err := freeport.Addresses(n)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free ports")
-	return nil
+	return all
 }

@@ -54,9 +54,9 @@ var imports = map[string][]string{
 	"agentproto/conversation/openai": {"agentproto", "agentproto/conversation"},
 	"agentproto/runtime":             slices.Concat(library, []string{"agentproto", "agentproto/conversation", "dataflow/durable", "internal/envelope", "internal/netguard"}),
 	"agentproto/toolserver":          slices.Concat(library, []string{"agentproto", "internal/envelope", "internal/netguard"}),
-	"agentproto/conform":             slices.Concat(library, []string{"agentproto"}),
+	"agentproto/conform":             slices.Concat(library, []string{"agentproto", "internal/freeport"}),
 	"internal/exampletools":          {"agentproto", "agentproto/toolserver"},
-	"internal/undertest":             {"agentproto/conform", "agentproto/toolserver", "internal/idp"},
+	"internal/undertest":             {"agentproto/conform", "agentproto/toolserver", "internal/freeport", "internal/idp"},
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/runtime", "agentproto/toolserver",

@@ -6,15 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/millrace/millrace/agentproto/conform"
 	"github.com/millrace/millrace/agentproto/toolserver"
+	"github.com/millrace/millrace/internal/freeport"
 	"github.com/millrace/millrace/internal/idp"
 )
 
@@ -47,7 +45,7 @@ func newStage(folder string) (*stage, error) {
 		users = append(users, u)
 		oauth.Users = append(oauth.Users, conform.OAuthUser{Name: u.Name, Password: u.Password, Shows: u.Name + " (" + u.Subject + ")"})
 	}
-	ports, err := freePorts(4)
+	ports, err := freeport.Addresses(4)
 	if err != nil {
 		return nil, err
 	}
@@ -189,24 +187,4 @@ func Roles() map[string]conform.Role {
 		"recall":    role("recall", `{"name":"$NAME"}`),
 		"messy":     role("messy", `{"name":"$NAME"}`),
 	}
-}
-
-// freePorts returns addresses on loopback that were free a moment ago. A server that
-// is killed comes back at its own. They are below the ports that systems give to
-// outgoing connections, so that none of those has taken one meanwhile.
-func freePorts(n int) (all []string, err error) {
-	const lowest, highest, tries = 10_000, 32_000, 100
-	for range tries {
-		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+rand.IntN(highest-lowest)))
-		l, lerr := net.Listen("tcp", at)
-		if lerr != nil {
-			err = lerr
-			continue
-		}
-		defer l.Close() // all are held until there are enough
-		if all = append(all, at); len(all) == n {
-			return all, nil
-		}
-	}
-	return nil, fmt.Errorf("undertest: no free ports: %w", err)
 }

@@ -1,0 +1,58 @@
+// Package freeport finds addresses for servers that are started as processes, killed, and
+// started again at the same place, in tests and conformance runs.
+package freeport
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync/atomic"
+)
+
+// Ports are below those that systems give to outgoing connections, so that none of these
+// takes one while its server is down.
+const lowest, highest = 10_000, 32_000
+
+// given counts the ports that were tried, from a place of this process's own: two
+// processes that look at once rarely find the same.
+var given = countingFrom(uint32(os.Getpid()) * 211)
+
+func countingFrom(n uint32) *atomic.Uint32 {
+	c := new(atomic.Uint32)
+	c.Store(n)
+	return c
+}
+
+// Addresses returns n addresses of loopback, host and port, at which nothing listens. A
+// process is given no port twice before it has had 22,000 of them. It may be called
+// concurrently.
+func Addresses(n int) (all []string, err error) {
+	for range highest - lowest {
+		if len(all) == n {
+			return all, nil
+		}
+		port := lowest + int(given.Add(1)%(highest-lowest))
+		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		l, failed := net.Listen("tcp", at)
+		if failed != nil {
+			err = failed
+			continue
+		}
+		l.Close()
+		all = append(all, at)
+	}
+	if len(all) == n {
+		return all, nil
+	}
+	return nil, fmt.Errorf("no port of %d to %d is free at 127.0.0.1: %w", lowest, highest-1, err)
+}
+
+// Address is [Addresses] for one.
+func Address() (string, error) {
+	all, err := Addresses(1)
+	if err != nil {
+		return "", err
+	}
+	return all[0], nil
+}

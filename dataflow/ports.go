@@ -113,7 +113,9 @@ func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
 }
 
 // Take is [EntryOutputPort.Await] that also forgets the entry, so that memory holds
-// only what nobody has asked for yet. A second Take of the same key waits for ever.
+// only what nobody has asked for yet. A second Take of the same key waits for ever. Of
+// those who wait for one key when it comes, all that Await it have it, and one that takes
+// it; one whose ctx ends in that moment has it or leaves it for the next.
 func (p *EntryOutputPort[K, V]) Take(ctx context.Context, k K) (V, error) {
 	return p.out.Await(ctx, k, true)
 }

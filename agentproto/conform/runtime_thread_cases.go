@@ -221,6 +221,8 @@ func caseX02(t *runtimeTrial) {
 			return len(seen.Calls) == 0 && len(seen.Prompts) == 0
 		})
 	}
+	h.failed("plain")
+	b.failed("asking")
 	b.late(plain)
 	b.late(asking)
 	t.message(asking.CallbackURL, asking.oauthOf(authURL))

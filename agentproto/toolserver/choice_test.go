@@ -186,17 +186,23 @@ func TestChoiceRefused(t *testing.T) {
 }
 
 // TestU08_QuestionSurvivesRestart has a tool that asks twice, and a server that is
-// started again at each moment of that. The user is asked each question once.
+// closed, with patience or without, and started again at each moment of that. The user is
+// asked each question once.
 func TestU08_QuestionSurvivesRestart(t *testing.T) {
-	restart := func(h *house) {
+	restart := func(h *house, patient bool) {
 		synctest.Wait()
-		h.end()
+		if !patient {
+			h.end()
+		} else if err := h.server.Close(h.t.Context()); err != nil {
+			h.t.Error(err)
+		}
 		<-time.After(time.Hour)
 		h.begin()
 		synctest.Wait()
 	}
-	for when := range 4 {
-		t.Run(fmt.Sprint(when), func(t *testing.T) {
+	for i := range 8 {
+		when, patient := i/2, i%2 == 1
+		t.Run(fmt.Sprint(when, " patient ", patient), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
 					toolserver.Add(s, "meal", "Asks for two dishes.", func(ctx context.Context, _ none) (string, error) {
@@ -221,24 +227,24 @@ func TestU08_QuestionSurvivesRestart(t *testing.T) {
 				}
 				h.call("meal", "c1", "{}")
 				if when == 0 {
-					restart(h)
+					restart(h, patient)
 				}
 				_, path := h.question()
 				if when == 1 {
-					restart(h)
+					restart(h, patient)
 				}
 				if w := h.post(path, `{"id":"c1","selected":2}`); w.Code != 200 {
 					t.Errorf("answer: %d", w.Code)
 				}
 				if when == 2 { // when the first answer was acknowledged
-					restart(h)
+					restart(h, patient)
 				}
 				_, second := h.question()
 				if second == path {
 					t.Error("two questions have one address")
 				}
 				if when == 3 {
-					restart(h)
+					restart(h, patient)
 				}
 				if w := h.post(path, `{"id":"c1","selected":0}`); w.Code != 200 { // has no effect
 					t.Errorf("late answer: %d", w.Code)

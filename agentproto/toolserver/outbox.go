@@ -84,11 +84,13 @@ func (c *call) room(ctx context.Context) error {
 	}
 }
 
-// deliver delivers the messages of the call, one after the other.
+// deliver delivers the messages of the call, one after the other. One that is cut off
+// because the call goes on elsewhere, in the next process or at another instance, stays in
+// the store, and so do those behind it.
 func (c *call) deliver() {
-	for {
+	for cutOff := false; ; {
 		c.mu.Lock()
-		if len(c.queue) == 0 || c.server.ctx.Err() != nil || c.moving {
+		if cutOff || len(c.queue) == 0 || c.server.ctx.Err() != nil || c.moving {
 			c.posting = false
 			ended := c.ended
 			c.mu.Unlock()
@@ -104,7 +106,7 @@ func (c *call) deliver() {
 		if err == nil {
 			err = c.server.send(c, m)
 		}
-		if c.server.ctx.Err() == nil && !errors.Is(err, ErrMoving) {
+		if cutOff = errors.Is(err, ErrClosing); !cutOff && c.server.ctx.Err() == nil {
 			c.settle(m, err)
 		}
 	}

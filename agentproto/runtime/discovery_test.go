@@ -132,7 +132,7 @@ func TestManifestNotFetched(t *testing.T) {
 		{"D10 gzip bomb", func(rw http.ResponseWriter, _ *http.Request) {
 			var b bytes.Buffer
 			z := gzip.NewWriter(&b)
-			io.Copy(z, io.LimitReader(blanks{}, 64<<20))
+			io.Copy(z, io.LimitReader(blanks{}, 16<<20))
 			z.Close()
 			rw.Header().Set("Content-Encoding", "gzip")
 			rw.Write(b.Bytes())

@@ -53,8 +53,8 @@ func exceeded(job jobs.Job, rounds int) (wrong []string) {
 		if t.What == jobs.P99 {
 			continue // of latencies, only time on the wall can be had
 		}
-		if got := job.Judge(t, samples).Median; got > t.Allowed() {
-			wrong = append(wrong, fmt.Sprintf("%s: %.2f, aimed at %.2f, allowed %.2f", job.Label(), got, t.AtMost, t.Allowed()))
+		if got, allowed := job.Judge(t, samples).Median, job.Allowed(t, samples); got > allowed {
+			wrong = append(wrong, fmt.Sprintf("%s: %.2f, aimed at %.2f, allowed %.2f", job.Label(), got, t.AtMost, allowed))
 		}
 	}
 	return wrong

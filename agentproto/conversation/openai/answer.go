@@ -3,6 +3,7 @@ package openai
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/sashabaranov/go-openai"
@@ -14,13 +15,17 @@ import (
 type answer struct {
 	text, refusal strings.Builder
 	calls         []conversation.Call
+	size          int // of all texts together
 	finished      bool
 }
 
-var errParts = errors.New("the model's service sent an answer whose parts do not fit together")
+var (
+	errParts = errors.New("the model's service sent an answer whose parts do not fit together")
+	errLong  = fmt.Errorf("the model's service sent an answer of more than %d bytes or %d calls", maxSize, maxCalls)
+)
 
-// maxCalls bounds how many calls an answer may begin.
-const maxCalls = 1024
+// An answer is kept until it is complete, so its texts and calls are bounded.
+const maxSize, maxCalls = 16 << 20, 1024
 
 // add takes in a part: more of the text, or of a call, which is named by its place.
 func (a *answer) add(part *openai.ChatCompletionStreamResponse) error {
@@ -31,12 +36,13 @@ func (a *answer) add(part *openai.ChatCompletionStreamResponse) error {
 		}
 		a.text.WriteString(choice.Delta.Content)
 		a.refusal.WriteString(choice.Delta.Refusal)
+		a.size += len(choice.Delta.Content) + len(choice.Delta.Refusal)
 		for _, c := range choice.Delta.ToolCalls {
 			at := len(a.calls)
 			if c.Index != nil {
 				at = *c.Index
 			}
-			if at < 0 || at > len(a.calls) || at >= maxCalls {
+			if at < 0 || at > len(a.calls) {
 				return errParts
 			}
 			if at == len(a.calls) {
@@ -46,6 +52,10 @@ func (a *answer) add(part *openai.ChatCompletionStreamResponse) error {
 			call.ID = cmp.Or(call.ID, c.ID)
 			call.Name += c.Function.Name
 			call.Arguments += c.Function.Arguments
+			a.size += len(c.ID) + len(c.Function.Name) + len(c.Function.Arguments)
+		}
+		if a.size > maxSize || len(a.calls) > maxCalls {
+			return errLong
 		}
 		a.finished = a.finished || choice.FinishReason != ""
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,23 @@ func TestFailures(t *testing.T) {
 		{"rate", func(w http.ResponseWriter) { w.Header().Set("Retry-After", "7"); refuse(w, 429, "slow down") }, false, 7 * time.Second},
 		{"overloaded", func(w http.ResponseWriter) { refuse(w, 503, "busy") }, false, 0},
 		{"broken off", func(w http.ResponseWriter) { stream(w, "", `{"role":"assistant","content":"we"}`) }, false, 0},
+		{"a call out of its place", func(w http.ResponseWriter) {
+			stream(w, "tool_calls", `{"tool_calls":[{"index":1,"id":"a","function":{"name":"n","arguments":"{}"}}]}`)
+		}, false, 0},
+		{"a call before the first", func(w http.ResponseWriter) {
+			stream(w, "tool_calls", `{"tool_calls":[{"index":-1,"id":"a","function":{"name":"n","arguments":"{}"}}]}`)
+		}, false, 0},
+		{"too many calls", func(w http.ResponseWriter) {
+			stream(w, "tool_calls", slices.Repeat([]string{`{"tool_calls":[{"id":"a","function":{"name":"n","arguments":"{}"}}]}`}, maxCalls+1)...)
+		}, false, 0},
+		{"endless", func(w http.ResponseWriter) {
+			stream(w, "stop", slices.Repeat([]string{`{"content":"` + strings.Repeat("x", 1<<20) + `"}`}, 17)...)
+		}, false, 0},
+		{"rate, said by a proxy", func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "3")
+			w.WriteHeader(429)
+			io.WriteString(w, "<html>")
+		}, false, 3 * time.Second},
 		{"nothing", func(w http.ResponseWriter) { stream(w, "") }, false, 0},
 		{"no stream", func(w http.ResponseWriter) { io.WriteString(w, "<html>") }, false, 0},
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // A hub is the callback endpoint of a runtime that the runner plays. Every call has
@@ -21,8 +23,15 @@ type hub struct {
 	lines  map[string]*line // by path
 	seen   []string         // all that came, for the search for tokens
 	strays []string         // what came to no line
-	server *http.Server     // nil while it is shut
+	server *edge.Server     // nil while it is shut
 }
+
+// maxCallback bounds a body that the hub takes in, and unhurried is how long a case may let
+// an answer wait.
+const (
+	maxCallback = 16 << 20
+	unhurried   = 10 * time.Minute
+)
 
 // newHub returns a hub that listens at addr, a host with a port.
 func newHub(addr string) (*hub, error) {
@@ -37,7 +46,7 @@ func (h *hub) open() error {
 		return fmt.Errorf("conform: callback endpoint: %w", err)
 	}
 	h.addr = l.Addr().String()
-	h.server = &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	h.server = edge.New(h, edge.Options{Body: maxCallback, Write: unhurried})
 	go h.server.Serve(l)
 	return nil
 }
@@ -64,7 +73,7 @@ func (h *hub) line(script ...answer) *line {
 }
 
 func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 16<<20))
+	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}

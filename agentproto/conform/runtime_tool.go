@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // A scriptedTool is a tool server that does what a case says, on loopback.
@@ -16,7 +18,7 @@ type scriptedTool struct {
 	t      *runtimeTrial
 	name   string
 	base   string
-	server *http.Server
+	server *edge.Server
 
 	mu       sync.Mutex
 	tools    []map[string]any
@@ -80,7 +82,7 @@ func (t *runtimeTrial) server(name string, tools ...map[string]any) *scriptedToo
 }
 
 func (s *scriptedTool) serve(l net.Listener) {
-	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	s.server = edge.New(s, edge.Options{Body: maxCallback, Write: unhurried})
 	go s.server.Serve(l) // ends with close
 }
 
@@ -100,7 +102,7 @@ func (s *scriptedTool) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.serveManifest(w, r)
 		return
 	}
-	body, _ := io.ReadAll(io.LimitReader(r.Body, 8<<20))
+	body, _ := io.ReadAll(r.Body)
 	p := posting{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body, At: time.Now(), Done: r.Context().Done()}
 	_ = json.Unmarshal(body, &p.Members) // nil if it is no object, which the case sees
 	if r.URL.Path != "/invoke" {

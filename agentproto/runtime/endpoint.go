@@ -3,12 +3,13 @@ package runtime
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // listen opens the callback endpoint's listener, nil for an external one, and
@@ -49,18 +50,13 @@ func (rt *Runtime) listen() (net.Listener, error) {
 // serve starts the callback endpoint.
 func (rt *Runtime) serve(listener net.Listener) {
 	t := &rt.opts.Timeouts
-	rt.endpoint = &http.Server{
-		Handler:           rt.Handler(),
-		ReadHeaderTimeout: t.ReadHeader,
-		ReadTimeout:       t.Read,
-		WriteTimeout:      t.Read + t.Accept + t.Read,
-		IdleTimeout:       t.Idle,
-		MaxHeaderBytes:    16 << 10,
-		ConnState:         rt.conns.note,
-		ErrorLog:          slog.NewLogLogger(rt.log.Handler(), slog.LevelDebug),
-	}
+	rt.endpoint = edge.New(rt.Handler(), edge.Options{
+		ReadHeader: t.ReadHeader, Read: t.Read, Write: t.Read + t.Accept + t.Read, Idle: t.Idle,
+		Body:        -1, // what is too large resolves its call: see Handler
+		Connections: rt.opts.Bounds.Connections, Log: rt.log,
+	})
 	go func() {
-		if err := rt.endpoint.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := rt.endpoint.Serve(listener); err != nil {
 			rt.log.Error("callback endpoint failed", "error", err)
 		}
 	}()

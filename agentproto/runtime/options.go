@@ -203,8 +203,8 @@ type Bounds struct {
 	// Connections is how many connections the callback endpoint keeps open for one
 	// address, or for one /64 network of IPv6. Zero means 4096. For one that exceeds it,
 	// the one is closed that has been idle for the longest time; if all are in use, the
-	// new one is. It is also the bound for a proxy in front of the endpoint, and does not
-	// hold for an endpoint that is External.
+	// new one is. All addresses together may have four times as many. It is also the bound
+	// for a proxy in front of the endpoint, and does not hold for an endpoint that is External.
 	Connections int
 
 	// Subscriptions is how many subscriptions of one thread may be open. Zero means 64.

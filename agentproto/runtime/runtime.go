@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // program is what a runtime needs of [agentproto.Program].
@@ -76,8 +77,7 @@ type Runtime struct {
 
 	ctx      context.Context // ends when everything has to
 	cancel   context.CancelFunc
-	endpoint *http.Server
-	conns    *conns        // to the endpoint
+	endpoint *edge.Server  // nil if it is External
 	running  chan struct{} // closed when the program has started
 	stopping atomic.Bool
 	stopped  chan struct{} // closed when Stop is done
@@ -158,7 +158,7 @@ func configure(opts Options) (*Runtime, error) {
 		opts: opts, log: opts.Logger, sealer: opts.Sealer, surface: opts.Surface,
 		servers: servers, byID: map[serverID]*server{}, origins: map[string]bool{},
 		offers: newOffers(opts.Bounds.Sessions), intake: newIntake(opts.Bounds), views: newViews(opts.Bounds), subscribed: newSubscribed(opts.Bounds.Subscriptions), replays: newReplays(),
-		conns: newConns(opts.Bounds.Connections), ledger: newLedger(), shown: newQueue[func(context.Context, Surface)](),
+		ledger: newLedger(), shown: newQueue[func(context.Context, Surface)](),
 		running: make(chan struct{}), stopped: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
 	}
 	if rt.moves, err = newMoves(opts.MigrationKey); err != nil {
@@ -238,10 +238,7 @@ func (rt *Runtime) Stop(ctx context.Context) error {
 	rt.mu.Unlock()
 	err = errors.Join(err, wait(ctx, &rt.tasks), wait(ctx, &rt.surfaced))
 	if rt.endpoint != nil {
-		rt.conns.closeUnused()
-		if e := rt.endpoint.Shutdown(ctx); e != nil {
-			err = errors.Join(err, e, rt.endpoint.Close())
-		}
+		err = errors.Join(err, rt.endpoint.Shutdown(ctx))
 	}
 	rt.cancel()
 	rt.http.CloseIdleConnections()

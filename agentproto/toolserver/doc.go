@@ -9,7 +9,12 @@
 //		func(ctx context.Context, in struct{ A, B int }) (int, error) {
 //			return in.A + in.B, nil
 //		})
-//	http.ListenAndServeTLS(":443", "cert.pem", "key.pem", server)
+//	front := &http.Server{
+//		Addr: ":443", Handler: server, MaxHeaderBytes: 16 << 10,
+//		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+//		WriteTimeout: 40 * time.Second, IdleTimeout: time.Minute,
+//	}
+//	err := front.ListenAndServeTLS("cert.pem", "key.pem")
 //
 // A function sees its arguments, already checked, and returns a result or an
 // error. Everything between is done here:

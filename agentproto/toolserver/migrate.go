@@ -91,6 +91,7 @@ func (s *Server) serveMigrate(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
+	s.extend(w)
 	ctx, stop := context.WithTimeout(r.Context(), s.opts.MigrationTimeout)
 	defer stop()
 	defer context.AfterFunc(s.ctx, stop)()

@@ -165,11 +165,19 @@ func (s *Server) call(ctx context.Context, m *move, step string, payload []byte)
 	return a.State, err
 }
 
+// extend gives a request the time that a migration may take, in place of the read and write
+// deadlines of the [http.Server]. The answer may leave a moment after that.
+func (s *Server) extend(w http.ResponseWriter) {
+	controller := http.NewResponseController(w)
+	until := time.Now().Add(s.opts.MigrationTimeout)
+	controller.SetReadDeadline(until) // not all writers can
+	controller.SetWriteDeadline(until.Add(10 * time.Second))
+}
+
 // serveImport is the destination's side of a transfer. Whoever does not have the key
 // is told nothing but that.
 func (s *Server) serveImport(w http.ResponseWriter, r *http.Request) {
-	controller := http.NewResponseController(w)
-	controller.SetReadDeadline(time.Now().Add(s.opts.MigrationTimeout)) // not all writers can
+	s.extend(w)
 	text, h, err := s.readHeader(r.Body)
 	if err != nil {
 		w.Header().Set("Connection", "close")

@@ -30,9 +30,10 @@ const (
 
 // A Server is a tool server. It is an [http.Handler]; serving it over TLS, and
 // limiting how slowly a client may send, is the business of the [http.Server]
-// around it: a ReadHeaderTimeout of 5 s, a ReadTimeout of 30 s and an IdleTimeout of
-// a minute are right (case W09), and no WriteTimeout below [Options.MigrationTimeout],
-// within which /migrate answers. Connections are best bounded in front of it.
+// around it: a ReadHeaderTimeout of 5 s, a ReadTimeout of 30 s, a WriteTimeout of 40 s and
+// an IdleTimeout of a minute are right (case W09). /migrate, which answers within
+// [Options.MigrationTimeout], sets deadlines of its own. Connections are best bounded in
+// front of it.
 type Server struct {
 	opts      Options
 	store     store

@@ -93,7 +93,7 @@ func (a api) result(w http.ResponseWriter, r *http.Request) {
 // waitOf returns how long a request wants to wait. It reports false if that cannot be
 // understood, and has answered then.
 func waitOf(w http.ResponseWriter, r *http.Request) (wait time.Duration, ok bool) {
-	text := r.FormValue("wait")
+	text := r.URL.Query().Get("wait")
 	if text == "" {
 		return 0, true
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/runtime"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 const controlUsage = `usage: millrace control CONFIG
@@ -152,13 +153,10 @@ func (p *puppet) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := edge.New(mux, edge.Options{Body: maxLine, Write: maxWait})
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	fmt.Printf("%s\n", line)
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return server.Serve(listener)
 }
 
 // done is the answer of what has nothing to say.

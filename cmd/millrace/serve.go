@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto/runtime"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 const serveUsage = `usage: millrace serve --state DIR --tool URL [--tool URL ...] [flags]
@@ -150,18 +150,13 @@ func serveAPI(ctx context.Context, a api, address string) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 5 * time.Second}
+	server := edge.New(a.handler(), edge.Options{Body: maxLine})
 	fmt.Fprintf(os.Stderr, "millrace serve: calls at http://%s/calls, callbacks at %s\n", listener.Addr(), a.rt.PublicURL())
 	stop := context.AfterFunc(ctx, func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		if server.Shutdown(closing) != nil {
-			server.Close()
-		}
+		_ = server.Shutdown(closing) // what is not answered by then is cut off
 	})
 	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return server.Serve(listener)
 }

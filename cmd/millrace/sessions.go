@@ -96,7 +96,7 @@ type callBody struct {
 // the wait is over.
 func (a api) messages(w http.ResponseWriter, r *http.Request) {
 	from := 0
-	if text := r.FormValue("from"); text != "" {
+	if text := r.URL.Query().Get("from"); text != "" {
 		var err error
 		if from, err = strconv.Atoi(text); err != nil || from < 0 {
 			answer(w, http.StatusBadRequest, problem{fmt.Sprintf("from is %q: it has to be the number of a message", text)})

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto/toolserver"
+	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/exampletools"
 	"github.com/millrace/millrace/internal/idp"
 )
@@ -111,7 +112,7 @@ func tool(ctx context.Context, args []string) error {
 			return err
 		}
 		defer end()
-		server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+		server := edge.New(handler, edge.Options{Body: -1}) // the server's own limit, which is another for a session that moves here
 		go func() { failed <- server.Serve(l) }()
 		defer server.Close()
 		if embedded {

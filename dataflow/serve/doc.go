@@ -11,7 +11,16 @@
 //	}))
 //
 //	app, err := dataflow.Start(ctx, flow)
-//	err = http.ListenAndServe("localhost:8080", router)
+//	server := &http.Server{
+//		Addr: "localhost:8080", Handler: router, MaxHeaderBytes: 16 << 10,
+//		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+//		WriteTimeout: 70 * time.Second, IdleTimeout: time.Minute,
+//	}
+//	err = server.ListenAndServe()
+//
+// A server without these limits can be held up by clients that send slowly.
+// WriteTimeout has to be longer than ReadTimeout and [Options].Timeout together, or
+// answers that take that long are lost.
 //
 // Requests are a bounds.BoundedValue: an entry appears when a request comes and never
 // changes. Whatever is made of them without a change of that bound is a response:

@@ -11,10 +11,9 @@ import (
 
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"github.com/zitadel/oidc/v3/pkg/op"
-)
 
-// maxForm bounds the bodies that the provider reads.
-const maxForm = 64 << 10
+	"github.com/millrace/millrace/internal/edge"
+)
 
 // recorded is an answer of the library that is still to be sent.
 type recorded struct {
@@ -42,14 +41,13 @@ func (rec *recorded) send(w http.ResponseWriter) {
 
 // serveAuthorize is the library's authorization endpoint.
 func (p *Provider) serveAuthorize(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	p.sendWithIssuer(w, r)
 }
 
 // serveCallback is where consent leads. Only the browser that consented gets the
 // code, whoever else knows the request.
 func (p *Provider) serveCallback(w http.ResponseWriter, r *http.Request) {
-	req, err := p.store.request(r.FormValue("id"))
+	req, err := p.store.request(r.URL.Query().Get("id"))
 	if err != nil || req.session == "" || req.session != p.session(r) {
 		p.pages.fail(w, errNoRequest)
 		return
@@ -86,13 +84,12 @@ func (p *Provider) withIssuer(to *url.URL) *url.URL {
 // serveToken is the library's token endpoint, with knobs.
 func (p *Provider) serveToken(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
+	form, err := edge.ReadForm(w, r)
+	if err != nil {
 		writeError(w, http.StatusBadRequest, "invalid_request", "the body is not a form")
 		return
 	}
-	// Parameters in the query end up in logs, so they do not count.
-	r.Form = r.PostForm
+	r.Form, r.PostForm = form, form // for the library, which would read the query as well
 	p.remember(r.Form.Get("code"), r.Form.Get("code_verifier"), r.Form.Get("refresh_token"))
 	if hold := p.knobs.countGrant(r.Form.Get("grant_type")); !hold.wait(r.Context()) {
 		return

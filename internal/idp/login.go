@@ -7,6 +7,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+
+	"github.com/millrace/millrace/internal/edge"
 )
 
 var errForm = errors.New("this form was not made for this browser")
@@ -37,7 +39,7 @@ func (p *Provider) csrf(session, request string) string {
 
 // showLogin is where the authorization endpoint sends people.
 func (p *Provider) showLogin(w http.ResponseWriter, r *http.Request) {
-	req, err := p.store.request(r.FormValue("request"))
+	req, err := p.store.request(r.URL.Query().Get("request"))
 	if err != nil {
 		p.pages.fail(w, err)
 		return
@@ -64,8 +66,7 @@ func (p *Provider) loginPage(w http.ResponseWriter, req *authRequest, session st
 
 // form reads a submitted form and refuses one that another site had sent.
 func (p *Provider) form(w http.ResponseWriter, r *http.Request) (req *authRequest, session string, err error) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
+	if r.PostForm, err = edge.ReadForm(w, r); err != nil {
 		return nil, "", errForm
 	}
 	id := r.PostForm.Get("request")
@@ -99,7 +100,7 @@ func (p *Provider) logIn(w http.ResponseWriter, r *http.Request) {
 
 // showConsent asks the person who logged in.
 func (p *Provider) showConsent(w http.ResponseWriter, r *http.Request) {
-	req, err := p.store.request(r.FormValue("request"))
+	req, err := p.store.request(r.URL.Query().Get("request"))
 	session := p.session(r)
 	if err != nil || req.session == "" || req.session != session {
 		p.pages.fail(w, errNoRequest)

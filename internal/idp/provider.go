@@ -7,14 +7,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/zitadel/oidc/v3/pkg/op"
+
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // The endpoints. Those of the library keep its own names: its options for others
@@ -44,7 +43,7 @@ type Provider struct {
 	pages  pages
 	// csrfKey signs the tokens in the forms.
 	csrfKey [32]byte
-	server  *http.Server
+	server  *edge.Server
 	served  chan struct{} // closed when Serve has returned
 	close   sync.Once
 }
@@ -76,7 +75,7 @@ func Start(opts Options) (*Provider, error) {
 	}
 	go func() {
 		defer close(p.served)
-		p.server.ServeTLS(listener, "", "") // returns when Close is called
+		p.server.Serve(listener) // returns when Close is called
 	}()
 	return p, nil
 }
@@ -122,13 +121,10 @@ func (p *Provider) build(opts Options) (err error) {
 	if p.pages, err = newPages(p.issuer); err != nil {
 		return err
 	}
-	p.server = &http.Server{
-		Handler:           p.routes(),
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{p.cert.leaf}, MinVersion: tls.VersionTLS12},
-		ReadHeaderTimeout: 10 * time.Second,
-		// Clients that do not trust the authority are not worth a line each.
-		ErrorLog: log.New(io.Discard, "", 0),
-	}
+	p.server = edge.New(p.routes(), edge.Options{
+		Body: 64 << 10, // a form
+		TLS: &tls.Config{Certificates: []tls.Certificate{p.cert.leaf}, MinVersion: tls.VersionTLS12},
+	})
 	return nil
 }
 

@@ -24,7 +24,7 @@ func Example() {
 	}
 	defer p.Close()
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "thank you, the state is %q", r.FormValue("state"))
+		fmt.Fprintf(w, "thank you, the state is %q", r.URL.Query().Get("state"))
 	}))
 	defer tool.Close()
 	p.RegisterRedirect(idp.DefaultClientID, tool.URL+"/callback")

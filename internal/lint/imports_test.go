@@ -52,15 +52,16 @@ var imports = map[string][]string{
 	"agentproto":                     library,
 	"agentproto/conversation":        slices.Concat(library, []string{"agentproto"}),
 	"agentproto/conversation/openai": {"agentproto", "agentproto/conversation"},
-	"agentproto/runtime":             slices.Concat(library, []string{"agentproto", "agentproto/conversation", "dataflow/durable", "internal/envelope", "internal/netguard"}),
+	"agentproto/runtime":             slices.Concat(library, []string{"agentproto", "agentproto/conversation", "dataflow/durable", "internal/edge", "internal/envelope", "internal/netguard"}),
 	"agentproto/toolserver":          slices.Concat(library, []string{"agentproto", "internal/envelope", "internal/netguard"}),
-	"agentproto/conform":             slices.Concat(library, []string{"agentproto", "internal/freeport"}),
+	"agentproto/conform":             slices.Concat(library, []string{"agentproto", "internal/edge", "internal/freeport"}),
 	"internal/exampletools":          {"agentproto", "agentproto/toolserver"},
-	"internal/undertest":             {"agentproto/conform", "agentproto/toolserver", "internal/freeport", "internal/idp"},
+	"internal/idp":                   {"internal/edge"},
+	"internal/undertest":             {"agentproto/conform", "agentproto/toolserver", "internal/edge", "internal/freeport", "internal/idp"},
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/runtime", "agentproto/toolserver",
-		"dataflow/durable", "dataflow/inspect", "internal/exampletools", "internal/idp", "internal/undertest",
+		"dataflow/durable", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/idp", "internal/undertest",
 	}),
 }
 

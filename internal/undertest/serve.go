@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto/toolserver"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // Serve serves with the configuration in a file, until ctx ends or nobody holds
@@ -47,7 +47,7 @@ func Serve(ctx context.Context, path string, stdin io.Reader) error {
 // A service is a server that runs.
 type service struct {
 	server *toolserver.Server
-	http   *http.Server
+	http   *edge.Server
 	failed chan error
 }
 
@@ -64,22 +64,21 @@ func start(config Config, change Change) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &http.Server{
-		Handler: server, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
-		// Clients that are killed and certificates they do not trust are not the server's.
-		ErrorLog: log.New(io.Discard, "", 0),
-	}
+	var handler http.Handler = server
 	if change.Handler != nil {
-		h.Handler = change.Handler(server)
+		handler = change.Handler(server)
 	}
+	h := edge.New(handler, edge.Options{
+		Body: -1, // the server's own limit, which is another for a session that moves here
+		TLS:  &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
+	})
 	// What had been accepted by the process before goes on now, not with the first
 	// request.
 	if err := server.Start(); err != nil {
 		return nil, err
 	}
 	s := &service{server: server, http: h, failed: make(chan error, 1)}
-	go func() { s.failed <- h.ServeTLS(l, "", "") }()
+	go func() { s.failed <- h.Serve(l) }()
 	return s, nil
 }
 

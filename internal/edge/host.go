@@ -1,0 +1,76 @@
+package edge
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// hosts are the names that a request may be addressed to.
+type hosts map[string]bool // name or name:port
+
+func newHosts(names []string) hosts {
+	h := hosts{}
+	for _, name := range names {
+		host, port := splitHost(name)
+		h[join(host, port)] = true
+	}
+	return h
+}
+
+// allow reports whether a request is addressed to the address that its connection came to,
+// to localhost if that is one of loopback, or to a name that was given. A page whose name was
+// made to resolve to this machine names itself as the Host.
+func (h hosts) allow(r *http.Request) bool {
+	if r.URL.Host != "" { // the whole URL in the request line, as proxies are sent it
+		return false
+	}
+	host, port := splitHost(r.Host)
+	if host == "" {
+		return false
+	}
+	if h[host] || h[join(host, port)] {
+		return true
+	}
+	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	local, err := netip.ParseAddrPort(addr.String())
+	if err != nil {
+		return false
+	}
+	if port == "" {
+		port = "80"
+		if r.TLS != nil {
+			port = "443"
+		}
+	}
+	at, err := netip.ParseAddrPort(net.JoinHostPort(local.Addr().Unmap().WithZone("").String(), port))
+	if err != nil || at.Port() != local.Port() {
+		return false
+	}
+	if host == "localhost" {
+		return at.Addr().IsLoopback()
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().WithZone("") == at.Addr()
+}
+
+// splitHost returns a Host in lower case, without the dot that may end a name and the brackets
+// of an address, and its port or "".
+func splitHost(text string) (host, port string) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		host, port = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"), ""
+	}
+	return strings.TrimSuffix(strings.ToLower(host), "."), port
+}
+
+func join(host, port string) string {
+	if port == "" {
+		return host
+	}
+	return net.JoinHostPort(host, port)
+}

@@ -1,0 +1,73 @@
+package lint
+
+import (
+	"go/ast"
+	"strings"
+	"testing"
+)
+
+// servers is the one package that makes HTTP servers and reads forms.
+const servers = "internal/edge"
+
+// TestServers wants every HTTP server to have all limits, which package edge sets, and no
+// request to be parsed by what reads multipart bodies into files, a GET's too. Tests may use
+// servers of their own.
+func TestServers(t *testing.T) {
+	made := 0
+	for _, f := range sources(t) {
+		if f.test {
+			continue
+		}
+		inHTTP := importName(f, "net/http")
+		if inHTTP == "." {
+			t.Errorf("%s: net/http is imported without a name", f.path)
+		}
+		for _, c := range f.Comments {
+			if strings.Contains(c.Text(), "http.ListenAndServe") {
+				t.Errorf("%s: an example with http.ListenAndServe, which has no limits", f.fset.Position(c.Pos()))
+			}
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			what := ""
+			switch s.Sel.Name {
+			case "FormValue", "PostFormValue", "FormFile", "ParseForm", "ParseMultipartForm", "MultipartReader":
+				what = s.Sel.Name + ": a body is read by edge.ReadForm, a query by URL.Query"
+			case "ListenAndServe", "ListenAndServeTLS", "Serve", "ServeTLS":
+				if x, ok := s.X.(*ast.Ident); ok && inHTTP != "" && x.Name == inHTTP {
+					what = "http." + s.Sel.Name + " has no limits: use edge.New"
+				}
+			case "Server":
+				if x, ok := s.X.(*ast.Ident); ok && inHTTP != "" && x.Name == inHTTP {
+					what = "an http.Server of its own: use edge.New"
+				}
+			}
+			if what != "" && f.dir == servers {
+				made++
+			} else if what != "" {
+				t.Errorf("%s: %s", f.fset.Position(n.Pos()), what)
+			}
+			return true
+		})
+	}
+	if made == 0 {
+		t.Errorf("%s makes no server: does this test look at the right names?", servers)
+	}
+}
+
+// importName returns the name by which a file knows a package, or "".
+func importName(f source, path string) string {
+	for _, spec := range f.Imports {
+		if strings.Trim(spec.Path.Value, `"`) != path {
+			continue
+		}
+		if spec.Name != nil {
+			return spec.Name.Name
+		}
+		return path[strings.LastIndexByte(path, '/')+1:]
+	}
+	return ""
+}

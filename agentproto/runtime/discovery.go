@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/agentproto"
 )
@@ -28,10 +29,12 @@ type server struct {
 	notices  chan struct{} // notifications in flight
 	counters counters
 
-	mu     sync.Mutex // guards what follows
-	flight *flight    // the fetch of the manifest that is under way
-	silent bool       // the last one got no answer in time
-	last   *toolset   // the last manifest that was good
+	mu      sync.Mutex // guards what follows
+	flight  *flight    // the fetch of the manifest that is under way
+	silent  bool       // the last one got no answer in time
+	last    *toolset   // the last manifest that was good
+	failure error      // of the last fetch, nil if that was good
+	failed  time.Time  // when that was
 }
 
 // A toolset is a manifest that was fetched and is good. It is never changed, so sessions

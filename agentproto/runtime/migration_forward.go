@@ -47,7 +47,7 @@ func (p *posted) elsewhere(body []byte) bool {
 	if host == "" {
 		return false
 	}
-	set := p.server.lastGood()
+	set := p.rt.knownOf(p.r.Context(), p.server)
 	if set == nil {
 		p.later(5 * time.Second)
 		return true
@@ -81,7 +81,7 @@ func (p *posted) elsewhere(body []byte) bool {
 // callback URL; the rest is checked here, as if it had come here.
 func (rt *Runtime) takeForwarded(ctx context.Context, f *forwarded) *forwardedAnswer {
 	answer := &answerRecorder{header: http.Header{}, status: http.StatusOK}
-	s := rt.serverNamed(f.Toolset)
+	s := rt.serverNamed(ctx, f.Toolset)
 	if s == nil {
 		refuse(answer, http.StatusServiceUnavailable, "the tool server is not known here now")
 		return answer.forwarded()
@@ -98,9 +98,21 @@ func (rt *Runtime) takeForwarded(ctx context.Context, f *forwarded) *forwardedAn
 }
 
 // serverNamed returns the tool server with a toolset of this name, or nil.
-func (rt *Runtime) serverNamed(toolset string) *server {
+func (rt *Runtime) serverNamed(ctx context.Context, toolset string) *server {
+	if toolset == "" {
+		return nil
+	}
+	var unknown []*server
 	for _, s := range rt.servers {
-		if set := s.lastGood(); set != nil && set.manifest.Name == toolset {
+		switch set := s.lastGood(); {
+		case set == nil:
+			unknown = append(unknown, s)
+		case set.manifest.Name == toolset:
+			return s
+		}
+	}
+	for _, s := range unknown {
+		if set := rt.knownOf(ctx, s); set != nil && set.manifest.Name == toolset {
 			return s
 		}
 	}

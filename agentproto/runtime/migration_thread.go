@@ -171,7 +171,7 @@ func (rt *Runtime) importThread(ctx context.Context, t *threadExport) error {
 
 // importCall takes a call in, with what only this runtime can seal.
 func (rt *Runtime) importCall(ctx context.Context, c *agentproto.CallSnapshot, toolset string) error {
-	s := rt.serverNamed(toolset)
+	s := rt.serverNamed(ctx, toolset)
 	if d := c.Detour; d != nil && d.OAuth != nil {
 		sealed, err := rt.sealOAuth(d.OAuth)
 		if err != nil {

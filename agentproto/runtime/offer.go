@@ -4,15 +4,15 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
-	"time"
 )
 
-// An offer is what the tool servers had for a session when it began. It is never changed.
+// An offer is what the tool servers have for a session, as far as they could be asked. It
+// is never changed: when another server can be asked, another offer takes its place.
 type offer struct {
-	sets     []*toolset // for each server, nil for one that has nothing to offer
+	sets     []*toolset // for each server; nil for one that could not be asked, or is invalid
+	errs     []error    // why a set is nil
 	tools    []Tool     // in the order of the configuration
 	byName   map[string]*Tool
 	problems []Problem
@@ -27,33 +27,35 @@ type offers struct {
 	last  *offer // without problems; most sessions share it
 }
 
-// An offering is the offer of one session, or will be.
+// An offering is the offer of one session.
 type offering struct {
-	id    string        // the session
-	ready chan struct{} // closed when offer is set
-	offer *offer
+	id string // the session
+
+	mu     sync.Mutex
+	offer  *offer        // nil until the servers were asked for the first time
+	asking chan struct{} // closed when the servers that are being asked have answered; nil if none is
 }
 
 func newOffers(most int) *offers {
 	return &offers{known: map[string]*list.Element{}, max: most}
 }
 
-// get returns what a session is offered, and whether it is new: then the caller finds its offer.
-func (s *offers) get(id string) (*offering, bool) {
+// get returns what a session is offered.
+func (s *offers) get(id string) *offering {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.known[id]; e != nil {
 		s.order.MoveToFront(e)
-		return e.Value.(*offering), false
+		return e.Value.(*offering)
 	}
 	for s.order.Len() >= s.max {
 		oldest := s.order.Back()
 		delete(s.known, oldest.Value.(*offering).id)
 		s.order.Remove(oldest)
 	}
-	found := &offering{id: id, ready: make(chan struct{})}
+	found := &offering{id: id}
 	s.known[id] = s.order.PushFront(found)
-	return found, true
+	return found
 }
 
 // share returns an offer of the same toolsets if there is one at hand.
@@ -69,23 +71,19 @@ func (s *offers) share(o *offer) *offer {
 	return s.last
 }
 
-// offerOf returns what a session is offered. The first to ask has it found out, and all
-// who ask meanwhile wait for that.
+// offerOf returns what a session is offered. The servers that could not be asked before are
+// asked again, if that was a second ago: a failed manifest is not remembered, and one that
+// was good is never replaced. Everybody who asks meanwhile waits for the same answers.
 func (rt *Runtime) offerOf(ctx context.Context, id string) (*offer, error) {
-	s, isNew := rt.offers.get(id)
-	if isNew {
-		go func() { // which ends with rt.ctx
-			defer close(s.ready)
-			s.offer = rt.discover(rt.ctx, rt.ctx)
-		}()
-	}
+	s := rt.offers.get(id)
+	asking := s.ask(rt)
 	select {
-	case <-s.ready:
-		return s.offer, nil
+	case <-asking:
+		return s.now(), nil
 	default:
 	}
 	select {
-	case <-s.ready:
+	case <-asking:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-rt.ctx.Done():
@@ -93,8 +91,40 @@ func (rt *Runtime) offerOf(ctx context.Context, id string) (*offer, error) {
 	if rt.ctx.Err() != nil { // perhaps that is why nothing was found
 		return nil, ErrStopped
 	}
-	return s.offer, nil
+	return s.now(), nil
 }
+
+// now returns the offer of the session as it is.
+func (s *offering) now() *offer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offer
+}
+
+// ask has the servers asked whose manifests the session does not have. It returns what is
+// closed when that is over.
+func (s *offering) ask(rt *Runtime) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.asking != nil:
+		return s.asking
+	case s.offer != nil && !rt.mayAskAgain(s.offer):
+		return closed
+	}
+	s.asking = make(chan struct{})
+	go func(before *offer) { // which ends with rt.ctx
+		o := rt.discover(rt.ctx, rt.ctx, before)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(s.asking)
+		s.offer, s.asking = o, nil
+	}(s.offer)
+	return s.asking
+}
+
+// closed is what need not be waited for.
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // Tools returns the tools that were on offer when the runtime started, in the order of
 // the configuration. Each session has its own, see [Runtime.ToolsOf].
@@ -110,6 +140,9 @@ func (rt *Runtime) Problems() []Problem { return slices.Clone(rt.atStart.problem
 // conversation does not see its tools change; a manifest that cannot be fetched is
 // replaced by the last good one of its server. That takes no longer than
 // [Timeouts].Discovery, and a tenth of it for servers that were silent the last time.
+// Where there is no good manifest, the session has none of the server's tools for now: the
+// manifest is fetched again the next time that the tools are asked for or a call names a
+// tool that the session does not have, at most once a second.
 // [Bounds].Sessions is how many sessions are remembered: the one that was not used for
 // the longest time is new again after that, and so are all after a restart. The error is
 // that of ctx, or [ErrStopped]. Source: protocol part 1.3.
@@ -124,129 +157,77 @@ func (rt *Runtime) ToolsOf(ctx context.Context, session string) ([]Tool, []Probl
 	return slices.Clone(o.tools), slices.Clone(o.problems), nil
 }
 
-// discover asks all servers at once and decides what is offered. Fetches that it begins
-// go on until life ends, for others who wait for them.
-func (rt *Runtime) discover(ctx, life context.Context) *offer {
+// discover asks the servers whose manifests a session does not have, all at once, and
+// decides what is offered. Fetches that it begins go on until life ends, for others who wait
+// for them. Before is what was offered before, or nil.
+func (rt *Runtime) discover(ctx, life context.Context, before *offer) *offer {
 	sets, errs := make([]*toolset, len(rt.servers)), make([]error, len(rt.servers))
 	var wg sync.WaitGroup
 	for i, s := range rt.servers {
-		wg.Go(func() { sets[i], errs[i] = rt.toolsetOf(ctx, life, s) })
+		if before.has(i) {
+			sets[i] = before.sets[i]
+			continue
+		}
+		wg.Go(func() { sets[i], errs[i] = rt.toolsetOf(ctx, life, s, before != nil) })
 	}
 	wg.Wait()
-	return rt.offers.share(rt.compose(sets, errs))
+	return rt.offers.share(rt.compose(before, sets, errs))
 }
 
-// compose decides what is offered: a name that two toolsets have is offered by neither.
-func (rt *Runtime) compose(sets []*toolset, errs []error) *offer {
-	o := &offer{sets: sets, byName: map[string]*Tool{}}
-	offeredBy := map[string]int{}
-	for _, set := range sets {
-		if set != nil {
-			for i := range set.tools {
-				offeredBy[set.tools[i].Name]++
+// has reports whether an offer, which may be nil, has the toolset of a server.
+func (o *offer) has(server int) bool { return o != nil && o.sets[server] != nil }
+
+// compose decides what is offered: a name that two toolsets have is offered by neither,
+// except that what a session was offered before stays as it is.
+func (rt *Runtime) compose(before *offer, sets []*toolset, errs []error) *offer {
+	o := &offer{sets: sets, errs: errs, byName: map[string]*Tool{}}
+	known, offeredBy := map[string]bool{}, map[string]int{}
+	for i, set := range sets {
+		if set == nil {
+			continue
+		}
+		for j := range set.tools {
+			if name := set.tools[j].Name; before.has(i) {
+				known[name] = true
+			} else {
+				offeredBy[name]++
 			}
 		}
 	}
 	for i, set := range sets {
 		if set == nil {
-			o.problems = append(o.problems, Problem{Toolset: rt.servers[i].base, Err: errs[i]})
+			rt.report(o, before == nil, Problem{Toolset: rt.servers[i].base, Err: errs[i]})
 			continue
 		}
+		isNew := !before.has(i)
 		for j := range set.tools {
 			t := &set.tools[j]
-			if offeredBy[t.Name] > 1 {
-				o.problems = append(o.problems, Problem{Toolset: t.Server, Tool: t.Name, Err: errShared})
-				continue
+			switch {
+			case !isNew && before.byName[t.Name] != t, isNew && offeredBy[t.Name] > 1:
+				rt.report(o, isNew, Problem{Toolset: t.Server, Tool: t.Name, Err: errShared})
+			case isNew && known[t.Name]:
+				rt.report(o, true, Problem{Toolset: t.Server, Tool: t.Name, Err: errTaken})
+			default:
+				o.tools = append(o.tools, *t)
+				o.byName[t.Name] = t
 			}
-			o.tools = append(o.tools, *t)
-			o.byName[t.Name] = t
 		}
-	}
-	for _, p := range o.problems {
-		rt.log.Warn("toolset problem", "problem", p.Error())
+		if isNew && before != nil {
+			rt.log.Info("tool server can be reached now", "toolset", rt.servers[i].base)
+		}
 	}
 	return o
 }
 
-var errShared = errors.New("another toolset has a tool of this name; neither is offered")
-
-// A flight is a fetch of a manifest for all who want it.
-type flight struct {
-	done chan struct{} // closed when the rest is set
-	set  *toolset
-	err  error
-}
-
-// toolsetOf returns the toolset of a server, as fresh as can be had.
-func (rt *Runtime) toolsetOf(ctx, life context.Context, s *server) (*toolset, error) {
-	f, silent := rt.join(life, s)
-	var enough <-chan time.Time
-	if silent { // it gets its time still, but nobody waits for all of it
-		timer := time.NewTimer(rt.opts.Timeouts.Discovery / 10)
-		defer timer.Stop()
-		enough = timer.C
-	}
-	var set *toolset
-	var err error
-	select {
-	case <-f.done:
-		set, err = f.set, f.err
-	case <-enough:
-		err = errSilent
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	}
-	if last := s.lastGood(); errors.Is(err, errNotFetched) && last != nil {
-		rt.log.Warn("the last good manifest is used", "toolset", s.base, "error", err)
-		return last, nil
-	}
-	return set, err
-}
-
-var errSilent = fmt.Errorf("%w: no answer in time, nor to the request before", errNotFetched)
-
-// freshOf returns the toolset of a server as it says now, or why it does not.
-func (rt *Runtime) freshOf(ctx context.Context, s *server) (*toolset, error) {
-	f, _ := rt.join(rt.ctx, s)
-	select {
-	case <-f.done:
-		return f.set, f.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+// report adds a problem to an offer, and logs it the first time.
+func (rt *Runtime) report(o *offer, isNew bool, p Problem) {
+	o.problems = append(o.problems, p)
+	if isNew {
+		rt.log.Warn("toolset problem", "problem", p.Error())
 	}
 }
 
-// join returns the fetch that is under way, or one that it begins, and whether the
-// server was silent before.
-func (rt *Runtime) join(life context.Context, s *server) (*flight, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.flight == nil {
-		f := &flight{done: make(chan struct{})}
-		s.flight = f
-		go func() { // which ends with life, or when the server has had its time
-			set, err := rt.load(life, s)
-			s.land(f, set, err)
-		}()
-	}
-	return s.flight, s.silent
-}
-
-// land ends a flight.
-func (s *server) land(f *flight, set *toolset, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f.set, f.err = set, err
-	s.flight, s.silent = nil, errors.Is(err, context.DeadlineExceeded)
-	if set != nil {
-		s.last = set
-	}
-	close(f.done)
-}
-
-// lastGood returns the last good toolset of the server, or nil.
-func (s *server) lastGood() *toolset {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last
-}
+var (
+	errShared = errors.New("another toolset has a tool of this name; neither is offered")
+	errTaken  = errors.New("the session had a tool of this name from another toolset before; this one is not offered")
+)

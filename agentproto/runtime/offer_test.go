@@ -85,8 +85,8 @@ func TestD04NextSessionAsksAgain(t *testing.T) {
 		if names, problems := w.offered("second"); names != "one two" || problems != "" {
 			t.Errorf("second session: tools %q, problems %q", names, problems)
 		}
-		if names, problems := w.offered("first"); names != "two" || problems == "" {
-			t.Errorf("first session, again: tools %q, problems %q; want what it had", names, problems)
+		if names, problems := w.offered("first"); names != "one two" || problems != "" {
+			t.Errorf("first session, again: tools %q, problems %q; want what it missed", names, problems)
 		}
 		if names := w.names(); names != "two" {
 			t.Errorf("Tools: %q, want what was there at the start", names)

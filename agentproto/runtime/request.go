@@ -50,7 +50,10 @@ func (r *Request) session() string {
 // manifests, see [Runtime.ToolsOf]; beyond that it returns before the tool server was
 // asked, and [Runtime.Await] has the outcome. A call of an unknown tool, or with
 // arguments that do not fit the tool's schema, is a call too: it is resolved at
-// once, with an error that the model can read. An error is returned when there is
+// once, with an error that the model can read. While a tool server without a known
+// manifest cannot be reached, a call of a tool that no other server has waits for it as
+// long as a dispatch would, see [Timeouts].Retry and Dispatch, and is resolved then with an
+// error that says so. An error is returned when there is
 // no call: [ErrBadID], [ErrDuplicateCall], [ErrElsewhere] or [ErrStopped].
 func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, error) {
 	if req.ID == "" {
@@ -60,17 +63,14 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 	if err := checkRequest(&req); err != nil {
 		return key, err
 	}
-	if rt.stopping.Load() {
-		return key, ErrStopped
-	}
-	if rt.moves.isFrozen(req.GroupID) {
-		return key, fmt.Errorf("%w: %s is on its way to another host", ErrElsewhere, quoted(req.GroupID))
-	}
-	if err := rt.leftTo(req.GroupID); err != nil {
+	if err := rt.isHere(req.GroupID); err != nil {
 		return key, err
 	}
 	call, s, err := rt.prepare(ctx, &req)
 	if err != nil {
+		return key, err
+	}
+	if err := rt.isHere(req.GroupID); err != nil { // it may have left meanwhile
 		return key, err
 	}
 	if !rt.ledger.add(key, s, call.Lifetime) {
@@ -82,6 +82,17 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 	}
 	rt.count(s, nCalls)
 	return key, nil
+}
+
+// isHere returns why no call of a thread can be made in this runtime, or nil.
+func (rt *Runtime) isHere(groupID string) error {
+	if rt.stopping.Load() {
+		return ErrStopped
+	}
+	if rt.moves.isFrozen(groupID) {
+		return fmt.Errorf("%w: %s is on its way to another host", ErrElsewhere, quoted(groupID))
+	}
+	return rt.leftTo(groupID)
 }
 
 // checkRequest checks the identifiers of a request.
@@ -125,13 +136,12 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 	}
 	call := &agentproto.Call{Key: inv.Key(), Invocation: inv, Lifetime: req.Lifetime, Made: time.Now()}
 
-	offer, err := rt.offerOf(ctx, req.session())
+	tool, missing, err := rt.toolOf(ctx, req.session(), req.Operation)
 	if err != nil {
 		return nil, nil, err
 	}
-	tool := offer.byName[req.Operation]
 	if tool == nil {
-		call.Rejected = "there is no tool " + quoted(req.Operation)
+		call.Rejected = missing
 		return call, nil, nil
 	}
 	if call.Rejected = checkArguments(tool, inv.Arguments); call.Rejected != "" {

@@ -80,6 +80,7 @@ type Runtime struct {
 	endpoint *edge.Server  // nil if it is External
 	running  chan struct{} // closed when the program has started
 	stopping atomic.Bool
+	leaving  chan struct{} // closed when Stop begins
 	stopped  chan struct{} // closed when Stop is done
 	stopErr  error
 	effects  sync.WaitGroup // the goroutine that performs effects
@@ -120,7 +121,7 @@ func start(ctx context.Context, opts Options, build func(agentproto.ProgramOptio
 	if err != nil {
 		return nil, err
 	}
-	if rt.atStart = rt.discover(ctx, ctx); ctx.Err() != nil {
+	if rt.atStart = rt.discover(ctx, ctx, nil); ctx.Err() != nil {
 		closeIfAny(listener)
 		return nil, fmt.Errorf("runtime: discovery: %w", context.Cause(ctx))
 	}
@@ -159,7 +160,7 @@ func configure(opts Options) (*Runtime, error) {
 		servers: servers, byID: map[serverID]*server{}, origins: map[string]bool{},
 		offers: newOffers(opts.Bounds.Sessions), intake: newIntake(opts.Bounds), views: newViews(opts.Bounds), subscribed: newSubscribed(opts.Bounds.Subscriptions), replays: newReplays(),
 		ledger: newLedger(), shown: newQueue[func(context.Context, Surface)](),
-		running: make(chan struct{}), stopped: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
+		running: make(chan struct{}), stopped: make(chan struct{}), leaving: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
 	}
 	if rt.moves, err = newMoves(opts.MigrationKey); err != nil {
 		return nil, err
@@ -218,6 +219,7 @@ func (rt *Runtime) Stop(ctx context.Context) error {
 		}
 	}
 	defer close(rt.stopped)
+	close(rt.leaving)
 	rt.mu.Lock()
 	rt.detach()
 	rt.mu.Unlock()

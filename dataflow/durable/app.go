@@ -122,7 +122,7 @@ func (c *core) start(ctx context.Context) (err error) {
 		select {
 		case <-ctx.Done():
 			leaving() // a start that waits for its partitions waits no longer
-			go c.end(context.Cause(ctx))
+			go c.end(context.Cause(ctx), ErrStopped)
 		case <-c.done:
 		}
 	})
@@ -136,7 +136,7 @@ func (c *core) start(ctx context.Context) (err error) {
 	}
 	close(c.started)
 	if err != nil {
-		c.end(err)
+		c.end(err, ErrStopped)
 	}
 	return err
 }
@@ -183,7 +183,7 @@ func (d *door) nonce() uint64 { return d.nonces.Add(1) }
 func (a *App[P]) Stop(ctx context.Context) error {
 	stopped := make(chan struct{})
 	go func() {
-		a.core.end(nil)
+		a.core.end(nil, ErrStopped)
 		close(stopped)
 	}()
 	select {
@@ -212,8 +212,9 @@ func (a *App[P]) Err() error {
 	}
 }
 
-// end ends everything. Only the first call counts; all return when it is over.
-func (c *core) end(err error) {
+// end ends everything because of err. What waits at a port, or comes later, is refused
+// because of refusal. Only the first call counts; all return when it is over.
+func (c *core) end(err, refusal error) {
 	if !c.ending.CompareAndSwap(false, true) {
 		<-c.over // on a channel, since a bubble's time stands still while somebody waits for a sync.Once
 		return
@@ -231,7 +232,7 @@ func (c *core) end(err error) {
 		c.door.tellReads(ctx)
 		cancel()
 	}
-	c.cancel(ErrStopped)
+	c.cancel(refusal)
 	close(c.done)
 	c.tasks.Wait()
 	c.facade.End(err)
@@ -243,7 +244,21 @@ func (c *core) end(err error) {
 // ended is called by an owner that cannot go on.
 func (c *core) ended(err error) {
 	c.opts.Logger.Error("the flow ends", "error", err)
-	go c.end(err)
+	go c.end(err, &failure{err})
+}
+
+// A failure is the cause of the end of a flow that could not go on.
+type failure struct{ error }
+
+func (f *failure) Unwrap() error { return f.error }
+
+// refusal says why a port of a flow that has ended takes nothing: what the flow failed
+// with, or that it was stopped.
+func (c *core) refusal() error {
+	if f, ok := context.Cause(c.ctx).(*failure); ok {
+		return f.error
+	}
+	return dataflow.ErrClosed
 }
 
 type sourceKey struct{}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/journal"
 )
@@ -118,7 +117,7 @@ func (d *door) append(ctx context.Context, p int, records ...[]byte) (at uint64,
 		at, err = d.keep(ctx, p, records...)
 	}
 	if err != nil && d.ctx.Err() != nil {
-		return 0, dataflow.ErrClosed
+		return 0, d.refusal()
 	}
 	return at, err
 }
@@ -164,7 +163,7 @@ func (d *door) verdict(ctx context.Context, p int, v *verdict, nonce, at uint64)
 			return fmt.Errorf("durable: the entry is kept, but it is not known yet whether its key was there before: %w", context.Cause(ctx))
 		case <-d.done:
 			retry.Stop()
-			return dataflow.ErrClosed
+			return d.refusal()
 		}
 	}
 }

@@ -49,7 +49,7 @@ const (
 func (c *core) own(ctx context.Context, partition int, opened func()) error {
 	for {
 		o := &owner{core: c, partition: partition, saveBusy: make(chan struct{}, 1)}
-		err := o.run(ctx, opened)
+		err := o.runAlone(ctx, opened)
 		o.saving.Wait()
 		o.sending.Wait()
 		if o.graph != nil {
@@ -71,6 +71,32 @@ func (c *core) own(ctx context.Context, partition int, opened func()) error {
 		}
 	}
 }
+
+// runAlone is run in a goroutine of its own: a function of the flow may end the goroutine
+// that calls it, with runtime.Goexit, and that must not be the one that reports it.
+func (o *owner) runAlone(ctx context.Context, opened func()) (err error) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		returned := false
+		defer func() {
+			if !returned && o.graph != nil {
+				err = o.graph.Err()
+			}
+			if !returned && err == nil {
+				err = errGoexit
+			}
+		}()
+		err = o.run(ctx, opened)
+		returned = true
+	}()
+	<-ended
+	return err
+}
+
+// errGoexit stands for a function of the program that ended its goroutine, other than one
+// given to an operator.
+var errGoexit = errors.New("the build function or the codec ended its goroutine with runtime.Goexit, as FailNow of a test does")
 
 func (o *owner) run(ctx context.Context, opened func()) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -133,6 +159,8 @@ func (o *owner) loop(ctx context.Context, messages <-chan []journal.Message, fai
 				return o.leave()
 			}
 			return err
+		case <-o.graph.Done(): // an asynchronous call failed
+			return o.graph.Err()
 		case taken = <-messages:
 		case <-timer.C:
 			if at, ok := o.leader.Deadline(); !ok || at > o.clock() {

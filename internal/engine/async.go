@@ -150,10 +150,15 @@ func (a *async[K, V, U]) waiting() int {
 	return len(a.queue.k) - a.off - free
 }
 
-// calls makes one call after the other until none waits.
+// calls makes one call after the other until none waits, or until one failed: that ended
+// the flow, and perhaps this goroutine.
 func (a *async[K, V, U]) calls() {
 	a.mu.Lock()
 	a.coming = false
+	defer func() {
+		a.running--
+		a.mu.Unlock()
+	}()
 	for a.off < len(a.queue.k) && a.site.g.ctx.Err() == nil {
 		k, v, h := a.pop()
 		a.spawn()
@@ -161,17 +166,21 @@ func (a *async[K, V, U]) calls() {
 		if resume {
 			a.stalled = false
 		}
-		a.mu.Unlock()
-		if resume {
-			a.site.resume()
-		}
-		if !a.made(k, v, h) {
+		if !a.unlocked(k, v, h, resume) {
 			return
 		}
-		a.mu.Lock()
 	}
-	a.running--
+}
+
+// unlocked makes a call with mu free; it is called and returns with mu held, even if the
+// call ends the goroutine.
+func (a *async[K, V, U]) unlocked(k K, v V, h uint64, resume bool) bool {
 	a.mu.Unlock()
+	defer a.mu.Lock()
+	if resume {
+		a.site.resume()
+	}
+	return a.made(k, v, h)
 }
 
 // made makes a call and has its answer accepted. It reports false if that is of no use
@@ -194,14 +203,24 @@ func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
 	return true
 }
 
-// call calls f, whose panic ends the flow.
+// call calls f. The flow ends if f panics, or ends its goroutine with runtime.Goexit, as
+// FailNow of a test does: there is no answer then.
 func (a *async[K, V, U]) call(k K, v V) (u U, ok bool) {
 	defer func() {
-		if p := recover(); p != nil {
-			a.site.g.Fail(a.site.g.set.Wrap(&Panic{Op: a.op, Site: a.site.name, Key: k, HasKey: true, Value: p, Stack: debug.Stack()}))
+		if ok {
+			return
+		}
+		p := recover()
+		if p == nil {
+			p = errGoexit
+		}
+		a.site.g.Fail(a.site.g.set.Wrap(&Panic{Op: a.op, Site: a.site.name, Key: k, HasKey: true, Value: p, Stack: debug.Stack()}))
+		if !a.site.g.led() {
+			a.site.calls.Add(-1) // after the failure: a site without calls may end by itself
 		}
 	}()
-	return a.f(a.site.g.ctx, v), true
+	u = a.f(a.site.g.ctx, v)
+	return u, true
 }
 
 func (a *async[K, V, U]) end(error) {}

@@ -1,0 +1,70 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/keyedsingleton"
+)
+
+// A function that panics, or that ends its goroutine, ends a durable flow with an error
+// that names the operator, whether a step or an asynchronous call made it, and nobody
+// waits for ever.
+func TestFunctionThatFails(t *testing.T) {
+	type ports struct {
+		in  *dataflow.EntryInputPort[string, int]
+		out *dataflow.EntryOutputPort[string, int]
+	}
+	ways := map[string]func(){"panic": func() { panic("no funds") }, "Goexit": runtime.Goexit}
+	for way, fail := range ways {
+		fails := func(x int) int {
+			if x == 0 {
+				fail()
+			}
+			return x
+		}
+		builds := map[string]func(f *dataflow.Flow) ports{
+			"keyedsingleton.Map": func(f *dataflow.Flow) ports {
+				in, entries := keyedsingleton.Input[string, int](dataflow.At[server](f), "in")
+				return ports{in, keyedsingleton.Output(keyedsingleton.Map(entries, fails), "out")}
+			},
+			"keyedsingleton.MapAsync": func(f *dataflow.Flow) ports {
+				in, entries := keyedsingleton.Input[string, int](dataflow.At[server](f), "in")
+				answers := keyedsingleton.MapAsync(entries, func(_ context.Context, x int) int { return fails(x) }, keyedsingleton.AsyncOptions{})
+				return ports{in, keyedsingleton.Output(answers, "out")}
+			},
+		}
+		for op, build := range builds {
+			t.Run(op+" "+way, func(t *testing.T) {
+				app := start(t, journal.NewMemory(journal.MemoryOptions{}), build, Options{})
+				if err := app.Ports.in.Put(t.Context(), "a", 1); err != nil {
+					t.Fatal(err)
+				}
+				await(t, app.Ports.out, "a", 1)
+				err := app.Ports.in.Put(t.Context(), "b", 0)
+				if op == "keyedsingleton.Map" || err != nil { // the call ends the flow when Put has returned, or before
+					check(t, "Put", err, op, way)
+				}
+				_, err = app.Ports.out.Await(t.Context(), "b")
+				check(t, "Await", err, op, way)
+				<-app.Done()
+				check(t, "Err", app.Err(), op, way)
+				check(t, "Stop", app.Stop(t.Context()), op, way)
+				check(t, "a later Put", app.Ports.in.Put(t.Context(), "c", 1), op, way)
+			})
+		}
+	}
+}
+
+func check(t *testing.T, where string, err error, op, way string) {
+	t.Helper()
+	var step *dataflow.StepError
+	if !errors.As(err, &step) || step.Op != op || step.Key != "b" || way == "Goexit" && !strings.Contains(err.Error(), "runtime.Goexit") {
+		t.Errorf("%s: %v", where, err)
+	}
+}

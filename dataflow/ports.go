@@ -17,12 +17,15 @@ type InputPort[T any] struct{ in *engine.Inlet[T] }
 // flow failed.
 //
 // If the location is idle, Send runs it: when Send returns, x and what follows from
-// it have been handled. If the location is busy, Send only leaves x there.
+// it have been handled. If the location is busy, Send only leaves x there, and nil says
+// no more than that. If Send ran the location and a function panicked, the flow has
+// ended, and Send returns its error.
 func (p *InputPort[T]) Send(ctx context.Context, x T) error { return p.in.Send(ctx, x) }
 
 // SendBatch appends all of xs in order and returns how many were accepted. It is
 // cheaper than a Send for each. The slice is not kept, but is read until SendBatch
-// returns.
+// returns. If SendBatch ran the location and a function panicked, elements of the step
+// that failed do not count as accepted.
 func (p *InputPort[T]) SendBatch(ctx context.Context, xs []T) (int, error) {
 	return p.in.SendBatch(ctx, xs)
 }

@@ -132,17 +132,25 @@ func (d *door) Close() {
 	s.mu.Unlock()
 }
 
-// after gives the token back when the caller has run its own record.
-func (s *Site) after() {
-	if s.stalled.Load() != 0 || !s.token.give() {
-		s.look()
+// after gives the token back when the caller has run its own record. The caller passes
+// on whether that step came to its end; after returns why the flow failed if it did not,
+// or if a step failed that the caller made for others then.
+func (s *Site) after(ok bool) error {
+	if ok && s.stalled.Load() == 0 && s.token.give() {
+		return nil
 	}
+	return s.look(ok)
 }
 
-// look is the rest of after, for when somebody left something.
-func (s *Site) look() {
-	s.mu.Lock()
-	s.settle(1)
+// look is the rest of after, for when a step failed or somebody left something.
+func (s *Site) look(ok bool) error {
+	if ok {
+		s.mu.Lock()
+		if s.settle(1) {
+			return nil
+		}
+	}
+	return s.g.Err()
 }
 
 // An Inlet is an input of a plain stream.
@@ -173,9 +181,7 @@ func NewInlet[T any](s *Site, op *Op) (*Inlet[T], *Node[T]) {
 func (in *Inlet[T]) Send(ctx context.Context, x T) error {
 	s := in.site
 	if !in.shut.Load() && (s.token.take() || s.token.await()) {
-		in.run(x)
-		s.after()
-		return nil
+		return s.after(in.run(x))
 	}
 	if r := s.g.remote(); r != nil {
 		_, err := in.sendRemote(ctx, r, x)
@@ -188,12 +194,11 @@ func (in *Inlet[T]) Send(ctx context.Context, x T) error {
 		s.mu.Unlock()
 	case idle:
 		s.mu.Unlock()
-		in.run(x)
-		s.after()
+		err = s.after(in.run(x))
 	default:
 		in.buf = append(in.buf, x)
 		in.accepted(in, 1)
-		in.kick()
+		err = in.kick()
 	}
 	return err
 }
@@ -218,31 +223,42 @@ func (in *Inlet[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
 		}
 		if idle {
 			part := xs[n:min(len(xs), n+s.g.set.Queue)]
-			in.runAll(part)
-			n += len(part)
-			s.after()
+			ok := in.runAll(part)
+			if ok {
+				n += len(part)
+			}
+			if err = s.after(ok); err != nil {
+				return n, err
+			}
 			continue
 		}
 		part := xs[n:min(len(xs), n+s.g.set.Queue-s.queued)]
 		in.buf = append(in.buf, part...)
 		in.accepted(in, len(part))
+		if err = in.kick(); err != nil {
+			return n, err
+		}
 		n += len(part)
-		in.kick()
 	}
 	return n, nil
 }
 
-// kick sees to it that what was accepted is run, and unlocks mu.
-func (d *door) kick() {
+// kick makes sure that what was accepted is run, and unlocks mu. If the caller runs it and
+// the step fails, kick returns why.
+func (d *door) kick() error {
 	s := d.site
 	if s.token.notify() {
-		s.settle(1)
-		return
+		if !s.settle(1) {
+			return s.g.Err()
+		}
+		return nil
 	}
 	s.mu.Unlock()
+	return nil
 }
 
-func (in *Inlet[T]) run(x T) {
+// run makes a step with one element, and reports false if the step failed.
+func (in *Inlet[T]) run(x T) (ok bool) {
 	s := in.site
 	defer s.guard()
 	if s.recording != nil {
@@ -252,9 +268,10 @@ func (in *Inlet[T]) run(x T) {
 	if !s.bare() {
 		s.finish()
 	}
+	return true
 }
 
-func (in *Inlet[T]) runAll(xs []T) {
+func (in *Inlet[T]) runAll(xs []T) (ok bool) {
 	s := in.site
 	defer s.guard()
 	if s.recording != nil {
@@ -262,6 +279,7 @@ func (in *Inlet[T]) runAll(xs []T) {
 	}
 	pushBlocks(in.node, xs)
 	s.finish()
+	return true
 }
 
 func (in *Inlet[T]) swap() {

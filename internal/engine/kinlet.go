@@ -57,9 +57,7 @@ func (in *KInlet[K, V]) Send(ctx context.Context, k K, v V) error {
 	}
 	r := s.g.remote()
 	if !in.shut.Load() && (s.token.take() || r == nil && s.token.await()) {
-		in.run(k, v, 0)
-		s.after()
-		return nil
+		return s.after(in.run(k, v, 0))
 	}
 	if r != nil {
 		return in.sendRemote(ctx, r, k, v)
@@ -70,8 +68,7 @@ func (in *KInlet[K, V]) Send(ctx context.Context, k K, v V) error {
 		s.mu.Unlock()
 		return err
 	}
-	in.accept(k, v, 0, idle)
-	return nil
+	return in.accept(k, v, 0, idle)
 }
 
 // sendOnce is Send for keys that may come once. The keys are guarded by mu and not by
@@ -104,22 +101,19 @@ func (in *KInlet[K, V]) sendOnce(ctx context.Context, k K, v V) error {
 		}
 		return ErrDuplicate
 	}
-	in.accept(k, v, h, idle)
-	return nil
+	return in.accept(k, v, h, idle)
 }
 
 // accept runs a record if the site is idle, or leaves it. It is called with mu held and
-// returns with mu free.
-func (in *KInlet[K, V]) accept(k K, v V, h uint64, idle bool) {
+// returns with mu free. If the caller runs the site and that fails, accept returns why.
+func (in *KInlet[K, V]) accept(k K, v V, h uint64, idle bool) error {
 	if idle {
 		in.site.mu.Unlock()
-		in.run(k, v, h)
-		in.site.after()
-		return
+		return in.site.after(in.run(k, v, h))
 	}
 	in.append(k, v, h)
 	in.accepted(in, 1)
-	in.kick()
+	return in.kick()
 }
 
 // answer accepts a record that the site itself asked for, room or not, and counts
@@ -145,7 +139,8 @@ func (in *KInlet[K, V]) append(k K, v V, h uint64) {
 	}
 }
 
-func (in *KInlet[K, V]) run(k K, v V, h uint64) {
+// run makes a step with one record, and reports false if the step failed.
+func (in *KInlet[K, V]) run(k K, v V, h uint64) (ok bool) {
 	s := in.site
 	defer s.guard()
 	if s.recording != nil {
@@ -155,6 +150,7 @@ func (in *KInlet[K, V]) run(k K, v V, h uint64) {
 	if !s.bare() {
 		s.finish()
 	}
+	return true
 }
 
 func (in *KInlet[K, V]) column(k K, v V, h uint64) columns[K, V] {

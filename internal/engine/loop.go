@@ -8,19 +8,20 @@ import (
 
 // settle runs up to n batches of what has been accepted (all of it if n < 0), then
 // gives the token away. It is called with mu held by the holder of the token and
-// returns with mu free.
-func (s *Site) settle(n int) {
+// returns with mu free. It reports false if a step that it ran failed: the token then
+// stays held, so that nothing of that step is ever released.
+func (s *Site) settle(n int) (ok bool) {
 	for {
 		switch {
 		case s.finished:
 			s.mu.Unlock()
-			return
+			return true
 		case s.stalled.Load() > 0:
 			s.parked = true
 			// A reader that made room in between has not seen parked.
 			if s.stalled.Load() > 0 {
 				s.mu.Unlock()
-				return
+				return true
 			}
 			s.parked = false
 			continue
@@ -29,15 +30,17 @@ func (s *Site) settle(n int) {
 				s.token.release()
 			}
 			s.mu.Unlock()
-			return
+			return true
 		case n == 0:
 			s.handOver()
-			return
+			return true
 		}
 		n--
 		s.take()
 		s.mu.Unlock()
-		s.work()
+		if !s.work() {
+			return false
+		}
 		s.mu.Lock()
 	}
 }
@@ -86,8 +89,9 @@ func (s *Site) take() {
 	}
 }
 
-// work is one step: push what was taken, cut, release.
-func (s *Site) work() {
+// work is one step: push what was taken, cut, release. It reports false if the step
+// failed.
+func (s *Site) work() (ok bool) {
 	defer s.guard()
 	if len(s.moving.freed) > 0 {
 		s.resumeFreed()
@@ -103,6 +107,7 @@ func (s *Site) work() {
 		in.drop()
 	}
 	s.finish()
+	return true
 }
 
 // bare ends a step that has nothing to cut, release or note, and reports whether it was
@@ -138,7 +143,7 @@ func (s *Site) finish() {
 }
 
 // errGoexit stands for a function that neither returned nor panicked.
-var errGoexit = errors.New("the function ended its goroutine")
+var errGoexit = errors.New("the function ended its goroutine with runtime.Goexit, as FailNow of a test does")
 
 // guard turns a panic of a user's function into the end of the flow.
 //

@@ -24,8 +24,6 @@ require (
 	golang.org/x/tools v0.52.0
 )
 
-require github.com/sashabaranov/go-openai v1.43.0
-
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/bmatcuk/doublestar/v4 v4.10.0 // indirect

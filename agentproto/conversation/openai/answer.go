@@ -2,70 +2,225 @@ package openai
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
+	"crypto/rand"
 	"strings"
 
-	"github.com/sashabaranov/go-openai"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// An answer is put together from the parts in which it comes.
-type answer struct {
-	text, refusal strings.Builder
-	calls         []conversation.Call
-	size          int // of all texts together
-	finished      bool
+// A chunk is one part of an answer, or the whole of one. What services write in different
+// ways is decoded by hand.
+type chunk struct {
+	Object  string         `json:"object"`
+	Choices []choice       `json:"choices"`
+	Error   jsontext.Value `json:"error"`
 }
 
-var (
-	errParts = errors.New("the model's service sent an answer whose parts do not fit together")
-	errLong  = fmt.Errorf("the model's service sent an answer of more than %d bytes or %d calls", maxSize, maxCalls)
-)
+type choice struct {
+	Index        jsontext.Value `json:"index"`
+	Delta        *said          `json:"delta"`   // more of the answer
+	Message      *said          `json:"message"` // the whole of it
+	FinishReason jsontext.Value `json:"finish_reason"`
+	Error        jsontext.Value `json:"error"`
+}
 
-// An answer is kept until it is complete, so its texts and calls are bounded.
+type said struct {
+	Content   jsontext.Value `json:"content"`
+	Refusal   jsontext.Value `json:"refusal"`
+	ToolCalls []struct {
+		Index    jsontext.Value `json:"index"`
+		ID       jsontext.Value `json:"id"`
+		Function called         `json:"function"`
+	} `json:"tool_calls"`
+	FunctionCall *called `json:"function_call"` // the one call of older services
+}
+
+type called struct {
+	Name      string         `json:"name"`
+	Arguments jsontext.Value `json:"arguments"`
+}
+
+// An answer is put together from the parts in which it comes. It is kept until it is
+// complete, so its texts and calls are bounded.
+type answer struct {
+	tools         []string // what the model was offered
+	text, refusal strings.Builder
+	calls, older  []*call
+	size          int // of all texts together
+
+	chosen bool // there was a choice
+	done   bool // the service said that this is all
+	// The numbers of the parts that were read, that had a finish reason last, and that
+	// added something last.
+	parts, finished, grown int
+}
+
 const maxSize, maxCalls = 16 << 20, 1024
 
-// add takes in a part: more of the text, or of a call, which is named by its place.
-func (a *answer) add(part *openai.ChatCompletionStreamResponse) error {
+// lenient has services write JSON that is not perfect.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// add takes in a part. An error is errLong, errBroken, a *reported or one of package json.
+func (a *answer) add(data jsontext.Value) error {
+	var part chunk
+	if err := json.Unmarshal(data, &part, lenient); err != nil {
+		return err
+	}
+	if present(part.Error) {
+		return reportedIn(part.Error)
+	}
+	if part.Object == "error" {
+		return reportedIn(data)
+	}
+	a.parts++
 	for i := range part.Choices {
-		choice := &part.Choices[i]
-		if choice.Index != 0 {
+		c := &part.Choices[i]
+		if n := text(c.Index); n != "0" && (n != "" || i != 0) {
 			continue // nobody asked for alternatives
 		}
-		a.text.WriteString(choice.Delta.Content)
-		a.refusal.WriteString(choice.Delta.Refusal)
-		a.size += len(choice.Delta.Content) + len(choice.Delta.Refusal)
-		for _, c := range choice.Delta.ToolCalls {
-			at := len(a.calls)
-			if c.Index != nil {
-				at = *c.Index
-			}
-			if at < 0 || at > len(a.calls) {
-				return errParts
-			}
-			if at == len(a.calls) {
-				a.calls = append(a.calls, conversation.Call{})
-			}
-			call := &a.calls[at]
-			call.ID = cmp.Or(call.ID, c.ID)
-			call.Name += c.Function.Name
-			call.Arguments += c.Function.Arguments
-			a.size += len(c.ID) + len(c.Function.Name) + len(c.Function.Arguments)
+		if present(c.Error) {
+			return reportedIn(c.Error)
+		}
+		a.chosen = true
+		before := a.size
+		switch {
+		case c.Message != nil:
+			// A whole message takes the place of the parts before it.
+			a.text.Reset()
+			a.refusal.Reset()
+			a.calls, a.older = nil, nil
+			a.take(c.Message, true)
+		case c.Delta != nil:
+			a.take(c.Delta, false)
+		}
+		if a.size != before {
+			a.grown = a.parts
+		}
+		switch text(c.FinishReason) {
+		case "":
+		case "error":
+			return errBroken
+		default:
+			a.finished = a.parts
 		}
 		if a.size > maxSize || len(a.calls) > maxCalls {
 			return errLong
 		}
-		a.finished = a.finished || choice.FinishReason != ""
 	}
 	return nil
 }
 
-// reply returns the whole, which has to be complete.
-func (a *answer) reply() (*conversation.Reply, error) {
-	if !a.finished {
-		return nil, errors.New("the model's service broke off its answer")
+// take takes in more of the answer. Each call of a whole message is a call of its own.
+func (a *answer) take(s *said, whole bool) {
+	words, refusal := contentOf(s.Content), text(s.Refusal)
+	a.text.WriteString(words)
+	a.refusal.WriteString(refusal)
+	a.size += len(words) + len(refusal)
+	for i := range s.ToolCalls {
+		c := &s.ToolCalls[i]
+		p := piecemeal{text(c.Index), text(c.ID), c.Function.Name, text(c.Function.Arguments)}
+		a.size += len(p.id) + len(p.name) + len(p.args)
+		switch {
+		case p.id == "" && p.name == "" && p.args == "":
+		case whole:
+			a.calls = append(a.calls, newCall(&p))
+		default:
+			a.calls = place(a.calls, &p, a.tools)
+		}
 	}
-	return &conversation.Reply{Text: cmp.Or(a.text.String(), a.refusal.String()), Calls: a.calls}, nil
+	if f := s.FunctionCall; f != nil {
+		p := piecemeal{id: "the only one", name: f.Name, args: text(f.Arguments)}
+		a.size += len(p.name) + len(p.args)
+		a.older = place(a.older, &p, a.tools)
+	}
+}
+
+// last reports whether the service gave a finish reason, and nothing after it.
+func (a *answer) last() bool { return a.finished > 0 && a.finished >= a.grown }
+
+// reply returns the whole, which has to be complete. Services that give no finish reason
+// have finished if nothing shows that they have not.
+func (a *answer) reply() (*conversation.Reply, error) {
+	reply := &conversation.Reply{Text: cmp.Or(a.text.String(), a.refusal.String())}
+	calls := a.calls
+	if len(calls) == 0 {
+		calls = a.older
+		for _, c := range calls {
+			c.id = ""
+		}
+	}
+	// Arguments that the service says are complete are the model's words, and wrong ones
+	// its mistake. Others may have been cut.
+	said := a.finished > 0 && (a.done || a.finished > a.grown)
+	for _, c := range calls {
+		args := c.args.String()
+		if blank(args) && (a.done || said) {
+			args = "{}"
+		}
+		if c.name == "" && blank(c.args.String()) {
+			continue
+		}
+		if !said && (c.name == "" || !jsontext.Value(args).IsValid(lenient)) {
+			return nil, errBroken
+		}
+		if c.id == "" {
+			c.id = "call_" + rand.Text()[:16]
+		}
+		reply.Calls = append(reply.Calls, conversation.Call{ID: c.id, Name: c.name, Arguments: args})
+	}
+	if a.finished == 0 && reply.Text == "" && len(reply.Calls) == 0 {
+		return nil, errBroken
+	}
+	return reply, nil
+}
+
+// present reports whether a member has a value other than null.
+func present(v jsontext.Value) bool { return len(v) > 0 && v.Kind() != 'n' }
+
+// text returns a string, any other value as its JSON text, and null and an absent value as
+// nothing.
+func text(v jsontext.Value) string {
+	if !present(v) {
+		return ""
+	}
+	var s string
+	if v.Kind() == '"' {
+		if json.Unmarshal(v, &s, lenient) != nil {
+			return ""
+		}
+		return s
+	}
+	v = v.Clone()
+	if v.Compact(lenient) != nil {
+		return ""
+	}
+	return string(v)
+}
+
+// contentOf returns the text of a message, which some services divide into pieces of
+// several types.
+func contentOf(v jsontext.Value) string {
+	switch v.Kind() {
+	case '"':
+		return text(v)
+	case '[':
+		var pieces []struct {
+			Type string         `json:"type"`
+			Text jsontext.Value `json:"text"`
+		}
+		if json.Unmarshal(v, &pieces, lenient) != nil {
+			return ""
+		}
+		var all strings.Builder
+		for _, p := range pieces {
+			if p.Type == "text" {
+				all.WriteString(text(p.Text))
+			}
+		}
+		return all.String()
+	}
+	return ""
 }

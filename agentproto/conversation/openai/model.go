@@ -1,16 +1,14 @@
 package openai
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strconv"
+	"net/url"
 	"time"
-
-	"github.com/sashabaranov/go-openai"
 
 	"github.com/millrace/millrace/agentproto/conversation"
 )
@@ -20,16 +18,18 @@ type Options struct {
 	// Name is the model's, such as gpt-5.
 	Name string
 	// BaseURL is where the service is. Empty means https://api.openai.com/v1; many other
-	// services, and servers for models of one's own, understand the same requests.
+	// services, and servers for models of one's own, understand the same requests. A query
+	// in it is kept.
 	BaseURL string
-	// Key is the secret of the account. It goes into the requests and nowhere else.
+	// Key is the secret of the account. It goes into the requests and nowhere else. Empty
+	// means that none is sent.
 	Key string
 	// HTTP is what the requests are made with. Nil means http.DefaultClient.
 	HTTP *http.Client
 
 	// Start is how long the service may take until the first part of its answer, and
-	// Stall how long from one part to the next. Zero means 60 s and 120 s (protocol
-	// part 4).
+	// Stall how long from one part to the next. Comments and blank lines are no parts. Zero
+	// means 60 s and 120 s (protocol part 4).
 	Start, Stall time.Duration
 	// MaxTokens is how long an answer may be. Zero leaves that to the service.
 	MaxTokens int64
@@ -44,6 +44,7 @@ func New(opts Options) *Model {
 	if opts.Name == "" {
 		panic("openai: New: a model needs a name")
 	}
+	opts.BaseURL = cmp.Or(opts.BaseURL, "https://api.openai.com/v1")
 	opts.Start = cmp.Or(opts.Start, 60*time.Second)
 	opts.Stall = cmp.Or(opts.Stall, 120*time.Second)
 	opts.HTTP = cmp.Or(opts.HTTP, http.DefaultClient)
@@ -53,93 +54,60 @@ func New(opts Options) *Model {
 // errSlow says that the service took too long.
 var errSlow = errors.New("the model's service does not answer")
 
-// Reply asks the model. An answer that breaks off is a failure as a whole.
+// Reply asks the model. An answer that breaks off is an error as a whole. What is no
+// answer, and what asking again cannot change, is an error for which
+// [conversation.IsPermanent] is true.
 func (m *Model) Reply(ctx context.Context, r *conversation.Request) (*conversation.Reply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(m.opts.Start, func() { cancel(errSlow) })
 	defer watch.Stop()
 
-	config := openai.DefaultConfig(m.opts.Key)
-	config.BaseURL = cmp.Or(m.opts.BaseURL, config.BaseURL)
-	last := &lastAnswer{client: m.opts.HTTP}
-	config.HTTPClient = last
-	stream, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(ctx, m.params(r))
+	reply, err := m.ask(ctx, r, func() { watch.Reset(m.opts.Stall) })
+	if err != nil && errors.Is(context.Cause(ctx), errSlow) {
+		return nil, errSlow
+	}
+	return reply, err
+}
+
+// ask makes the request and reads the answer. It calls progress for each part.
+func (m *Model) ask(ctx context.Context, r *conversation.Request, progress func()) (*conversation.Reply, error) {
+	at, err := url.Parse(m.opts.BaseURL)
 	if err != nil {
-		return nil, failure(ctx, err, last.header)
+		return nil, conversation.Permanent(fmt.Errorf("the URL of the model's service cannot be used: %w", cause(err)))
 	}
-	defer stream.Close()
-	var answer answer
-	for {
-		part, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return answer.reply()
-		}
-		if err != nil {
-			return nil, failure(ctx, err, last.header)
-		}
-		watch.Reset(m.opts.Stall)
-		if err := answer.add(&part); err != nil {
-			return nil, err
-		}
+	body, err := m.body(r)
+	if err != nil {
+		return nil, conversation.Permanent(fmt.Errorf("the request to the model's service cannot be written: %w", err))
 	}
-}
-
-// A lastAnswer is an HTTP client that keeps the header of the answer.
-type lastAnswer struct {
-	client *http.Client
-	header http.Header
-}
-
-// Do makes a request.
-func (l *lastAnswer) Do(r *http.Request) (*http.Response, error) {
-	resp, err := l.client.Do(r)
-	if err == nil {
-		l.header = resp.Header
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at.JoinPath("chat/completions").String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, conversation.Permanent(fmt.Errorf("the URL of the model's service cannot be used: %w", cause(err)))
 	}
-	return resp, err
-}
-
-// failure says what went wrong, in words without secrets, and whether to ask again.
-func failure(ctx context.Context, err error, header http.Header) error {
-	if errors.Is(context.Cause(ctx), errSlow) {
-		return errSlow
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream, application/json;q=0.9")
+	if m.opts.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+m.opts.Key)
 	}
-	refused, ok := errors.AsType[*openai.APIError](err)
-	if unread, is := errors.AsType[*openai.RequestError](err); is && !ok && unread.HTTPStatusCode >= 400 {
-		refused, ok = &openai.APIError{HTTPStatusCode: unread.HTTPStatusCode, Message: "without words"}, true
+	resp, err := m.opts.HTTP.Do(req)
+	if err != nil {
+		return nil, brokenOff(err)
 	}
-	if !ok {
-		return fmt.Errorf("the model's service cannot be reached or broke off: %w", cause(err))
+	defer resp.Body.Close()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return nil, m.refused(resp)
 	}
-	said := fmt.Errorf("the model's service answered %d: %.200s", refused.HTTPStatusCode, refused.Message)
-	switch {
-	case refused.HTTPStatusCode == http.StatusUnauthorized, refused.HTTPStatusCode == http.StatusForbidden:
-		// What it says may repeat the key.
-		return conversation.Permanent(fmt.Errorf("the model's service answered %d: the key is not accepted", refused.HTTPStatusCode))
-	case refused.Code == "insufficient_quota":
-		return conversation.Permanent(said)
-	case refused.HTTPStatusCode == http.StatusTooManyRequests:
-		return &conversation.RetryError{Err: said, After: after(header)}
-	case refused.HTTPStatusCode == http.StatusRequestTimeout, refused.HTTPStatusCode == http.StatusConflict, refused.HTTPStatusCode >= 500:
-		return said
+	names := make([]string, len(r.Tools))
+	for i := range r.Tools {
+		names[i] = r.Tools[i].Name
 	}
-	return conversation.Permanent(said)
-}
-
-// after returns when to ask again: what the service says, up to five minutes, else 30 s
-// (protocol part 4).
-func after(header http.Header) time.Duration {
-	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil && seconds >= 0 {
-		return min(time.Duration(seconds)*time.Second, 5*time.Minute)
+	a := answer{tools: names}
+	err = a.read(resp, progress)
+	if failed, ok := errors.AsType[*reported](err); ok {
+		return nil, m.failure(failed, resp.Header)
 	}
-	return 30 * time.Second
-}
-
-// cause returns an error of the HTTP client without the URL.
-func cause(err error) error {
-	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
-		err = inner
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return a.reply()
 }

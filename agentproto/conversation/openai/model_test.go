@@ -133,26 +133,99 @@ func TestFailures(t *testing.T) {
 		{"bad request", func(w http.ResponseWriter) { refuse(w, 400, "context length") }, true, 0},
 		{"rate", func(w http.ResponseWriter) { w.Header().Set("Retry-After", "7"); refuse(w, 429, "slow down") }, false, 7 * time.Second},
 		{"overloaded", func(w http.ResponseWriter) { refuse(w, 503, "busy") }, false, 0},
-		{"broken off", func(w http.ResponseWriter) { stream(w, "", `{"role":"assistant","content":"we"}`) }, false, 0},
-		{"a call out of its place", func(w http.ResponseWriter) {
-			stream(w, "tool_calls", `{"tool_calls":[{"index":1,"id":"a","function":{"name":"n","arguments":"{}"}}]}`)
+		{"broken off", func(w http.ResponseWriter) {
+			stream(w, "", `{"role":"assistant","content":"we"}`)
+			http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
 		}, false, 0},
-		{"a call before the first", func(w http.ResponseWriter) {
-			stream(w, "tool_calls", `{"tool_calls":[{"index":-1,"id":"a","function":{"name":"n","arguments":"{}"}}]}`)
+		{"broken off in arguments", func(w http.ResponseWriter) {
+			stream(w, "", `{"tool_calls":[{"index":0,"id":"a","function":{"name":"n","arguments":"{\"n\":{}"}}]}`)
+			http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
 		}, false, 0},
+		{"ended in arguments", func(w http.ResponseWriter) {
+			stream(w, "", `{"tool_calls":[{"index":0,"id":"a","function":{"name":"n","arguments":"{\"n\":{}"}}]}`)
+		}, false, 0},
+		{"ended before arguments", func(w http.ResponseWriter) {
+			stream(w, "", `{"tool_calls":[{"index":0,"id":"a","function":{"name":"n","arguments":""}}]}`)
+		}, false, 0},
+		{"finished with each part, ended in arguments", func(w http.ResponseWriter) {
+			io.WriteString(w, `data: {"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"n","arguments":"{\"n"}}]},"finish_reason":"stop"}]}`)
+		}, false, 0},
+		{"done in arguments", func(w http.ResponseWriter) {
+			stream(w, "", `{"tool_calls":[{"index":0,"id":"a","function":{"name":"n","arguments":"{\"n\":{}"}}]}`)
+			io.WriteString(w, "data: [DONE]\n\n")
+		}, false, 0},
+		{"ended before anything", func(w http.ResponseWriter) { stream(w, "", `{"role":"assistant","content":""}`) }, false, 0},
+		{"shorter than it says", func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", "1000")
+			stream(w, "", `{"role":"assistant","content":"we"}`)
+		}, false, 0},
+		{"an end that says nothing", func(w http.ResponseWriter) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"we\"}}]}\n\n")
+			conn.Close()
+		}, false, 0},
+		{"half of a JSON object", func(w http.ResponseWriter) { io.WriteString(w, `{"choices":[{"message":{"content":"w`) }, false, 0},
+		{"a part that is no JSON", func(w http.ResponseWriter) {
+			stream(w, "", `{"role":"assistant","content":"we"}`)
+			io.WriteString(w, "data: what\n\n")
+		}, false, 0},
+		{"an error in the stream", func(w http.ResponseWriter) {
+			stream(w, "", `{"role":"assistant","content":"we"}`)
+			io.WriteString(w, "data: {\"error\":{\"message\":\"overloaded, sk-secret\",\"type\":\"server_error\",\"code\":null}}\n\ndata: [DONE]\n\n")
+		}, false, 0},
+		{"an event of an error", func(w http.ResponseWriter) { io.WriteString(w, "event: error\ndata: {\"message\":\"overloaded\"}\n\n") }, false, 0},
+		{"an error of a choice", func(w http.ResponseWriter) {
+			io.WriteString(w, `{"choices":[{"message":{"content":"we"},"finish_reason":"error","error":{"code":502,"message":"upstream"}}]}`)
+		}, false, 0},
+		{"a rate in the stream", func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "7")
+			io.WriteString(w, "data: {\"error\":{\"message\":\"slow down\",\"code\":429}}\n\n")
+		}, false, 7 * time.Second},
+		{"a quota in the stream", func(w http.ResponseWriter) {
+			io.WriteString(w, "data: {\"error\":{\"message\":\"pay\",\"type\":\"insufficient_quota\"}}\n\n")
+		}, true, 0},
+		{"a refusal in the stream", func(w http.ResponseWriter) {
+			io.WriteString(w, "data: {\"error\":{\"message\":\"too long\",\"code\":\"context_length_exceeded\"}}\n\n")
+		}, true, 0},
+		{"an error with success", func(w http.ResponseWriter) {
+			io.WriteString(w, `{"object":"error","message":"max_tokens","type":"BadRequestError","code":400}`)
+		}, true, 0},
+		{"a list of errors", func(w http.ResponseWriter) {
+			w.WriteHeader(400)
+			io.WriteString(w, `[{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}]`)
+		}, true, 0},
 		{"too many calls", func(w http.ResponseWriter) {
-			stream(w, "tool_calls", slices.Repeat([]string{`{"tool_calls":[{"id":"a","function":{"name":"n","arguments":"{}"}}]}`}, maxCalls+1)...)
-		}, false, 0},
+			stream(w, "tool_calls", slices.Repeat([]string{`{"tool_calls":[{"function":{"name":"n","arguments":"{}"}}]}`}, maxCalls+1)...)
+		}, true, 0},
 		{"endless", func(w http.ResponseWriter) {
 			stream(w, "stop", slices.Repeat([]string{`{"content":"` + strings.Repeat("x", 1<<20) + `"}`}, 17)...)
-		}, false, 0},
+		}, true, 0},
+		{"a part without an end", func(w http.ResponseWriter) { stream(w, "stop", `{"content":"`+strings.Repeat("x", 17<<20)+`"}`) }, true, 0},
+		{"a whole without an end", func(w http.ResponseWriter) {
+			io.WriteString(w, `{"choices":[{"message":{"content":"`+strings.Repeat("x", 17<<20)+`"}}]}`)
+		}, true, 0},
 		{"rate, said by a proxy", func(w http.ResponseWriter) {
 			w.Header().Set("Retry-After", "3")
 			w.WriteHeader(429)
 			io.WriteString(w, "<html>")
 		}, false, 3 * time.Second},
-		{"nothing", func(w http.ResponseWriter) { stream(w, "") }, false, 0},
-		{"no stream", func(w http.ResponseWriter) { io.WriteString(w, "<html>") }, false, 0},
+		{"nothing", func(w http.ResponseWriter) { stream(w, "") }, true, 0},
+		{"nothing, and done", func(w http.ResponseWriter) { io.WriteString(w, "data: [DONE]\n\n") }, true, 0},
+		{"no choices", func(w http.ResponseWriter) { io.WriteString(w, `{"choices":[],"usage":{}}`) }, true, 0},
+		{"a page", func(w http.ResponseWriter) { io.WriteString(w, "<html>") }, true, 0},
+		{"something else", func(w http.ResponseWriter) { io.WriteString(w, `{"ok":true}`) }, true, 0},
+		{"choices of another kind", func(w http.ResponseWriter) { io.WriteString(w, `{"choices":{"message":1}}`) }, true, 0},
+		{"events of another kind", func(w http.ResponseWriter) {
+			io.WriteString(w, "event: ping\ndata: {\"type\":\"ping\"}\n\ndata: hello\n\n")
+		}, true, 0},
+		{"redirected to a page", func(w http.ResponseWriter) { w.Header().Set("Location", ""); w.WriteHeader(302) }, true, 0},
+		{"no content", func(w http.ResponseWriter) { w.WriteHeader(204) }, true, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

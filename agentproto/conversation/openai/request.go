@@ -1,105 +1,153 @@
 package openai
 
 import (
-	"encoding/json"
 	"slices"
 
-	"github.com/sashabaranov/go-openai"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// params returns a request in the words of the service.
-func (m *Model) params(r *conversation.Request) openai.ChatCompletionRequest {
-	p := openai.ChatCompletionRequest{Model: m.opts.Name, MaxCompletionTokens: int(m.opts.MaxTokens)}
+// A request is the body of a request to the service.
+type request struct {
+	Model     string    `json:"model"`
+	Messages  []message `json:"messages"`
+	Tools     []tool    `json:"tools,omitempty"`
+	MaxTokens int64     `json:"max_completion_tokens,omitzero"`
+	Stream    bool      `json:"stream"`
+}
+
+// A message is one entry of the history. Content is a string or a list of pieces, and nil
+// where the model made calls without a text.
+type message struct {
+	Role       string     `json:"role"`
+	Content    any        `json:"content,omitzero"`
+	ToolCalls  []madeCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitzero"`
+}
+
+// A madeCall is a call that the model made earlier.
+type madeCall struct {
+	ID       string   `json:"id"`
+	Type     string   `json:"type"`
+	Function madeWith `json:"function"`
+}
+
+type madeWith struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// A piece is a text or an image of a message.
+type piece struct {
+	Type  string `json:"type"`
+	Text  string `json:"text,omitzero"`
+	Image *image `json:"image_url,omitzero"`
+}
+
+type image struct {
+	URL string `json:"url"`
+}
+
+type tool struct {
+	Type     string   `json:"type"`
+	Function function `json:"function"`
+}
+
+// A function is a tool that the model may call.
+type function struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitzero"`
+	Parameters  jsontext.Value `json:"parameters"`
+}
+
+// body returns a request as the service reads it.
+func (m *Model) body(r *conversation.Request) ([]byte, error) {
+	out := request{Model: m.opts.Name, MaxTokens: m.opts.MaxTokens, Stream: true}
 	for _, t := range r.Tools {
-		p.Tools = append(p.Tools, openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
-			Name: t.Name, Description: t.Described(), Parameters: schema(t),
-		}})
+		out.Tools = append(out.Tools, tool{"function", function{t.Name, t.Described(), schema(t)}})
 	}
-	say := func(role, text string) {
-		p.Messages = append(p.Messages, openai.ChatCompletionMessage{Role: role, Content: text})
-	}
+	say := func(role, text string) { out.Messages = append(out.Messages, message{Role: role, Content: text}) }
 	if slices.ContainsFunc(r.Tools, func(t conversation.Tool) bool { return t.Toolset != "" }) {
-		say(openai.ChatMessageRoleSystem, conversation.Strangers)
+		say("system", conversation.Strangers)
 	}
 	if r.Session != nil && r.Session.Instructions != "" {
-		say(openai.ChatMessageRoleSystem, r.Session.Instructions)
+		say("system", r.Session.Instructions)
 	}
-	// A result cannot have images there, so they follow behind the results of a message.
-	var images []openai.ChatMessagePart
+	// The interface has no images in results, so they follow the results in a message of
+	// the user.
+	var images []piece
 	show := func() {
 		if len(images) > 0 {
-			p.Messages = append(p.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, MultiContent: images})
+			out.Messages = append(out.Messages, message{Role: "user", Content: images})
 			images = nil
 		}
 	}
 	for i := range r.Messages {
-		message := &r.Messages[i]
-		switch message.Kind {
+		switch said := &r.Messages[i]; said.Kind {
 		case conversation.User:
 			show()
-			say(openai.ChatMessageRoleUser, message.Text)
+			say("user", said.Text)
 		case conversation.Assistant:
 			show()
-			if message.Text != "" || len(message.Calls) > 0 { // it may have had nothing to say
-				p.Messages = append(p.Messages, assistant(message))
+			if said.Text != "" || len(said.Calls) > 0 { // it may have had nothing to say
+				out.Messages = append(out.Messages, assistant(said))
 			}
 		case conversation.Result:
-			p.Messages = append(p.Messages, openai.ChatCompletionMessage{
-				Role: openai.ChatMessageRoleTool, Content: message.Result.Text(), ToolCallID: message.Result.ID,
-			})
-			images = append(images, imagesOf(message.Result)...)
+			out.Messages = append(out.Messages, message{Role: "tool", Content: said.Result.Text(), ToolCallID: said.Result.ID})
+			images = append(images, imagesOf(said.Result)...)
 		}
 	}
 	show()
-	return p
+	return json.Marshal(&out, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
-// assistant returns what the model said before.
-func assistant(message *conversation.Message) openai.ChatCompletionMessage {
-	said := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: message.Text}
-	for _, c := range message.Calls {
+// assistant returns what the model said earlier.
+func assistant(said *conversation.Message) message {
+	m := message{Role: "assistant"}
+	if said.Text != "" {
+		m.Content = said.Text
+	}
+	for _, c := range said.Calls {
 		args := c.Arguments
 		if args == "" {
 			args = "{}"
 		}
-		said.ToolCalls = append(said.ToolCalls, openai.ToolCall{
-			ID: c.ID, Type: openai.ToolTypeFunction, Function: openai.FunctionCall{Name: c.Name, Arguments: args},
-		})
+		m.ToolCalls = append(m.ToolCalls, madeCall{c.ID, "function", madeWith{c.Name, args}})
 	}
-	return said
+	return m
 }
 
-// imagesOf returns the images of a result, behind a text that says which it is.
-func imagesOf(r *conversation.ToolResult) (parts []openai.ChatMessagePart) {
+// imagesOf returns the images of a result, after a text that says whose they are.
+func imagesOf(r *conversation.ToolResult) (pieces []piece) {
 	for i := range r.Content {
 		c := &r.Content[i]
 		if _, usable := c.Image(); !usable {
 			continue
 		}
-		if parts == nil {
-			parts = append(parts, openai.ChatMessagePart{
-				Type: openai.ChatMessagePartTypeText, Text: "Images of the result of " + r.ID + ":",
-			})
+		if pieces == nil {
+			pieces = append(pieces, piece{Type: "text", Text: "Images of the result of " + r.ID + ":"})
 		}
-		parts = append(parts, openai.ChatMessagePart{
-			Type:     openai.ChatMessagePartTypeImageURL,
-			ImageURL: &openai.ChatMessageImageURL{URL: "data:" + c.MediaType + ";base64," + c.Data},
-		})
+		pieces = append(pieces, piece{Type: "image_url", Image: &image{"data:" + c.MediaType + ";base64," + c.Data}})
 	}
-	return parts
+	return pieces
 }
 
-// schema returns the schema of a tool's arguments; one that is no object, which a service
-// would refuse together with everything else, becomes one that takes any object.
-func schema(t conversation.Tool) map[string]any {
-	var members map[string]any
-	if json.Unmarshal(t.Schema, &members) != nil || members == nil {
-		members = map[string]any{}
+// schema returns the schema of a tool's arguments. A service refuses the whole request for
+// one schema that is not an object with a type, so such a schema is replaced by one that
+// takes any object.
+func schema(t conversation.Tool) jsontext.Value {
+	var members map[string]jsontext.Value
+	if json.Unmarshal(t.Schema, &members, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil || members == nil {
+		members = map[string]jsontext.Value{}
 	}
 	if _, ok := members["type"]; !ok {
-		members["type"] = "object"
+		members["type"] = jsontext.Value(`"object"`)
 	}
-	return members
+	out, err := json.Marshal(members, json.Deterministic(true), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return jsontext.Value(`{"type":"object"}`)
+	}
+	return out
 }

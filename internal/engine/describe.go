@@ -34,6 +34,9 @@ func (d *describer) entry(format string, args ...any) {
 		return
 	}
 	d.left--
+	for i, v := range args {
+		args[i] = shown{v}
+	}
 	d.print("    "+format+"\n", args...)
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/millrace/millrace/internal/journal"
 )
 
 var (
@@ -14,6 +16,14 @@ var (
 	// ErrDiverged says that a step of the history, made again, gives something else: a
 	// function given to an operator depends on more than its arguments, or was changed.
 	ErrDiverged = errors.New("durable: a step made again gives something else")
+
+	// ErrMissing says that there is no history where [OpenHistory] was told to look.
+	ErrMissing = journal.ErrMissing
+
+	// ErrDamaged says that a part of the history is gone or cannot be read, or that one part
+	// is older than another. The flow does not start, since it would take for granted what is
+	// not there. The message says which part it is.
+	ErrDamaged = journal.ErrDamaged
 
 	// ErrStopped says that the app was stopped.
 	ErrStopped = errors.New("durable: stopped")
@@ -45,14 +55,18 @@ func firstDifference(a, b []byte) int {
 
 // changedError explains how a program's shape differs.
 func changedError(was, is string) error {
+	return fmt.Errorf("%w: %s; start the program that made the history and stop it, then start this one with Options.Migrate", ErrChanged, firstChange(was, is))
+}
+
+// firstChange says what the first operator is that differs between two shapes.
+func firstChange(was, is string) string {
 	before, now := strings.Split(was, "\n"), strings.Split(is, "\n")
 	for i := range max(len(before), len(now)) {
-		a, b := line(before, i), line(now, i)
-		if a != b {
-			return fmt.Errorf("%w: operator %q was %q; start the program that made the history and stop it, then start this one with Options.Migrate", ErrChanged, b, a)
+		if a, b := line(before, i), line(now, i); a != b {
+			return fmt.Sprintf("operator %q was %q", b, a)
 		}
 	}
-	return ErrChanged
+	return "nothing differs"
 }
 
 func line(all []string, i int) string {

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -21,7 +22,9 @@ type History struct {
 	names *engine.Graph // the flow, for the names of its operators
 }
 
-// OpenHistory opens what is kept of the flow that build builds, as [Start] does.
+// OpenHistory opens what is kept of the flow that build builds, as [Start] does. There has to
+// be a history: none is made. It returns an [ErrChanged] if another program made it, unless
+// there is an [Options].Migrate, and reads as much as a start does to find that out.
 func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options) (*History, error) {
 	c := &core{opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) }}
 	flow := dataflow.NewRemote(seal.Key{}, c.opts.Flow, c.opts.Codec, &door{core: c})
@@ -36,7 +39,59 @@ func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts 
 		return nil, err
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	if err := h.fits(ctx); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
 	return h, nil
+}
+
+// fits returns an error if a partition was made by another program than this one.
+func (h *History) fits(ctx context.Context) error {
+	if h.core.opts.Migrate != nil {
+		return nil
+	}
+	shapes := make(map[int]string)
+	for p := range h.Partitions() {
+		kept, err := h.core.log.Restore(ctx, p)
+		if err != nil {
+			return fmt.Errorf("durable: partition %d: %w", p, err)
+		}
+		was, err := shapeOf(kept)
+		if err != nil {
+			return fmt.Errorf("durable: partition %d: %w", p, err)
+		}
+		if was == "" {
+			continue // nothing was ever made there
+		}
+		site, _ := h.core.layout.place(p)
+		is, ok := shapes[site]
+		if !ok {
+			o := &owner{core: h.core, partition: p}
+			if err := o.construct(); err != nil {
+				return err
+			}
+			is = o.leader.Shape()
+			shapes[site] = is
+			o.graph.Fail(ErrStopped)
+		}
+		if was != is {
+			return fmt.Errorf("%w: %s; open it with the program that made it", ErrChanged, firstChange(was, is))
+		}
+	}
+	return nil
+}
+
+// shapeOf returns the shape of the program that made a history, "" if it has none.
+func shapeOf(kept *journal.History) (string, error) {
+	if kept.Snapshot != nil {
+		s, err := decodeSnapshot(kept.Snapshot)
+		return s.shape, err
+	}
+	if len(kept.Steps) == 0 {
+		return "", nil
+	}
+	s, err := decodeStep(kept.Steps[0].Data)
+	return s.shape, err
 }
 
 // Close closes the history.

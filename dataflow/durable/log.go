@@ -27,7 +27,7 @@ func (c *core) openLog(ctx context.Context) error {
 	}
 	o := jetstream.Options{
 		Name: c.opts.Name, Partitions: c.layout.total(),
-		AssumeDurable: c.opts.AssumeDurable, MaxBytes: c.opts.MaxBytes, Logger: c.opts.Logger,
+		AssumeDurable: c.opts.AssumeDurable, MaxBytes: c.opts.MaxBytes, Existing: c.looking, Logger: c.opts.Logger,
 	}
 	if len(c.opts.Servers) == 0 {
 		o.Dir = c.opts.Dir

@@ -32,6 +32,13 @@ var (
 	// ErrPurged says that what is asked for is covered by a snapshot and gone.
 	ErrPurged = errors.New("journal: these records were purged")
 
+	// ErrMissing says that there is no log where one has to be.
+	ErrMissing = errors.New("journal: there is no history")
+
+	// ErrDamaged says that something that was kept is gone or cannot be read, or is older
+	// than something else that was kept. Waiting does not bring it back.
+	ErrDamaged = errors.New("journal: the history is damaged")
+
 	// ErrClosed says that the log or the reader was closed.
 	ErrClosed = errors.New("journal: closed")
 )

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/millrace/millrace/internal/journal"
 )
 
 // An embedded is a server inside this process.
@@ -34,12 +36,19 @@ var errLocked = errors.New("locked")
 
 // startEmbedded starts a server on a directory and takes the directory for this process.
 func startEmbedded(opts Options, logger *slog.Logger) (*embedded, error) {
-	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
+	if opts.Existing {
+		if err := existing(opts.Dir); err != nil {
+			return nil, err
+		}
+	} else if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
 	path := filepath.Join(opts.Dir, "lock")
 	lock, err := lockFile(path)
 	if errors.Is(err, errLocked) {
+		if opts.Existing {
+			return nil, fmt.Errorf("journal: a process runs on %s (%s is locked): end it first, or look at a copy of the directory", opts.Dir, path)
+		}
 		return nil, fmt.Errorf("journal: another process or another log of this one has %s open (%s): end it, or give this one a directory of its own", opts.Dir, path)
 	}
 	if err != nil {
@@ -62,6 +71,25 @@ func startEmbedded(opts Options, logger *slog.Logger) (*embedded, error) {
 		return nil, fmt.Errorf("journal: the embedded server in %s does not start; its log says why", opts.Dir)
 	}
 	return e, nil
+}
+
+// existing returns an error if no server ever kept anything in a directory.
+func existing(dir string) error {
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w in %s: there is no such directory", journal.ErrMissing, dir)
+	case err != nil:
+		return fmt.Errorf("journal: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("%w in %s: it is not a directory", journal.ErrMissing, dir)
+	}
+	switch _, err := os.ReadDir(filepath.Join(dir, "jetstream")); {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w in %s: nothing was ever kept there", journal.ErrMissing, dir)
+	case err != nil:
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
 }
 
 // stop ends the server and lets go of the directory.

@@ -51,6 +51,10 @@ type Options struct {
 	// the servers take.
 	MaxJournalBytes int64
 
+	// Existing says that the log has to be there already: nothing is created, and Open
+	// returns journal.ErrMissing if there is none.
+	Existing bool
+
 	// Logger gets what the operator of the system should know. Nil means slog.Default.
 	Logger *slog.Logger
 }

@@ -2,18 +2,17 @@ package jetstream
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"math/bits"
+
+	"github.com/millrace/millrace/internal/journal"
 )
 
 // Everything that is kept begins with the version of its format.
 const version = 1
 
-var errDamaged = errors.New("journal: what was kept cannot be read")
-
-func damaged(what string) error { return fmt.Errorf("%w: %s", errDamaged, what) }
+func damaged(what string) error { return fmt.Errorf("%w: %s", journal.ErrDamaged, what) }
 
 // packed returns how many bytes a record takes in a message.
 func packed(record []byte) int {

@@ -65,14 +65,14 @@ func FuzzUnpack(f *testing.F) {
 			if again, err := unpack(message); err != nil || !slices.EqualFunc(again, records, bytes.Equal) {
 				t.Errorf("%x: %x and %x (%v)", b, records, again, err)
 			}
-		} else if !errors.Is(err, errDamaged) {
+		} else if !errors.Is(err, journal.ErrDamaged) {
 			t.Error(err)
 		}
 		if p, err := unpackParcel(b); err == nil {
 			if again, err := unpackParcel(p.pack()); err != nil || again.number != p.number || !slices.Equal(again.pieces, p.pieces) || !bytes.Equal(again.data, p.data) {
 				t.Errorf("%x: %+v and %+v (%v)", b, p, again, err)
 			}
-		} else if !errors.Is(err, errDamaged) {
+		} else if !errors.Is(err, journal.ErrDamaged) {
 			t.Error(err)
 		}
 		if n, err := unpackNumber(b); err == nil {

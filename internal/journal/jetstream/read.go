@@ -122,7 +122,7 @@ func (r *stepReader) Next(ctx context.Context) (journal.Step, error) {
 				return final{fmt.Errorf("%w: pieces of the step after fence %d", journal.ErrPurged, r.last)}
 			}
 		}
-		if errors.Is(err, errDamaged) {
+		if errors.Is(err, journal.ErrDamaged) {
 			return final{err}
 		}
 		return err

@@ -22,7 +22,7 @@ func (l *Log) Restore(ctx context.Context, partition int) (h *journal.History, e
 	err = l.persist(ctx, fmt.Sprintf("restore partition %d", partition), func(_ context.Context) error {
 		// Not the short context of an attempt: a long history takes its time.
 		h, err = l.restore(ctx, partition)
-		if errors.Is(err, errDamaged) || errors.Is(err, journal.ErrPurged) {
+		if errors.Is(err, journal.ErrDamaged) || errors.Is(err, journal.ErrPurged) {
 			return final{err}
 		}
 		return err

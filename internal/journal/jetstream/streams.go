@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/millrace/millrace/internal/journal"
 )
 
 const (
@@ -23,6 +27,9 @@ const (
 // ensureStreams finds the two streams, or creates them, and sees that they are as the
 // options say.
 func (l *Log) ensureStreams(ctx context.Context) error {
+	if err := l.persist(ctx, "look for its streams", l.both); err != nil {
+		return err
+	}
 	in := jetstream.StreamConfig{
 		Name: l.in(), Subjects: []string{l.opts.Name + ".in.*"},
 		Duplicates: remembered, MaxBytes: limit(l.opts.MaxBytes),
@@ -52,6 +59,66 @@ func (l *Log) ensureStreams(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// both returns an error if one of the streams is gone, or if neither is there and one has to
+// be. The stream of records is made first, so without the other one it has nothing in it.
+func (l *Log) both(ctx context.Context) error {
+	steps, err := l.has(ctx, l.st())
+	if err != nil {
+		return err
+	}
+	records, err := l.has(ctx, l.in())
+	if err != nil {
+		return err
+	}
+	if steps == nil && records != nil && records.LastSeq > 0 {
+		if steps, err = l.has(ctx, l.st()); err != nil { // somebody may have made both in the meantime
+			return err
+		}
+	}
+	switch {
+	case steps != nil && records == nil:
+		return final{l.damaged("the stream %s is there and %s, which belongs to it, is gone", l.st(), l.in())}
+	case steps == nil && records != nil && records.LastSeq > 0:
+		return final{l.damaged("the stream %s has messages and %s, which belongs to it, is gone", l.in(), l.st())}
+	case steps == nil && l.opts.Existing:
+		return final{fmt.Errorf("%w of the name %q at %s%s", journal.ErrMissing, l.opts.Name, l.where(), l.others(ctx))}
+	}
+	return nil
+}
+
+// has returns the state of a stream, nil if there is no such stream.
+func (l *Log) has(ctx context.Context, name string) (*jetstream.StreamState, error) {
+	s, err := l.js.Stream(ctx, name)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, l.hopeless(err, jetstream.StreamConfig{Name: name})
+	}
+	return &s.CachedInfo().State, nil
+}
+
+// others says which names there are, for those who have given another one.
+func (l *Log) others(ctx context.Context) string {
+	var names []string
+	for stream := range l.js.StreamNames(ctx).Name() {
+		if name, ok := strings.CutPrefix(stream, "ST_"); ok {
+			names = append(names, strconv.Quote(name))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return ": there is " + strings.Join(names, ", ")
+}
+
+// damaged is the error of a history that cannot be whole again by itself.
+func (l *Log) damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s; put back what was lost, or all of the history from one backup, or begin a new one elsewhere",
+		journal.ErrDamaged, l.where(), fmt.Sprintf(format, args...))
 }
 
 func limit(bytes int64) int64 {

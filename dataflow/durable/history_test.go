@@ -1,0 +1,77 @@
+package durable
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+type timesPorts struct {
+	in  *dataflow.KeyedInputPort[string, int]
+	out *dataflow.EntryOutputPort[string, int]
+}
+
+// times returns flows of one shape that do not compute the same.
+func times(factor int) func(*dataflow.Flow) timesPorts {
+	return func(f *dataflow.Flow) timesPorts {
+		in, numbers := keyedstream.Input[string, int](dataflow.At[server](f), "numbers")
+		ordered := keyedstream.AssumeOrder(numbers, "the first number of a key is its only one")
+		return timesPorts{in, keyedsingleton.Output(keyedstream.First(keyedstream.Map(ordered, func(n int) int { return factor * n })), "products")}
+	}
+}
+
+// A history is opened by the program that made it and by no other, and is compared with what
+// that program makes of it now.
+func TestOpenHistory(t *testing.T) {
+	for _, clean := range []bool{false, true} {
+		log := journal.NewMemory(journal.MemoryOptions{})
+		app := start(t, log, times(1), Options{KeepHistory: true})
+		for i := range 3 {
+			if err := app.Ports.in.Send(t.Context(), fmt.Sprint("k", i), i+1); err != nil {
+				t.Fatal(err)
+			}
+			await(t, app.Ports.out, fmt.Sprint("k", i), i+1)
+		}
+		if clean {
+			stop(t, app)
+		} else {
+			log.Crash()
+			<-app.Done()
+		}
+		if _, err := OpenHistory(t.Context(), quorumProcess, quiet(Options{log: log.Reopen()})); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), `was "0 keyedstream.Input numbers"`) {
+			t.Errorf("clean %v: opened by another program: %v", clean, err)
+		}
+		for factor, want := range map[int]error{1: nil, 2: ErrDiverged} {
+			h, err := OpenHistory(t.Context(), times(factor), quiet(Options{log: log.Reopen()}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var numbers []uint64
+			for s, err := range h.Steps(t.Context(), 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				numbers = append(numbers, s.Number)
+			}
+			for i, to := range numbers {
+				want := want
+				if i == 0 || clean && i == len(numbers)-1 {
+					want = nil // the first step has taken nothing; behind the snapshot nothing is made again
+				}
+				if err := h.Replay(t.Context(), 0, to, &bytes.Buffer{}, -1); !errors.Is(err, want) {
+					t.Errorf("clean %v, times %d, replay to step %d of %d: %v, want %v", clean, factor, to, numbers, err, want)
+				}
+			}
+			if err := h.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

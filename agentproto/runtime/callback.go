@@ -252,7 +252,7 @@ func (p *posted) take(message agentproto.Callback) {
 		}
 		p.detour(agentproto.Event{
 			Kind: agentproto.ChoiceArrived, Choice: shown, Timeout: timeouts.Choice,
-			Lifetime: p.rt.ledger.lifetimeOf(p.capability.key),
+			Lifetime: p.rt.lifetimeOf(p.capability.key),
 		})
 	case *agentproto.ViewUpdate:
 		p.view(m)

@@ -2,12 +2,10 @@ package runtime
 
 import (
 	"context"
-	"math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
@@ -18,40 +16,7 @@ import (
 // webhook-id; effects that nobody had finished are performed again.
 type durableProgram struct {
 	*agentproto.Program
-	opts   agentproto.ProgramOptions
-	extend func(*agentproto.Program) parts
-	state  durable.Options
-	app    *durable.App[durablePorts]
-}
-
-// durablePorts are the ports of a flow that is kept.
-type durablePorts struct {
-	calls *agentproto.Program
-	parts parts
-}
-
-// newDurableProgram returns what builds a program that is kept as state says.
-func newDurableProgram(state durable.Options) func(agentproto.ProgramOptions) program {
-	return func(opts agentproto.ProgramOptions) program {
-		// Events of a call are told apart by number, also from those of a process before.
-		opts.FirstEvent = rand.Uint64() >> 1
-		return &durableProgram{opts: opts, state: state}
-	}
-}
-
-func (p *durableProgram) Start(ctx context.Context) error {
-	app, err := durable.Start(ctx, func(f *dataflow.Flow) (ports durablePorts) {
-		opts := p.opts
-		opts.Flow = f
-		ports.calls = agentproto.NewProgram(opts)
-		ports.parts = p.extend(ports.calls)
-		return ports
-	}, p.state)
-	if err != nil {
-		return err
-	}
-	p.app, p.Program = app, app.Ports.calls
-	return nil
+	app *durable.App[*Ports]
 }
 
 func (p *durableProgram) Stop(ctx context.Context) error { return p.app.Stop(ctx) }

@@ -95,7 +95,7 @@ func TestIntakeDefaults(t *testing.T) {
 // no less.
 func TestWaitingOfAThread(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.program = func(o agentproto.ProgramOptions) program { return stuck{newProgram(o)} }
+		w.program = func(p program) program { return stuck{p} }
 		w.opts.Bounds.Waiting = 10
 		tool, key, url := w.pending()
 		other := w.call("h", "1")

@@ -31,7 +31,7 @@ func (w *world) another(name string, u *user, model conversation.Model, bases ..
 	opts.DialContext = w.net.dial
 	opts.Surface = u
 	opts.Logger = slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})).With("host", name)
-	rt, err := start(w.t.Context(), opts, newProgram)
+	rt, err := start(w.t.Context(), opts, asIs)
 	if err != nil {
 		w.t.Fatalf("start %s: %v", name, err)
 	}

@@ -1,43 +1,130 @@
 package runtime
 
 import (
+	"context"
+	"errors"
+	"math/rand/v2"
+
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// Parts are what a runtime builds on the program of its calls, in the same flow.
-type parts struct {
-	threads *conversation.Program // nil without a model
+// Parts say what the flow of a runtime consists of, for [Build].
+type Parts struct {
+	// Conversations says that threads hold conversations, as they do where [Options].Model
+	// is set.
+	Conversations bool
+	// Limits are those of [Options].Conversation.
+	Limits conversation.Limits
+
+	calls agentproto.ProgramOptions // what the flow calls; nothing in a history
+	do    conversation.Do
+	moves func(ctx context.Context, o order, to string) outcome
+}
+
+// Ports are the ports of a flow that [Build] built.
+type Ports struct {
+	calls   *agentproto.Program
+	threads *conversation.Program // nil without conversations
 	moves   *migrationPorts
 }
 
-// extend has the parts of the program built, which has not started. It returns what has
-// to be called when it has.
-func (rt *Runtime) extend() (started func()) {
-	if rt.opts.Model != nil {
+// Build adds to f all that a runtime runs: the program of its calls, migrations and, if
+// there are any, conversations. It is the only place that does, for [Start] as well as for
+// [OpenHistory], since a history can be read by the flow alone that wrote it. A flow that is
+// built by other packages is for looking at: what it would do outside of it panics.
+func Build(f *dataflow.Flow, with Parts) *Ports {
+	if with.moves == nil {
+		with = with.idle()
+	}
+	with.calls.Flow = f
+	calls := agentproto.NewProgram(with.calls)
+	ports := &Ports{calls: calls, moves: newMigrationPorts(calls, with.moves)}
+	if with.Conversations {
+		ports.threads = conversation.NewProgram(calls, conversation.ProgramOptions{Do: with.do, Limits: with.Limits})
+	}
+	return ports
+}
+
+// idle returns parts whose functions are there and are never called. That one is there
+// makes operators of the flow.
+func (with Parts) idle() Parts {
+	const never = "runtime: a history does nothing outside of its flow"
+	with.calls = agentproto.ProgramOptions{
+		Dispatch: func(context.Context, *agentproto.Call) agentproto.DispatchOutcome { panic(never) },
+		Prompt:   func(context.Context, *agentproto.Prompt) { panic(never) },
+		Answer:   func(context.Context, *agentproto.Answer) { panic(never) },
+		Watch:    func(context.Context, *agentproto.Watched) string { panic(never) },
+		Forward:  func(context.Context, *agentproto.Forwarded) { panic(never) },
+	}
+	with.do = func(context.Context, string, *conversation.Action) *conversation.Outcome { panic(never) }
+	with.moves = func(context.Context, order, string) outcome { panic(never) }
+	return with
+}
+
+// parts returns those of this runtime.
+func (rt *Runtime) parts() Parts {
+	with := Parts{
+		Conversations: rt.opts.Model != nil, Limits: rt.opts.Conversation,
+		calls: agentproto.ProgramOptions{
+			Dispatch: rt.dispatch, Prompt: rt.prompt, Answer: rt.answer, Watch: rt.watch, Forward: rt.forward,
+			Concurrency: manyDispatches, Lifetime: rt.opts.Timeouts.Call,
+		},
+		moves: rt.migrate,
+	}
+	if with.Conversations {
 		rt.agent = conversation.NewAgent(conversation.AgentOptions{Model: rt.opts.Model, Host: host{rt}, Logger: rt.log})
+		with.do = rt.agent.Do
 	}
-	build := func(calls *agentproto.Program) parts {
-		built := parts{moves: newMigrationPorts(calls, rt.migrate)}
-		if rt.agent != nil {
-			built.threads = conversation.NewProgram(calls, conversation.ProgramOptions{Do: rt.agent.Do, Limits: rt.opts.Conversation})
+	return with
+}
+
+// run builds the flow and starts it.
+func (rt *Runtime) run(wrap func(program) program) error {
+	with := rt.parts()
+	var ports *Ports
+	if rt.opts.State == nil {
+		ports = Build(dataflow.New(), with)
+		rt.program = wrap(ports.calls)
+		if err := rt.program.Start(rt.ctx); err != nil {
+			return err
 		}
-		return built
-	}
-	var built parts
-	switch p := rt.program.(type) {
-	case *agentproto.Program:
-		built = build(p)
-	case *durableProgram:
-		p.extend = build
-	}
-	return func() {
-		if p, ok := rt.program.(*durableProgram); ok {
-			built = p.app.Ports.parts
+	} else {
+		// Events of a call are told apart by number, also from those of a process before.
+		with.calls.FirstEvent = rand.Uint64() >> 1
+		kept := &durableProgram{}
+		rt.program = kept
+		app, err := durable.Start(rt.ctx, func(f *dataflow.Flow) *Ports { return Build(f, with) }, *rt.opts.State)
+		if err != nil {
+			return err
 		}
-		rt.threads, rt.moves.ports = built.threads, built.moves
-		if rt.agent != nil {
-			rt.agent.Attach(built.threads)
-		}
+		ports = app.Ports
+		kept.app, kept.Program = app, ports.calls
 	}
+	rt.threads, rt.moves.ports = ports.threads, ports.moves
+	if rt.agent != nil {
+		rt.agent.Attach(ports.threads)
+	}
+	return nil
+}
+
+// OpenHistory opens what a runtime with [Options].State kept, to be looked at. Whether it
+// held conversations is found out from what was kept; limits have to be its
+// [Options].Conversation, or steps made again may give something else. The error is a
+// [durable.ErrChanged] if another version of this package wrote the history.
+func OpenHistory(ctx context.Context, state durable.Options, limits conversation.Limits) (*durable.History, error) {
+	open := func(conversations bool) (*durable.History, error) {
+		return durable.OpenHistory(ctx, func(f *dataflow.Flow) *Ports {
+			return Build(f, Parts{Conversations: conversations, Limits: limits})
+		}, state)
+	}
+	h, err := open(false)
+	if errors.Is(err, durable.ErrChanged) {
+		// Conversations come after everything else, so if this does not fit either, the
+		// first difference is the same one or a later one.
+		h, err = open(true)
+	}
+	return h, err
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -129,7 +130,7 @@ func (rt *Runtime) endPrompt(key agentproto.CallKey, number uint64, withdraw boo
 // open has no effect.
 func (rt *Runtime) Answer(ctx context.Context, key agentproto.CallKey, responseURL string, selected int) error {
 	prompt := rt.prompts.choiceOf(key, responseURL)
-	lifetime := rt.ledger.lifetimeOf(key)
+	lifetime := rt.lifetimeOf(key)
 	switch {
 	case prompt == nil && selected == Dismiss:
 		return nil
@@ -139,7 +140,7 @@ func (rt *Runtime) Answer(ctx context.Context, key agentproto.CallKey, responseU
 		return fmt.Errorf("runtime: answer %d: %w", selected, ErrBadChoice)
 	}
 	if prompt != nil {
-		lifetime = prompt.Lifetime
+		lifetime = cmp.Or(prompt.Lifetime, lifetime)
 	}
 	return rt.deliver(ctx, key, agentproto.Event{
 		Kind: agentproto.ChoiceAnswered, Detour: responseURL, Selected: selected, Lifetime: lifetime,

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -164,6 +165,12 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 	inv.CallbackURL = rt.publicURL + callbackPath + segments
 	call.Endpoint = tool.endpoint
 	return call, tool.server, nil
+}
+
+// lifetimeOf returns the lifetime of a call. What is kept always says it, so that the same
+// is made of it when the runtime is started again with another default.
+func (rt *Runtime) lifetimeOf(key agentproto.CallKey) time.Duration {
+	return cmp.Or(rt.ledger.lifetimeOf(key), rt.opts.Timeouts.Call)
 }
 
 // checkArguments returns why a tool cannot be called with these arguments, in

@@ -97,22 +97,18 @@ type Runtime struct {
 // they offer. A tool server that cannot be asked is a [Problem] and not an error.
 // The runtime ends with [Runtime.Stop], or less gently with ctx.
 func Start(ctx context.Context, opts Options) (*Runtime, error) {
-	if opts.State == nil {
-		return start(ctx, opts, newProgram)
-	}
-	if opts.Sealer == nil {
+	if opts.State != nil && opts.Sealer == nil {
 		return nil, errors.New("runtime: calls that are kept need a Sealer whose key is kept: see SealerOf")
 	}
-	return start(ctx, opts, newDurableProgram(*opts.State))
+	return start(ctx, opts, func(p program) program { return p })
 }
-
-func newProgram(opts agentproto.ProgramOptions) program { return agentproto.NewProgram(opts) }
 
 // manyDispatches is how many dispatches the program may have under way. It is
 // large, as each waits for its turn at its own tool server.
 const manyDispatches = 1 << 16
 
-func start(ctx context.Context, opts Options, build func(agentproto.ProgramOptions) program) (*Runtime, error) {
+// start starts a runtime. Tests have the program of one that keeps nothing wrapped.
+func start(ctx context.Context, opts Options, wrap func(program) program) (*Runtime, error) {
 	rt, err := configure(opts.withDefaults())
 	if err != nil {
 		return nil, err
@@ -125,18 +121,12 @@ func start(ctx context.Context, opts Options, build func(agentproto.ProgramOptio
 		closeIfAny(listener)
 		return nil, fmt.Errorf("runtime: discovery: %w", context.Cause(ctx))
 	}
-	rt.program = build(agentproto.ProgramOptions{
-		Dispatch: rt.dispatch, Prompt: rt.prompt, Answer: rt.answer, Watch: rt.watch, Forward: rt.forward,
-		Concurrency: manyDispatches, Lifetime: rt.opts.Timeouts.Call,
-	})
 	rt.ctx, rt.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	started := rt.extend()
-	if err := rt.program.Start(rt.ctx); err != nil {
+	if err := rt.run(wrap); err != nil {
 		rt.cancel()
 		closeIfAny(listener)
 		return nil, fmt.Errorf("runtime: %w", err)
 	}
-	started()
 	close(rt.running)
 	rt.effects.Go(rt.perform)
 	rt.surfaced.Go(rt.showAll)

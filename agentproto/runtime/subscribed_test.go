@@ -36,7 +36,7 @@ func (p withEvents) Deliver(ctx context.Context, key agentproto.CallKey, e agent
 func TestS04EventsAtTheEndpoint(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var delivered []string
-		w.program = func(o agentproto.ProgramOptions) program { return withEvents{newProgram(o), &delivered} }
+		w.program = func(p program) program { return withEvents{p, &delivered} }
 		tool, key, url := w.pending()
 		post := func(body, id string) {
 			t.Helper()

@@ -87,15 +87,18 @@ type world struct {
 	user    *user
 	logs    *lockedBuffer
 	client  *http.Client
-	program func(agentproto.ProgramOptions) program
+	program func(program) program
 	opts    Options
 }
+
+// asIs wraps nothing around a program.
+func asIs(p program) program { return p }
 
 // inWorld runs a test in a bubble.
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, net: newNetwork(), user: &user{}, logs: &lockedBuffer{}, program: newProgram}
+		w := &world{t: t, net: newNetwork(), user: &user{}, logs: &lockedBuffer{}, program: asIs}
 		// At the very end: a server lingers for a moment on what it closes.
 		t.Cleanup(func() { <-time.After(time.Second) })
 		transport := &http.Transport{DialContext: w.net.dial}

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/runtime"
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
@@ -24,7 +24,8 @@ const logUsage = `usage: millrace log list   --state DIR
 
 Looks at what 'millrace serve' keeps: list says what there is of each partition, show
 prints the steps that were committed and what each gave, and replay makes the steps again,
-up to one of them, and prints what the runtime remembered then. Nothing is changed.
+up to one of them, compares what they give with what is kept, and prints what the runtime
+remembered then. Nothing is changed, and where there is no history none is made.
 
 With --nats the history is that of a cluster. One in a folder can be looked at while no
 process serves it. Steps before the latest snapshot are there only if they were kept.
@@ -73,10 +74,10 @@ func logs(ctx context.Context, args []string) error {
 		return misused(fs, "what is %s?", strings.Join(fs.Args(), " "))
 	}
 	var err error
-	v.history, err = durable.OpenHistory(ctx, protocolFlow, durable.Options{
+	v.history, err = runtime.OpenHistory(ctx, durable.Options{
 		Name: *name, Dir: filepath.Join(*state, "history"), Servers: servers, Credentials: *credentials, SystemServer: *system, AssumeDurable: *assume,
 		Replicas: *replicas, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
-	})
+	}, conversation.Limits{})
 	if err != nil {
 		return err
 	}
@@ -84,16 +85,6 @@ func logs(ctx context.Context, args []string) error {
 		return errors.Join(fmt.Errorf("there is no partition %d, only %d of them", v.partition, n), v.history.Close())
 	}
 	return errors.Join(views[args[0]](&v, ctx), v.out.Flush(), v.history.Close())
-}
-
-// protocolFlow builds the flow whose history is looked at. It dispatches nothing.
-func protocolFlow(f *dataflow.Flow) *agentproto.Program {
-	return agentproto.NewProgram(agentproto.ProgramOptions{
-		Flow: f,
-		Dispatch: func(context.Context, *agentproto.Call) agentproto.DispatchOutcome {
-			panic("a history that is looked at makes no calls")
-		},
-	})
 }
 
 func (v *logView) list(ctx context.Context) error {

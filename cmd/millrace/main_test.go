@@ -85,7 +85,13 @@ func TestDemo(t *testing.T) {
 // returns their URLs.
 func startTool(t *testing.T) (cmd *exec.Cmd, urls []string) {
 	t.Helper()
-	cmd = millrace(t, "tool", "--port", "0", "--leash", "clock", "slow")
+	return startTools(t, "clock", "slow")
+}
+
+// startTools starts the example servers that are named and returns their URLs.
+func startTools(t *testing.T, names ...string) (cmd *exec.Cmd, urls []string) {
+	t.Helper()
+	cmd = millrace(t, append([]string{"tool", "--port", "0", "--leash"}, names...)...)
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,10 +105,10 @@ func startTool(t *testing.T) (cmd *exec.Cmd, urls []string) {
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	lines := bufio.NewScanner(out)
-	for len(urls) < 2 && lines.Scan() {
+	for len(urls) < len(names) && lines.Scan() {
 		urls = append(urls, strings.Fields(lines.Text())[1])
 	}
-	if len(urls) < 2 {
+	if len(urls) < len(names) {
 		t.Fatal("the tool servers did not start")
 	}
 	return cmd, urls

@@ -5,7 +5,7 @@ package conform
 // A runtime is a program that talks to tool servers, a model and a user. A conformance
 // run plays all three, so it needs to say what the model and the user do, and to see what
 // they would see. That is this interface: JSON over HTTP on loopback, described in
-// doc/control.md. It is for tests, has no authentication, and is no part of the protocol.
+// doc/control.md. It is for tests, and no part of the protocol.
 
 // The parts of the control interface that a runtime may lack. One that does says so in
 // its [Hello], and cases that need the part are not applicable to it.
@@ -96,6 +96,8 @@ type RuntimeLimits struct {
 type Hello struct {
 	// Control is the base URL of its control interface.
 	Control string `json:"control"`
+	// Token is what each request to it has as a bearer token. Empty means nothing.
+	Token string `json:"token,omitempty"`
 	// Migrate is what another runtime is given to migrate sessions to this one.
 	Migrate string `json:"migrate,omitempty"`
 	// EventTool is the name under which the model is shown events of subscriptions.

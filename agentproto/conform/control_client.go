@@ -16,14 +16,15 @@ import (
 // A Control is a client of the control interface of a runtime. Its methods may be used
 // concurrently.
 type Control struct {
-	base string
-	http *http.Client
+	base  string
+	token string
+	http  *http.Client
 }
 
-// NewControl returns a client of the control interface at a base URL, the Control of a
-// [Hello].
-func NewControl(base string) *Control {
-	return &Control{base: strings.TrimSuffix(base, "/"), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+// NewControl returns a client of the control interface at a base URL, with a token: the
+// Control and the Token of a [Hello]. An empty token is not sent.
+func NewControl(base, token string) *Control {
+	return &Control{base: strings.TrimSuffix(base, "/"), token: token, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 }
 
 // A ControlError is a control request that was not answered 200.
@@ -118,6 +119,9 @@ func (c *Control) do(ctx context.Context, method, path string, in, out any) erro
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return fmt.Errorf("control: %w", err)

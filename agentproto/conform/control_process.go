@@ -80,7 +80,7 @@ func (c RuntimeCommand) start(ctx context.Context, folder string, config Runtime
 		p.kill()
 		return nil, fmt.Errorf("conform: the runtime did not start: %w\n%s", context.Cause(ctx), p.log)
 	}
-	p.Control = NewControl(p.hello.Control)
+	p.Control = NewControl(p.hello.Control, p.hello.Token)
 	return p, nil
 }
 

@@ -24,7 +24,7 @@ func ExampleRunRuntime() {
 // A client of the control interface is of use without the cases, too.
 func ExampleControl() {
 	ctx := context.Background()
-	c := conform.NewControl("http://127.0.0.1:41234") // the control of the line that the runtime has printed
+	c := conform.NewControl("http://127.0.0.1:41234", "token") // the members control and token of the line that the runtime has printed
 	session, err := c.Open(ctx, conform.SessionRequest{ID: "s"})
 	if err != nil {
 		log.Fatal(err)

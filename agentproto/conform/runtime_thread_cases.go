@@ -72,7 +72,7 @@ func caseV03(t *runtimeTrial) {
 	s.deliver(inv, inv.viewOf("plan", fields{"step": 2}))
 	h.shows("plan", `{"step":2}`)
 	// A second client sees what the first does.
-	late := NewControl(t.p.hello.Control)
+	late := NewControl(t.p.hello.Control, t.p.hello.Token)
 	seen, err := late.Thread(t.ctx, "s")
 	t.must(err)
 	t.want(seen.view("plan") == `{"step":2}`, "a viewer that attaches later sees %s", seen.view("plan"))

@@ -12,10 +12,15 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/internal/edge"
 )
 
-// maxWait bounds how long a request for a result is kept.
-const maxWait = 5 * time.Minute
+// maxWait bounds how long a request for a result is kept. One that does not want to wait is
+// kept for atOnce, in which what is there is found.
+const (
+	maxWait = 5 * time.Minute
+	atOnce  = 50 * time.Millisecond
+)
 
 // An api makes and reads the calls of a runtime over HTTP.
 type api struct {
@@ -73,11 +78,12 @@ type made202 struct {
 
 // result answers with the result, as soon as it is there.
 func (a api) result(w http.ResponseWriter, r *http.Request) {
-	wait, ok := waitOf(w, r)
+	wait, release, ok := waitOf(w, r)
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), max(wait, 50*time.Millisecond))
+	defer release()
+	ctx, cancel := context.WithTimeout(r.Context(), max(wait, atOnce))
 	defer cancel()
 	res, err := a.rt.Await(ctx, keyIn(r))
 	switch {
@@ -91,18 +97,22 @@ func (a api) result(w http.ResponseWriter, r *http.Request) {
 }
 
 // waitOf returns how long a request wants to wait. It reports false if that cannot be
-// understood, and has answered then.
-func waitOf(w http.ResponseWriter, r *http.Request) (wait time.Duration, ok bool) {
+// understood or too many wait, and has answered then. Else the caller calls release.
+func waitOf(w http.ResponseWriter, r *http.Request) (wait time.Duration, release func(), ok bool) {
 	text := r.URL.Query().Get("wait")
 	if text == "" {
-		return 0, true
+		return 0, func() {}, true
 	}
 	wait, err := time.ParseDuration(text)
 	if err != nil || wait < 0 || wait > maxWait {
 		answer(w, http.StatusBadRequest, problem{fmt.Sprintf("wait is %q: it has to be a duration up to %v, such as 30s", text, maxWait)})
-		return 0, false
+		return 0, nil, false
 	}
-	return wait, true
+	if wait <= atOnce {
+		return wait, func() {}, true
+	}
+	release, ok = edge.Hold(w, r, wait)
+	return wait, release, ok
 }
 
 func (a api) cancel(w http.ResponseWriter, r *http.Request) {

@@ -26,9 +26,8 @@ const controlUsage = `usage: millrace control CONFIG
 
 Runs the runtime under the control of a conformance run, which plays its tool servers,
 its model and its user: see doc/control.md. CONFIG is a JSON file. It prints one line
-that says where the control interface is, and runs until it is killed.
-
-The control interface has no authentication. It is for tests, on this host.
+that says where the control interface is and with which token, and runs until it is killed.
+The control interface is for tests, on this host.
 
 `
 
@@ -147,13 +146,15 @@ func (p *puppet) serve(ctx context.Context) error {
 	if !p.migrates {
 		takes, lacks = "", []string{conform.PartMigrate}
 	}
+	token := newToken()
 	line, err := json.Marshal(conform.Hello{
-		Control: "http://" + listener.Addr().String(), EventTool: conversation.EventTool, Migrate: takes, Lacks: lacks,
+		Control: "http://" + listener.Addr().String(), Token: token, EventTool: conversation.EventTool, Migrate: takes, Lacks: lacks,
 	})
 	if err != nil {
 		return err
 	}
-	server := edge.New(mux, edge.Options{Body: maxLine, Write: maxWait})
+	guard := edge.Policy{Token: edge.NewToken(token), JSON: true}
+	server := edge.New(edge.Guard(guard, mux), edge.Options{Body: maxLine, Write: maxWait})
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	fmt.Printf("%s\n", line)
 	return server.Serve(listener)

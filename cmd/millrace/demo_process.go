@@ -22,8 +22,8 @@ type processes []*process
 // A process is a tool server or a runtime.
 type process struct {
 	name string
-	url  string // of a tool server, or of a runtime's callback endpoint
-	api  string // of a runtime
+	url  string    // of a tool server, or of a runtime's callback endpoint
+	api  apiClient // of a runtime
 	cmd  *exec.Cmd
 	in   io.Closer // it ends when this is closed
 }
@@ -109,6 +109,9 @@ func (p processes) urls() []string {
 	return urls
 }
 
+// hostNames are those of the two runtimes, and of their folders.
+var hostNames = [2]string{"A", "B"}
+
 // start starts two runtimes, each with a tool server of its own whose sessions have to
 // move with theirs. The tool servers of the calls, but for the last, they have in common.
 func (h *hosts) start(p *processes, shared processes, logs io.Writer) (err error) {
@@ -120,7 +123,7 @@ func (h *hosts) start(p *processes, shared processes, logs io.Writer) (err error
 		return err
 	}
 	key := filepath.Join(h.folder, "migration.key")
-	for i, name := range []string{"A", "B"} {
+	for i, name := range hostNames {
 		folder := filepath.Join(h.folder, name)
 		feed, err := p.startTool("feed", logs, nil, "--state", filepath.Join(folder, "tools"), "--migration-key", key)
 		if err != nil {
@@ -142,6 +145,9 @@ func (h *hosts) start(p *processes, shared processes, logs io.Writer) (err error
 		if err := x.introduced(bufio.NewReader(h.said[i]), logs); err != nil {
 			return err
 		}
+		if x.api.token, err = findToken("", filepath.Join(h.folder, hostNames[i])); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -154,7 +160,7 @@ func (x *process) introduced(said *bufio.Reader, logs io.Writer) error {
 	for {
 		line, err := said.ReadString('\n')
 		if m := introduction.FindStringSubmatch(line); m != nil {
-			x.api, x.url = m[1], m[2]
+			x.api.base, x.url = m[1], m[2]
 			go io.Copy(logs, said)
 			return nil
 		}

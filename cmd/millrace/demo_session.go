@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/agentproto/conversation"
@@ -138,34 +139,14 @@ func (x *process) choose(ctx context.Context, pick int) error {
 // ask makes a request to the API of a runtime. It returns the status, which is an error if
 // it is none of those that are good.
 func (x *process) ask(ctx context.Context, method, path string, body, into any, good ...int) (int, error) {
-	var send io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return 0, err
-		}
-		send = bytes.NewReader(text)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, x.api+path, send)
-	if err != nil {
-		return 0, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
+	status, text, err := x.api.do(ctx, method, path, body)
+	switch {
+	case err != nil:
 		return 0, fmt.Errorf("%s: %w", x.name, err)
+	case !slices.Contains(good, status):
+		return 0, fmt.Errorf("%s: %s %s was answered %d: %s", x.name, method, path, status, bytes.TrimSpace(text))
+	case into == nil:
+		return status, nil
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", x.name, err)
-	}
-	for _, status := range good {
-		if resp.StatusCode == status {
-			if into == nil {
-				return status, nil
-			}
-			return status, json.Unmarshal(text, into)
-		}
-	}
-	return 0, fmt.Errorf("%s: %s %s was answered %d: %s", x.name, method, path, resp.StatusCode, bytes.TrimSpace(text))
+	return status, json.Unmarshal(text, into)
 }

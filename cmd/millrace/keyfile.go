@@ -30,26 +30,55 @@ func keyOf(name string) (secret [32]byte, err error) {
 }
 
 func makeKey(name string) ([]byte, error) {
-	folder := filepath.Dir(name)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, err
-	}
 	var secret [32]byte
 	rand.Read(secret[:])
-	text := []byte(hex.EncodeToString(secret[:]) + "\n")
-	draft, err := os.CreateTemp(folder, filepath.Base(name)+"-*") // of mode 0600
+	return makeSecret(name, hex.EncodeToString(secret[:]))
+}
+
+// makeSecret makes a file with a line of text that its owner alone can read, and returns what
+// is in it. If there is such a file, it is left alone: another process was first.
+func makeSecret(name, line string) ([]byte, error) {
+	text := []byte(line + "\n")
+	draft, err := draftOf(name, text)
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(draft.Name())
-	_, err = draft.Write(text)
-	if err := errors.Join(err, draft.Sync(), draft.Close()); err != nil {
-		return nil, err
-	}
-	if err := os.Link(draft.Name(), name); errors.Is(err, os.ErrExist) {
-		return os.ReadFile(name) // another process was first
+	defer os.Remove(draft)
+	if err := os.Link(draft, name); errors.Is(err, os.ErrExist) {
+		return os.ReadFile(name)
 	} else if err != nil {
 		return nil, err
 	}
 	return text, nil
+}
+
+// replaceSecret is makeSecret in place of what is there.
+func replaceSecret(name, text string) error {
+	draft, err := draftOf(name, []byte(text))
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(draft, name); err != nil {
+		os.Remove(draft)
+		return err
+	}
+	return nil
+}
+
+// draftOf writes a file beside name, of mode 0600, and returns what it is called.
+func draftOf(name string, text []byte) (string, error) {
+	folder := filepath.Dir(name)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	draft, err := os.CreateTemp(folder, filepath.Base(name)+"-*")
+	if err != nil {
+		return "", err
+	}
+	_, err = draft.Write(text)
+	if err := errors.Join(err, draft.Sync(), draft.Close()); err != nil {
+		os.Remove(draft.Name())
+		return "", err
+	}
+	return draft.Name(), nil
 }

@@ -20,8 +20,15 @@ import (
 const actEnv = "MILLRACE_ACT"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(actEnv) == "1" {
+	switch os.Getenv(actEnv) {
+	case "1":
 		main()
+		return
+	case "curl":
+		if err := curl(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		return
 	}
 	flag.Parse()

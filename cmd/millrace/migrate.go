@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
-
-	"github.com/go-json-experiment/json"
 )
 
 const migrateUsage = `usage: millrace migrate SESSION --to URL [flags]
@@ -29,6 +25,8 @@ func migrate(ctx context.Context, args []string) error {
 	fs.Usage = func() { fmt.Fprint(fs.Output(), migrateUsage); fs.PrintDefaults() }
 	to := fs.String("to", "", "`URL` at which the other runtime takes callbacks in: its --public, or http:// and its --listen")
 	api := fs.String("api", "http://127.0.0.1:7341", "`URL` of the API of the runtime that has the session")
+	state := fs.String("state", "state", "`folder` of that runtime, which has the token of its API")
+	tokenFile := fs.String("token-file", "", "`file` with the token, if it is not in that folder")
 	var session string
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		session, args = args[0], args[1:]
@@ -47,30 +45,17 @@ func migrate(ctx context.Context, args []string) error {
 	case *to == "":
 		return misused(fs, "where to? Give --to URL")
 	}
-	body, err := json.Marshal(migrateBody{To: *to})
+	token, err := findToken(*tokenFile, *state)
 	if err != nil {
 		return err
 	}
-	target := strings.TrimSuffix(*api, "/") + "/sessions/" + url.PathEscape(session) + "/migrate"
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
+	path := "/sessions/" + url.PathEscape(session) + "/migrate"
+	status, text, err := apiClient{*api, token}.do(ctx, http.MethodPost, path, migrateBody{To: *to})
 	if err != nil {
 		return fmt.Errorf("%w; is 'millrace serve' running at %s?", err, *api)
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxLine))
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusNoContent {
-		var p problem
-		if json.Unmarshal(text, &p) != nil || p.Error == "" {
-			p.Error = resp.Status
-		}
-		return fmt.Errorf("session %q stays where it is: %s", session, p.Error)
+	if status != http.StatusNoContent {
+		return fmt.Errorf("session %q stays where it is: %s", session, problemIn(status, text))
 	}
 	fmt.Fprintf(os.Stderr, "millrace migrate: session %q is at %s now\n", session, *to)
 	return nil

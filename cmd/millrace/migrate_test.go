@@ -140,7 +140,7 @@ func TestMigrateKilled(t *testing.T) {
 			killed[name]++
 		})
 		for moved := false; !moved && ctx.Err() == nil; {
-			out, err := millrace(t, "migrate", id, "--to", to, "--api", source.api).CombinedOutput()
+			out, err := millrace(t, "migrate", id, "--to", to, "--api", source.api, "--state", source.state).CombinedOutput()
 			moved = err == nil || strings.Contains(string(out), "lives at")
 			if !moved {
 				refused++

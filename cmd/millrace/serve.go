@@ -50,7 +50,15 @@ same callback.key: copy it from one --state folder to the others. Give all of th
 --public address that reaches whichever is there, or the result of a call waits until the
 process that made it is back.
 
-The API has no authentication: it listens on this host alone unless told otherwise.
+A request has the token of the API, 'Authorization: Bearer TOKEN', and a body that is JSON
+has the Content-Type application/json. The token is made at the first start and kept in
+DIR/api.token, and DIR/api.headers has both headers:
+
+  curl -H @DIR/api.headers -d '{"group_id": "t1", "operation": "now"}' localhost:7341/calls
+
+Pages in a browser are refused, and so is a Host that is no address of the API: name others
+with --api-host. The API listens on this host alone unless told otherwise, which takes a
+token of your own: --token-file. Nothing is encrypted: put a proxy in front of it then.
 Tool servers post results to --listen, which has to stay the same, or to --public.
 
 `
@@ -73,6 +81,9 @@ func serve(ctx context.Context, args []string) error {
 	listen := fs.String("listen", "127.0.0.1:7340", "`address` of the callback endpoint")
 	public := fs.String("public", "", "`URL` at which tool servers reach the callback endpoint, if not that address")
 	address := fs.String("api", "127.0.0.1:7341", "`address` of the API")
+	var apiHosts urls
+	fs.Var(&apiHosts, "api-host", "a `name`, such as that of a proxy, that requests to the API may be addressed to, with or without a port; may be given more than once")
+	tokenFile := fs.String("token-file", "", "`file` with the token of the API, in place of api.token in the --state folder")
 	keep := fs.Bool("keep-history", false, "keep every step, for 'millrace log replay', and not only those since the last snapshot")
 	model := fs.String("model", "", "who answers in conversations: script:`FILE`, a JSON array of replies, or openai:URL, an API like OpenAI's")
 	modelName := fs.String("model-name", "", "which model of that API answers; its key is "+keyEnv+" of the environment")
@@ -96,6 +107,10 @@ func serve(ctx context.Context, args []string) error {
 		return misused(fs, "what is %s?", strings.Join(fs.Args(), " "))
 	case *timeout <= 0:
 		return misused(fs, "--timeout must be positive")
+	}
+	token, err := apiToken(fs, *address, *tokenFile, *state)
+	if err != nil {
+		return err
 	}
 	if *leash {
 		ctx = leashed(ctx)
@@ -138,19 +153,21 @@ func serve(ctx context.Context, args []string) error {
 	for _, p := range rt.Problems() {
 		fmt.Fprintf(os.Stderr, "millrace serve: %v\n", p)
 	}
-	err = serveAPI(ctx, api{rt, user}, *address)
+	fmt.Fprintf(os.Stderr, "millrace serve: %s\n", whereToken(*tokenFile, *state))
+	guard := edge.Policy{Token: edge.NewToken(token), Hosts: apiHosts, JSON: true}
+	err = serveAPI(ctx, api{rt, user}, guard, *address)
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
 	return errors.Join(err, rt.Stop(stopping))
 }
 
 // serveAPI serves the API until ctx ends.
-func serveAPI(ctx context.Context, a api, address string) error {
+func serveAPI(ctx context.Context, a api, guard edge.Policy, address string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
 	}
-	server := edge.New(a.handler(), edge.Options{Body: maxLine})
+	server := edge.New(edge.Guard(guard, a.handler()), edge.Options{Body: maxLine})
 	fmt.Fprintf(os.Stderr, "millrace serve: calls at http://%s/calls, callbacks at %s\n", listener.Addr(), a.rt.PublicURL())
 	stop := context.AfterFunc(ctx, func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

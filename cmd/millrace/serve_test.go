@@ -26,15 +26,18 @@ var (
 
 // A served is a runtime process that is started again on the same state and addresses.
 type served struct {
-	t    *testing.T
-	args []string
-	api  string
-	cmd  *exec.Cmd
+	t     *testing.T
+	args  []string
+	state string
+	// tokenFile has the token of the API; empty means that it is in the state folder.
+	tokenFile string
+	api       string
+	cmd       *exec.Cmd
 }
 
 func serveRuntime(t *testing.T, state string, tools []string, more ...string) *served {
 	listen, api := freeAddress(t), freeAddress(t)
-	s := &served{t: t, api: "http://" + api, args: []string{"serve", "--state", state, "--listen", listen, "--api", api}}
+	s := &served{t: t, state: state, api: "http://" + api, args: []string{"serve", "--state", state, "--listen", listen, "--api", api}}
 	s.args = append(s.args, more...)
 	for _, u := range tools {
 		s.args = append(s.args, "--tool", u)
@@ -77,6 +80,10 @@ func (s *served) request(ctx context.Context, method, path, body string, statuse
 			s.t.Error(err)
 			return 0, nil
 		}
+		if token, err := findToken(s.tokenFile, s.state); err == nil { // the first start makes it
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+		req.Header.Set("Content-Type", "application/json")
 		if resp, err := http.DefaultClient.Do(req); err == nil {
 			text, err := io.ReadAll(resp.Body)
 			resp.Body.Close()

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // Sessions over the API: conversations with the model that serve was given.
@@ -103,10 +104,11 @@ func (a api) messages(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	wait, ok := waitOf(w, r)
+	wait, release, ok := waitOf(w, r)
 	if !ok {
 		return
 	}
+	defer release()
 	status, err := a.thread(r).Status(r.Context())
 	if err == nil && status.Session == nil {
 		err = conversation.ErrUnknownThread
@@ -115,7 +117,7 @@ func (a api) messages(w http.ResponseWriter, r *http.Request) {
 		failed(w, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), max(wait, 50*time.Millisecond))
+	ctx, cancel := context.WithTimeout(r.Context(), max(wait, atOnce))
 	defer cancel()
 	all := []messageBody{}
 	for m, err := range a.thread(r).Follow(ctx, from) {
@@ -185,12 +187,21 @@ func (a api) answerPrompt(w http.ResponseWriter, r *http.Request) {
 	a.done(w, err)
 }
 
+// maxMove bounds how long the answer to a migration may take: a tool server may take ten
+// minutes to hand over what it has, and several do so at once.
+const maxMove = 15 * time.Minute
+
 // migrate moves a session to another runtime. It answers when it is there, or stayed.
 func (a api) migrate(w http.ResponseWriter, r *http.Request) {
 	var b migrateBody
 	if !body(w, r, &b) {
 		return
 	}
+	release, ok := edge.Hold(w, r, maxMove)
+	if !ok {
+		return
+	}
+	defer release()
 	err := a.rt.Migrate(r.Context(), r.PathValue("session"), b.To)
 	switch {
 	case errors.Is(err, runtime.ErrNotMoved):
@@ -211,9 +222,13 @@ func (a api) thread(r *http.Request) *runtime.Thread { return a.rt.Thread(r.Path
 
 // body reads the body of a request. It reports false if that is none, and has answered then.
 func body(w http.ResponseWriter, r *http.Request, into any) bool {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLine))
+	text, err := io.ReadAll(r.Body) // which is bounded by the server
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		edge.Refuse(w, r, http.StatusRequestEntityTooLarge, "the body is too large")
+		return false
+	}
 	if err != nil {
-		answer(w, http.StatusRequestEntityTooLarge, problem{err.Error()})
+		edge.Refuse(w, r, http.StatusBadRequest, "the body could not be read")
 		return false
 	}
 	if err := json.Unmarshal(text, into, json.RejectUnknownMembers(true)); err != nil {

@@ -112,7 +112,14 @@ func tool(ctx context.Context, args []string) error {
 			return err
 		}
 		defer end()
-		server := edge.New(handler, edge.Options{Body: -1}) // the server's own limit, which is another for a session that moves here
+		local, err := onLoopback(at)
+		if err != nil {
+			return err
+		}
+		// Users come to /oauth/ with their browsers. By which names others know this host
+		// is not known here.
+		guarded := edge.Guard(edge.Policy{AnyHost: !local, Pages: "/oauth/"}, handler)
+		server := edge.New(guarded, edge.Options{Body: -1}) // the server's own limit, which is another for a session that moves here
 		go func() { failed <- server.Serve(l) }()
 		defer server.Close()
 		if embedded {

@@ -121,9 +121,10 @@ func (p *Provider) build(opts Options) (err error) {
 	if p.pages, err = newPages(p.issuer); err != nil {
 		return err
 	}
-	p.server = edge.New(p.routes(), edge.Options{
+	// Everything here is for browsers, whose forms have a token of their own.
+	p.server = edge.New(edge.Guard(edge.Policy{Pages: "/"}, p.routes()), edge.Options{
 		Body: 64 << 10, // a form
-		TLS: &tls.Config{Certificates: []tls.Certificate{p.cert.leaf}, MinVersion: tls.VersionTLS12},
+		TLS:  &tls.Config{Certificates: []tls.Certificate{p.cert.leaf}, MinVersion: tls.VersionTLS12},
 	})
 	return nil
 }

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// An apiClient talks to the API of a runtime.
+type apiClient struct {
+	base  string
+	token string
+}
+
+// do makes a request, with body as JSON unless that is nil, and returns the answer.
+func (c apiClient) do(ctx context.Context, method, path string, body any) (status int, text []byte, err error) {
+	var send io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		send = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.base, "/")+path, send)
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	// The API does not redirect: whoever does is not to have the token.
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	if text, err = io.ReadAll(resp.Body); err != nil {
+		return 0, nil, err
+	}
+	return resp.StatusCode, text, nil
+}
+
+// problemIn returns what an answer says is wrong, or its status.
+func problemIn(status int, text []byte) string {
+	var p problem
+	if json.Unmarshal(text, &p) == nil && p.Error != "" {
+		return p.Error
+	}
+	return fmt.Sprintf("%d %s", status, http.StatusText(status))
+}

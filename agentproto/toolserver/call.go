@@ -264,8 +264,9 @@ func (c *call) resolve(r returned) {
 	if err != nil {
 		c.server.log.Error("result withheld", "tool", c.inv.Operation, "error", err)
 		r.state = nil
-		if m, err = c.server.encode(c, c.errorResult(err)); err != nil {
-			return
+		// These words are fixed, and every call has a result, so nothing is looked for in them.
+		if m, err = c.server.pack(c, c.errorResult(err)); err != nil {
+			return // it was logged; the ids were decoded, so they can be encoded
 		}
 	}
 	m.ctx = c.life // the function's context ends before the result is delivered

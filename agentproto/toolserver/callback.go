@@ -33,16 +33,52 @@ var (
 	errEncoding = errors.New("the result could not be encoded")
 )
 
-// encode makes a message of the call. A message with a live secret in it is
-// refused.
+// encode makes a message of the call. One in which the tool has written a secret is refused.
 func (s *Server) encode(c *call, msg agentproto.Callback) (*message, error) {
+	for _, text := range written(msg) {
+		if s.guard.finds([]byte(text)) {
+			return nil, errLeak
+		}
+	}
+	return s.pack(c, msg)
+}
+
+// written returns the strings of a message that are the tool's own. The others are ids, which
+// the runtime has chosen, and addresses, which the server has made.
+func written(msg agentproto.Callback) (texts []string) {
+	switch m := msg.(type) {
+	case *agentproto.ToolResult:
+		if m.Text != nil {
+			texts = append(texts, *m.Text)
+		}
+		for _, c := range m.Content {
+			texts = append(texts, c.Type, c.Text, c.Data, c.MediaType)
+		}
+		for _, d := range m.DisplayAs {
+			texts = append(texts, d.Type, d.Text)
+			if d.Diff != nil {
+				texts = append(texts, d.Diff.Path, d.Diff.Patch)
+			}
+			if d.Image != nil {
+				texts = append(texts, d.Image.Data, d.Image.MediaType)
+			}
+		}
+	case *agentproto.SubscriptionEvent:
+		texts = append(texts, m.Text)
+	case *agentproto.UserChoice:
+		texts = append(append(texts, m.Prompt), m.Choices...)
+	case *agentproto.ViewUpdate:
+		texts = append(texts, m.ViewType, string(m.Content))
+	}
+	return texts
+}
+
+// pack makes a message of the call without looking into it.
+func (s *Server) pack(c *call, msg agentproto.Callback) (*message, error) {
 	body, err := agentproto.Encode(msg)
 	if err != nil {
 		s.log.Error("message cannot be encoded", "message", msg.Type(), "tool", c.inv.Operation, "error", err)
 		return nil, errEncoding
-	}
-	if s.guard.finds(body) {
-		return nil, errLeak
 	}
 	return &message{
 		kind: msg.Type(),

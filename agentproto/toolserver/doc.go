@@ -68,9 +68,11 @@
 // A call that waits for a user goes on waiting for [Options.OAuthTimeout] or
 // [Options.ChoiceTimeout] at most and then has an error for a result.
 //
-// The package puts tokens, codes and secrets into no message, page or log line. A
-// message that a tool function has put one into, as it is, percent-encoded, escaped or
-// in base64, is withheld (threat 23).
+// The package puts tokens, codes and secrets into no message, page or log line. A result
+// that a tool function has put one into, as it is, percent-encoded, escaped or in base64, is
+// replaced by an error result, and [View], [Choose] and [Subscription.Send] return an error
+// (threat 23). What is looked for are values that a provider has issued, that the operator
+// has configured or that the server has drawn; nothing that a request says is.
 //
 // Tokens in [Options.State], or in a [FileVault], are encrypted and bound to their
 // user (threat 24). An authorization that a user is in the middle of goes on after a
@@ -96,8 +98,9 @@
 // it has arguments, results and callback addresses in it, and is readable by the
 // user of the process only. One process has it at a time.
 //
-// Tokens shorter than eight bytes are not looked for in messages, nor are ones that a
-// tool function has compressed, encrypted or taken apart.
+// A token is recognized by its last 16 bytes. One of fewer than eight bytes, or of a few
+// letters repeated, is not looked for, nor is one that a tool function has compressed,
+// encrypted or cut the end off.
 //
 // Whoever opens an auth_url authorizes for the user of the call. That it is the same
 // browser is checked where PublicURL is https, unless [Options.NoStartPage] is set; that it

@@ -11,7 +11,9 @@ import (
 // looked for.
 func Finds(text []byte, secrets ...string) bool {
 	var g leakGuard
-	g.addOnce(secrets...)
+	for _, s := range secrets {
+		g.add(NewSecret(s))
+	}
 	return g.finds(text)
 }
 
@@ -43,5 +45,13 @@ func Undelivered(s *Server) (n int) {
 		tx.each(outboxBucket, nil, func(_, _ []byte) bool { n++; return true })
 		return nil
 	})
+	return n
+}
+
+// Guarded returns how many windows of secrets the server looks for.
+func Guarded(s *Server) (n int) {
+	s.guard.mu.Lock()
+	defer s.guard.mu.Unlock()
+	s.guard.live(func(ws []window) { n += len(ws) })
 	return n
 }

@@ -32,7 +32,7 @@ func (s *Server) identify(ctx context.Context, a *authorization, t *oauth2.Token
 		return nil
 	}
 	raw, _ := t.Extra("id_token").(string)
-	s.guard.addOnce(raw)
+	s.guard.addOnce(a.key(), raw)
 	id, err := a.provider.verifier.Verify(ctx, raw)
 	if err != nil || id.Nonce != a.Nonce {
 		s.log.Warn("authorization refused: the id_token is not valid", "provider", a.provider.ID)

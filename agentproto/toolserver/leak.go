@@ -1,160 +1,273 @@
 package toolserver
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"sync"
+	"sync/atomic"
 )
-
-// tail is how many last bytes of a secret index it. Shorter secrets are not looked
-// for: they would be found everywhere.
-const tail = 8
-
-// maxOnce is how many codes, verifiers and the like are looked for. They are good
-// for minutes, so the latest ones are those that count.
-const maxOnce = 50_000
-
-// A leakGuard finds live secrets in what is about to leave: as they are, in JSON
-// strings, percent-encoded, in base64 of either alphabet at any alignment, and in
-// what these make of each other (threat 23).
-//
-// A text is compared in a form that base64 alphabets and line breaks make no
-// difference to, and compared again each time an encoding is taken off it. Secrets
-// are indexed by their last bytes, since those of a JSON Web Token differ where its
-// first ones do not; so the cost is that of the text, times a constant, and not of
-// the number of secrets.
-type leakGuard struct {
-	mu     sync.RWMutex
-	live   map[string]int       // secrets, and how often each was added
-	byTail map[uint64][]pattern // their forms, by the last bytes
-	byKey  map[TokenKey][2]generation
-	once   []string // a ring
-	next   int      // in once, when it is full
-}
-
-// A pattern is one form of a secret: as it is, or inside base64 after 0, 1 or 2
-// bytes of a group of three. It is made when it is compared, not kept.
-type pattern struct {
-	secret string
-	form   int
-}
 
 const (
-	asItIs = iota
-	base64At0
-	base64At1
-	base64At2
-	forms
+	// minGuarded is how short a secret may be to be looked for. A shorter one would be
+	// found everywhere.
+	minGuarded = 8
+	// maxGuarded is how much of a secret is looked at, from its end.
+	maxGuarded = 4096
+	// windowBytes is how much of a secret identifies it.
+	windowBytes = 16
+	// maxOnce is how many values are looked for of a user besides the tokens: what one
+	// exchange returns, and its code.
+	maxOnce = 4
+	// maxWindows is how many windows of users' secrets one generation holds.
+	maxWindows = 1 << 18
 )
 
-// A generation is what a provider issued together.
-type generation struct{ access, refresh string }
+// A leakGuard finds secrets in the strings that a tool has written: as they are, in JSON
+// strings, percent-encoded, in base64 of either alphabet at any alignment, and in what these
+// make of each other (threat 23).
+//
+// It looks for what a provider has issued in a successful exchange, for what the operator has
+// configured, and for what the server itself has drawn. Nothing that a request, a tool or a
+// user says is added: whoever chooses what is looked for chooses which messages are withheld.
+//
+// A secret is identified by a window: its last 16 bytes, or those before them if the last
+// ones say little, such as a run of one letter. A text that has a window in it is taken for
+// one with the secret in it. So the cost is that of the text, whatever the secrets are and
+// however many there are of them. Texts are searched without a lock.
+type leakGuard struct {
+	table atomic.Pointer[leakTable] // nil until there is a secret
 
-// add looks for a secret from now on, for ever.
-func (g *leakGuard) add(s Secret) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.index(s.Reveal())
+	mu         sync.Mutex
+	fixed      []window            // the operator's
+	flows      map[digest][]window // of authorizations that users are in the middle of
+	young, old map[TokenKey]*issued
+	windows    int // in young
 }
 
-// addOnce looks for secrets that are used once, until many others have come.
-func (g *leakGuard) addOnce(secrets ...string) {
+// An issued is what a provider has issued for a user.
+type issued struct {
+	latest digest      // of the token that is current
+	tokens [2][]window // of that token and of the one before, which may be good for a while
+	once   [maxOnce][]window
+	next   int // in once
+}
+
+// add looks for a secret for as long as the server lives. It reports false if the secret is
+// too short, or too simple, to be looked for.
+func (g *leakGuard) add(s Secret) bool {
+	ws := windowsOf(s.Reveal())
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.fixed = append(g.fixed, ws...)
+	g.insert(ws)
+	return ws != nil
+}
+
+// hold looks for the secrets of an authorization until it is released.
+func (g *leakGuard) hold(id digest, secrets ...string) {
+	var ws []window
 	for _, s := range secrets {
-		g.index(s)
-		if len(g.once) < maxOnce {
-			g.once = append(g.once, s)
-			continue
-		}
-		g.unindex(g.once[g.next])
-		g.once[g.next] = s
-		g.next = (g.next + 1) % maxOnce
-	}
-}
-
-// replace looks for the secrets of a token from now on. The ones of the token
-// before it are kept, since it may still be good for a while; older ones are not.
-func (g *leakGuard) replace(key TokenKey, t *UserToken) {
-	fresh := generation{t.Access.Reveal(), t.Refresh.Reveal()}
-	g.mu.RLock()
-	known := g.byKey[key][0] == fresh
-	g.mu.RUnlock()
-	if known {
-		return
+		ws = append(ws, windowsOf(s)...)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	generations := g.byKey[key]
-	g.unindex(generations[1].access)
-	g.unindex(generations[1].refresh)
-	g.index(fresh.access)
-	g.index(fresh.refresh)
-	if g.byKey == nil {
-		g.byKey = make(map[TokenKey][2]generation)
+	if g.flows == nil {
+		g.flows = make(map[digest][]window)
 	}
-	g.byKey[key] = [2]generation{fresh, generations[0]}
+	g.flows[id] = ws
+	g.insert(ws)
+}
+
+// release ends what hold has begun.
+func (g *leakGuard) release(id digest) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.flows, id)
+}
+
+// addOnce looks for values that a provider has issued for a user besides the token, until a
+// few others were.
+func (g *leakGuard) addOnce(key TokenKey, values ...string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := g.of(key)
+	for _, v := range values {
+		ws := windowsOf(v)
+		g.windows += len(ws) - len(i.once[i.next])
+		i.once[i.next], i.next = ws, (i.next+1)%maxOnce
+		g.insert(ws)
+	}
+}
+
+// replace looks for the secrets of a token, and for those of the one before. It reports
+// false if the access token is too short, or too simple, to be looked for.
+func (g *leakGuard) replace(key TokenKey, t *UserToken) bool {
+	latest := sha256.Sum256([]byte(t.Access.Reveal() + "\x00" + t.Refresh.Reveal()))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := g.of(key)
+	if i.latest == latest {
+		return true // it was told when it came
+	}
+	access := windowsOf(t.Access.Reveal())
+	fresh := append(windowsOf(t.Refresh.Reveal()), access...)
+	g.windows += len(fresh) - len(i.tokens[1])
+	i.latest, i.tokens = latest, [2][]window{fresh, i.tokens[0]}
+	g.insert(fresh)
+	return access != nil
+}
+
+// of returns what was issued for a user. Users whose tokens were not used while those of
+// very many others were are left out, until they are used. The caller holds mu.
+func (g *leakGuard) of(key TokenKey) *issued {
+	i := g.young[key]
+	if i != nil {
+		return i
+	}
+	if g.windows >= maxWindows || g.young == nil {
+		g.old, g.young, g.windows = g.young, make(map[TokenKey]*issued), 0
+	}
+	if i = g.old[key]; i == nil {
+		i = new(issued)
+	}
+	delete(g.old, key)
+	g.young[key] = i
+	g.windows += i.size()
+	return i
+}
+
+func (i *issued) size() int {
+	n := len(i.tokens[0]) + len(i.tokens[1])
+	for _, ws := range i.once {
+		n += len(ws)
+	}
+	return n
+}
+
+// live calls f for the windows that are looked for. The caller holds mu.
+func (g *leakGuard) live(f func([]window)) {
+	f(g.fixed)
+	for _, ws := range g.flows {
+		f(ws)
+	}
+	for _, users := range []map[TokenKey]*issued{g.young, g.old} {
+		for _, i := range users {
+			f(i.tokens[0])
+			f(i.tokens[1])
+			for _, ws := range i.once {
+				f(ws)
+			}
+		}
+	}
+}
+
+// insert puts windows into the table. If that is full, a table takes its place that has what
+// is live, which ws must be, and nothing else. The caller holds mu.
+func (g *leakGuard) insert(ws []window) {
+	t := g.table.Load()
+	for _, w := range ws {
+		if t == nil || !t.insert(w) {
+			g.rebuild()
+			return
+		}
+	}
+}
+
+func (g *leakGuard) rebuild() {
+	n := 0
+	g.live(func(ws []window) { n += len(ws) })
+	t := newLeakTable(n)
+	g.live(func(ws []window) {
+		for _, w := range ws {
+			t.insert(w)
+		}
+	})
+	g.table.Store(t)
 }
 
 // peels are the encodings that are taken off a text, in this order. A result is
 // often JSON in a string of JSON; an address is percent-encoded before it gets in.
 var peels = [...]func([]byte) ([]byte, bool){unescape, unescape, unpercent, unescape, unpercent}
 
-// finds reports whether a text contains a live secret. The text may be JSON.
+// finds reports whether a text contains a secret.
 func (g *leakGuard) finds(text []byte) bool {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	if len(g.byTail) == 0 {
-		return false
+	found, _ := g.search(text)
+	return found
+}
+
+// search is finds, and returns how many slots of the table it has looked at.
+func (g *leakGuard) search(text []byte) (found bool, work int) {
+	t := g.table.Load()
+	if t == nil {
+		return false, 0
 	}
-	plain := make([]byte, 0, len(text))
-	if g.scan(plain, text) {
-		return true
-	}
+	found, work = t.search(text)
 	for _, peel := range peels {
+		if found {
+			return true, work
+		}
 		inner, changed := peel(text)
 		if !changed {
 			continue
 		}
-		if text = inner; g.scan(plain, text) {
-			return true
-		}
+		more := 0
+		text = inner
+		found, more = t.search(text)
+		work += more
 	}
-	return false
+	return found, work
 }
 
-// scan looks through one form of a text. It writes the comparable form to plain,
-// which has the capacity for it.
-func (g *leakGuard) scan(plain, text []byte) bool {
-	var last uint64
-	for _, b := range text {
-		if b == '\n' || b == '\r' {
-			continue
+// windowsOf returns the windows of a secret: of itself, and of its base64 after 0, 1 or 2
+// bytes of a group of three. Those in which no 16 bytes say enough are left out.
+func windowsOf(secret string) (ws []window) {
+	if len(secret) < minGuarded {
+		return nil
+	}
+	if len(secret) > maxGuarded {
+		secret = secret[len(secret)-maxGuarded:]
+	}
+	if w, ok := windowOf(secret); ok {
+		ws = append(ws, w)
+	}
+	for at := range 3 {
+		encoded := base64.RawStdEncoding.EncodeToString(append(make([]byte, at, at+len(secret)), secret...))
+		// The characters at the ends are the neighbours' too.
+		if w, ok := windowOf(encoded[(at*8+5)/6 : (at+len(secret))*8/6]); ok {
+			ws = append(ws, w)
 		}
-		b = comparable64(b)
-		plain = append(plain, b)
-		last = last<<8 | uint64(b)
-		if len(plain) < tail {
-			continue
+	}
+	return ws
+}
+
+// windowOf returns the last window of a text with many different bytes. A text without one,
+// such as a run of one letter, would be found in what others write.
+func windowOf(text string) (w window, ok bool) {
+	plain := make([]byte, 0, len(text))
+	for i := range len(text) {
+		if text[i] != '\n' && text[i] != '\r' {
+			plain = append(plain, comparable64(text[i]))
 		}
-		for _, p := range g.byTail[last] {
-			if bytes.HasSuffix(plain, []byte(p.text())) {
-				return true
+	}
+	for end := len(plain); end >= min(len(plain), windowBytes) && end >= minGuarded; end-- {
+		part := plain[max(0, end-windowBytes):end]
+		var seen [256]bool
+		different := 0
+		for _, b := range part {
+			if !seen[b] {
+				seen[b] = true
+				different++
 			}
 		}
+		if different >= len(part)/2 {
+			for _, b := range part {
+				w = w.shift(b)
+			}
+			w.short = len(part) % windowBytes
+			return w, true
+		}
 	}
-	return false
-}
-
-// text returns what a pattern looks like in the comparable form.
-func (p pattern) text() string {
-	if p.form == asItIs {
-		return comparableText(p.secret)
-	}
-	at := p.form - base64At0
-	encoded := base64.RawStdEncoding.EncodeToString(append(make([]byte, at, at+len(p.secret)), p.secret...))
-	// The characters at the ends are the neighbours' too.
-	return encoded[(at*8+5)/6 : (at+len(p.secret))*8/6]
+	return window{}, false
 }
 
 // comparable64 makes the two alphabets of base64 one.
@@ -166,66 +279,4 @@ func comparable64(b byte) byte {
 		return '/'
 	}
 	return b
-}
-
-func comparableText(s string) string {
-	plain := make([]byte, 0, len(s))
-	for i := range len(s) {
-		if s[i] != '\n' && s[i] != '\r' {
-			plain = append(plain, comparable64(s[i]))
-		}
-	}
-	return string(plain)
-}
-
-func (g *leakGuard) index(s string) {
-	if len(comparableText(s)) < tail {
-		return
-	}
-	if g.live == nil {
-		g.live, g.byTail = make(map[string]int), make(map[uint64][]pattern)
-	}
-	if g.live[s]++; g.live[s] > 1 {
-		return
-	}
-	for form := range forms {
-		p := pattern{s, form}
-		k := p.tail()
-		g.byTail[k] = append(g.byTail[k], p)
-	}
-}
-
-func (g *leakGuard) unindex(s string) {
-	if g.live[s] == 0 {
-		return
-	}
-	if g.live[s]--; g.live[s] > 0 {
-		return // equal secrets are live under two keys
-	}
-	delete(g.live, s)
-	for form := range forms {
-		p := pattern{s, form}
-		k := p.tail()
-		list := g.byTail[k]
-		for i := range list {
-			if list[i] == p {
-				list = append(list[:i:i], list[i+1:]...)
-				break
-			}
-		}
-		if len(list) == 0 {
-			delete(g.byTail, k)
-		} else {
-			g.byTail[k] = list
-		}
-	}
-}
-
-// tail returns the last bytes of a pattern as scan sees them.
-func (p pattern) tail() (last uint64) {
-	text := p.text()
-	for _, b := range []byte(text[len(text)-tail:]) {
-		last = last<<8 | uint64(b)
-	}
-	return last
 }

@@ -3,6 +3,7 @@ package toolserver
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/gob"
 	"encoding/json"
@@ -12,6 +13,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,7 +83,9 @@ func TestO19_EveryEncoding(t *testing.T) {
 	}
 	for _, s := range secrets {
 		var g leakGuard
-		g.addOnce(s)
+		if !g.add(NewSecret(s)) {
+			t.Errorf("%.20q is not looked for", s)
+		}
 		for name, encode := range encodings {
 			for _, text := range []string{encode(s), "before " + encode(s) + " after"} {
 				if !g.finds([]byte(text)) {
@@ -90,8 +95,15 @@ func TestO19_EveryEncoding(t *testing.T) {
 					t.Errorf("%s of %.20q is not found in the message %.100q", name, s, body)
 				}
 			}
-			// What lacks a byte, or has another, is not the secret.
-			for _, other := range []string{s[1:], s[:len(s)-1], "x" + s[1:], s[:len(s)/2] + "\x00" + s[len(s)/2+1:]} {
+			// What lacks a byte of the last ones, or has another there, is not the secret.
+			others := []string{s[:len(s)-1], s[:len(s)-5] + "\x00" + s[len(s)-4:]}
+			if len(s) < windowBytes {
+				others = append(others, s[1:], "x"+s[1:])
+			}
+			for _, other := range others {
+				if strings.Contains(other, s[max(0, len(s)-windowBytes):]) {
+					continue // it repeats itself
+				}
 				if text := encode(other); g.finds([]byte(text)) {
 					t.Errorf("%s of %.20q is taken for %.20q", name, other, s)
 				}
@@ -100,45 +112,143 @@ func TestO19_EveryEncoding(t *testing.T) {
 	}
 }
 
-func TestO19_SecretsUsedOnce(t *testing.T) {
+// TestO19_PartsOfSecrets says what of a long secret is looked for: its last 16 bytes, or those
+// before them if the last ones say nothing.
+func TestO19_PartsOfSecrets(t *testing.T) {
+	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl-_c2ln"
 	var g leakGuard
-	for i := range maxOnce + 10 {
-		g.addOnce(fmt.Sprintf("secret-%08d", i))
-	}
-	for i, want := range map[int]bool{0: false, 9: false, 10: true, maxOnce: true, maxOnce + 9: true} {
-		if g.finds(fmt.Appendf(nil, "secret-%08d", i)) != want {
-			t.Errorf("secret %d: found %t", i, !want)
+	g.add(NewSecret(jwt))
+	g.add(NewSecret("padded_4711-token" + strings.Repeat("=", 20)))
+	g.add(NewSecret("x" + strings.Repeat("0123456789abcdef", 100_000)))
+	for text, want := range map[string]bool{
+		jwt[len(jwt)-16:]: true, jwt[len(jwt)-15:]: false, jwt[:16]: false, jwt[:len(jwt)-1]: false,
+		"padded_4711-token" + strings.Repeat("=", 20): true, "====================": false, "0123456789abcdef": true,
+	} {
+		if g.finds([]byte(text)) != want {
+			t.Errorf("%q: found %t", text, !want)
 		}
 	}
-	if len(g.live) != maxOnce || len(g.byTail) > forms*maxOnce {
-		t.Errorf("%d secrets in %d lists are kept", len(g.live), len(g.byTail))
+	for _, weak := range []string{"", "1234567", strings.Repeat("a", 500_000), strings.Repeat("ab", 20), "aaaaaaaaaaaabcd", "aaaaaaaab", "tool_result_ok"[:7]} {
+		var g leakGuard
+		if g.add(NewSecret(weak)) || g.finds([]byte(weak+" tool_result "+weak)) {
+			t.Errorf("%.20q is looked for", weak)
+		}
 	}
 }
 
-// TestLeakCost has texts that are as bad as can be, and doubles them: a cost that
-// is not linear in the text would show.
-func TestLeakCost(t *testing.T) {
+// TestO19_ValuesOfUsers has one user have more values issued than are looked for, while
+// others have one each.
+func TestO19_ValuesOfUsers(t *testing.T) {
 	var g leakGuard
-	for i := range 1000 {
-		g.addOnce(fmt.Sprintf("%s%08d", strings.Repeat("ab", 50), i))
+	ada, bob := TokenKey{User: "ada"}, TokenKey{User: "bob"}
+	g.addOnce(ada, "code-of-ada-4711")
+	g.replace(bob, &UserToken{Access: NewSecret("token-of-bob-0")})
+	for i := range 10_000 {
+		g.addOnce(bob, fmt.Sprintf("code-of-bob-%05d", i))
+		g.replace(bob, &UserToken{Access: NewSecret(fmt.Sprintf("token-of-bob-%d", i/1000))})
 	}
-	for name, unit := range map[string]string{"starts": "abababab", "ends": "00000001", "escapes": `\\\\\\\u0061`, "percent": "%25%32%35", "plain": "plain text, "} {
-		cost := func(n int) time.Duration {
-			text := []byte(strings.Repeat(unit, n/len(unit)))
-			best := time.Hour
-			for range 3 {
-				start := time.Now()
-				g.finds(text)
-				best = min(best, time.Since(start))
+	if n := len(g.table.Load().slots); n > 1024 {
+		t.Errorf("the table has %d slots", n)
+	}
+	g.rebuild()
+	for text, want := range map[string]bool{
+		"code-of-ada-4711": true, "code-of-bob-09999": true, "code-of-bob-09996": true, "code-of-bob-09995": false,
+		"token-of-bob-9": true, "token-of-bob-8": true, "token-of-bob-7": false,
+	} {
+		if g.finds([]byte(text)) != want {
+			t.Errorf("%q: found %t", text, !want)
+		}
+	}
+	// A token that is used is looked for, however many others there are.
+	for i := range maxWindows/2 + 1000 {
+		g.replace(TokenKey{User: fmt.Sprint(i)}, &UserToken{Access: NewSecret(fmt.Sprintf("token of user %d", i))})
+		if i%10_000 == 0 {
+			g.replace(bob, &UserToken{Access: NewSecret("token-of-bob-9")})
+		}
+	}
+	g.rebuild()
+	if !g.finds([]byte("token-of-bob-9")) || !g.finds(fmt.Appendf(nil, "token of user %d", maxWindows/2)) || g.finds([]byte("code-of-ada-4711")) {
+		t.Error("what is used is forgotten, or what is not is kept for ever")
+	}
+	if n := len(g.table.Load().slots); n > 16*maxWindows {
+		t.Errorf("the table has %d slots", n)
+	}
+}
+
+// TestO19_AddedMeanwhile adds secrets while others search. What was added before a search
+// begins is found by it.
+func TestO19_AddedMeanwhile(t *testing.T) {
+	var g leakGuard
+	var added atomic.Int64
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for n := int64(0); n < 2000; n = added.Load() {
+				if n > 0 && !g.finds(fmt.Appendf(nil, "see: secret number %d!", n-1)) {
+					t.Errorf("secret %d is not found", n-1)
+					return
+				}
+				if g.finds([]byte("see: secret number x")) {
+					t.Error("what is no secret is found")
+				}
 			}
-			return best
+		})
+	}
+	for i := range 2000 {
+		g.add(NewSecret(fmt.Sprintf("secret number %d", i)))
+		added.Store(int64(i + 1))
+	}
+	all.Wait()
+}
+
+// manySecrets is a guard with 100,000 tokens that begin and end alike.
+func manySecrets() *leakGuard {
+	g := new(leakGuard)
+	for i := range 50_000 {
+		g.add(NewSecret(fmt.Sprintf("%s%08d", strings.Repeat("ab", 50), i)))
+		g.add(NewSecret(fmt.Sprintf("%08d%s", i, strings.Repeat("a", 40))))
+	}
+	return g
+}
+
+// TestLeakCost has texts that are as bad as can be. The work, in slots that are looked at, is
+// a few for each byte and each encoding, whatever the text and however many secrets there are.
+func TestLeakCost(t *testing.T) {
+	g := manySecrets()
+	for name, unit := range map[string]string{
+		"letters": "a", "starts": "abababab", "ends": "00000001", "almost": "abababab0000000", "escapes": `\\\\\\\u0061`, "percent": "%25%32%35", "plain": "plain text, ",
+		"NUL": "\x00", "base64": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("ab", 50))),
+	} {
+		text := []byte(strings.Repeat(unit, 1<<20/len(unit)))
+		found, work := g.search(text)
+		if found {
+			t.Errorf("%s: a secret is found", name)
 		}
-		small, large := cost(1<<15), cost(1<<18)
-		t.Logf("%s: %v for 32 KiB, %v for 256 KiB", name, small, large)
-		if large > 40*small+20*time.Millisecond {
-			t.Errorf("%s: %v for 32 KiB but %v for 256 KiB", name, small, large)
+		if limit := 4 * (len(peels) + 1) * len(text); work > limit {
+			t.Errorf("%s: %d slots looked at for %d bytes, want at most %d", name, work, len(text), limit)
 		}
 	}
+}
+
+func BenchmarkLeakGuard(b *testing.B) {
+	g := manySecrets()
+	random := make([]byte, 6<<20)
+	rand.Read(random)
+	for name, text := range map[string][]byte{
+		"letters": bytes.Repeat([]byte("a"), 8<<20), "random": []byte(base64.StdEncoding.EncodeToString(random)),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				g.finds(text)
+			}
+		})
+	}
+	b.Run("add", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			g.replace(TokenKey{User: fmt.Sprint(i)}, &UserToken{Access: NewSecret(fmt.Sprintf("token of user %d", i))})
+		}
+	})
 }
 
 // FuzzPeel checks that what is peeled off gets no longer, and that encoding is
@@ -156,12 +266,9 @@ func FuzzPeel(f *testing.F) {
 		if out, _ := unpercent([]byte(percent(s, true))); string(out) != s {
 			t.Errorf("%q becomes %q", s, out)
 		}
-		if len(s) >= tail && strings.Trim(s, "\r\n") == s && len(comparableText(s)) >= tail {
-			var g leakGuard
-			g.addOnce(s)
-			if !g.finds([]byte("x"+s)) || !g.finds([]byte(base64.URLEncoding.EncodeToString([]byte("x"+s)))) {
-				t.Errorf("%q is not found", s)
-			}
+		var g leakGuard
+		if g.add(NewSecret(s)) && (!g.finds([]byte("x"+s)) || !g.finds([]byte("x"+s+"y"))) {
+			t.Errorf("%q is not found", s)
 		}
 	})
 }
@@ -176,7 +283,7 @@ func (t teller) MarshalText() ([]byte, error) { return []byte(t.text), nil }
 func TestO19_LogsAreRedacted(t *testing.T) {
 	const secret = "canary/token+4711=="
 	guard := new(leakGuard)
-	guard.addOnce(secret)
+	guard.add(NewSecret(secret))
 	for _, form := range []string{secret, percent(secret, true), quote(secret), base64.StdEncoding.EncodeToString([]byte("u:" + secret)), base64.RawURLEncoding.EncodeToString([]byte(secret))} {
 		for name, value := range map[string]any{
 			"text": form, "error": errors.New(form), "wrapped": fmt.Errorf("GET %w", &teller{form}), "stringer": teller{form}, "bytes": []byte(form),

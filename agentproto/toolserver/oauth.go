@@ -156,20 +156,11 @@ func (c *call) authorization(have []string) (*authorization, error) {
 		Need:     c.tool.scopes,
 		Expires:  time.Now().Add(s.opts.OAuthTimeout),
 	}, p)
-	s.guardAuthorization(a)
 	if err := s.states.put(a); err != nil {
 		s.log.Error("authorization not kept", "provider", p.ID, "error", err)
 		return nil, errAuthFailed
 	}
 	return a, nil
-}
-
-// guardAuthorization keeps what is secret of an authorization from leaving.
-func (s *Server) guardAuthorization(a *authorization) {
-	s.guard.addOnce(a.Verifier)
-	if a.Browser != "" { // the runtime knows the start page only
-		s.guard.addOnce(a.Browser, a.State)
-	}
 }
 
 // union returns the scopes of all lists, each once, in their order.
@@ -221,13 +212,13 @@ func (c *call) await(ctx context.Context, a *authorization) outcome {
 func (s *Server) exchange(a *authorization, code string) outcome {
 	ctx, stop := s.providerContext()
 	defer stop()
-	s.guard.addOnce(code)
 	t, err := a.provider.config.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
 		s.logProvider("code not exchanged", a.provider, err)
 		return outcome{err: errAuthFailed}
 	}
-	token, err := s.tokens.accept(a.provider, t, a.Scopes)
+	s.guard.addOnce(a.key(), code) // now that the provider has said that it is one
+	token, err := s.tokens.accept(a.provider, a.key(), t, a.Scopes)
 	if err == nil {
 		err = s.identify(ctx, a, t)
 	}

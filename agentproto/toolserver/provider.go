@@ -114,7 +114,7 @@ func (s *Server) addProvider(p OAuthProvider) {
 	if p.SubjectIsUser {
 		added.verifier = s.newVerifier(p)
 	}
-	s.guard.add(p.ClientSecret)
+	s.keepInside(p.ClientSecret, "ClientSecret of "+p.ID)
 	s.providers[p.ID] = added
 }
 

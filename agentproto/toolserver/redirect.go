@@ -16,8 +16,8 @@ func (s *Server) serveRedirect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := s.providers[r.PathValue("provider")]
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if p == nil || err != nil || !single(query) {
+	query, ok := redirectQuery(r.URL.RawQuery)
+	if p == nil || !ok {
 		showPage(w, http.StatusBadRequest, pageInvalid)
 		return
 	}
@@ -59,14 +59,28 @@ func (s *Server) serveRedirect(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// single reports whether no parameter is there twice; which one would count?
-func single(query url.Values) bool {
-	for _, values := range query {
-		if len(values) != 1 {
-			return false
+const (
+	maxQuery     = 16 << 10 // bytes of what follows the question mark of a redirect
+	maxParameter = 4 << 10  // bytes of one parameter; codes of some providers have 2 KiB
+)
+
+// redirectQuery reads the parameters of a redirect. It reports false if they are larger than
+// those of any provider, or if one is there twice: which one would count? Nothing of a
+// redirect is looked at before.
+func redirectQuery(raw string) (query url.Values, ok bool) {
+	if len(raw) > maxQuery {
+		return nil, false
+	}
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, false
+	}
+	for name, values := range query {
+		if len(values) != 1 || len(name) > maxParameter || len(values[0]) > maxParameter {
+			return nil, false
 		}
 	}
-	return true
+	return query, true
 }
 
 // issued reports whether a redirect may be the provider's (RFC 9207).

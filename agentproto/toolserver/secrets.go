@@ -32,16 +32,13 @@ func (s *Server) openSecrets() (err error) {
 			return fmt.Errorf("toolserver: the state in %q: %w", s.opts.State, err)
 		}
 	}
-	s.states = states{store: s.store, keys: keys, browser: !s.opts.NoStartPage}
+	s.states = states{store: s.store, keys: keys, guard: s.guard, browser: !s.opts.NoStartPage}
 	lost, err := s.states.load(s.providers, time.Now())
 	if err != nil {
 		return fmt.Errorf("toolserver: the authorizations in %q cannot be read: %w", s.opts.State, err)
 	}
 	if lost > 0 {
 		s.log.Warn("authorizations cannot be decrypted; their users will be asked again", "number", lost)
-	}
-	for _, a := range s.states.byCall {
-		s.guardAuthorization(a)
 	}
 	return nil
 }

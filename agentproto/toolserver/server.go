@@ -121,7 +121,7 @@ func Open(opts Options) (*Server, error) {
 	s.tokens = newTokens(s)
 	for _, secrets := range opts.Secrets {
 		for _, secret := range secrets {
-			s.guard.add(secret)
+			s.keepInside(secret, "a webhook secret")
 		}
 	}
 	for _, p := range opts.Providers {
@@ -140,7 +140,7 @@ func Open(opts Options) (*Server, error) {
 	}
 	if opts.Migrator != nil {
 		s.envelope = opts.newEnvelope()
-		s.guard.add(opts.MigrationKey)
+		s.keepInside(opts.MigrationKey, "MigrationKey")
 		s.migrations = &http.Client{Transport: opts.MigrationTransport, CheckRedirect: noRedirects}
 		s.mux.HandleFunc("POST "+migratePath, s.serveMigrate)
 		s.mux.HandleFunc("POST "+importPath, s.serveImport)
@@ -149,6 +149,13 @@ func Open(opts Options) (*Server, error) {
 	s.mux.HandleFunc("GET "+startPath+"{secret}", s.serveStart)
 	s.mux.HandleFunc("GET "+redirectPath+"{provider}", s.serveRedirect)
 	return s, nil
+}
+
+// keepInside looks for a secret that the operator has configured in everything that leaves.
+func (s *Server) keepInside(secret Secret, what string) {
+	if !secret.Empty() && !s.guard.add(secret) {
+		s.log.Warn("a secret is too short or too simple to be looked for in messages", "secret", what)
+	}
 }
 
 // ServeHTTP answers one request of a runtime or of a user's browser.

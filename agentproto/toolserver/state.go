@@ -84,7 +84,8 @@ func (a *authorizationText) isFrom(p *provider) bool {
 type states struct {
 	store   store
 	keys    *Keyset
-	browser bool // there are start pages
+	guard   *leakGuard // of what is drawn for authorizations, while they are under way
+	browser bool       // there are start pages
 
 	mu     sync.Mutex
 	open   map[digest]*authorization
@@ -181,6 +182,11 @@ func (st *states) add(a *authorization) {
 	st.open[a.id] = a
 	st.starts[a.start] = a
 	st.byCall[a.Call] = a
+	if a.Browser == "" {
+		st.guard.hold(a.id, a.Verifier) // the runtime is told the state
+	} else {
+		st.guard.hold(a.id, a.Verifier, a.Browser, a.State)
+	}
 }
 
 // put keeps an authorization and makes it known.
@@ -217,6 +223,7 @@ func (st *states) drop(a *authorization) error {
 		delete(st.byCall, a.Call)
 	}
 	st.mu.Unlock()
+	st.guard.release(a.id)
 	return st.erase(a)
 }
 

@@ -144,16 +144,26 @@ func (sub *Subscription[S]) Save(next S) error {
 // calls kept when both are in the store. Both are nil where the subscription ends
 // without its producer.
 func (c *call) send(ctx context.Context, e Event, state []byte, kept func()) error {
-	m, err := c.server.encode(c, &agentproto.SubscriptionEvent{
-		GroupID: c.inv.GroupID, ToolCallID: c.inv.ID,
-		Text: strings.ToValidUTF8(e.Text, "\uFFFD"), Associative: e.Inline, Final: e.Final,
-	})
+	m, err := c.server.encode(c, c.event(e))
 	if err == nil && c.server.guard.finds(state) {
 		err = errLeak
 	}
 	if err != nil {
 		return err
 	}
+	return c.sendMessage(ctx, m, e.Final, state, kept)
+}
+
+// event returns the message of an event.
+func (c *call) event(e Event) *agentproto.SubscriptionEvent {
+	return &agentproto.SubscriptionEvent{
+		GroupID: c.inv.GroupID, ToolCallID: c.inv.ID,
+		Text: strings.ToValidUTF8(e.Text, "\uFFFD"), Associative: e.Inline, Final: e.Final,
+	}
+}
+
+// sendMessage is send for an event that was looked into.
+func (c *call) sendMessage(ctx context.Context, m *message, final bool, state []byte, kept func()) error {
 	if err := c.room(ctx); err != nil {
 		return err
 	}
@@ -162,7 +172,8 @@ func (c *call) send(ctx context.Context, e Event, state []byte, kept func()) err
 	if err := c.eventful(); err != nil {
 		return err
 	}
-	if e.Final {
+	var err error
+	if final {
 		err = c.advance(m, resolved, state)
 	} else {
 		err = c.put(m, func(tx tx) error { return tx.put(subscriptionBucket, c.id[:], state) })
@@ -174,7 +185,7 @@ func (c *call) send(ctx context.Context, e Event, state []byte, kept func()) err
 		c.state = state
 		kept()
 	}
-	if e.Final {
+	if final {
 		c.cancel(errEnded)
 	}
 	return nil
@@ -211,8 +222,10 @@ func (c *call) produce() {
 	defer func() { // also if the producer ends its goroutine
 		err := c.send(c.life, last, nil, nil)
 		if errors.Is(err, errLeak) {
-			last.Text = "Error: " + err.Error()
-			c.send(c.life, last, nil, nil)
+			last.Text = "Error: " + err.Error() // fixed words, in which nothing is looked for
+			if m, err := c.server.pack(c, c.event(last)); err == nil {
+				c.sendMessage(c.life, m, true, nil, nil)
+			}
 		}
 	}()
 	switch err := c.protectProducer(); {

@@ -16,6 +16,8 @@ type tokens struct {
 	server *Server
 	client *http.Client // for token requests
 
+	weak sync.Once // a token that the guard cannot look for was told of
+
 	mu       sync.Mutex
 	renewals map[TokenKey]*renewal
 	busy     map[TokenKey]chan struct{} // closed when whoever changes the token is done
@@ -84,8 +86,17 @@ func (ts *tokens) load(ctx context.Context, key TokenKey) (*UserToken, error) {
 		ts.server.log.Error("token not loaded", "provider", key.Provider, "error", err)
 		return nil, errAuthFailed
 	}
-	ts.server.guard.replace(key, t)
+	ts.keepInside(key, t)
 	return t, nil
+}
+
+// keepInside looks for a user's token in everything that leaves.
+func (ts *tokens) keepInside(key TokenKey, t *UserToken) {
+	if !ts.server.guard.replace(key, t) {
+		ts.weak.Do(func() {
+			ts.server.log.Warn("a provider's token is too short or too simple to be looked for in messages", "provider", key.Provider)
+		})
+	}
 }
 
 // exclusive calls f while nobody else changes the token of key. A renewal must not
@@ -142,7 +153,7 @@ func (ts *tokens) refresh(ctx context.Context, p *provider, key TokenKey, refuse
 		}
 		return nil, ts.forget(ctx, key)
 	}
-	kept, err := ts.accept(p, fresh, old.Scopes)
+	kept, err := ts.accept(p, key, fresh, old.Scopes)
 	if err != nil {
 		return nil, err
 	}
@@ -186,10 +197,10 @@ func isRejection(err error) bool {
 	return re.Response != nil && (re.Response.StatusCode == http.StatusBadRequest || re.Response.StatusCode == http.StatusUnauthorized)
 }
 
-// accept takes what a provider issued for scopes, or for those it says itself.
-func (ts *tokens) accept(p *provider, t *oauth2.Token, scopes []string) (*UserToken, error) {
+// accept takes what a provider issued for a user and scopes, or for those it says itself.
+func (ts *tokens) accept(p *provider, key TokenKey, t *oauth2.Token, scopes []string) (*UserToken, error) {
 	kept := &UserToken{Access: NewSecret(t.AccessToken), Refresh: NewSecret(t.RefreshToken), Expiry: t.Expiry, Scopes: scopes}
-	ts.server.guard.addOnce(t.AccessToken, t.RefreshToken) // whatever becomes of it
+	ts.server.guard.addOnce(key, t.AccessToken, t.RefreshToken) // whatever becomes of it
 	if !strings.EqualFold(t.Type(), "Bearer") {
 		ts.server.log.Error("token is not a bearer token", "provider", p.ID)
 		return nil, errAuthFailed
@@ -203,7 +214,7 @@ func (ts *tokens) accept(p *provider, t *oauth2.Token, scopes []string) (*UserTo
 
 // save stores a token before anybody uses it. The caller is in exclusive.
 func (ts *tokens) save(ctx context.Context, key TokenKey, t *UserToken) error {
-	ts.server.guard.replace(key, t)
+	ts.keepInside(key, t)
 	// What was issued is kept even if the time for asking is over.
 	if err := ts.server.opts.Vault.Save(context.WithoutCancel(ctx), key, t); err != nil {
 		ts.server.log.Error("token not saved", "provider", key.Provider, "error", err)

@@ -1,0 +1,126 @@
+package toolserver
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"sync/atomic"
+)
+
+// A window is up to 16 bytes of a text as they are compared, the last one lowest in b.
+type window struct {
+	a, b  uint64
+	short int // how many bytes there are, if fewer than 16; else 0
+}
+
+// shift returns the window one byte further.
+func (w window) shift(b byte) window {
+	return window{a: w.a<<8 | w.b>>56, b: w.b<<8 | uint64(b)}
+}
+
+// last returns the last n bytes of a window of 16, n being 8 to 15.
+func (w window) last(n int) window {
+	return window{a: w.a & (1<<(8*(n-8)) - 1), b: w.b}
+}
+
+// A leakTable is a set of windows that grows up to a size. One goroutine at a time inserts;
+// any number of them search meanwhile, without a lock: a slot is written once. Where a window
+// goes depends on random numbers, so nobody can write a text for which searching takes long.
+type leakTable struct {
+	slots []slot // a power of two, at most half of them taken
+	used  int
+	// filter has two bits of one word set for each window, of 16 bits or more that there are
+	// for it. It is small enough to stay in a cache, and nearly all that is not a window is
+	// found out by it.
+	filter []atomic.Uint64
+	k0, k1 uint64
+	// shorts has bit n set if there is a window of n bytes.
+	shorts atomic.Uint32
+}
+
+// A slot holds one window. It is free if both are zero, which no window is.
+type slot struct{ a, b atomic.Uint64 }
+
+// newLeakTable returns an empty table with room for n windows and as many again.
+func newLeakTable(n int) *leakTable {
+	size := 1 << bits.Len(uint(max(64, 4*n)-1))
+	return &leakTable{slots: make([]slot, size), filter: make([]atomic.Uint64, size/8), k0: rand.Uint64(), k1: rand.Uint64()}
+}
+
+// insert adds a window. It reports false if there is no room.
+func (t *leakTable) insert(w window) bool {
+	h := t.hash(w)
+	at, found, _ := t.find(w, h)
+	if !found {
+		if 2*(t.used+1) > len(t.slots) {
+			return false
+		}
+		t.used++
+		t.slots[at].a.Store(w.a)
+		t.slots[at].b.Store(w.b)
+		word, mask := t.bits(h)
+		word.Or(mask)
+	}
+	if w.short > 0 {
+		t.shorts.Or(1 << w.short)
+	}
+	return true
+}
+
+func (t *leakTable) hash(w window) uint64 {
+	hi, lo := bits.Mul64(w.a^t.k0, w.b^t.k1)
+	return hi ^ lo
+}
+
+// bits returns the bits of the filter for a window.
+func (t *leakTable) bits(h uint64) (word *atomic.Uint64, mask uint64) {
+	return &t.filter[h>>20&uint64(len(t.filter)-1)], 1<<(h>>58) | 1<<(h>>52&63)
+}
+
+// has reports whether there is such a window, and how many words it has looked at.
+func (t *leakTable) has(w window) (found bool, work int) {
+	h := t.hash(w)
+	if word, mask := t.bits(h); word.Load()&mask != mask {
+		return false, 1
+	}
+	_, found, work = t.find(w, h)
+	return found, 1 + work
+}
+
+// find returns the slot of a window, or the free one where it would be, and how many slots it
+// has looked at.
+func (t *leakTable) find(w window, h uint64) (at uint64, found bool, work int) {
+	mask := uint64(len(t.slots) - 1)
+	for at = h & mask; ; at = (at + 1) & mask {
+		work++
+		a, b := t.slots[at].a.Load(), t.slots[at].b.Load()
+		if a == 0 && b == 0 {
+			return at, false, work
+		}
+		if a == w.a && b == w.b {
+			return at, true, work
+		}
+	}
+}
+
+// search reports whether a window is in a text, and how many words and slots it has looked at.
+func (t *leakTable) search(text []byte) (found bool, work int) {
+	shorts := t.shorts.Load()
+	var w window
+	for _, b := range text {
+		if b == '\n' || b == '\r' {
+			continue
+		}
+		w = w.shift(comparable64(b))
+		found, n := t.has(w)
+		if work += n; found {
+			return true, work
+		}
+		for left := shorts; left != 0; left &= left - 1 {
+			found, n := t.has(w.last(bits.TrailingZeros32(left)))
+			if work += n; found {
+				return true, work
+			}
+		}
+	}
+	return false, work
+}

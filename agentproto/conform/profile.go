@@ -160,6 +160,10 @@ type OAuthUser struct {
 	Name     string `json:"name"`
 	Password string `json:"password"`
 	Shows    string `json:"shows"` // what a result contains for this user
+	// UserID is the user_id that only this person may authorize for, for a tool server that
+	// compares the two. Such a server needs as many users as there are authorizations, about
+	// 40. Empty means that whoever is asked may authorize.
+	UserID string `json:"user_id,omitempty"`
 }
 
 // A Destination is a server of the same kind that sessions can migrate to.

@@ -79,7 +79,8 @@ type visit struct {
 
 // visit makes a call of role authorize for a new user_id and lets the user consent.
 func (c *toolCase) visit() *visit {
-	v := &visit{b: c.browser(), user: c.user(), id: unique("user")}
+	v := &visit{b: c.browser(), user: c.user()}
+	v.id = first(v.user.UserID, unique("user"))
 	v.call = c.personal(v.id).start()
 	v.back = c.decide(v.b, v.call.next("oauth"), v.user, c.allow())
 	return v
@@ -118,7 +119,7 @@ func (c *toolCase) authorizes() {
 // O10: denial is a result, and the page has nothing of what the redirect says.
 func (c *toolCase) denied() {
 	b, user := c.browser(), c.user()
-	k := c.personal(unique("user")).start()
+	k := c.personal(first(user.UserID, unique("user"))).start()
 	back := c.decide(b, k.next("oauth"), user, c.deny())
 	marker := unique("marker")
 	p := c.open(b, changed(back, "error_description", "<b>"+marker+"</b>"))

@@ -68,9 +68,22 @@ func TestD02_Misuse(t *testing.T) {
 			toolserver.New(toolserver.Options{Name: "x", PublicURL: "https://tools.example", Providers: []toolserver.OAuthProvider{
 				{ID: "p", AuthURL: "http://id.example/auth", TokenURL: "https://id.example/token", ClientID: "c"}}})
 		}},
+		{`toolserver: New: OAuthProvider "p": somebody who is sent an auth_url would authorize for the user of the call: set SubjectIsUser`, func() { provide(toolserver.OAuthProvider{}) }},
+		{`toolserver: New: OAuthProvider "p": SubjectIsUser, Confirm and UnsafeAnyoneMayAuthorize exclude each other`, func() {
+			provide(toolserver.OAuthProvider{SubjectIsUser: true, UnsafeAnyoneMayAuthorize: "why"})
+		}},
+		{`toolserver: New: OAuthProvider "p": SubjectIsUser, Confirm and UnsafeAnyoneMayAuthorize exclude each other`, func() {
+			provide(toolserver.OAuthProvider{Confirm: true, UnsafeAnyoneMayAuthorize: "why"})
+		}},
+		{`toolserver: New: OAuthProvider "p": SubjectIsUser, Confirm and UnsafeAnyoneMayAuthorize exclude each other`, func() {
+			provide(toolserver.OAuthProvider{Confirm: true, SubjectIsUser: true})
+		}},
+		{`<nil>`, func() { provide(toolserver.OAuthProvider{SubjectIsUser: true}) }},
+		{`<nil>`, func() { provide(toolserver.OAuthProvider{Confirm: true}) }},
+		{`<nil>`, func() { provide(toolserver.OAuthProvider{UnsafeAnyoneMayAuthorize: "why"}) }},
 		{`toolserver: New: OAuthProvider "p": Params must not set state`, func() {
 			toolserver.New(toolserver.Options{Name: "x", PublicURL: "https://tools.example", Providers: []toolserver.OAuthProvider{
-				{ID: "p", AuthURL: "https://id.example/auth", TokenURL: "https://id.example/token", ClientID: "c", Params: map[string]string{"state": "1"}}}})
+				{ID: "p", AuthURL: "https://id.example/auth", TokenURL: "https://id.example/token", ClientID: "c", Confirm: true, Params: map[string]string{"state": "1"}}}})
 		}},
 		{"toolserver: Choose: the context is not one of a tool function", func() { toolserver.Choose(context.Background(), "?", []string{"a"}, 0) }},
 	} {
@@ -117,4 +130,11 @@ func TestResults(t *testing.T) {
 		}
 		rt.close()
 	})
+}
+
+// provide makes a server with a provider that has all that it needs besides what p sets.
+func provide(p toolserver.OAuthProvider) {
+	p.ID, p.AuthURL, p.TokenURL, p.KeysURL = "p", "https://id.example/auth", "https://id.example/token", "https://id.example/keys"
+	p.ClientID, p.Issuer, p.Scopes = "c", "https://id.example", []string{"openid"}
+	toolserver.New(toolserver.Options{Name: "x", PublicURL: "https://tools.example", Providers: []toolserver.OAuthProvider{p}})
 }

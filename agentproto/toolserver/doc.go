@@ -102,10 +102,13 @@
 // letters repeated, is not looked for, nor is one that a tool function has compressed,
 // encrypted or cut the end off.
 //
-// Whoever opens an auth_url authorizes for the user of the call. That it is the same
-// browser is checked where PublicURL is https, unless [Options.NoStartPage] is set; that it
-// is the same person, if [OAuthProvider.SubjectIsUser] or [OAuthProvider.Confirm] say so
-// (case O24).
+// Whoever opens an auth_url may authorize in place of the user of the call. That it is the
+// same person is checked by the subject of the id_token ([OAuthProvider.SubjectIsUser]) or by
+// a code that the user brings back ([OAuthProvider.Confirm]), and not at all with
+// [OAuthProvider.UnsafeAnyoneMayAuthorize]; a provider without one of the three is refused. A
+// user who tells the code to somebody else is not protected. Where PublicURL is https, unless
+// [Options.NoStartPage] is set, the redirect must come to the browser that opened the start
+// page; that does not say whose browser it is (case O24).
 //
 // A callback_url leads to public addresses, those of [Options.AllowNetworks] and
 // [Options.CallbackOrigins] only. Whoever reaches the server can have it send results

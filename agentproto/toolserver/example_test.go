@@ -92,6 +92,7 @@ func ExampleAddWithOptions() {
 			ClientID:     "office-tools",
 			ClientSecret: toolserver.NewSecret("from the configuration"),
 			Scopes:       []string{"calendar.read"},
+			Confirm:      true, // the user brings a code back from the last page
 		}},
 	})
 	toolserver.AddWithOptions(server, "calendar", "Lists today's appointments.",

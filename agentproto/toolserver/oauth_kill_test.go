@@ -141,6 +141,7 @@ func TestO23_KilledWhilePending(t *testing.T) {
 		serveChild(t, s.State, s.Addr, s.CA, s.UserInfoURL, toolserver.OAuthProvider{
 			ID: "idp", AuthURL: s.AuthURL, TokenURL: s.TokenURL, ClientID: idp.DefaultClientID,
 			Scopes: []string{"openid", "profile", "offline_access"}, Issuer: s.Issuer, RequireIssuer: true,
+			UnsafeAnyoneMayAuthorize: "the test is every user",
 		})
 	}
 	p, err := idp.Start(idp.Options{})

@@ -112,8 +112,8 @@ type Options struct {
 	ProviderRootCAs *x509.CertPool
 	// NoStartPage sends the user to the provider at once. Otherwise, if PublicURL is
 	// https, the user is sent to a page of this server first, which leads to the provider
-	// and gives the browser a cookie: the redirect is then accepted from that browser only,
-	// so that nobody can have somebody else authorize in their place.
+	// and gives the browser a cookie: the redirect is then accepted from that browser only.
+	// It does not tell who sits at that browser; see [OAuthProvider.SubjectIsUser].
 	NoStartPage bool
 
 	// Migrator moves what the tools keep of a session when a runtime moves it to

@@ -35,6 +35,11 @@ type OAuthProvider struct {
 	// RequireIssuer refuses redirects that name no issuer. It is to be set for a
 	// provider whose metadata has authorization_response_iss_parameter_supported.
 	RequireIssuer bool
+	// SubjectIsUser, Confirm and UnsafeAnyoneMayAuthorize say who may complete an
+	// authorization. One of them must be set. The auth_url of a call can be sent to somebody
+	// else, and whoever opens it authorizes with an account of their own; without a check,
+	// the user of the call would then work with that account.
+	//
 	// SubjectIsUser says that the provider and the runtimes know users by the same
 	// ids. Whoever authorizes must then be the user of the call: the id_token has to
 	// be valid and its subject the user_id of the invocation, or the authorization
@@ -48,6 +53,9 @@ type OAuthProvider struct {
 	// before the token is kept. So nobody can have somebody else authorize an access
 	// that he then uses. A wrong pick ends the authorization.
 	Confirm bool
+	// UnsafeAnyoneMayAuthorize accepts whoever opens the auth_url. It is the reason why that
+	// does no harm here, for example that all users of the runtime share one account.
+	UnsafeAnyoneMayAuthorize string
 	// AuthStyle says how the client authenticates at the token endpoint. Zero means
 	// in the header if there is a ClientSecret, else in the parameters; it is never
 	// guessed, since guessing sends a code twice.
@@ -73,6 +81,12 @@ func (s *Server) addProvider(p OAuthProvider) {
 	wrong := func(format string, args ...any) {
 		panic(fmt.Sprintf("toolserver: New: OAuthProvider %q: ", p.ID) + fmt.Sprintf(format, args...))
 	}
+	checks := 0
+	for _, set := range []bool{p.SubjectIsUser, p.Confirm, p.UnsafeAnyoneMayAuthorize != ""} {
+		if set {
+			checks++
+		}
+	}
 	switch {
 	case !providerID.MatchString(p.ID):
 		wrong("its ID is not of 1 to 64 letters, digits, _ and -")
@@ -90,6 +104,10 @@ func (s *Server) addProvider(p OAuthProvider) {
 		wrong("SubjectIsUser needs an Issuer and the scope openid")
 	case p.SubjectIsUser && !isEndpoint(p.KeysURL):
 		wrong("KeysURL must be an absolute https URL")
+	case checks == 0:
+		wrong("somebody who is sent an auth_url would authorize for the user of the call: set SubjectIsUser if the provider and the runtimes know users by the same ids, or else Confirm")
+	case checks > 1:
+		wrong("SubjectIsUser, Confirm and UnsafeAnyoneMayAuthorize exclude each other: set one of them")
 	}
 	style := p.AuthStyle
 	if style == oauth2.AuthStyleAutoDetect {

@@ -66,6 +66,9 @@ func newStage(t *testing.T, opts toolserver.Options, change ...func(*toolserver.
 	for _, c := range change {
 		c(&provider)
 	}
+	if !provider.SubjectIsUser && !provider.Confirm {
+		provider.UnsafeAnyoneMayAuthorize = "the test is every user"
+	}
 	opts.Providers = append(opts.Providers, provider)
 	if opts.State == "" {
 		st.vault = &spyVault{Vault: toolserver.NewMemoryVault()}

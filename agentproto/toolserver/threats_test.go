@@ -49,7 +49,7 @@ func TestThreat13_DestinationAtDial(t *testing.T) {
 // elsewhere.
 func TestThreat18_NoOpenRedirect(t *testing.T) {
 	rt := newRuntime(t, toolserver.Options{Providers: []toolserver.OAuthProvider{{
-		ID: "p", AuthURL: "https://id.example/a", TokenURL: "https://id.example/t", ClientID: "c",
+		ID: "p", AuthURL: "https://id.example/a", TokenURL: "https://id.example/t", ClientID: "c", Confirm: true,
 	}}})
 	addTools(rt.server)
 	const away = "https%3A%2F%2Fevil.example%2F"

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -151,7 +152,9 @@ type taken struct {
 	key     agentproto.CallKey
 	at      time.Time
 	took    time.Duration
-	detour  string // the detour the call took, for the table
+	detour  string        // the detour the call took, for the table
+	code    []string      // what is left of the code that the last page showed
+	coded   chan struct{} // closed when that page was shown
 	results []*agentproto.Resolution
 }
 
@@ -191,7 +194,7 @@ func (d *demoRun) play(ctx context.Context) error {
 func (d *demoRun) take(ctx context.Context, s *scene) error {
 	d.mu.Lock()
 	defer d.mu.Unlock() // so that the result and the surface find the call
-	t := &taken{scene: s, at: time.Now()}
+	t := &taken{scene: s, at: time.Now(), coded: make(chan struct{})}
 	key, err := d.rt.Call(ctx, runtime.Request{
 		GroupID: s.thread, Operation: s.operation, Arguments: jsontext.Value(s.arguments),
 		UserID: s.user, Lifetime: s.lifetime,
@@ -264,7 +267,9 @@ func (d *demoRun) OAuth(ctx context.Context, key agentproto.CallKey, o *agentpro
 		if t.allow {
 			visit = browser.Allow
 		}
-		_, err := visit(ctx, url, t.login, "lovelace")
+		shown, err := visit(ctx, url, t.login, "lovelace")
+		t.code = codeOn(shown)
+		close(t.coded)
 		if page := (*idp.PageError)(nil); !t.allow && errors.As(err, &page) {
 			err = nil // the tool's page says that access was denied
 		}
@@ -272,11 +277,33 @@ func (d *demoRun) OAuth(ctx context.Context, key agentproto.CallKey, o *agentpro
 	})
 }
 
-// Choice has the user pick.
+// Choice has the user pick: what the scene says, or, after an authorization, the next number
+// of the code that the last page has shown.
 func (d *demoRun) Choice(ctx context.Context, key agentproto.CallKey, c *agentproto.UserChoice) {
 	t := d.find(key)
+	if t.login != "" {
+		d.users.Go(func() {
+			<-t.coded
+			pick := c.Default // which is none of the numbers
+			if len(t.code) > 0 {
+				if i := slices.Index(c.Choices, t.code[0]); i >= 0 {
+					pick = i
+				}
+				t.code = t.code[1:]
+			}
+			d.did("confirming "+t.operation, d.rt.Answer(ctx, key, c.ResponseURL, pick))
+		})
+		return
+	}
 	t.detour = "choice pending"
 	d.users.Go(func() { d.did("choosing", d.rt.Answer(ctx, key, c.ResponseURL, t.pick)) })
+}
+
+// codeOn returns the numbers on the page at the end of an authorization.
+func codeOn(page string) []string {
+	_, rest, _ := strings.Cut(page, "<strong>")
+	code, _, _ := strings.Cut(rest, "</strong>")
+	return strings.Fields(code)
 }
 
 // Withdraw has nothing to take back: the user was quick.

@@ -44,7 +44,8 @@ are the messages to runtimes. Make a secret with: echo whsec_$(openssl rand -bas
 
 The account server comes with an OAuth provider on this host, whose certificate was
 made at start-up and which nobody else trusts. What users authorize is therefore
-forgotten with it, with --state too.
+forgotten with it, with --state too. The last page of an authorization shows two numbers,
+which the user is then asked for where the call was made.
 
 With RAP_EMBEDDED=1 in the environment and one server named, the first line of the
 output is {"port":N}, as hosts of embedded tool servers expect.
@@ -245,6 +246,7 @@ func (c exampleConfig) openAccount(url string) (_ http.Handler, hint string, end
 		Provider: toolserver.OAuthProvider{
 			ID: providerID, AuthURL: config.AuthURL, TokenURL: config.TokenURL, ClientID: config.ClientID,
 			Scopes: []string{"openid", "profile", "offline_access"}, Issuer: config.Issuer, RequireIssuer: true,
+			Confirm: true, // whatever a runtime calls its users, they are not called that at this provider
 		},
 	})
 	if err == nil {

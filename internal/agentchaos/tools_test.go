@@ -41,7 +41,8 @@ func runTools(c config) error {
 		Name: c.Name, PublicURL: "http://" + c.Listen, State: c.State, CallbackTransport: watched,
 		Providers: []toolserver.OAuthProvider{{
 			ID: "idp", AuthURL: c.AuthURL, TokenURL: c.TokenURL, ClientID: clientID, Issuer: c.Issuer, RequireIssuer: true,
-			Scopes: []string{"openid", "profile", "offline_access"},
+			Scopes:                   []string{"openid", "profile", "offline_access"},
+			UnsafeAnyoneMayAuthorize: "the test is every user",
 		}},
 		ProviderRootCAs: roots,
 		Logger:          slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),

@@ -17,7 +17,8 @@ type AccountOptions struct {
 	// Server are the settings of the server. An empty Name means "account".
 	Server toolserver.Options
 	// Provider is where users have their accounts. It is added to the server's
-	// providers. It needs the scopes openid and profile.
+	// providers. It needs the scopes openid and profile, and to say who may complete an
+	// authorization.
 	Provider toolserver.OAuthProvider
 	// UserInfoURL is the provider's OpenID Connect userinfo endpoint.
 	UserInfoURL string

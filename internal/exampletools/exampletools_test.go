@@ -59,7 +59,7 @@ func open(server *toolserver.Server, err error) *toolserver.Server {
 }
 
 func invocation(tool, id, args string) *http.Request {
-	body := fmt.Sprintf(`{"operation":%q,"arguments":%s,"id":%q,"group_id":"thread-1","user_id":"u1","callback_url":"https://runtime.example/cb"}`, tool, args, id)
+	body := fmt.Sprintf(`{"operation":%q,"arguments":%s,"id":%q,"group_id":"thread-1","user_id":"user-1815","callback_url":"https://runtime.example/cb"}`, tool, args, id)
 	r := httptest.NewRequest(http.MethodPost, "/invoke", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	return r
@@ -90,7 +90,7 @@ func TestManifests(t *testing.T) {
 		open(exampletools.Slow(opts)),
 		open(exampletools.Feed(opts)),
 		open(exampletools.Account(exampletools.AccountOptions{Server: opts, Provider: toolserver.OAuthProvider{
-			ID: "idp", AuthURL: "https://id.example/a", TokenURL: "https://id.example/t", ClientID: "c"}})),
+			ID: "idp", AuthURL: "https://id.example/a", TokenURL: "https://id.example/t", ClientID: "c", Confirm: true}})),
 	} {
 		data, err := agentproto.Encode(s.Manifest())
 		if err != nil {
@@ -231,6 +231,7 @@ func TestAccount(t *testing.T) {
 		Provider: toolserver.OAuthProvider{
 			ID: "idp", AuthURL: provider.AuthURL(), TokenURL: provider.TokenURL(), ClientID: idp.DefaultClientID,
 			Scopes: []string{"openid", "profile"}, Issuer: provider.Issuer(), RequireIssuer: true,
+			SubjectIsUser: true, KeysURL: provider.KeysURL(),
 		},
 		UserInfoURL: provider.UserInfoURL(),
 	}))

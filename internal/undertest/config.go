@@ -45,6 +45,7 @@ type Provider struct {
 	Auth     string `json:"auth"`
 	Token    string `json:"token"`
 	UserInfo string `json:"user_info"`
+	Keys     string `json:"keys"`
 	Client   string `json:"client"`
 	CA       []byte `json:"ca"`
 }

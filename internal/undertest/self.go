@@ -24,7 +24,7 @@ const (
 	limitOAuth    = 6_000
 	limitProvider = 2_000
 	limitMigrate  = 10_000
-	people        = 40
+	people        = 200
 )
 
 // A stage is everything around the servers: their configurations, of which only the
@@ -43,7 +43,7 @@ func newStage(folder string) (*stage, error) {
 	for i := range people {
 		u := idp.User{Name: fmt.Sprintf("person-%d", i), Password: crand.Text(), Subject: fmt.Sprintf("subject-%d", i)}
 		users = append(users, u)
-		oauth.Users = append(oauth.Users, conform.OAuthUser{Name: u.Name, Password: u.Password, Shows: u.Name + " (" + u.Subject + ")"})
+		oauth.Users = append(oauth.Users, conform.OAuthUser{Name: u.Name, Password: u.Password, Shows: u.Name + " (" + u.Subject + ")", UserID: u.Subject})
 	}
 	ports, err := freeport.Addresses(4)
 	if err != nil {
@@ -65,7 +65,7 @@ func newStage(folder string) (*stage, error) {
 		Callbacks: []string{"http://" + ports[2], "http://" + ports[3]}, MoveKey: crand.Text() + crand.Text(),
 		Provider: Provider{
 			Issuer: provider.Issuer(), Auth: provider.AuthURL(), Token: provider.TokenURL(), UserInfo: provider.UserInfoURL(),
-			Client: idp.DefaultClientID, CA: provider.CACertPEM(),
+			Keys: provider.KeysURL(), Client: idp.DefaultClientID, CA: provider.CACertPEM(),
 		},
 		Calls: limitCalls, CallbackTimeout: limitCallback, ChoiceTimeout: limitChoice, OAuthTimeout: limitOAuth, ProviderTimeout: limitProvider, MigrateTimeout: limitMigrate,
 	}

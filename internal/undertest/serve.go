@@ -114,6 +114,7 @@ func (c Config) options() (toolserver.Options, error) {
 		Providers: []toolserver.OAuthProvider{{
 			ID: "idp", AuthURL: c.Provider.Auth, TokenURL: c.Provider.Token, ClientID: c.Provider.Client,
 			Scopes: []string{"openid", "profile", "offline_access"}, Issuer: c.Provider.Issuer, RequireIssuer: true,
+			SubjectIsUser: true, KeysURL: c.Provider.Keys,
 		}},
 		MigrationDestinations: c.Others, MigrationKey: toolserver.NewSecret(c.MoveKey), MigrationRootCAs: own,
 		MigrationTimeout: millis(c.MigrateTimeout),

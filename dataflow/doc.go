@@ -53,8 +53,11 @@
 //   - For the same inputs, an operator without a reason gives the same content in
 //     every schedule. Order within a [TotalOrder] stream is part of the content.
 //   - A reader who has seen an output sees everything that caused it in whatever it
-//     reads next from that location: outputs of a step are released together, after
-//     all of it was computed.
+//     reads next, at every port of that location and of the locations upstream of it.
+//     A location shows the results of a step at all of its ports at once, when all of
+//     the step has been computed, and only then sends to other locations and begins
+//     asynchronous calls; so a function given to MapAsync sees the step that asked for
+//     it, too. A step that fails shows nothing.
 //   - What was accepted is handled, once. An output that nobody reads stops its
 //     location rather than lose anything.
 //   - A function that panics ends the flow with a [StepError] that names operator,
@@ -64,6 +67,12 @@
 //
 //   - Memory of a key that was seen: it is kept for as long as the flow runs.
 //   - Survival of the process: a flow lives in memory.
+//   - That an output shows what a sender has just sent when Send or Put returns: a busy
+//     location only has the record then. Await the answer, or look after having seen
+//     something that follows from it.
+//   - That two reads see the same step, or any order between steps of locations that do
+//     not send to each other. For one consistent picture, make one value of it, such as
+//     with singleton.Zip or keyedsingleton.IntoSingleton.
 //   - That a function given to an operator is pure. One that reads the clock or
 //     shares memory with others is outside all of the above.
 //

@@ -46,6 +46,14 @@
 // process owns. The latest value of a singleton's is shown to all, a tenth of a second
 // later to those who do not own it.
 //
+// What package dataflow promises a reader who has seen an output holds for the ports of
+// the process that owns the partitions concerned: it shows a step at all ports at once,
+// when the step is durable and before calls begin and messages leave. A process that does
+// not own a partition fetches entries one by one when they are awaited, and the values of a
+// location together, all after the same step. So it may have seen an entry and find an
+// older value, but never a value of one step and, after that, of another output an older
+// one. There is no order between partitions of a location.
+//
 // # What is asked of a program
 //
 // Functions given to operators depend on their arguments alone. A step that gives

@@ -195,10 +195,15 @@ func (o *owner) step(ctx context.Context, taken []journal.Message) error {
 	if err := o.commit(ctx, &s); err != nil {
 		return err
 	}
+	o.metrics.records.Add(uint64(len(records)))
+	// The ports show a step before anything that follows from it: an asynchronous call or
+	// another location may look at them.
+	if err := o.feed(o.partition, &s, o.leader.Full()); err != nil {
+		return err
+	}
 	o.leader.Release()
 	o.sender.add(o.leader.Moved())
-	o.metrics.records.Add(uint64(len(records)))
-	return o.feed(o.partition, &s, o.leader.Full())
+	return nil
 }
 
 // commit makes a step durable. While there is no room it tries again: nothing comes out

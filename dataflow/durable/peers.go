@@ -147,7 +147,10 @@ func (ps *peers) answer(p int, m *nats.Msg) {
 			answer = append([]byte{answerEntry}, value...)
 		}
 	case askValues:
-		if values, err := ps.facade.Latest(ps.siteOf(p), []byte{answerEntry}); err == nil {
+		ps.feeding.Lock() // so that the values are those of one step
+		latest := ps.facade.Latest(ps.siteOf(p))
+		ps.feeding.Unlock()
+		if values, err := latest([]byte{answerEntry}); err == nil {
 			answer = values
 		}
 	}

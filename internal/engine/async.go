@@ -58,7 +58,7 @@ func MapAsync[K comparable, V, U any](n *KNode[K, V], op *Op, f func(context.Con
 	var hs []uint64
 	n.To(func(b *Batch[K, V]) {
 		if len(a.step.k) == 0 {
-			a.site.dirty = append(a.site.dirty, a)
+			a.site.later = append(a.site.later, a)
 		}
 		a.step.k = append(a.step.k, b.K...)
 		a.step.v = append(a.step.v, b.V...)

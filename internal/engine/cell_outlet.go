@@ -35,19 +35,33 @@ func NewCellOutlet[T any](c *Cell[T], op *Op) *CellOutlet[T] {
 	c.changed(func() {
 		if !out.dirty {
 			out.dirty = true
-			out.site.dirty = append(out.site.dirty, out)
+			out.site.ports = append(out.site.ports, out)
 		}
 	})
 	return out
 }
 
 func (out *CellOutlet[T]) release() {
-	out.dirty = false
-	out.mu.Lock()
-	out.value, out.set = out.cell.value, out.cell.set
-	out.version++
+	out.lock()
+	out.give()
+	out.unlock()
+}
+
+func (out *CellOutlet[T]) lock() { out.mu.Lock() }
+
+func (out *CellOutlet[T]) unlock() {
 	out.readers.signal()
 	out.mu.Unlock()
+}
+
+func (out *CellOutlet[T]) wake() {} // unlock did it
+
+func (out *CellOutlet[T]) forget() { out.dirty = false }
+
+func (out *CellOutlet[T]) give() {
+	out.dirty = false
+	out.value, out.set = out.cell.value, out.cell.set
+	out.version++
 }
 
 func (out *CellOutlet[T]) end(err error) {

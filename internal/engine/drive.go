@@ -298,11 +298,11 @@ func (s *Site) drive(f func()) {
 	defer s.guard()
 	f()
 	s.now = 0
-	for _, out := range s.dirty {
-		out.release()
+	s.g.shown += len(s.ports)
+	for _, out := range s.later {
 		s.shows(out)
 	}
-	s.dirty = s.dirty[:0]
+	s.publish()
 	s.completed = true
 }
 

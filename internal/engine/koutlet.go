@@ -53,7 +53,7 @@ func NewKOutlet[K comparable, V any](n *KNode[K, V], op *Op) *KOutlet[K, V] {
 	var hs []uint64
 	n.To(func(b *Batch[K, V]) {
 		if len(out.step.k) == 0 {
-			out.site.dirty = append(out.site.dirty, out)
+			out.site.ports = append(out.site.ports, out)
 		}
 		h := b.hashes(out.hash, &hs)
 		if len(b.K) == 1 { // the answer to a single request, without three calls to copy it
@@ -70,25 +70,35 @@ func NewKOutlet[K comparable, V any](n *KNode[K, V], op *Op) *KOutlet[K, V] {
 }
 
 func (out *KOutlet[K, V]) release() {
-	out.mu.Lock()
+	out.lock()
+	out.give()
+	out.unlock()
+	out.wake()
+}
+
+func (out *KOutlet[K, V]) lock()   { out.mu.Lock() }
+func (out *KOutlet[K, V]) unlock() { out.mu.Unlock() }
+
+func (out *KOutlet[K, V]) forget() {
+	clear(out.step.k)
+	clear(out.step.v)
+	out.step = columns[K, V]{out.step.k[:0], out.step.v[:0], out.step.h[:0]}
+}
+
+func (out *KOutlet[K, V]) give() {
 	for i, k := range out.step.k {
-		if out.waiting.Len() > 0 && out.give(k, out.step.h[i], out.step.v[i]) {
+		if out.waiting.Len() > 0 && out.hand(k, out.step.h[i], out.step.v[i]) {
 			continue
 		}
 		if v, added := out.entries.Put(k, out.step.h[i]); added {
 			*v = out.step.v[i]
 		}
 	}
-	out.mu.Unlock()
-	clear(out.step.k)
-	clear(out.step.v)
-	out.step = columns[K, V]{out.step.k[:0], out.step.v[:0], out.step.h[:0]}
-	out.wake()
 }
 
-// give hands a value to everybody who waits for it, but to one only of those who take it,
-// and reports whether there is such a one. It is called with mu held.
-func (out *KOutlet[K, V]) give(k K, h uint64, v V) (taken bool) {
+// hand gives a value to every Await that waits for it and to one Take, and reports
+// whether there is such a Take. It is called with mu held.
+func (out *KOutlet[K, V]) hand(k K, h uint64, v V) (taken bool) {
 	place := out.waiting.Get(k, h)
 	if place == nil {
 		return false
@@ -114,6 +124,7 @@ func (out *KOutlet[K, V]) give(k K, h uint64, v V) (taken bool) {
 // list first, so that none is handed the token when it is gone; that they are listed can
 // be seen without the site's mu, since only the token's holder takes others off it.
 func (out *KOutlet[K, V]) wake() {
+	out.forget()
 	if len(out.woken) == 0 {
 		return
 	}

@@ -41,7 +41,7 @@ type asker interface {
 	resume() // make all calls that have no answer
 }
 
-// An emitter is an output, or whatever else is dirty after a step of a led graph.
+// An emitter is an outlet of a led graph, other than a cycle.
 type emitter interface {
 	// emit appends what the step gave, and keeps what the state of the output needs.
 	emit(dst []byte, c Codec) ([]byte, error)
@@ -150,11 +150,15 @@ func (l *Leader) push() {
 				r.run()
 			}
 		}
-		for _, out := range s.dirty {
+		later := s.later[:0]
+		for _, out := range s.later {
 			if c, ok := out.(looper); ok {
 				c.feedBack()
+				continue
 			}
+			later = append(later, out)
 		}
+		s.later = later
 	}
 }
 
@@ -172,16 +176,17 @@ func (l *Leader) step(now int64, f func()) (e Emission, err error) {
 	if err := s.g.Err(); err != nil {
 		return e, err
 	}
-	for _, out := range s.dirty {
-		x, ok := out.(emitter)
-		if !ok {
-			continue
-		}
-		if e.Outputs, err = x.emit(e.Outputs, s.g.set.Codec); err != nil {
+	for _, out := range s.ports {
+		if e.Outputs, err = out.(emitter).emit(e.Outputs, s.g.set.Codec); err != nil {
 			return e, err
 		}
 	}
-	s.dirty = s.dirty[:0]
+	for _, out := range s.later {
+		if e.Outputs, err = out.(emitter).emit(e.Outputs, s.g.set.Codec); err != nil {
+			return e, err
+		}
+	}
+	s.ports, s.later = s.ports[:0], s.later[:0]
 	return e, nil
 }
 

@@ -89,7 +89,7 @@ func (s *Site) take() {
 	}
 }
 
-// work is one step: push what was taken, cut, release. It reports false if the step
+// work is one step: push what was taken, cut, publish. It reports false if the step
 // failed.
 func (s *Site) work() (ok bool) {
 	defer s.guard()
@@ -113,7 +113,7 @@ func (s *Site) work() (ok bool) {
 // bare ends a step that has nothing to cut, release or note, and reports whether it was
 // one. It is short enough to be inlined.
 func (s *Site) bare() bool {
-	if s.ends || s.rearm || len(s.dirty) > 0 {
+	if s.ends || s.rearm || len(s.ports)+len(s.later) > 0 {
 		return false
 	}
 	s.now, s.completed = 0, true
@@ -121,7 +121,7 @@ func (s *Site) bare() bool {
 }
 
 // finish ends a step: it cuts every slice that has news, in topological order, and
-// releases what came out.
+// publishes what came out.
 func (s *Site) finish() {
 	for _, r := range s.regions {
 		if r.news {
@@ -135,10 +135,7 @@ func (s *Site) finish() {
 	if s.rearm {
 		s.arm()
 	}
-	for _, out := range s.dirty {
-		out.release()
-	}
-	s.dirty = s.dirty[:0]
+	s.publish()
 	s.completed = true
 }
 

@@ -24,7 +24,7 @@ func Move[T any](n *Node[T], op *Op) *Node[T] {
 	n = n.origin()
 	n.outs = append(n.outs, &consumer[T]{push: func(batch []T) {
 		if len(m.step) == 0 {
-			m.from.dirty = append(m.from.dirty, m)
+			m.from.later = append(m.from.later, m)
 		}
 		m.step = append(m.step, batch...)
 	}})
@@ -105,7 +105,7 @@ func newKMove[K comparable, V any](from *Head, op *Op) *kmove[K, V] {
 func (m *kmove[K, V]) gave() {
 	if !m.dirty && len(m.step.k) > 0 {
 		m.dirty = true
-		m.from.dirty = append(m.from.dirty, m)
+		m.from.later = append(m.from.later, m)
 	}
 }
 

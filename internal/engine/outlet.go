@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// An outlet is an output as the loop sees it.
+// An outlet is where a step's results go: a port, another site, a cycle or calls.
 type outlet interface {
-	release()      // what the step gave becomes visible; called by the token's holder
+	release()      // hand on what the step gave; called by the token's holder
 	end(err error) // nothing will come; err is nil if the flow ended by itself
 }
 
@@ -23,10 +23,11 @@ type Outlet[T any] struct {
 	step  []T    // given in this step; held by the token
 	first uint64 // of a led graph: the number of buf[0], of all elements ever
 
-	// of a remote graph, guarded by mu
-	fed     map[int]uint64 // by source: the number of the element to come
-	marks   []mark         // of what is in buf
-	handled []mark         // read, but nobody was told so
+	// of a remote graph
+	fed     map[int]uint64 // by source: the number of the element to come; held by the feeder
+	fresh   mark           // of what is in step; held by the feeder
+	marks   []mark         // of what is in buf; guarded by mu
+	handled []mark         // read, but nobody was told so; guarded by mu
 
 	_       apart
 	mu      sync.Mutex
@@ -49,7 +50,7 @@ func NewOutlet[T any](n *Node[T], op *Op) *Outlet[T] {
 	op.keeps(unreadState[T]{out, plain[T](op)})
 	n.To(func(batch []T) {
 		if len(out.step) == 0 {
-			out.site.dirty = append(out.site.dirty, out)
+			out.site.ports = append(out.site.ports, out)
 		}
 		out.step = append(out.step, batch...)
 	})
@@ -57,7 +58,32 @@ func NewOutlet[T any](n *Node[T], op *Op) *Outlet[T] {
 }
 
 func (out *Outlet[T]) release() {
-	out.mu.Lock()
+	out.lock()
+	out.give()
+	out.unlock()
+	out.wake()
+}
+
+func (out *Outlet[T]) lock() { out.mu.Lock() }
+
+func (out *Outlet[T]) unlock() {
+	out.readers.signal()
+	out.mu.Unlock()
+}
+
+// wake only clears what the step gave: the readers were woken by unlock.
+func (out *Outlet[T]) wake() { out.forget() }
+
+func (out *Outlet[T]) forget() {
+	clear(out.step)
+	out.step, out.fresh = out.step[:0], mark{}
+}
+
+func (out *Outlet[T]) give() {
+	if out.fresh.left > 0 {
+		out.fed[out.fresh.source] = out.fresh.number
+		out.marks = append(out.marks, out.fresh)
+	}
 	if out.off > len(out.buf)/2 { // make room at the front rather than grow for ever
 		n := copy(out.buf, out.buf[out.off:])
 		clear(out.buf[n:])
@@ -72,10 +98,6 @@ func (out *Outlet[T]) release() {
 		out.stalled = true
 		out.site.stalled.Add(1)
 	}
-	out.readers.signal()
-	out.mu.Unlock()
-	clear(out.step)
-	out.step = out.step[:0]
 }
 
 func (out *Outlet[T]) end(err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // A remote graph is the door to a flow whose history is elsewhere: what is sent to its
@@ -41,41 +42,53 @@ func (g *Graph) Shape(i int) string { return g.sites[i].shape() }
 // Values returns the outputs of values that change at location number i.
 func (g *Graph) Values(i int) (ops []*Op) {
 	for _, op := range g.sites[i].ops {
-		if _, ok := g.sites[i].feeds[op.index].(interface{ latest() }); ok {
+		if _, ok := g.sites[i].feeds[op.index].(valued); ok {
 			ops = append(ops, op)
 		}
 	}
 	return ops
 }
 
-// latest tells outputs that keep one value from others.
-func (out *CellOutlet[T]) latest() {}
-
-// Latest appends what outputs of values that change show at location number i, in the
-// form of what a step gives.
-func (g *Graph) Latest(i int, dst []byte) (_ []byte, err error) {
-	for _, op := range g.sites[i].ops {
-		out, ok := g.sites[i].feeds[op.index].(interface {
-			shown(dst []byte, c Codec) ([]byte, error)
-		})
-		if !ok {
-			continue
-		}
-		if dst, err = out.shown(dst, g.set.Codec); err != nil {
-			return dst, fmt.Errorf("%s: %w", op, err)
-		}
-	}
-	return dst, nil
+// A valued is an output of a value that changes.
+type valued interface {
+	// latest returns a function that appends what the output shows now, or nil if it has
+	// shown nothing.
+	latest() func(dst []byte, c Codec) ([]byte, error)
 }
 
-func (out *CellOutlet[T]) shown(dst []byte, c Codec) ([]byte, error) {
+// Latest reads the outputs of values that change at location number i, all after the same
+// step, and returns a function that appends what they showed, in the form of what a step
+// gives. Latest is not called during [Graph.Feed]; the function may be.
+func (g *Graph) Latest(i int) func(dst []byte) ([]byte, error) {
+	var ops []*Op
+	var appends []func([]byte, Codec) ([]byte, error)
+	for _, op := range g.sites[i].ops {
+		if out, ok := g.sites[i].feeds[op.index].(valued); ok {
+			if f := out.latest(); f != nil {
+				ops, appends = append(ops, op), append(appends, f)
+			}
+		}
+	}
+	return func(dst []byte) (_ []byte, err error) {
+		for j, f := range appends {
+			if dst, err = f(dst, g.set.Codec); err != nil {
+				return dst, fmt.Errorf("%s: %w", ops[j], err)
+			}
+		}
+		return dst, nil
+	}
+}
+
+func (out *CellOutlet[T]) latest() func(dst []byte, c Codec) ([]byte, error) {
 	out.mu.Lock()
 	value, set, version := out.value, out.set, out.version
 	out.mu.Unlock()
 	if version == 0 {
-		return dst, nil
+		return nil
 	}
-	return appendCell(binary.AppendUvarint(dst, uint64(out.op.index)), c, value, set)
+	return func(dst []byte, c Codec) ([]byte, error) {
+		return appendCell(binary.AppendUvarint(dst, uint64(out.op.index)), c, value, set)
+	}
 }
 
 func appendCell[T any](dst []byte, c Codec, value T, set bool) ([]byte, error) {
@@ -85,10 +98,24 @@ func appendCell[T any](dst []byte, c Codec, value T, set bool) ([]byte, error) {
 	return appendValue(append(dst, 1), c, value)
 }
 
-// Feed gives the outputs of location number i what a step gave. The source tells the
-// partitions of a location apart. It is called by one goroutine at a time.
+// Feed publishes at the ports of location number i what a step gave: all of it, or
+// nothing if it returns an error. The source tells the partitions of a location apart. It
+// is called by one goroutine at a time.
 func (g *Graph) Feed(i, source int, outputs []byte) error {
 	s := g.sites[i]
+	if err := s.feed(source, outputs); err != nil {
+		for _, p := range s.ports {
+			p.forget()
+		}
+		s.ports = s.ports[:0]
+		return err
+	}
+	s.publish()
+	return nil
+}
+
+// feed decodes what a step gave without making it visible.
+func (s *Site) feed(source int, outputs []byte) error {
 	d := &decoder{data: outputs}
 	for len(d.data) > 0 {
 		op := int32(d.uint())
@@ -96,7 +123,13 @@ func (g *Graph) Feed(i, source int, outputs []byte) error {
 		if !ok {
 			return fmt.Errorf("%w: operator %d is no output", errRecord, op)
 		}
-		if out.feed(d, g.set.Codec, source); d.err != nil {
+		if p, ok := out.(port); ok {
+			if slices.Contains(s.ports, p) {
+				return fmt.Errorf("%w: %s is named twice", errRecord, s.ops[op])
+			}
+			s.ports = append(s.ports, p)
+		}
+		if out.feed(d, s.g.set.Codec, source); d.err != nil {
 			return fmt.Errorf("%s: %w", s.ops[op], d.err)
 		}
 	}
@@ -113,6 +146,7 @@ func (g *Graph) FeedEntry(i int, op int32, key, value []byte) error {
 
 // A feeder is an output that can be given what a step gave elsewhere.
 type feeder interface {
+	// feed decodes what the step gave this output, for publish to make it visible.
 	feed(d *decoder, c Codec, source int)
 	describeFed(in *decoder, c Codec, d *describer)
 }
@@ -133,25 +167,16 @@ func (out *Outlet[T]) feed(d *decoder, c Codec, source int) {
 	if d.err != nil {
 		return
 	}
-	out.mu.Lock()
+	if out.fed == nil {
+		out.fed = make(map[int]uint64)
+	}
 	// What is fed again after a change of owners, and was not read yet, is here already.
 	if have := out.fed[source]; have > first {
 		again := int(min(have-first, uint64(n)))
-		out.step = out.step[again:]
+		out.step = slices.Delete(out.step, 0, again)
 		first, n = first+uint64(again), n-again
 	}
-	if n > 0 {
-		if out.fed == nil {
-			out.fed = make(map[int]uint64)
-		}
-		out.fed[source] = first + uint64(n)
-		out.marks = append(out.marks, mark{source, first + uint64(n), n})
-	}
-	out.mu.Unlock()
-	if n > 0 {
-		out.release()
-	}
-	out.step = out.step[:0]
+	out.fresh = mark{source, first + uint64(n), n}
 }
 
 // popped notes, with mu held, that an element was handed to a reader. The elements of
@@ -187,7 +212,6 @@ func (out *KOutlet[K, V]) feed(d *decoder, c Codec, _ int) {
 		out.step.v = append(out.step.v, v)
 		out.step.h = append(out.step.h, out.hash.Hash(k))
 	}
-	out.release()
 }
 
 func (out *CellOutlet[T]) feed(d *decoder, c Codec, _ int) {
@@ -195,9 +219,6 @@ func (out *CellOutlet[T]) feed(d *decoder, c Codec, _ int) {
 	out.cell.value, out.cell.set = zero, d.byte() == 1
 	if out.cell.set {
 		out.cell.value = decodeValue[T](d, c)
-	}
-	if d.err == nil {
-		out.release()
 	}
 }
 

@@ -70,8 +70,9 @@ type Site struct {
 
 	// held by the token
 	_         apart
-	at        int32 // index of the operator that is running user code
-	dirty     []outlet
+	at        int32    // index of the operator that is running user code
+	ports     []port   // ports to which the step gave something
+	later     []outlet // links, cycles and calls to which it did
 	taken     []stretch
 	inrun     []inlet
 	epoch     time.Time

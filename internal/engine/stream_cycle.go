@@ -90,7 +90,7 @@ func (c *Cycle[T]) Complete(n *Node[T], name string) {
 	c.site.outlets = append(c.site.outlets, c)
 	n.To(func(batch []T) {
 		if len(c.step) == 0 {
-			c.site.dirty = append(c.site.dirty, c)
+			c.site.later = append(c.site.later, c)
 		}
 		c.step = append(c.step, batch...)
 	})

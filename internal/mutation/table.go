@@ -48,10 +48,18 @@ var mutations = []mutation{
 	{"state that is kept shows in the same run", "internal/engine/slice.go", []edit{{
 		"			after, given = v, true\n", "			after, given = v, true\n			current = v\n",
 	}}},
-	{"outputs are released before the cut", "internal/engine/loop.go", []edit{{
+	{"outputs are published before the cut", "internal/engine/loop.go", []edit{{
 		"	for _, r := range s.regions {\n		if r.news {",
-		"	for _, out := range s.dirty {\n		out.release()\n	}\n	s.dirty = s.dirty[:0]\n	for _, r := range s.regions {\n		if r.news {",
+		"	s.publish()\n	for _, r := range s.regions {\n		if r.news {",
 	}}},
+	{"a step is published one port after another", "internal/engine/publish.go", []edit{{
+		"	if len(s.ports) == 1 {\n		s.ports[0].release()\n	} else {",
+		"	if len(s.ports) > 0 {\n		for _, p := range s.ports {\n			p.release()\n		}\n	} else {",
+	}}},
+	{"calls begin and messages leave before ports show the step", "internal/engine/publish.go", []edit{
+		{"	if len(s.ports) == 1 {", "	for _, out := range s.later {\n		out.release()\n	}\n	if len(s.ports) == 1 {"},
+		{"	s.ports = s.ports[:0]\n	for _, out := range s.later {\n		out.release()\n	}\n", "	s.ports = s.ports[:0]\n"},
+	}},
 	{"Join forgets all but the first value of a key", "internal/engine/keyed_join.go", []edit{{
 		"			mine.add(k, hs[i], b.V[i])\n", "			if mine.first(k, hs[i]) == 0 {\n				mine.add(k, hs[i], b.V[i])\n			}\n",
 	}}},

@@ -16,8 +16,9 @@ import (
 func Chain[T any, L Location, B1 bounds.Complete, B2 bounds.Stream, O Order, R Retries](
 	first Stream[T, L, B1, O, R], second Stream[T, L, B2, O, R],
 ) Stream[T, L, B2, O, R] {
-	a, b := made(first.node), made(second.node)
-	return Stream[T, L, B2, O, R]{node: engine.Chain(a, b, engine.NewOp(b.Site(), "dataflow.Chain", ""))}
+	b, op := engine.Read(second, "dataflow.Chain")
+	a := engine.NodeOf(first, op.Name)
+	return newStream[T, L, B2, O, R](engine.Chain(a, b, op))
 }
 
 // MergeOrdered returns the elements of both streams in one order that keeps the order
@@ -30,9 +31,9 @@ func Chain[T any, L Location, B1 bounds.Complete, B2 bounds.Stream, O Order, R R
 func MergeOrdered[T any, L Location, B bounds.Stream, O Ordered, R Retries](
 	s, t Stream[T, L, B, O, R], why NonDet,
 ) Stream[T, L, B, TotalOrder, R] {
-	a, b := made(s.node), made(t.node)
-	op := engine.Reasoned(a.Site(), "dataflow.MergeOrdered", string(why))
-	return Stream[T, L, B, TotalOrder, R]{node: engine.Observe(engine.Merge(op, a, b), op)}
+	a, op := engine.ReadReasoned(s, "dataflow.MergeOrdered", why)
+	b := engine.NodeOf(t, op.Name)
+	return newStream[T, L, B, TotalOrder, R](engine.Observe(engine.Merge(op, a, b), op))
 }
 
 // Partition returns the elements of s for which pred is true, and the others, each in
@@ -40,9 +41,9 @@ func MergeOrdered[T any, L Location, B bounds.Stream, O Ordered, R Retries](
 func Partition[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], pred func(T) bool,
 ) (yes, no Stream[T, L, B, O, R]) {
-	n := made(s.node)
-	y, m := engine.Partition(n, engine.NewOp(n.Site(), "dataflow.Partition", ""), pred)
-	return Stream[T, L, B, O, R]{node: y}, Stream[T, L, B, O, R]{node: m}
+	n, op := engine.Read(s, "dataflow.Partition")
+	y, m := engine.Partition(n, op, pred)
+	return newStream[T, L, B, O, R](y), newStream[T, L, B, O, R](m)
 }
 
 // Sort returns the elements of s from the smallest to the largest, in O(n log n). The
@@ -51,8 +52,8 @@ func Partition[T any, L Location, B bounds.Stream, O Order, R Retries](
 func Sort[T cmp.Ordered, L Location, B bounds.Complete, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, TotalOrder, R] {
-	n := made(s.node)
-	return Stream[T, L, B, TotalOrder, R]{node: engine.Sort(n, engine.NewOp(n.Site(), "dataflow.Sort", ""))}
+	n, op := engine.Read(s, "dataflow.Sort")
+	return newStream[T, L, B, TotalOrder, R](engine.Sort(n, op))
 }
 
 // WeakenOrder forgets the order of s. It costs nothing and serves to chain s with a
@@ -60,5 +61,5 @@ func Sort[T cmp.Ordered, L Location, B bounds.Complete, O Order, R Retries](
 func WeakenOrder[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, NoOrder, R] {
-	return Stream[T, L, B, NoOrder, R]{node: made(s.node)}
+	return newStream[T, L, B, NoOrder, R](engine.NodeOf(s, "dataflow.WeakenOrder"))
 }

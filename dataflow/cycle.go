@@ -31,15 +31,13 @@ type Loop[T any, L Location, O Order] struct {
 // names of the cycles on the way, and so does a flow that is started with a loop that
 // was not completed.
 func Cycle[T any, O Order, L Location](at L, name string) (*Loop[T, L, O], Stream[T, L, bounds.Unbounded, O, ExactlyOnce]) {
-	p := at.place().check("dataflow.Cycle")
-	if p.region != nil {
-		engine.Misuse("dataflow.Cycle", "what is fed back comes later and cannot be inside %s: carry it with slice.State", p.region)
-	}
-	c, n := engine.NewCycle[T](p.site, engine.NewOp(p.site, "dataflow.Cycle "+name, ""))
-	return &Loop[T, L, O]{cycle: c, name: name}, Stream[T, L, bounds.Unbounded, O, ExactlyOnce]{node: n}
+	site := placeOf(at, "dataflow.Cycle").Outside("dataflow.Cycle", "what is fed back comes later and cannot be inside %s: carry it with slice.State")
+	c, n := engine.NewCycle[T](site, engine.NewOp(site, "dataflow.Cycle "+name, ""))
+	return &Loop[T, L, O]{cycle: c, name: name}, newStream[T, L, bounds.Unbounded, O, ExactlyOnce](n)
 }
 
 // Complete makes s the source of the cycle. It is called once, before the start.
 func (l *Loop[T, L, O]) Complete(s Stream[T, L, bounds.Unbounded, O, ExactlyOnce]) {
-	l.cycle.Complete(made(s.node), "dataflow.Cycle.Complete "+l.name)
+	op := "dataflow.Cycle.Complete " + l.name
+	l.cycle.Complete(engine.NodeOf(s, op), op)
 }

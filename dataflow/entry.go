@@ -3,9 +3,6 @@ package dataflow
 import (
 	"fmt"
 	"iter"
-
-	"github.com/millrace/millrace/internal/cow"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // An Entry is a key and its value.
@@ -43,16 +40,16 @@ func (m Maybe[T]) String() string {
 // A View is a map as it was at one moment: read-only, safe to keep and safe for any
 // number of goroutines while its location goes on. Where keys have an order, it is
 // in order of the keys, else in order of appearance. The zero View is empty.
-type View[K comparable, V any] struct{ v cow.View[K, V] }
+type View[K comparable, V any] view[K, V]
 
 // Get returns the value of k, if the view has it, in O(log n).
-func (v View[K, V]) Get(k K) (V, bool) { return v.v.Get(k) }
+func (v View[K, V]) Get(k K) (V, bool) { return viewOf(v).Get(k) }
 
 // Len returns the number of entries.
-func (v View[K, V]) Len() int { return v.v.Len() }
+func (v View[K, V]) Len() int { return viewOf(v).Len() }
 
 // All iterates over the entries in order.
-func (v View[K, V]) All() iter.Seq2[K, V] { return v.v.All() }
+func (v View[K, V]) All() iter.Seq2[K, V] { return viewOf(v).All() }
 
 // String returns the view in the form {key:value key:value}.
 func (v View[K, V]) String() string {
@@ -65,9 +62,3 @@ func (v View[K, V]) String() string {
 	}
 	return s + "}"
 }
-
-// Unseal is for this module's engine, which encodes views; see package internal/seal.
-func (v *View[K, V]) Unseal(_ seal.Key) cow.Parts { return &v.v }
-
-// NewView is for this module's operators; see package internal/seal.
-func NewView[K comparable, V any](_ seal.Key, v cow.View[K, V]) View[K, V] { return View[K, V]{v} }

@@ -3,4 +3,8 @@ package dataflow
 import "github.com/millrace/millrace/internal/engine"
 
 // NewChosen returns a flow whose choices are made by c.
-func NewChosen(c engine.Chooser) *Flow { return NewWithOptions(Options{choose: c}) }
+func NewChosen(c engine.Chooser) *Flow {
+	f := New()
+	graphOf(f).Simulate(c, nil, nil, false)
+	return f
+}

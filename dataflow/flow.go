@@ -7,14 +7,13 @@ import (
 	"reflect"
 
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // A Flow is a program under construction: locations, collections at them, and the
 // operators between. It is built by one goroutine, runs once, and cannot be added to
 // after it has been started.
 type Flow struct {
-	graph *engine.Graph
+	graph // of the engine
 	sites []*engine.Site
 	byTag map[reflect.Type]*engine.Site
 
@@ -34,11 +33,6 @@ type Options struct {
 	// Record, if not nil, keeps the history of the run, so that package sim can
 	// replay it. It holds every record that came in.
 	Record *Recording
-
-	choose engine.Chooser // of the simulator, as is what follows
-	watch  engine.Watcher
-	replay *Recording
-	whole  bool
 }
 
 // New returns an empty flow with default options.
@@ -52,52 +46,21 @@ func NewWithOptions(opts Options) *Flow {
 	set := engine.Settings{
 		Queue:  cmp.Or(opts.Queue, 4096),
 		Buffer: cmp.Or(opts.Buffer, 4096),
-		Choose: opts.choose,
-		Watch:  opts.watch,
 		Wrap:   stepError,
-		Whole:  opts.whole,
 	}
 	if opts.Record != nil {
-		set.Record = &opts.Record.history
+		set.Record = historyOf(opts.Record)
 	}
-	if opts.replay != nil {
-		set.Replay = &opts.replay.history
-	}
-	return &Flow{graph: engine.New(set), byTag: make(map[reflect.Type]*engine.Site), members: make(map[reflect.Type][]*engine.Site)}
+	return &Flow{graph: newGraph(set), byTag: make(map[reflect.Type]*engine.Site), members: make(map[reflect.Type][]*engine.Site)}
 }
 
 // A Recording is the history of a run: what came in, in which order, how it was
 // divided into steps, and the time that was read. The zero Recording is ready for
 // [Options].Record. It can be read when the flow has ended.
-type Recording struct{ history engine.Recording }
+type Recording struct{ history }
 
 // Steps returns how many steps the run had.
-func (r *Recording) Steps() int { return r.history.Len() }
-
-// NewDriven is for package sim: it returns a flow without goroutines and clock, which
-// whoever waits for something drives through choices or a recording. If whole, also
-// schedules that nobody can tell apart are told apart.
-func NewDriven(_ seal.Key, choose engine.Chooser, watch engine.Watcher, replay *Recording, whole bool) *Flow {
-	return NewWithOptions(Options{choose: choose, watch: watch, replay: replay, whole: whole})
-}
-
-// NewLed is for package durable: it returns a flow whose steps somebody else takes.
-func NewLed(_ seal.Key, opts Options, codec engine.Codec, led *engine.Led) *Flow {
-	f := NewWithOptions(opts)
-	f.graph.Lend(codec, led, nil)
-	return f
-}
-
-// NewRemote is for package durable: it returns a flow that is only the ports of one
-// that runs elsewhere.
-func NewRemote(_ seal.Key, opts Options, codec engine.Codec, remote engine.Remote) *Flow {
-	f := NewWithOptions(opts)
-	f.graph.Lend(codec, nil, remote)
-	return f
-}
-
-// Unseal is for this module's packages that look into a flow.
-func (f *Flow) Unseal(seal.Key) *engine.Graph { return f.graph }
+func (r *Recording) Steps() int { return historyOf(r).Len() }
 
 // An App is a flow that runs.
 type App struct{ flow *Flow }
@@ -111,7 +74,7 @@ func Start(ctx context.Context, f *Flow) (*App, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	if !f.graph.Start(ctx) {
+	if !graphOf(f).Start(ctx) {
 		return nil, ErrStarted
 	}
 	return &App{f}, nil
@@ -135,28 +98,28 @@ func Run(ctx context.Context, f *Flow) error {
 // If ctx ends first, Stop ends the flow at once and returns the reason. It is safe
 // to call Stop more than once.
 func (a *App) Stop(ctx context.Context) error {
-	a.flow.graph.Stop()
-	if a.flow.graph.Driven() {
-		return a.flow.graph.Wait()
+	graphOf(a.flow).Stop()
+	if graphOf(a.flow).Driven() {
+		return graphOf(a.flow).Wait()
 	}
 	select {
 	case <-a.Done():
 	case <-ctx.Done():
-		a.flow.graph.Fail(context.Cause(ctx))
+		graphOf(a.flow).Fail(context.Cause(ctx))
 		<-a.Done()
 	}
 	return a.Err()
 }
 
 // Wait waits until the flow has ended and returns [App.Err].
-func (a *App) Wait() error { return a.flow.graph.Wait() }
+func (a *App) Wait() error { return graphOf(a.flow).Wait() }
 
 // Done is closed when the flow has ended.
-func (a *App) Done() <-chan struct{} { return a.flow.graph.Done() }
+func (a *App) Done() <-chan struct{} { return graphOf(a.flow).Done() }
 
 // Err returns nil while the flow runs and if it ended by itself or by Stop, a
 // [*StepError] if a function panicked, and the context's cause if that ended it.
-func (a *App) Err() error { return a.flow.graph.Err() }
+func (a *App) Err() error { return graphOf(a.flow).Err() }
 
 // Here is the location of a flow made by [Local].
 type Here struct{ Process }

@@ -266,7 +266,7 @@ func TestGraphOfEveryOperator(t *testing.T) {
 // source has them.
 func operatorNames(t *testing.T) map[string]bool {
 	names := make(map[string]bool)
-	name := regexp.MustCompile(`(?:NewOp|Reasoned|Proved|NewConstant)\(.*"(\w+\.[A-Z][A-Za-z.]*) ?"`)
+	name := regexp.MustCompile(`(?:NewOp|Read|Reasoned|ReadReasoned|ReadProved)\(.*"(\w+\.[A-Z][A-Za-z.]*) ?"`)
 	for _, dir := range []string{".", "../keyedstream", "../keyedsingleton", "../singleton", "../optional", "../slice"} {
 		files, _ := filepath.Glob(dir + "/*.go")
 		for _, f := range files {

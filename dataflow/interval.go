@@ -20,13 +20,10 @@ import (
 //
 // What has happened before a firing, and which are missed, is the clock's choice.
 func Interval[L Location](at L, every time.Duration, why NonDet) Stream[time.Duration, L, bounds.Unbounded, TotalOrder, ExactlyOnce] {
-	p := at.place().check("dataflow.Interval")
-	if p.region != nil {
-		engine.Misuse("dataflow.Interval", "time passes outside and not in %s", p.region)
-	}
-	op := engine.Reasoned(p.site, "dataflow.Interval", string(why))
+	site := placeOf(at, "dataflow.Interval").Outside("dataflow.Interval", "time passes outside and not in %s")
+	op := engine.Reasoned(site, "dataflow.Interval", string(why))
 	if every <= 0 {
 		engine.Misuse(op.Name, "the interval is %v", every)
 	}
-	return Stream[time.Duration, L, bounds.Unbounded, TotalOrder, ExactlyOnce]{node: engine.Interval(p.site, op, every)}
+	return newStream[time.Duration, L, bounds.Unbounded, TotalOrder, ExactlyOnce](engine.Interval(site, op, every))
 }

@@ -3,24 +3,16 @@ package dataflow
 import (
 	"context"
 	"iter"
-
-	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // A SingletonOutputPort is where the value of a [Singleton] is read. It is safe for any
 // number of goroutines, each of which sees for itself. It holds the latest value only,
 // so the location never waits for a reader.
-type SingletonOutputPort[T any] struct{ out *engine.CellOutlet[T] }
-
-// NewSingletonOutputPort is for package singleton; see package internal/seal.
-func NewSingletonOutputPort[T any](_ seal.Key, out *engine.CellOutlet[T]) *SingletonOutputPort[T] {
-	return &SingletonOutputPort[T]{out}
-}
+type SingletonOutputPort[T any] singletonOutputPort[T]
 
 // Latest returns the latest value, and false only before the flow has started. After
 // the end it is the last one.
-func (p *SingletonOutputPort[T]) Latest() (T, bool) { return p.out.Latest() }
+func (p *SingletonOutputPort[T]) Latest() (T, bool) { return p.out().Latest() }
 
 // Watch iterates over the value, now and whenever the location has made another one,
 // until the flow or ctx ends. Values that were replaced before they were looked at are
@@ -29,7 +21,7 @@ func (p *SingletonOutputPort[T]) Latest() (T, bool) { return p.out.Latest() }
 func (p *SingletonOutputPort[T]) Watch(ctx context.Context) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for seen := uint64(0); ; {
-			v, _, version, err := p.out.Next(ctx, seen)
+			v, _, version, err := p.out().Next(ctx, seen)
 			if err != nil || !yield(v) {
 				return
 			}
@@ -40,15 +32,10 @@ func (p *SingletonOutputPort[T]) Watch(ctx context.Context) iter.Seq[T] {
 
 // An OptionalOutputPort is where the value of an [Optional] is read; see
 // [SingletonOutputPort].
-type OptionalOutputPort[T any] struct{ out *engine.CellOutlet[T] }
-
-// NewOptionalOutputPort is for package optional; see package internal/seal.
-func NewOptionalOutputPort[T any](_ seal.Key, out *engine.CellOutlet[T]) *OptionalOutputPort[T] {
-	return &OptionalOutputPort[T]{out}
-}
+type OptionalOutputPort[T any] optionalOutputPort[T]
 
 // Latest returns the latest value, and false while there is none.
-func (p *OptionalOutputPort[T]) Latest() (T, bool) { return p.out.Latest() }
+func (p *OptionalOutputPort[T]) Latest() (T, bool) { return p.out().Latest() }
 
 // Watch iterates over what there is, from the first value on: again whenever the
 // location has made another value or taken it away. For the rest it is like
@@ -56,7 +43,7 @@ func (p *OptionalOutputPort[T]) Latest() (T, bool) { return p.out.Latest() }
 func (p *OptionalOutputPort[T]) Watch(ctx context.Context) iter.Seq[Maybe[T]] {
 	return func(yield func(Maybe[T]) bool) {
 		for seen := uint64(0); ; {
-			v, ok, version, err := p.out.Next(ctx, seen)
+			v, ok, version, err := p.out().Next(ctx, seen)
 			if err != nil || !yield(Maybe[T]{v, ok}) {
 				return
 			}

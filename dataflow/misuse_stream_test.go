@@ -159,7 +159,7 @@ func TestMisuseOfStreams(t *testing.T) {
 	}, {
 		"zero optional",
 		func(*dataflow.Flow, server) { optional.IsSome(dataflow.Optional[int, server, unbounded]{}) },
-		"dataflow: a zero collection was used: collections come from operators and inputs",
+		"optional: IsSome: the collection is a zero value: collections come from operators and inputs",
 	}}
 	place := regexp.MustCompile(`[a-z_]+\.go:\d+`)
 	for _, test := range tests {

@@ -128,19 +128,19 @@ func TestMisuse(t *testing.T) {
 	}, {
 		"zero stream",
 		func(*dataflow.Flow, server) { dataflow.Map(numbers{}, ident) },
-		"dataflow: a zero collection was used: collections come from operators and inputs",
+		"dataflow: Map: the collection is a zero value: collections come from operators and inputs",
 	}, {
 		"zero keyed singleton",
 		func(*dataflow.Flow, server) {
 			keyedsingleton.KeyCount(dataflow.KeyedSingleton[int, int, server, bounded]{})
 		},
-		"dataflow: a zero collection was used: collections come from operators and inputs",
+		"keyedsingleton: KeyCount: the collection is a zero value: collections come from operators and inputs",
 	}, {
 		"zero singleton",
 		func(*dataflow.Flow, server) {
 			singleton.Map(dataflow.Singleton[int, server, bounded]{}, ident)
 		},
-		"dataflow: a zero collection was used: collections come from operators and inputs",
+		"singleton: Map: the collection is a zero value: collections come from operators and inputs",
 	}, {
 		"operator after Start",
 		func(flow *dataflow.Flow, at server) {

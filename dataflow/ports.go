@@ -3,14 +3,11 @@ package dataflow
 import (
 	"context"
 	"iter"
-
-	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // An InputPort is where elements enter a [Stream]. It is safe for any number of
 // goroutines; the order in which their sends are accepted is the order of the stream.
-type InputPort[T any] struct{ in *engine.Inlet[T] }
+type InputPort[T any] inputPort[T]
 
 // Send appends x to the stream. It blocks while the location's queue is full, until
 // ctx ends. It returns [ErrClosed] after Close or Stop, and the flow's error if the
@@ -20,72 +17,62 @@ type InputPort[T any] struct{ in *engine.Inlet[T] }
 // it have been handled. If the location is busy, Send only leaves x there, and nil says
 // no more than that. If Send ran the location and a function panicked, the flow has
 // ended, and Send returns its error.
-func (p *InputPort[T]) Send(ctx context.Context, x T) error { return p.in.Send(ctx, x) }
+func (p *InputPort[T]) Send(ctx context.Context, x T) error { return p.in().Send(ctx, x) }
 
 // SendBatch appends all of xs in order and returns how many were accepted. It is
 // cheaper than a Send for each. The slice is not kept, but is read until SendBatch
 // returns. If SendBatch ran the location and a function panicked, elements of the step
 // that failed do not count as accepted.
 func (p *InputPort[T]) SendBatch(ctx context.Context, xs []T) (int, error) {
-	return p.in.SendBatch(ctx, xs)
+	return p.in().SendBatch(ctx, xs)
 }
 
 // Close ends the stream. What was accepted is still handled. Closing twice is fine.
-func (p *InputPort[T]) Close() { p.in.Close() }
+func (p *InputPort[T]) Close() { p.in().Close() }
 
 // A KeyedInputPort is where values enter a [KeyedStream]; see [InputPort].
-type KeyedInputPort[K comparable, V any] struct{ in *engine.KInlet[K, V] }
-
-// NewKeyedInputPort is for package keyedstream; see package internal/seal.
-func NewKeyedInputPort[K comparable, V any](_ seal.Key, in *engine.KInlet[K, V]) *KeyedInputPort[K, V] {
-	return &KeyedInputPort[K, V]{in}
-}
+type KeyedInputPort[K comparable, V any] keyedInputPort[K, V]
 
 // Send appends v to the values of k; see [InputPort.Send].
 func (p *KeyedInputPort[K, V]) Send(ctx context.Context, k K, v V) error {
-	return p.in.Send(ctx, k, v)
+	return p.in().Send(ctx, k, v)
 }
 
 // Close ends the stream; see [InputPort.Close].
-func (p *KeyedInputPort[K, V]) Close() { p.in.Close() }
+func (p *KeyedInputPort[K, V]) Close() { p.in().Close() }
 
 // An EntryInputPort is where entries enter a [KeyedSingleton]. It is safe for any
 // number of goroutines.
-type EntryInputPort[K comparable, V any] struct{ in *engine.KInlet[K, V] }
-
-// NewEntryInputPort is for package keyedsingleton; see package internal/seal.
-func NewEntryInputPort[K comparable, V any](_ seal.Key, in *engine.KInlet[K, V]) *EntryInputPort[K, V] {
-	return &EntryInputPort[K, V]{in}
-}
+type EntryInputPort[K comparable, V any] entryInputPort[K, V]
 
 // Put adds the entry (k, v), once and for ever. It returns [ErrDuplicateKey] and
 // changes nothing if k was put before. For the rest it is like [InputPort.Send].
 //
 // Keys are remembered for as long as the flow runs.
 func (p *EntryInputPort[K, V]) Put(ctx context.Context, k K, v V) error {
-	return p.in.Send(ctx, k, v)
+	return p.in().Send(ctx, k, v)
 }
 
 // Close says that no further entry comes; see [InputPort.Close].
-func (p *EntryInputPort[K, V]) Close() { p.in.Close() }
+func (p *EntryInputPort[K, V]) Close() { p.in().Close() }
 
 // An OutputPort is where the elements of a [Stream] leave. It is safe for any number
 // of goroutines; each element is read by one of them.
 //
 // Nothing is lost: a location with more than [Options].Buffer elements waiting at an
 // output stops running until somebody has read half of them.
-type OutputPort[T any] struct{ out *engine.Outlet[T] }
+type OutputPort[T any] outputPort[T]
 
 // Next returns the next element, waiting for one until ctx ends. It returns io.EOF
 // when the flow has ended and everything was read, and the flow's error if it failed.
-func (p *OutputPort[T]) Next(ctx context.Context) (T, error) { return p.out.Next(ctx) }
+func (p *OutputPort[T]) Next(ctx context.Context) (T, error) { return p.out().Next(ctx) }
 
 // All iterates over the elements until the flow or ctx ends. [App.Err] says whether
 // the flow failed.
 func (p *OutputPort[T]) All(ctx context.Context) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for {
-			x, err := p.out.Next(ctx)
+			x, err := p.out().Next(ctx)
 			if err != nil || !yield(x) {
 				return
 			}
@@ -93,26 +80,16 @@ func (p *OutputPort[T]) All(ctx context.Context) iter.Seq[T] {
 	}
 }
 
-// NewOutputPort is for this module's operators; see package internal/seal.
-func NewOutputPort[T any](_ seal.Key, out *engine.Outlet[T]) *OutputPort[T] {
-	return &OutputPort[T]{out}
-}
-
 // An EntryOutputPort is where the entries of a [KeyedSingleton] whose values never
 // change are read by key. It is safe for any number of goroutines. Entries are kept
 // until they are taken.
-type EntryOutputPort[K comparable, V any] struct{ out *engine.KOutlet[K, V] }
-
-// NewEntryOutputPort is for package keyedsingleton; see package internal/seal.
-func NewEntryOutputPort[K comparable, V any](_ seal.Key, out *engine.KOutlet[K, V]) *EntryOutputPort[K, V] {
-	return &EntryOutputPort[K, V]{out}
-}
+type EntryOutputPort[K comparable, V any] entryOutputPort[K, V]
 
 // Await returns the value of k as soon as there is one, however often it is called.
 // It returns io.EOF if the flow ended without one, the flow's error if it failed,
 // and ctx's cause if that ends first.
 func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
-	return p.out.Await(ctx, k, false)
+	return p.out().Await(ctx, k, false)
 }
 
 // Take is [EntryOutputPort.Await] that also forgets the entry, so that memory holds
@@ -120,11 +97,11 @@ func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
 // those who wait for one key when it comes, all that Await it have it, and one that takes
 // it; one whose ctx ends in that moment has it or leaves it for the next.
 func (p *EntryOutputPort[K, V]) Take(ctx context.Context, k K) (V, error) {
-	return p.out.Await(ctx, k, true)
+	return p.out().Await(ctx, k, true)
 }
 
 // Get returns the value of k if it is there now.
-func (p *EntryOutputPort[K, V]) Get(k K) (V, bool) { return p.out.Get(k) }
+func (p *EntryOutputPort[K, V]) Get(k K) (V, bool) { return p.out().Get(k) }
 
 // Len returns how many entries are there now.
-func (p *EntryOutputPort[K, V]) Len() int { return p.out.Len() }
+func (p *EntryOutputPort[K, V]) Len() int { return p.out().Len() }

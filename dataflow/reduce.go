@@ -15,8 +15,8 @@ import (
 func Reduce[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], step func(acc *T, x T),
 ) Optional[T, L, B] {
-	n := made(s.node)
-	return Optional[T, L, B]{cell: engine.Reduce(n, engine.NewOp(n.Site(), "dataflow.Reduce", ""), step)}
+	n, op := engine.Read(s, "dataflow.Reduce")
+	return newOptional[T, L, B](engine.Reduce(n, op, step))
 }
 
 // FoldGrowing is [Fold] for an aggregate that only grows, of which therefore
@@ -24,9 +24,8 @@ func Reduce[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 func FoldGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Ordered, R NoRetries, Out bounds.Aggregate](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, Out] {
-	n := made(s.node)
-	op := engine.Proved(n.Site(), "dataflow.FoldGrowing", string(why))
-	return Singleton[A, L, Out]{cell: engine.Fold(n, op, init, step)}
+	n, op := engine.ReadProved(s, "dataflow.FoldGrowing", why)
+	return newSingleton[A, L, Out](engine.Fold(n, op, init, step))
 }
 
 // FoldCommutative is [Fold] for a stream in any order. The proof says why step comes
@@ -34,10 +33,9 @@ func FoldGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Ordered, R
 func FoldCommutative[T, A any, L Location, B bounds.Stream, O Order, R NoRetries](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, B] {
-	n := made(s.node)
-	op := engine.Proved(n.Site(), "dataflow.FoldCommutative", string(why))
+	n, op := engine.ReadProved(s, "dataflow.FoldCommutative", why)
 	n.Permuted()
-	return Singleton[A, L, B]{cell: engine.Fold(n, op, init, step)}
+	return newSingleton[A, L, B](engine.Fold(n, op, init, step))
 }
 
 // Sum returns the sum of the elements of s, which is 0 without one. The order does
@@ -48,17 +46,15 @@ func FoldCommutative[T, A any, L Location, B bounds.Stream, O Order, R NoRetries
 func Sum[T constraints.Integer, L Location, B bounds.Stream, O Order, R NoRetries](
 	s Stream[T, L, B, O, R],
 ) Singleton[T, L, B] {
-	n := made(s.node)
-	op := engine.NewOp(n.Site(), "dataflow.Sum", "")
-	return Singleton[T, L, B]{cell: engine.Fold(n, op, func() T { return 0 }, func(sum *T, x T) { *sum += x })}
+	n, op := engine.Read(s, "dataflow.Sum")
+	return newSingleton[T, L, B](engine.Fold(n, op, func() T { return 0 }, func(sum *T, x T) { *sum += x }))
 }
 
 // Min returns the smallest element of s, if there is one, as the builtin min has it: a
 // NaN is smaller than all. Neither order nor repeats matter.
 func Min[T cmp.Ordered, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R]) Optional[T, L, B] {
-	n := made(s.node)
-	op := engine.NewOp(n.Site(), "dataflow.Min", "")
-	return Optional[T, L, B]{cell: engine.Extreme(n, op, func(a, b T) T { return min(a, b) })}
+	n, op := engine.Read(s, "dataflow.Min")
+	return newOptional[T, L, B](engine.Extreme(n, op, func(a, b T) T { return min(a, b) }))
 }
 
 // Max returns the largest element of s, if there is one, as the builtin max has it: a
@@ -67,7 +63,6 @@ func Min[T cmp.Ordered, L Location, B bounds.Stream, O Order, R Retries](s Strea
 func Max[T cmp.Ordered, L Location, B bounds.FoldedGrowing[Out], O Order, R Retries, Out bounds.Aggregate](
 	s Stream[T, L, B, O, R],
 ) Optional[T, L, Out] {
-	n := made(s.node)
-	op := engine.NewOp(n.Site(), "dataflow.Max", "")
-	return Optional[T, L, Out]{cell: engine.Extreme(n, op, func(a, b T) T { return max(a, b) })}
+	n, op := engine.Read(s, "dataflow.Max")
+	return newOptional[T, L, Out](engine.Extreme(n, op, func(a, b T) T { return max(a, b) }))
 }

@@ -14,19 +14,17 @@ import (
 func Scan[T, S, U any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], init func() S, step func(state *S, x T, emit func(U)),
 ) Stream[U, L, B, TotalOrder, ExactlyOnce] {
-	n := made(s.node)
-	op := engine.NewOp(n.Site(), "dataflow.Scan", "")
-	return Stream[U, L, B, TotalOrder, ExactlyOnce]{node: engine.StreamScan(n, op, init, step)}
+	n, op := engine.Read(s, "dataflow.Scan")
+	return newStream[U, L, B, TotalOrder, ExactlyOnce](engine.StreamScan(n, op, init, step))
 }
 
 // Enumerate returns each element of s after its index, from 0.
 func Enumerate[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R],
 ) Stream[Pair[int, T], L, B, TotalOrder, ExactlyOnce] {
-	n := made(s.node)
-	op := engine.NewOp(n.Site(), "dataflow.Enumerate", "")
+	n, op := engine.Read(s, "dataflow.Enumerate")
 	pair := func(i int, x T) Pair[int, T] { return Pair[int, T]{i, x} }
-	return Stream[Pair[int, T], L, B, TotalOrder, ExactlyOnce]{node: engine.Enumerate(n, op, pair)}
+	return newStream[Pair[int, T], L, B, TotalOrder, ExactlyOnce](engine.Enumerate(n, op, pair))
 }
 
 // Limit returns the first n elements of s, or all of them if there are fewer. The
@@ -34,12 +32,11 @@ func Enumerate[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 func Limit[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], n int,
 ) Stream[T, L, B, TotalOrder, ExactlyOnce] {
-	in := made(s.node)
-	op := engine.NewOp(in.Site(), "dataflow.Limit", "")
+	in, op := engine.Read(s, "dataflow.Limit")
 	if n < 0 {
 		engine.Misuse(op.Name, "the limit is %d", n)
 	}
-	return Stream[T, L, B, TotalOrder, ExactlyOnce]{node: engine.Limit(in, op, n)}
+	return newStream[T, L, B, TotalOrder, ExactlyOnce](engine.Limit(in, op, n))
 }
 
 // Unique returns each element of s the first time it comes, so repeats do not matter
@@ -50,6 +47,6 @@ func Limit[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 func Unique[T comparable, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, O, ExactlyOnce] {
-	n := made(s.node)
-	return Stream[T, L, B, O, ExactlyOnce]{node: engine.Unique(n, engine.NewOp(n.Site(), "dataflow.Unique", ""))}
+	n, op := engine.Read(s, "dataflow.Unique")
+	return newStream[T, L, B, O, ExactlyOnce](engine.Unique(n, op))
 }

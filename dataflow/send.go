@@ -6,7 +6,6 @@ import (
 
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // Send returns the elements of s at another location, in the order of s, each as often
@@ -26,20 +25,11 @@ func Send[T any, L, To Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], to To,
 ) Stream[T, To, bounds.Unbounded, O, R] {
 	const op = "dataflow.Send"
-	n, site := made(s.node), Destination(seal.Key{}, to, op)
+	n, site := engine.NodeOf(s, op), placeOf(to, op).Destination(op)
 	if _, ordered := any(*new(O)).(TotalOrder); ordered && n.Site().Partitioned() {
 		engine.Misuse(op, "%s is a cluster, whose partitions have no order between them: weaken the order of the stream with dataflow.WeakenOrder", n.Site().Name())
 	}
-	return Stream[T, To, bounds.Unbounded, O, R]{node: engine.Move(n, engine.NewOp(site, "dataflow.Send", ""))}
-}
-
-// Destination is for this module's operators; see package internal/seal.
-func Destination[L Location](_ seal.Key, to L, op string) *engine.Site {
-	p := to.place().check(op)
-	if p.region != nil {
-		engine.Misuse(op, "what is sent comes later and cannot be inside %s: send it to the location and let it in from there", p.region)
-	}
-	return p.site
+	return newStream[T, To, bounds.Unbounded, O, R](engine.Move(n, engine.NewOp(site, "dataflow.Send", "")))
 }
 
 // Members returns n locations of one type, each with a history, a queue and a loop of
@@ -56,11 +46,11 @@ func Destination[L Location](_ seal.Key, to L, op string) *engine.Site {
 // locations. A type that has members is no location itself, so that [At] refuses it.
 func Members[L Location, P interface {
 	*L
-	bind(*engine.Site)
+	bind(place)
 }](f *Flow, n int) []L {
 	const op = "dataflow.Members"
 	tag := reflect.TypeFor[L]()
-	if f.graph.Kept() {
+	if graphOf(f).Kept() {
 		engine.Misuse(op, "a durable flow has no members: make %s a Cluster, which is divided into partitions", tag.Name())
 	}
 	if n < 1 {
@@ -72,7 +62,7 @@ func Members[L Location, P interface {
 	sites := f.members[tag]
 	if sites == nil {
 		for i := range n {
-			sites = append(sites, f.graph.NewSite(fmt.Sprintf("%s %d", tag.Name(), i+1)))
+			sites = append(sites, graphOf(f).NewSite(fmt.Sprintf("%s %d", tag.Name(), i+1)))
 		}
 		f.members[tag] = sites
 		f.sites = append(f.sites, sites...)
@@ -82,7 +72,7 @@ func Members[L Location, P interface {
 	}
 	all := make([]L, n)
 	for i, s := range sites {
-		P(&all[i]).bind(s)
+		P(&all[i]).bind(place{Type: tag, Site: s})
 	}
 	return all
 }

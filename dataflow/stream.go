@@ -10,27 +10,24 @@ import (
 // Of returns a bounded stream of the given elements, which are there when the flow
 // starts. Inside a slice, they are there in each run of it.
 func Of[T any, L Location](at L, elems ...T) Stream[T, L, bounds.Bounded, TotalOrder, ExactlyOnce] {
-	p := at.place().check("dataflow.Of")
-	engine.NewOp(p.site, "dataflow.Of", "")
-	return Stream[T, L, bounds.Bounded, TotalOrder, ExactlyOnce]{node: engine.Constant(p.site, p.region, elems)}
+	p := placeOf(at, "dataflow.Of")
+	engine.NewOp(p.Site, "dataflow.Of", "")
+	return newStream[T, L, bounds.Bounded, TotalOrder, ExactlyOnce](engine.Constant(p.Site, p.Region, elems))
 }
 
 // Input returns a port and the stream of what is sent to it. The name appears in
 // errors, traces and graphs.
 func Input[T any, L Location](at L, name string) (*InputPort[T], Stream[T, L, bounds.Unbounded, TotalOrder, ExactlyOnce]) {
-	p := at.place().check("dataflow.Input")
-	if p.region != nil {
-		engine.Misuse("dataflow.Input", "an input comes from outside and cannot be inside %s", p.region)
-	}
-	in, n := engine.NewInlet[T](p.site, engine.NewOp(p.site, "dataflow.Input "+name, ""))
-	return &InputPort[T]{in}, Stream[T, L, bounds.Unbounded, TotalOrder, ExactlyOnce]{node: n}
+	site := placeOf(at, "dataflow.Input").Input("dataflow.Input")
+	in, n := engine.NewInlet[T](site, engine.NewOp(site, "dataflow.Input "+name, ""))
+	return newInputPort(in), newStream[T, L, bounds.Unbounded, TotalOrder, ExactlyOnce](n)
 }
 
 // Output returns a port from which the elements of s are read, in the order in which
 // the location released them. Every output must be read, or its location stops.
 func Output[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R], name string) *OutputPort[T] {
-	n := made(s.node)
-	return &OutputPort[T]{engine.NewOutlet(n, engine.NewOp(n.Site(), "dataflow.Output "+name, ""))}
+	n, op := engine.Read(s, "dataflow.Output "+name)
+	return newOutputPort(engine.NewOutlet(n, op))
 }
 
 // Map returns the stream of f(x) for each x in s, in the order of s.
@@ -40,8 +37,8 @@ func Output[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, 
 func Map[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T) U,
 ) Stream[U, L, B, O, R] {
-	n := made(s.node)
-	return Stream[U, L, B, O, R]{node: engine.Map(n, engine.NewOp(n.Site(), "dataflow.Map", ""), f)}
+	n, op := engine.Read(s, "dataflow.Map")
+	return newStream[U, L, B, O, R](engine.Map(n, op, f))
 }
 
 // MapRef is [Map] for elements that are dear to copy. The pointer is borrowed: f
@@ -49,16 +46,16 @@ func Map[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 func MapRef[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(*T) U,
 ) Stream[U, L, B, O, R] {
-	n := made(s.node)
-	return Stream[U, L, B, O, R]{node: engine.MapRef(n, engine.NewOp(n.Site(), "dataflow.MapRef", ""), f)}
+	n, op := engine.Read(s, "dataflow.MapRef")
+	return newStream[U, L, B, O, R](engine.MapRef(n, op, f))
 }
 
 // Filter returns the elements of s for which keep is true.
 func Filter[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], keep func(T) bool,
 ) Stream[T, L, B, O, R] {
-	n := made(s.node)
-	return Stream[T, L, B, O, R]{node: engine.Filter(n, engine.NewOp(n.Site(), "dataflow.Filter", ""), keep)}
+	n, op := engine.Read(s, "dataflow.Filter")
+	return newStream[T, L, B, O, R](engine.Filter(n, op, keep))
 }
 
 // FilterMap returns what f returned together with true. It is one call where Map
@@ -66,8 +63,8 @@ func Filter[T any, L Location, B bounds.Stream, O Order, R Retries](
 func FilterMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T) (U, bool),
 ) Stream[U, L, B, O, R] {
-	n := made(s.node)
-	return Stream[U, L, B, O, R]{node: engine.FilterMap(n, engine.NewOp(n.Site(), "dataflow.FilterMap", ""), f)}
+	n, op := engine.Read(s, "dataflow.FilterMap")
+	return newStream[U, L, B, O, R](engine.FilterMap(n, op, f))
 }
 
 // FlatMap returns everything that f emits for each element of s, in order. The
@@ -75,8 +72,8 @@ func FilterMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 func FlatMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(x T, emit func(U)),
 ) Stream[U, L, B, O, R] {
-	n := made(s.node)
-	return Stream[U, L, B, O, R]{node: engine.FlatMap(n, engine.NewOp(n.Site(), "dataflow.FlatMap", ""), f)}
+	n, op := engine.Read(s, "dataflow.FlatMap")
+	return newStream[U, L, B, O, R](engine.FlatMap(n, op, f))
 }
 
 // Inspect calls f with each element of s and returns s. The call is made whether or
@@ -84,30 +81,31 @@ func FlatMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 func Inspect[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T),
 ) Stream[T, L, B, O, R] {
-	n := made(s.node)
-	return Stream[T, L, B, O, R]{node: engine.Inspect(n, engine.NewOp(n.Site(), "dataflow.Inspect", ""), f)}
+	n, op := engine.Read(s, "dataflow.Inspect")
+	return newStream[T, L, B, O, R](engine.Inspect(n, op, f))
 }
 
 // ForEach calls f with each element of s, in order. A stream without order or with
 // repeats is refused, because the effect of f could depend on them.
 func ForEach[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](s Stream[T, L, B, O, R], f func(T)) {
-	n := made(s.node)
-	engine.Inspect(n, engine.NewOp(n.Site(), "dataflow.ForEach", ""), f)
+	n, op := engine.Read(s, "dataflow.ForEach")
+	engine.Inspect(n, op, f)
 }
 
 // Print prints each element of s on a line, for examples and debugging. Unlike
 // [ForEach] it takes a stream without order, so its output may differ from run to run.
 func Print[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R]) {
-	n := made(s.node)
-	engine.Inspect(n, engine.NewOp(n.Site(), "dataflow.Print", ""), func(x T) { fmt.Println(x) })
+	n, op := engine.Read(s, "dataflow.Print")
+	engine.Inspect(n, op, func(x T) { fmt.Println(x) })
 }
 
 // Merge returns the elements of both streams, in no particular order.
 func Merge[T any, L Location, B bounds.Stream, O1, O2 Order, R Retries](
 	s Stream[T, L, B, O1, R], t Stream[T, L, B, O2, R],
 ) Stream[T, L, B, NoOrder, R] {
-	a, b := made(s.node), made(t.node)
-	return Stream[T, L, B, NoOrder, R]{node: engine.Merge(engine.NewOp(a.Site(), "dataflow.Merge", ""), a, b)}
+	a, op := engine.Read(s, "dataflow.Merge")
+	b := engine.NodeOf(t, op.Name)
+	return newStream[T, L, B, NoOrder, R](engine.Merge(op, a, b))
 }
 
 // KeyBy returns the elements of s under the key of each. Within a key they keep the
@@ -115,8 +113,8 @@ func Merge[T any, L Location, B bounds.Stream, O1, O2 Order, R Retries](
 func KeyBy[T any, K comparable, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], key func(T) K,
 ) KeyedStream[K, T, L, B, O, R] {
-	n := made(s.node)
-	return KeyedStream[K, T, L, B, O, R]{node: engine.KeyBy(n, engine.NewOp(n.Site(), "dataflow.KeyBy", ""), key)}
+	n, op := engine.Read(s, "dataflow.KeyBy")
+	return newKeyedStream[K, T, L, B, O, R](engine.KeyBy(n, op, key))
 }
 
 // KeyByRef is [KeyBy] for elements that are dear to copy. The pointer is borrowed:
@@ -124,17 +122,16 @@ func KeyBy[T any, K comparable, L Location, B bounds.Stream, O Order, R Retries]
 func KeyByRef[T any, K comparable, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], key func(*T) K,
 ) KeyedStream[K, T, L, B, O, R] {
-	n := made(s.node)
-	return KeyedStream[K, T, L, B, O, R]{node: engine.KeyByRef(n, engine.NewOp(n.Site(), "dataflow.KeyByRef", ""), key)}
+	n, op := engine.Read(s, "dataflow.KeyByRef")
+	return newKeyedStream[K, T, L, B, O, R](engine.KeyByRef(n, op, key))
 }
 
 // Keyed returns the values of the entries of s under their keys.
 func Keyed[K comparable, V any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[Entry[K, V], L, B, O, R],
 ) KeyedStream[K, V, L, B, O, R] {
-	n := made(s.node)
-	op := engine.NewOp(n.Site(), "dataflow.Keyed", "")
-	return KeyedStream[K, V, L, B, O, R]{node: engine.Split(n, op, func(e *Entry[K, V]) (K, V) { return e.Key, e.Value })}
+	n, op := engine.Read(s, "dataflow.Keyed")
+	return newKeyedStream[K, V, L, B, O, R](engine.Split(n, op, func(e *Entry[K, V]) (K, V) { return e.Key, e.Value }))
 }
 
 // AssumeOrder fixes the order in which the elements of s happen to come.
@@ -146,9 +143,8 @@ func Keyed[K comparable, V any, L Location, B bounds.Stream, O Order, R Retries]
 func AssumeOrder[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], why NonDet,
 ) Stream[T, L, B, TotalOrder, R] {
-	n := made(s.node)
-	op := engine.Reasoned(n.Site(), "dataflow.AssumeOrder", string(why))
-	return Stream[T, L, B, TotalOrder, R]{node: engine.Observe(n, op)}
+	n, op := engine.ReadReasoned(s, "dataflow.AssumeOrder", why)
+	return newStream[T, L, B, TotalOrder, R](engine.Observe(n, op))
 }
 
 // AssumeOnce takes each element of s for one that was not repeated.
@@ -160,9 +156,8 @@ func AssumeOrder[T any, L Location, B bounds.Stream, O Order, R Retries](
 func AssumeOnce[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], why NonDet,
 ) Stream[T, L, B, O, ExactlyOnce] {
-	n := made(s.node)
-	op := engine.Reasoned(n.Site(), "dataflow.AssumeOnce", string(why))
-	return Stream[T, L, B, O, ExactlyOnce]{node: engine.Pass(n, op)}
+	n, op := engine.ReadReasoned(s, "dataflow.AssumeOnce", why)
+	return newStream[T, L, B, O, ExactlyOnce](engine.Pass(n, op))
 }
 
 // AssumeRepeats forgets that the elements of s are not repeated. It costs nothing and
@@ -170,7 +165,7 @@ func AssumeOnce[T any, L Location, B bounds.Stream, O Order, R Retries](
 func AssumeRepeats[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, O, AtLeastOnce] {
-	return Stream[T, L, B, O, AtLeastOnce]{node: made(s.node)}
+	return newStream[T, L, B, O, AtLeastOnce](engine.NodeOf(s, "dataflow.AssumeRepeats"))
 }
 
 // Fold returns the aggregate of all elements of s, in order: what step made of
@@ -178,17 +173,16 @@ func AssumeRepeats[T any, L Location, B bounds.Stream, O Order, R Retries](
 func Fold[T, A any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T),
 ) Singleton[A, L, B] {
-	n := made(s.node)
-	return Singleton[A, L, B]{cell: engine.Fold(n, engine.NewOp(n.Site(), "dataflow.Fold", ""), init, step)}
+	n, op := engine.Read(s, "dataflow.Fold")
+	return newSingleton[A, L, B](engine.Fold(n, op, init, step))
 }
 
 // Count returns the number of elements of s. The order does not matter.
 func Count[T any, L Location, B bounds.FoldedGrowing[Out], O Order, R NoRetries, Out bounds.Aggregate](
 	s Stream[T, L, B, O, R],
 ) Singleton[int, L, Out] {
-	n := made(s.node)
-	op := engine.NewOp(n.Site(), "dataflow.Count", "")
-	return Singleton[int, L, Out]{cell: engine.Fold(n, op, func() int { return 0 }, func(acc *int, _ T) { *acc++ })}
+	n, op := engine.Read(s, "dataflow.Count")
+	return newSingleton[int, L, Out](engine.Fold(n, op, func() int { return 0 }, func(acc *int, _ T) { *acc++ }))
 }
 
 // CrossSingleton returns each element of s together with the value of x. Either both
@@ -196,7 +190,6 @@ func Count[T any, L Location, B bounds.FoldedGrowing[Out], O Order, R NoRetries,
 func CrossSingleton[T, X any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], x Singleton[X, L, bounds.Bounded],
 ) Stream[Pair[T, X], L, B, O, R] {
-	n := made(s.node)
-	op := engine.NewOp(n.Site(), "dataflow.CrossSingleton", "")
-	return Stream[Pair[T, X], L, B, O, R]{node: engine.Cross(n, made(x.cell), op, func(t T, v X) Pair[T, X] { return Pair[T, X]{t, v} })}
+	n, op := engine.Read(s, "dataflow.CrossSingleton")
+	return newStream[Pair[T, X], L, B, O, R](engine.Cross(n, engine.NodeOf(x, op.Name), op, func(t T, v X) Pair[T, X] { return Pair[T, X]{t, v} }))
 }

@@ -13,9 +13,8 @@ import (
 func Get[K comparable, V any, L dataflow.Location, B bounds.Complete](
 	ks dataflow.KeyedSingleton[K, V, L, B], k dataflow.Singleton[K, L, bounds.Bounded],
 ) dataflow.Optional[V, L, bounds.Bounded] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.Get", "")
-	return dataflow.SealOptional[V, L, bounds.Bounded](key, engine.KGet(n, k.Unseal(key), op))
+	n, op := engine.Read(ks, "keyedsingleton.Get")
+	return newOptional[V, L, bounds.Bounded](engine.KGet(n, engine.NodeOf(k, op.Name), op))
 }
 
 // MaxKey returns the entry with the largest key. Before the first entry there is
@@ -23,10 +22,9 @@ func Get[K comparable, V any, L dataflow.Location, B bounds.Complete](
 func MaxKey[K cmp.Ordered, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Optional[dataflow.Entry[K, V], L, Keys] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.MaxKey", "")
+	n, op := engine.Read(ks, "keyedsingleton.MaxKey")
 	entry := func(k K, v V) dataflow.Entry[K, V] { return dataflow.Entry[K, V]{Key: k, Value: v} }
-	return dataflow.SealOptional[dataflow.Entry[K, V], L, Keys](key, engine.KMaxKey(n, op, cmp.Less[K], entry))
+	return newOptional[dataflow.Entry[K, V], L, Keys](engine.KMaxKey(n, op, cmp.Less[K], entry))
 }
 
 // WithoutKeys returns the entries whose key is not in keys. A key may be in keys more
@@ -37,7 +35,6 @@ func MaxKey[K cmp.Ordered, V any, L dataflow.Location, B bounds.FixedValues[Keys
 func WithoutKeys[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton, O dataflow.Order, R dataflow.Retries, Keys bounds.Complete](
 	ks dataflow.KeyedSingleton[K, V, L, B], keys dataflow.Stream[K, L, Keys, O, R],
 ) dataflow.KeyedSingleton[K, V, L, B] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.WithoutKeys", "")
-	return dataflow.SealKeyedSingleton[K, V, L, B](key, engine.KWithout(n, keys.Unseal(key), op))
+	n, op := engine.Read(ks, "keyedsingleton.WithoutKeys")
+	return newKeyedSingleton[K, V, L, B](engine.KWithout(n, engine.NodeOf(keys, op.Name), op))
 }

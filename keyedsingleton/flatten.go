@@ -3,7 +3,6 @@ package keyedsingleton
 import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/cow"
 	"github.com/millrace/millrace/internal/engine"
 )
 
@@ -15,10 +14,9 @@ import (
 func Entries[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.Entries", "")
+	n, op := engine.Read(ks, "keyedsingleton.Entries")
 	entry := func(k K, v V) dataflow.Entry[K, V] { return dataflow.Entry[K, V]{Key: k, Value: v} }
-	return dataflow.SealStream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](key, engine.Zip(n, op, entry))
+	return newStream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](engine.Zip(n, op, entry))
 }
 
 // Values returns the value of each entry as an element, as it appears. Equal values
@@ -26,18 +24,16 @@ func Entries[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys
 func Values[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.Values", "")
-	return dataflow.SealStream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](key, engine.Values(n, op))
+	n, op := engine.Read(ks, "keyedsingleton.Values")
+	return newStream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](engine.Values(n, op))
 }
 
 // Keys returns the key of each entry as an element, as it appears. See [Entries].
 func Keys[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Bound], Bound bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.Keys", "")
-	return dataflow.SealStream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce](key, engine.Keys(n, op))
+	n, op := engine.Read(ks, "keyedsingleton.Keys")
+	return newStream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce](engine.Keys(n, op))
 }
 
 // IntoKeyedStream returns the value of each entry as the only value of its key. It
@@ -45,9 +41,8 @@ func Keys[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Bound],
 func IntoKeyedStream[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.KeyedStream[K, V, L, Keys, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.IntoKeyedStream", "")
-	return dataflow.SealKeyedStream[K, V, L, Keys, dataflow.TotalOrder, dataflow.ExactlyOnce](key, engine.KMerge(op, n))
+	n, op := engine.Read(ks, "keyedsingleton.IntoKeyedStream")
+	return newKeyedStream[K, V, L, Keys, dataflow.TotalOrder, dataflow.ExactlyOnce](engine.KMerge(op, n))
 }
 
 // KeyCount returns the number of keys, which starts at 0 and only grows where keys
@@ -55,9 +50,8 @@ func IntoKeyedStream[K comparable, V any, L dataflow.Location, B bounds.FixedVal
 func KeyCount[K comparable, V any, L dataflow.Location, B bounds.Counted[Out], Out bounds.Singleton](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Singleton[int, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.KeyCount", "")
-	return dataflow.SealSingleton[int, L, Out](key, engine.KeyCount(n, op))
+	n, op := engine.Read(ks, "keyedsingleton.KeyCount")
+	return newSingleton[int, L, Out](engine.KeyCount(n, op))
 }
 
 // IntoSingleton returns the whole content as one value, which starts empty. Each
@@ -66,8 +60,6 @@ func KeyCount[K comparable, V any, L dataflow.Location, B bounds.Counted[Out], O
 func IntoSingleton[K comparable, V any, L dataflow.Location, B bounds.Keyed[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Singleton[dataflow.View[K, V], L, Keys] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.IntoSingleton", "")
-	view := func(v cow.View[K, V]) dataflow.View[K, V] { return dataflow.NewView(key, v) }
-	return dataflow.SealSingleton[dataflow.View[K, V], L, Keys](key, engine.IntoSingleton(n, op, view))
+	n, op := engine.Read(ks, "keyedsingleton.IntoSingleton")
+	return newSingleton[dataflow.View[K, V], L, Keys](engine.IntoSingleton(n, op, newView[K, V]))
 }

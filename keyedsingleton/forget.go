@@ -27,10 +27,9 @@ import (
 func ForgetAfter[K comparable, V any, L dataflow.Location, B bounds.Ongoing](
 	ks dataflow.KeyedSingleton[K, V, L, B], ttl time.Duration, why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, L, bounds.Unbounded] {
-	n := ks.Unseal(key)
-	op := engine.Reasoned(n.Site(), "keyedsingleton.ForgetAfter", string(why))
+	n, op := engine.ReadReasoned(ks, "keyedsingleton.ForgetAfter", why)
 	if ttl <= 0 {
 		engine.Misuse(op.Name, "ttl is %v", ttl)
 	}
-	return dataflow.SealKeyedSingleton[K, V, L, bounds.Unbounded](key, engine.ForgetAfter(n, op, ttl))
+	return newKeyedSingleton[K, V, L, bounds.Unbounded](engine.ForgetAfter(n, op, ttl))
 }

@@ -15,10 +15,9 @@ import (
 func JoinKeyedStream[K comparable, V, W any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedSingleton[K, V, L, B], stream dataflow.KeyedStream[K, W, L, bounds.Bounded, O, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, W], L, bounds.Bounded, O, R] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.JoinKeyedStream", "")
+	n, op := engine.Read(ks, "keyedsingleton.JoinKeyedStream")
 	pair := func(w W, v V) dataflow.Pair[V, W] { return dataflow.Pair[V, W]{First: v, Second: w} }
-	return dataflow.SealKeyedStream[K, dataflow.Pair[V, W], L, bounds.Bounded, O, R](key, engine.Join(stream.Unseal(key), n, op, pair))
+	return newKeyedStream[K, dataflow.Pair[V, W], L, bounds.Bounded, O, R](engine.Join(engine.NodeOf(stream, op.Name), n, op, pair))
 }
 
 // JoinKeyedSingleton returns the keys present in both a and b, with the value of
@@ -29,10 +28,9 @@ func JoinKeyedStream[K comparable, V, W any, L dataflow.Location, B bounds.Compl
 func JoinKeyedSingleton[K comparable, V, W any, L dataflow.Location, B bounds.Complete](
 	a dataflow.KeyedSingleton[K, V, L, B], b dataflow.KeyedSingleton[K, W, L, B],
 ) dataflow.KeyedSingleton[K, dataflow.Pair[V, W], L, B] {
-	n := a.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.JoinKeyedSingleton", "")
+	n, op := engine.Read(a, "keyedsingleton.JoinKeyedSingleton")
 	pair := func(v V, w W) dataflow.Pair[V, W] { return dataflow.Pair[V, W]{First: v, Second: w} }
-	return dataflow.SealKeyedSingleton[K, dataflow.Pair[V, W], L, B](key, engine.Join(n, b.Unseal(key), op, pair))
+	return newKeyedSingleton[K, dataflow.Pair[V, W], L, B](engine.Join(n, engine.NodeOf(b, op.Name), op, pair))
 }
 
 // LookupKeyedSingleton looks up each *value* of a as a key of b. Every key of a is
@@ -41,9 +39,8 @@ func JoinKeyedSingleton[K comparable, V, W any, L dataflow.Location, B bounds.Co
 func LookupKeyedSingleton[K, V comparable, W any, L dataflow.Location, B bounds.Complete](
 	a dataflow.KeyedSingleton[K, V, L, B], b dataflow.KeyedSingleton[V, W, L, B],
 ) dataflow.KeyedSingleton[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B] {
-	n := a.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.LookupKeyedSingleton", "")
-	return dataflow.SealKeyedSingleton[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B](key, engine.Lookup(n, b.Unseal(key), op, maybe[V, W]))
+	n, op := engine.Read(a, "keyedsingleton.LookupKeyedSingleton")
+	return newKeyedSingleton[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B](engine.Lookup(n, engine.NodeOf(b, op.Name), op, maybe[V, W]))
 }
 
 // LookupKeyedStream looks up each *value* of a as a key of stream. For each key of a it
@@ -53,10 +50,9 @@ func LookupKeyedSingleton[K, V comparable, W any, L dataflow.Location, B bounds.
 func LookupKeyedStream[K, V comparable, W any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	a dataflow.KeyedSingleton[K, V, L, B], stream dataflow.KeyedStream[V, W, L, bounds.Bounded, O, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, bounds.Bounded, O, R] {
-	n := a.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.LookupKeyedStream", "")
-	found := engine.KLookup(n, stream.Unseal(key), op, maybe[V, W])
-	return dataflow.SealKeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, bounds.Bounded, O, R](key, found)
+	n, op := engine.Read(a, "keyedsingleton.LookupKeyedStream")
+	found := engine.KLookup(n, engine.NodeOf(stream, op.Name), op, maybe[V, W])
+	return newKeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, bounds.Bounded, O, R](found)
 }
 
 func maybe[V, W any](v V, w engine.Found[W]) dataflow.Pair[V, dataflow.Maybe[W]] {
@@ -68,8 +64,7 @@ func maybe[V, W any](v V, w engine.Found[W]) dataflow.Pair[V, dataflow.Maybe[W]]
 func CrossSingleton[K comparable, V, X any, L dataflow.Location, B bounds.Mapped[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], x dataflow.Singleton[X, L, bounds.Bounded],
 ) dataflow.KeyedSingleton[K, dataflow.Pair[V, X], L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.CrossSingleton", "")
+	n, op := engine.Read(ks, "keyedsingleton.CrossSingleton")
 	pair := func(v V, x X) dataflow.Pair[V, X] { return dataflow.Pair[V, X]{First: v, Second: x} }
-	return dataflow.SealKeyedSingleton[K, dataflow.Pair[V, X], L, Out](key, engine.KCross(n, x.Unseal(key), op, pair))
+	return newKeyedSingleton[K, dataflow.Pair[V, X], L, Out](engine.KCross(n, engine.NodeOf(x, op.Name), op, pair))
 }

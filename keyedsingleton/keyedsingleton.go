@@ -20,19 +20,16 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 )
-
-var key seal.Key
 
 // Input returns a port and the keyed singleton of the entries put there. A key can
 // be put once. The name appears in errors, traces and graphs.
 func Input[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.EntryInputPort[K, V], dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue]) {
-	site := dataflow.Site(key, at, "keyedsingleton.Input")
+	site := placeOf(at, "keyedsingleton.Input").Input("keyedsingleton.Input")
 	in, n := engine.NewKInlet[K, V](site, engine.NewOp(site, "keyedsingleton.Input "+name, ""), true)
-	return dataflow.NewEntryInputPort(key, in), dataflow.SealKeyedSingleton[K, V, L, bounds.BoundedValue](key, n)
+	return newEntryInputPort(in), newKeyedSingleton[K, V, L, bounds.BoundedValue](n)
 }
 
 // Output returns a port from which the value of each key is read when it is there.
@@ -42,9 +39,8 @@ func Input[K comparable, V any, L dataflow.Location](
 func Output[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B], name string,
 ) *dataflow.EntryOutputPort[K, V] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.Output "+name, "")
-	return dataflow.NewEntryOutputPort(key, engine.NewKOutlet(n, op))
+	n, op := engine.Read(ks, "keyedsingleton.Output "+name)
+	return newEntryOutputPort(engine.NewKOutlet(n, op))
 }
 
 // Map returns f of each value, under its key. A value that only grew may now change
@@ -55,17 +51,16 @@ func Output[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys]
 func Map[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) U,
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n := ks.Unseal(key)
-	return dataflow.SealKeyedSingleton[K, U, L, Out](key, engine.KMap(n, engine.NewOp(n.Site(), "keyedsingleton.Map", ""), f))
+	n, op := engine.Read(ks, "keyedsingleton.Map")
+	return newKeyedSingleton[K, U, L, Out](engine.KMap(n, op, f))
 }
 
 // MapWithKey is [Map] for a function that also sees the key.
 func MapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V) U,
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.MapWithKey", "")
-	return dataflow.SealKeyedSingleton[K, U, L, Out](key, engine.KMapWithKey(n, op, f))
+	n, op := engine.Read(ks, "keyedsingleton.MapWithKey")
+	return newKeyedSingleton[K, U, L, Out](engine.KMapWithKey(n, op, f))
 }
 
 // Filter returns the entries whose value satisfies keep. Where values change, an
@@ -73,18 +68,16 @@ func MapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out
 func Filter[K comparable, V any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], keep func(V) bool,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.Filter", "")
-	return dataflow.SealKeyedSingleton[K, V, L, Out](key, engine.KFilterMap(n, op, func(_ K, v V) (V, bool) { return v, keep(v) }))
+	n, op := engine.Read(ks, "keyedsingleton.Filter")
+	return newKeyedSingleton[K, V, L, Out](engine.KFilterMap(n, op, func(_ K, v V) (V, bool) { return v, keep(v) }))
 }
 
 // FilterWithKey is [Filter] for a function that also sees the key.
 func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], keep func(K, V) bool,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.FilterWithKey", "")
-	return dataflow.SealKeyedSingleton[K, V, L, Out](key, engine.KFilterMap(n, op, func(k K, v V) (V, bool) { return v, keep(k, v) }))
+	n, op := engine.Read(ks, "keyedsingleton.FilterWithKey")
+	return newKeyedSingleton[K, V, L, Out](engine.KFilterMap(n, op, func(k K, v V) (V, bool) { return v, keep(k, v) }))
 }
 
 // FilterMap returns what f returned together with true, under the value's key. Where
@@ -92,18 +85,16 @@ func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Filtered[O
 func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) (U, bool),
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.FilterMap", "")
-	return dataflow.SealKeyedSingleton[K, U, L, Out](key, engine.KFilterMap(n, op, func(_ K, v V) (U, bool) { return f(v) }))
+	n, op := engine.Read(ks, "keyedsingleton.FilterMap")
+	return newKeyedSingleton[K, U, L, Out](engine.KFilterMap(n, op, func(_ K, v V) (U, bool) { return f(v) }))
 }
 
 // FilterMapWithKey is [FilterMap] for a function that also sees the key.
 func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V) (U, bool),
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.FilterMapWithKey", "")
-	return dataflow.SealKeyedSingleton[K, U, L, Out](key, engine.KFilterMap(n, op, f))
+	n, op := engine.Read(ks, "keyedsingleton.FilterMapWithKey")
+	return newKeyedSingleton[K, U, L, Out](engine.KFilterMap(n, op, f))
 }
 
 // Inspect calls f with each value, again when it changes, and returns ks. The call is
@@ -111,16 +102,14 @@ func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Filt
 func Inspect[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V),
 ) dataflow.KeyedSingleton[K, V, L, B] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.Inspect", "")
-	return dataflow.SealKeyedSingleton[K, V, L, B](key, engine.KInspect(n, op, func(_ K, v V) { f(v) }))
+	n, op := engine.Read(ks, "keyedsingleton.Inspect")
+	return newKeyedSingleton[K, V, L, B](engine.KInspect(n, op, func(_ K, v V) { f(v) }))
 }
 
 // InspectWithKey is [Inspect] for a function that also sees the key.
 func InspectWithKey[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V),
 ) dataflow.KeyedSingleton[K, V, L, B] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.InspectWithKey", "")
-	return dataflow.SealKeyedSingleton[K, V, L, B](key, engine.KInspect(n, op, f))
+	n, op := engine.Read(ks, "keyedsingleton.InspectWithKey")
+	return newKeyedSingleton[K, V, L, B](engine.KInspect(n, op, f))
 }

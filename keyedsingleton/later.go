@@ -29,13 +29,12 @@ type AsyncOptions struct {
 func MapAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(context.Context, V) U, opts AsyncOptions,
 ) dataflow.KeyedSingleton[K, U, L, bounds.BoundedValue] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.MapAsync", "")
+	n, op := engine.Read(ks, "keyedsingleton.MapAsync")
 	if opts.Concurrency < 0 {
 		engine.Misuse(op.Name, "Concurrency is %d", opts.Concurrency)
 	}
 	async := engine.MapAsync(n, op, f, cmp.Or(opts.Concurrency, 64))
-	return dataflow.SealKeyedSingleton[K, U, L, bounds.BoundedValue](key, async)
+	return newKeyedSingleton[K, U, L, bounds.BoundedValue](async)
 }
 
 // After returns each entry of ks again, a delay after it appeared. The time is that
@@ -50,9 +49,8 @@ func MapAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValues[
 func After[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B], delay time.Duration, why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
-	n := ks.Unseal(key)
-	op := engine.Reasoned(n.Site(), "keyedsingleton.After", string(why))
-	return dataflow.SealKeyedSingleton[K, V, L, bounds.BoundedValue](key, engine.After(n, op, delay, nil))
+	n, op := engine.ReadReasoned(ks, "keyedsingleton.After", why)
+	return newKeyedSingleton[K, V, L, bounds.BoundedValue](engine.After(n, op, delay, nil))
 }
 
 // AfterEach is [After] with a delay of its own for each entry. A delay that is not
@@ -64,7 +62,6 @@ func After[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys],
 func AfterEach[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B], delay func(V) time.Duration, why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
-	n := ks.Unseal(key)
-	op := engine.Reasoned(n.Site(), "keyedsingleton.AfterEach", string(why))
-	return dataflow.SealKeyedSingleton[K, V, L, bounds.BoundedValue](key, engine.After(n, op, 0, delay))
+	n, op := engine.ReadReasoned(ks, "keyedsingleton.AfterEach", why)
+	return newKeyedSingleton[K, V, L, bounds.BoundedValue](engine.After(n, op, 0, delay))
 }

@@ -17,7 +17,8 @@ import (
 func Send[K comparable, V any, L, To dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B], to To,
 ) dataflow.KeyedSingleton[K, V, To, bounds.BoundedValue] {
-	n, site := ks.Unseal(key), dataflow.Destination(key, to, "keyedsingleton.Send")
+	const op = "keyedsingleton.Send"
+	n, site := engine.NodeOf(ks, op), placeOf(to, op).Destination(op)
 	moved := engine.KMove(n, engine.NewOp(site, "keyedsingleton.Send", ""))
-	return dataflow.SealKeyedSingleton[K, V, To, bounds.BoundedValue](key, moved)
+	return newKeyedSingleton[K, V, To, bounds.BoundedValue](moved)
 }

@@ -22,20 +22,18 @@ import (
 func Threshold[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.GrowingValues[Keys], T bounds.FixedValues[TKeys], Keys bounds.Final[Out], TKeys bounds.Stream, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], thresholds dataflow.KeyedSingleton[K, V, L, T],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.Threshold", "")
-	reached := engine.KThreshold(n, thresholds.Unseal(key), op, atLeast[V])
-	return dataflow.SealKeyedSingleton[K, V, L, Out](key, reached)
+	n, op := engine.Read(ks, "keyedsingleton.Threshold")
+	reached := engine.KThreshold(n, engine.NodeOf(thresholds, op.Name), op, atLeast[V])
+	return newKeyedSingleton[K, V, L, Out](reached)
 }
 
 // ThresholdUniform is [Threshold] with one limit for all keys.
 func ThresholdUniform[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.GrowingValues[Keys], Keys bounds.Final[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], limit V,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.ThresholdUniform", "")
+	n, op := engine.Read(ks, "keyedsingleton.ThresholdUniform")
 	reached := engine.KUniform(n, op, limit, atLeast[V])
-	return dataflow.SealKeyedSingleton[K, V, L, Out](key, reached)
+	return newKeyedSingleton[K, V, L, Out](reached)
 }
 
 func atLeast[V cmp.Ordered](v, threshold V) bool { return v >= threshold || v != v }

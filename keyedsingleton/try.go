@@ -15,11 +15,10 @@ import (
 func TryMap[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) (U, error),
 ) (values dataflow.KeyedSingleton[K, U, L, Out], failures dataflow.KeyedSingleton[K, dataflow.Failure[V], L, Out]) {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedsingleton.TryMap", "")
+	n, op := engine.Read(ks, "keyedsingleton.TryMap")
 	us, fs := engine.KFork(n, op, func(v V) (U, dataflow.Failure[V], bool) {
 		u, err := f(v)
 		return u, dataflow.Failure[V]{Value: v, Err: err}, err == nil
 	})
-	return dataflow.SealKeyedSingleton[K, U, L, Out](key, us), dataflow.SealKeyedSingleton[K, dataflow.Failure[V], L, Out](key, fs)
+	return newKeyedSingleton[K, U, L, Out](us), newKeyedSingleton[K, dataflow.Failure[V], L, Out](fs)
 }

@@ -15,12 +15,11 @@ import (
 func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], how ...Sequence[K],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.First", "")
+	n, op := engine.Read(ks, "keyedstream.First")
 	if s := memory(op.Name, how); s != nil {
-		return dataflow.SealKeyedSingleton[K, V, L, Out](key, engine.FirstSequenced(n, op, s))
+		return newKeyedSingleton[K, V, L, Out](engine.FirstSequenced(n, op, s))
 	}
-	return dataflow.SealKeyedSingleton[K, V, L, Out](key, engine.First(n, op))
+	return newKeyedSingleton[K, V, L, Out](engine.First(n, op))
 }
 
 // FoldEarlyStop folds the values of each key, in order, starting from init's result.
@@ -35,12 +34,11 @@ func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O data
 func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V) (done bool), how ...Sequence[K],
 ) dataflow.KeyedSingleton[K, A, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.FoldEarlyStop", "")
+	n, op := engine.Read(ks, "keyedstream.FoldEarlyStop")
 	if s := memory(op.Name, how); s != nil {
-		return dataflow.SealKeyedSingleton[K, A, L, Out](key, engine.FoldEarlyStopSequenced(n, op, init, step, s))
+		return newKeyedSingleton[K, A, L, Out](engine.FoldEarlyStopSequenced(n, op, init, step, s))
 	}
-	return dataflow.SealKeyedSingleton[K, A, L, Out](key, engine.FoldEarlyStop(n, op, init, step))
+	return newKeyedSingleton[K, A, L, Out](engine.FoldEarlyStop(n, op, init, step))
 }
 
 // Fold returns, for each key, what step made of init's result and the key's values,
@@ -51,9 +49,8 @@ func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[O
 func Fold[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V),
 ) dataflow.KeyedSingleton[K, A, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Fold", "")
-	return dataflow.SealKeyedSingleton[K, A, L, Out](key, engine.KFold(n, op, init, step))
+	n, op := engine.Read(ks, "keyedstream.Fold")
+	return newKeyedSingleton[K, A, L, Out](engine.KFold(n, op, init, step))
 }
 
 // FoldGrowing is [Fold] for an aggregate that only grows, in an order of the caller's
@@ -62,9 +59,8 @@ func Fold[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O d
 func FoldGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.Aggregate](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.Proved(n.Site(), "keyedstream.FoldGrowing", string(why))
-	return dataflow.SealKeyedSingleton[K, A, L, Out](key, engine.KFold(n, op, init, step))
+	n, op := engine.ReadProved(ks, "keyedstream.FoldGrowing", why)
+	return newKeyedSingleton[K, A, L, Out](engine.KFold(n, op, init, step))
 }
 
 // FoldCommutative is [Fold] for a step that gives the same aggregate for the same
@@ -72,10 +68,9 @@ func FoldGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGro
 func FoldCommutative[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.Proved(n.Site(), "keyedstream.FoldCommutative", string(why))
+	n, op := engine.ReadProved(ks, "keyedstream.FoldCommutative", why)
 	n.Permuted()
-	return dataflow.SealKeyedSingleton[K, A, L, Out](key, engine.KFold(n, op, init, step))
+	return newKeyedSingleton[K, A, L, Out](engine.KFold(n, op, init, step))
 }
 
 // Reduce is [Fold] for an aggregate that starts from a key's first value: step is
@@ -83,9 +78,8 @@ func FoldCommutative[K comparable, V, A any, L dataflow.Location, B bounds.Folde
 func Reduce[K comparable, V any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], step func(acc *V, v V),
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Reduce", "")
-	return dataflow.SealKeyedSingleton[K, V, L, Out](key, engine.KReduce(n, op, step))
+	n, op := engine.Read(ks, "keyedstream.Reduce")
+	return newKeyedSingleton[K, V, L, Out](engine.KReduce(n, op, step))
 }
 
 // Count returns the number of values of each key. The order does not matter, a
@@ -93,10 +87,9 @@ func Reduce[K comparable, V any, L dataflow.Location, B bounds.Folded[Out], O da
 func Count[K comparable, V any, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.Aggregate](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, int, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Count", "")
+	n, op := engine.Read(ks, "keyedstream.Count")
 	count := engine.KFold(n, op, func() int { return 0 }, func(acc *int, _ V) { *acc++ })
-	return dataflow.SealKeyedSingleton[K, int, L, Out](key, count)
+	return newKeyedSingleton[K, int, L, Out](count)
 }
 
 // Scan calls step with each value and the state of its key, which starts from init's
@@ -108,7 +101,6 @@ func Count[K comparable, V any, L dataflow.Location, B bounds.FoldedGrowing[Out]
 func Scan[K comparable, V, S, U any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() S, step func(state *S, v V, emit func(U)),
 ) dataflow.KeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Scan", "")
-	return dataflow.SealKeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce](key, engine.Scan(n, op, init, step))
+	n, op := engine.Read(ks, "keyedstream.Scan")
+	return newKeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce](engine.Scan(n, op, init, step))
 }

@@ -19,10 +19,9 @@ import (
 func Sum[K comparable, V constraints.Integer, L dataflow.Location, B bounds.Folded[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Sum", "")
+	n, op := engine.Read(ks, "keyedstream.Sum")
 	sum := engine.KFold(n, op, func() V { return 0 }, func(acc *V, v V) { *acc += v })
-	return dataflow.SealKeyedSingleton[K, V, L, Out](key, sum)
+	return newKeyedSingleton[K, V, L, Out](sum)
 }
 
 // Max returns the largest value of each key, which only grows, as the builtin max has
@@ -30,10 +29,9 @@ func Sum[K comparable, V constraints.Integer, L dataflow.Location, B bounds.Fold
 func Max[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Order, R dataflow.Retries, Out bounds.Aggregate](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Max", "")
+	n, op := engine.Read(ks, "keyedstream.Max")
 	largest := engine.KExtreme(n, op, func(a, b V) V { return max(a, b) })
-	return dataflow.SealKeyedSingleton[K, V, L, Out](key, largest)
+	return newKeyedSingleton[K, V, L, Out](largest)
 }
 
 // Min returns the smallest value of each key, as the builtin min has it: a NaN is
@@ -41,8 +39,7 @@ func Max[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.FoldedGrowin
 func Min[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.Folded[Out], O dataflow.Order, R dataflow.Retries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Min", "")
+	n, op := engine.Read(ks, "keyedstream.Min")
 	smallest := engine.KExtreme(n, op, func(a, b V) V { return min(a, b) })
-	return dataflow.SealKeyedSingleton[K, V, L, Out](key, smallest)
+	return newKeyedSingleton[K, V, L, Out](smallest)
 }

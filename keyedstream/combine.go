@@ -16,10 +16,10 @@ import (
 func MergeOrdered[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.Retries](
 	s, t dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
-	a, b := s.Unseal(key), t.Unseal(key)
-	op := engine.Reasoned(a.Site(), "keyedstream.MergeOrdered", string(why))
+	a, op := engine.ReadReasoned(s, "keyedstream.MergeOrdered", why)
+	b := engine.NodeOf(t, op.Name)
 	merged := engine.KObserve(engine.KMerge(op, a, b), op)
-	return dataflow.SealKeyedStream[K, V, L, B, dataflow.TotalOrder, R](key, merged)
+	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](merged)
 }
 
 // Chain returns, under each key, the values of first and then those of then. So first
@@ -30,9 +30,8 @@ func MergeOrdered[K comparable, V any, L dataflow.Location, B bounds.Stream, O d
 func Chain[K comparable, V any, L dataflow.Location, First bounds.Complete, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	first dataflow.KeyedStream[K, V, L, First, O, R], then dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	n := then.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Chain", "")
-	return dataflow.SealKeyedStream[K, V, L, B, O, R](key, engine.KChain(op, first.Unseal(key), n))
+	n, op := engine.Read(then, "keyedstream.Chain")
+	return newKeyedStream[K, V, L, B, O, R](engine.KChain(op, engine.NodeOf(first, op.Name), n))
 }
 
 // Join returns each value of s together with each value of t under the same key: each
@@ -46,10 +45,9 @@ func Chain[K comparable, V any, L dataflow.Location, First bounds.Complete, B bo
 func Join[K comparable, V, W any, L dataflow.Location, B bounds.Stream, O1, O2 dataflow.Order, R dataflow.Retries](
 	s dataflow.KeyedStream[K, V, L, B, O1, R], t dataflow.KeyedStream[K, W, L, B, O2, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R] {
-	n := s.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Join", "")
-	joined := engine.KJoin(n, t.Unseal(key), op, pair[V, W])
-	return dataflow.SealKeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R](key, joined)
+	n, op := engine.Read(s, "keyedstream.Join")
+	joined := engine.KJoin(n, engine.NodeOf(t, op.Name), op, pair[V, W])
+	return newKeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R](joined)
 }
 
 // AntiJoin returns the values of ks whose key is not in keys, in order. A key may be
@@ -60,9 +58,8 @@ func Join[K comparable, V, W any, L dataflow.Location, B bounds.Stream, O1, O2 d
 func AntiJoin[K comparable, V any, L dataflow.Location, B bounds.Stream, O, KeysO dataflow.Order, R, KeysR dataflow.Retries, Keys bounds.Complete](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], keys dataflow.Stream[K, L, Keys, KeysO, KeysR],
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.AntiJoin", "")
-	return dataflow.SealKeyedStream[K, V, L, B, O, R](key, engine.KWithout(n, keys.Unseal(key), op))
+	n, op := engine.Read(ks, "keyedstream.AntiJoin")
+	return newKeyedStream[K, V, L, B, O, R](engine.KWithout(n, engine.NodeOf(keys, op.Name), op))
 }
 
 // CrossSingleton returns each value together with the value of x, under its key.
@@ -70,9 +67,8 @@ func AntiJoin[K comparable, V any, L dataflow.Location, B bounds.Stream, O, Keys
 func CrossSingleton[K comparable, V, X any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], x dataflow.Singleton[X, L, bounds.Bounded],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, X], L, B, O, R] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.CrossSingleton", "")
-	return dataflow.SealKeyedStream[K, dataflow.Pair[V, X], L, B, O, R](key, engine.KCross(n, x.Unseal(key), op, pair[V, X]))
+	n, op := engine.Read(ks, "keyedstream.CrossSingleton")
+	return newKeyedStream[K, dataflow.Pair[V, X], L, B, O, R](engine.KCross(n, engine.NodeOf(x, op.Name), op, pair[V, X]))
 }
 
 func pair[A, B any](a A, b B) dataflow.Pair[A, B] { return dataflow.Pair[A, B]{First: a, Second: b} }

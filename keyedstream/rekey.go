@@ -11,9 +11,8 @@ import (
 func FlatMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(v V, emit func(U)),
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.FlatMap", "")
-	return dataflow.SealKeyedStream[K, U, L, B, O, R](key, engine.KFlatMap(n, op, f))
+	n, op := engine.Read(ks, "keyedstream.FlatMap")
+	return newKeyedStream[K, U, L, B, O, R](engine.KFlatMap(n, op, f))
 }
 
 // Rekey returns each value under the key that f gives it. Values of several keys may
@@ -22,9 +21,8 @@ func FlatMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dat
 func Rekey[K, K2 comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) K2,
 ) dataflow.KeyedStream[K2, V, L, B, dataflow.NoOrder, R] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Rekey", "")
-	return dataflow.SealKeyedStream[K2, V, L, B, dataflow.NoOrder, R](key, engine.KRekey(n, op, f))
+	n, op := engine.Read(ks, "keyedstream.Rekey")
+	return newKeyedStream[K2, V, L, B, dataflow.NoOrder, R](engine.KRekey(n, op, f))
 }
 
 // PrefixKey returns each value under a finer key: what f gives it, and its key. The
@@ -32,8 +30,7 @@ func Rekey[K, K2 comparable, V any, L dataflow.Location, B bounds.Stream, O data
 func PrefixKey[K, K2 comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) K2,
 ) dataflow.KeyedStream[dataflow.Pair[K2, K], V, L, B, O, R] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.PrefixKey", "")
+	n, op := engine.Read(ks, "keyedstream.PrefixKey")
 	finer := func(k K, v V) dataflow.Pair[K2, K] { return dataflow.Pair[K2, K]{First: f(k, v), Second: k} }
-	return dataflow.SealKeyedStream[dataflow.Pair[K2, K], V, L, B, O, R](key, engine.KRekey(n, op, finer))
+	return newKeyedStream[dataflow.Pair[K2, K], V, L, B, O, R](engine.KRekey(n, op, finer))
 }

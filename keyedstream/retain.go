@@ -75,10 +75,9 @@ func (r Retain) engine(op string) engine.Retain {
 func FirstWithin[K comparable, V any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], retain Retain, why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	n := ks.Unseal(key)
-	op := engine.Reasoned(n.Site(), "keyedstream.FirstWithin", string(why))
+	n, op := engine.ReadReasoned(ks, "keyedstream.FirstWithin", why)
 	first := engine.FirstWithin(n, op, retain.engine(op.Name))
-	return dataflow.SealKeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](key, first)
+	return newKeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](first)
 }
 
 // FoldEarlyStopWithin is [FoldEarlyStop] that forgets: it returns the aggregate of a
@@ -100,8 +99,7 @@ func FirstWithin[K comparable, V any, L dataflow.Location, O dataflow.Ordered, R
 func FoldEarlyStopWithin[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], init func() A, step func(acc *A, v V) (done bool), retain Retain, why dataflow.NonDet,
 ) dataflow.KeyedStream[K, A, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	n := ks.Unseal(key)
-	op := engine.Reasoned(n.Site(), "keyedstream.FoldEarlyStopWithin", string(why))
+	n, op := engine.ReadReasoned(ks, "keyedstream.FoldEarlyStopWithin", why)
 	folded := engine.FoldEarlyStopWithin(n, op, init, step, retain.engine(op.Name))
-	return dataflow.SealKeyedStream[K, A, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](key, folded)
+	return newKeyedStream[K, A, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](folded)
 }

@@ -18,8 +18,7 @@ import (
 func ScanFirst[K comparable, V, S, U, A any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() S, step func(state *S, v V, emit func(U)) (decision A, decided bool),
 ) (emitted dataflow.KeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce], decisions dataflow.KeyedSingleton[K, A, L, Out]) {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.ScanFirst", "")
+	n, op := engine.Read(ks, "keyedstream.ScanFirst")
 	us, as := engine.ScanFirst(n, op, init, step)
-	return dataflow.SealKeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce](key, us), dataflow.SealKeyedSingleton[K, A, L, Out](key, as)
+	return newKeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce](us), newKeyedSingleton[K, A, L, Out](as)
 }

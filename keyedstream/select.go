@@ -13,9 +13,8 @@ import (
 func Keys[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.Stream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Keys", "")
-	return dataflow.SealStream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce](key, engine.Keys(engine.First(n, op), op))
+	n, op := engine.Read(ks, "keyedstream.Keys")
+	return newStream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce](engine.Keys(engine.First(n, op), op))
 }
 
 // Unique returns each value of a key once, when it first comes. A value that comes
@@ -28,9 +27,8 @@ func Keys[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.
 func Unique[K, V comparable, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, O, dataflow.ExactlyOnce] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Unique", "")
-	return dataflow.SealKeyedStream[K, V, L, B, O, dataflow.ExactlyOnce](key, engine.KUnique(n, op))
+	n, op := engine.Read(ks, "keyedstream.Unique")
+	return newKeyedStream[K, V, L, B, O, dataflow.ExactlyOnce](engine.KUnique(n, op))
 }
 
 // Limit returns the first n values of each key, and nothing if n is 0. A negative n
@@ -41,8 +39,7 @@ func Unique[K, V comparable, L dataflow.Location, B bounds.Stream, O dataflow.Or
 func Limit[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], n int,
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	in := ks.Unseal(key)
-	op := engine.NewOp(in.Site(), "keyedstream.Limit", "")
+	in, op := engine.Read(ks, "keyedstream.Limit")
 	if n < 0 {
 		engine.Misuse(op.Name, "n is %d", n)
 	}
@@ -53,7 +50,7 @@ func Limit[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow
 		*had++
 		return v, true
 	})
-	return dataflow.SealKeyedStream[K, V, L, B, O, R](key, limited)
+	return newKeyedStream[K, V, L, B, O, R](limited)
 }
 
 // Enumerate returns each value together with the number of values that its key had
@@ -63,13 +60,12 @@ func Limit[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow
 func Enumerate[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[int, V], L, B, O, R] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Enumerate", "")
+	n, op := engine.Read(ks, "keyedstream.Enumerate")
 	numbered := engine.KStep(n, op, func(had *int, v V) (dataflow.Pair[int, V], bool) {
 		*had++
 		return pair(*had-1, v), true
 	})
-	return dataflow.SealKeyedStream[K, dataflow.Pair[int, V], L, B, O, R](key, numbered)
+	return newKeyedStream[K, dataflow.Pair[int, V], L, B, O, R](numbered)
 }
 
 // Partition returns the values for which pred is true, and the others. It calls pred
@@ -77,8 +73,7 @@ func Enumerate[K comparable, V any, L dataflow.Location, B bounds.Stream, O data
 func Partition[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], pred func(V) bool,
 ) (yes, no dataflow.KeyedStream[K, V, L, B, O, R]) {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Partition", "")
+	n, op := engine.Read(ks, "keyedstream.Partition")
 	y, x := engine.KFork(n, op, func(v V) (V, V, bool) { return v, v, pred(v) })
-	return dataflow.SealKeyedStream[K, V, L, B, O, R](key, y), dataflow.SealKeyedStream[K, V, L, B, O, R](key, x)
+	return newKeyedStream[K, V, L, B, O, R](y), newKeyedStream[K, V, L, B, O, R](x)
 }

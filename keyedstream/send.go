@@ -16,9 +16,10 @@ import (
 func Send[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], to To,
 ) dataflow.KeyedStream[K, V, To, bounds.Unbounded, O, R] {
-	n, site := ks.Unseal(key), dataflow.Destination(key, to, "keyedstream.Send")
+	const op = "keyedstream.Send"
+	n, site := engine.NodeOf(ks, op), placeOf(to, op).Destination(op)
 	moved := engine.KMove(n, engine.NewOp(site, "keyedstream.Send", ""))
-	return dataflow.SealKeyedStream[K, V, To, bounds.Unbounded, O, R](key, moved)
+	return newKeyedStream[K, V, To, bounds.Unbounded, O, R](moved)
 }
 
 // Divide returns, for each of the members, the values of the keys that belong to it, in
@@ -33,18 +34,17 @@ func Send[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dataf
 func Divide[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], members []To,
 ) []dataflow.KeyedStream[K, V, To, bounds.Unbounded, O, R] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.Divide", "")
+	n, op := engine.Read(ks, "keyedstream.Divide")
 	if len(members) == 0 {
 		engine.Misuse(op.Name, "there are no members: nobody would get anything")
 	}
 	sites := make([]*engine.Site, len(members))
 	for i, to := range members {
-		sites[i] = dataflow.Destination(key, to, op.Name)
+		sites[i] = placeOf(to, op.Name).Destination(op.Name)
 	}
 	all := make([]dataflow.KeyedStream[K, V, To, bounds.Unbounded, O, R], len(members))
 	for i, part := range engine.KDivide(n, op, sites) {
-		all[i] = dataflow.SealKeyedStream[K, V, To, bounds.Unbounded, O, R](key, part)
+		all[i] = newKeyedStream[K, V, To, bounds.Unbounded, O, R](part)
 	}
 	return all
 }

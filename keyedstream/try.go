@@ -12,11 +12,10 @@ import (
 func TryMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V) (U, error),
 ) (values dataflow.KeyedStream[K, U, L, B, O, R], failures dataflow.KeyedStream[K, dataflow.Failure[V], L, B, O, R]) {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "keyedstream.TryMap", "")
+	n, op := engine.Read(ks, "keyedstream.TryMap")
 	us, fs := engine.KFork(n, op, func(v V) (U, dataflow.Failure[V], bool) {
 		u, err := f(v)
 		return u, dataflow.Failure[V]{Value: v, Err: err}, err == nil
 	})
-	return dataflow.SealKeyedStream[K, U, L, B, O, R](key, us), dataflow.SealKeyedStream[K, dataflow.Failure[V], L, B, O, R](key, fs)
+	return newKeyedStream[K, U, L, B, O, R](us), newKeyedStream[K, dataflow.Failure[V], L, B, O, R](fs)
 }

@@ -10,10 +10,9 @@ import (
 func IntoSingleton[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B],
 ) dataflow.Singleton[dataflow.Maybe[T], L, Out] {
-	c := o.Unseal(key)
-	op := engine.NewOp(c.Site(), "optional.IntoSingleton", "")
+	c, op := engine.Read(o, "optional.IntoSingleton")
 	maybe := func(v T, ok bool) dataflow.Maybe[T] { return dataflow.Maybe[T]{Value: v, OK: ok} }
-	return dataflow.SealSingleton[dataflow.Maybe[T], L, Out](key, engine.CellTotal(c, op, maybe))
+	return newSingleton[dataflow.Maybe[T], L, Out](engine.CellTotal(c, op, maybe))
 }
 
 // IsSome returns whether there is a value. It changes only when that does, and not with
@@ -21,16 +20,16 @@ func IntoSingleton[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds
 func IsSome[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B],
 ) dataflow.Singleton[bool, L, Out] {
-	c := o.Unseal(key)
-	return dataflow.SealSingleton[bool, L, Out](key, engine.CellIs(c, engine.NewOp(c.Site(), "optional.IsSome", ""), true))
+	c, op := engine.Read(o, "optional.IsSome")
+	return newSingleton[bool, L, Out](engine.CellIs(c, op, true))
 }
 
 // IsNone returns whether there is no value; see [IsSome].
 func IsNone[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B],
 ) dataflow.Singleton[bool, L, Out] {
-	c := o.Unseal(key)
-	return dataflow.SealSingleton[bool, L, Out](key, engine.CellIs(c, engine.NewOp(c.Site(), "optional.IsNone", ""), false))
+	c, op := engine.Read(o, "optional.IsNone")
+	return newSingleton[bool, L, Out](engine.CellIs(c, op, false))
 }
 
 // IntoStream returns the value as a stream of one element, or of none. It must be
@@ -38,9 +37,8 @@ func IsNone[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 func IntoStream[T any, L dataflow.Location, B bounds.Complete](
 	o dataflow.Optional[T, L, B],
 ) dataflow.Stream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	c := o.Unseal(key)
-	op := engine.NewOp(c.Site(), "optional.IntoStream", "")
-	return dataflow.SealStream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce](key, engine.CellStream(c, op))
+	c, op := engine.Read(o, "optional.IntoStream")
+	return newStream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce](engine.CellStream(c, op))
 }
 
 // Output returns a port from which the latest value is read, if there is one. Like
@@ -49,7 +47,6 @@ func IntoStream[T any, L dataflow.Location, B bounds.Complete](
 func Output[T any, L dataflow.Location, B bounds.Singleton](
 	o dataflow.Optional[T, L, B], name string,
 ) *dataflow.OptionalOutputPort[T] {
-	c := o.Unseal(key)
-	op := engine.NewOp(c.Site(), "optional.Output "+name, "")
-	return dataflow.NewOptionalOutputPort(key, engine.NewCellOutlet(c, op))
+	c, op := engine.Read(o, "optional.Output "+name)
+	return newOptionalOutputPort(engine.NewCellOutlet(c, op))
 }

@@ -15,28 +15,23 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 )
-
-var key seal.Key
 
 // Map returns f of the value while there is one, again whenever it changes. A value
 // that only grew may now change in any way, since f need not preserve order.
 func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B], f func(T) U,
 ) dataflow.Optional[U, L, Out] {
-	c := o.Unseal(key)
-	op := engine.NewOp(c.Site(), "optional.Map", "")
-	return dataflow.SealOptional[U, L, Out](key, engine.CellFilterMap(c, op, func(v T) (U, bool) { return f(v), true }))
+	c, op := engine.Read(o, "optional.Map")
+	return newOptional[U, L, Out](engine.CellFilterMap(c, op, func(v T) (U, bool) { return f(v), true }))
 }
 
 // Filter returns the value while there is one that satisfies keep.
 func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B], keep func(T) bool,
 ) dataflow.Optional[T, L, Out] {
-	c := o.Unseal(key)
-	op := engine.NewOp(c.Site(), "optional.Filter", "")
-	return dataflow.SealOptional[T, L, Out](key, engine.CellFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
+	c, op := engine.Read(o, "optional.Filter")
+	return newOptional[T, L, Out](engine.CellFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
 }
 
 // FilterMap returns what f returned together with true, and nothing while there is no
@@ -44,17 +39,16 @@ func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 func FilterMap[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B], f func(T) (U, bool),
 ) dataflow.Optional[U, L, Out] {
-	c := o.Unseal(key)
-	return dataflow.SealOptional[U, L, Out](key, engine.CellFilterMap(c, engine.NewOp(c.Site(), "optional.FilterMap", ""), f))
+	c, op := engine.Read(o, "optional.FilterMap")
+	return newOptional[U, L, Out](engine.CellFilterMap(c, op, f))
 }
 
 // Or returns the value of a while it has one, else that of b while it has one.
 func Or[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	a, b dataflow.Optional[T, L, B],
 ) dataflow.Optional[T, L, Out] {
-	c := a.Unseal(key)
-	op := engine.NewOp(c.Site(), "optional.Or", "")
-	return dataflow.SealOptional[T, L, Out](key, engine.CellOr(c, b.Unseal(key), op))
+	c, op := engine.Read(a, "optional.Or")
+	return newOptional[T, L, Out](engine.CellOr(c, engine.NodeOf(b, op.Name), op))
 }
 
 // UnwrapOr returns the value of o while it has one, else that of fallback. Either both
@@ -62,9 +56,8 @@ func Or[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 func UnwrapOr[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B], fallback dataflow.Singleton[T, L, bounds.Bounded],
 ) dataflow.Singleton[T, L, Out] {
-	c := o.Unseal(key)
-	op := engine.NewOp(c.Site(), "optional.UnwrapOr", "")
-	return dataflow.SealSingleton[T, L, Out](key, engine.CellUnwrapOr(c, fallback.Unseal(key), op))
+	c, op := engine.Read(o, "optional.UnwrapOr")
+	return newSingleton[T, L, Out](engine.CellUnwrapOr(c, engine.NodeOf(fallback, op.Name), op))
 }
 
 // Zip returns the values of a and b together, if both have one. Both must be complete,
@@ -73,8 +66,7 @@ func UnwrapOr[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stre
 func Zip[A, B any, L dataflow.Location, Bound bounds.Complete](
 	a dataflow.Optional[A, L, Bound], b dataflow.Optional[B, L, Bound],
 ) dataflow.Optional[dataflow.Pair[A, B], L, Bound] {
-	c := a.Unseal(key)
-	op := engine.NewOp(c.Site(), "optional.Zip", "")
+	c, op := engine.Read(a, "optional.Zip")
 	pair := func(x A, y B) dataflow.Pair[A, B] { return dataflow.Pair[A, B]{First: x, Second: y} }
-	return dataflow.SealOptional[dataflow.Pair[A, B], L, Bound](key, engine.CellZip(c, b.Unseal(key), op, pair))
+	return newOptional[dataflow.Pair[A, B], L, Bound](engine.CellZip(c, engine.NodeOf(b, op.Name), op, pair))
 }

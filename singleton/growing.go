@@ -13,9 +13,8 @@ import (
 func MapGrowing[T, U any, L dataflow.Location, B bounds.Growing[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], f func(T) U, why dataflow.Proof,
 ) dataflow.Singleton[U, L, B] {
-	c := s.Unseal(key)
-	op := engine.Proved(c.Site(), "singleton.MapGrowing", string(why))
-	return dataflow.SealSingleton[U, L, B](key, engine.CellMap(c, op, f))
+	c, op := engine.ReadProved(s, "singleton.MapGrowing", why)
+	return newSingleton[U, L, B](engine.CellMap(c, op, f))
 }
 
 // Threshold returns limit, once, when the value is limit or more for the first time.
@@ -26,8 +25,7 @@ func MapGrowing[T, U any, L dataflow.Location, B bounds.Growing[Out], Out bounds
 func Threshold[T cmp.Ordered, L dataflow.Location, B bounds.Growing[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], limit T,
 ) dataflow.Stream[T, L, Out, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	c := s.Unseal(key)
-	op := engine.NewOp(c.Site(), "singleton.Threshold", "")
+	c, op := engine.Read(s, "singleton.Threshold")
 	reached := func(v T) bool { return v >= limit }
-	return dataflow.SealStream[T, L, Out, dataflow.TotalOrder, dataflow.ExactlyOnce](key, engine.CellThreshold(c, op, limit, reached))
+	return newStream[T, L, Out, dataflow.TotalOrder, dataflow.ExactlyOnce](engine.CellThreshold(c, op, limit, reached))
 }

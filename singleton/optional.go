@@ -11,9 +11,8 @@ import (
 func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], keep func(T) bool,
 ) dataflow.Optional[T, L, Out] {
-	c := s.Unseal(key)
-	op := engine.NewOp(c.Site(), "singleton.Filter", "")
-	return dataflow.SealOptional[T, L, Out](key, engine.CellFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
+	c, op := engine.Read(s, "singleton.Filter")
+	return newOptional[T, L, Out](engine.CellFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
 }
 
 // FilterMap returns what f returned together with true, and nothing while f returns
@@ -21,6 +20,6 @@ func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 func FilterMap[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], f func(T) (U, bool),
 ) dataflow.Optional[U, L, Out] {
-	c := s.Unseal(key)
-	return dataflow.SealOptional[U, L, Out](key, engine.CellFilterMap(c, engine.NewOp(c.Site(), "singleton.FilterMap", ""), f))
+	c, op := engine.Read(s, "singleton.FilterMap")
+	return newOptional[U, L, Out](engine.CellFilterMap(c, op, f))
 }

@@ -12,7 +12,6 @@ import (
 func Output[T any, L dataflow.Location, B bounds.Singleton](
 	s dataflow.Singleton[T, L, B], name string,
 ) *dataflow.SingletonOutputPort[T] {
-	c := s.Unseal(key)
-	op := engine.NewOp(c.Site(), "singleton.Output "+name, "")
-	return dataflow.NewSingletonOutputPort(key, engine.NewCellOutlet(c, op))
+	c, op := engine.Read(s, "singleton.Output "+name)
+	return newSingletonOutputPort(engine.NewCellOutlet(c, op))
 }

@@ -6,18 +6,15 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 )
-
-var key seal.Key
 
 // Map returns f of the value, again whenever it changes. A value that only grew may
 // now change in any way, since f need not preserve order.
 func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], f func(T) U,
 ) dataflow.Singleton[U, L, Out] {
-	c := s.Unseal(key)
-	return dataflow.SealSingleton[U, L, Out](key, engine.CellMap(c, engine.NewOp(c.Site(), "singleton.Map", ""), f))
+	c, op := engine.Read(s, "singleton.Map")
+	return newSingleton[U, L, Out](engine.CellMap(c, op, f))
 }
 
 // Zip returns the values of a and b together. Both must be complete, that is, inside
@@ -25,10 +22,9 @@ func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 func Zip[A, B any, L dataflow.Location, Bound bounds.Complete](
 	a dataflow.Singleton[A, L, Bound], b dataflow.Singleton[B, L, Bound],
 ) dataflow.Singleton[dataflow.Pair[A, B], L, Bound] {
-	c := a.Unseal(key)
-	op := engine.NewOp(c.Site(), "singleton.Zip", "")
+	c, op := engine.Read(a, "singleton.Zip")
 	pair := func(x A, y B) dataflow.Pair[A, B] { return dataflow.Pair[A, B]{First: x, Second: y} }
-	return dataflow.SealSingleton[dataflow.Pair[A, B], L, Bound](key, engine.CellZip(c, b.Unseal(key), op, pair))
+	return newSingleton[dataflow.Pair[A, B], L, Bound](engine.CellZip(c, engine.NodeOf(b, op.Name), op, pair))
 }
 
 // IntoStream returns the value as a stream of one element. It must be complete, that
@@ -36,7 +32,6 @@ func Zip[A, B any, L dataflow.Location, Bound bounds.Complete](
 func IntoStream[T any, L dataflow.Location, B bounds.Complete](
 	s dataflow.Singleton[T, L, B],
 ) dataflow.Stream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	c := s.Unseal(key)
-	op := engine.NewOp(c.Site(), "singleton.IntoStream", "")
-	return dataflow.SealStream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce](key, engine.CellStream(c, op))
+	c, op := engine.Read(s, "singleton.IntoStream")
+	return newStream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce](engine.CellStream(c, op))
 }

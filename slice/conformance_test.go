@@ -267,7 +267,7 @@ func TestNoInput(t *testing.T) {
 			slice.Passive(slice.Snapshot(slice.At(at), dataflow.Count(dataflow.Of(at, 1)), why))
 		}},
 		{"passive batch", "no snapshot", func(at server, w words) {
-			slice.Passive(slice.BatchKeyed(slice.At(at), dataflow.KeyBy(w, first), why))
+			slice.Passive(slice.BatchEntries(slice.At(at), keyedstream.First(dataflow.KeyBy(w, first)), why))
 		}},
 		{"passive map", "no snapshot", func(at server, w words) {
 			slice.Passive(singleton.Map(slice.Snapshot(slice.At(at), dataflow.Count(w), why), func(n int) int { return n }))

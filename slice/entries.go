@@ -24,13 +24,15 @@ import (
 func StateEntries[K comparable, V any, L dataflow.Location](
 	tick dataflow.Tick[L], initial ...dataflow.Entry[K, V],
 ) (value dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded], keep func(next dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded])) {
-	region := tick.Unseal(key, "slice.StateEntries")
+	region := regionOf(tick, "slice.StateEntries")
 	op := engine.NewOp(region.Site(), "slice.StateEntries", "")
 	pairs := make([]engine.Pair[K, V], len(initial))
 	for i, e := range initial {
 		pairs[i] = engine.Pair[K, V]{Key: e.Key, Value: e.Value}
 	}
 	n, set := engine.StateEntries(region, op, pairs)
-	return dataflow.SealKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](key, n),
-		func(next dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded]) { set(next.Unseal(key)) }
+	return newKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](n),
+		func(next dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded]) {
+			set(engine.NodeOf(next, op.Name))
+		}
 }

@@ -17,10 +17,9 @@ import (
 func SnapshotOptional[T any, L dataflow.Location, B bounds.Singleton](
 	tick dataflow.Tick[L], x dataflow.Optional[T, L, B], why dataflow.NonDet,
 ) dataflow.Optional[T, dataflow.Tick[L], bounds.Bounded] {
-	c := x.Unseal(key)
-	op := engine.Reasoned(c.Site(), "slice.SnapshotOptional", string(why))
-	in := engine.Snapshot(tick.Unseal(key, op.Name), c, op)
-	return dataflow.SealOptional[T, dataflow.Tick[L], bounds.Bounded](key, in)
+	c, op := engine.ReadReasoned(x, "slice.SnapshotOptional", why)
+	in := engine.Snapshot(regionOf(tick, op.Name), c, op)
+	return newOptional[T, dataflow.Tick[L], bounds.Bounded](in)
 }
 
 // Latest lets the value of x out of the slice: outside, it is that of the newest run,
@@ -30,9 +29,8 @@ func SnapshotOptional[T any, L dataflow.Location, B bounds.Singleton](
 func Latest[T any, L dataflow.Location](
 	x dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded], init T,
 ) dataflow.Singleton[T, L, bounds.Unbounded] {
-	c := x.Unseal(key)
-	op := engine.NewOp(c.Site(), "slice.Latest", "")
-	return dataflow.SealSingleton[T, L, bounds.Unbounded](key, engine.EmitCell(c, op, &init))
+	c, op := engine.Read(x, "slice.Latest")
+	return newSingleton[T, L, bounds.Unbounded](engine.EmitCell(c, op, &init))
 }
 
 // LatestOptional lets the value of x out of the slice: outside, it is that of the
@@ -40,7 +38,6 @@ func Latest[T any, L dataflow.Location](
 func LatestOptional[T any, L dataflow.Location](
 	x dataflow.Optional[T, dataflow.Tick[L], bounds.Bounded],
 ) dataflow.Optional[T, L, bounds.Unbounded] {
-	c := x.Unseal(key)
-	op := engine.NewOp(c.Site(), "slice.LatestOptional", "")
-	return dataflow.SealOptional[T, L, bounds.Unbounded](key, engine.EmitCell(c, op, nil))
+	c, op := engine.Read(x, "slice.LatestOptional")
+	return newOptional[T, L, bounds.Unbounded](engine.EmitCell(c, op, nil))
 }

@@ -30,13 +30,10 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 )
 
-var key seal.Key
-
 // At opens a slice at a location.
-func At[L dataflow.Location](at L) dataflow.Tick[L] { return dataflow.NewTick(key, at) }
+func At[L dataflow.Location](at L) dataflow.Tick[L] { return newTick(at) }
 
 // Batch lets into the slice the elements of s that came since the previous cut.
 //
@@ -46,9 +43,8 @@ func At[L dataflow.Location](at L) dataflow.Tick[L] { return dataflow.NewTick(ke
 func Batch[T any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	tick dataflow.Tick[L], s dataflow.Stream[T, L, B, O, R], why dataflow.NonDet,
 ) dataflow.Stream[T, dataflow.Tick[L], bounds.Bounded, O, R] {
-	n := s.Unseal(key)
-	op := engine.Reasoned(n.Site(), "slice.Batch", string(why))
-	return dataflow.SealStream[T, dataflow.Tick[L], bounds.Bounded, O, R](key, engine.BatchStream(tick.Unseal(key, op.Name), n, op))
+	n, op := engine.ReadReasoned(s, "slice.Batch", why)
+	return newStream[T, dataflow.Tick[L], bounds.Bounded, O, R](engine.BatchStream(regionOf(tick, op.Name), n, op))
 }
 
 // BatchKeyed lets into the slice the values of ks that came since the previous cut.
@@ -59,10 +55,9 @@ func Batch[T any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R data
 func BatchKeyed[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	tick dataflow.Tick[L], ks dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R] {
-	n := ks.Unseal(key)
-	op := engine.Reasoned(n.Site(), "slice.BatchKeyed", string(why))
-	in := engine.BatchKeyed(tick.Unseal(key, op.Name), n, op, false)
-	return dataflow.SealKeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R](key, in)
+	n, op := engine.ReadReasoned(ks, "slice.BatchKeyed", why)
+	in := engine.BatchKeyed(regionOf(tick, op.Name), n, op, false)
+	return newKeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R](in)
 }
 
 // BatchEntries lets into the slice the entries of ks that appeared since the previous
@@ -76,10 +71,9 @@ func BatchKeyed[K comparable, V any, L dataflow.Location, B bounds.Stream, O dat
 func BatchEntries[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	tick dataflow.Tick[L], ks dataflow.KeyedSingleton[K, V, L, B], why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded] {
-	n := ks.Unseal(key)
-	op := engine.Reasoned(n.Site(), "slice.BatchEntries", string(why))
-	in := engine.BatchKeyed(tick.Unseal(key, op.Name), n, op, true)
-	return dataflow.SealKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](key, in)
+	n, op := engine.ReadReasoned(ks, "slice.BatchEntries", why)
+	in := engine.BatchKeyed(regionOf(tick, op.Name), n, op, true)
+	return newKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](in)
 }
 
 // Snapshot lets into the slice the value of s at the cut.
@@ -91,9 +85,8 @@ func BatchEntries[K comparable, V any, L dataflow.Location, B bounds.FixedValues
 func Snapshot[T any, L dataflow.Location, B bounds.Singleton](
 	tick dataflow.Tick[L], s dataflow.Singleton[T, L, B], why dataflow.NonDet,
 ) dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded] {
-	c := s.Unseal(key)
-	op := engine.Reasoned(c.Site(), "slice.Snapshot", string(why))
-	return dataflow.SealSingleton[T, dataflow.Tick[L], bounds.Bounded](key, engine.Snapshot(tick.Unseal(key, op.Name), c, op))
+	c, op := engine.ReadReasoned(s, "slice.Snapshot", why)
+	return newSingleton[T, dataflow.Tick[L], bounds.Bounded](engine.Snapshot(regionOf(tick, op.Name), c, op))
 }
 
 // SnapshotEntries lets into the slice the whole of ks at the cut. It is borrowed from
@@ -107,10 +100,9 @@ func Snapshot[T any, L dataflow.Location, B bounds.Singleton](
 func SnapshotEntries[K comparable, V any, L dataflow.Location, B bounds.ChangingValues](
 	tick dataflow.Tick[L], ks dataflow.KeyedSingleton[K, V, L, B], why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded] {
-	n := ks.Unseal(key)
-	op := engine.Reasoned(n.Site(), "slice.SnapshotEntries", string(why))
-	in := engine.SnapshotEntries(tick.Unseal(key, op.Name), n, op)
-	return dataflow.SealKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](key, in)
+	n, op := engine.ReadReasoned(ks, "slice.SnapshotEntries", why)
+	in := engine.SnapshotEntries(regionOf(tick, op.Name), n, op)
+	return newKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](in)
 }
 
 // State carries a value from one run of the slice to the next. The singleton has the
@@ -120,11 +112,11 @@ func SnapshotEntries[K comparable, V any, L dataflow.Location, B bounds.Changing
 func State[T any, L dataflow.Location](
 	tick dataflow.Tick[L], init T,
 ) (value dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded], keep func(next dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded])) {
-	region := tick.Unseal(key, "slice.State")
+	region := regionOf(tick, "slice.State")
 	op := engine.NewOp(region.Site(), "slice.State", "")
 	c, set := engine.State(region, op, init)
-	return dataflow.SealSingleton[T, dataflow.Tick[L], bounds.Bounded](key, c),
-		func(next dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded]) { set(next.Unseal(key)) }
+	return newSingleton[T, dataflow.Tick[L], bounds.Bounded](c),
+		func(next dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded]) { set(engine.NodeOf(next, op.Name)) }
 }
 
 // Emit lets the elements of s out of the slice. Outside, the runs of the slice follow
@@ -132,18 +124,16 @@ func State[T any, L dataflow.Location](
 func Emit[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	s dataflow.Stream[T, dataflow.Tick[L], bounds.Bounded, O, R],
 ) dataflow.Stream[T, L, bounds.Unbounded, O, R] {
-	n := s.Unseal(key)
-	op := engine.NewOp(n.Site(), "slice.Emit", "")
-	return dataflow.SealStream[T, L, bounds.Unbounded, O, R](key, engine.EmitStream(n, op))
+	n, op := engine.Read(s, "slice.Emit")
+	return newStream[T, L, bounds.Unbounded, O, R](engine.EmitStream(n, op))
 }
 
 // EmitKeyed lets the values of ks out of the slice, under their keys.
 func EmitKeyed[K comparable, V any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R],
 ) dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "slice.EmitKeyed", "")
-	return dataflow.SealKeyedStream[K, V, L, bounds.Unbounded, O, R](key, engine.EmitKeyed(n, op))
+	n, op := engine.Read(ks, "slice.EmitKeyed")
+	return newKeyedStream[K, V, L, bounds.Unbounded, O, R](engine.EmitKeyed(n, op))
 }
 
 // EmitEntries lets the entries of ks out of the slice. Every key must come from a
@@ -152,10 +142,9 @@ func EmitKeyed[K comparable, V any, L dataflow.Location, O dataflow.Order, R dat
 func EmitEntries[K comparable, V any, L dataflow.Location](
 	ks dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded],
 ) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
-	n := ks.Unseal(key)
-	op := engine.NewOp(n.Site(), "slice.EmitEntries", "")
+	n, op := engine.Read(ks, "slice.EmitEntries")
 	if !n.Fresh() {
 		engine.Misuse(op.Name, "the keys do not come from a BatchEntries of this slice, so a key could be emitted twice; emit keyedsingleton.IntoKeyedStream of it and take keyedstream.First outside")
 	}
-	return dataflow.SealKeyedSingleton[K, V, L, bounds.BoundedValue](key, engine.EmitKeyed(n, op))
+	return newKeyedSingleton[K, V, L, bounds.BoundedValue](engine.EmitKeyed(n, op))
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/journal"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // An App is a durable flow as this process takes part in it. Its methods may be used by
@@ -74,9 +73,9 @@ func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Option
 	c.nonces.Store(rand.Uint64() >> 8)
 	app := &App[P]{core: c}
 	c.door = &door{core: c}
-	flow := dataflow.NewRemote(seal.Key{}, c.opts.Flow, c.opts.Codec, c.door)
+	flow, facade := newRemote(c.opts.Flow, c.opts.Codec, c.door)
 	app.Ports = build(flow)
-	c.facade = flow.Unseal(seal.Key{})
+	c.facade = facade
 	if err := c.start(ctx); err != nil {
 		return nil, err
 	}

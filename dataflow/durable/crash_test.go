@@ -97,7 +97,7 @@ func (w *world) app(i int) *App[crashPorts] {
 		}
 		w.logs[i] = w.reopen(i)
 		o := w.options
-		o.log = w.logs[i]
+		o.testLog = onLog(w.logs[i])
 		app, err := Start(context.Background(), w.build, o)
 		if err != nil {
 			if errors.Is(err, ErrDiverged) || errors.Is(err, ErrChanged) {

@@ -41,7 +41,7 @@ func quorumCluster(f *dataflow.Flow) quorumPorts { return quorum(dataflow.At[mem
 
 func start[P any](t *testing.T, log journal.Log, build func(*dataflow.Flow) P, o Options) *App[P] {
 	t.Helper()
-	o.log = log
+	o.testLog = onLog(log)
 	if o.Logger == nil {
 		o = quiet(o)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 var update = flag.Bool("update", false, "write testdata/format.txt")
@@ -35,9 +34,8 @@ func formats(t testing.TB) map[string][]byte {
 
 // stateFormat is what three votes give and leave behind.
 func stateFormat(t testing.TB) (outputs, state []byte) {
-	flow := dataflow.NewLed(seal.Key{}, dataflow.Options{}, CBOR(), &engine.Led{})
+	flow, graph := newLed(dataflow.Options{}, CBOR(), &engine.Led{})
 	quorumProcess(flow)
-	graph := flow.Unseal(seal.Key{})
 	graph.Start(t.Context())
 	leader := graph.Lead(0)
 	if _, err := leader.Begin(); err != nil {

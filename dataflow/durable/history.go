@@ -11,7 +11,6 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/journal"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // A History is what is kept of a flow, to be looked at: which steps were made, and what
@@ -27,9 +26,9 @@ type History struct {
 // there is an [Options].Migrate, and reads as much as a start does to find that out.
 func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options) (*History, error) {
 	c := &core{opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) }}
-	flow := dataflow.NewRemote(seal.Key{}, c.opts.Flow, c.opts.Codec, &door{core: c})
+	flow, names := newRemote(c.opts.Flow, c.opts.Codec, &door{core: c})
 	build(flow)
-	h := &History{core: c, names: flow.Unseal(seal.Key{})}
+	h := &History{core: c, names: names}
 	var err error
 	if c.layout, err = layoutOf(h.names, c.opts.Partitions); err != nil {
 		return nil, err

@@ -273,7 +273,7 @@ func TestNoMembers(t *testing.T) {
 	_, _ = Start(t.Context(), func(f *dataflow.Flow) struct{} {
 		dataflow.Members[server](f, 2)
 		return struct{}{}
-	}, Options{log: journal.NewMemory(journal.MemoryOptions{})})
+	}, Options{testLog: onLog(journal.NewMemory(journal.MemoryOptions{}))})
 }
 
 // TestSentWhenCommitted wants nothing at another location of a step that is not durable.

@@ -15,11 +15,11 @@ import (
 
 // openLog opens the log that the options say.
 func (c *core) openLog(ctx context.Context) error {
-	if c.opts.log != nil {
-		if n := c.opts.log.Partitions(); n != c.layout.total() {
+	if log := c.opts.log(); log != nil {
+		if n := log.Partitions(); n != c.layout.total() {
 			return fmt.Errorf("durable: the log has %d partitions, and the flow %d", n, c.layout.total())
 		}
-		c.log = c.opts.log
+		c.log = log
 		return nil
 	}
 	if c.opts.Client && len(c.opts.Servers) == 0 {

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/journal"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // Options say where a flow's history is kept and how. The zero value keeps it under
@@ -83,14 +81,7 @@ type Options struct {
 	Flow   dataflow.Options // of the flow; Record is not for durable flows
 	Logger *slog.Logger     // nil means slog.Default()
 
-	log journal.Log // of tests: instead of all that
-}
-
-// WithLog is for package durabletest: it returns options with which a flow keeps its
-// history in a log that is there already.
-func WithLog(_ seal.Key, o Options, log journal.Log) Options {
-	o.log = log
-	return o
+	testLog // instead of all that
 }
 
 func (o Options) withDefaults() Options {
@@ -100,8 +91,8 @@ func (o Options) withDefaults() Options {
 	o.Name = cmp.Or(o.Name, "millrace")
 	o.Dir = cmp.Or(o.Dir, "millrace")
 	o.Replicas = cmp.Or(o.Replicas, 3)
-	if o.log != nil {
-		o.Partitions = cmp.Or(o.Partitions, o.log.Partitions())
+	if log := o.log(); log != nil {
+		o.Partitions = cmp.Or(o.Partitions, log.Partitions())
 	}
 	o.Partitions = cmp.Or(o.Partitions, 16)
 	o.Lease = cmp.Or(o.Lease, 10*time.Second)

@@ -11,7 +11,6 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/journal"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // An owner runs one partition: it restores the state, takes what came in, makes steps,
@@ -284,9 +283,9 @@ func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error)
 
 // construct builds the flow that this partition runs.
 func (o *owner) construct() error {
-	flow := dataflow.NewLed(seal.Key{}, o.opts.Flow, o.opts.Codec, &engine.Led{Answer: o.answer})
+	flow, graph := newLed(o.opts.Flow, o.opts.Codec, &engine.Led{Answer: o.answer})
 	o.build(flow)
-	o.graph = flow.Unseal(seal.Key{})
+	o.graph = graph
 	if !o.graph.Start(context.WithoutCancel(o.ctx)) {
 		return dataflow.ErrStarted
 	}

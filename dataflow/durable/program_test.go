@@ -44,12 +44,12 @@ func TestMigrate(t *testing.T) {
 	}
 	stop(t, app)
 
-	_, err := Start(t.Context(), counting, quiet(Options{log: log.Reopen()}))
+	_, err := Start(t.Context(), counting, quiet(Options{testLog: onLog(log.Reopen())}))
 	if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), `"5 keyedstream.Filter`) && !strings.Contains(err.Error(), "keyedstream.Filter") {
 		t.Errorf("a changed program: %v", err)
 	}
 	refusal := errors.New("not today")
-	if _, err = Start(t.Context(), counting, quiet(Options{log: log.Reopen(), Migrate: func(*Migration) error { return refusal }})); !errors.Is(err, refusal) {
+	if _, err = Start(t.Context(), counting, quiet(Options{testLog: onLog(log.Reopen()), Migrate: func(*Migration) error { return refusal }})); !errors.Is(err, refusal) {
 		t.Errorf("a migration that fails: %v", err)
 	}
 
@@ -83,7 +83,7 @@ func TestDividedValue(t *testing.T) {
 		_, in := dataflow.Input[int](dataflow.At[members](f), "in")
 		return singleton.Output(dataflow.Count(in), "count")
 	}
-	_, err := Start(t.Context(), build, Options{log: journal.NewMemory(journal.MemoryOptions{Partitions: 2})})
+	_, err := Start(t.Context(), build, Options{testLog: onLog(journal.NewMemory(journal.MemoryOptions{Partitions: 2}))})
 	if err == nil || !strings.Contains(err.Error(), "singleton.Output count (program_test.go:") {
 		t.Errorf("a value of a divided location: %v", err)
 	}
@@ -106,7 +106,7 @@ func TestDiverged(t *testing.T) {
 	log.Crash()
 	<-app.Done()
 	factor = 2
-	_, err := Start(t.Context(), build, quiet(Options{log: log.Reopen()}))
+	_, err := Start(t.Context(), build, quiet(Options{testLog: onLog(log.Reopen())}))
 	var diverged *DivergedError
 	if !errors.Is(err, ErrDiverged) || !errors.As(err, &diverged) || diverged.Step == 0 {
 		t.Errorf("a function that changed its mind: %v", err)

@@ -76,6 +76,6 @@ func TestViewRefused(t *testing.T) {
 			t.Errorf("a view of errors: %s", v)
 		}
 	}()
-	_, err := Start(t.Context(), build, Options{log: journal.NewMemory(journal.MemoryOptions{})})
+	_, err := Start(t.Context(), build, Options{testLog: onLog(journal.NewMemory(journal.MemoryOptions{}))})
 	t.Errorf("a view of errors is accepted: %v", err)
 }

@@ -27,8 +27,9 @@ func newRoute[V any, L dataflow.Location](
 	if !all {
 		name += " " + pattern
 	}
-	site := dataflow.Site(key, r.at, verb+" "+name)
-	t := &Route[L]{name: name, site: site, op: engine.NewOp(site, verb+" "+name, "")}
+	op := verb + " " + name
+	site := placeOf(r.at, op).Input(op)
+	t := &Route[L]{name: name, site: site, op: engine.NewOp(site, op, "")}
 	if !all {
 		r.register(t.op.Name, pattern, t)
 	}
@@ -43,7 +44,7 @@ func newRoute[V any, L dataflow.Location](
 			return func(ctx context.Context) error { return in.Send(ctx, req.ID, v) }, err
 		}, t.out})
 	}
-	return t, dataflow.SealKeyedSingleton[RequestID, V, L, bounds.BoundedValue](key, n)
+	return t, newKeyedSingleton[RequestID, V, L, bounds.BoundedValue](n)
 }
 
 // whole accepts every request as it is.
@@ -66,7 +67,7 @@ func (t *Route[L]) check() {
 // beside it.
 func (t *Route[L]) Respond(responses dataflow.KeyedSingleton[RequestID, Response, L, bounds.BoundedValue]) {
 	name := "serve.Respond " + t.name
-	n := responses.Unseal(key)
+	n := engine.NodeOf(responses, name)
 	switch {
 	case t.out != nil:
 		engine.Misuse(name, "the requests have responses already")
@@ -74,5 +75,5 @@ func (t *Route[L]) Respond(responses dataflow.KeyedSingleton[RequestID, Response
 		engine.Misuse(name, "the responses live at %s of another flow", n.Site().Name())
 	}
 	op := engine.NewOp(t.site, name, "")
-	t.out = dataflow.NewEntryOutputPort(key, engine.NewKOutlet(n, op))
+	t.out = newEntryOutputPort(engine.NewKOutlet(n, op))
 }

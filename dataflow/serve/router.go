@@ -6,10 +6,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 )
-
-var key seal.Key
 
 // A Router is an [http.Handler] that lets requests into a flow and answers them from
 // it. It is built with the flow, and then safe for any number of goroutines.
@@ -44,7 +41,7 @@ func Routes[L dataflow.Location](at L, name string, opts Options) *Router[L] {
 }
 
 func newRouter[L dataflow.Location](at L, op, name string, opts Options) *Router[L] {
-	dataflow.Site(key, at, op)
+	placeOf(at, op).Input(op)
 	return &Router[L]{at: at, desk: newDesk(name, opts.filled(op)), mux: http.NewServeMux()}
 }
 

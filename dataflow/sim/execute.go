@@ -50,7 +50,8 @@ func executeOn(t testing.TB, c chooser, f func(*Sim), notes *printed, recording 
 	if recording == nil {
 		choose = s.choices
 	}
-	s.flow = dataflow.NewDriven(key, choose, s.seen, recording, whole)
+	s.flow = dataflow.New()
+	graphOf(s.flow).Simulate(choose, s.seen, historyOf(recording), whole)
 	e.discarded = s.call(f)
 	if !s.failed && !e.discarded {
 		if aliased := s.seen.changed(); aliased != "" {

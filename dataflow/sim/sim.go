@@ -8,10 +8,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 )
-
-var key seal.Key
 
 // A Sim is one schedule of a flow, made for a call of the function under test.
 type Sim struct {
@@ -59,7 +56,7 @@ func (s *Sim) Context() context.Context { return s.t.Context() }
 // has fired.
 func (s *Sim) Quiesce() {
 	s.t.Helper()
-	if err := s.flow.Unseal(key).Quiesce(); err != nil {
+	if err := graphOf(s.flow).Quiesce(); err != nil {
 		s.Fatalf("%v", err)
 	}
 }

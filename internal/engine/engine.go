@@ -70,6 +70,13 @@ type Graph struct {
 // New returns an empty graph.
 func New(set Settings) *Graph { return &Graph{set: set, done: make(chan struct{})} }
 
+// Simulate makes an empty graph one without goroutines and clock, which whoever waits for
+// something drives, through choices or a recording. If whole, also schedules that nobody
+// can tell apart are told apart.
+func (g *Graph) Simulate(choose Chooser, watch Watcher, replay *Recording, whole bool) {
+	g.set.Choose, g.set.Watch, g.set.Replay, g.set.Whole = choose, watch, replay, whole
+}
+
 // Lend makes an empty graph one whose history is kept outside: its steps are taken by
 // who has its [Leader], or taken elsewhere.
 func (g *Graph) Lend(codec Codec, led *Led, remote Remote) {

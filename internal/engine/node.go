@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"reflect"
 	"slices"
 	"unsafe"
 
+	"github.com/millrace/millrace/internal/cow"
 	"github.com/millrace/millrace/internal/keyed"
+	"github.com/millrace/millrace/internal/seal"
 )
 
 // A Head is what all nodes have: where they are.
@@ -53,6 +56,47 @@ func Same(op string, hs ...header) Head {
 		first.loops = union(first.loops, h.loops)
 	}
 	return first
+}
+
+// A Located is a node of any kind.
+type Located interface {
+	comparable
+	Site() *Site
+}
+
+// NodeOf returns the node of a collection. It panics for a zero value, which no
+// operator made.
+func NodeOf[Mark any, N Located](c seal.Type[Mark, N], op string) N { return made(seal.Value(c), op) }
+
+// Read returns the node of a collection and a new operator that reads it.
+func Read[Mark any, N Located](c seal.Type[Mark, N], name string) (N, *Op) {
+	n := made(seal.Value(c), name)
+	return n, NewOp(n.Site(), name, "")
+}
+
+// ReadReasoned is [Read] for an operator that takes a reason.
+func ReadReasoned[Mark any, N Located, Why ~string](c seal.Type[Mark, N], name string, why Why) (N, *Op) {
+	n := made(seal.Value(c), name)
+	return n, Reasoned(n.Site(), name, string(why))
+}
+
+// ReadProved is [Read] for an operator that takes a proof.
+func ReadProved[Mark any, N Located, Why ~string](c seal.Type[Mark, N], name string, why Why) (N, *Op) {
+	n := made(seal.Value(c), name)
+	return n, Proved(n.Site(), name, string(why))
+}
+
+func made[N Located](n N, op string) N {
+	var none N
+	if n == none {
+		ZeroCollection(op)
+	}
+	return n
+}
+
+// ZeroCollection panics because an operator was given a zero value.
+func ZeroCollection(op string) {
+	Misuse(op, "the collection is a zero value: collections come from operators and inputs")
 }
 
 // A Node is the output of an operator over a plain stream.
@@ -295,3 +339,12 @@ func resize[T any](buf []T, n int) []T {
 	}
 	return buf[:n]
 }
+
+// isView reports whether T is a view of package dataflow.
+func isView[T any]() bool {
+	held := seal.Holds[T]()
+	return held != nil && reflect.PointerTo(held).Implements(reflect.TypeFor[cow.Parts]())
+}
+
+// partsOf returns the content of a view of package dataflow.
+func partsOf[T any](view *T) cow.Parts { return seal.Untyped(view).(cow.Parts) }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // A Codec turns values into bytes and back. It is safe for any number of goroutines.
@@ -86,9 +84,9 @@ func appendValue[T any](dst []byte, c Codec, v T) ([]byte, error) {
 	at := len(dst)
 	dst = append(dst, make([]byte, room)...)
 	var err error
-	if _, ok := any((*T)(nil)).(viewed); ok {
+	if isView[T]() {
 		view := v
-		dst, err = appendView(dst, c, any(&view).(viewed))
+		dst, err = appendView(dst, c, partsOf(&view))
 	} else {
 		dst, err = c.Append(dst, v)
 	}
@@ -174,9 +172,9 @@ func decodeValue[T any](d *decoder, c Codec) (v T) {
 	if d.err != nil {
 		return v
 	}
-	if view, ok := any(&v).(viewed); ok {
+	if isView[T]() {
 		in := &decoder{data: b}
-		if loadView(in, c, view); in.err != nil {
+		if loadView(in, c, partsOf(&v)); in.err != nil {
 			d.fail()
 		}
 		return v
@@ -195,8 +193,8 @@ func checkType[T any](op *Op) {
 		return
 	}
 	types := []reflect.Type{reflect.TypeFor[T]()}
-	if view, ok := any(new(T)).(viewed); ok {
-		k, v := view.Unseal(seal.Key{}).Types()
+	if isView[T]() {
+		k, v := partsOf(new(T)).Types()
 		types = []reflect.Type{k, v}
 	}
 	for _, t := range types {

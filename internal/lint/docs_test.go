@@ -96,7 +96,7 @@ func receiver(d *ast.FuncDecl) *ast.Ident {
 }
 
 // TestExamples wants an example with output for every function that a user of live
-// collections may call. Functions that take a key of this module are not for users.
+// collections may call.
 func TestExamples(t *testing.T) {
 	funcs := make(map[string]bool) // "dir.Name"
 	given := make(map[string]bool)
@@ -122,7 +122,7 @@ func TestExamples(t *testing.T) {
 					ex, _, _ = strings.Cut(ex, "_")
 					given[f.dir+"."+ex] = true
 				}
-			case fn.Name.IsExported() && !internal(fn):
+			case fn.Name.IsExported():
 				funcs[f.dir+"."+name] = true
 			}
 		}
@@ -145,13 +145,4 @@ func prints(f source, fn *ast.FuncDecl) bool {
 		}
 	}
 	return false
-}
-
-// internal reports whether a function takes a seal.Key.
-func internal(fn *ast.FuncDecl) bool {
-	if len(fn.Type.Params.List) == 0 {
-		return false
-	}
-	s, ok := fn.Type.Params.List[0].Type.(*ast.SelectorExpr)
-	return ok && s.Sel.Name == "Key"
 }

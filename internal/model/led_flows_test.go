@@ -11,7 +11,6 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/optional"
@@ -204,9 +203,9 @@ func TestLedByHand(t *testing.T) {
 func ledByHand(build func(here, func(string)) []hands, rng *rand.Rand) error {
 	flow := ledFlow(func(f *dataflow.Flow, see func(string)) { build(dataflow.At[here](f), see) })
 	box := &mailbox{rng: rng}
-	facade := dataflow.NewRemote(seal.Key{}, dataflow.Options{}, durable.CBOR(), box)
+	facade := newRemote(dataflow.Options{}, durable.CBOR(), box)
 	front := build(dataflow.At[here](facade), func(string) {})
-	graph := facade.Unseal(seal.Key{})
+	graph := graphOf(facade)
 	graph.Start(context.Background())
 	now := int64(1)
 	var failed error

@@ -12,7 +12,6 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // flowNames are the flows by hand, in a fixed order.
@@ -34,9 +33,9 @@ func flowByHand(name string) ledFlow {
 func aHistory(t testing.TB, name string, seed uint64) (records [][]byte, outputs, saved []byte) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	box := &mailbox{rng: rng}
-	facade := dataflow.NewRemote(seal.Key{}, dataflow.Options{}, durable.CBOR(), box)
+	facade := newRemote(dataflow.Options{}, durable.CBOR(), box)
 	front := byHand[name](dataflow.At[here](facade), func(string) {})
-	facade.Unseal(seal.Key{}).Start(context.Background())
+	graphOf(facade).Start(context.Background())
 	r, _, err := flowByHand(name).begun()
 	if err != nil {
 		t.Fatal(err)
@@ -168,9 +167,9 @@ func FuzzFeed(f *testing.F) {
 		f.Add(byte(i), outputs)
 	}
 	f.Fuzz(func(t *testing.T, i byte, data []byte) {
-		facade := dataflow.NewRemote(seal.Key{}, dataflow.Options{}, durable.CBOR(), &mailbox{rng: rand.New(rand.NewPCG(1, 1))})
+		facade := newRemote(dataflow.Options{}, durable.CBOR(), &mailbox{rng: rand.New(rand.NewPCG(1, 1))})
 		front := byHand[names[int(i)%len(names)]](dataflow.At[here](facade), func(string) {})
-		g := facade.Unseal(seal.Key{})
+		g := graphOf(facade)
 		g.Start(context.Background())
 		for range 2 {
 			if g.Feed(0, 0, data) != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/seal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
@@ -34,12 +33,12 @@ func (flow ledFlow) run() (r *ledRun, err error) {
 		}
 	}()
 	r = &ledRun{calls: make(chan string, 1000)}
-	f := dataflow.NewLed(seal.Key{}, dataflow.Options{Buffer: 8}, durable.CBOR(), &engine.Led{Answer: func(record []byte) error {
+	f := newLed(dataflow.Options{Buffer: 8}, durable.CBOR(), &engine.Led{Answer: func(record []byte) error {
 		r.calls <- string(record)
 		return nil
 	}})
 	flow(f, func(s string) { r.seen = append(r.seen, s) })
-	g := f.Unseal(seal.Key{})
+	g := graphOf(f)
 	ctx, cancel := context.WithCancel(context.Background())
 	r.end = cancel
 	g.Start(ctx)
@@ -273,10 +272,10 @@ func Led(p *Program, h History, seed uint64) (err error) {
 		}
 	})
 	box := &mailbox{rng: rng}
-	facade := dataflow.NewRemote(seal.Key{}, dataflow.Options{}, durable.CBOR(), box)
+	facade := newRemote(dataflow.Options{}, durable.CBOR(), box)
 	front := build(context.Background(), p, dataflow.At[here](facade), watched)
 	readers := front.outputs()
-	graph := facade.Unseal(seal.Key{})
+	graph := graphOf(facade)
 	graph.Start(context.Background())
 	now := int64(1)
 	var failed error

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // A Way is how a flow is run.
@@ -65,7 +64,7 @@ func run(p *Program, h History, way Way, seed uint64, compare bool) (b *builder,
 	}
 	var flow *dataflow.Flow
 	if way == Driven || way == Whole {
-		flow = dataflow.NewDriven(seal.Key{}, chooser{rng}, nil, nil, way == Whole)
+		flow = newDriven(chooser{rng}, way == Whole)
 	} else {
 		flow = dataflow.New()
 	}
@@ -95,7 +94,7 @@ func (b *builder) drive(flow *dataflow.Flow, h History, rng *rand.Rand, check fu
 	if err != nil {
 		return err
 	}
-	graph := flow.Unseal(seal.Key{})
+	graph := graphOf(flow)
 	if err := check(false); err != nil {
 		return fmt.Errorf("at the start: %w", err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/journal"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // A run is one run of a program, through all its processes. The functions of its
@@ -99,7 +98,7 @@ func (r *run[P]) start() error {
 		r.log = r.log.Reopen()
 		r.log.SetHook(r.hook(r.log))
 		before := r.faults()
-		app, err := durable.Start(context.Background(), r.program.Build, durable.WithLog(seal.Key{}, r.opts.Durable, r.log))
+		app, err := durable.Start(context.Background(), r.program.Build, withLog(r.opts.Durable, r.log))
 		if err == nil {
 			r.app = app
 			return nil

@@ -1,0 +1,24 @@
+package durabletest
+
+import (
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// withLog returns options with which a flow keeps its history in a log that is there
+// already; see package seal.
+func withLog(o durable.Options, log journal.Log) durable.Options {
+	*seal.Pointer(&o) = log
+	return o
+}
+
+// newLed returns a flow whose steps nobody takes.
+func newLed(o durable.Options, codec durable.Codec) (*dataflow.Flow, *engine.Graph) {
+	f := dataflow.NewWithOptions(o.Flow)
+	graph := *seal.Pointer(f)
+	graph.Lend(codec, &engine.Led{}, nil)
+	return f, graph
+}

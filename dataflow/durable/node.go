@@ -1,0 +1,32 @@
+package durable
+
+import (
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// A testLog is a log that a flow of a test keeps its history in, which package
+// durabletest sets; see package seal.
+type testLog = seal.Field[journal.Log]
+
+// log returns the log of a test, or nil.
+func (o *Options) log() journal.Log { return *seal.Pointer(o) }
+
+// graphOf returns what a flow is to the engine.
+func graphOf(f *dataflow.Flow) *engine.Graph { return *seal.Pointer(f) }
+
+// newLed returns a flow whose steps somebody else takes.
+func newLed(opts dataflow.Options, codec Codec, led *engine.Led) (*dataflow.Flow, *engine.Graph) {
+	f := dataflow.NewWithOptions(opts)
+	graphOf(f).Lend(codec, led, nil)
+	return f, graphOf(f)
+}
+
+// newRemote returns a flow that is only the ports of one that runs elsewhere.
+func newRemote(opts dataflow.Options, codec Codec, remote engine.Remote) (*dataflow.Flow, *engine.Graph) {
+	f := dataflow.NewWithOptions(opts)
+	graphOf(f).Lend(codec, nil, remote)
+	return f, graphOf(f)
+}

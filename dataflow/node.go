@@ -1,0 +1,91 @@
+package dataflow
+
+import (
+	"reflect"
+
+	"github.com/millrace/millrace/internal/cow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// The public types of this package are declared from those below, so that other
+// packages of this module can open and make them, and nobody else can; see package
+// seal. What a function type marks keeps two of them apart.
+type (
+	stream[T, L, B, O, R any]                    = seal.Type[func(T, L, B, O, R), *engine.Node[T]]
+	keyedStream[K comparable, V, L, B, O, R any] = seal.Type[func(K, V, L, B, O, R), *engine.KNode[K, V]]
+	keyedSingleton[K comparable, V, L, B any]    = seal.Type[func(K, V, L, B), *engine.KNode[K, V]]
+	singleton[T, L, B any]                       = seal.Type[func(T, L, B), *engine.Cell[T]]
+	optional[T, L, B any]                        = seal.Type[func(Maybe[T], L, B), *engine.Cell[T]]
+
+	inputPort[T any]                     = seal.Type[func(T), *engine.Inlet[T]]
+	keyedInputPort[K comparable, V any]  = seal.Type[func(K, V), *engine.KInlet[K, V]]
+	entryInputPort[K comparable, V any]  = seal.Type[func(Entry[K, V]), *engine.KInlet[K, V]]
+	outputPort[T any]                    = seal.Type[func() T, *engine.Outlet[T]]
+	entryOutputPort[K comparable, V any] = seal.Type[func(K) V, *engine.KOutlet[K, V]]
+	singletonOutputPort[T any]           = seal.Type[func() T, *engine.CellOutlet[T]]
+	optionalOutputPort[T any]            = seal.Type[func() Maybe[T], *engine.CellOutlet[T]]
+
+	view[K comparable, V any] = seal.Type[func(K, V), cow.View[K, V]]
+
+	process     = seal.Type[*Process, engine.Place]
+	cluster     = seal.Type[*Cluster, engine.Place]
+	tick[L any] = seal.Type[*L, engine.Place]
+
+	graph   = seal.Field[*engine.Graph]
+	history = seal.Field[engine.Recording]
+)
+
+func newStream[T any, L, B, O, R any](n *engine.Node[T]) stream[T, L, B, O, R] {
+	return seal.Make[func(T, L, B, O, R)](n)
+}
+
+func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KNode[K, V]) keyedStream[K, V, L, B, O, R] {
+	return seal.Make[func(K, V, L, B, O, R)](n)
+}
+
+func newSingleton[T, L, B any](c *engine.Cell[T]) singleton[T, L, B] {
+	return seal.Make[func(T, L, B)](c)
+}
+
+func newOptional[T, L, B any](c *engine.Cell[T]) optional[T, L, B] {
+	return seal.Make[func(Maybe[T], L, B)](c)
+}
+
+// placeOf returns where a location is. It panics if the location was not made as an L.
+func placeOf[L Location](at L, op string) engine.Place {
+	return engine.PlaceOf(seal.Untyped(&at), reflect.TypeFor[L](), op)
+}
+
+// bind makes *p, a [Process] or a [Cluster], the location at.
+func bind[P interface {
+	*Process | *Cluster
+	comparable
+}](p P, at place) {
+	if p == nil {
+		engine.Misuse("dataflow.At", "%v embeds a pointer to a location: embed the location itself", at.Type)
+	}
+	*seal.Untyped(p).(*engine.Place) = engine.Place(at)
+}
+
+func newInputPort[T any](in *engine.Inlet[T]) *InputPort[T] {
+	var p InputPort[T] = seal.Make[func(T)](in)
+	return &p
+}
+
+func newOutputPort[T any](out *engine.Outlet[T]) *OutputPort[T] {
+	var p OutputPort[T] = seal.Make[func() T](out)
+	return &p
+}
+
+func (p *InputPort[T]) in() *engine.Inlet[T]                  { return seal.Value(*p) }
+func (p *KeyedInputPort[K, V]) in() *engine.KInlet[K, V]      { return seal.Value(*p) }
+func (p *EntryInputPort[K, V]) in() *engine.KInlet[K, V]      { return seal.Value(*p) }
+func (p *OutputPort[T]) out() *engine.Outlet[T]               { return seal.Value(*p) }
+func (p *EntryOutputPort[K, V]) out() *engine.KOutlet[K, V]   { return seal.Value(*p) }
+func (p *SingletonOutputPort[T]) out() *engine.CellOutlet[T]  { return seal.Value(*p) }
+func (p *OptionalOutputPort[T]) out() *engine.CellOutlet[T]   { return seal.Value(*p) }
+func viewOf[K comparable, V any](v View[K, V]) cow.View[K, V] { return seal.Value(v) }
+func newGraph(set engine.Settings) graph                      { return seal.FieldOf(engine.New(set)) }
+func graphOf(f *Flow) *engine.Graph                           { return *seal.Pointer(f) }
+func historyOf(r *Recording) *engine.Recording                { return seal.Pointer(r) }

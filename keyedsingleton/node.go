@@ -1,0 +1,52 @@
+package keyedsingleton
+
+import (
+	"reflect"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/cow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// What is here declares the promises that a collection's type makes, so it is all in one
+// file; see package seal.
+
+func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), *engine.Node[T]] {
+	return seal.Make[func(T, L, B, O, R)](n)
+}
+
+func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KNode[K, V]) seal.Type[func(K, V, L, B, O, R), *engine.KNode[K, V]] {
+	return seal.Make[func(K, V, L, B, O, R)](n)
+}
+
+func newKeyedSingleton[K comparable, V, L, B any](n *engine.KNode[K, V]) seal.Type[func(K, V, L, B), *engine.KNode[K, V]] {
+	return seal.Make[func(K, V, L, B)](n)
+}
+
+func newSingleton[T, L, B any](c *engine.Cell[T]) seal.Type[func(T, L, B), *engine.Cell[T]] {
+	return seal.Make[func(T, L, B)](c)
+}
+
+func newOptional[T, L, B any](c *engine.Cell[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.Cell[T]] {
+	return seal.Make[func(dataflow.Maybe[T], L, B)](c)
+}
+
+func newView[K comparable, V any](v cow.View[K, V]) dataflow.View[K, V] {
+	return seal.Make[func(K, V)](v)
+}
+
+func newEntryInputPort[K comparable, V any](in *engine.KInlet[K, V]) *dataflow.EntryInputPort[K, V] {
+	var p dataflow.EntryInputPort[K, V] = seal.Make[func(dataflow.Entry[K, V])](in)
+	return &p
+}
+
+func newEntryOutputPort[K comparable, V any](out *engine.KOutlet[K, V]) *dataflow.EntryOutputPort[K, V] {
+	var p dataflow.EntryOutputPort[K, V] = seal.Make[func(K) V](out)
+	return &p
+}
+
+// placeOf returns where a location is. It panics if the location was not made as an L.
+func placeOf[L dataflow.Location](at L, op string) engine.Place {
+	return engine.PlaceOf(seal.Untyped(&at), reflect.TypeFor[L](), op)
+}

@@ -1,0 +1,27 @@
+package optional
+
+import (
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// What is here declares the promises that a collection's type makes, so it is all in one
+// file; see package seal.
+
+func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), *engine.Node[T]] {
+	return seal.Make[func(T, L, B, O, R)](n)
+}
+
+func newSingleton[T, L, B any](c *engine.Cell[T]) seal.Type[func(T, L, B), *engine.Cell[T]] {
+	return seal.Make[func(T, L, B)](c)
+}
+
+func newOptional[T, L, B any](c *engine.Cell[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.Cell[T]] {
+	return seal.Make[func(dataflow.Maybe[T], L, B)](c)
+}
+
+func newOptionalOutputPort[T any](out *engine.CellOutlet[T]) *dataflow.OptionalOutputPort[T] {
+	var p dataflow.OptionalOutputPort[T] = seal.Make[func() dataflow.Maybe[T]](out)
+	return &p
+}

@@ -1,0 +1,34 @@
+package singleton
+
+import (
+	"reflect"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// What is here declares the promises that a collection's type makes, so it is all in one
+// file; see package seal.
+
+func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), *engine.Node[T]] {
+	return seal.Make[func(T, L, B, O, R)](n)
+}
+
+func newSingleton[T, L, B any](c *engine.Cell[T]) seal.Type[func(T, L, B), *engine.Cell[T]] {
+	return seal.Make[func(T, L, B)](c)
+}
+
+func newOptional[T, L, B any](c *engine.Cell[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.Cell[T]] {
+	return seal.Make[func(dataflow.Maybe[T], L, B)](c)
+}
+
+func newSingletonOutputPort[T any](out *engine.CellOutlet[T]) *dataflow.SingletonOutputPort[T] {
+	var p dataflow.SingletonOutputPort[T] = seal.Make[func() T](out)
+	return &p
+}
+
+// placeOf returns where a location is. It panics if the location was not made as an L.
+func placeOf[L dataflow.Location](at L, op string) engine.Place {
+	return engine.PlaceOf(seal.Untyped(&at), reflect.TypeFor[L](), op)
+}

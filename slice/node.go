@@ -1,0 +1,59 @@
+package slice
+
+import (
+	"reflect"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// What is here declares the promises that a collection's type makes, so it is all in one
+// file; see package seal.
+
+func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), *engine.Node[T]] {
+	return seal.Make[func(T, L, B, O, R)](n)
+}
+
+func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KNode[K, V]) seal.Type[func(K, V, L, B, O, R), *engine.KNode[K, V]] {
+	return seal.Make[func(K, V, L, B, O, R)](n)
+}
+
+func newKeyedSingleton[K comparable, V, L, B any](n *engine.KNode[K, V]) seal.Type[func(K, V, L, B), *engine.KNode[K, V]] {
+	return seal.Make[func(K, V, L, B)](n)
+}
+
+func newSingleton[T, L, B any](c *engine.Cell[T]) seal.Type[func(T, L, B), *engine.Cell[T]] {
+	return seal.Make[func(T, L, B)](c)
+}
+
+func newOptional[T, L, B any](c *engine.Cell[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.Cell[T]] {
+	return seal.Make[func(dataflow.Maybe[T], L, B)](c)
+}
+
+// newTick opens a slice at a location.
+func newTick[L dataflow.Location](at L) dataflow.Tick[L] {
+	p := engine.PlaceOf(seal.Untyped(&at), reflect.TypeFor[L](), "slice.At")
+	site := p.Outside("slice.At", "%s is a slice already, and slices do not nest")
+	return seal.Make[*L](engine.Place{Type: reflect.TypeFor[dataflow.Tick[L]](), Site: site, Region: engine.NewSlice(site)})
+}
+
+// regionOf returns the region of a slice.
+func regionOf[L dataflow.Location](tick dataflow.Tick[L], op string) *engine.Region {
+	return engine.PlaceOf(seal.Untyped(&tick), reflect.TypeFor[dataflow.Tick[L]](), op).Region
+}
+
+// A passive is a node of what has one version at a time.
+type passive interface {
+	Site() *engine.Site
+	MakePassive(*engine.Op)
+}
+
+// passiveOf returns the node of the collection that x points to.
+func passiveOf(x any, op string) passive {
+	node := reflect.ValueOf(seal.Untyped(x)).Elem()
+	if node.IsNil() {
+		engine.ZeroCollection(op)
+	}
+	return node.Interface().(passive)
+}

@@ -13,7 +13,8 @@ type Options struct {
 	Parallel int
 	// Timeout bounds each case, and replaces the limit that a case has of its own.
 	// Zero leaves those, which are one minute or, where something long is waited
-	// for, more.
+	// for, more, without the time in which a case waits for a tool server within the
+	// limits of its profile.
 	Timeout time.Duration
 	// Baseline has the cases that are expected to fail.
 	Baseline Baseline

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -67,11 +68,15 @@ type Role struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Select is the choice to make, for roles that ask the user.
 	Select int `json:"select,omitempty"`
+	// Result is a regular expression that the results of the operation match, in cases
+	// that need some result and no special one. Empty means any result that is no error.
+	Result string `json:"result,omitempty"`
 }
 
 // roles says what the operations have to do that play the roles.
 var roles = map[string]string{
 	"echo":      "its result contains $TEXT",
+	"any":       "gives some result, which \"result\" describes; for servers that cannot echo",
 	"slow":      "works for some seconds, two at least; on cancellation it stops, and counts one under $NAME",
 	"count":     "counts one under $NAME; its result is the number",
 	"peek":      "its result is the number under $NAME",
@@ -204,6 +209,9 @@ func (p ToolProfile) check() error {
 			return &UsageError{fmt.Sprintf("profile: role %q has no operation", name)}
 		case len(r.Arguments) > 0 && !bytes.HasPrefix(bytes.TrimSpace(r.Arguments), []byte("{")):
 			return &UsageError{fmt.Sprintf("profile: the arguments of role %q are not an object", name)}
+		}
+		if _, err := regexp.Compile(r.Result); err != nil {
+			return &UsageError{fmt.Sprintf("profile: the result of role %q: %v", name, err)}
 		}
 	}
 	return nil

@@ -28,7 +28,9 @@ type Result struct {
 	Reason string
 	// Failure has the details of a case that failed.
 	Failure *Failure
-	Took    time.Duration
+	// Notes say what the target should do otherwise, though no case fails for it.
+	Notes []string
+	Took  time.Duration
 }
 
 // A Report is what came of a run.
@@ -96,6 +98,7 @@ type jsonResult struct {
 	Part     string   `json:"part"`
 	Reason   string   `json:"reason,omitempty"`
 	Failure  *Failure `json:"failure,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
 	Millis   int64    `json:"took_ms"`
 }
 
@@ -111,7 +114,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		out.Counts[x.Status]++
 		out.Cases = append(out.Cases, jsonResult{
 			ID: x.ID, Status: x.Status, Level: x.Level, Action: x.Action, Expected: x.Expected, Part: x.Part,
-			Reason: x.Reason, Failure: x.Failure, Millis: x.Took.Milliseconds(),
+			Reason: x.Reason, Failure: x.Failure, Notes: x.Notes, Millis: x.Took.Milliseconds(),
 		})
 	}
 	e := json.NewEncoder(w)

@@ -1,10 +1,12 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,9 +22,12 @@ type trial struct {
 // A probe is what the function of a trial works with. Its methods that end the
 // trial may be called from the trial's own goroutine only.
 type probe struct {
-	ctx  context.Context
-	Case Case
-	undo []func()
+	ctx   context.Context
+	Case  Case
+	undo  []func()
+	limit *limit        // nil if it does not move
+	spare time.Duration // how far it may still move
+	notes []string
 }
 
 // verdict is what a trial is ended with. It travels as a panic, which keeps the
@@ -44,6 +49,51 @@ func (p *probe) must(err error, doing string) {
 	if err != nil {
 		panic(verdict{fmt.Errorf("%s: %w", doing, err)})
 	}
+}
+
+// tell notes something that the target should do otherwise, and that fails no case. What is
+// told twice is noted once.
+func (p *probe) tell(note string) {
+	if !slices.Contains(p.notes, note) && len(p.notes) < 10 {
+		p.notes = append(p.notes, note)
+	}
+}
+
+// waiting begins to wait for what the target may take d for, and returns the function that
+// ends it. The time, up to d, does not count for the limit of the case, so that a target
+// whose profile has long limits is not stopped by it. All such times together are bounded,
+// for a target that never comes to an end.
+func (p *probe) waiting(d time.Duration) (over func()) {
+	d = min(d, p.spare)
+	if p.limit == nil || d <= 0 {
+		return func() {}
+	}
+	begun := time.Now()
+	p.limit.move(d)
+	return func() {
+		took := min(time.Since(begun), d)
+		p.limit.move(took - d)
+		p.spare -= took
+	}
+}
+
+// A limit ends a trial at a time that moves.
+type limit struct {
+	mu    sync.Mutex
+	end   time.Time
+	timer *time.Timer
+}
+
+// newLimit calls f after d.
+func newLimit(d time.Duration, f func()) *limit {
+	return &limit{end: time.Now().Add(d), timer: time.AfterFunc(d, f)}
+}
+
+func (l *limit) move(by time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end = l.end.Add(by)
+	l.timer.Reset(time.Until(l.end))
 }
 
 // after has f called when the trial is over, the last one first.
@@ -123,18 +173,23 @@ func (o Options) perform(ctx context.Context, side Side, target string, trials m
 // judge runs the trial and says how it ended. A trial that does not end with its
 // context is left alone, and is an error.
 func (t trial) judge(ctx context.Context, c Case, limit time.Duration) Result {
+	fixed := limit != 0
 	if limit == 0 {
-		limit = t.limit
+		limit = cmp.Or(t.limit, defaultTimeout)
 	}
-	if limit == 0 {
-		limit = defaultTimeout
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	end := newLimit(limit, func() { cancel(fmt.Errorf("the case did not end within %v", limit)) })
+	defer end.timer.Stop()
+	p := &probe{ctx: ctx, Case: c}
+	if !fixed {
+		p.limit = end
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the case did not end within %v", limit))
-	defer cancel()
 	r, begun := Result{Case: c, Status: Passed}, time.Now()
 	ended := make(chan error, 1)
-	go func() { ended <- guarded(t.run, &probe{ctx: ctx, Case: c}) }()
+	go func() { ended <- guarded(t.run, p) }()
 	var err error
+	over := true
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
@@ -143,10 +198,12 @@ func (t trial) judge(ctx context.Context, c Case, limit time.Duration) Result {
 		select {
 		case err = <-ended:
 		case <-grace.C:
-			err = context.Cause(ctx)
+			err, over = context.Cause(ctx), false
 		}
 	}
-	r.Took = time.Since(begun)
+	if r.Took = time.Since(begun); over {
+		r.Notes = p.notes
+	}
 	var failure *Failure
 	var missing *NotApplicable
 	switch {

@@ -63,6 +63,42 @@ func TestPerform(t *testing.T) {
 	})
 }
 
+// TestLimits has a case wait for what the profile allows: that does not count for its
+// limit, what it does itself does, and a target that has it wait for ever is stopped.
+func TestLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait := func(p *probe, times int) {
+			for range times {
+				over := p.waiting(time.Minute)
+				select {
+				case <-time.After(50 * time.Second):
+				case <-p.ctx.Done():
+					p.must(context.Cause(p.ctx), "wait")
+				}
+				over()
+			}
+		}
+		for _, test := range []struct {
+			name  string
+			limit time.Duration
+			run   func(p *probe)
+			want  Status
+			took  time.Duration
+		}{
+			{"within", 0, func(p *probe) { wait(p, 10) }, Passed, 500 * time.Second},
+			{"for ever", 0, func(p *probe) { wait(p, 1000) }, Errored, 610 * time.Second},
+			{"of its own accord", 0, func(p *probe) { wait(p, 1); <-p.ctx.Done(); p.must(context.Cause(p.ctx), "x") }, Errored, 60 * time.Second},
+			{"with a limit for all", 20 * time.Second, func(p *probe) { wait(p, 1) }, Errored, 20 * time.Second},
+		} {
+			run := func(p *probe) { p.spare = 10 * time.Minute; test.run(p) }
+			r := trial{run: run, limit: 10 * time.Second}.judge(t.Context(), table[0], test.limit)
+			if r.Status != test.want || r.Took != test.took {
+				t.Errorf("%s: %s after %v (%s), want %s after %v", test.name, r.Status, r.Took, r.Reason, test.want, test.took)
+			}
+		}
+	})
+}
+
 func checkFormats(t *testing.T, report *Report) {
 	t.Helper()
 	var text, js, junit bytes.Buffer

@@ -58,6 +58,9 @@ func (x Result) line() string {
 	if x.Reason != "" && (x.Failure == nil || x.Status == ExpectedFail) {
 		s += "         " + indented(x.Reason) + "\n"
 	}
+	for _, n := range x.Notes {
+		s += "         note      " + indented(n) + "\n"
+	}
 	return s
 }
 

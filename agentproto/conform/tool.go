@@ -88,6 +88,9 @@ func subtests(t *testing.T, side Side, trials map[string]trial) {
 		t.Run(c.ID, func(t *testing.T) {
 			switch r := trials[c.ID].judge(t.Context(), c, 0); r.Status {
 			case Passed:
+				for _, n := range r.Notes {
+					t.Log(n)
+				}
 			case Inapplicable:
 				t.Skip(r.Reason)
 			default:
@@ -129,6 +132,9 @@ type toolRun struct {
 	mu    sync.Mutex
 	pages []string // what the server answered
 	users int      // how many OAuth users were given away
+
+	asked  sync.Mutex
+	absent *bool // whether it has no notifications; nil if that was not asked yet
 }
 
 func newToolRun(ctx context.Context, target ToolTarget) (_ *toolRun, err error) {
@@ -147,9 +153,9 @@ func newToolRun(ctx context.Context, target ToolTarget) (_ *toolRun, err error) 
 				TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 64,
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-			Timeout:       time.Minute,
 		},
 	}
+	r.client.Timeout = max(time.Minute, millis(2*max(r.limits.Migrate, r.limits.Provider)))
 	defer func() {
 		if err != nil {
 			r.close()
@@ -231,13 +237,19 @@ func (r *toolRun) close() {
 	r.client.CloseIdleConnections()
 }
 
+// waits is more often than any case waits for the server.
+const waits = 40
+
 // trials binds the cases to the run.
 func (r *toolRun) trials() map[string]trial {
 	all := make(map[string]trial)
 	for id, t := range toolTrials {
 		all[id] = trial{
 			limit: t.limit, alone: t.alone,
-			run: func(p *probe) { t.run(&toolCase{probe: p, toolRun: r}) },
+			run: func(p *probe) {
+				p.spare = waits * millis(max(r.limits.Result, r.limits.Retry, r.limits.Quiet, r.limits.Migrate, r.limits.Restart))
+				t.run(&toolCase{probe: p, toolRun: r})
+			},
 		}
 	}
 	return all
@@ -266,6 +278,7 @@ func (c *toolCase) restart(meanwhile func()) {
 	if meanwhile != nil {
 		meanwhile()
 	}
+	defer c.waiting(millis(c.limits.Restart))()
 	c.must(c.start(c.ctx), "start the server again")
 	c.client.CloseIdleConnections()
 }

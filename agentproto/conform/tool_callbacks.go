@@ -26,9 +26,9 @@ func (k *toolCall) again(m *message) *message {
 
 // C01: a runtime that fails gets the message again.
 func (c *toolCase) callbackFailsOnce() {
-	k := c.call("echo", vars{"TEXT": "once more"}, answer{status: 500}, answer{status: 502}).start()
+	k := c.some("once more", answer{status: 500}, answer{status: 502}).start()
 	k.what = "a callback answered 500, 502, 200"
-	one := k.good("once more")
+	one := k.worked()
 	two := k.again(one)
 	three := k.again(two)
 	if d := two.at.Sub(one.at); d < soonest {
@@ -44,9 +44,9 @@ func (c *toolCase) callbackFailsOnce() {
 func (c *toolCase) callbackUnknown() {
 	var calls []*toolCall
 	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest, http.StatusForbidden} {
-		k := c.call("echo", vars{"TEXT": "nobody"}, answer{status: status}, answer{status: status}).start()
+		k := c.some("nobody", answer{status: status}, answer{status: status}).start()
 		k.what = fmt.Sprintf("a callback answered %d", status)
-		k.good("nobody")
+		k.worked()
 		calls = append(calls, k)
 	}
 	c.quietAll("no second attempt", calls...)
@@ -56,7 +56,7 @@ func (c *toolCase) callbackUnknown() {
 func (c *toolCase) callbackRefused() {
 	c.restartable()
 	h := c.hubs[1]
-	k := c.call("echo", vars{"TEXT": "patience"}).to(c.lineOf(1))
+	k := c.some("patience").to(c.lineOf(1))
 	h.shut()
 	defer func() {
 		if h.closed() {
@@ -80,9 +80,9 @@ func (c *toolCase) callbackRefused() {
 
 // C04: the runtime says when to come back.
 func (c *toolCase) retryAfter() {
-	k := c.call("echo", vars{"TEXT": "later"}, answer{status: 503, header: map[string]string{"Retry-After": "2"}}).start()
+	k := c.some("later", answer{status: 503, header: map[string]string{"Retry-After": "2"}}).start()
 	k.what = "a callback answered 503 with Retry-After: 2"
-	one := k.good("later")
+	one := k.worked()
 	two := k.within(2*time.Second+millis(c.limits.Retry), "tool_result")
 	// The server counts from when it got the answer; clocks of a second are rounded.
 	if d := two.at.Sub(one.at); d < 1950*time.Millisecond {
@@ -95,9 +95,9 @@ func (c *toolCase) callbackHangs() {
 	if c.limits.Callback == 0 {
 		c.lacks("the profile does not say how long the server waits for a callback's answer (limits.callback_ms)")
 	}
-	k := c.call("echo", vars{"TEXT": "ambiguous"}, answer{hold: true}).start()
+	k := c.some("ambiguous", answer{hold: true}).start()
 	k.what = "a callback that is not answered"
-	one := k.good("ambiguous")
+	one := k.worked()
 	two := k.within(millis(c.limits.Callback)+millis(c.limits.Retry), "tool_result")
 	id := one.header.Get("webhook-id")
 	if id == "" || id != two.header.Get("webhook-id") || one.raw != two.raw {
@@ -108,9 +108,9 @@ func (c *toolCase) callbackHangs() {
 
 // C06: 410 says that nothing is wanted any more.
 func (c *toolCase) callbackGone() {
-	k := c.call("echo", vars{"TEXT": "gone"}, answer{status: http.StatusGone}, answer{status: http.StatusGone}).start()
+	k := c.some("gone", answer{status: http.StatusGone}, answer{status: http.StatusGone}).start()
 	k.what = "a callback answered 410"
-	k.good("gone")
+	k.worked()
 	k.quiet("no second attempt")
 	k.start()
 	k.quiet("nothing for a key that is closed")
@@ -130,8 +130,8 @@ func (c *toolCase) callbackGone() {
 func (c *toolCase) callbackRedirects() {
 	for _, status := range []int{http.StatusTemporaryRedirect, http.StatusFound, http.StatusPermanentRedirect} {
 		elsewhere := c.lineOf(1)
-		k := c.call("echo", vars{"TEXT": "here"}, answer{status: status, header: map[string]string{"Location": elsewhere.url}}).start()
-		k.good("here")
+		k := c.some("here", answer{status: status, header: map[string]string{"Location": elsewhere.url}}).start()
+		k.worked()
 		c.alive()
 		if _, err := elsewhere.next(c.ctx, soonest); err == nil {
 			c.fail(fmt.Sprintf("a callback answered %d", status), "a request to where it led", "no request there")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 )
 
 // question waits for the question of a call.
@@ -80,7 +79,7 @@ func (c *toolCase) noAnswer() {
 	k := c.call("choose", nil).start()
 	q, _ := k.question()
 	k.what = fmt.Sprintf("a question that nobody answers for %v", limit)
-	m := k.within(limit+5*time.Second, "tool_result")
+	m := k.within(limit+millis(c.limits.Result)/3, "tool_result")
 	if !m.isError() {
 		c.fail(k.what, m, "an error result")
 	}

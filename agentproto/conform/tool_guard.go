@@ -70,7 +70,7 @@ func private() string {
 // a watch to see, some time later.
 func (c *toolCase) unreached(what string, addresses []string) {
 	for _, address := range addresses {
-		k := c.call("echo", vars{"TEXT": "internal"}).set(fields{"callback_url": address})
+		k := c.some("internal").set(fields{"callback_url": address})
 		c.status(what+" "+address, k.send(), 200, 400, 403, 422)
 	}
 	c.alive()
@@ -82,7 +82,7 @@ func (c *toolCase) guardedAddresses() {
 		"", "not a url", "/relative", "ftp://127.0.0.1/x", "file:///etc/passwd", "gopher://127.0.0.1/x", "javascript:alert(1)",
 		"http://", "http://user:secret@127.0.0.1/x", "unix:///var/run/docker.sock", "http://127.0.0.1:port/x",
 	} {
-		k := c.call("echo", vars{"TEXT": "x"}).set(fields{"callback_url": bad})
+		k := c.some("x").set(fields{"callback_url": bad})
 		c.status(fmt.Sprintf("an invocation with callback_url %q", bad), k.send(), 400, 422)
 	}
 	var some []string
@@ -100,14 +100,14 @@ func (c *toolCase) guardedAddresses() {
 			own = append(own, "http://"+host+":"+w.port+"/callback")
 		}
 		c.unreached("callback_url", own)
-		k := c.call("echo", vars{"TEXT": "x"})
+		k := c.some("x")
 		k.quiet("nothing")
 		w.untouched("callback addresses of this machine that are not allowed")
 	}
 	if host := private(); host != "" {
 		w := c.watch(net.JoinHostPort(host, "0"))
 		c.unreached("callback_url", []string{"http://" + w.addr + "/callback", "http://[::ffff:" + host + "]:" + w.port + "/callback"})
-		c.call("echo", vars{"TEXT": "x"}).quiet("nothing")
+		c.some("x").quiet("nothing")
 		w.untouched("callback addresses of the private network")
 	}
 }
@@ -123,19 +123,19 @@ func (c *toolCase) guardedNames() {
 			}
 		}
 		c.unreached("callback_url", names)
-		k := c.call("echo", vars{"TEXT": "x"}, answer{status: 307, header: map[string]string{"Location": "http://" + w.addr + "/"}}).start()
-		k.good("x")
+		k := c.some("x", answer{status: 307, header: map[string]string{"Location": "http://" + w.addr + "/"}}).start()
+		k.worked()
 		k.what = "a callback redirected to an internal address"
 		k.quiet("no other attempt")
 		w.untouched("names and redirects that lead into the private network")
 	}
 	w := c.watch("127.0.0.1:0")
-	k := c.call("echo", vars{"TEXT": "x"}, answer{status: 302, header: map[string]string{"Location": "http://127.0.0.1:" + w.port + "/"}}).start()
-	k.good("x")
+	k := c.some("x", answer{status: 302, header: map[string]string{"Location": "http://127.0.0.1:" + w.port + "/"}}).start()
+	k.worked()
 	if c.profile.OnlyCallbacks {
 		c.unreached("callback_url", []string{"http://localhost:" + w.port + "/x", "http://localhost.:" + w.port + "/x", "http://LOCALHOST:" + w.port + "/x"})
 	}
-	c.call("echo", vars{"TEXT": "x"}).quiet("nothing")
+	c.some("x").quiet("nothing")
 	w.untouched("names and redirects that lead to this machine")
 	if d := c.profile.Destination; d != nil && len(c.profile.Roles["remember"].Operation) > 0 {
 		session := c.keep(unique("note"), "x")

@@ -10,11 +10,54 @@ import (
 	"time"
 )
 
+// missing reports whether the server has neither of the two notifications, which are
+// optional: it answers 404 or 405 to both of them, whatever they are about.
+func (c *toolCase) missing() bool {
+	c.asked.Lock()
+	defer c.asked.Unlock()
+	if c.absent == nil {
+		missing := c.isMissing()
+		c.absent = &missing
+	}
+	return *c.absent
+}
+
+// lifecycle ends the trial if the server has neither notification.
+func (c *toolCase) lifecycle() {
+	if c.missing() {
+		c.lacks(cancelPath + " and " + closePath + " are answered 404 or 405: the server does not have them")
+	}
+}
+
+// isMissing finds out whether the server has neither notification. It has to refuse those
+// about what does not exist and those about a call that it has just accepted, so that a
+// server that answers 404 for ids it does not know is not taken for one.
+func (c *toolCase) isMissing() bool {
+	thread, id := c.thread(), unique("call")
+	for _, role := range simple {
+		if _, ok := c.profile.Roles[role]; ok {
+			k := c.some(unique("cancelled"))
+			k.send()
+			thread, id = k.str("group_id"), k.str("id")
+			break
+		}
+	}
+	for _, about := range []fields{{"thread_id": thread, "tool_call_id": id}, {"thread_id": c.thread(), "tool_call_id": unique("call")}} {
+		for _, path := range []string{cancelPath, closePath} {
+			if got := c.post(c.base+path, about); got.status != http.StatusNotFound && got.status != http.StatusMethodNotAllowed {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // K04: a cancellation that has nothing to cancel is none the less in order.
 func (c *toolCase) cancelNothing() {
+	c.lifecycle()
 	c.accepted("the cancellation of an unknown call", c.post(c.base+cancelPath, fields{"thread_id": c.thread(), "tool_call_id": unique("call")}))
-	k := c.call("echo", vars{"TEXT": "done"}).start()
-	k.good("done")
+	k := c.some("done").start()
+	k.worked()
 	for range 2 {
 		c.accepted("the cancellation of a call that has ended", k.cancel())
 	}
@@ -27,6 +70,7 @@ func (c *toolCase) cancelNothing() {
 
 // K05: the id alone does not name a call.
 func (c *toolCase) cancelOtherThread() {
+	c.lifecycle()
 	k := c.call("slow", vars{"NAME": unique("wrong")}).start()
 	c.accepted("the cancellation of an id in another thread", c.post(c.base+cancelPath, fields{"thread_id": c.thread(), "tool_call_id": k.str("id")}))
 	c.accepted("the closing of another thread", c.post(c.base+closePath, fields{"thread_id": c.thread()}))
@@ -47,11 +91,12 @@ func (c *toolCase) cancelOtherThread() {
 
 // K06: what is cancelled stops.
 func (c *toolCase) cancelRunning() {
+	c.lifecycle()
 	name := unique("stop")
 	k := c.call("slow", vars{"NAME": name}).start()
 	c.accepted("the cancellation of a call that runs", k.cancel())
 	k.what = "a call that was cancelled while it ran"
-	m, err := k.line.next(c.ctx, max(millis(c.limits.Quiet), 3*time.Second))
+	m, err := k.await(max(millis(c.limits.Quiet), 3*time.Second))
 	if err == nil {
 		if k.check(m); m.kind != "tool_result" || !m.isError() {
 			c.fail(k.what, m, "no result, or one that is an error")
@@ -68,6 +113,7 @@ func (c *toolCase) cancelRunning() {
 
 // K07: nobody can answer for a call that was cancelled.
 func (c *toolCase) cancelDetour() {
+	c.lifecycle()
 	asked := false
 	if _, ok := c.profile.Roles["choose"]; ok {
 		asked = true
@@ -100,7 +146,7 @@ func (c *toolCase) cancelDetour() {
 // atMostAnError fails if a call that was cancelled has a result that is no error, or
 // two.
 func (k *toolCall) atMostAnError() {
-	m, err := k.line.next(k.c.ctx, millis(k.c.limits.Quiet))
+	m, err := k.await(millis(k.c.limits.Quiet))
 	if err != nil {
 		return
 	}
@@ -112,6 +158,7 @@ func (k *toolCall) atMostAnError() {
 
 // X04: ids are no file names, and strange ones do no harm.
 func (c *toolCase) strangeThreads() {
+	c.lifecycle()
 	probe := unique("escaped")
 	ids := []string{
 		"", "unknown", "../../etc/passwd", "../" + probe, "/" + probe, "..\\..\\" + probe, "a\x00b", "a\r\nX-Injected: 1",
@@ -145,6 +192,7 @@ func (c *toolCase) strangeThreads() {
 
 // X05: that a cleanup fails is not the runtime's business.
 func (c *toolCase) cleanupFails() {
+	c.lifecycle()
 	k := c.call("messy", vars{"NAME": unique("messy")}).start()
 	c.alive() // it has begun
 	c.accepted("the closing of a thread whose cleanup fails", c.post(c.base+closePath, fields{"thread_id": k.str("group_id")}))

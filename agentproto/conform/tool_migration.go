@@ -23,6 +23,7 @@ func (c *toolCase) destination() (d *Destination, endpoint string) {
 // migrate tells the server to move a session, which has to come to an end within the
 // limit.
 func (c *toolCase) migrate(session, destination string) *reply {
+	defer c.waiting(millis(c.limits.Migrate))()
 	begun := time.Now()
 	got := c.post(c.base+movePath, fields{"session_id": session, "destination_url": destination})
 	if took, limit := time.Since(begun), millis(c.limits.Migrate); took > limit {
@@ -71,6 +72,7 @@ func (c *toolCase) destinationDown() {
 	session := c.keep(name, text)
 	c.dest.kill()
 	got := c.migrate(session, d.URL)
+	defer c.waiting(millis(c.limits.Restart))()
 	c.must(c.dest.start(), "start the destination")
 	c.must(c.dest.ready(c.ctx, millis(c.limits.Restart), func(ctx context.Context) bool {
 		m, err := c.manifest(ctx, strings.TrimSuffix(d.URL, "/"), "")

@@ -375,7 +375,7 @@ func (c *toolCase) restartWhileAuthorizing() {
 func (c *toolCase) otherBrowser() {
 	v := c.visit()
 	p := c.open(c.browser(), v.back.String())
-	m, err := v.call.line.next(c.ctx, millis(c.limits.Quiet))
+	m, err := v.call.await(millis(c.limits.Quiet))
 	switch {
 	case err == nil && m.kind == "user_choice": // asks to confirm
 	case err == nil && !m.isError():

@@ -46,6 +46,7 @@ func (c *toolCase) subscriptionSurvives() {
 
 // S14: a subscription that was cancelled is silent.
 func (c *toolCase) subscriptionCancelled() {
+	c.lifecycle()
 	name := unique("topic")
 	k := c.subscribe(name)
 	other := c.subscribe(name)
@@ -69,6 +70,7 @@ func (c *toolCase) settle(k *toolCall) {
 
 // S15: closing a thread ends what belongs to it, and nothing else.
 func (c *toolCase) threadClosed() {
+	c.lifecycle()
 	name := unique("topic")
 	thread := c.thread()
 	mine, also := c.subscribeIn(thread, name), c.subscribeIn(thread, name)

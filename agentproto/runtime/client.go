@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/base64"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/internal/netguard"
 )
 
@@ -133,19 +135,18 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// messageID makes the webhook-id of a message from what is unique to it, with a
-// secret URL among that. It has to be the same for every attempt, across restarts
+// messageID makes the webhook-id of a message from what it is for and what is unique to it,
+// with a secret URL among that. It has to be the same for every attempt, across restarts
 // too, so it is computed; and identifiers do not belong into headers, so it is a
 // hash.
-func messageID(key agentproto.CallKey, secretURL string) string {
-	return idOf(key.GroupID, key.ID, secretURL)
-}
-
-// idOf makes a webhook-id of what is unique to a message.
-func idOf(parts ...string) string {
+func messageID(what string, key agentproto.CallKey, secretURL string) string {
 	h := sha256.New()
-	for _, part := range append([]string{"webhook-id"}, parts...) {
+	for _, part := range []string{"webhook-id", key.GroupID, key.ID, secretURL} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
-	return "msg_" + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:18])
+	return purpose.ID(what, base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:18]))
 }
+
+// freshID makes the webhook-id of a message that is sent once. A tool server has no effect
+// for one that it has seen.
+func freshID(what string) string { return purpose.ID(what, rand.Text()) }

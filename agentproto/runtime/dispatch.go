@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
 
 // dispatch posts an invocation, as [agentproto.Dispatch] asks. It waits for its
@@ -41,7 +42,7 @@ func (rt *Runtime) dispatch(ctx context.Context, call *agentproto.Call) agentpro
 	default:
 	}
 	d := delivery{
-		rt: rt, server: s, what: "the call", to: call.Endpoint, id: messageID(call.Key, call.Invocation.CallbackURL), body: body,
+		rt: rt, server: s, what: "the call", to: call.Endpoint, id: messageID(purpose.Invoke, call.Key, call.Invocation.CallbackURL), body: body,
 		attempt: rt.opts.Timeouts.Ack, total: rt.opts.Timeouts.Dispatch, settled: settled,
 		started: func() { rt.count(s, nAttempts) },
 	}

@@ -38,7 +38,7 @@ func TestI01Dispatch(t *testing.T) {
 		if got := h.Get("Content-Type"); got != "application/json" {
 			t.Errorf("Content-Type = %q", got)
 		}
-		if id := h.Get("webhook-id"); !strings.HasPrefix(id, "msg_") || strings.Contains(id, key.ID) {
+		if id := h.Get("webhook-id"); !strings.HasPrefix(id, "invoke_") || strings.Contains(id, key.ID) {
 			t.Errorf("webhook-id = %q", id)
 		}
 		if status := w.post(inv.CallbackURL, result(key, "done")); status != 200 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
 
 // A sessionExport is all of a session: what its destination makes it of.
@@ -357,7 +358,7 @@ func (d *departure) cleanUp(ctx context.Context) error {
 			continue // what it has goes on where it is
 		}
 		for _, t := range d.Threads {
-			d.rt.notify(s, "/close_thread", &agentproto.CloseThread{ThreadID: t})
+			d.rt.notify(s, purpose.Close, "/close_thread", &agentproto.CloseThread{ThreadID: t})
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
 
 // moveTool has a tool server hand the state of a session to the instance of the same
@@ -25,7 +25,7 @@ func (rt *Runtime) moveTool(ctx context.Context, s *server, base, session, to st
 	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Migrate)
 	defer cancel()
 	const path = "/migrate"
-	req, err := newPost(ctx, s, base+path, idOf(path, base, string(body), rand.Text()), body)
+	req, err := newPost(ctx, s, base+path, freshID(purpose.Migrate), body)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
 
 // prompts are what users are asked at present: of each call one thing at a time.
@@ -171,7 +172,7 @@ func (rt *Runtime) answer(ctx context.Context, a *agentproto.Answer) {
 	}
 	d := delivery{
 		rt: rt, server: s, what: "the answer", to: a.Choice.ResponseURL, body: body,
-		id:      messageID(a.Key, fmt.Sprintf("%s %d", a.Choice.ResponseURL, a.Number)),
+		id:      messageID(purpose.Answer, a.Key, fmt.Sprintf("%s %d", a.Choice.ResponseURL, a.Number)),
 		attempt: rt.opts.Timeouts.Answer, settled: settled,
 	}
 	end := d.run(ctx)

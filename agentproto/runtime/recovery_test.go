@@ -99,7 +99,7 @@ func TestI13PostedAfterRestart(t *testing.T) {
 	}
 	defer stopAtOnce(t, rt)
 	p := <-got
-	if p.inv.Key() != key || p.id != messageID(key, p.inv.CallbackURL) {
+	if p.inv.Key() != key || p.id != messageID("invoke", key, p.inv.CallbackURL) {
 		t.Errorf("posted %v as %s, want %v with the id it would have had", p.inv.Key(), p.id, key)
 	}
 	for range 2 {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
 
 // A status is what a tool server says about a call.
@@ -115,7 +116,7 @@ func (rt *Runtime) askStatus(ctx context.Context, s *server, key agentproto.Call
 		return unknownStatus, ""
 	}
 	const path = "/tool_call_status"
-	req, err := newPost(ctx, s, s.base+path, idOf(path, string(body), fmt.Sprint(time.Now().UnixNano())), body)
+	req, err := newPost(ctx, s, s.base+path, freshID(purpose.Status), body)
 	if err != nil {
 		return unknownStatus, ""
 	}

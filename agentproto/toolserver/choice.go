@@ -11,7 +11,10 @@ import (
 	"sync"
 	"time"
 
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
 
 // A question waits for the answer of a user.
@@ -145,6 +148,10 @@ func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 	id := sha256.Sum256([]byte(r.PathValue("secret")))
 	if !s.choices.known(id) {
 		http.NotFound(w, r)
+		return
+	}
+	if !isFor(r.Header.Get(standardwebhooks.HeaderWebhookID), purpose.Answer) {
+		http.NotFound(w, r) // a message that somebody has captured elsewhere
 		return
 	}
 	// A body that is no answer at all is one too: the runtime will not send another.

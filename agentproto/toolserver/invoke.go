@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
 
 // A callKey names a call of any runtime. The ids of the protocol are unique in
@@ -29,7 +30,7 @@ func (k callKey) digest() digest {
 // an unknown operation, is told in its result; an answer other than 200 says that
 // there is no call.
 func (s *Server) serveInvocation(w http.ResponseWriter, r *http.Request) {
-	runtime, ok := s.sender(w, r)
+	runtime, ok := s.sender(w, r, purpose.Invoke)
 	if !ok {
 		return
 	}

@@ -8,12 +8,13 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
 
 // serveCancel cancels the call that is named by thread and id. The answer does not
 // tell whether there is one.
 func (s *Server) serveCancel(w http.ResponseWriter, r *http.Request) {
-	runtime, data, ok := s.notification(w, r)
+	runtime, data, ok := s.notification(w, r, purpose.Cancel)
 	if !ok {
 		return
 	}
@@ -22,13 +23,16 @@ func (s *Server) serveCancel(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
+	if !s.noticed.first(runtime, r) {
+		return
+	}
 	s.abandon(func(k callKey) bool { return k.CallKey == msg.Key() && (runtime == "" || runtime == k.runtime) })
 }
 
 // serveClose cancels the calls of a thread and ends what was granted to it. The
 // answer is 200 also if that fails (case X05).
 func (s *Server) serveClose(w http.ResponseWriter, r *http.Request) {
-	runtime, data, ok := s.notification(w, r)
+	runtime, data, ok := s.notification(w, r, purpose.Close)
 	if !ok {
 		return
 	}
@@ -37,17 +41,20 @@ func (s *Server) serveClose(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
+	if !s.noticed.first(runtime, r) {
+		return
+	}
 	s.abandon(func(k callKey) bool { return k.GroupID == msg.ThreadID && (runtime == "" || runtime == k.runtime) })
 	s.revoke(runtime, msg.ThreadID)
 	s.closed(session{runtime, msg.ThreadID})
 }
 
-func (s *Server) notification(w http.ResponseWriter, r *http.Request) (runtime string, data []byte, ok bool) {
-	if runtime, ok = s.sender(w, r); !ok {
+func (s *Server) notification(w http.ResponseWriter, r *http.Request, what string) (runtime string, data []byte, ok bool) {
+	if runtime, ok = s.sender(w, r, what); !ok {
 		return "", nil, false
 	}
 	limit := &s.notices
-	if r.URL.Path == migratePath {
+	if what == purpose.Migrate {
 		limit = &s.moving
 	}
 	if limit.slow(w, runtime) {

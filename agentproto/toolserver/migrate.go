@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/internal/netguard"
 )
 
@@ -76,13 +77,14 @@ var (
 	errTooLarge     = &migrationError{http.StatusInsufficientStorage, "the state of the session is too large; nothing was moved"}
 	errTransfer     = &migrationError{http.StatusBadGateway, "the destination did not take the session; nothing was moved"}
 	errDoubt        = &migrationError{http.StatusServiceUnavailable, "the destination did not answer in the end; ask again: the session is on one of the two"}
+	errRepeated     = &migrationError{http.StatusConflict, "this message came before; whoever asks again sends another one"}
 	errMoveStore    = &migrationError{http.StatusInternalServerError, "the server's own state cannot be written; nothing was moved"}
 )
 
 // serveMigrate moves a session to another instance. It answers 200 when that one
 // serves it, and otherwise says why not; the session then goes on here.
 func (s *Server) serveMigrate(w http.ResponseWriter, r *http.Request) {
-	runtime, data, ok := s.notification(w, r)
+	runtime, data, ok := s.notification(w, r, purpose.Migrate)
 	if !ok {
 		return
 	}
@@ -92,6 +94,13 @@ func (s *Server) serveMigrate(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.extend(w)
+	if !s.noticed.first(runtime, r) {
+		// 200 says that the destination has the session, also to somebody who repeats it.
+		if !s.movedTo(session{runtime, msg.SessionID}, msg.DestinationURL) {
+			http.Error(w, errRepeated.text, errRepeated.status)
+		}
+		return
+	}
 	ctx, stop := context.WithTimeout(r.Context(), s.opts.MigrationTimeout)
 	defer stop()
 	defer context.AfterFunc(s.ctx, stop)()

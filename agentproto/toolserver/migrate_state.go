@@ -117,6 +117,18 @@ func (s *Server) hasMoved(c *call) bool {
 	return m != nil && m.phase == phaseMoved
 }
 
+// movedTo reports whether a session is served by the instance at a destination.
+func (s *Server) movedTo(of session, destination string) bool {
+	base, err := s.opts.destination(destination)
+	if err != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.moves.of(of.runtime, of.ID)
+	return m != nil && m.phase == phaseMoved && m.URL == base
+}
+
 // claim begins a migration, or goes on with one in doubt. It returns nil if the
 // session has moved there already.
 func (s *Server) claim(of session, base string) (*move, error) {

@@ -10,7 +10,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/internal/envelope"
 )
 
@@ -53,6 +56,7 @@ type Server struct {
 	choices    choices
 	notices    rates // of cancellations, closures and questions for the status
 	moving     rates // of migrations
+	noticed    notices
 
 	ctx     context.Context // ends when Close does
 	abort   context.CancelFunc
@@ -114,6 +118,7 @@ func Open(opts Options) (*Server, error) {
 		occupied:  make(map[string]int),
 		notices:   rates{perSecond: noticeRate, burst: noticeBurst},
 		moving:    rates{perSecond: migrateRate, burst: migrateBurst},
+		noticed:   notices{seen: memory{period: rememberNotice}},
 		choices:   choices{answered: memory{period: opts.Remember}},
 	}
 	s.log = slog.New(&redactor{opts.Logger.Handler(), s.guard})
@@ -202,8 +207,9 @@ func (s *Server) serveManifest(w http.ResponseWriter, r *http.Request) {
 	w.Write(body)
 }
 
-// sender returns which runtime sent r. If it may not, sender answers r.
-func (s *Server) sender(w http.ResponseWriter, r *http.Request) (runtime string, ok bool) {
+// sender returns which runtime sent r, a message for one of the purposes of that package. If
+// it may not, sender answers r.
+func (s *Server) sender(w http.ResponseWriter, r *http.Request, what string) (runtime string, ok bool) {
 	if s.opts.Authenticate == nil {
 		return "", true
 	}
@@ -215,6 +221,11 @@ func (s *Server) sender(w http.ResponseWriter, r *http.Request) (runtime string,
 	}
 	if err != nil {
 		s.log.Warn("request refused", "path", r.URL.Path, "error", err)
+		http.Error(w, "unauthorized", http.StatusUnauthorized)
+		return "", false
+	}
+	if id := r.Header.Get(standardwebhooks.HeaderWebhookID); !isFor(id, what) {
+		s.log.Warn("request refused: it was made for another path", "path", r.URL.Path, "runtime", runtime, "purpose", purpose.Of(id))
 		http.Error(w, "unauthorized", http.StatusUnauthorized)
 		return "", false
 	}

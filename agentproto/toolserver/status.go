@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
 
 // serveStatus tells whether something is still to be expected of a call: its result,
@@ -12,7 +13,7 @@ import (
 // delivered or given up, so that a runtime which prunes the call loses nothing.
 // The path is an extension of the protocol (part 1.12).
 func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
-	runtime, data, ok := s.notification(w, r)
+	runtime, data, ok := s.notification(w, r, purpose.Status)
 	if !ok {
 		return
 	}

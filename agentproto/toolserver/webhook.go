@@ -78,11 +78,16 @@ var errUnsigned = errors.New("the request is not signed with a secret of a known
 // panics if one of them cannot be used.
 //
 // A request that was captured can be repeated in those five minutes. That has no
-// effect: an invocation is known by its key, a cancellation of what is cancelled
-// and a closure of what is closed do nothing, and a question for a status changes
-// nothing. So no ids of requests are kept. The signature covers the body and not
-// the path; who can read a cancellation on its way could have the thread of it
-// closed. Connections from a runtime should be encrypted for this reason, too.
+// effect: an invocation is known by its key, a question for a status changes nothing, and
+// the server remembers the ids of cancellations, closures and migrations for ten minutes,
+// in memory.
+//
+// The signature covers the webhook-id and the body, and not the path. So the id says what a
+// request is for: it begins with invoke_, answer_, cancel_, close_, status_ or migrate_, and
+// the server answers 401 if it comes to another path. An id of a runtime that follows plain
+// Standard Webhooks begins with none of these. It is accepted at every path and is not
+// remembered, so who can read a cancellation of such a runtime on its way could have the
+// thread of it closed.
 func Signed(secrets map[string][]Secret) func(r *http.Request) (runtime string, err error) {
 	all := newSigners("Signed", secrets)
 	names := slices.Sorted(maps.Keys(all))

@@ -150,3 +150,123 @@ func TestBadSecretsPanic(t *testing.T) {
 		}()
 	}
 }
+
+// A signedRuntime signs with the secret that it shares with its tool server.
+type signedRuntime struct {
+	*runtime
+	secret []byte
+}
+
+func newSignedRuntime(t *testing.T) *signedRuntime {
+	raw, secret := key(1)
+	secrets := map[string][]toolserver.Secret{"blue": {secret}}
+	rt := newRuntime(t, toolserver.Options{
+		Status: true, Secrets: secrets, Authenticate: toolserver.Signed(secrets),
+		Migrator: toolserver.OwnState{}, MigrationKey: toolserver.NewSecret(migrationKey), MigrationDestinations: []string{"https://b.example"},
+	})
+	addTools(rt.server)
+	return &signedRuntime{rt, raw}
+}
+
+// said sends a message that was signed some time ago.
+func (rt *signedRuntime) said(ago time.Duration, path, id, body string) int {
+	stamp := strconv.FormatInt(time.Now().Add(-ago).Unix(), 10)
+	return rt.post(path, body, "webhook-id", id, "webhook-timestamp", stamp, "webhook-signature", signature(rt.secret, id, stamp, body)).Code
+}
+
+// want checks whether a call is alive.
+func (rt *signedRuntime) want(call string, alive bool) {
+	rt.t.Helper()
+	synctest.Wait()
+	body := `{"thread_id":"g","tool_call_id":"` + call + `"}`
+	stamp := strconv.FormatInt(time.Now().Unix(), 10)
+	w := rt.post("/tool_call_status", body, "webhook-id", "status_1", "webhook-timestamp", stamp, "webhook-signature", signature(rt.secret, "status_1", stamp, body))
+	if got := w.Body.String(); got != fmt.Sprintf(`{"alive":%t}`, alive) {
+		rt.t.Errorf("%s: %d %s, want alive %t", call, w.Code, got, alive)
+	}
+}
+
+func invocationOf(call string) string {
+	return `{"operation":"wait","id":"` + call + `","group_id":"g","callback_url":"https://runtime.example/cb/` + call + `"}`
+}
+
+// TestPurposeOfSignatures sends what somebody has captured to every other path: 401, and
+// nothing happens. What names no purpose, from a runtime that follows plain Standard Webhooks,
+// is taken at every path.
+func TestPurposeOfSignatures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newSignedRuntime(t)
+		if code := rt.said(0, "/invoke", "invoke_1", invocationOf("c1")); code != 200 {
+			t.Fatalf("invocation: %d", code)
+		}
+		// It is a message of every kind.
+		const body = `{"operation":"wait","id":"c2","group_id":"g","thread_id":"g","tool_call_id":"c1","session_id":"g","destination_url":"https://b.example","callback_url":"https://runtime.example/cb","selected":0}`
+		paths := map[string]string{"invoke": "/invoke", "cancel": "/cancel_tool_call", "close": "/close_thread", "status": "/tool_call_status", "migrate": "/migrate"}
+		for _, of := range []string{"invoke", "answer", "cancel", "close", "status", "migrate"} {
+			for what, path := range paths {
+				if of == what {
+					continue
+				}
+				if code := rt.said(0, path, of+"_captured", body); code != 401 {
+					t.Errorf("a message for %s at %s: %d", of, path, code)
+				}
+				rt.want("c1", true)
+				rt.want("c2", false)
+			}
+		}
+		for _, id := range []string{"msg_1", "d9b2", "Cancel_x", "cancel", "invocation_1"} {
+			for _, path := range []string{"/tool_call_status", "/invoke", "/cancel_tool_call"} {
+				if code := rt.said(0, path, id, body); code != 200 {
+					t.Errorf("plain id %q at %s: %d", id, path, code)
+				}
+			}
+		}
+		rt.want("c1", false)
+		rt.said(0, "/close_thread", "msg_2", body)
+		rt.close()
+	})
+}
+
+// TestSignedMessagesAgain repeats messages that somebody has captured. They are answered as
+// before and have no effect, for as long as their signatures are good, and 401 afterwards.
+func TestSignedMessagesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newSignedRuntime(t)
+		begin := time.Now()
+		again := func(path, id, body string, want int) {
+			t.Helper()
+			if code := rt.said(time.Since(begin), path, id, body); code != want {
+				t.Errorf("%s %s: %d, want %d", path, id, code, want)
+			}
+		}
+		const (
+			cancel  = `{"thread_id":"g","tool_call_id":"c1"}`
+			closing = `{"thread_id":"g"}`
+			migrate = `{"session_id":"g","destination_url":"https://b.example"}`
+		)
+		again("/cancel_tool_call", "cancel_1", cancel, 200) // of a call that is not there yet
+		again("/close_thread", "close_1", closing, 200)
+		again("/migrate", "migrate_1", migrate, 200) // there is nothing to move
+		for i := range 3 {
+			again("/invoke", "invoke_1", invocationOf("c1"), 200)
+			again("/invoke", "invoke_2", invocationOf("c2"), 200)
+			again("/cancel_tool_call", "cancel_1", cancel, 200)
+			again("/close_thread", "close_1", closing, 200)
+			again("/migrate", "migrate_1", migrate, 409)
+			rt.want("c1", true)
+			rt.want("c2", true)
+			<-time.After(time.Duration(i) * time.Minute)
+		}
+		<-time.After(3 * time.Minute)
+		again("/cancel_tool_call", "cancel_1", cancel, 401)
+		again("/close_thread", "close_1", closing, 401)
+		rt.want("c1", true)
+		begin = time.Now() // what is made anew has its effect
+		again("/cancel_tool_call", "cancel_2", cancel, 200)
+		rt.want("c1", false)
+		rt.want("c2", true)
+		again("/close_thread", "close_2", closing, 200)
+		rt.want("c2", false)
+		rt.close()
+	})
+}

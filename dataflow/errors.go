@@ -3,6 +3,7 @@ package dataflow
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/millrace/millrace/internal/engine"
 )
@@ -15,6 +16,9 @@ var (
 	// ErrDuplicateKey is returned by [EntryInputPort.Put] for a key that was put before.
 	// The value that is there stays.
 	ErrDuplicateKey = engine.ErrDuplicate
+
+	// ErrKey says that a value cannot be a key; see [KeyError].
+	ErrKey = errors.New("dataflow: the value cannot be a key")
 
 	// ErrStarted is returned when a flow is started a second time.
 	ErrStarted = errors.New("dataflow: the flow was started before")
@@ -49,4 +53,54 @@ func stepError(p *engine.Panic) error {
 		err = fmt.Errorf("panic: %v", p.Value)
 	}
 	return &StepError{Op: p.Op.Name, Pos: p.Op.Pos, Location: p.Site, Key: p.Key, Err: err, Stack: p.Stack}
+}
+
+// A KeyError says that a value cannot be a key: it is not equal to itself, as a NaN is
+// not, or an interface in it holds something that cannot be hashed, as a slice. It is an
+// [ErrKey].
+//
+// A port that is given such a key returns the error and does nothing else: nobody but
+// its caller notices. An operator whose function made such a key ends the flow with a
+// [StepError] that wraps the error. The readers of a durable flow also refuse a key that
+// does not come back from its encoding as it was, such as a pointer, since no entry is
+// ever found under it.
+type KeyError struct {
+	Op   string // operator that made the port or the key, such as "keyedsingleton.Input"
+	Port string // name of the port, or empty
+	Pos  string // file:line where the operator was built
+	Key  any
+	Err  error // why it cannot be a key
+}
+
+// Error says which key is refused, where, and why.
+func (e *KeyError) Error() string {
+	key := shortened(fmt.Sprint(e.Key))
+	if errors.Is(e.Err, engine.ErrUnhashable) { // it may be large, and somebody may be writing to it
+		key = fmt.Sprintf("a %T", e.Key)
+	}
+	port := ""
+	if e.Port != "" {
+		port = fmt.Sprintf(" %q", e.Port)
+	}
+	return fmt.Sprintf("%s%s (%s): %s cannot be a key: %v", strings.Replace(e.Op, ".", ": ", 1), port, e.Pos, key, e.Err)
+}
+
+// Is reports whether target is [ErrKey].
+func (e *KeyError) Is(target error) bool { return target == ErrKey }
+
+// Unwrap returns e.Err.
+func (e *KeyError) Unwrap() error { return e.Err }
+
+func keyError(b *engine.BadKey) error {
+	op, port, _ := strings.Cut(b.Op.Name, " ")
+	return &KeyError{Op: op, Port: port, Pos: b.Op.Pos, Key: b.Key, Err: b.Why}
+}
+
+// shortened returns s, or its beginning if it is long.
+func shortened(s string) string {
+	const most = 64
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
 }

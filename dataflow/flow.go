@@ -47,6 +47,7 @@ func NewWithOptions(opts Options) *Flow {
 		Queue:  cmp.Or(opts.Queue, 4096),
 		Buffer: cmp.Or(opts.Buffer, 4096),
 		Wrap:   stepError,
+		BadKey: keyError,
 	}
 	if opts.Record != nil {
 		set.Record = historyOf(opts.Record)

@@ -33,7 +33,8 @@ func (p *InputPort[T]) Close() { p.in().Close() }
 // A KeyedInputPort is where values enter a [KeyedStream]; see [InputPort].
 type KeyedInputPort[K comparable, V any] keyedInputPort[K, V]
 
-// Send appends v to the values of k; see [InputPort.Send].
+// Send appends v to the values of k; see [InputPort.Send]. It returns a [KeyError] for a
+// k that cannot be a key.
 func (p *KeyedInputPort[K, V]) Send(ctx context.Context, k K, v V) error {
 	return p.in().Send(ctx, k, v)
 }
@@ -46,7 +47,8 @@ func (p *KeyedInputPort[K, V]) Close() { p.in().Close() }
 type EntryInputPort[K comparable, V any] entryInputPort[K, V]
 
 // Put adds the entry (k, v), once and for ever. It returns [ErrDuplicateKey] and
-// changes nothing if k was put before. For the rest it is like [InputPort.Send].
+// changes nothing if k was put before, and a [KeyError] for a k that cannot be a key. For
+// the rest it is like [InputPort.Send].
 //
 // Keys are remembered for as long as the flow runs.
 func (p *EntryInputPort[K, V]) Put(ctx context.Context, k K, v V) error {
@@ -87,7 +89,7 @@ type EntryOutputPort[K comparable, V any] entryOutputPort[K, V]
 
 // Await returns the value of k as soon as there is one, however often it is called.
 // It returns io.EOF if the flow ended without one, the flow's error if it failed,
-// and ctx's cause if that ends first.
+// a [KeyError] for a k that cannot be a key, and ctx's cause if that ends first.
 func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
 	return p.out().Await(ctx, k, false)
 }
@@ -100,7 +102,7 @@ func (p *EntryOutputPort[K, V]) Take(ctx context.Context, k K) (V, error) {
 	return p.out().Await(ctx, k, true)
 }
 
-// Get returns the value of k if it is there now.
+// Get returns the value of k if it is there now. Of what cannot be a key there is none.
 func (p *EntryOutputPort[K, V]) Get(k K) (V, bool) { return p.out().Get(k) }
 
 // Len returns how many entries are there now.

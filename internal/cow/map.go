@@ -6,8 +6,9 @@ import "github.com/millrace/millrace/internal/keyed"
 type Map[K comparable, V any] struct {
 	trees trees[K, V]
 	hash  func(K) uint64
-	next  uint64      // number of the next new key
-	view  *view[K, V] // of the present state, or nil
+	check func(K) error // says why a value cannot be a key; nil if all can
+	next  uint64        // number of the next new key
+	view  *view[K, V]   // of the present state, or nil
 }
 
 // NewMap returns an empty map.
@@ -16,7 +17,7 @@ func NewMap[K comparable, V any]() *Map[K, V] {
 }
 
 func newMap[K comparable, V any](hash func(K) uint64) *Map[K, V] {
-	return &Map[K, V]{trees: newTrees[K, V](), hash: hash}
+	return &Map[K, V]{trees: newTrees[K, V](), hash: hash, check: keyed.CheckOf[K]()}
 }
 
 // Len returns the number of entries.
@@ -65,7 +66,7 @@ func (m *Map[K, V]) Delete(k K) bool {
 // costs nothing.
 func (m *Map[K, V]) View() View[K, V] {
 	if m.view == nil {
-		m.view = &view[K, V]{trees: m.trees.clone(), hash: m.hash}
+		m.view = &view[K, V]{trees: m.trees.clone(), hash: m.hash, check: m.check}
 	}
 	return View[K, V]{m.view}
 }

@@ -11,6 +11,7 @@ type View[K comparable, V any] struct {
 type view[K comparable, V any] struct {
 	trees trees[K, V]
 	hash  func(K) uint64
+	check func(K) error
 }
 
 // Len returns the number of entries.
@@ -21,7 +22,7 @@ func (v View[K, V]) Len() int {
 	return v.view.trees.len()
 }
 
-// Get returns the value of k, if it has one.
+// Get returns the value of k, if it has one. It has none if it cannot be a key.
 func (v View[K, V]) Get(k K) (value V, ok bool) {
 	if v.view == nil {
 		return value, false
@@ -30,6 +31,9 @@ func (v View[K, V]) Get(k K) (value V, ok bool) {
 	if t.sorted != nil {
 		e, ok := t.sorted.Get(entry[K, V]{k: k})
 		return e.v, ok
+	}
+	if v.view.check != nil && v.view.check(k) != nil {
+		return value, false
 	}
 	e, ok := t.find(k, v.view.hash(k))
 	if !ok {

@@ -40,9 +40,10 @@ type Settings struct {
 	Replay *Recording         // is the history of a driven graph, if not nil
 	Whole  bool               // a driven graph explores also interleavings that nobody can tell apart
 	Wrap   func(*Panic) error // makes the error by which a flow fails
-	Codec  Codec              // of a graph whose history is kept outside
-	Led    *Led               // of a graph whose steps somebody else takes; see led.go
-	Remote Remote             // of a graph whose steps are taken elsewhere; see remote.go
+	BadKey func(*BadKey) error
+	Codec  Codec  // of a graph whose history is kept outside
+	Led    *Led   // of a graph whose steps somebody else takes; see led.go
+	Remote Remote // of a graph whose steps are taken elsewhere; see remote.go
 }
 
 // A Graph is a flow under construction, then a running one.

@@ -87,6 +87,7 @@ func Lookup[K, V comparable, W, U any](left *KNode[K, V], right *KNode[V, W], op
 	var us []U
 	var o Batch[K, U]
 	deferred(left, ready, func(b *Batch[K, V]) {
+		op.enter() // a value may turn out not to be hashable
 		n := len(b.V)
 		hs, at, us = resize(hs, n), resize(at, n), resize(us, n)
 		hash.HashAll(b.V, hs)

@@ -9,6 +9,7 @@ type Pair[K comparable, V any] struct {
 // KeyBy returns the elements of in under the key of each. The values are not copied.
 func KeyBy[K comparable, V any](in *Node[V], op *Op, key func(V) K) *KNode[K, V] {
 	out := NewKNode[K, V](derived(op, in))
+	check := madeKeys[K](op)
 	var ks []K
 	var b Batch[K, V]
 	in.To(func(batch []V) {
@@ -17,6 +18,9 @@ func KeyBy[K comparable, V any](in *Node[V], op *Op, key func(V) K) *KNode[K, V]
 		o := ks[:len(batch)]
 		for i, x := range batch {
 			o[i] = key(x)
+		}
+		if check != nil {
+			check(o)
 		}
 		b = Batch[K, V]{K: o, V: batch}
 		out.push(&b)
@@ -27,6 +31,7 @@ func KeyBy[K comparable, V any](in *Node[V], op *Op, key func(V) K) *KNode[K, V]
 // KeyByRef is KeyBy for elements that are dear to copy.
 func KeyByRef[K comparable, V any](in *Node[V], op *Op, key func(*V) K) *KNode[K, V] {
 	out := NewKNode[K, V](derived(op, in))
+	check := madeKeys[K](op)
 	var ks []K
 	var b Batch[K, V]
 	in.To(func(batch []V) {
@@ -35,6 +40,9 @@ func KeyByRef[K comparable, V any](in *Node[V], op *Op, key func(*V) K) *KNode[K
 		o := ks[:len(batch)]
 		for i := range batch {
 			o[i] = key(&batch[i])
+		}
+		if check != nil {
+			check(o)
 		}
 		b = Batch[K, V]{K: o, V: batch}
 		out.push(&b)
@@ -45,12 +53,17 @@ func KeyByRef[K comparable, V any](in *Node[V], op *Op, key func(*V) K) *KNode[K
 // Split returns the two halves of each element as key and value.
 func Split[E any, K comparable, V any](in *Node[E], op *Op, halves func(*E) (K, V)) *KNode[K, V] {
 	out := NewKNode[K, V](derived(op, in))
+	check := madeKeys[K](op)
 	var c columns[K, V]
 	var b Batch[K, V]
 	in.To(func(batch []E) {
+		op.site.at = op.index
 		c.k, c.v = resize(c.k, len(batch)), resize(c.v, len(batch))
 		for i := range batch {
 			c.k[i], c.v[i] = halves(&batch[i])
+		}
+		if check != nil {
+			check(c.k)
 		}
 		b = Batch[K, V]{K: c.k, V: c.v}
 		out.push(&b)

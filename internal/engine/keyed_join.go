@@ -72,6 +72,7 @@ func KLookup[K, V comparable, W, U any](left *KNode[K, V], right *KNode[V, W], o
 	var c columns[K, U]
 	var o Batch[K, U]
 	deferred(left, false, func(b *Batch[K, V]) {
+		op.enter() // a value may turn out not to be hashable
 		for i, v := range b.V {
 			n := content.first(v, hash.Hash(v))
 			if n == 0 {

@@ -11,7 +11,13 @@ func StateEntries[K comparable, V any](r *Region, op *Op, init []Pair[K, V]) (va
 	value = NewKNode[K, V](r.Own())
 	hash := hasher[K]()
 	now := &kept[K, V]{table: keyed.NewTable[K, V]()} // nobody is told of a change: state is no news
+	check := keyed.CheckOf[K]()
 	for _, e := range init {
+		if check != nil {
+			if err := check(e.Key); err != nil {
+				panic(op.badKey(e.Key, err))
+			}
+		}
 		v, added := now.table.Put(e.Key, hash.Hash(e.Key))
 		if !added {
 			Misuse(op.Name, "the key %v is given twice", e.Key)

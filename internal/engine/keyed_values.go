@@ -35,13 +35,16 @@ func KFlatMap[K comparable, V, U any](in *KNode[K, V], op *Op, f func(V, func(U)
 // KRekey returns each value under the key that f gives it.
 func KRekey[K, J comparable, V any](in *KNode[K, V], op *Op, f func(K, V) J) *KNode[J, V] {
 	out := NewKNode[J, V](derived(op, in))
+	check := madeKeys[J](op)
 	var js []J
 	var o Batch[J, V]
 	track(op, in, func(b *Batch[K, V]) {
 		js = resize(js, len(b.K))
 		for i, k := range b.K {
 			op.at = i
-			js[i] = f(k, b.V[i])
+			if js[i] = f(k, b.V[i]); check != nil {
+				check(js[i : i+1])
+			}
 		}
 		o = Batch[J, V]{K: js, V: b.V}
 		out.push(&o)

@@ -13,6 +13,7 @@ type KInlet[K comparable, V any] struct {
 	node   *KNode[K, V]
 	seen   *keyed.Table[K, struct{}] // keys accepted so far, if none may come twice; guarded by mu
 	hash   *keyed.Hasher[K]
+	check  func(K) error // says why a value cannot be a key; nil if all can
 	hashed bool          // records come with their hash
 	buf    columns[K, V] // accepted; guarded by mu
 	_      apart
@@ -34,7 +35,7 @@ type columns[K comparable, V any] struct {
 
 // NewKInlet adds an input to the site. If unique, a key is accepted only once.
 func NewKInlet[K comparable, V any](s *Site, op *Op, unique bool) (*KInlet[K, V], *KNode[K, V]) {
-	in := &KInlet[K, V]{door: door{site: s, op: op}, node: NewKNode[K, V](s.Top()), hash: keyed.HasherOf[K]()}
+	in := &KInlet[K, V]{door: door{site: s, op: op}, node: NewKNode[K, V](s.Top()), hash: keyed.HasherOf[K](), check: keyed.CheckOf[K]()}
 	in.node.part.inlets = append(in.node.part.inlets, in)
 	s.replayers = append(s.replayers, replayInlet{op, in})
 	if unique {
@@ -52,6 +53,11 @@ func NewKInlet[K comparable, V any](s *Site, op *Op, unique bool) (*KInlet[K, V]
 // Send accepts (k, v), or waits until there is room for it.
 func (in *KInlet[K, V]) Send(ctx context.Context, k K, v V) error {
 	s := in.site
+	if in.check != nil {
+		if err := in.check(k); err != nil {
+			return in.op.badKey(k, err)
+		}
+	}
 	if in.seen != nil {
 		return in.sendOnce(ctx, k, v)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"sync"
@@ -12,10 +13,11 @@ import (
 // A KOutlet is an output of a keyed singleton whose values never change. It keeps
 // every entry until it is taken.
 type KOutlet[K comparable, V any] struct {
-	site *Site
-	op   *Op
-	hash *keyed.Hasher[K]
-	step columns[K, V] // given in this step; held by the token
+	site  *Site
+	op    *Op
+	hash  *keyed.Hasher[K]
+	check func(K) error // says why a value cannot be a key; nil if all can
+	step  columns[K, V] // given in this step; held by the token
 
 	_       apart
 	mu      sync.Mutex
@@ -46,7 +48,7 @@ func NewKOutlet[K comparable, V any](n *KNode[K, V], op *Op) *KOutlet[K, V] {
 	if n.region != nil && n.region.name != "" {
 		Misuse(op.Name, "the collection is inside %s: emit it first", n.region)
 	}
-	out := &KOutlet[K, V]{site: n.site, op: op, hash: keyed.HasherOf[K](), entries: keyed.NewTable[K, V](), waiting: keyed.NewTable[K, *keyWaiter[V]]()}
+	out := &KOutlet[K, V]{site: n.site, op: op, hash: keyed.HasherOf[K](), check: keyed.CheckOf[K](), entries: keyed.NewTable[K, V](), waiting: keyed.NewTable[K, *keyWaiter[V]]()}
 	n.site.outlets = append(n.site.outlets, out)
 	n.site.takers[op.index], n.site.feeds[op.index] = out, out
 	keepsTable(op, out.entries)
@@ -162,6 +164,9 @@ func (out *KOutlet[K, V]) end(err error) {
 
 // Get returns the value of k if it is there.
 func (out *KOutlet[K, V]) Get(k K) (v V, ok bool) {
+	if out.check != nil && out.check(k) != nil {
+		return v, false
+	}
 	h := out.hash.Hash(k)
 	out.mu.Lock()
 	defer out.mu.Unlock()
@@ -190,6 +195,11 @@ func (out *KOutlet[K, V]) Await(ctx context.Context, k K, take bool) (v V, err e
 }
 
 func (out *KOutlet[K, V]) await(ctx context.Context, k K, take bool, r Remote) (v V, err error) {
+	if out.check != nil {
+		if err := out.check(k); err != nil {
+			return v, out.op.badKey(k, err)
+		}
+	}
 	h := out.hash.Hash(k)
 	out.mu.Lock()
 	if p := out.entries.Get(k, h); p != nil {
@@ -216,17 +226,13 @@ func (out *KOutlet[K, V]) await(ctx context.Context, k K, take bool, r Remote) (
 		out.put(w)
 		return v, nil
 	}
-	for out.add(k, h, w); err == nil; out.mu.Lock() {
-		if out.ended {
-			if err = out.err; err == nil {
-				err = io.EOF
-			}
-			break
-		}
+	out.add(k, h, w)
+	for err == nil && !out.ended && !w.given {
 		out.mu.Unlock()
 		if err = out.pause(ctx, w); w.done.Load() {
 			return out.put(w), nil
 		}
+		out.mu.Lock()
 	}
 	if w.given { // in this moment
 		out.mu.Unlock()
@@ -234,6 +240,9 @@ func (out *KOutlet[K, V]) await(ctx context.Context, k K, take bool, r Remote) (
 			<-w.wake
 		}
 		return out.put(w), nil
+	}
+	if err == nil {
+		err = cmp.Or(out.err, io.EOF)
 	}
 	out.remove(k, h, w)
 	out.mu.Unlock()
@@ -291,6 +300,9 @@ func (out *KOutlet[K, V]) add(k K, h uint64, w *keyWaiter[V]) {
 // remove makes w wait for k no longer, with mu held.
 func (out *KOutlet[K, V]) remove(k K, h uint64, w *keyWaiter[V]) {
 	first := out.waiting.Get(k, h)
+	if first == nil {
+		return
+	}
 	place := first
 	for *place != w {
 		place = &(*place).next

@@ -262,6 +262,9 @@ func (out *KOutlet[K, V]) wantRemote(r Remote, k K) (done func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, out.op, err)
 	}
+	if err := survives(out.site.g.set.Codec, k, key); err != nil {
+		return nil, out.op.badKey(k, err)
+	}
 	return r.Want(out.site.number, out.op.index, key), nil
 }
 

@@ -1,0 +1,70 @@
+package durable
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+// A key that cannot be one is refused before anything of it is kept, so that a restart
+// does not meet it. A key that does not come back from its encoding as it was is refused
+// where it is waited for, since nothing is ever found under it.
+func TestBadKey(t *testing.T) {
+	type point struct{ X, Y float64 }
+	type name struct{ Of *string }
+	type ports struct {
+		in      *dataflow.EntryInputPort[point, int]
+		values  *dataflow.KeyedInputPort[point, int]
+		out     *dataflow.EntryOutputPort[point, int]
+		pointed *dataflow.EntryOutputPort[name, int]
+	}
+	build := func(f *dataflow.Flow) ports {
+		at := dataflow.At[members](f)
+		in, entries := keyedsingleton.Input[point, int](at, "in")
+		values, vs := keyedstream.Input[point, int](at, "values")
+		_, named := keyedsingleton.Input[name, int](at, "named")
+		keyedsingleton.Output(keyedstream.First(vs), "firsts")
+		return ports{in, values, keyedsingleton.Output(entries, "out"), keyedsingleton.Output(named, "pointed")}
+	}
+	log := journal.NewMemory(journal.MemoryOptions{Partitions: 3})
+	app := start(t, log, build, Options{})
+	refused := func(what, port string, err error) {
+		t.Helper()
+		if !errors.Is(err, dataflow.ErrKey) || !strings.Contains(err.Error(), `"`+port+`" (key_test.go:`) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	bad := point{1, math.NaN()}
+	refused("Put", "in", app.Ports.in.Put(t.Context(), bad, 1))
+	refused("Send", "values", app.Ports.values.Send(t.Context(), bad, 1))
+	_, err := app.Ports.out.Await(t.Context(), bad)
+	refused("Await", "out", err)
+	_, err = app.Ports.out.Take(t.Context(), bad)
+	refused("Take", "out", err)
+	if _, ok := app.Ports.out.Get(bad); ok {
+		t.Error("Get has a value")
+	}
+	ann := "ann"
+	_, err = app.Ports.pointed.Await(t.Context(), name{&ann})
+	refused("Await of a pointer", "pointed", err)
+	if n := app.Metrics().Records; n != 0 {
+		t.Errorf("%d records were taken", n)
+	}
+	for i := range 2 {
+		good := point{float64(i), 2}
+		if err := app.Ports.in.Put(t.Context(), good, 7); err != nil {
+			t.Fatal(err)
+		}
+		await(t, app.Ports.out, good, 7)
+		stop(t, app)
+		log = log.Reopen()
+		app = start(t, log, build, Options{})
+	}
+	stop(t, app)
+}

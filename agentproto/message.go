@@ -45,10 +45,10 @@ type ToolResult struct {
 	ID      string  `json:"id"`
 	CallID  *string `json:"call_id,omitzero"`
 
-	// Text is the result, if Content is nil. One of the two must be there; an empty
-	// text and an empty content are results.
+	// Text is the result, if Content is empty. One of the two must be there; an empty
+	// text is a result, and an empty content without a text is one without output.
 	Text *string `json:"text,omitzero"`
-	// Content is the result in parts. It wins over Text.
+	// Content is the result in parts. Unless it is empty it wins over Text.
 	Content []Content `json:"content,omitzero"`
 	// DisplayAs is what a person may be shown instead. It never changes what the
 	// model sees.
@@ -141,13 +141,15 @@ type ViewUpdate struct {
 }
 
 // String returns the result as text, as a model without images sees it. Each part
-// of Content is a paragraph, and an image becomes a placeholder.
+// of Content is a paragraph, and an image becomes a placeholder. A result without output is
+// "(no output)".
 func (r *ToolResult) String() string {
-	if r.Content == nil {
-		if r.Text == nil {
-			return ""
-		}
+	switch {
+	case len(r.Content) > 0:
+	case r.Text != nil:
 		return *r.Text
+	default:
+		return "(no output)"
 	}
 	var b strings.Builder
 	for i := range r.Content {
@@ -162,8 +164,8 @@ func (r *ToolResult) String() string {
 // IsError reports whether the result says that the call failed, which by the
 // protocol's convention is a text that starts with "Error: ".
 func (r *ToolResult) IsError() bool {
-	if r.Content != nil {
-		return len(r.Content) > 0 && r.Content[0].Type == KindText && strings.HasPrefix(r.Content[0].Text, errorPrefix)
+	if len(r.Content) > 0 {
+		return r.Content[0].Type == KindText && strings.HasPrefix(r.Content[0].Text, errorPrefix)
 	}
 	return r.Text != nil && strings.HasPrefix(*r.Text, errorPrefix)
 }

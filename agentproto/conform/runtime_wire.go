@@ -127,7 +127,7 @@ func caseW07(t *runtimeTrial) {
 	h.waits("c")
 	s.finish(inv, "after all")
 	h.resolved("c", "after all")
-	for _, header := range []string{"text/plain", "application/x-www-form-urlencoded", ""} {
+	for _, header := range []string{"text/plain", "application/x-www-form-urlencoded"} {
 		id := "of " + header
 		inv := s.begin(h, id)
 		p := t.post(inv.CallbackURL, jsonOf(inv.resultOf("x")), "Content-Type", header)

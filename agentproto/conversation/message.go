@@ -80,12 +80,8 @@ func textResult(id, format string, args ...any) *ToolResult {
 // texts are cut at limit bytes. Source: protocol part 1.5, cases R02 to R04 and R14.
 func resultOf(r *agentproto.ToolResult, id string, images bool, limit int) *ToolResult {
 	out := &ToolResult{ID: id, Display: r.DisplayAs}
-	if r.Content == nil {
-		text := ""
-		if r.Text != nil {
-			text = *r.Text
-		}
-		out.Content = []agentproto.Content{{Type: agentproto.KindText, Text: cut(text, limit)}}
+	if len(r.Content) == 0 {
+		out.Content = []agentproto.Content{{Type: agentproto.KindText, Text: cut(r.String(), limit)}}
 		return out
 	}
 	for i := range r.Content {

@@ -1,8 +1,6 @@
 package runtime
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,12 +25,20 @@ import (
 //	403  a message about another call, or of a type the URL is not for
 //	404  not a callback URL of this runtime, or an expired one
 //	405, 413, 415  not a POST, too large, not plain JSON
-//	421  addressed to another host, where the endpoint is on this machine
+//	421  addressed to another host, where no PublicURL is set
 //	503  not taken in, with Retry-After: the program is busy, or stopping, or the
 //	     callback URL or the thread exceeds its [Bounds]
 //
-// An endpoint on this machine also answers 403 to whatever has the header Origin, which
-// tools do not send and browsers do.
+// Without a PublicURL it also answers 403 to whatever has the header Origin, which tools do
+// not send and browsers do. A message without a Content-Type is taken for JSON, and one
+// without a Host, as of HTTP/1.0, for its own: what it needs to be taken in is the URL.
+//
+// What exceeds the [Bounds] is put off, but for what nobody may be able to send again: the
+// result of a call, five authorizations and choices on the way to it, and the final event of
+// a subscription, each of them once.
+//
+// What is refused although its URL is genuine is logged at WARN, once a minute for each
+// status and tool server.
 //
 // Tools do not retry what was answered 4xx, so 400, 413 and 415 also resolve the
 // call that the URL identifies: nothing else would before its lifetime ends. A
@@ -44,39 +50,54 @@ import (
 func (rt *Runtime) Handler() http.Handler { return http.HandlerFunc(rt.serveCallback) }
 
 func (rt *Runtime) serveCallback(w http.ResponseWriter, r *http.Request) {
-	if status := rt.fromElsewhere(r); status != 0 {
-		rt.count(nil, nForged)
-		refuse(w, status, strings.ToLower(http.StatusText(status)))
-		return
+	segments, isCallback := rt.callbackSegments(r.URL.Path)
+	status := rt.fromElsewhere(r)
+	if status == http.StatusMisdirectedRequest && isCallback && r.Host == "" {
+		status = 0 // no browser sends that
 	}
-	if r.URL.Path == migrationPath || r.URL.Path == rt.pathPrefix+migrationPath {
+	if status == 0 && (r.URL.Path == migrationPath || r.URL.Path == rt.pathPrefix+migrationPath) {
 		rt.serveMigration(w, r)
 		return
 	}
-	segments, ok := strings.CutPrefix(r.URL.Path, rt.pathPrefix+callbackPath)
-	if !ok {
-		segments, ok = strings.CutPrefix(r.URL.Path, callbackPath)
-	}
-	if !ok || strings.Count(segments, "/") != 1 {
+	if status == 0 && !isCallback {
 		refuse(w, http.StatusNotFound, "not found")
-		return
-	}
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		refuse(w, http.StatusMethodNotAllowed, "method not allowed")
 		return
 	}
 	c, err := openCapability(rt.sealer, segments, time.Now())
 	s := rt.byID[c.server]
-	if err != nil || s == nil {
+	p := posted{rt: rt, w: w, r: r, server: s, capability: c}
+	genuine := err == nil && s != nil
+	switch {
+	case status == 0 && r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		status = http.StatusMethodNotAllowed
+	case status != 0:
+		rt.count(nil, nForged)
+	case genuine:
+		p.serve()
+		return
+	default:
 		// One answer for everything that is wrong with a URL.
 		rt.count(nil, nForged)
 		rt.log.Debug("callback refused", "error", err)
 		refuse(w, http.StatusNotFound, "not found")
 		return
 	}
-	p := posted{rt: rt, w: w, r: r, server: s, capability: c}
-	p.serve()
+	if reason := strings.ToLower(http.StatusText(status)); genuine {
+		p.refuse(status, reason)
+	} else {
+		refuse(w, status, reason)
+	}
+}
+
+// callbackSegments returns what is secret of a callback URL's path. It reports false for any
+// other path.
+func (rt *Runtime) callbackSegments(path string) (string, bool) {
+	segments, ok := strings.CutPrefix(path, rt.pathPrefix+callbackPath)
+	if !ok {
+		segments, ok = strings.CutPrefix(path, callbackPath)
+	}
+	return segments, ok && strings.Count(segments, "/") == 1
 }
 
 // refuse answers a callback that is not taken in.
@@ -98,6 +119,11 @@ type posted struct {
 	capability capability
 	unproven   bool   // it would have to be signed, and is not so far
 	id         string // its webhook-id, or ""
+
+	// over is set for a message that exceeds the bounds: the time after which there may be
+	// another. It is taken in only if it is one that must not be lost.
+	over  time.Duration
+	spent class // the exception that was made for it
 }
 
 func (p *posted) serve() {
@@ -105,16 +131,12 @@ func (p *posted) serve() {
 		p.later(5 * time.Second)
 		return
 	}
-	if wait := p.rt.intake.charge(p.capability, time.Now()); wait > 0 {
-		p.later(wait)
+	leave, ok := p.enter()
+	if !ok {
+		p.later(p.over)
 		return
 	}
-	thread := p.capability.key.GroupID
-	if !p.rt.intake.enter(thread) {
-		p.later(time.Second)
-		return
-	}
-	defer p.rt.intake.leave(thread)
+	defer leave()
 	p.unproven = len(p.server.secrets) > 0
 	data, ok := p.read()
 	if !ok {
@@ -122,23 +144,53 @@ func (p *posted) serve() {
 	}
 	if p.unproven && !p.server.secrets.signed(p.r.Header, data) {
 		p.rt.count(p.server, nForged)
-		refuse(p.w, http.StatusUnauthorized, "not signed with a secret of this tool server within five minutes")
+		p.refuse(http.StatusUnauthorized, "not signed with a secret of this tool server within five minutes")
 		return
 	}
 	p.unproven = false
+	if p.over > 0 && !p.exempt(p.classOf(data)) {
+		p.slowDown(len(data))
+		p.later(p.over)
+		return
+	}
 	if p.elsewhere(data) {
 		return
 	}
 	p.judge(data)
 }
 
+// enter takes a message into account that is about to be read. It reports false if it is not
+// to be.
+func (p *posted) enter() (leave func(), ok bool) {
+	thread := p.capability.key.GroupID
+	if p.over = p.rt.intake.charge(p.capability, time.Now()); p.over == 0 {
+		if p.rt.intake.enter(thread) {
+			return func() { p.rt.intake.leave(thread) }, true
+		}
+		p.over = time.Second
+	}
+	// Whether it must not be lost is known when it is read. Few are read at a time, so that
+	// those of one tool server cost the others little.
+	timer := time.NewTimer(p.rt.opts.Timeouts.Accept)
+	defer timer.Stop()
+	select {
+	case p.server.excess <- struct{}{}:
+		return func() { <-p.server.excess }, true
+	case <-timer.C:
+	case <-p.r.Context().Done():
+	}
+	return nil, false
+}
+
 // judge takes in or refuses a message that may be the tool server's.
 func (p *posted) judge(data []byte) {
-	if media, _, err := mime.ParseMediaType(p.r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		p.malformed(http.StatusUnsupportedMediaType, "", "Content-Type is not application/json")
-		return
+	if kind := p.r.Header.Get("Content-Type"); kind != "" {
+		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
+			p.malformed(http.StatusUnsupportedMediaType, "", "Content-Type is not application/json")
+			return
+		}
 	}
-	if p.r.Header.Get("Content-Encoding") != "" {
+	if isEncoded(p.r.Header) {
 		p.malformed(http.StatusUnsupportedMediaType, "", "Content-Encoding is not supported")
 		return
 	}
@@ -168,6 +220,18 @@ func (p *posted) judge(data []byte) {
 	p.take(message)
 }
 
+// isEncoded reports whether a body has to be decoded before it is what was sent.
+func isEncoded(h http.Header) bool {
+	for _, list := range h.Values("Content-Encoding") {
+		for coding := range strings.SplitSeq(list, ",") {
+			if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // replay names the message for who posts it again.
 func (p *posted) replay() replay {
 	return replay{server: p.capability.server, call: p.capability.key, id: p.id}
@@ -193,185 +257,28 @@ func (p *posted) read() ([]byte, bool) {
 	return data, true
 }
 
-func (p *posted) tooLarge(limit int64) {
-	p.w.Header().Set("Connection", "close")
-	if p.elsewhere(nil) { // where it is malformed, too
-		return
-	}
-	p.malformed(http.StatusRequestEntityTooLarge, "", fmt.Sprintf("message is larger than %d bytes", limit))
-}
-
-// about reports whether a key, as far as it is known, is the capability's.
-func (p *posted) about(key agentproto.CallKey) bool {
-	return (key.GroupID == "" || key.GroupID == p.capability.key.GroupID) &&
-		(key.ID == "" || key.ID == p.capability.key.ID)
-}
-
-// allowed reports whether the capability is for this message.
-func (p *posted) allowed(message agentproto.Callback) bool {
-	key, may := message.Key(), p.capability.key
-	switch message.(type) {
-	case *agentproto.ToolResult:
-		return key == may && p.capability.allowed&mayResult != 0
-	case *agentproto.OAuth:
-		return key == may && p.capability.allowed&mayOAuth != 0
-	case *agentproto.UserChoice:
-		return key == may && p.capability.allowed&mayChoice != 0
-	case *agentproto.SubscriptionEvent:
-		return key == may && p.capability.allowed&mayEvent != 0
-	case *agentproto.ViewUpdate:
-		return key.GroupID == may.GroupID && p.capability.allowed&mayView != 0
-	}
-	return false
-}
-
-// take hands a good message on.
-func (p *posted) take(message agentproto.Callback) {
-	timeouts := &p.rt.opts.Timeouts
-	switch m := message.(type) {
-	case *agentproto.ToolResult:
-		p.result(m)
-	case *agentproto.OAuth:
-		e, err := p.rt.sealOAuth(m)
-		if err != nil {
-			p.rt.log.Error("authorization cannot be kept", keyAttr(m.Key()), "error", err)
-			p.later(time.Second)
-			return
-		}
-		e.Timeout = timeouts.OAuth
-		p.detour(e)
-	case *agentproto.UserChoice:
-		if err := p.rt.mayUse(p.server, m.ResponseURL); err != nil {
-			p.malformed(http.StatusBadRequest, m.Type(), "response_url: "+err.Error())
-			return
-		}
-		shown, wrong := plainChoice(m)
-		if wrong != "" {
-			p.malformed(http.StatusBadRequest, m.Type(), wrong)
-			return
-		}
-		p.detour(agentproto.Event{
-			Kind: agentproto.ChoiceArrived, Choice: shown, Timeout: timeouts.Choice,
-			Lifetime: p.rt.lifetimeOf(p.capability.key),
-		})
-	case *agentproto.ViewUpdate:
-		p.view(m)
-	case *agentproto.SubscriptionEvent:
-		p.rt.count(p.server, nEvents)
-		p.deliver(agentproto.Event{
-			Kind: agentproto.SubscriptionEventArrived, Subscription: m, MessageID: p.id,
-		})
-	}
-}
-
-// result delivers a result. One that would open a subscription too many resolves the call
-// with an error, and cancels it.
-func (p *posted) result(m *agentproto.ToolResult) {
-	if !m.Subscription {
-		p.deliver(agentproto.Event{Kind: agentproto.ResultArrived, Result: m})
-		return
-	}
-	if !p.rt.subscribed.reserve(m.Key()) {
-		p.deliver(agentproto.Event{Kind: agentproto.Refused, Reason: fmt.Sprintf(
-			"the thread has %d open subscriptions already; cancel one of them first", p.rt.subscribed.max)})
-		return
-	}
-	if !p.accepted(agentproto.Event{Kind: agentproto.ResultArrived, Result: m}) {
-		p.rt.subscribed.release(m.Key())
-		return
-	}
-	p.ok()
-}
-
-// view shows a view, unless its thread is closed or its call resolved: like any other
-// message it comes too late then.
-func (p *posted) view(m *agentproto.ViewUpdate) {
-	key := p.capability.key
-	if p.rt.ledger.isClosed(key.GroupID) || p.rt.ledger.isResolved(key) {
-		p.rt.count(p.server, nLate)
-		p.ok()
-		return
-	}
-	show := func(_ context.Context, s Surface) { s.View(key, m) }
-	err := p.rt.views.put(m, func() bool { return p.rt.shown.tryPush(show, maxViews) })
-	switch {
-	case errors.Is(err, errLater):
-		p.later(time.Second)
-	case err != nil:
-		p.malformed(http.StatusRequestEntityTooLarge, m.Type(), err.Error())
-	case p.rt.keepView(p.r.Context(), m) != nil:
-		p.later(time.Second)
-	default:
-		p.rt.count(p.server, nViews)
-		p.rt.replays.note(p.replay(), time.Now())
-		p.ok()
-	}
-}
-
-// detour is deliver for what must not be taken twice, also when it is over the second time.
-// What the program remembers of results and events by itself needs no help.
-func (p *posted) detour(e agentproto.Event) {
-	if p.accepted(e) {
-		p.rt.replays.note(p.replay(), time.Now())
-		p.ok()
-	}
-}
-
-// deliver gives an event to the program and answers 200 or 503.
-func (p *posted) deliver(e agentproto.Event) {
-	if p.accepted(e) {
-		p.ok()
-	}
-}
-
-// accepted gives an event to the program. If that does not take it in time, it
-// answers 503 and reports false.
-func (p *posted) accepted(e agentproto.Event) bool {
-	if err := p.rt.deliver(p.r.Context(), p.capability.key, e); err != nil {
-		p.rt.log.Debug("callback put off", keyAttr(p.capability.key), "error", err)
-		p.later(time.Second)
-		return false
-	}
-	return true
-}
-
-// malformed refuses a message, and resolves the call unless the message is one
-// that would not have resolved it or brought it further.
-func (p *posted) malformed(status int, message, reason string) {
-	p.rt.log.Warn("malformed callback", keyAttr(p.capability.key), "toolset", p.server.base, "reason", reason)
-	if !p.unproven && message != agentproto.TypeViewUpdate && message != agentproto.TypeSubscriptionEvent {
-		text := fmt.Sprintf("%s: %s: %s", p.server.base, cmp.Or(message, "callback"), reason)
-		if !p.accepted(agentproto.Event{Kind: agentproto.Malformed, Reason: text}) {
-			return
-		}
-	}
-	p.rt.count(p.server, nMalformed)
-	if message != "" {
-		reason = message + ": " + reason
-	}
-	refuse(p.w, status, reason)
-}
-
-// reasonOf names the member that is wrong.
-func reasonOf(me *agentproto.MessageError) string {
-	if me.Member == "" {
-		return me.Reason
-	}
-	return fmt.Sprintf("member %q %s", me.Member, me.Reason)
-}
-
 func (p *posted) forbid() {
 	p.rt.count(p.server, nForged)
-	refuse(p.w, http.StatusForbidden, "forbidden")
+	p.refuse(http.StatusForbidden, "forbidden")
+}
+
+// refuse answers a message that is not taken in, and logs that: its URL is genuine, so
+// somebody may miss it.
+func (p *posted) refuse(status int, reason string) {
+	if more, due := p.rt.refusals.note(refusal{p.server.id, status}, time.Now()); due {
+		p.rt.log.Warn("callback refused", keyAttr(p.capability.key), "toolset", p.server.base, "status", status, "reason", reason, "others", more)
+	}
+	refuse(p.w, status, reason)
 }
 
 // later puts a message off. It is never 429, which is a 4xx that tools do not
 // retry.
 func (p *posted) later(wait time.Duration) {
 	p.rt.count(p.server, nBusy)
+	p.rt.intake.restore(p.capability, p.spent)
 	seconds := max(1, int(math.Ceil(wait.Seconds())))
 	p.w.Header().Set("Retry-After", fmt.Sprint(seconds))
-	refuse(p.w, http.StatusServiceUnavailable, "try again later")
+	p.refuse(http.StatusServiceUnavailable, "try again later")
 }
 
 func (p *posted) ok() {

@@ -152,23 +152,6 @@ func TestW07NotAMessage(t *testing.T) {
 	})
 }
 
-func TestW07NotJSON(t *testing.T) {
-	for _, header := range [][]string{
-		nil, {"Content-Type", "text/plain"}, {"Content-Type", "application/json, text/plain"},
-		{"Content-Type", "application/json", "Content-Encoding", "gzip"},
-	} {
-		inWorld(t, func(t *testing.T, w *world) {
-			_, key, url := w.pending()
-			if status, _ := w.send("POST", url, strings.NewReader(result(key, "x")), header...); status != 415 {
-				t.Errorf("%q: status %d, want 415", header, status)
-			}
-			if got := w.text(key); !strings.Contains(got, "http://tool.test: callback: Content-") {
-				t.Errorf("%q: result %q", header, got)
-			}
-		})
-	}
-}
-
 func TestW08R15TooLarge(t *testing.T) {
 	for name, body := range map[string]io.Reader{
 		"with length": strings.NewReader(result(agentproto.CallKey{GroupID: "g", ID: "1"}, strings.Repeat("x", 5<<20))),

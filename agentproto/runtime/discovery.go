@@ -27,6 +27,7 @@ type server struct {
 	secrets  secrets       // shared with it; none if there are none
 	slots    chan struct{} // requests in flight
 	notices  chan struct{} // notifications in flight
+	excess   chan struct{} // callbacks that exceed their bounds and are being read
 	counters counters
 
 	mu      sync.Mutex // guards what follows
@@ -81,7 +82,7 @@ func newServers(opts Options) ([]*server, error) {
 		seen[base] = true
 		servers = append(servers, &server{
 			base: base, id: identify(base), origin: origin, secrets: shared[base],
-			slots: make(chan struct{}, opts.Concurrency), notices: make(chan struct{}, maxNotices),
+			slots: make(chan struct{}, opts.Concurrency), notices: make(chan struct{}, maxNotices), excess: make(chan struct{}, maxExcess),
 		})
 	}
 	return servers, nil

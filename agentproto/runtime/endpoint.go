@@ -42,7 +42,9 @@ func (rt *Runtime) listen() (net.Listener, error) {
 	if u, err := url.Parse(public); err == nil {
 		rt.pathPrefix = u.Path
 	}
-	rt.hosts = localHosts(public, listener)
+	if rt.opts.PublicURL == "" {
+		rt.addressed = edge.Addressed(hostsOf(public, listener)...)
+	}
 	rt.http = newHTTPClient(rt.opts, public)
 	return listener, nil
 }
@@ -66,29 +68,17 @@ func (rt *Runtime) serve(listener net.Listener) {
 // endpoint.
 func (rt *Runtime) PublicURL() string { return rt.publicURL }
 
-// localHosts returns the hosts, with ports, that requests to an endpoint on this machine
-// may be addressed to, nil for an endpoint that is not. A page in a browser can resolve a
-// name of its own to this machine, and would be the same origin then: its requests name
-// another host (protocol part 7, threat 16).
-func localHosts(public string, listener net.Listener) map[string]bool {
-	origin, err := originOf(public)
-	if err != nil {
-		return nil
+// hostsOf returns what requests to a listener may be addressed to, besides the address that
+// their connection comes to: what callback URLs say, and localhost.
+func hostsOf(public string, listener net.Listener) []string {
+	hosts := []string{listener.Addr().String()}
+	if origin, err := originOf(public); err == nil {
+		_, host, _ := strings.Cut(origin, "://")
+		hosts = append(hosts, host)
 	}
-	_, host, _ := strings.Cut(origin, "://")
-	name, port, _ := net.SplitHostPort(host)
-	local := isLoopback(name)
-	hosts := map[string]bool{host: true}
-	if listener != nil {
-		if at, p, err := net.SplitHostPort(listener.Addr().String()); err == nil && isLoopback(at) {
-			local, port = true, p
-			hosts[net.JoinHostPort(at, p)] = true
-		}
+	if name, port, err := net.SplitHostPort(hosts[0]); err == nil && isLoopback(name) {
+		hosts = append(hosts, net.JoinHostPort("localhost", port))
 	}
-	if !local {
-		return nil
-	}
-	hosts[net.JoinHostPort("localhost", port)] = true
 	return hosts
 }
 
@@ -98,17 +88,21 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// fromElsewhere returns the status that refuses a request to an endpoint on this machine
-// that a browser was made to send: it is addressed to another host, or says which page it
-// comes from. It returns 0 for any other.
+// fromElsewhere returns the status that refuses a request that a page in a browser sent: a
+// page can resolve a name of its own to this machine, and would be of the same origin then,
+// but its requests name another host, or say which page they come from (protocol part 7,
+// threat 16). It returns 0 for any other.
+//
+// Nothing is refused where there is a PublicURL: a proxy in front of the endpoint names
+// whichever host it likes, and what is protected then is protected by the capability alone.
 func (rt *Runtime) fromElsewhere(r *http.Request) int {
-	switch host := strings.ToLower(r.Host); {
-	case rt.hosts == nil:
+	switch {
+	case rt.addressed == nil:
 		return 0
-	case r.Header.Get("Origin") != "":
+	case len(r.Header.Values("Origin")) > 0:
 		return http.StatusForbidden
-	case rt.hosts[host], rt.hosts[host+":80"], rt.hosts[host+":443"]: // a proxy may be in front
-		return 0
+	case !rt.addressed(r):
+		return http.StatusMisdirectedRequest
 	}
-	return http.StatusMisdirectedRequest
+	return 0
 }

@@ -239,6 +239,7 @@ func TestBrowsersAreRefused(t *testing.T) {
 			{"127.0.0.1:4000", "null", 403},
 			{"evil.test", "http://evil.test", 403},
 			{"LOCALHOST:4000", "", 200},
+			{"localhost.:4000", "", 200},
 			{"127.0.0.1:4000", "", 200},
 		}
 		for _, tt := range tests {
@@ -264,43 +265,4 @@ func TestBrowsersAreRefused(t *testing.T) {
 			t.Errorf("stats %+v", st.Counts)
 		}
 	})
-}
-
-// An endpoint on this machine behind a proxy, which may pass on the host it was asked for
-// or the one that it asks.
-func TestHostBehindProxy(t *testing.T) {
-	rt := &Runtime{hosts: localHosts("https://agents.example/a", newNetwork().listen("127.0.0.1:4000"))}
-	for host, want := range map[string]int{
-		"agents.example": 0, "agents.example:443": 0, "127.0.0.1:4000": 0, "Agents.Example": 0, "evil.test": 421, "": 421,
-	} {
-		if got := rt.fromElsewhere(&http.Request{Host: host}); got != want {
-			t.Errorf("Host %q: %d, want %d", host, got, want)
-		}
-	}
-}
-
-// Which hosts an endpoint is to be addressed by.
-func TestLocalHosts(t *testing.T) {
-	for _, tt := range []struct{ public, listener, allowed, refused string }{
-		{"http://127.0.0.1:4000/x", "", "127.0.0.1:4000 localhost:4000", "127.0.0.1:80"},
-		{"http://[::1]:4000", "", "[::1]:4000 localhost:4000", "evil.test:4000"},
-		{"http://localhost", "", "localhost:80", "localhost:81"},
-		{"https://agents.example", "127.0.0.1:4000", "agents.example:443 127.0.0.1:4000 localhost:4000", "evil.test:4000"},
-		{"https://agents.example", "0.0.0.0:4000", "", ""},
-		{"https://agents.example", "", "", ""},
-	} {
-		var l net.Listener
-		if tt.listener != "" {
-			l = newNetwork().listen(tt.listener)
-		}
-		got := localHosts(tt.public, l)
-		for host := range strings.FieldsSeq(tt.allowed) {
-			if !got[host] {
-				t.Errorf("%+v: %s is refused", tt, host)
-			}
-		}
-		if tt.allowed == "" && got != nil || got[tt.refused] {
-			t.Errorf("%+v: hosts %v", tt, got)
-		}
-	}
 }

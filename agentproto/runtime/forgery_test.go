@@ -115,7 +115,7 @@ func TestLogHasNoCapabilities(t *testing.T) {
 				t.Errorf("the log contains %q:\n%s", secret, logs)
 			}
 		}
-		if !strings.Contains(logs, "malformed callback") {
+		if !strings.Contains(logs, "callback refused") {
 			t.Errorf("nothing was logged:\n%s", logs)
 		}
 	})

@@ -15,8 +15,8 @@ import (
 const maxBuckets = 1 << 14
 
 // An intake bounds what callbacks cost: how many come by one callback URL, and how many
-// of one thread wait. What exceeds a bound is put off before its body is read, so a flood
-// takes little from others (protocol part 7, threat 5).
+// of one thread wait (protocol part 7, threat 5). Beyond its bounds each callback URL may
+// have a few messages more, of the classes that must not be lost.
 type intake struct {
 	mu      sync.Mutex
 	limit   rate.Limit
@@ -37,7 +37,23 @@ type bucketKey struct {
 type bucket struct {
 	key     bucketKey
 	limiter *rate.Limiter
+	spent   [len(exceptions)]int // of the exceptions
 }
+
+// A class is what a message does to its call, as far as bounds are concerned.
+type class int
+
+const (
+	ordinary class = iota // may be put off: an event, a view
+	settles               // ends the call: a result, or what is too wrong to be one
+	detours               // sends the user elsewhere
+	ends                  // is the final event of a subscription
+)
+
+// exceptions are how many messages of a class a callback URL may have beyond its bounds. A
+// call has one result, at most five detours, and its subscription one final event, so a tool
+// server that keeps to the protocol needs no more, and one that does not gains nothing.
+var exceptions = [...]int{ordinary: 0, settles: 1, detours: 5, ends: 1}
 
 func newIntake(b Bounds) *intake {
 	return &intake{
@@ -57,6 +73,31 @@ func (i *intake) charge(c capability, now time.Time) time.Duration {
 	}
 	missing := 1 - b.limiter.TokensAt(now)
 	return max(time.Millisecond, time.Duration(missing/float64(i.limit)*float64(time.Second)))
+}
+
+// except makes an exception from the bounds for a message of a class. It reports false if
+// there were as many as there may be.
+func (i *intake) except(c capability, kind class) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	b := i.bucket(bucketKey{c.server, c.key})
+	if b.spent[kind] >= exceptions[kind] {
+		return false
+	}
+	b.spent[kind]++
+	return true
+}
+
+// restore takes back an exception for a message that was not taken in after all.
+func (i *intake) restore(c capability, kind class) {
+	if kind == ordinary {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if b := i.bucket(bucketKey{c.server, c.key}); b.spent[kind] > 0 {
+		b.spent[kind]--
+	}
 }
 
 // bucket returns the bucket of a callback URL.

@@ -18,7 +18,7 @@ import (
 func TestS11RateOfACapability(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds = Bounds{Rate: 2, Burst: 10}
-		tool, key, url := w.pending()
+		tool, _, url := w.pending()
 		view := `{"type":"view_update","group_id":"g","view_type":"v","content":{"a":1}}`
 		count := func(n int) (taken int) {
 			for range n {
@@ -31,7 +31,7 @@ func TestS11RateOfACapability(t *testing.T) {
 		if n := count(1000); n != 10 {
 			t.Errorf("%d of 1000 at once were taken, want 10", n)
 		}
-		resp, err := w.client.Post(url, "application/json", strings.NewReader(result(key, "ok")))
+		resp, err := w.client.Post(url, "application/json", strings.NewReader(view))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestS11RateOfACapability(t *testing.T) {
 			t.Errorf("another call of the thread: status %d", status)
 		}
 		w.pass(time.Duration(seconds) * time.Second)
-		if status := w.post(url, result(key, "ok")); status != 200 || w.text(key) != "ok" {
+		if status := w.post(url, view); status != 200 {
 			t.Errorf("after Retry-After: status %d", status)
 		}
 		if st := w.stats(); st.Busy != 2000-20+1 || st.Malformed != 0 {
@@ -120,8 +120,14 @@ func TestWaitingOfAThread(t *testing.T) {
 		synctest.Wait()
 		post(otherURL, other)
 		wg.Wait()
-		if at[0] != 40 || at[5*time.Second] != 11 {
-			t.Errorf("answered %v, want 40 at once, and ten and the one of another thread after 5 s", at)
+		atOnce := 0
+		for after, n := range at {
+			if after < time.Second {
+				atOnce += n
+			}
+		}
+		if atOnce != 39 || at[5*time.Second] != 12 {
+			t.Errorf("answered %v, want 39 at once, and ten, the exception and the one of another thread after 5 s", at)
 		}
 		if len(w.rt.intake.waiting) != 0 {
 			t.Errorf("%v is waiting still", w.rt.intake.waiting)

@@ -58,7 +58,8 @@ type Runtime struct {
 	publicURL string
 	// pathPrefix is the path of publicURL.
 	pathPrefix string
-	hosts      map[string]bool // that callbacks may be addressed to; nil is any
+	// addressed reports whether a request names this endpoint as its host. Nil is not to be asked.
+	addressed func(*http.Request) bool
 
 	servers []*server
 	byID    map[serverID]*server
@@ -67,6 +68,7 @@ type Runtime struct {
 	offers  *offers
 
 	intake     *intake
+	refusals   refusals
 	views      *views
 	subscribed *subscribed
 	replays    *replays

@@ -19,6 +19,11 @@ func newHosts(names []string) hosts {
 	return h
 }
 
+// Addressed returns a function that reports whether a request is addressed to the server that
+// it came to: to the address that its connection came to, to localhost if that is one of
+// loopback, or to one of names, which are as in [Policy].Hosts.
+func Addressed(names ...string) func(*http.Request) bool { return newHosts(names).allow }
+
 // allow reports whether a request is addressed to the address that its connection came to,
 // to localhost if that is one of loopback, or to a name that was given. A page whose name was
 // made to resolve to this machine names itself as the Host.

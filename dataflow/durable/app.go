@@ -133,6 +133,9 @@ func (c *core) start(ctx context.Context) (err error) {
 			}
 		}
 	}
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // partitions may not have been restored
+	}
 	close(c.started)
 	if err != nil {
 		c.end(err, ErrStopped)

@@ -25,6 +25,13 @@
 // same state, same outputs. Who lost a partition without knowing is refused when it
 // commits.
 //
+// # Damage
+//
+// A history of which a part is gone, cannot be read, or is older than the rest, is refused
+// with [ErrDamaged] when the flow starts. What is not noticed: a whole folder that is put
+// back as it was earlier, and records that were acknowledged and not taken by a step when
+// the disk lost them.
+//
 // # Several locations
 //
 // Each location has partitions of its own, so a step at one knows nothing of the others.

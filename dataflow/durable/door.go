@@ -122,10 +122,15 @@ func (d *door) append(ctx context.Context, p int, records ...[]byte) (at uint64,
 	return at, err
 }
 
-// keep makes records durable, once the log has room.
+// keep makes records durable, once the log has room. A position that was taken before they
+// were sent is not an acknowledgement: no step would take them.
 func (d *door) keep(ctx context.Context, p int, records ...[]byte) (uint64, error) {
+	taken := d.partitions[p].taken()
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		at, err := d.log.Append(ctx, p, records...)
+		if err == nil && at <= taken && len(records) > 0 {
+			return 0, fmt.Errorf("%w: partition %d took records up to message %d, and new ones are at %d: the records were replaced by an older copy", ErrDamaged, p, taken, at)
+		}
 		if !errors.Is(err, journal.ErrFull) {
 			return at, err
 		}
@@ -354,6 +359,13 @@ func (w *doorway) took(s *step, full bool) {
 		close(w.shut)
 		w.shut = nil
 	}
+}
+
+// taken returns how far the steps have taken records that this process knows of.
+func (w *doorway) taken() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.applied
 }
 
 // room waits until the partition takes records.

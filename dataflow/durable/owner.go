@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,9 +45,12 @@ const (
 // own runs a partition until ctx ends. It returns nil then, and an error if the flow
 // cannot go on. It calls opened whenever the partition is restored.
 func (c *core) own(ctx context.Context, partition int, opened func()) error {
-	for {
+	for purged := 0; ; {
 		o := &owner{core: c, partition: partition, saveBusy: make(chan struct{}, 1)}
-		err := o.runAlone(ctx, opened)
+		err := o.runAlone(ctx, func() {
+			purged = 0
+			opened()
+		})
 		o.saving.Wait()
 		o.sending.Wait()
 		if o.graph != nil {
@@ -63,8 +65,12 @@ func (c *core) own(ctx context.Context, partition int, opened func()) error {
 			return nil
 		case refused:
 			c.opts.Logger.Warn("restoring a partition", "partition", partition, "because", err)
-		case errors.Is(err, journal.ErrPurged): // a snapshot was made meanwhile
+		case errors.Is(err, journal.ErrPurged) && purged < restoresBehind: // a snapshot was made meanwhile
 			c.opts.Logger.Warn("restoring a partition", "partition", partition, "because", err)
+			purged++
+			pauseBehind(ctx)
+		case errors.Is(err, journal.ErrPurged): // nobody forgets what no snapshot has in it
+			return o.damaged("%v", err)
 		default:
 			return fmt.Errorf("durable: partition %d: %w", partition, err)
 		}
@@ -232,55 +238,6 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 	return nil
 }
 
-// restore brings the partition to its last step, and returns a reader of what came in
-// since.
-func (o *owner) restore(ctx context.Context) (journal.Reader, error) {
-	began := time.Now()
-	h, err := o.log.Restore(ctx, o.partition)
-	if err != nil {
-		return nil, err
-	}
-	source, err := o.follow(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-	o.savedAt = time.Now()
-	o.startClock()
-	if h.Fence == 0 {
-		if err := o.begin(ctx, o.leader.Shape()); err != nil {
-			source.Close()
-			return nil, err
-		}
-	}
-	o.metrics.restored(time.Since(began))
-	return source, nil
-}
-
-// follow brings a new flow to where a history ends.
-func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error) {
-	if err := o.construct(); err != nil {
-		return nil, err
-	}
-	o.fence = h.Fence
-	shape := o.leader.Shape()
-	if h.Snapshot != nil {
-		var err error
-		if o.last, err = o.load(h.Snapshot, shape); err != nil {
-			return nil, err
-		}
-	}
-	reader, err := o.log.Read(ctx, o.partition, o.last.taken)
-	if err != nil {
-		return nil, err
-	}
-	source := &source{reader: reader, max: o.opts.StepBytes}
-	if err := o.replay(ctx, h, source, shape); err != nil {
-		reader.Close()
-		return nil, err
-	}
-	return source, nil
-}
-
 // construct builds the flow that this partition runs.
 func (o *owner) construct() error {
 	flow, graph := newLed(o.opts.Flow, o.opts.Codec, &engine.Led{Answer: o.answer})
@@ -301,56 +258,6 @@ func (o *owner) begin(ctx context.Context, shape string) (err error) {
 		return err
 	}
 	return o.commit(ctx, &s)
-}
-
-// load gives a flow that has made no step the state of a snapshot.
-func (o *owner) load(data []byte, shape string) (snapshot, error) {
-	s, err := decodeSnapshot(data)
-	if err != nil {
-		return s, err
-	}
-	became, err := o.migration(s.shape, shape)
-	if err != nil {
-		return s, err
-	}
-	err = o.leader.Load(s.state, became)
-	s.state, s.shape = nil, shape
-	return s, err
-}
-
-// replay makes the steps that were committed since the snapshot again.
-func (o *owner) replay(ctx context.Context, h *journal.History, from *source, shape string) error {
-	for _, committed := range h.Steps {
-		was, err := decodeStep(committed.Data)
-		if err != nil {
-			return err
-		}
-		var e engine.Emission
-		if was.begin {
-			if was.shape != shape {
-				return changedError(was.shape, shape)
-			}
-			o.last.origin = was.origin
-			e, err = o.leader.Begin()
-		} else {
-			var records [][]byte
-			if records, err = from.until(ctx, o.last.taken, was.taken); err != nil {
-				return err
-			}
-			e, err = o.leader.Step(was.now, records)
-		}
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(e.Outputs, was.Outputs) {
-			return &DivergedError{o.partition, committed.Fence, was.Outputs, e.Outputs}
-		}
-		o.last.taken, o.last.now = was.taken, was.now
-		o.last.refusals.add(&was)
-		o.unsaved += len(committed.Data)
-		o.metrics.replayed.Add(1)
-	}
-	return nil
 }
 
 // startClock lets time go on from where the history stands. It never goes back, and

@@ -69,7 +69,8 @@ type Log interface {
 	Commit(ctx context.Context, partition int, fence uint64, step []byte) (next uint64, err error)
 
 	// Restore returns the latest snapshot and the steps committed after it, in order,
-	// and the fence with which the next step can be committed.
+	// and the fence with which the next step can be committed. It returns ErrDamaged, and
+	// does not wait, where steps are gone that must be there.
 	Restore(ctx context.Context, partition int) (*History, error)
 
 	// Steps returns the steps after the one that made the fence after, in order, and
@@ -104,7 +105,8 @@ type Message struct {
 type Reader interface {
 	// Next waits for at least one message and returns all that have arrived, at most
 	// about max bytes of records beyond the first message. It returns ErrPurged if what
-	// comes next was purged meanwhile, so a reader never skips anything.
+	// comes next was purged meanwhile, so a reader never skips anything, and ErrDamaged if
+	// what was there when the reader was made is gone or cannot be read.
 	Next(ctx context.Context, max int) ([]Message, error)
 	// Last returns the position of the last message there is now, zero if none.
 	Last(ctx context.Context) (uint64, error)
@@ -129,6 +131,10 @@ type History struct {
 	At       uint64 // the fence of the step that the snapshot has in it
 	Steps    []Step // after the snapshot
 	Fence    uint64 // for the next commit; zero if none was ever made
+	// End is where what came in ends: no record that was acknowledged before the call has a
+	// greater position, also if the records were purged. A step that has taken more is
+	// newer than the records.
+	End uint64
 }
 
 // Usage says what a history takes.

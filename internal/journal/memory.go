@@ -194,7 +194,10 @@ func (m *Memory) Restore(ctx context.Context, partition int) (*History, error) {
 	m.data.mu.Lock()
 	defer m.data.mu.Unlock()
 	p := &m.data.partitions[partition]
-	h := &History{Snapshot: p.snapshot, At: p.at, Fence: p.fence()}
+	h := &History{Snapshot: p.snapshot, At: p.at, Fence: p.fence(), End: p.purged}
+	if n := len(p.messages); n > 0 {
+		h.End = p.messages[n-1].Position
+	}
 	for last, s := range p.after(p.at) {
 		if s.before != last {
 			return nil, fmt.Errorf("%w: no snapshot covers them", ErrPurged)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -26,9 +27,16 @@ const repeated = remembered - 20*time.Second
 //
 // Under its lock, flying means that a goroutine sends messages; next is the message that
 // is gathered, nil if nothing is; spare is a buffer that no message uses.
+//
+// The goroutine that sends knows the position of the message before, after, if it is sure,
+// and the greatest one that was acknowledged to it.
 type appender struct {
 	log       *Log
 	partition int
+	fence     atomic.Uint64 // of the last step that is known to be kept
+	after     uint64
+	sure      bool
+	acked     uint64
 
 	mu     sync.Mutex
 	next   *gathering
@@ -150,8 +158,16 @@ func (a *appender) fly() {
 func (a *appender) send(g *gathering) (ack, error) {
 	l := a.log
 	id := l.id + "-" + strconv.FormatUint(l.messages.Add(1), 10)
-	answer, err := l.certain(g.ctx, l.subject(kindRecords, a.partition), g.message, nats.Header{jetstream.MsgIDHeader: []string{id}}, repeated)
+	header := nats.Header{jetstream.MsgIDHeader: []string{id}}
+	if err := a.certify(g.ctx, header); err != nil {
+		return ack{}, err
+	}
+	answer, err := l.certain(g.ctx, l.subject(kindRecords, a.partition), g.message, header, repeated)
+	if err == nil {
+		err = a.acknowledged(answer.Sequence)
+	}
 	if err != nil {
+		a.sure = false
 		return ack{}, err
 	}
 	l.counters.messages.Add(1)

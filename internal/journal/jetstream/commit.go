@@ -26,6 +26,7 @@ func (l *Log) Commit(ctx context.Context, partition int, fence uint64, step []by
 	switch {
 	case err == nil:
 		l.counters.steps.Add(1)
+		raise(&l.appenders[partition].fence, next)
 	case errors.Is(err, journal.ErrFenced):
 		l.counters.fenced.Add(1)
 	case errors.Is(err, journal.ErrUnknown):

@@ -16,11 +16,12 @@ import (
 //
 // Between two calls of its goroutine:
 //
-//  1. sequences in queue grow strictly and are greater than any taken before,
+//  1. sequences in queue grow strictly,
 //  2. size is the sum of the bytes in queue.
 type follower struct {
 	l               *Log
 	stream, subject string
+	expect          uint64          // the last message there was at the beginning
 	ctx             context.Context // ends when the follower is closed
 	cancel          context.CancelCauseFunc
 
@@ -30,14 +31,25 @@ type follower struct {
 	change chan struct{} // closed when something was put or taken
 }
 
+// errGone says that the leader does not have what was there at the beginning.
+var errGone = errors.New("a message is gone")
+
+// stalled is how long a consumer may be silent that has something to deliver before the
+// leader is asked for it. A server delivers nothing after a message that it cannot read.
+const stalled = time.Second
+
 // ahead is how many bytes are fetched before somebody takes them.
 const ahead = 8 << 20
 
-func (l *Log) follow(stream, subject string, after uint64) *follower {
-	f := &follower{l: l, stream: stream, subject: subject, change: make(chan struct{})}
+func (l *Log) follow(ctx context.Context, stream, subject string, after uint64) (*follower, error) {
+	m, err := l.last(ctx, stream, subject)
+	if err != nil && !errors.Is(err, errMissing) {
+		return nil, err
+	}
+	f := &follower{l: l, stream: stream, subject: subject, expect: m.sequence, change: make(chan struct{})}
 	f.ctx, f.cancel = context.WithCancelCause(l.ctx)
 	go f.fetch(after)
-	return f
+	return f, nil
 }
 
 func (f *follower) close() { f.cancel(journal.ErrClosed) }
@@ -93,7 +105,7 @@ func (f *follower) consume(last *uint64) error {
 		if meta.Sequence.Consumer != delivered || meta.Sequence.Stream <= *last {
 			return errors.New("a message was lost on the way")
 		}
-		if err := f.put(stored{meta.Sequence.Stream, m.Data()}); err != nil {
+		if err := f.put(stored{meta.Sequence.Stream, m.Data(), m.Headers()}); err != nil {
 			return err
 		}
 		*last = meta.Sequence.Stream
@@ -138,50 +150,71 @@ func (f *follower) changed() {
 	f.change = make(chan struct{})
 }
 
-// look waits for messages and returns the first of the queue and those after it that fit
-// into max bytes together, without taking them.
-func (f *follower) look(ctx context.Context, max int) ([]stored, error) {
-	for {
+// look waits for messages after a sequence and returns the first ones, and of those after
+// the first as many as fit into max bytes together. They stay in the queue until more is
+// looked for after them. It returns errGone if there are none although there have to be.
+func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, error) {
+	for refusals := 0; ; {
 		if f.ctx.Err() != nil {
 			return nil, journal.ErrClosed
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		f.mu.Lock()
-		n, size := 0, 0
-		for i, m := range f.queue {
-			if i > 0 {
-				size += len(m.data)
-			}
-			if size > max && i > 0 {
-				break
-			}
-			n++
-		}
-		got, change := f.queue[:n:n], f.change
-		f.mu.Unlock()
-		if n > 0 {
+		got, change := f.queued(after, max)
+		if len(got) > 0 {
 			return got, nil
+		}
+		patience := time.NewTimer(stalled)
+		if after >= f.expect {
+			patience.Stop()
 		}
 		select {
 		case <-change:
 		case <-ctx.Done():
 		case <-f.ctx.Done():
+		case <-patience.C:
+			m, err := f.l.next(ctx, f.stream, f.subject, after)
+			switch {
+			case err == nil:
+				return []stored{m}, nil
+			case errors.Is(err, errMissing):
+				return nil, errGone
+			case errors.As(err, new(*jetstream.APIError)):
+				if refusals++; refusals == 10 {
+					return nil, f.l.damaged("the stream %s cannot give the message of %s after %d: %v", f.stream, f.subject, after, err)
+				}
+			}
 		}
+		patience.Stop()
 	}
 }
 
-// take removes what look has returned.
-func (f *follower) take(n int) {
+// queued returns what look does if it is there already.
+func (f *follower) queued(after uint64, max int) ([]stored, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i := range n {
-		f.size -= len(f.queue[i].data)
-		f.queue[i] = stored{}
+	taken := 0
+	for taken < len(f.queue) && f.queue[taken].sequence <= after {
+		f.size -= len(f.queue[taken].data)
+		f.queue[taken] = stored{}
+		taken++
 	}
-	if f.queue = f.queue[n:]; len(f.queue) == 0 {
-		f.queue = nil
+	if taken > 0 {
+		if f.queue = f.queue[taken:]; len(f.queue) == 0 {
+			f.queue = nil
+		}
+		f.changed()
 	}
-	f.changed()
+	n, size := 0, 0
+	for i, m := range f.queue {
+		if i > 0 {
+			size += len(m.data)
+		}
+		if size > max && i > 0 {
+			break
+		}
+		n++
+	}
+	return f.queue[:n:n], f.change
 }

@@ -33,6 +33,7 @@ const askWithin = time.Second
 type stored struct {
 	sequence uint64
 	data     []byte
+	header   nats.Header
 }
 
 // last returns the last message of a subject. The leader is asked, so what was
@@ -50,6 +51,13 @@ func (l *Log) last(ctx context.Context, stream, subject string) (m stored, err e
 	return m, err
 }
 
+// next returns the first message of a subject after a sequence, as last does the last one.
+func (l *Log) next(ctx context.Context, stream, subject string, after uint64) (stored, error) {
+	attempt, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	return l.ask(attempt, stream, map[string]any{"seq": after + 1, "next_by_subj": subject})
+}
+
 // ask asks the leader for a message.
 func (l *Log) ask(ctx context.Context, stream string, what map[string]any) (stored, error) {
 	body, err := json.Marshal(what)
@@ -65,6 +73,7 @@ func (l *Log) ask(ctx context.Context, stream string, what map[string]any) (stor
 		Message struct {
 			Sequence uint64 `json:"seq"`
 			Data     []byte `json:"data"`
+			Header   []byte `json:"hdrs"`
 		} `json:"message"`
 	}
 	if err := json.Unmarshal(resp.Data, &answer); err != nil {
@@ -76,7 +85,13 @@ func (l *Log) ask(ctx context.Context, stream string, what map[string]any) (stor
 		}
 		return stored{}, answer.Error
 	}
-	return stored{answer.Message.Sequence, answer.Message.Data}, nil
+	m := stored{answer.Message.Sequence, answer.Message.Data, nil}
+	if len(answer.Message.Header) > 0 {
+		if m.header, err = nats.DecodeHeadersMsg(answer.Message.Header); err != nil {
+			return stored{}, damaged("the headers of a message")
+		}
+	}
+	return m, nil
 }
 
 // directBytes bounds what a replica sends for one request, directCount how many messages.
@@ -100,6 +115,24 @@ func (l *Log) run(ctx context.Context, stream, subject string, first, last uint6
 			return err
 		}
 		first = next
+	}
+	return nil
+}
+
+// runLeader does what run does, one message after the other, as the leader has them.
+func (l *Log) runLeader(ctx context.Context, stream, subject string, first, last uint64, each func(stored) (bool, error)) error {
+	for first <= last {
+		m, err := l.next(ctx, stream, subject, first-1)
+		if errors.Is(err, errMissing) || err == nil && m.sequence > last {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if on, err := each(m); err != nil || !on {
+			return err
+		}
+		first = m.sequence + 1
 	}
 	return nil
 }
@@ -148,7 +181,7 @@ func (l *Log) runOnce(ctx context.Context, sub *nats.Subscription, stream, subje
 			return 0, nil
 		}
 		previous = sequence
-		if on, err := each(stored{sequence, m.Data}); err != nil || !on {
+		if on, err := each(stored{sequence, m.Data, m.Header}); err != nil || !on {
 			return 0, err
 		}
 	}

@@ -180,6 +180,9 @@ func (l *Log) persist(ctx context.Context, what string, do func(context.Context)
 			return unreachable(ctx, what, err)
 		}
 		if try == 20 {
+			if l.embedded != nil { // it has nobody to wait for
+				return l.damaged("could not %s in %d attempts: %v", what, try, err)
+			}
 			l.logger.Warn("still trying to "+what, "error", err)
 		}
 		if err := l.pause(ctx, try); err != nil {

@@ -50,7 +50,8 @@ func (l *Log) purgeRecords(ctx context.Context, partition int, in uint64) error 
 			return err
 		}
 	}
-	return l.purge(ctx, l.in(), l.subject(kindRecords, partition), in+1)
+	// The last message stays: it says what was there before it.
+	return l.purge(ctx, l.in(), l.subject(kindRecords, partition), min(in+1, tail.sequence))
 }
 
 // purged returns up to where records are purged, and the sequence of the mark that says

@@ -21,7 +21,11 @@ func (l *Log) Read(ctx context.Context, partition int, after uint64) (journal.Re
 	if after < purged {
 		return nil, tooOld(after, purged)
 	}
-	return &reader{l: l, partition: partition, last: after, f: l.follow(l.in(), l.subject(kindRecords, partition), after)}, nil
+	f, err := l.follow(ctx, l.in(), l.subject(kindRecords, partition), after)
+	if err != nil {
+		return nil, err
+	}
+	return &reader{l: l, partition: partition, last: after, f: f}, nil
 }
 
 func tooOld(after, purged uint64) error {
@@ -40,11 +44,12 @@ type reader struct {
 func (r *reader) Next(ctx context.Context, max int) ([]journal.Message, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	got, err := r.f.look(ctx, max)
-	if err != nil {
+	got, err := r.f.look(ctx, r.last, max)
+	gone := errors.Is(err, errGone)
+	if err != nil && !gone {
 		return nil, err
 	}
-	if got[len(got)-1].sequence-r.last != uint64(len(got)) {
+	if gone || got[len(got)-1].sequence-r.last != uint64(len(got)) {
 		// Messages between these are of other partitions, or they were purged before they
 		// could be delivered, which nothing else shows.
 		purged, _, err := r.l.purged(ctx, r.partition)
@@ -54,17 +59,24 @@ func (r *reader) Next(ctx context.Context, max int) ([]journal.Message, error) {
 		if r.last < purged {
 			return nil, tooOld(r.last, purged)
 		}
+		if gone {
+			return nil, r.l.recordsLost(r.partition, r.last, r.f.expect)
+		}
 	}
 	out := make([]journal.Message, len(got))
+	last := r.last
 	for i, m := range got {
-		records, err := unpack(m.data)
-		if err != nil {
+		if err := r.l.complete(r.partition, last, &m); err != nil {
 			return nil, err
 		}
-		out[i] = journal.Message{Position: m.sequence, Records: records}
+		records, err := unpack(m.data)
+		if err != nil {
+			return nil, r.l.damaged("the message at position %d of the stream %s: %v", m.sequence, r.l.in(), err)
+		}
+		last = m.sequence
+		out[i] = journal.Message{Position: last, Records: records}
 	}
-	r.last = got[len(got)-1].sequence
-	r.f.take(len(got))
+	r.last = last
 	return out, nil
 }
 
@@ -87,12 +99,17 @@ func (l *Log) Steps(ctx context.Context, partition int, after uint64) (journal.S
 	if err := l.ready(ctx, partition); err != nil {
 		return nil, err
 	}
-	return &stepReader{l: l, last: after, f: l.follow(l.st(), l.subject(kindStep, partition), after)}, nil
+	f, err := l.follow(ctx, l.st(), l.subject(kindStep, partition), after)
+	if err != nil {
+		return nil, err
+	}
+	return &stepReader{l: l, partition: partition, last: after, f: f}, nil
 }
 
 type stepReader struct {
-	l *Log
-	f *follower
+	l         *Log
+	partition int
+	f         *follower
 
 	mu   sync.Mutex // as in reader
 	last uint64
@@ -101,7 +118,10 @@ type stepReader struct {
 func (r *stepReader) Next(ctx context.Context) (journal.Step, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	got, err := r.f.look(ctx, 0)
+	got, err := r.f.look(ctx, r.last, 0)
+	if errors.Is(err, errGone) {
+		return journal.Step{}, r.l.stepsLost(r.partition, fmt.Errorf("none can be read after step %d, the last one is %d", r.last, r.f.expect))
+	}
 	if err != nil {
 		return journal.Step{}, err
 	}
@@ -131,7 +151,6 @@ func (r *stepReader) Next(ctx context.Context) (journal.Step, error) {
 		return journal.Step{}, err
 	}
 	r.last = got[0].sequence
-	r.f.take(1)
 	return journal.Step{Fence: r.last, Data: data}, nil
 }
 

@@ -19,11 +19,17 @@ func (l *Log) Restore(ctx context.Context, partition int) (h *journal.History, e
 	if err := l.ready(ctx, partition); err != nil {
 		return nil, err
 	}
+	misses := 0
 	err = l.persist(ctx, fmt.Sprintf("restore partition %d", partition), func(_ context.Context) error {
 		// Not the short context of an attempt: a long history takes its time.
-		h, err = l.restore(ctx, partition)
-		if errors.Is(err, journal.ErrDamaged) || errors.Is(err, journal.ErrPurged) {
+		h, err = l.restore(ctx, partition, misses >= maxMisses/2)
+		switch {
+		case errors.Is(err, journal.ErrDamaged), errors.Is(err, journal.ErrPurged):
 			return final{err}
+		case errors.Is(err, errBehind), errors.Is(err, errMissing):
+			if misses++; misses == maxMisses || l.embedded != nil {
+				return final{l.stepsLost(partition, err)}
+			}
 		}
 		return err
 	})
@@ -31,11 +37,22 @@ func (l *Log) Restore(ctx context.Context, partition int) (h *journal.History, e
 		return nil, err
 	}
 	l.counters.restores.Add(1)
+	raise(&l.appenders[partition].fence, h.Fence)
 	return h, nil
 }
 
-func (l *Log) restore(ctx context.Context, partition int) (*journal.History, error) {
+// maxMisses is how often steps of a cluster may be missing until they count as lost. The second half of
+// the attempts asks the leader alone, which has what was acknowledged to anybody; it may have
+// become the leader just now.
+const maxMisses = 16
+
+// restore makes one attempt. It goes through the steps as some replica has them, or the leader.
+func (l *Log) restore(ctx context.Context, partition int, leader bool) (*journal.History, error) {
 	h := &journal.History{}
+	_, known, err := l.lastRecords(ctx, partition) // before the steps, which go on
+	if err != nil {
+		return nil, err
+	}
 	snapshot, version, err := l.snapshot(ctx, partition)
 	switch {
 	case errors.Is(err, errMissing):
@@ -52,13 +69,23 @@ func (l *Log) restore(ctx context.Context, partition int) (*journal.History, err
 	tail, err := l.last(ctx, l.st(), l.subject(kindStep, partition))
 	switch {
 	case errors.Is(err, errMissing):
-		return h, nil
+		if h.Snapshot != nil || known > 0 {
+			return nil, olderThan(0, max(known, h.At))
+		}
+		h.End, _, err = l.lastRecords(ctx, partition)
+		return h, err
 	case err != nil:
 		return nil, err
 	}
-	h.Fence = tail.sequence
+	if h.Fence = tail.sequence; h.Fence < max(known, h.At) {
+		return nil, olderThan(h.Fence, max(known, h.At))
+	}
 	before := h.At
-	err = l.run(ctx, l.st(), l.subject(kindStep, partition), h.At+1, tail.sequence, func(m stored) (bool, error) {
+	run := l.run
+	if leader {
+		run = l.runLeader
+	}
+	err = run(ctx, l.st(), l.subject(kindStep, partition), h.At+1, tail.sequence, func(m stored) (bool, error) {
 		p, err := unpackParcel(m.data)
 		if err != nil {
 			return false, err
@@ -85,7 +112,8 @@ func (l *Log) restore(ctx context.Context, partition int) (*journal.History, err
 	if before != h.Fence {
 		return nil, fmt.Errorf("%w: after fence %d, the last one is %d", errBehind, before, h.Fence)
 	}
-	return h, nil
+	h.End, _, err = l.lastRecords(ctx, partition) // after the steps, which may have taken some that came meanwhile
+	return h, err
 }
 
 // purgedSince asks the leader whether steps after a snapshot are gone although there is

@@ -31,6 +31,10 @@ type Options struct {
 	// it is not there, and belongs to one process at a time. Empty means memory. A
 	// server with a State is made with [Open], and goes on where the last one
 	// stopped when [Server.Start] is called.
+	//
+	// Open reads all of it first: a file that is damaged, empty, gone or older than it was is
+	// an error, and so are keys that are gone. The files of the folder belong together, so a
+	// copy is one of the whole folder, made while no server uses it.
 	State string
 
 	// Authenticate says which runtime sent an invocation, a cancellation or a

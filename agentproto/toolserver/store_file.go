@@ -2,19 +2,11 @@ package toolserver
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
-	"time"
 
 	"go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 )
-
-// stateFile is the one file in the folder of [Options.State].
-const stateFile = "toolserver.db"
 
 // A fileStore is a store in a file of bbolt.
 //
@@ -22,7 +14,9 @@ const stateFile = "toolserver.db"
 // is first in it writes it for all. So an update alone waits for nobody, which
 // bbolt's own Batch would make it do, and a hundred at once cost one sync.
 type fileStore struct {
-	db *bbolt.DB
+	db   *bbolt.DB
+	mark *mark    // nil while the file is made
+	sum  storeSum // as it is in the file; of whoever writes
 
 	mu      sync.Mutex
 	waiting []*fileUpdate
@@ -36,37 +30,14 @@ type fileUpdate struct {
 	lead chan struct{}
 }
 
-// lockTimeout is how long a process that just ends may keep the file locked.
-const lockTimeout = time.Second
-
-// openFileStore opens the store in a folder, which is made if it is not there.
-func openFileStore(folder string) (store, error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("toolserver: the state folder %q cannot be made: %w", folder, err)
-	}
-	if err := os.Chmod(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("toolserver: the state folder %q cannot be closed to others: %w", folder, err)
-	}
-	path := filepath.Join(folder, stateFile)
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout:        lockTimeout,
-		FreelistType:   bbolt.FreelistMapType,
-		NoFreelistSync: true, // it is found again when the file is opened
-	})
-	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, fmt.Errorf("toolserver: the state %q is in use by another process: end that one, or give this one another folder", path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("toolserver: the state %q cannot be opened: %w", path, err)
-	}
-	return &fileStore{db: db}, nil
+func (s *fileStore) durable() bool { return true }
+func (s *fileStore) close() error {
+	defer s.mark.close()
+	return s.db.Close()
 }
 
-func (s *fileStore) durable() bool { return true }
-func (s *fileStore) close() error  { return s.db.Close() }
-
 func (s *fileStore) view(f func(tx) error) error {
-	return s.db.View(func(t *bbolt.Tx) error { return f(fileTx{t}) })
+	return s.db.View(func(t *bbolt.Tx) error { return f(&fileTx{Tx: t}) })
 }
 
 func (s *fileStore) update(f func(tx) error) error {
@@ -102,9 +73,9 @@ func (s *fileStore) update(f func(tx) error) error {
 func (s *fileStore) write(group []*fileUpdate) {
 	for len(group) > 0 {
 		failed := -1
-		err := s.db.Update(func(t *bbolt.Tx) error {
+		err := s.change(func(t *fileTx) error {
 			for i, u := range group {
-				if err := attempt(u.f, fileTx{t}); err != nil {
+				if err := attempt(u.f, t); err != nil {
 					failed = i
 					return err
 				}
@@ -122,6 +93,30 @@ func (s *fileStore) write(group []*fileUpdate) {
 	}
 }
 
+// change makes one change of the file, with the sum of what is in it afterwards. One
+// goroutine at a time calls it.
+func (s *fileStore) change(f func(*fileTx) error) error {
+	var txid int
+	var sum storeSum
+	if err := s.db.Update(func(t *bbolt.Tx) error {
+		ft := &fileTx{t, s.sum}
+		if err := f(ft); err != nil {
+			return err
+		}
+		b, err := t.CreateBucketIfNotExists([]byte(sumBucket))
+		if err != nil {
+			return err
+		}
+		txid, sum = t.ID(), ft.sum
+		return b.Put([]byte(sumKey), sum.encode())
+	}); err != nil {
+		return err
+	}
+	s.sum = sum
+	s.mark.set(sum.ID, uint64(txid))
+	return nil
+}
+
 // attempt runs f. The panic of one update must not take the others with it.
 func attempt(f func(tx) error, t tx) (err error) {
 	defer func() {
@@ -132,9 +127,13 @@ func attempt(f func(tx) error, t tx) (err error) {
 	return f(t)
 }
 
-type fileTx struct{ *bbolt.Tx }
+// A fileTx keeps the sum of the records up to date.
+type fileTx struct {
+	*bbolt.Tx
+	sum storeSum
+}
 
-func (t fileTx) get(bucket string, key []byte) []byte {
+func (t *fileTx) get(bucket string, key []byte) []byte {
 	b := t.Bucket([]byte(bucket))
 	if b == nil {
 		return nil
@@ -142,23 +141,41 @@ func (t fileTx) get(bucket string, key []byte) []byte {
 	return b.Get(key)
 }
 
-func (t fileTx) put(bucket string, key, value []byte) error {
+func (t *fileTx) put(bucket string, key, value []byte) error {
 	b, err := t.CreateBucketIfNotExists([]byte(bucket))
 	if err != nil {
 		return err
 	}
-	return b.Put(key, value)
+	old := b.Get(key)
+	sum := t.sum.Sum + recordSum(bucket, key, value)
+	if old != nil {
+		sum -= recordSum(bucket, key, old)
+	}
+	if err := b.Put(key, value); err != nil {
+		return err
+	}
+	t.sum.Sum = sum
+	return nil
 }
 
-func (t fileTx) delete(bucket string, key []byte) error {
+func (t *fileTx) delete(bucket string, key []byte) error {
 	b := t.Bucket([]byte(bucket))
 	if b == nil {
 		return nil
 	}
-	return b.Delete(key)
+	old := b.Get(key)
+	if old == nil {
+		return nil
+	}
+	sum := t.sum.Sum - recordSum(bucket, key, old)
+	if err := b.Delete(key); err != nil {
+		return err
+	}
+	t.sum.Sum = sum
+	return nil
 }
 
-func (t fileTx) each(bucket string, prefix []byte, f func(key, value []byte) bool) {
+func (t *fileTx) each(bucket string, prefix []byte, f func(key, value []byte) bool) {
 	b := t.Bucket([]byte(bucket))
 	if b == nil {
 		return

@@ -114,7 +114,7 @@ func TestStoreTogether(t *testing.T) {
 	for i := range n {
 		all.Go(func() {
 			errs[i] = s.update(func(tx tx) error {
-				ids[i] = tx.(fileTx).ID()
+				ids[i] = tx.(*fileTx).ID()
 				tx.put("x", fmt.Appendf(nil, "%03d", i), []byte("v"))
 				if i%11 == 3 {
 					panic("eleventh")

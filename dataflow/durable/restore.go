@@ -113,7 +113,7 @@ func takenBy(h *journal.History) (uint64, error) {
 // damaged is the error of a partition whose history cannot be restored.
 func (o *owner) damaged(format string, args ...any) error {
 	where := "the history of " + o.opts.Name
-	if len(o.opts.Servers) == 0 && o.opts.log == nil {
+	if len(o.opts.Servers) == 0 && o.opts.log() == nil {
 		where += " in " + o.opts.Dir
 	}
 	return fmt.Errorf("%w: %s: partition %d: %s; put back what was lost, or all of the history from one backup, or begin a new one elsewhere",

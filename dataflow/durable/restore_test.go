@@ -92,7 +92,7 @@ func TestRestoreDamaged(t *testing.T) {
 				test.tampers.Memory = log.Reopen()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
-				app, err := Start(ctx, times(1), quiet(Options{log: test.tampers}))
+				app, err := Start(ctx, times(1), quiet(Options{testLog: onLog(test.tampers)}))
 				if test.want == "" {
 					if err != nil {
 						t.Fatal(err)
@@ -162,7 +162,7 @@ func TestStartEnds(t *testing.T) {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}}
-		if _, err := Start(ctx, times(1), quiet(Options{log: log})); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := Start(ctx, times(1), quiet(Options{testLog: onLog(log)})); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the start says %v", err)
 		}
 	})

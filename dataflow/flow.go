@@ -33,6 +33,11 @@ type Options struct {
 	// Record, if not nil, keeps the history of the run, so that package sim can
 	// replay it. It holds every record that came in.
 	Record *Recording
+
+	// OnBlocked is called once for each output or operator that has kept its location
+	// from running for a second, on a goroutine of its own. It must not block. Nil logs a
+	// warning with package log/slog.
+	OnBlocked func(*BlockedError)
 }
 
 // New returns an empty flow with default options.
@@ -48,6 +53,9 @@ func NewWithOptions(opts Options) *Flow {
 		Buffer: cmp.Or(opts.Buffer, 4096),
 		Wrap:   stepError,
 		BadKey: keyError,
+
+		Blocked:   func(b *engine.Blocked) error { return blockedError(b) },
+		OnBlocked: opts.told,
 	}
 	if opts.Record != nil {
 		set.Record = historyOf(opts.Record)
@@ -96,8 +104,9 @@ func Run(ctx context.Context, f *Flow) error {
 // outputs are released, and ends the flow. Timers that have not fired never will;
 // asynchronous calls that were begun are waited for.
 //
-// If ctx ends first, Stop ends the flow at once and returns the reason. It is safe
-// to call Stop more than once.
+// If ctx ends first, Stop ends the flow at once and returns the reason: a [BlockedError]
+// if an output that nobody reads, or an asynchronous call, kept it from ending. It is
+// safe to call Stop more than once.
 func (a *App) Stop(ctx context.Context) error {
 	graphOf(a.flow).Stop()
 	if graphOf(a.flow).Driven() {
@@ -106,7 +115,7 @@ func (a *App) Stop(ctx context.Context) error {
 	select {
 	case <-a.Done():
 	case <-ctx.Done():
-		graphOf(a.flow).Fail(context.Cause(ctx))
+		graphOf(a.flow).Fail(graphOf(a.flow).Unfinished(context.Cause(ctx)))
 		<-a.Done()
 	}
 	return a.Err()

@@ -11,7 +11,8 @@ type InputPort[T any] inputPort[T]
 
 // Send appends x to the stream. It blocks while the location's queue is full, until
 // ctx ends. It returns [ErrClosed] after Close or Stop, and the flow's error if the
-// flow failed.
+// flow failed. If ctx ends while Send waits it returns ctx's cause, in a [BlockedError] if
+// the location is stopped by an output that nobody reads.
 //
 // If the location is idle, Send runs it: when Send returns, x and what follows from
 // it have been handled. If the location is busy, Send only leaves x there, and nil says
@@ -66,7 +67,9 @@ func (p *EntryInputPort[K, V]) Close() { p.in().Close() }
 type OutputPort[T any] outputPort[T]
 
 // Next returns the next element, waiting for one until ctx ends. It returns io.EOF
-// when the flow has ended and everything was read, and the flow's error if it failed.
+// when the flow has ended and everything was read, and the flow's error if it failed. If
+// ctx ends first it returns its cause, in a [BlockedError] if what it waits for cannot
+// come because nobody reads another output.
 func (p *OutputPort[T]) Next(ctx context.Context) (T, error) { return p.out().Next(ctx) }
 
 // All iterates over the elements until the flow or ctx ends. [App.Err] says whether
@@ -89,7 +92,8 @@ type EntryOutputPort[K comparable, V any] entryOutputPort[K, V]
 
 // Await returns the value of k as soon as there is one, however often it is called.
 // It returns io.EOF if the flow ended without one, the flow's error if it failed,
-// a [KeyError] for a k that cannot be a key, and ctx's cause if that ends first.
+// a [KeyError] for a k that cannot be a key, and ctx's cause if that ends first:
+// in a [BlockedError] if the entry cannot come because nobody reads another output.
 func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
 	return p.out().Await(ctx, k, false)
 }

@@ -70,6 +70,9 @@ func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Option
 		opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) },
 		started: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}), readers: make(chan struct{}, 1),
 	}
+	if c.opts.Flow.OnBlocked == nil {
+		c.opts.Flow.OnBlocked = func(e *dataflow.BlockedError) { c.opts.Logger.Warn(e.Error()) }
+	}
 	c.nonces.Store(rand.Uint64() >> 8)
 	app := &App[P]{core: c}
 	c.door = &door{core: c}
@@ -144,7 +147,7 @@ func (c *core) start(ctx context.Context) (err error) {
 }
 
 // feed shows a committed step to the ports of this process.
-func (c *core) feed(partition int, s *step, full bool) error {
+func (c *core) feed(partition int, s *step, full *engine.Blocked) error {
 	if len(s.Outputs) > 0 {
 		site, _ := c.layout.place(partition)
 		c.feeding.Lock()

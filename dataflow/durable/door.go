@@ -31,6 +31,7 @@ type doorway struct {
 	refused map[uint64]bool     // nonces of refusals
 	refusals
 	shut  chan struct{}    // open while the partition takes nothing; nil else
+	full  *engine.Blocked  // why it takes nothing; nil else
 	reads map[int32]uint64 // how far readers are, by operator, and nobody was told
 }
 
@@ -113,7 +114,7 @@ func (d *door) sendOne(ctx context.Context, site int, r *engine.Record, unique b
 
 // append makes records durable, once the partition takes some and the log has room.
 func (d *door) append(ctx context.Context, p int, records ...[]byte) (at uint64, err error) {
-	if err = d.partitions[p].room(ctx, d.done); err == nil {
+	if err = d.partitions[p].room(ctx, d.facade, d.done); err == nil {
 		at, err = d.keep(ctx, p, records...)
 	}
 	if err != nil && d.ctx.Err() != nil {
@@ -339,7 +340,7 @@ func (w *doorway) remember(r *refusals) {
 }
 
 // took notes what a committed step took, and whether the partition takes more.
-func (w *doorway) took(s *step, full bool) {
+func (w *doorway) took(s *step, full *engine.Blocked) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.applied = max(w.applied, s.taken)
@@ -352,10 +353,11 @@ func (w *doorway) took(s *step, full bool) {
 	for _, v := range w.waiting {
 		w.settle(v)
 	}
+	w.full = full
 	switch {
-	case full && w.shut == nil:
+	case full != nil && w.shut == nil:
 		w.shut = make(chan struct{})
-	case !full && w.shut != nil:
+	case full == nil && w.shut != nil:
 		close(w.shut)
 		w.shut = nil
 	}
@@ -369,10 +371,10 @@ func (w *doorway) taken() uint64 {
 }
 
 // room waits until the partition takes records.
-func (w *doorway) room(ctx context.Context, done <-chan struct{}) error {
+func (w *doorway) room(ctx context.Context, facade *engine.Graph, done <-chan struct{}) error {
 	for {
 		w.mu.Lock()
-		shut := w.shut
+		shut, full := w.shut, w.full
 		w.mu.Unlock()
 		if shut == nil {
 			return nil
@@ -380,7 +382,7 @@ func (w *doorway) room(ctx context.Context, done <-chan struct{}) error {
 		select {
 		case <-shut:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return facade.BlockedError(full, context.Cause(ctx))
 		case <-done:
 			return ErrStopped
 		}

@@ -203,7 +203,7 @@ func (o *owner) step(ctx context.Context, taken []journal.Message) error {
 	o.metrics.records.Add(uint64(len(records)))
 	// The ports show a step before anything that follows from it: an asynchronous call or
 	// another location may look at them.
-	if err := o.feed(o.partition, &s, o.leader.Full()); err != nil {
+	if err := o.feed(o.partition, &s, o.leader.Stopped()); err != nil {
 		return err
 	}
 	o.leader.Release()
@@ -280,7 +280,7 @@ func (o *owner) show() error {
 	}
 	o.door.partitions[o.partition].remember(&o.last.refusals)
 	s := step{taken: o.last.taken, Emission: engine.Emission{Outputs: kept}}
-	return o.feed(o.partition, &s, o.leader.Full())
+	return o.feed(o.partition, &s, o.leader.Stopped())
 }
 
 // answer is where asynchronous calls leave what they returned. It tries until the answer

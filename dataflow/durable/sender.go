@@ -109,7 +109,7 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 	for _, b := range batches {
 		// Who waits for room in a circle of locations could wait for itself.
 		if !b.within {
-			if err := s.door.partitions[b.to].room(ctx, s.done); err != nil {
+			if err := s.door.partitions[b.to].room(ctx, s.facade, s.done); err != nil {
 				return err
 			}
 		}

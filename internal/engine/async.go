@@ -83,7 +83,7 @@ func (a *async[K, V, U]) release() {
 	a.enqueue(a.step)
 	if !a.stalled && a.waiting() > a.site.g.set.Queue {
 		a.stalled = true
-		a.site.stalled.Add(1)
+		a.site.stall()
 	}
 	a.mu.Unlock()
 	clear(a.step.k)

@@ -41,9 +41,12 @@ type Settings struct {
 	Whole  bool               // a driven graph explores also interleavings that nobody can tell apart
 	Wrap   func(*Panic) error // makes the error by which a flow fails
 	BadKey func(*BadKey) error
-	Codec  Codec  // of a graph whose history is kept outside
-	Led    *Led   // of a graph whose steps somebody else takes; see led.go
-	Remote Remote // of a graph whose steps are taken elsewhere; see remote.go
+
+	Blocked   func(*Blocked) error // makes the error of a caller that waits in vain
+	OnBlocked func(*Blocked)       // is told once of each operator that stops its location for long
+	Codec     Codec                // of a graph whose history is kept outside
+	Led       *Led                 // of a graph whose steps somebody else takes; see led.go
+	Remote    Remote               // of a graph whose steps are taken elsewhere; see remote.go
 }
 
 // A Graph is a flow under construction, then a running one.

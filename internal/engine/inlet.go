@@ -72,9 +72,10 @@ func (d *door) waitRoom(ctx context.Context) (idle bool, err error) {
 	w := s.g.idle.get()
 	s.waiters.add(w)
 	s.senders++
+	var failed error // the end of ctx
 	for {
 		s.mu.Unlock()
-		failed := s.pause(ctx, w)
+		failed = s.pause(ctx, w)
 		s.mu.Lock()
 		if failed == nil && s.queued >= s.g.set.Queue && d.refuse() == nil {
 			continue
@@ -88,14 +89,17 @@ func (d *door) waitRoom(ctx context.Context) (idle bool, err error) {
 				continue
 			}
 		}
-		if err = d.refuse(); err == nil {
-			err = failed
-		}
+		err = d.refuse()
 		break
 	}
 	s.senders--
 	s.waiters.remove(w)
 	s.g.idle.put(w)
+	if err == nil && failed != nil {
+		s.mu.Unlock()
+		err = s.blocked(failed)
+		s.mu.Lock()
+	}
 	if err == nil && s.token.take() {
 		return true, nil
 	}

@@ -241,6 +241,7 @@ func (out *KOutlet[K, V]) await(ctx context.Context, k K, take bool, r Remote) (
 		}
 		return out.put(w), nil
 	}
+	failed := err // the end of ctx
 	if err == nil {
 		err = cmp.Or(out.err, io.EOF)
 	}
@@ -248,6 +249,9 @@ func (out *KOutlet[K, V]) await(ctx context.Context, k K, take bool, r Remote) (
 	out.mu.Unlock()
 	out.site.leave(&w.waiter)
 	out.put(w)
+	if failed != nil {
+		err = out.site.starved(failed)
+	}
 	return v, err
 }
 

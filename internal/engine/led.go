@@ -209,17 +209,6 @@ func (l *Leader) Resume() {
 // Deadline returns when the next timer is due.
 func (l *Leader) Deadline() (now int64, ok bool) { return l.site.deadline() }
 
-// Full reports whether an output has more elements that nobody has read than it may
-// hold: the leader then takes only records of what was read.
-func (l *Leader) Full() bool {
-	for _, out := range l.site.outlets {
-		if o, ok := out.(interface{ full() bool }); ok && o.full() {
-			return true
-		}
-	}
-	return slices.ContainsFunc(l.site.moving.boxes, (*outbox).full)
-}
-
 // A state is what an operator remembers from one step to the next.
 type state interface {
 	save(dst []byte, c Codec) ([]byte, error)

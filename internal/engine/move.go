@@ -146,7 +146,7 @@ func (l *link) stall() {
 		return
 	}
 	l.waiting = true
-	l.from.stalled.Add(1)
+	l.from.stall()
 	l.to.moving.clogged = append(l.to.moving.clogged, l)
 }
 

@@ -96,7 +96,7 @@ func (out *Outlet[T]) give() {
 	}
 	if !out.site.g.driven() && !out.stalled && len(out.buf)-out.off > out.bound {
 		out.stalled = true
-		out.site.stalled.Add(1)
+		out.site.stall()
 	}
 }
 
@@ -138,6 +138,7 @@ func (out *Outlet[T]) Next(ctx context.Context) (x T, err error) {
 		out.readers.remove(w)
 		if err != nil && out.off == len(out.buf) {
 			out.mu.Unlock()
+			err = out.site.starved(err)
 			break
 		}
 		err = nil

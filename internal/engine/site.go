@@ -65,8 +65,11 @@ type Site struct {
 	awaits   bool          // it is armed for a timer without which the site does not end
 	hand     chan struct{} // wakes the background goroutine to take the token
 
-	stalled atomic.Int32 // outputs and calls over their bound
-	calls   atomic.Int64 // asynchronous calls begun or waiting, without a recorded answer
+	stalled atomic.Int32  // outputs and calls over their bound
+	stalls  atomic.Uint64 // how often one more of them was
+	watched atomic.Bool   // a timer looks whether that lasts; see blocked.go
+	told    map[*Op]bool  // of which somebody was told; of the watch
+	calls   atomic.Int64  // asynchronous calls begun or waiting, without a recorded answer
 
 	// held by the token
 	_         apart

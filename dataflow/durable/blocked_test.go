@@ -1,0 +1,63 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/keyedsingleton"
+)
+
+// The ports of a durable flow name the output that nobody reads, as those of any other
+// flow do: before and after a restart.
+func TestForgottenOutput(t *testing.T) {
+	type ports struct {
+		in  *dataflow.EntryInputPort[int, int]
+		out *dataflow.EntryOutputPort[int, int]
+	}
+	build := func(f *dataflow.Flow) ports {
+		in, entries := keyedsingleton.Input[int, int](dataflow.At[server](f), "in")
+		dataflow.Output(keyedsingleton.Values(entries), "debug")
+		return ports{in, keyedsingleton.Output(entries, "out")}
+	}
+	const words = `^dataflow: location server is stopped: output "debug" \(blocked_test.go:\d+\) has 5 unread elements, and 4 may wait: read it, or do not make it`
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		opts := Options{Flow: dataflow.Options{Buffer: 4, OnBlocked: func(e *dataflow.BlockedError) { told = append(told, e.Error()) }}}
+		log := journal.NewMemory(journal.MemoryOptions{})
+		app := start(t, log, build, opts)
+		for i := range 5 {
+			if err := app.Ports.in.Put(t.Context(), i, i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			put := app.Ports.in.Put(ctx, 5, 5)
+			cancel()
+			ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+			_, awaited := app.Ports.out.Await(ctx, 5)
+			cancel()
+			for what, err := range map[string]error{"Put": put, "Await": awaited} {
+				var e *dataflow.BlockedError
+				if !errors.As(err, &e) || !errors.Is(err, context.DeadlineExceeded) || !regexp.MustCompile(words).MatchString(err.Error()) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if len(told) != 1 || !regexp.MustCompile(words).MatchString(told[0]) {
+				t.Errorf("told %q", told)
+			}
+			told = nil
+			stop(t, app)
+			log = log.Reopen()
+			app = start(t, log, build, opts)
+		}
+		stop(t, app)
+	})
+}

@@ -66,7 +66,8 @@
 // # What it does not promise
 //
 //   - Memory of a key that was seen: it is kept for as long as the flow runs.
-//   - Survival of the process: a flow lives in memory.
+//   - Survival of the process: a flow that [Start] runs lives in memory. Package
+//     dataflow/durable runs the same flow on a history that is kept.
 //   - That an output shows what a sender has just sent when Send or Put returns: a busy
 //     location only has the record then. Await the answer, or look after having seen
 //     something that follows from it.

@@ -10,7 +10,7 @@ import (
 // what step emits is a stream under that key and in order, and the first that step
 // returns with true is the key's entry among the decisions, for good. Later decisions
 // are ignored, and a key that is never decided never appears. Step goes on being called
-// after the decision; if it panics, the flow ends with a [dataflow.PanicError].
+// after the decision; if it panics, the flow ends with a [dataflow.StepError].
 //
 // It is what Scan, FilterMap and [First] are together, in one table: the state of a key
 // is kept for as long as the flow runs, and one bit with it. What a value makes step

@@ -29,7 +29,7 @@ func (s Script) Reply(_ context.Context, r *Request) (*Reply, error) {
 }
 
 // A Manual is a [Model] that somebody else plays, such as a test or a person: each request
-// waits until [Manual.Answer] is called for its thread. The zero value is ready to use.
+// waits until [Question.Answer] is called for its thread. The zero value is ready to use.
 type Manual struct {
 	mu    sync.Mutex
 	asked map[string]*Question

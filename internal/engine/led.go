@@ -71,7 +71,7 @@ func (g *Graph) Lead(i int) *Leader {
 
 // An Emission is what a step gave.
 type Emission struct {
-	Outputs []byte   // for [Remote.Feed], empty if nothing came out
+	Outputs []byte   // for [Graph.Feed], empty if nothing came out
 	Refused []uint64 // nonces of records that were refused
 }
 

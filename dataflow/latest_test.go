@@ -86,7 +86,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestWatchOptional is case D11: a value that comes and goes is seen to do so.
+// TestWatchOptional: a value that comes and goes is seen to do so.
 func TestWatchOptional(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()

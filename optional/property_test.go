@@ -240,7 +240,7 @@ func TestZip(t *testing.T) {
 	}
 }
 
-// TestLatest is case D10: what a slice leaves without an initial value is absent for a
+// TestLatest: what a slice leaves without an initial value is absent for a
 // slice that looks before it ran, and there ever after.
 func TestLatest(t *testing.T) {
 	flow := dataflow.New()

@@ -49,7 +49,7 @@ func newShop(flow *dataflow.Flow, ask func(context.Context, int) int) shop {
 	return s
 }
 
-// TestRerun is case E11: a production run with many goroutines is one of the
+// TestRerun: a production run with many goroutines is one of the
 // schedules, and gives the same output when it is run again.
 func TestRerun(t *testing.T) {
 	var recording dataflow.Recording

@@ -125,7 +125,7 @@ func TestAssume(t *testing.T) {
 	}
 }
 
-// TestAliasing is case G10: an aggregate that is changed in place after a slice let
+// TestAliasing: an aggregate that is changed in place after a slice let
 // it out is reported, with the operator.
 func TestAliasing(t *testing.T) {
 	story, _ := sim.Fails(t, func(s *sim.Sim) {
@@ -139,7 +139,7 @@ func TestAliasing(t *testing.T) {
 	}
 }
 
-// TestUnsteady is case E10: a function that depends on something besides the choices
+// TestUnsteady: a function that depends on something besides the choices
 // is reported.
 func TestUnsteady(t *testing.T) {
 	calls := 0

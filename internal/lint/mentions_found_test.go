@@ -1,0 +1,127 @@
+package lint
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestMentionsFound has [TestMentions] find what is not there, and nothing else: a pattern
+// that matches nothing would find nothing in the documents either.
+func TestMentionsFound(t *testing.T) {
+	d := newChecker(t)
+	const file = "doc/testing.md"
+	inComment := func(text string) []string {
+		return d.checkComment(passage{"dataflow/flow.go", 1, comment, text}, d.packages["dataflow"], map[string]string{"engine": "internal/engine", "context": ""})
+	}
+	inSpan := func(text string) []string { return d.checkSpan(passage{file, 1, span, text}) }
+	inHydro := func(text string) []string { return d.checkSpan(passage{"doc/hydro.md", 1, span, text}) }
+	inLine := func(text string) []string { return d.checkLine("", text) }
+	inLink := func(text string) []string { return d.checkLink(passage{file, 1, link, text}) }
+	for _, test := range []struct {
+		look func(string) []string
+		text string
+		want string // in what is found; empty means that nothing is
+	}{
+		{inSpan, "dataflow.Start", ""},
+		{inSpan, "dataflow.Strat", "dataflow.Strat"},
+		{inSpan, "runtime.Options.Model", ""},
+		{inSpan, "runtime.Options.Mode", "runtime.Options.Mode"},
+		{inSpan, "runtime.Goexit", ""},
+		{inSpan, "Options.Model", ""},
+		{inSpan, "Flow.Reason", "Flow.Reason"},
+		{inSpan, "FoldEarlyStop", ""},
+		{inSpan, "FoldEarlyStopped(x)", "FoldEarlyStopped"},
+		{inSpan, "maxSpins", ""},
+		{inSpan, "maxTwists", "maxTwists"},
+		{inSpan, "callback_ms", ""},
+		{inSpan, "callback_years", "callback_years"},
+		{inSpan, "--migration-key", ""},
+		{inSpan, "--migration-keys FILE", "--migration-keys"},
+		{inSpan, "-sim.replay", ""},
+		{inSpan, "-sim.repeat", "-sim.repeat"},
+		{inSpan, "token.go", ""},
+		{inSpan, "nobody.go", "nobody.go"},
+		{inSpan, "internal/lint", ""},
+		{inSpan, "internal/lent", "internal/lent"},
+		{inSpan, "agentproto/testdata/node.txt", ""},
+		{inSpan, "./dataflow/sim", ""},
+		{inSpan, "./dataflow/sam", "./dataflow/sam"},
+		{inSpan, "TestThreats", ""},
+		{inSpan, "TestThrats", "TestThrats"},
+		{inSpan, "/cancel_tool_call", ""},
+		{inSpan, "POST /cancel_toolcall", "cancel_toolcall"},
+		{inSpan, "millrace log show", ""},
+		{inSpan, "millrace log look", "look"},
+		{inHydro, "kst.First", ""},
+		{inHydro, "kst.Fist", "kst.Fist"},
+		{inHydro, "ThresholdUniform", ""},
+		{inHydro, "ThresholdUneven", "ThresholdUneven"},
+		{inHydro, "OpenSession", "OpenSession"}, // is no operator
+		{inComment, " See [Flow.Reasons] and [App].", ""},
+		{inComment, " See [Flow.Raisins].", "Flow.Raisins"},
+		{inComment, " It ends with a [dataflow.PanicError].", "dataflow.PanicError"},
+		{inComment, " [engine.Graph] and [context.Context]", ""},
+		{inComment, " [engine.Graf]", "engine.Graf"},
+		{inComment, " as keyedstream.First does", ""},
+		{inComment, " as keyedstream.Furst does", "keyedstream.Furst"},
+		{inComment, " the StepError.Location says", ""},
+		{inComment, " the StepError.Locality says", "StepError.Locality"},
+		{inComment, " see doc/threats.md", ""},
+		{inComment, " see doc/treats.md", "doc/treats.md"},
+		{inComment, " with --migration-sea", "--migration-sea"},
+		{inComment, " [Options].Queue", ""},
+		{inComment, " [Options].Cue", "Options.Cue"},
+		{inComment, " (cases R02 to R04, decision 0007)", ""},
+		{inComment, " (case R99)", "R99"},
+		{inComment, " (decision 0099)", "0099"},
+		{inSpan, "OPENAI_API_KEY", ""},
+		{inSpan, "OPENAI_API_KAY", "OPENAI_API_KAY"},
+		{d.checkMembers, `"callback_ms": 5,`, ""},
+		{d.checkMembers, `"callback_m": 5,`, "callback_m"},
+		{inLine, "millrace serve --state DIR --tool URL", ""},
+		{inLine, "millrace serve --stat DIR", "--stat"},
+		{inLine, "millrace surf", "surf"},
+		{inLine, "echo '{}' | go run ./cmd/millrace run --tool http://127.0.0.1:8801 -", ""},
+		{inLine, "echo '{}' | go run ./cmd/millrace run --tol x", "--tol"},
+		{inLine, "go run ./cmd/millace demo", "cmd/millace"},
+		{inLine, "cd bench && go run ./cmd/report -job Chain", ""},
+		{inLine, "cd bench && go run ./cmd/report -jobs Chain", "-jobs"},
+		{inLine, "go test ./dataflow/sim -run '^TestName$' -sim.replay 0.2.1", ""},
+		{inLine, "go test ./dataflow/sim -sim.reply 0", "-sim.reply"},
+		{inLine, "go test ./internal/lint -run TestMentions/x -count 2", ""},
+		{inLine, "go test ./internal/lint -run '^TestMention$'", "finds nothing"},
+		{inLine, "go test -run '^$' -fuzz '^FuzzPayload$' -fuzztime 1m ./agentproto/toolserver", ""},
+		{inLine, "go test -run '^$' -fuzz '^FuzzPlayload$' ./agentproto/toolserver", "finds nothing"},
+		{inLine, "go test ./agentprot", "./agentprot"},
+		{inLine, "go doc ./keyedstream", ""},
+		{inLine, "go doc ./keystream", "./keystream"},
+		{inLink, "threats.md#here", ""},
+		{inLink, "../agentproto/conform/control.go", ""},
+		{inLink, "threads.md", "doc/threads.md"},
+		{d.checkUsage, `"give each a key with --migration-key"`, ""},
+		{d.checkUsage, `"give each a key with --migration-kea"`, "--migration-kea"},
+	} {
+		found := strings.Join(test.look(test.text), "; ")
+		if (found == "") != (test.want == "") || !strings.Contains(found, test.want) {
+			t.Errorf("%q: found %q, want %q", test.text, found, test.want)
+		}
+	}
+}
+
+// TestPassages divides a document as a reader does.
+func TestPassages(t *testing.T) {
+	text := "Say `one\ntwo`, and [see](there.md).\n\n    go test \\\n      ./x\n\n```go\nx := 1\n```\n```json\n{}\n```\n| `a` | `b` |\n"
+	want := []passage{
+		{"f", 1, span, "one two"}, {"f", 2, link, "there.md"}, {"f", 5, command, "go test ./x"}, {"f", 8, code, "x := 1"}, {"f", 11, object, "{}"},
+		{"f", 13, span, "a"}, {"f", 13, span, "b"},
+	}
+	got := passagesOf("f", text)
+	if len(got) != len(want) {
+		t.Fatalf("%+v, want %+v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("%+v, want %+v", got[i], want[i])
+		}
+	}
+}

@@ -14,7 +14,7 @@ type Location interface {
 }
 
 // A place is where a location is, as [At] and [Members] tell it.
-type place engine.Place
+type place struct{ in engine.Place }
 
 // A Process is a location with one instance. A program embeds it in a type of its
 // own, which tells its locations apart:
@@ -43,7 +43,7 @@ type Cluster cluster
 func (Cluster) place() {}
 func (c *Cluster) bind(at place) {
 	bind(c, at)
-	at.Site.Divide()
+	at.in.Site.Divide()
 }
 
 // At returns the location L of the flow. It is the only place where a program names
@@ -64,7 +64,7 @@ func At[L Location, P interface {
 		f.byTag[tag] = site
 		f.sites = append(f.sites, site)
 	}
-	P(&at).bind(place{Type: tag, Site: site})
+	P(&at).bind(place{engine.Place{Type: tag, Site: site}})
 	return at
 }
 

@@ -63,9 +63,9 @@ func bind[P interface {
 	comparable
 }](p P, at place) {
 	if p == nil {
-		engine.Misuse("dataflow.At", "%v embeds a pointer to a location: embed the location itself", at.Type)
+		engine.Misuse("dataflow.At", "%v embeds a pointer to a location: embed the location itself", at.in.Type)
 	}
-	*seal.Untyped(p).(*engine.Place) = engine.Place(at)
+	*seal.Untyped(p).(*engine.Place) = at.in
 }
 
 func newInputPort[T any](in *engine.Inlet[T]) *InputPort[T] {

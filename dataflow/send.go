@@ -72,7 +72,7 @@ func Members[L Location, P interface {
 	}
 	all := make([]L, n)
 	for i, s := range sites {
-		P(&all[i]).bind(place{Type: tag, Site: s})
+		P(&all[i]).bind(place{engine.Place{Type: tag, Site: s}})
 	}
 	return all
 }

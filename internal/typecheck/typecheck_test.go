@@ -94,13 +94,12 @@ func check(t *testing.T, imp types.Importer, prog []byte) string {
 	return out.String()
 }
 
-// exports imports the packages of this module, and what they import, as compiled by
-// the go command.
-func exports(t *testing.T) types.Importer {
+// exports imports the packages of this module that programs of live collections use, and
+// others, and what they import, as compiled by the go command.
+func exports(t *testing.T, others ...string) types.Importer {
 	t.Helper()
-	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}",
-		"github.com/millrace/millrace/keyedsingleton", "github.com/millrace/millrace/keyedstream",
-		"github.com/millrace/millrace/optional", "github.com/millrace/millrace/singleton", "github.com/millrace/millrace/slice", "context", "strings", "time")
+	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}",
+		module + "keyedsingleton", module + "keyedstream", module + "optional", module + "singleton", module + "slice", "context", "strings", "time"}, others...)...)
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	if err != nil {

@@ -253,6 +253,20 @@ func refuse(w http.ResponseWriter, status int, message string) {
 	fmt.Fprintf(w, `{"error":{"message":%q,"type":"x","code":"y"}}`, message)
 }
 
+// TestComments has a service that says nothing but that it is still there be given up.
+func TestComments(t *testing.T) {
+	m := serve(t, Options{Start: 50 * time.Millisecond}, func(w http.ResponseWriter, _ string) {
+		for {
+			if _, err := io.WriteString(w, ": still here\n\n"); err != nil || http.NewResponseController(w).Flush() != nil {
+				return // it was given up
+			}
+		}
+	})
+	if _, err := m.Reply(t.Context(), &conversation.Request{Messages: history[:1]}); !errors.Is(err, errSlow) {
+		t.Error(err)
+	}
+}
+
 // A service that does not begin, or stops in the middle, is given up in time; and a round
 // that nobody waits for ends at once.
 func TestSlow(t *testing.T) {

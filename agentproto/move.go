@@ -203,6 +203,11 @@ func (p *Program) resume(ctx context.Context, s *CallSnapshot) error {
 	return nil
 }
 
+// HasResumed reports whether a call was resumed by a migration. It is like [Program.Has].
+func (p *Program) HasResumed(ctx context.Context, key CallKey, migration string) (bool, error) {
+	return p.moves.Has(ctx, moveKey{GroupID: key.GroupID, Migration: migration, Step: stepResume, ID: key.ID})
+}
+
 // step does one step and waits for its reply.
 func (p *Program) step(ctx context.Context, k moveKey, m *move) (*reply, error) {
 	err := p.moves.Put(ctx, k, m)

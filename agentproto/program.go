@@ -325,6 +325,11 @@ func (p *Program) Await(ctx context.Context, key CallKey) (*Resolution, error) {
 	return p.resolutions.Await(ctx, key)
 }
 
+// Has reports whether a call was put, resolved or not. It sees every [Program.Call] that has
+// returned; see [dataflow.EntryInputPort.Has] for what it costs. A call that was resumed was
+// put elsewhere.
+func (p *Program) Has(ctx context.Context, key CallKey) (bool, error) { return p.calls.Has(ctx, key) }
+
 // NextEffect returns the next thing to do. It returns io.EOF when the program has
 // ended. Effects must be read: a runtime that does not stops the program.
 func (p *Program) NextEffect(ctx context.Context) (Effect, error) {

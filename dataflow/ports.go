@@ -56,6 +56,15 @@ func (p *EntryInputPort[K, V]) Put(ctx context.Context, k K, v V) error {
 	return p.in().Send(ctx, k, v)
 }
 
+// Has reports whether k was put. It sees every Put that returned before Has was called, also
+// if that was in another process that shares the flow, or before a crash. Of a Put that has
+// not returned it says either.
+//
+// In memory it is a lookup under the location's lock, also after the flow has ended. A
+// durable flow writes a record for it, like a Put that adds nothing, and answers when that is
+// in the history: remember what was true, which stays so. The error is that of such a Put.
+func (p *EntryInputPort[K, V]) Has(ctx context.Context, k K) (bool, error) { return p.in().Has(ctx, k) }
+
 // Close says that no further entry comes; see [InputPort.Close].
 func (p *EntryInputPort[K, V]) Close() { p.in().Close() }
 

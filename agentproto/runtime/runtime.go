@@ -33,6 +33,8 @@ type program interface {
 	Over(ctx context.Context, prompt *agentproto.Prompt) (answered bool, err error)
 	IsOver(prompt *agentproto.Prompt) bool
 	IsResolved(key agentproto.CallKey) bool
+	Has(ctx context.Context, key agentproto.CallKey) (bool, error)
+	HasResumed(ctx context.Context, key agentproto.CallKey, migration string) (bool, error)
 }
 
 // A Runtime makes tool calls. Its methods may be used by any number of goroutines.
@@ -73,6 +75,7 @@ type Runtime struct {
 	subscribed *subscribed
 	replays    *replays
 	ledger     *ledger
+	known      knownCalls
 	prompts    prompts
 	shown      *queue[func(context.Context, Surface)]
 	counters   counters

@@ -76,43 +76,84 @@ type made202 struct {
 	ID      string `json:"id"`
 }
 
-// result answers with the result, as soon as it is there.
+// result answers with the result, as soon as it is there, 204 if it is not there within the
+// time that the request wants to wait, and 404 at once if there is no such call. A call that
+// was answered 202 is never answered 404.
 func (a api) result(w http.ResponseWriter, r *http.Request) {
-	wait, release, ok := waitOf(w, r)
+	wait, ok := waitOf(w, r)
 	if !ok {
 		return
 	}
-	defer release()
-	ctx, cancel := context.WithTimeout(r.Context(), max(wait, atOnce))
-	defer cancel()
-	res, err := a.rt.Await(ctx, keyIn(r))
+	key := keyIn(r)
+	res, err := a.await(r.Context(), key, atOnce)
+	if errors.Is(err, errPending) {
+		switch known, err := a.rt.Known(r.Context(), key); {
+		case errors.Is(err, runtime.ErrElsewhere):
+			answer(w, http.StatusGone, problem{err.Error()})
+			return
+		case err != nil:
+			unavailable(w, err)
+			return
+		case !known:
+			answer(w, http.StatusNotFound, problem{fmt.Sprintf("there is no call %q in thread %q", key.ID, key.GroupID)})
+			return
+		}
+		release, ok := hold(w, r, wait)
+		if !ok {
+			return
+		}
+		defer release()
+		res, err = a.await(r.Context(), key, wait-atOnce)
+	}
 	switch {
 	case err == nil:
 		answer(w, http.StatusOK, resultOf(res))
-	case ctx.Err() != nil:
+	case errors.Is(err, errPending):
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		unavailable(w, err)
 	}
 }
 
+// errPending says that there was no result in time.
+var errPending = errors.New("pending")
+
+// await waits for a result, at most so long.
+func (a api) await(ctx context.Context, key agentproto.CallKey, wait time.Duration) (*agentproto.Resolution, error) {
+	if wait <= 0 {
+		return nil, errPending
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, errPending)
+	defer cancel()
+	res, err := a.rt.Await(ctx, key)
+	if err != nil && context.Cause(ctx) == errPending {
+		err = errPending
+	}
+	return res, err
+}
+
 // waitOf returns how long a request wants to wait. It reports false if that cannot be
-// understood or too many wait, and has answered then. Else the caller calls release.
-func waitOf(w http.ResponseWriter, r *http.Request) (wait time.Duration, release func(), ok bool) {
+// understood, and has answered then.
+func waitOf(w http.ResponseWriter, r *http.Request) (wait time.Duration, ok bool) {
 	text := r.URL.Query().Get("wait")
 	if text == "" {
-		return 0, func() {}, true
+		return 0, true
 	}
 	wait, err := time.ParseDuration(text)
 	if err != nil || wait < 0 || wait > maxWait {
 		answer(w, http.StatusBadRequest, problem{fmt.Sprintf("wait is %q: it has to be a duration up to %v, such as 30s", text, maxWait)})
-		return 0, nil, false
+		return 0, false
 	}
+	return wait, true
+}
+
+// hold is edge.Hold for a request that wants to wait. One that does not is none of those
+// that are bounded.
+func hold(w http.ResponseWriter, r *http.Request, wait time.Duration) (release func(), ok bool) {
 	if wait <= atOnce {
-		return wait, func() {}, true
+		return func() {}, true
 	}
-	release, ok = edge.Hold(w, r, wait)
-	return wait, release, ok
+	return edge.Hold(w, r, wait)
 }
 
 func (a api) cancel(w http.ResponseWriter, r *http.Request) {

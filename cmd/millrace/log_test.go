@@ -81,7 +81,7 @@ func TestLogOfServe(t *testing.T) {
 			s.terminate()
 			second := checkLog(t, state, "after")
 			s.start()
-			s.request(ctx, "GET", "/calls/none/none", "", http.StatusNoContent)
+			s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
 			s.kill()
 			checkLog(t, state, "after")
 			if kept := strings.Contains(strings.Join(options, " "), "--keep-history"); kept && second <= first {
@@ -182,9 +182,9 @@ func TestLogOfNothing(t *testing.T) {
 	served := serveRuntime(t, filepath.Join(dir, "served"), tools)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	served.request(ctx, "GET", "/calls/none/none", "", http.StatusNoContent)
+	served.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
 	stopped := serveRuntime(t, filepath.Join(dir, "stopped"), tools)
-	stopped.request(ctx, "GET", "/calls/none/none", "", http.StatusNoContent)
+	stopped.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
 	stopped.terminate()
 	for _, name := range []string{"empty", "bare/history", "closed/history/jetstream"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {

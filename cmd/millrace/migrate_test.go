@@ -112,7 +112,7 @@ func TestMigrateKilled(t *testing.T) {
 	source := host(0)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*migrateKills)*10*time.Second)
 	defer cancel()
-	up := func(s *served) { s.request(ctx, "GET", "/calls/none/none", "", http.StatusNoContent) }
+	up := func(s *served) { s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound) }
 	up(source)
 	destination := host(1)
 	up(destination)

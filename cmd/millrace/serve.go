@@ -24,7 +24,9 @@ in a NATS cluster with --nats, and a restart goes on with what was pending. Call
 made and read over HTTP, at --api:
 
   POST   /calls                  a call, as in a file of 'millrace run'; 202 when it is kept
-  GET    /calls/THREAD/ID        its result; 204 if there is none within ?wait=30s
+  GET    /calls/THREAD/ID        200 and its result; 204 if it is pending, also after
+                                 ?wait=30s; 404 if there is no such call; 410 if its
+                                 thread has moved away
   DELETE /calls/THREAD/ID        cancels it
   DELETE /threads/THREAD         closes a thread and resolves its calls
   GET    /stats                  what happened since this process began

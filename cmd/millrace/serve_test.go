@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -70,7 +72,8 @@ func (s *served) kill() {
 	s.cmd.Wait()
 }
 
-// request asks until there is an answer of one of these statuses.
+// request asks until there is an answer of one of these statuses. That there is no such call
+// is an error, unless it is one of them: whoever asks for a call has made it before.
 func (s *served) request(ctx context.Context, method, path, body string, statuses ...int) (int, []byte) {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
@@ -87,6 +90,10 @@ func (s *served) request(ctx context.Context, method, path, body string, statuse
 		if resp, err := http.DefaultClient.Do(req); err == nil {
 			text, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
+			if resp.StatusCode == http.StatusNotFound && strings.HasPrefix(path, "/calls/") && !slices.Contains(statuses, http.StatusNotFound) {
+				s.t.Errorf("%s %s: %s", method, path, text)
+				return 0, nil
+			}
 			for _, status := range statuses {
 				if err == nil && resp.StatusCode == status {
 					return status, text
@@ -111,7 +118,7 @@ func TestServeKilled(t *testing.T) {
 	s := serveRuntime(t, t.TempDir(), tools)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*serveCalls)*20*time.Millisecond)
 	defer cancel()
-	s.request(ctx, "GET", "/calls/none/none", "", http.StatusNoContent) // it is up
+	s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound) // it is up
 
 	texts := make([]string, *serveCalls)
 	lane := make(chan int)
@@ -142,7 +149,7 @@ func TestServeKilled(t *testing.T) {
 	close(lane)
 	callers.Wait()
 	<-killer
-	s.request(ctx, "GET", "/calls/none/none", "", http.StatusNoContent)
+	s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
 	for i, text := range texts {
 		if again := s.readResult(ctx, i); again != text {
 			t.Errorf("call %d: %q at first, %q later", i, text, again)
@@ -185,7 +192,7 @@ func TestServeShared(t *testing.T) {
 		killed.kill()
 		both[1-i].readSlow(ctx, fmt.Sprintf("/calls/t%d/c%d", i, 30*(i+1)+i))
 		killed.start()
-		killed.request(ctx, "GET", "/calls/none/none", "", http.StatusNoContent)
+		killed.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
 	}
 }
 

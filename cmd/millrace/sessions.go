@@ -104,11 +104,10 @@ func (a api) messages(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	wait, release, ok := waitOf(w, r)
+	wait, ok := waitOf(w, r)
 	if !ok {
 		return
 	}
-	defer release()
 	status, err := a.thread(r).Status(r.Context())
 	if err == nil && status.Session == nil {
 		err = conversation.ErrUnknownThread
@@ -117,6 +116,11 @@ func (a api) messages(w http.ResponseWriter, r *http.Request) {
 		failed(w, err)
 		return
 	}
+	release, ok := hold(w, r, wait)
+	if !ok {
+		return
+	}
+	defer release()
 	ctx, cancel := context.WithTimeout(r.Context(), max(wait, atOnce))
 	defer cancel()
 	all := []messageBody{}

@@ -69,7 +69,7 @@ func partitionOf(key []byte, n int) int {
 
 // Send makes records durable.
 func (d *door) Send(ctx context.Context, site int, rs []engine.Record, unique bool) (int, error) {
-	if from, ok := ctx.Value(sourceKey{}).(numbered); ok {
+	if from, ok := ctx.Value(sourceKey{}).(numbered); ok && !rs[0].IsQuestion() {
 		for i := range rs {
 			rs[i].Source, rs[i].Number = from.source, from.number+uint64(i)
 		}

@@ -98,7 +98,7 @@ func (g *Graph) DescribeRecord(w io.Writer, i int, data []byte) error {
 	if r.Op < 0 || int(r.Op) >= len(s.ops) {
 		return fmt.Errorf("%w: it is for operator %d of %d", errRecord, r.Op, len(s.ops))
 	}
-	what := [...]string{"record", "answer", "taken", "read"}[min(r.Kind, 3)]
+	what := [...]string{"record", "answer", "taken", "read", "question"}[min(r.Kind, kindHas)]
 	from := ""
 	if r.Source != "" {
 		from = fmt.Sprintf(" number %d of %s", r.Number, r.Source)

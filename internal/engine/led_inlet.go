@@ -21,6 +21,9 @@ func (in *Inlet[T]) takeRecord(r *Record, c Codec) (bool, error) {
 func (in *KInlet[K, V]) takeRecord(r *Record, c Codec) (bool, error) {
 	var k K
 	var v V
+	if r.Kind == kindHas {
+		return in.answerHas(r, c)
+	}
 	if r.Kind != kindValue {
 		return false, fmt.Errorf("%w: it is of kind %d, for %s", errRecord, r.Kind, in.op)
 	}

@@ -27,6 +27,7 @@ const (
 	kindAnswer        // what an asynchronous call returned
 	kindTaken         // an entry of an output was taken
 	kindRead          // elements of an output were read, counted from the first one ever
+	kindHas           // whether an input has a key: refused if it has, and without effect
 )
 
 // A Record is one record that came in.

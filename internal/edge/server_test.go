@@ -123,7 +123,12 @@ func TestSlow(t *testing.T) {
 			if status, _, _ := p.ask(t, post+"Content-Length: 1\r\nConnection: close\r\n\r\n1"); status != 200 || time.Since(start) > 0 {
 				t.Errorf("%s: another client is answered %d after %v", test.name, status, time.Since(start))
 			}
-			<-time.After(test.within)
+			<-time.After(test.within - 2*time.Second)
+			synctest.Wait()
+			if n := s.Connections(); n != 300 {
+				t.Errorf("%s: %d connections are open after %v", test.name, n, test.within-2*time.Second)
+			}
+			<-time.After(2 * time.Second)
 			synctest.Wait()
 			if n := s.Connections(); n != 0 {
 				t.Errorf("%s: %d connections are open after %v", test.name, n, test.within)
@@ -213,15 +218,20 @@ func TestBodies(t *testing.T) {
 	}
 	for _, test := range tests {
 		inBubble(t, Options{Body: 4}, form, func(t *testing.T, p *pipes, s *Server) {
+			start := time.Now()
 			conn := p.dial(test.sent)
 			defer conn.Close()
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			took := time.Since(start)
 			if err != nil {
 				t.Fatalf("%s: %v", test.name, err)
 			}
 			text, _ := io.ReadAll(resp.Body)
 			if resp.StatusCode != test.status || resp.Close != test.closing || test.answer != "" && string(text) != test.answer {
 				t.Errorf("%s: %d %q, closing %t; want %d %q, %t", test.name, resp.StatusCode, text, resp.Close, test.status, test.answer, test.closing)
+			}
+			if took > 0 {
+				t.Errorf("%s: answered after %v, when somebody had waited for the body", test.name, took)
 			}
 			if !test.closing {
 				return

@@ -287,6 +287,12 @@ func (p *Program) Stop(ctx context.Context) error {
 	return p.app.Stop(ctx)
 }
 
+// Done is closed when the program has ended. It must have been started.
+func (p *Program) Done() <-chan struct{} { return p.app.Done() }
+
+// Err returns why the program has ended, nil while it runs and after Stop.
+func (p *Program) Err() error { return p.app.Err() }
+
 // Call puts a call. It returns [dataflow.ErrDuplicateKey] if the key was used before:
 // a call is never replaced.
 func (p *Program) Call(ctx context.Context, call *Call) error {

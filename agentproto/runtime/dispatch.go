@@ -14,6 +14,11 @@ import (
 // dispatch posts an invocation, as [agentproto.Dispatch] asks. It waits for its
 // turn at the tool server first; the time for all attempts starts after that.
 func (rt *Runtime) dispatch(ctx context.Context, call *agentproto.Call) agentproto.DispatchOutcome {
+	select {
+	case <-rt.running: // until then the key may be another one than that of the call's URL
+	case <-ctx.Done():
+		return agentproto.DispatchOutcome{Reason: "the runtime stopped before the call was posted"}
+	}
 	s, settled := rt.ledger.find(call.Key)
 	if s == nil && rt.opts.State != nil {
 		s, settled = rt.adopt(call)

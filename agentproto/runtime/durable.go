@@ -20,6 +20,8 @@ type durableProgram struct {
 }
 
 func (p *durableProgram) Stop(ctx context.Context) error { return p.app.Stop(ctx) }
+func (p *durableProgram) Done() <-chan struct{}          { return p.app.Done() }
+func (p *durableProgram) Err() error                     { return p.app.Err() }
 
 // adopt enters a call that was made by a process before this one: its server is the one
 // that its callback URL was sealed for.

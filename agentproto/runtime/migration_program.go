@@ -44,6 +44,7 @@ const (
 	noteFate                       // at the destination: what became of migration Of
 	noteOn                         // at the destination: the N-th thread of migration Of goes on
 	notePlace                      // where thread Of is since its N-th move, by which migration; "" is here
+	noteKey                        // the N-th key named Of, of those that the history was made with
 )
 
 // newMigrationPorts adds to the flow of a program what sessions need to move. A migration is

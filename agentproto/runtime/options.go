@@ -107,6 +107,13 @@ type Options struct {
 	// other runtimes have to be told as it is here; toolsets are paired by their names.
 	MigrationKey []byte
 
+	// OtherKeys accepts a Sealer and a MigrationKey that are not those that the State was made
+	// with. Without it they are refused with [ErrOtherKey], because what is pending would be
+	// lost: results that come to callback URLs of before are refused, and the calls end
+	// by their timeouts. A Sealer that opens what the old key sealed is not another key. The
+	// new keys are the history's from then on.
+	OtherKeys bool
+
 	// TLS is for private certificate authorities and client certificates. Nil means
 	// the system's authorities. Versions before 1.2 are never used.
 	TLS *tls.Config

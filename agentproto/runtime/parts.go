@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
@@ -81,8 +82,11 @@ func (rt *Runtime) parts() Parts {
 	return with
 }
 
+// stopUnused is how long a flow may take to stop in which nothing was done.
+const stopUnused = 10 * time.Second
+
 // run builds the flow and starts it.
-func (rt *Runtime) run(wrap func(program) program) error {
+func (rt *Runtime) run(ctx context.Context, wrap func(program) program) error {
 	with := rt.parts()
 	var ports *Ports
 	if rt.opts.State == nil {
@@ -102,6 +106,11 @@ func (rt *Runtime) run(wrap func(program) program) error {
 		}
 		ports = app.Ports
 		kept.app, kept.Program = app, ports.calls
+		if err := rt.checkKeys(ctx, ports.moves); err != nil {
+			stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopUnused)
+			defer cancel()
+			return errors.Join(err, app.Stop(stopping))
+		}
 	}
 	rt.threads, rt.moves.ports = ports.threads, ports.moves
 	if rt.agent != nil {

@@ -20,6 +20,8 @@ import (
 type program interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
+	Done() <-chan struct{}
+	Err() error
 	Call(ctx context.Context, call *agentproto.Call) error
 	Deliver(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error
 	CloseThread(ctx context.Context, groupID string) error
@@ -127,7 +129,7 @@ func start(ctx context.Context, opts Options, wrap func(program) program) (*Runt
 		return nil, fmt.Errorf("runtime: discovery: %w", context.Cause(ctx))
 	}
 	rt.ctx, rt.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if err := rt.run(wrap); err != nil {
+	if err := rt.run(ctx, wrap); err != nil {
 		rt.cancel()
 		closeIfAny(listener)
 		return nil, fmt.Errorf("runtime: %w", err)
@@ -199,6 +201,13 @@ func (rt *Runtime) spawn(task func()) {
 		rt.tasks.Go(task)
 	}
 }
+
+// Done is closed when the runtime can do nothing more: it was stopped, or its flow has
+// failed, of which [Runtime.Err] says why. Stop is still to be called then.
+func (rt *Runtime) Done() <-chan struct{} { return rt.program.Done() }
+
+// Err returns why the flow has failed, nil while it runs and after Stop.
+func (rt *Runtime) Err() error { return rt.program.Err() }
 
 // Stop ends the runtime. Nothing is accepted any more: callbacks are answered 503,
 // so that tools try again later. What was accepted is handled, and answers and

@@ -58,10 +58,9 @@ func control(ctx context.Context, args []string) error {
 	if p.rt, err = runtime.Start(context.WithoutCancel(ctx), opts); err != nil {
 		return err
 	}
-	err = p.serve(ctx)
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	serving, cancel := untilEnded(ctx, p.rt)
 	defer cancel()
-	return errors.Join(err, p.rt.Stop(stopping))
+	return ended(ctx, p.rt, p.serve(serving))
 }
 
 // controlled returns the options that a configuration says.
@@ -82,7 +81,7 @@ func controlled(c *conform.RuntimeConfig, now func() time.Time) (runtime.Options
 	if c.State == "" {
 		return opts, nil
 	}
-	secret, err := keyOf(filepath.Join(c.State, "callback.key"))
+	secret, err := callbackKey(c.State, false)
 	if err != nil {
 		return opts, err
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/millrace/millrace/agentproto/runtime"
 )
 
 // keyOf returns the key that is kept in a file, made if there is none. It is written whole
@@ -27,6 +29,49 @@ func keyOf(name string) (secret [32]byte, err error) {
 		return secret, fmt.Errorf("%s is not a key: it has to be %d bytes in hexadecimal digits", name, len(secret))
 	}
 	return [32]byte(raw), nil
+}
+
+// callbackKey returns the key of callback URLs in a state folder, made if there is none. It is
+// not made beside a history: what is pending there has URLs that only the old one opens.
+func callbackKey(state string, other bool) ([32]byte, error) {
+	name, history := filepath.Join(state, "callback.key"), filepath.Join(state, "history")
+	_, missing := os.Stat(name)
+	_, err := os.Stat(filepath.Join(history, "jetstream"))
+	if errors.Is(missing, os.ErrNotExist) && err == nil && !other {
+		return [32]byte{}, fmt.Errorf("%s is gone, and %s has calls whose results come to callback URLs that were sealed with it: put the file back. %s", name, history, acceptKeys)
+	}
+	return keyOf(name)
+}
+
+// acceptKeys says what can be done where a key is lost.
+const acceptKeys = "If it is lost, start once with --accept-other-keys: results of calls that are pending are refused then, and these calls end by their timeouts"
+
+// keyFiles are the files of a runtime's keys, and which of them were there.
+type keyFiles struct{ names, fresh []string }
+
+func findKeys(state, migration string) (k keyFiles) {
+	k.names = []string{filepath.Join(state, "callback.key")}
+	if migration != "" {
+		k.names = append(k.names, migration)
+	}
+	for _, name := range k.names {
+		if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) {
+			k.fresh = append(k.fresh, name)
+		}
+	}
+	return k
+}
+
+// advise adds to an error about another key where the keys are and what can be done. A key that
+// was made in place of a lost one is removed again.
+func (k keyFiles) advise(err error) error {
+	if !errors.Is(err, runtime.ErrOtherKey) {
+		return err
+	}
+	for _, name := range k.fresh {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return fmt.Errorf("%w; the keys are in %s. %s", err, strings.Join(k.names, " and "), acceptKeys)
 }
 
 func makeKey(name string) ([]byte, error) {

@@ -95,6 +95,7 @@ func serve(ctx context.Context, args []string) error {
 	secrets := signedBy{}
 	fs.Var(secrets, "secret", "`URL=FILE`: a tool server, as for --tool, and the whsec_ secrets, one to a line, that sign what passes between it and this; may be given more than once")
 	status := fs.Bool("ask-status", false, "ask the tool servers now and then whether they have a call still; they must have the extension /tool_call_status")
+	otherKeys := fs.Bool("accept-other-keys", false, "go on with other keys than those the history was made with, which are lost: what is pending gets no results then")
 	leash := fs.Bool("leash", false, "end when standard input is closed")
 	timeout := fs.Duration("timeout", 15*time.Minute, "how long a call may wait for its result, detours not counted")
 	if err := parse(fs, args); err != nil {
@@ -117,7 +118,8 @@ func serve(ctx context.Context, args []string) error {
 	if *leash {
 		ctx = leashed(ctx)
 	}
-	secret, err := keyOf(filepath.Join(*state, "callback.key"))
+	keys := findKeys(*state, *migration)
+	secret, err := callbackKey(*state, *otherKeys)
 	if err != nil {
 		return err
 	}
@@ -143,24 +145,48 @@ func serve(ctx context.Context, args []string) error {
 		Toolsets: tools, ListenAddr: *listen, PublicURL: *public, Sealer: sealer, Logger: logger,
 		Surface: user, Model: answers, MigrationKey: migrationKey,
 		AllowNetworks: networks, Secrets: secrets, AskStatus: *status,
-		Timeouts: runtime.Timeouts{Call: *timeout},
+		Timeouts: runtime.Timeouts{Call: *timeout}, OtherKeys: *otherKeys,
 		State: &durable.Options{
 			Name: *name, Dir: filepath.Join(*state, "history"), Servers: servers,
 			Credentials: *credentials, SystemServer: *system, AssumeDurable: *assume, Replicas: *replicas, KeepHistory: *keep, Logger: logger,
 		},
 	})
 	if err != nil {
-		return err
+		return keys.advise(err)
 	}
 	for _, p := range rt.Problems() {
 		fmt.Fprintf(os.Stderr, "millrace serve: %v\n", p)
 	}
 	fmt.Fprintf(os.Stderr, "millrace serve: %s\n", whereToken(*tokenFile, *state))
 	guard := edge.Policy{Token: edge.NewToken(token), Hosts: apiHosts, JSON: true}
-	err = serveAPI(ctx, api{rt, user}, guard, *address)
+	serving, cancel := untilEnded(ctx, rt)
+	defer cancel()
+	return ended(ctx, rt, serveAPI(serving, api{rt, user}, guard, *address))
+}
+
+// untilEnded returns a context that ends with ctx, and when the runtime can do nothing more.
+func untilEnded(ctx context.Context, rt *runtime.Runtime) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-rt.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// ended stops a runtime and returns why it has ended, if not because it was told to.
+func ended(ctx context.Context, rt *runtime.Runtime, err error) error {
+	failed := rt.Err()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
-	return errors.Join(err, rt.Stop(stopping))
+	stopped := rt.Stop(stopping)
+	if failed != nil {
+		return errors.Join(err, fmt.Errorf("the flow has ended, and nothing more is done: %w", failed))
+	}
+	return errors.Join(err, stopped)
 }
 
 // serveAPI serves the API until ctx ends.

@@ -58,6 +58,10 @@
 //     the step has been computed, and only then sends to other locations and begins
 //     asynchronous calls; so a function given to MapAsync sees the step that asked for
 //     it, too. A step that fails shows nothing.
+//   - Timers of a location fire in the order of their deadlines, whichever operators they
+//     belong to and however late the location gets round to them. A timer that follows
+//     from another one counts from the deadline of that one. At one deadline the operator
+//     that was built first comes first.
 //   - What was accepted is handled, once. An output that nobody reads stops its
 //     location rather than lose anything.
 //   - A function that panics ends the flow with a [StepError] that names operator,

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/sim"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/optional"
@@ -234,12 +235,13 @@ func TestOwnWritesAtOtherPorts(t *testing.T) {
 }
 
 // TestCallsAndOtherLocationsSeeTheStep has an asynchronous call and a reader at another
-// location look at ports of the step that they come from.
+// location look at ports of the step that they come from, which is large.
 func TestCallsAndOtherLocationsSeeTheStep(t *testing.T) {
-	const n = 2000
+	const steps, each = 8, 2000
 	flow := dataflow.New()
 	here, there := dataflow.At[server](flow), dataflow.At[ledger](flow)
-	in, entries := keyedsingleton.Input[int, int](here, "in")
+	in, numbers := dataflow.Input[int](here, "in")
+	entries := keyedstream.First(dataflow.KeyBy(numbers, func(k int) int { return k }))
 	var asked *dataflow.EntryOutputPort[int, int]
 	var late atomic.Int64
 	// Calls and messages are made of the entries before the ports are.
@@ -250,43 +252,70 @@ func TestCallsAndOtherLocationsSeeTheStep(t *testing.T) {
 		return k
 	}, keyedsingleton.AsyncOptions{})
 	moved := keyedsingleton.Output(keyedsingleton.Send(entries, there), "moved")
-	for i := range 8 {
+	for i := range 16 {
 		keyedsingleton.Output(keyedsingleton.Map(entries, func(n int) int { return n + i }), fmt.Sprint("other ", i))
 	}
 	asked = keyedsingleton.Output(entries, "asked")
 	count := singleton.Output(keyedsingleton.KeyCount(entries), "count")
 	answered := keyedsingleton.Output(answers, "answered")
 	start(t, flow)
-	var wg sync.WaitGroup
-	var next atomic.Int64
-	for range 2 {
-		wg.Go(func() {
-			for k := int(next.Add(1)) - 1; k < n; k = int(next.Add(1)) - 1 {
-				if err := in.Put(t.Context(), k, k); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
 	stale := 0
-	for k := range n {
-		if _, err := moved.Await(t.Context(), k); err != nil {
+	for step := range steps {
+		batch := make([]int, each)
+		for i := range batch {
+			batch[i] = step*each + i
+		}
+		sent := make(chan error)
+		go func() {
+			_, err := in.SendBatch(t.Context(), batch)
+			sent <- err
+		}()
+		for _, k := range batch {
+			if _, err := moved.Await(t.Context(), k); err != nil {
+				t.Fatal(err)
+			}
+			c, _ := count.Latest()
+			if _, ok := asked.Get(k); c < k+1 || !ok {
+				stale++
+			}
+		}
+		if err := <-sent; err != nil {
 			t.Fatal(err)
 		}
-		c, _ := count.Latest()
-		if _, ok := asked.Get(k); c < k+1 || !ok {
-			stale++
-		}
 	}
-	wg.Wait()
-	for k := range n {
+	for k := range steps * each {
 		if _, err := answered.Await(t.Context(), k); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if stale > 0 || late.Load() > 0 {
-		t.Errorf("of %d entries, %d seen at another location and %d of asynchronous calls did not show where they came from", n, stale, late.Load())
+		t.Errorf("of %d entries, %d seen at another location and %d of asynchronous calls did not show where they came from", steps*each, stale, late.Load())
 	}
+}
+
+// TestCallsSeeTheStepInTheSimulator is the same for calls in every schedule.
+func TestCallsSeeTheStepInTheSimulator(t *testing.T) {
+	sim.Exhaustive(t, func(s *sim.Sim) {
+		in, entries := keyedsingleton.Input[int, int](dataflow.At[server](s.Flow()), "in")
+		var asked *dataflow.EntryOutputPort[int, int]
+		answers := keyedsingleton.MapAsync(entries, func(_ context.Context, k int) bool {
+			_, ok := asked.Get(k)
+			return ok
+		}, keyedsingleton.AsyncOptions{})
+		asked = keyedsingleton.Output(entries, "asked")
+		answered := keyedsingleton.Output(answers, "answered")
+		s.Start()
+		for k := range 2 {
+			if err := in.Put(s.Context(), k, k); err != nil {
+				s.Fatalf("%v", err)
+			}
+		}
+		for k := range 2 {
+			if saw, err := answered.Await(s.Context(), k); !saw || err != nil {
+				s.Fatalf("the call of key %d saw the entry: %v, %v", k, saw, err)
+			}
+		}
+	})
 }
 
 // TestPanicPublishesNothing has a function panic after other operators of the step have

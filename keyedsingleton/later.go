@@ -41,7 +41,14 @@ func MapAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValues[
 // of the location: a firing is a record of its history like any other, so whatever
 // races with it, every reader sees one order.
 //
-// Setting a timer costs O(1). A pending one holds its entry.
+// Timers of a location fire in the order of their deadlines, also those of several
+// operators, and at one deadline in the order in which the operators were built. A timer
+// is due at the earliest a delay after its entry came; when that was due to another timer,
+// a delay after the deadline of that one.
+//
+// Setting a timer costs O(1). A pending one holds its entry. Timers that come due while
+// the location is busy fire together, unless an operator that reads the time follows: then
+// each deadline is a batch of its own.
 //
 // # Nondeterminism
 //

@@ -65,7 +65,7 @@ func TestFormat(t *testing.T) {
 	all := formats(t)
 	if *update {
 		var b strings.Builder
-		b.WriteString("# Version 1 of what is kept, in hexadecimal. See TestFormat.\n")
+		b.WriteString("# What is kept, in hexadecimal. See TestFormat.\n")
 		for _, name := range []string{"record", "record of what was read", "record of what was taken", "first step", "step", "snapshot", "outputs of a quorum", "state of a quorum"} {
 			b.WriteString(name + ": " + hex.EncodeToString(all[name]) + "\n")
 		}
@@ -85,7 +85,7 @@ func TestFormat(t *testing.T) {
 		}
 		seen++
 		if got := hex.EncodeToString(all[name]); got != want {
-			t.Errorf("%s is\n%s, and in version 1\n%s", name, got, want)
+			t.Errorf("%s is\n%s, and was\n%s", name, got, want)
 		}
 	}
 	if seen != len(all) {
@@ -100,6 +100,9 @@ func TestFormatVersion(t *testing.T) {
 	}
 	if _, err := decodeSnapshot([]byte{snapshotVersion + 1, 0, 0, 0, 0, 0, 0}); err == nil {
 		t.Error("a snapshot of the next version was read")
+	}
+	if _, err := decodeStep([]byte{1, 0, 0, 0, 0}); err == nil || !strings.Contains(err.Error(), "which leaves a snapshot") {
+		t.Errorf("a step with another order of timers: %v, want an error that says what to do", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,8 +11,11 @@ import (
 
 // The formats of what is kept. The first byte is the version; a reader refuses one that
 // it does not know.
+//
+// Steps of version 1 look the same, but their timers fired operator by operator and not
+// in order of deadline: made again, they could give something else.
 const (
-	stepVersion     = 1
+	stepVersion     = 2
 	snapshotVersion = 1
 )
 
@@ -47,7 +51,11 @@ func (s *step) encode() []byte {
 
 func decodeStep(data []byte) (s step, err error) {
 	r := reader{data: data}
-	if v := r.byte(); v != stepVersion {
+	switch v := r.byte(); v {
+	case stepVersion:
+	case 1:
+		return s, errors.New("durable: a step is of version 1, in which timers fired in another order, and cannot be made again: stop the flow with the program that made it, which leaves a snapshot and no step behind it, and then start this one; or begin a new history")
+	default:
 		return s, fmt.Errorf("durable: a step is of version %d, and this program knows %d", v, stepVersion)
 	}
 	if s.begin = r.byte()&1 != 0; s.begin {

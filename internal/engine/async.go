@@ -52,6 +52,7 @@ func MapAsync[K comparable, V, U any](n *KNode[K, V], op *Op, f func(context.Con
 		keepsTable(op, a.pending)
 		h.site.takers[op.index] = a
 	}
+	op.later = true
 	checkType[K](op)
 	checkType[V](op)
 	checkType[U](op)

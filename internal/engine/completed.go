@@ -54,11 +54,11 @@ type retained[K comparable] struct {
 	at    int64 // of the next turn by the clock, or none
 }
 
-func newRetained[K comparable](h *Head, r Retain) *retained[K] {
+func newRetained[K comparable](h *Head, op *Op, r Retain) *retained[K] {
 	m := &retained[K]{site: h.site, set: keyed.NewRecent[K](), limit: r.Keys, ttl: int64(r.For), at: none}
 	h.part.find().ordered = true // which keys complete first decides which are forgotten
 	if m.ttl > 0 {
-		h.site.timers = append(h.site.timers, m)
+		h.site.timed(m, op)
 		h.site.clocked(h.part)
 	}
 	return m
@@ -122,7 +122,7 @@ func FirstSequenced[K comparable, V any](in *KNode[K, V], op *Op, s Sequence[K])
 // FirstWithin is First for keys that are forgotten: it returns the first value of
 // each key, and of each that was forgotten again.
 func FirstWithin[K comparable, V any](in *KNode[K, V], op *Op, r Retain) *KNode[K, V] {
-	return watched(firstOver(in, op, newRetained[K](&in.Head, r)), op)
+	return watched(firstOver(in, op, newRetained[K](&in.Head, op, r)), op)
 }
 
 func firstOver[K comparable, V any](in *KNode[K, V], op *Op, seen completed[K]) *KNode[K, V] {
@@ -166,7 +166,7 @@ func FoldEarlyStopSequenced[K comparable, V, A any](in *KNode[K, V], op *Op, ini
 // FoldEarlyStopWithin is FoldEarlyStop for completed keys that are forgotten: a key
 // that was starts again.
 func FoldEarlyStopWithin[K comparable, V, A any](in *KNode[K, V], op *Op, init func() A, step func(*A, V) bool, r Retain) *KNode[K, A] {
-	return watched(foldEarlyStopOver(in, op, init, step, newRetained[K](&in.Head, r)), op)
+	return watched(foldEarlyStopOver(in, op, init, step, newRetained[K](&in.Head, op, r)), op)
 }
 
 // foldEarlyStopOver keeps the aggregates of keys that are not complete apart from

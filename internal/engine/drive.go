@@ -338,25 +338,11 @@ func (s *Site) lanes(p *part) []lane {
 	return all
 }
 
-// deadline returns the earliest deadline of the site's timers.
-func (s *Site) deadline() (at int64, ok bool) {
-	at = none
-	for _, q := range s.timers {
-		if t, pending := q.next(); pending && t < at {
-			at, ok = t, true
-		}
-	}
-	return at, ok
-}
-
-// ring lets virtual time pass until a deadline and fires what is due.
+// ring lets virtual time pass until the earliest deadline and fires what is due then.
 func (s *Site) ring(deadline int64) {
 	s.g.virtual = max(s.g.virtual, deadline)
-	s.now = s.g.virtual
-	s.note(func() string { return fmt.Sprintf("let time pass to %v", duration(s.now)) })
-	for _, q := range s.timers {
-		q.expire(s.now)
-	}
+	s.note(func() string { return fmt.Sprintf("let time pass to %v", duration(s.g.virtual)) })
+	s.fireUntil(deadline)
 }
 
 // Driven reports whether the graph has a chooser.

@@ -40,7 +40,7 @@ func ForgetAfter[K comparable, V any](in *KNode[K, V], op *Op, ttl time.Duration
 	}
 	keepsTable(op, t.table)
 	op.keeps(deadlinesState[K, V]{t})
-	h.site.timers = append(h.site.timers, t)
+	h.site.timed(t, op)
 	h.site.clocked(h.part)
 	var hs []uint64
 	in.To(func(b *Batch[K, V]) {

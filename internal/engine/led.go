@@ -97,11 +97,7 @@ func (l *Leader) Step(now int64, records [][]byte) (Emission, error) {
 		}
 	}
 	e, err := l.step(max(now, 1), func() {
-		for _, q := range l.site.timers {
-			if at, ok := q.next(); ok && at <= l.site.now {
-				q.expire(l.site.now)
-			}
-		}
+		l.site.fireUntil(l.site.now)
 		l.push()
 	})
 	e.Refused = refused

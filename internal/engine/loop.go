@@ -164,6 +164,9 @@ func (s *Site) guard() {
 
 // clock returns the time of this step in nanoseconds since the start.
 func (s *Site) clock() int64 {
+	if s.now == untimed {
+		panic("millrace: internal error: timers of several deadlines were fired at once before an operator that reads the time: please report it")
+	}
 	if s.now == 0 && s.g.driven() {
 		s.now = max(s.g.virtual, 1)
 	} else if s.now == 0 {

@@ -22,6 +22,8 @@ type Op struct {
 	ins    []*Op   // what it reads; see graph.go
 	region *Region // the slice it belongs to
 	index  int32
+	clock  bool       // it reads the time
+	later  bool       // what it gives comes as a record of a later step
 	at     int        // element being worked on, kept by keyed operators
 	key    func() any // its key; nil for operators without keys
 	states []state    // what it remembers; see led.go

@@ -72,9 +72,7 @@ func (g *Graph) replayStep() bool {
 		s.now = step.now
 		g.virtual = max(g.virtual, step.now)
 		if step.fired {
-			for _, q := range s.timers {
-				q.expire(step.now)
-			}
+			s.fireUntil(step.now)
 		}
 		for _, item := range step.items {
 			if err := s.replayItem(item); err != nil {

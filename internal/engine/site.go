@@ -30,7 +30,7 @@ type Site struct {
 	starts    Region    // what hangs on constants, run once
 	regions   []*Region // slices, in topological order
 	outlets   []outlet
-	timers    []timerQueue
+	timers    []timing // in order of construction
 	parts     []*part
 	number    int // among the sites of the graph
 	divided   bool
@@ -151,6 +151,7 @@ func (s *Site) compile() {
 		}
 	}
 	s.timing = len(s.timers) > 0
+	s.orderTimers()
 	s.recording = s.g.set.Record
 	s.ends = len(s.regions) > 0 || s.recording != nil
 	s.divide()

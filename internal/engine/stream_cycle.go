@@ -55,6 +55,7 @@ type Cycle[T any] struct {
 
 // NewCycle adds a cycle to the site.
 func NewCycle[T any](s *Site, op *Op) (*Cycle[T], *Node[T]) {
+	op.later = true
 	h := s.Top()
 	l := &loop{name: fmt.Sprintf("%s (%s)", op.Name, op.Pos)}
 	h.loops = []*loop{l}

@@ -25,7 +25,7 @@ func Interval(s *Site, op *Op, every time.Duration) *Node[time.Duration] {
 	h := s.Top()
 	t := &interval{every: int64(every), at: none, out: NewNode[time.Duration](h)}
 	keepsVar(op, &t.at)
-	s.timers = append(s.timers, t)
+	s.timed(t, op)
 	s.clocked(h.part)
 	s.open++
 	s.starts.atEnd(func() {
@@ -40,7 +40,7 @@ func Interval(s *Site, op *Op, every time.Duration) *Node[time.Duration] {
 }
 
 func (t *interval) next() (int64, bool) {
-	if g := t.out.site.g; g.driven() {
+	if g := t.out.site.g; g.set.Choose != nil { // a recording says itself how often it fires
 		if t.sent != g.sent {
 			t.sent, t.fired = g.sent, 0
 		}
@@ -51,13 +51,22 @@ func (t *interval) next() (int64, bool) {
 	return t.at, t.at != none
 }
 
+// skip leaves out all firings up to now but the last. That one happens in a driven graph,
+// too, if it is for another timer that time passes.
+func (t *interval) skip(now int64) {
+	if t.at <= now {
+		t.at = now / t.every * t.every
+		t.fired = min(t.fired, idleFirings-1)
+	}
+}
+
 func (t *interval) expire(now int64) {
 	if now < t.at {
 		return
 	}
+	t.skip(now)
 	t.fired++
-	n := now / t.every
-	t.at = (n + 1) * t.every
-	t.one[0] = time.Duration(n * t.every)
+	t.one[0] = time.Duration(t.at)
+	t.at += t.every
 	t.out.push(t.one[:])
 }

@@ -9,7 +9,7 @@ import (
 // A timerQueue is the pending timers of one operator.
 type timerQueue interface {
 	next() (at int64, ok bool)
-	expire(now int64) // push what is due
+	expire(now int64) // push what is due, in order of deadlines
 }
 
 // An idleQueue is a timerQueue whose timers a site does not wait for to end.
@@ -31,7 +31,7 @@ func (s *Site) arm() {
 			continue
 		}
 		next = min(next, at)
-		if _, idle := q.(idleQueue); !idle {
+		if _, idle := q.timerQueue.(idleQueue); !idle {
 			awaited = min(awaited, at)
 		}
 	}
@@ -79,11 +79,8 @@ func (s *Site) fire() {
 	if !due {
 		return
 	}
-	now := s.clock()
 	s.recorded.fired = true
-	for _, q := range s.timers {
-		q.expire(now)
-	}
+	s.fireUntil(s.clock())
 	s.rearm, s.armedFor = true, none
 }
 
@@ -139,7 +136,7 @@ func After[K comparable, V any](n *KNode[K, V], op *Op, delay time.Duration, eac
 		a.k[slot], a.v[slot] = zeroK, zeroV
 		a.free = append(a.free, slot)
 	}
-	h.site.timers = append(h.site.timers, a)
+	h.site.timed(a, op)
 	h.site.clocked(h.part)
 	hash := hasher[K]()
 	var hs []uint64

@@ -32,6 +32,18 @@ var mutations = []mutation{
 		{"	a.fired = func(slot uint32) {", "	last := int64(0)\n	a.fired = func(slot uint32) {"},
 		{"			at := now + int64(max(d, 0))\n", "			at := max(now+int64(max(d, 0)), last)\n			last = at\n"},
 	}},
+	{"timers fire operator by operator", "internal/engine/fire.go", []edit{{
+		"	for {\n		at, ok := s.deadline()\n",
+		"	for i := range s.timers {\n		s.now = now\n		s.timers[i].expire(now)\n	}\n	for {\n		at, ok := s.deadline()\n",
+	}}},
+	{"a timer counts from when the one before it was fired", "internal/engine/fire.go", []edit{{
+		"				s.now = at\n", "				s.now = now\n",
+	}}},
+	{"timers of one operator overtake those of another", "internal/engine/fire.go", []edit{{
+		"	return max(at, now)\n", "	return max(at, until)\n",
+	}, {
+		"	for j := range s.timers {\n		if j == i {", "	until := now\n	for j := range s.timers {\n		if j == i {",
+	}}},
 	{"everybody who takes a key gets it", "internal/engine/koutlet.go", []edit{{
 		"		if w.take && taken {", "		if false {",
 	}}},

@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// A clockwork is a led graph of timers, drawn from a seed. A value is the time at which it
+// ought to come, so that every value that comes can be checked.
+type clockwork struct {
+	leader *Leader
+	in     *KInlet[int, int64]
+	came   []int64         // of all timers
+	each   map[int][]int64 // by timer
+}
+
+// newClockwork draws n timers, each after the input or another timer, with operators in
+// between that keep values or drop some.
+func newClockwork(seed uint64, n int) *clockwork {
+	r := rand.New(rand.NewPCG(seed, 1))
+	c := &clockwork{each: make(map[int][]int64)}
+	g := New(Settings{Queue: 64, Buffer: 1 << 20, Codec: jsonCodec{}, Led: &Led{}, Wrap: func(p *Panic) error { return p }})
+	s := g.NewSite("here")
+	in, from := NewKInlet[int, int64](s, NewOp(s, "in", ""), false)
+	c.in = in
+	nodes := []*KNode[int, int64]{from}
+	for i := range n {
+		d := int64(r.IntN(6))
+		from := nodes[0]
+		if r.IntN(3) == 0 {
+			from = nodes[r.IntN(len(nodes))]
+		}
+		if r.IntN(2) == 0 {
+			from = KFilterMap(from, NewOp(s, fmt.Sprint("FilterMap ", i), ""), func(k int, at int64) (int64, bool) { return at, k%5 > 0 })
+		}
+		var each func(int64) time.Duration
+		if r.IntN(2) == 0 {
+			each = func(int64) time.Duration { return time.Duration(d) }
+		}
+		timer := After(from, NewOp(s, fmt.Sprint("After ", i), ""), time.Duration(d), each)
+		due := KMap(timer, NewOp(s, fmt.Sprint("KMap ", i), ""), func(at int64) int64 { return at + d })
+		KInspect(due, NewOp(s, fmt.Sprint("KInspect ", i), ""), func(_ int, at int64) {
+			c.came = append(c.came, at)
+			c.each[i] = append(c.each[i], at)
+		})
+		nodes = append(nodes, due)
+	}
+	g.Start(context.Background())
+	c.leader = g.Lead(0)
+	return c
+}
+
+// run sends elements at times drawn from a seed, some of them after long stalls.
+func (c *clockwork) run(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 2))
+	now := int64(0)
+	for range 40 {
+		if now++; r.IntN(3) == 0 {
+			now += int64(r.IntN(30))
+		}
+		var records [][]byte
+		for range r.IntN(3) {
+			rec := Record{Op: c.in.op.index, Key: fmt.Append(nil, r.IntN(100)), Value: fmt.Append(nil, now)}
+			records = append(records, rec.Encode(nil))
+		}
+		if _, err := c.leader.Step(now, records); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.leader.Step(now+1000, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTimersInOrderOfDeadline runs drawn timers, also such as follow from each other, and
+// stalls. Whatever is due at once comes in order of deadline, and to batch what is due
+// makes no difference.
+func TestTimersInOrderOfDeadline(t *testing.T) {
+	batched := 0
+	for seed := range uint64(300) {
+		n := 1 + int(seed%7)
+		c, slow := newClockwork(seed, n), newClockwork(seed, n)
+		for i := range slow.leader.site.timers {
+			if t := &slow.leader.site.timers[i]; !t.stepwise {
+				t.stepwise = true
+				batched++
+			}
+		}
+		c.run(t, seed)
+		slow.run(t, seed)
+		if !slices.IsSorted(c.came) {
+			t.Fatalf("seed %d: timers came out of order: %v", seed, c.came)
+		}
+		if !slices.Equal(c.came, slow.came) {
+			t.Fatalf("seed %d: in batches came\n%v, one deadline at a time\n%v", seed, c.came, slow.came)
+		}
+		for i := range n {
+			if !slices.Equal(c.each[i], slow.each[i]) {
+				t.Fatalf("seed %d: of timer %d came in batches\n%v, one deadline at a time\n%v", seed, i, c.each[i], slow.each[i])
+			}
+		}
+	}
+	if batched == 0 {
+		t.Error("no timers were batched: the test compares nothing")
+	}
+}
+
+// TestWhichTimersAreStepwise checks which timers are fired one deadline at a time: those
+// that other timers follow from, with no record in between.
+func TestWhichTimersAreStepwise(t *testing.T) {
+	g := New(Settings{Queue: 64, Buffer: 64, Wrap: func(p *Panic) error { return p }})
+	s := g.NewSite("here")
+	_, in := NewKInlet[int, int](s, NewOp(s, "in", ""), false)
+	after := func(from *KNode[int, int], name string) *KNode[int, int] {
+		return KMap(After(from, NewOp(s, name, ""), 1, nil), NewOp(s, "KMap", ""), func(x int) int { return x })
+	}
+	first := after(in, "followed by a timer")
+	after(first, "last")
+	ForgetAfter(after(in, "followed by ForgetAfter"), NewOp(s, "forgets", ""), 1)
+	FirstWithin(after(in, "followed by a memory"), NewOp(s, "turns", ""), Retain{For: 1})
+	answers := MapAsync(after(in, "followed by a call"), NewOp(s, "call", ""), func(_ context.Context, x int) int { return x }, 1)
+	after(answers, "after a call")
+	g.Start(context.Background())
+	defer g.Stop()
+	want := map[string]bool{
+		"followed by a timer": true, "last": false, "followed by ForgetAfter": true, "forgets": false,
+		"followed by a memory": true, "turns": true, "followed by a call": false, "after a call": false,
+	}
+	for _, timer := range s.timers {
+		if stepwise, ok := want[timer.op.Name]; !ok || stepwise != timer.stepwise {
+			t.Errorf("%s: one deadline at a time is %v", timer.op.Name, timer.stepwise)
+		}
+		delete(want, timer.op.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not seen: %v", want)
+	}
+}
+
+// BenchmarkStalledTimers fires a million timers of different deadlines that come due in
+// one stall: of one operator, of two whose deadlines alternate, and of two of which the
+// first is followed by the second.
+func BenchmarkStalledTimers(b *testing.B) {
+	const pending = 1 << 20
+	for _, bench := range []struct {
+		name  string
+		build func(s *Site, in *KNode[int, int])
+	}{
+		{"queues=1", func(s *Site, in *KNode[int, int]) { After(in, NewOp(s, "After", ""), 2*pending, nil) }},
+		{"queues=2", func(s *Site, in *KNode[int, int]) {
+			even := func(k, x int) (int, bool) { return x, k%2 == 0 }
+			odd := func(k, x int) (int, bool) { return x, k%2 == 1 }
+			After(KFilterMap(in, NewOp(s, "even", ""), even), NewOp(s, "After", ""), 2*pending, nil)
+			After(KFilterMap(in, NewOp(s, "odd", ""), odd), NewOp(s, "After", ""), 2*pending, nil)
+		}},
+		{"chained", func(s *Site, in *KNode[int, int]) {
+			After(After(in, NewOp(s, "After", ""), 2*pending, nil), NewOp(s, "After", ""), 0, nil)
+		}},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			g := New(Settings{Queue: 64, Buffer: 64, Codec: jsonCodec{}, Led: &Led{}, Wrap: func(p *Panic) error { return p }})
+			s := g.NewSite("here")
+			in, n := NewKInlet[int, int](s, NewOp(s, "in", ""), false)
+			bench.build(s, n)
+			g.Start(context.Background())
+			start := int64(0)
+			for b.Loop() {
+				b.StopTimer()
+				for k := range pending {
+					s.now = start + int64(k) + 1
+					in.one(k, k, 0)
+				}
+				start += 4 * pending
+				b.StartTimer()
+				s.fireUntil(start)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/pending, "ns/timer")
+		})
+	}
+}

@@ -87,6 +87,21 @@
 // that changes a map, slice or pointee it was given changes it for every other
 // reader of the collection: return a new one instead.
 //
+// # What keeps the promises of a type
+//
+// Location, bound, order and retries are part of a collection's type. Only the functions
+// of this module make and open collections, so a type can be trusted: no conversion,
+// type inference, embedding or reflection turns a collection into one of another type.
+// Wherever a promise is given up or vouched for, a function takes a reason or a proof.
+//
+// What a location is follows from how it was made. A location that was converted from
+// another type, or taken over from another location, panics when it is used, and so does
+// a zero location, slice or collection.
+//
+// Two things are not kept out. A program with unsafe pointers can write what it likes;
+// that includes reflect.NewAt, which takes one. And a module whose path begins with this
+// module's can import its internal packages, as the go command has it.
+//
 // # Reasons and proofs
 //
 // What depends on timing takes a reason, a [NonDet]. [Flow.Reasons] lists them. What

@@ -7,8 +7,8 @@ package dataflow
 //
 //	dataflow.FoldCommutative(scores, newSet, add, "adding to a set forgets the order")
 //
-// As with a NonDet, an untyped constant converts by itself, a computed string does
-// not compile, and an empty one panics while the flow is built. A wrong proof is a
+// As with a NonDet, an untyped constant converts by itself, a string variable does not
+// compile without a conversion, and an empty proof panics while the flow is built. A wrong proof is a
 // wrong program; tests find it by giving the elements in other orders.
 type Proof string
 

@@ -2,13 +2,13 @@ package dataflow
 
 // NonDet is the written reason why a choice that the runtime makes, such as where a
 // batch ends, cannot be seen in the result, or why it may be. Every function that
-// exposes such a choice takes one, so all nondeterminism of a program is found by
-// searching for the type, or with [Flow.Reasons].
+// exposes such a choice takes one, so [Flow.Reasons] lists all nondeterminism of a program.
 //
 //	slice.Batch(tick, requests, "each request is answered from its own contents")
 //
-// An untyped constant converts by itself, a computed string does not compile, and an
-// empty one panics while the flow is built. A good reason names the mechanism ("each
+// An untyped constant converts by itself. A string variable does not compile without a
+// conversion. An empty reason, or one of blanks, panics while the flow is built; so does
+// a zero value that type inference found. A good reason names the mechanism ("each
 // call is judged alone, so batch boundaries are invisible"), a bad one restates the
 // problem ("batching is fine").
 type NonDet string

@@ -44,7 +44,6 @@ type call struct {
 	key      callKey
 	id       digest // of key; its name in the store
 	inv      *agentproto.Invocation
-	callback *url.URL
 	tool     *tool // nil if there is none of that name
 	tokenKey TokenKey
 	accepted time.Time
@@ -57,6 +56,8 @@ type call struct {
 	over, removed sync.Once
 	returned      chan struct{} // closed when the function, or producer, has returned
 	gone          chan struct{} // closed when the server has forgotten the call
+	answered      chan struct{} // closed when the result was delivered, or will not be
+	settled       sync.Once     // closes answered
 
 	kept    chan struct{} // closed when it is known whether the call is in the store
 	keptErr error         // if it is not; set before kept is closed
@@ -65,8 +66,10 @@ type call struct {
 	// order. Those of different calls are written together.
 	mu        sync.Mutex
 	phase     phase
-	suspended bool // the next process, or another instance, goes on with it
-	moving    bool // its messages are not for this process any more
+	address   *address
+	addresses []string // the ones before, as brief has them; the latest last
+	suspended bool     // the next process, or another instance, goes on with it
+	moving    bool     // its messages are not for this process any more
 	queue     []*message
 	number    uint64        // of the last message
 	space     chan struct{} // closed when the queue gets shorter; nil if nobody waits
@@ -79,9 +82,9 @@ type call struct {
 }
 
 func newCall(s *Server, key callKey, inv *agentproto.Invocation, callback *url.URL) *call {
-	c := &call{server: s, key: key, id: key.digest(), inv: inv, callback: callback,
+	c := &call{server: s, key: key, id: key.digest(), inv: inv, address: newAddress(inv.CallbackURL, callback),
 		accepted: time.Now(), phase: running, kept: make(chan struct{}),
-		returned: make(chan struct{}), gone: make(chan struct{})}
+		returned: make(chan struct{}), gone: make(chan struct{}), answered: make(chan struct{})}
 	c.life, c.cut = context.WithCancelCause(s.ctx)
 	ctx, cancel := context.WithCancelCause(c.life)
 	c.ctx, c.cancel = context.WithValue(ctx, callContextKey{}, c), cancel
@@ -296,7 +299,13 @@ func (c *call) advance(m *message, next phase, state []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := c.put(m, func(tx tx) error {
+	var kept int64
+	if err := c.put(m, func(tx tx) (err error) {
+		if kept = 0; m.kind == agentproto.TypeToolResult {
+			if kept, err = c.server.keepResult(tx, c.id, m.body); err != nil {
+				return err
+			}
+		}
 		if state != nil {
 			if err := tx.put(subscriptionBucket, c.id[:], state); err != nil {
 				return err
@@ -306,6 +315,7 @@ func (c *call) advance(m *message, next phase, state []byte) error {
 	}); err != nil {
 		return err
 	}
+	c.server.resultBytes.Add(kept)
 	c.phase = next
 	if state != nil {
 		c.state = state

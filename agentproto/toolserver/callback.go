@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type message struct {
 	posted    time.Time
 	notBefore time.Time // what the runtime asked for, if it did
 	failed    int       // attempts
+	to        *address  // what these two are of; nil before the first attempt
 }
 
 var (
@@ -89,17 +91,17 @@ func (s *Server) pack(c *call, msg agentproto.Callback) (*message, error) {
 	}, nil
 }
 
-// attempt posts a message once. After an error that is not final it returns how
+// attempt posts a message to an address once. After an error that is not final it returns how
 // long the runtime wants the next attempt to wait.
-func (s *Server) attempt(c *call, m *message) (after time.Duration, err error) {
-	leave, err := s.lanes.enter(m.ctx, c.callback)
+func (s *Server) attempt(ctx context.Context, c *call, to *url.URL, m *message) (after time.Duration, err error) {
+	leave, err := s.lanes.enter(ctx, to)
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
-	ctx, stop := context.WithTimeout(m.ctx, s.opts.CallbackTimeout)
+	ctx, stop := context.WithTimeout(ctx, s.opts.CallbackTimeout)
 	defer stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.callback.String(), bytes.NewReader(m.body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(m.body))
 	if err != nil {
 		return 0, errRefused
 	}
@@ -112,7 +114,7 @@ func (s *Server) attempt(c *call, m *message) (after time.Duration, err error) {
 		return 0, fmt.Errorf("%w: %w", errRefused, bare(err))
 	}
 	if err != nil {
-		return 0, s.loggable(c, err)
+		return 0, loggable(to, err)
 	}
 	discard(resp.Body)
 	switch code := resp.StatusCode; {
@@ -128,9 +130,9 @@ func (s *Server) attempt(c *call, m *message) (after time.Duration, err error) {
 }
 
 // loggable returns a transport's error without the callback_url.
-func (s *Server) loggable(c *call, err error) error {
+func loggable(to *url.URL, err error) error {
 	err = bare(err)
-	if path := c.callback.Path; len(path) > 1 && strings.Contains(err.Error(), path) {
+	if path := to.Path; len(path) > 1 && strings.Contains(err.Error(), path) {
 		return errors.New("the request failed")
 	}
 	return err

@@ -40,6 +40,12 @@
 // none. What is wrong with a call is told in its result, whose text then starts with
 // "Error: ".
 //
+// An invocation that is repeated with another callback_url has the call's messages go there
+// from then on; the result too if it was delivered before, for as long as it is kept: up to
+// 64 KiB of one result and 32 MiB of all. One that has the id of a call and another operation,
+// other arguments or another user has an error result, which never takes the place of that
+// call's own. The same id from two runtimes is two calls.
+//
 // With [Options.State], which is a folder, that holds for a process that is killed at
 // any moment. The acknowledgement leaves when the call is on the disk. When the
 // server is started again, the function of a call without a result runs again, so it

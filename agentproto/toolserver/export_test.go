@@ -55,3 +55,16 @@ func Guarded(s *Server) (n int) {
 	s.guard.live(func(ws []window) { n += len(ws) })
 	return n
 }
+
+// KeptResults returns how many bytes of results the server thinks it keeps.
+func KeptResults(s *Server) int64 { return s.resultBytes.Load() }
+
+// CountKeptResults returns how many bytes of results there are.
+func CountKeptResults(s *Server) (n int64) {
+	s.store.view(func(tx tx) error {
+		n = 0
+		tx.each(resultBucket, nil, func(_, v []byte) bool { n += int64(len(v) - 8); return true })
+		return nil
+	})
+	return n
+}

@@ -18,11 +18,16 @@ import (
 type callKey struct {
 	runtime string // what Authenticate returned, or the origin of the callback_url
 	agentproto.CallKey
+	reply string // which repeated invocation it answers; empty for a call itself
 }
 
 // digest returns what is remembered of a finished call.
 func (k callKey) digest() digest {
-	list, _ := json.Marshal([]string{k.runtime, k.GroupID, k.ID})
+	names := []string{k.runtime, k.GroupID, k.ID}
+	if k.reply != "" {
+		names = append(names, k.reply)
+	}
+	list, _ := json.Marshal(names)
 	return sha256.Sum256(list)
 }
 
@@ -52,7 +57,7 @@ func (s *Server) serveInvocation(w http.ResponseWriter, r *http.Request) {
 	if runtime == "" {
 		runtime = origin(callback)
 	}
-	c, status := s.accept(callKey{runtime, inv.Key()}, inv, callback)
+	c, status := s.accept(callKey{runtime: runtime, CallKey: inv.Key()}, inv, callback)
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", strconv.Itoa(retrySeconds))
 		http.Error(w, "the call cannot be accepted now", status)
@@ -101,12 +106,15 @@ func (s *Server) accept(key callKey, inv *agentproto.Invocation, callback *url.U
 		if <-c.kept; c.keptErr != nil {
 			return nil, http.StatusServiceUnavailable
 		}
-		return nil, http.StatusOK
+		if status := s.again(c, inv, callback); status != 0 {
+			return nil, status
+		}
+		s.mu.Lock()
 	}
-	if known, err := s.isFinished(key.digest()); known && err == nil {
+	if f, err := s.isFinished(key.digest()); f.known && err == nil {
 		s.mu.Unlock()
-		return nil, http.StatusOK
-	} else if err != nil || s.closing || len(s.calls) >= s.opts.MaxCalls || s.occupied[key.runtime] >= s.opts.MaxRuntimeCalls {
+		return nil, s.againFinished(key, f, inv, callback)
+	} else if err != nil || s.calls[key] != nil || s.full(key.runtime) {
 		s.mu.Unlock()
 		return nil, http.StatusServiceUnavailable
 	}
@@ -123,6 +131,11 @@ func (s *Server) accept(key callKey, inv *agentproto.Invocation, callback *url.U
 		return nil, http.StatusServiceUnavailable
 	}
 	return c, http.StatusOK
+}
+
+// full reports whether no further call of a runtime can be accepted. s.mu is held.
+func (s *Server) full(runtime string) bool {
+	return s.closing || len(s.calls) >= s.opts.MaxCalls || s.occupied[runtime] >= s.opts.MaxRuntimeCalls
 }
 
 // enter makes a call known, which is not known yet. s.mu is held.

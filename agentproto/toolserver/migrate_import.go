@@ -153,6 +153,7 @@ func (s *Server) takeCommit(h header) (state string, err error) {
 	}
 	if fresh {
 		s.finished.Add(int64(finished))
+		s.countResults()
 		s.begin(of, ids)
 	}
 	return state, nil

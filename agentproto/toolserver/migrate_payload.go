@@ -37,6 +37,7 @@ const payloadVersion = 1
 type payloadCall struct {
 	Record callRecord    `json:"record"`
 	Parts  []payloadPart `json:"parts"`
+	Result []byte        `json:"result"` // if it had one, and is not finished
 }
 
 // A payloadPart is an entry of one of callParts. Its key begins with the call's
@@ -53,6 +54,8 @@ type finishedCall struct {
 	At int64  `json:"at"` // when it was finished, in nanoseconds since 1970
 
 	Session []byte `json:"session"` // sessionTag
+	More    []byte `json:"more"`    // the rest of what is remembered of it
+	Result  []byte `json:"result"`  // if it is kept
 }
 
 // A payloadGrant is an entry of grantBucket.
@@ -139,7 +142,9 @@ func (s *Server) export(ctx context.Context, of session) ([]byte, error) {
 		}
 		tx.each(finishedBucket, nil, func(k, v []byte) bool {
 			if isTagged(v, of) {
-				p.Finished = append(p.Finished, finishedCall{slices.Clone(k), int64(binary.BigEndian.Uint64(v)), slices.Clone(v[8:])})
+				f := finishedCall{ID: slices.Clone(k), At: int64(binary.BigEndian.Uint64(v)), Session: slices.Clone(v[8:tagEnd]), More: slices.Clone(v[tagEnd:])}
+				f.Result = exportResult(tx, k)
+				p.Finished = append(p.Finished, f)
 			}
 			return true
 		})
@@ -169,6 +174,7 @@ func exportCall(tx tx, id digest) (c payloadCall, err error) {
 	if err := json.Unmarshal(tx.get(callBucket, id[:]), &c.Record); err != nil {
 		return c, err
 	}
+	c.Result = exportResult(tx, id[:])
 	for _, bucket := range callParts {
 		tx.each(bucket, id[:], func(k, v []byte) bool {
 			if bucket == outboxBucket && c.Record.Phase == running {
@@ -218,6 +224,9 @@ func readPayload(data []byte, of session) (*payload, error) {
 		if len(f.ID) != len(digest{}) || !bytes.HasPrefix(f.Session, of.tag()) || len(f.Session) != len(sessionTag("", "")) {
 			return nil, errors.New("a finished call is of another session")
 		}
+		if n := len(f.More); n != 0 && n != wholeEnd-tagEnd || len(f.Result) > maxKeptResult {
+			return nil, errors.New("a finished call has more than there is")
+		}
 	}
 	for _, g := range p.Grants {
 		if len(g.Key) != grantBytes || !bytes.HasPrefix(g.Session, of.tag()) || len(g.Session) != len(sessionTag("", "")) {
@@ -235,6 +244,8 @@ func (c *payloadCall) check(of session) error {
 		return errors.New("an invocation cannot be read")
 	case !of.has(callKey{runtime: c.Record.Runtime}, inv):
 		return errors.New("a call is of another session")
+	case len(c.Result) > maxKeptResult:
+		return errors.New("a call has a result that is too large")
 	case c.Record.Phase != running && c.Record.Phase != subscribed && c.Record.Phase != resolved:
 		return errors.New("a call is in no known phase")
 	}
@@ -286,7 +297,7 @@ func (p *payload) importCalls(tx tx, public string) (ids []digest, finished int,
 		if err != nil {
 			return nil, 0, err
 		}
-		id := callKey{c.Record.Runtime, inv.Key()}.digest()
+		id := c.Record.key(inv).digest()
 		if tx.get(finishedBucket, id[:]) != nil {
 			continue
 		}
@@ -294,7 +305,7 @@ func (p *payload) importCalls(tx tx, public string) (ids []digest, finished int,
 		if err != nil {
 			return nil, 0, err
 		}
-		if err := errors.Join(deleteCall(tx, id), tx.put(callBucket, id[:], record)); err != nil {
+		if err := errors.Join(deleteCall(tx, id), tx.put(callBucket, id[:], record), importResult(tx, id[:], c.Result, time.Now())); err != nil {
 			return nil, 0, err
 		}
 		for _, part := range c.Parts {
@@ -314,8 +325,11 @@ func (p *payload) importCalls(tx tx, public string) (ids []digest, finished int,
 			continue
 		}
 		at := binary.BigEndian.AppendUint64(nil, uint64(max(0, min(f.At, time.Now().UnixNano()))))
-		tagged := append(at[:8:8], f.Session...)
+		tagged := append(append(at[:8:8], f.Session...), f.More...)
 		if err := errors.Join(tx.put(finishedBucket, f.ID, tagged), tx.put(ageBucket, append(at[:8:8], f.ID...), nil)); err != nil {
+			return nil, 0, err
+		}
+		if err := importResult(tx, f.ID, f.Result, time.Unix(0, int64(binary.BigEndian.Uint64(at)))); err != nil {
 			return nil, 0, err
 		}
 		finished++

@@ -204,6 +204,7 @@ func (s *Server) moved(m *move) error {
 	}); err != nil {
 		return err
 	}
+	s.countResults()
 	for _, id := range ids {
 		if a := s.states.of(id); a != nil { // the destination asks the user itself
 			if err := s.states.drop(a); err != nil {
@@ -216,7 +217,8 @@ func (s *Server) moved(m *move) error {
 
 // deleteCall removes everything that is kept of a call.
 func deleteCall(tx tx, id digest) error {
-	err := tx.delete(callBucket, id[:])
+	_, err := dropResult(tx, id[:])
+	err = errors.Join(err, tx.delete(callBucket, id[:]))
 	for _, bucket := range callParts {
 		err = errors.Join(err, deleteAll(tx, bucket, id[:]))
 	}

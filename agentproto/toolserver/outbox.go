@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,7 +89,7 @@ func (c *call) room(ctx context.Context) error {
 // because the call goes on elsewhere, in the next process or at another instance, stays in
 // the store, and so do those behind it.
 func (c *call) deliver() {
-	for cutOff := false; ; {
+	for cutOff := !c.turn(); ; {
 		c.mu.Lock()
 		if cutOff || len(c.queue) == 0 || c.server.ctx.Err() != nil || c.moving {
 			c.posting = false
@@ -99,32 +100,55 @@ func (c *call) deliver() {
 			}
 			return
 		}
-		m := c.queue[0]
+		m, to := c.queue[0], c.address
 		c.mu.Unlock()
+		if m.to != nil && m.to != to { // it has not been tried there
+			m.failed, m.notBefore = 0, time.Time{}
+		}
+		m.to = to
 
 		err := context.Cause(m.ctx)
 		if err == nil {
-			err = c.server.send(c, m)
+			ctx, stop := context.WithCancelCause(m.ctx)
+			unlink := context.AfterFunc(to.replaced, func() { stop(errReaddressed) })
+			err = c.server.send(ctx, c, to.url, m)
+			unlink()
+			stop(nil)
+		}
+		if c.wasReaddressed(m, to, err) {
+			continue
 		}
 		if cutOff = errors.Is(err, ErrClosing); !cutOff && c.server.ctx.Err() == nil {
-			c.settle(m, err)
+			c.settle(m, to.url, err)
 		}
 	}
 }
 
+// wasReaddressed reports whether a message has to be sent again because the call has another
+// address by now: one that was not delivered, and the result.
+func (c *call) wasReaddressed(m *message, to *address, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.address != to && m.ctx.Err() == nil && (err != nil || m.kind == agentproto.TypeToolResult)
+}
+
 // settle removes a message that was delivered or will not be. The call ends here,
 // for the store, if that was its last, or if the runtime has no use for the rest.
-func (c *call) settle(m *message, err error) {
+func (c *call) settle(m *message, to *url.URL, err error) {
 	s := c.server
 	if err != nil {
 		if m.ctx.Err() == nil {
 			s.log.Warn("message not delivered", "message", m.kind, "webhook-id", m.id,
-				"tool", c.inv.Operation, "callback", origin(c.callback), "error", err)
+				"tool", c.inv.Operation, "callback", origin(to), "error", err)
 		}
 		m.lost <- err
 	}
 	c.mu.Lock()
-	c.queue = c.queue[1:]
+	if m.kind == agentproto.TypeToolResult {
+		c.settled.Do(func() { close(c.answered) })
+	}
+	i := slices.Index(c.queue, m)
+	c.queue = slices.Delete(c.queue, i, i+1)
 	if c.space != nil {
 		close(c.space)
 		c.space = nil
@@ -149,13 +173,13 @@ func (c *call) settle(m *message, err error) {
 
 // send tries to deliver a message until it is accepted, refused, not wanted any
 // more, or the horizon is reached.
-func (s *Server) send(c *call, m *message) error {
+func (s *Server) send(ctx context.Context, c *call, to *url.URL, m *message) error {
 	end := m.posted.Add(s.opts.CallbackHorizon)
-	if err := sleep(m.ctx, time.Until(m.notBefore)); err != nil {
+	if err := sleep(ctx, time.Until(m.notBefore)); err != nil {
 		return err
 	}
 	for {
-		after, err := s.attempt(c, m)
+		after, err := s.attempt(ctx, c, to, m)
 		if err == nil || errors.Is(err, errRefused) || errors.Is(err, errGone) {
 			return err
 		}
@@ -169,8 +193,8 @@ func (s *Server) send(c *call, m *message) error {
 			return fmt.Errorf("%w: last: %w", errExpired, err)
 		}
 		s.log.Debug("message will be sent again", "message", m.kind, "webhook-id", m.id,
-			"callback", origin(c.callback), "attempt", m.failed, "wait", wait, "error", err)
-		if err := sleep(m.ctx, wait); err != nil {
+			"callback", origin(to), "attempt", m.failed, "wait", wait, "error", err)
+		if err := sleep(ctx, wait); err != nil {
 			return err
 		}
 	}

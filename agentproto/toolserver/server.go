@@ -68,6 +68,8 @@ type Server struct {
 	lanes    lanes
 	finished atomic.Int64 // how many finished calls the store remembers
 
+	resultBytes atomic.Int64 // of the results that the store keeps
+
 	mu       sync.Mutex
 	tools    []*tool
 	byName   map[string]*tool

@@ -1,11 +1,13 @@
 package toolserver
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
@@ -18,7 +20,7 @@ const (
 	outboxBucket       = "outbox"        // digest, number: messageRecord, in the order of the call
 	subscriptionBucket = "subscriptions" // digest: the state of a subscription
 	questionBucket     = "questions"     // digest, digest of a question, number: questionRecord
-	finishedBucket     = "finished"      // digest: when it was finished, sessionTag
+	finishedBucket     = "finished"      // digest: a finishedRecord
 	ageBucket          = "finished_at"   // when, digest: nothing; the order of finishedBucket
 )
 
@@ -29,6 +31,15 @@ type callRecord struct {
 	Invocation json.RawMessage `json:"invocation"`
 	Accepted   time.Time       `json:"accepted"`
 	Phase      phase           `json:"phase"`
+
+	Callback  string   `json:"callback,omitempty"`  // if it is another one than the invocation's
+	Callbacks []string `json:"callbacks,omitempty"` // the ones before, as brief has them
+	Reply     string   `json:"reply,omitempty"`     // callKey.reply
+}
+
+// key returns the key of the call.
+func (r *callRecord) key(inv *agentproto.Invocation) callKey {
+	return callKey{r.Runtime, inv.Key(), r.Reply}
 }
 
 // A messageRecord is a message that is not delivered.
@@ -49,13 +60,17 @@ func (s *Server) keepCall(c *call) error {
 	return s.store.update(func(tx tx) error { return tx.put(callBucket, c.id[:], data) })
 }
 
-// record returns the record of a call in a phase.
+// record returns the record of a call in a phase. c.mu is held, or nobody else knows c.
 func (c *call) record(p phase) ([]byte, error) {
 	inv, err := agentproto.Encode(c.inv)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(callRecord{c.key.runtime, inv, c.accepted.Round(0), p})
+	r := callRecord{Runtime: c.key.runtime, Invocation: inv, Accepted: c.accepted.Round(0), Phase: p, Callbacks: c.addresses, Reply: c.key.reply}
+	if c.address.text != c.inv.CallbackURL {
+		r.Callback = c.address.text
+	}
+	return json.Marshal(r)
 }
 
 // keepMessage puts a message into the store, and changes with it what must be
@@ -96,7 +111,7 @@ func (c *call) dropMessage(m *message, finished bool) error {
 
 // forget removes everything of a call but its key. c.mu is held.
 func (c *call) forget() error {
-	s, more := c.server, 0
+	s, more, bytes := c.server, 0, int64(0)
 	err := s.store.update(func(tx tx) error {
 		for _, bucket := range []string{callBucket, subscriptionBucket} {
 			if err := tx.delete(bucket, c.id[:]); err != nil {
@@ -109,11 +124,12 @@ func (c *call) forget() error {
 			}
 		}
 		var err error
-		more, err = s.remember(tx, c.id, sessionTag(c.key.runtime, sessionOf(c.inv)))
+		more, bytes, err = s.remember(tx, c.id, c.remembered())
 		return err
 	})
 	if err == nil {
 		s.finished.Add(int64(more))
+		s.resultBytes.Add(bytes)
 	}
 	return err
 }
@@ -137,8 +153,8 @@ const maxRemembered = 1 << 20
 
 // remember notes that a call is finished and forgets up to two that were finished
 // long ago, so that there are not more and more of them and no call has to wait for
-// a sweep. It returns how many more there are now.
-func (s *Server) remember(tx tx, id digest, session []byte) (more int, err error) {
+// a sweep. It returns how many more there are now, and how many more bytes of results.
+func (s *Server) remember(tx tx, id digest, record []byte) (more int, bytes int64, err error) {
 	now := time.Now()
 	var old [][]byte
 	full := s.finished.Load() >= maxRemembered
@@ -150,34 +166,62 @@ func (s *Server) remember(tx tx, id digest, session []byte) (more int, err error
 		return len(old) < 2
 	})
 	for _, k := range old {
-		if err := errors.Join(tx.delete(ageBucket, k), tx.delete(finishedBucket, k[8:])); err != nil {
-			return 0, err
+		n, err := dropResult(tx, k[8:])
+		bytes += n
+		if err := errors.Join(err, tx.delete(ageBucket, k), tx.delete(finishedBucket, k[8:])); err != nil {
+			return 0, 0, err
 		}
 	}
 	more = 1 - len(old)
 	if at := tx.get(finishedBucket, id[:]); at != nil { // it was there before, and is forgotten by age
 		more--
 		if err := tx.delete(ageBucket, append(append([]byte(nil), at[:8]...), id[:]...)); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	at := binary.BigEndian.AppendUint64(nil, uint64(now.UnixNano()))
-	return more, errors.Join(tx.put(finishedBucket, id[:], append(at[:8:8], session...)), tx.put(ageBucket, append(at[:8:8], id[:]...), nil))
+	return more, bytes, errors.Join(tx.put(finishedBucket, id[:], append(at[:8:8], record...)), tx.put(ageBucket, append(at[:8:8], id[:]...), nil))
 }
 
-// isFinished reports whether a call of that key was finished not long ago.
-func (s *Server) isFinished(id digest) (known bool, err error) {
+// A finishedRecord is what is remembered of a call that is finished.
+type finishedRecord struct {
+	known   bool // it was finished not long ago
+	whole   bool // the rest is known
+	print   print
+	address string // where its messages went, as brief has it
+}
+
+// The parts of a value of finishedBucket: when, sessionTag, print, address. Those of earlier
+// versions end with the tag.
+const (
+	tagEnd   = 8 + 32
+	printEnd = tagEnd + len(print{})
+	wholeEnd = printEnd + 16
+)
+
+// remembered returns what is kept of the call when it is finished, behind when that was.
+func (c *call) remembered() []byte {
+	p := printOf(c.inv)
+	return append(append(sessionTag(c.key.runtime, sessionOf(c.inv)), p[:]...), brief(c.address.text)...)
+}
+
+// isFinished returns what is remembered of the call of a key.
+func (s *Server) isFinished(id digest) (f finishedRecord, err error) {
 	err = s.store.view(func(tx tx) error {
-		at := tx.get(finishedBucket, id[:])
-		known = at != nil && time.Now().UnixNano()-int64(binary.BigEndian.Uint64(at)) < int64(s.opts.Remember)
+		v := tx.get(finishedBucket, id[:])
+		f = finishedRecord{known: v != nil && time.Now().UnixNano()-int64(binary.BigEndian.Uint64(v)) < int64(s.opts.Remember)}
+		if f.known && len(v) == wholeEnd {
+			f.whole, f.print, f.address = true, print(v[tagEnd:printEnd]), string(v[printEnd:])
+		}
 		return nil
 	})
-	return known, err
+	return f, err
 }
 
 // keptCalls returns the names of the calls in the store, and counts the ones that
 // are remembered.
 func (s *Server) keptCalls() (ids []digest, err error) {
+	s.countResults()
 	err = s.store.view(func(tx tx) error {
 		tx.each(callBucket, nil, func(k, _ []byte) bool {
 			if len(k) == len(digest{}) {
@@ -204,11 +248,13 @@ func (s *Server) load(id digest) (c *call, err error) {
 		if err != nil {
 			return fmt.Errorf("its invocation cannot be read: %w", err)
 		}
-		callback, err := url.Parse(inv.CallbackURL)
+		to := cmp.Or(r.Callback, inv.CallbackURL)
+		callback, err := url.Parse(to)
 		if err != nil {
 			return errors.New("its callback_url cannot be read")
 		}
-		c = newCall(s, callKey{r.Runtime, inv.Key()}, inv, callback)
+		c = newCall(s, r.key(inv), inv, callback)
+		c.address, c.addresses = newAddress(to, callback), r.Callbacks
 		c.accepted, c.phase = r.Accepted, r.Phase
 		c.state = append([]byte(nil), tx.get(subscriptionBucket, id[:])...)
 		tx.each(outboxBucket, id[:], func(k, v []byte) bool {
@@ -224,10 +270,13 @@ func (s *Server) load(id digest) (c *call, err error) {
 			c.queue = append(c.queue, &message{
 				kind: m.Kind, id: m.ID, body: m.Body, number: c.number,
 				posted: m.Posted, notBefore: m.NotBefore, failed: attemptsBy(time.Since(m.Posted)),
-				ctx: c.life, lost: make(chan error, 1),
+				ctx: c.life, lost: make(chan error, 1), to: c.address,
 			})
 			return true
 		})
+		if c.phase != running && !slices.ContainsFunc(c.queue, func(m *message) bool { return m.kind == agentproto.TypeToolResult }) {
+			c.settled.Do(func() { close(c.answered) })
+		}
 		return err
 	})
 	return c, err

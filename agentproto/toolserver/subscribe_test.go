@@ -150,11 +150,11 @@ func TestS14_S15_SubscriptionIsEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var cause error
+				var ended atomic.Pointer[error]
 				h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
 					addFeed(s, func(from int, err error) {
 						if from == 0 {
-							cause = err
+							ended.Store(&err)
 						}
 					})
 				})
@@ -171,7 +171,7 @@ func TestS14_S15_SubscriptionIsEnded(t *testing.T) {
 						t.Errorf("event %+v", e)
 					}
 				}
-				if !errors.Is(cause, toolserver.ErrCancelled) {
+				if cause := ended.Load(); cause == nil || !errors.Is(*cause, toolserver.ErrCancelled) {
 					t.Errorf("the producer ended with %v", cause)
 				}
 				h.end()

@@ -41,7 +41,7 @@ func MergeOrdered[T any, L Location, B bounds.Stream, O Ordered, R Retries](
 func Partition[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], pred func(T) bool,
 ) (yes, no Stream[T, L, B, O, R]) {
-	n, op := engine.Read(s, "dataflow.Partition")
+	n, op := engine.Read(s, "dataflow.Partition", pred)
 	y, m := engine.Partition(n, op, pred)
 	return newStream[T, L, B, O, R](y), newStream[T, L, B, O, R](m)
 }

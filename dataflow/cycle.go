@@ -38,6 +38,9 @@ func Cycle[T any, O Order, L Location](at L, name string) (*Loop[T, L, O], Strea
 
 // Complete makes s the source of the cycle. It is called once, before the start.
 func (l *Loop[T, L, O]) Complete(s Stream[T, L, bounds.Unbounded, O, ExactlyOnce]) {
+	if l == nil || l.cycle == nil {
+		engine.Unmade("dataflow.Loop", "loops come from dataflow.Cycle")
+	}
 	op := "dataflow.Cycle.Complete " + l.name
 	l.cycle.Complete(engine.NodeOf(s, op), op)
 }

@@ -80,10 +80,14 @@ type App struct{ flow *Flow }
 //
 // Nothing runs before Start: what was sent before waits in the inputs' queue.
 func Start(ctx context.Context, f *Flow) (*App, error) {
+	g := graphOf(f)
+	if ctx == nil {
+		engine.NilContext("dataflow.Start")
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	if !graphOf(f).Start(ctx) {
+	if !g.Start(ctx) {
 		return nil, ErrStarted
 	}
 	return &App{f}, nil
@@ -108,28 +112,40 @@ func Run(ctx context.Context, f *Flow) error {
 // if an output that nobody reads, or an asynchronous call, kept it from ending. It is
 // safe to call Stop more than once.
 func (a *App) Stop(ctx context.Context) error {
-	graphOf(a.flow).Stop()
-	if graphOf(a.flow).Driven() {
-		return graphOf(a.flow).Wait()
+	g := a.graph()
+	if ctx == nil {
+		engine.NilContext("dataflow.App.Stop")
+	}
+	g.Stop()
+	if g.Driven() {
+		return g.Wait()
 	}
 	select {
 	case <-a.Done():
 	case <-ctx.Done():
-		graphOf(a.flow).Fail(graphOf(a.flow).Unfinished(context.Cause(ctx)))
+		g.Fail(g.Unfinished(context.Cause(ctx)))
 		<-a.Done()
 	}
 	return a.Err()
 }
 
 // Wait waits until the flow has ended and returns [App.Err].
-func (a *App) Wait() error { return graphOf(a.flow).Wait() }
+func (a *App) Wait() error { return a.graph().Wait() }
 
 // Done is closed when the flow has ended.
-func (a *App) Done() <-chan struct{} { return graphOf(a.flow).Done() }
+func (a *App) Done() <-chan struct{} { return a.graph().Done() }
 
 // Err returns nil while the flow runs and if it ended by itself or by Stop, a
 // [*StepError] if a function panicked, and the context's cause if that ended it.
-func (a *App) Err() error { return graphOf(a.flow).Err() }
+func (a *App) Err() error { return a.graph().Err() }
+
+// graph returns what the flow is to the engine.
+func (a *App) graph() *engine.Graph {
+	if a == nil || a.flow == nil {
+		engine.Unmade("dataflow.App", "apps come from dataflow.Start")
+	}
+	return graphOf(a.flow)
+}
 
 // Here is the location of a flow made by [Local].
 type Here struct{ Process }
@@ -138,6 +154,7 @@ type Here struct{ Process }
 // It is meant for examples, tests and programs that fit in one function. It panics
 // if the flow fails.
 func Local(build func(at Here)) {
+	engine.Given("dataflow.Local", build)
 	f := New()
 	build(At[Here](f))
 	for _, s := range f.sites {

@@ -45,6 +45,7 @@ type GraphEdge struct {
 // What only changes a type, such as [WeakenOrder], is none. What slices let in and let
 // out belongs to the slice.
 func (f *Flow) Graph() Graph {
+	graphOf(f) // which refuses what New did not make
 	var g Graph
 	ops := make(map[*engine.Op]int)
 	cuts := make(map[*engine.Region]int)

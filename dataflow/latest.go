@@ -3,6 +3,8 @@ package dataflow
 import (
 	"context"
 	"iter"
+
+	"github.com/millrace/millrace/internal/engine"
 )
 
 // A SingletonOutputPort is where the value of a [Singleton] is read. It is safe for any
@@ -19,9 +21,13 @@ func (p *SingletonOutputPort[T]) Latest() (T, bool) { return p.out().Latest() }
 // skipped, the last one never is. Two values in a row may be equal. [App.Err] says
 // whether the flow failed.
 func (p *SingletonOutputPort[T]) Watch(ctx context.Context) iter.Seq[T] {
+	out := p.out()
+	if ctx == nil {
+		engine.NilContext("dataflow.SingletonOutputPort.Watch")
+	}
 	return func(yield func(T) bool) {
 		for seen := uint64(0); ; {
-			v, _, version, err := p.out().Next(ctx, seen)
+			v, _, version, err := out.Next(ctx, seen)
 			if err != nil || !yield(v) {
 				return
 			}
@@ -41,9 +47,13 @@ func (p *OptionalOutputPort[T]) Latest() (T, bool) { return p.out().Latest() }
 // location has made another value or taken it away. For the rest it is like
 // [SingletonOutputPort.Watch].
 func (p *OptionalOutputPort[T]) Watch(ctx context.Context) iter.Seq[Maybe[T]] {
+	out := p.out()
+	if ctx == nil {
+		engine.NilContext("dataflow.OptionalOutputPort.Watch")
+	}
 	return func(yield func(Maybe[T]) bool) {
 		for seen := uint64(0); ; {
-			v, ok, version, err := p.out().Next(ctx, seen)
+			v, ok, version, err := out.Next(ctx, seen)
 			if err != nil || !yield(Maybe[T]{v, ok}) {
 				return
 			}

@@ -54,13 +54,13 @@ func At[L Location, P interface {
 	bind(place)
 }](f *Flow) L {
 	var at L
-	tag := reflect.TypeFor[L]()
+	graph, tag := graphOf(f), reflect.TypeFor[L]()
 	site, ok := f.byTag[tag]
 	if f.members[tag] != nil {
 		engine.Misuse("dataflow.At", "%s has members: take the one that is meant from dataflow.Members", tag.Name())
 	}
 	if !ok {
-		site = graphOf(f).NewSite(tag.Name())
+		site = graph.NewSite(tag.Name())
 		f.byTag[tag] = site
 		f.sites = append(f.sites, site)
 	}

@@ -78,14 +78,74 @@ func newOutputPort[T any](out *engine.Outlet[T]) *OutputPort[T] {
 	return &p
 }
 
-func (p *InputPort[T]) in() *engine.Inlet[T]                  { return seal.Value(*p) }
-func (p *KeyedInputPort[K, V]) in() *engine.KInlet[K, V]      { return seal.Value(*p) }
-func (p *EntryInputPort[K, V]) in() *engine.KInlet[K, V]      { return seal.Value(*p) }
-func (p *OutputPort[T]) out() *engine.Outlet[T]               { return seal.Value(*p) }
-func (p *EntryOutputPort[K, V]) out() *engine.KOutlet[K, V]   { return seal.Value(*p) }
-func (p *SingletonOutputPort[T]) out() *engine.CellOutlet[T]  { return seal.Value(*p) }
-func (p *OptionalOutputPort[T]) out() *engine.CellOutlet[T]   { return seal.Value(*p) }
+// The accessors of ports panic for a port that no operator made.
+
+func (p *InputPort[T]) in() *engine.Inlet[T] {
+	if p == nil || seal.Value(*p) == nil {
+		engine.Unmade("dataflow.InputPort", portsAreMade)
+	}
+	return seal.Value(*p)
+}
+
+func (p *KeyedInputPort[K, V]) in() *engine.KInlet[K, V] {
+	if p == nil || seal.Value(*p) == nil {
+		engine.Unmade("dataflow.KeyedInputPort", portsAreMade)
+	}
+	return seal.Value(*p)
+}
+
+func (p *EntryInputPort[K, V]) in() *engine.KInlet[K, V] {
+	if p == nil || seal.Value(*p) == nil {
+		engine.Unmade("dataflow.EntryInputPort", portsAreMade)
+	}
+	return seal.Value(*p)
+}
+
+func (p *OutputPort[T]) out() *engine.Outlet[T] {
+	if p == nil || seal.Value(*p) == nil {
+		engine.Unmade("dataflow.OutputPort", portsAreMade)
+	}
+	return seal.Value(*p)
+}
+
+func (p *EntryOutputPort[K, V]) out() *engine.KOutlet[K, V] {
+	if p == nil || seal.Value(*p) == nil {
+		engine.Unmade("dataflow.EntryOutputPort", portsAreMade)
+	}
+	return seal.Value(*p)
+}
+
+func (p *SingletonOutputPort[T]) out() *engine.CellOutlet[T] {
+	if p == nil || seal.Value(*p) == nil {
+		engine.Unmade("dataflow.SingletonOutputPort", portsAreMade)
+	}
+	return seal.Value(*p)
+}
+
+func (p *OptionalOutputPort[T]) out() *engine.CellOutlet[T] {
+	if p == nil || seal.Value(*p) == nil {
+		engine.Unmade("dataflow.OptionalOutputPort", portsAreMade)
+	}
+	return seal.Value(*p)
+}
+
+const portsAreMade = "ports come from Input and Output functions"
+
 func viewOf[K comparable, V any](v View[K, V]) cow.View[K, V] { return seal.Value(v) }
 func newGraph(set engine.Settings) graph                      { return seal.FieldOf(engine.New(set)) }
-func graphOf(f *Flow) *engine.Graph                           { return *seal.Pointer(f) }
-func historyOf(r *Recording) *engine.Recording                { return seal.Pointer(r) }
+
+// graphOf returns what a flow is to the engine. It panics for one that New did not make.
+func graphOf(f *Flow) *engine.Graph {
+	if f == nil || *seal.Pointer(f) == nil {
+		engine.Unmade("dataflow.Flow", "make a flow with dataflow.New")
+	}
+	return *seal.Pointer(f)
+}
+
+// historyOf returns what is recorded. The zero value is an empty recording.
+func historyOf(r *Recording) *engine.Recording {
+	if r == nil {
+		engine.Unmade("dataflow.Recording", "make one with new(dataflow.Recording)")
+	}
+	return seal.Pointer(r)
+}

@@ -3,6 +3,8 @@ package dataflow
 import (
 	"context"
 	"iter"
+
+	"github.com/millrace/millrace/internal/engine"
 )
 
 // An InputPort is where elements enter a [Stream]. It is safe for any number of
@@ -18,14 +20,24 @@ type InputPort[T any] inputPort[T]
 // it have been handled. If the location is busy, Send only leaves x there, and nil says
 // no more than that. If Send ran the location and a function panicked, the flow has
 // ended, and Send returns its error.
-func (p *InputPort[T]) Send(ctx context.Context, x T) error { return p.in().Send(ctx, x) }
+func (p *InputPort[T]) Send(ctx context.Context, x T) error {
+	in := p.in()
+	if ctx == nil {
+		engine.NilContext("dataflow.InputPort.Send")
+	}
+	return in.Send(ctx, x)
+}
 
 // SendBatch appends all of xs in order and returns how many were accepted. It is
 // cheaper than a Send for each. The slice is not kept, but is read until SendBatch
 // returns. If SendBatch ran the location and a function panicked, elements of the step
 // that failed do not count as accepted.
 func (p *InputPort[T]) SendBatch(ctx context.Context, xs []T) (int, error) {
-	return p.in().SendBatch(ctx, xs)
+	in := p.in()
+	if ctx == nil {
+		engine.NilContext("dataflow.InputPort.SendBatch")
+	}
+	return in.SendBatch(ctx, xs)
 }
 
 // Close ends the stream. What was accepted is still handled. Closing twice is fine.
@@ -37,7 +49,11 @@ type KeyedInputPort[K comparable, V any] keyedInputPort[K, V]
 // Send appends v to the values of k; see [InputPort.Send]. It returns a [KeyError] for a
 // k that cannot be a key.
 func (p *KeyedInputPort[K, V]) Send(ctx context.Context, k K, v V) error {
-	return p.in().Send(ctx, k, v)
+	in := p.in()
+	if ctx == nil {
+		engine.NilContext("dataflow.KeyedInputPort.Send")
+	}
+	return in.Send(ctx, k, v)
 }
 
 // Close ends the stream; see [InputPort.Close].
@@ -53,7 +69,11 @@ type EntryInputPort[K comparable, V any] entryInputPort[K, V]
 //
 // Keys are remembered for as long as the flow runs.
 func (p *EntryInputPort[K, V]) Put(ctx context.Context, k K, v V) error {
-	return p.in().Send(ctx, k, v)
+	in := p.in()
+	if ctx == nil {
+		engine.NilContext("dataflow.EntryInputPort.Put")
+	}
+	return in.Send(ctx, k, v)
 }
 
 // Has reports whether k was put. It sees every Put that returned before Has was called, also
@@ -79,14 +99,24 @@ type OutputPort[T any] outputPort[T]
 // when the flow has ended and everything was read, and the flow's error if it failed. If
 // ctx ends first it returns its cause, in a [BlockedError] if what it waits for cannot
 // come because nobody reads another output.
-func (p *OutputPort[T]) Next(ctx context.Context) (T, error) { return p.out().Next(ctx) }
+func (p *OutputPort[T]) Next(ctx context.Context) (T, error) {
+	out := p.out()
+	if ctx == nil {
+		engine.NilContext("dataflow.OutputPort.Next")
+	}
+	return out.Next(ctx)
+}
 
 // All iterates over the elements until the flow or ctx ends. [App.Err] says whether
 // the flow failed.
 func (p *OutputPort[T]) All(ctx context.Context) iter.Seq[T] {
+	out := p.out()
+	if ctx == nil {
+		engine.NilContext("dataflow.OutputPort.All")
+	}
 	return func(yield func(T) bool) {
 		for {
-			x, err := p.out().Next(ctx)
+			x, err := out.Next(ctx)
 			if err != nil || !yield(x) {
 				return
 			}
@@ -104,7 +134,11 @@ type EntryOutputPort[K comparable, V any] entryOutputPort[K, V]
 // a [KeyError] for a k that cannot be a key, and ctx's cause if that ends first:
 // in a [BlockedError] if the entry cannot come because nobody reads another output.
 func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
-	return p.out().Await(ctx, k, false)
+	out := p.out()
+	if ctx == nil {
+		engine.NilContext("dataflow.EntryOutputPort.Await")
+	}
+	return out.Await(ctx, k, false)
 }
 
 // Take is [EntryOutputPort.Await] that also forgets the entry, so that memory holds
@@ -112,7 +146,11 @@ func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
 // those who wait for one key when it comes, all that Await it have it, and one that takes
 // it; one whose ctx ends in that moment has it or leaves it for the next.
 func (p *EntryOutputPort[K, V]) Take(ctx context.Context, k K) (V, error) {
-	return p.out().Await(ctx, k, true)
+	out := p.out()
+	if ctx == nil {
+		engine.NilContext("dataflow.EntryOutputPort.Take")
+	}
+	return out.Await(ctx, k, true)
 }
 
 // Get returns the value of k if it is there now. Of what cannot be a key there is none.

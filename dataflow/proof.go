@@ -22,6 +22,7 @@ type Claim struct {
 // Proofs returns the proofs given in the flow, in order of construction. What depends
 // on timing is listed by [Flow.Reasons].
 func (f *Flow) Proofs() []Claim {
+	graphOf(f) // which refuses what New did not make
 	var all []Claim
 	for _, s := range f.sites {
 		for _, op := range s.Ops() {

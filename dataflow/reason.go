@@ -22,6 +22,7 @@ type Reason struct {
 
 // Reasons returns the reasons given in the flow, in order of construction.
 func (f *Flow) Reasons() []Reason {
+	graphOf(f) // which refuses what New did not make
 	var all []Reason
 	for _, s := range f.sites {
 		for _, op := range s.Ops() {

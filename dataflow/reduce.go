@@ -15,7 +15,7 @@ import (
 func Reduce[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], step func(acc *T, x T),
 ) Optional[T, L, B] {
-	n, op := engine.Read(s, "dataflow.Reduce")
+	n, op := engine.Read(s, "dataflow.Reduce", step)
 	return newOptional[T, L, B](engine.Reduce(n, op, step))
 }
 
@@ -24,7 +24,7 @@ func Reduce[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 func FoldGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Ordered, R NoRetries, Out bounds.Aggregate](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, Out] {
-	n, op := engine.ReadProved(s, "dataflow.FoldGrowing", why)
+	n, op := engine.ReadProved(s, "dataflow.FoldGrowing", why, init, step)
 	return newSingleton[A, L, Out](engine.Fold(n, op, init, step))
 }
 
@@ -33,7 +33,7 @@ func FoldGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Ordered, R
 func FoldCommutative[T, A any, L Location, B bounds.Stream, O Order, R NoRetries](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, B] {
-	n, op := engine.ReadProved(s, "dataflow.FoldCommutative", why)
+	n, op := engine.ReadProved(s, "dataflow.FoldCommutative", why, init, step)
 	n.Permuted()
 	return newSingleton[A, L, B](engine.Fold(n, op, init, step))
 }

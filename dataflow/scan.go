@@ -14,7 +14,7 @@ import (
 func Scan[T, S, U any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], init func() S, step func(state *S, x T, emit func(U)),
 ) Stream[U, L, B, TotalOrder, ExactlyOnce] {
-	n, op := engine.Read(s, "dataflow.Scan")
+	n, op := engine.Read(s, "dataflow.Scan", init, step)
 	return newStream[U, L, B, TotalOrder, ExactlyOnce](engine.StreamScan(n, op, init, step))
 }
 

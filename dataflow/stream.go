@@ -37,7 +37,7 @@ func Output[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, 
 func Map[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T) U,
 ) Stream[U, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.Map")
+	n, op := engine.Read(s, "dataflow.Map", f)
 	return newStream[U, L, B, O, R](engine.Map(n, op, f))
 }
 
@@ -46,7 +46,7 @@ func Map[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 func MapRef[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(*T) U,
 ) Stream[U, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.MapRef")
+	n, op := engine.Read(s, "dataflow.MapRef", f)
 	return newStream[U, L, B, O, R](engine.MapRef(n, op, f))
 }
 
@@ -54,7 +54,7 @@ func MapRef[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 func Filter[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], keep func(T) bool,
 ) Stream[T, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.Filter")
+	n, op := engine.Read(s, "dataflow.Filter", keep)
 	return newStream[T, L, B, O, R](engine.Filter(n, op, keep))
 }
 
@@ -63,7 +63,7 @@ func Filter[T any, L Location, B bounds.Stream, O Order, R Retries](
 func FilterMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T) (U, bool),
 ) Stream[U, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.FilterMap")
+	n, op := engine.Read(s, "dataflow.FilterMap", f)
 	return newStream[U, L, B, O, R](engine.FilterMap(n, op, f))
 }
 
@@ -72,7 +72,7 @@ func FilterMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 func FlatMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(x T, emit func(U)),
 ) Stream[U, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.FlatMap")
+	n, op := engine.Read(s, "dataflow.FlatMap", f)
 	return newStream[U, L, B, O, R](engine.FlatMap(n, op, f))
 }
 
@@ -81,14 +81,14 @@ func FlatMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 func Inspect[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T),
 ) Stream[T, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.Inspect")
+	n, op := engine.Read(s, "dataflow.Inspect", f)
 	return newStream[T, L, B, O, R](engine.Inspect(n, op, f))
 }
 
 // ForEach calls f with each element of s, in order. A stream without order or with
 // repeats is refused, because the effect of f could depend on them.
 func ForEach[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](s Stream[T, L, B, O, R], f func(T)) {
-	n, op := engine.Read(s, "dataflow.ForEach")
+	n, op := engine.Read(s, "dataflow.ForEach", f)
 	engine.Inspect(n, op, f)
 }
 
@@ -113,7 +113,7 @@ func Merge[T any, L Location, B bounds.Stream, O1, O2 Order, R Retries](
 func KeyBy[T any, K comparable, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], key func(T) K,
 ) KeyedStream[K, T, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.KeyBy")
+	n, op := engine.Read(s, "dataflow.KeyBy", key)
 	return newKeyedStream[K, T, L, B, O, R](engine.KeyBy(n, op, key))
 }
 
@@ -122,7 +122,7 @@ func KeyBy[T any, K comparable, L Location, B bounds.Stream, O Order, R Retries]
 func KeyByRef[T any, K comparable, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], key func(*T) K,
 ) KeyedStream[K, T, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.KeyByRef")
+	n, op := engine.Read(s, "dataflow.KeyByRef", key)
 	return newKeyedStream[K, T, L, B, O, R](engine.KeyByRef(n, op, key))
 }
 
@@ -173,7 +173,7 @@ func AssumeRepeats[T any, L Location, B bounds.Stream, O Order, R Retries](
 func Fold[T, A any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T),
 ) Singleton[A, L, B] {
-	n, op := engine.Read(s, "dataflow.Fold")
+	n, op := engine.Read(s, "dataflow.Fold", init, step)
 	return newSingleton[A, L, B](engine.Fold(n, op, init, step))
 }
 

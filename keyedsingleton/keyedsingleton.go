@@ -51,7 +51,7 @@ func Output[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys]
 func Map[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) U,
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.Map")
+	n, op := engine.Read(ks, "keyedsingleton.Map", f)
 	return newKeyedSingleton[K, U, L, Out](engine.KMap(n, op, f))
 }
 
@@ -59,7 +59,7 @@ func Map[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out], Out 
 func MapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V) U,
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.MapWithKey")
+	n, op := engine.Read(ks, "keyedsingleton.MapWithKey", f)
 	return newKeyedSingleton[K, U, L, Out](engine.KMapWithKey(n, op, f))
 }
 
@@ -68,7 +68,7 @@ func MapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out
 func Filter[K comparable, V any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], keep func(V) bool,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.Filter")
+	n, op := engine.Read(ks, "keyedsingleton.Filter", keep)
 	return newKeyedSingleton[K, V, L, Out](engine.KFilterMap(n, op, func(_ K, v V) (V, bool) { return v, keep(v) }))
 }
 
@@ -76,7 +76,7 @@ func Filter[K comparable, V any, L dataflow.Location, B bounds.Filtered[Out], Ou
 func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], keep func(K, V) bool,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.FilterWithKey")
+	n, op := engine.Read(ks, "keyedsingleton.FilterWithKey", keep)
 	return newKeyedSingleton[K, V, L, Out](engine.KFilterMap(n, op, func(k K, v V) (V, bool) { return v, keep(k, v) }))
 }
 
@@ -85,7 +85,7 @@ func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Filtered[O
 func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) (U, bool),
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.FilterMap")
+	n, op := engine.Read(ks, "keyedsingleton.FilterMap", f)
 	return newKeyedSingleton[K, U, L, Out](engine.KFilterMap(n, op, func(_ K, v V) (U, bool) { return f(v) }))
 }
 
@@ -93,7 +93,7 @@ func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Ou
 func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V) (U, bool),
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.FilterMapWithKey")
+	n, op := engine.Read(ks, "keyedsingleton.FilterMapWithKey", f)
 	return newKeyedSingleton[K, U, L, Out](engine.KFilterMap(n, op, f))
 }
 
@@ -102,7 +102,7 @@ func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Filt
 func Inspect[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V),
 ) dataflow.KeyedSingleton[K, V, L, B] {
-	n, op := engine.Read(ks, "keyedsingleton.Inspect")
+	n, op := engine.Read(ks, "keyedsingleton.Inspect", f)
 	return newKeyedSingleton[K, V, L, B](engine.KInspect(n, op, func(_ K, v V) { f(v) }))
 }
 
@@ -110,6 +110,6 @@ func Inspect[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton](
 func InspectWithKey[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V),
 ) dataflow.KeyedSingleton[K, V, L, B] {
-	n, op := engine.Read(ks, "keyedsingleton.InspectWithKey")
+	n, op := engine.Read(ks, "keyedsingleton.InspectWithKey", f)
 	return newKeyedSingleton[K, V, L, B](engine.KInspect(n, op, f))
 }

@@ -29,7 +29,7 @@ type AsyncOptions struct {
 func MapAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(context.Context, V) U, opts AsyncOptions,
 ) dataflow.KeyedSingleton[K, U, L, bounds.BoundedValue] {
-	n, op := engine.Read(ks, "keyedsingleton.MapAsync")
+	n, op := engine.Read(ks, "keyedsingleton.MapAsync", f)
 	if opts.Concurrency < 0 {
 		engine.Misuse(op.Name, "Concurrency is %d", opts.Concurrency)
 	}
@@ -69,6 +69,6 @@ func After[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys],
 func AfterEach[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B], delay func(V) time.Duration, why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
-	n, op := engine.ReadReasoned(ks, "keyedsingleton.AfterEach", why)
+	n, op := engine.ReadReasoned(ks, "keyedsingleton.AfterEach", why, delay)
 	return newKeyedSingleton[K, V, L, bounds.BoundedValue](engine.After(n, op, 0, delay))
 }

@@ -34,7 +34,7 @@ func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O data
 func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V) (done bool), how ...Sequence[K],
 ) dataflow.KeyedSingleton[K, A, L, Out] {
-	n, op := engine.Read(ks, "keyedstream.FoldEarlyStop")
+	n, op := engine.Read(ks, "keyedstream.FoldEarlyStop", init, step)
 	if s := memory(op.Name, how); s != nil {
 		return newKeyedSingleton[K, A, L, Out](engine.FoldEarlyStopSequenced(n, op, init, step, s))
 	}
@@ -49,7 +49,7 @@ func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[O
 func Fold[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V),
 ) dataflow.KeyedSingleton[K, A, L, Out] {
-	n, op := engine.Read(ks, "keyedstream.Fold")
+	n, op := engine.Read(ks, "keyedstream.Fold", init, step)
 	return newKeyedSingleton[K, A, L, Out](engine.KFold(n, op, init, step))
 }
 
@@ -59,7 +59,7 @@ func Fold[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O d
 func FoldGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.Aggregate](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
-	n, op := engine.ReadProved(ks, "keyedstream.FoldGrowing", why)
+	n, op := engine.ReadProved(ks, "keyedstream.FoldGrowing", why, init, step)
 	return newKeyedSingleton[K, A, L, Out](engine.KFold(n, op, init, step))
 }
 
@@ -68,7 +68,7 @@ func FoldGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGro
 func FoldCommutative[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
-	n, op := engine.ReadProved(ks, "keyedstream.FoldCommutative", why)
+	n, op := engine.ReadProved(ks, "keyedstream.FoldCommutative", why, init, step)
 	n.Permuted()
 	return newKeyedSingleton[K, A, L, Out](engine.KFold(n, op, init, step))
 }
@@ -78,7 +78,7 @@ func FoldCommutative[K comparable, V, A any, L dataflow.Location, B bounds.Folde
 func Reduce[K comparable, V any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], step func(acc *V, v V),
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.Read(ks, "keyedstream.Reduce")
+	n, op := engine.Read(ks, "keyedstream.Reduce", step)
 	return newKeyedSingleton[K, V, L, Out](engine.KReduce(n, op, step))
 }
 
@@ -101,6 +101,6 @@ func Count[K comparable, V any, L dataflow.Location, B bounds.FoldedGrowing[Out]
 func Scan[K comparable, V, S, U any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() S, step func(state *S, v V, emit func(U)),
 ) dataflow.KeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	n, op := engine.Read(ks, "keyedstream.Scan")
+	n, op := engine.Read(ks, "keyedstream.Scan", init, step)
 	return newKeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce](engine.Scan(n, op, init, step))
 }

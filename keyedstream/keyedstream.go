@@ -36,7 +36,7 @@ func Output[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflo
 func Map[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V) U,
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.Map")
+	n, op := engine.Read(ks, "keyedstream.Map", f)
 	return newKeyedStream[K, U, L, B, O, R](engine.KMap(n, op, f))
 }
 
@@ -44,7 +44,7 @@ func Map[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflo
 func MapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) U,
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.MapWithKey")
+	n, op := engine.Read(ks, "keyedstream.MapWithKey", f)
 	return newKeyedStream[K, U, L, B, O, R](engine.KMapWithKey(n, op, f))
 }
 
@@ -52,7 +52,7 @@ func MapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O 
 func Filter[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], keep func(V) bool,
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.Filter")
+	n, op := engine.Read(ks, "keyedstream.Filter", keep)
 	return newKeyedStream[K, V, L, B, O, R](engine.KFilterMap(n, op, func(_ K, v V) (V, bool) { return v, keep(v) }))
 }
 
@@ -60,7 +60,7 @@ func Filter[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflo
 func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V) (U, bool),
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.FilterMap")
+	n, op := engine.Read(ks, "keyedstream.FilterMap", f)
 	return newKeyedStream[K, U, L, B, O, R](engine.KFilterMap(n, op, func(_ K, v V) (U, bool) { return f(v) }))
 }
 
@@ -68,7 +68,7 @@ func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O d
 func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], keep func(K, V) bool,
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.FilterWithKey")
+	n, op := engine.Read(ks, "keyedstream.FilterWithKey", keep)
 	return newKeyedStream[K, V, L, B, O, R](engine.KFilterMap(n, op, func(k K, v V) (V, bool) { return v, keep(k, v) }))
 }
 
@@ -76,7 +76,7 @@ func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Stream, O 
 func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) (U, bool),
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.FilterMapWithKey")
+	n, op := engine.Read(ks, "keyedstream.FilterMapWithKey", f)
 	return newKeyedStream[K, U, L, B, O, R](engine.KFilterMap(n, op, f))
 }
 
@@ -85,7 +85,7 @@ func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Stre
 func Inspect[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V),
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.Inspect")
+	n, op := engine.Read(ks, "keyedstream.Inspect", f)
 	return newKeyedStream[K, V, L, B, O, R](engine.KInspect(n, op, func(_ K, v V) { f(v) }))
 }
 
@@ -93,7 +93,7 @@ func Inspect[K comparable, V any, L dataflow.Location, B bounds.Stream, O datafl
 func InspectWithKey[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V),
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.InspectWithKey")
+	n, op := engine.Read(ks, "keyedstream.InspectWithKey", f)
 	return newKeyedStream[K, V, L, B, O, R](engine.KInspect(n, op, f))
 }
 

@@ -22,9 +22,7 @@ type Sequence[K comparable] struct{ memory engine.Sequence[K] }
 // order and leave gaps. The function must be pure; it is called more than once for a
 // key. It takes O(1) for each value.
 func Sequenced[K, C comparable](number func(K) (client C, seq uint64)) Sequence[K] {
-	if number == nil {
-		engine.Misuse("keyedstream.Sequenced", "the function is nil")
-	}
+	engine.Given("keyedstream.Sequenced", number)
 	return Sequence[K]{engine.Sequenced(number)}
 }
 
@@ -99,7 +97,7 @@ func FirstWithin[K comparable, V any, L dataflow.Location, O dataflow.Ordered, R
 func FoldEarlyStopWithin[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], init func() A, step func(acc *A, v V) (done bool), retain Retain, why dataflow.NonDet,
 ) dataflow.KeyedStream[K, A, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	n, op := engine.ReadReasoned(ks, "keyedstream.FoldEarlyStopWithin", why)
+	n, op := engine.ReadReasoned(ks, "keyedstream.FoldEarlyStopWithin", why, init, step)
 	folded := engine.FoldEarlyStopWithin(n, op, init, step, retain.engine(op.Name))
 	return newKeyedStream[K, A, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](folded)
 }

@@ -73,7 +73,7 @@ func Enumerate[K comparable, V any, L dataflow.Location, B bounds.Stream, O data
 func Partition[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], pred func(V) bool,
 ) (yes, no dataflow.KeyedStream[K, V, L, B, O, R]) {
-	n, op := engine.Read(ks, "keyedstream.Partition")
+	n, op := engine.Read(ks, "keyedstream.Partition", pred)
 	y, x := engine.KFork(n, op, func(v V) (V, V, bool) { return v, v, pred(v) })
 	return newKeyedStream[K, V, L, B, O, R](y), newKeyedStream[K, V, L, B, O, R](x)
 }

@@ -22,7 +22,7 @@ import (
 func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B], f func(T) U,
 ) dataflow.Optional[U, L, Out] {
-	c, op := engine.Read(o, "optional.Map")
+	c, op := engine.Read(o, "optional.Map", f)
 	return newOptional[U, L, Out](engine.CellFilterMap(c, op, func(v T) (U, bool) { return f(v), true }))
 }
 
@@ -30,7 +30,7 @@ func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B], keep func(T) bool,
 ) dataflow.Optional[T, L, Out] {
-	c, op := engine.Read(o, "optional.Filter")
+	c, op := engine.Read(o, "optional.Filter", keep)
 	return newOptional[T, L, Out](engine.CellFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
 }
 
@@ -39,7 +39,7 @@ func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 func FilterMap[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B], f func(T) (U, bool),
 ) dataflow.Optional[U, L, Out] {
-	c, op := engine.Read(o, "optional.FilterMap")
+	c, op := engine.Read(o, "optional.FilterMap", f)
 	return newOptional[U, L, Out](engine.CellFilterMap(c, op, f))
 }
 

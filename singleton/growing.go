@@ -13,7 +13,7 @@ import (
 func MapGrowing[T, U any, L dataflow.Location, B bounds.Growing[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], f func(T) U, why dataflow.Proof,
 ) dataflow.Singleton[U, L, B] {
-	c, op := engine.ReadProved(s, "singleton.MapGrowing", why)
+	c, op := engine.ReadProved(s, "singleton.MapGrowing", why, f)
 	return newSingleton[U, L, B](engine.CellMap(c, op, f))
 }
 

@@ -11,7 +11,7 @@ import (
 func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], keep func(T) bool,
 ) dataflow.Optional[T, L, Out] {
-	c, op := engine.Read(s, "singleton.Filter")
+	c, op := engine.Read(s, "singleton.Filter", keep)
 	return newOptional[T, L, Out](engine.CellFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
 }
 
@@ -20,6 +20,6 @@ func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 func FilterMap[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], f func(T) (U, bool),
 ) dataflow.Optional[U, L, Out] {
-	c, op := engine.Read(s, "singleton.FilterMap")
+	c, op := engine.Read(s, "singleton.FilterMap", f)
 	return newOptional[U, L, Out](engine.CellFilterMap(c, op, f))
 }

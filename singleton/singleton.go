@@ -13,7 +13,7 @@ import (
 func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], f func(T) U,
 ) dataflow.Singleton[U, L, Out] {
-	c, op := engine.Read(s, "singleton.Map")
+	c, op := engine.Read(s, "singleton.Map", f)
 	return newSingleton[U, L, Out](engine.CellMap(c, op, f))
 }
 

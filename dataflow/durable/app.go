@@ -66,6 +66,10 @@ type core struct {
 // steps that are durable. What an output of elements has given is given again after a
 // crash if nobody came back for more: handle elements twice as once.
 func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options) (*App[P], error) {
+	engine.Given("durable.Start", build)
+	if ctx == nil {
+		engine.NilContext("durable.Start")
+	}
 	c := &core{
 		opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) },
 		started: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}), readers: make(chan struct{}, 1),
@@ -88,6 +92,7 @@ func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Option
 // Run is Start for a program that does everything in other goroutines: it calls started
 // with the ports, and returns when the flow has ended.
 func Run[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options, started func(ports P)) error {
+	engine.Given("durable.Run", build, started)
 	app, err := Start(ctx, build, opts)
 	if err != nil {
 		return err
@@ -186,35 +191,47 @@ func (d *door) nonce() uint64 { return d.nonces.Add(1) }
 // that came in is handled, since that is kept. If ctx ends first, Stop ends at once,
 // without snapshots, and returns the reason.
 func (a *App[P]) Stop(ctx context.Context) error {
+	c := a.made()
+	if ctx == nil {
+		engine.NilContext("durable.App.Stop")
+	}
 	stopped := make(chan struct{})
 	go func() {
-		a.core.end(nil, ErrStopped)
+		c.end(nil, ErrStopped)
 		close(stopped)
 	}()
 	select {
 	case <-stopped:
 	case <-ctx.Done():
-		a.core.abandoned.Store(true)
-		a.core.cancel(context.Cause(ctx))
+		c.abandoned.Store(true)
+		c.cancel(context.Cause(ctx))
 		<-stopped
-		return errors.Join(context.Cause(ctx), a.core.err)
+		return errors.Join(context.Cause(ctx), c.err)
 	}
-	return a.core.err
+	return c.err
 }
 
 // Done is closed when the flow has ended in this process.
-func (a *App[P]) Done() <-chan struct{} { return a.core.over }
+func (a *App[P]) Done() <-chan struct{} { return a.made().over }
 
 // Err returns nil while the flow runs and after Stop, else why it ended: a
 // [*dataflow.StepError] if a function panicked, a [*DivergedError], what the log said,
 // or the cause of the context's end.
 func (a *App[P]) Err() error {
 	select {
-	case <-a.core.over:
+	case <-a.made().over:
 		return a.core.err
 	default:
 		return nil
 	}
+}
+
+// made returns the core of an app that Start made.
+func (a *App[P]) made() *core {
+	if a == nil || a.core == nil {
+		engine.Unmade("durable.App", "apps come from durable.Start")
+	}
+	return a.core
 }
 
 // end ends everything because of err. What waits at a port, or comes later, is refused
@@ -281,5 +298,8 @@ type numbered struct {
 // that record was refused, so that a Put that is made again has the same outcome. The
 // first element of a SendBatch has the number, and those after it have the next ones.
 func From(ctx context.Context, source string, number uint64) context.Context {
+	if ctx == nil {
+		engine.NilContext("durable.From")
+	}
 	return context.WithValue(ctx, sourceKey{}, numbered{source, number})
 }

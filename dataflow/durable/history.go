@@ -25,6 +25,10 @@ type History struct {
 // be a history: none is made. It returns an [ErrChanged] if another program made it, unless
 // there is an [Options].Migrate, and reads as much as a start does to find that out.
 func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options) (*History, error) {
+	engine.Given("durable.OpenHistory", build)
+	if ctx == nil {
+		engine.NilContext("durable.OpenHistory")
+	}
 	c := &core{opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) }}
 	flow, names := newRemote(c.opts.Flow, c.opts.Codec, &door{core: c})
 	build(flow)

@@ -32,7 +32,7 @@ func (m *metrics) pictured(d time.Duration, size int) {
 
 // Metrics returns what this process has done so far. The figures may be a moment apart.
 func (a *App[P]) Metrics() Metrics {
-	m := &a.core.metrics
+	m := &a.made().metrics
 	return Metrics{
 		Records: m.records.Load(), Steps: m.steps.Load(), Snapshots: m.snapshots.Load(),
 		Restores: m.restores.Load(), Replayed: m.replayed.Load(),

@@ -23,6 +23,9 @@ type Route[L dataflow.Location] struct {
 func newRoute[V any, L dataflow.Location](
 	r *Router[L], verb, pattern string, accept func(*Request) (V, error),
 ) (*Route[L], dataflow.KeyedSingleton[RequestID, V, L, bounds.BoundedValue]) {
+	if r == nil || r.desk == nil {
+		engine.Unmade("serve.Router", routersAreMade)
+	}
 	name, all := r.desk.name, verb == "serve.HTTP"
 	if !all {
 		name += " " + pattern
@@ -66,6 +69,9 @@ func (t *Route[L]) check() {
 // change, a slice makes responses that do not: of a batch of requests and a snapshot
 // beside it.
 func (t *Route[L]) Respond(responses dataflow.KeyedSingleton[RequestID, Response, L, bounds.BoundedValue]) {
+	if t == nil || t.op == nil {
+		engine.Unmade("serve.Route", "routes come from Handle of a router, and serve.JSON")
+	}
 	name := "serve.Respond " + t.name
 	n := engine.NodeOf(responses, name)
 	switch {

@@ -40,6 +40,8 @@ func Routes[L dataflow.Location](at L, name string, opts Options) *Router[L] {
 	return newRouter(at, "serve.Routes "+name, name, opts)
 }
 
+const routersAreMade = "routers come from serve.HTTP and serve.Routes"
+
 func newRouter[L dataflow.Location](at L, op, name string, opts Options) *Router[L] {
 	placeOf(at, op).Input(op)
 	return &Router[L]{at: at, desk: newDesk(name, opts.filled(op)), mux: http.NewServeMux()}
@@ -55,6 +57,9 @@ func (r *Router[L]) Handle(pattern string) (*Route[L], dataflow.KeyedSingleton[R
 
 // Respond answers the requests that [HTTP] returned with responses; see [Route.Respond].
 func (r *Router[L]) Respond(responses dataflow.KeyedSingleton[RequestID, Response, L, bounds.BoundedValue]) {
+	if r == nil || r.desk == nil {
+		engine.Unmade("serve.Router", routersAreMade)
+	}
 	if r.rest == nil {
 		engine.Misuse("serve.Respond "+r.desk.name, "a router made by Routes has no requests of its own: its routes have")
 	}
@@ -63,6 +68,9 @@ func (r *Router[L]) Respond(responses dataflow.KeyedSingleton[RequestID, Respons
 
 // ServeHTTP lets a request into the flow, waits for its response, and writes it.
 func (r *Router[L]) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if r == nil || r.desk == nil {
+		engine.Unmade("serve.Router", routersAreMade)
+	}
 	if r.rest != nil {
 		matched := ""
 		if r.routed {

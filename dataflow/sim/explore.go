@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
 )
 
 var (
@@ -24,6 +25,7 @@ func ends(err error) bool { return errors.Is(err, io.EOF) }
 // t with the first schedule that fails, and if there are more than -sim.limit
 // executions, since it has shown nothing then.
 func Exhaustive(t *testing.T, f func(*Sim)) (schedules int) {
+	engine.Given("sim.Exhaustive", f)
 	t.Helper()
 	schedules, executions := explore(t, f, false)
 	t.Logf("sim: %d schedules in %d executions", schedules, executions)
@@ -66,6 +68,7 @@ func explore(t *testing.T, f func(*Sim), whole bool) (schedules, executions int)
 // Random calls f for n schedules chosen at random, the same ones each time, and
 // returns how many different ones there were.
 func Random(t *testing.T, n int, f func(*Sim)) (schedules int) {
+	engine.Given("sim.Random", f)
 	t.Helper()
 	if replayed(t, f) {
 		return 0
@@ -86,6 +89,7 @@ func Random(t *testing.T, n int, f func(*Sim)) (schedules int) {
 // Fuzz calls f with schedules that the fuzzer chooses: go test -fuzz looks for new
 // ones, go test tries those it has kept.
 func Fuzz(fz *testing.F, f func(*Sim)) {
+	engine.Given("sim.Fuzz", f)
 	fz.Add([]byte{})
 	fz.Add([]byte{1, 1, 1, 1, 1, 1, 1, 1})
 	fz.Fuzz(func(t *testing.T, data []byte) {
@@ -98,6 +102,7 @@ func Fuzz(fz *testing.F, f func(*Sim)) {
 // Replay calls f with the schedule that a failure has printed, and prints its
 // choices.
 func Replay(t *testing.T, choices string, f func(*Sim)) {
+	engine.Given("sim.Replay", f)
 	t.Helper()
 	c, err := scriptOf(choices)
 	if err != nil {
@@ -115,6 +120,7 @@ func Replay(t *testing.T, choices string, f func(*Sim)) {
 // the answers of asynchronous calls and the times at which timers fired. The flow
 // that f builds has to be the one that was recorded.
 func Rerun(t *testing.T, recording *dataflow.Recording, f func(*Sim)) {
+	engine.Given("sim.Rerun", f)
 	t.Helper()
 	run := executeOn(t, new(script), f, &printed{}, recording, false)
 	if run.failed {

@@ -68,21 +68,25 @@ type Located interface {
 // operator made.
 func NodeOf[Mark any, N Located](c seal.Type[Mark, N], op string) N { return made(seal.Value(c), op) }
 
-// Read returns the node of a collection and a new operator that reads it.
-func Read[Mark any, N Located](c seal.Type[Mark, N], name string) (N, *Op) {
+// Read returns the node of a collection and a new operator that reads it, which calls the
+// given functions: it panics if one is nil.
+func Read[Mark any, N Located](c seal.Type[Mark, N], name string, functions ...any) (N, *Op) {
 	n := made(seal.Value(c), name)
+	Given(name, functions...)
 	return n, NewOp(n.Site(), name, "")
 }
 
 // ReadReasoned is [Read] for an operator that takes a reason.
-func ReadReasoned[Mark any, N Located, Why ~string](c seal.Type[Mark, N], name string, why Why) (N, *Op) {
+func ReadReasoned[Mark any, N Located, Why ~string](c seal.Type[Mark, N], name string, why Why, functions ...any) (N, *Op) {
 	n := made(seal.Value(c), name)
+	Given(name, functions...)
 	return n, Reasoned(n.Site(), name, string(why))
 }
 
 // ReadProved is [Read] for an operator that takes a proof.
-func ReadProved[Mark any, N Located, Why ~string](c seal.Type[Mark, N], name string, why Why) (N, *Op) {
+func ReadProved[Mark any, N Located, Why ~string](c seal.Type[Mark, N], name string, why Why, functions ...any) (N, *Op) {
 	n := made(seal.Value(c), name)
+	Given(name, functions...)
 	return n, Proved(n.Site(), name, string(why))
 }
 

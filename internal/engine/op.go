@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -80,6 +81,26 @@ func Misuse(op, format string, args ...any) {
 	panic(strings.Replace(op, ".", ": ", 1) + ": " + fmt.Sprintf(format, args...))
 }
 
+// Given panics if one of the functions that op was given is nil.
+func Given(op string, functions ...any) {
+	for _, f := range functions {
+		if v := reflect.ValueOf(f); !v.IsValid() || v.IsNil() {
+			Misuse(op, "the function given at %s is nil: it is a %T", caller(), f)
+		}
+	}
+}
+
+// NilContext panics because op, a method of a port or a function, was given no context.
+func NilContext(op string) {
+	Misuse(op, "the context given at %s is nil: use context.Background if nothing ends the wait", caller())
+}
+
+// Unmade panics because a value of type op was used that nothing made; how says what
+// does.
+func Unmade(op, how string) {
+	Misuse(op, "the value used at %s is nil or a zero value: %s", caller(), how)
+}
+
 const module = "github.com/millrace/millrace/"
 
 // caller returns the place outside the library's own packages from which an
@@ -110,7 +131,7 @@ func own(function string) bool {
 	if !ok {
 		return false
 	}
-	for _, p := range [...]string{"dataflow.", "keyedstream.", "keyedsingleton.", "singleton.", "optional.", "slice.", "dataflow/serve.", "internal/engine."} {
+	for _, p := range [...]string{"dataflow.", "keyedstream.", "keyedsingleton.", "singleton.", "optional.", "slice.", "dataflow/serve.", "dataflow/durable.", "dataflow/sim.", "internal/engine."} {
 		if strings.HasPrefix(rest, p) {
 			return true
 		}

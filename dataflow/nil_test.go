@@ -1,0 +1,211 @@
+package dataflow_test
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+	"github.com/millrace/millrace/optional"
+	"github.com/millrace/millrace/singleton"
+)
+
+// TestNilFunctions gives each function of each operator as nil: the build panics with the
+// operator, the user's line and the type of the function that is missing. What operators
+// and functions there are is read from the source, so that none is forgotten.
+func TestNilFunctions(t *testing.T) {
+	flow := dataflow.New()
+	at := dataflow.At[server](flow)
+	_, s := dataflow.Input[int](at, "s")
+	_, ks := keyedstream.Input[int, int](at, "ks")
+	_, es := keyedsingleton.Input[int, int](at, "es")
+	one := dataflow.Count(s)
+	opt := dataflow.Min(s)
+	zero := func() int { return 0 }
+	add := func(acc *int, x int) { *acc += x }
+	nothing := dataflow.Proof(why)
+	tests := map[string]func(){
+		"dataflow.Local build":          func() { dataflow.Local(nil) },
+		"dataflow.Map f":                func() { dataflow.Map[int, int](s, nil) },
+		"dataflow.MapRef f":             func() { dataflow.MapRef[int, int](s, nil) },
+		"dataflow.Filter keep":          func() { dataflow.Filter(s, nil) },
+		"dataflow.FilterMap f":          func() { dataflow.FilterMap[int, int](s, nil) },
+		"dataflow.FlatMap f":            func() { dataflow.FlatMap[int, int](s, nil) },
+		"dataflow.Inspect f":            func() { dataflow.Inspect(s, nil) },
+		"dataflow.ForEach f":            func() { dataflow.ForEach(s, nil) },
+		"dataflow.KeyBy key":            func() { dataflow.KeyBy[int, int](s, nil) },
+		"dataflow.KeyByRef key":         func() { dataflow.KeyByRef[int, int](s, nil) },
+		"dataflow.Fold init":            func() { dataflow.Fold(s, nil, add) },
+		"dataflow.Fold step":            func() { dataflow.Fold(s, zero, nil) },
+		"dataflow.FoldGrowing init":     func() { dataflow.FoldGrowing(s, nil, add, nothing) },
+		"dataflow.FoldGrowing step":     func() { dataflow.FoldGrowing(s, zero, nil, nothing) },
+		"dataflow.FoldCommutative init": func() { dataflow.FoldCommutative(s, nil, add, nothing) },
+		"dataflow.FoldCommutative step": func() { dataflow.FoldCommutative(s, zero, nil, nothing) },
+		"dataflow.Reduce step":          func() { dataflow.Reduce(s, nil) },
+		"dataflow.Scan init":            func() { dataflow.Scan(s, nil, func(*int, int, func(int)) {}) },
+		"dataflow.Scan step":            func() { dataflow.Scan[int, int, int](s, zero, nil) },
+		"dataflow.Partition pred":       func() { dataflow.Partition(s, nil) },
+		"dataflow.TryMap f":             func() { dataflow.TryMap[int, int](s, nil) },
+
+		"keyedstream.Map f":                func() { keyedstream.Map[int, int, int](ks, nil) },
+		"keyedstream.MapWithKey f":         func() { keyedstream.MapWithKey[int, int, int](ks, nil) },
+		"keyedstream.Filter keep":          func() { keyedstream.Filter(ks, nil) },
+		"keyedstream.FilterWithKey keep":   func() { keyedstream.FilterWithKey(ks, nil) },
+		"keyedstream.FilterMap f":          func() { keyedstream.FilterMap[int, int, int](ks, nil) },
+		"keyedstream.FilterMapWithKey f":   func() { keyedstream.FilterMapWithKey[int, int, int](ks, nil) },
+		"keyedstream.Inspect f":            func() { keyedstream.Inspect(ks, nil) },
+		"keyedstream.InspectWithKey f":     func() { keyedstream.InspectWithKey(ks, nil) },
+		"keyedstream.FlatMap f":            func() { keyedstream.FlatMap[int, int, int](ks, nil) },
+		"keyedstream.Rekey f":              func() { keyedstream.Rekey[int, int, int](ks, nil) },
+		"keyedstream.PrefixKey f":          func() { keyedstream.PrefixKey[int, int, int](ks, nil) },
+		"keyedstream.Partition pred":       func() { keyedstream.Partition(ks, nil) },
+		"keyedstream.TryMap f":             func() { keyedstream.TryMap[int, int, int](ks, nil) },
+		"keyedstream.Fold init":            func() { keyedstream.Fold(ks, nil, add) },
+		"keyedstream.Fold step":            func() { keyedstream.Fold(ks, zero, nil) },
+		"keyedstream.FoldGrowing init":     func() { keyedstream.FoldGrowing(ks, nil, add, nothing) },
+		"keyedstream.FoldGrowing step":     func() { keyedstream.FoldGrowing(ks, zero, nil, nothing) },
+		"keyedstream.FoldCommutative init": func() { keyedstream.FoldCommutative(ks, nil, add, nothing) },
+		"keyedstream.FoldCommutative step": func() { keyedstream.FoldCommutative(ks, zero, nil, nothing) },
+		"keyedstream.Reduce step":          func() { keyedstream.Reduce(ks, nil) },
+		"keyedstream.FoldEarlyStop init":   func() { keyedstream.FoldEarlyStop(ks, nil, func(*int, int) bool { return true }) },
+		"keyedstream.FoldEarlyStop step":   func() { keyedstream.FoldEarlyStop(ks, zero, nil) },
+		"keyedstream.FoldEarlyStopWithin init": func() {
+			keyedstream.FoldEarlyStopWithin(ks, nil, func(*int, int) bool { return true }, keyedstream.Retain{Keys: 1}, why)
+		},
+		"keyedstream.FoldEarlyStopWithin step": func() {
+			keyedstream.FoldEarlyStopWithin(ks, zero, nil, keyedstream.Retain{Keys: 1}, why)
+		},
+		"keyedstream.Scan init": func() { keyedstream.Scan(ks, nil, func(*int, int, func(int)) {}) },
+		"keyedstream.Scan step": func() { keyedstream.Scan[int, int, int, int](ks, zero, nil) },
+		"keyedstream.ScanFirst init": func() {
+			keyedstream.ScanFirst(ks, nil, func(*int, int, func(int)) (int, bool) { return 0, true })
+		},
+		"keyedstream.ScanFirst step":   func() { keyedstream.ScanFirst[int, int, int, int, int](ks, zero, nil) },
+		"keyedstream.Sequenced number": func() { keyedstream.Sequenced[int, int](nil) },
+
+		"keyedsingleton.Map f":              func() { keyedsingleton.Map[int, int, int](es, nil) },
+		"keyedsingleton.MapWithKey f":       func() { keyedsingleton.MapWithKey[int, int, int](es, nil) },
+		"keyedsingleton.Filter keep":        func() { keyedsingleton.Filter(es, nil) },
+		"keyedsingleton.FilterWithKey keep": func() { keyedsingleton.FilterWithKey(es, nil) },
+		"keyedsingleton.FilterMap f":        func() { keyedsingleton.FilterMap[int, int, int](es, nil) },
+		"keyedsingleton.FilterMapWithKey f": func() { keyedsingleton.FilterMapWithKey[int, int, int](es, nil) },
+		"keyedsingleton.Inspect f":          func() { keyedsingleton.Inspect(es, nil) },
+		"keyedsingleton.InspectWithKey f":   func() { keyedsingleton.InspectWithKey(es, nil) },
+		"keyedsingleton.TryMap f":           func() { keyedsingleton.TryMap[int, int, int](es, nil) },
+		"keyedsingleton.MapAsync f": func() {
+			keyedsingleton.MapAsync[int, int, int](es, nil, keyedsingleton.AsyncOptions{})
+		},
+		"keyedsingleton.AfterEach delay": func() {
+			var delay func(int) time.Duration
+			keyedsingleton.AfterEach(es, delay, why)
+		},
+
+		"singleton.Map f":        func() { singleton.Map[int, int](one, nil) },
+		"singleton.MapGrowing f": func() { singleton.MapGrowing[int, int](one, nil, nothing) },
+		"singleton.Filter keep":  func() { singleton.Filter(one, nil) },
+		"singleton.FilterMap f":  func() { singleton.FilterMap[int, int](one, nil) },
+
+		"optional.Map f":       func() { optional.Map[int, int](opt, nil) },
+		"optional.Filter keep": func() { optional.Filter(opt, nil) },
+		"optional.FilterMap f": func() { optional.FilterMap[int, int](opt, nil) },
+	}
+	for name, build := range tests {
+		op, _, _ := strings.Cut(name, " ")
+		words := regexp.MustCompile("^" + strings.Replace(op, ".", ": ", 1) + `: the function given at nil_test.go:\d+ is nil: it is a func\(.*$`)
+		if got := panicked(build); !words.MatchString(got) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	for _, name := range functions(t) {
+		if tests[name] == nil {
+			t.Errorf("%s is not tried: add it to this test", name)
+		}
+		delete(tests, name)
+	}
+	for name := range tests {
+		t.Errorf("%s is tried, but there is none", name)
+	}
+}
+
+// panicked returns what f panics with.
+func panicked(f func()) (what string) {
+	defer func() {
+		if v := recover(); v != nil {
+			what = fmt.Sprint(v)
+		}
+	}()
+	f()
+	return "no panic"
+}
+
+// functions returns the functions that operators are given, as the source has them:
+// package, operator and parameter.
+func functions(t *testing.T) (all []string) {
+	t.Helper()
+	for _, pkg := range []string{"dataflow", "keyedstream", "keyedsingleton", "singleton", "optional", "slice"} {
+		parsed, err := parser.ParseDir(token.NewFileSet(), "../"+pkg, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range parsed[pkg].Files {
+			for _, d := range file.Decls {
+				f, ok := d.(*ast.FuncDecl)
+				if !ok || f.Recv != nil || !f.Name.IsExported() {
+					continue
+				}
+				for _, p := range f.Type.Params.List {
+					if _, ok := p.Type.(*ast.FuncType); ok {
+						for _, name := range p.Names {
+							all = append(all, pkg+"."+f.Name.Name+" "+name.Name)
+						}
+					}
+				}
+			}
+		}
+	}
+	if len(all) < 60 {
+		t.Fatalf("only %d functions were found", len(all))
+	}
+	return all
+}
+
+// TestNilContext: what takes a context refuses nil in words, whether or not it would wait.
+func TestNilContext(t *testing.T) {
+	flow := dataflow.New()
+	at := dataflow.At[server](flow)
+	in, s := dataflow.Input[int](at, "s")
+	keyed, _ := keyedstream.Input[int, int](at, "ks")
+	put, es := keyedsingleton.Input[int, int](at, "es")
+	out, entries := dataflow.Output(s, "out"), keyedsingleton.Output(es, "entries")
+	count, least := singleton.Output(dataflow.Count(s), "count"), optional.Output(dataflow.Min(s), "least")
+	app := start(t, flow)
+	var none context.Context
+	for op, call := range map[string]func(){
+		"Start": func() { dataflow.Start(none, dataflow.New()) }, "App.Stop": func() { app.Stop(none) },
+		"InputPort.Send": func() { in.Send(none, 1) }, "InputPort.SendBatch": func() { in.SendBatch(none, nil) },
+		"KeyedInputPort.Send": func() { keyed.Send(none, 1, 1) }, "EntryInputPort.Put": func() { put.Put(none, 1, 1) },
+		"OutputPort.Next": func() { out.Next(none) }, "OutputPort.All": func() { out.All(none) },
+		"EntryOutputPort.Await": func() { entries.Await(none, 1) }, "EntryOutputPort.Take": func() { entries.Take(none, 1) },
+		"SingletonOutputPort.Watch": func() { count.Watch(none) }, "OptionalOutputPort.Watch": func() { least.Watch(none) },
+	} {
+		words := regexp.MustCompile("^dataflow: " + op + `: the context given at nil_test.go:\d+ is nil: `)
+		if got := panicked(call); !words.MatchString(got) {
+			t.Errorf("%s: %s", op, got)
+		}
+	}
+	if got := panicked(func() { dataflow.Run(none, dataflow.New()) }); !strings.HasPrefix(got, "dataflow: Start: the context given at nil_test.go:") {
+		t.Errorf("Run: %s", got)
+	}
+	if err := app.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

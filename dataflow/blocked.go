@@ -2,7 +2,7 @@ package dataflow
 
 import (
 	"fmt"
-	"log/slog"
+	"log"
 	"strings"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -72,5 +72,5 @@ func (o Options) told(b *engine.Blocked) {
 		o.OnBlocked(e)
 		return
 	}
-	slog.Warn(e.Error(), "location", e.Location, "operator", e.Op, "port", e.Port, "pos", e.Pos, "waiting", e.Waiting, "bound", e.Bound)
+	log.Print(e) // with slog.SetDefault it goes there; package slog would link encoding/json
 }

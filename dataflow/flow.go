@@ -35,8 +35,8 @@ type Options struct {
 	Record *Recording
 
 	// OnBlocked is called once for each output or operator that has kept its location
-	// from running for a second, on a goroutine of its own. It must not block. Nil logs a
-	// warning with package log/slog.
+	// from running for a second, on a goroutine of its own. It must not block. Nil prints
+	// it with package log, whose lines package log/slog takes over after a SetDefault.
 	OnBlocked func(*BlockedError)
 }
 

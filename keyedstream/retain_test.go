@@ -243,7 +243,6 @@ func TestRetainMisuse(t *testing.T) {
 		"keyedstream: First: there are 2 ways": func() {
 			keyedstream.First(ks, keyedstream.Sequenced(spread), keyedstream.Sequenced(spread))
 		},
-		"keyedstream: Sequenced: the function is nil": func() { keyedstream.Sequenced[string, int](nil) },
 	} {
 		func() {
 			defer func() {

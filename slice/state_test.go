@@ -2,7 +2,6 @@ package slice_test
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -14,8 +13,8 @@ import (
 
 // TestStateAgainstModel keeps keyed state through random runs that add, change and
 // remove entries, few or nearly all of them, and compares what each run sees, as a
-// whole and by lookups, with a map. Some keys are NaN, which no lookup finds: they stay
-// once each. It catches entries that are lost, kept too long or there twice.
+// whole and by lookups, with a map. It catches entries that are lost, kept too long or
+// there twice.
 func TestStateAgainstModel(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -40,8 +39,7 @@ func TestStateAgainstModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		model := map[float64]int{}
-		nans, runs := 0, 40
-		for run := range runs {
+		for run := range 40 {
 			var cs []change
 			n := 1 + r.IntN(30)
 			if run%10 == 5 {
@@ -49,11 +47,8 @@ func TestStateAgainstModel(t *testing.T) {
 			}
 			empties := run%10 == 7 // removes most of what there is
 			want := 0
-			for i := range n {
+			for range n {
 				c := change{Key: float64(r.IntN(2000)), Value: r.IntN(4)}
-				if r.IntN(50) == 0 && n < 100 {
-					c = change{Key: math.NaN(), Value: 1 + i}
-				}
 				cs = append(cs, c)
 			}
 			if empties {
@@ -70,17 +65,12 @@ func TestStateAgainstModel(t *testing.T) {
 			if _, err := in.SendBatch(ctx, cs); err != nil {
 				t.Fatal(err)
 			}
-			got, gotNaNs := map[float64]int{}, 0
+			got := map[float64]int{}
 			for _, e := range all {
-				if e.Key != e.Key {
-					gotNaNs++
-				} else {
-					got[e.Key] = e.Value
-				}
+				got[e.Key] = e.Value
 			}
-			if probed != want || len(got)+gotNaNs != len(all) || gotNaNs != nans || len(got) != len(model) {
-				t.Fatalf("seed %d, run %d: %d entries, %d of NaN, lookups give %d; want %d, %d, %d",
-					seed, run, len(all), gotNaNs, probed, len(model)+nans, nans, want)
+			if probed != want || len(got) != len(all) || len(got) != len(model) {
+				t.Fatalf("seed %d, run %d: %d entries, lookups give %d; want %d, %d", seed, run, len(all), probed, len(model), want)
 			}
 			for k, v := range model {
 				if got[k] != v {
@@ -88,12 +78,9 @@ func TestStateAgainstModel(t *testing.T) {
 				}
 			}
 			for _, c := range cs {
-				switch {
-				case c.Key != c.Key:
-					nans++
-				case c.Value > 0:
+				if c.Value > 0 {
 					model[c.Key] = c.Value
-				default:
+				} else {
 					delete(model, c.Key)
 				}
 			}

@@ -77,7 +77,7 @@ func TestServeKeys(t *testing.T) {
 		s.args = append(append([]string{}, args...), more...)
 		s.start()
 		s.args = args
-		s.request(ctx, "GET", "/calls/none/none", "", http.StatusNoContent)
+		s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
 		s.kill()
 	}
 	up()

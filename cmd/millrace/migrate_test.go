@@ -34,7 +34,7 @@ type movingTool struct {
 func newMovingTool(t *testing.T) *movingTool {
 	m := &movingTool{t: t, owner: map[string]string{}, invoked: map[agentproto.CallKey]string{}}
 	for i := range m.bases {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(m.bases[i], w, r) }))
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve("http://"+r.Host, w, r) }))
 		t.Cleanup(s.Close)
 		m.bases[i] = s.URL
 	}

@@ -98,7 +98,7 @@ func TestStopGivesUp(t *testing.T) {
 		go func() { stopped <- app.Stop(ctx) }()
 		synctest.Wait()
 		cancel(reason)
-		if err := <-stopped; err != reason {
+		if err := <-stopped; !errors.Is(err, reason) {
 			t.Errorf("Stop returned %v", err)
 		}
 		// What was released is there to be read, then comes the reason.
@@ -106,7 +106,7 @@ func TestStopGivesUp(t *testing.T) {
 		for {
 			x, err := out.Next(t.Context())
 			if err != nil {
-				if err != reason {
+				if !errors.Is(err, reason) {
 					t.Errorf("Next returned %v", err)
 				}
 				break
@@ -116,7 +116,7 @@ func TestStopGivesUp(t *testing.T) {
 		if !slices.Equal(got, []int{1}) && !slices.Equal(got, []int{1, 2}) {
 			t.Errorf("read %v", got)
 		}
-		if err := in.Send(t.Context(), 4); err != reason {
+		if err := in.Send(t.Context(), 4); !errors.Is(err, reason) {
 			t.Errorf("Send returned %v", err)
 		}
 	})

@@ -17,6 +17,16 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	// The go command would take a result from before these were changed.
+	_ "github.com/millrace/millrace/dataflow/durable/durabletest"
+	_ "github.com/millrace/millrace/dataflow/serve"
+	_ "github.com/millrace/millrace/dataflow/sim"
+	_ "github.com/millrace/millrace/keyedsingleton"
+	_ "github.com/millrace/millrace/keyedstream"
+	_ "github.com/millrace/millrace/optional"
+	_ "github.com/millrace/millrace/singleton"
+	_ "github.com/millrace/millrace/slice"
 )
 
 var update = flag.Bool("update", false, "rewrite the want section of each file")

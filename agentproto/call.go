@@ -46,6 +46,14 @@ func (c *Call) callbackURL() string {
 	return c.Invocation.CallbackURL
 }
 
+// operation returns the name of the tool, or "" for a call without an invocation.
+func (c *Call) operation() string {
+	if c.Invocation == nil {
+		return ""
+	}
+	return c.Invocation.Operation
+}
+
 // A State is where a call stands.
 type State uint8
 

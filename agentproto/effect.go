@@ -61,6 +61,8 @@ type Effect struct {
 	CallbackURL string
 	// Lifetime, of SurfaceOAuth and PromptChoice, is that of the event.
 	Lifetime time.Duration
+	// Operation, of SurfaceOAuth and PromptChoice, is the name of the tool that asks.
+	Operation string
 
 	// Moved is for the program's own use.
 	Moved *Moved

@@ -230,7 +230,7 @@ func surface(s *callState, open *openDetour, emit emitter) {
 	}
 	ask(emit, Effect{
 		Kind: kind, State: s.State, OAuth: open.OAuth, Choice: open.Choice, Detour: open.ID, Number: open.Event,
-		CallbackURL: s.Call.callbackURL(), Lifetime: open.Lifetime,
+		CallbackURL: s.Call.callbackURL(), Lifetime: open.Lifetime, Operation: s.Call.operation(),
 	})
 }
 

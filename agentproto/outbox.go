@@ -25,6 +25,9 @@ type Prompt struct {
 	CallbackURL string
 	// Lifetime is that of the event that opened the detour.
 	Lifetime time.Duration
+	// Operation is the name of the tool that asks, or "" for a detour of a version that did
+	// not keep it.
+	Operation string
 }
 
 // An Answer is the user's choice on its way to the tool, for [ProgramOptions].Answer.
@@ -80,7 +83,7 @@ func promptOf(e *Effect) (*Prompt, bool) {
 func (e *Effect) Prompt() *Prompt {
 	return &Prompt{
 		Key: e.Key, Number: e.Number, Detour: e.Detour, OAuth: e.OAuth, Choice: e.Choice,
-		CallbackURL: e.CallbackURL, Lifetime: e.Lifetime,
+		CallbackURL: e.CallbackURL, Lifetime: e.Lifetime, Operation: e.Operation,
 	}
 }
 

@@ -2,15 +2,16 @@ package agentproto
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/millrace/millrace/internal/plain"
 )
 
 // PlainText returns a text of a stranger's as it may be shown to a person or a model: what
 // cannot be seen is left out, and what is longer than limit bytes is cut, which an ellipsis
 // says. Left out are control characters but line feed and tab, marks that reorder text,
 // and characters without a shape, such as zero-width spaces and the tags that spell hidden
-// words; joiners stay, because scripts and emoji need them. Other line breaks become line
+// words; joiners and the selectors of a character's shape stay, because scripts and emoji need them. Other line breaks become line
 // feeds. Sources: protocol part 7, threats 30 and 31.
 func PlainText(s string, limit int) string {
 	s = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n").Replace(strings.ToValidUTF8(s, "\uFFFD"))
@@ -31,11 +32,9 @@ func PlainText(s string, limit int) string {
 
 // hidden reports whether r cannot be seen, or changes where others are seen.
 func hidden(r rune) bool {
-	switch r {
-	case '\n', '\t', '\u200C', '\u200D':
+	switch {
+	case r == '\n', r == '\t', r == '\u200C', r == '\u200D', 0xFE00 <= r && r <= 0xFE0F:
 		return false
-	case '\u034F', '\u115F', '\u1160', '\u3164', '\uFFA0': // look like nothing, and are letters or marks
-		return true
 	}
-	return unprintable(r) || unicode.Is(unicode.Cf, r) || r >= 0xE0000 && r <= 0xE0FFF
+	return plain.Invisible(r)
 }

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/millrace/millrace/internal/plain"
 )
 
 // The limits of a schema. They are far above what tools need and low enough that
@@ -248,7 +249,7 @@ func jsonPointer(path []string) string {
 // oneLine makes text of others fit for one line of a log.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if unprintable(r) || !unicode.IsPrint(r) && r != ' ' {
+		if plain.Hidden(r) {
 			return ' '
 		}
 		return r

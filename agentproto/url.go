@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/millrace/millrace/internal/plain"
 )
 
 // httpURL says what is wrong with the URL of a peer, or returns "". Whether the
@@ -30,6 +32,9 @@ func authURL(s string) string {
 			return "must not have a user name"
 		case strings.ContainsRune(s, '\\'):
 			return "must not have a backslash"
+		}
+		if _, ok := plain.Host(u.Hostname()); !ok && u.Hostname() != "" {
+			return "must have the name of a host"
 		}
 		return ""
 	})

@@ -91,7 +91,7 @@ func (rt *Runtime) post(ctx context.Context, s *server, to, messageID string, bo
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { reached.Store(true) },
 	})
-	req, err := newPost(ctx, s, to, messageID, body)
+	req, err := rt.newPost(ctx, s, to, messageID, body)
 	if err != nil {
 		return reply{}, err
 	}
@@ -108,7 +108,7 @@ func (rt *Runtime) post(ctx context.Context, s *server, to, messageID string, bo
 }
 
 // newPost makes the request of post.
-func newPost(ctx context.Context, s *server, to, messageID string, body []byte) (*http.Request, error) {
+func (rt *Runtime) newPost(ctx context.Context, s *server, to, messageID string, body []byte) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return nil, redacted(err)
@@ -119,6 +119,7 @@ func newPost(ctx context.Context, s *server, to, messageID string, body []byte) 
 	if s != nil {
 		s.secrets.sign(req.Header, messageID, body)
 	}
+	rt.introduce(req, s)
 	return req, nil
 }
 

@@ -25,6 +25,7 @@ type server struct {
 	id       serverID
 	origin   string
 	secrets  secrets       // shared with it; none if there are none
+	header   http.Header   // that requests to it have
 	slots    chan struct{} // requests in flight
 	notices  chan struct{} // notifications in flight
 	excess   chan struct{} // callbacks that exceed their bounds and are being read
@@ -36,6 +37,7 @@ type server struct {
 	last    *toolset   // the last manifest that was good
 	failure error      // of the last fetch, nil if that was good
 	failed  time.Time  // when that was
+	gaveUp  time.Time  // when a call last waited for it in vain
 }
 
 // A toolset is a manifest that was fetched and is good. It is never changed, so sessions
@@ -65,6 +67,10 @@ func newServers(opts Options) ([]*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	headers, err := headersOf(opts)
+	if err != nil {
+		return nil, err
+	}
 	var servers []*server
 	seen := map[string]bool{}
 	for _, base := range opts.Toolsets {
@@ -81,7 +87,7 @@ func newServers(opts Options) ([]*server, error) {
 		}
 		seen[base] = true
 		servers = append(servers, &server{
-			base: base, id: identify(base), origin: origin, secrets: shared[base],
+			base: base, id: identify(base), origin: origin, secrets: shared[base], header: headers[base],
 			slots: make(chan struct{}, opts.Concurrency), notices: make(chan struct{}, maxNotices), excess: make(chan struct{}, maxExcess),
 		})
 	}
@@ -170,6 +176,7 @@ func (rt *Runtime) fetchManifest(ctx context.Context, s *server) ([]byte, error)
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "millrace")
+	rt.introduce(req, s)
 	resp, err := rt.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotFetched, redacted(err))

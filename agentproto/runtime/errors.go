@@ -43,6 +43,6 @@ func (p Problem) Error() string {
 // Unwrap returns the cause.
 func (p Problem) Unwrap() error { return p.Err }
 
-// plain returns the text of an error of agentproto without the package's name, for
+// withoutPackage returns the text of an error of agentproto without the package's name, for
 // people and models.
-func plain(err error) string { return strings.TrimPrefix(err.Error(), "agentproto: ") }
+func withoutPackage(err error) string { return strings.TrimPrefix(err.Error(), "agentproto: ") }

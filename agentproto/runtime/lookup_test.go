@@ -4,19 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
-	"github.com/millrace/millrace/dataflow/durable"
 )
 
 // try makes a call and returns the text of its result, "invoked" if it was posted to a tool
@@ -117,6 +112,29 @@ func TestD04Silent(t *testing.T) {
 		w.pass(time.Second)
 		if got, took := w.try("s", "silent"); got != "invoked" || took != 0 {
 			t.Errorf("when it answers: %q after %v", got, took)
+		}
+	})
+}
+
+// D04: many calls of what nobody has do not each wait for a server that is down.
+func TestD04ManyCalls(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		late := w.fickle("late.test", "late")
+		late.status.Store(500)
+		w.start(late.base)
+		start := time.Now()
+		for i := range 100 {
+			if got, _ := w.try(fmt.Sprint(i%10), "late"); !strings.Contains(got, "cannot be reached") {
+				t.Errorf("%q", got)
+			}
+		}
+		if took := time.Since(start); took < 4*time.Second || took > 30*time.Second {
+			t.Errorf("100 calls took %v, want about as long as one", took)
+		}
+		late.status.Store(0)
+		w.pass(time.Second)
+		if got, took := w.try("0", "late"); got != "invoked" || took != 0 {
+			t.Errorf("when it is up: %q after %v", got, took)
 		}
 	})
 }
@@ -331,61 +349,4 @@ func TestD04Forwarded(t *testing.T) {
 			assistant: done
 		`)
 	})
-}
-
-// D04: over a restart, too, a server that is down is missing for no longer than it is down.
-func TestD04Restart(t *testing.T) {
-	var up atomic.Bool
-	var server *httptest.Server
-	server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		switch {
-		case !up.Load():
-			rw.WriteHeader(http.StatusServiceUnavailable)
-		case r.URL.Path == manifestPath:
-			fmt.Fprintf(rw, `{"name":"s","endpoint":"%s/invoke","tools":[{"name":"late","description":"d","inputSchema":{}}]}`, server.URL)
-		}
-	}))
-	defer server.Close()
-	sealer, err := SealerOf([32]byte{1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts := Options{
-		Toolsets: []string{server.URL}, Surface: &user{}, Logger: slog.New(slog.DiscardHandler), Sealer: sealer,
-		State: &durable.Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}, Timeouts: Timeouts{Retry: []time.Duration{}},
-	}
-	for range 2 {
-		up.Store(false)
-		rt, err := Start(t.Context(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		key, err := rt.Call(t.Context(), Request{GroupID: "g", Operation: "late"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r, err := rt.Await(t.Context(), key); err != nil || !strings.Contains(r.Result.String(), "cannot be reached") {
-			t.Errorf("while it is down: %+v, %v", r, err)
-		}
-		up.Store(true)
-		offered := func() bool {
-			tools, _, err := rt.ToolsOf(t.Context(), "g")
-			return err == nil && len(tools) == 1
-		}
-		for deadline := time.Now().Add(time.Minute); !offered(); <-time.After(50 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the tool is missing a minute after the server is up")
-			}
-		}
-		if key, err = rt.Call(t.Context(), Request{GroupID: "g", Operation: "late"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := rt.Cancel(t.Context(), key); err != nil {
-			t.Error(err)
-		}
-		if r, err := rt.Await(t.Context(), key); err != nil || r.Cause != agentproto.ByInterruption {
-			t.Errorf("when it is up: %+v, %v", r, err)
-		}
-		stopNow(t, rt)
-	}
 }

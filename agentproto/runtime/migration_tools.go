@@ -25,7 +25,7 @@ func (rt *Runtime) moveTool(ctx context.Context, s *server, base, session, to st
 	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Migrate)
 	defer cancel()
 	const path = "/migrate"
-	req, err := newPost(ctx, s, base+path, freshID(purpose.Migrate), body)
+	req, err := rt.newPost(ctx, s, base+path, freshID(purpose.Migrate), body)
 	if err != nil {
 		return err
 	}

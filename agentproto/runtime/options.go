@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"time"
 
@@ -53,6 +54,13 @@ type Options struct {
 	// them, not more than five minutes ago; the rest is refused with 401 and resolves no
 	// call. Without a secret, who knows a callback URL can use it.
 	Secrets map[string][]string
+
+	// Headers are what requests to tool servers have besides the runtime's own, such as an
+	// Authorization, by their base URLs as in Toolsets. They are sent with everything: the
+	// request for the manifest, invocations, notifications and answers, but only to the
+	// origin of the tool server itself and to AllowOrigins, and to no other tool server.
+	// Redirects are not followed. No log and no error contains a value.
+	Headers map[string]http.Header
 
 	// Model answers in conversations: see [Runtime.OpenSession]. Nil means that there are
 	// none, and that somebody else has a loop that makes calls. What is kept with a Model

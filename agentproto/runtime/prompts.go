@@ -200,6 +200,15 @@ func (rt *Runtime) answerFailed(ctx context.Context, a *agentproto.Answer, reaso
 	}
 }
 
+// ToolOf returns the name of the tool that asks the user something for a call, or "" where that
+// is not known. The name is the tool server's word.
+func (rt *Runtime) ToolOf(key agentproto.CallKey) string {
+	if p := rt.prompts.promptOf(key); p != nil {
+		return p.Operation
+	}
+	return ""
+}
+
 // ToolsetOf returns the base URL of the tool server that has a call, or "" where that is not
 // known, for who shows the user whose question it is (protocol part 7, threat 31).
 func (rt *Runtime) ToolsetOf(key agentproto.CallKey) string {

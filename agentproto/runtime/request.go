@@ -183,7 +183,7 @@ func checkArguments(tool *Tool, args jsontext.Value) string {
 		return "the arguments are not a JSON object"
 	}
 	if err := tool.schema.Validate(args); err != nil {
-		return fmt.Sprintf("the arguments of %s do not fit its schema: %s", quoted(tool.Name), plain(err))
+		return fmt.Sprintf("the arguments of %s do not fit its schema: %s", quoted(tool.Name), withoutPackage(err))
 	}
 	return ""
 }

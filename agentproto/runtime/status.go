@@ -116,7 +116,7 @@ func (rt *Runtime) askStatus(ctx context.Context, s *server, key agentproto.Call
 		return unknownStatus, ""
 	}
 	const path = "/tool_call_status"
-	req, err := newPost(ctx, s, s.base+path, freshID(purpose.Status), body)
+	req, err := rt.newPost(ctx, s, s.base+path, freshID(purpose.Status), body)
 	if err != nil {
 		return unknownStatus, ""
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/internal/journal"
 )
 
 // about reports whether a key, as far as it is known, is the capability's.
@@ -137,7 +138,17 @@ func (p *posted) deliver(e agentproto.Event) {
 // accepted gives an event to the program. If that does not take it in time, it
 // answers 503 and reports false.
 func (p *posted) accepted(e agentproto.Event) bool {
-	if err := p.rt.deliver(p.r.Context(), p.capability.key, e); err != nil {
+	err := p.rt.deliver(p.r.Context(), p.capability.key, e)
+	if errors.Is(err, journal.ErrTooLarge) && e.Kind != agentproto.Malformed {
+		// Nobody would be able to keep it later either.
+		message := ""
+		if e.Kind == agentproto.SubscriptionEventArrived {
+			message = agentproto.TypeSubscriptionEvent
+		}
+		p.malformed(http.StatusRequestEntityTooLarge, message, "message is larger than what the log of this runtime can keep")
+		return false
+	}
+	if err != nil {
 		p.rt.log.Debug("callback put off", keyAttr(p.capability.key), "error", err)
 		p.later(time.Second)
 		return false

@@ -6,16 +6,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
-	"unicode"
 
 	"golang.org/x/term"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/internal/plain"
 )
 
 // A Terminal is a [Surface] of text. It prints where the user has to go and asks
@@ -51,23 +50,28 @@ func NewTerminal(in io.Reader, out io.Writer) *Terminal {
 // Bind implements [Binder].
 func (t *Terminal) Bind(a Answerer) { t.answerer = a }
 
-// OAuth prints the host and the URL that the user has to visit.
+// OAuth prints which tool asks, and the host and the URL that the user has to visit. A host
+// that is not ASCII is printed as it is looked up.
 func (t *Terminal) OAuth(_ context.Context, key agentproto.CallKey, o *agentproto.OAuth) {
-	host := "unknown"
-	if u, err := url.Parse(o.AuthURL); err == nil {
-		host = u.Hostname()
+	shown, host, ok := plain.URL(o.AuthURL)
+	if !ok {
+		host = "an unknown host"
+	}
+	who := "A tool"
+	if known := t.asker(key); known != "" {
+		who = known
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.signIns[key] = true
-	t.printf("A tool asks you to sign in at %s:\n  %s\n", printable(host), printable(o.AuthURL))
+	t.printf("%s asks you to sign in at %s:\n  %s\n", who, host, shown)
 }
 
 // Choice asks, or takes the default if nobody can be asked.
 func (t *Terminal) Choice(ctx context.Context, key agentproto.CallKey, c *agentproto.UserChoice) {
 	t.mu.Lock()
 	if !t.interactive {
-		t.printf("%s%s\n  nobody can be asked here, so: %s\n", t.asker(key), printable(c.Prompt), printable(c.Choices[c.Default]))
+		t.printf("%s%s\n  nobody can be asked here, so: %s\n", t.asks(key), printable(c.Prompt), printable(c.Choices[c.Default]))
 		t.mu.Unlock()
 		t.answer(ctx, prompt{key, c}, c.Default)
 		return
@@ -90,7 +94,7 @@ func (t *Terminal) Withdraw(key agentproto.CallKey, detour string) {
 	defer t.mu.Unlock()
 	for i, p := range t.prompts {
 		if p.key == key && p.choice.ResponseURL == detour {
-			t.printf("(the question %q is withdrawn)\n", printable(p.choice.Prompt))
+			t.printf("(the question \"%s\" is withdrawn)\n", printable(p.choice.Prompt))
 			t.drop(i)
 			return
 		}
@@ -163,7 +167,7 @@ func (t *Terminal) drop(i int) {
 // ask prints the first prompt. It is called with mu held.
 func (t *Terminal) ask() {
 	c := t.prompts[0].choice
-	t.printf("%s%s\n", t.asker(t.prompts[0].key), printable(c.Prompt))
+	t.printf("%s%s\n", t.asks(t.prompts[0].key), printable(c.Prompt))
 	for i, label := range c.Choices {
 		t.printf("  %d) %s\n", i+1, printable(label))
 	}
@@ -177,19 +181,33 @@ func (t *Terminal) answer(ctx context.Context, p prompt, selected int) {
 	if err := t.answerer.Answer(ctx, p.key, p.choice.ResponseURL, selected); err != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.printf("(the answer was not taken: %v)\n", err)
+		t.printf("(the answer was not taken: %s)\n", printable(err.Error()))
 	}
 }
 
-// asker says whose words follow, where the answerer knows.
+// asks is the line in front of a question, where the answerer knows whose it is.
+func (t *Terminal) asks(key agentproto.CallKey) string {
+	if who := t.asker(key); who != "" {
+		return who + " asks:\n"
+	}
+	return ""
+}
+
+// asker says which tool of which tool server it is that asks, as far as the answerer knows.
 func (t *Terminal) asker(key agentproto.CallKey) string {
-	knows, ok := t.answerer.(interface {
+	servers, ok := t.answerer.(interface {
 		ToolsetOf(agentproto.CallKey) string
 	})
 	if !ok {
 		return ""
 	}
-	return "A tool of " + printable(cmp.Or(knows.ToolsetOf(key), "an unknown server")) + " asks:\n"
+	tool := "A tool"
+	if tools, ok := t.answerer.(interface {
+		ToolOf(agentproto.CallKey) string
+	}); ok && tools.ToolOf(key) != "" {
+		tool = "The tool " + printable(tools.ToolOf(key))
+	}
+	return tool + " of " + printable(cmp.Or(servers.ToolsetOf(key), "an unknown server"))
 }
 
 func (t *Terminal) printf(format string, args ...any) { fmt.Fprintf(t.out, format, args...) }
@@ -197,21 +215,10 @@ func (t *Terminal) printf(format string, args ...any) { fmt.Fprintf(t.out, forma
 // maxPrinted bounds what is printed of one text.
 const maxPrinted = 4096
 
-// printable returns a text of a tool server's without anything that a terminal
-// would obey or that reorders what is read: control, format and direction
-// characters are spelled out.
+// printable returns a text of a tool server's as one line that is safe to print.
 func printable(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if b.Len() > maxPrinted {
-			b.WriteString("…")
-			break
-		}
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			fmt.Fprintf(&b, "\\u{%x}", r)
-		}
+	if len(s) > maxPrinted {
+		return plain.Line(strings.ToValidUTF8(s[:maxPrinted], "")) + "…"
 	}
-	return b.String()
+	return plain.Line(s)
 }

@@ -35,7 +35,7 @@ func TestTerminalEscapes(t *testing.T) {
 	term.Progress(key, agentproto.OAuthPending)
 	term.Progress(key, agentproto.Pending)
 	term.Progress(key, agentproto.Completed)
-	want := "A tool asks you to sign in at unknown:\n  https://login.test/\\u{1b}[2J\\u{202e}?q=é\n(the sign-in is not needed any more)\n"
+	want := "A tool asks you to sign in at an unknown host:\n  https://login.test/\\u{1b}[2J\\u{202e}?q=é\n(the sign-in is not needed any more)\n"
 	if got := out.String(); got != want {
 		t.Errorf("printed %q, want %q", got, want)
 	}
@@ -112,7 +112,12 @@ Your choice [1]: Question 4?
 }
 
 // knowing is an answerer that knows whose questions it gets.
-type knowing struct{ answers }
+type knowing struct {
+	answers
+	tool string
+}
+
+func (k *knowing) ToolOf(agentproto.CallKey) string { return k.tool }
 
 func (*knowing) ToolsetOf(agentproto.CallKey) string { return "http://bank.test\x1b" }
 
@@ -134,6 +139,48 @@ func TestThreat31_TerminalNamesTheServer(t *testing.T) {
 		}
 		if got := rt.ToolsetOf(agentproto.CallKey{GroupID: "g", ID: "2"}); got != "" {
 			t.Errorf("of a call that there is not: %q", got)
+		}
+	})
+}
+
+// O02, threat 17: a prompt to sign in says which tool of which tool server asks, and where the
+// address leads, in letters that cannot be taken for others.
+func TestThreat17_SignIn(t *testing.T) {
+	for _, tt := range []struct{ url, want string }{
+		{"https://login.test/a", "login.test:\n  https://login.test/a\n"},
+		{"https://\u0430pple.com/x", "xn--pple-43d.com:\n  https://xn--pple-43d.com/x\n"},
+		{"https://good.example\u3002evil.example/", "good.example.evil.example:\n  https://good.example.evil.example/\n"},
+		{"https://good.example@evil.example/", "an unknown host:\n  https://good.example@evil.example/\n"},
+		{"https://login.test/\u009b2J\u200b\U000e0041", "login.test:\n  https://login.test/%C2%9B2J%E2%80%8B%F3%A0%81%81\n"},
+	} {
+		var out strings.Builder
+		term := NewTerminal(strings.NewReader(""), &out)
+		term.Bind(&knowing{tool: "cal\u202eendar\nYour password:"})
+		term.OAuth(t.Context(), agentproto.CallKey{GroupID: "g", ID: "1"}, &agentproto.OAuth{AuthURL: tt.url})
+		want := "The tool cal\\u{202e}endar\\u{a}Your password: of http://bank.test\\u{1b} asks you to sign in at " + tt.want
+		if got := out.String(); got != want {
+			t.Errorf("printed %q, want %q", got, want)
+		}
+	}
+	inWorld(t, func(t *testing.T, w *world) {
+		tool, key, url := w.pending()
+		for _, bad := range []string{"https://good.example@evil.example/", "https://good.example%40evil.example/", "https://a\u202eb.example/", "https://" + strings.Repeat("a.", 130) + "a/"} {
+			if status := w.post(url, fmt.Sprintf(`{"type":"oauth","group_id":"g","id":"1","auth_url":%q}`, bad)); status != 400 {
+				t.Errorf("%s was answered %d", bad, status)
+			}
+		}
+		if asked := w.user.saw(); len(asked) != 0 {
+			t.Errorf("the user was asked %q", asked)
+		}
+		if r, err := w.rt.Await(t.Context(), key); err != nil || r.Cause != agentproto.ByMalformed {
+			t.Errorf("%+v, %v", r, err)
+		}
+		next := w.call("h", "1")
+		synctest.Wait()
+		w.post(tool.callbackOf(next), oauthBody(next))
+		synctest.Wait()
+		if got := w.rt.ToolOf(next); got != "echo" {
+			t.Errorf("the tool that asks is %q", got)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/runtime"
 	"github.com/millrace/millrace/internal/edge"
+	"github.com/millrace/millrace/internal/plain"
 )
 
 // maxWait bounds how long a request for a result is kept. One that does not want to wait is
@@ -208,5 +209,5 @@ func answer(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(append(text, '\n'))
+	w.Write(append(plain.JSON(text), '\n'))
 }

@@ -7,25 +7,34 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/internal/plain"
 )
 
 // An apiUser is the [runtime.Surface] of users who look over the API: it keeps what they
 // are asked until that is answered or taken back.
 type apiUser struct {
+	rt   runtime.Answerer
 	mu   sync.Mutex
 	open map[agentproto.CallKey]openPrompt
 }
 
-// An openPrompt is an authorization or a choice.
+// An openPrompt is an authorization or a choice, and who asks for it.
 type openPrompt struct {
-	oauth  *agentproto.OAuth
-	choice *agentproto.UserChoice
+	oauth         *agentproto.OAuth
+	choice        *agentproto.UserChoice
+	toolset, tool string
 }
 
 // A promptBody is a prompt as the API gives it.
 type promptBody struct {
-	ID      string   `json:"id"` // of the call
-	AuthURL string   `json:"auth_url,omitempty"`
+	ID        string `json:"id"`                  // of the call
+	Toolset   string `json:"toolset,omitempty"`   // the tool server that asks
+	Operation string `json:"operation,omitempty"` // the tool
+	AuthURL   string `json:"auth_url,omitempty"`
+	// Host is where AuthURL leads: a name that is not ASCII as punycode, so that it cannot be
+	// taken for another one.
+	Host    string   `json:"host,omitempty"`
 	Prompt  string   `json:"prompt,omitempty"`
 	Choices []string `json:"choices,omitempty"`
 	Default int      `json:"default,omitempty"`
@@ -39,13 +48,16 @@ func (u *apiUser) asked(thread string) []promptBody {
 	defer u.mu.Unlock()
 	all := []promptBody{}
 	for key, p := range u.open {
+		body := promptBody{ID: key.ID, Toolset: p.toolset, Operation: p.tool}
 		switch {
 		case key.GroupID != thread:
+			continue
 		case p.choice != nil:
-			all = append(all, promptBody{ID: key.ID, Prompt: p.choice.Prompt, Choices: p.choice.Choices, Default: p.choice.Default})
+			body.Prompt, body.Choices, body.Default = p.choice.Prompt, p.choice.Choices, p.choice.Default
 		default:
-			all = append(all, promptBody{ID: key.ID, AuthURL: p.oauth.AuthURL})
+			body.AuthURL, body.Host, _ = plain.URL(p.oauth.AuthURL)
 		}
+		all = append(all, body)
 	}
 	slices.SortFunc(all, func(a, b promptBody) int { return strings.Compare(a.ID, b.ID) })
 	return all
@@ -58,7 +70,13 @@ func (u *apiUser) choice(key agentproto.CallKey) *agentproto.UserChoice {
 	return u.open[key].choice
 }
 
+// Bind tells the user which runtime asks.
+func (u *apiUser) Bind(rt runtime.Answerer) { u.rt = rt }
+
 func (u *apiUser) set(key agentproto.CallKey, p openPrompt) {
+	if rt, ok := u.rt.(*runtime.Runtime); ok {
+		p.toolset, p.tool = rt.ToolsetOf(key), rt.ToolOf(key)
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open[key] = p

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/agentproto/conform"
+	"github.com/millrace/millrace/internal/plain"
 	"github.com/millrace/millrace/internal/undertest"
 )
 
@@ -46,7 +48,7 @@ func conformance(ctx context.Context, args []string) error {
 		return misused(fs, "tool or runtime?")
 	}
 	what, args := args[0], args[1:]
-	c := conformRun{out: os.Stdout}
+	c := conformRun{out: stdout}
 	fs.BoolVar(&c.self, "self", false, "test Millrace's own side")
 	fs.StringVar(&c.url, "url", "", "base `URL` of the tool server; replaces that of the profile")
 	fs.StringVar(&c.profile, "profile", "", "`file` with the profile of the tool server")
@@ -61,11 +63,11 @@ func conformance(ctx context.Context, args []string) error {
 	switch what {
 	case "tool", "runtime":
 	case "cases":
-		return listCases(os.Stdout)
+		return listCases(stdout)
 	case "roles":
-		return listRoles(os.Stdout)
+		return listRoles(stdout)
 	case "-h", "-help", "--help", "help":
-		fs.SetOutput(os.Stdout)
+		fs.SetOutput(stdout)
 		fs.Usage()
 		return nil
 	default:
@@ -78,7 +80,7 @@ func conformance(ctx context.Context, args []string) error {
 	if err == nil || errors.Is(err, errFailed) {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "millrace conform %s: %v\n", what, err)
+	fmt.Fprintf(stderr, "millrace conform %s: %v\n", what, err)
 	return errUsage
 }
 
@@ -104,7 +106,7 @@ func (c *conformRun) run(ctx context.Context, side string, command []string) err
 	}
 	if c.progress {
 		c.opts.Progress = func(r conform.Result) {
-			fmt.Fprintf(os.Stderr, "%s %-16s %6.2fs  %s\n", r.ID, r.Status, r.Took.Seconds(), r.Action)
+			fmt.Fprintf(stderr, "%s %-16s %6.2fs  %s\n", r.ID, r.Status, r.Took.Seconds(), r.Action)
 		}
 	}
 	test := c.tool
@@ -193,7 +195,10 @@ func (c *conformRun) report(r *conform.Report) error {
 		}
 	}
 	if c.json {
-		return errors.Join(err, r.WriteJSON(c.out))
+		var text bytes.Buffer
+		err = errors.Join(err, r.WriteJSON(&text))
+		_, failed := c.out.Write(plain.JSON(text.Bytes()))
+		return errors.Join(err, failed)
 	}
 	return errors.Join(err, r.WriteTable(c.out))
 }

@@ -65,7 +65,7 @@ func control(ctx context.Context, args []string) error {
 
 // controlled returns the options that a configuration says.
 func controlled(c *conform.RuntimeConfig, now func() time.Time) (runtime.Options, error) {
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	opts := runtime.Options{
 		ListenAddr: c.CallbackListen, AllowOrigins: c.AllowOrigins, AskStatus: c.AskAlive, Logger: logger, Timeouts: timeoutsOf(c.TimeoutsMS),
 		Bounds: runtime.Bounds{Subscriptions: c.Limits.Subscriptions, Views: c.Limits.Views},

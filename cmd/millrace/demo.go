@@ -52,7 +52,7 @@ func demo(ctx context.Context, args []string) error {
 
 	logs := io.Discard
 	if *verbose {
-		logs = os.Stderr
+		logs = stderr
 	}
 	logger := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	slog.SetDefault(logger) // the provider's library logs there

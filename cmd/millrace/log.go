@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -45,7 +44,7 @@ func logs(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("log", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), logUsage); fs.PrintDefaults() }
 	var servers urls
-	v := logView{out: bufio.NewWriter(os.Stdout)}
+	v := logView{out: bufio.NewWriter(stdout)}
 	state := fs.String("state", "", "`folder` given to 'millrace serve'")
 	fs.Var(&servers, "nats", "`address` of a NATS server; may be given more than once")
 	credentials := fs.String("credentials", "", "`file` with credentials for the NATS servers")
@@ -76,7 +75,7 @@ func logs(ctx context.Context, args []string) error {
 	var err error
 	v.history, err = runtime.OpenHistory(ctx, durable.Options{
 		Name: *name, Dir: filepath.Join(*state, "history"), Servers: servers, Credentials: *credentials, SystemServer: *system, AssumeDurable: *assume,
-		Replicas: *replicas, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		Replicas: *replicas, Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	}, conversation.Limits{})
 	if err != nil {
 		return err

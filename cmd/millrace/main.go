@@ -54,7 +54,7 @@ func main() {
 
 func dispatch(ctx context.Context, args []string) int {
 	if len(args) == 0 {
-		usage(os.Stderr)
+		usage(stderr)
 		return 2
 	}
 	for _, c := range commands {
@@ -69,17 +69,17 @@ func dispatch(ctx context.Context, args []string) int {
 		case errors.Is(err, errFailed):
 			return 1
 		default:
-			fmt.Fprintf(os.Stderr, "millrace %s: %v\n", c.name, err)
+			fmt.Fprintf(stderr, "millrace %s: %v\n", c.name, err)
 			return 1
 		}
 	}
 	switch args[0] {
 	case "help", "-h", "-help", "--help":
-		usage(os.Stdout)
+		usage(stdout)
 		return 0
 	}
-	fmt.Fprintf(os.Stderr, "millrace: there is no command %q\n\n", args[0])
-	usage(os.Stderr)
+	fmt.Fprintf(stderr, "millrace: there is no command %q\n\n", args[0])
+	usage(stderr)
 	return 2
 }
 

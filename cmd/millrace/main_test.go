@@ -6,13 +6,17 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/internal/plain"
 )
 
 // actEnv makes the test binary act as the command, so that what is tested are real
@@ -228,6 +232,63 @@ func TestRunKilled(t *testing.T) {
 		if r.OK != (r.Operation == "echo") || !r.OK && r.Cause != agentproto.ByTimeout.String() && r.Cause != agentproto.ByDispatch.String() {
 			t.Errorf("%s %s: ok %t by %s: %s", id, r.Operation, r.OK, r.Cause, r.Text)
 		}
+	}
+}
+
+// TestRunPrintsNothingHidden has a tool server whose every word is one that a terminal would
+// obey, that reorders what is read or that cannot be seen: none of it is printed as it is, and
+// the JSON means what it said.
+func TestRunPrintsNothingHidden(t *testing.T) {
+	const hidden = "\u009b2J\u202Eevil\u2066\u200B\u200D\U000E0041\U000E0101\u007f\x1b[31m\u0007\r"
+	said, err := json.Marshal("said " + hidden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tool *httptest.Server
+	tool = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/.well-known/rap-toolset":
+			fmt.Fprintf(w, `{"name":"set","endpoint":"%s/invoke","tools":[{"name":"say","description":"d","inputSchema":{"type":"object","required":[%s]}},
+				{"name":"echo","description":"d","inputSchema":{"type":"object"}}]}`, tool.URL, said)
+		case "/invoke":
+			var inv struct {
+				ID          string
+				GroupID     string `json:"group_id"`
+				CallbackURL string `json:"callback_url"`
+			}
+			if err := json.NewDecoder(r.Body).Decode(&inv); err != nil {
+				t.Error(err)
+			}
+			go func() { // a wrong one first, which is logged
+				for _, members := range []string{`"type":"user_choice","prompt":` + string(said) + `,"choices":["a",` + string(said) + `],"default":1,"response_url":"` + tool.URL + `/answer"`, `"type":"tool_result","text":` + string(said)} {
+					resp, err := http.Post(inv.CallbackURL, "application/json", strings.NewReader(fmt.Sprintf(`{%s,"group_id":%q,"id":%q}`, members, inv.GroupID, inv.ID)))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					resp.Body.Close()
+				}
+			}()
+		}
+	}))
+	defer tool.Close()
+	bad := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"name":"bad","endpoint":%s,"tools":[{"name":%s,"description":"d","inputSchema":{}}]}`, said, said)
+	}))
+	defer bad.Close()
+	cmd := millrace(t, "run", "--tool", tool.URL, "--tool", bad.URL, "-")
+	cmd.Stdin = strings.NewReader(`{"group_id":"t","id":"1","operation":"say"}` + "\n" + `{"group_id":"t","id":"2","operation":"echo"}` + "\n" + `{"group_id":` + string(said) + `,"operation":"echo"}` + "\n")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, _ := cmd.Output() // the last call has a bad identifier
+	for name, text := range map[string][]byte{"output": out, "error": stderr.Bytes()} {
+		if !utf8.Valid(text) || bytes.ContainsFunc(text, func(r rune) bool { return r != '\n' && plain.Hidden(r) }) {
+			t.Errorf("standard %s has something hidden: %q", name, text)
+		}
+	}
+	results := readResults(t, out, 2)
+	if got := results["2"].Text; got != "said "+hidden {
+		t.Errorf("the result is %q, error %s", got, stderr.Bytes())
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 )
 
@@ -57,6 +56,6 @@ func migrate(ctx context.Context, args []string) error {
 	if status != http.StatusNoContent {
 		return fmt.Errorf("session %q stays where it is: %s", session, problemIn(status, text))
 	}
-	fmt.Fprintf(os.Stderr, "millrace migrate: session %q is at %s now\n", session, *to)
+	fmt.Fprintf(stderr, "millrace migrate: session %q is at %s now\n", session, *to)
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/internal/plain"
 )
 
 const runUsage = `usage: millrace run --tool URL [--tool URL ...] [flags] [calls.jsonl | -]
@@ -64,8 +65,8 @@ const maxLine = 4 << 20
 func run(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("run", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), runUsage); fs.PrintDefaults() }
-	var tools urls
-	fs.Var(&tools, "tool", "base `URL` of a tool server; may be given more than once")
+	var tools toolFlags
+	tools.add(fs)
 	timeout := fs.Duration("timeout", 30*time.Second, "how long a call may wait for its result, detours not counted")
 	listen := fs.String("listen", "", "`address` of the callback endpoint; a free port of this host if empty")
 	public := fs.String("public", "", "`URL` at which tool servers reach the callback endpoint, if not that address")
@@ -74,8 +75,8 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	switch {
-	case len(tools) == 0:
-		return misused(fs, "no tool server: give at least one --tool URL")
+	case tools.check() != nil:
+		return misused(fs, "%v", tools.check())
 	case fs.NArg() > 1:
 		return misused(fs, "more than one file: %s", strings.Join(fs.Args(), " "))
 	case *timeout <= 0 || *ahead <= 0:
@@ -93,19 +94,23 @@ func run(ctx context.Context, args []string) error {
 	}
 
 	status := newProgress(os.Stderr, term.IsTerminal(int(os.Stderr.Fd())))
-	rt, err := runtime.Start(context.WithoutCancel(ctx), runtime.Options{
-		Toolsets: tools, ListenAddr: *listen, PublicURL: *public,
+	opts := runtime.Options{
+		ListenAddr: *listen, PublicURL: *public,
 		Surface:  &runSurface{runtime.NewTerminal(answers, status), status},
 		Timeouts: runtime.Timeouts{Call: *timeout, LongCall: *timeout},
 		Logger:   slog.New(slog.NewTextHandler(status, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
+	}
+	if err := tools.set(&opts); err != nil {
+		return err
+	}
+	rt, err := runtime.Start(context.WithoutCancel(ctx), opts)
 	if err != nil {
 		return err
 	}
 	for _, p := range rt.Problems() {
 		fmt.Fprintf(status, "millrace run: %v\n", p)
 	}
-	r := &runner{rt: rt, status: status, room: make(chan struct{}, *ahead), out: bufio.NewWriter(os.Stdout)}
+	r := &runner{rt: rt, status: status, room: make(chan struct{}, *ahead), out: bufio.NewWriter(stdout)}
 	results := rt.Results(context.WithoutCancel(ctx)) // from before the first call
 	printed := make(chan error, 1)
 	go func() { printed <- r.print(results) }()
@@ -210,7 +215,7 @@ func (r *runner) print(results func(func(*agentproto.Resolution) bool)) error {
 			Cause: res.Cause.String(), Text: text, Content: res.Result.Content, Millis: time.Since(m.at).Milliseconds(),
 		})
 		if err == nil {
-			_, err = r.out.Write(append(line, '\n'))
+			_, err = r.out.Write(append(plain.JSON(line), '\n'))
 		}
 		if err == nil && (first || len(r.room) == 0) {
 			err = r.out.Flush()
@@ -293,7 +298,8 @@ type progress struct {
 
 	mu      sync.Mutex
 	w       io.Writer
-	shown   int // columns of the line that is shown
+	plain   *plain.Writer // in front of w, for what is not the line
+	shown   int           // columns of the line that is shown
 	last    time.Time
 	detours map[agentproto.CallKey]agentproto.State
 	all, ok int
@@ -301,7 +307,7 @@ type progress struct {
 }
 
 func newProgress(w io.Writer, live bool) *progress {
-	return &progress{w: w, live: live, detours: make(map[agentproto.CallKey]agentproto.State)}
+	return &progress{w: w, plain: plain.NewWriter(w), live: live, detours: make(map[agentproto.CallKey]agentproto.State)}
 }
 
 // Write writes p above the line.
@@ -309,7 +315,7 @@ func (p *progress) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
-	n, err := p.w.Write(b)
+	n, err := p.plain.Write(b)
 	p.show()
 	return n, err
 }

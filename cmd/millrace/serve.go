@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -71,8 +70,9 @@ const stopWithin = 15 * time.Second
 func serve(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), serveUsage); fs.PrintDefaults() }
-	var tools, servers urls
-	fs.Var(&tools, "tool", "base `URL` of a tool server; may be given more than once")
+	var tools toolFlags
+	tools.add(fs)
+	var servers urls
 	state := fs.String("state", "", "`folder` of the key for callback URLs and, without --nats, of everything that is kept")
 	fs.Var(&servers, "nats", "`address` of a NATS server, such as nats://10.0.0.1:4222, instead of one inside this process; may be given more than once")
 	credentials := fs.String("credentials", "", "`file` with credentials for the NATS servers")
@@ -90,8 +90,6 @@ func serve(ctx context.Context, args []string) error {
 	model := fs.String("model", "", "who answers in conversations: script:`FILE`, a JSON array of replies, or openai:URL, an API like OpenAI's")
 	modelName := fs.String("model-name", "", "which model of that API answers; its key is "+keyEnv+" of the environment")
 	migration := fs.String("migration-key", "", "`file` with the key that runtimes have in common which move sessions between them; made if there is none")
-	var networks prefixes
-	fs.Var(&networks, "allow-network", "a `network` such as 10.0.0.0/8 that tool servers may be in, besides public ones and those given by address; may be given more than once")
 	secrets := signedBy{}
 	fs.Var(secrets, "secret", "`URL=FILE`: a tool server, as for --tool, and the whsec_ secrets, one to a line, that sign what passes between it and this; may be given more than once")
 	status := fs.Bool("ask-status", false, "ask the tool servers now and then whether they have a call still; they must have the extension /tool_call_status")
@@ -104,8 +102,8 @@ func serve(ctx context.Context, args []string) error {
 	switch {
 	case *state == "":
 		return misused(fs, "no --state folder")
-	case len(tools) == 0:
-		return misused(fs, "no tool server: give at least one --tool URL")
+	case tools.check() != nil:
+		return misused(fs, "%v", tools.check())
 	case fs.NArg() > 0:
 		return misused(fs, "what is %s?", strings.Join(fs.Args(), " "))
 	case *timeout <= 0:
@@ -140,24 +138,28 @@ func serve(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	rt, err := runtime.Start(context.WithoutCancel(ctx), runtime.Options{
-		Toolsets: tools, ListenAddr: *listen, PublicURL: *public, Sealer: sealer, Logger: logger,
+	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	opts := runtime.Options{
+		ListenAddr: *listen, PublicURL: *public, Sealer: sealer, Logger: logger,
 		Surface: user, Model: answers, MigrationKey: migrationKey,
-		AllowNetworks: networks, Secrets: secrets, AskStatus: *status,
+		Secrets: secrets, AskStatus: *status,
 		Timeouts: runtime.Timeouts{Call: *timeout}, OtherKeys: *otherKeys,
 		State: &durable.Options{
 			Name: *name, Dir: filepath.Join(*state, "history"), Servers: servers,
 			Credentials: *credentials, SystemServer: *system, AssumeDurable: *assume, Replicas: *replicas, KeepHistory: *keep, Logger: logger,
 		},
-	})
+	}
+	if err := tools.set(&opts); err != nil {
+		return err
+	}
+	rt, err := runtime.Start(context.WithoutCancel(ctx), opts)
 	if err != nil {
 		return keys.advise(err)
 	}
 	for _, p := range rt.Problems() {
-		fmt.Fprintf(os.Stderr, "millrace serve: %v\n", p)
+		fmt.Fprintf(stderr, "millrace serve: %v\n", p)
 	}
-	fmt.Fprintf(os.Stderr, "millrace serve: %s\n", whereToken(*tokenFile, *state))
+	fmt.Fprintf(stderr, "millrace serve: %s\n", whereToken(*tokenFile, *state))
 	guard := edge.Policy{Token: edge.NewToken(token), Hosts: apiHosts, JSON: true}
 	serving, cancel := untilEnded(ctx, rt)
 	defer cancel()
@@ -196,7 +198,7 @@ func serveAPI(ctx context.Context, a api, guard edge.Policy, address string) err
 		return err
 	}
 	server := edge.New(edge.Guard(guard, a.handler()), edge.Options{Body: maxLine})
-	fmt.Fprintf(os.Stderr, "millrace serve: calls at http://%s/calls, callbacks at %s\n", listener.Addr(), a.rt.PublicURL())
+	fmt.Fprintf(stderr, "millrace serve: calls at http://%s/calls, callbacks at %s\n", listener.Addr(), a.rt.PublicURL())
 	stop := context.AfterFunc(ctx, func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

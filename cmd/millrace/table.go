@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto/runtime"
 	"github.com/millrace/millrace/internal/idp"
+	"github.com/millrace/millrace/internal/plain"
 )
 
 // A style paints for terminals.
@@ -79,7 +80,7 @@ func (d *demoRun) table(stats runtime.Stats) totals {
 		wrong = append(wrong, fmt.Sprintf("dropped %d duplicates and %d late ones, want %d and %d", t.DuplicatesDropped, t.LateDropped, wantDuplicates, wantLate))
 	}
 	for _, w := range append(d.problems, wrong...) {
-		fmt.Fprintf(d.out, "  %s\n", d.style.bad("✗ "+w))
+		fmt.Fprintf(d.out, "  %s\n", d.style.bad("✗ "+plain.Line(w)))
 	}
 	fmt.Fprintln(d.out)
 	return t
@@ -87,6 +88,11 @@ func (d *demoRun) table(stats runtime.Stats) totals {
 
 // rows prints a table; a nil row is a gap, and one cell alone is a line across.
 func (d *demoRun) rows(head []string, rows [][]string) {
+	for _, r := range rows {
+		for i := range r {
+			r[i] = plain.Line(r[i])
+		}
+	}
 	width := make([]int, len(head))
 	for _, r := range append([][]string{head}, rows...) {
 		if len(r) == 1 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/internal/plain"
 )
 
 // sessionTotals is what the conversation comes to.
@@ -155,7 +156,7 @@ func (h *hosts) table(d *demoRun) sessionTotals {
 		wrong = append(wrong, fmt.Sprintf("%d calls, %d events and more than one callback that is handed on were expected", len(answers), demoTicks))
 	}
 	for _, w := range wrong {
-		fmt.Fprintf(d.out, "  %s\n", d.style.bad("✗ "+w))
+		fmt.Fprintf(d.out, "  %s\n", d.style.bad("✗ "+plain.Line(w)))
 	}
 	fmt.Fprintln(d.out)
 	return t

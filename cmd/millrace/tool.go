@@ -175,7 +175,7 @@ const knownRuntimes = "runtimes"
 
 // of returns the options of one server.
 func (c exampleConfig) of(name, url string) toolserver.Options {
-	opts := toolserver.Options{PublicURL: url, Status: true, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	opts := toolserver.Options{PublicURL: url, Status: true, Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	if c.state != "" {
 		opts.State = filepath.Join(c.state, name)
 	}

@@ -49,10 +49,10 @@ var imports = map[string][]string{
 	"internal/script":   slices.Concat(library, []string{"dataflow/sim"}),
 	"internal/mutation": {},
 
-	"agentproto":                     library,
+	"agentproto":                     slices.Concat(library, []string{"internal/plain"}),
 	"agentproto/conversation":        slices.Concat(library, []string{"agentproto"}),
 	"agentproto/conversation/openai": {"agentproto", "agentproto/conversation"},
-	"agentproto/runtime":             slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/internal/purpose", "dataflow/durable", "internal/edge", "internal/envelope", "internal/netguard"}),
+	"agentproto/runtime":             slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/internal/purpose", "dataflow/durable", "internal/edge", "internal/envelope", "internal/journal", "internal/netguard", "internal/plain"}),
 	"agentproto/toolserver":          slices.Concat(library, []string{"agentproto", "agentproto/internal/purpose", "internal/envelope", "internal/netguard"}),
 	"agentproto/conform":             slices.Concat(library, []string{"agentproto", "internal/edge", "internal/freeport"}),
 	"internal/exampletools":          {"agentproto", "agentproto/toolserver"},
@@ -61,7 +61,7 @@ var imports = map[string][]string{
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/runtime", "agentproto/toolserver",
-		"dataflow/durable", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/idp", "internal/undertest",
+		"dataflow/durable", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/idp", "internal/plain", "internal/undertest",
 	}),
 }
 

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/agentproto/runtime"
+)
+
+// toolFlags are the flags about tool servers that serve and run have in common.
+type toolFlags struct {
+	tools     urls
+	headers   headerFlags
+	origins   urls
+	networks  prefixes
+	maxResult size
+}
+
+// add adds the flags to those of a command.
+func (t *toolFlags) add(fs *flag.FlagSet) {
+	t.maxResult = 1 << 20
+	fs.Var(&t.tools, "tool", "base `URL` of a tool server; may be given more than once")
+	fs.Var(&t.headers, "tool-header", "`NAME=VALUE` or NAME=@FILE: a header, such as Authorization, of everything that is sent to the tool server, and to no other; with more than one --tool it is URL|NAME=VALUE; may be given more than once. Everybody on a machine can read the flags of a process: give secrets as @FILE")
+	fs.Var(&t.origins, "allow-origin", "an `ORIGIN` such as https://files.example to which a tool server may have requests sent that is at another; may be given more than once")
+	fs.Var(&t.networks, "allow-network", "a `network` such as 10.0.0.0/8 that tool servers may be in, besides public ones and those given by address; may be given more than once")
+	fs.Var(&t.maxResult, "max-result", "how many `bytes` a message of a tool may have, results with images among them: from 64KiB to 64MiB, and no more than the log can keep, which is somewhat less than 8MiB with serve")
+}
+
+// check returns what is wrong with the flags, without the value of a header.
+func (t *toolFlags) check() error {
+	if len(t.tools) == 0 {
+		return fmt.Errorf("no tool server: give at least one --tool URL")
+	}
+	_, err := t.headers.of(t.tools)
+	return err
+}
+
+// set sets the options of a runtime, of flags that were checked.
+func (t *toolFlags) set(o *runtime.Options) (err error) {
+	o.Toolsets, o.AllowOrigins, o.AllowNetworks = t.tools, t.origins, t.networks
+	o.Limits.Bytes = int64(t.maxResult)
+	o.Headers, err = t.headers.of(t.tools)
+	return err
+}
+
+// headerFlags are what --tool-header was given. They are looked at when all flags are known,
+// and not by the flag package, whose errors repeat what was given.
+type headerFlags []string
+
+// String does not tell the values.
+func (h *headerFlags) String() string { return "" }
+
+// Set keeps one.
+func (h *headerFlags) Set(text string) error { *h = append(*h, text); return nil }
+
+// of returns the headers by base URL. Errors do not contain values.
+func (h headerFlags) of(tools []string) (map[string]http.Header, error) {
+	headers := map[string]http.Header{}
+	for i, text := range h {
+		base, rest, named := "", text, false
+		if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
+			if base, rest, named = strings.Cut(text, "|"); !named {
+				return nil, fmt.Errorf("--tool-header number %d has a URL and no |: it has to be URL|NAME=VALUE", i+1)
+			}
+		}
+		name, value, ok := strings.Cut(rest, "=")
+		switch {
+		case !ok || name == "":
+			return nil, fmt.Errorf("--tool-header number %d is not NAME=VALUE or URL|NAME=VALUE", i+1)
+		case !named && len(tools) != 1:
+			return nil, fmt.Errorf("--tool-header %s: there are %d tool servers: say which one it is for, with URL|%[1]s=VALUE", strconv.Quote(name), len(tools))
+		case !named:
+			base = tools[0]
+		}
+		if file, ok := strings.CutPrefix(value, "@"); ok {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				return nil, fmt.Errorf("--tool-header %s: %w", strconv.Quote(name), err)
+			}
+			value = strings.TrimRight(string(data), "\r\n")
+		}
+		base = strings.TrimSuffix(base, "/")
+		if headers[base] == nil {
+			headers[base] = http.Header{}
+		}
+		headers[base].Add(name, value)
+	}
+	return headers, nil
+}
+
+// A size is a flag of bytes.
+type size int64
+
+// The least and the most that a message may be limited to.
+const (
+	leastSize = 64 << 10
+	mostSize  = 64 << 20
+)
+
+// String returns the size as Set takes it.
+func (s *size) String() string {
+	switch {
+	case *s != 0 && *s%(1<<20) == 0:
+		return fmt.Sprint(*s>>20, "MiB")
+	case *s != 0 && *s%(1<<10) == 0:
+		return fmt.Sprint(*s>>10, "KiB")
+	}
+	return fmt.Sprint(int64(*s))
+}
+
+// Set takes a number of bytes, or one of KiB or MiB with that behind it.
+func (s *size) Set(text string) error {
+	number, unit := text, int64(1)
+	if n, ok := strings.CutSuffix(text, "KiB"); ok {
+		number, unit = n, 1<<10
+	} else if n, ok := strings.CutSuffix(text, "MiB"); ok {
+		number, unit = n, 1<<20
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 32)
+	if err != nil || int64(n)*unit < leastSize || int64(n)*unit > mostSize {
+		return fmt.Errorf("it has to be a number of bytes from 64KiB to 64MiB")
+	}
+	*s = size(int64(n) * unit)
+	return nil
+}

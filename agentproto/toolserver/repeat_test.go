@@ -26,6 +26,13 @@ func (rt *runtime) wantAt(url, text string) {
 	}
 }
 
+// answers decides what attempts to deliver are answered from now on.
+func (rt *runtime) answers(f func(n int, m received) (*http.Response, error)) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.answer = f
+}
+
 // addSlow adds a tool that takes a while and counts how often it has run.
 func addSlow(s *toolserver.Server, runs *atomic.Int32) {
 	type in struct {
@@ -81,12 +88,12 @@ func TestA06_OtherCallbackURL(t *testing.T) {
 				h.call("slow", "c1", oneArgs, callback(otherURL))
 				// Nobody is at the first address any more; the result waits for an hour.
 				synctest.Wait()
-				h.answer = func(_ int, m received) (*http.Response, error) {
+				h.answers(func(_ int, m received) (*http.Response, error) {
 					if m.url == otherURL {
 						return status(503, "Retry-After", "3600"), nil
 					}
 					return status(200), nil
-				}
+				})
 				h.call("slow", "c2", oneArgs, callback(otherURL))
 				<-time.After(10 * time.Minute)
 				again()
@@ -97,7 +104,7 @@ func TestA06_OtherCallbackURL(t *testing.T) {
 					t.Errorf("it waited for %v", waited)
 				}
 				synctest.Wait()
-				h.answer = nil
+				h.answers(nil)
 				h.call("large", "c3", "{}")
 				h.wantAt(strings.Replace(firstURL, "c1", "c3", 1), strings.Repeat("x", 100_000))
 				again()
@@ -194,12 +201,12 @@ func TestA06_AddressOfASubscription(t *testing.T) {
 			want(firstURL, "tick 0")
 			synctest.Wait()
 			gone := true
-			h.answer = func(_ int, m received) (*http.Response, error) {
+			h.answers(func(_ int, m received) (*http.Response, error) {
 				if m.url == firstURL && gone {
 					return nil, errRefusedConnection
 				}
 				return status(200), nil
-			}
+			})
 			<-time.After(90 * time.Minute) // an event waits
 			if restart {
 				h.end()

@@ -93,20 +93,20 @@ func (s *Server) pack(c *call, msg agentproto.Callback) (*message, error) {
 
 // attempt posts a message to an address once. After an error that is not final it returns how
 // long the runtime wants the next attempt to wait.
-func (s *Server) attempt(ctx context.Context, c *call, to *url.URL, m *message) (after time.Duration, err error) {
-	leave, err := s.lanes.enter(ctx, to)
+func (s *Server) attempt(ctx context.Context, c *call, to *address, m *message) (after time.Duration, err error) {
+	leave, err := s.lanes.enter(ctx, to.url)
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
 	ctx, stop := context.WithTimeout(ctx, s.opts.CallbackTimeout)
 	defer stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(m.body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.url.String(), bytes.NewReader(m.body))
 	if err != nil {
 		return 0, errRefused
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if err := s.sign(req.Header, c.key.runtime, m); err != nil {
+	if err := s.sign(req.Header, c.key.runtime, to.messageID(m), m.body); err != nil {
 		return 0, errRefused
 	}
 	resp, err := s.callbacks.Do(req)
@@ -114,7 +114,7 @@ func (s *Server) attempt(ctx context.Context, c *call, to *url.URL, m *message) 
 		return 0, fmt.Errorf("%w: %w", errRefused, bare(err))
 	}
 	if err != nil {
-		return 0, loggable(to, err)
+		return 0, loggable(to.url, err)
 	}
 	discard(resp.Body)
 	switch code := resp.StatusCode; {

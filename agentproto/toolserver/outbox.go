@@ -111,39 +111,28 @@ func (c *call) deliver() {
 		if err == nil {
 			ctx, stop := context.WithCancelCause(m.ctx)
 			unlink := context.AfterFunc(to.replaced, func() { stop(errReaddressed) })
-			err = c.server.send(ctx, c, to.url, m)
+			err = c.server.send(ctx, c, to, m)
 			unlink()
 			stop(nil)
 		}
-		if c.wasReaddressed(m, to, err) {
-			continue
-		}
 		if cutOff = errors.Is(err, ErrClosing); !cutOff && c.server.ctx.Err() == nil {
-			c.settle(m, to.url, err)
+			c.settle(m, to, err)
 		}
 	}
-}
-
-// wasReaddressed reports whether a message has to be sent again because the call has another
-// address by now: one that was not delivered, and the result.
-func (c *call) wasReaddressed(m *message, to *address, err error) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.address != to && m.ctx.Err() == nil && (err != nil || m.kind == agentproto.TypeToolResult)
 }
 
 // settle removes a message that was delivered or will not be. The call ends here,
 // for the store, if that was its last, or if the runtime has no use for the rest.
-func (c *call) settle(m *message, to *url.URL, err error) {
+//
+// If the call has another address by now, a message that was not delivered stays, and so does
+// the result: they are sent there.
+func (c *call) settle(m *message, to *address, err error) {
 	s := c.server
-	if err != nil {
-		if m.ctx.Err() == nil {
-			s.log.Warn("message not delivered", "message", m.kind, "webhook-id", m.id,
-				"tool", c.inv.Operation, "callback", origin(to), "error", err)
-		}
-		m.lost <- err
-	}
 	c.mu.Lock()
+	if c.address != to && m.ctx.Err() == nil && (err != nil || m.kind == agentproto.TypeToolResult) {
+		c.mu.Unlock()
+		return
+	}
 	if m.kind == agentproto.TypeToolResult {
 		c.settled.Do(func() { close(c.answered) })
 	}
@@ -163,6 +152,13 @@ func (c *call) settle(m *message, to *url.URL, err error) {
 		}
 	}
 	c.mu.Unlock()
+	if err != nil {
+		if m.ctx.Err() == nil {
+			s.log.Warn("message not delivered", "message", m.kind, "webhook-id", m.id,
+				"tool", c.inv.Operation, "callback", origin(to.url), "error", err)
+		}
+		m.lost <- err
+	}
 	switch {
 	case errors.Is(err, errGone):
 		c.abandon(true)
@@ -173,7 +169,7 @@ func (c *call) settle(m *message, to *url.URL, err error) {
 
 // send tries to deliver a message until it is accepted, refused, not wanted any
 // more, or the horizon is reached.
-func (s *Server) send(ctx context.Context, c *call, to *url.URL, m *message) error {
+func (s *Server) send(ctx context.Context, c *call, to *address, m *message) error {
 	end := m.posted.Add(s.opts.CallbackHorizon)
 	if err := sleep(ctx, time.Until(m.notBefore)); err != nil {
 		return err
@@ -193,7 +189,7 @@ func (s *Server) send(ctx context.Context, c *call, to *url.URL, m *message) err
 			return fmt.Errorf("%w: last: %w", errExpired, err)
 		}
 		s.log.Debug("message will be sent again", "message", m.kind, "webhook-id", m.id,
-			"callback", origin(to), "attempt", m.failed, "wait", wait, "error", err)
+			"callback", origin(to.url), "attempt", m.failed, "wait", wait, "error", err)
 		if err := sleep(ctx, wait); err != nil {
 			return err
 		}

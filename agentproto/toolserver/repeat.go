@@ -37,6 +37,7 @@ import (
 type address struct {
 	text     string
 	url      *url.URL
+	later    bool            // the call had another one before
 	replaced context.Context // ends with errReaddressed when another one takes its place
 	replace  context.CancelCauseFunc
 }
@@ -45,6 +46,15 @@ func newAddress(text string, u *url.URL) *address {
 	a := &address{text: text, url: u}
 	a.replaced, a.replace = context.WithCancelCause(context.Background())
 	return a
+}
+
+// messageID returns the webhook-id of a message at this address. It is another one than at the
+// address before: a runtime that has taken the message there would drop it here.
+func (a *address) messageID(m *message) string {
+	if a.later {
+		return m.id + "_" + brief(a.text)
+	}
+	return m.id
 }
 
 // maxAddresses is how many addresses of one call are known.
@@ -167,6 +177,7 @@ func (c *call) readdress(text string, u *url.URL) error {
 	}
 	was, before := c.address, c.addresses
 	c.address = newAddress(text, u)
+	c.address.later = true
 	c.addresses = append(slices.Clone(before), brief(was.text))
 	c.addresses = c.addresses[max(0, len(c.addresses)-maxAddresses):]
 	record, err := c.record(c.phase)

@@ -255,6 +255,7 @@ func (s *Server) load(id digest) (c *call, err error) {
 		}
 		c = newCall(s, r.key(inv), inv, callback)
 		c.address, c.addresses = newAddress(to, callback), r.Callbacks
+		c.address.later = len(r.Callbacks) > 0
 		c.accepted, c.phase = r.Accepted, r.Phase
 		c.state = append([]byte(nil), tx.get(subscriptionBucket, id[:])...)
 		tx.each(outboxBucket, id[:], func(k, v []byte) bool {

@@ -47,9 +47,9 @@ func newSigners(op string, secrets map[string][]Secret) map[string]signers {
 // id, which every attempt has, when it is made, and, if the runtime shares secrets
 // with the server, a signature with each of them, so that a runtime that knows the
 // old one or the new one only is content.
-func (s *Server) sign(h http.Header, runtime string, m *message) error {
+func (s *Server) sign(h http.Header, runtime, id string, body []byte) error {
 	now := time.Now()
-	h.Set(standardwebhooks.HeaderWebhookID, m.id)
+	h.Set(standardwebhooks.HeaderWebhookID, id)
 	h.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
 	keys, ok := s.signers[runtime]
 	if !ok {
@@ -57,7 +57,7 @@ func (s *Server) sign(h http.Header, runtime string, m *message) error {
 	}
 	var all []string
 	for _, w := range keys {
-		signature, err := w.Sign(m.id, now, m.body)
+		signature, err := w.Sign(id, now, body)
 		if err != nil {
 			return err
 		}

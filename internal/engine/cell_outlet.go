@@ -42,24 +42,23 @@ func NewCellOutlet[T any](c *Cell[T], op *Op) *CellOutlet[T] {
 }
 
 func (out *CellOutlet[T]) release() {
-	out.lock()
 	out.give()
-	out.unlock()
+	out.show()
 }
 
-func (out *CellOutlet[T]) lock() { out.mu.Lock() }
-
-func (out *CellOutlet[T]) unlock() {
+func (out *CellOutlet[T]) show() bool {
 	out.readers.signal()
 	out.mu.Unlock()
+	return false
 }
 
-func (out *CellOutlet[T]) wake() {} // unlock did it
+func (out *CellOutlet[T]) wake() {} // show did it
 
 func (out *CellOutlet[T]) forget() { out.dirty = false }
 
 func (out *CellOutlet[T]) give() {
 	out.dirty = false
+	out.mu.Lock()
 	out.value, out.set = out.cell.value, out.cell.set
 	out.version++
 }

@@ -72,14 +72,17 @@ func NewKOutlet[K comparable, V any](n *KNode[K, V], op *Op) *KOutlet[K, V] {
 }
 
 func (out *KOutlet[K, V]) release() {
-	out.lock()
 	out.give()
-	out.unlock()
-	out.wake()
+	if out.show() {
+		out.wake()
+	}
 }
 
-func (out *KOutlet[K, V]) lock()   { out.mu.Lock() }
-func (out *KOutlet[K, V]) unlock() { out.mu.Unlock() }
+func (out *KOutlet[K, V]) show() (more bool) {
+	out.mu.Unlock()
+	out.forget()
+	return len(out.woken) > 0
+}
 
 func (out *KOutlet[K, V]) forget() {
 	clear(out.step.k)
@@ -88,6 +91,7 @@ func (out *KOutlet[K, V]) forget() {
 }
 
 func (out *KOutlet[K, V]) give() {
+	out.mu.Lock()
 	for i, k := range out.step.k {
 		if out.waiting.Len() > 0 && out.hand(k, out.step.h[i], out.step.v[i]) {
 			continue
@@ -126,7 +130,6 @@ func (out *KOutlet[K, V]) hand(k K, h uint64, v V) (taken bool) {
 // list first, so that none is handed the token when it is gone; that they are listed can
 // be seen without the site's mu, since only the token's holder takes others off it.
 func (out *KOutlet[K, V]) wake() {
-	out.forget()
 	if len(out.woken) == 0 {
 		return
 	}

@@ -58,21 +58,18 @@ func NewOutlet[T any](n *Node[T], op *Op) *Outlet[T] {
 }
 
 func (out *Outlet[T]) release() {
-	out.lock()
 	out.give()
-	out.unlock()
-	out.wake()
+	out.show()
 }
 
-func (out *Outlet[T]) lock() { out.mu.Lock() }
-
-func (out *Outlet[T]) unlock() {
+func (out *Outlet[T]) show() bool {
 	out.readers.signal()
 	out.mu.Unlock()
+	out.forget()
+	return false
 }
 
-// wake only clears what the step gave: the readers were woken by unlock.
-func (out *Outlet[T]) wake() { out.forget() }
+func (out *Outlet[T]) wake() {} // show did it
 
 func (out *Outlet[T]) forget() {
 	clear(out.step)
@@ -80,6 +77,7 @@ func (out *Outlet[T]) forget() {
 }
 
 func (out *Outlet[T]) give() {
+	out.mu.Lock()
 	if out.fresh.left > 0 {
 		out.fed[out.fresh.source] = out.fresh.number
 		out.marks = append(out.marks, out.fresh)

@@ -3,16 +3,15 @@ package engine
 // A port is an outlet that goroutines outside the site read.
 type port interface {
 	outlet
-	lock()
-	give()   // make what the step gave visible; called between lock and unlock
-	unlock() // may wake readers
-	wake()   // wake readers that were given something, without the lock
-	forget() // drop what the step gave
+	give()             // lock the port, and change it to what the step gave
+	show() (more bool) // unlock it, and wake readers; more says that wake has something to do
+	wake()             // what is left to do without the lock
+	forget()           // drop what the step gave
 }
 
 // publish ends a step by handing on what it gave.
 //
-// It first changes all ports while it holds their locks, so that a reader who has seen
+// It first changes all ports, and unlocks none before all are changed, so that a reader who has seen
 // the step at one port sees it at every other one. Then it tells other sites, cycles and
 // asynchronous calls, so that what follows from the step is never seen before the step.
 //
@@ -24,16 +23,16 @@ func (s *Site) publish() {
 		s.ports[0].release()
 	} else {
 		for _, p := range s.ports {
-			p.lock()
-		}
-		for _, p := range s.ports {
 			p.give()
 		}
+		more := false
 		for _, p := range s.ports {
-			p.unlock()
+			more = p.show() || more
 		}
-		for _, p := range s.ports {
-			p.wake()
+		if more {
+			for _, p := range s.ports {
+				p.wake()
+			}
 		}
 	}
 	s.ports = s.ports[:0]

@@ -2,11 +2,14 @@ package script
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/dataflow"
 )
 
 // A way is how a script is run.
@@ -111,7 +114,10 @@ func (s *Script) act(st *Stage, l Line) (func(ctx context.Context) (refused []st
 		return nil, record{}, s.errorf(l.Row, "%s %s: %v", l.Verb, l.Port, err)
 	}
 	return func(ctx context.Context) []string {
-		if err := r.send(ctx); err != nil && ctx.Err() == nil {
+		// A port also returns the failure of the flow if its own call caused it. That is told
+		// of the flow, and depends on which call ran the step.
+		var failed *dataflow.StepError
+		if err := r.send(ctx); err != nil && ctx.Err() == nil && !errors.As(err, &failed) {
 			return []string{fmt.Sprintf("%s %s %s: %v", l.Verb, l.Port, l.Rest, err)}
 		}
 		return nil

@@ -78,58 +78,65 @@ func newOutputPort[T any](out *engine.Outlet[T]) *OutputPort[T] {
 	return &p
 }
 
-// The accessors of ports panic for a port that no operator made.
+// The accessors of ports return nil for a port that no operator made; see made. Both are on
+// the way of each record, and small enough to be inlined.
 
 func (p *InputPort[T]) in() *engine.Inlet[T] {
-	if p == nil || seal.Value(*p) == nil {
-		engine.Unmade("dataflow.InputPort", portsAreMade)
+	if p == nil {
+		return nil
 	}
 	return seal.Value(*p)
 }
 
 func (p *KeyedInputPort[K, V]) in() *engine.KInlet[K, V] {
-	if p == nil || seal.Value(*p) == nil {
-		engine.Unmade("dataflow.KeyedInputPort", portsAreMade)
+	if p == nil {
+		return nil
 	}
 	return seal.Value(*p)
 }
 
 func (p *EntryInputPort[K, V]) in() *engine.KInlet[K, V] {
-	if p == nil || seal.Value(*p) == nil {
-		engine.Unmade("dataflow.EntryInputPort", portsAreMade)
+	if p == nil {
+		return nil
 	}
 	return seal.Value(*p)
 }
 
 func (p *OutputPort[T]) out() *engine.Outlet[T] {
-	if p == nil || seal.Value(*p) == nil {
-		engine.Unmade("dataflow.OutputPort", portsAreMade)
+	if p == nil {
+		return nil
 	}
 	return seal.Value(*p)
 }
 
 func (p *EntryOutputPort[K, V]) out() *engine.KOutlet[K, V] {
-	if p == nil || seal.Value(*p) == nil {
-		engine.Unmade("dataflow.EntryOutputPort", portsAreMade)
+	if p == nil {
+		return nil
 	}
 	return seal.Value(*p)
 }
 
 func (p *SingletonOutputPort[T]) out() *engine.CellOutlet[T] {
-	if p == nil || seal.Value(*p) == nil {
-		engine.Unmade("dataflow.SingletonOutputPort", portsAreMade)
+	if p == nil {
+		return nil
 	}
 	return seal.Value(*p)
 }
 
 func (p *OptionalOutputPort[T]) out() *engine.CellOutlet[T] {
-	if p == nil || seal.Value(*p) == nil {
-		engine.Unmade("dataflow.OptionalOutputPort", portsAreMade)
+	if p == nil {
+		return nil
 	}
 	return seal.Value(*p)
 }
 
-const portsAreMade = "ports come from Input and Output functions"
+// made panics if there is no port, because nothing made it.
+func made[P any](port *P, name string) *P {
+	if port == nil {
+		engine.Unmade(name, "ports come from Input and Output functions")
+	}
+	return port
+}
 
 func viewOf[K comparable, V any](v View[K, V]) cow.View[K, V] { return seal.Value(v) }
 func newGraph(set engine.Settings) graph                      { return seal.FieldOf(engine.New(set)) }

@@ -21,7 +21,7 @@ type InputPort[T any] inputPort[T]
 // no more than that. If Send ran the location and a function panicked, the flow has
 // ended, and Send returns its error.
 func (p *InputPort[T]) Send(ctx context.Context, x T) error {
-	in := p.in()
+	in := made(p.in(), "dataflow.InputPort")
 	if ctx == nil {
 		engine.NilContext("dataflow.InputPort.Send")
 	}
@@ -33,7 +33,7 @@ func (p *InputPort[T]) Send(ctx context.Context, x T) error {
 // returns. If SendBatch ran the location and a function panicked, elements of the step
 // that failed do not count as accepted.
 func (p *InputPort[T]) SendBatch(ctx context.Context, xs []T) (int, error) {
-	in := p.in()
+	in := made(p.in(), "dataflow.InputPort")
 	if ctx == nil {
 		engine.NilContext("dataflow.InputPort.SendBatch")
 	}
@@ -41,7 +41,7 @@ func (p *InputPort[T]) SendBatch(ctx context.Context, xs []T) (int, error) {
 }
 
 // Close ends the stream. What was accepted is still handled. Closing twice is fine.
-func (p *InputPort[T]) Close() { p.in().Close() }
+func (p *InputPort[T]) Close() { made(p.in(), "dataflow.InputPort").Close() }
 
 // A KeyedInputPort is where values enter a [KeyedStream]; see [InputPort].
 type KeyedInputPort[K comparable, V any] keyedInputPort[K, V]
@@ -49,7 +49,7 @@ type KeyedInputPort[K comparable, V any] keyedInputPort[K, V]
 // Send appends v to the values of k; see [InputPort.Send]. It returns a [KeyError] for a
 // k that cannot be a key.
 func (p *KeyedInputPort[K, V]) Send(ctx context.Context, k K, v V) error {
-	in := p.in()
+	in := made(p.in(), "dataflow.KeyedInputPort")
 	if ctx == nil {
 		engine.NilContext("dataflow.KeyedInputPort.Send")
 	}
@@ -57,7 +57,7 @@ func (p *KeyedInputPort[K, V]) Send(ctx context.Context, k K, v V) error {
 }
 
 // Close ends the stream; see [InputPort.Close].
-func (p *KeyedInputPort[K, V]) Close() { p.in().Close() }
+func (p *KeyedInputPort[K, V]) Close() { made(p.in(), "dataflow.KeyedInputPort").Close() }
 
 // An EntryInputPort is where entries enter a [KeyedSingleton]. It is safe for any
 // number of goroutines.
@@ -69,7 +69,7 @@ type EntryInputPort[K comparable, V any] entryInputPort[K, V]
 //
 // Keys are remembered for as long as the flow runs.
 func (p *EntryInputPort[K, V]) Put(ctx context.Context, k K, v V) error {
-	in := p.in()
+	in := made(p.in(), "dataflow.EntryInputPort")
 	if ctx == nil {
 		engine.NilContext("dataflow.EntryInputPort.Put")
 	}
@@ -83,10 +83,12 @@ func (p *EntryInputPort[K, V]) Put(ctx context.Context, k K, v V) error {
 // In memory it is a lookup under the location's lock, also after the flow has ended. A
 // durable flow writes a record for it, like a Put that adds nothing, and answers when that is
 // in the history: remember what was true, which stays so. The error is that of such a Put.
-func (p *EntryInputPort[K, V]) Has(ctx context.Context, k K) (bool, error) { return p.in().Has(ctx, k) }
+func (p *EntryInputPort[K, V]) Has(ctx context.Context, k K) (bool, error) {
+	return made(p.in(), "dataflow.EntryInputPort").Has(ctx, k)
+}
 
 // Close says that no further entry comes; see [InputPort.Close].
-func (p *EntryInputPort[K, V]) Close() { p.in().Close() }
+func (p *EntryInputPort[K, V]) Close() { made(p.in(), "dataflow.EntryInputPort").Close() }
 
 // An OutputPort is where the elements of a [Stream] leave. It is safe for any number
 // of goroutines; each element is read by one of them.
@@ -100,7 +102,7 @@ type OutputPort[T any] outputPort[T]
 // ctx ends first it returns its cause, in a [BlockedError] if what it waits for cannot
 // come because nobody reads another output.
 func (p *OutputPort[T]) Next(ctx context.Context) (T, error) {
-	out := p.out()
+	out := made(p.out(), "dataflow.OutputPort")
 	if ctx == nil {
 		engine.NilContext("dataflow.OutputPort.Next")
 	}
@@ -110,7 +112,7 @@ func (p *OutputPort[T]) Next(ctx context.Context) (T, error) {
 // All iterates over the elements until the flow or ctx ends. [App.Err] says whether
 // the flow failed.
 func (p *OutputPort[T]) All(ctx context.Context) iter.Seq[T] {
-	out := p.out()
+	out := made(p.out(), "dataflow.OutputPort")
 	if ctx == nil {
 		engine.NilContext("dataflow.OutputPort.All")
 	}
@@ -134,7 +136,7 @@ type EntryOutputPort[K comparable, V any] entryOutputPort[K, V]
 // a [KeyError] for a k that cannot be a key, and ctx's cause if that ends first:
 // in a [BlockedError] if the entry cannot come because nobody reads another output.
 func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
-	out := p.out()
+	out := made(p.out(), "dataflow.EntryOutputPort")
 	if ctx == nil {
 		engine.NilContext("dataflow.EntryOutputPort.Await")
 	}
@@ -146,7 +148,7 @@ func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
 // those who wait for one key when it comes, all that Await it have it, and one that takes
 // it; one whose ctx ends in that moment has it or leaves it for the next.
 func (p *EntryOutputPort[K, V]) Take(ctx context.Context, k K) (V, error) {
-	out := p.out()
+	out := made(p.out(), "dataflow.EntryOutputPort")
 	if ctx == nil {
 		engine.NilContext("dataflow.EntryOutputPort.Take")
 	}
@@ -154,7 +156,9 @@ func (p *EntryOutputPort[K, V]) Take(ctx context.Context, k K) (V, error) {
 }
 
 // Get returns the value of k if it is there now. Of what cannot be a key there is none.
-func (p *EntryOutputPort[K, V]) Get(k K) (V, bool) { return p.out().Get(k) }
+func (p *EntryOutputPort[K, V]) Get(k K) (V, bool) {
+	return made(p.out(), "dataflow.EntryOutputPort").Get(k)
+}
 
 // Len returns how many entries are there now.
-func (p *EntryOutputPort[K, V]) Len() int { return p.out().Len() }
+func (p *EntryOutputPort[K, V]) Len() int { return made(p.out(), "dataflow.EntryOutputPort").Len() }

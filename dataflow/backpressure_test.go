@@ -50,7 +50,7 @@ func TestBackpressure(t *testing.T) {
 		}
 		cancel()
 		synctest.Wait()
-		if err := <-sent; err != context.Canceled {
+		if err := <-sent; !errors.Is(err, context.Canceled) {
 			t.Errorf("a waiting Send returned %v", err)
 		}
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
-	"github.com/millrace/millrace/keyedstream"
 )
 
 // TestTwoLocations has two locations end one after the other: the flow ends with
@@ -99,18 +98,4 @@ func TestTimerWhileStalled(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// TestUnhashableKey is a key that the compiler takes for comparable and that is not.
-func TestUnhashableKey(t *testing.T) {
-	flow := dataflow.New()
-	in, ks := keyedstream.Input[any, int](dataflow.At[server](flow), "values")
-	keyedstream.Map(ks, bomb)
-	keyedsingleton.Map(keyedstream.First(ks), bomb)
-	app := start(t, flow)
-	in.Send(t.Context(), []int{1}, 1)
-	var e *dataflow.StepError
-	if err := app.Wait(); !errors.As(err, &e) || e.Op != "keyedstream.First" {
-		t.Errorf("the error is %v", err)
-	}
 }

@@ -103,8 +103,8 @@ func Unmade(op, how string) {
 
 const module = "github.com/millrace/millrace/"
 
-// caller returns the place outside the library's own packages from which an
-// operator was built.
+// caller returns the place outside the library's own packages, or in one of their tests,
+// from which an operator was built.
 func caller() string {
 	var pcs [16]uintptr
 	n := runtime.Callers(3, pcs[:])
@@ -114,7 +114,7 @@ func caller() string {
 	frames := runtime.CallersFrames(pcs[:n])
 	for {
 		f, more := frames.Next()
-		if !own(f.Function) || !more {
+		if !own(f.Function) || strings.HasSuffix(f.File, "_test.go") || !more {
 			place := fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
 			callers.Store(pcs, place)
 			return place

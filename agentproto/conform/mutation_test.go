@@ -58,7 +58,11 @@ var wrongs = []wrong{
 	{name: "an answer to any address", caughtBy: "U10", in: anyAnswer, out: sent(rememberQuestion)},
 	{name: "takes any selection", caughtBy: "U09", in: anySelection},
 	{name: "takes any state", caughtBy: "O11", in: anyState()},
-	{name: "takes any issuer", caughtBy: "O14", options: func(o *toolserver.Options) { o.Providers[0].Issuer, o.Providers[0].RequireIssuer = "", false }},
+	{name: "takes any issuer", caughtBy: "O14", options: func(o *toolserver.Options) {
+		p := &o.Providers[0]
+		p.Issuer, p.RequireIssuer = "", false
+		p.SubjectIsUser, p.UnsafeAnyoneMayAuthorize = false, "who authorizes cannot be told without an issuer"
+	}},
 	{name: "takes any browser", caughtBy: "O24", options: func(o *toolserver.Options) { o.NoStartPage = true }},
 	{name: "shows what the provider says", caughtBy: "O10", in: echoing("error_description")},
 	{name: "shows the code", caughtBy: "O19", in: echoing("code")},

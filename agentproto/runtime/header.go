@@ -63,7 +63,7 @@ func headersOf(opts Options) (map[string]http.Header, error) {
 
 // introduce adds the headers of a tool server to a request, if that goes to its own origin or
 // to one that is allowed. It is asked for each request: what a manifest named may have been
-// allowed when a call was made and not be any more.
+// allowed when a call was made and refused now.
 func (rt *Runtime) introduce(req *http.Request, s *server) {
 	if s == nil || len(s.header) == 0 || rt.mayUse(s, req.URL.String()) != nil {
 		return

@@ -61,7 +61,7 @@ func (l *ledger) knows(key agentproto.CallKey) bool {
 }
 
 // knownCalls are calls that the flow was asked for and has: the last generation of them at
-// least. That a call was made does not change any more.
+// least. That a call was made never changes.
 type knownCalls struct {
 	mu         sync.Mutex
 	young, old map[agentproto.CallKey]struct{}

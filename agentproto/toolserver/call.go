@@ -69,7 +69,7 @@ type call struct {
 	address   *address
 	addresses []string // the ones before, as brief has them; the latest last
 	suspended bool     // the next process, or another instance, goes on with it
-	moving    bool     // its messages are not for this process any more
+	moving    bool     // its messages are no longer for this process
 	queue     []*message
 	number    uint64        // of the last message
 	space     chan struct{} // closed when the queue gets shorter; nil if nobody waits

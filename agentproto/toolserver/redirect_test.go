@@ -129,7 +129,7 @@ func TestO19_ManyCodes(t *testing.T) {
 		t.Errorf("%d windows are looked for, %d before", after, before)
 	}
 	// A code that the provider refuses is not looked for either, and what was drawn for the
-	// authorization is not any more when the call has ended.
+	// authorization is no longer looked for when the call has ended.
 	st.open(set(to, "code", rand.Text()))
 	if got := st.nextResult(); got != failed {
 		t.Errorf("result %q", got)

@@ -63,7 +63,7 @@ const maxAddresses = 8
 var (
 	errReaddressed = errors.New("toolserver: the call has another callback_url")
 	errOtherCall   = errors.New("the id of this call is that of another call, with another operation, user or arguments")
-	errNotKept     = errors.New("the call has ended before, and its result is not kept any more")
+	errNotKept     = errors.New("the call has ended before, and its result is no longer kept")
 )
 
 // brief returns what is remembered of an address.
@@ -137,7 +137,7 @@ func (s *Server) againFinished(key callKey, f finishedRecord, inv *agentproto.In
 	if err != nil {
 		r = errorOf(inv, err)
 	}
-	r.CallID, r.Subscription = inv.CallID, false // no event follows any more
+	r.CallID, r.Subscription = inv.CallID, false // no event follows
 	return s.reply(key, inv, callback, r)
 }
 

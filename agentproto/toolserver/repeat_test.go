@@ -86,7 +86,7 @@ func TestA06_OtherCallbackURL(t *testing.T) {
 				again()
 				h.call("slow", "c1", oneArgs, callback(thirdURL), callID("x"))
 				h.call("slow", "c1", oneArgs, callback(otherURL))
-				// Nobody is at the first address any more; the result waits for an hour.
+				// Nobody is at the first address; the result waits for an hour.
 				synctest.Wait()
 				h.answers(func(_ int, m received) (*http.Response, error) {
 					if m.url == otherURL {
@@ -109,7 +109,7 @@ func TestA06_OtherCallbackURL(t *testing.T) {
 				h.wantAt(strings.Replace(firstURL, "c1", "c3", 1), strings.Repeat("x", 100_000))
 				again()
 				h.call("large", "c3", "{}", callback(otherURL))
-				h.wantAt(otherURL, "Error: the call has ended before, and its result is not kept any more")
+				h.wantAt(otherURL, "Error: the call has ended before, and its result is no longer kept")
 				if n := runs.Load(); !restart && n != 2 {
 					t.Errorf("ran %d times", n)
 				}
@@ -161,7 +161,7 @@ func TestA06_OtherArguments(t *testing.T) {
 				h.post("/cancel_tool_call", `{"thread_id":"thread-1","tool_call_id":"c2"}`)
 				again()
 				h.call("slow", "c2", oneArgs, callback(thirdURL))
-				h.wantAt(thirdURL, "Error: the call has ended before, and its result is not kept any more")
+				h.wantAt(thirdURL, "Error: the call has ended before, and its result is no longer kept")
 				h.close()
 			})
 		})
@@ -265,7 +265,7 @@ func TestKeptResultsAreBounded(t *testing.T) {
 			t.Errorf("%d bytes are kept", kept)
 		}
 		rt.call("sixty", "c0", "{}", callback(otherURL))
-		rt.wantAt(otherURL, "Error: the call has ended before, and its result is not kept any more")
+		rt.wantAt(otherURL, "Error: the call has ended before, and its result is no longer kept")
 		rt.call("sixty", fmt.Sprint("c", n-1), "{}", callback(otherURL))
 		rt.wantAt(otherURL, strings.Repeat("x", 60_000))
 		<-time.After(25 * time.Hour) // each call forgets two that are too old

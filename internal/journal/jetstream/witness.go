@@ -18,9 +18,9 @@ import (
 // never purged:
 //
 //   - headerFence is the last step of its partition that its sender knew to be kept. If there
-//     is no such step any more, steps were lost.
+//     is no such step, steps were lost.
 //   - headerAfter is the position of its partition's message before it. If that is
-//     not there any more, and was not purged, records were lost. Only an embedded log has it,
+//     gone and was not purged, records were lost. Only an embedded log has it,
 //     where nobody else sends.
 //
 // That records were lost at the end is seen by the steps that took them. Messages of logs

@@ -50,10 +50,10 @@ func cancelUnderLoad(t *testing.T) {
 				}
 				done()
 				for _, err := range errs {
-					if err == reason {
+					if errors.Is(err, reason) {
 						return
 					}
-					if err != nil && err != context.Canceled {
+					if err != nil && !errors.Is(err, context.Canceled) {
 						t.Error(err)
 						return
 					}
@@ -109,13 +109,12 @@ func TestCancelledCallsLoseNothing(t *testing.T) {
 				}
 				_, err := out.Next(ctx)
 				cancel()
-				switch err {
-				case nil:
+				switch {
+				case err == nil:
 					read.Add(1)
-				case context.Canceled:
-				case io.EOF:
+				case errors.Is(err, io.EOF):
 					return
-				default:
+				case !errors.Is(err, context.Canceled):
 					t.Error(err)
 					return
 				}
@@ -147,7 +146,7 @@ func TestCancelWhileStarting(t *testing.T) {
 			out.Next(ctx)
 			err = app.Wait()
 		}
-		if err != context.Canceled {
+		if !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 	}

@@ -66,7 +66,7 @@ func NewWithOptions(opts Options) *Flow {
 // A Recording is the history of a run: what came in, in which order, how it was
 // divided into steps, and the time that was read. The zero Recording is ready for
 // [Options].Record. It can be read when the flow has ended.
-type Recording struct{ history }
+type Recording recording
 
 // Steps returns how many steps the run had.
 func (r *Recording) Steps() int { return historyOf(r).Len() }

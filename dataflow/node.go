@@ -32,8 +32,9 @@ type (
 	cluster     = seal.Type[*Cluster, engine.Place]
 	tick[L any] = seal.Type[*L, engine.Place]
 
-	graph   = seal.Field[*engine.Graph]
-	history = seal.Field[engine.Recording]
+	recording = seal.Type[*Recording, engine.Recording]
+
+	graph = seal.Field[*engine.Graph]
 )
 
 func newStream[T any, L, B, O, R any](n *engine.Node[T]) stream[T, L, B, O, R] {

@@ -66,7 +66,7 @@ func TestSendOfOthers(t *testing.T) {
 				busy <- true
 				<-release
 			}
-			bomb(x)
+			_ = bomb(x)
 		})
 		app := start(t, flow)
 		first := make(chan error)

@@ -3,9 +3,6 @@ package dataflow_test
 import (
 	"context"
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"reflect"
 	"regexp"
 	"strings"
@@ -91,11 +88,7 @@ func TestZeroValues(t *testing.T) {
 // typesWithMethods returns the exported types of the package that have exported methods.
 func typesWithMethods(t *testing.T) (all []string) {
 	t.Helper()
-	parsed, err := parser.ParseDir(token.NewFileSet(), ".", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range parsed["dataflow"].Files {
+	for _, file := range sources(t, ".") {
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok || f.Recv == nil || !f.Name.IsExported() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,14 +26,35 @@ func blocked(t *testing.T, what string, err error, words string) {
 	}
 }
 
+// warnings are what Options.OnBlocked was called with, by goroutines of the flow.
+type warnings struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (w *warnings) add(e *dataflow.BlockedError) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, e.Error())
+}
+
+// take returns the warnings since it was called before.
+func (w *warnings) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.all
+	w.all = nil
+	return all
+}
+
 // TestForgottenOutput has an output that nobody reads. Whoever waits for its location has
 // an error that names it, and it is told once.
 func TestForgottenOutput(t *testing.T) {
 	for _, reads := range []bool{false, true} {
 		t.Run(fmt.Sprint("read in time ", reads), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told []string
-				flow := dataflow.NewWithOptions(dataflow.Options{Queue: 2, Buffer: 4, OnBlocked: func(e *dataflow.BlockedError) { told = append(told, e.Error()) }})
+				var warned warnings
+				flow := dataflow.NewWithOptions(dataflow.Options{Queue: 2, Buffer: 4, OnBlocked: warned.add})
 				at := dataflow.At[server](flow)
 				in, s := dataflow.Input[int](at, "in")
 				put, entries := keyedsingleton.Input[int, int](at, "put")
@@ -46,7 +68,7 @@ func TestForgottenOutput(t *testing.T) {
 					}
 				}
 				time.Sleep(999 * time.Millisecond)
-				if len(told) > 0 {
+				if told := warned.take(); len(told) > 0 {
 					t.Errorf("told after less than a second: %q", told)
 				}
 				if reads {
@@ -56,13 +78,13 @@ func TestForgottenOutput(t *testing.T) {
 						}
 					}
 					time.Sleep(time.Hour)
-					if err := app.Stop(t.Context()); len(told) > 0 || err != nil {
+					if err, told := app.Stop(t.Context()), warned.take(); len(told) > 0 || err != nil {
 						t.Errorf("told %q, the flow ended with %v", told, err)
 					}
 					return
 				}
 				time.Sleep(time.Hour)
-				if len(told) != 1 || !regexp.MustCompile("^dataflow: location server "+forgotten+"$").MatchString(told[0]) {
+				if told := warned.take(); len(told) != 1 || !regexp.MustCompile("^dataflow: location server "+forgotten+"$").MatchString(told[0]) {
 					t.Errorf("told %q", told)
 				}
 				put.Put(t.Context(), 1, 1)
@@ -90,7 +112,7 @@ func TestForgottenOutput(t *testing.T) {
 				blocked(t, "Stop", app.Stop(soon()), "server "+forgotten)
 				blocked(t, "Err", app.Err(), "server "+forgotten)
 				blocked(t, "who waits longer", <-waits, "server "+forgotten)
-				if len(told) != 1 {
+				if told := warned.take(); len(told) != 0 { // it was told once, above
 					t.Errorf("told %q", told)
 				}
 			})
@@ -102,8 +124,8 @@ func TestForgottenOutput(t *testing.T) {
 // location sends to, and one that sends to the location.
 func TestForgottenOutputElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told int
-		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 2, Buffer: 4, OnBlocked: func(*dataflow.BlockedError) { told++ }})
+		var warned warnings
+		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 2, Buffer: 4, OnBlocked: warned.add})
 		at, there := dataflow.At[server](flow), dataflow.At[client](flow)
 		in, s := dataflow.Input[int](at, "in")
 		sent := dataflow.Send(s, there)
@@ -131,8 +153,8 @@ func TestForgottenOutputElsewhere(t *testing.T) {
 		}
 		blocked(t, "Send", err, "server waits for client "+forgotten)
 		blocked(t, "Stop", app.Stop(soon()), "client "+forgotten)
-		if told != 1 {
-			t.Errorf("told %d times", told)
+		if told := warned.take(); len(told) != 1 {
+			t.Errorf("told %q", told)
 		}
 	})
 }

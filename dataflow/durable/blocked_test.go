@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,27 @@ import (
 	"github.com/millrace/millrace/internal/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 )
+
+// warnings are what Options.OnBlocked was called with, by goroutines of the flow.
+type warnings struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (w *warnings) add(e *dataflow.BlockedError) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, e.Error())
+}
+
+// take returns the warnings since it was called before.
+func (w *warnings) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.all
+	w.all = nil
+	return all
+}
 
 // The ports of a durable flow name the output that nobody reads, as those of any other
 // flow do: before and after a restart.
@@ -27,8 +49,8 @@ func TestForgottenOutput(t *testing.T) {
 	}
 	const words = `^dataflow: location server is stopped: output "debug" \(blocked_test.go:\d+\) has 5 unread elements, and 4 may wait: read it, or do not make it`
 	synctest.Test(t, func(t *testing.T) {
-		var told []string
-		opts := Options{Flow: dataflow.Options{Buffer: 4, OnBlocked: func(e *dataflow.BlockedError) { told = append(told, e.Error()) }}}
+		var warned warnings
+		opts := Options{Flow: dataflow.Options{Buffer: 4, OnBlocked: warned.add}}
 		log := journal.NewMemory(journal.MemoryOptions{})
 		app := start(t, log, build, opts)
 		for i := range 5 {
@@ -50,10 +72,9 @@ func TestForgottenOutput(t *testing.T) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
-			if len(told) != 1 || !regexp.MustCompile(words).MatchString(told[0]) {
+			if told := warned.take(); len(told) != 1 || !regexp.MustCompile(words).MatchString(told[0]) {
 				t.Errorf("told %q", told)
 			}
-			told = nil
 			stop(t, app)
 			log = log.Reopen()
 			app = start(t, log, build, opts)

@@ -163,7 +163,11 @@ type final struct{ error }
 
 // persist calls do until it succeeds, fails for good or ctx ends. What it calls may be
 // repeated, so the first attempts are short: servers that have no leader do not answer.
+//
+// An embedded server has nobody to wait for. When it refuses 20 times, or has not answered
+// for two minutes, which is more than a busy machine takes, its files are damaged.
 func (l *Log) persist(ctx context.Context, what string, do func(context.Context) error) error {
+	begun := time.Now()
 	for try := 0; ; try++ {
 		attempt, cancel := context.WithTimeout(ctx, min(time.Second<<min(try, 3), answerWithin))
 		err := do(attempt)
@@ -179,10 +183,10 @@ func (l *Log) persist(ctx context.Context, what string, do func(context.Context)
 		case ctx.Err() != nil:
 			return unreachable(ctx, what, err)
 		}
+		if try >= 20 && l.embedded != nil && (!errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 2*time.Minute) {
+			return l.damaged("could not %s in %d attempts: %v", what, try, err)
+		}
 		if try == 20 {
-			if l.embedded != nil { // it has nobody to wait for
-				return l.damaged("could not %s in %d attempts: %v", what, try, err)
-			}
 			l.logger.Warn("still trying to "+what, "error", err)
 		}
 		if err := l.pause(ctx, try); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// warnings are what Options.OnBlocked was called with, by goroutines of the flow.
+// warnings are what dataflow.Options.OnBlocked was called with, by goroutines of the flow.
 type warnings struct {
 	mu  sync.Mutex
 	all []string

@@ -1,6 +1,7 @@
 package keyed
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -257,5 +258,29 @@ func TestPutNew(t *testing.T) {
 		if got := all.PutNew(keys, hs, []int32{-1}); !slices.Equal(got, want) || all.Len() != one.Len() {
 			t.Fatalf("got %v, %d keys, want %v, %d; %s", got, all.Len(), want, one.Len(), rerun(t))
 		}
+	}
+}
+
+// TestPutOne puts keys of several layouts without their hashes, while a table grows.
+func TestPutOne(t *testing.T) {
+	putOne(t, func(i int) int { return i })
+	putOne(t, func(i int) [2]uint64 { return [2]uint64{uint64(i % 7), uint64(i)} })
+	putOne(t, func(i int) [3]uint32 { return [3]uint32{uint32(i), 1, 2} })
+	putOne(t, func(i int) string { return fmt.Sprint("key ", i) })
+	putOne(t, func(i int) float64 { return float64(i) / 3 })
+	putOne(t, func(i int) uint8 { return uint8(i) })
+}
+
+func putOne[K comparable](t *testing.T, key func(int) K) {
+	t.Helper()
+	hash, table, known := HasherOf[K](), NewTable[K, int](), make(map[K]int)
+	for i := range 30_000 {
+		k := key(i * 7 % 9_973)
+		v, h, added := table.PutOne(hash, k, 0)
+		old, there := known[k]
+		if h != hash.Hash(k) || added == there || *v != old || table.Get(k, h) != v {
+			t.Fatalf("PutOne(%v) = %d, %x, %t, want %d, %x, %t", k, *v, h, added, old, hash.Hash(k), !there)
+		}
+		*v, known[k] = i, i
 	}
 }

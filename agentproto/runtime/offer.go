@@ -79,19 +79,20 @@ func (rt *Runtime) offerOf(ctx context.Context, id string) (*offer, error) {
 	asking := s.ask(rt)
 	select {
 	case <-asking:
-		return s.now(), nil
 	default:
+		select {
+		case <-asking:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-rt.ctx.Done():
+			return nil, ErrStopped
+		}
 	}
-	select {
-	case <-asking:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-rt.ctx.Done():
-	}
-	if rt.ctx.Err() != nil { // perhaps that is why nothing was found
+	o := s.now()
+	if rt.ctx.Err() != nil && len(o.problems) > 0 { // perhaps that is why not all was found
 		return nil, ErrStopped
 	}
-	return s.now(), nil
+	return o, nil
 }
 
 // now returns the offer of the session as it is.

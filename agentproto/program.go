@@ -89,7 +89,7 @@ type Program struct {
 	flow        *dataflow.Flow
 	app         *dataflow.App
 	calls       *dataflow.EntryInputPort[CallKey, *Call]
-	events      *dataflow.KeyedInputPort[CallKey, input]
+	events      *dataflow.SharedKeyedInputPort[CallKey, input] // from handlers of requests, each on a goroutine of its own
 	closures    *dataflow.EntryInputPort[string, struct{}]
 	resolutions *dataflow.EntryOutputPort[CallKey, *Resolution]
 	effects     *dataflow.OutputPort[dataflow.Entry[CallKey, emission]]
@@ -118,7 +118,7 @@ type (
 	callsAt    = dataflow.KeyedSingleton[CallKey, *Call, Runtime, bounds.BoundedValue]
 	inputsAt   = dataflow.KeyedSingleton[CallKey, input, Runtime, bounds.BoundedValue] // one input of each call
 	momentsAt  = dataflow.KeyedSingleton[moment, *event, Runtime, bounds.BoundedValue]
-	arrivalsAt = dataflow.KeyedStream[CallKey, input, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	arrivalsAt = dataflow.KeyedStream[CallKey, input, Runtime, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 	eventsAt   = dataflow.KeyedStream[CallKey, *event, Runtime, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 	mergedAt   = dataflow.KeyedStream[CallKey, input, Runtime, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 )
@@ -146,7 +146,7 @@ func NewProgram(opts ProgramOptions) *Program {
 	var arrivals arrivalsAt
 	p.calls, calls = keyedsingleton.Input[CallKey, *Call](at, "calls")
 	p.closures, closures = keyedsingleton.Input[string, struct{}](at, "closures")
-	p.events, arrivals = keyedstream.Input[CallKey, input](at, "events")
+	p.events, arrivals = keyedstream.SharedInput[CallKey, input](at, "events")
 	var orders movesAt
 	p.moves, orders = keyedsingleton.Input[moveKey, *move](at, "moves")
 

@@ -25,7 +25,7 @@ func cancelUnderLoad(t *testing.T) {
 	defer cancel(nil)
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 1}) // the output is not read to its end
 	at := dataflow.At[server](flow)
-	in, tickets := dataflow.Input[ticket](at, "tickets")
+	in, tickets := dataflow.SharedInput[ticket](at, "tickets")
 	put, requests := keyedsingleton.Input[ticket, int](at, "requests")
 	out, answers := dataflow.Output(tickets, "out"), keyedsingleton.Output(requests, "answers")
 	app, err := dataflow.Start(ctx, flow)
@@ -75,7 +75,7 @@ func cancelUnderLoad(t *testing.T) {
 // go on: a token handed to one that is leaving has to be passed on.
 func TestCancelledCallsLoseNothing(t *testing.T) {
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 2, Buffer: 2})
-	in, tickets := dataflow.Input[ticket](dataflow.At[server](flow), "tickets")
+	in, tickets := dataflow.SharedInput[ticket](dataflow.At[server](flow), "tickets")
 	out := dataflow.Output(tickets, "out")
 	app := start(t, flow)
 	const senders, each = 8, 500
@@ -137,7 +137,7 @@ func TestCancelWhileStarting(t *testing.T) {
 	for range 300 {
 		ctx, cancel := context.WithCancel(t.Context())
 		flow := dataflow.New()
-		in, tickets := dataflow.Input[ticket](dataflow.At[server](flow), "tickets")
+		in, tickets := dataflow.SharedInput[ticket](dataflow.At[server](flow), "tickets")
 		out := dataflow.Output(tickets, "out")
 		in.Send(ctx, ticket{})
 		go cancel()

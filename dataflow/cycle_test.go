@@ -18,7 +18,7 @@ import (
 )
 
 // countdown feeds each number back, one less, until it is 0, and returns all of them.
-func countdown(at server, numbers numbers) dataflow.Stream[int, server, unbounded, dataflow.NoOrder, dataflow.ExactlyOnce] {
+func countdown[O dataflow.Order](at server, numbers dataflow.Stream[int, server, unbounded, O, dataflow.ExactlyOnce]) dataflow.Stream[int, server, unbounded, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	loop, again := dataflow.Cycle[int, dataflow.NoOrder](at, "again")
 	all := dataflow.Merge(numbers, again)
 	batch := slice.Batch(slice.At(at), all, why)
@@ -229,7 +229,7 @@ func TestCycleThrough(t *testing.T) {
 func TestCycleUnderLoad(t *testing.T) {
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 8})
 	at := dataflow.At[server](flow)
-	in, s := dataflow.Input[int](at, "numbers")
+	in, s := dataflow.SharedInput[int](at, "numbers")
 	sum := singleton.Output(dataflow.Sum(countdown(at, s)), "sum")
 	app := start(t, flow)
 	var wg sync.WaitGroup

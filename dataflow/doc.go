@@ -48,6 +48,25 @@
 // waking anybody. A function must not wait for its own location: neither Await nor,
 // when the queue is full, Send.
 //
+// # Who sends
+//
+// Timing-dependent programs do not compile, provided sends to an [Input] are ordered; the
+// race detector finds those that are not. What a program says of its senders is in the type
+// of the stream:
+//
+//   - [Input]: one sender at a time. The order of its sends is the order of the stream.
+//   - [SharedInput]: any number of senders, and no order.
+//   - [SenderInput]: any number of senders, each with an order of its own.
+//   - [RetriedInput]: any number of senders, no order, and an element may come again.
+//
+// keyedstream.Input and its like promise the same of each key. keyedsingleton.Input takes
+// requests from anybody: a second Put of a key is refused, and its caller told so.
+//
+// One sender is one goroutine, or several that take turns: a lock, a channel or a WaitGroup
+// orders their sends. A build with -race reports two sends that nothing orders, with both
+// stacks, like any data race: when it sees them. A lock makes the sends ordered and leaves it
+// to timing who gets it first, so it belongs where that cannot be seen.
+//
 // # What the library promises
 //
 //   - For the same inputs, an operator without a reason gives the same content in
@@ -80,6 +99,12 @@
 //     with singleton.Zip or keyedsingleton.IntoSingleton.
 //   - That a function given to an operator is pure. One that reads the clock or
 //     shares memory with others is outside all of the above.
+//
+// # What can be seen of it
+//
+// [App.Status] returns what each location has done, what waits there and why it does not
+// run. Nobody is slowed down by it. A [BlockedError] says to those who give up waiting, and
+// to [Options].OnBlocked, what stops a location. [Flow.Graph] is what a flow is made of.
 //
 // # Values are shared
 //

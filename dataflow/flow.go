@@ -34,6 +34,11 @@ type Options struct {
 	// replay it. It holds every record that came in.
 	Record *Recording
 
+	// Count has each operator count what it takes, for [App.Status]. It costs one or two
+	// nanoseconds for each operator and each element that is sent alone, and nothing that
+	// can be seen for elements in batches.
+	Count bool
+
 	// OnBlocked is called once for each output or operator that has kept its location
 	// from running for a second, on a goroutine of its own. It must not block. Nil prints
 	// it with package log, whose lines package log/slog takes over after a SetDefault.
@@ -49,6 +54,7 @@ func NewWithOptions(opts Options) *Flow {
 		panic(fmt.Sprintf("dataflow: NewWithOptions: Queue is %d and Buffer is %d: sizes must not be negative", opts.Queue, opts.Buffer))
 	}
 	set := engine.Settings{
+		Count:  opts.Count,
 		Queue:  cmp.Or(opts.Queue, 4096),
 		Buffer: cmp.Or(opts.Buffer, 4096),
 		Wrap:   stepError,
@@ -56,6 +62,7 @@ func NewWithOptions(opts Options) *Flow {
 
 		Blocked:   func(b *engine.Blocked) error { return blockedError(b) },
 		OnBlocked: opts.told,
+		Report:    func(s *engine.Status) any { return locationStatus(s) },
 	}
 	if opts.Record != nil {
 		set.Record = historyOf(opts.Record)
@@ -117,16 +124,7 @@ func (a *App) Stop(ctx context.Context) error {
 		engine.NilContext("dataflow.App.Stop")
 	}
 	g.Stop()
-	if g.Driven() {
-		return g.Wait()
-	}
-	select {
-	case <-a.Done():
-	case <-ctx.Done():
-		g.Fail(g.Unfinished(context.Cause(ctx)))
-		<-a.Done()
-	}
-	return a.Err()
+	return g.Ended(ctx)
 }
 
 // Wait waits until the flow has ended and returns [App.Err].

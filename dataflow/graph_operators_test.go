@@ -54,7 +54,21 @@ func everyOperator() *dataflow.Flow {
 	onValues(at, s)
 	onSlices(slice.At(at), s, ks, e)
 	onLinks(flow, s, ks, e)
+	onInputs(at)
 	return flow
+}
+
+func onInputs(at counter) {
+	_, shared := dataflow.SharedInput[int](at, "shared")
+	_, retried := dataflow.RetriedInput[int](at, "retried")
+	_, senders := dataflow.SenderInput[string, int](at, "senders")
+	_, sharedByName := keyedstream.SharedInput[string, int](at, "shared by name")
+	_, retriedByName := keyedstream.RetriedInput[string, int](at, "retried by name")
+	dataflow.Print(shared)
+	dataflow.Output(retried, "retried")
+	dataflow.Print(keyedstream.Keys(senders))
+	dataflow.Print(keyedstream.Keys(sharedByName))
+	dataflow.Print(keyedstream.Keys(retriedByName))
 }
 
 // A drawer is a location to which something is sent.
@@ -197,6 +211,7 @@ func keys[V any, B bounds.Counted[Out], Out bounds.Singleton](ks dataflow.KeyedS
 // inputsOf says how many collections an operator reads, if that is not one. State
 // reads what is kept, and a cycle what completes it.
 var inputsOf = map[string]int{
+	"dataflow.SharedInput": 0, "dataflow.RetriedInput": 0, "dataflow.SenderInput": 0, "keyedstream.SharedInput": 0, "keyedstream.RetriedInput": 0,
 	"dataflow.Of": 0, "singleton.Of": 0, "dataflow.Input": 0, "keyedstream.Input": 0, "keyedsingleton.Input": 0, "dataflow.Interval": 0,
 	"dataflow.Merge": 2, "dataflow.MergeOrdered": 2, "dataflow.Chain": 2, "dataflow.CrossSingleton": 2,
 	"keyedstream.Merge": 2, "keyedstream.MergeOrdered": 2, "keyedstream.Chain": 2, "keyedstream.CrossSingleton": 2,

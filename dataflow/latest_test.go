@@ -123,7 +123,7 @@ func TestWatchOptional(t *testing.T) {
 func TestWatchUnderLoad(t *testing.T) {
 	const senders, each = 4, 300
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 4})
-	in, s := dataflow.Input[int](dataflow.At[server](flow), "pairs")
+	in, s := dataflow.SharedInput[int](dataflow.At[server](flow), "pairs")
 	// A pair is seen as a whole or not at all.
 	both := dataflow.FlatMap(s, func(x int, emit func(int)) { emit(x); emit(-x) })
 	count := singleton.Output(dataflow.Count(both), "count")

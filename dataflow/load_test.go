@@ -44,7 +44,8 @@ func TestSendUnderLoad(t *testing.T) {
 
 func load(t *testing.T, opts dataflow.Options, senders, readers, each int) {
 	flow := dataflow.NewWithOptions(opts)
-	in, tickets := dataflow.Input[ticket](dataflow.At[server](flow), "tickets")
+	in, shared := dataflow.SharedInput[ticket](dataflow.At[server](flow), "tickets")
+	tickets := dataflow.AssumeOrder(shared, "each sender's tickets keep their order, which is tested")
 	out := dataflow.Output(dataflow.Map(tickets, func(x ticket) ticket { return x }), "out")
 	app := start(t, flow)
 
@@ -202,8 +203,8 @@ func TestStopUnderLoad(t *testing.T) {
 func stopUnderLoad(t *testing.T, how string) {
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 1, Buffer: 1})
 	at := dataflow.At[server](flow)
-	in, tickets := dataflow.Input[ticket](at, "tickets")
-	other, more := dataflow.Input[ticket](at, "more")
+	in, tickets := dataflow.SharedInput[ticket](at, "tickets")
+	other, more := dataflow.SharedInput[ticket](at, "more")
 	out := dataflow.Output(dataflow.Merge(tickets, more), "out")
 	app := start(t, flow)
 	var accepted atomic.Int64
@@ -266,9 +267,9 @@ func TestAnswersOverQueue(t *testing.T) {
 		at := dataflow.At[server](flow)
 		in, requests := keyedsingleton.Input[ticket, int](at, "requests")
 		keyedsingleton.MapAsync(requests, func(_ context.Context, x int) int { return x }, keyedsingleton.AsyncOptions{Concurrency: 16})
-		batches, tickets := dataflow.Input[ticket](at, "tickets")
+		batches, tickets := dataflow.SharedInput[ticket](at, "tickets")
 		handled := make(map[ticket]bool)
-		dataflow.ForEach(tickets, func(x ticket) { runtime.Gosched(); handled[x] = true })
+		dataflow.ForEach(dataflow.AssumeOrder(tickets, "they are put into a map"), func(x ticket) { runtime.Gosched(); handled[x] = true })
 		app := start(t, flow)
 		var wg sync.WaitGroup
 		var accepted, asked atomic.Int64

@@ -200,6 +200,10 @@ func TestNilContext(t *testing.T) {
 	at := dataflow.At[server](flow)
 	in, s := dataflow.Input[int](at, "s")
 	keyed, _ := keyedstream.Input[int, int](at, "ks")
+	shared, _ := dataflow.SharedInput[int](at, "shared")
+	sharedKeyed, _ := keyedstream.SharedInput[int, int](at, "shared by key")
+	senders, _ := dataflow.SenderInput[int, int](at, "senders")
+	sender := senders.Sender(1)
 	put, es := keyedsingleton.Input[int, int](at, "es")
 	out, entries := dataflow.Output(s, "out"), keyedsingleton.Output(es, "entries")
 	count, least := singleton.Output(dataflow.Count(s), "count"), optional.Output(dataflow.Min(s), "least")
@@ -209,7 +213,14 @@ func TestNilContext(t *testing.T) {
 		"Start": func() { dataflow.Start(none, dataflow.New()) }, "App.Stop": func() { app.Stop(none) },
 		"InputPort.Send": func() { in.Send(none, 1) }, "InputPort.SendBatch": func() { in.SendBatch(none, nil) },
 		"KeyedInputPort.Send": func() { keyed.Send(none, 1, 1) }, "EntryInputPort.Put": func() { put.Put(none, 1, 1) },
-		"OutputPort.Next": func() { out.Next(none) }, "OutputPort.All": func() { out.All(none) },
+		"InputPort.SendNumbered": func() { in.SendNumbered(none, 1, 1) }, "InputPort.SendBatchNumbered": func() { in.SendBatchNumbered(none, 1, nil) },
+		"KeyedInputPort.SendNumbered": func() { keyed.SendNumbered(none, 1, 1, 1) }, "EntryInputPort.PutNumbered": func() { put.PutNumbered(none, "", 1, 1, 1) },
+		"SharedInputPort.Send": func() { shared.Send(none, 1) }, "SharedInputPort.SendBatch": func() { shared.SendBatch(none, nil) },
+		"SharedInputPort.SendNumbered": func() { shared.SendNumbered(none, "", 1, 1) }, "SharedKeyedInputPort.Send": func() { sharedKeyed.Send(none, 1, 1) },
+		"SharedKeyedInputPort.SendNumbered": func() { sharedKeyed.SendNumbered(none, "", 1, 1, 1) }, "Sender.Send": func() { sender.Send(none, 1) },
+		"Sender.SendBatch": func() { sender.SendBatch(none, nil) }, "Sender.SendNumbered": func() { sender.SendNumbered(none, 1, 1) },
+		"Sender.SendBatchNumbered": func() { sender.SendBatchNumbered(none, 1, nil) },
+		"OutputPort.Next":          func() { out.Next(none) }, "OutputPort.All": func() { out.All(none) },
 		"EntryOutputPort.Await": func() { entries.Await(none, 1) }, "EntryOutputPort.Take": func() { entries.Take(none, 1) },
 		"SingletonOutputPort.Watch": func() { count.Watch(none) }, "OptionalOutputPort.Watch": func() { least.Watch(none) },
 	} {

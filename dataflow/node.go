@@ -18,13 +18,15 @@ type (
 	singleton[T, L, B any]                       = seal.Type[func(T, L, B), *engine.Cell[T]]
 	optional[T, L, B any]                        = seal.Type[func(Maybe[T], L, B), *engine.Cell[T]]
 
-	inputPort[T any]                     = seal.Type[func(T), *engine.Inlet[T]]
-	keyedInputPort[K comparable, V any]  = seal.Type[func(K, V), *engine.KInlet[K, V]]
-	entryInputPort[K comparable, V any]  = seal.Type[func(Entry[K, V]), *engine.KInlet[K, V]]
-	outputPort[T any]                    = seal.Type[func() T, *engine.Outlet[T]]
-	entryOutputPort[K comparable, V any] = seal.Type[func(K) V, *engine.KOutlet[K, V]]
-	singletonOutputPort[T any]           = seal.Type[func() T, *engine.CellOutlet[T]]
-	optionalOutputPort[T any]            = seal.Type[func() Maybe[T], *engine.CellOutlet[T]]
+	inputPort[T any]                          = seal.Type[func(T), *engine.Inlet[T]]
+	keyedInputPort[K comparable, V any]       = seal.Type[func(K, V), *engine.KInlet[K, V]]
+	sharedInputPort[T any]                    = seal.Type[func(NoOrder, T), *engine.Inlet[T]]
+	sharedKeyedInputPort[K comparable, V any] = seal.Type[func(NoOrder, K, V), *engine.KInlet[K, V]]
+	entryInputPort[K comparable, V any]       = seal.Type[func(Entry[K, V]), *engine.KInlet[K, V]]
+	outputPort[T any]                         = seal.Type[func() T, *engine.Outlet[T]]
+	entryOutputPort[K comparable, V any]      = seal.Type[func(K) V, *engine.KOutlet[K, V]]
+	singletonOutputPort[T any]                = seal.Type[func() T, *engine.CellOutlet[T]]
+	optionalOutputPort[T any]                 = seal.Type[func() Maybe[T], *engine.CellOutlet[T]]
 
 	view[K comparable, V any] = seal.Type[func(K, V), cow.View[K, V]]
 
@@ -74,6 +76,11 @@ func newInputPort[T any](in *engine.Inlet[T]) *InputPort[T] {
 	return &p
 }
 
+func newSharedInputPort[T any](in *engine.Inlet[T]) *SharedInputPort[T] {
+	var p SharedInputPort[T] = seal.Make[func(NoOrder, T)](in)
+	return &p
+}
+
 func newOutputPort[T any](out *engine.Outlet[T]) *OutputPort[T] {
 	var p OutputPort[T] = seal.Make[func() T](out)
 	return &p
@@ -90,6 +97,20 @@ func (p *InputPort[T]) in() *engine.Inlet[T] {
 }
 
 func (p *KeyedInputPort[K, V]) in() *engine.KInlet[K, V] {
+	if p == nil {
+		return nil
+	}
+	return seal.Value(*p)
+}
+
+func (p *SharedInputPort[T]) in() *engine.Inlet[T] {
+	if p == nil {
+		return nil
+	}
+	return seal.Value(*p)
+}
+
+func (p *SharedKeyedInputPort[K, V]) in() *engine.KInlet[K, V] {
 	if p == nil {
 		return nil
 	}
@@ -140,7 +161,7 @@ func made[P any](port *P, name string) *P {
 }
 
 func viewOf[K comparable, V any](v View[K, V]) cow.View[K, V] { return seal.Value(v) }
-func newGraph(set engine.Settings) graph                      { return seal.FieldOf(engine.New(set)) }
+func newGraph(set engine.Settings) graph                      { return seal.FieldOf(engine.New(set).Live()) }
 
 // graphOf returns what a flow is to the engine. It panics for one that New did not make.
 func graphOf(f *Flow) *engine.Graph {

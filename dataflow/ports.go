@@ -7,58 +7,6 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// An InputPort is where elements enter a [Stream]. It is safe for any number of
-// goroutines; the order in which their sends are accepted is the order of the stream.
-type InputPort[T any] inputPort[T]
-
-// Send appends x to the stream. It blocks while the location's queue is full, until
-// ctx ends. It returns [ErrClosed] after Close or Stop, and the flow's error if the
-// flow failed. If ctx ends while Send waits it returns ctx's cause, in a [BlockedError] if
-// the location is stopped by an output that nobody reads.
-//
-// If the location is idle, Send runs it: when Send returns, x and what follows from
-// it have been handled. If the location is busy, Send only leaves x there, and nil says
-// no more than that. If Send ran the location and a function panicked, the flow has
-// ended, and Send returns its error.
-func (p *InputPort[T]) Send(ctx context.Context, x T) error {
-	in := made(p.in(), "dataflow.InputPort")
-	if ctx == nil {
-		engine.NilContext("dataflow.InputPort.Send")
-	}
-	return in.Send(ctx, x)
-}
-
-// SendBatch appends all of xs in order and returns how many were accepted. It is
-// cheaper than a Send for each. The slice is not kept, but is read until SendBatch
-// returns. If SendBatch ran the location and a function panicked, elements of the step
-// that failed do not count as accepted.
-func (p *InputPort[T]) SendBatch(ctx context.Context, xs []T) (int, error) {
-	in := made(p.in(), "dataflow.InputPort")
-	if ctx == nil {
-		engine.NilContext("dataflow.InputPort.SendBatch")
-	}
-	return in.SendBatch(ctx, xs)
-}
-
-// Close ends the stream. What was accepted is still handled. Closing twice is fine.
-func (p *InputPort[T]) Close() { made(p.in(), "dataflow.InputPort").Close() }
-
-// A KeyedInputPort is where values enter a [KeyedStream]; see [InputPort].
-type KeyedInputPort[K comparable, V any] keyedInputPort[K, V]
-
-// Send appends v to the values of k; see [InputPort.Send]. It returns a [KeyError] for a
-// k that cannot be a key.
-func (p *KeyedInputPort[K, V]) Send(ctx context.Context, k K, v V) error {
-	in := made(p.in(), "dataflow.KeyedInputPort")
-	if ctx == nil {
-		engine.NilContext("dataflow.KeyedInputPort.Send")
-	}
-	return in.Send(ctx, k, v)
-}
-
-// Close ends the stream; see [InputPort.Close].
-func (p *KeyedInputPort[K, V]) Close() { made(p.in(), "dataflow.KeyedInputPort").Close() }
-
 // An EntryInputPort is where entries enter a [KeyedSingleton]. It is safe for any
 // number of goroutines.
 type EntryInputPort[K comparable, V any] entryInputPort[K, V]
@@ -74,6 +22,18 @@ func (p *EntryInputPort[K, V]) Put(ctx context.Context, k K, v V) error {
 		engine.NilContext("dataflow.EntryInputPort.Put")
 	}
 	return in.Send(ctx, k, v)
+}
+
+// PutNumbered is Put for senders that count what they put, so that a Put that is made again
+// has the outcome that it had: nil if this one has put k, and [ErrDuplicateKey] if another
+// one has; see [SharedInputPort.SendNumbered]. The outcome is remembered of the last Put of
+// each sender. Of those before, only that they were made: they return nil.
+func (p *EntryInputPort[K, V]) PutNumbered(ctx context.Context, sender string, n uint64, k K, v V) error {
+	in := made(p.in(), "dataflow.EntryInputPort")
+	if ctx == nil {
+		engine.NilContext("dataflow.EntryInputPort.PutNumbered")
+	}
+	return in.SendBy(ctx, sender, n, k, v)
 }
 
 // Has reports whether k was put. It sees every Put that returned before Has was called, also

@@ -15,18 +15,13 @@ func Of[T any, L Location](at L, elems ...T) Stream[T, L, bounds.Bounded, TotalO
 	return newStream[T, L, bounds.Bounded, TotalOrder, ExactlyOnce](engine.Constant(p.Site, p.Region, elems))
 }
 
-// Input returns a port and the stream of what is sent to it. The name appears in
-// errors, traces and graphs.
-func Input[T any, L Location](at L, name string) (*InputPort[T], Stream[T, L, bounds.Unbounded, TotalOrder, ExactlyOnce]) {
-	site := placeOf(at, "dataflow.Input").Input("dataflow.Input")
-	in, n := engine.NewInlet[T](site, engine.NewOp(site, "dataflow.Input "+name, ""))
-	return newInputPort(in), newStream[T, L, bounds.Unbounded, TotalOrder, ExactlyOnce](n)
-}
-
 // Output returns a port from which the elements of s are read, in the order in which
 // the location released them. Every output must be read, or its location stops.
 func Output[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R], name string) *OutputPort[T] {
 	n, op := engine.Read(s, "dataflow.Output "+name)
+	if mayRepeat[R]() {
+		n.SeesRepeats()
+	}
 	return newOutputPort(engine.NewOutlet(n, op))
 }
 
@@ -157,6 +152,7 @@ func AssumeOnce[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], why NonDet,
 ) Stream[T, L, B, O, ExactlyOnce] {
 	n, op := engine.ReadReasoned(s, "dataflow.AssumeOnce", why)
+	n.SeesRepeats()
 	return newStream[T, L, B, O, ExactlyOnce](engine.Pass(n, op))
 }
 

@@ -23,6 +23,8 @@ func TestZeroValues(t *testing.T) {
 		unmade bool
 	}{
 		"App": {new(dataflow.App), true}, "Flow": {new(dataflow.Flow), true}, "Loop": {new(loop), true},
+		"SharedInputPort": {new(dataflow.SharedInputPort[int]), true}, "SharedKeyedInputPort": {new(dataflow.SharedKeyedInputPort[int, int]), true},
+		"SenderInputPort": {new(dataflow.SenderInputPort[int, int]), true}, "Sender": {new(dataflow.Sender[int, int]), true},
 		"InputPort": {new(dataflow.InputPort[int]), true}, "KeyedInputPort": {new(dataflow.KeyedInputPort[int, int]), true},
 		"EntryInputPort": {new(dataflow.EntryInputPort[int, int]), true}, "OutputPort": {new(dataflow.OutputPort[int]), true},
 		"EntryOutputPort":     {new(dataflow.EntryOutputPort[int, int]), true},

@@ -50,3 +50,19 @@ func newEntryOutputPort[K comparable, V any](out *engine.KOutlet[K, V]) *dataflo
 func placeOf[L dataflow.Location](at L, op string) engine.Place {
 	return engine.PlaceOf(seal.Untyped(&at), reflect.TypeFor[L](), op)
 }
+
+// inputOf returns the input of a port, or nil if no operator made the port.
+func inputOf[K comparable, V any](p *dataflow.EntryInputPort[K, V]) *engine.KInlet[K, V] {
+	if p == nil {
+		return nil
+	}
+	return seal.Value(*p)
+}
+
+// outputOf returns the output of a port, or nil if no operator made the port.
+func outputOf[K comparable, V any](p *dataflow.EntryOutputPort[K, V]) *engine.KOutlet[K, V] {
+	if p == nil {
+		return nil
+	}
+	return seal.Value(*p)
+}

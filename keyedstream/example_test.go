@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
+	"github.com/millrace/millrace/singleton"
 )
 
 // A Shop is the location of some examples.
@@ -30,6 +32,42 @@ func ExampleInput() {
 	// Unordered output:
 	// tea:4
 	// milk:1
+}
+
+// Votes come from anywhere. How many there are for a proposal does not depend on their order.
+func ExampleSharedInput() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	votes, cast := keyedstream.SharedInput[string, string](dataflow.At[Shop](flow), "votes")
+	count := singleton.Output(keyedsingleton.IntoSingleton(keyedstream.Count(cast)), "count")
+	app, _ := dataflow.Start(ctx, flow)
+
+	var voters sync.WaitGroup
+	for _, name := range []string{"ada", "grace", "edsger"} {
+		voters.Go(func() { votes.Send(ctx, "longer lunch", name) })
+	}
+	voters.Wait()
+	app.Stop(ctx)
+	fmt.Println(count.Latest())
+	// Output:
+	// {longer lunch:3} true
+}
+
+// A replica that hears nothing votes again, and has one vote.
+func ExampleRetriedInput() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	votes, cast := keyedstream.RetriedInput[string, string](dataflow.At[Shop](flow), "votes")
+	count := singleton.Output(keyedsingleton.IntoSingleton(keyedstream.Count(keyedstream.Unique(cast))), "count")
+	app, _ := dataflow.Start(ctx, flow)
+
+	for _, name := range []string{"berlin", "lisbon", "berlin"} {
+		votes.Send(ctx, "add a node", name)
+	}
+	app.Stop(ctx)
+	fmt.Println(count.Latest())
+	// Output:
+	// {add a node:2} true
 }
 
 func ExampleOutput() {

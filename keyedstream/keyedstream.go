@@ -12,23 +12,15 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Input returns a port and the stream of what is sent to it, under the key it is
-// sent with. The name appears in errors, traces and graphs.
-func Input[K comparable, V any, L dataflow.Location](
-	at L, name string,
-) (*dataflow.KeyedInputPort[K, V], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]) {
-	site := placeOf(at, "keyedstream.Input").Input("keyedstream.Input")
-	in, n := engine.NewKInlet[K, V](site, engine.NewOp(site, "keyedstream.Input "+name, ""), false)
-	return newKeyedInputPort(in),
-		newKeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](n)
-}
-
 // Output returns a port from which the entries of ks are read: those of one key in
 // order. Every output must be read, or its location stops.
 func Output[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], name string,
 ) *dataflow.OutputPort[dataflow.Entry[K, V]] {
 	n, op := engine.Read(ks, "keyedstream.Output "+name)
+	if _, repeats := any(*new(R)).(dataflow.AtLeastOnce); repeats {
+		n.SeesRepeats()
+	}
 	return newOutputPort(engine.NewOutlet(engine.Zip(n, op, entry[K, V]), op))
 }
 
@@ -129,6 +121,7 @@ func AssumeOnce[K comparable, V any, L dataflow.Location, B bounds.Stream, O dat
 	ks dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, L, B, O, dataflow.ExactlyOnce] {
 	n, op := engine.ReadReasoned(ks, "keyedstream.AssumeOnce", why)
+	n.SeesRepeats()
 	return newKeyedStream[K, V, L, B, O, dataflow.ExactlyOnce](engine.KPass(n, op))
 }
 

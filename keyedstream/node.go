@@ -28,6 +28,11 @@ func newKeyedInputPort[K comparable, V any](in *engine.KInlet[K, V]) *dataflow.K
 	return &p
 }
 
+func newSharedKeyedInputPort[K comparable, V any](in *engine.KInlet[K, V]) *dataflow.SharedKeyedInputPort[K, V] {
+	var p dataflow.SharedKeyedInputPort[K, V] = seal.Make[func(dataflow.NoOrder, K, V)](in)
+	return &p
+}
+
 func newOutputPort[T any](out *engine.Outlet[T]) *dataflow.OutputPort[T] {
 	var p dataflow.OutputPort[T] = seal.Make[func() T](out)
 	return &p

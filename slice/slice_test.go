@@ -222,8 +222,9 @@ func TestOneCutUnderLoad(t *testing.T) {
 	for range 10 {
 		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 8})
 		at := dataflow.At[server](flow)
-		in, numbers := dataflow.Input[int](at, "numbers")
-		keyed, perKey := keyedstream.Input[int, int](at, "per key")
+		in, shared := dataflow.SharedInput[int](at, "numbers")
+		keyed, sharedPerKey := keyedstream.SharedInput[int, int](at, "per key")
+		numbers, perKey := dataflow.AssumeOrder(shared, why), keyedstream.AssumeOrder(sharedPerKey, why)
 		tick := slice.At(at)
 		count := slice.Snapshot(tick, dataflow.Count(numbers), why)
 		sum := slice.Snapshot(tick, dataflow.Fold(numbers, func() int { return 0 }, func(acc *int, x int) { *acc += x }), why)

@@ -37,7 +37,7 @@ type ProgramOptions struct {
 //
 // It has no locks and no clock, so that a simulator can try every order of what happens.
 type Program struct {
-	inputs   *dataflow.KeyedInputPort[string, input]
+	inputs   *dataflow.SharedKeyedInputPort[string, input]
 	posts    *dataflow.EntryInputPort[post, input]
 	messages *dataflow.EntryOutputPort[position, Message]
 	answers  *dataflow.EntryOutputPort[post, answer]
@@ -76,9 +76,9 @@ func NewProgram(calls *agentproto.Program, opts ProgramOptions) *Program {
 	}
 	at := dataflow.At[agentproto.Runtime](calls.Flow())
 	p := &Program{}
-	var inputs dataflow.KeyedStream[string, input, agentproto.Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	var inputs inputsAt
 	var posts dataflow.KeyedSingleton[post, input, agentproto.Runtime, bounds.BoundedValue]
-	p.inputs, inputs = keyedstream.Input[string, input](at, "threads")
+	p.inputs, inputs = keyedstream.SharedInput[string, input](at, "threads")
 	p.posts, posts = keyedsingleton.Input[post, input](at, "posts")
 	loop, outcomes := dataflow.Cycle[fedAt, dataflow.NoOrder](at, "outcomes")
 

@@ -136,13 +136,14 @@ var races = []struct {
 	histories int // that differ
 }{
 	{"nothing", func(*stage) {}, 3, 1},
-	{"interruption", func(st *stage) { st.tell(input{Kind: interrupted}) }, 24, 4},
-	{"closure", func(st *stage) { st.tell(input{Kind: closed}) }, 55, 4},
-	{"text", func(st *stage) { st.tell(input{Kind: said, Text: "no"}) }, 77, 4},
+	{"interruption", func(st *stage) { st.tell(input{Kind: interrupted}) }, 27, 4},
+	{"closure", func(st *stage) { st.tell(input{Kind: closed}) }, 58, 5},
+	{"text", func(st *stage) { st.tell(input{Kind: said, Text: "no"}) }, 80, 5},
 }
 
 // TestEverySchedule tries every order in which a result, the answers of the model and what
-// the user does can come. The histories are those in which the user is first, comes while
+// the user does can come, also before the text with which it begins, which another request
+// has brought. The histories are those in which the user is first, comes while
 // the call is pending, after its result, and after the model's last word; nothing that the
 // model says is in two of them, and nothing that it says too late in any.
 func TestEverySchedule(t *testing.T) {

@@ -162,7 +162,9 @@ func (c *core) feed(partition int, s *step, full *engine.Blocked) error {
 			return err
 		}
 	}
-	c.door.partitions[partition].took(s, full)
+	if c.door.partitions[partition].took(s, full) {
+		c.warn(partition)
+	}
 	return nil
 }
 
@@ -281,25 +283,4 @@ func (c *core) refusal() error {
 		return f.error
 	}
 	return dataflow.ErrClosed
-}
-
-type sourceKey struct{}
-
-// numbered is where a record is from.
-type numbered struct {
-	source string
-	number uint64
-}
-
-// From returns a context with which a send has a source and a number, so that a record
-// sent again is taken once: of a source, a partition takes a record only if its number
-// is greater than that of every one before. A source is what sends in order: a process,
-// a connection, a file. What is remembered is one number for each source, and whether
-// that record was refused, so that a Put that is made again has the same outcome. The
-// first element of a SendBatch has the number, and those after it have the next ones.
-func From(ctx context.Context, source string, number uint64) context.Context {
-	if ctx == nil {
-		engine.NilContext("durable.From")
-	}
-	return context.WithValue(ctx, sourceKey{}, numbered{source, number})
 }

@@ -45,14 +45,13 @@ func BenchmarkSend(b *testing.B) {
 }
 
 type sumPorts struct {
-	in  *dataflow.InputPort[int]
+	in  *dataflow.SharedInputPort[int]
 	sum *dataflow.SingletonOutputPort[int]
 }
 
 func summing(f *dataflow.Flow) sumPorts {
-	in, xs := dataflow.Input[int](dataflow.At[server](f), "in")
-	sum := dataflow.Fold(xs, func() int { return 0 }, func(acc *int, x int) { *acc += x })
-	return sumPorts{in, singleton.Output(sum, "sum")}
+	in, xs := dataflow.SharedInput[int](dataflow.At[server](f), "in")
+	return sumPorts{in, singleton.Output(dataflow.Sum(xs), "sum")}
 }
 
 // BenchmarkSendBatch measures durable records that a few goroutines send many at a time.

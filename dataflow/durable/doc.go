@@ -61,6 +61,24 @@
 // older value, but never a value of one step and, after that, of another output an older
 // one. There is no order between partitions of a location.
 //
+// # Sending again
+//
+// A Send whose context has ended, or that returned another error, may have been kept. Who
+// sends the record again without a number sends it at least once. So there are two ways to
+// be sure of one that was not acknowledged: number the sends ([dataflow.InputPort.SendNumbered],
+// [dataflow.EntryInputPort.PutNumbered] and their like), and it is taken once, also by a
+// sender that starts again after a crash; or let the type say that records may come again
+// ([dataflow.RetriedInput]). A partition remembers the last number of each input, key or
+// sender. A Put without a number that is made again may be refused because of the first one.
+//
+// An ordered input has one sender in all processes together, and the race detector sees one
+// process at a time. If several send to it nevertheless, each partition has their records in
+// the order in which its log kept them, which is the same in every process and after every
+// restart: a matter of timing once, and then decided. If they number their sends, they lose
+// records. Processes that send the same kind of thing use [dataflow.SenderInput], each with
+// its own name as the id, or an input without order. The order of an input at a
+// [dataflow.Cluster] is that within a partition.
+//
 // # What is asked of a program
 //
 // Functions given to operators depend on their arguments alone. A step that gives

@@ -32,7 +32,9 @@ type doorway struct {
 	refusals
 	shut  chan struct{}    // open while the partition takes nothing; nil else
 	full  *engine.Blocked  // why it takes nothing; nil else
+	since time.Time        // when that began
 	reads map[int32]uint64 // how far readers are, by operator, and nobody was told
+	reports
 }
 
 // A verdict is what becomes of one record.
@@ -52,6 +54,7 @@ func newDoor(c *core) *door {
 		d.partitions[i] = &doorway{
 			waiting: make(map[uint64]*verdict), refused: make(map[uint64]bool),
 			reads: make(map[int32]uint64), turned: make(chan struct{}),
+			reports: reports{wanted: make(chan struct{}, 1)},
 		}
 	}
 	return d
@@ -69,11 +72,6 @@ func partitionOf(key []byte, n int) int {
 
 // Send makes records durable.
 func (d *door) Send(ctx context.Context, site int, rs []engine.Record, unique bool) (int, error) {
-	if from, ok := ctx.Value(sourceKey{}).(numbered); ok && !rs[0].IsQuestion() {
-		for i := range rs {
-			rs[i].Source, rs[i].Number = from.source, from.number+uint64(i)
-		}
-	}
 	if len(rs) == 1 {
 		if err := d.sendOne(ctx, site, &rs[0], unique); err != nil {
 			return 0, err
@@ -231,6 +229,7 @@ func (d *door) opened(p int) {
 	way := d.partitions[p]
 	way.mu.Lock()
 	way.turn(true)
+	way.answers, way.report = true, PartitionStatus{}
 	way.mu.Unlock()
 }
 
@@ -241,7 +240,7 @@ func (d *door) closed(p int) {
 	way.turn(false)
 	if way.shut != nil {
 		close(way.shut)
-		way.shut = nil
+		way.shut, way.full = nil, nil
 	}
 	way.mu.Unlock()
 }
@@ -339,8 +338,9 @@ func (w *doorway) remember(r *refusals) {
 	}
 }
 
-// took notes what a committed step took, and whether the partition takes more.
-func (w *doorway) took(s *step, full *engine.Blocked) {
+// took notes what a committed step took, and whether the partition takes more. It reports
+// whether the partition has stopped with this step.
+func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.applied = max(w.applied, s.taken)
@@ -353,14 +353,7 @@ func (w *doorway) took(s *step, full *engine.Blocked) {
 	for _, v := range w.waiting {
 		w.settle(v)
 	}
-	w.full = full
-	switch {
-	case full != nil && w.shut == nil:
-		w.shut = make(chan struct{})
-	case full == nil && w.shut != nil:
-		close(w.shut)
-		w.shut = nil
-	}
+	return w.stop(full)
 }
 
 // taken returns how far the steps have taken records that this process knows of.

@@ -20,13 +20,13 @@ type members struct{ dataflow.Cluster }
 type tally struct{ Votes, Sum int }
 
 type quorumPorts struct {
-	votes    *dataflow.KeyedInputPort[string, int]
+	votes    *dataflow.SharedKeyedInputPort[string, int]
 	released *dataflow.EntryOutputPort[string, tally]
 }
 
 // quorum releases a request at its third vote.
 func quorum[L dataflow.Location](at L) quorumPorts {
-	votes, in := keyedstream.Input[string, int](at, "votes")
+	votes, in := keyedstream.SharedInput[string, int](at, "votes")
 	ordered := keyedstream.AssumeOrder(in, "the sum of the votes and their number do not depend on the order")
 	released := keyedstream.FoldEarlyStop(ordered, func() tally { return tally{} }, func(t *tally, v int) bool {
 		t.Votes++

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
+	"github.com/millrace/millrace/singleton"
 )
 
 type Server struct{ dataflow.Process }
@@ -59,9 +60,59 @@ func ExampleStart() {
 	// <nil>
 }
 
-// A source that sends in order and numbers what it sends may send again what it is not
-// sure about: it is taken once.
-func ExampleFrom() {
+// A till counts its sales. When it does not know whether one was kept, it sends it again
+// with the same number: it is taken once.
+func Example_numbered() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "millrace")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	type ports struct {
+		sales *dataflow.SenderInputPort[string, int]
+		sums  *dataflow.SingletonOutputPort[dataflow.View[string, int]]
+	}
+	shop := func(flow *dataflow.Flow) ports {
+		in, sales := dataflow.SenderInput[string, int](dataflow.At[Server](flow), "sales")
+		return ports{in, singleton.Output(keyedsingleton.IntoSingleton(keyedstream.Sum(sales)), "sums")}
+	}
+	opts := durable.Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)}
+
+	app, err := durable.Start(ctx, shop, opts)
+	if err != nil {
+		panic(err)
+	}
+	till := app.Ports.sales.Sender("till 1")
+	for _, n := range []uint64{0, 1, 1} {
+		fmt.Println(till.SendNumbered(ctx, n, 100))
+	}
+	fmt.Println(app.Stop(ctx))
+
+	// The till starts again, too, and sends from the beginning.
+	if app, err = durable.Start(ctx, shop, opts); err != nil {
+		panic(err)
+	}
+	fmt.Println(app.Ports.sales.Sender("till 1").SendBatchNumbered(ctx, 0, []int{100, 100, 20}))
+	for sums := range app.Ports.sums.Watch(ctx) {
+		if sum, ok := sums.Get("till 1"); ok && sum != 200 {
+			fmt.Println(sum)
+			break
+		}
+	}
+	fmt.Println(app.Stop(ctx))
+	// Output:
+	// <nil>
+	// <nil>
+	// <nil>
+	// <nil>
+	// 3 <nil>
+	// 220
+	// <nil>
+}
+
+// Status tells how far each partition is: this flow has one.
+func ExampleApp_Status() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "millrace")
 	if err != nil {
@@ -72,10 +123,19 @@ func ExampleFrom() {
 	if err != nil {
 		panic(err)
 	}
-	for _, number := range []uint64{1, 2, 2, 1, 2} {
-		app.Ports.Votes.Send(durable.From(ctx, "polling station 7", number), "longer lunch", true)
+	for range 3 {
+		app.Ports.Votes.Send(ctx, "longer lunch", true)
 	}
-	_, passed := app.Ports.Passed.Get("longer lunch")
-	fmt.Println(passed, app.Stop(ctx))
-	// Output: false <nil>
+	app.Ports.Passed.Await(ctx, "longer lunch")
+	for _, s := range app.Status() {
+		fmt.Println("partition", s.Partition, "of", s.Name, "owned:", s.Owned)
+		fmt.Println(s.Records, "records, up to position", s.Position, "of the log")
+		fmt.Println(s.Outputs[0].Unread, "entry of", s.Outputs[0].Port, "waits")
+	}
+	fmt.Println(app.Stop(ctx))
+	// Output:
+	// partition 0 of Server owned: true
+	// 3 records, up to position 3 of the log
+	// 1 entry of passed waits
+	// <nil>
 }

@@ -34,7 +34,7 @@ func formats(t testing.TB) map[string][]byte {
 
 // stateFormat is what three votes give and leave behind.
 func stateFormat(t testing.TB) (outputs, state []byte) {
-	flow, graph := newLed(dataflow.Options{}, CBOR(), &engine.Led{})
+	flow, graph := newLed(dataflow.Options{}, CBOR(), nil)
 	quorumProcess(flow)
 	graph.Start(t.Context())
 	leader := graph.Lead(0)

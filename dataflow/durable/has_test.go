@@ -41,12 +41,7 @@ func TestHas(t *testing.T) {
 	}
 	wantHas(t, app, "a", true)
 	wantHas(t, app, "b", false)
-	// A question has no number of its own.
-	from := From(t.Context(), "till", 1)
-	if _, err := app.Ports.in.Has(from, "b"); err != nil {
-		t.Fatal(err)
-	}
-	if err := app.Ports.in.Put(from, "b", 2); err != nil {
+	if err := app.Ports.in.PutNumbered(t.Context(), "till", 1, "b", 2); err != nil {
 		t.Fatal(err)
 	}
 	await(t, app.Ports.out, "b", 2)

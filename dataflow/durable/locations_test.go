@@ -32,8 +32,8 @@ func crashDivided(f *dataflow.Flow) crashPorts {
 // counted, where one too many or too few shows, and claims go there, some to stay and
 // some to come back.
 func crashLocationsAt[A, B dataflow.Location](a A, b B) (p crashPorts) {
-	votes, in := keyedstream.Input[string, int](a, "votes")
-	moved := keyedstream.Send(in, b)
+	votes, in := keyedstream.SharedInput[string, int](a, "votes")
+	moved := keyedstream.AssumeOrder(keyedstream.Send(in, b), "which three votes release a request is told apart by their sum")
 	p.votes = votes
 	p.released = keyedsingleton.Output(keyedstream.FoldEarlyStop(moved, func() tally { return tally{} }, func(t *tally, v int) bool {
 		t.Votes++
@@ -55,7 +55,7 @@ func TestLocationCrashPoints(t *testing.T) {
 	hook, count := points(nil)
 	report(t, "without a fault", trialOf(t, crashLocations, 2, 1, false, tiny, hook))
 	moments := count.Load()
-	if moments < 200 {
+	if moments < 100 {
 		t.Fatalf("there are only %d moments to crash at", moments)
 	}
 	t.Logf("%d moments", moments)

@@ -17,16 +17,16 @@ func (o *Options) log() journal.Log { return *seal.Pointer(o) }
 // graphOf returns what a flow is to the engine.
 func graphOf(f *dataflow.Flow) *engine.Graph { return *seal.Pointer(f) }
 
-// newLed returns a flow whose steps somebody else takes.
-func newLed(opts dataflow.Options, codec Codec, led *engine.Led) (*dataflow.Flow, *engine.Graph) {
+// newLed returns a flow whose steps follow a log.
+func newLed(opts dataflow.Options, codec Codec, answer func(record []byte) error) (*dataflow.Flow, *engine.Graph) {
 	f := dataflow.NewWithOptions(opts)
-	graphOf(f).Lend(codec, led, nil)
+	graphOf(f).LogDriven(codec, answer)
 	return f, graphOf(f)
 }
 
 // newRemote returns a flow that is only the ports of one that runs elsewhere.
 func newRemote(opts dataflow.Options, codec Codec, remote engine.Remote) (*dataflow.Flow, *engine.Graph) {
 	f := dataflow.NewWithOptions(opts)
-	graphOf(f).Lend(codec, nil, remote)
+	graphOf(f).Facade(codec, remote)
 	return f, graphOf(f)
 }

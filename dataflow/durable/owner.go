@@ -56,6 +56,9 @@ func (c *core) own(ctx context.Context, partition int, opened func()) error {
 		if o.graph != nil {
 			o.graph.Fail(ErrStopped) // ends asynchronous calls
 		}
+		if o.leader != nil {
+			o.report(false)
+		}
 		refused := errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUnknown)
 		if refused {
 			c.metrics.restores.Add(1)
@@ -115,6 +118,7 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 		return err
 	}
 	o.leader.Resume()
+	o.called()
 	o.door.opened(o.partition)
 	opened()
 
@@ -171,6 +175,9 @@ func (o *owner) loop(ctx context.Context, messages <-chan []journal.Message, fai
 			if at, ok := o.leader.Deadline(); !ok || at > o.clock() {
 				continue
 			}
+		case <-o.door.partitions[o.partition].wanted:
+			o.report(true)
+			continue
 		case <-age.C:
 			o.saveIfDue()
 			continue
@@ -207,6 +214,7 @@ func (o *owner) step(ctx context.Context, taken []journal.Message) error {
 		return err
 	}
 	o.leader.Release()
+	o.called()
 	o.sender.add(o.leader.Moved())
 	return nil
 }
@@ -240,7 +248,7 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 
 // construct builds the flow that this partition runs.
 func (o *owner) construct() error {
-	flow, graph := newLed(o.opts.Flow, o.opts.Codec, &engine.Led{Answer: o.answer})
+	flow, graph := newLed(o.opts.Flow, o.opts.Codec, o.answer)
 	o.build(flow)
 	o.graph = graph
 	if !o.graph.Start(context.WithoutCancel(o.ctx)) {

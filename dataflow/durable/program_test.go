@@ -13,14 +13,14 @@ import (
 )
 
 type countPorts struct {
-	votes    *dataflow.KeyedInputPort[string, int]
+	votes    *dataflow.SharedKeyedInputPort[string, int]
 	released *dataflow.EntryOutputPort[string, tally]
 	lost     *dataflow.EntryOutputPort[string, int]
 }
 
 // counting is quorum with another output after it.
 func counting(f *dataflow.Flow) countPorts {
-	votes, in := keyedstream.Input[string, int](dataflow.At[server](f), "votes")
+	votes, in := keyedstream.SharedInput[string, int](dataflow.At[server](f), "votes")
 	ordered := keyedstream.AssumeOrder(in, "the sum of the votes and their number do not depend on the order")
 	released := keyedstream.FoldEarlyStop(ordered, func() tally { return tally{} }, func(t *tally, v int) bool {
 		t.Votes++
@@ -94,8 +94,8 @@ func TestDiverged(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
 	factor := 1
 	build := func(f *dataflow.Flow) quorumPorts {
-		votes, in := keyedstream.Input[string, int](dataflow.At[server](f), "votes")
-		released := keyedstream.First(keyedstream.Map(in, func(v int) tally { return tally{1, v * factor} }))
+		votes, in := keyedstream.SharedInput[string, int](dataflow.At[server](f), "votes")
+		released := keyedstream.First(keyedstream.Map(keyedstream.AssumeOrder(in, "there is one vote"), func(v int) tally { return tally{1, v * factor} }))
 		return quorumPorts{votes, keyedsingleton.Output(released, "released")}
 	}
 	app := start(t, log, build, Options{})

@@ -53,13 +53,12 @@ func TestLateVerdict(t *testing.T) {
 func TestPutAgain(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
 	app := start(t, log, crashFlow, tiny)
-	first, second := From(t.Context(), "first", 1), From(t.Context(), "second", 1)
 	for life := range 2 {
 		for range 2 {
-			if err := app.Ports.claims.Put(first, "a", 1); err != nil {
+			if err := app.Ports.claims.PutNumbered(t.Context(), "first", 0, "a", 1); err != nil {
 				t.Errorf("life %d, who was first: %v", life, err)
 			}
-			if err := app.Ports.claims.Put(second, "a", 2); !errors.Is(err, dataflow.ErrDuplicateKey) {
+			if err := app.Ports.claims.PutNumbered(t.Context(), "second", 0, "a", 2); !errors.Is(err, dataflow.ErrDuplicateKey) {
 				t.Errorf("life %d, who was second: %v", life, err)
 			}
 		}
@@ -127,12 +126,12 @@ func TestBatchAgain(t *testing.T) {
 		return ports{in, singleton.Output(dataflow.Sum(xs), "total")}
 	}
 	app := start(t, journal.NewMemory(journal.MemoryOptions{}), build, tiny)
-	ctx := From(t.Context(), "file", 10)
+	first := uint64(10)
 	for _, batch := range [][]int{{1, 10}, {1, 10, 100}, {1, 10, 100}, {1000}} {
 		if len(batch) == 1 {
-			ctx = From(t.Context(), "file", 13)
+			first = 13
 		}
-		if _, err := app.Ports.in.SendBatch(ctx, batch); err != nil {
+		if _, err := app.Ports.in.SendBatchNumbered(t.Context(), first, batch); err != nil {
 			t.Fatal(err)
 		}
 	}

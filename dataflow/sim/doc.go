@@ -27,7 +27,10 @@
 //
 //   - Which input, and which key of a keyed input, the next record comes from. A
 //     stream's order, and the order within a key, is kept; keys and inputs have none
-//     between them.
+//     between them. Records of an input without order ([dataflow.SharedInput]) have none
+//     either, whichever was sent first; equal ones count as one.
+//   - Whether a record of a [dataflow.RetriedInput] comes again, where an AssumeOnce or an
+//     output can tell: once in a schedule of [Exhaustive], up to three times in others.
 //   - Whether a slice that has news is cut now or after more has come, while more waits.
 //   - When a timer fires: time may pass to the earliest deadline whatever is waiting.
 //   - When a record comes: time may pass before it, as far as that changes which of two
@@ -37,6 +40,13 @@
 //
 // That is all that a production run chooses, so every production run is one of the
 // schedules; [Rerun] shows it for one that was recorded.
+//
+// # Outputs that nobody reads
+//
+// A simulated location goes on however many elements wait at an output, which in production
+// stops it. So an exploration by [Exhaustive] or [Random] fails if more elements wait at an
+// output at the end of a schedule than may, and nobody has read there in any schedule. The
+// message is that of a [dataflow.BlockedError].
 //
 // # What is a schedule
 //

@@ -21,6 +21,7 @@ type execution struct {
 	choices   int    // how many
 	log       []string
 	notes     []string // what was chosen, if it was asked for
+	outputs   []output // what nobody has read, or somebody has
 }
 
 // story returns what was chosen and what was said, a line each.
@@ -46,12 +47,15 @@ func execute(t testing.TB, c chooser, f func(*Sim), notes *printed) execution {
 // executeOn runs one schedule, or the recorded one. If whole, nothing is reduced.
 func executeOn(t testing.TB, c chooser, f func(*Sim), notes *printed, recording *dataflow.Recording, whole bool) (e execution) {
 	s := &Sim{t: t, choices: &choices{from: c}, seen: newSeen(notes)}
-	var choose engine.Chooser
-	if recording == nil {
-		choose = s.choices
-	}
 	s.flow = dataflow.New()
-	graphOf(s.flow).Simulate(choose, s.seen, historyOf(recording), whole)
+	var simulation *engine.Simulation
+	if recording == nil {
+		simulation = graphOf(s.flow).Simulate(s.choices, s.seen, whole)
+		simulation.Repeat(repeatsOf(c))
+		s.steps = simulation
+	} else {
+		s.steps = graphOf(s.flow).Replay(historyOf(recording), s.seen)
+	}
 	e.discarded = s.call(f)
 	if !s.failed && !e.discarded {
 		if aliased := s.seen.changed(); aliased != "" {
@@ -60,10 +64,32 @@ func executeOn(t testing.TB, c chooser, f func(*Sim), notes *printed, recording 
 	}
 	e.failed, e.log, e.trace, e.shown = s.failed, s.log, traceOf(s.choices.made), s.seen.digest()
 	e.choices = len(s.choices.made)
+	if !e.failed && !e.discarded && recording == nil {
+		e.outputs = outputsOf(graphOf(s.flow))
+	}
+	if simulation != nil && repeatsOf(c) > 1 && simulation.Repeated() > 0 {
+		e.trace = manyRepeats + e.trace
+	}
 	if notes != nil {
 		e.notes = notes.notes
 	}
 	return e
+}
+
+// manyRepeats begins the trace of a schedule with repeats that was not chosen by
+// [Exhaustive]: there may be more of them, so the choices have another meaning.
+const manyRepeats = "*"
+
+// repeatsOf returns how many records of retried inputs may be taken again in a schedule:
+// one where all schedules are tried, since each more multiplies them.
+func repeatsOf(c chooser) int {
+	switch c := c.(type) {
+	case *walk:
+		return 1
+	case *script:
+		return c.repeats
+	}
+	return 3
 }
 
 // call calls f, drives the flow until it is quiet, and reports whether the schedule

@@ -21,7 +21,8 @@ var (
 
 func ends(err error) bool { return errors.Is(err, io.EOF) }
 
-// Exhaustive calls f once for each schedule and returns how many there were. It fails
+// Exhaustive calls f once for each schedule and returns how many there were. At most one
+// record of the inputs that may get something again comes twice in each. It fails
 // t with the first schedule that fails, and if there are more than -sim.limit
 // executions, since it has shown nothing then.
 func Exhaustive(t *testing.T, f func(*Sim)) (schedules int) {
@@ -41,6 +42,7 @@ func explore(t *testing.T, f func(*Sim), whole bool) (schedules, executions int)
 	}
 	walk := new(walk)
 	distinct := make(map[uint64]bool)
+	var all outputs
 	for n := 1; ; n++ {
 		run := executeOn(t, walk, f, nil, nil, whole)
 		if run.failed {
@@ -50,6 +52,7 @@ func explore(t *testing.T, f func(*Sim), whole bool) (schedules, executions int)
 		if !run.discarded {
 			distinct[run.shown] = true
 		}
+		all.add(run)
 		if n&(n-1) == 0 { // now and then, see whether the same choices give the same
 			walk.compare(run, executeOn(t, walk, f, nil, nil, whole))
 		}
@@ -57,6 +60,7 @@ func explore(t *testing.T, f func(*Sim), whole bool) (schedules, executions int)
 			t.Fatalf("sim: %s: the function depends on something besides its choices, such as the order of a map, the time, or state that outlives a schedule\nchoices so far: %s", walk.unsteady, walk.trace())
 		}
 		if !walk.next() {
+			all.check(t)
 			return len(distinct), n
 		}
 		if n >= *limitFlag {
@@ -74,6 +78,7 @@ func Random(t *testing.T, n int, f func(*Sim)) (schedules int) {
 		return 0
 	}
 	distinct := make(map[uint64]bool)
+	var all outputs
 	for seed := range n {
 		c := &random{rng: rand.New(rand.NewPCG(0, uint64(seed)))}
 		run := execute(t, c, f, nil)
@@ -81,8 +86,10 @@ func Random(t *testing.T, n int, f func(*Sim)) (schedules int) {
 			explain(t, run, f)
 			t.FailNow()
 		}
+		all.add(run)
 		distinct[run.shown] = true
 	}
+	all.check(t)
 	return len(distinct)
 }
 
@@ -239,11 +246,18 @@ func (z *fuzzed) choose(at, n int) int {
 }
 
 // A script chooses what it says, and the default after that.
-type script struct{ made []int }
+type script struct {
+	made    []int
+	repeats int // how many there may be
+}
 
 func scriptOf(trace string) (*script, error) {
-	c := new(script)
-	for word := range strings.SplitSeq(trace, ".") {
+	c := &script{repeats: 1}
+	digits, many := strings.CutPrefix(trace, manyRepeats)
+	if many {
+		c.repeats = 3
+	}
+	for word := range strings.SplitSeq(digits, ".") {
 		x, err := strconv.Atoi(word)
 		if err != nil || x < 0 {
 			return nil, fmt.Errorf("%q is no schedule: it has to be numbers with dots between them", trace)

@@ -21,7 +21,7 @@ import (
 // A shop is a flow with everything that a recording has to keep: inputs that race,
 // batches, snapshots, state, timers and asynchronous answers.
 type shop struct {
-	prices *dataflow.InputPort[int]
+	prices *dataflow.SharedInputPort[int]
 	orders *dataflow.EntryInputPort[int, int]
 	quotes *dataflow.OutputPort[string]
 }
@@ -29,10 +29,11 @@ type shop struct {
 func newShop(flow *dataflow.Flow, ask func(context.Context, int) int) shop {
 	at := dataflow.At[Server](flow)
 	var s shop
-	var prices stream[int]
+	var news shared[int]
 	var orders entries[int, int]
-	s.prices, prices = dataflow.Input[int](at, "prices")
+	s.prices, news = dataflow.SharedInput[int](at, "prices")
 	s.orders, orders = keyedsingleton.Input[int, int](at, "orders")
+	prices := dataflow.AssumeOrder(news, "the price that came last is the price")
 	price := dataflow.Fold(prices, func() int { return 1 }, func(acc *int, p int) { *acc = p })
 	asked := keyedsingleton.MapAsync(orders, ask, keyedsingleton.AsyncOptions{Concurrency: 4})
 	late := keyedsingleton.AfterEach(orders, func(n int) time.Duration { return time.Duration(n%7) * time.Millisecond }, "tried")

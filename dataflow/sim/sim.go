@@ -16,10 +16,14 @@ type Sim struct {
 	choices *choices
 	seen    *seen
 	flow    *dataflow.Flow
+	steps   stepper
 	app     *dataflow.App
 	failed  bool
 	log     []string // of what the function said
 }
+
+// A stepper makes the steps of a flow: a simulation, or the replay of a recording.
+type stepper interface{ Quiesce() error }
 
 // ErrQuiet is returned to who waits for something at a flow in which nothing can
 // happen any more although an input is open: what is waited for will never come.
@@ -56,7 +60,7 @@ func (s *Sim) Context() context.Context { return s.t.Context() }
 // has fired.
 func (s *Sim) Quiesce() {
 	s.t.Helper()
-	if err := graphOf(s.flow).Quiesce(); err != nil {
+	if err := s.steps.Quiesce(); err != nil {
 		s.Fatalf("%v", err)
 	}
 }

@@ -32,7 +32,7 @@ type tally struct {
 func (a tally) equal(b tally) bool { return a.Sum == b.Sum && slices.Equal(a.Voters, b.Voters) }
 
 type ports struct {
-	votes    *dataflow.KeyedInputPort[string, vote]
+	votes    *dataflow.SharedKeyedInputPort[string, vote]
 	claims   *dataflow.EntryInputPort[string, uint64]
 	released *dataflow.EntryOutputPort[string, tally]
 	claimed  *dataflow.EntryOutputPort[string, uint64]
@@ -52,7 +52,9 @@ func buildSlow(f *dataflow.Flow) ports {
 
 func buildWith(f *dataflow.Flow, counting func(vote)) ports {
 	at := dataflow.At[cluster](f)
-	votes, cast := keyedstream.Input[string, vote](at, "votes")
+	votes, sent := keyedstream.RetriedInput[string, vote](at, "votes")
+	once := keyedstream.AssumeOnce(sent, "what a voter says again is not counted")
+	cast := keyedstream.AssumeOrder(once, "the result tells the order in which votes came in")
 	claims, claimed := keyedsingleton.Input[string, uint64](at, "claims")
 	tallies := keyedstream.FoldEarlyStop(cast, func() tally { return tally{} }, func(t *tally, v vote) bool {
 		counting(v)

@@ -59,7 +59,7 @@ func parseShape(shape string) (operators, error) {
 			found[name] = append(found[name], number)
 		}
 	}
-	votes, claims, outputs := found["keyedstream.Input"], found["keyedsingleton.Input"], found["keyedsingleton.Output"]
+	votes, claims, outputs := found["keyedstream.RetriedInput"], found["keyedsingleton.Input"], found["keyedsingleton.Output"]
 	if len(votes) != 1 || len(claims) != 1 || len(outputs) != 2 {
 		return operators{}, fmt.Errorf("the shape has other operators: %q", shape)
 	}

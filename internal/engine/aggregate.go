@@ -1,20 +1,17 @@
 package engine
 
-import (
-	"github.com/millrace/millrace/internal/cow"
-	"github.com/millrace/millrace/internal/keyed"
-)
+import "github.com/millrace/millrace/internal/cow"
 
 // First returns the first value of each key.
 func First[K comparable, V any](in *KNode[K, V], op *Op) *KNode[K, V] {
 	out := NewKNode[K, V](derived(op, in))
-	seen := keyed.NewTable[K, struct{}]()
-	setOf(op, out.region, seen)
+	seen := newSet[K](remember(op, &out.Head))
 	hash := hasher[K]()
 	var hs []uint64
 	var news []int32
 	var c columns[K, V]
 	var o Batch[K, V]
+	op.scratch(&hs, &news, &c, &o)
 	in.To(func(b *Batch[K, V]) {
 		op.site.at = op.index // a key may turn out not to be hashable
 		n := len(b.K)
@@ -32,7 +29,12 @@ func First[K comparable, V any](in *KNode[K, V], op *Op) *KNode[K, V] {
 		}
 		o = Batch[K, V]{K: c.k, V: c.v, H: c.h}
 		out.push(&o)
-	})
+	}).one = func(k K, v V, h uint64) {
+		op.site.at = op.index
+		if _, h, added := seen.PutOne(hash, k, h); added {
+			out.one(k, v, h)
+		}
+	}
 	return out
 }
 
@@ -46,13 +48,13 @@ type early[A any] struct {
 // the aggregate then.
 func FoldEarlyStop[K comparable, V, A any](in *KNode[K, V], op *Op, init func() A, step func(*A, V) bool) *KNode[K, A] {
 	out := NewKNode[K, A](derived(op, in))
-	table := keyed.NewTable[K, early[A]]()
-	scoped(op, out.region, table, plain[K](op), earlyForm[A](op))
+	table := newTable(remember(op, &out.Head), plain[K], earlyForm[A])
 	hash := hasher[K]()
 	var hs []uint64
 	var c columns[K, A]
 	var o Batch[K, A]
-	track(op, in, func(b *Batch[K, V]) {
+	op.scratch(&hs, &c, &o)
+	consumer, cur := track(op, in, func(b *Batch[K, V]) {
 		n := len(b.K)
 		hs := b.hashes(hash, &hs)[:n]
 		table.Touch(hs)
@@ -79,6 +81,23 @@ func FoldEarlyStop[K comparable, V, A any](in *KNode[K, V], op *Op, init func() 
 			out.push(&o)
 		}
 	})
+	consumer.one = func(k K, v V, h uint64) {
+		cur.enter(k)
+		s, h, added := table.PutOne(hash, k, h)
+		if s.done {
+			return
+		}
+		if added {
+			s.acc = init()
+		}
+		if !step(&s.acc, v) {
+			return
+		}
+		acc := s.acc
+		var none A
+		s.acc, s.done = none, true
+		out.one(k, acc, h)
+	}
 	return out
 }
 
@@ -128,15 +147,17 @@ func (c *changes) clear() {
 // top level, once at the end inside a region.
 func KFold[K comparable, V, A any](in *KNode[K, V], op *Op, init func() A, step func(*A, V)) *KNode[K, A] {
 	out := NewKNode[K, A](derived(op, in))
-	t := &totals[K, A]{kept: kept[K, A]{table: keyed.NewTable[K, A]()}}
+	t := &totals[K, A]{kept: kept[K, A]{table: newTable(remember(op, &out.Head), plain[K], plain[A])}}
+	op.holds(&t.changes.list)
+	op.scratch(&t.changes.set, &t.out, &t.batch, &t.room)
 	streaming := out.region == nil
 	if streaming {
 		out.live, out.revises = t, true
-		scoped(op, nil, t.table, plain[K](op), plain[A](op))
 	}
 	hash := hasher[K]()
 	var hs []uint64
-	track(op, in, func(b *Batch[K, V]) {
+	op.scratch(&hs)
+	c, cur := track(op, in, func(b *Batch[K, V]) {
 		n := len(b.K)
 		hs := b.hashes(hash, &hs)[:n]
 		t.table.Touch(hs)
@@ -158,9 +179,20 @@ func KFold[K comparable, V, A any](in *KNode[K, V], op *Op, init func() A, step 
 		}
 		t.changed()
 	})
+	c.one = func(k K, v V, h uint64) {
+		cur.enter(k)
+		acc, h, added := t.table.PutOne(hash, k, h)
+		if added {
+			*acc = init()
+		}
+		step(acc, v)
+		if streaming {
+			out.one(k, *acc, h)
+		}
+		t.changed()
+	}
 	if !streaming {
 		out.region.atStep(func() { t.Each(out.push) })
-		out.region.atEnd(t.table.Clear)
 	}
 	return out
 }
@@ -183,16 +215,17 @@ func (t *totals[K, A]) emit(out *KNode[K, A]) {
 // emits under that key.
 func Scan[K comparable, V, S, U any](in *KNode[K, V], op *Op, init func() S, step func(*S, V, func(U))) *KNode[K, U] {
 	out := NewKNode[K, U](derived(op, in))
-	table := keyed.NewTable[K, S]()
-	scoped(op, out.region, table, plain[K](op), plain[S](op))
+	table := newTable(remember(op, &out.Head), plain[K], plain[S])
 	hash := hasher[K]()
 	var hs []uint64
 	var c columns[K, U]
 	var o Batch[K, U]
 	var key K
 	var h uint64
+	op.holds(&c)
+	op.scratch(&hs, &o, &key, &h)
 	emit := func(u U) { c.k, c.v, c.h = append(c.k, key), append(c.v, u), append(c.h, h) }
-	track(op, in, func(b *Batch[K, V]) {
+	consumer, cur := track(op, in, func(b *Batch[K, V]) {
 		hs := b.hashes(hash, &hs)[:len(b.K)]
 		table.Touch(hs)
 		for i, k := range b.K {
@@ -211,6 +244,20 @@ func Scan[K comparable, V, S, U any](in *KNode[K, V], op *Op, init func() S, ste
 			c = columns[K, U]{c.k[:0], c.v[:0], c.h[:0]}
 		}
 	})
+	var es emissions[K, U]
+	op.scratch(&es)
+	add := es.add
+	consumer.one = func(k K, v V, h uint64) {
+		cur.enter(k)
+		s, h, added := table.PutOne(hash, k, h)
+		if added {
+			*s = init()
+		}
+		step(s, v, add)
+		if es.any {
+			es.pushTo(out, k, h)
+		}
+	}
 	return out
 }
 
@@ -218,13 +265,16 @@ func Scan[K comparable, V, S, U any](in *KNode[K, V], op *Op, init func() S, ste
 func KeyCount[K comparable, V any](in *KNode[K, V], op *Op) *Cell[int] {
 	h := derived(op, in)
 	out := NewCell[int](h)
-	n := 0
+	m := remember(op, &h)
+	var n *int
 	var add func(*Batch[K, V])
+	var one func(K, V, uint64)
 	if in.revises {
-		present := keyed.NewTable[K, struct{}]()
-		setOf(op, nil, present)
+		present := newSet[K](m)
+		n = newVar(m, 0)
 		hash := hasher[K]()
 		var hs []uint64
+		op.scratch(&hs)
 		add = func(b *Batch[K, V]) {
 			hs := b.hashes(hash, &hs)
 			for i, k := range b.K {
@@ -234,33 +284,42 @@ func KeyCount[K comparable, V any](in *KNode[K, V], op *Op) *Cell[int] {
 					present.Put(k, hs[i])
 				}
 			}
-			n = present.Len()
+			*n = present.Len()
+		}
+		one = func(k K, _ V, h uint64) {
+			if _, _, added := present.PutOne(hash, k, h); added {
+				*n++
+			}
 		}
 	} else {
-		add = func(b *Batch[K, V]) { n += len(b.K) }
+		n = newVar(m, 0)
+		add = func(b *Batch[K, V]) { *n += len(b.K) }
+		one = func(K, V, uint64) { *n++ }
 	}
 	if h.region == nil {
-		keepsVar(op, &n)
 		h.site.starts.atStep(func() { out.Set(0) })
 		in.To(func(b *Batch[K, V]) {
-			before := n
-			if add(b); n != before {
-				out.Set(n)
+			before := *n
+			if add(b); *n != before {
+				out.Set(*n)
 			}
-		})
+		}).one = func(k K, v V, h uint64) {
+			before := *n
+			if one(k, v, h); *n != before {
+				out.Set(*n)
+			}
+		}
 		return out
 	}
-	in.To(add)
-	h.region.atStep(func() { out.Set(n) })
-	h.region.atEnd(func() { n = 0 })
+	in.To(add).one = one
+	h.region.atStep(func() { out.Set(*n) })
 	return out
 }
 
 // IntoSingleton returns the whole content as a view that may leave the location.
 func IntoSingleton[K comparable, V, W any](in *KNode[K, V], op *Op, wrap func(cow.View[K, V]) W) *Cell[W] {
 	h := derived(op, in)
-	out := newCell[W](h)
-	m := cow.NewMap[K, V]()
+	m, out := newView(remember(op, &h), h, wrap)
 	apply := func(b *Batch[K, V]) (changed bool) {
 		for i, k := range b.K {
 			if b.Gone != nil && b.Gone[i] {
@@ -273,17 +332,18 @@ func IntoSingleton[K comparable, V, W any](in *KNode[K, V], op *Op, wrap func(co
 		return changed
 	}
 	if h.region == nil {
-		op.keeps(viewState[K, V]{m: &m, set: func() { out.value, out.set = wrap(m.View()), true }, key: plain[K](op), value: plain[V](op)})
 		h.site.starts.atStep(func() { out.Set(wrap(m.View())) })
 		in.To(func(b *Batch[K, V]) {
 			if apply(b) {
 				out.Set(wrap(m.View()))
 			}
-		})
+		}).one = func(k K, v V, _ uint64) {
+			m.Set(k, v)
+			out.Set(wrap(m.View()))
+		}
 		return out
 	}
-	in.To(func(b *Batch[K, V]) { apply(b) })
+	in.To(func(b *Batch[K, V]) { apply(b) }).one = func(k K, v V, _ uint64) { m.Set(k, v) }
 	h.region.atStep(func() { out.Set(wrap(m.View())) })
-	h.region.atEnd(func() { m = cow.NewMap[K, V]() })
 	return out
 }

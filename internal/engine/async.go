@@ -8,17 +8,24 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
+// answers is where the answers of asynchronous calls enter.
+type answers[K comparable, V, U any] struct {
+	KInlet[K, U]
+	to *async[K, V, U]
+}
+
 // async is the state of a MapAsync operator: calls that wait for their turn.
 type async[K comparable, V, U any] struct {
+	inner
 	site  *Site
 	op    *Op
 	f     func(context.Context, V) U
 	limit int
-	in    *KInlet[K, U]
+	in    *answers[K, V, U]
 	step  columns[K, V] // asked for in this step; held by the token
 
-	// of a led graph; see led_async.go
-	pending *keyed.Table[K, V] // calls without an answer
+	// of a graph whose history is kept outside; see led_async.go
+	pending *keyed.Table[K, V] // calls without an answer; nil elsewhere
 	fresh   columns[K, V]      // of these, what the last step asked for
 
 	_       apart
@@ -43,14 +50,11 @@ func MapAsync[K comparable, V, U any](n *KNode[K, V], op *Op, f func(context.Con
 	}
 	h.deps, h.loops = nil, nil // an answer is a record, so that what follows is no feedback of a slice into itself
 	a := &async[K, V, U]{site: h.site, op: op, f: f, limit: limit}
-	a.in = &KInlet[K, U]{door: door{site: h.site, op: op}, node: NewKNode[K, U](h), hash: hasher[K](), hashed: true}
-	h.site.replayers = append(h.site.replayers, replayInlet{op, a.in})
-	a.in.node.part.find().inlets = append(a.in.node.part.find().inlets, a.in)
-	h.site.outlets = append(h.site.outlets, a)
-	if h.site.g.led() {
-		a.pending = keyed.NewTable[K, V]()
-		keepsTable(op, a.pending)
-		h.site.takers[op.index] = a
+	a.in = &answers[K, V, U]{KInlet[K, U]{door: door{site: h.site, op: op}, node: NewKNode[K, U](h), hash: hasher[K](), hashed: true}, a}
+	h.site.addInput(op, a.in, a.in.node.part)
+	h.site.addOutput(op, a)
+	if h.site.g.set.Answer != nil {
+		a.pending = newTable(lasting(op), plain[K], plain[V])
 	}
 	op.later = true
 	checkType[K](op)
@@ -64,22 +68,20 @@ func MapAsync[K comparable, V, U any](n *KNode[K, V], op *Op, f func(context.Con
 		a.step.k = append(a.step.k, b.K...)
 		a.step.v = append(a.step.v, b.V...)
 		a.step.h = append(a.step.h, b.hashes(a.in.hash, &hs)...)
-		if a.site.g.set.Replay == nil && !a.site.g.led() {
-			a.site.calls.Add(int64(len(b.K)))
-		}
 	})
 	return a.in.node
 }
 
-func (a *async[K, V, U]) release() {
-	if a.site.g.set.Replay != nil { // the answers are in the recording
-		a.step = columns[K, V]{}
-		return
-	}
-	if a.site.g.driven() {
-		a.callAll()
-		return
-	}
+func (a *async[K, V, U]) operator() *Op   { return a.op }
+func (a *async[K, V, U]) loops() bool     { return false }
+func (a *async[K, V, U]) exchange() *link { return nil }
+func (a *async[K, V, U]) end(error)       {}
+func (a *async[K, V, U]) discard()        { a.step.clear() }
+
+// deliver has the calls made that the step asked for. The holder of the token counts them,
+// so that the site does not end before.
+func (a *async[K, V, U]) deliver() {
+	a.site.calls.Add(int64(len(a.step.k)))
 	a.mu.Lock()
 	a.enqueue(a.step)
 	if !a.stalled && a.waiting() > a.site.g.set.Queue {
@@ -87,9 +89,7 @@ func (a *async[K, V, U]) release() {
 		a.site.stall()
 	}
 	a.mu.Unlock()
-	clear(a.step.k)
-	clear(a.step.v)
-	a.step = columns[K, V]{a.step.k[:0], a.step.v[:0], a.step.h[:0]}
+	a.discard()
 }
 
 // callAll makes the calls of a driven site: one after the other, at once. When an
@@ -97,6 +97,7 @@ func (a *async[K, V, U]) release() {
 func (a *async[K, V, U]) callAll() {
 	s := a.step
 	a.step = columns[K, V]{}
+	a.site.calls.Add(int64(len(s.k)))
 	for i, k := range s.k {
 		u, ok := a.call(k, s.v[i])
 		if !ok {
@@ -191,7 +192,7 @@ func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
 	switch {
 	case !ok:
 		return false
-	case !a.site.g.led():
+	case a.pending == nil:
 		a.in.answer(k, u, h)
 	case a.site.g.ctx.Err() != nil: // what f returned may be of no worth: it is called again
 		return false
@@ -216,12 +217,10 @@ func (a *async[K, V, U]) call(k K, v V) (u U, ok bool) {
 			p = errGoexit
 		}
 		a.site.g.Fail(a.site.g.set.Wrap(&Panic{Op: a.op, Site: a.site.name, Key: k, HasKey: true, Value: p, Stack: debug.Stack()}))
-		if !a.site.g.led() {
+		if a.pending == nil {
 			a.site.calls.Add(-1) // after the failure: a site without calls may end by itself
 		}
 	}()
 	u = a.f(a.site.g.ctx, v)
 	return u, true
 }
-
-func (a *async[K, V, U]) end(error) {}

@@ -20,12 +20,6 @@ type Blocked struct {
 // Location returns the name of the location that does not run.
 func (b *Blocked) Location() string { return b.Op.site.name }
 
-// A holdup is an outlet that can keep its site from running.
-type holdup interface {
-	// over returns what waits behind it, and whether that is why the site does not run.
-	over() (b Blocked, stopped bool)
-}
-
 func (out *Outlet[T]) over() (Blocked, bool) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
@@ -41,11 +35,12 @@ func (a *async[K, V, U]) over() (Blocked, bool) {
 // heldUp returns why the site itself does not run, or nil.
 func (s *Site) heldUp() *Blocked {
 	for _, out := range s.outlets {
-		if h, ok := out.(holdup); ok {
-			if b, stopped := h.over(); stopped {
-				return &b
-			}
+		if b, stopped := out.over(); stopped {
+			return &b
 		}
+	}
+	if r := s.g.set.Remote; r != nil { // the calls of a flow that runs elsewhere are made there
+		return r.Stopped(s.number)
 	}
 	return nil
 }
@@ -74,18 +69,12 @@ func (s *Site) stopped(seen []*Site) *Blocked {
 // blocked returns the error for a caller that no longer waits for the site because of
 // cause: one that names what the site is stopped by, if it is.
 func (s *Site) blocked(cause error) error {
-	if s.g.driven() {
-		return cause
-	}
 	return s.g.BlockedError(s.stopped(nil), cause)
 }
 
 // starved is blocked for a caller that waits for something the site gives: the site may
 // also wait for one that does not run and sends to it.
 func (s *Site) starved(cause error) error {
-	if s.g.driven() {
-		return cause
-	}
 	b := s.stopped(nil)
 	for _, from := range s.g.sites {
 		if b == nil && from != s && from.reaches(s, func(*link) bool { return true }) {
@@ -108,10 +97,8 @@ func (g *Graph) Unfinished(cause error) error {
 	}
 	for _, s := range g.sites {
 		for _, out := range s.outlets {
-			if h, ok := out.(holdup); ok {
-				if b, _ := h.over(); b.Calls && b.Running > 0 {
-					return g.BlockedError(&b, cause)
-				}
+			if b, _ := out.over(); b.Calls && b.Running > 0 {
+				return g.BlockedError(&b, cause)
 			}
 		}
 	}
@@ -174,14 +161,9 @@ func (s *Site) watch() {
 // take what is sent to it.
 func (l *Leader) Stopped() *Blocked {
 	for _, out := range l.site.outlets {
-		if o, ok := out.(interface{ full() bool }); ok && o.full() {
-			b, _ := out.(holdup).over()
+		if out.full() {
+			b, _ := out.over()
 			return &b
-		}
-	}
-	for _, box := range l.site.moving.boxes {
-		if box.full() {
-			return &Blocked{Op: box.op, Waiting: len(box.buf), Bound: l.site.g.set.Queue}
 		}
 	}
 	return nil

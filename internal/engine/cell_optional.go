@@ -110,24 +110,23 @@ func CellUnwrapOr[T any](c, fallback *Cell[T], op *Op) *Cell[T] {
 func CellThreshold[T any](c *Cell[T], op *Op, limit T, reached func(T) bool) *Node[T] {
 	h := derived(op, c)
 	out := NewNode[T](h)
-	one := []T{limit}
 	if h.region != nil {
 		h.region.atStep(func() {
 			if c.set && reached(c.value) {
-				out.push(one)
+				out.one(limit)
 			}
 		})
 		return out
 	}
-	begun, done := false, false
-	keepsVar(op, &done)
+	done := newVar(remember(op, &h), false)
+	var begun *bool
 	look := func() {
-		if begun && !done && c.set && reached(c.value) {
-			done = true
-			out.push(one)
+		if *begun && !*done && c.set && reached(c.value) {
+			*done = true
+			out.one(limit)
 		}
 	}
+	begun = afterStart(h.site, look)
 	c.To(func(T) { look() })
-	h.site.starts.atEnd(func() { begun = true; look() })
 	return out
 }

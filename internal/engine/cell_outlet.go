@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"sync"
 )
@@ -9,6 +10,8 @@ import (
 // A CellOutlet is an output of a value that changes. It keeps the latest version, so
 // nobody waits for its readers.
 type CellOutlet[T any] struct {
+	endless
+	noEntries
 	site  *Site
 	op    *Op
 	cell  *Cell[T]
@@ -29,8 +32,7 @@ func NewCellOutlet[T any](c *Cell[T], op *Op) *CellOutlet[T] {
 		Misuse(op.Name, "the value is inside %s: emit it first", c.region)
 	}
 	out := &CellOutlet[T]{site: c.site, op: op, cell: c}
-	c.site.outlets = append(c.site.outlets, out)
-	c.site.feeds[op.index] = out
+	c.site.addOutput(op, out)
 	checkType[T](op)
 	c.changed(func() {
 		if !out.dirty {
@@ -39,6 +41,14 @@ func NewCellOutlet[T any](c *Cell[T], op *Op) *CellOutlet[T] {
 		}
 	})
 	return out
+}
+
+func (out *CellOutlet[T]) operator() *Op { return out.op }
+
+func (out *CellOutlet[T]) valued() bool { return true }
+
+func (out *CellOutlet[T]) acknowledge(r *Record, _ Codec) (bool, error) {
+	return false, fmt.Errorf("%w: it is of kind %d, for %s", errRecord, r.Kind, out.op)
 }
 
 func (out *CellOutlet[T]) release() {

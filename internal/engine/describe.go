@@ -54,9 +54,9 @@ func (g *Graph) DescribeOutputs(w io.Writer, i int, outputs []byte) error {
 	d := &describer{w: w, left: -1}
 	for len(in.data) > 0 {
 		op := int32(in.uint())
-		out, ok := s.feeds[op]
-		if !ok {
-			return fmt.Errorf("%w: operator %d is no output", errRecord, op)
+		out, err := s.output(op)
+		if err != nil {
+			return err
 		}
 		d.print("%s\n", s.ops[op])
 		if out.describeFed(in, g.set.Codec, d); in.err != nil {
@@ -100,8 +100,12 @@ func (g *Graph) DescribeRecord(w io.Writer, i int, data []byte) error {
 	}
 	what := [...]string{"record", "answer", "taken", "read", "question"}[min(r.Kind, kindHas)]
 	from := ""
-	if r.Source != "" {
-		from = fmt.Sprintf(" number %d of %s", r.Number, r.Source)
+	if n, sender, ok := r.numberOf(); ok && sender == "" {
+		from = fmt.Sprintf(" number %d", n)
+	} else if ok {
+		from = fmt.Sprintf(" number %d of %q", n, sender)
+	} else if r.Source != "" {
+		from = fmt.Sprintf(" number %d of %q", r.Number, r.Source)
 	}
 	_, err = fmt.Fprintf(w, "%s of %s%s: key of %d bytes, value of %d\n", what, s.ops[r.Op], from, len(r.Key), len(r.Value))
 	return err

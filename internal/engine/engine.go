@@ -21,71 +21,56 @@ import (
 	"sync"
 )
 
-// A Chooser answers the questions that the loop has: how many records to take,
-// which input next, whether to cut a slice now. Nothing else in the engine may
-// depend on time, map order, goroutines or randomness. A nil Chooser is greedy: it
-// takes everything in order of arrival and cuts every slice that has news.
-type Chooser interface {
-	// Choose returns a number in [0, n). The engine asks only when n > 1.
-	Choose(n int) int
-}
-
 // Settings are what a graph is built with. Zero fields have been replaced.
 type Settings struct {
-	Queue  int // records that may wait at a site
-	Buffer int // elements that may wait at an output
-	Choose Chooser
-	Watch  Watcher            // of a graph with a Chooser; may be nil
+	Queue  int                // records that may wait at a site
+	Buffer int                // elements that may wait at an output
 	Record *Recording         // keeps the history of the run, if not nil
-	Replay *Recording         // is the history of a driven graph, if not nil
-	Whole  bool               // a driven graph explores also interleavings that nobody can tell apart
+	Count  bool               // counts what enters each operator
 	Wrap   func(*Panic) error // makes the error by which a flow fails
 	BadKey func(*BadKey) error
 
 	Blocked   func(*Blocked) error // makes the error of a caller that waits in vain
 	OnBlocked func(*Blocked)       // is told once of each operator that stops its location for long
-	Codec     Codec                // of a graph whose history is kept outside
-	Led       *Led                 // of a graph whose steps somebody else takes; see led.go
-	Remote    Remote               // of a graph whose steps are taken elsewhere; see remote.go
+	Report    func(*Status) any    // makes the public form of a location's status
+
+	// What the driver of the graph has settled, before anything was added to it.
+
+	Watch  Watcher                   // sees what the graph shows, if not nil
+	Steady bool                      // keys are divided in the same way in every process
+	Codec  Codec                     // of a graph whose history is kept outside
+	Answer func(record []byte) error // of a graph whose steps follow a log
+	Remote Remote                    // of a graph whose steps are made elsewhere
+	Check  *check                    // of a graph that is tested; see state_check.go
+
+	Batches bool // single entries are pushed as batches; see PushBatches
 }
 
 // A Graph is a flow under construction, then a running one.
 type Graph struct {
-	set   Settings
-	sites []*Site
-	links links // between sites; see move.go
-	idle  waiterPool
+	set     Settings
+	driver  driver
+	bounded bool // an output over its bound keeps its location from running
+	sites   []*Site
+	links   links // between sites; see move.go
+	idle    waiterPool
+	tell    []*part // where somebody can tell that a record came more than once; see lanes_records.go
 
-	mu       sync.Mutex
-	begun    bool
-	live     int // sites that have not finished
-	err      error
-	done     chan struct{} // closed when no site is live
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	release  func() bool // stops watching the caller's context
-	steps    int         // of a driven graph, since something was sent
-	sent     int         // records accepted by a driven graph
-	shown    int         // outputs of a driven graph that were given something; see move_drive.go
-	virtual  int64       // clock of a driven graph, in nanoseconds
-	replayed int         // steps of a recording made so far
+	mu      sync.Mutex
+	begun   bool
+	live    int // sites that have not finished
+	err     error
+	done    chan struct{} // closed when no site is live
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	release func() bool // stops watching the caller's context
 }
 
-// New returns an empty graph.
+// New returns an empty graph. It needs a driver before it is started.
 func New(set Settings) *Graph { return &Graph{set: set, done: make(chan struct{})} }
 
-// Simulate makes an empty graph one without goroutines and clock, which whoever waits for
-// something drives, through choices or a recording. If whole, also schedules that nobody
-// can tell apart are told apart.
-func (g *Graph) Simulate(choose Chooser, watch Watcher, replay *Recording, whole bool) {
-	g.set.Choose, g.set.Watch, g.set.Replay, g.set.Whole = choose, watch, replay, whole
-}
-
-// Lend makes an empty graph one whose history is kept outside: its steps are taken by
-// who has its [Leader], or taken elsewhere.
-func (g *Graph) Lend(codec Codec, led *Led, remote Remote) {
-	g.set.Codec, g.set.Led, g.set.Remote = codec, led, remote
-}
+// Kept reports whether the history of the graph is kept outside.
+func (g *Graph) Kept() bool { return g.set.Codec != nil }
 
 // Begun reports whether the graph was started, so that building is over.
 func (g *Graph) Begun() bool {
@@ -110,6 +95,8 @@ func (g *Graph) Start(ctx context.Context) bool {
 		s.compile()
 	}
 	g.settleLinks()
+	g.bounded = g.driver.bounded()
+	g.driver.prepare(g)
 	g.mu.Lock()
 	g.release = context.AfterFunc(ctx, func() { g.Fail(context.Cause(ctx)) })
 	if g.live == 0 {
@@ -130,6 +117,23 @@ func (g *Graph) Err() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.err
+}
+
+// Wait waits until the graph has ended and returns why.
+func (g *Graph) Wait() error { return g.Ended(context.Background()) }
+
+// Ended waits until the graph has ended and returns why. If ctx ends first it ends the graph.
+func (g *Graph) Ended(ctx context.Context) error { return g.driver.ended(ctx, g) }
+
+// endOrFail waits until the graph has ended by itself, or ends it when ctx ends.
+func (g *Graph) endOrFail(ctx context.Context) error {
+	select {
+	case <-g.done:
+	case <-ctx.Done():
+		g.Fail(g.Unfinished(context.Cause(ctx)))
+		<-g.done
+	}
+	return g.Err()
 }
 
 // Stop closes every input and drops pending timers, so that the graph finishes

@@ -32,7 +32,7 @@ func (s *Site) orderTimers() {
 	}
 	for i := range s.timers {
 		t := &s.timers[i]
-		if _, t.stepwise = t.timerQueue.(idleQueue); t.stepwise { // it sets itself again
+		if t.stepwise = t.idle(); t.stepwise { // it sets itself again
 			continue
 		}
 		reached := []*Op{t.op}
@@ -70,9 +70,7 @@ func (s *Site) deadline() (at int64, ok bool) {
 // Every way of running a graph fires timers here.
 func (s *Site) fireUntil(now int64) {
 	for i := range s.timers {
-		if t, ok := s.timers[i].timerQueue.(*interval); ok {
-			t.skip(now)
-		}
+		s.timers[i].skip(now)
 	}
 	for {
 		at, ok := s.deadline()

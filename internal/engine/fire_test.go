@@ -23,7 +23,8 @@ type clockwork struct {
 func newClockwork(seed uint64, n int) *clockwork {
 	r := rand.New(rand.NewPCG(seed, 1))
 	c := &clockwork{each: make(map[int][]int64)}
-	g := New(Settings{Queue: 64, Buffer: 1 << 20, Codec: jsonCodec{}, Led: &Led{}, Wrap: func(p *Panic) error { return p }})
+	g := New(Settings{Queue: 64, Buffer: 1 << 20, Wrap: func(p *Panic) error { return p }})
+	g.LogDriven(jsonCodec{}, nil)
 	s := g.NewSite("here")
 	in, from := NewKInlet[int, int64](s, NewOp(s, "in", ""), false)
 	c.in = in
@@ -112,7 +113,7 @@ func TestTimersInOrderOfDeadline(t *testing.T) {
 // TestWhichTimersAreStepwise checks which timers are fired one deadline at a time: those
 // that other timers follow from, with no record in between.
 func TestWhichTimersAreStepwise(t *testing.T) {
-	g := New(Settings{Queue: 64, Buffer: 64, Wrap: func(p *Panic) error { return p }})
+	g := New(Settings{Queue: 64, Buffer: 64, Wrap: func(p *Panic) error { return p }}).Live()
 	s := g.NewSite("here")
 	_, in := NewKInlet[int, int](s, NewOp(s, "in", ""), false)
 	after := func(from *KNode[int, int], name string) *KNode[int, int] {
@@ -162,7 +163,8 @@ func BenchmarkStalledTimers(b *testing.B) {
 		}},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			g := New(Settings{Queue: 64, Buffer: 64, Codec: jsonCodec{}, Led: &Led{}, Wrap: func(p *Panic) error { return p }})
+			g := New(Settings{Queue: 64, Buffer: 64, Wrap: func(p *Panic) error { return p }})
+			g.LogDriven(jsonCodec{}, nil)
 			s := g.NewSite("here")
 			in, n := NewKInlet[int, int](s, NewOp(s, "in", ""), false)
 			bench.build(s, n)
@@ -172,7 +174,7 @@ func BenchmarkStalledTimers(b *testing.B) {
 				b.StopTimer()
 				for k := range pending {
 					s.now = start + int64(k) + 1
-					in.one(k, k, 0)
+					in.node.one(k, k, 0)
 				}
 				start += 4 * pending
 				b.StartTimer()

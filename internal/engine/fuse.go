@@ -32,6 +32,7 @@ func (s *step[T]) sink() bool { return len(s.out.outs) == 0 }
 // is nothing new. Which of them is running is noted before each call, for the error
 // that names it.
 func fuse[T, U any](c *consumer[T], op *Op, f func(T) U, out *Node[U]) {
+	out.countedBy(op)
 	next := out.next()
 	switch {
 	case next.mapped != nil:
@@ -47,6 +48,7 @@ func fuseFilter[T, U any](c *consumer[T], op *Op, f func(T) U, next step[U]) {
 	at, first, second := &op.site.at, op.index, next.op.index
 	keep, out := next.kept, next.out
 	var buf []U
+	op.scratch(&buf)
 	c.push = func(batch []T) {
 		buf = resize(buf, len(batch))
 		o, n := buf[:len(batch)], 0
@@ -77,6 +79,7 @@ func fuseInspect[T, U any](c *consumer[T], op *Op, f func(T) U, next step[U]) {
 	at, first, second := &op.site.at, op.index, next.op.index
 	see, out := next.seen, next.out
 	var buf []U
+	op.scratch(&buf)
 	c.push = func(batch []T) {
 		buf = resize(buf, len(batch))
 		o := buf[:len(batch)]
@@ -121,6 +124,7 @@ func fuseMaps[T, U any](c *consumer[T], op *Op, f func(T) U, next step[U]) {
 	at, first, second := &op.site.at, op.index, next.op.index
 	g, out := next.mapped, next.out
 	var buf []U
+	op.scratch(&buf)
 	c.push = func(batch []T) {
 		buf = resize(buf, len(batch))
 		o := buf[:len(batch)]

@@ -10,7 +10,7 @@ import (
 
 // newTestGraph returns a graph as package dataflow makes them.
 func newTestGraph() *Graph {
-	return New(Settings{Queue: 64, Buffer: 1 << 20, Wrap: func(p *Panic) error { return p }})
+	return New(Settings{Queue: 64, Buffer: 1 << 20, Wrap: func(p *Panic) error { return p }}).Live()
 }
 
 // A drawn chain is operators over ints, drawn from a seed, and what each saw.

@@ -52,6 +52,7 @@ func Pass[T any](in *Node[T], op *Op) *Node[T] {
 	out := *in
 	out.same = in.origin()
 	op.passes(&out.Head)
+	op.site.enters(out.same.counter())
 	return &out
 }
 
@@ -60,6 +61,7 @@ func KPass[K comparable, V any](in *KNode[K, V], op *Op) *KNode[K, V] {
 	out := *in
 	out.same = in.origin()
 	op.passes(&out.Head)
+	op.site.enters(out.same.counter())
 	return &out
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 )
@@ -13,17 +14,24 @@ var (
 	ErrDuplicate = errors.New("dataflow: key is present already")
 )
 
-// An inlet is an input as the loop sees it.
-type inlet interface {
-	swap()           // what was accepted becomes what is taken; mu is held
-	pushTaken(n int) // push the next n of what is taken
-	drop()           // forget what was taken
-	record(n int)    // keep a copy of the next n of what is taken
+// An input is where records enter a location: an input of the program, the far end of an
+// exchange, a cycle, or the answers of asynchronous calls. Records wait in it in the order
+// of acceptance, until the planner takes them for a step.
+type input interface {
+	base() *door
 
-	// Of a driven site, where nothing is taken before it is pushed:
-	heads() []head // the first record of each lane that has one
-	width() int    // how many lanes there are
-	takeAt(i int)  // push one record
+	takeAll()                 // what was accepted is taken; mu is held
+	takeAt(i int, again bool) // the record with index i of what was accepted is taken, and waits on if it comes again; mu is held
+	push(n int)               // push the next n of what was taken; see step.go
+	heads() []head            // the first record of each lane that has one; see lanes.go
+	width() int               // how many lanes there are so far
+	say(i int) string         // the record with index i of what was accepted, for people
+
+	copyTaken(at, n int) any // copies of n records that were taken, from the one with index at
+	load(records any) error  // take what copyTaken returned, of an input of the same type
+
+	// accept lets a record of a history wait. It reports false if the record is refused.
+	accept(r *Record, c Codec) (ok bool, err error)
 }
 
 // A door is what all inputs have: acceptance of records in one order, backpressure
@@ -33,8 +41,13 @@ type door struct {
 	op      *Op
 	touched bool        // accepted something since the last take; guarded by the site's mu
 	closed  bool        // guarded by the site's mu
+	plan    Plan        // of a sender that runs the site; held by the token
 	shut    atomic.Bool // nothing is accepted any more
+
+	unordered *recordLanes // of an input without order, else nil
 }
+
+func (d *door) base() *door { return d }
 
 // refuse says why nothing is accepted, with mu held.
 func (d *door) refuse() error {
@@ -47,28 +60,17 @@ func (d *door) refuse() error {
 	return nil
 }
 
-// room waits until a record may be accepted. It is called and returns with mu held.
-// It reports true if the site is idle: the caller has the token then and runs the
-// record itself.
-func (d *door) room(ctx context.Context) (idle bool, err error) {
+// room waits until a record may be accepted; see [driver].
+func (d *door) room(ctx context.Context) (admission, error) {
 	s := d.site
-	if err := d.refuse(); err != nil {
-		return false, err
+	switch err := d.refuse(); {
+	case err != nil:
+		return refused, err
+	case s.token.take():
+		return run, nil
+	case s.queued < s.g.set.Queue:
+		return leave, nil
 	}
-	if s.g.driven() {
-		s.g.sent, s.g.steps = s.g.sent+1, 0
-	}
-	if s.token.take() {
-		return true, nil
-	}
-	if s.queued < s.g.set.Queue {
-		return false, nil
-	}
-	return d.waitRoom(ctx)
-}
-
-func (d *door) waitRoom(ctx context.Context) (idle bool, err error) {
-	s := d.site
 	w := s.g.idle.get()
 	s.waiters.add(w)
 	s.senders++
@@ -82,43 +84,67 @@ func (d *door) waitRoom(ctx context.Context) (idle bool, err error) {
 		}
 		if w.lead { // handed the token while leaving
 			w.lead = false
-			s.settle(1)
+			s.g.driver.settle(s, 1)
 			s.mu.Lock() // everything may have changed
 			if failed == nil && s.queued >= s.g.set.Queue && d.refuse() == nil {
 				s.waiters.add(w)
 				continue
 			}
 		}
-		err = d.refuse()
 		break
 	}
 	s.senders--
 	s.waiters.remove(w)
 	s.g.idle.put(w)
+	err := d.refuse()
 	if err == nil && failed != nil {
 		s.mu.Unlock()
 		err = s.blocked(failed)
 		s.mu.Lock()
 	}
-	if err == nil && s.token.take() {
-		return true, nil
+	switch {
+	case err != nil:
+		return refused, err
+	case s.token.take():
+		return run, nil
 	}
-	return false, err
+	return leave, nil
 }
 
 // accepted notes n records of in, with mu held. Somebody has to be notified then.
-func (d *door) accepted(in inlet, n int) {
+func (d *door) accepted(in input, n int) {
 	s := d.site
 	s.queued += n
 	if !d.touched {
 		d.touched = true
 		s.touched = append(s.touched, in)
 	}
-	if k := len(s.order); k > 0 && s.order[k-1].in == in {
-		s.order[k-1].n += n
+	if k := len(s.order); k > 0 && s.order[k-1].Op == d.op.index {
+		s.order[k-1].N += n
 		return
 	}
-	s.order = append(s.order, stretch{in, n})
+	s.order = append(s.order, Take{Op: d.op.index, N: n})
+}
+
+// take has the inputs take everything that was accepted, and returns it in order. The
+// memory of what was taken last is used again. It is called with mu held by the holder of
+// the token.
+func (s *Site) take(last []Take) []Take {
+	taken := s.order
+	s.order = last[:0]
+	for _, in := range s.touched {
+		in.base().touched = false
+		in.takeAll()
+	}
+	s.touched = s.touched[:0]
+	s.queued = 0
+	if s.senders > 0 {
+		s.waiters.wakeAll()
+	}
+	if len(s.moving.clogged) > 0 {
+		s.madeRoom()
+	}
+	return taken
 }
 
 // Close ends the input. Closing twice is fine.
@@ -140,17 +166,21 @@ func (d *door) Close() {
 // on whether that step came to its end; after returns why the flow failed if it did not,
 // or if a step failed that the caller made for others then.
 func (s *Site) after(ok bool) error {
-	if ok && s.stalled.Load() == 0 && s.token.give() {
+	if ok && !s.left() {
 		return nil
 	}
 	return s.look(ok)
 }
 
+// left gives the token back unless somebody left something, and reports whether somebody
+// did. It is short enough to be inlined.
+func (s *Site) left() bool { return s.stalled.Load() != 0 || !s.token.give() }
+
 // look is the rest of after, for when a step failed or somebody left something.
 func (s *Site) look(ok bool) error {
 	if ok {
 		s.mu.Lock()
-		if s.settle(1) {
+		if s.g.driver.settle(s, 1) {
 			return nil
 		}
 	}
@@ -160,6 +190,9 @@ func (s *Site) look(ok bool) error {
 // An Inlet is an input of a plain stream.
 type Inlet[T any] struct {
 	door
+	Turns uint64          // sends begun, of an input with one sender, which alone writes it; see turn.go
+	next  uint64          // of the numbered sends; the sender's as well
+	by    numbers[string] // of numbered sends that name their sender
 	node  *Node[T]
 	buf   []T // accepted; guarded by the site's mu
 	taken []T // held by the token, as all below
@@ -169,13 +202,22 @@ type Inlet[T any] struct {
 // NewInlet adds an input to the site.
 func NewInlet[T any](s *Site, op *Op) (*Inlet[T], *Node[T]) {
 	in := &Inlet[T]{door: door{site: s, op: op}, node: NewNode[T](s.Top())}
-	in.node.part.inlets = append(in.node.part.inlets, in)
-	s.replayers = append(s.replayers, replayInlet{op, in})
+	s.addInput(op, in, in.node.part)
 	s.doors = append(s.doors, &in.door)
-	s.takers[op.index] = in
 	checkType[T](op)
+	op.takes(in.node.counter())
 	s.open++
 	return in, in.node
+}
+
+// addInput adds an input with the number of op. What is in it belongs to p.
+func (s *Site) addInput(op *Op, in input, p *part) {
+	for len(s.inputs) <= int(op.index) {
+		s.inputs = append(s.inputs, nil)
+	}
+	s.inputs[op.index] = in
+	p = p.find()
+	p.inlets = append(p.inlets, in)
 }
 
 // Send accepts x, or waits until there is room for it.
@@ -183,26 +225,50 @@ func NewInlet[T any](s *Site, op *Op) (*Inlet[T], *Node[T]) {
 // The first lines are the way of a sender that finds the site idle: two atomic
 // operations besides the run itself.
 func (in *Inlet[T]) Send(ctx context.Context, x T) error {
-	s := in.site
-	if !in.shut.Load() && (s.token.take() || s.token.await()) {
-		return s.after(in.run(x))
+	if in == nil || ctx == nil {
+		return misused(in == nil, "dataflow.InputPort", "Send")
 	}
-	if r := s.g.remote(); r != nil {
-		_, err := in.sendRemote(ctx, r, x)
-		return err
+	s := in.site
+	if !in.shut.Load() && s.token.take() {
+		if ok := in.stepOne(x); !ok || s.left() {
+			return s.look(ok)
+		}
+		return nil
+	}
+	return in.sendBusy(ctx, x)
+}
+
+// misused panics for a call on the way of each record, of a port that nothing made or without
+// a context. As the result of a function that does not return, it leaves its caller nothing
+// to keep for afterwards.
+func misused(unmade bool, name, method string) error {
+	if unmade {
+		Unmade(name, "ports come from Input and Output functions")
+	}
+	NilContext(name + "." + method)
+	return nil
+}
+
+// sendBusy is Send for a site that is not idle. It is apart so that Send needs no room for
+// what only this uses.
+func (in *Inlet[T]) sendBusy(ctx context.Context, x T) error {
+	s := in.site
+	if !in.shut.Load() && s.token.await() {
+		return s.after(in.stepOne(x))
 	}
 	s.mu.Lock()
-	idle, err := in.room(ctx)
-	switch {
-	case err != nil:
-		s.mu.Unlock()
-	case idle:
-		s.mu.Unlock()
-		err = s.after(in.run(x))
-	default:
+	how, err := s.g.driver.admit(ctx, &in.door)
+	if how == leave {
 		in.buf = append(in.buf, x)
 		in.accepted(in, 1)
-		err = in.kick()
+		return in.kick()
+	}
+	s.mu.Unlock()
+	switch how {
+	case run:
+		err = s.after(in.stepOne(x))
+	case elsewhere:
+		_, err = in.sendRemote(ctx, x)
 	}
 	return err
 }
@@ -210,39 +276,37 @@ func (in *Inlet[T]) Send(ctx context.Context, x T) error {
 // SendBatch accepts all of xs, in order, and as much at once as there is room for.
 func (in *Inlet[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
 	s := in.site
-	if r := s.g.remote(); r != nil {
-		return in.sendRemote(ctx, r, xs...)
-	}
 	for n < len(xs) {
-		idle := !in.shut.Load() && (s.token.take() || s.token.await())
-		if !idle {
+		how := run
+		if in.shut.Load() || !s.token.take() && !s.token.await() {
 			s.mu.Lock()
-			if idle, err = in.room(ctx); err != nil {
-				s.mu.Unlock()
-				return n, err
-			}
-			if idle {
+			if how, err = s.g.driver.admit(ctx, &in.door); how != leave {
 				s.mu.Unlock()
 			}
 		}
-		if idle {
+		switch how {
+		case refused:
+			return n, err
+		case elsewhere:
+			return in.sendRemote(ctx, xs...)
+		case leave:
+			part := xs[n:min(len(xs), n+s.g.set.Queue-s.queued)]
+			in.buf = append(in.buf, part...)
+			in.accepted(in, len(part))
+			if err = in.kick(); err != nil {
+				return n, err
+			}
+			n += len(part)
+		case run:
 			part := xs[n:min(len(xs), n+s.g.set.Queue)]
-			ok := in.runAll(part)
+			ok := in.stepAll(part)
 			if ok {
 				n += len(part)
 			}
 			if err = s.after(ok); err != nil {
 				return n, err
 			}
-			continue
 		}
-		part := xs[n:min(len(xs), n+s.g.set.Queue-s.queued)]
-		in.buf = append(in.buf, part...)
-		in.accepted(in, len(part))
-		if err = in.kick(); err != nil {
-			return n, err
-		}
-		n += len(part)
 	}
 	return n, nil
 }
@@ -252,7 +316,7 @@ func (in *Inlet[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
 func (d *door) kick() error {
 	s := d.site
 	if s.token.notify() {
-		if !s.settle(1) {
+		if !s.g.driver.settle(s, 1) {
 			return s.g.Err()
 		}
 		return nil
@@ -261,53 +325,26 @@ func (d *door) kick() error {
 	return nil
 }
 
-// run makes a step with one element, and reports false if the step failed.
-func (in *Inlet[T]) run(x T) (ok bool) {
-	s := in.site
-	defer s.guard()
-	if s.recording != nil {
-		s.recordItem(in.op, 1, []T{x})
+func (in *Inlet[T]) takeAll() {
+	in.buf, in.taken = in.taken, in.buf
+}
+
+func (in *Inlet[T]) takeAt(i int, again bool) {
+	in.taken = append(in.taken, in.buf[i])
+	if !again {
+		in.buf = slices.Delete(in.buf, i, i+1)
 	}
-	in.node.one(x)
-	if !s.bare() {
-		s.finish()
+}
+
+func (in *Inlet[T]) say(i int) string { return fmt.Sprint(in.buf[i]) }
+
+func (in *Inlet[T]) copyTaken(at, n int) any { return slices.Clone(in.taken[in.off+at:][:n]) }
+
+func (in *Inlet[T]) load(records any) error {
+	xs, ok := records.([]T)
+	if !ok {
+		return fmt.Errorf("%s takes %T, the recording has %T", in.op, xs, records)
 	}
-	return true
-}
-
-func (in *Inlet[T]) runAll(xs []T) (ok bool) {
-	s := in.site
-	defer s.guard()
-	if s.recording != nil {
-		s.recordItem(in.op, len(xs), slices.Clone(xs))
-	}
-	pushBlocks(in.node, xs)
-	s.finish()
-	return true
-}
-
-func (in *Inlet[T]) swap() {
-	in.touched = false
-	in.buf, in.taken = in.taken[:0], in.buf
-	in.off = 0
-}
-
-func (in *Inlet[T]) pushTaken(n int) {
-	pushBlocks(in.node, in.taken[in.off:in.off+n])
-	in.off += n
-}
-
-func (in *Inlet[T]) record(n int) {
-	in.site.recordItem(in.op, n, slices.Clone(in.taken[in.off:in.off+n]))
-}
-
-func (in *Inlet[T]) drop() { clear(in.taken) }
-
-// pushBlocks pushes xs in batches of a block at most.
-func pushBlocks[T any](n *Node[T], xs []T) {
-	for size := block[T](); len(xs) > 0; {
-		k := min(size, len(xs))
-		n.push(xs[:k:k])
-		xs = xs[k:]
-	}
+	in.taken = append(in.taken, xs...)
+	return nil
 }

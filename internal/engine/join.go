@@ -8,20 +8,27 @@ type Found[V any] struct {
 
 // deferred calls f with the batches of n: at once if what f reads is ready before
 // any batch, else when all inputs of the region have been pushed.
-func deferred[K comparable, V any](n *KNode[K, V], ready bool, f func(*Batch[K, V])) {
+func deferred[K comparable, V any](n *KNode[K, V], op *Op, ready bool, f func(*Batch[K, V]), one func(K, V, uint64)) {
 	if ready {
-		n.To(f)
+		n.To(f).one = one
 		return
 	}
 	var c columns[K, V]
 	var b Batch[K, V]
 	hash := hasher[K]()
 	var hs []uint64
+	op.holds(&c)
+	op.scratch(&b, &hs)
 	n.To(func(b *Batch[K, V]) {
 		c.k, c.v = append(c.k, b.K...), append(c.v, b.V...)
 		c.h = append(c.h, b.hashes(hash, &hs)...)
-	})
-	each := &KNode[K, V]{push: f}
+	}).one = func(k K, v V, h uint64) {
+		if h == 0 {
+			h = hash.Hash(k)
+		}
+		c.k, c.v, c.h = append(c.k, k), append(c.v, v), append(c.h, h)
+	}
+	each := &KNode[K, V]{push: f, one: one}
 	n.region.atStep(func() {
 		c.pushBlocks(each, &b)
 		clear(c.k)
@@ -43,7 +50,8 @@ func Join[K comparable, V, W, U any](left *KNode[K, V], right *KNode[K, W], op *
 	var at []*W
 	var c columns[K, U]
 	var o Batch[K, U]
-	deferred(left, ready, func(b *Batch[K, V]) {
+	op.scratch(&hs, &at, &c, &o)
+	deferred(left, op, ready, func(b *Batch[K, V]) {
 		hs := b.hashes(hash, &hs)
 		n := len(hs)
 		ks, vs := b.K[:n], b.V[:n]
@@ -69,6 +77,13 @@ func Join[K comparable, V, W, U any](left *KNode[K, V], right *KNode[K, W], op *
 		}
 		clear(at) // so that it keeps no old table alive
 		out.push(&o)
+	}, func(k K, v V, h uint64) {
+		if h == 0 {
+			h = hash.Hash(k)
+		}
+		if w, ok := content.Get(k, h); ok {
+			out.one(k, pair(v, w), h)
+		}
 	})
 	return out
 }
@@ -86,7 +101,8 @@ func Lookup[K, V comparable, W, U any](left *KNode[K, V], right *KNode[V, W], op
 	var at []*W
 	var us []U
 	var o Batch[K, U]
-	deferred(left, ready, func(b *Batch[K, V]) {
+	op.scratch(&hs, &at, &us, &o)
+	deferred(left, op, ready, func(b *Batch[K, V]) {
 		op.enter() // a value may turn out not to be hashable
 		n := len(b.V)
 		hs, at, us = resize(hs, n), resize(at, n), resize(us, n)
@@ -102,6 +118,10 @@ func Lookup[K, V comparable, W, U any](left *KNode[K, V], right *KNode[V, W], op
 		clear(at)
 		o = Batch[K, U]{K: b.K, V: us, H: b.H}
 		out.push(&o)
+	}, func(k K, v V, h uint64) {
+		op.enter()
+		w, ok := content.Get(v, hash.Hash(v))
+		out.one(k, pair(v, Found[W]{w, ok}), h)
 	})
 	return out
 }
@@ -134,6 +154,7 @@ func Cross[T, W, U any](in *Node[T], c *Cell[W], op *Op, pair func(T, W) U) *Nod
 	h, ready := beside(op, in, &c.Head)
 	out := NewNode[U](h)
 	var buf []U
+	op.scratch(&buf)
 	f := func(batch []T) {
 		if !c.set {
 			return
@@ -149,7 +170,8 @@ func Cross[T, W, U any](in *Node[T], c *Cell[W], op *Op, pair func(T, W) U) *Nod
 		return out
 	}
 	var kept []T
-	each := &Node[T]{push: f}
+	op.holds(&kept)
+	each := &Node[T]{push: f, one: alone(f)}
 	in.To(func(batch []T) { kept = append(kept, batch...) })
 	h.region.atStep(func() {
 		pushBlocks(each, kept)
@@ -166,7 +188,8 @@ func KCross[K comparable, V, W, U any](in *KNode[K, V], c *Cell[W], op *Op, pair
 	out.fresh, out.revises = in.fresh, in.revises
 	var us []U
 	var o Batch[K, U]
-	deferred(in, ready, func(b *Batch[K, V]) {
+	op.scratch(&us, &o)
+	deferred(in, op, ready, func(b *Batch[K, V]) {
 		if !c.set {
 			return
 		}
@@ -176,6 +199,10 @@ func KCross[K comparable, V, W, U any](in *KNode[K, V], c *Cell[W], op *Op, pair
 		}
 		o = Batch[K, U]{K: b.K, V: us, H: b.H, Gone: b.Gone}
 		out.push(&o)
+	}, func(k K, v V, h uint64) {
+		if c.set {
+			out.one(k, pair(v, c.value), h)
+		}
 	})
 	return out
 }

@@ -39,6 +39,9 @@ func madeKeys[K comparable](op *Op) func([]K) {
 	}
 }
 
+// checkMade is a check of madeKeys for one key.
+func checkMade[K comparable](check func([]K), k K) { check([]K{k}) }
+
 // survives reports why an entry of a history that is kept outside is not found under k,
 // or nil: k has to come back from its encoding as it was.
 func survives[K comparable](c Codec, k K, encoded []byte) error {

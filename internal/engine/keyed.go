@@ -12,7 +12,8 @@ func KeyBy[K comparable, V any](in *Node[V], op *Op, key func(V) K) *KNode[K, V]
 	check := madeKeys[K](op)
 	var ks []K
 	var b Batch[K, V]
-	in.To(func(batch []V) {
+	op.scratch(&ks, &b)
+	in.to(&consumer[V]{push: func(batch []V) {
 		op.site.at = op.index
 		ks = resize(ks, len(batch))
 		o := ks[:len(batch)]
@@ -24,7 +25,14 @@ func KeyBy[K comparable, V any](in *Node[V], op *Op, key func(V) K) *KNode[K, V]
 		}
 		b = Batch[K, V]{K: o, V: batch}
 		out.push(&b)
-	})
+	}, one: func(x V) {
+		op.site.at = op.index
+		k := key(x)
+		if check != nil {
+			checkMade(check, k)
+		}
+		out.one(k, x, 0)
+	}})
 	return out
 }
 
@@ -34,7 +42,9 @@ func KeyByRef[K comparable, V any](in *Node[V], op *Op, key func(*V) K) *KNode[K
 	check := madeKeys[K](op)
 	var ks []K
 	var b Batch[K, V]
-	in.To(func(batch []V) {
+	var room V
+	op.scratch(&ks, &b, &room)
+	in.to(&consumer[V]{push: func(batch []V) {
 		op.site.at = op.index
 		ks = resize(ks, len(batch))
 		o := ks[:len(batch)]
@@ -46,7 +56,17 @@ func KeyByRef[K comparable, V any](in *Node[V], op *Op, key func(*V) K) *KNode[K
 		}
 		b = Batch[K, V]{K: o, V: batch}
 		out.push(&b)
-	})
+	}, one: func(x V) {
+		op.site.at = op.index
+		room = x
+		k := key(&room)
+		if check != nil {
+			checkMade(check, k)
+		}
+		out.one(k, room, 0)
+		var zero V
+		room = zero
+	}})
 	return out
 }
 
@@ -56,7 +76,9 @@ func Split[E any, K comparable, V any](in *Node[E], op *Op, halves func(*E) (K, 
 	check := madeKeys[K](op)
 	var c columns[K, V]
 	var b Batch[K, V]
-	in.To(func(batch []E) {
+	var room E
+	op.scratch(&c, &b, &room)
+	in.to(&consumer[E]{push: func(batch []E) {
 		op.site.at = op.index
 		c.k, c.v = resize(c.k, len(batch)), resize(c.v, len(batch))
 		for i := range batch {
@@ -67,7 +89,17 @@ func Split[E any, K comparable, V any](in *Node[E], op *Op, halves func(*E) (K, 
 		}
 		b = Batch[K, V]{K: c.k, V: c.v}
 		out.push(&b)
-	})
+	}, one: func(x E) {
+		op.site.at = op.index
+		room = x
+		k, v := halves(&room)
+		if check != nil {
+			checkMade(check, k)
+		}
+		var zero E
+		room = zero
+		out.one(k, v, 0)
+	}})
 	return out
 }
 
@@ -75,6 +107,7 @@ func Split[E any, K comparable, V any](in *Node[E], op *Op, halves func(*E) (K, 
 func Zip[E any, K comparable, V any](in *KNode[K, V], op *Op, join func(K, V) E) *Node[E] {
 	out := NewNode[E](derived(op, in))
 	var buf []E
+	op.scratch(&buf)
 	in.To(func(b *Batch[K, V]) {
 		buf = resize(buf, len(b.K))
 		vs := b.V[:len(b.K)]
@@ -82,21 +115,21 @@ func Zip[E any, K comparable, V any](in *KNode[K, V], op *Op, join func(K, V) E)
 			buf[i] = join(k, vs[i])
 		}
 		out.push(buf)
-	})
+	}).one = func(k K, v V, _ uint64) { out.one(join(k, v)) }
 	return out
 }
 
 // Values returns the value column.
 func Values[K comparable, V any](in *KNode[K, V], op *Op) *Node[V] {
 	out := NewNode[V](derived(op, in))
-	in.To(func(b *Batch[K, V]) { out.push(b.V) })
+	in.To(func(b *Batch[K, V]) { out.push(b.V) }).one = func(_ K, v V, _ uint64) { out.one(v) }
 	return out
 }
 
 // Keys returns the key column.
 func Keys[K comparable, V any](in *KNode[K, V], op *Op) *Node[K] {
 	out := NewNode[K](derived(op, in))
-	in.To(func(b *Batch[K, V]) { out.push(b.K) })
+	in.To(func(b *Batch[K, V]) { out.push(b.K) }).one = func(k K, _ V, _ uint64) { out.one(k) }
 	return out
 }
 
@@ -105,7 +138,8 @@ func KMap[K comparable, V, U any](in *KNode[K, V], op *Op, f func(V) U) *KNode[K
 	out := seen(in, op, func(_ K, v V) (U, bool) { return f(v), true })
 	var buf []U
 	var o Batch[K, U]
-	track(op, in, func(b *Batch[K, V]) {
+	op.scratch(&buf, &o)
+	c, cur := track(op, in, func(b *Batch[K, V]) {
 		buf = resize(buf, len(b.V))
 		us := buf
 		for i, v := range b.V {
@@ -116,6 +150,10 @@ func KMap[K comparable, V, U any](in *KNode[K, V], op *Op, f func(V) U) *KNode[K
 		o = Batch[K, U]{K: b.K, V: us, H: b.H, Gone: b.Gone}
 		out.push(&o)
 	})
+	c.one = func(k K, v V, h uint64) {
+		cur.enter(k)
+		out.one(k, f(v), h)
+	}
 	return out
 }
 
@@ -124,7 +162,8 @@ func KMapWithKey[K comparable, V, U any](in *KNode[K, V], op *Op, f func(K, V) U
 	out := seen(in, op, func(k K, v V) (U, bool) { return f(k, v), true })
 	var buf []U
 	var o Batch[K, U]
-	track(op, in, func(b *Batch[K, V]) {
+	op.scratch(&buf, &o)
+	c, cur := track(op, in, func(b *Batch[K, V]) {
 		buf = resize(buf, len(b.V))
 		us := buf
 		for i, v := range b.V {
@@ -135,6 +174,10 @@ func KMapWithKey[K comparable, V, U any](in *KNode[K, V], op *Op, f func(K, V) U
 		o = Batch[K, U]{K: b.K, V: us, H: b.H, Gone: b.Gone}
 		out.push(&o)
 	})
+	c.one = func(k K, v V, h uint64) {
+		cur.enter(k)
+		out.one(k, f(k, v), h)
+	}
 	return out
 }
 
@@ -148,7 +191,8 @@ func KFilterMap[K comparable, V, U any](in *KNode[K, V], op *Op, f func(K, V) (U
 	var c columns[K, U]
 	var gone []bool
 	var o Batch[K, U]
-	track(op, in, func(b *Batch[K, V]) {
+	op.scratch(&c, &gone, &o)
+	consumer, cur := track(op, in, func(b *Batch[K, V]) {
 		n := len(b.K)
 		c.k, c.v = resize(c.k, n), resize(c.v, n)
 		if b.H != nil {
@@ -196,6 +240,15 @@ func KFilterMap[K comparable, V, U any](in *KNode[K, V], op *Op, f func(K, V) (U
 		}
 		out.push(&o)
 	})
+	if in.revises {
+		return out // what is dropped is pushed as a removal
+	}
+	consumer.one = func(k K, v V, h uint64) {
+		cur.enter(k)
+		if u, ok := f(k, v); ok {
+			out.one(k, u, h)
+		}
+	}
 	return out
 }
 
@@ -203,7 +256,7 @@ func KFilterMap[K comparable, V, U any](in *KNode[K, V], op *Op, f func(K, V) (U
 func KInspect[K comparable, V any](in *KNode[K, V], op *Op, f func(K, V)) *KNode[K, V] {
 	out := NewKNode[K, V](Same(op.Name, in))
 	out.live, out.fresh, out.revises = in.live, in.fresh, in.revises
-	track(op, in, func(b *Batch[K, V]) {
+	c, cur := track(op, in, func(b *Batch[K, V]) {
 		for i, k := range b.K {
 			if op.at = i; b.Gone == nil || !b.Gone[i] {
 				f(k, b.V[i])
@@ -211,6 +264,11 @@ func KInspect[K comparable, V any](in *KNode[K, V], op *Op, f func(K, V)) *KNode
 		}
 		out.push(b)
 	})
+	c.one = func(k K, v V, h uint64) {
+		cur.enter(k)
+		f(k, v)
+		out.one(k, v, h)
+	}
 	return out
 }
 
@@ -221,8 +279,16 @@ func KMerge[K comparable, V any](op *Op, ins ...*KNode[K, V]) *KNode[K, V] {
 		hs[i] = in
 	}
 	out := NewKNode[K, V](derived(op, hs...))
+	var o Batch[K, V]
+	op.scratch(&o)
 	for _, in := range ins {
-		in.To(func(b *Batch[K, V]) { out.push(b) })
+		// A consumer keeps the hashes of a batch in memory of its own, which the next batch
+		// overwrites. Of what reaches it on several ways each has a batch of its own, or one
+		// would be found with the hashes of another.
+		in.To(func(b *Batch[K, V]) {
+			o = *b
+			out.push(&o)
+		}).one = func(k K, v V, h uint64) { out.one(k, v, h) }
 	}
 	return out
 }
@@ -234,24 +300,30 @@ func seen[K comparable, V, U any](in *KNode[K, V], op *Op, f func(K, V) (U, bool
 	out := NewKNode[K, U](Same(op.Name, in))
 	out.fresh, out.revises = in.fresh, in.revises
 	if in.live != nil {
-		out.live = &through[K, V, U]{inner: in.live, f: f, op: op}
+		out.live = newThrough(in.live, op, f)
 	}
 	return out
 }
 
 // track adds a consumer that runs user code on keyed data, so that a panic can name
-// the key: the consumer keeps op.at.
-func track[K comparable, V any](op *Op, in *KNode[K, V], f func(*Batch[K, V])) {
-	var cur *Batch[K, V]
+// the key. The batch form keeps op.at. The single form, if there is one, calls cur.enter.
+func track[K comparable, V any](op *Op, in *KNode[K, V], f func(*Batch[K, V])) (c *keyedConsumer[K, V], cur *current[K]) {
+	var batch *Batch[K, V]
+	op.scratch(&batch)
+	cur = &current[K]{op: op}
 	op.key = func() any {
-		if cur == nil || op.at >= len(cur.K) {
+		switch {
+		case batch == nil:
+			return cur.key
+		case op.at >= len(batch.K):
 			return nil
 		}
-		return cur.K[op.at]
+		return batch.K[op.at]
 	}
-	in.To(func(b *Batch[K, V]) {
+	return in.To(func(b *Batch[K, V]) {
 		op.site.at = op.index
-		cur = b
+		batch = b
 		f(b)
-	})
+		batch = nil
+	}), cur
 }

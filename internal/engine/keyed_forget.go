@@ -12,6 +12,7 @@ import (
 // It maintains, between batches: an entry lives in the table if and only if the timer
 // of its number is pending.
 type expiring[K comparable, V any] struct {
+	everyTimer
 	kept[K, V]
 	idx    *timer.FIFO
 	hash   *keyed.Hasher[K]
@@ -21,8 +22,6 @@ type expiring[K comparable, V any] struct {
 	forget func(i uint32)
 }
 
-func newDeadlines() *timer.FIFO { return timer.NewFIFO() }
-
 // ForgetAfter returns the entries of in, each until it has not changed for the time
 // ttl. A key that in changes later is there again.
 func ForgetAfter[K comparable, V any](in *KNode[K, V], op *Op, ttl time.Duration) *KNode[K, V] {
@@ -30,7 +29,11 @@ func ForgetAfter[K comparable, V any](in *KNode[K, V], op *Op, ttl time.Duration
 	if h.region != nil {
 		Misuse(op.Name, "nothing changes later inside %s", h.region)
 	}
-	t := &expiring[K, V]{kept: kept[K, V]{table: keyed.NewTable[K, V]()}, idx: newDeadlines(), hash: hasher[K](), out: NewKNode[K, V](h)}
+	m := remember(op, &h)
+	t := &expiring[K, V]{kept: kept[K, V]{table: newTable(m, plain[K], plain[V])}, hash: hasher[K](), out: NewKNode[K, V](h)}
+	t.idx = newDeadlines(m, t.table)
+	op.holds(&t.due)
+	op.scratch(&t.gone, &t.room)
 	t.out.live, t.out.revises = t, true
 	t.forget = func(i uint32) {
 		k, _, _ := t.table.At(i)
@@ -38,16 +41,15 @@ func ForgetAfter[K comparable, V any](in *KNode[K, V], op *Op, ttl time.Duration
 		t.due.k, t.due.h = append(t.due.k, k), append(t.due.h, h)
 		t.table.Delete(k, h)
 	}
-	keepsTable(op, t.table)
-	op.keeps(deadlinesState[K, V]{t})
 	h.site.timed(t, op)
 	h.site.clocked(h.part)
 	var hs []uint64
+	op.scratch(&hs)
 	in.To(func(b *Batch[K, V]) {
 		op.site.at = op.index
 		hs := b.hashes(t.hash, &hs)
 		at := h.site.clock() + int64(ttl)
-		if h.site.g.driven() {
+		if h.site.alarm != nil {
 			h.site.alarm(int64(ttl), at)
 		}
 		changed := false
@@ -73,7 +75,24 @@ func ForgetAfter[K comparable, V any](in *KNode[K, V], op *Op, ttl time.Duration
 		}
 		t.out.push(b)
 		t.changed()
-	})
+	}).one = func(k K, v V, kh uint64) {
+		op.site.at = op.index
+		if kh == 0 {
+			kh = t.hash.Hash(k)
+		}
+		at := h.site.clock() + int64(ttl)
+		if h.site.alarm != nil {
+			h.site.alarm(int64(ttl), at)
+		}
+		j, p, _ := t.table.PutIndex(k, kh)
+		*p = v
+		t.idx.Add(j, at)
+		if at < h.site.armedFor {
+			h.site.rearm = true
+		}
+		t.out.one(k, v, kh)
+		t.changed()
+	}
 	return t.out
 }
 

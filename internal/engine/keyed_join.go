@@ -1,19 +1,11 @@
 package engine
 
-import "github.com/millrace/millrace/internal/keyed"
-
 // KJoin returns what pair makes of each value of a and each value of b under the
 // same key: each pair once, when the later of the two comes.
 func KJoin[K comparable, V, W, U any](a *KNode[K, V], b *KNode[K, W], op *Op, pair func(V, W) U) *KNode[K, U] {
 	out := NewKNode[K, U](derived(op, a, b))
-	left, right := newLists[K, V](), newLists[K, W]()
-	if out.region != nil {
-		out.region.atEnd(left.clear)
-		out.region.atEnd(right.clear)
-	} else {
-		keepsLists(op, left)
-		keepsLists(op, right)
-	}
+	m := remember(op, &out.Head)
+	left, right := newLists[K, V](m), newLists[K, W](m)
 	matchSide(a, out, op, left, right, pair)
 	matchSide(b, out, op, right, left, func(w W, v V) U { return pair(v, w) })
 	return out
@@ -26,6 +18,8 @@ func matchSide[K comparable, V, W, U any](in *KNode[K, V], out *KNode[K, U], op 
 	var hs []uint64
 	var c columns[K, U]
 	var o Batch[K, U]
+	op.holds(&c)
+	op.scratch(&hs, &o)
 	size := min(block[K](), block[U]())
 	flush := func() {
 		o = Batch[K, U]{K: c.k, V: c.v, H: c.h}
@@ -51,7 +45,32 @@ func matchSide[K comparable, V, W, U any](in *KNode[K, V], out *KNode[K, U], op 
 		if len(c.k) > 0 {
 			flush()
 		}
-	})
+	}).one = func(k K, v V, h uint64) {
+		op.site.at = op.index
+		if h == 0 {
+			h = hash.Hash(k)
+		}
+		mine.add(k, h, v)
+		n := other.first(k, h)
+		if n == 0 {
+			return
+		}
+		if x := other.item(n); x.next == 0 {
+			out.one(k, pair(v, x.v), h)
+			return
+		}
+		for n != 0 {
+			x := other.item(n)
+			n = x.next
+			c.k, c.v, c.h = append(c.k, k), append(c.v, pair(v, x.v)), append(c.h, h)
+			if len(c.k) >= size {
+				flush()
+			}
+		}
+		if len(c.k) > 0 {
+			flush()
+		}
+	}
 }
 
 // KLookup returns, for each entry of left, what pair makes of its value and of
@@ -59,8 +78,7 @@ func matchSide[K comparable, V, W, U any](in *KNode[K, V], out *KNode[K, U], op 
 // region.
 func KLookup[K, V comparable, W, U any](left *KNode[K, V], right *KNode[V, W], op *Op, pair func(V, Found[W]) U) *KNode[K, U] {
 	out := NewKNode[K, U](inRegion(op, left, right))
-	content := newLists[V, W]()
-	out.region.atEnd(content.clear)
+	content := newLists[V, W](remember(op, &out.Head))
 	hash := hasher[V]()
 	var hs []uint64
 	right.To(func(b *Batch[V, W]) {
@@ -68,10 +86,18 @@ func KLookup[K, V comparable, W, U any](left *KNode[K, V], right *KNode[V, W], o
 		for i, h := range b.hashes(hash, &hs) {
 			content.add(b.K[i], h, b.V[i])
 		}
-	})
+	}).one = func(k V, w W, h uint64) {
+		op.site.at = op.index
+		if h == 0 {
+			h = hash.Hash(k)
+		}
+		content.add(k, h, w)
+	}
 	var c columns[K, U]
 	var o Batch[K, U]
-	deferred(left, false, func(b *Batch[K, V]) {
+	op.holds(&c)
+	op.scratch(&hs, &o)
+	deferred(left, op, false, func(b *Batch[K, V]) {
 		op.enter() // a value may turn out not to be hashable
 		for i, v := range b.V {
 			n := content.first(v, hash.Hash(v))
@@ -86,6 +112,19 @@ func KLookup[K, V comparable, W, U any](left *KNode[K, V], right *KNode[V, W], o
 		}
 		c.pushBlocks(out, &o)
 		c = columns[K, U]{k: c.k[:0], v: c.v[:0]}
+	}, func(k K, v V, h uint64) {
+		op.enter()
+		n := content.first(v, hash.Hash(v))
+		if n == 0 {
+			out.one(k, pair(v, Found[W]{}), h)
+		}
+		for n != 0 {
+			x := content.item(n)
+			n = x.next
+			c.k, c.v = append(c.k, k), append(c.v, pair(v, Found[W]{x.v, true}))
+		}
+		c.pushBlocks(out, &o)
+		c = columns[K, U]{k: c.k[:0], v: c.v[:0]}
 	})
 	return out
 }
@@ -97,7 +136,7 @@ func KWithout[K comparable, V any](in *KNode[K, V], keys *Node[K], op *Op) *KNod
 	out := NewKNode[K, V](h)
 	out.fresh, out.revises = in.fresh, in.revises
 	hash := hasher[K]()
-	excluded := keyed.NewTable[K, struct{}]()
+	excluded := newSet[K](ofConstants(op, &h))
 	keys.To(func(batch []K) {
 		op.site.at = op.index
 		for _, k := range batch {
@@ -105,18 +144,18 @@ func KWithout[K comparable, V any](in *KNode[K, V], keys *Node[K], op *Op) *KNod
 		}
 	})
 	if h.region != nil {
-		h.region.atEnd(excluded.Clear)
 		if in.live != nil {
-			out.live = &through[K, V, V]{inner: in.live, op: op, f: func(k K, v V) (V, bool) {
+			out.live = newThrough(in.live, op, func(k K, v V) (V, bool) {
 				return v, excluded.Get(k, hash.Hash(k)) == nil
-			}}
+			})
 		}
 	}
 	var hs []uint64
 	var c columns[K, V]
 	var gone []bool
 	var o Batch[K, V]
-	deferred(in, h.region == nil, func(b *Batch[K, V]) {
+	op.scratch(&hs, &c, &gone, &o)
+	deferred(in, op, h.region == nil, func(b *Batch[K, V]) {
 		op.site.at = op.index
 		n, m := len(b.K), 0
 		c.k, c.v, c.h, gone = resize(c.k, n), resize(c.v, n), resize(c.h, n), resize(gone, n)
@@ -136,6 +175,14 @@ func KWithout[K comparable, V any](in *KNode[K, V], keys *Node[K], op *Op) *KNod
 			o.Gone = gone[:m]
 		}
 		out.push(&o)
+	}, func(k K, v V, h uint64) {
+		op.site.at = op.index
+		if h == 0 {
+			h = hash.Hash(k)
+		}
+		if excluded.Get(k, h) == nil {
+			out.one(k, v, h)
+		}
 	})
 	return out
 }
@@ -163,38 +210,39 @@ func KGet[K comparable, V any](in *KNode[K, V], key *Cell[K], op *Op) *Cell[V] {
 func KMaxKey[K comparable, V, E any](in *KNode[K, V], op *Op, less func(a, b K) bool, entry func(K, V) E) *Cell[E] {
 	h := derived(op, in)
 	out := NewCell[E](h)
-	var max K
-	var value V
-	found := false
+	m := remember(op, &h)
+	max, value, found := newVar(m, *new(K)), newVar(m, *new(V)), newVar(m, false)
 	look := func(b *Batch[K, V]) (better bool) {
 		for i, k := range b.K {
-			if !found || less(max, k) {
-				max, value, found, better = k, b.V[i], true, true
+			if !*found || less(*max, k) {
+				*max, *value, *found, better = k, b.V[i], true, true
 			}
 		}
 		return better
 	}
+	lookOne := func(k K, v V) (better bool) {
+		if better = !*found || less(*max, k); better {
+			*max, *value, *found = k, v, true
+		}
+		return better
+	}
 	if h.region == nil {
-		keepsVar(op, &max)
-		keepsVar(op, &value)
-		keepsVar(op, &found)
 		in.To(func(b *Batch[K, V]) {
 			if look(b) {
-				out.Set(entry(max, value))
+				out.Set(entry(*max, *value))
 			}
-		})
+		}).one = func(k K, v V, _ uint64) {
+			if lookOne(k, v) {
+				out.Set(entry(k, v))
+			}
+		}
 		return out
 	}
-	in.To(func(b *Batch[K, V]) { look(b) })
+	in.To(func(b *Batch[K, V]) { look(b) }).one = func(k K, v V, _ uint64) { lookOne(k, v) }
 	h.region.atStep(func() {
-		if found {
-			out.Set(entry(max, value))
+		if *found {
+			out.Set(entry(*max, *value))
 		}
-	})
-	h.region.atEnd(func() {
-		var k K
-		var v V
-		max, value, found = k, v, false
 	})
 	return out
 }

@@ -22,29 +22,35 @@ func KChain[K comparable, V any](op *Op, first, then *KNode[K, V]) *KNode[K, V] 
 	h := besideConstant(op, first, then)
 	out := NewKNode[K, V](h)
 	var kept keptBatches[K, V]
+	op.holds(&kept)
 	if h.region != nil {
-		first.To(func(b *Batch[K, V]) { out.push(b) })
-		then.To(kept.keep)
+		first.To(func(b *Batch[K, V]) { out.push(b) }).one = func(k K, v V, h uint64) { out.one(k, v, h) }
+		then.To(kept.keep).one = kept.keepOne
 		h.region.atStep(func() { kept.pushTo(out) })
 		return out
 	}
 	// Other constants may reach then while the flow starts, and before first.
 	var head keptBatches[K, V]
-	open := false
-	first.To(head.keep)
-	then.To(func(b *Batch[K, V]) {
-		if open {
-			out.push(b)
-		} else {
-			kept.keep(b)
-		}
-	})
-	h.site.starts.atEnd(func() {
-		open = true
+	op.holds(&head)
+	open := afterStart(h.site, func() {
 		head.pushTo(out)
 		kept.pushTo(out)
 		head, kept = keptBatches[K, V]{}, keptBatches[K, V]{}
 	})
+	first.To(head.keep).one = head.keepOne
+	then.To(func(b *Batch[K, V]) {
+		if *open {
+			out.push(b)
+		} else {
+			kept.keep(b)
+		}
+	}).one = func(k K, v V, h uint64) {
+		if *open {
+			out.one(k, v, h)
+		} else {
+			kept.keepOne(k, v, h)
+		}
+	}
 	return out
 }
 
@@ -56,6 +62,10 @@ type keptBatches[K comparable, V any] struct {
 
 func (x *keptBatches[K, V]) keep(b *Batch[K, V]) {
 	x.c.k, x.c.v = append(x.c.k, b.K...), append(x.c.v, b.V...)
+}
+
+func (x *keptBatches[K, V]) keepOne(k K, v V, _ uint64) {
+	x.c.k, x.c.v = append(x.c.k, k), append(x.c.v, v)
 }
 
 func (x *keptBatches[K, V]) pushTo(out *KNode[K, V]) {

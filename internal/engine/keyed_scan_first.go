@@ -1,7 +1,5 @@
 package engine
 
-import "github.com/millrace/millrace/internal/keyed"
-
 // A decision is what ScanFirst has of a key.
 type decision[S any] struct {
 	state S
@@ -13,8 +11,7 @@ type decision[S any] struct {
 // it decided.
 func ScanFirst[K comparable, V, S, U, A any](in *KNode[K, V], op *Op, init func() S, step func(*S, V, func(U)) (A, bool)) (*KNode[K, U], *KNode[K, A]) {
 	emitted, decided := NewKNode[K, U](derived(op, in)), NewKNode[K, A](derived(op, in))
-	table := keyed.NewTable[K, decision[S]]()
-	scoped(op, emitted.region, table, plain[K](op), decisionForm[S](op))
+	table := newTable(remember(op, &emitted.Head), plain[K], decisionForm[S])
 	hash := hasher[K]()
 	var hs []uint64
 	var us columns[K, U]
@@ -23,8 +20,10 @@ func ScanFirst[K comparable, V, S, U, A any](in *KNode[K, V], op *Op, init func(
 	var ab Batch[K, A]
 	var key K
 	var h uint64
+	op.holds(&us, &as)
+	op.scratch(&hs, &ub, &ab, &key, &h)
 	emit := func(u U) { us.k, us.v, us.h = append(us.k, key), append(us.v, u), append(us.h, h) }
-	track(op, in, func(b *Batch[K, V]) {
+	consumer, cur := track(op, in, func(b *Batch[K, V]) {
 		hs := b.hashes(hash, &hs)[:len(b.K)]
 		table.Touch(hs)
 		for i, k := range b.K {
@@ -52,5 +51,24 @@ func ScanFirst[K comparable, V, S, U, A any](in *KNode[K, V], op *Op, init func(
 			as = columns[K, A]{as.k[:0], as.v[:0], as.h[:0]}
 		}
 	})
+	var es emissions[K, U]
+	op.scratch(&es)
+	add := es.add
+	consumer.one = func(k K, v V, h uint64) {
+		cur.enter(k)
+		s, h, added := table.PutOne(hash, k, h)
+		if added {
+			s.state = init()
+		}
+		a, ok := step(&s.state, v, add)
+		ok = ok && !s.done
+		s.done = s.done || ok
+		if es.any {
+			es.pushTo(emitted, k, h)
+		}
+		if ok {
+			decided.one(k, a, h)
+		}
+	}
 	return emitted, decided
 }

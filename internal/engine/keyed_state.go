@@ -10,7 +10,7 @@ import (
 func StateEntries[K comparable, V any](r *Region, op *Op, init []Pair[K, V]) (value *KNode[K, V], keep func(next *KNode[K, V])) {
 	value = NewKNode[K, V](r.Own())
 	hash := hasher[K]()
-	now := &kept[K, V]{table: keyed.NewTable[K, V]()} // nobody is told of a change: state is no news
+	now := &kept[K, V]{table: newTable(lasting(op), plain[K], plain[V])} // nobody is told of a change: state is no news
 	check := keyed.CheckOf[K]()
 	for _, e := range init {
 		if check != nil {
@@ -25,7 +25,7 @@ func StateEntries[K comparable, V any](r *Region, op *Op, init []Pair[K, V]) (va
 		*v = e.Value
 	}
 	value.live = now
-	op.keeps(tableState[K, V]{&now.table, plain[K](op), plain[V](op)})
+	op.scratch(&now.room)
 	r.atStep(func() {
 		if len(value.outs) > 0 {
 			now.Each(value.push)
@@ -39,19 +39,22 @@ func StateEntries[K comparable, V any](r *Region, op *Op, init []Pair[K, V]) (va
 		kept = true
 		op.again()
 		Same(op.Name, value, next)
-		e := &edits[K, V]{table: now.table}
-		keepsVar(op, &e.most)
+		e := &edits[K, V]{table: now.table, most: newVar(lasting(op), 0)}
 		var hs []uint64
-		next.To(func(b *Batch[K, V]) { e.note(b, b.hashes(hash, &hs)) })
+		op.holds(&e.stays.list, &e.at, &e.vs, &e.added)
+		op.scratch(&e.stays.set, &hs)
+		next.To(func(b *Batch[K, V]) { e.note(b, b.hashes(hash, &hs)) }).one = func(k K, v V, h uint64) {
+			if h == 0 {
+				h = hash.Hash(k)
+			}
+			e.noteOne(k, v, h)
+		}
 		r.atEnd(func() {
 			if r.site.g.set.Watch == nil {
 				e.apply(hash)
 				return
 			}
-			before := keyed.NewTable[K, V]()
-			for k, v := range now.table.All() {
-				*first(before.Put(k, hash.Hash(k))) = *v
-			}
+			before := copied(now.table, hash)
 			e.apply(hash)
 			showEntries(r, op, before, now.table, hash)
 		})
@@ -67,19 +70,23 @@ type edits[K comparable, V any] struct {
 	at    []*V    // where the values go that the next content has under keys that stay
 	vs    []V
 	added columns[K, V]
-	most  int // entries since the table was rebuilt
+	most  *int // entries since the table was rebuilt
 }
 
 // note takes a part of the next content.
 func (e *edits[K, V]) note(b *Batch[K, V], hs []uint64) {
 	e.table.Touch(hs)
 	for i, k := range b.K {
-		if j, v := e.table.GetIndex(k, hs[i]); v != nil {
-			e.stays.add(j)
-			e.at, e.vs = append(e.at, v), append(e.vs, b.V[i])
-		} else {
-			e.added.k, e.added.v, e.added.h = append(e.added.k, k), append(e.added.v, b.V[i]), append(e.added.h, hs[i])
-		}
+		e.noteOne(k, b.V[i], hs[i])
+	}
+}
+
+func (e *edits[K, V]) noteOne(k K, v V, h uint64) {
+	if j, p := e.table.GetIndex(k, h); p != nil {
+		e.stays.add(j)
+		e.at, e.vs = append(e.at, p), append(e.vs, v)
+	} else {
+		e.added.k, e.added.v, e.added.h = append(e.added.k, k), append(e.added.v, v), append(e.added.h, h)
 	}
 }
 
@@ -104,8 +111,8 @@ func (e *edits[K, V]) apply(hash *keyed.Hasher[K]) {
 // sweep deletes what does not stay.
 func (e *edits[K, V]) sweep(hash *keyed.Hasher[K]) {
 	n := len(e.stays.list)
-	e.most = max(e.most, e.table.Len())
-	if n == 0 || e.most > 1024 && n+len(e.added.k) < e.most/8 {
+	*e.most = max(*e.most, e.table.Len())
+	if n == 0 || *e.most > 1024 && n+len(e.added.k) < *e.most/8 {
 		e.rebuild(hash)
 		return
 	}
@@ -132,7 +139,7 @@ func (e *edits[K, V]) rebuild(hash *keyed.Hasher[K]) {
 	for i, k := range c.k {
 		*first(e.table.Put(k, hash.Hash(k))) = c.v[i]
 	}
-	e.most = 0
+	*e.most = 0
 }
 
 func first[T any](x T, _ bool) T { return x }

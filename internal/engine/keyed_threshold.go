@@ -1,7 +1,5 @@
 package engine
 
-import "github.com/millrace/millrace/internal/keyed"
-
 // A crossing has the last value of a key while the threshold is missing, then the
 // threshold until it is reached.
 type crossing[V any] struct {
@@ -15,12 +13,13 @@ type crossing[V any] struct {
 func KThreshold[K comparable, V any](values, thresholds *KNode[K, V], op *Op, reached func(v, threshold V) bool) *KNode[K, V] {
 	out := NewKNode[K, V](besideConstant(op, thresholds, values))
 	out.fresh = values.fresh || thresholds.fresh
-	table := keyed.NewTable[K, crossing[V]]()
-	scoped(op, out.region, table, plain[K](op), crossingForm[V](op))
+	table := newTable(remember(op, &out.Head), plain[K], crossingForm[V])
 	hash := hasher[K]()
-	var hs []uint64
+	var hs, ths []uint64 // not one: others read a batch that has it
 	var c columns[K, V]
 	var o Batch[K, V]
+	op.holds(&c)
+	op.scratch(&hs, &ths, &o)
 	cross := func(s *crossing[V], k K, h uint64, threshold V) {
 		c.k, c.v, c.h = append(c.k, k), append(c.v, threshold), append(c.h, h)
 		*s = crossing[V]{cross: true}
@@ -47,10 +46,22 @@ func KThreshold[K comparable, V any](values, thresholds *KNode[K, V], op *Op, re
 			}
 		}
 		flush()
-	})
+	}).one = func(k K, v V, h uint64) {
+		op.site.at = op.index
+		s, h, _ := table.PutOne(hash, k, h)
+		switch {
+		case s.cross:
+		case !s.set:
+			s.x, s.valued = v, true
+		case reached(v, s.x):
+			x := s.x
+			*s = crossing[V]{cross: true}
+			out.one(k, x, h)
+		}
+	}
 	thresholds.To(func(b *Batch[K, V]) {
 		op.site.at = op.index
-		for i, h := range b.hashes(hash, &hs) {
+		for i, h := range b.hashes(hash, &ths) {
 			k, threshold := b.K[i], b.V[i]
 			s, _ := table.Put(k, h)
 			switch {
@@ -62,7 +73,18 @@ func KThreshold[K comparable, V any](values, thresholds *KNode[K, V], op *Op, re
 			}
 		}
 		flush()
-	})
+	}).one = func(k K, threshold V, h uint64) {
+		op.site.at = op.index
+		s, h, _ := table.PutOne(hash, k, h)
+		switch {
+		case s.cross || s.set:
+		case s.valued && reached(s.x, threshold):
+			*s = crossing[V]{cross: true}
+			out.one(k, threshold, h)
+		default:
+			s.x, s.set, s.valued = threshold, true, false
+		}
+	}
 	return out
 }
 
@@ -70,12 +92,12 @@ func KThreshold[K comparable, V any](values, thresholds *KNode[K, V], op *Op, re
 func KUniform[K comparable, V any](values *KNode[K, V], op *Op, limit V, reached func(v, limit V) bool) *KNode[K, V] {
 	out := NewKNode[K, V](derived(op, values))
 	out.fresh = values.fresh
-	crossed := keyed.NewTable[K, struct{}]()
-	setOf(op, out.region, crossed)
+	crossed := newSet[K](remember(op, &out.Head))
 	hash := hasher[K]()
 	var hs []uint64
 	var c columns[K, V]
 	var o Batch[K, V]
+	op.scratch(&hs, &c, &o)
 	values.To(func(b *Batch[K, V]) {
 		op.site.at = op.index
 		hs := b.hashes(hash, &hs)
@@ -92,6 +114,14 @@ func KUniform[K comparable, V any](values *KNode[K, V], op *Op, limit V, reached
 			o = Batch[K, V]{K: c.k, V: c.v, H: c.h}
 			out.push(&o)
 		}
-	})
+	}).one = func(k K, v V, h uint64) {
+		op.site.at = op.index
+		if !reached(v, limit) {
+			return
+		}
+		if _, h, added := crossed.PutOne(hash, k, h); added {
+			out.one(k, limit, h)
+		}
+	}
 	return out
 }

@@ -1,7 +1,5 @@
 package engine
 
-import "github.com/millrace/millrace/internal/keyed"
-
 // KFlatMap returns everything that f emits for each value, under its key.
 func KFlatMap[K comparable, V, U any](in *KNode[K, V], op *Op, f func(V, func(U))) *KNode[K, U] {
 	out := NewKNode[K, U](derived(op, in))
@@ -9,6 +7,8 @@ func KFlatMap[K comparable, V, U any](in *KNode[K, V], op *Op, f func(V, func(U)
 	var c columns[K, U]
 	var key K
 	var o Batch[K, U]
+	op.holds(&c)
+	op.scratch(&key, &o)
 	flush := func() {
 		o = Batch[K, U]{K: c.k, V: c.v}
 		out.push(&o)
@@ -20,7 +20,7 @@ func KFlatMap[K comparable, V, U any](in *KNode[K, V], op *Op, f func(V, func(U)
 			flush()
 		}
 	}
-	track(op, in, func(b *Batch[K, V]) {
+	consumer, cur := track(op, in, func(b *Batch[K, V]) {
 		for i, k := range b.K {
 			op.at, key = i, k
 			f(b.V[i], emit)
@@ -29,6 +29,15 @@ func KFlatMap[K comparable, V, U any](in *KNode[K, V], op *Op, f func(V, func(U)
 			flush()
 		}
 	})
+	var es emissions[K, U]
+	op.scratch(&es)
+	add := es.add
+	consumer.one = func(k K, v V, h uint64) {
+		cur.enter(k)
+		if f(v, add); es.any {
+			es.pushTo(out, k, h)
+		}
+	}
 	return out
 }
 
@@ -38,7 +47,8 @@ func KRekey[K, J comparable, V any](in *KNode[K, V], op *Op, f func(K, V) J) *KN
 	check := madeKeys[J](op)
 	var js []J
 	var o Batch[J, V]
-	track(op, in, func(b *Batch[K, V]) {
+	op.scratch(&js, &o)
+	consumer, cur := track(op, in, func(b *Batch[K, V]) {
 		js = resize(js, len(b.K))
 		for i, k := range b.K {
 			op.at = i
@@ -49,6 +59,14 @@ func KRekey[K, J comparable, V any](in *KNode[K, V], op *Op, f func(K, V) J) *KN
 		o = Batch[J, V]{K: js, V: b.V}
 		out.push(&o)
 	})
+	consumer.one = func(k K, v V, _ uint64) {
+		cur.enter(k)
+		j := f(k, v)
+		if check != nil {
+			checkMade(check, j)
+		}
+		out.one(j, v, 0)
+	}
 	return out
 }
 
@@ -66,7 +84,8 @@ func KFork[K comparable, V, U, W any](in *KNode[K, V], op *Op, f func(V) (U, W, 
 	var ygone, ngone []bool
 	var yb Batch[K, U]
 	var nb Batch[K, W]
-	track(op, in, func(b *Batch[K, V]) {
+	op.scratch(&y, &n, &ygone, &ngone, &yb, &nb)
+	consumer, cur := track(op, in, func(b *Batch[K, V]) {
 		y.k, y.v, ygone = y.k[:0], y.v[:0], ygone[:0]
 		n.k, n.v, ngone = n.k[:0], n.v[:0], ngone[:0]
 		for i, k := range b.K {
@@ -96,6 +115,17 @@ func KFork[K comparable, V, U, W any](in *KNode[K, V], op *Op, f func(V) (U, W, 
 			no.push(&nb)
 		}
 	})
+	if in.revises {
+		return yes, no // an entry that moves from one to the other is removed there
+	}
+	consumer.one = func(k K, v V, h uint64) {
+		cur.enter(k)
+		if u, w, ok := f(v); ok {
+			yes.one(k, u, h)
+		} else {
+			no.one(k, w, h)
+		}
+	}
 	return yes, no
 }
 
@@ -108,11 +138,11 @@ type both[K, V comparable] struct {
 // KUnique returns each pair of key and value the first time it comes.
 func KUnique[K, V comparable](in *KNode[K, V], op *Op) *KNode[K, V] {
 	out := NewKNode[K, V](derived(op, in))
-	known := keyed.NewTable[both[K, V], struct{}]()
-	scoped(op, out.region, known, bothForm[K, V](op), nothing())
+	known := newTable(remember(op, &out.Head), bothForm[K, V], nothing)
 	hash := hasher[both[K, V]]()
 	var c columns[K, V]
 	var o Batch[K, V]
+	op.scratch(&c, &o)
 	in.To(func(b *Batch[K, V]) {
 		op.site.at = op.index
 		c.k, c.v = c.k[:0], c.v[:0]
@@ -126,7 +156,12 @@ func KUnique[K, V comparable](in *KNode[K, V], op *Op) *KNode[K, V] {
 			o = Batch[K, V]{K: c.k, V: c.v}
 			out.push(&o)
 		}
-	})
+	}).one = func(k K, v V, h uint64) {
+		op.site.at = op.index
+		if _, _, added := known.PutOne(hash, both[K, V]{k, v}, 0); added {
+			out.one(k, v, h)
+		}
+	}
 	return out
 }
 
@@ -134,12 +169,12 @@ func KUnique[K, V comparable](in *KNode[K, V], op *Op) *KNode[K, V] {
 // starts as a zero S.
 func KStep[K comparable, V, S, U any](in *KNode[K, V], op *Op, f func(*S, V) (U, bool)) *KNode[K, U] {
 	out := NewKNode[K, U](derived(op, in))
-	table := keyed.NewTable[K, S]()
-	scoped(op, out.region, table, plain[K](op), plain[S](op))
+	table := newTable(remember(op, &out.Head), plain[K], plain[S])
 	hash := hasher[K]()
 	var hs []uint64
 	var c columns[K, U]
 	var o Batch[K, U]
+	op.scratch(&hs, &c, &o)
 	in.To(func(b *Batch[K, V]) {
 		op.site.at = op.index
 		n := len(b.K)
@@ -159,13 +194,20 @@ func KStep[K comparable, V, S, U any](in *KNode[K, V], op *Op, f func(*S, V) (U,
 			o = Batch[K, U]{K: c.k[:m], V: c.v[:m], H: c.h[:m]}
 			out.push(&o)
 		}
-	})
+	}).one = func(k K, v V, h uint64) {
+		op.site.at = op.index
+		s, h, _ := table.PutOne(hash, k, h)
+		if u, ok := f(s, v); ok {
+			out.one(k, u, h)
+		}
+	}
 	return out
 }
 
 // KReduce is KFold for an aggregate that starts from a key's first value.
 func KReduce[K comparable, V any](in *KNode[K, V], op *Op, step func(*V, V)) *KNode[K, V] {
 	first := false
+	op.scratch(&first)
 	return KFold(in, op,
 		func() (_ V) { first = true; return }, // a step with this key's first value follows
 		func(acc *V, v V) {
@@ -181,19 +223,20 @@ func KReduce[K comparable, V any](in *KNode[K, V], op *Op, step func(*V, V)) *KN
 // value is passed on only if another one was picked, so that a repeat shows nowhere.
 func KExtreme[K, V comparable](in *KNode[K, V], op *Op, pick func(acc, v V) V) *KNode[K, V] {
 	out := NewKNode[K, V](derived(op, in))
-	t := &kept[K, V]{table: keyed.NewTable[K, V]()}
+	t := &kept[K, V]{table: newTable(remember(op, &out.Head), plain[K], plain[V])}
+	op.scratch(&t.room)
 	streaming := out.region == nil
 	if streaming {
 		out.live, out.revises = t, true
-		keepsTable(op, t.table)
 	} else {
 		out.region.atStep(func() { t.Each(out.push) })
-		out.region.atEnd(t.table.Clear)
 	}
 	hash := hasher[K]()
 	var hs []uint64
 	var c columns[K, V]
 	var o Batch[K, V]
+	op.holds(&c)
+	op.scratch(&hs, &o)
 	in.To(func(b *Batch[K, V]) {
 		op.site.at = op.index
 		hs := b.hashes(hash, &hs)
@@ -214,6 +257,17 @@ func KExtreme[K, V comparable](in *KNode[K, V], op *Op, pick func(acc, v V) V) *
 			c = columns[K, V]{c.k[:0], c.v[:0], c.h[:0]}
 			t.changed()
 		}
-	})
+	}).one = func(k K, v V, h uint64) {
+		op.site.at = op.index
+		p, h, added := t.table.PutOne(hash, k, h)
+		old := *p
+		if *p = v; !added {
+			*p = pick(old, v)
+		}
+		if streaming && (added || *p != old) {
+			out.one(k, *p, h)
+			t.changed()
+		}
+	}
 	return out
 }

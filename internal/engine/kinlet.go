@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/millrace/millrace/internal/keyed"
@@ -18,12 +19,12 @@ type KInlet[K comparable, V any] struct {
 	buf    columns[K, V] // accepted; guarded by mu
 	_      apart
 	taken  columns[K, V] // held by the token, as all below
-	off    int
-	oneK   [1]K
-	oneV   [1]V
-	oneH   [1]uint64
+	off    int           // taken[:off] has been pushed
 	batch  Batch[K, V]
-	lanes  map[K]int // of a driven site: keys in order of their first record
+	lanes  map[K]int       // of a driven site: keys in order of their first record
+	turns  turns[K]        // sends begun, by key, in builds for the race detector; see turn.go
+	next   numbers[K]      // of the numbered sends
+	by     numbers[string] // of those that name their sender
 }
 
 // columns are records of keyed data; h is empty where nobody has hashed them.
@@ -36,16 +37,14 @@ type columns[K comparable, V any] struct {
 // NewKInlet adds an input to the site. If unique, a key is accepted only once.
 func NewKInlet[K comparable, V any](s *Site, op *Op, unique bool) (*KInlet[K, V], *KNode[K, V]) {
 	in := &KInlet[K, V]{door: door{site: s, op: op}, node: NewKNode[K, V](s.Top()), hash: keyed.HasherOf[K](), check: keyed.CheckOf[K]()}
-	in.node.part.inlets = append(in.node.part.inlets, in)
-	s.replayers = append(s.replayers, replayInlet{op, in})
+	s.addInput(op, in, in.node.part)
 	if unique {
-		in.seen, in.hashed = keyed.NewTable[K, struct{}](), true
-		setOf(op, nil, in.seen)
+		in.seen, in.hashed = newSet[K](lasting(op)), true
 	}
 	s.doors = append(s.doors, &in.door)
-	s.takers[op.index] = in
 	checkType[K](op)
 	checkType[V](op)
+	op.takes(in.node.counter())
 	s.open++
 	return in, in.node
 }
@@ -59,67 +58,68 @@ func (in *KInlet[K, V]) Send(ctx context.Context, k K, v V) error {
 		}
 	}
 	if in.seen != nil {
-		return in.sendOnce(ctx, k, v)
+		return in.sendOnce(ctx, k, v, nil)
 	}
-	r := s.g.remote()
-	if !in.shut.Load() && (s.token.take() || r == nil && s.token.await()) {
-		return s.after(in.run(k, v, 0))
-	}
-	if r != nil {
-		return in.sendRemote(ctx, r, k, v)
+	if !in.shut.Load() && (s.token.take() || s.token.await()) {
+		return s.after(in.stepOne(k, v, 0))
 	}
 	s.mu.Lock()
-	idle, err := in.room(ctx)
-	if err != nil {
-		s.mu.Unlock()
-		return err
-	}
-	return in.accept(k, v, 0, idle)
+	how, err := s.g.driver.admit(ctx, &in.door)
+	return in.enter(ctx, how, err, k, v, 0)
 }
 
 // sendOnce is Send for keys that may come once. The keys are guarded by mu and not by
 // the token, because a sender that finds the token held has to be told, too.
-func (in *KInlet[K, V]) sendOnce(ctx context.Context, k K, v V) error {
+// If accepted is not nil, it is called with mu held when the record is accepted and before
+// anybody can run it.
+func (in *KInlet[K, V]) sendOnce(ctx context.Context, k K, v V, accepted func()) (err error) {
 	s := in.site
-	if r := s.g.remote(); r != nil {
-		return in.sendRemote(ctx, r, k, v)
-	}
 	h := in.hash.Hash(k)
-	idle := !in.shut.Load() && (s.token.take() || s.token.await())
+	how := leave
+	if !in.shut.Load() && (s.token.take() || s.token.await()) {
+		how = run
+	}
 	s.mu.Lock()
-	if !idle {
+	if how == leave {
 		// Who would have to wait, or is refused, is told first that the key is there.
 		if (s.queued >= s.g.set.Queue || in.refuse() != nil) && in.seen.Get(k, h) != nil {
 			s.mu.Unlock()
 			return ErrDuplicate
 		}
-		var err error
-		if idle, err = in.room(ctx); err != nil {
-			s.mu.Unlock()
-			return err
+		how, err = s.g.driver.admit(ctx, &in.door)
+	}
+	if how == run || how == leave {
+		if _, added := in.seen.Put(k, h); !added {
+			if how == run {
+				s.g.driver.settle(s, 1)
+			} else { // it came while we waited for room
+				s.mu.Unlock()
+			}
+			return ErrDuplicate
+		}
+		if accepted != nil {
+			accepted()
 		}
 	}
-	if _, added := in.seen.Put(k, h); !added {
-		if idle {
-			s.settle(1)
-		} else { // it came while we waited for room
-			s.mu.Unlock()
-		}
-		return ErrDuplicate
-	}
-	return in.accept(k, v, h, idle)
+	return in.enter(ctx, how, err, k, v, h)
 }
 
-// accept runs a record if the site is idle, or leaves it. It is called with mu held and
-// returns with mu free. If the caller runs the site and that fails, accept returns why.
-func (in *KInlet[K, V]) accept(k K, v V, h uint64, idle bool) error {
-	if idle {
-		in.site.mu.Unlock()
-		return in.site.after(in.run(k, v, h))
+// enter does with a record what its admission says. It is called with mu held and returns
+// with mu free. If the caller runs the site and that fails, enter returns why.
+func (in *KInlet[K, V]) enter(ctx context.Context, how admission, err error, k K, v V, h uint64) error {
+	if how == leave {
+		in.buf.append(in.hashed, k, v, h)
+		in.accepted(in, 1)
+		return in.kick()
 	}
-	in.append(k, v, h)
-	in.accepted(in, 1)
-	return in.kick()
+	in.site.mu.Unlock()
+	switch how {
+	case run:
+		err = in.site.after(in.stepOne(k, v, h))
+	case elsewhere:
+		err = in.sendRemote(ctx, k, v)
+	}
+	return err
 }
 
 // answer accepts a record that the site itself asked for, room or not, and counts
@@ -132,81 +132,68 @@ func (in *KInlet[K, V]) answer(k K, v V, h uint64) {
 		s.mu.Unlock()
 		return
 	}
-	in.append(k, v, h)
+	in.buf.append(in.hashed, k, v, h)
 	in.accepted(in, 1)
 	in.kick()
 }
 
-func (in *KInlet[K, V]) append(k K, v V, h uint64) {
-	in.buf.k = append(in.buf.k, k)
-	in.buf.v = append(in.buf.v, v)
+func (in *KInlet[K, V]) takeAll() { in.buf, in.taken = in.taken, in.buf }
+
+func (in *KInlet[K, V]) takeAt(i int, again bool) {
+	var h uint64
 	if in.hashed {
-		in.buf.h = append(in.buf.h, h)
+		h = in.buf.h[i]
+	}
+	in.taken.append(in.hashed, in.buf.k[i], in.buf.v[i], h)
+	if !again {
+		in.buf.delete(i)
 	}
 }
 
-// run makes a step with one record, and reports false if the step failed.
-func (in *KInlet[K, V]) run(k K, v V, h uint64) (ok bool) {
-	s := in.site
-	defer s.guard()
-	if s.recording != nil {
-		s.recordItem(in.op, 1, in.column(k, v, h))
-	}
-	in.one(k, v, h)
-	if !s.bare() {
-		s.finish()
-	}
-	return true
-}
+func (in *KInlet[K, V]) say(i int) string { return fmt.Sprintf("%v:%v", in.buf.k[i], in.buf.v[i]) }
 
-func (in *KInlet[K, V]) column(k K, v V, h uint64) columns[K, V] {
-	c := columns[K, V]{k: []K{k}, v: []V{v}}
-	if in.hashed {
-		c.h = []uint64{h}
-	}
-	return c
-}
+func (in *KInlet[K, V]) copyTaken(at, n int) any { return in.span(in.off+at, n).clone() }
 
-// one pushes a single record.
-func (in *KInlet[K, V]) one(k K, v V, h uint64) {
-	in.oneK[0], in.oneV[0], in.oneH[0] = k, v, h
-	in.batch = Batch[K, V]{K: in.oneK[:], V: in.oneV[:]}
-	if in.hashed {
-		in.batch.H = in.oneH[:]
-	}
-	in.node.push(&in.batch)
-	var k0 K
-	var v0 V
-	in.oneK[0], in.oneV[0] = k0, v0
-}
-
-func (in *KInlet[K, V]) swap() {
-	in.touched = false
-	in.buf, in.taken = columns[K, V]{in.taken.k[:0], in.taken.v[:0], in.taken.h[:0]}, in.buf
-	in.off = 0
-}
-
-func (in *KInlet[K, V]) pushTaken(n int) {
-	in.stretch(n).pushBlocks(in.node, &in.batch)
-	in.off += n
-}
-
-// stretch returns the next n records of what is taken.
-func (in *KInlet[K, V]) stretch(n int) columns[K, V] {
-	c := columns[K, V]{k: in.taken.k[in.off : in.off+n], v: in.taken.v[in.off : in.off+n]}
+// span returns n records of what is taken.
+func (in *KInlet[K, V]) span(at, n int) columns[K, V] {
+	c := columns[K, V]{k: in.taken.k[at : at+n], v: in.taken.v[at : at+n]}
 	if len(in.taken.h) > 0 {
-		c.h = in.taken.h[in.off : in.off+n]
+		c.h = in.taken.h[at : at+n]
 	}
 	return c
 }
 
-func (in *KInlet[K, V]) record(n int) {
-	in.site.recordItem(in.op, n, in.stretch(n).clone())
+func (in *KInlet[K, V]) load(records any) error {
+	c, ok := records.(columns[K, V])
+	if !ok {
+		return fmt.Errorf("%s takes %T, the recording has %T", in.op, c, records)
+	}
+	t := &in.taken
+	t.k, t.v, t.h = append(t.k, c.k...), append(t.v, c.v...), append(t.h, c.h...)
+	return nil
 }
 
-func (in *KInlet[K, V]) drop() {
-	clear(in.taken.k)
-	clear(in.taken.v)
+// append adds a record, with its hash if records have one.
+func (c *columns[K, V]) append(hashed bool, k K, v V, h uint64) {
+	c.k, c.v = append(c.k, k), append(c.v, v)
+	if hashed {
+		c.h = append(c.h, h)
+	}
+}
+
+// delete removes the record with index i.
+func (c *columns[K, V]) delete(i int) {
+	c.k, c.v = slices.Delete(c.k, i, i+1), slices.Delete(c.v, i, i+1)
+	if len(c.h) > 0 {
+		c.h = slices.Delete(c.h, i, i+1)
+	}
+}
+
+// clear removes all records and keeps the memory.
+func (c *columns[K, V]) clear() {
+	clear(c.k)
+	clear(c.v)
+	*c = columns[K, V]{c.k[:0], c.v[:0], c.h[:0]}
 }
 
 func (c columns[K, V]) clone() columns[K, V] {
@@ -215,6 +202,14 @@ func (c columns[K, V]) clone() columns[K, V] {
 
 // pushBlocks pushes c in batches of a block at most, each through *b.
 func (c columns[K, V]) pushBlocks(n *KNode[K, V], b *Batch[K, V]) {
+	if len(c.k) == 1 {
+		h := uint64(0)
+		if len(c.h) > 0 {
+			h = c.h[0]
+		}
+		n.one(c.k[0], c.v[0], h)
+		return
+	}
 	size := min(block[K](), block[V]())
 	for at := 0; at < len(c.k); at += size {
 		end := min(at+size, len(c.k))

@@ -13,7 +13,7 @@ import (
 // sees every Send that returned before.
 func (in *KInlet[K, V]) Has(ctx context.Context, k K) (bool, error) {
 	s := in.site
-	if r := s.g.remote(); r != nil {
+	if r := s.g.set.Remote; r != nil {
 		return in.hasRemote(ctx, r, k)
 	}
 	h := in.hash.Hash(k)
@@ -33,9 +33,6 @@ func (in *KInlet[K, V]) hasRemote(ctx context.Context, r Remote, k K) (bool, err
 	}
 	return false, err
 }
-
-// IsQuestion reports whether a record changes nothing, so that its sender does not count it.
-func (r *Record) IsQuestion() bool { return r.Kind == kindHas }
 
 // answerHas refuses the question for a key that is there, as its entry would be refused.
 func (in *KInlet[K, V]) answerHas(r *Record, c Codec) (bool, error) {

@@ -13,18 +13,24 @@ import (
 // A KOutlet is an output of a keyed singleton whose values never change. It keeps
 // every entry until it is taken.
 type KOutlet[K comparable, V any] struct {
+	endless
+	noValue
 	site  *Site
 	op    *Op
 	hash  *keyed.Hasher[K]
 	check func(K) error // says why a value cannot be a key; nil if all can
 	step  columns[K, V] // given in this step; held by the token
+	asked asked[K, V]   // see Ask
 
 	_       apart
 	mu      sync.Mutex
 	entries *keyed.Table[K, V]
+	given   uint64
 	waiting *keyed.Table[K, *keyWaiter[V]] // the first of those who wait for a key
 	ended   bool
 	err     error
+
+	listeners atomic.Int32 // those in waiting; changed with mu held
 
 	_     apart
 	woken []*keyWaiter[V] // by the step that is being released; held by the token
@@ -48,28 +54,40 @@ func NewKOutlet[K comparable, V any](n *KNode[K, V], op *Op) *KOutlet[K, V] {
 	if n.region != nil && n.region.name != "" {
 		Misuse(op.Name, "the collection is inside %s: emit it first", n.region)
 	}
-	out := &KOutlet[K, V]{site: n.site, op: op, hash: keyed.HasherOf[K](), check: keyed.CheckOf[K](), entries: keyed.NewTable[K, V](), waiting: keyed.NewTable[K, *keyWaiter[V]]()}
-	n.site.outlets = append(n.site.outlets, out)
-	n.site.takers[op.index], n.site.feeds[op.index] = out, out
-	keepsTable(op, out.entries)
+	out := &KOutlet[K, V]{site: n.site, op: op, hash: keyed.HasherOf[K](), check: keyed.CheckOf[K](), entries: newTable(lasting(op), plain[K], plain[V]), waiting: keyed.NewTable[K, *keyWaiter[V]]()}
+	n.site.addOutput(op, out)
 	var hs []uint64
-	n.To(func(b *Batch[K, V]) {
+	one := func(k K, v V, h uint64) {
+		if h == 0 {
+			h = out.hash.Hash(k)
+		}
+		if out.asked.on && out.answers(k, v, h) {
+			return
+		}
 		if len(out.step.k) == 0 {
 			out.site.ports = append(out.site.ports, out)
 		}
+		out.step.k, out.step.v, out.step.h = append(out.step.k, k), append(out.step.v, v), append(out.step.h, h)
+	}
+	n.To(func(b *Batch[K, V]) {
 		h := b.hashes(out.hash, &hs)
-		if len(b.K) == 1 { // the answer to a single request, without three calls to copy it
-			out.step.k = append(out.step.k, b.K[0])
-			out.step.v = append(out.step.v, b.V[0])
-			out.step.h = append(out.step.h, h[0])
+		if out.asked.on {
+			for i, k := range b.K {
+				one(k, b.V[i], h[i])
+			}
 			return
+		}
+		if len(out.step.k) == 0 {
+			out.site.ports = append(out.site.ports, out)
 		}
 		out.step.k = append(out.step.k, b.K...)
 		out.step.v = append(out.step.v, b.V...)
 		out.step.h = append(out.step.h, h...)
-	})
+	}).one = one
 	return out
 }
+
+func (out *KOutlet[K, V]) operator() *Op { return out.op }
 
 func (out *KOutlet[K, V]) release() {
 	out.give()
@@ -85,13 +103,12 @@ func (out *KOutlet[K, V]) show() (more bool) {
 }
 
 func (out *KOutlet[K, V]) forget() {
-	clear(out.step.k)
-	clear(out.step.v)
-	out.step = columns[K, V]{out.step.k[:0], out.step.v[:0], out.step.h[:0]}
+	out.step.clear()
 }
 
 func (out *KOutlet[K, V]) give() {
 	out.mu.Lock()
+	out.given += uint64(len(out.step.k))
 	for i, k := range out.step.k {
 		if out.waiting.Len() > 0 && out.hand(k, out.step.h[i], out.step.v[i]) {
 			continue
@@ -117,6 +134,7 @@ func (out *KOutlet[K, V]) hand(k K, h uint64, v V) (taken bool) {
 		}
 		taken = taken || w.take
 		*at, w.next = w.next, nil
+		out.listeners.Add(-1)
 		w.value, w.given = v, true
 		out.woken = append(out.woken, w)
 	}
@@ -190,7 +208,7 @@ func (out *KOutlet[K, V]) Len() int {
 // forgotten then. It returns io.EOF if the flow ended and k never appeared, and the
 // flow's error if it failed.
 func (out *KOutlet[K, V]) Await(ctx context.Context, k K, take bool) (v V, err error) {
-	r := out.site.g.remote()
+	r := out.site.g.set.Remote
 	if v, err = out.await(ctx, k, take, r); err == nil && take && r != nil {
 		err = out.takenRemote(ctx, r, k)
 	}
@@ -218,7 +236,7 @@ func (out *KOutlet[K, V]) await(ctx context.Context, k K, take bool, r Remote) (
 		out.mu.Lock()
 	}
 	w := out.waiter(take)
-	if !out.site.g.driven() && out.site.wanting() {
+	if out.site.wanting() {
 		out.mu.Unlock()
 		out.site.enlist(&w.waiter)
 		out.mu.Lock()
@@ -230,6 +248,12 @@ func (out *KOutlet[K, V]) await(ctx context.Context, k K, take bool, r Remote) (
 		return v, nil
 	}
 	out.add(k, h, w)
+	return out.wait(ctx, k, h, w)
+}
+
+// wait waits for the entry of k, for which w waits already. It is called with mu held and
+// returns with mu free.
+func (out *KOutlet[K, V]) wait(ctx context.Context, k K, h uint64, w *keyWaiter[V]) (v V, err error) {
 	for err == nil && !out.ended && !w.given {
 		out.mu.Unlock()
 		if err = out.pause(ctx, w); w.done.Load() {
@@ -261,10 +285,7 @@ func (out *KOutlet[K, V]) await(ctx context.Context, k K, take bool, r Remote) (
 // pause is the site's pause for w, which has nothing to look for at the site if it has the
 // value.
 func (out *KOutlet[K, V]) pause(ctx context.Context, w *keyWaiter[V]) error {
-	if out.site.g.driven() {
-		return out.site.g.advance()
-	}
-	if err := w.wait(ctx); err != nil || w.done.Load() {
+	if err := out.site.g.driver.wait(ctx, out.site, &w.waiter); err != nil || w.done.Load() {
 		return err
 	}
 	out.site.leads(&w.waiter)
@@ -302,6 +323,7 @@ func (out *KOutlet[K, V]) add(k K, h uint64, w *keyWaiter[V]) {
 		place = &(*place).next
 	}
 	*place = w
+	out.listeners.Add(1)
 }
 
 // remove makes w wait for k no longer, with mu held.
@@ -315,6 +337,7 @@ func (out *KOutlet[K, V]) remove(k K, h uint64, w *keyWaiter[V]) {
 		place = &(*place).next
 	}
 	*place, w.next = w.next, nil
+	out.listeners.Add(-1)
 	if *first == nil {
 		out.waiting.Delete(k, h)
 	}

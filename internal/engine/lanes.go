@@ -1,6 +1,6 @@
 package engine
 
-import "fmt"
+import "github.com/millrace/millrace/internal/digest"
 
 // A head is the first record of a lane of an inlet.
 type head struct {
@@ -13,20 +13,18 @@ func (in *Inlet[T]) heads() []head {
 	if len(in.buf) == 0 {
 		return nil
 	}
+	if in.unordered != nil {
+		return in.unordered.heads(len(in.buf), in.node.part, func(i int) uint64 { return digest.Of(in.buf[i]) })
+	}
 	return []head{{0, 0}}
 }
 
 // width returns how many lanes there are so far.
-func (in *Inlet[T]) width() int { return 1 }
-
-// takeAt pushes the record at index i.
-func (in *Inlet[T]) takeAt(i int) {
-	x := in.buf[i]
-	in.buf = append(in.buf[:i], in.buf[i+1:]...)
-	s := in.site
-	s.forget()
-	s.note(func() string { return fmt.Sprintf("take %v from %s", x, in.op) })
-	in.node.one(x)
+func (in *Inlet[T]) width() int {
+	if in.unordered != nil {
+		return in.unordered.n
+	}
+	return 1
 }
 
 // heads returns the first record of each key that has one: keys have no order
@@ -35,14 +33,13 @@ func (in *KInlet[K, V]) heads() []head {
 	if in.lanes == nil {
 		in.lanes = make(map[K]int)
 	}
+	if in.unordered != nil {
+		return in.unordered.heads(len(in.buf.k), in.node.part, func(i int) uint64 { return chain(uint64(in.lane(in.buf.k[i])), digest.Of(in.buf.v[i])) })
+	}
 	var all []head
 	seen := make(map[int]bool)
 	for i, k := range in.buf.k {
-		n, ok := in.lanes[k]
-		if !ok {
-			n = len(in.lanes)
-			in.lanes[k] = n
-		}
+		n := in.lane(k)
 		if !seen[n] {
 			seen[n] = true
 			all = append(all, head{n, i})
@@ -50,6 +47,16 @@ func (in *KInlet[K, V]) heads() []head {
 	}
 	sortHeads(all)
 	return all
+}
+
+// lane returns the number of a key.
+func (in *KInlet[K, V]) lane(k K) int {
+	n, ok := in.lanes[k]
+	if !ok {
+		n = len(in.lanes)
+		in.lanes[k] = n
+	}
+	return n
 }
 
 func sortHeads(hs []head) {
@@ -61,28 +68,9 @@ func sortHeads(hs []head) {
 }
 
 // width returns how many lanes there are so far.
-func (in *KInlet[K, V]) width() int { return len(in.lanes) }
-
-// takeAt pushes the record at index i.
-func (in *KInlet[K, V]) takeAt(i int) {
-	k, v := in.buf.k[i], in.buf.v[i]
-	in.buf.k = append(in.buf.k[:i], in.buf.k[i+1:]...)
-	in.buf.v = append(in.buf.v[:i], in.buf.v[i+1:]...)
-	var h uint64
-	if in.hashed {
-		h = in.buf.h[i]
-		in.buf.h = append(in.buf.h[:i], in.buf.h[i+1:]...)
+func (in *KInlet[K, V]) width() int {
+	if in.unordered != nil {
+		return in.unordered.n
 	}
-	s := in.site
-	s.forget()
-	s.note(func() string { return fmt.Sprintf("take %v:%v from %s", k, v, in.op) })
-	in.oneK[0], in.oneV[0], in.oneH[0] = k, v, h
-	in.batch = Batch[K, V]{K: in.oneK[:], V: in.oneV[:]}
-	if in.hashed {
-		in.batch.H = in.oneH[:]
-	}
-	in.node.push(&in.batch)
+	return len(in.lanes)
 }
-
-// forget notes that a record has left the queue of a driven site.
-func (s *Site) forget() { s.queued-- }

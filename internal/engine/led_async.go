@@ -16,14 +16,13 @@ func (a *async[K, V, U]) emit(dst []byte, _ Codec) ([]byte, error) {
 			a.fresh.h = append(a.fresh.h, a.step.h[i])
 		}
 	}
-	clear(a.step.k)
-	clear(a.step.v)
-	a.step = columns[K, V]{a.step.k[:0], a.step.v[:0], a.step.h[:0]}
+	a.step.clear()
 	return dst, nil
 }
 
-// takeRecord accepts the answer to a pending call.
-func (a *async[K, V, U]) takeRecord(r *Record, c Codec) (bool, error) {
+// accept lets the answer to a pending call wait.
+func (in *answers[K, V, U]) accept(r *Record, c Codec) (bool, error) {
+	a := in.to
 	var k K
 	var u U
 	if r.Kind != kindAnswer {
@@ -36,7 +35,7 @@ func (a *async[K, V, U]) takeRecord(r *Record, c Codec) (bool, error) {
 	if !a.pending.Delete(k, h) {
 		return false, nil // the call was made twice, and answered before
 	}
-	a.in.append(k, u, h)
+	a.in.buf.append(true, k, u, h)
 	a.in.accepted(a.in, 1)
 	return true, nil
 }
@@ -78,7 +77,7 @@ func (a *async[K, V, U]) answered(k K, u U) error {
 		return err
 	}
 	r := Record{Op: a.op.index, Kind: kindAnswer, Key: key, Value: value}
-	return a.site.g.set.Led.Answer(r.Encode(nil))
+	return a.site.g.set.Answer(r.Encode(nil))
 }
 
 // full reports whether more calls wait for their turn than may.

@@ -2,8 +2,8 @@ package engine
 
 import "fmt"
 
-// takeRecord accepts an element of the history.
-func (in *Inlet[T]) takeRecord(r *Record, c Codec) (bool, error) {
+// accept lets an element of the history wait.
+func (in *Inlet[T]) accept(r *Record, c Codec) (bool, error) {
 	var x T
 	if r.Kind != kindValue {
 		return false, fmt.Errorf("%w: it is of kind %d, for %s", errRecord, r.Kind, in.op)
@@ -16,9 +16,9 @@ func (in *Inlet[T]) takeRecord(r *Record, c Codec) (bool, error) {
 	return true, nil
 }
 
-// takeRecord accepts an entry of the history. Of a key that may come only once, the
+// accept lets an entry of the history wait. Of a key that may come only once, the
 // first record of the history counts.
-func (in *KInlet[K, V]) takeRecord(r *Record, c Codec) (bool, error) {
+func (in *KInlet[K, V]) accept(r *Record, c Codec) (bool, error) {
 	var k K
 	var v V
 	if r.Kind == kindHas {
@@ -39,7 +39,7 @@ func (in *KInlet[K, V]) takeRecord(r *Record, c Codec) (bool, error) {
 			return false, nil
 		}
 	}
-	in.append(k, v, h)
+	in.buf.append(in.hashed, k, v, h)
 	in.accepted(in, 1)
 	return true, nil
 }
@@ -52,14 +52,4 @@ func decodeEntry[K comparable, V any](r *Record, c Codec, k *K, v *V) error {
 		return fmt.Errorf("dataflow: decoding a %T of key %v: %w", *v, *k, err)
 	}
 	return nil
-}
-
-// feedBack makes what a cycle was given the next that is taken.
-func (c *Cycle[T]) feedBack() {
-	c.in.buf = append(c.in.buf, c.step...)
-	if len(c.step) > 0 {
-		c.in.accepted(c.in, len(c.step))
-	}
-	clear(c.step)
-	c.step = c.step[:0]
 }

@@ -29,8 +29,8 @@ func (out *Outlet[T]) emit(dst []byte, c Codec) (_ []byte, err error) {
 	return dst, nil
 }
 
-// takeRecord forgets what was read.
-func (out *Outlet[T]) takeRecord(r *Record, _ Codec) (bool, error) {
+// acknowledge forgets what was read.
+func (out *Outlet[T]) acknowledge(r *Record, _ Codec) (bool, error) {
 	if r.Kind != kindRead {
 		return false, fmt.Errorf("%w: it is of kind %d, for %s", errRecord, r.Kind, out.op)
 	}
@@ -64,8 +64,8 @@ func (out *KOutlet[K, V]) emit(dst []byte, c Codec) (_ []byte, err error) {
 	return dst, nil
 }
 
-// takeRecord forgets an entry that was taken.
-func (out *KOutlet[K, V]) takeRecord(r *Record, c Codec) (bool, error) {
+// acknowledge forgets an entry that was taken.
+func (out *KOutlet[K, V]) acknowledge(r *Record, c Codec) (bool, error) {
 	var k K
 	if r.Kind != kindTaken {
 		return false, fmt.Errorf("%w: it is of kind %d, for %s", errRecord, r.Kind, out.op)
@@ -90,12 +90,8 @@ func (out *CellOutlet[T]) emit(dst []byte, c Codec) (_ []byte, err error) {
 // yet, and the values that are there now. It has the form of what a step gives.
 func (l *Leader) Outputs(dst []byte) (_ []byte, err error) {
 	for _, out := range l.site.outlets {
-		if k, ok := out.(interface {
-			kept(dst []byte, c Codec) ([]byte, error)
-		}); ok {
-			if dst, err = k.kept(dst, l.site.g.set.Codec); err != nil {
-				return dst, err
-			}
+		if dst, err = out.kept(dst, l.site.g.set.Codec); err != nil {
+			return dst, err
 		}
 	}
 	return dst, nil
@@ -137,18 +133,12 @@ func (out *CellOutlet[T]) kept(dst []byte, c Codec) ([]byte, error) { return out
 
 // Lookup returns the encoded value that an output of entries has under an encoded key.
 func (l *Leader) Lookup(op int32, key []byte) (value []byte, ok bool, err error) {
-	for _, out := range l.site.outlets {
-		if k, found := out.(interface {
-			number() int32
-			lookup(key []byte, c Codec) ([]byte, bool, error)
-		}); found && k.number() == op {
-			return k.lookup(key, l.site.g.set.Codec)
-		}
+	out, err := l.site.output(op)
+	if err != nil {
+		return nil, false, err
 	}
-	return nil, false, fmt.Errorf("dataflow: operator %d is no output of entries", op)
+	return out.lookup(key, l.site.g.set.Codec)
 }
-
-func (out *KOutlet[K, V]) number() int32 { return out.op.index }
 
 func (out *KOutlet[K, V]) lookup(key []byte, c Codec) ([]byte, bool, error) {
 	var k K

@@ -47,9 +47,10 @@ func (r *room[K, V]) flush(f func(*Batch[K, V])) {
 
 // keep keeps the content of n in a table of its own.
 func keep[K comparable, V any](n *KNode[K, V]) *kept[K, V] {
-	t := &kept[K, V]{table: keyed.NewTable[K, V]()}
+	t := &kept[K, V]{table: newTable(remember(n.site.making, &n.Head), plain[K], plain[V])}
 	hash := hasher[K]()
 	var hs []uint64
+	n.site.making.scratch(&hs, &t.room)
 	n.To(func(b *Batch[K, V]) {
 		hs := b.hashes(hash, &hs)
 		t.table.Touch(hs)
@@ -66,11 +67,10 @@ func keep[K comparable, V any](n *KNode[K, V]) *kept[K, V] {
 		if changed {
 			t.changed()
 		}
-	})
-	if n.region != nil {
-		n.region.atEnd(t.table.Clear)
-	} else {
-		keepsTable(n.site.making, t.table)
+	}).one = func(k K, v V, h uint64) {
+		p, _, _ := t.table.PutOne(hash, k, h)
+		*p = v
+		t.changed()
 	}
 	return t
 }
@@ -120,6 +120,12 @@ type through[K comparable, V, U any] struct {
 	op    *Op
 	at    []*V // for Find
 	us    []U  // what Find found
+}
+
+func newThrough[K comparable, V, U any](inner Live[K, V], op *Op, f func(K, V) (U, bool)) *through[K, V, U] {
+	t := &through[K, V, U]{inner: inner, f: f, op: op}
+	op.scratch(&t.at, &t.us)
+	return t
 }
 
 func (t *through[K, V, U]) Get(k K, h uint64) (u U, ok bool) {

@@ -26,17 +26,15 @@ type link struct {
 
 // links are the links of a graph.
 type links struct {
-	all    []*link
-	course *course // of a driven graph; see move_drive.go
+	all []*link
 
 	mu sync.Mutex // guards waiting of all; taken under the mu of a site
 }
 
 // moving is what a site knows of its links.
 type moving struct {
-	outs  []*link   // that come from it
-	boxes []*outbox // of a graph whose history is kept outside: the ends of outs
-	ring  *ring     // the sites that it sends to and that send to it, or nil
+	outs []*link // that come from it
+	ring *ring   // the sites that it sends to and that send to it, or nil
 
 	// guarded by the site's mu
 	idle    bool    // nothing can happen here unless another site of the ring moves something
@@ -51,9 +49,6 @@ type ring struct {
 	mu     sync.Mutex
 	active int // sites that are not idle
 }
-
-// linked tells links from other outputs.
-func (l *link) linked() {}
 
 // newLink adds a link to the graph, to where op is.
 func newLink(op *Op, from *Site) *link {
@@ -116,7 +111,7 @@ func (g *Graph) settleLinks() {
 // arrived notes that n records were appended to an inlet of the site it goes to, whose
 // mu is held, and unlocks that. It is called by the holder of the token of the site it
 // comes from, which therefore is not idle.
-func (l *link) arrived(in inlet, d *door, n int) {
+func (l *link) arrived(in input, d *door, n int) {
 	s := l.to
 	if s.moving.idle {
 		s.moving.idle = false
@@ -125,15 +120,7 @@ func (l *link) arrived(in inlet, d *door, n int) {
 		s.moving.ring.mu.Unlock()
 	}
 	d.accepted(in, n)
-	if s.g.driven() {
-		l.dst.find().last = -1 // it may have come before what was taken last
-		s.mu.Unlock()
-		return
-	}
-	if s.queued >= s.g.set.Queue {
-		l.stall()
-	}
-	s.awaken()
+	s.g.driver.arrived(l)
 }
 
 // stall keeps the site it comes from from running until the other has made room,
@@ -155,7 +142,7 @@ func (l *link) stall() {
 // it is about to run another site, at the same time on another processor.
 func (s *Site) awaken() {
 	if s.token.notify() {
-		s.handOver()
+		s.g.driver.handOver(s)
 		return
 	}
 	s.mu.Unlock()

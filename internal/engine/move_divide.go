@@ -57,10 +57,10 @@ func (d *divider[K, V]) listen(n *KNode[K, V]) {
 	op, site := d.at, n.site
 	var room []uint64
 	var o Batch[K, V]
-	n.To(func(b *Batch[K, V]) {
+	consumer := n.To(func(b *Batch[K, V]) {
 		site.at = op.index
 		hs := b.hashes(d.hash, &room)
-		if site.g.set.Choose != nil {
+		if site.g.set.Steady {
 			d.print(b.K)
 		} else {
 			d.assign(hs)
@@ -82,16 +82,38 @@ func (d *divider[K, V]) listen(n *KNode[K, V]) {
 			d.stays = columns[K, V]{d.stays.k[:0], d.stays.v[:0], d.stays.h[:0]}
 		}
 	})
+	if site.g.set.Steady {
+		return
+	}
+	consumer.one = func(k K, v V, h uint64) {
+		site.at = op.index
+		if h == 0 {
+			h = d.hash.Hash(k)
+		}
+		c := d.into[d.place(h)]
+		if c == &d.stays {
+			d.here.one(k, v, h)
+			return
+		}
+		c.k, c.v, c.h = append(c.k, k), append(c.v, v), append(c.h, h)
+		for _, m := range d.moves {
+			m.gave()
+		}
+	}
 }
 
-// assign says to which site each element belongs. It uses other bits of the hash than
+// place says to which site a key with hash h belongs. It uses other bits of the hash than
 // tables do, or those of a site would be filled unevenly.
+func (d *divider[K, V]) place(h uint64) uint32 {
+	w, _ := bits.Mul64(h*0x9e3779b97f4a7c15, uint64(len(d.into)))
+	return uint32(w)
+}
+
+// assign says to which site each element belongs.
 func (d *divider[K, V]) assign(hs []uint64) {
 	d.where = resize(d.where, len(hs))
-	n := uint64(len(d.into))
 	for i, h := range hs {
-		w, _ := bits.Mul64(h*0x9e3779b97f4a7c15, n)
-		d.where[i] = uint32(w)
+		d.where[i] = d.place(h)
 	}
 }
 

@@ -103,18 +103,15 @@ func (c *course) letGo() {
 	c.held = 0
 }
 
-// stepLinked makes one step of a driven graph with links.
-func (g *Graph) stepLinked() bool {
-	if g.links.course == nil {
-		g.links.course = g.chart()
-	}
-	c := g.links.course
-	if c.sent != g.sent || c.shown != g.shown {
-		c.sent, c.shown, c.spent = g.sent, g.shown, false
+// stepLinked makes one step of a graph with links.
+func (d *Simulation) stepLinked() bool {
+	c := d.course
+	if c.sent != d.sent || c.shown != d.shown {
+		c.sent, c.shown, c.spent = d.sent, d.shown, false
 		c.letGo()
 	}
 	for {
-		i := slices.IndexFunc(c.groups, (*group).may)
+		i := slices.IndexFunc(c.groups, d.may)
 		if i < 0 && c.held == 0 {
 			return false
 		}
@@ -124,44 +121,37 @@ func (g *Graph) stepLinked() bool {
 			continue
 		}
 		next := c.groups[i]
-		if c.spent || !g.open() || !slices.ContainsFunc(next.after, (*group).may) || g.set.Choose.Choose(2) == 0 {
-			g.stepGroup(next)
+		if c.spent || !d.g.open() || !slices.ContainsFunc(next.after, d.may) || d.choose.Choose(2) == 0 {
+			d.stepGroup(next)
 			return true
 		}
 		s := next.stops[0].site
-		s.note(func() string { return "hold " + s.name + " up" })
+		d.g.note(func() string { return "hold " + s.name + " up" })
 		next.held = true
 		c.held++
 	}
 }
 
 // stepGroup makes a step in one part of a group.
-func (g *Graph) stepGroup(of *group) {
-	can := slices.DeleteFunc(slices.Clone(of.stops), func(x stop) bool { return !x.ready() })
+func (d *Simulation) stepGroup(of *group) {
+	can := slices.DeleteFunc(slices.Clone(of.stops), func(x stop) bool { return !d.ready(x) })
 	i := 0
 	if len(can) > 1 {
-		i = g.set.Choose.Choose(len(can))
+		i = d.choose.Choose(len(can))
 	}
-	can[i].site.stepPart(can[i].part)
-	g.stepped(can[i].site)
+	d.stepPart(can[i].site, can[i].part)
+	d.stepped(can[i].site)
 }
 
 // may reports whether a part of the group has something to do and is not held up.
-func (g *group) may() bool { return !g.held && slices.ContainsFunc(g.stops, stop.ready) }
+func (d *Simulation) may(g *group) bool { return !g.held && slices.ContainsFunc(g.stops, d.ready) }
 
 // ready reports whether a part has something to do.
-func (x stop) ready() bool {
-	return slices.ContainsFunc(x.part.regions, func(r *Region) bool { return r.news }) || len(x.site.lanes(x.part)) > 0
+func (d *Simulation) ready(x stop) bool {
+	return slices.ContainsFunc(x.part.regions, func(r *Region) bool { return r.news }) || len(d.lanes(x.site, x.part)) > 0
 }
 
 // open reports whether anything can be sent.
 func (g *Graph) open() bool {
 	return slices.ContainsFunc(g.sites, func(s *Site) bool { return !s.closing })
-}
-
-// shows notes that a step of a driven site let something out.
-func (s *Site) shows(out outlet) {
-	if _, moved := out.(interface{ linked() }); !moved {
-		s.g.shown++
-	}
 }

@@ -4,10 +4,9 @@ import "reflect"
 
 // A move is a link for elements.
 type move[T any] struct {
-	*link
+	*sending
 	in   *Inlet[T]
-	step []T     // given in this step; held by the token
-	box  *outbox // of a graph whose history is kept outside
+	step []T // given in this step; held by the token
 }
 
 // Move returns the elements of n at another site, in order. Each is a record of the
@@ -16,11 +15,11 @@ func Move[T any](n *Node[T], op *Op) *Node[T] {
 	leaves(op, &n.Head)
 	to, l := op.site, newLink(op, n.site)
 	checkType[T](op)
-	m := &move[T]{link: l, in: &Inlet[T]{door: door{site: to, op: op}, node: NewNode[T](to.Top())}}
+	m := &move[T]{in: &Inlet[T]{door: door{site: to, op: op}, node: NewNode[T](to.Top())}}
 	arrives(l, op, &n.Head, &m.in.node.Head, m.in)
-	m.box = newOutbox(l, op, &n.Head, m.in, reflect.TypeFor[T]().String(), showSent[T])
-	to.replayers = append(to.replayers, replayInlet{op, m.in})
-	n.site.outlets = append(n.site.outlets, m)
+	op.takes(m.in.node.counter())
+	m.sending = newSending(l, op, &n.Head, reflect.TypeFor[T]().String(), showSent[T])
+	n.site.addOutput(m.op, m)
 	n = n.origin()
 	n.outs = append(n.outs, &consumer[T]{push: func(batch []T) {
 		if len(m.step) == 0 {
@@ -43,48 +42,51 @@ func leaves(op *Op, h *Head) {
 
 // arrives makes op, of another site, the reader of what has head src and the operator
 // from which dst comes.
-func arrives(l *link, op *Op, src, dst *Head, in inlet) {
+func arrives(l *link, op *Op, src, dst *Head, in input) {
 	if src.op != nil {
 		op.ins = append(op.ins, src.op)
 	}
 	l.src, l.dst = src.part, dst.part
-	dst.part.inlets = append(dst.part.inlets, in)
+	op.site.addInput(op, in, dst.part)
 }
 
-func (m *move[T]) release() {
-	if m.from.g.set.Replay == nil { // else it is in the recording
-		n, in := len(m.step), m.in
-		m.to.mu.Lock()
-		if len(in.buf) == 0 { // swap instead of copying
-			in.buf, m.step = m.step, in.buf
-		} else {
-			in.buf = append(in.buf, m.step...)
-		}
-		m.arrived(in, &in.door, n)
+func (m *move[T]) deliver() {
+	n, in := len(m.step), m.in
+	m.to.mu.Lock()
+	if len(in.buf) == 0 { // swap instead of copying
+		in.buf, m.step = m.step, in.buf
+	} else {
+		in.buf = append(in.buf, m.step...)
 	}
+	m.arrived(in, &in.door, n)
+	m.discard()
+}
+
+func (m *move[T]) discard() {
 	clear(m.step)
 	m.step = m.step[:0]
 }
 
 // A kmove is a link for keyed data.
 type kmove[K comparable, V any] struct {
-	*link
+	*sending
 	in    *KInlet[K, V]
 	step  columns[K, V] // given in this step; held by the token
 	dirty bool          // step is not empty; held by the token
-	box   *outbox       // of a graph whose history is kept outside
 }
 
 // KMove is Move for a keyed stream, or a keyed singleton whose values never change.
 func KMove[K comparable, V any](n *KNode[K, V], op *Op) *KNode[K, V] {
 	leaves(op, &n.Head)
 	m := newKMove[K, V](&n.Head, op)
-	n = n.origin()
-	n.outs = append(n.outs, func(b *Batch[K, V]) {
+	n.origin().add(func(b *Batch[K, V]) {
 		m.step.k = append(m.step.k, b.K...)
 		m.step.v = append(m.step.v, b.V...)
 		m.gave()
-	})
+	}).one = func(k K, v V, _ uint64) {
+		m.step.k, m.step.v = append(m.step.k, k), append(m.step.v, v)
+		m.gave()
+	}
 	return m.in.node
 }
 
@@ -93,11 +95,11 @@ func newKMove[K comparable, V any](from *Head, op *Op) *kmove[K, V] {
 	to, l := op.site, newLink(op, from.site)
 	checkType[K](op)
 	checkType[V](op)
-	m := &kmove[K, V]{link: l, in: &KInlet[K, V]{door: door{site: to, op: op}, node: NewKNode[K, V](to.Top()), hash: hasher[K]()}}
+	m := &kmove[K, V]{in: &KInlet[K, V]{door: door{site: to, op: op}, node: NewKNode[K, V](to.Top()), hash: hasher[K]()}}
 	arrives(l, op, from, &m.in.node.Head, m.in)
-	m.box = newOutbox(l, op, from, m.in, reflect.TypeFor[K]().String()+","+reflect.TypeFor[V]().String(), showSentEntry[K, V])
-	to.replayers = append(to.replayers, replayInlet{op, m.in})
-	from.site.outlets = append(from.site.outlets, m)
+	op.takes(m.in.node.counter())
+	m.sending = newSending(l, op, from, reflect.TypeFor[K]().String()+","+reflect.TypeFor[V]().String(), showSentEntry[K, V])
+	from.site.addOutput(m.op, m)
 	return m
 }
 
@@ -109,21 +111,21 @@ func (m *kmove[K, V]) gave() {
 	}
 }
 
-func (m *kmove[K, V]) release() {
-	m.dirty = false
-	if m.from.g.set.Replay == nil { // else it is in the recording
-		n, in := len(m.step.k), m.in
-		m.to.mu.Lock()
-		if len(in.buf.k) == 0 { // swap instead of copying
-			in.buf, m.step = m.step, in.buf
-		} else {
-			in.buf.k = append(in.buf.k, m.step.k...)
-			in.buf.v = append(in.buf.v, m.step.v...)
-			in.buf.h = append(in.buf.h, m.step.h...)
-		}
-		m.arrived(in, &in.door, n)
+func (m *kmove[K, V]) deliver() {
+	n, in := len(m.step.k), m.in
+	m.to.mu.Lock()
+	if len(in.buf.k) == 0 { // swap instead of copying
+		in.buf, m.step = m.step, in.buf
+	} else {
+		in.buf.k = append(in.buf.k, m.step.k...)
+		in.buf.v = append(in.buf.v, m.step.v...)
+		in.buf.h = append(in.buf.h, m.step.h...)
 	}
-	clear(m.step.k)
-	clear(m.step.v)
-	m.step = columns[K, V]{m.step.k[:0], m.step.v[:0], m.step.h[:0]}
+	m.arrived(in, &in.door, n)
+	m.discard()
+}
+
+func (m *kmove[K, V]) discard() {
+	m.dirty = false
+	m.step.clear()
 }

@@ -113,6 +113,7 @@ type Node[T any] struct {
 	push func([]T) // set when the graph is compiled, like one
 	one  func(T)   // push of a single element
 	same *Node[T]  // whose consumers those of this are, if not nil
+	sent *counter  // of what was pushed, if the graph counts; see status_count.go
 }
 
 // A consumer is what is called with the elements of a node.
@@ -157,6 +158,7 @@ func (n *Node[T]) compile() {
 			}
 		}
 	}
+	n.count()
 }
 
 // alone returns a function that pushes an element as a batch of one. A node is never
@@ -178,6 +180,7 @@ func (n *Node[T]) to(c *consumer[T]) {
 	n.site.reads(&n.Head)
 	n = n.origin()
 	n.outs = append(n.outs, c)
+	n.site.enters(n.counter())
 }
 
 // origin returns the node whose consumers those of n are.
@@ -211,9 +214,11 @@ func (b *Batch[K, V]) hashes(h *keyed.Hasher[K], room *[]uint64) []uint64 {
 // changes of a keyed singleton.
 type KNode[K comparable, V any] struct {
 	Head
-	outs []func(*Batch[K, V])
-	push func(*Batch[K, V]) // set when the graph is compiled
+	outs []*keyedConsumer[K, V]
+	push func(*Batch[K, V]) // set when the graph is compiled, like one
+	one  func(K, V, uint64) // push of a single entry; see keyedConsumer
 	same *KNode[K, V]       // whose consumers those of this are, if not nil
+	sent *counter           // of what was pushed, if the graph counts
 	live Live[K, V]         // the whole content, if somebody keeps it
 	// revises says that a batch may change or remove keys that were pushed before.
 	revises bool
@@ -227,29 +232,25 @@ type KNode[K comparable, V any] struct {
 func NewKNode[K comparable, V any](h Head) *KNode[K, V] {
 	n := &KNode[K, V]{Head: h}
 	h.site.makes(&n.Head)
-	h.site.compiled(func() {
-		outs := n.outs
-		switch len(outs) {
-		case 0:
-			n.push = func(*Batch[K, V]) {}
-		case 1:
-			n.push = outs[0]
-		default:
-			n.push = func(b *Batch[K, V]) {
-				for _, out := range outs {
-					out(b)
-				}
-			}
-		}
-	})
+	h.site.compiled(n.compile)
 	return n
 }
 
-// To adds a consumer.
-func (n *KNode[K, V]) To(f func(*Batch[K, V])) {
+// To adds a consumer and returns it, for an operator that also has a form for single
+// entries.
+func (n *KNode[K, V]) To(f func(*Batch[K, V])) *keyedConsumer[K, V] {
 	n.site.reads(&n.Head)
 	n = n.origin()
-	n.outs = append(n.outs, f)
+	c := n.add(f)
+	n.site.enters(n.counter())
+	return c
+}
+
+// add adds a consumer that is no reader of the node.
+func (n *KNode[K, V]) add(f func(*Batch[K, V])) *keyedConsumer[K, V] {
+	c := &keyedConsumer[K, V]{push: f}
+	n.outs = append(n.outs, c)
+	return c
 }
 
 // origin returns the node whose consumers those of n are.
@@ -267,6 +268,7 @@ func (n *KNode[K, V]) Fresh() bool { return n.fresh }
 type Cell[T any] struct {
 	Head
 	outs  []func(T)
+	sent  *counter // of how often it was set, if the graph counts
 	gones []func()
 	value T
 	set   bool // has a value (in this run, inside a region)
@@ -278,8 +280,10 @@ type Cell[T any] struct {
 func NewCell[T any](h Head) *Cell[T] {
 	c := newCell[T](h)
 	if c.op != nil && (h.region == nil || h.region == &h.site.starts) {
-		checkType[T](c.op)
-		c.op.keeps(cellState[T]{c})
+		lasting(c.op).add(nil, func(op *Op) state {
+			checkType[T](op)
+			return cellState[T]{c}
+		})
 	}
 	return c
 }
@@ -297,6 +301,7 @@ func newCell[T any](h Head) *Cell[T] {
 // To adds a consumer, called whenever the value was set.
 func (c *Cell[T]) To(f func(T)) {
 	c.site.reads(&c.Head)
+	c.site.enters(c.counter())
 	c.outs = append(c.outs, f)
 }
 

@@ -2,13 +2,14 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/digest"
 )
 
-// A Watcher sees what a driven graph shows its observers. Two schedules in which
+// A Watcher sees what a simulated graph shows its observers. Two schedules in which
 // every observer saw the same are one.
 type Watcher interface {
 	// Saw says what observer number id of a site saw next. What different observers
@@ -21,8 +22,8 @@ type Watcher interface {
 	Published(op *Op, value any)
 }
 
-func (s *Site) note(text func() string) {
-	if w := s.g.set.Watch; w != nil {
+func (g *Graph) note(text func() string) {
+	if w := g.set.Watch; w != nil {
 		w.Note(text)
 	}
 }
@@ -51,24 +52,20 @@ func (r *Region) whys() string {
 	return ": " + strings.Join(all, ", ")
 }
 
-// observeRun runs a slice and notes what it showed. A run that showed nothing is as
-// good as none.
-func (s *Site) observeRun(r *Region) {
-	w := s.g.set.Watch
-	if w == nil {
-		r.run()
-		return
-	}
-	r.shown = make(map[uint64]uint64)
-	r.run()
-	if len(r.shown) == 0 {
-		return
-	}
-	var all uint64 // a sum, since streams have no order between them
-	for stream, what := range r.shown {
-		all += chain(stream, what)
-	}
-	w.Saw(s.name, uint64(r.id), all)
+// observe has each run of the slice note what it showed. A run that showed nothing is as
+// good as none. It is called when everything else that a run does is known.
+func (r *Region) observe(w Watcher) {
+	r.pre = slices.Insert(r.pre, 0, func() { r.shown = make(map[uint64]uint64) })
+	r.atEnd(func() {
+		if len(r.shown) == 0 {
+			return
+		}
+		var all uint64 // a sum, since streams have no order between them
+		for stream, what := range r.shown {
+			all += chain(stream, what)
+		}
+		w.Saw(r.site.name, uint64(r.id), all)
+	})
 }
 
 // show notes something that a run of the slice let out, in a stream of its own.
@@ -89,7 +86,7 @@ func chain(sofar, what uint64) uint64 { return (sofar^what)*0x9e3779b97f4a7c15 +
 const firstObserver = 1 << 20
 
 // Permuted says that a function reads the records of n in an order that should not
-// matter to it: a driven graph tries them all, since that is only claimed.
+// matter to it: a simulation tries them all, since that is only claimed.
 func (h *Head) Permuted() { h.part.find().ordered = true }
 
 // Observe makes op an observer of the order in which the elements of n come.

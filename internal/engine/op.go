@@ -27,7 +27,10 @@ type Op struct {
 	later  bool       // what it gives comes as a record of a later step
 	at     int        // element being worked on, kept by keyed operators
 	key    func() any // its key; nil for operators without keys
-	states []state    // what it remembers; see led.go
+	states []state    // what it remembers; see state.go
+	empty  []any      // pointers to what is of no use, and empty, between steps, in a graph that is checked
+	unread []any      // pointers to what is of no use between steps there
+	enters []*counter // of what it reads, if the graph counts
 }
 
 // NewOp adds an operator to the site of h.

@@ -6,24 +6,21 @@ import (
 	"sync"
 )
 
-// An outlet is where a step's results go: a port, another site, a cycle or calls.
-type outlet interface {
-	release()      // hand on what the step gave; called by the token's holder
-	end(err error) // nothing will come; err is nil if the flow ended by itself
-}
-
 // An Outlet is an output of a plain stream. Elements wait in it until they are
 // read. A site whose output is over its bound does not run until a reader has
 // brought it down to half, so nothing is lost and memory is bounded by the bound
 // and what one step gives.
 type Outlet[T any] struct {
+	noEntries
+	noValue
 	site  *Site
 	op    *Op
 	bound int
 	step  []T    // given in this step; held by the token
 	first uint64 // of a led graph: the number of buf[0], of all elements ever
 
-	// of a remote graph
+	// of the ports of a flow that runs elsewhere
+	remote  Remote
 	fed     map[int]uint64 // by source: the number of the element to come; held by the feeder
 	fresh   mark           // of what is in step; held by the feeder
 	marks   []mark         // of what is in buf; guarded by mu
@@ -32,7 +29,8 @@ type Outlet[T any] struct {
 	_       apart
 	mu      sync.Mutex
 	buf     []T
-	off     int // buf[:off] has been read
+	off     int    // buf[:off] has been read
+	gone    uint64 // how many had been read that are no longer in buf
 	stalled bool
 	ended   bool
 	err     error
@@ -44,10 +42,9 @@ func NewOutlet[T any](n *Node[T], op *Op) *Outlet[T] {
 	if n.region != nil && n.region.name != "" {
 		Misuse(op.Name, "the collection is inside %s: emit it first", n.region)
 	}
-	out := &Outlet[T]{site: n.site, op: op, bound: n.site.g.set.Buffer}
-	n.site.outlets = append(n.site.outlets, out)
-	n.site.takers[op.index], n.site.feeds[op.index] = out, out
-	op.keeps(unreadState[T]{out, plain[T](op)})
+	out := &Outlet[T]{site: n.site, op: op, bound: n.site.g.set.Buffer, remote: n.site.g.set.Remote}
+	n.site.addOutput(op, out)
+	lasting(op).add(nil, func(op *Op) state { return unreadState[T]{out, plain[T](op)} })
 	n.To(func(batch []T) {
 		if len(out.step) == 0 {
 			out.site.ports = append(out.site.ports, out)
@@ -56,6 +53,8 @@ func NewOutlet[T any](n *Node[T], op *Op) *Outlet[T] {
 	})
 	return out
 }
+
+func (out *Outlet[T]) operator() *Op { return out.op }
 
 func (out *Outlet[T]) release() {
 	out.give()
@@ -85,6 +84,7 @@ func (out *Outlet[T]) give() {
 	if out.off > len(out.buf)/2 { // make room at the front rather than grow for ever
 		n := copy(out.buf, out.buf[out.off:])
 		clear(out.buf[n:])
+		out.gone += uint64(out.off)
 		out.buf, out.off = out.buf[:n], 0
 	}
 	if len(out.buf) == 0 { // swap instead of copying
@@ -92,7 +92,7 @@ func (out *Outlet[T]) give() {
 	} else {
 		out.buf = append(out.buf, out.step...)
 	}
-	if !out.site.g.driven() && !out.stalled && len(out.buf)-out.off > out.bound {
+	if !out.stalled && out.site.g.bounded && len(out.buf)-out.off > out.bound {
 		out.stalled = true
 		out.site.stall()
 	}
@@ -108,8 +108,8 @@ func (out *Outlet[T]) end(err error) {
 // Next returns the next element. It returns io.EOF after the last one, and the
 // flow's error once the flow has failed and everything released has been read.
 func (out *Outlet[T]) Next(ctx context.Context) (x T, err error) {
-	if r := out.site.g.remote(); r != nil {
-		out.acknowledge(r)
+	if out.remote != nil {
+		out.tell()
 	}
 	out.mu.Lock()
 	if out.off < len(out.buf) {

@@ -1,12 +1,12 @@
 package engine
 
-// A port is an outlet that goroutines outside the site read.
-type port interface {
-	outlet
-	give()             // lock the port, and change it to what the step gave
-	show() (more bool) // unlock it, and wake readers; more says that wake has something to do
-	wake()             // what is left to do without the lock
-	forget()           // drop what the step gave
+// release ends a step of a live site: it has the driver wake the site at the deadline of a
+// timer that the step set, and publishes what the step gave.
+func (s *Site) release() {
+	if s.rearm {
+		s.g.driver.arm(s)
+	}
+	s.publish()
 }
 
 // publish ends a step by handing on what it gave.
@@ -36,8 +36,8 @@ func (s *Site) publish() {
 		}
 	}
 	s.ports = s.ports[:0]
-	for _, out := range s.later {
-		out.release()
+	for _, x := range s.later {
+		s.g.driver.deliver(x)
 	}
 	s.later = s.later[:0]
 }

@@ -26,6 +26,8 @@ func (nowhere) Read(int, int32, int, uint64) {}
 
 func (nowhere) Want(int, int32, []byte) func() { return func() {} }
 
+func (nowhere) Stopped(int) *Blocked { return nil }
+
 // threePorts is a graph with a port of each kind.
 type threePorts struct {
 	graph   *Graph
@@ -35,8 +37,13 @@ type threePorts struct {
 	value   *CellOutlet[int]
 }
 
-func newThreePorts(led *Led, remote Remote) *threePorts {
-	p := &threePorts{graph: New(Settings{Queue: 64, Buffer: 64, Codec: jsonCodec{}, Led: led, Remote: remote, Wrap: func(p *Panic) error { return p }})}
+func newThreePorts(remote Remote) *threePorts {
+	p := &threePorts{graph: New(Settings{Queue: 64, Buffer: 64, Wrap: func(p *Panic) error { return p }})}
+	if remote == nil {
+		p.graph.LogDriven(jsonCodec{}, nil)
+	} else {
+		p.graph.Facade(jsonCodec{}, remote)
+	}
 	s := p.graph.NewSite("here")
 	in, n := NewInlet[int](s, NewOp(s, "in", ""))
 	p.in, p.stream = in, NewOutlet(n, NewOp(s, "stream", ""))
@@ -56,7 +63,7 @@ func (p *threePorts) shown() [3]int {
 // first, cut short and named twice: nothing of it is visible, and the step can still be
 // fed whole.
 func TestFeedIsAllOrNothing(t *testing.T) {
-	leads := newThreePorts(&Led{}, nil)
+	leads := newThreePorts(nil)
 	leader := leads.graph.Lead(0)
 	if _, err := leader.Begin(); err != nil {
 		t.Fatal(err)
@@ -73,7 +80,7 @@ func TestFeedIsAllOrNothing(t *testing.T) {
 		}
 		return e.Outputs
 	}
-	fed := newThreePorts(nil, nowhere{})
+	fed := newThreePorts(nowhere{})
 	if err := fed.graph.Feed(0, 0, step(3)); err != nil {
 		t.Fatal(err)
 	}

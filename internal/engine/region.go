@@ -18,13 +18,14 @@ type Region struct {
 	name    string // "the slice made at main.go:12", or "" for the start region
 	pos     string // file:line of the call that made it
 	news    bool   // an input that triggers has something new
+	runs    uint64 // so far; held by the token
 	pre     []func()
 	steps   []func()
 	ends    []func()
 	deps    []*Region         // the slices from which its inputs derive
 	ins     int               // inputs that can have news
 	reasons []*Op             // operators that let something in
-	shown   map[uint64]uint64 // of a driven graph: what this run let out; see observe.go
+	shown   map[uint64]uint64 // of a watched graph: what this run let out; see observe.go
 }
 
 // NewSlice adds a slice to the site of h.
@@ -99,6 +100,9 @@ func (r *Region) reaches(target *Region, path []*Region) []*Region {
 	return nil
 }
 
+// follows reports whether a run of d, another slice, may give r news.
+func (r *Region) follows(d *Region) bool { return r != d && r.reaches(d, nil) != nil }
+
 func (r *Region) atPre(f func())  { r.pre = append(r.pre, f) }
 func (r *Region) atStep(f func()) { r.steps = append(r.steps, f) }
 func (r *Region) atEnd(f func())  { r.ends = append(r.ends, f) }
@@ -106,6 +110,7 @@ func (r *Region) atEnd(f func())  { r.ends = append(r.ends, f) }
 // run runs the region once.
 func (r *Region) run() {
 	r.news = false
+	r.runs++
 	for _, f := range r.pre {
 		f()
 	}

@@ -28,9 +28,10 @@ type Remote interface {
 
 	// Want says that somebody waits for an entry, until the returned function is called.
 	Want(site int, op int32, key []byte) (done func())
-}
 
-func (g *Graph) remote() Remote { return g.set.Remote }
+	// Stopped returns why the location takes nothing, or nil if it does or nobody here knows.
+	Stopped(site int) *Blocked
+}
 
 // Location returns the name of location number i.
 func (g *Graph) Location(i int) string { return g.sites[i].name }
@@ -42,18 +43,11 @@ func (g *Graph) Shape(i int) string { return g.sites[i].shape() }
 // Values returns the outputs of values that change at location number i.
 func (g *Graph) Values(i int) (ops []*Op) {
 	for _, op := range g.sites[i].ops {
-		if _, ok := g.sites[i].feeds[op.index].(valued); ok {
+		if out, err := g.sites[i].output(op.index); err == nil && out.valued() {
 			ops = append(ops, op)
 		}
 	}
 	return ops
-}
-
-// A valued is an output of a value that changes.
-type valued interface {
-	// latest returns a function that appends what the output shows now, or nil if it has
-	// shown nothing.
-	latest() func(dst []byte, c Codec) ([]byte, error)
 }
 
 // Latest reads the outputs of values that change at location number i, all after the same
@@ -63,7 +57,7 @@ func (g *Graph) Latest(i int) func(dst []byte) ([]byte, error) {
 	var ops []*Op
 	var appends []func([]byte, Codec) ([]byte, error)
 	for _, op := range g.sites[i].ops {
-		if out, ok := g.sites[i].feeds[op.index].(valued); ok {
+		if out, err := g.sites[i].output(op.index); err == nil {
 			if f := out.latest(); f != nil {
 				ops, appends = append(ops, op), append(appends, f)
 			}
@@ -119,9 +113,9 @@ func (s *Site) feed(source int, outputs []byte) error {
 	d := &decoder{data: outputs}
 	for len(d.data) > 0 {
 		op := int32(d.uint())
-		out, ok := s.feeds[op]
-		if !ok {
-			return fmt.Errorf("%w: operator %d is no output", errRecord, op)
+		out, err := s.output(op)
+		if err != nil {
+			return err
 		}
 		if p, ok := out.(port); ok {
 			if slices.Contains(s.ports, p) {
@@ -142,13 +136,6 @@ func (g *Graph) FeedEntry(i int, op int32, key, value []byte) error {
 	data = append(data, 1) // entry
 	data = appendBytes(data, key)
 	return g.Feed(i, 0, appendBytes(data, value))
-}
-
-// A feeder is an output that can be given what a step gave elsewhere.
-type feeder interface {
-	// feed decodes what the step gave this output, for publish to make it visible.
-	feed(d *decoder, c Codec, source int)
-	describeFed(in *decoder, c Codec, d *describer)
 }
 
 // A mark says how far the elements of an output are those of one step.
@@ -190,14 +177,14 @@ func (out *Outlet[T]) popped() {
 	}
 }
 
-// acknowledge says what was read.
-func (out *Outlet[T]) acknowledge(r Remote) {
+// tell says what was read.
+func (out *Outlet[T]) tell() {
 	out.mu.Lock()
 	handled := out.handled
 	out.handled = nil
 	out.mu.Unlock()
 	for _, m := range handled {
-		r.Read(out.site.number, out.op.index, m.source, m.number)
+		out.remote.Read(out.site.number, out.op.index, m.source, m.number)
 	}
 }
 
@@ -223,36 +210,21 @@ func (out *CellOutlet[T]) feed(d *decoder, c Codec, _ int) {
 }
 
 // sendRemote makes elements records of the history.
-func (in *Inlet[T]) sendRemote(ctx context.Context, r Remote, xs ...T) (int, error) {
-	if in.shut.Load() {
-		return 0, ErrClosed
+func (in *Inlet[T]) sendRemote(ctx context.Context, xs ...T) (int, error) {
+	rs, err := in.records(xs)
+	if err != nil || len(rs) == 0 {
+		return 0, err
 	}
-	rs := make([]Record, len(xs))
-	for i, x := range xs {
-		value, err := in.site.g.set.Codec.Append(nil, x)
-		if err != nil {
-			return 0, fmt.Errorf("dataflow: encoding a %T for %s: %w", x, in.op, err)
-		}
-		rs[i] = Record{Op: in.op.index, Value: value}
-	}
-	return r.Send(ctx, in.site.number, rs, false)
+	return in.site.g.set.Remote.Send(ctx, in.site.number, rs, false)
 }
 
 // sendRemote makes an entry a record of the history.
-func (in *KInlet[K, V]) sendRemote(ctx context.Context, r Remote, k K, v V) error {
-	if in.shut.Load() {
-		return ErrClosed
-	}
-	c := in.site.g.set.Codec
-	key, err := c.Append(nil, k)
+func (in *KInlet[K, V]) sendRemote(ctx context.Context, k K, v V) error {
+	rs, err := in.records(k, []V{v})
 	if err != nil {
-		return fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, in.op, err)
+		return err
 	}
-	value, err := c.Append(nil, v)
-	if err != nil {
-		return fmt.Errorf("dataflow: encoding a %T of key %v for %s: %w", v, k, in.op, err)
-	}
-	_, err = r.Send(ctx, in.site.number, []Record{{Op: in.op.index, Key: key, Value: value}}, in.seen != nil)
+	_, err = in.site.g.set.Remote.Send(ctx, in.site.number, rs, in.seen != nil)
 	return err
 }
 
@@ -279,17 +251,14 @@ func (out *KOutlet[K, V]) takenRemote(ctx context.Context, r Remote, k K) error 
 
 // Get waits for an entry of an output and returns its encoded value.
 func (g *Graph) Get(ctx context.Context, i int, op int32, key []byte) ([]byte, error) {
-	out, ok := g.sites[i].feeds[op].(interface {
-		getRaw(ctx context.Context, key []byte) ([]byte, error)
-	})
-	if !ok {
-		return nil, fmt.Errorf("%w: operator %d is no output of entries", errRecord, op)
+	out, err := g.sites[i].output(op)
+	if err != nil {
+		return nil, err
 	}
-	return out.getRaw(ctx, key)
+	return out.find(ctx, key, g.set.Codec)
 }
 
-func (out *KOutlet[K, V]) getRaw(ctx context.Context, key []byte) ([]byte, error) {
-	c := out.site.g.set.Codec
+func (out *KOutlet[K, V]) find(ctx context.Context, key []byte, c Codec) ([]byte, error) {
 	var k K
 	if err := c.Decode(key, &k); err != nil {
 		return nil, err

@@ -29,17 +29,17 @@ type Site struct {
 	binds     []func()
 	starts    Region    // what hangs on constants, run once
 	regions   []*Region // slices, in topological order
-	outlets   []outlet
-	timers    []timing // in order of construction
+	outlets   []output  // in order of construction
+	inputs    []input   // by operator; nil where an operator is none
+	outputs   []output  // by operator; nil where an operator is none
+	timers    []timing  // in order of construction
 	parts     []*part
 	number    int // among the sites of the graph
 	divided   bool
-	replayers []replayInlet
-	recording *Recording       // of the graph, if it is recorded
-	ends      bool             // a step has more to do at its end than to release
-	alarms    []alarm          // of a driven site: the timers that were set
-	takers    map[int32]taker  // of a led site: what records are for, by operator
-	feeds     map[int32]feeder // of a remote site: its outputs, by operator
+	recording *Recording            // of the graph, if it is recorded
+	planned   bool                  // senders that run the site make a plan; see stepOne
+	ends      bool                  // a step has slices to cut
+	alarm     func(after, at int64) // is told of each timer that is set, if not nil
 
 	token  gate
 	moving moving // its links to other sites; see move.go
@@ -55,15 +55,15 @@ type Site struct {
 	err      error
 	open     int // inlets not closed
 	queued   int
-	order    []stretch
-	touched  []inlet
+	order    []Take
+	touched  []input
 	waiters  waiterList
-	senders  int         // waiters that wait for room
-	due      bool        // a timer fired
-	timer    *time.Timer // armed for the deadline armed
-	armed    int64
-	awaits   bool          // it is armed for a timer without which the site does not end
-	hand     chan struct{} // wakes the background goroutine to take the token
+	senders  int // waiters that wait for room
+
+	parkedAt time.Time     // when it parked last
+	vacant   bool          // it has ended, and nobody holds the token
+	asked    chan struct{} // closed when the holder of the token has copied its figures; see status.go
+	seen     *figures      // the last copy
 
 	stalled atomic.Int32  // outputs and calls over their bound
 	stalls  atomic.Uint64 // how often one more of them was
@@ -73,24 +73,16 @@ type Site struct {
 
 	// held by the token
 	_         apart
-	at        int32    // index of the operator that is running user code
-	ports     []port   // ports to which the step gave something
-	later     []outlet // links, cycles and calls to which it did
-	taken     []stretch
-	inrun     []inlet
-	epoch     time.Time
-	now       int64        // clock of this step; 0 when not read yet
-	rearm     bool         // a timer was set in this step
-	armedFor  int64        // deadline for which the timer was armed last
-	timing    bool         // there is a timer queue
-	completed bool         // the step got to its end
-	recorded  recordedStep // of this step, if the graph is recorded
-}
-
-// A stretch is a run of records of one inlet in the order of acceptance.
-type stretch struct {
-	in inlet
-	n  int
+	at        int32      // index of the operator that is running user code
+	ports     []port     // ports to which the step gave something
+	later     []delivery // links, cycles and calls to which it did
+	now       int64      // clock of this step; 0 when not read yet
+	read      int64      // what it was when the last step ended
+	rearm     bool       // a timer was set in this step
+	armedFor  int64      // deadline for which the timer was armed last
+	completed bool       // the step got to its end
+	steps     uint64     // so far
+	more      int        // how many more records they took than there were steps
 }
 
 // apart keeps what is written by one goroutine off the cache line of what is written by
@@ -106,10 +98,7 @@ func (g *Graph) NewSite(name string) *Site {
 	if g.Begun() {
 		Misuse("dataflow.At", "the flow has been started, nothing can be added to it")
 	}
-	s := &Site{
-		g: g, name: name, number: len(g.sites), armed: none, armedFor: none, hand: make(chan struct{}, 1),
-		takers: make(map[int32]taker), feeds: make(map[int32]feeder),
-	}
+	s := &Site{g: g, name: name, number: len(g.sites), armedFor: none}
 	s.starts.site = s
 	g.sites = append(g.sites, s)
 	return s
@@ -150,16 +139,19 @@ func (s *Site) compile() {
 			Misuse("slice.At", "%s has no input: nothing would ever run it", r)
 		}
 	}
-	s.timing = len(s.timers) > 0
 	s.orderTimers()
 	s.recording = s.g.set.Record
-	s.ends = len(s.regions) > 0 || s.recording != nil
-	s.divide()
+	s.planned = s.recording != nil || stepsArePlanned
+	s.ends = len(s.regions) > 0
+	if w := s.g.set.Watch; w != nil {
+		for _, r := range s.regions {
+			r.observe(w)
+		}
+	}
 }
 
-// start runs what hangs on constants, then what was sent before the start.
+// start hands the site, which has been compiled, to the driver.
 func (s *Site) start() {
-	s.epoch = time.Now()
 	s.mu.Lock()
 	if s.err != nil {
 		s.mu.Unlock()
@@ -169,37 +161,7 @@ func (s *Site) start() {
 	s.token.open()
 	s.closing = s.closing || s.open == 0
 	s.mu.Unlock()
-	if s.g.led() || s.g.remote() != nil { // nobody gets the token
-		return
-	}
-	if s.g.driven() { // who drives it has the token for ever
-		s.drive(s.starts.run)
-		return
-	}
-	go s.background()
-	s.first()
-	s.mu.Lock()
-	s.settle(1)
-}
-
-// first is the first step.
-func (s *Site) first() {
-	defer s.guard()
-	s.starts.run()
-	s.finish()
-}
-
-// background takes the token over when nobody else can.
-func (s *Site) background() {
-	for {
-		select {
-		case <-s.g.ctx.Done():
-			return
-		case <-s.hand:
-			s.mu.Lock()
-			s.settle(-1)
-		}
-	}
+	s.g.driver.start(s)
 }
 
 // stop closes every inlet and drops pending timers.
@@ -209,7 +171,7 @@ func (s *Site) stop() {
 	s.waiters.wakeAll()
 	s.refuseAll()
 	if s.token.notify() {
-		s.settle(1)
+		s.g.driver.settle(s, 1)
 		return
 	}
 	s.mu.Unlock()
@@ -230,7 +192,7 @@ func (s *Site) closeInlet() {
 	}
 	s.closing = true
 	if s.token.notify() {
-		s.settle(1)
+		s.g.driver.settle(s, 1)
 		s.mu.Lock()
 	}
 }
@@ -243,10 +205,9 @@ func (s *Site) abort(err error) {
 		return
 	}
 	s.err, s.closing, s.finished = err, true, true
+	s.vacant = s.parked || !s.started || s.token.take()
 	s.token.shut()
-	if s.timer != nil {
-		s.timer.Stop()
-	}
+	s.g.driver.retire(s)
 	s.waiters.wakeAll()
 	s.mu.Unlock()
 	for _, out := range s.outlets {
@@ -257,14 +218,12 @@ func (s *Site) abort(err error) {
 // quiet is called with mu held by the holder of the token. It finishes the site if
 // nothing can happen any more.
 func (s *Site) quiet() {
-	if !s.closing || s.finished || s.calls.Load() > 0 || !s.stopping && s.armed != none && s.awaits || !s.mayEnd() {
+	if !s.closing || s.finished || s.calls.Load() > 0 || !s.mayEnd() {
 		return
 	}
-	s.finished = true
+	s.finished, s.vacant = true, true
 	s.token.shut()
-	if s.timer != nil {
-		s.timer.Stop()
-	}
+	s.g.driver.retire(s)
 	s.waiters.wakeAll()
 	s.mu.Unlock()
 	for _, out := range s.outlets {
@@ -280,4 +239,18 @@ func (s *Site) CloseInputs() {
 	s.closing = true
 	s.refuseAll()
 	s.mu.Unlock()
+}
+
+// resume is called by a reader when an output is below its bound again.
+func (s *Site) resume() {
+	if s.stalled.Add(-1) > 0 {
+		return
+	}
+	s.mu.Lock()
+	if !s.parked {
+		s.mu.Unlock()
+		return
+	}
+	s.parked = false
+	s.g.driver.handOver(s)
 }

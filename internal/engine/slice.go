@@ -7,10 +7,14 @@ func BatchStream[T any](r *Region, n *Node[T], op *Op) *Node[T] {
 	out := NewNode[T](r.Inside(op.Name, n, false))
 	r.reasons = append(r.reasons, op)
 	var fresh []T
-	n.To(func(batch []T) {
+	op.holds(&fresh)
+	n.to(&consumer[T]{push: func(batch []T) {
 		r.news = true
 		fresh = append(fresh, batch...)
-	})
+	}, one: func(x T) {
+		r.news = true
+		fresh = append(fresh, x)
+	}})
 	r.atStep(func() {
 		pushBlocks(out, fresh)
 		clear(fresh)
@@ -29,11 +33,19 @@ func BatchKeyed[K comparable, V any](r *Region, n *KNode[K, V], op *Op, entries 
 	var b Batch[K, V]
 	hash := hasher[K]()
 	var hs []uint64
+	op.holds(&fresh)
+	op.scratch(&b, &hs)
 	n.To(func(b *Batch[K, V]) {
 		r.news = true
 		fresh.k, fresh.v = append(fresh.k, b.K...), append(fresh.v, b.V...)
 		fresh.h = append(fresh.h, b.hashes(hash, &hs)...)
-	})
+	}).one = func(k K, v V, h uint64) {
+		if h == 0 {
+			h = hash.Hash(k)
+		}
+		r.news = true
+		fresh.k, fresh.v, fresh.h = append(fresh.k, k), append(fresh.v, v), append(fresh.h, h)
+	}
 	r.atStep(func() {
 		fresh.pushBlocks(out, &b)
 		clear(fresh.k)
@@ -83,9 +95,8 @@ func SnapshotEntries[K comparable, V any](r *Region, n *KNode[K, V], op *Op) *KN
 // this run, and keep says which cell gives the next.
 func State[T any](r *Region, op *Op, init T) (value *Cell[T], keep func(next *Cell[T])) {
 	value = NewCell[T](r.Own())
-	current := init
-	keepsVar(op, &current)
-	r.atPre(func() { value.Set(current) })
+	current := newVar(lasting(op), init)
+	r.atPre(func() { value.Set(*current) })
 	kept := false
 	return value, func(next *Cell[T]) {
 		if kept {
@@ -94,16 +105,18 @@ func State[T any](r *Region, op *Op, init T) (value *Cell[T], keep func(next *Ce
 		kept = true
 		op.again()
 		Same(op.Name, value, next)
-		after, given := init, false // next may be there before value is, as another state is
+		var after T
+		given := false // next may be there before value is, as another state is
+		op.scratch(&after, &given)
 		next.To(func(v T) {
-			if r.site.g.set.Watch != nil && digest.Of(v) != digest.Of(current) {
+			if r.site.g.set.Watch != nil && digest.Of(v) != digest.Of(*current) {
 				r.show(op, nil, v)
 			}
 			after, given = v, true
 		})
 		r.atEnd(func() {
 			if given {
-				current, given = after, false
+				*current, given = after, false
 			}
 		})
 	}
@@ -112,14 +125,19 @@ func State[T any](r *Region, op *Op, init T) (value *Cell[T], keep func(next *Ce
 // EmitStream lets the elements of n out of its slice.
 func EmitStream[T any](n *Node[T], op *Op) *Node[T] {
 	out := NewNode[T](slice(op, &n.Head).Outside())
-	n.To(func(batch []T) {
+	n.to(&consumer[T]{push: func(batch []T) {
 		if n.site.g.set.Watch != nil {
 			for _, x := range batch {
 				n.region.show(op, nil, x)
 			}
 		}
 		out.push(batch)
-	})
+	}, one: func(x T) {
+		if n.site.g.set.Watch != nil {
+			n.region.show(op, nil, x)
+		}
+		out.one(x)
+	}})
 	return out
 }
 
@@ -133,7 +151,12 @@ func EmitKeyed[K comparable, V any](n *KNode[K, V], op *Op) *KNode[K, V] {
 			}
 		}
 		out.push(b)
-	})
+	}).one = func(k K, v V, h uint64) {
+		if n.site.g.set.Watch != nil {
+			n.region.show(op, k, v)
+		}
+		out.one(k, v, h)
+	}
 	return out
 }
 
@@ -174,6 +197,7 @@ func CellStream[T any](c *Cell[T], op *Op) *Node[T] {
 	h := inRegion(op, c)
 	out := NewNode[T](h)
 	var one [1]T
+	op.scratch(&one)
 	h.region.atStep(func() {
 		if c.set {
 			one[0] = c.value

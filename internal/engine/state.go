@@ -5,8 +5,135 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/millrace/millrace/internal/cow"
 	"github.com/millrace/millrace/internal/keyed"
 )
+
+// What an operator remembers is made here and in the files state_*.go, and nowhere else:
+// each constructor also registers how it is saved, loaded and described, or that it is
+// cleared. Package lint refuses memory that an operator makes for itself.
+//
+// The order in which an operator calls constructors is the order in which its state is
+// saved. It is part of the shape of a history, so that changing it is a new version of
+// the program for whoever has one.
+
+// A state is what an operator remembers from one step to the next.
+type state interface {
+	save(dst []byte, c Codec) ([]byte, error)
+	load(d *decoder, c Codec)
+	kind() string // with the types in it
+	describe(w *describer)
+
+	// size returns how many keys or elements there are, and the memory that they are in,
+	// without what they point to. It does not go through them.
+	size() (n int, bytes uint64)
+}
+
+// A memory is where an operator keeps what it remembers, and how long that lasts.
+type memory struct {
+	op      *Op
+	region  *Region // at the end of whose runs it is cleared; nil if it stays
+	derived bool    // it comes of constants, with which each life of a flow begins anew
+}
+
+// remember returns the memory of op at the place of h: one run of a slice, or the life
+// of the flow, in which case it is saved.
+func remember(op *Op, h *Head) memory { return memory{op: op, region: h.region} }
+
+// lasting returns a memory of op that is saved wherever op is: ports have one, and
+// operators that carry state from one run of a slice to the next.
+func lasting(op *Op) memory { return memory{op: op} }
+
+// ofConstants is [remember] for what comes of constants outside of slices: they run
+// before saved state is loaded, so that it is there and not saved.
+func ofConstants(op *Op, h *Head) memory {
+	return memory{op: op, region: h.region, derived: true}
+}
+
+// add registers a part of m: clear empties it, and saved says what is saved of it.
+func (m memory) add(clear func(), saved func(op *Op) state) {
+	if m.derived && m.region == nil {
+		return
+	}
+	if check := m.op.site.g.set.Check; check != nil && check.forgets(m) {
+		return
+	}
+	if m.region != nil {
+		m.region.atEnd(clear)
+	} else {
+		m.op.states = append(m.op.states, saved(m.op))
+	}
+}
+
+// newTable returns a table in m with values of these forms.
+func newTable[K comparable, V any](m memory, key func(*Op) form[K], value func(*Op) form[V]) *keyed.Table[K, V] {
+	t := keyed.NewTable[K, V]()
+	m.add(t.Clear, func(op *Op) state { return tableState[K, V]{&t, key(op), value(op)} })
+	return t
+}
+
+// newSet returns a table in m that is a set.
+func newSet[K comparable](m memory) *keyed.Table[K, struct{}] { return newTable(m, plain[K], nothing) }
+
+// newVar returns a variable in m that has the value init at first, and at the start of
+// each run of a slice.
+func newVar[T any](m memory, init T) *T {
+	p := new(T)
+	*p = init
+	m.add(func() { *p = init }, func(op *Op) state {
+		checkType[T](op)
+		return varState[T]{p}
+	})
+	return p
+}
+
+// A begun is a value that is there from the first element on.
+type begun[T any] struct {
+	value T
+	some  bool
+}
+
+// newBegun returns a begun in m, without a value.
+func newBegun[T any](m memory) *begun[T] {
+	b := new(begun[T])
+	m.add(func() { *b = begun[T]{} }, func(op *Op) state {
+		checkType[T](op)
+		op.states = append(op.states, varState[T]{&b.value})
+		return varState[bool]{&b.some}
+	})
+	return b
+}
+
+// newView returns a map in m, and a cell at h that has what wrap makes of views of it:
+// only the map is saved.
+func newView[K comparable, V, W any](m memory, h Head, wrap func(cow.View[K, V]) W) (*cow.Map[K, V], *Cell[W]) {
+	v, out := cow.NewMap[K, V](), newCell[W](h)
+	m.add(func() { *v = *cow.NewMap[K, V]() }, func(op *Op) state {
+		set := func() { out.value, out.set = wrap(v.View()), true }
+		return viewState[K, V]{m: v, set: set, key: plain[K](op), value: plain[V](op)}
+	})
+	return v, out
+}
+
+// copied returns a table with the entries of t, for who compares them with those of later.
+func copied[K comparable, V any](t *keyed.Table[K, V], hash *keyed.Hasher[K]) *keyed.Table[K, V] {
+	c := keyed.NewTable[K, V]()
+	for k, v := range t.All() {
+		*first(c.Put(k, hash.Hash(k))) = *v
+	}
+	return c
+}
+
+// afterStart returns whether all that hangs on constants has begun. Then calls begun. It
+// is not saved, since each life of a flow begins with its constants.
+func afterStart(s *Site, begun func()) *bool {
+	over := new(bool)
+	s.starts.atEnd(func() {
+		*over = true
+		begun()
+	})
+	return over
+}
 
 // A form is how values of one type are saved and loaded.
 type form[T any] struct {
@@ -31,21 +158,6 @@ type tableState[K comparable, V any] struct {
 	table **keyed.Table[K, V]
 	key   form[K]
 	value form[V]
-}
-
-// keepsTable makes a table part of what is saved of op.
-func keepsTable[K comparable, V any](op *Op, table *keyed.Table[K, V]) {
-	op.keeps(tableState[K, V]{&table, plain[K](op), plain[V](op)})
-}
-
-// scoped makes a table last for one run inside a slice, and for as long as the flow
-// elsewhere: it is part of what is saved then.
-func scoped[K comparable, V any](op *Op, r *Region, table *keyed.Table[K, V], key form[K], value form[V]) {
-	if r != nil {
-		r.atEnd(table.Clear)
-		return
-	}
-	op.keeps(tableState[K, V]{&table, key, value})
 }
 
 func (s tableState[K, V]) kind() string { return "table(" + s.key.kind + "," + s.value.kind + ")" }
@@ -106,12 +218,6 @@ func (s tableState[K, V]) describe(w *describer) {
 
 // A varState saves a variable.
 type varState[T any] struct{ p *T }
-
-// keepsVar makes variables part of what is saved of op.
-func keepsVar[T any](op *Op, p *T) {
-	checkType[T](op)
-	op.keeps(varState[T]{p})
-}
 
 func (s varState[T]) kind() string { return reflect.TypeFor[T]().String() }
 

@@ -1,29 +1,46 @@
 package engine
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// keep makes what is remembered of completed keys part of what is saved of op.
-func (m *numbered[K, C]) keep(op *Op) { op.keeps(sequenceState[K, C]{m, plain[C](op)}) }
+	"github.com/millrace/millrace/internal/keyed"
+)
 
-func (m *retained[K]) keep(op *Op) {
-	young, old := m.set.Generations()
-	op.keeps(tableState[K, struct{}]{young, plain[K](op), nothing()})
-	op.keeps(tableState[K, struct{}]{old, plain[K](op), nothing()})
-	keepsVar(op, &m.at)
+// newSequence returns in m the numbers of completed keys.
+func newSequence[C comparable](m memory) *keyed.Sequence[C] {
+	set := keyed.NewSequence[C]()
+	m.add(set.Clear, func(op *Op) state { return sequenceState[C]{set, plain[C](op)} })
+	return set
+}
+
+// newRecent returns in m a set of keys that forgets them. It is never in a slice, where
+// nothing would be left to forget.
+func newRecent[K comparable](m memory) *keyed.Recent[K] {
+	set := keyed.NewRecent[K]()
+	for _, t := range generations(set) {
+		m.add(func() { (*t).Clear() }, func(op *Op) state { return tableState[K, struct{}]{t, plain[K](op), nothing(op)} })
+	}
+	return set
+}
+
+// generations returns the young and the old keys of a set.
+func generations[K comparable](set *keyed.Recent[K]) [2]**keyed.Table[K, struct{}] {
+	young, old := set.Generations()
+	return [2]**keyed.Table[K, struct{}]{young, old}
 }
 
 // A sequenceState saves the numbers of completed keys.
-type sequenceState[K, C comparable] struct {
-	m      *numbered[K, C]
+type sequenceState[C comparable] struct {
+	set    *keyed.Sequence[C]
 	client form[C]
 }
 
-func (s sequenceState[K, C]) kind() string { return "numbers(" + s.client.kind + ")" }
+func (s sequenceState[C]) kind() string { return "numbers(" + s.client.kind + ")" }
 
-func (s sequenceState[K, C]) save(dst []byte, c Codec) (_ []byte, err error) {
+func (s sequenceState[C]) save(dst []byte, c Codec) (_ []byte, err error) {
 	var clients, words []byte
 	var n, m uint64
-	s.m.set.Parts(func(client C, kept [4]uint64) {
+	s.set.Parts(func(client C, kept [4]uint64) {
 		if err == nil {
 			n++
 			clients, err = s.client.save(clients, c, &client)
@@ -41,25 +58,25 @@ func (s sequenceState[K, C]) save(dst []byte, c Codec) (_ []byte, err error) {
 	return append(binary.AppendUvarint(dst, m), words...), err
 }
 
-func (s sequenceState[K, C]) load(d *decoder, c Codec) {
-	s.m.set.Clear()
+func (s sequenceState[C]) load(d *decoder, c Codec) {
+	s.set.Clear()
 	for range d.count() {
 		var client C
 		s.client.load(d, c, &client)
 		kept := [4]uint64{d.uint(), d.uint(), d.uint(), d.uint()}
 		if d.err == nil {
-			s.m.set.PutClient(client, kept)
+			s.set.PutClient(client, kept)
 		}
 	}
 	for range d.count() {
 		if word := [3]uint64{d.uint(), d.uint(), d.uint()}; d.err == nil {
-			s.m.set.PutWord(word)
+			s.set.PutWord(word)
 		}
 	}
 }
 
-func (s sequenceState[K, C]) describe(w *describer) {
-	s.m.set.Parts(func(client C, kept [4]uint64) {
+func (s sequenceState[C]) describe(w *describer) {
+	s.set.Parts(func(client C, kept [4]uint64) {
 		w.entry("%v: numbers %d to %d", client, kept[0]*64, kept[1]*64)
 	}, func([3]uint64) {})
 }

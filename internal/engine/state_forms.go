@@ -4,11 +4,10 @@ import (
 	"encoding/binary"
 
 	"github.com/millrace/millrace/internal/cow"
-	"github.com/millrace/millrace/internal/keyed"
 )
 
 // nothing is the form of the values of a set.
-func nothing() form[struct{}] {
+func nothing(*Op) form[struct{}] {
 	return form[struct{}]{
 		save: func(dst []byte, _ Codec, _ *struct{}) ([]byte, error) { return append(dst, 0), nil },
 		load: func(d *decoder, _ Codec, _ *struct{}) { d.byte() },
@@ -96,147 +95,6 @@ func crossingForm[V any](op *Op) form[crossing[V]] {
 	}
 }
 
-// A listsState saves the values of each key.
-type listsState[K comparable, V any] struct {
-	l     *lists[K, V]
-	key   form[K]
-	value form[V]
-}
-
-func keepsLists[K comparable, V any](op *Op, l *lists[K, V]) {
-	op.keeps(listsState[K, V]{l, plain[K](op), plain[V](op)})
-}
-
-func (s listsState[K, V]) kind() string { return "lists(" + s.key.kind + "," + s.value.kind + ")" }
-
-func (s listsState[K, V]) save(dst []byte, c Codec) (_ []byte, err error) {
-	dst = binary.AppendUvarint(dst, uint64(s.l.table.Len()))
-	for k, list := range s.l.table.All() {
-		if dst, err = s.key.save(dst, c, &k); err != nil {
-			return dst, err
-		}
-		n := uint64(0)
-		for i := list.first; i != 0; i = s.l.item(i).next {
-			n++
-		}
-		dst = binary.AppendUvarint(dst, n)
-		for i := list.first; i != 0; i = s.l.item(i).next {
-			if dst, err = s.value.save(dst, c, &s.l.item(i).v); err != nil {
-				return dst, err
-			}
-		}
-	}
-	return dst, nil
-}
-
-func (s listsState[K, V]) load(d *decoder, c Codec) {
-	l := newLists[K, V]()
-	hash := hasher[K]()
-	for range d.count() {
-		var k K
-		s.key.load(d, c, &k)
-		for range d.count() {
-			var v V
-			if s.value.load(d, c, &v); d.err == nil {
-				l.add(k, hash.Hash(k), v)
-			}
-		}
-	}
-	if d.err == nil {
-		*s.l = *l
-	}
-}
-
-func (s listsState[K, V]) describe(w *describer) {
-	for k, list := range s.l.table.All() {
-		var all []V
-		for i := list.first; i != 0; i = s.l.item(i).next {
-			all = append(all, s.l.item(i).v)
-		}
-		w.entry("%v: %+v", k, all)
-	}
-}
-
-// A timersState saves pending timers with their entries, in the order in which they
-// will fire.
-type timersState[K comparable, V any] struct {
-	a     *after[K, V]
-	key   form[K]
-	value form[V]
-}
-
-func (s timersState[K, V]) kind() string { return "timers(" + s.key.kind + "," + s.value.kind + ")" }
-
-func (s timersState[K, V]) save(dst []byte, c Codec) (_ []byte, err error) {
-	a := s.a
-	dst = binary.AppendUvarint(dst, uint64(a.idx.Len()))
-	a.idx.Each(func(slot uint32, at int64) {
-		if err != nil {
-			return
-		}
-		dst = binary.AppendVarint(dst, at)
-		if dst, err = s.key.save(dst, c, &a.k[slot]); err == nil {
-			dst, err = s.value.save(dst, c, &a.v[slot])
-		}
-	})
-	return dst, err
-}
-
-func (s timersState[K, V]) load(d *decoder, c Codec) {
-	a, hash := s.a, hasher[K]()
-	a.clear()
-	for range d.count() {
-		at := d.int()
-		var k K
-		var v V
-		s.key.load(d, c, &k)
-		if s.value.load(d, c, &v); d.err == nil {
-			a.idx.Add(a.slot(k, v, hash.Hash(k)), at)
-		}
-	}
-}
-
-func (s timersState[K, V]) describe(w *describer) {
-	s.a.idx.Each(func(slot uint32, at int64) { w.entry("at %v: %v: %+v", duration(at), s.a.k[slot], s.a.v[slot]) })
-}
-
-// A deadlinesState saves the timers of a ForgetAfter, whose entries are in a table that
-// is loaded before.
-type deadlinesState[K comparable, V any] struct{ t *expiring[K, V] }
-
-func (s deadlinesState[K, V]) kind() string { return "deadlines" }
-
-func (s deadlinesState[K, V]) save(dst []byte, _ Codec) ([]byte, error) {
-	dst = binary.AppendUvarint(dst, uint64(s.t.idx.Len()))
-	s.t.idx.Each(func(entry uint32, at int64) {
-		dst = binary.AppendUvarint(dst, uint64(entry))
-		dst = binary.AppendVarint(dst, at)
-	})
-	return dst, nil
-}
-
-func (s deadlinesState[K, V]) load(d *decoder, _ Codec) {
-	s.t.idx = newDeadlines()
-	for range d.count() {
-		entry := uint32(d.uint())
-		at := d.int()
-		if _, _, lives := s.t.table.At(entry); !lives {
-			d.fail()
-		}
-		if d.err != nil {
-			return
-		}
-		s.t.idx.Add(entry, at)
-	}
-	if s.t.idx.Len() != s.t.table.Len() { // each entry has a timer
-		d.fail()
-	}
-}
-
-func (s deadlinesState[K, V]) describe(w *describer) {
-	s.t.idx.Each(func(entry uint32, at int64) { w.entry("at %v: entry %d", duration(at), entry) })
-}
-
 // An unreadState saves what nobody has read of an output.
 type unreadState[T any] struct {
 	out   *Outlet[T]
@@ -278,7 +136,7 @@ func (s unreadState[T]) describe(w *describer) {
 
 // A viewState saves a map from which views are made, and what its cell has.
 type viewState[K comparable, V any] struct {
-	m     **cow.Map[K, V]
+	m     *cow.Map[K, V]
 	set   func()
 	key   form[K]
 	value form[V]
@@ -287,8 +145,8 @@ type viewState[K comparable, V any] struct {
 func (s viewState[K, V]) kind() string { return "view(" + s.key.kind + "," + s.value.kind + ")" }
 
 func (s viewState[K, V]) save(dst []byte, c Codec) (_ []byte, err error) {
-	dst = binary.AppendUvarint(dst, uint64((*s.m).Len()))
-	for k, v := range (*s.m).View().All() {
+	dst = binary.AppendUvarint(dst, uint64(s.m.Len()))
+	for k, v := range s.m.View().All() {
 		if dst, err = s.key.save(dst, c, &k); err == nil {
 			dst, err = s.value.save(dst, c, &v)
 		}
@@ -300,25 +158,20 @@ func (s viewState[K, V]) save(dst []byte, c Codec) (_ []byte, err error) {
 }
 
 func (s viewState[K, V]) load(d *decoder, c Codec) {
-	*s.m = cow.NewMap[K, V]()
+	*s.m = *cow.NewMap[K, V]()
 	for range d.count() {
 		var k K
 		var v V
 		s.key.load(d, c, &k)
 		if s.value.load(d, c, &v); d.err == nil {
-			(*s.m).Set(k, v)
+			s.m.Set(k, v)
 		}
 	}
 	s.set()
 }
 
 func (s viewState[K, V]) describe(w *describer) {
-	for k, v := range (*s.m).View().All() {
+	for k, v := range s.m.View().All() {
 		w.entry("%v: %+v", k, v)
 	}
-}
-
-// setOf keeps the keys of a table that is a set.
-func setOf[K comparable](op *Op, r *Region, table *keyed.Table[K, struct{}]) {
-	scoped(op, r, table, plain[K](op), nothing())
 }

@@ -4,6 +4,7 @@ package engine
 func Map[T, U any](in *Node[T], op *Op, f func(T) U) *Node[U] {
 	out := NewNode[U](derived(op, in))
 	var buf []U
+	op.scratch(&buf)
 	c := &consumer[T]{
 		push: func(batch []T) {
 			op.site.at = op.index // op.enter(): a caller in another package would not inline that
@@ -31,6 +32,7 @@ func Map[T, U any](in *Node[T], op *Op, f func(T) U) *Node[U] {
 func MapRef[T, U any](in *Node[T], op *Op, f func(*T) U) *Node[U] {
 	out := NewNode[U](derived(op, in))
 	var buf []U
+	op.scratch(&buf)
 	in.To(func(batch []T) {
 		op.site.at = op.index
 		buf = resize(buf, len(batch))
@@ -48,6 +50,7 @@ func MapRef[T, U any](in *Node[T], op *Op, f func(*T) U) *Node[U] {
 func Filter[T any](in *Node[T], op *Op, keep func(T) bool) *Node[T] {
 	out := NewNode[T](derived(op, in))
 	var buf []T
+	op.scratch(&buf)
 	in.to(&consumer[T]{
 		push: func(batch []T) {
 			op.site.at = op.index
@@ -78,6 +81,7 @@ func Filter[T any](in *Node[T], op *Op, keep func(T) bool) *Node[T] {
 func FilterMap[T, U any](in *Node[T], op *Op, f func(T) (U, bool)) *Node[U] {
 	out := NewNode[U](derived(op, in))
 	var buf []U
+	op.scratch(&buf)
 	in.to(&consumer[T]{
 		push: func(batch []T) {
 			op.site.at = op.index
@@ -109,6 +113,7 @@ func FlatMap[T, U any](in *Node[T], op *Op, f func(T, func(U))) *Node[U] {
 	out := NewNode[U](derived(op, in))
 	size := block[U]()
 	var buf []U
+	op.holds(&buf)
 	emit := func(u U) {
 		if buf = append(buf, u); len(buf) >= size {
 			full := buf
@@ -196,30 +201,28 @@ func Constant[T any](s *Site, r *Region, xs []T) *Node[T] {
 func Fold[T, A any](in *Node[T], op *Op, init func() A, step func(*A, T)) *Cell[A] {
 	h := derived(op, in)
 	out := NewCell[A](h)
-	var acc A
-	fresh := func() { op.enter(); acc = init() }
-	fold := func(batch []T) {
+	fold := func(acc *A, batch []T) {
 		op.enter()
 		for _, x := range batch {
-			step(&acc, x)
+			step(acc, x)
 		}
 	}
+	m := remember(op, &h)
 	if h.region == nil {
-		keepsVar(op, &acc)
-		h.site.starts.atStep(func() { fresh(); out.Set(acc) })
-		in.To(func(batch []T) { fold(batch); out.Set(acc) })
+		acc := newVar(m, *new(A))
+		h.site.starts.atStep(func() { op.enter(); *acc = init(); out.Set(*acc) })
+		in.To(func(batch []T) { fold(acc, batch); out.Set(*acc) })
 		return out
 	}
-	started := false
+	acc := newBegun[A](m)
 	begin := func() {
-		if !started {
-			started = true
-			fresh()
+		if !acc.some {
+			op.enter()
+			acc.value, acc.some = init(), true
 		}
 	}
-	in.To(func(batch []T) { begin(); fold(batch) })
-	h.region.atStep(func() { begin(); out.Set(acc) })
-	h.region.atEnd(func() { started = false })
+	in.To(func(batch []T) { begin(); fold(&acc.value, batch) })
+	h.region.atStep(func() { begin(); out.Set(acc.value) })
 	return out
 }
 

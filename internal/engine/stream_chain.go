@@ -20,31 +20,32 @@ func Chain[T any](first, second *Node[T], op *Op) *Node[T] {
 	}
 	out := NewNode[T](h)
 	var ahead, behind []T
-	over := false
-	second.To(func(batch []T) {
-		if over {
-			out.push(batch)
-			return
-		}
-		behind = append(behind, batch...)
-	})
+	op.holds(&ahead, &behind)
 	flush := func() {
 		pushBlocks(out, behind)
 		clear(behind)
 		behind = behind[:0]
 	}
+	keep := func(batch []T) { behind = append(behind, batch...) }
 	if h.region != nil {
+		second.To(keep)
 		first.To(func(batch []T) { out.push(batch) })
 		h.region.atStep(flush)
 		return out
 	}
-	first.To(func(batch []T) { ahead = append(ahead, batch...) })
-	h.site.starts.atEnd(func() {
-		over = true
+	over := afterStart(h.site, func() {
 		pushBlocks(out, ahead)
 		flush()
 		ahead, behind = nil, nil
 	})
+	second.To(func(batch []T) {
+		if *over {
+			out.push(batch)
+			return
+		}
+		keep(batch)
+	})
+	first.To(func(batch []T) { ahead = append(ahead, batch...) })
 	return out
 }
 
@@ -53,6 +54,7 @@ func Sort[T cmp.Ordered](in *Node[T], op *Op) *Node[T] {
 	h := inRegion(op, in)
 	out := NewNode[T](h)
 	var all []T
+	op.holds(&all)
 	in.To(func(batch []T) { all = append(all, batch...) })
 	h.region.atStep(func() {
 		slices.Sort(all)

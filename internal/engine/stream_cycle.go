@@ -47,7 +47,10 @@ func union(a, b []*loop) []*loop {
 // refused: it counts in the queue, so that inputs wait for it, but does not wait
 // itself.
 type Cycle[T any] struct {
+	inner
+	endless
 	site *Site
+	op   *Op // that completes it
 	loop *loop
 	in   *Inlet[T]
 	step []T // fed back in this step; held by the token
@@ -60,8 +63,8 @@ func NewCycle[T any](s *Site, op *Op) (*Cycle[T], *Node[T]) {
 	l := &loop{name: fmt.Sprintf("%s (%s)", op.Name, op.Pos)}
 	h.loops = []*loop{l}
 	c := &Cycle[T]{site: s, loop: l, in: &Inlet[T]{door: door{site: s, op: op}, node: NewNode[T](h)}}
-	h.part.inlets = append(h.part.inlets, c.in)
-	s.replayers = append(s.replayers, replayInlet{op, c.in})
+	s.addInput(op, c.in, h.part)
+	op.takes(c.in.node.counter())
 	s.compiled(func() {
 		if !l.done {
 			Misuse(op.Name, "the cycle made at %s was never completed: nothing would ever come", op.Pos)
@@ -88,7 +91,8 @@ func (c *Cycle[T]) Complete(n *Node[T], name string) {
 		}
 	}
 	c.loop.done, c.loop.from = true, h.loops
-	c.site.outlets = append(c.site.outlets, c)
+	c.op = op
+	c.site.addOutput(op, c)
 	n.To(func(batch []T) {
 		if len(c.step) == 0 {
 			c.site.later = append(c.site.later, c)
@@ -97,19 +101,30 @@ func (c *Cycle[T]) Complete(n *Node[T], name string) {
 	})
 }
 
-// release makes records of what was fed back. The holder of the token finds them
-// before it gives the token away.
-func (c *Cycle[T]) release() {
+func (c *Cycle[T]) operator() *Op { return c.op }
+
+// deliver makes records of what was fed back. The holder of the token finds them before it
+// gives the token away.
+func (c *Cycle[T]) deliver() {
 	s := c.site
 	s.mu.Lock()
-	if !s.finished && s.g.set.Replay == nil { // else it is in the recording
+	if !s.finished {
 		c.in.buf = append(c.in.buf, c.step...)
 		c.in.accepted(c.in, len(c.step))
 		s.token.tell()
 	}
 	s.mu.Unlock()
+	c.discard()
+}
+
+func (c *Cycle[T]) discard() {
 	clear(c.step)
 	c.step = c.step[:0]
 }
 
-func (c *Cycle[T]) end(error) {}
+func (c *Cycle[T]) loops() bool     { return true }
+func (c *Cycle[T]) exchange() *link { return nil }
+func (c *Cycle[T]) end(error)       {}
+
+// emit has nothing to append: what is fed back is taken before the step is encoded.
+func (c *Cycle[T]) emit(dst []byte, _ Codec) ([]byte, error) { return dst, nil }

@@ -7,24 +7,42 @@ import "time"
 // last one happens.
 type interval struct {
 	every int64
-	at    int64
+	at    *int64
 	out   *Node[time.Duration]
 	one   [1]time.Duration
 
-	fired int // of a driven graph: since record number sent was accepted
-	sent  int
+	// In a simulation a schedule needs an end, so that an interval fires only so often until
+	// something comes in.
+	tired func() bool // whether it has fired often enough; nil if it never has
+	fired int
+	most  int
 }
 
-// idleFirings is how often an interval of a driven graph fires without anything
-// having come in: it has no end, and a schedule needs one.
-const idleFirings = 3
+// An endless timer fires for ever, unless it is told when it is tired.
+type endlessTimer interface {
+	// tire says how often the timer fires, at most, while news returns the same number.
+	tire(most int, news func() int)
+}
+
+func (t *interval) tire(most int, news func() int) {
+	last := 0
+	t.most = most
+	t.tired = func() bool {
+		if n := news(); last != n {
+			last, t.fired = n, 0
+		}
+		return t.fired >= most
+	}
+}
+
+func (t *interval) idle() bool { return false }
 
 // Interval returns the times at which a timer fires. To the site it is an input that
 // stays open until the flow is stopped.
 func Interval(s *Site, op *Op, every time.Duration) *Node[time.Duration] {
 	h := s.Top()
-	t := &interval{every: int64(every), at: none, out: NewNode[time.Duration](h)}
-	keepsVar(op, &t.at)
+	t := &interval{every: int64(every), at: newVar(lasting(op), none), out: NewNode[time.Duration](h)}
+	op.scratch(&t.one)
 	s.timed(t, op)
 	s.clocked(h.part)
 	s.open++
@@ -33,40 +51,35 @@ func Interval(s *Site, op *Op, every time.Duration) *Node[time.Duration] {
 		closed := s.closing
 		s.mu.Unlock()
 		if !closed {
-			t.at, s.rearm = t.every, true
+			*t.at, s.rearm = t.every, true
 		}
 	})
 	return t.out
 }
 
 func (t *interval) next() (int64, bool) {
-	if g := t.out.site.g; g.set.Choose != nil { // a recording says itself how often it fires
-		if t.sent != g.sent {
-			t.sent, t.fired = g.sent, 0
-		}
-		if t.fired >= idleFirings {
-			return none, false
-		}
+	if t.tired != nil && t.tired() {
+		return none, false
 	}
-	return t.at, t.at != none
+	return *t.at, *t.at != none
 }
 
-// skip leaves out all firings up to now but the last. That one happens in a driven graph,
-// too, if it is for another timer that time passes.
+// skip leaves out all firings up to now but the last. That one happens also in a
+// simulation, if it is for another timer that time passes.
 func (t *interval) skip(now int64) {
-	if t.at <= now {
-		t.at = now / t.every * t.every
-		t.fired = min(t.fired, idleFirings-1)
+	if *t.at <= now {
+		*t.at = now / t.every * t.every
+		t.fired = min(t.fired, t.most-1)
 	}
 }
 
 func (t *interval) expire(now int64) {
-	if now < t.at {
+	if now < *t.at {
 		return
 	}
 	t.skip(now)
 	t.fired++
-	t.one[0] = time.Duration(t.at)
-	t.at += t.every
+	t.one[0] = time.Duration(*t.at)
+	*t.at += t.every
 	t.out.push(t.one[:])
 }

@@ -7,30 +7,26 @@ import "cmp"
 // element there is none.
 func Reduce[T any](in *Node[T], op *Op, step func(*T, T)) *Cell[T] {
 	out := NewCell[T](derived(op, in))
-	var acc T
-	some := false
+	acc := newBegun[T](remember(op, &out.Head))
 	reduce := func(batch []T) {
 		op.enter()
-		if !some {
-			some, acc, batch = true, batch[0], batch[1:]
+		if !acc.some {
+			acc.some, acc.value, batch = true, batch[0], batch[1:]
 		}
 		for _, x := range batch {
-			step(&acc, x)
+			step(&acc.value, x)
 		}
 	}
 	if out.region == nil {
-		keepsVar(op, &acc)
-		keepsVar(op, &some)
-		in.To(func(batch []T) { reduce(batch); out.Set(acc) })
+		in.To(func(batch []T) { reduce(batch); out.Set(acc.value) })
 		return out
 	}
 	in.To(reduce)
 	out.region.atStep(func() {
-		if some {
-			out.Set(acc)
+		if acc.some {
+			out.Set(acc.value)
 		}
 	})
-	out.region.atEnd(func() { var zero T; acc, some = zero, false })
 	return out
 }
 

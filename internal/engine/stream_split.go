@@ -7,6 +7,7 @@ func Partition[T any](in *Node[T], op *Op, pred func(T) bool) (yes, no *Node[T])
 	h := derived(op, in)
 	yes, no = NewNode[T](h), NewNode[T](h)
 	var ys, ns []T
+	op.scratch(&ys, &ns)
 	in.To(func(batch []T) {
 		op.enter()
 		ys, ns = resize(ys, len(batch)), resize(ns, len(batch))
@@ -36,6 +37,7 @@ func TryMap[T, U, F any](in *Node[T], op *Op, f func(T) (U, error), failed func(
 	values, failures = NewNode[U](h), NewNode[F](h)
 	var us []U
 	var fs []F
+	op.scratch(&us, &fs)
 	in.To(func(batch []T) {
 		op.enter()
 		us, fs = us[:0], fs[:0]

@@ -1,108 +1,28 @@
 package engine
 
-import (
-	"time"
-
-	"github.com/millrace/millrace/internal/timer"
-)
+import "time"
 
 // A timerQueue is the pending timers of one operator.
 type timerQueue interface {
 	next() (at int64, ok bool)
+	running() int     // how many are set
 	expire(now int64) // push what is due, in order of deadlines
+	skip(now int64)   // leave out firings that were missed and do not count
+	idle() bool       // whether the location may end without it
 }
 
-// An idleQueue is a timerQueue whose timers a site does not wait for to end.
-type idleQueue interface {
-	timerQueue
-	idle()
-}
+// everyTimer is a timerQueue of which each timer counts: none is left out, and the location
+// does not end before the last one.
+type everyTimer struct{}
 
-// arm makes sure that the site wakes up at the earliest deadline.
-func (s *Site) arm() {
-	s.rearm = false
-	if s.g.driven() {
-		return
-	}
-	next, awaited := none, none
-	for _, q := range s.timers {
-		at, ok := q.next()
-		if !ok {
-			continue
-		}
-		next = min(next, at)
-		if _, idle := q.timerQueue.(idleQueue); !idle {
-			awaited = min(awaited, at)
-		}
-	}
-	s.armedFor = awaited // a timer behind it needs no arming, one behind an idle timer does
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.awaits = awaited != none
-	if next >= s.armed || s.finished || s.stopping {
-		return
-	}
-	s.armed = next
-	d := max(time.Duration(next-int64(time.Since(s.epoch))-1), 0)
-	if s.timer == nil {
-		s.timer = time.AfterFunc(d, s.rang)
-	} else {
-		s.timer.Reset(d)
-	}
-}
+func (everyTimer) skip(int64) {}
+func (everyTimer) idle() bool { return false }
 
-// rang is called when the timer fired: that is a record of the history like any other.
-func (s *Site) rang() {
-	s.mu.Lock()
-	s.armed = none
-	if s.finished || s.stopping {
-		s.mu.Unlock()
-		return
-	}
-	s.due = true
-	if s.token.notify() {
-		s.settle(1)
-		return
-	}
-	s.mu.Unlock()
-}
-
-// fire pushes the timers that are due, if one rang.
-func (s *Site) fire() {
-	if !s.timing {
-		return
-	}
-	s.mu.Lock()
-	due := s.due && !s.stopping
-	s.due = false
-	s.mu.Unlock()
-	if !due {
-		return
-	}
-	s.recorded.fired = true
-	s.fireUntil(s.clock())
-	s.rearm, s.armedFor = true, none
-}
-
-// index is a timer index: by duration where that is constant, else a wheel.
-type index interface {
-	Add(h uint32, at int64)
-	Next() (at int64, ok bool)
-	Expire(now int64, fire func(h uint32))
-	Each(f func(h uint32, at int64))
-	Len() int
-}
-
-// after is the state of an After operator: entries waiting for their time, in
-// slots that the index knows by number.
+// after is an After operator: entries that wait for their time.
 type after[K comparable, V any] struct {
+	everyTimer
+	*pending[K, V]
 	site  *Site
-	make  func() index
-	idx   index
-	k     []K
-	v     []V
-	h     []uint64
-	free  []uint32
 	out   *KNode[K, V]
 	due   columns[K, V]
 	batch Batch[K, V]
@@ -121,30 +41,19 @@ func After[K comparable, V any](n *KNode[K, V], op *Op, delay time.Duration, eac
 	}
 	h.deps, h.loops = nil, nil // a firing is a record, so that what follows is no feedback of a slice into itself
 	a := &after[K, V]{site: h.site, out: NewKNode[K, V](h)}
-	a.make = func() index { return timer.NewFIFO() }
-	if each != nil {
-		a.make = func() index { return timer.NewWheel() }
-	}
-	a.clear()
-	op.keeps(timersState[K, V]{a, plain[K](op), plain[V](op)})
+	a.pending = newPending[K, V](remember(op, &h), each == nil)
+	op.holds(&a.due)
+	op.scratch(&a.batch)
 	a.fired = func(slot uint32) {
-		var zeroK K
-		var zeroV V
-		a.due.k = append(a.due.k, a.k[slot])
-		a.due.v = append(a.due.v, a.v[slot])
-		a.due.h = append(a.due.h, a.h[slot])
-		a.k[slot], a.v[slot] = zeroK, zeroV
-		a.free = append(a.free, slot)
+		k, v, h := a.take(slot)
+		a.due.k, a.due.v, a.due.h = append(a.due.k, k), append(a.due.v, v), append(a.due.h, h)
 	}
 	h.site.timed(a, op)
 	h.site.clocked(h.part)
 	hash := hasher[K]()
 	var hs []uint64
-	var cur *Batch[K, V]
-	op.key = func() any { return cur.K[op.at] }
-	n.To(func(b *Batch[K, V]) {
-		op.enter()
-		cur = b
+	op.scratch(&hs)
+	c, cur := track(op, n, func(b *Batch[K, V]) {
 		now := a.site.clock()
 		for i, h := range b.hashes(hash, &hs) {
 			d := delay
@@ -153,7 +62,7 @@ func After[K comparable, V any](n *KNode[K, V], op *Op, delay time.Duration, eac
 				d = each(b.V[i])
 			}
 			at := now + int64(max(d, 0))
-			if a.site.g.driven() {
+			if a.site.alarm != nil {
 				a.site.alarm(int64(max(d, 0)), at)
 			}
 			a.idx.Add(a.slot(b.K[i], b.V[i], h), at)
@@ -162,24 +71,25 @@ func After[K comparable, V any](n *KNode[K, V], op *Op, delay time.Duration, eac
 			}
 		}
 	})
-	return a.out
-}
-
-// clear forgets all timers.
-func (a *after[K, V]) clear() {
-	a.idx, a.k, a.v, a.h, a.free = a.make(), nil, nil, nil, nil
-}
-
-// slot stores an entry and returns its number.
-func (a *after[K, V]) slot(k K, v V, h uint64) uint32 {
-	if n := len(a.free); n > 0 {
-		slot := a.free[n-1]
-		a.free = a.free[:n-1]
-		a.k[slot], a.v[slot], a.h[slot] = k, v, h
-		return slot
+	c.one = func(k K, v V, kh uint64) {
+		cur.enter(k)
+		if kh == 0 {
+			kh = hash.Hash(k)
+		}
+		d := delay
+		if each != nil {
+			d = each(v)
+		}
+		at := a.site.clock() + int64(max(d, 0))
+		if a.site.alarm != nil {
+			a.site.alarm(int64(max(d, 0)), at)
+		}
+		a.idx.Add(a.slot(k, v, kh), at)
+		if at < a.site.armedFor {
+			a.site.rearm = true
+		}
 	}
-	a.k, a.v, a.h = append(a.k, k), append(a.v, v), append(a.h, h)
-	return uint32(len(a.k) - 1)
+	return a.out
 }
 
 func (a *after[K, V]) next() (int64, bool) { return a.idx.Next() }

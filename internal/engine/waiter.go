@@ -95,10 +95,7 @@ func (l *waiterList) wakeAll() {
 // pause waits until w is signalled or ctx ends, and leads the site's loop for a
 // batch whenever it is asked to.
 func (s *Site) pause(ctx context.Context, w *waiter) error {
-	if s.g.driven() {
-		return s.g.advance()
-	}
-	if err := w.wait(ctx); err != nil {
+	if err := s.g.driver.wait(ctx, s, w); err != nil {
 		return err
 	}
 	s.leads(w)
@@ -128,7 +125,7 @@ func (s *Site) leads(w *waiter) {
 	}
 	w.lead = false
 	s.waiters.add(w)
-	s.settle(1)
+	s.g.driver.settle(s, 1)
 }
 
 // enough is how many waiters are known to a site before those that need not be are no
@@ -152,7 +149,7 @@ func (s *Site) leave(w *waiter) {
 	s.waiters.remove(w)
 	if w.lead {
 		w.lead = false
-		s.settle(1)
+		s.g.driver.settle(s, 1)
 		return
 	}
 	s.mu.Unlock()

@@ -18,24 +18,30 @@ import (
 type builder struct {
 	p     *Program
 	ctx   context.Context
+	flow  *dataflow.Flow
 	at    here
 	ticks []inside
 
 	// what the operator being built is given, and gives besides its collection
-	name    string
-	passive bool
-	took    func(k, v int)
-	send    func(k, v int) error
-	close   func()
-	keeps   func(any)
+	name      string
+	passive   bool
+	took      func(k, v int)
+	showed    func(all map[int]int)
+	node      int
+	ask       func(node, k, answer int) // told of each call of a MapAsync, if not nil
+	send      func(k, v int) error
+	sendBatch func(vs []int) (int, error) // of an input that takes several at once
+	close     func()
+	keeps     func(any)
 
-	sends  map[int]func(k, v int) error
-	closes []func()
-	built  []any
-	clock  bool                        // time passes when nothing else happens
-	trace  func(node int, what ...int) // told all that is seen, if not nil
-	events []event
-	seen   []*seen
+	sends   map[int]func(k, v int) error
+	batches map[int]func(vs []int) (int, error)
+	closes  []func()
+	built   []any
+	clock   bool                        // time passes when nothing else happens
+	trace   func(node int, what ...int) // told all that is seen, if not nil
+	events  []event
+	seen    []*seen
 }
 
 // A seen is what was seen of a node.
@@ -49,8 +55,14 @@ type seen struct {
 }
 
 // build builds p at a location, and looks at the nodes that are watched.
-func build(ctx context.Context, p *Program, at here, watched func(i int) bool) *builder {
-	b := &builder{p: p, ctx: ctx, at: at, sends: make(map[int]func(k, v int) error)}
+func build(ctx context.Context, p *Program, flow *dataflow.Flow, watched func(i int) bool) *builder {
+	return buildAsking(ctx, p, flow, watched, nil)
+}
+
+// buildAsking is build with ask, which is told of calls.
+func buildAsking(ctx context.Context, p *Program, flow *dataflow.Flow, watched func(i int) bool, ask func(node, k, answer int)) *builder {
+	at := dataflow.At[here](flow)
+	b := &builder{p: p, ctx: ctx, flow: flow, at: at, ask: ask, sends: make(map[int]func(k, v int) error), batches: make(map[int]func(vs []int) (int, error))}
 	for s := range p.ranks {
 		tick := slice.At(at)
 		b.ticks = append(b.ticks, tick)
@@ -61,9 +73,12 @@ func build(ctx context.Context, p *Program, at here, watched func(i int) bool) *
 	keeps := make(map[int]func(any))
 	for i := range p.nodes {
 		x := &p.nodes[i]
-		b.name, b.passive = fmt.Sprint("n", i), x.passive
+		b.node, b.name, b.passive = i, fmt.Sprint("n", i), x.passive
+		b.showed = func(all map[int]int) {
+			b.events = append(b.events, event{node: i, all: all, slice: -1})
+		}
 		b.took = func(k, v int) { b.events = append(b.events, event{node: i, key: k, value: v, slice: -1}) }
-		b.send, b.close, b.keeps = nil, nil, nil
+		b.send, b.sendBatch, b.close, b.keeps = nil, nil, nil, nil
 		in := make([]any, len(x.args))
 		for a, arg := range x.args {
 			in[a] = b.built[arg]
@@ -72,7 +87,10 @@ func build(ctx context.Context, p *Program, at here, watched func(i int) bool) *
 		if b.send != nil {
 			b.sends[i], b.closes = b.send, append(b.closes, b.close)
 		}
-		if b.keeps != nil && x.keep >= 0 {
+		if b.sendBatch != nil {
+			b.batches[i] = b.sendBatch
+		}
+		if b.keeps != nil && (x.keep >= 0 || x.op.edge == looped) {
 			keeps[i] = b.keeps
 		}
 		if watched(i) {
@@ -80,8 +98,13 @@ func build(ctx context.Context, p *Program, at here, watched func(i int) bool) *
 		}
 	}
 	for i := range p.nodes {
-		if keep := keeps[i]; keep != nil {
-			keep(b.built[p.nodes[i].keep])
+		keep, x := keeps[i], &p.nodes[i]
+		switch {
+		case keep == nil:
+		case x.keep >= 0:
+			keep(b.built[x.keep])
+		default: // a cycle has to be fed with something
+			keep(b.built[x.args[0]])
 		}
 	}
 	return b
@@ -183,6 +206,9 @@ func (b *builder) of(w *seen, what ...int) *Content {
 		return &w.all
 	}
 	run := len(b.events) - 1
+	for b.events[run].slice != b.p.nodes[w.node].slice { // what it emits may be taken meanwhile
+		run--
+	}
 	if w.runs[run] == nil {
 		w.runs[run] = new(Content)
 		w.runs[run].prepare()

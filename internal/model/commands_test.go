@@ -140,19 +140,23 @@ func TestEntriesBehave(t *testing.T) {
 		return asked
 	}
 	behaves(t, machine[state]{
-		acts:  []string{"put", "put", "put", "await", "take", "get", "len", "close"},
+		acts:  []string{"put", "put", "put", "ask", "ask", "await", "take", "get", "len", "close"},
 		start: state{put: map[int]int{}, there: map[int]int{}},
 		step: func(s state, a act) (state, string) {
 			v, ok := s.there[a.K]
 			switch a.Do {
-			case "put":
+			case "put", "ask":
 				if _, twice := s.put[a.K]; twice {
 					return s, word(0, dataflow.ErrDuplicateKey)
 				}
 				if s.closed {
 					return s, word(0, dataflow.ErrClosed)
 				}
-				s.put, s.there = with(s.put, a.K, a.V), with(s.there, a.K, a.V+1)
+				s.put = with(s.put, a.K, a.V)
+				if a.Do == "ask" {
+					return s, word(a.V+1, nil)
+				}
+				s.there = with(s.there, a.K, a.V+1)
 				return s, word(0, nil)
 			case "await", "take":
 				if !ok {
@@ -178,10 +182,13 @@ func TestEntriesBehave(t *testing.T) {
 			app := start(ctx, flow)
 			impatient, cancel := context.WithCancel(ctx)
 			cancel()
+			asker := keyedsingleton.Ask(in, out)
 			return func(a act) string {
 				switch a.Do {
 				case "put":
 					return word(0, in.Put(ctx, a.K, a.V))
+				case "ask":
+					return word(asker.Ask(ctx, a.K, a.V))
 				case "await":
 					return word(out.Await(impatient, a.K))
 				case "take":

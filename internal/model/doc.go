@@ -24,4 +24,9 @@
 //
 // Neither catches a race between goroutines, since one goroutine does everything, nor
 // a flow that is wrong only after a failure or when its outputs are not read.
+//
+// The standing test (TestStanding) runs programs in production, with goroutines that send
+// and read, and asks whether what was recorded and seen was possible. It catches what the
+// two others cannot: half a publication, a record that is lost or overtaken, a timer or a
+// call that comes too early.
 package model

@@ -5,6 +5,7 @@ type event struct {
 	node  int // the input from which a record was taken, if slice < 0
 	key   int
 	value int
+	all   map[int]int // what a node has as a whole, if it is noted like that
 	slice int
 }
 
@@ -37,7 +38,7 @@ func (e *evaluator) at(i, t int) Content {
 func (e *evaluator) compute(i, t int) Content {
 	x := &e.p.nodes[i]
 	switch x.op.edge {
-	case input, timed:
+	case input, timed, looped, arranged:
 		return e.taken(i, t)
 	case batch:
 		now, before := e.at(x.args[0], t), Content{}
@@ -78,6 +79,10 @@ func (e *evaluator) taken(i, t int) Content {
 	c := Content{Keyed: make(map[int][]int), Entries: make(map[int]int)}
 	for _, ev := range e.events[:t] {
 		if ev.slice >= 0 || ev.node != i {
+			continue
+		}
+		if e.p.nodes[i].op.shows {
+			c.Entries = ev.all
 			continue
 		}
 		switch kinds[e.p.nodes[i].op.out].shape {
@@ -121,7 +126,16 @@ func together(a, b Content) Content {
 func (e *evaluator) fed(i, t int) int {
 	x := &e.p.nodes[i]
 	switch x.op.edge {
-	case input, timed, emit:
+	case input, timed, looped, emit:
+		if x.op.shows {
+			n := 0
+			for _, ev := range e.events[:t] {
+				if ev.slice < 0 && ev.node == i {
+					n++
+				}
+			}
+			return n
+		}
 		return e.at(i, t).size()
 	case latest:
 		n := 0

@@ -41,13 +41,28 @@ func Make(rng *rand.Rand, size int) (*Program, History) { return MakeWith(rng, s
 // MakeWith is Make for a program in which the operator of that name is likely, if it is
 // not empty.
 func MakeWith(rng *rand.Rand, size int, name string) (*Program, History) {
-	m := &maker{rng: rng, table: operators(), p: new(Program)}
+	table := operators()
+	return makeOf(table, rng, size, slices.IndexFunc(table, func(op operator) bool { return op.name == name }))
+}
+
+// makeOf is Make of some operators, of which the one with number want is likely if that is
+// not negative.
+func makeOf(table []operator, rng *rand.Rand, size int, want int) (*Program, History) {
+	m := &maker{rng: rng, table: table, p: new(Program)}
 	m.want = &m.table[rng.IntN(len(m.table))]
-	if i := slices.IndexFunc(m.table, func(op operator) bool { return op.name == name }); i >= 0 {
-		m.want = &m.table[i]
+	if want >= 0 {
+		m.want = &m.table[want]
 	}
 	for i := range m.table {
-		if op := &m.table[i]; op.edge == input && (len(m.p.nodes) == 0 || rng.IntN(3) > 0) {
+		op := &m.table[i]
+		if op.edge != input {
+			continue
+		}
+		likely := rng.IntN(3) > 0
+		if op.rare { // else each input would get less
+			likely = op == m.want || rng.IntN(8) == 0
+		}
+		if len(m.p.nodes) == 0 || likely {
 			m.add(node{op: op, rank: -1, slice: -1})
 		}
 	}
@@ -67,7 +82,11 @@ func MakeWith(rng *rand.Rand, size int, name string) (*Program, History) {
 		}
 	}
 	for i := range m.p.nodes {
-		if x := &m.p.nodes[i]; x.op.edge == state {
+		x := &m.p.nodes[i]
+		if x.op.edge == looped {
+			x.keep = m.pick(func(j int) bool { return m.p.nodes[j].op.out == x.op.out && m.p.lives(j) < 0 && !m.p.follows(j, i) })
+		}
+		if x.op.edge == state {
 			next := func(j int) bool { return m.p.nodes[j].op.out == x.op.out && m.p.lives(j) == x.slice }
 			another := func(j int) bool { return next(j) && j != i && m.p.nodes[j].op.edge == state }
 			if x.keep = m.pick(another); x.keep < 0 || rng.IntN(2) == 0 {
@@ -79,11 +98,11 @@ func MakeWith(rng *rand.Rand, size int, name string) (*Program, History) {
 }
 
 func (m *maker) add(x node) {
-	x.n, x.keep, x.timed = m.rng.IntN(10), -1, x.op.edge == timed
+	x.n, x.keep, x.timed = m.rng.IntN(10), -1, x.op.edge == timed || x.op.edge == looped || x.op.edge == arranged
 	for _, a := range x.args {
 		x.timed = x.timed || m.p.nodes[a].timed
 		x.growth = max(x.growth, m.p.nodes[a].growth)
-		if x.op.edge != emit && x.op.edge != latest && x.op.edge != timed { // a firing is a record of its own
+		if x.op.edge != emit && x.op.edge != latest && (x.op.edge != timed || x.op.shows) && x.op.edge != looped { // a firing is a record of its own
 			x.rank = max(x.rank, m.p.nodes[a].rank)
 		}
 	}
@@ -182,7 +201,8 @@ func (m *maker) grow() {
 	here := func(t reflect.Type) func(int) bool { return m.readable(t, s) }
 	several := m.rng.IntN(3) == 0 // of all operators, few read two collections
 	op := m.some(func(op *operator) bool {
-		return (op.edge == pure || op.edge == timed && s < 0) && (len(op.in) > 1 || !several) && !slices.ContainsFunc(op.in, func(t reflect.Type) bool { return !m.exists(t, here) })
+		outside := s < 0 && (op.edge == timed || op.edge == arranged || op.edge == looped && !m.loops())
+		return (op.edge == pure || outside) && (len(op.in) > 1 || !several) && !slices.ContainsFunc(op.in, func(t reflect.Type) bool { return !m.exists(t, here) })
 	})
 	if op == nil {
 		return
@@ -195,6 +215,11 @@ func (m *maker) grow() {
 	if x.growth = m.growth(x); x.growth <= maxGrowth {
 		m.add(x)
 	}
+}
+
+// loops reports whether the program has a cycle. It has one at most.
+func (m *maker) loops() bool {
+	return slices.ContainsFunc(m.p.nodes, func(x node) bool { return x.op.edge == looped })
 }
 
 // maxGrowth bounds how large collections become, since joins of joins multiply.

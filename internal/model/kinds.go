@@ -112,3 +112,7 @@ func op2[A, B, R any](name string, build func(call, A, B) R, eval func(int, Cont
 
 func (o operator) at(e edge) operator   { o.edge = e; return o }
 func (o operator) keepsFresh() operator { o.fresh = true; return o }
+func (o operator) rarely() operator     { o.rare = true; return o }
+
+// draws says that o has other operators in it.
+func (o operator) draws(names ...string) operator { o.also = names; return o }

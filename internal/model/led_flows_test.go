@@ -77,6 +77,47 @@ var byHand = map[string]func(at here, see func(string)) []hands{
 			return in.Send(context.Background(), somewhere(rng, 100), fmt.Sprint("word", rng.IntN(9)))
 		}, nil}}
 	},
+	"remembering": func(at here, see func(string)) []hands {
+		in, words := dataflow.Input[int](at, "in")
+		ks := dataflow.KeyBy(words, func(x int) seat { return seat{strings.Repeat("y", x%2), x % 7} })
+		keys := dataflow.Output(keyedstream.Entries(keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: 5, For: time.Hour}, why)), "first")
+		sums := keyedstream.FoldEarlyStopWithin(ks, func() int { return 0 }, func(acc *int, x int) bool { *acc += x; return *acc > 20 }, keyedstream.Retain{For: 2 * time.Hour}, why)
+		keyedstream.InspectWithKey(sums, func(k seat, v int) { see(fmt.Sprint(k, v)) })
+		return []hands{{func(rng *rand.Rand) error { return in.Send(context.Background(), rng.IntN(40)) }, func() { keys.Next(canceled) }}}
+	},
+	"runs": func(at here, see func(string)) []hands {
+		in, words := keyedstream.Input[seat, int](at, "in")
+		tick := slice.At(at)
+		fresh := slice.BatchKeyed(tick, words, why)
+		sums := slice.SnapshotEntries(tick, keyedstream.Sum(words), why)
+		keyedsingleton.InspectWithKey(keyedsingleton.JoinKeyedSingleton(sums, keyedstream.First(fresh)), func(k seat, p dataflow.Pair[int, int]) { see(fmt.Sprint("joined", k, p)) })
+		keyedstream.InspectWithKey(keyedstream.Unique(fresh), func(k seat, x int) { see(fmt.Sprint("unique", k, x)) })
+		without := keyedstream.AntiJoin(fresh, keyedstream.Keys(keyedstream.Filter(fresh, func(x int) bool { return x == 0 })))
+		keyedstream.InspectWithKey(without, func(k seat, x int) { see(fmt.Sprint("without", k, x)) })
+		others := keyedsingleton.WithoutKeys(keyedstream.First(fresh), keyedstream.Keys(keyedstream.Filter(fresh, func(x int) bool { return x == 0 })))
+		keyedsingleton.InspectWithKey(others, func(k seat, x int) { see(fmt.Sprint("others", k, x)) })
+		odd := slice.SnapshotEntries(tick, keyedsingleton.Filter(keyedstream.Sum(words), func(x int) bool { return x%2 == 1 }), why)
+		keyedsingleton.InspectWithKey(odd, func(k seat, x int) { see(fmt.Sprint("odd", k, x)) })
+		full := keyedstream.FoldEarlyStop(fresh, func() int { return 0 }, func(acc *int, x int) bool { *acc += x; return *acc > 1 },
+			keyedstream.Sequenced(func(k seat) (string, uint64) { return k.Row, uint64(k.Seat) }))
+		keyedsingleton.InspectWithKey(full, func(k seat, x int) { see(fmt.Sprint("full", k, x)) })
+		largest := slice.Snapshot(tick, optional.IntoSingleton(dataflow.Max(keyedstream.Values(words))), why)
+		singleton.Map(slice.Passive(largest), func(m dataflow.Maybe[int]) int { see(fmt.Sprint(m)); return 0 })
+		return []hands{{func(rng *rand.Rand) error { return in.Send(context.Background(), somewhere(rng, 2), rng.IntN(3)) }, nil}}
+	},
+	"shrinking": func(at here, see func(string)) []hands {
+		in, sizes := dataflow.Input[int](at, "in")
+		tick := slice.At(at)
+		last := dataflow.Reduce(slice.Batch(tick, sizes, why), func(acc *int, n int) { *acc = n })
+		all := dataflow.FlatMap(optional.IntoStream(last), func(n int, emit func(int)) {
+			for x := range n {
+				emit(x)
+			}
+		})
+		_, keep := slice.StateEntries[int, int](tick)
+		keep(keyedstream.First(dataflow.KeyBy(all, func(x int) int { return x })))
+		return []hands{{func(rng *rand.Rand) error { return in.Send(context.Background(), []int{1100, 300, 130}[rng.IntN(3)]) }, nil}}
+	},
 	"interval": func(at here, see func(string)) []hands {
 		in, words := dataflow.Input[string](at, "in")
 		tick := slice.At(at)
@@ -174,25 +215,13 @@ var byHand = map[string]func(at here, see func(string)) []hands{
 	},
 }
 
-// operatorNumber finds an operator in a shape.
-func operatorNumber(shape, name string) (int32, bool) {
-	for _, line := range strings.Split(shape, "\n") {
-		var n int32
-		if rest, ok := strings.CutSuffix(strings.Join(strings.Fields(line)[:min(2, len(strings.Fields(line)))], " "), " "+name); ok {
-			fmt.Sscan(rest, &n)
-			return n, true
-		}
-	}
-	return 0, false
-}
-
 // TestLedByHand is TestLed for what random programs do not reach.
 func TestLedByHand(t *testing.T) {
 	for name, build := range byHand {
 		t.Run(name, func(t *testing.T) {
 			for n := range *programs / 30 {
 				rng := rand.New(rand.NewPCG(*seed, uint64(n)))
-				if err := ledByHand(build, rng); err != nil {
+				if err := ledByHand(build, rng, nil); err != nil {
 					t.Fatalf("history %d: %v\n%s", n, err, rerun(t))
 				}
 			}
@@ -200,8 +229,11 @@ func TestLedByHand(t *testing.T) {
 	}
 }
 
-func ledByHand(build func(here, func(string)) []hands, rng *rand.Rand) error {
-	flow := ledFlow(func(f *dataflow.Flow, see func(string)) { build(dataflow.At[here](f), see) })
+func ledByHand(build func(here, func(string)) []hands, rng *rand.Rand, forget engine.Forget) error {
+	flow := ledFlow(func(f *dataflow.Flow, see func(string)) {
+		graphOf(f).Check(forget)
+		build(dataflow.At[here](f), see)
+	})
 	box := &mailbox{rng: rng}
 	facade := newRemote(dataflow.Options{}, durable.CBOR(), box)
 	front := build(dataflow.At[here](facade), func(string) {})
@@ -232,7 +264,7 @@ func ledByHand(build func(here, func(string)) []hands, rng *rand.Rand) error {
 				h.read()
 			}
 		}
-		if op, ok := operatorNumber(r.leader.Shape(), "keyedsingleton.MapAsync"); ok {
+		for _, op := range operatorNumbers(r.leader.Shape(), "keyedsingleton.MapAsync") {
 			for _, data := range box.waiting { // what is put is asked for, and some of it answered
 				rec, err := engine.DecodeRecord(data)
 				if err == nil && rec.Kind == 0 && rng.IntN(2) == 0 {
@@ -244,7 +276,7 @@ func ledByHand(build func(here, func(string)) []hands, rng *rand.Rand) error {
 			n := rng.IntN(len(answers) + 1)
 			box.waiting, answers = append(box.waiting, answers[:n]...), answers[n:]
 		}
-		s := ledStep{now, box.waiting}
+		s := ledStep{now: now, records: box.waiting}
 		box.waiting = nil
 		return s, true
 	})

@@ -9,9 +9,18 @@ import (
 // graphOf returns what a flow is to the engine; see package seal.
 func graphOf(f *dataflow.Flow) *engine.Graph { return *seal.Pointer(f) }
 
-// newDriven returns a flow that is driven through choices.
-func newDriven(choose engine.Chooser, whole bool) *dataflow.Flow {
+// newLive returns a flow that runs as in production.
+func newLive() *dataflow.Flow {
 	f := dataflow.New()
-	graphOf(f).Simulate(choose, nil, nil, whole)
+	graphOf(f).Check(nil)
 	return f
 }
+
+// newDriven returns a flow that is simulated, with what makes its steps.
+func newDriven(choose engine.Chooser, whole bool) (*dataflow.Flow, *engine.Simulation) {
+	f := newLive()
+	return f, graphOf(f).Simulate(choose, nil, whole)
+}
+
+// historyOf returns what a recording is to the engine.
+func historyOf(r *dataflow.Recording) *engine.Recording { return seal.Pointer(r) }

@@ -5,16 +5,17 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// newLed returns a flow whose steps led takes.
-func newLed(opts dataflow.Options, codec engine.Codec, led *engine.Led) *dataflow.Flow {
+// newLed returns a flow whose steps follow a log.
+func newLed(opts dataflow.Options, codec engine.Codec, answer func([]byte) error) *dataflow.Flow {
 	f := dataflow.NewWithOptions(opts)
-	graphOf(f).Lend(codec, led, nil)
+	graphOf(f).LogDriven(codec, answer)
+	graphOf(f).Check(nil)
 	return f
 }
 
 // newRemote returns a flow that is only the ports of one that runs elsewhere.
 func newRemote(opts dataflow.Options, codec engine.Codec, remote engine.Remote) *dataflow.Flow {
 	f := dataflow.NewWithOptions(opts)
-	graphOf(f).Lend(codec, nil, remote)
+	graphOf(f).Facade(codec, remote)
 	return f
 }

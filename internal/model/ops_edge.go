@@ -1,8 +1,6 @@
 package model
 
 import (
-	"time"
-
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
@@ -28,7 +26,7 @@ func operators() []operator {
 	)
 	var all []operator
 	for _, ops := range [][]operator{
-		edges(), entrances[u](), entrances[mv](), changing[mv](), changing[mk](), changing[u](), emits[ordered](), emits[loose](),
+		edges(), inputs(), lates(), arrangers(), forgetfuls(), entrances[u](), entrances[mv](), changing[mv](), changing[mk](), changing[u](), emits[ordered](), emits[loose](),
 
 		someOf[out, u, ordered, mv](), someOf[out, u, loose, mv](), rowOf[out, u, mv](),
 		somesOf[out, u, ordered, mv, mk](), somesOf[out, u, loose, mv, mk](), rowsOf[out, u, mv, mk, bv](),
@@ -46,12 +44,51 @@ func operators() []operator {
 	return all
 }
 
+// inputs are the inputs for several senders, which are rare. The others are edges.
+func inputs() []operator {
+	return []operator{
+		op0("dataflow.SharedInput", func(c call) streamOf[here, bounds.Unbounded, loose] {
+			port, s := dataflow.SharedInput[int](c.at, c.name)
+			c.send = func(_, v int) error { return port.Send(c.ctx, v) }
+			c.close = port.Close
+			took := c.took
+			return dataflow.Inspect(s, func(x int) { took(0, x) })
+		}, nil).at(input).rarely(),
+		op0("dataflow.RetriedInput", func(c call) streamOf[here, bounds.Unbounded, loose] {
+			port, s := dataflow.RetriedInput[int](c.at, c.name)
+			c.send = func(_, v int) error { return port.Send(c.ctx, v) }
+			c.close = port.Close
+			took := c.took
+			return dataflow.Inspect(dataflow.AssumeOnce(s, "the model sends each once"), func(x int) { took(0, x) })
+		}, nil).at(input).rarely(),
+		op0("dataflow.SenderInput", func(c call) streams {
+			port, s := dataflow.SenderInput[int, int](c.at, c.name)
+			c.send = func(k, v int) error { return port.Sender(k).Send(c.ctx, v) }
+			c.close = port.Close
+			return keyedstream.InspectWithKey(s, c.took)
+		}, nil).at(input).rarely(),
+		op0("keyedstream.SharedInput", func(c call) keyedOf[here, bounds.Unbounded, loose] {
+			port, s := keyedstream.SharedInput[int, int](c.at, c.name)
+			c.send = func(k, v int) error { return port.Send(c.ctx, k, v) }
+			c.close = port.Close
+			return keyedstream.InspectWithKey(s, c.took)
+		}, nil).at(input).rarely(),
+		op0("keyedstream.RetriedInput", func(c call) keyedOf[here, bounds.Unbounded, loose] {
+			port, s := keyedstream.RetriedInput[int, int](c.at, c.name)
+			c.send = func(k, v int) error { return port.Send(c.ctx, k, v) }
+			c.close = port.Close
+			return keyedstream.InspectWithKey(keyedstream.AssumeOnce(s, "the model sends each once"), c.took)
+		}, nil).at(input).rarely(),
+	}
+}
+
 // edges are the inputs and what crosses the border of a slice in one way only.
 func edges() []operator {
 	return []operator{
 		op0("dataflow.Input", func(c call) stream {
 			port, s := dataflow.Input[int](c.at, c.name)
 			c.send = func(_, v int) error { return port.Send(c.ctx, v) }
+			c.sendBatch = func(vs []int) (int, error) { return port.SendBatch(c.ctx, vs) }
 			c.close = port.Close
 			took := c.took
 			return dataflow.Inspect(s, func(x int) { took(0, x) })
@@ -68,10 +105,6 @@ func edges() []operator {
 			c.close = port.Close
 			return keyedsingleton.InspectWithKey(s, c.took)
 		}, nil).at(input),
-		op1("keyedsingleton.After", func(c call, s fixed) fixed {
-			took := c.took
-			return keyedsingleton.InspectWithKey(keyedsingleton.After(s, time.Duration(c.n+1)*time.Hour, why), took)
-		}, none).at(timed),
 		op1("slice.BatchEntries", func(c call, s fixed) content { return slice.BatchEntries(c.ticks[c.slice], s, why) }, none).at(batch),
 		op0("slice.State", func(c call) value {
 			v, keep := slice.State(c.ticks[c.slice], c.n)
@@ -108,14 +141,14 @@ func entrances[B bounds.Singleton]() []operator {
 				x = slice.Passive(x)
 			}
 			return x
-		}, none).at(snapshot),
+		}, none).at(snapshot).draws("slice.Passive"),
 		op1("slice.SnapshotOptional", func(c call, s maybeOf[here, B]) maybeOf[inside, bounds.Bounded] {
 			x := slice.SnapshotOptional(c.ticks[c.slice], s, why)
 			if c.passive {
 				x = slice.Passive(x)
 			}
 			return x
-		}, none).at(snapshot),
+		}, none).at(snapshot).draws("slice.Passive"),
 	}
 	return ops
 }
@@ -131,7 +164,7 @@ func changing[B interface {
 			x = slice.Passive(x)
 		}
 		return x
-	}, none).at(snapshot)}
+	}, none).at(snapshot).draws("slice.Passive")}
 }
 
 // emits are the ways in and out of a slice for streams of one order.

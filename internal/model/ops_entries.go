@@ -63,6 +63,11 @@ func anyOf[L dataflow.Location, B interface {
 		op1("keyedsingleton.FilterMap", func(c call, s S) entriesOf[L, F] {
 			return keyedsingleton.FilterMap(s, func(v int) (int, bool) { return change(c.n, v), keep(c.n, v) })
 		}, eachEntry(func(n, _, v int) (int, bool) { return change(n, v), keep(n, v) })).keepsFresh(),
+		op1("keyedsingleton.FilterMapWithKey", func(c call, s S) entriesOf[L, F] {
+			return keyedsingleton.FilterMapWithKey(s, func(k, v int) (int, bool) { return change(k, v), keep(k+c.n, v) })
+		}, eachEntry(func(n, k, v int) (int, bool) { return change(k, v), keep(k+n, v) })).keepsFresh(),
+		op1("keyedsingleton.InspectWithKey", func(_ call, s S) S { return keyedsingleton.InspectWithKey(s, func(int, int) {}) },
+			func(_ int, c Content) Content { return c }).keepsFresh(),
 		op1("keyedsingleton.TryMap, values", func(c call, s S) entriesOf[L, F] {
 			values, _ := keyedsingleton.TryMap(s, func(v int) (int, error) { return tried(c.n, v) })
 			return values

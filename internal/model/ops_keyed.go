@@ -67,6 +67,30 @@ func somesOf[L dataflow.Location, B interface {
 		op1("keyedstream.FilterMap", func(c call, s S) S {
 			return keyedstream.FilterMap(s, func(v int) (int, bool) { return change(c.n, v), keep(c.n, v) })
 		}, eachValue(func(n, _, v int) []int { return slices.Repeat([]int{change(n, v)}, count(keep(n, v))) })),
+		op1("keyedstream.FilterMapWithKey", func(c call, s S) S {
+			return keyedstream.FilterMapWithKey(s, func(k, v int) (int, bool) { return change(k, v), keep(k+c.n, v) })
+		}, eachValue(func(n, k, v int) []int { return slices.Repeat([]int{change(k, v)}, count(keep(k+n, v))) })),
+		op1("keyedstream.TryMap, values", func(c call, s S) S {
+			values, _ := keyedstream.TryMap(s, func(v int) (int, error) { return tried(c.n, v) })
+			return values
+		}, eachValue(func(n, _, v int) []int { return slices.Repeat([]int{change(n, v)}, count(keep(n, v))) })),
+		op1("keyedstream.TryMap, failures", func(c call, s S) S {
+			_, failures := keyedstream.TryMap(s, func(v int) (int, error) { return tried(c.n, v) })
+			return keyedstream.Map(failures, func(f dataflow.Failure[int]) int { return f.Value })
+		}, eachValue(func(n, _, v int) []int { return slices.Repeat([]int{v}, 1-count(keep(n, v))) })),
+		op1("keyedstream.AssumeOnce", func(_ call, s S) S { return keyedstream.AssumeOnce(keyedstream.AssumeRepeats(s), why) },
+			func(_ int, c Content) Content { return c }).draws("keyedstream.AssumeRepeats"),
+		op1("keyedstream.InspectWithKey", func(_ call, s S) S { return keyedstream.InspectWithKey(s, func(int, int) {}) },
+			func(_ int, c Content) Content { return c }),
+		op1("keyedstream.FoldCommutative", func(_ call, s S) entriesOf[L, F] {
+			return keyedstream.FoldCommutative(s, func() int { return 3 }, func(acc *int, v int) { *acc ^= v }, "exclusive or forgets the order")
+		}, settled(func(_ int, vs []int) (int, bool) {
+			acc := 3
+			for _, v := range vs {
+				acc ^= v
+			}
+			return acc, true
+		})),
 		op1("keyedstream.FlatMap", func(c call, s S) S {
 			return keyedstream.FlatMap(s, func(v int, emit func(int)) {
 				for range v % 3 {
@@ -184,6 +208,21 @@ func rowsOf[L dataflow.Location, B interface {
 				*acc += v
 				return *acc > 2*c.n
 			})
+		}, settled(func(n int, vs []int) (int, bool) {
+			for i := range vs {
+				if total := sum(vs[:i+1]); total > 2*n {
+					return total, true
+				}
+			}
+			return 0, false
+		})),
+		op1("keyedstream.First, sequenced", func(c call, s S) entriesOf[L, E] { return keyedstream.First(s, numbers(c.n)) },
+			settled(func(_ int, vs []int) (int, bool) { return vs[0], true })).draws("keyedstream.First", "keyedstream.Sequenced"),
+		op1("keyedstream.FoldEarlyStop, sequenced", func(c call, s S) entriesOf[L, E] {
+			return keyedstream.FoldEarlyStop(s, func() int { return 0 }, func(acc *int, v int) bool {
+				*acc += v
+				return *acc > 2*c.n
+			}, numbers(c.n))
 		}, settled(func(n int, vs []int) (int, bool) {
 			for i := range vs {
 				if total := sum(vs[:i+1]); total > 2*n {

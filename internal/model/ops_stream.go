@@ -89,6 +89,16 @@ func someOf[L dataflow.Location, B bounds.FoldedGrowing[G], O dataflow.Order, G 
 			_, no := dataflow.Partition(s, func(x int) bool { return keep(c.n, x) })
 			return no
 		}, each(func(n, x int) []int { return slices.Repeat([]int{x}, 1-count(keep(n, x))) })),
+		op1("dataflow.TryMap, values", func(c call, s S) S {
+			values, _ := dataflow.TryMap(s, func(x int) (int, error) { return tried(c.n, x) })
+			return values
+		}, each(func(n, x int) []int { return slices.Repeat([]int{change(n, x)}, count(keep(n, x))) })),
+		op1("dataflow.TryMap, failures", func(c call, s S) S {
+			_, failures := dataflow.TryMap(s, func(x int) (int, error) { return tried(c.n, x) })
+			return dataflow.Map(failures, func(f dataflow.Failure[int]) int { return f.Value })
+		}, each(func(n, x int) []int { return slices.Repeat([]int{x}, 1-count(keep(n, x))) })),
+		op1("dataflow.AssumeOnce", func(_ call, s S) S { return dataflow.AssumeOnce(dataflow.AssumeRepeats(s), why) },
+			func(_ int, c Content) Content { return c }).draws("dataflow.AssumeRepeats"),
 		op1("dataflow.Inspect", func(c call, s S) S { return dataflow.Inspect(s, func(int) {}) },
 			func(_ int, c Content) Content { return c }),
 		op1("dataflow.Unique", func(c call, s S) S { return dataflow.Unique(s) },

@@ -73,6 +73,9 @@ func maybesOf[L dataflow.Location, B bounds.Altered[Out], Out interface {
 			func(n int, c Content) Content { return some(change(n, c.Value), c.OK) }),
 		op1("optional.Filter", func(c call, s S) maybeOf[L, Out] { return optional.Filter(s, isOdd(c.n)) },
 			func(n int, c Content) Content { return some(c.Value, c.OK && isOdd(n)(c.Value)) }),
+		op1("optional.FilterMap", func(c call, s S) maybeOf[L, Out] {
+			return optional.FilterMap(s, func(x int) (int, bool) { return change(c.n, x), isOdd(c.n)(x) })
+		}, func(n int, c Content) Content { return some(change(n, c.Value), c.OK && isOdd(n)(c.Value)) }),
 		op1("optional.IsSome", func(_ call, s S) valueOf[L, Out] { return singleton.Map(optional.IsSome(s), truth) },
 			func(_ int, c Content) Content { return Content{Value: count(c.OK)} }),
 		op1("optional.IsNone", func(_ call, s S) valueOf[L, Out] { return singleton.Map(optional.IsNone(s), truth) },
@@ -131,6 +134,8 @@ func wholes() []operator {
 			func(_ int, c Content) Content { return ofList(slices.Sorted(slices.Values(c.List))) }),
 		op1("dataflow.Sort", func(_ call, s piece) piece { return dataflow.Sort(s) },
 			func(_ int, c Content) Content { return ofList(slices.Sorted(slices.Values(c.List))) }),
+		op1("singleton.Of", func(c call, _ value) value { return singleton.Of(place[inside](c), c.n) },
+			func(n int, _ Content) Content { return Content{Value: n} }),
 		op1("dataflow.Of", func(c call, _ piece) piece { return dataflow.Of(place[inside](c), c.n, 2) },
 			func(n int, _ Content) Content { return ofList([]int{n, 2}) }),
 	}

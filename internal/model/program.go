@@ -15,6 +15,13 @@ type operator struct {
 	out   reflect.Type
 	edge  edge // whether it crosses the border of a slice
 	fresh bool // keys that come from a batch of entries still do
+
+	verdict verdict  // of what is taken, if it is not that of a timer
+	isApart bool     // works while others do; see apart
+	shows   bool     // what it has is noted whenever that changes, and not what comes
+	also    []string // other operators that it draws
+	rare    bool     // of an input: few programs have it
+
 	build func(b *builder, x *node, in []any) any
 	eval  func(n int, in []Content) Content
 }
@@ -25,7 +32,9 @@ type edge int
 const (
 	pure     edge = iota
 	input         // what is sent
-	timed         // what a timer has fired
+	timed         // what comes later: of a timer, another location, a call
+	looped        // what is fed back
+	arranged      // what the runtime puts in order
 	batch         // into a slice, what is new
 	snapshot      // into a slice, what is there
 	state         // into a slice, what its last run kept
@@ -39,7 +48,7 @@ type node struct {
 	args    []int
 	n       int // a parameter of the operator, between 0 and 9
 	slice   int // the slice it lives in, or crosses; -1 outside
-	keep    int // of state: the node that gives the next one, or -1
+	keep    int // of state: the node that gives the next one, or -1; of a cycle: what is fed back
 	passive bool
 	fresh   bool // every key comes from a batch of entries of the slice
 	timed   bool // what it has depends on which timers have fired
@@ -59,10 +68,23 @@ type Program struct {
 func (p *Program) lives(i int) int {
 	x := &p.nodes[i]
 	switch x.op.edge {
-	case emit, latest, input, timed:
+	case emit, latest, input, timed, looped, arranged:
 		return -1
 	}
 	return x.slice
+}
+
+// follows reports whether node j is made from node i without a step in between.
+func (p *Program) follows(j, i int) bool {
+	x := &p.nodes[j]
+	if j == i {
+		return true
+	}
+	switch {
+	case x.op.edge == emit, x.op.edge == latest, x.op.edge == looped, x.op.edge == timed && !x.op.shows:
+		return false
+	}
+	return slices.ContainsFunc(x.args, func(a int) bool { return p.follows(a, i) })
 }
 
 // String returns the program, a line for each node.
@@ -88,7 +110,7 @@ func (p *Program) describe(i int) string {
 	if x.passive {
 		s += ", passive"
 	}
-	if x.op.edge == state {
+	if x.op.edge == state || x.op.edge == looped {
 		s += fmt.Sprintf(", next is n%d", x.keep)
 	}
 	return s + "   " + kinds[x.op.out].word
@@ -98,7 +120,7 @@ func (p *Program) describe(i int) string {
 // would be left without an input.
 func (p *Program) without(i int) *Program {
 	for j, x := range p.nodes {
-		if j != i && (slices.Contains(x.args, i) || x.op.edge == state && x.keep == i) {
+		if j != i && (slices.Contains(x.args, i) || x.keep == i) {
 			return nil
 		}
 	}

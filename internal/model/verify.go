@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
 )
 
 // A Way is how a flow is run.
@@ -24,11 +25,13 @@ const (
 	Live
 	// Single is Live with one record in each step.
 	Single
+	// Batched is Single where operators push the record as a batch.
+	Batched
 	ways
 )
 
 // String returns the way in a word.
-func (w Way) String() string { return []string{"driven", "whole", "live", "single"}[w] }
+func (w Way) String() string { return []string{"driven", "whole", "live", "single", "batched"}[w] }
 
 // chooser makes choices with a seed.
 type chooser struct{ rng *rand.Rand }
@@ -56,24 +59,28 @@ func run(p *Program, h History, way Way, seed uint64, compare bool) (b *builder,
 	if !compare {
 		watched = func(i int) bool { return p.lives(i) < 0 && p.nodes[i].rank < 0 && !p.nodes[i].timed }
 	}
+	var flow *dataflow.Flow
 	check := func(quiet bool) error {
-		if !compare {
-			return nil
+		if err := graphOf(flow).Scrub(quiet); err != nil || !compare {
+			return err
 		}
 		return b.compare(quiet)
 	}
-	var flow *dataflow.Flow
+	var steps *engine.Simulation
 	if way == Driven || way == Whole {
-		flow = newDriven(chooser{rng}, way == Whole)
+		flow, steps = newDriven(chooser{rng}, way == Whole)
 	} else {
-		flow = dataflow.New()
+		flow = newLive()
+		if way == Batched {
+			graphOf(flow).PushBatches()
+		}
 	}
-	b = build(ctx, p, dataflow.At[here](flow), watched)
+	b = build(ctx, p, flow, watched)
 	b.clock = way == Driven || way == Whole
 	if way == Driven || way == Whole {
-		return b, b.drive(flow, h, rng, check)
+		return b, b.drive(flow, steps, h, rng, check)
 	}
-	return b, b.live(flow, h, rng, way == Single, check)
+	return b, b.live(flow, h, rng, way == Single || way == Batched, check)
 }
 
 // read reports whether something reads node i.
@@ -89,12 +96,11 @@ func read(p *Program, i int) bool {
 }
 
 // drive sends records between the steps of a driven flow.
-func (b *builder) drive(flow *dataflow.Flow, h History, rng *rand.Rand, check func(quiet bool) error) error {
+func (b *builder) drive(flow *dataflow.Flow, steps *engine.Simulation, h History, rng *rand.Rand, check func(quiet bool) error) error {
 	app, err := dataflow.Start(b.ctx, flow)
 	if err != nil {
 		return err
 	}
-	graph := graphOf(flow)
 	if err := check(false); err != nil {
 		return fmt.Errorf("at the start: %w", err)
 	}
@@ -106,7 +112,7 @@ func (b *builder) drive(flow *dataflow.Flow, h History, rng *rand.Rand, check fu
 			h = h[1:]
 			continue
 		}
-		moved := graph.Step()
+		moved := steps.Step()
 		if err := app.Err(); err != nil {
 			return err
 		}
@@ -157,7 +163,7 @@ func (b *builder) live(flow *dataflow.Flow, h History, rng *rand.Rand, single bo
 				f()
 			}
 			port.Close()
-			if slices.ContainsFunc(b.p.nodes, func(x node) bool { return x.op.edge == timed }) {
+			if slices.ContainsFunc(b.p.nodes, func(x node) bool { return x.op.edge == timed || x.op.edge == looped }) {
 				return app.Stop(b.ctx) // what is pending is far away
 			}
 			return app.Wait()
@@ -209,7 +215,7 @@ func (b *builder) compare(quiet bool) error {
 		}
 	}
 	for i := range b.p.nodes {
-		if err := b.firedRight(e, i, quiet && b.clock); err != nil {
+		if err := b.takenRight(e, i, quiet && (b.clock || b.p.nodes[i].op.edge != timed)); err != nil {
 			return err
 		}
 	}
@@ -221,11 +227,17 @@ func (b *builder) compare(quiet bool) error {
 	return nil
 }
 
-// firedRight checks that timers fired with what they were set for, and if no time is
-// left, that all of them have.
-func (b *builder) firedRight(e *evaluator, i int, all bool) error {
+// takenRight checks that what was taken as given could come, and if all, that all of it
+// has: of timers, what they were set for.
+func (b *builder) takenRight(e *evaluator, i int, all bool) error {
 	x, now := &b.p.nodes[i], len(b.events)
-	if x.op.edge != timed {
+	switch {
+	case x.op.edge != timed && x.op.edge != looped && x.op.edge != arranged:
+		return nil
+	case x.op.verdict != nil:
+		if wrong := x.op.verdict(e, i, all); wrong != "" {
+			return b.differ(i, now, kinds[x.op.out].text(e.at(i, now)), wrong)
+		}
 		return nil
 	}
 	for t, ev := range b.events {
@@ -310,6 +322,8 @@ func (b *builder) story(t int) string {
 	for _, ev := range b.events[:t] {
 		if ev.slice >= 0 {
 			fmt.Fprintf(&out, " [slice %d]", ev.slice)
+		} else if ev.all != nil {
+			fmt.Fprintf(&out, " n%d=%v", ev.node, ev.all)
 		} else {
 			fmt.Fprintf(&out, " n%d<-%d:%d", ev.node, ev.key, ev.value)
 		}

@@ -117,9 +117,9 @@ func builderIngress() ratio.Run {
 
 func flowIngress(batch int) ratio.Run {
 	f := dataflow.New()
-	in, events := dataflow.Input[event](dataflow.At[bench](f), "events")
+	in, events := dataflow.SharedInput[event](dataflow.At[bench](f), "events")
 	var sum uint64
-	dataflow.ForEach(events, func(e event) { sum += e.Value })
+	dataflow.ForEach(dataflow.AssumeOrder(events, "a sum is the same in any order"), func(e event) { sum += e.Value })
 	app := start(f)
 	return ratio.Run{Do: func() int {
 		produce(func(p int) {

@@ -47,7 +47,7 @@ func Quorum() []Job {
 		for _, x := range []struct {
 			batch  int
 			target float64
-		}{{256, .5}, {1, .75}} {
+		}{{256, .5}, {1, .6}} {
 			jobs = append(jobs, Job{
 				Name: "FoldEarlyStop", Params: fmt.Sprintf("inflight=%d/batch=%d", inFlight, x.batch), CPU: true, Slow: inFlight > 1000,
 				Targets: []Target{{AtMost: x.target}},

@@ -25,8 +25,8 @@ type Program[P any] struct {
 	// Drive is the outside world: it sends, and may wait for outputs. It returns nil when
 	// everything it did was acknowledged. If it returns an error because the process
 	// crashed, it is called again from the beginning with the ports of the next process,
-	// as a producer that starts again: with [durable.From] or Put its records are taken
-	// once. An error without a crash fails the test.
+	// as a producer that starts again: with SendNumbered, see [dataflow.InputPort], or Put
+	// its records are taken once. An error without a crash fails the test.
 	Drive func(ctx context.Context, ports P) error
 
 	// Check says what is wrong with what the flow has in the end. It is called when Drive

@@ -11,7 +11,7 @@
 //			Build: build,
 //			Drive: func(ctx context.Context, p Ports) error {
 //				for i, vote := range []bool{true, true, true} { // numbered, since it starts again after a crash
-//					if err := p.Votes.Send(durable.From(ctx, "ada", uint64(i+1)), "longer lunch", vote); err != nil {
+//					if err := p.Votes.SendNumbered(ctx, "longer lunch", uint64(i), vote); err != nil {
 //						return err
 //					}
 //				}
@@ -28,7 +28,7 @@
 //
 // It finds functions that depend on more than their arguments, records that are lost
 // because a producer does not look at errors, and records that count twice because one
-// sends again without [durable.From]. It does not find what a disk or a network does:
+// sends again without [dataflow.InputPort.SendNumbered]. It does not find what a disk or a network does:
 // the history is in memory.
 //
 // # Time

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/durabletest"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
@@ -41,7 +40,7 @@ func crashLongerLunch(t *testing.T) (runs int) {
 		// which of them are there already.
 		Drive: func(ctx context.Context, p Ports) error {
 			for i, yes := range []bool{true, false, true, true} {
-				if err := p.Votes.Send(durable.From(ctx, "ada", uint64(i+1)), "longer lunch", yes); err != nil {
+				if err := p.Votes.SendNumbered(ctx, "longer lunch", uint64(i), yes); err != nil {
 					return err
 				}
 			}

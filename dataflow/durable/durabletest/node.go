@@ -19,6 +19,6 @@ func withLog(o durable.Options, log journal.Log) durable.Options {
 func newLed(o durable.Options, codec durable.Codec) (*dataflow.Flow, *engine.Graph) {
 	f := dataflow.NewWithOptions(o.Flow)
 	graph := *seal.Pointer(f)
-	graph.Lend(codec, &engine.Led{}, nil)
+	graph.LogDriven(codec, nil)
 	return f, graph
 }

@@ -1,31 +1,42 @@
 package engine
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// A led graph has its history elsewhere: it has no goroutine and no clock of its own,
-// and its inputs accept nothing. Whoever leads it takes the steps, each with the
+// A log-driven graph has its history elsewhere: it has no goroutine and no clock of its
+// own, and its inputs accept nothing. Whoever leads it takes the steps, each with the
 // records and the time that the history says, makes what came out durable, and
 // releases it then. So the same history gives the same steps, on any machine.
+type logDriven struct{ elsewhereRun }
 
-func (g *Graph) led() bool { return g.set.Led != nil }
-
-// Led says where a led graph's asynchronous calls leave what they returned.
-type Led struct {
-	// Answer makes a record part of the history. It returns when that is durable, or an
-	// error if the graph has ended before.
-	Answer func(record []byte) error
+// LogDriven makes an empty graph one whose steps are made by whoever has its [Leader].
+//
+// Answer makes the answer of an asynchronous call part of the history. It returns when that
+// is durable, or an error if the graph has ended before. It may be nil if no call is made.
+func (g *Graph) LogDriven(codec Codec, answer func(record []byte) error) {
+	if answer == nil {
+		answer = func([]byte) error { return errors.New("dataflow: nobody keeps the answers of this flow") }
+	}
+	g.driver, g.set.Codec, g.set.Answer = &logDriven{}, codec, answer
 }
+
+func (*logDriven) now(*Site) int64 {
+	panic("millrace: internal error: a step of a history has no time: please report it")
+}
+
+func (*logDriven) admit(ctx context.Context, in *door) (admission, error) { return in.room(ctx) }
 
 // A Leader takes the steps of one location of a led graph. It belongs to one goroutine.
 type Leader struct {
 	site    *Site
 	sources map[string]sourced // the last record of each source
-	calls   []asker            // asynchronous operators
+	calls   []calling          // asynchronous operators
 }
 
 // A sourced is what is remembered of a record that its source may send again: whether
@@ -33,24 +44,6 @@ type Leader struct {
 type sourced struct {
 	number  uint64
 	refused bool
-}
-
-// An asker is an asynchronous operator of a led graph.
-type asker interface {
-	begin()  // make the calls that the last step asked for
-	resume() // make all calls that have no answer
-}
-
-// An emitter is an outlet of a led graph, other than a cycle.
-type emitter interface {
-	// emit appends what the step gave, and keeps what the state of the output needs.
-	emit(dst []byte, c Codec) ([]byte, error)
-}
-
-// A taker is an input or output that records of the history are for.
-type taker interface {
-	// take accepts a record. It reports false if the record is refused.
-	takeRecord(r *Record, c Codec) (ok bool, err error)
 }
 
 // Sites returns how many locations the graph has.
@@ -61,7 +54,7 @@ func (g *Graph) Lead(i int) *Leader {
 	s := g.sites[i]
 	l := &Leader{site: s, sources: make(map[string]sourced)}
 	for _, out := range s.outlets {
-		if c, ok := out.(asker); ok {
+		if c, ok := out.(calling); ok {
 			l.calls = append(l.calls, c)
 		}
 	}
@@ -76,12 +69,7 @@ type Emission struct {
 }
 
 // Begin makes the step that runs what hangs on constants.
-func (l *Leader) Begin() (Emission, error) {
-	return l.step(1, func() {
-		l.site.starts.run()
-		l.push() // what constants gave slices and cycles
-	})
-}
+func (l *Leader) Begin() (Emission, error) { return l.make(&Plan{Now: 1, Start: true}) }
 
 // Step makes a step: timers that are due at now fire, records are pushed in order,
 // slices are cut. Time is in nanoseconds since the history began, and never goes back.
@@ -96,12 +84,48 @@ func (l *Leader) Step(now int64, records [][]byte) (Emission, error) {
 			refused = append(refused, nonce)
 		}
 	}
-	e, err := l.step(max(now, 1), func() {
-		l.site.fireUntil(l.site.now)
-		l.push()
-	})
+	e, err := l.make(&Plan{Now: max(now, 1), Fire: true, Take: l.taken()})
 	e.Refused = refused
 	return e, err
+}
+
+// taken has the inputs take what was accepted.
+func (l *Leader) taken() []Take {
+	s := l.site
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.take(nil)
+}
+
+// make makes the step of a plan, and steps with what is fed back by it until nothing is
+// left. It returns what all of them gave.
+func (l *Leader) make(p *Plan) (e Emission, err error) {
+	s := l.site
+	for more := true; more; {
+		if !s.step(p) {
+			return e, s.g.Err()
+		}
+		s.later = slices.DeleteFunc(s.later, func(x delivery) bool {
+			if x.loops() {
+				x.deliver()
+			}
+			return x.loops()
+		})
+		p = &Plan{Now: p.Now, Take: l.taken()}
+		more = len(p.Take) > 0
+	}
+	for _, out := range s.ports {
+		if e.Outputs, err = out.emit(e.Outputs, s.g.set.Codec); err != nil {
+			return e, err
+		}
+	}
+	for _, out := range s.later {
+		if e.Outputs, err = out.emit(e.Outputs, s.g.set.Codec); err != nil {
+			return e, err
+		}
+	}
+	s.ports, s.later = s.ports[:0], s.later[:0]
+	return e, nil
 }
 
 // accept lets one record wait for the step.
@@ -114,76 +138,32 @@ func (l *Leader) accept(data []byte) (ok bool, nonce uint64, err error) {
 	if r.Op < 0 || int(r.Op) >= len(s.ops) {
 		return false, 0, fmt.Errorf("%w: it is for operator %d of %d", errRecord, r.Op, len(s.ops))
 	}
-	t, ok := s.takers[r.Op]
-	if !ok {
-		return false, 0, fmt.Errorf("%w: %s takes none", errRecord, s.ops[r.Op])
+	take, err := s.recipient(&r)
+	if err != nil {
+		return false, 0, err
 	}
 	if r.Source != "" { // a source counts its records: one that came before is a repeat
 		if last := l.sources[r.Source]; r.Number <= last.number {
 			return r.Number < last.number || !last.refused, r.Nonce, nil
 		}
 	}
-	ok, err = t.takeRecord(&r, s.g.set.Codec)
+	ok, err = take(&r, s.g.set.Codec)
 	if r.Source != "" {
 		l.sources[r.Source] = sourced{r.Number, !ok}
 	}
 	return ok, r.Nonce, err
 }
 
-// push runs what was accepted, and what is fed back by it, until nothing is left.
-func (l *Leader) push() {
-	s := l.site
-	for first := true; first || s.queued > 0; first = false {
-		s.take()
-		for _, x := range s.taken {
-			x.in.pushTaken(x.n)
+// recipient returns what a record is for: an input, or the output that somebody has read.
+func (s *Site) recipient(r *Record) (func(*Record, Codec) (bool, error), error) {
+	if r.Kind == kindRead || r.Kind == kindTaken {
+		if out, err := s.output(r.Op); err == nil {
+			return out.acknowledge, nil
 		}
-		for _, in := range s.inrun {
-			in.drop()
-		}
-		for _, r := range s.regions {
-			if r.news {
-				r.run()
-			}
-		}
-		later := s.later[:0]
-		for _, out := range s.later {
-			if c, ok := out.(looper); ok {
-				c.feedBack()
-				continue
-			}
-			later = append(later, out)
-		}
-		s.later = later
+	} else if in := s.input(r.Op); in != nil {
+		return in.accept, nil
 	}
-}
-
-// A looper is a cycle: what was fed back is taken before the step ends.
-type looper interface{ feedBack() }
-
-func (l *Leader) step(now int64, f func()) (e Emission, err error) {
-	s := l.site
-	func() {
-		defer s.guard()
-		s.now = now
-		f()
-		s.now, s.rearm, s.completed = 0, false, true
-	}()
-	if err := s.g.Err(); err != nil {
-		return e, err
-	}
-	for _, out := range s.ports {
-		if e.Outputs, err = out.(emitter).emit(e.Outputs, s.g.set.Codec); err != nil {
-			return e, err
-		}
-	}
-	for _, out := range s.later {
-		if e.Outputs, err = out.(emitter).emit(e.Outputs, s.g.set.Codec); err != nil {
-			return e, err
-		}
-	}
-	s.ports, s.later = s.ports[:0], s.later[:0]
-	return e, nil
+	return nil, fmt.Errorf("%w: %s takes none of kind %d", errRecord, s.ops[r.Op], r.Kind)
 }
 
 // Release makes the asynchronous calls that the last step asked for. It is called when
@@ -204,17 +184,6 @@ func (l *Leader) Resume() {
 
 // Deadline returns when the next timer is due.
 func (l *Leader) Deadline() (now int64, ok bool) { return l.site.deadline() }
-
-// A state is what an operator remembers from one step to the next.
-type state interface {
-	save(dst []byte, c Codec) ([]byte, error)
-	load(d *decoder, c Codec)
-	kind() string // with the types in it
-	describe(w *describer)
-}
-
-// keeps makes x part of what is saved of op.
-func (op *Op) keeps(x state) { op.states = append(op.states, x) }
 
 // Save appends the state of the location between two steps.
 func (l *Leader) Save(dst []byte) (_ []byte, err error) {
@@ -317,4 +286,43 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(ks)
 	return ks
+}
+
+// linkCount is the source under which the state says how many links there ever were.
+const linkCount = "\x00links"
+
+// unsent returns what the location has for others.
+func (l *Leader) unsent() (all []unsent) {
+	if !l.site.g.Kept() {
+		return nil
+	}
+	for _, out := range l.site.outlets {
+		if u, ok := out.(unsent); ok {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// Moved returns what is for other locations and was not returned before, of each link in
+// order. It is called when the steps that gave it are durable. After a restore it is all
+// that is not known to be sent.
+func (l *Leader) Moved() (all []Moved) {
+	for _, u := range l.unsent() {
+		all = u.moved(all)
+	}
+	return all
+}
+
+// identify gives the links numbers that none of the history had before: a link that a
+// changed program has for the first time must not be taken for another one, whose
+// records the other location knows.
+func (l *Leader) identify() {
+	last := l.sources[linkCount].number
+	for _, u := range l.unsent() {
+		last = u.identify(last)
+	}
+	if last > 0 {
+		l.sources[linkCount] = sourced{number: last}
+	}
 }

@@ -1,0 +1,202 @@
+package durable
+
+import (
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A PartitionStatus is what a partition of a durable flow has done and what waits there.
+//
+// Counts begin when this process restored the partition and include the steps that were made
+// again for that; Given of a stream begins with the history. Unread is what the history knows:
+// readers say every 20 ms what they have read. Queued and Senders are zero, since what waits
+// for a step is in the log.
+//
+// In a process that does not own the partition the figures are those of when it did so last,
+// with Ended set, or all zero but Name.
+type PartitionStatus struct {
+	dataflow.LocationStatus
+
+	Partition int    // number, over all locations
+	Owned     bool   // this process makes its steps now
+	Owner     string // member that owns it, as [Options].Member; empty if no process shares the flow, or none owns it
+
+	Step     uint64 // how many steps the history has, all of them durable
+	Position uint64 // position in the log of the last message that they took
+}
+
+// reports are how a doorway has the owner of its partition report its status. They are
+// guarded by the doorway's mu.
+type reports struct {
+	wanted  chan struct{} // tells the owner; of capacity 1
+	asked   chan struct{} // closed when the owner has reported
+	answers bool          // there is an owner that does
+	report  PartitionStatus
+	told    map[string]bool // places of operators of which somebody was told that they stop the partition
+}
+
+// Status returns what each partition has done and what waits there. It may be called at any
+// time, also when the flow has ended.
+//
+// The figures are copied by the owner of a partition between two steps. Status waits 10 ms
+// for that at most, for all partitions together, and then returns those that were copied
+// last, with Stale set: a function takes long, or a step waits for room in the log. While a
+// partition is restored it is not Owned.
+func (a *App[P]) Status() []PartitionStatus {
+	c := a.made()
+	asked := make([]<-chan struct{}, len(c.door.partitions))
+	for p, way := range c.door.partitions {
+		asked[p] = way.ask()
+	}
+	timeout := time.NewTimer(engine.Patience)
+	defer timeout.Stop()
+	for _, answered := range asked {
+		if answered == nil {
+			continue
+		}
+		select {
+		case <-answered:
+			continue
+		case <-timeout.C:
+		}
+		break
+	}
+	all := make([]PartitionStatus, len(asked))
+	for p, way := range c.door.partitions {
+		all[p] = way.status(asked[p])
+		all[p].Partition = p
+		site, _ := c.layout.place(p)
+		all[p].Name = c.facade.Location(site)
+		if c.peers != nil && c.peers.member != nil {
+			all[p].Owner, _ = c.peers.member.Owner(p)
+		}
+	}
+	return all
+}
+
+// ask has the owner report, and returns a channel that is closed then, or nil if there is no
+// owner here.
+func (w *doorway) ask() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.answers {
+		return nil
+	}
+	if w.asked == nil {
+		w.asked = make(chan struct{})
+		select {
+		case w.wanted <- struct{}{}:
+		default:
+		}
+	}
+	return w.asked
+}
+
+// status returns what the owner reported last, after it was asked.
+func (w *doorway) status(asked <-chan struct{}) PartitionStatus {
+	stale := false
+	if asked != nil {
+		select {
+		case <-asked:
+		default:
+			stale = true
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.report
+	s.Stale, s.Owned = stale, w.answers && w.owned
+	if s.Blocked != nil {
+		s.Since = w.since
+	}
+	return s
+}
+
+// report says how the partition is, between two steps. If it is the last report of this
+// owner, nobody answers after it.
+func (o *owner) report(more bool) {
+	st := o.leader.Status()
+	s := PartitionStatus{LocationStatus: o.leader.Report(&st).(dataflow.LocationStatus), Step: o.fence, Position: o.last.taken}
+	if st.Deadline > 0 {
+		s.NextTimer = time.Unix(0, o.last.origin+st.Deadline)
+	}
+	s.Ended = !more
+	way := o.door.partitions[o.partition]
+	way.mu.Lock()
+	defer way.mu.Unlock()
+	way.report, way.answers = s, more
+	if way.asked != nil {
+		close(way.asked)
+		way.asked = nil
+	}
+}
+
+// Stopped returns why a location takes nothing, if one of its partitions here does not.
+func (d *door) Stopped(site int) *engine.Blocked {
+	for p := d.layout.first[site]; p < d.layout.first[site+1]; p++ {
+		way := d.partitions[p]
+		way.mu.Lock()
+		full := way.full
+		way.mu.Unlock()
+		if full != nil {
+			return full
+		}
+	}
+	return nil
+}
+
+// stop notes, with mu held, why the partition takes no more, or that it does. It reports
+// whether it has stopped now.
+func (w *doorway) stop(full *engine.Blocked) (stopped bool) {
+	w.full = full
+	switch {
+	case full != nil && w.shut == nil:
+		w.shut, w.since, stopped = make(chan struct{}), time.Now(), true
+	case full == nil && w.shut != nil:
+		close(w.shut)
+		w.shut = nil
+	}
+	return stopped
+}
+
+// called notes that the partition takes no more, if that follows from the calls that have
+// just begun.
+func (o *owner) called() {
+	full := o.leader.Stopped()
+	if full == nil || !full.Calls {
+		return
+	}
+	way := o.door.partitions[o.partition]
+	way.mu.Lock()
+	stopped := way.stop(full)
+	way.mu.Unlock()
+	if stopped {
+		o.warn(o.partition)
+	}
+}
+
+// warn has somebody told of a partition that has just stopped, if that lasts for a second
+// and no port knows of it: the ports tell of the elements that nobody reads.
+func (c *core) warn(partition int) {
+	way := c.door.partitions[partition]
+	way.mu.Lock()
+	since := way.since
+	way.mu.Unlock()
+	time.AfterFunc(patience, func() {
+		way.mu.Lock()
+		defer way.mu.Unlock()
+		if way.full == nil || !way.since.Equal(since) || c.ctx.Err() != nil {
+			return
+		}
+		e := c.facade.BlockedError(way.full, nil).(*dataflow.BlockedError)
+		if place := e.Op + e.Pos; (e.Calls || e.Port == "") && !way.told[place] {
+			if way.told == nil {
+				way.told = make(map[string]bool)
+			}
+			way.told[place] = true
+			go c.opts.Flow.OnBlocked(e)
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package dataflow_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+	"github.com/millrace/millrace/singleton"
+)
+
+// Any number of goroutines send, and how many there were does not depend on which was first.
+func ExampleSharedInput() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	visits, seen := dataflow.SharedInput[string](dataflow.At[Station](flow), "visits")
+	count := singleton.Output(dataflow.Count(seen), "count")
+	app, _ := dataflow.Start(ctx, flow)
+
+	var visitors sync.WaitGroup
+	for _, name := range []string{"ada", "grace", "edsger"} {
+		visitors.Go(func() { visits.Send(ctx, name) })
+	}
+	visitors.Wait()
+	fmt.Println(app.Stop(ctx))
+	fmt.Println(count.Latest())
+	// Output:
+	// <nil>
+	// 3 true
+}
+
+// Each sensor has a handle, and its readings keep their order.
+func ExampleSenderInput() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	sensors, readings := dataflow.SenderInput[string, int](dataflow.At[Station](flow), "sensors")
+	last := keyedstream.Reduce(readings, func(last *int, x int) { *last = x })
+	out := singleton.Output(keyedsingleton.IntoSingleton(last), "last")
+	app, _ := dataflow.Start(ctx, flow)
+
+	var all sync.WaitGroup
+	for _, name := range []string{"cellar", "roof"} {
+		sensor := sensors.Sender(name)
+		all.Go(func() {
+			for x := range 3 {
+				sensor.Send(ctx, len(name)*10+x)
+			}
+		})
+	}
+	all.Wait()
+	fmt.Println(app.Stop(ctx))
+	fmt.Println(out.Latest())
+	// Output:
+	// <nil>
+	// {cellar:62 roof:42} true
+}
+
+// Who hears nothing sends again: an order is one order.
+func ExampleRetriedInput() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	type order struct {
+		ID    string
+		Cents int
+	}
+	till, orders := dataflow.RetriedInput[order](dataflow.At[Station](flow), "orders")
+	cents := dataflow.Map(dataflow.Unique(orders), func(o order) int { return o.Cents })
+	sum := singleton.Output(dataflow.Sum(cents), "sum")
+	app, _ := dataflow.Start(ctx, flow)
+
+	for _, o := range []order{{"a", 250}, {"b", 100}, {"a", 250}} {
+		till.Send(ctx, o)
+	}
+	fmt.Println(app.Stop(ctx))
+	fmt.Println(sum.Latest())
+	// Output:
+	// <nil>
+	// 350 true
+}

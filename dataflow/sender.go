@@ -1,0 +1,147 @@
+package dataflow
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A SenderInputPort is where any number of senders have a handle each. It is safe for any
+// number of goroutines.
+type SenderInputPort[S comparable, T any] struct {
+	all *senders[S, T] // nil in a zero value
+}
+
+// senders are the handles of a port.
+type senders[S comparable, T any] struct {
+	in   *engine.KInlet[S, T]
+	mu   sync.Mutex
+	open map[S]*Sender[S, T] // handles that are not closed
+}
+
+// Sender returns the handle of the sender id: the same one each time, until it is closed.
+// Keep it, since to look it up takes a lock. An id that cannot be a key gets a handle whose
+// sends return a [KeyError].
+//
+// A port keeps the handles that are not closed, some 100 bytes and the id each.
+func (p *SenderInputPort[S, T]) Sender(id S) *Sender[S, T] {
+	all := p.made()
+	if !all.in.IsKey(id) {
+		return &Sender[S, T]{of: all, id: id}
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	s := all.open[id]
+	if s == nil {
+		s = &Sender[S, T]{of: all, id: id}
+		if all.open == nil {
+			all.open = make(map[S]*Sender[S, T])
+		}
+		all.open[id] = s
+	}
+	return s
+}
+
+// Close ends the streams of all senders; see [InputPort.Close].
+func (p *SenderInputPort[S, T]) Close() { p.made().in.Close() }
+
+func (p *SenderInputPort[S, T]) made() *senders[S, T] {
+	if p == nil || p.all == nil {
+		engine.Unmade("dataflow.SenderInputPort", "ports come from Input and Output functions")
+	}
+	return p.all
+}
+
+// A Sender is one sender's handle of a [SenderInputPort]. What it sends keeps its order, so
+// it is used by one goroutine at a time, as an [InputPort] is, and the race detector reports
+// two sends that nothing orders. Different handles have nothing to do with each other.
+type Sender[S comparable, T any] struct {
+	of     *senders[S, T]
+	id     S
+	turns  uint64 // sends begun, by the one sender there is; see [InputPort.Send]
+	closed atomic.Bool
+}
+
+// ID returns the id that the handle was made for.
+func (s *Sender[S, T]) ID() S {
+	s.made()
+	return s.id
+}
+
+// Send appends x to the sender's stream; see [InputPort.Send]. It returns [ErrClosed] after
+// Close of the handle or of the port.
+func (s *Sender[S, T]) Send(ctx context.Context, x T) error {
+	in, err := s.begin(ctx, "dataflow.Sender.Send")
+	if err != nil {
+		return err
+	}
+	return in.Send(ctx, s.id, x)
+}
+
+// SendBatch appends all of xs in order and returns how many were accepted. A durable flow
+// keeps them with one write; in memory it is a Send for each.
+func (s *Sender[S, T]) SendBatch(ctx context.Context, xs []T) (int, error) {
+	in, err := s.begin(ctx, "dataflow.Sender.SendBatch")
+	if err != nil {
+		return 0, err
+	}
+	return in.SendBatch(ctx, s.id, xs)
+}
+
+// SendNumbered is Send for a sender that counts what it sends, so that an element that is
+// sent again is taken once; see [InputPort.SendNumbered]. Each sender has numbers of its own.
+// A durable flow remembers one number for each id, also when its handle is closed; in memory
+// numbers are remembered for as long as the flow runs.
+func (s *Sender[S, T]) SendNumbered(ctx context.Context, n uint64, x T) error {
+	in, err := s.begin(ctx, "dataflow.Sender.SendNumbered")
+	if err != nil {
+		return err
+	}
+	return in.SendNumbered(ctx, s.id, n, x)
+}
+
+// SendBatchNumbered is SendBatch for a sender that counts what it sends; see
+// [InputPort.SendBatchNumbered].
+func (s *Sender[S, T]) SendBatchNumbered(ctx context.Context, first uint64, xs []T) (int, error) {
+	in, err := s.begin(ctx, "dataflow.Sender.SendBatchNumbered")
+	if err != nil {
+		return 0, err
+	}
+	return in.SendBatchNumbered(ctx, s.id, first, xs)
+}
+
+// Close says that nothing more is sent through the handle, and forgets it: Sender returns
+// another one for the same id from then on, whose sender goes on where this one ended. It
+// does not end the stream, which has no end before the port is closed. Closing twice is fine,
+// and any goroutine may do it.
+func (s *Sender[S, T]) Close() {
+	all := s.made()
+	if s.closed.Swap(true) || !all.in.IsKey(s.id) {
+		return
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	delete(all.open, s.id)
+}
+
+// begin begins a send.
+func (s *Sender[S, T]) begin(ctx context.Context, op string) (*engine.KInlet[S, T], error) {
+	all := s.made()
+	if ctx == nil {
+		engine.NilContext(op)
+	}
+	s.turns++
+	if s.closed.Load() {
+		return nil, ErrClosed
+	}
+	return all.in, nil
+}
+
+func (s *Sender[S, T]) made() *senders[S, T] {
+	if s == nil || s.of == nil {
+		engine.Unmade("dataflow.Sender", "handles come from SenderInputPort.Sender")
+	}
+	return s.of
+}

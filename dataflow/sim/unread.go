@@ -1,0 +1,77 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// An output is an output of elements at the end of a schedule.
+type output struct {
+	op      *engine.Op
+	read    bool // somebody has read an element
+	unread  int
+	blocked error // what production would say; nil if no more wait there than may
+}
+
+// outputsOf returns the outputs of elements that a flow has.
+func outputsOf(g *engine.Graph) (all []output) {
+	g.Outputs(func(out engine.OutputStatus) {
+		if out.Kind != engine.Elements {
+			return
+		}
+		o := output{op: out.Op, read: out.Given > uint64(out.Unread), unread: out.Unread}
+		if out.Unread > out.Bound {
+			o.blocked = g.BlockedError(&engine.Blocked{Op: out.Op, Waiting: out.Unread, Bound: out.Bound}, nil)
+		}
+		all = append(all, o)
+	})
+	return all
+}
+
+// outputs are the outputs of all schedules of an exploration. Each schedule builds the same
+// flow again, so that an output is known by its number and its place.
+type outputs struct{ all map[port]output }
+
+type port struct {
+	number    int
+	name, pos string
+}
+
+// add adds those of a schedule.
+func (o *outputs) add(run execution) {
+	if o.all == nil {
+		o.all = make(map[port]output)
+	}
+	for i, out := range run.outputs {
+		k := port{i, out.op.Name, out.op.Pos}
+		before := o.all[k]
+		if out.blocked == nil || before.unread > out.unread {
+			out.unread, out.blocked = before.unread, before.blocked
+		}
+		out.read = out.read || before.read
+		o.all[k] = out
+	}
+}
+
+// check fails t if nobody has read an output in any schedule, and more waits there than
+// may: in production the location stops then, while a simulated one goes on.
+func (o *outputs) check(t *testing.T) {
+	t.Helper()
+	for _, err := range o.hang() {
+		t.Errorf("sim: nobody reads an output in any schedule, and in production the flow would hang: %v", err)
+	}
+}
+
+// hang returns what production would say, in order of construction of the outputs.
+func (o *outputs) hang() (all []error) {
+	ports := slices.SortedFunc(maps.Keys(o.all), func(a, b port) int { return a.number - b.number })
+	for _, p := range ports {
+		if out := o.all[p]; !out.read && out.blocked != nil {
+			all = append(all, out.blocked)
+		}
+	}
+	return all
+}

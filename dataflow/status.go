@@ -1,0 +1,140 @@
+package dataflow
+
+import (
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A LocationStatus is what a location of a running flow has done and what waits there. It
+// is a copy. All counts begin with the start of the flow and never go back.
+type LocationStatus struct {
+	Name string // of the location
+
+	// Time is when Steps, Records, Timers, NextTimer, Operators and Slices were copied, all of
+	// them between the same two steps. Two of them give a rate. It is zero if they were never
+	// copied. Everything else is of the moment of the call.
+	Time time.Time
+	// Stale says that Time is that of an earlier call, since the step that runs now goes on
+	// for longer than the call waited.
+	Stale bool
+	Ended bool // nothing happens here any more
+
+	Steps   uint64 // that were made
+	Records uint64 // that they took: sent, from other locations, fed back, or answers
+
+	Queued  int // records that were accepted and wait for a step
+	Bound   int // how many of them may wait before inputs block: [Options].Queue
+	Senders int // callers of inputs that wait for room
+
+	Calls        int // asynchronous calls that run
+	CallsWaiting int // asynchronous calls that wait for others to return
+
+	Timers    int       // that are set
+	NextTimer time.Time // when the first of them is due; zero if none is set
+
+	// Blocked says why the location does not run, and Since when it stopped. It is nil and
+	// zero while the location runs.
+	Blocked *BlockedError
+	Since   time.Time
+
+	Operators []OperatorStatus // in order of construction, as in [Graph].Operators
+	Outputs   []OutputStatus   // in order of construction
+	Slices    []SliceStatus    // in order of construction, as in [Graph].Slices
+}
+
+// An OperatorStatus is what an operator took and keeps.
+type OperatorStatus struct {
+	Name string // package and function, such as "keyedstream.Fold"
+	Port string // name of an input, an output or a cycle
+	Pos  string // file:line of the call that made it
+
+	// Entered is how many elements, entries or changes came to the operator, and for an input
+	// how many came from it. It is 0 unless [Options].Count is set.
+	Entered uint64
+
+	// Kept is how many keys the operator remembers from one step to the next, or elements
+	// where it has no keys: 0 for one that remembers none, or only within a run of a slice.
+	// Bytes is the memory in which they are, without what they point to.
+	Kept  int
+	Bytes uint64
+
+	Calls        int // asynchronous calls that run
+	CallsWaiting int // asynchronous calls that wait for others to return
+	Timers       int // that are set
+}
+
+// An OutputStatus is what waits at an output.
+type OutputStatus struct {
+	Name string // package and function, such as "dataflow.Output"
+	Port string // name of the output
+	Pos  string // file:line of the call that made it
+
+	// Unread is how many elements nobody has read, or how many entries nobody has taken. The
+	// output of a value has none.
+	Unread int
+	// Given is how many elements, entries or versions of a value the output was given.
+	Given uint64
+	// Bound is with how many unread elements the location still runs: [Options].Buffer. It is
+	// 0 for entries and values, which do not stop it.
+	Bound int
+}
+
+// A SliceStatus is how often a slice ran.
+type SliceStatus struct {
+	Pos  string // file:line of the call of slice.At
+	Runs uint64
+}
+
+// Status returns what each location has done and what waits there, in order of
+// construction. Any goroutine may call it at any time, also when the flow has ended.
+//
+// Status does not stop a location: the figures of a step are copied by whoever runs it,
+// between two steps. It waits 10 ms for that at most, for all locations together, and then
+// returns those that were copied last, with Stale set.
+func (a *App) Status() []LocationStatus {
+	reports := a.graph().Report()
+	all := make([]LocationStatus, len(reports))
+	for i, r := range reports {
+		all[i] = r.(LocationStatus)
+	}
+	return all
+}
+
+// locationStatus returns the public form of a status.
+func locationStatus(s *engine.Status) LocationStatus {
+	l := LocationStatus{
+		Name: s.Name, Time: s.At, Stale: s.Stale, Ended: s.Ended,
+		Steps: s.Steps, Records: s.Records,
+		Queued: s.Queued, Bound: s.Queue, Senders: s.Senders,
+		Timers: s.Timers, NextTimer: s.Next, Since: s.Since,
+	}
+	if s.Blocked != nil {
+		l.Blocked = blockedError(s.Blocked)
+	}
+	at := make(map[*engine.Op]*OperatorStatus, len(s.Ops))
+	l.Operators = make([]OperatorStatus, len(s.Ops))
+	for i, o := range s.Ops {
+		name, port, _ := strings.Cut(o.Op.Name, " ")
+		l.Operators[i] = OperatorStatus{Name: name, Port: port, Pos: o.Op.Pos, Entered: o.Entered, Kept: o.Kept, Bytes: o.Bytes, Timers: o.Timers}
+		at[o.Op] = &l.Operators[i]
+	}
+	for _, o := range s.Outputs {
+		switch o.Kind {
+		case engine.Elements, engine.Entries, engine.Value:
+			op := at[o.Op]
+			l.Outputs = append(l.Outputs, OutputStatus{Name: op.Name, Port: op.Port, Pos: op.Pos, Unread: o.Unread, Given: o.Given, Bound: o.Bound})
+			op.Kept, op.Bytes = o.Unread, o.Bytes
+		case engine.Calls:
+			op := at[o.Op]
+			op.Calls, op.CallsWaiting = o.Running, o.Waiting
+			l.Calls += o.Running
+			l.CallsWaiting += o.Waiting
+		}
+	}
+	for _, r := range s.Slices {
+		l.Slices = append(l.Slices, SliceStatus{r.Slice.Pos(), r.Runs})
+	}
+	return l
+}

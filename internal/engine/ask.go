@@ -1,0 +1,178 @@
+package engine
+
+import "context"
+
+// Ask is Send of a record whose key may come once, and Await of the entry under that key,
+// which is taken.
+//
+// A caller that finds the location idle runs it, and keeps the response without the table
+// of entries; see asked. In all other cases the caller waits for the entry before the
+// request can be handled, so that no other Take comes between.
+func Ask[K comparable, V, U any](ctx context.Context, in *KInlet[K, V], out *KOutlet[K, U], k K, v V) (u U, err error) {
+	if in.check != nil {
+		if err := in.check(k); err != nil {
+			return u, in.op.badKey(k, err)
+		}
+	}
+	s := in.site
+	h := in.hash.Hash(k)
+	if s != out.site || in.shut.Load() || !s.token.take() && !s.token.await() {
+		return askBusy(ctx, in, out, k, v, h)
+	}
+	s.mu.Lock()
+	if _, added := in.seen.Put(k, h); !added {
+		s.g.driver.settle(s, 1)
+		return u, ErrDuplicate
+	}
+	var w *keyWaiter[U]
+	if out.listeners.Load() > 0 {
+		w = out.behind(k, h)
+	}
+	s.mu.Unlock()
+	a := &out.asked
+	a.on, a.k = w == nil, k
+	if !in.stepOne(k, v, h) {
+		return u, s.g.Err()
+	}
+	got := a.got
+	if w == nil {
+		w = a.w
+	}
+	u = a.v
+	*a = asked[K, U]{}
+	if got {
+		if s.left() {
+			s.look(true) // a failure of what others left is not one of this request
+		}
+		return u, nil
+	}
+	if w == nil { // it comes later
+		w = out.waiter(true)
+		s.mu.Lock()
+		out.expect(k, h, w)
+		s.mu.Unlock()
+	}
+	if err = s.after(true); err != nil {
+		out.forsake(k, h, w)
+		return u, err
+	}
+	out.mu.Lock()
+	return out.wait(ctx, k, h, w)
+}
+
+// askBusy is Ask for a location that is not idle.
+func askBusy[K comparable, V, U any](ctx context.Context, in *KInlet[K, V], out *KOutlet[K, U], k K, v V, h uint64) (u U, err error) {
+	var w *keyWaiter[U]
+	err = in.sendOnce(ctx, k, v, func() {
+		w = out.waiter(true)
+		if in.site == out.site {
+			out.expect(k, h, w)
+			return
+		}
+		out.mu.Lock() // its site has a lock of its own, which is not taken under this one
+		out.expectHere(k, h, w)
+		out.mu.Unlock()
+	})
+	if err != nil {
+		if w != nil {
+			out.forsake(k, h, w)
+		}
+		return u, err
+	}
+	if w == nil { // whoever makes the steps has accepted it
+		return out.Await(ctx, k, true)
+	}
+	out.mu.Lock()
+	return out.wait(ctx, k, h, w)
+}
+
+// An asked is the request of a caller that runs the location, and its response, if that
+// comes in the same step. It is held by the token.
+//
+// The response goes into no table, and nobody sees it but the caller, who would have taken
+// it. It does go the usual way if somebody waits for the same key: all that await it
+// receive it.
+type asked[K comparable, V any] struct {
+	on  bool // the response has not come yet
+	got bool // it came, and is v
+	k   K
+	v   V
+	w   *keyWaiter[V] // or it goes the usual way, and the caller is w
+}
+
+// answers reports whether (k, v) was the response that the caller wants, and is kept for it.
+func (out *KOutlet[K, V]) answers(k K, v V, h uint64) bool {
+	a := &out.asked
+	if k != a.k {
+		return false
+	}
+	a.on = false
+	if out.listeners.Load() > 0 {
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		if out.waiting.Get(k, h) != nil {
+			// Before it was run nobody did; see behind. So a Take that waits now came later.
+			place := out.waiting.Get(k, h)
+			a.w = out.waiter(true)
+			a.w.next, *place = *place, a.w
+			out.listeners.Add(1)
+			return false
+		}
+	}
+	a.got, a.v = true, v
+	return true
+}
+
+// behind returns a waiter for the entry of k behind those that wait for it already, or nil if
+// there are none.
+func (out *KOutlet[K, V]) behind(k K, h uint64) (w *keyWaiter[V]) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if out.waiting.Get(k, h) != nil {
+		w = out.waiter(true)
+		out.add(k, h, w)
+	}
+	return w
+}
+
+// expect makes w wait for the entry of k, with the site's mu held. It becomes known to the
+// site as well, before a step can give it a value, if the site has few waiters.
+func (out *KOutlet[K, V]) expect(k K, h uint64, w *keyWaiter[V]) {
+	out.mu.Lock()
+	out.expectHere(k, h, w)
+	if !w.given && out.site.wanting() {
+		out.site.waiters.add(&w.waiter)
+	}
+	out.mu.Unlock()
+}
+
+// expectHere makes w wait for the entry of k, with mu held. If it is there, w has it.
+func (out *KOutlet[K, V]) expectHere(k K, h uint64, w *keyWaiter[V]) {
+	if p := out.entries.Get(k, h); p != nil {
+		w.value, w.given = *p, true
+		w.done.Store(true)
+		out.entries.Delete(k, h)
+		return
+	}
+	out.add(k, h, w)
+}
+
+// forsake makes w wait no longer, when the flow has failed.
+func (out *KOutlet[K, V]) forsake(k K, h uint64, w *keyWaiter[V]) {
+	out.mu.Lock()
+	if !w.given {
+		out.remove(k, h, w)
+	}
+	out.mu.Unlock()
+	out.site.leave(&w.waiter)
+}
+
+// OneFlow panics unless the two ports belong to one flow.
+func OneFlow[K comparable, V, U any](op string, in *KInlet[K, V], out *KOutlet[K, U]) {
+	if in.site.g != out.site.g {
+		Misuse(op, "%s and %s are ports of two flows", in.op, out.op)
+	}
+	if in.seen == nil {
+		Misuse(op, "%s takes a key more than once", in.op)
+	}
+}

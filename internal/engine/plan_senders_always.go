@@ -1,0 +1,5 @@
+//go:build millraceplans
+
+package engine
+
+const stepsArePlanned = true

@@ -1,0 +1,97 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A post has the records that are on their way to the locations of a led flow, in order.
+type post struct {
+	waiting map[int][][]byte
+}
+
+func (m *post) put(site int, records ...[]byte) {
+	if m.waiting == nil {
+		m.waiting = make(map[int][][]byte)
+	}
+	m.waiting[site] = append(m.waiting[site], records...)
+}
+
+func (m *post) empty() bool {
+	for _, records := range m.waiting {
+		if len(records) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// collect takes what locations have for each other. Some of it is sent twice.
+func (m *post) collect(r *ledRun, rng *rand.Rand) {
+	for i, l := range r.leaders {
+		for _, x := range l.Moved() {
+			x.Record.Source = fmt.Sprint("link ", i, " ", x.ID)
+			for range 1 + rng.IntN(2)*rng.IntN(2) {
+				m.put(x.Site, x.Record.Encode(nil))
+			}
+			sent := engine.SentRecord(x.Link, x.ID, x.Record.Number)
+			m.put(i, sent.Encode(nil))
+		}
+	}
+}
+
+// step returns a step of one of the locations, with some of what waits for it.
+func (m *post) step(rng *rand.Rand, sites int, now int64) ledStep {
+	s := ledStep{site: rng.IntN(sites), now: now}
+	all := m.waiting[s.site]
+	n := len(all)
+	if rng.IntN(2) == 0 {
+		n = rng.IntN(n + 1)
+	}
+	s.records, m.waiting[s.site] = all[:n:n], all[n:]
+	return s
+}
+
+// A callBook knows the nodes of a program that make calls, in order.
+type callBook []int
+
+func callsOf(p *Program) (all callBook) {
+	for i := range p.nodes {
+		if p.nodes[i].op.name == "keyedsingleton.MapAsync" {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// into returns what has the answer of each call put into answers, as a record for f.
+func (c callBook) into(f *dataflow.Flow, answers *[][]byte) func(node, k, answer int) {
+	return func(node, k, answer int) {
+		n := 0
+		for n < len(c) && c[n] != node {
+			n++
+		}
+		op := operatorNumbers(graphOf(f).Shape(0), "keyedsingleton.MapAsync")[n]
+		key, _ := durable.CBOR().Append(nil, k)
+		value, _ := durable.CBOR().Append(nil, answer)
+		r := engine.Record{Op: op, Kind: 1, Key: key, Value: value}
+		*answers = append(*answers, r.Encode(nil))
+	}
+}
+
+// operatorNumbers finds the operators of a name in a shape.
+func operatorNumbers(shape, name string) (all []int32) {
+	for line := range strings.Lines(shape) {
+		var n int32
+		var word string
+		if fmt.Sscan(line, &n, &word); word == name {
+			all = append(all, n)
+		}
+	}
+	return all
+}

@@ -1,0 +1,212 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+// later returns a time after now, often that of the next timer.
+func (r *ledRun) later(rng *rand.Rand, now int64) int64 {
+	at, ok := r.leader.Deadline()
+	switch k := rng.IntN(6); {
+	case ok && k == 0:
+		now = max(now, at)
+	case ok && k == 1:
+		now = max(now, at-1)
+	case ok && k == 2:
+		now = max(now, at) + rng.Int64N(int64(10*time.Hour))
+	case k == 3:
+		now += rng.Int64N(int64(time.Hour))
+	}
+	return now
+}
+
+// A mailbox is where a program's records go on their way into a history, and the
+// facade of the flow as its users have it.
+type mailbox struct {
+	rng     *rand.Rand
+	waiting [][]byte
+	nonce   uint64
+}
+
+func (m *mailbox) Send(_ context.Context, _ int, rs []engine.Record, unique bool) (int, error) {
+	for _, r := range rs {
+		if m.rng.IntN(2) == 0 {
+			m.nonce++
+			r.Source, r.Number = fmt.Sprint("s", m.rng.IntN(2)), m.nonce
+		}
+		for range 1 + m.rng.IntN(2)*m.rng.IntN(2) { // some are sent again
+			if unique {
+				m.nonce++
+				r.Nonce = m.nonce
+			} else if r.Source == "" && len(m.waiting) > 0 {
+				break
+			}
+			m.waiting = append(m.waiting, r.Encode(nil))
+			if !unique && r.Source == "" {
+				break
+			}
+		}
+	}
+	return len(rs), nil
+}
+
+func (m *mailbox) Read(_ int, op int32, _ int, number uint64) {
+	r := engine.ReadRecord(op, number)
+	m.waiting = append(m.waiting, r.Encode(nil))
+}
+
+func (m *mailbox) Taken(_ context.Context, _ int, op int32, key []byte) error {
+	r := engine.TakenRecord(op, key)
+	m.waiting = append(m.waiting, r.Encode(nil))
+	return nil
+}
+
+func (m *mailbox) Want(int, int32, []byte) func() { return func() {} }
+func (m *mailbox) Stopped(int) *engine.Blocked    { return nil }
+
+// Led runs a program whose history is kept, and restores it in between. What comes of
+// it without an interruption is compared with the model.
+func Led(p *Program, h History, seed uint64) (err error) { return ledForgetting(p, h, seed, nil) }
+
+// ledForgetting is Led of operators that do not register what forget says.
+func ledForgetting(p *Program, h History, seed uint64, forget engine.Forget) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	watch := make([]bool, len(p.nodes))
+	for i := range watch {
+		watch[i] = !read(p, i) || rng.IntN(2) == 0
+	}
+	watched := func(i int) bool { return watch[i] }
+	var live *builder  // of the run without an interruption
+	var calls [][]byte // answers to calls
+	asks := callsOf(p)
+	flow := ledFlow(func(f *dataflow.Flow, see func(string)) {
+		graphOf(f).Check(forget)
+		ask := asks.into(f, &calls)
+		if live != nil {
+			ask = nil // its calls were answered
+		}
+		b := buildAsking(context.Background(), p, f, watched, ask)
+		b.trace = func(node int, what ...int) { see(fmt.Sprint("n", node, what)) }
+		b.outputs()
+		if live == nil {
+			live = b
+		}
+	})
+	box := &mailbox{rng: rng}
+	facade := newRemote(dataflow.Options{}, durable.CBOR(), box)
+	front := build(context.Background(), p, facade, watched)
+	readers := front.outputs()
+	graph := graphOf(facade)
+	graph.Start(context.Background())
+	now := int64(1)
+	var failed error
+	var mail post
+	left := 30 // steps in which nothing but time passes
+	next := func(r *ledRun) (ledStep, bool) {
+		if failed = compareLed(live, front, graph, r); failed != nil {
+			return ledStep{}, false
+		}
+		mail.collect(r, rng)
+		mail.put(0, box.waiting...)
+		box.waiting = nil
+		at, timers := r.leader.Deadline()
+		switch quiet := len(h) == 0 && len(calls) == 0 && mail.empty(); {
+		case quiet && (!timers || left == 0):
+			return ledStep{}, false
+		case quiet:
+			left--
+			now = max(now, at)
+		default:
+			now = r.later(rng, now)
+			n := rng.IntN(min(len(h), 4) + 1)
+			for _, x := range h[:n] {
+				if err := front.sends[x.input](x.key, x.value); err != nil {
+					failed = err
+				}
+			}
+			h = h[n:]
+			n = rng.IntN(len(calls) + 1)
+			mail.put(0, calls[:n]...)
+			calls = calls[n:]
+		}
+		for _, read := range readers {
+			if rng.IntN(4) == 0 {
+				read()
+			}
+		}
+		mail.put(0, box.waiting...)
+		box.waiting = nil
+		return mail.step(rng, len(r.leaders), now), failed == nil
+	}
+	if err := flow.threeWays(rng, next); err != nil {
+		return err
+	}
+	return failed
+}
+
+// compareLed shows what a led flow's outputs have and compares all with the model.
+func compareLed(live, front *builder, graph *engine.Graph, r *ledRun) error {
+	kept, err := r.leader.Outputs(nil)
+	if err != nil {
+		return err
+	}
+	if err := graph.Feed(0, 0, kept); err != nil {
+		return fmt.Errorf("Feed: %w", err)
+	}
+	for i, w := range live.seen {
+		if _, entries := live.built[w.node].(fixed); entries { // some of which were taken
+			w.now = nil
+		} else if w.now != nil {
+			w.now = front.seen[i].now
+		}
+	}
+	return live.compare(true)
+}
+
+// outputs lets out what is watched, and returns what reads an element or an entry.
+func (b *builder) outputs() (readers []func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // who finds nothing does not wait
+	for _, w := range slices.Clone(b.seen) {
+		name := fmt.Sprint("n", w.node, " out")
+		switch s := b.built[w.node].(type) {
+		case stream:
+			out := dataflow.Output(s, name)
+			readers = append(readers, func() { out.Next(ctx) })
+		case streams:
+			out := keyedstream.Output(s, name)
+			readers = append(readers, func() { out.Next(ctx) })
+		case fixed:
+			out := keyedsingleton.Output(s, name)
+			readers = append(readers, func() { out.Take(ctx, w.node%4) })
+		}
+	}
+	return readers
+}
+
+// TestLed restores random programs from saved state between their steps and compares
+// them with themselves. It catches what an operator remembers and does not save.
+func TestLed(t *testing.T) {
+	checkAll(t, durables(), Led)
+}
+
+// durables are the operators that a flow whose history is kept may have.
+func durables() []operator {
+	return slices.DeleteFunc(operators(), func(op operator) bool { return op.name == "keyedstream.Divide" })
+}

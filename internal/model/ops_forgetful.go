@@ -1,0 +1,66 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+// numbers says which client gave a key, and as which of its own.
+func numbers(n int) keyedstream.Sequence[int] {
+	clients := 1 + n%3
+	return keyedstream.Sequenced(func(k int) (client int, seq uint64) { return k % clients, uint64(k / clients) })
+}
+
+// forgetfuls are the operators that forget keys they are done with. Which they forget
+// depends on the order in which values of different keys come, so they are drawn over a
+// stream that has one.
+func forgetfuls() []operator {
+	return []operator{
+		op1("keyedstream.FirstWithin", func(c call, s stream) streams {
+			ks := dataflow.KeyBy(s, func(x int) int { return keyOf(c.n, x) })
+			return keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: retained(c.n)}, why)
+		}, remembering(func(_ int, vs []int) (int, bool) { return vs[0], true })),
+		op1("keyedstream.FoldEarlyStopWithin", func(c call, s stream) streams {
+			ks := dataflow.KeyBy(s, func(x int) int { return keyOf(c.n, x) })
+			return keyedstream.FoldEarlyStopWithin(ks, func() int { return 0 }, func(acc *int, v int) bool {
+				*acc += v
+				return *acc > c.n
+			}, keyedstream.Retain{Keys: retained(c.n)}, why)
+		}, remembering(func(n int, vs []int) (int, bool) { return sum(vs), sum(vs) > n })),
+	}
+}
+
+func retained(n int) int { return 1 + n%2 }
+
+// remembering makes the evaluation of an operator that is done with a key when f says so
+// of the values since it was last forgotten, and remembers that for a while: of the keys
+// that completed, in blocks, those of the last block and of the one before it.
+func remembering(f func(n int, vs []int) (int, bool)) func(int, Content) Content {
+	return func(n int, c Content) Content {
+		out := Content{Keyed: make(map[int][]int)}
+		var completed []int // keys, in order
+		since := make(map[int][]int)
+		block := func(i int) int { return i / retained(n) }
+		for _, x := range c.List {
+			k := keyOf(n, x)
+			if last := len(completed) - 1 - slices.Index(reversed(completed), k); slices.Contains(completed, k) && block(last) >= block(len(completed)-1)-1 {
+				continue
+			}
+			since[k] = append(since[k], x)
+			if v, done := f(n, since[k]); done {
+				out.Keyed[k] = append(out.Keyed[k], v)
+				completed = append(completed, k)
+				delete(since, k)
+			}
+		}
+		return out
+	}
+}
+
+func reversed(xs []int) []int {
+	ys := slices.Clone(xs)
+	slices.Reverse(ys)
+	return ys
+}

@@ -1,0 +1,297 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+	"github.com/millrace/millrace/singleton"
+)
+
+// What the operators in this file give is the runtime's choice: when it comes, or in
+// which order. So the model takes what came as given, as it does with inputs, and checks
+// that it could have come.
+
+// there is another location, and worker one that has members.
+type (
+	there  struct{ dataflow.Process }
+	worker struct{ dataflow.Process }
+)
+
+// A verdict says what is wrong with what has come of node i, or nothing. If all, nothing
+// more will come.
+type verdict func(e *evaluator, i int, all bool) string
+
+func (o operator) judged(v verdict) operator { o.verdict = v; return o }
+
+// apart is an operator that works while others do: in a live flow on other goroutines, so
+// that it is only drawn where one goroutine does everything.
+func (o operator) apart() operator { o.isApart = true; return o }
+
+func hours(n int) time.Duration { return time.Duration(n+1) * time.Hour }
+
+// taken notes what comes of a stream.
+func taken[O dataflow.Order](c call, s streamOf[here, bounds.Unbounded, O]) streamOf[here, bounds.Unbounded, O] {
+	took := c.took
+	return dataflow.Inspect(s, func(x int) { took(0, x) })
+}
+
+// takenKeyed notes what comes of a keyed stream.
+func takenKeyed[O dataflow.Order](c call, s keyedOf[here, bounds.Unbounded, O]) keyedOf[here, bounds.Unbounded, O] {
+	return keyedstream.InspectWithKey(s, c.took)
+}
+
+// lates are the operators that give something in a later step.
+func lates() []operator {
+	return []operator{
+		op1("keyedsingleton.After", func(c call, s fixed) fixed {
+			return keyedsingleton.InspectWithKey(keyedsingleton.After(s, hours(c.n), why), c.took)
+		}, none).at(timed),
+		op1("keyedsingleton.AfterEach", func(c call, s fixed) fixed {
+			each := func(v int) time.Duration { return hours(v % (c.n + 1)) }
+			return keyedsingleton.InspectWithKey(keyedsingleton.AfterEach(s, each, why), c.took)
+		}, none).at(timed),
+		op0("dataflow.Interval", func(c call) stream {
+			every := hours(c.n)
+			return taken(c, dataflow.Map(dataflow.Interval(c.at, every, why), func(d time.Duration) int { return int(d / every) }))
+		}, nil).at(timed).judged(func(e *evaluator, i int, _ bool) string {
+			list := e.at(i, len(e.events)).List
+			for j := range list {
+				if list[j] < 1 || j > 0 && list[j] <= list[j-1] {
+					return "multiples of the period, each larger than the one before"
+				}
+			}
+			return ""
+		}),
+		op1("keyedsingleton.ForgetAfter", forget[bounds.MonotonicValue], none).at(timed).judged(forgotten).wholly(),
+		op1("keyedsingleton.ForgetAfter", forget[bounds.MonotonicKeys], none).at(timed).judged(forgotten).wholly(),
+		op1("keyedsingleton.ForgetAfter", forget[bounds.BoundedValue], none).at(timed).judged(forgotten).wholly(),
+		op1("dataflow.Cycle", func(c call, s stream) stream {
+			loop, again := dataflow.Cycle[int, ordered](c.at, c.name)
+			c.keeps = func(next any) { loop.Complete(dataflow.Limit(next.(stream), fedBack)) }
+			return taken(c, again)
+		}, none).at(looped).apart().judged(func(e *evaluator, i int, all bool) string {
+			from := e.p.nodes[i].keep
+			if from < 0 {
+				from = e.p.nodes[i].args[0]
+			}
+			source := e.at(from, len(e.events)).List
+			return prefixOf(e.at(i, len(e.events)).List, source[:min(fedBack, len(source))], all)
+		}),
+
+		op1("keyedsingleton.MapAsync", func(c call, s fixed) fixed {
+			node, ask := c.node, c.ask
+			asked := keyedsingleton.InspectWithKey(s, func(k, v int) {
+				if ask != nil {
+					ask(node, k, change(c.n, v))
+				}
+			})
+			f := func(_ context.Context, v int) int { return change(c.n, v) }
+			return keyedsingleton.InspectWithKey(keyedsingleton.MapAsync(asked, f, keyedsingleton.AsyncOptions{}), c.took)
+		}, none).at(timed).apart().judged(func(e *evaluator, i int, all bool) string {
+			x := &e.p.nodes[i]
+			return entriesOfSource(e, i, eachEntry(func(n, _, v int) (int, bool) { return change(n, v), true })(x.n, e.at(x.args[0], len(e.events))), all)
+		}),
+		op1("dataflow.Send", func(c call, s stream) stream {
+			return taken(c, dataflow.Send(dataflow.Send(s, c.other()), c.at))
+		}, none).at(timed).apart().judged(sent),
+		op1("dataflow.Send", func(c call, s streamOf[here, bounds.Unbounded, loose]) streamOf[here, bounds.Unbounded, loose] {
+			return taken(c, dataflow.Send(dataflow.Send(s, c.other()), c.at))
+		}, none).at(timed).apart().judged(sent),
+		op1("keyedstream.Send", func(c call, s streams) streams {
+			return takenKeyed(c, keyedstream.Send(keyedstream.Send(s, c.other()), c.at))
+		}, none).at(timed).apart().judged(sentKeyed),
+		op1("keyedsingleton.Send", func(c call, s fixed) fixed {
+			return keyedsingleton.InspectWithKey(keyedsingleton.Send(keyedsingleton.Send(s, c.other()), c.at), c.took)
+		}, none).at(timed).apart().judged(func(e *evaluator, i int, all bool) string {
+			return entriesOfSource(e, i, e.at(e.p.nodes[i].args[0], len(e.events)), all)
+		}),
+		op1("keyedstream.Divide", func(c call, s streams) keyedOf[here, bounds.Unbounded, loose] {
+			parts := keyedstream.Divide(s, dataflow.Members[worker](c.flow, 2))
+			return takenKeyed(c, keyedstream.Merge(keyedstream.Send(parts[0], c.at), keyedstream.Send(parts[1], c.at)))
+		}, none).at(timed).apart().judged(sentKeyed),
+	}
+}
+
+// fedBack is how many elements a cycle feeds back at most, so that each ends.
+const fedBack = 5
+
+func (o operator) wholly() operator { o.shows = true; return o }
+
+// arranged are the operators that arrange what they are given at once.
+func arrangers() []operator {
+	type bag = streamOf[here, bounds.Unbounded, loose]
+	type bags = keyedOf[here, bounds.Unbounded, loose]
+	return []operator{
+		op1("dataflow.AssumeOrder", func(c call, s bag) stream { return taken(c, dataflow.AssumeOrder(s, why)) }, none).
+			at(arranged).judged(func(e *evaluator, i int, _ bool) string {
+			return bagOf(e.at(i, len(e.events)).List, e.at(e.p.nodes[i].args[0], len(e.events)).List, true)
+		}),
+		op2("dataflow.MergeOrdered", func(c call, s, t stream) stream { return taken(c, dataflow.MergeOrdered(s, t, why)) }, noneOfTwo).
+			at(arranged).judged(func(e *evaluator, i int, _ bool) string {
+			x, now := &e.p.nodes[i], len(e.events)
+			return interleaved(e.at(i, now).List, e.at(x.args[0], now).List, e.at(x.args[1], now).List)
+		}),
+		op1("keyedstream.AssumeOrder", func(c call, s bags) streams { return takenKeyed(c, keyedstream.AssumeOrder(s, why)) }, none).
+			at(arranged).judged(func(e *evaluator, i int, _ bool) string {
+			return eachKey(e.at(i, len(e.events)), e.at(e.p.nodes[i].args[0], len(e.events)), func(got, source []int) string { return bagOf(got, source, true) })
+		}),
+		op2("keyedstream.MergeOrdered", func(c call, s, t streams) streams {
+			return takenKeyed(c, keyedstream.MergeOrdered(s, t, why))
+		}, noneOfTwo).at(arranged).judged(func(e *evaluator, i int, _ bool) string {
+			x, now := &e.p.nodes[i], len(e.events)
+			a, b := e.at(x.args[0], now), e.at(x.args[1], now)
+			for k := range together(a, b).Keyed {
+				if wrong := interleaved(e.at(i, now).Keyed[k], a.Keyed[k], b.Keyed[k]); wrong != "" {
+					return fmt.Sprint(k, ": ", wrong)
+				}
+			}
+			return ""
+		}),
+	}
+}
+
+func noneOfTwo(int, Content, Content) Content { return Content{} }
+
+// other returns another location.
+func (b *builder) other() there { return dataflow.At[there](b.flow) }
+
+// forget is ForgetAfter, whose content is noted whenever it changes.
+func forget[B interface {
+	bounds.Ongoing
+	bounds.KeyedSingleton
+}](c call, s entriesOf[here, B]) entriesOf[here, bounds.Unbounded] {
+	showed := c.showed
+	left := keyedsingleton.ForgetAfter(s, hours(c.n), why)
+	singleton.Map(keyedsingleton.IntoSingleton(left), func(v dataflow.View[int, int]) int {
+		showed(maps.Collect(v.All()))
+		return 0
+	})
+	return left
+}
+
+// forgotten wants what has not changed for longer than all that is left to be gone, and
+// in the end everything.
+func forgotten(e *evaluator, i int, all bool) string {
+	x, now := &e.p.nodes[i], len(e.events)
+	got, source := e.at(i, now).Entries, e.at(x.args[0], now).Entries
+	oldest, newest := now, -1 // change of what is left, and of what is gone
+	for k, v := range source {
+		w, left := got[k]
+		if left && v != w {
+			return fmt.Sprint(k, ":", v, " or nothing")
+		}
+		at := now
+		for ; at > 0; at-- {
+			if u, ok := e.at(x.args[0], at-1).Entries[k]; !ok || u != v {
+				break
+			}
+		}
+		if left {
+			oldest = min(oldest, at)
+		} else {
+			newest = max(newest, at)
+		}
+	}
+	for k := range got {
+		if _, ok := source[k]; !ok {
+			return fmt.Sprint("no ", k)
+		}
+	}
+	switch {
+	case newest > oldest:
+		return "what changed before is gone first"
+	case all && len(got) > 0:
+		return "nothing"
+	}
+	return ""
+}
+
+func sent(e *evaluator, i int, all bool) string {
+	x, now := &e.p.nodes[i], len(e.events)
+	got, source := e.at(i, now).List, e.at(x.args[0], now).List
+	if kinds[x.op.out].ordered {
+		return prefixOf(got, source, all)
+	}
+	return bagOf(got, source, all)
+}
+
+func sentKeyed(e *evaluator, i int, all bool) string {
+	x, now := &e.p.nodes[i], len(e.events)
+	return eachKey(e.at(i, now), e.at(x.args[0], now), func(got, source []int) string { return prefixOf(got, source, all) })
+}
+
+// eachKey compares what came of each key with its source.
+func eachKey(got, source Content, compare func(got, source []int) string) string {
+	for k := range together(got, source).Keyed {
+		if wrong := compare(got.Keyed[k], source.Keyed[k]); wrong != "" {
+			return fmt.Sprint(k, ": ", wrong)
+		}
+	}
+	return ""
+}
+
+func prefixOf(got, source []int, all bool) string {
+	if len(got) > len(source) || !slices.Equal(got, source[:len(got)]) || all && len(got) < len(source) {
+		return fmt.Sprint("a prefix of ", source, ", all of it: ", all)
+	}
+	return ""
+}
+
+func bagOf(got, source []int, all bool) string {
+	left := slices.Clone(source)
+	for _, x := range got {
+		j := slices.Index(left, x)
+		if j < 0 {
+			return fmt.Sprint("some of ", source)
+		}
+		left = slices.Delete(left, j, j+1)
+	}
+	if all && len(left) > 0 {
+		return fmt.Sprint("all of ", source)
+	}
+	return ""
+}
+
+// interleaved says whether got is a and b, each in its order.
+func interleaved(got, a, b []int) string {
+	if len(got) == len(a)+len(b) {
+		can := map[int]bool{0: true} // how many of the elements so far may be of a
+		for n, x := range got {
+			next := make(map[int]bool)
+			for i := range can {
+				if i < len(a) && a[i] == x {
+					next[i+1] = true
+				}
+				if j := n - i; j < len(b) && b[j] == x {
+					next[i] = true
+				}
+			}
+			can = next
+		}
+		if can[len(a)] {
+			return ""
+		}
+	}
+	return fmt.Sprint(a, " and ", b, ", each in its order")
+}
+
+func entriesOfSource(e *evaluator, i int, source Content, all bool) string {
+	k := kinds[e.p.nodes[i].op.out]
+	got := e.at(i, len(e.events))
+	for key, v := range got.Entries {
+		if w, ok := source.Entries[key]; !ok || v != w {
+			return "some of " + k.text(source)
+		}
+	}
+	if all && len(got.Entries) < len(source.Entries) {
+		return "all of " + k.text(source)
+	}
+	return ""
+}

@@ -1,0 +1,122 @@
+package model
+
+import (
+	"go/importer"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	// The go command would take a result from before these were changed.
+	_ "github.com/millrace/millrace/keyedsingleton"
+	_ "github.com/millrace/millrace/keyedstream"
+	_ "github.com/millrace/millrace/optional"
+	_ "github.com/millrace/millrace/singleton"
+	_ "github.com/millrace/millrace/slice"
+)
+
+// notInOracle are the exported operators that programs of the model do not have, with
+// the reason.
+var notInOracle = map[string]string{}
+
+// collections are the types of package dataflow that operators return.
+var collections = []string{"Stream", "KeyedStream", "KeyedSingleton", "Singleton", "Optional"}
+
+// TestOracle wants every exported operator to be drawn by the model. One that is not has
+// no oracle: what it gives is compared with nothing, and whether it saves its state is
+// not tried.
+func TestOracle(t *testing.T) {
+	drawn := make(map[string]bool)
+	for _, op := range operators() {
+		for _, name := range append(op.also, strings.Split(op.name, " of ")...) {
+			name, _, _ = strings.Cut(name, ",")
+			drawn[name] = true
+		}
+	}
+	exported := exportedOperators(t)
+	if len(exported) < 100 {
+		t.Fatalf("only %d operators", len(exported))
+	}
+	for name, collection := range exported {
+		reason, excused := notInOracle[name]
+		switch {
+		case collection && !drawn[name] && reason == "":
+			t.Errorf("%s is not drawn by the model: add it to operators, or to notInOracle with a reason", name)
+		case drawn[name] && excused:
+			t.Errorf("%s is drawn by the model, and stands in notInOracle", name)
+		}
+	}
+	for name := range notInOracle {
+		if !exported[name] {
+			t.Errorf("%s stands in notInOracle and is no operator", name)
+		}
+	}
+	for name := range drawn {
+		if _, ok := exported[name]; !ok {
+			t.Errorf("the model draws %s, which is no exported function", name)
+		}
+	}
+}
+
+// exportedOperators returns the exported functions of the operators' packages, and for
+// each whether it returns a collection.
+func exportedOperators(t *testing.T) map[string]bool {
+	t.Helper()
+	const module = "github.com/millrace/millrace/"
+	args := []string{"list", "-export", "-deps", "-f", "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}"}
+	packages := []string{"dataflow", "keyedstream", "keyedsingleton", "singleton", "optional", "slice"}
+	for _, p := range packages {
+		args = append(args, module+p)
+	}
+	list := exec.Command("go", args...)
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string]string)
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		files[path] = file
+	}
+	imp := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
+	all := make(map[string]bool)
+	for _, p := range packages {
+		pkg, err := imp.Import(module + p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range pkg.Scope().Names() {
+			if f, ok := pkg.Scope().Lookup(name).(*types.Func); ok && f.Exported() {
+				results := f.Signature().Results()
+				all[p+"."+name] = false
+				for v := range results.Variables() {
+					all[p+"."+name] = all[p+"."+name] || isCollection(v.Type())
+				}
+			}
+		}
+	}
+	return all
+}
+
+// isCollection reports whether a type is a collection, some of them, or a type parameter
+// for which some can stand.
+func isCollection(t types.Type) bool {
+	switch t := types.Unalias(t).(type) {
+	case *types.Slice:
+		return isCollection(t.Elem())
+	case *types.TypeParam:
+		n, ok := types.Unalias(t.Constraint()).(*types.Named)
+		return ok && n.Obj().Name() == "Versioned"
+	case *types.Named:
+		for _, name := range collections {
+			if t.Obj().Name() == name && t.Obj().Pkg().Name() == "dataflow" {
+				return true
+			}
+		}
+	}
+	return false
+}

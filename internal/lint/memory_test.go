@@ -1,0 +1,245 @@
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What an operator remembers has to come from a constructor of internal/engine/state*.go,
+// which registers how it is saved or when it is cleared; see the decision on operator
+// state. The check below reads operators as the compiler does and looks for memory from
+// anywhere else.
+
+// A memoryRule is what is allowed beyond the rules, each with its reason.
+type memoryRule struct {
+	files     map[string]string // files of operators that are left out
+	functions map[string]string // functions that may call what others may not
+	fields    map[string]string // fields that may be written while a flow runs
+}
+
+var memoryRules = memoryRule{
+	files: map[string]string{
+		"inlet.go":        "an input is a port: its buffers are the queue, which the history has",
+		"kinlet.go":       "as inlet.go",
+		"outlet.go":       "an output is a port: its buffers are what a step gave and what nobody has read",
+		"koutlet.go":      "as outlet.go",
+		"cell_outlet.go":  "as outlet.go",
+		"stream_cycle.go": "a cycle is an input: what is fed back waits in its queue",
+		"move.go":         "as move_divide.go",
+		"move_divide.go":  "a link to another location is an output there and an input here",
+		"move_stream.go":  "as move_divide.go",
+		"led_move.go":     "as move_divide.go",
+		"async.go":        "its queue is of goroutines; calls without an answer are from a constructor",
+		"key.go":          "checks keys",
+		"wire.go":         "encodes and decodes",
+	},
+	functions: map[string]string{
+		"State lasting":        "carries a value from one run of a slice to the next",
+		"State kept":           "is set while a flow is built",
+		"StateEntries lasting": "carries a content from one run of a slice to the next",
+		"StateEntries kept":    "is set while a flow is built",
+		"Interval lasting":     "is an input, which is in no slice",
+		"KWithout ofConstants": "outside of slices the keys are constants",
+		"Each c":               "is of one call",
+		"tire last":            "is of simulations, which save nothing",
+	},
+	fields: map[string]string{
+		"Op.at":          "says which element of a batch is worked on, for errors",
+		"Op.key":         "is set while a flow is built",
+		"Site.at":        "says which operator works, for errors",
+		"Site.mu":        "is a lock",
+		"Site.open":      "is set while a flow is built",
+		"Site.rearm":     "is reset by each step",
+		"Region.news":    "is reset by each cut, and each step cuts what has news",
+		"Region.reasons": "is set while a flow is built",
+		"KNode.live":     "is set while a flow is built",
+		"kept.watches":   "is set while a flow is built",
+		"room.b":         "is scratch: whoever makes a kept declares its room",
+		"room.c":         "as room.b",
+		"interval.fired": "is of simulations, which save nothing",
+		"interval.most":  "as interval.fired",
+		"interval.tired": "as interval.fired",
+		"consumer.push":  "is set when a graph is compiled",
+		"consumer.one":   "is set when a graph is compiled",
+	},
+}
+
+// TestMemory wants no memory of operators that is not from a constructor.
+func TestMemory(t *testing.T) {
+	dir := filepath.Join("..", "engine")
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string]string)
+	for _, name := range names {
+		if ok, err := build.Default.MatchFile(dir, filepath.Base(name)); err != nil || !ok || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Base(name)] = string(text)
+	}
+	m := readMemory(t, exported(t, module+"internal/engine"), files, memoryRules)
+	for _, w := range m.wrong {
+		t.Error(w)
+	}
+	for _, w := range m.needless() {
+		t.Error(w)
+	}
+	if len(m.operators) < 15 || m.literals < 100 {
+		t.Errorf("looked at %d files with %d function literals only", len(m.operators), m.literals)
+	}
+}
+
+// exported returns an importer of what a package needs.
+func exported(t *testing.T, path string) types.Importer {
+	t.Helper()
+	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}", path)
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string]string)
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		files[path] = file
+	}
+	return importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
+}
+
+// A memoryCheck is what was found in a package of operators.
+type memoryCheck struct {
+	memoryRule
+	fset *token.FileSet
+	info *types.Info
+	pkg  *types.Package
+
+	operators map[string]*ast.File // by name
+	makers    map[types.Object]bool
+	held      map[*types.TypeName]bool // types of operators' own structs, of which a value outlives a step
+	wrong     []string
+	used      map[string]bool // rules that were needed
+	literals  int
+}
+
+// readMemory checks a package, given by file name.
+func readMemory(t *testing.T, imp types.Importer, sources map[string]string, rules memoryRule) *memoryCheck {
+	t.Helper()
+	m := &memoryCheck{
+		memoryRule: rules, fset: token.NewFileSet(), operators: make(map[string]*ast.File),
+		makers: make(map[types.Object]bool), held: make(map[*types.TypeName]bool), used: make(map[string]bool),
+		info: &types.Info{Defs: make(map[*ast.Ident]types.Object), Uses: make(map[*ast.Ident]types.Object), Selections: make(map[*ast.SelectorExpr]*types.Selection), Types: make(map[ast.Expr]types.TypeAndValue)},
+	}
+	var parsed []*ast.File
+	var names []string
+	for name := range sources {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		f, err := parser.ParseFile(m.fset, name, sources[name], parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed = append(parsed, f)
+	}
+	conf := types.Config{Importer: imp}
+	pkg, err := conf.Check(module+"internal/engine", m.fset, parsed, m.info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.pkg = pkg
+	for i, f := range parsed {
+		switch {
+		case isMaker(names[i]):
+			for _, d := range f.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil {
+					m.makers[m.info.Defs[fn.Name]] = true
+				}
+			}
+		case m.hasOperators(f):
+			m.operators[names[i]] = f
+		}
+	}
+	for name, f := range m.operators {
+		found := len(m.wrong)
+		m.file(f)
+		if m.files[name] != "" && len(m.wrong) > found {
+			m.used[name], m.wrong = true, m.wrong[:found]
+		}
+	}
+	slices.Sort(m.wrong)
+	return m
+}
+
+func isMaker(name string) bool { return strings.HasPrefix(name, "state") }
+
+// hasOperators reports whether a function of a file takes an operator.
+func (m *memoryCheck) hasOperators(f *ast.File) bool {
+	return slices.ContainsFunc(f.Decls, func(d ast.Decl) bool {
+		fn, ok := d.(*ast.FuncDecl)
+		return ok && fn.Recv == nil && m.takesOp(fn)
+	})
+}
+
+func (m *memoryCheck) takesOp(fn *ast.FuncDecl) bool {
+	params := m.info.Defs[fn.Name].Type().(*types.Signature).Params()
+	for v := range params.Variables() {
+		if p, ok := v.Type().(*types.Pointer); ok && named(p.Elem()) != nil && named(p.Elem()).Name() == "Op" {
+			return true
+		}
+	}
+	return false
+}
+
+// named returns the name of a type, of its generic form if it is instantiated.
+func named(t types.Type) *types.TypeName {
+	if p, ok := t.(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	if n, ok := t.(*types.Named); ok {
+		return n.Origin().Obj()
+	}
+	return nil
+}
+
+// needless returns rules that nothing needs.
+func (m *memoryCheck) needless() (all []string) {
+	for _, rules := range []map[string]string{m.files, m.functions, m.fields} {
+		for name, reason := range rules {
+			if !m.used[name] {
+				all = append(all, fmt.Sprintf("%s (%s): nothing needs this exception", name, reason))
+			}
+		}
+	}
+	return all
+}
+
+func (m *memoryCheck) errorf(at ast.Node, format string, args ...any) {
+	m.wrong = append(m.wrong, fmt.Sprintf("%s: ", m.fset.Position(at.Pos()))+fmt.Sprintf(format, args...))
+}
+
+// allowed reports whether there is an exception, which is needed then.
+func (m *memoryCheck) allowed(rules map[string]string, name string) bool {
+	if rules[name] == "" {
+		return false
+	}
+	m.used[name] = true
+	return true
+}

@@ -1,0 +1,42 @@
+//go:build race
+
+package durable
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/journal"
+)
+
+// TestOneSenderRaces wants the race detector to report two senders of a durable flow, which
+// are ordered by its log but not by the program. The process that has them is another one.
+func TestOneSenderRaces(t *testing.T) {
+	const program = "MILLRACE_SENDER_PROGRAM"
+	if how := os.Getenv(program); how != "" {
+		app := start(t, journal.NewMemory(journal.MemoryOptions{}), func(f *dataflow.Flow) inputPorts { return inputs(dataflow.At[server](f)) }, tiny)
+		sends := map[string]func(){
+			"one": func() { app.Ports.one.Send(t.Context(), "x") }, "keyed": func() { app.Ports.keyed.Send(t.Context(), "k", "x") },
+			"senders": func() { app.Ports.senders.Sender("a").Send(t.Context(), "x") }, "shared": func() { app.Ports.shared.Send(t.Context(), "x") },
+		}
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(sends[how])
+		}
+		all.Wait()
+		stop(t, app)
+		return
+	}
+	for how, race := range map[string]bool{"one": true, "keyed": true, "senders": true, "shared": false} {
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestOneSenderRaces$")
+		c.Env = append(os.Environ(), program+"="+how, "GORACE=halt_on_error=1")
+		out, err := c.CombinedOutput()
+		if reported := strings.Contains(string(out), "WARNING: DATA RACE"); reported != race || (err != nil) != race {
+			t.Errorf("%s: reported %t, want %t: %v\n%s", how, reported, race, err, out)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package dataflow_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestInlined wants the operations on the run token, and the atomic loads before them, to be
+// inlined into the code of a port that the package of a program has made; see inline.go.
+func TestInlined(t *testing.T) {
+	dir := t.TempDir()
+	program := `package main
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+type here struct{ dataflow.Process }
+
+type element struct{ a, b, c string }
+
+func main() {
+	in, _ := dataflow.Input[element](dataflow.At[here](dataflow.New()), "in")
+	_ = in.Send(context.Background(), element{})
+}
+`
+	file := filepath.Join(dir, "main.go")
+	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-gcflags=-m", "-o", filepath.Join(dir, "out"), file)
+	said, err := build.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	for _, call := range []string{"(*gate).take", "(*gate).give", "(*Site).left", "(*Site).bare", "(*Bool).Load"} {
+		if !strings.Contains(string(said), "inlining call to "+call) && !strings.Contains(string(said), call+"\n") {
+			t.Errorf("%s is not inlined: the compiler says\n%s", call, said)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package dataflow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// SendSeq sends a sequence without a slice of all of it.
+func ExampleInputPort_SendSeq() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	in, numbers := dataflow.Input[int](dataflow.At[server](flow), "numbers")
+	sum := 0
+	dataflow.ForEach(numbers, func(x int) { sum += x })
+	app, err := dataflow.Start(ctx, flow)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	n, err := in.SendSeq(ctx, func(yield func(int) bool) {
+		for x := range 1000 {
+			if !yield(x) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	in.Close()
+	fmt.Println(n, sum, app.Wait())
+	// Output: 1000 499500 <nil>
+}
+
+// TestSendSeq sends sequences of all lengths around those of its batches.
+func TestSendSeq(t *testing.T) {
+	for n := range 200 {
+		flow := dataflow.New()
+		in, xs := dataflow.Input[int](dataflow.At[server](flow), "in")
+		var got []int
+		dataflow.ForEach(xs, func(x int) { got = append(got, x) })
+		app, err := dataflow.Start(t.Context(), flow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := make([]int, n)
+		for i := range want {
+			want[i] = i * i
+		}
+		if sent, err := in.SendSeq(t.Context(), slices.Values(want)); sent != n || err != nil {
+			t.Fatalf("SendSeq of %d = %d, %v", n, sent, err)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("of %d came %v", n, got)
+		}
+		in.Close()
+		if err := app.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSendSeqStops says how many were accepted before a function panicked, and asks the
+// sequence for no more.
+func TestSendSeqStops(t *testing.T) {
+	flow := dataflow.New()
+	in, xs := dataflow.Input[int](dataflow.At[server](flow), "in")
+	dataflow.ForEach(xs, func(x int) {
+		if x == 100 {
+			panic("no more")
+		}
+	})
+	if _, err := dataflow.Start(t.Context(), flow); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	n, err := in.SendSeq(t.Context(), func(yield func(int) bool) {
+		for x := range 1000 {
+			if asked++; !yield(x) {
+				return
+			}
+		}
+	})
+	var failed *dataflow.StepError
+	if n != 64 || asked != 128 || !errors.As(err, &failed) {
+		t.Errorf("SendSeq = %d, %v after %d elements; want 64 accepted of 128", n, err, asked)
+	}
+	if n, err := in.SendSeq(t.Context(), slices.Values([]int{1})); n != 0 || !errors.As(err, &failed) {
+		t.Errorf("SendSeq to a flow that failed = %d, %v", n, err)
+	}
+}

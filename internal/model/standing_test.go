@@ -1,0 +1,164 @@
+package model
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// The standing test says that production does nothing that the definition of a flow does
+// not have. A random program runs in production, with goroutines that send, read, wait,
+// spin and make calls; its outputs are looked at from everywhere, also from inside of a
+// step, from a call and from another location. Then what was recorded is walked through the
+// same step by fresh graphs:
+//
+//   - a whole step at a time: whatever anybody saw at any output has to be what that output
+//     shows after some step, one that was not too old when the look began nor later than
+//     when it ended, and not before a step that had been seen anywhere, see [course.explain];
+//     readers of streams got all of it; every output, at every publication, is what the
+//     recording gives, and what the model computes from what was taken;
+//   - one event at a time: each must have been possible, see [membership], and after the last
+//     of a step the outputs show the same. Of what timers let go the order is the same.
+//
+// It catches half a publication, a timer that overtakes another, a slice that is not cut, a
+// record that is lost, repeated or overtaken, a call or a message that is ahead of the step
+// that asked for it, and a simulator that does not have what production does.
+var (
+	standingFlows = flag.Int("standing.flows", 1000, "how many flows the standing test runs in production")
+	standingFrom  = flag.Int("standing.from", 0, "the number of the first of them")
+	standingTries = flag.Int("standing.tries", 1, "how often each of them is run")
+)
+
+// TestStanding runs random programs in production and checks what came of them.
+func TestStanding(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	did := make(tally)
+	for n := *standingFrom; n < *standingFrom+*standingFlows; n++ {
+		for range *standingTries {
+			s := drawScript(rand.New(rand.NewPCG(*seed, uint64(n))), n)
+			if err := s.stand(t, did); err != nil {
+				t.Fatalf("flow %d:\n%s%v\nrerun: go test ./internal/model -run '^TestStanding$' -seed %d -standing.from %d -standing.flows 1 -standing.tries 1000", n, s, err, *seed, n)
+			}
+		}
+	}
+	t.Log(did)
+	if *standingFlows < 500 {
+		return
+	}
+	for what, least := range map[string]int{
+		"events": 20, "sights": 100, "sights from calls": 1, "sights from other locations": 1, "elements read": 5, "firings": 1,
+		"steps of several records": 2, "batches": 1,
+	} {
+		if did[what] < least**standingFlows {
+			t.Errorf("%d %s in %d flows: the test sees too little", did[what], what, *standingFlows)
+		}
+	}
+	for _, what := range []string{"led through the simulator", "in a bubble", "on two processors", "records refused", "not led because of H3", "not led because of H4"} {
+		if did[what] < *standingFlows/20 {
+			t.Errorf("%d flows of %d: %s: the test sees too little", did[what], *standingFlows, what)
+		}
+	}
+}
+
+// A tally says how much there was of what has to be there for the test to say anything.
+type tally map[string]int
+
+// String returns the counts in the order of their names.
+func (c tally) String() string {
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(c)) {
+		all = append(all, fmt.Sprintf("%s: %d", what, c[what]))
+	}
+	return fmt.Sprintf("%q", all)
+}
+
+func (c tally) countIf(yes bool, what string) {
+	if yes {
+		c[what]++
+	}
+}
+
+// stand runs a script in production and checks the run.
+func (s *script) stand(t *testing.T, did tally) (err error) {
+	runtime.GOMAXPROCS(s.procs)
+	var r *production
+	if s.bubble {
+		synctest.Test(t, func(*testing.T) { r, err = produce(s) })
+	} else {
+		r, err = produce(s)
+	}
+	if err != nil {
+		return err
+	}
+	c, err := replay(s, &r.recording)
+	if err != nil {
+		return err
+	}
+	if err := r.check(c); err != nil {
+		return err
+	}
+	if err := c.agrees(); err != nil {
+		return err
+	}
+	all := []membership{newRules(r), &counted{did: did}}
+	simulated, hole := newGuided(s)
+	if hole == "" {
+		all = append(all, simulated)
+	}
+	did.countIf(hole == "", "led through the simulator")
+	did.countIf(hole != "", "not led because of "+hole)
+	if err := walkThrough(r, c, all...); err != nil {
+		return fmt.Errorf("event by event: %w", err)
+	}
+	if err := r.compare(true); err != nil {
+		return fmt.Errorf("at the end: %w", err)
+	}
+	did["flows"]++
+	did.countIf(s.bubble, "in a bubble")
+	did.countIf(s.procs > 1, "on two processors")
+	did["sights"] += len(r.sights)
+	for _, x := range r.sights {
+		did.countIf(x.asked >= 0, "sights from calls")
+		did.countIf(x.moved >= 0, "sights from other locations")
+		did.countIf(x.form == aNext, "elements read")
+	}
+	for _, x := range r.sent {
+		did.countIf(x.refused, "records refused")
+		did.countIf(len(x.records) > 1, "batches")
+	}
+	return nil
+}
+
+// counted is a membership that has everything, and counts it.
+type counted struct {
+	did   tally
+	taken int // in this step
+}
+
+func (m *counted) possible(_ *walk, e engine.Event) error {
+	m.did["events"]++
+	m.did.countIf(e.Fire, "firings")
+	if e.In != nil {
+		m.taken++
+	}
+	return nil
+}
+
+func (m *counted) stepped(*walk, int) error {
+	m.did.countIf(m.taken > 1, "steps of several records")
+	m.taken = 0
+	return nil
+}
+
+func (m *counted) ended(*walk) error { return nil }
+
+// slept lets time pass in a bubble.
+func slept(d time.Duration) { time.Sleep(d) }

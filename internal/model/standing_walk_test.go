@@ -1,0 +1,149 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A membership says whether each event of a recorded run could happen. It is asked with
+// every event in order, before it happens, and told of the end of each step. The rules of
+// this test are one; a simulator that is led through the run is another.
+type membership interface {
+	// possible returns why e cannot happen in the state of w, or nil. It takes e as having
+	// happened then.
+	possible(w *walk, e engine.Event) error
+	// stepped is called when all events of a step have happened.
+	stepped(w *walk, step int) error
+	// ended is called when all steps have been made. It returns what is missing.
+	ended(w *walk) error
+}
+
+// A walk is a recorded run that is made again, one elementary event at a time.
+type walk struct {
+	*flowing
+	run   *production // what is known of it
+	whole *course     // the same by whole steps
+	steps *engine.Replay
+}
+
+// walkThrough asks ms about each event of a run, and compares what the outputs show at the
+// end of each step with what they show when the step is made as a whole.
+func walkThrough(r *production, whole *course, ms ...membership) error {
+	flow := dataflow.New()
+	w := &walk{run: r, whole: whole, steps: graphOf(flow).Replay(historyOf(&r.recording), nil)}
+	w.flowing = raise(context.Background(), r.s, flow)
+	if _, err := dataflow.Start(context.Background(), flow); err != nil {
+		return err
+	}
+	for step := range r.recording.Steps() {
+		before := len(w.builder.events)
+		var happens []string
+		if _, err := w.steps.Events(func(e engine.Event) error {
+			happens = append(happens, e.String())
+			for _, m := range ms {
+				if err := m.possible(w, e); err != nil {
+					return fmt.Errorf("%v: not possible: %w", e, err)
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, m := range ms {
+			if err := m.stepped(w, step); err != nil {
+				return fmt.Errorf("after step %d: %w", step, err)
+			}
+		}
+		if historyOf(&r.recording).Site(step) != 0 {
+			continue
+		}
+		if err := w.sameAs(whole, step, before); err != nil {
+			return fmt.Errorf("%w\nthe step is %q", err, happens)
+		}
+	}
+	for _, m := range ms {
+		if err := m.ended(w); err != nil {
+			return fmt.Errorf("at the end: %w", err)
+		}
+	}
+	return nil
+}
+
+// sameAs compares a step that was made event by event with the same step made as a whole.
+func (w *walk) sameAs(whole *course, step, before int) error {
+	if got, want := w.fired(w.builder.events[before:]), w.fired(whole.eventsOf(step)); !slices.Equal(got, want) {
+		return fmt.Errorf("in step %d timers fire as %v, and one deadline after the other as %v", step, want, got)
+	}
+	return w.shows(whole, step, "if its events happen one after the other")
+}
+
+// shows compares what the outputs show with what they show after a step.
+func (f *flowing) shows(whole *course, step int, when string) error {
+	for i, r := range f.reads {
+		if f.p.arranges(r.node) {
+			continue
+		}
+		if got, want := r.shown(), whole.at(i, step).text; got != want {
+			return fmt.Errorf("after step %d output %d of n%d is %s, and %s %s", step, i, r.node, want, when, got)
+		}
+	}
+	return nil
+}
+
+// A firing is an entry that a timer let go.
+type firing struct{ node, key, value int }
+
+// fired returns what timers let go, in order.
+func (f *flowing) fired(events []event) (all []firing) {
+	for _, e := range events {
+		if e.slice >= 0 {
+			continue
+		}
+		if op := f.p.nodes[e.node].op; op.edge == timed && !op.isApart && !op.shows && !f.p.arranges(e.node) {
+			all = append(all, firing{e.node, e.key, e.value})
+		}
+	}
+	return all
+}
+
+// eventsOf returns what happened in a step.
+func (c *course) eventsOf(step int) []event {
+	i, _ := slices.BinarySearch(c.steps, step)
+	before := -1
+	if i > 0 {
+		before = c.steps[i-1]
+	}
+	return c.builder.events[c.events[before]:c.events[step]]
+}
+
+// at returns what output i shows after a step.
+func (c *course) at(i, step int) version {
+	all := c.versions[i]
+	n := len(all) - 1
+	for all[n].step > step {
+		n--
+	}
+	return all[n]
+}
+
+// arranges reports whether what node i holds derives from an operator that takes the order
+// in which things come inside of a step for theirs. In a step of several records a batch
+// goes one way before it goes the other, and event by event each record goes both, so that
+// the two may differ. It is a hole of the simulator, which takes records one by one.
+func (p *Program) arranges(i int) bool {
+	seen := make([]bool, len(p.nodes))
+	var from func(i int) bool
+	from = func(i int) bool {
+		if i < 0 || seen[i] {
+			return false
+		}
+		seen[i] = true
+		x := &p.nodes[i]
+		return x.op.edge == arranged || slices.ContainsFunc(x.args, from) || from(x.keep)
+	}
+	return from(i)
+}

@@ -2,6 +2,7 @@
 //
 //	go run ./internal/mutation              every mutation of the table
 //	go run ./internal/mutation -run First   those whose name matches
+//	go run ./internal/mutation -in model    with the tests of some packages only
 //	go run ./internal/mutation -write       and the table of README.md anew
 //
 // A mutation is a small change to the source of the engine or of an operator, of the
@@ -62,8 +63,8 @@ type outcome struct {
 	caught map[string][]string // tests that failed, by package
 }
 
-// try applies a mutation and runs the tests.
-func (m mutation) try(root string) (o outcome, err error) {
+// try applies a mutation and runs the tests of the packages that in matches.
+func (m mutation) try(root string, in *regexp.Regexp) (o outcome, err error) {
 	o = outcome{mutation: m}
 	text, err := m.broken(root)
 	if err != nil {
@@ -85,9 +86,11 @@ func (m mutation) try(root string) (o outcome, err error) {
 	if out, err := command(root, "build", "-overlay", overlay, "./"+filepath.ToSlash(filepath.Dir(m.file))).CombinedOutput(); err != nil {
 		return o, fmt.Errorf("%s: what the mutation makes does not compile: %w\n%s", m.name, err, out)
 	}
-	args := []string{"test", "-overlay", overlay, "-vet=off", "-timeout=60s", "-json"}
+	args := []string{"test", "-overlay", overlay, "-vet=off", "-timeout=5m", "-json"}
 	for _, p := range tested {
-		args = append(args, "./"+p)
+		if in.MatchString(p) {
+			args = append(args, "./"+p)
+		}
 	}
 	test := command(root, args...)
 	out, err := test.Output()
@@ -169,14 +172,15 @@ func table(all []outcome) string {
 // errSurvived says that a mutation was not noticed.
 var errSurvived = errors.New("a mutation survives")
 
-// run tries the mutations whose name matches, and prints what came of each.
-func run(root string, match *regexp.Regexp, w io.Writer) (all []outcome, err error) {
+// run tries the mutations whose name matches with the tests of the packages that in matches,
+// and prints what came of each.
+func run(root string, match, in *regexp.Regexp, w io.Writer) (all []outcome, err error) {
 	survived := false
 	for _, m := range mutations {
 		if !match.MatchString(m.name) {
 			continue
 		}
-		o, failed := m.try(root)
+		o, failed := m.try(root, in)
 		if failed != nil { // the others may still be tried
 			err = errors.Join(err, failed)
 			continue
@@ -215,16 +219,21 @@ func rewrite(file, table string) error {
 
 func main() {
 	match := flag.String("run", "", "try only the mutations whose name matches this `regexp`")
+	in := flag.String("in", "", "run only the tests of packages that match this `regexp`; not with -write")
 	write := flag.Bool("write", false, "rewrite the table of README.md")
 	flag.Parse()
-	if err := start(*match, *write); err != nil {
+	if err := start(*match, *in, *write); err != nil {
 		fmt.Fprintln(os.Stderr, "mutation:", err)
 		os.Exit(1)
 	}
 }
 
-func start(match string, write bool) error {
+func start(match, in string, write bool) error {
 	re, err := regexp.Compile(match)
+	if err != nil {
+		return err
+	}
+	some, err := regexp.Compile(in)
 	if err != nil {
 		return err
 	}
@@ -232,8 +241,8 @@ func start(match string, write bool) error {
 	if err != nil {
 		return err
 	}
-	all, err := run(dir, re, os.Stdout)
-	if write && match == "" && len(all) == len(mutations) {
+	all, err := run(dir, re, some, os.Stdout)
+	if write && match == "" && in == "" && len(all) == len(mutations) {
 		err = errors.Join(err, rewrite(filepath.Join(dir, "internal", "mutation", "README.md"), table(all)))
 	}
 	return err

@@ -54,7 +54,7 @@ func TestMutations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := run(dir, regexp.MustCompile(""), t.Output())
+	all, err := run(dir, regexp.MustCompile(""), regexp.MustCompile(""), t.Output())
 	if errors.Is(err, errSurvived) {
 		t.Errorf("a mutation survives:\n%s", table(all))
 	} else if err != nil {

@@ -50,8 +50,9 @@ func runWorker(config string) error {
 	go func() {
 		io.Copy(io.Discard, os.Stdin) // ends with the parent, also when that is killed
 		close(over)
-		pass(ctx, 20*time.Second)
-		os.Exit(3) // or it would outlive its test when servers are gone
+		if pass(ctx, 20*time.Second) {
+			os.Exit(3) // or it would outlive its test when servers are gone
+		}
 	}()
 	o, flow := c.options(), build
 	if c.Slow { // and so does making them again

@@ -2,16 +2,20 @@ package durable
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/journal"
 )
 
 var update = flag.Bool("update", false, "write testdata/format.txt")
@@ -93,16 +97,26 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestFormatVersion refuses what a later program has kept.
+// TestFormatVersion refuses what another program has kept, and says what to do.
 func TestFormatVersion(t *testing.T) {
-	if _, err := decodeStep([]byte{stepVersion + 1, 0, 0, 0, 0}); err == nil {
-		t.Error("a step of the next version was read")
+	check := func(what string, v int, err error, do string) {
+		if err == nil || !strings.Contains(err.Error(), do) {
+			t.Errorf("a %s of version %d: %v, want an error that says %q", what, v, err, do)
+		}
 	}
-	if _, err := decodeSnapshot([]byte{snapshotVersion + 1, 0, 0, 0, 0, 0, 0}); err == nil {
-		t.Error("a snapshot of the next version was read")
+	for v := range stepVersion + 2 {
+		if _, err := decodeStep([]byte{byte(v), 0, 0, 0, 0}); v < stepVersion {
+			check("step", v, err, "begin a new history")
+		} else if v > stepVersion {
+			check("step", v, err, "start that one")
+		}
 	}
-	if _, err := decodeStep([]byte{1, 0, 0, 0, 0}); err == nil || !strings.Contains(err.Error(), "which leaves a snapshot") {
-		t.Errorf("a step with another order of timers: %v, want an error that says what to do", err)
+	for v := range snapshotVersion + 2 {
+		if _, err := decodeSnapshot([]byte{byte(v), 0, 0, 0, 0, 0, 0}); v < snapshotVersion {
+			check("snapshot", v, err, "begin a new history")
+		} else if v > snapshotVersion {
+			check("snapshot", v, err, "start that one")
+		}
 	}
 }
 
@@ -163,4 +177,62 @@ func FuzzCBOR(f *testing.F) {
 			t.Errorf("%#v comes back as %#v", in, out)
 		}
 	})
+}
+
+// earlier is a log that has what an earlier program kept.
+type earlier struct{ journal.Log }
+
+func (l earlier) Restore(ctx context.Context, partition int) (*journal.History, error) {
+	h, err := l.Log.Restore(ctx, partition)
+	if err != nil {
+		return nil, err
+	}
+	before := func(data []byte) []byte {
+		if len(data) == 0 {
+			return data
+		}
+		return append([]byte{data[0] - 1}, data[1:]...)
+	}
+	h.Snapshot = before(h.Snapshot)
+	h.Steps = slices.Clone(h.Steps)
+	for i := range h.Steps {
+		h.Steps[i].Data = before(h.Steps[i].Data)
+	}
+	return h, nil
+}
+
+// TestHistoryOfEarlierProgram starts with what an earlier program kept, with and without a
+// snapshot: the flow ends with an error that says what to do, and the history is as it was.
+func TestHistoryOfEarlierProgram(t *testing.T) {
+	for _, snapshots := range []bool{false, true} {
+		log := journal.NewMemory(journal.MemoryOptions{})
+		o := quiet(Options{})
+		if snapshots {
+			o = tiny
+		}
+		app := start(t, log, crashFlow, o)
+		for i := range 20 {
+			if err := app.Ports.claims.Put(t.Context(), fmt.Sprint("c", i), i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		log.Crash()
+		<-app.Done()
+		log = log.Reopen()
+		if h, err := log.Restore(t.Context(), 0); err != nil || (h.Snapshot != nil) != snapshots || len(h.Steps) == 0 && !snapshots {
+			t.Fatalf("a history with snapshots %v: %v, %v", snapshots, h, err)
+		}
+		o.testLog = onLog(earlier{log})
+		app, err := Start(t.Context(), crashFlow, o)
+		if err == nil {
+			<-app.Done()
+			err = app.Err()
+		}
+		if err == nil || !strings.Contains(err.Error(), "begin a new history") {
+			t.Errorf("snapshots %v: %v, want an error that says what to do", snapshots, err)
+		}
+		app = start(t, log.Reopen(), crashFlow, o)
+		await(t, app.Ports.called, "c19", 38)
+		stop(t, app)
+	}
 }

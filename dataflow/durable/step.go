@@ -2,7 +2,6 @@ package durable
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,12 +11,22 @@ import (
 // The formats of what is kept. The first byte is the version; a reader refuses one that
 // it does not know.
 //
-// Steps of version 1 look the same, but their timers fired operator by operator and not
-// in order of deadline: made again, they could give something else.
+// What earlier versions kept looks the same, and is refused all the same: made again, their
+// steps could give something else (until version 1, timers fired operator by operator;
+// until version 2, a slice could run between two rounds of a cycle), and the numbers of
+// sends in their snapshots are those of sources, not of inputs, keys and senders.
 const (
-	stepVersion     = 2
-	snapshotVersion = 1
+	stepVersion     = 3
+	snapshotVersion = 2
 )
+
+// wrongVersion says that this program cannot read a step or a snapshot of version v.
+func wrongVersion(what string, v, known byte) error {
+	if v > known {
+		return fmt.Errorf("durable: a %s is of version %d, and this program knows %d: it was kept by a later program; start that one", what, v, known)
+	}
+	return fmt.Errorf("durable: a %s is of version %d, and this program knows %d: a history that was begun by an earlier program cannot be gone on with; let that program finish it, or begin a new history", what, v, known)
+}
 
 // A step is what one commit says: which records were taken, at what time, and what
 // came of it.
@@ -51,12 +60,8 @@ func (s *step) encode() []byte {
 
 func decodeStep(data []byte) (s step, err error) {
 	r := reader{data: data}
-	switch v := r.byte(); v {
-	case stepVersion:
-	case 1:
-		return s, errors.New("durable: a step is of version 1, in which timers fired in another order, and cannot be made again: stop the flow with the program that made it, which leaves a snapshot and no step behind it, and then start this one; or begin a new history")
-	default:
-		return s, fmt.Errorf("durable: a step is of version %d, and this program knows %d", v, stepVersion)
+	if v := r.byte(); v != stepVersion {
+		return s, wrongVersion("step", v, stepVersion)
 	}
 	if s.begin = r.byte()&1 != 0; s.begin {
 		s.origin = r.int()
@@ -94,7 +99,7 @@ func (s *snapshot) encode() []byte {
 func decodeSnapshot(data []byte) (s snapshot, err error) {
 	r := reader{data: data}
 	if v := r.byte(); v != snapshotVersion {
-		return s, fmt.Errorf("durable: a snapshot is of version %d, and this program knows %d", v, snapshotVersion)
+		return s, wrongVersion("snapshot", v, snapshotVersion)
 	}
 	s.shape = r.string()
 	s.origin = r.int()

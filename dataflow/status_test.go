@@ -280,7 +280,7 @@ func TestStatusWhileManySend(t *testing.T) {
 	const senders, each = 4, 500
 	flow := dataflow.NewWithOptions(dataflow.Options{Count: true, Queue: 16, Buffer: 16})
 	at := dataflow.At[server](flow)
-	in, s := dataflow.Input[int](at, "in")
+	in, s := dataflow.SharedInput[int](at, "in")
 	put, entries := keyedsingleton.Input[int, int](at, "put")
 	kept := keyedsingleton.Output(keyedsingleton.MapAsync(entries, func(_ context.Context, x int) int { return x }, keyedsingleton.AsyncOptions{}), "kept")
 	keyedstream.Count(dataflow.KeyBy(s, func(x int) int { return x % 7 }))

@@ -164,7 +164,7 @@ func (h *history) addRecords(m journal.Message) error {
 // how far it took, when, whom it refused, and what it gave.
 func (h *history) addStep(s journal.Step, origin *int64) error {
 	d := decoder{data: s.Data}
-	if v := d.byte(); v != 2 {
+	if v := d.byte(); v != 3 {
 		return fmt.Errorf("version %d", v)
 	}
 	begin := d.byte()&1 != 0

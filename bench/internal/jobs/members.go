@@ -50,23 +50,23 @@ func member(r request, n int) int {
 	return int(hi)
 }
 
-// A crew is some flows that do the same.
-type crew struct {
-	in        []*dataflow.InputPort[vote]
+// A crew is some flows that do the same, each with an input of type P.
+type crew[P any] struct {
+	in        []P
 	completed []*int
 	apps      []*dataflow.App
 }
 
-func newCrew(n, work int) *crew {
-	c := &crew{make([]*dataflow.InputPort[vote], n), make([]*int, n), make([]*dataflow.App, n)}
+func newCrew[P any](n, work int, flow func(work int) (P, *int, *dataflow.App)) *crew[P] {
+	c := &crew[P]{make([]P, n), make([]*int, n), make([]*dataflow.App, n)}
 	for i := range n {
-		c.in[i], c.completed[i], c.apps[i] = newQuorum(work)
+		c.in[i], c.completed[i], c.apps[i] = flow(work)
 	}
 	return c
 }
 
 // run has n goroutines read a part each, waits until everything is done and counts.
-func (c *crew) run(all []vote, read func(i int)) ratio.Run {
+func (c *crew[P]) run(all []vote, read func(i int)) ratio.Run {
 	return ratio.Run{Do: func() int {
 		var wg sync.WaitGroup
 		for i := range c.in {
@@ -89,12 +89,13 @@ func divided(all []vote, n, work int) ratio.Run {
 		i := member(v.Request, n)
 		parts[i] = append(parts[i], v)
 	}
-	c := newCrew(n, work)
+	alone := func(work int) (*dataflow.InputPort[vote], *int, *dataflow.App) { return newQuorum(work) }
+	c := newCrew(n, work, alone)
 	return c.run(all, func(i int) { send(c.in[i], parts[i], 256) })
 }
 
 func atTheDoor(all []vote, n, work int) ratio.Run {
-	c := newCrew(n, work)
+	c := newCrew(n, work, newSharedQuorum)
 	return c.run(all, func(i int) {
 		exchange(all[len(all)*i/n:len(all)*(i+1)/n], n, func(to int, batch []vote) []vote {
 			_, err := c.in[to].SendBatch(background, batch)

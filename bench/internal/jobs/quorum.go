@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/millrace/millrace/bench/internal/ratio"
+	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
@@ -122,12 +123,27 @@ func handQuorum(all []vote, want int) ratio.Run {
 func newQuorum(work int, how ...keyedstream.Sequence[request]) (in *dataflow.InputPort[vote], completed *int, app *dataflow.App) {
 	f := dataflow.New()
 	in, vs := dataflow.Input[vote](dataflow.At[bench](f), "votes")
+	completed = countQuorums(vs, work, how...)
+	return in, completed, start(f)
+}
+
+// newSharedQuorum is newQuorum for several senders.
+func newSharedQuorum(work int) (in *dataflow.SharedInputPort[vote], completed *int, app *dataflow.App) {
+	f := dataflow.New()
+	in, vs := dataflow.SharedInput[vote](dataflow.At[bench](f), "votes")
+	completed = countQuorums(dataflow.AssumeOrder(vs, "three votes are three in any order"), work)
+	return in, completed, start(f)
+}
+
+type ordered = dataflow.Stream[vote, bench, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+
+func countQuorums(vs ordered, work int, how ...keyedstream.Sequence[request]) *int {
 	complete := keyedstream.FoldEarlyStop(
 		dataflow.KeyBy(vs, requestOf()),
 		func() uint8 { return 0 }, stepOf(work), how...)
-	completed = new(int)
+	completed := new(int)
 	keyedsingleton.Inspect(complete, func(uint8) { *completed++ })
-	return in, completed, start(f)
+	return completed
 }
 
 // requestOf and stepOf make the user's functions.

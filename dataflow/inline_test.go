@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -11,6 +12,9 @@ import (
 // TestInlined wants the operations on the run token, and the atomic loads before them, to be
 // inlined into the code of a port that the package of a program has made; see inline.go.
 func TestInlined(t *testing.T) {
+	if strconv.IntSize == 32 {
+		t.Skip("with 32 bits an atomic operation on 64 is a call, and what has one is too large")
+	}
 	dir := t.TempDir()
 	program := `package main
 

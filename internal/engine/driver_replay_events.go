@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"reflect"
+	"time"
 )
 
 // An Event is an elementary part of a recorded step. A step is its start if it is the first,
@@ -29,7 +30,7 @@ func (m Event) String() string {
 	case m.Start:
 		what = "start"
 	case m.Fire:
-		what = fmt.Sprintf("fire what is due at %v", duration(m.Due))
+		what = fmt.Sprintf("fire what is due at %v", time.Duration(m.Due))
 	case m.Cut:
 		what = "cut"
 	case m.Key != nil:
@@ -37,7 +38,7 @@ func (m Event) String() string {
 	default:
 		what = fmt.Sprintf("take %v of %s", m.Value, m.In)
 	}
-	return fmt.Sprintf("step %d at location %d, at %v: %s", m.Step, m.Site, duration(m.Now), what)
+	return fmt.Sprintf("step %d at location %d, at %v: %s", m.Step, m.Site, time.Duration(m.Now), what)
 }
 
 // Events makes the next step of the recording one event at a time, and reports whether there

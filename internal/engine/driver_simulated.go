@@ -146,13 +146,13 @@ func (d *Simulation) ended(context.Context, *Graph) error { return runToEnd(d.g,
 func runToEnd(g *Graph, step func() bool) error {
 	for {
 		select {
-		case <-g.done:
+		case <-g.Done():
 			return g.Err()
 		default:
 		}
 		if !step() && g.Err() == nil {
 			select {
-			case <-g.done:
+			case <-g.Done():
 				return g.Err()
 			default:
 				return ErrQuiet
@@ -267,7 +267,7 @@ func (d *Simulation) stepPart(s *Site, p *part) bool {
 	p.last, p.asked = next.at, false
 	if next.in == nil {
 		d.virtual = max(d.virtual, next.deadline)
-		d.g.note(func() string { return fmt.Sprintf("let time pass to %v", duration(d.virtual)) })
+		d.g.note(func() string { return fmt.Sprintf("let time pass to %v", time.Duration(d.virtual)) })
 		d.perform(s, &Plan{Now: next.deadline, Fire: true, Cut: CutNone})
 		return true
 	}
@@ -280,7 +280,6 @@ func (d *Simulation) stepPart(s *Site, p *part) bool {
 	s.mu.Lock()
 	next.in.takeAt(next.head, again)
 	if !again {
-		next.in.base().unordered.took(next.head)
 		s.queued--
 	}
 	s.mu.Unlock()
@@ -325,7 +324,7 @@ func (d *Simulation) pass(s *Site) {
 	times = slices.Compact(times)
 	if i := d.choose.Choose(len(times) + 1); i > 0 {
 		d.virtual = times[i-1]
-		d.g.note(func() string { return fmt.Sprintf("let time pass to %v", duration(d.virtual)) })
+		d.g.note(func() string { return fmt.Sprintf("let time pass to %v", time.Duration(d.virtual)) })
 	}
 }
 

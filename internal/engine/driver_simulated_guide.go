@@ -1,6 +1,9 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // A Guide is a [Chooser] that is told what it chooses from when a record is taken, or the
 // timers of a deadline are fired. It can lead a simulation along a run that was recorded.
@@ -21,7 +24,7 @@ type Offer struct {
 // String returns the offer as failures print it.
 func (o Offer) String() string {
 	if o.In == nil {
-		return fmt.Sprintf("fire what is due at %v", duration(o.Due))
+		return fmt.Sprintf("fire what is due at %v", time.Duration(o.Due))
 	}
 	return fmt.Sprintf("take %s of %s", o.Value, o.In)
 }

@@ -12,6 +12,7 @@ import (
 // A clockwork is a led graph of timers, drawn from a seed. A value is the time at which it
 // ought to come, so that every value that comes can be checked.
 type clockwork struct {
+	site   *Site
 	leader *Leader
 	in     *KInlet[int, int64]
 	came   []int64         // of all timers
@@ -27,7 +28,7 @@ func newClockwork(seed uint64, n int) *clockwork {
 	g.LogDriven(jsonCodec{}, nil)
 	s := g.NewSite("here")
 	in, from := NewKInlet[int, int64](s, NewOp(s, "in", ""), false)
-	c.in = in
+	c.site, c.in = s, in
 	nodes := []*KNode[int, int64]{from}
 	for i := range n {
 		d := int64(r.IntN(6))
@@ -85,12 +86,12 @@ func TestTimersInOrderOfDeadline(t *testing.T) {
 	for seed := range uint64(300) {
 		n := 1 + int(seed%7)
 		c, slow := newClockwork(seed, n), newClockwork(seed, n)
-		for i := range slow.leader.site.timers {
-			if t := &slow.leader.site.timers[i]; !t.stepwise {
-				t.stepwise = true
+		EachTimer(slow.site, func(_ *Op, stepwise *bool) {
+			if !*stepwise {
+				*stepwise = true
 				batched++
 			}
-		}
+		})
 		c.run(t, seed)
 		slow.run(t, seed)
 		if !slices.IsSorted(c.came) {
@@ -131,12 +132,12 @@ func TestWhichTimersAreStepwise(t *testing.T) {
 		"followed by a timer": true, "last": false, "followed by ForgetAfter": true, "forgets": false,
 		"followed by a memory": true, "turns": true, "followed by a call": false, "after a call": false,
 	}
-	for _, timer := range s.timers {
-		if stepwise, ok := want[timer.op.Name]; !ok || stepwise != timer.stepwise {
-			t.Errorf("%s: one deadline at a time is %v", timer.op.Name, timer.stepwise)
+	EachTimer(s, func(op *Op, is *bool) {
+		if stepwise, ok := want[op.Name]; !ok || stepwise != *is {
+			t.Errorf("%s: one deadline at a time is %v", op.Name, *is)
 		}
-		delete(want, timer.op.Name)
-	}
+		delete(want, op.Name)
+	})
 	if len(want) > 0 {
 		t.Errorf("not seen: %v", want)
 	}
@@ -166,19 +167,19 @@ func BenchmarkStalledTimers(b *testing.B) {
 			g := New(Settings{Queue: 64, Buffer: 64, Wrap: func(p *Panic) error { return p }})
 			g.LogDriven(jsonCodec{}, nil)
 			s := g.NewSite("here")
-			in, n := NewKInlet[int, int](s, NewOp(s, "in", ""), false)
+			_, n := NewKInlet[int, int](s, NewOp(s, "in", ""), false)
 			bench.build(s, n)
 			g.Start(context.Background())
 			start := int64(0)
 			for b.Loop() {
 				b.StopTimer()
 				for k := range pending {
-					s.now = start + int64(k) + 1
-					in.node.one(k, k, 0)
+					SetNow(s, start+int64(k)+1)
+					n.one(k, k, 0)
 				}
 				start += 4 * pending
 				b.StartTimer()
-				s.fireUntil(start)
+				FireUntil(s, start)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/pending, "ns/timer")
 		})

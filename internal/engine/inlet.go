@@ -43,8 +43,7 @@ type door struct {
 	closed  bool        // guarded by the site's mu
 	plan    Plan        // of a sender that runs the site; held by the token
 	shut    atomic.Bool // nothing is accepted any more
-
-	unordered *recordLanes // of an input without order, else nil
+	retried bool        // a record may come more than once
 }
 
 func (d *door) base() *door { return d }
@@ -197,6 +196,8 @@ type Inlet[T any] struct {
 	buf   []T // accepted; guarded by the site's mu
 	taken []T // held by the token, as all below
 	off   int
+
+	unordered *recordLanes // of an input without order, else nil
 }
 
 // NewInlet adds an input to the site.
@@ -299,7 +300,7 @@ func (in *Inlet[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
 			n += len(part)
 		case run:
 			part := xs[n:min(len(xs), n+s.g.set.Queue)]
-			ok := in.stepAll(part)
+			ok := stepAll(in.node, part, in)
 			if ok {
 				n += len(part)
 			}
@@ -332,6 +333,7 @@ func (in *Inlet[T]) takeAll() {
 func (in *Inlet[T]) takeAt(i int, again bool) {
 	in.taken = append(in.taken, in.buf[i])
 	if !again {
+		in.unordered.took(i)
 		in.buf = slices.Delete(in.buf, i, i+1)
 	}
 }
@@ -347,4 +349,28 @@ func (in *Inlet[T]) load(records any) error {
 	}
 	in.taken = append(in.taken, xs...)
 	return nil
+}
+
+// push pushes the next n of what was taken, and forgets them when none is left.
+func (in *Inlet[T]) push(n int) {
+	pushBlocks(in.node, in.taken[in.off:in.off+n])
+	if in.off += n; in.off == len(in.taken) {
+		clear(in.taken)
+		in.taken, in.off = in.taken[:0], 0
+	}
+}
+
+// stepOne makes the step of one record; see [stepOne].
+func (in *Inlet[T]) stepOne(x T) bool { return stepOne(in.node, x, in) }
+
+// planOf takes x and returns the plan that takes it.
+func (in *Inlet[T]) planOf(x T) *Plan {
+	in.taken = append(in.taken, x)
+	return in.all(1)
+}
+
+// planAll takes xs and returns the plan that takes them.
+func (in *Inlet[T]) planAll(xs []T) *Plan {
+	in.taken = append(in.taken, xs...)
+	return in.all(len(xs))
 }

@@ -14,7 +14,8 @@ import "context"
 
 var _ = inlined
 
-func inlined(ctx context.Context, in *Inlet[int], kin *KInlet[int, int]) {
+func inlined(ctx context.Context, op *Op, n *KNode[int, int], in *Inlet[int], kin *KInlet[int, int]) {
 	in.Send(ctx, 0)
 	kin.Send(ctx, 0, 0)
+	NewKOutlet(n, op)
 }

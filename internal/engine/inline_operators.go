@@ -8,5 +8,4 @@ func InlinedOperators(op *Op, n *Node[int], k *KNode[int, int]) {
 	FoldEarlyStop(k, op, func() int { return 0 }, func(*int, int) bool { return true })
 	KFold(k, op, func() int { return 0 }, func(*int, int) {})
 	Scan(k, op, func() int { return 0 }, func(*int, int, func(int)) {})
-	NewKOutlet(k, op)
 }

@@ -25,6 +25,8 @@ type KInlet[K comparable, V any] struct {
 	turns  turns[K]        // sends begun, by key, in builds for the race detector; see turn.go
 	next   numbers[K]      // of the numbered sends
 	by     numbers[string] // of those that name their sender
+
+	unordered *recordLanes // of an input without order, else nil
 }
 
 // columns are records of keyed data; h is empty where nobody has hashed them.
@@ -146,6 +148,7 @@ func (in *KInlet[K, V]) takeAt(i int, again bool) {
 	}
 	in.taken.append(in.hashed, in.buf.k[i], in.buf.v[i], h)
 	if !again {
+		in.unordered.took(i)
 		in.buf.delete(i)
 	}
 }
@@ -220,4 +223,22 @@ func (c columns[K, V]) pushBlocks(n *KNode[K, V], b *Batch[K, V]) {
 		n.push(b)
 	}
 	*b = Batch[K, V]{}
+}
+
+// push is [Inlet.push] for keyed data.
+func (in *KInlet[K, V]) push(n int) {
+	in.span(in.off, n).pushBlocks(in.node, &in.batch)
+	if in.off += n; in.off == len(in.taken.k) {
+		in.taken.clear()
+		in.off = 0
+	}
+}
+
+// stepOne makes the step of one entry; see [stepEntry].
+func (in *KInlet[K, V]) stepOne(k K, v V, h uint64) bool { return stepEntry(in.node, k, v, h, in) }
+
+// planOf takes an entry and returns the plan that takes it.
+func (in *KInlet[K, V]) planOf(k K, v V, h uint64) *Plan {
+	in.taken.append(in.hashed, k, v, h)
+	return in.all(1)
 }

@@ -9,23 +9,22 @@ import (
 // Records that nobody can tell apart share one, since to take one of them instead of the
 // other makes no difference.
 type recordLanes struct {
-	retried bool           // a record may come more than once
-	values  reflect.Type   // their type
-	opaque  bool           // a digest does not say whether two records are equal
-	byWhat  map[uint64]int // lanes by the digest of their records, once there is one
-	of      []int          // lanes of the records that wait, as far as they were looked at
-	n       int            // how many lanes there are
+	values reflect.Type   // their type
+	opaque bool           // a digest does not say whether two records are equal
+	byWhat map[uint64]int // lanes by the digest of their records, once there is one
+	of     []int          // lanes of the records that wait, as far as they were looked at
+	n      int            // how many lanes there are
 }
 
 // Shared makes in an input without order: any number of senders send to it. If retried, a
 // record may come more than once.
 func (in *Inlet[T]) Shared(retried bool) {
-	in.unordered = &recordLanes{retried: retried, values: reflect.TypeFor[T]()}
+	in.retried, in.unordered = retried, &recordLanes{values: reflect.TypeFor[T]()}
 }
 
 // Shared makes in an input without order within a key; see [Inlet.Shared].
 func (in *KInlet[K, V]) Shared(retried bool) {
-	in.unordered = &recordLanes{retried: retried, values: reflect.TypeFor[V]()}
+	in.retried, in.unordered = retried, &recordLanes{values: reflect.TypeFor[V]()}
 }
 
 // heads returns the first of n waiting records of each lane that has one.
@@ -135,7 +134,7 @@ func (r *repeats) find(g *Graph) {
 // takeAgain asks whether a record of p, which is taken, comes again.
 func (d *Simulation) takeAgain(in *door, p *part) bool {
 	r := &d.repeats
-	if in.unordered == nil || !in.unordered.retried || r.made >= r.most || !slices.Contains(r.told, p.find()) || d.choose.Choose(2) == 0 {
+	if !in.retried || r.made >= r.most || !slices.Contains(r.told, p.find()) || d.choose.Choose(2) == 0 {
 		return false
 	}
 	r.made++

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/millrace/millrace/internal/digest"
 )
@@ -27,8 +26,6 @@ func (g *Graph) note(text func() string) {
 		w.Note(text)
 	}
 }
-
-func duration(ns int64) time.Duration { return time.Duration(ns) }
 
 // String returns the operator as traces name it.
 func (op *Op) String() string {

@@ -134,7 +134,7 @@ func own(function string) bool {
 	if !ok {
 		return false
 	}
-	for _, p := range [...]string{"dataflow.", "keyedstream.", "keyedsingleton.", "singleton.", "optional.", "slice.", "dataflow/serve.", "dataflow/durable.", "dataflow/sim.", "internal/engine."} {
+	for _, p := range [...]string{"dataflow.", "keyedstream.", "keyedsingleton.", "singleton.", "optional.", "slice.", "dataflow/serve.", "dataflow/durable.", "dataflow/sim.", "internal/engine.", "internal/engine/"} {
 		if strings.HasPrefix(rest, p) {
 			return true
 		}

@@ -73,20 +73,6 @@ type calling interface {
 	resume()  // make all calls that have no answer
 }
 
-var (
-	_ input = (*Inlet[int])(nil)
-	_ input = (*KInlet[int, int])(nil)
-	_ input = (*answers[int, int, int])(nil)
-
-	_ port     = (*Outlet[int])(nil)
-	_ port     = (*KOutlet[int, int])(nil)
-	_ port     = (*CellOutlet[int])(nil)
-	_ unsent   = (*move[int])(nil)
-	_ unsent   = (*kmove[int, int])(nil)
-	_ delivery = (*Cycle[int])(nil)
-	_ calling  = (*async[int, int, int])(nil)
-)
-
 // An unsent is a delivery to another location of a graph whose history is elsewhere: what
 // it gave stays in the state until a record says that it was sent.
 type unsent interface {

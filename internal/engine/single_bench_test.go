@@ -8,7 +8,7 @@ import (
 // BenchmarkSingles sends single entries through a thousand operators of a kind, once in the
 // form for single entries and once as batches of one, and reports what one operator costs.
 func BenchmarkSingles(b *testing.B) {
-	const operators = 1000
+	const length = 1000
 	for _, x := range []struct {
 		name string
 		add  func(n *knode, op *Op) *knode
@@ -44,7 +44,7 @@ func BenchmarkSingles(b *testing.B) {
 				}
 				s := g.NewSite("here")
 				in, n := NewKInlet[int, int](s, NewOp(s, "Input", ""), false)
-				for range operators {
+				for range length {
 					n = x.add(n, NewOp(s, x.name, ""))
 				}
 				g.Start(ctx)
@@ -55,7 +55,7 @@ func BenchmarkSingles(b *testing.B) {
 					}
 					i++
 				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/operators, "ns/operator")
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/length, "ns/operator")
 				b.ReportMetric(0, "ns/op")
 				g.Stop()
 			})

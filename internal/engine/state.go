@@ -119,7 +119,8 @@ func newView[K comparable, V, W any](m memory, h Head, wrap func(cow.View[K, V])
 func copied[K comparable, V any](t *keyed.Table[K, V], hash *keyed.Hasher[K]) *keyed.Table[K, V] {
 	c := keyed.NewTable[K, V]()
 	for k, v := range t.All() {
-		*first(c.Put(k, hash.Hash(k))) = *v
+		p, _ := c.Put(k, hash.Hash(k))
+		*p = *v
 	}
 	return c
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/millrace/millrace/internal/keyed"
 	"github.com/millrace/millrace/internal/timer"
@@ -104,7 +105,7 @@ func (s timersState[K, V]) load(d *decoder, c Codec) {
 }
 
 func (s timersState[K, V]) describe(w *describer) {
-	s.p.idx.Each(func(slot uint32, at int64) { w.entry("at %v: %v: %+v", duration(at), s.p.k[slot], s.p.v[slot]) })
+	s.p.idx.Each(func(slot uint32, at int64) { w.entry("at %v: %v: %+v", time.Duration(at), s.p.k[slot], s.p.v[slot]) })
 }
 
 // A deadlinesState saves the timers of a ForgetAfter, whose entries are in a table that
@@ -151,5 +152,5 @@ func (s deadlinesState[K, V]) load(d *decoder, _ Codec) {
 }
 
 func (s deadlinesState[K, V]) describe(w *describer) {
-	s.idx.Each(func(entry uint32, at int64) { w.entry("at %v: entry %d", duration(at), entry) })
+	s.idx.Each(func(entry uint32, at int64) { w.entry("at %v: entry %d", time.Duration(at), entry) })
 }

@@ -41,14 +41,25 @@ func (s *Site) end(c Cut) {
 	s.completed = true
 }
 
+// A planner makes the plan of a sender that runs the location, where all steps have one: it
+// takes the records and returns the plan that takes them.
+type planner[T any] interface {
+	planOf(x T) *Plan
+	planAll(xs []T) *Plan // of records that the sender does not give away
+}
+
+// A keyedPlanner is a planner for an entry.
+type keyedPlanner[K comparable, V any] interface {
+	planOf(k K, v V, h uint64) *Plan
+}
+
 // stepOne is step for a plan that takes one record of a plain input and cuts all, made by a
 // sender that has the token, and the publication that follows: the record is pushed as it
-// is, without a plan and a queue around it.
-func (in *Inlet[T]) stepOne(x T) (ok bool) {
-	s := in.site
+// is to the node n of the input, without a plan and a queue around it.
+func stepOne[T any](n *Node[T], x T, in planner[T]) (ok bool) {
+	s := n.site
 	if s.planned {
-		in.taken = append(in.taken, x)
-		return s.g.driver.perform(s, in.all(1))
+		return s.g.driver.perform(s, in.planOf(x))
 	}
 	defer func() { // guard, without a second call where there is nothing to do
 		s.steps++
@@ -57,7 +68,7 @@ func (in *Inlet[T]) stepOne(x T) (ok bool) {
 		}
 		s.completed = false
 	}()
-	in.node.one(x)
+	n.one(x)
 	if !s.bare() {
 		s.end(CutAll)
 		s.release()
@@ -66,26 +77,24 @@ func (in *Inlet[T]) stepOne(x T) (ok bool) {
 }
 
 // stepAll is stepOne for several records, which the sender does not give away.
-func (in *Inlet[T]) stepAll(xs []T) (ok bool) {
-	s := in.site
+func stepAll[T any](n *Node[T], xs []T, in planner[T]) (ok bool) {
+	s := n.site
 	if s.planned {
-		in.taken = append(in.taken, xs...)
-		return s.g.driver.perform(s, in.all(len(xs)))
+		return s.g.driver.perform(s, in.planAll(xs))
 	}
 	defer s.guard()
 	s.more += len(xs) - 1
-	pushBlocks(in.node, xs)
+	pushBlocks(n, xs)
 	s.end(CutAll)
 	s.release()
 	return true
 }
 
-// stepOne is [Inlet.stepOne] for keyed data.
-func (in *KInlet[K, V]) stepOne(k K, v V, h uint64) (ok bool) {
-	s := in.site
+// stepEntry is stepOne for keyed data.
+func stepEntry[K comparable, V any](n *KNode[K, V], k K, v V, h uint64, in keyedPlanner[K, V]) (ok bool) {
+	s := n.site
 	if s.planned {
-		in.taken.append(in.hashed, k, v, h)
-		return s.g.driver.perform(s, in.all(1))
+		return s.g.driver.perform(s, in.planOf(k, v, h))
 	}
 	defer func() {
 		s.steps++
@@ -94,7 +103,7 @@ func (in *KInlet[K, V]) stepOne(k K, v V, h uint64) (ok bool) {
 		}
 		s.completed = false
 	}()
-	in.node.one(k, v, h)
+	n.one(k, v, h)
 	if !s.bare() {
 		s.end(CutAll)
 		s.release()
@@ -117,24 +126,6 @@ func (s *Site) bare() bool {
 	}
 	s.now, s.completed = 0, true
 	return true
-}
-
-// push pushes the next n of what was taken, and forgets them when none is left.
-func (in *Inlet[T]) push(n int) {
-	pushBlocks(in.node, in.taken[in.off:in.off+n])
-	if in.off += n; in.off == len(in.taken) {
-		clear(in.taken)
-		in.taken, in.off = in.taken[:0], 0
-	}
-}
-
-// push is [Inlet.push] for keyed data.
-func (in *KInlet[K, V]) push(n int) {
-	in.span(in.off, n).pushBlocks(in.node, &in.batch)
-	if in.off += n; in.off == len(in.taken.k) {
-		in.taken.clear()
-		in.off = 0
-	}
 }
 
 // pushBlocks pushes xs in batches of a block at most.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // Chain returns the elements of first and then those of second, in their order. The
@@ -18,7 +19,7 @@ func Chain[T any, L Location, B1 bounds.Complete, B2 bounds.Stream, O Order, R R
 ) Stream[T, L, B2, O, R] {
 	b, op := engine.Read(second, "dataflow.Chain")
 	a := engine.NodeOf(first, op.Name)
-	return newStream[T, L, B2, O, R](engine.Chain(a, b, op))
+	return newStream[T, L, B2, O, R](operators.Chain(a, b, op))
 }
 
 // MergeOrdered returns the elements of both streams in one order that keeps the order
@@ -33,7 +34,7 @@ func MergeOrdered[T any, L Location, B bounds.Stream, O Ordered, R Retries](
 ) Stream[T, L, B, TotalOrder, R] {
 	a, op := engine.ReadReasoned(s, "dataflow.MergeOrdered", why)
 	b := engine.NodeOf(t, op.Name)
-	return newStream[T, L, B, TotalOrder, R](engine.Observe(engine.Merge(op, a, b), op))
+	return newStream[T, L, B, TotalOrder, R](operators.Observe(operators.Merge(op, a, b), op))
 }
 
 // Partition returns the elements of s for which pred is true, and the others, each in
@@ -42,7 +43,7 @@ func Partition[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], pred func(T) bool,
 ) (yes, no Stream[T, L, B, O, R]) {
 	n, op := engine.Read(s, "dataflow.Partition", pred)
-	y, m := engine.Partition(n, op, pred)
+	y, m := operators.Partition(n, op, pred)
 	return newStream[T, L, B, O, R](y), newStream[T, L, B, O, R](m)
 }
 
@@ -53,7 +54,7 @@ func Sort[T cmp.Ordered, L Location, B bounds.Complete, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, TotalOrder, R] {
 	n, op := engine.Read(s, "dataflow.Sort")
-	return newStream[T, L, B, TotalOrder, R](engine.Sort(n, op))
+	return newStream[T, L, B, TotalOrder, R](operators.Sort(n, op))
 }
 
 // WeakenOrder forgets the order of s. It costs nothing and serves to chain s with a

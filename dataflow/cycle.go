@@ -3,12 +3,13 @@ package dataflow
 import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // A Loop is the open end of a [Cycle], to be completed once.
 type Loop[T any, L Location, O Order] struct {
 	_     [0]func(T, L, O)
-	cycle *engine.Cycle[T]
+	cycle *port.Cycle[T]
 	name  string
 }
 
@@ -32,7 +33,7 @@ type Loop[T any, L Location, O Order] struct {
 // was not completed.
 func Cycle[T any, O Order, L Location](at L, name string) (*Loop[T, L, O], Stream[T, L, bounds.Unbounded, O, ExactlyOnce]) {
 	site := placeOf(at, "dataflow.Cycle").Outside("dataflow.Cycle", "what is fed back comes later and cannot be inside %s: carry it with slice.State")
-	c, n := engine.NewCycle[T](site, engine.NewOp(site, "dataflow.Cycle "+name, ""))
+	c, n := port.NewCycle[T](site, engine.NewOp(site, "dataflow.Cycle "+name, ""))
 	return &Loop[T, L, O]{cycle: c, name: name}, newStream[T, L, bounds.Unbounded, O, ExactlyOnce](n)
 }
 

@@ -52,7 +52,7 @@ func stepError(p *engine.Panic) error {
 	if !ok {
 		err = fmt.Errorf("panic: %v", p.Value)
 	}
-	return &StepError{Op: p.Op.Name, Pos: p.Op.Pos, Location: p.Site, Key: p.Key, Err: err, Stack: p.Stack}
+	return &StepError{Op: p.Op.Name, Pos: p.Op.Pos, Location: p.Location, Key: p.Key, Err: err, Stack: p.Stack}
 }
 
 // A KeyError says that a value cannot be a key: it is not equal to itself, as a NaN is

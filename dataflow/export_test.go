@@ -1,10 +1,10 @@
 package dataflow
 
-import "github.com/millrace/millrace/internal/engine"
+import "github.com/millrace/millrace/internal/engine/simulate"
 
 // NewChosen returns a flow whose choices are made by c.
-func NewChosen(c engine.Chooser) *Flow {
+func NewChosen(c simulate.Chooser) *Flow {
 	f := New()
-	graphOf(f).Simulate(c, nil, false)
+	simulate.Drive(graphOf(f), c, nil, false)
 	return f
 }

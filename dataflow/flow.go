@@ -14,10 +14,10 @@ import (
 // after it has been started.
 type Flow struct {
 	graph // of the engine
-	sites []*engine.Site
-	byTag map[reflect.Type]*engine.Site
+	sites []*engine.Location
+	byTag map[reflect.Type]*engine.Location
 
-	members map[reflect.Type][]*engine.Site
+	members map[reflect.Type][]*engine.Location
 }
 
 // Options are the optional settings of a [Flow]. The zero value is ready to use.
@@ -67,7 +67,7 @@ func NewWithOptions(opts Options) *Flow {
 	if opts.Record != nil {
 		set.Record = historyOf(opts.Record)
 	}
-	return &Flow{graph: newGraph(set), byTag: make(map[reflect.Type]*engine.Site), members: make(map[reflect.Type][]*engine.Site)}
+	return &Flow{graph: newGraph(set), byTag: make(map[reflect.Type]*engine.Location), members: make(map[reflect.Type][]*engine.Location)}
 }
 
 // A Recording is the history of a run: what came in, in which order, how it was

@@ -50,12 +50,12 @@ func (f *Flow) Graph() Graph {
 	ops := make(map[*engine.Op]int)
 	cuts := make(map[*engine.Region]int)
 	for l, s := range f.sites {
-		g.Locations = append(g.Locations, s.Name())
+		g.Locations = append(g.Locations, s.Name)
 		for _, r := range s.Slices() {
 			cuts[r] = len(g.Slices)
 			g.Slices = append(g.Slices, GraphSlice{l, r.Pos()})
 		}
-		for _, op := range s.Ops() {
+		for _, op := range s.Ops {
 			ops[op] = len(g.Operators)
 			name, port, _ := strings.Cut(op.Name, " ")
 			cut, ok := cuts[op.Slice()]
@@ -66,7 +66,7 @@ func (f *Flow) Graph() Graph {
 		}
 	}
 	for _, s := range f.sites {
-		for _, op := range s.Ops() {
+		for _, op := range s.Ops {
 			for _, in := range op.Inputs() {
 				g.Edges = append(g.Edges, GraphEdge{ops[in], ops[op], ops[in] > ops[op] && g.Operators[ops[in]].Location == g.Operators[ops[op]].Location})
 			}

@@ -42,7 +42,7 @@ func main() {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	for _, call := range []string{"(*gate).take", "(*gate).give", "(*Site).left", "(*Site).bare", "(*Bool).Load"} {
+	for _, call := range []string{"token.(*Token).Take", "token.(*Token).Give", "engine.(*Location).Left", "engine.(*Location).bare", "atomic.(*Bool).Load"} {
 		if !strings.Contains(string(said), "inlining call to "+call) && !strings.Contains(string(said), call+"\n") {
 			t.Errorf("%s is not inlined: the compiler says\n%s", call, said)
 		}

@@ -3,6 +3,7 @@ package dataflow
 import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // Input returns a port with one sender at a time, and the stream of what is sent to it,
@@ -13,7 +14,7 @@ import (
 // are [SharedInput] and [SenderInput], and [RetriedInput] if they may send something again.
 func Input[T any, L Location](at L, name string) (*InputPort[T], Stream[T, L, bounds.Unbounded, TotalOrder, ExactlyOnce]) {
 	site := placeOf(at, "dataflow.Input").Input("dataflow.Input")
-	in, n := engine.NewInlet[T](site, engine.NewOp(site, "dataflow.Input "+name, ""))
+	in, n := port.NewInput[T](site, engine.NewOp(site, "dataflow.Input "+name, ""))
 	return newInputPort(in), newStream[T, L, bounds.Unbounded, TotalOrder, ExactlyOnce](n)
 }
 
@@ -24,7 +25,7 @@ func Input[T any, L Location](at L, name string) (*InputPort[T], Stream[T, L, bo
 // Senders that have an order of their own keep it with [SenderInput].
 func SharedInput[T any, L Location](at L, name string) (*SharedInputPort[T], Stream[T, L, bounds.Unbounded, NoOrder, ExactlyOnce]) {
 	site := placeOf(at, "dataflow.SharedInput").Input("dataflow.SharedInput")
-	in, n := engine.NewInlet[T](site, engine.NewOp(site, "dataflow.SharedInput "+name, ""))
+	in, n := port.NewInput[T](site, engine.NewOp(site, "dataflow.SharedInput "+name, ""))
 	in.Shared(false)
 	return newSharedInputPort(in), newStream[T, L, bounds.Unbounded, NoOrder, ExactlyOnce](n)
 }
@@ -37,7 +38,7 @@ func SharedInput[T any, L Location](at L, name string) (*SharedInputPort[T], Str
 // Where repeats can be seen, the simulator tries them: it takes some elements again.
 func RetriedInput[T any, L Location](at L, name string) (*SharedInputPort[T], Stream[T, L, bounds.Unbounded, NoOrder, AtLeastOnce]) {
 	site := placeOf(at, "dataflow.RetriedInput").Input("dataflow.RetriedInput")
-	in, n := engine.NewInlet[T](site, engine.NewOp(site, "dataflow.RetriedInput "+name, ""))
+	in, n := port.NewInput[T](site, engine.NewOp(site, "dataflow.RetriedInput "+name, ""))
 	in.Shared(true)
 	return newSharedInputPort(in), newStream[T, L, bounds.Unbounded, NoOrder, AtLeastOnce](n)
 }
@@ -48,7 +49,7 @@ func RetriedInput[T any, L Location](at L, name string) (*SharedInputPort[T], St
 // has a history: a connection, a device, a process.
 func SenderInput[S comparable, T any, L Location](at L, name string) (*SenderInputPort[S, T], KeyedStream[S, T, L, bounds.Unbounded, TotalOrder, ExactlyOnce]) {
 	site := placeOf(at, "dataflow.SenderInput").Input("dataflow.SenderInput")
-	in, n := engine.NewKInlet[S, T](site, engine.NewOp(site, "dataflow.SenderInput "+name, ""), false)
+	in, n := port.NewKeyedInput[S, T](site, engine.NewOp(site, "dataflow.SenderInput "+name, ""), false)
 	return &SenderInputPort[S, T]{&senders[S, T]{in: in}}, newKeyedStream[S, T, L, bounds.Unbounded, TotalOrder, ExactlyOnce](n)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // Interval returns the time since the start at every, twice every, and so on, each
@@ -25,5 +26,5 @@ func Interval[L Location](at L, every time.Duration, why NonDet) Stream[time.Dur
 	if every <= 0 {
 		engine.Misuse(op.Name, "the interval is %v", every)
 	}
-	return newStream[time.Duration, L, bounds.Unbounded, TotalOrder, ExactlyOnce](engine.Interval(site, op, every))
+	return newStream[time.Duration, L, bounds.Unbounded, TotalOrder, ExactlyOnce](operators.Interval(site, op, every))
 }

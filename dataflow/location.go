@@ -43,7 +43,7 @@ type Cluster cluster
 func (Cluster) place() {}
 func (c *Cluster) bind(at place) {
 	bind(c, at)
-	at.in.Site.Divide()
+	at.in.Location.Divide()
 }
 
 // At returns the location L of the flow. It is the only place where a program names
@@ -60,11 +60,11 @@ func At[L Location, P interface {
 		engine.Misuse("dataflow.At", "%s has members: take the one that is meant from dataflow.Members", tag.Name())
 	}
 	if !ok {
-		site = graph.NewSite(tag.Name())
+		site = graph.NewLocation(tag.Name())
 		f.byTag[tag] = site
 		f.sites = append(f.sites, site)
 	}
-	P(&at).bind(place{engine.Place{Type: tag, Site: site}})
+	P(&at).bind(place{engine.Place{Type: tag, Location: site}})
 	return at
 }
 

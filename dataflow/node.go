@@ -5,6 +5,8 @@ import (
 
 	"github.com/millrace/millrace/internal/cow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/live"
+	"github.com/millrace/millrace/internal/engine/port"
 	"github.com/millrace/millrace/internal/seal"
 )
 
@@ -13,20 +15,20 @@ import (
 // seal. What a function type marks keeps two of them apart.
 type (
 	stream[T, L, B, O, R any]                    = seal.Type[func(T, L, B, O, R), *engine.Node[T]]
-	keyedStream[K comparable, V, L, B, O, R any] = seal.Type[func(K, V, L, B, O, R), *engine.KNode[K, V]]
-	keyedSingleton[K comparable, V, L, B any]    = seal.Type[func(K, V, L, B), *engine.KNode[K, V]]
-	singleton[T, L, B any]                       = seal.Type[func(T, L, B), *engine.Cell[T]]
-	optional[T, L, B any]                        = seal.Type[func(Maybe[T], L, B), *engine.Cell[T]]
+	keyedStream[K comparable, V, L, B, O, R any] = seal.Type[func(K, V, L, B, O, R), *engine.KeyedNode[K, V]]
+	keyedSingleton[K comparable, V, L, B any]    = seal.Type[func(K, V, L, B), *engine.KeyedNode[K, V]]
+	singleton[T, L, B any]                       = seal.Type[func(T, L, B), *engine.ValueNode[T]]
+	optional[T, L, B any]                        = seal.Type[func(Maybe[T], L, B), *engine.ValueNode[T]]
 
-	inputPort[T any]                          = seal.Type[func(T), *engine.Inlet[T]]
-	keyedInputPort[K comparable, V any]       = seal.Type[func(K, V), *engine.KInlet[K, V]]
-	sharedInputPort[T any]                    = seal.Type[func(NoOrder, T), *engine.Inlet[T]]
-	sharedKeyedInputPort[K comparable, V any] = seal.Type[func(NoOrder, K, V), *engine.KInlet[K, V]]
-	entryInputPort[K comparable, V any]       = seal.Type[func(Entry[K, V]), *engine.KInlet[K, V]]
-	outputPort[T any]                         = seal.Type[func() T, *engine.Outlet[T]]
-	entryOutputPort[K comparable, V any]      = seal.Type[func(K) V, *engine.KOutlet[K, V]]
-	singletonOutputPort[T any]                = seal.Type[func() T, *engine.CellOutlet[T]]
-	optionalOutputPort[T any]                 = seal.Type[func() Maybe[T], *engine.CellOutlet[T]]
+	inputPort[T any]                          = seal.Type[func(T), *port.Input[T]]
+	keyedInputPort[K comparable, V any]       = seal.Type[func(K, V), *port.KeyedInput[K, V]]
+	sharedInputPort[T any]                    = seal.Type[func(NoOrder, T), *port.Input[T]]
+	sharedKeyedInputPort[K comparable, V any] = seal.Type[func(NoOrder, K, V), *port.KeyedInput[K, V]]
+	entryInputPort[K comparable, V any]       = seal.Type[func(Entry[K, V]), *port.KeyedInput[K, V]]
+	outputPort[T any]                         = seal.Type[func() T, *port.Output[T]]
+	entryOutputPort[K comparable, V any]      = seal.Type[func(K) V, *port.EntryOutput[K, V]]
+	singletonOutputPort[T any]                = seal.Type[func() T, *port.ValueOutput[T]]
+	optionalOutputPort[T any]                 = seal.Type[func() Maybe[T], *port.ValueOutput[T]]
 
 	view[K comparable, V any] = seal.Type[func(K, V), cow.View[K, V]]
 
@@ -43,15 +45,15 @@ func newStream[T any, L, B, O, R any](n *engine.Node[T]) stream[T, L, B, O, R] {
 	return seal.Make[func(T, L, B, O, R)](n)
 }
 
-func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KNode[K, V]) keyedStream[K, V, L, B, O, R] {
+func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KeyedNode[K, V]) keyedStream[K, V, L, B, O, R] {
 	return seal.Make[func(K, V, L, B, O, R)](n)
 }
 
-func newSingleton[T, L, B any](c *engine.Cell[T]) singleton[T, L, B] {
+func newSingleton[T, L, B any](c *engine.ValueNode[T]) singleton[T, L, B] {
 	return seal.Make[func(T, L, B)](c)
 }
 
-func newOptional[T, L, B any](c *engine.Cell[T]) optional[T, L, B] {
+func newOptional[T, L, B any](c *engine.ValueNode[T]) optional[T, L, B] {
 	return seal.Make[func(Maybe[T], L, B)](c)
 }
 
@@ -71,17 +73,17 @@ func bind[P interface {
 	*seal.Untyped(p).(*engine.Place) = at.in
 }
 
-func newInputPort[T any](in *engine.Inlet[T]) *InputPort[T] {
+func newInputPort[T any](in *port.Input[T]) *InputPort[T] {
 	var p InputPort[T] = seal.Make[func(T)](in)
 	return &p
 }
 
-func newSharedInputPort[T any](in *engine.Inlet[T]) *SharedInputPort[T] {
+func newSharedInputPort[T any](in *port.Input[T]) *SharedInputPort[T] {
 	var p SharedInputPort[T] = seal.Make[func(NoOrder, T)](in)
 	return &p
 }
 
-func newOutputPort[T any](out *engine.Outlet[T]) *OutputPort[T] {
+func newOutputPort[T any](out *port.Output[T]) *OutputPort[T] {
 	var p OutputPort[T] = seal.Make[func() T](out)
 	return &p
 }
@@ -89,63 +91,63 @@ func newOutputPort[T any](out *engine.Outlet[T]) *OutputPort[T] {
 // The accessors of ports return nil for a port that no operator made; see made. Both are on
 // the way of each record, and small enough to be inlined.
 
-func (p *InputPort[T]) in() *engine.Inlet[T] {
+func (p *InputPort[T]) in() *port.Input[T] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *KeyedInputPort[K, V]) in() *engine.KInlet[K, V] {
+func (p *KeyedInputPort[K, V]) in() *port.KeyedInput[K, V] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *SharedInputPort[T]) in() *engine.Inlet[T] {
+func (p *SharedInputPort[T]) in() *port.Input[T] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *SharedKeyedInputPort[K, V]) in() *engine.KInlet[K, V] {
+func (p *SharedKeyedInputPort[K, V]) in() *port.KeyedInput[K, V] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *EntryInputPort[K, V]) in() *engine.KInlet[K, V] {
+func (p *EntryInputPort[K, V]) in() *port.KeyedInput[K, V] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *OutputPort[T]) out() *engine.Outlet[T] {
+func (p *OutputPort[T]) out() *port.Output[T] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *EntryOutputPort[K, V]) out() *engine.KOutlet[K, V] {
+func (p *EntryOutputPort[K, V]) out() *port.EntryOutput[K, V] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *SingletonOutputPort[T]) out() *engine.CellOutlet[T] {
+func (p *SingletonOutputPort[T]) out() *port.ValueOutput[T] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *OptionalOutputPort[T]) out() *engine.CellOutlet[T] {
+func (p *OptionalOutputPort[T]) out() *port.ValueOutput[T] {
 	if p == nil {
 		return nil
 	}
@@ -161,7 +163,7 @@ func made[P any](port *P, name string) *P {
 }
 
 func viewOf[K comparable, V any](v View[K, V]) cow.View[K, V] { return seal.Value(v) }
-func newGraph(set engine.Settings) graph                      { return seal.FieldOf(engine.New(set).Live()) }
+func newGraph(set engine.Settings) graph                      { return seal.FieldOf(live.Drive(engine.New(set))) }
 
 // graphOf returns what a flow is to the engine. It panics for one that New did not make.
 func graphOf(f *Flow) *engine.Graph {

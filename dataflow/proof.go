@@ -25,7 +25,7 @@ func (f *Flow) Proofs() []Claim {
 	graphOf(f) // which refuses what New did not make
 	var all []Claim
 	for _, s := range f.sites {
-		for _, op := range s.Ops() {
+		for _, op := range s.Ops {
 			if op.Proof != "" {
 				all = append(all, Claim{op.Name, op.Pos, Proof(op.Proof)})
 			}

@@ -25,7 +25,7 @@ func (f *Flow) Reasons() []Reason {
 	graphOf(f) // which refuses what New did not make
 	var all []Reason
 	for _, s := range f.sites {
-		for _, op := range s.Ops() {
+		for _, op := range s.Ops {
 			if op.Why != "" {
 				all = append(all, Reason{op.Name, op.Pos, NonDet(op.Why)})
 			}

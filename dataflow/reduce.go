@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // Reduce returns the aggregate of all elements of s, in order: what step made of the
@@ -16,7 +17,7 @@ func Reduce[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], step func(acc *T, x T),
 ) Optional[T, L, B] {
 	n, op := engine.Read(s, "dataflow.Reduce", step)
-	return newOptional[T, L, B](engine.Reduce(n, op, step))
+	return newOptional[T, L, B](operators.Reduce(n, op, step))
 }
 
 // FoldGrowing is [Fold] for an aggregate that only grows, of which therefore
@@ -25,7 +26,7 @@ func FoldGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Ordered, R
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, Out] {
 	n, op := engine.ReadProved(s, "dataflow.FoldGrowing", why, init, step)
-	return newSingleton[A, L, Out](engine.Fold(n, op, init, step))
+	return newSingleton[A, L, Out](operators.Fold(n, op, init, step))
 }
 
 // FoldCommutative is [Fold] for a stream in any order. The proof says why step comes
@@ -35,7 +36,7 @@ func FoldCommutative[T, A any, L Location, B bounds.Stream, O Order, R NoRetries
 ) Singleton[A, L, B] {
 	n, op := engine.ReadProved(s, "dataflow.FoldCommutative", why, init, step)
 	n.Permuted()
-	return newSingleton[A, L, B](engine.Fold(n, op, init, step))
+	return newSingleton[A, L, B](operators.Fold(n, op, init, step))
 }
 
 // Sum returns the sum of the elements of s, which is 0 without one. The order does
@@ -47,14 +48,14 @@ func Sum[T constraints.Integer, L Location, B bounds.Stream, O Order, R NoRetrie
 	s Stream[T, L, B, O, R],
 ) Singleton[T, L, B] {
 	n, op := engine.Read(s, "dataflow.Sum")
-	return newSingleton[T, L, B](engine.Fold(n, op, func() T { return 0 }, func(sum *T, x T) { *sum += x }))
+	return newSingleton[T, L, B](operators.Fold(n, op, func() T { return 0 }, func(sum *T, x T) { *sum += x }))
 }
 
 // Min returns the smallest element of s, if there is one, as the builtin min has it: a
 // NaN is smaller than all. Neither order nor repeats matter.
 func Min[T cmp.Ordered, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R]) Optional[T, L, B] {
 	n, op := engine.Read(s, "dataflow.Min")
-	return newOptional[T, L, B](engine.Extreme(n, op, func(a, b T) T { return min(a, b) }))
+	return newOptional[T, L, B](operators.Extreme(n, op, func(a, b T) T { return min(a, b) }))
 }
 
 // Max returns the largest element of s, if there is one, as the builtin max has it: a
@@ -64,5 +65,5 @@ func Max[T cmp.Ordered, L Location, B bounds.FoldedGrowing[Out], O Order, R Retr
 	s Stream[T, L, B, O, R],
 ) Optional[T, L, Out] {
 	n, op := engine.Read(s, "dataflow.Max")
-	return newOptional[T, L, Out](engine.Extreme(n, op, func(a, b T) T { return max(a, b) }))
+	return newOptional[T, L, Out](operators.Extreme(n, op, func(a, b T) T { return max(a, b) }))
 }

@@ -3,6 +3,7 @@ package dataflow
 import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // Scan calls step with each element of s and a state, which starts from init's
@@ -15,7 +16,7 @@ func Scan[T, S, U any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], init func() S, step func(state *S, x T, emit func(U)),
 ) Stream[U, L, B, TotalOrder, ExactlyOnce] {
 	n, op := engine.Read(s, "dataflow.Scan", init, step)
-	return newStream[U, L, B, TotalOrder, ExactlyOnce](engine.StreamScan(n, op, init, step))
+	return newStream[U, L, B, TotalOrder, ExactlyOnce](operators.StreamScan(n, op, init, step))
 }
 
 // Enumerate returns each element of s after its index, from 0.
@@ -24,7 +25,7 @@ func Enumerate[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 ) Stream[Pair[int, T], L, B, TotalOrder, ExactlyOnce] {
 	n, op := engine.Read(s, "dataflow.Enumerate")
 	pair := func(i int, x T) Pair[int, T] { return Pair[int, T]{i, x} }
-	return newStream[Pair[int, T], L, B, TotalOrder, ExactlyOnce](engine.Enumerate(n, op, pair))
+	return newStream[Pair[int, T], L, B, TotalOrder, ExactlyOnce](operators.Enumerate(n, op, pair))
 }
 
 // Limit returns the first n elements of s, or all of them if there are fewer. The
@@ -36,7 +37,7 @@ func Limit[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	if n < 0 {
 		engine.Misuse(op.Name, "the limit is %d", n)
 	}
-	return newStream[T, L, B, TotalOrder, ExactlyOnce](engine.Limit(in, op, n))
+	return newStream[T, L, B, TotalOrder, ExactlyOnce](operators.Limit(in, op, n))
 }
 
 // Unique returns each element of s the first time it comes, so repeats do not matter
@@ -48,5 +49,5 @@ func Unique[T comparable, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, O, ExactlyOnce] {
 	n, op := engine.Read(s, "dataflow.Unique")
-	return newStream[T, L, B, O, ExactlyOnce](engine.Unique(n, op))
+	return newStream[T, L, B, O, ExactlyOnce](operators.Unique(n, op))
 }

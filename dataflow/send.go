@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // Send returns the elements of s at another location, in the order of s, each as often
@@ -26,10 +27,10 @@ func Send[T any, L, To Location, B bounds.Stream, O Order, R Retries](
 ) Stream[T, To, bounds.Unbounded, O, R] {
 	const op = "dataflow.Send"
 	n, site := engine.NodeOf(s, op), placeOf(to, op).Destination(op)
-	if _, ordered := any(*new(O)).(TotalOrder); ordered && n.Site().Partitioned() {
-		engine.Misuse(op, "%s is a cluster, whose partitions have no order between them: weaken the order of the stream with dataflow.WeakenOrder", n.Site().Name())
+	if _, ordered := any(*new(O)).(TotalOrder); ordered && n.Location().Partitioned() {
+		engine.Misuse(op, "%s is a cluster, whose partitions have no order between them: weaken the order of the stream with dataflow.WeakenOrder", n.Location().Name)
 	}
-	return newStream[T, To, bounds.Unbounded, O, R](engine.Move(n, engine.NewOp(site, "dataflow.Send", "")))
+	return newStream[T, To, bounds.Unbounded, O, R](port.Exchange(n, engine.NewOp(site, "dataflow.Send", "")))
 }
 
 // Members returns n locations of one type, each with a history, a queue and a loop of
@@ -62,7 +63,7 @@ func Members[L Location, P interface {
 	sites := f.members[tag]
 	if sites == nil {
 		for i := range n {
-			sites = append(sites, graphOf(f).NewSite(fmt.Sprintf("%s %d", tag.Name(), i+1)))
+			sites = append(sites, graphOf(f).NewLocation(fmt.Sprintf("%s %d", tag.Name(), i+1)))
 		}
 		f.members[tag] = sites
 		f.sites = append(f.sites, sites...)
@@ -72,7 +73,7 @@ func Members[L Location, P interface {
 	}
 	all := make([]L, n)
 	for i, s := range sites {
-		P(&all[i]).bind(place{engine.Place{Type: tag, Site: s}})
+		P(&all[i]).bind(place{engine.Place{Type: tag, Location: s}})
 	}
 	return all
 }

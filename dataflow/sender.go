@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // A SenderInputPort is where any number of senders have a handle each. It is safe for any
@@ -16,7 +17,7 @@ type SenderInputPort[S comparable, T any] struct {
 
 // senders are the handles of a port.
 type senders[S comparable, T any] struct {
-	in   *engine.KInlet[S, T]
+	in   *port.KeyedInput[S, T]
 	mu   sync.Mutex
 	open map[S]*Sender[S, T] // handles that are not closed
 }
@@ -127,7 +128,7 @@ func (s *Sender[S, T]) Close() {
 }
 
 // begin begins a send.
-func (s *Sender[S, T]) begin(ctx context.Context, op string) (*engine.KInlet[S, T], error) {
+func (s *Sender[S, T]) begin(ctx context.Context, op string) (*port.KeyedInput[S, T], error) {
 	all := s.made()
 	if ctx == nil {
 		engine.NilContext(op)

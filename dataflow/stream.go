@@ -5,14 +5,16 @@ import (
 
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // Of returns a bounded stream of the given elements, which are there when the flow
 // starts. Inside a slice, they are there in each run of it.
 func Of[T any, L Location](at L, elems ...T) Stream[T, L, bounds.Bounded, TotalOrder, ExactlyOnce] {
 	p := placeOf(at, "dataflow.Of")
-	engine.NewOp(p.Site, "dataflow.Of", "")
-	return newStream[T, L, bounds.Bounded, TotalOrder, ExactlyOnce](engine.Constant(p.Site, p.Region, elems))
+	engine.NewOp(p.Location, "dataflow.Of", "")
+	return newStream[T, L, bounds.Bounded, TotalOrder, ExactlyOnce](operators.Constant(p.Location, p.Region, elems))
 }
 
 // Output returns a port from which the elements of s are read, in the order in which
@@ -22,7 +24,7 @@ func Output[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, 
 	if mayRepeat[R]() {
 		n.SeesRepeats()
 	}
-	return newOutputPort(engine.NewOutlet(n, op))
+	return newOutputPort(port.NewOutput(n, op))
 }
 
 // Map returns the stream of f(x) for each x in s, in the order of s.
@@ -33,7 +35,7 @@ func Map[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T) U,
 ) Stream[U, L, B, O, R] {
 	n, op := engine.Read(s, "dataflow.Map", f)
-	return newStream[U, L, B, O, R](engine.Map(n, op, f))
+	return newStream[U, L, B, O, R](operators.Map(n, op, f))
 }
 
 // MapRef is [Map] for elements that are dear to copy. The pointer is borrowed: f
@@ -42,7 +44,7 @@ func MapRef[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(*T) U,
 ) Stream[U, L, B, O, R] {
 	n, op := engine.Read(s, "dataflow.MapRef", f)
-	return newStream[U, L, B, O, R](engine.MapRef(n, op, f))
+	return newStream[U, L, B, O, R](operators.MapRef(n, op, f))
 }
 
 // Filter returns the elements of s for which keep is true.
@@ -50,7 +52,7 @@ func Filter[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], keep func(T) bool,
 ) Stream[T, L, B, O, R] {
 	n, op := engine.Read(s, "dataflow.Filter", keep)
-	return newStream[T, L, B, O, R](engine.Filter(n, op, keep))
+	return newStream[T, L, B, O, R](operators.Filter(n, op, keep))
 }
 
 // FilterMap returns what f returned together with true. It is one call where Map
@@ -59,7 +61,7 @@ func FilterMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T) (U, bool),
 ) Stream[U, L, B, O, R] {
 	n, op := engine.Read(s, "dataflow.FilterMap", f)
-	return newStream[U, L, B, O, R](engine.FilterMap(n, op, f))
+	return newStream[U, L, B, O, R](operators.FilterMap(n, op, f))
 }
 
 // FlatMap returns everything that f emits for each element of s, in order. The
@@ -68,7 +70,7 @@ func FlatMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(x T, emit func(U)),
 ) Stream[U, L, B, O, R] {
 	n, op := engine.Read(s, "dataflow.FlatMap", f)
-	return newStream[U, L, B, O, R](engine.FlatMap(n, op, f))
+	return newStream[U, L, B, O, R](operators.FlatMap(n, op, f))
 }
 
 // Inspect calls f with each element of s and returns s. The call is made whether or
@@ -77,21 +79,21 @@ func Inspect[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T),
 ) Stream[T, L, B, O, R] {
 	n, op := engine.Read(s, "dataflow.Inspect", f)
-	return newStream[T, L, B, O, R](engine.Inspect(n, op, f))
+	return newStream[T, L, B, O, R](operators.Inspect(n, op, f))
 }
 
 // ForEach calls f with each element of s, in order. A stream without order or with
 // repeats is refused, because the effect of f could depend on them.
 func ForEach[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](s Stream[T, L, B, O, R], f func(T)) {
 	n, op := engine.Read(s, "dataflow.ForEach", f)
-	engine.Inspect(n, op, f)
+	operators.Inspect(n, op, f)
 }
 
 // Print prints each element of s on a line, for examples and debugging. Unlike
 // [ForEach] it takes a stream without order, so its output may differ from run to run.
 func Print[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R]) {
 	n, op := engine.Read(s, "dataflow.Print")
-	engine.Inspect(n, op, func(x T) { fmt.Println(x) })
+	operators.Inspect(n, op, func(x T) { fmt.Println(x) })
 }
 
 // Merge returns the elements of both streams, in no particular order.
@@ -100,7 +102,7 @@ func Merge[T any, L Location, B bounds.Stream, O1, O2 Order, R Retries](
 ) Stream[T, L, B, NoOrder, R] {
 	a, op := engine.Read(s, "dataflow.Merge")
 	b := engine.NodeOf(t, op.Name)
-	return newStream[T, L, B, NoOrder, R](engine.Merge(op, a, b))
+	return newStream[T, L, B, NoOrder, R](operators.Merge(op, a, b))
 }
 
 // KeyBy returns the elements of s under the key of each. Within a key they keep the
@@ -109,7 +111,7 @@ func KeyBy[T any, K comparable, L Location, B bounds.Stream, O Order, R Retries]
 	s Stream[T, L, B, O, R], key func(T) K,
 ) KeyedStream[K, T, L, B, O, R] {
 	n, op := engine.Read(s, "dataflow.KeyBy", key)
-	return newKeyedStream[K, T, L, B, O, R](engine.KeyBy(n, op, key))
+	return newKeyedStream[K, T, L, B, O, R](operators.KeyBy(n, op, key))
 }
 
 // KeyByRef is [KeyBy] for elements that are dear to copy. The pointer is borrowed:
@@ -118,7 +120,7 @@ func KeyByRef[T any, K comparable, L Location, B bounds.Stream, O Order, R Retri
 	s Stream[T, L, B, O, R], key func(*T) K,
 ) KeyedStream[K, T, L, B, O, R] {
 	n, op := engine.Read(s, "dataflow.KeyByRef", key)
-	return newKeyedStream[K, T, L, B, O, R](engine.KeyByRef(n, op, key))
+	return newKeyedStream[K, T, L, B, O, R](operators.KeyByRef(n, op, key))
 }
 
 // Keyed returns the values of the entries of s under their keys.
@@ -126,7 +128,7 @@ func Keyed[K comparable, V any, L Location, B bounds.Stream, O Order, R Retries]
 	s Stream[Entry[K, V], L, B, O, R],
 ) KeyedStream[K, V, L, B, O, R] {
 	n, op := engine.Read(s, "dataflow.Keyed")
-	return newKeyedStream[K, V, L, B, O, R](engine.Split(n, op, func(e *Entry[K, V]) (K, V) { return e.Key, e.Value }))
+	return newKeyedStream[K, V, L, B, O, R](operators.Split(n, op, func(e *Entry[K, V]) (K, V) { return e.Key, e.Value }))
 }
 
 // AssumeOrder fixes the order in which the elements of s happen to come.
@@ -139,7 +141,7 @@ func AssumeOrder[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], why NonDet,
 ) Stream[T, L, B, TotalOrder, R] {
 	n, op := engine.ReadReasoned(s, "dataflow.AssumeOrder", why)
-	return newStream[T, L, B, TotalOrder, R](engine.Observe(n, op))
+	return newStream[T, L, B, TotalOrder, R](operators.Observe(n, op))
 }
 
 // AssumeOnce takes each element of s for one that was not repeated.
@@ -170,7 +172,7 @@ func Fold[T, A any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T),
 ) Singleton[A, L, B] {
 	n, op := engine.Read(s, "dataflow.Fold", init, step)
-	return newSingleton[A, L, B](engine.Fold(n, op, init, step))
+	return newSingleton[A, L, B](operators.Fold(n, op, init, step))
 }
 
 // Count returns the number of elements of s. The order does not matter.
@@ -178,7 +180,7 @@ func Count[T any, L Location, B bounds.FoldedGrowing[Out], O Order, R NoRetries,
 	s Stream[T, L, B, O, R],
 ) Singleton[int, L, Out] {
 	n, op := engine.Read(s, "dataflow.Count")
-	return newSingleton[int, L, Out](engine.Fold(n, op, func() int { return 0 }, func(acc *int, _ T) { *acc++ }))
+	return newSingleton[int, L, Out](operators.Fold(n, op, func() int { return 0 }, func(acc *int, _ T) { *acc++ }))
 }
 
 // CrossSingleton returns each element of s together with the value of x. Either both
@@ -187,5 +189,5 @@ func CrossSingleton[T, X any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], x Singleton[X, L, bounds.Bounded],
 ) Stream[Pair[T, X], L, B, O, R] {
 	n, op := engine.Read(s, "dataflow.CrossSingleton")
-	return newStream[Pair[T, X], L, B, O, R](engine.Cross(n, engine.NodeOf(x, op.Name), op, func(t T, v X) Pair[T, X] { return Pair[T, X]{t, v} }))
+	return newStream[Pair[T, X], L, B, O, R](operators.Cross(n, engine.NodeOf(x, op.Name), op, func(t T, v X) Pair[T, X] { return Pair[T, X]{t, v} }))
 }

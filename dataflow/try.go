@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // A Failure is an element for which a function returned an error. It is an error
@@ -26,6 +27,6 @@ func TryMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T) (U, error),
 ) (values Stream[U, L, B, O, R], failures Stream[Failure[T], L, B, O, R]) {
 	n, op := engine.Read(s, "dataflow.TryMap", f)
-	us, fs := engine.TryMap(n, op, f, func(x T, err error) Failure[T] { return Failure[T]{x, err} })
+	us, fs := operators.TryMap(n, op, f, func(x T, err error) Failure[T] { return Failure[T]{x, err} })
 	return newStream[U, L, B, O, R](us), newStream[Failure[T], L, B, O, R](fs)
 }

@@ -5,13 +5,14 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // An Asker sends requests and returns their responses. It is safe for any number of
 // goroutines. [Ask] makes it.
 type Asker[K comparable, V, U any] struct {
-	in  *engine.KInlet[K, V]
-	out *engine.KOutlet[K, U]
+	in  *port.KeyedInput[K, V]
+	out *port.EntryOutput[K, U]
 }
 
 // Ask returns an asker that puts requests to in and takes their responses from out. Both
@@ -22,7 +23,7 @@ func Ask[K comparable, V, U any](in *dataflow.EntryInputPort[K, V], out *dataflo
 	if a.in == nil || a.out == nil {
 		engine.Unmade("keyedsingleton.Ask", "ports come from Input and Output functions")
 	}
-	engine.OneFlow("keyedsingleton.Ask", a.in, a.out)
+	port.OneFlow("keyedsingleton.Ask", a.in, a.out)
 	return a
 }
 
@@ -51,5 +52,5 @@ func (a *Asker[K, V, U]) Ask(ctx context.Context, k K, v V) (U, error) {
 	if ctx == nil {
 		engine.NilContext("keyedsingleton.Asker.Ask")
 	}
-	return engine.Ask(ctx, a.in, a.out, k, v)
+	return port.Ask(ctx, a.in, a.out, k, v)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // Get returns the value of the key that k holds, and nothing if ks does not have it.
@@ -14,7 +15,7 @@ func Get[K comparable, V any, L dataflow.Location, B bounds.Complete](
 	ks dataflow.KeyedSingleton[K, V, L, B], k dataflow.Singleton[K, L, bounds.Bounded],
 ) dataflow.Optional[V, L, bounds.Bounded] {
 	n, op := engine.Read(ks, "keyedsingleton.Get")
-	return newOptional[V, L, bounds.Bounded](engine.KGet(n, engine.NodeOf(k, op.Name), op))
+	return newOptional[V, L, bounds.Bounded](operators.KGet(n, engine.NodeOf(k, op.Name), op))
 }
 
 // MaxKey returns the entry with the largest key. Before the first entry there is
@@ -24,7 +25,7 @@ func MaxKey[K cmp.Ordered, V any, L dataflow.Location, B bounds.FixedValues[Keys
 ) dataflow.Optional[dataflow.Entry[K, V], L, Keys] {
 	n, op := engine.Read(ks, "keyedsingleton.MaxKey")
 	entry := func(k K, v V) dataflow.Entry[K, V] { return dataflow.Entry[K, V]{Key: k, Value: v} }
-	return newOptional[dataflow.Entry[K, V], L, Keys](engine.KMaxKey(n, op, cmp.Less[K], entry))
+	return newOptional[dataflow.Entry[K, V], L, Keys](operators.KMaxKey(n, op, cmp.Less[K], entry))
 }
 
 // WithoutKeys returns the entries whose key is not in keys. A key may be in keys more
@@ -36,5 +37,5 @@ func WithoutKeys[K comparable, V any, L dataflow.Location, B bounds.KeyedSinglet
 	ks dataflow.KeyedSingleton[K, V, L, B], keys dataflow.Stream[K, L, Keys, O, R],
 ) dataflow.KeyedSingleton[K, V, L, B] {
 	n, op := engine.Read(ks, "keyedsingleton.WithoutKeys")
-	return newKeyedSingleton[K, V, L, B](engine.KWithout(n, engine.NodeOf(keys, op.Name), op))
+	return newKeyedSingleton[K, V, L, B](operators.KWithout(n, engine.NodeOf(keys, op.Name), op))
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // Entries returns each entry as an element, as it appears, in no particular order:
@@ -16,7 +17,7 @@ func Entries[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys
 ) dataflow.Stream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedsingleton.Entries")
 	entry := func(k K, v V) dataflow.Entry[K, V] { return dataflow.Entry[K, V]{Key: k, Value: v} }
-	return newStream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](engine.Zip(n, op, entry))
+	return newStream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Zip(n, op, entry))
 }
 
 // Values returns the value of each entry as an element, as it appears. Equal values
@@ -25,7 +26,7 @@ func Values[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys]
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedsingleton.Values")
-	return newStream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](engine.Values(n, op))
+	return newStream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Values(n, op))
 }
 
 // Keys returns the key of each entry as an element, as it appears. See [Entries].
@@ -33,7 +34,7 @@ func Keys[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Bound],
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedsingleton.Keys")
-	return newStream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce](engine.Keys(n, op))
+	return newStream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Keys(n, op))
 }
 
 // IntoKeyedStream returns the value of each entry as the only value of its key. It
@@ -42,7 +43,7 @@ func IntoKeyedStream[K comparable, V any, L dataflow.Location, B bounds.FixedVal
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.KeyedStream[K, V, L, Keys, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedsingleton.IntoKeyedStream")
-	return newKeyedStream[K, V, L, Keys, dataflow.TotalOrder, dataflow.ExactlyOnce](engine.KMerge(op, n))
+	return newKeyedStream[K, V, L, Keys, dataflow.TotalOrder, dataflow.ExactlyOnce](operators.KMerge(op, n))
 }
 
 // KeyCount returns the number of keys, which starts at 0 and only grows where keys
@@ -51,7 +52,7 @@ func KeyCount[K comparable, V any, L dataflow.Location, B bounds.Counted[Out], O
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Singleton[int, L, Out] {
 	n, op := engine.Read(ks, "keyedsingleton.KeyCount")
-	return newSingleton[int, L, Out](engine.KeyCount(n, op))
+	return newSingleton[int, L, Out](operators.KeyCount(n, op))
 }
 
 // IntoSingleton returns the whole content as one value, which starts empty. Each
@@ -61,5 +62,5 @@ func IntoSingleton[K comparable, V any, L dataflow.Location, B bounds.Keyed[Keys
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Singleton[dataflow.View[K, V], L, Keys] {
 	n, op := engine.Read(ks, "keyedsingleton.IntoSingleton")
-	return newSingleton[dataflow.View[K, V], L, Keys](engine.IntoSingleton(n, op, newView[K, V]))
+	return newSingleton[dataflow.View[K, V], L, Keys](operators.IntoSingleton(n, op, newView[K, V]))
 }

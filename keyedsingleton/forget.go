@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // ForgetAfter returns the entries of ks, each for as long as it has changed within the
@@ -31,5 +32,5 @@ func ForgetAfter[K comparable, V any, L dataflow.Location, B bounds.Ongoing](
 	if ttl <= 0 {
 		engine.Misuse(op.Name, "ttl is %v", ttl)
 	}
-	return newKeyedSingleton[K, V, L, bounds.Unbounded](engine.ForgetAfter(n, op, ttl))
+	return newKeyedSingleton[K, V, L, bounds.Unbounded](operators.ForgetAfter(n, op, ttl))
 }

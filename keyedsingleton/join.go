@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // JoinKeyedStream returns each value of stream whose key is in ks, together with the
@@ -17,7 +18,7 @@ func JoinKeyedStream[K comparable, V, W any, L dataflow.Location, B bounds.Compl
 ) dataflow.KeyedStream[K, dataflow.Pair[V, W], L, bounds.Bounded, O, R] {
 	n, op := engine.Read(ks, "keyedsingleton.JoinKeyedStream")
 	pair := func(w W, v V) dataflow.Pair[V, W] { return dataflow.Pair[V, W]{First: v, Second: w} }
-	return newKeyedStream[K, dataflow.Pair[V, W], L, bounds.Bounded, O, R](engine.Join(engine.NodeOf(stream, op.Name), n, op, pair))
+	return newKeyedStream[K, dataflow.Pair[V, W], L, bounds.Bounded, O, R](operators.Join(engine.NodeOf(stream, op.Name), n, op, pair))
 }
 
 // JoinKeyedSingleton returns the keys present in both a and b, with the value of
@@ -30,7 +31,7 @@ func JoinKeyedSingleton[K comparable, V, W any, L dataflow.Location, B bounds.Co
 ) dataflow.KeyedSingleton[K, dataflow.Pair[V, W], L, B] {
 	n, op := engine.Read(a, "keyedsingleton.JoinKeyedSingleton")
 	pair := func(v V, w W) dataflow.Pair[V, W] { return dataflow.Pair[V, W]{First: v, Second: w} }
-	return newKeyedSingleton[K, dataflow.Pair[V, W], L, B](engine.Join(n, engine.NodeOf(b, op.Name), op, pair))
+	return newKeyedSingleton[K, dataflow.Pair[V, W], L, B](operators.Join(n, engine.NodeOf(b, op.Name), op, pair))
 }
 
 // LookupKeyedSingleton looks up each *value* of a as a key of b. Every key of a is
@@ -40,7 +41,7 @@ func LookupKeyedSingleton[K, V comparable, W any, L dataflow.Location, B bounds.
 	a dataflow.KeyedSingleton[K, V, L, B], b dataflow.KeyedSingleton[V, W, L, B],
 ) dataflow.KeyedSingleton[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B] {
 	n, op := engine.Read(a, "keyedsingleton.LookupKeyedSingleton")
-	return newKeyedSingleton[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B](engine.Lookup(n, engine.NodeOf(b, op.Name), op, maybe[V, W]))
+	return newKeyedSingleton[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B](operators.Lookup(n, engine.NodeOf(b, op.Name), op, maybe[V, W]))
 }
 
 // LookupKeyedStream looks up each *value* of a as a key of stream. For each key of a it
@@ -51,11 +52,11 @@ func LookupKeyedStream[K, V comparable, W any, L dataflow.Location, B bounds.Com
 	a dataflow.KeyedSingleton[K, V, L, B], stream dataflow.KeyedStream[V, W, L, bounds.Bounded, O, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, bounds.Bounded, O, R] {
 	n, op := engine.Read(a, "keyedsingleton.LookupKeyedStream")
-	found := engine.KLookup(n, engine.NodeOf(stream, op.Name), op, maybe[V, W])
+	found := operators.KLookup(n, engine.NodeOf(stream, op.Name), op, maybe[V, W])
 	return newKeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, bounds.Bounded, O, R](found)
 }
 
-func maybe[V, W any](v V, w engine.Found[W]) dataflow.Pair[V, dataflow.Maybe[W]] {
+func maybe[V, W any](v V, w operators.Found[W]) dataflow.Pair[V, dataflow.Maybe[W]] {
 	return dataflow.Pair[V, dataflow.Maybe[W]]{First: v, Second: dataflow.Maybe[W]{Value: w.Value, OK: w.OK}}
 }
 
@@ -66,5 +67,5 @@ func CrossSingleton[K comparable, V, X any, L dataflow.Location, B bounds.Mapped
 ) dataflow.KeyedSingleton[K, dataflow.Pair[V, X], L, Out] {
 	n, op := engine.Read(ks, "keyedsingleton.CrossSingleton")
 	pair := func(v V, x X) dataflow.Pair[V, X] { return dataflow.Pair[V, X]{First: v, Second: x} }
-	return newKeyedSingleton[K, dataflow.Pair[V, X], L, Out](engine.KCross(n, engine.NodeOf(x, op.Name), op, pair))
+	return newKeyedSingleton[K, dataflow.Pair[V, X], L, Out](operators.KCross(n, engine.NodeOf(x, op.Name), op, pair))
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // Input returns a port and the keyed singleton of the entries put there. A key can
@@ -28,7 +30,7 @@ func Input[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.EntryInputPort[K, V], dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue]) {
 	site := placeOf(at, "keyedsingleton.Input").Input("keyedsingleton.Input")
-	in, n := engine.NewKInlet[K, V](site, engine.NewOp(site, "keyedsingleton.Input "+name, ""), true)
+	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedsingleton.Input "+name, ""), true)
 	return newEntryInputPort(in), newKeyedSingleton[K, V, L, bounds.BoundedValue](n)
 }
 
@@ -40,7 +42,7 @@ func Output[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys]
 	ks dataflow.KeyedSingleton[K, V, L, B], name string,
 ) *dataflow.EntryOutputPort[K, V] {
 	n, op := engine.Read(ks, "keyedsingleton.Output "+name)
-	return newEntryOutputPort(engine.NewKOutlet(n, op))
+	return newEntryOutputPort(port.NewEntryOutput(n, op))
 }
 
 // Map returns f of each value, under its key. A value that only grew may now change
@@ -52,7 +54,7 @@ func Map[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out], Out 
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) U,
 ) dataflow.KeyedSingleton[K, U, L, Out] {
 	n, op := engine.Read(ks, "keyedsingleton.Map", f)
-	return newKeyedSingleton[K, U, L, Out](engine.KMap(n, op, f))
+	return newKeyedSingleton[K, U, L, Out](operators.KMap(n, op, f))
 }
 
 // MapWithKey is [Map] for a function that also sees the key.
@@ -60,7 +62,7 @@ func MapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V) U,
 ) dataflow.KeyedSingleton[K, U, L, Out] {
 	n, op := engine.Read(ks, "keyedsingleton.MapWithKey", f)
-	return newKeyedSingleton[K, U, L, Out](engine.KMapWithKey(n, op, f))
+	return newKeyedSingleton[K, U, L, Out](operators.KMapWithKey(n, op, f))
 }
 
 // Filter returns the entries whose value satisfies keep. Where values change, an
@@ -69,7 +71,7 @@ func Filter[K comparable, V any, L dataflow.Location, B bounds.Filtered[Out], Ou
 	ks dataflow.KeyedSingleton[K, V, L, B], keep func(V) bool,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.Read(ks, "keyedsingleton.Filter", keep)
-	return newKeyedSingleton[K, V, L, Out](engine.KFilterMap(n, op, func(_ K, v V) (V, bool) { return v, keep(v) }))
+	return newKeyedSingleton[K, V, L, Out](operators.KFilterMap(n, op, func(_ K, v V) (V, bool) { return v, keep(v) }))
 }
 
 // FilterWithKey is [Filter] for a function that also sees the key.
@@ -77,7 +79,7 @@ func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Filtered[O
 	ks dataflow.KeyedSingleton[K, V, L, B], keep func(K, V) bool,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.Read(ks, "keyedsingleton.FilterWithKey", keep)
-	return newKeyedSingleton[K, V, L, Out](engine.KFilterMap(n, op, func(k K, v V) (V, bool) { return v, keep(k, v) }))
+	return newKeyedSingleton[K, V, L, Out](operators.KFilterMap(n, op, func(k K, v V) (V, bool) { return v, keep(k, v) }))
 }
 
 // FilterMap returns what f returned together with true, under the value's key. Where
@@ -86,7 +88,7 @@ func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Ou
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) (U, bool),
 ) dataflow.KeyedSingleton[K, U, L, Out] {
 	n, op := engine.Read(ks, "keyedsingleton.FilterMap", f)
-	return newKeyedSingleton[K, U, L, Out](engine.KFilterMap(n, op, func(_ K, v V) (U, bool) { return f(v) }))
+	return newKeyedSingleton[K, U, L, Out](operators.KFilterMap(n, op, func(_ K, v V) (U, bool) { return f(v) }))
 }
 
 // FilterMapWithKey is [FilterMap] for a function that also sees the key.
@@ -94,7 +96,7 @@ func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Filt
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V) (U, bool),
 ) dataflow.KeyedSingleton[K, U, L, Out] {
 	n, op := engine.Read(ks, "keyedsingleton.FilterMapWithKey", f)
-	return newKeyedSingleton[K, U, L, Out](engine.KFilterMap(n, op, f))
+	return newKeyedSingleton[K, U, L, Out](operators.KFilterMap(n, op, f))
 }
 
 // Inspect calls f with each value, again when it changes, and returns ks. The call is
@@ -103,7 +105,7 @@ func Inspect[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V),
 ) dataflow.KeyedSingleton[K, V, L, B] {
 	n, op := engine.Read(ks, "keyedsingleton.Inspect", f)
-	return newKeyedSingleton[K, V, L, B](engine.KInspect(n, op, func(_ K, v V) { f(v) }))
+	return newKeyedSingleton[K, V, L, B](operators.KInspect(n, op, func(_ K, v V) { f(v) }))
 }
 
 // InspectWithKey is [Inspect] for a function that also sees the key.
@@ -111,5 +113,5 @@ func InspectWithKey[K comparable, V any, L dataflow.Location, B bounds.KeyedSing
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V),
 ) dataflow.KeyedSingleton[K, V, L, B] {
 	n, op := engine.Read(ks, "keyedsingleton.InspectWithKey", f)
-	return newKeyedSingleton[K, V, L, B](engine.KInspect(n, op, f))
+	return newKeyedSingleton[K, V, L, B](operators.KInspect(n, op, f))
 }

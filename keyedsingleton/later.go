@@ -8,6 +8,8 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // AsyncOptions are the settings of [MapAsync]. The zero value is ready to use.
@@ -33,7 +35,7 @@ func MapAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValues[
 	if opts.Concurrency < 0 {
 		engine.Misuse(op.Name, "Concurrency is %d", opts.Concurrency)
 	}
-	async := engine.MapAsync(n, op, f, cmp.Or(opts.Concurrency, 64))
+	async := port.MapAsync(n, op, f, cmp.Or(opts.Concurrency, 64))
 	return newKeyedSingleton[K, U, L, bounds.BoundedValue](async)
 }
 
@@ -57,7 +59,7 @@ func After[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys],
 	ks dataflow.KeyedSingleton[K, V, L, B], delay time.Duration, why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
 	n, op := engine.ReadReasoned(ks, "keyedsingleton.After", why)
-	return newKeyedSingleton[K, V, L, bounds.BoundedValue](engine.After(n, op, delay, nil))
+	return newKeyedSingleton[K, V, L, bounds.BoundedValue](operators.After(n, op, delay, nil))
 }
 
 // AfterEach is [After] with a delay of its own for each entry. A delay that is not
@@ -70,5 +72,5 @@ func AfterEach[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Ke
 	ks dataflow.KeyedSingleton[K, V, L, B], delay func(V) time.Duration, why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
 	n, op := engine.ReadReasoned(ks, "keyedsingleton.AfterEach", why, delay)
-	return newKeyedSingleton[K, V, L, bounds.BoundedValue](engine.After(n, op, 0, delay))
+	return newKeyedSingleton[K, V, L, bounds.BoundedValue](operators.After(n, op, 0, delay))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/cow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 	"github.com/millrace/millrace/internal/seal"
 )
 
@@ -16,19 +17,19 @@ func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, 
 	return seal.Make[func(T, L, B, O, R)](n)
 }
 
-func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KNode[K, V]) seal.Type[func(K, V, L, B, O, R), *engine.KNode[K, V]] {
+func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B, O, R), *engine.KeyedNode[K, V]] {
 	return seal.Make[func(K, V, L, B, O, R)](n)
 }
 
-func newKeyedSingleton[K comparable, V, L, B any](n *engine.KNode[K, V]) seal.Type[func(K, V, L, B), *engine.KNode[K, V]] {
+func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), *engine.KeyedNode[K, V]] {
 	return seal.Make[func(K, V, L, B)](n)
 }
 
-func newSingleton[T, L, B any](c *engine.Cell[T]) seal.Type[func(T, L, B), *engine.Cell[T]] {
+func newSingleton[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(T, L, B), *engine.ValueNode[T]] {
 	return seal.Make[func(T, L, B)](c)
 }
 
-func newOptional[T, L, B any](c *engine.Cell[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.Cell[T]] {
+func newOptional[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.ValueNode[T]] {
 	return seal.Make[func(dataflow.Maybe[T], L, B)](c)
 }
 
@@ -36,12 +37,12 @@ func newView[K comparable, V any](v cow.View[K, V]) dataflow.View[K, V] {
 	return seal.Make[func(K, V)](v)
 }
 
-func newEntryInputPort[K comparable, V any](in *engine.KInlet[K, V]) *dataflow.EntryInputPort[K, V] {
+func newEntryInputPort[K comparable, V any](in *port.KeyedInput[K, V]) *dataflow.EntryInputPort[K, V] {
 	var p dataflow.EntryInputPort[K, V] = seal.Make[func(dataflow.Entry[K, V])](in)
 	return &p
 }
 
-func newEntryOutputPort[K comparable, V any](out *engine.KOutlet[K, V]) *dataflow.EntryOutputPort[K, V] {
+func newEntryOutputPort[K comparable, V any](out *port.EntryOutput[K, V]) *dataflow.EntryOutputPort[K, V] {
 	var p dataflow.EntryOutputPort[K, V] = seal.Make[func(K) V](out)
 	return &p
 }
@@ -52,7 +53,7 @@ func placeOf[L dataflow.Location](at L, op string) engine.Place {
 }
 
 // inputOf returns the input of a port, or nil if no operator made the port.
-func inputOf[K comparable, V any](p *dataflow.EntryInputPort[K, V]) *engine.KInlet[K, V] {
+func inputOf[K comparable, V any](p *dataflow.EntryInputPort[K, V]) *port.KeyedInput[K, V] {
 	if p == nil {
 		return nil
 	}
@@ -60,7 +61,7 @@ func inputOf[K comparable, V any](p *dataflow.EntryInputPort[K, V]) *engine.KInl
 }
 
 // outputOf returns the output of a port, or nil if no operator made the port.
-func outputOf[K comparable, V any](p *dataflow.EntryOutputPort[K, V]) *engine.KOutlet[K, V] {
+func outputOf[K comparable, V any](p *dataflow.EntryOutputPort[K, V]) *port.EntryOutput[K, V] {
 	if p == nil {
 		return nil
 	}

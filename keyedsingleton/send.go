@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // Send returns the entries at another location, each once, as it appears. If the other
@@ -19,6 +20,6 @@ func Send[K comparable, V any, L, To dataflow.Location, B bounds.FixedValues[Key
 ) dataflow.KeyedSingleton[K, V, To, bounds.BoundedValue] {
 	const op = "keyedsingleton.Send"
 	n, site := engine.NodeOf(ks, op), placeOf(to, op).Destination(op)
-	moved := engine.KMove(n, engine.NewOp(site, "keyedsingleton.Send", ""))
+	moved := port.KeyedExchange(n, engine.NewOp(site, "keyedsingleton.Send", ""))
 	return newKeyedSingleton[K, V, To, bounds.BoundedValue](moved)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // Threshold returns each key of ks once its value is at least its threshold, with the
@@ -23,7 +24,7 @@ func Threshold[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.Growin
 	ks dataflow.KeyedSingleton[K, V, L, B], thresholds dataflow.KeyedSingleton[K, V, L, T],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.Read(ks, "keyedsingleton.Threshold")
-	reached := engine.KThreshold(n, engine.NodeOf(thresholds, op.Name), op, atLeast[V])
+	reached := operators.KThreshold(n, engine.NodeOf(thresholds, op.Name), op, atLeast[V])
 	return newKeyedSingleton[K, V, L, Out](reached)
 }
 
@@ -32,7 +33,7 @@ func ThresholdUniform[K comparable, V cmp.Ordered, L dataflow.Location, B bounds
 	ks dataflow.KeyedSingleton[K, V, L, B], limit V,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.Read(ks, "keyedsingleton.ThresholdUniform")
-	reached := engine.KUniform(n, op, limit, atLeast[V])
+	reached := operators.KUniform(n, op, limit, atLeast[V])
 	return newKeyedSingleton[K, V, L, Out](reached)
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // TryMap returns f of each value for which f succeeds, and a [dataflow.Failure] for
@@ -16,7 +17,7 @@ func TryMap[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out],
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) (U, error),
 ) (values dataflow.KeyedSingleton[K, U, L, Out], failures dataflow.KeyedSingleton[K, dataflow.Failure[V], L, Out]) {
 	n, op := engine.Read(ks, "keyedsingleton.TryMap", f)
-	us, fs := engine.KFork(n, op, func(v V) (U, dataflow.Failure[V], bool) {
+	us, fs := operators.KFork(n, op, func(v V) (U, dataflow.Failure[V], bool) {
 		u, err := f(v)
 		return u, dataflow.Failure[V]{Value: v, Err: err}, err == nil
 	})

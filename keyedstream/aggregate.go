@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // First returns the first value of each key. Later values are ignored, so an entry
@@ -17,9 +18,9 @@ func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O data
 ) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.Read(ks, "keyedstream.First")
 	if s := memory(op.Name, how); s != nil {
-		return newKeyedSingleton[K, V, L, Out](engine.FirstSequenced(n, op, s))
+		return newKeyedSingleton[K, V, L, Out](operators.FirstSequenced(n, op, s))
 	}
-	return newKeyedSingleton[K, V, L, Out](engine.First(n, op))
+	return newKeyedSingleton[K, V, L, Out](operators.First(n, op))
 }
 
 // FoldEarlyStop folds the values of each key, in order, starting from init's result.
@@ -36,9 +37,9 @@ func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[O
 ) dataflow.KeyedSingleton[K, A, L, Out] {
 	n, op := engine.Read(ks, "keyedstream.FoldEarlyStop", init, step)
 	if s := memory(op.Name, how); s != nil {
-		return newKeyedSingleton[K, A, L, Out](engine.FoldEarlyStopSequenced(n, op, init, step, s))
+		return newKeyedSingleton[K, A, L, Out](operators.FoldEarlyStopSequenced(n, op, init, step, s))
 	}
-	return newKeyedSingleton[K, A, L, Out](engine.FoldEarlyStop(n, op, init, step))
+	return newKeyedSingleton[K, A, L, Out](operators.FoldEarlyStop(n, op, init, step))
 }
 
 // Fold returns, for each key, what step made of init's result and the key's values,
@@ -50,7 +51,7 @@ func Fold[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O d
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V),
 ) dataflow.KeyedSingleton[K, A, L, Out] {
 	n, op := engine.Read(ks, "keyedstream.Fold", init, step)
-	return newKeyedSingleton[K, A, L, Out](engine.KFold(n, op, init, step))
+	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, step))
 }
 
 // FoldGrowing is [Fold] for an aggregate that only grows, in an order of the caller's
@@ -60,7 +61,7 @@ func FoldGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGro
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
 	n, op := engine.ReadProved(ks, "keyedstream.FoldGrowing", why, init, step)
-	return newKeyedSingleton[K, A, L, Out](engine.KFold(n, op, init, step))
+	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, step))
 }
 
 // FoldCommutative is [Fold] for a step that gives the same aggregate for the same
@@ -70,7 +71,7 @@ func FoldCommutative[K comparable, V, A any, L dataflow.Location, B bounds.Folde
 ) dataflow.KeyedSingleton[K, A, L, Out] {
 	n, op := engine.ReadProved(ks, "keyedstream.FoldCommutative", why, init, step)
 	n.Permuted()
-	return newKeyedSingleton[K, A, L, Out](engine.KFold(n, op, init, step))
+	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, step))
 }
 
 // Reduce is [Fold] for an aggregate that starts from a key's first value: step is
@@ -79,7 +80,7 @@ func Reduce[K comparable, V any, L dataflow.Location, B bounds.Folded[Out], O da
 	ks dataflow.KeyedStream[K, V, L, B, O, R], step func(acc *V, v V),
 ) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.Read(ks, "keyedstream.Reduce", step)
-	return newKeyedSingleton[K, V, L, Out](engine.KReduce(n, op, step))
+	return newKeyedSingleton[K, V, L, Out](operators.KReduce(n, op, step))
 }
 
 // Count returns the number of values of each key. The order does not matter, a
@@ -88,7 +89,7 @@ func Count[K comparable, V any, L dataflow.Location, B bounds.FoldedGrowing[Out]
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, int, L, Out] {
 	n, op := engine.Read(ks, "keyedstream.Count")
-	count := engine.KFold(n, op, func() int { return 0 }, func(acc *int, _ V) { *acc++ })
+	count := operators.KFold(n, op, func() int { return 0 }, func(acc *int, _ V) { *acc++ })
 	return newKeyedSingleton[K, int, L, Out](count)
 }
 
@@ -102,5 +103,5 @@ func Scan[K comparable, V, S, U any, L dataflow.Location, B bounds.Stream, O dat
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() S, step func(state *S, v V, emit func(U)),
 ) dataflow.KeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedstream.Scan", init, step)
-	return newKeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce](engine.Scan(n, op, init, step))
+	return newKeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce](operators.Scan(n, op, init, step))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // Sum returns the sum of the values of each key, which wraps around like +. The order
@@ -20,7 +21,7 @@ func Sum[K comparable, V constraints.Integer, L dataflow.Location, B bounds.Fold
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.Read(ks, "keyedstream.Sum")
-	sum := engine.KFold(n, op, func() V { return 0 }, func(acc *V, v V) { *acc += v })
+	sum := operators.KFold(n, op, func() V { return 0 }, func(acc *V, v V) { *acc += v })
 	return newKeyedSingleton[K, V, L, Out](sum)
 }
 
@@ -30,7 +31,7 @@ func Max[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.FoldedGrowin
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.Read(ks, "keyedstream.Max")
-	largest := engine.KExtreme(n, op, func(a, b V) V { return max(a, b) })
+	largest := operators.KExtreme(n, op, func(a, b V) V { return max(a, b) })
 	return newKeyedSingleton[K, V, L, Out](largest)
 }
 
@@ -40,6 +41,6 @@ func Min[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.Folded[Out],
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.Read(ks, "keyedstream.Min")
-	smallest := engine.KExtreme(n, op, func(a, b V) V { return min(a, b) })
+	smallest := operators.KExtreme(n, op, func(a, b V) V { return min(a, b) })
 	return newKeyedSingleton[K, V, L, Out](smallest)
 }

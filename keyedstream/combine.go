@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // MergeOrdered returns the values of both streams under their keys. Within a key,
@@ -18,7 +19,7 @@ func MergeOrdered[K comparable, V any, L dataflow.Location, B bounds.Stream, O d
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
 	a, op := engine.ReadReasoned(s, "keyedstream.MergeOrdered", why)
 	b := engine.NodeOf(t, op.Name)
-	merged := engine.KObserve(engine.KMerge(op, a, b), op)
+	merged := operators.KObserve(operators.KMerge(op, a, b), op)
 	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](merged)
 }
 
@@ -31,7 +32,7 @@ func Chain[K comparable, V any, L dataflow.Location, First bounds.Complete, B bo
 	first dataflow.KeyedStream[K, V, L, First, O, R], then dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
 	n, op := engine.Read(then, "keyedstream.Chain")
-	return newKeyedStream[K, V, L, B, O, R](engine.KChain(op, engine.NodeOf(first, op.Name), n))
+	return newKeyedStream[K, V, L, B, O, R](operators.KChain(op, engine.NodeOf(first, op.Name), n))
 }
 
 // Join returns each value of s together with each value of t under the same key: each
@@ -46,7 +47,7 @@ func Join[K comparable, V, W any, L dataflow.Location, B bounds.Stream, O1, O2 d
 	s dataflow.KeyedStream[K, V, L, B, O1, R], t dataflow.KeyedStream[K, W, L, B, O2, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R] {
 	n, op := engine.Read(s, "keyedstream.Join")
-	joined := engine.KJoin(n, engine.NodeOf(t, op.Name), op, pair[V, W])
+	joined := operators.KJoin(n, engine.NodeOf(t, op.Name), op, pair[V, W])
 	return newKeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R](joined)
 }
 
@@ -59,7 +60,7 @@ func AntiJoin[K comparable, V any, L dataflow.Location, B bounds.Stream, O, Keys
 	ks dataflow.KeyedStream[K, V, L, B, O, R], keys dataflow.Stream[K, L, Keys, KeysO, KeysR],
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
 	n, op := engine.Read(ks, "keyedstream.AntiJoin")
-	return newKeyedStream[K, V, L, B, O, R](engine.KWithout(n, engine.NodeOf(keys, op.Name), op))
+	return newKeyedStream[K, V, L, B, O, R](operators.KWithout(n, engine.NodeOf(keys, op.Name), op))
 }
 
 // CrossSingleton returns each value together with the value of x, under its key.
@@ -68,7 +69,7 @@ func CrossSingleton[K comparable, V, X any, L dataflow.Location, B bounds.Stream
 	ks dataflow.KeyedStream[K, V, L, B, O, R], x dataflow.Singleton[X, L, bounds.Bounded],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, X], L, B, O, R] {
 	n, op := engine.Read(ks, "keyedstream.CrossSingleton")
-	return newKeyedStream[K, dataflow.Pair[V, X], L, B, O, R](engine.KCross(n, engine.NodeOf(x, op.Name), op, pair[V, X]))
+	return newKeyedStream[K, dataflow.Pair[V, X], L, B, O, R](operators.KCross(n, engine.NodeOf(x, op.Name), op, pair[V, X]))
 }
 
 func pair[A, B any](a A, b B) dataflow.Pair[A, B] { return dataflow.Pair[A, B]{First: a, Second: b} }

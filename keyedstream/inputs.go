@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // Input returns a port with one sender at a time for each key, and the stream of what is
@@ -17,7 +18,7 @@ func Input[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.KeyedInputPort[K, V], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]) {
 	site := placeOf(at, "keyedstream.Input").Input("keyedstream.Input")
-	in, n := engine.NewKInlet[K, V](site, engine.NewOp(site, "keyedstream.Input "+name, ""), false)
+	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedstream.Input "+name, ""), false)
 	return newKeyedInputPort(in),
 		newKeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](n)
 }
@@ -29,7 +30,7 @@ func SharedInput[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.SharedKeyedInputPort[K, V], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]) {
 	site := placeOf(at, "keyedstream.SharedInput").Input("keyedstream.SharedInput")
-	in, n := engine.NewKInlet[K, V](site, engine.NewOp(site, "keyedstream.SharedInput "+name, ""), false)
+	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedstream.SharedInput "+name, ""), false)
 	in.Shared(false)
 	return newSharedKeyedInputPort(in),
 		newKeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce](n)
@@ -45,7 +46,7 @@ func RetriedInput[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.SharedKeyedInputPort[K, V], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.AtLeastOnce]) {
 	site := placeOf(at, "keyedstream.RetriedInput").Input("keyedstream.RetriedInput")
-	in, n := engine.NewKInlet[K, V](site, engine.NewOp(site, "keyedstream.RetriedInput "+name, ""), false)
+	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedstream.RetriedInput "+name, ""), false)
 	in.Shared(true)
 	return newSharedKeyedInputPort(in),
 		newKeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.AtLeastOnce](n)

@@ -10,6 +10,8 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // Output returns a port from which the entries of ks are read: those of one key in
@@ -21,7 +23,7 @@ func Output[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflo
 	if _, repeats := any(*new(R)).(dataflow.AtLeastOnce); repeats {
 		n.SeesRepeats()
 	}
-	return newOutputPort(engine.NewOutlet(engine.Zip(n, op, entry[K, V]), op))
+	return newOutputPort(port.NewOutput(operators.Zip(n, op, entry[K, V]), op))
 }
 
 // Map returns f of each value, under its key.
@@ -29,7 +31,7 @@ func Map[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflo
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V) U,
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
 	n, op := engine.Read(ks, "keyedstream.Map", f)
-	return newKeyedStream[K, U, L, B, O, R](engine.KMap(n, op, f))
+	return newKeyedStream[K, U, L, B, O, R](operators.KMap(n, op, f))
 }
 
 // MapWithKey returns f of each key and value, under the key.
@@ -37,7 +39,7 @@ func MapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O 
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) U,
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
 	n, op := engine.Read(ks, "keyedstream.MapWithKey", f)
-	return newKeyedStream[K, U, L, B, O, R](engine.KMapWithKey(n, op, f))
+	return newKeyedStream[K, U, L, B, O, R](operators.KMapWithKey(n, op, f))
 }
 
 // Filter returns the values for which keep is true.
@@ -45,7 +47,7 @@ func Filter[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflo
 	ks dataflow.KeyedStream[K, V, L, B, O, R], keep func(V) bool,
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
 	n, op := engine.Read(ks, "keyedstream.Filter", keep)
-	return newKeyedStream[K, V, L, B, O, R](engine.KFilterMap(n, op, func(_ K, v V) (V, bool) { return v, keep(v) }))
+	return newKeyedStream[K, V, L, B, O, R](operators.KFilterMap(n, op, func(_ K, v V) (V, bool) { return v, keep(v) }))
 }
 
 // FilterMap returns what f returned together with true, under the value's key.
@@ -53,7 +55,7 @@ func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O d
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V) (U, bool),
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
 	n, op := engine.Read(ks, "keyedstream.FilterMap", f)
-	return newKeyedStream[K, U, L, B, O, R](engine.KFilterMap(n, op, func(_ K, v V) (U, bool) { return f(v) }))
+	return newKeyedStream[K, U, L, B, O, R](operators.KFilterMap(n, op, func(_ K, v V) (U, bool) { return f(v) }))
 }
 
 // FilterWithKey returns the values for which keep is true of key and value.
@@ -61,7 +63,7 @@ func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Stream, O 
 	ks dataflow.KeyedStream[K, V, L, B, O, R], keep func(K, V) bool,
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
 	n, op := engine.Read(ks, "keyedstream.FilterWithKey", keep)
-	return newKeyedStream[K, V, L, B, O, R](engine.KFilterMap(n, op, func(k K, v V) (V, bool) { return v, keep(k, v) }))
+	return newKeyedStream[K, V, L, B, O, R](operators.KFilterMap(n, op, func(k K, v V) (V, bool) { return v, keep(k, v) }))
 }
 
 // FilterMapWithKey is [FilterMap] for a function that also sees the key.
@@ -69,7 +71,7 @@ func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Stre
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) (U, bool),
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
 	n, op := engine.Read(ks, "keyedstream.FilterMapWithKey", f)
-	return newKeyedStream[K, U, L, B, O, R](engine.KFilterMap(n, op, f))
+	return newKeyedStream[K, U, L, B, O, R](operators.KFilterMap(n, op, f))
 }
 
 // Inspect calls f with each value and returns ks. The call is made whether or not
@@ -78,7 +80,7 @@ func Inspect[K comparable, V any, L dataflow.Location, B bounds.Stream, O datafl
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V),
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
 	n, op := engine.Read(ks, "keyedstream.Inspect", f)
-	return newKeyedStream[K, V, L, B, O, R](engine.KInspect(n, op, func(_ K, v V) { f(v) }))
+	return newKeyedStream[K, V, L, B, O, R](operators.KInspect(n, op, func(_ K, v V) { f(v) }))
 }
 
 // InspectWithKey is [Inspect] for a function that also sees the key.
@@ -86,7 +88,7 @@ func InspectWithKey[K comparable, V any, L dataflow.Location, B bounds.Stream, O
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V),
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
 	n, op := engine.Read(ks, "keyedstream.InspectWithKey", f)
-	return newKeyedStream[K, V, L, B, O, R](engine.KInspect(n, op, f))
+	return newKeyedStream[K, V, L, B, O, R](operators.KInspect(n, op, f))
 }
 
 // Merge returns the values of both streams under their keys, in no particular order.
@@ -95,7 +97,7 @@ func Merge[K comparable, V any, L dataflow.Location, B bounds.Stream, O1, O2 dat
 ) dataflow.KeyedStream[K, V, L, B, dataflow.NoOrder, R] {
 	a, op := engine.Read(s, "keyedstream.Merge")
 	b := engine.NodeOf(t, op.Name)
-	return newKeyedStream[K, V, L, B, dataflow.NoOrder, R](engine.KMerge(op, a, b))
+	return newKeyedStream[K, V, L, B, dataflow.NoOrder, R](operators.KMerge(op, a, b))
 }
 
 // AssumeOrder fixes, for each key, the order in which its values happen to come.
@@ -108,7 +110,7 @@ func AssumeOrder[K comparable, V any, L dataflow.Location, B bounds.Stream, O da
 	ks dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
 	n, op := engine.ReadReasoned(ks, "keyedstream.AssumeOrder", why)
-	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](engine.KObserve(n, op))
+	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KObserve(n, op))
 }
 
 // AssumeOnce takes each value of ks for one that was not repeated.
@@ -146,7 +148,7 @@ func Entries[K comparable, V any, L dataflow.Location, B bounds.Stream, O datafl
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.Stream[dataflow.Entry[K, V], L, B, dataflow.NoOrder, R] {
 	n, op := engine.Read(ks, "keyedstream.Entries")
-	return newStream[dataflow.Entry[K, V], L, B, dataflow.NoOrder, R](engine.Zip(n, op, entry[K, V]))
+	return newStream[dataflow.Entry[K, V], L, B, dataflow.NoOrder, R](operators.Zip(n, op, entry[K, V]))
 }
 
 // Values returns the values as elements, in no particular order across keys; those of
@@ -155,7 +157,7 @@ func Values[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflo
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.Stream[V, L, B, dataflow.NoOrder, R] {
 	n, op := engine.Read(ks, "keyedstream.Values")
-	return newStream[V, L, B, dataflow.NoOrder, R](engine.Values(n, op))
+	return newStream[V, L, B, dataflow.NoOrder, R](operators.Values(n, op))
 }
 
 func entry[K comparable, V any](k K, v V) dataflow.Entry[K, V] {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 	"github.com/millrace/millrace/internal/seal"
 )
 
@@ -15,25 +16,25 @@ func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, 
 	return seal.Make[func(T, L, B, O, R)](n)
 }
 
-func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KNode[K, V]) seal.Type[func(K, V, L, B, O, R), *engine.KNode[K, V]] {
+func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B, O, R), *engine.KeyedNode[K, V]] {
 	return seal.Make[func(K, V, L, B, O, R)](n)
 }
 
-func newKeyedSingleton[K comparable, V, L, B any](n *engine.KNode[K, V]) seal.Type[func(K, V, L, B), *engine.KNode[K, V]] {
+func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), *engine.KeyedNode[K, V]] {
 	return seal.Make[func(K, V, L, B)](n)
 }
 
-func newKeyedInputPort[K comparable, V any](in *engine.KInlet[K, V]) *dataflow.KeyedInputPort[K, V] {
+func newKeyedInputPort[K comparable, V any](in *port.KeyedInput[K, V]) *dataflow.KeyedInputPort[K, V] {
 	var p dataflow.KeyedInputPort[K, V] = seal.Make[func(K, V)](in)
 	return &p
 }
 
-func newSharedKeyedInputPort[K comparable, V any](in *engine.KInlet[K, V]) *dataflow.SharedKeyedInputPort[K, V] {
+func newSharedKeyedInputPort[K comparable, V any](in *port.KeyedInput[K, V]) *dataflow.SharedKeyedInputPort[K, V] {
 	var p dataflow.SharedKeyedInputPort[K, V] = seal.Make[func(dataflow.NoOrder, K, V)](in)
 	return &p
 }
 
-func newOutputPort[T any](out *engine.Outlet[T]) *dataflow.OutputPort[T] {
+func newOutputPort[T any](out *port.Output[T]) *dataflow.OutputPort[T] {
 	var p dataflow.OutputPort[T] = seal.Make[func() T](out)
 	return &p
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // FlatMap returns everything that f emits for each value, under its key and in order.
@@ -12,7 +13,7 @@ func FlatMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dat
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(v V, emit func(U)),
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
 	n, op := engine.Read(ks, "keyedstream.FlatMap", f)
-	return newKeyedStream[K, U, L, B, O, R](engine.KFlatMap(n, op, f))
+	return newKeyedStream[K, U, L, B, O, R](operators.KFlatMap(n, op, f))
 }
 
 // Rekey returns each value under the key that f gives it. Values of several keys may
@@ -22,7 +23,7 @@ func Rekey[K, K2 comparable, V any, L dataflow.Location, B bounds.Stream, O data
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) K2,
 ) dataflow.KeyedStream[K2, V, L, B, dataflow.NoOrder, R] {
 	n, op := engine.Read(ks, "keyedstream.Rekey", f)
-	return newKeyedStream[K2, V, L, B, dataflow.NoOrder, R](engine.KRekey(n, op, f))
+	return newKeyedStream[K2, V, L, B, dataflow.NoOrder, R](operators.KRekey(n, op, f))
 }
 
 // PrefixKey returns each value under a finer key: what f gives it, and its key. The
@@ -32,5 +33,5 @@ func PrefixKey[K, K2 comparable, V any, L dataflow.Location, B bounds.Stream, O 
 ) dataflow.KeyedStream[dataflow.Pair[K2, K], V, L, B, O, R] {
 	n, op := engine.Read(ks, "keyedstream.PrefixKey", f)
 	finer := func(k K, v V) dataflow.Pair[K2, K] { return dataflow.Pair[K2, K]{First: f(k, v), Second: k} }
-	return newKeyedStream[dataflow.Pair[K2, K], V, L, B, O, R](engine.KRekey(n, op, finer))
+	return newKeyedStream[dataflow.Pair[K2, K], V, L, B, O, R](operators.KRekey(n, op, finer))
 }

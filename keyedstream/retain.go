@@ -6,11 +6,12 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // A Sequence says how [First] and [FoldEarlyStop] remember the keys they are done
 // with. It never changes what they return. The zero Sequence keeps each key.
-type Sequence[K comparable] struct{ memory engine.Sequence[K] }
+type Sequence[K comparable] struct{ memory operators.Sequence[K] }
 
 // Sequenced returns a [Sequence] for keys that clients count: number returns the
 // client of a key and the key's number there. Instead of keys, their numbers are
@@ -23,11 +24,11 @@ type Sequence[K comparable] struct{ memory engine.Sequence[K] }
 // key. It takes O(1) for each value.
 func Sequenced[K, C comparable](number func(K) (client C, seq uint64)) Sequence[K] {
 	engine.Given("keyedstream.Sequenced", number)
-	return Sequence[K]{engine.Sequenced(number)}
+	return Sequence[K]{operators.Sequenced(number)}
 }
 
 // memory returns the one memory that was asked for, or nil.
-func memory[K comparable](op string, how []Sequence[K]) engine.Sequence[K] {
+func memory[K comparable](op string, how []Sequence[K]) operators.Sequence[K] {
 	switch len(how) {
 	case 0:
 		return nil
@@ -49,11 +50,11 @@ type Retain struct {
 	For time.Duration
 }
 
-func (r Retain) engine(op string) engine.Retain {
+func (r Retain) engine(op string) operators.Retain {
 	if r.Keys < 0 || r.For < 0 || r.Keys == 0 && r.For == 0 {
 		engine.Misuse(op, "nothing would be remembered for %d keys and %v", r.Keys, r.For)
 	}
-	return engine.Retain(r)
+	return operators.Retain(r)
 }
 
 // FirstWithin is [First] that forgets: it returns the first value of each key and
@@ -74,7 +75,7 @@ func FirstWithin[K comparable, V any, L dataflow.Location, O dataflow.Ordered, R
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], retain Retain, why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	n, op := engine.ReadReasoned(ks, "keyedstream.FirstWithin", why)
-	first := engine.FirstWithin(n, op, retain.engine(op.Name))
+	first := operators.FirstWithin(n, op, retain.engine(op.Name))
 	return newKeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](first)
 }
 
@@ -98,6 +99,6 @@ func FoldEarlyStopWithin[K comparable, V, A any, L dataflow.Location, O dataflow
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], init func() A, step func(acc *A, v V) (done bool), retain Retain, why dataflow.NonDet,
 ) dataflow.KeyedStream[K, A, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	n, op := engine.ReadReasoned(ks, "keyedstream.FoldEarlyStopWithin", why, init, step)
-	folded := engine.FoldEarlyStopWithin(n, op, init, step, retain.engine(op.Name))
+	folded := operators.FoldEarlyStopWithin(n, op, init, step, retain.engine(op.Name))
 	return newKeyedStream[K, A, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](folded)
 }

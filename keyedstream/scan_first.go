@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // ScanFirst is [Scan] for a state machine that decides something about its key, once:
@@ -19,6 +20,6 @@ func ScanFirst[K comparable, V, S, U, A any, L dataflow.Location, B bounds.Final
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() S, step func(state *S, v V, emit func(U)) (decision A, decided bool),
 ) (emitted dataflow.KeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce], decisions dataflow.KeyedSingleton[K, A, L, Out]) {
 	n, op := engine.Read(ks, "keyedstream.ScanFirst", init, step)
-	us, as := engine.ScanFirst(n, op, init, step)
+	us, as := operators.ScanFirst(n, op, init, step)
 	return newKeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce](us), newKeyedSingleton[K, A, L, Out](as)
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // Keys returns each key, once, when its first value comes.
@@ -14,7 +15,7 @@ func Keys[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.Stream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedstream.Keys")
-	return newStream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce](engine.Keys(engine.First(n, op), op))
+	return newStream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Keys(operators.First(n, op), op))
 }
 
 // Unique returns each value of a key once, when it first comes. A value that comes
@@ -28,7 +29,7 @@ func Unique[K, V comparable, L dataflow.Location, B bounds.Stream, O dataflow.Or
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, O, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedstream.Unique")
-	return newKeyedStream[K, V, L, B, O, dataflow.ExactlyOnce](engine.KUnique(n, op))
+	return newKeyedStream[K, V, L, B, O, dataflow.ExactlyOnce](operators.KUnique(n, op))
 }
 
 // Limit returns the first n values of each key, and nothing if n is 0. A negative n
@@ -43,7 +44,7 @@ func Limit[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow
 	if n < 0 {
 		engine.Misuse(op.Name, "n is %d", n)
 	}
-	limited := engine.KStep(in, op, func(had *int, v V) (V, bool) {
+	limited := operators.KStep(in, op, func(had *int, v V) (V, bool) {
 		if *had == n {
 			return v, false
 		}
@@ -61,7 +62,7 @@ func Enumerate[K comparable, V any, L dataflow.Location, B bounds.Stream, O data
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[int, V], L, B, O, R] {
 	n, op := engine.Read(ks, "keyedstream.Enumerate")
-	numbered := engine.KStep(n, op, func(had *int, v V) (dataflow.Pair[int, V], bool) {
+	numbered := operators.KStep(n, op, func(had *int, v V) (dataflow.Pair[int, V], bool) {
 		*had++
 		return pair(*had-1, v), true
 	})
@@ -74,6 +75,6 @@ func Partition[K comparable, V any, L dataflow.Location, B bounds.Stream, O data
 	ks dataflow.KeyedStream[K, V, L, B, O, R], pred func(V) bool,
 ) (yes, no dataflow.KeyedStream[K, V, L, B, O, R]) {
 	n, op := engine.Read(ks, "keyedstream.Partition", pred)
-	y, x := engine.KFork(n, op, func(v V) (V, V, bool) { return v, v, pred(v) })
+	y, x := operators.KFork(n, op, func(v V) (V, V, bool) { return v, v, pred(v) })
 	return newKeyedStream[K, V, L, B, O, R](y), newKeyedStream[K, V, L, B, O, R](x)
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // Send returns the values of each key at another location, in the order that they have
@@ -18,7 +19,7 @@ func Send[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dataf
 ) dataflow.KeyedStream[K, V, To, bounds.Unbounded, O, R] {
 	const op = "keyedstream.Send"
 	n, site := engine.NodeOf(ks, op), placeOf(to, op).Destination(op)
-	moved := engine.KMove(n, engine.NewOp(site, "keyedstream.Send", ""))
+	moved := port.KeyedExchange(n, engine.NewOp(site, "keyedstream.Send", ""))
 	return newKeyedStream[K, V, To, bounds.Unbounded, O, R](moved)
 }
 
@@ -38,12 +39,12 @@ func Divide[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dat
 	if len(members) == 0 {
 		engine.Misuse(op.Name, "there are no members: nobody would get anything")
 	}
-	sites := make([]*engine.Site, len(members))
+	sites := make([]*engine.Location, len(members))
 	for i, to := range members {
 		sites[i] = placeOf(to, op.Name).Destination(op.Name)
 	}
 	all := make([]dataflow.KeyedStream[K, V, To, bounds.Unbounded, O, R], len(members))
-	for i, part := range engine.KDivide(n, op, sites) {
+	for i, part := range port.KDivide(n, op, sites) {
 		all[i] = newKeyedStream[K, V, To, bounds.Unbounded, O, R](part)
 	}
 	return all

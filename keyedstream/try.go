@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // TryMap returns f of each value for which f succeeds, and a [dataflow.Failure] for
@@ -13,7 +14,7 @@ func TryMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O data
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V) (U, error),
 ) (values dataflow.KeyedStream[K, U, L, B, O, R], failures dataflow.KeyedStream[K, dataflow.Failure[V], L, B, O, R]) {
 	n, op := engine.Read(ks, "keyedstream.TryMap", f)
-	us, fs := engine.KFork(n, op, func(v V) (U, dataflow.Failure[V], bool) {
+	us, fs := operators.KFork(n, op, func(v V) (U, dataflow.Failure[V], bool) {
 		u, err := f(v)
 		return u, dataflow.Failure[V]{Value: v, Err: err}, err == nil
 	})

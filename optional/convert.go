@@ -4,6 +4,8 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // IntoSingleton returns the value or its absence as one value that is always there.
@@ -12,7 +14,7 @@ func IntoSingleton[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds
 ) dataflow.Singleton[dataflow.Maybe[T], L, Out] {
 	c, op := engine.Read(o, "optional.IntoSingleton")
 	maybe := func(v T, ok bool) dataflow.Maybe[T] { return dataflow.Maybe[T]{Value: v, OK: ok} }
-	return newSingleton[dataflow.Maybe[T], L, Out](engine.CellTotal(c, op, maybe))
+	return newSingleton[dataflow.Maybe[T], L, Out](operators.ValueTotal(c, op, maybe))
 }
 
 // IsSome returns whether there is a value. It changes only when that does, and not with
@@ -21,7 +23,7 @@ func IsSome[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 	o dataflow.Optional[T, L, B],
 ) dataflow.Singleton[bool, L, Out] {
 	c, op := engine.Read(o, "optional.IsSome")
-	return newSingleton[bool, L, Out](engine.CellIs(c, op, true))
+	return newSingleton[bool, L, Out](operators.ValueIs(c, op, true))
 }
 
 // IsNone returns whether there is no value; see [IsSome].
@@ -29,7 +31,7 @@ func IsNone[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 	o dataflow.Optional[T, L, B],
 ) dataflow.Singleton[bool, L, Out] {
 	c, op := engine.Read(o, "optional.IsNone")
-	return newSingleton[bool, L, Out](engine.CellIs(c, op, false))
+	return newSingleton[bool, L, Out](operators.ValueIs(c, op, false))
 }
 
 // IntoStream returns the value as a stream of one element, or of none. It must be
@@ -38,7 +40,7 @@ func IntoStream[T any, L dataflow.Location, B bounds.Complete](
 	o dataflow.Optional[T, L, B],
 ) dataflow.Stream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	c, op := engine.Read(o, "optional.IntoStream")
-	return newStream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce](engine.CellStream(c, op))
+	return newStream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce](operators.ValueStream(c, op))
 }
 
 // Output returns a port from which the latest value is read, if there is one. Like
@@ -48,5 +50,5 @@ func Output[T any, L dataflow.Location, B bounds.Singleton](
 	o dataflow.Optional[T, L, B], name string,
 ) *dataflow.OptionalOutputPort[T] {
 	c, op := engine.Read(o, "optional.Output "+name)
-	return newOptionalOutputPort(engine.NewCellOutlet(c, op))
+	return newOptionalOutputPort(port.NewValueOutput(c, op))
 }

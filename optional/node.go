@@ -3,6 +3,7 @@ package optional
 import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 	"github.com/millrace/millrace/internal/seal"
 )
 
@@ -13,15 +14,15 @@ func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, 
 	return seal.Make[func(T, L, B, O, R)](n)
 }
 
-func newSingleton[T, L, B any](c *engine.Cell[T]) seal.Type[func(T, L, B), *engine.Cell[T]] {
+func newSingleton[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(T, L, B), *engine.ValueNode[T]] {
 	return seal.Make[func(T, L, B)](c)
 }
 
-func newOptional[T, L, B any](c *engine.Cell[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.Cell[T]] {
+func newOptional[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.ValueNode[T]] {
 	return seal.Make[func(dataflow.Maybe[T], L, B)](c)
 }
 
-func newOptionalOutputPort[T any](out *engine.CellOutlet[T]) *dataflow.OptionalOutputPort[T] {
+func newOptionalOutputPort[T any](out *port.ValueOutput[T]) *dataflow.OptionalOutputPort[T] {
 	var p dataflow.OptionalOutputPort[T] = seal.Make[func() dataflow.Maybe[T]](out)
 	return &p
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // Map returns f of the value while there is one, again whenever it changes. A value
@@ -23,7 +24,7 @@ func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 	o dataflow.Optional[T, L, B], f func(T) U,
 ) dataflow.Optional[U, L, Out] {
 	c, op := engine.Read(o, "optional.Map", f)
-	return newOptional[U, L, Out](engine.CellFilterMap(c, op, func(v T) (U, bool) { return f(v), true }))
+	return newOptional[U, L, Out](operators.ValueFilterMap(c, op, func(v T) (U, bool) { return f(v), true }))
 }
 
 // Filter returns the value while there is one that satisfies keep.
@@ -31,7 +32,7 @@ func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 	o dataflow.Optional[T, L, B], keep func(T) bool,
 ) dataflow.Optional[T, L, Out] {
 	c, op := engine.Read(o, "optional.Filter", keep)
-	return newOptional[T, L, Out](engine.CellFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
+	return newOptional[T, L, Out](operators.ValueFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
 }
 
 // FilterMap returns what f returned together with true, and nothing while there is no
@@ -40,7 +41,7 @@ func FilterMap[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.
 	o dataflow.Optional[T, L, B], f func(T) (U, bool),
 ) dataflow.Optional[U, L, Out] {
 	c, op := engine.Read(o, "optional.FilterMap", f)
-	return newOptional[U, L, Out](engine.CellFilterMap(c, op, f))
+	return newOptional[U, L, Out](operators.ValueFilterMap(c, op, f))
 }
 
 // Or returns the value of a while it has one, else that of b while it has one.
@@ -48,7 +49,7 @@ func Or[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	a, b dataflow.Optional[T, L, B],
 ) dataflow.Optional[T, L, Out] {
 	c, op := engine.Read(a, "optional.Or")
-	return newOptional[T, L, Out](engine.CellOr(c, engine.NodeOf(b, op.Name), op))
+	return newOptional[T, L, Out](operators.ValueOr(c, engine.NodeOf(b, op.Name), op))
 }
 
 // UnwrapOr returns the value of o while it has one, else that of fallback. Either both
@@ -57,7 +58,7 @@ func UnwrapOr[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stre
 	o dataflow.Optional[T, L, B], fallback dataflow.Singleton[T, L, bounds.Bounded],
 ) dataflow.Singleton[T, L, Out] {
 	c, op := engine.Read(o, "optional.UnwrapOr")
-	return newSingleton[T, L, Out](engine.CellUnwrapOr(c, engine.NodeOf(fallback, op.Name), op))
+	return newSingleton[T, L, Out](operators.ValueUnwrapOr(c, engine.NodeOf(fallback, op.Name), op))
 }
 
 // Zip returns the values of a and b together, if both have one. Both must be complete,
@@ -68,5 +69,5 @@ func Zip[A, B any, L dataflow.Location, Bound bounds.Complete](
 ) dataflow.Optional[dataflow.Pair[A, B], L, Bound] {
 	c, op := engine.Read(a, "optional.Zip")
 	pair := func(x A, y B) dataflow.Pair[A, B] { return dataflow.Pair[A, B]{First: x, Second: y} }
-	return newOptional[dataflow.Pair[A, B], L, Bound](engine.CellZip(c, engine.NodeOf(b, op.Name), op, pair))
+	return newOptional[dataflow.Pair[A, B], L, Bound](operators.ValueZip(c, engine.NodeOf(b, op.Name), op, pair))
 }

@@ -4,12 +4,13 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // Of returns a value that never changes and is there when the flow starts. Inside a
 // slice, it is there in each run of it.
 func Of[T any, L dataflow.Location](at L, value T) dataflow.Singleton[T, L, bounds.Bounded] {
 	p := placeOf(at, "singleton.Of")
-	engine.NewOp(p.Site, "singleton.Of", "")
-	return newSingleton[T, L, bounds.Bounded](engine.ConstantCell(p.Site, p.Region, value))
+	engine.NewOp(p.Location, "singleton.Of", "")
+	return newSingleton[T, L, bounds.Bounded](operators.ConstantValue(p.Location, p.Region, value))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // MapGrowing is [Map] for a function that keeps a growing value growing. The proof
@@ -14,7 +15,7 @@ func MapGrowing[T, U any, L dataflow.Location, B bounds.Growing[Out], Out bounds
 	s dataflow.Singleton[T, L, B], f func(T) U, why dataflow.Proof,
 ) dataflow.Singleton[U, L, B] {
 	c, op := engine.ReadProved(s, "singleton.MapGrowing", why, f)
-	return newSingleton[U, L, B](engine.CellMap(c, op, f))
+	return newSingleton[U, L, B](operators.ValueMap(c, op, f))
 }
 
 // Threshold returns limit, once, when the value is limit or more for the first time.
@@ -27,5 +28,5 @@ func Threshold[T cmp.Ordered, L dataflow.Location, B bounds.Growing[Out], Out bo
 ) dataflow.Stream[T, L, Out, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	c, op := engine.Read(s, "singleton.Threshold")
 	reached := func(v T) bool { return v >= limit }
-	return newStream[T, L, Out, dataflow.TotalOrder, dataflow.ExactlyOnce](engine.CellThreshold(c, op, limit, reached))
+	return newStream[T, L, Out, dataflow.TotalOrder, dataflow.ExactlyOnce](operators.ValueThreshold(c, op, limit, reached))
 }

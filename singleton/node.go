@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 	"github.com/millrace/millrace/internal/seal"
 )
 
@@ -15,15 +16,15 @@ func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, 
 	return seal.Make[func(T, L, B, O, R)](n)
 }
 
-func newSingleton[T, L, B any](c *engine.Cell[T]) seal.Type[func(T, L, B), *engine.Cell[T]] {
+func newSingleton[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(T, L, B), *engine.ValueNode[T]] {
 	return seal.Make[func(T, L, B)](c)
 }
 
-func newOptional[T, L, B any](c *engine.Cell[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.Cell[T]] {
+func newOptional[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.ValueNode[T]] {
 	return seal.Make[func(dataflow.Maybe[T], L, B)](c)
 }
 
-func newSingletonOutputPort[T any](out *engine.CellOutlet[T]) *dataflow.SingletonOutputPort[T] {
+func newSingletonOutputPort[T any](out *port.ValueOutput[T]) *dataflow.SingletonOutputPort[T] {
 	var p dataflow.SingletonOutputPort[T] = seal.Make[func() T](out)
 	return &p
 }

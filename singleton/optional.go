@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // Filter returns the value while it satisfies keep. Where it changes, the result comes
@@ -12,7 +13,7 @@ func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 	s dataflow.Singleton[T, L, B], keep func(T) bool,
 ) dataflow.Optional[T, L, Out] {
 	c, op := engine.Read(s, "singleton.Filter", keep)
-	return newOptional[T, L, Out](engine.CellFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
+	return newOptional[T, L, Out](operators.ValueFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
 }
 
 // FilterMap returns what f returned together with true, and nothing while f returns
@@ -21,5 +22,5 @@ func FilterMap[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.
 	s dataflow.Singleton[T, L, B], f func(T) (U, bool),
 ) dataflow.Optional[U, L, Out] {
 	c, op := engine.Read(s, "singleton.FilterMap", f)
-	return newOptional[U, L, Out](engine.CellFilterMap(c, op, f))
+	return newOptional[U, L, Out](operators.ValueFilterMap(c, op, f))
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // Output returns a port from which the latest value is read. Unlike an output of a
@@ -13,5 +14,5 @@ func Output[T any, L dataflow.Location, B bounds.Singleton](
 	s dataflow.Singleton[T, L, B], name string,
 ) *dataflow.SingletonOutputPort[T] {
 	c, op := engine.Read(s, "singleton.Output "+name)
-	return newSingletonOutputPort(engine.NewCellOutlet(c, op))
+	return newSingletonOutputPort(port.NewValueOutput(c, op))
 }

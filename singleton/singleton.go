@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // Map returns f of the value, again whenever it changes. A value that only grew may
@@ -14,7 +15,7 @@ func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 	s dataflow.Singleton[T, L, B], f func(T) U,
 ) dataflow.Singleton[U, L, Out] {
 	c, op := engine.Read(s, "singleton.Map", f)
-	return newSingleton[U, L, Out](engine.CellMap(c, op, f))
+	return newSingleton[U, L, Out](operators.ValueMap(c, op, f))
 }
 
 // Zip returns the values of a and b together. Both must be complete, that is, inside
@@ -24,7 +25,7 @@ func Zip[A, B any, L dataflow.Location, Bound bounds.Complete](
 ) dataflow.Singleton[dataflow.Pair[A, B], L, Bound] {
 	c, op := engine.Read(a, "singleton.Zip")
 	pair := func(x A, y B) dataflow.Pair[A, B] { return dataflow.Pair[A, B]{First: x, Second: y} }
-	return newSingleton[dataflow.Pair[A, B], L, Bound](engine.CellZip(c, engine.NodeOf(b, op.Name), op, pair))
+	return newSingleton[dataflow.Pair[A, B], L, Bound](operators.ValueZip(c, engine.NodeOf(b, op.Name), op, pair))
 }
 
 // IntoStream returns the value as a stream of one element. It must be complete, that
@@ -33,5 +34,5 @@ func IntoStream[T any, L dataflow.Location, B bounds.Complete](
 	s dataflow.Singleton[T, L, B],
 ) dataflow.Stream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	c, op := engine.Read(s, "singleton.IntoStream")
-	return newStream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce](engine.CellStream(c, op))
+	return newStream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce](operators.ValueStream(c, op))
 }

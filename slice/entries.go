@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // StateEntries carries a keyed singleton from one run of the slice to the next. It
@@ -25,12 +26,12 @@ func StateEntries[K comparable, V any, L dataflow.Location](
 	tick dataflow.Tick[L], initial ...dataflow.Entry[K, V],
 ) (value dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded], keep func(next dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded])) {
 	region := regionOf(tick, "slice.StateEntries")
-	op := engine.NewOp(region.Site(), "slice.StateEntries", "")
-	pairs := make([]engine.Pair[K, V], len(initial))
+	op := engine.NewOp(region.Location(), "slice.StateEntries", "")
+	pairs := make([]operators.Pair[K, V], len(initial))
 	for i, e := range initial {
-		pairs[i] = engine.Pair[K, V]{Key: e.Key, Value: e.Value}
+		pairs[i] = operators.Pair[K, V]{Key: e.Key, Value: e.Value}
 	}
-	n, set := engine.StateEntries(region, op, pairs)
+	n, set := operators.StateEntries(region, op, pairs)
 	return newKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](n),
 		func(next dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded]) {
 			set(engine.NodeOf(next, op.Name))

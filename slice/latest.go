@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // SnapshotOptional lets into the slice the value of x at the cut, if it has one. That
@@ -18,7 +19,7 @@ func SnapshotOptional[T any, L dataflow.Location, B bounds.Singleton](
 	tick dataflow.Tick[L], x dataflow.Optional[T, L, B], why dataflow.NonDet,
 ) dataflow.Optional[T, dataflow.Tick[L], bounds.Bounded] {
 	c, op := engine.ReadReasoned(x, "slice.SnapshotOptional", why)
-	in := engine.Snapshot(regionOf(tick, op.Name), c, op)
+	in := operators.Snapshot(regionOf(tick, op.Name), c, op)
 	return newOptional[T, dataflow.Tick[L], bounds.Bounded](in)
 }
 
@@ -30,7 +31,7 @@ func Latest[T any, L dataflow.Location](
 	x dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded], init T,
 ) dataflow.Singleton[T, L, bounds.Unbounded] {
 	c, op := engine.Read(x, "slice.Latest")
-	return newSingleton[T, L, bounds.Unbounded](engine.EmitCell(c, op, &init))
+	return newSingleton[T, L, bounds.Unbounded](operators.EmitValue(c, op, &init))
 }
 
 // LatestOptional lets the value of x out of the slice: outside, it is that of the
@@ -39,5 +40,5 @@ func LatestOptional[T any, L dataflow.Location](
 	x dataflow.Optional[T, dataflow.Tick[L], bounds.Bounded],
 ) dataflow.Optional[T, L, bounds.Unbounded] {
 	c, op := engine.Read(x, "slice.LatestOptional")
-	return newOptional[T, L, bounds.Unbounded](engine.EmitCell(c, op, nil))
+	return newOptional[T, L, bounds.Unbounded](operators.EmitValue(c, op, nil))
 }

@@ -15,19 +15,19 @@ func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, 
 	return seal.Make[func(T, L, B, O, R)](n)
 }
 
-func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KNode[K, V]) seal.Type[func(K, V, L, B, O, R), *engine.KNode[K, V]] {
+func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B, O, R), *engine.KeyedNode[K, V]] {
 	return seal.Make[func(K, V, L, B, O, R)](n)
 }
 
-func newKeyedSingleton[K comparable, V, L, B any](n *engine.KNode[K, V]) seal.Type[func(K, V, L, B), *engine.KNode[K, V]] {
+func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), *engine.KeyedNode[K, V]] {
 	return seal.Make[func(K, V, L, B)](n)
 }
 
-func newSingleton[T, L, B any](c *engine.Cell[T]) seal.Type[func(T, L, B), *engine.Cell[T]] {
+func newSingleton[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(T, L, B), *engine.ValueNode[T]] {
 	return seal.Make[func(T, L, B)](c)
 }
 
-func newOptional[T, L, B any](c *engine.Cell[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.Cell[T]] {
+func newOptional[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.ValueNode[T]] {
 	return seal.Make[func(dataflow.Maybe[T], L, B)](c)
 }
 
@@ -35,7 +35,7 @@ func newOptional[T, L, B any](c *engine.Cell[T]) seal.Type[func(dataflow.Maybe[T
 func newTick[L dataflow.Location](at L) dataflow.Tick[L] {
 	p := engine.PlaceOf(seal.Untyped(&at), reflect.TypeFor[L](), "slice.At")
 	site := p.Outside("slice.At", "%s is a slice already, and slices do not nest")
-	return seal.Make[*L](engine.Place{Type: reflect.TypeFor[dataflow.Tick[L]](), Site: site, Region: engine.NewSlice(site)})
+	return seal.Make[*L](engine.Place{Type: reflect.TypeFor[dataflow.Tick[L]](), Location: site, Region: engine.NewSlice(site)})
 }
 
 // regionOf returns the region of a slice.
@@ -45,7 +45,7 @@ func regionOf[L dataflow.Location](tick dataflow.Tick[L], op string) *engine.Reg
 
 // A passive is a node of what has one version at a time.
 type passive interface {
-	Site() *engine.Site
+	Location() *engine.Location
 	MakePassive(*engine.Op)
 }
 

@@ -15,6 +15,6 @@ import (
 // so does, while the flow is built, what is no snapshot.
 func Passive[S dataflow.Versioned](x S) S {
 	n := passiveOf(&x, "slice.Passive")
-	n.MakePassive(engine.NewOp(n.Site(), "slice.Passive", ""))
+	n.MakePassive(engine.NewOp(n.Location(), "slice.Passive", ""))
 	return x
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 )
 
 // At opens a slice at a location.
@@ -44,7 +45,7 @@ func Batch[T any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R data
 	tick dataflow.Tick[L], s dataflow.Stream[T, L, B, O, R], why dataflow.NonDet,
 ) dataflow.Stream[T, dataflow.Tick[L], bounds.Bounded, O, R] {
 	n, op := engine.ReadReasoned(s, "slice.Batch", why)
-	return newStream[T, dataflow.Tick[L], bounds.Bounded, O, R](engine.BatchStream(regionOf(tick, op.Name), n, op))
+	return newStream[T, dataflow.Tick[L], bounds.Bounded, O, R](operators.BatchStream(regionOf(tick, op.Name), n, op))
 }
 
 // BatchKeyed lets into the slice the values of ks that came since the previous cut.
@@ -56,7 +57,7 @@ func BatchKeyed[K comparable, V any, L dataflow.Location, B bounds.Stream, O dat
 	tick dataflow.Tick[L], ks dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R] {
 	n, op := engine.ReadReasoned(ks, "slice.BatchKeyed", why)
-	in := engine.BatchKeyed(regionOf(tick, op.Name), n, op, false)
+	in := operators.BatchKeyed(regionOf(tick, op.Name), n, op, false)
 	return newKeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R](in)
 }
 
@@ -72,7 +73,7 @@ func BatchEntries[K comparable, V any, L dataflow.Location, B bounds.FixedValues
 	tick dataflow.Tick[L], ks dataflow.KeyedSingleton[K, V, L, B], why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded] {
 	n, op := engine.ReadReasoned(ks, "slice.BatchEntries", why)
-	in := engine.BatchKeyed(regionOf(tick, op.Name), n, op, true)
+	in := operators.BatchKeyed(regionOf(tick, op.Name), n, op, true)
 	return newKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](in)
 }
 
@@ -86,7 +87,7 @@ func Snapshot[T any, L dataflow.Location, B bounds.Singleton](
 	tick dataflow.Tick[L], s dataflow.Singleton[T, L, B], why dataflow.NonDet,
 ) dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded] {
 	c, op := engine.ReadReasoned(s, "slice.Snapshot", why)
-	return newSingleton[T, dataflow.Tick[L], bounds.Bounded](engine.Snapshot(regionOf(tick, op.Name), c, op))
+	return newSingleton[T, dataflow.Tick[L], bounds.Bounded](operators.Snapshot(regionOf(tick, op.Name), c, op))
 }
 
 // SnapshotEntries lets into the slice the whole of ks at the cut. It is borrowed from
@@ -101,7 +102,7 @@ func SnapshotEntries[K comparable, V any, L dataflow.Location, B bounds.Changing
 	tick dataflow.Tick[L], ks dataflow.KeyedSingleton[K, V, L, B], why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded] {
 	n, op := engine.ReadReasoned(ks, "slice.SnapshotEntries", why)
-	in := engine.SnapshotEntries(regionOf(tick, op.Name), n, op)
+	in := operators.SnapshotEntries(regionOf(tick, op.Name), n, op)
 	return newKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](in)
 }
 
@@ -113,8 +114,8 @@ func State[T any, L dataflow.Location](
 	tick dataflow.Tick[L], init T,
 ) (value dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded], keep func(next dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded])) {
 	region := regionOf(tick, "slice.State")
-	op := engine.NewOp(region.Site(), "slice.State", "")
-	c, set := engine.State(region, op, init)
+	op := engine.NewOp(region.Location(), "slice.State", "")
+	c, set := operators.State(region, op, init)
 	return newSingleton[T, dataflow.Tick[L], bounds.Bounded](c),
 		func(next dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded]) { set(engine.NodeOf(next, op.Name)) }
 }
@@ -125,7 +126,7 @@ func Emit[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	s dataflow.Stream[T, dataflow.Tick[L], bounds.Bounded, O, R],
 ) dataflow.Stream[T, L, bounds.Unbounded, O, R] {
 	n, op := engine.Read(s, "slice.Emit")
-	return newStream[T, L, bounds.Unbounded, O, R](engine.EmitStream(n, op))
+	return newStream[T, L, bounds.Unbounded, O, R](operators.EmitStream(n, op))
 }
 
 // EmitKeyed lets the values of ks out of the slice, under their keys.
@@ -133,7 +134,7 @@ func EmitKeyed[K comparable, V any, L dataflow.Location, O dataflow.Order, R dat
 	ks dataflow.KeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R],
 ) dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R] {
 	n, op := engine.Read(ks, "slice.EmitKeyed")
-	return newKeyedStream[K, V, L, bounds.Unbounded, O, R](engine.EmitKeyed(n, op))
+	return newKeyedStream[K, V, L, bounds.Unbounded, O, R](operators.EmitKeyed(n, op))
 }
 
 // EmitEntries lets the entries of ks out of the slice. Every key must come from a
@@ -143,8 +144,8 @@ func EmitEntries[K comparable, V any, L dataflow.Location](
 	ks dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded],
 ) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
 	n, op := engine.Read(ks, "slice.EmitEntries")
-	if !n.Fresh() {
+	if !n.Fresh {
 		engine.Misuse(op.Name, "the keys do not come from a BatchEntries of this slice, so a key could be emitted twice; emit keyedsingleton.IntoKeyedStream of it and take keyedstream.First outside")
 	}
-	return newKeyedSingleton[K, V, L, bounds.BoundedValue](engine.EmitKeyed(n, op))
+	return newKeyedSingleton[K, V, L, bounds.BoundedValue](operators.EmitKeyed(n, op))
 }

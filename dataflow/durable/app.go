@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/internal/journal"
 )
 
@@ -109,8 +110,8 @@ func (c *core) start(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	for i := range c.facade.Sites() {
-		if values := c.facade.Values(i); c.facade.Divided(i) && len(values) > 0 {
+	for i := range c.facade.NumLocations() {
+		if values := logdriven.Values(c.facade, i); c.facade.Divided(i) && len(values) > 0 {
 			return fmt.Errorf("durable: %s: the location is divided, and each partition has a value of its own: put it under a key, or use a dataflow.Process", values[0])
 		}
 	}
@@ -135,8 +136,8 @@ func (c *core) start(ctx context.Context) (err error) {
 	})
 	err = c.join(owning)
 	if c.peers != nil && err == nil {
-		for i := range c.facade.Sites() {
-			if len(c.facade.Values(i)) > 0 {
+		for i := range c.facade.NumLocations() {
+			if len(logdriven.Values(c.facade, i)) > 0 {
 				c.tasks.Go(func() { c.peers.watchValues(owning, i) })
 			}
 		}
@@ -156,7 +157,7 @@ func (c *core) feed(partition int, s *step, full *engine.Blocked) error {
 	if len(s.Outputs) > 0 {
 		site, _ := c.layout.place(partition)
 		c.feeding.Lock()
-		err := c.facade.Feed(site, partition, s.Outputs)
+		err := logdriven.Feed(c.facade, site, partition, s.Outputs)
 		c.feeding.Unlock()
 		if err != nil {
 			return err
@@ -259,7 +260,7 @@ func (c *core) end(err, refusal error) {
 	c.cancel(refusal)
 	close(c.done)
 	c.tasks.Wait()
-	c.facade.End(err)
+	logdriven.End(c.facade, err)
 	if e := c.log.Close(); e != nil && c.err == nil {
 		c.err = e
 	}

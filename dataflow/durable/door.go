@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/internal/journal"
 )
 
@@ -71,7 +73,7 @@ func partitionOf(key []byte, n int) int {
 }
 
 // Send makes records durable.
-func (d *door) Send(ctx context.Context, site int, rs []engine.Record, unique bool) (int, error) {
+func (d *door) Send(ctx context.Context, site int, rs []codec.Record, unique bool) (int, error) {
 	if len(rs) == 1 {
 		if err := d.sendOne(ctx, site, &rs[0], unique); err != nil {
 			return 0, err
@@ -93,7 +95,7 @@ func (d *door) Send(ctx context.Context, site int, rs []engine.Record, unique bo
 	return len(rs), nil
 }
 
-func (d *door) sendOne(ctx context.Context, site int, r *engine.Record, unique bool) error {
+func (d *door) sendOne(ctx context.Context, site int, r *codec.Record, unique bool) error {
 	p := d.layout.ofRecord(site, r)
 	if !unique {
 		_, err := d.append(ctx, p, r.Encode(nil))
@@ -191,7 +193,7 @@ func (d *door) tellReads(ctx context.Context) {
 		way.mu.Lock()
 		var records [][]byte
 		for op, number := range way.reads {
-			r := engine.ReadRecord(op, number)
+			r := logdriven.ReadRecord(op, number)
 			records = append(records, r.Encode(nil))
 		}
 		clear(way.reads)
@@ -207,7 +209,7 @@ func (d *door) tellReads(ctx context.Context) {
 
 // Taken makes it durable that an entry was taken.
 func (d *door) Taken(ctx context.Context, site int, op int32, key []byte) error {
-	r := engine.TakenRecord(op, key)
+	r := logdriven.TakenRecord(op, key)
 	_, err := d.keep(ctx, d.layout.of(site, key), r.Encode(nil))
 	return err
 }

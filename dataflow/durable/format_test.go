@@ -14,7 +14,8 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/internal/journal"
 )
 
@@ -22,10 +23,10 @@ var update = flag.Bool("update", false, "write testdata/format.txt")
 
 // formats are one of each thing that is kept, with all fields in use.
 func formats(t testing.TB) map[string][]byte {
-	record := engine.Record{Op: 3, Kind: 0, Nonce: 300, Source: "till 1", Number: 7, Key: []byte("\x61k"), Value: []byte("\x18\x2a")}
-	read, taken := engine.ReadRecord(5, 1000), engine.TakenRecord(6, []byte("\x61k"))
+	record := codec.Record{Op: 3, Kind: 0, Nonce: 300, Source: "till 1", Number: 7, Key: []byte("\x61k"), Value: []byte("\x18\x2a")}
+	read, taken := logdriven.ReadRecord(5, 1000), logdriven.TakenRecord(6, []byte("\x61k"))
 	first := step{begin: true, origin: 1700000000000000000, shape: "server\n0 in\n", now: 1}
-	later := step{taken: 9, now: 1500000000, Emission: engine.Emission{Outputs: []byte("outputs"), Refused: []uint64{300, 1}}}
+	later := step{taken: 9, now: 1500000000, Emission: logdriven.Emission{Outputs: []byte("outputs"), Refused: []uint64{300, 1}}}
 	pictured := snapshot{shape: "server\n0 in\n", origin: 1700000000000000000, taken: 9, now: 1500000000, state: []byte("state")}
 	pictured.refusals = refusals{latest: []refusal{{300, 8}, {1, 9}}, before: 2}
 	outputs, state := stateFormat(t)
@@ -41,13 +42,13 @@ func stateFormat(t testing.TB) (outputs, state []byte) {
 	flow, graph := newLed(dataflow.Options{}, CBOR(), nil)
 	quorumProcess(flow)
 	graph.Start(t.Context())
-	leader := graph.Lead(0)
+	leader := logdriven.NewExecutor(graph, 0)
 	if _, err := leader.Begin(); err != nil {
 		t.Fatal(err)
 	}
 	var records [][]byte
 	for i, vote := range []string{"\x61a\x01", "\x61b\x02", "\x61a\x03", "\x61a\x04"} {
-		r := engine.Record{Key: []byte(vote[:2]), Value: []byte(vote[2:]), Source: "s", Number: uint64(i + 1)}
+		r := codec.Record{Key: []byte(vote[:2]), Value: []byte(vote[2:]), Source: "s", Number: uint64(i + 1)}
 		records = append(records, r.Encode(nil))
 	}
 	e, err := leader.Step(1, records)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/internal/journal"
 )
 
@@ -196,7 +197,7 @@ func (h *History) Location(partition int) string {
 // DescribeOutputs writes for people what a step of a partition gave.
 func (h *History) DescribeOutputs(w io.Writer, partition int, outputs []byte) error {
 	site, _ := h.core.layout.place(partition)
-	return h.names.DescribeOutputs(w, site, outputs)
+	return logdriven.DescribeOutputs(h.names, w, site, outputs)
 }
 
 // Replay makes the steps of a partition again, up to step number to, or all of them if

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
 )
 
 // A layout says which partitions of the journal are those of which location: they are
@@ -17,11 +18,11 @@ type layout struct {
 // layoutOf returns the layout of a flow: a location whose keys are divided has n
 // partitions, others have one.
 func layoutOf(g *engine.Graph, n int) (layout, error) {
-	if g.Sites() == 0 {
+	if g.NumLocations() == 0 {
 		return layout{}, fmt.Errorf("durable: the flow has no location")
 	}
-	l := layout{first: make([]int, 1, g.Sites()+1)}
-	for i := range g.Sites() {
+	l := layout{first: make([]int, 1, g.NumLocations()+1)}
+	for i := range g.NumLocations() {
 		size := 1
 		if g.Divided(i) {
 			size = n
@@ -47,7 +48,7 @@ func (l layout) of(site int, key []byte) int {
 
 // ofRecord returns the partition of a record: that of its key, or of its value if it has
 // none.
-func (l layout) ofRecord(site int, r *engine.Record) int {
+func (l layout) ofRecord(site int, r *codec.Record) int {
 	if len(r.Key) == 0 {
 		return l.of(site, r.Value)
 	}

@@ -3,6 +3,7 @@ package durable
 import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/internal/journal"
 	"github.com/millrace/millrace/internal/seal"
 )
@@ -20,13 +21,13 @@ func graphOf(f *dataflow.Flow) *engine.Graph { return *seal.Pointer(f) }
 // newLed returns a flow whose steps follow a log.
 func newLed(opts dataflow.Options, codec Codec, answer func(record []byte) error) (*dataflow.Flow, *engine.Graph) {
 	f := dataflow.NewWithOptions(opts)
-	graphOf(f).LogDriven(codec, answer)
+	logdriven.Drive(graphOf(f), codec, answer)
 	return f, graphOf(f)
 }
 
 // newRemote returns a flow that is only the ports of one that runs elsewhere.
 func newRemote(opts dataflow.Options, codec Codec, remote engine.Remote) (*dataflow.Flow, *engine.Graph) {
 	f := dataflow.NewWithOptions(opts)
-	graphOf(f).Facade(codec, remote)
+	logdriven.Facade(graphOf(f), codec, remote)
 	return f, graphOf(f)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/internal/journal"
 )
 
@@ -23,7 +24,7 @@ type owner struct {
 	partition int
 
 	graph  *engine.Graph
-	leader *engine.Leader
+	leader *logdriven.Executor
 	fence  uint64
 	last   snapshot // what there is of the last step besides the state
 	clock  func() int64
@@ -255,7 +256,7 @@ func (o *owner) construct() error {
 		return dataflow.ErrStarted
 	}
 	site, _ := o.layout.place(o.partition)
-	o.leader = o.graph.Lead(site)
+	o.leader = logdriven.NewExecutor(o.graph, site)
 	return nil
 }
 
@@ -287,7 +288,7 @@ func (o *owner) show() error {
 		return err
 	}
 	o.door.partitions[o.partition].remember(&o.last.refusals)
-	s := step{taken: o.last.taken, Emission: engine.Emission{Outputs: kept}}
+	s := step{taken: o.last.taken, Emission: logdriven.Emission{Outputs: kept}}
 	return o.feed(o.partition, &s, o.leader.Stopped())
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/internal/membership"
 )
 
@@ -143,12 +144,12 @@ func (ps *peers) answer(p int, m *nats.Msg) {
 		if r.bad {
 			break
 		}
-		if value, err := ps.facade.Get(ctx, site, op, r.data); err == nil {
+		if value, err := logdriven.Get(ps.facade, ctx, site, op, r.data); err == nil {
 			answer = append([]byte{answerEntry}, value...)
 		}
 	case askValues:
 		ps.feeding.Lock() // so that the values are those of one step
-		latest := ps.facade.Latest(ps.siteOf(p))
+		latest := logdriven.Latest(ps.facade, ps.siteOf(p))
 		ps.feeding.Unlock()
 		if values, err := latest([]byte{answerEntry}); err == nil {
 			answer = values
@@ -244,7 +245,7 @@ func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte) {
 		}
 		if answer[0] == answerEntry {
 			ps.feeding.Lock()
-			err := ps.facade.FeedEntry(ps.siteOf(p), op, key, answer[1:])
+			err := logdriven.FeedEntry(ps.facade, ps.siteOf(p), op, key, answer[1:])
 			ps.feeding.Unlock()
 			if err != nil {
 				ps.opts.Logger.Error("an entry of another process cannot be read", "error", err)

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/internal/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
@@ -24,7 +24,7 @@ func TestLateVerdict(t *testing.T) {
 	ps := &peers{core: c}
 	c.door = d
 	way := d.partitions[0]
-	way.took(&step{taken: 5, Emission: engine.Emission{Refused: []uint64{77}}}, nil)
+	way.took(&step{taken: 5, Emission: logdriven.Emission{Refused: []uint64{77}}}, nil)
 	way.took(&step{taken: 6}, nil)
 	for _, x := range []struct {
 		nonce, at uint64
@@ -36,7 +36,7 @@ func TestLateVerdict(t *testing.T) {
 	}
 	// After very many refusals nobody remembers, and says so.
 	for n := range uint64(keepRefusals + 1) {
-		way.took(&step{taken: 10 + n, Emission: engine.Emission{Refused: []uint64{1000 + n}}}, nil)
+		way.took(&step{taken: 10 + n, Emission: logdriven.Emission{Refused: []uint64{1000 + n}}}, nil)
 	}
 	if got := ps.verdictHere(t.Context(), 0, 77, 5); got != answerForgotten {
 		t.Errorf("a refusal that was forgotten: %c", got)

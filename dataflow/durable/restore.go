@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/internal/journal"
 )
 
@@ -144,7 +144,7 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source, sh
 		if err != nil {
 			return o.damaged("step %d: %v", committed.Fence, err)
 		}
-		var e engine.Emission
+		var e logdriven.Emission
 		if was.begin {
 			if was.shape != shape {
 				return changedError(was.shape, shape)

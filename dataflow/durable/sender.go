@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/internal/journal"
 )
 
@@ -87,13 +89,13 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 	}
 	var batches []*batch
 	by := make(map[int]*batch)
-	sent := make(map[int32]engine.Record) // by link
+	sent := make(map[int32]codec.Record) // by link
 	var links []int32
 	for i := range ms {
 		m := &ms[i]
 		r := m.Record
 		r.Source = linkSource(s.partition, m.ID)
-		to := s.layout.ofRecord(m.Site, &r)
+		to := s.layout.ofRecord(m.Location, &r)
 		b := by[to]
 		if b == nil {
 			b = &batch{to: to, within: m.Within}
@@ -104,7 +106,7 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 		if _, ok := sent[m.Link]; !ok {
 			links = append(links, m.Link)
 		}
-		sent[m.Link] = engine.SentRecord(m.Link, m.ID, r.Number)
+		sent[m.Link] = logdriven.SentRecord(m.Link, m.ID, r.Number)
 	}
 	for _, b := range batches {
 		// Who waits for room in a circle of locations could wait for itself.

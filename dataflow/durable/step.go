@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
 // The formats of what is kept. The first byte is the version; a reader refuses one that
@@ -36,7 +36,7 @@ type step struct {
 	shape  string // of the program, in the first step
 	taken  uint64 // position of the last message taken
 	now    int64  // nanoseconds since origin
-	engine.Emission
+	logdriven.Emission
 }
 
 func (s *step) encode() []byte {

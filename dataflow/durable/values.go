@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"time"
+
+	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
 // lookAgain is how often a process looks for values that change in another one.
@@ -36,7 +38,7 @@ func (ps *peers) watchValues(ctx context.Context, site int) {
 		shown = bytes.Clone(answer[1:])
 		ps.feeding.Lock()
 		if !ps.door.partitions[p].isOwned() { // or what this process shows is newer
-			err = ps.facade.Feed(site, p, shown)
+			err = logdriven.Feed(ps.facade, site, p, shown)
 		}
 		ps.feeding.Unlock()
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
 // A refusal is an answer that does not come from the flow.
@@ -61,7 +61,7 @@ func (d *desk) refused(err error, gone bool) *refusal {
 }
 
 // late reports whether err says that an answer has not come yet.
-func late(err error) bool { return errors.Is(err, errLate) || errors.Is(err, engine.ErrQuiet) }
+func late(err error) bool { return errors.Is(err, errLate) || errors.Is(err, simulate.ErrQuiet) }
 
 // refuse answers a request that has no response.
 func (d *desk) refuse(w http.ResponseWriter, why *refusal) {

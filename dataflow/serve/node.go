@@ -5,17 +5,18 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
 	"github.com/millrace/millrace/internal/seal"
 )
 
 // What is here declares the promises that a collection's type makes, so it is all in one
 // file; see package seal.
 
-func newKeyedSingleton[K comparable, V, L, B any](n *engine.KNode[K, V]) seal.Type[func(K, V, L, B), *engine.KNode[K, V]] {
+func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), *engine.KeyedNode[K, V]] {
 	return seal.Make[func(K, V, L, B)](n)
 }
 
-func newEntryOutputPort[K comparable, V any](out *engine.KOutlet[K, V]) *dataflow.EntryOutputPort[K, V] {
+func newEntryOutputPort[K comparable, V any](out *port.EntryOutput[K, V]) *dataflow.EntryOutputPort[K, V] {
 	var p dataflow.EntryOutputPort[K, V] = seal.Make[func(K) V](out)
 	return &p
 }

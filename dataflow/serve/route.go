@@ -7,6 +7,8 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // A Route is a part of a router's requests, with responses of its own.
@@ -14,7 +16,7 @@ type Route[L dataflow.Location] struct {
 	_      [0]func(L)
 	name   string // of the router, and the pattern
 	op     *engine.Op
-	site   *engine.Site
+	site   *engine.Location
 	out    *dataflow.EntryOutputPort[RequestID, Response] // nil until Respond
 	attend http.HandlerFunc
 }
@@ -38,8 +40,8 @@ func newRoute[V any, L dataflow.Location](
 	}
 	// The desk sees to it that no key comes twice. It need not remember the keys that
 	// it made, as an input would that is told to.
-	in, n := engine.NewKInlet[RequestID, V](site, t.op, false)
-	engine.Inspect(engine.Constant(site, nil, []struct{}{{}}), t.op, func(struct{}) { t.check() })
+	in, n := port.NewKeyedInput[RequestID, V](site, t.op, false)
+	operators.Inspect(operators.Constant(site, nil, []struct{}{{}}), t.op, func(struct{}) { t.check() })
 	t.attend = func(w http.ResponseWriter, req *http.Request) {
 		t.check()
 		r.desk.attend(w, req, gate{func(req *Request) (func(context.Context) error, error) {
@@ -77,9 +79,9 @@ func (t *Route[L]) Respond(responses dataflow.KeyedSingleton[RequestID, Response
 	switch {
 	case t.out != nil:
 		engine.Misuse(name, "the requests have responses already")
-	case n.Site() != t.site:
-		engine.Misuse(name, "the responses live at %s of another flow", n.Site().Name())
+	case n.Location() != t.site:
+		engine.Misuse(name, "the responses live at %s of another flow", n.Location().Name)
 	}
 	op := engine.NewOp(t.site, name, "")
-	t.out = newEntryOutputPort(engine.NewKOutlet(n, op))
+	t.out = newEntryOutputPort(port.NewEntryOutput(n, op))
 }

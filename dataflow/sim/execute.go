@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/digest"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
 // An execution is what came of one schedule.
@@ -48,13 +49,13 @@ func execute(t testing.TB, c chooser, f func(*Sim), notes *printed) execution {
 func executeOn(t testing.TB, c chooser, f func(*Sim), notes *printed, recording *dataflow.Recording, whole bool) (e execution) {
 	s := &Sim{t: t, choices: &choices{from: c}, seen: newSeen(notes)}
 	s.flow = dataflow.New()
-	var simulation *engine.Simulation
+	var simulation *simulate.Simulation
 	if recording == nil {
-		simulation = graphOf(s.flow).Simulate(s.choices, s.seen, whole)
+		simulation = simulate.Drive(graphOf(s.flow), s.choices, s.seen, whole)
 		simulation.Repeat(repeatsOf(c))
 		s.steps = simulation
 	} else {
-		s.steps = graphOf(s.flow).Replay(historyOf(recording), s.seen)
+		s.steps = simulate.NewReplay(graphOf(s.flow), historyOf(recording), s.seen)
 	}
 	e.discarded = s.call(f)
 	if !s.failed && !e.discarded {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
 // A Sim is one schedule of a flow, made for a call of the function under test.
@@ -27,7 +27,7 @@ type stepper interface{ Quiesce() error }
 
 // ErrQuiet is returned to who waits for something at a flow in which nothing can
 // happen any more although an input is open: what is waited for will never come.
-var ErrQuiet = engine.ErrQuiet
+var ErrQuiet = simulate.ErrQuiet
 
 // The ways in which a schedule can end before the function returns.
 var (

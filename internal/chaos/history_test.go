@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow/durable"
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/journal"
 	"github.com/millrace/millrace/internal/journal/jetstream"
 )
@@ -140,7 +140,7 @@ func readHistory(ctx context.Context, log journal.Log, p int) (history, error) {
 
 func (h *history) addRecords(m journal.Message) error {
 	for _, data := range m.Records {
-		r, err := engine.DecodeRecord(data)
+		r, err := codec.DecodeRecord(data)
 		if err != nil {
 			return err
 		}

@@ -3,84 +3,113 @@ package engine
 import (
 	"context"
 	"time"
+
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/token"
 )
 
-// A driver is what differs between the ways in which a graph is run: who makes the plans
+// A Driver is what differs between the ways in which a graph is run: who makes the plans
 // of the steps, what the time is, and what becomes of those who send and wait.
 //
 // It is asked on slow paths only. The fast path of a sender sees a driver in the run token
 // alone: in a graph that is not live nobody ever finds it free.
-type driver interface {
-	// prepare is called once, when the graph is compiled and no location is started.
-	prepare(g *Graph)
+type Driver interface {
+	// Prepare is called once, when the graph is compiled and no location is started.
+	Prepare(g *Graph)
 
-	// start runs a location that has been compiled: it makes the first step, or leaves that
+	// Start runs a location that has been compiled: it makes the first step, or leaves that
 	// to whoever makes the steps.
-	start(s *Site)
+	Start(s *Location)
 
-	// now returns the time in nanoseconds since the history began, never 0, for a step whose
+	// Now returns the time in nanoseconds since the history began, never 0, for a step whose
 	// plan does not say it. The holder of the token asks.
-	now(s *Site) int64
+	Now(s *Location) int64
 
-	// perform makes the step of a plan and publishes what it gave. It reports false if the
+	// Perform makes the step of a plan and publishes what it gave. It reports false if the
 	// step failed. The holder of the token calls it.
-	perform(s *Site, p *Plan) (ok bool)
+	Perform(s *Location, p *Plan) (ok bool)
 
-	// arm has the location wake up at its earliest deadline. The holder of the token calls
+	// Arm has the location wake up at its earliest deadline. The holder of the token calls
 	// it after a step that set a timer, or fired some.
-	arm(s *Site)
+	Arm(s *Location)
 
-	// settle makes up to n steps with what has been accepted (all of it if n < 0), then
+	// Settle makes up to n steps with what has been accepted (all of it if n < 0), then
 	// gives the token away. It is called with mu held by the holder of the token and returns
 	// with mu free. It reports false if a step that it made failed: the token then stays
 	// held, so that nothing of that step is ever published.
-	settle(s *Site, n int) (ok bool)
+	Settle(s *Location, n int) (ok bool)
 
-	// handOver passes the token to somebody who has nothing else to do. It is called with mu
+	// HandOver passes the token to somebody who has nothing else to do. It is called with mu
 	// held by the holder of the token and returns with mu free.
-	handOver(s *Site)
+	HandOver(s *Location)
 
-	// admit says what a sender does with a record who did not get the token at once. It may
+	// Admit says what a sender does with a record who did not get the token at once. It may
 	// wait for room. It is called and returns with mu held.
-	admit(ctx context.Context, d *door) (admission, error)
+	Admit(ctx context.Context, d *InputBase) (Admission, error)
 
-	// wait returns when w was signalled, with the cause when ctx ends, or with another error
+	// Wait returns when w was signalled, with the cause when ctx ends, or with another error
 	// if w waits in vain.
-	wait(ctx context.Context, s *Site, w *waiter) error
+	Wait(ctx context.Context, s *Location, w *token.Waiter) error
 
-	// deliver hands on what a step gave to an exchange, a cycle or calls.
-	deliver(x delivery)
+	// Deliver hands on what a step gave to an exchange, a cycle or calls.
+	Deliver(x Delivery)
 
-	// arrived says that records were appended to the queue of the location to which l goes,
+	// Arrived says that records were appended to the queue of the location to which l goes,
 	// whose mu is held, and unlocks that.
-	arrived(l *link)
+	Arrived(l *Edge)
 
-	// bounded reports whether an output over its bound keeps its location from running.
-	bounded() bool
+	// Bounded reports whether an output over its bound keeps its location from running.
+	Bounded() bool
 
-	// retire is called with mu held when a location has ended.
-	retire(s *Site)
+	// Retire is called with mu held when a location has ended.
+	Retire(s *Location)
 
-	// ask has the figures of the location copied by the holder of the token, who closes the
+	// Ask has the figures of the location copied by the holder of the token, who closes the
 	// channel that ask returns then, or copies them itself and returns nil. It is called
 	// with mu held and unlocks it.
-	ask(s *Site) <-chan struct{}
+	Ask(s *Location) <-chan struct{}
 
-	// origin returns the time at which the history of the location began. The holder of the
+	// Origin returns the time at which the history of the location began. The holder of the
 	// token asks, or anybody with mu held while there is none.
-	origin(s *Site) time.Time
+	Origin(s *Location) time.Time
 
-	// ended waits until the graph has ended and returns why. If that is not by itself and
+	// Ended waits until the graph has ended and returns why. If that is not by itself and
 	// ctx ends first, it ends the graph.
-	ended(ctx context.Context, g *Graph) error
+	Ended(ctx context.Context, g *Graph) error
 }
 
-// An admission is what a sender does with a record.
-type admission int
+// An Admission is what a sender does with a record.
+type Admission int
 
 const (
-	refused   admission = iota
-	leave               // leave it in the input's queue and have somebody run the location
-	run                 // run the location: the sender has the token
-	elsewhere           // send it to where the history is
+	Refused   Admission = iota
+	Enqueue             // leave it in the input's queue and have somebody run the location
+	RunNow              // run the location: the sender has the token
+	Elsewhere           // send it to where the history is
 )
+
+// A remote graph has the ports of a flow whose history is elsewhere: what is sent to its
+// inputs goes there, and its outputs have what comes from there. Its operators never
+// run. So a program uses the same ports wherever its flow is run.
+
+// Remote is where the history of a remote graph is.
+type Remote interface {
+	// Send makes records part of the history of a location, in order for each partition.
+	// It returns when that is durable, and how many of them, from the first one, are.
+	// If unique there is one record, and Send returns when it is known not to be
+	// refused: else ErrDuplicate.
+	Send(ctx context.Context, site int, rs []codec.Record, unique bool) (int, error)
+
+	// Read says that all elements of a stream before number have been read. It does not
+	// wait.
+	Read(site int, op int32, source int, number uint64)
+
+	// Taken says that an entry was taken. It returns when that is durable.
+	Taken(ctx context.Context, site int, op int32, key []byte) error
+
+	// Want says that somebody waits for an entry, until the returned function is called.
+	Want(site int, op int32, key []byte) (done func())
+
+	// Stopped returns why the location takes nothing, or nil if it does or nobody here knows.
+	Stopped(site int) *Blocked
+}

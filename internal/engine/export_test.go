@@ -2,14 +2,14 @@ package engine
 
 // EachTimer calls f with each operator of s that has timers, and with whether it fires one
 // deadline at a time.
-func EachTimer(s *Site, f func(op *Op, stepwise *bool)) {
-	for i := range s.timers {
-		f(s.timers[i].op, &s.timers[i].stepwise)
+func EachTimer(s *Location, f func(op *Op, stepwise *bool)) {
+	for i := range s.Timers {
+		f(s.Timers[i].op, &s.Timers[i].stepwise)
 	}
 }
 
 // SetNow sets the time of the step that a test pretends to make.
-func SetNow(s *Site, now int64) { s.now = now }
+func SetNow(s *Location, now int64) { s.now = now }
 
 // FireUntil fires what is due.
-func FireUntil(s *Site, now int64) { s.fireUntil(now) }
+func FireUntil(s *Location, now int64) { s.fireUntil(now) }

@@ -2,9 +2,9 @@ package engine
 
 import "slices"
 
-// A timing is a timer queue of a site, with what decides how it is fired.
+// A timing is a timer queue of a location, with what decides how it is fired.
 type timing struct {
-	timerQueue
+	TimerQueue
 	op *Op
 	// stepwise says that each deadline is fired by itself, because what follows reads the
 	// time. Other queues may fire several deadlines in one batch.
@@ -14,32 +14,32 @@ type timing struct {
 // untimed is the clock of a step while timers of several deadlines are fired at once.
 const untimed = int64(-1 << 63)
 
-// timed adds a timer queue to the site. Its operator reads the time when it gets something.
-func (s *Site) timed(q timerQueue, op *Op) {
+// Timed adds a timer queue to the location. Its operator reads the time when it gets something.
+func (s *Location) Timed(q TimerQueue, op *Op) {
 	op.clock = true
-	s.timers = append(s.timers, timing{timerQueue: q, op: op})
+	s.Timers = append(s.Timers, timing{TimerQueue: q, op: op})
 }
 
 // orderTimers settles which timer queues are fired deadline by deadline: those from which
 // a batch gets to an operator that reads the time, within the same firing. What goes
 // through a slice, a cycle or a call comes later, and has the time of that moment.
-func (s *Site) orderTimers() {
+func (s *Location) orderTimers() {
 	follow := make(map[*Op][]*Op)
-	for _, op := range s.ops {
-		for _, in := range op.ins {
+	for _, op := range s.Ops {
+		for _, in := range op.Ins {
 			follow[in] = append(follow[in], op)
 		}
 	}
-	for i := range s.timers {
-		t := &s.timers[i]
-		if t.stepwise = t.idle(); t.stepwise { // it sets itself again
+	for i := range s.Timers {
+		t := &s.Timers[i]
+		if t.stepwise = t.Idle(); t.stepwise { // it sets itself again
 			continue
 		}
 		reached := []*Op{t.op}
 		for at := 0; at < len(reached) && !t.stepwise; at++ {
 			for _, op := range follow[reached[at]] {
 				switch {
-				case op.later || op.region != nil || slices.Contains(reached, op):
+				case op.Later || op.region != nil || slices.Contains(reached, op):
 				case op.clock:
 					t.stepwise = true
 				default:
@@ -50,11 +50,11 @@ func (s *Site) orderTimers() {
 	}
 }
 
-// deadline returns the earliest deadline of the site's timers.
-func (s *Site) deadline() (at int64, ok bool) {
-	at = none
-	for i := range s.timers {
-		if t, pending := s.timers[i].next(); pending && t < at {
+// Deadline returns the earliest deadline of the location's timers.
+func (s *Location) Deadline() (at int64, ok bool) {
+	at = NoDeadline
+	for i := range s.Timers {
+		if t, pending := s.Timers[i].Next(); pending && t < at {
 			at, ok = t, true
 		}
 	}
@@ -63,30 +63,30 @@ func (s *Site) deadline() (at int64, ok bool) {
 
 // fireUntil fires all timers whose deadline is now or earlier, in order of their
 // deadlines over all queues, and each at the time of its deadline: a timer that follows
-// from another one counts from there, however late the site got round to it. Timers of
+// from another one counts from there, however late the location got round to it. Timers of
 // one deadline fire in the order of construction of their operators, and those of one
 // operator in the order in which they were set.
 //
 // Every way of running a graph fires timers here.
-func (s *Site) fireUntil(now int64) {
-	for i := range s.timers {
-		s.timers[i].skip(now)
+func (s *Location) fireUntil(now int64) {
+	for i := range s.Timers {
+		s.Timers[i].Skip(now)
 	}
 	for {
-		at, ok := s.deadline()
+		at, ok := s.Deadline()
 		if !ok || at > now {
 			break
 		}
-		for i := range s.timers {
-			t := &s.timers[i]
-			switch next, ok := t.next(); {
+		for i := range s.Timers {
+			t := &s.Timers[i]
+			switch next, ok := t.Next(); {
 			case !ok || next != at:
 			case t.stepwise:
 				s.now = at
-				t.expire(at)
+				t.Expire(at)
 			default:
 				s.now = untimed
-				t.expire(s.ahead(i, at, now))
+				t.Expire(s.ahead(i, at, now))
 			}
 		}
 	}
@@ -95,12 +95,12 @@ func (s *Site) fireUntil(now int64) {
 
 // ahead returns up to which deadline queue i may fire before another queue is next. It is
 // what keeps a million timers that come due in one stall from being a million batches.
-func (s *Site) ahead(i int, at, now int64) int64 {
-	for j := range s.timers {
+func (s *Location) ahead(i int, at, now int64) int64 {
+	for j := range s.Timers {
 		if j == i {
 			continue
 		}
-		if next, ok := s.timers[j].next(); ok {
+		if next, ok := s.Timers[j].Next(); ok {
 			if j < i { // which comes first at the same deadline
 				next--
 			}
@@ -109,3 +109,28 @@ func (s *Site) ahead(i int, at, now int64) int64 {
 	}
 	return max(at, now)
 }
+
+// An EndlessTimer fires for ever, unless it is told when it is tired.
+type EndlessTimer interface {
+	// Tire says how often the timer fires, at most, while news returns the same number.
+	Tire(most int, news func() int)
+}
+
+// A TimerQueue is the pending timers of one operator.
+type TimerQueue interface {
+	Next() (at int64, ok bool)
+	Running() int     // how many are set
+	Expire(now int64) // push what is due, in order of deadlines
+	Skip(now int64)   // leave out firings that were missed and do not count
+	Idle() bool       // whether the location may end without it
+}
+
+// EveryTimer is a TimerQueue of which each timer counts: none is left out, and the location
+// does not end before the last one.
+type EveryTimer struct{}
+
+// Skip implements [TimerQueue].
+func (EveryTimer) Skip(int64) {}
+
+// Idle implements [TimerQueue].
+func (EveryTimer) Idle() bool { return false }

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"context"
@@ -7,14 +7,21 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/live"
+	"github.com/millrace/millrace/internal/engine/logdriven"
+	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// A clockwork is a led graph of timers, drawn from a seed. A value is the time at which it
+// A clockwork is a log-driven graph of timers, drawn from a seed. A value is the time at which it
 // ought to come, so that every value that comes can be checked.
 type clockwork struct {
-	site   *Site
-	leader *Leader
-	in     *KInlet[int, int64]
+	loc    *engine.Location
+	leader *logdriven.Executor
+	in     *port.KeyedInput[int, int64]
 	came   []int64         // of all timers
 	each   map[int][]int64 // by timer
 }
@@ -24,12 +31,12 @@ type clockwork struct {
 func newClockwork(seed uint64, n int) *clockwork {
 	r := rand.New(rand.NewPCG(seed, 1))
 	c := &clockwork{each: make(map[int][]int64)}
-	g := New(Settings{Queue: 64, Buffer: 1 << 20, Wrap: func(p *Panic) error { return p }})
-	g.LogDriven(jsonCodec{}, nil)
-	s := g.NewSite("here")
-	in, from := NewKInlet[int, int64](s, NewOp(s, "in", ""), false)
-	c.site, c.in = s, in
-	nodes := []*KNode[int, int64]{from}
+	g := engine.New(engine.Settings{Queue: 64, Buffer: 1 << 20, Wrap: func(p *engine.Panic) error { return p }})
+	logdriven.Drive(g, jsonCodec{}, nil)
+	s := g.NewLocation("here")
+	in, from := port.NewKeyedInput[int, int64](s, engine.NewOp(s, "in", ""), false)
+	c.loc, c.in = s, in
+	nodes := []*engine.KeyedNode[int, int64]{from}
 	for i := range n {
 		d := int64(r.IntN(6))
 		from := nodes[0]
@@ -37,22 +44,22 @@ func newClockwork(seed uint64, n int) *clockwork {
 			from = nodes[r.IntN(len(nodes))]
 		}
 		if r.IntN(2) == 0 {
-			from = KFilterMap(from, NewOp(s, fmt.Sprint("FilterMap ", i), ""), func(k int, at int64) (int64, bool) { return at, k%5 > 0 })
+			from = operators.KFilterMap(from, engine.NewOp(s, fmt.Sprint("FilterMap ", i), ""), func(k int, at int64) (int64, bool) { return at, k%5 > 0 })
 		}
 		var each func(int64) time.Duration
 		if r.IntN(2) == 0 {
 			each = func(int64) time.Duration { return time.Duration(d) }
 		}
-		timer := After(from, NewOp(s, fmt.Sprint("After ", i), ""), time.Duration(d), each)
-		due := KMap(timer, NewOp(s, fmt.Sprint("KMap ", i), ""), func(at int64) int64 { return at + d })
-		KInspect(due, NewOp(s, fmt.Sprint("KInspect ", i), ""), func(_ int, at int64) {
+		timer := operators.After(from, engine.NewOp(s, fmt.Sprint("After ", i), ""), time.Duration(d), each)
+		due := operators.KMap(timer, engine.NewOp(s, fmt.Sprint("KMap ", i), ""), func(at int64) int64 { return at + d })
+		operators.KInspect(due, engine.NewOp(s, fmt.Sprint("KInspect ", i), ""), func(_ int, at int64) {
 			c.came = append(c.came, at)
 			c.each[i] = append(c.each[i], at)
 		})
 		nodes = append(nodes, due)
 	}
 	g.Start(context.Background())
-	c.leader = g.Lead(0)
+	c.leader = logdriven.NewExecutor(g, 0)
 	return c
 }
 
@@ -66,7 +73,7 @@ func (c *clockwork) run(t *testing.T, seed uint64) {
 		}
 		var records [][]byte
 		for range r.IntN(3) {
-			rec := Record{Op: c.in.op.index, Key: fmt.Append(nil, r.IntN(100)), Value: fmt.Append(nil, now)}
+			rec := codec.Record{Op: c.in.Op.Index, Key: fmt.Append(nil, r.IntN(100)), Value: fmt.Append(nil, now)}
 			records = append(records, rec.Encode(nil))
 		}
 		if _, err := c.leader.Step(now, records); err != nil {
@@ -86,7 +93,7 @@ func TestTimersInOrderOfDeadline(t *testing.T) {
 	for seed := range uint64(300) {
 		n := 1 + int(seed%7)
 		c, slow := newClockwork(seed, n), newClockwork(seed, n)
-		EachTimer(slow.site, func(_ *Op, stepwise *bool) {
+		engine.EachTimer(slow.loc, func(_ *engine.Op, stepwise *bool) {
 			if !*stepwise {
 				*stepwise = true
 				batched++
@@ -114,17 +121,17 @@ func TestTimersInOrderOfDeadline(t *testing.T) {
 // TestWhichTimersAreStepwise checks which timers are fired one deadline at a time: those
 // that other timers follow from, with no record in between.
 func TestWhichTimersAreStepwise(t *testing.T) {
-	g := New(Settings{Queue: 64, Buffer: 64, Wrap: func(p *Panic) error { return p }}).Live()
-	s := g.NewSite("here")
-	_, in := NewKInlet[int, int](s, NewOp(s, "in", ""), false)
-	after := func(from *KNode[int, int], name string) *KNode[int, int] {
-		return KMap(After(from, NewOp(s, name, ""), 1, nil), NewOp(s, "KMap", ""), func(x int) int { return x })
+	g := live.Drive(engine.New(engine.Settings{Queue: 64, Buffer: 64, Wrap: func(p *engine.Panic) error { return p }}))
+	s := g.NewLocation("here")
+	_, in := port.NewKeyedInput[int, int](s, engine.NewOp(s, "in", ""), false)
+	after := func(from *engine.KeyedNode[int, int], name string) *engine.KeyedNode[int, int] {
+		return operators.KMap(operators.After(from, engine.NewOp(s, name, ""), 1, nil), engine.NewOp(s, "KMap", ""), func(x int) int { return x })
 	}
 	first := after(in, "followed by a timer")
 	after(first, "last")
-	ForgetAfter(after(in, "followed by ForgetAfter"), NewOp(s, "forgets", ""), 1)
-	FirstWithin(after(in, "followed by a memory"), NewOp(s, "turns", ""), Retain{For: 1})
-	answers := MapAsync(after(in, "followed by a call"), NewOp(s, "call", ""), func(_ context.Context, x int) int { return x }, 1)
+	operators.ForgetAfter(after(in, "followed by ForgetAfter"), engine.NewOp(s, "forgets", ""), 1)
+	operators.FirstWithin(after(in, "followed by a memory"), engine.NewOp(s, "turns", ""), operators.Retain{For: 1})
+	answers := port.MapAsync(after(in, "followed by a call"), engine.NewOp(s, "call", ""), func(_ context.Context, x int) int { return x }, 1)
 	after(answers, "after a call")
 	g.Start(context.Background())
 	defer g.Stop()
@@ -132,7 +139,7 @@ func TestWhichTimersAreStepwise(t *testing.T) {
 		"followed by a timer": true, "last": false, "followed by ForgetAfter": true, "forgets": false,
 		"followed by a memory": true, "turns": true, "followed by a call": false, "after a call": false,
 	}
-	EachTimer(s, func(op *Op, is *bool) {
+	engine.EachTimer(s, func(op *engine.Op, is *bool) {
 		if stepwise, ok := want[op.Name]; !ok || stepwise != *is {
 			t.Errorf("%s: one deadline at a time is %v", op.Name, *is)
 		}
@@ -150,36 +157,38 @@ func BenchmarkStalledTimers(b *testing.B) {
 	const pending = 1 << 20
 	for _, bench := range []struct {
 		name  string
-		build func(s *Site, in *KNode[int, int])
+		build func(s *engine.Location, in *engine.KeyedNode[int, int])
 	}{
-		{"queues=1", func(s *Site, in *KNode[int, int]) { After(in, NewOp(s, "After", ""), 2*pending, nil) }},
-		{"queues=2", func(s *Site, in *KNode[int, int]) {
+		{"queues=1", func(s *engine.Location, in *engine.KeyedNode[int, int]) {
+			operators.After(in, engine.NewOp(s, "After", ""), 2*pending, nil)
+		}},
+		{"queues=2", func(s *engine.Location, in *engine.KeyedNode[int, int]) {
 			even := func(k, x int) (int, bool) { return x, k%2 == 0 }
 			odd := func(k, x int) (int, bool) { return x, k%2 == 1 }
-			After(KFilterMap(in, NewOp(s, "even", ""), even), NewOp(s, "After", ""), 2*pending, nil)
-			After(KFilterMap(in, NewOp(s, "odd", ""), odd), NewOp(s, "After", ""), 2*pending, nil)
+			operators.After(operators.KFilterMap(in, engine.NewOp(s, "even", ""), even), engine.NewOp(s, "After", ""), 2*pending, nil)
+			operators.After(operators.KFilterMap(in, engine.NewOp(s, "odd", ""), odd), engine.NewOp(s, "After", ""), 2*pending, nil)
 		}},
-		{"chained", func(s *Site, in *KNode[int, int]) {
-			After(After(in, NewOp(s, "After", ""), 2*pending, nil), NewOp(s, "After", ""), 0, nil)
+		{"chained", func(s *engine.Location, in *engine.KeyedNode[int, int]) {
+			operators.After(operators.After(in, engine.NewOp(s, "After", ""), 2*pending, nil), engine.NewOp(s, "After", ""), 0, nil)
 		}},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			g := New(Settings{Queue: 64, Buffer: 64, Wrap: func(p *Panic) error { return p }})
-			g.LogDriven(jsonCodec{}, nil)
-			s := g.NewSite("here")
-			_, n := NewKInlet[int, int](s, NewOp(s, "in", ""), false)
+			g := engine.New(engine.Settings{Queue: 64, Buffer: 64, Wrap: func(p *engine.Panic) error { return p }})
+			logdriven.Drive(g, jsonCodec{}, nil)
+			s := g.NewLocation("here")
+			_, n := port.NewKeyedInput[int, int](s, engine.NewOp(s, "in", ""), false)
 			bench.build(s, n)
 			g.Start(context.Background())
 			start := int64(0)
 			for b.Loop() {
 				b.StopTimer()
 				for k := range pending {
-					SetNow(s, start+int64(k)+1)
-					n.one(k, k, 0)
+					engine.SetNow(s, start+int64(k)+1)
+					n.One(k, k, 0)
 				}
 				start += 4 * pending
 				b.StartTimer()
-				FireUntil(s, start)
+				engine.FireUntil(s, start)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/pending, "ns/timer")
 		})

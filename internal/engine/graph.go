@@ -1,81 +1,214 @@
+// Package engine is the one engine under every flow: a graph of operators compiled
+// to closures that push borrowed batches, and for each location the step, which takes
+// records from its history, pushes them, cuts its slices and publishes what came out.
+//
+// It is generic in data and knows nothing of bounds, order or retries; those are
+// promises of the typed collections that wrap its nodes.
+//
+// # Shape
+//
+//	Graph ── Location ── inputs → nodes ── operators → nodes → outputs
+//	                                  └── regions (slices, and one run at the start)
+//
+// A [Location] is one instance of a location of a program. Whoever holds its run token
+// makes its steps alone, so nothing inside takes a lock. A [Region] is the part of a
+// location that runs once over finite data: a slice, each time it is cut, or what hangs on
+// constants, when the flow starts. A step is made from a [Plan], which is data, and plans
+// are made by the [Driver] of the graph. Start reading at Location and at step.go.
+//
+// # Layers
+//
+// This package has the graph, the step and the interfaces of what is above it. Its folders
+// are layers, and imports go down only:
+//
+//	live  simulate  logdriven      the drivers: production, simulation and replay, a log
+//	operators  port                what a flow is built from; inputs, outputs and exchanges
+//	state                          what operators remember
+//	engine
+//	codec  token                   encoding of records; the run token and its waiters
+//
+// No driver knows an operator or a port: it has the interfaces [Input], [Output] and
+// [TimerQueue]. What a program of this engine needs inlined is listed in the files
+// inline.go.
 package engine
 
-import "slices"
+import (
+	"context"
+	"sync"
 
-// What a graph is drawn from is recorded while a flow is built. The operator that is
-// being built is the one that was made last, or was taken up again. A node that is
-// made meanwhile is its output; a node that is asked where it lives, or that gets a
-// consumer, is its input. So operators need to say nothing, and at run time nothing
-// of this is looked at.
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/token"
+)
 
-// again goes on with the building of an operator after others have been made.
-func (op *Op) again() { op.site.making = op }
+// NumLocations returns how many locations the graph has.
+func (g *Graph) NumLocations() int { return len(g.Locations) }
 
-// reads notes that the operator being built has an input with head h.
-func (s *Site) reads(h *Head) {
-	to, from := s.making, h.op
-	if to == nil {
+// Ops returns the operators of location number i so far, in order of construction.
+func (g *Graph) Ops(i int) []*Op { return g.Locations[i].Ops }
+
+// Settings are what a graph is built with. Zero fields have been replaced.
+type Settings struct {
+	Queue  int                // records that may wait at a location
+	Buffer int                // elements that may wait at an output
+	Record *Recording         // keeps the history of the run, if not nil
+	Count  bool               // counts what enters each operator
+	Wrap   func(*Panic) error // makes the error by which a flow fails
+	BadKey func(*BadKey) error
+
+	Blocked   func(*Blocked) error // makes the error of a caller that waits in vain
+	OnBlocked func(*Blocked)       // is told once of each operator that stops its location for long
+	Report    func(*Status) any    // makes the public form of a location's status
+
+	// What the driver of the graph has settled, before anything was added to it.
+
+	Watch  Watcher                   // sees what the graph shows, if not nil
+	Steady bool                      // keys are divided in the same way in every process
+	Codec  codec.Codec               // of a graph whose history is kept outside
+	Answer func(record []byte) error // of a graph whose steps follow a log
+	Remote Remote                    // of a graph whose steps are made elsewhere
+	Check  *check                    // of a graph that is tested; see state.go
+
+	Batches bool // single entries are pushed as batches; see PushBatches
+}
+
+// A Graph is a flow under construction, then a running one.
+type Graph struct {
+	Settings    Settings
+	Driver      Driver
+	Bounded     bool // an output over its bound keeps its location from running
+	Locations   []*Location
+	Edges       edges // between locations; see edge.go
+	Waiters     token.WaiterPool
+	RepeatsSeen []*Component // where somebody can tell that a record came more than once; see Head.SeesRepeats
+
+	mu      sync.Mutex
+	begun   bool
+	live    int // locations that have not finished
+	err     error
+	done    chan struct{} // closed when no location is live
+	Ctx     context.Context
+	cancel  context.CancelCauseFunc
+	release func() bool // stops watching the caller's context
+}
+
+// New returns an empty graph. It needs a driver before it is started.
+func New(set Settings) *Graph { return &Graph{Settings: set, done: make(chan struct{})} }
+
+// Kept reports whether the history of the graph is kept outside.
+func (g *Graph) Kept() bool { return g.Settings.Codec != nil }
+
+// Begun reports whether the graph was started, so that building is over.
+func (g *Graph) Begun() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.begun
+}
+
+// Start compiles the graph and runs its first step. It reports false if the graph
+// was started before.
+func (g *Graph) Start(ctx context.Context) bool {
+	g.mu.Lock()
+	if g.begun {
+		g.mu.Unlock()
+		return false
+	}
+	g.begun = true
+	g.live = len(g.Locations)
+	g.Ctx, g.cancel = context.WithCancelCause(ctx)
+	g.mu.Unlock()
+	for _, s := range g.Locations {
+		s.compile()
+	}
+	g.settleEdges()
+	g.Bounded = g.Driver.Bounded()
+	g.Driver.Prepare(g)
+	g.mu.Lock()
+	g.release = context.AfterFunc(ctx, func() { g.Fail(context.Cause(ctx)) })
+	if g.live == 0 {
+		g.finished()
+	}
+	g.mu.Unlock()
+	for _, s := range g.Locations {
+		s.start()
+	}
+	return true
+}
+
+// Done is closed when every location has finished or the graph has failed.
+func (g *Graph) Done() <-chan struct{} { return g.done }
+
+// Err returns why the graph failed, or nil.
+func (g *Graph) Err() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+// Wait waits until the graph has ended and returns why.
+func (g *Graph) Wait() error { return g.Ended(context.Background()) }
+
+// Ended waits until the graph has ended and returns why. If ctx ends first it ends the graph.
+func (g *Graph) Ended(ctx context.Context) error { return g.Driver.Ended(ctx, g) }
+
+// EndOrFail waits until the graph has ended by itself, or ends it when ctx ends.
+func (g *Graph) EndOrFail(ctx context.Context) error {
+	select {
+	case <-g.done:
+	case <-ctx.Done():
+		g.Fail(g.Unfinished(context.Cause(ctx)))
+		<-g.done
+	}
+	return g.Err()
+}
+
+// Stop closes every input and drops pending timers, so that the graph finishes
+// when everything accepted has been handled.
+func (g *Graph) Stop() {
+	for _, s := range g.Locations {
+		s.stop()
+	}
+}
+
+// Fail ends the graph at once with err. Only the first call counts.
+func (g *Graph) Fail(err error) {
+	g.mu.Lock()
+	if g.err != nil || g.begun && g.live == 0 {
+		g.mu.Unlock()
 		return
 	}
-	to.within(h.region)
-	if from != nil && from != to && !slices.Contains(to.ins, from) {
-		to.ins = append(to.ins, from)
+	g.err = err
+	g.live = 0
+	g.mu.Unlock()
+	for _, s := range g.Locations {
+		s.abort(err)
+	}
+	g.mu.Lock()
+	g.finished()
+	g.mu.Unlock()
+}
+
+// siteFinished is called once by each location that ran to its end.
+func (g *Graph) siteFinished() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err != nil {
+		return
+	}
+	if g.live--; g.live == 0 {
+		g.finished()
 	}
 }
 
-// makes notes that a node with head h is an output of the operator being built.
-func (s *Site) makes(h *Head) {
-	h.op = s.making
-	if h.op != nil {
-		h.op.within(h.region)
+// finished is called with mu held.
+func (g *Graph) finished() {
+	if g.cancel != nil {
+		g.cancel(g.err)
 	}
-}
-
-// within notes that op has to do with r. An operator that lets something into a slice
-// or out of it belongs to the slice.
-func (op *Op) within(r *Region) {
-	if r != nil && r.name != "" {
-		op.region = r
+	if g.release != nil {
+		g.release()
 	}
+	close(g.done)
 }
 
-// passes makes op, which changes nothing, the operator from which h comes.
-func (op *Op) passes(h *Head) {
-	op.again()
-	op.site.reads(h)
-	h.op = op
-}
-
-// Pass returns in as the output of op, for an operator that only changes what a type
-// says. It costs nothing: consumers of the result are consumers of in.
-func Pass[T any](in *Node[T], op *Op) *Node[T] {
-	out := *in
-	out.same = in.origin()
-	op.passes(&out.Head)
-	op.site.enters(out.same.counter())
-	return &out
-}
-
-// KPass is Pass for a keyed node.
-func KPass[K comparable, V any](in *KNode[K, V], op *Op) *KNode[K, V] {
-	out := *in
-	out.same = in.origin()
-	op.passes(&out.Head)
-	op.site.enters(out.same.counter())
-	return &out
-}
-
-// Inputs returns the operators of which op reads an output, in the order in which it
-// was given them. One that comes later in the order of construction is feedback.
-func (op *Op) Inputs() []*Op { return op.ins }
-
-// Slice returns the slice to which op belongs, or nil.
-func (op *Op) Slice() *Region { return op.region }
-
-// Slices returns the slices of the site in order of construction.
-func (s *Site) Slices() []*Region {
-	return slices.SortedFunc(slices.Values(s.regions), func(a, b *Region) int { return a.id - b.id })
-}
-
-// Pos returns file:line of the call that made the slice.
-func (r *Region) Pos() string { return r.pos }
+// Location returns the name of location number i.
+func (g *Graph) Location(i int) string { return g.Locations[i].Name }

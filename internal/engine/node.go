@@ -1,59 +1,112 @@
 package engine
 
 import (
-	"reflect"
 	"slices"
-	"unsafe"
 
-	"github.com/millrace/millrace/internal/cow"
-	"github.com/millrace/millrace/internal/keyed"
 	"github.com/millrace/millrace/internal/seal"
 )
 
-// A Head is what all nodes have: where they are.
-type Head struct {
-	site   *Site
-	region *Region   // the slice or start region it is in; nil at the top level
-	ready  bool      // complete before any batch of its region is pushed
-	deps   []*Region // the slices from which it derives
-	loops  []*loop   // the cycles that it follows without a record in between
-	part   *part     // what it cannot be told apart from; see drive.go
-	op     *Op       // the operator that made it; see graph.go
+// An ElementStep is what a consumer does with one element, for the operator before it that
+// has the element in a register already: one loop for two operators instead of two
+// loops and the loads and stores between them.
+//
+// Only one of mapped, kept and seen is set, or none: then it has to be pushed to.
+type ElementStep[T any] struct {
+	Op     *Op
+	Mapped func(T) T
+	Kept   func(T) bool
+	Seen   func(T)
+	Out    *Node[T] // where what comes of it goes
 }
 
-// Site returns where the node lives.
-func (h *Head) Site() *Site { return h.site }
+// Next returns the step of the only consumer of n, or a step that does nothing.
+func (n *Node[T]) Next() ElementStep[T] {
+	if len(n.Outs) != 1 {
+		return ElementStep[T]{}
+	}
+	return n.Outs[0].Step
+}
 
-// Region returns the region the node is in, or nil at the top level.
-func (h *Head) Region() *Region { return h.region }
+// Sink reports whether nobody follows.
+func (s *ElementStep[T]) Sink() bool { return len(s.Out.Outs) == 0 }
 
-func (h *Head) head() *Head { return h }
+// InRegion is derived for an operator that reads whole collections.
+func InRegion(op *Op, ins ...Header) Head {
+	h := Derived(op, ins...)
+	if h.Region == nil {
+		Misuse(op.Name, "the collections are still changing: take a slice of them")
+	}
+	return h
+}
 
-type header interface{ head() *Head }
+// Beside returns the head of an operator over n that reads c: both in one region, or
+// c a constant. ready says that c has its value before any batch of n.
+func Beside(op *Op, n Header, c *Head) (h Head, ready bool) {
+	if x := n.Where(); x.Region == nil && c.Region == &c.Loc.Starts && x.Loc == c.Loc {
+		h = *x
+		h.Loc.Reads(x)
+		h.Loc.Reads(c)
+		h.Component.Join(c.Component)
+		h.Ready = false
+		return h, true
+	}
+	return Derived(op, n, c), c.Ready
+}
+
+// An Index is the whole content of a keyed singleton as it stands, borrowed: it is
+// valid only while the holder of the token does nothing but read it.
+type Index[K comparable, V any] interface {
+	Get(k K, h uint64) (V, bool)
+	// Find is Get of many keys: at[i] becomes where the value of ks[i] is, or nil. It
+	// returns how many have one. What at points to is good until the next Find.
+	Find(ks []K, hs []uint64, at []*V) (found int)
+	Each(f func(*Batch[K, V])) // in order of first appearance
+	Watch(f func())            // call f after each batch that changed something
+}
+
+// A Head is what all nodes have: where they are.
+type Head struct {
+	Loc       *Location
+	Region    *Region    // the slice or start region it is in; nil at the top level
+	Ready     bool       // complete before any batch of its region is pushed
+	Deps      []*Region  // the slices from which it derives
+	Loops     []*Loop    // the cycles that it follows without a record in between
+	Component *Component // what it cannot be told apart from; see component.go
+	Op        *Op        // the operator that made it; see operator.go
+}
+
+// Location returns where the node lives.
+func (h *Head) Location() *Location { return h.Loc }
+
+// Where returns the head itself, for what takes nodes of any kind.
+func (h *Head) Where() *Head { return h }
+
+// A Header is a node of any kind.
+type Header interface{ Where() *Head }
 
 // Same returns the head of a node made from all of hs. It panics unless they are at
 // the same place.
-func Same(op string, hs ...header) Head {
-	first := *hs[0].head()
-	first.site.reads(&first)
-	first.deps = slices.Clone(first.deps)
+func Same(op string, hs ...Header) Head {
+	first := *hs[0].Where()
+	first.Loc.Reads(&first)
+	first.Deps = slices.Clone(first.Deps)
 	for _, x := range hs[1:] {
-		h := x.head()
-		first.site.reads(h)
+		h := x.Where()
+		first.Loc.Reads(h)
 		switch {
-		case h.site != first.site:
-			Misuse(op, "the collections live at different locations, %s and %s", first.site.name, h.site.name)
-		case h.region != first.region:
-			Misuse(op, "the collections are in %s and %s: a slice reads only what was let into it, and lets out only what it emits", first.region, h.region)
+		case h.Loc != first.Loc:
+			Misuse(op, "the collections live at different locations, %s and %s", first.Loc.Name, h.Loc.Name)
+		case h.Region != first.Region:
+			Misuse(op, "the collections are in %s and %s: a slice reads only what was let into it, and lets out only what it emits", first.Region, h.Region)
 		}
-		first.ready = first.ready && h.ready
-		first.part.join(h.part)
-		for _, d := range h.deps {
-			if !slices.Contains(first.deps, d) {
-				first.deps = append(first.deps, d)
+		first.Ready = first.Ready && h.Ready
+		first.Component.Join(h.Component)
+		for _, d := range h.Deps {
+			if !slices.Contains(first.Deps, d) {
+				first.Deps = append(first.Deps, d)
 			}
 		}
-		first.loops = union(first.loops, h.loops)
+		first.Loops = union(first.Loops, h.Loops)
 	}
 	return first
 }
@@ -61,7 +114,7 @@ func Same(op string, hs ...header) Head {
 // A Located is a node of any kind.
 type Located interface {
 	comparable
-	Site() *Site
+	Location() *Location
 }
 
 // NodeOf returns the node of a collection. It panics for a zero value, which no
@@ -73,21 +126,21 @@ func NodeOf[Mark any, N Located](c seal.Type[Mark, N], op string) N { return mad
 func Read[Mark any, N Located](c seal.Type[Mark, N], name string, functions ...any) (N, *Op) {
 	n := made(seal.Value(c), name)
 	Given(name, functions...)
-	return n, NewOp(n.Site(), name, "")
+	return n, NewOp(n.Location(), name, "")
 }
 
 // ReadReasoned is [Read] for an operator that takes a reason.
 func ReadReasoned[Mark any, N Located, Why ~string](c seal.Type[Mark, N], name string, why Why, functions ...any) (N, *Op) {
 	n := made(seal.Value(c), name)
 	Given(name, functions...)
-	return n, Reasoned(n.Site(), name, string(why))
+	return n, Reasoned(n.Location(), name, string(why))
 }
 
 // ReadProved is [Read] for an operator that takes a proof.
 func ReadProved[Mark any, N Located, Why ~string](c seal.Type[Mark, N], name string, why Why, functions ...any) (N, *Op) {
 	n := made(seal.Value(c), name)
 	Given(name, functions...)
-	return n, Proved(n.Site(), name, string(why))
+	return n, Proved(n.Location(), name, string(why))
 }
 
 func made[N Located](n N, op string) N {
@@ -109,251 +162,178 @@ func ZeroCollection(op string) {
 // neither writes nor keeps it.
 type Node[T any] struct {
 	Head
-	outs []*consumer[T]
-	push func([]T) // set when the graph is compiled, like one
-	one  func(T)   // push of a single element
+	Outs []*Consumer[T]
+	Push func([]T) // set when the graph is compiled, like One
+	One  func(T)   // push of a single element
 	same *Node[T]  // whose consumers those of this are, if not nil
-	sent *counter  // of what was pushed, if the graph counts; see status_count.go
+	sent *counter  // of what was pushed, if the graph counts; see status.go
 }
 
-// A consumer is what is called with the elements of a node.
+// A Consumer is what is called with the elements of a node.
 //
 // A record that is sent alone goes down the graph by itself, without a batch around
 // it in each operator: that is half of what an operator costs it.
-type consumer[T any] struct {
-	push func([]T)
-	one  func(T) // push of a single element; nil means that it is pushed as a batch
-	step step[T] // what it does with an element, if the operator before it can do that; see fuse.go
+type Consumer[T any] struct {
+	Push func([]T)
+	One  func(T)        // push of a single element; nil means that it is pushed as a batch
+	Step ElementStep[T] // what it does with an element, if the operator before it can do that; see operators/fuse.go
 }
 
 // NewNode returns a node at h without a producer.
 func NewNode[T any](h Head) *Node[T] {
 	n := &Node[T]{Head: h}
-	h.site.makes(&n.Head)
-	h.site.compiled(n.compile)
+	h.Loc.makes(&n.Head)
+	h.Loc.Compiled(n.compile)
 	return n
 }
 
 func (n *Node[T]) compile() {
-	outs := n.outs
+	outs := n.Outs
 	for _, out := range outs {
-		if out.one == nil {
-			out.one = alone(out.push)
+		if out.One == nil {
+			out.One = SingleAsBatch(out.Push)
 		}
 	}
 	switch len(outs) {
 	case 0:
-		n.push, n.one = func([]T) {}, func(T) {}
+		n.Push, n.One = func([]T) {}, func(T) {}
 	case 1:
-		n.push, n.one = outs[0].push, outs[0].one
+		n.Push, n.One = outs[0].Push, outs[0].One
 	default:
-		n.push = func(b []T) {
+		n.Push = func(b []T) {
 			for _, out := range outs {
-				out.push(b)
+				out.Push(b)
 			}
 		}
-		n.one = func(x T) {
+		n.One = func(x T) {
 			for _, out := range outs {
-				out.one(x)
+				out.One(x)
 			}
 		}
 	}
 	n.count()
 }
 
-// alone returns a function that pushes an element as a batch of one. A node is never
-// pushed to while it pushes, so there is one room for it.
-func alone[T any](push func([]T)) func(T) {
-	room := new([1]T)
-	return func(x T) {
-		room[0] = x
-		push(room[:])
-		var zero T
-		room[0] = zero
-	}
-}
-
 // To adds a consumer.
-func (n *Node[T]) To(f func([]T)) { n.to(&consumer[T]{push: f}) }
+func (n *Node[T]) To(f func([]T)) { n.Consume(&Consumer[T]{Push: f}) }
 
-func (n *Node[T]) to(c *consumer[T]) {
-	n.site.reads(&n.Head)
-	n = n.origin()
-	n.outs = append(n.outs, c)
-	n.site.enters(n.counter())
+// Consume adds a consumer that also has a form for single elements.
+func (n *Node[T]) Consume(c *Consumer[T]) {
+	n.Loc.Reads(&n.Head)
+	n = n.Origin()
+	n.Outs = append(n.Outs, c)
+	n.Loc.enters(n.Counter())
 }
 
-// origin returns the node whose consumers those of n are.
-func (n *Node[T]) origin() *Node[T] {
+// Origin returns the node whose consumers those of n are.
+func (n *Node[T]) Origin() *Node[T] {
 	if n.same != nil {
 		return n.same
 	}
 	return n
 }
 
-// A Batch is a piece of a keyed stream, or of the changes of a keyed singleton, in
-// columns. It is borrowed like any batch.
-type Batch[K comparable, V any] struct {
-	K    []K
-	V    []V
-	H    []uint64 // hashes of K, or nil until somebody needed them
-	Gone []bool   // which keys were removed; nil if none was
-}
-
-// hashes returns the hash column, computed into *room if nobody did so before.
-func (b *Batch[K, V]) hashes(h *keyed.Hasher[K], room *[]uint64) []uint64 {
-	if b.H == nil {
-		*room = resize(*room, len(b.K))
-		h.HashAll(b.K, *room)
-		b.H = *room
-	}
-	return b.H
-}
-
-// A KNode is the output of an operator over keyed data: a keyed stream, or the
+// A KeyedNode is the output of an operator over keyed data: a keyed stream, or the
 // changes of a keyed singleton.
-type KNode[K comparable, V any] struct {
+type KeyedNode[K comparable, V any] struct {
 	Head
-	outs []*keyedConsumer[K, V]
-	push func(*Batch[K, V]) // set when the graph is compiled, like one
-	one  func(K, V, uint64) // push of a single entry; see keyedConsumer
-	same *KNode[K, V]       // whose consumers those of this are, if not nil
-	sent *counter           // of what was pushed, if the graph counts
-	live Live[K, V]         // the whole content, if somebody keeps it
-	// revises says that a batch may change or remove keys that were pushed before.
-	revises bool
-	// fresh says that every key comes from a batch of entries of this slice, so
+	Outs  []*KeyedConsumer[K, V]
+	Push  func(*Batch[K, V]) // set when the graph is compiled, like One
+	One   func(K, V, uint64) // push of a single entry; see KeyedConsumer
+	same  *KeyedNode[K, V]   // whose consumers those of this are, if not nil
+	sent  *counter           // of what was pushed, if the graph counts
+	Index Index[K, V]        // the whole content, if somebody keeps it
+	// Revises says that a batch may change or remove keys that were pushed before.
+	Revises bool
+	// Fresh says that every key comes from a batch of entries of this slice, so
 	// that it cannot have been emitted by an earlier run.
-	fresh   bool
-	trigger *trigger // of a snapshot
+	Fresh   bool
+	Trigger *Trigger // of a snapshot
 }
 
-// NewKNode returns a node at h without a producer.
-func NewKNode[K comparable, V any](h Head) *KNode[K, V] {
-	n := &KNode[K, V]{Head: h}
-	h.site.makes(&n.Head)
-	h.site.compiled(n.compile)
+// NewKeyedNode returns a node at h without a producer.
+func NewKeyedNode[K comparable, V any](h Head) *KeyedNode[K, V] {
+	n := &KeyedNode[K, V]{Head: h}
+	h.Loc.makes(&n.Head)
+	h.Loc.Compiled(n.compile)
 	return n
 }
 
 // To adds a consumer and returns it, for an operator that also has a form for single
 // entries.
-func (n *KNode[K, V]) To(f func(*Batch[K, V])) *keyedConsumer[K, V] {
-	n.site.reads(&n.Head)
-	n = n.origin()
-	c := n.add(f)
-	n.site.enters(n.counter())
+func (n *KeyedNode[K, V]) To(f func(*Batch[K, V])) *KeyedConsumer[K, V] {
+	n.Loc.Reads(&n.Head)
+	n = n.Origin()
+	c := n.Add(f)
+	n.Loc.enters(n.Counter())
 	return c
 }
 
-// add adds a consumer that is no reader of the node.
-func (n *KNode[K, V]) add(f func(*Batch[K, V])) *keyedConsumer[K, V] {
-	c := &keyedConsumer[K, V]{push: f}
-	n.outs = append(n.outs, c)
+// Add adds a consumer that is no reader of the node.
+func (n *KeyedNode[K, V]) Add(f func(*Batch[K, V])) *KeyedConsumer[K, V] {
+	c := &KeyedConsumer[K, V]{push: f}
+	n.Outs = append(n.Outs, c)
 	return c
 }
 
-// origin returns the node whose consumers those of n are.
-func (n *KNode[K, V]) origin() *KNode[K, V] {
+// Origin returns the node whose consumers those of n are.
+func (n *KeyedNode[K, V]) Origin() *KeyedNode[K, V] {
 	if n.same != nil {
 		return n.same
 	}
 	return n
 }
 
-// Fresh reports whether every key comes from a batch of entries of this slice.
-func (n *KNode[K, V]) Fresh() bool { return n.fresh }
+// A KeyedConsumer is called with the entries of a keyed node.
+//
+// An entry that is sent alone goes down the graph by itself, as an element of a plain
+// stream does: without a batch around it an operator costs a third.
+type KeyedConsumer[K comparable, V any] struct {
+	push func(*Batch[K, V])
 
-// A Cell is the output of an operator that yields one value, or at most one.
-type Cell[T any] struct {
-	Head
-	outs  []func(T)
-	sent  *counter // of how often it was set, if the graph counts
-	gones []func()
-	value T
-	set   bool // has a value (in this run, inside a region)
-
-	trigger *trigger // of a snapshot
+	// One is push of a single entry, which is never a removal. If it is nil, the entry is
+	// pushed as a batch.
+	//
+	// h is the hash of the key, or 0 if no operator has needed it so far. A key whose hash
+	// is 0 is hashed again by each operator.
+	One func(k K, v V, h uint64)
 }
 
-// NewCell returns a cell at h without a value.
-func NewCell[T any](h Head) *Cell[T] {
-	c := newCell[T](h)
-	if c.op != nil && (h.region == nil || h.region == &h.site.starts) {
-		lasting(c.op).add(nil, func(op *Op) state {
-			checkType[T](op)
-			return cellState[T]{c}
-		})
+func (n *KeyedNode[K, V]) compile() {
+	outs := n.Outs
+	for _, out := range outs {
+		if out.One == nil || n.Loc.Graph.Settings.Batches {
+			out.One = batchOfOne(out.push)
+		}
 	}
-	return c
-}
-
-// newCell is NewCell for a cell that whoever made it saves.
-func newCell[T any](h Head) *Cell[T] {
-	c := &Cell[T]{Head: h}
-	h.site.makes(&c.Head)
-	if h.region != nil && h.region != &h.site.starts {
-		h.region.atEnd(func() { var zero T; c.value, c.set = zero, false })
+	switch len(outs) {
+	case 0:
+		n.Push, n.One = func(*Batch[K, V]) {}, func(K, V, uint64) {}
+	case 1:
+		n.Push, n.One = outs[0].push, outs[0].One
+	default:
+		n.Push = func(b *Batch[K, V]) {
+			for _, out := range outs {
+				out.push(b)
+			}
+		}
+		n.One = func(k K, v V, h uint64) {
+			for _, out := range outs {
+				out.One(k, v, h)
+			}
+		}
 	}
-	return c
+	n.count()
 }
 
-// To adds a consumer, called whenever the value was set.
-func (c *Cell[T]) To(f func(T)) {
-	c.site.reads(&c.Head)
-	c.site.enters(c.counter())
-	c.outs = append(c.outs, f)
+// PushBatches makes an empty graph push single entries as batches too, for tests that
+// compare the two forms of an operator.
+func (g *Graph) PushBatches() { g.Settings.Batches = true }
+
+// Derived is Same for an output that is complete only once its inputs were pushed.
+func Derived(op *Op, ins ...Header) Head {
+	op.Again()
+	h := Same(op.Name, ins...)
+	h.Ready = false
+	return h
 }
-
-// Set gives the cell a value and tells its consumers.
-func (c *Cell[T]) Set(v T) {
-	c.value, c.set = v, true
-	for _, out := range c.outs {
-		out(v)
-	}
-}
-
-// ToUnset adds a consumer, called whenever the value went away.
-func (c *Cell[T]) ToUnset(f func()) { c.gones = append(c.gones, f) }
-
-// Unset takes the value away and tells the cell's consumers, if there was one. The
-// end of a run of a slice is no change and tells nobody.
-func (c *Cell[T]) Unset() {
-	if !c.set {
-		return
-	}
-	var zero T
-	c.value, c.set = zero, false
-	for _, gone := range c.gones {
-		gone()
-	}
-}
-
-// changed calls f whenever the cell has another value or none.
-func (c *Cell[T]) changed(f func()) {
-	c.To(func(T) { f() })
-	c.ToUnset(f)
-}
-
-// block is how many elements of T are pushed at once: 8 KiB worth of them.
-func block[T any]() int {
-	var x T
-	return min(max(8192/max(int(unsafe.Sizeof(x)), 1), 16), 1024)
-}
-
-// resize returns a slice of length n, reusing buf if it is large enough.
-func resize[T any](buf []T, n int) []T {
-	if cap(buf) < n {
-		return make([]T, n, max(n, 2*cap(buf)))
-	}
-	return buf[:n]
-}
-
-// isView reports whether T is a view of package dataflow.
-func isView[T any]() bool {
-	held := seal.Holds[T]()
-	return held != nil && reflect.PointerTo(held).Implements(reflect.TypeFor[cow.Parts]())
-}
-
-// partsOf returns the content of a view of package dataflow.
-func partsOf[T any](view *T) cow.Parts { return seal.Untyped(view).(cow.Parts) }

@@ -6,6 +6,13 @@ import (
 	"sync"
 )
 
+// Location returns the number of the location that made a step.
+func (r *Recording) Location(step int) int {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	return r.Plans[step].Location
+}
+
 // A Plan says what a step takes. It is data: the same plan gives the same step, whoever
 // made it. Plans are made by the four planners: that of a live graph takes whatever waits,
 // that of a simulated one what the chooser says, that of a log-driven one what the history
@@ -37,38 +44,38 @@ type Cut struct {
 // CutAll cuts every slice that has news, and CutNone none.
 var CutAll, CutNone = Cut{}, Cut{[]*Region{}}
 
-// has reports whether r runs if it has news.
-func (c Cut) has(r *Region) bool { return c.Some == nil || slices.Contains(c.Some, r) }
+// Has reports whether r runs if it has news.
+func (c Cut) Has(r *Region) bool { return c.Some == nil || slices.Contains(c.Some, r) }
 
 // A Recording is the history of a run: the plans of its steps with their records. Given
 // the same graph it determines everything.
 type Recording struct {
-	mu    sync.Mutex
-	plans []recordedPlan
+	Mu    sync.Mutex
+	Plans []recordedPlan
 
-	published func(step, site int) // see Published
+	OnPublished func(step, site int) // see Published
 }
 
 type recordedPlan struct {
-	site int // number of the site
+	Location int // number of the location
 	Plan
 }
 
 // Len returns the number of steps.
 func (r *Recording) Len() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.plans)
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	return len(r.Plans)
 }
 
-// copy returns a plan that can be kept, with copies of the records that it takes.
-func (s *Site) copy(p *Plan) Plan {
+// Copy returns a plan that can be kept, with copies of the records that it takes.
+func (s *Location) Copy(p *Plan) Plan {
 	kept := *p
 	kept.Take = slices.Clone(p.Take)
 	at := make(map[int32]int) // of each input, how many come before
 	for i := range kept.Take {
 		t := &kept.Take[i]
-		t.Records = s.inputs[t.Op].copyTaken(at[t.Op], t.N)
+		t.Records = s.Inputs[t.Op].CopyTaken(at[t.Op], t.N)
 		at[t.Op] += t.N
 	}
 	return kept
@@ -77,23 +84,23 @@ func (s *Site) copy(p *Plan) Plan {
 // Published has f called whenever a step has been published, by whoever made it and before
 // the location makes another one. It is set before the flow starts. Steps of different
 // locations are published at the same time.
-func (r *Recording) Published(f func(step, site int)) { r.published = f }
+func (r *Recording) Published(f func(step, site int)) { r.OnPublished = f }
 
-// add appends a plan of a step that was made, and returns its number.
-func (r *Recording) add(s *Site, p Plan) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.plans = append(r.plans, recordedPlan{s.number, p})
-	return len(r.plans) - 1
+// Add appends a plan of a step that was made, and returns its number.
+func (r *Recording) Add(s *Location, p Plan) int {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	r.Plans = append(r.Plans, recordedPlan{s.Number, p})
+	return len(r.Plans) - 1
 }
 
-// load has the inputs take the records of a recorded plan.
-func (s *Site) load(p *Plan) error {
+// Load has the inputs take the records of a recorded plan.
+func (s *Location) Load(p *Plan) error {
 	for _, t := range p.Take {
-		if int(t.Op) >= len(s.inputs) || s.inputs[t.Op] == nil {
-			return fmt.Errorf("operator %d is no input at %s", t.Op, s.name)
+		if int(t.Op) >= len(s.Inputs) || s.Inputs[t.Op] == nil {
+			return fmt.Errorf("operator %d is no input at %s", t.Op, s.Name)
 		}
-		if err := s.inputs[t.Op].load(t.Records); err != nil {
+		if err := s.Inputs[t.Op].Load(t.Records); err != nil {
 			return err
 		}
 	}

@@ -5,37 +5,37 @@ import (
 	"strings"
 )
 
-// A Region is a part of a site that runs once over finite data: a slice, each time
+// A Region is a part of a location that runs once over finite data: a slice, each time
 // it is cut, or what hangs on constants, when the flow starts.
 //
 // One run is: pre (snapshots and state, complete at once), steps (batches are
 // pushed, aggregates flushed, in order of construction, which is topological),
 // ends (everything starts fresh the next time).
 type Region struct {
-	site    *Site
-	id      int    // number among the slices of the site
-	part    *part  // what it cannot be told apart from
-	name    string // "the slice made at main.go:12", or "" for the start region
-	pos     string // file:line of the call that made it
-	news    bool   // an input that triggers has something new
-	runs    uint64 // so far; held by the token
-	pre     []func()
-	steps   []func()
-	ends    []func()
-	deps    []*Region         // the slices from which its inputs derive
-	ins     int               // inputs that can have news
-	reasons []*Op             // operators that let something in
-	shown   map[uint64]uint64 // of a watched graph: what this run let out; see observe.go
+	Loc       *Location
+	id        int        // number among the slices of the location
+	Component *Component // what it cannot be told apart from
+	Name      string     // "the slice made at main.go:12", or "" for the start region
+	pos       string     // file:line of the call that made it
+	News      bool       // an input that triggers has something new
+	runs      uint64     // so far; held by the token
+	pre       []func()
+	steps     []func()
+	ends      []func()
+	deps      []*Region         // the slices from which its inputs derive
+	ins       int               // inputs that can have news
+	Reasons   []*Op             // operators that let something in
+	shown     map[uint64]uint64 // of a watched graph: what this run let out; see observe.go
 }
 
-// NewSlice adds a slice to the site of h.
-func NewSlice(s *Site) *Region {
-	if s.g.Begun() {
+// NewSlice adds a slice to the location of h.
+func NewSlice(s *Location) *Region {
+	if s.Graph.Begun() {
 		Misuse("slice.At", "the flow has been started, nothing can be added to it")
 	}
 	pos := caller()
-	r := &Region{site: s, id: len(s.regions), part: s.newPart(), name: "the slice made at " + pos, pos: pos}
-	s.regions = append(s.regions, r)
+	r := &Region{Loc: s, id: len(s.Regions), Component: s.newComponent(), Name: "the slice made at " + pos, pos: pos}
+	s.Regions = append(s.Regions, r)
 	return r
 }
 
@@ -44,23 +44,23 @@ func (r *Region) String() string {
 	switch {
 	case r == nil:
 		return "no slice"
-	case r.name == "":
-		return "the constants of " + r.site.name
+	case r.Name == "":
+		return "the constants of " + r.Loc.Name
 	}
-	return r.name
+	return r.Name
 }
 
 // Inside returns the head of a node in the slice r that lets in from.
-func (r *Region) Inside(op string, from header, ready bool) Head {
-	h := from.head()
-	r.site.reads(h)
+func (r *Region) Inside(op string, from Header, ready bool) Head {
+	h := from.Where()
+	r.Loc.Reads(h)
 	switch {
-	case h.site != r.site:
-		Misuse(op, "the slice is at %s and the collection at %s", r.site.name, h.site.name)
-	case h.region != nil && h.region.name != "":
+	case h.Loc != r.Loc:
+		Misuse(op, "the slice is at %s and the collection at %s", r.Loc.Name, h.Loc.Name)
+	case h.Region != nil && h.Region.Name != "":
 		Misuse(op, "the collection is inside a slice already")
 	}
-	for _, d := range h.deps {
+	for _, d := range h.Deps {
 		if path := d.reaches(r, nil); path != nil {
 			names := make([]string, len(path))
 			for i, p := range path {
@@ -73,18 +73,18 @@ func (r *Region) Inside(op string, from header, ready bool) Head {
 		}
 	}
 	r.ins++
-	r.part.join(h.part)
-	return Head{site: r.site, region: r, ready: ready, part: r.part}
+	r.Component.Join(h.Component)
+	return Head{Loc: r.Loc, Region: r, Ready: ready, Component: r.Component}
 }
 
-// Site returns where the slice is.
-func (r *Region) Site() *Site { return r.site }
+// Location returns where the slice is.
+func (r *Region) Location() *Location { return r.Loc }
 
 // Own returns the head of a node that is in r from the start, such as state.
-func (r *Region) Own() Head { return Head{site: r.site, region: r, ready: true, part: r.part} }
+func (r *Region) Own() Head { return Head{Loc: r.Loc, Region: r, Ready: true, Component: r.Component} }
 
 // Outside returns the head of a node that r emits to the top level.
-func (r *Region) Outside() Head { return Head{site: r.site, deps: []*Region{r}, part: r.part} }
+func (r *Region) Outside() Head { return Head{Loc: r.Loc, Deps: []*Region{r}, Component: r.Component} }
 
 // reaches returns the slices on a way from r back to target, or nil.
 func (r *Region) reaches(target *Region, path []*Region) []*Region {
@@ -100,16 +100,21 @@ func (r *Region) reaches(target *Region, path []*Region) []*Region {
 	return nil
 }
 
-// follows reports whether a run of d, another slice, may give r news.
-func (r *Region) follows(d *Region) bool { return r != d && r.reaches(d, nil) != nil }
+// Follows reports whether a run of d, another slice, may give r news.
+func (r *Region) Follows(d *Region) bool { return r != d && r.reaches(d, nil) != nil }
 
-func (r *Region) atPre(f func())  { r.pre = append(r.pre, f) }
-func (r *Region) atStep(f func()) { r.steps = append(r.steps, f) }
-func (r *Region) atEnd(f func())  { r.ends = append(r.ends, f) }
+// AtPre adds f to what a run does first.
+func (r *Region) AtPre(f func()) { r.pre = append(r.pre, f) }
+
+// AtStep adds f to what a run does in order of construction.
+func (r *Region) AtStep(f func()) { r.steps = append(r.steps, f) }
+
+// AtEnd adds f to what a run does last, to start fresh the next time.
+func (r *Region) AtEnd(f func()) { r.ends = append(r.ends, f) }
 
 // run runs the region once.
 func (r *Region) run() {
-	r.news = false
+	r.News = false
 	r.runs++
 	for _, f := range r.pre {
 		f()
@@ -139,4 +144,38 @@ func topological(regions []*Region) []*Region {
 		visit(r)
 	}
 	return out
+}
+
+// A Trigger is how a new version of a snapshot runs its slice.
+type Trigger struct {
+	Region  *Region
+	passive bool
+}
+
+// Pull gives the slice news, unless the snapshot is passive.
+func (t *Trigger) Pull() {
+	if !t.passive {
+		t.Region.News = true
+	}
+}
+
+// Disarm makes a new version no reason to run the slice.
+func (t *Trigger) Disarm() {
+	if !t.passive {
+		t.passive = true
+		t.Region.ins--
+	}
+}
+
+func (t *Trigger) makePassive(op *Op) {
+	if t == nil {
+		Misuse(op.Name, "the collection is no snapshot: only what slice.Snapshot, SnapshotOptional or SnapshotEntries returned can be passive")
+	}
+	t.Disarm()
+}
+
+// MakePassive makes a change of what n is a snapshot of no reason to run the slice.
+func (n *KeyedNode[K, V]) MakePassive(op *Op) {
+	n.Trigger.makePassive(op)
+	op.passes(&n.Head)
 }

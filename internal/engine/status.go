@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // This file says what a location does while it runs.
 //
@@ -11,7 +14,7 @@ import "time"
 
 // A Status is what a location has done and what waits there.
 type Status struct {
-	*figures
+	*Figures
 	Name    string
 	Stale   bool // the figures are an earlier copy, since the step that runs goes on for long
 	Ended   bool
@@ -48,8 +51,8 @@ const (
 	Cycled   OutputKind = "cycled"
 )
 
-// figures are what only the holder of the token may read. A copy is never written again.
-type figures struct {
+// Figures are what only the holder of the token may read. A copy is never written again.
+type Figures struct {
 	At       time.Time // of the copy
 	Steps    uint64
 	Records  uint64
@@ -81,18 +84,18 @@ const Patience = 10 * time.Millisecond
 // Status returns the status of each location, in order of construction. It may be called by
 // any goroutine once the graph has been started, also by a function given to an operator.
 func (g *Graph) Status() []Status {
-	asked := make([]<-chan struct{}, len(g.sites))
+	asked := make([]<-chan struct{}, len(g.Locations))
 	late := false
-	for i, s := range g.sites {
-		s.mu.Lock()
-		asked[i] = g.driver.ask(s)
+	for i, s := range g.Locations {
+		s.Mu.Lock()
+		asked[i] = g.Driver.Ask(s)
 		late = late || asked[i] != nil
 	}
 	if late {
 		await(asked)
 	}
-	all := make([]Status, len(g.sites))
-	for i, s := range g.sites {
+	all := make([]Status, len(g.Locations))
+	for i, s := range g.Locations {
 		all[i] = s.status(asked[i])
 	}
 	return all
@@ -114,50 +117,50 @@ func await(asked []<-chan struct{}) {
 	}
 }
 
-// status returns the status of the site, with the figures that the holder of the token has
+// status returns the status of the location, with the figures that the holder of the token has
 // copied if it did so since it was asked.
-func (s *Site) status(asked <-chan struct{}) Status {
-	st := Status{Name: s.name, Queue: s.g.set.Queue}
+func (s *Location) status(asked <-chan struct{}) Status {
+	st := Status{Name: s.Name, Queue: s.Graph.Settings.Queue}
 	if asked != nil {
 		select {
 		case <-asked:
 		default:
 			st.Stale = true
 		}
-		s.mu.Lock()
-		if s.vacant { // it ended meanwhile, and nobody will answer
-			st.Stale = s.g.driver.ask(s) != nil
+		s.Mu.Lock()
+		if s.Vacant { // it ended meanwhile, and nobody will answer
+			st.Stale = s.Graph.Driver.Ask(s) != nil
 		} else {
-			s.mu.Unlock()
+			s.Mu.Unlock()
 		}
 	}
-	s.mu.Lock()
-	st.figures, st.Ended = s.seen, s.finished
-	st.Queued, st.Senders = s.queued, s.senders
+	s.Mu.Lock()
+	st.Figures, st.Ended = s.Seen, s.Finished
+	st.Queued, st.Senders = s.Queued, s.senders
 	since := time.Time{}
-	if s.parked && !s.finished {
-		since = s.parkedAt
+	if s.Parked && !s.Finished {
+		since = s.ParkedAt
 	}
-	s.mu.Unlock()
-	if st.figures == nil {
-		st.figures = s.noFigures()
+	s.Mu.Unlock()
+	if st.Figures == nil {
+		st.Figures = s.noFigures()
 	}
 	if !since.IsZero() {
 		if st.Blocked = s.stopped(nil); st.Blocked != nil {
 			st.Since = since
 		}
 	}
-	for _, out := range s.outlets {
-		st.Outputs = append(st.Outputs, out.figures())
+	for _, out := range s.OutputsInOrder {
+		st.Outputs = append(st.Outputs, out.Figures())
 	}
 	return st
 }
 
 // Outputs calls f for each output of each location, in order of construction.
 func (g *Graph) Outputs(f func(OutputStatus)) {
-	for _, s := range g.sites {
-		for _, out := range s.outlets {
-			f(out.figures())
+	for _, s := range g.Locations {
+		for _, out := range s.OutputsInOrder {
+			f(out.Figures())
 		}
 	}
 }
@@ -167,74 +170,55 @@ func (g *Graph) Report() []any {
 	all := g.Status()
 	reports := make([]any, len(all))
 	for i := range all {
-		reports[i] = g.set.Report(&all[i])
+		reports[i] = g.Settings.Report(&all[i])
 	}
 	return reports
 }
 
-// askBetweenSteps is ask of a driver whose caller is the one that makes steps, or who makes
+// AskBetweenSteps is ask of a driver whose caller is the one that makes steps, or who makes
 // none now. It is called with mu held and unlocks it.
-func (s *Site) askBetweenSteps() <-chan struct{} {
-	s.copyFigures()
-	s.mu.Unlock()
+func (s *Location) AskBetweenSteps() <-chan struct{} {
+	s.CopyFigures()
+	s.Mu.Unlock()
 	return nil
 }
 
-// askHolder is ask of a driver whose steps are made by whoever holds the token. It is
-// called with mu held and unlocks it.
-func (s *Site) askHolder() <-chan struct{} {
-	switch {
-	case s.parked || s.vacant || !s.started: // nobody runs it, or begins to while mu is held
-		return s.askBetweenSteps()
-	case s.token.notify():
-		s.copyFigures()
-		s.g.driver.settle(s, 0)
-		return nil
-	}
-	if s.asked == nil {
-		s.asked = make(chan struct{})
-	}
-	asked := s.asked
-	s.mu.Unlock()
-	return asked
-}
-
-// answer answers those that have asked for figures. It is called with mu held by the holder
+// Answer answers those that have asked for figures. It is called with mu held by the holder
 // of the token, between steps.
-func (s *Site) answer() {
-	s.copyFigures()
-	close(s.asked)
-	s.asked = nil
+func (s *Location) Answer() {
+	s.CopyFigures()
+	close(s.Asked)
+	s.Asked = nil
 }
 
 // vacate notes that the holder of the token, whose step failed, never gives it back.
-func (s *Site) vacate() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.vacant = s.finished; s.vacant && s.asked != nil {
-		s.answer()
+func (s *Location) vacate() {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.Vacant = s.Finished; s.Vacant && s.Asked != nil {
+		s.Answer()
 	}
 }
 
-// copyFigures copies what only the holder of the token may read. It is called with mu held,
+// CopyFigures copies what only the holder of the token may read. It is called with mu held,
 // by the holder or while there is none.
-func (s *Site) copyFigures() {
+func (s *Location) CopyFigures() {
 	f := s.noFigures()
 	f.At = time.Now()
 	f.Steps, f.Records = s.steps, s.steps+uint64(s.more)
 	for i, r := range s.Slices() {
 		f.Slices[i].Runs = r.runs
 	}
-	for i := range s.timers {
-		t := &s.timers[i]
-		n := t.running()
+	for i := range s.Timers {
+		t := &s.Timers[i]
+		n := t.Running()
 		f.Timers += n
-		f.Ops[t.op.index].Timers += n
+		f.Ops[t.op.Index].Timers += n
 	}
-	if at, ok := s.deadline(); ok {
-		f.Deadline, f.Next = at, s.g.driver.origin(s).Add(time.Duration(at))
+	if at, ok := s.Deadline(); ok {
+		f.Deadline, f.Next = at, s.Graph.Driver.Origin(s).Add(time.Duration(at))
 	}
-	for i, op := range s.ops {
+	for i, op := range s.Ops {
 		at := &f.Ops[i]
 		for _, c := range op.enters {
 			at.Entered += c.total()
@@ -242,28 +226,28 @@ func (s *Site) copyFigures() {
 		if s.isPort(op) { // whose state its readers change
 			continue
 		}
-		for _, x := range op.states {
-			n, bytes := x.size()
+		for _, x := range op.States {
+			n, bytes := x.Size()
 			at.Kept += n
 			at.Bytes += bytes
 		}
 	}
-	s.seen = f
+	s.Seen = f
 }
 
 // isPort reports whether goroutines outside the location read the results of op.
-func (s *Site) isPort(op *Op) bool {
-	if int(op.index) >= len(s.outputs) {
+func (s *Location) isPort(op *Op) bool {
+	if int(op.Index) >= len(s.outputs) {
 		return false
 	}
-	_, ok := s.outputs[op.index].(port)
+	_, ok := s.outputs[op.Index].(Port)
 	return ok
 }
 
 // noFigures returns those of a location of which nothing is known yet.
-func (s *Site) noFigures() *figures {
-	f := &figures{Ops: make([]OpStatus, len(s.ops))}
-	for i, op := range s.ops {
+func (s *Location) noFigures() *Figures {
+	f := &Figures{Ops: make([]OpStatus, len(s.Ops))}
+	for i, op := range s.Ops {
 		f.Ops[i].Op = op
 	}
 	for _, r := range s.Slices() {
@@ -272,20 +256,92 @@ func (s *Site) noFigures() *figures {
 	return f
 }
 
-// Status returns the status of the location. The owner of the leader calls it between
-// steps.
-func (l *Leader) Status() Status {
-	s := l.site
-	s.mu.Lock()
-	s.copyFigures()
-	st := Status{figures: s.seen, Name: s.name, Queue: s.g.set.Queue, Ended: s.finished}
-	s.mu.Unlock()
-	st.Blocked = l.Stopped()
-	for _, out := range s.outlets {
-		st.Outputs = append(st.Outputs, out.figures())
-	}
-	return st
+// What enters an operator is counted where it comes from: each node counts what it pushes,
+// once for all its readers. A graph that does not count has no counters and pushes as
+// directly as if there were none.
+
+// A counter counts what a node pushed.
+type counter struct {
+	n uint64 // held by the token
+	// counts, if not nil, has the number instead: an operator that gives as many elements as
+	// it takes may be part of the loop of another one, and push nothing itself; see operators/fuse.go.
+	counts *counter
 }
 
-// Report returns the public form of a status.
-func (l *Leader) Report(st *Status) any { return l.site.g.set.Report(st) }
+func (c *counter) total() uint64 {
+	for c.counts != nil {
+		c = c.counts
+	}
+	return c.n
+}
+
+// Takes notes that what c counts enters op.
+func (op *Op) Takes(c *counter) {
+	if c != nil && !slices.Contains(op.enters, c) {
+		op.enters = append(op.enters, c)
+	}
+}
+
+// enters notes that what c counts enters the operator being built.
+func (s *Location) enters(c *counter) {
+	if s.Making != nil {
+		s.Making.Takes(c)
+	}
+}
+
+// Counter returns the counter of n, or nil if the graph does not count.
+func (n *Node[T]) Counter() *counter {
+	if n.sent == nil && n.Loc.Graph.Settings.Count {
+		n.sent = new(counter)
+	}
+	return n.sent
+}
+
+// CountedBy notes that n has as many elements as enter op, which makes it.
+func (n *Node[T]) CountedBy(op *Op) {
+	if n.sent != nil && len(op.enters) == 1 {
+		n.sent.counts = op.enters[0]
+	}
+}
+
+// count has a compiled node count what it pushes, if somebody wants to know.
+func (n *Node[T]) count() {
+	c := n.sent
+	if c == nil || c.counts != nil {
+		return
+	}
+	push, one := n.Push, n.One
+	n.Push = func(batch []T) {
+		c.n += uint64(len(batch))
+		push(batch)
+	}
+	n.One = func(x T) {
+		c.n++
+		one(x)
+	}
+}
+
+// Counter returns the counter of n, or nil if the graph does not count.
+func (n *KeyedNode[K, V]) Counter() *counter {
+	if n.sent == nil && n.Loc.Graph.Settings.Count {
+		n.sent = new(counter)
+	}
+	return n.sent
+}
+
+// count has a compiled node count what it pushes, if somebody wants to know.
+func (n *KeyedNode[K, V]) count() {
+	c := n.sent
+	if c == nil {
+		return
+	}
+	push, one := n.Push, n.One
+	n.Push = func(b *Batch[K, V]) {
+		c.n += uint64(len(b.K))
+		push(b)
+	}
+	n.One = func(k K, v V, h uint64) {
+		c.n++
+		one(k, v, h)
+	}
+}

@@ -10,13 +10,13 @@ import (
 
 // importable are the packages that have nothing in which an operator could remember, or
 // whose constructors file looks for.
-var importable = []string{"cmp", "fmt", "slices", "strings", "time", "internal/cow", "internal/digest", "internal/keyed", "internal/timer"}
+var importable = []string{"cmp", "fmt", "slices", "strings", "time", "internal/cow", "internal/digest", "internal/engine", "internal/engine/codec", "internal/engine/state", "internal/keyed", "internal/timer"}
 
 // file checks a file of operators.
 func (m *memoryCheck) file(f *ast.File) {
 	for _, spec := range f.Imports {
 		if p := strings.TrimPrefix(strings.Trim(spec.Path.Value, `"`), module); !slices.Contains(importable, p) {
-			m.errorf(spec, "an operator imports %s: what it remembers comes from a constructor of state.go", p)
+			m.errorf(spec, "an operator imports %s: what it remembers comes from a constructor of package state", p)
 		}
 	}
 	for _, d := range f.Decls {
@@ -77,7 +77,7 @@ func (m *memoryCheck) function(fn *ast.FuncDecl) {
 			}
 			v, ok := m.info.Uses[id].(*types.Var)
 			if ok && !v.IsField() && inside(fn.Body, v) && !inside(l, v) && m.fresh(fn.Body, v) {
-				m.errorf(id, "%s was made by the operator and is used while the flow runs: make it with a constructor of state.go", v.Name())
+				m.errorf(id, "%s was made by the operator and is used while the flow runs: make it with a constructor of package state", v.Name())
 			}
 			return true
 		})
@@ -103,13 +103,13 @@ func (m *memoryCheck) written(t target, made map[*types.Var]bool, declared []tar
 	for _, f := range t.fields {
 		what += "." + f.Name()
 	}
-	m.errorf(t.at, "%s is written while the flow runs: make it with a constructor of state.go, or declare it with scratch or holds", what)
+	m.errorf(t.at, "%s is written while the flow runs: make it with a constructor of package state, or declare it with Scratch or Holds", what)
 }
 
 // field returns a field as Type.name.
 func (m *memoryCheck) field(f *types.Var) string {
-	for _, name := range m.pkg.Scope().Names() {
-		tn, ok := m.pkg.Scope().Lookup(name).(*types.TypeName)
+	for _, name := range f.Pkg().Scope().Names() {
+		tn, ok := f.Pkg().Scope().Lookup(name).(*types.TypeName)
 		if !ok {
 			continue
 		}
@@ -124,11 +124,11 @@ func (m *memoryCheck) field(f *types.Var) string {
 	return f.Name()
 }
 
-// registered reports whether a field is one that operators declare with scratch or holds
+// registered reports whether a field is one that operators declare with Scratch or Holds
 // wherever they make such a struct, or always get from a constructor.
 func (m *memoryCheck) registered(f *types.Var) bool {
 	owner, _, _ := strings.Cut(m.field(f), ".")
-	tn, ok := m.pkg.Scope().Lookup(owner).(*types.TypeName)
+	tn, ok := f.Pkg().Scope().Lookup(owner).(*types.TypeName)
 	if !ok {
 		return false
 	}
@@ -175,7 +175,7 @@ func (m *memoryCheck) contains(t types.Type, tn *types.TypeName) bool {
 		return true
 	}
 	s, ok := t.Underlying().(*types.Struct)
-	if !ok || named(t) == nil || named(t).Pkg() != m.pkg {
+	if !ok || named(t) == nil || !m.machinery(named(t).Pkg()) {
 		return false
 	}
 	for f := range s.Fields() {
@@ -212,7 +212,7 @@ func (m *memoryCheck) constructed(body ast.Node, f *types.Var) (yes bool) {
 	return yes
 }
 
-// constructor reports whether an expression is a call of a function of state*.go, or of
+// constructor reports whether an expression is a call of a function of package state, or of
 // what makes the memory of a sequence.
 func (m *memoryCheck) constructor(x ast.Expr) bool {
 	call, ok := x.(*ast.CallExpr)
@@ -229,11 +229,12 @@ func (m *memoryCheck) constructor(x ast.Expr) bool {
 	case *ast.IndexListExpr:
 		fun = f.X
 	}
-	id, ok := fun.(*ast.Ident)
+	sel, ok := fun.(*ast.SelectorExpr)
 	if !ok {
 		return false
 	}
-	return m.makers[m.info.Uses[id]]
+	f, ok := m.info.Uses[sel.Sel].(*types.Func)
+	return ok && f.Pkg().Path() == statePackage && f.Signature().Recv() == nil
 }
 
 // made returns the variables of a function that are given what constructors return, and
@@ -289,7 +290,7 @@ func (m *memoryCheck) fresh(body ast.Node, v *types.Var) (yes bool) {
 			if x.Op == token.AND {
 				tn := named(m.info.Types[x.X].Type)
 				if _, literal := x.X.(*ast.CompositeLit); literal {
-					yes = yes || tn == nil || tn.Pkg() != m.pkg
+					yes = yes || tn == nil || !m.machinery(tn.Pkg())
 				} else {
 					yes = yes || !m.placed(x.X) && m.outside(x.X)
 				}
@@ -333,7 +334,7 @@ func (m *memoryCheck) variable(id *ast.Ident) *types.Var {
 
 // forbidden are functions that make memory, or say how long it lasts.
 var forbidden = map[string]string{
-	"lasting": "", "ofConstants": "", "newCell": "",
+	"engine.Lasting": "", "engine.OfConstants": "", "engine.NewUnsavedValueNode": "",
 	"keyed.NewTable": "", "keyed.NewSequence": "", "keyed.NewRecent": "", "cow.NewMap": "", "timer.NewFIFO": "", "timer.NewWheel": "",
 }
 
@@ -342,9 +343,9 @@ func (m *memoryCheck) calls(fn *ast.FuncDecl) {
 	ast.Inspect(fn, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.MapType:
-			m.errorf(n, "%s has a map: what it remembers comes from a constructor of state.go", fn.Name.Name)
+			m.errorf(n, "%s has a map: what it remembers comes from a constructor of package state", fn.Name.Name)
 		case *ast.ChanType:
-			m.errorf(n, "%s has a channel: what it remembers comes from a constructor of state.go", fn.Name.Name)
+			m.errorf(n, "%s has a channel: what it remembers comes from a constructor of package state", fn.Name.Name)
 		case *ast.Ident:
 			f, ok := m.info.Uses[n].(*types.Func)
 			if !ok {
@@ -355,7 +356,7 @@ func (m *memoryCheck) calls(fn *ast.FuncDecl) {
 				name = f.Pkg().Name() + "." + name
 			}
 			if _, ok := forbidden[name]; ok && f.Signature().Recv() == nil && !m.allowed(m.functions, fn.Name.Name+" "+name) {
-				m.errorf(n, "%s calls %s: what it remembers comes from a constructor of state.go", fn.Name.Name, name)
+				m.errorf(n, "%s calls %s: what it remembers comes from a constructor of package state", fn.Name.Name, name)
 			}
 		}
 		return true

@@ -24,7 +24,7 @@ func (m *memoryCheck) declared(body ast.Node) (all []target) {
 			return true
 		}
 		sel, ok := call.Fun.(*ast.SelectorExpr)
-		if !ok || sel.Sel.Name != "scratch" && sel.Sel.Name != "holds" {
+		if !ok || sel.Sel.Name != "Scratch" && sel.Sel.Name != "Holds" {
 			return true
 		}
 		for _, arg := range call.Args {
@@ -75,7 +75,7 @@ func (m *memoryCheck) targets(body ast.Node) (all []target) {
 					add(n.Args[0])
 				}
 			case *ast.SelectorExpr:
-				if f.Sel.Name == "scratch" || f.Sel.Name == "holds" {
+				if f.Sel.Name == "Scratch" || f.Sel.Name == "Holds" {
 					for _, arg := range n.Args {
 						declares[arg] = true
 					}
@@ -98,7 +98,7 @@ func (m *memoryCheck) targets(body ast.Node) (all []target) {
 // placed reports whether an expression says where something is.
 func (m *memoryCheck) placed(x ast.Expr) bool {
 	tn := named(m.info.Types[x].Type)
-	return tn != nil && tn.Pkg() == m.pkg && (tn.Name() == "Head" || tn.Name() == "Region")
+	return tn != nil && m.machinery(tn.Pkg()) && (tn.Name() == "Head" || tn.Name() == "Region")
 }
 
 // target returns the variable at the root of an expression, and the fields on the way.

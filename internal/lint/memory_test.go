@@ -17,69 +17,61 @@ import (
 	"testing"
 )
 
-// What an operator remembers has to come from a constructor of internal/engine/state*.go,
+// What an operator remembers has to come from a constructor of internal/engine/state,
 // which registers how it is saved or when it is cleared; see the decision on operator
 // state. The check below reads operators as the compiler does and looks for memory from
 // anywhere else.
 
+// The packages that the check is about.
+const (
+	enginePackage    = module + "internal/engine"
+	statePackage     = enginePackage + "/state"
+	operatorsPackage = enginePackage + "/operators"
+)
+
 // A memoryRule is what is allowed beyond the rules, each with its reason.
 type memoryRule struct {
-	files     map[string]string // files of operators that are left out
 	functions map[string]string // functions that may call what others may not
 	fields    map[string]string // fields that may be written while a flow runs
 }
 
 var memoryRules = memoryRule{
-	files: map[string]string{
-		"inlet.go":        "an input is a port: its buffers are the queue, which the history has",
-		"kinlet.go":       "as inlet.go",
-		"outlet.go":       "an output is a port: its buffers are what a step gave and what nobody has read",
-		"koutlet.go":      "as outlet.go",
-		"cell_outlet.go":  "as outlet.go",
-		"stream_cycle.go": "a cycle is an input: what is fed back waits in its queue",
-		"move.go":         "as move_divide.go",
-		"move_divide.go":  "a link to another location is an output there and an input here",
-		"move_stream.go":  "as move_divide.go",
-		"led_move.go":     "as move_divide.go",
-		"async.go":        "its queue is of goroutines; calls without an answer are from a constructor",
-		"key.go":          "checks keys",
-		"inline.go":       "nothing calls it",
-		"wire.go":         "encodes and decodes",
-	},
 	functions: map[string]string{
-		"State lasting":        "carries a value from one run of a slice to the next",
-		"State kept":           "is set while a flow is built",
-		"StateEntries lasting": "carries a content from one run of a slice to the next",
-		"StateEntries kept":    "is set while a flow is built",
-		"Interval lasting":     "is an input, which is in no slice",
-		"KWithout ofConstants": "outside of slices the keys are constants",
-		"Each c":               "is of one call",
-		"tire last":            "is of simulations, which save nothing",
+		"State engine.Lasting":        "carries a value from one run of a slice to the next",
+		"State kept":                  "is set while a flow is built",
+		"StateEntries engine.Lasting": "carries a content from one run of a slice to the next",
+		"StateEntries kept":           "is set while a flow is built",
+		"Interval engine.Lasting":     "is an input, which is in no slice",
+		"KWithout engine.OfConstants": "outside of slices the keys are constants",
+		"IndexOf n":                   "is set while a flow is built",
+		"Each c":                      "is of one call",
+		"Tire last":                   "is of simulations, which save nothing",
 	},
 	fields: map[string]string{
-		"Op.at":          "says which element of a batch is worked on, for errors",
-		"Op.key":         "is set while a flow is built",
-		"Site.at":        "says which operator works, for errors",
-		"Site.mu":        "is a lock",
-		"Site.open":      "is set while a flow is built",
-		"Site.rearm":     "is reset by each step",
-		"Region.news":    "is reset by each cut, and each step cuts what has news",
-		"Region.reasons": "is set while a flow is built",
-		"KNode.live":     "is set while a flow is built",
-		"kept.watches":   "is set while a flow is built",
-		"room.b":         "is scratch: whoever makes a kept declares its room",
-		"room.c":         "as room.b",
-		"interval.fired": "is of simulations, which save nothing",
-		"interval.most":  "as interval.fired",
-		"interval.tired": "as interval.fired",
-		"consumer.push":  "is set when a graph is compiled",
-		"consumer.one":   "is set when a graph is compiled",
+		"Op.At":           "says which element of a batch is worked on, for errors",
+		"Op.Key":          "is set while a flow is built",
+		"Location.At":     "says which operator works, for errors",
+		"Location.Mu":     "is a lock",
+		"Location.Open":   "is set while a flow is built",
+		"Location.Rearm":  "is reset by each step",
+		"Region.News":     "is reset by each cut, and each step cuts what has news",
+		"Region.Reasons":  "is set while a flow is built",
+		"KeyedNode.Index": "is set while a flow is built",
+		"index.watches":   "is set while a flow is built",
+		"current.key":     "says which entry is worked on, for errors",
+		"scanBuffer.b":    "is scratch: whoever makes an index declares its buffer",
+		"scanBuffer.c":    "as scanBuffer.b",
+		"interval.fired":  "is of simulations, which save nothing",
+		"interval.most":   "as interval.fired",
+		"interval.tired":  "as interval.fired",
+		"Consumer.Push":   "is set when a graph is compiled",
+		"Consumer.One":    "is set when a graph is compiled",
 	},
 }
 
 // TestMemory wants no memory of operators that is not from a constructor.
 func TestMemory(t *testing.T) {
-	dir := filepath.Join("..", "engine")
+	dir := filepath.Join("..", "engine", "operators")
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +87,7 @@ func TestMemory(t *testing.T) {
 		}
 		files[filepath.Base(name)] = string(text)
 	}
-	m := readMemory(t, exported(t, module+"internal/engine"), files, memoryRules)
+	m := readMemory(t, exported(t, operatorsPackage), files, memoryRules)
 	for _, w := range m.wrong {
 		t.Error(w)
 	}
@@ -131,8 +123,7 @@ type memoryCheck struct {
 	info *types.Info
 	pkg  *types.Package
 
-	operators map[string]*ast.File // by name
-	makers    map[types.Object]bool
+	operators map[string]*ast.File     // by name
 	held      map[*types.TypeName]bool // types of operators' own structs, of which a value outlives a step
 	wrong     []string
 	used      map[string]bool // rules that were needed
@@ -144,7 +135,7 @@ func readMemory(t *testing.T, imp types.Importer, sources map[string]string, rul
 	t.Helper()
 	m := &memoryCheck{
 		memoryRule: rules, fset: token.NewFileSet(), operators: make(map[string]*ast.File),
-		makers: make(map[types.Object]bool), held: make(map[*types.TypeName]bool), used: make(map[string]bool),
+		held: make(map[*types.TypeName]bool), used: make(map[string]bool),
 		info: &types.Info{Defs: make(map[*ast.Ident]types.Object), Uses: make(map[*ast.Ident]types.Object), Selections: make(map[*ast.SelectorExpr]*types.Selection), Types: make(map[ast.Expr]types.TypeAndValue)},
 	}
 	var parsed []*ast.File
@@ -161,35 +152,22 @@ func readMemory(t *testing.T, imp types.Importer, sources map[string]string, rul
 		parsed = append(parsed, f)
 	}
 	conf := types.Config{Importer: imp}
-	pkg, err := conf.Check(module+"internal/engine", m.fset, parsed, m.info)
+	pkg, err := conf.Check(operatorsPackage, m.fset, parsed, m.info)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.pkg = pkg
 	for i, f := range parsed {
-		switch {
-		case isMaker(names[i]):
-			for _, d := range f.Decls {
-				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil {
-					m.makers[m.info.Defs[fn.Name]] = true
-				}
-			}
-		case m.hasOperators(f):
+		if m.hasOperators(f) {
 			m.operators[names[i]] = f
 		}
 	}
-	for name, f := range m.operators {
-		found := len(m.wrong)
+	for _, f := range m.operators {
 		m.file(f)
-		if m.files[name] != "" && len(m.wrong) > found {
-			m.used[name], m.wrong = true, m.wrong[:found]
-		}
 	}
 	slices.Sort(m.wrong)
 	return m
 }
-
-func isMaker(name string) bool { return strings.HasPrefix(name, "state") }
 
 // hasOperators reports whether a function of a file takes an operator.
 func (m *memoryCheck) hasOperators(f *ast.File) bool {
@@ -222,7 +200,7 @@ func named(t types.Type) *types.TypeName {
 
 // needless returns rules that nothing needs.
 func (m *memoryCheck) needless() (all []string) {
-	for _, rules := range []map[string]string{m.files, m.functions, m.fields} {
+	for _, rules := range []map[string]string{m.functions, m.fields} {
 		for name, reason := range rules {
 			if !m.used[name] {
 				all = append(all, fmt.Sprintf("%s (%s): nothing needs this exception", name, reason))
@@ -230,6 +208,12 @@ func (m *memoryCheck) needless() (all []string) {
 		}
 	}
 	return all
+}
+
+// machinery reports whether a package is that of the operators, or that of what they are made
+// of.
+func (m *memoryCheck) machinery(p *types.Package) bool {
+	return p == m.pkg || p != nil && p.Path() == enginePackage
 }
 
 func (m *memoryCheck) errorf(at ast.Node, format string, args ...any) {

@@ -15,6 +15,9 @@ func TestSeal(t *testing.T) {
 				continue
 			}
 			used++
+			if f.path == "internal/engine/codec/view.go" { // of a view only what is in the seal can be encoded
+				continue
+			}
 			if f.name != "node.go" && f.name != "node_test.go" {
 				t.Errorf("%s imports internal/seal: only node.go does", f.path)
 			}

@@ -11,6 +11,8 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/optional"
@@ -247,7 +249,7 @@ func ledByHand(build func(here, func(string)) []hands, rng *rand.Rand, forget en
 	return flow.threeWays(rng, func(r *ledRun) (ledStep, bool) {
 		kept, err := r.leader.Outputs(nil)
 		if err == nil {
-			err = graph.Feed(0, 0, kept)
+			err = logdriven.Feed(graph, 0, 0, kept)
 		}
 		if failed = err; failed != nil || left == 0 {
 			return ledStep{}, false
@@ -266,10 +268,10 @@ func ledByHand(build func(here, func(string)) []hands, rng *rand.Rand, forget en
 		}
 		for _, op := range operatorNumbers(r.leader.Shape(), "keyedsingleton.MapAsync") {
 			for _, data := range box.waiting { // what is put is asked for, and some of it answered
-				rec, err := engine.DecodeRecord(data)
+				rec, err := codec.DecodeRecord(data)
 				if err == nil && rec.Kind == 0 && rng.IntN(2) == 0 {
 					value, _ := durable.CBOR().Append(nil, fmt.Sprint("answer", rng.IntN(5)))
-					answer := engine.Record{Op: op, Kind: 1, Key: rec.Key, Value: value}
+					answer := codec.Record{Op: op, Kind: 1, Key: rec.Key, Value: value}
 					answers = append(answers, answer.Encode(nil))
 				}
 			}

@@ -11,7 +11,8 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
 // flowNames are the flows by hand, in a fixed order.
@@ -172,7 +173,7 @@ func FuzzFeed(f *testing.F) {
 		g := graphOf(facade)
 		g.Start(context.Background())
 		for range 2 {
-			if g.Feed(0, 0, data) != nil {
+			if logdriven.Feed(g, 0, 0, data) != nil {
 				break
 			}
 			for _, h := range front {
@@ -193,18 +194,18 @@ func FuzzDecodeRecord(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := engine.DecodeRecord(data)
+		r, err := codec.DecodeRecord(data)
 		if err != nil {
 			return
 		}
-		again, err := engine.DecodeRecord(r.Encode(nil))
+		again, err := codec.DecodeRecord(r.Encode(nil))
 		if err != nil || !reflect.DeepEqual(normal(again), normal(r)) {
 			t.Errorf("%+v comes back as %+v (%v)", r, again, err)
 		}
 	})
 }
 
-func normal(r engine.Record) engine.Record {
+func normal(r codec.Record) codec.Record {
 	r.Key, r.Value = append([]byte{}, r.Key...), append([]byte{}, r.Value...)
 	return r
 }

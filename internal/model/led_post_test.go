@@ -7,7 +7,8 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
 // A post has the records that are on their way to the locations of a led flow, in order.
@@ -37,9 +38,9 @@ func (m *post) collect(r *ledRun, rng *rand.Rand) {
 		for _, x := range l.Moved() {
 			x.Record.Source = fmt.Sprint("link ", i, " ", x.ID)
 			for range 1 + rng.IntN(2)*rng.IntN(2) {
-				m.put(x.Site, x.Record.Encode(nil))
+				m.put(x.Location, x.Record.Encode(nil))
 			}
-			sent := engine.SentRecord(x.Link, x.ID, x.Record.Number)
+			sent := logdriven.SentRecord(x.Link, x.ID, x.Record.Number)
 			m.put(i, sent.Encode(nil))
 		}
 	}
@@ -79,7 +80,7 @@ func (c callBook) into(f *dataflow.Flow, answers *[][]byte) func(node, k, answer
 		op := operatorNumbers(graphOf(f).Shape(0), "keyedsingleton.MapAsync")[n]
 		key, _ := durable.CBOR().Append(nil, k)
 		value, _ := durable.CBOR().Append(nil, answer)
-		r := engine.Record{Op: op, Kind: 1, Key: key, Value: value}
+		r := codec.Record{Op: op, Kind: 1, Key: key, Value: value}
 		*answers = append(*answers, r.Encode(nil))
 	}
 }

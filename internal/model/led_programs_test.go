@@ -11,6 +11,8 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
@@ -39,7 +41,7 @@ type mailbox struct {
 	nonce   uint64
 }
 
-func (m *mailbox) Send(_ context.Context, _ int, rs []engine.Record, unique bool) (int, error) {
+func (m *mailbox) Send(_ context.Context, _ int, rs []codec.Record, unique bool) (int, error) {
 	for _, r := range rs {
 		if m.rng.IntN(2) == 0 {
 			m.nonce++
@@ -62,12 +64,12 @@ func (m *mailbox) Send(_ context.Context, _ int, rs []engine.Record, unique bool
 }
 
 func (m *mailbox) Read(_ int, op int32, _ int, number uint64) {
-	r := engine.ReadRecord(op, number)
+	r := logdriven.ReadRecord(op, number)
 	m.waiting = append(m.waiting, r.Encode(nil))
 }
 
 func (m *mailbox) Taken(_ context.Context, _ int, op int32, key []byte) error {
-	r := engine.TakenRecord(op, key)
+	r := logdriven.TakenRecord(op, key)
 	m.waiting = append(m.waiting, r.Encode(nil))
 	return nil
 }
@@ -166,7 +168,7 @@ func compareLed(live, front *builder, graph *engine.Graph, r *ledRun) error {
 	if err != nil {
 		return err
 	}
-	if err := graph.Feed(0, 0, kept); err != nil {
+	if err := logdriven.Feed(graph, 0, 0, kept); err != nil {
 		return fmt.Errorf("Feed: %w", err)
 	}
 	for i, w := range live.seen {

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
 // A ledFlow builds a flow whose history is kept. It tells see what its functions saw.
@@ -17,8 +18,8 @@ type ledFlow func(f *dataflow.Flow, see func(string))
 // A ledRun is one life of a led flow, from its start or from saved state.
 type ledRun struct {
 	graph   *engine.Graph
-	leader  *engine.Leader   // of the first location
-	leaders []*engine.Leader // of all
+	leader  *logdriven.Executor   // of the first location
+	leaders []*logdriven.Executor // of all
 	seen    []string
 	calls   chan string // answers of asynchronous calls
 	end     context.CancelFunc
@@ -41,8 +42,8 @@ func (flow ledFlow) run() (r *ledRun, err error) {
 	r.end = cancel
 	g.Start(ctx)
 	r.graph = g
-	for i := range g.Sites() {
-		r.leaders = append(r.leaders, g.Lead(i))
+	for i := range g.NumLocations() {
+		r.leaders = append(r.leaders, logdriven.NewExecutor(g, i))
 	}
 	r.leader = r.leaders[0]
 	return r, nil
@@ -63,7 +64,7 @@ type outcome struct {
 }
 
 // outcome returns what came of a step.
-func (r *ledRun) outcome(e engine.Emission) (o outcome, err error) {
+func (r *ledRun) outcome(e logdriven.Emission) (o outcome, err error) {
 	o.outputs, o.refused, o.seen = string(e.Outputs), fmt.Sprint(e.Refused), fmt.Sprint(r.seen)
 	r.seen = nil
 	return o, r.between(&o)

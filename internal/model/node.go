@@ -3,6 +3,7 @@ package model
 import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
 	"github.com/millrace/millrace/internal/seal"
 )
 
@@ -17,9 +18,9 @@ func newLive() *dataflow.Flow {
 }
 
 // newDriven returns a flow that is simulated, with what makes its steps.
-func newDriven(choose engine.Chooser, whole bool) (*dataflow.Flow, *engine.Simulation) {
+func newDriven(choose simulate.Chooser, whole bool) (*dataflow.Flow, *simulate.Simulation) {
 	f := newLive()
-	return f, graphOf(f).Simulate(choose, nil, whole)
+	return f, simulate.Drive(graphOf(f), choose, nil, whole)
 }
 
 // historyOf returns what a recording is to the engine.

@@ -3,19 +3,21 @@ package model
 import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
 // newLed returns a flow whose steps follow a log.
-func newLed(opts dataflow.Options, codec engine.Codec, answer func([]byte) error) *dataflow.Flow {
+func newLed(opts dataflow.Options, codec codec.Codec, answer func([]byte) error) *dataflow.Flow {
 	f := dataflow.NewWithOptions(opts)
-	graphOf(f).LogDriven(codec, answer)
+	logdriven.Drive(graphOf(f), codec, answer)
 	graphOf(f).Check(nil)
 	return f
 }
 
 // newRemote returns a flow that is only the ports of one that runs elsewhere.
-func newRemote(opts dataflow.Options, codec engine.Codec, remote engine.Remote) *dataflow.Flow {
+func newRemote(opts dataflow.Options, codec codec.Codec, remote engine.Remote) *dataflow.Flow {
 	f := dataflow.NewWithOptions(opts)
-	graphOf(f).Facade(codec, remote)
+	logdriven.Facade(graphOf(f), codec, remote)
 	return f
 }

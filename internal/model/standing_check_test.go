@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
 // A version is what an output shows from a step on, until the next version.
@@ -62,7 +63,7 @@ func (c *course) captured(step int) {
 // replay walks the recording with a graph of its own, a whole step at a time.
 func replay(s *script, from *dataflow.Recording) (*course, error) {
 	flow := dataflow.New()
-	steps := graphOf(flow).Replay(historyOf(from), nil)
+	steps := simulate.NewReplay(graphOf(flow), historyOf(from), nil)
 	c := &course{flowing: raise(context.Background(), s, flow)}
 	c.captured(-1)
 	app, err := dataflow.Start(context.Background(), flow)
@@ -73,7 +74,7 @@ func replay(s *script, from *dataflow.Recording) (*course, error) {
 		if !steps.Step() {
 			return nil, fmt.Errorf("step %d cannot be made again: %w", n, app.Err())
 		}
-		if historyOf(from).Site(n) == 0 {
+		if historyOf(from).Location(n) == 0 {
 			c.captured(n)
 		}
 	}

@@ -3,7 +3,7 @@ package model
 import (
 	"fmt"
 
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
 // rules is a membership that knows what a plan may be:
@@ -64,11 +64,11 @@ func newRules(r *production) *rules {
 	return m
 }
 
-func (m *rules) possible(w *walk, e engine.Event) error {
-	s := m.sites[e.Site]
+func (m *rules) possible(w *walk, e simulate.Event) error {
+	s := m.sites[e.Location]
 	if s == nil {
 		s = &ruled{step: -1}
-		m.sites[e.Site] = s
+		m.sites[e.Location] = s
 	}
 	if s.step != e.Step {
 		*s = ruled{started: s.started, now: s.now, step: e.Step}
@@ -87,7 +87,7 @@ func (m *rules) possible(w *walk, e engine.Event) error {
 	case !s.started:
 		return fmt.Errorf("the location has not been started")
 	case e.Fire:
-		if next, ok := w.steps.Deadline(e.Site); !ok || next != e.Due {
+		if next, ok := w.steps.Deadline(e.Location); !ok || next != e.Due {
 			return fmt.Errorf("the earliest deadline is %d, there is one: %v", next, ok)
 		}
 		if s.taken || e.Due > e.Now || e.Due < s.fired {
@@ -96,7 +96,7 @@ func (m *rules) possible(w *walk, e engine.Event) error {
 		s.fired = e.Due
 	case e.Cut:
 		s.cut = true
-		if w.steps.News(e.Site) == 0 {
+		if w.steps.News(e.Location) == 0 {
 			return fmt.Errorf("no slice has news")
 		}
 	default:
@@ -107,8 +107,8 @@ func (m *rules) possible(w *walk, e engine.Event) error {
 }
 
 // take says why a record cannot be taken.
-func (m *rules) take(w *walk, e engine.Event) error {
-	if e.Site != 0 {
+func (m *rules) take(w *walk, e simulate.Event) error {
+	if e.Location != 0 {
 		if e.In != w.moves {
 			return nil // what comes back is compared with the model
 		}
@@ -152,7 +152,7 @@ func (m *rules) take(w *walk, e engine.Event) error {
 }
 
 func (m *rules) stepped(w *walk, step int) error {
-	site := historyOf(&w.run.recording).Site(step)
+	site := historyOf(&w.run.recording).Location(step)
 	if n := w.steps.News(site); n > 0 {
 		return fmt.Errorf("%d slices have news and were not cut", n)
 	}

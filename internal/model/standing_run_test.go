@@ -286,7 +286,7 @@ func raise(ctx context.Context, s *script, flow *dataflow.Flow) *flowing {
 		sent := dataflow.Inspect(f.built[s.moves].(stream), func(int) { f.moved++ })
 		n := 0
 		arriving := dataflow.Send(sent, f.other())
-		for site := range graphOf(flow).Sites() { // where it comes in is the last operator of its location
+		for site := range graphOf(flow).NumLocations() { // where it comes in is the last operator of its location
 			if ops := graphOf(flow).Ops(site); site > 0 && ops[len(ops)-1].Name == "dataflow.Send" {
 				f.moves = ops[len(ops)-1]
 			}

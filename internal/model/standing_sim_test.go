@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
 // What the simulator does not offer today, or offers in another way, although production
@@ -66,11 +66,11 @@ func (p *Program) loopsArranged() bool {
 // what it offers, and what its outputs show after each step must be what they showed.
 type guided struct {
 	*flowing
-	steps *engine.Simulation
+	steps *simulate.Simulation
 	step  int
 
 	// of the guide
-	want  engine.Event
+	want  simulate.Event
 	asked bool
 	err   error
 }
@@ -84,12 +84,12 @@ func newGuided(s *script) (m *guided, hole string) {
 	}
 	flow := dataflow.New()
 	m = &guided{step: -1}
-	m.steps = graphOf(flow).Simulate(m, nil, true)
+	m.steps = simulate.Drive(graphOf(flow), m, nil, true)
 	m.flowing = raise(context.Background(), s, flow)
 	return m, ""
 }
 
-// Choose implements [engine.Chooser]. It is asked whether slices are cut later: time does
+// Choose implements [simulate.Chooser]. It is asked whether slices are cut later: time does
 // not pass, and nothing is held up, in what is led.
 func (m *guided) Choose(int) int {
 	if m.want.Cut {
@@ -98,8 +98,8 @@ func (m *guided) Choose(int) int {
 	return 1
 }
 
-// Next implements [engine.Guide].
-func (m *guided) Next(all []engine.Offer) int {
+// Next implements [simulate.Guide].
+func (m *guided) Next(all []simulate.Offer) int {
 	m.asked = true
 	value := fmt.Sprint(m.want.Value)
 	if m.want.Key != nil {
@@ -114,7 +114,7 @@ func (m *guided) Next(all []engine.Offer) int {
 	return 0
 }
 
-func (m *guided) possible(w *walk, e engine.Event) error {
+func (m *guided) possible(w *walk, e simulate.Event) error {
 	if m.step != e.Step { // the simulator goes on before a cut only if something waits
 		m.step = e.Step
 		for _, x := range w.whole.eventsOf(e.Step) {

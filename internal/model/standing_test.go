@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
 // The standing test says that production does nothing that the definition of a flow does
@@ -143,7 +143,7 @@ type counted struct {
 	taken int // in this step
 }
 
-func (m *counted) possible(_ *walk, e engine.Event) error {
+func (m *counted) possible(_ *walk, e simulate.Event) error {
 	m.did["events"]++
 	m.did.countIf(e.Fire, "firings")
 	if e.In != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
 // A membership says whether each event of a recorded run could happen. It is asked with
@@ -15,7 +15,7 @@ import (
 type membership interface {
 	// possible returns why e cannot happen in the state of w, or nil. It takes e as having
 	// happened then.
-	possible(w *walk, e engine.Event) error
+	possible(w *walk, e simulate.Event) error
 	// stepped is called when all events of a step have happened.
 	stepped(w *walk, step int) error
 	// ended is called when all steps have been made. It returns what is missing.
@@ -27,14 +27,14 @@ type walk struct {
 	*flowing
 	run   *production // what is known of it
 	whole *course     // the same by whole steps
-	steps *engine.Replay
+	steps *simulate.Replay
 }
 
 // walkThrough asks ms about each event of a run, and compares what the outputs show at the
 // end of each step with what they show when the step is made as a whole.
 func walkThrough(r *production, whole *course, ms ...membership) error {
 	flow := dataflow.New()
-	w := &walk{run: r, whole: whole, steps: graphOf(flow).Replay(historyOf(&r.recording), nil)}
+	w := &walk{run: r, whole: whole, steps: simulate.NewReplay(graphOf(flow), historyOf(&r.recording), nil)}
 	w.flowing = raise(context.Background(), r.s, flow)
 	if _, err := dataflow.Start(context.Background(), flow); err != nil {
 		return err
@@ -42,7 +42,7 @@ func walkThrough(r *production, whole *course, ms ...membership) error {
 	for step := range r.recording.Steps() {
 		before := len(w.builder.events)
 		var happens []string
-		if _, err := w.steps.Events(func(e engine.Event) error {
+		if _, err := w.steps.Events(func(e simulate.Event) error {
 			happens = append(happens, e.String())
 			for _, m := range ms {
 				if err := m.possible(w, e); err != nil {
@@ -58,7 +58,7 @@ func walkThrough(r *production, whole *course, ms ...membership) error {
 				return fmt.Errorf("after step %d: %w", step, err)
 			}
 		}
-		if historyOf(&r.recording).Site(step) != 0 {
+		if historyOf(&r.recording).Location(step) != 0 {
 			continue
 		}
 		if err := w.sameAs(whole, step, before); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
 // TestStatusCounts runs random programs that count, and compares what the status says after
@@ -27,9 +28,9 @@ func counts(p *Program, h History, way Way, seed uint64) (err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	flow := dataflow.NewWithOptions(dataflow.Options{Count: true})
-	var steps *engine.Simulation
+	var steps *simulate.Simulation
 	if way == Driven || way == Whole {
-		steps = graphOf(flow).Simulate(chooser{rng}, nil, way == Whole)
+		steps = simulate.Drive(graphOf(flow), chooser{rng}, nil, way == Whole)
 	}
 	if way == Batched {
 		graphOf(flow).PushBatches()

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
 // A Way is how a flow is run.
@@ -66,7 +66,7 @@ func run(p *Program, h History, way Way, seed uint64, compare bool) (b *builder,
 		}
 		return b.compare(quiet)
 	}
-	var steps *engine.Simulation
+	var steps *simulate.Simulation
 	if way == Driven || way == Whole {
 		flow, steps = newDriven(chooser{rng}, way == Whole)
 	} else {
@@ -96,7 +96,7 @@ func read(p *Program, i int) bool {
 }
 
 // drive sends records between the steps of a driven flow.
-func (b *builder) drive(flow *dataflow.Flow, steps *engine.Simulation, h History, rng *rand.Rand, check func(quiet bool) error) error {
+func (b *builder) drive(flow *dataflow.Flow, steps *simulate.Simulation, h History, rng *rand.Rand, check func(quiet bool) error) error {
 	app, err := dataflow.Start(b.ctx, flow)
 	if err != nil {
 		return err

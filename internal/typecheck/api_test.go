@@ -57,31 +57,31 @@ func TestLeaks(t *testing.T) {
 
 import "github.com/millrace/millrace/internal/engine"
 
-func Param(op string, site *engine.Site)                {}
-func Result() func() map[string][]engine.Pair[int, int] { return nil }
-func Constraint[P interface{ *int; bind(*engine.Site) }](p P) {}
+func Param(op string, site *engine.Location)                {}
+func Result() func() map[string][]engine.Batch[int, int] { return nil }
+func Constraint[P interface{ *int; bind(*engine.Location) }](p P) {}
 func Hidden[P hidden](p P)                              {}
 func Unexported() *result                               { return nil }
 
 type hidden interface{ Unseal() *engine.Graph }
-type result struct{ Site *engine.Site }
-type Field struct{ Site chan *engine.Site }
-type embedded struct{ In *engine.Site }
+type result struct{ Site *engine.Location }
+type Field struct{ Site chan *engine.Location }
+type embedded struct{ In *engine.Location }
 type Promoted struct{ embedded }
 type method struct{}
-func (method) Out() *engine.Site { return nil }
+func (method) Out() *engine.Location { return nil }
 type PromotedMethod struct{ method }
 type Method int
-func (*Method) Site(*engine.Site) {}
-type Alias = engine.Site
-type Interface interface{ Site() *engine.Site }
+func (*Method) Site(*engine.Location) {}
+type Alias = engine.Location
+type Interface interface{ Site() *engine.Location }
 
-var Variable []*engine.Site
+var Variable []*engine.Location
 
-type Fine struct{ site *engine.Site }
+type Fine struct{ site *engine.Location }
 func (Fine) graph() *engine.Graph { return nil }
-func fine(*engine.Site) {}
-type FineToo interface{ site() *engine.Site }
+func fine(*engine.Location) {}
+type FineToo interface{ site() *engine.Location }
 func FineAsWell[T FineToo](Fine, T) {}
 `
 	fset := token.NewFileSet()

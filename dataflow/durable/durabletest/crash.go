@@ -133,7 +133,7 @@ func partitions[P any](build func(*dataflow.Flow) P, o durable.Options) int {
 	}
 	flow, g := newLed(o, codec)
 	build(flow)
-	if g.Sites() == 1 && g.Divided(0) {
+	if g.NumLocations() == 1 && g.Divided(0) {
 		return o.Partitions
 	}
 	return 1 // or durable.Start says what is wrong

@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/internal/journal"
 	"github.com/millrace/millrace/internal/seal"
 )
@@ -19,6 +20,6 @@ func withLog(o durable.Options, log journal.Log) durable.Options {
 func newLed(o durable.Options, codec durable.Codec) (*dataflow.Flow, *engine.Graph) {
 	f := dataflow.NewWithOptions(o.Flow)
 	graph := *seal.Pointer(f)
-	graph.LogDriven(codec, nil)
+	logdriven.Drive(graph, codec, nil)
 	return f, graph
 }

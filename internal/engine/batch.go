@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// Record returns the key and the value of the first record.
+func (c Columns[K, V]) Record() (k, v any) { return c.K[0], c.V[0] }
+
+// Columns are records of keyed data; h is empty where nobody has hashed them.
+type Columns[K comparable, V any] struct {
+	K []K
+	V []V
+	H []uint64
+}
+
+// Append adds a record, with its hash if records have one.
+func (c *Columns[K, V]) Append(hashed bool, k K, v V, h uint64) {
+	c.K, c.V = append(c.K, k), append(c.V, v)
+	if hashed {
+		c.H = append(c.H, h)
+	}
+}
+
+// Delete removes the record with index i.
+func (c *Columns[K, V]) Delete(i int) {
+	c.K, c.V = slices.Delete(c.K, i, i+1), slices.Delete(c.V, i, i+1)
+	if len(c.H) > 0 {
+		c.H = slices.Delete(c.H, i, i+1)
+	}
+}
+
+// Clear removes all records and keeps the memory.
+func (c *Columns[K, V]) Clear() {
+	clear(c.K)
+	clear(c.V)
+	*c = Columns[K, V]{c.K[:0], c.V[:0], c.H[:0]}
+}
+
+// Clone returns a copy that shares no memory with c.
+func (c Columns[K, V]) Clone() Columns[K, V] {
+	return Columns[K, V]{slices.Clone(c.K), slices.Clone(c.V), slices.Clone(c.H)}
+}
+
+// PushBlocks pushes c in batches of a block at most, each through *b.
+func (c Columns[K, V]) PushBlocks(n *KeyedNode[K, V], b *Batch[K, V]) {
+	if len(c.K) == 1 {
+		h := uint64(0)
+		if len(c.H) > 0 {
+			h = c.H[0]
+		}
+		n.One(c.K[0], c.V[0], h)
+		return
+	}
+	size := min(BlockSize[K](), BlockSize[V]())
+	for at := 0; at < len(c.K); at += size {
+		end := min(at+size, len(c.K))
+		*b = Batch[K, V]{K: c.K[at:end], V: c.V[at:end]}
+		if len(c.H) > 0 {
+			b.H = c.H[at:end]
+		}
+		n.Push(b)
+	}
+	*b = Batch[K, V]{}
+}
+
+// Hasher returns the hasher of K. All hashers of a type agree, so that a hash
+// column can be passed on.
+func Hasher[K comparable]() *keyed.Hasher[K] { return keyed.HasherOf[K]() }
+
+// SingleAsBatch returns a function that pushes an element as a batch of one. A node is never
+// pushed to while it pushes, so there is one room for it.
+func SingleAsBatch[T any](push func([]T)) func(T) {
+	room := new([1]T)
+	return func(x T) {
+		room[0] = x
+		push(room[:])
+		var zero T
+		room[0] = zero
+	}
+}
+
+// A Batch is a piece of a keyed stream, or of the changes of a keyed singleton, in
+// columns. It is borrowed like any batch.
+type Batch[K comparable, V any] struct {
+	K    []K
+	V    []V
+	H    []uint64 // hashes of K, or nil until somebody needed them
+	Gone []bool   // which keys were removed; nil if none was
+}
+
+// Hashes returns the hash column, computed into *room if nobody did so before.
+func (b *Batch[K, V]) Hashes(h *keyed.Hasher[K], room *[]uint64) []uint64 {
+	if b.H == nil {
+		*room = Resize(*room, len(b.K))
+		h.HashAll(b.K, *room)
+		b.H = *room
+	}
+	return b.H
+}
+
+// BlockSize is how many elements of T are pushed at once: 8 KiB worth of them.
+func BlockSize[T any]() int {
+	var x T
+	return min(max(8192/max(int(unsafe.Sizeof(x)), 1), 16), 1024)
+}
+
+// Resize returns a slice of length n, reusing buf if it is large enough.
+func Resize[T any](buf []T, n int) []T {
+	if cap(buf) < n {
+		return make([]T, n, max(n, 2*cap(buf)))
+	}
+	return buf[:n]
+}
+
+// batchOfOne returns a function that pushes an entry as a batch. A node is not pushed to
+// while it pushes, so one batch is enough.
+func batchOfOne[K comparable, V any](push func(*Batch[K, V])) func(K, V, uint64) {
+	room := new(struct {
+		k [1]K
+		v [1]V
+		h [1]uint64
+		b Batch[K, V]
+	})
+	return func(k K, v V, h uint64) {
+		room.k[0], room.v[0], room.h[0] = k, v, h
+		room.b = Batch[K, V]{K: room.k[:], V: room.v[:]}
+		if h != 0 {
+			room.b.H = room.h[:]
+		}
+		push(&room.b)
+		var k0 K
+		var v0 V
+		room.k[0], room.v[0] = k0, v0
+	}
+}
+
+// PushBlocks pushes xs in batches of a block at most.
+func PushBlocks[T any](n *Node[T], xs []T) {
+	if len(xs) == 1 {
+		n.One(xs[0])
+		return
+	}
+	for size := BlockSize[T](); len(xs) > 0; {
+		k := min(size, len(xs))
+		n.Push(xs[:k:k])
+		xs = xs[k:]
+	}
+}

@@ -1,0 +1,73 @@
+// Package codec encodes what a history has to keep and decodes it again: records that came
+// in, what steps gave, and what operators remember.
+//
+// A [Codec] is the user's and turns values of a flow into bytes. A [Record] is one record of
+// a history. A [Decoder] reads what was appended, and after an error everything that it
+// reads is zero. Start reading at Codec; a [Describer] writes the same things for people.
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+	"reflect"
+)
+
+// An Of is the codec of one type of value: how it is saved and loaded.
+type Of[T any] struct {
+	Kind string // with the types in it
+	Save func(dst []byte, c Codec, x *T) ([]byte, error)
+	Load func(d *Decoder, c Codec, x *T)
+}
+
+// A Codec turns values into bytes and back. It is safe for any number of goroutines.
+type Codec interface {
+	// Check says why values of a type cannot be encoded and decoded without loss, or nil.
+	Check(t reflect.Type) error
+	// Append appends the encoding of v.
+	Append(dst []byte, v any) ([]byte, error)
+	// Decode decodes into what p points to.
+	Decode(data []byte, p any) error
+}
+
+// AppendValue appends the length and the encoding of v.
+func AppendValue[T any](dst []byte, c Codec, v T) ([]byte, error) {
+	const room = binary.MaxVarintLen32
+	at := len(dst)
+	dst = append(dst, make([]byte, room)...)
+	var err error
+	if IsView[T]() {
+		view := v
+		dst, err = appendView(dst, c, PartsOf(&view))
+	} else {
+		dst, err = c.Append(dst, v)
+	}
+	if err != nil {
+		return dst[:at], fmt.Errorf("dataflow: encoding a %T: %w", v, err)
+	}
+	n := len(dst) - at - room
+	var size [room]byte
+	k := binary.PutUvarint(size[:], uint64(n))
+	copy(dst[at:], size[:k])
+	copy(dst[at+k:], dst[at+room:])
+	return dst[:at+k+n], nil
+}
+
+// DecodeValue reads what AppendValue appended.
+func DecodeValue[T any](d *Decoder, c Codec) (v T) {
+	b := d.Bytes()
+	if d.Err != nil {
+		return v
+	}
+	if IsView[T]() {
+		in := &Decoder{Data: b}
+		if loadView(in, c, PartsOf(&v)); in.Err != nil {
+			d.Fail()
+		}
+		return v
+	}
+	if err := c.Decode(b, &v); err != nil {
+		d.Err = fmt.Errorf("dataflow: decoding a %T: %w", v, err)
+		d.Data = nil
+	}
+	return v
+}

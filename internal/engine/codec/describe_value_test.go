@@ -1,0 +1,73 @@
+package codec
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+type plainKey struct{ A, B string }
+
+func (k plainKey) String() string { return k.A + "/" + k.B }
+
+type nested struct {
+	Text *string
+	next *nested
+	Any  any
+	All  map[string]*int
+}
+
+func (n nested) String() string { return fmt.Sprintf("%v", n.Text) }
+
+// What is described has no addresses, which differ from run to run, and no character that a
+// terminal obeys or does not show.
+func TestShown(t *testing.T) {
+	text, one := "x", 1
+	loop := &nested{}
+	loop.next = loop
+	tests := []struct {
+		v    any
+		want string
+	}{
+		{nil, "<nil>"},
+		{7, "7"},
+		{int8(-7), "-7"},
+		{true, "true"},
+		{1.5, "1.5"},
+		{"good morning", "good morning"},
+		{"größer 大", "größer 大"},
+		{"a\nstep 3", `"a\nstep 3"`},
+		{"\x1b[2J", `"\x1b[2J"`},
+		{"\u009b2J", `"\u009b2J"`},
+		{"abc\u202edef", `"abc\u202edef"`},
+		{"\U000e0041", `"\U000e0041"`},
+		{"\xff", `"\xff"`},
+		{[]byte(`{"a":1}`), `{"a":1}`},
+		{[]byte{0xff, 1}, "[255 1]"},
+		{[2]byte{1, 2}, "[1 2]"},
+		{[]string{"a", "b\x00"}, `[a "b\x00"]`},
+		{plainKey{"t", "c"}, "t/c"},
+		{plainKey{"t", "\x1b"}, `"t/\x1b"`},
+		{&plainKey{"t", "c"}, "&t/c"},
+		{(*plainKey)(nil), "<nil>"},
+		{3 * time.Second, "3s"},
+		{time.Unix(0, 0).UTC(), "1970-01-01 00:00:00 +0000 UTC"},
+		{netip.MustParseAddr("::1"), "::1"},
+		{big.NewInt(12), "12"},
+		{errors.New("no"), "no"},
+		{nested{Text: &text, Any: &one, All: map[string]*int{"b": &one, "a": nil}}, "{Text:&x next:<nil> Any:&1 All:map[a:<nil> b:&1]}"},
+		{loop, ""},
+	}
+	for _, test := range tests {
+		got := fmt.Sprintf("%v", shown{test.v})
+		if test.want != "" && got != test.want {
+			t.Errorf("%#v is shown as %s, want %s", test.v, got, test.want)
+		}
+		if plus := fmt.Sprintf("%+v", shown{test.v}); plus != got || len(got) > 1000 {
+			t.Errorf("%#v is shown as %s and as %s", test.v, got, plus)
+		}
+	}
+}

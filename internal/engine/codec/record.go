@@ -1,0 +1,98 @@
+package codec
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+)
+
+// A LastSeen is the last record taken from a source, for deduplication: whether a repeat was
+// refused has to be said again.
+type LastSeen struct {
+	Number  uint64
+	Refused bool
+}
+
+// Sources of records that their senders have numbered begin with one of these; the number of
+// the input and the key, or the sender, follow.
+const (
+	InputSource = "\x00input "
+	NamedSource = "\x00sender "
+)
+
+// NumberOf returns the number that the sender of r has given it, and the sender's name if it
+// has one.
+func (r *Record) NumberOf() (n uint64, sender string, ok bool) {
+	if strings.HasPrefix(r.Source, InputSource) {
+		return r.Number - 1, "", true
+	}
+	if rest, ok := strings.CutPrefix(r.Source, NamedSource); ok {
+		_, sender, _ = strings.Cut(rest, " ")
+		return r.Number - 1, sender, true
+	}
+	return 0, "", false
+}
+
+// A record that came in, as the history keeps it, is the operator of the input, what
+// kind of record it is, who sent it, and its content. All lengths and numbers are
+// varints.
+
+// kinds of records
+const (
+	KindValue  = iota // an element or entry of an input
+	KindAnswer        // what an asynchronous call returned
+	KindTaken         // an entry of an output was taken
+	KindRead          // elements of an output were read, counted from the first one ever
+	KindHas           // whether an input has a key: refused if it has, and without effect
+)
+
+// A Record is one record that came in.
+type Record struct {
+	Op     int32
+	Kind   byte
+	Nonce  uint64 // names a record whose sender waits to hear whether it was refused; else 0
+	Source string // of a sender that numbers its records, else empty
+	Number uint64 // of the record at its source, or how far a reader is
+	Key    []byte // the encoded key, if the record has one
+	Value  []byte // the encoded value, if it has one
+}
+
+var ErrRecord = errors.New("dataflow: a record of the history is damaged")
+
+// Encode appends the record.
+func (r *Record) Encode(dst []byte) []byte {
+	dst = append(dst, r.Kind)
+	dst = binary.AppendUvarint(dst, uint64(r.Op))
+	dst = binary.AppendUvarint(dst, r.Nonce)
+	dst = AppendBytes(dst, []byte(r.Source))
+	dst = binary.AppendUvarint(dst, r.Number)
+	dst = AppendBytes(dst, r.Key)
+	return append(dst, r.Value...)
+}
+
+// DecodeRecord is the inverse of [Record.Encode]. The record shares data's memory.
+func DecodeRecord(data []byte) (r Record, err error) {
+	d := Decoder{Data: data}
+	r.Kind = d.Byte()
+	r.Op = int32(d.Uint())
+	r.Nonce = d.Uint()
+	r.Source = string(d.Bytes())
+	r.Number = d.Uint()
+	r.Key = d.Bytes()
+	r.Value = d.Data
+	return r, d.Err
+}
+
+// AppendBytes appends the length of b and b.
+func AppendBytes(dst, b []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(b)))
+	return append(dst, b...)
+}
+
+// Flag returns 1 for true, as records have it.
+func Flag(is bool) byte {
+	if is {
+		return 1
+	}
+	return 0
+}

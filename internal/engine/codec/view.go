@@ -1,0 +1,48 @@
+package codec
+
+import (
+	"encoding/binary"
+	"reflect"
+
+	"github.com/millrace/millrace/internal/cow"
+	"github.com/millrace/millrace/internal/seal"
+)
+
+// IsView reports whether T is a view of package dataflow.
+func IsView[T any]() bool {
+	held := seal.Holds[T]()
+	return held != nil && reflect.PointerTo(held).Implements(reflect.TypeFor[cow.Parts]())
+}
+
+// PartsOf returns the content of a view of package dataflow.
+func PartsOf[T any](view *T) cow.Parts { return seal.Untyped(view).(cow.Parts) }
+
+// A codec sees only what is exported of a type, so the form of a view is made here: how
+// many entries there are, and each key and value as the codec makes them.
+
+func appendView(dst []byte, c Codec, parts cow.Parts) (_ []byte, err error) {
+	dst = binary.AppendUvarint(dst, uint64(parts.Len()))
+	part := func(x any) {
+		if err == nil {
+			dst, err = AppendValue(dst, c, x)
+		}
+	}
+	parts.Each(func(k, v any) bool {
+		part(k)
+		part(v)
+		return err == nil
+	})
+	return dst, err
+}
+
+func loadView(d *Decoder, c Codec, parts cow.Parts) {
+	n := d.Count()
+	parts.Fill(n, func(k, v any) bool {
+		for _, p := range []any{k, v} {
+			if b := d.Bytes(); d.Err == nil && c.Decode(b, p) != nil {
+				d.Fail()
+			}
+		}
+		return d.Err == nil
+	})
+}

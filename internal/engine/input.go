@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/millrace/millrace/internal/engine/codec"
+)
+
+// Why a record is refused. Package dataflow gives them their public names.
+var (
+	ErrClosed    = errors.New("dataflow: input is closed")
+	ErrDuplicate = errors.New("dataflow: key is present already")
+)
+
+// An Input is where records enter a location: an input of the program, the far end of an
+// exchange, a cycle, or the answers of asynchronous calls. Records wait in it in the order
+// of acceptance, until the planner takes them for a step.
+type Input interface {
+	Base() *InputBase
+
+	TakeAll()                 // what was accepted is taken; mu is held
+	TakeAt(i int, again bool) // the record with index i of what was accepted is taken, and waits on if it comes again; mu is held
+	Push(n int)               // push the next n of what was taken; see step.go
+	Heads() []LaneHead        // the first record of each lane that has one; see port/lanes.go
+	Width() int               // how many lanes there are so far
+	Say(i int) string         // the record with index i of what was accepted, for people
+
+	CopyTaken(at, n int) any // copies of n records that were taken, from the one with index at
+	Load(records any) error  // take what CopyTaken returned, of an input of the same type
+
+	// Accept lets a record of a history wait. It reports false if the record is refused.
+	Accept(r *codec.Record, c codec.Codec) (ok bool, err error)
+}
+
+// An InputBase is what all inputs have: acceptance of records in one order, backpressure
+// and the end.
+type InputBase struct {
+	Loc     *Location
+	Op      *Op
+	touched bool        // accepted something since the last take; guarded by the location's mu
+	closed  bool        // guarded by the location's mu
+	plan    Plan        // of a sender that runs the location; held by the token
+	Shut    atomic.Bool // nothing is accepted any more
+	Retried bool        // a record may come more than once
+}
+
+// Base implements [Input].
+func (d *InputBase) Base() *InputBase { return d }
+
+// Refuse says why nothing is accepted, with mu held.
+func (d *InputBase) Refuse() error {
+	switch {
+	case d.Loc.err != nil:
+		return d.Loc.err
+	case d.closed || d.Loc.Closing:
+		return ErrClosed
+	}
+	return nil
+}
+
+// Room waits until a record may be accepted; see [Driver].
+func (d *InputBase) Room(ctx context.Context) (Admission, error) {
+	s := d.Loc
+	switch err := d.Refuse(); {
+	case err != nil:
+		return Refused, err
+	case s.Token.Take():
+		return RunNow, nil
+	case s.Queued < s.Graph.Settings.Queue:
+		return Enqueue, nil
+	}
+	w := s.Graph.Waiters.Get()
+	s.Waiters.Add(w)
+	s.senders++
+	var failed error // the end of ctx
+	for {
+		s.Mu.Unlock()
+		failed = s.Pause(ctx, w)
+		s.Mu.Lock()
+		if failed == nil && s.Queued >= s.Graph.Settings.Queue && d.Refuse() == nil {
+			continue
+		}
+		if w.HasToken { // handed the token while leaving
+			w.HasToken = false
+			s.Graph.Driver.Settle(s, 1)
+			s.Mu.Lock() // everything may have changed
+			if failed == nil && s.Queued >= s.Graph.Settings.Queue && d.Refuse() == nil {
+				s.Waiters.Add(w)
+				continue
+			}
+		}
+		break
+	}
+	s.senders--
+	s.Waiters.Remove(w)
+	s.Graph.Waiters.Put(w)
+	err := d.Refuse()
+	if err == nil && failed != nil {
+		s.Mu.Unlock()
+		err = s.blocked(failed)
+		s.Mu.Lock()
+	}
+	switch {
+	case err != nil:
+		return Refused, err
+	case s.Token.Take():
+		return RunNow, nil
+	}
+	return Enqueue, nil
+}
+
+// Accepted notes n records of in, with mu held. Somebody has to be notified then.
+func (d *InputBase) Accepted(in Input, n int) {
+	s := d.Loc
+	s.Queued += n
+	if !d.touched {
+		d.touched = true
+		s.touched = append(s.touched, in)
+	}
+	if k := len(s.order); k > 0 && s.order[k-1].Op == d.Op.Index {
+		s.order[k-1].N += n
+		return
+	}
+	s.order = append(s.order, Take{Op: d.Op.Index, N: n})
+}
+
+// Take has the inputs take everything that was accepted, and returns it in order. The
+// memory of what was taken last is used again. It is called with mu held by the holder of
+// the token.
+func (s *Location) Take(last []Take) []Take {
+	taken := s.order
+	s.order = last[:0]
+	for _, in := range s.touched {
+		in.Base().touched = false
+		in.TakeAll()
+	}
+	s.touched = s.touched[:0]
+	s.Queued = 0
+	if s.senders > 0 {
+		s.Waiters.WakeAll()
+	}
+	if len(s.Edges.Clogged) > 0 {
+		s.madeRoom()
+	}
+	return taken
+}
+
+// Close ends the input. Closing twice is fine.
+func (d *InputBase) Close() {
+	s := d.Loc
+	s.Mu.Lock()
+	if !d.closed {
+		d.closed = true
+		d.Shut.Store(true)
+		if s.senders > 0 {
+			s.Waiters.WakeAll()
+		}
+		s.closeInput()
+	}
+	s.Mu.Unlock()
+}
+
+// After gives the token back when the caller has run its own record. The caller passes
+// on whether that step came to its end; After returns why the flow failed if it did not,
+// or if a step failed that the caller made for others then.
+func (s *Location) After(ok bool) error {
+	if ok && !s.Left() {
+		return nil
+	}
+	return s.Look(ok)
+}
+
+// Left gives the token back unless somebody left something, and reports whether somebody
+// did. It is short enough to be inlined.
+func (s *Location) Left() bool { return s.Stalled.Load() != 0 || !s.Token.Give() }
+
+// Look is the rest of After, for when a step failed or somebody left something.
+func (s *Location) Look(ok bool) error {
+	if ok {
+		s.Mu.Lock()
+		if s.Graph.Driver.Settle(s, 1) {
+			return nil
+		}
+	}
+	return s.Graph.Err()
+}
+
+// AddInput adds an input with the number of op. What is in it belongs to p.
+func (s *Location) AddInput(op *Op, in Input, p *Component) {
+	for len(s.Inputs) <= int(op.Index) {
+		s.Inputs = append(s.Inputs, nil)
+	}
+	s.Inputs[op.Index] = in
+	p = p.Find()
+	p.Inputs = append(p.Inputs, in)
+}
+
+// Kick makes sure that what was accepted is run, and unlocks mu. If the caller runs it and
+// the step fails, Kick returns why.
+func (d *InputBase) Kick() error {
+	s := d.Loc
+	if s.Token.Notify() {
+		if !s.Graph.Driver.Settle(s, 1) {
+			return s.Graph.Err()
+		}
+		return nil
+	}
+	s.Mu.Unlock()
+	return nil
+}
+
+// A LaneHead is the first record of a lane of an input.
+type LaneHead struct {
+	Lane int // of this input
+	At   int // index in what was accepted
+}

@@ -1,0 +1,361 @@
+// Package logdriven runs a graph whose history is kept outside. An [Executor] makes the steps
+// of one location from the records of a log, and saves and loads its state. A facade, see
+// [Facade], has only the ports of a flow that runs elsewhere and is fed with what its steps
+// gave. Start reading at [Executor].
+package logdriven
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+)
+
+// Stopped returns why the executor takes only records of what was read, or nil: an output
+// has more elements that nobody has read than it may hold, or another location does not
+// take what is sent to it.
+func (l *Executor) Stopped() *engine.Blocked {
+	for _, out := range l.loc.OutputsInOrder {
+		if out.Full() {
+			b, _ := out.Over()
+			return &b
+		}
+	}
+	return nil
+}
+
+// Full reports whether the executor takes only records of what was read; see
+// [Executor.Stopped].
+func (l *Executor) Full() bool { return l.Stopped() != nil }
+
+// A log-driven graph has its history elsewhere: it has no goroutine and no clock of its
+// own, and its inputs accept nothing. Its executor takes the steps, each with the
+// records and the time that the history says, makes what came out durable, and
+// releases it then. So the same history gives the same steps, on any machine.
+type driver struct{ elsewhereRun }
+
+// Drive makes an empty graph one whose steps are made by whoever has its [Executor].
+//
+// Answer makes the answer of an asynchronous call part of the history. It returns when that
+// is durable, or an error if the graph has ended before. It may be nil if no call is made.
+func Drive(g *engine.Graph, codec codec.Codec, answer func(record []byte) error) {
+	if answer == nil {
+		answer = func([]byte) error { return errors.New("dataflow: nobody keeps the answers of this flow") }
+	}
+	g.Driver, g.Settings.Codec, g.Settings.Answer = &driver{}, codec, answer
+}
+
+func (*driver) Now(*engine.Location) int64 {
+	panic("millrace: internal error: a step of a history has no time: please report it")
+}
+
+func (*driver) Admit(ctx context.Context, in *engine.InputBase) (engine.Admission, error) {
+	return in.Room(ctx)
+}
+
+// An Executor takes the steps of one location of a log-driven graph. It belongs to one goroutine.
+type Executor struct {
+	loc     *engine.Location
+	sources map[string]codec.LastSeen // the last record of each source
+	calls   []engine.Calling          // asynchronous operators
+}
+
+// NewExecutor returns the executor of location number i. The graph has been started.
+func NewExecutor(g *engine.Graph, i int) *Executor {
+	s := g.Locations[i]
+	l := &Executor{loc: s, sources: make(map[string]codec.LastSeen)}
+	for _, out := range s.OutputsInOrder {
+		if c, ok := out.(engine.Calling); ok {
+			l.calls = append(l.calls, c)
+		}
+	}
+	l.identify()
+	return l
+}
+
+// An Emission is what a step gave.
+type Emission struct {
+	Outputs []byte   // for [Feed], empty if nothing came out
+	Refused []uint64 // nonces of records that were refused
+}
+
+// Begin makes the step that runs what hangs on constants.
+func (l *Executor) Begin() (Emission, error) { return l.make(&engine.Plan{Now: 1, Start: true}) }
+
+// Step makes a step: timers that are due at now fire, records are pushed in order,
+// slices are cut. Time is in nanoseconds since the history began, and never goes back.
+func (l *Executor) Step(now int64, records [][]byte) (Emission, error) {
+	var refused []uint64
+	for i, data := range records {
+		ok, nonce, err := l.accept(data)
+		if err != nil {
+			return Emission{}, fmt.Errorf("record %d of %d: %w", i+1, len(records), err)
+		}
+		if !ok && nonce != 0 {
+			refused = append(refused, nonce)
+		}
+	}
+	e, err := l.make(&engine.Plan{Now: max(now, 1), Fire: true, Take: l.taken()})
+	e.Refused = refused
+	return e, err
+}
+
+// taken has the inputs take what was accepted.
+func (l *Executor) taken() []engine.Take {
+	s := l.loc
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return s.Take(nil)
+}
+
+// make makes the step of a plan, and steps with what is fed back by it until nothing is
+// left. It returns what all of them gave.
+func (l *Executor) make(p *engine.Plan) (e Emission, err error) {
+	s := l.loc
+	for more := true; more; {
+		if !s.Step(p) {
+			return e, s.Graph.Err()
+		}
+		s.Later = slices.DeleteFunc(s.Later, func(x engine.Delivery) bool {
+			if x.Loops() {
+				x.Deliver()
+			}
+			return x.Loops()
+		})
+		p = &engine.Plan{Now: p.Now, Take: l.taken()}
+		more = len(p.Take) > 0
+	}
+	for _, out := range s.Ports {
+		if e.Outputs, err = out.Emit(e.Outputs, s.Graph.Settings.Codec); err != nil {
+			return e, err
+		}
+	}
+	for _, out := range s.Later {
+		if e.Outputs, err = out.Emit(e.Outputs, s.Graph.Settings.Codec); err != nil {
+			return e, err
+		}
+	}
+	s.Ports, s.Later = s.Ports[:0], s.Later[:0]
+	return e, nil
+}
+
+// accept lets one record wait for the step.
+func (l *Executor) accept(data []byte) (ok bool, nonce uint64, err error) {
+	s := l.loc
+	r, err := codec.DecodeRecord(data)
+	if err != nil {
+		return false, 0, err
+	}
+	if r.Op < 0 || int(r.Op) >= len(s.Ops) {
+		return false, 0, fmt.Errorf("%w: it is for operator %d of %d", codec.ErrRecord, r.Op, len(s.Ops))
+	}
+	take, err := recipient(s, &r)
+	if err != nil {
+		return false, 0, err
+	}
+	if r.Source != "" { // a source counts its records: one that came before is a repeat
+		if last := l.sources[r.Source]; r.Number <= last.Number {
+			return r.Number < last.Number || !last.Refused, r.Nonce, nil
+		}
+	}
+	ok, err = take(&r, s.Graph.Settings.Codec)
+	if r.Source != "" {
+		l.sources[r.Source] = codec.LastSeen{Number: r.Number, Refused: !ok}
+	}
+	return ok, r.Nonce, err
+}
+
+// recipient returns what a record is for: an input, or the output that somebody has read.
+func recipient(s *engine.Location, r *codec.Record) (func(*codec.Record, codec.Codec) (bool, error), error) {
+	if r.Kind == codec.KindRead || r.Kind == codec.KindTaken {
+		if out, err := s.Output(r.Op); err == nil {
+			return out.Acknowledge, nil
+		}
+	} else if in := s.Input(r.Op); in != nil {
+		return in.Accept, nil
+	}
+	return nil, fmt.Errorf("%w: %s takes none of kind %d", codec.ErrRecord, s.Ops[r.Op], r.Kind)
+}
+
+// Release makes the asynchronous calls that the last step asked for. It is called when
+// the step is durable.
+func (l *Executor) Release() {
+	for _, c := range l.calls {
+		c.Begin()
+	}
+}
+
+// Resume makes all asynchronous calls that have no answer. It is called once, when what
+// was recorded has been gone through.
+func (l *Executor) Resume() {
+	for _, c := range l.calls {
+		c.Resume()
+	}
+}
+
+// Deadline returns when the next timer is due.
+func (l *Executor) Deadline() (now int64, ok bool) { return l.loc.Deadline() }
+
+// Save appends the state of the location between two steps.
+func (l *Executor) Save(dst []byte) (_ []byte, err error) {
+	c := l.loc.Graph.Settings.Codec
+	dst = binary.AppendUvarint(dst, uint64(len(l.sources)))
+	for _, name := range sortedKeys(l.sources) {
+		dst = codec.AppendBytes(dst, []byte(name))
+		dst = binary.AppendUvarint(dst, l.sources[name].Number)
+		dst = append(dst, codec.Flag(l.sources[name].Refused))
+	}
+	for _, op := range l.loc.Ops {
+		if len(op.States) == 0 {
+			continue
+		}
+		var part []byte
+		for _, x := range op.States {
+			if part, err = x.Save(part, c); err != nil {
+				return dst, fmt.Errorf("%s: %w", op, err)
+			}
+		}
+		dst = binary.AppendUvarint(dst, uint64(op.Index))
+		dst = codec.AppendBytes(dst, part)
+	}
+	return dst, nil
+}
+
+// Load is the inverse of [Executor.Save], of a location that has made no step. What hangs
+// on constants is run and what comes of it forgotten. If became is not nil it says which
+// operator has the state of one that had a number before; it returns false for one that
+// is gone.
+func (l *Executor) Load(data []byte, became func(op int32) (int32, bool)) error {
+	if _, err := l.Begin(); err != nil {
+		return err
+	}
+	c := l.loc.Graph.Settings.Codec
+	d := &codec.Decoder{Data: data}
+	clear(l.sources)
+	for range d.Count() {
+		name := string(d.Bytes())
+		l.sources[name] = codec.LastSeen{Number: d.Uint(), Refused: d.Byte() == 1}
+	}
+	for len(d.Data) > 0 {
+		i, part := int32(d.Uint()), &codec.Decoder{Data: d.Bytes()}
+		if d.Err != nil {
+			return fmt.Errorf("dataflow: the saved state: %w", d.Err)
+		}
+		if became != nil {
+			var ok bool
+			if i, ok = became(i); !ok {
+				continue
+			}
+		}
+		if i < 0 || int(i) >= len(l.loc.Ops) || len(l.loc.Ops[i].States) == 0 {
+			return fmt.Errorf("dataflow: the saved state is of operator %d, which remembers nothing", i)
+		}
+		op := l.loc.Ops[i]
+		for _, x := range op.States {
+			x.Load(part, c)
+		}
+		if part.Err == nil && len(part.Data) > 0 {
+			part.Err = fmt.Errorf("%d bytes too many", len(part.Data))
+		}
+		if part.Err != nil {
+			return fmt.Errorf("dataflow: the saved state of %s: %w", op, part.Err)
+		}
+	}
+	l.identify()
+	return d.Err
+}
+
+// Shape describes what the location's history and state depend on: its operators, how
+// they hang together, and the types of what they remember. Names of types count, places
+// in the source do not.
+func (l *Executor) Shape() string { return l.loc.Shape() }
+
+func sortedKeys[V any](m map[string]V) []string {
+	ks := make([]string, 0, len(m))
+	for k := range m {
+		ks = append(ks, k)
+	}
+	slices.Sort(ks)
+	return ks
+}
+
+// edgeCount is the source under which the state says how many edges there ever were.
+const edgeCount = "\x00links"
+
+// unsent returns what the location has for others.
+func (l *Executor) unsent() (all []engine.Unsent) {
+	if !l.loc.Graph.Kept() {
+		return nil
+	}
+	for _, out := range l.loc.OutputsInOrder {
+		if u, ok := out.(engine.Unsent); ok {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// Moved returns what is for other locations and was not returned before, of each edge in
+// order. It is called when the steps that gave it are durable. After a restore it is all
+// that is not known to be sent.
+func (l *Executor) Moved() (all []engine.Moved) {
+	for _, u := range l.unsent() {
+		all = u.Moved(all)
+	}
+	return all
+}
+
+// identify gives the edges numbers that none of the history had before: an edge that a
+// changed program has for the first time must not be taken for another one, whose
+// records the other location knows.
+func (l *Executor) identify() {
+	last := l.sources[edgeCount].Number
+	for _, u := range l.unsent() {
+		last = u.Identify(last)
+	}
+	if last > 0 {
+		l.sources[edgeCount] = codec.LastSeen{Number: last}
+	}
+}
+
+// Outputs appends what the outputs of the location keep: what nobody has read or taken
+// yet, and the values that are there now. It has the form of what a step gives.
+func (l *Executor) Outputs(dst []byte) (_ []byte, err error) {
+	for _, out := range l.loc.OutputsInOrder {
+		if dst, err = out.Kept(dst, l.loc.Graph.Settings.Codec); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// Lookup returns the encoded value that an output of entries has under an encoded key.
+func (l *Executor) Lookup(op int32, key []byte) (value []byte, ok bool, err error) {
+	out, err := l.loc.Output(op)
+	if err != nil {
+		return nil, false, err
+	}
+	return out.Lookup(key, l.loc.Graph.Settings.Codec)
+}
+
+// Status returns the status of the location. The owner of the executor calls it between
+// steps.
+func (l *Executor) Status() engine.Status {
+	s := l.loc
+	s.Mu.Lock()
+	s.CopyFigures()
+	st := engine.Status{Figures: s.Seen, Name: s.Name, Queue: s.Graph.Settings.Queue, Ended: s.Finished}
+	s.Mu.Unlock()
+	st.Blocked = l.Stopped()
+	for _, out := range s.OutputsInOrder {
+		st.Outputs = append(st.Outputs, out.Figures())
+	}
+	return st
+}
+
+// Report returns the public form of a status.
+func (l *Executor) Report(st *engine.Status) any { return l.loc.Graph.Settings.Report(st) }

@@ -1,0 +1,195 @@
+package logdriven
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/token"
+)
+
+// elsewhereRun is what the drivers have in common of graphs whose locations this process
+// does not run by itself. Nobody ever finds their run token free.
+type elsewhereRun struct{}
+
+func (elsewhereRun) Prepare(*engine.Graph) {}
+
+func (elsewhereRun) Start(*engine.Location) {}
+
+func (elsewhereRun) Retire(*engine.Location) {}
+
+func (elsewhereRun) Arm(*engine.Location) {}
+
+func (elsewhereRun) Perform(*engine.Location, *engine.Plan) bool {
+	panic("millrace: internal error: a location was run that is run elsewhere: please report it")
+}
+
+func (elsewhereRun) Settle(s *engine.Location, _ int) bool {
+	s.Mu.Unlock()
+	return true
+}
+
+func (elsewhereRun) HandOver(s *engine.Location) { s.Mu.Unlock() }
+
+func (elsewhereRun) Wait(ctx context.Context, _ *engine.Location, w *token.Waiter) error {
+	return w.Wait(ctx)
+}
+
+func (elsewhereRun) Deliver(x engine.Delivery) { x.Deliver() }
+
+func (elsewhereRun) Arrived(l *engine.Edge) { l.To.Mu.Unlock() }
+
+func (elsewhereRun) Ask(s *engine.Location) <-chan struct{} {
+	s.Mu.Unlock()
+	return nil
+}
+
+func (elsewhereRun) Origin(*engine.Location) time.Time { return time.Unix(0, 0) }
+
+func (elsewhereRun) Bounded() bool { return true }
+
+func (elsewhereRun) Ended(ctx context.Context, g *engine.Graph) error { return g.EndOrFail(ctx) }
+
+// A facade is the driver of a graph that has only the ports of a flow that runs elsewhere.
+type facade struct{ elsewhereRun }
+
+func (facade) Now(*engine.Location) int64 {
+	panic("millrace: internal error: a location that runs elsewhere has no time: please report it")
+}
+
+func (facade) Admit(_ context.Context, in *engine.InputBase) (engine.Admission, error) {
+	if in.Shut.Load() {
+		return engine.Refused, engine.ErrClosed
+	}
+	return engine.Elsewhere, nil
+}
+
+// Facade makes an empty graph one that has only the ports of a flow that runs elsewhere.
+func Facade(g *engine.Graph, codec codec.Codec, remote engine.Remote) {
+	g.Driver, g.Settings.Codec, g.Settings.Remote = facade{}, codec, remote
+}
+
+// Values returns the outputs of values that change at location number i.
+func Values(g *engine.Graph, i int) (ops []*engine.Op) {
+	for _, op := range g.Locations[i].Ops {
+		if out, err := g.Locations[i].Output(op.Index); err == nil && out.Valued() {
+			ops = append(ops, op)
+		}
+	}
+	return ops
+}
+
+// Latest reads the outputs of values that change at location number i, all after the same
+// step, and returns a function that appends what they showed, in the form of what a step
+// gives. Latest is not called during [Feed]; the function may be.
+func Latest(g *engine.Graph, i int) func(dst []byte) ([]byte, error) {
+	var ops []*engine.Op
+	var appends []func([]byte, codec.Codec) ([]byte, error)
+	for _, op := range g.Locations[i].Ops {
+		if out, err := g.Locations[i].Output(op.Index); err == nil {
+			if f := out.Showing(); f != nil {
+				ops, appends = append(ops, op), append(appends, f)
+			}
+		}
+	}
+	return func(dst []byte) (_ []byte, err error) {
+		for j, f := range appends {
+			if dst, err = f(dst, g.Settings.Codec); err != nil {
+				return dst, fmt.Errorf("%s: %w", ops[j], err)
+			}
+		}
+		return dst, nil
+	}
+}
+
+// Feed publishes at the ports of location number i what a step gave: all of it, or
+// nothing if it returns an error. The source tells the partitions of a location apart. It
+// is called by one goroutine at a time.
+func Feed(g *engine.Graph, i, source int, outputs []byte) error {
+	s := g.Locations[i]
+	if err := feed(s, source, outputs); err != nil {
+		for _, p := range s.Ports {
+			p.Forget()
+		}
+		s.Ports = s.Ports[:0]
+		return err
+	}
+	s.Publish()
+	return nil
+}
+
+// feed decodes what a step gave without making it visible.
+func feed(s *engine.Location, source int, outputs []byte) error {
+	d := &codec.Decoder{Data: outputs}
+	for len(d.Data) > 0 {
+		op := int32(d.Uint())
+		out, err := s.Output(op)
+		if err != nil {
+			return err
+		}
+		if p, ok := out.(engine.Port); ok {
+			if slices.Contains(s.Ports, p) {
+				return fmt.Errorf("%w: %s is named twice", codec.ErrRecord, s.Ops[op])
+			}
+			s.Ports = append(s.Ports, p)
+		}
+		if out.Feed(d, s.Graph.Settings.Codec, source); d.Err != nil {
+			return fmt.Errorf("%s: %w", s.Ops[op], d.Err)
+		}
+	}
+	return nil
+}
+
+// FeedEntry gives an output of entries one that was found elsewhere.
+func FeedEntry(g *engine.Graph, i int, op int32, key, value []byte) error {
+	data := binary.AppendUvarint(nil, uint64(op))
+	data = append(data, 1) // entry
+	data = codec.AppendBytes(data, key)
+	return Feed(g, i, 0, codec.AppendBytes(data, value))
+}
+
+// Get waits for an entry of an output and returns its encoded value.
+func Get(g *engine.Graph, ctx context.Context, i int, op int32, key []byte) ([]byte, error) {
+	out, err := g.Locations[i].Output(op)
+	if err != nil {
+		return nil, err
+	}
+	return out.Find(ctx, key, g.Settings.Codec)
+}
+
+// End ends a remote graph: outputs have nothing more to come once what they have was
+// read, and fail with err then if that is not nil.
+func End(g *engine.Graph, err error) {
+	if err != nil {
+		g.Fail(err)
+		return
+	}
+	for _, s := range g.Locations {
+		s.Mu.Lock()
+		s.Closing, s.Stopping = true, true
+		s.RefuseAll()
+		s.Quiet()
+		s.Mu.Unlock()
+	}
+}
+
+// ReadRecord and TakenRecord are the records by which readers tell a location how far
+// they are.
+func ReadRecord(op int32, number uint64) codec.Record {
+	return codec.Record{Op: op, Kind: codec.KindRead, Number: number}
+}
+
+// SentRecord is the record by which a location hears that what one of its edges gave
+// before number was sent; see [engine.Moved].
+func SentRecord(link int32, id, number uint64) codec.Record {
+	return codec.Record{Op: link, Kind: codec.KindRead, Nonce: id, Number: number}
+}
+
+// TakenRecord is described at [ReadRecord].
+func TakenRecord(op int32, key []byte) codec.Record {
+	return codec.Record{Op: op, Kind: codec.KindTaken, Key: key}
+}

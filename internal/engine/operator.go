@@ -1,0 +1,277 @@
+package engine
+
+import (
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// Number returns the number of op among those of its location.
+func (op *Op) Number() int { return int(op.Index) }
+
+// What a graph is drawn from is recorded while a flow is built. The operator that is
+// being built is the one that was made last, or was taken up again. A node that is
+// made meanwhile is its output; a node that is asked where it lives, or that gets a
+// consumer, is its input. So operators need to say nothing, and at run time nothing
+// of this is looked at.
+
+// Again goes on with the building of an operator after others have been made.
+func (op *Op) Again() { op.Loc.Making = op }
+
+// Reads notes that the operator being built has an input with head h.
+func (s *Location) Reads(h *Head) {
+	to, from := s.Making, h.Op
+	if to == nil {
+		return
+	}
+	to.within(h.Region)
+	if from != nil && from != to && !slices.Contains(to.Ins, from) {
+		to.Ins = append(to.Ins, from)
+	}
+}
+
+// makes notes that a node with head h is an output of the operator being built.
+func (s *Location) makes(h *Head) {
+	h.Op = s.Making
+	if h.Op != nil {
+		h.Op.within(h.Region)
+	}
+}
+
+// within notes that op has to do with r. An operator that lets something into a slice
+// or out of it belongs to the slice.
+func (op *Op) within(r *Region) {
+	if r != nil && r.Name != "" {
+		op.region = r
+	}
+}
+
+// passes makes op, which changes nothing, the operator from which h comes.
+func (op *Op) passes(h *Head) {
+	op.Again()
+	op.Loc.Reads(h)
+	h.Op = op
+}
+
+// Pass returns in as the output of op, for an operator that only changes what a type
+// says. It costs nothing: consumers of the result are consumers of in.
+func Pass[T any](in *Node[T], op *Op) *Node[T] {
+	out := *in
+	out.same = in.Origin()
+	op.passes(&out.Head)
+	op.Loc.enters(out.same.Counter())
+	return &out
+}
+
+// KPass is Pass for a keyed node.
+func KPass[K comparable, V any](in *KeyedNode[K, V], op *Op) *KeyedNode[K, V] {
+	out := *in
+	out.same = in.Origin()
+	op.passes(&out.Head)
+	op.Loc.enters(out.same.Counter())
+	return &out
+}
+
+// Inputs returns the operators of which op reads an output, in the order in which it
+// was given them. One that comes later in the order of construction is feedback.
+func (op *Op) Inputs() []*Op { return op.Ins }
+
+// Slice returns the slice to which op belongs, or nil.
+func (op *Op) Slice() *Region { return op.region }
+
+// Slices returns the slices of the location in order of construction.
+func (s *Location) Slices() []*Region {
+	return slices.SortedFunc(slices.Values(s.Regions), func(a, b *Region) int { return a.id - b.id })
+}
+
+// Pos returns file:line of the call that made the slice.
+func (r *Region) Pos() string { return r.pos }
+
+// ErrUnhashable is why a value cannot be a key that cannot be hashed.
+var ErrUnhashable = keyed.ErrUnhashable
+
+// A BadKey says that a value cannot be a key. Whoever gave it to a port gets it as an
+// error; an operator whose function made it panics with it, which ends the flow.
+type BadKey struct {
+	Op  *Op
+	Key any
+	Why error
+}
+
+// BadKey returns the error for a value that was given to op, in the public words.
+func (op *Op) BadKey(k any, why error) error {
+	return op.Loc.Graph.Settings.BadKey(&BadKey{op, k, why})
+}
+
+// MadeKeys returns a function that checks the keys that a function of op made: it panics at
+// the first that can be none. It is nil if all values of K can be keys.
+func MadeKeys[K comparable](op *Op) func([]K) {
+	check := keyed.CheckOf[K]()
+	if check == nil {
+		return nil
+	}
+	return func(ks []K) {
+		for _, k := range ks {
+			if err := check(k); err != nil {
+				op.Enter()
+				panic(op.BadKey(k, err))
+			}
+		}
+	}
+}
+
+// CheckMade is a check of MadeKeys for one key.
+func CheckMade[K comparable](check func([]K), k K) { check([]K{k}) }
+
+// Survives reports why an entry of a history that is kept outside is not found under k,
+// or nil: k has to come back from its encoding as it was.
+func Survives[K comparable](c codec.Codec, k K, encoded []byte) error {
+	var back K
+	if err := c.Decode(encoded, &back); err != nil {
+		return fmt.Errorf("it cannot be decoded: %w", err)
+	}
+	if back != k {
+		return fmt.Errorf("it is not equal to what comes back from its encoding, %v, so nothing is ever found under it", back)
+	}
+	return nil
+}
+
+// An Op is one operator of a flow, as errors, traces and graphs name it.
+type Op struct {
+	Name string // package and function, such as "keyedstream.Fold"
+	Pos  string // file:line of the call that made it
+	Why  string // the reason given, for operators that take one
+
+	// Proof is what somebody vouched for, for operators that take the word of who
+	// builds a flow.
+	Proof string
+
+	Loc    *Location
+	Ins    []*Op   // what it reads; see operator.go
+	region *Region // the slice it belongs to
+	Index  int32
+	clock  bool       // it reads the time
+	Later  bool       // what it gives comes as a record of a later step
+	At     int        // element being worked on, kept by keyed operators
+	Key    func() any // its key; nil for operators without keys
+	States []State    // what it remembers; see state.go
+	empty  []any      // pointers to what is of no use, and empty, between steps, in a graph that is checked
+	unread []any      // pointers to what is of no use between steps there
+	enters []*counter // of what it reads, if the graph counts
+}
+
+// NewOp adds an operator to the location of h.
+func NewOp(s *Location, name, why string) *Op {
+	if s.Graph.Begun() {
+		Misuse(name, "the flow has been started, nothing can be added to it")
+	}
+	op := &Op{Name: name, Pos: caller(), Why: why, Loc: s, Index: int32(len(s.Ops))}
+	s.Ops = append(s.Ops, op)
+	op.Again()
+	return op
+}
+
+// Enter marks op as the one that is running user code, for the error that names it.
+func (op *Op) Enter() { op.Loc.At = op.Index }
+
+// A Panic says that a function given to an operator panicked.
+type Panic struct {
+	Op       *Op
+	Location string
+	Key      any // the key being worked on, if HasKey
+	HasKey   bool
+	Value    any // what it panicked with
+	Stack    []byte
+}
+
+func (p *Panic) Error() string { return fmt.Sprintf("%s at %s: %v", p.Op.Name, p.Op.Pos, p.Value) }
+
+// Reasoned is NewOp for an operator that takes a reason.
+func Reasoned(s *Location, name, why string) *Op {
+	if strings.TrimSpace(why) == "" {
+		Misuse(name, "what depends on timing needs a reason: say why the result does not, or why it may")
+	}
+	return NewOp(s, name, why)
+}
+
+// Proved is NewOp for an operator whose result is right only if its function has a
+// property that the compiler cannot see.
+func Proved(s *Location, name, proof string) *Op {
+	if strings.TrimSpace(proof) == "" {
+		Misuse(name, "what the compiler cannot see needs a proof: say why the function has the property that is asked for")
+	}
+	op := NewOp(s, name, "")
+	op.Proof = proof
+	return op
+}
+
+// Misuse panics because a program is wrong before it has run, with the words
+// "package: operator: what".
+func Misuse(op, format string, args ...any) {
+	panic(strings.Replace(op, ".", ": ", 1) + ": " + fmt.Sprintf(format, args...))
+}
+
+// Given panics if one of the functions that op was given is nil.
+func Given(op string, functions ...any) {
+	for _, f := range functions {
+		if v := reflect.ValueOf(f); !v.IsValid() || v.IsNil() {
+			Misuse(op, "the function given at %s is nil: it is a %T", caller(), f)
+		}
+	}
+}
+
+// NilContext panics because op, a method of a port or a function, was given no context.
+func NilContext(op string) {
+	Misuse(op, "the context given at %s is nil: use context.Background if nothing ends the wait", caller())
+}
+
+// Unmade panics because a value of type op was used that nothing made; how says what
+// does.
+func Unmade(op, how string) {
+	Misuse(op, "the value used at %s is nil or a zero value: %s", caller(), how)
+}
+
+const module = "github.com/millrace/millrace/"
+
+// caller returns the place outside the library's own packages, or in one of their tests,
+// from which an operator was built.
+func caller() string {
+	var pcs [16]uintptr
+	n := runtime.Callers(3, pcs[:])
+	if known, ok := callers.Load(pcs); ok {
+		return known.(string)
+	}
+	frames := runtime.CallersFrames(pcs[:n])
+	for {
+		f, more := frames.Next()
+		if !own(f.Function) || strings.HasSuffix(f.File, "_test.go") || !more {
+			place := fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+			callers.Store(pcs, place)
+			return place
+		}
+	}
+}
+
+// callers are the places by their stacks: a simulation builds one flow thousands of times.
+var callers sync.Map // of [16]uintptr to string
+
+// own reports whether a function belongs to a package whose frames a user did not write.
+func own(function string) bool {
+	rest, ok := strings.CutPrefix(function, module)
+	if !ok {
+		return false
+	}
+	for _, p := range [...]string{"dataflow.", "keyedstream.", "keyedsingleton.", "singleton.", "optional.", "slice.", "dataflow/serve.", "dataflow/durable.", "dataflow/sim.", "internal/engine.", "internal/engine/"} {
+		if strings.HasPrefix(rest, p) {
+			return true
+		}
+	}
+	return false
+}

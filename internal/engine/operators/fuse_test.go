@@ -1,0 +1,174 @@
+package operators_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/live"
+	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
+)
+
+// newTestGraph returns a graph as package dataflow makes them.
+func newTestGraph() *engine.Graph {
+	return live.Drive(engine.New(engine.Settings{Queue: 64, Buffer: 1 << 20, Wrap: func(p *engine.Panic) error { return p }}))
+}
+
+// A drawn chain is operators over ints, drawn from a seed, and what each saw.
+type drawn struct {
+	ops  []*engine.Op
+	seen map[int][]int // by operator, the elements that its function was called with
+	fail func(op, x int)
+}
+
+func (d *drawn) saw(op, x int) {
+	if d.fail != nil {
+		d.fail(op, x)
+	}
+	d.seen[op] = append(d.seen[op], x)
+}
+
+// build adds n operators after in, now and then two of them after one node.
+func (d *drawn) build(r *rand.Rand, s *engine.Location, in *engine.Node[int], n int) {
+	d.seen = make(map[int][]int)
+	last := []*engine.Node[int]{in}
+	for i := range n {
+		from := last[len(last)-1]
+		if r.IntN(6) == 0 {
+			from = last[r.IntN(len(last))]
+		}
+		var out *engine.Node[int]
+		switch k := r.IntN(10) + 1; r.IntN(6) {
+		case 0, 1, 2:
+			op := engine.NewOp(s, fmt.Sprint("Map ", i), "")
+			d.ops = append(d.ops, op)
+			out = operators.Map(from, op, func(x int) int { d.saw(i, x); return x*k + 1 })
+		case 3:
+			op := engine.NewOp(s, fmt.Sprint("Filter ", i), "")
+			d.ops = append(d.ops, op)
+			out = operators.Filter(from, op, func(x int) bool { d.saw(i, x); return x%(k+1) != 0 })
+		case 4:
+			op := engine.NewOp(s, fmt.Sprint("Inspect ", i), "")
+			d.ops = append(d.ops, op)
+			out = operators.Inspect(from, op, func(x int) { d.saw(i, x) })
+		case 5:
+			op := engine.NewOp(s, fmt.Sprint("FilterMap ", i), "")
+			d.ops = append(d.ops, op)
+			out = operators.FilterMap(from, op, func(x int) (int, bool) { d.saw(i, x); return x + k, x%3 != 0 })
+		}
+		last = append(last, out)
+	}
+}
+
+// Whether elements come in batches or one by one, and whichever operators share a loop,
+// each function is called with the same elements in the same order.
+func TestOperatorsThatShareALoop(t *testing.T) {
+	ctx := context.Background()
+	for seed := range uint64(300) {
+		run := func(size int) map[int][]int {
+			r := rand.New(rand.NewPCG(seed, 1))
+			g := newTestGraph()
+			s := g.NewLocation("here")
+			in, node := port.NewInput[int](s, engine.NewOp(s, "Input", ""))
+			var d drawn
+			d.build(r, s, node, 1+r.IntN(9))
+			g.Start(ctx)
+			xs := make([]int, 100)
+			for i := range xs {
+				xs[i] = r.IntN(1000)
+			}
+			for batch := range slices.Chunk(xs, size) {
+				if size == 1 {
+					if err := in.Send(ctx, batch[0]); err != nil {
+						t.Fatal(err)
+					}
+				} else if _, err := in.SendBatch(ctx, batch); err != nil {
+					t.Fatal(err)
+				}
+			}
+			g.Stop()
+			if err := g.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			return d.seen
+		}
+		want := run(1)
+		for _, size := range []int{2, 7, 100} {
+			got := run(size)
+			for op := range max(len(got), len(want)) {
+				if !slices.Equal(got[op], want[op]) {
+					t.Fatalf("seed %d: operator %d saw %v in batches of %d, and %v one by one", seed, op, got[op], size, want[op])
+				}
+			}
+		}
+	}
+}
+
+// A panic names the operator whose function it was, also where several share a loop.
+func TestPanicInASharedLoop(t *testing.T) {
+	ctx := context.Background()
+	for seed := range uint64(300) {
+		for _, one := range []bool{true, false} {
+			r := rand.New(rand.NewPCG(seed, 2))
+			g := newTestGraph()
+			s := g.NewLocation("here")
+			in, node := port.NewInput[int](s, engine.NewOp(s, "Input", ""))
+			n := 1 + r.IntN(9)
+			culprit, calls, failed := r.IntN(n), 0, false
+			d := drawn{fail: func(op, x int) {
+				if op == culprit {
+					if calls++; calls == 3 {
+						failed = true
+						panic("as drawn")
+					}
+				}
+			}}
+			d.build(r, s, node, n)
+			g.Start(ctx)
+			xs := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+			if one {
+				for _, x := range xs {
+					in.Send(ctx, x)
+				}
+			} else {
+				in.SendBatch(ctx, xs)
+			}
+			g.Stop()
+			err := g.Wait()
+			if !failed {
+				if err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			p, ok := err.(*engine.Panic)
+			if !ok || p.Op != d.ops[culprit] || p.Value != "as drawn" {
+				t.Fatalf("seed %d, one by one: %v: %s panicked, and the error is %v", seed, one, d.ops[culprit].Name, err)
+			}
+		}
+	}
+}
+
+// A step that sends nothing out and cuts nothing is as short as it can be, and costs no
+// memory.
+func TestSendAllocatesNothing(t *testing.T) {
+	ctx := context.Background()
+	g := newTestGraph()
+	s := g.NewLocation("here")
+	in, node := port.NewInput[int](s, engine.NewOp(s, "Input", ""))
+	sum := 0
+	operators.Inspect(operators.Filter(operators.Map(node, engine.NewOp(s, "Map", ""), func(x int) int { return x + 1 }), engine.NewOp(s, "Filter", ""), func(x int) bool { return x%2 == 0 }),
+		engine.NewOp(s, "Inspect", ""), func(x int) { sum += x })
+	g.Start(ctx)
+	if n := testing.AllocsPerRun(1000, func() { in.Send(ctx, 1) }); n != 0 {
+		t.Errorf("a send allocates %v times", n)
+	}
+	g.Stop()
+	if err := g.Wait(); err != nil || sum == 0 {
+		t.Error(err, sum)
+	}
+}

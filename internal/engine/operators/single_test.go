@@ -1,0 +1,209 @@
+package operators_test
+
+import (
+	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
+)
+
+// runKeyed builds the program of a seed, sends records one by one and returns what came out.
+func runKeyed(t *testing.T, seed uint64, batches bool, drawn map[string]bool) []string {
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(seed, 3))
+	g := newTestGraph()
+	if batches {
+		g.PushBatches()
+	}
+	d := &drawnKeyed{t: t, r: r, s: g.NewLocation("here"), other: g.NewLocation("there")}
+	in, root := port.NewInput[int](d.s, d.op("Input"))
+	kin, kroot := port.NewKeyedInput[int, int](d.s, d.op("KeyedInput"), false)
+	uin, uroot := port.NewKeyedInput[int, int](d.s, d.op("Entries"), true)
+	d.nodes = []*knode{operators.KeyBy(root, d.op("KeyBy"), func(x int) int { return x % 6 }), kroot, uroot}
+	names := slices.Sorted(maps.Keys(keyedOps))
+	for range 1 + r.IntN(6) {
+		name := names[r.IntN(len(names))]
+		drawn[name] = true
+		d.nodes = append(d.nodes, d.watch(keyedOps[name](d, d.node())))
+	}
+	g.Start(ctx)
+	for i := range 30 {
+		var err error
+		switch x := r.IntN(20); r.IntN(3) {
+		case 0:
+			err = in.Send(ctx, x)
+		case 1:
+			err = kin.Send(ctx, x%5, x)
+		case 2:
+			err = uin.Send(ctx, i, x)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.IntN(2) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		synctest.Wait()
+	}
+	time.Sleep(10 * time.Millisecond)
+	g.Stop()
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range d.ends {
+		f()
+	}
+	return d.log
+}
+
+// An entry that is sent alone has the same effects, in the same order, whether operators
+// push it as it is or as a batch of one.
+func TestSinglesAreBatchesOfOne(t *testing.T) {
+	drawn := make(map[string]bool)
+	for seed := range uint64(600) {
+		var one, batch []string
+		synctest.Test(t, func(t *testing.T) { one = runKeyed(t, seed, false, drawn) })
+		synctest.Test(t, func(t *testing.T) { batch = runKeyed(t, seed, true, drawn) })
+		for i := range max(len(one), len(batch)) {
+			if i >= len(one) || i >= len(batch) || one[i] != batch[i] {
+				t.Fatalf("seed %d: single entries gave %d things, batches of one %d; the first that differs is number %d: %q and %q",
+					seed, len(one), len(batch), i, one[i:min(i+1, len(one))], batch[i:min(i+1, len(batch))])
+			}
+		}
+	}
+	for name := range keyedOps {
+		if !drawn[name] {
+			t.Errorf("%s was never drawn", name)
+		}
+	}
+}
+
+// batchesOnly are the functions that add a consumer of keyed data without a form for single
+// entries, and why.
+var batchesOnly = map[string]string{
+	"KObserve": "is there in simulations only",
+	"watched":  "is there in simulations only",
+	"MapAsync": "starts a call, which costs a hundred times as much",
+}
+
+// Each operator over keyed data has a form for single entries, which
+// TestSinglesAreBatchesOfOne draws, or is in a list with the reason.
+func TestSinglesAreDrawn(t *testing.T) {
+	fset := token.NewFileSet()
+	var files []string
+	for _, dir := range []string{"", "../port/"} {
+		some, err := filepath.Glob(dir + "*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, some...)
+	}
+	found := make(map[string]bool)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range f.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || fn.Body == nil {
+				continue
+			}
+			consumers, singles := keyedConsumers(fn)
+			if consumers == 0 {
+				continue
+			}
+			name := fn.Name.Name
+			found[name] = true
+			why, listed := batchesOnly[name]
+			switch {
+			case listed && (singles > 0 || why == ""):
+				t.Errorf("%s: %s is in batchesOnly and has a form for single entries, or no reason", fset.Position(fn.Pos()), name)
+			case !listed && singles < consumers:
+				t.Errorf("%s: %s adds %d consumers and %d forms for single entries: write them, or say in batchesOnly why not", fset.Position(fn.Pos()), name, consumers, singles)
+			case !listed && keyedOps[name] == nil:
+				t.Errorf("%s: %s is not drawn by TestSinglesAreBatchesOfOne", fset.Position(fn.Pos()), name)
+			}
+		}
+	}
+	for name := range batchesOnly {
+		if !found[name] {
+			t.Errorf("batchesOnly has %s, which adds no consumer", name)
+		}
+	}
+}
+
+// keyedConsumers counts the consumers of keyed data that a function adds, and the forms for
+// single entries that it gives them.
+func keyedConsumers(fn *ast.FuncDecl) (consumers, singles int) {
+	if fn.Name.Name == "track" {
+		return 0, 0
+	}
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			switch f := n.Fun.(type) {
+			case *ast.SelectorExpr:
+				if (f.Sel.Name == "To" || f.Sel.Name == "Add") && len(n.Args) == 1 && ofBatch(fn, n.Args[0]) {
+					consumers++
+				}
+			case *ast.Ident:
+				switch f.Name {
+				case "track":
+					consumers++
+				case "deferred":
+					consumers++
+					if len(n.Args) == 5 {
+						singles++
+					}
+				}
+			}
+		case *ast.AssignStmt:
+			if sel, ok := n.Lhs[0].(*ast.SelectorExpr); ok && sel.Sel.Name == "One" {
+				singles++
+			}
+		}
+		return true
+	})
+	return consumers, singles
+}
+
+// ofBatch reports whether an argument of To is a function of a batch.
+func ofBatch(fn *ast.FuncDecl, arg ast.Expr) bool {
+	switch arg := arg.(type) {
+	case *ast.FuncLit:
+		p := arg.Type.Params.List
+		if len(p) != 1 {
+			return false
+		}
+		star, ok := p[0].Type.(*ast.StarExpr)
+		if !ok {
+			return false
+		}
+		x, ok := star.X.(*ast.IndexListExpr)
+		if !ok {
+			return false
+		}
+		sel, ok := x.X.(*ast.SelectorExpr)
+		return ok && sel.Sel.Name == "Batch"
+	case *ast.SelectorExpr:
+		return arg.Sel.Name == "keep"
+	case *ast.Ident:
+		return arg.Name == "f" && fn.Name.Name == "deferred" || arg.Name == "add"
+	}
+	return false
+}

@@ -1,0 +1,68 @@
+package operators
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Chain returns the elements of first, which is complete, and then those of second:
+// both in one region, or first a constant.
+//
+// What second gives before first is over is held back. At the top level that is until
+// everything that hangs on constants has begun, since whoever reads the result may
+// begin there itself.
+func Chain[T any](first, second *engine.Node[T], op *engine.Op) *engine.Node[T] {
+	var h engine.Head
+	if second.Region == nil {
+		h, _ = engine.Beside(op, second, &first.Head)
+	} else {
+		h = engine.Derived(op, first, second)
+	}
+	out := engine.NewNode[T](h)
+	var ahead, behind []T
+	op.Holds(&ahead, &behind)
+	flush := func() {
+		engine.PushBlocks(out, behind)
+		clear(behind)
+		behind = behind[:0]
+	}
+	keep := func(batch []T) { behind = append(behind, batch...) }
+	if h.Region != nil {
+		second.To(keep)
+		first.To(func(batch []T) { out.Push(batch) })
+		h.Region.AtStep(flush)
+		return out
+	}
+	over := engine.AfterStart(h.Loc, func() {
+		engine.PushBlocks(out, ahead)
+		flush()
+		ahead, behind = nil, nil
+	})
+	second.To(func(batch []T) {
+		if *over {
+			out.Push(batch)
+			return
+		}
+		keep(batch)
+	})
+	first.To(func(batch []T) { ahead = append(ahead, batch...) })
+	return out
+}
+
+// Sort returns the elements of a region in order.
+func Sort[T cmp.Ordered](in *engine.Node[T], op *engine.Op) *engine.Node[T] {
+	h := engine.InRegion(op, in)
+	out := engine.NewNode[T](h)
+	var all []T
+	op.Holds(&all)
+	in.To(func(batch []T) { all = append(all, batch...) })
+	h.Region.AtStep(func() {
+		slices.Sort(all)
+		engine.PushBlocks(out, all)
+		clear(all)
+		all = all[:0]
+	})
+	return out
+}

@@ -1,0 +1,250 @@
+package port
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/state"
+	"github.com/millrace/millrace/internal/engine/token"
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// answers is where the answers of asynchronous calls enter.
+type answers[K comparable, V, U any] struct {
+	KeyedInput[K, U]
+	to *async[K, V, U]
+}
+
+// async is the state of a MapAsync operator: calls that wait for their turn.
+type async[K comparable, V, U any] struct {
+	engine.Inner
+	loc   *engine.Location
+	op    *engine.Op
+	f     func(context.Context, V) U
+	limit int
+	in    *answers[K, V, U]
+	step  engine.Columns[K, V] // asked for in this step; held by the token
+
+	// of a graph whose history is kept outside; see async_log.go
+	pending *keyed.Table[K, V]   // calls without an answer; nil elsewhere
+	fresh   engine.Columns[K, V] // of these, what the last step asked for
+
+	_       token.CacheLinePad
+	mu      sync.Mutex
+	queue   engine.Columns[K, V]
+	off     int // queue[:off] has been started
+	running int
+	coming  bool // one of the running has not looked at the queue yet
+	stalled bool
+}
+
+// MapAsync returns, for each entry of n, what f returned for it. The calls are made
+// outside the loop once the step that asked for them is released, at most limit at
+// a time; an answer is a record of the history.
+func MapAsync[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, V) U, limit int) *engine.KeyedNode[K, U] {
+	h := engine.Same(op.Name, n)
+	if h.Region == &h.Loc.Starts {
+		h.Region = nil // what comes of constants comes later
+	}
+	if h.Region != nil {
+		engine.Misuse(op.Name, "nothing changes later inside %s", h.Region)
+	}
+	h.Deps, h.Loops = nil, nil // an answer is a record, so that what follows is no feedback of a slice into itself
+	a := &async[K, V, U]{loc: h.Loc, op: op, f: f, limit: limit}
+	a.in = &answers[K, V, U]{KeyedInput[K, U]{InputBase: engine.InputBase{Loc: h.Loc, Op: op}, node: engine.NewKeyedNode[K, U](h), hash: engine.Hasher[K](), hashed: true}, a}
+	h.Loc.AddInput(op, a.in, a.in.node.Component)
+	h.Loc.AddOutput(op, a)
+	if h.Loc.Graph.Settings.Answer != nil {
+		a.pending = state.NewTable(engine.Lasting(op), state.Plain[K], state.Plain[V])
+	}
+	op.Later = true
+	engine.CheckType[K](op)
+	engine.CheckType[V](op)
+	engine.CheckType[U](op)
+	var hs []uint64
+	n.To(func(b *engine.Batch[K, V]) {
+		if len(a.step.K) == 0 {
+			a.loc.Later = append(a.loc.Later, a)
+		}
+		a.step.K = append(a.step.K, b.K...)
+		a.step.V = append(a.step.V, b.V...)
+		a.step.H = append(a.step.H, b.Hashes(a.in.hash, &hs)...)
+	})
+	return a.in.node
+}
+
+func (a *async[K, V, U]) Operator() *engine.Op { return a.op }
+
+func (a *async[K, V, U]) Loops() bool { return false }
+
+func (a *async[K, V, U]) Exchange() *engine.Edge { return nil }
+
+func (a *async[K, V, U]) End(error) {}
+
+func (a *async[K, V, U]) Discard() { a.step.Clear() }
+
+// Deliver has the calls made that the step asked for. The holder of the token counts them,
+// so that the location does not end before.
+func (a *async[K, V, U]) Deliver() {
+	a.loc.Calls.Add(int64(len(a.step.K)))
+	a.mu.Lock()
+	a.enqueue(a.step)
+	if !a.stalled && a.waiting() > a.loc.Graph.Settings.Queue {
+		a.stalled = true
+		a.loc.Stall()
+	}
+	a.mu.Unlock()
+	a.Discard()
+}
+
+// CallAll makes the calls of a simulated location: one after the other, at once. When an
+// answer is taken is the chooser's decision.
+func (a *async[K, V, U]) CallAll() {
+	s := a.step
+	a.step = engine.Columns[K, V]{}
+	a.loc.Calls.Add(int64(len(s.K)))
+	for i, k := range s.K {
+		u, ok := a.call(k, s.V[i])
+		if !ok {
+			return
+		}
+		a.in.answer(k, u, s.H[i])
+	}
+}
+
+// pop takes the next call from the queue, with mu held.
+func (a *async[K, V, U]) pop() (k K, v V, h uint64) {
+	var zeroK K
+	var zeroV V
+	k, v, h = a.queue.K[a.off], a.queue.V[a.off], a.queue.H[a.off]
+	a.queue.K[a.off], a.queue.V[a.off] = zeroK, zeroV
+	a.off++
+	return k, v, h
+}
+
+// enqueue adds calls to the queue, with mu held.
+func (a *async[K, V, U]) enqueue(c engine.Columns[K, V]) {
+	q := &a.queue
+	if a.off > len(q.K)/2 {
+		n := copy(q.K, q.K[a.off:])
+		copy(q.V, q.V[a.off:])
+		copy(q.H, q.H[a.off:])
+		clear(q.K[n:])
+		clear(q.V[n:])
+		*q, a.off = engine.Columns[K, V]{K: q.K[:n], V: q.V[:n], H: q.H[:n]}, 0
+	}
+	*q = engine.Columns[K, V]{K: append(q.K, c.K...), V: append(q.V, c.V...), H: append(q.H, c.H...)}
+	a.spawn()
+}
+
+// spawn starts a goroutine if calls wait, with mu held. There is one at most that has yet
+// to take its first call, and it starts the next one before making it: as many run as
+// calls take long, and those that return at once share one.
+func (a *async[K, V, U]) spawn() {
+	if !a.coming && a.running < a.limit && a.off < len(a.queue.K) {
+		a.coming = true
+		a.running++
+		go a.calls()
+	}
+}
+
+// waiting returns how many calls have to wait until others have returned, with mu held.
+func (a *async[K, V, U]) waiting() int {
+	free := a.limit - a.running
+	if a.coming {
+		free++
+	}
+	return len(a.queue.K) - a.off - free
+}
+
+// calls makes one call after the other until none waits, or until one failed: that ended
+// the flow, and perhaps this goroutine.
+func (a *async[K, V, U]) calls() {
+	a.mu.Lock()
+	a.coming = false
+	defer func() {
+		a.running--
+		a.mu.Unlock()
+	}()
+	for a.off < len(a.queue.K) && a.loc.Graph.Ctx.Err() == nil {
+		k, v, h := a.pop()
+		a.spawn()
+		resume := a.stalled && a.waiting() <= a.loc.Graph.Settings.Queue/2
+		if resume {
+			a.stalled = false
+		}
+		if !a.unlocked(k, v, h, resume) {
+			return
+		}
+	}
+}
+
+// unlocked makes a call with mu free; it is called and returns with mu held, even if the
+// call ends the goroutine.
+func (a *async[K, V, U]) unlocked(k K, v V, h uint64, resume bool) bool {
+	a.mu.Unlock()
+	defer a.mu.Lock()
+	if resume {
+		a.loc.Resume()
+	}
+	return a.made(k, v, h)
+}
+
+// made makes a call and has its answer accepted. It reports false if that is of no use
+// any more, since the flow has ended.
+func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
+	u, ok := a.call(k, v)
+	switch {
+	case !ok:
+		return false
+	case a.pending == nil:
+		a.in.answer(k, u, h)
+	case a.loc.Graph.Ctx.Err() != nil: // what f returned may be of no worth: it is called again
+		return false
+	default:
+		if err := a.answered(k, u); err != nil {
+			a.loc.Graph.Fail(err)
+			return false
+		}
+	}
+	return true
+}
+
+// call calls f. The flow ends if f panics, or ends its goroutine with runtime.Goexit, as
+// FailNow of a test does: there is no answer then.
+func (a *async[K, V, U]) call(k K, v V) (u U, ok bool) {
+	defer func() {
+		if ok {
+			return
+		}
+		p := recover()
+		if p == nil {
+			p = engine.ErrGoexit
+		}
+		a.loc.Graph.Fail(a.loc.Graph.Settings.Wrap(&engine.Panic{Op: a.op, Location: a.loc.Name, Key: k, HasKey: true, Value: p, Stack: debug.Stack()}))
+		if a.pending == nil {
+			a.loc.Calls.Add(-1) // after the failure: a location without calls may end by itself
+		}
+	}()
+	u = a.f(a.loc.Graph.Ctx, v)
+	return u, true
+}
+
+func (a *async[K, V, U]) Over() (engine.Blocked, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return engine.Blocked{Op: a.op, Waiting: max(a.waiting(), 0), Bound: a.loc.Graph.Settings.Queue, Calls: true, Running: a.running}, a.stalled
+}
+
+// Figures counts calls that have no answer: those that run, and those whose turn comes.
+func (a *async[K, V, U]) Figures() engine.OutputStatus {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	o := engine.OutputStatus{Op: a.op, Kind: engine.Calls, Running: a.running, Waiting: len(a.queue.K) - a.off, Bound: a.loc.Graph.Settings.Queue}
+	if a.coming { // one of them has no call yet
+		o.Running--
+	}
+	return o
+}

@@ -1,0 +1,93 @@
+package port
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+)
+
+// In a log-driven graph the calls that were asked for are part of the state until their
+// answers are in the history. So a call is made again after a crash if its answer was
+// not, and only the first answer counts.
+
+// Emit makes the calls that the step asked for pending. They begin when it is durable.
+func (a *async[K, V, U]) Emit(dst []byte, _ codec.Codec) ([]byte, error) {
+	for i, k := range a.step.K {
+		if p, added := a.pending.Put(k, a.step.H[i]); added {
+			*p = a.step.V[i]
+			a.fresh.K = append(a.fresh.K, k)
+			a.fresh.V = append(a.fresh.V, a.step.V[i])
+			a.fresh.H = append(a.fresh.H, a.step.H[i])
+		}
+	}
+	a.step.Clear()
+	return dst, nil
+}
+
+// Accept lets the answer to a pending call wait.
+func (in *answers[K, V, U]) Accept(r *codec.Record, c codec.Codec) (bool, error) {
+	a := in.to
+	var k K
+	var u U
+	if r.Kind != codec.KindAnswer {
+		return false, fmt.Errorf("%w: it is of kind %d, for %s", codec.ErrRecord, r.Kind, a.op)
+	}
+	if err := decodeEntry(r, c, &k, &u); err != nil {
+		return false, fmt.Errorf("%w for %s", err, a.op)
+	}
+	h := a.in.hash.Hash(k)
+	if !a.pending.Delete(k, h) {
+		return false, nil // the call was made twice, and answered before
+	}
+	a.in.buf.Append(true, k, u, h)
+	a.in.Accepted(a.in, 1)
+	return true, nil
+}
+
+// Begin makes the calls that the last step asked for.
+func (a *async[K, V, U]) Begin() {
+	fresh := a.fresh
+	a.fresh = engine.Columns[K, V]{}
+	a.enqueueCommitted(fresh)
+}
+
+// Resume makes all calls that have no answer.
+func (a *async[K, V, U]) Resume() {
+	a.fresh = engine.Columns[K, V]{}
+	var all engine.Columns[K, V]
+	for k, v := range a.pending.All() {
+		all.K, all.V, all.H = append(all.K, k), append(all.V, *v), append(all.H, a.in.hash.Hash(k))
+	}
+	a.enqueueCommitted(all)
+}
+
+func (a *async[K, V, U]) enqueueCommitted(c engine.Columns[K, V]) {
+	if len(c.K) > 0 {
+		a.mu.Lock()
+		a.enqueue(c)
+		a.mu.Unlock()
+	}
+}
+
+// answered makes an answer part of the history.
+func (a *async[K, V, U]) answered(k K, u U) error {
+	c := a.loc.Graph.Settings.Codec
+	key, err := c.Append(nil, k)
+	if err != nil {
+		return err
+	}
+	value, err := c.Append(nil, u)
+	if err != nil {
+		return err
+	}
+	r := codec.Record{Op: a.op.Index, Kind: codec.KindAnswer, Key: key, Value: value}
+	return a.loc.Graph.Settings.Answer(r.Encode(nil))
+}
+
+// Full reports whether more calls wait for their turn than may.
+func (a *async[K, V, U]) Full() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.waiting() > a.loc.Graph.Settings.Queue
+}

@@ -1,0 +1,130 @@
+package port
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/bits"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// KDivide returns what n has for each of some locations, of which every key belongs to
+// one. What belongs to the location of n itself is not moved.
+//
+// A batch is divided into columns that are moved as they are, with their hashes, so
+// the price is a hash and one append for each element; the locations are locked once for
+// each step.
+func KDivide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to []*engine.Location) []*engine.KeyedNode[K, V] {
+	if n.Region != nil && n.Region.Name != "" {
+		engine.Misuse(op.Name, "the collection is inside %s: emit it first", n.Region)
+	}
+	if n.Loc.Graph.Kept() {
+		engine.Misuse(op.Name, "a durable flow has no members: a dataflow.Cluster divides keys itself, send them there")
+	}
+	h := engine.Derived(op, n)
+	d := &divider[K, V]{hash: engine.Hasher[K](), into: make([]*engine.Columns[K, V], len(to)), at: op}
+	nodes := make([]*engine.KeyedNode[K, V], len(to))
+	for i, s := range to {
+		if s == n.Loc && h.Region == nil {
+			nodes[i] = engine.NewKeyedNode[K, V](h)
+			d.here, d.into[i] = nodes[i], &d.stays
+			continue
+		}
+		from := h
+		from.Op = op
+		m := newKeyedExchange[K, V](&from, engine.NewOp(s, op.Name, ""))
+		m.in.hashed = true
+		nodes[i], d.into[i] = m.in.node, &m.step
+		d.moves = append(d.moves, m)
+	}
+	op.Again() // others were made meanwhile
+	d.listen(n)
+	return nodes
+}
+
+// A divider is the state of a KDivide.
+type divider[K comparable, V any] struct {
+	at    *engine.Op
+	hash  *keyed.Hasher[K]
+	into  []*engine.Columns[K, V] // by location: what waits for the end of the step
+	moves []*keyedExchange[K, V]
+	here  *engine.KeyedNode[K, V] // of the location itself, if it is one of those
+	stays engine.Columns[K, V]
+	where []uint32 // by element: number of the location
+}
+
+func (d *divider[K, V]) listen(n *engine.KeyedNode[K, V]) {
+	op, site := d.at, n.Loc
+	var room []uint64
+	var o engine.Batch[K, V]
+	consumer := n.To(func(b *engine.Batch[K, V]) {
+		site.At = op.Index
+		hs := b.Hashes(d.hash, &room)
+		if site.Graph.Settings.Steady {
+			d.print(b.K)
+		} else {
+			d.assign(hs)
+		}
+		for i, w := range d.where[:len(b.K)] {
+			c := d.into[w]
+			c.K = append(c.K, b.K[i])
+			c.V = append(c.V, b.V[i])
+			c.H = append(c.H, hs[i])
+		}
+		for _, m := range d.moves {
+			m.gave()
+		}
+		if len(d.stays.K) > 0 {
+			o = engine.Batch[K, V]{K: d.stays.K, V: d.stays.V, H: d.stays.H}
+			d.here.Push(&o)
+			clear(d.stays.K)
+			clear(d.stays.V)
+			d.stays = engine.Columns[K, V]{K: d.stays.K[:0], V: d.stays.V[:0], H: d.stays.H[:0]}
+		}
+	})
+	if site.Graph.Settings.Steady {
+		return
+	}
+	consumer.One = func(k K, v V, h uint64) {
+		site.At = op.Index
+		if h == 0 {
+			h = d.hash.Hash(k)
+		}
+		c := d.into[d.place(h)]
+		if c == &d.stays {
+			d.here.One(k, v, h)
+			return
+		}
+		c.K, c.V, c.H = append(c.K, k), append(c.V, v), append(c.H, h)
+		for _, m := range d.moves {
+			m.gave()
+		}
+	}
+}
+
+// place says to which location a key with hash h belongs. It uses other bits of the hash than
+// tables do, or those of a location would be filled unevenly.
+func (d *divider[K, V]) place(h uint64) uint32 {
+	w, _ := bits.Mul64(h*0x9e3779b97f4a7c15, uint64(len(d.into)))
+	return uint32(w)
+}
+
+// assign says to which location each element belongs.
+func (d *divider[K, V]) assign(hs []uint64) {
+	d.where = engine.Resize(d.where, len(hs))
+	for i, h := range hs {
+		d.where[i] = d.place(h)
+	}
+}
+
+// print is assign for a simulated graph, in which the same choices have to mean the same
+// in every process: hashes are random.
+func (d *divider[K, V]) print(ks []K) {
+	d.where = engine.Resize(d.where, len(ks))
+	for i, k := range ks {
+		h := fnv.New32a()
+		fmt.Fprint(h, k)
+		d.where[i] = h.Sum32() % uint32(len(d.into))
+	}
+}

@@ -1,0 +1,135 @@
+package port
+
+import (
+	"reflect"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// An exchange is an edge for elements.
+type exchange[T any] struct {
+	*sending
+	in   *Input[T]
+	step []T // given in this step; held by the token
+}
+
+// Exchange returns the elements of n at another location, in order. Each is a record of the
+// other location's history.
+func Exchange[T any](n *engine.Node[T], op *engine.Op) *engine.Node[T] {
+	leaves(op, &n.Head)
+	to, l := op.Loc, engine.NewEdge(op, n.Loc)
+	engine.CheckType[T](op)
+	m := &exchange[T]{in: &Input[T]{InputBase: engine.InputBase{Loc: to, Op: op}, node: engine.NewNode[T](to.Top())}}
+	arrives(l, op, &n.Head, &m.in.node.Head, m.in)
+	op.Takes(m.in.node.Counter())
+	m.sending = newSending(l, op, &n.Head, reflect.TypeFor[T]().String(), showSent[T])
+	n.Loc.AddOutput(m.op, m)
+	n = n.Origin()
+	n.Outs = append(n.Outs, &engine.Consumer[T]{Push: func(batch []T) {
+		if len(m.step) == 0 {
+			m.From.Later = append(m.From.Later, m)
+		}
+		m.step = append(m.step, batch...)
+	}})
+	return m.in.node
+}
+
+// leaves panics if what has head h cannot be sent to where op is.
+func leaves(op *engine.Op, h *engine.Head) {
+	if h.Region != nil && h.Region.Name != "" {
+		engine.Misuse(op.Name, "the collection is inside %s: emit it first", h.Region)
+	}
+	if h.Loc == op.Loc {
+		engine.Misuse(op.Name, "the collection is at %s already", h.Loc.Name)
+	}
+}
+
+// arrives makes op, of another location, the reader of what has head src and the operator
+// from which dst comes.
+func arrives(l *engine.Edge, op *engine.Op, src, dst *engine.Head, in engine.Input) {
+	if src.Op != nil {
+		op.Ins = append(op.Ins, src.Op)
+	}
+	l.Src, l.Dst = src.Component, dst.Component
+	op.Loc.AddInput(op, in, dst.Component)
+}
+
+func (m *exchange[T]) Deliver() {
+	n, in := len(m.step), m.in
+	m.To.Mu.Lock()
+	if len(in.buf) == 0 { // swap instead of copying
+		in.buf, m.step = m.step, in.buf
+	} else {
+		in.buf = append(in.buf, m.step...)
+	}
+	m.Arrived(in, &in.InputBase, n)
+	m.Discard()
+}
+
+func (m *exchange[T]) Discard() {
+	clear(m.step)
+	m.step = m.step[:0]
+}
+
+// A keyedExchange is an edge for keyed data.
+type keyedExchange[K comparable, V any] struct {
+	*sending
+	in    *KeyedInput[K, V]
+	step  engine.Columns[K, V] // given in this step; held by the token
+	dirty bool                 // step is not empty; held by the token
+}
+
+// KeyedExchange is Exchange for a keyed stream, or a keyed singleton whose values never change.
+func KeyedExchange[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
+	leaves(op, &n.Head)
+	m := newKeyedExchange[K, V](&n.Head, op)
+	n.Origin().Add(func(b *engine.Batch[K, V]) {
+		m.step.K = append(m.step.K, b.K...)
+		m.step.V = append(m.step.V, b.V...)
+		m.gave()
+	}).One = func(k K, v V, _ uint64) {
+		m.step.K, m.step.V = append(m.step.K, k), append(m.step.V, v)
+		m.gave()
+	}
+	return m.in.node
+}
+
+// newKeyedExchange returns an edge to where op is.
+func newKeyedExchange[K comparable, V any](from *engine.Head, op *engine.Op) *keyedExchange[K, V] {
+	to, l := op.Loc, engine.NewEdge(op, from.Loc)
+	engine.CheckType[K](op)
+	engine.CheckType[V](op)
+	m := &keyedExchange[K, V]{in: &KeyedInput[K, V]{InputBase: engine.InputBase{Loc: to, Op: op}, node: engine.NewKeyedNode[K, V](to.Top()), hash: engine.Hasher[K]()}}
+	arrives(l, op, from, &m.in.node.Head, m.in)
+	op.Takes(m.in.node.Counter())
+	m.sending = newSending(l, op, from, reflect.TypeFor[K]().String()+","+reflect.TypeFor[V]().String(), showSentEntry[K, V])
+	from.Loc.AddOutput(m.op, m)
+	return m
+}
+
+// gave notes that the step may have given something.
+func (m *keyedExchange[K, V]) gave() {
+	if !m.dirty && len(m.step.K) > 0 {
+		m.dirty = true
+		m.From.Later = append(m.From.Later, m)
+	}
+}
+
+func (m *keyedExchange[K, V]) Deliver() {
+	n, in := len(m.step.K), m.in
+	m.To.Mu.Lock()
+	if len(in.buf.K) == 0 { // swap instead of copying
+		in.buf, m.step = m.step, in.buf
+	} else {
+		in.buf.K = append(in.buf.K, m.step.K...)
+		in.buf.V = append(in.buf.V, m.step.V...)
+		in.buf.H = append(in.buf.H, m.step.H...)
+	}
+	m.Arrived(in, &in.InputBase, n)
+	m.Discard()
+}
+
+func (m *keyedExchange[K, V]) Discard() {
+	m.dirty = false
+	m.step.Clear()
+}

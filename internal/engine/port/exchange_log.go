@@ -1,0 +1,231 @@
+package port
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+)
+
+// In a log-driven graph what a step gives for another location is part of the state until a
+// record says that it was sent: until then its executor sends it, and again after a
+// crash. The other location knows a repeat by its source and number. An edge has an
+// operator at both ends then, for the records of both locations.
+
+// A sending is the end of an edge at the location that it comes from. In a graph whose
+// history is kept outside it has an operator of its own there, and keeps what is not known
+// to be sent; in others it has that of the other end.
+type sending struct {
+	*engine.Edge
+	engine.Inner
+	op     *engine.Op // its operator
+	reader int32      // number of the operator at the other location
+	types  string
+	show   func(d *codec.Describer, c codec.Codec, number uint64, x sent)
+
+	id     uint64 // among all edges that the history ever had
+	loaded bool   // the saved state says so
+	first  uint64 // the number of buf[0], of all elements ever
+	handed uint64 // the number of the element that is handed out next
+	buf    []sent // what is not known to be sent
+}
+
+// A sent is one element, encoded. Only keyed ones have a key.
+type sent struct{ key, value []byte }
+
+// newSending makes the end of an edge whose reader is the operator at the other location.
+func newSending(l *engine.Edge, reader *engine.Op, src *engine.Head, types string, show func(*codec.Describer, codec.Codec, uint64, sent)) *sending {
+	b := &sending{Edge: l, op: reader, reader: reader.Index, types: types, show: show}
+	if !l.From.Graph.Kept() {
+		return b
+	}
+	b.op = engine.NewOp(l.From, reader.Name, "")
+	if src.Op != nil {
+		b.op.Ins = append(b.op.Ins, src.Op)
+	}
+	reader.Ins = []*engine.Op{b.op}
+	engine.Lasting(b.op).Add(nil, func(*engine.Op) engine.State { return b })
+	return b
+}
+
+func (b *sending) Operator() *engine.Op { return b.op }
+
+func (b *sending) Loops() bool { return false }
+
+func (b *sending) Exchange() *engine.Edge { return b.Edge }
+
+func (b *sending) Over() (engine.Blocked, bool) {
+	return engine.Blocked{Op: b.op, Waiting: len(b.buf), Bound: b.From.Graph.Settings.Queue}, false
+}
+
+// put keeps an element and appends it to what the step gives.
+func (b *sending) put(dst []byte, x sent) []byte {
+	b.buf = append(b.buf, x)
+	return codec.AppendBytes(codec.AppendBytes(dst, x.key), x.value)
+}
+
+// announce appends what comes before n elements of a step.
+func (b *sending) announce(dst []byte, n int) []byte {
+	dst = binary.AppendUvarint(dst, uint64(b.op.Index))
+	dst = binary.AppendUvarint(dst, b.first+uint64(len(b.buf)))
+	return binary.AppendUvarint(dst, uint64(n))
+}
+
+// Emit appends the elements of the step, and keeps them until they were sent.
+func (m *exchange[T]) Emit(dst []byte, c codec.Codec) ([]byte, error) {
+	dst = m.announce(dst, len(m.step))
+	for _, x := range m.step {
+		value, err := c.Append(nil, x)
+		if err != nil {
+			return dst, fmt.Errorf("%s: encoding a %T: %w", m.op, x, err)
+		}
+		dst = m.put(dst, sent{value: value})
+	}
+	m.Discard()
+	return dst, nil
+}
+
+// Emit appends the entries of the step, and keeps them until they were sent.
+func (m *keyedExchange[K, V]) Emit(dst []byte, c codec.Codec) ([]byte, error) {
+	dst = m.announce(dst, len(m.step.K))
+	for i, k := range m.step.K {
+		key, err := c.Append(nil, k)
+		if err != nil {
+			return dst, fmt.Errorf("%s: encoding a key %T: %w", m.op, k, err)
+		}
+		value, err := c.Append(nil, m.step.V[i])
+		if err != nil {
+			return dst, fmt.Errorf("%s: encoding a %T of key %v: %w", m.op, m.step.V[i], k, err)
+		}
+		dst = m.put(dst, sent{key, value})
+	}
+	m.Discard()
+	return dst, nil
+}
+
+// Acknowledge forgets what was sent.
+func (b *sending) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
+	if r.Kind != codec.KindRead {
+		return false, fmt.Errorf("%w: it is of kind %d, for %s", codec.ErrRecord, r.Kind, b.op)
+	}
+	if r.Nonce != b.id { // it is of an edge that the program had here before
+		return true, nil
+	}
+	if r.Number <= b.first || r.Number > b.first+uint64(len(b.buf)) {
+		return true, nil
+	}
+	b.buf = slices.Delete(b.buf, 0, int(r.Number-b.first))
+	b.first = r.Number
+	b.handed = max(b.handed, b.first) // somebody else sent it
+	return true, nil
+}
+
+func (b *sending) Full() bool { return len(b.buf) > b.From.Graph.Settings.Queue }
+
+func (b *sending) Kind() string { return "unsent(" + b.To.Name + "," + b.types + ")" }
+
+func (b *sending) Save(dst []byte, _ codec.Codec) ([]byte, error) {
+	dst = binary.AppendUvarint(dst, b.id)
+	dst = binary.AppendUvarint(dst, b.first)
+	dst = binary.AppendUvarint(dst, uint64(len(b.buf)))
+	for _, x := range b.buf {
+		dst = codec.AppendBytes(codec.AppendBytes(dst, x.key), x.value)
+	}
+	return dst, nil
+}
+
+func (b *sending) Load(d *codec.Decoder, _ codec.Codec) {
+	id, first := d.Uint(), d.Uint()
+	var buf []sent
+	for range d.Count() {
+		buf = append(buf, sent{slices.Clone(d.Bytes()), slices.Clone(d.Bytes())})
+	}
+	if d.Err == nil {
+		b.id, b.loaded, b.first, b.handed, b.buf = id, true, first, first, buf
+	}
+}
+
+func (b *sending) Describe(d *codec.Describer) {
+	for i, x := range b.buf {
+		b.show(d, b.From.Graph.Settings.Codec, b.first+uint64(i), x)
+	}
+}
+
+// Feed passes over what is for another location: its ports are not concerned.
+func (b *sending) Feed(in *codec.Decoder, _ codec.Codec, _ int) {
+	in.Uint()
+	for range in.Count() {
+		in.Bytes()
+		in.Bytes()
+	}
+}
+
+func (b *sending) DescribeFed(in *codec.Decoder, c codec.Codec, d *codec.Describer) {
+	first := in.Uint()
+	for i := range in.Count() {
+		x := sent{in.Bytes(), in.Bytes()}
+		if in.Err == nil {
+			b.show(d, c, first+uint64(i), x)
+		}
+	}
+}
+
+// showSent describes an element.
+func showSent[T any](d *codec.Describer, c codec.Codec, number uint64, x sent) {
+	var v T
+	if err := c.Decode(x.value, &v); err != nil {
+		d.Entry("%d: %v", number, err)
+		return
+	}
+	d.Entry("%d: %+v", number, v)
+}
+
+// showSentEntry describes an entry.
+func showSentEntry[K comparable, V any](d *codec.Describer, c codec.Codec, number uint64, x sent) {
+	var k K
+	var v V
+	if err := decodeEntry(&codec.Record{Key: x.key, Value: x.value}, c, &k, &v); err != nil {
+		d.Entry("%d: %v", number, err)
+		return
+	}
+	d.Entry("%d: %v: %+v", number, k, v)
+}
+
+// Moved appends what is for the other location and was not returned before.
+func (b *sending) Moved(all []engine.Moved) []engine.Moved {
+	for ; b.handed < b.first+uint64(len(b.buf)); b.handed++ {
+		x := b.buf[b.handed-b.first]
+		all = append(all, engine.Moved{
+			Link: b.op.Index, ID: b.id, Location: b.To.Number, Within: b.Within,
+			Record: codec.Record{Op: b.reader, Number: b.handed + 1, Key: x.key, Value: x.value},
+		})
+	}
+	return all
+}
+
+// Identify gives the edge a number if the history had none of it, and returns the last one
+// that was given.
+func (b *sending) Identify(last uint64) uint64 {
+	if !b.loaded {
+		last++
+		b.id = last
+	}
+	return last
+}
+
+// Figures of what goes to another location: in a graph whose history is kept outside, what
+// is not known to be sent. The owner of the executor asks.
+func (b *sending) Figures() engine.OutputStatus {
+	o := engine.OutputStatus{Op: b.op, Kind: engine.Sent, Unread: len(b.buf), Given: b.first + uint64(len(b.buf))}
+	if b.From.Graph.Kept() {
+		o.Bound = b.From.Graph.Settings.Queue
+	}
+	return o
+}
+
+func (b *sending) Size() (n int, bytes uint64) {
+	return len(b.buf), uint64(cap(b.buf)) * uint64(unsafe.Sizeof(sent{}))
+}

@@ -1,0 +1,179 @@
+package port
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// An Input is an input of a plain stream.
+type Input[T any] struct {
+	engine.InputBase
+	Turns uint64          // sends begun, of an input with one sender, which alone writes it; see turn.go
+	next  uint64          // of the numbered sends; the sender's as well
+	by    numbers[string] // of numbered sends that name their sender
+	node  *engine.Node[T]
+	buf   []T // accepted; guarded by the location's mu
+	taken []T // held by the token, as all below
+	off   int
+
+	unordered *recordLanes // of an input without order, else nil
+}
+
+// NewInput adds an input to the location.
+func NewInput[T any](s *engine.Location, op *engine.Op) (*Input[T], *engine.Node[T]) {
+	in := &Input[T]{InputBase: engine.InputBase{Loc: s, Op: op}, node: engine.NewNode[T](s.Top())}
+	s.AddInput(op, in, in.node.Component)
+	s.Bases = append(s.Bases, &in.InputBase)
+	engine.CheckType[T](op)
+	op.Takes(in.node.Counter())
+	s.Open++
+	return in, in.node
+}
+
+// Send accepts x, or waits until there is room for it.
+//
+// The first lines are the way of a sender that finds the location idle: two atomic
+// operations besides the run itself.
+func (in *Input[T]) Send(ctx context.Context, x T) error {
+	if in == nil || ctx == nil {
+		return misused(in == nil, "dataflow.InputPort", "Send")
+	}
+	s := in.Loc
+	if !in.Shut.Load() && s.Token.Take() {
+		if ok := in.stepOne(x); !ok || s.Left() {
+			return s.Look(ok)
+		}
+		return nil
+	}
+	return in.sendBusy(ctx, x)
+}
+
+// misused panics for a call on the way of each record, of a port that nothing made or without
+// a context. As the result of a function that does not return, it leaves its caller nothing
+// to keep for afterwards.
+func misused(unmade bool, name, method string) error {
+	if unmade {
+		engine.Unmade(name, "ports come from Input and Output functions")
+	}
+	engine.NilContext(name + "." + method)
+	return nil
+}
+
+// sendBusy is Send for a location that is not idle. It is apart so that Send needs no room for
+// what only this uses.
+func (in *Input[T]) sendBusy(ctx context.Context, x T) error {
+	s := in.Loc
+	if !in.Shut.Load() && s.Token.Await() {
+		return s.After(in.stepOne(x))
+	}
+	s.Mu.Lock()
+	how, err := s.Graph.Driver.Admit(ctx, &in.InputBase)
+	if how == engine.Enqueue {
+		in.buf = append(in.buf, x)
+		in.Accepted(in, 1)
+		return in.Kick()
+	}
+	s.Mu.Unlock()
+	switch how {
+	case engine.RunNow:
+		err = s.After(in.stepOne(x))
+	case engine.Elsewhere:
+		_, err = in.sendRemote(ctx, x)
+	}
+	return err
+}
+
+// SendBatch accepts all of xs, in order, and as much at once as there is room for.
+func (in *Input[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
+	s := in.Loc
+	for n < len(xs) {
+		how := engine.RunNow
+		if in.Shut.Load() || !s.Token.Take() && !s.Token.Await() {
+			s.Mu.Lock()
+			if how, err = s.Graph.Driver.Admit(ctx, &in.InputBase); how != engine.Enqueue {
+				s.Mu.Unlock()
+			}
+		}
+		switch how {
+		case engine.Refused:
+			return n, err
+		case engine.Elsewhere:
+			return in.sendRemote(ctx, xs...)
+		case engine.Enqueue:
+			part := xs[n:min(len(xs), n+s.Graph.Settings.Queue-s.Queued)]
+			in.buf = append(in.buf, part...)
+			in.Accepted(in, len(part))
+			if err = in.Kick(); err != nil {
+				return n, err
+			}
+			n += len(part)
+		case engine.RunNow:
+			part := xs[n:min(len(xs), n+s.Graph.Settings.Queue)]
+			ok := engine.StepAll(in.node, part, in)
+			if ok {
+				n += len(part)
+			}
+			if err = s.After(ok); err != nil {
+				return n, err
+			}
+		}
+	}
+	return n, nil
+}
+
+// TakeAll implements [engine.Input].
+func (in *Input[T]) TakeAll() {
+	in.buf, in.taken = in.taken, in.buf
+}
+
+// TakeAt implements [engine.Input].
+func (in *Input[T]) TakeAt(i int, again bool) {
+	in.taken = append(in.taken, in.buf[i])
+	if !again {
+		in.unordered.took(i)
+		in.buf = slices.Delete(in.buf, i, i+1)
+	}
+}
+
+// Say implements [engine.Input].
+func (in *Input[T]) Say(i int) string { return fmt.Sprint(in.buf[i]) }
+
+// CopyTaken implements [engine.Input].
+func (in *Input[T]) CopyTaken(at, n int) any { return slices.Clone(in.taken[in.off+at:][:n]) }
+
+// Load implements [engine.Input].
+func (in *Input[T]) Load(records any) error {
+	xs, ok := records.([]T)
+	if !ok {
+		return fmt.Errorf("%s takes %T, the recording has %T", in.Op, xs, records)
+	}
+	in.taken = append(in.taken, xs...)
+	return nil
+}
+
+// Push pushes the next n of what was taken, and forgets them when none is left.
+func (in *Input[T]) Push(n int) {
+	engine.PushBlocks(in.node, in.taken[in.off:in.off+n])
+	if in.off += n; in.off == len(in.taken) {
+		clear(in.taken)
+		in.taken, in.off = in.taken[:0], 0
+	}
+}
+
+// stepOne makes the step of one record; see [engine.StepOne].
+func (in *Input[T]) stepOne(x T) bool { return engine.StepOne(in.node, x, in) }
+
+// PlanOf takes x and returns the plan that takes it.
+func (in *Input[T]) PlanOf(x T) *engine.Plan {
+	in.taken = append(in.taken, x)
+	return in.PlanFor(1)
+}
+
+// PlanAll takes xs and returns the plan that takes them.
+func (in *Input[T]) PlanAll(xs []T) *engine.Plan {
+	in.taken = append(in.taken, xs...)
+	return in.PlanFor(len(xs))
+}

@@ -1,0 +1,239 @@
+package port
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/state"
+	"github.com/millrace/millrace/internal/engine/token"
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// A KeyedInput is an input of keyed data.
+type KeyedInput[K comparable, V any] struct {
+	engine.InputBase
+	node   *engine.KeyedNode[K, V]
+	seen   *keyed.Table[K, struct{}] // keys accepted so far, if none may come twice; guarded by mu
+	hash   *keyed.Hasher[K]
+	check  func(K) error        // says why a value cannot be a key; nil if all can
+	hashed bool                 // records come with their hash
+	buf    engine.Columns[K, V] // accepted; guarded by mu
+	_      token.CacheLinePad
+	taken  engine.Columns[K, V] // held by the token, as all below
+	off    int                  // taken[:off] has been pushed
+	batch  engine.Batch[K, V]
+	lanes  map[K]int       // of a simulated location: keys in order of their first record
+	turns  turns[K]        // sends begun, by key, in builds for the race detector; see turn.go
+	next   numbers[K]      // of the numbered sends
+	by     numbers[string] // of those that name their sender
+
+	unordered *recordLanes // of an input without order, else nil
+}
+
+// NewKeyedInput adds an input to the location. If unique, a key is accepted only once.
+func NewKeyedInput[K comparable, V any](s *engine.Location, op *engine.Op, unique bool) (*KeyedInput[K, V], *engine.KeyedNode[K, V]) {
+	in := &KeyedInput[K, V]{InputBase: engine.InputBase{Loc: s, Op: op}, node: engine.NewKeyedNode[K, V](s.Top()), hash: keyed.HasherOf[K](), check: keyed.CheckOf[K]()}
+	s.AddInput(op, in, in.node.Component)
+	if unique {
+		in.seen, in.hashed = state.NewSet[K](engine.Lasting(op)), true
+	}
+	s.Bases = append(s.Bases, &in.InputBase)
+	engine.CheckType[K](op)
+	engine.CheckType[V](op)
+	op.Takes(in.node.Counter())
+	s.Open++
+	return in, in.node
+}
+
+// Send accepts (k, v), or waits until there is room for it.
+func (in *KeyedInput[K, V]) Send(ctx context.Context, k K, v V) error {
+	s := in.Loc
+	if in.check != nil {
+		if err := in.check(k); err != nil {
+			return in.Op.BadKey(k, err)
+		}
+	}
+	if in.seen != nil {
+		return in.sendOnce(ctx, k, v, nil)
+	}
+	if !in.Shut.Load() && (s.Token.Take() || s.Token.Await()) {
+		return s.After(in.stepOne(k, v, 0))
+	}
+	s.Mu.Lock()
+	how, err := s.Graph.Driver.Admit(ctx, &in.InputBase)
+	return in.enter(ctx, how, err, k, v, 0)
+}
+
+// sendOnce is Send for keys that may come once. The keys are guarded by mu and not by
+// the token, because a sender that finds the token held has to be told, too.
+// If accepted is not nil, it is called with mu held when the record is accepted and before
+// anybody can run it.
+func (in *KeyedInput[K, V]) sendOnce(ctx context.Context, k K, v V, accepted func()) (err error) {
+	s := in.Loc
+	h := in.hash.Hash(k)
+	how := engine.Enqueue
+	if !in.Shut.Load() && (s.Token.Take() || s.Token.Await()) {
+		how = engine.RunNow
+	}
+	s.Mu.Lock()
+	if how == engine.Enqueue {
+		// Who would have to wait, or is refused, is told first that the key is there.
+		if (s.Queued >= s.Graph.Settings.Queue || in.Refuse() != nil) && in.seen.Get(k, h) != nil {
+			s.Mu.Unlock()
+			return engine.ErrDuplicate
+		}
+		how, err = s.Graph.Driver.Admit(ctx, &in.InputBase)
+	}
+	if how == engine.RunNow || how == engine.Enqueue {
+		if _, added := in.seen.Put(k, h); !added {
+			if how == engine.RunNow {
+				s.Graph.Driver.Settle(s, 1)
+			} else { // it came while we waited for room
+				s.Mu.Unlock()
+			}
+			return engine.ErrDuplicate
+		}
+		if accepted != nil {
+			accepted()
+		}
+	}
+	return in.enter(ctx, how, err, k, v, h)
+}
+
+// enter does with a record what its admission says. It is called with mu held and returns
+// with mu free. If the caller runs the location and that fails, enter returns why.
+func (in *KeyedInput[K, V]) enter(ctx context.Context, how engine.Admission, err error, k K, v V, h uint64) error {
+	if how == engine.Enqueue {
+		in.buf.Append(in.hashed, k, v, h)
+		in.Accepted(in, 1)
+		return in.Kick()
+	}
+	in.Loc.Mu.Unlock()
+	switch how {
+	case engine.RunNow:
+		err = in.Loc.After(in.stepOne(k, v, h))
+	case engine.Elsewhere:
+		err = in.sendRemote(ctx, k, v)
+	}
+	return err
+}
+
+// answer accepts a record that the location itself asked for, room or not, and counts
+// the asynchronous call that it answers as done.
+func (in *KeyedInput[K, V]) answer(k K, v V, h uint64) {
+	s := in.Loc
+	s.Mu.Lock()
+	s.Calls.Add(-1)
+	if s.Finished {
+		s.Mu.Unlock()
+		return
+	}
+	in.buf.Append(in.hashed, k, v, h)
+	in.Accepted(in, 1)
+	in.Kick()
+}
+
+// TakeAll implements [engine.Input].
+func (in *KeyedInput[K, V]) TakeAll() { in.buf, in.taken = in.taken, in.buf }
+
+// TakeAt implements [engine.Input].
+func (in *KeyedInput[K, V]) TakeAt(i int, again bool) {
+	var h uint64
+	if in.hashed {
+		h = in.buf.H[i]
+	}
+	in.taken.Append(in.hashed, in.buf.K[i], in.buf.V[i], h)
+	if !again {
+		in.unordered.took(i)
+		in.buf.Delete(i)
+	}
+}
+
+// Say implements [engine.Input].
+func (in *KeyedInput[K, V]) Say(i int) string { return fmt.Sprintf("%v:%v", in.buf.K[i], in.buf.V[i]) }
+
+// CopyTaken implements [engine.Input].
+func (in *KeyedInput[K, V]) CopyTaken(at, n int) any { return in.span(in.off+at, n).Clone() }
+
+// span returns n records of what is taken.
+func (in *KeyedInput[K, V]) span(at, n int) engine.Columns[K, V] {
+	c := engine.Columns[K, V]{K: in.taken.K[at : at+n], V: in.taken.V[at : at+n]}
+	if len(in.taken.H) > 0 {
+		c.H = in.taken.H[at : at+n]
+	}
+	return c
+}
+
+// Load implements [engine.Input].
+func (in *KeyedInput[K, V]) Load(records any) error {
+	c, ok := records.(engine.Columns[K, V])
+	if !ok {
+		return fmt.Errorf("%s takes %T, the recording has %T", in.Op, c, records)
+	}
+	t := &in.taken
+	t.K, t.V, t.H = append(t.K, c.K...), append(t.V, c.V...), append(t.H, c.H...)
+	return nil
+}
+
+// Push is [Input.push] for keyed data.
+func (in *KeyedInput[K, V]) Push(n int) {
+	in.span(in.off, n).PushBlocks(in.node, &in.batch)
+	if in.off += n; in.off == len(in.taken.K) {
+		in.taken.Clear()
+		in.off = 0
+	}
+}
+
+// stepOne makes the step of one entry; see [engine.StepEntry].
+func (in *KeyedInput[K, V]) stepOne(k K, v V, h uint64) bool {
+	return engine.StepEntry(in.node, k, v, h, in)
+}
+
+// PlanOf takes an entry and returns the plan that takes it.
+func (in *KeyedInput[K, V]) PlanOf(k K, v V, h uint64) *engine.Plan {
+	in.taken.Append(in.hashed, k, v, h)
+	return in.PlanFor(1)
+}
+
+// Has reports whether the key was accepted by an input that accepts each key once.
+//
+// Where the history is elsewhere the question is a record of it, which adds nothing: so the
+// answer is that of one moment after the question was asked, whoever runs the location, and
+// sees every Send that returned before.
+func (in *KeyedInput[K, V]) Has(ctx context.Context, k K) (bool, error) {
+	s := in.Loc
+	if r := s.Graph.Settings.Remote; r != nil {
+		return in.hasRemote(ctx, r, k)
+	}
+	h := in.hash.Hash(k)
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return in.seen.Get(k, h) != nil, nil
+}
+
+func (in *KeyedInput[K, V]) hasRemote(ctx context.Context, r engine.Remote, k K) (bool, error) {
+	key, err := in.Loc.Graph.Settings.Codec.Append(nil, k)
+	if err != nil {
+		return false, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, in.Op, err)
+	}
+	_, err = r.Send(ctx, in.Loc.Number, []codec.Record{{Op: in.Op.Index, Kind: codec.KindHas, Key: key}}, true)
+	if errors.Is(err, engine.ErrDuplicate) {
+		return true, nil
+	}
+	return false, err
+}
+
+// answerHas refuses the question for a key that is there, as its entry would be refused.
+func (in *KeyedInput[K, V]) answerHas(r *codec.Record, c codec.Codec) (bool, error) {
+	var k K
+	if in.seen == nil {
+		return false, fmt.Errorf("%w: it asks for a key, of %s", codec.ErrRecord, in.Op)
+	}
+	if err := c.Decode(r.Key, &k); err != nil {
+		return false, fmt.Errorf("dataflow: decoding a key %T for %s: %w", k, in.Op, err)
+	}
+	return in.seen.Get(k, in.hash.Hash(k)) == nil, nil
+}

@@ -1,0 +1,242 @@
+package port
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"sync"
+	"unsafe"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/state"
+	"github.com/millrace/millrace/internal/engine/token"
+)
+
+// Over implements [engine.Output].
+func (out *Output[T]) Over() (engine.Blocked, bool) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	return engine.Blocked{Op: out.op, Waiting: len(out.buf) - out.off, Bound: out.bound}, out.stalled
+}
+
+// An Output is an output of a plain stream. Elements wait in it until they are
+// read. A location whose output is over its bound does not run until a reader has
+// brought it down to half, so nothing is lost and memory is bounded by the bound
+// and what one step gives.
+type Output[T any] struct {
+	engine.NoEntries
+	engine.NoValue
+	loc   *engine.Location
+	op    *engine.Op
+	bound int
+	step  []T    // given in this step; held by the token
+	first uint64 // of a log-driven graph: the number of buf[0], of all elements ever
+
+	// of the ports of a flow that runs elsewhere
+	remote  engine.Remote
+	fed     map[int]uint64 // by source: the number of the element to come; held by the feeder
+	fresh   mark           // of what is in step; held by the feeder
+	marks   []mark         // of what is in buf; guarded by mu
+	handled []mark         // read, but nobody was told so; guarded by mu
+
+	_       token.CacheLinePad
+	mu      sync.Mutex
+	buf     []T
+	off     int    // buf[:off] has been read
+	gone    uint64 // how many had been read that are no longer in buf
+	stalled bool
+	ended   bool
+	err     error
+	readers token.WaiterChain
+}
+
+// NewOutput lets the elements of n out.
+func NewOutput[T any](n *engine.Node[T], op *engine.Op) *Output[T] {
+	if n.Region != nil && n.Region.Name != "" {
+		engine.Misuse(op.Name, "the collection is inside %s: emit it first", n.Region)
+	}
+	out := &Output[T]{loc: n.Loc, op: op, bound: n.Loc.Graph.Settings.Buffer, remote: n.Loc.Graph.Settings.Remote}
+	n.Loc.AddOutput(op, out)
+	engine.Lasting(op).Add(nil, func(op *engine.Op) engine.State { return unreadState[T]{out, state.Plain[T](op)} })
+	n.To(func(batch []T) {
+		if len(out.step) == 0 {
+			out.loc.Ports = append(out.loc.Ports, out)
+		}
+		out.step = append(out.step, batch...)
+	})
+	return out
+}
+
+// Operator implements [engine.Output].
+func (out *Output[T]) Operator() *engine.Op { return out.op }
+
+// Release implements [engine.Port].
+func (out *Output[T]) Release() {
+	out.Give()
+	out.Show()
+}
+
+// Show implements [engine.Port].
+func (out *Output[T]) Show() bool {
+	out.readers.Signal()
+	out.mu.Unlock()
+	out.Forget()
+	return false
+}
+
+// Wake implements [engine.Port].
+func (out *Output[T]) Wake() {} // show did it
+
+// Forget implements [engine.Port].
+func (out *Output[T]) Forget() {
+	clear(out.step)
+	out.step, out.fresh = out.step[:0], mark{}
+}
+
+// Give implements [engine.Port].
+func (out *Output[T]) Give() {
+	out.mu.Lock()
+	if out.fresh.left > 0 {
+		out.fed[out.fresh.source] = out.fresh.number
+		out.marks = append(out.marks, out.fresh)
+	}
+	if out.off > len(out.buf)/2 { // make room at the front rather than grow for ever
+		n := copy(out.buf, out.buf[out.off:])
+		clear(out.buf[n:])
+		out.gone += uint64(out.off)
+		out.buf, out.off = out.buf[:n], 0
+	}
+	if len(out.buf) == 0 { // swap instead of copying
+		out.buf, out.step = out.step, out.buf
+	} else {
+		out.buf = append(out.buf, out.step...)
+	}
+	if !out.stalled && out.loc.Graph.Bounded && len(out.buf)-out.off > out.bound {
+		out.stalled = true
+		out.loc.Stall()
+	}
+}
+
+// End implements [engine.Output].
+func (out *Output[T]) End(err error) {
+	out.mu.Lock()
+	out.ended, out.err = true, err
+	out.readers.Signal()
+	out.mu.Unlock()
+}
+
+// Next returns the next element. It returns io.EOF after the last one, and the
+// flow's error once the flow has failed and everything released has been read.
+func (out *Output[T]) Next(ctx context.Context) (x T, err error) {
+	if out.remote != nil {
+		out.tell()
+	}
+	out.mu.Lock()
+	if out.off < len(out.buf) {
+		return out.pop(), nil
+	}
+	w := out.loc.Graph.Waiters.Get()
+	out.loc.Enlist(w)
+	for {
+		if out.off < len(out.buf) {
+			x = out.pop()
+			break
+		}
+		if out.ended {
+			if err = out.err; err == nil {
+				err = io.EOF
+			}
+			out.mu.Unlock()
+			break
+		}
+		out.readers.Add(w)
+		out.mu.Unlock()
+		err = out.loc.Pause(ctx, w)
+		out.mu.Lock()
+		out.readers.Remove(w)
+		if err != nil && out.off == len(out.buf) {
+			out.mu.Unlock()
+			err = out.loc.Starved(err)
+			break
+		}
+		err = nil
+	}
+	out.loc.Leave(w)
+	out.loc.Graph.Waiters.Put(w)
+	return x, err
+}
+
+// pop takes the next element. It is called with mu held and unlocks it.
+func (out *Output[T]) pop() T {
+	x := out.buf[out.off]
+	var zero T
+	out.buf[out.off] = zero
+	out.off++
+	if len(out.marks) > 0 {
+		out.popped()
+	}
+	if out.off < len(out.buf) {
+		out.readers.Signal() // for another reader
+	}
+	resume := out.stalled && len(out.buf)-out.off <= out.bound/2
+	if resume {
+		out.stalled = false
+	}
+	out.mu.Unlock()
+	if resume {
+		out.loc.Resume()
+	}
+	return x
+}
+
+// An unreadState saves what nobody has read of an output.
+type unreadState[T any] struct {
+	out   *Output[T]
+	value codec.Of[T]
+}
+
+func (s unreadState[T]) Kind() string { return "unread(" + s.value.Kind + ")" }
+
+func (s unreadState[T]) Save(dst []byte, c codec.Codec) (_ []byte, err error) {
+	dst = binary.AppendUvarint(dst, s.out.first)
+	dst = binary.AppendUvarint(dst, uint64(len(s.out.buf)))
+	for i := range s.out.buf {
+		if dst, err = s.value.Save(dst, c, &s.out.buf[i]); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+func (s unreadState[T]) Load(d *codec.Decoder, c codec.Codec) {
+	first := d.Uint()
+	var buf []T
+	for range d.Count() {
+		var x T
+		if s.value.Load(d, c, &x); d.Err == nil {
+			buf = append(buf, x)
+		}
+	}
+	if d.Err == nil {
+		s.out.first, s.out.buf = first, buf
+	}
+}
+
+func (s unreadState[T]) Describe(w *codec.Describer) {
+	for i, x := range s.out.buf {
+		w.Entry("unread %d: %+v", s.out.first+uint64(i), x)
+	}
+}
+
+// Figures implements [engine.Output].
+func (out *Output[T]) Figures() engine.OutputStatus {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	return engine.OutputStatus{Op: out.op, Kind: engine.Elements, Unread: len(out.buf) - out.off, Given: out.first + out.gone + uint64(len(out.buf)), Bound: out.bound}
+}
+
+func (s unreadState[T]) Size() (int, uint64) {
+	var x T
+	return len(s.out.buf), uint64(cap(s.out.buf)) * uint64(unsafe.Sizeof(x))
+}

@@ -1,0 +1,10 @@
+//go:build !race
+
+package port
+
+// counted says whether sends are counted by key.
+const counted = false
+
+type turns[K comparable] struct{}
+
+func (*turns[K]) begin(K) {}

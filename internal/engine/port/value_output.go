@@ -1,0 +1,144 @@
+package port
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/token"
+)
+
+// A ValueOutput is an output of a value that changes. It keeps the latest version, so
+// nobody waits for its readers.
+type ValueOutput[T any] struct {
+	engine.Endless
+	engine.NoEntries
+	loc   *engine.Location
+	op    *engine.Op
+	node  *engine.ValueNode[T]
+	dirty bool // changed in this step; held by the token
+
+	mu      sync.Mutex
+	value   T
+	set     bool
+	version uint64 // counts the steps that changed something
+	ended   bool
+	err     error
+	readers token.WaiterChain
+}
+
+// NewValueOutput lets the value of c out.
+func NewValueOutput[T any](c *engine.ValueNode[T], op *engine.Op) *ValueOutput[T] {
+	if c.Region != nil && c.Region.Name != "" {
+		engine.Misuse(op.Name, "the value is inside %s: emit it first", c.Region)
+	}
+	out := &ValueOutput[T]{loc: c.Loc, op: op, node: c}
+	c.Loc.AddOutput(op, out)
+	engine.CheckType[T](op)
+	c.Changed(func() {
+		if !out.dirty {
+			out.dirty = true
+			out.loc.Ports = append(out.loc.Ports, out)
+		}
+	})
+	return out
+}
+
+// Operator implements [engine.Output].
+func (out *ValueOutput[T]) Operator() *engine.Op { return out.op }
+
+// Valued implements [engine.Output].
+func (out *ValueOutput[T]) Valued() bool { return true }
+
+// Acknowledge implements [engine.Output].
+func (out *ValueOutput[T]) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
+	return false, fmt.Errorf("%w: it is of kind %d, for %s", codec.ErrRecord, r.Kind, out.op)
+}
+
+// Release implements [engine.Port].
+func (out *ValueOutput[T]) Release() {
+	out.Give()
+	out.Show()
+}
+
+// Show implements [engine.Port].
+func (out *ValueOutput[T]) Show() bool {
+	out.readers.Signal()
+	out.mu.Unlock()
+	return false
+}
+
+// Wake implements [engine.Port].
+func (out *ValueOutput[T]) Wake() {} // show did it
+
+// Forget implements [engine.Port].
+func (out *ValueOutput[T]) Forget() { out.dirty = false }
+
+// Give implements [engine.Port].
+func (out *ValueOutput[T]) Give() {
+	out.dirty = false
+	out.mu.Lock()
+	out.value, out.set = out.node.Value, out.node.IsSet
+	out.version++
+}
+
+// End implements [engine.Output].
+func (out *ValueOutput[T]) End(err error) {
+	out.mu.Lock()
+	out.ended, out.err = true, err
+	out.readers.Signal()
+	out.mu.Unlock()
+}
+
+// Latest returns the latest value that was released, if there is one.
+func (out *ValueOutput[T]) Latest() (T, bool) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	return out.value, out.set
+}
+
+// Next returns the latest version as soon as it is not the one seen: the value, if
+// there is one, and the version's number, which is never 0. It returns io.EOF when the
+// flow has ended with the version seen, and the flow's error if it failed.
+func (out *ValueOutput[T]) Next(ctx context.Context, seen uint64) (v T, ok bool, version uint64, err error) {
+	out.mu.Lock()
+	if out.version != seen {
+		defer out.mu.Unlock()
+		return out.value, out.set, out.version, nil
+	}
+	w := out.loc.Graph.Waiters.Get()
+	out.loc.Enlist(w)
+	for {
+		if out.version != seen {
+			v, ok, version, err = out.value, out.set, out.version, nil
+			break
+		}
+		if err == nil && out.ended {
+			if err = out.err; err == nil {
+				err = io.EOF
+			}
+		}
+		if err != nil {
+			break
+		}
+		out.readers.Add(w)
+		out.mu.Unlock()
+		err = out.loc.Pause(ctx, w)
+		out.mu.Lock()
+		out.readers.Remove(w)
+	}
+	out.mu.Unlock()
+	out.loc.Leave(w)
+	out.loc.Graph.Waiters.Put(w)
+	return v, ok, version, err
+}
+
+// Figures implements [engine.Output].
+func (out *ValueOutput[T]) Figures() engine.OutputStatus {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	return engine.OutputStatus{Op: out.op, Kind: engine.Value, Given: out.version}
+}

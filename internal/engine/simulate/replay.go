@@ -1,0 +1,137 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/token"
+)
+
+// A Replay makes the steps of a recording again. Nothing is accepted and nothing is sent:
+// what locations, cycles and asynchronous calls gave is in the recording.
+type Replay struct {
+	g    *engine.Graph
+	from *engine.Recording
+	made int   // plans of from whose steps were made
+	last int64 // the time of the latest
+}
+
+// NewReplay makes an empty graph one that makes the steps of a recording again.
+func NewReplay(g *engine.Graph, from *engine.Recording, watch engine.Watcher) *Replay {
+	d := &Replay{g: g, from: from}
+	g.Driver, g.Settings.Watch = d, watch
+	return d
+}
+
+// Prepare implements [engine.Driver].
+func (d *Replay) Prepare(*engine.Graph) {}
+
+// Start does nothing: the first step of a location is in the recording.
+func (d *Replay) Start(*engine.Location) {}
+
+// Now implements [engine.Driver].
+func (d *Replay) Now(*engine.Location) int64 { return max(d.last, 1) }
+
+// Step makes the next step and reports whether there was one.
+func (d *Replay) Step() bool {
+	d.from.Mu.Lock()
+	defer d.from.Mu.Unlock()
+	if d.g.Err() != nil {
+		return false
+	}
+	if d.made == len(d.from.Plans) {
+		return settleAny(d.g)
+	}
+	s, p, err := d.next()
+	if err != nil {
+		return false
+	}
+	return d.Perform(s, p)
+}
+
+// next loads the records of the next step, which there is. If they do not fit the graph, it
+// has failed.
+func (d *Replay) next() (*engine.Location, *engine.Plan, error) {
+	next := &d.from.Plans[d.made]
+	d.made++
+	if next.Location >= len(d.g.Locations) {
+		d.g.Fail(fmt.Errorf("dataflow: step %d of the recording is of a location that this flow does not have", d.made))
+		return nil, nil, d.g.Err()
+	}
+	s := d.g.Locations[next.Location]
+	if err := s.Load(&next.Plan); err != nil {
+		d.g.Fail(fmt.Errorf("dataflow: step %d of the recording does not fit this flow: %w", d.made, err))
+		return nil, nil, d.g.Err()
+	}
+	for _, t := range next.Take {
+		d.g.Note(func() string { return fmt.Sprintf("take %d recorded of %s", t.N, s.Ops[t.Op]) })
+	}
+	d.last = max(d.last, next.Now)
+	return s, &next.Plan, nil
+}
+
+// Perform implements [engine.Driver].
+func (d *Replay) Perform(s *engine.Location, p *engine.Plan) (ok bool) {
+	if ok = s.Step(p); ok {
+		s.Publish()
+	}
+	return ok
+}
+
+// Settle implements [engine.Driver].
+func (d *Replay) Settle(s *engine.Location, _ int) bool {
+	s.Mu.Unlock()
+	return true
+}
+
+// HandOver implements [engine.Driver].
+func (d *Replay) HandOver(s *engine.Location) { s.Mu.Unlock() }
+
+// Admit implements [engine.Driver].
+func (d *Replay) Admit(ctx context.Context, in *engine.InputBase) (engine.Admission, error) {
+	return in.Room(ctx)
+}
+
+// Wait implements [engine.Driver].
+func (d *Replay) Wait(context.Context, *engine.Location, *token.Waiter) error {
+	if d.Step() {
+		return nil
+	}
+	if err := d.g.Err(); err != nil {
+		return err
+	}
+	return ErrQuiet
+}
+
+// Deliver implements [engine.Driver].
+func (d *Replay) Deliver(x engine.Delivery) { x.Discard() }
+
+// Arrived implements [engine.Driver].
+func (d *Replay) Arrived(l *engine.Edge) { l.To.Mu.Unlock() }
+
+// Bounded implements [engine.Driver].
+func (d *Replay) Bounded() bool { return false }
+
+// Ask implements [engine.Driver].
+func (d *Replay) Ask(s *engine.Location) <-chan struct{} { return s.AskBetweenSteps() }
+
+// Origin implements [engine.Driver].
+func (d *Replay) Origin(*engine.Location) time.Time { return time.Unix(0, 0) }
+
+// Retire implements [engine.Driver].
+func (d *Replay) Retire(*engine.Location) {}
+
+// Arm implements [engine.Driver].
+func (d *Replay) Arm(*engine.Location) {}
+
+// Ended implements [engine.Driver].
+func (d *Replay) Ended(context.Context, *engine.Graph) error { return runToEnd(d.g, d.Step) }
+
+// Quiesce makes all steps.
+func (d *Replay) Quiesce() error {
+	for d.Step() {
+	}
+	return d.g.Err()
+}

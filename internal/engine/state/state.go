@@ -1,0 +1,176 @@
+// Package state has the constructors of what operators remember: variables, tables, sets,
+// lists, views and timers. Each constructor makes the memory and registers how it is saved,
+// loaded and described, or that it is cleared at the end of a run of a slice. Package lint
+// refuses memory that an operator makes for itself.
+//
+// An [engine.Memory] says where something is remembered and how long. The registered parts
+// are [engine.State]s. Start reading at [NewTable].
+//
+// The order in which an operator calls constructors is the order in which its state is
+// saved. It is part of the shape of a history, so that changing it is a new version of
+// the program for whoever has one.
+package state
+
+import (
+	"encoding/binary"
+	"reflect"
+
+	"github.com/millrace/millrace/internal/cow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// NewTable returns a table in m with values of these forms.
+func NewTable[K comparable, V any](m engine.Memory, key func(*engine.Op) codec.Of[K], value func(*engine.Op) codec.Of[V]) *keyed.Table[K, V] {
+	t := keyed.NewTable[K, V]()
+	m.Add(t.Clear, func(op *engine.Op) engine.State { return tableState[K, V]{&t, key(op), value(op)} })
+	return t
+}
+
+// NewSet returns a table in m that is a set.
+func NewSet[K comparable](m engine.Memory) *keyed.Table[K, struct{}] {
+	return NewTable(m, Plain[K], Nothing)
+}
+
+// NewVar returns a variable in m that has the value init at first, and at the start of
+// each run of a slice.
+func NewVar[T any](m engine.Memory, init T) *T {
+	p := new(T)
+	*p = init
+	m.Add(func() { *p = init }, func(op *engine.Op) engine.State {
+		engine.CheckType[T](op)
+		return varState[T]{p}
+	})
+	return p
+}
+
+// A begun is a value that is there from the first element on.
+type begun[T any] struct {
+	Value T
+	Some  bool
+}
+
+// NewBegun returns a begun in m, without a value.
+func NewBegun[T any](m engine.Memory) *begun[T] {
+	b := new(begun[T])
+	m.Add(func() { *b = begun[T]{} }, func(op *engine.Op) engine.State {
+		engine.CheckType[T](op)
+		op.States = append(op.States, varState[T]{&b.Value})
+		return varState[bool]{&b.Some}
+	})
+	return b
+}
+
+// NewView returns a map in m, and a value node at h that has what wrap makes of views of it:
+// only the map is saved.
+func NewView[K comparable, V, W any](m engine.Memory, h engine.Head, wrap func(cow.View[K, V]) W) (*cow.Map[K, V], *engine.ValueNode[W]) {
+	v, out := cow.NewMap[K, V](), engine.NewUnsavedValueNode[W](h)
+	m.Add(func() { *v = *cow.NewMap[K, V]() }, func(op *engine.Op) engine.State {
+		set := func() { out.Value, out.IsSet = wrap(v.View()), true }
+		return viewState[K, V]{m: v, set: set, key: Plain[K](op), value: Plain[V](op)}
+	})
+	return v, out
+}
+
+// Copied returns a table with the entries of t, for who compares them with those of later.
+func Copied[K comparable, V any](t *keyed.Table[K, V], hash *keyed.Hasher[K]) *keyed.Table[K, V] {
+	c := keyed.NewTable[K, V]()
+	for k, v := range t.All() {
+		p, _ := c.Put(k, hash.Hash(k))
+		*p = *v
+	}
+	return c
+}
+
+// Plain is the form of a user's type: whatever the codec makes of it.
+func Plain[T any](op *engine.Op) codec.Of[T] {
+	engine.CheckType[T](op)
+	return codec.Of[T]{
+		Kind: reflect.TypeFor[T]().String(),
+		Save: func(dst []byte, c codec.Codec, x *T) ([]byte, error) { return codec.AppendValue(dst, c, *x) },
+		Load: func(d *codec.Decoder, c codec.Codec, x *T) { *x = codec.DecodeValue[T](d, c) },
+	}
+}
+
+// tableState saves a table with its numbering, since that is the order in which its
+// entries come.
+type tableState[K comparable, V any] struct {
+	table **keyed.Table[K, V]
+	key   codec.Of[K]
+	value codec.Of[V]
+}
+
+func (s tableState[K, V]) Kind() string { return "table(" + s.key.Kind + "," + s.value.Kind + ")" }
+
+func (s tableState[K, V]) Save(dst []byte, c codec.Codec) (_ []byte, err error) {
+	next, free := (*s.table).Layout()
+	dst = binary.AppendUvarint(dst, uint64((*s.table).Len()))
+	dst = binary.AppendUvarint(dst, uint64(next))
+	dst = binary.AppendUvarint(dst, uint64(len(free)))
+	for _, i := range free {
+		dst = binary.AppendUvarint(dst, uint64(i))
+	}
+	for k, v := range (*s.table).All() {
+		if dst, err = s.key.Save(dst, c, &k); err != nil {
+			return dst, err
+		}
+		if dst, err = s.value.Save(dst, c, v); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+func (s tableState[K, V]) Load(d *codec.Decoder, c codec.Codec) {
+	n := d.Uint()
+	next := d.Uint()
+	free := make([]uint32, d.Count())
+	for i := range free {
+		free[i] = uint32(d.Uint())
+	}
+	if n+uint64(len(free)) != next || n > uint64(len(d.Data)) {
+		d.Fail()
+		return
+	}
+	t := keyed.NewTable[K, V]()
+	if !t.Fill(uint32(next), free, engine.Hasher[K](), func(place func(K) *V) bool {
+		var k K
+		var v V
+		s.key.Load(d, c, &k)
+		s.value.Load(d, c, &v)
+		if d.Err == nil {
+			*place(k) = v
+		}
+		return d.Err == nil
+	}) {
+		d.Fail()
+	}
+	if d.Err == nil {
+		**s.table = *t
+	}
+}
+
+func (s tableState[K, V]) Describe(w *codec.Describer) {
+	for k, v := range (*s.table).All() {
+		w.Entry("%v: %+v", k, *v)
+	}
+}
+
+// A varState saves a variable.
+type varState[T any] struct{ p *T }
+
+func (s varState[T]) Kind() string { return reflect.TypeFor[T]().String() }
+
+func (s varState[T]) Save(dst []byte, c codec.Codec) ([]byte, error) {
+	return codec.AppendValue(dst, c, *s.p)
+}
+
+func (s varState[T]) Load(d *codec.Decoder, c codec.Codec) {
+	v := codec.DecodeValue[T](d, c)
+	if d.Err == nil {
+		*s.p = v
+	}
+}
+
+func (s varState[T]) Describe(w *codec.Describer) { w.Entry("%+v", *s.p) }

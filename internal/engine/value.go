@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"fmt"
+	"reflect"
+	"unsafe"
+
+	"github.com/millrace/millrace/internal/engine/codec"
+)
+
+// A ValueNode is the output of an operator that yields one value, or at most one.
+type ValueNode[T any] struct {
+	Head
+	outs  []func(T)
+	sent  *counter // of how often it was set, if the graph counts
+	gones []func()
+	Value T
+	IsSet bool // has a value (in this run, inside a region)
+
+	Trigger *Trigger // of a snapshot
+}
+
+// NewValueNode returns a value node at h without a value.
+func NewValueNode[T any](h Head) *ValueNode[T] {
+	c := NewUnsavedValueNode[T](h)
+	if c.Op != nil && (h.Region == nil || h.Region == &h.Loc.Starts) {
+		Lasting(c.Op).Add(nil, func(op *Op) State {
+			CheckType[T](op)
+			return valueState[T]{c}
+		})
+	}
+	return c
+}
+
+// NewUnsavedValueNode is NewValueNode for a value node that whoever made it saves.
+func NewUnsavedValueNode[T any](h Head) *ValueNode[T] {
+	c := &ValueNode[T]{Head: h}
+	h.Loc.makes(&c.Head)
+	if h.Region != nil && h.Region != &h.Loc.Starts {
+		h.Region.AtEnd(func() { var zero T; c.Value, c.IsSet = zero, false })
+	}
+	return c
+}
+
+// To adds a consumer, called whenever the value was set.
+func (c *ValueNode[T]) To(f func(T)) {
+	c.Loc.Reads(&c.Head)
+	c.Loc.enters(c.counter())
+	c.outs = append(c.outs, f)
+}
+
+// Set gives the value node a value and tells its consumers.
+func (c *ValueNode[T]) Set(v T) {
+	c.Value, c.IsSet = v, true
+	for _, out := range c.outs {
+		out(v)
+	}
+}
+
+// ToUnset adds a consumer, called whenever the value went away.
+func (c *ValueNode[T]) ToUnset(f func()) { c.gones = append(c.gones, f) }
+
+// Unset takes the value away and tells the value node's consumers, if there was one. The
+// end of a run of a slice is no change and tells nobody.
+func (c *ValueNode[T]) Unset() {
+	if !c.IsSet {
+		return
+	}
+	var zero T
+	c.Value, c.IsSet = zero, false
+	for _, gone := range c.gones {
+		gone()
+	}
+}
+
+// Changed calls f whenever the value node has another value or none.
+func (c *ValueNode[T]) Changed(f func()) {
+	c.To(func(T) { f() })
+	c.ToUnset(f)
+}
+
+// A valueState saves what a value node has, without telling its consumers when it is loaded:
+// what they made of it is saved as well.
+type valueState[T any] struct{ c *ValueNode[T] }
+
+func (s valueState[T]) Kind() string { return fmt.Sprintf("cell(%v)", reflect.TypeFor[T]()) }
+
+func (s valueState[T]) Save(dst []byte, c codec.Codec) ([]byte, error) {
+	if !s.c.IsSet {
+		return append(dst, 0), nil
+	}
+	return codec.AppendValue(append(dst, 1), c, s.c.Value)
+}
+
+func (s valueState[T]) Load(d *codec.Decoder, c codec.Codec) {
+	var v T
+	set := d.Byte() == 1
+	if set {
+		v = codec.DecodeValue[T](d, c)
+	}
+	if d.Err == nil {
+		s.c.Value, s.c.IsSet = v, set
+	}
+}
+
+func (s valueState[T]) Describe(w *codec.Describer) {
+	if s.c.IsSet {
+		w.Entry("%+v", s.c.Value)
+	} else {
+		w.Entry("nothing")
+	}
+}
+
+// counter returns the counter of c, or nil if the graph does not count.
+func (c *ValueNode[T]) counter() *counter {
+	if c.sent == nil && c.Loc.Graph.Settings.Count {
+		sent := new(counter)
+		c.sent = sent
+		c.outs = append(c.outs, func(T) { sent.n++ })
+		c.gones = append(c.gones, func() { sent.n++ })
+	}
+	return c.sent
+}
+
+func (s valueState[T]) Size() (int, uint64) { return 0, uint64(unsafe.Sizeof(s.c.Value)) }
+
+// MakePassive makes a change of what c is a snapshot of no reason to run the slice.
+func (c *ValueNode[T]) MakePassive(op *Op) {
+	c.Trigger.makePassive(op)
+	op.passes(&c.Head)
+}

@@ -83,7 +83,7 @@ type Location struct {
 	Number         int // among the locations of the graph
 	divided        bool
 	Recording      *Recording            // of the graph, if it is recorded
-	planned        bool                  // senders that run the location make a plan; see StepOne
+	planned        bool                  // see Planned
 	ends           bool                  // a step has slices to cut
 	Alarm          func(after, at int64) // is told of each timer that is set, if not nil
 

@@ -41,26 +41,11 @@ func (s *Location) end(c Cut) {
 	s.completed = true
 }
 
-// A planner makes the plan of a sender that runs the location, where all steps have one: it
-// takes the records and returns the plan that takes them.
-type planner[T any] interface {
-	PlanOf(x T) *Plan
-	PlanAll(xs []T) *Plan // of records that the sender does not give away
-}
-
-// A keyedPlanner is a planner for an entry.
-type keyedPlanner[K comparable, V any] interface {
-	PlanOf(k K, v V, h uint64) *Plan
-}
-
 // StepOne is Step for a plan that takes one record of a plain input and cuts all, made by a
 // sender that has the token, and the publication that follows: the record is pushed as it
 // is to the node n of the input, without a plan and a queue around it.
-func StepOne[T any](n *Node[T], x T, in planner[T]) (ok bool) {
+func StepOne[T any](n *Node[T], x T) (ok bool) {
 	s := n.Loc
-	if s.planned {
-		return s.Graph.Driver.Perform(s, in.PlanOf(x))
-	}
 	defer func() { // guard, without a second call where there is nothing to do
 		s.steps++
 		if !s.completed {
@@ -77,11 +62,8 @@ func StepOne[T any](n *Node[T], x T, in planner[T]) (ok bool) {
 }
 
 // StepAll is StepOne for several records, which the sender does not give away.
-func StepAll[T any](n *Node[T], xs []T, in planner[T]) (ok bool) {
+func StepAll[T any](n *Node[T], xs []T) (ok bool) {
 	s := n.Loc
-	if s.planned {
-		return s.Graph.Driver.Perform(s, in.PlanAll(xs))
-	}
 	defer s.guard()
 	s.more += len(xs) - 1
 	PushBlocks(n, xs)
@@ -91,11 +73,8 @@ func StepAll[T any](n *Node[T], xs []T, in planner[T]) (ok bool) {
 }
 
 // StepEntry is StepOne for keyed data.
-func StepEntry[K comparable, V any](n *KeyedNode[K, V], k K, v V, h uint64, in keyedPlanner[K, V]) (ok bool) {
+func StepEntry[K comparable, V any](n *KeyedNode[K, V], k K, v V, h uint64) (ok bool) {
 	s := n.Loc
-	if s.planned {
-		return s.Graph.Driver.Perform(s, in.PlanOf(k, v, h))
-	}
 	defer func() {
 		s.steps++
 		if !s.completed {
@@ -111,11 +90,15 @@ func StepEntry[K comparable, V any](n *KeyedNode[K, V], k K, v V, h uint64, in k
 	return true
 }
 
-// PlanFor returns the plan that takes n records of the input, which has taken them, and cuts
-// all. The holder of the token may use it until it is asked for again.
-func (d *InputBase) PlanFor(n int) *Plan {
+// Planned reports whether senders that run the location make a plan, and not the step of
+// [StepOne], [StepAll] and [StepEntry].
+func (s *Location) Planned() bool { return s.planned }
+
+// StepTaken makes the step of a sender where senders make plans: of n records of the input,
+// which has taken them, and with all that is cut. The sender has the token.
+func (d *InputBase) StepTaken(n int) (ok bool) {
 	d.plan = Plan{Take: append(d.plan.Take[:0], Take{Op: d.Op.Index, N: n})}
-	return &d.plan
+	return d.Loc.Graph.Driver.Perform(d.Loc, &d.plan)
 }
 
 // bare completes a step that has nothing to cut, release or note, and reports whether it

@@ -22,7 +22,7 @@ var stepping = map[string][]string{
 	// records of inputs
 	"engine.Input.Push": {"step.go"},
 	"engine.StepOne":    {"port/input.go:stepOne"},
-	"engine.StepAll":    {"port/input.go:SendBatch"},
+	"engine.StepAll":    {"port/input.go:stepAll"},
 	"engine.StepEntry":  {"port/keyed_input.go:stepOne"},
 
 	// timers and slices

@@ -112,7 +112,7 @@ func (in *Input[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
 			n += len(part)
 		case engine.RunNow:
 			part := xs[n:min(len(xs), n+s.Graph.Settings.Queue)]
-			ok := engine.StepAll(in.node, part, in)
+			ok := in.stepAll(part)
 			if ok {
 				n += len(part)
 			}
@@ -164,16 +164,19 @@ func (in *Input[T]) Push(n int) {
 }
 
 // stepOne makes the step of one record; see [engine.StepOne].
-func (in *Input[T]) stepOne(x T) bool { return engine.StepOne(in.node, x, in) }
-
-// PlanOf takes x and returns the plan that takes it.
-func (in *Input[T]) PlanOf(x T) *engine.Plan {
-	in.taken = append(in.taken, x)
-	return in.PlanFor(1)
+func (in *Input[T]) stepOne(x T) bool {
+	if in.Loc.Planned() {
+		in.taken = append(in.taken, x)
+		return in.StepTaken(1)
+	}
+	return engine.StepOne(in.node, x)
 }
 
-// PlanAll takes xs and returns the plan that takes them.
-func (in *Input[T]) PlanAll(xs []T) *engine.Plan {
-	in.taken = append(in.taken, xs...)
-	return in.PlanFor(len(xs))
+// stepAll makes the step of records that the sender does not give away; see [engine.StepAll].
+func (in *Input[T]) stepAll(xs []T) bool {
+	if in.Loc.Planned() {
+		in.taken = append(in.taken, xs...)
+		return in.StepTaken(len(xs))
+	}
+	return engine.StepAll(in.node, xs)
 }

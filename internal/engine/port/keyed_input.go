@@ -189,13 +189,11 @@ func (in *KeyedInput[K, V]) Push(n int) {
 
 // stepOne makes the step of one entry; see [engine.StepEntry].
 func (in *KeyedInput[K, V]) stepOne(k K, v V, h uint64) bool {
-	return engine.StepEntry(in.node, k, v, h, in)
-}
-
-// PlanOf takes an entry and returns the plan that takes it.
-func (in *KeyedInput[K, V]) PlanOf(k K, v V, h uint64) *engine.Plan {
-	in.taken.Append(in.hashed, k, v, h)
-	return in.PlanFor(1)
+	if in.Loc.Planned() {
+		in.taken.Append(in.hashed, k, v, h)
+		return in.StepTaken(1)
+	}
+	return engine.StepEntry(in.node, k, v, h)
 }
 
 // Has reports whether the key was accepted by an input that accepts each key once.

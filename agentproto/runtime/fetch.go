@@ -19,12 +19,10 @@ type flight struct {
 // the last time or the session asks again, and not at all if both: the fetch goes on, and
 // the next one to ask has what came of it.
 func (rt *Runtime) toolsetOf(ctx, life context.Context, s *server, again bool) (*toolset, error) {
-	if again {
-		if failure := s.failedJustNow(); failure != nil {
-			return nil, failure
-		}
+	f, silent, failure := rt.join(life, s, again)
+	if failure != nil {
+		return nil, failure
 	}
-	f, silent := rt.join(life, s)
 	var enough <-chan time.Time
 	if silent || again {
 		patience := rt.opts.Timeouts.Discovery / 10
@@ -54,9 +52,13 @@ func (rt *Runtime) toolsetOf(ctx, life context.Context, s *server, again bool) (
 
 var errSilent = fmt.Errorf("%w: no answer in time, nor to the request before", errNotFetched)
 
-// freshOf returns the toolset of a server as it says now, or why it does not.
-func (rt *Runtime) freshOf(ctx context.Context, s *server) (*toolset, error) {
-	f, _ := rt.join(rt.ctx, s)
+// freshOf returns the toolset of a server as it says now, or why it does not. Again is as
+// in join.
+func (rt *Runtime) freshOf(ctx context.Context, s *server, again bool) (*toolset, error) {
+	f, _, failure := rt.join(rt.ctx, s, again)
+	if failure != nil {
+		return nil, failure
+	}
 	select {
 	case <-f.done:
 		return f.set, f.err
@@ -66,10 +68,16 @@ func (rt *Runtime) freshOf(ctx context.Context, s *server) (*toolset, error) {
 }
 
 // join returns the fetch that is under way, or one that it begins, and whether the
-// server was silent before.
-func (rt *Runtime) join(life context.Context, s *server) (*flight, bool) {
+// server was silent before. If again, it begins none too early after one that failed, and
+// returns why that did.
+func (rt *Runtime) join(life context.Context, s *server, again bool) (f *flight, silent bool, failure error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if again {
+		if failure := s.justFailed(); failure != nil {
+			return nil, false, failure
+		}
+	}
 	if s.flight == nil {
 		f := &flight{done: make(chan struct{})}
 		s.flight = f
@@ -78,7 +86,7 @@ func (rt *Runtime) join(life context.Context, s *server) (*flight, bool) {
 			s.land(f, set, err)
 		}()
 	}
-	return s.flight, s.silent
+	return s.flight, s.silent, nil
 }
 
 // land ends a flight.
@@ -110,6 +118,11 @@ const askAgainAfter = time.Second
 func (s *server) failedJustNow() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.justFailed()
+}
+
+// justFailed is failedJustNow with the lock held.
+func (s *server) justFailed() error {
 	if s.failure == nil || s.flight != nil || time.Since(s.failed) >= askAgainAfter {
 		return nil
 	}
@@ -129,11 +142,11 @@ func (rt *Runtime) mayAskAgain(o *offer) bool {
 // knownOf returns the last good toolset of a server. If there is none yet it asks for it,
 // for no longer than a tenth of [Timeouts].Discovery, and returns nil if that fails.
 func (rt *Runtime) knownOf(ctx context.Context, s *server) *toolset {
-	if set := s.lastGood(); set != nil || s.failedJustNow() != nil {
+	if set := s.lastGood(); set != nil {
 		return set
 	}
 	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Discovery/10)
 	defer cancel()
-	set, _ := rt.freshOf(ctx, s) // the next one to need it asks again
+	set, _ := rt.freshOf(ctx, s, true) // the next one to need it asks again
 	return set
 }

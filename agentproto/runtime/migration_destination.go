@@ -55,7 +55,7 @@ func (rt *Runtime) serversByToolset(ctx context.Context) (map[string]string, err
 	for i, s := range rt.servers {
 		wg.Go(func() {
 			var err error
-			if sets[i], err = rt.freshOf(ctx, s); err != nil {
+			if sets[i], err = rt.freshOf(ctx, s, false); err != nil {
 				rt.log.Warn("tool server is not ready for a session that comes", "toolset", s.base, "error", err)
 			}
 		})

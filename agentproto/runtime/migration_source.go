@@ -225,7 +225,7 @@ func (d *departure) toolsets(ctx context.Context, e *sessionExport) (names []str
 	for _, s := range d.rt.servers {
 		set := s.lastGood()
 		if set == nil {
-			if set, err = d.rt.freshOf(ctx, s); err != nil {
+			if set, err = d.rt.freshOf(ctx, s, false); err != nil {
 				return nil, fmt.Errorf("tool server %s: whether it has to migrate is not known: %w", s.base, err)
 			}
 		}

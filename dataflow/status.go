@@ -19,7 +19,7 @@ type LocationStatus struct {
 	// Stale says that Time is that of an earlier call, since the step that runs now goes on
 	// for longer than the call waited.
 	Stale bool
-	Ended bool // nothing happens here any more
+	Ended bool // the location makes no further steps
 
 	Steps   uint64 // that were made
 	Records uint64 // that they took: sent, from other locations, fed back, or answers

@@ -9,7 +9,7 @@ import (
 )
 
 // A Driver is what differs between the ways in which a graph is run: who makes the plans
-// of the steps, what the time is, and what becomes of those who send and wait.
+// of the steps, what the time is, and what a caller does that has to wait.
 //
 // It is asked on slow paths only. The fast path of a sender sees a driver in the run token
 // alone: in a graph that is not live nobody ever finds it free.
@@ -39,8 +39,8 @@ type Driver interface {
 	// held, so that nothing of that step is ever published.
 	Settle(s *Location, n int) (ok bool)
 
-	// HandOver passes the token to somebody who has nothing else to do. It is called with mu
-	// held by the holder of the token and returns with mu free.
+	// HandOver passes the token to a goroutine that has nothing else to do. It is called with
+	// mu held by the holder of the token and returns with mu free.
 	HandOver(s *Location)
 
 	// Admit says what a sender does with a record who did not get the token at once. It may

@@ -123,8 +123,8 @@ func (l *Edge) Arrived(in Input, d *InputBase, n int) {
 	s.Graph.Driver.Arrived(l)
 }
 
-// Awaken has somebody run the location, who ends it if nothing can happen any more. It is
-// called with mu held and unlocks it. The caller does not run it, even if it is idle:
+// Awaken has another goroutine run the location, or end it if it can make no further step.
+// It is called with mu held and unlocks it. The caller does not run it, even if it is idle:
 // it is about to run another location, at the same time on another processor.
 func (s *Location) Awaken() {
 	if s.Token.Notify() {
@@ -150,8 +150,8 @@ func (s *Location) ResumeFreed() {
 	s.Edges.freed = s.Edges.freed[:0]
 }
 
-// End says that nothing will come any more. After a failure the other location was told
-// that, too.
+// End says that no further records will come. After a failure the other location has been
+// told already.
 func (l *Edge) End(err error) {
 	if err != nil || l.From.Graph.Kept() {
 		return

@@ -42,7 +42,7 @@ type InputBase struct {
 	touched bool        // accepted something since the last take; guarded by the location's mu
 	closed  bool        // guarded by the location's mu
 	plan    Plan        // of a sender that runs the location; held by the token
-	Shut    atomic.Bool // nothing is accepted any more
+	Shut    atomic.Bool // no further records are accepted
 	Retried bool        // a record may come more than once
 }
 

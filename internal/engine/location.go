@@ -253,7 +253,7 @@ func (s *Location) abort(err error) {
 }
 
 // Quiet is called with mu held by the holder of the token. It finishes the location if
-// nothing can happen any more.
+// that can make no further step.
 func (s *Location) Quiet() {
 	if !s.Closing || s.Finished || s.Calls.Load() > 0 || !s.mayEnd() {
 		return

@@ -16,7 +16,7 @@ type ElementStep[T any] struct {
 	Mapped func(T) T
 	Kept   func(T) bool
 	Seen   func(T)
-	Out    *Node[T] // where what comes of it goes
+	Out    *Node[T] // where its elements go
 }
 
 // Next returns the step of the only consumer of n, or a step that does nothing.

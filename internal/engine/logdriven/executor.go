@@ -226,7 +226,7 @@ func (l *Executor) Save(dst []byte) (_ []byte, err error) {
 }
 
 // Load is the inverse of [Executor.Save], of a location that has made no step. What hangs
-// on constants is run and what comes of it forgotten. If became is not nil it says which
+// on constants is run, and its results are discarded. If became is not nil it says which
 // operator has the state of one that had a number before; it returns false for one that
 // is gone.
 func (l *Executor) Load(data []byte, became func(op int32) (int32, bool)) error {

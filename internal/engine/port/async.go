@@ -192,8 +192,8 @@ func (a *async[K, V, U]) unlocked(k K, v V, h uint64, resume bool) bool {
 	return a.made(k, v, h)
 }
 
-// made makes a call and has its answer accepted. It reports false if that is of no use
-// any more, since the flow has ended.
+// made makes a call and has its answer accepted. It reports false if the flow has ended,
+// so that there is no use for the answer.
 func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
 	u, ok := a.call(k, v)
 	switch {

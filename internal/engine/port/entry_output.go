@@ -29,7 +29,7 @@ type EntryOutput[K comparable, V any] struct {
 	mu      sync.Mutex
 	entries *keyed.Table[K, V]
 	given   uint64
-	waiting *keyed.Table[K, *keyWaiter[V]] // the first of those who wait for a key
+	waiting *keyed.Table[K, *keyWaiter[V]] // the first waiter of each key
 	ended   bool
 	err     error
 
@@ -40,15 +40,15 @@ type EntryOutput[K comparable, V any] struct {
 	idle  sync.Pool       // of waiters; each graph has its own, as with WaiterPool
 }
 
-// A keyWaiter waits for the value of one key, and is given it: who is woken with the value
-// needs neither the lock of the output nor that of the location, for which those who still
-// work on the answers of others compete.
+// A keyWaiter waits for the value of one key and receives it. A caller that is woken with
+// the value takes neither the lock of the output nor that of the location, for which the
+// callers that work on other answers compete.
 type keyWaiter[V any] struct {
 	token.Waiter
 	take  bool
-	next  *keyWaiter[V] // who waits for the same key, in order of coming; guarded by the output's mu
+	next  *keyWaiter[V] // the next waiter of the same key, in order of arrival; guarded by the output's mu
 	given bool          // it has the value, or is about to; guarded by the output's mu
-	done  atomic.Bool   // value is set, and nobody else has to do with the waiter any more
+	done  atomic.Bool   // value is set, and only the waiting caller uses the waiter from now on
 	value V
 }
 

@@ -20,7 +20,7 @@ import (
 type schedule struct {
 	sccs  []*scc
 	held  int  // groups that are held up
-	spent bool // nothing is held up any more until something is sent or shown
+	spent bool // no group is held up until something is sent or shown
 	sent  int  // when that was decided
 	shown int
 }
@@ -99,7 +99,7 @@ func chart(g *engine.Graph) *schedule {
 	return c
 }
 
-// letGo holds nothing up any more.
+// letGo stops holding groups up.
 func (c *schedule) letGo() {
 	for _, g := range c.sccs {
 		g.held = false

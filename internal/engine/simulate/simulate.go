@@ -23,8 +23,8 @@ type Chooser interface {
 	Choose(n int) int
 }
 
-// ErrQuiet is returned to who waits for something at a simulated graph in which nothing
-// can happen any more.
+// ErrQuiet is the error of a call that waits for something at a simulated graph that can
+// make no further step.
 var ErrQuiet = errors.New("dataflow: everything is quiet: what is waited for will never come")
 
 // A Simulation runs a graph without goroutines and clock. Whoever waits for something
@@ -180,7 +180,7 @@ func runToEnd(g *engine.Graph, step func() bool) error {
 	}
 }
 
-// Quiesce makes steps until nothing can happen any more.
+// Quiesce makes steps until there is none left to make.
 func (d *Simulation) Quiesce() error {
 	for d.Step() {
 	}
@@ -209,8 +209,8 @@ func (d *Simulation) Step() bool {
 	return settleAny(g)
 }
 
-// settleAny finishes a location in which nothing can happen any more, and reports whether
-// there was one.
+// settleAny finishes a location that can make no further step, and reports whether there
+// was one.
 func settleAny(g *engine.Graph) bool {
 	for _, s := range g.Locations {
 		s.Mu.Lock()

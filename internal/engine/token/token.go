@@ -99,7 +99,7 @@ func (g *Token) Open() {
 	g.state.Store(held)
 }
 
-// Shut makes sure that nobody gets the token any more.
+// Shut makes sure that nobody takes the token again.
 func (g *Token) Shut() { g.state.Store(shut) }
 
 // CacheLinePad keeps what is written by one goroutine off the cache line of what is written by

@@ -125,18 +125,8 @@ func (b *builder) watch(i int) {
 		c.Entries[k] = v
 	}
 	only := func(x int) int { c := b.of(w, x); c.Value, c.OK = x, true; return x }
-	ofView := func(latest func() ([]dataflow.Entry[int, int], bool)) {
-		w.now = func() Content {
-			c := Content{Entries: make(map[int]int)}
-			all, _ := latest()
-			for _, e := range all {
-				c.Entries[e.Key] = e.Value
-			}
-			return c
-		}
-	}
-	ofMaybe := func(latest func() (int, bool)) {
-		w.now = func() Content { v, ok := latest(); return Content{Value: v, OK: ok} }
+	if w.now = latestOf(b.built[i], name); w.now != nil {
+		return
 	}
 	switch s := b.built[i].(type) {
 	case stream:
@@ -162,20 +152,6 @@ func (b *builder) watch(i int) {
 			}
 			return c
 		}
-	case entriesOf[here, bounds.MonotonicValue]:
-		ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
-	case entriesOf[here, bounds.MonotonicKeys]:
-		ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
-	case entriesOf[here, bounds.Unbounded]:
-		ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
-	case valueOf[here, bounds.MonotonicValue]:
-		ofMaybe(singleton.Output(s, name).Latest)
-	case valueOf[here, bounds.Unbounded]:
-		ofMaybe(singleton.Output(s, name).Latest)
-	case maybeOf[here, bounds.MonotonicValue]:
-		ofMaybe(optional.Output(s, name).Latest)
-	case maybeOf[here, bounds.Unbounded]:
-		ofMaybe(optional.Output(s, name).Latest)
 
 	case piece:
 		dataflow.Inspect(s, one)
@@ -194,6 +170,41 @@ func (b *builder) watch(i int) {
 	default:
 		panic(fmt.Sprintf("model: there is no way to look at a %v", reflect.TypeOf(s)))
 	}
+}
+
+// latestOf adds an output of a collection outside of slices that has a latest value, and
+// returns what reads it: a view of the entries, or the value. It returns nil for others.
+func latestOf(collection any, name string) func() Content {
+	ofView := func(latest func() ([]dataflow.Entry[int, int], bool)) func() Content {
+		return func() Content {
+			all, _ := latest()
+			c := Content{Entries: make(map[int]int, len(all))}
+			for _, e := range all {
+				c.Entries[e.Key] = e.Value
+			}
+			return c
+		}
+	}
+	ofMaybe := func(latest func() (int, bool)) func() Content {
+		return func() Content { v, ok := latest(); return Content{Value: v, OK: ok} }
+	}
+	switch s := collection.(type) {
+	case entriesOf[here, bounds.MonotonicValue]:
+		return ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
+	case entriesOf[here, bounds.MonotonicKeys]:
+		return ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
+	case entriesOf[here, bounds.Unbounded]:
+		return ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
+	case valueOf[here, bounds.MonotonicValue]:
+		return ofMaybe(singleton.Output(s, name).Latest)
+	case valueOf[here, bounds.Unbounded]:
+		return ofMaybe(singleton.Output(s, name).Latest)
+	case maybeOf[here, bounds.MonotonicValue]:
+		return ofMaybe(optional.Output(s, name).Latest)
+	case maybeOf[here, bounds.Unbounded]:
+		return ofMaybe(optional.Output(s, name).Latest)
+	}
+	return nil
 }
 
 // of returns where to note what is seen of a node now.

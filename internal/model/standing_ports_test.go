@@ -9,8 +9,6 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
-	"github.com/millrace/millrace/optional"
-	"github.com/millrace/millrace/singleton"
 )
 
 // A reading is an output of a program, as goroutines outside of the flow read it. Of the
@@ -45,18 +43,8 @@ func (b *builder) reading(i int) *reading {
 	keys := func(port *dataflow.OutputPort[dataflow.Entry[int, int]]) {
 		r.next = func(ctx context.Context) (int, int, error) { e, err := port.Next(ctx); return e.Key, e.Value, err }
 	}
-	ofView := func(latest func() ([]dataflow.Entry[int, int], bool)) {
-		r.latest = func() Content {
-			all, _ := latest()
-			c := Content{Entries: make(map[int]int, len(all))}
-			for _, e := range all {
-				c.Entries[e.Key] = e.Value
-			}
-			return c
-		}
-	}
-	ofMaybe := func(latest func() (int, bool)) {
-		r.latest = func() Content { v, ok := latest(); return Content{Value: v, OK: ok} }
+	if r.latest = latestOf(b.built[i], name); r.latest != nil {
+		return r
 	}
 	switch s := b.built[i].(type) {
 	case stream:
@@ -70,20 +58,6 @@ func (b *builder) reading(i int) *reading {
 	case fixed:
 		out := keyedsingleton.Output(keyedsingleton.InspectWithKey(s, func(k, v int) { r.given.Entries[k] = v }), name)
 		r.get, r.await, r.length = out.Get, out.Await, out.Len
-	case entriesOf[here, bounds.MonotonicValue]:
-		ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
-	case entriesOf[here, bounds.MonotonicKeys]:
-		ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
-	case entriesOf[here, bounds.Unbounded]:
-		ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
-	case valueOf[here, bounds.MonotonicValue]:
-		ofMaybe(singleton.Output(s, name).Latest)
-	case valueOf[here, bounds.Unbounded]:
-		ofMaybe(singleton.Output(s, name).Latest)
-	case maybeOf[here, bounds.MonotonicValue]:
-		ofMaybe(optional.Output(s, name).Latest)
-	case maybeOf[here, bounds.Unbounded]:
-		ofMaybe(optional.Output(s, name).Latest)
 	default:
 		panic(fmt.Sprintf("model: there is no output of a %T", s))
 	}

@@ -3,16 +3,14 @@ package serve_test
 import (
 	"fmt"
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
-	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/millrace/millrace/internal/compiled"
 )
 
 // TestCompiles is what the compiler says of responses that may still change: what was
@@ -36,7 +34,7 @@ func f(router *serve.Router[Server], route *serve.Route[Server], fixed Responses
 }
 `
 	const message = "cannot use responses (variable of struct type dataflow.KeyedSingleton[serve.RequestID, serve.Response, Server, %s]) as dataflow.KeyedSingleton[serve.RequestID, serve.Response, Server, bounds.BoundedValue] value in argument to router.Respond"
-	imp := exports(t)
+	imp := compiled.Importer(t, ".")
 	if got := check(t, imp, program); got != "" {
 		t.Errorf("the right program: %s", got)
 	}
@@ -61,21 +59,4 @@ func check(t *testing.T, imp types.Importer, program string) string {
 	conf := types.Config{Importer: imp, Error: func(err error) { fmt.Fprintln(&out, err) }}
 	conf.Check("p", fset, []*ast.File{f}, nil)
 	return out.String()
-}
-
-// exports imports this package and what it imports, as compiled by the go command.
-func exports(t *testing.T) types.Importer {
-	t.Helper()
-	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}", ".")
-	list.Stderr = os.Stderr
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := make(map[string]string)
-	for line := range strings.Lines(string(out)) {
-		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
-		files[path] = file
-	}
-	return importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
 }

@@ -7,6 +7,8 @@ import (
 	"go/types"
 	"strings"
 	"testing"
+
+	"github.com/millrace/millrace/internal/compiled"
 )
 
 // engineLike is as much of internal/engine as operators need to be checked.
@@ -69,7 +71,7 @@ func (c checkedPackages) check(t *testing.T, path, text string) {
 // TestMemoryFinds makes sure that TestMemory finds operators that make memory for
 // themselves, and no others.
 func TestMemoryFinds(t *testing.T) {
-	imp := checkedPackages{exported(t, "container/list"), make(map[string]*types.Package)}
+	imp := checkedPackages{compiled.Importer(t, "container/list"), make(map[string]*types.Package)}
 	imp.check(t, enginePackage, engineLike)
 	imp.check(t, statePackage, stateLike)
 	for _, x := range []struct{ name, text, says string }{

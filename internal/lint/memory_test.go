@@ -4,17 +4,16 @@ import (
 	"fmt"
 	"go/ast"
 	"go/build"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/millrace/millrace/internal/compiled"
 )
 
 // What an operator remembers has to come from a constructor of internal/engine/state,
@@ -87,7 +86,7 @@ func TestMemory(t *testing.T) {
 		}
 		files[filepath.Base(name)] = string(text)
 	}
-	m := readMemory(t, exported(t, operatorsPackage), files, memoryRules)
+	m := readMemory(t, compiled.Importer(t, operatorsPackage), files, memoryRules)
 	for _, w := range m.wrong {
 		t.Error(w)
 	}
@@ -97,23 +96,6 @@ func TestMemory(t *testing.T) {
 	if len(m.operators) < 15 || m.literals < 100 {
 		t.Errorf("looked at %d files with %d function literals only", len(m.operators), m.literals)
 	}
-}
-
-// exported returns an importer of what a package needs.
-func exported(t *testing.T, path string) types.Importer {
-	t.Helper()
-	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}", path)
-	list.Stderr = os.Stderr
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := make(map[string]string)
-	for line := range strings.Lines(string(out)) {
-		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
-		files[path] = file
-	}
-	return importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
 }
 
 // A memoryCheck is what was found in a package of operators.

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/millrace/millrace/internal/compiled"
 )
 
 // stepping says where each of what makes a step may be called: files and folders from
@@ -148,7 +150,7 @@ func stepCalls(t *testing.T, dir, planted string) (all []stepCall) {
 		parse("planted.go", "package "+files[0].Name.Name+"\n"+planted)
 	}
 	info := &types.Info{Uses: make(map[*ast.Ident]types.Object), Selections: make(map[*ast.SelectorExpr]*types.Selection)}
-	conf := types.Config{Importer: exported(t, module+dir)}
+	conf := types.Config{Importer: compiled.Importer(t, module+dir)}
 	if _, err := conf.Check(module+dir, fset, files, info); err != nil {
 		t.Fatal(err)
 	}

@@ -1,21 +1,11 @@
 package model
 
 import (
-	"go/importer"
-	"go/token"
 	"go/types"
-	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
-	// The go command would take a result from before these were changed.
-	_ "github.com/millrace/millrace/keyedsingleton"
-	_ "github.com/millrace/millrace/keyedstream"
-	_ "github.com/millrace/millrace/optional"
-	_ "github.com/millrace/millrace/singleton"
-	_ "github.com/millrace/millrace/slice"
+	"github.com/millrace/millrace/internal/compiled"
 )
 
 // notInOracle are the exported operators that programs of the model do not have, with
@@ -66,23 +56,12 @@ func TestOracle(t *testing.T) {
 func exportedOperators(t *testing.T) map[string]bool {
 	t.Helper()
 	const module = "github.com/millrace/millrace/"
-	args := []string{"list", "-export", "-deps", "-f", "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}"}
 	packages := []string{"dataflow", "keyedstream", "keyedsingleton", "singleton", "optional", "slice"}
+	var paths []string
 	for _, p := range packages {
-		args = append(args, module+p)
+		paths = append(paths, module+p)
 	}
-	list := exec.Command("go", args...)
-	list.Stderr = os.Stderr
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := make(map[string]string)
-	for line := range strings.Lines(string(out)) {
-		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
-		files[path] = file
-	}
-	imp := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
+	imp := compiled.Importer(t, paths...)
 	all := make(map[string]bool)
 	for _, p := range packages {
 		pkg, err := imp.Import(module + p)

@@ -4,29 +4,17 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
+	"golang.org/x/tools/txtar"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
-
-	// The go command would take a result from before these were changed.
-	_ "github.com/millrace/millrace/dataflow/durable/durabletest"
-	_ "github.com/millrace/millrace/dataflow/serve"
-	_ "github.com/millrace/millrace/dataflow/sim"
-	_ "github.com/millrace/millrace/keyedsingleton"
-	_ "github.com/millrace/millrace/keyedstream"
-	_ "github.com/millrace/millrace/optional"
-	_ "github.com/millrace/millrace/singleton"
-	_ "github.com/millrace/millrace/slice"
+	"github.com/millrace/millrace/internal/compiled"
 )
 
 var update = flag.Bool("update", false, "rewrite the want section of each file")
@@ -108,22 +96,7 @@ func check(t *testing.T, imp types.Importer, prog []byte) string {
 // others, and what they import, as compiled by the go command.
 func exports(t *testing.T, others ...string) types.Importer {
 	t.Helper()
-	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}",
-		module + "keyedsingleton", module + "keyedstream", module + "optional", module + "singleton", module + "slice", "context", "strings", "time"}, others...)...)
-	list.Stderr = os.Stderr
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := make(map[string]string)
-	for line := range strings.Lines(string(out)) {
-		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
-		files[path] = file
-	}
-	return importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
-		if files[path] == "" {
-			return nil, fmt.Errorf("no package %s", path)
-		}
-		return os.Open(files[path])
-	})
+	return compiled.Importer(t, append([]string{
+		module + "keyedsingleton", module + "keyedstream", module + "optional", module + "singleton", module + "slice", "context", "strings", "time",
+	}, others...)...)
 }

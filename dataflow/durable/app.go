@@ -154,6 +154,8 @@ func (c *core) start(ctx context.Context) (err error) {
 
 // feed shows a committed step to the ports of this process.
 func (c *core) feed(partition int, s *step, full *engine.Blocked) error {
+	way := c.door.partitions[partition]
+	way.committed(s)
 	if len(s.Outputs) > 0 {
 		site, _ := c.layout.place(partition)
 		c.feeding.Lock()
@@ -163,7 +165,7 @@ func (c *core) feed(partition int, s *step, full *engine.Blocked) error {
 			return err
 		}
 	}
-	if c.door.partitions[partition].took(s, full) {
+	if way.took(s, full) {
 		c.warn(partition)
 	}
 	return nil

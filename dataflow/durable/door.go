@@ -25,10 +25,11 @@ type door struct {
 // A doorway is the door of one partition.
 type doorway struct {
 	mu      sync.Mutex
-	owned   bool          // this process owns the partition, so what becomes of a record is known here
-	turned  chan struct{} // closed when owned changes
-	moved   chan struct{} // closed when the partition has a new owner; nil unless somebody asks
-	applied uint64
+	owned   bool                // this process owns the partition, so what becomes of a record is known here
+	turned  chan struct{}       // closed when owned changes
+	moved   chan struct{}       // closed when the partition has a new owner; nil unless somebody asks
+	taken   uint64              // how far committed steps took records
+	applied uint64              // the same, of steps that the ports show; behind taken for a moment
 	waiting map[uint64]*verdict // by nonce
 	refused map[uint64]bool     // nonces of refusals
 	refusals
@@ -126,7 +127,7 @@ func (d *door) append(ctx context.Context, p int, records ...[]byte) (at uint64,
 // keep makes records durable, once the log has room. A position that was taken before they
 // were sent is not an acknowledgement: no step would take them.
 func (d *door) keep(ctx context.Context, p int, records ...[]byte) (uint64, error) {
-	taken := d.partitions[p].taken()
+	taken := d.partitions[p].takenUpTo()
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		at, err := d.log.Append(ctx, p, records...)
 		if err == nil && at <= taken && len(records) > 0 {
@@ -358,11 +359,19 @@ func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
 	return w.stop(full)
 }
 
-// taken returns how far the steps have taken records that this process knows of.
-func (w *doorway) taken() uint64 {
+// committed notes how far a step took records, before the ports show it: who sees the step
+// and sends must not be acknowledged at a position that it took.
+func (w *doorway) committed(s *step) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.applied
+	w.taken = max(w.taken, s.taken)
+}
+
+// takenUpTo returns how far committed steps have taken records that this process knows of.
+func (w *doorway) takenUpTo() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.taken
 }
 
 // room waits until the partition takes records.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
 // A runtime that is started again on its state knows what its predecessor was told: a
@@ -33,7 +34,7 @@ func TestRestart(t *testing.T) {
 	}
 	opts := Options{
 		Toolsets: []string{echo.URL, late.URL}, Surface: &user{}, Logger: slog.New(slog.DiscardHandler), Sealer: sealer,
-		State: &durable.Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)},
+		State: &durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: slog.New(slog.DiscardHandler)},
 	}
 	opts.Listener = listener
 	rt, err := Start(t.Context(), opts)

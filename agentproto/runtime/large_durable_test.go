@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
 // A result that the endpoint takes and the log cannot keep would be refused for ever: it is
@@ -20,7 +21,7 @@ func TestW08LargerThanTheLogKeeps(t *testing.T) {
 	}
 	rt, err := Start(t.Context(), Options{
 		Toolsets: []string{late.URL}, Surface: &user{}, Logger: slog.New(slog.DiscardHandler), Sealer: sealer, Limits: agentproto.Limits{Bytes: 16 << 20},
-		State: &durable.Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)},
+		State: &durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: slog.New(slog.DiscardHandler)},
 	})
 	if err != nil {
 		t.Fatal(err)

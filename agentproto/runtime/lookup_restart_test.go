@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
 // D04: over a restart, too, a server that is down is missing for no longer than it is down.
@@ -33,7 +34,7 @@ func TestD04Restart(t *testing.T) {
 	}
 	opts := Options{
 		Toolsets: []string{server.URL}, Surface: &user{}, Logger: slog.New(slog.DiscardHandler), Sealer: sealer,
-		State: &durable.Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}, Timeouts: Timeouts{Retry: []time.Duration{}},
+		State: &durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: slog.New(slog.DiscardHandler)}, Timeouts: Timeouts{Retry: []time.Duration{}},
 	}
 	for range 2 {
 		up.Store(false)

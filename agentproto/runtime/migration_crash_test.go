@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
 // A crashing migration is one in which a host is cut off at a point.
@@ -190,7 +191,7 @@ func (c *crashing) begin(script conversation.Model) {
 			Toolsets: []string{tool}, Surface: &user{}, Logger: slog.New(slog.DiscardHandler), Sealer: sealer, Model: script,
 			MigrationKey: sharedKey, Listener: listener, ListenAddr: listener.Addr().String(),
 			Timeouts: Timeouts{Retry: []time.Duration{20 * time.Millisecond, 40 * time.Millisecond}},
-			State:    &durable.Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)},
+			State:    &durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: slog.New(slog.DiscardHandler)},
 		}}
 	}
 	here := c.tool()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
 // A told user is a surface that keeps what is asked at present.
@@ -120,7 +121,7 @@ func TestPromptsSurvive(t *testing.T) {
 	}
 	opts := Options{
 		Toolsets: []string{tool.URL}, Surface: user, Logger: slog.New(slog.DiscardHandler), Sealer: sealer,
-		State:    &durable.Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)},
+		State:    &durable.Options{Log: natslog.Embedded(dir), Logger: slog.New(slog.DiscardHandler)},
 		Timeouts: Timeouts{Retry: []time.Duration{time.Millisecond, time.Hour}}, Listener: listener,
 	}
 	start := func() *Runtime {

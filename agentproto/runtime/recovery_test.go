@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
 // A posting is one attempt to post an invocation.
@@ -57,7 +58,7 @@ func kept(t *testing.T, base string) Options {
 	quiet := slog.New(slog.DiscardHandler)
 	return Options{
 		Toolsets: []string{base}, Surface: &user{}, Logger: quiet, Sealer: sealer, ListenAddr: addr,
-		State: &durable.Options{Dir: t.TempDir(), Logger: quiet},
+		State: &durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: quiet},
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // about reports whether a key, as far as it is known, is the capability's.

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
 // A conversation goes on after a restart where it was: calls that are pending get their
@@ -39,7 +40,7 @@ func TestConversationRestart(t *testing.T) {
 	})
 	opts := Options{
 		Toolsets: []string{late.URL}, Surface: &user{}, Logger: slog.New(slog.DiscardHandler), Sealer: sealer, Model: model,
-		State: &durable.Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}, Listener: listener,
+		State: &durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: slog.New(slog.DiscardHandler)}, Listener: listener,
 	}
 	var rt *Runtime
 	restart := func() *Thread {

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/runtime"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"github.com/millrace/millrace/internal/edge"
 )
 
@@ -88,7 +89,7 @@ func controlled(c *conform.RuntimeConfig, now func() time.Time) (runtime.Options
 	if opts.Sealer, err = runtime.SealerOf(secret); err != nil {
 		return opts, err
 	}
-	opts.State = &durable.Options{Name: "control", Dir: filepath.Join(c.State, "history"), Now: now, Logger: logger}
+	opts.State = &durable.Options{Name: "control", Log: natslog.Embedded(filepath.Join(c.State, "history")), Now: now, Logger: logger}
 	return opts, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -43,15 +42,9 @@ type logView struct {
 func logs(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("log", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), logUsage); fs.PrintDefaults() }
-	var servers urls
 	v := logView{out: bufio.NewWriter(stdout)}
-	state := fs.String("state", "", "`folder` given to 'millrace serve'")
-	fs.Var(&servers, "nats", "`address` of a NATS server; may be given more than once")
-	credentials := fs.String("credentials", "", "`file` with credentials for the NATS servers")
-	system := fs.String("nats-system", "", "`address` of a NATS server for a user of its system account, which says whether the servers sync always")
-	assume := fs.Bool("assume-durable", false, "take it that the NATS servers sync always, whatever they say")
-	replicas := fs.Int("replicas", 3, "how many NATS servers keep each record")
-	name := fs.String("name", "millrace", "what tells the application apart on the NATS servers")
+	var kept historyFlags
+	kept.add(fs, "`folder` given to 'millrace serve'")
 	fs.IntVar(&v.partition, "partition", 0, "`number` of the partition")
 	fs.Uint64Var(&v.from, "from", 0, "`number` of the first step")
 	fs.Uint64Var(&v.to, "to", 0, "`number` of the last step; 0 for the last one there is")
@@ -66,16 +59,15 @@ func logs(ctx context.Context, args []string) error {
 	if err := parse(fs, args[1:]); err != nil {
 		return err
 	}
-	switch {
-	case *state == "" && len(servers) == 0:
-		return misused(fs, "no --state folder and no --nats server")
-	case fs.NArg() > 0:
+	if fs.NArg() > 0 {
 		return misused(fs, "what is %s?", strings.Join(fs.Args(), " "))
 	}
-	var err error
+	log, err := kept.opener(fs)
+	if err != nil {
+		return err
+	}
 	v.history, err = runtime.OpenHistory(ctx, durable.Options{
-		Name: *name, Dir: filepath.Join(*state, "history"), Servers: servers, Credentials: *credentials, SystemServer: *system, AssumeDurable: *assume,
-		Replicas: *replicas, Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		Name: *kept.name, Log: log, Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	}, conversation.Limits{})
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -72,14 +71,9 @@ func serve(ctx context.Context, args []string) error {
 	fs.Usage = func() { fmt.Fprint(fs.Output(), serveUsage); fs.PrintDefaults() }
 	var tools toolFlags
 	tools.add(fs)
-	var servers urls
-	state := fs.String("state", "", "`folder` of the key for callback URLs and, without --nats, of everything that is kept")
-	fs.Var(&servers, "nats", "`address` of a NATS server, such as nats://10.0.0.1:4222, instead of one inside this process; may be given more than once")
-	credentials := fs.String("credentials", "", "`file` with credentials for the NATS servers")
-	system := fs.String("nats-system", "", "`address` of a NATS server for a user of its system account, which says whether the servers sync always")
-	assume := fs.Bool("assume-durable", false, "take it that the NATS servers sync always, whatever they say")
-	replicas := fs.Int("replicas", 3, "how many NATS servers keep each record")
-	name := fs.String("name", "millrace", "what tells this application apart on the NATS servers")
+	var kept historyFlags
+	kept.add(fs, "`folder` of the key for callback URLs and, without --nats, of everything that is kept")
+	state := kept.state
 	listen := fs.String("listen", "127.0.0.1:7340", "`address` of the callback endpoint")
 	public := fs.String("public", "", "`URL` at which tool servers reach the callback endpoint, if not that address")
 	address := fs.String("api", "127.0.0.1:7341", "`address` of the API")
@@ -108,6 +102,10 @@ func serve(ctx context.Context, args []string) error {
 		return misused(fs, "what is %s?", strings.Join(fs.Args(), " "))
 	case *timeout <= 0:
 		return misused(fs, "--timeout must be positive")
+	}
+	history, err := kept.opener(fs)
+	if err != nil {
+		return err
 	}
 	token, err := apiToken(fs, *address, *tokenFile, *state)
 	if err != nil {
@@ -145,8 +143,7 @@ func serve(ctx context.Context, args []string) error {
 		Secrets: secrets, AskStatus: *status,
 		Timeouts: runtime.Timeouts{Call: *timeout}, OtherKeys: *otherKeys,
 		State: &durable.Options{
-			Name: *name, Dir: filepath.Join(*state, "history"), Servers: servers,
-			Credentials: *credentials, SystemServer: *system, AssumeDurable: *assume, Replicas: *replicas, KeepHistory: *keep, Logger: logger,
+			Name: *kept.name, Log: history, KeepHistory: *keep, Logger: logger,
 		},
 	}
 	if err := tools.set(&opts); err != nil {

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/logdriven"
-	"github.com/millrace/millrace/internal/journal"
 )
 
 // An App is a durable flow as this process takes part in it. Its methods may be used by
@@ -29,6 +29,7 @@ type core struct {
 	opts    Options
 	build   func(*dataflow.Flow)
 	log     journal.Log
+	shared  journal.Shared // the log, if several processes have it open; nil else
 	facade  *engine.Graph
 	layout  layout
 	door    *door

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"log/slog"
 	"slices"
 	"sync"
@@ -24,7 +25,7 @@ func quiet(o Options) Options {
 func BenchmarkSend(b *testing.B) {
 	for _, senders := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprint("embedded/senders=", senders), func(b *testing.B) {
-			app := startBench(b, quorumProcess, quiet(Options{Dir: b.TempDir()}))
+			app := startBench(b, quorumProcess, quiet(Options{Log: natslog.Embedded(b.TempDir())}))
 			var n atomic.Int64
 			var wg sync.WaitGroup
 			b.ResetTimer()
@@ -57,7 +58,7 @@ func summing(f *dataflow.Flow) sumPorts {
 // BenchmarkSendBatch measures durable records that a few goroutines send many at a time.
 func BenchmarkSendBatch(b *testing.B) {
 	const batch, senders = 512, 4
-	app := startBench(b, summing, quiet(Options{Dir: b.TempDir()}))
+	app := startBench(b, summing, quiet(Options{Log: natslog.Embedded(b.TempDir())}))
 	var n atomic.Int64
 	var wg sync.WaitGroup
 	b.ResetTimer()
@@ -78,7 +79,7 @@ func BenchmarkSendBatch(b *testing.B) {
 
 // BenchmarkRoundTrip measures a request that is put and its answer, both durable.
 func BenchmarkRoundTrip(b *testing.B) {
-	app := startBench(b, quorumProcess, quiet(Options{Dir: b.TempDir()}))
+	app := startBench(b, quorumProcess, quiet(Options{Log: natslog.Embedded(b.TempDir())}))
 	var took []time.Duration
 	for i := range b.N {
 		k := fmt.Sprint("r", i)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // TestNothingBeforeCommit holds the commit of a step: nobody sees what it gives.

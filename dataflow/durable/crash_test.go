@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
@@ -98,7 +98,7 @@ func (w *world) app(i int) *App[crashPorts] {
 		}
 		w.logs[i] = w.reopen(i)
 		o := w.options
-		o.testLog = onLog(w.logs[i])
+		o.Log = journal.Opened{Log: w.logs[i]}
 		app, err := Start(context.Background(), w.build, o)
 		if err != nil {
 			if errors.Is(err, ErrDiverged) || errors.Is(err, ErrChanged) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -102,7 +103,7 @@ func (f *damaged) value(i int) string {
 // write makes the histories. A copy of one that is in use is what a kill leaves.
 func (f *damaged) write() {
 	live := filepath.Join(f.root, "live")
-	options := quiet(Options{Dir: live, Partitions: f.partitions})
+	options := quiet(Options{Log: natslog.Embedded(live), Partitions: f.partitions})
 	put := func(app *App[keptPorts], from, to int) {
 		for i := from; i < to; i++ {
 			if err := app.Ports.in.Put(f.t.Context(), fmt.Sprint("k", i), f.value(i)); err != nil {
@@ -172,7 +173,7 @@ func (f *damaged) try(ended, file, what string) {
 	}
 	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute) // not a part of what is tried: nothing here takes a second
 	defer cancel()
-	app, err := Start(ctx, f.build, quiet(Options{Dir: dir, Partitions: f.partitions}))
+	app, err := Start(ctx, f.build, quiet(Options{Log: natslog.Embedded(dir), Partitions: f.partitions}))
 	if err != nil {
 		if text := err.Error(); !errors.Is(err, ErrDamaged) || !strings.Contains(text, dir) || !strings.Contains(text, "put back what was lost") || what == "intact" {
 			f.t.Errorf("%s: %v", name, err)

@@ -1,16 +1,16 @@
 // Package durable runs a flow whose history is kept: what was acknowledged is not lost,
 // and each key resolves once, whatever is killed.
 //
-// The same flow that [dataflow.Start] runs in memory is run here on NATS JetStream: on a
-// server inside the process by default, on a cluster when given its address, by as many
-// processes as there are.
+// The same flow that [dataflow.Start] runs in memory is run here on a log: package natslog has
+// one on NATS JetStream, on a server inside the process or on a cluster that any number of
+// processes share. A program can have its own; see package journal.
 //
 //	type Ports struct {
 //		Votes    *dataflow.KeyedInputPort[string, Vote]
 //		Released *dataflow.EntryOutputPort[string, Tally]
 //	}
 //
-//	app, err := durable.Start(ctx, build, durable.Options{Dir: "state"})
+//	app, err := durable.Start(ctx, build, durable.Options{Log: natslog.Embedded("state")})
 //	err = app.Ports.Votes.Send(ctx, "request 1", vote) // durable when it returns
 //	tally, err := app.Ports.Released.Await(ctx, "request 1")
 //
@@ -47,7 +47,7 @@
 //
 // # Several processes
 //
-// Processes with the same [Options].Name and Servers share a flow. Each owns some of the
+// Processes with the same [Options].Name and servers share a flow. Each owns some of the
 // partitions and takes over those of one that is gone. Any of them can send and can
 // await entries. Elements of a stream's output are those of the partitions that the
 // process owns. The latest value of a singleton's is shown to all, a tenth of a second

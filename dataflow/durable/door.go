@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/logdriven"
-	"github.com/millrace/millrace/internal/journal"
 )
 
 // A door is how the ports of this process reach the history. It finds the partition of

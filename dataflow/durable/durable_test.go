@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
@@ -41,7 +41,9 @@ func quorumCluster(f *dataflow.Flow) quorumPorts { return quorum(dataflow.At[mem
 
 func start[P any](t *testing.T, log journal.Log, build func(*dataflow.Flow) P, o Options) *App[P] {
 	t.Helper()
-	o.testLog = onLog(log)
+	if log != nil {
+		o.Log = journal.Opened{Log: log}
+	}
 	if o.Logger == nil {
 		o = quiet(o)
 	}

@@ -2,13 +2,14 @@ package durable
 
 import (
 	"fmt"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"testing"
 )
 
 func TestEmbedded(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 3 {
-		app := start(t, nil, quorumCluster, Options{Dir: dir, Partitions: 4})
+		app := start(t, nil, quorumCluster, Options{Log: natslog.Embedded(dir), Partitions: 4})
 		for i := range 20 {
 			if err := app.Ports.votes.Send(t.Context(), fmt.Sprint("r", i), round); err != nil {
 				t.Fatal(err)

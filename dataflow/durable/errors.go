@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 var (

@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"fmt"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"log/slog"
 	"os"
 
@@ -38,7 +39,7 @@ func ExampleStart() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	opts := durable.Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)}
+	opts := durable.Options{Log: natslog.Embedded(dir), Logger: slog.New(slog.DiscardHandler)}
 
 	app, err := durable.Start(ctx, build, opts)
 	if err != nil {
@@ -77,7 +78,7 @@ func Example_numbered() {
 		in, sales := dataflow.SenderInput[string, int](dataflow.At[Server](flow), "sales")
 		return ports{in, singleton.Output(keyedsingleton.IntoSingleton(keyedstream.Sum(sales)), "sums")}
 	}
-	opts := durable.Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)}
+	opts := durable.Options{Log: natslog.Embedded(dir), Logger: slog.New(slog.DiscardHandler)}
 
 	app, err := durable.Start(ctx, shop, opts)
 	if err != nil {
@@ -119,7 +120,7 @@ func ExampleApp_Status() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	app, err := durable.Start(ctx, build, durable.Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	app, err := durable.Start(ctx, build, durable.Options{Log: natslog.Embedded(dir), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}

@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/logdriven"
-	"github.com/millrace/millrace/internal/journal"
 )
 
 var update = flag.Bool("update", false, "write testdata/format.txt")
@@ -223,7 +223,7 @@ func TestHistoryOfEarlierProgram(t *testing.T) {
 		if h, err := log.Restore(t.Context(), 0); err != nil || (h.Snapshot != nil) != snapshots || len(h.Steps) == 0 && !snapshots {
 			t.Fatalf("a history with snapshots %v: %v, %v", snapshots, h, err)
 		}
-		o.testLog = onLog(earlier{log})
+		o.Log = journal.Opened{Log: earlier{log}}
 		app, err := Start(t.Context(), crashFlow, o)
 		if err == nil {
 			<-app.Done()

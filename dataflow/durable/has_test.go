@@ -3,12 +3,13 @@ package durable
 import (
 	"context"
 	"fmt"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
@@ -62,7 +63,7 @@ func TestHas(t *testing.T) {
 // TestHasElsewhere asks in one process for what was put in another one, while the partitions
 // change hands.
 func TestHasElsewhere(t *testing.T) {
-	opts := Options{Servers: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true, Name: "has"}
+	opts := Options{Log: natslog.Servers(natslog.Options{URLs: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true}), Name: "has"}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	apps := []*App[asked]{start(t, nil, buildAsked, opts), start(t, nil, buildAsked, opts)}

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/logdriven"
-	"github.com/millrace/millrace/internal/journal"
 )
 
 // A History is what is kept of a flow, to be looked at: which steps were made, and what

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
@@ -45,11 +45,11 @@ func TestOpenHistory(t *testing.T) {
 			log.Crash()
 			<-app.Done()
 		}
-		if _, err := OpenHistory(t.Context(), quorumProcess, quiet(Options{testLog: onLog(log.Reopen())})); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), `was "0 keyedstream.Input numbers"`) {
+		if _, err := OpenHistory(t.Context(), quorumProcess, quiet(Options{Log: journal.Opened{Log: log.Reopen()}})); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), `was "0 keyedstream.Input numbers"`) {
 			t.Errorf("clean %v: opened by another program: %v", clean, err)
 		}
 		for factor, want := range map[int]error{1: nil, 2: ErrDiverged} {
-			h, err := OpenHistory(t.Context(), times(factor), quiet(Options{testLog: onLog(log.Reopen())}))
+			h, err := OpenHistory(t.Context(), times(factor), quiet(Options{Log: journal.Opened{Log: log.Reopen()}}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/singleton"
@@ -186,7 +187,7 @@ func TestOrderAcrossLocations(t *testing.T) {
 	for _, embedded := range []bool{false, true} {
 		t.Run(fmt.Sprint("embedded=", embedded), func(t *testing.T) {
 			memory := journal.NewMemory(journal.MemoryOptions{Partitions: 2})
-			options := Options{Dir: t.TempDir(), Flow: dataflow.Options{Queue: 4}}
+			options := Options{Log: natslog.Embedded(t.TempDir()), Flow: dataflow.Options{Queue: 4}}
 			const each = 30
 			sum := 0
 			for round := range 3 {
@@ -273,7 +274,7 @@ func TestNoMembers(t *testing.T) {
 	_, _ = Start(t.Context(), func(f *dataflow.Flow) struct{} {
 		dataflow.Members[server](f, 2)
 		return struct{}{}
-	}, Options{testLog: onLog(journal.NewMemory(journal.MemoryOptions{}))})
+	}, Options{Log: journal.Opened{Log: journal.NewMemory(journal.MemoryOptions{})}})
 }
 
 // TestSentWhenCommitted wants nothing at another location of a step that is not durable.

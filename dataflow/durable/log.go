@@ -5,90 +5,47 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
-	"github.com/nats-io/nats.go"
-
-	"github.com/millrace/millrace/internal/journal/jetstream"
-	"github.com/millrace/millrace/internal/membership"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // openLog opens the log that the options say.
-func (c *core) openLog(ctx context.Context) error {
-	if log := c.opts.log(); log != nil {
-		if n := log.Partitions(); n != c.layout.total() {
-			return fmt.Errorf("durable: the log has %d partitions, and the flow %d", n, c.layout.total())
-		}
-		c.log = log
-		return nil
+func (c *core) openLog(ctx context.Context) (err error) {
+	if c.opts.Log == nil {
+		return errNoLog
 	}
-	if c.opts.Client && len(c.opts.Servers) == 0 {
-		return errors.New("durable: a client owns nothing, so it needs Servers whose partitions others own")
-	}
-	o := jetstream.Options{
-		Name: c.opts.Name, Partitions: c.layout.total(),
-		AssumeDurable: c.opts.AssumeDurable, MaxBytes: c.opts.MaxBytes, Existing: c.looking, Logger: c.opts.Logger,
-	}
-	if len(c.opts.Servers) == 0 {
-		o.Dir = c.opts.Dir
-	} else {
-		o.Servers, o.Credentials = c.opts.Servers, c.opts.Credentials
-		o.SystemServer, o.SystemCredentials = c.opts.SystemServer, c.opts.SystemCredentials
-		o.Replicas = c.opts.Replicas
-		if o.Replicas == 1 {
-			o.Replicas = jetstream.Unreplicated
-		}
-	}
-	log, err := jetstream.Open(ctx, o)
+	c.log, err = c.opts.Log.Open(ctx, journal.OpenOptions{
+		Name: c.opts.Name, Partitions: c.layout.total(), MaxBytes: c.opts.MaxBytes, Existing: c.looking, Logger: c.opts.Logger,
+	})
 	if err != nil {
 		return fmt.Errorf("durable: %w", err)
 	}
-	c.log = log
-	if len(c.opts.Servers) == 0 || c.looking {
+	if n := c.log.Partitions(); n != c.layout.total() {
+		return errors.Join(fmt.Errorf("durable: the log has %d partitions, and the flow %d", n, c.layout.total()), c.log.Close())
+	}
+	var isShared bool
+	if c.shared, isShared = c.log.(journal.Shared); c.looking {
 		return nil
 	}
-	c.peers = &peers{core: c, conn: log.Conn()}
+	if c.opts.Client && !isShared {
+		return errors.Join(fmt.Errorf("durable: a client owns nothing, so it needs a log that others share, and %s is for one process", c.opts.Log), c.log.Close())
+	}
+	if !isShared {
+		return nil
+	}
+	c.peers = &peers{core: c}
 	if c.opts.Client {
 		return nil
 	}
-	if c.peers.member, err = c.becomeMember(ctx, log.Conn()); err != nil {
-		log.Close()
+	if c.peers.member, err = c.shared.Join(ctx, journal.MemberOptions{ID: c.opts.Member, Lease: c.opts.Lease}); err != nil {
+		c.log.Close()
 		return fmt.Errorf("durable: %w", err)
 	}
 	return nil
 }
 
-// becomeMember joins the others. Like the log it waits for servers that elect a leader,
-// for as long as ctx lasts, but not for what waiting cannot change.
-func (c *core) becomeMember(ctx context.Context, conn *nats.Conn) (*membership.Member, error) {
-	for within := joinWithin; ; within = min(2*within, joinWithinMost) {
-		attempt, cancel := context.WithTimeout(ctx, within)
-		member, err := membership.Join(attempt, conn, membership.Options{
-			Name: c.opts.Name, ID: c.opts.Member, Partitions: c.layout.total(),
-			Lease: c.opts.Lease, Replicas: c.opts.Replicas, Logger: c.opts.Logger,
-		})
-		cancel()
-		if err == nil || errors.Is(err, membership.ErrOptions) || errors.Is(err, membership.ErrBucket) ||
-			errors.Is(err, membership.ErrSuperseded) || errors.Is(err, membership.ErrClosed) {
-			return member, err
-		}
-		c.opts.Logger.Warn("could not join the other processes, trying again", "error", err)
-		select {
-		case <-time.After(joinAgain):
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
-}
-
-// joinWithin is how long the first attempt to join may take: servers that have no leader,
-// or make the same stream for several processes, leave requests without an answer.
-// joinAgain is how long to wait after one that failed.
-const (
-	joinWithin     = 1500 * time.Millisecond
-	joinWithinMost = 12 * time.Second
-	joinAgain      = 100 * time.Millisecond
-)
+// errNoLog is what Start and OpenHistory return for options without a log.
+var errNoLog = errors.New(`durable: Options.Log is nil: say where the history is kept, such as natslog.Embedded("state") in a folder or natslog.Servers(…) on a cluster`)
 
 // join begins to own partitions: all of them, or those that the members of a cluster
 // leave to this one. Alone it waits until they are restored.

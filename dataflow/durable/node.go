@@ -4,16 +4,8 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/logdriven"
-	"github.com/millrace/millrace/internal/journal"
 	"github.com/millrace/millrace/internal/seal"
 )
-
-// A testLog is a log that a flow of a test keeps its history in, which package
-// durabletest sets; see package seal.
-type testLog = seal.Field[journal.Log]
-
-// log returns the log of a test, or nil.
-func (o *Options) log() journal.Log { return *seal.Pointer(o) }
 
 // graphOf returns what a flow is to the engine.
 func graphOf(f *dataflow.Flow) *engine.Graph { return *seal.Pointer(f) }

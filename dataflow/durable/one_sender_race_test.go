@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // TestOneSenderRaces wants the race detector to report two senders of a durable flow, which

@@ -6,36 +6,22 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// Options say where a flow's history is kept and how. The zero value keeps it under
-// the folder "millrace" of the working directory, in a server inside this process.
+// Options say where a flow's history is kept and how. Log must be given.
 type Options struct {
-	// Name tells applications apart that share servers. The default is "millrace".
+	// Log is where the history is kept: natslog.Embedded in a folder, natslog.Servers on a
+	// cluster that several processes share, [journal.Opened] in memory for a test, or a log of
+	// the program's own that passes the checks of package journaltest.
+	Log journal.Opener
+
+	// Name tells applications apart that share a log. The default is "millrace".
 	Name string
 
-	// Dir is the folder of the server inside this process. The default is "millrace".
-	// Only one process can have it at a time.
-	Dir string
-
-	// Servers are the addresses of a NATS cluster, such as nats://10.0.0.1:4222, instead
-	// of a server inside this process. The cluster has to be of version 2.15 or later
-	// and has to sync always.
-	Servers []string
-	// Credentials is a file with the credentials for the cluster.
-	Credentials string
-	// Replicas is how many servers of a cluster keep each record. Zero means 3.
-	Replicas int
-	// SystemServer is the address of one of the servers for a user of its system account,
-	// with SystemCredentials if it needs some. It is asked whether the servers sync always.
-	SystemServer, SystemCredentials string
-	// AssumeDurable accepts servers of which it cannot be found out, or is not true, that
-	// they sync always. What was acknowledged may then be lost when power is.
-	AssumeDurable bool
-
 	// Client makes this process one that owns no partition: it sends, awaits entries and
-	// makes nothing of what came in. It needs Servers. Outputs other than entries have
-	// nothing here, since they are given where a partition is owned.
+	// makes nothing of what came in. It needs a log that processes share. Outputs other than
+	// entries have nothing here, since they are given where a partition is owned.
 	Client bool
 
 	// Partitions is in how many parts the keys of a [dataflow.Cluster] location are
@@ -80,8 +66,6 @@ type Options struct {
 	Codec  Codec            // nil means [CBOR]
 	Flow   dataflow.Options // of the flow; Record is not for durable flows
 	Logger *slog.Logger     // nil means slog.Default()
-
-	testLog // instead of all that
 }
 
 func (o Options) withDefaults() Options {
@@ -89,10 +73,8 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now
 	}
 	o.Name = cmp.Or(o.Name, "millrace")
-	o.Dir = cmp.Or(o.Dir, "millrace")
-	o.Replicas = cmp.Or(o.Replicas, 3)
-	if log := o.log(); log != nil {
-		o.Partitions = cmp.Or(o.Partitions, log.Partitions())
+	if opened, ok := o.Log.(journal.Opened); ok {
+		o.Partitions = cmp.Or(o.Partitions, opened.Log.Partitions())
 	}
 	o.Partitions = cmp.Or(o.Partitions, 16)
 	o.Lease = cmp.Or(o.Lease, 10*time.Second)

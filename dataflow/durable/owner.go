@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/logdriven"
-	"github.com/millrace/millrace/internal/journal"
 )
 
 // An owner runs one partition: it restores the state, takes what came in, makes steps,

@@ -5,22 +5,20 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/logdriven"
-	"github.com/millrace/millrace/internal/membership"
 )
 
 // Peers are the processes that share a flow: who owns which partition, and how to ask
 // the owner of one.
 type peers struct {
 	*core
-	conn   *nats.Conn
-	member *membership.Member
+	member journal.Member // nil in a client
 }
 
 // What can be asked of the owner of a partition, and what it answers.
@@ -50,22 +48,20 @@ func (ps *peers) follow(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for {
-		a, err := ps.member.Next(ctx)
+		mine, err := ps.member.Next(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				ps.ended(fmt.Errorf("durable: membership: %w", err))
 			}
 			return
 		}
-		mine := make(map[int]bool)
-		for _, p := range a.Owned {
-			mine[p] = true
+		for _, p := range mine {
 			if t := owned[p]; t == nil || t.ctx.Err() != nil {
 				owned[p] = ps.begin(ctx, p, t, &all)
 			}
 		}
 		for p, t := range owned {
-			if !mine[p] {
+			if !slices.Contains(mine, p) {
 				t.end()
 			}
 		}
@@ -90,15 +86,14 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 		}
 		stop := func() {}
 		err := ps.own(t.ctx, p, func() {
-			sub, err := ps.conn.Subscribe(ps.subject(p), func(m *nats.Msg) { go ps.answer(p, m) })
+			unsubscribe, err := ps.shared.Answer(p, func(question []byte) []byte { return ps.answer(p, question) })
 			if err != nil {
 				ps.opts.Logger.Error("other processes cannot ask for a partition", "partition", p, "error", err)
 				return
 			}
 			stop()
-			stop = func() { sub.Unsubscribe() }
-			// Who does not hear of it asks again a little later.
-			_ = ps.conn.Publish(ps.opts.Name+".moved", binary.AppendUvarint(nil, uint64(p)))
+			stop = unsubscribe
+			_ = ps.shared.Announce(p) // who does not hear of it asks again a little later
 		})
 		stop()
 		ps.door.closed(p)
@@ -111,13 +106,7 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 
 // listen hears of partitions that have a new owner.
 func (ps *peers) listen() error {
-	_, err := ps.conn.Subscribe(ps.opts.Name+".moved", func(m *nats.Msg) {
-		r := reader{data: m.Data}
-		if p := r.uint(); !r.bad && p < uint64(len(ps.door.partitions)) {
-			ps.door.partitions[p].move()
-		}
-	})
-	return err
+	return ps.shared.Announced(func(p int) { ps.door.partitions[p].move() })
 }
 
 func (ps *peers) siteOf(p int) int {
@@ -125,11 +114,9 @@ func (ps *peers) siteOf(p int) int {
 	return site
 }
 
-func (ps *peers) subject(p int) string { return fmt.Sprintf("%s.owner.%d", ps.opts.Name, p) }
-
 // answer answers another process's question.
-func (ps *peers) answer(p int, m *nats.Msg) {
-	r := reader{data: m.Data}
+func (ps *peers) answer(p int, question []byte) []byte {
+	r := reader{data: question}
 	ctx, cancel := context.WithTimeout(ps.ctx, patience)
 	defer cancel()
 	answer := []byte{answerLater}
@@ -155,7 +142,7 @@ func (ps *peers) answer(p int, m *nats.Msg) {
 			answer = values
 		}
 	}
-	m.Respond(answer)
+	return answer
 }
 
 func (ps *peers) verdictHere(ctx context.Context, p int, nonce, at uint64) byte {
@@ -193,11 +180,11 @@ func (ps *peers) ask(ctx context.Context, p int, question []byte) ([]byte, error
 		case <-answered:
 		}
 	}()
-	m, err := ps.conn.RequestWithContext(ctx, ps.subject(p), question)
+	answer, err := ps.shared.Ask(ctx, p, question)
 	switch {
-	case err == nil && len(m.Data) > 0:
-		return m.Data, nil
-	case errors.Is(err, nats.ErrConnectionClosed):
+	case err == nil && len(answer) > 0:
+		return answer, nil
+	case errors.Is(err, journal.ErrClosed):
 		return nil, err
 	}
 	select {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/singleton"
@@ -44,12 +44,12 @@ func TestMigrate(t *testing.T) {
 	}
 	stop(t, app)
 
-	_, err := Start(t.Context(), counting, quiet(Options{testLog: onLog(log.Reopen())}))
+	_, err := Start(t.Context(), counting, quiet(Options{Log: journal.Opened{Log: log.Reopen()}}))
 	if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), `"5 keyedstream.Filter`) && !strings.Contains(err.Error(), "keyedstream.Filter") {
 		t.Errorf("a changed program: %v", err)
 	}
 	refusal := errors.New("not today")
-	if _, err = Start(t.Context(), counting, quiet(Options{testLog: onLog(log.Reopen()), Migrate: func(*Migration) error { return refusal }})); !errors.Is(err, refusal) {
+	if _, err = Start(t.Context(), counting, quiet(Options{Log: journal.Opened{Log: log.Reopen()}, Migrate: func(*Migration) error { return refusal }})); !errors.Is(err, refusal) {
 		t.Errorf("a migration that fails: %v", err)
 	}
 
@@ -83,7 +83,7 @@ func TestDividedValue(t *testing.T) {
 		_, in := dataflow.Input[int](dataflow.At[members](f), "in")
 		return singleton.Output(dataflow.Count(in), "count")
 	}
-	_, err := Start(t.Context(), build, Options{testLog: onLog(journal.NewMemory(journal.MemoryOptions{Partitions: 2}))})
+	_, err := Start(t.Context(), build, Options{Log: journal.Opened{Log: journal.NewMemory(journal.MemoryOptions{Partitions: 2})}})
 	if err == nil || !strings.Contains(err.Error(), "singleton.Output count (program_test.go:") {
 		t.Errorf("a value of a divided location: %v", err)
 	}
@@ -106,9 +106,23 @@ func TestDiverged(t *testing.T) {
 	log.Crash()
 	<-app.Done()
 	factor = 2
-	_, err := Start(t.Context(), build, quiet(Options{testLog: onLog(log.Reopen())}))
+	_, err := Start(t.Context(), build, quiet(Options{Log: journal.Opened{Log: log.Reopen()}}))
 	var diverged *DivergedError
 	if !errors.Is(err, ErrDiverged) || !errors.As(err, &diverged) || diverged.Step == 0 {
 		t.Errorf("a function that changed its mind: %v", err)
+	}
+}
+
+// TestNoLog starts and opens flows without a log, and a client of one that nobody shares.
+func TestNoLog(t *testing.T) {
+	if _, err := Start(t.Context(), quorumProcess, Options{}); !errors.Is(err, errNoLog) {
+		t.Errorf("Start: %v", err)
+	}
+	if _, err := OpenHistory(t.Context(), quorumProcess, Options{}); !errors.Is(err, errNoLog) {
+		t.Errorf("OpenHistory: %v", err)
+	}
+	log := journal.Opened{Log: journal.NewMemory(journal.MemoryOptions{})}
+	if _, err := Start(t.Context(), quorumProcess, Options{Log: log, Client: true}); err == nil || !strings.Contains(err.Error(), "for one process") {
+		t.Errorf("a client: %v", err)
 	}
 }

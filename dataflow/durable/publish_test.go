@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"fmt"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"log/slog"
 	"strings"
 	"sync"
@@ -53,7 +54,7 @@ func TestPortsShowAStepFirst(t *testing.T) {
 		p.over = keyedsingleton.Output(keyedsingleton.Send(entries, dataflow.At[audit](flow)), "over there")
 		return p
 	}
-	a, err := durable.Start(t.Context(), build, durable.Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	a, err := durable.Start(t.Context(), build, durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestPanicPublishesNothing(t *testing.T) {
 			return n
 		}), "after")
 		return p
-	}, durable.Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	}, durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

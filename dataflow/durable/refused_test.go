@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine/logdriven"
-	"github.com/millrace/millrace/internal/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/singleton"

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine/logdriven"
-	"github.com/millrace/millrace/internal/journal"
 )
 
 // restore brings the partition to its last step, and returns a reader of what came in
@@ -88,7 +88,7 @@ func (o *owner) kept(ctx context.Context) (*journal.History, error) {
 			return nil, o.damaged("%v", err)
 		case taken <= h.End:
 			return h, nil
-		case try == restoresBehind || len(o.opts.Servers) == 0:
+		case try == restoresBehind || o.shared == nil:
 			return nil, o.damaged("step %d took records up to message %d, and they end at %d: they are an older copy, or were lost at the end", h.Fence, taken, h.End)
 		}
 		if pauseBehind(ctx); ctx.Err() != nil {
@@ -112,12 +112,8 @@ func takenBy(h *journal.History) (uint64, error) {
 
 // damaged is the error of a partition whose history cannot be restored.
 func (o *owner) damaged(format string, args ...any) error {
-	where := "the history of " + o.opts.Name
-	if len(o.opts.Servers) == 0 && o.opts.log() == nil {
-		where += " in " + o.opts.Dir
-	}
-	return fmt.Errorf("%w: %s: partition %d: %s; put back what was lost, or all of the history from one backup, or begin a new one elsewhere",
-		ErrDamaged, where, o.partition, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: the history of %s in %s: partition %d: %s; put back what was lost, or all of the history from one backup, or begin a new one elsewhere",
+		ErrDamaged, o.opts.Name, o.opts.Log, o.partition, fmt.Sprintf(format, args...))
 }
 
 // load gives a flow that has made no step the state of a snapshot.

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // A tampered log says something else than what it has.
@@ -92,7 +92,7 @@ func TestRestoreDamaged(t *testing.T) {
 				test.tampers.Memory = log.Reopen()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
-				app, err := Start(ctx, times(1), quiet(Options{testLog: onLog(test.tampers)}))
+				app, err := Start(ctx, times(1), quiet(Options{Log: journal.Opened{Log: test.tampers}}))
 				if test.want == "" {
 					if err != nil {
 						t.Fatal(err)
@@ -162,7 +162,7 @@ func TestStartEnds(t *testing.T) {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}}
-		if _, err := Start(ctx, times(1), quiet(Options{testLog: onLog(log)})); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := Start(ctx, times(1), quiet(Options{Log: journal.Opened{Log: log}})); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the start says %v", err)
 		}
 	})

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/logdriven"
-	"github.com/millrace/millrace/internal/journal"
 )
 
 // A sender makes what a partition gives for other locations part of their history, in

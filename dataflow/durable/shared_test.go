@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestWatchElsewhere(t *testing.T) {
 		in, xs := dataflow.Input[int](dataflow.At[server](f), "in")
 		return ports{in, singleton.Output(dataflow.Fold(xs, func() int { return 0 }, func(acc *int, x int) { *acc += x }), "sum")}
 	}
-	opts := Options{Servers: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true, Name: "shared"}
+	opts := Options{Log: natslog.Servers(natslog.Options{URLs: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true}), Name: "shared"}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	watch := func(app *App[ports], want int) {

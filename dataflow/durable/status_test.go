@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,7 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/slice"
 )
@@ -74,6 +75,17 @@ func sumOf(all []PartitionStatus) (s sums) {
 	return s
 }
 
+// An alone log is one that could be shared, on which nobody answers.
+type alone struct{ *journal.Memory }
+
+func (alone) Join(context.Context, journal.MemberOptions) (journal.Member, error) {
+	return nil, errors.ErrUnsupported
+}
+func (alone) Ask(context.Context, int, []byte) ([]byte, error) { return nil, errors.ErrUnsupported }
+func (alone) Answer(int, func([]byte) []byte) (func(), error)  { return nil, errors.ErrUnsupported }
+func (alone) Announce(int) error                               { return nil }
+func (alone) Announced(func(int)) error                        { return nil }
+
 // TestStatus looks at the figures of several partitions, before and after a restart, and at
 // those of a process that owns none.
 func TestStatus(t *testing.T) {
@@ -83,7 +95,7 @@ func TestStatus(t *testing.T) {
 		opts := Options{Partitions: 3, Flow: dataflow.Options{Count: true}, SnapshotAge: time.Hour}
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 4})
 		app := start(t, log, build, opts)
-		client := start(t, log, build, Options{Partitions: 3, Client: true})
+		client := start(t, alone{log}, build, Options{Partitions: 3, Client: true})
 		began := time.Now()
 		const n = 12
 		for k := range n {

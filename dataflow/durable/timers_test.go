@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"log/slog"
 	"slices"
 	"testing"
@@ -30,7 +31,7 @@ func TestTimersThatCameDueMeanwhile(t *testing.T) {
 		p.out = dataflow.Output(dataflow.AssumeOrder(all, "tested"), "fired")
 		return p
 	}
-	opts := durable.Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler), Now: time.Now}
+	opts := durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: slog.New(slog.DiscardHandler), Now: time.Now}
 	start := func() *durable.App[ports] {
 		app, err := durable.Start(t.Context(), build, opts)
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/singleton"
@@ -76,6 +76,6 @@ func TestViewRefused(t *testing.T) {
 			t.Errorf("a view of errors: %s", v)
 		}
 	}()
-	_, err := Start(t.Context(), build, Options{testLog: onLog(journal.NewMemory(journal.MemoryOptions{}))})
+	_, err := Start(t.Context(), build, Options{Log: journal.Opened{Log: journal.NewMemory(journal.MemoryOptions{})}})
 	t.Errorf("a view of errors is accepted: %v", err)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/runtime"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
 // runRuntime is what a runtime's process does.
@@ -28,11 +29,15 @@ func runRuntime(c config) error {
 		return err
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	history := natslog.Embedded(c.State)
+	if len(c.Servers) > 0 {
+		history = natslog.Servers(natslog.Options{URLs: c.Servers, AssumeDurable: true})
+	}
 	rt, err := runtime.Start(context.Background(), runtime.Options{
 		Toolsets: c.Toolsets, Listener: l, Sealer: sealer, Logger: logger,
 		Surface: &decided{book: book}, Model: conversation.ModelFunc(obey),
 		State: &durable.Options{
-			Name: "agentchaos", Dir: c.State, Servers: c.Servers, AssumeDurable: true, Partitions: 8,
+			Name: "agentchaos", Log: history, Partitions: 8,
 			SnapshotAge: 5 * time.Second, SnapshotBytes: 4 << 20, Logger: logger,
 		},
 	})

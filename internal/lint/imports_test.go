@@ -22,10 +22,10 @@ var imports = map[string][]string{
 	"dataflow":         {"bounds", "internal/cow", "internal/engine", "internal/engine/live", "internal/engine/operators", "internal/engine/port", "internal/seal"},
 	"dataflow/sim":     slices.Concat(core, []string{"internal/digest", "internal/engine/simulate"}),
 	"dataflow/serve":   slices.Concat(core, []string{"internal/engine/simulate"}),
-	"dataflow/durable": slices.Concat(core, []string{"internal/engine/codec", "internal/engine/logdriven", "internal/journal", "internal/journal/jetstream", "internal/membership"}),
+	"dataflow/durable": slices.Concat(core, []string{"internal/engine/codec", "internal/engine/logdriven", "dataflow/durable/journal"}),
 	"dataflow/inspect": core,
 
-	"dataflow/durable/durabletest": slices.Concat(core, []string{"dataflow/durable", "internal/engine/logdriven", "internal/journal"}),
+	"dataflow/durable/durabletest": slices.Concat(core, []string{"dataflow/durable", "internal/engine/logdriven", "dataflow/durable/journal"}),
 
 	"keyedstream":    core,
 	"keyedsingleton": core,
@@ -42,8 +42,8 @@ var imports = map[string][]string{
 	"internal/engine/operators": {"internal/cow", "internal/digest", "internal/keyed", "internal/timer"},
 	"internal/engine/port":      {"internal/digest", "internal/keyed"},
 
-	"internal/journal/jetstream":   {"internal/journal"},
-	"internal/journal/journaltest": {"internal/journal"},
+	"dataflow/durable/natslog":             {"dataflow/durable/journal", "dataflow/durable/internal/membership"},
+	"dataflow/durable/journal/journaltest": {"dataflow/durable/journal"},
 
 	"examples/quorum":    library,
 	"examples/quotes":    library,
@@ -58,7 +58,7 @@ var imports = map[string][]string{
 	"agentproto":                     slices.Concat(library, []string{"internal/plain"}),
 	"agentproto/conversation":        slices.Concat(library, []string{"agentproto"}),
 	"agentproto/conversation/openai": {"agentproto", "agentproto/conversation"},
-	"agentproto/runtime":             slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/internal/purpose", "dataflow/durable", "internal/edge", "internal/envelope", "internal/journal", "internal/netguard", "internal/plain"}),
+	"agentproto/runtime":             slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/internal/purpose", "dataflow/durable", "internal/edge", "internal/envelope", "dataflow/durable/journal", "internal/netguard", "internal/plain"}),
 	"agentproto/toolserver":          slices.Concat(library, []string{"agentproto", "agentproto/internal/purpose", "internal/envelope", "internal/netguard"}),
 	"agentproto/conform":             slices.Concat(library, []string{"agentproto", "internal/edge", "internal/freeport"}),
 	"internal/exampletools":          {"agentproto", "agentproto/toolserver"},
@@ -67,7 +67,7 @@ var imports = map[string][]string{
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/runtime", "agentproto/toolserver",
-		"dataflow/durable", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/idp", "internal/plain", "internal/undertest",
+		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/natslog", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/idp", "internal/plain", "internal/undertest",
 	}),
 }
 

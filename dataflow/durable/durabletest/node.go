@@ -3,16 +3,16 @@ package durabletest
 import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/logdriven"
-	"github.com/millrace/millrace/internal/journal"
 	"github.com/millrace/millrace/internal/seal"
 )
 
 // withLog returns options with which a flow keeps its history in a log that is there
-// already; see package seal.
+// already.
 func withLog(o durable.Options, log journal.Log) durable.Options {
-	*seal.Pointer(&o) = log
+	o.Log = journal.Opened{Log: log}
 	return o
 }
 

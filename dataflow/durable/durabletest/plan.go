@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // A plan says which faults a run has.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow/durable"
-	"github.com/millrace/millrace/internal/journal"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // A run is one run of a program, through all its processes. The functions of its

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"flag"
+	"path/filepath"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
+)
+
+// A historyFlags is where a history is kept, as said on the command line.
+type historyFlags struct {
+	state                     *string
+	servers                   urls
+	name                      *string
+	credentials, nkey         *string
+	authority, cert, key      *string
+	system, systemCredentials *string
+	assume                    *bool
+	replicas                  *int
+}
+
+// add adds the flags; stateUsage says what is in the folder.
+func (h *historyFlags) add(fs *flag.FlagSet, stateUsage string) {
+	h.state = fs.String("state", "", stateUsage)
+	fs.Var(&h.servers, "nats", "`address` of a NATS server, such as nats://10.0.0.1:4222 or tls://…, instead of one inside this process; may be given more than once")
+	h.name = fs.String("name", "millrace", "what tells this application apart on the NATS servers")
+	h.credentials = fs.String("credentials", "", "`file` with credentials for the NATS servers")
+	h.nkey = fs.String("nats-nkey", "", "`file` with the seed of an NKey for the NATS servers")
+	h.authority = fs.String("nats-ca", "", "`file` with the certificates of the authority that the NATS servers' are signed by, if the system does not trust it")
+	h.cert = fs.String("nats-cert", "", "`file` with this process's certificate for the NATS servers; --nats-key has its key")
+	h.key = fs.String("nats-key", "", "`file` with the key of --nats-cert")
+	h.system = fs.String("nats-system", "", "`address` of a NATS server for a user of its system account, which says whether the servers sync always")
+	h.systemCredentials = fs.String("nats-system-credentials", "", "`file` with credentials for --nats-system")
+	h.assume = fs.Bool("assume-durable", false, "take it that the NATS servers sync always, whatever they say")
+	h.replicas = fs.Int("replicas", 3, "how many NATS servers keep each record")
+}
+
+// opener returns the opener of the log.
+func (h *historyFlags) opener(fs *flag.FlagSet) (journal.Opener, error) {
+	switch {
+	case *h.state == "" && len(h.servers) == 0:
+		return nil, misused(fs, "no --state folder and no --nats server")
+	case (*h.cert == "") != (*h.key == ""):
+		return nil, misused(fs, "--nats-cert and --nats-key need each other")
+	case *h.credentials != "" && *h.nkey != "":
+		return nil, misused(fs, "--credentials and --nats-nkey are two ways to say who this is: give one")
+	case len(h.servers) == 0:
+		return natslog.Embedded(filepath.Join(*h.state, "history")), nil
+	}
+	var secure []nats.Option // also for the system account, on the same servers
+	if *h.authority != "" {
+		secure = append(secure, nats.RootCAs(*h.authority))
+	}
+	if *h.cert != "" {
+		secure = append(secure, nats.ClientCert(*h.cert, *h.key))
+	}
+	as := secure[:len(secure):len(secure)]
+	if *h.credentials != "" {
+		as = append(as, nats.UserCredentials(*h.credentials))
+	}
+	if *h.nkey != "" {
+		seed, err := nats.NkeyOptionFromSeed(*h.nkey)
+		if err != nil {
+			return nil, misused(fs, "--nats-nkey: %v", err)
+		}
+		as = append(as, seed)
+	}
+	system := secure[:len(secure):len(secure)]
+	if *h.systemCredentials != "" {
+		system = append(system, nats.UserCredentials(*h.systemCredentials))
+	}
+	return natslog.Servers(natslog.Options{
+		URLs: h.servers, NATS: as, SystemURL: *h.system, SystemNATS: system, Replicas: *h.replicas, AssumeDurable: *h.assume,
+	}), nil
+}

@@ -1,0 +1,250 @@
+package chaos
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/engine/codec"
+)
+
+// What a partition's log and journal have, read with nothing of package durable, so
+// that both have to agree on what is kept.
+
+type record struct {
+	position uint64
+	op       int
+	key      string
+	vote     vote
+	claim    uint64
+}
+
+type output struct {
+	op    int
+	key   string
+	tally tally
+	claim uint64
+}
+
+type committed struct {
+	fence   uint64
+	taken   uint64
+	at      int64 // Unix time in nanoseconds at which the step began
+	outputs []output
+}
+
+type history struct {
+	partition int
+	ops       operators
+	records   []record
+	steps     []committed
+}
+
+// Operators are the numbers that a flow's inputs and outputs have in its history.
+type operators struct{ votes, claims, released, claimed int }
+
+// parseShape finds the operators in what the first step says of the program. Outputs
+// have the names of what they give in the order in which they are built.
+func parseShape(shape string) (operators, error) {
+	found := make(map[string][]int)
+	for _, line := range strings.Split(shape, "\n")[1:] {
+		var number int
+		var name string
+		if n, _ := fmt.Sscan(line, &number, &name); n == 2 {
+			found[name] = append(found[name], number)
+		}
+	}
+	votes, claims, outputs := found["keyedstream.RetriedInput"], found["keyedsingleton.Input"], found["keyedsingleton.Output"]
+	if len(votes) != 1 || len(claims) != 1 || len(outputs) != 2 {
+		return operators{}, fmt.Errorf("the shape has other operators: %q", shape)
+	}
+	return operators{votes[0], claims[0], outputs[0], outputs[1]}, nil
+}
+
+// readHistories reads everything that is kept, from the very first record and step.
+func readHistories(t testing.TB, where journal.Opener, o journal.OpenOptions) (all []history) {
+	t.Helper()
+	ctx := soon(t)
+	log, err := where.Open(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for p := range log.Partitions() {
+		h, err := readHistory(ctx, log, p)
+		if err != nil {
+			t.Fatalf("partition %d: %v", p, err)
+		}
+		all = append(all, h)
+	}
+	return all
+}
+
+func readHistory(ctx context.Context, log journal.Log, p int) (history, error) {
+	h := history{partition: p}
+	usage, err := log.Usage(ctx, p)
+	if err != nil {
+		return h, err
+	}
+	steps, err := log.Steps(ctx, p, 0)
+	if err != nil {
+		return h, err
+	}
+	defer steps.Close()
+	var origin int64
+	for range usage.Steps {
+		s, err := steps.Next(ctx)
+		if err != nil {
+			return h, err
+		}
+		if err := h.addStep(s, &origin); err != nil {
+			return h, fmt.Errorf("step %d: %w", s.Fence, err)
+		}
+	}
+	if len(h.steps) == 0 {
+		return h, nil // nobody ever owned it
+	}
+	reader, err := log.Read(ctx, p, 0)
+	if err != nil {
+		return h, err
+	}
+	defer reader.Close()
+	last, err := reader.Last(ctx)
+	if err != nil {
+		return h, err
+	}
+	messages := uint64(0)
+	for at := uint64(0); at < last; {
+		ms, err := reader.Next(ctx, 1<<20)
+		if err != nil {
+			return h, err
+		}
+		for _, m := range ms {
+			messages++
+			at = m.Position
+			if err := h.addRecords(m); err != nil {
+				return h, fmt.Errorf("message %d: %w", m.Position, err)
+			}
+		}
+	}
+	if messages != usage.Records {
+		return h, fmt.Errorf("%d messages were read, the servers have %d", messages, usage.Records)
+	}
+	return h, nil
+}
+
+func (h *history) addRecords(m journal.Message) error {
+	for _, data := range m.Records {
+		r, err := codec.DecodeRecord(data)
+		if err != nil {
+			return err
+		}
+		rec := record{position: m.Position, op: int(r.Op)}
+		var value any = &rec.vote
+		if rec.op == h.ops.claims {
+			value = &rec.claim
+		}
+		if err := durable.CBOR().Decode(r.Key, &rec.key); err != nil {
+			return err
+		}
+		if err := durable.CBOR().Decode(r.Value, value); err != nil {
+			return err
+		}
+		h.records = append(h.records, rec)
+	}
+	return nil
+}
+
+// addStep decodes a step: its version, flags, what the first one says of the program,
+// how far it took, when, whom it refused, and what it gave.
+func (h *history) addStep(s journal.Step, origin *int64) error {
+	d := decoder{data: s.Data}
+	if v := d.byte(); v != 3 {
+		return fmt.Errorf("version %d", v)
+	}
+	begin := d.byte()&1 != 0
+	if begin != (len(h.steps) == 0) {
+		return fmt.Errorf("step %d of the history says it is the first: %v", len(h.steps)+1, begin)
+	}
+	if begin {
+		*origin = d.int()
+		ops, err := parseShape(string(d.bytes()))
+		if err != nil {
+			return err
+		}
+		h.ops = ops
+	}
+	c := committed{fence: s.Fence, taken: d.uint(), at: *origin + int64(d.uint())}
+	for range d.uint() {
+		d.uint()
+	}
+	for len(d.data) > 0 && !d.bad {
+		op := int(d.uint())
+		for range d.uint() {
+			o := output{op: op}
+			var value any = &o.tally
+			if op == h.ops.claimed {
+				value = &o.claim
+			}
+			if err := durable.CBOR().Decode(d.bytes(), &o.key); err != nil {
+				return err
+			}
+			if err := durable.CBOR().Decode(d.bytes(), value); err != nil {
+				return err
+			}
+			c.outputs = append(c.outputs, o)
+		}
+	}
+	if d.bad {
+		return fmt.Errorf("it is damaged")
+	}
+	h.steps = append(h.steps, c)
+	return nil
+}
+
+// A decoder reads numbers and strings of bytes.
+type decoder struct {
+	data []byte
+	bad  bool
+}
+
+func (d *decoder) skip(n int) []byte {
+	if n <= 0 || n > len(d.data) {
+		d.bad, d.data = true, nil
+		return nil
+	}
+	b := d.data[:n]
+	d.data = d.data[n:]
+	return b
+}
+
+func (d *decoder) byte() byte {
+	if b := d.skip(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *decoder) uint() uint64 {
+	x, n := binary.Uvarint(d.data)
+	d.skip(n)
+	return x
+}
+
+func (d *decoder) int() int64 {
+	x, n := binary.Varint(d.data)
+	d.skip(n)
+	return x
+}
+
+func (d *decoder) bytes() []byte {
+	n := d.uint()
+	if n > uint64(len(d.data)) {
+		n = 0
+	}
+	return d.skip(int(n))
+}

@@ -1,0 +1,218 @@
+package chaos
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
+)
+
+// A workerConfig says what a worker process takes part in.
+type workerConfig struct {
+	Name, Member string
+	Servers      []string
+	Partitions   int
+	Lease        time.Duration
+	Slow         bool // steps take long
+}
+
+func onServers(urls []string) journal.Opener {
+	return natslog.Servers(natslog.Options{URLs: urls, AssumeDurable: true})
+}
+
+func (c workerConfig) options() durable.Options {
+	return durable.Options{
+		Name: c.Name, Member: c.Member, Log: onServers(c.Servers), Partitions: c.Partitions, Lease: c.Lease,
+		KeepHistory: true, SnapshotBytes: 64 << 10, SnapshotAge: 2 * time.Second, LeaveWithin: 5 * time.Second,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}
+}
+
+// runWorker is what a worker process does until its input ends.
+func runWorker(config string) error {
+	var c workerConfig
+	if err := json.Unmarshal([]byte(config), &c); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	over := make(chan struct{})
+	go func() {
+		io.Copy(io.Discard, os.Stdin) // ends with the parent, also when that is killed
+		close(over)
+		if pass(ctx, 20*time.Second) {
+			os.Exit(3) // or it would outlive its test when servers are gone
+		}
+	}()
+	o, flow := c.options(), build
+	if c.Slow { // and so does making them again
+		o.SnapshotAge, flow = o.SnapshotAge/4, buildSlow
+	}
+	app, err := durable.Start(ctx, flow, o)
+	if err != nil {
+		return err
+	}
+	fmt.Println("started")
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for last := (durable.Metrics{}); ; {
+		select {
+		case <-tick.C:
+			m := app.Metrics()
+			if m.LastRestore != last.LastRestore {
+				fmt.Println("restored", int64(m.LastRestore))
+			}
+			if m.Restores != last.Restores {
+				fmt.Println("refused", m.Restores-last.Restores)
+			}
+			last = m
+		case <-app.Done():
+			return fmt.Errorf("by itself: %w", app.Err())
+		case <-over:
+			return app.Stop(ctx)
+		}
+	}
+}
+
+// A worker is a process that runs the flow, as its test sees it.
+type worker struct {
+	t      testing.TB
+	config workerConfig
+	proxy  *proxy // nil if it is connected directly
+
+	cmd   *exec.Cmd // nil while it is down
+	in    io.Closer
+	ended chan struct{} // closed when the process has ended and all it said was read
+	said  *tail
+
+	started  chan struct{}
+	since    atomic.Int64 // when it had started
+	restores *durations
+	refused  *atomic.Int64 // commits that were fenced, or whose answer got lost
+}
+
+func (w *worker) start() {
+	config, err := json.Marshal(w.config)
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), workerKey+"="+string(config))
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	w.said = &tail{}
+	cmd.Stderr = w.said
+	if err := cmd.Start(); err != nil {
+		w.t.Error(err)
+		return
+	}
+	w.cmd, w.in, w.ended, w.started = cmd, in, make(chan struct{}), make(chan struct{})
+	w.since.Store(math.MaxInt64)
+	go w.listen(out, w.ended, w.started)
+}
+
+func (w *worker) listen(out io.Reader, ended, started chan struct{}) {
+	defer close(ended)
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		what, rest, _ := strings.Cut(lines.Text(), " ")
+		switch what {
+		case "started":
+			w.since.Store(time.Now().UnixNano())
+			close(started)
+		case "restored":
+			var ns int64
+			fmt.Sscan(rest, &ns)
+			w.restores.add(time.Duration(ns))
+		case "refused":
+			var n int64
+			fmt.Sscan(rest, &n)
+			w.refused.Add(n)
+		}
+	}
+}
+
+// kill ends the process as kill -9 does.
+func (w *worker) kill() {
+	if w.cmd == nil {
+		return
+	}
+	w.cmd.Process.Kill()
+	<-w.ended
+	w.cmd.Wait()
+	w.in.Close()
+	w.cmd = nil
+}
+
+// alive says whether the process runs; one that has ended by itself is an error.
+func (w *worker) alive() bool {
+	if w.cmd == nil {
+		return false
+	}
+	select {
+	case <-w.ended:
+		err := w.cmd.Wait()
+		w.t.Errorf("the worker %s ended by itself: %v\n%s", w.config.Member, err, w.said)
+		w.in.Close()
+		w.cmd = nil
+		return false
+	default:
+		return true
+	}
+}
+
+// stop lets the process end in order.
+func (w *worker) stop() {
+	if !w.alive() {
+		return
+	}
+	w.in.Close()
+	<-w.ended
+	if err := w.cmd.Wait(); err != nil {
+		w.t.Errorf("the worker %s was stopped: %v\n%s", w.config.Member, err, w.said)
+	}
+	w.cmd = nil
+}
+
+func (w *worker) signal(s syscall.Signal) {
+	if err := w.cmd.Process.Signal(s); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// A tail keeps the end of what was written.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.data = append(t.data, b...); len(t.data) > 64<<10 {
+		t.data = bytes.Clone(t.data[len(t.data)-8<<10:])
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.data[max(0, len(t.data)-8<<10):])
+}

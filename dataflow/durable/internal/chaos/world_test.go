@@ -1,0 +1,241 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/internal/membership"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+const (
+	appName    = "chaos"
+	partitions = 8
+	callers    = 24
+)
+
+// A world is servers, workers and a load, and a record of what was done to them.
+type world struct {
+	t       testing.TB
+	rng     *rand.Rand
+	servers *servers
+	workers []*worker
+	*scenario
+
+	app      *durable.App[ports]
+	load     *load
+	restores durations
+	refused  atomic.Int64
+
+	deaths      []death
+	serverKills int
+}
+
+// A death is a moment at which partitions lost their owner.
+type death struct {
+	at         time.Time
+	partitions []int
+}
+
+const loader = "loader"
+
+// newWorld starts everything and waits until it works.
+func newWorld(t testing.TB, sc *scenario) *world {
+	t.Helper()
+	t.Logf("rerun: -seed %d", *seed)
+	w := &world{t: t, rng: rand.New(rand.NewPCG(*seed, 0)), scenario: sc}
+	began := time.Now()
+	w.servers = startServers(t, 3)
+	up := time.Since(began)
+	for i := range 3 {
+		k := &worker{t: t, config: workerConfig{
+			Name: appName, Member: fmt.Sprint("worker-", i), Servers: w.servers.URLs(""), Partitions: partitions, Lease: sc.lease, Slow: sc.slow,
+		}, restores: &w.restores, refused: &w.refused}
+		if sc.proxied {
+			k.proxy = newProxy(t, w.servers)
+			k.config.Servers = k.proxy.urls
+		}
+		w.workers = append(w.workers, k)
+		t.Cleanup(k.kill)
+		k.start()
+	}
+	c := workerConfig{Name: appName, Member: loader, Servers: w.servers.URLs(""), Partitions: partitions, Lease: sc.lease}
+	o := c.options()
+	said := &tail{}
+	o.Logger = logTo(said)
+	o.Client = !sc.owning
+	app, err := durable.Start(context.Background(), build, o) // not a shorter context: it ends the flow
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.app = app
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		w.app.Stop(ctx)
+		if t.Failed() {
+			t.Logf("the loader says:\n%s", said)
+			for _, k := range w.workers {
+				t.Logf("%s says:\n%s", k.config.Member, k.said)
+			}
+		}
+	})
+	for _, k := range w.workers {
+		w.await(k)
+	}
+	w.load = startLoad(app.Ports, "r", callers)
+	w.progress(2 * callers)
+	t.Logf("it works after %v, of which the servers took %v", time.Since(began).Round(time.Millisecond), up.Round(time.Millisecond))
+	return w
+}
+
+// await waits until a worker has started.
+func (w *world) await(k *worker) {
+	w.t.Helper()
+	select {
+	case <-k.started:
+	case <-k.ended:
+		w.t.Fatalf("%s did not start: %s", k.config.Member, k.said)
+	case <-soon(w.t).Done():
+		w.t.Fatalf("%s does not start: %s", k.config.Member, k.said)
+	}
+}
+
+// progress waits for some more requests.
+func (w *world) progress(n uint64) {
+	w.t.Helper()
+	goal := w.load.number.Load() + n
+	eventually(w.t, func(context.Context) error {
+		if now := w.load.number.Load(); now < goal {
+			return fmt.Errorf("%d requests are missing", goal-now)
+		}
+		return nil
+	})
+}
+
+// lost notes that a worker no longer looks after its partitions. Which those are is
+// known if all have been there for a while.
+func (w *world) lost(k *worker) {
+	var live []string
+	if w.owning {
+		live = append(live, loader)
+	}
+	for _, other := range w.workers {
+		if other.cmd != nil {
+			live = append(live, other.config.Member)
+		}
+	}
+	d := death{at: time.Now()}
+	settled := d.at.Add(-time.Second).UnixNano()
+	if slices.ContainsFunc(w.workers, func(k *worker) bool { return k.since.Load() > settled }) {
+		w.deaths = append(w.deaths, d)
+		return
+	}
+	for p, owner := range membership.Owners(partitions, live) {
+		if owner == k.config.Member {
+			d.partitions = append(d.partitions, p)
+		}
+	}
+	w.deaths = append(w.deaths, d)
+}
+
+// checkWorkers notices workers that have ended by themselves, and starts them again.
+func (w *world) checkWorkers() {
+	for _, k := range w.workers {
+		if !k.alive() {
+			k.start()
+		}
+	}
+}
+
+// finish heals everything, waits for what is under way, ends it all in order and
+// verifies it.
+func (w *world) finish(began time.Time) {
+	w.t.Helper()
+	for _, nd := range w.servers.Nodes {
+		if !nd.Up() {
+			w.servers.Start(nd)
+		}
+	}
+	for _, k := range w.workers {
+		if k.proxy != nil {
+			k.proxy.mend()
+		}
+	}
+	w.checkWorkers()
+	requests := w.load.finish(w.t)
+	took := time.Since(began)
+	for _, k := range w.workers {
+		k.stop()
+	}
+	m := w.app.Metrics()
+	if err := w.app.Stop(soon(w.t)); err != nil {
+		w.t.Errorf("the loader ended with %v", err)
+	}
+	w.servers.healthy()
+	all := readHistories(w.t, onServers(w.servers.URLs("")), journal.OpenOptions{Name: appName, Logger: logTo(w.t.Output())})
+	truth := verify(w.t, all, requests)
+
+	var latency durations
+	for _, r := range requests {
+		latency.add(r.took)
+	}
+	w.t.Logf("%d requests (%d records) in %v: %.0f calls/s, %.0f events/s; %d sends repeated",
+		len(requests), truth.records, took.Round(time.Millisecond), float64(len(requests))/took.Seconds(),
+		float64(truth.records)/took.Seconds(), w.load.failures.Load())
+	w.t.Logf("%d workers and %d servers were hit; calls %v", len(w.deaths), w.serverKills, &latency)
+	w.t.Logf("takeover %v; restore %v; %d commits were fenced or got no answer",
+		w.takeovers(all), &w.restores, w.refused.Load()+int64(m.Restores))
+}
+
+// takeovers measures from the loss of an owner to the first commit by the next one: the
+// first step of the partition that was begun later.
+func (w *world) takeovers(all []history) *durations {
+	d := &durations{}
+	nc, err := nats.Connect(strings.Join(w.servers.URLs(""), ","))
+	if err != nil {
+		w.t.Error(err)
+		return d
+	}
+	defer nc.Close()
+	js, err := natsjs.New(nc)
+	if err != nil {
+		w.t.Error(err)
+		return d
+	}
+	ctx := soon(w.t)
+	st, err := js.Stream(ctx, "ST_"+appName)
+	if err != nil {
+		w.t.Error(err)
+		return d
+	}
+	for _, death := range w.deaths {
+		for _, p := range death.partitions {
+			steps := all[p].steps
+			i := slices.IndexFunc(steps, func(s committed) bool { return s.at > death.at.UnixNano() })
+			if i < 0 {
+				continue
+			}
+			m, err := st.GetMsg(ctx, steps[i].fence)
+			if err != nil {
+				w.t.Error(err)
+				return d
+			}
+			d.add(m.Time.Sub(death.at))
+		}
+	}
+	if slices.ContainsFunc(w.deaths, func(d death) bool { return len(d.partitions) > 0 }) && len(d.all) == 0 {
+		w.t.Error("owners were lost and nobody took over")
+	}
+	return d
+}

@@ -1,0 +1,203 @@
+package membership
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// processVariable holds what a member in a process of its own is to do. With it this
+// test program is that process.
+const processVariable = "MILLRACE_TEST_MEMBER"
+
+type order struct {
+	URL   string
+	ID    string
+	Lease time.Duration
+}
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(processVariable); text != "" {
+		if err := obey(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if text := os.Getenv(serverVariable); text != "" {
+		if err := serve(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// obey joins and prints what it owns, a JSON list on a line, whenever that changes.
+func obey(text string) error {
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return err
+	}
+	nc, err := nats.Connect(o.URL, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	m, err := Join(ctx, nc, Options{Name: "app", Partitions: 32, ID: o.ID, Lease: o.Lease})
+	if err != nil {
+		return err
+	}
+	out := json.NewEncoder(os.Stdout)
+	for {
+		a, err := m.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if err := out.Encode(a.Owned); err != nil {
+			return err
+		}
+	}
+}
+
+// A process is a member in a process of its own.
+type process struct {
+	cmd *exec.Cmd
+	log *log
+}
+
+func startProcess(t testing.TB, url, id string, lease time.Duration) *process {
+	t.Helper()
+	text, err := json.Marshal(order{URL: url, ID: id, Lease: lease})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: exec.Command(exe), log: &log{more: make(chan struct{})}}
+	p.cmd.Env = append(os.Environ(), processVariable+"="+string(text))
+	p.cmd.Stderr = os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var read sync.WaitGroup
+	read.Go(func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			e := entry{at: time.Now()}
+			e.err = json.Unmarshal(lines.Bytes(), &e.owned)
+			p.log.add(e)
+		}
+	})
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // fails if a test did so before
+		read.Wait()
+		_ = p.cmd.Wait() // says that it was killed
+	})
+	return p
+}
+
+func (p *process) signal(t testing.TB, s os.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shares reports whether a shares the partitions with b and would suspect it.
+func shares(a *Member, b string) func() bool {
+	return func() bool { return len(a.Members()) == 2 && len(a.Owned()) < 32 && a.trusts(b)() }
+}
+
+// TestKill kills a process with signal 9. The lease is so long that only the probe can tell.
+func TestKill(t *testing.T) {
+	s := startServer(t)
+	a, _ := join(t, s.ClientURL(), Options{ID: "a", Lease: time.Minute})
+	b := startProcess(t, s.ClientURL(), "b", time.Minute)
+	until(t, "b to have its part", shares(a, "b"))
+	log := follow(a)
+	_, next := log.wait(t, 0, "a part", func(e entry) bool { return len(e.owned) < 32 })
+	killed := time.Now()
+	b.signal(t, syscall.SIGKILL)
+	e, _ := log.wait(t, next, "everything", owns(32))
+	t.Logf("taken over after %v", e.at.Sub(killed))
+	c := startProcess(t, s.ClientURL(), "b", time.Minute)
+	first, _ := c.log.wait(t, 0, "the part of the next process", func(e entry) bool { return len(e.owned) > 0 })
+	until(t, "the same part for a", func() bool { return len(a.Owned())+len(first.owned) == 32 })
+}
+
+// TestZombie stops a process for longer than its lease. Others own what it had when it
+// wakes; it learns that first, and then gets its part back.
+func TestZombie(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	a, _ := join(t, s.ClientURL(), Options{ID: "a", Lease: time.Second})
+	b := startProcess(t, s.ClientURL(), "b", time.Second)
+	until(t, "b to have its part", shares(a, "b"))
+	part, next := b.log.wait(t, 0, "a part", func(e entry) bool { return len(e.owned) > 0 })
+	log := follow(a)
+	_, mine := log.wait(t, 0, "a part", func(e entry) bool { return len(e.owned) < 32 })
+	b.signal(t, syscall.SIGSTOP)
+	_, mine = log.wait(t, mine, "everything", owns(32))
+	b.signal(t, syscall.SIGCONT)
+	_, next = b.log.wait(t, next, "nothing", owns(0))
+	again, _ := b.log.wait(t, next, "its part", func(e entry) bool { return len(e.owned) > 0 })
+	if !slices.Equal(again.owned, part.owned) {
+		t.Errorf("got back %v, had %v", again.owned, part.owned)
+	}
+	log.wait(t, mine, "the rest", owns(32-len(part.owned)))
+	if n := a.Counters().Suspicions; n != 0 {
+		t.Errorf("%d suspicions of a process whose connection was there", n)
+	}
+}
+
+// BenchmarkTakeover measures how long after a kill -9 another member owns everything: the
+// probe tells, or the lease alone. Each step starts a process and kills it.
+//
+//	go test ./dataflow/durable/internal/membership -run '^$' -bench Takeover -benchtime 20x
+func BenchmarkTakeover(b *testing.B) {
+	for _, by := range []struct {
+		name  string
+		probe time.Duration
+	}{{"probe=50ms", 0}, {"lease=3s", -1}} {
+		b.Run("by="+by.name, func(b *testing.B) {
+			s := startServer(b)
+			a, _ := join(b, s.ClientURL(), Options{ID: "a", Probe: by.probe})
+			log := follow(a)
+			var took []time.Duration
+			for b.Loop() {
+				id := fmt.Sprint("b", len(took))
+				p := startProcess(b, s.ClientURL(), id, 0)
+				until(b, "its part", func() bool {
+					return len(a.Members()) == 2 && len(a.Owned()) < 32 && (by.probe < 0 || a.trusts(id)())
+				})
+				next := log.len()
+				killed := time.Now()
+				p.signal(b, syscall.SIGKILL)
+				e, _ := log.wait(b, next, "everything", owns(32))
+				took = append(took, e.at.Sub(killed))
+			}
+			slices.Sort(took)
+			b.ReportMetric(took[len(took)/2].Seconds()*1e3, "p50-ms")
+			b.ReportMetric(took[len(took)*99/100].Seconds()*1e3, "p99-ms")
+			b.ReportMetric(took[len(took)-1].Seconds()*1e3, "max-ms")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

@@ -1,0 +1,195 @@
+// Package journaltest checks what every journal.Log has to do.
+package journaltest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// patience is how long anything may take; a check that needs it has failed.
+const patience = 30 * time.Second
+
+// Run makes all checks. Open returns a log without any history and closes it when its
+// test ends; each check uses a partition of its own, so with 32 partitions it is called
+// twice. There have to be at least two.
+func Run(t *testing.T, open func(t *testing.T) journal.Log) {
+	b := &bench{t: t, open: open}
+	for _, check := range []struct {
+		name string
+		do   func(*testing.T, place)
+	}{
+		{"records come out as they went in", inOrder},
+		{"no records are no message", nothing},
+		{"records are the log's own", ownCopies},
+		{"records of many callers", manyCallers},
+		{"too large for a message", tooLarge},
+		{"a context that has ended", endedContext},
+		{"a reader in the middle", fromTheMiddle},
+		{"a reader takes what it can hold", pages},
+		{"a reader waits", readerWaits},
+		{"a reader goes on after its context has ended", readerGoesOn},
+		{"steps form a chain", chain},
+		{"a zombie is refused", zombie},
+		{"two owners race", race},
+		{"large steps", largeSteps},
+		{"large steps race", largeRace},
+		{"large steps that are cut short", cutShortSteps},
+		{"followers of steps", followers},
+		{"snapshots", snapshots},
+		{"snapshots by two owners", snapshotsByTwo},
+		{"snapshots half written", halfWritten},
+		{"purge keeps the fence", purgeKeepsFence},
+		{"purge and readers", purgeAndReaders},
+		{"purge without a snapshot", purgeWithoutSnapshot},
+		{"usage", usage},
+		{"restore gives what was committed", restoreEquality},
+		{"there is no such partition", noSuchPartition},
+	} {
+		t.Run(check.name, func(t *testing.T) { check.do(t, b.fresh(t)) })
+	}
+	t.Run("partitions are apart", func(t *testing.T) { apart(t, open(t)) })
+	t.Run("closing", func(t *testing.T) { closing(t, open(t)) })
+}
+
+// A place is a partition without history, and a context for it.
+type place struct {
+	journal.Log
+	p   int
+	ctx context.Context
+}
+
+// A bench hands out places.
+type bench struct {
+	t    *testing.T
+	open func(*testing.T) journal.Log
+	log  journal.Log
+	next int
+}
+
+func (b *bench) fresh(t *testing.T) place {
+	if b.log == nil || b.next == b.log.Partitions() {
+		b.log, b.next = b.open(b.t), 0
+	}
+	b.next++
+	return place{b.log, b.next - 1, limited(t)}
+}
+
+func limited(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// append adds records that have to be accepted.
+func (l place) append(t *testing.T, records ...string) uint64 {
+	t.Helper()
+	var raw [][]byte
+	for _, r := range records {
+		raw = append(raw, []byte(r))
+	}
+	position, err := l.Append(l.ctx, l.p, raw...)
+	if err != nil {
+		t.Fatalf("Append(%q): %v", records, err)
+	}
+	return position
+}
+
+// commit makes a step that has to be accepted.
+func (l place) commit(t *testing.T, fence uint64, step []byte) uint64 {
+	t.Helper()
+	next, err := l.Commit(l.ctx, l.p, fence, step)
+	if err != nil {
+		t.Fatalf("Commit after fence %d: %v", fence, err)
+	}
+	if next <= fence {
+		t.Fatalf("Commit after fence %d made fence %d", fence, next)
+	}
+	return next
+}
+
+func (l place) restore(t *testing.T) *journal.History {
+	t.Helper()
+	h, err := l.Restore(l.ctx, l.p)
+	if err != nil {
+		t.Fatalf("Restore: %v", err)
+	}
+	return h
+}
+
+func (l place) read(t *testing.T, after uint64) journal.Reader {
+	t.Helper()
+	r, err := l.Read(l.ctx, l.p, after)
+	if err != nil {
+		t.Fatalf("Read after %d: %v", after, err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// collect reads until it has n records and returns them, with the position of each.
+func (l place) collect(t *testing.T, r journal.Reader, n int) (records []string, positions []uint64) {
+	t.Helper()
+	last := uint64(0)
+	for len(records) < n {
+		messages, err := r.Next(l.ctx, 1<<20)
+		if err != nil {
+			t.Fatalf("Next after %d of %d records: %v", len(records), n, err)
+		}
+		if len(messages) == 0 {
+			t.Fatal("Next returned no messages and no error")
+		}
+		for _, m := range messages {
+			if m.Position <= last {
+				t.Fatalf("position %d after %d", m.Position, last)
+			}
+			last = m.Position
+			for _, record := range m.Records {
+				records = append(records, string(record))
+				positions = append(positions, m.Position)
+			}
+		}
+	}
+	if len(records) > n {
+		t.Fatalf("read %d records, want %d: %.200q", len(records), n, records)
+	}
+	return records, positions
+}
+
+// noise returns bytes that look alike nowhere, so that pieces in the wrong order show.
+func noise(size int, seed uint64) []byte {
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	b := make([]byte, size)
+	rand.NewChaCha8(key).Read(b)
+	return b
+}
+
+// same fails the test if two histories differ.
+func same(t *testing.T, got, want *journal.History) {
+	t.Helper()
+	if got.At != want.At || got.Fence != want.Fence {
+		t.Fatalf("snapshot at %d and fence %d, want %d and %d", got.At, got.Fence, want.At, want.Fence)
+	}
+	if (got.Snapshot == nil) != (want.Snapshot == nil) || !bytes.Equal(got.Snapshot, want.Snapshot) {
+		t.Fatalf("snapshot of %d bytes (%.40q), want %d (%.40q)", len(got.Snapshot), got.Snapshot, len(want.Snapshot), want.Snapshot)
+	}
+	if len(got.Steps) != len(want.Steps) {
+		t.Fatalf("%d steps, want %d", len(got.Steps), len(want.Steps))
+	}
+	for i, s := range got.Steps {
+		if s.Fence != want.Steps[i].Fence || !bytes.Equal(s.Data, want.Steps[i].Data) {
+			t.Fatalf("step %d is %s, want %s", i, brief(s), brief(want.Steps[i]))
+		}
+	}
+}
+
+func brief(s journal.Step) string {
+	return fmt.Sprintf("%d bytes %.20q with fence %d", len(s.Data), s.Data, s.Fence)
+}

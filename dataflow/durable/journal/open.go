@@ -1,0 +1,96 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// An Opener knows where a log is and opens it. A program gives one to
+// durable.Options.Log; packages natslog and disklog have them.
+type Opener interface {
+	// Open opens the log, and makes it if it is not there. It waits for servers that cannot
+	// be reached for as long as ctx lasts, and returns an error at once for what waiting
+	// cannot change.
+	Open(ctx context.Context, o OpenOptions) (Log, error)
+
+	// String says where the log is, for messages to people. It has no password in it.
+	String() string
+}
+
+// OpenOptions are what a flow asks of its log.
+type OpenOptions struct {
+	// Name is that of the application: letters, digits, - and _. Empty means "millrace".
+	Name string
+	// Partitions is how many there are. It is fixed when the log is made. Zero means as many
+	// as there are, or 1 for a new log.
+	Partitions int
+	// MaxBytes is how much of what came in is kept before Append returns [ErrFull]. Zero
+	// means as much as there is room.
+	MaxBytes int64
+	// Existing says that the log has to be there already: nothing is made, and Open returns
+	// [ErrMissing] if there is none.
+	Existing bool
+	// Logger gets what the operator of the system should know. Nil means slog.Default.
+	Logger *slog.Logger
+}
+
+// Opened is an opener of a log that is open already, such as a [Memory] in a test.
+type Opened struct{ Log Log }
+
+// Open returns the log.
+func (o Opened) Open(_ context.Context, want OpenOptions) (Log, error) {
+	if n := o.Log.Partitions(); want.Partitions != 0 && want.Partitions != n {
+		return nil, fmt.Errorf("journal: the log has %d partitions, and the flow %d", n, want.Partitions)
+	}
+	return o.Log, nil
+}
+
+func (o Opened) String() string { return fmt.Sprintf("%T", o.Log) }
+
+// A Shared log is one that several processes have open at a time. They divide its partitions
+// among them, and ask each other. Its methods may be used by any number of goroutines.
+type Shared interface {
+	Log
+
+	// Join makes this process a member, and returns when it owns its part of the partitions.
+	// It waits for servers like [Opener.Open].
+	Join(ctx context.Context, o MemberOptions) (Member, error)
+
+	// Ask sends a question to the owner of a partition. It returns an error if there is no
+	// answer while ctx lasts, and [ErrClosed] if there never will be one.
+	Ask(ctx context.Context, partition int, question []byte) (answer []byte, err error)
+
+	// Answer has answer called, in a goroutine of its own, with each question that is asked of
+	// the owner of a partition, until stop is called.
+	Answer(partition int, answer func(question []byte) []byte) (stop func(), err error)
+
+	// Announce tells all processes that a partition has a new owner. Some may not hear of it.
+	Announce(partition int) error
+
+	// Announced has moved called with each partition that is announced, until the log is
+	// closed.
+	Announced(moved func(partition int)) error
+}
+
+// MemberOptions are the settings of a member.
+type MemberOptions struct {
+	// ID tells this member from others: letters, digits, - and _. Empty means a random one. A
+	// second member with the same ID supersedes the first.
+	ID string
+	// Lease is how long a member counts after it was last heard of.
+	Lease time.Duration
+}
+
+// A Member is a process's part in dividing partitions. Two members may take one partition
+// for theirs at the same time, for about a lease: [Log.Commit] lets one of them go on.
+type Member interface {
+	// Next waits until other partitions are owned than at the call before, and returns them,
+	// in order.
+	Next(ctx context.Context) (owned []int, err error)
+	// Owner returns the ID of the member that owns a partition as this one sees it.
+	Owner(partition int) (id string, ok bool)
+	// Leave gives this member's partitions to the others at once.
+	Leave(ctx context.Context) error
+}

@@ -1,0 +1,124 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// An embedded is a server inside this process.
+type embedded struct {
+	server *server.Server
+	lock   *os.File
+	said   *serverLog
+}
+
+// full reports whether the server has given up writing. It answers nothing then, until
+// it is started again, and only says why in its log.
+func (e *embedded) full() bool { return e.said.full.Load() || !e.server.JetStreamEnabled() }
+
+// maxPayload of the embedded server: what 16 KiB costs, 1 KiB costs too, and a step
+// should rarely need pieces.
+const maxPayload = 8 << 20
+
+// errLocked is what lockFile returns when somebody else has the lock.
+var errLocked = errors.New("locked")
+
+// startEmbedded starts a server on a directory and takes the directory for this process.
+func startEmbedded(opts settings, logger *slog.Logger) (*embedded, error) {
+	if opts.Existing {
+		if err := existing(opts.Dir); err != nil {
+			return nil, err
+		}
+	} else if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("natslog: %w", err)
+	}
+	path := filepath.Join(opts.Dir, "lock")
+	lock, err := lockFile(path)
+	if errors.Is(err, errLocked) {
+		if opts.Existing {
+			return nil, fmt.Errorf("natslog: a process runs on %s (%s is locked): end it first, or look at a copy of the directory", opts.Dir, path)
+		}
+		return nil, fmt.Errorf("natslog: another process or another log of this one has %s open (%s): end it, or give this one a directory of its own", opts.Dir, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("natslog: %w", err)
+	}
+	e := &embedded{lock: lock, said: &serverLog{logger: logger.With("server", "embedded")}}
+	e.server, err = server.NewServer(&server.Options{
+		ServerName: "embedded", DontListen: true, NoSigs: true, NoLog: true,
+		JetStream: true, StoreDir: opts.Dir, SyncAlways: true, DisableJetStreamBanner: true,
+		MaxPayload: maxPayload,
+	})
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("natslog: the embedded server: %w", err)
+	}
+	e.server.SetLoggerV2(e.said, false, false, false)
+	e.server.Start()
+	if !e.server.ReadyForConnections(time.Minute) || !e.server.JetStreamEnabled() {
+		e.stop()
+		return nil, fmt.Errorf("natslog: the embedded server in %s does not start; its log says why", opts.Dir)
+	}
+	return e, nil
+}
+
+// existing returns an error if no server ever kept anything in a directory.
+func existing(dir string) error {
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w in %s: there is no such directory", journal.ErrMissing, dir)
+	case err != nil:
+		return fmt.Errorf("natslog: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("%w in %s: it is not a directory", journal.ErrMissing, dir)
+	}
+	switch _, err := os.ReadDir(filepath.Join(dir, "jetstream")); {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w in %s: nothing was ever kept there", journal.ErrMissing, dir)
+	case err != nil:
+		return fmt.Errorf("natslog: %w", err)
+	}
+	return nil
+}
+
+// stop ends the server and lets go of the directory.
+func (e *embedded) stop() error {
+	e.server.Shutdown()
+	e.server.WaitForShutdown()
+	return e.lock.Close()
+}
+
+// A serverLog hands what the server says to a slog.Logger. Its notices are debugging to
+// whoever only asked for a durable flow.
+type serverLog struct {
+	logger *slog.Logger
+	full   atomic.Bool // it has said that there is no room on the disk
+}
+
+func (s *serverLog) Noticef(format string, v ...any) { s.logger.Debug(said(format, v)) }
+func (s *serverLog) Debugf(format string, v ...any)  { s.logger.Debug(said(format, v)) }
+func (s *serverLog) Tracef(format string, v ...any)  { s.logger.Debug(said(format, v)) }
+func (s *serverLog) Warnf(format string, v ...any)   { s.say(slog.LevelWarn, format, v) }
+func (s *serverLog) Errorf(format string, v ...any)  { s.say(slog.LevelError, format, v) }
+func (s *serverLog) Fatalf(format string, v ...any)  { s.say(slog.LevelError, format, v) }
+
+func (s *serverLog) say(level slog.Level, format string, v []any) {
+	text := said(format, v)
+	if strings.Contains(text, "no space left on device") || strings.Contains(text, "out of resources") {
+		s.full.Store(true)
+	}
+	s.logger.Log(context.Background(), level, text)
+}
+
+func said(format string, v []any) string { return strings.TrimSpace(fmt.Sprintf(format, v...)) }

@@ -1,0 +1,220 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// A follower gets the messages of a subject in order, without a gap, and goes on after
+// lost servers, lost connections and consumers that servers have forgotten.
+//
+// Between two calls of its goroutine:
+//
+//  1. sequences in queue grow strictly,
+//  2. size is the sum of the bytes in queue.
+type follower struct {
+	l               *Log
+	stream, subject string
+	expect          uint64          // the last message there was at the beginning
+	ctx             context.Context // ends when the follower is closed
+	cancel          context.CancelCauseFunc
+
+	mu     sync.Mutex
+	queue  []stored
+	size   int
+	change chan struct{} // closed when something was put or taken
+}
+
+// errGone says that the leader does not have what was there at the beginning.
+var errGone = errors.New("a message is gone")
+
+// stalled is how long a consumer may be silent that has something to deliver before the
+// leader is asked for it. A server delivers nothing after a message that it cannot read.
+const stalled = time.Second
+
+// ahead is how many bytes are fetched before somebody takes them.
+const ahead = 8 << 20
+
+func (l *Log) follow(ctx context.Context, stream, subject string, after uint64) (*follower, error) {
+	m, err := l.last(ctx, stream, subject)
+	if err != nil && !errors.Is(err, errMissing) {
+		return nil, err
+	}
+	f := &follower{l: l, stream: stream, subject: subject, expect: m.sequence, change: make(chan struct{})}
+	f.ctx, f.cancel = context.WithCancelCause(l.ctx)
+	go f.fetch(after)
+	return f, nil
+}
+
+func (f *follower) close() { f.cancel(journal.ErrClosed) }
+
+// fetch puts messages into the queue until the follower is closed. Whatever goes wrong,
+// it begins again after the last message it has put.
+func (f *follower) fetch(last uint64) {
+	for try := 0; f.ctx.Err() == nil; try++ {
+		before := last
+		err := f.consume(&last)
+		if f.ctx.Err() != nil {
+			return
+		}
+		f.l.counters.resets.Add(1)
+		f.l.logger.Debug("reading again", "subject", f.subject, "after", last, "error", err)
+		if last != before {
+			try = 0
+		}
+		if f.l.pause(f.ctx, try) != nil {
+			return
+		}
+	}
+}
+
+// consume reads with one consumer until something goes wrong.
+func (f *follower) consume(last *uint64) error {
+	ctx, cancel := context.WithTimeout(f.ctx, answerWithin)
+	defer cancel()
+	c, err := f.l.js.CreateConsumer(ctx, f.stream, jetstream.ConsumerConfig{
+		FilterSubject: f.subject, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: *last + 1,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: 30 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	defer f.forget(c.CachedInfo().Name)
+	// With the defaults a first pull that gets lost hangs for more than 5 seconds.
+	it, err := c.Messages(jetstream.PullExpiry(time.Second), jetstream.PullHeartbeat(500*time.Millisecond),
+		jetstream.PullMaxMessagesWithBytesLimit(1024, max(ahead, 2*int(f.l.nc.MaxPayload()))))
+	if err != nil {
+		return err
+	}
+	defer it.Stop()
+	for delivered := uint64(1); ; delivered++ {
+		m, err := it.Next(jetstream.NextContext(f.ctx))
+		if err != nil {
+			return err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		if meta.Sequence.Consumer != delivered || meta.Sequence.Stream <= *last {
+			return errors.New("a message was lost on the way")
+		}
+		if err := f.put(stored{meta.Sequence.Stream, m.Data(), m.Headers()}); err != nil {
+			return err
+		}
+		*last = meta.Sequence.Stream
+	}
+}
+
+// forget spares the servers a consumer that nobody uses; they would find out themselves.
+func (f *follower) forget(consumer string) {
+	if f.l.ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(f.l.ctx, time.Second)
+	defer cancel()
+	if err := f.l.js.DeleteConsumer(ctx, f.stream, consumer); err != nil {
+		f.l.logger.Debug("a consumer is left to its servers", "error", err)
+	}
+}
+
+// put adds a message to the queue when there is room.
+func (f *follower) put(m stored) error {
+	for {
+		f.mu.Lock()
+		if f.size == 0 || f.size+len(m.data) <= ahead {
+			f.queue = append(f.queue, m)
+			f.size += len(m.data)
+			f.changed()
+			f.mu.Unlock()
+			return nil
+		}
+		change := f.change
+		f.mu.Unlock()
+		select {
+		case <-change:
+		case <-f.ctx.Done():
+			return context.Cause(f.ctx)
+		}
+	}
+}
+
+func (f *follower) changed() {
+	close(f.change)
+	f.change = make(chan struct{})
+}
+
+// look waits for messages after a sequence and returns the first ones, and of those after
+// the first as many as fit into max bytes together. They stay in the queue until more is
+// looked for after them. It returns errGone if there are none although there have to be.
+func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, error) {
+	for refusals := 0; ; {
+		if f.ctx.Err() != nil {
+			return nil, journal.ErrClosed
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		got, change := f.queued(after, max)
+		if len(got) > 0 {
+			return got, nil
+		}
+		patience := time.NewTimer(stalled)
+		if after >= f.expect {
+			patience.Stop()
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+		case <-f.ctx.Done():
+		case <-patience.C:
+			m, err := f.l.next(ctx, f.stream, f.subject, after)
+			switch {
+			case err == nil:
+				return []stored{m}, nil
+			case errors.Is(err, errMissing):
+				return nil, errGone
+			case errors.As(err, new(*jetstream.APIError)):
+				if refusals++; refusals == 10 {
+					return nil, f.l.damaged("the stream %s cannot give the message of %s after %d: %v", f.stream, f.subject, after, err)
+				}
+			}
+		}
+		patience.Stop()
+	}
+}
+
+// queued returns what look does if it is there already.
+func (f *follower) queued(after uint64, max int) ([]stored, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	taken := 0
+	for taken < len(f.queue) && f.queue[taken].sequence <= after {
+		f.size -= len(f.queue[taken].data)
+		f.queue[taken] = stored{}
+		taken++
+	}
+	if taken > 0 {
+		if f.queue = f.queue[taken:]; len(f.queue) == 0 {
+			f.queue = nil
+		}
+		f.changed()
+	}
+	n, size := 0, 0
+	for i, m := range f.queue {
+		if i > 0 {
+			size += len(m.data)
+		}
+		if size > max && i > 0 {
+			break
+		}
+		n++
+	}
+	return f.queue[:n:n], f.change
+}

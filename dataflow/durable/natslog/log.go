@@ -1,0 +1,262 @@
+package natslog
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// refused returns an error for one that says that servers do not let us in, or are not those
+// that were meant: waiting does not change that.
+func refused(where string, err error) error {
+	var wrong *tls.CertificateVerificationError
+	var alert tls.AlertError
+	switch {
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
+		return fmt.Errorf("natslog: %s does not let us in: %w; check the user in the URLs, or the credentials or key in the options NATS", where, err)
+	case errors.As(err, &wrong):
+		return fmt.Errorf("natslog: %s has a certificate that is not trusted here: %w; give its authority with nats.RootCAs", where, err)
+	case errors.As(err, &alert):
+		return fmt.Errorf("natslog: %s refuses the secure connection: %w; check the certificate given with nats.ClientCert", where, err)
+	case errors.Is(err, nats.ErrSecureConnWanted), errors.Is(err, nats.ErrSecureConnRequired):
+		return fmt.Errorf("natslog: %s: %w; use the same kind of connection on both sides", where, err)
+	}
+	return nil
+}
+
+// A Log is a journal.Log on JetStream. See the package comment for what it promises.
+type Log struct {
+	opts       settings
+	partitions int
+	maxMessage int // bytes that fit into one message beside its headers
+	maxInline  int // bytes of a step or snapshot that is kept in one message
+
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	embedded *embedded // nil if the log is on a cluster
+	logger   *slog.Logger
+	counters counters
+
+	id        string // of this handle, the beginning of each message id
+	messages  atomic.Uint64
+	appenders []appender
+
+	ctx     context.Context // ends with the log
+	end     context.CancelCauseFunc
+	closing sync.Once
+
+	mu        sync.Mutex
+	connected context.Context // ends with the connection
+	lost      context.CancelFunc
+}
+
+var _ journal.Log = (*Log)(nil)
+
+// open opens the log that opts name, and creates it if it is not there. It waits for
+// servers that cannot be reached for as long as ctx lasts, and returns an error at once
+// for what waiting cannot change: a directory that another process has, a server that is
+// too old or does not sync, another number of partitions, a wrong password or certificate.
+func open(ctx context.Context, opts settings) (*Log, error) {
+	opts, err := opts.completed()
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{opts: opts, logger: opts.Logger.With("journal", opts.Name), id: rand.Text()[:16]}
+	l.ctx, l.end = context.WithCancelCause(context.Background())
+	l.connected, l.lost = context.WithCancel(l.ctx)
+	if err := l.open(ctx); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Log) open(ctx context.Context) (err error) {
+	if l.opts.Dir != "" {
+		if l.embedded, err = startEmbedded(l.opts, l.logger); err != nil {
+			return err
+		}
+	}
+	if err := l.connect(ctx); err != nil {
+		return err
+	}
+	if l.embedded == nil {
+		if err := l.checkServers(ctx); err != nil {
+			return err
+		}
+	}
+	if err := l.ensureStreams(ctx); err != nil {
+		return err
+	}
+	l.maxMessage = int(l.nc.MaxPayload()) - headerRoom
+	l.maxInline = l.maxMessage*3/4 - headerRoom
+	l.appenders = make([]appender, l.partitions)
+	for p := range l.appenders {
+		l.appenders[p].log, l.appenders[p].partition = l, p
+	}
+	return nil
+}
+
+// headerRoom is more than the headers of any message here.
+const headerRoom = 1 << 10
+
+// connect makes the connection. It never gives up a connection that it once had, and it
+// buffers nothing while there is none: what is sent then fails at once, so that nobody
+// has to wonder whether it was sent.
+func (l *Log) connect(ctx context.Context) error {
+	opts := append(slices.Clone(l.opts.NATS),
+		nats.Name("millrace "+l.opts.Name),
+		nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.ReconnectJitter(20*time.Millisecond, 20*time.Millisecond),
+		nats.ReconnectBufSize(-1), nats.Timeout(2*time.Second), nats.PingInterval(2*time.Second), nats.MaxPingsOutstanding(2),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { l.disconnected(err) }),
+		nats.ReconnectHandler(func(nc *nats.Conn) { l.logger.Info("connected again", "server", nc.ConnectedServerName()) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { l.logger.Warn("connection", "error", err) }),
+	)
+	servers := strings.Join(l.opts.URLs, ",")
+	if l.embedded != nil {
+		opts = append(opts, nats.InProcessServer(l.embedded.server))
+	}
+	return l.persist(ctx, "reach "+l.where(), func(context.Context) (err error) {
+		l.nc, err = nats.Connect(servers, opts...)
+		if err := refused(l.where(), err); err != nil {
+			return final{err}
+		}
+		if err != nil {
+			return err
+		}
+		l.js, err = jetstream.New(l.nc)
+		return err
+	})
+}
+
+// disconnected lets everything that waits for an answer over the old connection know
+// that there will be none.
+func (l *Log) disconnected(err error) {
+	l.mu.Lock()
+	l.lost()
+	l.connected, l.lost = context.WithCancel(l.ctx)
+	l.mu.Unlock()
+	if l.ctx.Err() == nil {
+		l.logger.Warn("the connection was lost, connecting again", "error", err)
+	}
+}
+
+// connection returns a context that ends with the connection there is now.
+func (l *Log) connection() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.connected
+}
+
+func (l *Log) where() string { return l.opts.where() }
+
+// final marks an error that persist does not try to outlast.
+type final struct{ error }
+
+// persist calls do until it succeeds, fails for good or ctx ends. What it calls may be
+// repeated, so the first attempts are short: servers that have no leader do not answer.
+//
+// An embedded server has nobody to wait for. When it refuses 20 times, or has not answered
+// for two minutes, which is more than a busy machine takes, its files are damaged.
+func (l *Log) persist(ctx context.Context, what string, do func(context.Context) error) error {
+	begun := time.Now()
+	for try := 0; ; try++ {
+		attempt, cancel := context.WithTimeout(ctx, min(time.Second<<min(try, 3), answerWithin))
+		err := do(attempt)
+		cancel()
+		var stop final
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &stop):
+			return stop.error
+		case l.ctx.Err() != nil:
+			return journal.ErrClosed
+		case ctx.Err() != nil:
+			return unreachable(ctx, what, err)
+		}
+		if try >= 20 && l.embedded != nil && (!errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 2*time.Minute) {
+			return l.damaged("could not %s in %d attempts: %v", what, try, err)
+		}
+		if try == 20 {
+			l.logger.Warn("still trying to "+what, "error", err)
+		}
+		if err := l.pause(ctx, try); err != nil {
+			return unreachable(ctx, what, err)
+		}
+	}
+}
+
+// unreachable is the error of something that was tried until the context ended.
+func unreachable(ctx context.Context, what string, last error) error {
+	if last == nil || errors.Is(last, context.Cause(ctx)) {
+		return fmt.Errorf("natslog: could not %s: %w; check that the servers run, agree on a leader and can be reached from here", what, context.Cause(ctx))
+	}
+	return fmt.Errorf("natslog: could not %s: %w (%w); check that the servers run, agree on a leader and can be reached from here", what, context.Cause(ctx), last)
+}
+
+// pause waits a little longer each time, from 5 ms to 250 ms.
+func (l *Log) pause(ctx context.Context, try int) error {
+	timer := time.NewTimer(min(5*time.Millisecond<<min(try, 6), 250*time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-l.ctx.Done():
+		return journal.ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Partitions returns how many there are.
+func (l *Log) Partitions() int { return l.partitions }
+
+// Close ends the log, and the embedded server after everything that it has acknowledged
+// is on disk. What waits gets journal.ErrClosed.
+func (l *Log) Close() error {
+	var err error
+	l.closing.Do(func() {
+		l.end(journal.ErrClosed)
+		if l.nc != nil {
+			l.nc.Close()
+		}
+		if l.embedded != nil {
+			err = l.embedded.stop()
+		}
+	})
+	return err
+}
+
+// in and st are the names of the two streams.
+func (l *Log) in() string { return "IN_" + l.opts.Name }
+func (l *Log) st() string { return "ST_" + l.opts.Name }
+
+// subject returns the subject of a kind for a partition.
+func (l *Log) subject(kind string, partition int) string {
+	return fmt.Sprintf("%s.%s.%d", l.opts.Name, kind, partition)
+}
+
+// ready returns why an operation on a partition cannot even begin.
+func (l *Log) ready(ctx context.Context, partition int) error {
+	if l.ctx.Err() != nil {
+		return journal.ErrClosed
+	}
+	if partition < 0 || partition >= l.partitions {
+		return fmt.Errorf("natslog: there is no partition %d, only %d of them", partition, l.partitions)
+	}
+	return context.Cause(ctx)
+}

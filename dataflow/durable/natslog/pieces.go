@@ -1,0 +1,93 @@
+package natslog
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"sync"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// pieceSize is how large pieces are, where messages may be that large: servers handle
+// many messages of a mebibyte better than few larger ones.
+const pieceSize = 1 << 20
+
+// maxParcel bounds steps and snapshots, so that the list of their pieces fits into the
+// smallest message that makes sense.
+const maxParcel = 1 << 30
+
+// abreast is how many pieces are on their way at once.
+const abreast = 4
+
+// wrap returns what is kept of a step or a snapshot, after it has kept its pieces, if it
+// is larger than inline.
+func (l *Log) wrap(ctx context.Context, kind string, partition int, number uint64, data []byte, inline int) (parcel, error) {
+	if len(data) <= inline {
+		return parcel{number: number, data: data}, nil
+	}
+	if len(data) > maxParcel {
+		return parcel{}, fmt.Errorf("%w: %d bytes, at most %d are kept in pieces", journal.ErrTooLarge, len(data), maxParcel)
+	}
+	size := min(pieceSize, l.maxMessage)
+	count := (len(data) + size - 1) / size
+	// Order matters to nobody but the list, whose first piece is taken for the oldest.
+	p := parcel{number: number, size: uint64(len(data)), sum: crc32.Checksum(data, castagnoli), pieces: make([]uint64, count)}
+	subject := l.subject(kind, partition)
+	keep := func(ctx context.Context, i int) error {
+		// A piece that is there twice is in no list and goes with the next purge.
+		a, err := l.certain(ctx, subject, data[i*size:min((i+1)*size, len(data))], nil, repeated)
+		p.pieces[i] = a.Sequence
+		return err
+	}
+	if err := keep(ctx, 0); err != nil {
+		return parcel{}, err
+	}
+	return p, inParallel(ctx, count-1, func(ctx context.Context, i int) error { return keep(ctx, i+1) })
+}
+
+// unwrap returns the bytes of a step or a snapshot. It returns errMissing if pieces
+// were purged.
+func (l *Log) unwrap(ctx context.Context, p parcel) ([]byte, error) {
+	if p.pieces == nil {
+		return p.data, nil
+	}
+	parts := make([][]byte, len(p.pieces))
+	err := inParallel(ctx, len(p.pieces), func(ctx context.Context, i int) (err error) {
+		parts[i], err = l.single(ctx, l.st(), p.pieces[i])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	data := make([]byte, 0, size)
+	for _, part := range parts {
+		data = append(data, part...)
+	}
+	if uint64(size) != p.size || crc32.Checksum(data, castagnoli) != p.sum {
+		return nil, damaged("pieces do not fit together")
+	}
+	return data, nil
+}
+
+// inParallel calls do with 0 to n-1, a few at a time, and returns the first error.
+func inParallel(ctx context.Context, n int, do func(context.Context, int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for worker := range min(n, abreast) {
+		wg.Go(func() {
+			for i := worker; i < n && ctx.Err() == nil; i += abreast {
+				if err := do(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}

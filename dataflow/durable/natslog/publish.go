@@ -1,0 +1,159 @@
+package natslog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// answerWithin is how long an answer may take before it counts as lost. An election
+// takes 4 to 9 seconds, so a longer wait would not save one that a leader took with it.
+const answerWithin = 5 * time.Second
+
+// Codes of the server that matter here.
+const (
+	codeResources           jetstream.ErrorCode = 10002
+	codeNoSuitablePeers     jetstream.ErrorCode = 10005
+	codeInsufficient        jetstream.ErrorCode = 10023
+	codeMemory              jetstream.ErrorCode = 10028
+	codeNotFound            jetstream.ErrorCode = 10037
+	codeStorage             jetstream.ErrorCode = 10047
+	codeTooLarge            jetstream.ErrorCode = 10054
+	codeWrongSequence       jetstream.ErrorCode = 10071
+	codeReplicasUnsupported jetstream.ErrorCode = 10074
+	codeStoreFailed         jetstream.ErrorCode = 10077
+	codeSameUnderWay        jetstream.ErrorCode = 10158 // the id is known, its message not yet kept
+	codeWrongSequenceToo    jetstream.ErrorCode = 10164 // under contention, without a number
+)
+
+// What became of a message that was not acknowledged.
+var (
+	// errNotSent: it is certain that the message was not kept; it may be sent again.
+	errNotSent = errors.New("not sent")
+	// errNoAnswer: it may have been kept.
+	errNoAnswer = errors.New("no answer")
+)
+
+// An ack is the answer to a message.
+type ack struct {
+	Sequence  uint64              `json:"seq"`
+	Duplicate bool                `json:"duplicate"`
+	Error     *jetstream.APIError `json:"error"`
+}
+
+// publish sends a message once. An error is errNotSent, errNoAnswer or what the server
+// refused it for, which is one of package journal or an [jetstream.APIError].
+func (l *Log) publish(ctx context.Context, subject string, data []byte, header nats.Header) (ack, error) {
+	if l.embedded != nil && l.embedded.full() && l.ctx.Err() == nil {
+		return ack{}, fmt.Errorf("%w: the embedded server has stopped writing, its log says why; make room on the disk of %s and open the log again", journal.ErrFull, l.opts.Dir)
+	}
+	resp, err := l.request(ctx, &nats.Msg{Subject: subject, Data: data, Header: header})
+	if err != nil {
+		return ack{}, err
+	}
+	var a ack
+	if err := json.Unmarshal(resp.Data, &a); err != nil {
+		return ack{}, fmt.Errorf("%w that can be read: %w", errNoAnswer, err)
+	}
+	if a.Error != nil {
+		return ack{}, refusal(a.Error)
+	}
+	if a.Sequence == 0 {
+		return ack{}, fmt.Errorf("%w that can be read: %q", errNoAnswer, resp.Data)
+	}
+	return a, nil
+}
+
+// request sends a message and waits for its answer over the same connection.
+func (l *Log) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	connection := l.connection()
+	attempt, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	defer context.AfterFunc(connection, cancel)()
+	resp, err := l.nc.RequestMsgWithContext(attempt, m)
+	switch {
+	case err == nil:
+		return resp, nil
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return nil, fmt.Errorf("%w: %w", errNoAnswer, journal.ErrClosed)
+	case errors.Is(err, nats.ErrMaxPayload):
+		return nil, fmt.Errorf("%w: %d bytes, the servers take %d", journal.ErrTooLarge, len(m.Data), l.nc.MaxPayload())
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, fmt.Errorf("%w: %w", errNotSent, err)
+	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionReconnecting):
+		return nil, fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+}
+
+// refusal turns what a server refused a message for into an error.
+func refusal(e *jetstream.APIError) error {
+	switch {
+	case e.ErrorCode == codeWrongSequence || e.ErrorCode == codeWrongSequenceToo:
+		return fmt.Errorf("%w (%w)", journal.ErrFenced, e)
+	case e.ErrorCode == codeTooLarge:
+		return fmt.Errorf("%w: %w", journal.ErrTooLarge, e)
+	case full(e):
+		return fmt.Errorf("%w: %w; purge, raise the limit or make room on the servers' disks", journal.ErrFull, e)
+	case e.ErrorCode == codeStoreFailed:
+		// The server does not say whether the message got to its disk before that.
+		return fmt.Errorf("%w: %w", errNoAnswer, e)
+	case e.ErrorCode == codeSameUnderWay:
+		return fmt.Errorf("%w yet: %w", errNoAnswer, e)
+	case e.Code == 503:
+		return fmt.Errorf("%w: %w", errNotSent, e)
+	}
+	return e
+}
+
+// full reports whether an error of a server says that there is no room.
+func full(e *jetstream.APIError) bool {
+	if e.ErrorCode == codeStoreFailed {
+		return strings.Contains(e.Description, "maximum bytes") || strings.Contains(e.Description, "no space left") || strings.Contains(e.Description, "disk full")
+	}
+	return slices.Contains([]jetstream.ErrorCode{codeResources, codeInsufficient, codeMemory, codeStorage}, e.ErrorCode)
+}
+
+// certain sends a message until it is known what became of it, at most until its context
+// ends. Only a message that may be there twice, or that has an id, is sent this way.
+// after is how long it goes on when the message may be there already.
+func (l *Log) certain(ctx context.Context, subject string, data []byte, header nats.Header, after time.Duration) (ack, error) {
+	var doubtful time.Time // when it was sent for the first time without an answer
+	for try := 0; ; try++ {
+		sent := time.Now()
+		a, err := l.publish(ctx, subject, data, header)
+		switch {
+		case err == nil:
+			return a, nil
+		case errors.Is(err, errNoAnswer):
+			if doubtful.IsZero() {
+				doubtful = sent
+			}
+		case !errors.Is(err, errNotSent):
+			return ack{}, err
+		}
+		l.counters.retries.Add(1)
+		switch {
+		case l.ctx.Err() != nil:
+			return ack{}, journal.ErrClosed
+		case ctx.Err() != nil:
+			return ack{}, unreachable(ctx, "append to "+subject, err)
+		case !doubtful.IsZero() && time.Since(doubtful) > after:
+			return ack{}, fmt.Errorf("natslog: no answer from %s for %v, so it is not known whether %s has the message: %w", l.where(), after, subject, err)
+		}
+		if errors.Is(err, errNotSent) || errors.As(err, new(*jetstream.APIError)) {
+			if err := l.pause(ctx, try); err != nil {
+				return ack{}, unreachable(ctx, "append to "+subject, err)
+			}
+		}
+	}
+}

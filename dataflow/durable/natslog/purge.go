@@ -1,0 +1,149 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// Purge forgets records and steps. It first writes down up to where records are purged,
+// which is what readers compare with, so that none skips records unknowingly.
+func (l *Log) Purge(ctx context.Context, partition int, in, at uint64) error {
+	if err := l.ready(ctx, partition); err != nil {
+		return err
+	}
+	if err := l.purgeRecords(ctx, partition, in); err != nil {
+		return err
+	}
+	return l.purgeSteps(ctx, partition, at)
+}
+
+func (l *Log) purgeRecords(ctx context.Context, partition int, in uint64) error {
+	tail, err := l.last(ctx, l.in(), l.subject(kindRecords, partition))
+	if errors.Is(err, errMissing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	in = min(in, tail.sequence)
+	for {
+		have, sequence, err := l.purged(ctx, partition)
+		if err != nil {
+			return err
+		}
+		if in <= have {
+			in = have // the purge that was begun there may not have ended
+			break
+		}
+		rollup := nats.Header{jetstream.MsgRollup: []string{jetstream.MsgRollupSubject}}
+		_, err = l.onlyIf(ctx, l.subject(kindPurged, partition), sequence, packNumber(in), rollup)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, journal.ErrFenced) && (!errors.Is(err, journal.ErrUnknown) || l.ready(ctx, partition) != nil) {
+			return err
+		}
+	}
+	// The last message stays: it says what was there before it.
+	return l.purge(ctx, l.in(), l.subject(kindRecords, partition), min(in+1, tail.sequence))
+}
+
+// purged returns up to where records are purged, and the sequence of the mark that says
+// so; zeros if nothing was purged ever.
+func (l *Log) purged(ctx context.Context, partition int) (position, sequence uint64, err error) {
+	m, err := l.last(ctx, l.st(), l.subject(kindPurged, partition))
+	if errors.Is(err, errMissing) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	position, err = unpackNumber(m.data)
+	return position, m.sequence, err
+}
+
+// purgeSteps forgets steps before the fence at, but never the last, without which a
+// zombie with fence zero would be let in. Pieces below the first one of the oldest step
+// that stays belong to steps that go, or to commits that were refused or will be.
+func (l *Log) purgeSteps(ctx context.Context, partition int, at uint64) error {
+	subject := l.subject(kindStep, partition)
+	tail, err := l.last(ctx, l.st(), subject)
+	if errors.Is(err, errMissing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	at = min(at, tail.sequence)
+	if at == 0 {
+		return nil
+	}
+	if err := l.purge(ctx, l.st(), subject, at); err != nil {
+		return err
+	}
+	var oldest stored
+	err = l.persist(ctx, "read from "+l.st(), func(ctx context.Context) error {
+		oldest, err = l.ask(ctx, l.st(), map[string]any{"seq": at, "next_by_subj": subject})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p, err := unpackParcel(oldest.data)
+	if err != nil {
+		return err
+	}
+	return l.purge(ctx, l.st(), l.subject(kindStepPiece, partition), min(p.first(oldest.sequence), at))
+}
+
+// purge forgets the messages of a subject before a sequence. It may be repeated.
+func (l *Log) purge(ctx context.Context, stream, subject string, before uint64) error {
+	if before <= 1 {
+		return nil // a purge before 0 would be one of everything
+	}
+	return l.persist(ctx, fmt.Sprintf("purge %s", subject), func(ctx context.Context) error {
+		s, err := l.js.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		return s.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before))
+	})
+}
+
+// Usage returns what a partition takes. The servers count bytes by stream, so its share
+// is by the number of messages.
+func (l *Log) Usage(ctx context.Context, partition int) (u journal.Usage, err error) {
+	if err := l.ready(ctx, partition); err != nil {
+		return journal.Usage{}, err
+	}
+	err = l.persist(ctx, "ask for the usage", func(ctx context.Context) error {
+		u = journal.Usage{}
+		for _, name := range []string{l.in(), l.st()} {
+			s, err := l.js.Stream(ctx, name)
+			if err != nil {
+				return err
+			}
+			info, err := s.Info(ctx, jetstream.WithSubjectFilter(fmt.Sprintf("%s.*.%d", l.opts.Name, partition)))
+			if err != nil {
+				return err
+			}
+			mine := uint64(0)
+			for _, n := range info.State.Subjects {
+				mine += n
+			}
+			u.Records += info.State.Subjects[l.subject(kindRecords, partition)]
+			u.Steps += info.State.Subjects[l.subject(kindStep, partition)]
+			if info.State.Msgs > 0 {
+				u.Bytes += uint64(float64(info.State.Bytes) * float64(mine) / float64(info.State.Msgs))
+			}
+		}
+		return nil
+	})
+	return u, err
+}

@@ -1,0 +1,109 @@
+package natslog
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/millrace/millrace/dataflow/durable/internal/membership"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// A sharedLog is a log on servers: several processes have it open, and divide its
+// partitions. Questions among them go through the servers and are not kept.
+type sharedLog struct{ *Log }
+
+var _ journal.Shared = (*sharedLog)(nil)
+
+// joinWithin is how long the first attempt to join may take: servers that have no leader,
+// or make the same stream for several processes, leave requests without an answer.
+// joinAgain is how long to wait after one that failed.
+const (
+	joinWithin     = 1500 * time.Millisecond
+	joinWithinMost = 12 * time.Second
+	joinAgain      = 100 * time.Millisecond
+)
+
+// Join waits for servers that elect a leader, for as long as ctx lasts, but not for what
+// waiting cannot change.
+func (l *sharedLog) Join(ctx context.Context, o journal.MemberOptions) (journal.Member, error) {
+	for within := joinWithin; ; within = min(2*within, joinWithinMost) {
+		attempt, cancel := context.WithTimeout(ctx, within)
+		m, err := membership.Join(attempt, l.nc, membership.Options{
+			Name: l.opts.Name, ID: o.ID, Partitions: l.partitions,
+			Lease: o.Lease, Replicas: l.opts.Replicas, Logger: l.opts.Logger,
+		})
+		cancel()
+		switch {
+		case err == nil:
+			return member{m}, nil
+		case errors.Is(err, membership.ErrOptions), errors.Is(err, membership.ErrBucket),
+			errors.Is(err, membership.ErrSuperseded), errors.Is(err, membership.ErrClosed):
+			return nil, err
+		}
+		l.logger.Warn("could not join the other processes, trying again", "error", err)
+		select {
+		case <-time.After(joinAgain):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// A member is one that says partitions only.
+type member struct{ *membership.Member }
+
+func (m member) Next(ctx context.Context) ([]int, error) {
+	a, err := m.Member.Next(ctx)
+	return a.Owned, err
+}
+
+func (l *sharedLog) owner(partition int) string {
+	return fmt.Sprintf("%s.owner.%d", l.opts.Name, partition)
+}
+
+func (l *sharedLog) moved() string { return l.opts.Name + ".moved" }
+
+// Ask asks the owner of a partition.
+func (l *sharedLog) Ask(ctx context.Context, partition int, question []byte) ([]byte, error) {
+	m, err := l.nc.RequestWithContext(ctx, l.owner(partition), question)
+	switch {
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return nil, journal.ErrClosed
+	case err != nil:
+		return nil, fmt.Errorf("natslog: nobody answers for partition %d: %w", partition, err)
+	}
+	return m.Data, nil
+}
+
+// Answer answers what other processes ask the owner of a partition.
+func (l *sharedLog) Answer(partition int, answer func([]byte) []byte) (stop func(), err error) {
+	sub, err := l.nc.Subscribe(l.owner(partition), func(m *nats.Msg) {
+		go func() {
+			_ = m.Respond(answer(m.Data)) // who gets no answer asks again
+		}()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("natslog: answers for partition %d: %w", partition, err)
+	}
+	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection is closed
+}
+
+// Announce tells all processes that a partition has a new owner.
+func (l *sharedLog) Announce(partition int) error {
+	return l.nc.Publish(l.moved(), binary.AppendUvarint(nil, uint64(partition)))
+}
+
+// Announced hears of partitions that have a new owner.
+func (l *sharedLog) Announced(moved func(partition int)) error {
+	_, err := l.nc.Subscribe(l.moved(), func(m *nats.Msg) {
+		if p, n := binary.Uvarint(m.Data); n > 0 && p < uint64(l.partitions) {
+			moved(int(p))
+		}
+	})
+	return err
+}

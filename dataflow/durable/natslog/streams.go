@@ -1,0 +1,194 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+const (
+	partitionsKey = "millrace.partitions" // in the metadata of both streams
+	formatKey     = "millrace.format"
+	format        = "1" // of subjects and messages
+
+	// remembered is how long servers remember the id of a message. Each id costs them
+	// about 143 bytes for that long.
+	remembered = 2 * time.Minute
+)
+
+// ensureStreams finds the two streams, or creates them, and sees that they are as the
+// options say.
+func (l *Log) ensureStreams(ctx context.Context) error {
+	if err := l.persist(ctx, "look for its streams", l.both); err != nil {
+		return err
+	}
+	in := jetstream.StreamConfig{
+		Name: l.in(), Subjects: []string{l.opts.Name + ".in.*"},
+		Duplicates: remembered, MaxBytes: limit(l.opts.MaxBytes),
+	}
+	st := jetstream.StreamConfig{
+		Name: l.st(), MaxBytes: limit(l.opts.MaxStepBytes),
+		AllowRollup: true, DenyDelete: true,
+	}
+	for _, kind := range []string{kindStep, kindStepPiece, kindSnapshot, kindSnapshotPiece, kindPurged} {
+		st.Subjects = append(st.Subjects, l.opts.Name+"."+kind+".*")
+	}
+	for _, cfg := range []jetstream.StreamConfig{in, st} {
+		cfg.Storage = jetstream.FileStorage
+		cfg.Replicas = l.opts.Replicas
+		cfg.Discard = jetstream.DiscardNew // nothing that was acknowledged makes room
+		cfg.AllowDirect = true
+		// Servers that make the same stream for somebody else may leave this request without
+		// an answer, so the first attempts are short.
+		within := time.Second
+		if err := l.persist(ctx, "set up the stream "+cfg.Name, func(ctx context.Context) error {
+			attempt, cancel := context.WithTimeout(ctx, within)
+			defer cancel()
+			within *= 2
+			return l.ensure(attempt, cfg)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// both returns an error if one of the streams is gone, or if neither is there and one has to
+// be. The stream of records is made first, so without the other one it has nothing in it.
+func (l *Log) both(ctx context.Context) error {
+	steps, err := l.has(ctx, l.st())
+	if err != nil {
+		return err
+	}
+	records, err := l.has(ctx, l.in())
+	if err != nil {
+		return err
+	}
+	if steps == nil && records != nil && records.LastSeq > 0 {
+		if steps, err = l.has(ctx, l.st()); err != nil { // somebody may have made both in the meantime
+			return err
+		}
+	}
+	switch {
+	case steps != nil && records == nil:
+		return final{l.damaged("the stream %s is there and %s, which belongs to it, is gone", l.st(), l.in())}
+	case steps == nil && records != nil && records.LastSeq > 0:
+		return final{l.damaged("the stream %s has messages and %s, which belongs to it, is gone", l.in(), l.st())}
+	case steps == nil && l.opts.Existing:
+		return final{fmt.Errorf("%w of the name %q at %s%s", journal.ErrMissing, l.opts.Name, l.where(), l.others(ctx))}
+	}
+	return nil
+}
+
+// has returns the state of a stream, nil if there is no such stream.
+func (l *Log) has(ctx context.Context, name string) (*jetstream.StreamState, error) {
+	s, err := l.js.Stream(ctx, name)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, l.hopeless(err, jetstream.StreamConfig{Name: name})
+	}
+	return &s.CachedInfo().State, nil
+}
+
+// others says which names there are, for those who have given another one.
+func (l *Log) others(ctx context.Context) string {
+	var names []string
+	for stream := range l.js.StreamNames(ctx).Name() {
+		if name, ok := strings.CutPrefix(stream, "ST_"); ok {
+			names = append(names, strconv.Quote(name))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return ": there is " + strings.Join(names, ", ")
+}
+
+// damaged is the error of a history that cannot be whole again by itself.
+func (l *Log) damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s; put back what was lost, or all of the history from one backup, or begin a new one elsewhere",
+		journal.ErrDamaged, l.where(), fmt.Sprintf(format, args...))
+}
+
+func limit(bytes int64) int64 {
+	if bytes == 0 {
+		return -1
+	}
+	return bytes
+}
+
+func (l *Log) ensure(ctx context.Context, cfg jetstream.StreamConfig) error {
+	s, err := l.js.Stream(ctx, cfg.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		// The first stream has fixed the number, also if the process that made it ended
+		// before it made the second.
+		n := max(l.partitions, l.opts.Partitions, 1)
+		cfg.Metadata = map[string]string{partitionsKey: strconv.Itoa(n), formatKey: format}
+		s, err = l.js.CreateStream(ctx, cfg)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			s, err = l.js.Stream(ctx, cfg.Name) // somebody else was faster
+		}
+	}
+	if err != nil {
+		return l.hopeless(err, cfg)
+	}
+	return l.accept(ctx, s.CachedInfo().Config, cfg)
+}
+
+// accept compares a stream with what the options say.
+func (l *Log) accept(ctx context.Context, have, want jetstream.StreamConfig) error {
+	if f := have.Metadata[formatKey]; f != format {
+		return final{fmt.Errorf("natslog: the stream %s has the format %q, this program knows %q: use another Name, or the program that made it", have.Name, f, format)}
+	}
+	n, err := strconv.Atoi(have.Metadata[partitionsKey])
+	if err != nil || n < 1 {
+		return final{fmt.Errorf("natslog: the stream %s does not say how many partitions it has", have.Name)}
+	}
+	if l.opts.Partitions != 0 && l.opts.Partitions != n || l.partitions != 0 && l.partitions != n {
+		return final{fmt.Errorf("natslog: %s was created with %d partitions, which cannot change, and is opened with %d", have.Name, n, max(l.opts.Partitions, l.partitions))}
+	}
+	if have.Replicas != want.Replicas {
+		return final{fmt.Errorf("natslog: the stream %s has %d replicas and is opened with %d: scale it first, with the tools of the servers", have.Name, have.Replicas, want.Replicas)}
+	}
+	if have.Discard != want.Discard || have.Storage != want.Storage || have.Retention != want.Retention || have.MaxAge != 0 || have.MaxMsgs > 0 || have.MaxMsgsPerSubject > 0 {
+		return final{fmt.Errorf("natslog: the stream %s was changed so that it may forget what it has acknowledged", have.Name)}
+	}
+	l.partitions = n
+	if have.MaxBytes != want.MaxBytes {
+		have.MaxBytes = want.MaxBytes
+		if _, err := l.js.UpdateStream(ctx, have); err != nil {
+			return l.hopeless(err, want)
+		}
+		l.logger.Info("changed the limit", "stream", have.Name, "bytes", want.MaxBytes)
+	}
+	return nil
+}
+
+// hopeless says which errors waiting does not change.
+func (l *Log) hopeless(err error, cfg jetstream.StreamConfig) error {
+	var api *jetstream.APIError
+	switch {
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return final{fmt.Errorf("natslog: %s have no JetStream for this account: %w; switch it on there", l.where(), err)}
+	case !errors.As(err, &api):
+		return err
+	case full(api):
+		return final{fmt.Errorf("natslog: no room for the stream %s: %w", cfg.Name, err)}
+	case api.ErrorCode == codeNoSuitablePeers:
+		return fmt.Errorf("%d replicas of the stream %s: %w", cfg.Replicas, cfg.Name, err)
+	case api.Code == 400 || api.Code == 500 && api.ErrorCode == codeReplicasUnsupported:
+		return final{fmt.Errorf("natslog: the stream %s: %w", cfg.Name, err)}
+	}
+	return err
+}

@@ -28,9 +28,13 @@
 // # Damage
 //
 // A history of which a part is gone, cannot be read, or is older than the rest, is refused
-// with [ErrDamaged] when the flow starts. What is not noticed: a whole folder that is put
-// back as it was earlier, and records that were acknowledged and not taken by a step when
-// the disk lost them.
+// with a [*DamagedError] when the flow starts, or when it comes to that part. Each record, step
+// and snapshot says which history and partition it is of and has a checksum, whatever the log
+// does; a step has a digest of the step before and of the records that it and all before it
+// took, and says up to where records were acknowledged; a record says which step was
+// committed when it was sent. What is not noticed: all of a log that is put back as it was
+// earlier, and the last records, if they were acknowledged and lost before another step was
+// committed.
 //
 // # Several locations
 //

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
@@ -24,10 +25,13 @@ type door struct {
 
 // A doorway is the door of one partition.
 type doorway struct {
-	mu      sync.Mutex
-	owned   bool                // this process owns the partition, so what becomes of a record is known here
-	turned  chan struct{}       // closed when owned changes
-	moved   chan struct{}       // closed when the partition has a new owner; nil unless somebody asks
+	mu           sync.Mutex
+	owned        bool          // this process owns the partition, so what becomes of a record is known here
+	turned       chan struct{} // closed when owned changes
+	moved        chan struct{} // closed when the partition has a new owner; nil unless somebody asks
+	acknowledged atomic.Uint64 // the greatest position of what this process sent
+	floor        atomic.Uint64 // the latest step that this process knows of
+
 	taken   uint64              // how far committed steps took records
 	applied uint64              // the same, of steps that the ports show; behind taken for a moment
 	waiting map[uint64]*verdict // by nonce
@@ -129,7 +133,7 @@ func (d *door) append(ctx context.Context, p int, records ...[]byte) (at uint64,
 func (d *door) keep(ctx context.Context, p int, records ...[]byte) (uint64, error) {
 	taken := d.partitions[p].takenUpTo()
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		at, err := d.log.Append(ctx, p, records...)
+		at, err := d.core.append(ctx, p, records...)
 		if err == nil && at <= taken && len(records) > 0 {
 			return 0, fmt.Errorf("%w: partition %d took records up to message %d, and new ones are at %d: the records were replaced by an older copy", ErrDamaged, p, taken, at)
 		}
@@ -202,7 +206,7 @@ func (d *door) tellReads(ctx context.Context) {
 		if len(records) == 0 {
 			continue
 		}
-		if _, err := d.log.Append(ctx, p, records...); err != nil && d.ctx.Err() == nil {
+		if _, err := d.core.append(ctx, p, records...); err != nil && d.ctx.Err() == nil {
 			d.opts.Logger.Warn("what was read will come again after a restart", "partition", p, "error", err)
 		}
 	}

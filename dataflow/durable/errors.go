@@ -29,6 +29,21 @@ var (
 	ErrStopped = errors.New("durable: stopped")
 )
 
+// A DamagedError is an [ErrDamaged] that a start or a step of a partition has found.
+type DamagedError struct {
+	History   string // name of the application
+	Log       string // where it is
+	Partition int
+	Damage    string // what is wrong, in words
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("%v: %s in %s: partition %d: %s; put back what was lost, or all of the history from one backup, or begin a new one elsewhere",
+		ErrDamaged, e.History, e.Log, e.Partition, e.Damage)
+}
+
+func (e *DamagedError) Unwrap() error { return ErrDamaged }
+
 // A DivergedError is an [ErrDiverged] with its place.
 type DivergedError struct {
 	Partition int

@@ -21,18 +21,23 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/format.txt")
 
+// here is the origin of what the tests make.
+var here = origin{[4]byte{1, 2, 3, 4}, 5}
+
 // formats are one of each thing that is kept, with all fields in use.
 func formats(t testing.TB) map[string][]byte {
 	record := codec.Record{Op: 3, Kind: 0, Nonce: 300, Source: "till 1", Number: 7, Key: []byte("\x61k"), Value: []byte("\x18\x2a")}
 	read, taken := logdriven.ReadRecord(5, 1000), logdriven.TakenRecord(6, []byte("\x61k"))
-	first := step{begin: true, origin: 1700000000000000000, shape: "server\n0 in\n", now: 1}
-	later := step{taken: 9, now: 1500000000, Emission: logdriven.Emission{Outputs: []byte("outputs"), Refused: []uint64{300, 1}}}
-	pictured := snapshot{shape: "server\n0 in\n", origin: 1700000000000000000, taken: 9, now: 1500000000, state: []byte("state")}
+	at := place{link: link{1, 2, 3}, intake: intake{taken: 9, digest: 0xfeed, all: 0xbeef}, last: 12, now: 1500000000}
+	first := step{begin: true, clock: 1700000000000000000, shape: "server\n0 in\n", place: place{now: 1}}
+	later := step{fence: 11, place: at, Emission: logdriven.Emission{Outputs: []byte("outputs"), Refused: []uint64{300, 1}}}
+	pictured := snapshot{shape: "server\n0 in\n", clock: 1700000000000000000, place: at, state: []byte("state")}
 	pictured.refusals = refusals{latest: []refusal{{300, 8}, {1, 9}}, before: 2}
 	outputs, state := stateFormat(t)
 	return map[string][]byte{
 		"record": record.Encode(nil), "record of what was read": read.Encode(nil), "record of what was taken": taken.Encode(nil),
-		"first step": first.encode(), "step": later.encode(), "snapshot": pictured.encode(),
+		"frame of a record": here.record(300, []byte("record")),
+		"first step":        first.encode(here), "step": later.encode(here), "snapshot": pictured.encode(here),
 		"outputs of a quorum": outputs, "state of a quorum": state,
 	}
 }
@@ -71,7 +76,7 @@ func TestFormat(t *testing.T) {
 	if *update {
 		var b strings.Builder
 		b.WriteString("# What is kept, in hexadecimal. See TestFormat.\n")
-		for _, name := range []string{"record", "record of what was read", "record of what was taken", "first step", "step", "snapshot", "outputs of a quorum", "state of a quorum"} {
+		for _, name := range []string{"frame of a record", "record", "record of what was read", "record of what was taken", "first step", "step", "snapshot", "outputs of a quorum", "state of a quorum"} {
 			b.WriteString(name + ": " + hex.EncodeToString(all[name]) + "\n")
 		}
 		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
@@ -106,14 +111,14 @@ func TestFormatVersion(t *testing.T) {
 		}
 	}
 	for v := range stepVersion + 2 {
-		if _, err := decodeStep([]byte{byte(v), 0, 0, 0, 0}); v < stepVersion {
+		if _, err := decodeStep(here, []byte{byte(v), 0, 0, 0, 0}); v < stepVersion {
 			check("step", v, err, "begin a new history")
 		} else if v > stepVersion {
 			check("step", v, err, "start that one")
 		}
 	}
 	for v := range snapshotVersion + 2 {
-		if _, err := decodeSnapshot([]byte{byte(v), 0, 0, 0, 0, 0, 0}); v < snapshotVersion {
+		if _, err := decodeSnapshot(here, []byte{byte(v), 0, 0, 0, 0, 0, 0}); v < snapshotVersion {
 			check("snapshot", v, err, "begin a new history")
 		} else if v > snapshotVersion {
 			check("snapshot", v, err, "start that one")
@@ -121,16 +126,21 @@ func TestFormatVersion(t *testing.T) {
 	}
 }
 
+// sealed puts data into a frame that fits it, so that it gets past the checksum.
+func sealed(data []byte, version byte) []byte {
+	return here.seal(append(here.begin(nil, version), data...))
+}
+
 func FuzzDecodeStep(f *testing.F) {
 	all := formats(f)
-	f.Add(all["step"])
-	f.Add(all["first step"])
+	f.Add(all["step"][frameSize:])
+	f.Add(all["first step"][frameSize:])
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := decodeStep(data)
+		s, err := decodeStep(here, sealed(data, stepVersion))
 		if err != nil {
 			return
 		}
-		again, err := decodeStep(s.encode())
+		again, err := decodeStep(here, s.encode(here))
 		if s.Outputs, again.Outputs = append([]byte{}, s.Outputs...), append([]byte{}, again.Outputs...); err != nil || !reflect.DeepEqual(again, s) {
 			t.Errorf("%+v comes back as %+v (%v)", s, again, err)
 		}
@@ -138,13 +148,13 @@ func FuzzDecodeStep(f *testing.F) {
 }
 
 func FuzzDecodeSnapshot(f *testing.F) {
-	f.Add(formats(f)["snapshot"])
+	f.Add(formats(f)["snapshot"][frameSize:])
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := decodeSnapshot(data)
+		s, err := decodeSnapshot(here, sealed(data, snapshotVersion))
 		if err != nil {
 			return
 		}
-		again, err := decodeSnapshot(s.encode())
+		again, err := decodeSnapshot(here, s.encode(here))
 		if err != nil || !bytes.Equal(again.state, s.state) {
 			t.Errorf("%+v comes back as %+v (%v)", s, again, err)
 		}

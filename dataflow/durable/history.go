@@ -60,7 +60,7 @@ func (h *History) fits(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("durable: partition %d: %w", p, err)
 		}
-		was, err := shapeOf(kept)
+		was, err := shapeOf(h.core.originOf(p), kept)
 		if err != nil {
 			return fmt.Errorf("durable: partition %d: %w", p, err)
 		}
@@ -86,15 +86,15 @@ func (h *History) fits(ctx context.Context) error {
 }
 
 // shapeOf returns the shape of the program that made a history, "" if it has none.
-func shapeOf(kept *journal.History) (string, error) {
+func shapeOf(of origin, kept *journal.History) (string, error) {
 	if kept.Snapshot != nil {
-		s, err := decodeSnapshot(kept.Snapshot)
+		s, err := decodeSnapshot(of, kept.Snapshot)
 		return s.shape, err
 	}
 	if len(kept.Steps) == 0 {
 		return "", nil
 	}
-	s, err := decodeStep(kept.Steps[0].Data)
+	s, err := decodeStep(of, kept.Steps[0].Data)
 	return s.shape, err
 }
 
@@ -148,14 +148,14 @@ func (h *History) Steps(ctx context.Context, partition int) iter.Seq2[StepInfo, 
 			}
 			return
 		}
-		origin := int64(0)
+		of, clock := h.core.originOf(partition), int64(0)
 		if kept.Snapshot != nil {
-			s, err := decodeSnapshot(kept.Snapshot)
+			s, err := decodeSnapshot(of, kept.Snapshot)
 			if err != nil {
 				yield(StepInfo{}, err)
 				return
 			}
-			origin = s.origin
+			clock = s.clock
 		}
 		steps, err := h.core.log.Steps(ctx, partition, 0)
 		if err != nil {
@@ -169,17 +169,17 @@ func (h *History) Steps(ctx context.Context, partition int) iter.Seq2[StepInfo, 
 				yield(StepInfo{}, err)
 				return
 			}
-			s, err := decodeStep(committed.Data)
+			s, err := decodeStep(of, committed.Data)
 			if err != nil {
 				yield(StepInfo{}, err)
 				return
 			}
 			if s.begin {
-				origin = s.origin
+				clock = s.clock
 			}
 			info := StepInfo{Number: committed.Fence, Taken: s.taken, Refused: len(s.Refused), Outputs: s.Outputs}
-			if origin != 0 {
-				info.At = time.Unix(0, origin+s.now)
+			if clock != 0 {
+				info.At = time.Unix(0, clock+s.now)
 			}
 			if last = committed.Fence; !yield(info, nil) {
 				return
@@ -211,15 +211,15 @@ func (h *History) Replay(ctx context.Context, partition int, to uint64, w io.Wri
 	if err != nil {
 		return err
 	}
-	o := &owner{core: h.core, partition: partition}
+	o := &owner{core: h.core, partition: partition, of: h.core.originOf(partition)}
 	reader, err := o.follow(ctx, kept)
 	if err != nil {
 		return err
 	}
 	defer o.graph.Fail(ErrStopped)
-	defer reader.Close()
+	defer reader.close()
 	fmt.Fprintf(w, "partition %d after step %d, at %v; %d steps made again\n\n",
-		partition, kept.Fence, time.Unix(0, o.last.origin+o.last.now).UTC().Format(time.RFC3339Nano), len(kept.Steps))
+		partition, kept.Fence, time.Unix(0, o.last.clock+o.last.now).UTC().Format(time.RFC3339Nano), len(kept.Steps))
 	if err := o.leader.Describe(w, most); err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (h *History) until(ctx context.Context, partition int, to uint64) (*journal
 			n = s.Fence
 			kept.Steps = append(kept.Steps, s)
 		}
-		if first, err := decodeStep(kept.Steps[0].Data); err != nil || !first.begin {
+		if first, err := decodeStep(h.core.originOf(partition), kept.Steps[0].Data); err != nil || !first.begin {
 			return nil, fmt.Errorf("durable: step %d of partition %d is before the snapshot, and the beginning of the history is gone: keep it with Options.KeepHistory", to, partition)
 		}
 	}

@@ -56,6 +56,11 @@ type Options struct {
 	// [Migration]. Nil refuses a changed program.
 	Migrate func(*Migration) error
 
+	// MaxGap is how far the time of a partition can go forward when it is restored: a clock of the
+	// system that is further ahead of it may be wrong, and what is beyond does not count until the
+	// next restore. Zero means a week.
+	MaxGap time.Duration
+
 	// LeaveWithin bounds how long Stop works on a last snapshot. Zero means 10 s.
 	LeaveWithin time.Duration
 
@@ -81,6 +86,7 @@ func (o Options) withDefaults() Options {
 	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 16<<20)
 	o.SnapshotAge = cmp.Or(o.SnapshotAge, time.Minute)
 	o.StepBytes = cmp.Or(o.StepBytes, 1<<20)
+	o.MaxGap = cmp.Or(o.MaxGap, 7*24*time.Hour)
 	o.LeaveWithin = cmp.Or(o.LeaveWithin, 10*time.Second)
 	o.Flow.Record = nil
 	if o.Codec == nil {

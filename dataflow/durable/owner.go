@@ -22,6 +22,7 @@ import (
 type owner struct {
 	*core
 	partition int
+	of        origin
 
 	graph  *engine.Graph
 	leader *logdriven.Executor
@@ -47,7 +48,7 @@ const (
 // cannot go on. It calls opened whenever the partition is restored.
 func (c *core) own(ctx context.Context, partition int, opened func()) error {
 	for purged := 0; ; {
-		o := &owner{core: c, partition: partition, saveBusy: make(chan struct{}, 1)}
+		o := &owner{core: c, partition: partition, of: c.originOf(partition), saveBusy: make(chan struct{}, 1)}
 		err := o.runAlone(ctx, func() {
 			purged = 0
 			opened()
@@ -64,9 +65,16 @@ func (c *core) own(ctx context.Context, partition int, opened func()) error {
 		if refused {
 			c.metrics.restores.Add(1)
 		}
+		var older *olderStepsError
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case errors.As(err, &older) && c.shared != nil && purged < restoresBehind: // somebody else has committed meanwhile
+			c.opts.Logger.Warn("restoring a partition", "partition", partition, "because", err)
+			purged++
+			pauseBehind(ctx)
+		case errors.As(err, &older):
+			return o.damaged("%v", err)
 		case refused:
 			c.opts.Logger.Warn("restoring a partition", "partition", partition, "because", err)
 		case errors.Is(err, journal.ErrPurged) && purged < restoresBehind: // a snapshot was made meanwhile
@@ -76,6 +84,9 @@ func (c *core) own(ctx context.Context, partition int, opened func()) error {
 		case errors.Is(err, journal.ErrPurged): // nobody forgets what no snapshot has in it
 			return o.damaged("%v", err)
 		default:
+			if errors.As(err, new(*DamagedError)) {
+				return err // which says the partition
+			}
 			return fmt.Errorf("durable: partition %d: %w", partition, err)
 		}
 	}
@@ -114,7 +125,7 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 	if err != nil {
 		return err
 	}
-	defer reader.Close()
+	defer reader.close()
 	if err := o.show(); err != nil {
 		return err
 	}
@@ -123,7 +134,7 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 	o.door.opened(o.partition)
 	opened()
 
-	messages := make(chan []journal.Message, 1)
+	messages := make(chan []message, 1)
 	failed := make(chan error, 2)
 	o.sender = newSender(o.core, o.partition)
 	o.sender.add(o.leader.Moved())
@@ -134,9 +145,9 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 	})
 	go func() {
 		for {
-			ms, err := reader.Next(ctx, o.opts.StepBytes)
+			ms, err := reader.next(ctx)
 			if err != nil {
-				failed <- err
+				failed <- o.unreadable(err)
 				return
 			}
 			select {
@@ -149,7 +160,7 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 	return o.loop(ctx, messages, failed)
 }
 
-func (o *owner) loop(ctx context.Context, messages <-chan []journal.Message, failed <-chan error) error {
+func (o *owner) loop(ctx context.Context, messages <-chan []message, failed <-chan error) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	age := time.NewTicker(max(o.opts.SnapshotAge/4, time.Millisecond))
@@ -160,7 +171,7 @@ func (o *owner) loop(ctx context.Context, messages <-chan []journal.Message, fai
 		} else {
 			timer.Reset(time.Hour)
 		}
-		var taken []journal.Message
+		var taken []message
 		select {
 		case <-ctx.Done():
 			return o.leave()
@@ -191,13 +202,17 @@ func (o *owner) loop(ctx context.Context, messages <-chan []journal.Message, fai
 }
 
 // step takes messages and commits what comes of them.
-func (o *owner) step(ctx context.Context, taken []journal.Message) error {
-	s := step{taken: o.last.taken, now: o.clock()}
+func (o *owner) step(ctx context.Context, taken []message) error {
+	s := o.next(o.clock())
 	var records [][]byte
-	for _, m := range taken {
-		records = append(records, m.Records...)
-		s.taken = m.Position
-		for _, r := range m.Records {
+	for i := range taken {
+		m := &taken[i]
+		if m.floor > o.fence {
+			return &olderStepsError{m.position, m.floor, o.fence}
+		}
+		records = append(records, m.records...)
+		s.take(m)
+		for _, r := range m.records {
 			o.unsaved += len(r)
 		}
 	}
@@ -220,14 +235,24 @@ func (o *owner) step(ctx context.Context, taken []journal.Message) error {
 	return nil
 }
 
+// next returns the step that follows the last one, with nothing taken.
+func (o *owner) next(now int64) step {
+	s := step{fence: o.fence, place: o.last.place}
+	s.last = max(s.last, o.door.partitions[o.partition].acknowledged.Load())
+	s.now = now
+	return s
+}
+
 // commit makes a step durable. While there is no room it tries again: nothing comes out
 // and nothing is lost meanwhile.
 func (o *owner) commit(ctx context.Context, s *step) error {
-	data := s.encode()
+	s.last = max(s.last, s.taken)
+	data := s.encode(o.of)
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		fence, err := o.log.Commit(o.ctx, o.partition, o.fence, data) // a stop waits for it
 		if err == nil {
 			o.fence = fence
+			o.door.partitions[o.partition].floor.Store(fence)
 			break
 		}
 		if !errors.Is(err, journal.ErrFull) {
@@ -242,7 +267,8 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 	}
 	o.metrics.steps.Add(1)
 	o.unsaved += len(data)
-	o.last.taken, o.last.now = s.taken, s.now
+	o.last.place = s.place
+	o.last.link = after(data)
 	o.last.refusals.add(s)
 	return nil
 }
@@ -262,7 +288,8 @@ func (o *owner) construct() error {
 
 // begin makes the first step of a history.
 func (o *owner) begin(ctx context.Context, shape string) (err error) {
-	s := step{begin: true, origin: o.last.origin, shape: shape, now: 1}
+	s := o.next(1)
+	s.begin, s.clock, s.shape = true, o.last.clock, shape
 	if s.Emission, err = o.leader.Begin(); err != nil {
 		return err
 	}
@@ -271,14 +298,36 @@ func (o *owner) begin(ctx context.Context, shape string) (err error) {
 
 // startClock lets time go on from where the history stands. It never goes back, and
 // within this process it is not moved by changes of the system's clock.
+//
+// The system's clock counts when a partition is restored, as far as that is possible. If it was
+// ahead at an earlier start, the history is ahead of it now and goes at half of its speed for
+// as long as it takes: so a clock that was wrong once makes timers fire early once, and none
+// waits until the clock has come there again. Source: store study 11, protocol part 1.9.
 func (o *owner) startClock() {
-	wall := o.opts.Now
-	if o.last.origin == 0 {
-		o.last.origin = wall().UnixNano() - 1
+	wall := o.opts.Now().UnixNano()
+	if o.last.clock == 0 {
+		o.last.clock = wall - 1
 	}
-	began := time.Now()
-	base := max(o.last.now, wall().UnixNano()-o.last.origin)
-	o.clock = func() int64 { return base + int64(time.Since(began)) }
+	is := wall - o.last.clock // as the system says
+	passed := time.Duration(is - o.last.now)
+	if passed < -moment || passed > o.opts.MaxGap {
+		o.opts.Logger.Warn("the clock of the system is behind the history, or ahead by more than Options.MaxGap", "partition", o.partition, "by", passed)
+	}
+	began, base := time.Now(), o.last.now+int64(min(max(passed, 0), o.opts.MaxGap))
+	ahead := time.Duration(base - is)
+	o.clock = func() int64 { return base + int64(slowed(time.Since(began), ahead)) }
+}
+
+// A moment is how far the history may be ahead without going slower.
+const moment = time.Second
+
+// slowed returns how far a clock goes in d that is ahead of the right time: half as far, as
+// long as it is ahead by more than a moment.
+func slowed(d, ahead time.Duration) time.Duration {
+	if ahead <= moment {
+		return d
+	}
+	return d - min(d/2, ahead)
 }
 
 // show gives the ports of this process what the restored outputs keep.
@@ -288,7 +337,7 @@ func (o *owner) show() error {
 		return err
 	}
 	o.door.partitions[o.partition].remember(&o.last.refusals)
-	s := step{taken: o.last.taken, Emission: logdriven.Emission{Outputs: kept}}
+	s := step{place: o.last.place, Emission: logdriven.Emission{Outputs: kept}}
 	return o.feed(o.partition, &s, o.leader.Stopped())
 }
 
@@ -296,7 +345,7 @@ func (o *owner) show() error {
 // is kept: twice is as good as once, since only the first one counts.
 func (o *owner) answer(record []byte) error {
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		_, err := o.log.Append(o.ctx, o.partition, record)
+		_, err := o.append(o.ctx, o.partition, record)
 		switch {
 		case err == nil || o.ctx.Err() != nil:
 			return err

@@ -24,8 +24,8 @@ func TestLateVerdict(t *testing.T) {
 	ps := &peers{core: c}
 	c.door = d
 	way := d.partitions[0]
-	way.took(&step{taken: 5, Emission: logdriven.Emission{Refused: []uint64{77}}}, nil)
-	way.took(&step{taken: 6}, nil)
+	way.took(&step{place: place{intake: intake{taken: 5}}, Emission: logdriven.Emission{Refused: []uint64{77}}}, nil)
+	way.took(&step{place: place{intake: intake{taken: 6}}}, nil)
 	for _, x := range []struct {
 		nonce, at uint64
 		want      byte
@@ -36,7 +36,7 @@ func TestLateVerdict(t *testing.T) {
 	}
 	// After very many refusals nobody remembers, and says so.
 	for n := range uint64(keepRefusals + 1) {
-		way.took(&step{taken: 10 + n, Emission: logdriven.Emission{Refused: []uint64{1000 + n}}}, nil)
+		way.took(&step{place: place{intake: intake{taken: 10 + n}}, Emission: logdriven.Emission{Refused: []uint64{1000 + n}}}, nil)
 	}
 	if got := ps.verdictHere(t.Context(), 0, 77, 5); got != answerForgotten {
 		t.Errorf("a refusal that was forgotten: %c", got)

@@ -3,6 +3,7 @@ package durable
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 // restore brings the partition to its last step, and returns a reader of what came in
 // since.
-func (o *owner) restore(ctx context.Context) (journal.Reader, error) {
+func (o *owner) restore(ctx context.Context) (*source, error) {
 	began := time.Now()
 	h, err := o.kept(ctx)
 	if err != nil {
@@ -22,11 +23,15 @@ func (o *owner) restore(ctx context.Context) (journal.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := o.checkLast(ctx, h); err != nil {
+		source.close()
+		return nil, err
+	}
 	o.savedAt = time.Now()
 	o.startClock()
 	if h.Fence == 0 {
 		if err := o.begin(ctx, o.leader.Shape()); err != nil {
-			source.Close()
+			source.close()
 			return nil, err
 		}
 	}
@@ -47,16 +52,74 @@ func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error)
 			return nil, err
 		}
 	}
-	reader, err := o.log.Read(ctx, o.partition, o.last.taken)
+	reader, err := o.log.Read(ctx, o.partition, max(o.last.taken, 1)-1)
 	if err != nil {
 		return nil, err
 	}
-	source := &source{reader: reader, max: o.opts.StepBytes}
-	if err := o.replay(ctx, h, source, shape); err != nil {
-		reader.Close()
+	source := &source{reader: reader, of: o.of, max: o.opts.StepBytes}
+	if err = o.rejoin(ctx, source); err == nil {
+		err = o.replay(ctx, h, source, shape)
+	}
+	if err != nil {
+		source.close()
 		return nil, err
 	}
 	return source, nil
+}
+
+// rejoin compares the last message that a snapshot has in it, which is never purged, with
+// what there is at its position now: records that are an older copy, to which others have
+// added meanwhile, have another one there.
+func (o *owner) rejoin(ctx context.Context, from *source) error {
+	if o.last.taken == 0 {
+		return nil
+	}
+	ms, err := from.until(ctx, o.last.taken-1, o.last.taken)
+	if err != nil {
+		return o.unreadable(err)
+	}
+	if ms[0].digest != o.last.digest {
+		return o.damaged("message %d is not the one that was taken there: the records are an older copy to which others were added", o.last.taken)
+	}
+	return nil
+}
+
+// checkLast opens the last message that no step has taken: it says which step was known to
+// be there when it was sent.
+func (o *owner) checkLast(ctx context.Context, h *journal.History) error {
+	if h.End <= o.last.taken {
+		return nil
+	}
+	reader, err := o.log.Read(ctx, o.partition, h.End-1)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	ms, err := (&source{reader: reader, of: o.of, max: 1}).next(ctx)
+	if err != nil {
+		return o.unreadable(err)
+	}
+	if m := &ms[0]; m.floor > h.Fence {
+		return &olderStepsError{m.position, m.floor, h.Fence}
+	}
+	return nil
+}
+
+// unreadable adds the partition, and what to do, to an error that says that records are
+// damaged.
+func (o *owner) unreadable(err error) error {
+	if errors.As(err, new(unreadableError)) {
+		return o.damaged("%v", err)
+	}
+	return err
+}
+
+// An olderStepsError says that a record knows of a later step than there is: somebody else
+// has committed meanwhile, or the steps are an older copy.
+type olderStepsError struct{ record, floor, last uint64 }
+
+func (e *olderStepsError) Error() string {
+	return fmt.Sprintf("message %d was sent when step %d was committed, and the last step is %d: the steps are an older copy, or were lost at the end", e.record, e.floor, e.last)
 }
 
 // How often, and after which pause, a history is read again that does not fit together:
@@ -73,8 +136,8 @@ func pauseBehind(ctx context.Context) {
 	}
 }
 
-// kept returns the history of the partition. Records that end before what the steps have
-// taken are an older copy or were lost: what was sent next would be acknowledged at positions
+// kept returns the history of the partition. Records that end before what the steps knew of
+// are an older copy or were lost: what was sent next would be acknowledged at positions
 // that count as taken, and would have no effect.
 func (o *owner) kept(ctx context.Context) (*journal.History, error) {
 	for try := 1; ; try++ {
@@ -82,14 +145,14 @@ func (o *owner) kept(ctx context.Context) (*journal.History, error) {
 		if err != nil {
 			return nil, err
 		}
-		taken, err := takenBy(h)
+		known, err := o.knownBy(h)
 		switch {
 		case err != nil:
 			return nil, o.damaged("%v", err)
-		case taken <= h.End:
+		case known <= h.End:
 			return h, nil
 		case try == restoresBehind || o.shared == nil:
-			return nil, o.damaged("step %d took records up to message %d, and they end at %d: they are an older copy, or were lost at the end", h.Fence, taken, h.End)
+			return nil, o.damaged("step %d knew of records up to message %d, and they end at %d: they are an older copy, or were lost at the end", h.Fence, known, h.End)
 		}
 		if pauseBehind(ctx); ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -97,28 +160,27 @@ func (o *owner) kept(ctx context.Context) (*journal.History, error) {
 	}
 }
 
-// takenBy returns how far the steps of a history have taken records.
-func takenBy(h *journal.History) (uint64, error) {
+// knownBy returns up to where the last step of a history knew that records were acknowledged.
+func (o *owner) knownBy(h *journal.History) (uint64, error) {
 	if n := len(h.Steps); n > 0 {
-		s, err := decodeStep(h.Steps[n-1].Data)
-		return s.taken, err
+		s, err := decodeStep(o.of, h.Steps[n-1].Data)
+		return s.last, err
 	}
 	if h.Snapshot == nil {
 		return 0, nil
 	}
-	s, err := decodeSnapshot(h.Snapshot)
-	return s.taken, err
+	s, err := decodeSnapshot(o.of, h.Snapshot)
+	return s.last, err
 }
 
 // damaged is the error of a partition whose history cannot be restored.
 func (o *owner) damaged(format string, args ...any) error {
-	return fmt.Errorf("%w: the history of %s in %s: partition %d: %s; put back what was lost, or all of the history from one backup, or begin a new one elsewhere",
-		ErrDamaged, o.opts.Name, o.opts.Log, o.partition, fmt.Sprintf(format, args...))
+	return &DamagedError{History: o.opts.Name, Log: o.opts.Log.String(), Partition: o.partition, Damage: fmt.Sprintf(format, args...)}
 }
 
 // load gives a flow that has made no step the state of a snapshot.
 func (o *owner) load(data []byte, shape string) (snapshot, error) {
-	s, err := decodeSnapshot(data)
+	s, err := decodeSnapshot(o.of, data)
 	if err != nil {
 		return s, o.damaged("its snapshot: %v", err)
 	}
@@ -135,22 +197,27 @@ func (o *owner) load(data []byte, shape string) (snapshot, error) {
 
 // replay makes the steps that were committed since the snapshot again.
 func (o *owner) replay(ctx context.Context, h *journal.History, from *source, shape string) error {
+	fence := h.At
 	for _, committed := range h.Steps {
-		was, err := decodeStep(committed.Data)
+		was, err := decodeStep(o.of, committed.Data)
 		if err != nil {
 			return o.damaged("step %d: %v", committed.Fence, err)
 		}
+		if was.fence != fence || was.link != o.last.link {
+			return o.damaged("step %d does not follow step %d: steps are missing between them, or one was replaced", committed.Fence, fence)
+		}
+		fence = committed.Fence
 		var e logdriven.Emission
 		if was.begin {
 			if was.shape != shape {
 				return changedError(was.shape, shape)
 			}
-			o.last.origin = was.origin
+			o.last.clock = was.clock
 			e, err = o.leader.Begin()
 		} else {
 			var records [][]byte
-			if records, err = from.until(ctx, o.last.taken, was.taken); err != nil {
-				return fmt.Errorf("step %d: %w", committed.Fence, err)
+			if records, err = o.takeAgain(ctx, from, committed.Fence, was.intake); err != nil {
+				return err
 			}
 			e, err = o.leader.Step(was.now, records)
 		}
@@ -160,10 +227,28 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source, sh
 		if !bytes.Equal(e.Outputs, was.Outputs) {
 			return &DivergedError{o.partition, committed.Fence, was.Outputs, e.Outputs}
 		}
-		o.last.taken, o.last.now = was.taken, was.now
+		o.last.place = was.place
+		o.last.link = after(committed.Data)
 		o.last.refusals.add(&was)
 		o.unsaved += len(committed.Data)
 		o.metrics.replayed.Add(1)
 	}
 	return nil
+}
+
+// takeAgain returns the records that a step took.
+func (o *owner) takeAgain(ctx context.Context, from *source, fence uint64, want intake) (records [][]byte, err error) {
+	ms, err := from.until(ctx, o.last.taken, want.taken)
+	if err != nil {
+		return nil, o.unreadable(fmt.Errorf("step %d: %w", fence, err))
+	}
+	is := o.last.intake
+	for i := range ms {
+		is.take(&ms[i])
+		records = append(records, ms[i].records...)
+	}
+	if is != want {
+		return nil, o.damaged("step %d took other records than there are between message %d and %d: some were lost or replaced", fence, o.last.taken, want.taken)
+	}
+	return records, nil
 }

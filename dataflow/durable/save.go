@@ -43,7 +43,7 @@ func (o *owner) picture() ([]byte, error) {
 	}
 	o.unsaved, o.savedAt = 0, time.Now()
 	o.metrics.pictured(time.Since(began), len(s.state))
-	return s.encode(), nil
+	return s.encode(o.of), nil
 }
 
 // keep makes a snapshot durable and forgets what is behind it.
@@ -55,7 +55,8 @@ func (o *owner) keep(ctx context.Context, fence, taken uint64, data []byte) erro
 	if o.opts.KeepHistory {
 		return nil
 	}
-	return o.log.Purge(ctx, o.partition, taken, fence)
+	// The last message taken stays: a start compares it with what the snapshot says of it.
+	return o.log.Purge(ctx, o.partition, max(taken, 1)-1, fence)
 }
 
 // leave makes a last snapshot, so that whoever is next begins at once, and so that a

@@ -138,7 +138,7 @@ func linkSource(partition int, link uint64) string {
 // recognized.
 func (c *core) persist(ctx context.Context, partition int, records [][]byte) error {
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		_, err := c.log.Append(ctx, partition, records...)
+		_, err := c.append(ctx, partition, records...)
 		switch {
 		case err == nil:
 			return nil

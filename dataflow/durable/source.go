@@ -11,47 +11,68 @@ import (
 // goes on with what is left.
 type source struct {
 	reader journal.Reader
+	of     origin
 	max    int
-	ahead  []journal.Message
+	ahead  []message
 	last   uint64 // a position that the reader is known to come to
 }
 
-// until returns the records of the messages after position from up to position to. It does
-// not wait for a message that is not there: what a step took was there before the step.
-func (s *source) until(ctx context.Context, from, to uint64) (records [][]byte, err error) {
+// An unreadableError says that records are gone or damaged.
+type unreadableError string
+
+func (e unreadableError) Error() string { return string(e) }
+func (e unreadableError) Unwrap() error { return ErrDamaged }
+
+// until returns the messages after position from up to position to. It does not wait for a
+// message that is not there: what a step took was there before the step.
+func (s *source) until(ctx context.Context, from, to uint64) (ms []message, err error) {
 	for from < to {
 		if s.last < to {
 			if s.last, err = s.reader.Last(ctx); err != nil {
 				return nil, err
 			}
 			if s.last < to {
-				return nil, fmt.Errorf("%w: a step took records up to message %d, and the last one there is is %d", ErrDamaged, to, s.last)
+				return nil, unreadableError(fmt.Sprintf("a step took records up to message %d, and the last one there is is %d", to, s.last))
 			}
 		}
 		if len(s.ahead) == 0 {
-			if s.ahead, err = s.reader.Next(ctx, s.max); err != nil {
+			if s.ahead, err = s.read(ctx); err != nil {
 				return nil, err
 			}
 		}
 		m := s.ahead[0]
-		if m.Position > to {
-			return nil, fmt.Errorf("%w: a step took records up to message %d, which is gone: the next one is %d", ErrDamaged, to, m.Position)
+		if m.position > to {
+			return nil, unreadableError(fmt.Sprintf("a step took records up to message %d, which is gone: the next one is %d", to, m.position))
 		}
 		s.ahead = s.ahead[1:]
-		records = append(records, m.Records...)
-		from = m.Position
+		ms = append(ms, m)
+		from = m.position
 	}
-	return records, nil
+	return ms, nil
 }
 
-func (s *source) Next(ctx context.Context, max int) ([]journal.Message, error) {
+// next waits for messages.
+func (s *source) next(ctx context.Context) ([]message, error) {
 	if len(s.ahead) > 0 {
 		ms := s.ahead
 		s.ahead = nil
 		return ms, nil
 	}
-	return s.reader.Next(ctx, max)
+	return s.read(ctx)
 }
 
-func (s *source) Last(ctx context.Context) (uint64, error) { return s.reader.Last(ctx) }
-func (s *source) Close()                                   { s.reader.Close() }
+func (s *source) read(ctx context.Context) ([]message, error) {
+	kept, err := s.reader.Next(ctx, s.max)
+	if err != nil {
+		return nil, err
+	}
+	ms := make([]message, len(kept))
+	for i, m := range kept {
+		if ms[i], err = s.of.message(m); err != nil {
+			return nil, unreadableError(err.Error())
+		}
+	}
+	return ms, nil
+}
+
+func (s *source) close() { s.reader.Close() }

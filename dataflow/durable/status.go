@@ -120,7 +120,7 @@ func (o *owner) report(more bool) {
 	st := o.leader.Status()
 	s := PartitionStatus{LocationStatus: o.leader.Report(&st).(dataflow.LocationStatus), Step: o.fence, Position: o.last.taken}
 	if st.Deadline > 0 {
-		s.NextTimer = time.Unix(0, o.last.origin+st.Deadline)
+		s.NextTimer = time.Unix(0, o.last.clock+st.Deadline)
 	}
 	s.Ended = !more
 	way := o.door.partitions[o.partition]

@@ -13,11 +13,12 @@ import (
 //
 // What earlier versions kept looks the same, and is refused all the same: made again, their
 // steps could give something else (until version 1, timers fired operator by operator;
-// until version 2, a slice could run between two rounds of a cycle), and the numbers of
-// sends in their snapshots are those of sources, not of inputs, keys and senders.
+// until version 2, a slice could run between two rounds of a cycle), the numbers of sends in
+// their snapshots are those of sources, not of inputs, keys and senders, and until step
+// version 3 and snapshot version 2 nothing has a checksum.
 const (
-	stepVersion     = 3
-	snapshotVersion = 2
+	stepVersion     = 4
+	snapshotVersion = 3
 )
 
 // wrongVersion says that this program cannot read a step or a snapshot of version v.
@@ -28,47 +29,70 @@ func wrongVersion(what string, v, known byte) error {
 	return fmt.Errorf("durable: a %s is of version %d, and this program knows %d: a history that was begun by an earlier program cannot be gone on with; let that program finish it, or begin a new history", what, v, known)
 }
 
+// A place is where the history of a partition stands after a step.
+type place struct {
+	link   link   // to the step
+	intake        // what was taken up to here
+	last   uint64 // position of the last record that is known to have been acknowledged
+	now    int64  // nanoseconds since the origin of the clock
+}
+
+func (p *place) encode(dst []byte) []byte {
+	dst = append(dst, p.link[:]...)
+	dst = p.intake.encode(dst)
+	dst = binary.AppendUvarint(dst, p.last)
+	return binary.AppendUvarint(dst, uint64(p.now))
+}
+
+func (p *place) decode(r *reader) {
+	copy(p.link[:], r.skip(len(p.link)))
+	p.intake.decode(r)
+	p.last = r.uint()
+	p.now = int64(r.uint())
+}
+
 // A step is what one commit says: which records were taken, at what time, and what
-// came of it.
+// came of it. The link of its place is to the step before, since it cannot have one to itself.
 type step struct {
-	origin int64  // of the clock, in nanoseconds of Unix time
-	begin  bool   // the first step of a history
-	shape  string // of the program, in the first step
-	taken  uint64 // position of the last message taken
-	now    int64  // nanoseconds since origin
+	clock int64  // its origin, in nanoseconds of Unix time; in the first step of a history
+	begin bool   // the first step of a history
+	shape string // of the program, in the first step
+	fence uint64 // of the step before
+	place
 	logdriven.Emission
 }
 
-func (s *step) encode() []byte {
+func (s *step) encode(of origin) []byte {
 	var flags byte
 	if s.begin {
 		flags = 1
 	}
-	dst := append(make([]byte, 0, 64+len(s.Outputs)), stepVersion, flags)
+	dst := append(of.begin(make([]byte, 0, 128+len(s.Outputs)), stepVersion), flags)
 	if s.begin {
-		dst = binary.AppendVarint(dst, s.origin)
+		dst = binary.AppendVarint(dst, s.clock)
 		dst = appendString(dst, s.shape)
 	}
-	dst = binary.AppendUvarint(dst, s.taken)
-	dst = binary.AppendUvarint(dst, uint64(s.now))
+	dst = binary.AppendUvarint(dst, s.fence)
+	dst = s.place.encode(dst)
 	dst = binary.AppendUvarint(dst, uint64(len(s.Refused)))
 	for _, nonce := range s.Refused {
 		dst = binary.AppendUvarint(dst, nonce)
 	}
-	return append(dst, s.Outputs...)
+	return of.seal(append(dst, s.Outputs...))
 }
 
-func decodeStep(data []byte) (s step, err error) {
-	r := reader{data: data}
-	if v := r.byte(); v != stepVersion {
-		return s, wrongVersion("step", v, stepVersion)
+func decodeStep(of origin, data []byte) (s step, err error) {
+	in, err := of.open("step", stepVersion, data)
+	if err != nil {
+		return s, err
 	}
+	r := reader{data: in}
 	if s.begin = r.byte()&1 != 0; s.begin {
-		s.origin = r.int()
+		s.clock = r.int()
 		s.shape = r.string()
 	}
-	s.taken = r.uint()
-	s.now = int64(r.uint())
+	s.fence = r.uint()
+	s.place.decode(&r)
 	for range r.count() {
 		s.Refused = append(s.Refused, r.uint())
 	}
@@ -78,33 +102,31 @@ func decodeStep(data []byte) (s step, err error) {
 
 // A snapshot is the state between two steps.
 type snapshot struct {
-	shape  string
-	origin int64
-	taken  uint64
-	now    int64
+	shape string
+	clock int64 // its origin
+	place
 	refusals
 	state []byte
 }
 
-func (s *snapshot) encode() []byte {
-	dst := append(make([]byte, 0, 64+len(s.shape)+len(s.state)), snapshotVersion)
+func (s *snapshot) encode(of origin) []byte {
+	dst := of.begin(make([]byte, 0, 128+len(s.shape)+len(s.state)), snapshotVersion)
 	dst = appendString(dst, s.shape)
-	dst = binary.AppendVarint(dst, s.origin)
-	dst = binary.AppendUvarint(dst, s.taken)
-	dst = binary.AppendUvarint(dst, uint64(s.now))
+	dst = binary.AppendVarint(dst, s.clock)
+	dst = s.place.encode(dst)
 	dst = s.refusals.encode(dst)
-	return append(dst, s.state...)
+	return of.seal(append(dst, s.state...))
 }
 
-func decodeSnapshot(data []byte) (s snapshot, err error) {
-	r := reader{data: data}
-	if v := r.byte(); v != snapshotVersion {
-		return s, wrongVersion("snapshot", v, snapshotVersion)
+func decodeSnapshot(of origin, data []byte) (s snapshot, err error) {
+	in, err := of.open("snapshot", snapshotVersion, data)
+	if err != nil {
+		return s, err
 	}
+	r := reader{data: in}
 	s.shape = r.string()
-	s.origin = r.int()
-	s.taken = r.uint()
-	s.now = int64(r.uint())
+	s.clock = r.int()
+	s.place.decode(&r)
 	s.refusals.decode(&r)
 	s.state = r.data
 	return s, r.err("snapshot")

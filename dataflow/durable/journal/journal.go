@@ -9,6 +9,7 @@ package journal
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 )
 
@@ -49,6 +50,11 @@ var (
 type Log interface {
 	// Partitions returns how many partitions there are. It never changes.
 	Partitions() int
+
+	// Identity returns what was drawn when the log was made. It never changes: a log that was
+	// removed and made anew has another one, and a log that notices this below it returns
+	// [ErrDamaged] from everything that is asked of it.
+	Identity() Identity
 
 	// Append adds records to what came in, in order and next to each other, and returns
 	// when they are durable. Records of several callers are gathered into one message
@@ -94,6 +100,11 @@ type Log interface {
 	// Close ends the log. What waits for it gets an error.
 	Close() error
 }
+
+// An Identity tells a log from any other.
+type Identity [16]byte
+
+func (id Identity) String() string { return hex.EncodeToString(id[:]) }
 
 // A Message is records that became durable together: a step takes all of them or none.
 type Message struct {

@@ -2,10 +2,12 @@ package journal
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 )
 
 // MemoryOptions are the settings of a [Memory]. The zero value is one partition that
@@ -42,7 +44,8 @@ type Memory struct {
 //  2. the last step of a partition, if there ever was one, is in steps,
 //  3. purged is less than the position of each message kept.
 type memoryData struct {
-	opts MemoryOptions
+	opts     MemoryOptions
+	identity Identity
 
 	mu         sync.Mutex
 	position   uint64
@@ -70,11 +73,16 @@ func NewMemory(opts MemoryOptions) *Memory {
 	opts.MaxRecord = orDefault(opts.MaxRecord, 8<<20)
 	opts.MaxStep = orDefault(opts.MaxStep, 1<<30)
 	d := &memoryData{opts: opts, partitions: make([]memoryPartition, opts.Partitions)}
+	binary.LittleEndian.PutUint64(d.identity[:], memories.Add(1))
 	for i := range d.partitions {
 		d.partitions[i].changed = make(chan struct{})
 	}
 	return &Memory{data: d, hook: opts.Hook, ended: make(chan struct{})}
 }
+
+// memories counts the logs of this process, so that two of them are told apart, and a program
+// that makes the same ones gets the same bytes.
+var memories atomic.Uint64
 
 func orDefault(n, otherwise int) int {
 	if n == 0 {
@@ -117,6 +125,9 @@ func (m *Memory) end(why error) {
 		close(m.ended)
 	}
 }
+
+// Identity returns a number of this process.
+func (m *Memory) Identity() Identity { return m.data.identity }
 
 // Partitions returns how many there are.
 func (m *Memory) Partitions() int { return len(m.data.partitions) }

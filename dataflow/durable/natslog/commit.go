@@ -54,11 +54,11 @@ func (l *Log) onlyIf(ctx context.Context, subject string, last uint64, data []by
 		case !errors.Is(err, errNotSent):
 			return 0, err
 		case l.ctx.Err() != nil:
-			return 0, journal.ErrClosed
+			return 0, context.Cause(l.ctx)
 		}
 		l.counters.retries.Add(1)
 		if err := l.pause(ctx, try); err != nil {
-			if errors.Is(err, journal.ErrClosed) {
+			if l.ctx.Err() != nil {
 				return 0, err
 			}
 			return 0, unreachable(ctx, "commit to "+subject, errNotSent)

@@ -41,6 +41,7 @@ func refused(where string, err error) error {
 type Log struct {
 	opts       settings
 	partitions int
+	identity   journal.Identity
 	maxMessage int // bytes that fit into one message beside its headers
 	maxInline  int // bytes of a step or snapshot that is kept in one message
 
@@ -58,9 +59,10 @@ type Log struct {
 	end     context.CancelCauseFunc
 	closing sync.Once
 
-	mu        sync.Mutex
-	connected context.Context // ends with the connection
-	lost      context.CancelFunc
+	mu          sync.Mutex
+	recognizing bool
+	connected   context.Context // ends with the connection
+	lost        context.CancelFunc
 }
 
 var _ journal.Log = (*Log)(nil)
@@ -122,7 +124,10 @@ func (l *Log) connect(ctx context.Context) error {
 		nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.ReconnectJitter(20*time.Millisecond, 20*time.Millisecond),
 		nats.ReconnectBufSize(-1), nats.Timeout(2*time.Second), nats.PingInterval(2*time.Second), nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { l.disconnected(err) }),
-		nats.ReconnectHandler(func(nc *nats.Conn) { l.logger.Info("connected again", "server", nc.ConnectedServerName()) }),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			l.logger.Info("connected again", "server", nc.ConnectedServerName())
+			go l.recognize()
+		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { l.logger.Warn("connection", "error", err) }),
 	)
 	servers := strings.Join(l.opts.URLs, ",")
@@ -184,7 +189,7 @@ func (l *Log) persist(ctx context.Context, what string, do func(context.Context)
 		case errors.As(err, &stop):
 			return stop.error
 		case l.ctx.Err() != nil:
-			return journal.ErrClosed
+			return context.Cause(l.ctx)
 		case ctx.Err() != nil:
 			return unreachable(ctx, what, err)
 		}
@@ -216,11 +221,14 @@ func (l *Log) pause(ctx context.Context, try int) error {
 	case <-timer.C:
 		return nil
 	case <-l.ctx.Done():
-		return journal.ErrClosed
+		return context.Cause(l.ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
+
+// Identity returns what both streams say of the history that they are of.
+func (l *Log) Identity() journal.Identity { return l.identity }
 
 // Partitions returns how many there are.
 func (l *Log) Partitions() int { return l.partitions }
@@ -253,7 +261,7 @@ func (l *Log) subject(kind string, partition int) string {
 // ready returns why an operation on a partition cannot even begin.
 func (l *Log) ready(ctx context.Context, partition int) error {
 	if l.ctx.Err() != nil {
-		return journal.ErrClosed
+		return context.Cause(l.ctx)
 	}
 	if partition < 0 || partition >= l.partitions {
 		return fmt.Errorf("natslog: there is no partition %d, only %d of them", partition, l.partitions)

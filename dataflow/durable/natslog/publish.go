@@ -144,11 +144,14 @@ func (l *Log) certain(ctx context.Context, subject string, data []byte, header n
 		l.counters.retries.Add(1)
 		switch {
 		case l.ctx.Err() != nil:
-			return ack{}, journal.ErrClosed
+			return ack{}, context.Cause(l.ctx)
 		case ctx.Err() != nil:
 			return ack{}, unreachable(ctx, "append to "+subject, err)
 		case !doubtful.IsZero() && time.Since(doubtful) > after:
 			return ack{}, fmt.Errorf("natslog: no answer from %s for %v, so it is not known whether %s has the message: %w", l.where(), after, subject, err)
+		}
+		if errors.Is(err, nats.ErrNoResponders) && try%16 == 8 { // no leader yet, or no stream any more
+			go l.recognize()
 		}
 		if errors.Is(err, errNotSent) || errors.As(err, new(*jetstream.APIError)) {
 			if err := l.pause(ctx, try); err != nil {

@@ -21,6 +21,9 @@ func (l *Log) Restore(ctx context.Context, partition int) (h *journal.History, e
 	}
 	misses := 0
 	err = l.persist(ctx, fmt.Sprintf("restore partition %d", partition), func(_ context.Context) error {
+		if err := l.checkIdentity(ctx); err != nil {
+			return err
+		}
 		// Not the short context of an attempt: a long history takes its time.
 		h, err = l.restore(ctx, partition, misses >= maxMisses/2)
 		switch {

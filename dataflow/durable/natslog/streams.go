@@ -2,6 +2,8 @@ package natslog
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +19,8 @@ import (
 const (
 	partitionsKey = "millrace.partitions" // in the metadata of both streams
 	formatKey     = "millrace.format"
-	format        = "1" // of subjects and messages
+	identityKey   = "millrace.history"
+	format        = "2" // of subjects and messages
 
 	// remembered is how long servers remember the id of a message. Each id costs them
 	// about 143 bytes for that long.
@@ -121,6 +124,52 @@ func (l *Log) damaged(format string, args ...any) error {
 		journal.ErrDamaged, l.where(), fmt.Sprintf(format, args...))
 }
 
+// identityOf returns the identity of the history that a stream is of.
+func identityOf(cfg jetstream.StreamConfig) (id journal.Identity, err error) {
+	n, err := hex.Decode(id[:], []byte(cfg.Metadata[identityKey]))
+	if err == nil && n != len(id) {
+		err = errors.New("too short")
+	}
+	return id, err
+}
+
+// recognize ends the log if its streams are not those that were opened.
+func (l *Log) recognize() {
+	l.mu.Lock()
+	asking := l.recognizing
+	l.recognizing = true
+	l.mu.Unlock()
+	if asking {
+		return
+	}
+	err := l.persist(l.ctx, "look for its streams again", l.checkIdentity)
+	l.mu.Lock()
+	l.recognizing = false
+	l.mu.Unlock()
+	if errors.Is(err, journal.ErrDamaged) {
+		l.logger.Error("the history is not the one that was opened", "error", err)
+		l.end(err)
+	}
+}
+
+// checkIdentity returns an error if the streams are not those that were opened: they were
+// removed meanwhile, and maybe made anew.
+func (l *Log) checkIdentity(ctx context.Context) error {
+	for _, name := range []string{l.in(), l.st()} {
+		s, err := l.js.Stream(ctx, name)
+		switch {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			return final{l.damaged("the stream %s was removed", name)}
+		case err != nil:
+			return err
+		}
+		if id, err := identityOf(s.CachedInfo().Config); err != nil || id != l.identity {
+			return final{l.damaged("the stream %s was removed and made anew: it is of the history %q, and was of %s", name, s.CachedInfo().Config.Metadata[identityKey], l.identity)}
+		}
+	}
+	return nil
+}
+
 func limit(bytes int64) int64 {
 	if bytes == 0 {
 		return -1
@@ -134,7 +183,11 @@ func (l *Log) ensure(ctx context.Context, cfg jetstream.StreamConfig) error {
 		// The first stream has fixed the number, also if the process that made it ended
 		// before it made the second.
 		n := max(l.partitions, l.opts.Partitions, 1)
-		cfg.Metadata = map[string]string{partitionsKey: strconv.Itoa(n), formatKey: format}
+		id := l.identity
+		if id == (journal.Identity{}) {
+			rand.Read(id[:])
+		}
+		cfg.Metadata = map[string]string{partitionsKey: strconv.Itoa(n), formatKey: format, identityKey: id.String()}
 		s, err = l.js.CreateStream(ctx, cfg)
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			s, err = l.js.Stream(ctx, cfg.Name) // somebody else was faster
@@ -155,6 +208,11 @@ func (l *Log) accept(ctx context.Context, have, want jetstream.StreamConfig) err
 	if err != nil || n < 1 {
 		return final{fmt.Errorf("natslog: the stream %s does not say how many partitions it has", have.Name)}
 	}
+	id, err := identityOf(have)
+	if err != nil || l.identity != (journal.Identity{}) && l.identity != id {
+		return final{l.damaged("the stream %s is of the history %q, and %s of %s: one of them is another history's", have.Name, have.Metadata[identityKey], l.in(), l.identity)}
+	}
+	l.identity = id
 	if l.opts.Partitions != 0 && l.opts.Partitions != n || l.partitions != 0 && l.partitions != n {
 		return final{fmt.Errorf("natslog: %s was created with %d partitions, which cannot change, and is opened with %d", have.Name, n, max(l.opts.Partitions, l.partitions))}
 	}

@@ -166,3 +166,62 @@ func TestLostWhileRead(t *testing.T) {
 		t.Errorf("the reader says %v", err)
 	}
 }
+
+// TestMadeAnew removes the streams of a log that is open, and has another one make them anew.
+func TestMadeAnew(t *testing.T) {
+	s := startServers(t, 1, "sync_interval: always")
+	opts := natslog.Settings{Options: natslog.Options{URLs: s.urls("app"), Replicas: 1, AssumeDurable: true}}
+	l := open(t, opts)
+	for range 3 {
+		if _, err := l.Append(soon(t), 0, []byte("record")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	js, err := natsjs.New(l.Conn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"IN_millrace", "ST_millrace"} {
+		if err := js.DeleteStream(soon(t), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Restore(soon(t), 0); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), "was removed") {
+		t.Errorf("Restore of streams that were removed: %v", err)
+	}
+	other := open(t, opts)
+	if other.Identity() == l.Identity() {
+		t.Error("both have the same identity")
+	}
+	if _, err := l.Restore(soon(t), 0); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), "made anew") {
+		t.Errorf("Restore of streams that were made anew: %v", err)
+	}
+	if _, err := l.Append(soon(t), 0, []byte("record")); !errors.Is(err, journal.ErrDamaged) {
+		t.Errorf("Append to streams that were made anew: %v", err)
+	}
+	l.Close()
+	if again := open(t, opts); again.Identity() != other.Identity() {
+		t.Errorf("the identity was %v, and is %v", other.Identity(), again.Identity())
+	}
+}
+
+// TestRemovedMeanwhile removes the streams of a log that goes on sending to them.
+func TestRemovedMeanwhile(t *testing.T) {
+	s := startServers(t, 1, "sync_interval: always")
+	l := open(t, natslog.Settings{Options: natslog.Options{URLs: s.urls("app"), Replicas: 1, AssumeDurable: true}})
+	js, err := natsjs.New(l.Conn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"IN_millrace", "ST_millrace"} {
+		if err := js.DeleteStream(soon(t), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Append(soon(t), 0, []byte("record")); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), "was removed") {
+		t.Errorf("Append to streams that were removed: %v", err)
+	}
+	if _, err := l.Commit(soon(t), 0, 0, []byte("step")); !errors.Is(err, journal.ErrDamaged) {
+		t.Errorf("Commit to streams that were removed: %v", err)
+	}
+}

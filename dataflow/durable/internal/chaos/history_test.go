@@ -139,7 +139,13 @@ func readHistory(ctx context.Context, log journal.Log, p int) (history, error) {
 
 func (h *history) addRecords(m journal.Message) error {
 	for _, data := range m.Records {
-		r, err := codec.DecodeRecord(data)
+		d := decoder{data: data}
+		if v := d.byte(); v != 1 {
+			return fmt.Errorf("a record of version %d", v)
+		}
+		d.skip(4 + 4) // the identity and the checksum
+		d.uint()      // the floor
+		r, err := codec.DecodeRecord(d.data)
 		if err != nil {
 			return err
 		}
@@ -159,13 +165,14 @@ func (h *history) addRecords(m journal.Message) error {
 	return nil
 }
 
-// addStep decodes a step: its version, flags, what the first one says of the program,
-// how far it took, when, whom it refused, and what it gave.
+// addStep decodes a step: its frame, flags, what the first one says of the program, the step
+// before, how far it took, when, whom it refused, and what it gave.
 func (h *history) addStep(s journal.Step, origin *int64) error {
 	d := decoder{data: s.Data}
-	if v := d.byte(); v != 3 {
+	if v := d.byte(); v != 4 {
 		return fmt.Errorf("version %d", v)
 	}
+	d.skip(4 + 4) // the identity and the checksum
 	begin := d.byte()&1 != 0
 	if begin != (len(h.steps) == 0) {
 		return fmt.Errorf("step %d of the history says it is the first: %v", len(h.steps)+1, begin)
@@ -178,7 +185,12 @@ func (h *history) addStep(s journal.Step, origin *int64) error {
 		}
 		h.ops = ops
 	}
-	c := committed{fence: s.Fence, taken: d.uint(), at: *origin + int64(d.uint())}
+	d.uint()   // the fence of the step before
+	d.skip(16) // the link to it
+	c := committed{fence: s.Fence, taken: d.uint()}
+	d.skip(4 + 8) // digests of what was taken
+	d.uint()      // the last record that was acknowledged
+	c.at = *origin + int64(d.uint())
 	for range d.uint() {
 		d.uint()
 	}

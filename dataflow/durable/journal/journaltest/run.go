@@ -25,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) journal.Log) {
 		name string
 		do   func(*testing.T, place)
 	}{
+		{"an identity", identity},
 		{"records come out as they went in", inOrder},
 		{"no records are no message", nothing},
 		{"records are the log's own", ownCopies},
@@ -54,6 +55,11 @@ func Run(t *testing.T, open func(t *testing.T) journal.Log) {
 	} {
 		t.Run(check.name, func(t *testing.T) { check.do(t, b.fresh(t)) })
 	}
+	t.Run("identities differ", func(t *testing.T) {
+		if a, b := open(t).Identity(), open(t).Identity(); a == b {
+			t.Errorf("two logs have the identity %v", a)
+		}
+	})
 	t.Run("partitions are apart", func(t *testing.T) { apart(t, open(t)) })
 	t.Run("closing", func(t *testing.T) { closing(t, open(t)) })
 }
@@ -192,4 +198,11 @@ func same(t *testing.T, got, want *journal.History) {
 
 func brief(s journal.Step) string {
 	return fmt.Sprintf("%d bytes %.20q with fence %d", len(s.Data), s.Data, s.Fence)
+}
+
+// identity wants one that was drawn.
+func identity(t *testing.T, p place) {
+	if id := p.Log.Identity(); id == (journal.Identity{}) || p.Log.Identity() != id {
+		t.Errorf("the identity is %v, and then %v", id, p.Log.Identity())
+	}
 }

@@ -1,0 +1,77 @@
+package durable
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// TestWrongClock starts a flow while the clock of the system is wrong, and twice when it is
+// right again. Time in the flow never goes back, is right when the clock has always been,
+// and comes to be right again when it was not.
+func TestWrongClock(t *testing.T) {
+	const week = 7 * 24 * time.Hour
+	for _, test := range []struct {
+		name           string
+		wrong          time.Duration // by how much the clock is at the second start
+		second, fourth time.Duration // by how much the flow's time is at the second start, and a day after the third
+	}{
+		{"right", 0, 0, 0},
+		{"an hour ahead", time.Hour, time.Hour, 0},
+		{"an hour behind", -time.Hour, -time.Minute, 0},
+		{"ten years ahead", 10 * 365 * 24 * time.Hour, week - time.Minute, week - time.Minute - 12*time.Hour},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := journal.NewMemory(journal.MemoryOptions{})
+				wrong := time.Duration(0)
+				o := Options{KeepHistory: true, Now: func() time.Time { return time.Now().Add(wrong) }}
+				n := 0
+				run := func(d time.Duration) time.Duration { // makes a step after d, and returns how wrong its time is
+					app := start(t, log, keptProcess, o)
+					time.Sleep(d)
+					n++
+					if err := app.Ports.in.Put(t.Context(), fmt.Sprint("k", n), "v"); err != nil {
+						t.Fatal(err)
+					}
+					stop(t, app)
+					log = log.Reopen()
+					h, err := OpenHistory(t.Context(), keptProcess, quiet(Options{Log: journal.Opened{Log: log}}))
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer func() { log = log.Reopen() }()
+					defer h.Close()
+					var at, before time.Time
+					for s, err := range h.Steps(t.Context(), 0) {
+						if err != nil {
+							t.Fatal(err)
+						}
+						if before, at = at, s.At; at.Before(before) {
+							t.Errorf("step %d is at %v, after one at %v", s.Number, at, before)
+						}
+					}
+					return time.Until(at).Round(time.Second)
+				}
+				if by := run(0); by != 0 {
+					t.Errorf("at the first start the flow's time is wrong by %v", by)
+				}
+				time.Sleep(time.Minute)
+				wrong = test.wrong
+				if by := run(0); by != test.second {
+					t.Errorf("at the second start the flow's time is wrong by %v, want %v", by, test.second)
+				}
+				wrong = 0
+				if by := run(0); by < 0 || by > test.wrong.Abs() {
+					t.Errorf("at the third start the flow's time is wrong by %v", by)
+				}
+				if by := run(24 * time.Hour); by != test.fourth {
+					t.Errorf("a day later the flow's time is wrong by %v, want %v", by, test.fourth)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,274 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// A rotten log gives out something else than it was given. It looks whole by itself: no
+// position and no fence says that something is wrong.
+type rotten struct {
+	*journal.Memory
+	messages func([]journal.Message) []journal.Message
+	history  func(*journal.History)
+}
+
+func (l rotten) Read(ctx context.Context, p int, after uint64) (journal.Reader, error) {
+	r, err := l.Memory.Read(ctx, p, after)
+	if err != nil || l.messages == nil {
+		return r, err
+	}
+	return rottenReader{r, l}, nil
+}
+
+func (l rotten) Restore(ctx context.Context, p int) (*journal.History, error) {
+	h, err := l.Memory.Restore(ctx, p)
+	if err == nil && l.history != nil {
+		h.Snapshot, h.Steps = slices.Clone(h.Snapshot), slices.Clone(h.Steps)
+		for i := range h.Steps {
+			h.Steps[i].Data = slices.Clone(h.Steps[i].Data)
+		}
+		l.history(h)
+	}
+	return h, err
+}
+
+type rottenReader struct {
+	journal.Reader
+	log rotten
+}
+
+func (r rottenReader) Next(ctx context.Context, max int) ([]journal.Message, error) {
+	for {
+		ms, err := r.Reader.Next(ctx, max)
+		if err != nil {
+			return nil, err
+		}
+		ms = slices.Clone(ms)
+		for i := range ms {
+			ms[i].Records = slices.Clone(ms[i].Records)
+			for j := range ms[i].Records {
+				ms[i].Records[j] = slices.Clone(ms[i].Records[j])
+			}
+		}
+		if ms = r.log.messages(ms); len(ms) > 0 {
+			return ms, nil
+		}
+	}
+}
+
+// flip returns b with one bit changed, at a place from 0 to 1 of its length.
+func flip(b []byte, at float64) []byte {
+	b[int(at*float64(len(b)-1))] ^= 0x10
+	return b
+}
+
+// TestRottenLog starts flows on logs that do not notice what they have lost or changed. Each
+// start ends, or the flow does as soon as it comes to what is wrong, and the error says in
+// which partition what is wrong and what to do.
+func TestRottenLog(t *testing.T) {
+	const records, waiting = 6, 3 // that steps have taken, and that none has
+	message := func(n int, do func(*journal.Message)) func([]journal.Message) []journal.Message {
+		return func(ms []journal.Message) []journal.Message {
+			for i := range ms {
+				if n < 0 || ms[i].Position == uint64(n) {
+					do(&ms[i])
+				}
+			}
+			return ms
+		}
+	}
+	without := func(n int) func([]journal.Message) []journal.Message {
+		return func(ms []journal.Message) []journal.Message {
+			return slices.DeleteFunc(ms, func(m journal.Message) bool { return m.Position == uint64(n) })
+		}
+	}
+	type damage struct {
+		messages func(taken, end int) func([]journal.Message) []journal.Message
+		history  func(*journal.History)
+		want     string
+		steps    bool // needs steps after a snapshot
+		snapshot bool // needs a snapshot
+	}
+	damages := map[string]damage{
+		"nothing": {},
+		"a bit of the last record": {messages: func(_, end int) func([]journal.Message) []journal.Message {
+			return message(end, func(m *journal.Message) { flip(m.Records[0], .7) })
+		}, want: "checksum"},
+		"a bit of a record that waits": {messages: func(_, end int) func([]journal.Message) []journal.Message {
+			return message(end-1, func(m *journal.Message) { flip(m.Records[0], 0.9) })
+		}, want: "checksum"},
+		"a bit of a record that a step took": {messages: func(taken, _ int) func([]journal.Message) []journal.Message {
+			return message(taken, func(m *journal.Message) { flip(m.Records[0], .9) })
+		}, want: "checksum"},
+		"a record that a step took is another one": {messages: func(taken, _ int) func([]journal.Message) []journal.Message {
+			return message(taken, func(m *journal.Message) { m.Records[0] = origin{history: historyOf(m)}.record(0, []byte("another")) })
+		}, want: "records"},
+		"records of another history": {messages: func(_, _ int) func([]journal.Message) []journal.Message {
+			return message(-1, func(m *journal.Message) { m.Records[0] = origin{history: [4]byte{9}}.record(0, []byte("another")) })
+		}, want: "another history"},
+		"records of another partition": {messages: func(_, _ int) func([]journal.Message) []journal.Message {
+			return message(-1, func(m *journal.Message) { m.Records[0] = origin{historyOf(m), 7}.record(0, m.Records[0][frameSize+1:]) })
+		}, want: "checksum"},
+		"a message in the middle is gone": {steps: true, messages: func(taken, _ int) func([]journal.Message) []journal.Message {
+			return without(taken - 2)
+		}, want: "gone"},
+		"a record of two is gone": {steps: true, messages: func(taken, _ int) func([]journal.Message) []journal.Message {
+			return message(taken-2, func(m *journal.Message) { m.Records = m.Records[:0] })
+		}, want: "other records"},
+		"a bit of a step":          {steps: true, history: func(h *journal.History) { flip(h.Steps[1].Data, .5) }, want: "checksum"},
+		"a bit of the last step":   {steps: true, history: func(h *journal.History) { flip(h.Steps[len(h.Steps)-1].Data, .8) }, want: "checksum"},
+		"a step in the middle":     {steps: true, history: func(h *journal.History) { h.Steps = slices.Delete(h.Steps, 2, 3) }, want: "does not follow"},
+		"a step is there twice":    {steps: true, history: func(h *journal.History) { h.Steps[2] = h.Steps[1] }, want: "does not follow"},
+		"the last steps are gone":  {steps: true, history: func(h *journal.History) { h.Steps = h.Steps[:2]; h.Fence = h.Steps[1].Fence }, want: "steps are an older copy"},
+		"a bit of the snapshot":    {snapshot: true, history: func(h *journal.History) { flip(h.Snapshot, .6) }, want: "checksum"},
+		"the snapshot's last byte": {snapshot: true, history: func(h *journal.History) { flip(h.Snapshot, 1) }, want: "checksum"},
+	}
+	for name, d := range damages {
+		for _, stopped := range []bool{false, true} {
+			if d.steps && stopped || d.snapshot && !stopped {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/stopped=%v", name, stopped), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					log := journal.NewMemory(journal.MemoryOptions{})
+					app := start(t, log, keptProcess, Options{SnapshotAge: time.Hour})
+					put := func(app *App[keptPorts], n int) {
+						if err := app.Ports.in.Put(t.Context(), fmt.Sprint("k", n), "v"); err != nil {
+							t.Fatal(err)
+						}
+					}
+					for n := range records {
+						put(app, n)
+					}
+					taken := int(app.core.door.partitions[0].takenUpTo())
+					if stopped {
+						stop(t, app)
+					} else {
+						log.Crash()
+						<-app.Done()
+					}
+					log = log.Reopen()
+					// What nobody takes: it is sent past a flow, by one that knows of the last step.
+					of := app.core.originOf(0)
+					h, err := log.Restore(t.Context(), 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					end := taken
+					for n := range waiting {
+						r := putRecord(t, app, fmt.Sprint("w", n))
+						at, err := log.Append(t.Context(), 0, of.record(h.Fence, r))
+						if err != nil {
+							t.Fatal(err)
+						}
+						end = int(at)
+					}
+					bad := rotten{Memory: log, history: d.history}
+					if d.messages != nil {
+						bad.messages = d.messages(taken, end)
+					}
+					again, err := Start(t.Context(), keptProcess, quiet(Options{Log: journal.Opened{Log: bad}, SnapshotAge: time.Hour}))
+					if err == nil {
+						time.Sleep(time.Minute)
+						select {
+						case <-again.Done():
+							err = again.Err()
+						default:
+						}
+					}
+					if d.want == "" {
+						if err != nil {
+							t.Fatal(err)
+						}
+						for n := range waiting {
+							await(t, again.Ports.out, fmt.Sprint("w", n), "got v")
+						}
+						stop(t, again)
+						return
+					}
+					if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), d.want) || !strings.Contains(err.Error(), "partition 0") || !strings.Contains(err.Error(), "put back what was lost") {
+						t.Errorf("%v, want %q", err, d.want)
+					}
+					if err == nil {
+						stop(t, again)
+					}
+				})
+			})
+		}
+	}
+}
+
+// historyOf returns which history a message says it is of.
+func historyOf(m *journal.Message) [4]byte { return [4]byte(m.Records[0][1:5]) }
+
+// putRecord returns the record of an entry, made as the one that app's port sends.
+func putRecord(t *testing.T, app *App[keptPorts], key string) []byte {
+	t.Helper()
+	side := journal.NewMemory(journal.MemoryOptions{})
+	other := start(t, side, keptProcess, Options{SnapshotAge: time.Hour})
+	if err := other.Ports.in.Put(t.Context(), key, "v"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := side.Read(t.Context(), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ms, err := r.Next(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := other.core.originOf(0).message(ms[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(t, other)
+	return m.records[0]
+}
+
+// TestRecordsWentBack puts the records back to an earlier moment, to which others have added
+// more than was lost before the flow starts again.
+func TestRecordsWentBack(t *testing.T) {
+	for _, stopped := range []bool{false, true} {
+		log := journal.NewMemory(journal.MemoryOptions{})
+		app := start(t, log, keptProcess, Options{})
+		for n := range 5 {
+			if err := app.Ports.in.Put(t.Context(), fmt.Sprint("k", n), "v"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		taken := app.core.door.partitions[0].takenUpTo()
+		if stopped {
+			stop(t, app)
+		} else {
+			log.Crash()
+			<-app.Done()
+		}
+		of := app.core.originOf(0)
+		bad := rotten{Memory: log.Reopen(), messages: func(ms []journal.Message) []journal.Message {
+			for i := range ms {
+				if ms[i].Position == taken { // what was lost here was replaced by what a client sent since
+					ms[i].Records = [][]byte{of.record(0, putRecord(t, app, "another"))}
+				}
+			}
+			return ms
+		}}
+		again, err := Start(t.Context(), keptProcess, quiet(Options{Log: journal.Opened{Log: bad}}))
+		if err == nil {
+			<-again.Done()
+			err = again.Err()
+		}
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "records") {
+			t.Errorf("stopped %v: %v", stopped, err)
+		}
+	}
+}

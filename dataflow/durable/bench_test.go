@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"fmt"
-	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"log/slog"
 	"slices"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"github.com/millrace/millrace/singleton"
 )
 

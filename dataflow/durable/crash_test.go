@@ -315,8 +315,8 @@ func (w *world) missing() string {
 // tiny options make snapshots, purges and restores happen everywhere.
 var tiny = Options{SnapshotBytes: 1, StepBytes: 1, Logger: slog.New(slog.DiscardHandler)}
 
-// trial runs the workload with a hook on the log and returns what went wrong.
-func trial(t *testing.T, processes int, together, divided bool, options Options, hook journal.Hook) (wrong []string) {
+// attempt runs the workload with a hook on the log and returns what went wrong.
+func attempt(t *testing.T, processes int, together, divided bool, options Options, hook journal.Hook) (wrong []string) {
 	t.Helper()
 	partitions, build := 1, crashFlow
 	if divided {
@@ -325,7 +325,7 @@ func trial(t *testing.T, processes int, together, divided bool, options Options,
 	return trialOf(t, build, partitions, processes, together, options, hook)
 }
 
-// trialOf is trial of any flow, with as many partitions of all its locations.
+// trialOf is attempt of any flow, with as many partitions of all its locations.
 func trialOf(t *testing.T, build func(*dataflow.Flow) crashPorts, partitions, processes int, together bool, options Options, hook journal.Hook) (wrong []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -352,7 +352,7 @@ func trialOf(t *testing.T, build func(*dataflow.Flow) crashPorts, partitions, pr
 // TestCrashPoints ends the process at each moment of a run.
 func TestCrashPoints(t *testing.T) {
 	hook, count := points(nil)
-	report(t, "without a fault", trial(t, 1, false, false, tiny, hook))
+	report(t, "without a fault", attempt(t, 1, false, false, tiny, hook))
 	moments := count.Load()
 	if moments < 100 {
 		t.Fatalf("there are only %d moments to crash at", moments)
@@ -361,7 +361,7 @@ func TestCrashPoints(t *testing.T) {
 	for name, fault := range map[string]func(journal.Action) journal.Fault{"crash": crash, "fail": fail} {
 		for at := int64(1); at <= moments && !t.Failed(); at++ {
 			hook, _ := points(fault, at)
-			report(t, fmt.Sprintf("%s at moment %d of %d", name, at, moments), trial(t, 1, false, false, tiny, hook))
+			report(t, fmt.Sprintf("%s at moment %d of %d", name, at, moments), attempt(t, 1, false, false, tiny, hook))
 		}
 	}
 }
@@ -380,6 +380,6 @@ func TestCrashTwice(t *testing.T) {
 		}
 		hook, _ := points(fault, a, b, b+rng.Int64N(20))
 		processes := 1 + n%2
-		report(t, fmt.Sprintf("trial %d, %d processes, moments %d and %d", n, processes, a, b), trial(t, processes, n%4 > 1, n%5 == 0, tiny, hook))
+		report(t, fmt.Sprintf("attempt %d, %d processes, moments %d and %d", n, processes, a, b), attempt(t, processes, n%4 > 1, n%5 == 0, tiny, hook))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,31 +34,21 @@ type doorway struct {
 	taken   uint64              // how far committed steps took records
 	applied uint64              // the same, of steps that the ports show; behind taken for a moment
 	waiting map[uint64]*verdict // by nonce
-	refused map[uint64]bool     // nonces of refusals
+	refused map[uint64]uint64   // numbers in the quarantine, or 0, by the nonces of refusals
 	refusals
-	shut  chan struct{}    // open while the partition takes nothing; nil else
-	full  *engine.Blocked  // why it takes nothing; nil else
-	since time.Time        // when that began
-	reads map[int32]uint64 // how far readers are, by operator, and nobody was told
+	shut    chan struct{}    // open while the partition takes nothing; nil else
+	full    *engine.Blocked  // why it takes nothing; nil else
+	since   time.Time        // when that began
+	reads   map[int32]uint64 // how far readers are, by operator, and nobody was told
+	letters []Letter         // what is in quarantine, as far as this process knows
 	reports
 }
-
-// A verdict is what becomes of one record.
-type verdict struct {
-	nonce    uint64
-	position uint64        // 0 while that is not known
-	err      error         // why it has no effect, or that nobody knows; guarded by the doorway's mu
-	done     chan struct{} // closed when the record was taken
-}
-
-// errForgotten says that a verdict was asked for too late.
-var errForgotten = errors.New("durable: the entry is kept, but nobody remembers whether its key was there before")
 
 func newDoor(c *core) *door {
 	d := &door{core: c, partitions: make([]*doorway, c.log.Partitions())}
 	for i := range d.partitions {
 		d.partitions[i] = &doorway{
-			waiting: make(map[uint64]*verdict), refused: make(map[uint64]bool),
+			waiting: make(map[uint64]*verdict), refused: make(map[uint64]uint64),
 			reads: make(map[int32]uint64), turned: make(chan struct{}),
 			reports: reports{wanted: make(chan struct{}, 1)},
 		}
@@ -167,6 +156,9 @@ func (d *door) verdict(ctx context.Context, p int, v *verdict, nonce, at uint64)
 			retry.Stop()
 			way.mu.Lock()
 			defer way.mu.Unlock()
+			if q, ok := v.err.(*QuarantinedError); ok {
+				return &QuarantinedError{p, q.Letter}
+			}
 			return v.err
 		case <-retry.C:
 		case <-ctx.Done():
@@ -292,90 +284,6 @@ func (w *doorway) move() {
 		close(w.moved)
 		w.moved = nil
 	}
-}
-
-func (w *doorway) await(nonce uint64) *verdict {
-	v := &verdict{nonce: nonce, done: make(chan struct{})}
-	w.mu.Lock()
-	w.waiting[nonce] = v
-	w.mu.Unlock()
-	return v
-}
-
-func (w *doorway) forget(nonce uint64) {
-	w.mu.Lock()
-	delete(w.waiting, nonce)
-	w.mu.Unlock()
-}
-
-// placed notes where a record is.
-func (w *doorway) placed(v *verdict, at uint64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	v.position = at
-	w.settle(v)
-}
-
-// settle says, with mu held, what became of a record, if that is known.
-func (w *doorway) settle(v *verdict) {
-	select {
-	case <-v.done:
-		return
-	default:
-	}
-	switch {
-	case w.refused[v.nonce]:
-		v.err = engine.ErrDuplicate
-	case v.position == 0 || v.position > w.applied:
-		return
-	case v.position <= w.before:
-		v.err = errForgotten
-	}
-	close(v.done)
-}
-
-// remember replaces what was refused by what a restored partition knows of it.
-func (w *doorway) remember(r *refusals) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.refusals = refusals{slices.Clone(r.latest), r.before}
-	clear(w.refused)
-	for _, x := range r.latest {
-		w.refused[x.nonce] = true
-	}
-}
-
-// took notes what a committed step took, and whether the partition takes more. It reports
-// whether the partition has stopped with this step.
-func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.applied = max(w.applied, s.taken)
-	for _, nonce := range s.Refused {
-		w.refused[nonce] = true
-	}
-	for _, x := range w.refusals.add(s) {
-		delete(w.refused, x.nonce)
-	}
-	for _, v := range w.waiting {
-		w.settle(v)
-	}
-	return w.stop(full)
-}
-
-// committed notes how far a step took records, before the ports show it: who sees the step
-// and sends must not be acknowledged at a position that it took.
-func (w *doorway) committed(s *step) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.taken = max(w.taken, s.taken)
-}
-
-// takenUpTo returns how far committed steps have taken records that this process knows of.
-func (w *doorway) takenUpTo() uint64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.taken
 }
 
 // room waits until the partition takes records.

@@ -2,8 +2,9 @@ package durable
 
 import (
 	"fmt"
-	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"testing"
+
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
 func TestEmbedded(t *testing.T) {

@@ -44,6 +44,17 @@ func (e *DamagedError) Error() string {
 
 func (e *DamagedError) Unwrap() error { return ErrDamaged }
 
+// A QuarantinedError says that a record is kept, and that the program cannot handle it, or one
+// of its key that came before it; see [App.Quarantine].
+type QuarantinedError struct {
+	Partition int
+	Letter    uint64 // its number there
+}
+
+func (e *QuarantinedError) Error() string {
+	return fmt.Sprintf("durable: the record is kept, and waits in the quarantine of partition %d as number %d: the program cannot handle it, or one of its key before it; see App.Quarantine", e.Partition, e.Letter)
+}
+
 // A DivergedError is an [ErrDiverged] with its place.
 type DivergedError struct {
 	Partition int

@@ -3,12 +3,12 @@ package durable_test
 import (
 	"context"
 	"fmt"
-	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"log/slog"
 	"os"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/singleton"

@@ -30,9 +30,9 @@ func formats(t testing.TB) map[string][]byte {
 	read, taken := logdriven.ReadRecord(5, 1000), logdriven.TakenRecord(6, []byte("\x61k"))
 	at := place{link: link{1, 2, 3}, intake: intake{taken: 9, digest: 0xfeed, all: 0xbeef}, last: 12, now: 1500000000}
 	first := step{begin: true, clock: 1700000000000000000, shape: "server\n0 in\n", place: place{now: 1}}
-	later := step{fence: 11, place: at, Emission: logdriven.Emission{Outputs: []byte("outputs"), Refused: []uint64{300, 1}}}
+	later := step{fence: 11, place: at, Emission: logdriven.Emission{Outputs: []byte("outputs"), Refused: []uint64{300, 1}, Parked: []logdriven.Parked{{Nonce: 400, Letter: 2}}, Skipped: []logdriven.Skip{{Index: 3, Operator: "keyedstream.Map at x.go:1", Reason: "no funds", Park: true}}}}
 	pictured := snapshot{shape: "server\n0 in\n", clock: 1700000000000000000, place: at, state: []byte("state")}
-	pictured.refusals = refusals{latest: []refusal{{300, 8}, {1, 9}}, before: 2}
+	pictured.refusals = refusals{latest: []refusal{{300, 8, 0}, {1, 9, 4}}, before: 2}
 	outputs, state := stateFormat(t)
 	return map[string][]byte{
 		"record": record.Encode(nil), "record of what was read": read.Encode(nil), "record of what was taken": taken.Encode(nil),
@@ -56,7 +56,7 @@ func stateFormat(t testing.TB) (outputs, state []byte) {
 		r := codec.Record{Key: []byte(vote[:2]), Value: []byte(vote[2:]), Source: "s", Number: uint64(i + 1)}
 		records = append(records, r.Encode(nil))
 	}
-	e, err := leader.Step(1, records)
+	e, err := leader.Step(1, records, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func TestFunctionThatFails(t *testing.T) {
 		}
 		for op, build := range builds {
 			t.Run(op+" "+way, func(t *testing.T) {
-				app := start(t, journal.NewMemory(journal.MemoryOptions{}), build, Options{})
+				app := start(t, journal.NewMemory(journal.MemoryOptions{}), build, Options{EndOnFailure: true})
 				if err := app.Ports.in.Put(t.Context(), "a", 1); err != nil {
 					t.Fatal(err)
 				}

@@ -3,13 +3,13 @@ package durable
 import (
 	"context"
 	"fmt"
-	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"github.com/millrace/millrace/keyedsingleton"
 )
 

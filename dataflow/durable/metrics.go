@@ -13,14 +13,16 @@ type Metrics struct {
 	Restores  uint64 // because somebody else had committed, or a commit's answer got lost
 	Replayed  uint64 // steps made again
 
+	Quarantined uint64 // records that the program could not handle
+
 	LastRestore      time.Duration // how long it took
 	LastSnapshot     time.Duration // how long steps waited for it
 	LastSnapshotSize int           // in bytes
 }
 
 type metrics struct {
-	records, steps, snapshots, restores, replayed atomic.Uint64
-	restore, picture, size                        atomic.Int64
+	records, steps, snapshots, restores, replayed, quarantined atomic.Uint64
+	restore, picture, size                                     atomic.Int64
 }
 
 func (m *metrics) restored(d time.Duration) { m.restore.Store(int64(d)) }
@@ -35,7 +37,7 @@ func (a *App[P]) Metrics() Metrics {
 	m := &a.made().metrics
 	return Metrics{
 		Records: m.records.Load(), Steps: m.steps.Load(), Snapshots: m.snapshots.Load(),
-		Restores: m.restores.Load(), Replayed: m.replayed.Load(),
+		Restores: m.restores.Load(), Replayed: m.replayed.Load(), Quarantined: m.quarantined.Load(),
 		LastRestore: time.Duration(m.restore.Load()), LastSnapshot: time.Duration(m.picture.Load()),
 		LastSnapshotSize: int(m.size.Load()),
 	}

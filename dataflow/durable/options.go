@@ -61,6 +61,11 @@ type Options struct {
 	// next restore. Zero means a week.
 	MaxGap time.Duration
 
+	// EndOnFailure ends the flow when a function of it panics, as it ends in memory. Without it
+	// the record that the function failed on is quarantined, see [App.Quarantine], and only what
+	// no record is to blame for ends the flow, such as a function that a timer calls.
+	EndOnFailure bool
+
 	// LeaveWithin bounds how long Stop works on a last snapshot. Zero means 10 s.
 	LeaveWithin time.Duration
 

@@ -31,6 +31,9 @@ type owner struct {
 	clock  func() int64
 	sender *sender
 
+	trial  *trial    // nil unless a function of the program failed
+	taking []message // what a step is made of now; nil between steps
+
 	unsaved  int       // bytes that a restore would have to go through
 	savedAt  time.Time // of the last snapshot
 	saving   sync.WaitGroup
@@ -47,8 +50,9 @@ const (
 // own runs a partition until ctx ends. It returns nil then, and an error if the flow
 // cannot go on. It calls opened whenever the partition is restored.
 func (c *core) own(ctx context.Context, partition int, opened func()) error {
+	var t *trial
 	for purged := 0; ; {
-		o := &owner{core: c, partition: partition, of: c.originOf(partition), saveBusy: make(chan struct{}, 1)}
+		o := &owner{core: c, partition: partition, of: c.originOf(partition), trial: t, saveBusy: make(chan struct{}, 1)}
 		err := o.runAlone(ctx, func() {
 			purged = 0
 			opened()
@@ -66,9 +70,18 @@ func (c *core) own(ctx context.Context, partition int, opened func()) error {
 			c.metrics.restores.Add(1)
 		}
 		var older *olderStepsError
+		var failed *dataflow.StepError
+		if t = o.trial; t == nil && len(o.taking) > 0 && !c.opts.EndOnFailure {
+			t = &trial{upTo: o.taking[len(o.taking)-1].position, because: err, doing: oneByOne, trying: &o.taking[0]}
+			if len(o.taking) > 1 {
+				t.trying = &message{}
+			}
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case t != nil && errors.As(err, &failed) && t.failed(failed, c.opts.Codec):
+			c.opts.Logger.Warn("restoring a partition to find the record that its program fails on", "partition", partition, "because", err)
 		case errors.As(err, &older) && c.shared != nil && purged < restoresBehind: // somebody else has committed meanwhile
 			c.opts.Logger.Warn("restoring a partition", "partition", partition, "because", err)
 			purged++
@@ -134,10 +147,13 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 	o.door.opened(o.partition)
 	opened()
 
-	messages := make(chan []message, 1)
-	failed := make(chan error, 2)
 	o.sender = newSender(o.core, o.partition)
 	o.sender.add(o.leader.Moved())
+	if err := o.try(ctx, reader); err != nil {
+		return err
+	}
+	messages := make(chan []message, 1)
+	failed := make(chan error, 2)
 	o.sending.Go(func() {
 		if err := o.sender.run(ctx); err != nil {
 			failed <- err
@@ -194,15 +210,15 @@ func (o *owner) loop(ctx context.Context, messages <-chan []message, failed <-ch
 			o.saveIfDue()
 			continue
 		}
-		if err := o.step(ctx, taken); err != nil {
+		if err := o.step(ctx, taken, nil); err != nil {
 			return err
 		}
 		o.saveIfDue()
 	}
 }
 
-// step takes messages and commits what comes of them.
-func (o *owner) step(ctx context.Context, taken []message) error {
+// step takes messages, without the records to skip, and commits what comes of them.
+func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip) error {
 	s := o.next(o.clock())
 	var records [][]byte
 	for i := range taken {
@@ -217,13 +233,18 @@ func (o *owner) step(ctx context.Context, taken []message) error {
 		}
 	}
 	var err error
-	if s.Emission, err = o.leader.Step(s.now, records); err != nil {
+	o.taking = taken // also if a function ends the goroutine
+	if s.Emission, err = o.leader.Step(s.now, records, skip); err != nil {
 		return err
 	}
+	o.taking = nil
 	if err := o.commit(ctx, &s); err != nil {
 		return err
 	}
 	o.metrics.records.Add(uint64(len(records)))
+	if o.leader.QuarantineChanged() {
+		o.quarantined(&s)
+	}
 	// The ports show a step before anything that follows from it: an asynchronous call or
 	// another location may look at them.
 	if err := o.feed(o.partition, &s, o.leader.Stopped()); err != nil {
@@ -337,6 +358,7 @@ func (o *owner) show() error {
 		return err
 	}
 	o.door.partitions[o.partition].remember(&o.last.refusals)
+	o.showLetters()
 	s := step{place: o.last.place, Emission: logdriven.Emission{Outputs: kept}}
 	return o.feed(o.partition, &s, o.leader.Stopped())
 }

@@ -26,11 +26,13 @@ const (
 	askVerdict = 'v' // nonce, position
 	askEntry   = 'e' // operator, key
 	askValues  = 'w' // what outputs of one value have now
+	askLetters = 'q' // what is in quarantine
 
 	answerLater     = 'l' // not known yet: ask again
 	answerTaken     = 't'
 	answerRefused   = 'r'
 	answerForgotten = 'f' // it was asked for too late
+	answerParked    = 'q' // it is in the quarantine, under the number that follows
 	answerEntry     = 'e' // the value follows
 )
 
@@ -124,7 +126,7 @@ func (ps *peers) answer(p int, question []byte) []byte {
 	case askVerdict:
 		nonce, at := r.uint(), r.uint()
 		if !r.bad {
-			answer[0] = ps.verdictHere(ctx, p, nonce, at)
+			answer = ps.verdictHere(ctx, p, nonce, at)
 		}
 	case askEntry:
 		op, site := int32(r.uint()), ps.siteOf(p)
@@ -133,6 +135,14 @@ func (ps *peers) answer(p int, question []byte) []byte {
 		}
 		if value, err := logdriven.Get(ps.facade, ctx, site, op, r.data); err == nil {
 			answer = append([]byte{answerEntry}, value...)
+		}
+	case askLetters:
+		way := ps.door.partitions[p]
+		way.mu.Lock()
+		letters := slices.Clone(way.letters)
+		way.mu.Unlock()
+		if said, err := CBOR().Append([]byte{answerEntry}, letters); err == nil {
+			answer = said
 		}
 	case askValues:
 		ps.feeding.Lock() // so that the values are those of one step
@@ -145,7 +155,7 @@ func (ps *peers) answer(p int, question []byte) []byte {
 	return answer
 }
 
-func (ps *peers) verdictHere(ctx context.Context, p int, nonce, at uint64) byte {
+func (ps *peers) verdictHere(ctx context.Context, p int, nonce, at uint64) []byte {
 	way := ps.door.partitions[p]
 	v := way.await(nonce)
 	defer way.forget(nonce)
@@ -153,17 +163,20 @@ func (ps *peers) verdictHere(ctx context.Context, p int, nonce, at uint64) byte 
 	select {
 	case <-v.done:
 	case <-ctx.Done():
-		return answerLater
+		return []byte{answerLater}
 	}
 	way.mu.Lock()
 	defer way.mu.Unlock()
+	if q, ok := v.err.(*QuarantinedError); ok {
+		return binary.AppendUvarint([]byte{answerParked}, q.Letter)
+	}
 	switch v.err {
 	case nil:
-		return answerTaken
+		return []byte{answerTaken}
 	case errForgotten:
-		return answerForgotten
+		return []byte{answerForgotten}
 	}
-	return answerRefused
+	return []byte{answerRefused}
 }
 
 // ask asks the owner of a partition. It returns answerLater if there is none now.
@@ -210,6 +223,9 @@ func (ps *peers) verdict(ctx context.Context, p int, nonce, at uint64) (known bo
 		return true, engine.ErrDuplicate
 	case answerForgotten:
 		return true, errForgotten
+	case answerParked:
+		r := reader{data: answer[1:]}
+		return true, &QuarantinedError{p, r.uint()}
 	}
 	return false, nil
 }

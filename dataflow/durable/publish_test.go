@@ -3,7 +3,6 @@ package durable_test
 import (
 	"context"
 	"fmt"
-	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"log/slog"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/singleton"
 )
@@ -126,7 +126,7 @@ func TestPanicPublishesNothing(t *testing.T) {
 			return n
 		}), "after")
 		return p
-	}, durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: slog.New(slog.DiscardHandler)})
+	}, durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: slog.New(slog.DiscardHandler), EndOnFailure: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,13 +14,17 @@ type refusals struct {
 	before uint64 // of records up to this position, refusals may have been forgotten
 }
 
-// A refusal is a record's nonce and how far the step had taken that refused it.
-type refusal struct{ nonce, taken uint64 }
+// A refusal is a record's nonce, how far the step had taken that refused it, and its number in
+// the quarantine if it was not refused but is there.
+type refusal struct{ nonce, taken, letter uint64 }
 
 // add remembers what a step refused. It returns what is forgotten for it.
 func (r *refusals) add(s *step) (forgotten []refusal) {
 	for _, nonce := range s.Refused {
-		r.latest = append(r.latest, refusal{nonce, s.taken})
+		r.latest = append(r.latest, refusal{nonce, s.taken, 0})
+	}
+	for _, x := range s.Parked {
+		r.latest = append(r.latest, refusal{x.Nonce, s.taken, x.Letter})
 	}
 	if n := len(r.latest) - keepRefusals; n > 0 {
 		forgotten, r.latest = r.latest[:n:n], r.latest[n:]
@@ -33,7 +37,7 @@ func (r *refusals) encode(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, r.before)
 	dst = binary.AppendUvarint(dst, uint64(len(r.latest)))
 	for _, x := range r.latest {
-		dst = binary.AppendUvarint(binary.AppendUvarint(dst, x.nonce), x.taken)
+		dst = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(dst, x.nonce), x.taken), x.letter)
 	}
 	return dst
 }
@@ -41,6 +45,6 @@ func (r *refusals) encode(dst []byte) []byte {
 func (r *refusals) decode(from *reader) {
 	r.before = from.uint()
 	for range from.count() {
-		r.latest = append(r.latest, refusal{from.uint(), from.uint()})
+		r.latest = append(r.latest, refusal{from.uint(), from.uint(), from.uint()})
 	}
 }

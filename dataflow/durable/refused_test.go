@@ -30,7 +30,7 @@ func TestLateVerdict(t *testing.T) {
 		nonce, at uint64
 		want      byte
 	}{{77, 5, answerRefused}, {78, 5, answerTaken}, {79, 6, answerTaken}} {
-		if got := ps.verdictHere(t.Context(), 0, x.nonce, x.at); got != x.want {
+		if got := ps.verdictHere(t.Context(), 0, x.nonce, x.at)[0]; got != x.want {
 			t.Errorf("record %d at %d: %c, want %c", x.nonce, x.at, got, x.want)
 		}
 	}
@@ -38,10 +38,10 @@ func TestLateVerdict(t *testing.T) {
 	for n := range uint64(keepRefusals + 1) {
 		way.took(&step{place: place{intake: intake{taken: 10 + n}}, Emission: logdriven.Emission{Refused: []uint64{1000 + n}}}, nil)
 	}
-	if got := ps.verdictHere(t.Context(), 0, 77, 5); got != answerForgotten {
+	if got := ps.verdictHere(t.Context(), 0, 77, 5)[0]; got != answerForgotten {
 		t.Errorf("a refusal that was forgotten: %c", got)
 	}
-	if got := ps.verdictHere(t.Context(), 0, 1000+keepRefusals, 10+keepRefusals); got != answerRefused {
+	if got := ps.verdictHere(t.Context(), 0, 1000+keepRefusals, 10+keepRefusals)[0]; got != answerRefused {
 		t.Errorf("the latest refusal: %c", got)
 	}
 	if len(way.refused) != keepRefusals || len(way.latest) != keepRefusals {

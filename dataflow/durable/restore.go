@@ -219,7 +219,7 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source, sh
 			if records, err = o.takeAgain(ctx, from, committed.Fence, was.intake); err != nil {
 				return err
 			}
-			e, err = o.leader.Step(was.now, records)
+			e, err = o.leader.Step(was.now, records, was.Skipped)
 		}
 		if err != nil {
 			return err

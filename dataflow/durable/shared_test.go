@@ -2,13 +2,13 @@ package durable
 
 import (
 	"context"
-	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"testing"
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"github.com/millrace/millrace/singleton"
 )
 

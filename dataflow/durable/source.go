@@ -61,6 +61,17 @@ func (s *source) next(ctx context.Context) ([]message, error) {
 	return s.read(ctx)
 }
 
+// one waits for a message.
+func (s *source) one(ctx context.Context) (m message, err error) {
+	if len(s.ahead) == 0 {
+		if s.ahead, err = s.read(ctx); err != nil {
+			return m, err
+		}
+	}
+	m, s.ahead = s.ahead[0], s.ahead[1:]
+	return m, nil
+}
+
 func (s *source) read(ctx context.Context) ([]message, error) {
 	kept, err := s.reader.Next(ctx, s.max)
 	if err != nil {

@@ -95,7 +95,7 @@ func TestStatus(t *testing.T) {
 		opts := Options{Partitions: 3, Flow: dataflow.Options{Count: true}, SnapshotAge: time.Hour}
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 4})
 		app := start(t, log, build, opts)
-		client := start(t, alone{log}, build, Options{Partitions: 3, Client: true})
+		client := start(t, alone{log.Reopen()}, build, Options{Partitions: 3, Client: true})
 		began := time.Now()
 		const n = 12
 		for k := range n {

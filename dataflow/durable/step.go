@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
@@ -78,6 +79,17 @@ func (s *step) encode(of origin) []byte {
 	for _, nonce := range s.Refused {
 		dst = binary.AppendUvarint(dst, nonce)
 	}
+	dst = binary.AppendUvarint(dst, uint64(len(s.Parked)))
+	for _, x := range s.Parked {
+		dst = binary.AppendUvarint(binary.AppendUvarint(dst, x.Nonce), x.Letter)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(s.Skipped)))
+	for _, x := range s.Skipped {
+		dst = binary.AppendUvarint(dst, uint64(x.Index))
+		dst = appendString(dst, x.Operator)
+		dst = appendString(dst, x.Reason)
+		dst = append(dst, codec.Flag(x.Park))
+	}
 	return of.seal(append(dst, s.Outputs...))
 }
 
@@ -95,6 +107,12 @@ func decodeStep(of origin, data []byte) (s step, err error) {
 	s.place.decode(&r)
 	for range r.count() {
 		s.Refused = append(s.Refused, r.uint())
+	}
+	for range r.count() {
+		s.Parked = append(s.Parked, logdriven.Parked{Nonce: r.uint(), Letter: r.uint()})
+	}
+	for range r.count() {
+		s.Skipped = append(s.Skipped, logdriven.Skip{Index: int(r.uint()), Operator: r.string(), Reason: r.string(), Park: r.byte() == 1})
 	}
 	s.Outputs = r.data
 	return s, r.err("step")

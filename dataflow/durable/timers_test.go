@@ -2,7 +2,6 @@ package durable_test
 
 import (
 	"context"
-	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"log/slog"
 	"slices"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"github.com/millrace/millrace/keyedsingleton"
 )
 

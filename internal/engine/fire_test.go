@@ -76,11 +76,11 @@ func (c *clockwork) run(t *testing.T, seed uint64) {
 			rec := codec.Record{Op: c.in.Op.Index, Key: fmt.Append(nil, r.IntN(100)), Value: fmt.Append(nil, now)}
 			records = append(records, rec.Encode(nil))
 		}
-		if _, err := c.leader.Step(now, records); err != nil {
+		if _, err := c.leader.Step(now, records, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.leader.Step(now+1000, nil); err != nil {
+	if _, err := c.leader.Step(now+1000, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -211,7 +211,7 @@ func stepWhat(info *types.Info, sel *ast.SelectorExpr) string {
 		case o.Name() == "Push" && params.Len() == 1 && types.Identical(params.At(0).Type(), types.Typ[types.Int]):
 			return "engine.Input.Push"
 		}
-		if tn := named(sig.Recv().Type()); tn != nil && tn.Pkg().Path() == enginePackage {
+		if tn := named(sig.Recv().Type()); tn != nil && tn.Pkg() != nil && tn.Pkg().Path() == enginePackage {
 			return "engine." + tn.Name() + "." + o.Name()
 		}
 	case *types.Var:

@@ -50,7 +50,7 @@ func aHistory(t testing.TB, name string, seed uint64) (records [][]byte, outputs
 			}
 		}
 		now = r.later(rng, now)
-		e, err := r.leader.Step(now, box.waiting)
+		e, err := r.leader.Step(now, box.waiting, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,9 +92,9 @@ func loadAnything(t testing.TB, name string, data []byte, records [][]byte) {
 		t.Fatalf("saved %q, loaded and saved %q (%v)", saved, resaved, err)
 	}
 	if at, ok := r.leader.Deadline(); ok {
-		r.leader.Step(at, records)
+		r.leader.Step(at, records, nil)
 	}
-	r.leader.Step(1<<60, nil)
+	r.leader.Step(1<<60, nil, nil)
 }
 
 // TestLoadDamaged cuts saved state short and changes bits of it. It catches a panic, a
@@ -151,7 +151,7 @@ func FuzzStep(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer r.end()
-		if _, err := r.leader.Step(5, [][]byte{data, data}); err != nil {
+		if _, err := r.leader.Step(5, [][]byte{data, data}, nil); err != nil {
 			return
 		}
 		if _, err := r.leader.Save(nil); err != nil {

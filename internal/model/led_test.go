@@ -107,7 +107,7 @@ func (o outcome) differs(from outcome) error {
 }
 
 func (r *ledRun) step(s ledStep) (outcome, error) {
-	e, err := r.leaders[s.site].Step(s.now, s.records)
+	e, err := r.leaders[s.site].Step(s.now, s.records, nil)
 	if err != nil {
 		return outcome{}, err
 	}

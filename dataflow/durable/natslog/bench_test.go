@@ -3,7 +3,6 @@ package natslog_test
 import (
 	"context"
 	"fmt"
-	"github.com/millrace/millrace/dataflow/durable/journal"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	jsapi "github.com/nats-io/nats.go/jetstream"
 
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 

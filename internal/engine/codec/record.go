@@ -44,6 +44,8 @@ const (
 	KindTaken         // an entry of an output was taken
 	KindRead          // elements of an output were read, counted from the first one ever
 	KindHas           // whether an input has a key: refused if it has, and without effect
+	KindRetry         // what was quarantined under a number is to be handled again
+	KindDrop          // what was quarantined under a number is to be forgotten
 )
 
 // A Record is one record that came in.

@@ -62,6 +62,8 @@ type Executor struct {
 	loc     *engine.Location
 	sources map[string]codec.LastSeen // the last record of each source
 	calls   []engine.Calling          // asynchronous operators
+
+	quarantine quarantine
 }
 
 // NewExecutor returns the executor of location number i. The graph has been started.
@@ -81,6 +83,8 @@ func NewExecutor(g *engine.Graph, i int) *Executor {
 type Emission struct {
 	Outputs []byte   // for [Feed], empty if nothing came out
 	Refused []uint64 // nonces of records that were refused
+	Skipped []Skip   // records that were quarantined, those that could not be read among them
+	Parked  []Parked // of records that were quarantined, or wait behind one that was
 }
 
 // Begin makes the step that runs what hangs on constants.
@@ -88,19 +92,44 @@ func (l *Executor) Begin() (Emission, error) { return l.make(&engine.Plan{Now: 1
 
 // Step makes a step: timers that are due at now fire, records are pushed in order,
 // slices are cut. Time is in nanoseconds since the history began, and never goes back.
-func (l *Executor) Step(now int64, records [][]byte) (Emission, error) {
-	var refused []uint64
+//
+// The records that skip names, in order of their index, are quarantined, and so are those
+// that cannot be read. An error is that of a function of the program, whatever record it was
+// called for, or [ErrQuarantineFull]: the executor can make no more steps.
+func (l *Executor) Step(now int64, records [][]byte, skip []Skip) (Emission, error) {
+	var e Emission
 	for i, data := range records {
-		ok, nonce, err := l.accept(data)
-		if err != nil {
-			return Emission{}, fmt.Errorf("record %d of %d: %w", i+1, len(records), err)
+		var why *Skip
+		ok, letter, nonce := true, uint64(0), uint64(0)
+		if len(skip) > 0 && skip[0].Index == i {
+			why, skip = &skip[0], skip[1:]
+		} else {
+			var err error
+			ok, letter, nonce, err = l.accept(data, now)
+			if errors.Is(err, ErrQuarantineFull) {
+				return e, err
+			}
+			if err != nil {
+				why = &Skip{Index: i, Reason: err.Error(), Park: true}
+			}
 		}
-		if !ok && nonce != 0 {
-			refused = append(refused, nonce)
+		if why != nil {
+			var err error
+			if letter, nonce, err = l.skip(data, now, *why); err != nil {
+				return e, err
+			}
+			e.Skipped = append(e.Skipped, *why)
+		}
+		switch {
+		case nonce == 0:
+		case letter != 0:
+			e.Parked = append(e.Parked, Parked{nonce, letter})
+		case !ok:
+			e.Refused = append(e.Refused, nonce)
 		}
 	}
-	e, err := l.make(&engine.Plan{Now: max(now, 1), Fire: true, Take: l.taken()})
-	e.Refused = refused
+	made, err := l.make(&engine.Plan{Now: max(now, 1), Fire: true, Take: l.taken()})
+	e.Outputs = made.Outputs
 	return e, err
 }
 
@@ -143,44 +172,6 @@ func (l *Executor) make(p *engine.Plan) (e Emission, err error) {
 	return e, nil
 }
 
-// accept lets one record wait for the step.
-func (l *Executor) accept(data []byte) (ok bool, nonce uint64, err error) {
-	s := l.loc
-	r, err := codec.DecodeRecord(data)
-	if err != nil {
-		return false, 0, err
-	}
-	if r.Op < 0 || int(r.Op) >= len(s.Ops) {
-		return false, 0, fmt.Errorf("%w: it is for operator %d of %d", codec.ErrRecord, r.Op, len(s.Ops))
-	}
-	take, err := recipient(s, &r)
-	if err != nil {
-		return false, 0, err
-	}
-	if r.Source != "" { // a source counts its records: one that came before is a repeat
-		if last := l.sources[r.Source]; r.Number <= last.Number {
-			return r.Number < last.Number || !last.Refused, r.Nonce, nil
-		}
-	}
-	ok, err = take(&r, s.Graph.Settings.Codec)
-	if r.Source != "" {
-		l.sources[r.Source] = codec.LastSeen{Number: r.Number, Refused: !ok}
-	}
-	return ok, r.Nonce, err
-}
-
-// recipient returns what a record is for: an input, or the output that somebody has read.
-func recipient(s *engine.Location, r *codec.Record) (func(*codec.Record, codec.Codec) (bool, error), error) {
-	if r.Kind == codec.KindRead || r.Kind == codec.KindTaken {
-		if out, err := s.Output(r.Op); err == nil {
-			return out.Acknowledge, nil
-		}
-	} else if in := s.Input(r.Op); in != nil {
-		return in.Accept, nil
-	}
-	return nil, fmt.Errorf("%w: %s takes none of kind %d", codec.ErrRecord, s.Ops[r.Op], r.Kind)
-}
-
 // Release makes the asynchronous calls that the last step asked for. It is called when
 // the step is durable.
 func (l *Executor) Release() {
@@ -209,6 +200,7 @@ func (l *Executor) Save(dst []byte) (_ []byte, err error) {
 		dst = binary.AppendUvarint(dst, l.sources[name].Number)
 		dst = append(dst, codec.Flag(l.sources[name].Refused))
 	}
+	dst = l.quarantine.save(dst)
 	for _, op := range l.loc.Ops {
 		if len(op.States) == 0 {
 			continue
@@ -240,6 +232,7 @@ func (l *Executor) Load(data []byte, became func(op int32) (int32, bool)) error 
 		name := string(d.Bytes())
 		l.sources[name] = codec.LastSeen{Number: d.Uint(), Refused: d.Byte() == 1}
 	}
+	l.quarantine.load(d, became)
 	for len(d.Data) > 0 {
 		i, part := int32(d.Uint()), &codec.Decoder{Data: d.Bytes()}
 		if d.Err != nil {

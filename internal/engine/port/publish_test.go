@@ -79,7 +79,7 @@ func TestFeedIsAllOrNothing(t *testing.T) {
 			r := codec.Record{Op: leads.in.Op.Index, Value: []byte(string(rune('0' + x)))}
 			records = append(records, r.Encode(nil))
 		}
-		e, err := leader.Step(1, records)
+		e, err := leader.Step(1, records, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

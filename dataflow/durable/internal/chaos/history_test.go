@@ -194,6 +194,9 @@ func (h *history) addStep(s journal.Step, origin *int64) error {
 	for range d.uint() {
 		d.uint()
 	}
+	if parked, skipped := d.uint(), d.uint(); parked+skipped > 0 {
+		return fmt.Errorf("%d records are quarantined, and %d wait behind them", skipped, parked)
+	}
 	for len(d.data) > 0 && !d.bad {
 		op := int(d.uint())
 		for range d.uint() {

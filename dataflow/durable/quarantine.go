@@ -1,0 +1,246 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/logdriven"
+)
+
+// A Letter is a record that the program cannot handle: a function panicked on it, or it
+// cannot be read. It is kept apart, with the records of its key that came after it, so that
+// their order stays and the other keys go on. It is part of the history.
+type Letter struct {
+	Partition int
+	ID        uint64 // its number in the partition
+
+	Location string // name of the location
+	Input    string // operator that the record is for, such as "keyedstream.Input votes"
+	Operator string // operator whose function failed, with its place, or empty
+	Reason   string // what the function panicked with, or why the record cannot be read
+	At       time.Time
+
+	Key    []byte // as it is kept; nil if no other record waits behind this one
+	Record []byte // as it is kept: the value of the record
+	Behind int    // how many records of the key wait behind it
+}
+
+// ErrNoLetter says that there is no such letter, or that it was retried or dropped before.
+var ErrNoLetter = errors.New("durable: there is no such record in the quarantine")
+
+// Quarantine returns the records that the program could not handle, of all partitions, in
+// order: those of partitions that this process owns as they are now, and those of others as
+// their owners say. It returns an error if an owner does not answer while ctx lasts.
+func (a *App[P]) Quarantine(ctx context.Context) ([]Letter, error) {
+	c := a.made()
+	if ctx == nil {
+		engine.NilContext("durable.App.Quarantine")
+	}
+	var all []Letter
+	for p, way := range c.door.partitions {
+		letters, err := c.letters(ctx, p, way)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, letters...)
+	}
+	return all, nil
+}
+
+func (c *core) letters(ctx context.Context, p int, way *doorway) ([]Letter, error) {
+	for c.peers != nil && !way.isOwned() {
+		answer, err := c.peers.ask(ctx, p, []byte{askLetters})
+		switch {
+		case err != nil:
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("durable: the owner of partition %d does not say what it has in quarantine: %w", p, context.Cause(ctx))
+		case answer[0] == answerEntry:
+			var letters []Letter
+			return letters, CBOR().Decode(answer[1:], &letters)
+		}
+	}
+	way.mu.Lock()
+	defer way.mu.Unlock()
+	return slices.Clone(way.letters), nil
+}
+
+// Retry has the program handle a letter, and then the records that wait behind it, in their
+// order: it can by now, or would again be kept apart. It returns when that is durable: nil,
+// [ErrNoLetter], a [*QuarantinedError] if the program still cannot, or the end of ctx.
+func (a *App[P]) Retry(ctx context.Context, partition int, id uint64) error {
+	return a.made().order(ctx, "durable.App.Retry", partition, logdriven.RetryRecord(id))
+}
+
+// Drop forgets a letter. The records that wait behind it are handled, in their order; if the
+// program cannot handle one of them, it and those behind it stay under the same number, and
+// Drop returns a [*QuarantinedError]. It returns like [App.Retry].
+func (a *App[P]) Drop(ctx context.Context, partition int, id uint64) error {
+	return a.made().order(ctx, "durable.App.Drop", partition, logdriven.DropRecord(id))
+}
+
+// order has a partition do something to its quarantine.
+func (c *core) order(ctx context.Context, op string, p int, r codec.Record) error {
+	if ctx == nil {
+		engine.NilContext(op)
+	}
+	if p < 0 || p >= len(c.door.partitions) {
+		return fmt.Errorf("%w: there is no partition %d, only %d of them", ErrNoLetter, p, len(c.door.partitions))
+	}
+	r.Nonce = c.door.nonce()
+	way := c.door.partitions[p]
+	v := way.await(r.Nonce)
+	defer way.forget(r.Nonce)
+	at, err := c.door.keep(ctx, p, r.Encode(nil)) // also while the partition takes nothing else
+	if err != nil {
+		return err
+	}
+	if err = c.door.verdict(ctx, p, v, r.Nonce, at); errors.Is(err, engine.ErrDuplicate) {
+		return fmt.Errorf("%w: partition %d, number %d", ErrNoLetter, p, r.Number)
+	}
+	return err
+}
+
+// quarantined shows the letters of the partition, after a step that changed them, and logs
+// what the step has kept apart.
+func (o *owner) quarantined(s *step) {
+	for _, x := range s.Skipped {
+		o.metrics.quarantined.Add(1)
+		o.opts.Logger.Error("a record is quarantined: the program cannot handle it", "partition", o.partition, "operator", x.Operator, "reason", x.Reason)
+	}
+	o.showLetters()
+}
+
+func (o *owner) showLetters() {
+	site, _ := o.layout.place(o.partition)
+	all := o.leader.Letters()
+	letters := make([]Letter, len(all))
+	for i, l := range all {
+		letters[i] = Letter{
+			Partition: o.partition, ID: l.ID, Location: o.facade.Location(site), Input: logdriven.Operator(o.graph, site, l.Op),
+			Operator: l.Operator, Reason: l.Reason, At: time.Unix(0, o.last.clock+l.At), Key: l.Key, Behind: len(l.Records) - 1,
+		}
+		if r, err := codec.DecodeRecord(l.Records[0]); err == nil {
+			letters[i].Record = r.Value
+		} else {
+			letters[i].Record = l.Records[0]
+		}
+	}
+	way := o.door.partitions[o.partition]
+	way.mu.Lock()
+	way.letters = letters
+	way.mu.Unlock()
+}
+
+// A trial looks for the records that a function of the program fails on. A failed step was
+// not committed, and what the functions have changed until then is thrown away: the partition
+// is restored, the messages of the step are taken one by one, and of the one that fails the
+// records, in steps that are not committed. Then it is committed without the records that
+// were found, and they are quarantined. Source: store study 6.
+type trial struct {
+	upTo    uint64 // the step that failed had taken messages up to here
+	message uint64 // the one that the program fails on; 0 until it is known
+	skip    []logdriven.Skip
+	known   bool // skip has what the last search has found
+	tries   int
+
+	doing   phase
+	trying  *message // that the program works on now
+	index   int      // the record of it, in a search
+	blamed  bool     // no record is at fault
+	because error    // the first failure
+}
+
+type phase int
+
+const (
+	oneByOne  phase = iota // messages are taken one by one
+	searching              // records of one are tried
+	skipping               // one is taken without what was found
+)
+
+// maxTries bounds how often a partition is restored for one trial: twice for each bad record
+// of a message, and twice for each bad message.
+const maxTries = 64
+
+// failed notes that a function failed. It reports whether there is more to try.
+func (t *trial) failed(e *dataflow.StepError, c codec.Codec) bool {
+	t.tries++
+	if t.blamed || t.tries > maxTries {
+		return false
+	}
+	switch t.doing {
+	case oneByOne:
+		t.message, t.skip, t.known = t.trying.position, nil, false
+	case searching:
+		t.skip = append(t.skip, logdriven.Skip{
+			Index: t.index, Operator: fmt.Sprintf("%s (%s)", e.Op, e.Pos), Reason: e.Err.Error(), Park: ofKey(t.trying.records[t.index], e.Key, c),
+		})
+		slices.SortFunc(t.skip, func(a, b logdriven.Skip) int { return a.Index - b.Index })
+		t.known = true
+	case skipping:
+		t.known = false
+	}
+	return true
+}
+
+// ofKey reports whether a record has a key, and it is the one that a function failed on.
+func ofKey(record []byte, key any, c codec.Codec) bool {
+	r, err := codec.DecodeRecord(record)
+	if err != nil || len(r.Key) == 0 || key == nil {
+		return false
+	}
+	is, err := c.Append(nil, key)
+	return err == nil && bytes.Equal(is, r.Key)
+}
+
+// try goes on with a trial until the partition has taken what the failed step had taken.
+func (o *owner) try(ctx context.Context, from *source) error {
+	t := o.trial
+	for t != nil && o.last.taken < t.upTo {
+		m, err := from.one(ctx)
+		if err != nil {
+			return o.unreadable(err)
+		}
+		t.trying, t.doing = &m, oneByOne
+		var skip []logdriven.Skip
+		if m.position == t.message {
+			if !t.known {
+				if err := o.search(&m); err != nil {
+					return err
+				}
+			}
+			t.doing, skip = skipping, t.skip
+		}
+		if err := o.step(ctx, []message{m}, skip); err != nil {
+			return err
+		}
+	}
+	o.trial = nil
+	return nil
+}
+
+// search makes a step of each record of a message that is not known to be bad, without
+// committing it. It returns the error of the first that fails.
+func (o *owner) search(m *message) error {
+	t := o.trial
+	t.doing = searching
+	for i := range m.records {
+		if slices.ContainsFunc(t.skip, func(s logdriven.Skip) bool { return s.Index == i }) {
+			continue
+		}
+		t.index = i
+		if _, err := o.leader.Step(o.clock(), m.records[i:i+1], nil); err != nil {
+			return err
+		}
+	}
+	t.blamed = true // a timer, a slice, or all records together
+	return t.because
+}

@@ -1,0 +1,253 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+type gatherPorts struct {
+	in   *dataflow.KeyedInputPort[string, int]
+	sums *dataflow.EntryOutputPort[string, string]
+}
+
+// gathering returns a flow that gathers three numbers of each key, and fails on what bad says.
+func gathering(bad func(int) bool) func(*dataflow.Flow) gatherPorts {
+	return func(f *dataflow.Flow) gatherPorts {
+		in, numbers := keyedstream.Input[string, int](dataflow.At[members](f), "in")
+		gathered := keyedstream.FoldEarlyStop(numbers, func() []int { return nil }, func(all *[]int, x int) bool {
+			if bad(x) {
+				panic(fmt.Sprint("no ", x))
+			}
+			*all = append(*all, x)
+			return len(*all) == 3
+		})
+		return gatherPorts{in, keyedsingleton.Output(keyedsingleton.Map(gathered, func(all []int) string { return fmt.Sprint(all) }), "sums")}
+	}
+}
+
+// TestQuarantine sends records, some of which the program panics on: their keys wait, in
+// order, also over a kill; all others go on. A program that can handle them does so when
+// told to.
+func TestQuarantine(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		for _, gathered := range []bool{false, true} { // many records in one message
+			t.Run(fmt.Sprintf("killed=%v/gathered=%v", killed, gathered), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					const keys, partitions = 100, 3
+					var mended atomic.Bool
+					build := gathering(func(x int) bool { return !mended.Load() && (x == 1007 || x == 2042 || x == 1042) })
+					log := journal.NewMemory(journal.MemoryOptions{Partitions: partitions})
+					o := Options{SnapshotBytes: 2000}
+					app := start(t, log, build, o)
+					var together [partitions][][]byte
+					for x := range 3 {
+						for k := range keys {
+							key := fmt.Sprint("k", k)
+							if !gathered {
+								if err := app.Ports.in.Send(t.Context(), key, x*1000+k); err != nil {
+									t.Fatal(err)
+								}
+								continue
+							}
+							r := codec.Record{Key: encoded(t, key), Value: encoded(t, x*1000+k)}
+							p := app.core.layout.of(0, r.Key)
+							together[p] = append(together[p], r.Encode(nil))
+						}
+					}
+					for p, records := range together {
+						if _, err := app.core.append(t.Context(), p, records...); err != nil {
+							t.Fatal(err)
+						}
+					}
+					time.Sleep(time.Second)
+					letters, err := app.Quarantine(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if killed {
+						log.Crash()
+						<-app.Done()
+						app = start(t, log.Reopen(), build, o)
+						again, err := app.Quarantine(t.Context())
+						if err != nil || !reflect.DeepEqual(again, letters) {
+							t.Fatalf("after a kill there is %+v in quarantine, and was %+v (%v)", again, letters, err)
+						}
+					}
+					behind := map[string]int{"no 1007": 1, "no 1042": 1}
+					if len(letters) != len(behind) {
+						t.Errorf("%d letters: %+v", len(letters), letters)
+					}
+					for _, l := range letters {
+						if n, ok := behind[l.Reason[len("panic: "):]]; !ok || l.Behind != n || !strings.HasPrefix(l.Operator, "keyedstream.FoldEarlyStop (") || !strings.Contains(l.Input, "keyedstream.Input") {
+							t.Errorf("%+v", l)
+						}
+					}
+					for k := range keys {
+						if k != 7 && k != 42 {
+							await(t, app.Ports.sums, fmt.Sprint("k", k), fmt.Sprint([]int{k, 1000 + k, 2000 + k}))
+						} else if v, ok := app.Ports.sums.Get(fmt.Sprint("k", k)); ok {
+							t.Errorf("k%d has %v", k, v)
+						}
+					}
+					for _, l := range letters { // the program is as it was
+						var q *QuarantinedError
+						if err := app.Retry(t.Context(), l.Partition, l.ID); !errors.As(err, &q) || q.Letter != l.ID || q.Partition != l.Partition {
+							t.Errorf("Retry of %d: %v", l.ID, err)
+						}
+					}
+					if err := app.Ports.in.Send(t.Context(), "k7", 3007); err != nil { // waits behind the others
+						t.Fatal(err)
+					}
+					stop(t, app)
+					mended.Store(true)
+					app = start(t, log.Reopen(), build, o)
+					if letters, err = app.Quarantine(t.Context()); err != nil || len(letters) != 2 {
+						t.Fatalf("%+v, %v", letters, err)
+					}
+					for _, l := range letters {
+						if err := app.Retry(t.Context(), l.Partition, l.ID); err != nil {
+							t.Errorf("Retry of %d: %v", l.ID, err)
+						}
+						if err := app.Retry(t.Context(), l.Partition, l.ID); !errors.Is(err, ErrNoLetter) {
+							t.Errorf("a second Retry of %d: %v", l.ID, err)
+						}
+					}
+					await(t, app.Ports.sums, "k7", "[7 1007 2007]")
+					await(t, app.Ports.sums, "k42", "[42 1042 2042]")
+					if letters, err = app.Quarantine(t.Context()); err != nil || len(letters) > 0 {
+						t.Errorf("%+v, %v", letters, err)
+					}
+					stop(t, app)
+				})
+			})
+		}
+	}
+}
+
+func encoded(t *testing.T, v any) []byte {
+	b, err := CBOR().Append(nil, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestDrop forgets the record that the program fails on, and not those behind it.
+func TestDrop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := start(t, journal.NewMemory(journal.MemoryOptions{}), gathering(func(x int) bool { return x < 0 }), Options{Partitions: 1})
+		for _, x := range []int{1, -1, 2, -2, 3} {
+			if err := app.Ports.in.Send(t.Context(), "a", x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		var q *QuarantinedError
+		if err := app.Drop(t.Context(), 0, 1); !errors.As(err, &q) || q.Letter != 1 {
+			t.Errorf("the record behind the one that is dropped can be handled, or not: %v", err)
+		}
+		letters, err := app.Quarantine(t.Context())
+		if err != nil || len(letters) != 1 || letters[0].Behind != 2 {
+			t.Fatalf("%+v, %v", letters, err)
+		}
+		// 2 was before -2 in the same attempt, and waits with it.
+		if err := app.Drop(t.Context(), 0, 2); !errors.Is(err, ErrNoLetter) {
+			t.Errorf("Drop of what is not there: %v", err)
+		}
+		if err := app.Drop(t.Context(), 7, 1); !errors.Is(err, ErrNoLetter) {
+			t.Errorf("Drop in no partition: %v", err)
+		}
+		if m := app.Metrics(); m.Quarantined == 0 {
+			t.Error("the metrics know of nothing")
+		}
+		stop(t, app)
+	})
+}
+
+// TestUnreadableRecord sends what the program's input cannot read: a client of another
+// version, or somebody else, has put it into the log.
+func TestUnreadableRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.NewMemory(journal.MemoryOptions{})
+		app := start(t, log, keptProcess, Options{})
+		of := app.core.originOf(0)
+		for _, r := range [][]byte{{}, {1}, {0, 200, 1, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 1, 0xff, 0xff}, {99, 0, 0, 0, 0, 0}} {
+			if _, err := log.Append(t.Context(), 0, of.record(0, r)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := app.Ports.in.Put(t.Context(), "a", "v"); err != nil {
+			t.Fatal(err)
+		}
+		await(t, app.Ports.out, "a", "got v")
+		letters, err := app.Quarantine(t.Context())
+		if err != nil || len(letters) != 5 {
+			t.Errorf("%+v, %v", letters, err)
+		}
+		log.Crash()
+		<-app.Done()
+		app = start(t, log.Reopen(), keptProcess, Options{})
+		if again, err := app.Quarantine(t.Context()); err != nil || !reflect.DeepEqual(again, letters) {
+			t.Errorf("after a kill %+v, %v", again, err)
+		}
+		stop(t, app)
+	})
+}
+
+// TestPutQuarantined tells the sender of an entry that the program cannot handle it.
+func TestPutQuarantined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type ports struct {
+			in  *dataflow.EntryInputPort[string, int]
+			out *dataflow.EntryOutputPort[string, int]
+		}
+		app := start(t, journal.NewMemory(journal.MemoryOptions{}), func(f *dataflow.Flow) ports {
+			in, entries := keyedsingleton.Input[string, int](dataflow.At[server](f), "in")
+			return ports{in, keyedsingleton.Output(keyedsingleton.Map(entries, func(x int) int { return 10 / x }), "out")}
+		}, Options{})
+		var q *QuarantinedError
+		if err := app.Ports.in.Put(t.Context(), "b", 0); !errors.As(err, &q) || q.Letter != 1 {
+			t.Errorf("Put: %v", err)
+		}
+		if err := app.Ports.in.Put(t.Context(), "b", 5); !errors.As(err, &q) || q.Letter != 1 {
+			t.Errorf("Put behind it: %v", err)
+		}
+		if err := app.Ports.in.Put(t.Context(), "a", 5); err != nil {
+			t.Error(err)
+		}
+		await(t, app.Ports.out, "a", 2)
+		stop(t, app)
+	})
+}
+
+// TestNoRecordAtFault has a timer call a function that fails: the flow ends, also if records
+// came in the same step.
+func TestNoRecordAtFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := start(t, journal.NewMemory(journal.MemoryOptions{}), func(f *dataflow.Flow) keptPorts {
+			in, entries := keyedsingleton.Input[string, string](dataflow.At[server](f), "in")
+			late := keyedsingleton.Map(keyedsingleton.After(entries, time.Minute, "tested"), func(string) string { panic("too late") })
+			return keptPorts{in, keyedsingleton.Output(late, "out")}
+		}, Options{})
+		if err := app.Ports.in.Put(t.Context(), "a", "v"); err != nil {
+			t.Fatal(err)
+		}
+		<-app.Done()
+		var failed *dataflow.StepError
+		if err := app.Err(); !errors.As(err, &failed) || failed.Op != "keyedsingleton.Map" {
+			t.Errorf("the flow ended with %v", err)
+		}
+	})
+}

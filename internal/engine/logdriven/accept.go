@@ -1,0 +1,54 @@
+package logdriven
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/internal/engine/codec"
+)
+
+// accept lets one record wait for the step, or behind one of its key that was quarantined. If
+// it returns an error, nothing was changed.
+func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64, err error) {
+	r, err := codec.DecodeRecord(data)
+	if err != nil {
+		return false, 0, 0, err
+	}
+	if r.Kind == codec.KindRetry || r.Kind == codec.KindDrop {
+		ok, err = l.release(&r, now)
+		return ok, 0, r.Nonce, err
+	}
+	take, err := l.recipient(&r)
+	if err != nil {
+		return false, 0, 0, err
+	}
+	if r.Source != "" { // a source counts its records: one that came before is a repeat
+		if last := l.sources[r.Source]; r.Number <= last.Number {
+			return r.Number < last.Number || !last.Refused, 0, r.Nonce, nil
+		}
+	}
+	if letter, err = l.quarantine.behind(&r, data); letter != 0 || err != nil {
+		ok = true
+	} else if ok, err = l.read(take, &r); err != nil {
+		return false, 0, 0, err
+	}
+	if r.Source != "" {
+		l.sources[r.Source] = codec.LastSeen{Number: r.Number, Refused: !ok}
+	}
+	return ok, letter, r.Nonce, err
+}
+
+// recipient returns what a record is for: an input, or the output that somebody has read.
+func (l *Executor) recipient(r *codec.Record) (func(*codec.Record, codec.Codec) (bool, error), error) {
+	s := l.loc
+	if r.Op < 0 || int(r.Op) >= len(s.Ops) {
+		return nil, fmt.Errorf("%w: it is for operator %d of %d", codec.ErrRecord, r.Op, len(s.Ops))
+	}
+	if r.Kind == codec.KindRead || r.Kind == codec.KindTaken {
+		if out, err := s.Output(r.Op); err == nil {
+			return out.Acknowledge, nil
+		}
+	} else if in := s.Input(r.Op); in != nil {
+		return in.Accept, nil
+	}
+	return nil, fmt.Errorf("%w: %s takes none of kind %d", codec.ErrRecord, s.Ops[r.Op], r.Kind)
+}

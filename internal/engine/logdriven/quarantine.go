@@ -1,0 +1,307 @@
+package logdriven
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+)
+
+// Limits of a quarantine.
+const (
+	maxLetters     = 10_000
+	maxLetterBytes = 16 << 20
+	maxReason      = 4 << 10 // bytes of a reason
+)
+
+// ErrQuarantineFull says that too much was quarantined: something is wrong with all records.
+var ErrQuarantineFull = errors.New("dataflow: the quarantine is full")
+
+// A Skip says why a record of a step is not handled: the program cannot. It is part of the
+// step, so that the step made again skips the same, whatever the program can do by then.
+type Skip struct {
+	Index    int    // of the record in the step
+	Operator string // that cannot handle it, if that is known
+	Reason   string
+	Park     bool // the later records of its key wait behind it
+}
+
+// Parked says under which number a record is quarantined, or waits, that somebody asks for.
+type Parked struct{ Nonce, Letter uint64 }
+
+// A Letter is what was quarantined: a record, and those of its key that wait behind it.
+type Letter struct {
+	ID       uint64
+	Op       int32  // of the input
+	Key      []byte // encoded; nil if nothing waits behind the record
+	Operator string
+	Reason   string
+	At       int64 // time of the step, in nanoseconds since the history began
+	Records  [][]byte
+	parked   bool
+}
+
+// A quarantine is the letters of a location, in the order in which they came.
+type quarantine struct {
+	next    uint64
+	letters []*Letter
+	changed bool               // since somebody looked
+	keys    map[string]*Letter // those that other records wait behind
+	bytes   int
+}
+
+func parkingKey(op int32, key []byte) string {
+	return string(append(binary.AppendUvarint(nil, uint64(op)), key...))
+}
+
+// put quarantines a record. The record is copied.
+func (q *quarantine) put(r *codec.Record, data []byte, now int64, why Skip) error {
+	l := &Letter{
+		ID: q.next + 1, Op: r.Op, Operator: why.Operator, Reason: why.Reason, At: now,
+		Records: [][]byte{append([]byte(nil), data...)}, parked: why.Park,
+	}
+	if l.parked {
+		l.Key = append([]byte{}, r.Key...)
+	}
+	q.next++
+	q.add(l)
+	return q.full()
+}
+
+func (q *quarantine) add(l *Letter) {
+	q.changed = true
+	q.letters = append(q.letters, l)
+	for _, r := range l.Records {
+		q.bytes += len(r)
+	}
+	if l.parked {
+		if q.keys == nil {
+			q.keys = make(map[string]*Letter)
+		}
+		q.keys[parkingKey(l.Op, l.Key)] = l
+	}
+}
+
+// behind lets a record wait behind the one of its key that was quarantined, and returns the
+// number of that, or 0 if there is none.
+func (q *quarantine) behind(r *codec.Record, data []byte) (letter uint64, err error) {
+	if len(q.keys) == 0 || r.Kind != codec.KindValue && r.Kind != codec.KindAnswer {
+		return 0, nil
+	}
+	l := q.keys[parkingKey(r.Op, r.Key)]
+	if l == nil {
+		return 0, nil
+	}
+	l.Records = append(l.Records, append([]byte(nil), data...))
+	q.bytes += len(data)
+	q.changed = true
+	return l.ID, q.full()
+}
+
+func (q *quarantine) full() error {
+	if len(q.letters) > maxLetters || q.bytes > maxLetterBytes {
+		return fmt.Errorf("%w: %d records that the program cannot handle, %d bytes with what waits behind them", ErrQuarantineFull, len(q.letters), q.bytes)
+	}
+	return nil
+}
+
+// find returns the index of a letter, or -1.
+func (q *quarantine) find(id uint64) int {
+	for i, l := range q.letters {
+		if l.ID == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// take removes a letter.
+func (q *quarantine) take(i int) *Letter {
+	q.changed = true
+	l := q.letters[i]
+	q.letters = append(q.letters[:i:i], q.letters[i+1:]...)
+	for _, r := range l.Records {
+		q.bytes -= len(r)
+	}
+	if l.parked {
+		delete(q.keys, parkingKey(l.Op, l.Key))
+	}
+	return l
+}
+
+// save appends the quarantine.
+func (q *quarantine) save(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, q.next)
+	dst = binary.AppendUvarint(dst, uint64(len(q.letters)))
+	for _, l := range q.letters {
+		dst = binary.AppendUvarint(dst, l.ID)
+		dst = binary.AppendUvarint(dst, uint64(uint32(l.Op)))
+		dst = append(dst, codec.Flag(l.parked))
+		dst = codec.AppendBytes(dst, l.Key)
+		dst = codec.AppendBytes(dst, []byte(l.Operator))
+		dst = codec.AppendBytes(dst, []byte(l.Reason))
+		dst = binary.AppendVarint(dst, l.At)
+		dst = binary.AppendUvarint(dst, uint64(len(l.Records)))
+		for _, r := range l.Records {
+			dst = codec.AppendBytes(dst, r)
+		}
+	}
+	return dst
+}
+
+// load is the inverse of save. If became is not nil it says which input has the letters of one
+// that had a number before; those of one that is gone are kept with the number -1, so that
+// they can be looked at and dropped.
+func (q *quarantine) load(d *codec.Decoder, became func(int32) (int32, bool)) {
+	*q = quarantine{next: d.Uint()}
+	for range d.Count() {
+		l := &Letter{ID: d.Uint(), Op: int32(uint32(d.Uint())), parked: d.Byte() == 1}
+		l.Key = append([]byte(nil), d.Bytes()...)
+		l.Operator, l.Reason = string(d.Bytes()), string(d.Bytes())
+		l.At = d.Int()
+		for range d.Count() {
+			l.Records = append(l.Records, append([]byte(nil), d.Bytes()...))
+		}
+		if d.Err != nil {
+			return
+		}
+		if became != nil {
+			is, ok := became(l.Op)
+			if !ok {
+				is = -1
+			}
+			l.Op = is
+		}
+		q.add(l)
+	}
+}
+
+// Letters returns what is quarantined, in order. What it returns is not changed by later steps.
+func (l *Executor) Letters() []Letter {
+	all := make([]Letter, len(l.quarantine.letters))
+	for i, x := range l.quarantine.letters {
+		all[i] = *x
+		all[i].Records = x.Records[:len(x.Records):len(x.Records)]
+	}
+	return all
+}
+
+// QuarantineChanged reports whether what is quarantined has changed since the last call.
+func (l *Executor) QuarantineChanged() bool {
+	was := l.quarantine.changed
+	l.quarantine.changed = false
+	return was
+}
+
+// Operator returns the name of an operator of location number i for people.
+func Operator(g *engine.Graph, i int, op int32) string {
+	s := g.Locations[i]
+	if op < 0 || int(op) >= len(s.Ops) {
+		return ""
+	}
+	return s.Ops[op].String()
+}
+
+// skip quarantines a record of a step. It returns the number of the letter.
+func (l *Executor) skip(data []byte, now int64, why Skip) (letter, nonce uint64, err error) {
+	why.Reason = reason(why.Reason)
+	l.quarantine.changed = true
+	r, err := codec.DecodeRecord(data)
+	if err != nil { // nobody knows whose it is
+		r = codec.Record{Op: -1}
+	}
+	switch r.Kind {
+	case codec.KindRetry: // it stays, for what is the matter now
+		if i := l.quarantine.find(r.Number); i >= 0 {
+			x := l.quarantine.letters[i]
+			x.Operator, x.Reason = why.Operator, why.Reason
+		}
+		return r.Number, r.Nonce, nil
+	case codec.KindDrop: // the next one is the matter now
+		if i := l.quarantine.find(r.Number); i >= 0 {
+			x := l.quarantine.letters[i]
+			l.quarantine.bytes -= len(x.Records[0])
+			x.Records = x.Records[1:]
+			x.Operator, x.Reason = why.Operator, why.Reason
+		}
+		return r.Number, r.Nonce, nil
+	}
+	if r.Source != "" && err == nil {
+		if last := l.sources[r.Source]; r.Number <= last.Number {
+			return 0, 0, nil // a repeat, which has no effect anyway
+		}
+		l.sources[r.Source] = codec.LastSeen{Number: r.Number}
+	}
+	if err != nil {
+		why.Park = false
+	}
+	letter = l.quarantine.next + 1
+	return letter, r.Nonce, l.quarantine.put(&r, data, now, why)
+}
+
+// reason returns text that is not too long to keep.
+func reason(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
+	}
+	return text
+}
+
+// release handles a letter again, or what waits behind it: they are accepted in order. It
+// reports false if there is no such letter.
+func (l *Executor) release(r *codec.Record, now int64) (ok bool, err error) {
+	i := l.quarantine.find(r.Number)
+	if i < 0 {
+		return false, nil
+	}
+	letter := l.quarantine.take(i)
+	records := letter.Records
+	if r.Kind == codec.KindDrop {
+		records = records[1:]
+	}
+	for i, data := range records {
+		if err := l.acceptAgain(data); err != nil { // it and what is behind it go back
+			why := Skip{Reason: reason(err.Error()), Park: letter.parked}
+			rest := &Letter{ID: letter.ID, Op: letter.Op, Key: letter.Key, Reason: why.Reason, At: now, Records: records[i:], parked: letter.parked}
+			l.quarantine.add(rest)
+			return true, nil
+		}
+	}
+	return true, nil
+}
+
+// acceptAgain lets a record wait for the step that was taken before, and whose number at its
+// source is known therefore.
+func (l *Executor) acceptAgain(data []byte) error {
+	r, err := codec.DecodeRecord(data)
+	if err != nil {
+		return err
+	}
+	take, err := l.recipient(&r)
+	if err != nil {
+		return err
+	}
+	_, err = l.read(take, &r)
+	return err
+}
+
+// read has a record read by what it is for. A codec that panics cannot read it.
+func (l *Executor) read(take func(*codec.Record, codec.Codec) (bool, error), r *codec.Record) (ok bool, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%w: reading it panicked: %v", codec.ErrRecord, v)
+		}
+	}()
+	return take(r, l.loc.Graph.Settings.Codec)
+}
+
+// RetryRecord and DropRecord are the records by which a letter is handled again, and by which
+// it is forgotten. A sender that waits hears whether there is such a letter.
+func RetryRecord(id uint64) codec.Record { return codec.Record{Kind: codec.KindRetry, Number: id} }
+
+// DropRecord is described at [RetryRecord].
+func DropRecord(id uint64) codec.Record { return codec.Record{Kind: codec.KindDrop, Number: id} }

@@ -42,7 +42,8 @@
 // record is found, and it is kept apart ([Letter]) with the operator and the reason; later
 // records of its key wait behind it in their order, and other keys go on. A record without a
 // key, or on which a function failed for another key, is kept apart alone. The same happens to
-// a record that cannot be read. What is kept apart is part of the history: it is there after a
+// a record that cannot be read, and an asynchronous call that panics, or whose answer cannot be
+// kept, is kept apart as well. What is kept apart is part of the history: it is there after a
 // restart, and no step that is made again calls the function for it. [App.Quarantine] lists it;
 // [App.Retry] has a mended program handle it, [App.Drop] forgets it. What no record is to blame
 // for ends the flow, such as a function that a timer calls, and so does everything with

@@ -44,7 +44,7 @@ func formats(t testing.TB) map[string][]byte {
 
 // stateFormat is what three votes give and leave behind.
 func stateFormat(t testing.TB) (outputs, state []byte) {
-	flow, graph := newLed(dataflow.Options{}, CBOR(), nil)
+	flow, graph := newLed(dataflow.Options{}, CBOR(), nil, false)
 	quorumProcess(flow)
 	graph.Start(t.Context())
 	leader := logdriven.NewExecutor(graph, 0)

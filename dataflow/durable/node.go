@@ -11,9 +11,12 @@ import (
 func graphOf(f *dataflow.Flow) *engine.Graph { return *seal.Pointer(f) }
 
 // newLed returns a flow whose steps follow a log.
-func newLed(opts dataflow.Options, codec Codec, answer func(record []byte) error) (*dataflow.Flow, *engine.Graph) {
+func newLed(opts dataflow.Options, codec Codec, answer func(record []byte) error, keepFailures bool) (*dataflow.Flow, *engine.Graph) {
 	f := dataflow.NewWithOptions(opts)
 	logdriven.Drive(graphOf(f), codec, answer)
+	if keepFailures {
+		logdriven.KeepFailures(graphOf(f))
+	}
 	return f, graphOf(f)
 }
 

@@ -296,7 +296,7 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 
 // construct builds the flow that this partition runs.
 func (o *owner) construct() error {
-	flow, graph := newLed(o.opts.Flow, o.opts.Codec, o.answer)
+	flow, graph := newLed(o.opts.Flow, o.opts.Codec, o.answer, !o.opts.EndOnFailure)
 	o.build(flow)
 	o.graph = graph
 	if !o.graph.Start(context.WithoutCancel(o.ctx)) {

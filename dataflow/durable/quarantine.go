@@ -15,7 +15,8 @@ import (
 )
 
 // A Letter is a record that the program cannot handle: a function panicked on it, or it
-// cannot be read. It is kept apart, with the records of its key that came after it, so that
+// cannot be read. Or it is an asynchronous call that panicked, or whose answer cannot be kept:
+// it is made again by [App.Retry], and whenever its partition is restored. A record is kept apart, with the records of its key that came after it, so that
 // their order stays and the other keys go on. It is part of the history.
 type Letter struct {
 	Partition int
@@ -27,8 +28,8 @@ type Letter struct {
 	Reason   string // what the function panicked with, or why the record cannot be read
 	At       time.Time
 
-	Key    []byte // as it is kept; nil if no other record waits behind this one
-	Record []byte // as it is kept: the value of the record
+	Key    []byte // as it is kept: of a call, or of the records that wait behind this one; else nil
+	Record []byte // as it is kept: the value of the record, or of a call why it failed
 	Behind int    // how many records of the key wait behind it
 }
 

@@ -1,9 +1,11 @@
 package durable
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -250,4 +252,82 @@ func TestNoRecordAtFault(t *testing.T) {
 			t.Errorf("the flow ended with %v", err)
 		}
 	})
+}
+
+// TestQuarantinedCall has asynchronous calls fail: the others are answered, and so are these,
+// once they can be.
+func TestQuarantinedCall(t *testing.T) {
+	type ports struct {
+		in  *dataflow.EntryInputPort[string, int]
+		out *dataflow.EntryOutputPort[string, string]
+	}
+	for way, fail := range map[string]func() string{
+		"panic":     func() string { panic("no line") },
+		"Goexit":    func() string { runtime.Goexit(); return "" },
+		"too large": func() string { return strings.Repeat("x", 3000) },
+	} {
+		t.Run(way, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mended atomic.Bool
+				build := func(f *dataflow.Flow) ports {
+					in, entries := keyedsingleton.Input[string, int](dataflow.At[server](f), "in")
+					answers := keyedsingleton.MapAsync(entries, func(_ context.Context, x int) string {
+						if x%5 == 0 && !mended.Load() {
+							return fail()
+						}
+						return fmt.Sprint("said ", x)
+					}, keyedsingleton.AsyncOptions{Concurrency: 2})
+					return ports{in, keyedsingleton.Output(answers, "out")}
+				}
+				log := journal.NewMemory(journal.MemoryOptions{MaxRecord: 2000})
+				app := start(t, log, build, Options{})
+				for x := range 20 {
+					if err := app.Ports.in.Put(t.Context(), fmt.Sprint("k", x), x); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for x := range 20 {
+					if x%5 != 0 {
+						await(t, app.Ports.out, fmt.Sprint("k", x), fmt.Sprint("said ", x))
+					}
+				}
+				time.Sleep(time.Second)
+				log.Crash()
+				<-app.Done()
+				app = start(t, log.Reopen(), build, Options{})
+				time.Sleep(time.Second)
+				letters, err := app.Quarantine(t.Context())
+				if err != nil || len(letters) != 4 {
+					t.Fatalf("%d letters: %+v, %v", len(letters), letters, err)
+				}
+				for _, l := range letters {
+					if !strings.Contains(l.Operator, "keyedsingleton.MapAsync") || l.Reason == "" || l.Key == nil || l.Behind != 0 {
+						t.Errorf("%+v", l)
+					}
+				}
+				if err := app.Drop(t.Context(), 0, letters[0].ID); err != nil {
+					t.Error(err)
+				}
+				mended.Store(true)
+				for _, l := range letters[1:] {
+					if err := app.Retry(t.Context(), 0, l.ID); err != nil {
+						t.Error(err)
+					}
+				}
+				for _, x := range []int{5, 10, 15} {
+					await(t, app.Ports.out, fmt.Sprint("k", x), fmt.Sprint("said ", x))
+				}
+				stop(t, app)
+				app = start(t, log.Reopen(), build, Options{})
+				time.Sleep(time.Second)
+				if letters, err := app.Quarantine(t.Context()); err != nil || len(letters) > 0 {
+					t.Errorf("%+v, %v", letters, err)
+				}
+				if v, ok := app.Ports.out.Get("k0"); ok {
+					t.Errorf("the call that was dropped is answered: %s", v)
+				}
+				stop(t, app)
+			})
+		})
+	}
 }

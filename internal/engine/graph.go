@@ -66,6 +66,7 @@ type Settings struct {
 	Codec  codec.Codec               // of a graph whose history is kept outside
 	Answer func(record []byte) error // of a graph whose steps follow a log
 	Remote Remote                    // of a graph whose steps are made elsewhere
+	Failed bool                      // that a call failed is a record of the history, and does not end the flow
 	Check  *check                    // of a graph that is tested; see state.go
 
 	Batches bool // single entries are pushed as batches; see PushBatches

@@ -46,6 +46,7 @@ const (
 	KindHas           // whether an input has a key: refused if it has, and without effect
 	KindRetry         // what was quarantined under a number is to be handled again
 	KindDrop          // what was quarantined under a number is to be forgotten
+	KindFailed        // an asynchronous call panicked, or its answer cannot be kept
 )
 
 // A Record is one record that came in.

@@ -21,6 +21,9 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 	if err != nil {
 		return false, 0, 0, err
 	}
+	if r.Kind == codec.KindFailed {
+		return true, 0, 0, l.quarantine.callFailed(&r, data, now, l.loc.Ops[r.Op].String())
+	}
 	if r.Source != "" { // a source counts its records: one that came before is a repeat
 		if last := l.sources[r.Source]; r.Number <= last.Number {
 			return r.Number < last.Number || !last.Refused, 0, r.Nonce, nil
@@ -30,6 +33,9 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 		ok = true
 	} else if ok, err = l.read(take, &r); err != nil {
 		return false, 0, 0, err
+	}
+	if ok && r.Kind == codec.KindAnswer && letter == 0 {
+		l.quarantine.callAnswered(&r)
 	}
 	if r.Source != "" {
 		l.sources[r.Source] = codec.LastSeen{Number: r.Number, Refused: !ok}

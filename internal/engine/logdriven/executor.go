@@ -49,6 +49,10 @@ func Drive(g *engine.Graph, codec codec.Codec, answer func(record []byte) error)
 	g.Driver, g.Settings.Codec, g.Settings.Answer = &driver{}, codec, answer
 }
 
+// KeepFailures has an asynchronous call that fails be a letter of the quarantine. Without it
+// the flow ends.
+func KeepFailures(g *engine.Graph) { g.Settings.Failed = true }
+
 func (*driver) Now(*engine.Location) int64 {
 	panic("millrace: internal error: a step of a history has no time: please report it")
 }

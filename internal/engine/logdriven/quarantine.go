@@ -36,12 +36,13 @@ type Parked struct{ Nonce, Letter uint64 }
 type Letter struct {
 	ID       uint64
 	Op       int32  // of the input
-	Key      []byte // encoded; nil if nothing waits behind the record
+	Key      []byte // encoded; nil if nothing waits behind the record and it is of no call
 	Operator string
 	Reason   string
 	At       int64 // time of the step, in nanoseconds since the history began
 	Records  [][]byte
 	parked   bool
+	call     bool // it is an asynchronous call that failed
 }
 
 // A quarantine is the letters of a location, in the order in which they came.
@@ -50,6 +51,7 @@ type quarantine struct {
 	letters []*Letter
 	changed bool               // since somebody looked
 	keys    map[string]*Letter // those that other records wait behind
+	calls   map[string]*Letter // those of calls
 	bytes   int
 }
 
@@ -82,6 +84,36 @@ func (q *quarantine) add(l *Letter) {
 			q.keys = make(map[string]*Letter)
 		}
 		q.keys[parkingKey(l.Op, l.Key)] = l
+	}
+	if r, err := codec.DecodeRecord(l.Records[0]); err == nil && r.Kind == codec.KindFailed {
+		if q.calls == nil {
+			q.calls = make(map[string]*Letter)
+		}
+		l.call = true
+		q.calls[parkingKey(l.Op, l.Key)] = l
+	}
+}
+
+// callFailed quarantines a call that failed. One that was made again and failed again stays
+// where it is.
+func (q *quarantine) callFailed(r *codec.Record, data []byte, now int64, operator string) error {
+	q.changed = true
+	if l := q.calls[parkingKey(r.Op, r.Key)]; l != nil {
+		l.Reason, l.At = reason(string(r.Value)), now
+		return nil
+	}
+	q.next++
+	q.add(&Letter{
+		ID: q.next, Op: r.Op, Key: append([]byte{}, r.Key...), Operator: operator, Reason: reason(string(r.Value)), At: now,
+		Records: [][]byte{append([]byte(nil), data...)},
+	})
+	return q.full()
+}
+
+// callAnswered forgets that a call failed, since it has an answer now.
+func (q *quarantine) callAnswered(r *codec.Record) {
+	if l := q.calls[parkingKey(r.Op, r.Key)]; l != nil {
+		q.take(q.find(l.ID))
 	}
 }
 
@@ -128,6 +160,9 @@ func (q *quarantine) take(i int) *Letter {
 	}
 	if l.parked {
 		delete(q.keys, parkingKey(l.Op, l.Key))
+	}
+	if l.call {
+		delete(q.calls, parkingKey(l.Op, l.Key))
 	}
 	return l
 }
@@ -260,6 +295,9 @@ func (l *Executor) release(r *codec.Record, now int64) (ok bool, err error) {
 	}
 	letter := l.quarantine.take(i)
 	records := letter.Records
+	if r.Kind == codec.KindDrop && letter.call {
+		return true, l.drop(letter)
+	}
 	if r.Kind == codec.KindDrop {
 		records = records[1:]
 	}
@@ -272,6 +310,20 @@ func (l *Executor) release(r *codec.Record, now int64) (ok bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// drop forgets a call.
+func (l *Executor) drop(letter *Letter) error {
+	r, err := codec.DecodeRecord(letter.Records[0])
+	if err != nil {
+		return err
+	}
+	r.Kind = codec.KindDrop
+	take, err := l.recipient(&r)
+	if err == nil {
+		_, err = l.read(take, &r)
+	}
+	return err
 }
 
 // acceptAgain lets a record wait for the step that was taken before, and whose number at its

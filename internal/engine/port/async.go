@@ -166,6 +166,9 @@ func (a *async[K, V, U]) calls() {
 	a.coming = false
 	defer func() {
 		a.running--
+		if a.loc.Graph.Ctx.Err() == nil {
+			a.spawn() // the call has ended the goroutine
+		}
 		a.mu.Unlock()
 	}()
 	for a.off < len(a.queue.K) && a.loc.Graph.Ctx.Err() == nil {
@@ -198,13 +201,17 @@ func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
 	u, ok := a.call(k, v)
 	switch {
 	case !ok:
-		return false
+		return a.keepsFailures() && a.loc.Graph.Ctx.Err() == nil
 	case a.pending == nil:
 		a.in.answer(k, u, h)
 	case a.loc.Graph.Ctx.Err() != nil: // what f returned may be of no worth: it is called again
 		return false
 	default:
-		if err := a.answered(k, u); err != nil {
+		err := a.answered(k, u)
+		if err != nil && a.keepsFailures() && a.failed(k, err) == nil {
+			err = nil
+		}
+		if err != nil {
 			a.loc.Graph.Fail(err)
 			return false
 		}
@@ -212,7 +219,11 @@ func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
 	return true
 }
 
-// call calls f. The flow ends if f panics, or ends its goroutine with runtime.Goexit, as
+// keepsFailures reports whether a call that fails is kept in the history, as its answer would
+// be, and does not end the flow.
+func (a *async[K, V, U]) keepsFailures() bool { return a.pending != nil && a.loc.Graph.Settings.Failed }
+
+// call calls f. The flow ends if f panics, unless its failures are kept, or ends its goroutine with runtime.Goexit, as
 // FailNow of a test does: there is no answer then.
 func (a *async[K, V, U]) call(k K, v V) (u U, ok bool) {
 	defer func() {
@@ -223,7 +234,11 @@ func (a *async[K, V, U]) call(k K, v V) (u U, ok bool) {
 		if p == nil {
 			p = engine.ErrGoexit
 		}
-		a.loc.Graph.Fail(a.loc.Graph.Settings.Wrap(&engine.Panic{Op: a.op, Location: a.loc.Name, Key: k, HasKey: true, Value: p, Stack: debug.Stack()}))
+		err := a.loc.Graph.Settings.Wrap(&engine.Panic{Op: a.op, Location: a.loc.Name, Key: k, HasKey: true, Value: p, Stack: debug.Stack()})
+		if a.keepsFailures() && a.failed(k, err) == nil {
+			return
+		}
+		a.loc.Graph.Fail(err)
 		if a.pending == nil {
 			a.loc.Calls.Add(-1) // after the failure: a location without calls may end by itself
 		}

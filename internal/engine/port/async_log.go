@@ -30,6 +30,9 @@ func (in *answers[K, V, U]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 	a := in.to
 	var k K
 	var u U
+	if r.Kind == codec.KindFailed || r.Kind == codec.KindDrop {
+		return in.acceptFailed(r, c)
+	}
 	if r.Kind != codec.KindAnswer {
 		return false, fmt.Errorf("%w: it is of kind %d, for %s", codec.ErrRecord, r.Kind, a.op)
 	}
@@ -43,6 +46,36 @@ func (in *answers[K, V, U]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 	a.in.buf.Append(true, k, u, h)
 	a.in.Accepted(a.in, 1)
 	return true, nil
+}
+
+// acceptFailed makes a call again that failed, or forgets it. It reports false if the call has
+// an answer by now.
+func (in *answers[K, V, U]) acceptFailed(r *codec.Record, c codec.Codec) (bool, error) {
+	a := in.to
+	var k K
+	if err := c.Decode(r.Key, &k); err != nil {
+		return false, fmt.Errorf("dataflow: decoding the key of a call of %s: %w", a.op, err)
+	}
+	h := a.in.hash.Hash(k)
+	if r.Kind == codec.KindDrop {
+		return a.pending.Delete(k, h), nil
+	}
+	v := a.pending.Get(k, h)
+	if v != nil {
+		a.fresh.K, a.fresh.V, a.fresh.H = append(a.fresh.K, k), append(a.fresh.V, *v), append(a.fresh.H, h)
+	}
+	return v != nil, nil
+}
+
+// failed makes it a part of the history that a call failed.
+func (a *async[K, V, U]) failed(k K, why error) error {
+	key, err := a.loc.Graph.Settings.Codec.Append(nil, k)
+	if err != nil {
+		return err
+	}
+	text := why.Error()
+	r := codec.Record{Op: a.op.Index, Kind: codec.KindFailed, Key: key, Value: []byte(text[:min(len(text), 4<<10)])}
+	return a.loc.Graph.Settings.Answer(r.Encode(nil))
 }
 
 // Begin makes the calls that the last step asked for.

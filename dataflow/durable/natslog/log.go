@@ -134,10 +134,18 @@ func (l *Log) connect(ctx context.Context) error {
 	if l.embedded != nil {
 		opts = append(opts, nats.InProcessServer(l.embedded.server))
 	}
+	closed := 0
 	return l.persist(ctx, "reach "+l.where(), func(context.Context) (err error) {
 		l.nc, err = nats.Connect(servers, opts...)
 		if err := refused(l.where(), err); err != nil {
 			return final{err}
+		}
+		// A server that does not take our certificate says so after the handshake, or only closes
+		// the connection; but so does one that has just died.
+		if errors.Is(err, nats.ErrTLS) {
+			if closed++; closed == 5 {
+				return final{fmt.Errorf("natslog: %s closes secure connections: %w; check the certificate given with nats.ClientCert", l.where(), err)}
+			}
 		}
 		if err != nil {
 			return err

@@ -40,7 +40,8 @@ type doorway struct {
 	full    *engine.Blocked  // why it takes nothing; nil else
 	since   time.Time        // when that began
 	reads   map[int32]uint64 // how far readers are, by operator, and nobody was told
-	letters []Letter         // what is in quarantine, as far as this process knows
+	backlog backlog
+	letters []Letter // what is in quarantine, as far as this process knows
 	reports
 }
 
@@ -109,7 +110,7 @@ func (d *door) sendOne(ctx context.Context, site int, r *codec.Record, unique bo
 // append makes records durable, once the partition takes some and the log has room.
 func (d *door) append(ctx context.Context, p int, records ...[]byte) (at uint64, err error) {
 	if err = d.partitions[p].room(ctx, d.facade, d.done); err == nil {
-		at, err = d.keep(ctx, p, records...)
+		at, err = d.counted(ctx, p, true, d.keep, records)
 	}
 	if err != nil && d.ctx.Err() != nil {
 		return 0, d.refusal()
@@ -122,7 +123,7 @@ func (d *door) append(ctx context.Context, p int, records ...[]byte) (at uint64,
 func (d *door) keep(ctx context.Context, p int, records ...[]byte) (uint64, error) {
 	taken := d.partitions[p].takenUpTo()
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		at, err := d.core.append(ctx, p, records...)
+		at, err := d.write(ctx, p, records...)
 		if err == nil && at <= taken && len(records) > 0 {
 			return 0, fmt.Errorf("%w: partition %d took records up to message %d, and new ones are at %d: the records were replaced by an older copy", ErrDamaged, p, taken, at)
 		}
@@ -207,7 +208,7 @@ func (d *door) tellReads(ctx context.Context) {
 // Taken makes it durable that an entry was taken.
 func (d *door) Taken(ctx context.Context, site int, op int32, key []byte) error {
 	r := logdriven.TakenRecord(op, key)
-	_, err := d.keep(ctx, d.layout.of(site, key), r.Encode(nil))
+	_, err := d.counted(ctx, d.layout.of(site, key), false, d.keep, [][]byte{r.Encode(nil)})
 	return err
 }
 
@@ -250,6 +251,7 @@ func (w *doorway) turn(owned bool) {
 		w.owned = owned
 		close(w.turned)
 		w.turned = make(chan struct{})
+		w.sent(w.backlog.lag) // whoever has it counts anew
 	}
 }
 

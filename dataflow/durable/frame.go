@@ -84,8 +84,29 @@ func (o origin) record(floor uint64, record []byte) []byte {
 	return o.seal(append(dst, record...))
 }
 
-// append makes records durable, each in a frame. It is the only way to the log for them.
+// append makes records durable that nothing holds back.
 func (c *core) append(ctx context.Context, p int, records ...[]byte) (position uint64, err error) {
+	return c.counted(ctx, p, false, c.write, records)
+}
+
+// counted counts records as the backlog of their partition while write makes them durable and
+// until a step takes them, and waits before for room if they are held back.
+func (c *core) counted(ctx context.Context, p int, heldBack bool, write func(context.Context, int, ...[]byte) (uint64, error), records [][]byte) (position uint64, err error) {
+	way := c.door.partitions[p]
+	size, err := way.sending(ctx, p, records, c.opts.MaxLag, heldBack, c.done)
+	if err != nil {
+		return 0, err
+	}
+	if position, err = write(ctx, p, records...); err != nil {
+		way.mu.Lock()
+		way.sent(size)
+		way.mu.Unlock()
+	}
+	return position, err
+}
+
+// write makes records durable, each in a frame. It is the only way to the log for them.
+func (c *core) write(ctx context.Context, p int, records ...[]byte) (position uint64, err error) {
 	way, of := c.door.partitions[p], c.originOf(p)
 	floor := way.floor.Load()
 	framed := make([][]byte, len(records))

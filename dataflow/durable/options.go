@@ -46,6 +46,12 @@ type Options struct {
 	// KeepHistory keeps what is behind a snapshot, for looking at with `millrace log`.
 	KeepHistory bool
 
+	// MaxLag bounds what this process has sent to a partition that it owns and that no step has
+	// taken: when it is reached, sends wait, and return a [*BacklogError] when their context ends.
+	// Zero means 65,536 records and 16 MiB. Answers of calls, what was read or taken, and orders to
+	// the quarantine are not held back. What is sent to partitions that others own is not bounded.
+	MaxLag Lag
+
 	// StepBytes bounds the records of one step. Zero means 1 MiB.
 	StepBytes int
 	// MaxBytes bounds the history on disk. Zero means no bound. When it is reached,
@@ -91,6 +97,8 @@ func (o Options) withDefaults() Options {
 	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 16<<20)
 	o.SnapshotAge = cmp.Or(o.SnapshotAge, time.Minute)
 	o.StepBytes = cmp.Or(o.StepBytes, 1<<20)
+	o.MaxLag.Records = cmp.Or(o.MaxLag.Records, 1<<16)
+	o.MaxLag.Bytes = cmp.Or(o.MaxLag.Bytes, 16<<20)
 	o.MaxGap = cmp.Or(o.MaxGap, 7*24*time.Hour)
 	o.LeaveWithin = cmp.Or(o.LeaveWithin, 10*time.Second)
 	o.Flow.Record = nil

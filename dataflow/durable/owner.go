@@ -227,6 +227,7 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 			return &olderStepsError{m.position, m.floor, o.fence}
 		}
 		records = append(records, m.records...)
+		s.size = s.size.plus(m.records)
 		s.take(m)
 		for _, r := range m.records {
 			o.unsaved += len(r)

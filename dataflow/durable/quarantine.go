@@ -99,7 +99,7 @@ func (c *core) order(ctx context.Context, op string, p int, r codec.Record) erro
 	way := c.door.partitions[p]
 	v := way.await(r.Nonce)
 	defer way.forget(r.Nonce)
-	at, err := c.door.keep(ctx, p, r.Encode(nil)) // also while the partition takes nothing else
+	at, err := c.counted(ctx, p, false, c.door.keep, [][]byte{r.Encode(nil)}) // also while the partition takes nothing else
 	if err != nil {
 		return err
 	}

@@ -61,6 +61,8 @@ type step struct {
 	fence uint64 // of the step before
 	place
 	logdriven.Emission
+
+	size Lag // of the records taken; not kept
 }
 
 func (s *step) encode(of origin) []byte {

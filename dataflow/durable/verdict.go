@@ -78,6 +78,7 @@ func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.applied = max(w.applied, s.taken)
+	w.sent(s.size)
 	for _, nonce := range s.Refused {
 		w.refused[nonce] = 0
 	}

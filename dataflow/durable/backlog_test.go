@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,18 +18,16 @@ import (
 func TestBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, senders, each = 100, 8, 40
-		goOn := make(chan struct{})
+		var held atomic.Pointer[chan struct{}] // what commits wait for, if there is one
 		log := journal.NewMemory(journal.MemoryOptions{Hook: func(a journal.Action) journal.Fault {
-			if a.Op == journal.OpCommit && !a.Done {
-				return journal.Fault{Until: goOn}
+			if until := held.Load(); until != nil && a.Op == journal.OpCommit && !a.Done {
+				return journal.Fault{Until: *until}
 			}
 			return journal.Fault{}
 		}})
-		held := goOn
-		goOn = make(chan struct{})
-		close(goOn) // the first step of the history
 		app := start(t, log, gathering(func(int) bool { return false }), Options{Partitions: 1, MaxLag: Lag{Records: most}})
-		goOn = held
+		goOn := make(chan struct{})
+		held.Store(&goOn)
 		sent := make(chan error, senders*each)
 		for s := range senders {
 			go func() {
@@ -48,14 +47,18 @@ func TestBacklog(t *testing.T) {
 		if err := app.Ports.in.Send(ctx, "late", 1); !errors.As(err, &full) || full.Lag.Records != most || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a send beyond that: %v", err)
 		}
-		close(held)
+		close(goOn)
 		for range senders * each {
 			if err := <-sent; err != nil {
 				t.Error(err)
 			}
 		}
 		time.Sleep(time.Minute)
-		if lag := app.core.door.partitions[0].backlog.lag; lag != (Lag{}) {
+		way := app.core.door.partitions[0]
+		way.mu.Lock()
+		lag := way.backlog.lag
+		way.mu.Unlock()
+		if lag != (Lag{}) {
 			t.Errorf("when all is taken, the lag is %+v", lag)
 		}
 		stop(t, app)

@@ -42,7 +42,8 @@ var imports = map[string][]string{
 	"internal/engine/operators": {"internal/cow", "internal/digest", "internal/keyed", "internal/timer"},
 	"internal/engine/port":      {"internal/digest", "internal/keyed"},
 
-	"dataflow/durable/natslog":             {"dataflow/durable/journal", "dataflow/durable/internal/membership"},
+	"dataflow/durable/natslog":             {"dataflow/durable/journal", "dataflow/durable/internal/lockfile", "dataflow/durable/internal/membership"},
+	"dataflow/durable/disklog":             {"dataflow/durable/journal", "dataflow/durable/internal/lockfile"},
 	"dataflow/durable/journal/journaltest": {"dataflow/durable/journal"},
 
 	"examples/quorum":    library,

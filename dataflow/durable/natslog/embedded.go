@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/millrace/millrace/dataflow/durable/internal/lockfile"
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
@@ -31,9 +32,6 @@ func (e *embedded) full() bool { return e.said.full.Load() || !e.server.JetStrea
 // should rarely need pieces.
 const maxPayload = 8 << 20
 
-// errLocked is what lockFile returns when somebody else has the lock.
-var errLocked = errors.New("locked")
-
 // startEmbedded starts a server on a directory and takes the directory for this process.
 func startEmbedded(opts settings, logger *slog.Logger) (*embedded, error) {
 	if opts.Existing {
@@ -44,8 +42,8 @@ func startEmbedded(opts settings, logger *slog.Logger) (*embedded, error) {
 		return nil, fmt.Errorf("natslog: %w", err)
 	}
 	path := filepath.Join(opts.Dir, "lock")
-	lock, err := lockFile(path)
-	if errors.Is(err, errLocked) {
+	lock, err := lockfile.Take(path)
+	if errors.Is(err, lockfile.ErrTaken) {
 		if opts.Existing {
 			return nil, fmt.Errorf("natslog: a process runs on %s (%s is locked): end it first, or look at a copy of the directory", opts.Dir, path)
 		}

@@ -1,4 +1,4 @@
-package natslog
+package lockfile
 
 import (
 	"errors"
@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// lockFile takes a file for this process by opening it without sharing it. The system
+// Take takes a file for this process by opening it without sharing it. The system
 // lets go of it when the process ends.
-func lockFile(path string) (*os.File, error) {
+func Take(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, err
@@ -16,7 +16,7 @@ func lockFile(path string) (*os.File, error) {
 	h, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	const sharingViolation = syscall.Errno(32)
 	if errors.Is(err, sharingViolation) {
-		return nil, errLocked
+		return nil, ErrTaken
 	}
 	if err != nil {
 		return nil, err

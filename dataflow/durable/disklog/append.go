@@ -1,0 +1,67 @@
+package disklog
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// A message is records of one partition that become durable together.
+type message struct {
+	p        *partition
+	position uint64
+	tally    tally
+	packed   int
+	parts    [][][]byte
+}
+
+// Append adds records to a partition. Records of other callers may be in the same message.
+func (l *Log) Append(ctx context.Context, partition int, records ...[]byte) (uint64, error) {
+	if err := l.ready(ctx, partition); err != nil || len(records) == 0 {
+		return 0, err
+	}
+	size, packed := sizeOfRecords(records)
+	if size > MaxAppend {
+		return 0, fmt.Errorf("%w: %d bytes of records, %d can be kept together", journal.ErrTooLarge, size, MaxAppend)
+	}
+	return l.submit(ctx, &op{add: addRecords, p: &l.partitions[partition], records: records, size: size, packed: packed})
+}
+
+func addRecords(g *group, o *op) {
+	l, p := g.l, o.p
+	if limit := l.opts.MaxBytes; limit > 0 && l.kept+int64(o.size) > limit {
+		o.err = fmt.Errorf("%w: %d bytes of records are kept in %s, the limit is %d", journal.ErrFull, l.kept, l.opts.dir, limit)
+		return
+	}
+	m := p.open
+	if m == nil || m.packed+o.packed > messageBytes {
+		m = &message{p: p, position: l.take()}
+		m.tally = tally{p.next.end, p.next.records.count + 1, p.next.records.bytes}
+		p.open, p.next.end = m, m.position
+		g.messages = append(g.messages, m)
+		l.counters.messages.Add(1)
+	}
+	m.parts = append(m.parts, o.records)
+	m.packed += o.packed
+	m.tally.bytes += uint64(o.size)
+	p.next.records = m.tally
+	l.kept += int64(o.size)
+	l.counters.records.Add(uint64(len(o.records)))
+	o.result = m.position
+}
+
+// write adds a message to the batch when it has all its records.
+func (m *message) write(g *group) {
+	g.set(kindRecords, m.p.number, m.position, m.tally.size()+m.packed, func(b []byte) []byte {
+		b = m.tally.append(b)
+		for _, records := range m.parts {
+			for _, r := range records {
+				b = binary.AppendUvarint(b, uint64(len(r)))
+				b = append(b, r...)
+			}
+		}
+		return b
+	})
+}

@@ -1,0 +1,127 @@
+package disklog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+const (
+	// inline is how large a step or a snapshot is that is kept without pieces.
+	inline = 256 << 10
+	// pieceSize is how large pieces are.
+	pieceSize = 256 << 10
+	// maxParcel bounds a step or a snapshot.
+	maxParcel = 1 << 30
+)
+
+// Commit makes a step durable. What is large goes ahead in pieces, which count for nothing
+// until the step that names them is there.
+func (l *Log) Commit(ctx context.Context, partition int, fence uint64, step []byte) (uint64, error) {
+	if err := l.ready(ctx, partition); err != nil {
+		return 0, err
+	}
+	p := &l.partitions[partition]
+	if have := p.state().fence; have != fence && len(step) > inline {
+		// A group may be under way that changes it.
+		if err := l.settle(ctx); err != nil {
+			return 0, err
+		}
+		if have = p.state().fence; have != fence {
+			l.counters.fenced.Add(1)
+			return 0, fenced(have, fence)
+		}
+	}
+	kept, err := l.wrap(ctx, kindStepPiece, partition, 0, step)
+	if err != nil {
+		return 0, err
+	}
+	next, err := l.submit(ctx, &op{add: addStep, p: p, fence: fence, parcel: kept})
+	if err != nil && kept.id != 0 && !isUnknown(err) {
+		l.discard(kindStepPiece, partition, kept.id)
+	}
+	return next, err
+}
+
+func fenced(have, fence uint64) error {
+	return fmt.Errorf("%w: it has %d, not %d", journal.ErrFenced, have, fence)
+}
+
+func addStep(g *group, o *op) {
+	l, next := g.l, &o.p.next
+	if o.fence != next.fence {
+		l.counters.fenced.Add(1)
+		o.err = fenced(next.fence, o.fence)
+		return
+	}
+	next.fence = l.take()
+	next.steps = tally{o.fence, next.steps.count + 1, next.steps.bytes + o.parcel.size}
+	if next.steps.count == 1 {
+		next.stepGone.position = next.fence
+	}
+	g.set(kindStep, o.p.number, next.fence, next.steps.size()+o.parcel.packed(), func(b []byte) []byte {
+		return o.parcel.append(next.steps.append(b))
+	})
+	l.counters.steps.Add(1)
+	o.result = next.fence
+}
+
+// wrap returns what is kept of a step or a snapshot, after it has written its pieces if it is
+// large. Id is their number, if there is one already.
+func (l *Log) wrap(ctx context.Context, k kind, partition int, id uint64, data []byte) (parcel, error) {
+	kept := parcel{data: data, size: uint64(len(data))}
+	if len(data) <= inline {
+		return kept, nil
+	}
+	if len(data) > maxParcel {
+		return parcel{}, fmt.Errorf("%w: %d bytes, at most %d are kept in pieces", journal.ErrTooLarge, len(data), maxParcel)
+	}
+	if id == 0 {
+		var err error
+		if id, err = l.takeAlone(ctx); err != nil {
+			return parcel{}, err
+		}
+	}
+	for i := 0; i*pieceSize < len(data); i++ {
+		err := context.Cause(ctx)
+		if err == nil {
+			err = l.room.check()
+		}
+		if err == nil {
+			err = l.piece(k, partition, id, i, data[i*pieceSize:min((i+1)*pieceSize, len(data))])
+		}
+		if err != nil {
+			l.discard(k, partition, id)
+			return parcel{}, err
+		}
+	}
+	return parcel{id: id, size: uint64(len(data)), piece: pieceSize}, nil
+}
+
+// piece writes a piece without a sync: that of the step or the snapshot comes later in the
+// same log and covers it.
+func (l *Log) piece(k kind, partition int, id uint64, index int, data []byte) error {
+	if err := l.enter(); err != nil {
+		return err
+	}
+	defer l.leave()
+	batch := l.db.NewBatchWithSize(len(data) + 128)
+	set(batch, pieceKey(k, partition, id, index), len(data), func(b []byte) []byte { return append(b, data...) })
+	return l.apply(batch, pebble.NoSync)
+}
+
+// discard forgets pieces that nothing names. If that fails, a later purge does it.
+func (l *Log) discard(k kind, partition int, id uint64) {
+	if l.enter() != nil {
+		return
+	}
+	defer l.leave()
+	g := &group{l: l, batch: l.db.NewBatch()}
+	g.deleteRange(k, partition, id, id+1)
+	if err := l.apply(g.batch, pebble.NoSync); err != nil {
+		l.logger.Debug("pieces that nothing names are left", "partition", partition, "number", id, "error", err)
+	}
+}

@@ -1,0 +1,269 @@
+package disklog
+
+import (
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Files are the files of pebble, which does not go on after a failed write: it panics, calls
+// Fatalf, or tries again in a tight loop. So it never sees one.
+//
+//   - A write for which there is no room waits until there is.
+//   - Any other failure ends the log. From then on writes are thrown away and succeed, so that
+//     pebble can be closed; nothing is acknowledged any longer, and what was is on the disk.
+//
+// Files also keep the mark: see there.
+type files struct {
+	vfs.FS
+	dir  string // the folder of pebble
+	room *room
+	fail func(error) // called with the first failure
+
+	failed atomic.Bool
+
+	mu     sync.Mutex
+	mark   *mark
+	synced []synced
+}
+
+// do makes a change on the disk. It returns false if there is none, since the log has failed.
+func (fs *files) do(what string, change func() error) bool {
+	for tries := 0; ; tries++ {
+		if fs.failed.Load() {
+			return false
+		}
+		err := change()
+		if tries > 0 && !isFull(err) {
+			fs.room.waited()
+		}
+		if err == nil {
+			return true
+		}
+		if !isFull(err) {
+			fs.stop(fmt.Errorf("%s: %w", what, err))
+			return false
+		}
+		if !fs.room.wait(tries == 0) {
+			fs.room.waited()
+			fs.stop(fmt.Errorf("%s: %w", what, err))
+			return false
+		}
+	}
+}
+
+// stop ends the log. What is written from now on is thrown away.
+func (fs *files) stop(err error) {
+	if fs.failed.CompareAndSwap(false, true) {
+		fs.fail(err)
+	}
+}
+
+// update writes the mark after change has changed what it says.
+func (fs *files) update(change func()) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	change()
+	fs.do("write the mark", func() error { return fs.mark.write(fs.synced) })
+}
+
+// forget takes a file that is about to go out of the mark.
+func (fs *files) forget(path string) {
+	kind, number, ok := fileKind(fs.PathBase(path))
+	if !ok || fs.PathDir(path) != fs.dir {
+		return
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	before := len(fs.synced)
+	fs.synced = slices.DeleteFunc(fs.synced, func(s synced) bool { return s.kind == kind && s.number == number })
+	if len(fs.synced) != before {
+		fs.do("write the mark", func() error { return fs.mark.settle(fs.synced) })
+	}
+}
+
+// wrap returns a file whose writes are waited for.
+func (fs *files) wrap(path string, f vfs.File) vfs.File {
+	w := &file{File: f, fs: fs, path: path}
+	if kind, number, ok := fileKind(fs.PathBase(path)); ok && fs.PathDir(path) == fs.dir {
+		w.now = synced{kind: kind, number: number}
+	}
+	return w
+}
+
+func (fs *files) Create(name string, category vfs.DiskWriteCategory) (f vfs.File, err error) {
+	if !fs.do("create "+name, func() error { f, err = fs.FS.Create(name, category); return err }) {
+		return discarded{}, nil
+	}
+	return fs.wrap(name, f), nil
+}
+
+func (fs *files) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (f vfs.File, err error) {
+	fs.forget(oldname)
+	if !fs.do("reuse "+oldname, func() error { f, err = fs.FS.ReuseForWrite(oldname, newname, category); return err }) {
+		return discarded{}, nil
+	}
+	return fs.wrap(newname, f), nil
+}
+
+func (fs *files) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (f vfs.File, err error) {
+	if !fs.do("open "+name, func() error { f, err = fs.FS.OpenReadWrite(name, category, opts...); return err }) {
+		return discarded{}, nil
+	}
+	return fs.wrap(name, f), nil
+}
+
+func (fs *files) OpenDir(name string) (vfs.File, error) {
+	f, err := fs.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return fs.wrap(name, f), nil
+}
+
+func (fs *files) Link(oldname, newname string) error {
+	fs.do("link "+newname, func() error { return fs.FS.Link(oldname, newname) })
+	return nil
+}
+
+func (fs *files) Rename(oldname, newname string) error {
+	fs.do("rename "+oldname, func() error { return fs.FS.Rename(oldname, newname) })
+	return nil
+}
+
+func (fs *files) MkdirAll(dir string, perm os.FileMode) error {
+	fs.do("make the folder "+dir, func() error { return fs.FS.MkdirAll(dir, perm) })
+	return nil
+}
+
+func (fs *files) Remove(name string) error {
+	fs.forget(name)
+	if fs.failed.Load() {
+		return nil
+	}
+	return fs.FS.Remove(name)
+}
+
+func (fs *files) RemoveAll(name string) error {
+	if fs.failed.Load() {
+		return nil
+	}
+	return fs.FS.RemoveAll(name)
+}
+
+// Lock does nothing: the folder has a lock already.
+func (fs *files) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
+
+func (fs *files) Unwrap() vfs.FS { return fs.FS }
+
+// A file is one that pebble writes. Its writes and syncs are sequential.
+type file struct {
+	vfs.File
+	fs   *files
+	path string
+	now  synced // what was written, if the file is in the mark
+}
+
+// Write writes all of p, in several parts if there is not room for all at once.
+func (f *file) Write(p []byte) (int, error) {
+	if f.now.kind != 0 {
+		f.now.sum = crc32.Update(f.now.sum, castagnoli, p)
+		f.now.bytes += int64(len(p))
+	}
+	rest := p
+	f.fs.do("write "+f.path, func() error {
+		n, err := f.File.Write(rest)
+		rest = rest[n:]
+		return err
+	})
+	return len(p), nil
+}
+
+func (f *file) WriteAt(p []byte, at int64) (int, error) {
+	f.fs.do("write "+f.path, func() error {
+		_, err := f.File.WriteAt(p, at)
+		return err
+	})
+	return len(p), nil
+}
+
+func (f *file) Sync() error {
+	f.sync(f.File.Sync)
+	return nil
+}
+
+func (f *file) SyncData() error {
+	f.sync(f.File.SyncData)
+	return nil
+}
+
+func (f *file) SyncTo(length int64) (full bool, err error) {
+	if f.fs.failed.Load() {
+		return false, nil
+	}
+	if full, err = f.File.SyncTo(length); err != nil {
+		f.fs.stop(fmt.Errorf("sync %s: %w", f.path, err))
+	}
+	return full, nil
+}
+
+// sync is not repeated: the system has forgotten what it could not write.
+func (f *file) sync(sync func() error) {
+	if f.fs.failed.Load() {
+		return
+	}
+	if err := sync(); err != nil {
+		f.fs.stop(fmt.Errorf("sync %s: %w", f.path, err))
+		return
+	}
+	if f.now.kind == 0 || f.now.bytes == 0 {
+		return
+	}
+	f.fs.update(func() {
+		i := slices.IndexFunc(f.fs.synced, func(s synced) bool { return s.kind == f.now.kind && s.number == f.now.number })
+		if i < 0 {
+			f.fs.synced = append(f.fs.synced, f.now)
+		} else {
+			f.fs.synced[i] = f.now
+		}
+	})
+}
+
+// Close closes the file. A failure has nothing to do with what was synced.
+func (f *file) Close() error {
+	if err := f.File.Close(); err != nil && !oserror.IsNotExist(err) {
+		f.fs.stop(fmt.Errorf("close %s: %w", f.path, err))
+	}
+	return nil
+}
+
+// Discarded is a file of a log that has failed.
+type discarded struct{}
+
+func (discarded) Close() error                           { return nil }
+func (discarded) Read([]byte) (int, error)               { return 0, io.EOF }
+func (discarded) ReadAt([]byte, int64) (int, error)      { return 0, io.EOF }
+func (discarded) Write(p []byte) (int, error)            { return len(p), nil }
+func (discarded) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
+func (discarded) Preallocate(int64, int64) error         { return nil }
+func (d discarded) Stat() (vfs.FileInfo, error)          { return d, nil }
+func (discarded) Sync() error                            { return nil }
+func (discarded) SyncTo(int64) (bool, error)             { return false, nil }
+func (discarded) SyncData() error                        { return nil }
+func (discarded) Prefetch(int64, int64) error            { return nil }
+func (discarded) Fd() uintptr                            { return vfs.InvalidFd }
+func (discarded) Name() string                           { return "discarded" }
+func (discarded) Size() int64                            { return 0 }
+func (discarded) Mode() os.FileMode                      { return 0o600 }
+func (discarded) ModTime() time.Time                     { return time.Time{} }
+func (discarded) IsDir() bool                            { return false }
+func (discarded) Sys() any                               { return nil }
+func (discarded) DeviceID() vfs.DeviceID                 { return vfs.DeviceID{} }

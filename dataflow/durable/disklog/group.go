@@ -1,0 +1,305 @@
+package disklog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// An op is a change of one partition that waits to become durable. One goroutine takes all
+// ops that came while it synced those before, of all partitions, and makes one batch of them,
+// with one sync. Only after that anybody sees what they changed.
+type op struct {
+	add     func(*group, *op) // adds it to the batch, or sets err; nil adds nothing
+	p       *partition
+	records [][]byte // of an append
+	packed  int      // bytes they take in a message
+	size    int      // bytes they have
+	fence   uint64   // that a step was made with, or that a snapshot is at
+	parcel  parcel   // the step or the snapshot
+	purge   purge
+
+	g      *group // that has taken it; under the lock of the queue
+	result uint64 // with err, written before done is closed
+	err    error
+	done   chan struct{}
+}
+
+// bytes returns about how much an op adds to a batch.
+func (o *op) bytes() int { return o.packed + len(o.parcel.data) + 64 }
+
+// A queue has the ops that no group has taken.
+type queue struct {
+	mu     sync.Mutex
+	ops    []*op
+	flying *group // the one under way, nil if there is none
+	ended  bool
+	wake   chan struct{} // has room for one
+	runs   sync.WaitGroup
+}
+
+// A group is ops that share a sync.
+type group struct {
+	l        *Log
+	ops      []*op
+	batch    *pebble.Batch
+	touched  []*partition
+	messages []*message
+	ceiling  uint64        // that it makes durable, zero if it does not
+	built    chan struct{} // closed when the batch has a copy of what the callers gave
+	done     chan struct{} // closed when all ops have their results
+}
+
+const (
+	// groupBytes bounds a batch of several ops. A larger one is not faster, and one of half a
+	// memtable is written to a table at once.
+	groupBytes = 1 << 20
+	// messageBytes bounds a message with records of several callers.
+	messageBytes = 256 << 10
+)
+
+// submit queues an op and waits for its result. After journal.ErrUnknown nobody knows it; any
+// other error says that nothing was changed.
+func (l *Log) submit(ctx context.Context, o *op) (uint64, error) {
+	o.done = make(chan struct{})
+	q := &l.queue
+	q.mu.Lock()
+	if q.ended {
+		q.mu.Unlock()
+		return 0, context.Cause(l.ctx)
+	}
+	q.ops = append(q.ops, o)
+	q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-o.done:
+		return o.result, o.err
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	if o.g == nil {
+		q.ops = slices.DeleteFunc(q.ops, func(other *op) bool { return other == o })
+		q.mu.Unlock()
+		select {
+		case <-o.done: // the queue has ended
+			return o.result, o.err
+		default:
+			return 0, context.Cause(ctx)
+		}
+	}
+	g := o.g
+	q.mu.Unlock()
+	<-g.built
+	select {
+	case <-o.done:
+		return o.result, o.err
+	default:
+		return 0, fmt.Errorf("%w: %w", journal.ErrUnknown, context.Cause(ctx))
+	}
+}
+
+// settle waits until everything that is visible in pebble now is durable, or was never
+// acknowledged to anybody and will not be.
+func (l *Log) settle(ctx context.Context) error {
+	l.queue.mu.Lock()
+	g := l.queue.flying
+	l.queue.mu.Unlock()
+	if g == nil {
+		return nil
+	}
+	select {
+	case <-g.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// run makes groups until the log ends.
+func (l *Log) run() {
+	for {
+		select {
+		case <-l.queue.wake:
+		case <-l.ctx.Done():
+			l.queue.drop(context.Cause(l.ctx))
+			return
+		}
+		for l.ctx.Err() == nil {
+			g := l.queue.take(l)
+			if g == nil {
+				break
+			}
+			l.commit(g)
+			l.queue.mu.Lock()
+			l.queue.flying = nil
+			l.queue.mu.Unlock()
+			close(g.done)
+		}
+	}
+}
+
+// take makes a group of what waits, nil if nothing does.
+func (q *queue) take(l *Log) *group {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, bytes := 0, 0
+	for _, o := range q.ops {
+		if bytes += o.bytes(); n > 0 && bytes > groupBytes {
+			break
+		}
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	g := &group{l: l, ops: q.ops[:n:n], built: make(chan struct{}), done: make(chan struct{})}
+	if q.ops = q.ops[n:]; len(q.ops) == 0 {
+		q.ops = nil
+	}
+	for _, o := range g.ops {
+		o.g = g
+	}
+	q.flying = g
+	return g
+}
+
+// drop gives all that wait an error, and all that come later.
+func (q *queue) drop(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = true
+	for _, o := range q.ops {
+		o.err = err
+		close(o.done)
+	}
+	q.ops = nil
+}
+
+// commit makes a group durable and gives its ops their results.
+func (l *Log) commit(g *group) {
+	err := l.enter()
+	if err != nil { // the log has failed, and nothing of the group was written
+		close(g.built)
+		for _, o := range g.ops {
+			o.err = err
+			close(o.done)
+		}
+		return
+	}
+	defer l.leave()
+	g.build()
+	close(g.built)
+	if !g.batch.Empty() {
+		if err = l.apply(g.batch, pebble.Sync); err != nil {
+			err = unknown(err)
+		}
+		l.counters.syncs.Add(1)
+	} else {
+		err = g.batch.Close()
+	}
+	if err == nil {
+		g.publish()
+	}
+	for _, o := range g.ops {
+		if err != nil && o.err == nil {
+			o.err = err
+		}
+		close(o.done)
+	}
+}
+
+// unknown is the error of an op that was under way when the log failed. It does not say that
+// the disk was full, which would mean that nothing was written.
+func unknown(err error) error {
+	if errors.Is(err, journal.ErrFull) {
+		return fmt.Errorf("%w: %v", journal.ErrUnknown, err)
+	}
+	return fmt.Errorf("%w: %w", journal.ErrUnknown, err)
+}
+
+// apply writes a batch. The error says why the log has failed, if it has.
+func (l *Log) apply(batch *pebble.Batch, how *pebble.WriteOptions) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.fail(fmt.Errorf("disklog: the storage of %s cannot go on: %v; close the log and open it again", l.opts, p))
+		}
+		if failed := l.failed(); failed != nil {
+			err = failed
+		}
+	}()
+	if err := l.db.Apply(batch, how); err != nil {
+		return err
+	}
+	return batch.Close()
+}
+
+// build makes the batch.
+func (g *group) build() {
+	l := g.l
+	size := 128
+	for _, o := range g.ops {
+		size += o.bytes()
+	}
+	g.batch = l.db.NewBatchWithSize(size)
+	full := l.room.check()
+	if need := l.number.Load() + uint64(len(g.ops)) + lease/2; need > l.ceiling.Load() && full == nil {
+		g.ceiling = need + lease
+		g.counter(g.ceiling)
+	}
+	for _, o := range g.ops {
+		if o.p != nil && !o.p.touched {
+			o.p.touched, o.p.next = true, o.p.now
+			g.touched = append(g.touched, o.p)
+		}
+		switch {
+		case o.add == nil:
+		case full != nil && o.purge == (purge{}):
+			o.err = full // a purge makes room
+		default:
+			o.add(g, o)
+		}
+	}
+	for _, m := range g.messages {
+		m.write(g)
+	}
+}
+
+// publish makes what the group changed visible.
+func (g *group) publish() {
+	if g.ceiling != 0 {
+		g.l.ceiling.Store(g.ceiling)
+	}
+	for _, p := range g.touched {
+		p.publish()
+	}
+}
+
+// set adds a value to the batch. Fill gets the room behind the checksum, of size bytes, and
+// returns it filled.
+func (g *group) set(k kind, partition int, number uint64, size int, fill func([]byte) []byte) {
+	set(g.batch, key(k, partition, number), size, fill)
+}
+
+func set(batch *pebble.Batch, key []byte, size int, fill func([]byte) []byte) {
+	op := batch.SetDeferred(len(key), sumSize+size)
+	copy(op.Key, key)
+	if filled := fill(op.Value[sumSize:sumSize:len(op.Value)]); len(filled) != size {
+		panic(fmt.Sprintf("disklog: a value of %d bytes has %d", size, len(filled)))
+	}
+	seal(key, op.Value)
+	_ = op.Finish() // returns no error but for an index, which this batch has not
+}
+
+// deleteRange forgets the values of a kind with numbers from first to before last.
+func (g *group) deleteRange(k kind, partition int, first, last uint64) {
+	_ = g.batch.DeleteRange(key(k, partition, first), key(k, partition, last), nil)
+}

@@ -1,0 +1,108 @@
+package disklog
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// format is the version of everything that this package writes: files, keys and values.
+const format = 1
+
+// An identity tells a log from every other one. It is written once, when the log is made:
+// to a file, where it is seen before anything else is opened, and among the keys.
+type identity struct {
+	format     int
+	id         journal.Identity
+	created    time.Time
+	name       string
+	partitions int
+}
+
+func newIdentity(name string, partitions int) identity {
+	i := identity{format: format, created: time.Now().UTC().Truncate(time.Second), name: name, partitions: partitions}
+	rand.Read(i.id[:])
+	return i
+}
+
+const identityFormat = "millrace disklog format %d\nid %s\ncreated %s\nname %s\npartitions %d\n"
+
+// encode returns the identity as text, with its checksum in the last line.
+func (i identity) encode() []byte {
+	text := fmt.Sprintf(identityFormat, i.format, i.id, i.created.Format(time.RFC3339), i.name, i.partitions)
+	return fmt.Appendf(nil, "%schecksum %08x\n", text, crc32.Checksum([]byte(text), castagnoli))
+}
+
+var errIdentity = errors.New("it is not the identity of a log")
+
+// decodeIdentity returns what encode was given. If the format is another one, the rest is
+// not looked at.
+func decodeIdentity(b []byte) (i identity, err error) {
+	text, sum, ok := strings.Cut(string(b), "checksum ")
+	if _, err := fmt.Sscanf(text, "millrace disklog format %d\n", &i.format); err != nil {
+		return identity{}, errIdentity
+	}
+	if !ok || sum != fmt.Sprintf("%08x\n", crc32.Checksum([]byte(text), castagnoli)) {
+		return identity{}, errSum
+	}
+	if i.format != format {
+		return i, nil
+	}
+	var id, created string
+	if _, err := fmt.Sscanf(text, identityFormat, &i.format, &id, &created, &i.name, &i.partitions); err != nil {
+		return identity{}, errIdentity
+	}
+	if n, err := hex.Decode(i.id[:], []byte(id)); err != nil || n != len(i.id) {
+		return identity{}, errIdentity
+	}
+	if i.created, err = time.Parse(time.RFC3339, created); err != nil || i.partitions < 1 || i.partitions > maxPartitions {
+		return identity{}, errIdentity
+	}
+	return i, nil
+}
+
+// readFile returns what a file has in it.
+func readFile(fs vfs.FS, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+// writeFile makes a file durable, whole or not at all.
+func writeFile(fs vfs.FS, path string, data []byte) (err error) {
+	temporary := path + ".new"
+	f, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append([]byte(nil), data...))
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	if err := fs.Rename(temporary, path); err != nil {
+		return err
+	}
+	return syncDir(fs, fs.PathDir(path))
+}
+
+// syncDir makes the names of the files in a folder durable.
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

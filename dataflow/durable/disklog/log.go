@@ -1,0 +1,156 @@
+package disklog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// A Log is a journal.Log in a folder. See the package comment for what it promises.
+type Log struct {
+	opts   settings
+	logger *slog.Logger
+	lock   *os.File
+	room   *room
+	files  *files
+	db     *pebble.DB
+
+	identity   identity
+	partitions []partition
+	number     atomic.Uint64 // the last one given out
+	ceiling    atomic.Uint64 // numbers up to this one may be given out: it is on the disk
+	kept       int64         // bytes of records kept, of all partitions; used by the goroutine of groups
+	queue      queue
+	counters   counters
+
+	ctx     context.Context // ends when the log is closed or has failed
+	end     context.CancelCauseFunc
+	closing sync.Once
+
+	// use is held for reading while pebble is used, and for writing while it is closed.
+	use  sync.RWMutex
+	gone bool // pebble is closed
+
+	failing sync.Once
+	failure atomic.Pointer[error]
+	ending  sync.WaitGroup // what fail has started
+}
+
+var _ journal.Log = (*Log)(nil)
+
+// Partitions returns how many there are.
+func (l *Log) Partitions() int { return len(l.partitions) }
+
+// Identity returns what was drawn when the log was made.
+func (l *Log) Identity() journal.Identity { return l.identity.id }
+
+// ready returns why an operation on a partition cannot even begin.
+func (l *Log) ready(ctx context.Context, partition int) error {
+	if l.ctx.Err() != nil {
+		return context.Cause(l.ctx)
+	}
+	if partition < 0 || partition >= len(l.partitions) {
+		return fmt.Errorf("disklog: there is no partition %d, only %d of them", partition, len(l.partitions))
+	}
+	return context.Cause(ctx)
+}
+
+// enter begins to use pebble. After an error there is no leave.
+func (l *Log) enter() error {
+	l.use.RLock()
+	if l.gone {
+		l.use.RUnlock()
+		return context.Cause(l.ctx)
+	}
+	return nil
+}
+
+func (l *Log) leave() { l.use.RUnlock() }
+
+// failed returns why the log has failed, nil if it has not.
+func (l *Log) failed() error {
+	if err := l.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// fail ends the log: everything returns err from now on. It may be called with any lock of
+// pebble.
+func (l *Log) fail(err error) {
+	l.failing.Do(func() {
+		l.failure.Store(&err)
+		l.files.failed.Store(true)
+		l.logger.Error("the log has failed", "error", err)
+		l.end(err)
+		l.ending.Go(func() { l.shut() })
+	})
+}
+
+// unwritable is called with the first change on the disk that failed.
+func (l *Log) unwritable(err error) {
+	if isFull(err) {
+		l.fail(fmt.Errorf("%w on the disk of %s: %w; make room and open it again", journal.ErrFull, l.opts.dir, err))
+		return
+	}
+	l.fail(fmt.Errorf("disklog: %s cannot be written: %w; nothing that was acknowledged is lost: close it, see to the disk, and open it again", l.opts, err))
+}
+
+// damaged is the error of a history that cannot be whole again by itself.
+func (l *Log) damaged(format string, args ...any) error { return l.opts.damaged(format, args...) }
+
+func (s settings) damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s; put back what was lost, or all of the history from one backup, or begin a new one elsewhere",
+		journal.ErrDamaged, s.opener, fmt.Sprintf(format, args...))
+}
+
+// unreadable is the error of a partition of which something cannot be read.
+func (l *Log) unreadable(partition int, what string, err error) error {
+	if errors.Is(err, journal.ErrDamaged) {
+		return err
+	}
+	return l.damaged("partition %d: %s: %v", partition, what, err)
+}
+
+// Close ends the log when everything that was acknowledged is on the disk and pebble has
+// written its files. What waits gets journal.ErrClosed.
+func (l *Log) Close() (err error) {
+	l.closing.Do(func() {
+		l.end(journal.ErrClosed)
+		l.room.close()
+		l.queue.runs.Wait()
+		err = l.shut()
+		l.ending.Wait()
+		err = errors.Join(err, l.lock.Close())
+	})
+	return err
+}
+
+// shut closes pebble when nobody uses it any longer.
+func (l *Log) shut() (err error) {
+	l.use.Lock()
+	defer l.use.Unlock()
+	if l.gone {
+		return nil
+	}
+	l.gone = true
+	if l.failed() == nil {
+		err = l.writeCounter(l.number.Load())
+	}
+	// A panic of pebble here is about files that are thrown away.
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("disklog: closing the storage: %v", p)
+		}
+		err = errors.Join(err, l.files.mark.file.Close())
+	}()
+	return l.db.Close()
+}

@@ -1,0 +1,373 @@
+package disklog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/millrace/millrace/dataflow/durable/internal/lockfile"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// Names in the folder of a log.
+const (
+	lockName     = "lock"
+	identityName = "identity"
+	markName     = "mark"
+	reserveName  = "reserve"
+	storageName  = "db"
+)
+
+func openLog(ctx context.Context, s settings) (*Log, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	l := &Log{opts: s, logger: s.Logger.With("journal", s.Name)}
+	l.ctx, l.end = context.WithCancelCause(context.Background())
+	l.queue.wake = make(chan struct{}, 1)
+	if err := l.takeFolder(); err != nil {
+		return nil, err
+	}
+	err := l.open(ctx)
+	if err == nil {
+		l.queue.runs.Go(l.run)
+		return l, nil
+	}
+	l.end(err)
+	if l.room != nil {
+		l.room.close()
+	}
+	if l.db != nil {
+		l.shut()
+	} else if l.files != nil {
+		l.files.mark.file.Close()
+	}
+	l.ending.Wait()
+	l.lock.Close()
+	if failed := l.failed(); failed != nil {
+		err = failed
+	}
+	if isFull(err) && !errors.Is(err, journal.ErrFull) {
+		err = fmt.Errorf("%w on the disk of %s: %w", journal.ErrFull, s.dir, err)
+	}
+	return nil, err
+}
+
+func (l *Log) path(name string) string { return l.opts.fs.PathJoin(l.opts.dir, name) }
+
+// takeFolder makes the folder, unless it has to be there, and takes it for this log.
+func (l *Log) takeFolder() error {
+	dir := l.opts.dir
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist) && l.opts.Existing:
+		return fmt.Errorf("%w in %s: there is no such folder", journal.ErrMissing, dir)
+	case errors.Is(err, os.ErrNotExist):
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("disklog: %w", err)
+		}
+	case err != nil:
+		return fmt.Errorf("disklog: %w", err)
+	case !info.IsDir() && l.opts.Existing:
+		return fmt.Errorf("%w in %s: it is not a folder", journal.ErrMissing, dir)
+	case !info.IsDir():
+		return fmt.Errorf("disklog: %s is not a folder", dir)
+	}
+	if l.opts.Existing { // and leave no lock where nothing is
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return fmt.Errorf("disklog: %w", err)
+		}
+		if !has(entries, identityName) && !has(entries, storageName) {
+			return fmt.Errorf("%w in %s: no log was ever made there", journal.ErrMissing, dir)
+		}
+	}
+	path := filepath.Join(dir, lockName)
+	lock, err := lockfile.Take(path)
+	switch {
+	case errors.Is(err, lockfile.ErrTaken) && l.opts.Existing:
+		return fmt.Errorf("disklog: a process has %s open (%s is locked): end it first, or look at a copy of the folder", dir, path)
+	case errors.Is(err, lockfile.ErrTaken):
+		return fmt.Errorf("disklog: another process or another log of this one has %s open (%s is locked): end it, or give this one a folder of its own", dir, path)
+	case err != nil:
+		return fmt.Errorf("disklog: %w", err)
+	}
+	l.lock = lock
+	return nil
+}
+
+func has(entries []os.DirEntry, name string) bool {
+	for _, e := range entries {
+		if e.Name() == name {
+			return true
+		}
+	}
+	return false
+}
+
+// open finds out what is in the folder, and opens it or makes it.
+func (l *Log) open(ctx context.Context) error {
+	fs := l.opts.fs
+	stored, err := fs.List(l.path(storageName))
+	if err != nil && !oserror.IsNotExist(err) {
+		return fmt.Errorf("disklog: %w", err)
+	}
+	kept, unread := l.readIdentity()
+	switch {
+	case unread == nil:
+		if err := l.accept(kept); err != nil {
+			return err
+		}
+		if len(stored) == 0 {
+			return l.damaged("the folder %s is gone or empty", storageName)
+		}
+	case len(stored) == 0 && !oserror.IsNotExist(unread):
+		return l.damaged("the file %s: %v", identityName, unread)
+	case len(stored) == 0 && l.opts.Existing:
+		return fmt.Errorf("%w in %s: no log was ever made there", journal.ErrMissing, l.opts.dir)
+	case len(stored) == 0:
+		if _, err := fs.Stat(l.path("jetstream")); err == nil {
+			return fmt.Errorf("disklog: %s has the log of an embedded NATS server: open it with natslog.Embedded, or give this log another folder", l.opts.dir)
+		}
+		l.logger.Info("making a new log", "folder", l.opts.dir)
+	}
+	if err := l.openStorage(ctx, unread == nil || len(stored) > 0, unread == nil); err != nil {
+		return err
+	}
+	if err := l.identify(kept, unread, len(stored) > 0); err != nil {
+		return err
+	}
+	return l.load()
+}
+
+// readIdentity returns what the file says, or why it says nothing.
+func (l *Log) readIdentity() (identity, error) {
+	b, err := readFile(l.opts.fs, l.path(identityName))
+	if err != nil {
+		return identity{}, err
+	}
+	return decodeIdentity(b)
+}
+
+// accept compares what a log is with what the options say.
+func (l *Log) accept(i identity) error {
+	switch {
+	case i.format != format:
+		return fmt.Errorf("disklog: %s has the format %d, and this program knows %d: use the program that made it, or another folder", l.opts.opener, i.format, format)
+	case i.name != l.opts.Name && l.opts.Existing:
+		return fmt.Errorf("%w of the name %q in %s: there is %q", journal.ErrMissing, l.opts.Name, l.opts.dir, i.name)
+	case i.name != l.opts.Name:
+		return fmt.Errorf("disklog: %s was created with the name %q, and is opened with %q: give each its own folder", l.opts.opener, i.name, l.opts.Name)
+	case l.opts.Partitions != 0 && l.opts.Partitions != i.partitions:
+		return fmt.Errorf("disklog: %s was created with %d partitions, which cannot change, and is opened with %d", l.opts.opener, i.partitions, l.opts.Partitions)
+	}
+	return nil
+}
+
+// openStorage opens pebble after it has compared its files with the mark.
+func (l *Log) openStorage(ctx context.Context, existing, made bool) error {
+	fs, dir := l.opts.fs, l.path(storageName)
+	mark, marked, known, err := openMark(fs, l.path(markName))
+	if err != nil {
+		return fmt.Errorf("disklog: %w", err)
+	}
+	l.files = &files{FS: fs, dir: dir, mark: mark, synced: marked, fail: l.unwritable}
+	if existing && made && !known {
+		l.logger.Warn("the mark is gone or cannot be read, so it is not known how far the newest files were synced", "file", l.path(markName))
+	}
+	for _, s := range marked {
+		if err := s.verify(fs, dir); err != nil {
+			return l.damaged("%v", err)
+		}
+	}
+	l.room = newRoom(fs, l.path(reserveName), l.opts.Reserve, l.logger)
+	l.files.room = l.room
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("disklog: %w", err)
+	}
+	if err := syncDir(fs, l.opts.dir); err != nil {
+		return fmt.Errorf("disklog: %w", err)
+	}
+	l.torn(marked)
+	opened := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				opened <- l.damaged("%v", p)
+			}
+		}()
+		db, err := pebble.Open(dir, l.storage(l.files, made))
+		l.db = db
+		opened <- err
+	}()
+	if err := l.patient(ctx, opened); err != nil {
+		if l.failed() == nil && !errors.Is(err, journal.ErrDamaged) && !isFull(err) {
+			return l.damaged("%v", err)
+		}
+		return err
+	}
+	return l.failed()
+}
+
+// fullFor is how long an Open waits for room on a full disk.
+const fullFor = time.Second
+
+// patient waits for an Open that may wait for room on the disk.
+func (l *Log) patient(ctx context.Context, opened <-chan error) error {
+	tick := time.NewTicker(fullFor / 10)
+	defer tick.Stop()
+	for blocked := 0; ; {
+		select {
+		case err := <-opened:
+			return err
+		case <-tick.C:
+			if blocked++; !l.room.blocked() {
+				blocked = 0
+			}
+			if blocked < 10 {
+				continue
+			}
+		case <-ctx.Done():
+			if !l.room.blocked() {
+				return errors.Join(<-opened, context.Cause(ctx)) // it is only a moment
+			}
+		}
+		l.room.close() // what waits fails, and the rest is thrown away
+		<-opened
+		return l.failed()
+	}
+}
+
+// identify compares the identity among the keys with that in the file, and writes what is
+// missing: both of a new log, or of one whose making was cut short, or the file.
+func (l *Log) identify(kept identity, unread error, stored bool) error {
+	var among identity
+	found, err := l.storedIdentity(&among)
+	if err != nil {
+		return l.damaged("the identity in %s: %v", storageName, err)
+	}
+	switch {
+	case found && unread == nil:
+		if among != kept {
+			return l.damaged("the file %s and the folder %s are of different logs", identityName, storageName)
+		}
+		l.identity = kept
+		return nil
+	case unread == nil:
+		return l.damaged("the folder %s has not the log that the file %s names", storageName, identityName)
+	case found:
+		if err := l.accept(among); err != nil {
+			return err
+		}
+		if !oserror.IsNotExist(unread) {
+			l.logger.Warn("the identity could not be read and is written again", "file", l.path(identityName), "error", unread)
+		}
+		l.identity = among
+	case !oserror.IsNotExist(unread):
+		return l.damaged("the file %s: %v", identityName, unread)
+	case l.opts.Existing:
+		return fmt.Errorf("%w in %s: the making of a log was cut short", journal.ErrMissing, l.opts.dir)
+	default:
+		if stored {
+			if empty, err := l.empty(); err != nil || !empty {
+				return l.damaged("the folder %s has something else than a log in it (%v)", storageName, err)
+			}
+		}
+		l.identity = newIdentity(l.opts.Name, max(l.opts.Partitions, 1))
+		text := l.identity.encode()
+		g := &group{l: l, batch: l.db.NewBatch()}
+		g.set(kindIdentity, 0, 0, len(text), func(b []byte) []byte { return append(b, text...) })
+		g.counter(0)
+		if err := l.apply(g.batch, pebble.Sync); err != nil {
+			return err
+		}
+	}
+	if err := writeFile(l.opts.fs, l.path(identityName), l.identity.encode()); err != nil {
+		return fmt.Errorf("disklog: %w", err)
+	}
+	return nil
+}
+
+func (l *Log) storedIdentity(i *identity) (found bool, err error) {
+	var text []byte
+	err = l.one(kindIdentity, 0, func(_ uint64, d *decoder) { text = append(text, d.rest...) })
+	if err != nil || text == nil {
+		return false, err
+	}
+	*i, err = decodeIdentity(text)
+	return true, err
+}
+
+// empty reports whether there are no keys.
+func (l *Log) empty() (bool, error) {
+	it, err := l.db.NewIter(nil)
+	if err != nil {
+		return false, err
+	}
+	found := it.First()
+	return !found, errors.Join(it.Error(), it.Close())
+}
+
+// load finds out how far the counter and the partitions are.
+func (l *Log) load() error {
+	var counter uint64
+	found := false
+	if err := l.one(kindCounter, 0, func(_ uint64, d *decoder) {
+		if len(d.rest) != 8 {
+			d.err = errShort
+			return
+		}
+		counter, found = numberOf(append(make([]byte, 5), d.rest...)), true
+	}); err != nil || !found {
+		return l.damaged("the counter: %v", err)
+	}
+	l.partitions = make([]partition, l.identity.partitions)
+	for n := range l.partitions {
+		p := &l.partitions[n]
+		p.log, p.number = l, n
+		if err := p.load(); err != nil {
+			return err
+		}
+		if most := max(p.now.end, p.now.fence); most > counter {
+			return l.damaged("partition %d: the counter is at %d, and %d was given out", n, counter, most)
+		}
+		l.kept += int64(p.now.records.bytes - p.now.purged.bytes)
+	}
+	l.number.Store(counter)
+	l.ceiling.Store(counter)
+	return l.failed()
+}
+
+// torn says what is cut from the end of the newest write-ahead log, which nobody was told is
+// there.
+func (l *Log) torn(marked []synced) {
+	fs, dir := l.opts.fs, l.path(storageName)
+	names, err := fs.List(dir)
+	if err != nil {
+		return
+	}
+	var newest synced
+	for _, name := range names {
+		if kind, number, ok := fileKind(name); ok && kind == 'l' && number > newest.number {
+			newest = synced{kind: kind, number: number}
+		}
+	}
+	if newest.kind == 0 {
+		return
+	}
+	for _, s := range marked {
+		if s.kind == newest.kind && s.number == newest.number {
+			newest = s
+		}
+	}
+	if at, rest := tornEnd(fs, fs.PathJoin(dir, newest.name()), newest.number); rest {
+		l.logger.Info("the end of the newest file was being written when the process ended, and is cut: it was never acknowledged",
+			"file", newest.name(), "from", at, "acknowledged", newest.bytes)
+	}
+}

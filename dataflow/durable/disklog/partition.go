@@ -1,0 +1,169 @@
+package disklog
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// A partition is what is known of one without reading.
+//
+// Now is what is durable. Next is what will be when the group under way is; only the
+// goroutine of groups uses it.
+type partition struct {
+	log    *Log
+	number int
+
+	touched bool // by the group under way
+	next    state
+	open    *message // of the group under way, that takes more records
+
+	mu      sync.Mutex
+	now     state
+	changed chan struct{}   // closed at the next change; nil if nobody waits for it
+	writing map[uint64]bool // numbers of snapshots whose pieces are being written
+}
+
+// A state says how far a partition is.
+type state struct {
+	end      uint64 // the last message there ever was
+	records  tally  // up to it
+	purged   total  // of records
+	fence    uint64 // the last step
+	steps    tally  // up to it
+	stepGone total  // steps that were purged; position is the first that was not
+	at       uint64 // of the snapshot
+	snapshot parcel // without its data; size is zero if there is none
+}
+
+// A total is what lies up to a position.
+type total struct{ position, count, bytes uint64 }
+
+func (p *partition) publish() {
+	p.touched, p.open = false, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = p.next
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}
+
+func (p *partition) state() state {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+// wait returns the state and a channel that is closed when it has changed.
+func (p *partition) wait() (state, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.now, p.changed
+}
+
+// between returns options of an iterator over the values of a kind with numbers from first to
+// last, and of all of their pieces.
+func between(k kind, partition int, first, last uint64) *pebble.IterOptions {
+	o := &pebble.IterOptions{LowerBound: key(k, partition, first)}
+	if last++; last == 0 {
+		o.UpperBound = key(k, partition+1, 0)
+	} else {
+		o.UpperBound = key(k, partition, last)
+	}
+	return o
+}
+
+// load finds out how far a partition is when the log is opened.
+func (p *partition) load() error {
+	l := p.log
+	const all = ^uint64(0)
+	if err := l.one(kindPurged, p.number, func(_ uint64, d *decoder) {
+		p.now.purged = total{d.number(), d.number(), d.number()}
+	}); err != nil {
+		return l.unreadable(p.number, "how far its records were purged", err)
+	}
+	p.now.end, p.now.records = p.now.purged.position, tally{count: p.now.purged.count, bytes: p.now.purged.bytes}
+	if err := l.outermost(between(kindRecords, p.number, 0, all), (*pebble.Iterator).Last, func(n uint64, d *decoder) {
+		p.now.end, p.now.records = n, d.tally()
+	}); err != nil {
+		return l.unreadable(p.number, "its last records", err)
+	}
+	if err := l.outermost(between(kindStep, p.number, 0, all), (*pebble.Iterator).Last, func(n uint64, d *decoder) {
+		p.now.fence, p.now.steps = n, d.tally()
+	}); err != nil {
+		return l.unreadable(p.number, "its last step", err)
+	}
+	if err := l.outermost(between(kindStep, p.number, 0, all), (*pebble.Iterator).First, func(n uint64, d *decoder) {
+		p.now.stepGone = beforeStep(n, d.tally(), d.parcel())
+	}); err != nil {
+		return l.unreadable(p.number, "its first step", err)
+	}
+	if err := l.one(kindSnapshot, p.number, func(_ uint64, d *decoder) {
+		p.now.at, p.now.snapshot = d.number(), d.parcel()
+		p.now.snapshot.data = nil
+	}); err != nil {
+		return l.unreadable(p.number, "its snapshot", err)
+	}
+	switch s := p.now; {
+	case s.purged.position > s.end, s.purged.count > s.records.count, s.purged.bytes > s.records.bytes:
+		return l.unreadable(p.number, "", fmt.Errorf("records are purged up to %d, and end at %d", s.purged.position, s.end))
+	case s.at > s.fence:
+		return l.unreadable(p.number, "", fmt.Errorf("the last step is %d, and there is a snapshot at %d", s.fence, s.at))
+	}
+	return nil
+}
+
+// beforeStep returns what lies before a step, of which the tally is.
+func beforeStep(fence uint64, t tally, p parcel) total {
+	return total{fence, t.count - 1, t.bytes - p.size}
+}
+
+// outermost decodes the first or the last value of a range, if there is any.
+func (l *Log) outermost(o *pebble.IterOptions, go_ func(*pebble.Iterator) bool, decode func(uint64, *decoder)) (err error) {
+	it, err := l.db.NewIter(o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := it.Close(); err == nil {
+			err = closed
+		}
+	}()
+	if !go_(it) {
+		return it.Error()
+	}
+	return decodeAt(it, decode)
+}
+
+// decodeAt decodes the value an iterator is at.
+func decodeAt(it *pebble.Iterator, decode func(number uint64, d *decoder)) error {
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return err
+	}
+	body, err := open(it.Key(), value)
+	if err != nil {
+		return err
+	}
+	d := &decoder{rest: body}
+	decode(numberOf(it.Key()), d)
+	return d.err
+}
+
+// one decodes the one value of a kind that a partition has, if it has one.
+func (l *Log) one(k kind, partition int, decode func(uint64, *decoder)) error {
+	return l.outermost(between(k, partition, 0, 0), (*pebble.Iterator).First, decode)
+}
+
+// tooOld is the error of a reader that is behind a purge.
+func tooOld(after, purged uint64) error {
+	return fmt.Errorf("%w: up to position %d, wanted after %d", journal.ErrPurged, purged, after)
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package disklog
+
+func isQuota(error) bool { return false }

@@ -1,0 +1,88 @@
+package disklog
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+)
+
+// SaveSnapshot keeps a snapshot in place of the one before. Its pieces come first; the batch
+// that names them deletes those of the snapshot before.
+func (l *Log) SaveSnapshot(ctx context.Context, partition int, at uint64, state []byte) error {
+	if err := l.ready(ctx, partition); err != nil {
+		return err
+	}
+	p := &l.partitions[partition]
+	switch now := p.state(); {
+	case at > now.fence:
+		return fmt.Errorf("disklog: a snapshot at fence %d, the last step of partition %d made %d", at, partition, now.fence)
+	case at < now.at:
+		return nil // of somebody who is ahead of us
+	}
+	o := &op{add: addSnapshot, p: p, fence: at}
+	if len(state) > inline {
+		id, err := l.takeAlone(ctx)
+		if err != nil {
+			return err
+		}
+		p.begin(id)
+		defer p.ended(id)
+		o.parcel.id = id
+	}
+	var err error
+	id := o.parcel.id
+	if o.parcel, err = l.wrap(ctx, kindSnapshotPiece, partition, id, state); err != nil {
+		return err
+	}
+	used, err := l.submit(ctx, o)
+	if id != 0 && (err == nil && used == 0 || err != nil && !isUnknown(err)) {
+		l.discard(kindSnapshotPiece, partition, id)
+	}
+	return err
+}
+
+// begin and ended say that pieces are being written, which a snapshot that is done must not
+// delete. Others that nothing names were left by a crash.
+func (p *partition) begin(id uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.writing == nil {
+		p.writing = make(map[uint64]bool)
+	}
+	p.writing[id] = true
+}
+
+func (p *partition) ended(id uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.writing, id)
+}
+
+// addSnapshot has the result zero if there is a later snapshot already.
+func addSnapshot(g *group, o *op) {
+	p, next := o.p, &o.p.next
+	if o.fence < next.at {
+		return
+	}
+	g.set(kindSnapshot, p.number, 0, varintSize(o.fence)+o.parcel.packed(), func(b []byte) []byte {
+		return o.parcel.append(binary.AppendUvarint(b, o.fence))
+	})
+	// What is older than all that is being written belongs to no snapshot. The one replaced is
+	// not older, if its number is between.
+	oldest := g.l.number.Load() + 1
+	if o.parcel.id != 0 {
+		oldest = o.parcel.id
+	}
+	p.mu.Lock()
+	for id := range p.writing {
+		oldest = min(oldest, id)
+	}
+	p.mu.Unlock()
+	g.deleteRange(kindSnapshotPiece, p.number, 0, oldest)
+	if was := next.snapshot.id; was >= oldest && was != o.parcel.id {
+		g.deleteRange(kindSnapshotPiece, p.number, was, was+1)
+	}
+	next.at, next.snapshot = o.fence, parcel{id: o.parcel.id, size: o.parcel.size}
+	g.l.counters.snapshots.Add(1)
+	o.result = 1
+}

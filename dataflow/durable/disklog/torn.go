@@ -1,0 +1,44 @@
+package disklog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2/record"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// tornEnd reports where what can be read of a write-ahead log ends, and whether there is the
+// beginning of something behind it. A file that is used again has bytes of an older one there,
+// whose number they have.
+func tornEnd(fs vfs.FS, path string, number uint64) (at int64, torn bool) {
+	b, err := readFile(fs, path)
+	if err != nil {
+		return 0, false
+	}
+	r := numbered(record.NewReader, b, number)
+	for {
+		next, err := r.Next()
+		if err == io.EOF {
+			return 0, false
+		}
+		if err == nil {
+			_, err = io.Copy(io.Discard, next)
+		}
+		if err != nil {
+			break
+		}
+		at = r.Offset()
+	}
+	const header = 11 // checksum (4), length (2), kind (1), number (4)
+	if at+header > int64(len(b)) {
+		return at, at < int64(len(b))
+	}
+	return at, binary.LittleEndian.Uint32(b[at+7:]) == uint32(number)
+}
+
+// numbered calls a function of pebble that takes a number of a type without a public name.
+func numbered[N ~uint64](newReader func(io.Reader, N) *record.Reader, b []byte, number uint64) *record.Reader {
+	return newReader(bytes.NewReader(b), N(number))
+}

@@ -1,6 +1,7 @@
 package disklog
 
 import (
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -10,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -239,7 +239,7 @@ func (f *file) sync(sync func() error) {
 
 // Close closes the file. A failure has nothing to do with what was synced.
 func (f *file) Close() error {
-	if err := f.File.Close(); err != nil && !oserror.IsNotExist(err) {
+	if err := f.File.Close(); err != nil && !errors.Is(err, os.ErrNotExist) {
 		f.fs.stop(fmt.Errorf("close %s: %w", f.path, err))
 	}
 	return nil

@@ -34,6 +34,9 @@ type op struct {
 // bytes returns about how much an op adds to a batch.
 func (o *op) bytes() int { return o.packed + len(o.parcel.data) + 64 }
 
+// makesRoom reports whether an op is allowed while the disk is full.
+func (o *op) makesRoom() bool { return o.purge != purge{} }
+
 // A queue has the ops that no group has taken.
 type queue struct {
 	mu     sync.Mutex
@@ -67,6 +70,9 @@ const (
 // submit queues an op and waits for its result. After journal.ErrUnknown nobody knows it; any
 // other error says that nothing was changed.
 func (l *Log) submit(ctx context.Context, o *op) (uint64, error) {
+	if err := l.room.check(); err != nil && !o.makesRoom() {
+		return 0, err
+	}
 	o.done = make(chan struct{})
 	q := &l.queue
 	q.mu.Lock()
@@ -90,7 +96,7 @@ func (l *Log) submit(ctx context.Context, o *op) (uint64, error) {
 		q.ops = slices.DeleteFunc(q.ops, func(other *op) bool { return other == o })
 		q.mu.Unlock()
 		select {
-		case <-o.done: // the queue has ended
+		case <-o.done: // with an error
 			return o.result, o.err
 		default:
 			return 0, context.Cause(ctx)
@@ -184,6 +190,21 @@ func (q *queue) drop(err error) {
 	q.ops = nil
 }
 
+// refuse gives those that wait an error, when the disk becomes full.
+func (l *Log) refuse(err error) {
+	q := &l.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ops = slices.DeleteFunc(q.ops, func(o *op) bool {
+		if o.makesRoom() || err == nil {
+			return false
+		}
+		o.err = err
+		close(o.done)
+		return true
+	})
+}
+
 // commit makes a group durable and gives its ops their results.
 func (l *Log) commit(g *group) {
 	err := l.enter()
@@ -262,8 +283,8 @@ func (g *group) build() {
 		}
 		switch {
 		case o.add == nil:
-		case full != nil && o.purge == (purge{}):
-			o.err = full // a purge makes room
+		case full != nil && !o.makesRoom():
+			o.err = full
 		default:
 			o.add(g, o)
 		}

@@ -142,7 +142,13 @@ func (l *Log) shut() (err error) {
 		return nil
 	}
 	l.gone = true
-	if l.failed() == nil {
+	if l.db == nil {
+		if l.files == nil {
+			return nil
+		}
+		return l.files.mark.file.Close()
+	}
+	if l.failed() == nil && len(l.partitions) > 0 {
 		err = l.writeCounter(l.number.Load())
 	}
 	// A panic of pebble here is about files that are thrown away.

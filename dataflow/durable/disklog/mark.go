@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
-	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -90,7 +90,7 @@ func readMark(b []byte) (turn uint64, files []synced, ok bool) {
 // is false if it says nothing: it is new, or neither place can be read.
 func openMark(fs vfs.FS, path string) (m *mark, files []synced, known bool, err error) {
 	b, err := readFile(fs, path)
-	if err != nil && !oserror.IsNotExist(err) {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, nil, false, err
 	}
 	m = &mark{}
@@ -140,7 +140,7 @@ func (m *mark) settle(files []synced) error {
 // verify returns an error if a file has not what was synced of it.
 func (s synced) verify(fs vfs.FS, dir string) error {
 	f, err := fs.Open(fs.PathJoin(dir, s.name()))
-	if oserror.IsNotExist(err) {
+	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("the file %s is gone", s.name())
 	}
 	if err != nil {

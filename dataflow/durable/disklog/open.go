@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/millrace/millrace/dataflow/durable/internal/lockfile"
@@ -34,7 +35,9 @@ func openLog(ctx context.Context, s settings) (*Log, error) {
 	if err := l.takeFolder(); err != nil {
 		return nil, err
 	}
+	l.use.Lock() // so that a failure does not close what is being opened
 	err := l.open(ctx)
+	l.use.Unlock()
 	if err == nil {
 		l.queue.runs.Go(l.run)
 		return l, nil
@@ -43,11 +46,7 @@ func openLog(ctx context.Context, s settings) (*Log, error) {
 	if l.room != nil {
 		l.room.close()
 	}
-	if l.db != nil {
-		l.shut()
-	} else if l.files != nil {
-		l.files.mark.file.Close()
-	}
+	l.shut()
 	l.ending.Wait()
 	l.lock.Close()
 	if failed := l.failed(); failed != nil {
@@ -115,7 +114,7 @@ func has(entries []os.DirEntry, name string) bool {
 func (l *Log) open(ctx context.Context) error {
 	fs := l.opts.fs
 	stored, err := fs.List(l.path(storageName))
-	if err != nil && !oserror.IsNotExist(err) {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("disklog: %w", err)
 	}
 	kept, unread := l.readIdentity()
@@ -127,7 +126,7 @@ func (l *Log) open(ctx context.Context) error {
 		if len(stored) == 0 {
 			return l.damaged("the folder %s is gone or empty", storageName)
 		}
-	case len(stored) == 0 && !oserror.IsNotExist(unread):
+	case len(stored) == 0 && !errors.Is(unread, os.ErrNotExist):
 		return l.damaged("the file %s: %v", identityName, unread)
 	case len(stored) == 0 && l.opts.Existing:
 		return fmt.Errorf("%w in %s: no log was ever made there", journal.ErrMissing, l.opts.dir)
@@ -137,13 +136,18 @@ func (l *Log) open(ctx context.Context) error {
 		}
 		l.logger.Info("making a new log", "folder", l.opts.dir)
 	}
-	if err := l.openStorage(ctx, unread == nil || len(stored) > 0, unread == nil); err != nil {
+	if err := l.prepare(unread == nil); err != nil {
 		return err
 	}
-	if err := l.identify(kept, unread, len(stored) > 0); err != nil {
-		return err
-	}
-	return l.load()
+	return l.patient(ctx, func() error {
+		if err := l.openStorage(unread == nil); err != nil {
+			return err
+		}
+		if err := l.identify(kept, unread, len(stored) > 0); err != nil {
+			return err
+		}
+		return l.load()
+	})
 }
 
 // readIdentity returns what the file says, or why it says nothing.
@@ -170,23 +174,24 @@ func (l *Log) accept(i identity) error {
 	return nil
 }
 
-// openStorage opens pebble after it has compared its files with the mark.
-func (l *Log) openStorage(ctx context.Context, existing, made bool) error {
+// prepare opens the mark, compares the files of pebble with it, and sees whether there is
+// room on the disk. Made says that the log was made before.
+func (l *Log) prepare(made bool) error {
 	fs, dir := l.opts.fs, l.path(storageName)
 	mark, marked, known, err := openMark(fs, l.path(markName))
 	if err != nil {
 		return fmt.Errorf("disklog: %w", err)
 	}
 	l.files = &files{FS: fs, dir: dir, mark: mark, synced: marked, fail: l.unwritable}
-	if existing && made && !known {
+	if made && !known {
 		l.logger.Warn("the mark is gone or cannot be read, so it is not known how far the newest files were synced", "file", l.path(markName))
 	}
-	for _, s := range marked {
-		if err := s.verify(fs, dir); err != nil {
-			return l.damaged("%v", err)
-		}
+	if err := l.verify(marked); err != nil {
+		return l.damaged("%v", err)
 	}
+	l.torn(marked)
 	l.room = newRoom(fs, l.path(reserveName), l.opts.Reserve, l.logger)
+	l.room.told = l.refuse
 	l.files.room = l.room
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("disklog: %w", err)
@@ -194,38 +199,75 @@ func (l *Log) openStorage(ctx context.Context, existing, made bool) error {
 	if err := syncDir(fs, l.opts.dir); err != nil {
 		return fmt.Errorf("disklog: %w", err)
 	}
-	l.torn(marked)
-	opened := make(chan error, 1)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				opened <- l.damaged("%v", p)
-			}
-		}()
-		db, err := pebble.Open(dir, l.storage(l.files, made))
-		l.db = db
-		opened <- err
-	}()
-	if err := l.patient(ctx, opened); err != nil {
-		if l.failed() == nil && !errors.Is(err, journal.ErrDamaged) && !isFull(err) {
-			return l.damaged("%v", err)
-		}
+	return nil
+}
+
+// openStorage opens pebble. There is a database if the log was made before.
+func (l *Log) openStorage(made bool) (err error) {
+	l.db, err = pebble.Open(l.files.dir, l.storage(l.files, made))
+	switch {
+	case l.failed() != nil:
+		return l.failed()
+	case err != nil && isFull(err):
+		return err
+	case err != nil:
+		return l.damaged("%v", err)
+	}
+	return nil
+}
+
+// verify compares the files of pebble with the mark. Two kinds are not needed and may be
+// damaged: older manifests, and the options of before, which pebble would insist on.
+func (l *Log) verify(marked []synced) error {
+	fs, dir := l.opts.fs, l.path(storageName)
+	names, err := fs.List(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return l.failed()
+	slices.Sort(names)
+	var current string
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(name, "marker.manifest."); ok {
+			_, current, _ = strings.Cut(rest, ".")
+		}
+		if strings.HasPrefix(name, "OPTIONS-") {
+			if err := fs.Remove(fs.PathJoin(dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range marked {
+		if s.kind == 'm' && s.name() != current {
+			continue
+		}
+		if err := s.verify(fs, dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fullFor is how long an Open waits for room on a full disk.
 const fullFor = time.Second
 
-// patient waits for an Open that may wait for room on the disk.
-func (l *Log) patient(ctx context.Context, opened <-chan error) error {
+// patient calls a part of an Open that may wait for room on the disk.
+func (l *Log) patient(ctx context.Context, do func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil { // of pebble, about what it has read
+				result <- l.damaged("%v", p)
+			}
+		}()
+		result <- do()
+	}()
 	tick := time.NewTicker(fullFor / 10)
 	defer tick.Stop()
 	for blocked := 0; ; {
 		select {
-		case err := <-opened:
+		case err := <-result:
 			return err
+		case <-ctx.Done():
 		case <-tick.C:
 			if blocked++; !l.room.blocked() {
 				blocked = 0
@@ -233,14 +275,12 @@ func (l *Log) patient(ctx context.Context, opened <-chan error) error {
 			if blocked < 10 {
 				continue
 			}
-		case <-ctx.Done():
-			if !l.room.blocked() {
-				return errors.Join(<-opened, context.Cause(ctx)) // it is only a moment
-			}
 		}
-		l.room.close() // what waits fails, and the rest is thrown away
-		<-opened
-		return l.failed()
+		l.room.close() // what waits for room fails
+		if err := <-result; err != nil {
+			return err
+		}
+		return context.Cause(ctx)
 	}
 }
 
@@ -265,11 +305,11 @@ func (l *Log) identify(kept identity, unread error, stored bool) error {
 		if err := l.accept(among); err != nil {
 			return err
 		}
-		if !oserror.IsNotExist(unread) {
+		if !errors.Is(unread, os.ErrNotExist) {
 			l.logger.Warn("the identity could not be read and is written again", "file", l.path(identityName), "error", unread)
 		}
 		l.identity = among
-	case !oserror.IsNotExist(unread):
+	case !errors.Is(unread, os.ErrNotExist):
 		return l.damaged("the file %s: %v", identityName, unread)
 	case l.opts.Existing:
 		return fmt.Errorf("%w in %s: the making of a log was cut short", journal.ErrMissing, l.opts.dir)

@@ -22,6 +22,7 @@ type room struct {
 	path   string
 	size   int64
 	logger *slog.Logger
+	told   func(error) // what waits to be written
 
 	mu      sync.Mutex
 	full    bool
@@ -44,7 +45,7 @@ func isFull(err error) bool {
 
 func newRoom(fs vfs.FS, path string, size int64, logger *slog.Logger) *room {
 	r := &room{fs: fs, path: path, size: size, logger: logger, end: make(chan struct{})}
-	if info, err := fs.Stat(path); err == nil && info.Size() == size {
+	if info, err := fs.Stat(path); size == 0 || err == nil && info.Size() == size {
 		return r
 	}
 	if err := r.reserve(); err != nil {
@@ -75,12 +76,16 @@ func (r *room) blocked() bool {
 // wait gives the reserve back and waits a little. It returns false when the log is ending.
 func (r *room) wait(first bool) bool {
 	r.mu.Lock()
+	lost := !r.full
 	r.lost()
 	if first {
 		r.waiting++
 	}
 	ended := r.ended
 	r.mu.Unlock()
+	if lost && r.told != nil {
+		r.told(r.check())
+	}
 	if ended {
 		return false
 	}

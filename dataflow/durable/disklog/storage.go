@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
-	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2"
 )
 
@@ -60,7 +60,7 @@ func (l *Log) background(err error) {
 // isDamage reports whether an error of pebble says that a file is gone or has something else
 // in it than was written.
 func isDamage(err error) bool {
-	return pebble.IsCorruptionError(err) || oserror.IsNotExist(err) ||
+	return pebble.IsCorruptionError(err) || errors.Is(err, os.ErrNotExist) ||
 		errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, pebble.ErrDBNotPristine)
 }
 

@@ -1,0 +1,348 @@
+package disklog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/millrace/millrace/dataflow/durable/disklog"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// A disk has so much room. Room is what is left; broken is what syncs return.
+type disk struct {
+	vfs.FS
+	room   atomic.Int64
+	broken atomic.Pointer[error]
+}
+
+func newDisk(room int64) *disk {
+	d := &disk{FS: vfs.Default}
+	d.room.Store(room)
+	return d
+}
+
+type diskFile struct {
+	vfs.File
+	disk *disk
+}
+
+func (d *disk) wrap(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &diskFile{f, d}, nil
+}
+
+func (d *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return d.wrap(d.FS.Create(name, c))
+}
+
+func (d *disk) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return d.wrap(d.FS.ReuseForWrite(from, to, c))
+}
+
+func (d *disk) Remove(name string) error {
+	info, err := d.FS.Stat(name)
+	if err == nil {
+		d.room.Add(info.Size())
+	}
+	return d.FS.Remove(name)
+}
+
+func (d *disk) Unwrap() vfs.FS { return d.FS }
+
+// Write writes as much as there is room for.
+func (f *diskFile) Write(p []byte) (int, error) {
+	left := f.disk.room.Add(-int64(len(p)))
+	if left >= 0 {
+		return f.File.Write(p)
+	}
+	fits := max(0, int64(len(p))+left)
+	f.disk.room.Add(int64(len(p)) - fits)
+	n, err := f.File.Write(p[:fits])
+	return n, errors.Join(err, syscall.ENOSPC)
+}
+
+func (f *diskFile) sync(sync func() error) error {
+	if err := f.disk.broken.Load(); err != nil {
+		return *err
+	}
+	return sync()
+}
+
+func (f *diskFile) Sync() error     { return f.sync(f.File.Sync) }
+func (f *diskFile) SyncData() error { return f.sync(f.File.SyncData) }
+
+// A load appends and commits on all partitions of a log.
+type load struct {
+	mu       sync.Mutex
+	acked    []string // records
+	full     []string // records that were refused
+	unknown  []string
+	fence    [2]uint64
+	steps    [2]int
+	position [2]uint64
+}
+
+// run goes on until each goroutine was refused, and returns errors other than ErrFull.
+func (k *load) run(ctx context.Context, l *disklog.Log, name string) error {
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	for g := range errs {
+		wg.Go(func() {
+			p := g % 2
+			for n := 0; ; n++ {
+				record := fmt.Sprint(name, ".", g, ".", n, " ", strings.Repeat("x", 5000))
+				position, err := l.Append(ctx, p, []byte(record))
+				k.mu.Lock()
+				switch {
+				case err == nil:
+					k.acked = append(k.acked, record)
+					k.position[p] = max(k.position[p], position)
+				case errors.Is(err, journal.ErrFull):
+					k.full = append(k.full, record)
+				default:
+					k.unknown = append(k.unknown, record)
+					errs[g] = err
+				}
+				k.mu.Unlock()
+				if err != nil {
+					return
+				}
+				if g < 2 {
+					fence, err := l.Commit(ctx, p, k.fence[p], []byte(record))
+					if err == nil {
+						k.fence[p] = fence
+						k.steps[p]++
+						continue
+					}
+					if !errors.Is(err, journal.ErrFull) {
+						errs[g] = err
+					}
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// check wants what was acknowledged, and nothing that was refused. A step may be there of
+// which that is not known.
+func (k *load) check(t *testing.T, l *disklog.Log) {
+	t.Helper()
+	ctx := soon(t)
+	have := make(map[string]int)
+	for p := range 2 {
+		h, err := l.Restore(ctx, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(h.Steps) != k.steps[p] && (k.unknown == nil || len(h.Steps) != k.steps[p]+1) {
+			t.Errorf("partition %d has %d steps, and %d were acknowledged", p, len(h.Steps), k.steps[p])
+		}
+		k.fence[p], k.steps[p] = h.Fence, len(h.Steps)
+		r, err := l.Read(ctx, p, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		for at := uint64(0); at < h.End; {
+			messages, err := r.Next(ctx, 1<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range messages {
+				at = m.Position
+				for _, record := range m.Records {
+					have[string(record)]++
+				}
+			}
+		}
+	}
+	for _, record := range k.acked {
+		if have[record] != 1 {
+			t.Errorf("%.20q is there %d times", record, have[record])
+		}
+		delete(have, record)
+	}
+	for _, record := range k.full {
+		if have[record] != 0 {
+			t.Errorf("%.20q was refused and is there", record)
+		}
+	}
+	for record := range have {
+		if !slices.Contains(k.unknown, record) {
+			t.Errorf("%.20q is there and was never sent", record)
+		}
+	}
+}
+
+// TestFullDisk fills a disk. What is under way is acknowledged, what comes then is refused,
+// a purge is not, and when there is room the log goes on.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir, d := t.TempDir(), newDisk(12<<20)
+	opener := disklog.On(d, dir, small)
+	l := openAs(t, opener, journal.OpenOptions{Partitions: 2})
+	var k load
+	for round := range 3 {
+		if err := k.run(soon(t), l, fmt.Sprint(round)); err != nil {
+			t.Fatal(err)
+		}
+		if len(k.full) == 0 || len(k.acked) == 0 {
+			t.Fatalf("%d were refused and %d acknowledged", len(k.full), len(k.acked))
+		}
+		k.check(t, l)
+		if err := l.SaveSnapshot(soon(t), 0, k.fence[0], nil); !errors.Is(err, journal.ErrFull) {
+			t.Errorf("SaveSnapshot: %v, want ErrFull", err)
+		}
+		d.room.Add(8 << 20)
+		goesOn(t, l, &k)
+		k.check(t, l)
+	}
+	if err := k.run(soon(t), l, "last"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Purge(soon(t), 0, k.position[0]-1, 0); err != nil {
+		t.Errorf("a purge on a full disk: %v", err)
+	}
+	if err := l.Purge(soon(t), 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	d.room.Add(100 << 20)
+	l = openAs(t, opener, journal.OpenOptions{Partitions: 2})
+	if h, err := l.Restore(soon(t), 1); err != nil || h.Fence != k.fence[1] || len(h.Steps) != k.steps[1] {
+		t.Errorf("restored %v", err)
+	}
+}
+
+// goesOn waits until a log takes something.
+func goesOn(t *testing.T, l *disklog.Log, k *load) {
+	t.Helper()
+	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		fence, err := l.Commit(soon(t), 0, k.fence[0], nil)
+		if err == nil {
+			k.fence[0] = fence
+			k.steps[0]++
+			return
+		}
+		if !errors.Is(err, journal.ErrFull) || time.Since(begun) > 5*time.Second {
+			t.Fatalf("there is room: %v", err)
+		}
+	}
+}
+
+// TestFullDiskWithoutReserve wants what is under way to wait as long as its context lasts,
+// and to be there afterwards.
+func TestFullDiskWithoutReserve(t *testing.T) {
+	t.Parallel()
+	dir, d := t.TempDir(), newDisk(6<<20)
+	opener := disklog.On(d, dir, disklog.Options{Reserve: -1})
+	l := openAs(t, opener, journal.OpenOptions{Partitions: 2})
+	var k load
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := k.run(ctx, l, "first"); !errors.Is(err, journal.ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, journal.ErrFull) {
+		t.Fatalf("under way on a full disk: %v, want ErrUnknown", err)
+	}
+	if _, err := l.Append(soon(t), 0, []byte("x")); !errors.Is(err, journal.ErrFull) {
+		// Nothing is taken from the queue, so this waits as well, unless it is refused before.
+		t.Errorf("Append: %v, want ErrFull", err)
+	}
+	d.room.Add(20 << 20)
+	goesOnAfter(t, l, &k)
+	k.check(t, l)
+
+	// And a Close does not wait for room.
+	d.room.Store(0)
+	ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := k.run(ctx, l, "second"); err == nil {
+		t.Fatal("there is no room")
+	}
+	begun := time.Now()
+	l.Close()
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	if _, err := opener.Open(soon(t), journal.OpenOptions{Logger: quiet}); !errors.Is(err, journal.ErrFull) {
+		t.Errorf("Open: %v, want ErrFull", err)
+	}
+	d.room.Store(20 << 20)
+	l = openAs(t, opener, journal.OpenOptions{})
+	k.check(t, l)
+}
+
+// goesOnAfter is goesOn after a commit whose outcome nobody knows.
+func goesOnAfter(t *testing.T, l *disklog.Log, k *load) {
+	t.Helper()
+	h, err := l.Restore(soon(t), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.fence[0], k.steps[0] = h.Fence, len(h.Steps)
+	goesOn(t, l, k)
+}
+
+// TestBrokenDisk wants a failed sync to end the log with an error that says what to do, and
+// everything acknowledged to be there when it is opened again.
+func TestBrokenDisk(t *testing.T) {
+	t.Parallel()
+	dir, d := t.TempDir(), newDisk(1<<40)
+	opener := disklog.On(d, dir, small)
+	l := openAs(t, opener, journal.OpenOptions{Partitions: 2})
+	var k load
+	time.AfterFunc(50*time.Millisecond, func() {
+		err := error(syscall.EIO)
+		d.broken.Store(&err)
+	})
+	err := k.run(soon(t), l, "first")
+	if text := fmt.Sprint(err); !errors.Is(err, syscall.EIO) || errors.Is(err, journal.ErrFull) || !strings.Contains(text, dir) || !strings.Contains(text, "open it again") {
+		t.Errorf("a failed sync: %v", err)
+	}
+	if _, err := l.Restore(soon(t), 0); !errors.Is(err, syscall.EIO) {
+		t.Errorf("Restore: %v", err)
+	}
+	begun := time.Now()
+	l.Close()
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	d.broken.Store(nil)
+	l = openAs(t, opener, journal.OpenOptions{})
+	k.check(t, l)
+}
+
+// TestFullAtStart makes a log where there is no room for one.
+func TestFullAtStart(t *testing.T) {
+	t.Parallel()
+	for _, room := range []int64{0, 5, 100, 3000} {
+		dir, d := filepath.Join(t.TempDir(), "state"), newDisk(room)
+		opener := disklog.On(d, dir, small)
+		if _, err := opener.Open(soon(t), journal.OpenOptions{Logger: quiet}); !errors.Is(err, journal.ErrFull) {
+			t.Errorf("room for %d bytes: %v, want ErrFull", room, err)
+		}
+		d.room.Store(10 << 20)
+		openAs(t, opener, journal.OpenOptions{Partitions: 2})
+		if _, err := os.Stat(filepath.Join(dir, "identity")); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package disklog_test
+
+import (
+	"bufio"
+	"context"
+	crand "crypto/rand"
+	"fmt"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow/durable/disklog"
+)
+
+// childCallers is how many goroutines of a child append.
+const childCallers = 4
+
+// child is the process that is killed. It opens the log, says what it has restored, and
+// then appends and commits and says what was acknowledged, until it is killed.
+//
+// The number of a step is one more than that of the step before it. Some steps are
+// larger than a message, and now and then there is a snapshot in pieces and a purge.
+func child(dir string) error {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	go func() {
+		io.Copy(io.Discard, os.Stdin) // ends with the parent, also when that is killed
+		cancel(io.EOF)
+	}()
+	l, err := disklog.DirWithOptions(dir, small).Open(ctx, journal.OpenOptions{Logger: quiet})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	number, fence, err := restoreNumber(ctx, l)
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	say := func(format string, v ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Printf(format+"\n", v...)
+	}
+	say("restored %d", number)
+	name := crand.Text() // differs from those of other children
+	for caller := range childCallers {
+		go func() {
+			for n := 0; ; n++ {
+				record := fmt.Sprintf("%s.%d %d", name, caller, n)
+				position, err := l.Append(ctx, 0, []byte(record))
+				if err != nil {
+					cancel(err)
+					return
+				}
+				say("append %d %s", position, record)
+			}
+		}()
+	}
+	for ctx.Err() == nil {
+		number++
+		step := fmt.Append(nil, number, " ")
+		if number%17 == 0 {
+			step = append(step, make([]byte, 7<<20)...)
+		}
+		if fence, err = l.Commit(ctx, 0, fence, step); err != nil {
+			return err
+		}
+		say("commit %d", number)
+		if number%25 == 0 {
+			state := append(fmt.Append(nil, number, " "), make([]byte, 1<<20)...)
+			if err := l.SaveSnapshot(ctx, 0, fence, state); err != nil {
+				return err
+			}
+			if err := l.Purge(ctx, 0, 0, fence); err != nil {
+				return err
+			}
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// restoreNumber returns the number of the last step and wants those before it to be there.
+func restoreNumber(ctx context.Context, l journal.Log) (number int, fence uint64, err error) {
+	h, err := l.Restore(ctx, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	parse := func(b []byte) (n int) {
+		b = b[:min(len(b), 20)]
+		if _, scan := fmt.Sscan(string(b), &n); scan != nil {
+			err = fmt.Errorf("%.20q: %w", b, scan)
+		}
+		return n
+	}
+	if h.Snapshot != nil {
+		number = parse(h.Snapshot)
+	}
+	for _, s := range h.Steps {
+		if n := parse(s.Data); n != number+1 {
+			return 0, 0, fmt.Errorf("step %d after step %d", n, number)
+		}
+		number++
+	}
+	return number, h.Fence, err
+}
+
+// TestKill kills a process with a log, again and again, after a random
+// number of acknowledgements. What was acknowledged has to be there, once and in order.
+// A long run: go test ./dataflow/durable/disklog -run '^TestKill$' -kills=200
+func TestKill(t *testing.T) {
+	t.Parallel()
+	t.Logf("rerun: -seed %d", *seed)
+	rng := rand.New(rand.NewPCG(*seed, 0))
+	dir := t.TempDir()
+	appended := make(map[string]uint64) // positions by record
+	committed := 0                      // the last number acknowledged
+	for round := range *kills {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), childKey+"="+dir)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var errors strings.Builder
+		cmd.Stderr = &errors
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		acks, until := 0, 1+rng.IntN(150)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var n int
+			var position uint64
+			line := lines.Text()
+			what, rest, _ := strings.Cut(line, " ")
+			switch what {
+			case "restored":
+				fmt.Sscan(rest, &n)
+				if n != committed && n != committed+1 {
+					t.Errorf("round %d: restored step %d, the last one acknowledged was %d", round, n, committed)
+				}
+				committed = n
+			case "append":
+				fmt.Sscan(rest, &position)
+				_, record, _ := strings.Cut(rest, " ")
+				appended[record] = position
+				acks++
+			case "commit":
+				fmt.Sscan(rest, &n)
+				committed = n
+				acks++
+			}
+			if acks == until {
+				cmd.Process.Kill() // and go on with what it has said before
+			}
+		}
+		cmd.Wait()
+		if acks < until {
+			t.Fatalf("round %d: the process ended by itself after %d acknowledgements: %s", round, acks, &errors)
+		}
+	}
+	checkAfterKills(t, dir, appended, committed)
+}
+
+func checkAfterKills(t *testing.T, dir string, appended map[string]uint64, committed int) {
+	ctx := soon(t)
+	l := open(t, dir, journal.OpenOptions{})
+	if number, _, err := restoreNumber(ctx, l); err != nil || number != committed && number != committed+1 {
+		t.Errorf("restored step %d (%v), the last one acknowledged was %d", number, err, committed)
+	}
+	t.Logf("%d kills, %d steps, %d records", *kills, committed, len(appended))
+	r, err := l.Read(ctx, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	last, err := r.Last(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(map[string]int)
+	for at := uint64(0); at < last; {
+		messages, err := r.Next(ctx, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range messages {
+			at = m.Position
+			for _, record := range m.Records {
+				var caller string
+				var n int
+				if _, err := fmt.Sscan(string(record), &caller, &n); err != nil || n != next[caller] {
+					t.Errorf("%q, the next one of its caller is %d (%v)", record, next[caller], err)
+				}
+				next[caller] = n + 1
+				if position, ok := appended[string(record)]; ok && position != m.Position {
+					t.Errorf("%q is at position %d, acknowledged at %d", record, m.Position, position)
+				}
+				delete(appended, string(record))
+			}
+		}
+	}
+	for record, position := range appended {
+		t.Errorf("lost: %q, acknowledged at position %d", record, position)
+	}
+	if len(next) == 0 || committed == 0 {
+		t.Error("nothing was read back, so nothing was checked")
+	}
+}

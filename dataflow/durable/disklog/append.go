@@ -23,7 +23,7 @@ func (l *Log) Append(ctx context.Context, partition int, records ...[]byte) (uin
 		return 0, err
 	}
 	size, packed := sizeOfRecords(records)
-	if size > MaxAppend {
+	if size > MaxAppend || packed > maxParts*partSize/2+size {
 		return 0, fmt.Errorf("%w: %d bytes of records, %d can be kept together", journal.ErrTooLarge, size, MaxAppend)
 	}
 	return l.submit(ctx, &op{add: addRecords, p: &l.partitions[partition], records: records, size: size, packed: packed})

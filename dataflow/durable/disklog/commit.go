@@ -3,6 +3,7 @@ package disklog
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -12,8 +13,9 @@ import (
 const (
 	// inline is how large a step or a snapshot is that is kept without pieces.
 	inline = 256 << 10
-	// pieceSize is how large pieces are.
-	pieceSize = 256 << 10
+	// pieceSize is how large pieces are, and pieceBatch how many are written at once.
+	pieceSize  = partSize
+	pieceBatch = 8
 	// maxParcel bounds a step or a snapshot.
 	maxParcel = 1 << 30
 )
@@ -85,13 +87,13 @@ func (l *Log) wrap(ctx context.Context, k kind, partition int, id uint64, data [
 			return parcel{}, err
 		}
 	}
-	for i := 0; i*pieceSize < len(data); i++ {
+	for i := 0; i*pieceSize < len(data); i += pieceBatch {
 		err := context.Cause(ctx)
 		if err == nil {
 			err = l.room.check()
 		}
 		if err == nil {
-			err = l.piece(k, partition, id, i, data[i*pieceSize:min((i+1)*pieceSize, len(data))])
+			err = l.pieces(k, partition, id, i, data[i*pieceSize:min((i+pieceBatch)*pieceSize, len(data))])
 		}
 		if err != nil {
 			l.discard(k, partition, id)
@@ -101,15 +103,19 @@ func (l *Log) wrap(ctx context.Context, k kind, partition int, id uint64, data [
 	return parcel{id: id, size: uint64(len(data)), piece: pieceSize}, nil
 }
 
-// piece writes a piece without a sync: that of the step or the snapshot comes later in the
-// same log and covers it.
-func (l *Log) piece(k kind, partition int, id uint64, index int, data []byte) error {
+// pieces writes some pieces without a sync: that of the step or the snapshot comes later in
+// the same log and covers them.
+func (l *Log) pieces(k kind, partition int, id uint64, first int, data []byte) error {
 	if err := l.enter(); err != nil {
 		return err
 	}
 	defer l.leave()
-	batch := l.db.NewBatchWithSize(len(data) + 128)
-	set(batch, pieceKey(k, partition, id, index), len(data), func(b []byte) []byte { return append(b, data...) })
+	batch := l.db.NewBatchWithSize(len(data) + 1024)
+	i := first
+	for piece := range slices.Chunk(data, pieceSize) {
+		setPart(batch, pieceKey(k, partition, id, i), len(piece), func(b []byte) []byte { return append(b, piece...) })
+		i++
+	}
 	return l.apply(batch, pebble.NoSync)
 }
 

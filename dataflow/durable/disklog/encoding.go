@@ -7,12 +7,21 @@ import (
 	"math/bits"
 )
 
-// A key is a kind, a partition and a number, and for a piece its index:
+// A key is a kind, a partition and a number, and sometimes an index:
 //
-//	kind (1 byte) | partition (4) | number (8) | index (4, of pieces)
+//	kind (1 byte) | partition (4) | number (8) | index (4)
 //
-// All numbers are big-endian, so keys of a partition sort by number.
+// All numbers are big-endian, so keys of a partition sort by number. A value that is larger
+// than partSize has further parts under its key with the index 1, 2, and so on. A part is
+//
+//	checksum of key and value (4) | how many parts follow (varint, not in further parts) | bytes
+//
+// Parts are small because pebble, when the checksum of a block is wrong, tries each bit of
+// its first 40 KiB with a checksum of the whole block: it takes less than a second for a
+// block of this size, and minutes for one of some mebibytes.
 type kind byte
+
+const partSize = 32 << 10
 
 const (
 	kindCounter       kind = 'c' // one value: numbers below it may have been given out
@@ -48,7 +57,7 @@ func pieceKey(k kind, partition int, number uint64, index int) []byte {
 // numberOf returns the number in a key.
 func numberOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[5:]) }
 
-// pieceNumberOf returns the index in the key of a piece.
+// pieceIndexOf returns the index in the key of a piece.
 func pieceIndexOf(key []byte) int { return int(binary.BigEndian.Uint32(key[keySize:])) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

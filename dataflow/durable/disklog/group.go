@@ -1,7 +1,9 @@
 package disklog
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -304,13 +306,29 @@ func (g *group) publish() {
 	}
 }
 
-// set adds a value to the batch. Fill gets the room behind the checksum, of size bytes, and
-// returns it filled.
+// set adds a value of size bytes to the batch. Fill appends them to what it is given.
 func (g *group) set(k kind, partition int, number uint64, size int, fill func([]byte) []byte) {
 	set(g.batch, key(k, partition, number), size, fill)
 }
 
 func set(batch *pebble.Batch, key []byte, size int, fill func([]byte) []byte) {
+	more := max(size-1, 0) / partSize
+	if more == 0 {
+		setPart(batch, key, 1+size, func(b []byte) []byte { return fill(append(b, 0)) })
+		return
+	}
+	body := fill(make([]byte, 0, size))
+	head := varintSize(uint64(more)) + partSize
+	setPart(batch, key, head, func(b []byte) []byte {
+		return append(binary.AppendUvarint(b, uint64(more)), body[:partSize]...)
+	})
+	for i := 1; i <= more; i++ {
+		part := body[i*partSize : min((i+1)*partSize, size)]
+		setPart(batch, binary.BigEndian.AppendUint32(bytes.Clone(key), uint32(i)), len(part), func(b []byte) []byte { return append(b, part...) })
+	}
+}
+
+func setPart(batch *pebble.Batch, key []byte, size int, fill func([]byte) []byte) {
 	op := batch.SetDeferred(len(key), sumSize+size)
 	copy(op.Key, key)
 	if filled := fill(op.Value[sumSize:sumSize:len(op.Value)]); len(filled) != size {

@@ -1,6 +1,8 @@
 package disklog
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -140,22 +142,52 @@ func (l *Log) outermost(o *pebble.IterOptions, go_ func(*pebble.Iterator) bool, 
 	if !go_(it) {
 		return it.Error()
 	}
+	if k := it.Key(); len(k) > keySize && !it.SeekGE(bytes.Clone(k[:keySize])) {
+		return errors.Join(errShort, it.Error())
+	}
 	return decodeAt(it, decode)
 }
 
-// decodeAt decodes the value an iterator is at.
+// decodeAt decodes the value an iterator is at, and leaves it at the last part of it. What
+// decode gets is valid until the iterator moves.
 func decodeAt(it *pebble.Iterator, decode func(number uint64, d *decoder)) error {
-	value, err := it.ValueAndErr()
-	if err != nil {
-		return err
-	}
-	body, err := open(it.Key(), value)
+	number := numberOf(it.Key())
+	body, err := partAt(it)
 	if err != nil {
 		return err
 	}
 	d := &decoder{rest: body}
-	decode(numberOf(it.Key()), d)
+	if more := d.number(); more > 0 {
+		if more > maxParts {
+			return errShort
+		}
+		whole := append(make([]byte, 0, (1+more)*partSize), d.rest...)
+		for i := uint64(1); i <= more; i++ {
+			if !it.Next() || len(it.Key()) != pieceKeySize || numberOf(it.Key()) != number || pieceIndexOf(it.Key()) != int(i) {
+				return errors.Join(errShort, it.Error())
+			}
+			if body, err = partAt(it); err != nil {
+				return err
+			}
+			whole = append(whole, body...)
+		}
+		d.rest = whole
+	}
+	if d.err == nil {
+		decode(number, d)
+	}
 	return d.err
+}
+
+// maxParts is more than anything here has.
+const maxParts = 2 * MaxAppend / partSize
+
+func partAt(it *pebble.Iterator) ([]byte, error) {
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return nil, err
+	}
+	return open(it.Key(), value)
 }
 
 // one decodes the one value of a kind that a partition has, if it has one.

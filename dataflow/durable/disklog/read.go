@@ -139,12 +139,12 @@ func (r *reader) messages(to uint64, max int) (out []journal.Message, err error)
 	for ok := it.First(); ok; ok = it.Next() {
 		var t tally
 		var message []byte
-		if err := decodeAt(it, func(n uint64, d *decoder) {
+		position := numberOf(it.Key())
+		if err := decodeAt(it, func(_ uint64, d *decoder) {
 			t, message = d.tally(), d.rest
 		}); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("the message at %d: %w", position, err)
 		}
-		position := numberOf(it.Key())
 		if t.before > last || len(out) > 0 && t.before != last {
 			return nil, errGap{last, position, t.before}
 		}
@@ -273,13 +273,14 @@ func (l *Log) unwrap(from *pebble.Snapshot, k kind, partition int, kept parcel) 
 	data = make([]byte, 0, kept.size)
 	index := 0
 	for ok := it.First(); ok && uint64(len(data)) < kept.size; ok = it.Next() {
-		err := decodeAt(it, func(_ uint64, d *decoder) { data = append(data, d.rest...) })
-		if err != nil {
-			return nil, fmt.Errorf("piece %d: %w", index, err)
-		}
 		if got := pieceIndexOf(it.Key()); got != index {
 			return nil, fmt.Errorf("piece %d is gone", index)
 		}
+		body, err := partAt(it)
+		if err != nil {
+			return nil, fmt.Errorf("piece %d: %w", index, err)
+		}
+		data = append(data, body...)
 		index++
 	}
 	if err := it.Error(); err != nil {

@@ -64,6 +64,7 @@ func addSnapshot(g *group, o *op) {
 	if o.fence < next.at {
 		return
 	}
+	g.deleteRange(kindSnapshot, p.number, 0, 1) // also further parts
 	g.set(kindSnapshot, p.number, 0, varintSize(o.fence)+o.parcel.packed(), func(b []byte) []byte {
 		return o.parcel.append(binary.AppendUvarint(b, o.fence))
 	})

@@ -45,7 +45,7 @@ func (c *core) openLog(ctx context.Context) (err error) {
 }
 
 // errNoLog is what Start and OpenHistory return for options without a log.
-var errNoLog = errors.New(`durable: Options.Log is nil: say where the history is kept, such as natslog.Embedded("state") in a folder or natslog.Servers(…) on a cluster`)
+var errNoLog = errors.New(`durable: Options.Log is nil: say where the history is kept, such as disklog.Dir("state") in a folder or natslog.Servers(…) on a cluster`)
 
 // join begins to own partitions: all of them, or those that the members of a cluster
 // leave to this one. Alone it waits until they are restored.

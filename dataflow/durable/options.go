@@ -11,9 +11,9 @@ import (
 
 // Options say where a flow's history is kept and how. Log must be given.
 type Options struct {
-	// Log is where the history is kept: natslog.Embedded in a folder, natslog.Servers on a
-	// cluster that several processes share, [journal.Opened] in memory for a test, or a log of
-	// the program's own that passes the checks of package journaltest.
+	// Log is where the history is kept: disklog.Dir or natslog.Embedded in a folder,
+	// natslog.Servers on a cluster that several processes share, [journal.Opened] in memory
+	// for a test, or a log of the program's own that passes the checks of package journaltest.
 	Log journal.Opener
 
 	// Name tells applications apart that share a log. The default is "millrace".

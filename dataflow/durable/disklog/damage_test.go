@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -282,7 +283,7 @@ func copyLive(t *testing.T, from, to string) {
 		if err := os.CopyFS(to, os.DirFS(from)); err == nil && before == sizes(from) {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-time.After(50 * time.Millisecond)
 	}
 	t.Fatalf("%s does not come to rest", from)
 }
@@ -314,4 +315,52 @@ func files(t *testing.T, dir string) (files []string) {
 		t.Fatal(err)
 	}
 	return files
+}
+
+// TestTornEnd cuts what a process was writing when it was killed, in the middle: what was
+// acknowledged before is there, and the logger hears of the rest.
+func TestTornEnd(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	live, early, torn := filepath.Join(root, "live"), filepath.Join(root, "early"), filepath.Join(root, "torn")
+	options := journal.OpenOptions{Partitions: damagedPartitions, Logger: quiet}
+	none := disklog.Options{Reserve: -1}
+	l := openAs(t, disklog.DirWithOptions(live, none), options)
+	rng := rand.New(rand.NewPCG(1, 1))
+	var k past
+	if err := k.live(soon(t), l, 30, rng); err != nil {
+		t.Fatal(err)
+	}
+	copyLive(t, live, early)
+	if _, err := l.Append(soon(t), 0, []byte(noise(rng, 20_000))); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := filepath.Glob(filepath.Join(live, "db", "*.log"))
+	if err != nil || len(logs) == 0 {
+		t.Fatal(logs, err)
+	}
+	newest := slices.Max(logs)
+	late, err := os.ReadFile(newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Base(newest)
+	before, err := os.ReadFile(filepath.Join(early, "db", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cut := range []int{1, 10, 30, 10_000, used(late) - used(before) - 1} {
+		copyFolder(t, early, torn)
+		if err := os.WriteFile(filepath.Join(torn, "db", name), late[:used(before)+cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		options.Logger = slog.New(slog.NewTextHandler(&said, nil))
+		if err := try(soon(t), disklog.DirWithOptions(torn, none), options, &k); err != nil {
+			t.Errorf("with %d bytes of a write: %v", cut, err)
+		}
+		if !strings.Contains(said.String(), "is cut") {
+			t.Errorf("with %d bytes of a write: nobody heard of it: %s", cut, &said)
+		}
+	}
 }

@@ -362,7 +362,7 @@ func TestMix(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(1500 * time.Millisecond)
+	<-time.After(1500 * time.Millisecond)
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}

@@ -236,7 +236,7 @@ func TestFullDisk(t *testing.T) {
 // goesOn waits until a log takes something.
 func goesOn(t *testing.T, l *disklog.Log, k *load) {
 	t.Helper()
-	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+	for begun := time.Now(); ; <-time.After(20 * time.Millisecond) {
 		fence, err := l.Commit(soon(t), 0, k.fence[0], nil)
 		if err == nil {
 			k.fence[0] = fence

@@ -383,31 +383,3 @@ func (l *Log) load() error {
 	l.ceiling.Store(counter)
 	return l.failed()
 }
-
-// torn says what is cut from the end of the newest write-ahead log, which nobody was told is
-// there.
-func (l *Log) torn(marked []synced) {
-	fs, dir := l.opts.fs, l.path(storageName)
-	names, err := fs.List(dir)
-	if err != nil {
-		return
-	}
-	var newest synced
-	for _, name := range names {
-		if kind, number, ok := fileKind(name); ok && kind == 'l' && number > newest.number {
-			newest = synced{kind: kind, number: number}
-		}
-	}
-	if newest.kind == 0 {
-		return
-	}
-	for _, s := range marked {
-		if s.kind == newest.kind && s.number == newest.number {
-			newest = s
-		}
-	}
-	if at, rest := tornEnd(fs, fs.PathJoin(dir, newest.name()), newest.number); rest {
-		l.logger.Info("the end of the newest file was being written when the process ended, and is cut: it was never acknowledged",
-			"file", newest.name(), "from", at, "acknowledged", newest.bytes)
-	}
-}

@@ -42,3 +42,31 @@ func tornEnd(fs vfs.FS, path string, number uint64) (at int64, torn bool) {
 func numbered[N ~uint64](newReader func(io.Reader, N) *record.Reader, b []byte, number uint64) *record.Reader {
 	return newReader(bytes.NewReader(b), N(number))
 }
+
+// torn says what is cut from the end of the newest write-ahead log, which nobody was told is
+// there.
+func (l *Log) torn(marked []synced) {
+	fs, dir := l.opts.fs, l.path(storageName)
+	names, err := fs.List(dir)
+	if err != nil {
+		return
+	}
+	var newest synced
+	for _, name := range names {
+		if kind, number, ok := fileKind(name); ok && kind == 'l' && number > newest.number {
+			newest = synced{kind: kind, number: number}
+		}
+	}
+	if newest.kind == 0 {
+		return
+	}
+	for _, s := range marked {
+		if s.kind == newest.kind && s.number == newest.number {
+			newest = s
+		}
+	}
+	if at, rest := tornEnd(fs, fs.PathJoin(dir, newest.name()), newest.number); rest {
+		l.logger.Info("the end of the newest file was being written when the process ended, and is cut: it was never acknowledged",
+			"file", newest.name(), "from", at, "acknowledged", newest.bytes)
+	}
+}

@@ -126,6 +126,34 @@ func TestReopen(t *testing.T) {
 	}
 }
 
+// TestRemoved removes the folder under a log.
+func TestRemoved(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	l := open(t, dir, journal.OpenOptions{})
+	was := l.Identity()
+	if _, err := l.Append(soon(t), 0, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Skip("a folder in use cannot be removed here:", err)
+	}
+	again := open(t, dir, journal.OpenOptions{})
+	if again.Identity() == was {
+		t.Error("a log that was made anew has the identity of the one before")
+	}
+	if _, err := l.Append(soon(t), 0, []byte("y")); !errors.Is(err, journal.ErrDamaged) || !errors.Is(err, journal.ErrUnknown) {
+		t.Errorf("Append to a log that was removed: %v, want ErrDamaged", err)
+	}
+	if _, err := l.Restore(soon(t), 0); !errors.Is(err, journal.ErrDamaged) {
+		t.Errorf("Restore of a log that was removed: %v, want ErrDamaged", err)
+	}
+	again.Close()
+	if l := open(t, dir, journal.OpenOptions{}); l.Identity() != again.Identity() {
+		t.Error("the identity has changed")
+	}
+}
+
 // TestRefusals wants each log that is not what is asked for to be refused with a message that
 // says why.
 func TestRefusals(t *testing.T) {

@@ -51,9 +51,9 @@
 //
 // Not noticed is
 //
-//   - a folder that was replaced as a whole by an older copy of itself, or by another log of the
-//     same name and number of partitions: durable compares steps with records, which are
-//     equally old then;
+//   - a folder that was replaced, between two Opens, as a whole by an older copy of itself:
+//     records and steps are equally old then. Another log in its place has another identity;
+//     a folder that is removed or replaced while it is open is journal.ErrDamaged;
 //   - a folder that was emptied: it is a new log. Only journal.OpenOptions.Existing refuses it;
 //   - the loss of the end of the newest file in db together with the mark;
 //   - after a loss of power, the later loss of what was synced at the very end: the mark is

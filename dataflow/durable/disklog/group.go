@@ -222,7 +222,12 @@ func (l *Log) commit(g *group) {
 	g.build()
 	close(g.built)
 	if !g.batch.Empty() {
-		if err = l.apply(g.batch, pebble.Sync); err != nil {
+		if err = l.apply(g.batch, pebble.Sync); err == nil {
+			if err = l.there(); err != nil {
+				l.fail(err)
+			}
+		}
+		if err != nil {
 			err = unknown(err)
 		}
 		l.counters.syncs.Add(1)

@@ -19,6 +19,7 @@ type Log struct {
 	opts   settings
 	logger *slog.Logger
 	lock   *os.File
+	locked os.FileInfo // of lock
 	room   *room
 	files  *files
 	db     *pebble.DB
@@ -51,6 +52,19 @@ func (l *Log) Partitions() int { return len(l.partitions) }
 
 // Identity returns what was drawn when the log was made.
 func (l *Log) Identity() journal.Identity { return l.identity.id }
+
+// there returns an error if the folder that was opened is gone, or another one has its name.
+// What is written then is in files that nobody finds again.
+func (l *Log) there() error {
+	at, err := os.Stat(l.lock.Name())
+	if err == nil && os.SameFile(at, l.locked) {
+		return nil
+	}
+	if err == nil || errors.Is(err, os.ErrNotExist) {
+		return l.damaged("it was removed or replaced while it was open (%s is not the file that was locked)", l.lock.Name())
+	}
+	return nil // and not known
+}
 
 // ready returns why an operation on a partition cannot even begin.
 func (l *Log) ready(ctx context.Context, partition int) error {

@@ -97,6 +97,10 @@ func (l *Log) takeFolder() error {
 	case err != nil:
 		return fmt.Errorf("disklog: %w", err)
 	}
+	if l.locked, err = lock.Stat(); err != nil {
+		lock.Close()
+		return fmt.Errorf("disklog: %w", err)
+	}
 	l.lock = lock
 	return nil
 }

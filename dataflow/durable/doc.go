@@ -1,16 +1,17 @@
 // Package durable runs a flow whose history is kept: what was acknowledged is not lost,
 // and each key resolves once, whatever is killed.
 //
-// The same flow that [dataflow.Start] runs in memory is run here on a log: package natslog has
-// one on NATS JetStream, on a server inside the process or on a cluster that any number of
-// processes share. A program can have its own; see package journal.
+// The same flow that [dataflow.Start] runs in memory is run here on a log: package disklog has
+// one in a folder, for one process; package natslog has one on NATS JetStream, on a cluster
+// that any number of processes share, or on a server inside the process. A program can have
+// its own; see package journal.
 //
 //	type Ports struct {
 //		Votes    *dataflow.KeyedInputPort[string, Vote]
 //		Released *dataflow.EntryOutputPort[string, Tally]
 //	}
 //
-//	app, err := durable.Start(ctx, build, durable.Options{Log: natslog.Embedded("state")})
+//	app, err := durable.Start(ctx, build, durable.Options{Log: disklog.Dir("state")})
 //	err = app.Ports.Votes.Send(ctx, "request 1", vote) // durable when it returns
 //	tally, err := app.Ports.Released.Await(ctx, "request 1")
 //

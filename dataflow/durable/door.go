@@ -11,7 +11,6 @@ import (
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
@@ -67,46 +66,6 @@ func partitionOf(key []byte, n int) int {
 	return int(h.Sum64() % uint64(n))
 }
 
-// Send makes records durable.
-func (d *door) Send(ctx context.Context, site int, rs []codec.Record, unique bool) (int, error) {
-	if len(rs) == 1 {
-		if err := d.sendOne(ctx, site, &rs[0], unique); err != nil {
-			return 0, err
-		}
-		return 1, nil
-	}
-	// Next to each other are sent together those of one partition.
-	for n := 0; n < len(rs); {
-		p := d.layout.ofRecord(site, &rs[n])
-		var data [][]byte
-		for n+len(data) < len(rs) && d.layout.ofRecord(site, &rs[n+len(data)]) == p {
-			data = append(data, rs[n+len(data)].Encode(nil))
-		}
-		if _, err := d.append(ctx, p, data...); err != nil {
-			return n, err
-		}
-		n += len(data)
-	}
-	return len(rs), nil
-}
-
-func (d *door) sendOne(ctx context.Context, site int, r *codec.Record, unique bool) error {
-	p := d.layout.ofRecord(site, r)
-	if !unique {
-		_, err := d.append(ctx, p, r.Encode(nil))
-		return err
-	}
-	r.Nonce = d.nonce()
-	way := d.partitions[p]
-	v := way.await(r.Nonce)
-	defer way.forget(r.Nonce)
-	at, err := d.append(ctx, p, r.Encode(nil))
-	if err != nil {
-		return err
-	}
-	return d.verdict(ctx, p, v, r.Nonce, at)
-}
-
 // append makes records durable, once the partition takes some and the log has room.
 func (d *door) append(ctx context.Context, p int, records ...[]byte) (at uint64, err error) {
 	if err = d.partitions[p].room(ctx, d.facade, d.done); err == nil {
@@ -136,38 +95,6 @@ func (d *door) keep(ctx context.Context, p int, records ...[]byte) (uint64, erro
 			return 0, fmt.Errorf("%w: %w", err, context.Cause(ctx))
 		case <-d.done:
 			return 0, ErrStopped
-		}
-	}
-}
-
-// verdict waits until a record was taken.
-func (d *door) verdict(ctx context.Context, p int, v *verdict, nonce, at uint64) error {
-	way := d.partitions[p]
-	for {
-		if !way.isOwned() && d.peers != nil {
-			if known, err := d.peers.verdict(ctx, p, nonce, at); known || err != nil {
-				return err
-			}
-			continue // the partition has another owner now
-		}
-		way.placed(v, at)
-		retry := time.NewTimer(time.Second) // by then another process may own the partition
-		select {
-		case <-v.done:
-			retry.Stop()
-			way.mu.Lock()
-			defer way.mu.Unlock()
-			if q, ok := v.err.(*QuarantinedError); ok {
-				return &QuarantinedError{p, q.Letter}
-			}
-			return v.err
-		case <-retry.C:
-		case <-ctx.Done():
-			retry.Stop()
-			return fmt.Errorf("durable: the entry is kept, but it is not known yet whether its key was there before: %w", context.Cause(ctx))
-		case <-d.done:
-			retry.Stop()
-			return d.refusal()
 		}
 	}
 }

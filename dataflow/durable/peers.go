@@ -23,7 +23,7 @@ type peers struct {
 
 // What can be asked of the owner of a partition, and what it answers.
 const (
-	askVerdict = 'v' // nonce, position
+	askVerdict = 'v' // nonce and position of each record: the answers for the first ones follow each other
 	askEntry   = 'e' // operator, key
 	askValues  = 'w' // what outputs of one value have now
 	askLetters = 'q' // what is in quarantine
@@ -124,9 +124,13 @@ func (ps *peers) answer(p int, question []byte) []byte {
 	answer := []byte{answerLater}
 	switch r.byte() {
 	case askVerdict:
-		nonce, at := r.uint(), r.uint()
-		if !r.bad {
-			answer = ps.verdictHere(ctx, p, nonce, at)
+		var nonces []uint64
+		var at uint64
+		for !r.bad && len(r.data) > 0 {
+			nonces, at = append(nonces, r.uint()), r.uint()
+		}
+		if !r.bad && len(nonces) > 0 {
+			answer = ps.verdictsHere(ctx, p, nonces, at)
 		}
 	case askEntry:
 		op, site := int32(r.uint()), ps.siteOf(p)
@@ -155,28 +159,33 @@ func (ps *peers) answer(p int, question []byte) []byte {
 	return answer
 }
 
-func (ps *peers) verdictHere(ctx context.Context, p int, nonce, at uint64) []byte {
+// verdictsHere returns what became of records that are in one message, each as it is answered,
+// as far as that is known when ctx ends, and for one at least.
+func (ps *peers) verdictsHere(ctx context.Context, p int, nonces []uint64, at uint64) (answer []byte) {
 	way := ps.door.partitions[p]
-	v := way.await(nonce)
-	defer way.forget(nonce)
-	way.placed(v, at)
-	select {
-	case <-v.done:
-	case <-ctx.Done():
-		return []byte{answerLater}
+	vs := way.await(nonces)
+	defer way.forget(vs)
+	way.placed(vs, at)
+	for _, v := range vs {
+		select {
+		case <-v.done:
+		case <-ctx.Done():
+			return append(answer, answerLater)
+		}
+		err := way.outcome(p, v)
+		q, parked := err.(*QuarantinedError)
+		switch {
+		case err == nil:
+			answer = append(answer, answerTaken)
+		case parked:
+			answer = binary.AppendUvarint(append(answer, answerParked), q.Letter)
+		case err == errForgotten:
+			answer = append(answer, answerForgotten)
+		default:
+			answer = append(answer, answerRefused)
+		}
 	}
-	way.mu.Lock()
-	defer way.mu.Unlock()
-	if q, ok := v.err.(*QuarantinedError); ok {
-		return binary.AppendUvarint([]byte{answerParked}, q.Letter)
-	}
-	switch v.err {
-	case nil:
-		return []byte{answerTaken}
-	case errForgotten:
-		return []byte{answerForgotten}
-	}
-	return []byte{answerRefused}
+	return answer
 }
 
 // ask asks the owner of a partition. It returns answerLater if there is none now.
@@ -207,27 +216,33 @@ func (ps *peers) ask(ctx context.Context, p int, question []byte) ([]byte, error
 	return []byte{answerLater}, nil
 }
 
-// verdict asks what became of a record: nothing is known yet, or an error if it was
-// refused or nobody will say.
-func (ps *peers) verdict(ctx context.Context, p int, nonce, at uint64) (known bool, err error) {
-	question := binary.AppendUvarint([]byte{askVerdict}, nonce)
-	question = binary.AppendUvarint(question, at)
+// verdicts asks what became of records that are in one message. It returns the answers for the
+// first of them, as many as are known.
+func (ps *peers) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) (known []error, err error) {
+	question := []byte{askVerdict}
+	for _, v := range vs {
+		question = binary.AppendUvarint(question, v.nonce)
+		question = binary.AppendUvarint(question, at)
+	}
 	answer, err := ps.ask(ctx, p, question)
 	if err != nil || ctx.Err() != nil {
-		return false, errors.Join(err, context.Cause(ctx))
+		return nil, errors.Join(err, context.Cause(ctx))
 	}
-	switch answer[0] {
-	case answerTaken:
-		return true, nil
-	case answerRefused:
-		return true, engine.ErrDuplicate
-	case answerForgotten:
-		return true, errForgotten
-	case answerParked:
-		r := reader{data: answer[1:]}
-		return true, &QuarantinedError{p, r.uint()}
+	for r := (reader{data: answer}); len(known) < len(vs); {
+		switch r.byte() {
+		case answerTaken:
+			known = append(known, nil)
+		case answerRefused:
+			known = append(known, engine.ErrDuplicate)
+		case answerForgotten:
+			known = append(known, errForgotten)
+		case answerParked:
+			known = append(known, &QuarantinedError{p, r.uint()})
+		default:
+			return known, nil
+		}
 	}
-	return false, nil
+	return known, nil
 }
 
 // fetch asks for an entry until it is there, and shows it to the ports.

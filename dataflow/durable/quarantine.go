@@ -97,16 +97,20 @@ func (c *core) order(ctx context.Context, op string, p int, r codec.Record) erro
 	}
 	r.Nonce = c.door.nonce()
 	way := c.door.partitions[p]
-	v := way.await(r.Nonce)
-	defer way.forget(r.Nonce)
+	vs := way.await([]uint64{r.Nonce})
+	defer way.forget(vs)
 	at, err := c.counted(ctx, p, false, c.door.keep, [][]byte{r.Encode(nil)}) // also while the partition takes nothing else
 	if err != nil {
 		return err
 	}
-	if err = c.door.verdict(ctx, p, v, r.Nonce, at); errors.Is(err, engine.ErrDuplicate) {
+	known, err := c.door.verdicts(ctx, p, vs, at)
+	if err != nil {
+		return err
+	}
+	if errors.Is(known[0], engine.ErrDuplicate) {
 		return fmt.Errorf("%w: partition %d, number %d", ErrNoLetter, p, r.Number)
 	}
-	return err
+	return known[0]
 }
 
 // quarantined shows the letters of the partition, after a step that changed them, and logs

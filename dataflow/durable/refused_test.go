@@ -2,8 +2,10 @@ package durable
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,7 +32,7 @@ func TestLateVerdict(t *testing.T) {
 		nonce, at uint64
 		want      byte
 	}{{77, 5, answerRefused}, {78, 5, answerTaken}, {79, 6, answerTaken}} {
-		if got := ps.verdictHere(t.Context(), 0, x.nonce, x.at)[0]; got != x.want {
+		if got := verdictHere(ps, x.nonce, x.at); got != x.want {
 			t.Errorf("record %d at %d: %c, want %c", x.nonce, x.at, got, x.want)
 		}
 	}
@@ -38,15 +40,50 @@ func TestLateVerdict(t *testing.T) {
 	for n := range uint64(keepRefusals + 1) {
 		way.took(&step{place: place{intake: intake{taken: 10 + n}}, Emission: logdriven.Emission{Refused: []uint64{1000 + n}}}, nil)
 	}
-	if got := ps.verdictHere(t.Context(), 0, 77, 5)[0]; got != answerForgotten {
+	if got := verdictHere(ps, 77, 5); got != answerForgotten {
 		t.Errorf("a refusal that was forgotten: %c", got)
 	}
-	if got := ps.verdictHere(t.Context(), 0, 1000+keepRefusals, 10+keepRefusals)[0]; got != answerRefused {
+	if got := verdictHere(ps, 1000+keepRefusals, 10+keepRefusals); got != answerRefused {
 		t.Errorf("the latest refusal: %c", got)
 	}
 	if len(way.refused) != keepRefusals || len(way.latest) != keepRefusals {
 		t.Errorf("%d and %d refusals are remembered", len(way.refused), len(way.latest))
 	}
+}
+
+// TestManyRefusedAtOnce refuses more in one step than is remembered: those who wait are told
+// all the same, and so is another process that asks for what is quarantined between them.
+func TestManyRefusedAtOnce(t *testing.T) {
+	c := &core{log: journal.NewMemory(journal.MemoryOptions{})}
+	c.door = newDoor(c)
+	way := c.door.partitions[0]
+	nonces := make([]uint64, 2*keepRefusals)
+	for i := range nonces {
+		nonces[i] = uint64(1000 + i)
+	}
+	vs := way.await(append([]uint64{1}, nonces...))
+	way.placed(vs, 7)
+	last := &step{place: place{intake: intake{taken: 7}}, Emission: logdriven.Emission{Refused: nonces, Parked: []logdriven.Parked{{Nonce: 2, Letter: 300}}}}
+	way.took(last, nil)
+	for i, v := range vs {
+		if err := way.outcome(0, v); i == 0 && err != nil || i > 0 && err != dataflow.ErrDuplicateKey {
+			t.Fatalf("record %d: %v", i, err)
+		}
+	}
+	way.forget(vs)
+	if len(way.waiting) != 0 {
+		t.Errorf("%d are waited for", len(way.waiting))
+	}
+	latest := nonces[len(nonces)-1]
+	want := append(binary.AppendUvarint([]byte{answerRefused, answerParked}, 300), answerForgotten, answerRefused)
+	if got := (&peers{core: c}).verdictsHere(t.Context(), 0, []uint64{latest, 2, 1, latest}, 7); !slices.Equal(got, want) {
+		t.Errorf("the answer is %q, want %q", got, want)
+	}
+}
+
+// verdictHere asks for one record.
+func verdictHere(ps *peers, nonce, at uint64) byte {
+	return ps.verdictsHere(context.Background(), 0, []uint64{nonce}, at)[0]
 }
 
 // TestPutAgain makes a Put again that was refused, after a restart and without one.

@@ -18,26 +18,44 @@ type verdict struct {
 // errForgotten says that a verdict was asked for too late.
 var errForgotten = errors.New("durable: the entry is kept, but nobody remembers whether its key was there before")
 
-func (w *doorway) await(nonce uint64) *verdict {
-	v := &verdict{nonce: nonce, done: make(chan struct{})}
-	w.mu.Lock()
-	w.waiting[nonce] = v
-	w.mu.Unlock()
-	return v
-}
-
-func (w *doorway) forget(nonce uint64) {
-	w.mu.Lock()
-	delete(w.waiting, nonce)
-	w.mu.Unlock()
-}
-
-// placed notes where a record is.
-func (w *doorway) placed(v *verdict, at uint64) {
+// await returns the deduplication results of records, which are not known yet.
+func (w *doorway) await(nonces []uint64) []*verdict {
+	vs := make([]*verdict, len(nonces))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	v.position = at
-	w.settle(v)
+	for i, nonce := range nonces {
+		vs[i] = &verdict{nonce: nonce, done: make(chan struct{})}
+		w.waiting[nonce] = vs[i]
+	}
+	return vs
+}
+
+func (w *doorway) forget(vs []*verdict) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, v := range vs {
+		delete(w.waiting, v.nonce)
+	}
+}
+
+// outcome returns what became of a record of partition p, when that is known.
+func (w *doorway) outcome(p int, v *verdict) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if q, ok := v.err.(*QuarantinedError); ok {
+		return &QuarantinedError{p, q.Letter}
+	}
+	return v.err
+}
+
+// placed notes where records are.
+func (w *doorway) placed(vs []*verdict, at uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, v := range vs {
+		v.position = at
+		w.settle(v)
+	}
 }
 
 // settle says, with mu held, what became of a record, if that is known.
@@ -85,11 +103,11 @@ func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
 	for _, x := range s.Parked {
 		w.refused[x.Nonce] = x.Letter
 	}
+	for _, v := range w.waiting { // before anything is forgotten: a step may refuse more than is remembered
+		w.settle(v)
+	}
 	for _, x := range w.refusals.add(s) {
 		delete(w.refused, x.nonce)
-	}
-	for _, v := range w.waiting {
-		w.settle(v)
 	}
 	return w.stop(full)
 }

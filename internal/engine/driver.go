@@ -95,10 +95,14 @@ const (
 // Remote is where the history of a remote graph is.
 type Remote interface {
 	// Send makes records part of the history of a location, in order for each partition.
-	// It returns when that is durable, and how many of them, from the first one, are.
-	// If unique there is one record, and Send returns when it is known not to be
-	// refused: else ErrDuplicate.
-	Send(ctx context.Context, site int, rs []codec.Record, unique bool) (int, error)
+	// It returns how many of them, from the first one, are durable, and if that is not all
+	// why the next one is not. Of those behind it, some may be durable as well.
+	Send(ctx context.Context, site int, rs []codec.Record) (int, error)
+
+	// Put is Send of records that may be refused. It returns when it is known what became of
+	// each: nil if it was taken, ErrDuplicate if it was refused, or another error if it is
+	// not durable or nobody knows.
+	Put(ctx context.Context, site int, rs []codec.Record) []error
 
 	// Read says that all elements of a stream before number have been read. It does not
 	// wait.

@@ -41,7 +41,17 @@ type mailbox struct {
 	nonce   uint64
 }
 
-func (m *mailbox) Send(_ context.Context, _ int, rs []codec.Record, unique bool) (int, error) {
+func (m *mailbox) Send(_ context.Context, _ int, rs []codec.Record) (int, error) {
+	m.keep(rs, false)
+	return len(rs), nil
+}
+
+func (m *mailbox) Put(_ context.Context, _ int, rs []codec.Record) []error {
+	m.keep(rs, true)
+	return make([]error, len(rs))
+}
+
+func (m *mailbox) keep(rs []codec.Record, unique bool) {
 	for _, r := range rs {
 		if m.rng.IntN(2) == 0 {
 			m.nonce++
@@ -60,7 +70,6 @@ func (m *mailbox) Send(_ context.Context, _ int, rs []codec.Record, unique bool)
 			}
 		}
 	}
-	return len(rs), nil
 }
 
 func (m *mailbox) Read(_ int, op int32, _ int, number uint64) {

@@ -217,7 +217,7 @@ func (in *KeyedInput[K, V]) hasRemote(ctx context.Context, r engine.Remote, k K)
 	if err != nil {
 		return false, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, in.Op, err)
 	}
-	_, err = r.Send(ctx, in.Loc.Number, []codec.Record{{Op: in.Op.Index, Kind: codec.KindHas, Key: key}}, true)
+	err = r.Put(ctx, in.Loc.Number, []codec.Record{{Op: in.Op.Index, Kind: codec.KindHas, Key: key}})[0]
 	if errors.Is(err, engine.ErrDuplicate) {
 		return true, nil
 	}

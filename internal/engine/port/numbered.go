@@ -204,7 +204,10 @@ func elsewhere(d *engine.InputBase, ctx context.Context, encode func() ([]codec.
 			number(i, &rs[i])
 		}
 	}
-	n, err = r.Send(ctx, d.Loc.Number, rs, unique)
+	if unique { // it is one record
+		return 0, true, r.Put(ctx, d.Loc.Number, rs)[0]
+	}
+	n, err = r.Send(ctx, d.Loc.Number, rs)
 	return n, true, err
 }
 
@@ -245,7 +248,7 @@ func (in *Input[T]) sendRemote(ctx context.Context, xs ...T) (int, error) {
 	if err != nil || len(rs) == 0 {
 		return 0, err
 	}
-	return in.Loc.Graph.Settings.Remote.Send(ctx, in.Loc.Number, rs, false)
+	return in.Loc.Graph.Settings.Remote.Send(ctx, in.Loc.Number, rs)
 }
 
 // sendRemote makes an entry a record of the history.
@@ -254,6 +257,9 @@ func (in *KeyedInput[K, V]) sendRemote(ctx context.Context, k K, v V) error {
 	if err != nil {
 		return err
 	}
-	_, err = in.Loc.Graph.Settings.Remote.Send(ctx, in.Loc.Number, rs, in.seen != nil)
+	if in.seen != nil {
+		return in.Loc.Graph.Settings.Remote.Put(ctx, in.Loc.Number, rs)[0]
+	}
+	_, err = in.Loc.Graph.Settings.Remote.Send(ctx, in.Loc.Number, rs)
 	return err
 }

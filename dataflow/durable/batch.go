@@ -1,0 +1,225 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/engine/codec"
+)
+
+// What is sent is divided by partition. The records of a partition are appended in order,
+// many at a time; partitions are independent of each other and appended to at once.
+const (
+	// appendBytes bounds the records of one append of a batch: half of what a NATS server
+	// takes in one message unless it is told otherwise. A log that takes less says ErrTooLarge,
+	// and is given less.
+	appendBytes = 512 << 10
+
+	// appendsAtOnce bounds the partitions to which a batch is appended at the same time.
+	appendsAtOnce = 16
+
+	// putsAtOnce bounds the entries of one append that may be refused, so that several callers
+	// together do not exceed the refusals that a partition remembers.
+	putsAtOnce = keepRefusals / 4
+)
+
+// A group is the records of a batch that go to one partition, in their order.
+type group struct {
+	partition int
+	records   [][]byte
+	at        []int // their indexes in the batch
+	done      int   // how many of them are durable
+	err       error // why the next one is not
+}
+
+// groups divides records by partition.
+func (d *door) groups(site int, rs []codec.Record) (all []*group) {
+	first := d.layout.first[site]
+	by := make([]*group, d.layout.first[site+1]-first)
+	for i := range rs {
+		p := d.layout.ofRecord(site, &rs[i])
+		g := by[p-first]
+		if g == nil {
+			g = &group{partition: p}
+			by[p-first] = g
+			all = append(all, g)
+		}
+		g.records, g.at = append(g.records, rs[i].Encode(nil)), append(g.at, i)
+	}
+	return all
+}
+
+// together calls do for each group, some at the same time.
+func together(all []*group, do func(*group)) {
+	if len(all) == 1 {
+		do(all[0])
+		return
+	}
+	running := make(chan struct{}, appendsAtOnce)
+	var calls sync.WaitGroup
+	for _, g := range all {
+		running <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-running }()
+			do(g)
+		})
+	}
+	calls.Wait()
+}
+
+// Send makes records durable.
+func (d *door) Send(ctx context.Context, site int, rs []codec.Record) (int, error) {
+	if len(rs) == 1 {
+		if _, err := d.append(ctx, d.layout.ofRecord(site, &rs[0]), rs[0].Encode(nil)); err != nil {
+			return 0, err
+		}
+		return 1, nil
+	}
+	all := d.groups(site, rs)
+	together(all, func(g *group) {
+		g.err = d.inPieces(g.records, len(g.records), func(from, to int) error {
+			_, err := d.append(ctx, g.partition, g.records[from:to]...)
+			if err == nil {
+				g.done = to
+			}
+			return err
+		})
+	})
+	n, err := len(rs), error(nil)
+	for _, g := range all {
+		if g.err != nil && g.at[g.done] < n {
+			n, err = g.at[g.done], g.err
+		}
+	}
+	return n, err
+}
+
+// inPieces calls do for one piece of the records after the other: of at most so many, and as
+// many bytes as are appended at once. If the log says that a piece is too large, and is
+// certain that it does not have it, do is called for less. It stops at the first other error.
+//
+// Options.MaxLag bounds a piece as well, so that a batch waits with what is beyond that.
+func (d *door) inPieces(records [][]byte, most int, do func(from, to int) error) error {
+	most = min(most, d.opts.MaxLag.Records)
+	for n, limit := 0, min(appendBytes, d.opts.MaxLag.Bytes); n < len(records); {
+		to, size := n, 0
+		for to < len(records) && (to == n || to-n < most && size+len(records[to]) <= limit) {
+			size += len(records[to])
+			to++
+		}
+		switch err := do(n, to); {
+		case err == nil:
+			n = to
+		case errors.Is(err, journal.ErrTooLarge) && to > n+1:
+			limit = size / 2
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// Put makes records durable that may be refused, and waits until it is known whether they are.
+func (d *door) Put(ctx context.Context, site int, rs []codec.Record) []error {
+	nonces, errs := make([]uint64, len(rs)), make([]error, len(rs))
+	for i := range rs {
+		nonces[i] = d.nonce()
+		rs[i].Nonce = nonces[i]
+	}
+	together(d.groups(site, rs), func(g *group) { d.put(ctx, g, nonces, errs) })
+	return errs
+}
+
+// put is Put of a group. A record that is too large for the log keeps no other one from it:
+// entries have no order.
+func (d *door) put(ctx context.Context, g *group, nonces []uint64, errs []error) {
+	for g.done < len(g.records) {
+		from := g.done
+		err := d.inPieces(g.records[from:], putsAtOnce, func(i, j int) error {
+			err := d.putPiece(ctx, g.partition, g.records[from+i:from+j], g.at[from+i:from+j], nonces, errs)
+			if err == nil {
+				g.done = from + j
+			}
+			return err
+		})
+		switch {
+		case err == nil:
+		case errors.Is(err, journal.ErrTooLarge):
+			errs[g.at[g.done]] = err
+			g.done++
+		default:
+			for _, i := range g.at[g.done:] {
+				errs[i] = err
+			}
+			return
+		}
+	}
+}
+
+// putPiece appends records and waits for what becomes of them, which it notes in errs: at is
+// where they are in that. It returns why they are not durable.
+func (d *door) putPiece(ctx context.Context, p int, records [][]byte, at []int, nonces []uint64, errs []error) error {
+	names := make([]uint64, len(at))
+	for i, j := range at {
+		names[i] = nonces[j]
+	}
+	way := d.partitions[p]
+	vs := way.await(names)
+	defer way.forget(vs)
+	position, err := d.append(ctx, p, records...)
+	if err != nil {
+		return err
+	}
+	known, err := d.verdicts(ctx, p, vs, position)
+	for i, j := range at {
+		if errs[j] = err; i < len(known) {
+			errs[j] = known[i]
+		}
+	}
+	return nil
+}
+
+// verdicts waits until the records of one message were taken, and returns what became of each.
+// It returns those of the first ones, and an error, if it waits no longer.
+func (d *door) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) (known []error, err error) {
+	way := d.partitions[p]
+	for len(known) < len(vs) {
+		if !way.isOwned() && d.peers != nil {
+			answers, err := d.peers.verdicts(ctx, p, vs[len(known):], at)
+			if known = append(known, answers...); err != nil {
+				return known, err
+			}
+			continue // for the others ask again: the partition may have another owner now
+		}
+		way.placed(vs[len(known):], at)
+		if known, err = d.verdictsHere(ctx, p, vs, known); err != nil {
+			return known, err
+		}
+	}
+	return known, nil
+}
+
+// verdictsHere waits a while for what becomes of records of a partition that this process
+// owns, and appends that to known.
+func (d *door) verdictsHere(ctx context.Context, p int, vs []*verdict, known []error) ([]error, error) {
+	retry := time.NewTimer(time.Second) // by then another process may own the partition
+	defer retry.Stop()
+	for len(known) < len(vs) {
+		v := vs[len(known)]
+		select {
+		case <-v.done:
+			known = append(known, d.partitions[p].outcome(p, v))
+		case <-retry.C:
+			return known, nil
+		case <-ctx.Done():
+			return known, fmt.Errorf("durable: the entry is kept, but it is not known yet whether its key was there before: %w", context.Cause(ctx))
+		case <-d.done:
+			return known, d.refusal()
+		}
+	}
+	return known, nil
+}

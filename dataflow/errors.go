@@ -70,6 +70,9 @@ type KeyError struct {
 	Pos  string // file:line where the operator was built
 	Key  any
 	Err  error // why it cannot be a key
+
+	// Index is that of the key in the batch that was sent, or -1 if it was not sent in one.
+	Index int
 }
 
 // Error says which key is refused, where, and why.
@@ -82,7 +85,11 @@ func (e *KeyError) Error() string {
 	if e.Port != "" {
 		port = fmt.Sprintf(" %q", e.Port)
 	}
-	return fmt.Sprintf("%s%s (%s): %s cannot be a key: %v", strings.Replace(e.Op, ".", ": ", 1), port, e.Pos, key, e.Err)
+	entry := ""
+	if e.Index >= 0 {
+		entry = fmt.Sprintf("entry %d of a batch: ", e.Index)
+	}
+	return fmt.Sprintf("%s%s (%s): %s%s cannot be a key: %v", strings.Replace(e.Op, ".", ": ", 1), port, e.Pos, entry, key, e.Err)
 }
 
 // Is reports whether target is [ErrKey].
@@ -93,7 +100,7 @@ func (e *KeyError) Unwrap() error { return e.Err }
 
 func keyError(b *engine.BadKey) error {
 	op, port, _ := strings.Cut(b.Op.Name, " ")
-	return &KeyError{Op: op, Port: port, Pos: b.Op.Pos, Key: b.Key, Err: b.Why}
+	return &KeyError{Op: op, Port: port, Pos: b.Op.Pos, Key: b.Key, Err: b.Why, Index: b.Index}
 }
 
 // shortened returns s, or its beginning if it is long.

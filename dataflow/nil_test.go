@@ -220,7 +220,10 @@ func TestNilContext(t *testing.T) {
 		"SharedKeyedInputPort.SendNumbered": func() { sharedKeyed.SendNumbered(none, "", 1, 1, 1) }, "Sender.Send": func() { sender.Send(none, 1) },
 		"Sender.SendBatch": func() { sender.SendBatch(none, nil) }, "Sender.SendNumbered": func() { sender.SendNumbered(none, 1, 1) },
 		"Sender.SendBatchNumbered": func() { sender.SendBatchNumbered(none, 1, nil) },
-		"OutputPort.Next":          func() { out.Next(none) }, "OutputPort.All": func() { out.All(none) },
+		"KeyedInputPort.SendBatch": func() { keyed.SendBatch(none, nil, nil) }, "KeyedInputPort.SendSeq": func() { keyed.SendSeq(none, nil) },
+		"KeyedInputPort.SendBatchNumbered": func() { keyed.SendBatchNumbered(none, 1, nil, nil) }, "InputPort.SendSeq": func() { in.SendSeq(none, nil) },
+		"SharedKeyedInputPort.SendBatch": func() { sharedKeyed.SendBatch(none, nil, nil) }, "EntryInputPort.PutBatch": func() { put.PutBatch(none, nil, nil) },
+		"OutputPort.Next": func() { out.Next(none) }, "OutputPort.All": func() { out.All(none) },
 		"EntryOutputPort.Await": func() { entries.Await(none, 1) }, "EntryOutputPort.Take": func() { entries.Take(none, 1) },
 		"SingletonOutputPort.Watch": func() { count.Watch(none) }, "OptionalOutputPort.Watch": func() { least.Watch(none) },
 	} {

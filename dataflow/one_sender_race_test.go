@@ -4,6 +4,7 @@ package dataflow_test
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
 
@@ -71,6 +73,40 @@ var senderPrograms = map[string]struct {
 		}
 		return []func(){send("a"), send("b")}, taking(keyedstream.Values(s))
 	}},
+	"batches of one key": {true, func(_ *dataflow.Flow, at server) ([]func(), func() int) {
+		in, s := keyedstream.Input[string, int](at, "in")
+		send := func(who string) func() {
+			return func() {
+				tenTimes(func(i int) {
+					in.SendBatch(context.Background(), []string{who, "k", who + strconv.Itoa(i)}, []int{i, i, i})
+				})
+			}
+		}
+		return []func(){send("a"), send("b")}, taking(keyedstream.Values(s))
+	}},
+	"a batch of a key beside single sends": {true, func(_ *dataflow.Flow, at server) ([]func(), func() int) {
+		in, s := keyedstream.Input[string, int](at, "in")
+		return []func(){
+			func() { tenTimes(func(i int) { in.Send(context.Background(), "k", i) }) },
+			func() {
+				tenTimes(func(i int) { in.SendBatch(context.Background(), []string{"a", "k"}, []int{i, i}) })
+			},
+		}, taking(keyedstream.Values(s))
+	}},
+	"numbered batches of one key": {true, func(_ *dataflow.Flow, at server) ([]func(), func() int) {
+		in, s := keyedstream.Input[string, int](at, "in")
+		send := func() {
+			tenTimes(func(i int) {
+				in.SendBatchNumbered(context.Background(), uint64(2*i), []string{"a", "k"}, []int{i, i})
+			})
+		}
+		return []func(){send, send}, taking(keyedstream.Values(s))
+	}},
+	"sequences of one key": {true, func(_ *dataflow.Flow, at server) ([]func(), func() int) {
+		in, s := keyedstream.Input[string, int](at, "in")
+		send := func() { in.SendSeq(context.Background(), maps.All(map[string]int{"a": 1, "k": 2})) }
+		return []func(){send, send}, taking(keyedstream.Values(s))
+	}},
 	"a key that is an interface": {true, func(_ *dataflow.Flow, at server) ([]func(), func() int) {
 		in, s := keyedstream.Input[any, int](at, "in")
 		send := func() { tenTimes(func(i int) { in.Send(context.Background(), [2]any{1.5, "k"}, i) }) }
@@ -97,12 +133,22 @@ var senderPrograms = map[string]struct {
 		}
 		return []func(){send(1), send(2), send(3)}, taking(keyedstream.Values(s))
 	}},
+	"batches of other keys": {false, func(_ *dataflow.Flow, at server) ([]func(), func() int) {
+		in, s := keyedstream.Input[int, int](at, "in")
+		send := func(k int) func() {
+			return func() {
+				tenTimes(func(i int) { in.SendBatch(context.Background(), []int{k, 10 + k, k}, []int{i, i, i}) })
+			}
+		}
+		return []func(){send(1), send(2), send(3)}, taking(keyedstream.Values(s))
+	}},
 	"what cannot be a key": {false, func(_ *dataflow.Flow, at server) ([]func(), func() int) {
 		in, s := keyedstream.Input[any, int](at, "in")
 		ids, _ := dataflow.SenderInput[any, int](at, "ids")
 		send := func() {
 			tenTimes(func(i int) {
 				in.Send(context.Background(), []int{}, i)
+				in.SendBatch(context.Background(), []any{[]int{}, func() {}}, []int{i, i})
 				ids.Sender([]int{}).Send(context.Background(), i)
 			})
 		}
@@ -117,7 +163,15 @@ var senderPrograms = map[string]struct {
 	}},
 	"shared by key": {false, func(_ *dataflow.Flow, at server) ([]func(), func() int) {
 		in, s := keyedstream.SharedInput[string, int](at, "in")
-		send := func() { tenTimes(func(i int) { in.Send(context.Background(), "k", i) }) }
+		put, entries := keyedsingleton.Input[int, int](at, "entries")
+		keyedsingleton.Output(entries, "all")
+		send := func() {
+			tenTimes(func(i int) {
+				in.Send(context.Background(), "k", i)
+				in.SendBatch(context.Background(), []string{"k", "k"}, []int{i, i})
+				put.PutBatch(context.Background(), []int{i, i + 1}, []int{i, i})
+			})
+		}
 		return []func(){send, send, send}, taking(keyedstream.Values(s))
 	}},
 	"a lock": {false, func(_ *dataflow.Flow, at server) ([]func(), func() int) {

@@ -24,6 +24,24 @@ func (p *EntryInputPort[K, V]) Put(ctx context.Context, k K, v V) error {
 	return in.Send(ctx, k, v)
 }
 
+// PutBatch adds the entry (ks[i], vs[i]) for each i and returns what Put would return for each:
+// nil, [ErrDuplicateKey] if the key was put before, here or earlier in the batch, or why the
+// entry was not accepted. The error is nil if only keys were refused. It is the first other
+// error if there is one, and the flow's error if the flow failed.
+//
+// It is cheaper than a Put for each; see [InputPort.SendBatch]. A durable flow waits for the
+// outcome of all entries together. PutBatch panics if ks and vs have different lengths. If
+// one of ks cannot be a key, nothing is put, and each error is a [KeyError] with the index of
+// the first one.
+func (p *EntryInputPort[K, V]) PutBatch(ctx context.Context, ks []K, vs []V) ([]error, error) {
+	in := made(p.in(), "dataflow.EntryInputPort")
+	if ctx == nil {
+		engine.NilContext("dataflow.EntryInputPort.PutBatch")
+	}
+	engine.SameLength("dataflow.EntryInputPort.PutBatch", len(ks), len(vs))
+	return in.PutBatch(ctx, ks, vs)
+}
+
 // PutNumbered is Put for senders that count what they put, so that a Put that is made again
 // has the outcome that it had: nil if this one has put k, and [ErrDuplicateKey] if another
 // one has; see [SharedInputPort.SendNumbered]. The outcome is remembered of the last Put of

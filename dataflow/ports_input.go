@@ -42,6 +42,11 @@ func (p *InputPort[T]) Send(ctx context.Context, x T) error {
 // cheaper than a Send for each. The slice is not kept, but is read until SendBatch
 // returns. If SendBatch ran the location and a function panicked, elements of the step
 // that failed do not count as accepted.
+//
+// In memory an idle location takes the batch in one step, or as much of it as its queue
+// holds. A durable flow appends the elements of each partition of a [Cluster] together, and
+// to all partitions at once. If it returns n and an error, the first n elements are durable,
+// and some of those behind them may be: a repeat sends them again, unless it is numbered.
 func (p *InputPort[T]) SendBatch(ctx context.Context, xs []T) (int, error) {
 	in := made(p.in(), "dataflow.InputPort")
 	if ctx == nil {
@@ -139,6 +144,22 @@ func (p *KeyedInputPort[K, V]) Send(ctx context.Context, k K, v V) error {
 	return in.Send(ctx, k, v)
 }
 
+// SendBatch appends the value vs[i] to those of the key ks[i], for each i in order, and
+// returns how many entries were accepted; see [InputPort.SendBatch]. It panics if ks and vs
+// have different lengths. If one of ks cannot be a key, it sends nothing and returns a
+// [KeyError] with the index of the first one.
+//
+// The entries of a key keep their order, also where a location is divided into partitions.
+func (p *KeyedInputPort[K, V]) SendBatch(ctx context.Context, ks []K, vs []V) (int, error) {
+	in := made(p.in(), "dataflow.KeyedInputPort")
+	if ctx == nil {
+		engine.NilContext("dataflow.KeyedInputPort.SendBatch")
+	}
+	engine.SameLength("dataflow.KeyedInputPort.SendBatch", len(ks), len(vs))
+	in.TurnAll(ks)
+	return in.SendBatch(ctx, ks, vs)
+}
+
 // SendNumbered is Send for senders that count what they send of a key, so that a value that
 // is sent again is taken once; see [InputPort.SendNumbered]. The numbers are those of the
 // key. The last one is remembered for each key that was ever sent with one.
@@ -149,6 +170,20 @@ func (p *KeyedInputPort[K, V]) SendNumbered(ctx context.Context, k K, n uint64, 
 	}
 	in.Turn(k)
 	return in.SendNumbered(ctx, k, n, v)
+}
+
+// SendBatchNumbered is SendBatch for a sender that counts what it sends: the entries have the
+// numbers from first on, as the lines of a file have. The number of an entry is compared with
+// those of its key; see [KeyedInputPort.SendNumbered]. It returns how many of the entries
+// were accepted, now or before.
+func (p *KeyedInputPort[K, V]) SendBatchNumbered(ctx context.Context, first uint64, ks []K, vs []V) (int, error) {
+	in := made(p.in(), "dataflow.KeyedInputPort")
+	if ctx == nil {
+		engine.NilContext("dataflow.KeyedInputPort.SendBatchNumbered")
+	}
+	engine.SameLength("dataflow.KeyedInputPort.SendBatchNumbered", len(ks), len(vs))
+	in.TurnAll(ks)
+	return in.SendBatchNumbered(ctx, first, ks, vs)
 }
 
 // Close ends the stream; see [InputPort.Close].
@@ -165,6 +200,17 @@ func (p *SharedKeyedInputPort[K, V]) Send(ctx context.Context, k K, v V) error {
 		engine.NilContext("dataflow.SharedKeyedInputPort.Send")
 	}
 	return in.Send(ctx, k, v)
+}
+
+// SendBatch adds the value vs[i] to those of the key ks[i], for each i; see
+// [KeyedInputPort.SendBatch].
+func (p *SharedKeyedInputPort[K, V]) SendBatch(ctx context.Context, ks []K, vs []V) (int, error) {
+	in := made(p.in(), "dataflow.SharedKeyedInputPort")
+	if ctx == nil {
+		engine.NilContext("dataflow.SharedKeyedInputPort.SendBatch")
+	}
+	engine.SameLength("dataflow.SharedKeyedInputPort.SendBatch", len(ks), len(vs))
+	return in.SendBatch(ctx, ks, vs)
 }
 
 // SendNumbered is Send for senders that count what they send, whichever keys it is for; see

@@ -3,6 +3,7 @@ package dataflow_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -27,6 +28,21 @@ func TestSendReturnsItsFailure(t *testing.T) {
 			n, err := in.plain.SendBatch(t.Context(), []int{1, 1, 1, 1, 1, 0, 1, 1})
 			if n != 4 { // the queue has room for four, and the second four were in the step that failed
 				return fmt.Errorf("%d were taken, and then %w", n, err)
+			}
+			return err
+		},
+		"keyed SendBatch": func(t *testing.T, in inputs) error {
+			n, err := in.keyed.SendBatch(t.Context(), []int{0, 1, 2, 3, 4, 5, 6, 7}, []int{1, 1, 1, 1, 1, 0, 1, 1})
+			if n != 4 {
+				return fmt.Errorf("%d were taken, and then %w", n, err)
+			}
+			return err
+		},
+		"PutBatch": func(t *testing.T, in inputs) error {
+			errs, err := in.entries.PutBatch(t.Context(), []int{0, 1, 0, 2, 3, 4, 5, 6, 7, 3, 8}, []int{1, 1, 9, 1, 1, 1, 0, 1, 1, 1, 1})
+			dup := dataflow.ErrDuplicateKey
+			if want := []error{nil, nil, dup, nil, nil, err, err, err, err, dup, err}; !slices.Equal(errs, want) {
+				return fmt.Errorf("the errors are %v, and then %w", errs, err)
 			}
 			return err
 		},

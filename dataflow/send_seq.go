@@ -45,3 +45,37 @@ func (p *InputPort[T]) SendSeq(ctx context.Context, seq iter.Seq[T]) (n int, err
 	accepted, err := in.SendBatch(ctx, batch)
 	return n + accepted, err
 }
+
+// SendSeq appends the entries of seq in order and returns how many were accepted, as
+// [InputPort.SendSeq] does with elements. It stops at a key that cannot be one, and accepts
+// none of the entries that are sent together with it. The Index of the [KeyError] is that of
+// the entry in seq.
+func (p *KeyedInputPort[K, V]) SendSeq(ctx context.Context, seq iter.Seq2[K, V]) (n int, err error) {
+	in := made(p.in(), "dataflow.KeyedInputPort")
+	if ctx == nil {
+		engine.NilContext("dataflow.KeyedInputPort.SendSeq")
+	}
+	engine.Given("dataflow.KeyedInputPort.SendSeq", seq)
+	ks, vs := make([]K, 0, seqBatch), make([]V, 0, seqBatch)
+	send := func() error {
+		in.TurnAll(ks)
+		accepted, err := in.SendBatch(ctx, ks, vs)
+		if bad, ok := err.(*KeyError); ok {
+			bad.Index += n
+		}
+		n += accepted
+		clear(ks)
+		clear(vs)
+		ks, vs = ks[:0], vs[:0]
+		return err
+	}
+	for k, v := range seq {
+		if ks, vs = append(ks, k), append(vs, v); len(ks) == seqBatch {
+			if err := send(); err != nil {
+				return n, err
+			}
+		}
+	}
+	err = send()
+	return n, err
+}

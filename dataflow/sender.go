@@ -81,14 +81,14 @@ func (s *Sender[S, T]) Send(ctx context.Context, x T) error {
 	return in.Send(ctx, s.id, x)
 }
 
-// SendBatch appends all of xs in order and returns how many were accepted. A durable flow
-// keeps them with one write; in memory it is a Send for each.
+// SendBatch appends all of xs in order and returns how many were accepted; see
+// [InputPort.SendBatch].
 func (s *Sender[S, T]) SendBatch(ctx context.Context, xs []T) (int, error) {
 	in, err := s.begin(ctx, "dataflow.Sender.SendBatch")
 	if err != nil {
 		return 0, err
 	}
-	return in.SendBatch(ctx, s.id, xs)
+	return in.SendBatchOf(ctx, s.id, xs)
 }
 
 // SendNumbered is Send for a sender that counts what it sends, so that an element that is
@@ -110,7 +110,7 @@ func (s *Sender[S, T]) SendBatchNumbered(ctx context.Context, first uint64, xs [
 	if err != nil {
 		return 0, err
 	}
-	return in.SendBatchNumbered(ctx, s.id, first, xs)
+	return in.SendBatchNumberedOf(ctx, s.id, first, xs)
 }
 
 // Close says that nothing more is sent through the handle, and forgets it: Sender returns

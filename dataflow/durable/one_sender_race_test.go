@@ -22,6 +22,8 @@ func TestOneSenderRaces(t *testing.T) {
 		sends := map[string]func(){
 			"one": func() { app.Ports.one.Send(t.Context(), "x") }, "keyed": func() { app.Ports.keyed.Send(t.Context(), "k", "x") },
 			"senders": func() { app.Ports.senders.Sender("a").Send(t.Context(), "x") }, "shared": func() { app.Ports.shared.Send(t.Context(), "x") },
+			"keyed batch": func() { app.Ports.keyed.SendBatch(t.Context(), []string{"k", "l"}, []string{"x", "y"}) },
+			"put batch":   func() { app.Ports.puts.PutBatch(t.Context(), []string{"k", "l"}, []string{"x", "y"}) },
 		}
 		var all sync.WaitGroup
 		for range 2 {
@@ -31,7 +33,7 @@ func TestOneSenderRaces(t *testing.T) {
 		stop(t, app)
 		return
 	}
-	for how, race := range map[string]bool{"one": true, "keyed": true, "senders": true, "shared": false} {
+	for how, race := range map[string]bool{"one": true, "keyed": true, "senders": true, "shared": false, "keyed batch": true, "put batch": false} {
 		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestOneSenderRaces$")
 		c.Env = append(os.Environ(), program+"="+how, "GORACE=halt_on_error=1")
 		out, err := c.CombinedOutput()

@@ -38,11 +38,22 @@ func TestInputs(t *testing.T) {
 			return run(b, dataflow.Output(dataflow.AssumeOrder(sharedBy(b, xs...), tried), "out"))
 		}
 	}
-	keyedBy := func(xs ...kv) program {
+	keyedIn := func(inBatch bool, xs ...kv) program {
 		return func(b bench) string {
 			in, s := keyedstream.SharedInput[int, string](b.at, "xs")
+			var ks []int
+			var vs []string
 			for _, x := range xs {
-				b.Check(in.Send(b.Context(), x.Key, x.Value))
+				ks, vs = append(ks, x.Key), append(vs, x.Value)
+				if !inBatch {
+					b.Check(in.Send(b.Context(), x.Key, x.Value))
+				}
+			}
+			if inBatch {
+				n, err := in.SendBatch(b.Context(), ks, vs)
+				if b.Check(err); n != len(xs) {
+					b.Errorf("%d were accepted", n)
+				}
 			}
 			in.Close()
 			lists := keyedstream.Fold(keyedstream.AssumeOrder(s, tried), func() string { return "" }, func(l *string, v string) { *l += v })
@@ -52,6 +63,7 @@ func TestInputs(t *testing.T) {
 			return fmt.Sprint(out.Latest())
 		}
 	}
+	keyedBy := func(xs ...kv) program { return keyedIn(false, xs...) }
 	retried := func(build func(b bench, s dataflow.Stream[int, Server, unbounded, dataflow.NoOrder, dataflow.AtLeastOnce]) string) program {
 		return func(b bench) string {
 			in, s := dataflow.RetriedInput[int](b.at, "xs")
@@ -96,6 +108,27 @@ func TestInputs(t *testing.T) {
 		{"shared by key, one key", keyedBy(e(1, "a"), e(1, "b"), e(1, "c")), 6, nil},
 		{"shared by key, two keys", keyedBy(e(1, "a"), e(1, "b"), e(2, "c"), e(2, "d")), 4,
 			[]string{"{1:ab 2:cd} true", "{1:ab 2:dc} true", "{1:ba 2:cd} true", "{1:ba 2:dc} true"}},
+		{"shared by key, two keys, in a batch", keyedIn(true, e(1, "a"), e(1, "b"), e(2, "c"), e(2, "d")), 4,
+			[]string{"{1:ab 2:cd} true", "{1:ab 2:dc} true", "{1:ba 2:cd} true", "{1:ba 2:dc} true"}},
+		{"one sender for each key, in a batch, behind AssumeOrder", func(b bench) string {
+			in, s := keyedstream.Input[string, string](b.at, "xs")
+			n, err := in.SendBatch(b.Context(), []string{"a", "b", "a"}, []string{"a1", "b1", "a2"})
+			if b.Check(err); n != 3 {
+				b.Errorf("%d were accepted", n)
+			}
+			in.Close()
+			return run(b, dataflow.Output(dataflow.AssumeOrder(keyedstream.Values(s), tried), "out"))
+		}, 3, []string{"[a1 a2 b1]", "[a1 b1 a2]", "[b1 a1 a2]"}},
+		{"entries, in a batch, behind AssumeOrder", func(b bench) string {
+			in, s := keyedsingleton.Input[string, int](b.at, "xs")
+			errs, err := in.PutBatch(b.Context(), []string{"a", "b", "a"}, []int{1, 2, 3})
+			b.Check(err)
+			if !slices.Equal(errs, []error{nil, nil, dataflow.ErrDuplicateKey}) {
+				b.Errorf("the outcomes are %v", errs)
+			}
+			in.Close()
+			return run(b, dataflow.Output(dataflow.AssumeOrder(keyedstream.Values(keyedsingleton.IntoKeyedStream(s)), tried), "out"))
+		}, 2, []string{"[1 2]", "[2 1]"}},
 		{"shared by key, equal values of two keys", keyedBy(e(1, "a"), e(2, "a")), 1, nil},
 
 		{"two senders, two records each, behind AssumeOrder", func(b bench) string {

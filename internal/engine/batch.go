@@ -25,6 +25,20 @@ func (c *Columns[K, V]) Append(hashed bool, k K, v V, h uint64) {
 	}
 }
 
+// AppendAll adds the records of d, which have a hash if those of c do.
+func (c *Columns[K, V]) AppendAll(d Columns[K, V]) {
+	c.K, c.V, c.H = append(c.K, d.K...), append(c.V, d.V...), append(c.H, d.H...)
+}
+
+// Slice returns the records from index i up to j. It shares their memory.
+func (c Columns[K, V]) Slice(i, j int) Columns[K, V] {
+	part := Columns[K, V]{K: c.K[i:j], V: c.V[i:j]}
+	if len(c.H) > 0 {
+		part.H = c.H[i:j]
+	}
+	return part
+}
+
 // Delete removes the record with index i.
 func (c *Columns[K, V]) Delete(i int) {
 	c.K, c.V = slices.Delete(c.K, i, i+1), slices.Delete(c.V, i, i+1)

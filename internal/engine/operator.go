@@ -100,14 +100,18 @@ var ErrUnhashable = keyed.ErrUnhashable
 // A BadKey says that a value cannot be a key. Whoever gave it to a port gets it as an
 // error; an operator whose function made it panics with it, which ends the flow.
 type BadKey struct {
-	Op  *Op
-	Key any
-	Why error
+	Op    *Op
+	Key   any
+	Why   error
+	Index int // in the batch that was sent, or -1
 }
 
 // BadKey returns the error for a value that was given to op, in the public words.
-func (op *Op) BadKey(k any, why error) error {
-	return op.Loc.Graph.Settings.BadKey(&BadKey{op, k, why})
+func (op *Op) BadKey(k any, why error) error { return op.BadKeyAt(-1, k, why) }
+
+// BadKeyAt is BadKey for the value with index i of a batch.
+func (op *Op) BadKeyAt(i int, k any, why error) error {
+	return op.Loc.Graph.Settings.BadKey(&BadKey{op, k, why, i})
 }
 
 // MadeKeys returns a function that checks the keys that a function of op made: it panics at
@@ -230,6 +234,13 @@ func Given(op string, functions ...any) {
 // NilContext panics because op, a method of a port or a function, was given no context.
 func NilContext(op string) {
 	Misuse(op, "the context given at %s is nil: use context.Background if nothing ends the wait", caller())
+}
+
+// SameLength panics unless op, a method of a port, was given as many values as keys.
+func SameLength(op string, keys, values int) {
+	if keys != values {
+		Misuse(op, "%d keys and %d values are given at %s: give one value for each key", keys, values, caller())
+	}
 }
 
 // Unmade panics because a value of type op was used that nothing made; how says what

@@ -90,8 +90,19 @@ func StepEntry[K comparable, V any](n *KeyedNode[K, V], k K, v V, h uint64) (ok 
 	return true
 }
 
+// StepEntries is StepAll for keyed data. The holder of the token lends b for the batches.
+func StepEntries[K comparable, V any](n *KeyedNode[K, V], c Columns[K, V], b *Batch[K, V]) (ok bool) {
+	s := n.Loc
+	defer s.guard()
+	s.more += len(c.K) - 1
+	c.PushBlocks(n, b)
+	s.end(CutAll)
+	s.Release()
+	return true
+}
+
 // Planned reports whether senders that run the location make a plan, and not the step of
-// [StepOne], [StepAll] and [StepEntry].
+// [StepOne], [StepAll], [StepEntry] and [StepEntries].
 func (s *Location) Planned() bool { return s.planned }
 
 // StepTaken makes the step of a sender where senders make plans: of n records of the input,

@@ -22,10 +22,11 @@ import (
 // there. Package, type and name say what is called.
 var stepping = map[string][]string{
 	// records of inputs
-	"engine.Input.Push": {"step.go"},
-	"engine.StepOne":    {"port/input.go:stepOne"},
-	"engine.StepAll":    {"port/input.go:stepAll"},
-	"engine.StepEntry":  {"port/keyed_input.go:stepOne"},
+	"engine.Input.Push":  {"step.go"},
+	"engine.StepOne":     {"port/input.go:stepOne"},
+	"engine.StepAll":     {"port/input.go:stepAll"},
+	"engine.StepEntry":   {"port/keyed_input.go:stepOne"},
+	"engine.StepEntries": {"port/keyed_batch.go:stepAll", "port/keyed_batch.go:stepTaken"},
 
 	// timers and slices
 	"engine.Location.fireUntil": {"step.go"},
@@ -42,7 +43,7 @@ var stepping = map[string][]string{
 	"engine.KeyedConsumer.push": {"node.go"},
 	"engine.KeyedConsumer.One":  {"node.go"},
 	"engine.PushBlocks":         {"step.go", "operators/", "port/input.go:Push"},
-	"engine.Columns.PushBlocks": {"operators/", "port/keyed_input.go:Push"},
+	"engine.Columns.PushBlocks": {"step.go", "operators/", "port/keyed_input.go:Push"},
 
 	// the step itself: drivers make it from a plan
 	"engine.Location.Step": {"live/live.go:Perform", "simulate/simulate.go:Perform", "simulate/replay.go:Perform", "logdriven/executor.go:make"},

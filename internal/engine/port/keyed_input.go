@@ -116,7 +116,7 @@ func (in *KeyedInput[K, V]) enter(ctx context.Context, how engine.Admission, err
 	case engine.RunNow:
 		err = in.Loc.After(in.stepOne(k, v, h))
 	case engine.Elsewhere:
-		err = in.sendRemote(ctx, k, v)
+		err = in.sendOneRemote(ctx, k, v)
 	}
 	return err
 }
@@ -159,13 +159,7 @@ func (in *KeyedInput[K, V]) Say(i int) string { return fmt.Sprintf("%v:%v", in.b
 func (in *KeyedInput[K, V]) CopyTaken(at, n int) any { return in.span(in.off+at, n).Clone() }
 
 // span returns n records of what is taken.
-func (in *KeyedInput[K, V]) span(at, n int) engine.Columns[K, V] {
-	c := engine.Columns[K, V]{K: in.taken.K[at : at+n], V: in.taken.V[at : at+n]}
-	if len(in.taken.H) > 0 {
-		c.H = in.taken.H[at : at+n]
-	}
-	return c
-}
+func (in *KeyedInput[K, V]) span(at, n int) engine.Columns[K, V] { return in.taken.Slice(at, at+n) }
 
 // Load implements [engine.Input].
 func (in *KeyedInput[K, V]) Load(records any) error {
@@ -173,8 +167,7 @@ func (in *KeyedInput[K, V]) Load(records any) error {
 	if !ok {
 		return fmt.Errorf("%s takes %T, the recording has %T", in.Op, c, records)
 	}
-	t := &in.taken
-	t.K, t.V, t.H = append(t.K, c.K...), append(t.V, c.V...), append(t.H, c.H...)
+	in.taken.AppendAll(c)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -33,7 +34,7 @@ func (in *Input[T]) SendBatchNumbered(ctx context.Context, first uint64, xs []T)
 	if err := numberable(first, len(xs)); err != nil {
 		return 0, err
 	}
-	if n, ok, err := elsewhere(&in.InputBase, ctx, func() ([]codec.Record, error) { return in.records(xs) }, numberedFrom(first), false); ok {
+	if n, ok, err := elsewhere(&in.InputBase, ctx, func() ([]codec.Record, error) { return in.records(xs) }, numberedFrom(first)); ok {
 		return n, err
 	}
 	known := repeated(in.next, first, len(xs))
@@ -46,46 +47,48 @@ func (in *Input[T]) SendBatchNumbered(ctx context.Context, first uint64, xs []T)
 
 // SendNumbered is Send of a value that is taken once; see [KeyedInput.SendBatchNumbered].
 func (in *KeyedInput[K, V]) SendNumbered(ctx context.Context, k K, n uint64, v V) error {
-	_, err := in.SendBatchNumbered(ctx, k, n, []V{v})
+	_, err := in.SendBatchNumberedOf(ctx, k, n, []V{v})
 	return err
 }
 
-// SendBatchNumbered is SendBatch of values of k that have the numbers from first on. Those
-// that were accepted before count as accepted.
-func (in *KeyedInput[K, V]) SendBatchNumbered(ctx context.Context, k K, first uint64, vs []V) (int, error) {
+// SendBatchNumberedOf is SendBatchNumbered of values of one key.
+func (in *KeyedInput[K, V]) SendBatchNumberedOf(ctx context.Context, k K, first uint64, vs []V) (int, error) {
 	if in.check != nil {
 		if err := in.check(k); err != nil {
 			return 0, in.Op.BadKey(k, err)
 		}
 	}
-	if err := numberable(first, len(vs)); err != nil {
-		return 0, err
-	}
-	if n, ok, err := elsewhere(&in.InputBase, ctx, func() ([]codec.Record, error) { return in.records(k, vs) }, numberedFrom(first), false); ok {
-		return n, err
-	}
-	known := repeated(in.next.of(k).Number, first, len(vs))
-	n, err := in.SendBatch(ctx, k, vs[known:])
-	if n > 0 {
-		in.next.set(k, codec.LastSeen{Number: first + uint64(known+n)})
-	}
-	return known + n, err
+	return in.SendBatchNumbered(ctx, first, slices.Repeat([]K{k}, len(vs)), vs)
 }
 
-// SendBatch accepts all of vs under one key, in order. Where the history is elsewhere they
-// go there together.
-func (in *KeyedInput[K, V]) SendBatch(ctx context.Context, k K, vs []V) (int, error) {
-	if in.check == nil || in.check(k) == nil { // else Send says why not
-		if n, ok, err := elsewhere(&in.InputBase, ctx, func() ([]codec.Record, error) { return in.records(k, vs) }, nil, false); ok {
-			return n, err
+// SendBatchNumbered is SendBatch of entries that have the numbers from first on, each of its
+// key. Those that were accepted before count as accepted.
+func (in *KeyedInput[K, V]) SendBatchNumbered(ctx context.Context, first uint64, ks []K, vs []V) (int, error) {
+	if err := in.checkAll(ks); err != nil {
+		return 0, err
+	}
+	if err := numberable(first, len(ks)); err != nil {
+		return 0, err
+	}
+	if n, ok, err := elsewhere(&in.InputBase, ctx, func() ([]codec.Record, error) { return in.records(ks, vs) }, numberedFrom(first)); ok {
+		return n, err
+	}
+	var fresh engine.Columns[K, V] // what was not accepted before
+	var at []int                   // where it is in the batch
+	for i, k := range ks {
+		if first+uint64(i) >= in.next.of(k).Number {
+			fresh.Append(false, k, vs[i], 0)
+			at = append(at, i)
 		}
 	}
-	for n, v := range vs {
-		if err := in.Send(ctx, k, v); err != nil {
-			return n, err
-		}
+	n, err := in.SendBatch(ctx, fresh.K, fresh.V)
+	for _, i := range at[:n] {
+		in.next.set(ks[i], codec.LastSeen{Number: first + uint64(i) + 1})
 	}
-	return len(vs), nil
+	if n < len(at) {
+		return at[n], err
+	}
+	return len(ks), err
 }
 
 // SendBy is Send of an element that the named sender sends once.
@@ -94,7 +97,7 @@ func (in *Input[T]) SendBy(ctx context.Context, sender string, n uint64, x T) er
 		return err
 	}
 	encode := func() ([]codec.Record, error) { return in.records([]T{x}) }
-	if _, ok, err := elsewhere(&in.InputBase, ctx, encode, numberedBy(sender, n), false); ok {
+	if _, ok, err := elsewhere(&in.InputBase, ctx, encode, numberedBy(sender, n)); ok {
 		return err
 	}
 	return in.by.once(sender, n, func() error { return in.Send(ctx, x) })
@@ -111,8 +114,15 @@ func (in *KeyedInput[K, V]) SendBy(ctx context.Context, sender string, n uint64,
 	if err := numberable(n, 1); err != nil {
 		return err
 	}
-	encode := func() ([]codec.Record, error) { return in.records(k, []V{v}) }
-	if _, ok, err := elsewhere(&in.InputBase, ctx, encode, numberedBy(sender, n), in.seen != nil); ok {
+	encode := func() ([]codec.Record, error) { return in.records([]K{k}, []V{v}) }
+	if in.seen != nil && in.Loc.Graph.Settings.Remote != nil {
+		rs, err := numberedRecords(&in.InputBase, encode, numberedBy(sender, n))
+		if err != nil {
+			return err
+		}
+		return in.Loc.Graph.Settings.Remote.Put(ctx, in.Loc.Number, rs)[0]
+	}
+	if _, ok, err := elsewhere(&in.InputBase, ctx, encode, numberedBy(sender, n)); ok {
 		return err
 	}
 	return in.by.once(sender, n, func() error { return in.Send(ctx, k, v) })
@@ -187,28 +197,32 @@ func numberedBy(sender string, n uint64) func(i int, r *codec.Record) {
 }
 
 // elsewhere makes records part of the history, if that is elsewhere: ok says so.
-func elsewhere(d *engine.InputBase, ctx context.Context, encode func() ([]codec.Record, error), number func(i int, r *codec.Record), unique bool) (n int, ok bool, err error) {
+func elsewhere(d *engine.InputBase, ctx context.Context, encode func() ([]codec.Record, error), number func(i int, r *codec.Record)) (n int, ok bool, err error) {
 	r := d.Loc.Graph.Settings.Remote
 	if r == nil {
 		return 0, false, nil
 	}
-	if d.Shut.Load() {
-		return 0, true, engine.ErrClosed
-	}
-	rs, err := encode()
+	rs, err := numberedRecords(d, encode, number)
 	if err != nil || len(rs) == 0 {
 		return 0, true, err
 	}
-	for i := range rs {
-		if number != nil {
-			number(i, &rs[i])
-		}
-	}
-	if unique { // it is one record
-		return 0, true, r.Put(ctx, d.Loc.Number, rs)[0]
-	}
 	n, err = r.Send(ctx, d.Loc.Number, rs)
 	return n, true, err
+}
+
+// numberedRecords returns records with their numbers, unless the input is closed.
+func numberedRecords(d *engine.InputBase, encode func() ([]codec.Record, error), number func(i int, r *codec.Record)) ([]codec.Record, error) {
+	if d.Shut.Load() {
+		return nil, engine.ErrClosed
+	}
+	rs, err := encode()
+	if err != nil {
+		return nil, err
+	}
+	for i := range rs {
+		number(i, &rs[i])
+	}
+	return rs, nil
 }
 
 // records encodes elements as records of the history.
@@ -224,18 +238,21 @@ func (in *Input[T]) records(xs []T) ([]codec.Record, error) {
 	return rs, nil
 }
 
-// records encodes values of k as records of the history.
-func (in *KeyedInput[K, V]) records(k K, vs []V) ([]codec.Record, error) {
+// records encodes entries as records of the history.
+func (in *KeyedInput[K, V]) records(ks []K, vs []V) ([]codec.Record, error) {
 	c := in.Loc.Graph.Settings.Codec
-	key, err := c.Append(nil, k)
-	if err != nil {
-		return nil, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, in.Op, err)
-	}
-	rs := make([]codec.Record, len(vs))
-	for i, v := range vs {
-		value, err := c.Append(nil, v)
+	rs := make([]codec.Record, len(ks))
+	for i, k := range ks {
+		var key []byte
+		var err error
+		if i > 0 && k == ks[i-1] {
+			key = rs[i-1].Key
+		} else if key, err = c.Append(nil, k); err != nil {
+			return nil, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, in.Op, err)
+		}
+		value, err := c.Append(nil, vs[i])
 		if err != nil {
-			return nil, fmt.Errorf("dataflow: encoding a %T of key %v for %s: %w", v, k, in.Op, err)
+			return nil, fmt.Errorf("dataflow: encoding a %T of key %v for %s: %w", vs[i], k, in.Op, err)
 		}
 		rs[i] = codec.Record{Op: in.Op.Index, Key: key, Value: value}
 	}
@@ -251,15 +268,45 @@ func (in *Input[T]) sendRemote(ctx context.Context, xs ...T) (int, error) {
 	return in.Loc.Graph.Settings.Remote.Send(ctx, in.Loc.Number, rs)
 }
 
-// sendRemote makes an entry a record of the history.
-func (in *KeyedInput[K, V]) sendRemote(ctx context.Context, k K, v V) error {
-	rs, err := in.records(k, []V{v})
+// sendRemote makes entries records of the history.
+func (in *KeyedInput[K, V]) sendRemote(ctx context.Context, ks []K, vs []V) (int, error) {
+	rs, err := in.records(ks, vs)
+	if err != nil {
+		return 0, err
+	}
+	return in.Loc.Graph.Settings.Remote.Send(ctx, in.Loc.Number, rs)
+}
+
+// sendOneRemote makes an entry a record of the history, which may refuse it if keys come once.
+func (in *KeyedInput[K, V]) sendOneRemote(ctx context.Context, k K, v V) error {
+	if in.seen == nil {
+		_, err := in.sendRemote(ctx, []K{k}, []V{v})
+		return err
+	}
+	rs, err := in.records([]K{k}, []V{v})
 	if err != nil {
 		return err
 	}
-	if in.seen != nil {
-		return in.Loc.Graph.Settings.Remote.Put(ctx, in.Loc.Number, rs)[0]
+	return in.Loc.Graph.Settings.Remote.Put(ctx, in.Loc.Number, rs)[0]
+}
+
+// putRemote makes entries records of the history, which may refuse them, and sets errs to what
+// became of each.
+func (in *KeyedInput[K, V]) putRemote(ctx context.Context, ks []K, vs []V, errs []error) ([]error, error) {
+	if len(ks) == 0 {
+		return errs, nil
 	}
-	_, err = in.Loc.Graph.Settings.Remote.Send(ctx, in.Loc.Number, rs)
-	return err
+	if in.Shut.Load() {
+		return fill(errs, engine.ErrClosed), engine.ErrClosed
+	}
+	rs, err := in.records(ks, vs)
+	if err != nil {
+		return fill(errs, err), err
+	}
+	for i, e := range in.Loc.Graph.Settings.Remote.Put(ctx, in.Loc.Number, rs) {
+		if errs[i] = e; e != nil && err == nil && !errors.Is(e, engine.ErrDuplicate) {
+			err = e
+		}
+	}
+	return errs, err
 }

@@ -20,5 +20,15 @@ func (in *KeyedInput[K, V]) Turn(k K) {
 	}
 }
 
+// TurnAll begins a send of a batch.
+func (in *KeyedInput[K, V]) TurnAll(ks []K) {
+	if !counted {
+		return
+	}
+	for _, k := range ks {
+		in.Turn(k)
+	}
+}
+
 // IsKey reports whether k can be a key of the input.
 func (in *KeyedInput[K, V]) IsKey(k K) bool { return in.check == nil || in.check(k) == nil }

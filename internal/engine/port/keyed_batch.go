@@ -1,0 +1,200 @@
+package port
+
+import (
+	"context"
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// SendBatch accepts entries, in order, and as many at once as there is room for. A step takes
+// all that are accepted at once. No entry is accepted if one has a bad key.
+func (in *KeyedInput[K, V]) SendBatch(ctx context.Context, ks []K, vs []V) (n int, err error) {
+	if err := in.checkAll(ks); err != nil {
+		return 0, err
+	}
+	s, all := in.Loc, engine.Columns[K, V]{K: ks, V: vs}
+	for n < len(ks) {
+		how := engine.RunNow
+		if in.Shut.Load() || !s.Token.Take() && !s.Token.Await() {
+			s.Mu.Lock()
+			if how, err = s.Graph.Driver.Admit(ctx, &in.InputBase); how != engine.Enqueue {
+				s.Mu.Unlock()
+			}
+		}
+		switch how {
+		case engine.Refused:
+			return n, err
+		case engine.Elsewhere:
+			return in.sendRemote(ctx, ks, vs)
+		case engine.Enqueue:
+			part := all.Slice(n, min(len(ks), n+s.Graph.Settings.Queue-s.Queued))
+			in.buf.AppendAll(part)
+			in.Accepted(in, len(part.K))
+			if err = in.Kick(); err != nil {
+				return n, err
+			}
+			n += len(part.K)
+		case engine.RunNow:
+			part := all.Slice(n, min(len(ks), n+s.Graph.Settings.Queue))
+			ok := in.stepAll(part)
+			if ok {
+				n += len(part.K)
+			}
+			if err = s.After(ok); err != nil {
+				return n, err
+			}
+		}
+	}
+	return n, nil
+}
+
+// SendBatchOf is SendBatch of values of one key.
+func (in *KeyedInput[K, V]) SendBatchOf(ctx context.Context, k K, vs []V) (int, error) {
+	if in.check != nil {
+		if err := in.check(k); err != nil {
+			return 0, in.Op.BadKey(k, err)
+		}
+	}
+	return in.SendBatch(ctx, slices.Repeat([]K{k}, len(vs)), vs)
+}
+
+// checkAll returns the error for the first key of a batch that cannot be one.
+func (in *KeyedInput[K, V]) checkAll(ks []K) error {
+	if in.check != nil {
+		for i, k := range ks {
+			if err := in.check(k); err != nil {
+				return in.Op.BadKeyAt(i, k, err)
+			}
+		}
+	}
+	return nil
+}
+
+// PutBatch is SendBatch for keys that may come once. It returns for each entry what Send would:
+// nil, ErrDuplicate, or why the entry was not accepted. The error says that some were not
+// accepted, or that the flow failed.
+func (in *KeyedInput[K, V]) PutBatch(ctx context.Context, ks []K, vs []V) (errs []error, err error) {
+	errs = make([]error, len(ks))
+	if err := in.checkAll(ks); err != nil {
+		return fill(errs, err), err
+	}
+	s := in.Loc
+	if s.Graph.Settings.Remote != nil {
+		return in.putRemote(ctx, ks, vs, errs)
+	}
+	for n := 0; n < len(ks); {
+		how := engine.Enqueue
+		if !in.Shut.Load() && (s.Token.Take() || s.Token.Await()) {
+			how = engine.RunNow
+		}
+		s.Mu.Lock()
+		if how == engine.Enqueue {
+			// What would have to wait is told first that the key is there.
+			for n < len(ks) && s.Queued >= s.Graph.Settings.Queue && in.present(ks[n]) {
+				errs[n] = engine.ErrDuplicate
+				n++
+			}
+			if n == len(ks) {
+				s.Mu.Unlock()
+				break
+			}
+			if how, err = s.Graph.Driver.Admit(ctx, &in.InputBase); how == engine.Refused {
+				in.refuse(ks[n:], errs[n:], err)
+				s.Mu.Unlock()
+				return errs, err
+			}
+		}
+		from, room, into := n, s.Graph.Settings.Queue, &in.taken
+		if how == engine.Enqueue {
+			room, into = room-s.Queued, &in.buf
+		}
+		fresh := 0
+		for ; n < len(ks) && fresh < room; n++ {
+			h := in.hash.Hash(ks[n])
+			if _, added := in.seen.Put(ks[n], h); !added {
+				errs[n] = engine.ErrDuplicate
+				continue
+			}
+			into.Append(true, ks[n], vs[n], h)
+			fresh++
+		}
+		ok, err := in.enterAll(how, fresh)
+		for i := from; i < n && !ok; i++ {
+			if errs[i] == nil {
+				errs[i] = err
+			}
+		}
+		if err != nil {
+			s.Mu.Lock()
+			in.refuse(ks[n:], errs[n:], err)
+			s.Mu.Unlock()
+			return errs, err
+		}
+	}
+	return errs, nil
+}
+
+// enterAll does with n records what their admission says: one step takes them. Those of a
+// sender that has the token are in taken, and else at the end of buf. It is called with mu held
+// and returns with mu free. It reports false if the caller made their step and that failed, and
+// returns why the location failed, if it did while the caller ran it.
+func (in *KeyedInput[K, V]) enterAll(how engine.Admission, n int) (ok bool, err error) {
+	s := in.Loc
+	switch {
+	case how == engine.Enqueue && n == 0:
+		s.Mu.Unlock()
+		return true, nil
+	case how == engine.Enqueue:
+		in.Accepted(in, n)
+		err = in.Kick()
+		return err == nil, err
+	case n == 0:
+		s.Graph.Driver.Settle(s, 1)
+		return true, nil
+	}
+	s.Mu.Unlock()
+	ok = in.stepTaken(n)
+	return ok, s.After(ok)
+}
+
+// present reports, with mu held, whether a key was accepted.
+func (in *KeyedInput[K, V]) present(k K) bool { return in.seen.Get(k, in.hash.Hash(k)) != nil }
+
+// refuse says of each entry that it is not accepted because of err, or that its key is there.
+// It is called with mu held.
+func (in *KeyedInput[K, V]) refuse(ks []K, errs []error, err error) {
+	for i, k := range ks {
+		if errs[i] = err; in.present(k) {
+			errs[i] = engine.ErrDuplicate
+		}
+	}
+}
+
+// fill sets all of errs to err.
+func fill(errs []error, err error) []error {
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+// stepAll makes the step of entries that the sender does not give away; see
+// [engine.StepEntries].
+func (in *KeyedInput[K, V]) stepAll(all engine.Columns[K, V]) bool {
+	if in.Loc.Planned() {
+		in.taken.AppendAll(all)
+		return in.StepTaken(len(all.K))
+	}
+	return engine.StepEntries(in.node, all, &in.batch)
+}
+
+// stepTaken makes the step of the n entries that are taken.
+func (in *KeyedInput[K, V]) stepTaken(n int) bool {
+	if in.Loc.Planned() {
+		return in.StepTaken(n)
+	}
+	ok := engine.StepEntries(in.node, in.taken, &in.batch)
+	in.taken.Clear()
+	return ok
+}

@@ -30,12 +30,12 @@ type builder struct {
 	node      int
 	ask       func(node, k, answer int) // told of each call of a MapAsync, if not nil
 	send      func(k, v int) error
-	sendBatch func(vs []int) (int, error) // of an input that takes several at once
+	sendBatch func(ks, vs []int) []error // of an input that takes several at once: what became of each
 	close     func()
 	keeps     func(any)
 
 	sends   map[int]func(k, v int) error
-	batches map[int]func(vs []int) (int, error)
+	batches map[int]func(ks, vs []int) []error
 	closes  []func()
 	built   []any
 	clock   bool                        // time passes when nothing else happens
@@ -62,7 +62,7 @@ func build(ctx context.Context, p *Program, flow *dataflow.Flow, watched func(i 
 // buildAsking is build with ask, which is told of calls.
 func buildAsking(ctx context.Context, p *Program, flow *dataflow.Flow, watched func(i int) bool, ask func(node, k, answer int)) *builder {
 	at := dataflow.At[here](flow)
-	b := &builder{p: p, ctx: ctx, flow: flow, at: at, ask: ask, sends: make(map[int]func(k, v int) error), batches: make(map[int]func(vs []int) (int, error))}
+	b := &builder{p: p, ctx: ctx, flow: flow, at: at, ask: ask, sends: make(map[int]func(k, v int) error), batches: make(map[int]func(ks, vs []int) []error)}
 	for s := range p.ranks {
 		tick := slice.At(at)
 		b.ticks = append(b.ticks, tick)

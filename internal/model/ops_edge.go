@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
@@ -50,6 +52,7 @@ func inputs() []operator {
 		op0("dataflow.SharedInput", func(c call) streamOf[here, bounds.Unbounded, loose] {
 			port, s := dataflow.SharedInput[int](c.at, c.name)
 			c.send = func(_, v int) error { return port.Send(c.ctx, v) }
+			c.sendBatch = func(ks, vs []int) []error { return prefix(len(vs))(port.SendBatch(c.ctx, vs)) }
 			c.close = port.Close
 			took := c.took
 			return dataflow.Inspect(s, func(x int) { took(0, x) })
@@ -57,6 +60,7 @@ func inputs() []operator {
 		op0("dataflow.RetriedInput", func(c call) streamOf[here, bounds.Unbounded, loose] {
 			port, s := dataflow.RetriedInput[int](c.at, c.name)
 			c.send = func(_, v int) error { return port.Send(c.ctx, v) }
+			c.sendBatch = func(ks, vs []int) []error { return prefix(len(vs))(port.SendBatch(c.ctx, vs)) }
 			c.close = port.Close
 			took := c.took
 			return dataflow.Inspect(dataflow.AssumeOnce(s, "the model sends each once"), func(x int) { took(0, x) })
@@ -70,15 +74,28 @@ func inputs() []operator {
 		op0("keyedstream.SharedInput", func(c call) keyedOf[here, bounds.Unbounded, loose] {
 			port, s := keyedstream.SharedInput[int, int](c.at, c.name)
 			c.send = func(k, v int) error { return port.Send(c.ctx, k, v) }
+			c.sendBatch = func(ks, vs []int) []error { return prefix(len(vs))(port.SendBatch(c.ctx, ks, vs)) }
 			c.close = port.Close
 			return keyedstream.InspectWithKey(s, c.took)
 		}, nil).at(input).rarely(),
 		op0("keyedstream.RetriedInput", func(c call) keyedOf[here, bounds.Unbounded, loose] {
 			port, s := keyedstream.RetriedInput[int, int](c.at, c.name)
 			c.send = func(k, v int) error { return port.Send(c.ctx, k, v) }
+			c.sendBatch = func(ks, vs []int) []error { return prefix(len(vs))(port.SendBatch(c.ctx, ks, vs)) }
 			c.close = port.Close
 			return keyedstream.InspectWithKey(keyedstream.AssumeOnce(s, "the model sends each once"), c.took)
 		}, nil).at(input).rarely(),
+	}
+}
+
+// prefix returns a function that makes of the result of a batch of n what became of each.
+func prefix(n int) func(accepted int, err error) []error {
+	return func(accepted int, err error) []error {
+		errs := make([]error, n)
+		for i := accepted; i < n; i++ {
+			errs[i] = err
+		}
+		return errs
 	}
 }
 
@@ -88,7 +105,7 @@ func edges() []operator {
 		op0("dataflow.Input", func(c call) stream {
 			port, s := dataflow.Input[int](c.at, c.name)
 			c.send = func(_, v int) error { return port.Send(c.ctx, v) }
-			c.sendBatch = func(vs []int) (int, error) { return port.SendBatch(c.ctx, vs) }
+			c.sendBatch = func(ks, vs []int) []error { return prefix(len(vs))(port.SendBatch(c.ctx, vs)) }
 			c.close = port.Close
 			took := c.took
 			return dataflow.Inspect(s, func(x int) { took(0, x) })
@@ -96,12 +113,20 @@ func edges() []operator {
 		op0("keyedstream.Input", func(c call) streams {
 			port, s := keyedstream.Input[int, int](c.at, c.name)
 			c.send = func(k, v int) error { return port.Send(c.ctx, k, v) }
+			c.sendBatch = func(ks, vs []int) []error { return prefix(len(vs))(port.SendBatch(c.ctx, ks, vs)) }
 			c.close = port.Close
 			return keyedstream.InspectWithKey(s, c.took)
 		}, nil).at(input),
 		op0("keyedsingleton.Input", func(c call) fixed {
 			port, s := keyedsingleton.Input[int, int](c.at, c.name)
 			c.send = func(k, v int) error { return port.Put(c.ctx, k, v) }
+			c.sendBatch = func(ks, vs []int) []error {
+				errs, err := port.PutBatch(c.ctx, ks, vs)
+				if err != nil && !slices.Contains(errs, err) { // the step of another one failed
+					errs[len(errs)-1] = err
+				}
+				return errs
+			}
 			c.close = port.Close
 			return keyedsingleton.InspectWithKey(s, c.took)
 		}, nil).at(input),

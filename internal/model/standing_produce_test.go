@@ -49,8 +49,8 @@ func (x sight) String() string {
 type sending struct {
 	send
 	by           int
-	accepted     int // of the records, those at the front
-	refused      bool
+	accepted     []Record // of the records, in order
+	refused      bool     // at least one
 	began, ended int64
 }
 
@@ -297,29 +297,33 @@ func (r *production) sender(by int, all []send) {
 		x.pause.take(r.s.bubble)
 		node := x.records[0].input
 		if batch := r.batches[node]; len(x.records) > 1 && batch != nil {
-			var vs []int
+			var ks, vs []int
 			for _, rec := range x.records {
-				vs = append(vs, rec.value)
+				ks, vs = append(ks, rec.key), append(vs, rec.value)
 			}
 			y := sending{send: x, by: by, began: r.moments.Add(1)}
-			n, err := batch(vs)
-			y.accepted = n
-			r.wasSent(y, err)
+			r.wasSent(y, batch(ks, vs)...)
 			continue
 		}
 		for _, rec := range x.records {
-			y := sending{send: send{records: []Record{rec}}, by: by, accepted: 1, began: r.moments.Add(1)}
+			y := sending{send: send{records: []Record{rec}}, by: by, began: r.moments.Add(1)}
 			r.wasSent(y, r.sends[node](rec.key, rec.value))
 		}
 	}
 }
 
-func (r *production) wasSent(y sending, err error) {
+// wasSent notes what became of each record of a sending.
+func (r *production) wasSent(y sending, errs ...error) {
 	y.ended = r.moments.Add(1)
-	if y.refused = errors.Is(err, dataflow.ErrDuplicateKey); y.refused {
-		y.accepted = 0
-	} else if err != nil {
-		r.fail(fmt.Errorf("Send: %w", err))
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			y.accepted = append(y.accepted, y.records[i])
+		case errors.Is(err, dataflow.ErrDuplicateKey):
+			y.refused = true
+		default:
+			r.fail(fmt.Errorf("Send: %w", err))
+		}
 	}
 	r.mu.Lock()
 	r.sent = append(r.sent, y)

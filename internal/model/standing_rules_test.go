@@ -52,7 +52,7 @@ func newRules(r *production) *rules {
 	numbers := make(map[int]int)
 	for i := range r.sent { // each sender's in order
 		x := &r.sent[i]
-		for _, rec := range x.records[:x.accepted] {
+		for _, rec := range x.accepted {
 			if kinds[r.p.nodes[rec.input].op.out].shape == listed {
 				rec.key = 0
 			}

@@ -141,6 +141,8 @@ func drawScript(rng *rand.Rand, n int) *script {
 				r := Record{node, k, rng.IntN(12)}
 				if entries {
 					r.key = rng.IntN(12)
+				} else if n := len(s.senders); k+n < 4 && rng.IntN(2) == 0 {
+					r.key = k + n // which has the same sender
 				}
 				if marked {
 					id++

@@ -61,7 +61,7 @@ func TestStanding(t *testing.T) {
 			t.Errorf("%d %s in %d flows: the test sees too little", did[what], what, *standingFlows)
 		}
 	}
-	for _, what := range []string{"led through the simulator", "in a bubble", "on two processors", "records refused", "not led because of H3", "not led because of H4"} {
+	for _, what := range []string{"led through the simulator", "in a bubble", "on two processors", "records refused", "not led because of H3", "not led because of H4", "batches of several keys"} {
 		if did[what] < *standingFlows/20 {
 			t.Errorf("%d flows of %d: %s: the test sees too little", did[what], *standingFlows, what)
 		}
@@ -133,6 +133,7 @@ func (s *script) stand(t *testing.T, did tally) (err error) {
 	for _, x := range r.sent {
 		did.countIf(x.refused, "records refused")
 		did.countIf(len(x.records) > 1, "batches")
+		did.countIf(slices.ContainsFunc(x.accepted, func(r Record) bool { return r.key != x.accepted[0].key }), "batches of several keys")
 	}
 	return nil
 }

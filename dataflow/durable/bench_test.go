@@ -12,6 +12,8 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/singleton"
 )
 
@@ -75,6 +77,80 @@ func BenchmarkSendBatch(b *testing.B) {
 	}
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+// BenchmarkLines measures durable lines from one producer that waits for each batch before it
+// makes the next one. A batch of 1 is a Send or a Put.
+func BenchmarkLines(b *testing.B) {
+	for name, build := range map[string]func(f *dataflow.Flow) lineInputs{
+		"process": func(f *dataflow.Flow) lineInputs { return lineInputsAt(dataflow.At[server](f)) },
+		"cluster": func(f *dataflow.Flow) lineInputs { return lineInputsAt(dataflow.At[members](f)) },
+	} {
+		for _, port := range []string{"InputPort", "KeyedInputPort", "EntryInputPort"} {
+			for _, size := range []int{1, 256, 1000} {
+				b.Run(fmt.Sprintf("embedded/%s/%s/batch=%d", name, port, size), func(b *testing.B) {
+					app := startBench(b, build, quiet(Options{Log: natslog.Embedded(b.TempDir())}))
+					send := app.Ports.sends(b.Context())[port]
+					ks, vs := make([]string, 0, size), make([]string, 0, size)
+					b.ResetTimer()
+					for sent := 0; sent < b.N; sent += len(ks) {
+						ks, vs = ks[:0], vs[:0]
+						for i := sent; i < min(sent+size, b.N); i++ {
+							ks, vs = append(ks, fmt.Sprint("line ", i)), append(vs, fmt.Sprintf("GET /page/%d HTTP/1.1 200 4711", i))
+						}
+						if err := send(ks, vs); err != nil {
+							b.Fatal(err)
+						}
+					}
+					b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lines/s")
+				})
+			}
+		}
+	}
+}
+
+// lineInputs are inputs of lines, alone and under a key.
+type lineInputs struct {
+	plain   *dataflow.InputPort[string]
+	keyed   *dataflow.KeyedInputPort[string, string]
+	entries *dataflow.EntryInputPort[string, string]
+}
+
+func lineInputsAt[L dataflow.Location](at L) lineInputs {
+	plain, s := dataflow.Input[string](at, "plain")
+	dataflow.Fold(s, func() int { return 0 }, func(n *int, line string) { *n += len(line) })
+	keyed, ks := keyedstream.Input[string, string](at, "keyed")
+	keyedstream.Map(ks, func(line string) int { return len(line) })
+	entries, es := keyedsingleton.Input[string, string](at, "entries")
+	keyedsingleton.Map(es, func(line string) int { return len(line) })
+	return lineInputs{plain, keyed, entries}
+}
+
+// sends returns what sends a batch to each input.
+func (p lineInputs) sends(ctx context.Context) map[string]func(ks, vs []string) error {
+	return map[string]func(ks, vs []string) error{
+		"InputPort": func(_, vs []string) (err error) {
+			if len(vs) == 1 {
+				return p.plain.Send(ctx, vs[0])
+			}
+			_, err = p.plain.SendBatch(ctx, vs)
+			return err
+		},
+		"KeyedInputPort": func(ks, vs []string) (err error) {
+			if len(ks) == 1 {
+				return p.keyed.Send(ctx, ks[0], vs[0])
+			}
+			_, err = p.keyed.SendBatch(ctx, ks, vs)
+			return err
+		},
+		"EntryInputPort": func(ks, vs []string) (err error) {
+			if len(ks) == 1 {
+				return p.entries.Put(ctx, ks[0], vs[0])
+			}
+			_, err = p.entries.PutBatch(ctx, ks, vs)
+			return err
+		},
+	}
 }
 
 // BenchmarkRoundTrip measures a request that is put and its answer, both durable.

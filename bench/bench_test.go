@@ -18,6 +18,8 @@ func BenchmarkJoin(b *testing.B)          { run(b, jobs.Join()) }
 func BenchmarkSnapshot(b *testing.B)      { run(b, jobs.Snapshot()) }
 func BenchmarkRoundTrip(b *testing.B)     { run(b, jobs.RoundTrip()) }
 func BenchmarkIngress(b *testing.B)       { run(b, jobs.Ingress()) }
+func BenchmarkLines(b *testing.B)         { run(b, jobs.Lines()) }
+func BenchmarkPuts(b *testing.B)          { run(b, jobs.Puts()) }
 func BenchmarkMembers(b *testing.B)       { run(b, jobs.Members()) }
 func BenchmarkTimeout(b *testing.B)       { run(b, jobs.Timeout()) }
 func BenchmarkTable(b *testing.B)         { run(b, jobs.Table()) }

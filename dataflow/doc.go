@@ -67,6 +67,10 @@
 // stacks, like any data race: when it sees them. A lock makes the sends ordered and leaves it
 // to timing who gets it first, so it belongs where that cannot be seen.
 //
+// Each input takes batches as well: [InputPort.SendBatch], [KeyedInputPort.SendBatch],
+// [EntryInputPort.PutBatch] and their like. In memory an idle location takes a batch in one
+// step; a durable flow writes it once for each partition.
+//
 // # What the library promises
 //
 //   - For the same inputs, an operator without a reason gives the same content in

@@ -79,6 +79,16 @@
 // older value, but never a value of one step and, after that, of another output an older
 // one. There is no order between partitions of a location.
 //
+// # Batches
+//
+// A send waits for a disk, or for several servers, and one sender makes only so many sends a
+// second. A batch ([dataflow.KeyedInputPort.SendBatch], [dataflow.EntryInputPort.PutBatch] and
+// their like) waits once for all of its records. They are divided by partition, and appended
+// to all partitions at the same time: of each at most 512 KiB at once, and less if the log
+// takes less. The records of a partition keep their order, and none is appended behind one that
+// could not be. If a batch fails, its first n records are durable, and others may be. So who
+// repeats the rest numbers it.
+//
 // # Sending again
 //
 // A Send whose context has ended, or that returned another error, may have been kept. Who

@@ -95,6 +95,8 @@ var batchesOnly = map[string]string{
 	"KObserve": "is there in simulations only",
 	"watched":  "is there in simulations only",
 	"MapAsync": "starts a call, which costs a hundred times as much",
+	"DropOn":   "is given what timers fire, which comes in batches",
+	"ForgetOn": "is given what timers fire, which comes in batches",
 }
 
 // Each operator over keyed data has a form for single entries, which

@@ -21,9 +21,11 @@ type EntryOutput[K comparable, V any] struct {
 	loc   *engine.Location
 	op    *engine.Op
 	hash  *keyed.Hasher[K]
-	check func(K) error        // says why a value cannot be a key; nil if all can
-	step  engine.Columns[K, V] // given in this step; held by the token
-	asked asked[K, V]          // see Ask
+	check func(K) error               // says why a value cannot be a key; nil if all can
+	step  engine.Columns[K, V]        // given in this step; held by the token
+	drops bool                        // see DropOn
+	gone  engine.Columns[K, struct{}] // dropped in this step, after what it gave; held by the token
+	asked asked[K, V]                 // see Ask
 
 	_       token.CacheLinePad
 	mu      sync.Mutex
@@ -67,7 +69,7 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 		if out.asked.on && out.answers(k, v, h) {
 			return
 		}
-		if len(out.step.K) == 0 {
+		if len(out.step.K)+len(out.gone.K) == 0 {
 			out.loc.Ports = append(out.loc.Ports, out)
 		}
 		out.step.K, out.step.V, out.step.H = append(out.step.K, k), append(out.step.V, v), append(out.step.H, h)
@@ -80,7 +82,7 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 			}
 			return
 		}
-		if len(out.step.K) == 0 {
+		if len(out.step.K)+len(out.gone.K) == 0 {
 			out.loc.Ports = append(out.loc.Ports, out)
 		}
 		out.step.K = append(out.step.K, b.K...)
@@ -88,6 +90,22 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 		out.step.H = append(out.step.H, h...)
 	}).One = one
 	return out
+}
+
+// DropOn makes out drop the entry of each key that appears in n, in the step in which it
+// appears. So the flow itself can decide how long an entry is kept. A later entry under the
+// same key is a new one.
+func DropOn[K comparable, V, X any](out *EntryOutput[K, V], n *engine.KeyedNode[K, X]) {
+	out.drops = true
+	var hs []uint64
+	n.To(func(b *engine.Batch[K, X]) {
+		if len(out.step.K)+len(out.gone.K) == 0 {
+			out.loc.Ports = append(out.loc.Ports, out)
+		}
+		out.gone.K = append(out.gone.K, b.K...)
+		out.gone.V = append(out.gone.V, make([]struct{}, len(b.K))...)
+		out.gone.H = append(out.gone.H, b.Hashes(out.hash, &hs)...)
+	})
 }
 
 // Operator implements [engine.Output].
@@ -111,6 +129,7 @@ func (out *EntryOutput[K, V]) Show() (more bool) {
 // Forget implements [engine.Port].
 func (out *EntryOutput[K, V]) Forget() {
 	out.step.Clear()
+	out.gone.Clear()
 }
 
 // Give implements [engine.Port].
@@ -124,6 +143,9 @@ func (out *EntryOutput[K, V]) Give() {
 		if v, added := out.entries.Put(k, out.step.H[i]); added {
 			*v = out.step.V[i]
 		}
+	}
+	for i, k := range out.gone.K {
+		out.entries.Delete(k, out.gone.H[i])
 	}
 }
 

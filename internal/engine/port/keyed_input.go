@@ -48,6 +48,21 @@ func NewKeyedInput[K comparable, V any](s *engine.Location, op *engine.Op, uniqu
 	return in, in.node
 }
 
+// ForgetOn makes an input that accepts each key once forget the keys of n that may be
+// forgotten, in the step in which they appear there. Whoever calls it knows that they do not
+// come again.
+func ForgetOn[K comparable, V, X any](in *KeyedInput[K, V], n *engine.KeyedNode[K, X], may func(K) bool) {
+	n.To(func(b *engine.Batch[K, X]) {
+		in.Loc.Mu.Lock()
+		defer in.Loc.Mu.Unlock()
+		for _, k := range b.K {
+			if may(k) {
+				in.seen.Delete(k, in.hash.Hash(k))
+			}
+		}
+	})
+}
+
 // Send accepts (k, v), or waits until there is room for it.
 func (in *KeyedInput[K, V]) Send(ctx context.Context, k K, v V) error {
 	s := in.Loc

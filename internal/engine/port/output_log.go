@@ -24,6 +24,18 @@ func (out *EntryOutput[K, V]) DescribeFed(in *codec.Decoder, c codec.Codec, d *c
 		k := codec.DecodeValue[K](in, c)
 		d.Entry("%v: %+v", k, codec.DecodeValue[V](in, c))
 	}
+	for range out.dropped(in) {
+		d.Entry("%v: dropped", codec.DecodeValue[K](in, c))
+	}
+}
+
+// dropped reads how many keys were dropped. An entry that was found elsewhere comes alone,
+// see [logdriven.FeedEntry], and has no such number.
+func (out *EntryOutput[K, V]) dropped(in *codec.Decoder) int {
+	if !out.drops || in.Err != nil || len(in.Data) == 0 {
+		return 0
+	}
+	return in.Count()
 }
 
 // DescribeFed implements [engine.Output].
@@ -78,7 +90,7 @@ func (out *Output[T]) Full() bool { return len(out.buf) > out.bound }
 
 // Emit appends the entries of the step, and keeps them until they are taken.
 func (out *EntryOutput[K, V]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
-	if len(out.step.K) == 0 {
+	if len(out.step.K)+len(out.gone.K) == 0 {
 		return dst, nil
 	}
 	dst = binary.AppendUvarint(dst, uint64(out.op.Index))
@@ -89,6 +101,14 @@ func (out *EntryOutput[K, V]) Emit(dst []byte, c codec.Codec) (_ []byte, err err
 		}
 		if err != nil {
 			return dst, fmt.Errorf("%s, key %v: %w", out.op, k, err)
+		}
+	}
+	if out.drops {
+		dst = binary.AppendUvarint(dst, uint64(len(out.gone.K)))
+		for _, k := range out.gone.K {
+			if dst, err = codec.AppendValue(dst, c, k); err != nil {
+				return dst, fmt.Errorf("%s, key %v: %w", out.op, k, err)
+			}
 		}
 	}
 	out.Release()
@@ -147,6 +167,9 @@ func (out *EntryOutput[K, V]) Kept(dst []byte, c codec.Codec) (_ []byte, err err
 		if dst, err = codec.AppendValue(dst, c, *v); err != nil {
 			return dst, err
 		}
+	}
+	if out.drops {
+		dst = binary.AppendUvarint(dst, 0)
 	}
 	return dst, nil
 }
@@ -250,6 +273,13 @@ func (out *EntryOutput[K, V]) Feed(d *codec.Decoder, c codec.Codec, _ int) {
 		out.step.K = append(out.step.K, k)
 		out.step.V = append(out.step.V, v)
 		out.step.H = append(out.step.H, out.hash.Hash(k))
+	}
+	for range out.dropped(d) {
+		k := codec.DecodeValue[K](d, c)
+		if d.Err != nil {
+			break
+		}
+		out.gone.K, out.gone.V, out.gone.H = append(out.gone.K, k), append(out.gone.V, struct{}{}), append(out.gone.H, out.hash.Hash(k))
 	}
 }
 

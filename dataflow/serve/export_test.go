@@ -44,3 +44,11 @@ func IDs() (next func() RequestID, made func(RequestID) bool) {
 	d := newDesk("", Options{})
 	return d.ids.next, d.ids.made
 }
+
+// Err returns why a response has no body.
+func (r Response) Err() string {
+	if r.err == nil {
+		return ""
+	}
+	return r.err.Error()
+}

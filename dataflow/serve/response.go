@@ -3,10 +3,14 @@ package serve
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
+
+	"github.com/fxamacker/cbor/v2"
 )
 
 // A Response is the answer to a request. The zero Response is an empty 200.
@@ -16,6 +20,53 @@ type Response struct {
 	Body   []byte      // sent as text/plain if Header has no Content-Type, never as what it looks like
 
 	err error // why there is no body
+}
+
+// A storedResponse is the encoding of a Response.
+type storedResponse struct {
+	Status int                 `cbor:"1,keyasint,omitempty"`
+	Header map[string][]string `cbor:"2,keyasint,omitempty"`
+	Body   []byte              `cbor:"3,keyasint,omitempty"`
+	Err    string              `cbor:"4,keyasint,omitempty"`
+}
+
+// responseEncoding and responseDecoding are of RFC 8949: one encoding for each response, and
+// header values may be any bytes.
+var responseEncoding, responseDecoding = sync.OnceValues(func() (cbor.EncMode, error) {
+	return cbor.CoreDetEncOptions().EncMode()
+}), sync.OnceValues(func() (cbor.DecMode, error) {
+	return cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid}.DecMode()
+})
+
+// MarshalBinary encodes the response, so that a durable flow can keep it. The reason why it
+// cannot be sent, if there is one, is encoded as text.
+func (r Response) MarshalBinary() ([]byte, error) {
+	mode, err := responseEncoding()
+	if err != nil {
+		return nil, err
+	}
+	s := storedResponse{Status: r.Status, Header: r.Header, Body: r.Body}
+	if r.err != nil {
+		s.Err = r.err.Error()
+	}
+	return mode.Marshal(s)
+}
+
+// UnmarshalBinary decodes what [Response.MarshalBinary] encoded.
+func (r *Response) UnmarshalBinary(data []byte) error {
+	mode, err := responseDecoding()
+	if err != nil {
+		return err
+	}
+	var s storedResponse
+	if err := mode.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf("serve: decoding a response: %w", err)
+	}
+	*r = Response{Status: s.Status, Header: s.Header, Body: s.Body}
+	if s.Err != "" {
+		r.err = errors.New(s.Err)
+	}
+	return nil
 }
 
 // Text returns a response of plain text.

@@ -22,6 +22,9 @@ import (
 //
 // There is no goroutine and no timer behind it: what is due is done when the next
 // request comes.
+//
+// In a durable flow known has only calls with waiters, and strays and kept are empty: what
+// was answered is in the flow's history; see [desk.recall].
 type desk struct {
 	name string
 	opts Options
@@ -53,6 +56,8 @@ type call struct {
 	named   bool // by its client
 	out     *dataflow.EntryOutputPort[RequestID, Response]
 
+	contents *dataflow.EntryOutputPort[RequestID, content] // of a durable flow, else nil
+
 	// guarded by the desk's mu
 	put      bool          // into the flow; noted when the leader leaves
 	told     bool          // somebody outside knows the id
@@ -68,9 +73,11 @@ type call struct {
 
 // A gate is a way into the flow and back.
 type gate struct {
+	route string // the pattern of the route, "" if it has none
 	// accept returns how to let a request in, or why it is refused.
-	accept func(*Request) (send func(context.Context) error, err error)
-	out    *dataflow.EntryOutputPort[RequestID, Response]
+	accept   func(*Request, content) (send func(context.Context) error, err error)
+	out      *dataflow.EntryOutputPort[RequestID, Response]
+	contents *dataflow.EntryOutputPort[RequestID, content] // of a durable flow, else nil
 }
 
 // attend serves a request that has come to a gate.
@@ -86,7 +93,7 @@ func (d *desk) attend(w http.ResponseWriter, r *http.Request, g gate) {
 	if err != nil {
 		why := d.refused(err, r.Context().Err() != nil)
 		if why == errWait {
-			w.Header().Set(d.opts.Header, string(id))
+			w.Header().Set(d.opts.Header, string(d.opts.Idempotent.name(id)))
 		}
 		d.refuse(w, why)
 		return
@@ -100,16 +107,20 @@ func (d *desk) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	if err != nil {
 		return "", Response{}, err
 	}
+	if id == "" && d.opts.Idempotent.requires(r) {
+		return "", Response{}, errUnnamed
+	}
 	req, err := read(w, r, d.opts.Body)
 	if err != nil {
 		return "", Response{}, err
 	}
-	c := &call{id: id, content: contentOf(r, req.Body, d.opts.Same), named: id != "", told: id != "", out: g.out, waiters: 1}
+	c := &call{content: contentOf(r, req.Body, d.opts.Same), named: id != "", told: id != "", out: g.out, contents: g.contents, waiters: 1}
 	if !c.named {
-		c.id = d.ids.next()
+		id = d.ids.next()
 	}
+	c.id = d.opts.Idempotent.key(r, g.route, id)
 	req.ID = c.id
-	send, err := g.accept(req)
+	send, err := g.accept(req, c.content)
 	if err != nil {
 		return "", Response{}, err
 	}
@@ -144,16 +155,30 @@ func (d *desk) open(c *call) (*call, error) {
 	defer d.mu.Unlock()
 	first, ok := d.known[c.id]
 	switch {
-	case ok && first == nil, !ok && c.named && d.ids.made(c.id):
+	case ok && first == nil, !ok && c.contents == nil && c.named && d.ids.made(d.opts.Idempotent.name(c.id)):
 		return nil, errUsed
 	case !ok:
 		d.known[c.id] = c
 		return c, nil
+	case first.content != c.content && c.contents != nil:
+		return c, nil // the history says which of them came first
 	case first.content != c.content:
 		return nil, errOther
+	case d.opts.Idempotent != nil && !first.answered && !first.ready():
+		return nil, errRunning
 	}
 	first.waiters++
 	return first, nil
+}
+
+// ready reports whether the response of a call that nobody waits for is there. It is called
+// with the desk's mu held.
+func (c *call) ready() bool {
+	if c.leading || !c.put {
+		return false
+	}
+	_, ok := c.out.Get(c.id)
+	return ok
 }
 
 // await returns the answer of a call as soon as there is one.
@@ -199,7 +224,7 @@ func (d *desk) follow(ctx context.Context, c *call) error {
 // with mu held.
 func (d *desk) lead(ctx context.Context, c *call, send func(context.Context) error) (err error) {
 	c.leading = true
-	put := c.put
+	put := c.put || c.contents != nil // a durable flow may have kept what it did not acknowledge
 	d.mu.Unlock()
 	var answer Response
 	defer func() {
@@ -213,6 +238,10 @@ func (d *desk) lead(ctx context.Context, c *call, send func(context.Context) err
 			d.settle(c, answer, time.Now())
 		}
 	}()
+	if c.contents != nil {
+		answer, err = d.recall(ctx, c, send)
+		return err
+	}
 	if !put {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -233,7 +262,12 @@ func (d *desk) lead(ctx context.Context, c *call, send func(context.Context) err
 func (d *desk) quit(c *call) {
 	c.waiters--
 	switch {
-	case c.answered || c.waiters > 0:
+	case c.waiters > 0:
+	case c.contents != nil:
+		if d.known[c.id] == c {
+			delete(d.known, c.id) // the history knows it
+		}
+	case c.answered:
 	case !c.put:
 		delete(d.known, c.id) // as if it had never come
 	default:

@@ -51,13 +51,44 @@
 // forgotten with the answer. What operators remember of their keys is their own matter:
 // Map, MapAsync, After and slices nothing, a join or a count of keys what it says.
 //
+// With [Options].Idempotent a router keeps to draft-ietf-httpapi-idempotency-key-header:
+// an id belongs to a route and a caller, POST and PATCH must have one, a repeat of a
+// request that is still being handled is answered 409 instead of waiting, and answers are
+// kept for 24 hours; see [Idempotency].
+//
+// # Durable flows
+//
+// A router runs in a durable flow as it is: the function that builds the flow makes it, and
+// returns it with the other ports.
+//
+//	app, err := durable.Start(ctx, build, durable.Options{Log: natslog.Embedded("state")})
+//	server.Handler = app.Ports.Router
+//
+// Requests, ids and answers are then part of the flow's history. A request is kept before the
+// flow handles it, so it has one effect, whatever is killed at whatever moment; its repeat
+// gets the answer, whichever process it comes to. What was being handled in a crash is
+// handled after it, without a repeat.
+//
+//   - An answer is kept for [Options].Retain of the flow's time, and [Options].Answers does
+//     not count. The answer to a request without an id is kept for five minutes at most, also
+//     when it was read; then the flow forgets the request.
+//   - A repeat with an id that was given here is answered or refused, and never let in.
+//   - A request waits for the log instead of [Options].Patience. One that was answered 503 or
+//     504 may have been kept: a client that named it learns what became of it by a repeat.
+//   - Each request is a record of the log, a GET too, with its headers: credentials are stored
+//     in the clear. What only reads, and may read a moment late, can be served without a flow.
+//   - Where several processes share the log, the owner of a partition drops an answer when it
+//     is old. A process that fetched it from there may have it for longer.
+//
 // # Refusals
 //
 // What never reaches the flow, or does not come back from it in time, is answered with
 // a line of fixed text:
 //
-//	400  the id, or the JSON of a body, is not well formed
+//	400  the id, or the JSON of a body, is not well formed, or there is no id
+//	     where Options.Idempotent wants one
 //	409  the id was used before, and its answer is not kept any more
+//	409  with Options.Idempotent: the request is still being handled
 //	413  the body is larger than Options.Body
 //	415  the body of a JSON route has another type
 //	422  the id was used before, for another request
@@ -66,7 +97,7 @@
 //	     has ended
 //	504  there was no answer within Options.Timeout
 //
-// With 503 and 504 there is a Retry-After. With 504 there is also the id, so that a
+// With 503, 504 and the second 409 there is a Retry-After. With 504 there is also the id, so that a
 // repeat that names it gets the answer that was late.
 //
 // A client that goes away takes nothing back. Its request is in the flow, and the
@@ -76,7 +107,8 @@
 //
 // # What is not promised
 //
-// Everything is in memory. Ids, answers and requests end with the process.
+// Under [dataflow.Start] everything is in memory. Ids, answers and requests end with the
+// process.
 //
 // An idle location is run by the goroutine of the request: a function that takes its
 // time delays the refusal of its own request too. Give slow work to MapAsync.

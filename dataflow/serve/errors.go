@@ -24,8 +24,10 @@ func (r *refusal) Error() string { return r.words }
 var (
 	errName    error = &refusal{http.StatusBadRequest, "the request's id must be a single header of up to 128 printable ASCII characters"}
 	errRead    error = &refusal{http.StatusBadRequest, "the request's body could not be read"}
+	errUnnamed error = &refusal{http.StatusBadRequest, "the request must have an id in a header: see the documentation of the service"}
 	errUsed    error = &refusal{http.StatusConflict, "the request's id was used before, and its answer is not kept any more"}
 	errLarge   error = &refusal{http.StatusRequestEntityTooLarge, "the request's body is too large"}
+	errRunning error = &refusal{http.StatusConflict, "the request is still being handled: repeat it later"}
 	errOther   error = &refusal{http.StatusUnprocessableEntity, "the request's id was used before, for another request"}
 	errFailed  error = &refusal{http.StatusInternalServerError, "the service has failed"}
 	errPending error = &refusal{http.StatusServiceUnavailable, "too many requests are pending"}
@@ -65,7 +67,7 @@ func late(err error) bool { return errors.Is(err, errLate) || errors.Is(err, sim
 
 // refuse answers a request that has no response.
 func (d *desk) refuse(w http.ResponseWriter, why *refusal) {
-	if why.status >= http.StatusServiceUnavailable {
+	if why.status >= http.StatusServiceUnavailable || error(why) == errRunning {
 		seconds := (d.opts.RetryAfter + time.Second - 1) / time.Second
 		w.Header().Set("Retry-After", strconv.Itoa(int(seconds)))
 	}

@@ -44,6 +44,12 @@ func (s *idSource) tick(now int64) int64 {
 	}
 }
 
+// formed reports whether an id has the form of those that are made.
+func formed(id RequestID) bool {
+	b, err := ordered.DecodeString(string(id))
+	return err == nil && len(b) == 18
+}
+
 // made reports whether an id has the form of those that were made since the start.
 func (s *idSource) made(id RequestID) bool {
 	b, err := ordered.DecodeString(string(id))

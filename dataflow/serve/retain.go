@@ -8,7 +8,7 @@ import (
 // settle notes the answer of a call, and keeps it if a repeat may come.
 func (d *desk) settle(c *call, answer Response, now time.Time) {
 	c.answered, c.answer = true, answer
-	if c.lost {
+	if c.lost || c.contents != nil {
 		return
 	}
 	if !c.told {

@@ -19,6 +19,11 @@ type Route[L dataflow.Location] struct {
 	site   *engine.Location
 	out    *dataflow.EntryOutputPort[RequestID, Response] // nil until Respond
 	attend http.HandlerFunc
+
+	// Of a durable flow: contents has the content of each request whose response is kept or
+	// still to come, from Respond on; expire makes it.
+	contents *dataflow.EntryOutputPort[RequestID, content]
+	expire   func(*engine.KeyedNode[RequestID, Response], *port.EntryOutput[RequestID, Response]) *dataflow.EntryOutputPort[RequestID, content]
 }
 
 // newRoute adds a route to a router. Requests are let in as what accept makes of them.
@@ -38,16 +43,24 @@ func newRoute[V any, L dataflow.Location](
 	if !all {
 		r.register(t.op.Name, pattern, t)
 	}
-	// The desk sees to it that no key comes twice. It need not remember the keys that
-	// it made, as an input would that is told to.
-	in, n := port.NewKeyedInput[RequestID, V](site, t.op, false)
+	var send func(context.Context, RequestID, content, V) error
+	var n *engine.KeyedNode[RequestID, V]
+	if site.Graph.Kept() {
+		send, n, t.expire = newKeptInput[V](site, t.op, r.desk.opts)
+	} else {
+		// The desk makes sure that no key comes twice. It need not remember the keys that
+		// it made, as an input that accepts each key once would.
+		var in *port.KeyedInput[RequestID, V]
+		in, n = port.NewKeyedInput[RequestID, V](site, t.op, false)
+		send = func(ctx context.Context, id RequestID, _ content, v V) error { return in.Send(ctx, id, v) }
+	}
 	operators.Inspect(operators.Constant(site, nil, []struct{}{{}}), t.op, func(struct{}) { t.check() })
 	t.attend = func(w http.ResponseWriter, req *http.Request) {
 		t.check()
-		r.desk.attend(w, req, gate{func(req *Request) (func(context.Context) error, error) {
+		r.desk.attend(w, req, gate{pattern, func(req *Request, c content) (func(context.Context) error, error) {
 			v, err := accept(req)
-			return func(ctx context.Context) error { return in.Send(ctx, req.ID, v) }, err
-		}, t.out})
+			return func(ctx context.Context) error { return send(ctx, req.ID, c, v) }, err
+		}, t.out, t.contents})
 	}
 	return t, newKeyedSingleton[RequestID, V, L, bounds.BoundedValue](n)
 }
@@ -83,5 +96,8 @@ func (t *Route[L]) Respond(responses dataflow.KeyedSingleton[RequestID, Response
 		engine.Misuse(name, "the responses live at %s of another flow", n.Location().Name)
 	}
 	op := engine.NewOp(t.site, name, "")
-	t.out = newEntryOutputPort(port.NewEntryOutput(n, op))
+	out := port.NewEntryOutput(n, op)
+	if t.out = newEntryOutputPort(out); t.expire != nil {
+		t.contents = t.expire(n, out)
+	}
 }

@@ -35,3 +35,21 @@ func TestReadmeProgram(t *testing.T) {
 		t.Errorf("the program prints %q, the README says %q", got, want)
 	}
 }
+
+// TestReadmeService compares the part of examples/deposits that the README shows with the
+// program.
+func TestReadmeService(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(filepath.Join("examples", "deposits", "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(readme), "```go\nfunc build(")
+	part, _, ok2 := strings.Cut(rest, "```\n")
+	if !ok || !ok2 || !strings.Contains(string(program), "func build("+part) {
+		t.Errorf("the README shows what examples/deposits/main.go does not have:\nfunc build(%s", part)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -80,8 +81,13 @@ func TestReadmeCommands(t *testing.T) {
 		prelude += fmt.Sprintf("curl() { %s=curl '%s' \"$@\"; }\n", actEnv, self)
 	}
 	dir := t.TempDir()
+	deposits := filepath.Join(t.TempDir(), "deposits")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", deposits, "../../examples/deposits").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	shell := func(command string) *exec.Cmd {
 		text := strings.ReplaceAll(command, "go run ./cmd/millrace", "millrace")
+		text = strings.Replace(text, "go run ./examples/deposits", "exec '"+deposits+"' --listen 127.0.0.1:7360", 1)
 		// What the README leaves to defaults.
 		text = regexp.MustCompile(`millrace tool$`).ReplaceAllString(text, "millrace tool --port 8801 clock")
 		if strings.Contains(text, "millrace migrate") {
@@ -103,13 +109,19 @@ func TestReadmeCommands(t *testing.T) {
 	for _, commands := range readmeCommands(t)[1:] {
 		var servers []func()
 		for _, command := range commands {
-			kind := regexp.MustCompile(`millrace (tool|serve|run|migrate)|^curl|^cat|^go test`).FindString(command)
+			kind := regexp.MustCompile(`millrace (tool|serve|run|migrate)|^curl|^cat|^kill|^go run ./examples/deposits`).FindString(command)
 			switch kind {
 			case "millrace tool":
 				tools = append(tools, background(t, shell(command), "http://"))
 			case "millrace serve":
 				servers = append(servers, background(t, shell(command), "calls at http://"))
-			case "millrace run", "millrace migrate", "curl", "cat":
+			case "go run ./examples/deposits":
+				cmd := shell(command)
+				ended := background(t, cmd, "deposits at http://")
+				end := func() { cmd.Process.Kill(); ended() }
+				t.Cleanup(end)
+				servers = append(servers, end)
+			case "millrace run", "millrace migrate", "curl", "cat", "kill":
 				out, err := shell(command).CombinedOutput()
 				if err != nil || strings.Contains(string(out), `"error"`) {
 					t.Errorf("%s\n%v\n%s", command, err, out)
@@ -127,7 +139,7 @@ func TestReadmeCommands(t *testing.T) {
 	for _, end := range tools {
 		end()
 	}
-	for kind, want := range map[string]int{"millrace tool": 3, "millrace serve": 3, "millrace run": 1, "millrace migrate": 1, "curl": 6} {
+	for kind, want := range map[string]int{"millrace tool": 3, "millrace serve": 3, "millrace run": 1, "millrace migrate": 1, "curl": 8, "kill": 1, "go run ./examples/deposits": 2} {
 		if ran[kind] < want {
 			t.Errorf("the README has %d commands with %s, want at least %d", ran[kind], kind, want)
 		}
@@ -139,7 +151,7 @@ func checkReadme(t *testing.T, command, out string) {
 	t.Helper()
 	for part, want := range map[string]string{
 		"millrace run": `"text":"42"`, "calls/t1/sum": `"text":"42"`, "localhost:7341/threads/s1/messages?": "Count, please.", "localhost:7351/threads": "Count, please.",
-		"migrate": "is at http://127.0.0.1:",
+		"migrate": "is at http://127.0.0.1:", "7360/deposits": `{"amount":5,"balance":5}`,
 	} {
 		if strings.Contains(command, part) && !strings.Contains(out, want) {
 			t.Errorf("%s\nsays %s\nwant %s in it", command, out, want)
@@ -199,29 +211,33 @@ func (s *sayings) text() string {
 	return s.all.String()
 }
 
-// curl does what the README uses of curl, where there is none: -H @FILE, -d DATA and a URL.
+// curl does what the README uses of curl, where there is none: -i, -H @FILE or a header, -d DATA,
+// --json DATA and a URL.
 func curl(args []string) error {
 	fs := flag.NewFlagSet("curl", flag.ContinueOnError)
-	headers := fs.String("H", "", "@`FILE` of headers")
+	headers := fs.String("H", "", "a `header`, or @FILE of headers")
 	data := fs.String("d", "", "`body` of a POST")
+	document := fs.String("json", "", "`body` of a POST that is JSON")
+	fs.Bool("i", false, "what is written has the body in it, with or without headers")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	method := http.MethodGet
-	if *data != "" {
+	if *data += *document; *data != "" {
 		method = http.MethodPost
 	}
 	req, err := http.NewRequestWithContext(context.Background(), method, "http://"+fs.Arg(0), strings.NewReader(*data))
 	if err != nil {
 		return err
 	}
-	name, ok := strings.CutPrefix(*headers, "@")
-	if !ok {
-		return fmt.Errorf("-H %s: it has to be @FILE", *headers)
+	lines := []byte(*headers)
+	if name, ok := strings.CutPrefix(*headers, "@"); ok {
+		if lines, err = os.ReadFile(name); err != nil {
+			return err
+		}
 	}
-	lines, err := os.ReadFile(name)
-	if err != nil {
-		return err
+	if *document != "" {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	for line := range strings.Lines(string(lines)) {
 		name, value, _ := strings.Cut(line, ":")

@@ -51,6 +51,7 @@ var imports = map[string][]string{
 	"examples/counter":   library,
 	"examples/locks":     library,
 	"examples/ratelimit": library,
+	"examples/deposits":  slices.Concat(library, []string{"dataflow/durable", "dataflow/durable/natslog", "dataflow/serve"}),
 
 	"internal/model":    slices.Concat(library, []string{"dataflow/sim", "internal/digest", "internal/engine", "internal/engine/simulate", "internal/seal"}),
 	"internal/script":   slices.Concat(library, []string{"dataflow/sim"}),

@@ -47,6 +47,8 @@ func TestServers(t *testing.T) {
 			}
 			if what != "" && f.dir == servers {
 				made++
+			} else if strings.HasPrefix(f.dir, "examples/") && strings.HasPrefix(what, "an http.Server") {
+				return true // an example has what a reader has, who cannot import edge, and sets the limits itself
 			} else if what != "" {
 				t.Errorf("%s: %s", f.fset.Position(n.Pos()), what)
 			}

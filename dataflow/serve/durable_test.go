@@ -228,3 +228,80 @@ func TestEachOnceOverCrashes(t *testing.T) {
 		t.Errorf("there were only %d runs", runs)
 	}
 }
+
+// TestCrashWhileHandled: what was being handled in a crash is handled by the next process
+// without a repeat, and a repeat is told so until there is an answer.
+func TestCrashWhileHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := journal.NewMemory(journal.MemoryOptions{})
+		opts := serve.Options{Idempotent: &serve.Idempotency{}, Log: quiet}
+		app := startBank(t, journal.Opened{Log: m}, opts)
+		post := func(body string) got {
+			g, _ := app.Ports.call(t.Context(), "POST", "/slow", body, "Idempotency-Key", "k")
+			return g
+		}
+		var first sync.WaitGroup
+		first.Go(func() {
+			if g, _ := app.Ports.call(t.Context(), "POST", "/slow", "", "Idempotency-Key", "k"); g.status < 500 {
+				t.Errorf("a request of the process that crashed is answered %v", g)
+			}
+		})
+		time.Sleep(time.Second / 2)
+		m.Crash()
+		<-app.Done()
+		first.Wait()
+
+		app = startBank(t, journal.Opened{Log: m.Reopen()}, opts)
+		if g := post(""); g != (got{409, running}) {
+			t.Errorf("while it is handled: %v", g)
+		}
+		if g := post("x"); g != (got{422, other}) {
+			t.Errorf("with another body: %v", g)
+		}
+		time.Sleep(time.Second)
+		if g := post(""); g != (got{200, "done"}) {
+			t.Errorf("when it was handled: %v", g)
+		}
+		if err := app.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+type shards struct{ dataflow.Cluster }
+
+// TestDivided: a router of a location whose keys are divided keeps each request in its
+// partition.
+func TestDivided(t *testing.T) {
+	m := journal.NewMemory(journal.MemoryOptions{Partitions: 3})
+	build := func(flow *dataflow.Flow) http.Handler {
+		router, requests := serve.HTTP(dataflow.At[shards](flow), "echo", serve.Options{})
+		router.Respond(keyedsingleton.Map(requests, func(r *serve.Request) serve.Response {
+			return serve.Text(http.StatusOK, string(r.ID)+" "+string(r.Body))
+		}))
+		return router
+	}
+	for run := range 2 {
+		app, err := durable.Start(context.Background(), build, durable.Options{Log: journal.Opened{Log: m.Reopen()}, Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 12 {
+			for body, want := range map[string]int{"x": 200, "y": 422} {
+				if body == "y" && run == 0 {
+					continue // the first of the two is the one that is kept
+				}
+				w := httptest.NewRecorder()
+				r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+				r.Header.Set("Idempotency-Key", fmt.Sprint("key ", i))
+				app.Ports.ServeHTTP(w, r)
+				if w.Code != want || want == 200 && w.Body.String() != fmt.Sprintf("key %d x", i) {
+					t.Errorf("run %d, key %d, %s: %d %s", run, i, body, w.Code, w.Body)
+				}
+			}
+		}
+		if err := app.Stop(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -200,6 +200,9 @@ func (q *quarantine) load(d *codec.Decoder, became func(int32) (int32, bool)) {
 		for range d.Count() {
 			l.Records = append(l.Records, append([]byte(nil), d.Bytes()...))
 		}
+		if len(l.Records) == 0 {
+			d.Fail()
+		}
 		if d.Err != nil {
 			return
 		}
@@ -258,6 +261,10 @@ func (l *Executor) skip(data []byte, now int64, why Skip) (letter, nonce uint64,
 	case codec.KindDrop: // the next one is the matter now
 		if i := l.quarantine.find(r.Number); i >= 0 {
 			x := l.quarantine.letters[i]
+			if len(x.Records) == 1 {
+				l.quarantine.take(i)
+				return r.Number, r.Nonce, nil
+			}
 			l.quarantine.bytes -= len(x.Records[0])
 			x.Records = x.Records[1:]
 			x.Operator, x.Reason = why.Operator, why.Reason

@@ -1,9 +1,13 @@
 package durable
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/millrace/millrace/dataflow/durable/disklog"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
@@ -22,5 +26,35 @@ func TestEmbedded(t *testing.T) {
 			}
 		}
 		stop(t, app)
+	}
+}
+
+// TestPartitionsWithoutRecords starts a flow again of whose partitions only some have ever
+// had a record, after a kill and after a stop. Each is there soon.
+func TestPartitionsWithoutRecords(t *testing.T) {
+	for name, log := range map[string]func(dir string) journal.Opener{"natslog": natslog.Embedded, "disklog": disklog.Dir} {
+		for _, stopped := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/stopped=%v", name, stopped), func(t *testing.T) {
+				dir := t.TempDir()
+				o := Options{Log: log(dir), Partitions: 4}
+				app := start(t, nil, keptCluster, o)
+				if err := app.Ports.in.Put(t.Context(), "k", "v"); err != nil {
+					t.Fatal(err)
+				}
+				app.core.abandoned.Store(!stopped)
+				if err := app.Stop(t.Context()); err != nil && stopped {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				o.Log = log(dir)
+				again, err := Start(ctx, keptCluster, quiet(o))
+				if err != nil {
+					t.Fatal(err)
+				}
+				await(t, again.Ports.out, "k", "got v")
+				stop(t, again)
+			})
+		}
 	}
 }

@@ -23,7 +23,7 @@ func (o *owner) restore(ctx context.Context) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.checkLast(ctx, h); err != nil {
+	if err := o.checkLast(ctx, h.Fence, source); err != nil {
 		source.close()
 		return nil, err
 	}
@@ -86,11 +86,15 @@ func (o *owner) rejoin(ctx context.Context, from *source) error {
 
 // checkLast opens the last message that no step has taken: it says which step was known to
 // be there when it was sent.
-func (o *owner) checkLast(ctx context.Context, h *journal.History) error {
-	if h.End <= o.last.taken {
-		return nil
+//
+// What a history says of the end of the records does not mean that there is one: it may be that
+// of all partitions.
+func (o *owner) checkLast(ctx context.Context, fence uint64, from *source) error {
+	last, err := from.reader.Last(ctx)
+	if err != nil || last <= o.last.taken {
+		return err
 	}
-	reader, err := o.log.Read(ctx, o.partition, h.End-1)
+	reader, err := o.log.Read(ctx, o.partition, last-1)
 	if err != nil {
 		return err
 	}
@@ -99,8 +103,8 @@ func (o *owner) checkLast(ctx context.Context, h *journal.History) error {
 	if err != nil {
 		return o.unreadable(err)
 	}
-	if m := &ms[0]; m.floor > h.Fence {
-		return &olderStepsError{m.position, m.floor, h.Fence}
+	if m := &ms[0]; m.floor > fence {
+		return &olderStepsError{m.position, m.floor, fence}
 	}
 	return nil
 }

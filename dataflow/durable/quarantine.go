@@ -15,9 +15,10 @@ import (
 )
 
 // A Letter is a record that the program cannot handle: a function panicked on it, or it
-// cannot be read. Or it is an asynchronous call that panicked, or whose answer cannot be kept:
-// it is made again by [App.Retry], and whenever its partition is restored. A record is kept apart, with the records of its key that came after it, so that
-// their order stays and the other keys go on. It is part of the history.
+// cannot be read. It is kept apart, with the records of its key that came after it, so that
+// their order stays and the other keys go on. Or it is an asynchronous call that panicked, or
+// whose answer cannot be kept, which is made again by [App.Retry] and whenever its partition
+// is restored. A letter is part of the history.
 type Letter struct {
 	Partition int
 	ID        uint64 // its number in the partition

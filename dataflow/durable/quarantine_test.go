@@ -198,6 +198,15 @@ func TestUnreadableRecord(t *testing.T) {
 		if err != nil || len(letters) != 5 {
 			t.Errorf("%+v, %v", letters, err)
 		}
+		for _, l := range letters {
+			var q *QuarantinedError
+			if err := app.Retry(t.Context(), 0, l.ID); !errors.As(err, &q) || q.Letter != l.ID {
+				t.Errorf("Retry of what still cannot be read: %v", err)
+			}
+		}
+		if letters, err = app.Quarantine(t.Context()); err != nil || len(letters) != 5 {
+			t.Errorf("%+v, %v", letters, err)
+		}
 		log.Crash()
 		<-app.Done()
 		app = start(t, log.Reopen(), keptProcess, Options{})

@@ -14,8 +14,8 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 		return false, 0, 0, err
 	}
 	if r.Kind == codec.KindRetry || r.Kind == codec.KindDrop {
-		ok, err = l.release(&r, now)
-		return ok, 0, r.Nonce, err
+		ok, letter = l.release(&r, now)
+		return ok, letter, r.Nonce, nil
 	}
 	take, err := l.recipient(&r)
 	if err != nil {

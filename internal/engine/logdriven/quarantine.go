@@ -294,43 +294,43 @@ func reason(text string) string {
 }
 
 // release handles a letter again, or what waits behind it: they are accepted in order. It
-// reports false if there is no such letter.
-func (l *Executor) release(r *codec.Record, now int64) (ok bool, err error) {
+// reports false if there is no such letter, and returns its number if one of them still cannot
+// be read: that and those behind it stay.
+func (l *Executor) release(r *codec.Record, now int64) (ok bool, stays uint64) {
 	i := l.quarantine.find(r.Number)
 	if i < 0 {
-		return false, nil
+		return false, 0
 	}
 	letter := l.quarantine.take(i)
 	records := letter.Records
 	if r.Kind == codec.KindDrop && letter.call {
-		return true, l.drop(letter)
+		l.drop(letter)
+		return true, 0
 	}
 	if r.Kind == codec.KindDrop {
 		records = records[1:]
 	}
 	for i, data := range records {
-		if err := l.acceptAgain(data); err != nil { // it and what is behind it go back
-			why := Skip{Reason: reason(err.Error()), Park: letter.parked}
-			rest := &Letter{ID: letter.ID, Op: letter.Op, Key: letter.Key, Reason: why.Reason, At: now, Records: records[i:], parked: letter.parked}
-			l.quarantine.add(rest)
-			return true, nil
+		if err := l.acceptAgain(data); err != nil {
+			l.quarantine.add(&Letter{
+				ID: letter.ID, Op: letter.Op, Key: letter.Key, Reason: reason(err.Error()), At: now, Records: records[i:], parked: letter.parked,
+			})
+			return true, letter.ID
 		}
 	}
-	return true, nil
+	return true, 0
 }
 
-// drop forgets a call.
-func (l *Executor) drop(letter *Letter) error {
+// drop forgets a call. There is none if its operator is gone.
+func (l *Executor) drop(letter *Letter) {
 	r, err := codec.DecodeRecord(letter.Records[0])
 	if err != nil {
-		return err
+		return
 	}
 	r.Kind = codec.KindDrop
-	take, err := l.recipient(&r)
-	if err == nil {
-		_, err = l.read(take, &r)
+	if take, err := l.recipient(&r); err == nil {
+		l.read(take, &r)
 	}
-	return err
 }
 
 // acceptAgain lets a record wait for the step that was taken before, and whose number at its

@@ -150,7 +150,7 @@ func (l *Log) certain(ctx context.Context, subject string, data []byte, header n
 		case !doubtful.IsZero() && time.Since(doubtful) > after:
 			return ack{}, fmt.Errorf("natslog: no answer from %s for %v, so it is not known whether %s has the message: %w", l.where(), after, subject, err)
 		}
-		if errors.Is(err, nats.ErrNoResponders) && try%16 == 8 { // no leader yet, or no stream any more
+		if errors.Is(err, nats.ErrNoResponders) && try%16 == 8 { // there is no leader yet, or the stream is gone
 			go l.recognize()
 		}
 		if errors.Is(err, errNotSent) || errors.As(err, new(*jetstream.APIError)) {

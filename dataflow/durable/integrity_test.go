@@ -124,10 +124,19 @@ func TestRottenLog(t *testing.T) {
 		"a record of two is gone": {steps: true, messages: func(taken, _ int) func([]journal.Message) []journal.Message {
 			return message(taken-2, func(m *journal.Message) { m.Records = m.Records[:0] })
 		}, want: "other records"},
-		"a bit of a step":          {steps: true, history: func(h *journal.History) { flip(h.Steps[1].Data, .5) }, want: "checksum"},
-		"a bit of the last step":   {steps: true, history: func(h *journal.History) { flip(h.Steps[len(h.Steps)-1].Data, .8) }, want: "checksum"},
-		"a step in the middle":     {steps: true, history: func(h *journal.History) { h.Steps = slices.Delete(h.Steps, 2, 3) }, want: "does not follow"},
-		"a step is there twice":    {steps: true, history: func(h *journal.History) { h.Steps[2] = h.Steps[1] }, want: "does not follow"},
+		"a bit of a step":        {steps: true, history: func(h *journal.History) { flip(h.Steps[1].Data, .5) }, want: "checksum"},
+		"a bit of the last step": {steps: true, history: func(h *journal.History) { flip(h.Steps[len(h.Steps)-1].Data, .8) }, want: "checksum"},
+		"a step in the middle":   {steps: true, history: func(h *journal.History) { h.Steps = slices.Delete(h.Steps, 2, 3) }, want: "does not follow"},
+		"a step is there twice":  {steps: true, history: func(h *journal.History) { h.Steps[2] = h.Steps[1] }, want: "does not follow"},
+		"a step is another one": {steps: true, history: func(h *journal.History) { // it fits by all numbers in it
+			of := origin{history: [4]byte(h.Steps[1].Data[1:5])}
+			s, err := decodeStep(of, h.Steps[1].Data)
+			if err != nil {
+				panic(err)
+			}
+			s.now++
+			h.Steps[1].Data = s.encode(of)
+		}, want: "does not follow"},
 		"the last steps are gone":  {steps: true, history: func(h *journal.History) { h.Steps = h.Steps[:2]; h.Fence = h.Steps[1].Fence }, want: "steps are an older copy"},
 		"a bit of the snapshot":    {snapshot: true, history: func(h *journal.History) { flip(h.Snapshot, .6) }, want: "checksum"},
 		"the snapshot's last byte": {snapshot: true, history: func(h *journal.History) { flip(h.Snapshot, 1) }, want: "checksum"},

@@ -113,7 +113,9 @@ func TestRottenLog(t *testing.T) {
 			return message(taken, func(m *journal.Message) { m.Records[0] = origin{history: historyOf(m)}.record(0, []byte("another")) })
 		}, want: "records"},
 		"records of another history": {messages: func(_, _ int) func([]journal.Message) []journal.Message {
-			return message(-1, func(m *journal.Message) { m.Records[0] = origin{history: [4]byte{9, 9, 9, 9}}.record(0, []byte("another")) })
+			return message(-1, func(m *journal.Message) {
+				m.Records[0] = origin{history: [4]byte{9, 9, 9, 9}}.record(0, []byte("another"))
+			})
 		}, want: "another history"},
 		"records of another partition": {messages: func(_, _ int) func([]journal.Message) []journal.Message {
 			return message(-1, func(m *journal.Message) { m.Records[0] = origin{historyOf(m), 7}.record(0, m.Records[0][frameSize+1:]) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/state"
@@ -34,10 +35,11 @@ type async[K comparable, V, U any] struct {
 	_       token.CacheLinePad
 	mu      sync.Mutex
 	queue   engine.Columns[K, V]
-	off     int // queue[:off] has been started
-	running int
+	off     int  // queue[:off] has been started
+	running int  // goroutines that make calls
 	coming  bool // one of the running has not looked at the queue yet
 	stalled bool
+	calling atomic.Int64 // calls begun that have not returned; added to with mu held, and less before the answer is taken
 }
 
 // MapAsync returns, for each entry of n, what f returned for it. The calls are made
@@ -173,6 +175,7 @@ func (a *async[K, V, U]) calls() {
 	}()
 	for a.off < len(a.queue.K) && a.loc.Graph.Ctx.Err() == nil {
 		k, v, h := a.pop()
+		a.calling.Add(1)
 		a.spawn()
 		resume := a.stalled && a.waiting() <= a.loc.Graph.Settings.Queue/2
 		if resume {
@@ -198,7 +201,7 @@ func (a *async[K, V, U]) unlocked(k K, v V, h uint64, resume bool) bool {
 // made makes a call and has its answer accepted. It reports false if the flow has ended,
 // so that there is no use for the answer.
 func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
-	u, ok := a.call(k, v)
+	u, ok := a.counted(k, v)
 	switch {
 	case !ok:
 		return a.keepsFailures() && a.loc.Graph.Ctx.Err() == nil
@@ -217,6 +220,12 @@ func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
 		}
 	}
 	return true
+}
+
+// counted makes a call, which is one of calling until it returns or fails.
+func (a *async[K, V, U]) counted(k K, v V) (U, bool) {
+	defer a.calling.Add(-1) // also if the call ends the goroutine
+	return a.call(k, v)
 }
 
 // keepsFailures reports whether a call that fails is kept in the history, as its answer would
@@ -250,16 +259,12 @@ func (a *async[K, V, U]) call(k K, v V) (u U, ok bool) {
 func (a *async[K, V, U]) Over() (engine.Blocked, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return engine.Blocked{Op: a.op, Waiting: max(a.waiting(), 0), Bound: a.loc.Graph.Settings.Queue, Calls: true, Running: a.running}, a.stalled
+	return engine.Blocked{Op: a.op, Waiting: max(a.waiting(), 0), Bound: a.loc.Graph.Settings.Queue, Calls: true, Running: int(a.calling.Load())}, a.stalled
 }
 
 // Figures counts calls that have no answer: those that run, and those whose turn comes.
 func (a *async[K, V, U]) Figures() engine.OutputStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	o := engine.OutputStatus{Op: a.op, Kind: engine.Calls, Running: a.running, Waiting: len(a.queue.K) - a.off, Bound: a.loc.Graph.Settings.Queue}
-	if a.coming { // one of them has no call yet
-		o.Running--
-	}
-	return o
+	return engine.OutputStatus{Op: a.op, Kind: engine.Calls, Running: int(a.calling.Load()), Waiting: len(a.queue.K) - a.off, Bound: a.loc.Graph.Settings.Queue}
 }

@@ -222,7 +222,8 @@ func (a *App[P]) Done() <-chan struct{} { return a.made().over }
 
 // Err returns nil while the flow runs and after Stop, else why it ended: a
 // [*dataflow.StepError] if a function panicked, a [*DivergedError], what the log said,
-// or the cause of the context's end.
+// or the cause of the context's end. A flow runs while one of its partitions does; see
+// [PartitionError] and [App.Status].
 func (a *App[P]) Err() error {
 	select {
 	case <-a.made().over:

@@ -203,6 +203,11 @@ func (d *door) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) (k
 	return known, nil
 }
 
+// unknownFate is the error of who waits no longer for what becomes of a record.
+func unknownFate(because error) error {
+	return fmt.Errorf("durable: the entry is kept, but it is not known yet whether its key was there before: %w", because)
+}
+
 // verdictsHere waits a while for what becomes of records of a partition that this process
 // owns, and appends that to known.
 func (d *door) verdictsHere(ctx context.Context, p int, vs []*verdict, known []error) ([]error, error) {
@@ -215,8 +220,10 @@ func (d *door) verdictsHere(ctx context.Context, p int, vs []*verdict, known []e
 			known = append(known, d.partitions[p].outcome(p, v))
 		case <-retry.C:
 			return known, nil
+		case <-d.partitions[p].running().Done():
+			return known, unknownFate(d.partitions[p].failure())
 		case <-ctx.Done():
-			return known, fmt.Errorf("durable: the entry is kept, but it is not known yet whether its key was there before: %w", context.Cause(ctx))
+			return known, unknownFate(context.Cause(ctx))
 		case <-d.done:
 			return known, d.refusal()
 		}

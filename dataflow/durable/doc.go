@@ -110,7 +110,7 @@
 // # What is asked of a program
 //
 // Functions given to operators depend on their arguments alone. A step that gives
-// something else when it is made again ends the flow with [ErrDiverged].
+// something else when it is made again stops its partition with [ErrDiverged].
 //
 // Types of records and of what operators remember can be encoded; others are refused
 // when the flow is built. See [CBOR].

@@ -19,6 +19,7 @@ import (
 type door struct {
 	*core
 	partitions []*doorway
+	halting    sync.Mutex // held while a partition stops: who is last has to see the others
 }
 
 // A doorway is the door of one partition.
@@ -40,7 +41,9 @@ type doorway struct {
 	since   time.Time        // when that began
 	reads   map[int32]uint64 // how far readers are, by operator, and nobody was told
 	backlog backlog
-	letters []Letter // what is in quarantine, as far as this process knows
+	letters []Letter                // what is in quarantine, as far as this process knows
+	runs    context.Context         // ends when the partition, which this process owns, stops
+	halt    context.CancelCauseFunc // ends it
 	reports
 }
 
@@ -52,6 +55,7 @@ func newDoor(c *core) *door {
 			reads: make(map[int32]uint64), turned: make(chan struct{}),
 			reports: reports{wanted: make(chan struct{}, 1)},
 		}
+		d.partitions[i].runs, d.partitions[i].halt = context.WithCancelCause(context.Background())
 	}
 	return d
 }
@@ -68,7 +72,10 @@ func partitionOf(key []byte, n int) int {
 
 // append makes records durable, once the partition takes some and the log has room.
 func (d *door) append(ctx context.Context, p int, records ...[]byte) (at uint64, err error) {
-	if err = d.partitions[p].room(ctx, d.facade, d.done); err == nil {
+	if err = d.partitions[p].failure(); err == nil {
+		err = d.partitions[p].room(ctx, d.facade, d.done)
+	}
+	if err == nil {
 		at, err = d.counted(ctx, p, true, d.keep, records)
 	}
 	if err != nil && d.ctx.Err() != nil {
@@ -140,15 +147,19 @@ func (d *door) Taken(ctx context.Context, site int, op int32, key []byte) error 
 }
 
 // Want looks for an entry at the partition's owner while somebody waits for it, whenever
-// that is another process.
-func (d *door) Want(site int, op int32, key []byte) (done func()) {
+// that is another process. The wait ends if the partition stops.
+func (d *door) Want(ctx context.Context, site int, op int32, key []byte) (_ context.Context, done func()) {
 	p := d.layout.of(site, key)
+	ctx, cancel := d.partitions[p].whileRuns(ctx)
 	if d.peers == nil {
-		return func() {}
+		return ctx, func() { cancel(nil) }
 	}
-	ctx, cancel := context.WithCancel(d.ctx)
-	go d.peers.fetch(ctx, p, op, key)
-	return cancel
+	fetching, stop := context.WithCancel(d.ctx)
+	go d.peers.fetch(fetching, p, op, key, cancel)
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // opened notes that this process runs a partition.
@@ -165,11 +176,19 @@ func (d *door) closed(p int) {
 	way := d.partitions[p]
 	way.mu.Lock()
 	way.turn(false)
-	if way.shut != nil {
-		close(way.shut)
-		way.shut, way.full = nil, nil
+	way.open()
+	if way.runs.Err() != nil {
+		way.runs, way.halt = context.WithCancelCause(context.Background())
 	}
 	way.mu.Unlock()
+}
+
+// open notes, with mu held, that nobody has to wait for the partition to take records.
+func (w *doorway) open() {
+	if w.shut != nil {
+		close(w.shut)
+		w.shut, w.full = nil, nil
+	}
 }
 
 // turn notes, with mu held, whether this process owns the partition.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
@@ -66,10 +65,21 @@ func (c *core) join(owning context.Context) error {
 	c.owners.Add(1) // so that an owner that fails at once waits for those that are not there yet
 	for p := range c.log.Partitions() {
 		c.owners.Go(func() {
-			var once sync.Once
-			err := c.own(owning, p, func() { once.Do(func() { first <- nil }) })
-			once.Do(func() { first <- err })
-			if err != nil {
+			restored := false
+			err := c.own(owning, p, func() {
+				if !restored {
+					restored = true
+					first <- nil
+				}
+			})
+			if !restored {
+				first <- err
+			}
+			switch {
+			case err == nil:
+			case restored:
+				c.failed(p, err)
+			default: // and Start returns it
 				c.ended(err)
 			}
 		})

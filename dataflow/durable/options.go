@@ -68,8 +68,9 @@ type Options struct {
 	MaxGap time.Duration
 
 	// EndOnFailure ends the flow when a function of it panics, as it ends in memory. Without it
-	// the record that the function failed on is quarantined, see [App.Quarantine], and only what
-	// no record is to blame for ends the flow, such as a function that a timer calls.
+	// the record that the function failed on is quarantined, see [App.Quarantine], and what
+	// no record is to blame for stops the partition, see [PartitionError], such as a panic of a
+	// function that a timer calls.
 	EndOnFailure bool
 
 	// LeaveWithin bounds how long Stop works on a last snapshot. Zero means 10 s.

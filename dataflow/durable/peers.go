@@ -34,6 +34,7 @@ const (
 	answerForgotten = 'f' // it was asked for too late
 	answerParked    = 'q' // it is in the quarantine, under the number that follows
 	answerEntry     = 'e' // the value follows
+	answerHalted    = 's' // the partition has stopped, and why follows
 )
 
 // patience is how long an owner keeps a question, and askWithin how long one waits for
@@ -97,11 +98,15 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 			stop = unsubscribe
 			_ = ps.shared.Announce(p) // who does not hear of it asks again a little later
 		})
+		if err != nil {
+			ps.failed(p, err)
+			select { // who asks is told while the partition is this process's
+			case <-t.ctx.Done():
+			case <-ps.done:
+			}
+		}
 		stop()
 		ps.door.closed(p)
-		if err != nil {
-			ps.ended(err)
-		}
 	})
 	return t
 }
@@ -122,7 +127,11 @@ func (ps *peers) answer(p int, question []byte) []byte {
 	ctx, cancel := context.WithTimeout(ps.ctx, patience)
 	defer cancel()
 	answer := []byte{answerLater}
-	switch r.byte() {
+	asked := r.byte()
+	if err := ps.door.partitions[p].failure(); err != nil && asked != askLetters && asked != askValues {
+		return append([]byte{answerHalted}, err.(*PartitionError).Err.Error()...)
+	}
+	switch asked {
 	case askVerdict:
 		var nonces []uint64
 		var at uint64
@@ -238,6 +247,8 @@ func (ps *peers) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) 
 			known = append(known, errForgotten)
 		case answerParked:
 			known = append(known, &QuarantinedError{p, r.uint()})
+		case answerHalted:
+			return known, unknownFate(ps.halted(p, r.data))
 		default:
 			return known, nil
 		}
@@ -245,8 +256,14 @@ func (ps *peers) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) 
 	return known, nil
 }
 
-// fetch asks for an entry until it is there, and shows it to the ports.
-func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte) {
+// halted is the error of a partition that has stopped at another process.
+func (ps *peers) halted(p int, why []byte) error {
+	return &PartitionError{p, ps.facade.Location(ps.siteOf(p)), errors.New(string(why))}
+}
+
+// fetch asks for an entry until it is there, and shows it to the ports, or until its partition
+// has stopped.
+func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte, stopped context.CancelCauseFunc) {
 	question := binary.AppendUvarint([]byte{askEntry}, uint64(op))
 	question = append(question, key...)
 	for ctx.Err() == nil {
@@ -259,6 +276,10 @@ func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte) {
 		}
 		answer, err := ps.ask(ctx, p, question)
 		if err != nil {
+			return
+		}
+		if answer[0] == answerHalted {
+			stopped(ps.halted(p, answer[1:]))
 			return
 		}
 		if answer[0] == answerEntry {

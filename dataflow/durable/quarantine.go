@@ -98,6 +98,9 @@ func (c *core) order(ctx context.Context, op string, p int, r codec.Record) erro
 	}
 	r.Nonce = c.door.nonce()
 	way := c.door.partitions[p]
+	if err := way.failure(); err != nil {
+		return err
+	}
 	vs := way.await([]uint64{r.Nonce})
 	defer way.forget(vs)
 	at, err := c.counted(ctx, p, false, c.door.keep, [][]byte{r.Encode(nil)}) // also while the partition takes nothing else
@@ -237,6 +240,10 @@ func (o *owner) try(ctx context.Context, from *source) error {
 // committing it. It returns the error of the first that fails.
 func (o *owner) search(m *message) error {
 	t := o.trial
+	if _, err := o.leader.Step(o.clock(), nil, nil); err != nil { // a timer or a slice
+		t.blamed = true
+		return err
+	}
 	t.doing = searching
 	for i := range m.records {
 		if slices.ContainsFunc(t.skip, func(s logdriven.Skip) bool { return s.Index == i }) {
@@ -247,6 +254,6 @@ func (o *owner) search(m *message) error {
 			return err
 		}
 	}
-	t.blamed = true // a timer, a slice, or all records together
+	t.blamed = true // all records together
 	return t.because
 }

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
@@ -22,6 +23,8 @@ type PartitionStatus struct {
 	Partition int    // number, over all locations
 	Owned     bool   // this process makes its steps now
 	Owner     string // member that owns it, as [Options].Member; empty if no process shares the flow, or none owns it
+
+	Stopped error // why the partition, which this process owns, has stopped: a [*PartitionError]; nil while it runs
 
 	Step     uint64 // how many steps the history has, all of them durable
 	Position uint64 // position in the log of the last message that they took
@@ -107,7 +110,8 @@ func (w *doorway) status(asked <-chan struct{}) PartitionStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.report
-	s.Stale, s.Owned = stale, w.answers && w.owned
+	s.Stale, s.Owned = stale, (w.answers || w.runs.Err() != nil) && w.owned
+	s.Stopped = context.Cause(w.runs)
 	if s.Blocked != nil {
 		s.Since = w.since
 	}

@@ -111,8 +111,9 @@ type Remote interface {
 	// Taken says that an entry was taken. It returns when that is durable.
 	Taken(ctx context.Context, site int, op int32, key []byte) error
 
-	// Want says that somebody waits for an entry, until the returned function is called.
-	Want(site int, op int32, key []byte) (done func())
+	// Want says that somebody waits for an entry, until the returned function is called. The
+	// context ends when ctx does, or when the entry cannot come, with the cause.
+	Want(ctx context.Context, site int, op int32, key []byte) (_ context.Context, done func())
 
 	// Stopped returns why the location takes nothing, or nil if it does or nobody here knows.
 	Stopped(site int) *Blocked

@@ -234,12 +234,19 @@ func (s *Location) closeInput() {
 	}
 }
 
-// abort ends the location at once.
-func (s *Location) abort(err error) {
+// Abandon ends the location, and no other one, because of err.
+func (s *Location) Abandon(err error) {
+	if s.abort(err) {
+		s.Graph.siteFinished()
+	}
+}
+
+// abort ends the location at once, unless it has ended.
+func (s *Location) abort(err error) bool {
 	s.Mu.Lock()
 	if s.Finished {
 		s.Mu.Unlock()
-		return
+		return false
 	}
 	s.err, s.Closing, s.Finished = err, true, true
 	s.Vacant = s.Parked || !s.Started || s.Token.Take()
@@ -250,6 +257,7 @@ func (s *Location) abort(err error) {
 	for _, out := range s.OutputsInOrder {
 		out.End(err)
 	}
+	return true
 }
 
 // Quiet is called with mu held by the holder of the token. It finishes the location if

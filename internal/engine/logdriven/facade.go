@@ -177,6 +177,9 @@ func End(g *engine.Graph, err error) {
 	}
 }
 
+// Abandon ends location number i of a remote graph, and no other one: its outputs fail with err.
+func Abandon(g *engine.Graph, i int, err error) { g.Locations[i].Abandon(err) }
+
 // ReadRecord and TakenRecord are the records by which readers tell a location how far
 // they are.
 func ReadRecord(op int32, number uint64) codec.Record {

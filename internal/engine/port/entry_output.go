@@ -258,14 +258,14 @@ func (out *EntryOutput[K, V]) await(ctx context.Context, k K, take bool, r engin
 		return out.found(p, k, h, take), nil
 	}
 	if r != nil {
-		out.mu.Unlock()
-		done, err := out.wantRemote(r, k)
-		if err != nil {
-			return v, err
-		}
-		defer done()
-		out.mu.Lock()
+		return out.awaitRemote(ctx, r, k, h, take)
 	}
+	return out.awaitNew(ctx, k, h, take)
+}
+
+// awaitNew is await of an entry that was not there. It is called with mu held and returns with
+// mu free.
+func (out *EntryOutput[K, V]) awaitNew(ctx context.Context, k K, h uint64, take bool) (v V, err error) {
 	w := out.waiter(take)
 	if out.loc.Wanting() {
 		out.mu.Unlock()

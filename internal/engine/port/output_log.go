@@ -292,16 +292,34 @@ func (out *ValueOutput[T]) Feed(d *codec.Decoder, c codec.Codec, _ int) {
 	}
 }
 
+// awaitRemote is awaitNew of an entry that comes from elsewhere. It is called with mu held and
+// returns with mu free.
+func (out *EntryOutput[K, V]) awaitRemote(ctx context.Context, r engine.Remote, k K, h uint64, take bool) (v V, err error) {
+	out.mu.Unlock()
+	coming, done, err := out.wantRemote(ctx, r, k)
+	if err != nil {
+		return v, err
+	}
+	defer done()
+	out.mu.Lock()
+	v, err = out.awaitNew(coming, k, h, take)
+	if err != nil && ctx.Err() == nil && coming.Err() != nil {
+		err = context.Cause(coming) // the entry cannot come
+	}
+	return v, err
+}
+
 // wantRemote says that somebody waits for an entry.
-func (out *EntryOutput[K, V]) wantRemote(r engine.Remote, k K) (done func(), err error) {
+func (out *EntryOutput[K, V]) wantRemote(ctx context.Context, r engine.Remote, k K) (_ context.Context, done func(), err error) {
 	key, err := out.loc.Graph.Settings.Codec.Append(nil, k)
 	if err != nil {
-		return nil, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, out.op, err)
+		return nil, nil, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, out.op, err)
 	}
 	if err := engine.Survives(out.loc.Graph.Settings.Codec, k, key); err != nil {
-		return nil, out.op.BadKey(k, err)
+		return nil, nil, out.op.BadKey(k, err)
 	}
-	return r.Want(out.loc.Number, out.op.Index, key), nil
+	ctx, done = r.Want(ctx, out.loc.Number, out.op.Index, key)
+	return ctx, done, nil
 }
 
 // takenRemote says that an entry was taken.

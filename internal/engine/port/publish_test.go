@@ -29,7 +29,9 @@ type nowhere struct{ engine.Remote }
 
 func (nowhere) Read(int, int32, int, uint64) {}
 
-func (nowhere) Want(int, int32, []byte) func() { return func() {} }
+func (nowhere) Want(ctx context.Context, _ int, _ int32, _ []byte) (context.Context, func()) {
+	return ctx, func() {}
+}
 
 func (nowhere) Stopped(int) *engine.Blocked { return nil }
 

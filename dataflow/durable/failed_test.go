@@ -1,0 +1,288 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
+	"github.com/millrace/millrace/keyedsingleton"
+)
+
+type delayPorts struct {
+	in      *dataflow.EntryInputPort[int, int]
+	out     *dataflow.EntryOutputPort[int, int]
+	another *dataflow.EntryInputPort[int, int]
+	late    *dataflow.OutputPort[int]
+}
+
+// delaying returns a flow that gives back each number a delay later, and fails then on those
+// that bad says: no record is to blame for it. A second location does the same.
+func delaying(delay time.Duration, bad func(int) bool) func(*dataflow.Flow) delayPorts {
+	return func(f *dataflow.Flow) delayPorts {
+		const why = "the test waits for it"
+		check := func(x int) int {
+			if bad(x) {
+				panic(fmt.Sprint("no ", x))
+			}
+			return x
+		}
+		in, numbers := keyedsingleton.Input[int, int](dataflow.At[members](f), "in")
+		out := keyedsingleton.Output(keyedsingleton.Map(keyedsingleton.After(numbers, delay, why), check), "out")
+		another, others := keyedsingleton.Input[int, int](dataflow.At[server](f), "another")
+		late := keyedsingleton.Map(keyedsingleton.After(others, delay, why), check)
+		return delayPorts{in, out, another, dataflow.Output(keyedsingleton.Values(late), "late")}
+	}
+}
+
+// isStopped reports whether err is a [*PartitionError] of a partition that failed on x.
+func isStopped(err error, partition, x int) bool {
+	var p *PartitionError
+	var step *dataflow.StepError
+	return errors.As(err, &p) && p.Partition == partition && errors.As(err, &step) && strings.Contains(err.Error(), fmt.Sprint("no ", x))
+}
+
+// TestPartitionStops has a function that a timer calls fail. Its partition stops, whoever waits
+// there is told so, and the others go on. With a program that does not fail nothing is lost.
+func TestPartitionStops(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed=%v", killed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const keys = 30
+				var mended atomic.Bool
+				build := delaying(time.Second, func(x int) bool { return !mended.Load() && x == 7 })
+				log := journal.NewMemory(journal.MemoryOptions{Partitions: 4})
+				o := Options{Partitions: 3}
+				app := start(t, log, build, o)
+				of := func(k int) int { return app.core.layout.of(0, encoded(t, k)) }
+				bad := of(7)
+				waited := make(chan error, 2)
+				go func() {
+					_, err := app.Ports.out.Await(t.Context(), 7)
+					waited <- err
+				}()
+				go func() { // of another key of the same partition that never comes
+					k := keys
+					for of(k) != bad {
+						k++
+					}
+					_, err := app.Ports.out.Take(t.Context(), k)
+					waited <- err
+				}()
+				for k := range keys {
+					if err := app.Ports.in.Put(t.Context(), k, k); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for range 2 {
+					if err := <-waited; !isStopped(err, bad, 7) {
+						t.Errorf("who waited has %v", err)
+					}
+				}
+				for k := range keys {
+					switch got, ok := app.Ports.out.Get(k); {
+					case ok && got != k:
+						t.Errorf("key %d has %d", k, got)
+					case !ok && of(k) != bad:
+						await(t, app.Ports.out, k, k)
+					}
+				}
+				for k := keys; k < 2*keys; k++ { // afterwards
+					err := app.Ports.in.Put(t.Context(), k, k)
+					if of(k) != bad {
+						await(t, app.Ports.out, k, k)
+						continue
+					}
+					if _, e := app.Ports.out.Await(t.Context(), k); !isStopped(err, bad, 7) || !isStopped(e, bad, 7) {
+						t.Errorf("Put: %v, Await: %v", err, e)
+					}
+				}
+				if err := app.Retry(t.Context(), bad, 1); !isStopped(err, bad, 7) {
+					t.Errorf("Retry: %v", err)
+				}
+				if letters, err := app.Quarantine(t.Context()); err != nil || len(letters) != 0 {
+					t.Errorf("%v, %v", letters, err)
+				}
+				for p, st := range app.Status() {
+					if (p == bad) != isStopped(st.Stopped, bad, 7) || p != bad && st.Stopped != nil || !st.Owned || st.Ended != (p == bad) {
+						t.Errorf("partition %d: %+v", p, st)
+					}
+				}
+				if err := app.Err(); err != nil {
+					t.Errorf("the flow ended: %v", err)
+				}
+				if killed {
+					log.Crash()
+					<-app.Done()
+				} else {
+					stop(t, app)
+				}
+				mended.Store(true)
+				app = start(t, log.Reopen(), build, o)
+				for k := range keys {
+					await(t, app.Ports.out, k, k)
+				}
+				stop(t, app)
+			})
+		})
+	}
+}
+
+// TestPartitionStopsElsewhere has a partition of a flow that several processes share stop, and its
+// owner leave then: all of them are told, those that take over stop as well, and the others go on.
+func TestPartitionStopsElsewhere(t *testing.T) {
+	const keys = 20
+	var mended atomic.Bool
+	build := delaying(50*time.Millisecond, func(x int) bool { return !mended.Load() && x == 7 })
+	opts := Options{Log: natslog.Servers(natslog.Options{URLs: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true}), Name: "stops", Partitions: 4}
+	asClient := opts
+	asClient.Client = true
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	apps := []*App[delayPorts]{start(t, nil, build, opts), start(t, nil, build, opts), start(t, nil, build, asClient)}
+	client := apps[2]
+	of := func(k int) int { return client.core.layout.of(0, encoded(t, k)) }
+	bad := of(7)
+	for k := range keys {
+		if err := client.Ports.in.Put(ctx, k, k); err != nil && of(k) != bad {
+			t.Fatal(err)
+		}
+	}
+	check := func(apps ...*App[delayPorts]) {
+		t.Helper()
+		for i, app := range apps {
+			var p *PartitionError
+			if _, err := app.Ports.out.Await(ctx, 7); !errors.As(err, &p) || p.Partition != bad || !strings.Contains(err.Error(), "no 7") {
+				t.Errorf("process %d: Await: %v", i, err)
+			}
+			for k := range keys {
+				if of(k) != bad {
+					await(t, app.Ports.out, k, k)
+				}
+			}
+		}
+	}
+	check(apps...)
+	owner := 0
+	if apps[1].core.door.partitions[bad].isOwned() {
+		owner = 1
+	}
+	if p := new(*PartitionError); !errors.As(apps[owner].Ports.in.Put(ctx, 7, 7), p) || (*p).Partition != bad {
+		t.Errorf("Put at the owner: %v", *p)
+	}
+	if p := new(*PartitionError); !errors.As(client.Ports.in.Put(ctx, 7, 7), p) || (*p).Partition != bad {
+		t.Errorf("Put at a client: %v", *p)
+	}
+	stop(t, apps[owner])
+	left := apps[1-owner]
+	check(left, client)
+	mended.Store(true)
+	next := start(t, nil, build, opts)
+	stop(t, left)
+	for _, app := range []*App[delayPorts]{next, client} {
+		for k := range keys {
+			await(t, app.Ports.out, k, k)
+		}
+	}
+	stop(t, client)
+	stop(t, next)
+}
+
+// TestLocationStops has the only partition of a location stop. What gives its elements says so,
+// and the other location goes on.
+func TestLocationStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		build := delaying(time.Second, func(x int) bool { return x == 7 })
+		app := start(t, journal.NewMemory(journal.MemoryOptions{Partitions: 4}), build, Options{Partitions: 3})
+		for x := range 5 {
+			app.Ports.another.Put(t.Context(), x, x)
+		}
+		for x := range 5 {
+			if got, err := app.Ports.late.Next(t.Context()); got != x || err != nil {
+				t.Errorf("%v, %v, want %d", got, err, x)
+			}
+		}
+		app.Ports.another.Put(t.Context(), 7, 7)
+		if _, err := app.Ports.late.Next(t.Context()); !isStopped(err, 3, 7) {
+			t.Errorf("Next: %v", err)
+		}
+		if err := app.Ports.another.Put(t.Context(), 8, 8); !isStopped(err, 3, 7) {
+			t.Errorf("Put: %v", err)
+		}
+		for k := range 5 {
+			app.Ports.in.Put(t.Context(), k, k)
+			await(t, app.Ports.out, k, k)
+		}
+		stop(t, app)
+	})
+}
+
+// TestLastPartitionStops has one partition after the other stop: with the last one the flow has
+// ended. With EndOnFailure it ends with the first.
+func TestLastPartitionStops(t *testing.T) {
+	for _, end := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			build := delaying(time.Second, func(x int) bool { return x >= 100 })
+			app := start(t, journal.NewMemory(journal.MemoryOptions{Partitions: 4}), build, Options{Partitions: 3, EndOnFailure: end})
+			app.Ports.another.Put(t.Context(), 100, 100)
+			time.Sleep(2 * time.Second)
+			stopped := 1
+			for k := 100; k < 200 && app.Err() == nil; k++ {
+				if app.Ports.in.Put(t.Context(), k, k) == nil {
+					stopped++
+					time.Sleep(2 * time.Second)
+				}
+			}
+			<-app.Done()
+			want := 4
+			if end {
+				want = 1
+			}
+			var step *dataflow.StepError
+			if stopped != want || !errors.As(app.Err(), &step) {
+				t.Errorf("the flow ended after %d partitions: %v", stopped, app.Err())
+			}
+			if err := app.Ports.in.Put(t.Context(), 1, 1); !errors.As(err, &step) {
+				t.Errorf("Put: %v", err)
+			}
+		})
+	}
+}
+
+// TestStopsWhilePut stops a partition whose step waits, so that whoever has put an entry does not
+// know yet what became of it.
+func TestStopsWhilePut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		entered, release := make(chan bool), make(chan bool)
+		build := delaying(time.Second, func(x int) bool {
+			if x == 7 {
+				close(entered)
+				<-release
+			}
+			return x == 7
+		})
+		app := start(t, journal.NewMemory(journal.MemoryOptions{Partitions: 2}), build, Options{Partitions: 1})
+		app.Ports.in.Put(t.Context(), 7, 7)
+		<-entered
+		put := make(chan error)
+		go func() { put <- app.Ports.in.Put(t.Context(), 8, 8) }()
+		time.Sleep(10 * time.Millisecond)
+		close(release)
+		if err := <-put; !isStopped(err, 0, 7) || !strings.Contains(err.Error(), "the entry is kept") {
+			t.Errorf("Put: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := app.Ports.out.Await(ctx, 8); !errors.Is(err, context.Canceled) && !isStopped(err, 0, 7) {
+			t.Errorf("Await: %v", err)
+		}
+		stop(t, app)
+	})
+}

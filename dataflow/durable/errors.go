@@ -60,14 +60,25 @@ type DivergedError struct {
 	Partition int
 	Step      uint64 // its fence in the journal
 	Was, Is   []byte // the outputs recorded, and those that came now
+	Err       error  // why no outputs came: a function failed that did not when the step was committed; else nil
 }
 
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%v: partition %d, step %d: %d bytes of outputs were recorded, %d came now, the first difference at byte %d; look at both with `millrace log replay`",
+	if e.Err != nil {
+		return fmt.Sprintf("%v: partition %d, step %d: %v; start a program whose functions can make it again", ErrDiverged, e.Partition, e.Step, e.Err)
+	}
+	return fmt.Sprintf("%v: partition %d, step %d: %d bytes of outputs were recorded, %d came now, the first difference at byte %d; look at both with `millrace log replay`; "+
+		"if the program was changed, start the one that made the history, stop it, which makes a snapshot, and start this one; or let what was recorded stand, with Options.Divergence = KeepRecorded",
 		ErrDiverged, e.Partition, e.Step, len(e.Was), len(e.Is), firstDifference(e.Was, e.Is))
 }
 
-func (e *DivergedError) Unwrap() error { return ErrDiverged }
+// Unwrap returns [ErrDiverged], and why no outputs came.
+func (e *DivergedError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrDiverged}
+	}
+	return []error{ErrDiverged, e.Err}
+}
 
 func firstDifference(a, b []byte) int {
 	n := min(len(a), len(b))

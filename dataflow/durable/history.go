@@ -114,6 +114,7 @@ type PartitionInfo struct {
 	Bytes          uint64 // on disk, of one replica; an estimate
 	Last           uint64 // number of the last step, zero if there is none
 	Snapshot       uint64 // number of the step that the snapshot was made after, zero if there is none
+	Diverged       uint64 // as [PartitionStatus] says, before the snapshot
 }
 
 // Partition returns what is kept of a partition.
@@ -126,7 +127,15 @@ func (h *History) Partition(ctx context.Context, partition int) (PartitionInfo, 
 	if err != nil {
 		return PartitionInfo{}, err
 	}
-	return PartitionInfo{usage.Records, usage.Steps, usage.Bytes, kept.Fence, kept.At}, nil
+	info := PartitionInfo{Records: usage.Records, Steps: usage.Steps, Bytes: usage.Bytes, Last: kept.Fence, Snapshot: kept.At}
+	if kept.Snapshot != nil {
+		s, err := decodeSnapshot(h.core.originOf(partition), kept.Snapshot)
+		if err != nil {
+			return info, fmt.Errorf("durable: partition %d: %w", partition, err)
+		}
+		info.Diverged = s.diverged
+	}
+	return info, nil
 }
 
 // A StepInfo says what one committed step was.

@@ -62,6 +62,11 @@ type Options struct {
 	// [Migration]. Nil refuses a changed program.
 	Migrate func(*Migration) error
 
+	// Divergence says what is done if a step of the history, made again, gives something else
+	// than it gave: by a program with a mended function, after a crash. The default is
+	// [RefuseDivergence].
+	Divergence Divergence
+
 	// MaxGap is how far the time of a partition can go forward when it is restored: a clock of the
 	// system that is further ahead of it may be wrong, and what is beyond does not count until the
 	// next restore. Zero means a week.
@@ -84,6 +89,21 @@ type Options struct {
 	Flow   dataflow.Options // of the flow; Record is not for durable flows
 	Logger *slog.Logger     // nil means slog.Default()
 }
+
+// A Divergence is what is done with steps that give something else when they are made again.
+type Divergence int
+
+const (
+	// RefuseDivergence has the partition stop with a [*DivergedError].
+	RefuseDivergence Divergence = iota
+
+	// KeepRecorded lets what steps gave stand, since others have seen it: all steps since the
+	// last snapshot, from the first one that gives something else, have given what is recorded.
+	// What operators remember is what the program makes of them now, and so are values of
+	// singletons and asynchronous calls that are asked for. A warning in the log says from which
+	// step on, and so do [PartitionStatus] and [PartitionInfo]; the history keeps it.
+	KeepRecorded
+)
 
 func (o Options) withDefaults() Options {
 	if o.Now == nil {

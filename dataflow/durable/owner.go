@@ -32,6 +32,7 @@ type owner struct {
 	sender *sender
 
 	trial  *trial    // nil unless a function of the program failed
+	adopts uint64    // the first step of which what is recorded stands, whatever it gives now; 0 if there is none
 	taking []message // what a step is made of now; nil between steps
 
 	unsaved  int       // bytes that a restore would have to go through
@@ -51,8 +52,9 @@ const (
 // cannot go on. It calls opened whenever the partition is restored.
 func (c *core) own(ctx context.Context, partition int, opened func()) error {
 	var t *trial
+	adopts := uint64(0)
 	for purged := 0; ; {
-		o := &owner{core: c, partition: partition, of: c.originOf(partition), trial: t, saveBusy: make(chan struct{}, 1)}
+		o := &owner{core: c, partition: partition, of: c.originOf(partition), trial: t, adopts: adopts, saveBusy: make(chan struct{}, 1)}
 		err := o.runAlone(ctx, func() {
 			purged = 0
 			opened()
@@ -71,6 +73,7 @@ func (c *core) own(ctx context.Context, partition int, opened func()) error {
 		}
 		var older *olderStepsError
 		var failed *dataflow.StepError
+		var diverged *DivergedError
 		if t = o.trial; t == nil && len(o.taking) > 0 && !c.opts.EndOnFailure {
 			t = &trial{upTo: o.taking[len(o.taking)-1].position, because: err, doing: oneByOne, trying: &o.taking[0]}
 			if len(o.taking) > 1 {
@@ -80,8 +83,11 @@ func (c *core) own(ctx context.Context, partition int, opened func()) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case t != nil && errors.As(err, &failed) && t.failed(failed, c.opts.Codec):
+		case t != nil && !errors.Is(err, ErrDiverged) && errors.As(err, &failed) && t.failed(failed, c.opts.Codec):
 			c.opts.Logger.Warn("restoring a partition to find the record that its program fails on", "partition", partition, "because", err)
+		case errors.As(err, &diverged) && c.opts.Divergence == KeepRecorded && diverged.Err == nil && adopts == 0:
+			c.opts.Logger.Warn("steps give something else than is recorded, which stands", "partition", partition, "from", diverged.Step)
+			adopts = diverged.Step
 		case errors.As(err, &older) && c.shared != nil && purged < restoresBehind: // somebody else has committed meanwhile
 			c.opts.Logger.Warn("restoring a partition", "partition", partition, "because", err)
 			purged++

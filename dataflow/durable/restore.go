@@ -28,6 +28,9 @@ func (o *owner) restore(ctx context.Context) (*source, error) {
 		return nil, err
 	}
 	o.savedAt = time.Now()
+	if o.adopts != 0 {
+		o.last.diverged, o.savedAt = o.adopts, time.Time{} // a snapshot is due: the steps are not made again
+	}
 	o.startClock()
 	if h.Fence == 0 {
 		if err := o.begin(ctx, o.leader.Shape()); err != nil {
@@ -223,13 +226,14 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source, sh
 			if records, err = o.takeAgain(ctx, from, committed.Fence, was.intake); err != nil {
 				return err
 			}
-			e, err = o.leader.Step(was.now, records, was.Skipped)
+			if o.adopts != 0 && committed.Fence >= o.adopts {
+				e, err = o.leader.Adopt(was.now, records, was.Skipped, was.Outputs)
+			} else {
+				e, err = o.leader.Step(was.now, records, was.Skipped)
+			}
 		}
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(e.Outputs, was.Outputs) {
-			return &DivergedError{o.partition, committed.Fence, was.Outputs, e.Outputs}
+		if err != nil || !bytes.Equal(e.Outputs, was.Outputs) {
+			return &DivergedError{o.partition, committed.Fence, was.Outputs, e.Outputs, err}
 		}
 		o.last.place = was.place
 		o.last.link = after(committed.Data)

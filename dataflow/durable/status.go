@@ -26,6 +26,10 @@ type PartitionStatus struct {
 
 	Stopped error // why the partition, which this process owns, has stopped: a [*PartitionError]; nil while it runs
 
+	// Diverged is the first of the latest steps of which what was recorded stands, although the
+	// program made something else of them; see [KeepRecorded]. Zero if there were none.
+	Diverged uint64
+
 	Step     uint64 // how many steps the history has, all of them durable
 	Position uint64 // position in the log of the last message that they took
 }
@@ -122,7 +126,7 @@ func (w *doorway) status(asked <-chan struct{}) PartitionStatus {
 // owner, nobody answers after it.
 func (o *owner) report(more bool) {
 	st := o.leader.Status()
-	s := PartitionStatus{LocationStatus: o.leader.Report(&st).(dataflow.LocationStatus), Step: o.fence, Position: o.last.taken}
+	s := PartitionStatus{LocationStatus: o.leader.Report(&st).(dataflow.LocationStatus), Step: o.fence, Position: o.last.taken, Diverged: o.last.diverged}
 	if st.Deadline > 0 {
 		s.NextTimer = time.Unix(0, o.last.clock+st.Deadline)
 	}

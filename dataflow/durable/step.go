@@ -19,7 +19,7 @@ import (
 // version 3 and snapshot version 2 nothing has a checksum.
 const (
 	stepVersion     = 4
-	snapshotVersion = 3
+	snapshotVersion = 4
 )
 
 // wrongVersion says that this program cannot read a step or a snapshot of version v.
@@ -126,7 +126,8 @@ type snapshot struct {
 	clock int64 // its origin
 	place
 	refusals
-	state []byte
+	diverged uint64 // the first step of the latest ones of which what was recorded stands; 0 if there were none
+	state    []byte
 }
 
 func (s *snapshot) encode(of origin) []byte {
@@ -135,6 +136,7 @@ func (s *snapshot) encode(of origin) []byte {
 	dst = binary.AppendVarint(dst, s.clock)
 	dst = s.place.encode(dst)
 	dst = s.refusals.encode(dst)
+	dst = binary.AppendUvarint(dst, s.diverged)
 	return of.seal(append(dst, s.state...))
 }
 
@@ -148,6 +150,7 @@ func decodeSnapshot(of origin, data []byte) (s snapshot, err error) {
 	s.clock = r.int()
 	s.place.decode(&r)
 	s.refusals.decode(&r)
+	s.diverged = r.uint()
 	s.state = r.data
 	return s, r.err("snapshot")
 }

@@ -25,6 +25,9 @@ type Output interface {
 
 	// Emit appends what the step gave, and keeps what the state of the output needs.
 	Emit(dst []byte, c codec.Codec) ([]byte, error)
+	// Adopt reads what Emit appended, and keeps that instead: what the step gave is forgotten.
+	// Of a value, which the next step may change, nothing is kept.
+	Adopt(d *codec.Decoder, c codec.Codec)
 	// Kept appends, in the same form, what nobody has read or taken yet, or the value.
 	Kept(dst []byte, c codec.Codec) ([]byte, error)
 	// Acknowledge accepts a record of what was read, taken or sent. It reports false if the
@@ -168,6 +171,9 @@ func (Inner) Kept(dst []byte, _ codec.Codec) ([]byte, error) { return dst, nil }
 func (Inner) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
 	return false, fmt.Errorf("%w: it is of kind %d, and nobody reads there", codec.ErrRecord, r.Kind)
 }
+
+// Adopt implements [Output].
+func (Inner) Adopt(d *codec.Decoder, _ codec.Codec) { d.Fail() }
 
 // Feed implements [Output].
 func (Inner) Feed(d *codec.Decoder, _ codec.Codec, _ int) { d.Fail() }

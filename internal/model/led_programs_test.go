@@ -83,8 +83,10 @@ func (m *mailbox) Taken(_ context.Context, _ int, op int32, key []byte) error {
 	return nil
 }
 
-func (m *mailbox) Want(int, int32, []byte) func() { return func() {} }
-func (m *mailbox) Stopped(int) *engine.Blocked    { return nil }
+func (m *mailbox) Want(ctx context.Context, _ int, _ int32, _ []byte) (context.Context, func()) {
+	return ctx, func() {}
+}
+func (m *mailbox) Stopped(int) *engine.Blocked { return nil }
 
 // Led runs a program whose history is kept, and restores it in between. What comes of
 // it without an interruption is compared with the model.

@@ -67,6 +67,9 @@ type Executor struct {
 	sources map[string]codec.LastSeen // the last record of each source
 	calls   []engine.Calling          // asynchronous operators
 
+	adopts  bool // the step that is made now keeps what adopted says
+	adopted []byte
+
 	quarantine quarantine
 }
 
@@ -161,6 +164,11 @@ func (l *Executor) make(p *engine.Plan) (e Emission, err error) {
 		})
 		p = &engine.Plan{Now: p.Now, Take: l.taken()}
 		more = len(p.Take) > 0
+	}
+	if l.adopts {
+		e.Outputs, err = l.adopted, l.adopt()
+		s.Ports, s.Later = s.Ports[:0], s.Later[:0]
+		return e, err
 	}
 	for _, out := range s.Ports {
 		if e.Outputs, err = out.Emit(e.Outputs, s.Graph.Settings.Codec); err != nil {

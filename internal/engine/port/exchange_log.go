@@ -106,6 +106,16 @@ func (m *keyedExchange[K, V]) Emit(dst []byte, c codec.Codec) ([]byte, error) {
 	return dst, nil
 }
 
+// Adopt implements [engine.Output].
+func (b *sending) Adopt(d *codec.Decoder, _ codec.Codec) {
+	if first := d.Uint(); first != b.first+uint64(len(b.buf)) {
+		d.Fail()
+	}
+	for range d.Count() {
+		b.buf = append(b.buf, sent{slices.Clone(d.Bytes()), slices.Clone(d.Bytes())})
+	}
+}
+
 // Acknowledge forgets what was sent.
 func (b *sending) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
 	if r.Kind != codec.KindRead {

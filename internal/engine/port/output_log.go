@@ -71,6 +71,16 @@ func (out *Output[T]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
 	return dst, nil
 }
 
+// Adopt implements [engine.Output].
+func (out *Output[T]) Adopt(d *codec.Decoder, c codec.Codec) {
+	if first := d.Uint(); first != out.first+uint64(len(out.buf)) {
+		d.Fail()
+	}
+	for range d.Count() {
+		out.buf = append(out.buf, codec.DecodeValue[T](d, c))
+	}
+}
+
 // Acknowledge forgets what was read.
 func (out *Output[T]) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
 	if r.Kind != codec.KindRead {
@@ -115,6 +125,12 @@ func (out *EntryOutput[K, V]) Emit(dst []byte, c codec.Codec) (_ []byte, err err
 	return dst, nil
 }
 
+// Adopt implements [engine.Output].
+func (out *EntryOutput[K, V]) Adopt(d *codec.Decoder, c codec.Codec) {
+	out.Feed(d, c, 0)
+	out.Release()
+}
+
 // Acknowledge forgets an entry that was taken.
 func (out *EntryOutput[K, V]) Acknowledge(r *codec.Record, c codec.Codec) (bool, error) {
 	var k K
@@ -135,6 +151,13 @@ func (out *ValueOutput[T]) Emit(dst []byte, c codec.Codec) (_ []byte, err error)
 		return dst, fmt.Errorf("%s: %w", out.op, err)
 	}
 	return dst, nil
+}
+
+// Adopt implements [engine.Output].
+func (out *ValueOutput[T]) Adopt(d *codec.Decoder, c codec.Codec) {
+	if d.Byte() == 1 {
+		codec.DecodeValue[T](d, c)
+	}
 }
 
 // Kept implements [engine.Output].

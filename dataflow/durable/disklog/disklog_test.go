@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -263,15 +265,27 @@ func TestMaxBytes(t *testing.T) {
 	}
 }
 
-// TestGathering wants many callers of all partitions to share syncs and messages.
+// TestGathering wants many callers of all partitions to share syncs and messages. How many do
+// depends on how long a sync takes: here it is as long as the other callers need to call.
 func TestGathering(t *testing.T) {
 	t.Parallel()
 	ctx := soon(t)
-	l := open(t, t.TempDir(), journal.OpenOptions{Partitions: 4})
 	const callers, calls = 64, 20
+	var active atomic.Int64
+	var log atomic.Pointer[disklog.Log]
+	slow := newDisk(1 << 30)
+	slow.syncing = func() {
+		for l := log.Load(); l != nil && int64(l.Submitted()) < active.Load() && ctx.Err() == nil; {
+			runtime.Gosched()
+		}
+	}
+	l := openAs(t, disklog.On(slow, t.TempDir(), small), journal.OpenOptions{Partitions: 4})
+	active.Store(callers)
+	log.Store(l)
 	done := make(chan error)
 	for caller := range callers {
 		go func() {
+			defer active.Add(-1)
 			for range calls {
 				if _, err := l.Append(ctx, caller%4, make([]byte, 64)); err != nil {
 					done <- err

@@ -8,3 +8,15 @@ import (
 
 // On returns an opener whose files, but for the lock, are on fs.
 func On(fs vfs.FS, dir string, o Options) journal.Opener { return opener{dir: dir, Options: o, fs: fs} }
+
+// Submitted returns how many changes wait, or are under way.
+func (l *Log) Submitted() int {
+	q := &l.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.ops)
+	if q.flying != nil {
+		n += len(q.flying.ops)
+	}
+	return n
+}

@@ -20,11 +20,13 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A disk has so much room. Room is what is left; broken is what syncs return.
+// A disk has so much room. Room is what is left; broken is what syncs return; syncing is called
+// at each sync, and may take its time as a disk does.
 type disk struct {
 	vfs.FS
-	room   atomic.Int64
-	broken atomic.Pointer[error]
+	room    atomic.Int64
+	broken  atomic.Pointer[error]
+	syncing func()
 }
 
 func newDisk(room int64) *disk {
@@ -78,6 +80,9 @@ func (f *diskFile) Write(p []byte) (int, error) {
 func (f *diskFile) sync(sync func() error) error {
 	if err := f.disk.broken.Load(); err != nil {
 		return *err
+	}
+	if f.disk.syncing != nil {
+		f.disk.syncing()
 	}
 	return sync()
 }

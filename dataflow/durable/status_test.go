@@ -238,6 +238,7 @@ func TestCallsThatStopAPartition(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		synctest.Wait() // a Put returns a moment before the calls of its step begin
 		began := time.Now()
 		errs := map[string]error{"Put": app.Ports.put.Put(soon(), 9, 9), "Send": app.Ports.in.Send(soon(), 9)}
 		_, errs["SendBatch"] = app.Ports.in.SendBatch(soon(), []int{9, 9})

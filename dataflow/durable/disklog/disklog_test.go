@@ -8,10 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -262,47 +260,6 @@ func TestMaxBytes(t *testing.T) {
 	}
 	if u, err := l.Usage(ctx, 0); err != nil || u.Records != 11 || u.Bytes < 11*uint64(len(record)) {
 		t.Errorf("usage %+v, %v", u, err)
-	}
-}
-
-// TestGathering wants many callers of all partitions to share syncs and messages. How many do
-// depends on how long a sync takes: here it is as long as the other callers need to call.
-func TestGathering(t *testing.T) {
-	t.Parallel()
-	ctx := soon(t)
-	const callers, calls = 64, 20
-	var active atomic.Int64
-	var log atomic.Pointer[disklog.Log]
-	slow := newDisk(1 << 30)
-	slow.syncing = func() {
-		for l := log.Load(); l != nil && int64(l.Submitted()) < active.Load() && ctx.Err() == nil; {
-			runtime.Gosched()
-		}
-	}
-	l := openAs(t, disklog.On(slow, t.TempDir(), small), journal.OpenOptions{Partitions: 4})
-	active.Store(callers)
-	log.Store(l)
-	done := make(chan error)
-	for caller := range callers {
-		go func() {
-			defer active.Add(-1)
-			for range calls {
-				if _, err := l.Append(ctx, caller%4, make([]byte, 64)); err != nil {
-					done <- err
-					return
-				}
-			}
-			done <- nil
-		}()
-	}
-	for range callers {
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-	}
-	m := l.Metrics()
-	if m.Records != callers*calls || m.Messages == 0 || m.Messages > m.Records/2 || m.Syncs > m.Messages {
-		t.Errorf("%+v", m)
 	}
 }
 

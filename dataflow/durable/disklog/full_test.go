@@ -21,12 +21,14 @@ import (
 )
 
 // A disk has so much room. Room is what is left; broken is what syncs return; syncing is called
-// at each sync, and may take its time as a disk does.
+// at each sync, and may take its time as a disk does; full is called when there is no room for
+// a write.
 type disk struct {
 	vfs.FS
 	room    atomic.Int64
 	broken  atomic.Pointer[error]
 	syncing func()
+	full    func()
 }
 
 func newDisk(room int64) *disk {
@@ -70,6 +72,9 @@ func (f *diskFile) Write(p []byte) (int, error) {
 	left := f.disk.room.Add(-int64(len(p)))
 	if left >= 0 {
 		return f.File.Write(p)
+	}
+	if f.disk.full != nil {
+		f.disk.full()
 	}
 	fits := max(0, int64(len(p))+left)
 	f.disk.room.Add(int64(len(p)) - fits)
@@ -278,10 +283,14 @@ func TestFullDiskWithoutReserve(t *testing.T) {
 	opener := disklog.On(d, dir, disklog.Options{Reserve: -1})
 	l := openAs(t, opener, journal.OpenOptions{Partitions: 2})
 	var k load
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if err := k.run(ctx, l, "first"); !errors.Is(err, journal.ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, journal.ErrFull) {
-		t.Fatalf("under way on a full disk: %v, want ErrUnknown", err)
+	tired := errors.New("waited for a second since the disk was full")
+	ctx, giveUp := context.WithCancelCause(soon(t))
+	defer giveUp(nil)
+	d.full = sync.OnceFunc(func() { time.AfterFunc(time.Second, func() { giveUp(tired) }) })
+	// Who is under way when the disk is full waits, and does not know what becomes of it. If that
+	// is a table, all callers are refused.
+	if err := k.run(ctx, l, "first"); err != nil && !errors.Is(err, tired) || errors.Is(err, journal.ErrFull) {
+		t.Fatalf("under way on a full disk: %v, want %v", err, tired)
 	}
 	switch _, err := l.Append(soon(t), 0, []byte("x")); {
 	case err == nil: // a table that was rewritten has made room since
@@ -295,7 +304,7 @@ func TestFullDiskWithoutReserve(t *testing.T) {
 
 	// And a Close does not wait for room.
 	d.room.Store(0)
-	ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if err := k.run(ctx, l, "second"); err == nil {
 		t.Fatal("there is no room")

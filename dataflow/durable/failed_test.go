@@ -195,6 +195,45 @@ func TestPartitionStopsElsewhere(t *testing.T) {
 	stop(t, next)
 }
 
+// TestNotRestoredElsewhere has a process take over a partition that it cannot restore. Others who
+// ask for it are told so.
+func TestNotRestoredElsewhere(t *testing.T) {
+	var broken atomic.Bool
+	build := delaying(time.Millisecond, func(x int) bool { return broken.Load() && x == 7 })
+	opts := Options{Log: natslog.Servers(natslog.Options{URLs: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true}), Name: "restore", Partitions: 4}
+	asClient := opts
+	asClient.Client = true
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	apps := []*App[delayPorts]{start(t, nil, build, opts), start(t, nil, build, opts)}
+	client := start(t, nil, build, asClient)
+	bad := client.core.layout.of(0, encoded(t, 7))
+	if err := client.Ports.in.Put(ctx, 7, 7); err != nil {
+		t.Fatal(err)
+	}
+	await(t, client.Ports.out, 7, 7)
+	owner := 0
+	if apps[1].core.door.partitions[bad].isOwned() {
+		owner = 1
+	}
+	broken.Store(true)
+	abandoned, abandon := context.WithCancel(ctx)
+	abandon()
+	apps[owner].Stop(abandoned) // without a snapshot
+	other := 8
+	for client.core.layout.of(0, encoded(t, other)) != bad {
+		other++
+	}
+	for i, app := range []*App[delayPorts]{client, apps[1-owner]} {
+		var p *PartitionError
+		if _, err := app.Ports.out.Await(ctx, other); !errors.As(err, &p) || p.Partition != bad || !strings.Contains(err.Error(), "no 7") {
+			t.Errorf("process %d: Await: %v", i, err)
+		}
+	}
+	stop(t, client)
+	stop(t, apps[1-owner])
+}
+
 // TestLocationStops has the only partition of a location stop. What gives its elements says so,
 // and the other location goes on.
 func TestLocationStops(t *testing.T) {

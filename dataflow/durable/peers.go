@@ -88,7 +88,7 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 			<-earlier.over
 		}
 		stop := func() {}
-		err := ps.own(t.ctx, p, func() {
+		told := func() { // others who ask
 			unsubscribe, err := ps.shared.Answer(p, func(question []byte) []byte { return ps.answer(p, question) })
 			if err != nil {
 				ps.opts.Logger.Error("other processes cannot ask for a partition", "partition", p, "error", err)
@@ -97,10 +97,11 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 			stop()
 			stop = unsubscribe
 			_ = ps.shared.Announce(p) // who does not hear of it asks again a little later
-		})
-		if err != nil {
+		}
+		if err := ps.own(t.ctx, p, told); err != nil {
 			ps.failed(p, err)
-			select { // who asks is told while the partition is this process's
+			told() // it may never have been restored here
+			select {
 			case <-t.ctx.Done():
 			case <-ps.done:
 			}

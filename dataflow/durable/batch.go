@@ -203,7 +203,8 @@ func (d *door) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) (k
 	return known, nil
 }
 
-// unknownFate is the error of who waits no longer for what becomes of a record.
+// unknownFate is the error for a caller that stops waiting before it is known what became of its
+// record.
 func unknownFate(because error) error {
 	return fmt.Errorf("durable: the entry is kept, but it is not known yet whether its key was there before: %w", because)
 }
@@ -213,6 +214,7 @@ func unknownFate(because error) error {
 func (d *door) verdictsHere(ctx context.Context, p int, vs []*verdict, known []error) ([]error, error) {
 	retry := time.NewTimer(time.Second) // by then another process may own the partition
 	defer retry.Stop()
+	runs := d.partitions[p].running() // another one when the partition has moved
 	for len(known) < len(vs) {
 		v := vs[len(known)]
 		select {
@@ -220,8 +222,8 @@ func (d *door) verdictsHere(ctx context.Context, p int, vs []*verdict, known []e
 			known = append(known, d.partitions[p].outcome(p, v))
 		case <-retry.C:
 			return known, nil
-		case <-d.partitions[p].running().Done():
-			return known, unknownFate(d.partitions[p].failure())
+		case <-runs.Done():
+			return known, unknownFate(context.Cause(runs))
 		case <-ctx.Done():
 			return known, unknownFate(context.Cause(ctx))
 		case <-d.done:

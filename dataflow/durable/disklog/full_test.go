@@ -287,8 +287,8 @@ func TestFullDiskWithoutReserve(t *testing.T) {
 	ctx, giveUp := context.WithCancelCause(soon(t))
 	defer giveUp(nil)
 	d.full = sync.OnceFunc(func() { time.AfterFunc(time.Second, func() { giveUp(tired) }) })
-	// Who is under way when the disk is full waits, and does not know what becomes of it. If that
-	// is a table, all callers are refused.
+	// A call that is being written when the disk becomes full waits, and cannot know its outcome. If a
+	// table is being written then, all calls are refused.
 	if err := k.run(ctx, l, "first"); err != nil && !errors.Is(err, tired) || errors.Is(err, journal.ErrFull) {
 		t.Fatalf("under way on a full disk: %v, want %v", err, tired)
 	}

@@ -193,6 +193,11 @@ func (s *Location) AddInput(op *Op, in Input, p *Component) {
 		s.Inputs = append(s.Inputs, nil)
 	}
 	s.Inputs[op.Index] = in
+	if op.Later {
+		op.portLabel("cycle")
+	} else {
+		op.portLabel("input")
+	}
 	p = p.Find()
 	p.Inputs = append(p.Inputs, in)
 }

@@ -71,7 +71,8 @@ type Location struct {
 
 	// fixed once compiled
 	Ops            []*Op
-	Making         *Op // the operator being built; see operator.go
+	Making         *Op            // the operator being built; see operator.go
+	labels         map[string]*Op // operators with names
 	binds          []func()
 	Starts         Region    // what hangs on constants, run once
 	Regions        []*Region // slices, in topological order

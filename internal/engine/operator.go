@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/keyed"
@@ -158,8 +161,11 @@ type Op struct {
 	Proof string
 
 	Loc    *Location
-	Ins    []*Op   // what it reads; see operator.go
-	region *Region // the slice it belongs to
+	Ins    []*Op          // what it reads; see operator.go
+	Label  string         // the name that it was given, or what it is of a port, such as "input votes"; else empty
+	Types  []reflect.Type // of the values that it encodes, in a graph whose history is kept outside
+	named  bool           // Label was given by [Op.Named]
+	region *Region        // the slice it belongs to
 	Index  int32
 	clock  bool       // it reads the time
 	Later  bool       // what it gives comes as a record of a later step
@@ -180,6 +186,52 @@ func NewOp(s *Location, name, why string) *Op {
 	s.Ops = append(s.Ops, op)
 	op.Again()
 	return op
+}
+
+// label gives op a label that no other one of its location has.
+func (op *Op) label(by, name string) {
+	s := op.Loc
+	if other := s.labels[name]; other != nil && other != op {
+		Misuse(by, "%s, at %s, is %q at %s already: inputs, outputs and named operators of a location have names of their own", other.Name, other.Pos, name, s.Name)
+	}
+	if s.labels == nil {
+		s.labels = make(map[string]*Op)
+	}
+	delete(s.labels, op.Label)
+	s.labels[name], op.Label = op, name
+}
+
+// portLabel labels the operator of a port, whose own name comes after the function that made it.
+func (op *Op) portLabel(kind string) {
+	if _, name, ok := strings.Cut(op.Name, " "); ok && op.Label == "" {
+		if strings.ContainsFunc(name, unicode.IsControl) {
+			name = strconv.Quote(name)
+		}
+		op.label(op.Name, kind+" "+name)
+	}
+}
+
+// label is what a name given by hand looks like.
+var label = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
+
+// Named gives the operator of a collection or port the name by which a history knows it. Of
+// what was sent to another location it names both ends.
+func (op *Op) Named(by, name string) {
+	switch {
+	case !label.MatchString(name):
+		Misuse(by, "%q, given at %s, is no name of an operator: it has 1 to 64 of the characters a-z, 0-9, '_', '.' and '-'", name, caller())
+	case op.Loc.Graph.Begun():
+		Misuse(by, "the flow has been started, nothing in it can be named")
+	case op.named:
+		Misuse(by, "%s has the name %q already, and cannot be named %q at %s", op, op.Label, name, caller())
+	}
+	op.label(by, name)
+	op.named = true
+	for _, from := range op.Ins {
+		if from.Loc != op.Loc && from.Name == op.Name {
+			from.label(by, name)
+		}
+	}
 }
 
 // Enter marks op as the one that is running user code, for the error that names it.

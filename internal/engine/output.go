@@ -108,6 +108,7 @@ func (s *Location) AddOutput(op *Op, out Output) {
 		s.outputs = append(s.outputs, nil)
 	}
 	s.outputs[op.Index] = out
+	op.portLabel("output")
 }
 
 // Output returns the output with an operator's number.

@@ -1,0 +1,88 @@
+package dataflow
+
+import "github.com/millrace/millrace/internal/engine"
+
+// Nameable is satisfied by what an operator gives: the collections, what Send gives among them,
+// and the ports. See [Named].
+type Nameable interface {
+	operator() *engine.Op
+}
+
+// Named returns c and names the operator that made it: by this name a history knows the operator
+// when the program changes, see package durable.
+//
+//	tally := dataflow.Named("tally", keyedstream.Fold(votes, …))
+//
+// Without a name an operator is known by its function, by what it keeps and by what is above it:
+// enough for operators that are put in or taken out elsewhere, but not to tell two equal ones
+// apart. A name stays when all of that changes. A port is known by its own name unless it is given
+// another one, and what is sent to another location is named at both.
+//
+// A name has 1 to 64 of the characters a-z, 0-9, '_', '.' and '-', and is used once at a
+// location. Anything else panics while the flow is built, and so does naming an operator twice.
+func Named[C Nameable](name string, c C) C {
+	op := c.operator()
+	if op == nil {
+		engine.Unmade("dataflow.Named", "name what an operator gives")
+	}
+	op.Named("dataflow.Named", name)
+	return c
+}
+
+func (s Stream[T, L, B, O, R]) operator() *engine.Op {
+	return engine.NodeOf(s, "dataflow.Named").Op
+}
+
+func (s KeyedStream[K, V, L, B, O, R]) operator() *engine.Op {
+	return engine.NodeOf(s, "dataflow.Named").Op
+}
+
+func (s KeyedSingleton[K, V, L, B]) operator() *engine.Op {
+	return engine.NodeOf(s, "dataflow.Named").Op
+}
+
+func (s Singleton[T, L, B]) operator() *engine.Op {
+	return engine.NodeOf(s, "dataflow.Named").Op
+}
+
+func (s Optional[T, L, B]) operator() *engine.Op {
+	return engine.NodeOf(s, "dataflow.Named").Op
+}
+
+func (p *InputPort[T]) operator() *engine.Op {
+	return made(p.in(), "dataflow.InputPort").Op
+}
+
+func (p *SharedInputPort[T]) operator() *engine.Op {
+	return made(p.in(), "dataflow.SharedInputPort").Op
+}
+
+func (p *KeyedInputPort[K, V]) operator() *engine.Op {
+	return made(p.in(), "dataflow.KeyedInputPort").Op
+}
+
+func (p *SharedKeyedInputPort[K, V]) operator() *engine.Op {
+	return made(p.in(), "dataflow.SharedKeyedInputPort").Op
+}
+
+func (p *EntryInputPort[K, V]) operator() *engine.Op {
+	return made(p.in(), "dataflow.EntryInputPort").Op
+}
+
+func (p *SenderInputPort[S, T]) operator() *engine.Op { return p.made().in.Op }
+
+func (p *OutputPort[T]) operator() *engine.Op {
+	return made(p.out(), "dataflow.OutputPort").Operator()
+}
+
+func (p *EntryOutputPort[K, V]) operator() *engine.Op {
+	return made(p.out(), "dataflow.EntryOutputPort").Operator()
+}
+
+func (p *SingletonOutputPort[T]) operator() *engine.Op {
+	return made(p.out(), "dataflow.SingletonOutputPort").Operator()
+}
+
+func (p *OptionalOutputPort[T]) operator() *engine.Op {
+	return made(p.out(), "dataflow.OptionalOutputPort").Operator()
+}

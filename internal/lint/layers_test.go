@@ -19,7 +19,8 @@ var layers = map[string][]string{
 	"internal/engine/port":      {"internal/engine", "internal/engine/codec", "internal/engine/state", "internal/engine/token"},
 	"internal/engine/live":      {"internal/engine", "internal/engine/token"},
 	"internal/engine/simulate":  {"internal/engine", "internal/engine/token"},
-	"internal/engine/logdriven": {"internal/engine", "internal/engine/codec", "internal/engine/token"},
+	"internal/engine/identity":  {"internal/engine"},
+	"internal/engine/logdriven": {"internal/engine", "internal/engine/codec", "internal/engine/identity", "internal/engine/token"},
 }
 
 // inEngine reports whether a folder or package belongs to the engine.

@@ -1,0 +1,249 @@
+// Package identity says which operators of a location a history depends on, and by what it
+// knows each of them when the program changes: a name, the name of a port, or a text made of
+// the operator's function, of what it keeps, and of the nearest operators above it that have
+// an identity. Operators that keep nothing, take no records and give nothing have none, so
+// that they can be put in and taken out.
+//
+// A [Shape] lists the operators of a location. A history keeps that of the program that made
+// it, with a number for each operator that is never used for another one; a user keeps that of
+// all locations in a file. [Shape.Next] compares a shape with a changed program. Start reading
+// at [Of]. Source: store study 8.
+package identity
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// FirstNumber is the number of the first operator of a history. Those below are reserved for
+// what is not of an operator.
+const FirstNumber = 16
+
+// A Shape is what a history depends on of one location.
+type Shape struct {
+	Location  string
+	Operators []Operator // in the order of construction; in a history those that are gone stay
+}
+
+// An Operator is one that a history depends on.
+type Operator struct {
+	Number   int32    // by which a history knows it; 0 in a program
+	Identity string   // unique in its location
+	Takes    []string // types of its records, or of what it gives
+	Keeps    []string // kinds of what it remembers, with the types in them
+	Types    []string // structs in those types, with their fields, sorted
+	Former   []string // identities that it had before
+	Gone     bool     // the program has it no longer
+	Discards bool     // records for it are forgotten, since it is gone
+
+	Index int32  // in the program; -1 if it is not there
+	Pos   string // file:line
+	base  string // the identity without the number of a twin
+	was   string // the identity that the history has for it, if what is above it was renamed
+}
+
+// maxAbove is how long the identities of what is above an operator may be, together, before
+// they are a digest.
+const maxAbove = 200
+
+// renamed are the functions of this module that have another name today than the identities
+// of a history say, by that name: an operator keeps its identity when the library renames it.
+var renamed = map[string]string{}
+
+// Of returns the shape of a location of a graph that was started.
+func Of(s *engine.Location) *Shape { return of(s, nil) }
+
+// of is Of for a program some of whose operators, by their identity, had another one before.
+func of(s *engine.Location, was map[string]string) *Shape {
+	b := builder{
+		was: was, is: make(map[*engine.Op]string), before: make(map[*engine.Op]string),
+		bases: make(map[*engine.Op]string), twins: make(map[twin]int),
+	}
+	shape := &Shape{Location: s.Name}
+	for _, op := range s.Ops {
+		if !has(op) {
+			continue
+		}
+		o := Operator{Index: op.Index, Pos: op.Pos}
+		o.Identity, o.was = b.of(op)
+		o.base = b.bases[op]
+		for _, t := range op.Types {
+			o.Takes = append(o.Takes, t.String())
+		}
+		for _, x := range op.States {
+			o.Keeps = append(o.Keeps, x.Kind())
+		}
+		o.Types = structs(op.Types)
+		shape.Operators = append(shape.Operators, o)
+	}
+	return shape
+}
+
+// has reports whether an operator has an identity.
+func has(op *engine.Op) bool {
+	if op.Label != "" || len(op.States) > 0 || op.Loc.Input(op.Index) != nil {
+		return true
+	}
+	_, err := op.Loc.Output(op.Index)
+	return err == nil
+}
+
+// A builder makes the identities of a graph, of each location in the order of construction.
+type builder struct {
+	was        map[string]string // the identity before, by the one now
+	is, before map[*engine.Op]string
+	bases      map[*engine.Op]string
+	twins      map[twin]int
+}
+
+// A twin is what is equal of operators that only their order tells apart.
+type twin struct {
+	at     *engine.Location
+	before bool
+	text   string
+}
+
+// of returns the identity of an operator, and the one that a history has for it.
+func (b *builder) of(op *engine.Op) (is, before string) {
+	if is, ok := b.is[op]; ok {
+		return is, b.before[op]
+	}
+	for _, other := range op.Loc.Ops[:op.Index] {
+		if has(other) {
+			b.of(other)
+		}
+	}
+	is, before = op.Label, op.Label
+	if b.bases[op] = op.Label; op.Label == "" {
+		is, before = b.text(op, b.is), b.text(op, b.before)
+		b.bases[op] = is
+		is, before = b.numbered(twin{op.Loc, false, is}), b.numbered(twin{op.Loc, true, before})
+	}
+	if old, ok := b.was[op.Loc.Name+"/"+is]; ok {
+		before = old
+	} else if old, ok := b.was[is]; ok {
+		before = old
+	}
+	b.is[op], b.before[op] = is, before
+	return is, before
+}
+
+// numbered returns the text of a twin with what tells it from those before it.
+func (b *builder) numbered(t twin) string {
+	b.twins[t]++
+	if n := b.twins[t]; n > 1 {
+		return fmt.Sprintf("%s#%d", t.text, n)
+	}
+	return t.text
+}
+
+// text returns the default identity of an operator without what tells twins apart.
+func (b *builder) text(op *engine.Op, known map[*engine.Op]string) string {
+	name := op.Name
+	if was, ok := renamed[name]; ok {
+		name = was
+	}
+	var kinds []string
+	for _, x := range op.States {
+		kinds = append(kinds, x.Kind())
+	}
+	if kinds == nil {
+		for _, t := range op.Types {
+			kinds = append(kinds, t.String())
+		}
+	}
+	var above []string
+	seen := map[*engine.Op]bool{op: true}
+	var climb func(op *engine.Op)
+	climb = func(at *engine.Op) {
+		for _, in := range at.Ins {
+			switch {
+			case seen[in] || in.Loc == op.Loc && in.Index >= op.Index: // feedback
+			case has(in):
+				seen[in] = true
+				b.of(in)
+				text := known[in]
+				if in.Loc != op.Loc {
+					text = in.Loc.Name + "/" + text
+				}
+				above = append(above, text)
+			default:
+				seen[in] = true
+				climb(in)
+			}
+		}
+	}
+	climb(op)
+	list := strings.Join(above, ", ")
+	if len(list) > maxAbove {
+		list = fmt.Sprintf("~%x", sha256.Sum256([]byte(list)))[:13]
+	}
+	return fmt.Sprintf("%s[%s]@{%s}", name, strings.Join(kinds, " "), list)
+}
+
+// structs returns the struct types that there are in types, with their fields, sorted.
+func structs(types []reflect.Type) []string {
+	found := make(map[reflect.Type]string)
+	for _, t := range types {
+		find(t, found)
+	}
+	var all []string
+	for _, text := range found {
+		if text != "" {
+			all = append(all, text)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func find(t reflect.Type, found map[reflect.Type]string) {
+	if _, ok := found[t]; ok {
+		return
+	}
+	found[t] = ""
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		find(t.Elem(), found)
+	case reflect.Map:
+		find(t.Key(), found)
+		find(t.Elem(), found)
+	case reflect.Struct:
+		fields := make([]string, 0, t.NumField())
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() || f.Anonymous {
+				fields = append(fields, f.Name+" "+f.Type.String())
+				find(f.Type, found)
+			}
+		}
+		if len(fields) > 0 {
+			found[t] = t.String() + " {" + strings.Join(fields, "; ") + "}"
+		}
+	}
+}
+
+// Twins returns groups of operators that only their order tells apart.
+func (s *Shape) Twins() (all [][]Operator) {
+	by := make(map[string][]Operator)
+	var order []string
+	for _, o := range s.Operators {
+		if o.base == "" || o.Gone {
+			continue
+		}
+		if by[o.base] == nil {
+			order = append(order, o.base)
+		}
+		by[o.base] = append(by[o.base], o)
+	}
+	for _, base := range order {
+		if len(by[base]) > 1 {
+			all = append(all, by[base])
+		}
+	}
+	return all
+}

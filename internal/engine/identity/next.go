@@ -1,0 +1,366 @@
+package identity
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Lines are what a user says about changes of a program. An operator is named by its identity,
+// or by that of its location, a slash and its identity.
+type Lines struct {
+	Was         map[string]string // the identity before, by the one now
+	Drop        map[string]bool   // what it remembers is forgotten
+	DropRecords map[string]bool   // records for it are forgotten
+	DropFields  map[[2]string]bool
+	Convert     map[string][]Conversion
+}
+
+// A Conversion makes values of one type of those of another.
+type Conversion struct {
+	From, To reflect.Type
+	Apply    func(decode func(p any) error, to any) error // decodes a From into what to points to
+}
+
+// A Verdict says what a change of a program needs.
+type Verdict int
+
+// Verdicts.
+const (
+	Allowed   Verdict = iota // nothing
+	NeedsLine                // a line that says what has changed, or that the change is meant
+	Loses                    // a line by which state is lost
+	Refused                  // no line helps
+)
+
+// A Change is one difference between a history and a program.
+type Change struct {
+	Location string
+	What     string // in words
+	Line     string // that allows it
+	Verdict  Verdict
+}
+
+func (c Change) String() string {
+	text := c.Location + ": " + c.What
+	if c.Line != "" {
+		text += ": " + c.Line
+	}
+	return text
+}
+
+// Next returns the shape that a history has from now on whose shape is was and whose program
+// is that of a location, and what has changed. Operators of the result that the program has
+// have their index there.
+func Next(was *Shape, s *engine.Location, lines Lines) (next *Shape, changes []Change) {
+	c := comparison{lines: lines, at: s.Name, next: &Shape{Location: s.Name, Operators: slices.Clone(was.Operators)}}
+	is := of(s, lines.Was)
+	c.match(is.Operators)
+	return c.next, c.changes
+}
+
+// Known returns the operators of a history that the program of a location has, by what it calls
+// them or what they were called before, for a process that does not decide what becomes of the
+// history.
+func Known(was *Shape, s *engine.Location, lines Lines) *Shape {
+	known, _ := Next(was, s, lines)
+	known.Operators = known.Operators[:len(was.Operators)]
+	is := of(s, nil).Operators
+	for i := range known.Operators {
+		o := &known.Operators[i]
+		for j := range is {
+			if o.Index < 0 && slices.Contains(o.Former, is[j].Identity) {
+				o.Index, o.Gone = is[j].Index, false
+			}
+		}
+	}
+	return known
+}
+
+// Kept returns which conversions the state and records of each operator of a history need, by
+// its index in the program: of those whose types were others when they were kept. Next is what
+// the history is from now on. It returns also what cannot be read without a line.
+func Kept(was, next *Shape, lines Lines) (convert map[int32][]Conversion, changes []Change) {
+	convert = make(map[int32][]Conversion)
+	for _, row := range was.Operators {
+		i := slices.IndexFunc(next.Operators, func(o Operator) bool { return o.Number == row.Number })
+		if i < 0 || next.Operators[i].Gone || row.Gone {
+			continue
+		}
+		op := next.Operators[i]
+		if slices.Equal(row.Takes, op.Takes) && slices.Equal(row.Keeps, op.Keeps) && slices.Equal(row.Types, op.Types) {
+			continue
+		}
+		c := comparison{lines: lines, at: next.Location}
+		convert[op.Index] = c.conversions(op.Identity)
+		if c.same(&row, &op); len(convert[op.Index]) == 0 {
+			delete(convert, op.Index)
+		}
+		for _, x := range c.changes {
+			if x.Verdict == NeedsLine {
+				changes = append(changes, x)
+			}
+		}
+	}
+	return convert, changes
+}
+
+// NextOf is Next for a program of which there is only the shape.
+func NextOf(was, is *Shape) (changes []Change) {
+	c := comparison{at: is.Location, next: &Shape{Operators: slices.Clone(was.Operators)}}
+	ops := slices.Clone(is.Operators)
+	for i := range ops {
+		ops[i].was = ops[i].Identity
+	}
+	c.match(ops)
+	return c.changes
+}
+
+// A comparison matches the operators of a program with those of a history.
+type comparison struct {
+	lines   Lines
+	at      string
+	next    *Shape
+	changes []Change
+}
+
+func (c *comparison) changed(v Verdict, line, format string, args ...any) {
+	c.changes = append(c.changes, Change{c.at, fmt.Sprintf(format, args...), line, v})
+}
+
+// says reports whether a set of lines names an operator.
+func (c *comparison) says(set map[string]bool, identity string) bool {
+	return set[identity] || set[c.at+"/"+identity]
+}
+
+func (c *comparison) match(is []Operator) {
+	rows := c.next.Operators
+	last := int32(FirstNumber - 1)
+	byIdentity := make(map[string]int)
+	for i := range rows {
+		rows[i].Index, rows[i].Pos = -1, ""
+		last = max(last, rows[i].Number)
+		if !rows[i].Gone {
+			byIdentity[rows[i].Identity] = i
+		}
+	}
+	found := make([]int, len(is)) // the row of each operator, or -1
+	for i := range is {
+		found[i] = -1
+		if is[i].was != is[i].Identity {
+			if at, ok := byIdentity[is[i].was]; ok {
+				found[i] = at
+				delete(byIdentity, is[i].was)
+			}
+		}
+	}
+	for i := range is {
+		if at, ok := byIdentity[is[i].Identity]; ok && found[i] < 0 {
+			found[i] = at
+			delete(byIdentity, is[i].Identity)
+		}
+	}
+	var fresh, gone []int
+	for i := range is {
+		if found[i] < 0 {
+			fresh = append(fresh, i)
+			continue
+		}
+		c.same(&rows[found[i]], &is[i])
+	}
+	for i := range rows {
+		if _, ok := byIdentity[rows[i].Identity]; ok && !rows[i].Gone {
+			gone = append(gone, i)
+		}
+	}
+	c.ambiguous(is, rows, found, gone, fresh)
+	for _, i := range gone {
+		c.gone(&rows[i], is, fresh)
+	}
+	for _, i := range fresh {
+		last++
+		o := is[i]
+		o.Number = last
+		c.next.Operators = append(c.next.Operators, o)
+		c.changed(Allowed, "", "%s is new, and begins with nothing", o.Identity)
+	}
+}
+
+// base returns an identity without the number of a twin.
+func base(identity string) string {
+	if i := strings.LastIndexByte(identity, '#'); i > 0 && strings.HasSuffix(identity[:i], "}") {
+		return identity[:i]
+	}
+	return identity
+}
+
+// ambiguous refuses groups of twins whose size has changed: nobody knows which is which.
+func (c *comparison) ambiguous(is, rows []Operator, found, gone, fresh []int) {
+	both := make(map[string][2][]string) // of a group: places that stayed, and what was gained or lost
+	for i := range is {
+		if found[i] >= 0 && rows[found[i]].Identity == is[i].Identity && strings.HasSuffix(base(is[i].Identity), "}") {
+			b := both[base(is[i].Identity)]
+			b[0] = append(b[0], is[i].Pos)
+			both[base(is[i].Identity)] = b
+		}
+	}
+	var order []string
+	add := func(identity string) {
+		key := base(identity)
+		b, ok := both[key]
+		if !ok {
+			return
+		}
+		if b[1] == nil {
+			order = append(order, key)
+		}
+		b[1] = append(b[1], identity)
+		both[key] = b
+	}
+	for _, i := range gone {
+		if !c.says(c.lines.Drop, rows[i].Identity) {
+			add(rows[i].Identity)
+		}
+	}
+	for _, i := range fresh {
+		add(is[i].Identity)
+	}
+	for _, key := range order {
+		c.changed(NeedsLine, fmt.Sprintf("name them with dataflow.Named, and say durable.Was(%q, …) of those that the history has", "name"),
+			"there are as many operators %s as before and %d more or fewer, and nobody can tell which is which", key, len(both[key][1]))
+	}
+}
+
+// gone notes that the program has an operator of the history no longer.
+func (c *comparison) gone(row *Operator, is []Operator, fresh []int) {
+	name := row.Identity
+	row.Gone, row.Discards = true, c.says(c.lines.DropRecords, name)
+	switch {
+	case len(row.Keeps) == 0 || c.says(c.lines.Drop, name):
+		c.changed(Allowed, "", "%s is gone", name)
+	default:
+		line := fmt.Sprintf("durable.Drop(%q) forgets it", name)
+		for _, i := range fresh {
+			if slices.Equal(is[i].Keeps, row.Keeps) && slices.Equal(is[i].Takes, row.Takes) {
+				line = fmt.Sprintf("durable.Was(%q, %q) says that it is this one, or %s", is[i].Identity, name, line)
+				break
+			}
+		}
+		c.changed(Loses, line, "%s is gone, and remembers something", name)
+	}
+	row.Takes, row.Keeps, row.Types = nil, nil, nil
+}
+
+// same compares what an operator of the program takes and keeps with what it did.
+func (c *comparison) same(row, op *Operator) {
+	name := op.Identity
+	if row.Identity != name {
+		row.Former = append(row.Former, row.Identity)
+		c.changed(Allowed, "", "%s was %s", name, row.Identity)
+	}
+	convert := c.conversions(name)
+	if !fits(row.Keeps, op.Keeps, convert) || !fits(row.Takes, op.Takes, convert) {
+		c.changed(NeedsLine, fmt.Sprintf("durable.Convert(%q, func(old) new)", name), "%s kept %s of %s, and keeps %s of %s",
+			name, list(row.Keeps), list(row.Takes), list(op.Keeps), list(op.Takes))
+	}
+	is := make(map[string]map[string]string)
+	for _, t := range op.Types {
+		name, fields := fieldsOf(t)
+		is[name] = fields
+	}
+	for _, t := range row.Types {
+		typ, before := fieldsOf(t)
+		now, ok := is[typ]
+		if !ok || slices.ContainsFunc(convert, func(x Conversion) bool { return x.To.String() == typ }) {
+			continue
+		}
+		c.fields(name, typ, before, now)
+	}
+	row.Identity, row.Takes, row.Keeps, row.Types, row.Index, row.Pos = name, op.Takes, op.Keeps, op.Types, op.Index, op.Pos
+}
+
+// fields compares the fields of a struct with what they were.
+func (c *comparison) fields(name, typ string, before, now map[string]string) {
+	for f, was := range ordered(before) {
+		is, ok := now[f]
+		_, dropped := c.lines.DropFields[[2]string{name, f}]
+		_, droppedHere := c.lines.DropFields[[2]string{c.at + "/" + name, f}]
+		switch {
+		case !ok && !dropped && !droppedHere:
+			c.changed(Loses, fmt.Sprintf("durable.DropField(%q, %q) forgets it", name, f), "%s: field %s of %s is gone", name, f, typ)
+		case !ok:
+			c.changed(Allowed, "", "%s: field %s of %s is gone", name, f, typ)
+		case is != was:
+			c.changed(NeedsLine, fmt.Sprintf("durable.Convert(%q, func(old) %s)", name, typ), "%s: field %s of %s was %s and is %s", name, f, typ, was, is)
+		}
+	}
+	for f := range ordered(now) {
+		if _, ok := before[f]; !ok {
+			c.changed(Allowed, "", "%s: field %s of %s is new", name, f, typ)
+		}
+	}
+}
+
+// conversions returns those of an operator.
+func (c *comparison) conversions(name string) []Conversion {
+	return slices.Concat(c.lines.Convert[name], c.lines.Convert[c.at+"/"+name])
+}
+
+// fits reports whether kinds are those that they were, but for what is converted.
+func fits(was, is []string, convert []Conversion) bool {
+	before, now := strings.Join(was, " "), strings.Join(is, " ")
+	if before == now {
+		return true
+	}
+	for _, x := range convert {
+		now = word(x.To.String()).ReplaceAllLiteralString(now, "\x00")
+		before = word(x.From.String()).ReplaceAllLiteralString(before, "\x00")
+		before = word(x.To.String()).ReplaceAllLiteralString(before, "\x00") // From is a copy of what To was
+	}
+	return len(convert) > 0 && before == now
+}
+
+// word matches the name of a type where it is not a part of another name.
+func word(name string) *regexp.Regexp {
+	pattern := regexp.QuoteMeta(name)
+	if name[0] != '[' && name[0] != '*' {
+		pattern = `\b` + pattern
+	}
+	if !strings.HasSuffix(name, "]") && !strings.HasSuffix(name, "}") {
+		pattern += `\b`
+	}
+	return regexp.MustCompile(pattern)
+}
+
+func list(kinds []string) string {
+	if len(kinds) == 0 {
+		return "nothing"
+	}
+	return strings.Join(kinds, ", ")
+}
+
+// Converted reports whether an operator takes or keeps other types than before, so that nothing
+// in the old form may wait for it. Fields that were only added or dropped make no other type.
+func (o *Operator) Converted(before *Operator) bool {
+	if !slices.Equal(o.Takes, before.Takes) || !slices.Equal(o.Keeps, before.Keeps) {
+		return true
+	}
+	is := make(map[string]map[string]string)
+	for _, t := range o.Types {
+		name, fields := fieldsOf(t)
+		is[name] = fields
+	}
+	for _, t := range before.Types {
+		name, fields := fieldsOf(t)
+		for f, typ := range fields {
+			if now, ok := is[name][f]; ok && now != typ {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,118 @@
+package identity
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The text of a shape is what a history and a user's file have of it: a line with the name of
+// the location, a line for each operator, and below that a line for each thing to say of it.
+
+// String returns the text of a shape.
+func (s *Shape) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "location %s\n", s.Location)
+	for _, o := range s.Operators {
+		fmt.Fprintf(&b, "\t%s\n", o.Identity)
+		if o.Number > 0 {
+			fmt.Fprintf(&b, "\t\tnumber %d\n", o.Number)
+		}
+		for _, part := range []struct {
+			word string
+			all  []string
+		}{{"takes", o.Takes}, {"keeps", o.Keeps}, {"type", o.Types}, {"was", o.Former}} {
+			for _, x := range part.all {
+				fmt.Fprintf(&b, "\t\t%s %s\n", part.word, x)
+			}
+		}
+		if o.Gone {
+			b.WriteString("\t\tgone\n")
+		}
+		if o.Discards {
+			b.WriteString("\t\tdiscards\n")
+		}
+	}
+	return b.String()
+}
+
+// Parse is the inverse of [Shape.String], for any number of shapes one after the other.
+func Parse(text string) (all []*Shape, err error) {
+	var s *Shape
+	var o *Operator
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimSuffix(line, "\n")
+		rest, detail := strings.CutPrefix(line, "\t\t")
+		name, operator := strings.CutPrefix(line, "\t")
+		location, begins := strings.CutPrefix(line, "location ")
+		word, value, _ := strings.Cut(rest, " ")
+		switch {
+		case begins:
+			s = &Shape{Location: location}
+			all, o = append(all, s), nil
+		case detail && o != nil:
+			if err := o.parse(word, value); err != nil {
+				return nil, fmt.Errorf("line %d: %w", n, err)
+			}
+		case operator && !detail && s != nil:
+			s.Operators = append(s.Operators, Operator{Identity: name, Index: -1})
+			o = &s.Operators[len(s.Operators)-1]
+		case line == "" || strings.HasPrefix(line, "#"):
+		default:
+			return nil, fmt.Errorf("line %d: %q is no part of a shape", n, line)
+		}
+	}
+	return all, nil
+}
+
+// parse reads one thing that is said of an operator.
+func (o *Operator) parse(word, value string) error {
+	switch word {
+	case "number":
+		n, err := strconv.ParseInt(value, 10, 32)
+		o.Number = int32(n)
+		return err
+	case "takes":
+		o.Takes = append(o.Takes, value)
+	case "keeps":
+		o.Keeps = append(o.Keeps, value)
+	case "type":
+		o.Types = append(o.Types, value)
+	case "was":
+		o.Former = append(o.Former, value)
+	case "gone":
+		o.Gone = true
+	case "discards":
+		o.Discards = true
+	default:
+		return fmt.Errorf("%q is nothing that is said of an operator", word)
+	}
+	return nil
+}
+
+// fieldsOf returns the name of a struct of [Operator].Types, and the types of its fields.
+func fieldsOf(text string) (name string, fields map[string]string) {
+	name, rest, _ := strings.Cut(text, " {")
+	fields = make(map[string]string)
+	for f := range strings.SplitSeq(strings.TrimSuffix(rest, "}"), "; ") {
+		field, typ, _ := strings.Cut(f, " ")
+		fields[field] = typ
+	}
+	return name, fields
+}
+
+// ordered goes through a map in the order of its keys.
+func ordered(m map[string]string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if !yield(k, m[k]) {
+				return
+			}
+		}
+	}
+}

@@ -32,6 +32,7 @@ type core struct {
 	shared  journal.Shared // the log, if several processes have it open; nil else
 	facade  *engine.Graph
 	layout  layout
+	names   []map[int32]string // of operators, by location and index
 	door    *door
 	looking bool   // only looks at the history
 	peers   *peers // nil if no other process can own a partition
@@ -46,13 +47,12 @@ type core struct {
 	readers   chan struct{} // somebody has read something
 	nonces    atomic.Uint64
 
-	feeding   sync.Mutex
-	migrating sync.Mutex
-	owners    sync.WaitGroup
-	tasks     sync.WaitGroup
-	ending    atomic.Bool
-	leaving   context.CancelFunc // ends the owners
-	err       error              // why it ended; written before over is closed
+	feeding sync.Mutex
+	owners  sync.WaitGroup
+	tasks   sync.WaitGroup
+	ending  atomic.Bool
+	leaving context.CancelFunc // ends the owners
+	err     error              // why it ended; written before over is closed
 }
 
 // Start builds a flow, restores what is kept of it, and runs it. It returns when the
@@ -124,6 +124,9 @@ func (c *core) start(ctx context.Context) (err error) {
 	if !c.facade.Start(c.ctx) {
 		return dataflow.ErrStarted
 	}
+	for _, s := range c.facade.Locations {
+		c.names = append(c.names, identities(s))
+	}
 	owning, leaving := context.WithCancel(c.ctx)
 	c.leaving = leaving
 	c.tasks.Go(c.tellReads)
@@ -154,13 +157,13 @@ func (c *core) start(ctx context.Context) (err error) {
 }
 
 // feed shows a committed step to the ports of this process.
-func (c *core) feed(partition int, s *step, full *engine.Blocked) error {
+func (c *core) feed(partition int, numbers *logdriven.Numbers, s *step, full *engine.Blocked) error {
 	way := c.door.partitions[partition]
 	way.committed(s)
 	if len(s.Outputs) > 0 {
 		site, _ := c.layout.place(partition)
 		c.feeding.Lock()
-		err := logdriven.Feed(c.facade, site, partition, s.Outputs)
+		err := logdriven.Feed(c.facade, site, partition, numbers, s.Outputs)
 		c.feeding.Unlock()
 		if err != nil {
 			return err

@@ -48,7 +48,7 @@ func (d *door) groups(site int, rs []codec.Record) (all []*group) {
 			by[p-first] = g
 			all = append(all, g)
 		}
-		g.records, g.at = append(g.records, rs[i].Encode(nil)), append(g.at, i)
+		g.records, g.at = append(g.records, d.encode(p, rs[i])), append(g.at, i)
 	}
 	return all
 }
@@ -74,7 +74,8 @@ func together(all []*group, do func(*group)) {
 // Send makes records durable.
 func (d *door) Send(ctx context.Context, site int, rs []codec.Record) (int, error) {
 	if len(rs) == 1 {
-		if _, err := d.append(ctx, d.layout.ofRecord(site, &rs[0]), rs[0].Encode(nil)); err != nil {
+		p := d.layout.ofRecord(site, &rs[0])
+		if _, err := d.append(ctx, p, d.encode(p, rs[0])); err != nil {
 			return 0, err
 		}
 		return 1, nil

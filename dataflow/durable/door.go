@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
@@ -25,11 +26,13 @@ type door struct {
 // A doorway is the door of one partition.
 type doorway struct {
 	mu           sync.Mutex
-	owned        bool          // this process owns the partition, so what becomes of a record is known here
-	turned       chan struct{} // closed when owned changes
-	moved        chan struct{} // closed when the partition has a new owner; nil unless somebody asks
-	acknowledged atomic.Uint64 // the greatest position of what this process sent
-	floor        atomic.Uint64 // the latest step that this process knows of
+	owned        bool                              // this process owns the partition, so what becomes of a record is known here
+	turned       chan struct{}                     // closed when owned changes
+	moved        chan struct{}                     // closed when the partition has a new owner; nil unless somebody asks
+	acknowledged atomic.Uint64                     // the greatest position of what this process sent
+	floor        atomic.Uint64                     // the latest step that this process knows of
+	numbers      atomic.Pointer[logdriven.Numbers] // of operators in its history; nil while nobody here knows them
+	learning     atomic.Bool                       // somebody asks for them
 
 	taken   uint64              // how far committed steps took records
 	applied uint64              // the same, of steps that the ports show; behind taken for a moment
@@ -68,6 +71,31 @@ func partitionOf(key []byte, n int) int {
 	h := fnv.New64a()
 	h.Write(key)
 	return int(h.Sum64() % uint64(n))
+}
+
+// encode returns a record for a partition, of the operator with an index. It says the number
+// that the history knows the operator by, or its identity while this process does not know the
+// number: of a partition that another process owns, it asks for that.
+func (d *door) encode(p int, r codec.Record) []byte {
+	way := d.partitions[p]
+	numbers, op := way.numbers.Load(), r.Op
+	if numbers == nil && d.peers != nil && way.learning.CompareAndSwap(false, true) {
+		go func() {
+			defer way.learning.Store(false)
+			ctx, cancel := context.WithTimeout(d.ctx, askWithin)
+			defer cancel()
+			_, _ = d.peers.learn(ctx, p) // else the next send asks again
+		}()
+	}
+	if numbers != nil {
+		if number, ok := numbers.Number(op); ok {
+			r.Op = number
+			return r.Encode(nil)
+		}
+	}
+	site, _ := d.layout.place(p)
+	r.Name = d.names[site][op]
+	return r.Encode(nil)
 }
 
 // append makes records durable, once the partition takes some and the log has room.
@@ -125,8 +153,7 @@ func (d *door) tellReads(ctx context.Context) {
 		way.mu.Lock()
 		var records [][]byte
 		for op, number := range way.reads {
-			r := logdriven.ReadRecord(op, number)
-			records = append(records, r.Encode(nil))
+			records = append(records, d.encode(p, logdriven.ReadRecord(op, number)))
 		}
 		clear(way.reads)
 		way.mu.Unlock()
@@ -141,8 +168,8 @@ func (d *door) tellReads(ctx context.Context) {
 
 // Taken makes it durable that an entry was taken.
 func (d *door) Taken(ctx context.Context, site int, op int32, key []byte) error {
-	r := logdriven.TakenRecord(op, key)
-	_, err := d.counted(ctx, d.layout.of(site, key), false, d.keep, [][]byte{r.Encode(nil)})
+	p := d.layout.of(site, key)
+	_, err := d.counted(ctx, p, false, d.keep, [][]byte{d.encode(p, logdriven.TakenRecord(op, key))})
 	return err
 }
 
@@ -163,9 +190,10 @@ func (d *door) Want(ctx context.Context, site int, op int32, key []byte) (_ cont
 }
 
 // opened notes that this process runs a partition.
-func (d *door) opened(p int) {
+func (d *door) opened(p int, numbers *logdriven.Numbers) {
 	way := d.partitions[p]
 	way.mu.Lock()
+	way.numbers.Store(numbers)
 	way.turn(true)
 	way.answers, way.report = true, PartitionStatus{}
 	way.mu.Unlock()
@@ -224,10 +252,14 @@ func (w *doorway) whenMoved() <-chan struct{} {
 	return w.moved
 }
 
-// move notes that the partition has a new owner.
+// move notes that the partition has a new owner, whose program may have operators that the one
+// before had not.
 func (w *doorway) move() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !w.owned {
+		w.numbers.Store(nil)
+	}
 	if w.moved != nil {
 		close(w.moved)
 		w.moved = nil

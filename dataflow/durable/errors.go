@@ -3,14 +3,14 @@ package durable
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 var (
 	// ErrChanged says that the flow is not the one that made the history: operators or
-	// types were changed. See [Options].Migrate.
+	// types were changed in a way that needs a line in [Options].Upgrade. The error has the
+	// lines.
 	ErrChanged = errors.New("durable: the program has changed since the history was made")
 
 	// ErrDiverged says that a step of the history, made again, gives something else: a
@@ -88,27 +88,4 @@ func firstDifference(a, b []byte) int {
 		}
 	}
 	return n
-}
-
-// changedError explains how a program's shape differs.
-func changedError(was, is string) error {
-	return fmt.Errorf("%w: %s; start the program that made the history and stop it, then start this one with Options.Migrate", ErrChanged, firstChange(was, is))
-}
-
-// firstChange says what the first operator is that differs between two shapes.
-func firstChange(was, is string) string {
-	before, now := strings.Split(was, "\n"), strings.Split(is, "\n")
-	for i := range max(len(before), len(now)) {
-		if a, b := line(before, i), line(now, i); a != b {
-			return fmt.Sprintf("operator %q was %q", b, a)
-		}
-	}
-	return "nothing differs"
-}
-
-func line(all []string, i int) string {
-	if i < len(all) && all[i] != "" {
-		return all[i]
-	}
-	return "nothing"
 }

@@ -20,11 +20,13 @@ import (
 type History struct {
 	core  *core
 	names *engine.Graph // the flow, for the names of its operators
+
+	numbers []*logdriven.Numbers // of operators, by partition
 }
 
 // OpenHistory opens what is kept of the flow that build builds, as [Start] does. There has to
 // be a history: none is made. It returns an [ErrChanged] if another program made it, unless
-// there is an [Options].Migrate, and reads as much as a start does to find that out.
+// [Options].Upgrade says what has changed, and reads as much as a start does to find that out.
 func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options) (*History, error) {
 	engine.Given("durable.OpenHistory", build)
 	if ctx == nil {
@@ -49,53 +51,30 @@ func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts 
 	return h, nil
 }
 
-// fits returns an error if a partition was made by another program than this one.
+// fits returns an error if a partition was made by a program that this one cannot go on from,
+// and notes which numbers its operators have.
 func (h *History) fits(ctx context.Context) error {
-	if h.core.opts.Migrate != nil {
-		return nil
-	}
-	shapes := make(map[int]string)
+	h.numbers = make([]*logdriven.Numbers, h.Partitions())
 	for p := range h.Partitions() {
 		kept, err := h.core.log.Restore(ctx, p)
 		if err != nil {
 			return fmt.Errorf("durable: partition %d: %w", p, err)
 		}
-		was, err := shapeOf(h.core.originOf(p), kept)
+		if kept.Fence == 0 {
+			continue // nothing was ever made there
+		}
+		o := &owner{core: h.core, partition: p, of: h.core.originOf(p)}
+		if err := o.construct(); err != nil {
+			return err
+		}
+		err = o.fit(kept)
+		o.graph.Fail(ErrStopped)
 		if err != nil {
 			return fmt.Errorf("durable: partition %d: %w", p, err)
 		}
-		if was == "" {
-			continue // nothing was ever made there
-		}
-		site, _ := h.core.layout.place(p)
-		is, ok := shapes[site]
-		if !ok {
-			o := &owner{core: h.core, partition: p}
-			if err := o.construct(); err != nil {
-				return err
-			}
-			is = o.leader.Shape()
-			shapes[site] = is
-			o.graph.Fail(ErrStopped)
-		}
-		if was != is {
-			return fmt.Errorf("%w: %s; open it with the program that made it", ErrChanged, firstChange(was, is))
-		}
+		h.numbers[p] = o.program.numbers
 	}
 	return nil
-}
-
-// shapeOf returns the shape of the program that made a history, "" if it has none.
-func shapeOf(of origin, kept *journal.History) (string, error) {
-	if kept.Snapshot != nil {
-		s, err := decodeSnapshot(of, kept.Snapshot)
-		return s.shape, err
-	}
-	if len(kept.Steps) == 0 {
-		return "", nil
-	}
-	s, err := decodeStep(of, kept.Steps[0].Data)
-	return s.shape, err
 }
 
 // Close closes the history.
@@ -206,7 +185,7 @@ func (h *History) Location(partition int) string {
 // DescribeOutputs writes for people what a step of a partition gave.
 func (h *History) DescribeOutputs(w io.Writer, partition int, outputs []byte) error {
 	site, _ := h.core.layout.place(partition)
-	return logdriven.DescribeOutputs(h.names, w, site, outputs)
+	return logdriven.DescribeOutputs(h.names, w, site, h.numbers[partition], outputs)
 }
 
 // Replay makes the steps of a partition again, up to step number to, or all of them if

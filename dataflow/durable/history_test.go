@@ -45,7 +45,7 @@ func TestOpenHistory(t *testing.T) {
 			log.Crash()
 			<-app.Done()
 		}
-		if _, err := OpenHistory(t.Context(), quorumProcess, quiet(Options{Log: journal.Opened{Log: log.Reopen()}})); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), `was "0 keyedstream.Input numbers"`) {
+		if _, err := OpenHistory(t.Context(), quorumProcess, quiet(Options{Log: journal.Opened{Log: log.Reopen()}})); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), `server: keyedstream.First[table(string,)]@{input numbers} is gone`) {
 			t.Errorf("clean %v: opened by another program: %v", clean, err)
 		}
 		for factor, want := range map[int]error{1: nil, 2: ErrDiverged} {

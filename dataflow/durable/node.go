@@ -3,6 +3,7 @@ package durable
 import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/internal/seal"
 )
@@ -11,9 +12,9 @@ import (
 func graphOf(f *dataflow.Flow) *engine.Graph { return *seal.Pointer(f) }
 
 // newLed returns a flow whose steps follow a log.
-func newLed(opts dataflow.Options, codec Codec, answer func(record []byte) error, keepFailures bool) (*dataflow.Flow, *engine.Graph) {
+func newLed(opts dataflow.Options, c Codec, answer func(codec.Record) error, keepFailures bool) (*dataflow.Flow, *engine.Graph) {
 	f := dataflow.NewWithOptions(opts)
-	logdriven.Drive(graphOf(f), codec, answer)
+	logdriven.Drive(graphOf(f), c, answer)
 	if keepFailures {
 		logdriven.KeepFailures(graphOf(f))
 	}
@@ -21,8 +22,8 @@ func newLed(opts dataflow.Options, codec Codec, answer func(record []byte) error
 }
 
 // newRemote returns a flow that is only the ports of one that runs elsewhere.
-func newRemote(opts dataflow.Options, codec Codec, remote engine.Remote) (*dataflow.Flow, *engine.Graph) {
+func newRemote(opts dataflow.Options, c Codec, remote engine.Remote) (*dataflow.Flow, *engine.Graph) {
 	f := dataflow.NewWithOptions(opts)
-	logdriven.Facade(graphOf(f), codec, remote)
+	logdriven.Facade(graphOf(f), c, remote)
 	return f, graphOf(f)
 }

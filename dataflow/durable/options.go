@@ -58,9 +58,15 @@ type Options struct {
 	// sends wait.
 	MaxBytes int64
 
-	// Migrate says what becomes of the state when the program has changed; see
-	// [Migration]. Nil refuses a changed program.
-	Migrate func(*Migration) error
+	// Upgrade has the changes of the program since the history was made that a start would refuse
+	// without a word: see [Change]. Operators that remember nothing need none, and new ones
+	// begin with nothing.
+	Upgrade []Change
+
+	// RequireNames refuses a program in which only their order tells two operators apart that
+	// a history depends on: name them with [dataflow.Named]. Without it that is a warning when
+	// a history begins, and a change of their number is refused later.
+	RequireNames bool
 
 	// Divergence says what is done if a step of the history, made again, gives something else
 	// than it gave: by a program with a mended function, after a crash. The default is

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
@@ -28,6 +29,7 @@ type owner struct {
 	leader *logdriven.Executor
 	fence  uint64
 	last   snapshot // what there is of the last step besides the state
+	program
 	clock  func() int64
 	sender *sender
 
@@ -150,7 +152,7 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 	}
 	o.leader.Resume()
 	o.called()
-	o.door.opened(o.partition)
+	o.door.opened(o.partition, o.program.numbers)
 	opened()
 
 	o.sender = newSender(o.core, o.partition)
@@ -254,7 +256,7 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 	}
 	// The ports show a step before anything that follows from it: an asynchronous call or
 	// another location may look at them.
-	if err := o.feed(o.partition, &s, o.leader.Stopped()); err != nil {
+	if err := o.feed(o.partition, o.program.numbers, &s, o.leader.Stopped()); err != nil {
 		return err
 	}
 	o.leader.Release()
@@ -315,9 +317,9 @@ func (o *owner) construct() error {
 }
 
 // begin makes the first step of a history.
-func (o *owner) begin(ctx context.Context, shape string) (err error) {
+func (o *owner) begin(ctx context.Context) (err error) {
 	s := o.next(1)
-	s.begin, s.clock, s.shape = true, o.last.clock, shape
+	s.begin, s.clock, s.shape = true, o.last.clock, o.program.numbers.Shape().String()
 	if s.Emission, err = o.leader.Begin(); err != nil {
 		return err
 	}
@@ -367,12 +369,14 @@ func (o *owner) show() error {
 	o.door.partitions[o.partition].remember(&o.last.refusals)
 	o.showLetters()
 	s := step{place: o.last.place, Emission: logdriven.Emission{Outputs: kept}}
-	return o.feed(o.partition, &s, o.leader.Stopped())
+	return o.feed(o.partition, o.program.numbers, &s, o.leader.Stopped())
 }
 
 // answer is where asynchronous calls leave what they returned. It tries until the answer
 // is kept: twice is as good as once, since only the first one counts.
-func (o *owner) answer(record []byte) error {
+func (o *owner) answer(r codec.Record) error {
+	r.Op, _ = o.program.numbers.Number(r.Op) // it was asked for by an operator of the history
+	record := r.Encode(nil)
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		_, err := o.append(o.ctx, o.partition, record)
 		switch {

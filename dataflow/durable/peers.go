@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/identity"
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
@@ -27,6 +28,7 @@ const (
 	askEntry   = 'e' // operator, key
 	askValues  = 'w' // what outputs of one value have now
 	askLetters = 'q' // what is in quarantine
+	askShape   = 's' // the numbers of operators
 
 	answerLater     = 'l' // not known yet: ask again
 	answerTaken     = 't'
@@ -143,12 +145,20 @@ func (ps *peers) answer(p int, question []byte) []byte {
 			answer = ps.verdictsHere(ctx, p, nonces, at)
 		}
 	case askEntry:
-		op, site := int32(r.uint()), ps.siteOf(p)
-		if r.bad {
+		numbers, number, site := ps.door.partitions[p].numbers.Load(), int32(r.uint()), ps.siteOf(p)
+		if r.bad || numbers == nil {
+			break
+		}
+		op, ok := numbers.Op(number)
+		if !ok {
 			break
 		}
 		if value, err := logdriven.Get(ps.facade, ctx, site, op, r.data); err == nil {
 			answer = append([]byte{answerEntry}, value...)
+		}
+	case askShape:
+		if numbers := ps.door.partitions[p].numbers.Load(); numbers != nil && ps.door.partitions[p].isOwned() {
+			answer = append([]byte{answerEntry}, numbers.Shape().String()...)
 		}
 	case askLetters:
 		way := ps.door.partitions[p]
@@ -159,8 +169,12 @@ func (ps *peers) answer(p int, question []byte) []byte {
 			answer = said
 		}
 	case askValues:
+		numbers := ps.door.partitions[p].numbers.Load()
+		if numbers == nil {
+			break
+		}
 		ps.feeding.Lock() // so that the values are those of one step
-		latest := logdriven.Latest(ps.facade, ps.siteOf(p))
+		latest := logdriven.Latest(ps.facade, ps.siteOf(p), numbers)
 		ps.feeding.Unlock()
 		if values, err := latest([]byte{answerEntry}); err == nil {
 			answer = values
@@ -257,6 +271,40 @@ func (ps *peers) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) 
 	return known, nil
 }
 
+// learn returns the numbers that a partition's history knows the operators of this program by. It
+// asks the owner if this process does not know them: a number is never used for another
+// operator, so what was heard once stays right. It returns a [*PartitionError] if the partition has
+// stopped.
+func (ps *peers) learn(ctx context.Context, p int) (*logdriven.Numbers, error) {
+	way := ps.door.partitions[p]
+	for {
+		if numbers := way.numbers.Load(); numbers != nil {
+			return numbers, nil
+		}
+		answer, err := ps.ask(ctx, p, []byte{askShape})
+		switch {
+		case err != nil:
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case answer[0] == answerHalted:
+			return nil, ps.halted(p, answer[1:])
+		case answer[0] != answerEntry: // nobody has restored it yet
+			select {
+			case <-time.After(askAgain):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		was, err := parseShape(string(answer[1:]))
+		if err != nil {
+			return nil, err
+		}
+		known := identity.Known(was, ps.facade.Locations[ps.siteOf(p)], linesOf(ps.opts.Upgrade))
+		way.numbers.CompareAndSwap(nil, logdriven.NewNumbers(known))
+	}
+}
+
 // halted is the error of a partition that has stopped at another process.
 func (ps *peers) halted(p int, why []byte) error {
 	return &PartitionError{p, ps.facade.Location(ps.siteOf(p)), errors.New(string(why))}
@@ -265,8 +313,6 @@ func (ps *peers) halted(p int, why []byte) error {
 // fetch asks for an entry until it is there, and shows it to the ports, or until its partition
 // has stopped.
 func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte, stopped context.CancelCauseFunc) {
-	question := binary.AppendUvarint([]byte{askEntry}, uint64(op))
-	question = append(question, key...)
 	for ctx.Err() == nil {
 		if owned, turned := ps.door.partitions[p].ownership(); owned {
 			select { // it is shown as soon as it is there, unless the partition moves before
@@ -275,7 +321,25 @@ func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte, stopped
 			}
 			continue
 		}
-		answer, err := ps.ask(ctx, p, question)
+		moved := ps.door.partitions[p].whenMoved()
+		numbers, err := ps.learn(ctx, p)
+		if errors.As(err, new(*PartitionError)) {
+			stopped(err)
+		}
+		if err != nil {
+			return
+		}
+		number, ok := numbers.Number(op)
+		if !ok {
+			ps.opts.Logger.Error("the history has no such output yet: another program runs it", "partition", p, "output", ps.names[ps.siteOf(p)][op])
+			select {
+			case <-moved:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		answer, err := ps.ask(ctx, p, append(binary.AppendUvarint([]byte{askEntry}, uint64(number)), key...))
 		if err != nil {
 			return
 		}

@@ -133,7 +133,7 @@ func (o *owner) showLetters() {
 	letters := make([]Letter, len(all))
 	for i, l := range all {
 		letters[i] = Letter{
-			Partition: o.partition, ID: l.ID, Location: o.facade.Location(site), Input: logdriven.Operator(o.graph, site, l.Op),
+			Partition: o.partition, ID: l.ID, Location: o.facade.Location(site), Input: l.Input,
 			Operator: l.Operator, Reason: l.Reason, At: time.Unix(0, o.last.clock+l.At), Key: l.Key, Behind: len(l.Records) - 1,
 		}
 		if r, err := codec.DecodeRecord(l.Records[0]); err == nil {

@@ -63,7 +63,7 @@ func TestQuarantine(t *testing.T) {
 								}
 								continue
 							}
-							r := codec.Record{Key: encoded(t, key), Value: encoded(t, x*1000+k)}
+							r := codec.Record{Name: "input in", Key: encoded(t, key), Value: encoded(t, x*1000+k)}
 							p := app.core.layout.of(0, r.Key)
 							together[p] = append(together[p], r.Encode(nil))
 						}

@@ -1,10 +1,10 @@
 package durable
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
@@ -33,10 +33,13 @@ func (o *owner) restore(ctx context.Context) (*source, error) {
 	}
 	o.startClock()
 	if h.Fence == 0 {
-		if err := o.begin(ctx, o.leader.Shape()); err != nil {
-			source.close()
-			return nil, err
-		}
+		err = o.begin(ctx)
+	} else if o.program.changed {
+		err = o.beginChanged(ctx)
+	}
+	if err != nil {
+		source.close()
+		return nil, err
 	}
 	o.metrics.restored(time.Since(began))
 	return source, nil
@@ -48,10 +51,12 @@ func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error)
 		return nil, err
 	}
 	o.fence = h.Fence
-	shape := o.leader.Shape()
+	if err := o.fit(h); err != nil {
+		return nil, err
+	}
 	if h.Snapshot != nil {
 		var err error
-		if o.last, err = o.load(h.Snapshot, shape); err != nil {
+		if o.last, err = o.load(h.Snapshot); err != nil {
 			return nil, err
 		}
 	}
@@ -61,7 +66,7 @@ func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error)
 	}
 	source := &source{reader: reader, of: o.of, max: o.opts.StepBytes}
 	if err = o.rejoin(ctx, source); err == nil {
-		err = o.replay(ctx, h, source, shape)
+		err = o.replay(ctx, h, source)
 	}
 	if err != nil {
 		source.close()
@@ -186,25 +191,21 @@ func (o *owner) damaged(format string, args ...any) error {
 }
 
 // load gives a flow that has made no step the state of a snapshot.
-func (o *owner) load(data []byte, shape string) (snapshot, error) {
+func (o *owner) load(data []byte) (snapshot, error) {
 	s, err := decodeSnapshot(o.of, data)
 	if err != nil {
 		return s, o.damaged("its snapshot: %v", err)
 	}
-	became, err := o.migration(s.shape, shape)
-	if err != nil {
-		return s, err
-	}
-	if err = o.leader.Load(s.state, became); err != nil && became == nil {
+	if err = o.leader.Load(s.state); err != nil {
 		err = o.damaged("its snapshot: %v", err)
 	}
-	s.state, s.shape = nil, shape
+	s.state, s.shape = nil, ""
 	return s, err
 }
 
 // replay makes the steps that were committed since the snapshot again.
-func (o *owner) replay(ctx context.Context, h *journal.History, from *source, shape string) error {
-	fence := h.At
+func (o *owner) replay(ctx context.Context, h *journal.History, from *source) error {
+	fence, counts := h.At, o.program.counts()
 	for _, committed := range h.Steps {
 		was, err := decodeStep(o.of, committed.Data)
 		if err != nil {
@@ -215,13 +216,17 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source, sh
 		}
 		fence = committed.Fence
 		var e logdriven.Emission
-		if was.begin {
-			if was.shape != shape {
-				return changedError(was.shape, shape)
-			}
+		switch {
+		case was.begin:
 			o.last.clock = was.clock
 			e, err = o.leader.Begin()
-		} else {
+		case was.changed:
+			if o.program.made, err = parseShape(was.shape); err != nil {
+				return o.damaged("step %d: %v", committed.Fence, err)
+			}
+			counts = o.program.counts()
+			o.leader.Use(o.program.numbers, nil)
+		default:
 			var records [][]byte
 			if records, err = o.takeAgain(ctx, from, committed.Fence, was.intake); err != nil {
 				return err
@@ -232,7 +237,10 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source, sh
 				e, err = o.leader.Step(was.now, records, was.Skipped)
 			}
 		}
-		if err != nil || !bytes.Equal(e.Outputs, was.Outputs) {
+		if err == nil && !sameSkips(e.Skipped, was.Skipped) {
+			err = fmt.Errorf("%d records were quarantined when it was committed, and %d now", len(was.Skipped), len(e.Skipped))
+		}
+		if err != nil || !logdriven.SameOutputs(e.Outputs, was.Outputs, counts) {
 			return &DivergedError{o.partition, committed.Fence, was.Outputs, e.Outputs, err}
 		}
 		o.last.place = was.place
@@ -242,6 +250,12 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source, sh
 		o.metrics.replayed.Add(1)
 	}
 	return nil
+}
+
+// sameSkips reports whether the same records of a step were quarantined. The reasons have places
+// in the program's text, which may change.
+func sameSkips(a, b []logdriven.Skip) bool {
+	return slices.EqualFunc(a, b, func(a, b logdriven.Skip) bool { return a.Index == b.Index })
 }
 
 // takeAgain returns the records that a step took.

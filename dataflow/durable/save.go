@@ -36,7 +36,7 @@ func (o *owner) saveIfDue() {
 func (o *owner) picture() ([]byte, error) {
 	began := time.Now()
 	s := o.last
-	s.shape = o.leader.Shape()
+	s.shape = o.program.numbers.Shape().String()
 	var err error
 	if s.state, err = o.leader.Save(nil); err != nil {
 		return nil, err

@@ -102,7 +102,7 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 			by[to] = b
 			batches = append(batches, b)
 		}
-		b.records = append(b.records, r.Encode(nil))
+		b.records = append(b.records, s.door.encode(to, r))
 		if _, ok := sent[m.Link]; !ok {
 			links = append(links, m.Link)
 		}

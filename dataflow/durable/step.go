@@ -16,10 +16,11 @@ import (
 // steps could give something else (until version 1, timers fired operator by operator;
 // until version 2, a slice could run between two rounds of a cycle), the numbers of sends in
 // their snapshots are those of sources, not of inputs, keys and senders, and until step
-// version 3 and snapshot version 2 nothing has a checksum.
+// version 3 and snapshot version 2 nothing has a checksum; until step version 4 and snapshot
+// version 4 operators were known by their place in the program.
 const (
-	stepVersion     = 4
-	snapshotVersion = 4
+	stepVersion     = 5
+	snapshotVersion = 5
 )
 
 // wrongVersion says that this program cannot read a step or a snapshot of version v.
@@ -57,7 +58,10 @@ func (p *place) decode(r *reader) {
 type step struct {
 	clock int64  // its origin, in nanoseconds of Unix time; in the first step of a history
 	begin bool   // the first step of a history
-	shape string // of the program, in the first step
+	shape string // of the program, in the first step and in one that changes it
+
+	changed bool // takes nothing: it says that another program goes on
+
 	fence uint64 // of the step before
 	place
 	logdriven.Emission
@@ -65,14 +69,28 @@ type step struct {
 	size Lag // of the records taken; not kept
 }
 
+// What the flags of a step say.
+const (
+	flagBegin = 1 << iota
+	flagChanged
+)
+
+// hasShape reports whether an encoded step says which program makes the next ones.
+func hasShape(data []byte) bool { return len(data) > frameSize && data[frameSize] != 0 }
+
 func (s *step) encode(of origin) []byte {
 	var flags byte
 	if s.begin {
-		flags = 1
+		flags |= flagBegin
+	}
+	if s.changed {
+		flags |= flagChanged
 	}
 	dst := append(of.begin(make([]byte, 0, 128+len(s.Outputs)), stepVersion), flags)
 	if s.begin {
 		dst = binary.AppendVarint(dst, s.clock)
+	}
+	if flags != 0 {
 		dst = appendString(dst, s.shape)
 	}
 	dst = binary.AppendUvarint(dst, s.fence)
@@ -101,8 +119,12 @@ func decodeStep(of origin, data []byte) (s step, err error) {
 		return s, err
 	}
 	r := reader{data: in}
-	if s.begin = r.byte()&1 != 0; s.begin {
+	flags := r.byte()
+	s.begin, s.changed = flags&flagBegin != 0, flags&flagChanged != 0
+	if s.begin {
 		s.clock = r.int()
+	}
+	if flags != 0 {
 		s.shape = r.string()
 	}
 	s.fence = r.uint()

@@ -3,6 +3,7 @@ package durable
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/logdriven"
@@ -28,6 +29,13 @@ func (ps *peers) watchValues(ctx context.Context, site int) {
 			shown = nil
 			continue
 		}
+		numbers, err := ps.learn(ctx, p)
+		if errors.As(err, new(*PartitionError)) {
+			continue
+		}
+		if err != nil {
+			return
+		}
 		answer, err := ps.ask(ctx, p, []byte{askValues})
 		if err != nil {
 			return
@@ -38,7 +46,7 @@ func (ps *peers) watchValues(ctx context.Context, site int) {
 		shown = bytes.Clone(answer[1:])
 		ps.feeding.Lock()
 		if !ps.door.partitions[p].isOwned() { // or what this process shows is newer
-			err = logdriven.Feed(ps.facade, site, p, shown)
+			err = logdriven.Feed(ps.facade, site, p, numbers, shown)
 		}
 		ps.feeding.Unlock()
 		if err != nil {

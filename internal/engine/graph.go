@@ -61,13 +61,13 @@ type Settings struct {
 
 	// What the driver of the graph has settled, before anything was added to it.
 
-	Watch  Watcher                   // sees what the graph shows, if not nil
-	Steady bool                      // keys are divided in the same way in every process
-	Codec  codec.Codec               // of a graph whose history is kept outside
-	Answer func(record []byte) error // of a graph whose steps follow a log
-	Remote Remote                    // of a graph whose steps are made elsewhere
-	Failed bool                      // that a call failed is a record of the history, and does not end the flow
-	Check  *check                    // of a graph that is tested; see state.go
+	Watch  Watcher                  // sees what the graph shows, if not nil
+	Steady bool                     // keys are divided in the same way in every process
+	Codec  codec.Codec              // of a graph whose history is kept outside
+	Answer func(codec.Record) error // of a graph whose steps follow a log; the record has an operator's index
+	Remote Remote                   // of a graph whose steps are made elsewhere
+	Failed bool                     // that a call failed is a record of the history, and does not end the flow
+	Check  *check                   // of a graph that is tested; see state.go
 
 	Batches bool // single entries are pushed as batches; see PushBatches
 }

@@ -3,7 +3,7 @@ package engine
 import (
 	"fmt"
 	"reflect"
-	"strings"
+	"slices"
 
 	"github.com/millrace/millrace/internal/engine/codec"
 )
@@ -149,6 +149,9 @@ func CheckType[T any](op *Op) {
 	if c == nil {
 		return
 	}
+	if t := reflect.TypeFor[T](); !slices.Contains(op.Types, t) {
+		op.Types = append(op.Types, t)
+	}
 	types := []reflect.Type{reflect.TypeFor[T]()}
 	if codec.IsView[T]() {
 		k, v := codec.PartsOf(new(T)).Types()
@@ -159,29 +162,4 @@ func CheckType[T any](op *Op) {
 			Misuse(op.Name, "%v cannot be kept: %v", reflect.TypeFor[T](), err)
 		}
 	}
-}
-
-// Shape describes what the history of location number i depends on: its operators, how
-// they hang together, and the types of what they remember.
-func (g *Graph) Shape(i int) string { return g.Locations[i].Shape() }
-
-// Shape describes what the history and the state of the location depend on; see [Graph.Shape].
-func (s *Location) Shape() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", s.Name)
-	for _, op := range s.Ops {
-		fmt.Fprintf(&b, "%d %s", op.Index, op.Name)
-		for _, in := range op.Ins {
-			if in.Loc != s {
-				fmt.Fprintf(&b, " %s", in.Loc.Name)
-				continue
-			}
-			fmt.Fprintf(&b, " %d", in.Index)
-		}
-		for _, x := range op.States {
-			fmt.Fprintf(&b, " %s", x.Kind())
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
 }

@@ -22,10 +22,10 @@ var imports = map[string][]string{
 	"dataflow":         {"bounds", "internal/cow", "internal/engine", "internal/engine/live", "internal/engine/operators", "internal/engine/port", "internal/seal"},
 	"dataflow/sim":     slices.Concat(core, []string{"internal/digest", "internal/engine/simulate"}),
 	"dataflow/serve":   slices.Concat(core, []string{"internal/engine/simulate"}),
-	"dataflow/durable": slices.Concat(core, []string{"internal/engine/codec", "internal/engine/logdriven", "dataflow/durable/journal"}),
+	"dataflow/durable": slices.Concat(core, []string{"internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "dataflow/durable/journal"}),
 	"dataflow/inspect": core,
 
-	"dataflow/durable/durabletest": slices.Concat(core, []string{"dataflow/durable", "internal/engine/logdriven", "dataflow/durable/journal"}),
+	"dataflow/durable/durabletest": slices.Concat(core, []string{"dataflow/durable", "internal/engine/identity", "internal/engine/logdriven", "dataflow/durable/journal"}),
 
 	"keyedstream":    core,
 	"keyedsingleton": core,

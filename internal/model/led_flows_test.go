@@ -249,7 +249,7 @@ func ledByHand(build func(here, func(string)) []hands, rng *rand.Rand, forget en
 	return flow.threeWays(rng, func(r *ledRun) (ledStep, bool) {
 		kept, err := r.leader.Outputs(nil)
 		if err == nil {
-			err = logdriven.Feed(graph, 0, 0, kept)
+			err = logdriven.Feed(graph, 0, 0, nil, kept)
 		}
 		if failed = err; failed != nil || left == 0 {
 			return ledStep{}, false
@@ -266,7 +266,7 @@ func ledByHand(build func(here, func(string)) []hands, rng *rand.Rand, forget en
 				h.read()
 			}
 		}
-		for _, op := range operatorNumbers(r.leader.Shape(), "keyedsingleton.MapAsync") {
+		for _, op := range operatorNumbers(r.leader.Location().Ops, "keyedsingleton.MapAsync") {
 			for _, data := range box.waiting { // what is put is asked for, and some of it answered
 				rec, err := codec.DecodeRecord(data)
 				if err == nil && rec.Kind == 0 && rng.IntN(2) == 0 {

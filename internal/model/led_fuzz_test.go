@@ -72,7 +72,7 @@ func loadAnything(t testing.TB, name string, data []byte, records [][]byte) {
 		t.Fatal(err)
 	}
 	defer r.end()
-	if r.leader.Load(data, nil) != nil {
+	if r.leader.Load(data) != nil {
 		return
 	}
 	saved, err := r.leader.Save(nil)
@@ -84,7 +84,7 @@ func loadAnything(t testing.TB, name string, data []byte, records [][]byte) {
 		t.Fatal(err)
 	}
 	defer again.end()
-	if err := again.leader.Load(saved, nil); err != nil {
+	if err := again.leader.Load(saved); err != nil {
 		t.Fatalf("Load of what Save gave: %v", err)
 	}
 	resaved, err := again.leader.Save(nil)
@@ -173,7 +173,7 @@ func FuzzFeed(f *testing.F) {
 		g := graphOf(facade)
 		g.Start(context.Background())
 		for range 2 {
-			if logdriven.Feed(g, 0, 0, data) != nil {
+			if logdriven.Feed(g, 0, 0, nil, data) != nil {
 				break
 			}
 			for _, h := range front {

@@ -3,10 +3,10 @@ package model
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
@@ -77,7 +77,7 @@ func (c callBook) into(f *dataflow.Flow, answers *[][]byte) func(node, k, answer
 		for n < len(c) && c[n] != node {
 			n++
 		}
-		op := operatorNumbers(graphOf(f).Shape(0), "keyedsingleton.MapAsync")[n]
+		op := operatorNumbers(graphOf(f).Ops(0), "keyedsingleton.MapAsync")[n]
 		key, _ := durable.CBOR().Append(nil, k)
 		value, _ := durable.CBOR().Append(nil, answer)
 		r := codec.Record{Op: op, Kind: 1, Key: key, Value: value}
@@ -85,13 +85,11 @@ func (c callBook) into(f *dataflow.Flow, answers *[][]byte) func(node, k, answer
 	}
 }
 
-// operatorNumbers finds the operators of a name in a shape.
-func operatorNumbers(shape, name string) (all []int32) {
-	for line := range strings.Lines(shape) {
-		var n int32
-		var word string
-		if fmt.Sscan(line, &n, &word); word == name {
-			all = append(all, n)
+// operatorNumbers finds the operators of a name.
+func operatorNumbers(ops []*engine.Op, name string) (all []int32) {
+	for _, op := range ops {
+		if op.Name == name {
+			all = append(all, op.Index)
 		}
 	}
 	return all

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/identity"
 	"github.com/millrace/millrace/internal/engine/logdriven"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
@@ -130,8 +131,15 @@ func ledForgetting(p *Program, h History, seed uint64, forget engine.Forget) (er
 	now := int64(1)
 	var failed error
 	var mail post
-	left := 30 // steps in which nothing but time passes
+	left := 30                // steps in which nothing but time passes
+	compared := forget != nil // what is forgotten is missing in one of them
 	next := func(r *ledRun) (ledStep, bool) {
+		if !compared {
+			if failed = sameIdentities(r.graph, graph); failed != nil {
+				return ledStep{}, false
+			}
+			compared = true
+		}
 		if failed = compareLed(live, front, graph, r); failed != nil {
 			return ledStep{}, false
 		}
@@ -173,13 +181,23 @@ func ledForgetting(p *Program, h History, seed uint64, forget engine.Forget) (er
 	return failed
 }
 
+// sameIdentities compares what the ports of a flow call its operators with what its executor does.
+func sameIdentities(leads, ports *engine.Graph) error {
+	for i, s := range leads.Locations {
+		if a, b := identity.Of(s).String(), identity.Of(ports.Locations[i]).String(); a != b {
+			return fmt.Errorf("the executor's shape is\n%s, and that of the ports\n%s", a, b)
+		}
+	}
+	return nil
+}
+
 // compareLed shows what a led flow's outputs have and compares all with the model.
 func compareLed(live, front *builder, graph *engine.Graph, r *ledRun) error {
 	kept, err := r.leader.Outputs(nil)
 	if err != nil {
 		return err
 	}
-	if err := logdriven.Feed(graph, 0, 0, kept); err != nil {
+	if err := logdriven.Feed(graph, 0, 0, nil, kept); err != nil {
 		return fmt.Errorf("Feed: %w", err)
 	}
 	for i, w := range live.seen {

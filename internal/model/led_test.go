@@ -150,7 +150,7 @@ func (flow ledFlow) again(steps []ledStep, want []outcome, interrupted func() bo
 				return err
 			}
 			for j, l := range r.leaders {
-				if err := l.Load([]byte(want[i].saved[j]), nil); err != nil {
+				if err := l.Load([]byte(want[i].saved[j])); err != nil {
 					return fmt.Errorf("before step %d: Load: %w", i+1, err)
 				}
 			}

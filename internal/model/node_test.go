@@ -8,9 +8,9 @@ import (
 )
 
 // newLed returns a flow whose steps follow a log.
-func newLed(opts dataflow.Options, codec codec.Codec, answer func([]byte) error) *dataflow.Flow {
+func newLed(opts dataflow.Options, c codec.Codec, answer func([]byte) error) *dataflow.Flow {
 	f := dataflow.NewWithOptions(opts)
-	logdriven.Drive(graphOf(f), codec, answer)
+	logdriven.Drive(graphOf(f), c, func(r codec.Record) error { return answer(r.Encode(nil)) })
 	graphOf(f).Check(nil)
 	return f
 }

@@ -13,8 +13,8 @@ type LastSeen struct {
 	Refused bool
 }
 
-// Sources of records that their senders have numbered begin with one of these; the number of
-// the input and the key, or the sender, follow.
+// Sources of records that their senders have numbered begin with one of these; the key, or the
+// sender, follows. They count for each input by itself.
 const (
 	InputSource = "\x00input "
 	NamedSource = "\x00sender "
@@ -26,15 +26,14 @@ func (r *Record) NumberOf() (n uint64, sender string, ok bool) {
 	if strings.HasPrefix(r.Source, InputSource) {
 		return r.Number - 1, "", true
 	}
-	if rest, ok := strings.CutPrefix(r.Source, NamedSource); ok {
-		_, sender, _ = strings.Cut(rest, " ")
+	if sender, ok := strings.CutPrefix(r.Source, NamedSource); ok {
 		return r.Number - 1, sender, true
 	}
 	return 0, "", false
 }
 
-// A record that came in, as the history keeps it, is the operator of the input, what
-// kind of record it is, who sent it, and its content. All lengths and numbers are
+// A record that came in, as the history keeps it, is what kind of record it is, the
+// operator of the input, who sent it, and its content. All lengths and numbers are
 // varints.
 
 // kinds of records
@@ -49,9 +48,13 @@ const (
 	KindFailed        // an asynchronous call panicked, or its answer cannot be kept
 )
 
+// byName is the bit of the kind that says that the operator is named.
+const byName = 0x80
+
 // A Record is one record that came in.
 type Record struct {
-	Op     int32
+	Op     int32  // number of the operator
+	Name   string // identity of the operator, of a sender that does not know the number; else empty
 	Kind   byte
 	Nonce  uint64 // names a record whose sender waits to hear whether it was refused; else 0
 	Source string // of a sender that numbers its records, else empty
@@ -64,8 +67,11 @@ var ErrRecord = errors.New("dataflow: a record of the history is damaged")
 
 // Encode appends the record.
 func (r *Record) Encode(dst []byte) []byte {
-	dst = append(dst, r.Kind)
-	dst = binary.AppendUvarint(dst, uint64(r.Op))
+	if r.Name != "" {
+		dst = AppendBytes(append(dst, r.Kind|byName), []byte(r.Name))
+	} else {
+		dst = binary.AppendUvarint(append(dst, r.Kind), uint64(r.Op))
+	}
 	dst = binary.AppendUvarint(dst, r.Nonce)
 	dst = AppendBytes(dst, []byte(r.Source))
 	dst = binary.AppendUvarint(dst, r.Number)
@@ -77,7 +83,12 @@ func (r *Record) Encode(dst []byte) []byte {
 func DecodeRecord(data []byte) (r Record, err error) {
 	d := Decoder{Data: data}
 	r.Kind = d.Byte()
-	r.Op = int32(d.Uint())
+	if r.Kind&byName != 0 {
+		r.Kind &^= byName
+		r.Name = string(d.Bytes())
+	} else {
+		r.Op = int32(d.Uint())
+	}
 	r.Nonce = d.Uint()
 	r.Source = string(d.Bytes())
 	r.Number = d.Uint()

@@ -6,7 +6,7 @@
 //
 // A [Shape] lists the operators of a location. A history keeps that of the program that made
 // it, with a number for each operator that is never used for another one; a user keeps that of
-// all locations in a file. [Shape.Next] compares a shape with a changed program. Start reading
+// all locations in a file. [Next] compares a shape with a changed program. Start reading
 // at [Of]. Source: store study 8.
 package identity
 

@@ -9,7 +9,7 @@ import (
 // accept lets one record wait for the step, or behind one of its key that was quarantined. If
 // it returns an error, nothing was changed.
 func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64, err error) {
-	r, err := codec.DecodeRecord(data)
+	r, err := l.decode(data)
 	if err != nil {
 		return false, 0, 0, err
 	}
@@ -17,12 +17,15 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 		ok, letter = l.release(&r, now)
 		return ok, letter, r.Nonce, nil
 	}
+	if gone, discards := l.numbers.gone(r.Op); gone && (discards || r.Kind == codec.KindRead || r.Kind == codec.KindTaken) {
+		return false, 0, r.Nonce, nil
+	}
 	take, err := l.recipient(&r)
 	if err != nil {
 		return false, 0, 0, err
 	}
 	if r.Kind == codec.KindFailed {
-		return true, 0, 0, l.quarantine.callFailed(&r, data, now, l.loc.Ops[r.Op].String())
+		return true, 0, 0, l.quarantine.callFailed(&r, data, now, l.operator(r.Op))
 	}
 	if r.Source != "" { // a source counts its records: one that came before is a repeat
 		if last := l.sources[r.Source]; r.Number <= last.Number {
@@ -43,18 +46,36 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 	return ok, letter, r.Nonce, err
 }
 
+// decode reads a record, whose operator has a number then and no name.
+func (l *Executor) decode(data []byte) (codec.Record, error) {
+	r, err := codec.DecodeRecord(data)
+	if err == nil {
+		l.numbers.resolve(&r)
+	}
+	return r, err
+}
+
+// operator describes the operator with a number for people.
+func (l *Executor) operator(number int32) string {
+	if op, ok := l.numbers.Op(number); ok && op >= 0 && int(op) < len(l.loc.Ops) {
+		return l.loc.Ops[op].String()
+	}
+	return ""
+}
+
 // recipient returns what a record is for: an input, or the output that somebody has read.
 func (l *Executor) recipient(r *codec.Record) (func(*codec.Record, codec.Codec) (bool, error), error) {
 	s := l.loc
-	if r.Op < 0 || int(r.Op) >= len(s.Ops) {
-		return nil, fmt.Errorf("%w: it is for operator %d of %d", codec.ErrRecord, r.Op, len(s.Ops))
+	op, ok := l.numbers.Op(r.Op)
+	if !ok || op < 0 || int(op) >= len(s.Ops) {
+		return nil, fmt.Errorf("%w: it is for %s, which the program does not have", codec.ErrRecord, l.numbers.name(r))
 	}
 	if r.Kind == codec.KindRead || r.Kind == codec.KindTaken {
-		if out, err := s.Output(r.Op); err == nil {
+		if out, err := s.Output(op); err == nil {
 			return out.Acknowledge, nil
 		}
-	} else if in := s.Input(r.Op); in != nil {
+	} else if in := s.Input(op); in != nil {
 		return in.Accept, nil
 	}
-	return nil, fmt.Errorf("%w: %s takes none of kind %d", codec.ErrRecord, s.Ops[r.Op], r.Kind)
+	return nil, fmt.Errorf("%w: %s takes none of kind %d", codec.ErrRecord, s.Ops[op], r.Kind)
 }

@@ -1,7 +1,6 @@
 package logdriven
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -26,43 +25,28 @@ func (l *Executor) Describe(w io.Writer, most int) error {
 
 // DescribeOutputs writes what a step gave, or what the outputs of location number i keep,
 // for people.
-func DescribeOutputs(g *engine.Graph, w io.Writer, i int, outputs []byte) error {
+func DescribeOutputs(g *engine.Graph, w io.Writer, i int, n *Numbers, outputs []byte) error {
 	s := g.Locations[i]
 	in := &codec.Decoder{Data: outputs}
 	d := &codec.Describer{W: w, Left: -1}
 	for len(in.Data) > 0 {
-		op := int32(in.Uint())
+		number, part := int32(in.Uint()), &codec.Decoder{Data: in.Bytes()}
+		if in.Err != nil {
+			return in.Err
+		}
+		op, ok := n.Op(number)
+		if !ok {
+			d.Print("%s, which the program does not have: %d bytes\n", n.name(&codec.Record{Op: number}), len(part.Data))
+			continue
+		}
 		out, err := s.Output(op)
 		if err != nil {
 			return err
 		}
 		d.Print("%s\n", s.Ops[op])
-		if out.DescribeFed(in, g.Settings.Codec, d); in.Err != nil {
-			return in.Err
+		if out.DescribeFed(part, g.Settings.Codec, d); part.Err != nil {
+			return part.Err
 		}
 	}
 	return d.Err
-}
-
-// DescribeRecord writes a record of location number i for people.
-func DescribeRecord(g *engine.Graph, w io.Writer, i int, data []byte) error {
-	s := g.Locations[i]
-	r, err := codec.DecodeRecord(data)
-	if err != nil {
-		return err
-	}
-	if r.Op < 0 || int(r.Op) >= len(s.Ops) {
-		return fmt.Errorf("%w: it is for operator %d of %d", codec.ErrRecord, r.Op, len(s.Ops))
-	}
-	what := [...]string{"record", "answer", "taken", "read", "question"}[min(r.Kind, codec.KindHas)]
-	from := ""
-	if n, sender, ok := r.NumberOf(); ok && sender == "" {
-		from = fmt.Sprintf(" number %d", n)
-	} else if ok {
-		from = fmt.Sprintf(" number %d of %q", n, sender)
-	} else if r.Source != "" {
-		from = fmt.Sprintf(" number %d of %q", r.Number, r.Source)
-	}
-	_, err = fmt.Fprintf(w, "%s of %s%s: key of %d bytes, value of %d\n", what, s.Ops[r.Op], from, len(r.Key), len(r.Value))
-	return err
 }

@@ -40,13 +40,14 @@ type driver struct{ elsewhereRun }
 
 // Drive makes an empty graph one whose steps are made by whoever has its [Executor].
 //
-// Answer makes the answer of an asynchronous call part of the history. It returns when that
-// is durable, or an error if the graph has ended before. It may be nil if no call is made.
-func Drive(g *engine.Graph, codec codec.Codec, answer func(record []byte) error) {
+// Answer makes the answer of an asynchronous call, of the operator with an index, part of the
+// history. It returns when that is durable, or an error if the graph has ended before. It may
+// be nil if no call is made.
+func Drive(g *engine.Graph, c codec.Codec, answer func(codec.Record) error) {
 	if answer == nil {
-		answer = func([]byte) error { return errors.New("dataflow: nobody keeps the answers of this flow") }
+		answer = func(codec.Record) error { return errors.New("dataflow: nobody keeps the answers of this flow") }
 	}
-	g.Driver, g.Settings.Codec, g.Settings.Answer = &driver{}, codec, answer
+	g.Driver, g.Settings.Codec, g.Settings.Answer = &driver{}, c, answer
 }
 
 // KeepFailures has an asynchronous call that fails be a letter of the quarantine. Without it
@@ -66,6 +67,9 @@ type Executor struct {
 	loc     *engine.Location
 	sources map[string]codec.LastSeen // the last record of each source
 	calls   []engine.Calling          // asynchronous operators
+	numbers *Numbers
+	of      func(op int32) codec.Codec // see Use
+	part    []byte                     // what one output gives
 
 	adopts  bool // the step that is made now keeps what adopted says
 	adopted []byte
@@ -171,12 +175,12 @@ func (l *Executor) make(p *engine.Plan) (e Emission, err error) {
 		return e, err
 	}
 	for _, out := range s.Ports {
-		if e.Outputs, err = out.Emit(e.Outputs, s.Graph.Settings.Codec); err != nil {
+		if e.Outputs, err = l.give(e.Outputs, out.Operator(), out.Emit); err != nil {
 			return e, err
 		}
 	}
 	for _, out := range s.Later {
-		if e.Outputs, err = out.Emit(e.Outputs, s.Graph.Settings.Codec); err != nil {
+		if e.Outputs, err = l.give(e.Outputs, out.Operator(), out.Emit); err != nil {
 			return e, err
 		}
 	}
@@ -223,45 +227,42 @@ func (l *Executor) Save(dst []byte) (_ []byte, err error) {
 				return dst, fmt.Errorf("%s: %w", op, err)
 			}
 		}
-		dst = binary.AppendUvarint(dst, uint64(op.Index))
+		number, _ := l.numbers.Number(op.Index)
+		dst = binary.AppendUvarint(dst, uint64(number))
 		dst = codec.AppendBytes(dst, part)
 	}
 	return dst, nil
 }
 
 // Load is the inverse of [Executor.Save], of a location that has made no step. What hangs
-// on constants is run, and its results are discarded. If became is not nil it says which
-// operator has the state of one that had a number before; it returns false for one that
-// is gone.
-func (l *Executor) Load(data []byte, became func(op int32) (int32, bool)) error {
+// on constants is run, and its results are discarded. What an operator remembered that is gone
+// is passed over.
+func (l *Executor) Load(data []byte) error {
 	if _, err := l.Begin(); err != nil {
 		return err
 	}
-	c := l.loc.Graph.Settings.Codec
 	d := &codec.Decoder{Data: data}
 	clear(l.sources)
 	for range d.Count() {
 		name := string(d.Bytes())
 		l.sources[name] = codec.LastSeen{Number: d.Uint(), Refused: d.Byte() == 1}
 	}
-	l.quarantine.load(d, became)
+	l.quarantine.load(d)
 	for len(d.Data) > 0 {
-		i, part := int32(d.Uint()), &codec.Decoder{Data: d.Bytes()}
+		number, part := int32(d.Uint()), &codec.Decoder{Data: d.Bytes()}
 		if d.Err != nil {
 			return fmt.Errorf("dataflow: the saved state: %w", d.Err)
 		}
-		if became != nil {
-			var ok bool
-			if i, ok = became(i); !ok {
-				continue
-			}
+		i, ok := l.numbers.Op(number)
+		if !ok {
+			continue
 		}
 		if i < 0 || int(i) >= len(l.loc.Ops) || len(l.loc.Ops[i].States) == 0 {
 			return fmt.Errorf("dataflow: the saved state is of operator %d, which remembers nothing", i)
 		}
 		op := l.loc.Ops[i]
 		for _, x := range op.States {
-			x.Load(part, c)
+			x.Load(part, l.codecOf(i))
 		}
 		if part.Err == nil && len(part.Data) > 0 {
 			part.Err = fmt.Errorf("%d bytes too many", len(part.Data))
@@ -274,10 +275,24 @@ func (l *Executor) Load(data []byte, became func(op int32) (int32, bool)) error 
 	return d.Err
 }
 
-// Shape describes what the location's history and state depend on: its operators, how
-// they hang together, and the types of what they remember. Names of types count, places
-// in the source do not.
-func (l *Executor) Shape() string { return l.loc.Shape() }
+// Location returns the location whose steps the executor makes.
+func (l *Executor) Location() *engine.Location { return l.loc }
+
+// Use says by which numbers the history knows the operators, and with which codec the state and
+// the records of the operator with an index are read; nil stands for that of the graph. It is
+// called before anything else, and again behind what was kept in another form.
+func (l *Executor) Use(n *Numbers, of func(op int32) codec.Codec) { l.numbers, l.of = n, of }
+
+// codecOf returns the codec that the state and the records of the operator with an index are
+// read with.
+func (l *Executor) codecOf(op int32) codec.Codec {
+	if l.of != nil {
+		if c := l.of(op); c != nil {
+			return c
+		}
+	}
+	return l.loc.Graph.Settings.Codec
+}
 
 func sortedKeys[V any](m map[string]V) []string {
 	ks := make([]string, 0, len(m))
@@ -311,6 +326,9 @@ func (l *Executor) Moved() (all []engine.Moved) {
 	for _, u := range l.unsent() {
 		all = u.Moved(all)
 	}
+	for i := range all {
+		all[i].Link, _ = l.numbers.Number(all[i].Link)
+	}
 	return all
 }
 
@@ -331,14 +349,25 @@ func (l *Executor) identify() {
 // yet, and the values that are there now. It has the form of what a step gives.
 func (l *Executor) Outputs(dst []byte) (_ []byte, err error) {
 	for _, out := range l.loc.OutputsInOrder {
-		if dst, err = out.Kept(dst, l.loc.Graph.Settings.Codec); err != nil {
+		if dst, err = l.give(dst, out.Operator(), out.Kept); err != nil {
 			return dst, err
 		}
 	}
 	return dst, nil
 }
 
-// Lookup returns the encoded value that an output of entries has under an encoded key.
+// give appends what an output gives, if that is something, with its number and length.
+func (l *Executor) give(dst []byte, op *engine.Op, gives func([]byte, codec.Codec) ([]byte, error)) ([]byte, error) {
+	part, err := gives(l.part[:0], l.loc.Graph.Settings.Codec)
+	if l.part = part; err != nil || len(part) == 0 {
+		return dst, err
+	}
+	number, _ := l.numbers.Number(op.Index)
+	return codec.AppendBytes(binary.AppendUvarint(dst, uint64(number)), part), nil
+}
+
+// Lookup returns the encoded value that an output of entries, which has an index, has under an
+// encoded key.
 func (l *Executor) Lookup(op int32, key []byte) (value []byte, ok bool, err error) {
 	out, err := l.loc.Output(op)
 	if err != nil {

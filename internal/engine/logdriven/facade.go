@@ -86,7 +86,7 @@ func Values(g *engine.Graph, i int) (ops []*engine.Op) {
 // Latest reads the outputs of values that change at location number i, all after the same
 // step, and returns a function that appends what they showed, in the form of what a step
 // gives. Latest is not called during [Feed]; the function may be.
-func Latest(g *engine.Graph, i int) func(dst []byte) ([]byte, error) {
+func Latest(g *engine.Graph, i int, n *Numbers) func(dst []byte) ([]byte, error) {
 	var ops []*engine.Op
 	var appends []func([]byte, codec.Codec) ([]byte, error)
 	for _, op := range g.Locations[i].Ops {
@@ -98,8 +98,12 @@ func Latest(g *engine.Graph, i int) func(dst []byte) ([]byte, error) {
 	}
 	return func(dst []byte) (_ []byte, err error) {
 		for j, f := range appends {
-			if dst, err = f(dst, g.Settings.Codec); err != nil {
+			part, err := f(nil, g.Settings.Codec)
+			if err != nil {
 				return dst, fmt.Errorf("%s: %w", ops[j], err)
+			}
+			if number, ok := n.Number(ops[j].Index); ok {
+				dst = codec.AppendBytes(binary.AppendUvarint(dst, uint64(number)), part)
 			}
 		}
 		return dst, nil
@@ -108,10 +112,11 @@ func Latest(g *engine.Graph, i int) func(dst []byte) ([]byte, error) {
 
 // Feed publishes at the ports of location number i what a step gave: all of it, or
 // nothing if it returns an error. The source tells the partitions of a location apart. It
-// is called by one goroutine at a time.
-func Feed(g *engine.Graph, i, source int, outputs []byte) error {
+// is called by one goroutine at a time. What is for operators that the program does not have is
+// passed over.
+func Feed(g *engine.Graph, i, source int, n *Numbers, outputs []byte) error {
 	s := g.Locations[i]
-	if err := feed(s, source, outputs); err != nil {
+	if err := feed(s, source, n, outputs); err != nil {
 		for _, p := range s.Ports {
 			p.Forget()
 		}
@@ -123,10 +128,17 @@ func Feed(g *engine.Graph, i, source int, outputs []byte) error {
 }
 
 // feed decodes what a step gave without making it visible.
-func feed(s *engine.Location, source int, outputs []byte) error {
+func feed(s *engine.Location, source int, n *Numbers, outputs []byte) error {
 	d := &codec.Decoder{Data: outputs}
 	for len(d.Data) > 0 {
-		op := int32(d.Uint())
+		number, part := int32(d.Uint()), &codec.Decoder{Data: d.Bytes()}
+		if d.Err != nil {
+			return d.Err
+		}
+		op, ok := n.Op(number)
+		if !ok {
+			continue
+		}
 		out, err := s.Output(op)
 		if err != nil {
 			return err
@@ -137,19 +149,21 @@ func feed(s *engine.Location, source int, outputs []byte) error {
 			}
 			s.Ports = append(s.Ports, p)
 		}
-		if out.Feed(d, s.Graph.Settings.Codec, source); d.Err != nil {
-			return fmt.Errorf("%s: %w", s.Ops[op], d.Err)
+		if out.Feed(part, s.Graph.Settings.Codec, source); part.Err == nil && len(part.Data) > 0 {
+			part.Fail()
+		}
+		if part.Err != nil {
+			return fmt.Errorf("%s: %w", s.Ops[op], part.Err)
 		}
 	}
 	return nil
 }
 
-// FeedEntry gives an output of entries one that was found elsewhere.
+// FeedEntry gives an output of entries, which has an index, one that was found elsewhere.
 func FeedEntry(g *engine.Graph, i int, op int32, key, value []byte) error {
-	data := binary.AppendUvarint(nil, uint64(op))
-	data = append(data, 1) // entry
-	data = codec.AppendBytes(data, key)
-	return Feed(g, i, 0, codec.AppendBytes(data, value))
+	part := codec.AppendBytes([]byte{1}, key) // one entry
+	part = codec.AppendBytes(part, value)
+	return Feed(g, i, 0, nil, codec.AppendBytes(binary.AppendUvarint(nil, uint64(op)), part))
 }
 
 // Get waits for an entry of an output and returns its encoded value.

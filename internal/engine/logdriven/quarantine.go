@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
@@ -35,7 +34,8 @@ type Parked struct{ Nonce, Letter uint64 }
 // A Letter is what was quarantined: a record, and those of its key that wait behind it.
 type Letter struct {
 	ID       uint64
-	Op       int32  // of the input
+	Op       int32  // number of the input
+	Input    string // its name, if the program has it; set by [Executor.Letters]
 	Key      []byte // encoded; nil if nothing waits behind the record and it is of no call
 	Operator string
 	Reason   string
@@ -187,10 +187,9 @@ func (q *quarantine) save(dst []byte) []byte {
 	return dst
 }
 
-// load is the inverse of save. If became is not nil it says which input has the letters of one
-// that had a number before; those of one that is gone are kept with the number -1, so that
-// they can be looked at and dropped.
-func (q *quarantine) load(d *codec.Decoder, became func(int32) (int32, bool)) {
+// load is the inverse of save. Letters of an input that is gone stay, so that they can be
+// looked at and dropped.
+func (q *quarantine) load(d *codec.Decoder) {
 	*q = quarantine{next: d.Uint()}
 	for range d.Count() {
 		l := &Letter{ID: d.Uint(), Op: int32(uint32(d.Uint())), parked: d.Byte() == 1}
@@ -206,13 +205,6 @@ func (q *quarantine) load(d *codec.Decoder, became func(int32) (int32, bool)) {
 		if d.Err != nil {
 			return
 		}
-		if became != nil {
-			is, ok := became(l.Op)
-			if !ok {
-				is = -1
-			}
-			l.Op = is
-		}
 		q.add(l)
 	}
 }
@@ -222,6 +214,7 @@ func (l *Executor) Letters() []Letter {
 	all := make([]Letter, len(l.quarantine.letters))
 	for i, x := range l.quarantine.letters {
 		all[i] = *x
+		all[i].Input = l.operator(x.Op)
 		all[i].Records = x.Records[:len(x.Records):len(x.Records)]
 	}
 	return all
@@ -234,20 +227,11 @@ func (l *Executor) QuarantineChanged() bool {
 	return was
 }
 
-// Operator returns the name of an operator of location number i for people.
-func Operator(g *engine.Graph, i int, op int32) string {
-	s := g.Locations[i]
-	if op < 0 || int(op) >= len(s.Ops) {
-		return ""
-	}
-	return s.Ops[op].String()
-}
-
 // skip quarantines a record of a step. It returns the number of the letter.
 func (l *Executor) skip(data []byte, now int64, why Skip) (letter, nonce uint64, err error) {
 	why.Reason = reason(why.Reason)
 	l.quarantine.changed = true
-	r, err := codec.DecodeRecord(data)
+	r, err := l.decode(data)
 	if err != nil { // nobody knows whose it is
 		r = codec.Record{Op: -1}
 	}
@@ -323,7 +307,7 @@ func (l *Executor) release(r *codec.Record, now int64) (ok bool, stays uint64) {
 
 // drop forgets a call. There is none if its operator is gone.
 func (l *Executor) drop(letter *Letter) {
-	r, err := codec.DecodeRecord(letter.Records[0])
+	r, err := l.decode(letter.Records[0])
 	if err != nil {
 		return
 	}
@@ -336,7 +320,7 @@ func (l *Executor) drop(letter *Letter) {
 // acceptAgain lets a record wait for the step that was taken before, and whose number at its
 // source is known therefore.
 func (l *Executor) acceptAgain(data []byte) error {
-	r, err := codec.DecodeRecord(data)
+	r, err := l.decode(data)
 	if err != nil {
 		return err
 	}
@@ -355,7 +339,8 @@ func (l *Executor) read(take func(*codec.Record, codec.Codec) (bool, error), r *
 			err = fmt.Errorf("%w: reading it panicked: %v", codec.ErrRecord, v)
 		}
 	}()
-	return take(r, l.loc.Graph.Settings.Codec)
+	op, _ := l.numbers.Op(r.Op)
+	return take(r, l.codecOf(op))
 }
 
 // RetryRecord and DropRecord are the records by which a letter is handled again, and by which

@@ -58,7 +58,7 @@ func MapAsync[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, 
 	a.in = &answers[K, V, U]{KeyedInput[K, U]{InputBase: engine.InputBase{Loc: h.Loc, Op: op}, node: engine.NewKeyedNode[K, U](h), hash: engine.Hasher[K](), hashed: true}, a}
 	h.Loc.AddInput(op, a.in, a.in.node.Component)
 	h.Loc.AddOutput(op, a)
-	if h.Loc.Graph.Settings.Answer != nil {
+	if h.Loc.Graph.Kept() {
 		a.pending = state.NewTable(engine.Lasting(op), state.Plain[K], state.Plain[V])
 	}
 	op.Later = true

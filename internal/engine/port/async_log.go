@@ -75,7 +75,7 @@ func (a *async[K, V, U]) failed(k K, why error) error {
 	}
 	text := why.Error()
 	r := codec.Record{Op: a.op.Index, Kind: codec.KindFailed, Key: key, Value: []byte(text[:min(len(text), 4<<10)])}
-	return a.loc.Graph.Settings.Answer(r.Encode(nil))
+	return a.loc.Graph.Settings.Answer(r)
 }
 
 // Begin makes the calls that the last step asked for.
@@ -115,7 +115,7 @@ func (a *async[K, V, U]) answered(k K, u U) error {
 		return err
 	}
 	r := codec.Record{Op: a.op.Index, Kind: codec.KindAnswer, Key: key, Value: value}
-	return a.loc.Graph.Settings.Answer(r.Encode(nil))
+	return a.loc.Graph.Settings.Answer(r)
 }
 
 // Full reports whether more calls wait for their turn than may.

@@ -69,7 +69,6 @@ func (b *sending) put(dst []byte, x sent) []byte {
 
 // announce appends what comes before n elements of a step.
 func (b *sending) announce(dst []byte, n int) []byte {
-	dst = binary.AppendUvarint(dst, uint64(b.op.Index))
 	dst = binary.AppendUvarint(dst, b.first+uint64(len(b.buf)))
 	return binary.AppendUvarint(dst, uint64(n))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -185,14 +184,14 @@ func (n *numbers[K]) once(k K, number uint64, send func() error) error {
 // of it. In a history a source counts from 1.
 func numberedFrom(first uint64) func(i int, r *codec.Record) {
 	return func(i int, r *codec.Record) {
-		r.Source, r.Number = codec.InputSource+strconv.Itoa(int(r.Op))+" "+string(r.Key), first+uint64(i)+1
+		r.Source, r.Number = codec.InputSource+string(r.Key), first+uint64(i)+1
 	}
 }
 
 // numberedBy returns a function that says of which number of a sender a record is.
 func numberedBy(sender string, n uint64) func(i int, r *codec.Record) {
 	return func(_ int, r *codec.Record) {
-		r.Source, r.Number = codec.NamedSource+strconv.Itoa(int(r.Op))+" "+sender, n+1
+		r.Source, r.Number = codec.NamedSource+sender, n+1
 	}
 }
 

@@ -47,8 +47,8 @@ func (out *ValueOutput[T]) DescribeFed(in *codec.Decoder, c codec.Codec, d *code
 	}
 }
 
-// What a step gives is, for each output that has something: the number of the
-// operator, how many elements there are, and the elements. Of a stream the number of
+// What a step gives is, for each output that has something: how many elements there are, and
+// the elements. Of a stream the number of
 // its first element comes before, counted from the first one ever, so that readers
 // can say how far they are.
 
@@ -57,7 +57,6 @@ func (out *Output[T]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
 	if len(out.step) == 0 {
 		return dst, nil
 	}
-	dst = binary.AppendUvarint(dst, uint64(out.op.Index))
 	dst = binary.AppendUvarint(dst, out.first+uint64(len(out.buf)))
 	dst = binary.AppendUvarint(dst, uint64(len(out.step)))
 	for _, x := range out.step {
@@ -103,7 +102,6 @@ func (out *EntryOutput[K, V]) Emit(dst []byte, c codec.Codec) (_ []byte, err err
 	if len(out.step.K)+len(out.gone.K) == 0 {
 		return dst, nil
 	}
-	dst = binary.AppendUvarint(dst, uint64(out.op.Index))
 	dst = binary.AppendUvarint(dst, uint64(len(out.step.K)))
 	for i, k := range out.step.K {
 		if dst, err = codec.AppendValue(dst, c, k); err == nil {
@@ -146,7 +144,6 @@ func (out *EntryOutput[K, V]) Acknowledge(r *codec.Record, c codec.Codec) (bool,
 // Emit appends the value at the end of the step.
 func (out *ValueOutput[T]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
 	out.dirty = false
-	dst = binary.AppendUvarint(dst, uint64(out.op.Index))
 	if dst, err = appendCell(dst, c, out.node.Value, out.node.IsSet); err != nil {
 		return dst, fmt.Errorf("%s: %w", out.op, err)
 	}
@@ -165,7 +162,6 @@ func (out *Output[T]) Kept(dst []byte, c codec.Codec) (_ []byte, err error) {
 	if len(out.buf) == 0 {
 		return dst, nil
 	}
-	dst = binary.AppendUvarint(dst, uint64(out.op.Index))
 	dst = binary.AppendUvarint(dst, out.first)
 	dst = binary.AppendUvarint(dst, uint64(len(out.buf)))
 	for _, x := range out.buf {
@@ -181,7 +177,6 @@ func (out *EntryOutput[K, V]) Kept(dst []byte, c codec.Codec) (_ []byte, err err
 	if out.entries.Len() == 0 {
 		return dst, nil
 	}
-	dst = binary.AppendUvarint(dst, uint64(out.op.Index))
 	dst = binary.AppendUvarint(dst, uint64(out.entries.Len()))
 	for k, v := range out.entries.All() {
 		if dst, err = codec.AppendValue(dst, c, k); err != nil {
@@ -223,7 +218,7 @@ func (out *ValueOutput[T]) Showing() func(dst []byte, c codec.Codec) ([]byte, er
 		return nil
 	}
 	return func(dst []byte, c codec.Codec) ([]byte, error) {
-		return appendCell(binary.AppendUvarint(dst, uint64(out.op.Index)), c, value, set)
+		return appendCell(dst, c, value, set)
 	}
 }
 

@@ -88,7 +88,7 @@ func TestFeedIsAllOrNothing(t *testing.T) {
 		return e.Outputs
 	}
 	fed := newThreePorts(nowhere{})
-	if err := logdriven.Feed(fed.graph, 0, 0, step(3)); err != nil {
+	if err := logdriven.Feed(fed.graph, 0, 0, nil, step(3)); err != nil {
 		t.Fatal(err)
 	}
 	if got := fed.shown(); got != [3]int{1, 1, 3} {
@@ -104,7 +104,7 @@ func TestFeedIsAllOrNothing(t *testing.T) {
 		"named twice":              append(bytes.Clone(good), good...),
 		"of an operator that is not there, at the end": append(bytes.Clone(good), 99),
 	} {
-		if err := logdriven.Feed(fed.graph, 0, 0, outputs); err == nil {
+		if err := logdriven.Feed(fed.graph, 0, 0, nil, outputs); err == nil {
 			t.Errorf("a step %s is accepted", what)
 		}
 		if got := fed.shown(); got != [3]int{1, 1, 3} {
@@ -112,7 +112,7 @@ func TestFeedIsAllOrNothing(t *testing.T) {
 		}
 	}
 	for range 2 { // the second time as after a change of owners
-		if err := logdriven.Feed(fed.graph, 0, 0, good); err != nil {
+		if err := logdriven.Feed(fed.graph, 0, 0, nil, good); err != nil {
 			t.Fatal(err)
 		}
 		if got := fed.shown(); got != [3]int{3, 3, 12} {

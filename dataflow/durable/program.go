@@ -1,0 +1,249 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/identity"
+	"github.com/millrace/millrace/internal/engine/logdriven"
+)
+
+// A program is how the program of this process goes on with the history of a partition.
+type program struct {
+	numbers *logdriven.Numbers // from now on
+	made    *identity.Shape    // of the program that made the steps that are made again
+	changed bool               // the history does not say yet that it is this program's
+}
+
+// fit compares the program with the one that made the history. Its error says what has changed
+// and needs a line.
+func (o *owner) fit(h *journal.History) error {
+	loc, lines := o.leader.Location(), linesOf(o.opts.Upgrade)
+	saved, last, err := shapesOf(o.of, h)
+	if err != nil {
+		return o.damaged("%v", err)
+	}
+	if last == nil {
+		last = &identity.Shape{Location: loc.Name}
+		saved = last
+	}
+	next, changes := identity.Next(last, loc, lines)
+	if refuses(changes) {
+		return changedError(changes)
+	}
+	if twins := next.Twins(); len(twins) > 0 && (h.Fence == 0 || o.opts.RequireNames) {
+		if err := o.twins(loc.Name, twins); err != nil {
+			return err
+		}
+	}
+	convert, stale := identity.Kept(saved, next, lines)
+	if len(stale) > 0 {
+		return changedError(stale)
+	}
+	o.program = program{logdriven.NewNumbers(next), saved, next.String() != last.String()}
+	var of func(int32) codec.Codec
+	if len(convert) > 0 {
+		of = func(op int32) codec.Codec {
+			if by := convert[op]; by != nil {
+				return converter{o.opts.Codec, by}
+			}
+			return nil
+		}
+	}
+	o.leader.Use(o.program.numbers, of)
+	if h.Fence > 0 {
+		for _, x := range changes {
+			o.opts.Logger.Info("the program has changed since the history was made", "partition", o.partition, "location", x.Location, "change", x.What)
+		}
+	}
+	return nil
+}
+
+// refuses reports whether there is a change that needs a line.
+func refuses(changes []identity.Change) bool {
+	for _, x := range changes {
+		if x.Verdict != identity.Allowed {
+			return true
+		}
+	}
+	return false
+}
+
+// twins says which operators only their order tells apart.
+func (c *core) twins(location string, twins [][]identity.Operator) error {
+	for _, group := range twins {
+		var places []string
+		for _, o := range group {
+			places = append(places, o.Pos)
+		}
+		if c.opts.RequireNames {
+			return fmt.Errorf("durable: %s: only their order tells the operators %s at %s apart: name them with dataflow.Named", location, group[0].Identity, strings.Join(places, " and "))
+		}
+		c.opts.Logger.Warn("only their order tells operators apart: name them with dataflow.Named, so that one can be added or taken out later",
+			"location", location, "operator", group[0].Identity, "at", places)
+	}
+	return nil
+}
+
+// shapesOf returns the shape that the state at the beginning of a history has, and that of the
+// last program of the history; nil if there is none.
+func shapesOf(of origin, h *journal.History) (saved, last *identity.Shape, err error) {
+	if h.Snapshot != nil {
+		s, err := decodeSnapshot(of, h.Snapshot)
+		if err != nil {
+			return nil, nil, err
+		}
+		if saved, err = parseShape(s.shape); err != nil {
+			return nil, nil, err
+		}
+		last = saved
+	}
+	for _, committed := range h.Steps {
+		if !hasShape(committed.Data) {
+			continue
+		}
+		s, err := decodeStep(of, committed.Data)
+		if err != nil {
+			return nil, nil, fmt.Errorf("step %d: %w", committed.Fence, err)
+		}
+		if last, err = parseShape(s.shape); err != nil {
+			return nil, nil, fmt.Errorf("step %d: %w", committed.Fence, err)
+		}
+		if saved == nil {
+			saved = last
+		}
+	}
+	return saved, last, nil
+}
+
+func parseShape(text string) (*identity.Shape, error) {
+	all, err := identity.Parse(text)
+	if err != nil || len(all) != 1 {
+		return nil, fmt.Errorf("what it says of its program is damaged: %w", err)
+	}
+	return all[0], nil
+}
+
+// counts returns which outputs of a step made by an earlier program have to be the same: those
+// that both programs have.
+func (p *program) counts() func(number int32) bool {
+	live := make(map[int32]bool)
+	for _, x := range p.made.Operators {
+		live[x.Number] = !x.Gone
+	}
+	return func(number int32) bool {
+		_, has := p.numbers.Op(number)
+		return has && live[number]
+	}
+}
+
+// beginChanged makes it a part of the history that it is this program's, and then a snapshot, so that
+// nothing has to be made again that another program has made.
+func (o *owner) beginChanged(ctx context.Context) error {
+	if err := o.nothingWaits(ctx, o.program.made); err != nil {
+		return err
+	}
+	o.leader.Use(o.program.numbers, nil)
+	s := o.next(o.last.now)
+	s.changed, s.shape = true, o.program.numbers.Shape().String()
+	if err := o.commit(ctx, &s); err != nil {
+		return err
+	}
+	o.program.changed = false
+	data, err := o.picture()
+	if err == nil {
+		err = o.keep(ctx, o.fence, o.last.taken, data)
+	}
+	if err != nil { // the next one is as good
+		o.opts.Logger.Warn("a changed program begins without a snapshot", "partition", o.partition, "error", err)
+	}
+	return nil
+}
+
+// nothingWaits returns an error if records wait for an input that is gone, or were sent in a form
+// that is converted.
+func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
+	was := make(map[int32]*identity.Operator)
+	for i := range saved.Operators {
+		was[saved.Operators[i].Number] = &saved.Operators[i]
+	}
+	concerned := make(map[int32]*identity.Operator)
+	for i := range o.program.numbers.Shape().Operators {
+		is := &o.program.numbers.Shape().Operators[i]
+		if before := was[is.Number]; before != nil && !before.Gone && (is.Gone && !is.Discards || !is.Gone && is.Converted(before)) {
+			concerned[is.Number] = is
+		}
+	}
+	if len(concerned) == 0 {
+		return nil
+	}
+	for _, x := range concerned { // what is on its way to another location is kept as it was encoded
+		if out, err := o.leader.Location().Output(x.Index); err == nil {
+			if u, ok := out.(engine.Unsent); ok && u.Figures().Unread > 0 {
+				return changedError([]identity.Change{{
+					Location: o.leader.Location().Name, Verdict: identity.Loses, Line: "let the program that made the history send them",
+					What: fmt.Sprintf("%s sends other types, and %d elements wait to be sent", x.Identity, u.Figures().Unread),
+				}})
+			}
+		}
+	}
+	reader, err := o.log.Read(ctx, o.partition, o.last.taken)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	last, err := reader.Last(ctx)
+	if err != nil {
+		return err
+	}
+	waiting := make(map[int32]int)
+	from := &source{reader: reader, of: o.of, max: o.opts.StepBytes}
+	for at := o.last.taken; at < last; {
+		ms, err := from.next(ctx)
+		if err != nil {
+			return o.unreadable(err)
+		}
+		for _, m := range ms {
+			at = m.position
+			for _, data := range m.records {
+				r, err := codec.DecodeRecord(data)
+				if err != nil || r.Kind != codec.KindValue && r.Kind != codec.KindAnswer {
+					continue
+				}
+				if r.Name != "" {
+					r.Op, _ = o.program.numbers.Named(r.Name)
+				}
+				if concerned[r.Op] != nil {
+					waiting[r.Op]++
+				}
+			}
+		}
+	}
+	for number, n := range waiting {
+		x := concerned[number]
+		change := identity.Change{Location: o.leader.Location().Name, Verdict: identity.Loses}
+		if x.Gone {
+			change.What = fmt.Sprintf("%s is gone, and %d records wait for it", x.Identity, n)
+			change.Line = fmt.Sprintf("let the program that made the history take them, or durable.DropRecords(%q) forgets them", x.Identity)
+		} else {
+			change.What = fmt.Sprintf("%s takes other types, and %d records wait for it that were sent before", x.Identity, n)
+			change.Line = "let the program that made the history take them"
+		}
+		return changedError([]identity.Change{change})
+	}
+	return nil
+}
+
+// identities returns what each operator of a location is called, by its index, for records to
+// partitions of which nobody here knows the numbers.
+func identities(s *engine.Location) map[int32]string {
+	all := make(map[int32]string)
+	for _, o := range identity.Of(s).Operators {
+		all[o.Index] = o.Identity
+	}
+	return all
+}

@@ -1,0 +1,132 @@
+package logdriven
+
+import (
+	"bytes"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/identity"
+)
+
+// Numbers say by which number the history of a location knows each operator. Records, what
+// steps give and saved state have these numbers; within a graph an operator has its index,
+// which changes with the program. Nil stands for numbers that are the indexes.
+type Numbers struct {
+	shape  *identity.Shape
+	number map[int32]int32  // by index
+	op     map[int32]int32  // by number
+	named  map[string]int32 // numbers by identity, those of before too
+	rows   map[int32]*identity.Operator
+}
+
+// NewNumbers returns the numbers of a shape that [identity.Next] has returned.
+func NewNumbers(s *identity.Shape) *Numbers {
+	n := &Numbers{
+		shape: s, number: make(map[int32]int32), op: make(map[int32]int32), named: make(map[string]int32), rows: make(map[int32]*identity.Operator),
+	}
+	for i := range s.Operators {
+		o := &s.Operators[i]
+		n.rows[o.Number] = o
+		if !o.Gone && o.Index >= 0 {
+			n.number[o.Index], n.op[o.Number] = o.Number, o.Index
+		}
+		for _, name := range o.Former {
+			if _, ok := n.named[name]; !ok {
+				n.named[name] = o.Number
+			}
+		}
+	}
+	for _, o := range s.Operators {
+		if !o.Gone || n.named[o.Identity] == 0 {
+			n.named[o.Identity] = o.Number
+		}
+	}
+	return n
+}
+
+// Shape returns the shape that the numbers are those of.
+func (n *Numbers) Shape() *identity.Shape { return n.shape }
+
+// Number returns the number of the operator with an index. It reports false if the history
+// does not know it.
+func (n *Numbers) Number(op int32) (int32, bool) {
+	if n == nil {
+		return op, true
+	}
+	number, ok := n.number[op]
+	return number, ok
+}
+
+// Op returns the index of the operator with a number. It reports false if the program has none.
+func (n *Numbers) Op(number int32) (int32, bool) {
+	if n == nil {
+		return number, true
+	}
+	op, ok := n.op[number]
+	return op, ok
+}
+
+// resolve gives a record that names its operator the number, and says in its source which
+// operator the sender's numbers are of.
+func (n *Numbers) resolve(r *codec.Record) {
+	if r.Name != "" {
+		r.Op = -1
+		if n != nil {
+			if number, ok := n.named[r.Name]; ok {
+				r.Op = number
+			}
+		}
+	}
+	for _, prefix := range [...]string{codec.InputSource, codec.NamedSource} {
+		if rest, ok := strings.CutPrefix(r.Source, prefix); ok {
+			r.Source = prefix + strconv.Itoa(int(r.Op)) + " " + rest
+			return
+		}
+	}
+}
+
+// gone reports whether the program has an operator of the history no longer, and whether
+// records for it are forgotten.
+func (n *Numbers) gone(number int32) (gone, discards bool) {
+	if n == nil || n.rows[number] == nil {
+		return false, false
+	}
+	return n.rows[number].Gone, n.rows[number].Discards
+}
+
+// Named returns the number of the operator with an identity, or that had it.
+func (n *Numbers) Named(identity string) (int32, bool) {
+	number, ok := n.named[identity]
+	return number, ok
+}
+
+// SameOutputs reports whether two steps gave the same at the operators whose numbers count.
+func SameOutputs(a, b []byte, counts func(number int32) bool) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	given := func(outputs []byte) map[int32]string {
+		all := make(map[int32]string)
+		for d := (codec.Decoder{Data: outputs}); len(d.Data) > 0; {
+			number, part := int32(d.Uint()), d.Bytes()
+			if counts(number) {
+				all[number] += string(part)
+			}
+		}
+		return all
+	}
+	return maps.Equal(given(a), given(b))
+}
+
+// name says what is known of an operator that the program does not have.
+func (n *Numbers) name(r *codec.Record) string {
+	switch {
+	case r.Name != "":
+		return strconv.Quote(r.Name)
+	case n != nil && n.rows[r.Op] != nil:
+		return strconv.Quote(n.rows[r.Op].Identity)
+	}
+	return "operator " + strconv.Itoa(int(r.Op))
+}

@@ -50,6 +50,26 @@
 // for ends the flow, such as a function that a timer calls, and so does everything with
 // [Options].EndOnFailure.
 //
+// # Another version of a program
+//
+// A history knows each operator that remembers something, takes records or gives something by an
+// identity: the name of a port, the name that [dataflow.Named] gave it, or else its function,
+// what it keeps and what is above it. So operators that remember nothing can be put in and taken
+// out, functions can be changed, new operators begin with nothing, and structs can have more
+// fields; none of that needs a word. What would lose something, or cannot be told, is refused with
+// an [ErrChanged] whose text has the lines for [Options].Upgrade:
+//
+//	durable.Options{Upgrade: []durable.Change{
+//		durable.Was("tally", "keyedstream.Fold[table(string,int)]@{input votes}"),
+//		durable.Drop("output lost"),
+//		durable.Convert("limits", func(old int) Limit { return Limit{Most: old} }),
+//	}}
+//
+// Stop the earlier program before the later one is started: after a crash the later one makes the
+// last steps again, and gives up with an [ErrDiverged] if one of its functions gives something
+// else. Name what a program keeps from the start, and have a test call [durabletest.Upgrade],
+// which finds such changes before a history does.
+//
 // # Several locations
 //
 // Each location has partitions of its own, so a step at one knows nothing of the others.
@@ -117,4 +137,6 @@
 //
 // Asynchronous calls are made again after a crash if their answer was not kept: give
 // them the key, and let the other side recognize it.
+//
+// [durabletest.Upgrade]: https://pkg.go.dev/github.com/millrace/millrace/dataflow/durable/durabletest#Upgrade
 package durable

@@ -31,6 +31,9 @@
 // sends again without [dataflow.InputPort.SendNumbered]. It does not find what a disk or a network does:
 // the history is in memory.
 //
+// [Upgrade] is another check: it compares the program with its earlier shape, which is kept in a
+// file, and says what becomes of the histories of the earlier one.
+//
 // # Time
 //
 // Each run is a bubble of [testing/synctest]: timers take no time, and a program that

@@ -1,0 +1,134 @@
+package durable
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/disklog"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+// upgrades are three programs, one after the other, with what each needs to go on from the one
+// before.
+var upgrades = []struct {
+	build func(*dataflow.Flow) upgradePorts
+	lines []Change
+}{
+	{build: upgraded(plainSums)},
+	{ // another input and an operator before, and a name
+		build: upgraded(func(f *dataflow.Flow, in votesStream, p *upgradePorts) {
+			extra, more := keyedstream.Input[string, int](dataflow.At[server](f), "extra")
+			p.extra = extra
+			p.counts = keyedsingleton.Output(keyedstream.First(more), "counts")
+			namedSums(f, keyedstream.Map(in, func(v int) int { return v }), p)
+		}),
+		lines: []Change{Was("sum", "keyedstream.FoldEarlyStop[table(string,early durable.sum)]@{input votes}")},
+	},
+	{ // a field more, and the other input gone again
+		build: upgraded(moreFields()),
+		lines: []Change{Drop("output counts"), Drop("keyedstream.First[table(string,)]@{input extra}"), DropRecords("input extra")},
+	},
+}
+
+// perVersion is how many keys each version begins, and how many values it sends to each key that
+// there is: a key has its sum with the third.
+const perVersion = 20
+
+// TestVersions upgrades a running program over three versions on a log in a folder. Each version
+// goes on with the sums that the one before it has begun. The process is stopped, or killed as
+// soon as everything that it sent is acknowledged, and the new version starts twice.
+func TestVersions(t *testing.T) {
+	if dir := os.Getenv("MILLRACE_VERSIONS_DIR"); dir != "" {
+		runVersion(t, dir, os.Getenv("MILLRACE_VERSION"))
+		return
+	}
+	for _, kill := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed=%v", kill), func(t *testing.T) {
+			dir := t.TempDir()
+			for v := range upgrades {
+				for life := range 2 {
+					lifeOf(t, dir, fmt.Sprint(v, " ", life), kill)
+				}
+			}
+			app := start(t, nil, upgrades[2].build, Options{Log: disklog.Dir(dir)})
+			defer stop(t, app)
+			for k := range perVersion {
+				await(t, app.Ports.sums, fmt.Sprint("key ", k), 1+10+100)
+			}
+		})
+	}
+}
+
+// lifeOf runs one process until it has sent what it has to.
+func lifeOf(t *testing.T, dir, version string, kill bool) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestVersions$", "-test.count=1")
+	cmd.Env = append(os.Environ(), "MILLRACE_VERSIONS_DIR="+dir, "MILLRACE_VERSION="+version)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready, said := false, ""
+	for lines := bufio.NewScanner(out); !ready && lines.Scan(); {
+		ready = lines.Text() == "acknowledged"
+		said += lines.Text() + "\n"
+	}
+	if ready && kill {
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in.Close()
+	rest, _ := io.ReadAll(out)
+	if err := cmd.Wait(); !ready || err != nil && !kill {
+		t.Fatalf("version %s: %v\n%s%s", version, err, said, rest)
+	}
+}
+
+// runVersion is the process.
+func runVersion(t *testing.T, dir, which string) {
+	v, err := strconv.Atoi(strings.Fields(which)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := Options{Log: disklog.Dir(dir), Upgrade: upgrades[v].lines}
+	if strings.Fields(which)[1] == "1" {
+		options.Upgrade = nil // the first life has made the history this version's
+	}
+	app, err := Start(t.Context(), upgrades[v].build, quiet(options))
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := []int{1, 10, 100}[v]
+	for k := range perVersion { // each life sends the same: the second time it is a repeat
+		if err := app.Ports.votes.SendNumbered(t.Context(), fmt.Sprint("key ", k), uint64(v), value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if extra := app.Ports.extra; extra != nil {
+		if err := extra.Send(t.Context(), "extra", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fmt.Println("acknowledged")
+	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed, or told to stop
+	if err := app.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}

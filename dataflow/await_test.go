@@ -3,7 +3,6 @@ package dataflow_test
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,14 +13,15 @@ import (
 )
 
 // TestWaitingForOneKey has many wait for one key, some of whom take it: everybody who
-// awaits it gets it, whoever came first, and one of those who take it. Nothing is left.
+// awaits it gets it, whoever came first, and one of those who take it. The others are told so,
+// and nothing is left.
 func TestWaitingForOneKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
 		in, requests := keyedsingleton.Input[string, int](dataflow.At[server](flow), "requests")
 		out := keyedsingleton.Output(requests, "answers")
 		app := start(t, flow)
-		var awaited, taken, empty atomic.Int32
+		var awaited, taken, lost atomic.Int32
 		for i := range 12 {
 			ask, got := out.Await, &awaited
 			if i%3 == 1 {
@@ -31,8 +31,8 @@ func TestWaitingForOneKey(t *testing.T) {
 				switch v, err := ask(t.Context(), "key"); {
 				case v == 7 && err == nil:
 					got.Add(1)
-				case err == io.EOF:
-					empty.Add(1)
+				case err == dataflow.ErrTaken:
+					lost.Add(1)
 				default:
 					t.Errorf("%d, %v", v, err)
 				}
@@ -50,9 +50,8 @@ func TestWaitingForOneKey(t *testing.T) {
 		if err := app.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait()
-		if n := empty.Load(); n != 3 {
-			t.Errorf("%d were told that nothing will come, want 3", n)
+		if n := lost.Load(); n != 3 {
+			t.Errorf("%d were told that the entry is taken, want 3", n)
 		}
 	})
 }

@@ -17,6 +17,9 @@ var (
 	// The value that is there stays.
 	ErrDuplicateKey = engine.ErrDuplicate
 
+	// ErrTaken is returned by [EntryOutputPort.Take] for an entry that another Take has.
+	ErrTaken = engine.ErrTaken
+
 	// ErrKey says that a value cannot be a key; see [KeyError].
 	ErrKey = errors.New("dataflow: the value cannot be a key")
 

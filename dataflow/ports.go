@@ -107,6 +107,9 @@ func (p *OutputPort[T]) All(ctx context.Context) iter.Seq[T] {
 // An EntryOutputPort is where the entries of a [KeyedSingleton] whose values never
 // change are read by key. It is safe for any number of goroutines. Entries are kept
 // until they are taken.
+//
+// In a durable flow that several processes share, the entries are in the process that owns the
+// key's partition. Await and Take ask it; Get and Len see what this process has.
 type EntryOutputPort[K comparable, V any] entryOutputPort[K, V]
 
 // Await returns the value of k as soon as there is one, however often it is called.
@@ -122,9 +125,16 @@ func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
 }
 
 // Take is [EntryOutputPort.Await] that also forgets the entry, so that memory holds
-// only what nobody has asked for yet. A second Take of the same key waits for ever. Of
-// those who wait for one key when it comes, all that Await it have it, and one that takes
-// it; one whose ctx ends in that moment has it or leaves it for the next.
+// only what nobody has asked for yet. Of all who take an entry one has it, and the others
+// return [ErrTaken]. One that asks when it is gone waits as for an entry that has not come:
+// nobody remembers what was taken.
+//
+// In memory, one whose ctx ends in the moment in which the entry comes has it or leaves it for
+// the next. In a durable flow the history decides, whichever processes ask, and each Take is
+// a record that a step has to take: it costs what a Put costs. If an error other than
+// ErrTaken comes with a value, as when ctx ends, nobody knows whether the entry was taken. A
+// process that ends in that moment has taken what it never saw: to handle every entry, Await
+// it, handle it, and Take it then.
 func (p *EntryOutputPort[K, V]) Take(ctx context.Context, k K) (V, error) {
 	out := made(p.out(), "dataflow.EntryOutputPort")
 	if ctx == nil {

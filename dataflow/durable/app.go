@@ -169,10 +169,24 @@ func (c *core) feed(partition int, numbers *logdriven.Numbers, s *step, full *en
 			return err
 		}
 	}
-	if way.took(s, full) {
+	c.took(partition, s, full)
+	return nil
+}
+
+// feedWhole shows the ports all that the outputs of a partition keep, which may be less than
+// they have: another process has owned it meanwhile, or owns it now.
+func (c *core) feedWhole(partition int, numbers *logdriven.Numbers, outputs []byte) error {
+	site, _ := c.layout.place(partition)
+	c.feeding.Lock()
+	defer c.feeding.Unlock()
+	return logdriven.FeedWhole(c.facade, site, partition, numbers, outputs, func(key []byte) bool { return c.layout.of(site, key) == partition })
+}
+
+// took lets senders know what a committed step took.
+func (c *core) took(partition int, s *step, full *engine.Blocked) {
+	if c.door.partitions[partition].took(s, full) {
 		c.warn(partition)
 	}
-	return nil
 }
 
 // tellReads makes what was read part of the history, a little later and all at once.

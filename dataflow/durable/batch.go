@@ -126,22 +126,30 @@ func (d *door) inPieces(records [][]byte, most int, do func(from, to int) error)
 
 // Put makes records durable that may be refused, and waits until it is known whether they are.
 func (d *door) Put(ctx context.Context, site int, rs []codec.Record) []error {
+	return d.decide(ctx, site, rs, d.append)
+}
+
+// An appending makes records of a partition durable.
+type appending func(ctx context.Context, p int, records ...[]byte) (at uint64, err error)
+
+// decide makes records durable that may be refused, and waits until it is known whether they are.
+func (d *door) decide(ctx context.Context, site int, rs []codec.Record, do appending) []error {
 	nonces, errs := make([]uint64, len(rs)), make([]error, len(rs))
 	for i := range rs {
 		nonces[i] = d.nonce()
 		rs[i].Nonce = nonces[i]
 	}
-	together(d.groups(site, rs), func(g *group) { d.put(ctx, g, nonces, errs) })
+	together(d.groups(site, rs), func(g *group) { d.put(ctx, g, nonces, errs, do) })
 	return errs
 }
 
-// put is Put of a group. A record that is too large for the log keeps no other one from it:
+// put is decide of a group. A record that is too large for the log keeps no other one from it:
 // entries have no order.
-func (d *door) put(ctx context.Context, g *group, nonces []uint64, errs []error) {
+func (d *door) put(ctx context.Context, g *group, nonces []uint64, errs []error, do appending) {
 	for g.done < len(g.records) {
 		from := g.done
 		err := d.inPieces(g.records[from:], putsAtOnce, func(i, j int) error {
-			err := d.putPiece(ctx, g.partition, g.records[from+i:from+j], g.at[from+i:from+j], nonces, errs)
+			err := d.putPiece(ctx, g.partition, g.records[from+i:from+j], g.at[from+i:from+j], nonces, errs, do)
 			if err == nil {
 				g.done = from + j
 			}
@@ -163,7 +171,7 @@ func (d *door) put(ctx context.Context, g *group, nonces []uint64, errs []error)
 
 // putPiece appends records and waits for what becomes of them, which it notes in errs: at is
 // where they are in that. It returns why they are not durable.
-func (d *door) putPiece(ctx context.Context, p int, records [][]byte, at []int, nonces []uint64, errs []error) error {
+func (d *door) putPiece(ctx context.Context, p int, records [][]byte, at []int, nonces []uint64, errs []error, do appending) error {
 	names := make([]uint64, len(at))
 	for i, j := range at {
 		names[i] = nonces[j]
@@ -171,7 +179,7 @@ func (d *door) putPiece(ctx context.Context, p int, records [][]byte, at []int, 
 	way := d.partitions[p]
 	vs := way.await(names)
 	defer way.forget(vs)
-	position, err := d.append(ctx, p, records...)
+	position, err := do(ctx, p, records...)
 	if err != nil {
 		return err
 	}
@@ -207,7 +215,7 @@ func (d *door) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) (k
 // unknownFate is the error for a caller that stops waiting before it is known what became of its
 // record.
 func unknownFate(because error) error {
-	return fmt.Errorf("durable: the entry is kept, but it is not known yet whether its key was there before: %w", because)
+	return fmt.Errorf("durable: the record is kept, but it is not known yet whether it was refused, because its key was there before or its entry was taken: %w", because)
 }
 
 // verdictsHere waits a while for what becomes of records of a partition that this process

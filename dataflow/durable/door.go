@@ -166,11 +166,25 @@ func (d *door) tellReads(ctx context.Context) {
 	}
 }
 
-// Taken makes it durable that an entry was taken.
-func (d *door) Taken(ctx context.Context, site int, op int32, key []byte) error {
-	p := d.layout.of(site, key)
-	_, err := d.counted(ctx, p, false, d.keep, [][]byte{d.encode(p, logdriven.TakenRecord(op, key))})
+// Take asks for an entry. The first one who asks in the history has it.
+func (d *door) Take(ctx context.Context, site int, op int32, key []byte) error {
+	r := logdriven.TakenRecord(op, key)
+	err := d.decide(ctx, site, []codec.Record{r}, d.admit)[0]
+	if errors.Is(err, engine.ErrDuplicate) {
+		return engine.ErrTaken
+	}
 	return err
+}
+
+// admit makes records durable that make room, and are not held back therefore.
+func (d *door) admit(ctx context.Context, p int, records ...[]byte) (at uint64, err error) {
+	if err = d.partitions[p].failure(); err == nil {
+		at, err = d.counted(ctx, p, false, d.keep, records)
+	}
+	if err != nil && d.ctx.Err() != nil {
+		return 0, d.refusal()
+	}
+	return at, err
 }
 
 // Want looks for an entry at the partition's owner while somebody waits for it, whenever
@@ -199,9 +213,15 @@ func (d *door) opened(p int, numbers *logdriven.Numbers) {
 	way.mu.Unlock()
 }
 
-// closed notes that this process runs a partition no more.
+// closed notes that this process runs a partition no more. Its ports forget the entries, since
+// they do not hear any longer that one was taken; when the flow ends they can still be read.
 func (d *door) closed(p int) {
 	way := d.partitions[p]
+	if !d.ending.Load() {
+		if err := d.feedWhole(p, nil, nil); err != nil {
+			d.opts.Logger.Error("entries of a partition that another process owns are still here", "partition", p, "error", err)
+		}
+	}
 	way.mu.Lock()
 	way.turn(false)
 	way.open()

@@ -314,7 +314,7 @@ func TestStopsWhilePut(t *testing.T) {
 		go func() { put <- app.Ports.in.Put(t.Context(), 8, 8) }()
 		time.Sleep(10 * time.Millisecond)
 		close(release)
-		if err := <-put; !isStopped(err, 0, 7) || !strings.Contains(err.Error(), "the entry is kept") {
+		if err := <-put; !isStopped(err, 0, 7) || !strings.Contains(err.Error(), "the record is kept") {
 			t.Errorf("Put: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -368,8 +368,13 @@ func (o *owner) show() error {
 	}
 	o.door.partitions[o.partition].remember(&o.last.refusals)
 	o.showLetters()
-	s := step{place: o.last.place, Emission: logdriven.Emission{Outputs: kept}}
-	return o.feed(o.partition, o.program.numbers, &s, o.leader.Stopped())
+	s := step{place: o.last.place}
+	o.door.partitions[o.partition].committed(&s)
+	if err := o.feedWhole(o.partition, o.program.numbers, kept); err != nil {
+		return err
+	}
+	o.took(o.partition, &s, o.leader.Stopped())
+	return nil
 }
 
 // answer is where asynchronous calls leave what they returned. It tries until the answer

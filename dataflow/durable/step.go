@@ -17,9 +17,10 @@ import (
 // until version 2, a slice could run between two rounds of a cycle), the numbers of sends in
 // their snapshots are those of sources, not of inputs, keys and senders, and until step
 // version 3 and snapshot version 2 nothing has a checksum; until step version 4 and snapshot
-// version 4 operators were known by their place in the program.
+// version 4 operators were known by their place in the program, and until step version 5 a step
+// does not say which entries were taken.
 const (
-	stepVersion     = 5
+	stepVersion     = 6
 	snapshotVersion = 5
 )
 

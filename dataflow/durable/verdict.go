@@ -16,7 +16,7 @@ type verdict struct {
 }
 
 // errForgotten says that a verdict was asked for too late.
-var errForgotten = errors.New("durable: the entry is kept, but nobody remembers whether its key was there before")
+var errForgotten = errors.New("durable: the record is kept, but nobody remembers whether it was refused, because its key was there before or its entry was taken")
 
 // await returns the deduplication results of records, which are not known yet.
 func (w *doorway) await(nonces []uint64) []*verdict {

@@ -108,8 +108,9 @@ type Remote interface {
 	// wait.
 	Read(site int, op int32, source int, number uint64)
 
-	// Taken says that an entry was taken. It returns when that is durable.
-	Taken(ctx context.Context, site int, op int32, key []byte) error
+	// Take asks for an entry that is there. It returns when it is known who has it: nil if
+	// the caller does, ErrTaken if somebody else does, or another error if nobody knows.
+	Take(ctx context.Context, site int, op int32, key []byte) error
 
 	// Want says that somebody waits for an entry, until the returned function is called. The
 	// context ends when ctx does, or when the entry cannot come, with the cause.

@@ -12,6 +12,7 @@ import (
 var (
 	ErrClosed    = errors.New("dataflow: input is closed")
 	ErrDuplicate = errors.New("dataflow: key is present already")
+	ErrTaken     = errors.New("dataflow: somebody else has taken the entry")
 )
 
 // An Input is where records enter a location: an input of the program, the far end of an

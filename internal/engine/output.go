@@ -43,6 +43,11 @@ type Output interface {
 	// Feed decodes what a step gave, for publish to make it visible.
 	Feed(d *codec.Decoder, c codec.Codec, source int)
 	DescribeFed(in *codec.Decoder, c codec.Codec, d *codec.Describer)
+	// Found decodes an entry that somebody waits for, for publish to give it to them only.
+	Found(key, value []byte, c codec.Codec) error
+	// Whole says, after Feed, that nothing else is there of the keys of which of reports true,
+	// and reports whether that changes an output that Feed did not.
+	Whole(of func(key []byte) bool, c codec.Codec) (changed bool, err error)
 	// Find waits for an entry and returns its encoded value.
 	Find(ctx context.Context, key []byte, c codec.Codec) ([]byte, error)
 	// Showing returns a function that appends what an output of a value shows now, or nil if
@@ -146,6 +151,12 @@ func (NoEntries) Lookup([]byte, codec.Codec) ([]byte, bool, error) { return nil,
 func (NoEntries) Find(context.Context, []byte, codec.Codec) ([]byte, error) {
 	return nil, errNoEntries
 }
+
+// Found implements [Output].
+func (NoEntries) Found([]byte, []byte, codec.Codec) error { return errNoEntries }
+
+// Whole implements [Output].
+func (NoEntries) Whole(func([]byte) bool, codec.Codec) (bool, error) { return false, nil }
 
 var errNoEntries = fmt.Errorf("%w: it is for an output of entries", codec.ErrRecord)
 

@@ -78,7 +78,7 @@ func (m *mailbox) Read(_ int, op int32, _ int, number uint64) {
 	m.waiting = append(m.waiting, r.Encode(nil))
 }
 
-func (m *mailbox) Taken(_ context.Context, _ int, op int32, key []byte) error {
+func (m *mailbox) Take(_ context.Context, _ int, op int32, key []byte) error {
 	r := logdriven.TakenRecord(op, key)
 	m.waiting = append(m.waiting, r.Encode(nil))
 	return nil
@@ -87,6 +87,7 @@ func (m *mailbox) Taken(_ context.Context, _ int, op int32, key []byte) error {
 func (m *mailbox) Want(ctx context.Context, _ int, _ int32, _ []byte) (context.Context, func()) {
 	return ctx, func() {}
 }
+
 func (m *mailbox) Stopped(int) *engine.Blocked { return nil }
 
 // Led runs a program whose history is kept, and restores it in between. What comes of

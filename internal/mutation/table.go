@@ -46,15 +46,15 @@ var mutations = []mutation{
 	}, {
 		"	for j := range s.Timers {\n		if j == i {", "	until := now\n	for j := range s.Timers {\n		if j == i {",
 	}}},
-	{"everybody who takes a key gets it", "internal/engine/port/entry_output.go", []edit{{
-		"		if w.take && taken {", "		if false {",
+	{"everybody who takes a key gets it", "internal/engine/port/entry_waiter.go", []edit{{
+		"		if w.lost = w.take && taken; !w.lost {", "		if true {",
 	}}},
 	{"a value that comes as its taker gives up is lost", "internal/engine/port/entry_output.go", []edit{{
 		"	if w.given { // in this moment", "	if false { // in this moment",
 	}}},
 	{"a second Put of a key is accepted", "internal/engine/port/keyed_input.go", []edit{
 		{"		if (s.Queued >= s.Graph.Settings.Queue || in.Refuse() != nil) && in.seen.Get(k, h) != nil {", "		if false {"},
-		{"if _, added := in.seen.Put(k, h); !added {", "if _, added := in.seen.Put(k, h); !added && false {"},
+		{"engine.Enqueue {\n		if _, added := in.seen.Put(k, h); !added {", "engine.Enqueue {\n		if _, added := in.seen.Put(k, h); !added && false {"},
 	}},
 	{"state is not carried to the next run", "internal/engine/operators/slice.go", []edit{{
 		"				*current, given = after, false\n", "				_, given = after, false\n",

@@ -115,10 +115,39 @@ func Latest(g *engine.Graph, i int, n *Numbers) func(dst []byte) ([]byte, error)
 // is called by one goroutine at a time. What is for operators that the program does not have is
 // passed over.
 func Feed(g *engine.Graph, i, source int, n *Numbers, outputs []byte) error {
-	s := g.Locations[i]
-	if err := feed(s, source, n, outputs); err != nil {
-		for _, p := range s.Ports {
-			p.Forget()
+	return publish(g.Locations[i], func(s *engine.Location) error { return feed(s, source, n, outputs) })
+}
+
+// FeedWhole is [Feed] of all that the outputs of a partition have, to whose entries the keys
+// belong of which of reports true. What the ports have of them besides is gone.
+func FeedWhole(g *engine.Graph, i, source int, n *Numbers, outputs []byte, of func(key []byte) bool) error {
+	return publish(g.Locations[i], func(s *engine.Location) error {
+		if err := feed(s, source, n, outputs); err != nil {
+			return err
+		}
+		for _, out := range s.OutputsInOrder {
+			if p, ok := out.(engine.Port); ok {
+				changed, err := p.Whole(of, s.Graph.Settings.Codec)
+				if err != nil {
+					return err
+				}
+				if changed {
+					s.Ports = append(s.Ports, p)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// publish makes visible what change gives the ports: all of it, or nothing if it returns an
+// error.
+func publish(s *engine.Location, change func(*engine.Location) error) error {
+	if err := change(s); err != nil {
+		for _, out := range s.OutputsInOrder {
+			if p, ok := out.(engine.Port); ok {
+				p.Forget()
+			}
 		}
 		s.Ports = s.Ports[:0]
 		return err
@@ -159,11 +188,18 @@ func feed(s *engine.Location, source int, n *Numbers, outputs []byte) error {
 	return nil
 }
 
-// FeedEntry gives an output of entries, which has an index, one that was found elsewhere.
+// FeedEntry gives those who wait for an entry one that was found elsewhere.
 func FeedEntry(g *engine.Graph, i int, op int32, key, value []byte) error {
-	part := codec.AppendBytes([]byte{1}, key) // one entry
-	part = codec.AppendBytes(part, value)
-	return Feed(g, i, 0, nil, codec.AppendBytes(binary.AppendUvarint(nil, uint64(op)), part))
+	return publish(g.Locations[i], func(s *engine.Location) error {
+		out, err := s.Output(op)
+		if err != nil {
+			return err
+		}
+		if p, ok := out.(engine.Port); ok {
+			s.Ports = append(s.Ports, p)
+		}
+		return out.Found(key, value, g.Settings.Codec)
+	})
 }
 
 // Get waits for an entry of an output and returns its encoded value.

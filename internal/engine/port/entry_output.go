@@ -18,14 +18,16 @@ import (
 type EntryOutput[K comparable, V any] struct {
 	engine.Endless
 	engine.NoValue
-	loc   *engine.Location
-	op    *engine.Op
-	hash  *keyed.Hasher[K]
-	check func(K) error               // says why a value cannot be a key; nil if all can
-	step  engine.Columns[K, V]        // given in this step; held by the token
-	drops bool                        // see DropOn
-	gone  engine.Columns[K, struct{}] // dropped in this step, after what it gave; held by the token
-	asked asked[K, V]                 // see Ask
+	loc     *engine.Location
+	op      *engine.Op
+	hash    *keyed.Hasher[K]
+	check   func(K) error               // says why a value cannot be a key; nil if all can
+	step    engine.Columns[K, V]        // given in this step; held by the token
+	drops   bool                        // see DropOn
+	gone    engine.Columns[K, struct{}] // dropped in this step, after what it gave; held by the token
+	taken   engine.Columns[K, struct{}] // taken before this step, of a flow whose history is elsewhere; held by the token or the feeder
+	passing []foundEntry[K, V]          // found in the history, for those who wait; held by the feeder
+	asked   asked[K, V]                 // see Ask
 
 	_       token.CacheLinePad
 	mu      sync.Mutex
@@ -42,16 +44,16 @@ type EntryOutput[K comparable, V any] struct {
 	idle  sync.Pool       // of waiters; each graph has its own, as with WaiterPool
 }
 
-// A keyWaiter waits for the value of one key and receives it. A caller that is woken with
-// the value takes neither the lock of the output nor that of the location, for which the
-// callers that work on other answers compete.
-type keyWaiter[V any] struct {
-	token.Waiter
-	take  bool
-	next  *keyWaiter[V] // the next waiter of the same key, in order of arrival; guarded by the output's mu
-	given bool          // it has the value, or is about to; guarded by the output's mu
-	done  atomic.Bool   // value is set, and only the waiting caller uses the waiter from now on
-	value V
+// changed reports whether the step has changed the output.
+func (out *EntryOutput[K, V]) changed() bool {
+	return len(out.step.K)+len(out.gone.K)+len(out.taken.K) > 0
+}
+
+// changing notes that the step changes the output.
+func (out *EntryOutput[K, V]) changing() {
+	if !out.changed() {
+		out.loc.Ports = append(out.loc.Ports, out)
+	}
 }
 
 // NewEntryOutput lets the entries of n out.
@@ -69,9 +71,7 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 		if out.asked.on && out.answers(k, v, h) {
 			return
 		}
-		if len(out.step.K)+len(out.gone.K) == 0 {
-			out.loc.Ports = append(out.loc.Ports, out)
-		}
+		out.changing()
 		out.step.K, out.step.V, out.step.H = append(out.step.K, k), append(out.step.V, v), append(out.step.H, h)
 	}
 	n.To(func(b *engine.Batch[K, V]) {
@@ -82,9 +82,7 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 			}
 			return
 		}
-		if len(out.step.K)+len(out.gone.K) == 0 {
-			out.loc.Ports = append(out.loc.Ports, out)
-		}
+		out.changing()
 		out.step.K = append(out.step.K, b.K...)
 		out.step.V = append(out.step.V, b.V...)
 		out.step.H = append(out.step.H, h...)
@@ -99,9 +97,7 @@ func DropOn[K comparable, V, X any](out *EntryOutput[K, V], n *engine.KeyedNode[
 	out.drops = true
 	var hs []uint64
 	n.To(func(b *engine.Batch[K, X]) {
-		if len(out.step.K)+len(out.gone.K) == 0 {
-			out.loc.Ports = append(out.loc.Ports, out)
-		}
+		out.changing()
 		out.gone.K = append(out.gone.K, b.K...)
 		out.gone.V = append(out.gone.V, make([]struct{}, len(b.K))...)
 		out.gone.H = append(out.gone.H, b.Hashes(out.hash, &hs)...)
@@ -130,12 +126,22 @@ func (out *EntryOutput[K, V]) Show() (more bool) {
 func (out *EntryOutput[K, V]) Forget() {
 	out.step.Clear()
 	out.gone.Clear()
+	out.taken.Clear()
+	out.passing = nil
 }
 
 // Give implements [engine.Port].
 func (out *EntryOutput[K, V]) Give() {
 	out.mu.Lock()
 	out.given += uint64(len(out.step.K))
+	for i, k := range out.taken.K {
+		out.entries.Delete(k, out.taken.H[i])
+	}
+	for _, x := range out.passing {
+		if out.waiting.Len() > 0 {
+			out.hand(x.k, x.h, x.v)
+		}
+	}
 	for i, k := range out.step.K {
 		if out.waiting.Len() > 0 && out.hand(k, out.step.H[i], out.step.V[i]) {
 			continue
@@ -147,59 +153,6 @@ func (out *EntryOutput[K, V]) Give() {
 	for i, k := range out.gone.K {
 		out.entries.Delete(k, out.gone.H[i])
 	}
-}
-
-// hand gives a value to every Await that waits for it and to one Take, and reports
-// whether there is such a Take. It is called with mu held.
-func (out *EntryOutput[K, V]) hand(k K, h uint64, v V) (taken bool) {
-	place := out.waiting.Get(k, h)
-	if place == nil {
-		return false
-	}
-	for at := place; *at != nil; {
-		w := *at
-		if w.take && taken {
-			at = &w.next
-			continue
-		}
-		taken = taken || w.take
-		*at, w.next = w.next, nil
-		out.listeners.Add(-1)
-		w.value, w.given = v, true
-		out.woken = append(out.woken, w)
-	}
-	if *place == nil {
-		out.waiting.Delete(k, h)
-	}
-	return taken
-}
-
-// Wake wakes who was given a value. Those that are listed at the location are taken off the
-// list first, so that none is handed the token when it is gone; that they are listed can
-// be seen without the location's mu, since only the token's holder takes others off it.
-func (out *EntryOutput[K, V]) Wake() {
-	if len(out.woken) == 0 {
-		return
-	}
-	locked := false
-	for _, w := range out.woken {
-		if w.Listed {
-			if !locked {
-				locked = true
-				out.loc.Mu.Lock()
-			}
-			out.loc.Waiters.Remove(&w.Waiter)
-		}
-	}
-	if locked {
-		out.loc.Mu.Unlock()
-	}
-	for _, w := range out.woken {
-		w.done.Store(true)
-		w.Signal()
-	}
-	clear(out.woken)
-	out.woken = out.woken[:0]
 }
 
 // End implements [engine.Output].
@@ -236,12 +189,22 @@ func (out *EntryOutput[K, V]) Len() int {
 }
 
 // Await returns the value of k as soon as there is one; if take, the entry is
-// forgotten then. It returns io.EOF if the flow ended and k never appeared, and the
-// flow's error if it failed.
+// forgotten then, and the result is engine.ErrTaken if another Take has it. It returns
+// io.EOF if the flow ended and k never appeared, and the flow's error if it failed.
+//
+// Where the history is elsewhere, all who want to take the entry are given it, and the
+// history says which of them has it.
 func (out *EntryOutput[K, V]) Await(ctx context.Context, k K, take bool) (v V, err error) {
 	r := out.loc.Graph.Settings.Remote
-	if v, err = out.await(ctx, k, take, r); err == nil && take && r != nil {
-		err = out.takenRemote(ctx, r, k)
+	if r == nil || !take {
+		return out.await(ctx, k, take, r)
+	}
+	if v, err = out.await(ctx, k, false, r); err != nil {
+		return v, err
+	}
+	if err = out.takeRemote(ctx, r, k); err == engine.ErrTaken {
+		var zero V
+		v = zero
 	}
 	return v, err
 }
@@ -257,15 +220,14 @@ func (out *EntryOutput[K, V]) await(ctx context.Context, k K, take bool, r engin
 	if p := out.entries.Get(k, h); p != nil {
 		return out.found(p, k, h, take), nil
 	}
+	var key []byte
 	if r != nil {
-		return out.awaitRemote(ctx, r, k, h, take)
+		out.mu.Unlock()
+		if key, err = out.encodeKey(k); err != nil {
+			return v, err
+		}
+		out.mu.Lock()
 	}
-	return out.awaitNew(ctx, k, h, take)
-}
-
-// awaitNew is await of an entry that was not there. It is called with mu held and returns with
-// mu free.
-func (out *EntryOutput[K, V]) awaitNew(ctx context.Context, k K, h uint64, take bool) (v V, err error) {
 	w := out.waiter(take)
 	if out.loc.Wanting() {
 		out.mu.Unlock()
@@ -279,6 +241,9 @@ func (out *EntryOutput[K, V]) awaitNew(ctx context.Context, k K, h uint64, take 
 		return v, nil
 	}
 	out.add(k, h, w)
+	if r != nil {
+		return out.waitRemote(ctx, r, key, k, h, w)
+	}
 	return out.wait(ctx, k, h, w)
 }
 
@@ -288,7 +253,7 @@ func (out *EntryOutput[K, V]) wait(ctx context.Context, k K, h uint64, w *keyWai
 	for err == nil && !out.ended && !w.given {
 		out.mu.Unlock()
 		if err = out.pause(ctx, w); w.done.Load() {
-			return out.put(w), nil
+			return out.got(w)
 		}
 		out.mu.Lock()
 	}
@@ -297,7 +262,7 @@ func (out *EntryOutput[K, V]) wait(ctx context.Context, k K, h uint64, w *keyWai
 		for !w.done.Load() {
 			<-w.Wake
 		}
-		return out.put(w), nil
+		return out.got(w)
 	}
 	failed := err // the end of ctx
 	if err == nil {
@@ -321,57 +286,6 @@ func (out *EntryOutput[K, V]) pause(ctx context.Context, w *keyWaiter[V]) error 
 	}
 	out.loc.RunIfHanded(&w.Waiter)
 	return nil
-}
-
-func (out *EntryOutput[K, V]) waiter(take bool) *keyWaiter[V] {
-	w, ok := out.idle.Get().(*keyWaiter[V])
-	if !ok {
-		w = &keyWaiter[V]{Waiter: token.Waiter{Wake: make(chan struct{}, 1)}}
-	}
-	w.take = take
-	return w
-}
-
-// put keeps a waiter for reuse and returns what it was given. The caller has made sure
-// that nobody else knows it; a signal that comes late makes the next one look again.
-func (out *EntryOutput[K, V]) put(w *keyWaiter[V]) V {
-	var zero V
-	v := w.value
-	w.value, w.given = zero, false
-	w.done.Store(false)
-	select {
-	case <-w.Wake:
-	default:
-	}
-	out.idle.Put(w)
-	return v
-}
-
-// add makes w the last who waits for k, with mu held.
-func (out *EntryOutput[K, V]) add(k K, h uint64, w *keyWaiter[V]) {
-	place, _ := out.waiting.Put(k, h)
-	for *place != nil {
-		place = &(*place).next
-	}
-	*place = w
-	out.listeners.Add(1)
-}
-
-// remove makes w wait for k no longer, with mu held.
-func (out *EntryOutput[K, V]) remove(k K, h uint64, w *keyWaiter[V]) {
-	first := out.waiting.Get(k, h)
-	if first == nil {
-		return
-	}
-	place := first
-	for *place != w {
-		place = &(*place).next
-	}
-	*place, w.next = w.next, nil
-	out.listeners.Add(-1)
-	if *first == nil {
-		out.waiting.Delete(k, h)
-	}
 }
 
 // found is called with mu held and unlocks it.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
 )
 
 // An Input is an input of a plain stream.
@@ -179,4 +180,18 @@ func (in *Input[T]) stepAll(xs []T) bool {
 		return in.StepTaken(len(xs))
 	}
 	return engine.StepAll(in.node, xs)
+}
+
+// Accept lets an element of the history wait.
+func (in *Input[T]) Accept(r *codec.Record, c codec.Codec) (bool, error) {
+	var x T
+	if r.Kind != codec.KindValue {
+		return false, fmt.Errorf("%w: it is of kind %d, for %s", codec.ErrRecord, r.Kind, in.Op)
+	}
+	if err := c.Decode(r.Value, &x); err != nil {
+		return false, fmt.Errorf("dataflow: decoding a %T for %s: %w", x, in.Op, err)
+	}
+	in.buf = append(in.buf, x)
+	in.Accepted(in, 1)
+	return true, nil
 }

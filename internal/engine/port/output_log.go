@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/keyed"
 )
 
 // DescribeFed implements [engine.Output].
@@ -21,6 +22,9 @@ func (out *Output[T]) DescribeFed(in *codec.Decoder, c codec.Codec, d *codec.Des
 // DescribeFed implements [engine.Output].
 func (out *EntryOutput[K, V]) DescribeFed(in *codec.Decoder, c codec.Codec, d *codec.Describer) {
 	for range in.Count() {
+		d.Entry("%v: taken", codec.DecodeValue[K](in, c))
+	}
+	for range in.Count() {
 		k := codec.DecodeValue[K](in, c)
 		d.Entry("%v: %+v", k, codec.DecodeValue[V](in, c))
 	}
@@ -29,10 +33,9 @@ func (out *EntryOutput[K, V]) DescribeFed(in *codec.Decoder, c codec.Codec, d *c
 	}
 }
 
-// dropped reads how many keys were dropped. An entry that was found elsewhere comes alone,
-// see [logdriven.FeedEntry], and has no such number.
+// dropped reads how many keys were dropped.
 func (out *EntryOutput[K, V]) dropped(in *codec.Decoder) int {
-	if !out.drops || in.Err != nil || len(in.Data) == 0 {
+	if !out.drops || in.Err != nil {
 		return 0
 	}
 	return in.Count()
@@ -50,7 +53,8 @@ func (out *ValueOutput[T]) DescribeFed(in *codec.Decoder, c codec.Codec, d *code
 // What a step gives is, for each output that has something: how many elements there are, and
 // the elements. Of a stream the number of
 // its first element comes before, counted from the first one ever, so that readers
-// can say how far they are.
+// can say how far they are. Of entries there are the keys that were taken before the step,
+// the entries, and the keys that were dropped if the flow drops any.
 
 // Emit appends the elements of the step, and keeps them until they were read.
 func (out *Output[T]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
@@ -99,8 +103,11 @@ func (out *Output[T]) Full() bool { return len(out.buf) > out.bound }
 
 // Emit appends the entries of the step, and keeps them until they are taken.
 func (out *EntryOutput[K, V]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
-	if len(out.step.K)+len(out.gone.K) == 0 {
+	if !out.changed() {
 		return dst, nil
+	}
+	if dst, err = out.appendKeys(dst, c, out.taken.K); err != nil {
+		return dst, err
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(out.step.K)))
 	for i, k := range out.step.K {
@@ -112,11 +119,8 @@ func (out *EntryOutput[K, V]) Emit(dst []byte, c codec.Codec) (_ []byte, err err
 		}
 	}
 	if out.drops {
-		dst = binary.AppendUvarint(dst, uint64(len(out.gone.K)))
-		for _, k := range out.gone.K {
-			if dst, err = codec.AppendValue(dst, c, k); err != nil {
-				return dst, fmt.Errorf("%s, key %v: %w", out.op, k, err)
-			}
+		if dst, err = out.appendKeys(dst, c, out.gone.K); err != nil {
+			return dst, err
 		}
 	}
 	out.Release()
@@ -129,7 +133,17 @@ func (out *EntryOutput[K, V]) Adopt(d *codec.Decoder, c codec.Codec) {
 	out.Release()
 }
 
-// Acknowledge forgets an entry that was taken.
+func (out *EntryOutput[K, V]) appendKeys(dst []byte, c codec.Codec, ks []K) (_ []byte, err error) {
+	dst = binary.AppendUvarint(dst, uint64(len(ks)))
+	for _, k := range ks {
+		if dst, err = codec.AppendValue(dst, c, k); err != nil {
+			return dst, fmt.Errorf("%s, key %v: %w", out.op, k, err)
+		}
+	}
+	return dst, nil
+}
+
+// Acknowledge lets the first who asks for an entry take it. It is refused if it is not there.
 func (out *EntryOutput[K, V]) Acknowledge(r *codec.Record, c codec.Codec) (bool, error) {
 	var k K
 	if r.Kind != codec.KindTaken {
@@ -138,23 +152,13 @@ func (out *EntryOutput[K, V]) Acknowledge(r *codec.Record, c codec.Codec) (bool,
 	if err := c.Decode(r.Key, &k); err != nil {
 		return false, fmt.Errorf("dataflow: decoding a key %T for %s: %w", k, out.op, err)
 	}
-	return out.entries.Delete(k, out.hash.Hash(k)), nil
-}
-
-// Emit appends the value at the end of the step.
-func (out *ValueOutput[T]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
-	out.dirty = false
-	if dst, err = appendCell(dst, c, out.node.Value, out.node.IsSet); err != nil {
-		return dst, fmt.Errorf("%s: %w", out.op, err)
+	h := out.hash.Hash(k)
+	if !out.entries.Delete(k, h) {
+		return false, nil
 	}
-	return dst, nil
-}
-
-// Adopt implements [engine.Output].
-func (out *ValueOutput[T]) Adopt(d *codec.Decoder, c codec.Codec) {
-	if d.Byte() == 1 {
-		codec.DecodeValue[T](d, c)
-	}
+	out.changing()
+	out.taken.Append(true, k, struct{}{}, h)
+	return true, nil
 }
 
 // Kept implements [engine.Output].
@@ -177,6 +181,7 @@ func (out *EntryOutput[K, V]) Kept(dst []byte, c codec.Codec) (_ []byte, err err
 	if out.entries.Len() == 0 {
 		return dst, nil
 	}
+	dst = binary.AppendUvarint(dst, 0) // taken
 	dst = binary.AppendUvarint(dst, uint64(out.entries.Len()))
 	for k, v := range out.entries.All() {
 		if dst, err = codec.AppendValue(dst, c, k); err != nil {
@@ -192,9 +197,6 @@ func (out *EntryOutput[K, V]) Kept(dst []byte, c codec.Codec) (_ []byte, err err
 	return dst, nil
 }
 
-// Kept implements [engine.Output].
-func (out *ValueOutput[T]) Kept(dst []byte, c codec.Codec) ([]byte, error) { return out.Emit(dst, c) }
-
 // Lookup implements [engine.Output].
 func (out *EntryOutput[K, V]) Lookup(key []byte, c codec.Codec) ([]byte, bool, error) {
 	var k K
@@ -207,26 +209,6 @@ func (out *EntryOutput[K, V]) Lookup(key []byte, c codec.Codec) ([]byte, bool, e
 	}
 	value, err := c.Append(nil, *p)
 	return value, err == nil, err
-}
-
-// Showing implements [engine.Output].
-func (out *ValueOutput[T]) Showing() func(dst []byte, c codec.Codec) ([]byte, error) {
-	out.mu.Lock()
-	value, set, version := out.value, out.set, out.version
-	out.mu.Unlock()
-	if version == 0 {
-		return nil
-	}
-	return func(dst []byte, c codec.Codec) ([]byte, error) {
-		return appendCell(dst, c, value, set)
-	}
-}
-
-func appendCell[T any](dst []byte, c codec.Codec, value T, set bool) ([]byte, error) {
-	if !set {
-		return append(dst, 0), nil
-	}
-	return codec.AppendValue(append(dst, 1), c, value)
 }
 
 // A mark says how far the elements of an output are those of one step.
@@ -282,6 +264,7 @@ func (out *Output[T]) tell() {
 
 // Feed implements [engine.Output].
 func (out *EntryOutput[K, V]) Feed(d *codec.Decoder, c codec.Codec, _ int) {
+	out.feedKeys(d, c, d.Count(), &out.taken)
 	for range d.Count() {
 		k := codec.DecodeValue[K](d, c)
 		v := codec.DecodeValue[V](d, c)
@@ -292,61 +275,99 @@ func (out *EntryOutput[K, V]) Feed(d *codec.Decoder, c codec.Codec, _ int) {
 		out.step.V = append(out.step.V, v)
 		out.step.H = append(out.step.H, out.hash.Hash(k))
 	}
-	for range out.dropped(d) {
+	out.feedKeys(d, c, out.dropped(d), &out.gone)
+}
+
+func (out *EntryOutput[K, V]) feedKeys(d *codec.Decoder, c codec.Codec, n int, to *engine.Columns[K, struct{}]) {
+	for range n {
 		k := codec.DecodeValue[K](d, c)
 		if d.Err != nil {
 			break
 		}
-		out.gone.K, out.gone.V, out.gone.H = append(out.gone.K, k), append(out.gone.V, struct{}{}), append(out.gone.H, out.hash.Hash(k))
+		to.Append(true, k, struct{}{}, out.hash.Hash(k))
 	}
 }
 
-// Feed implements [engine.Output].
-func (out *ValueOutput[T]) Feed(d *codec.Decoder, c codec.Codec, _ int) {
-	var zero T
-	out.node.Value, out.node.IsSet = zero, d.Byte() == 1
-	if out.node.IsSet {
-		out.node.Value = codec.DecodeValue[T](d, c)
-	}
+// A foundEntry is an entry that was found in the history. It is not kept: nobody here would
+// hear that it was taken.
+type foundEntry[K comparable, V any] struct {
+	k K
+	h uint64
+	v V
 }
 
-// awaitRemote is awaitNew of an entry that comes from elsewhere. It is called with mu held and
-// returns with mu free.
-func (out *EntryOutput[K, V]) awaitRemote(ctx context.Context, r engine.Remote, k K, h uint64, take bool) (v V, err error) {
+// Found implements [engine.Output].
+func (out *EntryOutput[K, V]) Found(key, value []byte, c codec.Codec) error {
+	var x foundEntry[K, V]
+	if err := c.Decode(key, &x.k); err != nil {
+		return fmt.Errorf("dataflow: decoding a key %T: %w", x.k, err)
+	}
+	if err := c.Decode(value, &x.v); err != nil {
+		return fmt.Errorf("dataflow: decoding a %T of key %v: %w", x.v, x.k, err)
+	}
+	x.h = out.hash.Hash(x.k)
+	out.passing = append(out.passing, x)
+	return nil
+}
+
+// Whole implements [engine.Output].
+func (out *EntryOutput[K, V]) Whole(of func(key []byte) bool, c codec.Codec) (changed bool, err error) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	was := out.changed()
+	has := keyed.NewTable[K, struct{}]()
+	for i, k := range out.step.K {
+		has.Put(k, out.step.H[i])
+	}
+	for k := range out.entries.All() {
+		h := out.hash.Hash(k)
+		if has.Get(k, h) != nil {
+			continue
+		}
+		key, err := c.Append(nil, k)
+		if err != nil {
+			return false, fmt.Errorf("%s, key %v: %w", out.op, k, err)
+		}
+		if of(key) {
+			out.taken.Append(true, k, struct{}{}, h)
+		}
+	}
+	return !was && out.changed(), nil
+}
+
+// waitRemote is wait for an entry that comes from elsewhere. It asks for it when w waits already,
+// since what is found is given only to those who do.
+func (out *EntryOutput[K, V]) waitRemote(ctx context.Context, r engine.Remote, key []byte, k K, h uint64, w *keyWaiter[V]) (v V, err error) {
 	out.mu.Unlock()
-	coming, done, err := out.wantRemote(ctx, r, k)
-	if err != nil {
-		return v, err
-	}
+	coming, done := r.Want(ctx, out.loc.Number, out.op.Index, key)
 	defer done()
 	out.mu.Lock()
-	v, err = out.awaitNew(coming, k, h, take)
+	v, err = out.wait(coming, k, h, w)
 	if err != nil && ctx.Err() == nil && coming.Err() != nil {
 		err = context.Cause(coming) // the entry cannot come
 	}
 	return v, err
 }
 
-// wantRemote says that somebody waits for an entry.
-func (out *EntryOutput[K, V]) wantRemote(ctx context.Context, r engine.Remote, k K) (_ context.Context, done func(), err error) {
+// encodeKey returns the encoded key of an entry that somebody waits for.
+func (out *EntryOutput[K, V]) encodeKey(k K) ([]byte, error) {
 	key, err := out.loc.Graph.Settings.Codec.Append(nil, k)
 	if err != nil {
-		return nil, nil, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, out.op, err)
+		return nil, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, out.op, err)
 	}
 	if err := engine.Survives(out.loc.Graph.Settings.Codec, k, key); err != nil {
-		return nil, nil, out.op.BadKey(k, err)
+		return nil, out.op.BadKey(k, err)
 	}
-	ctx, done = r.Want(ctx, out.loc.Number, out.op.Index, key)
-	return ctx, done, nil
+	return key, nil
 }
 
-// takenRemote says that an entry was taken.
-func (out *EntryOutput[K, V]) takenRemote(ctx context.Context, r engine.Remote, k K) error {
+// takeRemote asks the history for an entry.
+func (out *EntryOutput[K, V]) takeRemote(ctx context.Context, r engine.Remote, k K) error {
 	key, err := out.loc.Graph.Settings.Codec.Append(nil, k)
 	if err != nil {
 		return err
 	}
-	return r.Taken(ctx, out.loc.Number, out.op.Index, key)
+	return r.Take(ctx, out.loc.Number, out.op.Index, key)
 }
 
 // Find implements [engine.Output].

@@ -5,8 +5,8 @@
 // An input takes records for a later step and implements [engine.Input]: [Input] for
 // elements, [KeyedInput] for entries. An output is given what a step gave and implements
 // [engine.Output]: [Output] for elements, [EntryOutput] for entries, [ValueOutput] for a
-// value that changes. The files *_log.go have what a history outside needs of each. Start
-// reading at Input.
+// value that changes. The files *_log.go have what a history outside needs of the larger ones.
+// Start reading at Input.
 package port
 
 import "github.com/millrace/millrace/internal/engine"

@@ -142,3 +142,51 @@ func (out *ValueOutput[T]) Figures() engine.OutputStatus {
 	defer out.mu.Unlock()
 	return engine.OutputStatus{Op: out.op, Kind: engine.Value, Given: out.version}
 }
+
+// Emit appends the value at the end of the step.
+func (out *ValueOutput[T]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
+	out.dirty = false
+	if dst, err = appendCell(dst, c, out.node.Value, out.node.IsSet); err != nil {
+		return dst, fmt.Errorf("%s: %w", out.op, err)
+	}
+	return dst, nil
+}
+
+// Adopt implements [engine.Output].
+func (out *ValueOutput[T]) Adopt(d *codec.Decoder, c codec.Codec) {
+	if d.Byte() == 1 {
+		codec.DecodeValue[T](d, c)
+	}
+}
+
+// Kept implements [engine.Output].
+func (out *ValueOutput[T]) Kept(dst []byte, c codec.Codec) ([]byte, error) { return out.Emit(dst, c) }
+
+// Showing implements [engine.Output].
+func (out *ValueOutput[T]) Showing() func(dst []byte, c codec.Codec) ([]byte, error) {
+	out.mu.Lock()
+	value, set, version := out.value, out.set, out.version
+	out.mu.Unlock()
+	if version == 0 {
+		return nil
+	}
+	return func(dst []byte, c codec.Codec) ([]byte, error) {
+		return appendCell(dst, c, value, set)
+	}
+}
+
+func appendCell[T any](dst []byte, c codec.Codec, value T, set bool) ([]byte, error) {
+	if !set {
+		return append(dst, 0), nil
+	}
+	return codec.AppendValue(append(dst, 1), c, value)
+}
+
+// Feed implements [engine.Output].
+func (out *ValueOutput[T]) Feed(d *codec.Decoder, c codec.Codec, _ int) {
+	var zero T
+	out.node.Value, out.node.IsSet = zero, d.Byte() == 1
+	if out.node.IsSet {
+		out.node.Value = codec.DecodeValue[T](d, c)
+	}
+}

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // A Lag is records that are durable, and that no step has taken: how far a partition is
@@ -11,74 +12,216 @@ type Lag struct{ Records, Bytes int }
 
 func (l Lag) over(most Lag) bool { return l.Records > most.Records || l.Bytes > most.Bytes }
 
-func (l Lag) plus(records [][]byte) Lag {
+func (l Lag) plus(d Lag) Lag { return Lag{l.Records + d.Records, l.Bytes + d.Bytes} }
+
+func (l Lag) minus(d Lag) Lag { return Lag{max(l.Records-d.Records, 0), max(l.Bytes-d.Bytes, 0)} }
+
+// half is at least one record.
+func (l Lag) half() Lag { return Lag{(l.Records + 1) / 2, (l.Bytes + 1) / 2} }
+
+func lagOf(records [][]byte) (l Lag) {
 	for _, r := range records {
 		l.Records, l.Bytes = l.Records+1, l.Bytes+len(r)
 	}
 	return l
 }
 
-func (l Lag) minus(d Lag) Lag { return Lag{max(l.Records-d.Records, 0), max(l.Bytes-d.Bytes, 0)} }
-
-// A BacklogError says that a send has waited, until its context ended, for a partition to
-// take what was sent before; see [Options].MaxLag. Nothing was sent.
+// A BacklogError says that a partition has not taken what was sent to it before, so that there
+// is no room for more; see [Options].MaxLag. Nothing was sent.
 type BacklogError struct {
 	Partition int
-	Lag       Lag
-	Err       error // the end of the context
+	Lag       Lag   // as this process knows it
+	Stopped   bool  // the partition takes nothing in another process, until somebody reads its outputs there
+	Err       error // the end of the context, or ErrNoRoom if [Options].Reject is set
 }
 
 func (e *BacklogError) Error() string {
-	return fmt.Sprintf("durable: partition %d has %d records, %d bytes, that no step has taken yet: %v; send less, make its functions faster, or allow more with Options.MaxLag", e.Partition, e.Lag.Records, e.Lag.Bytes, e.Err)
+	why := fmt.Sprintf("%d records, %d bytes, wait there for a step", e.Lag.Records, e.Lag.Bytes)
+	if e.Stopped {
+		why += ", and it takes nothing until somebody reads its outputs"
+	}
+	return fmt.Sprintf("durable: nothing was sent to partition %d: %s: %v; send less, make its functions faster, or allow more with Options.MaxLag", e.Partition, why, e.Err)
 }
 
 // Unwrap returns why the send waits no longer.
 func (e *BacklogError) Unwrap() error { return e.Err }
 
-// A backlog is what this process has sent to a partition that it owns, and no step has taken.
+// Busy reports that the same send may be accepted a little later. Package serve answers 503.
+func (*BacklogError) Busy() bool { return true }
+
+// fewRecords is how many records a process may have under way to a partition of which it has
+// heard nothing for longer than the lease.
+const fewRecords = 64
+
+// What an owner says is stale after a while, and it says something each moment while there is
+// something to say.
+const (
+	stale  = time.Second
+	sayAll = 100 * time.Millisecond
+)
+
+// A backlog is what this process knows of the records of a partition that no step has taken: how
+// many there were up to a position, and what it has itself sent behind that. The owner of the
+// partition knows it up to the last message that it has read. Others know what the owner said.
 // It is guarded by the doorway's mu.
 type backlog struct {
-	lag  Lag
-	less chan struct{} // closed when there is less; nil unless somebody waits
+	known  Lag           // up to the position upTo
+	upTo   uint64        // greater than that of everything that counts in known
+	behind []sent        // what this process has sent, and the log has acknowledged, beyond that
+	beyond Lag           // the sum of those
+	going  Lag           // what this process is sending
+	less   chan struct{} // closed when there is less, or the owner has said something; nil unless somebody waits
+
+	// Of a partition that another process owns:
+	stopped bool      // it takes nothing
+	heard   time.Time // when its owner said something; zero if it never did
+	taken   uint64    // how far it had taken records then
+
+	// Of a partition that this process owns and others may send to:
+	tell   chan struct{} // of capacity 1: they should hear of it now
+	said   word          // what they have heard last
+	saidAt time.Time
+}
+
+// A sent is records that the log has acknowledged.
+type sent struct {
+	at   uint64
+	size Lag
+}
+
+// mine returns what this process has under way that is not in known.
+func (b *backlog) mine() Lag { return b.going.plus(b.beyond) }
+
+// reach notes that all records up to a position are counted.
+func (b *backlog) reach(upTo uint64) {
+	b.upTo = max(b.upTo, upTo)
+	n := 0
+	for _, s := range b.behind {
+		if s.at > b.upTo {
+			b.behind[n] = s
+			n++
+		} else {
+			b.beyond = b.beyond.minus(s.size)
+		}
+	}
+	b.behind = b.behind[:n]
+	b.changed()
+}
+
+func (b *backlog) changed() {
+	if b.less != nil {
+		close(b.less)
+		b.less = nil
+	}
+}
+
+// room reports whether records of a size may be sent. What one call sends is not held back for
+// its own size.
+func (b *backlog) room(size Lag, o *Options, owned bool) bool {
+	mine := b.mine()
+	if owned {
+		is := b.known.plus(mine)
+		return is == (Lag{}) || !is.plus(size).over(o.MaxLag)
+	}
+	silent := time.Since(b.heard)
+	if b.heard.IsZero() || silent > o.Lease {
+		return mine == (Lag{}) || !mine.plus(size).over(Lag{fewRecords, o.MaxLag.Bytes})
+	}
+	if b.stopped {
+		return false
+	}
+	if mine == (Lag{}) && b.known == (Lag{}) {
+		return true
+	}
+	may := share(o.MaxLag.minus(b.known))
+	if silent > stale {
+		may = Lag{may.Records / 2, may.Bytes / 2} // none if there is no room
+	}
+	return !mine.plus(size).over(may)
+}
+
+// share returns how much of a room one of several senders may fill before it hears how much is
+// left: a quarter, since the owner says so when a quarter is filled.
+func share(free Lag) Lag {
+	return Lag{min(free.Records, max(free.Records/4, fewRecords)), min(free.Bytes, max(free.Bytes/4, appendBytes))}
 }
 
 // sending notes that records are sent. It waits until there is room for them if they are held
-// back; what makes room, such as that something was read, is not. What one call sends is not
-// held back for its own size.
-func (w *doorway) sending(ctx context.Context, p int, records [][]byte, most Lag, heldBack bool, done <-chan struct{}) (Lag, error) {
-	size := Lag{}.plus(records)
+// back; what makes room, such as that something was read, is not.
+func (d *door) sending(ctx context.Context, p int, size Lag, heldBack bool) error {
+	w := d.partitions[p]
 	for {
 		w.mu.Lock()
-		is := w.backlog.lag
-		if !w.owned {
+		b := &w.backlog
+		if !heldBack || b.room(size, &d.opts, w.owned || d.shared == nil) {
+			b.going = b.going.plus(size)
 			w.mu.Unlock()
-			return Lag{}, nil // what its owner takes is not known here
+			return nil
 		}
-		if next := is.plus(records); !heldBack || is == (Lag{}) || !next.over(most) {
-			w.backlog.lag = next
-			w.mu.Unlock()
-			return size, nil
+		full := &BacklogError{Partition: p, Lag: b.known.plus(b.mine()), Stopped: b.stopped}
+		if b.less == nil {
+			b.less = make(chan struct{})
 		}
-		if w.backlog.less == nil {
-			w.backlog.less = make(chan struct{})
-		}
-		less := w.backlog.less
+		less, silent := b.less, d.opts.Lease-time.Since(b.heard)
 		w.mu.Unlock()
+		if d.opts.Reject {
+			full.Err = ErrNoRoom
+			return full
+		}
+		var lease <-chan time.Time // then a few may be sent to an owner that says nothing
+		if silent > 0 {
+			lease = time.After(silent + time.Millisecond)
+		}
 		select {
 		case <-less:
+		case <-lease:
 		case <-ctx.Done():
-			return Lag{}, &BacklogError{p, is, context.Cause(ctx)}
-		case <-done:
-			return Lag{}, ErrStopped
+			full.Err = context.Cause(ctx)
+			return full
+		case <-d.done:
+			return ErrStopped
 		}
 	}
 }
 
-// sent notes, with mu held, that records were taken, or not sent.
-func (w *doorway) sent(by Lag) {
-	w.backlog.lag = w.backlog.lag.minus(by)
-	if w.backlog.less != nil {
-		close(w.backlog.less)
-		w.backlog.less = nil
+// sent notes what became of records that were being sent: the log has them at a position, or
+// nobody knows. In that case whoever reads them counts them.
+func (w *doorway) sent(size Lag, at uint64, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := &w.backlog
+	b.going = b.going.minus(size)
+	if err == nil && at > b.upTo {
+		b.behind, b.beyond = append(b.behind, sent{at, size}), b.beyond.plus(size)
+		return
+	}
+	b.changed()
+}
+
+// restored notes that the owner begins with the records behind a position.
+func (w *doorway) restored(taken uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := &w.backlog
+	b.known, b.stopped, b.said, b.saidAt = Lag{}, false, word{}, time.Time{}
+	b.reach(taken)
+}
+
+// ahead notes that the owner has read messages up to a position, which no step has taken yet.
+func (w *doorway) ahead(upTo uint64, size Lag, most Lag) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := &w.backlog
+	b.known = b.known.plus(size)
+	b.reach(upTo)
+	b.cross(most)
+}
+
+// cross has others told if the backlog has crossed a quarter of what it may be since they
+// heard of it, or has begun after they heard nothing for a while.
+func (b *backlog) cross(most Lag) {
+	quarter := func(l Lag) int { return max(4*l.Records/most.Records, 4*l.Bytes/most.Bytes) }
+	if quarter(b.known) != quarter(b.said.lag) || b.known != (Lag{}) && time.Since(b.saidAt) > stale {
+		signal(b.tell)
 	}
 }

@@ -82,7 +82,7 @@ func (d *door) Send(ctx context.Context, site int, rs []codec.Record) (int, erro
 	}
 	all := d.groups(site, rs)
 	together(all, func(g *group) {
-		g.err = d.inPieces(g.records, len(g.records), func(from, to int) error {
+		g.err = d.inPieces(g.partition, g.records, len(g.records), func(from, to int) error {
 			_, err := d.append(ctx, g.partition, g.records[from:to]...)
 			if err == nil {
 				g.done = to
@@ -99,14 +99,20 @@ func (d *door) Send(ctx context.Context, site int, rs []codec.Record) (int, erro
 	return n, err
 }
 
-// inPieces calls do for one piece of the records after the other: of at most so many, and as
+// inPieces calls do for one piece of the records of a partition after the other: of at most so many, and as
 // many bytes as are appended at once. If the log says that a piece is too large, and is
 // certain that it does not have it, do is called for less. It stops at the first other error.
 //
-// Options.MaxLag bounds a piece as well, so that a batch waits with what is beyond that.
-func (d *door) inPieces(records [][]byte, most int, do func(from, to int) error) error {
-	most = min(most, d.opts.MaxLag.Records)
-	for n, limit := 0, min(appendBytes, d.opts.MaxLag.Bytes); n < len(records); {
+// Options.MaxLag bounds a piece as well, so that a batch waits with what is beyond that. Where
+// another process owns the partition, a piece is half of what may be under way to it, so that it
+// need not wait until nothing else is there.
+func (d *door) inPieces(p int, records [][]byte, most int, do func(from, to int) error) error {
+	may := d.opts.MaxLag
+	if d.shared != nil && !d.partitions[p].isOwned() {
+		may = share(may).half()
+	}
+	most = min(most, may.Records)
+	for n, limit := 0, min(appendBytes, may.Bytes); n < len(records); {
 		to, size := n, 0
 		for to < len(records) && (to == n || to-n < most && size+len(records[to]) <= limit) {
 			size += len(records[to])
@@ -148,7 +154,7 @@ func (d *door) decide(ctx context.Context, site int, rs []codec.Record, do appen
 func (d *door) put(ctx context.Context, g *group, nonces []uint64, errs []error, do appending) {
 	for g.done < len(g.records) {
 		from := g.done
-		err := d.inPieces(g.records[from:], putsAtOnce, func(i, j int) error {
+		err := d.inPieces(g.partition, g.records[from:], putsAtOnce, func(i, j int) error {
 			err := d.putPiece(ctx, g.partition, g.records[from+i:from+j], g.at[from+i:from+j], nonces, errs, do)
 			if err == nil {
 				g.done = from + j

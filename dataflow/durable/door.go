@@ -56,7 +56,7 @@ func newDoor(c *core) *door {
 		d.partitions[i] = &doorway{
 			waiting: make(map[uint64]*verdict), refused: make(map[uint64]uint64),
 			reads: make(map[int32]uint64), turned: make(chan struct{}),
-			reports: reports{wanted: make(chan struct{}, 1)},
+			reports: reports{wanted: make(chan struct{}, 1)}, backlog: backlog{tell: make(chan struct{}, 1)},
 		}
 		d.partitions[i].runs, d.partitions[i].halt = context.WithCancelCause(context.Background())
 	}
@@ -245,7 +245,8 @@ func (w *doorway) turn(owned bool) {
 		w.owned = owned
 		close(w.turned)
 		w.turned = make(chan struct{})
-		w.sent(w.backlog.lag) // whoever has it counts anew
+		w.backlog.heard = time.Now() // what the last owner knew, if that was this process
+		w.backlog.changed()
 	}
 }
 

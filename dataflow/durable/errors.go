@@ -25,6 +25,9 @@ var (
 	// not there. The message says which part it is.
 	ErrDamaged = journal.ErrDamaged
 
+	// ErrNoRoom is the cause of a [*BacklogError] that did not wait; see [Options].Reject.
+	ErrNoRoom = errors.New("durable: there is no room")
+
 	// ErrStopped says that the app was stopped.
 	ErrStopped = errors.New("durable: stopped")
 )

@@ -92,16 +92,12 @@ func (c *core) append(ctx context.Context, p int, records ...[]byte) (position u
 // counted counts records as the backlog of their partition while write makes them durable and
 // until a step takes them, and waits before for room if they are held back.
 func (c *core) counted(ctx context.Context, p int, heldBack bool, write func(context.Context, int, ...[]byte) (uint64, error), records [][]byte) (position uint64, err error) {
-	way := c.door.partitions[p]
-	size, err := way.sending(ctx, p, records, c.opts.MaxLag, heldBack, c.done)
-	if err != nil {
+	size := lagOf(records)
+	if err = c.door.sending(ctx, p, size, heldBack); err != nil {
 		return 0, err
 	}
-	if position, err = write(ctx, p, records...); err != nil {
-		way.mu.Lock()
-		way.sent(size)
-		way.mu.Unlock()
-	}
+	position, err = write(ctx, p, records...)
+	c.door.partitions[p].sent(size, position, err)
 	return position, err
 }
 

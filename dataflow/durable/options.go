@@ -46,11 +46,21 @@ type Options struct {
 	// KeepHistory keeps what is behind a snapshot, for looking at with `millrace log`.
 	KeepHistory bool
 
-	// MaxLag bounds what this process has sent to a partition that it owns and that no step has
-	// taken: when it is reached, sends wait, and return a [*BacklogError] when their context ends.
-	// Zero means 65,536 records and 16 MiB. Answers of calls, what was read or taken, and orders to
-	// the quarantine are not held back. What is sent to partitions that others own is not bounded.
+	// MaxLag bounds what was sent to a partition and no step has taken: when it is reached, sends
+	// wait, and return a [*BacklogError] when their context ends. Zero means 65,536 records and 16
+	// MiB. Answers of calls, what was read or taken, and orders to the quarantine are not held back.
+	//
+	// In the process that owns the partition the bound is exact. Its senders in other processes
+	// hear from it each 100 ms, and when another quarter has come in. Each of them may send a
+	// quarter of what is free, or 64 records if that is more, before it hears again; half of that
+	// when it has heard nothing for a second; and 64 records when it has heard nothing for a
+	// Lease, as when nobody owns the partition. So together they may exceed MaxLag by that much each.
+	// An owner reads as much ahead, and keeps that in memory.
 	MaxLag Lag
+
+	// Reject has a send return a [*BacklogError] at once, instead of waiting, when MaxLag is
+	// reached. Its cause is [ErrNoRoom].
+	Reject bool
 
 	// StepBytes bounds the records of one step. Zero means 1 MiB.
 	StepBytes int

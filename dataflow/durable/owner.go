@@ -160,7 +160,7 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 	if err := o.try(ctx, reader); err != nil {
 		return err
 	}
-	messages := make(chan []message, 1)
+	ahead := newAhead(o.opts.MaxLag, o.opts.StepBytes)
 	failed := make(chan error, 2)
 	o.sending.Go(func() {
 		if err := o.sender.run(ctx); err != nil {
@@ -174,17 +174,23 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 				failed <- o.unreadable(err)
 				return
 			}
-			select {
-			case messages <- ms:
-			case <-ctx.Done():
+			var size Lag
+			for i := range ms {
+				size = size.plus(lagOf(ms[i].records))
+			}
+			o.door.partitions[o.partition].ahead(ms[len(ms)-1].position, size, o.opts.MaxLag)
+			if !ahead.put(ctx, ms, size) {
 				return
 			}
 		}
 	}()
-	return o.loop(ctx, messages, failed)
+	if o.shared != nil {
+		o.sending.Go(func() { o.tellOthers(ctx) })
+	}
+	return o.loop(ctx, ahead, failed)
 }
 
-func (o *owner) loop(ctx context.Context, messages <-chan []message, failed <-chan error) error {
+func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	age := time.NewTicker(max(o.opts.SnapshotAge/4, time.Millisecond))
@@ -206,7 +212,10 @@ func (o *owner) loop(ctx context.Context, messages <-chan []message, failed <-ch
 			return err
 		case <-o.graph.Done(): // an asynchronous call failed
 			return o.graph.Err()
-		case taken = <-messages:
+		case <-ahead.ready:
+			if taken = ahead.take(); len(taken) == 0 {
+				continue
+			}
 		case <-timer.C:
 			if at, ok := o.leader.Deadline(); !ok || at > o.clock() {
 				continue
@@ -235,7 +244,7 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 			return &olderStepsError{m.position, m.floor, o.fence}
 		}
 		records = append(records, m.records...)
-		s.size = s.size.plus(m.records)
+		s.size = s.size.plus(lagOf(m.records))
 		s.take(m)
 		for _, r := range m.records {
 			o.unsaved += len(r)
@@ -373,6 +382,7 @@ func (o *owner) show() error {
 	if err := o.feedWhole(o.partition, o.program.numbers, kept); err != nil {
 		return err
 	}
+	o.door.partitions[o.partition].restored(s.taken)
 	o.took(o.partition, &s, o.leader.Stopped())
 	return nil
 }

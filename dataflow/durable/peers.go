@@ -98,7 +98,7 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 			}
 			stop()
 			stop = unsubscribe
-			_ = ps.shared.Announce(p) // who does not hear of it asks again a little later
+			_ = ps.shared.Announce(p, nil) // who does not hear of it asks again a little later
 		}
 		if err := ps.own(t.ctx, p, told); err != nil {
 			ps.failed(p, err)
@@ -114,9 +114,15 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 	return t
 }
 
-// listen hears of partitions that have a new owner.
+// listen hears of partitions that have a new owner, and what owners say of those that they have.
 func (ps *peers) listen() error {
-	return ps.shared.Announced(func(p int) { ps.door.partitions[p].move() })
+	return ps.shared.Announced(func(p int, said []byte) {
+		if len(said) == 0 {
+			ps.door.partitions[p].move()
+		} else if w, ok := decodeWord(said); ok {
+			ps.door.partitions[p].hear(w)
+		}
+	})
 }
 
 func (ps *peers) siteOf(p int) int {

@@ -162,9 +162,11 @@ func (w *doorway) stop(full *engine.Blocked) (stopped bool) {
 	switch {
 	case full != nil && w.shut == nil:
 		w.shut, w.since, stopped = make(chan struct{}), time.Now(), true
+		signal(w.backlog.tell)
 	case full == nil && w.shut != nil:
 		close(w.shut)
 		w.shut = nil
+		signal(w.backlog.tell)
 	}
 	return stopped
 }

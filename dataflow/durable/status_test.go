@@ -83,8 +83,8 @@ func (alone) Join(context.Context, journal.MemberOptions) (journal.Member, error
 }
 func (alone) Ask(context.Context, int, []byte) ([]byte, error) { return nil, errors.ErrUnsupported }
 func (alone) Answer(int, func([]byte) []byte) (func(), error)  { return nil, errors.ErrUnsupported }
-func (alone) Announce(int) error                               { return nil }
-func (alone) Announced(func(int)) error                        { return nil }
+func (alone) Announce(int, []byte) error                       { return nil }
+func (alone) Announced(func(int, []byte)) error                { return nil }
 
 // TestStatus looks at the figures of several partitions, before and after a restart, and at
 // those of a process that owns none.

@@ -96,7 +96,8 @@ func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.applied = max(w.applied, s.taken)
-	w.sent(s.size)
+	w.backlog.known = w.backlog.known.minus(s.size)
+	w.backlog.reach(s.taken)
 	for _, nonce := range s.Refused {
 		w.refused[nonce] = 0
 	}

@@ -43,6 +43,7 @@ var (
 func (d *desk) refused(err error, gone bool) *refusal {
 	var step *dataflow.StepError
 	var why *refusal
+	var full interface{ Busy() bool }
 	switch {
 	case errors.As(err, &step):
 		d.fail.Do(func() {
@@ -50,6 +51,8 @@ func (d *desk) refused(err error, gone bool) *refusal {
 		})
 		err = errFailed
 	case errors.As(err, &why):
+	case errors.As(err, &full) && full.Busy(): // a durable flow that does not wait for room
+		err = errFull
 	case gone:
 		err = errGone
 	case errors.Is(err, io.EOF), errors.Is(err, dataflow.ErrClosed), errors.Is(err, context.Canceled):

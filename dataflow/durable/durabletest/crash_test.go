@@ -100,7 +100,7 @@ func TestRight(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			p := Program[ports]{Build: builds[test.build], Drive: drive, Check: check}
 			runs := Crash(t, p, test.opts)
-			if runs < 50 {
+			if runs < 40 { // a step takes all that came in during the one before
 				t.Errorf("%d runs", runs)
 			}
 			if again := Crash(t, p, test.opts); again != runs && test.build == "process" {

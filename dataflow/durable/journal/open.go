@@ -66,12 +66,13 @@ type Shared interface {
 	// the owner of a partition, until stop is called.
 	Answer(partition int, answer func(question []byte) []byte) (stop func(), err error)
 
-	// Announce tells all processes that a partition has a new owner. Some may not hear of it.
-	Announce(partition int) error
+	// Announce says something of a partition to all processes, in at most 1 KiB. Nothing means
+	// that it has a new owner. Some may not hear of it.
+	Announce(partition int, said []byte) error
 
-	// Announced has moved called with each partition that is announced, until the log is
-	// closed.
-	Announced(moved func(partition int)) error
+	// Announced has heard called with all that is announced, one after the other, until the log
+	// is closed.
+	Announced(heard func(partition int, said []byte)) error
 }
 
 // MemberOptions are the settings of a member.

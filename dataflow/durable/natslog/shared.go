@@ -66,7 +66,7 @@ func (l *sharedLog) owner(partition int) string {
 	return fmt.Sprintf("%s.owner.%d", l.opts.Name, partition)
 }
 
-func (l *sharedLog) moved() string { return l.opts.Name + ".moved" }
+func (l *sharedLog) said() string { return l.opts.Name + ".said" }
 
 // Ask asks the owner of a partition.
 func (l *sharedLog) Ask(ctx context.Context, partition int, question []byte) ([]byte, error) {
@@ -93,16 +93,16 @@ func (l *sharedLog) Answer(partition int, answer func([]byte) []byte) (stop func
 	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection is closed
 }
 
-// Announce tells all processes that a partition has a new owner.
-func (l *sharedLog) Announce(partition int) error {
-	return l.nc.Publish(l.moved(), binary.AppendUvarint(nil, uint64(partition)))
+// Announce says something of a partition to all processes.
+func (l *sharedLog) Announce(partition int, said []byte) error {
+	return l.nc.Publish(l.said(), append(binary.AppendUvarint(nil, uint64(partition)), said...))
 }
 
-// Announced hears of partitions that have a new owner.
-func (l *sharedLog) Announced(moved func(partition int)) error {
-	_, err := l.nc.Subscribe(l.moved(), func(m *nats.Msg) {
+// Announced hears what is said of partitions.
+func (l *sharedLog) Announced(heard func(partition int, said []byte)) error {
+	_, err := l.nc.Subscribe(l.said(), func(m *nats.Msg) {
 		if p, n := binary.Uvarint(m.Data); n > 0 && p < uint64(l.partitions) {
-			moved(int(p))
+			heard(int(p), m.Data[n:])
 		}
 	})
 	return err

@@ -1,0 +1,83 @@
+package durable
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+)
+
+// A word is what the owner of a partition says to the processes that send to it.
+type word struct {
+	upTo, taken uint64 // positions of the last message that it has read, and of the last one taken
+	lag         Lag    // the records between them
+	stopped     bool   // it takes nothing until somebody reads its outputs
+}
+
+const wordVersion = 1
+
+func (w word) encode() []byte {
+	dst := []byte{wordVersion, 0}
+	if w.stopped {
+		dst[1] = 1
+	}
+	for _, x := range [...]uint64{w.upTo, w.taken, uint64(w.lag.Records), uint64(w.lag.Bytes)} {
+		dst = binary.AppendUvarint(dst, x)
+	}
+	return dst
+}
+
+// decodeWord is the inverse of encode. A word of another version says nothing.
+func decodeWord(data []byte) (w word, ok bool) {
+	r := reader{data: data}
+	version := r.byte()
+	w.stopped = r.byte() == 1
+	w.upTo, w.taken = r.uint(), r.uint()
+	w.lag = Lag{int(r.uint()), int(r.uint())}
+	return w, version == wordVersion && !r.bad
+}
+
+// tellOthers says to other processes what waits in the partition, until ctx ends: at once when
+// a quarter is crossed or the partition stops, and each moment while something waits or has
+// come. It has a goroutine of its own, since a step may take long.
+func (o *owner) tellOthers(ctx context.Context) {
+	way := o.door.partitions[o.partition]
+	each := time.NewTicker(sayAll)
+	defer each.Stop()
+	for {
+		select {
+		case <-way.backlog.tell:
+		case <-each.C:
+		case <-ctx.Done():
+			return
+		}
+		if w, ok := way.say(); ok {
+			_ = o.shared.Announce(o.partition, w.encode()) // who does not hear it sends less
+		}
+	}
+}
+
+// say returns what others should hear, if there is something.
+func (w *doorway) say() (word, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := &w.backlog
+	is := word{b.upTo, w.taken, b.known, w.shut != nil}
+	if is == b.said && is.lag == (Lag{}) && !is.stopped {
+		return is, false
+	}
+	b.said, b.saidAt = is, time.Now()
+	return is, true
+}
+
+// hear notes what the owner of the partition says. A word of an owner that was followed by
+// another one is old.
+func (w *doorway) hear(is word) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := &w.backlog
+	if w.owned || is.taken < b.taken {
+		return
+	}
+	b.known, b.upTo, b.stopped, b.taken, b.heard = is.lag, is.upTo, is.stopped, is.taken, time.Now()
+	b.reach(is.upTo)
+}

@@ -117,7 +117,9 @@
 // [dataflow.EntryInputPort.PutNumbered] and their like), and it is taken once, also by a
 // sender that starts again after a crash; or let the type say that records may come again
 // ([dataflow.RetriedInput]). A partition remembers the last number of each input, key or
-// sender. A Put without a number that is made again may be refused because of the first one.
+// sender, of a million of them, until nothing has come of one for seven days of the history's
+// time: a repeat counts again then. A Put without a number that is made again may be refused
+// because of the first one.
 //
 // An ordered input has one sender in all processes together, and the race detector sees one
 // process at a time. If several send to it nevertheless, each partition has their records in

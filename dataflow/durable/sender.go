@@ -129,9 +129,9 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 
 // linkSource is the source of what a link moves. It is the same for as long as there is a
 // history, also when the program changes: the partitions of a log are fixed, and the
-// state says which link is which. No sender would call itself that.
+// state says which link is which.
 func linkSource(partition int, link uint64) string {
-	return fmt.Sprintf("\x00link %d of partition %d", link, partition)
+	return fmt.Sprintf(codec.EdgeSource+" %d of partition %d", link, partition)
 }
 
 // persist makes records durable, however often that has to be tried: a repeat is

@@ -17,11 +17,12 @@ import (
 // until version 2, a slice could run between two rounds of a cycle), the numbers of sends in
 // their snapshots are those of sources, not of inputs, keys and senders, and until step
 // version 3 and snapshot version 2 nothing has a checksum; until step version 4 and snapshot
-// version 4 operators were known by their place in the program, and until step version 5 a step
-// does not say which entries were taken.
+// version 4 operators were known by their place in the program, until step version 5 a step
+// does not say which entries were taken, and until snapshot version 5 nothing says how old a
+// source is.
 const (
 	stepVersion     = 6
-	snapshotVersion = 5
+	snapshotVersion = 6
 )
 
 // wrongVersion says that this program cannot read a step or a snapshot of version v.

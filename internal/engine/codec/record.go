@@ -20,6 +20,10 @@ const (
 	NamedSource = "\x00sender "
 )
 
+// EdgeSource is what the sources begin with by which the edges between locations number what
+// they move. No sender would call itself that.
+const EdgeSource = "\x00link"
+
 // NumberOf returns the number that the sender of r has given it, and the sender's name if it
 // has one.
 func (r *Record) NumberOf() (n uint64, sender string, ok bool) {

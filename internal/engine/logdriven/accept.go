@@ -28,7 +28,8 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 		return true, 0, 0, l.quarantine.callFailed(&r, data, now, l.operator(r.Op))
 	}
 	if r.Source != "" { // a source counts its records: one that came before is a repeat
-		if last := l.sources[r.Source]; r.Number <= last.Number {
+		if last := l.sources.last(r.Source); r.Number <= last.Number {
+			l.sources.set(r.Source, last, now)
 			return r.Number < last.Number || !last.Refused, 0, r.Nonce, nil
 		}
 	}
@@ -41,7 +42,7 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 		l.quarantine.callAnswered(&r)
 	}
 	if r.Source != "" {
-		l.sources[r.Source] = codec.LastSeen{Number: r.Number, Refused: !ok}
+		l.sources.set(r.Source, codec.LastSeen{Number: r.Number, Refused: !ok}, now)
 	}
 	return ok, letter, r.Nonce, err
 }

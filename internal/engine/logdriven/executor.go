@@ -65,8 +65,8 @@ func (*driver) Admit(ctx context.Context, in *engine.InputBase) (engine.Admissio
 // An Executor takes the steps of one location of a log-driven graph. It belongs to one goroutine.
 type Executor struct {
 	loc     *engine.Location
-	sources map[string]codec.LastSeen // the last record of each source
-	calls   []engine.Calling          // asynchronous operators
+	sources sources
+	calls   []engine.Calling // asynchronous operators
 	numbers *Numbers
 	of      func(op int32) codec.Codec // see Use
 	part    []byte                     // what one output gives
@@ -80,7 +80,7 @@ type Executor struct {
 // NewExecutor returns the executor of location number i. The graph has been started.
 func NewExecutor(g *engine.Graph, i int) *Executor {
 	s := g.Locations[i]
-	l := &Executor{loc: s, sources: make(map[string]codec.LastSeen)}
+	l := &Executor{loc: s, sources: newSources(mostSources)}
 	for _, out := range s.OutputsInOrder {
 		if c, ok := out.(engine.Calling); ok {
 			l.calls = append(l.calls, c)
@@ -109,6 +109,7 @@ func (l *Executor) Begin() (Emission, error) { return l.make(&engine.Plan{Now: 1
 // called for, or [ErrQuarantineFull]: the executor can make no more steps.
 func (l *Executor) Step(now int64, records [][]byte, skip []Skip) (Emission, error) {
 	var e Emission
+	l.sources.expire(now)
 	for i, data := range records {
 		var why *Skip
 		ok, letter, nonce := true, uint64(0), uint64(0)
@@ -210,12 +211,7 @@ func (l *Executor) Deadline() (now int64, ok bool) { return l.loc.Deadline() }
 // Save appends the state of the location between two steps.
 func (l *Executor) Save(dst []byte) (_ []byte, err error) {
 	c := l.loc.Graph.Settings.Codec
-	dst = binary.AppendUvarint(dst, uint64(len(l.sources)))
-	for _, name := range sortedKeys(l.sources) {
-		dst = codec.AppendBytes(dst, []byte(name))
-		dst = binary.AppendUvarint(dst, l.sources[name].Number)
-		dst = append(dst, codec.Flag(l.sources[name].Refused))
-	}
+	dst = l.sources.save(dst)
 	dst = l.quarantine.save(dst)
 	for _, op := range l.loc.Ops {
 		if len(op.States) == 0 {
@@ -242,11 +238,7 @@ func (l *Executor) Load(data []byte) error {
 		return err
 	}
 	d := &codec.Decoder{Data: data}
-	clear(l.sources)
-	for range d.Count() {
-		name := string(d.Bytes())
-		l.sources[name] = codec.LastSeen{Number: d.Uint(), Refused: d.Byte() == 1}
-	}
+	l.sources.load(d)
 	l.quarantine.load(d)
 	for len(d.Data) > 0 {
 		number, part := int32(d.Uint()), &codec.Decoder{Data: d.Bytes()}
@@ -294,17 +286,8 @@ func (l *Executor) codecOf(op int32) codec.Codec {
 	return l.loc.Graph.Settings.Codec
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	ks := make([]string, 0, len(m))
-	for k := range m {
-		ks = append(ks, k)
-	}
-	slices.Sort(ks)
-	return ks
-}
-
 // edgeCount is the source under which the state says how many edges there ever were.
-const edgeCount = "\x00links"
+const edgeCount = codec.EdgeSource + "s"
 
 // unsent returns what the location has for others.
 func (l *Executor) unsent() (all []engine.Unsent) {
@@ -336,12 +319,12 @@ func (l *Executor) Moved() (all []engine.Moved) {
 // changed program has for the first time must not be taken for another one, whose
 // records the other location knows.
 func (l *Executor) identify() {
-	last := l.sources[edgeCount].Number
+	last := l.sources.last(edgeCount).Number
 	for _, u := range l.unsent() {
 		last = u.Identify(last)
 	}
 	if last > 0 {
-		l.sources[edgeCount] = codec.LastSeen{Number: last}
+		l.sources.set(edgeCount, codec.LastSeen{Number: last}, 0)
 	}
 }
 

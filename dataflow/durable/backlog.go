@@ -162,7 +162,7 @@ func (d *door) sending(ctx context.Context, p int, size Lag, heldBack bool) erro
 		if b.less == nil {
 			b.less = make(chan struct{})
 		}
-		less, silent := b.less, d.opts.Lease-time.Since(b.heard)
+		less, silent, runs := b.less, d.opts.Lease-time.Since(b.heard), w.runs
 		w.mu.Unlock()
 		if d.opts.Reject {
 			full.Err = ErrNoRoom
@@ -175,6 +175,8 @@ func (d *door) sending(ctx context.Context, p int, size Lag, heldBack bool) erro
 		select {
 		case <-less:
 		case <-lease:
+		case <-runs.Done(): // nothing is taken any longer
+			return context.Cause(runs)
 		case <-ctx.Done():
 			full.Err = context.Cause(ctx)
 			return full

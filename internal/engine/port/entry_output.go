@@ -23,7 +23,6 @@ type EntryOutput[K comparable, V any] struct {
 	hash    *keyed.Hasher[K]
 	check   func(K) error               // says why a value cannot be a key; nil if all can
 	step    engine.Columns[K, V]        // given in this step; held by the token
-	drops   bool                        // see DropOn
 	gone    engine.Columns[K, struct{}] // dropped in this step, after what it gave; held by the token
 	taken   engine.Columns[K, struct{}] // taken before this step, of a flow whose history is elsewhere; held by the token or the feeder
 	passing []foundEntry[K, V]          // found in the history, for those who wait; held by the feeder
@@ -94,7 +93,6 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 // appears. So the flow itself can decide how long an entry is kept. A later entry under the
 // same key is a new one.
 func DropOn[K comparable, V, X any](out *EntryOutput[K, V], n *engine.KeyedNode[K, X]) {
-	out.drops = true
 	var hs []uint64
 	n.To(func(b *engine.Batch[K, X]) {
 		out.changing()

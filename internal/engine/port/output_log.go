@@ -28,17 +28,9 @@ func (out *EntryOutput[K, V]) DescribeFed(in *codec.Decoder, c codec.Codec, d *c
 		k := codec.DecodeValue[K](in, c)
 		d.Entry("%v: %+v", k, codec.DecodeValue[V](in, c))
 	}
-	for range out.dropped(in) {
+	for range in.Count() {
 		d.Entry("%v: dropped", codec.DecodeValue[K](in, c))
 	}
-}
-
-// dropped reads how many keys were dropped.
-func (out *EntryOutput[K, V]) dropped(in *codec.Decoder) int {
-	if !out.drops || in.Err != nil {
-		return 0
-	}
-	return in.Count()
 }
 
 // DescribeFed implements [engine.Output].
@@ -54,7 +46,7 @@ func (out *ValueOutput[T]) DescribeFed(in *codec.Decoder, c codec.Codec, d *code
 // the elements. Of a stream the number of
 // its first element comes before, counted from the first one ever, so that readers
 // can say how far they are. Of entries there are the keys that were taken before the step,
-// the entries, and the keys that were dropped if the flow drops any.
+// the entries, and the keys that were dropped.
 
 // Emit appends the elements of the step, and keeps them until they were read.
 func (out *Output[T]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
@@ -118,10 +110,8 @@ func (out *EntryOutput[K, V]) Emit(dst []byte, c codec.Codec) (_ []byte, err err
 			return dst, fmt.Errorf("%s, key %v: %w", out.op, k, err)
 		}
 	}
-	if out.drops {
-		if dst, err = out.appendKeys(dst, c, out.gone.K); err != nil {
-			return dst, err
-		}
+	if dst, err = out.appendKeys(dst, c, out.gone.K); err != nil {
+		return dst, err
 	}
 	out.Release()
 	return dst, nil
@@ -191,10 +181,7 @@ func (out *EntryOutput[K, V]) Kept(dst []byte, c codec.Codec) (_ []byte, err err
 			return dst, err
 		}
 	}
-	if out.drops {
-		dst = binary.AppendUvarint(dst, 0)
-	}
-	return dst, nil
+	return binary.AppendUvarint(dst, 0), nil // dropped
 }
 
 // Lookup implements [engine.Output].
@@ -275,7 +262,7 @@ func (out *EntryOutput[K, V]) Feed(d *codec.Decoder, c codec.Codec, _ int) {
 		out.step.V = append(out.step.V, v)
 		out.step.H = append(out.step.H, out.hash.Hash(k))
 	}
-	out.feedKeys(d, c, out.dropped(d), &out.gone)
+	out.feedKeys(d, c, d.Count(), &out.gone)
 }
 
 func (out *EntryOutput[K, V]) feedKeys(d *codec.Decoder, c codec.Codec, n int, to *engine.Columns[K, struct{}]) {

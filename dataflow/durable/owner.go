@@ -10,7 +10,6 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
@@ -385,26 +384,4 @@ func (o *owner) show() error {
 	o.door.partitions[o.partition].restored(s.taken)
 	o.took(o.partition, &s, o.leader.Stopped())
 	return nil
-}
-
-// answer is where asynchronous calls leave what they returned. It tries until the answer
-// is kept: twice is as good as once, since only the first one counts.
-func (o *owner) answer(r codec.Record) error {
-	r.Op, _ = o.program.numbers.Number(r.Op) // it was asked for by an operator of the history
-	record := r.Encode(nil)
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		_, err := o.append(o.ctx, o.partition, record)
-		switch {
-		case err == nil || o.ctx.Err() != nil:
-			return err
-		case errors.Is(err, journal.ErrTooLarge), errors.Is(err, journal.ErrClosed):
-			return fmt.Errorf("durable: an answer could not be kept: %w", err)
-		}
-		o.opts.Logger.Error("an answer waits to be kept", "partition", o.partition, "error", err)
-		select {
-		case <-time.After(wait):
-		case <-o.ctx.Done():
-			return context.Cause(o.ctx)
-		}
-	}
 }

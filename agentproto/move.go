@@ -235,7 +235,7 @@ type forwardNo struct {
 func (p *Program) answerMoves(said toldAt, opts ProgramOptions) {
 	replies := keyedstream.FilterMap(said, func(t told) (*reply, bool) { return t.Reply, t.Reply != nil })
 	byKey := keyedstream.Rekey(replies, func(_ string, r *reply) moveKey { return r.Key })
-	p.replies = keyedsingleton.Output(keyedstream.First(keyedstream.AssumeOrder(byKey, "a step has one reply")), p.prefix+"replies")
+	p.replies = keyedsingleton.Output(keyedstream.First(keyedstream.AssumeOrder(byKey, "a step has one reply")), "replies")
 
 	exports := keyedstream.FilterMap(p.rare, func(e *Effect) (*CallSnapshot, bool) {
 		if e.Kind != moves || e.Moved.Snapshot == nil {
@@ -245,7 +245,7 @@ func (p *Program) answerMoves(said toldAt, opts ProgramOptions) {
 		s.Key = e.Key
 		return &s, true
 	})
-	p.exports = keyedsingleton.Output(keyedstream.First(keyedstream.PrefixKey(exports, func(_ CallKey, s *CallSnapshot) string { return s.Migration })), p.prefix+"exports")
+	p.exports = keyedsingleton.Output(keyedstream.First(keyedstream.PrefixKey(exports, func(_ CallKey, s *CallSnapshot) string { return s.Migration })), "exports")
 	if opts.Forward == nil {
 		return
 	}

@@ -50,7 +50,7 @@ func (p *Program) outbox(opts ProgramOptions) {
 	}
 	asked := keyedstream.Filter(p.rare, func(e *Effect) bool { return e.Number != 0 })
 	detours := keyedstream.PrefixKey(asked, func(_ CallKey, e *Effect) uint64 { return e.Number })
-	p.over = keyedsingleton.Output(keyedstream.First(keyedstream.FilterMap(detours, ending)), p.prefix+"detours over")
+	p.over = keyedsingleton.Output(keyedstream.First(keyedstream.FilterMap(detours, ending)), "detours over")
 	if opts.Prompt != nil {
 		prompts := keyedstream.First(keyedstream.FilterMap(detours, promptOf))
 		keyedsingleton.MapAsync(prompts, func(ctx context.Context, prompt *Prompt) bool {

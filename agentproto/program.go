@@ -66,8 +66,6 @@ type ProgramOptions struct {
 	// FirstEvent is from where events are numbered. Where the history is kept, two
 	// processes must not use the same numbers: give each a random one.
 	FirstEvent uint64
-
-	prefix string // of the names of its ports, so that a test can have two programs in one flow
 }
 
 // A Program is the runtime's side of the protocol as a dataflow flow. Invocations
@@ -89,7 +87,6 @@ type ProgramOptions struct {
 // that every invocation yields exactly one tool_result.
 type Program struct {
 	flow        *dataflow.Flow
-	prefix      string // see ProgramOptions
 	app         *dataflow.App
 	calls       *dataflow.EntryInputPort[CallKey, *Call]
 	events      *dataflow.SharedKeyedInputPort[CallKey, input] // from handlers of requests, each on a goroutine of its own
@@ -134,7 +131,7 @@ func NewProgram(opts ProgramOptions) *Program {
 	opts.Lifetime = cmp.Or(opts.Lifetime, DefaultLifetime)
 	opts.Concurrency = cmp.Or(opts.Concurrency, 256)
 
-	p := &Program{flow: opts.Flow, prefix: opts.prefix}
+	p := &Program{flow: opts.Flow}
 	if p.flow == nil {
 		p.flow = dataflow.New()
 	}
@@ -147,11 +144,11 @@ func NewProgram(opts ProgramOptions) *Program {
 	var calls callsAt
 	var closures threadsAt
 	var arrivals arrivalsAt
-	p.calls, calls = keyedsingleton.Input[CallKey, *Call](at, p.prefix+"calls")
-	p.closures, closures = keyedsingleton.Input[string, struct{}](at, p.prefix+"closures")
-	p.events, arrivals = keyedstream.SharedInput[CallKey, input](at, p.prefix+"events")
+	p.calls, calls = keyedsingleton.Input[CallKey, *Call](at, "calls")
+	p.closures, closures = keyedsingleton.Input[string, struct{}](at, "closures")
+	p.events, arrivals = keyedstream.SharedInput[CallKey, input](at, "events")
 	var orders movesAt
-	p.moves, orders = keyedsingleton.Input[moveKey, *move](at, p.prefix+"moves")
+	p.moves, orders = keyedsingleton.Input[moveKey, *move](at, "moves")
 
 	valid := keyedsingleton.Filter(calls, func(c *Call) bool { return c.Rejected == "" })
 	relayed := relays(orders)
@@ -182,8 +179,8 @@ func NewProgram(opts ProgramOptions) *Program {
 	p.rare = rare(effects)
 	p.answerMoves(said, opts)
 	p.outbox(opts) // before the effects: who has read that a detour is over finds that IsOver says so
-	p.effects = keyedstream.Output(effects, p.prefix+"effects")
-	p.resolutions = keyedsingleton.Output(resolutions, p.prefix+"resolutions")
+	p.effects = keyedstream.Output(effects, "effects")
+	p.resolutions = keyedsingleton.Output(resolutions, "resolutions")
 	return p
 }
 

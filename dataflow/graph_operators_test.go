@@ -110,7 +110,7 @@ func onKeyedStream(ks byName) {
 	ks = keyedstream.AssumeOnce(keyedstream.AssumeOrder(keyedstream.Rekey(ks, prefix), drawn), drawn)
 	yes, no := keyedstream.Partition(keyedstream.MergeOrdered(ks, keyedstream.Map(ks, itself), drawn), positive)
 	values, failures := keyedstream.TryMap(yes, tried)
-	keyedstream.Output(keyedstream.Merge(values, no), "values by name")
+	keyedstream.Output(keyedstream.Merge(values, no), "values")
 	dataflow.Print(keyedstream.Entries(failures))
 	dataflow.Print(keyedstream.Entries(keyedstream.Join(ks, no)))
 	dataflow.Print(keyedstream.Entries(keyedstream.Enumerate(ks)))
@@ -121,24 +121,24 @@ func onAggregates(at counter, ks byName) {
 	one := dataflow.KeyBy(dataflow.Of(at, 1), named)
 	two := keyedstream.CrossSingleton(keyedstream.Chain(one, ks), singleton.Of(at, 1))
 	ks = keyedstream.Map(keyedstream.AntiJoin(two, dataflow.Of(at, "x")), func(p dataflow.Pair[int, int]) int { return p.First })
-	keys("First", keyedstream.First(ks))
+	keys(keyedstream.First(ks))
 	seen, decided := keyedstream.ScanFirst(ks, zero, func(_ *int, x int, emit func(int)) (int, bool) { emit(x); return x, true })
 	keyedstream.Output(seen, "seen")
-	keys("decided", decided)
-	keys("FoldEarlyStop", keyedstream.FoldEarlyStop(ks, zero, func(*int, int) bool { return true }))
+	keys(decided)
+	keys(keyedstream.FoldEarlyStop(ks, zero, func(*int, int) bool { return true }))
 	counted := keyedstream.Sequenced(func(k string) (string, uint64) { return k, 0 })
-	keys("First 2", keyedstream.First(ks, counted))
-	keys("FoldEarlyStop 2", keyedstream.FoldEarlyStop(ks, zero, func(*int, int) bool { return true }, counted))
+	keys(keyedstream.First(ks, counted))
+	keys(keyedstream.FoldEarlyStop(ks, zero, func(*int, int) bool { return true }, counted))
 	dataflow.Print(keyedstream.Keys(keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: 1}, drawn)))
 	dataflow.Print(keyedstream.Keys(keyedstream.FoldEarlyStopWithin(ks, zero, func(*int, int) bool { return true }, keyedstream.Retain{For: time.Second}, drawn)))
-	keys("Fold", keyedstream.Fold(ks, zero, add))
-	keys("FoldGrowing", keyedstream.FoldGrowing(ks, zero, add, "it is only drawn"))
-	keys("FoldCommutative", keyedstream.FoldCommutative(ks, zero, add, "it is only drawn"))
-	keys("Reduce", keyedstream.Reduce(ks, add))
-	keys("Count", keyedstream.Count(ks))
-	keys("Sum", keyedstream.Sum(ks))
-	keys("Min", keyedstream.Min(ks))
-	keys("Max", keyedstream.Max(ks))
+	keys(keyedstream.Fold(ks, zero, add))
+	keys(keyedstream.FoldGrowing(ks, zero, add, "it is only drawn"))
+	keys(keyedstream.FoldCommutative(ks, zero, add, "it is only drawn"))
+	keys(keyedstream.Reduce(ks, add))
+	keys(keyedstream.Count(ks))
+	keys(keyedstream.Sum(ks))
+	keys(keyedstream.Min(ks))
+	keys(keyedstream.Max(ks))
 }
 
 func onEntries(at counter, e once) {
@@ -148,12 +148,12 @@ func onEntries(at counter, e once) {
 	e = keyedsingleton.MapAsync(keyedsingleton.InspectWithKey(e, func(string, int) {}), func(_ context.Context, x int) int { return x }, keyedsingleton.AsyncOptions{})
 	e = keyedsingleton.AfterEach(keyedsingleton.After(e, time.Second, drawn), func(int) time.Duration { return 0 }, drawn)
 	e = keyedsingleton.WithoutKeys(e, dataflow.Of(at, "x"))
-	keys("CrossSingleton", keyedsingleton.CrossSingleton(e, singleton.Of(at, 1)))
-	keys("ForgetAfter", keyedsingleton.ForgetAfter(e, time.Second, drawn))
-	keys("Threshold", keyedsingleton.Threshold(e, keyedsingleton.ThresholdUniform(e, 3)))
+	keys(keyedsingleton.CrossSingleton(e, singleton.Of(at, 1)))
+	keys(keyedsingleton.ForgetAfter(e, time.Second, drawn))
+	keys(keyedsingleton.Threshold(e, keyedsingleton.ThresholdUniform(e, 3)))
 	values, failures := keyedsingleton.TryMap(e, tried)
-	keys("failures", failures)
-	keyedsingleton.Output(values, "value by name")
+	keys(failures)
+	keyedsingleton.Output(values, "values")
 	dataflow.Print(keyedsingleton.Entries(e))
 	dataflow.Print(keyedsingleton.Values(e))
 	dataflow.Print(keyedsingleton.Keys(e))
@@ -172,7 +172,7 @@ func onValues(at counter, s integers) {
 	some = optional.Or(some, optional.Map(optional.FilterMap(dataflow.Reduce(s, add), kept), itself))
 	singleton.Output(optional.UnwrapOr(some, singleton.Of(at, 1)), "some")
 	singleton.Output(optional.IntoSingleton(some), "maybe")
-	singleton.Output(optional.IsSome(dataflow.Max(s)), "is some")
+	singleton.Output(optional.IsSome(dataflow.Max(s)), "some")
 	singleton.Output(optional.IsNone(dataflow.Min(s)), "none")
 	one := singleton.Of(at, 1)
 	pairs := optional.Zip(singleton.Filter(one, positive), singleton.FilterMap(one, kept))
@@ -203,9 +203,9 @@ func onSlices(tick tickAt, s integers, ks byName, e once) {
 	dataflow.Print(slice.Emit(slice.Batch(tick, s, drawn)))
 }
 
-// keys lets a keyed singleton out as the number of its keys, under a name.
-func keys[V any, B bounds.Counted[Out], Out bounds.Singleton](name string, ks dataflow.KeyedSingleton[string, V, counter, B]) {
-	singleton.Output(keyedsingleton.KeyCount(ks), name)
+// keys lets a keyed singleton out as the number of its keys.
+func keys[V any, B bounds.Counted[Out], Out bounds.Singleton](ks dataflow.KeyedSingleton[string, V, counter, B]) {
+	singleton.Output(keyedsingleton.KeyCount(ks), "keys")
 }
 
 // inputsOf says how many collections an operator reads, if that is not one. State

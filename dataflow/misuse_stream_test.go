@@ -134,7 +134,7 @@ func TestMisuseOfStreams(t *testing.T) {
 		"dataflow: Limit: the limit is -1",
 	}, {
 		"merge without a reason",
-		func(_ *dataflow.Flow, at server) { s := input(at); dataflow.MergeOrdered(s, s, "") },
+		func(_ *dataflow.Flow, at server) { dataflow.MergeOrdered(input(at), input(at), "") },
 		"dataflow: MergeOrdered: what depends on timing needs a reason: say why the result does not, or why it may",
 	}, {
 		"chain of two slices",

@@ -202,8 +202,9 @@ func (op *Op) label(by, name string) {
 }
 
 // portLabel labels the operator of a port, whose own name comes after the function that made it.
+// Nothing else knows a port by its name, so two may share one where no history is kept.
 func (op *Op) portLabel(kind string) {
-	if _, name, ok := strings.Cut(op.Name, " "); ok && op.Label == "" {
+	if _, name, ok := strings.Cut(op.Name, " "); ok && op.Label == "" && op.Loc.Graph.Settings.Codec != nil {
 		if strings.ContainsFunc(name, unicode.IsControl) {
 			name = strconv.Quote(name)
 		}

@@ -47,22 +47,36 @@ type history struct {
 // Operators are the numbers that a flow's inputs and outputs have in its history.
 type operators struct{ votes, claims, released, claimed int }
 
-// parseShape finds the operators in what the first step says of the program. Outputs
-// have the names of what they give in the order in which they are built.
+// named returns the number of a record that says the name of its input.
+func (o operators) named(name string) int {
+	switch name {
+	case "input votes":
+		return o.votes
+	case "input claims":
+		return o.claims
+	}
+	return 0
+}
+
+// parseShape finds the operators in what the first step says of the program: a line with the
+// name of each, and one below it with its number.
 func parseShape(shape string) (operators, error) {
-	found := make(map[string][]int)
-	for _, line := range strings.Split(shape, "\n")[1:] {
+	found := make(map[string]int)
+	name := ""
+	for line := range strings.Lines(shape) {
+		line = strings.TrimSuffix(line, "\n")
 		var number int
-		var name string
-		if n, _ := fmt.Sscan(line, &number, &name); n == 2 {
-			found[name] = append(found[name], number)
+		if n, _ := fmt.Sscanf(line, "\t\tnumber %d", &number); n == 1 {
+			found[name] = number
+		} else if port, ok := strings.CutPrefix(line, "\t"); ok && !strings.HasPrefix(port, "\t") {
+			name = port
 		}
 	}
-	votes, claims, outputs := found["keyedstream.RetriedInput"], found["keyedsingleton.Input"], found["keyedsingleton.Output"]
-	if len(votes) != 1 || len(claims) != 1 || len(outputs) != 2 {
-		return operators{}, fmt.Errorf("the shape has other operators: %q", shape)
+	o := operators{found["input votes"], found["input claims"], found["output released"], found["output claimed"]}
+	if min(o.votes, o.claims, o.released, o.claimed) == 0 {
+		return o, fmt.Errorf("the shape has other operators: %q", shape)
 	}
-	return operators{votes[0], claims[0], outputs[0], outputs[1]}, nil
+	return o, nil
 }
 
 // readHistories reads everything that is kept, from the very first record and step.
@@ -150,6 +164,9 @@ func (h *history) addRecords(m journal.Message) error {
 			return err
 		}
 		rec := record{position: m.Position, op: int(r.Op)}
+		if r.Name != "" {
+			rec.op = h.ops.named(r.Name)
+		}
 		var value any = &rec.vote
 		if rec.op == h.ops.claims {
 			value = &rec.claim
@@ -169,7 +186,7 @@ func (h *history) addRecords(m journal.Message) error {
 // before, how far it took, when, whom it refused, and what it gave.
 func (h *history) addStep(s journal.Step, origin *int64) error {
 	d := decoder{data: s.Data}
-	if v := d.byte(); v != 4 {
+	if v := d.byte(); v != 6 {
 		return fmt.Errorf("version %d", v)
 	}
 	d.skip(4 + 4) // the identity and the checksum
@@ -198,20 +215,26 @@ func (h *history) addStep(s journal.Step, origin *int64) error {
 		return fmt.Errorf("%d records are quarantined, and %d wait behind them", skipped, parked)
 	}
 	for len(d.data) > 0 && !d.bad {
-		op := int(d.uint())
-		for range d.uint() {
+		op, part := int(d.uint()), decoder{data: d.bytes()}
+		for range part.uint() {
+			part.bytes() // a key that was taken
+		}
+		for range part.uint() {
 			o := output{op: op}
 			var value any = &o.tally
 			if op == h.ops.claimed {
 				value = &o.claim
 			}
-			if err := durable.CBOR().Decode(d.bytes(), &o.key); err != nil {
+			if err := durable.CBOR().Decode(part.bytes(), &o.key); err != nil {
 				return err
 			}
-			if err := durable.CBOR().Decode(d.bytes(), value); err != nil {
+			if err := durable.CBOR().Decode(part.bytes(), value); err != nil {
 				return err
 			}
 			c.outputs = append(c.outputs, o)
+		}
+		if dropped := part.uint(); dropped > 0 || part.bad || len(part.data) > 0 {
+			return fmt.Errorf("%d entries were dropped of operator %d, and %d bytes follow", dropped, op, len(part.data))
 		}
 	}
 	if d.bad {

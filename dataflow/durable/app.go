@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/identity"
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
@@ -32,7 +33,7 @@ type core struct {
 	shared  journal.Shared // the log, if several processes have it open; nil else
 	facade  *engine.Graph
 	layout  layout
-	names   []map[int32]string // of operators, by location and index
+	senders []map[int32]identity.Operator // by location and index
 	door    *door
 	looking bool   // only looks at the history
 	peers   *peers // nil if no other process can own a partition
@@ -125,7 +126,7 @@ func (c *core) start(ctx context.Context) (err error) {
 		return dataflow.ErrStarted
 	}
 	for _, s := range c.facade.Locations {
-		c.names = append(c.names, identities(s))
+		c.senders = append(c.senders, sendersOf(s))
 	}
 	owning, leaving := context.WithCancel(c.ctx)
 	c.leaving = leaving

@@ -36,8 +36,8 @@ type group struct {
 	err       error // why the next one is not
 }
 
-// groups divides records by partition.
-func (d *door) groups(site int, rs []codec.Record) (all []*group) {
+// groups divides records by partition. The error of a group says that it cannot be sent.
+func (d *door) groups(ctx context.Context, site int, rs []codec.Record) (all []*group) {
 	first := d.layout.first[site]
 	by := make([]*group, d.layout.first[site+1]-first)
 	for i := range rs {
@@ -48,7 +48,22 @@ func (d *door) groups(site int, rs []codec.Record) (all []*group) {
 			by[p-first] = g
 			all = append(all, g)
 		}
-		g.records, g.at = append(g.records, d.encode(p, rs[i])), append(g.at, i)
+		g.at = append(g.at, i)
+	}
+	agreed := true
+	for _, g := range all {
+		agreed = agreed && d.partitions[g.partition].numbers.Load() != nil
+	}
+	if !agreed { // the owners are asked at the same time
+		together(all, func(g *group) { _ = d.agree(ctx, g.partition, rs[0].Op) })
+	}
+	for _, g := range all {
+		if g.err = d.agree(ctx, g.partition, rs[0].Op); g.err == nil {
+			g.records = make([][]byte, len(g.at))
+			for i, at := range g.at {
+				g.records[i] = d.encode(g.partition, rs[at])
+			}
+		}
 	}
 	return all
 }
@@ -75,13 +90,19 @@ func together(all []*group, do func(*group)) {
 func (d *door) Send(ctx context.Context, site int, rs []codec.Record) (int, error) {
 	if len(rs) == 1 {
 		p := d.layout.ofRecord(site, &rs[0])
+		if err := d.agree(ctx, p, rs[0].Op); err != nil {
+			return 0, err
+		}
 		if _, err := d.append(ctx, p, d.encode(p, rs[0])); err != nil {
 			return 0, err
 		}
 		return 1, nil
 	}
-	all := d.groups(site, rs)
+	all := d.groups(ctx, site, rs)
 	together(all, func(g *group) {
+		if g.err != nil {
+			return
+		}
 		g.err = d.inPieces(g.partition, g.records, len(g.records), func(from, to int) error {
 			_, err := d.append(ctx, g.partition, g.records[from:to]...)
 			if err == nil {
@@ -145,7 +166,15 @@ func (d *door) decide(ctx context.Context, site int, rs []codec.Record, do appen
 		nonces[i] = d.nonce()
 		rs[i].Nonce = nonces[i]
 	}
-	together(d.groups(site, rs), func(g *group) { d.put(ctx, g, nonces, errs, do) })
+	together(d.groups(ctx, site, rs), func(g *group) {
+		if g.err != nil {
+			for _, i := range g.at {
+				errs[i] = g.err
+			}
+			return
+		}
+		d.put(ctx, g, nonces, errs, do)
+	})
 	return errs
 }
 

@@ -99,6 +99,14 @@
 // older value, but never a value of one step and, after that, of another output an older
 // one. There is no order between partitions of a location.
 //
+// A process that sends to a partition of another one may run another version of the program.
+// Before its first record it compares the types of the input with those that the history has,
+// and returns [ErrChanged] if the owner would misread the record: another type, or a struct of
+// which a field was renamed or is of another kind. A field that only one of the two has is left
+// out, or zero. Nobody may own the partition then. So a sender that has no answer after two
+// seconds sends the types along, and a record that does not fit is quarantined. The same holds
+// for what it awaits.
+//
 // # Batches
 //
 // A send waits for a disk, or for several servers, and one sender makes only so many sends a

@@ -33,6 +33,7 @@ type doorway struct {
 	floor        atomic.Uint64                     // the latest step that this process knows of
 	numbers      atomic.Pointer[logdriven.Numbers] // of operators in its history; nil while nobody here knows them
 	learning     atomic.Bool                       // somebody asks for them
+	unanswered   atomic.Bool                       // nobody has told them since the partition has moved
 
 	taken   uint64              // how far committed steps took records
 	applied uint64              // the same, of steps that the ports show; behind taken for a moment
@@ -94,8 +95,36 @@ func (d *door) encode(p int, r codec.Record) []byte {
 		}
 	}
 	site, _ := d.layout.place(p)
-	r.Name = d.names[site][op]
+	sender := d.senders[site][op]
+	r.Name = sender.Sent()
 	return r.Encode(nil)
+}
+
+// agree returns an error if what this program sends to an operator is not what the history takes.
+// Nobody may be there who knows that. Then the record says what it has, and the next owner
+// compares it.
+func (d *door) agree(ctx context.Context, p int, op int32) error {
+	way := d.partitions[p]
+	numbers := way.numbers.Load()
+	if numbers == nil && d.peers != nil && !way.unanswered.Load() {
+		asking, cancel := context.WithTimeout(ctx, askWithin)
+		defer cancel()
+		var err error
+		if numbers, err = d.peers.learn(asking, p); err != nil && ctx.Err() == nil {
+			way.unanswered.Store(true) // who sends next does not wait for it
+		}
+	}
+	if numbers == nil {
+		return nil
+	}
+	if why := numbers.Misfit(op); why != "" {
+		return misfitError(p, why)
+	}
+	return nil
+}
+
+func misfitError(p int, why string) error {
+	return fmt.Errorf("%w: partition %d: %s", ErrChanged, p, why)
 }
 
 // append makes records durable, once the partition takes some and the log has room.
@@ -281,6 +310,7 @@ func (w *doorway) move() {
 	if !w.owned {
 		w.numbers.Store(nil)
 	}
+	w.unanswered.Store(false)
 	if w.moved != nil {
 		close(w.moved)
 		w.moved = nil

@@ -307,7 +307,9 @@ func (ps *peers) learn(ctx context.Context, p int) (*logdriven.Numbers, error) {
 			return nil, err
 		}
 		known := identity.Known(was, ps.facade.Locations[ps.siteOf(p)], linesOf(ps.opts.Upgrade))
-		way.numbers.CompareAndSwap(nil, logdriven.NewNumbers(known))
+		numbers := logdriven.NewNumbers(known)
+		numbers.Compare(was, ps.senders[ps.siteOf(p)])
+		way.numbers.CompareAndSwap(nil, numbers)
 	}
 }
 
@@ -335,9 +337,13 @@ func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte, stopped
 		if err != nil {
 			return
 		}
+		if why := numbers.Misfit(op); why != "" {
+			stopped(misfitError(p, why))
+			return
+		}
 		number, ok := numbers.Number(op)
 		if !ok {
-			ps.opts.Logger.Error("the history has no such output yet: another program runs it", "partition", p, "output", ps.names[ps.siteOf(p)][op])
+			ps.opts.Logger.Error("the history has no such output yet: another program runs it", "partition", p, "output", ps.senders[ps.siteOf(p)][op].Identity)
 			select {
 			case <-moved:
 				continue

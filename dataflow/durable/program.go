@@ -215,7 +215,7 @@ func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 					continue
 				}
 				if r.Name != "" {
-					r.Op, _ = o.program.numbers.Named(r.Name)
+					r.Op = o.program.numbers.SentTo(&r)
 				}
 				if concerned[r.Op] != nil {
 					waiting[r.Op]++
@@ -238,12 +238,12 @@ func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 	return nil
 }
 
-// identities returns what each operator of a location is called, by its index, for records to
-// partitions of which nobody here knows the numbers.
-func identities(s *engine.Location) map[int32]string {
-	all := make(map[int32]string)
+// sendersOf returns the operators of a location by their index, for what is sent to partitions
+// that another process owns.
+func sendersOf(s *engine.Location) map[int32]identity.Operator {
+	all := make(map[int32]identity.Operator)
 	for _, o := range identity.Of(s).Operators {
-		all[o.Index] = o.Identity
+		all[o.Index] = o
 	}
 	return all
 }

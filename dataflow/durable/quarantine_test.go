@@ -63,9 +63,9 @@ func TestQuarantine(t *testing.T) {
 								}
 								continue
 							}
-							r := codec.Record{Name: "input in", Key: encoded(t, key), Value: encoded(t, x*1000+k)}
+							r := codec.Record{Key: encoded(t, key), Value: encoded(t, x*1000+k)} // of the first operator
 							p := app.core.layout.of(0, r.Key)
-							together[p] = append(together[p], r.Encode(nil))
+							together[p] = append(together[p], app.core.door.encode(p, r))
 						}
 					}
 					for p, records := range together {

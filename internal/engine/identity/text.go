@@ -16,27 +16,32 @@ import (
 func (s *Shape) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "location %s\n", s.Location)
-	for _, o := range s.Operators {
-		fmt.Fprintf(&b, "\t%s\n", o.Identity)
-		if o.Number > 0 {
-			fmt.Fprintf(&b, "\t\tnumber %d\n", o.Number)
-		}
-		for _, part := range []struct {
-			word string
-			all  []string
-		}{{"takes", o.Takes}, {"keeps", o.Keeps}, {"type", o.Types}, {"was", o.Former}} {
-			for _, x := range part.all {
-				fmt.Fprintf(&b, "\t\t%s %s\n", part.word, x)
-			}
-		}
-		if o.Gone {
-			b.WriteString("\t\tgone\n")
-		}
-		if o.Discards {
-			b.WriteString("\t\tdiscards\n")
-		}
+	for i := range s.Operators {
+		s.Operators[i].write(&b)
 	}
 	return b.String()
+}
+
+// write appends the lines of an operator.
+func (o *Operator) write(b *strings.Builder) {
+	fmt.Fprintf(b, "\t%s\n", o.Identity)
+	if o.Number > 0 {
+		fmt.Fprintf(b, "\t\tnumber %d\n", o.Number)
+	}
+	for _, part := range []struct {
+		word string
+		all  []string
+	}{{"takes", o.Takes}, {"keeps", o.Keeps}, {"type", o.Types}, {"was", o.Former}} {
+		for _, x := range part.all {
+			fmt.Fprintf(b, "\t\t%s %s\n", part.word, x)
+		}
+	}
+	if o.Gone {
+		b.WriteString("\t\tgone\n")
+	}
+	if o.Discards {
+		b.WriteString("\t\tdiscards\n")
+	}
 }
 
 // Parse is the inverse of [Shape.String], for any number of shapes one after the other.

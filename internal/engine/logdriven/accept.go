@@ -67,6 +67,11 @@ func (l *Executor) operator(number int32) string {
 // recipient returns what a record is for: an input, or the output that somebody has read.
 func (l *Executor) recipient(r *codec.Record) (func(*codec.Record, codec.Codec) (bool, error), error) {
 	s := l.loc
+	if r.Name != "" {
+		if why := l.numbers.sentBy(r.Name).misfit; why != "" {
+			return nil, fmt.Errorf("%w: another program has sent it: %s", codec.ErrRecord, why)
+		}
+	}
 	op, ok := l.numbers.Op(r.Op)
 	if !ok || op < 0 || int(op) >= len(s.Ops) {
 		return nil, fmt.Errorf("%w: it is for %s, which the program does not have", codec.ErrRecord, l.numbers.name(r))

@@ -19,12 +19,25 @@ type Numbers struct {
 	op     map[int32]int32  // by number
 	named  map[string]int32 // numbers by identity, those of before too
 	rows   map[int32]*identity.Operator
+	sent   map[string]sent  // what senders call operators; of the executor
+	unfit  map[int32]string // why records of an operator, by index, would not fit; see Compare
 }
+
+// Sent is what the history has of an operator that a sender has named.
+type sent struct {
+	identity string
+	number   int32 // -1 if the history has none
+	misfit   string
+}
+
+// maxSent is how many texts of senders are remembered.
+const maxSent = 1000
 
 // NewNumbers returns the numbers of a shape that [identity.Next] has returned.
 func NewNumbers(s *identity.Shape) *Numbers {
 	n := &Numbers{
 		shape: s, number: make(map[int32]int32), op: make(map[int32]int32), named: make(map[string]int32), rows: make(map[int32]*identity.Operator),
+		sent: make(map[string]sent),
 	}
 	for i := range s.Operators {
 		o := &s.Operators[i]
@@ -72,12 +85,7 @@ func (n *Numbers) Op(number int32) (int32, bool) {
 // operator the sender's numbers are of.
 func (n *Numbers) resolve(r *codec.Record) {
 	if r.Name != "" {
-		r.Op = -1
-		if n != nil {
-			if number, ok := n.named[r.Name]; ok {
-				r.Op = number
-			}
-		}
+		r.Op = n.sentBy(r.Name).number
 	}
 	for _, prefix := range [...]string{codec.InputSource, codec.NamedSource} {
 		if rest, ok := strings.CutPrefix(r.Source, prefix); ok {
@@ -86,6 +94,49 @@ func (n *Numbers) resolve(r *codec.Record) {
 		}
 	}
 }
+
+// sentBy returns what the history has of the operator that a record names.
+func (n *Numbers) sentBy(name string) sent {
+	if n == nil {
+		return sent{identity: name, number: -1}
+	}
+	if known, ok := n.sent[name]; ok {
+		return known
+	}
+	is := sent{identity: name, number: -1}
+	if op, err := identity.ParseSent(name); err == nil {
+		is.identity = op.Identity
+		if number, ok := n.named[op.Identity]; ok {
+			is.number = number
+			if row := n.rows[number]; !row.Gone {
+				is.misfit = row.Misfit(op)
+			}
+		}
+	}
+	if len(n.sent) == maxSent {
+		clear(n.sent)
+	}
+	n.sent[name] = is
+	return is
+}
+
+// Compare notes which operators of a sender's program send what the history does not take:
+// was is the history's shape, and is are the operators of the program, by index.
+func (n *Numbers) Compare(was *identity.Shape, is map[int32]identity.Operator) {
+	n.unfit = make(map[int32]string)
+	for i := range was.Operators {
+		row := &was.Operators[i]
+		if op, ok := n.op[row.Number]; ok {
+			sender := is[op]
+			if why := row.Misfit(&sender); why != "" {
+				n.unfit[op] = why
+			}
+		}
+	}
+}
+
+// Misfit says why records of the operator with an index do not fit the history; "" if they do.
+func (n *Numbers) Misfit(op int32) string { return n.unfit[op] }
 
 // gone reports whether the program has an operator of the history no longer, and whether
 // records for it are forgotten.
@@ -96,11 +147,8 @@ func (n *Numbers) gone(number int32) (gone, discards bool) {
 	return n.rows[number].Gone, n.rows[number].Discards
 }
 
-// Named returns the number of the operator with an identity, or that had it.
-func (n *Numbers) Named(identity string) (int32, bool) {
-	number, ok := n.named[identity]
-	return number, ok
-}
+// SentTo returns the number of the operator that a record names; -1 if the history has none.
+func (n *Numbers) SentTo(r *codec.Record) int32 { return n.sentBy(r.Name).number }
 
 // SameOutputs reports whether two steps gave the same at the operators whose numbers count.
 func SameOutputs(a, b []byte, counts func(number int32) bool) bool {
@@ -124,7 +172,7 @@ func SameOutputs(a, b []byte, counts func(number int32) bool) bool {
 func (n *Numbers) name(r *codec.Record) string {
 	switch {
 	case r.Name != "":
-		return strconv.Quote(r.Name)
+		return strconv.Quote(n.sentBy(r.Name).identity)
 	case n != nil && n.rows[r.Op] != nil:
 		return strconv.Quote(n.rows[r.Op].Identity)
 	}

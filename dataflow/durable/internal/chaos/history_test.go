@@ -49,7 +49,7 @@ type operators struct{ votes, claims, released, claimed int }
 
 // named returns the number of a record that says the name of its input.
 func (o operators) named(name string) int {
-	switch name {
+	switch port, _, _ := strings.Cut(strings.TrimPrefix(name, "\t"), "\n"); port {
 	case "input votes":
 		return o.votes
 	case "input claims":

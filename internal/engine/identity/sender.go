@@ -1,0 +1,68 @@
+package identity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A process that only sends to a history has a program as well, and nobody starts it on the
+// history. So what it sends is compared with what the history takes, operator by operator.
+
+// Sent returns what a sender says of one of its operators to a history whose numbers it does
+// not know: the identity, and below it what the operator takes.
+func (o *Operator) Sent() string {
+	sender := Operator{Identity: o.Identity, Takes: o.Takes, Types: o.Types}
+	var b strings.Builder
+	sender.write(&b)
+	return b.String()
+}
+
+// ParseSent is the inverse of [Operator.Sent].
+func ParseSent(text string) (*Operator, error) {
+	all, err := Parse("location \n" + text)
+	if err != nil || len(all) != 1 || len(all[0].Operators) != 1 {
+		return nil, fmt.Errorf("%.60q says of no operator what it takes", text)
+	}
+	return &all[0].Operators[0], nil
+}
+
+// Misfit says why what a sender sends to o cannot be taken as o is in a history, or returns "".
+// Fields that only one of the two has are left out, or are zero, as between two versions of a
+// program of which one has added them. If a struct has fields here and there that the other one
+// does not have, something was renamed, and would be lost without a word.
+func (o *Operator) Misfit(sender *Operator) string {
+	if !slices.Equal(sender.Takes, o.Takes) {
+		return fmt.Sprintf("%s takes %s, and this program sends %s", o.Identity, list(o.Takes), list(sender.Takes))
+	}
+	sends := make(map[string]map[string]string)
+	for _, t := range sender.Types {
+		name, fields := fieldsOf(t)
+		sends[name] = fields
+	}
+	for _, t := range o.Types {
+		name, takes := fieldsOf(t)
+		sent, ok := sends[name]
+		if !ok {
+			continue
+		}
+		var missing, unknown []string
+		for f, typ := range ordered(takes) {
+			switch is, ok := sent[f]; {
+			case !ok:
+				missing = append(missing, f)
+			case is != typ:
+				return fmt.Sprintf("%s takes field %s of %s as %s, and this program sends it as %s", o.Identity, f, name, typ, is)
+			}
+		}
+		for f := range ordered(sent) {
+			if _, ok := takes[f]; !ok {
+				unknown = append(unknown, f)
+			}
+		}
+		if len(missing) > 0 && len(unknown) > 0 {
+			return fmt.Sprintf("%s takes %s with %s, and this program sends it with %s", o.Identity, name, strings.Join(missing, ", "), strings.Join(unknown, ", "))
+		}
+	}
+	return ""
+}

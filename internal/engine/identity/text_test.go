@@ -1,0 +1,43 @@
+package identity
+
+import (
+	"reflect"
+	"testing"
+)
+
+// What is parsed and written again is the same, and no text makes the parser fail otherwise than
+// with an error.
+func FuzzParse(f *testing.F) {
+	f.Add("location server\n\tinput votes\n\t\tnumber 16\n\t\ttakes string\n\t\ttype main.vote {A int; B []string}\n\tsum\n\t\tnumber 17\n\t\tkeeps table(string,main.sum)\n\t\twas tally\n\t\tgone\n\t\tdiscards\n")
+	f.Add("location a\nlocation b\n\toutput \"x\\n\"\n")
+	f.Add("# a comment\n\nlocation \n\t\t\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := Parse(text)
+		if err != nil {
+			return
+		}
+		again := ""
+		for _, s := range all {
+			again += s.String()
+		}
+		twice, err := Parse(again)
+		if err != nil || len(twice) != len(all) {
+			t.Fatalf("%q was read as %q: %d shapes, then %d, %v", text, again, len(all), len(twice), err)
+		}
+		for i := range all {
+			if twice[i].String() != all[i].String() {
+				t.Fatalf("%q, then %q", all[i], twice[i])
+			}
+			for j := range all[i].Operators {
+				op := &all[i].Operators[j]
+				sent, err := ParseSent(op.Sent())
+				if err != nil || sent.Identity != op.Identity || !reflect.DeepEqual(sent.Takes, op.Takes) || !reflect.DeepEqual(sent.Types, op.Types) {
+					t.Fatalf("%q was sent as %v, %v", op.Sent(), sent, err)
+				}
+				if why := op.Misfit(sent); why != "" {
+					t.Fatalf("%q does not fit itself: %s", op.Sent(), why)
+				}
+			}
+		}
+	})
+}

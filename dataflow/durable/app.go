@@ -219,6 +219,9 @@ func (a *App[P]) Stop(ctx context.Context) error {
 	if ctx == nil {
 		engine.NilContext("durable.App.Stop")
 	}
+	if ctx.Err() != nil { // or a snapshot could be faster than what follows
+		c.abandoned.Store(true)
+	}
 	stopped := make(chan struct{})
 	go func() {
 		c.end(nil, ErrStopped)

@@ -19,6 +19,7 @@ type scenario struct {
 	owning  bool // the test process owns partitions too
 	proxied bool
 	slow    bool
+	bank    bool // the flow is a bank of several locations, and not the vote
 	lease   time.Duration
 	every   [2]time.Duration // between two faults
 	fault   func(ctx context.Context, w *world)
@@ -36,9 +37,20 @@ func scenarios() []scenario {
 	}
 }
 
+// banks break the flow of several locations.
+func banks() []scenario {
+	const s = time.Second
+	return []scenario{
+		{name: "bank", bank: true, brief: true, owning: true, lease: 3 * s, every: [2]time.Duration{s, 4 * s}, fault: killEither},
+		{name: "bank zombies", bank: true, owning: true, slow: true, lease: s, every: [2]time.Duration{s, 2 * s}, fault: stopWorker},
+		{name: "bank blackout", bank: true, owning: true, lease: 2 * s, every: [2]time.Duration{2 * s, 4 * s}, fault: killServers},
+		{name: "bank partition", bank: true, owning: true, proxied: true, lease: 2 * s, every: [2]time.Duration{s, 3 * s}, fault: cutWorker},
+	}
+}
+
 // TestChaos runs three servers with three replicas and three workers, and breaks them.
 func TestChaos(t *testing.T) {
-	for _, sc := range scenarios() {
+	for _, sc := range append(scenarios(), banks()...) {
 		t.Run(sc.name, func(t *testing.T) {
 			if !sc.brief && !*all {
 				t.Skip("a part of the long run: -chaos.all -chaos.duration 60s")

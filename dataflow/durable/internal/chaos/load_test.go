@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // voters is how many vote on each request, of whom the first to arrive decide.
@@ -72,6 +74,41 @@ func startLoad(p ports, name string, callers int) *load {
 		})
 	}
 	return l
+}
+
+// A voting is the flow of the vote and its callers.
+type voting struct {
+	app      *durable.App[ports]
+	load     *load
+	requests []*request
+}
+
+func startVoting(t testing.TB, o durable.Options) subject {
+	t.Helper()
+	app, err := durable.Start(context.Background(), build, o) // not a shorter context: it ends the flow
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &voting{app: app}
+}
+
+func (v *voting) call()                          { v.load = startLoad(v.app.Ports, "r", callers) }
+func (v *voting) begun() uint64                  { return v.load.number.Load() }
+func (v *voting) rest(t testing.TB)              { v.requests = v.load.finish(t) }
+func (v *voting) stop(ctx context.Context) error { return v.app.Stop(ctx) }
+func (v *voting) metrics() durable.Metrics       { return v.app.Metrics() }
+
+func (v *voting) check(w *world, took time.Duration) {
+	w.t.Helper()
+	all := readHistories(w.t, onServers(w.servers.URLs("")), journal.OpenOptions{Name: appName, Logger: logTo(w.t.Output())})
+	truth := verify(w.t, all, v.requests)
+	var latency durations
+	for _, r := range v.requests {
+		latency.add(r.took)
+	}
+	w.t.Logf("%d requests (%d records) in %v: %.0f calls/s, %.0f events/s; %d sends repeated; calls %v; takeover %v",
+		len(v.requests), truth.records, took.Round(time.Millisecond), float64(len(v.requests))/took.Seconds(),
+		float64(truth.records)/took.Seconds(), v.load.failures.Load(), &latency, w.takeovers(all))
 }
 
 // finish makes no new requests and waits until all have their results.

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
@@ -30,6 +31,7 @@ type workerConfig struct {
 	Partitions   int
 	Lease        time.Duration
 	Slow         bool // steps take long
+	Bank         bool // the flow is a bank
 }
 
 func onServers(urls []string) journal.Opener {
@@ -60,11 +62,22 @@ func runWorker(config string) error {
 			os.Exit(3) // or it would outlive its test when servers are gone
 		}
 	}()
-	o, flow := c.options(), build
+	o := c.options()
 	if c.Slow { // and so does making them again
-		o.SnapshotAge, flow = o.SnapshotAge/4, buildSlow
+		o.SnapshotAge /= 4
 	}
-	app, err := durable.Start(ctx, flow, o)
+	switch {
+	case c.Bank:
+		return work(ctx, func(f *dataflow.Flow) bankPorts { return buildBank(f, c.Slow) }, o, over)
+	case c.Slow:
+		return work(ctx, buildSlow, o, over)
+	}
+	return work(ctx, build, o, over)
+}
+
+// work runs a flow until over is closed, and tells the test of it.
+func work[P any](ctx context.Context, build func(*dataflow.Flow) P, o durable.Options, over <-chan struct{}) error {
+	app, err := durable.Start(ctx, build, o)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/internal/membership"
-	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 const (
@@ -32,13 +31,22 @@ type world struct {
 	workers []*worker
 	*scenario
 
-	app      *durable.App[ports]
-	load     *load
+	subject  subject
 	restores durations
 	refused  atomic.Int64
 
 	deaths      []death
 	serverKills int
+}
+
+// A subject is a flow that is broken, with those who call it, in the process of the test.
+type subject interface {
+	call()                              // begins to call the flow, all the time
+	begun() uint64                      // calls that were begun
+	rest(t testing.TB)                  // begins no calls, and returns when all are answered
+	stop(ctx context.Context) error     // ends the flow
+	metrics() durable.Metrics           // of this process
+	check(w *world, took time.Duration) // compares all there is, once the flow has ended
 }
 
 // A death is a moment at which partitions lost their owner.
@@ -59,7 +67,7 @@ func newWorld(t testing.TB, sc *scenario) *world {
 	up := time.Since(began)
 	for i := range 3 {
 		k := &worker{t: t, config: workerConfig{
-			Name: appName, Member: fmt.Sprint("worker-", i), Servers: w.servers.URLs(""), Partitions: partitions, Lease: sc.lease, Slow: sc.slow,
+			Name: appName, Member: fmt.Sprint("worker-", i), Servers: w.servers.URLs(""), Partitions: partitions, Lease: sc.lease, Slow: sc.slow, Bank: sc.bank,
 		}, restores: &w.restores, refused: &w.refused}
 		if sc.proxied {
 			k.proxy = newProxy(t, w.servers)
@@ -74,15 +82,15 @@ func newWorld(t testing.TB, sc *scenario) *world {
 	said := &tail{}
 	o.Logger = logTo(said)
 	o.Client = !sc.owning
-	app, err := durable.Start(context.Background(), build, o) // not a shorter context: it ends the flow
-	if err != nil {
-		t.Fatal(err)
+	if sc.bank {
+		w.subject = startBank(t, o)
+	} else {
+		w.subject = startVoting(t, o)
 	}
-	w.app = app
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		w.app.Stop(ctx)
+		w.subject.stop(ctx)
 		if t.Failed() {
 			t.Logf("the loader says:\n%s", said)
 			for _, k := range w.workers {
@@ -93,7 +101,7 @@ func newWorld(t testing.TB, sc *scenario) *world {
 	for _, k := range w.workers {
 		w.await(k)
 	}
-	w.load = startLoad(app.Ports, "r", callers)
+	w.subject.call()
 	w.progress(2 * callers)
 	t.Logf("it works after %v, of which the servers took %v", time.Since(began).Round(time.Millisecond), up.Round(time.Millisecond))
 	return w
@@ -114,9 +122,9 @@ func (w *world) await(k *worker) {
 // progress waits for some more requests.
 func (w *world) progress(n uint64) {
 	w.t.Helper()
-	goal := w.load.number.Load() + n
+	goal := w.subject.begun() + n
 	eventually(w.t, func(context.Context) error {
-		if now := w.load.number.Load(); now < goal {
+		if now := w.subject.begun(); now < goal {
 			return fmt.Errorf("%d requests are missing", goal-now)
 		}
 		return nil
@@ -173,29 +181,19 @@ func (w *world) finish(began time.Time) {
 		}
 	}
 	w.checkWorkers()
-	requests := w.load.finish(w.t)
+	w.subject.rest(w.t)
 	took := time.Since(began)
 	for _, k := range w.workers {
 		k.stop()
 	}
-	m := w.app.Metrics()
-	if err := w.app.Stop(soon(w.t)); err != nil {
+	m := w.subject.metrics()
+	if err := w.subject.stop(soon(w.t)); err != nil {
 		w.t.Errorf("the loader ended with %v", err)
 	}
 	w.servers.healthy()
-	all := readHistories(w.t, onServers(w.servers.URLs("")), journal.OpenOptions{Name: appName, Logger: logTo(w.t.Output())})
-	truth := verify(w.t, all, requests)
-
-	var latency durations
-	for _, r := range requests {
-		latency.add(r.took)
-	}
-	w.t.Logf("%d requests (%d records) in %v: %.0f calls/s, %.0f events/s; %d sends repeated",
-		len(requests), truth.records, took.Round(time.Millisecond), float64(len(requests))/took.Seconds(),
-		float64(truth.records)/took.Seconds(), w.load.failures.Load())
-	w.t.Logf("%d workers and %d servers were hit; calls %v", len(w.deaths), w.serverKills, &latency)
-	w.t.Logf("takeover %v; restore %v; %d commits were fenced or got no answer",
-		w.takeovers(all), &w.restores, w.refused.Load()+int64(m.Restores))
+	w.subject.check(w, took)
+	w.t.Logf("%d workers and %d servers were hit; restore %v; %d commits were fenced or got no answer",
+		len(w.deaths), w.serverKills, &w.restores, w.refused.Load()+int64(m.Restores))
 }
 
 // takeovers measures from the loss of an owner to the first commit by the next one: the

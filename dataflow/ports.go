@@ -78,13 +78,49 @@ type OutputPort[T any] outputPort[T]
 // Next returns the next element, waiting for one until ctx ends. It returns io.EOF
 // when the flow has ended and everything was read, and the flow's error if it failed. If
 // ctx ends first it returns its cause, in a [BlockedError] if what it waits for cannot
-// come because nobody reads another output.
+// come because nobody reads another output. Several goroutines that read the output of a durable
+// flow use [OutputPort.Receive].
 func (p *OutputPort[T]) Next(ctx context.Context) (T, error) {
 	out := made(p.out(), "dataflow.OutputPort")
 	if ctx == nil {
 		engine.NilContext("dataflow.OutputPort.Next")
 	}
 	return out.Next(ctx)
+}
+
+// Receive is [OutputPort.Next] for readers that handle elements at the same time in a durable flow.
+// Such a flow gives an element again after a crash if it was not handled. Of an element that Next
+// has returned it takes that for granted as soon as anybody calls Next again; of one that Receive
+// has returned, when it is acknowledged with [Delivery.Ack]. An element that nobody acknowledges
+// is kept, with all that its partition has given since, until the partition stops at
+// [Options].Buffer elements. In memory nothing is given again, and Ack does nothing.
+//
+// Two readers that both want every element have an output each: a stream can have any number of
+// outputs, and each has a name and keeps its own place, also over a crash.
+func (p *OutputPort[T]) Receive(ctx context.Context) (Delivery[T], error) {
+	out := made(p.out(), "dataflow.OutputPort")
+	if ctx == nil {
+		engine.NilContext("dataflow.OutputPort.Receive")
+	}
+	x, ack, err := out.Receive(ctx)
+	return Delivery[T]{x, ack}, err
+}
+
+// A Delivery is an element of an [OutputPort] that its reader acknowledges.
+type Delivery[T any] struct {
+	Value T
+	ack   func()
+}
+
+// Ack says that the element was handled: it is not given again. A second call does nothing. It
+// does not wait for the history to have it, so a crash in the next moment gives the element once
+// more. It may be called by any goroutine, in any order, also after the flow has ended, when it
+// comes too late.
+func (d Delivery[T]) Ack() {
+	if d.ack == nil {
+		engine.Unmade("dataflow.Delivery", "deliveries come from dataflow.OutputPort.Receive")
+	}
+	d.ack()
 }
 
 // All iterates over the elements until the flow or ctx ends. [App.Err] says whether

@@ -30,6 +30,7 @@ func TestZeroValues(t *testing.T) {
 		"EntryOutputPort":     {new(dataflow.EntryOutputPort[int, int]), true},
 		"SingletonOutputPort": {new(dataflow.SingletonOutputPort[int]), true},
 		"OptionalOutputPort":  {new(dataflow.OptionalOutputPort[int]), true},
+		"Delivery":            {dataflow.Delivery[int]{}, true},
 		"Recording":           {new(dataflow.Recording), false}, "View": {dataflow.View[int, int]{}, false},
 		"Entry": {dataflow.Entry[int, int]{}, false}, "Pair": {dataflow.Pair[int, int]{}, false},
 		"Maybe": {dataflow.Maybe[int]{}, false}, "Failure": {dataflow.Failure[int]{}, false},

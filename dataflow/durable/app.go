@@ -67,7 +67,8 @@ type core struct {
 //
 // A Send to a port returns when the record is durable. An output has what was given by
 // steps that are durable. What an output of elements has given is given again after a
-// crash if nobody came back for more: handle elements twice as once.
+// crash if nobody came back for more, or acknowledged it ([dataflow.OutputPort.Receive]): handle
+// elements twice as once.
 func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options) (*App[P], error) {
 	engine.Given("durable.Start", build)
 	if ctx == nil {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -37,8 +39,8 @@ type Output[T any] struct {
 	remote  engine.Remote
 	fed     map[int]uint64 // by source: the number of the element to come; held by the feeder
 	fresh   mark           // of what is in step; held by the feeder
-	marks   []mark         // of what is in buf; guarded by mu
-	handled []mark         // read, but nobody was told so; guarded by mu
+	marks   []*mark        // of what nobody was told that it was read; guarded by mu
+	reading int            // marks[:reading] are of what is no longer in buf; guarded by mu
 
 	_       token.CacheLinePad
 	mu      sync.Mutex
@@ -99,7 +101,8 @@ func (out *Output[T]) Give() {
 	out.mu.Lock()
 	if out.fresh.left > 0 {
 		out.fed[out.fresh.source] = out.fresh.number
-		out.marks = append(out.marks, out.fresh)
+		fresh := out.fresh
+		out.marks = append(out.marks, &fresh)
 	}
 	if out.off > len(out.buf)/2 { // make room at the front rather than grow for ever
 		n := copy(out.buf, out.buf[out.off:])
@@ -128,19 +131,43 @@ func (out *Output[T]) End(err error) {
 
 // Next returns the next element. It returns io.EOF after the last one, and the
 // flow's error once the flow has failed and everything released has been read.
-func (out *Output[T]) Next(ctx context.Context) (x T, err error) {
+func (out *Output[T]) Next(ctx context.Context) (T, error) {
 	if out.remote != nil {
-		out.tell()
+		out.back()
 	}
+	x, _, err := out.next(ctx, false)
+	return x, err
+}
+
+// Receive is Next for a reader who says when it has handled the element: by calling ack, any
+// number of times.
+func (out *Output[T]) Receive(ctx context.Context) (x T, ack func(), err error) {
+	x, m, err := out.next(ctx, true)
+	if err != nil || m == nil {
+		return x, func() {}, err
+	}
+	var acked atomic.Bool
+	return x, func() {
+		if acked.CompareAndSwap(false, true) {
+			out.mu.Lock()
+			m.open = false
+			out.tell()
+		}
+	}, nil
+}
+
+// next is Next. If somebody will say when the element was handled, m is the mark that knows it.
+func (out *Output[T]) next(ctx context.Context, acked bool) (x T, m *mark, err error) {
 	out.mu.Lock()
 	if out.off < len(out.buf) {
-		return out.pop(), nil
+		x, m = out.pop(acked)
+		return x, m, nil
 	}
 	w := out.loc.Graph.Waiters.Get()
 	out.loc.Enlist(w)
 	for {
 		if out.off < len(out.buf) {
-			x = out.pop()
+			x, m = out.pop(acked)
 			break
 		}
 		if out.ended {
@@ -164,17 +191,18 @@ func (out *Output[T]) Next(ctx context.Context) (x T, err error) {
 	}
 	out.loc.Leave(w)
 	out.loc.Graph.Waiters.Put(w)
-	return x, err
+	return x, m, err
 }
 
-// pop takes the next element. It is called with mu held and unlocks it.
-func (out *Output[T]) pop() T {
-	x := out.buf[out.off]
+// pop takes the next element, and its mark if there is one. It is called with mu held and
+// unlocks it.
+func (out *Output[T]) pop(acked bool) (x T, m *mark) {
+	x = out.buf[out.off]
 	var zero T
 	out.buf[out.off] = zero
 	out.off++
-	if len(out.marks) > 0 {
-		out.popped()
+	if out.reading < len(out.marks) {
+		m = out.popped(acked)
 	}
 	if out.off < len(out.buf) {
 		out.readers.Signal() // for another reader
@@ -187,7 +215,76 @@ func (out *Output[T]) pop() T {
 	if resume {
 		out.loc.Resume()
 	}
-	return x
+	return x, m
+}
+
+// A flow that runs elsewhere keeps what its outputs gave until it is told that readers have
+// handled it. What Next has returned of a step is told together, and all in its order.
+
+// A mark is what one step has given, or a part of that.
+type mark struct {
+	source int
+	number uint64 // that the element after them has at its source
+	left   int    // elements that nobody has
+	open   bool   // Receive has returned the element, and nobody has acknowledged it
+	given  bool   // Next has returned some, and nobody has come back since
+}
+
+// popped notes, with mu held, that somebody has the next element.
+func (out *Output[T]) popped(acked bool) *mark {
+	m := out.marks[out.reading]
+	if acked && m.left > 1 { // it has a mark of its own
+		one := &mark{source: m.source, number: m.number - uint64(m.left) + 1, left: 1, given: m.given}
+		m.left, m.given = m.left-1, false
+		out.marks = slices.Insert(out.marks, out.reading, one)
+		m = one
+	}
+	if m.left--; m.left == 0 {
+		out.reading++
+	}
+	if acked {
+		m.open = true
+	} else {
+		m.given = true
+	}
+	return m
+}
+
+// back notes that a reader comes back: it has handled what Next returned before.
+func (out *Output[T]) back() {
+	out.mu.Lock()
+	if len(out.marks) == 0 {
+		out.mu.Unlock()
+		return
+	}
+	for _, m := range out.marks[:min(out.reading+1, len(out.marks))] {
+		m.given = false
+	}
+	out.tell()
+}
+
+// tell tells the history what was handled, as far as nothing before it is not. It is called with
+// mu held and unlocks it.
+func (out *Output[T]) tell() {
+	var handled []*mark
+	var waiting []int // sources of which something earlier is not handled
+	n := 0
+	for _, m := range out.marks[:out.reading] {
+		if m.open || m.given || slices.Contains(waiting, m.source) {
+			out.marks[n], n = m, n+1
+			waiting = append(waiting, m.source)
+		} else {
+			handled = append(handled, m)
+		}
+	}
+	if len(handled) > 0 {
+		out.marks = slices.Delete(out.marks, n, out.reading)
+		out.reading = n
+	}
+	out.mu.Unlock()
+	for _, m := range handled {
+		out.remote.Read(out.loc.Number, out.op.Index, m.source, m.number)
+	}
 }
 
 // An unreadState saves what nobody has read of an output.

@@ -198,13 +198,6 @@ func (out *EntryOutput[K, V]) Lookup(key []byte, c codec.Codec) ([]byte, bool, e
 	return value, err == nil, err
 }
 
-// A mark says how far the elements of an output are those of one step.
-type mark struct {
-	source int
-	number uint64 // that the element after them has at its source
-	left   int    // of them, not read yet
-}
-
 // Feed implements [engine.Output].
 func (out *Output[T]) Feed(d *codec.Decoder, c codec.Codec, source int) {
 	first := d.Uint()
@@ -224,29 +217,7 @@ func (out *Output[T]) Feed(d *codec.Decoder, c codec.Codec, source int) {
 		out.step = slices.Delete(out.step, 0, again)
 		first, n = first+uint64(again), n-again
 	}
-	out.fresh = mark{source, first + uint64(n), n}
-}
-
-// popped notes, with mu held, that an element was handed to a reader. The elements of
-// a step count as read when the reader comes back after the last of them, since it
-// has handled that then.
-func (out *Output[T]) popped() {
-	m := &out.marks[0]
-	if m.left--; m.left == 0 {
-		out.handled = append(out.handled, *m)
-		out.marks = append(out.marks[:0], out.marks[1:]...)
-	}
-}
-
-// tell says what was read.
-func (out *Output[T]) tell() {
-	out.mu.Lock()
-	handled := out.handled
-	out.handled = nil
-	out.mu.Unlock()
-	for _, m := range handled {
-		out.remote.Read(out.loc.Number, out.op.Index, m.source, m.number)
-	}
+	out.fresh = mark{source: source, number: first + uint64(n), left: n}
 }
 
 // Feed implements [engine.Output].

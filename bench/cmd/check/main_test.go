@@ -24,14 +24,14 @@ func spin(name string, steps int) ratio.Impl {
 }
 
 func TestExceeded(t *testing.T) {
-	impls := []ratio.Impl{spin("hand", 1000), spin("not asked for", 1), spin("near", 2000), spin("millrace", 5000)}
+	impls := []ratio.Impl{spin("hand", 1000), spin("not asked for", 1), spin("near", 1200), spin("millrace", 8000)}
 	for _, c := range []struct {
 		name   string
 		target jobs.Target
 		wrong  int
 	}{
 		{"above twice the aim", jobs.Target{AtMost: 1}, 1},
-		{"below twice the aim", jobs.Target{AtMost: 5}, 0},
+		{"below twice the aim", jobs.Target{AtMost: 10}, 0},
 		{"below its bound", jobs.Target{AtMost: 1, Bound: 20}, 0},
 		{"far more time", jobs.Target{What: jobs.More, AtMost: 1}, 1},
 		{"more time, where the other is slow", jobs.Target{What: jobs.More, Of: "near", AtMost: 1}, 0},

@@ -19,6 +19,16 @@ type durableProgram struct {
 	app *durable.App[*Ports]
 }
 
+// Health returns how the flow of the runtime is, for package monitor. It reports false if the
+// runtime keeps nothing, without [Options].State.
+func (rt *Runtime) Health() (h durable.Health, ok bool) {
+	p, ok := rt.program.(*durableProgram)
+	if ok {
+		h = p.app.Health()
+	}
+	return h, ok
+}
+
 func (p *durableProgram) Stop(ctx context.Context) error { return p.app.Stop(ctx) }
 func (p *durableProgram) Done() <-chan struct{}          { return p.app.Done() }
 func (p *durableProgram) Err() error                     { return p.app.Err() }

@@ -77,6 +77,7 @@ func serve(ctx context.Context, args []string) error {
 	listen := fs.String("listen", "127.0.0.1:7340", "`address` of the callback endpoint")
 	public := fs.String("public", "", "`URL` at which tool servers reach the callback endpoint, if not that address")
 	address := fs.String("api", "127.0.0.1:7341", "`address` of the API")
+	watch := fs.String("monitor", "", "`address` of /livez, /readyz and /metrics, for probes and Prometheus: without a token, so reachable for those only; none unless given")
 	var apiHosts urls
 	fs.Var(&apiHosts, "api-host", "a `name`, such as that of a proxy, that requests to the API may be addressed to, with or without a port; may be given more than once")
 	tokenFile := fs.String("token-file", "", "`file` with the token of the API, in place of api.token in the --state folder")
@@ -160,6 +161,13 @@ func serve(ctx context.Context, args []string) error {
 	guard := edge.Policy{Token: edge.NewToken(token), Hosts: apiHosts, JSON: true}
 	serving, cancel := untilEnded(ctx, rt)
 	defer cancel()
+	if *watch != "" {
+		stop, err := serveMonitor(watched{rt}, *watch)
+		if err != nil {
+			return ended(ctx, rt, err)
+		}
+		defer stop()
+	}
 	return ended(ctx, rt, serveAPI(serving, api{rt, user}, guard, *address))
 }
 

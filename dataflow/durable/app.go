@@ -27,17 +27,18 @@ type App[P any] struct {
 
 // A core is what an app is, whatever its ports are.
 type core struct {
-	opts    Options
-	build   func(*dataflow.Flow)
-	log     journal.Log
-	shared  journal.Shared // the log, if several processes have it open; nil else
-	facade  *engine.Graph
-	layout  layout
-	senders []map[int32]identity.Operator // by location and index
-	door    *door
-	looking bool   // only looks at the history
-	peers   *peers // nil if no other process can own a partition
-	metrics metrics
+	opts     Options
+	build    func(*dataflow.Flow)
+	log      journal.Log
+	measured *measured      // the log, of a flow that runs
+	shared   journal.Shared // the log, if several processes have it open; nil else
+	facade   *engine.Graph
+	layout   layout
+	senders  []map[int32]identity.Operator // by location and index
+	door     *door
+	looking  bool   // only looks at the history
+	peers    *peers // nil if no other process can own a partition
+	metrics  metrics
 
 	ctx       context.Context // ends when everything has to
 	cancel    context.CancelCauseFunc

@@ -70,6 +70,7 @@ type backlog struct {
 	behind []sent        // what this process has sent, and the log has acknowledged, beyond that
 	beyond Lag           // the sum of those
 	going  Lag           // what this process is sending
+	waits  []wait        // when what is not taken was read, of a partition that this process owns; in order
 	less   chan struct{} // closed when there is less, or the owner has said something; nil unless somebody waits
 
 	// Of a partition that another process owns:
@@ -87,6 +88,46 @@ type backlog struct {
 type sent struct {
 	at   uint64
 	size Lag
+}
+
+// A wait says when the owner has read the first of the records up to a position, and behind the
+// wait before.
+type wait struct {
+	upTo  uint64
+	since time.Time
+}
+
+// waitsApart is how far the times of two waits are apart at least.
+const waitsApart = 100 * time.Millisecond
+
+// begin notes that records up to a position have come.
+func (b *backlog) begin(upTo uint64) {
+	now := time.Now()
+	if n := len(b.waits); n > 0 && now.Sub(b.waits[n-1].since) < waitsApart {
+		b.waits[n-1].upTo = upTo
+		return
+	}
+	b.waits = append(b.waits, wait{upTo, now})
+}
+
+// end notes that records up to a position were taken.
+func (b *backlog) end(upTo uint64) {
+	n := 0
+	for n < len(b.waits) && b.waits[n].upTo <= upTo {
+		n++
+	}
+	b.waits = b.waits[n:]
+}
+
+// lag returns what is durable and not taken.
+func (b *backlog) lag() Lag { return b.known.plus(b.beyond) }
+
+// waiting returns how long the oldest record has waited.
+func (b *backlog) waiting() time.Duration {
+	if len(b.waits) == 0 {
+		return 0
+	}
+	return time.Since(b.waits[0].since)
 }
 
 // mine returns what this process has under way that is not in known.
@@ -205,7 +246,7 @@ func (w *doorway) restored(taken uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := &w.backlog
-	b.known, b.stopped, b.said, b.saidAt = Lag{}, false, word{}, time.Time{}
+	b.known, b.stopped, b.said, b.saidAt, b.waits = Lag{}, false, word{}, time.Time{}, nil
 	b.reach(taken)
 }
 
@@ -215,6 +256,7 @@ func (w *doorway) ahead(upTo uint64, size Lag, most Lag) {
 	defer w.mu.Unlock()
 	b := &w.backlog
 	b.known = b.known.plus(size)
+	b.begin(upTo)
 	b.reach(upTo)
 	b.cross(most)
 }

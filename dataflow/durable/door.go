@@ -26,6 +26,7 @@ type door struct {
 // A doorway is the door of one partition.
 type doorway struct {
 	mu           sync.Mutex
+	owning       bool                              // this process tries to own the partition
 	owned        bool                              // this process owns the partition, so what becomes of a record is known here
 	turned       chan struct{}                     // closed when owned changes
 	moved        chan struct{}                     // closed when the partition has a new owner; nil unless somebody asks

@@ -29,6 +29,8 @@ func (c *core) openLog(ctx context.Context) (err error) {
 	if c.opts.Client && !isShared {
 		return errors.Join(fmt.Errorf("durable: a client owns nothing, so it needs a log that others share, and %s is for one process", c.opts.Log), c.log.Close())
 	}
+	c.measured = newMeasured(c.log)
+	c.log = c.measured
 	if !isShared {
 		return nil
 	}

@@ -15,6 +15,13 @@ type Metrics struct {
 
 	Quarantined uint64 // records that the program could not handle
 
+	Fenced  uint64 // commits that were refused since somebody else had committed
+	Unknown uint64 // commits whose answer was lost
+	NoRoom  uint64 // writes that the log refused for lack of room; each was tried again
+
+	// How long the log took for appends, commits and snapshots, of those that it did.
+	Append, Commit, Save Durations
+
 	LastRestore      time.Duration // how long it took
 	LastSnapshot     time.Duration // how long steps waited for it
 	LastSnapshotSize int           // in bytes
@@ -34,10 +41,12 @@ func (m *metrics) pictured(d time.Duration, size int) {
 
 // Metrics returns what this process has done so far. The figures may be a moment apart.
 func (a *App[P]) Metrics() Metrics {
-	m := &a.made().metrics
+	m, log := &a.made().metrics, a.core.measured
 	return Metrics{
 		Records: m.records.Load(), Steps: m.steps.Load(), Snapshots: m.snapshots.Load(),
 		Restores: m.restores.Load(), Replayed: m.replayed.Load(), Quarantined: m.quarantined.Load(),
+		Fenced: log.fenced.Load(), Unknown: log.unknown.Load(), NoRoom: log.full.Load(),
+		Append: log.appends.durations(), Commit: log.commits.durations(), Save: log.saves.durations(),
 		LastRestore: time.Duration(m.restore.Load()), LastSnapshot: time.Duration(m.picture.Load()),
 		LastSnapshotSize: int(m.size.Load()),
 	}

@@ -52,6 +52,8 @@ const (
 // own runs a partition until ctx ends. It returns nil then, and an error if the flow
 // cannot go on. It calls opened whenever the partition is restored.
 func (c *core) own(ctx context.Context, partition int, opened func()) error {
+	c.door.partitions[partition].own(true)
+	defer c.door.partitions[partition].own(false)
 	var t *trial
 	adopts := uint64(0)
 	for purged := 0; ; {

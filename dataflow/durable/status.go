@@ -26,6 +26,21 @@ type PartitionStatus struct {
 
 	Stopped error // why the partition, which this process owns, has stopped: a [*PartitionError]; nil while it runs
 
+	State PartitionState // all of this in one word
+
+	// Lag is what is durable and no step has taken. In the process that owns the partition it is
+	// exact for what that has read; in others it is what the owner said last.
+	Lag Lag
+	// Waiting is how long the oldest of that has waited since the owner read it, to a tenth of
+	// a second. It is zero in other processes.
+	Waiting time.Duration
+
+	Committed time.Time // when this process made a step durable last; zero if it did not
+	Saved     time.Time // when this process made a snapshot durable last; zero if it did not
+
+	Quarantined int // letters in the quarantine, as [App.Quarantine] lists them
+	Sources     int // senders, inputs and keys whose last number is remembered
+
 	// Diverged is the first of the latest steps of which what was recorded stands, although the
 	// program made something else of them; see [KeepRecorded]. Zero if there were none.
 	Diverged uint64
@@ -72,8 +87,10 @@ func (a *App[P]) Status() []PartitionStatus {
 	}
 	all := make([]PartitionStatus, len(asked))
 	for p, way := range c.door.partitions {
-		all[p] = way.status(asked[p])
+		all[p] = way.status(asked[p], c.ending.Load())
 		all[p].Partition = p
+		last := &c.measured.partitions[p]
+		all[p].Committed, all[p].Saved = since(&last.committed), since(&last.saved)
 		site, _ := c.layout.place(p)
 		all[p].Name = c.facade.Location(site)
 		if c.peers != nil && c.peers.member != nil {
@@ -102,7 +119,7 @@ func (w *doorway) ask() <-chan struct{} {
 }
 
 // status returns what the owner reported last, after it was asked.
-func (w *doorway) status(asked <-chan struct{}) PartitionStatus {
+func (w *doorway) status(asked <-chan struct{}, ended bool) PartitionStatus {
 	stale := false
 	if asked != nil {
 		select {
@@ -116,6 +133,11 @@ func (w *doorway) status(asked <-chan struct{}) PartitionStatus {
 	s := w.report
 	s.Stale, s.Owned = stale, (w.answers || w.runs.Err() != nil) && w.owned
 	s.Stopped = context.Cause(w.runs)
+	s.State = w.state(ended, w.answers && w.owned)
+	if s.Lag = w.backlog.lag(); s.Owned {
+		s.Waiting = w.backlog.waiting()
+	}
+	s.Quarantined = len(w.letters)
 	if s.Blocked != nil {
 		s.Since = w.since
 	}
@@ -126,7 +148,7 @@ func (w *doorway) status(asked <-chan struct{}) PartitionStatus {
 // owner, nobody answers after it.
 func (o *owner) report(more bool) {
 	st := o.leader.Status()
-	s := PartitionStatus{LocationStatus: o.leader.Report(&st).(dataflow.LocationStatus), Step: o.fence, Position: o.last.taken, Diverged: o.last.diverged}
+	s := PartitionStatus{LocationStatus: o.leader.Report(&st).(dataflow.LocationStatus), Step: o.fence, Position: o.last.taken, Diverged: o.last.diverged, Sources: o.leader.Sources()}
 	if st.Deadline > 0 {
 		s.NextTimer = time.Unix(0, o.last.clock+st.Deadline)
 	}

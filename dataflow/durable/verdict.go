@@ -97,6 +97,7 @@ func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
 	defer w.mu.Unlock()
 	w.applied = max(w.applied, s.taken)
 	w.backlog.known = w.backlog.known.minus(s.size)
+	w.backlog.end(s.taken)
 	w.backlog.reach(s.taken)
 	for _, nonce := range s.Refused {
 		w.refused[nonce] = 0

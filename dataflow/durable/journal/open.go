@@ -49,6 +49,16 @@ func (o Opened) Open(_ context.Context, want OpenOptions) (Log, error) {
 
 func (o Opened) String() string { return fmt.Sprintf("%T", o.Log) }
 
+// A Conditioned log knows how it is. Whoever watches a flow asks it.
+type Conditioned interface {
+	Log
+
+	// Condition returns why the log takes nothing now: ErrFull, or an error that says that its
+	// servers cannot be reached, or why it has ended. It returns nil if it takes something,
+	// as far as it knows: it asks nobody and does not wait.
+	Condition() error
+}
+
 // A Shared log is one that several processes have open at a time. They divide its partitions
 // among them, and ask each other. Its methods may be used by any number of goroutines.
 type Shared interface {

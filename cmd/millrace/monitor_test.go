@@ -1,0 +1,30 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestServeMonitor asks a runtime process how it is, without a token.
+func TestServeMonitor(t *testing.T) {
+	t.Parallel()
+	_, tools := startTool(t)
+	at := freeAddress(t)
+	s := serveRuntime(t, t.TempDir(), tools, "--monitor", at)
+	s.request(t.Context(), "GET", "/calls/none/none", "", http.StatusNotFound) // it is up
+	for path, want := range map[string]string{
+		"/livez": "ok\n", "/readyz": "ok\n", "/metrics": `millrace_durable_partition_state{partition="0",`,
+	} {
+		r, err := http.Get("http://" + at + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || r.StatusCode != http.StatusOK || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %d, %s, %v", path, r.StatusCode, text, err)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// A measured log counts what this process asks of a log, and how long it takes. It costs two
+// looks at the clock beside a write to a disk.
+type measured struct {
+	journal.Log
+	partitions []lastWrites
+
+	appends, commits, saves latency
+	fenced, unknown, full   atomic.Uint64
+}
+
+// lastWrites are when something of a partition was made durable last, in nanoseconds of Unix
+// time; zero if this process did not.
+type lastWrites struct{ committed, saved atomic.Int64 }
+
+func newMeasured(l journal.Log) *measured {
+	return &measured{Log: l, partitions: make([]lastWrites, l.Partitions())}
+}
+
+// Append measures [journal.Log.Append].
+func (m *measured) Append(ctx context.Context, p int, records ...[]byte) (position uint64, err error) {
+	began := time.Now()
+	position, err = m.Log.Append(ctx, p, records...)
+	m.count(&m.appends, began, err)
+	return position, err
+}
+
+// Commit measures [journal.Log.Commit].
+func (m *measured) Commit(ctx context.Context, p int, fence uint64, step []byte) (next uint64, err error) {
+	began := time.Now()
+	next, err = m.Log.Commit(ctx, p, fence, step)
+	if now := m.count(&m.commits, began, err); err == nil {
+		m.partitions[p].committed.Store(now.UnixNano())
+	}
+	return next, err
+}
+
+// SaveSnapshot measures [journal.Log.SaveSnapshot].
+func (m *measured) SaveSnapshot(ctx context.Context, p int, at uint64, state []byte) error {
+	began := time.Now()
+	err := m.Log.SaveSnapshot(ctx, p, at, state)
+	if now := m.count(&m.saves, began, err); err == nil {
+		m.partitions[p].saved.Store(now.UnixNano())
+	}
+	return err
+}
+
+// count counts a call. The time of one that failed says nothing.
+func (m *measured) count(l *latency, began time.Time, err error) (now time.Time) {
+	now = time.Now()
+	switch {
+	case err == nil:
+		l.add(now.Sub(began))
+	case errors.Is(err, journal.ErrFenced):
+		m.fenced.Add(1)
+	case errors.Is(err, journal.ErrUnknown):
+		m.unknown.Add(1)
+	case errors.Is(err, journal.ErrFull):
+		m.full.Add(1)
+	}
+	return now
+}
+
+// condition returns why the log takes nothing now, nil if it does or does not say.
+func (m *measured) condition() error {
+	if c, ok := m.Log.(journal.Conditioned); ok {
+		return c.Condition()
+	}
+	return nil
+}
+
+// since returns when something was done last, zero if it never was.
+func since(at *atomic.Int64) time.Time {
+	if ns := at.Load(); ns != 0 {
+		return time.Unix(0, ns)
+	}
+	return time.Time{}
+}
+
+// durationBounds are the upper bounds of the classes of [Durations].
+var durationBounds = [...]time.Duration{
+	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
+	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,
+	10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
+}
+
+// Durations say how long calls took, as a histogram.
+type Durations struct {
+	Count   uint64        // of calls
+	Sum     time.Duration // of what they took
+	Classes []DurationClass
+}
+
+// A DurationClass is how many calls took no longer than a bound. Those of a smaller bound are
+// among them.
+type DurationClass struct {
+	Bound time.Duration
+	Count uint64
+}
+
+// A latency is a histogram that any goroutine may add to.
+type latency struct {
+	sum     atomic.Int64
+	classes [len(durationBounds) + 1]atomic.Uint64 // the last one has what is beyond all bounds
+}
+
+func (l *latency) add(d time.Duration) {
+	i := 0
+	for i < len(durationBounds) && d > durationBounds[i] {
+		i++
+	}
+	l.classes[i].Add(1)
+	l.sum.Add(int64(d))
+}
+
+// durations returns a copy. What is added meanwhile may be in a part of it.
+func (l *latency) durations() Durations {
+	d := Durations{Sum: time.Duration(l.sum.Load()), Classes: make([]DurationClass, len(durationBounds))}
+	for i, bound := range durationBounds {
+		d.Count += l.classes[i].Load()
+		d.Classes[i] = DurationClass{bound, d.Count}
+	}
+	d.Count += l.classes[len(durationBounds)].Load()
+	return d
+}

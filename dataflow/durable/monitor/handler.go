@@ -1,0 +1,52 @@
+package monitor
+
+import (
+	"bytes"
+	"net/http"
+
+	"github.com/millrace/millrace/dataflow/durable"
+)
+
+// A Flow is what is watched: a [durable.App].
+type Flow interface {
+	Health() durable.Health
+}
+
+// Handler returns a handler of /livez, /readyz and /metrics, as the package comment says. Any
+// number of requests may be served at the same time. It panics if flow is nil.
+func Handler(flow Flow) http.Handler {
+	if flow == nil {
+		panic("monitor: Handler needs a flow: what durable.Start returned")
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", probe(flow, (*durable.Health).Live))
+	mux.HandleFunc("GET /readyz", probe(flow, (*durable.Health).Ready))
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		var text bytes.Buffer
+		h := flow.Health()
+		exposition{&text}.health(&h)
+		answer(w, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", text.Bytes())
+	})
+	return mux
+}
+
+// probe answers 200, or 503 with what is wrong.
+func probe(flow Flow, wrong func(*durable.Health) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		h := flow.Health()
+		status, text := http.StatusOK, "ok\n"
+		if err := wrong(&h); err != nil {
+			status, text = http.StatusServiceUnavailable, err.Error()+"\n"
+		}
+		answer(w, status, "text/plain; charset=utf-8", []byte(text))
+	}
+}
+
+func answer(w http.ResponseWriter, status int, kind string, text []byte) {
+	header := w.Header()
+	header.Set("Content-Type", kind)
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // who asked may be gone
+}

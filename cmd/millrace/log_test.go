@@ -142,6 +142,12 @@ func (s *served) traffic(ctx context.Context, word string, model bool) {
 // steps there are.
 func checkLog(t *testing.T, state, word string) int {
 	t.Helper()
+	for _, what := range []string{"check", "verify"} {
+		cmd := millrace(t, "durable", what, "--state", state)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("millrace durable %s: %v: %s", what, err, out)
+		}
+	}
 	if out := readLog(t, "list", "--state", state); !regexp.MustCompile(`(?m)^ +0 +\d+ +\d+ +\d+ +[1-9]`).MatchString(out) {
 		t.Errorf("list says %q", out)
 	}

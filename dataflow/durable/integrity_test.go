@@ -41,6 +41,27 @@ func (l rotten) Restore(ctx context.Context, p int) (*journal.History, error) {
 	return h, err
 }
 
+// Steps gives the steps of the history without a snapshot.
+func (l rotten) Steps(ctx context.Context, p int, after uint64) (journal.StepReader, error) {
+	h, err := l.Restore(ctx, p)
+	if err != nil || l.history == nil || len(h.Steps) == 0 {
+		return l.Memory.Steps(ctx, p, after)
+	}
+	return &rottenSteps{h.Steps}, nil
+}
+
+type rottenSteps struct{ left []journal.Step }
+
+func (r *rottenSteps) Next(ctx context.Context) (s journal.Step, err error) {
+	if len(r.left) == 0 {
+		return s, journal.ErrClosed
+	}
+	s, r.left = r.left[0], r.left[1:]
+	return s, nil
+}
+
+func (*rottenSteps) Close() {}
+
 type rottenReader struct {
 	journal.Reader
 	log rotten
@@ -187,6 +208,11 @@ func TestRottenLog(t *testing.T) {
 					if d.messages != nil {
 						bad.messages = d.messages(taken, end)
 					}
+					all, err := Check(t.Context(), quiet(Options{Log: journal.Opened{Log: bad}}))
+					if len(all) != 1 || d.want == "" && (err != nil || all[0].Waiting != waiting || all[0].Last != h.Fence) || d.want != "" && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "partition 0")) {
+						t.Errorf("Check: %+v, %v, want %q", all, err, d.want)
+					}
+					bad.Memory = bad.Reopen() // Check has closed it
 					again, err := Start(t.Context(), keptProcess, quiet(Options{Log: journal.Opened{Log: bad}, SnapshotAge: time.Hour}))
 					if err == nil {
 						time.Sleep(time.Minute)

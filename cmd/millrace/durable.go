@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/disklog"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
+)
+
+const durableUsage = `usage: millrace durable check  LOG
+       millrace durable verify --state DIR
+
+Looks after what durable flows keep. LOG is a folder, of package disklog or of an embedded
+NATS server, such as the --state of 'millrace serve', or a cluster, with --nats.
+
+  check   reads everything and says whether it fits together: checksums, the chain of the
+          steps, the records that they took, snapshots. It needs no program, so it works for
+          the flow of any program
+  verify  makes the steps of 'millrace serve' again and compares what they give, and what is
+          remembered then, with what is kept; all of them if serve was started with
+          --keep-history, else those since the last snapshot
+
+Nothing is changed. A folder can be opened while no process has it open; on a cluster
+the flow may run. The exit status is 1 if something is wrong.
+
+`
+
+// A durableCommand is what the flags of 'millrace durable' say.
+type durableCommand struct {
+	fs   *flag.FlagSet
+	kept historyFlags
+	args []string // behind the flags
+}
+
+func durables(ctx context.Context, args []string) error {
+	c := durableCommand{fs: flag.NewFlagSet("durable", flag.ContinueOnError)}
+	c.fs.Usage = func() { fmt.Fprint(c.fs.Output(), durableUsage); c.fs.PrintDefaults() }
+	c.kept.add(c.fs, "`folder` given to 'millrace serve'")
+	commands := map[string]func(*durableCommand, context.Context) error{
+		"check": (*durableCommand).check, "verify": (*durableCommand).verify,
+	}
+	if len(args) == 0 || commands[args[0]] == nil {
+		if len(args) > 0 && strings.HasPrefix(args[0], "-") {
+			return parse(c.fs, args)
+		}
+		return misused(c.fs, "check or verify?")
+	}
+	rest := args[1:]
+	for len(rest) > 0 && !strings.HasPrefix(rest[0], "-") { // arguments may come before flags
+		c.args, rest = append(c.args, rest[0]), rest[1:]
+	}
+	if err := parse(c.fs, rest); err != nil {
+		return err
+	}
+	c.args = append(c.args, c.fs.Args()...)
+	return commands[args[0]](&c, ctx)
+}
+
+// options returns what is needed to open a log.
+func (c *durableCommand) options(log journal.Opener) durable.Options {
+	return durable.Options{
+		Name: *c.kept.name, Log: log, Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	}
+}
+
+// log returns the log that the one argument or the flags say.
+func (c *durableCommand) log() (journal.Opener, error) {
+	switch {
+	case len(c.args) > 1:
+		return nil, misused(c.fs, "what is %s?", strings.Join(c.args[1:], " "))
+	case len(c.args) == 1 && (*c.kept.state != "" || len(c.kept.servers) > 0):
+		return nil, misused(c.fs, "%s, or what the flags say?", c.args[0])
+	case len(c.args) == 1:
+		return folderLog(c.args[0])
+	}
+	return c.kept.opener(c.fs)
+}
+
+// folderLog returns the log in a folder, of whichever kind it is.
+func folderLog(dir string) (journal.Opener, error) {
+	there := func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	}
+	switch {
+	case there("identity") || there("db"):
+		return disklog.Dir(dir), nil
+	case there("jetstream"):
+		return natslog.Embedded(dir), nil
+	case there("history"): // the folder of 'millrace serve'
+		return natslog.Embedded(filepath.Join(dir, "history")), nil
+	}
+	return nil, fmt.Errorf("%w in %s: neither package disklog nor an embedded NATS server has made one there", durable.ErrMissing, dir)
+}
+
+func (c *durableCommand) check(ctx context.Context) error {
+	log, err := c.log()
+	if err != nil {
+		return err
+	}
+	all, err := durable.Check(ctx, c.options(log))
+	if len(all) == 0 {
+		return err
+	}
+	fmt.Fprintf(stdout, "partition  messages     steps   waiting  last step  snapshot after\n")
+	for _, p := range all {
+		fmt.Fprintf(stdout, "%9d %9d %9d %9d %10d %15d\n", p.Partition, p.Messages, p.Steps, p.Waiting, p.Last, p.Snapshot)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, "everything fits together")
+	return err
+}
+
+func (c *durableCommand) verify(ctx context.Context) error {
+	if len(c.args) > 0 {
+		return misused(c.fs, "what is %s? The history is that of 'millrace serve': give --state or --nats", strings.Join(c.args, " "))
+	}
+	log, err := c.kept.opener(c.fs)
+	if err != nil {
+		return err
+	}
+	h, err := runtime.OpenHistory(ctx, c.options(log), conversation.Limits{})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for p := range h.Partitions() {
+		v, err := h.Verify(ctx, p)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		state := "no state was compared"
+		if v.State {
+			state = "the state at the snapshot is the same"
+		}
+		fmt.Fprintf(stdout, "partition %d: %d steps gave what they gave; %s\n", p, v.Steps, state)
+	}
+	return errors.Join(append(errs, h.Close())...)
+}

@@ -1,0 +1,279 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// An inspection goes through what is kept of a partition, without its program, and compares
+// everything that can be compared: each frame, each step with the one before it and with the
+// records that it took, the snapshot with its step, and the end of the records with what
+// the last step knew of them. It goes on beside an owner of the partition, who changes what it
+// reads, and begins again then.
+type inspection struct {
+	log       journal.Log
+	of        origin
+	name, at  string // of the history, for errors
+	partition int
+
+	// upTo bounds what is gone through: records up to that position, and steps that took no
+	// others. Zero means everything.
+	upTo uint64
+	// whole also goes through what is kept of before the snapshot.
+	whole bool
+	// visit gets everything in an order in which it could have come: each message before the
+	// step that took it, and the snapshot behind its step. It may be nil.
+	visit visitor
+
+	found PartitionCheck
+}
+
+// A visitor gets what an inspection has gone through. It is not given anything twice; if the
+// inspection begins again it is told so.
+type visitor interface {
+	restart()
+	message(m *message)
+	step(fence uint64, s *step)
+	snapshot(s *snapshot)
+}
+
+// errAhead says that a snapshot has taken records beyond the bound of an inspection.
+var errAhead = errors.New("durable: a snapshot was made meanwhile")
+
+// inspectBytes is how many bytes of records are read at once.
+const inspectBytes = 1 << 20
+
+// run goes through the partition.
+func (in *inspection) run(ctx context.Context) error {
+	for try := 1; ; try++ {
+		in.found = PartitionCheck{Partition: in.partition}
+		if in.visit != nil {
+			in.visit.restart()
+		}
+		err := in.once(ctx)
+		var older *olderStepsError
+		again := errors.Is(err, journal.ErrPurged) || errors.As(err, &older)
+		switch {
+		case again && try < restoresBehind:
+			pauseBehind(ctx)
+		case again:
+			return in.damaged("%v", err)
+		case errors.As(err, new(unreadableError)):
+			return in.damaged("%v", err)
+		case errors.Is(err, ErrDamaged) && !errors.As(err, new(*DamagedError)):
+			return in.damaged("%v", err)
+		default:
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (in *inspection) damaged(format string, args ...any) error {
+	return &DamagedError{History: in.name, Log: in.at, Partition: in.partition, Damage: fmt.Sprintf(format, args...)}
+}
+
+func (in *inspection) once(ctx context.Context) error {
+	h, err := in.log.Restore(ctx, in.partition)
+	if err != nil {
+		return err
+	}
+	in.found.Last, in.found.Snapshot = h.Fence, h.At
+	if h.Fence == 0 {
+		return in.rest(ctx, h, &step{}, nil)
+	}
+	var kept *snapshot
+	if h.Snapshot != nil {
+		s, err := decodeSnapshot(in.of, h.Snapshot)
+		if err != nil {
+			return in.damaged("its snapshot: %v", err)
+		}
+		if _, err := parseShape(s.shape); err != nil {
+			return in.damaged("its snapshot: %v", err)
+		}
+		if in.upTo != 0 && s.taken > in.upTo {
+			return errAhead
+		}
+		kept = &s
+	}
+	steps, err := in.log.Steps(ctx, in.partition, 0)
+	if err != nil {
+		return err
+	}
+	defer steps.Close()
+	var before *step // the one gone through last
+	var link link    // to it
+	var from *source
+	defer func() {
+		if from != nil {
+			from.close()
+		}
+	}()
+	for fence := uint64(0); fence < h.Fence; {
+		committed, err := steps.Next(ctx)
+		if err != nil {
+			return err
+		}
+		s, err := in.decode(committed)
+		if err != nil {
+			return err
+		}
+		switch {
+		case before != nil && (s.fence != fence || s.link != link):
+			return in.damaged("step %d does not follow step %d: steps are missing between them, or one was replaced", committed.Fence, fence)
+		case before != nil && (s.taken < before.taken || s.last < before.last || s.now < before.now):
+			return in.damaged("step %d is earlier than step %d before it", committed.Fence, fence)
+		case before == nil && !s.begin && (kept == nil || committed.Fence > h.At):
+			return in.damaged("its steps begin with step %d, and no snapshot covers those before", committed.Fence)
+		}
+		if in.upTo != 0 && s.taken > in.upTo {
+			break
+		}
+		if from == nil && (committed.Fence == h.At || before == nil && (in.whole || kept == nil)) {
+			from, err = in.records(ctx, &s)
+			if errors.Is(err, journal.ErrPurged) && committed.Fence < h.At { // the snapshot has what was purged
+				from, err = nil, nil
+			}
+			if err != nil {
+				return err
+			}
+			if from != nil {
+				in.found.From = committed.Fence
+				if s.taken > 0 && !s.begin {
+					err = in.witness(ctx, from, &s)
+				}
+			}
+		} else if from != nil {
+			err = in.take(ctx, from, fence, committed.Fence, before, &s)
+		}
+		if err != nil {
+			return err
+		}
+		if from != nil {
+			in.found.Steps++
+			if in.visit != nil {
+				in.visit.step(committed.Fence, &s)
+			}
+		}
+		before, link, fence = &s, after(committed.Data), committed.Fence
+		if fence == h.At && kept != nil {
+			if kept.link != link || kept.intake != s.intake || kept.last != s.last || kept.now != s.now {
+				return in.damaged("its snapshot is not that of step %d", fence)
+			}
+			if in.visit != nil {
+				in.visit.snapshot(kept)
+			}
+		}
+	}
+	if before == nil || kept != nil && in.found.From == 0 {
+		return in.damaged("step %d, which its snapshot was made after, is gone", h.At)
+	}
+	if before.last > h.End && (in.upTo == 0 || before.last <= in.upTo) {
+		return in.damaged("step %d knew of records up to message %d, and they end at %d: they are an older copy, or were lost at the end", h.Fence, before.last, h.End)
+	}
+	return in.rest(ctx, h, before, from)
+}
+
+func (in *inspection) decode(committed journal.Step) (step, error) {
+	s, err := decodeStep(in.of, committed.Data)
+	if err != nil {
+		return s, in.damaged("step %d: %v", committed.Fence, err)
+	}
+	if s.begin || s.changed {
+		if _, err := parseShape(s.shape); err != nil {
+			return s, in.damaged("step %d: %v", committed.Fence, err)
+		}
+	}
+	return s, nil
+}
+
+// records returns a reader of the records from the last one on that a step took.
+func (in *inspection) records(ctx context.Context, s *step) (*source, error) {
+	reader, err := in.log.Read(ctx, in.partition, max(s.taken, 1)-1)
+	if err != nil {
+		return nil, err
+	}
+	return &source{reader: reader, of: in.of, max: inspectBytes}, nil
+}
+
+// witness goes through the last message that a step took, which is never purged.
+func (in *inspection) witness(ctx context.Context, from *source, s *step) error {
+	ms, err := from.until(ctx, s.taken-1, s.taken)
+	if err != nil {
+		return err
+	}
+	if ms[0].digest != s.digest {
+		return in.damaged("message %d is not the one that was taken there: the records are an older copy to which others were added", s.taken)
+	}
+	in.see(&ms[0])
+	return nil
+}
+
+// take goes through the messages that a step took behind those of the step before.
+func (in *inspection) take(ctx context.Context, from *source, last, fence uint64, before, s *step) error {
+	ms, err := from.until(ctx, before.taken, s.taken)
+	if err != nil {
+		return err
+	}
+	is := before.intake
+	for i := range ms {
+		if ms[i].floor > last {
+			return in.damaged("step %d took message %d, which was sent when step %d was committed", fence, ms[i].position, ms[i].floor)
+		}
+		is.take(&ms[i])
+		in.see(&ms[i])
+	}
+	if is != s.intake {
+		return in.damaged("step %d took other records than there are between message %d and %d: some were lost or replaced", fence, before.taken, s.taken)
+	}
+	return nil
+}
+
+// rest goes through the messages that no step has taken.
+func (in *inspection) rest(ctx context.Context, h *journal.History, last *step, from *source) error {
+	if from == nil {
+		var err error
+		if from, err = in.records(ctx, last); err != nil {
+			return err
+		}
+		defer from.close()
+	}
+	end, err := from.reader.Last(ctx)
+	if err != nil {
+		return err
+	}
+	for at := last.taken; at < end; {
+		m, err := from.one(ctx)
+		if err != nil {
+			return err
+		}
+		if in.upTo != 0 && m.position > in.upTo {
+			return nil
+		}
+		if at = m.position; m.floor > h.Fence {
+			// A step was committed since the history was read, or steps were lost at the end.
+			now, err := in.log.Restore(ctx, in.partition)
+			if err != nil {
+				return err
+			}
+			if m.floor > now.Fence {
+				return &olderStepsError{m.position, m.floor, now.Fence}
+			}
+		}
+		in.see(&m)
+		in.found.Waiting += len(m.records)
+	}
+	return nil
+}
+
+func (in *inspection) see(m *message) {
+	in.found.Messages++
+	if in.visit != nil {
+		in.visit.message(m)
+	}
+}

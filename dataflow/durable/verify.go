@@ -1,0 +1,231 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/logdriven"
+)
+
+// A Verification is what [History.Verify] has compared.
+type Verification struct {
+	Partition int
+	Steps     int // that were made again, and gave what is recorded
+
+	// State says that what operators remember after the steps before the snapshot is what the
+	// snapshot has. It is false if there is no snapshot, if the beginning of the history is
+	// gone, or if another program made a part of it.
+	State bool
+}
+
+// A VerifyError is an [ErrDiverged] that [History.Verify] has found: the program makes something
+// else of the history than was kept.
+type VerifyError struct {
+	Partition int
+	Step      uint64 // that gave something else, or after which the state is another one
+	Operator  string // with its place, or empty if that is not known
+	Kept, Is  string // the first entry that differs, as it is kept and as it is now, for people; empty if there is none
+	Err       error  // the [*DivergedError] of a step, nil of a state
+}
+
+func (e *VerifyError) Error() string {
+	what := "the state after step"
+	if e.Err != nil {
+		what = "step"
+	}
+	text := fmt.Sprintf("%v: partition %d, %s %d", ErrDiverged, e.Partition, what, e.Step)
+	if e.Operator != "" {
+		text += ": " + e.Operator
+	}
+	return text + fmt.Sprintf(": kept is %s, and it is %s now; the program was changed, or one of its functions depends on more than its arguments", orNothing(e.Kept), orNothing(e.Is))
+}
+
+func orNothing(entry string) string {
+	if entry == "" {
+		return "nothing"
+	}
+	return "{" + entry + "}"
+}
+
+// Unwrap returns [ErrDiverged] and Err.
+func (e *VerifyError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrDiverged}
+	}
+	return []error{ErrDiverged, e.Err}
+}
+
+// Verify makes the steps of a partition again and compares everything with what is kept. Steps
+// have to give what they gave. If the history has its beginning ([Options].KeepHistory), all steps
+// are made again, and what operators remember when they come to the snapshot has to be what
+// the snapshot has: so a function that gives the same and remembers something else is found. If
+// not, the steps since the snapshot are made again.
+//
+// It returns a [*VerifyError] with the first difference, a [*DamagedError] for a history that
+// does not fit together, and changes nothing. It takes as long as the steps took, and keeps them in
+// memory. Begin with [Check]: what is verified is that the program goes with the history.
+func (h *History) Verify(ctx context.Context, partition int) (Verification, error) {
+	v := Verification{Partition: partition}
+	kept, err := h.core.log.Restore(ctx, partition)
+	if err != nil || kept.Fence == 0 {
+		return v, err
+	}
+	if kept.At != 0 {
+		if err := h.verifySnapshot(ctx, &v, kept); err != nil {
+			return v, err
+		}
+	}
+	o, err := h.remake(ctx, &v, kept)
+	if o != nil {
+		o.graph.Fail(ErrStopped)
+	}
+	return v, err
+}
+
+// verifySnapshot makes the steps before the snapshot again, if they are all there.
+func (h *History) verifySnapshot(ctx context.Context, v *Verification, kept *journal.History) error {
+	before, err := h.beginning(ctx, v.Partition, kept.At)
+	if err != nil || before == nil {
+		return err
+	}
+	made, err := h.remake(ctx, v, before)
+	if errors.Is(err, journal.ErrPurged) {
+		return nil // the steps are there, and not the records
+	}
+	if err != nil {
+		return err
+	}
+	defer made.graph.Fail(ErrStopped)
+	if slices.ContainsFunc(before.Steps[1:], func(s journal.Step) bool { return hasShape(s.Data) }) {
+		return nil // an operator that came later has less in the snapshot
+	}
+	saved, err := h.remake(ctx, &Verification{Partition: v.Partition}, &journal.History{Snapshot: kept.Snapshot, At: kept.At, Fence: kept.At, End: kept.End})
+	if err != nil {
+		return err
+	}
+	defer saved.graph.Fail(ErrStopped)
+	d, err := saved.leader.Compare(made.leader)
+	if err != nil {
+		return err
+	}
+	if v.State = d == nil; d != nil {
+		return &VerifyError{Partition: v.Partition, Step: kept.At, Operator: d.Operator, Kept: d.This, Is: d.Other}
+	}
+	return nil
+}
+
+// beginning returns the history up to a step, nil if its beginning is gone.
+func (h *History) beginning(ctx context.Context, partition int, to uint64) (*journal.History, error) {
+	steps, err := h.core.log.Steps(ctx, partition, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer steps.Close()
+	kept := &journal.History{Fence: to}
+	for n := uint64(0); n < to; {
+		s, err := steps.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			if first, err := decodeStep(h.core.originOf(partition), s.Data); err != nil || !first.begin {
+				return nil, err
+			}
+		}
+		n = s.Fence
+		kept.Steps = append(kept.Steps, s)
+	}
+	return kept, nil
+}
+
+// remake makes steps again. The caller ends the flow of what it returns.
+func (h *History) remake(ctx context.Context, v *Verification, kept *journal.History) (*owner, error) {
+	o := &owner{core: h.core, partition: v.Partition, of: h.core.originOf(v.Partition)}
+	reader, err := o.follow(ctx, kept)
+	if err != nil {
+		if o.graph != nil {
+			o.graph.Fail(ErrStopped)
+		}
+		var diverged *DivergedError
+		if errors.As(err, &diverged) {
+			return nil, h.diverged(diverged)
+		}
+		return nil, err
+	}
+	reader.close()
+	v.Steps += len(kept.Steps)
+	return o, nil
+}
+
+// diverged says where the outputs of a step differ.
+func (h *History) diverged(e *DivergedError) *VerifyError {
+	found := &VerifyError{Partition: e.Partition, Step: e.Step, Err: e}
+	if e.Err != nil {
+		found.Is = e.Err.Error()
+		return found
+	}
+	was, is := given(e.Was), given(e.Is)
+	for _, part := range slices.Concat(was, is) {
+		if slices.ContainsFunc(was, part.equal) && slices.ContainsFunc(is, part.equal) {
+			continue
+		}
+		a, b := h.lines(e.Partition, was, part.number), h.lines(e.Partition, is, part.number)
+		for len(a) > 1 && len(b) > 1 && a[1] == b[1] { // the first line is the operator
+			a, b = slices.Delete(a, 1, 2), slices.Delete(b, 1, 2)
+		}
+		for _, side := range []struct {
+			lines []string
+			entry *string
+		}{{a, &found.Kept}, {b, &found.Is}} {
+			if len(side.lines) > 0 {
+				found.Operator = side.lines[0]
+			}
+			if len(side.lines) > 1 {
+				*side.entry = strings.TrimSpace(side.lines[1])
+			}
+		}
+		break
+	}
+	return found
+}
+
+// An outputPart is what a step gave at one output.
+type outputPart struct {
+	number int32
+	data   []byte
+}
+
+func (p outputPart) equal(q outputPart) bool {
+	return p.number == q.number && bytes.Equal(p.data, q.data)
+}
+
+// given takes apart what a step gave.
+func given(outputs []byte) (all []outputPart) {
+	for d := (codec.Decoder{Data: outputs}); len(d.Data) > 0 && d.Err == nil; {
+		all = append(all, outputPart{int32(d.Uint()), d.Bytes()})
+	}
+	return all
+}
+
+// lines describes what a step gave at one output, after the name of the output.
+func (h *History) lines(partition int, all []outputPart, number int32) []string {
+	var text bytes.Buffer
+	site, _ := h.core.layout.place(partition)
+	for _, part := range all {
+		if part.number != number {
+			continue
+		}
+		one := logdriven.AppendOutput(nil, part.number, part.data)
+		if logdriven.DescribeOutputs(h.names, &text, site, h.numbers[partition], one) != nil {
+			return nil
+		}
+		return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	}
+	return nil
+}

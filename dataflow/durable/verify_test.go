@@ -1,0 +1,119 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+// votes returns a flow that releases the number of votes at the third one, and remembers what
+// seen makes of their sum, which nobody sees.
+func votes(seen func(sum int) int) func(*dataflow.Flow) quorumPorts {
+	return func(f *dataflow.Flow) quorumPorts {
+		votes, in := keyedstream.SharedInput[string, int](dataflow.At[server](f), "votes")
+		ordered := keyedstream.AssumeOrder(in, "the sum of the votes and their number do not depend on the order")
+		released := keyedstream.FoldEarlyStop(ordered, func() tally { return tally{} }, func(t *tally, v int) bool {
+			t.Votes++
+			t.Sum = seen(t.Sum + v)
+			return t.Votes == 3
+		})
+		return quorumPorts{votes, keyedsingleton.Output(keyedsingleton.Map(released, func(t tally) tally { return tally{Votes: t.Votes} }), "released")}
+	}
+}
+
+// TestVerify makes histories again with the program that made them, with one that gives something
+// else, and with one that gives the same and remembers something else.
+func TestVerify(t *testing.T) {
+	right := func(sum int) int { return sum }
+	for _, keep := range []bool{true, false} {
+		for _, ended := range []string{"stopped", "crashed", "stopped and crashed"} {
+			log := journal.NewMemory(journal.MemoryOptions{})
+			for i, how := range strings.Split(ended, " and ") {
+				app := start(t, log, votes(right), Options{KeepHistory: keep})
+				for n := range 3 {
+					if err := app.Ports.votes.Send(t.Context(), fmt.Sprint("all of ", i), n+1); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := app.Ports.votes.Send(t.Context(), fmt.Sprint("one of ", i), 5); err != nil {
+					t.Fatal(err)
+				}
+				await(t, app.Ports.released, fmt.Sprint("all of ", i), tally{Votes: 3})
+				if _, err := app.Ports.released.Take(t.Context(), fmt.Sprint("all of ", i)); err != nil { // by when every vote was taken
+					t.Fatal(err)
+				}
+				if how == "stopped" {
+					stop(t, app)
+				} else {
+					log.Crash()
+					<-app.Done()
+				}
+				log = log.Reopen()
+			}
+			if _, err := Check(t.Context(), quiet(Options{Log: journal.Opened{Log: log}})); err != nil {
+				t.Errorf("keep %v, %s: %v", keep, ended, err)
+			}
+			for program, build := range map[string]func(*dataflow.Flow) quorumPorts{
+				"the same":     votes(right),
+				"another sum":  votes(func(sum int) int { return sum + 100 }),
+				"other output": votesTwice,
+			} {
+				log = log.Reopen()
+				h, err := OpenHistory(t.Context(), build, quiet(Options{Log: journal.Opened{Log: log}}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				v, err := h.Verify(t.Context(), 0)
+				hasSnapshot, hasSteps := ended != "crashed", ended != "stopped"
+				var found *VerifyError
+				switch {
+				case program == "the same":
+					if err != nil || v.State != (keep && hasSnapshot) || (v.Steps > 0) != (keep || hasSteps) {
+						t.Errorf("keep %v, %s: %+v, %v", keep, ended, v, err)
+					}
+				case program == "another sum" && keep && hasSnapshot:
+					if !errors.As(err, &found) || found.Step == 0 || !strings.Contains(found.Operator, "FoldEarlyStop (verify_test.go:") ||
+						!strings.Contains(found.Kept, "one of 0") || !strings.Contains(found.Kept, "5") || !strings.Contains(found.Is, "105") {
+						t.Errorf("%s: %v", ended, err)
+					}
+				case program == "another sum": // and nothing to compare with
+					if err != nil {
+						t.Errorf("keep %v, %s: %v", keep, ended, err)
+					}
+				case keep || hasSteps:
+					var diverged *DivergedError
+					if !errors.As(err, &found) || !errors.As(err, &diverged) || found.Step != diverged.Step || !strings.Contains(found.Operator, "released") ||
+						!strings.Contains(found.Kept, "all of") || !strings.Contains(found.Kept, "3") || !strings.Contains(found.Is, "6") {
+						t.Errorf("keep %v, %s: %v", keep, ended, err)
+					}
+				case err != nil:
+					t.Errorf("keep %v, %s, %s: %v", keep, ended, program, err)
+				}
+				if err != nil && (!errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), "partition 0, ")) {
+					t.Error(err)
+				}
+				if err := h.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// votesTwice releases twice the number of votes.
+func votesTwice(f *dataflow.Flow) quorumPorts {
+	votes, in := keyedstream.SharedInput[string, int](dataflow.At[server](f), "votes")
+	ordered := keyedstream.AssumeOrder(in, "the sum of the votes and their number do not depend on the order")
+	released := keyedstream.FoldEarlyStop(ordered, func() tally { return tally{} }, func(t *tally, v int) bool {
+		t.Votes++
+		t.Sum += v
+		return t.Votes == 3
+	})
+	return quorumPorts{votes, keyedsingleton.Output(keyedsingleton.Map(released, func(t tally) tally { return tally{Votes: 2 * t.Votes} }), "released")}
+}

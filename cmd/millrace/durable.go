@@ -18,8 +18,10 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-const durableUsage = `usage: millrace durable check  LOG
-       millrace durable verify --state DIR
+const durableUsage = `usage: millrace durable check   LOG
+       millrace durable verify  --state DIR
+       millrace durable backup  LOG --to FOLDER
+       millrace durable restore FOLDER --state DIR
 
 Looks after what durable flows keep. LOG is a folder, of package disklog or of an embedded
 NATS server, such as the --state of 'millrace serve', or a cluster, with --nats.
@@ -30,8 +32,13 @@ NATS server, such as the --state of 'millrace serve', or a cluster, with --nats.
   verify  makes the steps of 'millrace serve' again and compares what they give, and what is
           remembered then, with what is kept; all of them if serve was started with
           --keep-history, else those since the last snapshot
+  backup  copies LOG, as it is at one moment, to a new folder of package disklog, and checks both
+  restore copies such a folder to where nothing is kept yet: the --state of 'millrace serve', a
+          cluster, or with --disk another folder of package disklog. What is copied has
+          an identity of its own, so processes that know what was there before are refused.
+          Do not run both
 
-Nothing is changed. A folder can be opened while no process has it open; on a cluster
+Of LOG nothing is changed. A folder can be opened while no process has it open; on a cluster
 the flow may run. The exit status is 1 if something is wrong.
 
 `
@@ -40,6 +47,8 @@ the flow may run. The exit status is 1 if something is wrong.
 type durableCommand struct {
 	fs   *flag.FlagSet
 	kept historyFlags
+	to   *string
+	disk *string
 	args []string // behind the flags
 }
 
@@ -47,14 +56,16 @@ func durables(ctx context.Context, args []string) error {
 	c := durableCommand{fs: flag.NewFlagSet("durable", flag.ContinueOnError)}
 	c.fs.Usage = func() { fmt.Fprint(c.fs.Output(), durableUsage); c.fs.PrintDefaults() }
 	c.kept.add(c.fs, "`folder` given to 'millrace serve'")
+	c.to = c.fs.String("to", "", "`folder` that a backup is made in; it must not be there")
+	c.disk = c.fs.String("disk", "", "`folder` of package disklog to restore to, in place of --state")
 	commands := map[string]func(*durableCommand, context.Context) error{
-		"check": (*durableCommand).check, "verify": (*durableCommand).verify,
+		"check": (*durableCommand).check, "verify": (*durableCommand).verify, "backup": (*durableCommand).backup, "restore": (*durableCommand).restore,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		if len(args) > 0 && strings.HasPrefix(args[0], "-") {
 			return parse(c.fs, args)
 		}
-		return misused(c.fs, "check or verify?")
+		return misused(c.fs, "check, verify, backup or restore?")
 	}
 	rest := args[1:]
 	for len(rest) > 0 && !strings.HasPrefix(rest[0], "-") { // arguments may come before flags
@@ -113,10 +124,7 @@ func (c *durableCommand) check(ctx context.Context) error {
 	if len(all) == 0 {
 		return err
 	}
-	fmt.Fprintf(stdout, "partition  messages     steps   waiting  last step  snapshot after\n")
-	for _, p := range all {
-		fmt.Fprintf(stdout, "%9d %9d %9d %9d %10d %15d\n", p.Partition, p.Messages, p.Steps, p.Waiting, p.Last, p.Snapshot)
-	}
+	printChecks(all)
 	if err != nil {
 		return err
 	}
@@ -150,4 +158,50 @@ func (c *durableCommand) verify(ctx context.Context) error {
 		fmt.Fprintf(stdout, "partition %d: %d steps gave what they gave; %s\n", p, v.Steps, state)
 	}
 	return errors.Join(append(errs, h.Close())...)
+}
+
+func printChecks(all []durable.PartitionCheck) {
+	fmt.Fprintf(stdout, "partition  messages     steps   waiting  last step  snapshot after\n")
+	for _, p := range all {
+		fmt.Fprintf(stdout, "%9d %9d %9d %9d %10d %15d\n", p.Partition, p.Messages, p.Steps, p.Waiting, p.Last, p.Snapshot)
+	}
+}
+
+func (c *durableCommand) backup(ctx context.Context) error {
+	if *c.to == "" {
+		return misused(c.fs, "where to? Give --to FOLDER")
+	}
+	log, err := c.log()
+	if err != nil {
+		return err
+	}
+	return c.copy(ctx, log, disklog.Dir(*c.to))
+}
+
+func (c *durableCommand) restore(ctx context.Context) error {
+	if len(c.args) != 1 {
+		return misused(c.fs, "which folder? It is named after the word restore")
+	}
+	from, err := folderLog(c.args[0])
+	if err != nil {
+		return err
+	}
+	if *c.disk != "" {
+		return c.copy(ctx, from, disklog.Dir(*c.disk))
+	}
+	to, err := c.kept.opener(c.fs)
+	if err != nil {
+		return err
+	}
+	return c.copy(ctx, from, to)
+}
+
+func (c *durableCommand) copy(ctx context.Context, from, to journal.Opener) error {
+	made, err := durable.Copy(ctx, c.options(from), to)
+	if err != nil {
+		return err
+	}
+	printChecks(made.Partitions)
+	_, err = fmt.Fprintf(stdout, "copied to %s, as the history %s\n", to, made.Identity)
+	return err
 }

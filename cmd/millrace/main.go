@@ -5,7 +5,7 @@
 //	millrace serve --state DIR --tool URL           makes calls that survive it
 //	millrace migrate SESSION --to URL               moves a conversation to another runtime
 //	millrace log list|show|replay --state DIR       looks at what it keeps
-//	millrace durable check|verify                   says whether what is kept is whole
+//	millrace durable check|backup|restore LOG       looks after what durable flows keep
 //	millrace tool                                   the example tool servers
 //	millrace run --tool URL [calls.jsonl | -]       makes the calls of a file
 //	millrace conform tool|runtime                   tells whether a peer keeps to the protocol
@@ -39,7 +39,7 @@ var commands = []command{
 	{"serve", "make calls that survive this process", serve},
 	{"migrate", "move a session to another runtime", migrate},
 	{"log", "look at what serve keeps", logs},
-	{"durable", "check and verify what a durable flow keeps", durables},
+	{"durable", "check, verify, back up and restore what a durable flow keeps", durables},
 	{"tool", "serve the example tools", tool},
 	{"conform", "tell whether a tool server or a runtime keeps to the protocol", conformance},
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
@@ -91,6 +92,7 @@ func checkAll(ctx context.Context, log journal.Log, opts *Options) ([]PartitionC
 func inspect(log journal.Log, opts *Options, partition int) *inspection {
 	id := log.Identity()
 	return &inspection{
-		log: log, of: origin{[4]byte(id[:4]), partition}, name: opts.Name, at: opts.Log.String(), partition: partition,
+		upTo: math.MaxUint64,
+		log:  log, of: origin{[4]byte(id[:4]), partition}, name: opts.Name, at: opts.Log.String(), partition: partition,
 	}
 }

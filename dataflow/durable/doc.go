@@ -137,6 +137,13 @@
 // its own name as the id, or an input without order. The order of an input at a
 // [dataflow.Cluster] is that within a partition.
 //
+// # Operations
+//
+// [App.Health] says how a flow is, and package monitor serves that to probes and Prometheus. [Check]
+// says whether what is kept fits together, [History.Verify] whether the program makes the same of it.
+// [App.Backup] copies what is kept to another log while the flow runs, and [Copy] one that no process has
+// open: to restore a backup is to copy it to where it is to run.
+//
 // # What is asked of a program
 //
 // Functions given to operators depend on their arguments alone. A step that gives

@@ -20,7 +20,7 @@ type inspection struct {
 	partition int
 
 	// upTo bounds what is gone through: records up to that position, and steps that took no
-	// others. Zero means everything.
+	// others.
 	upTo uint64
 	// whole also goes through what is kept of before the snapshot.
 	whole bool
@@ -96,7 +96,7 @@ func (in *inspection) once(ctx context.Context) error {
 		if _, err := parseShape(s.shape); err != nil {
 			return in.damaged("its snapshot: %v", err)
 		}
-		if in.upTo != 0 && s.taken > in.upTo {
+		if s.taken > in.upTo {
 			return errAhead
 		}
 		kept = &s
@@ -131,7 +131,7 @@ func (in *inspection) once(ctx context.Context) error {
 		case before == nil && !s.begin && (kept == nil || committed.Fence > h.At):
 			return in.damaged("its steps begin with step %d, and no snapshot covers those before", committed.Fence)
 		}
-		if in.upTo != 0 && s.taken > in.upTo {
+		if s.taken > in.upTo {
 			break
 		}
 		if from == nil && (committed.Fence == h.At || before == nil && (in.whole || kept == nil)) {
@@ -173,7 +173,7 @@ func (in *inspection) once(ctx context.Context) error {
 	if before == nil || kept != nil && in.found.From == 0 {
 		return in.damaged("step %d, which its snapshot was made after, is gone", h.At)
 	}
-	if before.last > h.End && (in.upTo == 0 || before.last <= in.upTo) {
+	if before.last > h.End && before.last <= in.upTo {
 		return in.damaged("step %d knew of records up to message %d, and they end at %d: they are an older copy, or were lost at the end", h.Fence, before.last, h.End)
 	}
 	return in.rest(ctx, h, before, from)
@@ -252,7 +252,7 @@ func (in *inspection) rest(ctx context.Context, h *journal.History, last *step, 
 		if err != nil {
 			return err
 		}
-		if in.upTo != 0 && m.position > in.upTo {
+		if m.position > in.upTo {
 			return nil
 		}
 		if at = m.position; m.floor > h.Fence {

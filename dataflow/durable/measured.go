@@ -15,6 +15,10 @@ type measured struct {
 	journal.Log
 	partitions []lastWrites
 
+	// reading is held while what is kept is read at one moment for a copy: no snapshot is saved
+	// meanwhile, or it would have taken what the others have not.
+	reading hold
+
 	appends, commits, saves latency
 	fenced, unknown, full   atomic.Uint64
 }
@@ -47,6 +51,10 @@ func (m *measured) Commit(ctx context.Context, p int, fence uint64, step []byte)
 
 // SaveSnapshot measures [journal.Log.SaveSnapshot].
 func (m *measured) SaveSnapshot(ctx context.Context, p int, at uint64, state []byte) error {
+	if err := m.reading.enter(ctx); err != nil {
+		return err
+	}
+	defer m.reading.leave()
 	began := time.Now()
 	err := m.Log.SaveSnapshot(ctx, p, at, state)
 	if now := m.count(&m.saves, began, err); err == nil {

@@ -6,6 +6,7 @@
 //	lock      locked while the log is open
 //	identity  format, a random identity, when it was made, its name, its number of partitions
 //	mark      how far each file of db that is appended to was synced, and a checksum of that
+//	unfinished  there while a history is copied here
 //	reserve   room on the disk for what is under way when the disk is full
 //	db/       a database of Pebble, with these keys:
 //

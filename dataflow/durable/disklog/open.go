@@ -117,6 +117,9 @@ func has(entries []os.DirEntry, name string) bool {
 // open finds out what is in the folder, and opens it or makes it.
 func (l *Log) open(ctx context.Context) error {
 	fs := l.opts.fs
+	if err := l.unfinished(); err != nil {
+		return err
+	}
 	stored, err := fs.List(l.path(storageName))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("disklog: %w", err)

@@ -40,11 +40,17 @@ var (
 	// than something else that was kept. Waiting does not bring it back.
 	ErrDamaged = errors.New("journal: the history is damaged")
 
+	// ErrUnfinished says that a copy into the log was begun and not completed, so that it has
+	// only a part of a history. Remove it, and copy again.
+	ErrUnfinished = errors.New("journal: a copy into this log was not completed")
+
 	// ErrClosed says that the log or the reader was closed.
 	ErrClosed = errors.New("journal: closed")
 )
 
-// A Log keeps the history of all partitions. Its methods may be used by any number of
+// A Log keeps the history of all partitions. Positions grow over all of them: a message that is
+// appended when another was acknowledged, or read, has a greater position, whichever partitions
+// they are of. Its methods may be used by any number of
 // goroutines, also for one partition. What is given to it may be changed when the call
 // has returned; what it gives out must not be changed.
 type Log interface {

@@ -46,6 +46,7 @@ type Memory struct {
 type memoryData struct {
 	opts     MemoryOptions
 	identity Identity
+	copying  atomic.Bool
 
 	mu         sync.Mutex
 	position   uint64
@@ -124,6 +125,18 @@ func (m *Memory) end(why error) {
 		m.why = why
 		close(m.ended)
 	}
+}
+
+// BeginCopy has [Opened] refuse the log until EndCopy.
+func (m *Memory) BeginCopy(context.Context) error {
+	m.data.copying.Store(true)
+	return nil
+}
+
+// EndCopy lets the log be opened.
+func (m *Memory) EndCopy(context.Context) error {
+	m.data.copying.Store(false)
+	return nil
 }
 
 // Identity returns a number of this process.

@@ -44,6 +44,9 @@ func (o Opened) Open(_ context.Context, want OpenOptions) (Log, error) {
 	if n := o.Log.Partitions(); want.Partitions != 0 && want.Partitions != n {
 		return nil, fmt.Errorf("journal: the log has %d partitions, and the flow %d", n, want.Partitions)
 	}
+	if m, ok := o.Log.(*Memory); ok && m.data.copying.Load() {
+		return nil, ErrUnfinished
+	}
 	return o.Log, nil
 }
 
@@ -57,6 +60,17 @@ type Conditioned interface {
 	// servers cannot be reached, or why it has ended. It returns nil if it takes something,
 	// as far as it knows: it asks nobody and does not wait.
 	Condition() error
+}
+
+// A Target is a log into which a history can be copied.
+type Target interface {
+	Log
+
+	// BeginCopy makes it durable that the log is being copied into. Until [Target.EndCopy], an Open
+	// of it returns [ErrUnfinished]. The log has nothing in it, and nobody else has it open.
+	BeginCopy(ctx context.Context) error
+	// EndCopy makes it durable that the copy is complete.
+	EndCopy(ctx context.Context) error
 }
 
 // A Shared log is one that several processes have open at a time. They divide its partitions

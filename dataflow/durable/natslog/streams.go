@@ -204,6 +204,9 @@ func (l *Log) accept(ctx context.Context, have, want jetstream.StreamConfig) err
 	if f := have.Metadata[formatKey]; f != format {
 		return final{fmt.Errorf("natslog: the stream %s has the format %q, this program knows %q: use another Name, or the program that made it", have.Name, f, format)}
 	}
+	if err := l.unfinished(have); err != nil {
+		return err
+	}
 	n, err := strconv.Atoi(have.Metadata[partitionsKey])
 	if err != nil || n < 1 {
 		return final{fmt.Errorf("natslog: the stream %s does not say how many partitions it has", have.Name)}

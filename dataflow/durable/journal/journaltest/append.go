@@ -170,6 +170,9 @@ func apart(t *testing.T, log journal.Log) {
 			record := fmt.Sprint(p, " ", i)
 			want[p] = append(want[p], record)
 			last[p] = l.append(t, record)
+			if other := last[1-p]; last[p] <= other { // the one thing that they have in common
+				t.Errorf("partition %d has position %d, after the other one had %d", p, last[p], other)
+			}
 			fences[p] = l.commit(t, fences[p], []byte(record))
 		}
 	}

@@ -29,6 +29,19 @@ func (rt *Runtime) Health() (h durable.Health, ok bool) {
 	return h, ok
 }
 
+// Quarantine returns what looks after the records that the flow of the runtime could not handle,
+// for package monitor; nil if the runtime keeps nothing, without [Options].State.
+func (rt *Runtime) Quarantine() interface {
+	Quarantine(ctx context.Context) ([]durable.Letter, error)
+	Retry(ctx context.Context, partition int, id uint64) error
+	Drop(ctx context.Context, partition int, id uint64) error
+} {
+	if p, ok := rt.program.(*durableProgram); ok {
+		return p.app
+	}
+	return nil
+}
+
 func (p *durableProgram) Stop(ctx context.Context) error { return p.app.Stop(ctx) }
 func (p *durableProgram) Done() <-chan struct{}          { return p.app.Done() }
 func (p *durableProgram) Err() error                     { return p.app.Err() }

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/dataflow/durable/monitor"
 	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/plain"
 )
@@ -43,6 +44,11 @@ func (a api) handler() http.Handler {
 	mux.HandleFunc("POST /threads/{thread}/interrupt", a.interrupt)
 	mux.HandleFunc("GET /threads/{thread}/prompts", a.asks)
 	mux.HandleFunc("POST /threads/{thread}/answers", a.answerPrompt)
+	if letters := a.rt.Quarantine(); letters != nil {
+		quarantine := monitor.Quarantine(letters)
+		mux.Handle("/quarantine", quarantine)
+		mux.Handle("/quarantine/", quarantine)
+	}
 	return mux
 }
 

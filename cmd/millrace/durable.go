@@ -22,6 +22,7 @@ const durableUsage = `usage: millrace durable check   LOG
        millrace durable verify  --state DIR
        millrace durable backup  LOG --to FOLDER
        millrace durable restore FOLDER --state DIR
+       millrace durable quarantine list|retry|drop [PARTITION RECORD] --state DIR
 
 Looks after what durable flows keep. LOG is a folder, of package disklog or of an embedded
 NATS server, such as the --state of 'millrace serve', or a cluster, with --nats.
@@ -37,6 +38,10 @@ NATS server, such as the --state of 'millrace serve', or a cluster, with --nats.
           cluster, or with --disk another folder of package disklog. What is copied has
           an identity of its own, so processes that know what was there before are refused.
           Do not run both
+  quarantine
+          lists the records that a program that runs could not handle, has it try one again,
+          or has it forget one. It asks the API of 'millrace serve' at --api, or any other
+          program that serves monitor.Quarantine there
 
 Of LOG nothing is changed. A folder can be opened while no process has it open; on a cluster
 the flow may run. The exit status is 1 if something is wrong.
@@ -45,11 +50,12 @@ the flow may run. The exit status is 1 if something is wrong.
 
 // A durableCommand is what the flags of 'millrace durable' say.
 type durableCommand struct {
-	fs   *flag.FlagSet
-	kept historyFlags
-	to   *string
-	disk *string
-	args []string // behind the flags
+	fs             *flag.FlagSet
+	kept           historyFlags
+	to             *string
+	disk           *string
+	api, tokenFile *string
+	args           []string // behind the flags
 }
 
 func durables(ctx context.Context, args []string) error {
@@ -58,14 +64,17 @@ func durables(ctx context.Context, args []string) error {
 	c.kept.add(c.fs, "`folder` given to 'millrace serve'")
 	c.to = c.fs.String("to", "", "`folder` that a backup is made in; it must not be there")
 	c.disk = c.fs.String("disk", "", "`folder` of package disklog to restore to, in place of --state")
+	c.api = c.fs.String("api", "http://127.0.0.1:7341", "`URL` of the API of the program whose quarantine it is")
+	c.tokenFile = c.fs.String("token-file", "", "`file` with the token of that API, if it is not in the --state folder")
 	commands := map[string]func(*durableCommand, context.Context) error{
 		"check": (*durableCommand).check, "verify": (*durableCommand).verify, "backup": (*durableCommand).backup, "restore": (*durableCommand).restore,
+		"quarantine": (*durableCommand).quarantine,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		if len(args) > 0 && strings.HasPrefix(args[0], "-") {
 			return parse(c.fs, args)
 		}
-		return misused(c.fs, "check, verify, backup or restore?")
+		return misused(c.fs, "check, verify, backup, restore or quarantine?")
 	}
 	rest := args[1:]
 	for len(rest) > 0 && !strings.HasPrefix(rest[0], "-") { // arguments may come before flags

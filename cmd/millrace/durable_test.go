@@ -16,7 +16,7 @@ func durableOf(t *testing.T, args ...string) (said string, code int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// TestBackupOfServe backs up what a runtime has kept that was killed, restores it elsewhere, and
+// TestBackupOfServe looks into the quarantine of a runtime, backs up what it has kept when it was killed, restores it elsewhere, and
 // reads the results of its calls there.
 func TestBackupOfServe(t *testing.T) {
 	t.Parallel()
@@ -29,6 +29,23 @@ func TestBackupOfServe(t *testing.T) {
 	_, want := s.request(t.Context(), "GET", "/calls/t/a?wait=20s", "", http.StatusOK)
 	if said, code := durableOf(t, "check", state); code != 1 || !strings.Contains(said, "is locked") {
 		t.Errorf("check of a folder in use: %d: %s", code, said)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{nil, 0, "partition  record"},
+		{[]string{"list"}, 0, "partition  record"},
+		{[]string{"retry", "0", "7"}, 1, "there is no such record in the quarantine"},
+		{[]string{"drop", "0", "7"}, 1, "there is no such record in the quarantine"},
+		{[]string{"drop", "0"}, 2, "usage"},
+		{[]string{"drop", "0", "x"}, 2, "usage"},
+	} {
+		args := append(append([]string{"quarantine"}, c.args...), "--api", s.api, "--state", state)
+		if said, code := durableOf(t, args...); code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("%v: %d: %s", args, code, said)
+		}
 	}
 	s.kill()
 	for _, c := range []struct {

@@ -27,6 +27,7 @@ made and read over HTTP, at --api:
                                  thread has moved away
   DELETE /calls/THREAD/ID        cancels it
   DELETE /threads/THREAD         closes a thread and resolves its calls
+  GET    /quarantine             what the program could not handle; see 'millrace durable'
   GET    /stats                  what happened since this process began
 
 With --model it holds conversations as well:

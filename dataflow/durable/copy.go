@@ -27,15 +27,14 @@ type Copied struct {
 // written.
 //
 // The copy is the flow as it was at one moment between the call and the return, as if all of its
-// processes had been killed then: every record that was acknowledged before the call is in it,
-// taken once or waiting, and what one location sent to another is on one side. Asynchronous calls that were made
-// later, and what was read at outputs later, are made and come again. Of each partition it has the snapshot,
-// what came since, and nothing of before.
+// processes had been killed then. Every record that was acknowledged before the call is in it, taken
+// once or waiting. What one location sends to another is in it at one of both. Elements that were read
+// at outputs later come again, and asynchronous calls whose answers came later are made again. Of
+// each partition the copy has the snapshot and what came since, and nothing of before.
 //
-// The copy is a history of its own, with an identity of its own. Positions are others in it. So a
-// process that knows the first one cannot go on with the copy in its place: its log returns
-// [ErrDamaged], or its records are refused as those of another history. Never run both where they send to
-// the same outside.
+// The copy is a history of its own, with an identity of its own and other positions. So a process that
+// knows the first one cannot go on with the copy in its place: its log returns [ErrDamaged], or its
+// records are refused as those of another history. Do not run both.
 //
 // Of opts it uses Log, Name and Logger. A log of one process cannot be opened while that process
 // runs: [App.Backup] does the same there. Other processes may run the flow on servers meanwhile. If they
@@ -119,7 +118,7 @@ func nothingIn(ctx context.Context, log journal.Log, at journal.Opener) error {
 	return nil
 }
 
-// readAgain is how often everything is read again, after a snapshot was made meanwhile.
+// readsAgain is how often everything is read again, after a snapshot was made meanwhile.
 const readsAgain = 20
 
 // read returns what is kept of all partitions at one moment: up to the last position that there is
@@ -186,7 +185,7 @@ func (x *excerpt) snapshot(s *snapshot) { x.events = append(x.events, event{snap
 func writeAll(ctx context.Context, log journal.Log, all []*excerpt) error {
 	id := log.Identity()
 	errs := make([]error, len(all))
-	slots := make(chan struct{}, sendersAtOnce)
+	slots := make(chan struct{}, writersAtOnce)
 	var writers sync.WaitGroup
 	for p, x := range all {
 		slots <- struct{}{}
@@ -200,8 +199,8 @@ func writeAll(ctx context.Context, log journal.Log, all []*excerpt) error {
 	return errors.Join(errs...)
 }
 
-// sendersAtOnce is to how many partitions is written at the same time.
-const sendersAtOnce = 16
+// writersAtOnce is to how many partitions is written at the same time.
+const writersAtOnce = 16
 
 // A copyWriter writes a partition. What says where something is in the log is made to say where
 // it is in this one: positions, fences, and the digests and links over what has them.

@@ -12,9 +12,9 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// TestWaitingForOneKey has many wait for one key, some of whom take it: everybody who
-// awaits it gets it, whoever came first, and one of those who take it. The others are told so,
-// and nothing is left.
+// TestWaitingForOneKey has many goroutines wait for one key, some in Await and some in Take. Each
+// Await returns the entry, and so does one Take. The other calls of Take return ErrTaken, and
+// nothing is left.
 func TestWaitingForOneKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()

@@ -27,10 +27,10 @@ func jobs(f *dataflow.Flow) jobPorts {
 	return jobPorts{in, keyedsingleton.Output(entries, "results")}
 }
 
-// A claim is what became of those who took one key.
+// A claim counts what the calls of Take for one key returned.
 type claim struct {
-	has    atomic.Int32 // how many have it
-	unsure atomic.Int32 // how many do not know
+	has    atomic.Int32 // the entry
+	unsure atomic.Int32 // that it is not known
 }
 
 // take takes entry number i, and gives up if it does not come.

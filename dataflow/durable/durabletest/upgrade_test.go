@@ -47,7 +47,7 @@ func upgrade(t testing.TB, build func(*dataflow.Flow) Ports, file string) string
 // keyedVotes is what the program's input gives.
 type keyedVotes = dataflow.KeyedStream[string, bool, Server, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
-// A changed program fails, and the error says what becomes of its histories.
+// TestUpgradeChanged changes a program: Upgrade fails, and its error says what the change needs.
 func TestUpgradeChanged(t *testing.T) {
 	program := func(change func(keyedVotes) keyedVotes, limit string, more bool) func(*dataflow.Flow) Ports {
 		return func(flow *dataflow.Flow) Ports {

@@ -16,8 +16,8 @@ const (
 	sourcesAfter = int64(7 * 24 * time.Hour)
 )
 
-// Sources are the last records of those who number what they send. They are forgotten by the
-// time of steps, so that steps made again forget the same. The edges between locations are
+// Sources have the last record of each sender that numbers its records. A source is forgotten by
+// the time of steps, so that steps made again forget the same. The edges between locations are
 // sources, too, and are never forgotten.
 //
 // It maintains:

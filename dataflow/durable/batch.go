@@ -50,20 +50,25 @@ func (d *door) groups(ctx context.Context, site int, rs []codec.Record) (all []*
 		}
 		g.at = append(g.at, i)
 	}
-	agreed := true
+	known := true
 	for _, g := range all {
-		agreed = agreed && d.partitions[g.partition].numbers.Load() != nil
+		known = known && d.partitions[g.partition].numbers.Load() != nil
 	}
-	if !agreed { // the owners are asked at the same time
-		together(all, func(g *group) { _ = d.agree(ctx, g.partition, rs[0].Op) })
-	}
-	for _, g := range all {
-		if g.err = d.agree(ctx, g.partition, rs[0].Op); g.err == nil {
-			g.records = make([][]byte, len(g.at))
-			for i, at := range g.at {
-				g.records[i] = d.encode(g.partition, rs[at])
-			}
+	prepare := func(g *group) {
+		if g.err = d.agree(ctx, g.partition, rs[0].Op); g.err != nil {
+			return
 		}
+		g.records = make([][]byte, len(g.at))
+		for i, at := range g.at {
+			g.records[i] = d.encode(g.partition, rs[at])
+		}
+	}
+	if !known { // the owners are asked at the same time
+		together(all, prepare)
+		return all
+	}
+	for _, g := range all {
+		prepare(g)
 	}
 	return all
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,13 +107,8 @@ func buildBank(f *dataflow.Flow, slow bool) bankPorts {
 
 // A bank is the flow and its customers.
 type bank struct {
-	app       *durable.App[bankPorts]
-	ctx       context.Context
-	cancel    context.CancelFunc
-	halted    chan struct{}
-	customers sync.WaitGroup
-	number    atomic.Uint64
-	failures  atomic.Uint64 // of puts, which were repeated
+	calling
+	app *durable.App[bankPorts]
 
 	mu    sync.Mutex
 	calls []*bankCall
@@ -136,9 +130,7 @@ func startBank(t testing.TB, o durable.Options) subject {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bank{app: app, halted: make(chan struct{})}
-	b.ctx, b.cancel = context.WithCancel(context.Background())
-	return b
+	return &bank{app: app}
 }
 
 func (b *bank) begun() uint64                  { return b.number.Load() }
@@ -146,21 +138,9 @@ func (b *bank) stop(ctx context.Context) error { return b.app.Stop(ctx) }
 func (b *bank) metrics() durable.Metrics       { return b.app.Metrics() }
 
 func (b *bank) call() {
-	for customer := range callers {
-		rng := rand.New(rand.NewPCG(*seed, uint64(customer)))
-		b.customers.Go(func() {
-			for {
-				select {
-				case <-b.halted:
-					return
-				case <-b.ctx.Done():
-					return
-				default:
-				}
-				b.transfer(transfer{ID: fmt.Sprint("t", b.number.Add(1)), From: rng.IntN(accounts), To: rng.IntN(accounts), Amount: 1 + rng.IntN(capital/200)})
-			}
-		})
-	}
+	b.begin(callers, func(rng *rand.Rand) {
+		b.transfer(transfer{ID: fmt.Sprint("t", b.number.Add(1)), From: rng.IntN(accounts), To: rng.IntN(accounts), Amount: 1 + rng.IntN(capital/200)})
+	})
 }
 
 // transfer puts a transfer until it is there, and waits for its outcome and its receipt.
@@ -187,10 +167,7 @@ func (b *bank) transfer(t transfer) {
 // rest ends the calls, and then asks each account and the auditor what they have.
 func (b *bank) rest(t testing.TB) {
 	t.Helper()
-	close(b.halted)
-	limit := time.AfterFunc(within, b.cancel)
-	defer limit.Stop()
-	b.customers.Wait()
+	b.halt()
 	for a := range accounts {
 		b.transfer(transfer{ID: fmt.Sprint("balance ", a), From: a, To: a})
 	}

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,42 +36,23 @@ type request struct {
 
 // A load makes requests, as many at a time as there are callers.
 type load struct {
-	ports   ports
-	name    string // of requests
-	ctx     context.Context
-	cancel  context.CancelFunc
-	halted  chan struct{}
-	callers sync.WaitGroup
-
-	number   atomic.Uint64
-	failures atomic.Uint64 // of sends, which were repeated
+	calling
+	ports ports
+	name  string // of requests
 
 	mu       sync.Mutex
 	requests []*request
 }
 
 func startLoad(p ports, name string, callers int) *load {
-	l := &load{ports: p, name: name, halted: make(chan struct{})}
-	l.ctx, l.cancel = context.WithCancel(context.Background())
-	for caller := range callers {
-		rng := rand.New(rand.NewPCG(*seed, uint64(caller)))
-		l.callers.Go(func() {
-			for {
-				select {
-				case <-l.halted:
-					return
-				case <-l.ctx.Done():
-					return
-				default:
-				}
-				r := l.request(l.number.Add(1), rng)
-				l.mu.Lock()
-				l.requests = append(l.requests, r)
-				l.mu.Unlock()
-				l.call(r)
-			}
-		})
-	}
+	l := &load{ports: p, name: name}
+	l.begin(callers, func(rng *rand.Rand) {
+		r := l.request(l.number.Add(1), rng)
+		l.mu.Lock()
+		l.requests = append(l.requests, r)
+		l.mu.Unlock()
+		l.call(r)
+	})
 	return l
 }
 
@@ -114,10 +94,7 @@ func (v *voting) check(w *world, took time.Duration) {
 // finish makes no new requests and waits until all have their results.
 func (l *load) finish(t testing.TB) []*request {
 	t.Helper()
-	close(l.halted)
-	limit := time.AfterFunc(within, l.cancel)
-	defer limit.Stop()
-	l.callers.Wait()
+	l.halt()
 	l.cancel()
 	return l.requests
 }

@@ -29,13 +29,17 @@ func (rt *Runtime) Health() (h durable.Health, ok bool) {
 	return h, ok
 }
 
-// Quarantine returns what looks after the records that the flow of the runtime could not handle,
-// for package monitor; nil if the runtime keeps nothing, without [Options].State.
-func (rt *Runtime) Quarantine() interface {
+// A Quarantine looks after the records that the flow of a runtime could not handle. Its methods
+// are those of [durable.App].
+type Quarantine interface {
 	Quarantine(ctx context.Context) ([]durable.Letter, error)
 	Retry(ctx context.Context, partition int, id uint64) error
 	Drop(ctx context.Context, partition int, id uint64) error
-} {
+}
+
+// Quarantine returns the quarantine of the runtime, for package monitor; nil if the runtime keeps
+// nothing, without [Options].State.
+func (rt *Runtime) Quarantine() Quarantine {
 	if p, ok := rt.program.(*durableProgram); ok {
 		return p.app
 	}

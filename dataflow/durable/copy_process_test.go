@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -59,19 +58,7 @@ func TestBackupKilled(t *testing.T) {
 // for.
 func backUpAndKill(t *testing.T, dir string) map[string]bool {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBackupKilled$", "-test.count=1")
-	cmd.Env = append(os.Environ(), "MILLRACE_BACKUP_DIR="+dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd, in, out := startTest(t, "TestBackupKilled", "MILLRACE_BACKUP_DIR="+dir)
 	defer in.Close()
 	const first, more = 300, 100
 	before, after, said := make(map[string]bool), 0, ""

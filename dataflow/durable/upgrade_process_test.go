@@ -71,19 +71,7 @@ func TestVersions(t *testing.T) {
 // lifeOf runs one process until it has sent what it has to.
 func lifeOf(t *testing.T, dir, version string, kill bool) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestVersions$", "-test.count=1")
-	cmd.Env = append(os.Environ(), "MILLRACE_VERSIONS_DIR="+dir, "MILLRACE_VERSION="+version)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd, in, out := startTest(t, "TestVersions", "MILLRACE_VERSIONS_DIR="+dir, "MILLRACE_VERSION="+version)
 	ready, said := false, ""
 	for lines := bufio.NewScanner(out); !ready && lines.Scan(); {
 		ready = lines.Text() == "acknowledged"
@@ -99,6 +87,24 @@ func lifeOf(t *testing.T, dir, version string, kill bool) {
 	if err := cmd.Wait(); !ready || err != nil && !kill {
 		t.Fatalf("version %s: %v\n%s%s", version, err, said, rest)
 	}
+}
+
+// startTest starts a process that runs a test of this package with more variables.
+func startTest(t *testing.T, name string, env ...string) (cmd *exec.Cmd, in io.WriteCloser, out io.Reader) {
+	t.Helper()
+	cmd = exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+name+"$", "-test.count=1")
+	cmd.Env = append(os.Environ(), env...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err = cmd.StdoutPipe(); err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmd, in, out
 }
 
 // runVersion is the process.

@@ -49,9 +49,12 @@ func (c *Columns[K, V]) Delete(i int) {
 
 // Clear removes all records and keeps the memory.
 func (c *Columns[K, V]) Clear() {
+	if len(c.K) == 0 {
+		return
+	}
 	clear(c.K)
 	clear(c.V)
-	*c = Columns[K, V]{c.K[:0], c.V[:0], c.H[:0]}
+	c.K, c.V, c.H = c.K[:0], c.V[:0], c.H[:0] // only lengths are written, so without write barriers
 }
 
 // Clone returns a copy that shares no memory with c.

@@ -125,7 +125,9 @@ func (out *EntryOutput[K, V]) Forget() {
 	out.step.Clear()
 	out.gone.Clear()
 	out.taken.Clear()
-	out.passing = nil
+	if out.passing != nil {
+		out.passing = nil
+	}
 }
 
 // Give implements [engine.Port].

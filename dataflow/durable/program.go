@@ -17,6 +17,7 @@ type program struct {
 	numbers *logdriven.Numbers // from now on
 	made    *identity.Shape    // of the program that made the steps that are made again
 	changed bool               // the history does not say yet that it is this program's
+	other   bool               // another program made the state that the history begins with
 }
 
 // fit compares the program with the one that made the history. Its error says what has changed
@@ -44,7 +45,7 @@ func (o *owner) fit(h *journal.History) error {
 	if len(stale) > 0 {
 		return changedError(stale)
 	}
-	o.program = program{logdriven.NewNumbers(next), saved, next.String() != last.String()}
+	o.program = program{logdriven.NewNumbers(next), saved, next.String() != last.String(), next.String() != saved.String()}
 	var of func(int32) codec.Codec
 	if len(convert) > 0 {
 		of = func(op int32) codec.Codec {

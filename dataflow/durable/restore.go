@@ -196,7 +196,7 @@ func (o *owner) load(data []byte) (snapshot, error) {
 	if err != nil {
 		return s, o.damaged("its snapshot: %v", err)
 	}
-	if err = o.leader.Load(s.state); err != nil {
+	if err = o.leader.Load(s.state, o.program.other); err != nil {
 		err = o.damaged("its snapshot: %v", err)
 	}
 	s.state, s.shape = nil, ""

@@ -19,10 +19,10 @@ import (
 // version 3 and snapshot version 2 nothing has a checksum; until step version 4 and snapshot
 // version 4 operators were known by their place in the program, until step version 5 a step
 // does not say which entries were taken, and until snapshot version 5 nothing says how old a
-// source is.
+// source is. Until snapshot version 6 the state is in no sections; see package logdriven.
 const (
 	stepVersion     = 6
-	snapshotVersion = 6
+	snapshotVersion = 7
 )
 
 // wrongVersion says that this program cannot read a step or a snapshot of version v.

@@ -23,6 +23,17 @@ func newMap[K comparable, V any](hash func(K) uint64) *Map[K, V] {
 // Len returns the number of entries.
 func (m *Map[K, V]) Len() int { return m.trees.len() }
 
+// Get returns the value of k, if it has one.
+func (m *Map[K, V]) Get(k K) (v V, ok bool) {
+	t := &m.trees
+	if t.sorted != nil {
+		e, ok := t.sorted.Get(entry[K, V]{k: k})
+		return e.v, ok
+	}
+	e, ok := t.find(k, m.hash(k))
+	return e.v, ok
+}
+
 // Set makes v the value of k.
 func (m *Map[K, V]) Set(k K, v V) {
 	m.view = nil

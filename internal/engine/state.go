@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/keyed"
 )
 
 // This file is the registry of state. What an operator remembers is made by the constructors
@@ -22,6 +23,26 @@ type State interface {
 	// Size returns how many keys or elements there are, and the memory that they are in,
 	// without what they point to. It does not go through them.
 	Size() (n int, bytes uint64)
+}
+
+// A Numbered is a [State] that has numbered entries, each of which is saved by itself, when it
+// has changed. Save and Load are about what there is besides them; Load is called when all
+// entries have been loaded, and puts everything in place.
+type Numbered interface {
+	State
+
+	// Mark has what changes from now on be noted: all entries count as changed at first. An
+	// entry of a cut that changes before it was taken is given to early before.
+	Mark(early func(i uint32)) *keyed.Marks
+	// Freeze begins a cut, and Thaw ends it when all of it is written.
+	Freeze()
+	Thaw()
+	// Count returns how many numbers there are, and how many of these have an entry.
+	Count() (numbers uint32, live int)
+	// SaveEntry appends what number i had at the cut under way, or has if there is none.
+	SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error)
+	// LoadEntry is the inverse of SaveEntry. It is called at most once for each number.
+	LoadEntry(d *codec.Decoder, c codec.Codec, i uint32)
 }
 
 // A Memory is where an operator keeps what it remembers, and how long that lasts.

@@ -39,6 +39,7 @@ var imports = map[string][]string{
 	"internal/engine":           {"internal/digest", "internal/keyed", "internal/seal"},
 	"internal/engine/codec":     {"internal/cow", "internal/seal"},
 	"internal/engine/state":     {"internal/cow", "internal/keyed", "internal/timer"},
+	"internal/engine/logdriven": {"internal/keyed"},
 	"internal/engine/operators": {"internal/cow", "internal/digest", "internal/keyed", "internal/timer"},
 	"internal/engine/port":      {"internal/digest", "internal/keyed"},
 

@@ -20,7 +20,7 @@ var layers = map[string][]string{
 	"internal/engine/live":      {"internal/engine", "internal/engine/token"},
 	"internal/engine/simulate":  {"internal/engine", "internal/engine/token"},
 	"internal/engine/identity":  {"internal/engine"},
-	"internal/engine/logdriven": {"internal/engine", "internal/engine/codec", "internal/engine/identity", "internal/engine/token"},
+	"internal/engine/logdriven": {"internal/engine", "internal/engine/codec", "internal/engine/identity", "internal/engine/state", "internal/engine/token"},
 }
 
 // inEngine reports whether a folder or package belongs to the engine.

@@ -87,12 +87,12 @@ var mutations = []mutation{
 		"			*left -= len(batch)\n", "",
 	}}},
 	{"tables are not saved", "internal/engine/state/state.go", []edit{{
-		"	m.Add(t.Clear, func(op *engine.Op) engine.State { return tableState[K, V]{&t, key(op), value(op)} })\n",
+		"	m.Add(t.Clear, func(op *engine.Op) engine.State { return newTableState(t, key(op), value(op)) })\n",
 		"	if m.Region != nil {\n		m.Add(t.Clear, nil)\n	}\n",
 	}}},
 	{"tables are not cleared at the end of a run", "internal/engine/state/state.go", []edit{{
-		"	m.Add(t.Clear, func(op *engine.Op) engine.State { return tableState",
-		"	m.Add(func() {}, func(op *engine.Op) engine.State { return tableState",
+		"	m.Add(t.Clear, func(op *engine.Op) engine.State { return newTableState",
+		"	m.Add(func() {}, func(op *engine.Op) engine.State { return newTableState",
 	}}},
 	{"variables are not saved", "internal/engine/state/state.go", []edit{{
 		"	m.Add(func() { *p = init }, func(op *engine.Op) engine.State {\n",
@@ -106,29 +106,29 @@ var mutations = []mutation{
 		"	m.Add(func() { *b = begun[T]{} }, func(op *engine.Op) engine.State {\n",
 		"	m.Add(func() {}, func(op *engine.Op) engine.State {\n",
 	}}},
-	{"a view has the entries of the run before", "internal/engine/state/state.go", []edit{{
-		"	m.Add(func() { *v = *cow.NewMap[K, V]() }, func(op *engine.Op) engine.State {\n",
+	{"a view has the entries of the run before", "internal/engine/state/view.go", []edit{{
+		"	m.Add(func() { *v.m = *cow.NewMap[K, V]() }, func(op *engine.Op) engine.State {\n",
 		"	m.Add(func() {}, func(op *engine.Op) engine.State {\n",
 	}}},
 	{"the values of each key are not saved", "internal/engine/state/lists.go", []edit{{
-		"	m.Add(l.clear, func(op *engine.Op) engine.State { return listsState[K, V]{l, Plain[K](op), Plain[V](op)} })\n",
-		"	if m.Region != nil {\n		m.Add(l.clear, nil)\n	}\n",
+		"	m.Add(l.clear, func(op *engine.Op) engine.State {\n",
+		"	if m.Region == nil {\n		return l\n	}\n	m.Add(l.clear, func(op *engine.Op) engine.State {\n",
 	}}},
 	{"pending timers are not saved", "internal/engine/state/timers.go", []edit{{
-		"	m.Add(p.clear, func(op *engine.Op) engine.State { return timersState[K, V]{p, Plain[K](op), Plain[V](op)} })\n",
-		"	_ = m\n",
+		"	m.Add(p.clear, func(op *engine.Op) engine.State {\n",
+		"	if p != nil {\n		return p\n	}\n	m.Add(p.clear, func(op *engine.Op) engine.State {\n",
 	}}},
 	{"when entries are forgotten is not saved", "internal/engine/state/timers.go", []edit{{
-		"	m.Add(func() { *idx = *timer.NewFIFO() }, func(*engine.Op) engine.State { return deadlinesState[K, V]{idx, table} })\n",
+		"	m.Add(func() { *t.FIFO = *timer.NewFIFO() }, func(*engine.Op) engine.State { return &deadlinesState[K, V]{t: t, table: table} })\n",
 		"",
 	}}},
 	{"numbers of completed keys are not saved", "internal/engine/state/completed.go", []edit{{
-		"	m.Add(set.Clear, func(op *engine.Op) engine.State { return sequenceState[C]{set, Plain[C](op)} })\n",
-		"	if m.Region != nil {\n		m.Add(set.Clear, nil)\n	}\n",
+		"	m.Add(set.Clear, func(op *engine.Op) engine.State {\n",
+		"	if m.Region == nil {\n		return set\n	}\n	m.Add(set.Clear, func(op *engine.Op) engine.State {\n",
 	}}},
 	{"completed keys that are forgotten later are not saved", "internal/engine/state/completed.go", []edit{{
-		"	for _, t := range generations(set) {\n",
-		"	for i, t := range generations(set) {\n		if i >= 0 {\n			continue\n		}\n",
+		"	for _, t := range []*keyed.Table[K, struct{}]{one, two} {\n",
+		"	for i, t := range []*keyed.Table[K, struct{}]{one, two} {\n		if i >= 0 {\n			continue\n		}\n",
 	}}},
 	{"a step of several inputs leaves its cut out", "internal/engine/live/live.go", []edit{{
 		"	p.Take = l.Take(p.Take)\n", "	if p.Take, p.Cut = l.Take(p.Take), engine.CutAll; len(p.Take) > 1 {\n		p.Cut = engine.CutNone\n	}\n",

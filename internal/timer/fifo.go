@@ -41,6 +41,9 @@ func (f *FIFO) Cancel(h uint32) bool {
 	return ok
 }
 
+// At returns the deadline that the timer h was given last. It was set before.
+func (f *FIFO) At(h uint32) int64 { return f.lists.node(h + f.lists.heads + 1).at }
+
 // Next returns the earliest deadline, if any timer is pending.
 func (f *FIFO) Next() (at int64, ok bool) {
 	i, ok := f.queue.first(&f.lists)

@@ -68,6 +68,9 @@ func (w *Wheel) Cancel(h uint32) bool {
 	return ok
 }
 
+// At returns the deadline that the timer h was given last. It was set before.
+func (w *Wheel) At(h uint32) int64 { return w.lists.node(h + w.lists.heads + 1).at }
+
 // link puts the node i, with deadline at, where it belongs.
 func (w *Wheel) link(i uint32, at int64) {
 	k := key(at)

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -75,12 +74,15 @@ type Executor struct {
 	adopted []byte
 
 	quarantine quarantine
+	own        []engine.State // what is saved besides the states of operators
+	cuts       bool           // a [Cutter] has what changes noted
 }
 
 // NewExecutor returns the executor of location number i. The graph has been started.
 func NewExecutor(g *engine.Graph, i int) *Executor {
 	s := g.Locations[i]
 	l := &Executor{loc: s, sources: newSources(mostSources)}
+	l.own = []engine.State{l.sources.state(), &l.quarantine}
 	for _, out := range s.OutputsInOrder {
 		if c, ok := out.(engine.Calling); ok {
 			l.calls = append(l.calls, c)
@@ -208,65 +210,6 @@ func (l *Executor) Resume() {
 // Deadline returns when the next timer is due.
 func (l *Executor) Deadline() (now int64, ok bool) { return l.loc.Deadline() }
 
-// Save appends the state of the location between two steps.
-func (l *Executor) Save(dst []byte) (_ []byte, err error) {
-	c := l.loc.Graph.Settings.Codec
-	dst = l.sources.save(dst)
-	dst = l.quarantine.save(dst)
-	for _, op := range l.loc.Ops {
-		if len(op.States) == 0 {
-			continue
-		}
-		var part []byte
-		for _, x := range op.States {
-			if part, err = x.Save(part, c); err != nil {
-				return dst, fmt.Errorf("%s: %w", op, err)
-			}
-		}
-		number, _ := l.numbers.Number(op.Index)
-		dst = binary.AppendUvarint(dst, uint64(number))
-		dst = codec.AppendBytes(dst, part)
-	}
-	return dst, nil
-}
-
-// Load is the inverse of [Executor.Save], of a location that has made no step. What hangs
-// on constants is run, and its results are discarded. What an operator remembered that is gone
-// is passed over.
-func (l *Executor) Load(data []byte) error {
-	if _, err := l.Begin(); err != nil {
-		return err
-	}
-	d := &codec.Decoder{Data: data}
-	l.sources.load(d)
-	l.quarantine.load(d)
-	for len(d.Data) > 0 {
-		number, part := int32(d.Uint()), &codec.Decoder{Data: d.Bytes()}
-		if d.Err != nil {
-			return fmt.Errorf("dataflow: the saved state: %w", d.Err)
-		}
-		i, ok := l.numbers.Op(number)
-		if !ok {
-			continue
-		}
-		if i < 0 || int(i) >= len(l.loc.Ops) || len(l.loc.Ops[i].States) == 0 {
-			return fmt.Errorf("dataflow: the saved state is of operator %d, which remembers nothing", i)
-		}
-		op := l.loc.Ops[i]
-		for _, x := range op.States {
-			x.Load(part, l.codecOf(i))
-		}
-		if part.Err == nil && len(part.Data) > 0 {
-			part.Err = fmt.Errorf("%d bytes too many", len(part.Data))
-		}
-		if part.Err != nil {
-			return fmt.Errorf("dataflow: the saved state of %s: %w", op, part.Err)
-		}
-	}
-	l.identify()
-	return d.Err
-}
-
 // Location returns the location whose steps the executor makes.
 func (l *Executor) Location() *engine.Location { return l.loc }
 
@@ -323,7 +266,7 @@ func (l *Executor) identify() {
 	for _, u := range l.unsent() {
 		last = u.Identify(last)
 	}
-	if last > 0 {
+	if last > l.sources.last(edgeCount).Number {
 		l.sources.set(edgeCount, codec.LastSeen{Number: last}, 0)
 	}
 }

@@ -50,6 +50,7 @@ type quarantine struct {
 	next    uint64
 	letters []*Letter
 	changed bool               // since somebody looked
+	unsaved bool               // changed since it was saved
 	keys    map[string]*Letter // those that other records wait behind
 	calls   map[string]*Letter // those of calls
 	bytes   int
@@ -74,7 +75,7 @@ func (q *quarantine) put(r *codec.Record, data []byte, now int64, why Skip) erro
 }
 
 func (q *quarantine) add(l *Letter) {
-	q.changed = true
+	q.touch()
 	q.letters = append(q.letters, l)
 	for _, r := range l.Records {
 		q.bytes += len(r)
@@ -97,7 +98,7 @@ func (q *quarantine) add(l *Letter) {
 // callFailed quarantines a call that failed. One that was made again and failed again stays
 // where it is.
 func (q *quarantine) callFailed(r *codec.Record, data []byte, now int64, operator string) error {
-	q.changed = true
+	q.touch()
 	if l := q.calls[parkingKey(r.Op, r.Key)]; l != nil {
 		l.Reason, l.At = reason(string(r.Value)), now
 		return nil
@@ -129,7 +130,7 @@ func (q *quarantine) behind(r *codec.Record, data []byte) (letter uint64, err er
 	}
 	l.Records = append(l.Records, append([]byte(nil), data...))
 	q.bytes += len(data)
-	q.changed = true
+	q.touch()
 	return l.ID, q.full()
 }
 
@@ -139,6 +140,8 @@ func (q *quarantine) full() error {
 	}
 	return nil
 }
+
+func (q *quarantine) touch() { q.changed, q.unsaved = true, true }
 
 // find returns the index of a letter, or -1.
 func (q *quarantine) find(id uint64) int {
@@ -152,7 +155,7 @@ func (q *quarantine) find(id uint64) int {
 
 // take removes a letter.
 func (q *quarantine) take(i int) *Letter {
-	q.changed = true
+	q.touch()
 	l := q.letters[i]
 	q.letters = append(q.letters[:i:i], q.letters[i+1:]...)
 	for _, r := range l.Records {
@@ -167,8 +170,12 @@ func (q *quarantine) take(i int) *Letter {
 	return l
 }
 
-// save appends the quarantine.
-func (q *quarantine) save(dst []byte) []byte {
+// Kind implements [engine.State].
+func (q *quarantine) Kind() string { return "quarantine" }
+
+// Save appends all letters: they are few and little, or the partition ends.
+func (q *quarantine) Save(dst []byte, _ codec.Codec) ([]byte, error) {
+	q.unsaved = false
 	dst = binary.AppendUvarint(dst, q.next)
 	dst = binary.AppendUvarint(dst, uint64(len(q.letters)))
 	for _, l := range q.letters {
@@ -184,12 +191,15 @@ func (q *quarantine) save(dst []byte) []byte {
 			dst = codec.AppendBytes(dst, r)
 		}
 	}
-	return dst
+	return dst, nil
 }
 
-// load is the inverse of save. Letters of an input that is gone stay, so that they can be
+// Unchanged reports that Save would append what it appended last.
+func (q *quarantine) Unchanged() bool { return !q.unsaved }
+
+// Load is the inverse of Save. Letters of an input that is gone stay, so that they can be
 // looked at and dropped.
-func (q *quarantine) load(d *codec.Decoder) {
+func (q *quarantine) Load(d *codec.Decoder, _ codec.Codec) {
 	*q = quarantine{next: d.Uint()}
 	for range d.Count() {
 		l := &Letter{ID: d.Uint(), Op: int32(uint32(d.Uint())), parked: d.Byte() == 1}
@@ -208,6 +218,16 @@ func (q *quarantine) load(d *codec.Decoder) {
 		q.add(l)
 	}
 }
+
+// Describe implements [engine.State].
+func (q *quarantine) Describe(w *codec.Describer) {
+	for _, l := range q.letters {
+		w.Entry("letter %d: %s", l.ID, l.Reason)
+	}
+}
+
+// Size implements [engine.State].
+func (q *quarantine) Size() (int, uint64) { return len(q.letters), uint64(q.bytes) }
 
 // Letters returns what is quarantined, in order. What it returns is not changed by later steps.
 func (l *Executor) Letters() []Letter {
@@ -230,7 +250,7 @@ func (l *Executor) QuarantineChanged() bool {
 // skip quarantines a record of a step. It returns the number of the letter.
 func (l *Executor) skip(data []byte, now int64, why Skip) (letter, nonce uint64, err error) {
 	why.Reason = reason(why.Reason)
-	l.quarantine.changed = true
+	l.quarantine.touch()
 	r, err := l.decode(data)
 	if err != nil { // nobody knows whose it is
 		r = codec.Record{Op: -1}

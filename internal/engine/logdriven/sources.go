@@ -1,12 +1,16 @@
 package logdriven
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/state"
+	"github.com/millrace/millrace/internal/keyed"
 )
 
 // What is remembered of sources that number their records: so many, and those of which nothing
@@ -22,28 +26,31 @@ const (
 //
 // It maintains:
 //
-//  1. by has those that are never forgotten, and each of the list once,
-//  2. the list has n sources, and its times do not go back from oldest to newest.
+//  1. table has those that are never forgotten, whose turn is 0, and each of the list once,
+//  2. the list has n sources, and its turns grow and its times do not go back from oldest to newest.
 type sources struct {
-	by             map[string]*source
-	oldest, newest *source
+	table          *keyed.Table[string, source]
+	hash           *keyed.Hasher[string]
+	oldest, newest uint32 // numbers of entries plus one, 0 if the list is empty
+	turn           uint64 // how often something came of a source that can be forgotten
 	n, most        int
 }
 
 // A source is one of those.
 type source struct {
 	codec.LastSeen
-	name         string
-	at           int64 // time of the step in which something came of it last
-	older, newer *source
-	listed       bool
+	at           int64  // time of the step in which something came of it last
+	turn         uint64 // when it came
+	older, newer uint32
 }
 
-func newSources(most int) sources { return sources{by: make(map[string]*source), most: most} }
+func newSources(most int) sources {
+	return sources{table: keyed.NewTable[string, source](), hash: engine.Hasher[string](), most: most}
+}
 
 // last returns the last record of a source, whose number is zero if none is known.
 func (s *sources) last(name string) codec.LastSeen {
-	if x := s.by[name]; x != nil {
+	if x := s.table.Get(name, s.hash.Hash(name)); x != nil {
 		return x.LastSeen
 	}
 	return codec.LastSeen{}
@@ -51,87 +58,115 @@ func (s *sources) last(name string) codec.LastSeen {
 
 // set remembers the last record of a source, of which something came at now.
 func (s *sources) set(name string, last codec.LastSeen, now int64) {
-	x := s.by[name]
-	if x == nil {
-		x = &source{name: name}
-		s.by[name] = x
-	}
+	i, x, _ := s.table.PutIndex(name, s.hash.Hash(name))
 	x.LastSeen, x.at = last, now
 	if strings.HasPrefix(name, codec.EdgeSource) {
 		return
 	}
-	if x.listed {
+	if x.turn != 0 {
 		s.unlist(x)
 	}
-	x.older, x.newer, x.listed = s.newest, nil, true
-	if s.newest != nil {
-		s.newest.newer = x
+	s.turn++
+	x.turn = s.turn
+	s.list(i, x)
+}
+
+// number returns the source in the list that has a number.
+func (s *sources) number(n uint32) *source {
+	_, x, _ := s.table.At(n - 1)
+	return x
+}
+
+// list appends the source with index i.
+func (s *sources) list(i uint32, x *source) {
+	x.older, x.newer = s.newest, 0
+	if s.newest != 0 {
+		s.number(s.newest).newer = i + 1
 	} else {
-		s.oldest = x
+		s.oldest = i + 1
 	}
-	s.newest = x
+	s.newest = i + 1
 	s.n++
 }
 
 func (s *sources) unlist(x *source) {
-	if x.older != nil {
-		x.older.newer = x.newer
+	if x.older != 0 {
+		s.number(x.older).newer = x.newer
 	} else {
 		s.oldest = x.newer
 	}
-	if x.newer != nil {
-		x.newer.older = x.older
+	if x.newer != 0 {
+		s.number(x.newer).older = x.older
 	} else {
 		s.newest = x.older
 	}
-	x.listed = false
 	s.n--
 }
 
 // expire forgets what is too old or too much at a time.
 func (s *sources) expire(now int64) {
-	for s.n > s.most || s.n > 0 && now-s.oldest.at >= sourcesAfter {
-		delete(s.by, s.oldest.name)
-		s.unlist(s.oldest)
-	}
-}
-
-// save appends all: those that are never forgotten by name, and the others from the oldest on.
-func (s *sources) save(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(s.by)))
-	var lasting []string
-	for name, x := range s.by {
-		if !x.listed {
-			lasting = append(lasting, name)
-		}
-	}
-	slices.Sort(lasting)
-	for _, name := range lasting {
-		dst = s.by[name].save(dst)
-	}
-	for x := s.oldest; x != nil; x = x.newer {
-		dst = x.save(dst)
-	}
-	return dst
-}
-
-func (x *source) save(dst []byte) []byte {
-	dst = codec.AppendBytes(dst, []byte(x.name))
-	dst = binary.AppendUvarint(dst, x.Number)
-	dst = append(dst, codec.Flag(x.Refused))
-	return binary.AppendVarint(dst, x.at)
-}
-
-// load is the inverse of save.
-func (s *sources) load(d *codec.Decoder) {
-	*s = newSources(s.most)
-	for range d.Count() {
-		name := string(d.Bytes())
-		last := codec.LastSeen{Number: d.Uint(), Refused: d.Byte() == 1}
-		at := d.Int()
-		if d.Err != nil {
+	for s.n > 0 {
+		name, x, _ := s.table.At(s.oldest - 1)
+		if s.n <= s.most && now-x.at < sourcesAfter {
 			return
 		}
-		s.set(name, last, at)
+		s.unlist(x)
+		s.table.Delete(name, s.hash.Hash(name))
+	}
+}
+
+// state returns how the sources are saved.
+func (s *sources) state() engine.State {
+	return &sourcesState{s, state.TableOf(s.table, codec.Of[string]{
+		Save: func(dst []byte, _ codec.Codec, x *string) ([]byte, error) {
+			return codec.AppendBytes(dst, []byte(*x)), nil
+		},
+		Load: func(d *codec.Decoder, _ codec.Codec, x *string) { *x = string(d.Bytes()) },
+	}, codec.Of[source]{
+		Save: func(dst []byte, _ codec.Codec, x *source) ([]byte, error) {
+			dst = append(binary.AppendUvarint(dst, x.Number), codec.Flag(x.Refused))
+			return binary.AppendUvarint(binary.AppendVarint(dst, x.at), x.turn), nil
+		},
+		Load: func(d *codec.Decoder, _ codec.Codec, x *source) {
+			x.Number, x.Refused, x.at, x.turn = d.Uint(), d.Byte() == 1, d.Int(), d.Uint()
+		},
+	})}
+}
+
+// A sourcesState saves the table, from which the list is made again.
+type sourcesState struct {
+	s *sources
+	engine.Numbered
+}
+
+func (x *sourcesState) Save(dst []byte, c codec.Codec) ([]byte, error) {
+	return x.Numbered.Save(binary.AppendUvarint(dst, x.s.turn), c)
+}
+
+func (x *sourcesState) Load(d *codec.Decoder, c codec.Codec) {
+	s, turn := x.s, d.Uint()
+	if x.Numbered.Load(d, c); d.Err != nil {
+		return
+	}
+	s.oldest, s.newest, s.n, s.turn = 0, 0, 0, turn
+	type listed struct {
+		i    uint32
+		turn uint64
+	}
+	var all []listed
+	next, _ := x.Count()
+	for i := range next {
+		if name, x, lives := s.table.At(i); !lives {
+			continue
+		} else if x.turn != 0 {
+			all = append(all, listed{i, x.turn})
+		} else if !strings.HasPrefix(name, codec.EdgeSource) {
+			d.Fail()
+		}
+	}
+	slices.SortFunc(all, func(a, b listed) int { return cmp.Compare(a.turn, b.turn) })
+	for _, l := range all {
+		_, x, _ := s.table.At(l.i)
+		s.list(l.i, x)
 	}
 }

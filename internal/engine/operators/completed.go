@@ -203,8 +203,10 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 		for i, k := range b.K {
 			h := hs[i]
 			op.At = i
-			s := live.Get(k, h)
-			if s == nil {
+			j, s := live.GetIndex(k, h)
+			if s != nil {
+				live.Change(j)
+			} else {
 				if done.has(k, h) {
 					continue
 				}
@@ -229,8 +231,10 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 		if h == 0 {
 			h = hash.Hash(k)
 		}
-		s := live.Get(k, h)
-		if s == nil {
+		j, s := live.GetIndex(k, h)
+		if s != nil {
+			live.Change(j)
+		} else {
 			if done.has(k, h) {
 				return
 			}

@@ -6,7 +6,6 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/state"
 	"github.com/millrace/millrace/internal/keyed"
-	"github.com/millrace/millrace/internal/timer"
 )
 
 // expiring is the content of a ForgetAfter, with a timer for each entry.
@@ -16,7 +15,7 @@ import (
 type expiring[K comparable, V any] struct {
 	engine.EveryTimer
 	index[K, V]
-	idx    *timer.FIFO
+	idx    *state.Deadlines
 	hash   *keyed.Hasher[K]
 	out    *engine.KeyedNode[K, V]
 	due    engine.Columns[K, V]

@@ -85,6 +85,7 @@ func (e *edits[K, V]) note(b *engine.Batch[K, V], hs []uint64) {
 
 func (e *edits[K, V]) noteOne(k K, v V, h uint64) {
 	if j, p := e.table.GetIndex(k, h); p != nil {
+		e.table.Change(j)
 		e.stays.add(j)
 		e.at, e.vs = append(e.at, p), append(e.vs, v)
 	} else {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/state"
 )
 
 // In a log-driven graph what a step gives for another location is part of the state until a
@@ -31,6 +32,7 @@ type sending struct {
 	first  uint64 // the number of buf[0], of all elements ever
 	handed uint64 // the number of the element that is handed out next
 	buf    []sent // what is not known to be sent
+	*state.Queue[sent]
 }
 
 // A sent is one element, encoded. Only keyed ones have a key.
@@ -47,6 +49,7 @@ func newSending(l *engine.Edge, reader *engine.Op, src *engine.Head, types strin
 		b.op.Ins = append(b.op.Ins, src.Op)
 	}
 	reader.Ins = []*engine.Op{b.op}
+	b.Queue = state.NewQueue(&b.first, &b.buf, sentForm)
 	engine.Lasting(b.op).Add(nil, func(*engine.Op) engine.State { return b })
 	return b
 }
@@ -64,6 +67,7 @@ func (b *sending) Over() (engine.Blocked, bool) {
 // put keeps an element and appends it to what the step gives.
 func (b *sending) put(dst []byte, x sent) []byte {
 	b.buf = append(b.buf, x)
+	b.Came(1)
 	return codec.AppendBytes(codec.AppendBytes(dst, x.key), x.value)
 }
 
@@ -112,6 +116,7 @@ func (b *sending) Adopt(d *codec.Decoder, _ codec.Codec) {
 	}
 	for range d.Count() {
 		b.buf = append(b.buf, sent{slices.Clone(d.Bytes()), slices.Clone(d.Bytes())})
+		b.Came(1)
 	}
 }
 
@@ -126,6 +131,7 @@ func (b *sending) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
 	if r.Number <= b.first || r.Number > b.first+uint64(len(b.buf)) {
 		return true, nil
 	}
+	b.Go(int(r.Number - b.first))
 	b.buf = slices.Delete(b.buf, 0, int(r.Number-b.first))
 	b.first = r.Number
 	b.handed = max(b.handed, b.first) // somebody else sent it
@@ -136,25 +142,25 @@ func (b *sending) Full() bool { return len(b.buf) > b.From.Graph.Settings.Queue 
 
 func (b *sending) Kind() string { return "unsent(" + b.To.Name + "," + b.types + ")" }
 
-func (b *sending) Save(dst []byte, _ codec.Codec) ([]byte, error) {
-	dst = binary.AppendUvarint(dst, b.id)
-	dst = binary.AppendUvarint(dst, b.first)
-	dst = binary.AppendUvarint(dst, uint64(len(b.buf)))
-	for _, x := range b.buf {
-		dst = codec.AppendBytes(codec.AppendBytes(dst, x.key), x.value)
-	}
-	return dst, nil
+func (b *sending) Save(dst []byte, c codec.Codec) ([]byte, error) {
+	return b.Queue.Save(binary.AppendUvarint(dst, b.id), c)
 }
 
-func (b *sending) Load(d *codec.Decoder, _ codec.Codec) {
-	id, first := d.Uint(), d.Uint()
-	var buf []sent
-	for range d.Count() {
-		buf = append(buf, sent{slices.Clone(d.Bytes()), slices.Clone(d.Bytes())})
+func (b *sending) Load(d *codec.Decoder, c codec.Codec) {
+	id := d.Uint()
+	if b.Queue.Load(d, c); d.Err == nil {
+		b.id, b.loaded, b.handed = id, true, b.first
 	}
-	if d.Err == nil {
-		b.id, b.loaded, b.first, b.handed, b.buf = id, true, first, first, buf
-	}
+}
+
+// sentForm is the form of an element.
+var sentForm = codec.Of[sent]{
+	Save: func(dst []byte, _ codec.Codec, x *sent) ([]byte, error) {
+		return codec.AppendBytes(codec.AppendBytes(dst, x.key), x.value), nil
+	},
+	Load: func(d *codec.Decoder, _ codec.Codec, x *sent) {
+		x.key, x.value = slices.Clone(d.Bytes()), slices.Clone(d.Bytes())
+	},
 }
 
 func (b *sending) Describe(d *codec.Describer) {

@@ -2,7 +2,6 @@ package port
 
 import (
 	"context"
-	"encoding/binary"
 	"io"
 	"slices"
 	"sync"
@@ -34,6 +33,7 @@ type Output[T any] struct {
 	bound int
 	step  []T    // given in this step; held by the token
 	first uint64 // of a log-driven graph: the number of buf[0], of all elements ever
+	saved *state.Queue[T]
 
 	// of the ports of a flow that runs elsewhere
 	remote  engine.Remote
@@ -60,7 +60,11 @@ func NewOutput[T any](n *engine.Node[T], op *engine.Op) *Output[T] {
 	}
 	out := &Output[T]{loc: n.Loc, op: op, bound: n.Loc.Graph.Settings.Buffer, remote: n.Loc.Graph.Settings.Remote}
 	n.Loc.AddOutput(op, out)
-	engine.Lasting(op).Add(nil, func(op *engine.Op) engine.State { return unreadState[T]{out, state.Plain[T](op)} })
+	engine.Lasting(op).Add(nil, func(op *engine.Op) engine.State {
+		form := state.Plain[T](op)
+		out.saved = state.NewQueue(&out.first, &out.buf, form)
+		return unreadState[T]{out.saved, out, "unread(" + form.Kind + ")"}
+	})
 	n.To(func(batch []T) {
 		if len(out.step) == 0 {
 			out.loc.Ports = append(out.loc.Ports, out)
@@ -289,36 +293,12 @@ func (out *Output[T]) tell() {
 
 // An unreadState saves what nobody has read of an output.
 type unreadState[T any] struct {
-	out   *Output[T]
-	value codec.Of[T]
+	*state.Queue[T]
+	out  *Output[T]
+	kind string
 }
 
-func (s unreadState[T]) Kind() string { return "unread(" + s.value.Kind + ")" }
-
-func (s unreadState[T]) Save(dst []byte, c codec.Codec) (_ []byte, err error) {
-	dst = binary.AppendUvarint(dst, s.out.first)
-	dst = binary.AppendUvarint(dst, uint64(len(s.out.buf)))
-	for i := range s.out.buf {
-		if dst, err = s.value.Save(dst, c, &s.out.buf[i]); err != nil {
-			return dst, err
-		}
-	}
-	return dst, nil
-}
-
-func (s unreadState[T]) Load(d *codec.Decoder, c codec.Codec) {
-	first := d.Uint()
-	var buf []T
-	for range d.Count() {
-		var x T
-		if s.value.Load(d, c, &x); d.Err == nil {
-			buf = append(buf, x)
-		}
-	}
-	if d.Err == nil {
-		s.out.first, s.out.buf = first, buf
-	}
-}
+func (s unreadState[T]) Kind() string { return s.kind }
 
 func (s unreadState[T]) Describe(w *codec.Describer) {
 	for i, x := range s.out.buf {

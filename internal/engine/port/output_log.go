@@ -61,6 +61,7 @@ func (out *Output[T]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
 		}
 	}
 	out.buf = append(out.buf, out.step...)
+	out.saved.Came(len(out.step))
 	clear(out.step)
 	out.step = out.step[:0]
 	return dst, nil
@@ -73,6 +74,7 @@ func (out *Output[T]) Adopt(d *codec.Decoder, c codec.Codec) {
 	}
 	for range d.Count() {
 		out.buf = append(out.buf, codec.DecodeValue[T](d, c))
+		out.saved.Came(1)
 	}
 }
 
@@ -84,6 +86,7 @@ func (out *Output[T]) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) 
 	if r.Number <= out.first || r.Number > out.first+uint64(len(out.buf)) {
 		return true, nil
 	}
+	out.saved.Go(int(r.Number - out.first))
 	n := copy(out.buf, out.buf[r.Number-out.first:])
 	clear(out.buf[n:])
 	out.buf, out.first = out.buf[:n], r.Number

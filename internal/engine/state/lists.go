@@ -18,6 +18,17 @@ type Lists[K comparable, V any] struct {
 	Table  *keyed.Table[K, list]
 	blocks []*[listBlock]listItem[V]
 	n      uint32
+
+	// What is saved entry by entry knows of each item whose it is.
+	marks  *keyed.Marks
+	owners []uint32
+	loaded map[uint32]ownedItem[V]
+}
+
+// An ownedItem is an item with the number of its key.
+type ownedItem[V any] struct {
+	owner uint32
+	value V
 }
 
 const listBlock = 256
@@ -32,13 +43,13 @@ type listItem[V any] struct {
 
 // NewLists returns lists in m.
 func NewLists[K comparable, V any](m engine.Memory) *Lists[K, V] {
-	l := emptyLists[K, V]()
-	m.Add(l.clear, func(op *engine.Op) engine.State { return listsState[K, V]{l, Plain[K](op), Plain[V](op)} })
+	l := &Lists[K, V]{Table: keyed.NewTable[K, list]()}
+	m.Add(l.clear, func(op *engine.Op) engine.State {
+		keys := &tableState[K, list]{table: l.Table, key: Plain[K](op), set: true}
+		op.States = append(op.States, keysState[K]{keys})
+		return &itemsState[K, V]{l, Plain[K](op), Plain[V](op)}
+	})
 	return l
-}
-
-func emptyLists[K comparable, V any]() *Lists[K, V] {
-	return &Lists[K, V]{Table: keyed.NewTable[K, list]()}
 }
 
 // Item returns the item with number i, which is there.
@@ -48,13 +59,22 @@ func (l *Lists[K, V]) Item(i uint32) *listItem[V] {
 
 // Add appends v to the values of k.
 func (l *Lists[K, V]) Add(k K, h uint64, v V) {
+	i, s, _ := l.Table.PutIndex(k, h)
+	if l.marks != nil {
+		l.marks.Change(l.n)
+		l.owners = append(l.owners, i)
+	}
+	l.link(s, v)
+}
+
+// link appends v to a list.
+func (l *Lists[K, V]) link(s *list, v V) {
 	if int(l.n/listBlock) == len(l.blocks) {
 		l.blocks = append(l.blocks, new([listBlock]listItem[V]))
 	}
 	l.n++
 	l.Item(l.n).V = v
-	s, added := l.Table.Put(k, h)
-	if added {
+	if s.first == 0 {
 		s.first = l.n
 	} else {
 		l.Item(s.last).Next = l.n
@@ -85,54 +105,73 @@ func (l *Lists[K, V]) clear() {
 	l.n = 0
 }
 
-// A listsState saves the values of each key.
-type listsState[K comparable, V any] struct {
+// An itemsState saves the values of lists, whose keys are in a table that is saved as well.
+// A value stays where it is, so what is saved of it is its key's number and itself.
+type itemsState[K comparable, V any] struct {
 	l     *Lists[K, V]
 	key   codec.Of[K]
 	value codec.Of[V]
 }
 
-func (s listsState[K, V]) Kind() string { return "lists(" + s.key.Kind + "," + s.value.Kind + ")" }
+func (s *itemsState[K, V]) Kind() string { return "lists(" + s.key.Kind + "," + s.value.Kind + ")" }
 
-func (s listsState[K, V]) Save(dst []byte, c codec.Codec) (_ []byte, err error) {
-	dst = binary.AppendUvarint(dst, uint64(s.l.Table.Len()))
-	for k, list := range s.l.Table.All() {
-		if dst, err = s.key.Save(dst, c, &k); err != nil {
-			return dst, err
-		}
-		n := uint64(0)
-		for i := list.first; i != 0; i = s.l.Item(i).Next {
-			n++
-		}
-		dst = binary.AppendUvarint(dst, n)
-		for i := list.first; i != 0; i = s.l.Item(i).Next {
-			if dst, err = s.value.Save(dst, c, &s.l.Item(i).V); err != nil {
-				return dst, err
+func (s *itemsState[K, V]) Mark(early func(i uint32)) *keyed.Marks {
+	l := s.l
+	if uint32(len(l.owners)) != l.n {
+		l.owners = make([]uint32, l.n)
+		for i := range uint32(l.Table.Len()) { // no key of lists that are saved is ever removed
+			_, list, _ := l.Table.At(i)
+			for x := list.first; x != 0; x = l.Item(x).Next {
+				l.owners[x-1] = i
 			}
 		}
 	}
-	return dst, nil
+	l.marks = keyed.NewMarks(l.n, early)
+	return l.marks
 }
 
-func (s listsState[K, V]) Load(d *codec.Decoder, c codec.Codec) {
-	l := emptyLists[K, V]()
-	hash := engine.Hasher[K]()
-	for range d.Count() {
-		var k K
-		s.key.Load(d, c, &k)
-		for range d.Count() {
-			var v V
-			if s.value.Load(d, c, &v); d.Err == nil {
-				l.Add(k, hash.Hash(k), v)
-			}
+func (s *itemsState[K, V]) Freeze() { s.l.marks.Freeze() }
+
+func (s *itemsState[K, V]) Thaw() {}
+
+func (s *itemsState[K, V]) Count() (uint32, int) { return s.l.n, int(s.l.n) }
+
+func (s *itemsState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error) {
+	return s.value.Save(binary.AppendUvarint(dst, uint64(s.l.owners[i])), c, &s.l.Item(i+1).V)
+}
+
+func (s *itemsState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
+	if s.l.loaded == nil {
+		s.l.loaded = make(map[uint32]ownedItem[V])
+	}
+	x := ownedItem[V]{owner: uint32(d.Uint())}
+	s.value.Load(d, c, &x.value)
+	s.l.loaded[i] = x
+}
+
+func (s *itemsState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
+	return binary.AppendUvarint(dst, uint64(s.l.n)), nil
+}
+
+func (s *itemsState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
+	n, l, loaded := d.Uint(), s.l, s.l.loaded
+	if l.loaded = nil; d.Err != nil || n != uint64(len(loaded)) {
+		d.Fail()
+		return
+	}
+	l.blocks, l.n, l.owners = nil, 0, nil
+	for i := range uint32(n) {
+		x, there := loaded[i]
+		_, list, lives := l.Table.At(x.owner)
+		if !there || !lives {
+			d.Fail()
+			return
 		}
-	}
-	if d.Err == nil {
-		*s.l = *l
+		l.link(list, x.value)
 	}
 }
 
-func (s listsState[K, V]) Describe(w *codec.Describer) {
+func (s *itemsState[K, V]) Describe(w *codec.Describer) {
 	for k, list := range s.l.Table.All() {
 		var all []V
 		for i := list.first; i != 0; i = s.l.Item(i).Next {
@@ -141,3 +180,10 @@ func (s listsState[K, V]) Describe(w *codec.Describer) {
 		w.Entry("%v: %+v", k, all)
 	}
 }
+
+// A keysState saves the keys of lists.
+type keysState[K comparable] struct{ *tableState[K, list] }
+
+func (s keysState[K]) Kind() string { return "keys(" + s.key.Kind + ")" }
+
+func (s keysState[K]) Describe(*codec.Describer) {}

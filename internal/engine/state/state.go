@@ -12,10 +12,8 @@
 package state
 
 import (
-	"encoding/binary"
 	"reflect"
 
-	"github.com/millrace/millrace/internal/cow"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/keyed"
@@ -24,7 +22,7 @@ import (
 // NewTable returns a table in m with values of these forms.
 func NewTable[K comparable, V any](m engine.Memory, key func(*engine.Op) codec.Of[K], value func(*engine.Op) codec.Of[V]) *keyed.Table[K, V] {
 	t := keyed.NewTable[K, V]()
-	m.Add(t.Clear, func(op *engine.Op) engine.State { return tableState[K, V]{&t, key(op), value(op)} })
+	m.Add(t.Clear, func(op *engine.Op) engine.State { return newTableState(t, key(op), value(op)) })
 	return t
 }
 
@@ -62,17 +60,6 @@ func NewBegun[T any](m engine.Memory) *begun[T] {
 	return b
 }
 
-// NewView returns a map in m, and a value node at h that has what wrap makes of views of it:
-// only the map is saved.
-func NewView[K comparable, V, W any](m engine.Memory, h engine.Head, wrap func(cow.View[K, V]) W) (*cow.Map[K, V], *engine.ValueNode[W]) {
-	v, out := cow.NewMap[K, V](), engine.NewUnsavedValueNode[W](h)
-	m.Add(func() { *v = *cow.NewMap[K, V]() }, func(op *engine.Op) engine.State {
-		set := func() { out.Value, out.IsSet = wrap(v.View()), true }
-		return viewState[K, V]{m: v, set: set, key: Plain[K](op), value: Plain[V](op)}
-	})
-	return v, out
-}
-
 // Copied returns a table with the entries of t, for who compares them with those of later.
 func Copied[K comparable, V any](t *keyed.Table[K, V], hash *keyed.Hasher[K]) *keyed.Table[K, V] {
 	c := keyed.NewTable[K, V]()
@@ -83,6 +70,11 @@ func Copied[K comparable, V any](t *keyed.Table[K, V], hash *keyed.Hasher[K]) *k
 	return c
 }
 
+// TableOf returns how a table of a driver is saved.
+func TableOf[K comparable, V any](t *keyed.Table[K, V], key codec.Of[K], value codec.Of[V]) engine.Numbered {
+	return newTableState(t, key, value)
+}
+
 // Plain is the form of a user's type: whatever the codec makes of it.
 func Plain[T any](op *engine.Op) codec.Of[T] {
 	engine.CheckType[T](op)
@@ -90,70 +82,6 @@ func Plain[T any](op *engine.Op) codec.Of[T] {
 		Kind: reflect.TypeFor[T]().String(),
 		Save: func(dst []byte, c codec.Codec, x *T) ([]byte, error) { return codec.AppendValue(dst, c, *x) },
 		Load: func(d *codec.Decoder, c codec.Codec, x *T) { *x = codec.DecodeValue[T](d, c) },
-	}
-}
-
-// tableState saves a table with its numbering, since that is the order in which its
-// entries come.
-type tableState[K comparable, V any] struct {
-	table **keyed.Table[K, V]
-	key   codec.Of[K]
-	value codec.Of[V]
-}
-
-func (s tableState[K, V]) Kind() string { return "table(" + s.key.Kind + "," + s.value.Kind + ")" }
-
-func (s tableState[K, V]) Save(dst []byte, c codec.Codec) (_ []byte, err error) {
-	next, free := (*s.table).Layout()
-	dst = binary.AppendUvarint(dst, uint64((*s.table).Len()))
-	dst = binary.AppendUvarint(dst, uint64(next))
-	dst = binary.AppendUvarint(dst, uint64(len(free)))
-	for _, i := range free {
-		dst = binary.AppendUvarint(dst, uint64(i))
-	}
-	for k, v := range (*s.table).All() {
-		if dst, err = s.key.Save(dst, c, &k); err != nil {
-			return dst, err
-		}
-		if dst, err = s.value.Save(dst, c, v); err != nil {
-			return dst, err
-		}
-	}
-	return dst, nil
-}
-
-func (s tableState[K, V]) Load(d *codec.Decoder, c codec.Codec) {
-	n := d.Uint()
-	next := d.Uint()
-	free := make([]uint32, d.Count())
-	for i := range free {
-		free[i] = uint32(d.Uint())
-	}
-	if n+uint64(len(free)) != next || n > uint64(len(d.Data)) {
-		d.Fail()
-		return
-	}
-	t := keyed.NewTable[K, V]()
-	if !t.Fill(uint32(next), free, engine.Hasher[K](), func(place func(K) *V) bool {
-		var k K
-		var v V
-		s.key.Load(d, c, &k)
-		s.value.Load(d, c, &v)
-		if d.Err == nil {
-			*place(k) = v
-		}
-		return d.Err == nil
-	}) {
-		d.Fail()
-	}
-	if d.Err == nil {
-		**s.table = *t
-	}
-}
-
-func (s tableState[K, V]) Describe(w *codec.Describer) {
-	for k, v := range (*s.table).All() {
-		w.Entry("%v: %+v", k, *v)
 	}
 }
 

@@ -1,7 +1,9 @@
 package state
 
 import (
+	"cmp"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -13,6 +15,7 @@ import (
 // An index is a timer index: by duration where that is constant, else a wheel.
 type index interface {
 	Add(h uint32, at int64)
+	At(h uint32) int64
 	Next() (at int64, ok bool)
 	Expire(now int64, fire func(h uint32))
 	Each(f func(h uint32, at int64))
@@ -27,6 +30,38 @@ type Pending[K comparable, V any] struct {
 	v    []V
 	h    []uint64
 	free []uint32
+
+	// What is saved entry by entry knows when each was set, and what each free slot was put
+	// upon: timers of one deadline fire in the order in which they were set.
+	marks *keyed.Marks
+	order order
+	under []uint32
+}
+
+// An order numbers what is set, as often as it is.
+type order struct {
+	last uint64
+	of   []uint64
+}
+
+func (o *order) set(i uint32) {
+	for int(i) >= len(o.of) {
+		o.of = append(o.of, 0)
+	}
+	o.last++
+	o.of[i] = o.last
+}
+
+// A timerAt is a timer that is loaded.
+type timerAt struct {
+	slot uint32
+	at   int64
+	set  uint64
+}
+
+// inOrder sorts timers as they will fire.
+func inOrder(all []timerAt) {
+	slices.SortFunc(all, func(a, b timerAt) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.set, b.set)) })
 }
 
 // NewPending returns pending entries in m: constant says that all wait equally long.
@@ -36,123 +71,301 @@ func NewPending[K comparable, V any](m engine.Memory, constant bool) *Pending[K,
 		p.make = func() index { return timer.NewFIFO() }
 	}
 	p.clear()
-	m.Add(p.clear, func(op *engine.Op) engine.State { return timersState[K, V]{p, Plain[K](op), Plain[V](op)} })
+	m.Add(p.clear, func(op *engine.Op) engine.State {
+		return &timersState[K, V]{p: p, key: Plain[K](op), value: Plain[V](op)}
+	})
 	return p
 }
 
 // clear forgets all timers.
 func (p *Pending[K, V]) clear() {
-	p.Idx, p.k, p.v, p.h, p.free = p.make(), nil, nil, nil, nil
+	*p = Pending[K, V]{make: p.make, Idx: p.make()}
 }
 
 // Slot stores an entry and returns its number.
 func (p *Pending[K, V]) Slot(k K, v V, h uint64) uint32 {
-	if n := len(p.free); n > 0 {
-		slot := p.free[n-1]
+	slot := uint32(len(p.k))
+	n := len(p.free)
+	if n > 0 {
+		slot = p.free[n-1]
+	}
+	if p.marks != nil {
+		p.marks.Change(slot)
+		p.order.set(slot)
+	}
+	if n > 0 {
 		p.free = p.free[:n-1]
 		p.k[slot], p.v[slot], p.h[slot] = k, v, h
 		return slot
 	}
 	p.k, p.v, p.h = append(p.k, k), append(p.v, v), append(p.h, h)
-	return uint32(len(p.k) - 1)
+	return slot
 }
 
 // Take returns the entry of a slot, which is free then.
 func (p *Pending[K, V]) Take(slot uint32) (k K, v V, h uint64) {
 	var zeroK K
 	var zeroV V
+	if p.marks != nil {
+		p.marks.Change(slot)
+		p.order.of[slot] = 0
+		p.link(slot, p.top())
+	}
 	k, v, h = p.k[slot], p.v[slot], p.h[slot]
 	p.k[slot], p.v[slot] = zeroK, zeroV
 	p.free = append(p.free, slot)
 	return k, v, h
 }
 
-// A timersState saves pending timers with their entries, in the order in which they
-// will fire.
+// top returns the slot that is taken next plus one, or 0 if none is free.
+func (p *Pending[K, V]) top() uint32 {
+	if n := len(p.free); n > 0 {
+		return p.free[n-1] + 1
+	}
+	return 0
+}
+
+func (p *Pending[K, V]) link(slot, under uint32) {
+	for int(slot) >= len(p.under) {
+		p.under = append(p.under, 0)
+	}
+	p.under[slot] = under
+}
+
+// A timersState saves pending timers with their entries, by slot. One that is free has the
+// slot that it was put upon.
 type timersState[K comparable, V any] struct {
-	p     *Pending[K, V]
-	key   codec.Of[K]
-	value codec.Of[V]
+	p      *Pending[K, V]
+	key    codec.Of[K]
+	value  codec.Of[V]
+	loaded map[uint32]loadedTimer[K, V]
 }
 
-func (s timersState[K, V]) Kind() string { return "timers(" + s.key.Kind + "," + s.value.Kind + ")" }
+// A loadedTimer is what was loaded of a slot. One that is free was never set.
+type loadedTimer[K comparable, V any] struct {
+	timerAt
+	k     K
+	v     V
+	under uint32
+}
 
-func (s timersState[K, V]) Save(dst []byte, c codec.Codec) (_ []byte, err error) {
+func (s *timersState[K, V]) Kind() string {
+	return "timers(" + s.key.Kind + "," + s.value.Kind + ")"
+}
+
+func (s *timersState[K, V]) Mark(early func(i uint32)) *keyed.Marks {
 	p := s.p
-	dst = binary.AppendUvarint(dst, uint64(p.Idx.Len()))
-	p.Idx.Each(func(slot uint32, at int64) {
-		if err != nil {
-			return
+	if p.order.last == 0 {
+		p.Idx.Each(func(slot uint32, _ int64) { p.order.set(slot) })
+		for len(p.order.of) < len(p.k) {
+			p.order.of = append(p.order.of, 0)
 		}
-		dst = binary.AppendVarint(dst, at)
-		if dst, err = s.key.Save(dst, c, &p.k[slot]); err == nil {
-			dst, err = s.value.Save(dst, c, &p.v[slot])
+		under := uint32(0)
+		for _, slot := range p.free {
+			p.link(slot, under)
+			under = slot + 1
 		}
-	})
-	return dst, err
+	}
+	p.marks = keyed.NewMarks(uint32(len(p.k)), early)
+	return p.marks
 }
 
-func (s timersState[K, V]) Load(d *codec.Decoder, c codec.Codec) {
+func (s *timersState[K, V]) Freeze() { s.p.marks.Freeze() }
+
+func (s *timersState[K, V]) Thaw() {}
+
+func (s *timersState[K, V]) Count() (uint32, int) { return uint32(len(s.p.k)), s.p.Idx.Len() }
+
+func (s *timersState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error) {
+	p := s.p
+	dst = binary.AppendUvarint(dst, p.order.of[i])
+	if p.order.of[i] == 0 {
+		return binary.AppendUvarint(dst, uint64(p.under[i])), nil
+	}
+	dst, err := s.key.Save(binary.AppendVarint(dst, p.Idx.At(i)), c, &p.k[i])
+	if err != nil {
+		return dst, err
+	}
+	return s.value.Save(dst, c, &p.v[i])
+}
+
+func (s *timersState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
+	if s.loaded == nil {
+		s.loaded = make(map[uint32]loadedTimer[K, V])
+	}
+	x := loadedTimer[K, V]{timerAt: timerAt{slot: i, set: d.Uint()}}
+	if x.set == 0 {
+		x.under = uint32(d.Uint())
+	} else {
+		x.at = d.Int()
+		s.key.Load(d, c, &x.k)
+		s.value.Load(d, c, &x.v)
+	}
+	s.loaded[i] = x
+}
+
+// Save appends how many slots there are, which free one is taken next, and how often a timer
+// was set.
+func (s *timersState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
+	dst = binary.AppendUvarint(dst, uint64(len(s.p.k)))
+	dst = binary.AppendUvarint(dst, uint64(s.p.top()))
+	return binary.AppendUvarint(dst, s.p.order.last), nil
+}
+
+func (s *timersState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
+	n, top, last := d.Uint(), d.Uint(), d.Uint()
+	loaded := s.loaded
+	if s.loaded = nil; d.Err != nil || n != uint64(len(loaded)) {
+		d.Fail()
+		return
+	}
 	p, hash := s.p, engine.Hasher[K]()
 	p.clear()
-	for range d.Count() {
-		at := d.Int()
-		var k K
-		var v V
-		s.key.Load(d, c, &k)
-		if s.value.Load(d, c, &v); d.Err == nil {
-			p.Idx.Add(p.Slot(k, v, hash.Hash(k)), at)
-		}
-	}
-}
-
-func (s timersState[K, V]) Describe(w *codec.Describer) {
-	s.p.Idx.Each(func(slot uint32, at int64) { w.Entry("at %v: %v: %+v", time.Duration(at), s.p.k[slot], s.p.v[slot]) })
-}
-
-// A deadlinesState saves the timers of a ForgetAfter, whose entries are in a table that
-// is loaded before.
-type deadlinesState[K comparable, V any] struct {
-	idx   *timer.FIFO
-	table *keyed.Table[K, V]
-}
-
-// NewDeadlines returns timers in m, one for each entry of a table that is in m.
-func NewDeadlines[K comparable, V any](m engine.Memory, table *keyed.Table[K, V]) *timer.FIFO {
-	idx := timer.NewFIFO()
-	m.Add(func() { *idx = *timer.NewFIFO() }, func(*engine.Op) engine.State { return deadlinesState[K, V]{idx, table} })
-	return idx
-}
-
-func (s deadlinesState[K, V]) Kind() string { return "deadlines" }
-
-func (s deadlinesState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
-	dst = binary.AppendUvarint(dst, uint64(s.idx.Len()))
-	s.idx.Each(func(entry uint32, at int64) {
-		dst = binary.AppendUvarint(dst, uint64(entry))
-		dst = binary.AppendVarint(dst, at)
-	})
-	return dst, nil
-}
-
-func (s deadlinesState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
-	*s.idx = *timer.NewFIFO()
-	for range d.Count() {
-		entry := uint32(d.Uint())
-		at := d.Int()
-		if _, _, lives := s.table.At(entry); !lives {
+	p.k, p.v, p.h = make([]K, n), make([]V, n), make([]uint64, n)
+	p.order, p.under = order{last, make([]uint64, n)}, make([]uint32, n)
+	var all []timerAt
+	for i := range uint32(n) {
+		x, there := loaded[i]
+		if !there {
 			d.Fail()
-		}
-		if d.Err != nil {
 			return
 		}
-		s.idx.Add(entry, at)
+		if p.under[i], p.order.of[i] = x.under, x.set; x.set != 0 {
+			p.k[i], p.v[i], p.h[i] = x.k, x.v, hash.Hash(x.k)
+			all = append(all, x.timerAt)
+		}
 	}
-	if s.idx.Len() != s.table.Len() { // each entry has a timer
+	inOrder(all)
+	for _, x := range all {
+		p.Idx.Add(x.slot, x.at)
+	}
+	for top > 0 && len(p.free) < int(n)-len(all) {
+		if top > n || p.order.of[top-1] != 0 {
+			break
+		}
+		p.free = append(p.free, uint32(top-1))
+		top = uint64(p.under[top-1])
+	}
+	if slices.Reverse(p.free); top > 0 || len(p.free)+len(all) != int(n) {
 		d.Fail()
 	}
 }
 
-func (s deadlinesState[K, V]) Describe(w *codec.Describer) {
-	s.idx.Each(func(entry uint32, at int64) { w.Entry("at %v: entry %d", time.Duration(at), entry) })
+func (s *timersState[K, V]) Describe(w *codec.Describer) {
+	s.p.Idx.Each(func(slot uint32, at int64) { w.Entry("at %v: %v: %+v", time.Duration(at), s.p.k[slot], s.p.v[slot]) })
+}
+
+// Deadlines are the timers of a ForgetAfter, one for each entry of a table.
+type Deadlines struct {
+	*timer.FIFO
+	marks *keyed.Marks
+	order order
+	at    []int64 // of each timer that was ever set
+}
+
+// Add sets the timer of an entry.
+func (t *Deadlines) Add(entry uint32, at int64) {
+	if t.marks != nil {
+		t.marks.Change(entry)
+		t.set(entry, at)
+	}
+	t.FIFO.Add(entry, at)
+}
+
+func (t *Deadlines) set(entry uint32, at int64) {
+	t.order.set(entry)
+	for len(t.at) < len(t.order.of) {
+		t.at = append(t.at, 0)
+	}
+	t.at[entry] = at
+}
+
+// A deadlinesState saves the timers of a ForgetAfter. Only those whose entry lives are in
+// place: the table is loaded before.
+type deadlinesState[K comparable, V any] struct {
+	t      *Deadlines
+	table  *keyed.Table[K, V]
+	loaded map[uint32]timerAt
+}
+
+// NewDeadlines returns timers in m, one for each entry of a table that is in m.
+func NewDeadlines[K comparable, V any](m engine.Memory, table *keyed.Table[K, V]) *Deadlines {
+	t := &Deadlines{FIFO: timer.NewFIFO()}
+	m.Add(func() { *t.FIFO = *timer.NewFIFO() }, func(*engine.Op) engine.State { return &deadlinesState[K, V]{t: t, table: table} })
+	return t
+}
+
+func (s *deadlinesState[K, V]) Kind() string { return "deadlines" }
+
+func (s *deadlinesState[K, V]) Mark(early func(i uint32)) *keyed.Marks {
+	if s.t.order.last == 0 {
+		s.t.Each(s.t.set)
+	}
+	n, _ := s.Count()
+	s.t.marks = keyed.NewMarks(n, early)
+	return s.t.marks
+}
+
+func (s *deadlinesState[K, V]) Freeze() { s.t.marks.Freeze() }
+
+func (s *deadlinesState[K, V]) Thaw() {}
+
+func (s *deadlinesState[K, V]) Count() (uint32, int) {
+	return uint32(len(s.t.order.of)), s.t.Len()
+}
+
+func (s *deadlinesState[K, V]) SaveEntry(dst []byte, _ codec.Codec, i uint32) ([]byte, error) {
+	dst = binary.AppendUvarint(dst, s.t.order.of[i])
+	if s.t.order.of[i] == 0 {
+		return dst, nil
+	}
+	return binary.AppendVarint(dst, s.t.at[i]), nil
+}
+
+func (s *deadlinesState[K, V]) LoadEntry(d *codec.Decoder, _ codec.Codec, i uint32) {
+	if s.loaded == nil {
+		s.loaded = make(map[uint32]timerAt)
+	}
+	x := timerAt{slot: i, set: d.Uint()}
+	if x.set != 0 {
+		x.at = d.Int()
+	}
+	s.loaded[i] = x
+}
+
+func (s *deadlinesState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
+	return binary.AppendUvarint(binary.AppendUvarint(dst, uint64(len(s.t.order.of))), s.t.order.last), nil
+}
+
+func (s *deadlinesState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
+	n, last := d.Uint(), d.Uint()
+	loaded := s.loaded
+	if s.loaded = nil; d.Err != nil || n != uint64(len(loaded)) {
+		d.Fail()
+		return
+	}
+	*s.t.FIFO = *timer.NewFIFO()
+	s.t.order, s.t.at = order{last, make([]uint64, n)}, make([]int64, n)
+	var all []timerAt
+	for i, x := range loaded {
+		if uint64(i) >= n {
+			d.Fail()
+			return
+		}
+		s.t.order.of[i], s.t.at[i] = x.set, x.at
+		if _, _, lives := s.table.At(i); lives && x.set != 0 {
+			all = append(all, x)
+		}
+	}
+	inOrder(all)
+	for _, x := range all {
+		s.t.FIFO.Add(x.slot, x.at)
+	}
+	if s.t.Len() != s.table.Len() { // each entry has a timer
+		d.Fail()
+	}
+}
+
+func (s *deadlinesState[K, V]) Describe(w *codec.Describer) {
+	s.t.Each(func(entry uint32, at int64) { w.Entry("at %v: entry %d", time.Duration(at), entry) })
 }

@@ -1,0 +1,354 @@
+package logdriven
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// A Cutter writes down what has changed of the state of a location, at cuts: what it is at one
+// moment between two steps, while steps go on. What is written is pieces, one after the other,
+// in runs. State is read back from all pieces, the newest first; a run in which nothing is left
+// that is not in a newer one as well may go.
+//
+// To keep what is written in proportion to the state, a cut also rewrites whole pages of the
+// oldest runs while all runs together are more than twice of what lives, at most twice as much
+// as it has to write anyway. Source: store study 4.4.
+type Cutter struct {
+	l     *Executor
+	parts []*cutPart
+	err   error // of an entry that could not be encoded
+
+	open  bool
+	next  int    // the part that is taken from
+	out   []byte // sections of the piece that is made
+	ready []Piece
+
+	first, last uint64 // runs: the oldest one that is needed, and the one that is written
+	runs        map[uint64]*run
+	limit       int // bytes of a run
+}
+
+// A Piece is a part of what is written.
+type Piece struct {
+	Run  uint64 // growing
+	Data []byte
+}
+
+// A run is pieces that come and go together.
+type run struct {
+	bytes int
+	units int // heads and pages for which it is the oldest run that is needed
+}
+
+// A cutPart is a part with where it was written.
+type cutPart struct {
+	*part
+	marks   *keyed.Marks
+	writer  entryWriter
+	sum     [16]byte // of the head that was written
+	headRun uint64
+	pages   []uint64 // the oldest run that is needed for it
+	size    sizes
+}
+
+// sizes are how large entries are.
+type sizes struct{ bytes, count int }
+
+func (s *sizes) add(n int) {
+	if s.bytes, s.count = s.bytes+n, s.count+1; s.count > 1<<20 { // what was long ago counts less
+		s.bytes, s.count = s.bytes/2, s.count/2
+	}
+}
+
+// of returns about how many bytes n entries have.
+func (s *sizes) of(n int) int {
+	if s.count == 0 {
+		return 64 * n
+	}
+	return int(float64(n) * float64(s.bytes+2*s.count) / float64(s.count))
+}
+
+const (
+	pieceBytes = 128 << 10 // from which on a piece is complete
+	wordBytes  = 64 << 10  // about what is encoded without looking at the time
+	leastRun   = 256 << 10
+	mostRuns   = 256     // that the living state has
+	slack      = 4 << 20 // that may be kept in any case
+	overhead   = 64      // of a piece, about
+)
+
+// Cutter returns a cutter for an executor that nothing was written of. It has the executor's
+// operators note what changes from now on.
+func (l *Executor) Cutter() *Cutter {
+	c := &Cutter{l: l}
+	c.Again()
+	return c
+}
+
+// Again begins anew, after what was not written whole: everything counts as changed, and goes
+// to a new run. No run before it is needed then.
+func (c *Cutter) Again() {
+	c.last++
+	c.first, c.runs, c.limit = c.last, map[uint64]*run{c.last: {}}, leastRun
+	c.parts, c.out, c.ready, c.err, c.open = nil, nil, nil, nil, false
+	c.l.cuts = true
+	for _, p := range c.l.parts() {
+		x := &cutPart{part: p}
+		if p.entries != nil {
+			x.marks = p.entries.Mark(func(i uint32) { c.write(x, i) })
+		}
+		c.parts = append(c.parts, x)
+	}
+}
+
+// Cutter returns a cutter that goes on after what was loaded, with a new run. The bytes are
+// those of each run that was loaded, by number.
+func (r *Loader) Cutter(sizes map[uint64]int) *Cutter {
+	c := r.l.Cutter()
+	if r.changed {
+		for n := range sizes { // all is written anew, and what was loaded goes with the first cut
+			c.last = max(c.last, n+1)
+		}
+		c.first, c.runs = c.last, map[uint64]*run{c.last: {}}
+		return c
+	}
+	c.runs = make(map[uint64]*run)
+	for n, bytes := range sizes {
+		c.runs[n] = &run{bytes: bytes}
+		c.last = max(c.last, n+1)
+	}
+	c.runs[c.last] = &run{}
+	c.first = c.last
+	for n := range c.runs {
+		c.first = min(c.first, n)
+	}
+	for i, p := range r.order {
+		x := c.parts[i]
+		x.sum, x.size = sumOf(p.head), p.size
+		c.move(&x.headRun, p.headRun)
+		if x.marks == nil {
+			continue
+		}
+		x.marks.Unchanged()
+		numbers, _ := x.entries.Count()
+		for page, read := range p.pages {
+			if uint64(page)*keyed.PageLen < uint64(numbers) {
+				x.reach(page)
+				c.move(&x.pages[page], read.run)
+			}
+		}
+	}
+	return c
+}
+
+// move says that run to is the oldest one that is needed for a unit.
+func (c *Cutter) move(unit *uint64, to uint64) {
+	if r := c.runs[*unit]; r != nil {
+		r.units--
+	}
+	if *unit = to; to != 0 {
+		c.runs[to].units++
+	}
+}
+
+func (x *cutPart) reach(page uint32) {
+	if n := int(page) + 1 - len(x.pages); n > 0 {
+		x.pages = append(x.pages, make([]uint64, n)...)
+	}
+}
+
+// Open reports whether a cut is under way.
+func (c *Cutter) Open() bool { return c.open }
+
+// Begin begins a cut between two steps, when the one before has been written. It takes time
+// for the heads, and for each page that has changed.
+func (c *Cutter) Begin() error {
+	c.open, c.next = true, 0
+	live := 0
+	for _, x := range c.parts {
+		if x.entries != nil {
+			numbers, n := x.entries.Count()
+			live += x.size.of(n) + 4*(int(numbers)-n)
+		}
+	}
+	c.limit = max(leastRun, live/mostRuns)
+	changed := 0
+	for _, x := range c.parts {
+		if err := c.head(x, false); err != nil {
+			return err
+		}
+		if x.entries == nil {
+			continue
+		}
+		x.entries.Freeze()
+		numbers, _ := x.entries.Count()
+		c.shrink(x, numbers)
+		x.marks.Frozen(func(page uint32, n int) {
+			changed += x.size.of(n)
+			if uint64(page)*keyed.PageLen >= uint64(numbers) {
+				return
+			}
+			x.reach(page)
+			if x.pages[page] == 0 || n >= inPage(page, numbers) {
+				c.move(&x.pages[page], c.last)
+			}
+		})
+	}
+	c.clean(live, 2*(changed+len(c.out)))
+	return c.err
+}
+
+// inPage returns how many of the numbers are of a page.
+func inPage(page, numbers uint32) int {
+	return int(min(uint64(numbers)-uint64(page)*keyed.PageLen, keyed.PageLen))
+}
+
+// shrink forgets pages that have no number any more.
+func (c *Cutter) shrink(x *cutPart, numbers uint32) {
+	for n := len(x.pages); n > 0 && uint64(n-1)*keyed.PageLen >= uint64(numbers); n-- {
+		c.move(&x.pages[n-1], 0)
+		x.pages = x.pages[:n-1]
+	}
+}
+
+// head writes the head of a part, if it has changed or has to be written again.
+func (c *Cutter) head(x *cutPart, again bool) error {
+	if u, ok := x.state.(interface{ Unchanged() bool }); ok && !again && x.headRun != 0 && u.Unchanged() {
+		return nil
+	}
+	data, err := x.state.Save(nil, c.l.loc.Graph.Settings.Codec)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.l.describe(x.partID), err)
+	}
+	if sum := sumOf(data); again || x.headRun == 0 || sum != x.sum {
+		x.sum = sum
+		c.section(x.partID, sectionHead, data)
+		c.move(&x.headRun, c.last)
+	}
+	return nil
+}
+
+func sumOf(data []byte) [16]byte {
+	sum := sha256.Sum256(data)
+	return [16]byte(sum[:16])
+}
+
+// clean has whole pages of the oldest runs written again, of about budget bytes at most.
+func (c *Cutter) clean(live, budget int) {
+	total := 0
+	for _, r := range c.runs {
+		total += r.bytes
+	}
+	for front := c.first; front < c.last && budget > 0 && total > 2*live+slack; front++ {
+		r := c.runs[front]
+		for i := 0; r != nil && r.units > 0 && i < len(c.parts) && budget > 0; i++ {
+			x := c.parts[i]
+			if x.headRun == front {
+				before := len(c.out)
+				if c.err = c.head(x, true); c.err != nil {
+					return
+				}
+				budget -= len(c.out) - before
+			}
+			if x.entries == nil {
+				continue
+			}
+			numbers, _ := x.entries.Count()
+			for page := range x.pages {
+				if x.pages[page] == front && budget > 0 {
+					x.marks.FreezePage(uint32(page), numbers)
+					budget -= x.size.of(inPage(uint32(page), numbers))
+					c.move(&x.pages[page], c.last)
+				}
+			}
+		}
+		if r != nil && r.units == 0 {
+			total -= r.bytes
+		}
+	}
+}
+
+// write writes entry i of a part, as it was at the cut.
+func (c *Cutter) write(x *cutPart, i uint32) {
+	before := len(x.writer.buf)
+	if err := x.writer.add(x.entries, c.l.loc.Graph.Settings.Codec, i); err != nil && c.err == nil {
+		c.err = fmt.Errorf("%s: %w", c.l.describe(x.partID), err)
+	}
+	x.size.add(len(x.writer.buf) - before)
+	if len(x.writer.buf) >= pieceBytes {
+		c.section(x.partID, sectionEntries, x.writer.take())
+	}
+}
+
+// section adds a section to the piece that is made.
+func (c *Cutter) section(id partID, kind byte, body []byte) {
+	c.out = appendSection(c.out, id, kind, body)
+	if len(c.out) >= pieceBytes {
+		c.piece()
+	}
+}
+
+// piece ends the piece that is made.
+func (c *Cutter) piece() {
+	if len(c.out) == 0 {
+		return
+	}
+	r := c.runs[c.last]
+	c.ready = append(c.ready, Piece{c.last, bytes.Clone(c.out)})
+	r.bytes += len(c.out) + overhead
+	c.out = c.out[:0]
+	if r.bytes >= c.limit {
+		c.last++
+		c.runs[c.last] = &run{}
+	}
+}
+
+// Write writes on with the cut that is under way, until enough says so, and reports whether
+// all of it is written. After an error there is only [Cutter.Again].
+func (c *Cutter) Write(enough func() bool) (done bool, err error) {
+	for c.err == nil && c.next < len(c.parts) {
+		x := c.parts[c.next]
+		if x.marks == nil || x.marks.Taken() {
+			c.next++
+			continue
+		}
+		first, set := x.marks.Take(max(wordBytes/x.size.of(1), 1))
+		keyed.Each(first, set, func(i uint32) { c.write(x, i) })
+		if enough() {
+			return false, c.err
+		}
+	}
+	if c.err != nil {
+		return false, c.err
+	}
+	for _, x := range c.parts {
+		if x.entries != nil {
+			x.entries.Thaw()
+		}
+		if len(x.writer.buf) > 0 {
+			c.section(x.partID, sectionEntries, x.writer.take())
+		}
+	}
+	c.piece()
+	c.open = false
+	return true, nil
+}
+
+// Pieces returns what was written since the last call.
+func (c *Cutter) Pieces() []Piece {
+	all := c.ready
+	c.ready = nil
+	return all
+}
+
+// Oldest returns the oldest run that is needed when the cut has been written, and forgets the
+// runs before it.
+func (c *Cutter) Oldest() uint64 {
+	for ; c.first < c.last && (c.runs[c.first] == nil || c.runs[c.first].units == 0); c.first++ {
+		delete(c.runs, c.first)
+	}
+	return c.first
+}

@@ -1,0 +1,158 @@
+package logdriven
+
+import (
+	"bytes"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// A Loader gives an executor that has made no step the state that was written at cuts. It is
+// given the pieces from the newest to the oldest, and takes of each what it has not yet.
+type Loader struct {
+	l       *Executor
+	changed bool
+	order   []*loading
+	parts   map[partID]*loading
+}
+
+// A loading is what was read of a part.
+type loading struct {
+	*part
+	codec   codec.Codec
+	head    []byte
+	headRun uint64
+	some    bool // there is a head
+	pages   map[uint32]*loadingPage
+	at      uint32
+	last    *loadingPage
+	size    sizes
+}
+
+// A loadingPage says which entries of a page were read, and which run is the oldest that one
+// of them is in.
+type loadingPage struct {
+	seen [keyed.PageLen / 64]uint64
+	run  uint64
+}
+
+// Loader returns a loader of an executor that has made no step. What hangs on constants is
+// run, and its results are discarded. Changed says that another program has made the state: what
+// an operator remembered that is gone is passed over, and one that is new begins with nothing.
+func (l *Executor) Loader(changed bool) (*Loader, error) {
+	if _, err := l.Begin(); err != nil {
+		return nil, err
+	}
+	r := &Loader{l: l, changed: changed, parts: make(map[partID]*loading)}
+	for _, p := range l.parts() {
+		x := &loading{part: p, codec: l.loc.Graph.Settings.Codec, pages: make(map[uint32]*loadingPage)}
+		if op, ok := l.operatorOf(p.owner); ok && op >= 0 {
+			x.codec = l.codecOf(op)
+		}
+		r.order = append(r.order, x)
+		r.parts[p.partID] = x
+	}
+	return r, nil
+}
+
+// Piece reads a piece, which is part of a run.
+func (r *Loader) Piece(run uint64, data []byte) error {
+	all, err := sections(data)
+	if err != nil {
+		return err
+	}
+	for _, s := range slices.Backward(all) {
+		if _, ok := r.l.operatorOf(s.owner); !ok && r.changed {
+			continue
+		}
+		p := r.parts[s.partID]
+		if p == nil || s.kind == sectionEntries && p.entries == nil {
+			return fmt.Errorf("dataflow: the saved state has %s, which remembers no such thing", r.l.describe(s.partID))
+		}
+		if s.kind == sectionEntries {
+			err = p.read(run, s.body, p.codec)
+		} else if !p.some {
+			p.head, p.headRun, p.some = bytes.Clone(s.body), run, true
+		}
+		if err != nil {
+			return fmt.Errorf("dataflow: the saved state of %s: %w", r.l.describe(s.partID), err)
+		}
+	}
+	return nil
+}
+
+// read reads entries, but for those that are there already, which are newer.
+func (p *loading) read(run uint64, body []byte, c codec.Codec) error {
+	d := &codec.Decoder{Data: body}
+	entry := &codec.Decoder{}
+	for number := int64(0); len(d.Data) > 0; {
+		number += d.Int()
+		entry.Data = d.Bytes()
+		if d.Err != nil || number < 0 || number >= 1<<32-1 {
+			return errSection
+		}
+		i := uint32(number)
+		if p.last == nil || p.at != i/keyed.PageLen {
+			p.at = i / keyed.PageLen
+			if p.last = p.pages[p.at]; p.last == nil {
+				p.last = new(loadingPage)
+				p.pages[p.at] = p.last
+			}
+		}
+		w, bit := &p.last.seen[i%keyed.PageLen/64], uint64(1)<<(i%64)
+		if *w&bit != 0 {
+			continue
+		}
+		*w |= bit
+		p.last.run = run
+		p.size.add(len(entry.Data))
+		if p.entries.LoadEntry(entry, c, i); entry.Err == nil && len(entry.Data) > 0 {
+			entry.Err = fmt.Errorf("%d bytes too many", len(entry.Data))
+		}
+		if entry.Err != nil {
+			return entry.Err
+		}
+	}
+	return nil
+}
+
+// End puts everything in place. The loader was given all pieces.
+func (r *Loader) End() error {
+	for _, p := range r.order {
+		if !p.some {
+			if !r.changed {
+				return fmt.Errorf("dataflow: the saved state has nothing of %s", r.l.describe(p.partID))
+			}
+			continue // it begins with nothing
+		}
+		d := &codec.Decoder{Data: p.head}
+		if p.state.Load(d, p.codec); d.Err == nil && len(d.Data) > 0 {
+			d.Err = fmt.Errorf("%d bytes too many", len(d.Data))
+		}
+		if d.Err != nil {
+			return fmt.Errorf("dataflow: the saved state of %s: %w", r.l.describe(p.partID), d.Err)
+		}
+	}
+	for _, p := range r.order { // what was numbered for the pieces keeps its numbers
+		if p.entries != nil {
+			p.entries.Mark(nil)
+		}
+	}
+	r.l.identify()
+	return nil
+}
+
+// Entries returns how many entries were read.
+func (r *Loader) Entries() (n int) {
+	for _, p := range r.order {
+		for _, page := range p.pages {
+			for _, w := range page.seen {
+				n += bits.OnesCount64(w)
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,187 @@
+package logdriven
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+)
+
+// The state of a location is written as sections. A section is of one part: of the head of
+// it, or of some of its entries.
+//
+//	section  owner | part | kind | length | content      all but kind are varints
+//	head     what the part saves besides its entries
+//	entries  (distance from the number before, length, the entry)*
+
+const (
+	sectionHead    = 'h'
+	sectionEntries = 'e'
+)
+
+// A part is a state that is saved: one of an operator's, or one of the executor's own.
+type part struct {
+	partID
+	state   engine.State
+	entries engine.Numbered // the state, if it has entries
+}
+
+// A partID says whose a part is, and which one of its owner's it is.
+type partID struct{ owner, number uint64 }
+
+// ownParts is the owner of what the executor and its owner keep themselves.
+const ownParts = 0
+
+// ownerOf returns the owner of the parts of the operator that the history knows by a number. It is
+// the only place that says how the state of an operator is found again.
+func ownerOf(number int32) uint64 { return uint64(number) + 1 }
+
+// operatorOf returns the index of the operator that an owner is. It reports false if the program
+// has it no longer.
+func (l *Executor) operatorOf(owner uint64) (int32, bool) {
+	if owner == ownParts || owner > math.MaxInt32 {
+		return -1, true // which no operator is
+	}
+	return l.numbers.Op(int32(owner - 1))
+}
+
+// parts returns what is saved, in the order in which it is loaded.
+func (l *Executor) parts() (all []*part) {
+	add := func(owner uint64, states []engine.State) {
+		for i, s := range states {
+			p := &part{partID: partID{owner, uint64(i)}, state: s}
+			p.entries, _ = s.(engine.Numbered)
+			all = append(all, p)
+		}
+	}
+	add(ownParts, l.own)
+	for _, op := range l.loc.Ops {
+		if len(op.States) > 0 {
+			number, _ := l.numbers.Number(op.Index)
+			add(ownerOf(number), op.States)
+		}
+	}
+	return all
+}
+
+// describe names a part for people.
+func (l *Executor) describe(id partID) string {
+	op, ok := l.operatorOf(id.owner)
+	if !ok || op < 0 || int(op) >= len(l.loc.Ops) {
+		return fmt.Sprintf("part %d of owner %d", id.number, id.owner)
+	}
+	return fmt.Sprintf("%s, part %d", l.loc.Ops[op], id.number)
+}
+
+// Keep has the executor save a state that its owner keeps beside those of the operators. It is
+// called before the first step, and before anything is loaded.
+func (l *Executor) Keep(s engine.State) { l.own = append(l.own, s) }
+
+// Save appends all of the state of the location between two steps, while no cut is under way.
+func (l *Executor) Save(dst []byte) (_ []byte, err error) {
+	c := l.loc.Graph.Settings.Codec
+	var body []byte
+	for _, p := range l.parts() {
+		if p.entries != nil {
+			if !l.cuts {
+				p.entries.Mark(nil) // what is saved of a free number is known from then on
+			}
+			w := entryWriter{}
+			n, _ := p.entries.Count()
+			for i := range n {
+				if err = w.add(p.entries, c, i); err != nil {
+					return dst, fmt.Errorf("%s: %w", l.describe(p.partID), err)
+				}
+			}
+			if n > 0 {
+				dst = appendSection(dst, p.partID, sectionEntries, w.buf)
+			}
+		}
+		if body, err = p.state.Save(body[:0], c); err != nil {
+			return dst, fmt.Errorf("%s: %w", l.describe(p.partID), err)
+		}
+		dst = appendSection(dst, p.partID, sectionHead, body)
+	}
+	return dst, nil
+}
+
+// Load is the inverse of [Executor.Save]; see [Executor.Loader].
+func (l *Executor) Load(data []byte, changed bool) error {
+	r, err := l.Loader(changed)
+	if err == nil {
+		err = r.Piece(0, data)
+	}
+	if err == nil {
+		err = r.End()
+	}
+	return err
+}
+
+func appendSection(dst []byte, id partID, kind byte, body []byte) []byte {
+	dst = binary.AppendUvarint(binary.AppendUvarint(dst, id.owner), id.number)
+	dst = binary.AppendUvarint(append(dst, kind), uint64(len(body)))
+	return append(dst, body...)
+}
+
+// An entryWriter gathers entries of one part.
+type entryWriter struct {
+	buf  []byte
+	last uint32
+}
+
+// add appends entry i.
+func (w *entryWriter) add(s engine.Numbered, c codec.Codec, i uint32) (err error) {
+	begin := len(w.buf)
+	w.buf = binary.AppendVarint(w.buf, int64(i)-int64(w.last))
+	at := len(w.buf)
+	w.buf = append(w.buf, 0)
+	if w.buf, err = s.SaveEntry(w.buf, c, i); err != nil {
+		w.buf = w.buf[:begin]
+		return err
+	}
+	w.last = i
+	n := len(w.buf) - at - 1
+	if n < 1<<7 { // as most are
+		w.buf[at] = byte(n)
+		return nil
+	}
+	var size [binary.MaxVarintLen64]byte
+	k := binary.PutUvarint(size[:], uint64(n))
+	w.buf = append(w.buf, size[:k-1]...)
+	copy(w.buf[at+k:], w.buf[at+1:at+1+n])
+	copy(w.buf[at:], size[:k])
+	return nil
+}
+
+// take returns what was gathered, and begins anew.
+func (w *entryWriter) take() []byte {
+	b := w.buf
+	*w = entryWriter{buf: w.buf[:0]}
+	return b
+}
+
+// A section is read from a piece.
+type section struct {
+	partID
+	kind byte
+	body []byte
+}
+
+var errSection = errors.New("dataflow: the saved state cannot be read")
+
+// sections returns what is in a piece.
+func sections(data []byte) (all []section, err error) {
+	d := &codec.Decoder{Data: data}
+	for len(d.Data) > 0 {
+		s := section{partID: partID{d.Uint(), d.Uint()}, kind: d.Byte()}
+		s.body = d.Bytes()
+		if d.Err != nil || s.kind != sectionHead && s.kind != sectionEntries {
+			return nil, errSection
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}

@@ -1,0 +1,138 @@
+package state
+
+import (
+	"encoding/binary"
+
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// A Queue is how elements are saved that somebody holds, in a slice, until they have gone
+// where they have to. They are numbered from the first one ever. An element is saved at a
+// place that is used again when it has gone: there are as many places as elements waited at
+// most, up to twice that.
+type Queue[T any] struct {
+	first *uint64 // the number of the first element held
+	held  *[]T
+	form  codec.Of[T]
+
+	places uint64 // a power of two; an element's place is its number modulo places
+	marks  *keyed.Marks
+	early  func(uint32)
+	loaded map[uint64]T
+}
+
+// fewPlaces is how many places a queue has at least.
+const fewPlaces = 8
+
+// NewQueue returns how elements are saved that are in held, whose first one has the number
+// first.
+func NewQueue[T any](first *uint64, held *[]T, form codec.Of[T]) *Queue[T] {
+	return &Queue[T]{first: first, held: held, form: form}
+}
+
+// Came is called when n elements have come.
+func (q *Queue[T]) Came(n int) {
+	if q == nil || q.marks == nil {
+		return
+	}
+	if uint64(len(*q.held)) > q.places {
+		q.grow()
+		return
+	}
+	for i := len(*q.held) - n; i < len(*q.held); i++ {
+		q.marks.Change(q.place(*q.first + uint64(i)))
+	}
+}
+
+// Go is called before the first n elements go.
+func (q *Queue[T]) Go(n int) {
+	if q == nil || q.marks == nil {
+		return
+	}
+	for i := range n {
+		q.marks.Keep(q.place(*q.first + uint64(i)))
+	}
+}
+
+func (q *Queue[T]) place(number uint64) uint32 { return uint32(number & (q.places - 1)) }
+
+// grow makes more places. What of a cut is to be taken is at the old ones: it is taken now.
+func (q *Queue[T]) grow() {
+	for !q.marks.Taken() {
+		first, set := q.marks.Take(64)
+		keyed.Each(first, set, q.early)
+	}
+	q.enough()
+	q.marks.ChangeAll(uint32(q.places))
+}
+
+func (q *Queue[T]) enough() {
+	for q.places = max(q.places, fewPlaces); q.places < uint64(len(*q.held)); {
+		q.places *= 2
+	}
+}
+
+// Mark implements [engine.Numbered].
+func (q *Queue[T]) Mark(early func(i uint32)) *keyed.Marks {
+	q.enough()
+	q.early, q.marks = early, keyed.NewMarks(uint32(q.places), early)
+	return q.marks
+}
+
+// Freeze implements [engine.Numbered].
+func (q *Queue[T]) Freeze() { q.marks.Freeze() }
+
+// Thaw implements [engine.Numbered].
+func (q *Queue[T]) Thaw() {}
+
+// Count implements [engine.Numbered].
+func (q *Queue[T]) Count() (uint32, int) { return uint32(q.places), len(*q.held) }
+
+// SaveEntry implements [engine.Numbered].
+func (q *Queue[T]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error) {
+	n := (uint64(i) - *q.first) & (q.places - 1)
+	if n >= uint64(len(*q.held)) {
+		return append(dst, 0), nil
+	}
+	return q.form.Save(binary.AppendUvarint(dst, *q.first+n+1), c, &(*q.held)[n])
+}
+
+// LoadEntry implements [engine.Numbered].
+func (q *Queue[T]) LoadEntry(d *codec.Decoder, c codec.Codec, _ uint32) {
+	if q.loaded == nil {
+		q.loaded = make(map[uint64]T)
+	}
+	if n := d.Uint(); n > 0 {
+		var x T
+		q.form.Load(d, c, &x)
+		q.loaded[n-1] = x
+	}
+}
+
+// Save implements [engine.State].
+func (q *Queue[T]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
+	dst = binary.AppendUvarint(dst, *q.first)
+	dst = binary.AppendUvarint(dst, uint64(len(*q.held)))
+	return binary.AppendUvarint(dst, q.places), nil
+}
+
+// Load implements [engine.State].
+func (q *Queue[T]) Load(d *codec.Decoder, _ codec.Codec) {
+	first, n, places := d.Uint(), d.Uint(), d.Uint()
+	loaded := q.loaded
+	if q.loaded = nil; d.Err != nil || n > uint64(len(loaded)) || places&(places-1) != 0 || places < n {
+		d.Fail()
+		return
+	}
+	var held []T
+	for i := range n {
+		x, there := loaded[first+i]
+		if !there {
+			d.Fail()
+			return
+		}
+		held = append(held, x)
+	}
+	*q.first, *q.held, q.places = first, held, places
+}

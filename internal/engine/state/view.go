@@ -1,0 +1,175 @@
+package state
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/millrace/millrace/internal/cow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// A View is a map from which views are made.
+type View[K comparable, V any] struct {
+	m *cow.Map[K, V]
+
+	// What is saved entry by entry has its keys numbered, each with when it was set first.
+	keys *keyed.Table[K, uint64]
+	hash *keyed.Hasher[K]
+	set  uint64
+}
+
+// NewView returns a map in m, and a value node at h that has what wrap makes of views of it:
+// only the map is saved.
+func NewView[K comparable, V, W any](m engine.Memory, h engine.Head, wrap func(cow.View[K, V]) W) (*View[K, V], *engine.ValueNode[W]) {
+	v, out := &View[K, V]{m: cow.NewMap[K, V]()}, engine.NewUnsavedValueNode[W](h)
+	m.Add(func() { *v.m = *cow.NewMap[K, V]() }, func(op *engine.Op) engine.State {
+		set := func() { out.Value, out.IsSet = wrap(v.m.View()), true }
+		return &viewState[K, V]{View: v, changed: set, key: Plain[K](op), value: Plain[V](op)}
+	})
+	return v, out
+}
+
+// View returns the map as it stands.
+func (v *View[K, V]) View() cow.View[K, V] { return v.m.View() }
+
+// Set makes x the value of k.
+func (v *View[K, V]) Set(k K, x V) {
+	if v.keys != nil {
+		v.note(k)
+	}
+	v.m.Set(k, x)
+}
+
+// Delete removes k and reports whether it was there.
+func (v *View[K, V]) Delete(k K) bool {
+	if v.keys != nil {
+		v.keys.Delete(k, v.hash.Hash(k))
+	}
+	return v.m.Delete(k)
+}
+
+// note numbers k, whose value will change.
+func (v *View[K, V]) note(k K) {
+	if at, added := v.keys.Put(k, v.hash.Hash(k)); added {
+		*at = v.set
+		v.set++
+	}
+}
+
+// number numbers all keys.
+func (v *View[K, V]) number() {
+	v.keys, v.hash = keyed.NewTable[K, uint64](), engine.Hasher[K]()
+	for k := range v.m.View().All() {
+		v.note(k)
+	}
+}
+
+// A viewState saves a map from which views are made, and what its value node has.
+type viewState[K comparable, V any] struct {
+	*View[K, V]
+	changed func()
+	key     codec.Of[K]
+	value   codec.Of[V]
+	fill    *keyed.Filling[K, uint64]
+	loaded  map[uint32]V
+}
+
+func (s *viewState[K, V]) Kind() string { return "view(" + s.key.Kind + "," + s.value.Kind + ")" }
+
+func (s *viewState[K, V]) Mark(early func(i uint32)) *keyed.Marks {
+	if s.keys == nil {
+		s.number()
+	}
+	return s.keys.Save(false, early)
+}
+
+func (s *viewState[K, V]) Freeze() { s.keys.Freeze() }
+
+func (s *viewState[K, V]) Thaw() { s.keys.Thaw() }
+
+func (s *viewState[K, V]) Count() (uint32, int) {
+	next, _, _ := s.keys.Next()
+	return next, s.keys.Len()
+}
+
+// SaveEntry appends the value that the map has: a key that changes is noted before its value.
+func (s *viewState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error) {
+	k, set, under, lives := s.keys.Image(i)
+	if !lives {
+		return appendFree(dst, under), nil
+	}
+	dst, err := s.key.Save(binary.AppendUvarint(append(dst, live), *set), c, &k)
+	if err != nil {
+		return dst, err
+	}
+	v, _ := s.m.Get(k)
+	return s.value.Save(dst, c, &v)
+}
+
+func (s *viewState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
+	if s.fill == nil {
+		s.fill, s.loaded = new(keyed.Filling[K, uint64]), make(map[uint32]V)
+	}
+	switch d.Byte() {
+	case freeBottom:
+		s.fill.FreeBottom(i)
+	case live:
+		k, set := s.fill.Live(i)
+		*set = d.Uint()
+		s.key.Load(d, c, k)
+		var v V
+		s.value.Load(d, c, &v)
+		s.loaded[i] = v
+	case freeAbove:
+		s.fill.Free(i, uint32(d.Uint()))
+	default:
+		d.Fail()
+	}
+}
+
+func (s *viewState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
+	next, free, some := s.keys.Next()
+	if free++; !some {
+		free = 0
+	}
+	dst = binary.AppendUvarint(dst, s.set)
+	return binary.AppendUvarint(binary.AppendUvarint(dst, uint64(next)), uint64(free)), nil
+}
+
+func (s *viewState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
+	set, next, free := d.Uint(), d.Uint(), d.Uint()
+	fill, values := s.fill, s.loaded
+	if s.fill, s.loaded = nil, nil; fill == nil {
+		fill = new(keyed.Filling[K, uint64])
+	}
+	keys := keyed.NewTable[K, uint64]()
+	if d.Err != nil || next >= 1<<32 || !fill.Into(keys, uint32(next), uint32(free-1), free > 0, engine.Hasher[K]()) {
+		d.Fail()
+		return
+	}
+	// Keys whose kind has no order come in the order in which they were set first.
+	var order []uint32
+	at := make([]uint64, next)
+	for i := range uint32(next) {
+		if _, set, ok := keys.At(i); ok {
+			order, at[i] = append(order, i), *set
+		}
+	}
+	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(at[a], at[b]) })
+	*s.m = *cow.NewMap[K, V]()
+	for _, i := range order {
+		k, _, _ := keys.At(i)
+		s.m.Set(k, values[i])
+	}
+	s.keys, s.hash, s.View.set = keys, engine.Hasher[K](), set
+	s.changed()
+}
+
+func (s *viewState[K, V]) Describe(w *codec.Describer) {
+	for k, v := range s.m.View().All() {
+		w.Entry("%v: %+v", k, v)
+	}
+}

@@ -1,0 +1,144 @@
+package keyed
+
+import "math/bits"
+
+// A Filling is a table that is read back from what was written of it, entry by entry, in any
+// order.
+type Filling[K comparable, V any] struct {
+	pages map[uint32]*filled[K, V]
+	at    uint32 // the page that was used last
+	last  *filled[K, V]
+}
+
+// A filled is a page of a table that is read back.
+type filled[K comparable, V any] struct {
+	entries *[chunkLen]entry[K, V]
+	live    page
+	under   *[PageLen]uint32 // of entries that are free; nil if none is
+}
+
+func (f *Filling[K, V]) page(p uint32) *filled[K, V] {
+	if f.last != nil && f.at == p {
+		return f.last
+	}
+	if f.pages == nil {
+		f.pages = make(map[uint32]*filled[K, V])
+	}
+	if f.pages[p] == nil {
+		f.pages[p] = &filled[K, V]{entries: new([chunkLen]entry[K, V])}
+	}
+	f.at, f.last = p, f.pages[p]
+	return f.last
+}
+
+// Live returns the places for the key and the value of entry i, which lives.
+func (f *Filling[K, V]) Live(i uint32) (*K, *V) {
+	p := f.page(i / PageLen)
+	p.live[i%PageLen/64] |= 1 << (i % 64)
+	e := &p.entries[i%PageLen]
+	return &e.k, &e.v
+}
+
+// Free says that number i is free, and under is free under it; see [Table.Image].
+func (f *Filling[K, V]) Free(i, under uint32) {
+	p := f.page(i / PageLen)
+	if p.under == nil {
+		p.under = new([PageLen]uint32)
+	}
+	p.under[i%PageLen] = under
+}
+
+// FreeBottom is [Filling.Free] of a number under which none is free.
+func (f *Filling[K, V]) FreeBottom(i uint32) { f.Free(i, none) }
+
+// Into makes t, which is not saved, what was filled in: next numbers were given out, and top
+// is the free one that is taken first, if some are. It reports whether that is all there, and
+// leaves t alone if not: each number is a live entry or free, once, and no key comes twice.
+func (f *Filling[K, V]) Into(t *Table[K, V], next, top uint32, some bool, h *Hasher[K]) bool {
+	n := pages(next)
+	if n > len(f.pages) {
+		return false
+	}
+	to := &Table[K, V]{chunks: make([]*[chunkLen]entry[K, V], n), next: next}
+	to.index.init()
+	for p := range to.chunks {
+		from := f.pages[uint32(p)]
+		if from == nil {
+			return false
+		}
+		for w, there := range below(uint32(p), next) {
+			for gone := from.live[w] &^ there; gone != 0; gone &= gone - 1 { // of before numbers were given out anew
+				from.entries[w*64+bits.TrailingZeros64(gone)] = entry[K, V]{}
+			}
+			from.live[w] &= there
+			to.live += uint32(bits.OnesCount64(from.live[w]))
+		}
+		to.chunks[p] = from.entries
+	}
+	if !f.free(to, top, some) || !to.enter(f, h) {
+		return false
+	}
+	*t = *to
+	return true
+}
+
+// free makes the list of free numbers of t.
+func (f *Filling[K, V]) free(t *Table[K, V], top uint32, some bool) bool {
+	free := int(t.next - t.live)
+	if some != (free > 0) {
+		return false
+	}
+	if free == 0 {
+		return true
+	}
+	t.free = make([]uint32, free)
+	t.dead = make([]uint64, (t.next+63)/64)
+	for i := top; ; {
+		if i >= t.next || t.isDead(i) || free == 0 {
+			return false
+		}
+		p := f.pages[i/PageLen]
+		if p.live[i%PageLen/64]>>(i%64)&1 != 0 || p.under == nil {
+			return false
+		}
+		free--
+		t.free[free] = i
+		t.dead[i>>6] |= 1 << (i & 63)
+		if i = p.under[i%PageLen]; i == none {
+			return free == 0
+		}
+	}
+}
+
+// enter makes the index of t, whose entries and numbers are there. Entries are looked up some
+// at a time, so that their cache misses overlap.
+func (t *Table[K, V]) enter(f *Filling[K, V], h *Hasher[K]) bool {
+	const group = 16
+	var hs [group]uint64
+	var is [group]uint32
+	n := 0
+	flush := func() bool {
+		t.index.touch(hs[:n])
+		for j, i := range is[:n] {
+			k := t.entry(i).k
+			if _, v := t.GetIndex(k, hs[j]); v != nil {
+				return false
+			}
+			for _, lost := range t.index.insert(hs[j]>>32<<32 | uint64(i+1)) {
+				t.spillKey(uint32(lost) - 1)
+			}
+		}
+		n = 0
+		return true
+	}
+	for i := range t.next {
+		if t.isDead(i) {
+			continue
+		}
+		is[n], hs[n] = i, h.Hash(t.entry(i).k)
+		if n++; n == group && !flush() {
+			return false
+		}
+	}
+	return flush()
+}

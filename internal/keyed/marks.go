@@ -1,0 +1,164 @@
+package keyed
+
+import "math/bits"
+
+// PageLen is how many entries, by number, a page has.
+const PageLen = chunkLen
+
+// Marks say which of some numbered things have changed since the last cut, and which of a
+// cut are still to be taken. A cut is what all of them are at one moment: [Marks.Freeze]
+// begins it at the cost of a few words, and whoever writes it takes them later, a few at a
+// time. One that changes before it was taken is given to early first, as it was.
+//
+// They maintain:
+//
+//  1. a page is in list if and only if dirty has a bit of it,
+//  2. a page with a bit in frozen is in queue.
+type Marks struct {
+	early  func(i uint32)
+	dirty  []page   // changed since the last cut
+	list   []uint32 // pages of these
+	frozen []page   // of the cut, not taken yet
+	queue  []uint32 // pages of these, the next one last
+}
+
+// A page has a bit for each of its entries.
+type page [PageLen / 64]uint64
+
+// NewMarks returns marks of n things that have all changed. Early is given what is taken
+// before it changes.
+func NewMarks(n uint32, early func(i uint32)) *Marks {
+	m := &Marks{early: early}
+	m.ChangeAll(n)
+	return m
+}
+
+// Change is called before thing number i changes, or comes to be.
+func (m *Marks) Change(i uint32) {
+	m.Keep(i)
+	p := int(i / PageLen)
+	if p >= len(m.dirty) {
+		m.dirty = append(m.dirty, make([]page, p+1-len(m.dirty))...)
+	}
+	d := &m.dirty[p]
+	if *d == (page{}) {
+		m.list = append(m.list, uint32(p))
+	}
+	d[i%PageLen/64] |= 1 << (i % 64)
+}
+
+// Keep is called before thing number i goes for good, so that nothing is to be written of it
+// but what the cut has.
+func (m *Marks) Keep(i uint32) {
+	if len(m.queue) == 0 {
+		return
+	}
+	if p := int(i / PageLen); p < len(m.frozen) {
+		if w, bit := &m.frozen[p][i%PageLen/64], uint64(1)<<(i%64); *w&bit != 0 {
+			*w &^= bit
+			m.early(i)
+		}
+	}
+}
+
+// ChangeAll says that all of n things have changed. No cut is under way.
+func (m *Marks) ChangeAll(n uint32) {
+	m.list, m.queue = m.list[:0], m.queue[:0]
+	m.dirty, m.frozen = make([]page, pages(n)), nil
+	for p := range m.dirty {
+		m.dirty[p] = below(uint32(p), n)
+		m.list = append(m.list, uint32(p))
+	}
+}
+
+// Unchanged says that none has changed since the last cut. No cut is under way.
+func (m *Marks) Unchanged() {
+	for _, p := range m.list {
+		m.dirty[p] = page{}
+	}
+	m.list = m.list[:0]
+}
+
+// Freeze begins a cut of what has changed. The cut before it has been taken.
+func (m *Marks) Freeze() {
+	m.dirty, m.frozen = m.frozen, m.dirty
+	m.list, m.queue = m.queue[:0], m.list
+}
+
+// FreezePage makes a page of things, of which there are n, part of the cut that has begun.
+func (m *Marks) FreezePage(p, n uint32) {
+	if int(p) >= len(m.frozen) {
+		m.frozen = append(m.frozen, make([]page, int(p)+1-len(m.frozen))...)
+	}
+	if f := &m.frozen[p]; *f == (page{}) {
+		m.queue = append(m.queue, p)
+	}
+	m.frozen[p] = below(p, n)
+}
+
+// Frozen goes through the pages of the cut that has begun, and says of each how many things
+// of it are to be taken.
+func (m *Marks) Frozen(do func(p uint32, n int)) {
+	for _, p := range m.queue {
+		n := 0
+		for _, w := range m.frozen[p] {
+			n += bits.OnesCount64(w)
+		}
+		do(p, n)
+	}
+}
+
+// Take takes things of the cut, at most that many and at most 64: set has a bit for each of
+// them, the lowest one for number first. It is 0 when all were taken.
+func (m *Marks) Take(most int) (first uint32, set uint64) {
+	for len(m.queue) > 0 {
+		p := m.queue[len(m.queue)-1]
+		for w := range m.frozen[p] {
+			if set = m.frozen[p][w]; set != 0 {
+				for bits.OnesCount64(set) > most {
+					set &^= 1 << (63 - bits.LeadingZeros64(set))
+				}
+				m.frozen[p][w] &^= set
+				return p*PageLen + uint32(w)*64, set
+			}
+		}
+		m.queue = m.queue[:len(m.queue)-1]
+	}
+	return 0, 0
+}
+
+// Each calls do with the numbers that [Marks.Take] returned.
+func Each(first uint32, set uint64, do func(i uint32)) {
+	for ; set != 0; set &= set - 1 {
+		do(first + uint32(bits.TrailingZeros64(set)))
+	}
+}
+
+// Taken reports whether nothing of the cut is left.
+func (m *Marks) Taken() bool {
+	for n := len(m.queue); n > 0 && m.frozen[m.queue[n-1]] == (page{}); n-- {
+		m.queue = m.queue[:n-1]
+	}
+	return len(m.queue) == 0
+}
+
+// Bytes returns the memory held.
+func (m *Marks) Bytes() uint64 {
+	return PageLen/8*uint64(cap(m.dirty)+cap(m.frozen)) + 4*uint64(cap(m.list)+cap(m.queue))
+}
+
+// pages returns how many pages n things have.
+func pages(n uint32) int { return (int(n) + PageLen - 1) / PageLen }
+
+// below returns the things of page p with numbers below n.
+func below(p, n uint32) (all page) {
+	for w := range all {
+		switch first := uint64(p)*PageLen + uint64(w)*64; {
+		case first+64 <= uint64(n):
+			all[w] = ^uint64(0)
+		case first < uint64(n):
+			all[w] = 1<<(uint64(n)-first) - 1
+		}
+	}
+	return all
+}

@@ -1,0 +1,300 @@
+package keyed
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A written entry is what was written of one number of a table.
+type written struct {
+	k     int
+	v     int
+	under uint32
+	live  bool
+}
+
+// A writer writes down a table at cuts, a few entries at a time, and keeps of each number what
+// was written of it last.
+type writer struct {
+	t     *Table[int, int]
+	marks *Marks
+	kept  map[uint32]written // of the cuts before, and of this one what was written already
+	now   map[uint32]written // of this cut
+	next  uint32
+	top   uint32
+	some  bool
+	open  bool
+	keys  bool
+	most  int // that are taken at once
+
+	want  *Table[int, int] // as it was at the cut
+	early int
+}
+
+func newWriter(t *Table[int, int], keys bool) *writer {
+	w := &writer{t: t, kept: make(map[uint32]written), keys: keys, most: 64}
+	w.marks = t.Save(keys, func(i uint32) {
+		w.early++
+		w.write(i)
+	})
+	return w
+}
+
+func (w *writer) write(i uint32) {
+	k, v, under, live := w.t.Image(i)
+	x := written{k: k, under: under, live: live}
+	if live && !w.keys {
+		x.v = *v
+	}
+	if _, twice := w.now[i]; twice {
+		panic(fmt.Sprintf("entry %d is written twice", i))
+	}
+	w.now[i] = x
+}
+
+func (w *writer) cut() {
+	w.t.Freeze()
+	w.now = make(map[uint32]written)
+	w.next, w.top, w.some = w.t.Next()
+	w.open = true
+	w.want = copyOf(w.t)
+}
+
+// some writes a part of the cut, and reports whether all of it is written.
+func (w *writer) part() bool {
+	first, set := w.marks.Take(w.most)
+	Each(first, set, w.write)
+	if !w.marks.Taken() {
+		return false
+	}
+	for i, x := range w.now {
+		w.kept[i] = x
+	}
+	w.open = false
+	w.t.Thaw()
+	return true
+}
+
+// restored returns the table that was written.
+func (w *writer) restored() (*Table[int, int], bool) {
+	var f Filling[int, int]
+	for i, x := range w.kept {
+		switch {
+		case x.live:
+			k, v := f.Live(i)
+			*k, *v = x.k, x.v
+		case Under(x.under):
+			f.Free(i, x.under)
+		default:
+			f.FreeBottom(i)
+		}
+	}
+	t := NewTable[int, int]()
+	return t, f.Into(t, w.next, w.top, w.some, HasherOf[int]())
+}
+
+// copyOf returns a table with the entries and the numbering of t.
+func copyOf(t *Table[int, int]) *Table[int, int] {
+	c := &Table[int, int]{next: t.next, live: t.live, free: slices.Clone(t.free), dead: slices.Clone(t.dead)}
+	c.index.init()
+	h := HasherOf[int]()
+	for _, e := range t.chunks {
+		chunk := *e
+		c.chunks = append(c.chunks, &chunk)
+	}
+	for i := range t.next {
+		if k, _, ok := t.At(i); ok {
+			c.index.insert(h.Hash(k)>>32<<32 | uint64(i+1))
+		}
+	}
+	return c
+}
+
+// sameTable compares what two tables have, with numbers and their order.
+func sameTable(a, b *Table[int, int]) error {
+	if a.next != b.next || a.live != b.live || !slices.Equal(a.free, b.free) {
+		return fmt.Errorf("%d numbers, %d live, %v free; want %d, %d, %v", a.next, a.live, a.free, b.next, b.live, b.free)
+	}
+	for i := range a.next {
+		k, v, ok := a.At(i)
+		wk, wv, wok := b.At(i)
+		if k != wk || ok != wok || ok && *v != *wv {
+			return fmt.Errorf("entry %d is %d, %v, want %d, %v", i, k, ok, wk, wok)
+		}
+	}
+	return nil
+}
+
+// act makes a random call that may change t.
+func act(r *rand.Rand, t *Table[int, int], h *Hasher[int], keys int, values bool) {
+	k := r.IntN(keys)
+	switch op := r.IntN(100); {
+	case op == 0 && r.IntN(20) == 0:
+		t.Clear()
+	case op < 40:
+		t.Delete(k, h.Hash(k))
+	case op < 60 && values:
+		if i, v := t.GetIndex(k, h.Hash(k)); v != nil {
+			t.Change(i)
+			*v++
+		}
+	case op < 70:
+		t.PutNew([]int{k, k + 1}, []uint64{h.Hash(k), h.Hash(k + 1)}, nil)
+	case op < 85:
+		v, _, _ := t.PutOne(h, k, 0)
+		if values {
+			*v += 3
+		}
+	default:
+		v, _ := t.Put(k, h.Hash(k))
+		if values {
+			*v += 7
+		}
+	}
+}
+
+// TestCuts writes a table at cuts while it changes, and wants what was written to be the
+// table as it was at the cut, whatever happened since, with its numbering: the calls that
+// follow give the same.
+func TestCuts(t *testing.T) {
+	h := HasherOf[int]()
+	early, restarts := 0, 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(uint64(*seedFlag), seed))
+		keys := []int{3, 40, 700, 5000}[seed%4]
+		onlyKeys := seed%3 == 0
+		table := NewTable[int, int]()
+		for range r.IntN(3 * keys) {
+			act(r, table, h, keys, !onlyKeys)
+		}
+		w := newWriter(table, onlyKeys)
+		for cut := range 12 {
+			w.cut()
+			w.most = 1 + r.IntN(64)
+			if r.IntN(3) == 0 { // as a cleaner does
+				for p := range uint32(pages(w.next)) {
+					if r.IntN(2) == 0 {
+						w.marks.FreezePage(p, w.next)
+					}
+				}
+			}
+			for !w.part() {
+				for range r.IntN(60) {
+					act(r, table, h, keys, !onlyKeys)
+				}
+				if table.saved.was != nil {
+					restarts++
+				}
+			}
+			got, ok := w.restored()
+			if !ok {
+				t.Fatalf("seed %d, cut %d: what was written is no table\n%s", seed, cut, rerun(t))
+			}
+			if err := sameTable(got, w.want); err != nil {
+				t.Fatalf("seed %d, cut %d: %v\n%s", seed, cut, err, rerun(t))
+			}
+			if onlyKeys {
+				continue
+			}
+			a, b := rand.New(rand.NewPCG(seed, 9)), rand.New(rand.NewPCG(seed, 9))
+			for range 100 {
+				act(a, got, h, keys, true)
+				act(b, w.want, h, keys, true)
+			}
+			if err := sameTable(got, w.want); err != nil {
+				t.Fatalf("seed %d, cut %d, 100 calls later: %v\n%s", seed, cut, err, rerun(t))
+			}
+			for k := range keys {
+				i, v := got.GetIndex(k, h.Hash(k))
+				wi, wv := w.want.GetIndex(k, h.Hash(k))
+				if i != wi || (v == nil) != (wv == nil) {
+					t.Fatalf("seed %d, cut %d: key %d has number %d, want %d\n%s", seed, cut, k, i, wi, rerun(t))
+				}
+			}
+			for range r.IntN(4 * keys) {
+				act(r, table, h, keys, true)
+			}
+		}
+		early += w.early
+	}
+	if early < 1000 || restarts < 10 {
+		t.Errorf("%d entries changed during a cut and %d tables were emptied: the test sees too little", early, restarts)
+	}
+}
+
+// TestCutTakesWhatChanged wants a cut to have no more than what changed.
+func TestCutTakesWhatChanged(t *testing.T) {
+	h := HasherOf[int]()
+	table := NewTable[int, int]()
+	for k := range 10_000 {
+		table.Put(k, h.Hash(k))
+	}
+	w := newWriter(table, false)
+	for w.cut(); !w.part(); {
+	}
+	for range 3 {
+		table.Put(77, h.Hash(77))
+		table.Get(4000, h.Hash(4000))
+		table.Delete(9000, h.Hash(9000))
+		table.Put(9000, h.Hash(9000))
+		for w.cut(); !w.part(); {
+		}
+		if len(w.now) != 2 {
+			t.Errorf("a cut has %d entries, and 2 changed", len(w.now))
+		}
+	}
+	sets := newWriter(copyOf(table), true)
+	table = sets.t
+	for sets.cut(); !sets.part(); {
+	}
+	table.Put(77, h.Hash(77))
+	for sets.cut(); !sets.part(); {
+	}
+	if len(sets.now) != 0 {
+		t.Errorf("a cut of a set has %d entries, and no key came or went", len(sets.now))
+	}
+}
+
+// TestFilling wants what is no table to be refused.
+func TestFilling(t *testing.T) {
+	h := HasherOf[int]()
+	for _, c := range []struct {
+		what string
+		fill func(f *Filling[int, int]) (next, top uint32, some bool)
+	}{
+		{"a number is missing", func(f *Filling[int, int]) (uint32, uint32, bool) { *first(f.Live(0)) = 1; return 2, 0, false }},
+		{"a page is missing", func(f *Filling[int, int]) (uint32, uint32, bool) { *first(f.Live(0)) = 1; return 300, 0, false }},
+		{"a key comes twice", func(f *Filling[int, int]) (uint32, uint32, bool) {
+			*first(f.Live(0)), *first(f.Live(1)) = 1, 1
+			return 2, 0, false
+		}},
+		{"a free number lives", func(f *Filling[int, int]) (uint32, uint32, bool) {
+			*first(f.Live(0)) = 1
+			f.FreeBottom(1)
+			return 2, 0, true
+		}},
+		{"free numbers go round", func(f *Filling[int, int]) (uint32, uint32, bool) {
+			*first(f.Live(0)) = 1
+			f.Free(1, 2)
+			f.Free(2, 1)
+			return 3, 1, true
+		}},
+		{"a free number is beyond the end", func(f *Filling[int, int]) (uint32, uint32, bool) {
+			*first(f.Live(0)) = 1
+			f.Free(1, 9)
+			return 2, 1, true
+		}},
+		{"no number is free", func(f *Filling[int, int]) (uint32, uint32, bool) { *first(f.Live(0)) = 1; return 1, 0, true }},
+	} {
+		var f Filling[int, int]
+		next, top, some := c.fill(&f)
+		into := NewTable[int, int]()
+		if f.Into(into, next, top, some, h) || into.Len() != 0 {
+			t.Errorf("%s: accepted", c.what)
+		}
+	}
+}
+
+func first[A, B any](a A, _ B) A { return a }

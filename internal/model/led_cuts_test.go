@@ -1,0 +1,127 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine/logdriven"
+)
+
+// A written is what the cuts of a location have written: pieces, and how many of them the last
+// whole cut has.
+type written struct {
+	cutter *logdriven.Cutter
+	pieces []logdriven.Piece
+	whole  int
+}
+
+// load gives a new life what was written, and goes on from there.
+func (w *written) load(l *logdriven.Executor) error {
+	r, err := l.Loader(false)
+	if err != nil {
+		return err
+	}
+	runs := make(map[uint64]int)
+	w.pieces = w.pieces[:w.whole]
+	for _, p := range slices.Backward(w.pieces) {
+		runs[p.Run] += len(p.Data)
+		if err := r.Piece(p.Run, p.Data); err != nil {
+			return err
+		}
+	}
+	if err := r.End(); err != nil {
+		return err
+	}
+	w.cutter = r.Cutter(runs)
+	return nil
+}
+
+// cuts makes the steps of a history again while the state is written at cuts, a part now and
+// then. Now and then a new life begins with what was written, at the step of the last whole
+// cut. So everything has to be written that had changed since the cut before, as it was at the
+// cut, whatever happened since.
+func (flow ledFlow) cuts(rng *rand.Rand, steps []ledStep, want []outcome) error {
+	r, _, err := flow.begun()
+	if err != nil {
+		return err
+	}
+	defer func() { r.end() }()
+	all := make([]*written, len(r.leaders))
+	for j, l := range r.leaders {
+		all[j] = &written{cutter: l.Cutter()}
+	}
+	cut, whole := -1, -1 // steps after which the cut under way, and the last whole one, were begun
+	for i := 0; ; {
+		if cut < 0 && rng.IntN(3) > 0 {
+			cut = i
+			for _, w := range all {
+				if err := w.cutter.Begin(); err != nil {
+					return err
+				}
+			}
+		}
+		done := cut >= 0
+		for _, w := range all {
+			if w.cutter.Open() {
+				few := rng.IntN(3)
+				d, err := w.cutter.Write(func() bool { few--; return few < 0 })
+				if err != nil {
+					return err
+				}
+				done = done && d
+			}
+			w.pieces = append(w.pieces, w.cutter.Pieces()...)
+		}
+		if done {
+			cut, whole = -1, cut
+			for _, w := range all {
+				first := w.cutter.Oldest()
+				w.pieces = slices.DeleteFunc(w.pieces, func(p logdriven.Piece) bool { return p.Run < first })
+				w.whole = len(w.pieces)
+			}
+			if rng.IntN(2) == 0 {
+				if r, err = flow.goneOn(r, all, want[whole]); err != nil {
+					return fmt.Errorf("from the cut after step %d, written after step %d: %w", whole, i, err)
+				}
+				i = whole
+			}
+		}
+		if i == len(steps) {
+			return nil
+		}
+		r.unsaved = cut >= 0
+		got, err := r.step(steps[i])
+		if err != nil {
+			return fmt.Errorf("step %d: %w", i+1, err)
+		}
+		if r.unsaved {
+			got.saved = want[i+1].saved
+		}
+		if err := got.differs(want[i+1]); err != nil {
+			return fmt.Errorf("step %d at %v, with a cut after step %d: %w", i+1, time.Duration(steps[i].now), whole, err)
+		}
+		i++
+	}
+}
+
+// goneOn ends a life, and begins another one with what was written.
+func (flow ledFlow) goneOn(r *ledRun, all []*written, want outcome) (*ledRun, error) {
+	r.end()
+	r, err := flow.run()
+	if err != nil {
+		return r, err
+	}
+	for j, l := range r.leaders {
+		if err := all[j].load(l); err != nil {
+			return r, err
+		}
+	}
+	r.seen = nil
+	loaded := outcome{outputs: want.outputs, refused: want.refused, seen: want.seen}
+	if err := r.between(&loaded); err != nil {
+		return r, err
+	}
+	return r, loaded.differs(want)
+}

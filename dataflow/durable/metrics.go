@@ -23,19 +23,19 @@ type Metrics struct {
 	Append, Commit, Save Durations
 
 	LastRestore      time.Duration // how long it took
-	LastSnapshot     time.Duration // how long steps waited for it
+	LastSnapshot     time.Duration // how long steps waited for it at most at a time
 	LastSnapshotSize int           // in bytes
 }
 
 type metrics struct {
 	records, steps, snapshots, restores, replayed, quarantined atomic.Uint64
-	restore, picture, size                                     atomic.Int64
+	restore, stopped, size                                     atomic.Int64
 }
 
 func (m *metrics) restored(d time.Duration) { m.restore.Store(int64(d)) }
 
-func (m *metrics) pictured(d time.Duration, size int) {
-	m.picture.Store(int64(d))
+func (m *metrics) cut(stopped time.Duration, size int) {
+	m.stopped.Store(int64(stopped))
 	m.size.Store(int64(size))
 }
 
@@ -47,7 +47,7 @@ func (a *App[P]) Metrics() Metrics {
 		Restores: m.restores.Load(), Replayed: m.replayed.Load(), Quarantined: m.quarantined.Load(),
 		Fenced: log.fenced.Load(), Unknown: log.unknown.Load(), NoRoom: log.full.Load(),
 		Append: log.appends.durations(), Commit: log.commits.durations(), Save: log.saves.durations(),
-		LastRestore: time.Duration(m.restore.Load()), LastSnapshot: time.Duration(m.picture.Load()),
+		LastRestore: time.Duration(m.restore.Load()), LastSnapshot: time.Duration(m.stopped.Load()),
 		LastSnapshotSize: int(m.size.Load()),
 	}
 }

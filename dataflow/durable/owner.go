@@ -40,7 +40,9 @@ type owner struct {
 	savedAt  time.Time // of the last snapshot
 	saving   sync.WaitGroup
 	sending  sync.WaitGroup
-	saveBusy chan struct{} // of capacity 1: a snapshot is being written
+	saveBusy chan struct{} // of capacity 1: a snapshot is being made
+	cutter   *logdriven.Cutter
+	cut      *cut // that is being written, or nil
 }
 
 // How long to wait before something is tried again for which there was no room.
@@ -225,13 +227,21 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 			o.report(true)
 			continue
 		case <-age.C:
-			o.saveIfDue()
+			o.cutIfDue()
+			continue
+		case <-o.more():
+			if len(ahead.ready) == 0 {
+				o.goOn(aSlice)
+			}
 			continue
 		}
+		began := time.Now()
 		if err := o.step(ctx, taken, nil); err != nil {
 			return err
 		}
-		o.saveIfDue()
+		if o.cutIfDue(); o.cut != nil {
+			o.goOn(min(aSlice, time.Since(began)/10))
+		}
 	}
 }
 

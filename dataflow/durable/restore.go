@@ -72,6 +72,7 @@ func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error)
 		source.close()
 		return nil, err
 	}
+	o.cutter = o.leader.Cutter()
 	return source, nil
 }
 

@@ -21,16 +21,27 @@
 // [dataflow.Process] is one). Each partition has a log of what came in and a journal of
 // steps. Whoever owns the partition takes what came in, makes a step of it, and commits
 // the step: how far it took, at what time, and what came out. Only then are outputs
-// visible and asynchronous calls begun. A restart loads the latest snapshot of the state
+// visible and asynchronous calls begun. Now and then there is a snapshot: of what has changed
+// since the one before, as it is after one step, and written while steps go on. A restart loads it
 // and makes the steps since then again, in their order and at their times: same history,
 // same state, same outputs. Who lost a partition without knowing is refused when it
 // commits.
+//
+// # Snapshots
+//
+// What a snapshot has is entries of what operators remember, in pieces of at most 256 KiB, so there
+// is no largest state. What is written is in proportion to what changes, and what is kept is at
+// most about three times the state: with a snapshot, old pieces of which little is left are
+// written again and forgotten. The last two snapshots can be used. If a piece of the last one is
+// damaged, a start says so, uses the one before and makes the steps since then again; records and
+// steps are kept for it. [Metrics].LastSnapshot says how long steps waited for one at most at a
+// time, which is about a millisecond, and longer for the first one of a large state.
 //
 // # Damage
 //
 // A history of which a part is gone, cannot be read, or is older than the rest, is refused
 // with a [*DamagedError] when the flow starts, or when it comes to that part. Each record, step
-// and snapshot says which history and partition it is of and has a checksum, whatever the log
+// snapshot and piece of one says which history and partition it is of and has a checksum, whatever the log
 // does; a step has a digest of the step before and of the records that it and all before it
 // took, and says up to where records were acknowledged; a record says which step was
 // committed when it was sent. What is not noticed: all of a log that is put back as it was

@@ -37,11 +37,18 @@ func (l *fullLog) Commit(ctx context.Context, p int, fence uint64, step []byte) 
 	return l.Memory.Commit(ctx, p, fence, step)
 }
 
-func (l *fullLog) SaveSnapshot(ctx context.Context, p int, at uint64, state []byte) error {
+func (l *fullLog) SavePiece(ctx context.Context, p int, piece []byte) (uint64, error) {
+	if err := l.full(); err != nil {
+		return 0, err
+	}
+	return l.Memory.SavePiece(ctx, p, piece)
+}
+
+func (l *fullLog) SaveSnapshot(ctx context.Context, p int, after, at uint64, state []byte) error {
 	if err := l.full(); err != nil {
 		return err
 	}
-	return l.Memory.SaveSnapshot(ctx, p, at, state)
+	return l.Memory.SaveSnapshot(ctx, p, after, at, state)
 }
 
 // TestFull runs the workload on a log that is full now and then: everything waits, and

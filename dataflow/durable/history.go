@@ -67,7 +67,15 @@ func (h *History) fits(ctx context.Context) error {
 		if err := o.construct(); err != nil {
 			return err
 		}
-		err = o.fit(kept)
+		var begins *snapshot
+		if kept.Snapshot != nil {
+			s, err := newest(o.of, kept.Snapshot)
+			if err != nil {
+				return fmt.Errorf("durable: partition %d: %w", p, err)
+			}
+			begins = &s
+		}
+		err = o.fit(kept, begins)
 		o.graph.Fail(ErrStopped)
 		if err != nil {
 			return fmt.Errorf("durable: partition %d: %w", p, err)
@@ -108,7 +116,7 @@ func (h *History) Partition(ctx context.Context, partition int) (PartitionInfo, 
 	}
 	info := PartitionInfo{Records: usage.Records, Steps: usage.Steps, Bytes: usage.Bytes, Last: kept.Fence, Snapshot: kept.At}
 	if kept.Snapshot != nil {
-		s, err := decodeSnapshot(h.core.originOf(partition), kept.Snapshot)
+		s, err := newest(h.core.originOf(partition), kept.Snapshot)
 		if err != nil {
 			return info, fmt.Errorf("durable: partition %d: %w", partition, err)
 		}
@@ -138,7 +146,7 @@ func (h *History) Steps(ctx context.Context, partition int) iter.Seq2[StepInfo, 
 		}
 		of, clock := h.core.originOf(partition), int64(0)
 		if kept.Snapshot != nil {
-			s, err := decodeSnapshot(of, kept.Snapshot)
+			s, err := newest(of, kept.Snapshot)
 			if err != nil {
 				yield(StepInfo{}, err)
 				return

@@ -24,7 +24,7 @@ type Metrics struct {
 
 	LastRestore      time.Duration // how long it took
 	LastSnapshot     time.Duration // how long steps waited for it at most at a time
-	LastSnapshotSize int           // in bytes
+	LastSnapshotSize int           // in bytes: of what had changed
 }
 
 type metrics struct {

@@ -39,7 +39,8 @@ type Options struct {
 	Lease  time.Duration
 
 	// SnapshotBytes and SnapshotAge are how much history, and how old, lies behind a
-	// snapshot at most before there is a new one. Zero means 16 MiB and a minute.
+	// snapshot at most before there is a new one. Zero means 16 MiB and a minute. There is one
+	// in a twelfth of that time where 64 KiB and some are behind the last one.
 	// A restart goes through that much history.
 	SnapshotBytes int
 	SnapshotAge   time.Duration

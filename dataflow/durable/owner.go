@@ -36,13 +36,13 @@ type owner struct {
 	adopts uint64    // the first step of which what is recorded stands, whatever it gives now; 0 if there is none
 	taking []message // what a step is made of now; nil between steps
 
-	unsaved  int       // bytes that a restore would have to go through
-	savedAt  time.Time // of the last snapshot
-	saving   sync.WaitGroup
-	sending  sync.WaitGroup
-	saveBusy chan struct{} // of capacity 1: a snapshot is being made
-	cutter   *logdriven.Cutter
-	cut      *cut // that is being written, or nil
+	unsaved         int       // bytes that a restore would have to go through
+	savedAt         time.Time // of the last snapshot
+	saving, sending sync.WaitGroup
+	cutter          *logdriven.Cutter
+	stored          stored
+	before          *cut // the last one
+	cut             *cut // that is being written, or nil
 }
 
 // How long to wait before something is tried again for which there was no room.
@@ -59,11 +59,12 @@ func (c *core) own(ctx context.Context, partition int, opened func()) error {
 	var t *trial
 	adopts := uint64(0)
 	for purged := 0; ; {
-		o := &owner{core: c, partition: partition, of: c.originOf(partition), trial: t, adopts: adopts, saveBusy: make(chan struct{}, 1)}
+		o := &owner{core: c, partition: partition, of: c.originOf(partition), trial: t, adopts: adopts, before: &cut{done: closed}}
 		err := o.runAlone(ctx, func() {
 			purged = 0
 			opened()
 		})
+		o.notMade(errors.New("the partition was left"))
 		o.saving.Wait()
 		o.sending.Wait()
 		if o.graph != nil {
@@ -72,7 +73,7 @@ func (c *core) own(ctx context.Context, partition int, opened func()) error {
 		if o.leader != nil {
 			o.report(false)
 		}
-		refused := errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUnknown)
+		refused := errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUnknown) || errors.Is(err, journal.ErrOvertaken)
 		if refused {
 			c.metrics.restores.Add(1)
 		}
@@ -227,7 +228,9 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 			o.report(true)
 			continue
 		case <-age.C:
-			o.cutIfDue()
+			if err := o.cutIfDue(); err != nil {
+				return err
+			}
 			continue
 		case <-o.more():
 			if len(ahead.ready) == 0 {
@@ -239,7 +242,10 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 		if err := o.step(ctx, taken, nil); err != nil {
 			return err
 		}
-		if o.cutIfDue(); o.cut != nil {
+		if err := o.cutIfDue(); err != nil {
+			return err
+		}
+		if o.cut != nil {
 			o.goOn(min(aSlice, time.Since(began)/10))
 		}
 	}
@@ -344,40 +350,6 @@ func (o *owner) begin(ctx context.Context) (err error) {
 		return err
 	}
 	return o.commit(ctx, &s)
-}
-
-// startClock lets time go on from where the history stands. It never goes back, and
-// within this process it is not moved by changes of the system's clock.
-//
-// The system's clock counts when a partition is restored, as far as that is possible. If it was
-// ahead at an earlier start, the history is ahead of it now and goes at half of its speed for
-// as long as it takes: so a clock that was wrong once makes timers fire early once, and none
-// waits until the clock has come there again. Source: store study 11, protocol part 1.9.
-func (o *owner) startClock() {
-	wall := o.opts.Now().UnixNano()
-	if o.last.clock == 0 {
-		o.last.clock = wall - 1
-	}
-	is := wall - o.last.clock // as the system says
-	passed := time.Duration(is - o.last.now)
-	if passed < -moment || passed > o.opts.MaxGap {
-		o.opts.Logger.Warn("the clock of the system is behind the history, or ahead by more than Options.MaxGap", "partition", o.partition, "by", passed)
-	}
-	began, base := time.Now(), o.last.now+int64(min(max(passed, 0), o.opts.MaxGap))
-	ahead := time.Duration(base - is)
-	o.clock = func() int64 { return base + int64(slowed(time.Since(began), ahead)) }
-}
-
-// A moment is how far the history may be ahead without going slower.
-const moment = time.Second
-
-// slowed returns how far a clock goes in d that is ahead of the right time: half as far, as
-// long as it is ahead by more than a moment.
-func slowed(d, ahead time.Duration) time.Duration {
-	if ahead <= moment {
-		return d
-	}
-	return d - min(d/2, ahead)
 }
 
 // show gives the ports of this process what the restored outputs keep.

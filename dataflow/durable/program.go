@@ -20,11 +20,11 @@ type program struct {
 	other   bool               // another program made the state that the history begins with
 }
 
-// fit compares the program with the one that made the history. Its error says what has changed
-// and needs a line.
-func (o *owner) fit(h *journal.History) error {
+// fit compares the program with the one that made the history, which begins with a snapshot or
+// nil. Its error says what has changed and needs a line.
+func (o *owner) fit(h *journal.History, begins *snapshot) error {
 	loc, lines := o.leader.Location(), linesOf(o.opts.Upgrade)
-	saved, last, err := shapesOf(o.of, h)
+	saved, last, err := shapesOf(o.of, h, begins)
 	if err != nil {
 		return o.damaged("%v", err)
 	}
@@ -92,13 +92,9 @@ func (c *core) twins(location string, twins [][]identity.Operator) error {
 
 // shapesOf returns the shape that the state at the beginning of a history has, and that of the
 // last program of the history; nil if there is none.
-func shapesOf(of origin, h *journal.History) (saved, last *identity.Shape, err error) {
-	if h.Snapshot != nil {
-		s, err := decodeSnapshot(of, h.Snapshot)
-		if err != nil {
-			return nil, nil, err
-		}
-		if saved, err = parseShape(s.shape); err != nil {
+func shapesOf(of origin, h *journal.History, begins *snapshot) (saved, last *identity.Shape, err error) {
+	if begins != nil {
+		if saved, err = parseShape(begins.shape); err != nil {
 			return nil, nil, err
 		}
 		last = saved

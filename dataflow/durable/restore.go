@@ -15,7 +15,7 @@ import (
 // since.
 func (o *owner) restore(ctx context.Context) (*source, error) {
 	began := time.Now()
-	h, err := o.kept(ctx)
+	h, err := o.history(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -47,18 +47,9 @@ func (o *owner) restore(ctx context.Context) (*source, error) {
 
 // follow brings a new flow to where a history ends.
 func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error) {
-	if err := o.construct(); err != nil {
+	o.fence, o.stored.at = h.Fence, h.At
+	if err := o.begun(ctx, h); err != nil {
 		return nil, err
-	}
-	o.fence = h.Fence
-	if err := o.fit(h); err != nil {
-		return nil, err
-	}
-	if h.Snapshot != nil {
-		var err error
-		if o.last, err = o.load(h.Snapshot); err != nil {
-			return nil, err
-		}
 	}
 	reader, err := o.log.Read(ctx, o.partition, max(o.last.taken, 1)-1)
 	if err != nil {
@@ -72,7 +63,9 @@ func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error)
 		source.close()
 		return nil, err
 	}
-	o.cutter = o.leader.Cutter()
+	if o.cutter == nil {
+		o.cutter = o.leader.Cutter()
+	}
 	return source, nil
 }
 
@@ -149,10 +142,10 @@ func pauseBehind(ctx context.Context) {
 	}
 }
 
-// kept returns the history of the partition. Records that end before what the steps knew of
+// history returns the history of the partition. Records that end before what the steps knew of
 // are an older copy or were lost: what was sent next would be acknowledged at positions
 // that count as taken, and would have no effect.
-func (o *owner) kept(ctx context.Context) (*journal.History, error) {
+func (o *owner) history(ctx context.Context) (*journal.History, error) {
 	for try := 1; ; try++ {
 		h, err := o.log.Restore(ctx, o.partition)
 		if err != nil {
@@ -182,26 +175,13 @@ func (o *owner) knownBy(h *journal.History) (uint64, error) {
 	if h.Snapshot == nil {
 		return 0, nil
 	}
-	s, err := decodeSnapshot(o.of, h.Snapshot)
+	s, err := newest(o.of, h.Snapshot)
 	return s.last, err
 }
 
 // damaged is the error of a partition whose history cannot be restored.
 func (o *owner) damaged(format string, args ...any) error {
 	return &DamagedError{History: o.opts.Name, Log: o.opts.Log.String(), Partition: o.partition, Damage: fmt.Sprintf(format, args...)}
-}
-
-// load gives a flow that has made no step the state of a snapshot.
-func (o *owner) load(data []byte) (snapshot, error) {
-	s, err := decodeSnapshot(o.of, data)
-	if err != nil {
-		return s, o.damaged("its snapshot: %v", err)
-	}
-	if err = o.leader.Load(s.state, o.program.other); err != nil {
-		err = o.damaged("its snapshot: %v", err)
-	}
-	s.state, s.shape = nil, ""
-	return s, err
 }
 
 // replay makes the steps that were committed since the snapshot again.

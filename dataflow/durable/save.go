@@ -2,60 +2,111 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
 // A cut is a snapshot that is being made: of the state as it was after one step, while steps
 // go on. What changes before it was written is written first, so steps wait only for a small
-// part of the work at a time.
+// part of the work at a time. The owner encodes pieces, and a goroutine of the cut makes them
+// durable.
 type cut struct {
-	fence   uint64
-	at      snapshot      // after the step, without the state
-	state   []byte        // what was written of it
-	stopped time.Duration // how long steps waited at most
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	at      snapshot      // after the step
+	stopped time.Duration // how long steps waited at most at a time
+	bytes   int
+
+	mu      sync.Mutex
+	pieces  []logdriven.Piece // to be made durable
+	whole   bool              // there are no more to come
+	wake    chan struct{}     // of capacity 1: there is more
+	written chan struct{}     // of capacity 1: there are fewer pieces
+	done    chan struct{}     // closed when the snapshot is durable, or is not
+	err     error             // why it is not
 }
 
-// aSlice is how long steps wait for a cut at a time, at most.
-const aSlice = time.Millisecond
+const (
+	// aSlice is how long steps wait for a cut at a time, at most.
+	aSlice = time.Millisecond
+	// mostWaiting is how many pieces may wait to be made durable.
+	mostWaiting = 32
+)
 
-// cutIfDue begins a snapshot if much or old history lies behind the last one. What is
-// behind the snapshot is forgotten when that is durable.
-func (o *owner) cutIfDue() {
-	if o.cut != nil || o.unsaved == 0 || o.unsaved < o.opts.SnapshotBytes && time.Since(o.savedAt) < o.opts.SnapshotAge {
-		return
+// cutIfDue begins a snapshot if much or old history lies behind the last one, or some in
+// proportion to what a snapshot costs for itself. What is behind the snapshot before is forgotten
+// when this one is durable. Source: store study 4.5.
+//
+// It returns an error if another owner has saved a snapshot: then nobody knows whether what this
+// one stands on is still there.
+func (o *owner) cutIfDue() error {
+	if o.cut != nil || o.unsaved == 0 {
+		return nil
 	}
 	select {
-	case o.saveBusy <- struct{}{}:
+	case <-o.before.done:
 	default:
-		return
+		return nil // the one before is still being made durable
 	}
-	o.notMade(o.beginCut())
+	if errors.Is(o.before.err, journal.ErrOvertaken) {
+		return o.before.err
+	}
+	if o.stored.at == o.fence {
+		return nil // what is unsaved is no step yet
+	}
+	age, some := time.Since(o.savedAt), 64<<10+4*len(o.stored.last.data)
+	if o.unsaved >= o.opts.SnapshotBytes || age >= o.opts.SnapshotAge || age >= o.opts.SnapshotAge/12 && o.unsaved >= some {
+		o.notMade(o.beginCut(o.ctx))
+	}
+	return nil
 }
 
 // beginCut notes what the state is now.
-func (o *owner) beginCut() error {
+func (o *owner) beginCut(ctx context.Context) error {
 	began := time.Now()
-	c := &cut{fence: o.fence, at: o.last}
-	c.at.shape = o.program.numbers.Shape().String()
-	o.cut = c
+	if o.before.err != nil { // some of its pieces are not there
+		o.cutter.Again()
+	}
+	c := &cut{at: o.last, wake: make(chan struct{}, 1), written: make(chan struct{}, 1), done: make(chan struct{})}
+	c.at.shape, c.at.fence = o.program.numbers.Shape().String(), o.fence
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	o.cut, o.before = c, c
 	o.unsaved, o.savedAt = 0, began
-	o.cutter.Again()
 	err := o.cutter.Begin()
 	c.stopped = time.Since(began)
+	o.saving.Go(func() {
+		defer c.cancel(nil)
+		c.err = o.keep(c)
+		switch {
+		case c.err == nil || o.ctx.Err() != nil:
+		case errors.Is(c.err, journal.ErrOvertaken):
+			o.opts.Logger.Warn("a snapshot was not kept", "partition", o.partition, "because", c.err)
+		default:
+			o.opts.Logger.Error("a snapshot was not kept", "partition", o.partition, "error", c.err)
+		}
+		close(c.done)
+	})
 	return err
 }
 
-// more is ready while there is a cut to write.
+// more is ready when there is a part of a cut to write.
 func (o *owner) more() <-chan struct{} {
-	if o.cut == nil {
+	switch c := o.cut; {
+	case c == nil:
 		return nil
+	case c.waiting() > mostWaiting:
+		return c.written
 	}
-	return always
+	return closed
 }
 
-// always is ready.
-var always = func() <-chan struct{} {
+// closed is ready.
+var closed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
@@ -63,61 +114,74 @@ var always = func() <-chan struct{} {
 
 // goOn writes a part of the cut under way, for about as long as it is given.
 func (o *owner) goOn(budget time.Duration) {
+	if o.cut.waiting() > mostWaiting {
+		return
+	}
 	began := time.Now()
-	done, err := o.writeCut(func() bool { return time.Since(began) >= budget })
-	if o.cut.stopped = max(o.cut.stopped, time.Since(began)); err != nil {
-		o.notMade(err)
-		return
+	err := o.writeCut(func() bool { return time.Since(began) >= budget })
+	if o.cut != nil {
+		o.cut.stopped = max(o.cut.stopped, time.Since(began))
 	}
-	if !done {
-		return
-	}
-	c := o.endCut()
-	o.saving.Go(func() {
-		defer func() { <-o.saveBusy }()
-		if err := o.keep(o.ctx, c); err != nil {
-			o.opts.Logger.Error("a snapshot was not kept", "partition", o.partition, "error", err)
-		}
-	})
+	o.notMade(err)
 }
 
-func (o *owner) writeCut(enough func() bool) (done bool, err error) {
-	done, err = o.cutter.Write(enough)
-	for _, p := range o.cutter.Pieces() {
-		o.cut.state = append(o.cut.state, p.Data...)
-	}
-	return done, err
-}
-
-// endCut returns the cut, which is written.
-func (o *owner) endCut() *cut {
-	c := o.cut
-	o.cut = nil
-	o.metrics.cut(c.stopped, len(c.state))
-	return c
-}
-
-// notMade ends a cut with an error.
-func (o *owner) notMade(err error) {
+// writeCut writes a part of the cut, and ends it when all of it is written.
+func (o *owner) writeCut(enough func() bool) error {
+	whole, err := o.cutter.Write(enough)
 	if err != nil {
-		o.cut = nil
-		<-o.saveBusy
-		o.opts.Logger.Error("no snapshot was made", "partition", o.partition, "error", err)
-	}
-}
-
-// keep makes a snapshot durable and forgets what is behind it.
-func (o *owner) keep(ctx context.Context, c *cut) error {
-	c.at.state = c.state
-	if err := o.log.SaveSnapshot(ctx, o.partition, c.fence, c.at.encode(o.of)); err != nil {
 		return err
 	}
-	o.metrics.snapshots.Add(1)
-	if o.opts.KeepHistory {
-		return nil
+	c := o.cut
+	pieces := o.cutter.Pieces()
+	for _, p := range pieces {
+		c.bytes += len(p.Data)
 	}
-	// The last message taken stays: a start compares it with what the snapshot says of it.
-	return o.log.Purge(ctx, o.partition, max(c.at.taken, 1)-1, c.fence)
+	if whole {
+		c.at.oldest = o.cutter.Oldest()
+	}
+	c.mu.Lock()
+	c.pieces, c.whole = append(c.pieces, pieces...), whole
+	c.mu.Unlock()
+	if whole {
+		o.cut = nil
+		o.metrics.cut(c.stopped, c.bytes)
+	}
+	signal(c.wake)
+	return nil
+}
+
+// waiting returns how many pieces are to be made durable.
+func (c *cut) waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pieces)
+}
+
+// next waits for pieces and returns them, none if there are no more.
+func (c *cut) next() (pieces []logdriven.Piece, err error) {
+	for {
+		c.mu.Lock()
+		pieces, c.pieces = c.pieces, nil
+		whole := c.whole
+		c.mu.Unlock()
+		if signal(c.written); whole || len(pieces) > 0 {
+			return pieces, nil
+		}
+		select {
+		case <-c.wake:
+		case <-c.ctx.Done():
+			return nil, context.Cause(c.ctx)
+		}
+	}
+}
+
+// notMade ends the cut under way, if there is one, with an error.
+func (o *owner) notMade(err error) {
+	if err == nil || o.cut == nil {
+		return
+	}
+	o.cut.cancel(err)
+	o.cut = nil
 }
 
 // leave makes a last snapshot, so that whoever is next begins at once, and so that a
@@ -128,8 +192,13 @@ func (o *owner) leave() error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.ctx), o.opts.LeaveWithin)
 	defer cancel()
-	o.saving.Wait()
-	err := o.keepNow(ctx)
+	err := o.finish(ctx)
+	if err == nil && o.stored.at < o.fence && !errors.Is(o.before.err, journal.ErrOvertaken) {
+		err = o.keepNow(ctx)
+	}
+	if errors.Is(err, journal.ErrOvertaken) {
+		return nil // whoever is next has a snapshot of its own
+	}
 	if err != nil {
 		err = fmt.Errorf("the last snapshot of partition %d was not kept: %w", o.partition, err)
 		o.opts.Logger.Warn("left without a snapshot", "error", err)
@@ -139,11 +208,28 @@ func (o *owner) leave() error {
 
 // keepNow makes a snapshot while steps wait. None is being made.
 func (o *owner) keepNow(ctx context.Context) error {
-	if err := o.beginCut(); err != nil {
+	if err := o.beginCut(ctx); err != nil {
 		return err
 	}
-	if _, err := o.writeCut(func() bool { return false }); err != nil {
-		return err
+	return o.finish(ctx)
+}
+
+// finish writes what is left of a cut that is under way, and waits until it is durable. One
+// before it that was not kept is as good as none.
+func (o *owner) finish(ctx context.Context) error {
+	open := o.cut != nil
+	if open {
+		if err := o.writeCut(func() bool { return false }); err != nil {
+			return err
+		}
 	}
-	return o.keep(ctx, o.endCut())
+	select {
+	case <-o.before.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if open {
+		return o.before.err
+	}
+	return nil
 }

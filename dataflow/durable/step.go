@@ -19,10 +19,11 @@ import (
 // version 3 and snapshot version 2 nothing has a checksum; until step version 4 and snapshot
 // version 4 operators were known by their place in the program, until step version 5 a step
 // does not say which entries were taken, and until snapshot version 5 nothing says how old a
-// source is. Until snapshot version 6 the state is in no sections; see package logdriven.
+// source is. Until snapshot version 6 the state is in no sections, and until version 7 in no
+// pieces; see pieces.go.
 const (
 	stepVersion     = 6
-	snapshotVersion = 7
+	snapshotVersion = 8
 )
 
 // wrongVersion says that this program cannot read a step or a snapshot of version v.
@@ -142,41 +143,6 @@ func decodeStep(of origin, data []byte) (s step, err error) {
 	}
 	s.Outputs = r.data
 	return s, r.err("step")
-}
-
-// A snapshot is the state between two steps.
-type snapshot struct {
-	shape string
-	clock int64 // its origin
-	place
-	refusals
-	diverged uint64 // the first step of the latest ones of which what was recorded stands; 0 if there were none
-	state    []byte
-}
-
-func (s *snapshot) encode(of origin) []byte {
-	dst := of.begin(make([]byte, 0, 128+len(s.shape)+len(s.state)), snapshotVersion)
-	dst = appendString(dst, s.shape)
-	dst = binary.AppendVarint(dst, s.clock)
-	dst = s.place.encode(dst)
-	dst = s.refusals.encode(dst)
-	dst = binary.AppendUvarint(dst, s.diverged)
-	return of.seal(append(dst, s.state...))
-}
-
-func decodeSnapshot(of origin, data []byte) (s snapshot, err error) {
-	in, err := of.open("snapshot", snapshotVersion, data)
-	if err != nil {
-		return s, err
-	}
-	r := reader{data: in}
-	s.shape = r.string()
-	s.clock = r.int()
-	s.place.decode(&r)
-	s.refusals.decode(&r)
-	s.diverged = r.uint()
-	s.state = r.data
-	return s, r.err("snapshot")
 }
 
 func appendString(dst []byte, s string) []byte {

@@ -40,9 +40,6 @@ func (t *Table[K, V]) Save(keys bool, early func(i uint32)) *Marks {
 	return s.marks
 }
 
-// Saved reports whether the table notes what changes.
-func (t *Table[K, V]) Saved() bool { return t.saved != nil }
-
 // Freeze begins a cut of a table that is saved; see [Marks.Freeze].
 func (t *Table[K, V]) Freeze() { t.saved.marks.Freeze() }
 

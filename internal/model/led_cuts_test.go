@@ -15,6 +15,7 @@ type written struct {
 	cutter *logdriven.Cutter
 	pieces []logdriven.Piece
 	whole  int
+	open   bool // a cut is under way
 }
 
 // load gives a new life what was written, and goes on from there.
@@ -60,17 +61,18 @@ func (flow ledFlow) cuts(rng *rand.Rand, steps []ledStep, want []outcome) error 
 				if err := w.cutter.Begin(); err != nil {
 					return err
 				}
+				w.open = true
 			}
 		}
 		done := cut >= 0
 		for _, w := range all {
-			if w.cutter.Open() {
+			if w.open {
 				few := rng.IntN(3)
 				d, err := w.cutter.Write(func() bool { few--; return few < 0 })
 				if err != nil {
 					return err
 				}
-				done = done && d
+				w.open, done = !d, done && d
 			}
 			w.pieces = append(w.pieces, w.cutter.Pieces()...)
 		}

@@ -136,13 +136,17 @@ func BenchmarkSnapshot(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		state := []byte(strings.Repeat("0123456789", 1_000_000))
+		saved, state := uint64(0), []byte(strings.Repeat("0123456789", 1_000_000))
 		b.SetBytes(int64(2 * len(state)))
 		b.ResetTimer()
 		for range b.N {
-			if err := l.SaveSnapshot(b.Context(), 0, fence, state); err != nil {
+			if fence, err = l.Commit(b.Context(), 0, fence, nil); err != nil {
 				b.Fatal(err)
 			}
+			if err := l.SaveSnapshot(b.Context(), 0, saved, fence, state); err != nil {
+				b.Fatal(err)
+			}
+			saved = fence
 			if h, err := l.Restore(b.Context(), 0); err != nil || len(h.Snapshot) != len(state) {
 				b.Fatal(err)
 			}

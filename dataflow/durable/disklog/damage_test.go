@@ -57,6 +57,7 @@ type past struct {
 	steps   [damagedPartitions][]journal.Step
 	state   [damagedPartitions]string // the snapshot, of a step that is not in steps
 	fence   [damagedPartitions]uint64
+	at      [damagedPartitions]uint64 // of the snapshot
 }
 
 const damagedPartitions = 3
@@ -84,14 +85,14 @@ func (k *past) live(ctx context.Context, l *disklog.Log, rounds int, rng *rand.R
 			k.fence[p] = fence
 			k.steps[p] = append(k.steps[p], journal.Step{Fence: fence, Data: []byte(data)})
 		case 3:
-			if rng.IntN(6) > 0 || k.fence[p] == 0 {
+			if rng.IntN(6) > 0 || k.fence[p] == 0 || len(k.steps[p]) == 0 { // a snapshot is of a later step than the one before
 				continue
 			}
 			state := noise(rng, rng.IntN(600<<10))
-			if err := l.SaveSnapshot(ctx, p, k.fence[p], []byte(state)); err != nil {
+			if err := l.SaveSnapshot(ctx, p, k.at[p], k.fence[p], []byte(state)); err != nil {
 				return err
 			}
-			k.state[p], k.steps[p] = state, nil
+			k.state[p], k.at[p], k.steps[p] = state, k.fence[p], nil
 			r, err := l.Read(ctx, p, k.after[p])
 			if err != nil {
 				return err

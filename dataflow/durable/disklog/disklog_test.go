@@ -88,7 +88,7 @@ func TestReopen(t *testing.T) {
 	if fence, err = l.Commit(ctx, 1, fence, nil); err != nil {
 		t.Error(err)
 	}
-	if err := l.SaveSnapshot(ctx, 1, fence, []byte("state")); err != nil {
+	if err := l.SaveSnapshot(ctx, 1, 0, fence, []byte("state")); err != nil {
 		t.Error(err)
 	}
 	if err := l.Purge(ctx, 1, second, fence); err != nil {
@@ -327,14 +327,16 @@ func TestMix(t *testing.T) {
 				return
 			}
 			defer r.Close()
-			fence := uint64(0)
+			fence, saved := uint64(0), uint64(0)
 			for n := 1; ; n++ {
 				messages, err := r.Next(ctx, 1<<20)
 				if err == nil {
 					fence, err = l.Commit(ctx, p, fence, make([]byte, n%10*50_000))
 				}
 				if err == nil && n%7 == 0 {
-					err = l.SaveSnapshot(ctx, p, fence, make([]byte, n%3*400_000))
+					if err = l.SaveSnapshot(ctx, p, saved, fence, make([]byte, n%3*400_000)); err == nil {
+						saved = fence
+					}
 				}
 				if err == nil && n%14 == 0 {
 					err = l.Purge(ctx, p, messages[len(messages)-1].Position, fence)

@@ -28,6 +28,7 @@ const (
 	kindIdentity      kind = 'i' // one value: the same text as in the file
 	kindSnapshot      kind = 'm' // the latest snapshot, or where its pieces are; number 0
 	kindSnapshotPiece kind = 'n' // number and index of a piece of a snapshot
+	kindStatePiece    kind = 'o' // number and index of a part of a piece of the state
 	kindPurged        kind = 'p' // up to where records were purged; number 0
 	kindRecords       kind = 'r' // a message; its number is its position
 	kindStep          kind = 's' // a step, or where its pieces are; its number is the fence

@@ -218,7 +218,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		k.check(t, l)
 		// A table that was rewritten may have made room since.
-		if err := l.SaveSnapshot(soon(t), 0, 0, nil); err != nil && !errors.Is(err, journal.ErrFull) {
+		if err := l.SaveSnapshot(soon(t), 0, 0, 0, nil); err != nil && !errors.Is(err, journal.ErrFull) {
 			t.Errorf("SaveSnapshot: %v, want ErrFull", err)
 		}
 		d.room.Add(8 << 20)

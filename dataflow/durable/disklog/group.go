@@ -24,6 +24,7 @@ type op struct {
 	packed  int      // bytes they take in a message
 	size    int      // bytes they have
 	fence   uint64   // that a step was made with, or that a snapshot is at
+	after   uint64   // the fence that the snapshot before is at
 	parcel  parcel   // the step or the snapshot
 	purge   purge
 

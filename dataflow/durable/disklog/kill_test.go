@@ -40,6 +40,11 @@ func child(dir string) error {
 	if err != nil {
 		return err
 	}
+	h, err := l.Restore(ctx, 0)
+	if err != nil {
+		return err
+	}
+	saved := h.At
 	var mu sync.Mutex
 	say := func(format string, v ...any) {
 		mu.Lock()
@@ -73,9 +78,10 @@ func child(dir string) error {
 		say("commit %d", number)
 		if number%25 == 0 {
 			state := append(fmt.Append(nil, number, " "), make([]byte, 1<<20)...)
-			if err := l.SaveSnapshot(ctx, 0, fence, state); err != nil {
+			if err := l.SaveSnapshot(ctx, 0, saved, fence, state); err != nil {
 				return err
 			}
+			saved = fence
 			if err := l.Purge(ctx, 0, 0, fence); err != nil {
 				return err
 			}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // SaveSnapshot keeps a snapshot in place of the one before. Its pieces come first; the batch
 // that names them deletes those of the snapshot before.
-func (l *Log) SaveSnapshot(ctx context.Context, partition int, at uint64, state []byte) error {
+func (l *Log) SaveSnapshot(ctx context.Context, partition int, after, at uint64, state []byte) error {
 	if err := l.ready(ctx, partition); err != nil {
 		return err
 	}
@@ -16,10 +18,10 @@ func (l *Log) SaveSnapshot(ctx context.Context, partition int, at uint64, state 
 	switch now := p.state(); {
 	case at > now.fence:
 		return fmt.Errorf("disklog: a snapshot at fence %d, the last step of partition %d made %d", at, partition, now.fence)
-	case at < now.at:
-		return nil // of somebody who is ahead of us
+	case overtaken(now, after, at):
+		return journal.ErrOvertaken
 	}
-	o := &op{add: addSnapshot, p: p, fence: at}
+	o := &op{add: addSnapshot, p: p, after: after, fence: at}
 	if len(state) > inline {
 		id, err := l.takeAlone(ctx)
 		if err != nil {
@@ -38,7 +40,15 @@ func (l *Log) SaveSnapshot(ctx context.Context, partition int, at uint64, state 
 	if id != 0 && (err == nil && used == 0 || err != nil && !isUnknown(err)) {
 		l.discard(kindSnapshotPiece, partition, id)
 	}
+	if err == nil && used == 0 {
+		return journal.ErrOvertaken
+	}
 	return err
+}
+
+// overtaken reports whether a snapshot cannot be saved after another one.
+func overtaken(now state, after, at uint64) bool {
+	return now.at != after || at <= after && after > 0
 }
 
 // begin and ended say that pieces are being written, which a snapshot that is done must not
@@ -58,10 +68,10 @@ func (p *partition) ended(id uint64) {
 	delete(p.writing, id)
 }
 
-// addSnapshot has the result zero if there is a later snapshot already.
+// addSnapshot has the result zero if the latest snapshot is another one than it has to be.
 func addSnapshot(g *group, o *op) {
 	p, next := o.p, &o.p.next
-	if o.fence < next.at {
+	if overtaken(*next, o.after, o.fence) {
 		return
 	}
 	g.deleteRange(kindSnapshot, p.number, 0, 1) // also further parts

@@ -67,6 +67,7 @@ func (p plan) fault(at int, a journal.Action) (f journal.Fault, words string) {
 var actions = map[journal.Op]string{
 	journal.OpAppend:   "appending records",
 	journal.OpCommit:   "committing a step",
+	journal.OpPiece:    "saving a piece of the state",
 	journal.OpSnapshot: "saving a snapshot",
 	journal.OpPurge:    "purging history",
 }

@@ -200,6 +200,7 @@ func (r *run[P]) hook(log *journal.Memory) journal.Hook {
 var latency = map[journal.Op]time.Duration{
 	journal.OpAppend:   3 * time.Microsecond,
 	journal.OpCommit:   50 * time.Microsecond,
+	journal.OpPiece:    397 * time.Microsecond,
 	journal.OpSnapshot: 701 * time.Microsecond,
 	journal.OpPurge:    1009 * time.Microsecond,
 }

@@ -19,6 +19,9 @@ var (
 	// partition and must forget what it computed.
 	ErrFenced = errors.New("journal: another owner has committed a step of this partition")
 
+	// ErrOvertaken says that another owner has saved a snapshot meanwhile.
+	ErrOvertaken = errors.New("journal: another owner has saved a snapshot of this partition")
+
 	// ErrUnknown says that nobody knows whether a commit was made, because its answer
 	// was lost. It must not be sent again: restore and look. Source: engine study 4.8, trap 4.
 	ErrUnknown = errors.New("journal: it is not known whether the step was committed")
@@ -90,10 +93,21 @@ type Log interface {
 	// oldest step kept. When the next step was purged, the reader returns ErrPurged.
 	Steps(ctx context.Context, partition int, after uint64) (StepReader, error)
 
-	// SaveSnapshot keeps a snapshot of the state right after the step with the fence at.
-	// A snapshot half written is as good as none. An older snapshot is forgotten then; if
-	// there is a newer one already, by another owner, nothing is done.
-	SaveSnapshot(ctx context.Context, partition int, at uint64, state []byte) error
+	// SaveSnapshot keeps a snapshot of the state right after the step with the fence at, in the
+	// place of the one of the step with the fence after, which is zero if there is none. If
+	// the latest snapshot is another one, or not of an earlier step, nothing is done, and it
+	// returns ErrOvertaken. A snapshot half written is as good as none.
+	SaveSnapshot(ctx context.Context, partition int, after, at uint64, state []byte) error
+
+	// SavePiece keeps a part of a state that a snapshot names, of at most [MaxPiece] bytes, and
+	// returns its number, which is greater than that of each piece of the partition whose
+	// SavePiece has returned. A piece is durable when a snapshot that was saved after it is.
+	// After an error it may be there; it may also be there twice.
+	SavePiece(ctx context.Context, partition int, piece []byte) (number uint64, err error)
+	// Pieces returns the pieces that are kept with numbers from first to last, in order.
+	Pieces(ctx context.Context, partition int, first, last uint64) ([]Piece, error)
+	// PurgePieces forgets the pieces with numbers below before.
+	PurgePieces(ctx context.Context, partition int, before uint64) error
 
 	// Purge forgets the records up to position in and the steps before the fence at. It
 	// never forgets the last step, which is the fence. What no snapshot covers cannot be
@@ -128,6 +142,15 @@ type Reader interface {
 	// Last returns the position of the last message there is now, zero if none.
 	Last(ctx context.Context) (uint64, error)
 	Close()
+}
+
+// MaxPiece is how large a piece of a state may be.
+const MaxPiece = 256 << 10
+
+// A Piece is a part of a state.
+type Piece struct {
+	Number uint64
+	Data   []byte
 }
 
 // A Step is a committed step.

@@ -58,7 +58,8 @@ type memoryPartition struct {
 	messages []Message
 	steps    []memoryStep
 	snapshot []byte
-	at       uint64        // of the snapshot, zero if there is none
+	at       uint64 // of the snapshot, zero if there is none
+	pieces   []Piece
 	purged   uint64        // records up to here are gone
 	changed  chan struct{} // closed when something was added or forgotten
 }
@@ -231,8 +232,8 @@ func (m *Memory) Restore(ctx context.Context, partition int) (*History, error) {
 	return h, nil
 }
 
-// SaveSnapshot keeps a snapshot, unless there is one of a later step.
-func (m *Memory) SaveSnapshot(ctx context.Context, partition int, at uint64, state []byte) error {
+// SaveSnapshot keeps a snapshot in the place of another one.
+func (m *Memory) SaveSnapshot(ctx context.Context, partition int, after, at uint64, state []byte) error {
 	if err := m.ready(ctx, partition); err != nil {
 		return err
 	}
@@ -243,10 +244,57 @@ func (m *Memory) SaveSnapshot(ctx context.Context, partition int, at uint64, sta
 		if at > p.fence() {
 			return fmt.Errorf("journal: a snapshot at fence %d, the last step made %d", at, p.fence())
 		}
-		if at >= p.at {
-			p.at = at
-			p.snapshot = append([]byte{}, state...) // not nil, which would mean none
+		if p.at != after || at <= after && after > 0 {
+			return ErrOvertaken
 		}
+		p.at = at
+		p.snapshot = append([]byte{}, state...) // not nil, which would mean none
+		return nil
+	})
+}
+
+// SavePiece keeps a piece.
+func (m *Memory) SavePiece(ctx context.Context, partition int, piece []byte) (number uint64, err error) {
+	if err := m.ready(ctx, partition); err != nil {
+		return 0, err
+	}
+	if len(piece) > MaxPiece {
+		return 0, fmt.Errorf("%w: a piece of %d bytes, the limit is %d", ErrTooLarge, len(piece), MaxPiece)
+	}
+	err = m.act(ctx, Action{Op: OpPiece, Partition: partition, Size: len(piece)}, func(p *memoryPartition) error {
+		m.data.position++
+		number = m.data.position
+		p.pieces = append(p.pieces, Piece{number, slices.Clone(piece)})
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return number, nil
+}
+
+// Pieces returns pieces by number.
+func (m *Memory) Pieces(ctx context.Context, partition int, first, last uint64) (all []Piece, err error) {
+	if err := m.ready(ctx, partition); err != nil {
+		return nil, err
+	}
+	m.data.mu.Lock()
+	defer m.data.mu.Unlock()
+	for _, x := range m.data.partitions[partition].pieces {
+		if first <= x.Number && x.Number <= last {
+			all = append(all, x)
+		}
+	}
+	return all, nil
+}
+
+// PurgePieces forgets pieces.
+func (m *Memory) PurgePieces(ctx context.Context, partition int, before uint64) error {
+	if err := m.ready(ctx, partition); err != nil {
+		return err
+	}
+	return m.act(ctx, Action{Op: OpPurge, Partition: partition}, func(p *memoryPartition) error {
+		p.pieces = slices.DeleteFunc(slices.Clone(p.pieces), func(x Piece) bool { return x.Number < before })
 		return nil
 	})
 }
@@ -284,6 +332,9 @@ func (m *Memory) Usage(ctx context.Context, partition int) (Usage, error) {
 		for _, r := range message.Records {
 			u.Bytes += uint64(len(r))
 		}
+	}
+	for _, x := range p.pieces {
+		u.Bytes += uint64(len(x.Data))
 	}
 	for _, s := range p.steps {
 		u.Bytes += uint64(len(s.Data))

@@ -20,6 +20,7 @@ type Op string
 const (
 	OpAppend   Op = "append"
 	OpCommit   Op = "commit"
+	OpPiece    Op = "piece"
 	OpSnapshot Op = "snapshot"
 	OpPurge    Op = "purge"
 )

@@ -150,13 +150,17 @@ func BenchmarkSnapshot(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	state := make([]byte, 10_000_000)
+	saved, state := uint64(0), make([]byte, 10_000_000)
 	b.Run("save", func(b *testing.B) {
 		b.SetBytes(int64(len(state)))
 		for range b.N {
-			if err := l.SaveSnapshot(b.Context(), 0, fence, state); err != nil {
+			if fence, err = l.Commit(b.Context(), 0, fence, nil); err != nil {
 				b.Fatal(err)
 			}
+			if err := l.SaveSnapshot(b.Context(), 0, saved, fence, state); err != nil {
+				b.Fatal(err)
+			}
+			saved = fence
 		}
 	})
 	b.Run("restore", func(b *testing.B) {

@@ -19,6 +19,7 @@ const (
 	kindStepPiece     = "jp"
 	kindSnapshot      = "snap"
 	kindSnapshotPiece = "sp"
+	kindStatePiece    = "pc"
 	kindPurged        = "pg"
 )
 

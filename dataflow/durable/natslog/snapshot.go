@@ -1,6 +1,7 @@
 package natslog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ const smallSnapshot = 64 << 10
 // SaveSnapshot keeps a snapshot in place of the one before. Its pieces come first, then
 // the message that lists them, which is kept only if nobody has saved another snapshot
 // since the pieces were begun: so a list never names pieces that somebody has purged.
-func (l *Log) SaveSnapshot(ctx context.Context, partition int, at uint64, state []byte) error {
+func (l *Log) SaveSnapshot(ctx context.Context, partition int, after, at uint64, state []byte) error {
 	if err := l.ready(ctx, partition); err != nil {
 		return err
 	}
@@ -29,27 +30,45 @@ func (l *Log) SaveSnapshot(ctx context.Context, partition int, at uint64, state 
 	if at > tail.sequence {
 		return fmt.Errorf("natslog: a snapshot at fence %d, the last step made %d", at, tail.sequence)
 	}
+	var sent []byte // of which nobody knows whether it was saved
 	for {
-		have, sequence, err := l.snapshot(ctx, partition)
+		have, err := l.last(ctx, l.st(), l.subject(kindSnapshot, partition))
 		if err != nil && !errors.Is(err, errMissing) {
 			return err
 		}
-		if err == nil && have.number > at {
-			return nil // of somebody who is ahead of us
+		number := uint64(0)
+		if err == nil {
+			p, err := unpackParcel(have.data)
+			if err != nil {
+				return err
+			}
+			if number = p.number; sent != nil && bytes.Equal(have.data, sent) {
+				return l.saved(ctx, partition, p, have.sequence)
+			}
+		}
+		if number != after || at <= after && after > 0 {
+			return journal.ErrOvertaken
 		}
 		p, err := l.wrap(ctx, kindSnapshotPiece, partition, at, state, min(l.maxInline, smallSnapshot))
 		if err != nil {
 			return err
 		}
 		rollup := nats.Header{jetstream.MsgRollup: []string{jetstream.MsgRollupSubject}}
-		saved, err := l.onlyIf(ctx, l.subject(kindSnapshot, partition), sequence, p.pack(), rollup)
-		if errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUnknown) && l.ready(ctx, partition) == nil {
-			continue // to look again: two snapshots of one step are as good as each other
-		}
-		if err != nil {
+		packed := p.pack()
+		sequence, err := l.onlyIf(ctx, l.subject(kindSnapshot, partition), have.sequence, packed, rollup)
+		switch {
+		case err == nil:
+			return l.saved(ctx, partition, p, sequence)
+		case errors.Is(err, journal.ErrUnknown) && l.ready(ctx, partition) == nil:
+			sent = packed
+		case !errors.Is(err, journal.ErrFenced):
 			return err
 		}
-		l.counters.snapshots.Add(1)
-		return l.purge(ctx, l.st(), l.subject(kindSnapshotPiece, partition), p.first(saved))
 	}
+}
+
+// saved forgets the pieces of the snapshot before.
+func (l *Log) saved(ctx context.Context, partition int, p parcel, sequence uint64) error {
+	l.counters.snapshots.Add(1)
+	return l.purge(ctx, l.st(), l.subject(kindSnapshotPiece, partition), p.first(sequence))
 }

@@ -41,7 +41,7 @@ func (l *Log) ensureStreams(ctx context.Context) error {
 		Name: l.st(), MaxBytes: limit(l.opts.MaxStepBytes),
 		AllowRollup: true, DenyDelete: true,
 	}
-	for _, kind := range []string{kindStep, kindStepPiece, kindSnapshot, kindSnapshotPiece, kindPurged} {
+	for _, kind := range []string{kindStep, kindStepPiece, kindSnapshot, kindSnapshotPiece, kindStatePiece, kindPurged} {
 		st.Subjects = append(st.Subjects, l.opts.Name+"."+kind+".*")
 	}
 	for _, cfg := range []jetstream.StreamConfig{in, st} {

@@ -21,7 +21,6 @@ type Cutter struct {
 	parts []*cutPart
 	err   error // of an entry that could not be encoded
 
-	open  bool
 	next  int    // the part that is taken from
 	out   []byte // sections of the piece that is made
 	ready []Piece
@@ -93,7 +92,7 @@ func (l *Executor) Cutter() *Cutter {
 func (c *Cutter) Again() {
 	c.last++
 	c.first, c.runs, c.limit = c.last, map[uint64]*run{c.last: {}}, leastRun
-	c.parts, c.out, c.ready, c.err, c.open = nil, nil, nil, nil, false
+	c.parts, c.out, c.ready, c.err = nil, nil, nil, nil
 	c.l.cuts = true
 	for _, p := range c.l.parts() {
 		x := &cutPart{part: p}
@@ -160,13 +159,10 @@ func (x *cutPart) reach(page uint32) {
 	}
 }
 
-// Open reports whether a cut is under way.
-func (c *Cutter) Open() bool { return c.open }
-
 // Begin begins a cut between two steps, when the one before has been written. It takes time
 // for the heads, and for each page that has changed.
 func (c *Cutter) Begin() error {
-	c.open, c.next = true, 0
+	c.next = 0
 	live := 0
 	for _, x := range c.parts {
 		if x.entries != nil {
@@ -333,7 +329,6 @@ func (c *Cutter) Write(enough func() bool) (done bool, err error) {
 		}
 	}
 	c.piece()
-	c.open = false
 	return true, nil
 }
 

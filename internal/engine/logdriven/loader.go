@@ -3,7 +3,6 @@ package logdriven
 import (
 	"bytes"
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/millrace/millrace/internal/engine/codec"
@@ -143,16 +142,4 @@ func (r *Loader) End() error {
 	}
 	r.l.identify()
 	return nil
-}
-
-// Entries returns how many entries were read.
-func (r *Loader) Entries() (n int) {
-	for _, p := range r.order {
-		for _, page := range p.pages {
-			for _, w := range page.seen {
-				n += bits.OnesCount64(w)
-			}
-		}
-	}
-	return n
 }

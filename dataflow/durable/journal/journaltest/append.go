@@ -52,7 +52,7 @@ func ownCopies(t *testing.T, l place) {
 		t.Fatal(err)
 	}
 	fence := l.commit(t, 0, step)
-	if err := l.SaveSnapshot(l.ctx, l.p, fence, state); err != nil {
+	if err := l.SaveSnapshot(l.ctx, l.p, 0, fence, state); err != nil {
 		t.Fatal(err)
 	}
 	fence = l.commit(t, fence, step)
@@ -131,7 +131,7 @@ func endedContext(t *testing.T, l place) {
 	_, errs["Append"] = l.Append(ctx, l.p, []byte("x"))
 	_, errs["Commit"] = l.Commit(ctx, l.p, 0, []byte("x"))
 	_, errs["Restore"] = l.Restore(ctx, l.p)
-	errs["SaveSnapshot"] = l.SaveSnapshot(ctx, l.p, 0, nil)
+	errs["SaveSnapshot"] = l.SaveSnapshot(ctx, l.p, 0, 0, nil)
 	errs["Purge"] = l.Purge(ctx, l.p, 0, 0)
 	_, errs["Usage"] = l.Usage(ctx, l.p)
 	for name, err := range errs {

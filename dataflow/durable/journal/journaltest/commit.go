@@ -83,7 +83,7 @@ func largeSteps(t *testing.T, l place) {
 	same(t, l.restore(t), want)
 	// Pieces of steps that go must go with them, and those of the one that stays stay.
 	at := want.Steps[5].Fence
-	if err := l.SaveSnapshot(l.ctx, l.p, want.Steps[4].Fence, []byte("state")); err != nil {
+	if err := l.SaveSnapshot(l.ctx, l.p, 0, want.Steps[4].Fence, []byte("state")); err != nil {
 		t.Fatal(err)
 	}
 	before, err := l.Usage(l.ctx, l.p)

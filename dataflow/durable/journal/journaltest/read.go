@@ -143,7 +143,7 @@ func followers(t *testing.T, l place) {
 	expect(all, want[10:])
 	expect(some, want[10:])
 
-	if err := l.SaveSnapshot(l.ctx, l.p, want[8].Fence, nil); err != nil {
+	if err := l.SaveSnapshot(l.ctx, l.p, 0, want[8].Fence, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Purge(l.ctx, l.p, 0, want[8].Fence); err != nil {
@@ -191,7 +191,7 @@ func closing(t *testing.T, log journal.Log) {
 	_, errs["Read"] = log.Read(ctx, 0, 0)
 	_, errs["Steps"] = log.Steps(ctx, 0, 0)
 	_, errs["Restore"] = log.Restore(ctx, 0)
-	errs["SaveSnapshot"] = log.SaveSnapshot(ctx, 0, 0, nil)
+	errs["SaveSnapshot"] = log.SaveSnapshot(ctx, 0, 0, 0, nil)
 	errs["Purge"] = log.Purge(ctx, 0, 0, 0)
 	_, errs["Usage"] = log.Usage(ctx, 0)
 	for name, err := range errs {

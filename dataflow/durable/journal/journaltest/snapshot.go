@@ -1,6 +1,7 @@
 package journaltest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,13 +16,23 @@ import (
 // save keeps a snapshot that has to be accepted.
 func (l place) save(t *testing.T, at uint64, state []byte) {
 	t.Helper()
-	if err := l.SaveSnapshot(l.ctx, l.p, at, state); err != nil {
+	if err := l.SaveSnapshot(l.ctx, l.p, l.latest(t), at, state); err != nil {
 		t.Fatalf("SaveSnapshot at %d: %v", at, err)
 	}
 }
 
+// latest returns the fence that the latest snapshot is at.
+func (l place) latest(t *testing.T) uint64 {
+	t.Helper()
+	h, err := l.Restore(l.ctx, l.p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.At
+}
+
 func snapshots(t *testing.T, l place) {
-	if err := l.SaveSnapshot(l.ctx, l.p, 1<<40, []byte("future")); err == nil {
+	if err := l.SaveSnapshot(l.ctx, l.p, 0, 1<<40, []byte("future")); err == nil {
 		t.Error("a snapshot of a step that nobody made was accepted")
 	}
 	want := &journal.History{}
@@ -35,34 +46,46 @@ func snapshots(t *testing.T, l place) {
 		want.At, want.Snapshot = at, noise(size, uint64(i))
 		l.save(t, at, want.Snapshot)
 		same(t, l.restore(t), want)
-		if i > 0 {
-			l.save(t, before, []byte("older"))
-			same(t, l.restore(t), want)
+		if err := l.SaveSnapshot(l.ctx, l.p, at, before, []byte("older")); !errors.Is(err, journal.ErrOvertaken) {
+			t.Errorf("SaveSnapshot at an earlier step: %v, want ErrOvertaken", err)
 		}
+		same(t, l.restore(t), want)
 	}
 	// At the last step there is nothing after the snapshot.
 	l.save(t, want.Fence, []byte("last"))
 	same(t, l.restore(t), &journal.History{Snapshot: []byte("last"), At: want.Fence, Fence: want.Fence})
 }
 
-// snapshotsByTwo lets owners of different times save large snapshots at once. The one of
-// the later step has to stay, whole.
+// snapshotsByTwo lets owners of different times save large snapshots at once, each in the place of
+// the same one. One of them has to stay, whole, and the other one to be told.
 func snapshotsByTwo(t *testing.T, l place) {
 	fence := l.commit(t, 0, []byte("first"))
 	for round := range 3 {
-		older := fence
-		fence = l.commit(t, fence, []byte("next"))
+		older, latest := l.commit(t, fence, []byte("next")), l.latest(t)
+		fence = l.commit(t, older, []byte("next"))
 		states := map[uint64][]byte{older: noise(3<<20, uint64(2*round)), fence: noise(3<<20, uint64(2*round+1))}
 		var wg sync.WaitGroup
+		var mu sync.Mutex
+		var saved []uint64
 		for at, state := range states {
 			wg.Go(func() {
-				if err := l.SaveSnapshot(l.ctx, l.p, at, state); err != nil {
+				err := l.SaveSnapshot(l.ctx, l.p, latest, at, state)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					saved = append(saved, at)
+				} else if !errors.Is(err, journal.ErrOvertaken) {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
-		same(t, l.restore(t), &journal.History{Snapshot: states[fence], At: fence, Fence: fence})
+		if len(saved) != 1 {
+			t.Fatalf("snapshots at %v were saved, want one of them", saved)
+		}
+		if h := l.restore(t); h.At != saved[0] || !bytes.Equal(h.Snapshot, states[saved[0]]) || h.Fence != fence {
+			t.Fatalf("the snapshot is at %d, with %d bytes, want that at %d", h.At, len(h.Snapshot), saved[0])
+		}
 	}
 }
 
@@ -76,8 +99,9 @@ func halfWritten(t *testing.T, l place) {
 	for i := range 9 {
 		fence = l.commit(t, fence, []byte("next"))
 		state := noise(7<<20, uint64(i))
+		before := l.latest(t)
 		ctx, cancel := context.WithTimeout(l.ctx, 200*time.Microsecond<<i)
-		err := l.SaveSnapshot(ctx, l.p, fence, state)
+		err := l.SaveSnapshot(ctx, l.p, before, fence, state)
 		cancel()
 		h := l.restore(t)
 		switch string(h.Snapshot) {

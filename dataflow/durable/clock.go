@@ -1,0 +1,37 @@
+package durable
+
+import "time"
+
+// startClock lets time go on from where the history stands. It never goes back, and
+// within this process it is not moved by changes of the system's clock.
+//
+// The system's clock counts when a partition is restored, as far as that is possible. If it was
+// ahead at an earlier start, the history is ahead of it now and goes at half of its speed for
+// as long as it takes: so a clock that was wrong once makes timers fire early once, and none
+// waits until the clock has come there again. Source: store study 11, protocol part 1.9.
+func (o *owner) startClock() {
+	wall := o.opts.Now().UnixNano()
+	if o.last.clock == 0 {
+		o.last.clock = wall - 1
+	}
+	is := wall - o.last.clock // as the system says
+	passed := time.Duration(is - o.last.now)
+	if passed < -moment || passed > o.opts.MaxGap {
+		o.opts.Logger.Warn("the clock of the system is behind the history, or ahead by more than Options.MaxGap", "partition", o.partition, "by", passed)
+	}
+	began, base := time.Now(), o.last.now+int64(min(max(passed, 0), o.opts.MaxGap))
+	ahead := time.Duration(base - is)
+	o.clock = func() int64 { return base + int64(slowed(time.Since(began), ahead)) }
+}
+
+// A moment is how far the history may be ahead without going slower.
+const moment = time.Second
+
+// slowed returns how far a clock goes in d that is ahead of the right time: half as far, as
+// long as it is ahead by more than a moment.
+func slowed(d, ahead time.Duration) time.Duration {
+	if ahead <= moment {
+		return d
+	}
+	return d - min(d/2, ahead)
+}

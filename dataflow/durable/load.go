@@ -1,0 +1,129 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// begun builds the flow and gives it the state of the last snapshot of a history, or of the one
+// before if that is damaged and what follows it is there. The history is that since then.
+func (o *owner) begun(ctx context.Context, h *journal.History) error {
+	if h.Snapshot == nil {
+		return o.beginWith(ctx, h, nil)
+	}
+	last, before, err := lastTwo(h.Snapshot)
+	if err != nil {
+		return o.damaged("its snapshot: %v", err)
+	}
+	if err = o.beginWith(ctx, h, last); err == nil || !errors.As(err, new(*DamagedError)) {
+		return err
+	}
+	if e := o.isLatest(ctx, h); e != nil {
+		return e
+	}
+	if len(before) == 0 {
+		return err
+	}
+	older, e := o.since(ctx, h, before)
+	if e == nil {
+		o.graph.Fail(ErrStopped)
+		e = o.beginWith(ctx, older, before)
+	}
+	if e != nil {
+		return fmt.Errorf("%w; the snapshot before it cannot be used: %v", err, e)
+	}
+	o.opts.Logger.Warn("the snapshot before the last one is used", "partition", o.partition, "because", err)
+	*h = *older
+	return nil
+}
+
+// isLatest returns [journal.ErrPurged] if another owner has saved a snapshot since a history
+// was read: the pieces of this one may be gone.
+func (o *owner) isLatest(ctx context.Context, h *journal.History) error {
+	now, err := o.log.Restore(ctx, o.partition)
+	if err == nil && now.At != h.At {
+		err = fmt.Errorf("%w: there is another snapshot", journal.ErrPurged)
+	}
+	return err
+}
+
+// since returns what a history is since the snapshot before its last one.
+func (o *owner) since(ctx context.Context, h *journal.History, before []byte) (*journal.History, error) {
+	s, err := decodeSnapshot(o.of, before)
+	if err != nil {
+		return nil, err
+	}
+	records, err := o.log.Read(ctx, o.partition, max(s.taken, 1)-1)
+	if err != nil {
+		return nil, err
+	}
+	records.Close()
+	steps, err := o.log.Steps(ctx, o.partition, s.fence)
+	if err != nil {
+		return nil, err
+	}
+	defer steps.Close()
+	older := *h
+	older.At, older.Steps = s.fence, nil
+	for at := s.fence; at < h.At; {
+		step, err := steps.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		at, older.Steps = step.Fence, append(older.Steps, step)
+	}
+	older.Steps = append(older.Steps, h.Steps...)
+	return &older, nil
+}
+
+// beginWith builds the flow, and gives it the state of a snapshot of the history, if that is not
+// nil.
+func (o *owner) beginWith(ctx context.Context, h *journal.History, data []byte) error {
+	if err := o.construct(); err != nil {
+		return err
+	}
+	if data == nil {
+		return o.fit(h, nil)
+	}
+	s, err := decodeSnapshot(o.of, data)
+	if err != nil {
+		return o.damaged("its snapshot: %v", err)
+	}
+	if err := o.fit(h, &s); err != nil {
+		return err
+	}
+	return o.load(ctx, data, s)
+}
+
+// load gives a flow that has made no step the state of a snapshot.
+func (o *owner) load(ctx context.Context, data []byte, s snapshot) error {
+	loader, err := o.leader.Loader(o.program.other)
+	if err != nil {
+		return err
+	}
+	sizes := make(map[uint64]int)
+	for _, r := range slices.Backward(s.runs) {
+		pieces, err := o.pieces(ctx, r)
+		if err != nil {
+			return err
+		}
+		for _, p := range slices.Backward(pieces) {
+			if err := loader.Piece(r.number, p); err != nil {
+				return o.damaged("its state, in pieces %d to %d: %v", r.first, r.last, err)
+			}
+		}
+		sizes[r.number] = int(r.bytes)
+	}
+	if err := loader.End(); err != nil {
+		return o.damaged("its state: %v", err)
+	}
+	o.cutter = loader.Cutter(sizes)
+	o.stored.runs, o.stored.last = slices.Clone(s.runs), lastOf(data, &s)
+	o.last = s
+	o.last.shape, o.last.runs = "", nil
+	return nil
+}

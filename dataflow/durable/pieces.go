@@ -1,0 +1,249 @@
+package durable
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/engine/logdriven"
+)
+
+// The state of a partition is kept in pieces, which come and go in runs, see
+// [logdriven.Cutter]. A snapshot names the runs that the state is in.
+//
+//	piece  frame, tag, run, index in the run, 1 if the next piece goes on with this one, content
+//
+// Two owners of whom one does not know better may write pieces at the same time: a run's tag
+// says whose it is. A log may have a piece twice: its index says so.
+
+// pieceVersion is the version of the frame of a piece.
+const pieceVersion = 1
+
+// pieceRoom is how much of a state is in a piece.
+const pieceRoom = journal.MaxPiece - 64
+
+// A run is pieces of a state.
+type run struct {
+	number, tag uint64
+	first, last uint64 // piece
+	count       uint64
+	bytes       uint64
+	sum         uint32 // of all pieces
+}
+
+func (r *run) encode(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, r.number)
+	dst = binary.LittleEndian.AppendUint64(dst, r.tag)
+	dst = binary.AppendUvarint(dst, r.first)
+	dst = binary.AppendUvarint(dst, r.last-r.first)
+	dst = binary.AppendUvarint(dst, r.count)
+	dst = binary.AppendUvarint(dst, r.bytes)
+	return binary.LittleEndian.AppendUint32(dst, r.sum)
+}
+
+func (r *run) decode(from *reader) {
+	r.number = from.uint()
+	if b := from.skip(8); b != nil {
+		r.tag = binary.LittleEndian.Uint64(b)
+	}
+	r.first = from.uint()
+	r.last = r.first + from.uint()
+	r.count, r.bytes = from.uint(), from.uint()
+	if b := from.skip(4); b != nil {
+		r.sum = binary.LittleEndian.Uint32(b)
+	}
+}
+
+// A stored is what is durable of the state of a partition. The goroutine of the cut under way has
+// it, and between cuts the owner.
+//
+// A snapshot is only saved in the place of the one that its owner knows, so everything that it
+// names is there: runs of that one, of which nothing is forgotten before there is another one
+// in its place, and pieces that were kept since.
+type stored struct {
+	at   uint64 // fence of the latest snapshot in the log
+	tag  uint64 // of runs that this owner makes
+	runs []run  // oldest first
+	last lastSnapshot
+}
+
+// A lastSnapshot is what there is to know of a snapshot when there is another one.
+type lastSnapshot struct {
+	data         []byte // nil if there is none
+	fence, taken uint64
+	first        uint64 // piece of it
+}
+
+func lastOf(data []byte, s *snapshot) lastSnapshot {
+	first := ^uint64(0)
+	for _, r := range s.runs {
+		first = min(first, r.first)
+	}
+	return lastSnapshot{data, s.fence, s.taken, first}
+}
+
+// keep makes the pieces of a cut durable, and then the snapshot that names them. What is
+// behind the snapshot before this one is forgotten: that one can be used as well.
+func (o *owner) keep(c *cut) error {
+	k := &o.stored
+	for {
+		pieces, err := c.next()
+		if err != nil {
+			return err
+		}
+		for _, p := range pieces {
+			if err := o.keepPiece(c.ctx, p); err != nil {
+				return err
+			}
+		}
+		if len(pieces) == 0 {
+			break
+		}
+	}
+	runs := slices.DeleteFunc(slices.Clone(k.runs), func(r run) bool { return r.number < c.at.oldest })
+	c.at.runs = runs
+	data := c.at.encode(o.of)
+	if err := o.log.SaveSnapshot(c.ctx, o.partition, k.at, c.at.fence, both(data, k.last.data)); err != nil {
+		return err
+	}
+	o.metrics.snapshots.Add(1)
+	before := k.last
+	k.at, k.runs, k.last = c.at.fence, runs, lastOf(data, &c.at)
+	if before.data == nil {
+		return nil // the beginning of the history is what this one can be replaced by
+	}
+	if err := o.log.PurgePieces(c.ctx, o.partition, min(before.first, k.last.first)); err != nil || o.opts.KeepHistory {
+		return err
+	}
+	// The last message taken stays: a start compares it with what the snapshot says of it.
+	return o.log.Purge(c.ctx, o.partition, max(before.taken, 1)-1, before.fence)
+}
+
+// keepPiece makes a piece durable, in several of the log's if it is large.
+func (o *owner) keepPiece(ctx context.Context, p logdriven.Piece) error {
+	k := &o.stored
+	if k.tag == 0 {
+		k.tag = rand.Uint64() | 1
+	}
+	if n := len(k.runs); n == 0 || k.runs[n-1].number != p.Run {
+		k.runs = append(k.runs, run{number: p.Run, tag: k.tag})
+	}
+	r := &k.runs[len(k.runs)-1]
+	for rest := p.Data; len(rest) > 0; {
+		part := rest[:min(len(rest), pieceRoom)]
+		rest = rest[len(part):]
+		data := o.of.begin(make([]byte, 0, len(part)+64), pieceVersion)
+		data = binary.LittleEndian.AppendUint64(data, r.tag)
+		data = binary.AppendUvarint(data, r.number)
+		data = binary.AppendUvarint(data, r.count)
+		data = append(data, 0)
+		if len(rest) > 0 {
+			data[len(data)-1] = 1
+		}
+		data = o.of.seal(append(data, part...))
+		number, err := o.savePiece(ctx, data)
+		if err != nil {
+			return err
+		}
+		if r.count == 0 {
+			r.first = number
+		}
+		r.last, r.count, r.bytes = number, r.count+1, r.bytes+uint64(len(data))
+		r.sum = crc32.Update(r.sum, castagnoli, data)
+	}
+	return nil
+}
+
+// savePiece waits for room as steps do.
+func (o *owner) savePiece(ctx context.Context, data []byte) (uint64, error) {
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		number, err := o.log.SavePiece(ctx, o.partition, data)
+		if !errors.Is(err, journal.ErrFull) {
+			return number, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return 0, err
+		}
+	}
+}
+
+// pieces returns what is in a run: what was written together, in order.
+func (o *owner) pieces(ctx context.Context, r run) (all [][]byte, err error) {
+	found, err := o.log.Pieces(ctx, o.partition, r.first, r.last)
+	if err != nil {
+		return nil, err
+	}
+	count, sum, goesOn := uint64(0), uint32(0), false
+	for _, p := range found {
+		in, err := o.of.open("piece", pieceVersion, p.Data)
+		if err != nil {
+			return nil, o.damaged("piece %d of its state: %v", p.Number, err)
+		}
+		d := reader{data: in}
+		tag, number, index, more := uint64(0), uint64(0), uint64(0), byte(0)
+		if b := d.skip(8); b != nil {
+			tag = binary.LittleEndian.Uint64(b)
+		}
+		number, index, more = d.uint(), d.uint(), d.byte()
+		if d.bad {
+			return nil, o.damaged("piece %d of its state is cut short", p.Number)
+		}
+		if tag != r.tag || number != r.number || index < count {
+			continue // of another owner, or there twice
+		}
+		if index > count {
+			return nil, o.damaged("pieces of its state before piece %d are gone", p.Number)
+		}
+		count++
+		sum = crc32.Update(sum, castagnoli, p.Data)
+		if goesOn {
+			all[len(all)-1] = append(all[len(all)-1], d.data...)
+		} else {
+			all = append(all, slices.Clone(d.data))
+		}
+		goesOn = more == 1
+	}
+	if count != r.count || sum != r.sum || goesOn {
+		return nil, o.damaged("its state has %d pieces from %d to %d of which %d are there, or one was replaced", r.count, r.first, r.last, count)
+	}
+	return all, nil
+}
+
+// both returns what is kept for the last two snapshots: a log has one value for them.
+func both(last, before []byte) []byte {
+	dst := binary.AppendUvarint(make([]byte, 0, len(last)+len(before)+binary.MaxVarintLen64), uint64(len(last)))
+	return append(append(dst, last...), before...)
+}
+
+// lastTwo is the inverse of both.
+func lastTwo(data []byte) (last, before []byte, err error) {
+	n, k := binary.Uvarint(data)
+	if k <= 0 || n > uint64(len(data)-k) {
+		return nil, nil, fmt.Errorf("durable: a snapshot is damaged: it is cut short")
+	}
+	return data[k : k+int(n)], data[k+int(n):], nil
+}
+
+// newest returns the last snapshot, or the one before if that cannot be read.
+func newest(of origin, data []byte) (snapshot, error) {
+	last, before, err := lastTwo(data)
+	if err != nil {
+		return snapshot{}, err
+	}
+	s, err := decodeSnapshot(of, last)
+	if err == nil || len(before) == 0 {
+		return s, err
+	}
+	if s, e := decodeSnapshot(of, before); e == nil {
+		return s, nil
+	}
+	return s, err
+}

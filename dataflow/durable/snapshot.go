@@ -1,0 +1,52 @@
+package durable
+
+import "encoding/binary"
+
+// A snapshot is the state between two steps.
+type snapshot struct {
+	shape string
+	clock int64  // its origin
+	fence uint64 // of the step
+	place
+	refusals
+	diverged uint64 // the first step of the latest ones of which what was recorded stands; 0 if there were none
+	runs     []run  // that the state is in, oldest first
+
+	oldest uint64 // run that is needed; not kept
+}
+
+func (s *snapshot) encode(of origin) []byte {
+	dst := of.begin(make([]byte, 0, 256+len(s.shape)+64*len(s.runs)), snapshotVersion)
+	dst = appendString(dst, s.shape)
+	dst = binary.AppendVarint(dst, s.clock)
+	dst = binary.AppendUvarint(dst, s.fence)
+	dst = s.place.encode(dst)
+	dst = s.refusals.encode(dst)
+	dst = binary.AppendUvarint(dst, s.diverged)
+	dst = binary.AppendUvarint(dst, uint64(len(s.runs)))
+	for i := range s.runs {
+		dst = s.runs[i].encode(dst)
+	}
+	return of.seal(dst)
+}
+
+func decodeSnapshot(of origin, data []byte) (s snapshot, err error) {
+	in, err := of.open("snapshot", snapshotVersion, data)
+	if err != nil {
+		return s, err
+	}
+	r := reader{data: in}
+	s.shape = r.string()
+	s.clock = r.int()
+	s.fence = r.uint()
+	s.place.decode(&r)
+	s.refusals.decode(&r)
+	s.diverged = r.uint()
+	for range r.count() {
+		var x run
+		x.decode(&r)
+		s.runs = append(s.runs, x)
+	}
+	r.bad = r.bad || len(r.data) > 0
+	return s, r.err("snapshot")
+}

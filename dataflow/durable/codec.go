@@ -54,6 +54,9 @@ var encodeMode, decodeMode = sync.OnceValue(func() cbor.EncMode {
 })
 
 func (cborCodec) Append(dst []byte, v any) ([]byte, error) {
+	if p := planOf(reflect.TypeOf(v)); p != nil {
+		return p.append(dst, reflect.ValueOf(v)), nil
+	}
 	b, err := encodeMode().Marshal(v)
 	if err != nil {
 		return dst, err
@@ -61,7 +64,16 @@ func (cborCodec) Append(dst []byte, v any) ([]byte, error) {
 	return append(dst, b...), nil
 }
 
-func (cborCodec) Decode(data []byte, p any) error { return decodeMode().Unmarshal(data, p) }
+func (cborCodec) Decode(data []byte, p any) error {
+	if v := reflect.ValueOf(p); v.Kind() == reflect.Pointer && !v.IsNil() {
+		if plan := planOf(v.Type().Elem()); plan != nil {
+			if rest, ok := plan.decode(data, v.Elem()); ok && len(rest) == 0 {
+				return nil
+			}
+		}
+	}
+	return decodeMode().Unmarshal(data, p)
+}
 
 // checked remembers types that were found fit.
 var checked sync.Map // of reflect.Type to error or nil

@@ -54,20 +54,26 @@ func AppendValue[T any](dst []byte, c Codec, v T) ([]byte, error) {
 
 // DecodeValue reads what AppendValue appended.
 func DecodeValue[T any](d *Decoder, c Codec) (v T) {
+	DecodeInto(d, c, &v)
+	return v
+}
+
+// DecodeInto is [DecodeValue] into a place that has the zero value. What is there after an error
+// is of no use.
+func DecodeInto[T any](d *Decoder, c Codec, v *T) {
 	b := d.Bytes()
 	if d.Err != nil {
-		return v
+		return
 	}
 	if IsView[T]() {
 		in := &Decoder{Data: b}
-		if loadView(in, c, PartsOf(&v)); in.Err != nil {
+		if loadView(in, c, PartsOf(v)); in.Err != nil {
 			d.Fail()
 		}
-		return v
+		return
 	}
-	if err := c.Decode(b, &v); err != nil {
-		d.Err = fmt.Errorf("dataflow: decoding a %T: %w", v, err)
+	if err := c.Decode(b, v); err != nil {
+		d.Err = fmt.Errorf("dataflow: decoding a %T: %w", *v, err)
 		d.Data = nil
 	}
-	return v
 }

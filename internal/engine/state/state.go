@@ -81,7 +81,7 @@ func Plain[T any](op *engine.Op) codec.Of[T] {
 	return codec.Of[T]{
 		Kind: reflect.TypeFor[T]().String(),
 		Save: func(dst []byte, c codec.Codec, x *T) ([]byte, error) { return codec.AppendValue(dst, c, *x) },
-		Load: func(d *codec.Decoder, c codec.Codec, x *T) { *x = codec.DecodeValue[T](d, c) },
+		Load: func(d *codec.Decoder, c codec.Codec, x *T) { codec.DecodeInto(d, c, x) },
 	}
 }
 

@@ -35,7 +35,7 @@
 // written again and forgotten. The last two snapshots can be used. If a piece of the last one is
 // damaged, a start says so, uses the one before and makes the steps since then again; records and
 // steps are kept for it. [Metrics].LastSnapshot says how long steps waited for one at most at a
-// time, which is about a millisecond, and longer for the first one of a large state.
+// time: about a millisecond, and up to some 60 where other work or the collector has the processors.
 //
 // # Damage
 //

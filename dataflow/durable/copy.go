@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
 // ErrExists says that there is a history already where one was to be copied to.
@@ -171,6 +172,7 @@ type event struct {
 	fence    uint64 // of step
 	step     *step
 	snapshot *snapshot
+	state    [][][]byte // the pieces of snapshot, by run
 }
 
 func (x *excerpt) restart()           { x.events = nil }
@@ -178,7 +180,9 @@ func (x *excerpt) message(m *message) { x.events = append(x.events, event{messag
 func (x *excerpt) step(fence uint64, s *step) {
 	x.events = append(x.events, event{fence: fence, step: s})
 }
-func (x *excerpt) snapshot(s *snapshot) { x.events = append(x.events, event{snapshot: s}) }
+func (x *excerpt) snapshot(s *snapshot, state [][][]byte) {
+	x.events = append(x.events, event{snapshot: s, state: state})
+}
 
 // writeAll writes all partitions at the same time, so that they share what it costs to make
 // something durable.
@@ -224,7 +228,7 @@ func (w *copyWriter) write(ctx context.Context, x *excerpt) (err error) {
 		case e.step != nil:
 			err = w.step(ctx, e.fence, *e.step)
 		default:
-			err = w.snapshot(ctx, *e.snapshot)
+			err = w.snapshot(ctx, *e.snapshot, e.state)
 		}
 		if err != nil {
 			return err
@@ -287,10 +291,22 @@ func (w *copyWriter) step(ctx context.Context, was uint64, s step) error {
 	return nil
 }
 
-// snapshot writes the snapshot that was made after the last step.
-func (w *copyWriter) snapshot(ctx context.Context, s snapshot) error {
+// snapshot writes the snapshot that was made after the last step, and the state that it names.
+func (w *copyWriter) snapshot(ctx context.Context, s snapshot, state [][][]byte) error {
+	var k stored
+	for i, pieces := range state {
+		for _, p := range pieces {
+			err := k.keepPiece(w.of, logdriven.Piece{Run: s.runs[i].number, Data: p}, func(data []byte) (uint64, error) {
+				return w.log.SavePiece(ctx, w.partition, data)
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	s.runs = k.runs
 	s.place = w.last.place
-	s.link = w.link
+	s.fence, s.link = w.fence, w.link
 	s.refusals.latest = slices.Clone(s.refusals.latest)
 	for i := range s.refusals.latest {
 		x := &s.refusals.latest[i]
@@ -300,7 +316,7 @@ func (w *copyWriter) snapshot(ctx context.Context, s snapshot) error {
 	if s.diverged != 0 {
 		s.diverged = w.fence // at the latest
 	}
-	return w.log.SaveSnapshot(ctx, w.partition, w.fence, s.encode(w.of))
+	return w.log.SaveSnapshot(ctx, w.partition, 0, w.fence, both(s.encode(w.of), nil))
 }
 
 // Moves are numbers, and what they are in another log, both in order.

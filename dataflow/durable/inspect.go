@@ -37,7 +37,7 @@ type visitor interface {
 	restart()
 	message(m *message)
 	step(fence uint64, s *step)
-	snapshot(s *snapshot)
+	snapshot(s *snapshot, state [][][]byte) // and its pieces, by run
 }
 
 // errAhead says that a snapshot has taken records beyond the bound of an inspection.
@@ -87,19 +87,9 @@ func (in *inspection) once(ctx context.Context) error {
 	if h.Fence == 0 {
 		return in.rest(ctx, h, &step{}, nil)
 	}
-	var kept *snapshot
-	if h.Snapshot != nil {
-		s, err := decodeSnapshot(in.of, h.Snapshot)
-		if err != nil {
-			return in.damaged("its snapshot: %v", err)
-		}
-		if _, err := parseShape(s.shape); err != nil {
-			return in.damaged("its snapshot: %v", err)
-		}
-		if s.taken > in.upTo {
-			return errAhead
-		}
-		kept = &s
+	kept, state, err := in.snapshot(ctx, h)
+	if err != nil {
+		return err
 	}
 	steps, err := in.log.Steps(ctx, in.partition, 0)
 	if err != nil {
@@ -162,11 +152,11 @@ func (in *inspection) once(ctx context.Context) error {
 		}
 		before, link, fence = &s, after(committed.Data), committed.Fence
 		if fence == h.At && kept != nil {
-			if kept.link != link || kept.intake != s.intake || kept.last != s.last || kept.now != s.now {
+			if kept.fence != fence || kept.link != link || kept.intake != s.intake || kept.last != s.last || kept.now != s.now {
 				return in.damaged("its snapshot is not that of step %d", fence)
 			}
 			if in.visit != nil {
-				in.visit.snapshot(kept)
+				in.visit.snapshot(kept, state)
 			}
 		}
 	}
@@ -177,6 +167,44 @@ func (in *inspection) once(ctx context.Context) error {
 		return in.damaged("step %d knew of records up to message %d, and they end at %d: they are an older copy, or were lost at the end", h.Fence, before.last, h.End)
 	}
 	return in.rest(ctx, h, before, from)
+}
+
+// snapshot goes through the last snapshot and the pieces that it names. It returns nil if there is
+// none.
+func (in *inspection) snapshot(ctx context.Context, h *journal.History) (kept *snapshot, state [][][]byte, err error) {
+	if h.Snapshot == nil {
+		return nil, nil, nil
+	}
+	last, _, err := lastTwo(h.Snapshot)
+	if err != nil {
+		return nil, nil, in.damaged("its snapshot: %v", err)
+	}
+	s, err := decodeSnapshot(in.of, last)
+	if err != nil {
+		return nil, nil, in.damaged("its snapshot: %v", err)
+	}
+	if _, err := parseShape(s.shape); err != nil {
+		return nil, nil, in.damaged("its snapshot: %v", err)
+	}
+	if s.taken > in.upTo {
+		return nil, nil, errAhead
+	}
+	for _, r := range s.runs {
+		pieces, damage, err := readRun(ctx, in.log, in.partition, in.of, r)
+		if err != nil {
+			return nil, nil, err
+		}
+		if damage != "" {
+			if now, err := in.log.Restore(ctx, in.partition); err != nil || now.At != h.At {
+				return nil, nil, errors.Join(journal.ErrPurged, err) // with the snapshot that named it
+			}
+			return nil, nil, in.damaged("its snapshot: %s", damage)
+		}
+		if in.visit != nil {
+			state = append(state, pieces)
+		}
+	}
+	return &s, state, nil
 }
 
 func (in *inspection) decode(committed journal.Step) (step, error) {

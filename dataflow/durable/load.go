@@ -107,9 +107,12 @@ func (o *owner) load(ctx context.Context, data []byte, s snapshot) error {
 	}
 	sizes := make(map[uint64]int)
 	for _, r := range slices.Backward(s.runs) {
-		pieces, err := o.pieces(ctx, r)
+		pieces, damage, err := readRun(ctx, o.log, o.partition, o.of, r)
 		if err != nil {
 			return err
+		}
+		if damage != "" {
+			return o.damaged("%s", damage)
 		}
 		for _, p := range slices.Backward(pieces) {
 			if err := loader.Piece(r.number, p); err != nil {

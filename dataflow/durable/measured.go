@@ -50,13 +50,13 @@ func (m *measured) Commit(ctx context.Context, p int, fence uint64, step []byte)
 }
 
 // SaveSnapshot measures [journal.Log.SaveSnapshot].
-func (m *measured) SaveSnapshot(ctx context.Context, p int, at uint64, state []byte) error {
+func (m *measured) SaveSnapshot(ctx context.Context, p int, after, at uint64, state []byte) error {
 	if err := m.reading.enter(ctx); err != nil {
 		return err
 	}
 	defer m.reading.leave()
 	began := time.Now()
-	err := m.Log.SaveSnapshot(ctx, p, at, state)
+	err := m.Log.SaveSnapshot(ctx, p, after, at, state)
 	if now := m.count(&m.saves, began, err); err == nil {
 		m.partitions[p].saved.Store(now.UnixNano())
 	}

@@ -98,7 +98,8 @@ func (o *owner) keep(c *cut) error {
 			return err
 		}
 		for _, p := range pieces {
-			if err := o.keepPiece(c.ctx, p); err != nil {
+			err := k.keepPiece(o.of, p, func(data []byte) (uint64, error) { return o.savePiece(c.ctx, data) })
+			if err != nil {
 				return err
 			}
 		}
@@ -125,9 +126,8 @@ func (o *owner) keep(c *cut) error {
 	return o.log.Purge(c.ctx, o.partition, max(before.taken, 1)-1, before.fence)
 }
 
-// keepPiece makes a piece durable, in several of the log's if it is large.
-func (o *owner) keepPiece(ctx context.Context, p logdriven.Piece) error {
-	k := &o.stored
+// keepPiece saves a piece, in several of the log's if it is large.
+func (k *stored) keepPiece(of origin, p logdriven.Piece, save func(data []byte) (number uint64, err error)) error {
 	if k.tag == 0 {
 		k.tag = rand.Uint64() | 1
 	}
@@ -138,7 +138,7 @@ func (o *owner) keepPiece(ctx context.Context, p logdriven.Piece) error {
 	for rest := p.Data; len(rest) > 0; {
 		part := rest[:min(len(rest), pieceRoom)]
 		rest = rest[len(part):]
-		data := o.of.begin(make([]byte, 0, len(part)+64), pieceVersion)
+		data := of.begin(make([]byte, 0, len(part)+64), pieceVersion)
 		data = binary.LittleEndian.AppendUint64(data, r.tag)
 		data = binary.AppendUvarint(data, r.number)
 		data = binary.AppendUvarint(data, r.count)
@@ -146,8 +146,8 @@ func (o *owner) keepPiece(ctx context.Context, p logdriven.Piece) error {
 		if len(rest) > 0 {
 			data[len(data)-1] = 1
 		}
-		data = o.of.seal(append(data, part...))
-		number, err := o.savePiece(ctx, data)
+		data = of.seal(append(data, part...))
+		number, err := save(data)
 		if err != nil {
 			return err
 		}
@@ -175,17 +175,19 @@ func (o *owner) savePiece(ctx context.Context, data []byte) (uint64, error) {
 	}
 }
 
-// pieces returns what is in a run: what was written together, in order.
-func (o *owner) pieces(ctx context.Context, r run) (all [][]byte, err error) {
-	found, err := o.log.Pieces(ctx, o.partition, r.first, r.last)
+// readRun returns what is in a run of a partition's state: what was written together, in order.
+// Damage says why it is not whole; then a newer snapshot may have been made, and the run be
+// forgotten.
+func readRun(ctx context.Context, log journal.Log, partition int, of origin, r run) (all [][]byte, damage string, err error) {
+	found, err := log.Pieces(ctx, partition, r.first, r.last)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	count, sum, goesOn := uint64(0), uint32(0), false
 	for _, p := range found {
-		in, err := o.of.open("piece", pieceVersion, p.Data)
+		in, err := of.open("piece", pieceVersion, p.Data)
 		if err != nil {
-			return nil, o.damaged("piece %d of its state: %v", p.Number, err)
+			return nil, fmt.Sprintf("piece %d of its state: %v", p.Number, err), nil
 		}
 		d := reader{data: in}
 		tag, number, index, more := uint64(0), uint64(0), uint64(0), byte(0)
@@ -194,13 +196,13 @@ func (o *owner) pieces(ctx context.Context, r run) (all [][]byte, err error) {
 		}
 		number, index, more = d.uint(), d.uint(), d.byte()
 		if d.bad {
-			return nil, o.damaged("piece %d of its state is cut short", p.Number)
+			return nil, fmt.Sprintf("piece %d of its state is cut short", p.Number), nil
 		}
 		if tag != r.tag || number != r.number || index < count {
 			continue // of another owner, or there twice
 		}
 		if index > count {
-			return nil, o.damaged("pieces of its state before piece %d are gone", p.Number)
+			return nil, fmt.Sprintf("pieces of its state before piece %d are gone", p.Number), nil
 		}
 		count++
 		sum = crc32.Update(sum, castagnoli, p.Data)
@@ -212,9 +214,9 @@ func (o *owner) pieces(ctx context.Context, r run) (all [][]byte, err error) {
 		goesOn = more == 1
 	}
 	if count != r.count || sum != r.sum || goesOn {
-		return nil, o.damaged("its state has %d pieces from %d to %d of which %d are there, or one was replaced", r.count, r.first, r.last, count)
+		return nil, fmt.Sprintf("its state has %d pieces from %d to %d of which %d are there, or one was replaced", r.count, r.first, r.last, count), nil
 	}
-	return all, nil
+	return all, "", nil
 }
 
 // both returns what is kept for the last two snapshots: a log has one value for them.

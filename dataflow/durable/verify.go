@@ -19,8 +19,8 @@ type Verification struct {
 	Steps     int // that were made again, and gave what is recorded
 
 	// State says that what operators remember after the steps before the snapshot is what the
-	// snapshot has. It is false if there is no snapshot, if the beginning of the history is
-	// gone, or if another program made a part of it.
+	// snapshot has. It is false if there is no snapshot, or if another program made a part of
+	// the steps that are there.
 	State bool
 }
 
@@ -62,10 +62,10 @@ func (e *VerifyError) Unwrap() []error {
 }
 
 // Verify makes the steps of a partition again and compares everything with what is kept. Steps
-// have to give what they gave. If the history has its beginning ([Options].KeepHistory), all steps
-// are made again, and what operators remember when they come to the snapshot has to be what
-// the snapshot has: so a function that gives the same and remembers something else is found. If
-// not, the steps since the snapshot are made again.
+// have to give what they gave, and what operators remember when they come to the last snapshot has
+// to be what that has: so a function that gives the same and remembers something else is found.
+// If the history has its beginning ([Options].KeepHistory), all steps are made again, else those
+// since the snapshot before the last one.
 //
 // It returns a [*VerifyError] with the first difference, a [*DamagedError] for a history that
 // does not fit together, and changes nothing. It takes as long as the steps took, and keeps them in
@@ -91,6 +91,9 @@ func (h *History) Verify(ctx context.Context, partition int) (Verification, erro
 // verifySnapshot makes the steps before the snapshot again, if they are all there.
 func (h *History) verifySnapshot(ctx context.Context, v *Verification, kept *journal.History) error {
 	before, err := h.beginning(ctx, v.Partition, kept.At)
+	if err == nil && before == nil {
+		before, err = h.sinceSnapshotBefore(ctx, v.Partition, kept)
+	}
 	if err != nil || before == nil {
 		return err
 	}
@@ -102,7 +105,11 @@ func (h *History) verifySnapshot(ctx context.Context, v *Verification, kept *jou
 		return err
 	}
 	defer made.graph.Fail(ErrStopped)
-	if slices.ContainsFunc(before.Steps[1:], func(s journal.Step) bool { return hasShape(s.Data) }) {
+	later := before.Steps
+	if before.Snapshot == nil {
+		later = later[1:] // the first one says which program begins
+	}
+	if slices.ContainsFunc(later, func(s journal.Step) bool { return hasShape(s.Data) }) {
 		return nil // an operator that came later has less in the snapshot
 	}
 	saved, err := h.remake(ctx, &Verification{Partition: v.Partition}, &journal.History{Snapshot: kept.Snapshot, At: kept.At, Fence: kept.At, End: kept.End})
@@ -142,6 +149,26 @@ func (h *History) beginning(ctx context.Context, partition int, to uint64) (*jou
 		kept.Steps = append(kept.Steps, s)
 	}
 	return kept, nil
+}
+
+// sinceSnapshotBefore returns the history from the snapshot before the last one up to that, nil if
+// it is not there.
+func (h *History) sinceSnapshotBefore(ctx context.Context, partition int, kept *journal.History) (*journal.History, error) {
+	_, before, err := lastTwo(kept.Snapshot)
+	if err != nil || len(before) == 0 {
+		return nil, err
+	}
+	o := &owner{core: h.core, partition: partition, of: h.core.originOf(partition)}
+	older, err := o.since(ctx, kept, before)
+	if errors.Is(err, journal.ErrPurged) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	older.Snapshot, older.Fence = both(before, nil), kept.At
+	older.Steps = older.Steps[:len(older.Steps)-len(kept.Steps)]
+	return older, nil
 }
 
 // remake makes steps again. The caller ends the flow of what it returns.

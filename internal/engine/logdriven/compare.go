@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
@@ -20,38 +21,42 @@ type Difference struct {
 // same. The order of entries is not compared, nor what a description does not show. Both are
 // between two steps, and belong to the caller.
 func (l *Executor) Compare(other *Executor) (*Difference, error) {
-	switch {
-	case !bytes.Equal(l.sources.save(nil), other.sources.save(nil)):
-		return &Difference{Operator: "the last numbers of senders"}, nil
-	case !bytes.Equal(l.quarantine.save(nil), other.quarantine.save(nil)):
+	c := l.loc.Graph.Settings.Codec
+	letters, err := l.quarantine.Save(nil, c)
+	if err != nil {
+		return nil, err
+	}
+	others, err := other.quarantine.Save(nil, c)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(letters, others) {
 		return &Difference{Operator: "the quarantine"}, nil
 	}
-	c := l.loc.Graph.Settings.Codec
+	if d := compare("the last numbers of senders", l.sources.state(), other.sources.state()); d != nil {
+		return d, nil
+	}
 	for i, op := range l.loc.Ops {
 		for j, x := range op.States {
-			y := other.loc.Ops[i].States[j]
-			this, err := x.Save(nil, c)
-			if err != nil {
-				return nil, err
-			}
-			that, err := y.Save(nil, c)
-			if err != nil {
-				return nil, err
-			}
-			if bytes.Equal(this, that) {
-				continue
-			}
-			a, b := described(x), described(y)
-			if onlyA, onlyB := without(a, b), without(b, a); onlyA != "" || onlyB != "" {
-				return &Difference{op.String(), onlyA, onlyB}, nil
+			if d := compare(op.String(), x, other.loc.Ops[i].States[j]); d != nil {
+				return d, nil
 			}
 		}
 	}
 	return nil, nil
 }
 
+// compare returns the first entry that one of two states of an operator has, and not the other.
+func compare(operator string, x, y engine.State) *Difference {
+	a, b := described(x), described(y)
+	if onlyA, onlyB := without(a, b), without(b, a); onlyA != "" || onlyB != "" {
+		return &Difference{operator, onlyA, onlyB}
+	}
+	return nil
+}
+
 // described returns the entries of a state in an order of their own.
-func described(x interface{ Describe(*codec.Describer) }) []string {
+func described(x engine.State) []string {
 	var text bytes.Buffer
 	x.Describe(&codec.Describer{W: &text, Left: -1})
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")

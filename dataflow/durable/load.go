@@ -22,7 +22,7 @@ func (o *owner) begun(ctx context.Context, h *journal.History) error {
 	if err = o.beginWith(ctx, h, last); err == nil || !errors.As(err, new(*DamagedError)) {
 		return err
 	}
-	if e := o.isLatest(ctx, h); e != nil {
+	if e := o.isLatest(ctx); e != nil {
 		return e
 	}
 	if len(before) == 0 {
@@ -41,11 +41,11 @@ func (o *owner) begun(ctx context.Context, h *journal.History) error {
 	return nil
 }
 
-// isLatest returns [journal.ErrPurged] if another owner has saved a snapshot since a history
+// isLatest returns [journal.ErrPurged] if another owner has saved a snapshot since the history
 // was read: the pieces of this one may be gone.
-func (o *owner) isLatest(ctx context.Context, h *journal.History) error {
+func (o *owner) isLatest(ctx context.Context) error {
 	now, err := o.log.Restore(ctx, o.partition)
-	if err == nil && now.At != h.At {
+	if err == nil && now.At != o.stored.at {
 		err = fmt.Errorf("%w: there is another snapshot", journal.ErrPurged)
 	}
 	return err
@@ -99,6 +99,26 @@ func (o *owner) beginWith(ctx context.Context, h *journal.History, data []byte) 
 	return o.load(ctx, data, s)
 }
 
+// readRun returns what is in a run. A server that has only just come to lead may not have all
+// of it yet, so what several processes share is read again before it counts as damaged.
+func (o *owner) readRun(ctx context.Context, r run) ([][]byte, error) {
+	for try := 1; ; try++ {
+		pieces, damage, err := readRun(ctx, o.log, o.partition, o.of, r)
+		if err != nil || damage == "" {
+			return pieces, err
+		}
+		if err := o.isLatest(ctx); err != nil {
+			return nil, err
+		}
+		if try == restoresBehind || o.shared == nil {
+			return nil, o.damaged("%s", damage)
+		}
+		if pauseBehind(ctx); ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
 // load gives a flow that has made no step the state of a snapshot.
 func (o *owner) load(ctx context.Context, data []byte, s snapshot) error {
 	loader, err := o.leader.Loader(o.program.other)
@@ -107,12 +127,9 @@ func (o *owner) load(ctx context.Context, data []byte, s snapshot) error {
 	}
 	sizes := make(map[uint64]int)
 	for _, r := range slices.Backward(s.runs) {
-		pieces, damage, err := readRun(ctx, o.log, o.partition, o.of, r)
+		pieces, err := o.readRun(ctx, r)
 		if err != nil {
 			return err
-		}
-		if damage != "" {
-			return o.damaged("%s", damage)
 		}
 		for _, p := range slices.Backward(pieces) {
 			if err := loader.Piece(r.number, p); err != nil {

@@ -121,6 +121,42 @@ func TestDamagedPieces(t *testing.T) {
 	})
 }
 
+// A late log has an alone log's pieces, but not at once.
+type late struct {
+	alone
+	asked *int
+}
+
+func (l late) Pieces(ctx context.Context, p int, first, last uint64) ([]journal.Piece, error) {
+	all, err := l.Memory.Pieces(ctx, p, first, last)
+	if *l.asked++; *l.asked < 5 && len(all) > 0 {
+		all = all[:len(all)-1]
+	}
+	return all, err
+}
+
+// TestLatePieces restores from a server that has only just come to lead and has not all pieces yet.
+func TestLatePieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.NewMemory(journal.MemoryOptions{})
+		app := start(t, log, accounts, Options{SnapshotAge: time.Minute})
+		post(t, app, filled(5000)...)
+		stop(t, app)
+
+		asked := 0
+		o := &owner{core: app.core, of: app.core.originOf(0)}
+		o.log, o.shared = log.Reopen(), late{alone{log.Reopen()}, &asked}
+		o.core.log = o.shared
+		h, err := o.log.Restore(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.follow(t.Context(), h); err != nil || asked < 5 {
+			t.Errorf("restored with pieces asked for %d times: %v", asked, err)
+		}
+	})
+}
+
 // begun wants a flow to start, and an account to be there to which one posting was made.
 func begun(t *testing.T, what string, log worn, of int) {
 	t.Helper()

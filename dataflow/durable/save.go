@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -112,11 +113,14 @@ var closed = func() chan struct{} {
 	return c
 }()
 
-// goOn writes a part of the cut under way, for about as long as it is given.
+// goOn writes a part of the cut under way, for about as long as it is given. The processor is
+// yielded before: the scheduler takes it from a goroutine that has had it for 10 ms, and one that
+// lost it in the middle would wait for its turn with the part half written.
 func (o *owner) goOn(budget time.Duration) {
 	if o.cut.waiting() > mostWaiting {
 		return
 	}
+	runtime.Gosched()
 	began := time.Now()
 	err := o.writeCut(func() bool { return time.Since(began) >= budget })
 	if o.cut != nil {

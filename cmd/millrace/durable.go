@@ -22,6 +22,7 @@ const durableUsage = `usage: millrace durable check   LOG
        millrace durable verify  --state DIR
        millrace durable backup  LOG --to FOLDER
        millrace durable restore FOLDER --state DIR
+       millrace durable salvage LOG --to FOLDER [--accept-loss TOKEN,TOKEN]
        millrace durable quarantine list|retry|drop [PARTITION RECORD] --state DIR
 
 Looks after what durable flows keep. LOG is a folder, of package disklog or of an embedded
@@ -38,6 +39,8 @@ NATS server, such as the --state of 'millrace serve', or a cluster, with --nats.
           cluster, or with --disk another folder of package disklog. What is copied has
           an identity of its own, so processes that know what was there before are refused.
           Do not run both
+  salvage makes a backup of what is left of a LOG that is damaged, to be restored. Without
+          tokens it writes nothing, and says what would be left out and which token accepts that
   quarantine
           lists the records that a program that runs could not handle, has it try one again,
           or has it forget one. It asks the API of 'millrace serve' at --api, or any other
@@ -53,6 +56,7 @@ type durableCommand struct {
 	fs             *flag.FlagSet
 	kept           historyFlags
 	to             *string
+	accepted       *string
 	disk           *string
 	api, tokenFile *string
 	args           []string // behind the flags
@@ -63,18 +67,19 @@ func durables(ctx context.Context, args []string) error {
 	c.fs.Usage = func() { fmt.Fprint(c.fs.Output(), durableUsage); c.fs.PrintDefaults() }
 	c.kept.add(c.fs, "`folder` given to 'millrace serve'")
 	c.to = c.fs.String("to", "", "`folder` that a backup is made in; it must not be there")
+	c.accepted = c.fs.String("accept-loss", "", "`tokens` of the damage whose loss is accepted, with commas between them")
 	c.disk = c.fs.String("disk", "", "`folder` of package disklog to restore to, in place of --state")
 	c.api = c.fs.String("api", "http://127.0.0.1:7341", "`URL` of the API of the program whose quarantine it is")
 	c.tokenFile = c.fs.String("token-file", "", "`file` with the token of that API, if it is not in the --state folder")
 	commands := map[string]func(*durableCommand, context.Context) error{
 		"check": (*durableCommand).check, "verify": (*durableCommand).verify, "backup": (*durableCommand).backup, "restore": (*durableCommand).restore,
-		"quarantine": (*durableCommand).quarantine,
+		"salvage": (*durableCommand).salvage, "quarantine": (*durableCommand).quarantine,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		if len(args) > 0 && strings.HasPrefix(args[0], "-") {
 			return parse(c.fs, args)
 		}
-		return misused(c.fs, "check, verify, backup, restore or quarantine?")
+		return misused(c.fs, "check, verify, backup, restore, salvage or quarantine?")
 	}
 	rest := args[1:]
 	for len(rest) > 0 && !strings.HasPrefix(rest[0], "-") { // arguments may come before flags
@@ -210,7 +215,41 @@ func (c *durableCommand) copy(ctx context.Context, from, to journal.Opener) erro
 	if err != nil {
 		return err
 	}
+	return printCopied(made, to)
+}
+
+func (c *durableCommand) salvage(ctx context.Context) error {
+	if *c.to == "" {
+		return misused(c.fs, "where to? Give --to FOLDER")
+	}
+	from, err := c.log()
+	if err != nil {
+		return err
+	}
+	var tokens []string
+	if *c.accepted != "" {
+		tokens = strings.Split(*c.accepted, ",")
+	}
+	to := disklog.Dir(*c.to)
+	made, err := durable.Salvage(ctx, c.options(from), to, tokens...)
+	verb := "is left out"
+	if err != nil {
+		verb = "would be left out"
+	}
+	for _, x := range made.Lost {
+		fmt.Fprintf(stdout, "partition %d, of which %s, with the token %s:\n", x.Partition, verb, x.Token)
+		for _, what := range x.Lost {
+			fmt.Fprintf(stdout, "  %s\n", what)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return printCopied(made, to)
+}
+
+func printCopied(made durable.Copied, to journal.Opener) error {
 	printChecks(made.Partitions)
-	_, err = fmt.Fprintf(stdout, "copied to %s, as the history %s\n", to, made.Identity)
+	_, err := fmt.Fprintf(stdout, "copied to %s, as the history %s\n", to, made.Identity)
 	return err
 }

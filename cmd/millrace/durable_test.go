@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -14,6 +15,71 @@ func durableOf(t *testing.T, args ...string) (said string, code int) {
 	cmd := millrace(t, append([]string{"durable"}, args...)...)
 	out, _ := cmd.CombinedOutput()
 	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// TestSalvageOfServe has a bit flipped in what came in to a runtime that was killed, accepts the loss, and
+// goes on with what is left.
+func TestSalvageOfServe(t *testing.T) {
+	t.Parallel()
+	_, tools := startTool(t)
+	dir := t.TempDir()
+	state, left, restored := filepath.Join(dir, "state"), filepath.Join(dir, "left"), filepath.Join(dir, "restored")
+	s := serveRuntime(t, state, tools)
+	call := func(s *served, id string) {
+		s.request(t.Context(), "POST", "/calls", `{"group_id":"t","id":"`+id+`","operation":"echo","user_id":"ada","arguments":{"text":"the word"}}`, http.StatusAccepted)
+		s.request(t.Context(), "GET", "/calls/t/"+id+"?wait=20s", "", http.StatusOK)
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		call(s, id)
+	}
+	s.kill()
+	found, err := filepath.Glob(filepath.Join(state, "history", "jetstream", "*", "streams", "IN_*", "msgs", "1.blk"))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	data, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)/2] ^= 4
+	if err := os.WriteFile(found[0], data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said, code := durableOf(t, "check", state)
+	token := regexp.MustCompile("with the token ([0-9a-f]{8})").FindStringSubmatch(said)
+	if code != 1 || token == nil {
+		t.Fatalf("check: %d: %s", code, said)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"salvage", state}, 2, "--to"},
+		{[]string{"salvage", state, "--to", left}, 1, "would be left out, with the token " + token[1]},
+		{[]string{"salvage", state, "--to", left, "--accept-loss", "01234567"}, 1, "with the token " + token[1]},
+		{[]string{"salvage", state, "--to", left, "--accept-loss", token[1]}, 0, "is left out, with the token " + token[1]},
+		{[]string{"check", left}, 0, "everything fits together"},
+		{[]string{"restore", left, "--state", restored}, 0, "as the history "},
+	} {
+		if said, code := durableOf(t, c.args...); code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("%v: %d: %s", c.args, code, said)
+		}
+	}
+	copyKey(t, state, restored)
+	call(serveRuntime(t, restored, tools), "d")
+}
+
+// copyKey copies the key of callback URLs, which is no part of the history.
+func copyKey(t *testing.T, from, to string) {
+	t.Helper()
+	key, err := os.ReadFile(filepath.Join(from, "callback.key"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(to, "callback.key"), key, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestBackupOfServe looks into the quarantine of a runtime, backs up what it has kept when it was killed, restores it elsewhere, and
@@ -69,13 +135,7 @@ func TestBackupOfServe(t *testing.T) {
 			t.Errorf("%v: %d: %s", c.args, code, said)
 		}
 	}
-	key, err := os.ReadFile(filepath.Join(state, "callback.key")) // of callback URLs, which is no part of the history
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(restored, "callback.key"), key, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	copyKey(t, state, restored)
 	again := serveRuntime(t, restored, tools)
 	if _, is := again.request(t.Context(), "GET", "/calls/t/a?wait=20s", "", http.StatusOK); string(is) != string(want) {
 		t.Errorf("the result is %s, and was %s", is, want)

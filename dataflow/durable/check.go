@@ -77,6 +77,10 @@ func checkAll(ctx context.Context, log journal.Log, opts *Options) ([]PartitionC
 		in := inspect(log, opts, p)
 		in.whole = true
 		err := in.run(ctx)
+		var found *DamagedError
+		if errors.As(err, &found) { // maybe only in what a copy does not have
+			found.Token = tokenOf(ctx, log, opts, p)
+		}
 		in.found.Err = err
 		if all = append(all, in.found); err != nil {
 			errs = append(errs, err)
@@ -86,6 +90,15 @@ func checkAll(ctx context.Context, log journal.Log, opts *Options) ([]PartitionC
 		}
 	}
 	return all, errors.Join(errs...)
+}
+
+// tokenOf returns the token of the damage that a copy of a partition would have, if there is any.
+func tokenOf(ctx context.Context, log journal.Log, opts *Options, partition int) string {
+	var found *DamagedError
+	if err := inspect(log, opts, partition).run(ctx); errors.As(err, &found) {
+		return found.Token
+	}
+	return ""
 }
 
 // inspect returns an inspection of a partition.

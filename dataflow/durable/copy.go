@@ -20,6 +20,7 @@ var ErrExists = errors.New("durable: there is a history already")
 type Copied struct {
 	Identity   journal.Identity // of the copy: another one than that of what was copied
 	Partitions []PartitionCheck // what [Check] says of the copy
+	Lost       []*DamagedError  // that were accepted; see [Salvage]
 }
 
 // Copy copies what is kept of a flow to another log, which may be of another kind, where nothing
@@ -53,7 +54,7 @@ func Copy(ctx context.Context, opts Options, to journal.Opener) (Copied, error) 
 	if err != nil {
 		return Copied{}, err
 	}
-	made, err := copyLog(ctx, log, &opts, to)
+	made, err := copyLog(ctx, log, &opts, to, read)
 	return made, errors.Join(err, log.Close())
 }
 
@@ -64,10 +65,13 @@ func (a *App[P]) Backup(ctx context.Context, to journal.Opener) (Copied, error) 
 	if ctx == nil {
 		engine.NilContext("durable.App.Backup")
 	}
-	return copyLog(ctx, c.log, &c.opts, to)
+	return copyLog(ctx, c.log, &c.opts, to, read)
 }
 
-func copyLog(ctx context.Context, from journal.Log, opts *Options, to journal.Opener) (made Copied, err error) {
+// A readAll returns what is to be copied of each partition.
+type readAll func(ctx context.Context, from journal.Log, opts *Options) ([]*excerpt, error)
+
+func copyLog(ctx context.Context, from journal.Log, opts *Options, to journal.Opener, read readAll) (made Copied, err error) {
 	if to == nil {
 		return made, errNoLog
 	}
@@ -127,6 +131,15 @@ const readsAgain = 20
 // partition is behind all records that the step and those before it took: with the record, the step is
 // there. And a record that says that it was sent is behind it: with that, the record is there.
 func read(ctx context.Context, from journal.Log, opts *Options) ([]*excerpt, error) {
+	return readWith(ctx, from, opts, func(ctx context.Context, in *inspection) (*excerpt, error) {
+		x := &excerpt{}
+		in.visit = x
+		return x, in.run(ctx)
+	})
+}
+
+// readWith reads with a function that reads a partition.
+func readWith(ctx context.Context, from journal.Log, opts *Options, part func(context.Context, *inspection) (*excerpt, error)) ([]*excerpt, error) {
 	if m, ok := from.(*measured); ok {
 		if err := m.reading.begin(ctx); err != nil {
 			return nil, err
@@ -134,33 +147,50 @@ func read(ctx context.Context, from journal.Log, opts *Options) ([]*excerpt, err
 		defer m.reading.end()
 	}
 	for try := 1; ; try++ {
-		all, err := readOnce(ctx, from, opts)
+		all, err := readOnce(ctx, from, opts, part)
 		if !errors.Is(err, errAhead) || try == readsAgain || ctx.Err() != nil {
 			return all, err
 		}
 	}
 }
 
-func readOnce(ctx context.Context, from journal.Log, opts *Options) ([]*excerpt, error) {
+func readOnce(ctx context.Context, from journal.Log, opts *Options, part func(context.Context, *inspection) (*excerpt, error)) ([]*excerpt, error) {
 	upTo := uint64(0)
 	for p := range from.Partitions() {
 		h, err := from.Restore(ctx, p)
+		if errors.Is(err, ErrDamaged) {
+			continue // which is found again
+		}
 		if err != nil {
 			return nil, fmt.Errorf("durable: partition %d: %w", p, err)
 		}
-		upTo = max(upTo, h.End)
+		upTo = max(upTo, h.End, knownIn(inspect(from, opts, p).of, h))
 	}
 	var all []*excerpt
 	for p := range from.Partitions() {
 		in := inspect(from, opts, p)
-		x := &excerpt{}
-		in.visit, in.upTo = x, upTo
-		if err := in.run(ctx); err != nil {
+		in.upTo = upTo
+		x, err := part(ctx, in)
+		if err != nil {
 			return nil, err
 		}
 		all = append(all, x)
 	}
 	return all, nil
+}
+
+// knownIn returns up to where anything that can be read of a history knows that records were
+// acknowledged: beyond their end if some are lost there.
+func knownIn(of origin, h *journal.History) (known uint64) {
+	if s, err := newest(of, h.Snapshot); err == nil {
+		known = s.last
+	}
+	for _, committed := range h.Steps {
+		if s, err := decodeStep(of, committed.Data); err == nil {
+			known = max(known, s.last)
+		}
+	}
+	return known
 }
 
 // An excerpt is what an inspection has gone through, in order.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/disklog"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"github.com/millrace/millrace/keyedsingleton"
 )
@@ -181,6 +182,7 @@ func (f *damaged) try(ended, file, what string) {
 		if *damageAll {
 			f.t.Logf("%s: refused", name)
 		}
+		f.salvage(ctx, name, dir, err)
 		return
 	}
 	if *damageAll {
@@ -209,6 +211,54 @@ func (f *damaged) try(ended, file, what string) {
 	app.core.abandoned.Store(true) // no snapshot: it is not what is tried
 	if err := app.Stop(ctx); err != nil && !errors.Is(err, ErrStopped) {
 		f.t.Logf("%s: stop: %v", name, err)
+	}
+}
+
+// salvage copies what is left of a history that was refused, and has the flow go on with that. Where the log
+// itself cannot be opened there is nothing to copy, and no token.
+func (f *damaged) salvage(ctx context.Context, name, dir string, refused error) {
+	f.t.Helper()
+	var found *DamagedError
+	if !errors.As(refused, &found) {
+		return
+	}
+	at, to := Options{Log: natslog.Embedded(dir)}, disklog.Dir(filepath.Join(f.root, "salvaged"))
+	defer os.RemoveAll(filepath.Join(f.root, "salvaged"))
+	made, err := Salvage(ctx, quiet(at), to, found.Token)
+	for another := found; errors.As(err, &another) && another.Token != found.Token; { // several partitions are damaged
+		var tokens []string
+		for _, x := range made.Lost {
+			tokens = append(tokens, x.Token)
+		}
+		made, err = Salvage(ctx, quiet(at), to, tokens...)
+	}
+	if err != nil || len(made.Lost) == 0 {
+		f.t.Errorf("%s: salvaged: %v, lost %v", name, err, made.Lost)
+		return
+	}
+	app, err := Start(ctx, f.build, quiet(Options{Log: to, Partitions: f.partitions}))
+	if err != nil {
+		f.t.Errorf("%s: started on what was salvaged: %v", name, err)
+		return
+	}
+	if err := app.Ports.in.Put(ctx, "new", "x"); err != nil {
+		f.t.Errorf("%s: what was salvaged takes nothing: %v", name, err)
+	} else if v, err := app.Ports.out.Await(ctx, "new"); v != "got x" {
+		f.t.Errorf("%s: what was salvaged does nothing: %q, %v", name, v, err)
+	}
+	there := 0
+	for i := range f.keys {
+		if v, ok := app.Ports.out.Get(fmt.Sprint("k", i)); ok && v == "got "+f.value(i) {
+			there++
+		} else if ok {
+			f.t.Errorf("%s: what was salvaged has another value of k%d", name, i)
+		}
+	}
+	if *damageAll {
+		f.t.Logf("%s: salvaged %d of %d keys, lost %q", name, there, f.keys, made.Lost[0].Lost)
+	}
+	if err := app.Stop(ctx); err != nil {
+		f.t.Errorf("%s: %v", name, err)
 	}
 }
 

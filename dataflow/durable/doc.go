@@ -35,12 +35,13 @@
 // written again and forgotten. The last two snapshots can be used. If a piece of the last one is
 // damaged, a start says so, uses the one before and makes the steps since then again; records and
 // steps are kept for it. [Metrics].LastSnapshot says how long steps waited for one at most at a
-// time: about a millisecond, and up to some 60 where other work or the collector has the processors.
+// time: about a millisecond, and up to 8 were seen while 5 million keys came in.
 //
 // # Damage
 //
 // A history of which a part is gone, cannot be read, or is older than the rest, is refused
-// with a [*DamagedError] when the flow starts, or when it comes to that part. Each record, step
+// with a [*DamagedError] when the flow starts, or when it comes to that part. A person can accept
+// the loss with the token that the error has: [Salvage] copies what is left. Each record, step,
 // snapshot and piece of one says which history and partition it is of and has a checksum, whatever the log
 // does; a step has a digest of the step before and of the records that it and all before it
 // took, and says up to where records were acknowledged; a record says which step was

@@ -38,11 +38,20 @@ type DamagedError struct {
 	Log       string // where it is
 	Partition int
 	Damage    string // what is wrong, in words
+
+	// Token is what a person gives to [Salvage] to accept the loss. It is empty where there is nothing that
+	// Salvage could copy better. The same damage has the same token.
+	Token string
+	Lost  []string // what Salvage would leave out, in words; only Salvage says it
 }
 
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("%v: %s in %s: partition %d: %s; put back what was lost, or all of the history from one backup, or begin a new one elsewhere",
+	text := fmt.Sprintf("%v: %s in %s: partition %d: %s; put back what was lost, or all of the history from one backup, or begin a new one elsewhere",
 		ErrDamaged, e.History, e.Log, e.Partition, e.Damage)
+	if e.Token != "" {
+		text += fmt.Sprintf(", or accept the loss: durable.Salvage, or `millrace durable salvage`, copies what is left with the token %s", e.Token)
+	}
+	return text
 }
 
 func (e *DamagedError) Unwrap() error { return ErrDamaged }

@@ -2,6 +2,8 @@ package durable
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -46,8 +48,17 @@ var errAhead = errors.New("durable: a snapshot was made meanwhile")
 // inspectBytes is how many bytes of records are read at once.
 const inspectBytes = 1 << 20
 
-// run goes through the partition.
+// run goes through the partition. What it finds damaged has a token.
 func (in *inspection) run(ctx context.Context) error {
+	err := in.through(ctx)
+	var found *DamagedError
+	if errors.As(err, &found) {
+		found.Token = in.token(found.Damage)
+	}
+	return err
+}
+
+func (in *inspection) through(ctx context.Context) error {
 	for try := 1; ; try++ {
 		in.found = PartitionCheck{Partition: in.partition}
 		if in.visit != nil {
@@ -72,6 +83,12 @@ func (in *inspection) run(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// token returns a token for damage of the partition.
+func (in *inspection) token(damage string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%x %d %s", in.of.history, in.partition, damage))
+	return hex.EncodeToString(sum[:4])
 }
 
 func (in *inspection) damaged(format string, args ...any) error {

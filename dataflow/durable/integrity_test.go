@@ -113,6 +113,7 @@ func TestRottenLog(t *testing.T) {
 		}
 	}
 	type damage struct {
+		lost     [2]int // keys that a salvage loses, after a kill and after a stop
 		messages func(taken, end int) func([]journal.Message) []journal.Message
 		history  func(*journal.History)
 		want     string
@@ -121,30 +122,30 @@ func TestRottenLog(t *testing.T) {
 	}
 	damages := map[string]damage{
 		"nothing": {},
-		"a bit of the last record": {messages: func(_, end int) func([]journal.Message) []journal.Message {
+		"a bit of the last record": {lost: [2]int{1, 1}, messages: func(_, end int) func([]journal.Message) []journal.Message {
 			return message(end, func(m *journal.Message) { flip(m.Records[0], .7) })
 		}, want: "checksum"},
-		"a bit of a record that waits": {messages: func(_, end int) func([]journal.Message) []journal.Message {
+		"a bit of a record that waits": {lost: [2]int{1, 1}, messages: func(_, end int) func([]journal.Message) []journal.Message {
 			return message(end-1, func(m *journal.Message) { flip(m.Records[0], 0.9) })
 		}, want: "checksum"},
-		"a bit of a record that a step took": {messages: func(taken, _ int) func([]journal.Message) []journal.Message {
+		"a bit of a record that a step took": {lost: [2]int{1, 0}, messages: func(taken, _ int) func([]journal.Message) []journal.Message {
 			return message(taken, func(m *journal.Message) { flip(m.Records[0], .9) })
 		}, want: "checksum"},
-		"a record that a step took is another one": {messages: func(taken, _ int) func([]journal.Message) []journal.Message {
+		"a record that a step took is another one": {lost: [2]int{1, 0}, messages: func(taken, _ int) func([]journal.Message) []journal.Message {
 			return message(taken, func(m *journal.Message) { m.Records[0] = origin{history: historyOf(m)}.record(0, []byte("another")) })
 		}, want: "records"},
-		"records of another history": {messages: func(_, _ int) func([]journal.Message) []journal.Message {
+		"records of another history": {lost: [2]int{9, 3}, messages: func(_, _ int) func([]journal.Message) []journal.Message {
 			return message(-1, func(m *journal.Message) {
 				m.Records[0] = origin{history: [4]byte{9, 9, 9, 9}}.record(0, []byte("another"))
 			})
 		}, want: "another history"},
-		"records of another partition": {messages: func(_, _ int) func([]journal.Message) []journal.Message {
+		"records of another partition": {lost: [2]int{9, 3}, messages: func(_, _ int) func([]journal.Message) []journal.Message {
 			return message(-1, func(m *journal.Message) { m.Records[0] = origin{historyOf(m), 7}.record(0, m.Records[0][frameSize+1:]) })
 		}, want: "checksum"},
-		"a message in the middle is gone": {steps: true, messages: func(taken, _ int) func([]journal.Message) []journal.Message {
+		"a message in the middle is gone": {lost: [2]int{1, 0}, steps: true, messages: func(taken, _ int) func([]journal.Message) []journal.Message {
 			return without(taken - 2)
 		}, want: "gone"},
-		"a record of two is gone": {steps: true, messages: func(taken, _ int) func([]journal.Message) []journal.Message {
+		"a record of two is gone": {lost: [2]int{1, 0}, steps: true, messages: func(taken, _ int) func([]journal.Message) []journal.Message {
 			return message(taken-2, func(m *journal.Message) { m.Records = m.Records[:0] })
 		}, want: "other records"},
 		"a bit of a step":        {steps: true, history: func(h *journal.History) { flip(h.Steps[1].Data, .5) }, want: "checksum"},
@@ -235,8 +236,15 @@ func TestRottenLog(t *testing.T) {
 					if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), d.want) || !strings.Contains(err.Error(), "partition 0") || !strings.Contains(err.Error(), "put back what was lost") {
 						t.Errorf("%v, want %q", err, d.want)
 					}
-					if err == nil {
+					if again != nil {
 						stop(t, again)
+					}
+					want := d.lost[0]
+					if stopped {
+						want = d.lost[1]
+					}
+					if lost := salvaged(t, &bad, err, append(keysOf("k", records), keysOf("w", waiting)...)); lost != want {
+						t.Errorf("a salvage loses %d keys, want %d", lost, want)
 					}
 				})
 			})

@@ -53,7 +53,13 @@ const (
 
 // own runs a partition until ctx ends. It returns nil then, and an error if the flow
 // cannot go on. It calls opened whenever the partition is restored.
-func (c *core) own(ctx context.Context, partition int, opened func()) error {
+func (c *core) own(ctx context.Context, partition int, opened func()) (err error) {
+	defer func() {
+		var damaged *DamagedError
+		if errors.As(err, &damaged) {
+			damaged.Token = tokenOf(ctx, c.log, &c.opts, partition)
+		}
+	}()
 	c.door.partitions[partition].own(true)
 	defer c.door.partitions[partition].own(false)
 	var t *trial

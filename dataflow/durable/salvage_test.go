@@ -1,0 +1,150 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// salvaged salvages a damaged history with the token of an error, starts a flow on the copy, and
+// returns how many of the keys it has not.
+func salvaged(t *testing.T, bad *rotten, refused error, keys []string) (missing int) {
+	t.Helper()
+	var damaged *DamagedError
+	if !errors.As(refused, &damaged) || len(damaged.Token) != 8 {
+		t.Fatalf("no token: %v", refused)
+	}
+	opts := func() Options {
+		bad.Memory = bad.Reopen()
+		return quiet(Options{Log: journal.Opened{Log: *bad}})
+	}
+	to := &reopened{journal.NewMemory(journal.MemoryOptions{})}
+	var without *DamagedError
+	if _, err := Salvage(t.Context(), opts(), to); !errors.As(err, &without) || without.Token != damaged.Token || len(without.Lost) == 0 {
+		t.Errorf("without a token: %v, want %s", err, damaged.Token)
+	}
+	if _, err := Salvage(t.Context(), opts(), to, damaged.Token, "01234567"); err == nil {
+		t.Error("a token of nothing was accepted")
+	}
+	made, err := Salvage(t.Context(), opts(), to, damaged.Token)
+	if err != nil {
+		t.Fatalf("%v, to accept %v", err, without.Lost)
+	}
+	if len(made.Lost) != 1 || made.Lost[0].Token != damaged.Token || len(made.Lost[0].Lost) == 0 {
+		t.Errorf("lost %+v", made.Lost)
+	}
+	t.Logf("lost: %q", made.Lost[0].Lost)
+	app, err := Start(t.Context(), keptProcess, quiet(Options{Log: to, SnapshotAge: time.Hour}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Ports.in.Put(t.Context(), "new", "v"); err != nil {
+		t.Fatal(err)
+	}
+	await(t, app.Ports.out, "new", "got v") // and so has come what waited before it
+	for _, k := range keys {
+		if v, ok := app.Ports.out.Get(k); !ok {
+			missing++
+		} else if v != "got v" {
+			t.Errorf("%s: %q", k, v)
+		}
+	}
+	stop(t, app)
+	return missing
+}
+
+func keysOf(prefix string, n int) (keys []string) {
+	for i := range n {
+		keys = append(keys, fmt.Sprint(prefix, i))
+	}
+	return keys
+}
+
+// A rottenPart is a log of which one partition is rotten.
+type rottenPart struct {
+	rotten
+	partition int
+}
+
+func (l rottenPart) Read(ctx context.Context, p int, after uint64) (journal.Reader, error) {
+	if p != l.partition {
+		return l.Memory.Read(ctx, p, after)
+	}
+	return l.rotten.Read(ctx, p, after)
+}
+
+func (l rottenPart) Restore(ctx context.Context, p int) (*journal.History, error) {
+	if p != l.partition {
+		return l.Memory.Restore(ctx, p)
+	}
+	return l.rotten.Restore(ctx, p)
+}
+
+func (l rottenPart) Steps(ctx context.Context, p int, after uint64) (journal.StepReader, error) {
+	if p != l.partition {
+		return l.Memory.Steps(ctx, p, after)
+	}
+	return l.rotten.Steps(ctx, p, after)
+}
+
+// TestSalvageSends loses the later steps of one partition, of those that send to others and of those that
+// get it. What the steps took is taken again, and everything comes out of the copy once.
+func TestSalvageSends(t *testing.T) {
+	for partition := range 6 {
+		t.Run(fmt.Sprint(partition), func(t *testing.T) {
+			log := journal.NewMemory(journal.MemoryOptions{Partitions: 7})
+			app := start(t, log, moving, Options{Partitions: 3, SnapshotAge: time.Hour, Flow: dataflow.Options{Buffer: 1 << 20}})
+			want := make(map[string]bool)
+			for n := range 120 {
+				k := fmt.Sprint("k", n)
+				if err := app.Ports.in.Put(t.Context(), k, n); err != nil {
+					t.Fatal(err)
+				}
+				want[k] = true
+			}
+			if err := came(t.Context(), app, make(map[string]bool), want); err != nil { // so all steps are made
+				t.Fatal(err)
+			}
+			log.Crash()
+			<-app.Done()
+
+			lost := 0
+			bad := rottenPart{rotten{Memory: log.Reopen(), history: func(h *journal.History) {
+				if keep := len(h.Steps) / 2; keep > 0 {
+					lost = len(h.Steps) - keep
+					flip(h.Steps[keep].Data, .5)
+				}
+			}}, partition}
+			opts := quiet(Options{Log: journal.Opened{Log: bad}, Partitions: 3})
+			to := &reopened{journal.NewMemory(journal.MemoryOptions{Partitions: 7})}
+			without, err := Salvage(t.Context(), opts, to)
+			if err == nil || len(without.Lost) != 1 || without.Lost[0].Partition != partition || lost == 0 {
+				t.Fatalf("%v, %+v", err, without.Lost)
+			}
+			bad.Memory = bad.Reopen()
+			opts.Log = journal.Opened{Log: bad}
+			if _, err := Salvage(t.Context(), opts, to, without.Lost[0].Token); err != nil {
+				t.Fatal(err)
+			}
+			app, err = Start(t.Context(), moving, movingOptions(to))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := app.Ports.in.Put(t.Context(), "new", 1); err != nil {
+				t.Fatal(err)
+			}
+			want["new"] = true
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if err := came(ctx, app, make(map[string]bool), want); err != nil {
+				t.Errorf("of what was salvaged, %v; it lost %q", err, without.Lost[0].Lost)
+			}
+			stop(t, app)
+		})
+	}
+}

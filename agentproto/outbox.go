@@ -50,9 +50,10 @@ func (p *Program) outbox(opts ProgramOptions) {
 	}
 	asked := keyedstream.Filter(p.rare, func(e *Effect) bool { return e.Number != 0 })
 	detours := keyedstream.PrefixKey(asked, func(_ CallKey, e *Effect) uint64 { return e.Number })
-	p.over = keyedsingleton.Output(keyedstream.First(keyedstream.FilterMap(detours, ending)), "detours over")
+	over := dataflow.Named(opts.prefix+"ended-detours", keyedstream.First(keyedstream.FilterMap(detours, ending)))
+	p.over = keyedsingleton.Output(over, "detours over")
 	if opts.Prompt != nil {
-		prompts := keyedstream.First(keyedstream.FilterMap(detours, promptOf))
+		prompts := dataflow.Named(opts.prefix+"prompts", keyedstream.First(keyedstream.FilterMap(detours, promptOf)))
 		keyedsingleton.MapAsync(prompts, func(ctx context.Context, prompt *Prompt) bool {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
@@ -62,7 +63,7 @@ func (p *Program) outbox(opts ProgramOptions) {
 		}, keyedsingleton.AsyncOptions{Concurrency: math.MaxInt32}) // as many as are open
 	}
 	if opts.Answer != nil {
-		answers := keyedstream.First(keyedstream.FilterMap(detours, answerOf))
+		answers := dataflow.Named(opts.prefix+"answers", keyedstream.First(keyedstream.FilterMap(detours, answerOf)))
 		keyedsingleton.MapAsync(answers, func(ctx context.Context, answer *Answer) bool {
 			opts.Answer(ctx, answer)
 			return true

@@ -66,6 +66,8 @@ type ProgramOptions struct {
 	// FirstEvent is from where events are numbered. Where the history is kept, two
 	// processes must not use the same numbers: give each a random one.
 	FirstEvent uint64
+
+	prefix string // of the names by which a history knows operators, where two programs are in one flow
 }
 
 // A Program is the runtime's side of the protocol as a dataflow flow. Invocations
@@ -155,7 +157,7 @@ func NewProgram(opts ProgramOptions) *Program {
 	detours := keyedstream.Merge(keyedstream.FilterMap(relayed, ofDetour), resumedTimers(orders))
 	detours = keyedstream.Merge(detours, keyedstream.FilterMap(arrivals, ofDetour))
 	said := threads(calls, closures, orders)
-	expired := expiries(detours)
+	expired := expiries(detours, opts)
 	// What is rare is merged first: the later an input, the fewer merges it goes through.
 	inputs := keyedstream.Merge(byCall(expired), renewals(detours, expired, opts))
 	inputs = keyedstream.Merge(inputs, relayed)
@@ -227,8 +229,8 @@ func opens(e *event) bool { return e.Kind == OAuthArrived || e.Kind == ChoiceArr
 func answers(e *event) bool { return e.Kind == ChoiceAnswered }
 
 // expiries says when the user has had a detour's time.
-func expiries(detours eventsAt) momentsAt {
-	over := keyedsingleton.AfterEach(moments(detours, opens), detourTimeout,
+func expiries(detours eventsAt, opts ProgramOptions) momentsAt {
+	over := keyedsingleton.AfterEach(moments(opts.prefix+"detours-opened", detours, opens), detourTimeout,
 		"a detour that the user has not taken when its time is over ends by that")
 	return keyedsingleton.Map(over, func(e *event) *event {
 		return &event{Event: Event{Kind: detourExpired, Choice: e.Choice, Lifetime: e.Lifetime}, Seq: e.Seq}
@@ -248,18 +250,19 @@ func renewals(detours eventsAt, expired momentsAt, opts ProgramOptions) mergedAt
 	lifetime := func(e *event) time.Duration { return cmp.Or(e.Lifetime, opts.Lifetime) }
 	again := func(e *event) *event { return &event{Event: Event{Kind: lifetimeExpired}, Seq: e.Seq} }
 	const why = "a call whose choice was answered has a lifetime again, and is resolved by its end"
-	answered := keyedsingleton.AfterEach(moments(detours, answers), lifetime, why)
+	answered := keyedsingleton.AfterEach(moments(opts.prefix+"choices-answered", detours, answers), lifetime, why)
 	defaulted := keyedsingleton.AfterEach(keyedsingleton.Filter(expired, func(e *event) bool { return e.Choice != nil }), lifetime, why)
 	return keyedstream.Merge(byCall(keyedsingleton.Map(answered, again)), byCall(keyedsingleton.Map(defaulted, again)))
 }
 
-// moments returns the events that pick finds, each under a key of its own.
-func moments(detours eventsAt, pick func(*event) bool) momentsAt {
+// moments returns the events that pick finds, each under a key of its own. A history knows them by the
+// name.
+func moments(name string, detours eventsAt, pick func(*event) bool) momentsAt {
 	found := keyedstream.Entries(keyedstream.Filter(detours, pick))
 	byMoment := dataflow.Keyed(dataflow.Map(found, func(e dataflow.Entry[CallKey, *event]) dataflow.Entry[moment, *event] {
 		return dataflow.Entry[moment, *event]{Key: moment{e.Key, e.Value.Seq}, Value: e.Value}
 	}))
-	return keyedstream.First(keyedstream.AssumeOrder(byMoment, "an event has a number of its own, so each key has one value"))
+	return dataflow.Named(name, keyedstream.First(keyedstream.AssumeOrder(byMoment, "an event has a number of its own, so each key has one value")))
 }
 
 // byCall brings events back to their calls.

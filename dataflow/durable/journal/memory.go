@@ -342,6 +342,22 @@ func (m *Memory) Usage(ctx context.Context, partition int) (Usage, error) {
 	return u, nil
 }
 
+// Size returns what the log keeps, in memory.
+func (m *Memory) Size(ctx context.Context) (Size, error) {
+	s := Size{MaxBytes: uint64(m.data.opts.MaxBytes)}
+	for p := range m.Partitions() {
+		u, err := m.Usage(ctx, p)
+		if err != nil {
+			return Size{}, err
+		}
+		s.Bytes += u.Bytes
+	}
+	m.data.mu.Lock()
+	defer m.data.mu.Unlock()
+	s.Records = uint64(m.data.bytes)
+	return s, nil
+}
+
 // fence returns the fence that the next commit needs.
 func (p *memoryPartition) fence() uint64 {
 	if len(p.steps) == 0 {

@@ -64,6 +64,7 @@ func Run(t *testing.T, open func(t *testing.T) journal.Log) {
 		}
 	})
 	t.Run("partitions are apart", func(t *testing.T) { apart(t, open(t)) })
+	t.Run("size", func(t *testing.T) { size(t, open(t)) })
 	t.Run("closing", func(t *testing.T) { closing(t, open(t)) })
 }
 

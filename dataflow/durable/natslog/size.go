@@ -1,0 +1,36 @@
+package natslog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+var (
+	_ journal.Sized = (*Log)(nil)
+	_ journal.Sized = (*sharedLog)(nil)
+)
+
+// Size returns what the servers say of the two streams, and what the file system has room for if the
+// server is in this process.
+func (l *Log) Size(ctx context.Context) (s journal.Size, err error) {
+	if l.ctx.Err() != nil {
+		return journal.Size{}, context.Cause(l.ctx)
+	}
+	for _, name := range []string{l.in(), l.st()} {
+		stream, err := l.js.Stream(ctx, name)
+		if err != nil {
+			return journal.Size{}, fmt.Errorf("natslog: the size of the stream %s: %w", name, err)
+		}
+		info := stream.CachedInfo() // which was asked for just now
+		s.Bytes += info.State.Bytes
+		if name == l.in() {
+			s.Records, s.MaxBytes = info.State.Bytes, uint64(max(info.Config.MaxBytes, 0))
+		}
+	}
+	if l.embedded != nil {
+		s.Free, s.Disk = room(l.opts.Dir)
+	}
+	return s, nil
+}

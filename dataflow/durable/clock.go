@@ -17,11 +17,18 @@ func (o *owner) startClock() {
 	is := wall - o.last.clock // as the system says
 	passed := time.Duration(is - o.last.now)
 	if passed < -moment || passed > o.opts.MaxGap {
+		o.metrics.wrongClocks.Add(1)
 		o.opts.Logger.Warn("the clock of the system is behind the history, or ahead by more than Options.MaxGap", "partition", o.partition, "by", passed)
 	}
 	began, base := time.Now(), o.last.now+int64(min(max(passed, 0), o.opts.MaxGap))
 	ahead := time.Duration(base - is)
 	o.clock = func() int64 { return base + int64(slowed(time.Since(began), ahead)) }
+}
+
+// clockOffset returns how far the time of the partition is ahead of the system's clock, as that is now;
+// it is negative if it is behind.
+func (o *owner) clockOffset() time.Duration {
+	return time.Duration(o.last.clock + o.clock() - o.opts.Now().UnixNano())
 }
 
 // A moment is how far the history may be ahead without going slower.

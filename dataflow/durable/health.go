@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/engine"
 )
 
 // A PartitionState says in one word what a process does with a partition.
@@ -35,21 +39,50 @@ type Health struct {
 	// reached. It is nil if the log is well, or does not say: see [journal.Conditioned].
 	Log error
 
+	// Size is what the log takes of a disk, as it was at Measured. Measured is zero, and so is
+	// Size, if the log does not say: see [journal.Sized]. The log is asked when Health is called, once
+	// a second at most, and what it does not answer at once is in a later Health.
+	Size     journal.Size
+	Measured time.Time
+
+	// Members are the IDs of the processes that share the partitions, as this one sees it, in
+	// order: without those that it suspects to be gone, and without itself while it cannot renew its
+	// own part. It is nil if no process shares them, in a client, and if the log does not say: see
+	// [journal.Roster].
+	Members []string
+
 	Ended bool  // the flow has ended in this process
 	Err   error // why it has ended, as [App.Err]; nil while it runs and after Stop
 }
 
 // Health returns how the flow is. Any goroutine may call it at any time, also when the flow has
-// ended. It takes as long as [App.Status], 10 ms at most, and asks no other process and no
-// server.
+// ended. It takes as long as [App.Status], 10 ms at most, and waits no longer for a disk, for
+// another process or a server.
 func (a *App[P]) Health() Health {
 	c := a.made()
-	h := Health{Partitions: a.Status(), Metrics: a.Metrics(), MaxLag: c.opts.MaxLag}
-	if h.Ended = c.ending.Load(); h.Ended {
-		h.Err = a.Err()
+	h := Health{MaxLag: c.opts.MaxLag}
+	if c.ending.Load() {
+		h.Partitions, h.Metrics, h.Ended, h.Err = a.Status(), a.Metrics(), true, a.Err()
 		return h // its log is closed
 	}
+	timeout := time.NewTimer(engine.Patience)
+	defer timeout.Stop()
+	sized := c.measured.sizing.refresh(c.ctx, c.measured.Log)
+	h.Partitions, h.Metrics = a.Status(), a.Metrics()
+	select {
+	case <-sized:
+	case <-timeout.C:
+	}
+	h.Size, h.Measured = c.measured.sizing.latest()
+	if c.peers != nil {
+		if r, ok := c.peers.member.(journal.Roster); ok {
+			h.Members = r.Members()
+		}
+	}
 	h.Log = c.measured.condition()
+	if h.Ended = c.ending.Load(); h.Ended {
+		h.Log, h.Err = nil, a.Err()
+	}
 	return h
 }
 

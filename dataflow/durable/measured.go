@@ -18,6 +18,7 @@ type measured struct {
 	// reading is held while what is kept is read at one moment for a copy: no snapshot is saved
 	// meanwhile, or it would have taken what the others have not.
 	reading hold
+	sizing  sizing
 
 	appends, commits, saves latency
 	fenced, unknown, full   atomic.Uint64

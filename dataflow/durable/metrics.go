@@ -15,6 +15,10 @@ type Metrics struct {
 
 	Quarantined uint64 // records that the program could not handle
 
+	// WrongClocks is how often a partition was restored while the clock of the system was behind
+	// the partition's by more than a second, or ahead by more than [Options].MaxGap.
+	WrongClocks uint64
+
 	Fenced  uint64 // commits that were refused since somebody else had committed
 	Unknown uint64 // commits whose answer was lost
 	NoRoom  uint64 // writes that the log refused for lack of room; each was tried again
@@ -28,8 +32,8 @@ type Metrics struct {
 }
 
 type metrics struct {
-	records, steps, snapshots, restores, replayed, quarantined atomic.Uint64
-	restore, stopped, size                                     atomic.Int64
+	records, steps, snapshots, restores, replayed, quarantined, wrongClocks atomic.Uint64
+	restore, stopped, size                                                  atomic.Int64
 }
 
 func (m *metrics) restored(d time.Duration) { m.restore.Store(int64(d)) }
@@ -44,7 +48,7 @@ func (a *App[P]) Metrics() Metrics {
 	m, log := &a.made().metrics, a.core.measured
 	return Metrics{
 		Records: m.records.Load(), Steps: m.steps.Load(), Snapshots: m.snapshots.Load(),
-		Restores: m.restores.Load(), Replayed: m.replayed.Load(), Quarantined: m.quarantined.Load(),
+		Restores: m.restores.Load(), Replayed: m.replayed.Load(), Quarantined: m.quarantined.Load(), WrongClocks: m.wrongClocks.Load(),
 		Fenced: log.fenced.Load(), Unknown: log.unknown.Load(), NoRoom: log.full.Load(),
 		Append: log.appends.durations(), Commit: log.commits.durations(), Save: log.saves.durations(),
 		LastRestore: time.Duration(m.restore.Load()), LastSnapshot: time.Duration(m.stopped.Load()),

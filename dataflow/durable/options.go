@@ -99,7 +99,8 @@ type Options struct {
 	LeaveWithin time.Duration
 
 	// Now is the clock that tells, when a partition is restored, how much time has passed
-	// while nobody had it. Timers that run do not ask it. Nil means [time.Now].
+	// while nobody had it. Timers that run do not ask it; [App.Status] compares it with them. Nil
+	// means [time.Now].
 	Now func() time.Time
 
 	Codec  Codec            // nil means [CBOR]

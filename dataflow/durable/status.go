@@ -35,6 +35,12 @@ type PartitionStatus struct {
 	// a second. It is zero in other processes.
 	Waiting time.Duration
 
+	// Clock is how far the time of the partition, which its steps and timers have, is ahead of
+	// [Options].Now; it is negative if it is behind. While a process runs, its partitions do not
+	// follow changes of the system's clock, so one that jumps is seen here. It is zero in other
+	// processes.
+	Clock time.Duration
+
 	Committed time.Time // when this process made a step durable last; zero if it did not
 	Saved     time.Time // when this process made a snapshot durable last; zero if it did not
 
@@ -136,6 +142,8 @@ func (w *doorway) status(asked <-chan struct{}, ended bool) PartitionStatus {
 	s.State = w.state(ended, w.answers && w.owned)
 	if s.Lag = w.backlog.lag(); s.Owned {
 		s.Waiting = w.backlog.waiting()
+	} else {
+		s.Clock = 0
 	}
 	s.Quarantined = len(w.letters)
 	if s.Blocked != nil {
@@ -151,6 +159,9 @@ func (o *owner) report(more bool) {
 	s := PartitionStatus{LocationStatus: o.leader.Report(&st).(dataflow.LocationStatus), Step: o.fence, Position: o.last.taken, Diverged: o.last.diverged, Sources: o.leader.Sources()}
 	if st.Deadline > 0 {
 		s.NextTimer = time.Unix(0, o.last.clock+st.Deadline)
+	}
+	if o.clock != nil {
+		s.Clock = o.clockOffset()
 	}
 	s.Ended = !more
 	way := o.door.partitions[o.partition]

@@ -119,3 +119,12 @@ type Member interface {
 	// Leave gives this member's partitions to the others at once.
 	Leave(ctx context.Context) error
 }
+
+// A Roster is a member that knows who the others are. It is optional.
+type Roster interface {
+	Member
+
+	// Members returns the IDs of the members that count as this one sees it, in order: without those
+	// that it suspects to be gone, and without itself while its own lease is over. It asks nobody.
+	Members() []string
+}

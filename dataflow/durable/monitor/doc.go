@@ -10,7 +10,7 @@
 //	/readyz   200, or 503 and why: what is sent may wait long or be refused ([durable.Health.Ready])
 //	/metrics  the figures of [durable.Health], in the text format of Prometheus, version 0.0.4
 //
-// A request takes 10 ms at most, and asks no other process and no server.
+// A request takes 10 ms at most, and waits no longer for a disk, another process or a server.
 //
 // The answers have names of locations, and of a failure what it says, which may quote a record. They
 // need no password: serve them where only those who watch the flow can reach them.
@@ -25,6 +25,7 @@
 //	millrace_durable_lag_seconds          how long the oldest of them waits, in the process that owns the partition
 //	millrace_durable_last_commit_timestamp_seconds    of the last step that this process made durable
 //	millrace_durable_last_snapshot_timestamp_seconds  of the last snapshot that it made durable
+//	millrace_durable_clock_offset_seconds  how far its time is ahead of the system's clock; negative if it is behind
 //	millrace_durable_quarantine           letters in the quarantine
 //	millrace_durable_sources              senders whose last number is remembered
 //	millrace_durable_calls                asynchronous calls that run
@@ -34,6 +35,17 @@
 //
 //	millrace_durable_live, _ready         1 or 0
 //	millrace_durable_log_up               0 while the log takes nothing
+//	millrace_durable_partitions_owned     partitions whose steps this process makes
+//	millrace_durable_members              processes that share the partitions, as this one sees it;
+//	                                      none of a log for one process, and of a client
+//	millrace_durable_log_bytes            what the log takes on disk, of one replica
+//	millrace_durable_log_records_bytes    what it keeps of what came in, which is bounded by
+//	millrace_durable_log_max_bytes        [durable.Options].MaxBytes; none if there is no bound
+//	millrace_durable_disk_free_bytes      what may be written to the file system of a log in a folder
+//	millrace_durable_disk_bytes           the size of that
+//	millrace_durable_log_measured_timestamp_seconds   when the log was asked what it takes
+//	millrace_durable_wrong_clocks_total    partitions restored while the system's clock was behind them by more
+//	                                      than a second, or ahead by more than [durable.Options].MaxGap
 //	millrace_durable_records_total, _steps_total, _snapshots_total, _restores_total,
 //	_replayed_steps_total, _quarantined_total, _fenced_total, _unknown_total, _no_room_total
 //	millrace_durable_append_seconds, _commit_seconds, _snapshot_seconds
@@ -41,6 +53,13 @@
 //	millrace_durable_snapshot_pause_seconds, _snapshot_bytes, _restore_seconds
 //	                                      of the last one
 //
+// A figure that a log does not say is not there.
+//
 // Alert on a partition that is stopped, on lag_seconds that grows, on a quarantine that is not
-// empty, and on log_up that is 0.
+// empty, on log_up that is 0, on log_records_bytes near log_max_bytes, and on disk_free_bytes that
+// runs out. A clock_offset_seconds of more than a second means that the clock of the system was
+// changed, or the machine suspended, while the process ran, or that the clock is or was wrong at a
+// start. At each start a partition that is behind goes forward, by MaxGap at most, and one that is
+// ahead goes at half of its speed from then on, until it is right. If members is less than the number of processes, some cannot be reached;
+// 0 means that this one cannot reach the servers.
 package monitor

@@ -80,6 +80,7 @@ var perPartitions = []perPartition{
 	{"lag_seconds", "How long the oldest record waits that no step has taken.", owned(func(p *durable.PartitionStatus) float64 { return p.Waiting.Seconds() })},
 	{"last_commit_timestamp_seconds", "When this process made a step durable last.", at(func(p *durable.PartitionStatus) time.Time { return p.Committed })},
 	{"last_snapshot_timestamp_seconds", "When this process made a snapshot durable last.", at(func(p *durable.PartitionStatus) time.Time { return p.Saved })},
+	{"clock_offset_seconds", "How far the time of the partition is ahead of the system's clock.", owned(func(p *durable.PartitionStatus) float64 { return p.Clock.Seconds() })},
 	{"quarantine", "Records in the quarantine.", owned(func(p *durable.PartitionStatus) float64 { return float64(p.Quarantined) })},
 	{"sources", "Senders, inputs and keys whose last number is remembered.", owned(func(p *durable.PartitionStatus) float64 { return float64(p.Sources) })},
 	{"calls", "Asynchronous calls that run.", owned(func(p *durable.PartitionStatus) float64 { return float64(p.Calls) })},
@@ -109,13 +110,17 @@ func (e exposition) partitions(h *durable.Health) {
 
 func (e exposition) process(h *durable.Health) {
 	m := &h.Metrics
-	for _, g := range []struct {
-		name, kind, help string
-		value            float64
-	}{
+	ownedHere := 0
+	for i := range h.Partitions {
+		if h.Partitions[i].Owned {
+			ownedHere++
+		}
+	}
+	e.metrics([]metric{
 		{"live", "gauge", "0 if the flow has ended in this process.", one(h.Live() == nil)},
 		{"ready", "gauge", "0 if what is sent may wait long or be refused.", one(h.Ready() == nil)},
 		{"log_up", "gauge", "0 while the log takes nothing.", one(h.Log == nil && !h.Ended)},
+		{"partitions_owned", "gauge", "Partitions whose steps this process makes.", float64(ownedHere)},
 		{"records_total", "counter", "Records that steps of this process took.", float64(m.Records)},
 		{"steps_total", "counter", "Steps that this process committed.", float64(m.Steps)},
 		{"snapshots_total", "counter", "Snapshots that this process made durable.", float64(m.Snapshots)},
@@ -125,16 +130,53 @@ func (e exposition) process(h *durable.Health) {
 		{"fenced_total", "counter", "Commits that were refused because somebody else had committed.", float64(m.Fenced)},
 		{"unknown_total", "counter", "Commits whose answer was lost.", float64(m.Unknown)},
 		{"no_room_total", "counter", "Writes that the log refused for lack of room.", float64(m.NoRoom)},
+		{"wrong_clocks_total", "counter", "Partitions restored while the system's clock was behind them, or ahead by more than MaxGap.", float64(m.WrongClocks)},
 		{"restore_seconds", "gauge", "What the last restore of a partition took.", m.LastRestore.Seconds()},
 		{"snapshot_pause_seconds", "gauge", "How long steps waited for the last snapshot.", m.LastSnapshot.Seconds()},
 		{"snapshot_bytes", "gauge", "Size of the last snapshot.", float64(m.LastSnapshotSize)},
-	} {
-		e.family(g.name, g.kind, g.help)
-		e.sample(g.name, "", g.value)
-	}
+	})
+	e.whereKnown(h)
 	e.histogram("append_seconds", "What the log took to make records durable.", &m.Append)
 	e.histogram("commit_seconds", "What the log took to make steps durable.", &m.Commit)
 	e.histogram("snapshot_seconds", "What the log took to make snapshots durable.", &m.Save)
+}
+
+// whereKnown writes what not every log says.
+func (e exposition) whereKnown(h *durable.Health) {
+	if h.Members != nil {
+		e.metrics([]metric{{"members", "gauge", "Processes that share the partitions, as this one sees it.", float64(len(h.Members))}})
+	}
+	if h.Measured.IsZero() {
+		return
+	}
+	s := &h.Size
+	e.metrics([]metric{
+		{"log_bytes", "gauge", "What the log takes on disk, of one replica.", float64(s.Bytes)},
+		{"log_records_bytes", "gauge", "What the log keeps of what came in.", float64(s.Records)},
+		{"log_measured_timestamp_seconds", "gauge", "When the log was asked what it takes.", float64(h.Measured.UnixMilli()) / 1000},
+	})
+	if s.MaxBytes > 0 {
+		e.metrics([]metric{{"log_max_bytes", "gauge", "What the log keeps of what came in at most.", float64(s.MaxBytes)}})
+	}
+	if s.Disk > 0 {
+		e.metrics([]metric{
+			{"disk_free_bytes", "gauge", "What may be written to the file system of the log.", float64(s.Free)},
+			{"disk_bytes", "gauge", "Size of the file system of the log.", float64(s.Disk)},
+		})
+	}
+}
+
+// A metric is one of the process.
+type metric struct {
+	name, kind, help string
+	value            float64
+}
+
+func (e exposition) metrics(all []metric) {
+	for _, m := range all {
+		e.family(m.name, m.kind, m.help)
+		e.sample(m.name, "", m.value)
+	}
 }
 
 func (e exposition) histogram(name, help string, d *durable.Durations) {

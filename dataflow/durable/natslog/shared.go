@@ -62,6 +62,18 @@ func (m member) Next(ctx context.Context) ([]int, error) {
 	return a.Owned, err
 }
 
+var _ journal.Roster = member{}
+
+// Members returns the IDs of those that count.
+func (m member) Members() []string {
+	peers := m.Member.Members()
+	ids := make([]string, len(peers))
+	for i := range peers {
+		ids[i] = peers[i].ID
+	}
+	return ids
+}
+
 func (l *sharedLog) owner(partition int) string {
 	return fmt.Sprintf("%s.owner.%d", l.opts.Name, partition)
 }

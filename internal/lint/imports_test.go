@@ -45,7 +45,7 @@ var imports = map[string][]string{
 
 	"dataflow/durable/natslog":             {"dataflow/durable/journal", "dataflow/durable/internal/lockfile", "dataflow/durable/internal/membership"},
 	"dataflow/durable/disklog":             {"dataflow/durable/journal", "dataflow/durable/internal/lockfile"},
-	"dataflow/durable/monitor":             {"dataflow/durable"},
+	"dataflow/durable/monitor":             {"dataflow/durable", "dataflow/durable/journal"},
 	"dataflow/durable/journal/journaltest": {"dataflow/durable/journal"},
 
 	"examples/quorum":    library,

@@ -93,6 +93,11 @@ func refuse(w http.ResponseWriter, err error) {
 	case errors.As(err, new(*durable.QuarantinedError)):
 		status = http.StatusConflict
 	}
+	problem(w, status, err)
+}
+
+// problem answers with an error in JSON.
+func problem(w http.ResponseWriter, status int, err error) {
 	answerJSON(w, status, struct {
 		Error string `json:"error"`
 	}{err.Error()})

@@ -2,11 +2,13 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // A durableProgram is a program whose history is kept: a call that was made and a
@@ -44,6 +46,15 @@ func (rt *Runtime) Quarantine() Quarantine {
 		return p.app
 	}
 	return nil
+}
+
+// Backup copies what the runtime keeps to another log while it runs, as [durable.App.Backup] does. It returns
+// an error if the runtime keeps nothing, without [Options].State.
+func (rt *Runtime) Backup(ctx context.Context, to journal.Opener) (durable.Copied, error) {
+	if p, ok := rt.program.(*durableProgram); ok {
+		return p.app.Backup(ctx, to)
+	}
+	return durable.Copied{}, errors.New("runtime: it keeps nothing that could be copied: give Options.State")
 }
 
 func (p *durableProgram) Stop(ctx context.Context) error { return p.app.Stop(ctx) }

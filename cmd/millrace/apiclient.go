@@ -11,10 +11,10 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// An apiClient talks to the API of a runtime.
+// An apiClient talks to the API of a runtime, or to what it has without a token.
 type apiClient struct {
 	base  string
-	token string
+	token string // empty where none is asked for
 }
 
 // do makes a request, with body as JSON unless that is nil, and returns the answer.
@@ -31,7 +31,9 @@ func (c apiClient) do(ctx context.Context, method, path string, body any) (statu
 	if err != nil {
 		return 0, nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+c.token)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}

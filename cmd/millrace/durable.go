@@ -21,6 +21,7 @@ import (
 const durableUsage = `usage: millrace durable check   LOG
        millrace durable verify  --state DIR
        millrace durable backup  LOG --to FOLDER
+       millrace durable backup  --monitor URL
        millrace durable restore FOLDER --state DIR
        millrace durable salvage LOG --to FOLDER [--accept-loss TOKEN,TOKEN]
        millrace durable quarantine list|retry|drop [PARTITION RECORD] --state DIR
@@ -34,7 +35,9 @@ NATS server, such as the --state of 'millrace serve', or a cluster, with --nats.
   verify  makes the steps of 'millrace serve' again and compares what they give, and what is
           remembered then, with what is kept; all of them if serve was started with
           --keep-history, else those since the last snapshot
-  backup  copies LOG, as it is at one moment, to a new folder of package disklog, and checks both
+  backup  copies LOG, as it is at one moment, to a new folder of package disklog, and checks both.
+          With --monitor it asks a process that runs, 'millrace serve' with --backups DIR or any
+          other program that serves monitor.Backup there, which does so in a new folder of DIR
   restore copies such a folder to where nothing is kept yet: the --state of 'millrace serve', a
           cluster, or with --disk another folder of package disklog. What is copied has
           an identity of its own, so processes that know what was there before are refused.
@@ -58,6 +61,7 @@ type durableCommand struct {
 	to             *string
 	accepted       *string
 	disk           *string
+	monitor        *string
 	api, tokenFile *string
 	args           []string // behind the flags
 }
@@ -69,6 +73,7 @@ func durables(ctx context.Context, args []string) error {
 	c.to = c.fs.String("to", "", "`folder` that a backup is made in; it must not be there")
 	c.accepted = c.fs.String("accept-loss", "", "`tokens` of the damage whose loss is accepted, with commas between them")
 	c.disk = c.fs.String("disk", "", "`folder` of package disklog to restore to, in place of --state")
+	c.monitor = c.fs.String("monitor", "", "`URL` of the process that is to make a backup, such as http://127.0.0.1:9090, the --monitor of 'millrace serve'")
 	c.api = c.fs.String("api", "http://127.0.0.1:7341", "`URL` of the API of the program whose quarantine it is")
 	c.tokenFile = c.fs.String("token-file", "", "`file` with the token of that API, if it is not in the --state folder")
 	commands := map[string]func(*durableCommand, context.Context) error{
@@ -179,17 +184,6 @@ func printChecks(all []durable.PartitionCheck) {
 	for _, p := range all {
 		fmt.Fprintf(stdout, "%9d %9d %9d %9d %10d %15d\n", p.Partition, p.Messages, p.Steps, p.Waiting, p.Last, p.Snapshot)
 	}
-}
-
-func (c *durableCommand) backup(ctx context.Context) error {
-	if *c.to == "" {
-		return misused(c.fs, "where to? Give --to FOLDER")
-	}
-	log, err := c.log()
-	if err != nil {
-		return err
-	}
-	return c.copy(ctx, log, disklog.Dir(*c.to))
 }
 
 func (c *durableCommand) restore(ctx context.Context) error {

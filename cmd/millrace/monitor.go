@@ -1,17 +1,26 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 
 	"github.com/millrace/millrace/agentproto/runtime"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/disklog"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/dataflow/durable/monitor"
 	"github.com/millrace/millrace/internal/edge"
 )
 
 // A watched is a runtime that keeps what it does.
-type watched struct{ rt *runtime.Runtime }
+type watched struct {
+	rt   *runtime.Runtime
+	runs context.Context // ends when the runtime is to stop
+}
 
 // Health returns how its flow is.
 func (w watched) Health() durable.Health {
@@ -19,9 +28,27 @@ func (w watched) Health() durable.Health {
 	return h
 }
 
-// serveMonitor serves what probes and Prometheus ask for, until stop is called. It goes on while
-// the runtime stops: whoever asks then is told so.
-func serveMonitor(flow monitor.Flow, address string) (stop func(), err error) {
+// Backup copies its history, unless it is to stop: a stop would wait for the copy.
+func (w watched) Backup(ctx context.Context, to journal.Opener) (durable.Copied, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(w.runs, func() { cancel(durable.ErrStopped) })()
+	return w.rt.Backup(ctx, to)
+}
+
+// backupsIn returns the folder for backups, with its whole name, after making it if it is not there. It
+// does so at the start, so that the first backup does not find out that there can be none.
+func backupsIn(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// serveMonitor serves what probes and Prometheus ask for, and makes backups if there is a folder for
+// them, until stop is called. It goes on while the runtime stops: whoever asks then is told so.
+func serveMonitor(w watched, address, backups string) (stop func(), err error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
@@ -31,7 +58,13 @@ func serveMonitor(flow monitor.Flow, address string) (stop func(), err error) {
 		listener.Close()
 		return nil, err
 	}
-	server := edge.New(edge.Guard(edge.Policy{AnyHost: !local}, monitor.Handler(flow)), edge.Options{})
+	mux := http.NewServeMux()
+	mux.Handle("/", monitor.Handler(w))
+	if backups != "" {
+		mux.Handle("/backup", monitor.Backup(w, backups, disklog.Dir))
+		fmt.Fprintf(stderr, "millrace serve: POST http://%s/backup makes backups in %s\n", listener.Addr(), backups)
+	}
+	server := edge.New(edge.Guard(edge.Policy{AnyHost: !local}, mux), edge.Options{})
 	fmt.Fprintf(stderr, "millrace serve: metrics at http://%s/metrics\n", listener.Addr())
 	go server.Serve(listener)
 	return func() { server.Close() }, nil

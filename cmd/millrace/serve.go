@@ -79,6 +79,7 @@ func serve(ctx context.Context, args []string) error {
 	public := fs.String("public", "", "`URL` at which tool servers reach the callback endpoint, if not that address")
 	address := fs.String("api", "127.0.0.1:7341", "`address` of the API")
 	watch := fs.String("monitor", "", "`address` of /livez, /readyz and /metrics, for probes and Prometheus: without a token, so reachable for those only; none unless given")
+	backups := fs.String("backups", "", "`folder` in which POST /backup at --monitor makes a backup of what is kept, each in a new folder: also without a token; see 'millrace durable backup'; none unless given")
 	var apiHosts urls
 	fs.Var(&apiHosts, "api-host", "a `name`, such as that of a proxy, that requests to the API may be addressed to, with or without a port; may be given more than once")
 	tokenFile := fs.String("token-file", "", "`file` with the token of the API, in place of api.token in the --state folder")
@@ -104,6 +105,14 @@ func serve(ctx context.Context, args []string) error {
 		return misused(fs, "what is %s?", strings.Join(fs.Args(), " "))
 	case *timeout <= 0:
 		return misused(fs, "--timeout must be positive")
+	case *backups != "" && *watch == "":
+		return misused(fs, "--backups needs --monitor, where backups are asked for")
+	}
+	if *backups != "" {
+		var err error
+		if *backups, err = backupsIn(*backups); err != nil {
+			return err
+		}
 	}
 	history, err := kept.opener(fs)
 	if err != nil {
@@ -163,7 +172,7 @@ func serve(ctx context.Context, args []string) error {
 	serving, cancel := untilEnded(ctx, rt)
 	defer cancel()
 	if *watch != "" {
-		stop, err := serveMonitor(watched{rt}, *watch)
+		stop, err := serveMonitor(watched{rt, serving}, *watch, *backups)
 		if err != nil {
 			return ended(ctx, rt, err)
 		}

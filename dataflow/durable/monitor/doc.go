@@ -12,6 +12,10 @@
 //
 // A request takes 10 ms at most, and waits no longer for a disk, another process or a server.
 //
+// [Quarantine] and [Backup] return handlers of requests that do something: they look after records that
+// the program could not handle, and make a backup. Serve them where those who may can ask, and
+// nobody else.
+//
 // The answers have names of locations, and of a failure what it says, which may quote a record. They
 // need no password: serve them where only those who watch the flow can reach them.
 //

@@ -158,7 +158,11 @@ func readOnce(ctx context.Context, from journal.Log, opts *Options, part func(co
 	upTo := uint64(0)
 	for p := range from.Partitions() {
 		h, err := from.Restore(ctx, p)
-		if errors.Is(err, ErrDamaged) {
+		for try := 1; errors.Is(err, journal.ErrPurged) && try < restoresBehind && ctx.Err() == nil; try++ {
+			pauseBehind(ctx) // a snapshot may just have been made
+			h, err = from.Restore(ctx, p)
+		}
+		if unreadable(err) {
 			continue // which is found again
 		}
 		if err != nil {

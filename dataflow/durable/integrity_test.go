@@ -243,7 +243,7 @@ func TestRottenLog(t *testing.T) {
 					if stopped {
 						want = d.lost[1]
 					}
-					if lost := salvaged(t, &bad, err, append(keysOf("k", records), keysOf("w", waiting)...)); lost != want {
+					if lost := salvaged(t, &bad, err, append(keysNamed("k", records), keysNamed("w", waiting)...)); lost != want {
 						t.Errorf("a salvage loses %d keys, want %d", lost, want)
 					}
 				})

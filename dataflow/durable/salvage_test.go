@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
@@ -58,7 +59,7 @@ func salvaged(t *testing.T, bad *rotten, refused error, keys []string) (missing 
 	return missing
 }
 
-func keysOf(prefix string, n int) (keys []string) {
+func keysNamed(prefix string, n int) (keys []string) {
 	for i := range n {
 		keys = append(keys, fmt.Sprint(prefix, i))
 	}
@@ -149,4 +150,70 @@ func TestSalvageSends(t *testing.T) {
 			stop(t, app)
 		})
 	}
+}
+
+// A gone log has purged what its last snapshot needs, of one partition.
+type gone struct {
+	*journal.Memory
+	partition int
+}
+
+func (l gone) Restore(ctx context.Context, p int) (*journal.History, error) {
+	if p == l.partition {
+		return nil, journal.ErrPurged
+	}
+	return l.Memory.Restore(ctx, p)
+}
+
+// TestSalvageNothing has nothing left of one partition: it begins anew, and the others go on.
+func TestSalvageNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.NewMemory(journal.MemoryOptions{Partitions: 3})
+		app := start(t, log, keptCluster, Options{Partitions: 3})
+		parts := make(map[int]int) // keys of partitions
+		for n := range 30 {
+			key := fmt.Sprint("k", n)
+			if err := app.Ports.in.Put(t.Context(), key, "v"); err != nil {
+				t.Fatal(err)
+			}
+			encoded, err := CBOR().Append(nil, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts[partitionOf(encoded, 3)]++
+		}
+		stop(t, app)
+		opts := func() Options {
+			return quiet(Options{Log: journal.Opened{Log: gone{log.Reopen(), 1}}, Partitions: 3})
+		}
+		to := &reopened{journal.NewMemory(journal.MemoryOptions{Partitions: 3})}
+		if _, err := Copy(t.Context(), opts(), to); !errors.Is(err, ErrDamaged) {
+			t.Errorf("a copy: %v", err)
+		}
+		to = &reopened{journal.NewMemory(journal.MemoryOptions{Partitions: 3})}
+		made, err := Salvage(t.Context(), opts(), to)
+		if err == nil || len(made.Lost) != 1 || made.Lost[0].Partition != 1 {
+			t.Fatalf("%v, %+v", err, made.Lost)
+		}
+		if _, err := Salvage(t.Context(), opts(), to, made.Lost[0].Token); err != nil {
+			t.Fatal(err)
+		}
+		app, err = Start(t.Context(), keptCluster, quiet(Options{Log: to, Partitions: 3}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := 0
+		for _, key := range keysNamed("k", 30) {
+			if _, ok := app.Ports.out.Get(key); ok {
+				there++
+			} else if err := app.Ports.in.Put(t.Context(), key, "v"); err != nil {
+				t.Fatal(err)
+			}
+			await(t, app.Ports.out, key, "got v")
+		}
+		if want := 30 - parts[1]; there != want || parts[1] == 0 {
+			t.Errorf("%d keys are there, want %d", there, want)
+		}
+		stop(t, app)
+	})
 }

@@ -202,7 +202,7 @@ func inPage(page, numbers uint32) int {
 	return int(min(uint64(numbers)-uint64(page)*keyed.PageLen, keyed.PageLen))
 }
 
-// shrink forgets pages that have no number any more.
+// shrink forgets the pages behind the last number.
 func (c *Cutter) shrink(x *cutPart, numbers uint32) {
 	for n := len(x.pages); n > 0 && uint64(n-1)*keyed.PageLen >= uint64(numbers); n-- {
 		c.move(&x.pages[n-1], 0)

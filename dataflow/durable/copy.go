@@ -138,8 +138,11 @@ func read(ctx context.Context, from journal.Log, opts *Options) ([]*excerpt, err
 	})
 }
 
+// A readPart returns what is to be copied of the partition that an inspection is of.
+type readPart func(context.Context, *inspection) (*excerpt, error)
+
 // readWith reads with a function that reads a partition.
-func readWith(ctx context.Context, from journal.Log, opts *Options, part func(context.Context, *inspection) (*excerpt, error)) ([]*excerpt, error) {
+func readWith(ctx context.Context, from journal.Log, opts *Options, part readPart) ([]*excerpt, error) {
 	if m, ok := from.(*measured); ok {
 		if err := m.reading.begin(ctx); err != nil {
 			return nil, err
@@ -154,7 +157,7 @@ func readWith(ctx context.Context, from journal.Log, opts *Options, part func(co
 	}
 }
 
-func readOnce(ctx context.Context, from journal.Log, opts *Options, part func(context.Context, *inspection) (*excerpt, error)) ([]*excerpt, error) {
+func readOnce(ctx context.Context, from journal.Log, opts *Options, part readPart) ([]*excerpt, error) {
 	upTo := uint64(0)
 	for p := range from.Partitions() {
 		h, err := from.Restore(ctx, p)

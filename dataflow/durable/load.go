@@ -62,22 +62,35 @@ func (o *owner) since(ctx context.Context, h *journal.History, before []byte) (*
 		return nil, err
 	}
 	records.Close()
-	steps, err := o.log.Steps(ctx, o.partition, s.fence)
-	if err != nil {
-		return nil, err
-	}
-	defer steps.Close()
 	older := *h
-	older.At, older.Steps = s.fence, nil
-	for at := s.fence; at < h.At; {
-		step, err := steps.Next(ctx)
+	older.At = s.fence
+	older.Steps, err = stepsSince(ctx, o.log, o.partition, h, s.fence)
+	return &older, err
+}
+
+// stepsSince returns the steps of a history after a fence, which may be behind its snapshot. With an
+// error it returns those in front of what cannot be read.
+func stepsSince(ctx context.Context, log journal.Log, partition int, h *journal.History, fence uint64) (all []journal.Step, err error) {
+	if fence < h.At {
+		steps, err := log.Steps(ctx, partition, fence)
 		if err != nil {
 			return nil, err
 		}
-		at, older.Steps = step.Fence, append(older.Steps, step)
+		defer steps.Close()
+		for at := fence; at < h.At; {
+			step, err := steps.Next(ctx)
+			if err != nil {
+				return all, err
+			}
+			at, all = step.Fence, append(all, step)
+		}
 	}
-	older.Steps = append(older.Steps, h.Steps...)
-	return &older, nil
+	for _, step := range h.Steps {
+		if step.Fence > fence {
+			all = append(all, step)
+		}
+	}
+	return all, nil
 }
 
 // beginWith builds the flow, and gives it the state of a snapshot of the history, if that is not

@@ -230,35 +230,15 @@ func (s *salvage) fromBegin(ctx context.Context, h *journal.History) (bool, erro
 }
 
 // steps returns the steps after a fence that can be read.
-func (s *salvage) steps(ctx context.Context, h *journal.History, from uint64) (all []journal.Step, err error) {
-	if from < h.At {
-		reader, err := s.log.Steps(ctx, s.partition, from)
-		if unreadable(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		defer reader.Close()
-		for at := from; at < h.At; {
-			next, err := reader.Next(ctx)
-			if unreadable(err) {
-				return all, nil
-			}
-			if err != nil {
-				return nil, err
-			}
-			at, all = next.Fence, append(all, next)
-		}
+func (s *salvage) steps(ctx context.Context, h *journal.History, from uint64) ([]journal.Step, error) {
+	all, err := stepsSince(ctx, s.log, s.partition, h, from)
+	if unreadable(err) {
+		err = nil
 	}
-	for _, x := range h.Steps {
-		if x.Fence > from {
-			all = append(all, x)
-		}
-	}
-	return all, nil
+	return all, err
 }
 
+// unreadable reports whether an error says that a part of a history is gone.
 func unreadable(err error) bool {
 	return errors.Is(err, ErrDamaged) || errors.Is(err, journal.ErrPurged)
 }

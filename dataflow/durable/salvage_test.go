@@ -152,17 +152,73 @@ func TestSalvageSends(t *testing.T) {
 	}
 }
 
-// A gone log has purged what its last snapshot needs, of one partition.
+// A gone log has purged what its last snapshot needs, of one partition, for some questions. The ends
+// of its partitions are their own.
 type gone struct {
 	*journal.Memory
 	partition int
+	questions *int
 }
 
 func (l gone) Restore(ctx context.Context, p int) (*journal.History, error) {
-	if p == l.partition {
+	if p == l.partition && *l.questions > 0 {
+		*l.questions--
 		return nil, journal.ErrPurged
 	}
-	return l.Memory.Restore(ctx, p)
+	h, err := l.Memory.Restore(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	r, err := l.Memory.Read(ctx, p, h.End)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	h.End, err = r.Last(ctx)
+	return h, err
+}
+
+// TestCopyBehind copies a history of which a partition has just got a snapshot, and so has purged what
+// the one before needs. The copy has everything that was acknowledged before.
+func TestCopyBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.NewMemory(journal.MemoryOptions{Partitions: 3})
+		app := start(t, log, keptCluster, Options{Partitions: 3})
+		for _, key := range keysNamed("k", 30) {
+			if err := app.Ports.in.Put(t.Context(), key, "v"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		log.Crash()
+		<-app.Done()
+		questions, last := 3, 0 // partition 0 gets the last record
+		for ; ; last++ {
+			encoded, err := CBOR().Append(nil, fmt.Sprint("last", last))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if partitionOf(encoded, 3) == 0 {
+				break
+			}
+		}
+		log = log.Reopen()
+		app = start(t, log, keptCluster, Options{Partitions: 3})
+		if err := app.Ports.in.Put(t.Context(), fmt.Sprint("last", last), "v"); err != nil {
+			t.Fatal(err)
+		}
+		log.Crash()
+		<-app.Done()
+		to := &reopened{journal.NewMemory(journal.MemoryOptions{Partitions: 3})}
+		if _, err := Copy(t.Context(), quiet(Options{Log: journal.Opened{Log: gone{log.Reopen(), 0, &questions}}, Partitions: 3}), to); err != nil {
+			t.Fatal(err)
+		}
+		app, err := Start(t.Context(), keptCluster, quiet(Options{Log: to, Partitions: 3}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, app.Ports.out, fmt.Sprint("last", last), "got v")
+		stop(t, app)
+	})
 }
 
 // TestSalvageNothing has nothing left of one partition: it begins anew, and the others go on.
@@ -183,8 +239,9 @@ func TestSalvageNothing(t *testing.T) {
 			parts[partitionOf(encoded, 3)]++
 		}
 		stop(t, app)
+		always := 1 << 30
 		opts := func() Options {
-			return quiet(Options{Log: journal.Opened{Log: gone{log.Reopen(), 1}}, Partitions: 3})
+			return quiet(Options{Log: journal.Opened{Log: gone{log.Reopen(), 1, &always}}, Partitions: 3})
 		}
 		to := &reopened{journal.NewMemory(journal.MemoryOptions{Partitions: 3})}
 		if _, err := Copy(t.Context(), opts(), to); !errors.Is(err, ErrDamaged) {

@@ -213,6 +213,9 @@ func (rt *Runtime) Err() error { return rt.program.Err() }
 // so that tools try again later. What was accepted is handled, and answers and
 // notifications under way are finished, for as long as ctx permits. Calls that are
 // pending stay unresolved.
+//
+// Where calls are kept, an answer under way is cut off instead, and the next process posts it
+// again with the same webhook-id, also one that the tool has taken a moment before.
 func (rt *Runtime) Stop(ctx context.Context) error {
 	if rt.stopping.Swap(true) {
 		select {

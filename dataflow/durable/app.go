@@ -39,6 +39,8 @@ type core struct {
 	looking  bool   // only looks at the history
 	peers    *peers // nil if no other process can own a partition
 	metrics  metrics
+	limit    int64 // of the log, zero if there is none
+	reserved reserved
 
 	ctx       context.Context // ends when everything has to
 	cancel    context.CancelCauseFunc
@@ -133,6 +135,9 @@ func (c *core) start(ctx context.Context) (err error) {
 	owning, leaving := context.WithCancel(c.ctx)
 	c.leaving = leaving
 	c.tasks.Go(c.tellReads)
+	if err := c.bound(ctx); err != nil {
+		c.opts.Logger.Warn("it is not known how full the log is", "error", err)
+	}
 	c.tasks.Go(func() {
 		select {
 		case <-ctx.Done():

@@ -2,8 +2,11 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // A Lag is records that are durable, and that no step has taken: how far a partition is
@@ -27,15 +30,19 @@ func lagOf(records [][]byte) (l Lag) {
 }
 
 // A BacklogError says that a partition has not taken what was sent to it before, so that there
-// is no room for more; see [Options].MaxLag. Nothing was sent.
+// is no room for more; see [Options].MaxLag. Or the log has no room; see [Options].MaxBytes. Nothing
+// was sent.
 type BacklogError struct {
 	Partition int
 	Lag       Lag   // as this process knows it
 	Stopped   bool  // the partition takes nothing in another process, until somebody reads its outputs there
-	Err       error // the end of the context, or ErrNoRoom if [Options].Reject is set
+	Err       error // the end of the context, or ErrNoRoom if [Options].Reject is set; with journal.ErrFull if the log is full
 }
 
 func (e *BacklogError) Error() string {
+	if errors.Is(e.Err, journal.ErrFull) {
+		return fmt.Sprintf("durable: nothing was sent to partition %d: %v", e.Partition, e.Err)
+	}
 	why := fmt.Sprintf("%d records, %d bytes, wait there for a step", e.Lag.Records, e.Lag.Bytes)
 	if e.Stopped {
 		why += ", and it takes nothing until somebody reads its outputs"

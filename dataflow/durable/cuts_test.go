@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
@@ -137,7 +138,7 @@ func TestCleaner(t *testing.T) {
 			cutter := l.Cutter()
 			var pieces []logdriven.Piece
 			cut := func() (n int) {
-				if err := cutter.Begin(); err != nil {
+				if err := cutter.Begin(math.MaxInt); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := cutter.Write(func() bool { return false }); err != nil {

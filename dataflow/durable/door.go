@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,10 @@ type doorway struct {
 	runs    context.Context         // ends when the partition, which this process owns, stops
 	halt    context.CancelCauseFunc // ends it
 	reports
+
+	pressed chan struct{} // of capacity 1: the log needs room
+	worth   atomic.Int64  // bytes of history that are worth a snapshot then
+	saved   atomic.Int64  // bytes of the state that was saved last
 }
 
 func newDoor(c *core) *door {
@@ -58,7 +63,7 @@ func newDoor(c *core) *door {
 		d.partitions[i] = &doorway{
 			waiting: make(map[uint64]*verdict), refused: make(map[uint64]uint64),
 			reads: make(map[int32]uint64), turned: make(chan struct{}),
-			reports: reports{wanted: make(chan struct{}, 1)}, backlog: backlog{tell: make(chan struct{}, 1)},
+			reports: reports{wanted: make(chan struct{}, 1)}, pressed: make(chan struct{}, 1), backlog: backlog{tell: make(chan struct{}, 1)},
 		}
 		d.partitions[i].runs, d.partitions[i].halt = context.WithCancelCause(context.Background())
 	}
@@ -154,10 +159,13 @@ func (d *door) keep(ctx context.Context, p int, records ...[]byte) (uint64, erro
 		if !errors.Is(err, journal.ErrFull) {
 			return at, err
 		}
+		if d.opts.Reject && journal.PurposeOf(ctx, journal.ToSend) == journal.ToSend {
+			return 0, d.full(p, err, ErrNoRoom)
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return 0, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+			return 0, d.full(p, err, context.Cause(ctx))
 		case <-d.done:
 			return 0, ErrStopped
 		}
@@ -185,12 +193,23 @@ func (d *door) tellReads(ctx context.Context) {
 		for op, number := range way.reads {
 			records = append(records, d.encode(p, logdriven.ReadRecord(op, number)))
 		}
+		was := maps.Clone(way.reads)
 		clear(way.reads)
 		way.mu.Unlock()
 		if len(records) == 0 {
 			continue
 		}
-		if _, err := d.core.append(ctx, p, records...); err != nil && d.ctx.Err() == nil {
+		_, err := d.core.append(journal.For(ctx, journal.ToSave), p, records...)
+		if errors.Is(err, journal.ErrFull) { // and only what is read makes room
+			way.mu.Lock()
+			for op, number := range was {
+				way.reads[op] = max(way.reads[op], number)
+			}
+			way.mu.Unlock()
+			signal(d.readers)
+			continue
+		}
+		if err != nil && d.ctx.Err() == nil {
 			d.opts.Logger.Warn("what was read will come again after a restart", "partition", p, "error", err)
 		}
 	}
@@ -209,7 +228,7 @@ func (d *door) Take(ctx context.Context, site int, op int32, key []byte) error {
 // admit makes records durable that make room, and are not held back therefore.
 func (d *door) admit(ctx context.Context, p int, records ...[]byte) (at uint64, err error) {
 	if err = d.partitions[p].failure(); err == nil {
-		at, err = d.counted(ctx, p, false, d.keep, records)
+		at, err = d.counted(journal.For(ctx, journal.ToSave), p, false, d.keep, records)
 	}
 	if err != nil && d.ctx.Err() != nil {
 		return 0, d.refusal()

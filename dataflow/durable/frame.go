@@ -93,6 +93,9 @@ func (c *core) append(ctx context.Context, p int, records ...[]byte) (position u
 // until a step takes them, and waits before for room if they are held back.
 func (c *core) counted(ctx context.Context, p int, heldBack bool, write func(context.Context, int, ...[]byte) (uint64, error), records [][]byte) (position uint64, err error) {
 	size := lagOf(records)
+	if !heldBack {
+		ctx = journal.For(ctx, journal.ToGoOn)
+	}
 	if err = c.door.sending(ctx, p, size, heldBack); err != nil {
 		return 0, err
 	}

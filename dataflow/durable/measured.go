@@ -22,6 +22,7 @@ type measured struct {
 
 	appends, commits, saves latency
 	fenced, unknown, full   atomic.Uint64
+	refused                 chan struct{} // of capacity 1: the log had no room for something
 }
 
 // lastWrites are when something of a partition was made durable last, in nanoseconds of Unix
@@ -29,7 +30,7 @@ type measured struct {
 type lastWrites struct{ committed, saved atomic.Int64 }
 
 func newMeasured(l journal.Log) *measured {
-	return &measured{Log: l, partitions: make([]lastWrites, l.Partitions())}
+	return &measured{Log: l, partitions: make([]lastWrites, l.Partitions()), refused: make(chan struct{}, 1)}
 }
 
 // Append measures [journal.Log.Append].
@@ -76,6 +77,7 @@ func (m *measured) count(l *latency, began time.Time, err error) (now time.Time)
 		m.unknown.Add(1)
 	case errors.Is(err, journal.ErrFull):
 		m.full.Add(1)
+		signal(m.refused)
 	}
 	return now
 }

@@ -44,7 +44,8 @@ type Options struct {
 	// A restart goes through that much history.
 	SnapshotBytes int
 	SnapshotAge   time.Duration
-	// KeepHistory keeps what is behind a snapshot, for looking at with `millrace log`.
+	// KeepHistory keeps what is behind a snapshot, for looking at with `millrace log`. Nothing
+	// makes room then when MaxBytes is reached.
 	KeepHistory bool
 
 	// MaxLag bounds what was sent to a partition and no step has taken: when it is reached, sends
@@ -65,8 +66,20 @@ type Options struct {
 
 	// StepBytes bounds the records of one step. Zero means 1 MiB.
 	StepBytes int
-	// MaxBytes bounds the history on disk. Zero means no bound. When it is reached,
-	// sends wait.
+	// MaxBytes bounds all that the log keeps of the history, of all partitions: records, steps,
+	// states and snapshots. Zero means no bound. Sends have two fifths of it. Beyond that they
+	// wait, or return a [*BacklogError] at once if Reject is set, and the owners save
+	// snapshots, which make room, whatever SnapshotBytes and SnapshotAge are. The rest is for
+	// them and for steps. SnapshotBytes, StepBytes and the bytes of MaxLag are no more than a
+	// 16th, a 64th and an eighth of a partition's part of MaxBytes.
+	//
+	// Two snapshots are kept, so MaxBytes should be four times what the states have, with the
+	// elements of outputs that were not read. If it is too small, everything waits, the logger hears
+	// how large the states are, and nothing is lost: a start with a larger bound goes on. With
+	// KeepHistory nothing makes room, and sends stop for good when it is reached.
+	//
+	// Files have a little more: see the documentation of the log. On a cluster it bounds each
+	// replica.
 	MaxBytes int64
 
 	// Upgrade has the changes of the program since the history was made that a start would refuse

@@ -41,8 +41,9 @@ type owner struct {
 	saving, sending sync.WaitGroup
 	cutter          *logdriven.Cutter
 	stored          stored
-	before          *cut // the last one
-	cut             *cut // that is being written, or nil
+	roomMaking
+	before *cut // the last one
+	cut    *cut // that is being written, or nil
 }
 
 // How long to wait before something is tried again for which there was no room.
@@ -65,7 +66,7 @@ func (c *core) own(ctx context.Context, partition int, opened func()) (err error
 	var t *trial
 	adopts := uint64(0)
 	for purged := 0; ; {
-		o := &owner{core: c, partition: partition, of: c.originOf(partition), trial: t, adopts: adopts, before: &cut{done: closed}}
+		o := &owner{core: c, partition: partition, of: c.originOf(partition), trial: t, adopts: adopts, before: &cut{done: closed}, roomMaking: roomMaking{covered: fewBytes, unknown: fewBytes}}
 		err := o.runAlone(ctx, func() {
 			purged = 0
 			opened()
@@ -79,7 +80,7 @@ func (c *core) own(ctx context.Context, partition int, opened func()) (err error
 		if o.leader != nil {
 			o.report(false)
 		}
-		refused := errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUnknown) || errors.Is(err, journal.ErrOvertaken)
+		refused := errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUnknown) || errors.Is(err, journal.ErrOvertaken) || errors.Is(err, errStepFull)
 		if refused {
 			c.metrics.restores.Add(1)
 		}
@@ -129,6 +130,7 @@ func (o *owner) runAlone(ctx context.Context, opened func()) (err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		defer func() { o.release(o.reserves) }()
 		returned := false
 		defer func() {
 			if !returned && o.graph != nil {
@@ -167,6 +169,9 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 
 	o.sender = newSender(o.core, o.partition)
 	o.sender.add(o.leader.Moved())
+	if err := o.roomFirst(ctx); err != nil {
+		return err
+	}
 	if err := o.try(ctx, reader); err != nil {
 		return err
 	}
@@ -212,6 +217,10 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 			timer.Reset(time.Hour)
 		}
 		var taken []message
+		ready, saved := ahead.ready, (chan struct{})(nil)
+		if o.overdue() {
+			ready, saved = nil, o.before.done
+		}
 		select {
 		case <-ctx.Done():
 			return o.leave()
@@ -222,7 +231,7 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 			return err
 		case <-o.graph.Done(): // an asynchronous call failed
 			return o.graph.Err()
-		case <-ahead.ready:
+		case <-ready:
 			if taken = ahead.take(); len(taken) == 0 {
 				continue
 			}
@@ -233,13 +242,23 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 		case <-o.door.partitions[o.partition].wanted:
 			o.report(true)
 			continue
+		case <-o.door.partitions[o.partition].pressed:
+			if err := o.makeRoom(ctx); err != nil {
+				return err
+			}
+			continue
+		case <-saved:
+			if err := o.cutIfDue(); err != nil {
+				return err
+			}
+			continue
 		case <-age.C:
 			if err := o.cutIfDue(); err != nil {
 				return err
 			}
 			continue
 		case <-o.more():
-			if len(ahead.ready) == 0 {
+			if len(ready) == 0 {
 				o.goOn(aSlice)
 			}
 			continue
@@ -269,9 +288,6 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 		records = append(records, m.records...)
 		s.size = s.size.plus(lagOf(m.records))
 		s.take(m)
-		for _, r := range m.records {
-			o.unsaved += len(r)
-		}
 	}
 	var err error
 	o.taking = taken // also if a function ends the goroutine
@@ -282,6 +298,7 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 	if err := o.commit(ctx, &s); err != nil {
 		return err
 	}
+	o.unsaved += s.size.Bytes
 	o.metrics.records.Add(uint64(len(records)))
 	if o.leader.QuarantineChanged() {
 		o.quarantined(&s)
@@ -308,12 +325,14 @@ func (o *owner) next(now int64) step {
 // commit makes a step durable. While there is no room it tries again: nothing comes out
 // and nothing is lost meanwhile.
 func (o *owner) commit(ctx context.Context, s *step) error {
+	o.lastResort = false
 	s.last = max(s.last, s.taken)
 	data := s.encode(o.of)
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		fence, err := o.log.Commit(o.ctx, o.partition, o.fence, data) // a stop waits for it
+		fence, err := o.log.Commit(o.commitContext(), o.partition, o.fence, data) // a stop waits for it
 		if err == nil {
 			o.fence = fence
+			o.roomMade = o.roomMade && o.emptying
 			o.door.partitions[o.partition].floor.Store(fence)
 			break
 		}
@@ -321,6 +340,9 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 			return err
 		}
 		o.opts.Logger.Error("a step waits for room", "partition", o.partition, "error", err)
+		if err := o.stepRefused(ctx, err); err != nil {
+			return err
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

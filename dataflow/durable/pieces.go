@@ -3,12 +3,10 @@ package durable
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine/logdriven"
@@ -110,12 +108,15 @@ func (o *owner) keep(c *cut) error {
 	runs := slices.DeleteFunc(slices.Clone(k.runs), func(r run) bool { return r.number < c.at.oldest })
 	c.at.runs = runs
 	data := c.at.encode(o.of)
-	if err := o.log.SaveSnapshot(c.ctx, o.partition, k.at, c.at.fence, both(data, k.last.data)); err != nil {
+	if err := o.retry(c.ctx, func() error {
+		return o.log.SaveSnapshot(c.ctx, o.partition, k.at, c.at.fence, both(data, k.last.data))
+	}); err != nil {
 		return err
 	}
 	o.metrics.snapshots.Add(1)
 	before := k.last
 	k.at, k.runs, k.last = c.at.fence, runs, lastOf(data, &c.at)
+	o.door.partitions[o.partition].saved.Store(k.bytes())
 	if before.data == nil {
 		return nil // the beginning of the history is what this one can be replaced by
 	}
@@ -161,18 +162,12 @@ func (k *stored) keepPiece(of origin, p logdriven.Piece, save func(data []byte) 
 }
 
 // savePiece waits for room as steps do.
-func (o *owner) savePiece(ctx context.Context, data []byte) (uint64, error) {
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		number, err := o.log.SavePiece(ctx, o.partition, data)
-		if !errors.Is(err, journal.ErrFull) {
-			return number, err
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return 0, err
-		}
-	}
+func (o *owner) savePiece(ctx context.Context, data []byte) (number uint64, err error) {
+	err = o.retry(ctx, func() error {
+		number, err = o.log.SavePiece(ctx, o.partition, data)
+		return err
+	})
+	return number, err
 }
 
 // readRun returns what is in a run of a partition's state: what was written together, in order.

@@ -66,6 +66,9 @@ func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error)
 	if o.cutter == nil {
 		o.cutter = o.leader.Cutter()
 	}
+	if o.limit > 0 {
+		o.cutter.Slack(o.slack())
+	}
 	return source, nil
 }
 

@@ -73,16 +73,20 @@ func (o *owner) beginCut(ctx context.Context) error {
 	if o.before.err != nil { // some of its pieces are not there
 		o.cutter.Again()
 	}
+	o.covers()
 	c := &cut{at: o.last, wake: make(chan struct{}, 1), written: make(chan struct{}, 1), done: make(chan struct{})}
 	c.at.shape, c.at.fence = o.program.numbers.Shape().String(), o.fence
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	o.cut, o.before = c, c
 	o.unsaved, o.savedAt = 0, began
-	err := o.cutter.Begin()
+	err := o.cutter.Begin(o.cleaning(ctx))
 	c.stopped = time.Since(began)
+	reserves := o.reserves
+	o.reserves = 0
 	o.saving.Go(func() {
 		defer c.cancel(nil)
 		c.err = o.keep(c)
+		o.release(reserves)
 		switch {
 		case c.err == nil || o.ctx.Err() != nil:
 		case errors.Is(c.err, journal.ErrOvertaken):
@@ -196,9 +200,12 @@ func (o *owner) leave() error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.ctx), o.opts.LeaveWithin)
 	defer cancel()
+	o.departing.Store(true)
 	err := o.finish(ctx)
 	if err == nil && o.stored.at < o.fence && !errors.Is(o.before.err, journal.ErrOvertaken) {
-		err = o.keepNow(ctx)
+		if err = o.crowded(ctx); err == nil {
+			err = o.keepNow(ctx)
+		}
 	}
 	if errors.Is(err, journal.ErrOvertaken) {
 		return nil // whoever is next has a snapshot of its own
@@ -206,6 +213,9 @@ func (o *owner) leave() error {
 	if err != nil {
 		err = fmt.Errorf("the last snapshot of partition %d was not kept: %w", o.partition, err)
 		o.opts.Logger.Warn("left without a snapshot", "error", err)
+	}
+	if errors.Is(err, journal.ErrFull) {
+		return nil // the history has all of it, and whoever is next makes room
 	}
 	return err
 }

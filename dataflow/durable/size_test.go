@@ -53,9 +53,10 @@ func TestHealthOfSize(t *testing.T) {
 		}
 		began := time.Now()
 		h := health(0)
-		if h.Size.Records != 0 || h.Size.Bytes == 0 || h.Size.MaxBytes != 1<<20 || !h.Measured.Equal(began) {
+		if h.Size.Kept == 0 || h.Size.Bytes == 0 || h.Size.MaxBytes != 1<<20 || !h.Measured.Equal(began) {
 			t.Errorf("%+v at %v", h.Size, h.Measured)
 		}
+		before := h.Size
 		if err := app.Ports.in.Send(t.Context(), "a", 1); err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +65,7 @@ func TestHealthOfSize(t *testing.T) {
 		}
 		time.Sleep(sizeAgain)
 		log.takes.Store(int64(time.Minute))
-		if h := health(10 * time.Millisecond); h.Size.Records != 0 || !h.Measured.Equal(began) {
+		if h := health(10 * time.Millisecond); h.Size != before || !h.Measured.Equal(began) {
 			t.Errorf("the log does not answer yet: %+v at %v", h.Size, h.Measured)
 		}
 		time.Sleep(2 * sizeWithin)
@@ -73,13 +74,13 @@ func TestHealthOfSize(t *testing.T) {
 		asked := time.Now()
 		health(10 * time.Millisecond)
 		time.Sleep(late)
-		if h := health(10 * time.Millisecond); h.Size.Records == 0 || h.Measured.Before(asked) {
+		if h := health(10 * time.Millisecond); h.Size.Kept <= before.Kept || h.Measured.Before(asked) {
 			t.Errorf("the log has answered: %+v at %v", h.Size, h.Measured)
 		}
 		time.Sleep(sizeAgain)
 		log.takes.Store(0)
 		log.fails.Store(true)
-		if h := health(0); h.Size.Records == 0 || time.Since(h.Measured) < sizeAgain {
+		if h := health(0); h.Size.Kept <= before.Kept || time.Since(h.Measured) < sizeAgain {
 			t.Errorf("the log has failed to say: %+v at %v", h.Size, h.Measured)
 		}
 		stop(t, app)

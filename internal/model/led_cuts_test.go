@@ -36,6 +36,7 @@ func (w *written) load(l *logdriven.Executor) error {
 		return err
 	}
 	w.cutter = r.Cutter(runs)
+	w.cutter.Slack(256)
 	return nil
 }
 
@@ -52,13 +53,14 @@ func (flow ledFlow) cuts(rng *rand.Rand, steps []ledStep, want []outcome) error 
 	all := make([]*written, len(r.leaders))
 	for j, l := range r.leaders {
 		all[j] = &written{cutter: l.Cutter()}
+		all[j].cutter.Slack(rng.IntN(1024)) // so that old pages are written again
 	}
 	cut, whole := -1, -1 // steps after which the cut under way, and the last whole one, were begun
 	for i := 0; ; {
 		if cut < 0 && rng.IntN(3) > 0 {
 			cut = i
 			for _, w := range all {
-				if err := w.cutter.Begin(); err != nil {
+				if err := w.cutter.Begin(rng.IntN(4096)); err != nil {
 					return err
 				}
 				w.open = true

@@ -26,17 +26,21 @@ func (l *Log) Append(ctx context.Context, partition int, records ...[]byte) (uin
 	if size > MaxAppend || packed > maxParts*partSize/2+size {
 		return 0, fmt.Errorf("%w: %d bytes of records, %d can be kept together", journal.ErrTooLarge, size, MaxAppend)
 	}
-	return l.submit(ctx, &op{add: addRecords, p: &l.partitions[partition], records: records, size: size, packed: packed})
+	return l.submit(ctx, &op{add: addRecords, p: &l.partitions[partition], records: records, size: size, packed: packed, purpose: journal.PurposeOf(ctx, journal.ToSend)})
 }
 
 func addRecords(g *group, o *op) {
 	l, p := g.l, o.p
-	if limit := l.opts.MaxBytes; limit > 0 && l.kept+int64(o.size) > limit {
-		o.err = fmt.Errorf("%w: %d bytes of records are kept in %s, the limit is %d", journal.ErrFull, l.kept, l.opts.dir, limit)
+	m := p.open
+	joins := m != nil && m.packed+o.packed <= messageBytes
+	size := int64(o.size)
+	if !joins {
+		size += overhead
+	}
+	if o.err = l.admit(o.purpose, size); o.err != nil {
 		return
 	}
-	m := p.open
-	if m == nil || m.packed+o.packed > messageBytes {
+	if !joins {
 		m = &message{p: p, position: l.take()}
 		m.tally = tally{p.next.end, p.next.records.count + 1, p.next.records.bytes}
 		p.open, p.next.end = m, m.position
@@ -47,7 +51,6 @@ func addRecords(g *group, o *op) {
 	m.packed += o.packed
 	m.tally.bytes += uint64(o.size)
 	p.next.records = m.tally
-	l.kept += int64(o.size)
 	l.counters.records.Add(uint64(len(o.records)))
 	o.result = m.position
 }

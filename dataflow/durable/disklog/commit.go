@@ -2,6 +2,7 @@ package disklog
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -37,11 +38,17 @@ func (l *Log) Commit(ctx context.Context, partition int, fence uint64, step []by
 			return 0, fenced(have, fence)
 		}
 	}
+	if len(step) > inline { // nothing is written for what would be refused
+		if err := l.admit(journal.PurposeOf(ctx, journal.ToGoOn), int64(len(step))+overhead); err != nil {
+			return 0, err
+		}
+		l.bound.Free(int64(len(step)) + overhead)
+	}
 	kept, err := l.wrap(ctx, kindStepPiece, partition, 0, step)
 	if err != nil {
 		return 0, err
 	}
-	next, err := l.submit(ctx, &op{add: addStep, p: p, fence: fence, parcel: kept})
+	next, err := l.submit(ctx, &op{add: addStep, p: p, fence: fence, parcel: kept, purpose: journal.PurposeOf(ctx, journal.ToGoOn)})
 	if err != nil && kept.id != 0 && !isUnknown(err) {
 		l.discard(kindStepPiece, partition, kept.id)
 	}
@@ -57,6 +64,9 @@ func addStep(g *group, o *op) {
 	if o.fence != next.fence {
 		l.counters.fenced.Add(1)
 		o.err = fenced(next.fence, o.fence)
+		return
+	}
+	if o.err = l.admit(o.purpose, int64(o.parcel.size)+overhead); o.err != nil {
 		return
 	}
 	next.fence = l.take()
@@ -111,6 +121,11 @@ func (l *Log) pieces(k kind, partition int, id uint64, first int, data []byte) e
 	}
 	defer l.leave()
 	batch := l.db.NewBatchWithSize(len(data) + 1024)
+	if k == kindStatePiece {
+		set(batch, key(kindPieceSize, partition, id), varintSize(uint64(len(data))), func(b []byte) []byte {
+			return binary.AppendUvarint(b, uint64(len(data)))
+		})
+	}
 	i := first
 	for piece := range slices.Chunk(data, pieceSize) {
 		setPart(batch, pieceKey(k, partition, id, i), len(piece), func(b []byte) []byte { return append(b, piece...) })

@@ -15,6 +15,8 @@
 //	t|partition|number|index pieces of steps of more than 256 KiB
 //	m|partition|0            the latest snapshot, or where its pieces are
 //	n|partition|number|index pieces of snapshots of more than 256 KiB
+//	o|partition|number|index pieces of the state
+//	q|partition|number       how large each of them is
 //	p|partition|0            up to where records were purged
 //	c|0|0                    the counter that positions, fences and numbers come from
 //	i|0|0                    the identity again

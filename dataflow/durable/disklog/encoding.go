@@ -30,6 +30,7 @@ const (
 	kindSnapshotPiece kind = 'n' // number and index of a piece of a snapshot
 	kindStatePiece    kind = 'o' // number and index of a part of a piece of the state
 	kindPurged        kind = 'p' // up to where records were purged; number 0
+	kindPieceSize     kind = 'q' // how large a piece of the state is; its number
 	kindRecords       kind = 'r' // a message; its number is its position
 	kindStep          kind = 's' // a step, or where its pieces are; its number is the fence
 	kindStepPiece     kind = 't' // number and index of a piece of a step

@@ -22,10 +22,11 @@ type op struct {
 	p       *partition
 	records [][]byte // of an append
 	packed  int      // bytes they take in a message
-	size    int      // bytes they have
-	fence   uint64   // that a step was made with, or that a snapshot is at
-	after   uint64   // the fence that the snapshot before is at
-	parcel  parcel   // the step or the snapshot
+	purpose journal.Purpose
+	size    int    // bytes they have
+	fence   uint64 // that a step was made with, or that a snapshot is at
+	after   uint64 // the fence that the snapshot before is at
+	parcel  parcel // the step or the snapshot
 	purge   purge
 
 	g      *group // that has taken it; under the lock of the queue

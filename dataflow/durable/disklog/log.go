@@ -28,7 +28,7 @@ type Log struct {
 	partitions []partition
 	number     atomic.Uint64 // the last one given out
 	ceiling    atomic.Uint64 // numbers up to this one may be given out: it is on the disk
-	kept       int64         // bytes of records kept, of all partitions; used by the goroutine of groups
+	bound      *journal.Bound
 	queue      queue
 	counters   counters
 

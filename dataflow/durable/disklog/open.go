@@ -374,6 +374,7 @@ func (l *Log) load() error {
 	}); err != nil || !found {
 		return l.damaged("the counter: %v", err)
 	}
+	kept := int64(0)
 	l.partitions = make([]partition, l.identity.partitions)
 	for n := range l.partitions {
 		p := &l.partitions[n]
@@ -384,8 +385,12 @@ func (l *Log) load() error {
 		if most := max(p.now.end, p.now.fence); most > counter {
 			return l.damaged("partition %d: the counter is at %d, and %d was given out", n, counter, most)
 		}
-		l.kept += int64(p.now.records.bytes - p.now.purged.bytes)
+		if err := p.loadPieces(); err != nil {
+			return l.unreadable(n, "how large its state is", err)
+		}
+		kept += p.now.kept() + p.pieceBytes
 	}
+	l.bound = journal.NewBound(l.opts.MaxBytes, kept)
 	l.number.Store(counter)
 	l.ceiling.Store(counter)
 	return l.failed()

@@ -27,6 +27,9 @@ type partition struct {
 	now     state
 	changed chan struct{}   // closed at the next change; nil if nobody waits for it
 	writing map[uint64]bool // numbers of snapshots whose pieces are being written
+
+	pieces     []keptPiece // of the state, that are kept
+	pieceBytes int64       // of all of them, with what they take besides
 }
 
 // A state says how far a partition is.

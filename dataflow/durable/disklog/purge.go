@@ -71,12 +71,13 @@ func addPurge(g *group, o *op) {
 			b = binary.AppendUvarint(b, r.count)
 			return binary.AppendUvarint(b, r.bytes)
 		})
-		g.l.kept -= int64(r.bytes - next.purged.bytes)
+		g.l.bound.Free(sizeBetween(next.purged, r))
 		next.purged = r
 	}
 	if s := o.purge.steps; s.position > next.stepGone.position {
 		g.deleteRange(kindStep, n, 0, s.position)
 		g.deleteRange(kindStepPiece, n, 0, min(o.purge.pieces, s.position))
+		g.l.bound.Free(sizeBetween(next.stepGone, s))
 		next.stepGone = s
 	}
 }
@@ -88,10 +89,12 @@ func (l *Log) Usage(ctx context.Context, partition int) (journal.Usage, error) {
 	if err := l.ready(ctx, partition); err != nil {
 		return journal.Usage{}, err
 	}
-	s := l.partitions[partition].state()
+	p := &l.partitions[partition]
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return journal.Usage{
-		Records: s.records.count - s.purged.count,
-		Steps:   s.steps.count - s.stepGone.count,
-		Bytes:   s.records.bytes - s.purged.bytes + s.steps.bytes - s.stepGone.bytes + s.snapshot.size,
+		Records: p.now.records.count - p.now.purged.count,
+		Steps:   p.now.steps.count - p.now.stepGone.count,
+		Bytes:   uint64(p.now.kept() + p.pieceBytes),
 	}, nil
 }

@@ -18,11 +18,8 @@ func (l *Log) Size(ctx context.Context) (journal.Size, error) {
 	if l.ctx.Err() != nil {
 		return journal.Size{}, context.Cause(l.ctx)
 	}
-	s := journal.Size{MaxBytes: uint64(l.opts.MaxBytes)}
-	for p := range l.partitions {
-		now := l.partitions[p].state()
-		s.Records += now.records.bytes - now.purged.bytes
-	}
+	room := l.bound.Room()
+	s := journal.Size{Kept: uint64(room.Kept), MaxBytes: uint64(room.Limit)}
 	for _, dir := range []string{l.opts.dir, l.path(storageName)} {
 		bytes, err := l.filesIn(dir)
 		if err != nil {

@@ -21,9 +21,9 @@ func (unsized) GetDiskUsage(string) (vfs.DiskUsage, error) {
 func TestSize(t *testing.T) {
 	t.Parallel()
 	for name, fs := range map[string]vfs.FS{"a disk": vfs.Default, "without its size": unsized{vfs.Default}} {
-		l := openAs(t, disklog.On(fs, t.TempDir(), disklog.Options{Reserve: 1 << 20}), journal.OpenOptions{Partitions: 2, MaxBytes: 1 << 20})
+		l := openAs(t, disklog.On(fs, t.TempDir(), disklog.Options{Reserve: 1 << 20}), journal.OpenOptions{Partitions: 2, MaxBytes: 2 << 20})
 		before, err := l.Size(soon(t))
-		if err != nil || before.Bytes < 1<<20 || before.Records != 0 || before.MaxBytes != 1<<20 {
+		if err != nil || before.Bytes < 1<<20 || before.Kept != 0 || before.MaxBytes != 2<<20 {
 			t.Errorf("%s: %+v, %v", name, before, err)
 		}
 		if known := before.Disk > 0; known != (fs == vfs.Default) || before.Free > before.Disk {
@@ -37,7 +37,7 @@ func TestSize(t *testing.T) {
 			t.Errorf("beyond the bound: %v", err)
 		}
 		after, err := l.Size(soon(t))
-		if err != nil || after.Records != uint64(len(record)) || after.Bytes < before.Bytes+uint64(len(record)) {
+		if err != nil || after.Kept < uint64(len(record)) || after.Bytes < before.Bytes+uint64(len(record)) {
 			t.Errorf("%s: %+v, and was %+v: %v", name, after, before, err)
 		}
 	}

@@ -21,6 +21,11 @@ func (l *Log) SaveSnapshot(ctx context.Context, partition int, after, at uint64,
 	case overtaken(now, after, at):
 		return journal.ErrOvertaken
 	}
+	more := int64(len(state)) - int64(p.state().snapshot.size)
+	if err := l.admit(journal.ToEnd, more); err != nil { // nothing is written for what would be refused
+		return err
+	}
+	l.bound.Free(more)
 	o := &op{add: addSnapshot, p: p, after: after, fence: at}
 	if len(state) > inline {
 		id, err := l.takeAlone(ctx)
@@ -72,6 +77,9 @@ func (p *partition) ended(id uint64) {
 func addSnapshot(g *group, o *op) {
 	p, next := o.p, &o.p.next
 	if overtaken(*next, o.after, o.fence) {
+		return
+	}
+	if o.err = g.l.admit(journal.ToEnd, int64(o.parcel.size)-int64(next.snapshot.size)); o.err != nil {
 		return
 	}
 	g.deleteRange(kindSnapshot, p.number, 0, 1) // also further parts

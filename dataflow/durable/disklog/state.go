@@ -18,6 +18,10 @@ func (l *Log) SavePiece(ctx context.Context, partition int, piece []byte) (uint6
 	if len(piece) > journal.MaxPiece {
 		return 0, fmt.Errorf("%w: a piece of %d bytes, at most %d are taken", journal.ErrTooLarge, len(piece), journal.MaxPiece)
 	}
+	size := int64(len(piece)) + overhead
+	if err := l.admit(journal.ToSave, size); err != nil {
+		return 0, err
+	}
 	number, err := l.takeAlone(ctx)
 	if err == nil {
 		err = l.room.check()
@@ -25,7 +29,15 @@ func (l *Log) SavePiece(ctx context.Context, partition int, piece []byte) (uint6
 	if err == nil {
 		err = l.pieces(kindStatePiece, partition, number, 0, piece)
 	}
-	return number, err
+	if err != nil {
+		l.bound.Free(size)
+		return 0, err
+	}
+	p := &l.partitions[partition]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pieces, p.pieceBytes = append(p.pieces, keptPiece{number, size}), p.pieceBytes+size
+	return number, nil
 }
 
 // Pieces returns pieces of a state by number.
@@ -76,5 +88,10 @@ func (l *Log) PurgePieces(ctx context.Context, partition int, before uint64) err
 	defer l.leave()
 	g := &group{l: l, batch: l.db.NewBatch()}
 	g.deleteRange(kindStatePiece, partition, 0, before)
-	return l.apply(g.batch, pebble.NoSync)
+	g.deleteRange(kindPieceSize, partition, 0, before)
+	if err := l.apply(g.batch, pebble.NoSync); err != nil {
+		return err
+	}
+	l.partitions[partition].forget(before)
+	return nil
 }

@@ -65,12 +65,16 @@ type Log interface {
 	// [ErrDamaged] from everything that is asked of it.
 	Identity() Identity
 
+	// Room returns what is kept of all partitions, and the limit. It may ask servers.
+	Room(ctx context.Context) (Room, error)
+
 	// Append adds records to what came in, in order and next to each other, and returns
 	// when they are durable. Records of several callers are gathered into one message
 	// while another is under way; those of one call always share one, so together they
 	// may be too large. The position is that of the message they are in: a step that has
 	// taken it has taken them. No records are no message and the position zero. An error
-	// leaves it open whether they were added, unless it is ErrTooLarge or ErrFull.
+	// leaves it open whether they were added, unless it is ErrTooLarge or ErrFull. Within the limit
+	// of the log it is the first to return ErrFull, see [Purpose].
 	Append(ctx context.Context, partition int, records ...[]byte) (position uint64, err error)
 
 	// Read returns what came in after position, in order and without a gap; zero is the

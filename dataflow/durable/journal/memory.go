@@ -16,7 +16,7 @@ type MemoryOptions struct {
 	Partitions int // zero means one
 	MaxRecord  int // bytes of one Append; zero means 8 MiB
 	MaxStep    int // bytes of one step or snapshot; zero means 1 GiB
-	MaxBytes   int // bytes of records kept; zero means any
+	MaxBytes   int // bytes kept, of records, steps, pieces and snapshots; zero means any
 	// Hook is asked before and after each durable action; nil lets everything pass.
 	Hook Hook
 }
@@ -50,7 +50,7 @@ type memoryData struct {
 
 	mu         sync.Mutex
 	position   uint64
-	bytes      int
+	bound      *Bound
 	partitions []memoryPartition
 }
 
@@ -74,7 +74,7 @@ func NewMemory(opts MemoryOptions) *Memory {
 	opts.Partitions = orDefault(opts.Partitions, 1)
 	opts.MaxRecord = orDefault(opts.MaxRecord, 8<<20)
 	opts.MaxStep = orDefault(opts.MaxStep, 1<<30)
-	d := &memoryData{opts: opts, partitions: make([]memoryPartition, opts.Partitions)}
+	d := &memoryData{opts: opts, bound: NewBound(int64(opts.MaxBytes), 0), partitions: make([]memoryPartition, opts.Partitions)}
 	binary.LittleEndian.PutUint64(d.identity[:], memories.Add(1))
 	for i := range d.partitions {
 		d.partitions[i].changed = make(chan struct{})
@@ -173,10 +173,9 @@ func (m *Memory) Append(ctx context.Context, partition int, records ...[]byte) (
 	}
 	err = m.act(ctx, Action{Op: OpAppend, Partition: partition, Size: size}, func(p *memoryPartition) error {
 		d := m.data
-		if d.opts.MaxBytes > 0 && d.bytes+size > d.opts.MaxBytes {
-			return fmt.Errorf("%w: %d bytes of records are kept, the limit is %d", ErrFull, d.bytes, d.opts.MaxBytes)
+		if err := d.bound.Add(PurposeOf(ctx, ToSend), int64(size)); err != nil {
+			return err
 		}
-		d.bytes += size
 		d.position++
 		position = d.position
 		p.messages = append(p.messages, Message{Position: position, Records: cloned(records)})
@@ -199,6 +198,9 @@ func (m *Memory) Commit(ctx context.Context, partition int, fence uint64, step [
 	err = m.act(ctx, Action{Op: OpCommit, Partition: partition, Size: len(step)}, func(p *memoryPartition) error {
 		if fence != p.fence() {
 			return fmt.Errorf("%w: it has %d, not %d", ErrFenced, p.fence(), fence)
+		}
+		if err := m.data.bound.Add(PurposeOf(ctx, ToGoOn), int64(len(step))); err != nil {
+			return err
 		}
 		m.data.position++
 		next = m.data.position
@@ -247,6 +249,9 @@ func (m *Memory) SaveSnapshot(ctx context.Context, partition int, after, at uint
 		if p.at != after || at <= after && after > 0 {
 			return ErrOvertaken
 		}
+		if err := m.data.bound.Add(ToEnd, int64(len(state)-len(p.snapshot))); err != nil {
+			return err
+		}
 		p.at = at
 		p.snapshot = append([]byte{}, state...) // not nil, which would mean none
 		return nil
@@ -262,6 +267,9 @@ func (m *Memory) SavePiece(ctx context.Context, partition int, piece []byte) (nu
 		return 0, fmt.Errorf("%w: a piece of %d bytes, the limit is %d", ErrTooLarge, len(piece), MaxPiece)
 	}
 	err = m.act(ctx, Action{Op: OpPiece, Partition: partition, Size: len(piece)}, func(p *memoryPartition) error {
+		if err := m.data.bound.Add(ToSave, int64(len(piece))); err != nil {
+			return err
+		}
 		m.data.position++
 		number = m.data.position
 		p.pieces = append(p.pieces, Piece{number, slices.Clone(piece)})
@@ -294,7 +302,12 @@ func (m *Memory) PurgePieces(ctx context.Context, partition int, before uint64) 
 		return err
 	}
 	return m.act(ctx, Action{Op: OpPurge, Partition: partition}, func(p *memoryPartition) error {
-		p.pieces = slices.DeleteFunc(slices.Clone(p.pieces), func(x Piece) bool { return x.Number < before })
+		p.pieces = slices.DeleteFunc(slices.Clone(p.pieces), func(x Piece) bool {
+			if x.Number < before {
+				m.data.bound.Free(int64(len(x.Data)))
+			}
+			return x.Number < before
+		})
 		return nil
 	})
 }
@@ -308,54 +321,16 @@ func (m *Memory) Purge(ctx context.Context, partition int, in, at uint64) error 
 		for len(p.messages) > 0 && p.messages[0].Position <= in {
 			p.purged = p.messages[0].Position
 			for _, r := range p.messages[0].Records {
-				m.data.bytes -= len(r)
+				m.data.bound.Free(int64(len(r)))
 			}
 			p.messages = p.messages[1:]
 		}
 		for len(p.steps) > 1 && p.steps[0].Fence < at {
+			m.data.bound.Free(int64(len(p.steps[0].Data)))
 			p.steps = p.steps[1:]
 		}
 		return nil
 	})
-}
-
-// Usage counts what a partition has.
-func (m *Memory) Usage(ctx context.Context, partition int) (Usage, error) {
-	if err := m.ready(ctx, partition); err != nil {
-		return Usage{}, err
-	}
-	m.data.mu.Lock()
-	defer m.data.mu.Unlock()
-	p := &m.data.partitions[partition]
-	u := Usage{Records: uint64(len(p.messages)), Steps: uint64(len(p.steps)), Bytes: uint64(len(p.snapshot))}
-	for _, message := range p.messages {
-		for _, r := range message.Records {
-			u.Bytes += uint64(len(r))
-		}
-	}
-	for _, x := range p.pieces {
-		u.Bytes += uint64(len(x.Data))
-	}
-	for _, s := range p.steps {
-		u.Bytes += uint64(len(s.Data))
-	}
-	return u, nil
-}
-
-// Size returns what the log keeps, in memory.
-func (m *Memory) Size(ctx context.Context) (Size, error) {
-	s := Size{MaxBytes: uint64(m.data.opts.MaxBytes)}
-	for p := range m.Partitions() {
-		u, err := m.Usage(ctx, p)
-		if err != nil {
-			return Size{}, err
-		}
-		s.Bytes += u.Bytes
-	}
-	m.data.mu.Lock()
-	defer m.data.mu.Unlock()
-	s.Records = uint64(m.data.bytes)
-	return s, nil
 }
 
 // fence returns the fence that the next commit needs.

@@ -17,6 +17,18 @@ func TestMemory(t *testing.T) {
 	})
 }
 
+func TestMemoryLimits(t *testing.T) {
+	journaltest.Limits(t, func(t *testing.T) journaltest.Reopen {
+		m := journal.NewMemory(journal.MemoryOptions{Partitions: 2})
+		return func(t *testing.T, maxBytes int64) journal.Log {
+			m.Close()
+			m = m.Reopen()
+			m.SetMaxBytes(maxBytes)
+			return m
+		}
+	})
+}
+
 // only returns a hook with one fault for an operation, before it or after it.
 func only(op journal.Op, done bool, fault journal.Fault) journal.Hook {
 	return func(a journal.Action) journal.Fault {
@@ -123,7 +135,7 @@ func TestBlockedAnswer(t *testing.T) {
 
 func TestMemoryFull(t *testing.T) {
 	ctx := t.Context()
-	m := journal.NewMemory(journal.MemoryOptions{MaxBytes: 100})
+	m := journal.NewMemory(journal.MemoryOptions{MaxBytes: 200})
 	position, err := m.Append(ctx, 0, make([]byte, 60))
 	if err != nil {
 		t.Fatal(err)

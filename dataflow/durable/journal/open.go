@@ -26,8 +26,9 @@ type OpenOptions struct {
 	// Partitions is how many there are. It is fixed when the log is made. Zero means as many
 	// as there are, or 1 for a new log.
 	Partitions int
-	// MaxBytes is how much of what came in is kept before Append returns [ErrFull]. Zero
-	// means as much as there is room.
+	// MaxBytes bounds all that is kept: records, steps, pieces of states and snapshots. Each
+	// [Purpose] has a share of it, beyond which [ErrFull] is returned. Zero means as much as
+	// there is room.
 	MaxBytes int64
 	// Existing says that the log has to be there already: nothing is made, and Open returns
 	// [ErrMissing] if there is none.

@@ -17,9 +17,9 @@ type Size struct {
 	// Bytes is what everything takes on disk, of one replica, with what the log has set aside
 	// and what was purged and is not freed yet.
 	Bytes uint64
-	// Records is how much of what came in is kept, which is what MaxBytes bounds. It is counted as
-	// the log counts it against that bound.
-	Records uint64
+	// Kept is how much of that are records, steps, pieces of states and snapshots that may be
+	// needed, which is what MaxBytes bounds. It is counted as the log counts it against that bound.
+	Kept uint64
 	// MaxBytes is that bound, as [OpenOptions].MaxBytes; zero if there is none.
 	MaxBytes uint64
 

@@ -43,7 +43,7 @@
 //	millrace_durable_members              processes that share the partitions, as this one sees it;
 //	                                      none of a log for one process, and of a client
 //	millrace_durable_log_bytes            what the log takes on disk, of one replica
-//	millrace_durable_log_records_bytes    what it keeps of what came in, which is bounded by
+//	millrace_durable_log_kept_bytes       records, steps and states that it keeps, bounded by
 //	millrace_durable_log_max_bytes        [durable.Options].MaxBytes; none if there is no bound
 //	millrace_durable_disk_free_bytes      what may be written to the file system of a log in a folder
 //	millrace_durable_disk_bytes           the size of that
@@ -60,7 +60,7 @@
 // A figure that a log does not say is not there.
 //
 // Alert on a partition that is stopped, on lag_seconds that grows, on a quarantine that is not
-// empty, on log_up that is 0, on log_records_bytes near log_max_bytes, and on disk_free_bytes that
+// empty, on log_up that is 0, on log_kept_bytes near two fifths of log_max_bytes, and on disk_free_bytes that
 // runs out. A clock_offset_seconds of more than a second means that the clock of the system was
 // changed, or the machine suspended, while the process ran, or that the clock is or was wrong at a
 // start. At each start a partition that is behind goes forward, by MaxGap at most, and one that is

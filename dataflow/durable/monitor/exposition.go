@@ -152,7 +152,7 @@ func (e exposition) whereKnown(h *durable.Health) {
 	s := &h.Size
 	e.metrics([]metric{
 		{"log_bytes", "gauge", "What the log takes on disk, of one replica.", float64(s.Bytes)},
-		{"log_records_bytes", "gauge", "What the log keeps of what came in.", float64(s.Records)},
+		{"log_kept_bytes", "gauge", "What the log keeps because it may be needed.", float64(s.Kept)},
 		{"log_measured_timestamp_seconds", "gauge", "When the log was asked what it takes.", float64(h.Measured.UnixMilli()) / 1000},
 	})
 	if s.MaxBytes > 0 {

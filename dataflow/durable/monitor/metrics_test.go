@@ -82,7 +82,7 @@ func TestWhereKnown(t *testing.T) {
 	most := names(durable.Health{
 		Partitions: partitions, Members: []string{}, Measured: time.Now(), Size: journal.Size{MaxBytes: 1, Free: 1, Disk: 1},
 	})
-	for _, name := range []string{"_members", "_log_bytes", "_log_records_bytes", "_log_max_bytes", "_disk_free_bytes", "_disk_bytes", "_log_measured_timestamp_seconds"} {
+	for _, name := range []string{"_members", "_log_bytes", "_log_kept_bytes", "_log_max_bytes", "_disk_free_bytes", "_disk_bytes", "_log_measured_timestamp_seconds"} {
 		if least[name] || !most[name] {
 			t.Errorf("%s: %v where it is not known, %v where it is", name, least[name], most[name])
 		}

@@ -69,6 +69,9 @@ func (l *Log) Append(ctx context.Context, partition int, records ...[]byte) (uin
 	if size+1 > l.maxMessage {
 		return 0, fmt.Errorf("%w: %d bytes of records, %d can be kept together", journal.ErrTooLarge, size, l.maxMessage-1)
 	}
+	if err := l.admit(ctx, &l.records, journal.PurposeOf(ctx, journal.ToSend), size); err != nil {
+		return 0, err
+	}
 	a := &l.appenders[partition]
 	g, err := a.join(ctx, records, size)
 	if err != nil {

@@ -18,6 +18,9 @@ func (l *Log) Commit(ctx context.Context, partition int, fence uint64, step []by
 	if err := l.ready(ctx, partition); err != nil {
 		return 0, err
 	}
+	if err := l.admit(ctx, &l.steps, journal.PurposeOf(ctx, journal.ToGoOn), len(step)); err != nil {
+		return 0, err
+	}
 	p, err := l.wrap(ctx, kindStepPiece, partition, fence, step, l.maxInline)
 	if err != nil {
 		return 0, err

@@ -13,8 +13,8 @@ var (
 )
 
 // Condition returns an error while there is no connection to a server, or when the embedded
-// server has no room, and why the log was ended. Else it returns nil. That the servers have no
-// leader is not known without asking them.
+// server has no room, when MaxBytes was reached as far as is known, and why the log was ended. Else
+// it returns nil. That the servers have no leader is not known without asking them.
 func (l *Log) Condition() error {
 	switch {
 	case l.ctx.Err() != nil:
@@ -24,5 +24,5 @@ func (l *Log) Condition() error {
 	case !l.nc.IsConnected():
 		return fmt.Errorf("natslog: %s cannot be reached (%v); it is tried all the time", l.where(), l.nc.LastError())
 	}
-	return nil
+	return l.records.crowded()
 }

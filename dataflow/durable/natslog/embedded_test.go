@@ -43,6 +43,20 @@ func TestEmbedded(t *testing.T) {
 	})
 }
 
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	journaltest.Limits(t, func(t *testing.T) journaltest.Reopen {
+		dir, last := t.TempDir(), (*natslog.Log)(nil)
+		return func(t *testing.T, maxBytes int64) journal.Log {
+			if last != nil {
+				last.Close()
+			}
+			last = open(t, natslog.Settings{Dir: dir, OpenOptions: journal.OpenOptions{Partitions: 2, MaxBytes: maxBytes}})
+			return last
+		}
+	})
+}
+
 // TestReopen wants everything to be there when the log is opened again, and readers and
 // fences to go on where they were.
 func TestReopen(t *testing.T) {
@@ -114,7 +128,7 @@ func TestRefusals(t *testing.T) {
 // and so does a higher limit.
 func TestFull(t *testing.T) {
 	ctx, dir := soon(t), t.TempDir()
-	l := open(t, natslog.Settings{Dir: dir, Options: natslog.Options{MaxStepBytes: 2 << 20}, OpenOptions: journal.OpenOptions{MaxBytes: 1 << 20}})
+	l := open(t, natslog.Settings{Dir: dir, Options: natslog.Options{MaxStepBytes: 2 << 20}, OpenOptions: journal.OpenOptions{MaxBytes: 3 << 20}})
 	record := make([]byte, 100<<10)
 	var last uint64
 	var err error

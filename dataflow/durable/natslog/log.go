@@ -55,6 +55,8 @@ type Log struct {
 	messages  atomic.Uint64
 	appenders []appender
 
+	records, steps stream
+
 	ctx     context.Context // ends with the log
 	end     context.CancelCauseFunc
 	closing sync.Once

@@ -38,9 +38,10 @@ type Options struct {
 	// a loss of power in several places at once takes whole streams with it.
 	AssumeDurable bool
 
-	// MaxStepBytes bounds steps and snapshots like [journal.OpenOptions].MaxBytes what came
-	// in. It has to leave room for two snapshots of each partition, or a full log cannot be
-	// emptied. Zero means as much as the servers take.
+	// MaxStepBytes is how much of [journal.OpenOptions].MaxBytes is for steps, states and
+	// snapshots; what came in has the rest. It has to leave room for two snapshots of each
+	// partition, or a full log cannot be emptied. Zero means three fifths. Without MaxBytes it
+	// bounds steps, states and snapshots alone.
 	MaxStepBytes int64
 }
 
@@ -127,6 +128,8 @@ func (s settings) completed() (settings, error) {
 		return s, fmt.Errorf("natslog: %d replicas, there may be 1 to 5", s.Replicas)
 	case s.MaxBytes < 0 || s.MaxStepBytes < 0:
 		return s, errors.New("natslog: a limit is negative")
+	case s.MaxBytes > 0 && s.MaxStepBytes >= s.MaxBytes:
+		return s, fmt.Errorf("natslog: MaxStepBytes (%d) is a part of MaxBytes (%d) and leaves nothing for records", s.MaxStepBytes, s.MaxBytes)
 	}
 	switch {
 	case s.Dir != "":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -103,16 +104,24 @@ func (l *Log) purgeSteps(ctx context.Context, partition int, at uint64) error {
 }
 
 // purge forgets the messages of a subject before a sequence. It may be repeated.
-func (l *Log) purge(ctx context.Context, stream, subject string, before uint64) error {
+func (l *Log) purge(ctx context.Context, from, subject string, before uint64) error {
 	if before <= 1 {
 		return nil // a purge before 0 would be one of everything
 	}
 	return l.persist(ctx, fmt.Sprintf("purge %s", subject), func(ctx context.Context) error {
-		s, err := l.js.Stream(ctx, stream)
+		s, err := l.js.Stream(ctx, from)
 		if err != nil {
 			return err
 		}
-		return s.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before))
+		if err := s.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before)); err != nil {
+			return err
+		}
+		for _, s := range []*stream{&l.records, &l.steps} {
+			s.mu.Lock()
+			s.looked = time.Time{} // there is more room than is known
+			s.mu.Unlock()
+		}
+		return nil
 	})
 }
 

@@ -15,6 +15,7 @@ var (
 // Size returns what the servers say of the two streams, and what the file system has room for if the
 // server is in this process.
 func (l *Log) Size(ctx context.Context) (s journal.Size, err error) {
+	s.MaxBytes = uint64(max(l.opts.MaxBytes, 0))
 	if l.ctx.Err() != nil {
 		return journal.Size{}, context.Cause(l.ctx)
 	}
@@ -25,9 +26,7 @@ func (l *Log) Size(ctx context.Context) (s journal.Size, err error) {
 		}
 		info := stream.CachedInfo() // which was asked for just now
 		s.Bytes += info.State.Bytes
-		if name == l.in() {
-			s.Records, s.MaxBytes = info.State.Bytes, uint64(max(info.Config.MaxBytes, 0))
-		}
+		s.Kept += info.State.Bytes
 	}
 	if l.embedded != nil {
 		s.Free, s.Disk = room(l.opts.Dir)

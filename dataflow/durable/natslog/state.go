@@ -16,6 +16,9 @@ func (l *Log) SavePiece(ctx context.Context, partition int, piece []byte) (uint6
 	if len(piece) > journal.MaxPiece {
 		return 0, fmt.Errorf("%w: a piece of %d bytes, at most %d are taken", journal.ErrTooLarge, len(piece), journal.MaxPiece)
 	}
+	if err := l.admit(ctx, &l.steps, journal.ToSave, len(piece)); err != nil {
+		return 0, err
+	}
 	a, err := l.certain(ctx, l.subject(kindStatePiece, partition), append([]byte{version}, piece...), nil, repeated)
 	return a.Sequence, err
 }

@@ -35,16 +35,18 @@ func (l *Log) ensureStreams(ctx context.Context) error {
 	}
 	in := jetstream.StreamConfig{
 		Name: l.in(), Subjects: []string{l.opts.Name + ".in.*"},
-		Duplicates: remembered, MaxBytes: limit(l.opts.MaxBytes),
+		Duplicates: remembered,
 	}
 	st := jetstream.StreamConfig{
-		Name: l.st(), MaxBytes: limit(l.opts.MaxStepBytes),
-		AllowRollup: true, DenyDelete: true,
+		Name: l.st(), AllowRollup: true, DenyDelete: true,
 	}
+	l.records.name, l.records.records, l.steps.name = in.Name, true, st.Name
+	l.records.part, l.steps.part = l.opts.bounds()
 	for _, kind := range []string{kindStep, kindStepPiece, kindSnapshot, kindSnapshotPiece, kindStatePiece, kindPurged} {
 		st.Subjects = append(st.Subjects, l.opts.Name+"."+kind+".*")
 	}
-	for _, cfg := range []jetstream.StreamConfig{in, st} {
+	for i, cfg := range []jetstream.StreamConfig{in, st} {
+		part := []int64{l.records.part, l.steps.part}[i]
 		cfg.Storage = jetstream.FileStorage
 		cfg.Replicas = l.opts.Replicas
 		cfg.Discard = jetstream.DiscardNew // nothing that was acknowledged makes room
@@ -56,7 +58,7 @@ func (l *Log) ensureStreams(ctx context.Context) error {
 			attempt, cancel := context.WithTimeout(ctx, within)
 			defer cancel()
 			within *= 2
-			return l.ensure(attempt, cfg)
+			return l.ensure(attempt, cfg, part)
 		}); err != nil {
 			return err
 		}
@@ -170,14 +172,7 @@ func (l *Log) checkIdentity(ctx context.Context) error {
 	return nil
 }
 
-func limit(bytes int64) int64 {
-	if bytes == 0 {
-		return -1
-	}
-	return bytes
-}
-
-func (l *Log) ensure(ctx context.Context, cfg jetstream.StreamConfig) error {
+func (l *Log) ensure(ctx context.Context, cfg jetstream.StreamConfig, part int64) error {
 	s, err := l.js.Stream(ctx, cfg.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		// The first stream has fixed the number, also if the process that made it ended
@@ -188,7 +183,7 @@ func (l *Log) ensure(ctx context.Context, cfg jetstream.StreamConfig) error {
 			rand.Read(id[:])
 		}
 		cfg.Metadata = map[string]string{partitionsKey: strconv.Itoa(n), formatKey: format, identityKey: id.String()}
-		s, err = l.js.CreateStream(ctx, cfg)
+		s, err = l.js.CreateStream(ctx, bounded(cfg, part, 0))
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			s, err = l.js.Stream(ctx, cfg.Name) // somebody else was faster
 		}
@@ -196,7 +191,8 @@ func (l *Log) ensure(ctx context.Context, cfg jetstream.StreamConfig) error {
 	if err != nil {
 		return l.hopeless(err, cfg)
 	}
-	return l.accept(ctx, s.CachedInfo().Config, cfg)
+	info := s.CachedInfo()
+	return l.accept(ctx, info.Config, bounded(cfg, part, info.State.Bytes))
 }
 
 // accept compares a stream with what the options say.

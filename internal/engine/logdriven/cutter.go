@@ -14,8 +14,8 @@ import (
 // that is not in a newer one as well may go.
 //
 // To keep what is written in proportion to the state, a cut also rewrites whole pages of the
-// oldest runs while all runs together are more than twice of what lives, at most twice as much
-// as it has to write anyway. Source: store study 4.4.
+// oldest runs while all runs together are more than twice of what lives: of all cuts together
+// at most twice as much as they have to write anyway. Source: store study 4.4.
 type Cutter struct {
 	l     *Executor
 	parts []*cutPart
@@ -28,6 +28,8 @@ type Cutter struct {
 	first, last uint64 // runs: the oldest one that is needed, and the one that is written
 	runs        map[uint64]*run
 	limit       int // bytes of a run
+	slack       int // bytes that may be kept besides twice of what lives
+	credit      int // bytes that may be written again, since there is something to leave behind
 }
 
 // A Piece is a part of what is written.
@@ -75,16 +77,24 @@ const (
 	wordBytes  = 64 << 10  // about what is encoded without looking at the time
 	leastRun   = 256 << 10
 	mostRuns   = 256     // that the living state has
-	slack      = 4 << 20 // that may be kept in any case
+	mostSlack  = 4 << 20 // that may be kept in any case
 	overhead   = 64      // of a piece, about
 )
 
 // Cutter returns a cutter for an executor that nothing was written of. It has the executor's
 // operators note what changes from now on.
 func (l *Executor) Cutter() *Cutter {
-	c := &Cutter{l: l}
+	c := &Cutter{l: l, slack: mostSlack}
 	c.Again()
 	return c
+}
+
+// Slack bounds what is kept besides twice of what lives, for a log that has little room. It is
+// called before the first Begin.
+func (c *Cutter) Slack(bytes int) {
+	if bytes < c.slack {
+		c.slack = bytes
+	}
 }
 
 // Again begins anew, after what was not written whole: everything counts as changed, and goes
@@ -92,10 +102,14 @@ func (l *Executor) Cutter() *Cutter {
 func (c *Cutter) Again() {
 	c.last++
 	c.first, c.runs, c.limit = c.last, map[uint64]*run{c.last: {}}, leastRun
+	was := c.parts
 	c.parts, c.out, c.ready, c.err = nil, nil, nil, nil
 	c.l.cuts = true
-	for _, p := range c.l.parts() {
+	for i, p := range c.l.parts() {
 		x := &cutPart{part: p}
+		if i < len(was) {
+			x.size = was[i].size
+		}
 		if p.entries != nil {
 			x.marks = p.entries.Mark(func(i uint32) { c.write(x, i) })
 		}
@@ -159,18 +173,13 @@ func (x *cutPart) reach(page uint32) {
 	}
 }
 
-// Begin begins a cut between two steps, when the one before has been written. It takes time
-// for the heads, and for each page that has changed.
-func (c *Cutter) Begin() error {
+// Begin begins a cut between two steps, when the one before has been written. Of what has not
+// changed it writes no more than room bytes again. It takes time for the heads, and for each page
+// that has changed.
+func (c *Cutter) Begin(room int) error {
 	c.next = 0
-	live := 0
-	for _, x := range c.parts {
-		if x.entries != nil {
-			numbers, n := x.entries.Count()
-			live += x.size.of(n) + 4*(int(numbers)-n)
-		}
-	}
-	c.limit = max(leastRun, live/mostRuns)
+	live := c.Live()
+	c.limit = max(min(leastRun, c.slack/4), live/mostRuns)
 	changed := 0
 	for _, x := range c.parts {
 		if err := c.head(x, false); err != nil {
@@ -193,8 +202,20 @@ func (c *Cutter) Begin() error {
 			}
 		})
 	}
-	c.clean(live, 2*(changed+len(c.out)))
+	c.credit += 2 * (changed + len(c.out))
+	c.clean(live, room)
 	return c.err
+}
+
+// Live returns about how many bytes the entries that there are now have in pieces.
+func (c *Cutter) Live() (live int) {
+	for _, x := range c.parts {
+		if x.entries != nil {
+			numbers, n := x.entries.Count()
+			live += x.size.of(n) + 4*(int(numbers)-n)
+		}
+	}
+	return live
 }
 
 // inPage returns how many of the numbers are of a page.
@@ -232,48 +253,64 @@ func sumOf(data []byte) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// clean has whole pages of the oldest runs written again, of about budget bytes at most.
-func (c *Cutter) clean(live, budget int) {
+// clean has whole pages of the oldest runs written again, those for which there is credit and room.
+func (c *Cutter) clean(live, room int) {
 	total := 0
 	for _, r := range c.runs {
 		total += r.bytes
 	}
-	for front := c.first; front < c.last && budget > 0 && total > 2*live+slack; front++ {
+	most := func() int { return min(c.credit, room) }
+	spend := func(bytes int) { c.credit, room = c.credit-bytes, room-bytes }
+	for front := c.first; front < c.last && total > 2*live+c.slack; front++ {
 		r := c.runs[front]
-		for i := 0; r != nil && r.units > 0 && i < len(c.parts) && budget > 0; i++ {
+		for i := 0; r != nil && r.units > 0 && i < len(c.parts); i++ {
 			x := c.parts[i]
 			if x.headRun == front {
+				if most() <= 0 {
+					return
+				}
 				before := len(c.out)
 				if c.err = c.head(x, true); c.err != nil {
 					return
 				}
-				budget -= len(c.out) - before
+				spend(len(c.out) - before)
 			}
 			if x.entries == nil {
 				continue
 			}
 			numbers, _ := x.entries.Count()
 			for page := range x.pages {
-				if x.pages[page] == front && budget > 0 {
-					x.marks.FreezePage(uint32(page), numbers)
-					budget -= x.size.of(inPage(uint32(page), numbers))
-					c.move(&x.pages[page], c.last)
+				if x.pages[page] != front {
+					continue
 				}
+				size := x.size.of(inPage(uint32(page), numbers))
+				if size > most() {
+					return
+				}
+				x.marks.FreezePage(uint32(page), numbers)
+				spend(size)
+				c.move(&x.pages[page], c.last)
 			}
 		}
 		if r != nil && r.units == 0 {
 			total -= r.bytes
 		}
 	}
+	if total <= 2*live+c.slack {
+		c.credit = 0
+	}
 }
 
 // write writes entry i of a part, as it was at the cut.
 func (c *Cutter) write(x *cutPart, i uint32) {
 	before := len(x.writer.buf)
-	if err := x.writer.add(x.entries, c.l.loc.Graph.Settings.Codec, i); err != nil && c.err == nil {
+	there, err := x.writer.add(x.entries, c.l.loc.Graph.Settings.Codec, i)
+	if err != nil && c.err == nil {
 		c.err = fmt.Errorf("%s: %w", c.l.describe(x.partID), err)
 	}
-	x.size.add(len(x.writer.buf) - before)
+	if there {
+		x.size.add(len(x.writer.buf) - before)
+	}
 	if len(x.writer.buf) >= pieceBytes {
 		c.section(x.partID, sectionEntries, x.writer.take())
 	}

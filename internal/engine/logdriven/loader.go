@@ -107,7 +107,9 @@ func (p *loading) read(run uint64, body []byte, c codec.Codec) error {
 		}
 		*w |= bit
 		p.last.run = run
-		p.size.add(len(entry.Data))
+		if !free(entry.Data) {
+			p.size.add(len(entry.Data))
+		}
 		if p.entries.LoadEntry(entry, c, i); entry.Err == nil && len(entry.Data) > 0 {
 			entry.Err = fmt.Errorf("%d bytes too many", len(entry.Data))
 		}

@@ -92,7 +92,7 @@ func (l *Executor) Save(dst []byte) (_ []byte, err error) {
 			w := entryWriter{}
 			n, _ := p.entries.Count()
 			for i := range n {
-				if err = w.add(p.entries, c, i); err != nil {
+				if _, err = w.add(p.entries, c, i); err != nil {
 					return dst, fmt.Errorf("%s: %w", l.describe(p.partID), err)
 				}
 			}
@@ -132,28 +132,35 @@ type entryWriter struct {
 	last uint32
 }
 
-// add appends entry i.
-func (w *entryWriter) add(s engine.Numbered, c codec.Codec, i uint32) (err error) {
+// add appends entry i. It reports whether there is one, or only that its number is free.
+func (w *entryWriter) add(s engine.Numbered, c codec.Codec, i uint32) (there bool, err error) {
 	begin := len(w.buf)
 	w.buf = binary.AppendVarint(w.buf, int64(i)-int64(w.last))
 	at := len(w.buf)
 	w.buf = append(w.buf, 0)
 	if w.buf, err = s.SaveEntry(w.buf, c, i); err != nil {
 		w.buf = w.buf[:begin]
-		return err
+		return false, err
 	}
 	w.last = i
 	n := len(w.buf) - at - 1
 	if n < 1<<7 { // as most are
 		w.buf[at] = byte(n)
-		return nil
+		return !free(w.buf[at+1:]), nil
 	}
 	var size [binary.MaxVarintLen64]byte
 	k := binary.PutUvarint(size[:], uint64(n))
 	w.buf = append(w.buf, size[:k-1]...)
 	copy(w.buf[at+k:], w.buf[at+1:at+1+n])
 	copy(w.buf[at:], size[:k])
-	return nil
+	return true, nil
+}
+
+// free reports whether an encoded entry says that its number is free, so that it does not count among
+// the sizes of those that live: tables, queues and timers say 0 then, and tables also 2 with the
+// number under it. An entry that looks like one is as small.
+func free(entry []byte) bool {
+	return len(entry) <= 1+binary.MaxVarintLen32 && (len(entry) == 0 || entry[0] == 0 || entry[0] == 2)
 }
 
 // take returns what was gathered, and begins anew.

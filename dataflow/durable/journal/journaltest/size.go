@@ -27,7 +27,7 @@ func size(t *testing.T, log journal.Log) {
 		return s
 	}
 	before := is()
-	if before.Records != 0 || before.MaxBytes != 0 {
+	if before.Kept != 0 || before.MaxBytes != 0 {
 		t.Errorf("of a new log without a bound: %+v", before)
 	}
 	var last uint64
@@ -41,13 +41,13 @@ func size(t *testing.T, log journal.Log) {
 		}
 	}
 	after := is()
-	if got := after.Records; got < 2*bytes || got > 3*bytes || after.Bytes < before.Bytes {
+	if got := after.Kept; got < 2*bytes || got > 3*bytes || after.Bytes < before.Bytes {
 		t.Errorf("two partitions with %d bytes each: %+v, and was %+v", bytes, after, before)
 	}
 	if err := log.Purge(ctx, 1, last, 0); err != nil {
 		t.Fatal(err)
 	}
-	if purged := is(); purged.Records >= after.Records || purged.Records < bytes {
+	if purged := is(); purged.Kept >= after.Kept || purged.Kept < bytes {
 		t.Errorf("one of them was purged: %+v, and was %+v", purged, after)
 	}
 	if err := log.Close(); err != nil {

@@ -1,0 +1,104 @@
+package disklog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// overhead is about what a message, a step or a piece takes besides its bytes: keys, checksums,
+// tallies and what pebble adds.
+const overhead = 64
+
+// admit counts bytes that are added, or returns why they cannot be.
+func (l *Log) admit(p journal.Purpose, size int64) error {
+	if err := l.bound.Add(p, size); err != nil {
+		return fmt.Errorf("%w in %s", err, l.opts.dir)
+	}
+	return nil
+}
+
+// Room returns what is kept of all partitions, and MaxBytes. It counts bytes that were given to the
+// log. Package disklog says what the files have besides.
+func (l *Log) Room(ctx context.Context) (journal.Room, error) {
+	if err := l.ready(ctx, 0); err != nil {
+		return journal.Room{}, err
+	}
+	return l.bound.Room(), nil
+}
+
+// kept returns the bytes of what a partition has besides pieces of its state.
+func (s *state) kept() int64 {
+	steps := total{count: s.steps.count, bytes: s.steps.bytes}
+	return sizeBetween(s.purged, total{count: s.records.count, bytes: s.records.bytes}) + sizeBetween(s.stepGone, steps) + int64(s.snapshot.size)
+}
+
+// sizeBetween returns what lies between two totals, with what it takes besides.
+func sizeBetween(a, b total) int64 { return int64(b.bytes-a.bytes) + overhead*int64(b.count-a.count) }
+
+// A keptPiece is the number of a piece of a state, and what it takes.
+type keptPiece struct {
+	number uint64
+	size   int64
+}
+
+// forget notes that the pieces with lower numbers are gone.
+func (p *partition) forget(before uint64) {
+	p.mu.Lock()
+	n, gone := 0, int64(0)
+	for _, x := range p.pieces {
+		if x.number < before {
+			gone += x.size
+			continue
+		}
+		p.pieces[n] = x
+		n++
+	}
+	p.pieces, p.pieceBytes = p.pieces[:n], p.pieceBytes-gone
+	p.mu.Unlock()
+	p.log.bound.Free(gone)
+}
+
+// loadPieces finds out how large the pieces of the state are when the log is opened. It reads the
+// pieces themselves only if a program wrote them that did not note it.
+func (p *partition) loadPieces() error {
+	noted := ^uint64(0)
+	sizes := between(kindPieceSize, p.number, 0, ^uint64(0))
+	if err := p.log.each(sizes, func(it *pebble.Iterator) error {
+		number := numberOf(it.Key())
+		noted = min(noted, number)
+		return decodeAt(it, func(_ uint64, d *decoder) { p.found(number, int64(d.number())) })
+	}); err != nil || noted == 0 {
+		return err
+	}
+	return p.log.each(between(kindStatePiece, p.number, 0, noted-1), func(it *pebble.Iterator) error {
+		value, err := it.ValueAndErr()
+		p.found(numberOf(it.Key()), int64(len(value)-sumSize))
+		return err
+	})
+}
+
+func (p *partition) found(number uint64, size int64) {
+	if n := len(p.pieces); n > 0 && p.pieces[n-1].number == number { // a further part of it
+		p.pieces[n-1].size += size
+		p.pieceBytes += size
+		return
+	}
+	p.pieces, p.pieceBytes = append(p.pieces, keptPiece{number, size + overhead}), p.pieceBytes+size+overhead
+}
+
+// each calls do with each value of a range.
+func (l *Log) each(o *pebble.IterOptions, do func(*pebble.Iterator) error) error {
+	it, err := l.db.NewIter(o)
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok && err == nil; ok = it.Next() {
+		err = do(it)
+	}
+	return errors.Join(err, it.Error(), it.Close())
+}

@@ -1,0 +1,88 @@
+package durable
+
+import (
+	"context"
+	"flag"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+var fullSeed = flag.Uint64("durable.full", 0, "run TestFullAnyhow with this seed alone")
+
+// TestFullAnyhow sends to flows whose logs are nearly full, in any order with reading and kills. What
+// is refused is accepted after the outputs were read, as the rest of the state is small.
+func TestFullAnyhow(t *testing.T) {
+	first, last := uint64(1), uint64(60)
+	if *fullSeed != 0 {
+		first, last = *fullSeed, *fullSeed
+	}
+	for seed := first; seed <= last; seed++ {
+		synctest.Test(t, func(t *testing.T) { fullAnyhow(t, seed) })
+		if t.Failed() {
+			t.Fatalf("again with: go test ./dataflow/durable -run TestFullAnyhow -durable.full %d", seed)
+		}
+	}
+}
+
+func fullAnyhow(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	limit, partitions := 1<<(18+r.IntN(3)), 1+r.IntN(3)
+	o := onlyFull
+	o.Flow.Buffer = 10 << r.IntN(8)
+	if r.IntN(2) == 0 {
+		o.SnapshotAge = time.Second
+	}
+	log := journal.NewMemory(journal.MemoryOptions{MaxBytes: limit, Partitions: partitions})
+	within(t, log)
+	app := start(t, log, chunkFlow, o)
+	size := limit >> (7 + r.IntN(3))
+	keys := keysOf(8)
+	read := func() {
+		for {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			_, err := app.Ports.out.Next(ctx)
+			cancel()
+			if err != nil {
+				return
+			}
+		}
+	}
+	for i := range 400 {
+		switch r.IntN(40) {
+		case 0:
+			app.core.abandoned.Store(true)
+			fallthrough
+		case 1:
+			stop(t, app)
+			log = log.Reopen()
+			within(t, log)
+			app = start(t, log, chunkFlow, o)
+		case 2:
+			read()
+		}
+		c := chunk{Data: noise(1 + r.IntN(size)), Keep: r.IntN(4) == 0, Echo: r.IntN(2) == 0}
+		key := keys[r.IntN(len(keys))]
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := app.Ports.in.Send(ctx, key, c)
+		cancel()
+		if err == nil {
+			continue
+		}
+		read()
+		ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
+		err = app.Ports.in.Send(ctx, key, c)
+		cancel()
+		if err != nil {
+			room, _ := log.Room(context.Background())
+			t.Errorf("send %d, limit %d, %d partitions, chunks of %d: %v; room %+v", i, limit, partitions, size, err, room)
+			app.core.abandoned.Store(true)
+			break
+		}
+	}
+	read()
+	stop(t, app)
+}

@@ -134,16 +134,20 @@ func TestFullOfOutputsOnDisk(t *testing.T) {
 			o := onlyFull
 			o.Log, o.MaxBytes, o.Flow.Buffer, o.Partitions = log, 8<<20, 1000, 2
 			app := start(t, nil, chunkFlow, o)
+			sent := 0
+			send := func(ctx context.Context) error {
+				return app.Ports.in.Send(ctx, fmt.Sprint("key-", sent%16), chunk{Data: noise(32 << 10), Echo: true})
+			}
 			for range 3 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				sent := 0
-				for app.Ports.in.Send(ctx, fmt.Sprint("key-", sent%16), chunk{Data: noise(32 << 10), Echo: true}) == nil {
-					sent++
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				if err := send(ctx); err != nil { // there may be room only some time after all was read
+					t.Fatal(err)
 				}
 				cancel()
-				if sent == 0 {
-					t.Error("nothing was accepted")
+				ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+				for sent = 1; send(ctx) == nil; sent++ {
 				}
+				cancel()
 				ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
 				for i := range sent {
 					if _, err := app.Ports.out.Next(ctx); err != nil {

@@ -200,7 +200,7 @@ func (o *owner) cleaning(ctx context.Context) int {
 	}
 	o.reserved.mu.Lock()
 	defer o.reserved.mu.Unlock()
-	return int(max(room.Free-room.Limit/5-o.reserved.bytes, 0))
+	return int(min(max(room.Free-room.Limit/5-o.reserved.bytes, 0), math.MaxInt))
 }
 
 // covers notes, when a snapshot begins, what the next one has forgotten.
@@ -216,7 +216,9 @@ func (o *owner) covers() {
 }
 
 // slack is how much of the log the state of a partition may have besides twice its size.
-func (c *core) slack() int { return int(max(c.limit/16/int64(c.log.Partitions()), 1<<10)) }
+func (c *core) slack() int {
+	return int(min(max(c.limit/16/int64(c.log.Partitions()), 1<<10), math.MaxInt32))
+}
 
 // overdue reports whether so much came since the snapshot under way was begun that no more records
 // are taken until it is durable, so that they leave room for it.

@@ -1,6 +1,7 @@
 package natslog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -24,5 +25,5 @@ func (l *Log) Condition() error {
 	case !l.nc.IsConnected():
 		return fmt.Errorf("natslog: %s cannot be reached (%v); it is tried all the time", l.where(), l.nc.LastError())
 	}
-	return l.records.crowded()
+	return cmp.Or(l.records.crowded(), l.steps.crowded())
 }

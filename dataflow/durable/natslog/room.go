@@ -78,12 +78,9 @@ type stream struct {
 
 // admit counts bytes that are added to a stream, or returns why they cannot be.
 func (l *Log) admit(ctx context.Context, s *stream, p journal.Purpose, size int) error {
-	if s.part == 0 {
-		return nil
-	}
 	more := int64(size) + messageOverhead
 	if p == journal.ToSend {
-		if most := share(p, s.records, s.part); more > most {
+		if most := share(p, s.records, s.part); s.part != 0 && more > most {
 			return fmt.Errorf("%w: %d bytes of records, and sends have %d of MaxBytes (%d)", journal.ErrTooLarge, size, most, l.opts.MaxBytes)
 		}
 		if err := l.take(ctx, &l.steps, p, 0); err != nil {
@@ -95,6 +92,9 @@ func (l *Log) admit(ctx context.Context, s *stream, p journal.Purpose, size int)
 
 // take counts bytes that a stream has then, or returns why it cannot have them.
 func (l *Log) take(ctx context.Context, s *stream, p journal.Purpose, more int64) error {
+	if s.part == 0 {
+		return nil
+	}
 	most := share(p, s.records, s.part)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -147,6 +147,12 @@ func fullOfSteps(t *testing.T, reopen Reopen) {
 	if r := l.room(t); r != before || !r.Tight {
 		t.Errorf("opened again, the room is %+v, and was %+v", r, before)
 	}
+	if _, err := l.Append(l.ctx, 0, noise(unit, 1)); !errors.Is(err, journal.ErrFull) {
+		t.Errorf("Append, of which no step would have room: %v, want ErrFull", err)
+	}
+	if c, ok := l.Log.(journal.Conditioned); ok && !errors.Is(c.Condition(), journal.ErrFull) {
+		t.Errorf("the condition is %v, want ErrFull", c.Condition())
+	}
 	if h := l.restore(t); len(h.Steps) != n || h.Fence != last {
 		t.Fatalf("restored %d steps to fence %d, want %d to %d", len(h.Steps), h.Fence, n, last)
 	}

@@ -219,7 +219,8 @@ func (d *door) nonce() uint64 { return d.nonces.Add(1) }
 
 // Stop ends this process's part in the flow: it refuses what is sent, makes a last
 // snapshot of each partition and hands them over. It does not wait until everything
-// that came in is handled, since that is kept. If ctx ends first, Stop ends at once,
+// that came in is handled, since that is kept, nor for room: what a full log has no room for, the
+// next owner makes from the history. If ctx ends first, Stop ends at once,
 // without snapshots, and returns the reason.
 func (a *App[P]) Stop(ctx context.Context) error {
 	c := a.made()

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"io/fs"
 	"path/filepath"
 	"testing"
@@ -66,6 +67,28 @@ func TestMaxBytesOnDisk(t *testing.T) {
 			t.Logf("%d MiB were sent, MaxBytes is %d MiB, the files had %.1f MiB at most", len(keys)*each*size>>20, limit>>20, float64(largest)/(1<<20))
 			if largest > limit+x.beyond {
 				t.Errorf("the files had %d bytes", largest)
+			}
+			stop(t, app)
+		})
+	}
+}
+
+// TestMaxBytesOfState has a state of an eighth of what a log may keep, and sends several times the
+// limit. All of it is accepted.
+func TestMaxBytesOfState(t *testing.T) {
+	const limit, keys, size = 8 << 20, 64, 16 << 10
+	for name, log := range map[string]journal.Opener{
+		"memory":  &reopened{journal.NewMemory(journal.MemoryOptions{Partitions: 2, MaxBytes: limit})},
+		"disklog": disklog.Dir(t.TempDir()), "natslog": natslog.Embedded(t.TempDir()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := onlyFull
+			o.Log, o.MaxBytes, o.Partitions = log, limit, 2
+			app := start(t, nil, chunkFlow, o)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := sendChunks(ctx, app, keysOf(keys), 32, func() chunk { return chunk{Data: noise(size), Keep: true} }); err != nil {
+				t.Fatal(err)
 			}
 			stop(t, app)
 		})

@@ -73,7 +73,7 @@ type Options struct {
 	// them and for steps. SnapshotBytes, StepBytes and the bytes of MaxLag are no more than a
 	// 16th, a 64th and an eighth of a partition's part of MaxBytes.
 	//
-	// Two snapshots are kept, so MaxBytes should be four times what the states have, with the
+	// Two snapshots are kept, so MaxBytes should be eight times what the states have, with the
 	// elements of outputs that were not read. If it is too small, everything waits, the logger hears
 	// how large the states are, and nothing is lost: a start with a larger bound goes on. With
 	// KeepHistory nothing makes room, and sends stop for good when it is reached.

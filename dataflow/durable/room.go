@@ -117,7 +117,7 @@ func (c *core) howFull() string {
 	if c.opts.KeepHistory {
 		return "Options.KeepHistory forgets nothing, so nothing is taken until Options.MaxBytes is larger"
 	}
-	return fmt.Sprintf("snapshots take what is left, and nothing is lost; set Options.MaxBytes to four times what the states of all partitions have (%d bytes here), or more", c.stateBytes())
+	return fmt.Sprintf("snapshots take what is left, and nothing is lost; set Options.MaxBytes to eight times what the states of all partitions have (%d bytes here), or more", c.stateBytes())
 }
 
 // stateBytes returns how much the states have that this process has saved.
@@ -200,7 +200,7 @@ func (o *owner) cleaning(ctx context.Context) int {
 	}
 	o.reserved.mu.Lock()
 	defer o.reserved.mu.Unlock()
-	return int(min(max(room.Free-room.Limit/5-o.reserved.bytes, 0), math.MaxInt))
+	return int(min(max(room.Free-room.Limit/16-o.reserved.bytes, 0), math.MaxInt))
 }
 
 // covers notes, when a snapshot begins, what the next one has forgotten.
@@ -246,7 +246,7 @@ func (o *owner) makeRoom(ctx context.Context) error {
 		return nil
 	}
 	garbage := o.garbage(worth)
-	if garbage > 0 && o.behind()+garbage >= worth && !o.reserve(ctx, o.limit/5) { // which leaves room for the snapshot after it
+	if garbage > 0 && o.behind()+garbage >= worth && !o.reserve(ctx, o.limit/16) { // which leaves room for the snapshot after it
 		garbage = 0
 	}
 	if o.behind()+garbage < worth {
@@ -374,7 +374,7 @@ func (o *owner) retry(ctx context.Context, do func() error) error {
 		}
 		if wait == longestWait && time.Since(said) >= fullAgain {
 			said = time.Now()
-			o.opts.Logger.Error("a snapshot waits for room, and nothing is lost: make Options.MaxBytes at least four times the states of all partitions, or free the disk",
+			o.opts.Logger.Error("a snapshot waits for room, and nothing is lost: make Options.MaxBytes at least eight times the states of all partitions, or free the disk",
 				"partition", o.partition, "state", o.stored.bytes(), "MaxBytes", o.limit, "error", err)
 		}
 		select {

@@ -40,7 +40,7 @@ func share(p journal.Purpose, records bool, limit int64) int64 {
 	case p == journal.ToSend && records:
 		return limit - limit/5
 	case p == journal.ToSend:
-		return limit / 3
+		return limit * 2 / 5
 	case records:
 		return limit
 	case p == journal.ToGoOn:

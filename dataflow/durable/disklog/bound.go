@@ -31,10 +31,10 @@ func (l *Log) Room(ctx context.Context) (journal.Room, error) {
 	return l.bound.Room(), nil
 }
 
-// kept returns the bytes of what a partition has besides pieces of its state.
-func (s *state) kept() int64 {
+// history returns the bytes of the records and steps of a partition.
+func (s *state) history() int64 {
 	steps := total{count: s.steps.count, bytes: s.steps.bytes}
-	return sizeBetween(s.purged, total{count: s.records.count, bytes: s.records.bytes}) + sizeBetween(s.stepGone, steps) + int64(s.snapshot.size)
+	return sizeBetween(s.purged, total{count: s.records.count, bytes: s.records.bytes}) + sizeBetween(s.stepGone, steps)
 }
 
 // sizeBetween returns what lies between two totals, with what it takes besides.

@@ -374,7 +374,7 @@ func (l *Log) load() error {
 	}); err != nil || !found {
 		return l.damaged("the counter: %v", err)
 	}
-	kept := int64(0)
+	var kept, history int64
 	l.partitions = make([]partition, l.identity.partitions)
 	for n := range l.partitions {
 		p := &l.partitions[n]
@@ -388,9 +388,10 @@ func (l *Log) load() error {
 		if err := p.loadPieces(); err != nil {
 			return l.unreadable(n, "how large its state is", err)
 		}
-		kept += p.now.kept() + p.pieceBytes
+		history += p.now.history()
+		kept += p.now.history() + int64(p.now.snapshot.size) + p.pieceBytes
 	}
-	l.bound = journal.NewBound(l.opts.MaxBytes, kept)
+	l.bound = journal.NewBound(l.opts.MaxBytes, kept, history)
 	l.number.Store(counter)
 	l.ceiling.Store(counter)
 	return l.failed()

@@ -64,9 +64,9 @@ func PurposeOf(ctx context.Context, least Purpose) Purpose {
 // A Bound counts what a log keeps, and decides what it may add. It is for those who make a [Log].
 // Its methods may be used by any number of goroutines.
 //
-// A log that keeps more than its limit, since the limit was lowered, could not save the snapshots
-// that make room. So they have two and a half times what is kept instead of the limit, and steps
-// their share of that, which goes down, with what is kept, until it is the limit.
+// A log whose limit was lowered may keep so much that it has no room for the snapshots that make
+// room. So they have [Ceiling] instead of the limit, and steps their share of that, which goes
+// down, with what is kept, until it is the limit.
 type Bound struct {
 	mu      sync.Mutex
 	limit   int64
@@ -74,13 +74,22 @@ type Bound struct {
 	kept    int64
 }
 
-// NewBound returns the bound of a log that keeps so many bytes already. A limit of zero is none.
-func NewBound(limit, kept int64) *Bound {
-	b := &Bound{limit: limit, ceiling: limit, kept: kept}
+// NewBound returns the bound of a log that keeps so many bytes already, and of these so many of
+// records and steps: more of them than their share of the limit are there only if the limit was
+// lowered. A limit of zero is none.
+func NewBound(limit, kept, history int64) *Bound {
+	b := &Bound{limit: limit, ceiling: Ceiling(limit, history), kept: kept}
 	if kept > limit {
-		b.ceiling = max(limit, ceiling(kept))
+		b.ceiling = Ceiling(limit, kept)
 	}
 	return b
+}
+
+// Ceiling returns how much a log may keep, until it keeps less, that keeps so many bytes when its
+// limit is lowered: two and a half times as much at most, and no more than the limit if half of
+// that, the share of steps, is free.
+func Ceiling(limit, kept int64) int64 {
+	return max(limit, min(4*kept-limit, 2*kept+kept/2))
 }
 
 // Add counts bytes that are added for a purpose, or returns [ErrFull]. It returns [ErrTooLarge]
@@ -109,10 +118,8 @@ func (b *Bound) Free(size int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.kept -= size
-	b.ceiling = max(b.limit, min(b.ceiling, ceiling(b.kept)))
+	b.ceiling = min(b.ceiling, Ceiling(b.limit, b.kept))
 }
-
-func ceiling(kept int64) int64 { return 2*kept + kept/2 }
 
 // Room returns what is kept.
 func (b *Bound) Room() Room {

@@ -74,7 +74,7 @@ func NewMemory(opts MemoryOptions) *Memory {
 	opts.Partitions = orDefault(opts.Partitions, 1)
 	opts.MaxRecord = orDefault(opts.MaxRecord, 8<<20)
 	opts.MaxStep = orDefault(opts.MaxStep, 1<<30)
-	d := &memoryData{opts: opts, bound: NewBound(int64(opts.MaxBytes), 0), partitions: make([]memoryPartition, opts.Partitions)}
+	d := &memoryData{opts: opts, bound: NewBound(int64(opts.MaxBytes), 0, 0), partitions: make([]memoryPartition, opts.Partitions)}
 	binary.LittleEndian.PutUint64(d.identity[:], memories.Add(1))
 	for i := range d.partitions {
 		d.partitions[i].changed = make(chan struct{})

@@ -17,7 +17,16 @@ func (m *Memory) Room(ctx context.Context) (Room, error) {
 func (m *Memory) SetMaxBytes(limit int64) {
 	m.data.mu.Lock()
 	defer m.data.mu.Unlock()
-	m.data.bound = NewBound(limit, m.data.bound.Room().Kept)
+	kept := m.data.bound.Room().Kept
+	history := kept
+	for i := range m.data.partitions {
+		p := &m.data.partitions[i]
+		history -= int64(len(p.snapshot))
+		for _, x := range p.pieces {
+			history -= int64(len(x.Data))
+		}
+	}
+	m.data.bound = NewBound(limit, kept, history)
 }
 
 // Usage counts what a partition has.

@@ -51,16 +51,17 @@ func share(p journal.Purpose, records bool, limit int64) int64 {
 	return limit
 }
 
-// ceiling returns the limit that a stream has at its servers. One that keeps more than its part,
-// since the part was made smaller, may grow to two and a half times that, or what makes room had none.
-func ceiling(part int64, kept uint64) int64 {
-	if part == 0 {
+// ceiling returns the limit that a stream has at its servers, where it had another one before, or
+// none, if that is not positive. One whose part was made smaller may keep more, or what makes room
+// had none.
+func ceiling(part int64, kept uint64, before int64) int64 {
+	switch {
+	case part == 0:
 		return -1
+	case before > 0 && before <= part:
+		return part
 	}
-	if now := int64(kept); now > part {
-		return max(part, 2*now+now/2)
-	}
-	return part
+	return journal.Ceiling(part, int64(kept))
 }
 
 // A stream is what a log knows of how much one of its streams keeps.
@@ -130,7 +131,7 @@ func (l *Log) look(ctx context.Context, s *stream) error {
 		}
 		info := found.CachedInfo()
 		s.kept, s.ceiling, s.since, s.looked = int64(info.State.Bytes), info.Config.MaxBytes, 0, time.Now()
-		if want := ceiling(s.part, info.State.Bytes); s.part != 0 && want < s.ceiling {
+		if want := ceiling(s.part, info.State.Bytes, s.ceiling); s.part != 0 && want < s.ceiling {
 			info.Config.MaxBytes = want
 			if _, err := l.js.UpdateStream(ctx, info.Config); err != nil {
 				return err
@@ -192,8 +193,8 @@ func (s *stream) crowded() error {
 	return nil
 }
 
-// bounded returns how a stream is set up that keeps so many bytes.
-func bounded(cfg jetstream.StreamConfig, part int64, kept uint64) jetstream.StreamConfig {
-	cfg.MaxBytes = ceiling(part, kept)
+// bounded returns how a stream is set up that keeps so many bytes and had a limit before.
+func bounded(cfg jetstream.StreamConfig, part int64, kept uint64, before int64) jetstream.StreamConfig {
+	cfg.MaxBytes = ceiling(part, kept, before)
 	return cfg
 }

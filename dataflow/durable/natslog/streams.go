@@ -183,7 +183,7 @@ func (l *Log) ensure(ctx context.Context, cfg jetstream.StreamConfig, part int64
 			rand.Read(id[:])
 		}
 		cfg.Metadata = map[string]string{partitionsKey: strconv.Itoa(n), formatKey: format, identityKey: id.String()}
-		s, err = l.js.CreateStream(ctx, bounded(cfg, part, 0))
+		s, err = l.js.CreateStream(ctx, bounded(cfg, part, 0, 0))
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			s, err = l.js.Stream(ctx, cfg.Name) // somebody else was faster
 		}
@@ -192,7 +192,7 @@ func (l *Log) ensure(ctx context.Context, cfg jetstream.StreamConfig, part int64
 		return l.hopeless(err, cfg)
 	}
 	info := s.CachedInfo()
-	return l.accept(ctx, info.Config, bounded(cfg, part, info.State.Bytes))
+	return l.accept(ctx, info.Config, bounded(cfg, part, info.State.Bytes, info.Config.MaxBytes))
 }
 
 // accept compares a stream with what the options say.

@@ -27,6 +27,7 @@ func Limits(t *testing.T, open func(t *testing.T) Reopen) {
 		{"one partition fills the log", fullByOther},
 		{"more than what is free", moreThanFree},
 		{"the limit is lowered", lowered},
+		{"the limit is lowered to what is kept", loweredToKept},
 		{"no limit", unlimited},
 	} {
 		t.Run(check.name, func(t *testing.T) { check.do(t, open(t)) })
@@ -277,6 +278,36 @@ func lowered(t *testing.T, reopen Reopen) {
 	if n, _ = l.steps(t, fence); n*unit > limit/8 {
 		t.Errorf("after a purge %d bytes of steps are taken, the limit is %d", n*unit, limit/8)
 	}
+}
+
+// loweredToKept opens a log, again and again, with limits about what is kept. What makes room has
+// some, also if no more than the limit is kept.
+func loweredToKept(t *testing.T, reopen Reopen) {
+	l := place{reopen(t, limit), 0, limited(t)}
+	_, in := l.records(t)
+	fence := uint64(0)
+	for l.room(t).Kept < limit*9/20 { // the share of steps is half of it, or of a stream
+		fence = l.commit(t, fence, noise(unit, 1))
+	}
+	kept := l.room(t).Kept
+	for _, percent := range []int64{65, 68, 70, 72, 75, 80, 95, 98, 100, 101, 102, 105, 110, 120, 150} {
+		l.Log = reopen(t, kept*percent/100)
+		piece := uint64(0)
+		for range 8 { // a state that is written anew
+			piece = l.piece(t, noise(unit, 1))
+		}
+		var err error
+		if fence, err = l.Commit(journal.For(l.ctx, journal.ToEnd), l.p, fence, []byte("the step that a snapshot needs")); err != nil {
+			t.Fatalf("with %d bytes kept and %d %% of that as the limit: %v", kept, percent, err)
+		}
+		l.save(t, fence, []byte("snapshot"))
+		if err := l.PurgePieces(l.ctx, l.p, piece+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.purge(t, in, fence)
+	l.Log = reopen(t, limit/8)
+	l.append(t, "record")
 }
 
 // unlimited fills a log, and opens it without a limit.

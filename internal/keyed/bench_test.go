@@ -116,3 +116,23 @@ func firstBuiltin[K comparable](keys []K) int {
 	}
 	return n
 }
+
+// BenchmarkChurn adds a key and deletes the oldest of n, over and over.
+func BenchmarkChurn(b *testing.B) {
+	for _, n := range []uint64{1000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("keys=%dk", n/1000), func(b *testing.B) {
+			hasher := HasherOf[uint64]()
+			table := NewTable[uint64, [8]uint64]()
+			for k := range n {
+				table.Put(k, hasher.Hash(k))
+			}
+			b.ReportAllocs()
+			k := n
+			for b.Loop() {
+				table.Put(k, hasher.Hash(k))
+				table.Delete(k-n, hasher.Hash(k-n))
+				k++
+			}
+		})
+	}
+}

@@ -12,7 +12,7 @@ type Filling[K comparable, V any] struct {
 
 // A filled is a page of a table that is read back.
 type filled[K comparable, V any] struct {
-	entries *[chunkLen]entry[K, V]
+	entries *[chunkLen]entry[K, V] // nil as long as none lives
 	live    page
 	under   *[PageLen]uint32 // of entries that are free; nil if none is
 }
@@ -25,7 +25,7 @@ func (f *Filling[K, V]) page(p uint32) *filled[K, V] {
 		f.pages = make(map[uint32]*filled[K, V])
 	}
 	if f.pages[p] == nil {
-		f.pages[p] = &filled[K, V]{entries: new([chunkLen]entry[K, V])}
+		f.pages[p] = new(filled[K, V])
 	}
 	f.at, f.last = p, f.pages[p]
 	return f.last
@@ -35,6 +35,9 @@ func (f *Filling[K, V]) page(p uint32) *filled[K, V] {
 func (f *Filling[K, V]) Live(i uint32) (*K, *V) {
 	p := f.page(i / PageLen)
 	p.live[i%PageLen/64] |= 1 << (i % 64)
+	if p.entries == nil {
+		p.entries = new([chunkLen]entry[K, V])
+	}
 	e := &p.entries[i%PageLen]
 	return &e.k, &e.v
 }
@@ -73,7 +76,15 @@ func (f *Filling[K, V]) Into(t *Table[K, V], next, top uint32, some bool, h *Has
 			from.live[w] &= there
 			to.live += uint32(bits.OnesCount64(from.live[w]))
 		}
-		to.chunks[p] = from.entries
+		// A page of which none lives has no chunk, unless numbers of it are to be given out.
+		if to.chunks[p] = from.entries; from.live == (page{}) {
+			to.chunks[p] = nil
+		}
+		if to.chunks[p] != nil {
+			to.used++
+		} else if p == n-1 && next%chunkLen != 0 {
+			to.chunks[p] = to.chunk()
+		}
 	}
 	if !f.free(to, top, some) || !to.enter(f, h) {
 		return false

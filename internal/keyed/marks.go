@@ -79,6 +79,9 @@ func (m *Marks) Unchanged() {
 	m.list = m.list[:0]
 }
 
+// release lets all memory go. Nothing has changed, and no cut is under way.
+func (m *Marks) release() { *m = Marks{early: m.early} }
+
 // Freeze begins a cut of what has changed. The cut before it has been taken.
 func (m *Marks) Freeze() {
 	m.dirty, m.frozen = m.frozen, m.dirty

@@ -3,6 +3,7 @@ package keyed
 import (
 	"flag"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"unsafe"
@@ -69,19 +70,22 @@ func (m *model[K]) order() (keys []K) {
 }
 
 // A pair is a table beside its model.
-type pair[K comparable] struct {
-	table *Table[K, int]
+type pair[K comparable, V value] struct {
+	table *Table[K, V]
 	model *model[K]
 	hash  func(K) uint64
 	step  int
 }
 
-func newPair[K comparable](hash func(K) uint64) *pair[K] {
-	return &pair[K]{table: NewTable[K, int](), model: newModel[K](), hash: hash}
+// A value is a number that takes some memory.
+type value interface{ [1]int | [64]int }
+
+func newPair[V value, K comparable](hash func(K) uint64) *pair[K, V] {
+	return &pair[K, V]{table: NewTable[K, V](), model: newModel[K](), hash: hash}
 }
 
 // do makes one call, chosen by op, on both and compares the answers.
-func (p *pair[K]) do(op uint8, k K) error {
+func (p *pair[K, V]) do(op uint8, k K) error {
 	p.step++
 	h := p.hash(k)
 	want, has := p.model.values[k]
@@ -95,7 +99,7 @@ func (p *pair[K]) do(op uint8, k K) error {
 		}
 	case op < 120:
 		v := p.table.Get(k, h)
-		if (v != nil) != has || has && *v != want {
+		if (v != nil) != has || has && (*v)[0] != want {
 			return fmt.Errorf("step %d: Get(%v) = %v, want %v, %v", p.step, k, v, want, has)
 		}
 		if i := p.model.number[k]; has {
@@ -104,7 +108,7 @@ func (p *pair[K]) do(op uint8, k K) error {
 			}
 		}
 	default:
-		i, v, added := uint32(0), (*int)(nil), false
+		i, v, added := uint32(0), (*V)(nil), false
 		if op%2 == 0 && h != 0 { // 0 stands for a hash that is not known
 			var same uint64
 			if v, same, added = p.table.PutOne(nil, k, h); same != h {
@@ -115,22 +119,22 @@ func (p *pair[K]) do(op uint8, k K) error {
 			i, v, added = p.table.PutIndex(k, h)
 		}
 		wi, wadded := p.model.put(k)
-		if i != wi || added != wadded || *v != want {
-			return fmt.Errorf("step %d: PutIndex(%v) = %d, %d, %v, want %d, %d, %v", p.step, k, i, *v, added, wi, want, wadded)
+		if i != wi || added != wadded || (*v)[0] != want {
+			return fmt.Errorf("step %d: PutIndex(%v) = %d, %d, %v, want %d, %d, %v", p.step, k, i, (*v)[0], added, wi, want, wadded)
 		}
-		*v = p.step
+		(*v)[0] = p.step
 		p.model.values[k] = p.step
 	}
 	return nil
 }
 
 // same compares everything there is and checks the invariants.
-func (p *pair[K]) same() error {
+func (p *pair[K, V]) same() error {
 	var keys []K
 	for k, v := range p.table.All() {
 		keys = append(keys, k)
-		if *v != p.model.values[k] {
-			return fmt.Errorf("All: value of %v is %d, want %d", k, *v, p.model.values[k])
+		if (*v)[0] != p.model.values[k] {
+			return fmt.Errorf("All: value of %v is %d, want %d", k, (*v)[0], p.model.values[k])
 		}
 	}
 	if want := p.model.order(); !slices.Equal(keys, want) {
@@ -196,8 +200,40 @@ func (t *Table[K, V]) check() error {
 			return fmt.Errorf("segment %d: %d of %d slots used, counted %d", x.ids[j], used, len(slots), s.used)
 		}
 	}
+	for _, id := range x.idle {
+		if x.segs[id] != (segment{}) {
+			return fmt.Errorf("segment %d is idle and has %+v", id, x.segs[id])
+		}
+	}
 	if len(seen) != int(t.live) {
 		return fmt.Errorf("%d entries are in the index, want %d", len(seen), t.live)
+	}
+	return t.checkChunks()
+}
+
+func (t *Table[K, V]) checkChunks() error {
+	used := 0
+	for c, chunk := range t.chunks {
+		if chunk != nil {
+			used++
+			continue
+		}
+		for i := c * chunkLen; i < (c+1)*chunkLen; i++ {
+			if uint32(i) >= t.next || !t.isDead(uint32(i)) {
+				return fmt.Errorf("entry %d lives or was not given out, and has no chunk", i)
+			}
+		}
+	}
+	if used != t.used || len(t.chunks) < pages(t.next) {
+		return fmt.Errorf("%d of %d chunks are there, want %d of %d or more", used, len(t.chunks), t.used, pages(t.next))
+	}
+	for _, chunk := range t.spare {
+		for i := range chunk {
+			if reflect.ValueOf(chunk[i].v).IsZero() && reflect.ValueOf(chunk[i].k).IsZero() {
+				continue
+			}
+			return fmt.Errorf("entry %d of a spare chunk is not zero", i)
+		}
 	}
 	return nil
 }

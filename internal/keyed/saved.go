@@ -115,15 +115,21 @@ func (s *saved[K, V]) link(i, below uint32) {
 }
 
 // restart is called before all numbers of t are given out anew. If a cut is under way, the
-// entries stay as they are for it.
-func (s *saved[K, V]) restart(t *Table[K, V]) {
+// entries stay as they are for it. If t was large, what s has for each number goes.
+func (s *saved[K, V]) restart(t *Table[K, V], large bool) {
 	s.marks.Unchanged()
-	if s.marks.Taken() || s.was != nil {
-		return
+	switch taken := s.marks.Taken(); {
+	case taken && large:
+		s.marks.release()
+		s.under = nil
+	case taken:
+	case s.was == nil:
+		was := &Table[K, V]{chunks: t.chunks, next: t.next, dead: t.dead, used: t.used}
+		s.was, s.wasUnder = was, s.under
+		t.chunks, t.next, t.dead, t.used, s.under = nil, 0, nil, 0, nil
+	case large:
+		s.under = nil
 	}
-	was := &Table[K, V]{chunks: t.chunks, next: t.next, dead: t.dead}
-	s.was, s.wasUnder = was, s.under
-	t.chunks, t.next, t.dead, s.under = nil, 0, nil, nil
 }
 
 func (s *saved[K, V]) bytes() (n uint64) {

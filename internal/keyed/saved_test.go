@@ -97,12 +97,15 @@ func (w *writer) restored() (*Table[int, int], bool) {
 
 // copyOf returns a table with the entries and the numbering of t.
 func copyOf(t *Table[int, int]) *Table[int, int] {
-	c := &Table[int, int]{next: t.next, live: t.live, free: slices.Clone(t.free), dead: slices.Clone(t.dead)}
+	c := &Table[int, int]{next: t.next, live: t.live, free: slices.Clone(t.free), dead: slices.Clone(t.dead), used: t.used}
 	c.index.init()
 	h := HasherOf[int]()
 	for _, e := range t.chunks {
-		chunk := *e
-		c.chunks = append(c.chunks, &chunk)
+		if e != nil {
+			chunk := *e
+			e = &chunk
+		}
+		c.chunks = append(c.chunks, e)
 	}
 	for i := range t.next {
 		if k, _, ok := t.At(i); ok {

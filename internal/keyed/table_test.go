@@ -38,7 +38,7 @@ func TestTableAgainstModel(t *testing.T) {
 			parameters.MaxSize = 400
 			properties := gopter.NewProperties(parameters)
 			properties.Property("table is map", prop.ForAll(func(calls []uint16) (string, error) {
-				p := newPair(h.hash)
+				p := newPair[[1]int](h.hash)
 				for _, c := range calls {
 					if err := p.do(uint8(c), uint64(c>>8)%32); err != nil {
 						return "", err
@@ -58,7 +58,7 @@ func TestTableGrows(t *testing.T) {
 	for _, h := range hashes {
 		t.Run(h.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(*seedFlag), 2))
-			p := newPair(h.hash)
+			p := newPair[[1]int](h.hash)
 			fail := func(err error) {
 				if err != nil {
 					t.Fatalf("%v\n%s", err, rerun(t))
@@ -223,7 +223,7 @@ func TestSteadyStateAllocates(t *testing.T) {
 func FuzzTable(f *testing.F) {
 	f.Add([]byte{200, 1, 200, 2, 50, 1, 200, 3, 100, 2, 0, 0}, uint8(1))
 	f.Fuzz(func(t *testing.T, calls []byte, kind uint8) {
-		p := newPair(hashes[int(kind)%len(hashes)].hash)
+		p := newPair[[1]int](hashes[int(kind)%len(hashes)].hash)
 		for ; len(calls) >= 2; calls = calls[2:] {
 			if err := p.do(calls[0], uint64(calls[1])); err != nil {
 				t.Fatal(err)

@@ -3,8 +3,8 @@
 //
 // A timer is a handle and a deadline. Handles are the caller's, small numbers
 // handed out densely, such as the entry numbers of a keyed table: the memory is
-// a node for each handle up to the highest one seen, and setting, cancelling
-// and firing allocate nothing else. Deadlines are int64, nanoseconds since any
+// a node for each pending timer and those around it, and setting, cancelling
+// and firing allocate nothing else. It is given back when they are gone, but for 1 MiB. Deadlines are int64, nanoseconds since any
 // epoch the caller likes; nothing here reads a clock.
 //
 // [FIFO] serves timeouts of one duration, whose deadlines arrive in order.

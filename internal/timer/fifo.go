@@ -20,28 +20,28 @@ func (f *FIFO) Len() int { return f.live }
 
 // Add sets the timer h to fire at the time at.
 func (f *FIFO) Add(h uint32, at int64) {
-	i := f.lists.timer(h)
-	n := f.lists.node(i)
-	if n.next != 0 {
+	i, fresh := f.lists.enter(h)
+	if fresh {
+		f.live++
+	} else {
 		f.lists.unlink(i)
-		f.live--
 	}
-	n.at = at
+	f.lists.node(i).at = at
 	f.queue.add(&f.lists, i)
-	f.live++
 }
 
 // Cancel takes back the timer h. It returns false if h is not pending.
 func (f *FIFO) Cancel(h uint32) bool {
-	i, ok := f.lists.pending(h)
+	i, ok := f.lists.find(h)
 	if ok {
 		f.lists.unlink(i)
+		f.lists.leave(i)
 		f.live--
 	}
 	return ok
 }
 
-// At returns the deadline that the timer h was given last. It was set before.
+// At returns the deadline of the timer h, which is pending or is being fired.
 func (f *FIFO) At(h uint32) int64 { return f.lists.node(h + f.lists.heads + 1).at }
 
 // Next returns the earliest deadline, if any timer is pending.
@@ -64,5 +64,6 @@ func (f *FIFO) Expire(now int64, fire func(h uint32)) {
 		f.lists.unlink(i)
 		f.live--
 		fire(f.lists.handle(i))
+		f.lists.leave(i)
 	}
 }

@@ -1,7 +1,7 @@
 package timer
 
 const (
-	chunkBits = 10
+	chunkBits = 8
 	chunkLen  = 1 << chunkBits
 )
 
@@ -15,49 +15,96 @@ type node struct {
 // number. Number 0 is no node, 1 to heads are the heads of the lists, the timer
 // with handle h is number h + heads + 1. A slab grows by chunks: nodes never
 // move and growing never stalls.
+//
+// A chunk without a pending timer is let go, or kept for the next one that is needed:
+// few of them are, so that indexes give memory back when most of their timers are gone.
 type lists struct {
-	chunks []*[chunkLen]node
-	heads  uint32
+	chunks  []*[chunkLen]node
+	pending []uint16 // timers pending or being fired, and heads, in each chunk
+	spare   []*[chunkLen]node
+	used    int // chunks that are there
+	heads   uint32
 }
+
+// A chunk takes 4 KiB. One spare chunk is kept for each eight in use, and always as many as
+// fill 1 MiB: what comes and goes in every step is allocated once.
+const (
+	sparePart  = 8
+	spareLeast = 256
+)
 
 func newLists(heads uint32) lists {
 	l := lists{heads: heads}
-	l.reach(heads)
 	for i := uint32(1); i <= heads; i++ {
+		l.reach(i)
 		n := l.node(i)
 		n.next, n.prev = i, i
+		l.pending[i>>chunkBits]++
 	}
 	return l
 }
 
 func (l *lists) node(i uint32) *node { return &l.chunks[i>>chunkBits][i%chunkLen] }
 
-// reach makes the slab long enough to have node i.
+// reach makes the chunk of node i.
 func (l *lists) reach(i uint32) {
-	for int(i>>chunkBits) >= len(l.chunks) {
-		l.chunks = append(l.chunks, new([chunkLen]node))
+	c := int(i >> chunkBits)
+	for c >= len(l.chunks) {
+		l.chunks, l.pending = append(l.chunks, nil), append(l.pending, 0)
 	}
+	if l.chunks[c] != nil {
+		return
+	}
+	l.used++
+	if n := len(l.spare); n > 0 {
+		l.chunks[c], l.spare[n-1] = l.spare[n-1], nil
+		l.spare = l.spare[:n-1]
+		return
+	}
+	l.chunks[c] = new([chunkLen]node)
 }
 
-// timer returns the number of the node of handle h, which it makes if need be.
-func (l *lists) timer(h uint32) uint32 {
-	i := h + l.heads + 1
+// enter returns the number of the node of handle h for a timer that becomes pending, or is
+// already: fresh says which.
+func (l *lists) enter(h uint32) (i uint32, fresh bool) {
+	i = h + l.heads + 1
 	if i < h {
 		panic("timer: Add: handle too large")
 	}
-	if int(i>>chunkBits) >= len(l.chunks) {
+	c := int(i >> chunkBits)
+	if c >= len(l.chunks) || l.chunks[c] == nil {
 		l.reach(i)
 	}
-	return i
+	if l.node(i).next != 0 {
+		return i, false
+	}
+	l.pending[c]++
+	return i, true
+}
+
+// leave is called once for each time that a timer became pending, when it no longer is and
+// nobody asks for its deadline.
+func (l *lists) leave(i uint32) {
+	c := i >> chunkBits
+	if l.pending[c]--; l.pending[c] > 0 {
+		return
+	}
+	if l.used--; len(l.spare) < spareLeast+l.used/sparePart {
+		l.spare = append(l.spare, l.chunks[c])
+	} else if over := len(l.spare) - spareLeast - l.used/sparePart; over > 0 {
+		clear(l.spare[len(l.spare)-over:])
+		l.spare = l.spare[:len(l.spare)-over]
+	}
+	l.chunks[c] = nil
 }
 
 // handle is the inverse of timer.
 func (l *lists) handle(i uint32) uint32 { return i - l.heads - 1 }
 
-// pending returns the node of handle h if it is in a list.
-func (l *lists) pending(h uint32) (i uint32, ok bool) {
+// find returns the node of handle h if it is in a list.
+func (l *lists) find(h uint32) (i uint32, ok bool) {
 	i = h + l.heads + 1
-	if i < h || int(i>>chunkBits) >= len(l.chunks) {
+	if i < h || int(i>>chunkBits) >= len(l.chunks) || l.chunks[i>>chunkBits] == nil {
 		return 0, false
 	}
 	return i, l.node(i).next != 0

@@ -8,6 +8,9 @@ import (
 // patience is how many timers a queue passes to find the place of another one.
 const patience = 32
 
+// orderKeep is up to how many numbers the memory for sorting is kept.
+const orderKeep = 1 << 18
+
 // A queue is a list in order of deadline and insertion, for timers that are set
 // nearly in that order. It puts up with any other.
 //
@@ -65,4 +68,7 @@ func (q *queue) sort(l *lists) {
 	l.node(p).next = q.head
 	l.node(q.head).prev = p
 	q.mixed = false
+	if cap(q.order) > orderKeep {
+		q.order = nil
+	}
 }

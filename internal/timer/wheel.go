@@ -47,28 +47,28 @@ func (w *Wheel) Len() int { return w.live }
 
 // Add sets the timer h to fire at the time at.
 func (w *Wheel) Add(h uint32, at int64) {
-	i := w.lists.timer(h)
-	n := w.lists.node(i)
-	if n.next != 0 {
+	i, fresh := w.lists.enter(h)
+	if fresh {
+		w.live++
+	} else {
 		w.unlink(i)
-		w.live--
 	}
-	n.at = at
+	w.lists.node(i).at = at
 	w.link(i, at)
-	w.live++
 }
 
 // Cancel takes back the timer h. It returns false if h is not pending.
 func (w *Wheel) Cancel(h uint32) bool {
-	i, ok := w.lists.pending(h)
+	i, ok := w.lists.find(h)
 	if ok {
 		w.unlink(i)
+		w.lists.leave(i)
 		w.live--
 	}
 	return ok
 }
 
-// At returns the deadline that the timer h was given last. It was set before.
+// At returns the deadline of the timer h, which is pending or is being fired.
 func (w *Wheel) At(h uint32) int64 { return w.lists.node(h + w.lists.heads + 1).at }
 
 // link puts the node i, with deadline at, where it belongs.
@@ -138,6 +138,7 @@ func (w *Wheel) Expire(now int64, fire func(h uint32)) {
 			w.lists.unlink(i)
 			w.live--
 			fire(w.lists.handle(i))
+			w.lists.leave(i)
 		} else if !w.advance(key(now)) {
 			return
 		}

@@ -1,0 +1,111 @@
+package keyed
+
+import "unsafe"
+
+// clearKeep is the memory up to which a table keeps what it grew to.
+const clearKeep = 1 << 20
+
+// chunk returns a chunk of zero entries.
+func (t *Table[K, V]) chunk() *[chunkLen]entry[K, V] {
+	t.used++
+	if n := len(t.spare); n > 0 {
+		c := t.spare[n-1]
+		t.spare[n-1] = nil
+		t.spare = t.spare[:n-1]
+		return c
+	}
+	return new([chunkLen]entry[K, V])
+}
+
+// release lets chunk c go if none of its entries lives. The numbers stay free: a
+// chunk comes back with the first of them that is taken again. One spare chunk is
+// kept for each eight in use, so that a table whose keys come and go does not
+// allocate.
+//
+//go:noinline
+func (t *Table[K, V]) release(c uint32) {
+	first := int(c) * (chunkLen / 64)
+	if first+chunkLen/64 > len(t.dead) {
+		return // some of its numbers were not given out
+	}
+	for _, w := range t.dead[first : first+chunkLen/64] {
+		if w != ^uint64(0) {
+			return
+		}
+	}
+	if uint64(t.used+len(t.spare))*chunkBytes[K, V]() <= clearKeep {
+		return
+	}
+	most := t.used/8 + 1
+	if len(t.spare) < most {
+		t.spare = append(t.spare, t.chunks[c])
+	}
+	t.chunks[c] = nil
+	t.used--
+	if n := len(t.spare); n > most {
+		t.spare[n-1] = nil
+		t.spare = t.spare[:n-1]
+	}
+}
+
+func chunkBytes[K comparable, V any]() uint64 {
+	return chunkLen * uint64(unsafe.Sizeof(entry[K, V]{}))
+}
+
+// restart begins the numbers anew when the last entry has gone. All memory goes,
+// if it is more than little and more than the least that a table has: one that
+// has a single entry again and again must not allocate.
+func (t *Table[K, V]) restart() {
+	large := len(t.chunks) > 1 && t.held() > clearKeep
+	if t.saved != nil {
+		t.saved.restart(t, large)
+	}
+	if large {
+		t.reset()
+		return
+	}
+	t.next = 0
+	t.free = t.free[:0]
+	clear(t.dead)
+}
+
+// reset makes t a new table, which is saved if it was.
+func (t *Table[K, V]) reset() {
+	*t = Table[K, V]{saved: t.saved}
+	t.index.init()
+}
+
+// Clear removes all entries. It keeps memory that was used since the last Clear
+// if it is little enough to be cleared sooner than allocated.
+func (t *Table[K, V]) Clear() {
+	large := t.held() > clearKeep
+	if t.saved != nil {
+		t.saved.restart(t, large)
+	}
+	held := len(t.chunks) * chunkLen
+	if large || t.used < len(t.chunks) || held > chunkLen && int(t.next) < held/8 {
+		t.reset()
+		return
+	}
+	for c := range (t.next + chunkLen - 1) / chunkLen {
+		clear(t.chunks[c][:min(chunkLen, t.next-c*chunkLen)])
+	}
+	t.index.clear()
+	t.spill = nil
+	t.next, t.live = 0, 0
+	t.free = t.free[:0]
+	clear(t.dead)
+}
+
+// Bytes returns the memory held, without what keys and values point to. It is
+// for people to look at: it depends a little on the hashes.
+func (t *Table[K, V]) Bytes() uint64 { return t.held() + t.saved.bytes() }
+
+// held is [Table.Bytes] without what is kept to save the table.
+func (t *Table[K, V]) held() uint64 {
+	n := t.index.bytes()
+	n += uint64(t.used+len(t.spare))*chunkBytes[K, V]() + 8*uint64(cap(t.chunks)+cap(t.spare))
+	n += 4*uint64(cap(t.free)) + 8*uint64(cap(t.dead))
+	n += 2 * uint64(len(t.spill)) * uint64(unsafe.Sizeof(*new(K))+5)
+	return n
+}

@@ -9,9 +9,16 @@
 //	---------------  ------------------------  --------------------------
 //	Bounded          fixed                     immutable
 //	BoundedValue     added over time           immutable once present
+//	RetainedValue    added and forgotten       immutable while present
 //	MonotonicValue   added over time           only grows
 //	MonotonicKeys    added over time           changes freely
 //	Unbounded        added and removed         changes freely
+//
+// The time from a key's appearance to its being forgotten is a life of the key. Under
+// RetainedValue a key may have several lives, one after the other, each with one value.
+// Forgetting is not retraction: what was made of an entry stays true, and the library
+// stops remembering it. So elements made of entries are not taken back, while outputs,
+// counts, timers and calls of a key end with its life.
 //
 // A stream has no values to revise, so only [Bounded] and [Unbounded] apply to it;
 // a singleton has no keys, so [Bounded], [MonotonicValue] and [Unbounded] apply.
@@ -27,17 +34,27 @@
 //
 // Two kinds of constraint live here. [Stream], [Singleton] and [KeyedSingleton] say
 // which bounds a collection may carry. The others say what an operator needs
-// ([Complete], [FixedValues], [GrowingValues], [ChangingValues], [Ongoing], [Growing]) or what it produces.
+// ([Complete], [FixedValues], [Permanent], [GrowingValues], [Changing], [Growing]) or what it produces.
 // The latter take a type parameter that the compiler computes, so that a caller
 // never writes it:
 //
 //	keyed singleton  Keyed      Counted         Mapped         Filtered
-//	---------------  ---------  --------------  -------------  ------------
+//	---------------  ---------  --------------  -------------  -------------
 //	Bounded          Bounded    Bounded         Bounded        Bounded
 //	BoundedValue     Unbounded  MonotonicValue  BoundedValue   BoundedValue
+//	RetainedValue    Unbounded  Unbounded       RetainedValue  RetainedValue
 //	MonotonicValue   Unbounded  MonotonicValue  MonotonicKeys  Unbounded
 //	MonotonicKeys    Unbounded  MonotonicValue  MonotonicKeys  Unbounded
 //	Unbounded        Unbounded  Unbounded       Unbounded      Unbounded
+//
+//	keyed singleton  FixedValues  FixedValuesLater  Forgotten
+//	---------------  -----------  ----------------  -------------
+//	Bounded          Bounded      BoundedValue      refused
+//	BoundedValue     Unbounded    BoundedValue      RetainedValue
+//	RetainedValue    Unbounded    RetainedValue     RetainedValue
+//	MonotonicValue   refused      refused           Unbounded
+//	MonotonicKeys    refused      refused           Unbounded
+//	Unbounded        refused      refused           Unbounded
 //
 //	keyed stream     Final         Folded         FoldedGrowing
 //	---------------  ------------  -------------  --------------
@@ -58,7 +75,9 @@
 //		return keyedsingleton.Map(ks, strings.ToUpper)
 //	}
 //
-// Source: part 2.1 of the keyed-singleton document that the library implements.
+// Source: part 2.1 of the keyed-singleton document that the library implements, for all
+// bounds but RetainedValue. That one is the library's own: the document has no bound for
+// an entry that is there until it is forgotten.
 package bounds
 
 // Bounded marks a collection that is finite, known as a whole, and will not change.
@@ -67,6 +86,11 @@ type Bounded struct{}
 // BoundedValue marks a keyed singleton that gains keys over time but never removes
 // one, and never changes the value of a key it has.
 type BoundedValue struct{}
+
+// RetainedValue marks a keyed singleton that gains keys over time and forgets them, and
+// never changes the value of a key while it has it. A key that was forgotten may come
+// again, with another value.
+type RetainedValue struct{}
 
 // MonotonicValue marks a keyed singleton that never removes a key and whose values
 // only grow, or a singleton whose value only grows.
@@ -91,7 +115,7 @@ type Singleton interface {
 
 // KeyedSingleton is the set of bounds a keyed singleton may carry.
 type KeyedSingleton interface {
-	Bounded | BoundedValue | MonotonicValue | MonotonicKeys | Unbounded
+	Bounded | BoundedValue | RetainedValue | MonotonicValue | MonotonicKeys | Unbounded
 }
 
 // Complete is satisfied only by [Bounded]. An operator that asks for it reads a
@@ -103,15 +127,31 @@ type Complete interface {
 	Bounded
 }
 
-// FixedValues is satisfied by the bounds under which a key's value never changes.
-// Keys is the bound of a stream with one element for each key.
+// FixedValues is satisfied by the bounds under which a key's value never changes while
+// the key is there. Keys is the bound of a stream with one element for each key, or for
+// each life of a key that can be forgotten.
 //
 // An operator that turns entries into stream elements asks for it: an element
 // cannot be taken back, so an entry must not change after it was emitted. Take a
 // slice.SnapshotEntries of a collection whose values change.
 type FixedValues[Keys Stream] interface {
-	Bounded | BoundedValue
+	Bounded | BoundedValue | RetainedValue
 	valuesNeverChange() Keys
+}
+
+// FixedValuesLater is satisfied by the bounds of [FixedValues]. Out is the bound of what
+// comes later of each entry: the answer of a call, the firing of a timer, the entry at
+// another location.
+type FixedValuesLater[Out KeyedSingleton] interface {
+	Bounded | BoundedValue | RetainedValue
+	valuesNeverChangeLater() Out
+}
+
+// Permanent is satisfied by the bounds under which an entry, once there, is there for
+// good. Keys is the bound of what follows the whole content.
+type Permanent[Keys Stream] interface {
+	Bounded | BoundedValue
+	entriesStay() Keys
 }
 
 // GrowingValues is satisfied by the bounds under which a key's value never shrinks,
@@ -121,12 +161,13 @@ type GrowingValues[Keys Stream] interface {
 	valuesNeverShrink() Keys
 }
 
-// ChangingValues is satisfied by the bounds under which a key's value may change,
-// so that reading it means taking a snapshot. The entries of a collection whose
-// values are fixed are read with slice.BatchEntries.
-type ChangingValues interface {
-	MonotonicValue | MonotonicKeys | Unbounded
-	valuesMayChange()
+// Changing is satisfied by the bounds under which what is there may change, because a
+// value is revised or a key goes, so that reading it means taking a snapshot. The entries
+// of a collection whose values are fixed are read with slice.BatchEntries; one that
+// forgets keys allows both.
+type Changing interface {
+	RetainedValue | MonotonicValue | MonotonicKeys | Unbounded
+	contentMayChange()
 }
 
 // Keyed is satisfied by every bound of a keyed singleton. Keys is the bound of a
@@ -202,10 +243,10 @@ type Growing[Out Stream] interface {
 	valueNeverShrinks() Out
 }
 
-// Ongoing is satisfied by the bounds of a keyed singleton to which something may still
-// happen. An operator that asks for it does something later, and nothing is later
-// inside a slice.
-type Ongoing interface {
-	BoundedValue | MonotonicValue | MonotonicKeys | Unbounded
-	goesOn()
+// Forgotten is satisfied by the bounds of a keyed singleton to which something may still
+// happen: nothing is later inside a slice. Out is the bound after its entries are
+// forgotten.
+type Forgotten[Out KeyedSingleton] interface {
+	BoundedValue | RetainedValue | MonotonicValue | MonotonicKeys | Unbounded
+	canBeForgotten() Out
 }

@@ -3,21 +3,23 @@ package bounds
 // Each line of the variable block is one cell of the tables in the package
 // documentation. The test is that the file compiles.
 
-func keys[B Keyed[Out], Out Stream](B) (_ Out)                 { return }
-func counted[B Counted[Out], Out Singleton](B) (_ Out)         { return }
-func mapped[B Mapped[Out], Out KeyedSingleton](B) (_ Out)      { return }
-func filtered[B Filtered[Out], Out KeyedSingleton](B) (_ Out)  { return }
-func final[B Final[Out], Out KeyedSingleton](B) (_ Out)        { return }
-func folded[B Folded[Out], Out KeyedSingleton](B) (_ Out)      { return }
-func growing[B FoldedGrowing[Out], Out Aggregate](B) (_ Out)   { return }
-func altered[B Altered[Out], Out Stream](B) (_ Out)            { return }
-func fixed[B FixedValues[Out], Out Stream](B) (_ Out)          { return }
-func neverShrinks[B GrowingValues[Out], Out Stream](B) (_ Out) { return }
-func valueNeverShrinks[B Growing[Out], Out Stream](B) (_ Out)  { return }
-func changing[B ChangingValues](B) (_ B)                       { return }
-func ongoing[B Ongoing](B) (_ B)                               { return }
-func complete[B Complete](B) (_ B)                             { return }
-func mapTwice[B Mapped[Out], Out Mapped[Out]](b B) (_ Out)     { return mapped(mapped(b)) }
+func keys[B Keyed[Out], Out Stream](B) (_ Out)                     { return }
+func counted[B Counted[Out], Out Singleton](B) (_ Out)             { return }
+func mapped[B Mapped[Out], Out KeyedSingleton](B) (_ Out)          { return }
+func filtered[B Filtered[Out], Out KeyedSingleton](B) (_ Out)      { return }
+func final[B Final[Out], Out KeyedSingleton](B) (_ Out)            { return }
+func folded[B Folded[Out], Out KeyedSingleton](B) (_ Out)          { return }
+func growing[B FoldedGrowing[Out], Out Aggregate](B) (_ Out)       { return }
+func altered[B Altered[Out], Out Stream](B) (_ Out)                { return }
+func fixed[B FixedValues[Out], Out Stream](B) (_ Out)              { return }
+func neverShrinks[B GrowingValues[Out], Out Stream](B) (_ Out)     { return }
+func valueNeverShrinks[B Growing[Out], Out Stream](B) (_ Out)      { return }
+func later[B FixedValuesLater[Out], Out KeyedSingleton](B) (_ Out) { return }
+func permanent[B Permanent[Out], Out Stream](B) (_ Out)            { return }
+func changing[B Changing](B) (_ B)                                 { return }
+func forgotten[B Forgotten[Out], Out KeyedSingleton](B) (_ Out)    { return }
+func complete[B Complete](B) (_ B)                                 { return }
+func mapTwice[B Mapped[Out], Out Mapped[Out]](b B) (_ Out)         { return mapped(mapped(b)) }
 func filterTwice[B Filtered[Out], Out Filtered[Out]](b B) (_ Out) {
 	return filtered(filtered(b))
 }
@@ -30,27 +32,31 @@ func isKeyedSingleton[B KeyedSingleton](B) (_ B)  { return }
 var (
 	_ Bounded   = keys(Bounded{})
 	_ Unbounded = keys(BoundedValue{})
+	_ Unbounded = keys(RetainedValue{})
 	_ Unbounded = keys(MonotonicValue{})
 	_ Unbounded = keys(MonotonicKeys{})
 	_ Unbounded = keys(Unbounded{})
 
 	_ Bounded        = counted(Bounded{})
 	_ MonotonicValue = counted(BoundedValue{})
+	_ Unbounded      = counted(RetainedValue{})
 	_ MonotonicValue = counted(MonotonicValue{})
 	_ MonotonicValue = counted(MonotonicKeys{})
 	_ Unbounded      = counted(Unbounded{})
 
 	_ Bounded       = mapped(Bounded{})
 	_ BoundedValue  = mapped(BoundedValue{})
+	_ RetainedValue = mapped(RetainedValue{})
 	_ MonotonicKeys = mapped(MonotonicValue{})
 	_ MonotonicKeys = mapped(MonotonicKeys{})
 	_ Unbounded     = mapped(Unbounded{})
 
-	_ Bounded      = filtered(Bounded{})
-	_ BoundedValue = filtered(BoundedValue{})
-	_ Unbounded    = filtered(MonotonicValue{})
-	_ Unbounded    = filtered(MonotonicKeys{})
-	_ Unbounded    = filtered(Unbounded{})
+	_ Bounded       = filtered(Bounded{})
+	_ BoundedValue  = filtered(BoundedValue{})
+	_ RetainedValue = filtered(RetainedValue{})
+	_ Unbounded     = filtered(MonotonicValue{})
+	_ Unbounded     = filtered(MonotonicKeys{})
+	_ Unbounded     = filtered(Unbounded{})
 
 	_ Bounded      = final(Bounded{})
 	_ BoundedValue = final(Unbounded{})
@@ -67,6 +73,7 @@ var (
 
 	_ Bounded   = fixed(Bounded{})
 	_ Unbounded = fixed(BoundedValue{})
+	_ Unbounded = fixed(RetainedValue{})
 
 	_ Bounded   = neverShrinks(Bounded{})
 	_ Unbounded = neverShrinks(BoundedValue{})
@@ -76,15 +83,24 @@ var (
 	_ Unbounded = valueNeverShrinks(MonotonicValue{})
 
 	_ MonotonicValue = changing(MonotonicValue{})
+	_ RetainedValue  = changing(RetainedValue{})
 	_ MonotonicKeys  = changing(MonotonicKeys{})
 	_ Unbounded      = changing(Unbounded{})
 
 	_ Bounded = complete(Bounded{})
 
-	_ BoundedValue   = ongoing(BoundedValue{})
-	_ MonotonicValue = ongoing(MonotonicValue{})
-	_ MonotonicKeys  = ongoing(MonotonicKeys{})
-	_ Unbounded      = ongoing(Unbounded{})
+	_ RetainedValue = forgotten(BoundedValue{})
+	_ RetainedValue = forgotten(RetainedValue{})
+	_ Unbounded     = forgotten(MonotonicValue{})
+	_ Unbounded     = forgotten(MonotonicKeys{})
+	_ Unbounded     = forgotten(Unbounded{})
+
+	_ BoundedValue  = later(Bounded{})
+	_ BoundedValue  = later(BoundedValue{})
+	_ RetainedValue = later(RetainedValue{})
+
+	_ Bounded   = permanent(Bounded{})
+	_ Unbounded = permanent(BoundedValue{})
 
 	// Mapping twice is mapping once, and so for filtering.
 	_ MonotonicKeys = mapTwice(MonotonicValue{})

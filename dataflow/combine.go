@@ -37,6 +37,20 @@ func MergeOrdered[T any, L Location, B bounds.Stream, O Ordered, R Retries](
 	return newStream[T, L, B, TotalOrder, R](operators.Observe(operators.Merge(op, a, b), op))
 }
 
+// Cross returns each element of a together with each element of b, in no particular
+// order: nothing if one of them is empty. Either both are in one slice, or b is a
+// constant.
+//
+// It keeps b, for as long as the flow runs or, inside a slice, until its run ends, and
+// costs what it returns: so many pairs as the product of the two.
+func Cross[T, U any, L Location, B bounds.Stream, O1, O2 Order, R Retries](
+	a Stream[T, L, B, O1, R], b Stream[U, L, bounds.Bounded, O2, R],
+) Stream[Pair[T, U], L, B, NoOrder, R] {
+	n, op := engine.Read(a, "dataflow.Cross")
+	pair := func(x T, y U) Pair[T, U] { return Pair[T, U]{x, y} }
+	return newStream[Pair[T, U], L, B, NoOrder, R](operators.Product(n, engine.NodeOf(b, op.Name), op, pair))
+}
+
 // Partition returns the elements of s for which pred is true, and the others, each in
 // the order of s. The predicate is called once for each element.
 func Partition[T any, L Location, B bounds.Stream, O Order, R Retries](

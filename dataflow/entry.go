@@ -23,6 +23,13 @@ type Pair[A, B any] struct {
 // String returns the pair in the form (first, second).
 func (p Pair[A, B]) String() string { return fmt.Sprintf("(%v, %v)", p.First, p.Second) }
 
+// A Change is what has become of the entry of a key. Old has no value where the key was not
+// there, and New where it is gone.
+type Change[V any] struct{ Old, New Maybe[V] }
+
+// String returns the change in the form old→new.
+func (c Change[V]) String() string { return fmt.Sprintf("%v→%v", c.Old, c.New) }
+
 // A Maybe is the outcome of a lookup: a value if OK, else nothing.
 type Maybe[T any] struct {
 	Value T

@@ -55,7 +55,11 @@ func stepError(p *engine.Panic) error {
 	if !ok {
 		err = fmt.Errorf("panic: %v", p.Value)
 	}
-	return &StepError{Op: p.Op.Name, Pos: p.Op.Pos, Location: p.Location, Key: p.Key, Err: err, Stack: p.Stack}
+	key := p.Key
+	if made, ok := key.(interface{ ErrorKey() any }); ok { // the operator has made it of the one that it was given
+		key = made.ErrorKey()
+	}
+	return &StepError{Op: p.Op.Name, Pos: p.Op.Pos, Location: p.Location, Key: key, Err: err, Stack: p.Stack}
 }
 
 // A KeyError says that a value cannot be a key: it is not equal to itself, as a NaN is

@@ -78,3 +78,16 @@ func ExampleMax() {
 	// 100
 	// 180
 }
+
+// A high-water mark of merged readings: their order does not matter, and it never falls.
+func ExampleFoldCommutativeGrowing() {
+	dataflow.Local(func(at dataflow.Here) {
+		readings := dataflow.Merge(dataflow.Of(at, 3, 9), dataflow.Of(at, 12, 5)) // in no order
+		mark := dataflow.FoldCommutativeGrowing(readings, func() int { return 0 },
+			func(highest *int, x int) { *highest = max(*highest, x) },
+			"a maximum is the same in any order, and no reading makes it smaller")
+		dataflow.Print(singleton.Threshold(mark, 10))
+	})
+	// Output:
+	// 10
+}

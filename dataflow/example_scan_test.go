@@ -125,3 +125,15 @@ func ExampleTryMap() {
 	// 19
 	// dozen is no number: true
 }
+
+func ExampleCross() {
+	dataflow.Local(func(at dataflow.Here) {
+		sizes, colours := dataflow.Of(at, "S", "L"), dataflow.Of(at, "red", "blue")
+		dataflow.Print(dataflow.Cross(sizes, colours))
+	})
+	// Unordered output:
+	// (S, red)
+	// (S, blue)
+	// (L, red)
+	// (L, blue)
+}

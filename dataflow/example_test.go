@@ -218,6 +218,27 @@ func ExampleEntryOutputPort_Take() {
 	// 0 entries are kept
 }
 
+// A service that knows no keys handles whatever comes.
+func ExampleEntryOutputPort_All() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	in, requests := keyedsingleton.Input[string, int](dataflow.At[Station](flow), "requests")
+	out := keyedsingleton.Output(keyedsingleton.Map(requests, func(x int) int { return x * x }), "squares")
+	dataflow.Start(ctx, flow)
+
+	in.Put(ctx, "r2", 12)
+	in.Put(ctx, "r1", 5)
+	in.Close()
+	for k, v := range out.All(ctx) {
+		fmt.Println(k, v)
+	}
+	fmt.Println(out.Len(), "entries are kept")
+	// Output:
+	// r2 144
+	// r1 25
+	// 0 entries are kept
+}
+
 func ExampleView() {
 	dataflow.Local(func(at dataflow.Here) {
 		words := dataflow.Of(at, "to", "be", "or", "not", "to", "be")

@@ -19,9 +19,10 @@ func TestStepErrorOfStreams(t *testing.T) {
 		return dataflow.Fold(s, func() int { return 1 }, func(last *int, x int) { *last = x })
 	}
 	for op, build := range map[string]func(numbers){
-		"dataflow.Reduce":          func(s numbers) { dataflow.Reduce(s, add) },
-		"dataflow.FoldGrowing":     func(s numbers) { dataflow.FoldGrowing(s, zero, add, why) },
-		"dataflow.FoldCommutative": func(s numbers) { dataflow.FoldCommutative(s, zero, add, why) },
+		"dataflow.Reduce":                 func(s numbers) { dataflow.Reduce(s, add) },
+		"dataflow.FoldGrowing":            func(s numbers) { dataflow.FoldGrowing(s, zero, add, why) },
+		"dataflow.FoldCommutative":        func(s numbers) { dataflow.FoldCommutative(s, zero, add, why) },
+		"dataflow.FoldCommutativeGrowing": func(s numbers) { dataflow.FoldCommutativeGrowing(s, zero, add, why) },
 		"dataflow.Scan": func(s numbers) {
 			dataflow.Scan(s, zero, func(_ *int, x int, emit func(int)) { emit(bomb(x)) })
 		},

@@ -53,6 +53,13 @@ func TestStepError(t *testing.T) {
 		{"keyedstream.ScanFirst", true, func(_ server, ks entries) {
 			keyedstream.ScanFirst(ks, func() int { return 0 }, func(_ *int, x int, emit func(int)) (int, bool) { return bomb(x), true })
 		}},
+		{"keyedstream.Machine", true, func(_ server, ks entries) {
+			keyedstream.Machine(ks, func() int { return 0 }, func(_ *int, x int, do *keyedstream.Turn[string, int, int]) { do.Decide(bomb(x)) })
+		}},
+		{"keyedstream.TimedMachine", true, func(_ server, ks entries) {
+			type turn = keyedstream.TimedTurn[string, int, int]
+			keyedstream.TimedMachine(ks, func() int { return 0 }, func(_ *int, x int, do *turn) { do.Decide(bomb(x)) }, func(*int, keyedstream.Timer, *turn) {}, "tested")
+		}},
 		{"keyedsingleton.Map", true, func(_ server, ks entries) { keyedsingleton.Map(values(ks), bomb) }},
 		{"keyedsingleton.MapWithKey", true, func(_ server, ks entries) {
 			keyedsingleton.MapWithKey(values(ks), func(_ string, x int) int { return bomb(x) })

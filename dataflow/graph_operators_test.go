@@ -51,6 +51,9 @@ func everyOperator() *dataflow.Flow {
 	onKeyedStream(ks)
 	onAggregates(at, ks)
 	onEntries(at, e)
+	_, jobs := keyedsingleton.InputWithin[string, int](at, "jobs", dataflow.Retain{Keys: 1}, drawn)
+	keys(jobs)
+	dataflow.Print(keyedstream.Entries(keyedsingleton.Changes(jobs, drawn)))
 	onValues(at, s)
 	onSlices(slice.At(at), s, ks, e)
 	onLinks(flow, s, ks, e)
@@ -97,6 +100,7 @@ func onStream(at counter, s integers) {
 	dataflow.Print(keyedstream.Values(dataflow.KeyByRef(s, func(x *int) string { return named(*x) })))
 	dataflow.Print(dataflow.Interval(at, time.Second, drawn))
 	dataflow.Print(dataflow.Sort(dataflow.Of(at, 2, 1)))
+	dataflow.Print(dataflow.Cross(s, dataflow.Of(at, 2, 1)))
 	loop, again := dataflow.Cycle[int, dataflow.TotalOrder](at, "again")
 	loop.Complete(slice.Emit(slice.Batch(slice.At(at), dataflow.MergeOrdered(s, again, drawn), drawn)))
 }
@@ -125,15 +129,28 @@ func onAggregates(at counter, ks byName) {
 	seen, decided := keyedstream.ScanFirst(ks, zero, func(_ *int, x int, emit func(int)) (int, bool) { emit(x); return x, true })
 	keyedstream.Output(seen, "seen")
 	keys(decided)
+	stated, forgotten := keyedstream.Machine(ks, zero, func(*int, int, *keyedstream.Turn[string, int, int]) {})
+	keyedstream.Output(stated, "stated")
+	keys(forgotten)
+	timed, late := keyedstream.TimedMachine(ks, zero, func(*int, int, *keyedstream.TimedTurn[string, int, int]) {},
+		func(*int, keyedstream.Timer, *keyedstream.TimedTurn[string, int, int]) {}, drawn)
+	keyedstream.Output(timed, "timed")
+	keys(late)
+	type turn = keyedstream.CallingTurn[string, int, int, int]
+	called, answers := keyedstream.CallingMachine(ks, zero, func(*int, int, *turn) {}, func(*int, keyedstream.Timer, *turn) {}, keyedstream.Calling(
+		func(context.Context, keyedstream.Call[string, int]) int { return 0 }, func(*int, int, int, *turn) {}, keyedstream.CallOptions{}), drawn)
+	keyedstream.Output(called, "called")
+	keys(answers)
 	keys(keyedstream.FoldEarlyStop(ks, zero, func(*int, int) bool { return true }))
 	counted := keyedstream.Sequenced(func(k string) (string, uint64) { return k, 0 })
 	keys(keyedstream.First(ks, counted))
 	keys(keyedstream.FoldEarlyStop(ks, zero, func(*int, int) bool { return true }, counted))
-	dataflow.Print(keyedstream.Keys(keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: 1}, drawn)))
-	dataflow.Print(keyedstream.Keys(keyedstream.FoldEarlyStopWithin(ks, zero, func(*int, int) bool { return true }, keyedstream.Retain{For: time.Second}, drawn)))
+	keyedsingleton.Output(keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: 1}, drawn), "retained")
+	dataflow.Print(keyedsingleton.Keys(keyedstream.FoldEarlyStopWithin(ks, zero, func(*int, int) bool { return true }, keyedstream.Retain{For: time.Second}, drawn)))
 	keys(keyedstream.Fold(ks, zero, add))
 	keys(keyedstream.FoldGrowing(ks, zero, add, "it is only drawn"))
 	keys(keyedstream.FoldCommutative(ks, zero, add, "it is only drawn"))
+	keys(keyedstream.FoldCommutativeGrowing(ks, zero, add, "it is only drawn"))
 	keys(keyedstream.Reduce(ks, add))
 	keys(keyedstream.Count(ks))
 	keys(keyedstream.Sum(ks))
@@ -146,6 +163,9 @@ func onEntries(at counter, e once) {
 	e = keyedsingleton.FilterMap(keyedsingleton.FilterWithKey(keyedsingleton.Filter(e, positive), func(string, int) bool { return true }), kept)
 	e = keyedsingleton.FilterMapWithKey(keyedsingleton.Inspect(e, func(int) {}), func(_ string, x int) (int, bool) { return x, true })
 	e = keyedsingleton.MapAsync(keyedsingleton.InspectWithKey(e, func(string, int) {}), func(_ context.Context, x int) int { return x }, keyedsingleton.AsyncOptions{})
+	e = keyedsingleton.MapAsyncWithKey(e, func(_ context.Context, _ string, x int) int { return x }, keyedsingleton.AsyncOptions{})
+	e, late := keyedsingleton.TryAsync(e, func(_ context.Context, _ string, x int) (int, error) { return x, nil }, keyedsingleton.AsyncOptions{}, keyedsingleton.Backoff{})
+	keys(late)
 	e = keyedsingleton.AfterEach(keyedsingleton.After(e, time.Second, drawn), func(int) time.Duration { return 0 }, drawn)
 	e = keyedsingleton.WithoutKeys(e, dataflow.Of(at, "x"))
 	keys(keyedsingleton.CrossSingleton(e, singleton.Of(at, 1)))
@@ -166,6 +186,7 @@ func onValues(at counter, s integers) {
 	singleton.Output(singleton.Map(dataflow.Fold(s, zero, add), itself), "fold")
 	singleton.Output(dataflow.FoldCommutative(s, zero, add, "it is only drawn"), "any order")
 	dataflow.Print(singleton.Threshold(dataflow.FoldGrowing(s, zero, add, "it is only drawn"), 3))
+	dataflow.Print(singleton.Threshold(dataflow.FoldCommutativeGrowing(s, zero, add, "it is only drawn"), 3))
 	dataflow.Print(singleton.Threshold(singleton.MapGrowing(dataflow.Count(s), itself, "it is only drawn"), 3))
 	sum := dataflow.Sum(s)
 	some := optional.Or(singleton.Filter(sum, positive), optional.Filter(singleton.FilterMap(sum, kept), positive))
@@ -193,6 +214,8 @@ func onSlices(tick tickAt, s integers, ks byName, e once) {
 	singleton.Output(slice.Latest(before, 0), "before")
 	optional.Output(slice.LatestOptional(least), "least")
 	keyedsingleton.Output(slice.EmitEntries(fresh), "fresh")
+	kept := keyedsingleton.ForgetAfter(e, time.Hour, drawn)
+	keyedsingleton.Output(slice.EmitRetained(slice.BatchEntries(tick, kept, drawn)), "kept")
 	dataflow.Print(keyedstream.Keys(slice.EmitKeyed(keyedsingleton.JoinKeyedStream(totals, batch))))
 	dataflow.Print(keyedsingleton.Entries(keyedsingleton.JoinKeyedSingleton(fresh, totals)))
 	name := keyedsingleton.Map(fresh, named)
@@ -200,6 +223,11 @@ func onSlices(tick tickAt, s integers, ks byName, e once) {
 	dataflow.Print(keyedstream.Entries(keyedsingleton.LookupKeyedStream(name, batch)))
 	dataflow.Print(optional.IntoStream(keyedsingleton.Get(totals, singleton.Map(before, named))))
 	dataflow.Print(keyedstream.Entries(keyedstream.CrossSingleton(batch, before)))
+	sorted := keyedstream.SortFunc(keyedstream.Sort(batch), func(a, b int) int { return b - a }, "it is only drawn")
+	dataflow.Print(keyedstream.Get(sorted, singleton.Map(before, named)))
+	names := keyedstream.Map(batch, named)
+	dataflow.Print(keyedstream.Entries(keyedstream.LookupKeyedSingleton(names, totals)))
+	dataflow.Print(keyedstream.Entries(keyedstream.LookupKeyedStream(names, batch)))
 	dataflow.Print(slice.Emit(slice.Batch(tick, s, drawn)))
 }
 
@@ -212,10 +240,11 @@ func keys[V any, B bounds.Counted[Out], Out bounds.Singleton](ks dataflow.KeyedS
 // reads what is kept, and a cycle what completes it.
 var inputsOf = map[string]int{
 	"dataflow.SharedInput": 0, "dataflow.RetriedInput": 0, "dataflow.SenderInput": 0, "keyedstream.SharedInput": 0, "keyedstream.RetriedInput": 0,
-	"dataflow.Of": 0, "singleton.Of": 0, "dataflow.Input": 0, "keyedstream.Input": 0, "keyedsingleton.Input": 0, "dataflow.Interval": 0,
-	"dataflow.Merge": 2, "dataflow.MergeOrdered": 2, "dataflow.Chain": 2, "dataflow.CrossSingleton": 2,
+	"dataflow.Of": 0, "singleton.Of": 0, "dataflow.Input": 0, "keyedstream.Input": 0, "keyedsingleton.Input": 0, "keyedsingleton.InputWithin": 0, "dataflow.Interval": 0,
+	"dataflow.Merge": 2, "dataflow.MergeOrdered": 2, "dataflow.Chain": 2, "dataflow.CrossSingleton": 2, "dataflow.Cross": 2,
 	"keyedstream.Merge": 2, "keyedstream.MergeOrdered": 2, "keyedstream.Chain": 2, "keyedstream.CrossSingleton": 2,
-	"keyedstream.Join": 2, "keyedstream.AntiJoin": 2,
+	"keyedstream.Join": 2, "keyedstream.AntiJoin": 2, "keyedstream.Get": 2,
+	"keyedstream.LookupKeyedSingleton": 2, "keyedstream.LookupKeyedStream": 2,
 	"keyedsingleton.CrossSingleton": 2, "keyedsingleton.WithoutKeys": 2, "keyedsingleton.Threshold": 2, "keyedsingleton.Get": 2,
 	"keyedsingleton.JoinKeyedStream": 2, "keyedsingleton.JoinKeyedSingleton": 2,
 	"keyedsingleton.LookupKeyedSingleton": 2, "keyedsingleton.LookupKeyedStream": 2,

@@ -231,6 +231,21 @@ func TestMisuse(t *testing.T) {
 		},
 		"keyedsingleton: MapAsync: Concurrency is -1",
 	}, {
+		"negative timeout",
+		func(_ *dataflow.Flow, at server) {
+			_, ks := keyedsingleton.Input[int, int](at, "numbers")
+			keyedsingleton.MapAsyncWithKey(ks, func(context.Context, int, int) int { return 0 }, keyedsingleton.AsyncOptions{Timeout: -1})
+		},
+		"keyedsingleton: MapAsyncWithKey: Timeout is -1ns",
+	}, {
+		"negative attempts",
+		func(_ *dataflow.Flow, at server) {
+			_, ks := keyedsingleton.Input[int, int](at, "numbers")
+			try := func(context.Context, int, int) (int, error) { return 0, nil }
+			keyedsingleton.TryAsync(ks, try, keyedsingleton.AsyncOptions{}, keyedsingleton.Backoff{Attempts: -1})
+		},
+		"keyedsingleton: TryAsync: {Attempts:-1 First:0s Most:0s}: nothing of it may be negative",
+	}, {
 		"negative size",
 		func(*dataflow.Flow, server) { dataflow.NewWithOptions(dataflow.Options{Queue: -1}) },
 		"dataflow: NewWithOptions: Queue is -1 and Buffer is 0: sizes must not be negative",

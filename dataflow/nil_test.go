@@ -19,6 +19,12 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
+type (
+	pureTurn    = keyedstream.Turn[int, int, int]
+	timedTurn   = keyedstream.TimedTurn[int, int, int]
+	callingTurn = keyedstream.CallingTurn[int, int, int, int]
+)
+
 // TestNilFunctions gives each function of each operator as nil: the build panics with the
 // operator, the user's line and the type of the function that is missing. What operators
 // and functions there are is read from the source, so that none is forgotten.
@@ -33,51 +39,63 @@ func TestNilFunctions(t *testing.T) {
 	zero := func() int { return 0 }
 	add := func(acc *int, x int) { *acc += x }
 	nothing := dataflow.Proof(why)
+	called := func(*int, int, *callingTurn) {}
+	rang := func(*int, keyedstream.Timer, *callingTurn) {}
+	ask := func(context.Context, keyedstream.Call[int, int]) int { return 0 }
+	answered := func(*int, int, int, *callingTurn) {}
+	calls := keyedstream.Calling(ask, answered, keyedstream.CallOptions{})
 	tests := map[string]func(){
-		"dataflow.Local build":          func() { dataflow.Local(nil) },
-		"dataflow.Map f":                func() { dataflow.Map[int, int](s, nil) },
-		"dataflow.MapRef f":             func() { dataflow.MapRef[int, int](s, nil) },
-		"dataflow.Filter keep":          func() { dataflow.Filter(s, nil) },
-		"dataflow.FilterMap f":          func() { dataflow.FilterMap[int, int](s, nil) },
-		"dataflow.FlatMap f":            func() { dataflow.FlatMap[int, int](s, nil) },
-		"dataflow.Inspect f":            func() { dataflow.Inspect(s, nil) },
-		"dataflow.ForEach f":            func() { dataflow.ForEach(s, nil) },
-		"dataflow.KeyBy key":            func() { dataflow.KeyBy[int, int](s, nil) },
-		"dataflow.KeyByRef key":         func() { dataflow.KeyByRef[int, int](s, nil) },
-		"dataflow.Fold init":            func() { dataflow.Fold(s, nil, add) },
-		"dataflow.Fold step":            func() { dataflow.Fold(s, zero, nil) },
-		"dataflow.FoldGrowing init":     func() { dataflow.FoldGrowing(s, nil, add, nothing) },
-		"dataflow.FoldGrowing step":     func() { dataflow.FoldGrowing(s, zero, nil, nothing) },
-		"dataflow.FoldCommutative init": func() { dataflow.FoldCommutative(s, nil, add, nothing) },
-		"dataflow.FoldCommutative step": func() { dataflow.FoldCommutative(s, zero, nil, nothing) },
-		"dataflow.Reduce step":          func() { dataflow.Reduce(s, nil) },
-		"dataflow.Scan init":            func() { dataflow.Scan(s, nil, func(*int, int, func(int)) {}) },
-		"dataflow.Scan step":            func() { dataflow.Scan[int, int, int](s, zero, nil) },
-		"dataflow.Partition pred":       func() { dataflow.Partition(s, nil) },
-		"dataflow.TryMap f":             func() { dataflow.TryMap[int, int](s, nil) },
+		"dataflow.Local build":                 func() { dataflow.Local(nil) },
+		"dataflow.Map f":                       func() { dataflow.Map[int, int](s, nil) },
+		"dataflow.MapRef f":                    func() { dataflow.MapRef[int, int](s, nil) },
+		"dataflow.Filter keep":                 func() { dataflow.Filter(s, nil) },
+		"dataflow.FilterMap f":                 func() { dataflow.FilterMap[int, int](s, nil) },
+		"dataflow.FlatMap f":                   func() { dataflow.FlatMap[int, int](s, nil) },
+		"dataflow.Inspect f":                   func() { dataflow.Inspect(s, nil) },
+		"dataflow.ForEach f":                   func() { dataflow.ForEach(s, nil) },
+		"dataflow.KeyBy key":                   func() { dataflow.KeyBy[int, int](s, nil) },
+		"dataflow.KeyByRef key":                func() { dataflow.KeyByRef[int, int](s, nil) },
+		"dataflow.Fold init":                   func() { dataflow.Fold(s, nil, add) },
+		"dataflow.Fold step":                   func() { dataflow.Fold(s, zero, nil) },
+		"dataflow.FoldGrowing init":            func() { dataflow.FoldGrowing(s, nil, add, nothing) },
+		"dataflow.FoldGrowing step":            func() { dataflow.FoldGrowing(s, zero, nil, nothing) },
+		"dataflow.FoldCommutative init":        func() { dataflow.FoldCommutative(s, nil, add, nothing) },
+		"dataflow.FoldCommutative step":        func() { dataflow.FoldCommutative(s, zero, nil, nothing) },
+		"dataflow.FoldCommutativeGrowing init": func() { dataflow.FoldCommutativeGrowing(s, nil, add, nothing) },
+		"dataflow.FoldCommutativeGrowing step": func() { dataflow.FoldCommutativeGrowing(s, zero, nil, nothing) },
+		"dataflow.Reduce step":                 func() { dataflow.Reduce(s, nil) },
+		"dataflow.Scan init":                   func() { dataflow.Scan(s, nil, func(*int, int, func(int)) {}) },
+		"dataflow.Scan step":                   func() { dataflow.Scan[int, int, int](s, zero, nil) },
+		"dataflow.Partition pred":              func() { dataflow.Partition(s, nil) },
+		"dataflow.TryMap f":                    func() { dataflow.TryMap[int, int](s, nil) },
 
-		"keyedstream.Map f":                func() { keyedstream.Map[int, int, int](ks, nil) },
-		"keyedstream.MapWithKey f":         func() { keyedstream.MapWithKey[int, int, int](ks, nil) },
-		"keyedstream.Filter keep":          func() { keyedstream.Filter(ks, nil) },
-		"keyedstream.FilterWithKey keep":   func() { keyedstream.FilterWithKey(ks, nil) },
-		"keyedstream.FilterMap f":          func() { keyedstream.FilterMap[int, int, int](ks, nil) },
-		"keyedstream.FilterMapWithKey f":   func() { keyedstream.FilterMapWithKey[int, int, int](ks, nil) },
-		"keyedstream.Inspect f":            func() { keyedstream.Inspect(ks, nil) },
-		"keyedstream.InspectWithKey f":     func() { keyedstream.InspectWithKey(ks, nil) },
-		"keyedstream.FlatMap f":            func() { keyedstream.FlatMap[int, int, int](ks, nil) },
-		"keyedstream.Rekey f":              func() { keyedstream.Rekey[int, int, int](ks, nil) },
-		"keyedstream.PrefixKey f":          func() { keyedstream.PrefixKey[int, int, int](ks, nil) },
-		"keyedstream.Partition pred":       func() { keyedstream.Partition(ks, nil) },
-		"keyedstream.TryMap f":             func() { keyedstream.TryMap[int, int, int](ks, nil) },
-		"keyedstream.Fold init":            func() { keyedstream.Fold(ks, nil, add) },
-		"keyedstream.Fold step":            func() { keyedstream.Fold(ks, zero, nil) },
-		"keyedstream.FoldGrowing init":     func() { keyedstream.FoldGrowing(ks, nil, add, nothing) },
-		"keyedstream.FoldGrowing step":     func() { keyedstream.FoldGrowing(ks, zero, nil, nothing) },
-		"keyedstream.FoldCommutative init": func() { keyedstream.FoldCommutative(ks, nil, add, nothing) },
-		"keyedstream.FoldCommutative step": func() { keyedstream.FoldCommutative(ks, zero, nil, nothing) },
-		"keyedstream.Reduce step":          func() { keyedstream.Reduce(ks, nil) },
-		"keyedstream.FoldEarlyStop init":   func() { keyedstream.FoldEarlyStop(ks, nil, func(*int, int) bool { return true }) },
-		"keyedstream.FoldEarlyStop step":   func() { keyedstream.FoldEarlyStop(ks, zero, nil) },
+		"keyedstream.Map f":                       func() { keyedstream.Map[int, int, int](ks, nil) },
+		"keyedstream.MapWithKey f":                func() { keyedstream.MapWithKey[int, int, int](ks, nil) },
+		"keyedstream.Filter keep":                 func() { keyedstream.Filter(ks, nil) },
+		"keyedstream.FilterWithKey keep":          func() { keyedstream.FilterWithKey(ks, nil) },
+		"keyedstream.FilterMap f":                 func() { keyedstream.FilterMap[int, int, int](ks, nil) },
+		"keyedstream.FilterMapWithKey f":          func() { keyedstream.FilterMapWithKey[int, int, int](ks, nil) },
+		"keyedstream.Inspect f":                   func() { keyedstream.Inspect(ks, nil) },
+		"keyedstream.InspectWithKey f":            func() { keyedstream.InspectWithKey(ks, nil) },
+		"keyedstream.FlatMap f":                   func() { keyedstream.FlatMap[int, int, int](ks, nil) },
+		"keyedstream.Rekey f":                     func() { keyedstream.Rekey[int, int, int](ks, nil) },
+		"keyedstream.PrefixKey f":                 func() { keyedstream.PrefixKey[int, int, int](ks, nil) },
+		"keyedstream.Partition pred":              func() { keyedstream.Partition(ks, nil) },
+		"keyedstream.TryMap f":                    func() { keyedstream.TryMap[int, int, int](ks, nil) },
+		"keyedstream.Fold init":                   func() { keyedstream.Fold(ks, nil, add) },
+		"keyedstream.Fold step":                   func() { keyedstream.Fold(ks, zero, nil) },
+		"keyedstream.FoldGrowing init":            func() { keyedstream.FoldGrowing(ks, nil, add, nothing) },
+		"keyedstream.FoldGrowing step":            func() { keyedstream.FoldGrowing(ks, zero, nil, nothing) },
+		"keyedstream.FoldCommutative init":        func() { keyedstream.FoldCommutative(ks, nil, add, nothing) },
+		"keyedstream.FoldCommutative step":        func() { keyedstream.FoldCommutative(ks, zero, nil, nothing) },
+		"keyedstream.FoldCommutativeGrowing init": func() { keyedstream.FoldCommutativeGrowing(ks, nil, add, nothing) },
+		"keyedstream.FoldCommutativeGrowing step": func() { keyedstream.FoldCommutativeGrowing(ks, zero, nil, nothing) },
+		"keyedstream.SortFunc compare": func() {
+			keyedstream.SortFunc(dataflow.KeyBy(dataflow.Of(at, 1), func(x int) int { return x }), nil, nothing)
+		},
+		"keyedstream.Reduce step":        func() { keyedstream.Reduce(ks, nil) },
+		"keyedstream.FoldEarlyStop init": func() { keyedstream.FoldEarlyStop(ks, nil, func(*int, int) bool { return true }) },
+		"keyedstream.FoldEarlyStop step": func() { keyedstream.FoldEarlyStop(ks, zero, nil) },
 		"keyedstream.FoldEarlyStopWithin init": func() {
 			keyedstream.FoldEarlyStopWithin(ks, nil, func(*int, int) bool { return true }, keyedstream.Retain{Keys: 1}, why)
 		},
@@ -89,8 +107,22 @@ func TestNilFunctions(t *testing.T) {
 		"keyedstream.ScanFirst init": func() {
 			keyedstream.ScanFirst(ks, nil, func(*int, int, func(int)) (int, bool) { return 0, true })
 		},
-		"keyedstream.ScanFirst step":   func() { keyedstream.ScanFirst[int, int, int, int, int](ks, zero, nil) },
-		"keyedstream.Sequenced number": func() { keyedstream.Sequenced[int, int](nil) },
+		"keyedstream.ScanFirst step": func() { keyedstream.ScanFirst[int, int, int, int, int](ks, zero, nil) },
+		"keyedstream.Machine init":   func() { keyedstream.Machine(ks, nil, func(*int, int, *pureTurn) {}) },
+		"keyedstream.Machine step":   func() { keyedstream.Machine[int, int, int, int, int](ks, zero, nil) },
+		"keyedstream.TimedMachine init": func() {
+			keyedstream.TimedMachine(ks, nil, func(*int, int, *timedTurn) {}, func(*int, keyedstream.Timer, *timedTurn) {}, why)
+		},
+		"keyedstream.TimedMachine step": func() {
+			keyedstream.TimedMachine[int, int](ks, zero, nil, func(*int, keyedstream.Timer, *timedTurn) {}, why)
+		},
+		"keyedstream.TimedMachine ring":   func() { keyedstream.TimedMachine(ks, zero, func(*int, int, *timedTurn) {}, nil, why) },
+		"keyedstream.CallingMachine init": func() { keyedstream.CallingMachine(ks, nil, called, rang, calls, why) },
+		"keyedstream.CallingMachine step": func() { keyedstream.CallingMachine[int, int](ks, zero, nil, rang, calls, why) },
+		"keyedstream.CallingMachine ring": func() { keyedstream.CallingMachine(ks, zero, called, nil, calls, why) },
+		"keyedstream.Calling call":        func() { keyedstream.Calling[int, int, int, int, int, int](nil, answered, keyedstream.CallOptions{}) },
+		"keyedstream.Calling answer":      func() { keyedstream.Calling[int, int, int, int](ask, nil, keyedstream.CallOptions{}) },
+		"keyedstream.Sequenced number":    func() { keyedstream.Sequenced[int, int](nil) },
 
 		"keyedsingleton.Map f":              func() { keyedsingleton.Map[int, int, int](es, nil) },
 		"keyedsingleton.MapWithKey f":       func() { keyedsingleton.MapWithKey[int, int, int](es, nil) },
@@ -103,6 +135,12 @@ func TestNilFunctions(t *testing.T) {
 		"keyedsingleton.TryMap f":           func() { keyedsingleton.TryMap[int, int, int](es, nil) },
 		"keyedsingleton.MapAsync f": func() {
 			keyedsingleton.MapAsync[int, int, int](es, nil, keyedsingleton.AsyncOptions{})
+		},
+		"keyedsingleton.MapAsyncWithKey f": func() {
+			keyedsingleton.MapAsyncWithKey[int, int, int](es, nil, keyedsingleton.AsyncOptions{})
+		},
+		"keyedsingleton.TryAsync f": func() {
+			keyedsingleton.TryAsync[int, int, int](es, nil, keyedsingleton.AsyncOptions{}, keyedsingleton.Backoff{})
 		},
 		"keyedsingleton.AfterEach delay": func() {
 			var delay func(int) time.Duration
@@ -225,6 +263,7 @@ func TestNilContext(t *testing.T) {
 		"SharedKeyedInputPort.SendBatch": func() { sharedKeyed.SendBatch(none, nil, nil) }, "EntryInputPort.PutBatch": func() { put.PutBatch(none, nil, nil) },
 		"OutputPort.Next": func() { out.Next(none) }, "OutputPort.All": func() { out.All(none) },
 		"EntryOutputPort.Await": func() { entries.Await(none, 1) }, "EntryOutputPort.Take": func() { entries.Take(none, 1) },
+		"EntryOutputPort.All":       func() { entries.All(none) },
 		"SingletonOutputPort.Watch": func() { count.Watch(none) }, "OptionalOutputPort.Watch": func() { least.Watch(none) },
 	} {
 		words := regexp.MustCompile("^dataflow: " + op + `: the context given at nil_test.go:\d+ is nil: `)

@@ -179,6 +179,33 @@ func (p *EntryOutputPort[K, V]) Take(ctx context.Context, k K) (V, error) {
 	return out.Await(ctx, k, true)
 }
 
+// All takes every entry, in the order in which they appeared, and waits for those to come until
+// the flow or ctx ends: it is for a service that knows no keys to ask for. [App.Err] says whether
+// the flow failed. The entry at which a loop is left has been taken.
+//
+// Of all who take an entry one has it, so several goroutines may range over All at once, and a
+// Take that waits for a key comes first. The order holds from the first call of All on: what
+// was there before, also because a durable flow was started again, comes before all else.
+//
+// In a durable flow All takes the entries of the partitions that this process owns, each as
+// [EntryOutputPort.Take] does: a process that ends in that moment has taken what it never saw.
+// To handle every entry also over a crash, read an output of keyedsingleton.Entries with
+// [OutputPort.Receive].
+func (p *EntryOutputPort[K, V]) All(ctx context.Context) iter.Seq2[K, V] {
+	out := made(p.out(), "dataflow.EntryOutputPort")
+	if ctx == nil {
+		engine.NilContext("dataflow.EntryOutputPort.All")
+	}
+	return func(yield func(K, V) bool) {
+		for {
+			k, v, err := out.TakeNext(ctx)
+			if err != nil || !yield(k, v) {
+				return
+			}
+		}
+	}
+}
+
 // Get returns the value of k if it is there now. Of what cannot be a key there is none.
 func (p *EntryOutputPort[K, V]) Get(k K) (V, bool) {
 	return made(p.out(), "dataflow.EntryOutputPort").Get(k)

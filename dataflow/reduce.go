@@ -39,6 +39,18 @@ func FoldCommutative[T, A any, L Location, B bounds.Stream, O Order, R NoRetries
 	return newSingleton[A, L, B](operators.Fold(n, op, init, step))
 }
 
+// FoldCommutativeGrowing is [Fold] for a stream in any order and an aggregate that only
+// grows, of which therefore singleton.Threshold can be taken. The proof is for both: why
+// step comes to the same aggregate whatever the order, and why it never makes it smaller.
+// A repeat would still matter.
+func FoldCommutativeGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Order, R NoRetries, Out bounds.Aggregate](
+	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
+) Singleton[A, L, Out] {
+	n, op := engine.ReadProved(s, "dataflow.FoldCommutativeGrowing", why, init, step)
+	n.Permuted()
+	return newSingleton[A, L, Out](operators.Fold(n, op, init, step))
+}
+
 // Sum returns the sum of the elements of s, which is 0 without one. The order does
 // not matter, a repeat would. A sum that overflows wraps around.
 //

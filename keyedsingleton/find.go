@@ -20,7 +20,7 @@ func Get[K comparable, V any, L dataflow.Location, B bounds.Complete](
 
 // MaxKey returns the entry with the largest key. Before the first entry there is
 // none; after it there always is one, since no key goes away.
-func MaxKey[K cmp.Ordered, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
+func MaxKey[K cmp.Ordered, V any, L dataflow.Location, B bounds.Permanent[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Optional[dataflow.Entry[K, V], L, Keys] {
 	n, op := engine.Read(ks, "keyedsingleton.MaxKey")

@@ -17,7 +17,7 @@ func Entries[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys
 ) dataflow.Stream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedsingleton.Entries")
 	entry := func(k K, v V) dataflow.Entry[K, V] { return dataflow.Entry[K, V]{Key: k, Value: v} }
-	return newStream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Zip(n, op, entry))
+	return newStream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Zip(operators.Lives(n, op), op, entry))
 }
 
 // Values returns the value of each entry as an element, as it appears. Equal values
@@ -26,7 +26,7 @@ func Values[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys]
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedsingleton.Values")
-	return newStream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Values(n, op))
+	return newStream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Values(operators.Lives(n, op), op))
 }
 
 // Keys returns the key of each entry as an element, as it appears. See [Entries].
@@ -34,7 +34,7 @@ func Keys[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Bound],
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedsingleton.Keys")
-	return newStream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Keys(n, op))
+	return newStream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Keys(operators.Lives(n, op), op))
 }
 
 // IntoKeyedStream returns the value of each entry as the only value of its key. It
@@ -43,7 +43,7 @@ func IntoKeyedStream[K comparable, V any, L dataflow.Location, B bounds.FixedVal
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.KeyedStream[K, V, L, Keys, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedsingleton.IntoKeyedStream")
-	return newKeyedStream[K, V, L, Keys, dataflow.TotalOrder, dataflow.ExactlyOnce](operators.KMerge(op, n))
+	return newKeyedStream[K, V, L, Keys, dataflow.TotalOrder, dataflow.ExactlyOnce](operators.KMerge(op, operators.Lives(n, op)))
 }
 
 // KeyCount returns the number of keys, which starts at 0 and only grows where keys

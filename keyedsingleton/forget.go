@@ -25,12 +25,12 @@ import (
 // # Nondeterminism
 //
 // What happens before an entry is removed is the clock's choice.
-func ForgetAfter[K comparable, V any, L dataflow.Location, B bounds.Ongoing](
+func ForgetAfter[K comparable, V any, L dataflow.Location, B bounds.Forgotten[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], ttl time.Duration, why dataflow.NonDet,
-) dataflow.KeyedSingleton[K, V, L, bounds.Unbounded] {
+) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.ReadReasoned(ks, "keyedsingleton.ForgetAfter", why)
 	if ttl <= 0 {
 		engine.Misuse(op.Name, "ttl is %v", ttl)
 	}
-	return newKeyedSingleton[K, V, L, bounds.Unbounded](operators.ForgetAfter(n, op, ttl))
+	return newKeyedSingleton[K, V, L, Out](operators.ForgetAfter(n, op, ttl))
 }

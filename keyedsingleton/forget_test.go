@@ -31,7 +31,7 @@ func text[V any](m map[string]V) string {
 
 // shown returns what ks has, as an output at the top level and in a slice show it.
 func shown[V any, B interface {
-	bounds.ChangingValues
+	bounds.Changing
 	bounds.Keyed[bounds.Unbounded]
 }](at server, ks dataflow.KeyedSingleton[string, V, server, B]) func() string {
 	view := singleton.Output(keyedsingleton.IntoSingleton(ks), "view")

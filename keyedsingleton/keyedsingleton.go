@@ -34,10 +34,41 @@ func Input[K comparable, V any, L dataflow.Location](
 	return newEntryInputPort(in), newKeyedSingleton[K, V, L, bounds.BoundedValue](n)
 }
 
+// InputWithin is [Input] that forgets: a key that was put is refused with
+// [dataflow.ErrDuplicateKey] for as long as it is remembered, and can be put again when it
+// was forgotten, with another value. That ends the one life of the key and begins another:
+// see bounds.RetainedValue.
+//
+// It keeps the keys that it remembers, in some 40 bytes and twice the key's own, and takes O(1) for
+// each entry. A flow ends without waiting for a key to be forgotten. A retain without Keys
+// and For, with a negative field, or with Open panics.
+//
+// # Nondeterminism
+//
+// Which keys are forgotten when an entry is put depends on the order in which others come,
+// and on the clock if For is set; why says that no repeat comes so late, or that it does no
+// harm.
+func InputWithin[K comparable, V any, L dataflow.Location](
+	at L, name string, retain dataflow.Retain, why dataflow.NonDet,
+) (*dataflow.EntryInputPort[K, V], dataflow.KeyedSingleton[K, V, L, bounds.RetainedValue]) {
+	site := placeOf(at, "keyedsingleton.InputWithin").Input("keyedsingleton.InputWithin")
+	op := engine.Reasoned(site, "keyedsingleton.InputWithin "+name, string(why))
+	if retain.Keys < 0 || retain.For < 0 || retain.Open != 0 || retain.Keys == 0 && retain.For == 0 {
+		engine.Misuse(op.Name, "nothing would be remembered for %d keys and %v, with %v for what is open: set Keys or For, and nothing else", retain.Keys, retain.For, retain.Open)
+	}
+	in, n := port.NewKeyedInput[K, V](site, op, true)
+	kept := operators.FirstWithin(n, op, operators.Retain(retain))
+	port.ForgetGone(in, kept)
+	return newEntryInputPort(in), newKeyedSingleton[K, V, L, bounds.RetainedValue](kept)
+}
+
 // Output returns a port from which the value of each key is read when it is there.
 // Unlike an output of a stream it need not be read: what nobody has asked for waits.
 //
-// Values must be fixed, because what was read once cannot be taken back.
+// Values must be fixed, because what was read once cannot be taken back. An entry that is
+// forgotten, because ks is a bounds.RetainedValue, leaves the output: dataflow.EntryOutputPort.Await
+// returns the value of the key's present life, or waits for that of the next. A caller that waits
+// when an entry appears has it, even if the same step forgets it.
 func Output[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B], name string,
 ) *dataflow.EntryOutputPort[K, V] {

@@ -18,6 +18,11 @@ type AsyncOptions struct {
 	// it wait; if more wait than the flow's queue holds, the location takes no
 	// further input until they are fewer.
 	Concurrency int
+
+	// Timeout is how long a call may take, in [TryAsync] each attempt: then its context
+	// ends with [context.DeadlineExceeded], and what the function makes of that is its
+	// answer. Zero means that there is no limit.
+	Timeout time.Duration
 }
 
 // MapAsync returns, for each entry, what f returned for its value, when f returns.
@@ -28,15 +33,13 @@ type AsyncOptions struct {
 //
 // Which answer comes first cannot be seen: the result has one value for each key,
 // and every function over it is deterministic.
-func MapAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
+func MapAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValuesLater[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(context.Context, V) U, opts AsyncOptions,
-) dataflow.KeyedSingleton[K, U, L, bounds.BoundedValue] {
+) dataflow.KeyedSingleton[K, U, L, Out] {
 	n, op := engine.Read(ks, "keyedsingleton.MapAsync", f)
-	if opts.Concurrency < 0 {
-		engine.Misuse(op.Name, "Concurrency is %d", opts.Concurrency)
-	}
-	async := port.MapAsync(n, op, f, cmp.Or(opts.Concurrency, 64))
-	return newKeyedSingleton[K, U, L, bounds.BoundedValue](async)
+	opts.check(op)
+	call := within(opts.Timeout, func(ctx context.Context, _ K, v V) U { return f(ctx, v) })
+	return newKeyedSingleton[K, U, L, Out](port.MapAsync(n, op, call, cmp.Or(opts.Concurrency, 64)))
 }
 
 // After returns each entry of ks again, a delay after it appeared. The time is that
@@ -55,11 +58,11 @@ func MapAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValues[
 // # Nondeterminism
 //
 // What has happened before a timer fires is the clock's choice.
-func After[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
+func After[K comparable, V any, L dataflow.Location, B bounds.FixedValuesLater[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], delay time.Duration, why dataflow.NonDet,
-) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
+) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.ReadReasoned(ks, "keyedsingleton.After", why)
-	return newKeyedSingleton[K, V, L, bounds.BoundedValue](operators.After(n, op, delay, nil))
+	return newKeyedSingleton[K, V, L, Out](operators.After(n, op, delay, nil))
 }
 
 // AfterEach is [After] with a delay of its own for each entry. A delay that is not
@@ -68,9 +71,9 @@ func After[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys],
 // # Nondeterminism
 //
 // What has happened before a timer fires is the clock's choice.
-func AfterEach[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
+func AfterEach[K comparable, V any, L dataflow.Location, B bounds.FixedValuesLater[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], delay func(V) time.Duration, why dataflow.NonDet,
-) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
+) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.ReadReasoned(ks, "keyedsingleton.AfterEach", why, delay)
-	return newKeyedSingleton[K, V, L, bounds.BoundedValue](operators.After(n, op, 0, delay))
+	return newKeyedSingleton[K, V, L, Out](operators.After(n, op, 0, delay))
 }

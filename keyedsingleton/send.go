@@ -15,11 +15,11 @@ import (
 // location would see some of them. Send what changes it and fold that there, or send a
 // slice.SnapshotEntries. From a Cluster, each key must come from one partition, as the
 // keys do by which it was divided.
-func Send[K comparable, V any, L, To dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
+func Send[K comparable, V any, L, To dataflow.Location, B bounds.FixedValuesLater[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], to To,
-) dataflow.KeyedSingleton[K, V, To, bounds.BoundedValue] {
+) dataflow.KeyedSingleton[K, V, To, Out] {
 	const op = "keyedsingleton.Send"
 	n, site := engine.NodeOf(ks, op), placeOf(to, op).Destination(op)
 	moved := port.KeyedExchange(n, engine.NewOp(site, "keyedsingleton.Send", ""))
-	return newKeyedSingleton[K, V, To, bounds.BoundedValue](moved)
+	return newKeyedSingleton[K, V, To, Out](moved)
 }

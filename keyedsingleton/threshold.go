@@ -20,7 +20,7 @@ import (
 // Either both are in one slice, or both are outside, where thresholds may also be a
 // constant. A key is remembered for as long as the flow runs, with its value or its
 // threshold while the other is missing.
-func Threshold[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.GrowingValues[Keys], T bounds.FixedValues[TKeys], Keys bounds.Final[Out], TKeys bounds.Stream, Out bounds.KeyedSingleton](
+func Threshold[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.GrowingValues[Keys], T bounds.Permanent[TKeys], Keys bounds.Final[Out], TKeys bounds.Stream, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], thresholds dataflow.KeyedSingleton[K, V, L, T],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.Read(ks, "keyedsingleton.Threshold")

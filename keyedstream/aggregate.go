@@ -74,6 +74,17 @@ func FoldCommutative[K comparable, V, A any, L dataflow.Location, B bounds.Folde
 	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, step))
 }
 
+// FoldCommutativeGrowing is [Fold] for a step that gives the same aggregate for the same
+// values in any order, and for an aggregate that only grows, so that it can be compared
+// with a threshold. The proof is for both. A repeat would still matter.
+func FoldCommutativeGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.Aggregate](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
+) dataflow.KeyedSingleton[K, A, L, Out] {
+	n, op := engine.ReadProved(ks, "keyedstream.FoldCommutativeGrowing", why, init, step)
+	n.Permuted()
+	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, step))
+}
+
 // Reduce is [Fold] for an aggregate that starts from a key's first value: step is
 // called with each of the others.
 func Reduce[K comparable, V any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](

@@ -20,7 +20,7 @@ import (
 
 // final compares an aggregate with a plain loop: what it has in the end over an
 // unbounded stream however that is split, in each run of a slice, and on a constant.
-func final[V comparable, B bounds.ChangingValues](t *testing.T, loop func(vs []int) V,
+func final[V comparable, B bounds.Changing](t *testing.T, loop func(vs []int) V,
 	outside func(values[dataflow.Here, bounds.Unbounded]) dataflow.KeyedSingleton[string, V, dataflow.Here, B],
 	constant func(values[dataflow.Here, bounds.Bounded]) dataflow.KeyedSingleton[string, V, dataflow.Here, bounds.Bounded],
 	sliced func(values[inside, bounds.Bounded]) dataflow.KeyedSingleton[string, V, inside, bounds.Bounded],

@@ -179,19 +179,21 @@ func TestProofs(t *testing.T) {
 	zero := func() int { return 0 }
 	keyedstream.FoldCommutative(ks, zero, add, "addition is commutative")
 	keyedstream.FoldGrowing(ks, zero, add, "nothing negative is added")
+	keyedstream.FoldCommutativeGrowing(ks, zero, add, "both")
 	var got []string
 	for _, p := range flow.Proofs() {
 		got = append(got, p.Op+": "+string(p.Why))
 	}
-	if want := []string{"keyedstream.FoldCommutative: addition is commutative", "keyedstream.FoldGrowing: nothing negative is added"}; !slices.Equal(got, want) {
+	if want := []string{"keyedstream.FoldCommutative: addition is commutative", "keyedstream.FoldGrowing: nothing negative is added", "keyedstream.FoldCommutativeGrowing: both"}; !slices.Equal(got, want) {
 		t.Errorf("proofs %q, want %q", got, want)
 	}
 	for name, build := range map[string]func(){
-		"keyedstream: FoldCommutative": func() { keyedstream.FoldCommutative(ks, zero, add, " ") },
-		"keyedstream: FoldGrowing":     func() { keyedstream.FoldGrowing(ks, zero, add, "") },
-		"keyedstream: MergeOrdered":    func() { keyedstream.MergeOrdered(ks, ks, "") },
-		"keyedstream: AssumeOnce":      func() { keyedstream.AssumeOnce(ks, "") },
-		"keyedstream: Limit: n is -1":  func() { keyedstream.Limit(ks, -1) },
+		"keyedstream: FoldCommutative":        func() { keyedstream.FoldCommutative(ks, zero, add, " ") },
+		"keyedstream: FoldGrowing":            func() { keyedstream.FoldGrowing(ks, zero, add, "") },
+		"keyedstream: FoldCommutativeGrowing": func() { keyedstream.FoldCommutativeGrowing(ks, zero, add, "") },
+		"keyedstream: MergeOrdered":           func() { keyedstream.MergeOrdered(ks, ks, "") },
+		"keyedstream: AssumeOnce":             func() { keyedstream.AssumeOnce(ks, "") },
+		"keyedstream: Limit: n is -1":         func() { keyedstream.Limit(ks, -1) },
 		"keyedsingleton: ForgetAfter: ttl is 0s": func() {
 			keyedsingleton.ForgetAfter(keyedstream.Count(ks), 0, "the ttl is what is tested")
 		},

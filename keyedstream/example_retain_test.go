@@ -40,7 +40,7 @@ func ExampleFirstWithin() {
 	dataflow.Local(func(at dataflow.Here) {
 		in, alarms := keyedstream.Input[string, int](at, "alarms")
 		first := keyedstream.FirstWithin(alarms, keyedstream.Retain{Keys: 1}, "an old alarm may ring again")
-		keyedstream.InspectWithKey(first, func(sensor string, n int) { fmt.Println(sensor, n) })
+		keyedsingleton.InspectWithKey(first, func(sensor string, n int) { fmt.Println(sensor, n) })
 
 		// One further sensor at least is remembered, two at most: the door is forgotten.
 		for i, sensor := range []string{"door", "door", "roof", "door", "gate", "door"} {
@@ -64,7 +64,7 @@ func ExampleFoldEarlyStopWithin() {
 				return len(*by) == 2
 			},
 			keyedstream.Retain{Keys: 100_000}, "nobody votes on a motion that 100,000 others have passed since")
-		dataflow.Print(keyedstream.Entries(pairs))
+		dataflow.Print(keyedsingleton.Entries(pairs))
 
 		for _, voter := range []string{"ann", "bob", "cid"} {
 			in.Send(context.Background(), "m1", voter)

@@ -1,8 +1,6 @@
 package keyedstream
 
 import (
-	"time"
-
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
@@ -40,31 +38,23 @@ func memory[K comparable](op string, how []Sequence[K]) operators.Sequence[K] {
 }
 
 // Retain says how long [FirstWithin] and [FoldEarlyStopWithin] remember a key they
-// are done with. One field must be set; if both are, whichever forgets sooner counts.
-type Retain struct {
-	// Keys is the number of further keys for which one is remembered: until that many
-	// others were completed at least, until twice as many were at most.
-	Keys int
-	// For is the time for which a key is remembered at least, by the location's clock;
-	// twice that at most.
-	For time.Duration
-}
+// are done with.
+type Retain = dataflow.Retain
 
-func (r Retain) engine(op string) operators.Retain {
-	if r.Keys < 0 || r.For < 0 || r.Keys == 0 && r.For == 0 {
-		engine.Misuse(op, "nothing would be remembered for %d keys and %v", r.Keys, r.For)
+func within(op string, r Retain) operators.Retain {
+	if r.Keys < 0 || r.For < 0 || r.Open < 0 || r.Keys == 0 && r.For == 0 {
+		engine.Misuse(op, "nothing would be remembered for %d keys and %v, with %v for what is open: set Keys or For, and nothing to less than zero", r.Keys, r.For, r.Open)
 	}
 	return operators.Retain(r)
 }
 
 // FirstWithin is [First] that forgets: it returns the first value of each key and
 // ignores later ones for as long as the key is remembered. When a value of a key
-// comes that was forgotten, it is a first one again. So a key may have more than one
-// value, and the result is a stream.
+// comes that was forgotten, it is a first one again, of another life of the key.
 //
 // It keeps the keys that it remembers and nothing else, in some 20 bytes and the key's
 // own, and takes O(1) for each value. A flow ends without waiting for a key to be forgotten.
-// A Retain without a positive field, or with a negative one, panics.
+// A Retain without Keys and For, with a negative field, or with Open panics.
 //
 // # Nondeterminism
 //
@@ -73,32 +63,34 @@ func (r Retain) engine(op string) operators.Retain {
 // comes so late, or that it does no harm.
 func FirstWithin[K comparable, V any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], retain Retain, why dataflow.NonDet,
-) dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
+) dataflow.KeyedSingleton[K, V, L, bounds.RetainedValue] {
 	n, op := engine.ReadReasoned(ks, "keyedstream.FirstWithin", why)
-	first := operators.FirstWithin(n, op, retain.engine(op.Name))
-	return newKeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](first)
+	r := within(op.Name, retain)
+	if r.Open != 0 {
+		engine.Misuse(op.Name, "Open is %v, but nothing is open: a key is complete with its first value", r.Open)
+	}
+	return newKeyedSingleton[K, V, L, bounds.RetainedValue](operators.FirstWithin(n, op, r))
 }
 
 // FoldEarlyStopWithin is [FoldEarlyStop] that forgets: it returns the aggregate of a
 // key when step returns true and ignores later values for as long as the key is
 // remembered. A value that comes after that is taken for the first one of a new
-// aggregate, which may complete in its turn. So the result is a stream, in which a
-// key may occur more than once, in the order of completion.
+// aggregate, which may complete in its turn: that is another life of the key.
 //
-// Only complete keys are forgotten: one that never completes keeps its aggregate for
-// as long as the flow runs. A complete key costs some 20 bytes and its own while it
+// A key that never completes keeps its aggregate for as long as the flow runs, unless
+// retain has Open. A complete key costs some 20 bytes and its own while it
 // is remembered, and each value O(1). A flow ends without waiting for a key to be
-// forgotten. A Retain without a positive field, or with a negative one, panics.
+// forgotten. A Retain without Keys and For, or with a negative field, panics.
 //
 // # Nondeterminism
 //
 // Which keys are forgotten when a value comes depends on the order in which values
-// of different keys come, and on the clock if For is set; why says that no value
+// of different keys come, and on the clock if For or Open is set; why says that no value
 // comes so late, or that starting again does no harm.
 func FoldEarlyStopWithin[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], init func() A, step func(acc *A, v V) (done bool), retain Retain, why dataflow.NonDet,
-) dataflow.KeyedStream[K, A, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
+) dataflow.KeyedSingleton[K, A, L, bounds.RetainedValue] {
 	n, op := engine.ReadReasoned(ks, "keyedstream.FoldEarlyStopWithin", why, init, step)
-	folded := operators.FoldEarlyStopWithin(n, op, init, step, retain.engine(op.Name))
-	return newKeyedStream[K, A, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](folded)
+	folded := operators.FoldEarlyStopWithin(n, op, init, step, within(op.Name, retain))
+	return newKeyedSingleton[K, A, L, bounds.RetainedValue](folded)
 }

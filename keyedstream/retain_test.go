@@ -78,7 +78,7 @@ func TestRememberingAgainstLoop(t *testing.T) {
 				}
 			}
 			return same(run(in, sizes, func(ks numbers) entriesOf[int] {
-				return keyedstream.Entries(keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: limit}, "compared"))
+				return keyedsingleton.Entries(keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: limit}, "compared"))
 			}), want)
 		}, inputs, cuts)
 		laws[fmt.Sprintf("FoldEarlyStopWithin %d keys", limit)] = prop.ForAll(func(in []number, sizes []int) *gopter.PropResult {
@@ -94,7 +94,7 @@ func TestRememberingAgainstLoop(t *testing.T) {
 				}
 			}
 			return same(run(in, sizes, func(ks numbers) entriesOf[int] {
-				return keyedstream.Entries(keyedstream.FoldEarlyStopWithin(ks, zero, four, keyedstream.Retain{Keys: limit}, "compared"))
+				return keyedsingleton.Entries(keyedstream.FoldEarlyStopWithin(ks, zero, four, keyedstream.Retain{Keys: limit}, "compared"))
 			}), want)
 		}, inputs, cuts)
 	}
@@ -121,7 +121,7 @@ func TestRetainFor(t *testing.T) {
 				in, ks := keyedstream.Input[string, int](dataflow.At[Shop](flow), "values")
 				var got []string
 				first := keyedstream.FirstWithin(ks, keyedstream.Retain{For: 10 * time.Second}, "tested")
-				keyedstream.Inspect(first, func(v int) { got = append(got, fmt.Sprint(v)) })
+				keyedsingleton.Inspect(first, func(v int) { got = append(got, fmt.Sprint(v)) })
 				app, err := dataflow.Start(t.Context(), flow)
 				if err != nil {
 					t.Fatal(err)
@@ -199,13 +199,13 @@ func TestSchedulesOfRetain(t *testing.T) {
 		want  []string
 	}{
 		"by number": {func(ks unboundedKeys) unboundedKeys {
-			return keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: 1}, "the simulator tries it")
+			return keyedsingleton.IntoKeyedStream(keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: 1}, "the simulator tries it"))
 		}, []string{"a1 b c", "a1 a2 b c"}},
 		"by time": {func(ks unboundedKeys) unboundedKeys {
-			return keyedstream.FirstWithin(ks, keyedstream.Retain{For: time.Second}, "the simulator tries it")
+			return keyedsingleton.IntoKeyedStream(keyedstream.FirstWithin(ks, keyedstream.Retain{For: time.Second}, "the simulator tries it"))
 		}, []string{"a1 b c", "a1 a2 b c"}},
 		"by number, folded": {func(ks unboundedKeys) unboundedKeys {
-			return keyedstream.FoldEarlyStopWithin(ks, func() int { return 0 }, func(acc *int, v int) bool { *acc = v; return true }, keyedstream.Retain{Keys: 1}, "the simulator tries it")
+			return keyedsingleton.IntoKeyedStream(keyedstream.FoldEarlyStopWithin(ks, func() int { return 0 }, func(acc *int, v int) bool { *acc = v; return true }, keyedstream.Retain{Keys: 1}, "the simulator tries it"))
 		}, []string{"a1 b c", "a1 a2 b c"}},
 		"sequenced": {func(ks unboundedKeys) unboundedKeys {
 			return keyedsingleton.IntoKeyedStream(keyedstream.First(ks, keyedstream.Sequenced(spread)))

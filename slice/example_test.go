@@ -204,3 +204,23 @@ func ExampleEmitEntries() {
 	// seat 12 for ann
 	// seat 14 for bob
 }
+
+func ExampleEmitRetained() {
+	dataflow.Local(func(at dataflow.Here) {
+		in, requests := keyedstream.Input[string, int](at, "requests")
+		recent := keyedstream.FirstWithin(requests, keyedstream.Retain{Keys: 1}, "an old request may come again")
+		tick := slice.At(at)
+		fresh := slice.BatchEntries(tick, recent, "each request is answered alone")
+		answers := slice.EmitRetained(keyedsingleton.Map(fresh, func(n int) string { return strings.Repeat("*", n) }))
+		dataflow.Print(keyedsingleton.Entries(answers)) // one for each life of a key
+
+		for i, k := range []string{"a", "b", "c", "a"} { // a is forgotten when c comes
+			in.Send(context.Background(), k, i+1)
+		}
+	})
+	// Unordered output:
+	// a:*
+	// b:**
+	// c:***
+	// a:****
+}

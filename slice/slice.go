@@ -98,7 +98,7 @@ func Snapshot[T any, L dataflow.Location, B bounds.Singleton](
 //
 // Which versions are seen is the runtime's choice; a version that was skipped is
 // never seen, the last one always is.
-func SnapshotEntries[K comparable, V any, L dataflow.Location, B bounds.ChangingValues](
+func SnapshotEntries[K comparable, V any, L dataflow.Location, B bounds.Changing](
 	tick dataflow.Tick[L], ks dataflow.KeyedSingleton[K, V, L, B], why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded] {
 	n, op := engine.ReadReasoned(ks, "slice.SnapshotEntries", why)
@@ -144,8 +144,26 @@ func EmitEntries[K comparable, V any, L dataflow.Location](
 	ks dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded],
 ) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
 	n, op := engine.Read(ks, "slice.EmitEntries")
+	if n.Lives != nil {
+		engine.Misuse(op.Name, "the keys come from a collection that forgets them: emit them with slice.EmitRetained")
+	}
 	if !n.Fresh {
 		engine.Misuse(op.Name, "the keys do not come from a BatchEntries of this slice, so a key could be emitted twice; emit keyedsingleton.IntoKeyedStream of it and take keyedstream.First outside")
 	}
 	return newKeyedSingleton[K, V, L, bounds.BoundedValue](operators.EmitKeyed(n, op))
+}
+
+// EmitRetained is [EmitEntries] for keys that come from a BatchEntries of this slice and of
+// a collection that forgets them: an entry that is emitted is there until its key is
+// forgotten by that collection. It keeps a copy of the keys that are there.
+//
+// It panics if the keys do not come from such a BatchEntries.
+func EmitRetained[K comparable, V any, L dataflow.Location](
+	ks dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded],
+) dataflow.KeyedSingleton[K, V, L, bounds.RetainedValue] {
+	n, op := engine.Read(ks, "slice.EmitRetained")
+	if !n.Fresh || n.Lives == nil {
+		engine.Misuse(op.Name, "the keys do not come from a BatchEntries of this slice of a collection that forgets keys: emit keyedsingleton.IntoKeyedStream of it, or use slice.EmitEntries where keys are never forgotten")
+	}
+	return newKeyedSingleton[K, V, L, bounds.RetainedValue](operators.EmitRetained(n, op))
 }

@@ -35,6 +35,9 @@ func (s *Location) orderTimers() {
 		if t.stepwise = t.Idle(); t.stepwise { // it sets itself again
 			continue
 		}
+		if _, t.stepwise = t.TimerQueue.(SteppedTimer); t.stepwise {
+			continue
+		}
 		reached := []*Op{t.op}
 		for at := 0; at < len(reached) && !t.stepwise; at++ {
 			for _, op := range follow[reached[at]] {
@@ -109,6 +112,10 @@ func (s *Location) ahead(i int, at, now int64) int64 {
 	}
 	return max(at, now)
 }
+
+// A SteppedTimer is a timer queue that is fired deadline by deadline, because its own operator
+// reads the time when it fires.
+type SteppedTimer interface{ Stepwise() }
 
 // An EndlessTimer fires for ever, unless it is told when it is tired.
 type EndlessTimer interface {

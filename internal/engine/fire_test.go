@@ -131,7 +131,7 @@ func TestWhichTimersAreStepwise(t *testing.T) {
 	after(first, "last")
 	operators.ForgetAfter(after(in, "followed by ForgetAfter"), engine.NewOp(s, "forgets", ""), 1)
 	operators.FirstWithin(after(in, "followed by a memory"), engine.NewOp(s, "turns", ""), operators.Retain{For: 1})
-	answers := port.MapAsync(after(in, "followed by a call"), engine.NewOp(s, "call", ""), func(_ context.Context, x int) int { return x }, 1)
+	answers := port.MapAsync(after(in, "followed by a call"), engine.NewOp(s, "call", ""), func(_ context.Context, _ int, x int) int { return x }, 1)
 	after(answers, "after a call")
 	g.Start(context.Background())
 	defer g.Stop()

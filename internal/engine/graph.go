@@ -22,6 +22,7 @@
 // are layers, and imports go down only:
 //
 //	live  simulate  logdriven      the drivers: production, simulation and replay, a log
+//	machines                       operators that run state machines
 //	operators  port                what a flow is built from; inputs, outputs and exchanges
 //	state                          what operators remember
 //	engine

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/millrace/millrace/internal/engine/codec"
@@ -45,6 +46,7 @@ type InputBase struct {
 	plan    Plan        // of a sender that runs the location; held by the token
 	Shut    atomic.Bool // no further records are accepted
 	Retried bool        // a record may come more than once
+	endings []*Ending   // of what follows it; fixed once compiled
 }
 
 // Base implements [Input].
@@ -158,7 +160,7 @@ func (d *InputBase) Close() {
 		if s.senders > 0 {
 			s.Waiters.WakeAll()
 		}
-		s.closeInput()
+		s.closeInput(d.ended())
 	}
 	s.Mu.Unlock()
 }
@@ -222,3 +224,171 @@ type LaneHead struct {
 	Lane int // of this input
 	At   int // index in what was accepted
 }
+
+// An Ending is the input of one record, which says that nothing more comes to an operator
+// from before it: in event time, that time has ended there. So the end has a place in the
+// history, behind everything that was accepted before it.
+//
+// It is accepted when all ports before the operator have been closed. If something else is
+// before it as well, such as a timer or a call, it is accepted when nothing more can happen at
+// the location. A flow that is stopped accepts none, and one whose history is kept outside has
+// none: there a port that is closed says only that this process sends no more.
+type Ending struct {
+	InputBase
+	end    func()
+	before []Input // what has to be taken first; fixed once compiled
+	ports  int     // of these, ports
+	other  bool    // something else than ports is before the operator
+
+	// guarded by the location's mu
+	open int  // ports before it that have not been closed
+	said bool // it was accepted, or was in a recording
+
+	waits, taken int
+}
+
+// Ended is the record of an ending.
+type Ended struct{}
+
+// String says what the record is, for people.
+func (Ended) String() string { return "the end" }
+
+// AtEnd has end called in the step in which it is known that nothing more comes to op, whose
+// input has the head h.
+func AtEnd(op *Op, h *Head, end func()) {
+	s := op.Loc
+	if s.Graph.Kept() {
+		return
+	}
+	e := &Ending{InputBase: InputBase{Loc: s, Op: op}, end: end}
+	s.AddInput(op, e, h.Component)
+	s.endings = append(s.endings, e)
+}
+
+// settleEndings finds what is before each ending, in order of construction.
+func (s *Location) settleEndings() {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	for _, e := range s.endings {
+		seen := make(map[*Op]bool)
+		e.look(e.Op, seen)
+		if !e.other && e.ports > 0 && e.open == 0 {
+			e.say()
+		}
+	}
+}
+
+func (e *Ending) look(op *Op, seen map[*Op]bool) {
+	for _, x := range op.Ins {
+		if seen[x] {
+			continue
+		}
+		seen[x] = true
+		if x.Later || x.clock || x.region != nil || x.Loc != e.Loc {
+			e.other = true
+			continue
+		}
+		in := e.Loc.Input(x.Index)
+		if in == nil {
+			e.look(x, seen)
+			continue
+		}
+		e.before = append(e.before, in)
+		if ahead, ok := in.(*Ending); ok {
+			e.other = e.other || ahead.other
+			e.look(x, seen)
+			continue
+		}
+		d := in.Base()
+		d.endings = append(d.endings, e)
+		if e.ports++; !d.closed {
+			e.open++
+		}
+	}
+}
+
+// ended accepts, with mu held, the endings that waited for this input alone.
+func (d *InputBase) ended() (some bool) {
+	for _, e := range d.endings {
+		if e.open--; e.open == 0 && !e.other && !d.Loc.Stopping {
+			e.say()
+			some = true
+		}
+	}
+	return some
+}
+
+// endTime accepts, with mu held, the next ending of a location at which nothing more can
+// happen.
+func (s *Location) endTime() bool {
+	if s.Stopping || s.Edges.scc != nil {
+		return false
+	}
+	for _, e := range s.endings {
+		if !e.said {
+			e.say()
+			return true
+		}
+	}
+	return false
+}
+
+// NoEnd makes a location one that accepts no ending by itself: its history has it or not.
+func (s *Location) NoEnd() { s.endings = nil }
+
+func (e *Ending) say() {
+	if !e.said {
+		e.said = true
+		e.waits++
+		e.Accepted(e, 1)
+	}
+}
+
+// TakeAll implements [Input].
+func (e *Ending) TakeAll() { e.waits, e.taken = 0, e.taken+e.waits }
+
+// TakeAt implements [Input].
+func (e *Ending) TakeAt(int, bool) { e.TakeAll() }
+
+// Push implements [Input].
+func (e *Ending) Push(n int) {
+	e.taken -= n
+	e.end()
+}
+
+// Heads implements [Input]. In a simulation the end is not taken before what was sent before
+// it.
+func (e *Ending) Heads() []LaneHead {
+	if e.waits == 0 {
+		return nil
+	}
+	for _, in := range e.before {
+		if ahead, ok := in.(*Ending); len(in.Heads()) > 0 || ok && ahead.waits > 0 {
+			return nil
+		}
+	}
+	return []LaneHead{{}}
+}
+
+// Width implements [Input].
+func (e *Ending) Width() int { return 1 }
+
+// Say implements [Input].
+func (e *Ending) Say(int) string { return Ended{}.String() }
+
+// CopyTaken implements [Input].
+func (e *Ending) CopyTaken(_, n int) any { return make([]Ended, n) }
+
+// Load implements [Input].
+func (e *Ending) Load(records any) error {
+	xs, ok := records.([]Ended)
+	if !ok {
+		return fmt.Errorf("%s takes its end, the recording has %T", e.Op, records)
+	}
+	e.taken += len(xs)
+	e.said = true
+	return nil
+}
+
+// Accept implements [Input]. No history that is kept has an ending.
+func (e *Ending) Accept(*codec.Record, codec.Codec) (bool, error) { return false, codec.ErrRecord }

@@ -96,6 +96,7 @@ type Location struct {
 	Started  bool
 	Parked   bool
 	Bases    []*InputBase
+	endings  []*Ending
 	Closing  bool // no input will come: all inputs closed, or stopping
 	Stopping bool // pending timers are dropped
 	Finished bool
@@ -171,6 +172,7 @@ func (s *Location) compile() {
 		f()
 	}
 	s.binds = nil
+	s.settleEndings()
 	s.Regions = topological(s.Regions)
 	for _, r := range s.Regions {
 		if r.ins == 0 {
@@ -222,14 +224,14 @@ func (s *Location) RefuseAll() {
 	}
 }
 
-// closeInput is called with mu held when an input has been closed.
-func (s *Location) closeInput() {
+// closeInput is called with mu held when an input has been closed, and says whether that
+// left a record.
+func (s *Location) closeInput(left bool) {
 	s.Open--
-	if s.Open > 0 || s.Closing || !s.Started { // before the start an input may still be added
-		return
+	if s.Open == 0 && !s.Closing && s.Started { // before the start an input may still be added
+		s.Closing, left = true, true
 	}
-	s.Closing = true
-	if s.Token.Notify() {
+	if left && s.Token.Notify() {
 		s.Graph.Driver.Settle(s, 1)
 		s.Mu.Lock()
 	}
@@ -262,9 +264,9 @@ func (s *Location) abort(err error) bool {
 }
 
 // Quiet is called with mu held by the holder of the token. It finishes the location if
-// that can make no further step.
+// that can make no further step, unless it accepts an ending then.
 func (s *Location) Quiet() {
-	if !s.Closing || s.Finished || s.Calls.Load() > 0 || !s.mayEnd() {
+	if !s.Closing || s.Finished || s.Calls.Load() > 0 || s.endTime() || !s.mayEnd() {
 		return
 	}
 	s.Finished, s.Vacant = true, true

@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/millrace/millrace/internal/engine/mark"
 	"github.com/millrace/millrace/internal/seal"
 )
 
@@ -73,6 +74,7 @@ type Head struct {
 	Loops     []*Loop    // the cycles that it follows without a record in between
 	Component *Component // what it cannot be told apart from; see component.go
 	Op        *Op        // the operator that made it; see operator.go
+	Mark      *mark.Mark // of a stream of events; nil if nobody knows how far it is
 }
 
 // Location returns where the node lives.
@@ -93,6 +95,7 @@ func Same(op string, hs ...Header) Head {
 	for _, x := range hs[1:] {
 		h := x.Where()
 		first.Loc.Reads(h)
+		first.Mark = nil // what comes of several streams may be held until the other one has come; see Merged
 		switch {
 		case h.Loc != first.Loc:
 			Misuse(op, "the collections live at different locations, %s and %s", first.Loc.Name, h.Loc.Name)
@@ -109,6 +112,17 @@ func Same(op string, hs ...Header) Head {
 		first.Loops = union(first.Loops, h.Loops)
 	}
 	return first
+}
+
+// Merged is derived for an operator that passes on at once what comes from each of ins.
+func Merged(op *Op, ins ...Header) Head {
+	h := Derived(op, ins...)
+	marks := make([]*mark.Mark, len(ins))
+	for i, in := range ins {
+		marks[i] = in.Where().Mark
+	}
+	h.Mark = mark.Least(marks...)
+	return h
 }
 
 // A Located is a node of any kind.
@@ -245,9 +259,14 @@ type KeyedNode[K comparable, V any] struct {
 	Index Index[K, V]        // the whole content, if somebody keeps it
 	// Revises says that a batch may change or remove keys that were pushed before.
 	Revises bool
+	// Forgets says that Revises is only about keys that go: a value never changes while its
+	// key is there. A batch may have several lives of a key, in order.
+	Forgets bool
 	// Fresh says that every key comes from a batch of entries of this slice, so
 	// that it cannot have been emitted by an earlier run.
-	Fresh   bool
+	Fresh bool
+	// Lives tells when the lives of such keys are over, if they can be forgotten.
+	Lives   *Lives[K]
 	Trigger *Trigger // of a snapshot
 }
 
@@ -297,6 +316,36 @@ type KeyedConsumer[K comparable, V any] struct {
 	// h is the hash of the key, or 0 if no operator has needed it so far. A key whose hash
 	// is 0 is hashed again by each operator.
 	One func(k K, v V, h uint64)
+
+	// Gone reports whether the consumer has any use for removals; nil means that it has.
+	Gone func() bool
+}
+
+// Lives tells those who ask which keys were forgotten.
+type Lives[K comparable] struct{ watches []func(ks []K, hs []uint64) }
+
+// Watch has f called with keys that were forgotten, and their hashes.
+func (l *Lives[K]) Watch(f func(ks []K, hs []uint64)) { l.watches = append(l.watches, f) }
+
+// Watched reports whether anybody asks.
+func (l *Lives[K]) Watched() bool { return len(l.watches) > 0 }
+
+// Over says that ks were forgotten.
+func (l *Lives[K]) Over(ks []K, hs []uint64) {
+	for _, f := range l.watches {
+		f(ks, hs)
+	}
+}
+
+// WantsGone reports whether somebody remembers the entries of n, so that it has to be told
+// which keys are gone. It is asked once the graph is complete.
+func (n *KeyedNode[K, V]) WantsGone() bool {
+	for _, out := range n.Origin().Outs {
+		if out.Gone == nil || out.Gone() {
+			return true
+		}
+	}
+	return false
 }
 
 func (n *KeyedNode[K, V]) compile() {

@@ -332,10 +332,14 @@ func own(function string) bool {
 	if !ok {
 		return false
 	}
-	for _, p := range [...]string{"dataflow.", "keyedstream.", "keyedsingleton.", "singleton.", "optional.", "slice.", "dataflow/serve.", "dataflow/durable.", "dataflow/sim.", "internal/engine.", "internal/engine/"} {
+	for _, p := range [...]string{"dataflow.", "keyedstream.", "keyedsingleton.", "singleton.", "optional.", "slice.", "dataflow/serve.", "dataflow/durable.", "dataflow/sim.", "dataflow/window.", "internal/engine.", "internal/engine/"} {
 		if strings.HasPrefix(rest, p) {
 			return true
 		}
 	}
 	return false
 }
+
+// Delays reports whether what op gives comes as a record of a later step, or when a timer
+// fires.
+func (op *Op) Delays() bool { return op.Later || op.clock }

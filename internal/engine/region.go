@@ -18,6 +18,7 @@ type Region struct {
 	Name      string     // "the slice made at main.go:12", or "" for the start region
 	pos       string     // file:line of the call that made it
 	News      bool       // an input that triggers has something new
+	again     bool       // this run left something for another one
 	runs      uint64     // so far; held by the token
 	pre       []func()
 	steps     []func()
@@ -112,8 +113,17 @@ func (r *Region) AtStep(f func()) { r.steps = append(r.steps, f) }
 // AtEnd adds f to what a run does last, to start fresh the next time.
 func (r *Region) AtEnd(f func()) { r.ends = append(r.ends, f) }
 
-// run runs the region once.
+// Again has the region run once more when this run is over.
+func (r *Region) Again() { r.again = true }
+
+// run runs the region, once unless the run asks for another.
 func (r *Region) run() {
+	for r.runOnce(); r.again; r.runOnce() {
+		r.again = false
+	}
+}
+
+func (r *Region) runOnce() {
 	r.News = false
 	r.runs++
 	for _, f := range r.pre {

@@ -47,9 +47,10 @@ type builder struct {
 // A seen is what was seen of a node.
 type seen struct {
 	node int
-	runs map[int]*Content // inside of a slice: by the event of the run
-	all  Content          // outside, of what becomes more
-	now  func() Content   // outside, of what is revised
+	runs map[int]*Content     // inside of a slice: by the event of the run
+	all  Content              // outside, of what becomes more
+	now  func() Content       // outside, of what is revised
+	kept func(Content) string // outside, of what is forgotten: how an output differs
 
 	again []int // keys that came again although their value never changes
 }
@@ -125,6 +126,9 @@ func (b *builder) watch(i int) {
 		c.Entries[k] = v
 	}
 	only := func(x int) int { c := b.of(w, x); c.Value, c.OK = x, true; return x }
+	if s, forgets := b.built[i].(entriesOf[here, bounds.RetainedValue]); forgets {
+		w.kept = keptIn(keyedsingleton.Output(s, name+" kept"))
+	}
 	if w.now = latestOf(b.built[i], name); w.now != nil {
 		return
 	}
@@ -189,6 +193,8 @@ func latestOf(collection any, name string) func() Content {
 		return func() Content { v, ok := latest(); return Content{Value: v, OK: ok} }
 	}
 	switch s := collection.(type) {
+	case entriesOf[here, bounds.RetainedValue]:
+		return ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
 	case entriesOf[here, bounds.MonotonicValue]:
 		return ofView(singleton.Output(singleton.Map(keyedsingleton.IntoSingleton(s), listOf), name).Latest)
 	case entriesOf[here, bounds.MonotonicKeys]:
@@ -205,6 +211,21 @@ func latestOf(collection any, name string) func() Content {
 		return ofMaybe(optional.Output(s, name).Latest)
 	}
 	return nil
+}
+
+// keptIn returns what compares an output of entries that are forgotten with those there are.
+func keptIn(out *dataflow.EntryOutputPort[int, int]) func(Content) string {
+	return func(c Content) string {
+		for k, v := range c.Entries {
+			if x, there := out.Get(k); !there || x != v {
+				return fmt.Sprintf("%d, %t of %d", x, there, k)
+			}
+		}
+		if n := out.Len(); n != len(c.Entries) {
+			return fmt.Sprint(n, " entries")
+		}
+		return ""
+	}
 }
 
 // of returns where to note what is seen of a node now.

@@ -32,12 +32,14 @@ func (p part) is(operator string, number int, saved bool) bool {
 // unnoticed are the parts of which nobody notices that they are not registered, with the
 // reason.
 var unnoticed = map[part]string{
-	{"singleton.Of", 0, true}:           "it is a constant, which each life of a flow begins with",
-	{"dataflow.Max", 0, true}:           "it is the value of a Reduce within, of which only the changes are read; see part 1",
-	{"dataflow.Min", 0, true}:           "it is as in dataflow.Max",
-	{"keyedsingleton.MaxKey", 2, true}:  "it is the value of the largest key, which is written whenever it is read",
-	{"keyedsingleton.MaxKey", 0, false}: "it is read only once part 2 says that a run has it",
-	{"keyedsingleton.MaxKey", 1, false}: "it is as part 0",
+	{"singleton.Of", 0, true}:                   "it is a constant, which each life of a flow begins with",
+	{"dataflow.Max", 0, true}:                   "it is the value of a Reduce within, of which only the changes are read; see part 1",
+	{"dataflow.Min", 0, true}:                   "it is as in dataflow.Max",
+	{"keyedsingleton.MaxKey", 2, true}:          "it is the value of the largest key, which is written whenever it is read",
+	{"keyedsingleton.MapAsyncWithKey", 0, true}: "it is part 0 of keyedsingleton.MapAsync, by which it is made: only calls of that one are answered",
+	{"keyedsingleton.TryAsync", 0, true}:        "it is as in keyedsingleton.MapAsyncWithKey",
+	{"keyedsingleton.MaxKey", 0, false}:         "it is read only once part 2 says that a run has it",
+	{"keyedsingleton.MaxKey", 1, false}:         "it is as part 0",
 }
 
 // A trial runs something of which forget says what it forgets.

@@ -40,6 +40,7 @@ var kinds = map[reflect.Type]kind{
 	reflect.TypeFor[streams]():                                 {keyed, true, false, "KeyedStream"},
 	reflect.TypeFor[keyedOf[here, bounds.Unbounded, loose]]():  {keyed, false, false, "KeyedStream without order"},
 	reflect.TypeFor[fixed]():                                   {entered, true, false, "KeyedSingleton of BoundedValue"},
+	reflect.TypeFor[entriesOf[here, bounds.RetainedValue]]():   {entered, true, false, "KeyedSingleton of RetainedValue"},
 	reflect.TypeFor[entriesOf[here, bounds.MonotonicValue]]():  {entered, true, false, "KeyedSingleton of MonotonicValue"},
 	reflect.TypeFor[entriesOf[here, bounds.MonotonicKeys]]():   {entered, true, false, "KeyedSingleton of MonotonicKeys"},
 	reflect.TypeFor[entriesOf[here, bounds.Unbounded]]():       {entered, true, false, "KeyedSingleton of Unbounded"},

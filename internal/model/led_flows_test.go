@@ -82,11 +82,13 @@ var byHand = map[string]func(at here, see func(string)) []hands{
 	"remembering": func(at here, see func(string)) []hands {
 		in, words := dataflow.Input[int](at, "in")
 		ks := dataflow.KeyBy(words, func(x int) seat { return seat{strings.Repeat("y", x%2), x % 7} })
-		keys := dataflow.Output(keyedstream.Entries(keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: 5, For: time.Hour}, why)), "first")
+		keys := dataflow.Output(keyedsingleton.Entries(keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: 5, For: time.Hour}, why)), "first")
 		sums := keyedstream.FoldEarlyStopWithin(ks, func() int { return 0 }, func(acc *int, x int) bool { *acc += x; return *acc > 20 }, keyedstream.Retain{For: 2 * time.Hour}, why)
-		keyedstream.InspectWithKey(sums, func(k seat, v int) { see(fmt.Sprint(k, v)) })
+		keyedsingleton.InspectWithKey(sums, func(k seat, v int) { see(fmt.Sprint(k, v)) })
 		return []hands{{func(rng *rand.Rand) error { return in.Send(context.Background(), rng.IntN(40)) }, func() { keys.Next(canceled) }}}
 	},
+	"machines":         timedMachines,
+	"calling machines": callingMachines,
 	"runs": func(at here, see func(string)) []hands {
 		in, words := keyedstream.Input[seat, int](at, "in")
 		tick := slice.At(at)
@@ -277,6 +279,9 @@ func ledByHand(build func(here, func(string)) []hands, rng *rand.Rand, forget en
 			}
 			n := rng.IntN(len(answers) + 1)
 			box.waiting, answers = append(box.waiting, answers[:n]...), answers[n:]
+		}
+		for _, op := range operatorNumbers(r.leader.Location().Ops, "keyedstream.CallingMachine") {
+			box.waiting = append(box.waiting, guessedAnswers(rng, op)...)
 		}
 		s := ledStep{now: now, records: box.waiting}
 		box.waiting = nil

@@ -20,6 +20,7 @@ func operators() []operator {
 	type (
 		b   = bounds.Bounded
 		bv  = bounds.BoundedValue
+		rv  = bounds.RetainedValue
 		mv  = bounds.MonotonicValue
 		mk  = bounds.MonotonicKeys
 		u   = bounds.Unbounded
@@ -28,18 +29,18 @@ func operators() []operator {
 	)
 	var all []operator
 	for _, ops := range [][]operator{
-		edges(), inputs(), lates(), arrangers(), forgetfuls(), entrances[u](), entrances[mv](), changing[mv](), changing[mk](), changing[u](), emits[ordered](), emits[loose](),
+		edges(), inputs(), lates(), arrangers(), forgetfuls(), entrances[u](), entrances[mv](), changing[rv](), changing[mv](), changing[mk](), changing[u](), emits[ordered](), emits[loose](),
 
 		someOf[out, u, ordered, mv](), someOf[out, u, loose, mv](), rowOf[out, u, mv](),
 		somesOf[out, u, ordered, mv, mk](), somesOf[out, u, loose, mv, mk](), rowsOf[out, u, mv, mk, bv](),
-		anyOf[out, bv, bv, bv, mv, u](), anyOf[out, mv, mk, u, mv, u](), anyOf[out, mk, mk, u, mv, u](), anyOf[out, u, u, u, u, u](),
-		fixedOf[out, bv, u](), growingOf[out, bv, bv, u, bv](), growingOf[out, mv, bv, u, bv](),
+		anyOf[out, bv, bv, bv, mv, u](), anyOf[out, rv, rv, rv, u, u](), anyOf[out, mv, mk, u, mv, u](), anyOf[out, mk, mk, u, mv, u](), anyOf[out, u, u, u, u, u](),
+		fixedOf[out, bv, u](), permanentOf[out, bv, u](), growingOf[out, bv, bv, u, bv](), growingOf[out, mv, bv, u, bv](),
 		valuesOf[out, mv, u](), valuesOf[out, u, u](), maybesOf[out, mv, u](), maybesOf[out, u, u](), risingOf[out, mv, u](),
 
 		someOf[in, b, ordered, b](), someOf[in, b, loose, b](), rowOf[in, b, b](),
 		somesOf[in, b, ordered, b, b](), somesOf[in, b, loose, b, b](), rowsOf[in, b, b, b, b](),
-		anyOf[in, b, b, b, b, b](), fixedOf[in, b, b](), growingOf[in, b, b, b, b](),
-		valuesOf[in, b, b](), maybesOf[in, b, b](), risingOf[in, b, b](), relations(), wholes(),
+		anyOf[in, b, b, b, b, b](), fixedOf[in, b, b](), permanentOf[in, b, b](), growingOf[in, b, b, b, b](),
+		valuesOf[in, b, b](), maybesOf[in, b, b](), risingOf[in, b, b](), relations(), findings(), wholes(),
 	} {
 		all = append(all, ops...)
 	}
@@ -180,7 +181,7 @@ func entrances[B bounds.Singleton]() []operator {
 
 // changing is the way into a slice for entries that change.
 func changing[B interface {
-	bounds.ChangingValues
+	bounds.Changing
 	bounds.KeyedSingleton
 }]() []operator {
 	return []operator{op1("slice.SnapshotEntries", func(c call, s entriesOf[here, B]) content {

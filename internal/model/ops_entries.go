@@ -131,6 +131,19 @@ func fixedOf[L dataflow.Location, B interface {
 				}
 				return out
 			}),
+	}
+}
+
+// permanentOf are the operators over entries that are there for good.
+func permanentOf[L dataflow.Location, B interface {
+	bounds.Permanent[Keys]
+	bounds.KeyedSingleton
+}, Keys interface {
+	bounds.Stream
+	bounds.Altered[Keys]
+}]() []operator {
+	type S = entriesOf[L, B]
+	return []operator{
 		op1("keyedsingleton.MaxKey", func(_ call, s S) maybeOf[L, Keys] {
 			return optionalMap(keyedsingleton.MaxKey(s), func(e dataflow.Entry[int, int]) int { return pack(e.Key, e.Value) })
 		}, func(_ int, c Content) Content {
@@ -143,7 +156,7 @@ func fixedOf[L dataflow.Location, B interface {
 }
 
 // growingOf are the operators over entries whose values only grow.
-func growingOf[L dataflow.Location, B bounds.GrowingValues[Keys], T bounds.FixedValues[Keys], Keys interface {
+func growingOf[L dataflow.Location, B bounds.GrowingValues[Keys], T bounds.Permanent[Keys], Keys interface {
 	bounds.Stream
 	bounds.Final[Out]
 }, Out bounds.KeyedSingleton]() []operator {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
 
@@ -20,16 +21,65 @@ func forgetfuls() []operator {
 	return []operator{
 		op1("keyedstream.FirstWithin", func(c call, s stream) streams {
 			ks := dataflow.KeyBy(s, func(x int) int { return keyOf(c.n, x) })
-			return keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: retained(c.n)}, why)
+			return keyedsingleton.IntoKeyedStream(keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: retained(c.n)}, why))
 		}, remembering(func(_ int, vs []int) (int, bool) { return vs[0], true })),
+		op1("keyedstream.Machine, emitted", func(c call, s streams) streams {
+			emitted, _ := keyedstream.Machine(s, func() int { return 0 }, lifeStep[*keyedstream.Turn[int, int, int]](c.n))
+			return emitted
+		}, within(func(n, _ int, vs []int) []int { return livedIn(n, vs, false) })),
+		op1("keyedstream.Machine, decided", func(c call, s streams) streams {
+			_, decided := keyedstream.Machine(s, func() int { return 0 }, lifeStep[*keyedstream.Turn[int, int, int]](c.n))
+			return keyedsingleton.IntoKeyedStream(decided)
+		}, within(func(n, _ int, vs []int) []int { return livedIn(n, vs, true) })),
+		op1("keyedstream.TimedMachine, emitted", func(c call, s streams) streams {
+			emitted, _ := keyedstream.TimedMachine(s, func() int { return 0 }, lifeStep[*keyedstream.TimedTurn[int, int, int]](c.n),
+				func(*int, keyedstream.Timer, *keyedstream.TimedTurn[int, int, int]) {}, why)
+			return emitted
+		}, within(func(n, _ int, vs []int) []int { return livedIn(n, vs, false) })),
 		op1("keyedstream.FoldEarlyStopWithin", func(c call, s stream) streams {
 			ks := dataflow.KeyBy(s, func(x int) int { return keyOf(c.n, x) })
-			return keyedstream.FoldEarlyStopWithin(ks, func() int { return 0 }, func(acc *int, v int) bool {
+			return keyedsingleton.IntoKeyedStream(keyedstream.FoldEarlyStopWithin(ks, func() int { return 0 }, func(acc *int, v int) bool {
 				*acc += v
 				return *acc > c.n
-			}, keyedstream.Retain{Keys: retained(c.n)}, why)
+			}, keyedstream.Retain{Keys: retained(c.n)}, why))
 		}, remembering(func(n int, vs []int) (int, bool) { return sum(vs), sum(vs) > n })),
 	}
+}
+
+// lifeStep is the step of a machine that adds up values, emits the sum, decides on the second
+// one and forgets its key when the sum is large.
+func lifeStep[T interface {
+	Emit(int)
+	Decide(int)
+	Forget()
+}](n int) func(sum *int, v int, do T) {
+	return func(sum *int, v int, do T) {
+		before := *sum
+		*sum += v + 1
+		do.Emit(*sum)
+		if before > 0 {
+			do.Decide(*sum)
+		}
+		if *sum > 10+n {
+			do.Forget()
+		}
+	}
+}
+
+// livedIn is what lifeStep emits for the values of a key, or decides.
+func livedIn(n int, vs []int, decided bool) (out []int) {
+	sum, begun, has := 0, false, false
+	for _, v := range vs {
+		begun, sum = sum > 0, sum+v+1
+		if !decided || begun && !has {
+			out = append(out, sum)
+			has = begun
+		}
+		if sum > 10+n {
+			sum, has = 0, false
+		}
+	}
+	return out
 }
 
 func retained(n int) int { return 1 + n%2 }

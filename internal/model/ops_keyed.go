@@ -91,6 +91,18 @@ func somesOf[L dataflow.Location, B interface {
 			}
 			return acc, true
 		})),
+		op1("keyedstream.FoldCommutativeGrowing", func(_ call, s S) entriesOf[L, G] {
+			return keyedstream.FoldCommutativeGrowing(s, func() int { return 3 }, func(acc *int, v int) { *acc |= v }, "or forgets the order, and a bit that is set stays set")
+		}, settled(func(_ int, vs []int) (int, bool) {
+			acc := 3
+			for _, v := range vs {
+				acc |= v
+			}
+			return acc, true
+		})),
+		op1("keyedstream.Get", func(c call, s S) streamOf[L, B, O] {
+			return keyedstream.Get(s, singleton.Of(place[L](c), c.n%4))
+		}, func(n int, c Content) Content { return ofList(c.Keyed[n%4]) }),
 		op1("keyedstream.FlatMap", func(c call, s S) S {
 			return keyedstream.FlatMap(s, func(v int, emit func(int)) {
 				for range v % 3 {

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/singleton"
+	"github.com/millrace/millrace/slice"
 )
 
 // What the operators in this file give is the runtime's choice: when it comes, or in
@@ -72,6 +73,29 @@ func lates() []operator {
 		op1("keyedsingleton.ForgetAfter", forget[bounds.MonotonicValue], none).at(timed).judged(forgotten).wholly(),
 		op1("keyedsingleton.ForgetAfter", forget[bounds.MonotonicKeys], none).at(timed).judged(forgotten).wholly(),
 		op1("keyedsingleton.ForgetAfter", forget[bounds.BoundedValue], none).at(timed).judged(forgotten).wholly(),
+		op1("keyedsingleton.Changes", changes[bounds.RetainedValue], none).at(timed).judged(followed).wholly(),
+		op1("keyedsingleton.Changes", changes[bounds.MonotonicValue], none).at(timed).judged(followed).wholly(),
+		op1("keyedsingleton.Changes", changes[bounds.Unbounded], none).at(timed).judged(followed).wholly(),
+		op1("slice.EmitRetained", func(c call, s entriesOf[here, bounds.RetainedValue]) entriesOf[here, bounds.RetainedValue] {
+			out, showed := slice.EmitRetained(slice.BatchEntries(slice.At(c.at), s, why)), c.showed
+			singleton.Map(keyedsingleton.IntoSingleton(out), func(v dataflow.View[int, int]) int {
+				showed(maps.Collect(v.All()))
+				return 0
+			})
+			return out
+		}, none).at(timed).judged(func(e *evaluator, i int, all bool) string {
+			now := len(e.events)
+			got, source := e.at(i, now).Entries, e.at(e.p.nodes[i].args[0], now).Entries
+			for k, v := range got {
+				if w, there := source[k]; !there || v != w {
+					return fmt.Sprint(k, ":", v, " or nothing")
+				}
+			}
+			if all && len(got) != len(source) {
+				return "all of it"
+			}
+			return ""
+		}).wholly(),
 		op1("dataflow.Cycle", func(c call, s stream) stream {
 			loop, again := dataflow.Cycle[int, ordered](c.at, c.name)
 			c.keeps = func(next any) { loop.Complete(dataflow.Limit(next.(stream), fedBack)) }
@@ -98,6 +122,28 @@ func lates() []operator {
 			x := &e.p.nodes[i]
 			return entriesOfSource(e, i, eachEntry(func(n, _, v int) (int, bool) { return change(n, v), true })(x.n, e.at(x.args[0], len(e.events))), all)
 		}),
+		op1("keyedsingleton.MapAsyncWithKey", func(c call, s fixed) fixed {
+			f := func(_ context.Context, k, v int) int { return change(k, v) }
+			return keyedsingleton.InspectWithKey(keyedsingleton.MapAsyncWithKey(s, f, keyedsingleton.AsyncOptions{}), c.took)
+		}, none).at(timed).apart().judged(func(e *evaluator, i int, all bool) string {
+			x := &e.p.nodes[i]
+			return entriesOfSource(e, i, eachEntry(func(_, k, v int) (int, bool) { return change(k, v), true })(x.n, e.at(x.args[0], len(e.events))), all)
+		}),
+		op1("keyedsingleton.TryAsync, values", func(c call, s fixed) fixed {
+			values, _ := keyedsingleton.TryAsync(s, triedLater(c.n), keyedsingleton.AsyncOptions{}, atOnce)
+			return keyedsingleton.InspectWithKey(values, c.took)
+		}, none).at(timed).apart().judged(func(e *evaluator, i int, all bool) string {
+			x := &e.p.nodes[i]
+			return entriesOfSource(e, i, eachEntry(func(n, k, v int) (int, bool) { return change(k, v), keep(n, v) })(x.n, e.at(x.args[0], len(e.events))), all)
+		}),
+		op1("keyedsingleton.TryAsync, failures", func(c call, s fixed) fixed {
+			_, failures := keyedsingleton.TryAsync(s, triedLater(c.n), keyedsingleton.AsyncOptions{}, atOnce)
+			attempts := keyedsingleton.Map(failures, func(e keyedsingleton.CallError) int { return e.Attempts + len(e.Text) })
+			return keyedsingleton.InspectWithKey(attempts, c.took)
+		}, none).at(timed).apart().judged(func(e *evaluator, i int, all bool) string {
+			x := &e.p.nodes[i]
+			return entriesOfSource(e, i, eachEntry(func(n, _, v int) (int, bool) { return 2 + len(errRefused.Error()), !keep(n, v) })(x.n, e.at(x.args[0], len(e.events))), all)
+		}),
 		op1("dataflow.Send", func(c call, s stream) stream {
 			return taken(c, dataflow.Send(dataflow.Send(s, c.other()), c.at))
 		}, none).at(timed).apart().judged(sent),
@@ -116,6 +162,18 @@ func lates() []operator {
 			parts := keyedstream.Divide(s, dataflow.Members[worker](c.flow, 2))
 			return takenKeyed(c, keyedstream.Merge(keyedstream.Send(parts[0], c.at), keyedstream.Send(parts[1], c.at)))
 		}, none).at(timed).apart().judged(sentKeyed),
+	}
+}
+
+// atOnce makes two attempts without a pause to speak of.
+var atOnce = keyedsingleton.Backoff{Attempts: 2, First: 1}
+
+func triedLater(n int) func(context.Context, int, int) (int, error) {
+	return func(_ context.Context, k, v int) (int, error) {
+		if !keep(n, v) {
+			return 0, errRefused
+		}
+		return change(k, v), nil
 	}
 }
 
@@ -164,9 +222,12 @@ func (b *builder) other() there { return dataflow.At[there](b.flow) }
 
 // forget is ForgetAfter, whose content is noted whenever it changes.
 func forget[B interface {
-	bounds.Ongoing
+	bounds.Forgotten[Out]
 	bounds.KeyedSingleton
-}](c call, s entriesOf[here, B]) entriesOf[here, bounds.Unbounded] {
+}, Out interface {
+	bounds.KeyedSingleton
+	bounds.Keyed[bounds.Unbounded]
+}](c call, s entriesOf[here, B]) entriesOf[here, Out] {
 	showed := c.showed
 	left := keyedsingleton.ForgetAfter(s, hours(c.n), why)
 	singleton.Map(keyedsingleton.IntoSingleton(left), func(v dataflow.View[int, int]) int {
@@ -174,6 +235,33 @@ func forget[B interface {
 		return 0
 	})
 	return left
+}
+
+// changes applies Changes to an empty content, which is noted whenever it changes. Each has to
+// follow from the one before.
+func changes[B bounds.Changing](c call, s entriesOf[here, B]) entriesOf[here, bounds.Unbounded] {
+	latest := keyedstream.Reduce(keyedsingleton.Changes(s, why), func(acc *dataflow.Change[int], x dataflow.Change[int]) {
+		if x.Old != acc.New {
+			panic(fmt.Sprintf("a change is %v, after %v", x, *acc))
+		}
+		*acc = x
+	})
+	out, showed := keyedsingleton.FilterMap(latest, func(x dataflow.Change[int]) (int, bool) { return x.New.Value, x.New.OK }), c.showed
+	singleton.Map(keyedsingleton.IntoSingleton(out), func(v dataflow.View[int, int]) int {
+		showed(maps.Collect(v.All()))
+		return 0
+	})
+	return out
+}
+
+// followed wants what changes came to when all is over to be what there is.
+func followed(e *evaluator, i int, all bool) string {
+	now := len(e.events)
+	got, source := e.at(i, now).Entries, e.at(e.p.nodes[i].args[0], now).Entries
+	if all && !maps.Equal(got, source) {
+		return fmt.Sprint(source)
+	}
+	return ""
 }
 
 // forgotten wants what has not changed for longer than all that is left to be gone, and

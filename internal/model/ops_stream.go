@@ -126,6 +126,18 @@ func someOf[L dataflow.Location, B bounds.FoldedGrowing[G], O dataflow.Order, G 
 			}
 			return Content{Value: v}
 		}),
+		op1("dataflow.FoldCommutativeGrowing", func(_ call, s S) valueOf[L, G] {
+			return dataflow.FoldCommutativeGrowing(s, func() int { return 3 }, func(acc *int, x int) { *acc |= x }, "or forgets the order, and a bit that is set stays set")
+		}, func(_ int, c Content) Content {
+			v := 3
+			for _, x := range c.List {
+				v |= x
+			}
+			return Content{Value: v}
+		}),
+		op1("dataflow.Cross", func(c call, s S) streamOf[L, B, loose] {
+			return dataflow.Map(dataflow.Cross(s, dataflow.Of(place[L](c), c.n, 4)), packed)
+		}, each(func(n, x int) []int { return []int{pack(x, n), pack(x, 4)} })),
 		op1("dataflow.Max", func(_ call, s S) maybeOf[L, G] { return dataflow.Max(s) },
 			func(_ int, c Content) Content { return maybe(c.List, slices.Max[[]int]) }),
 		op1("dataflow.Min", func(_ call, s S) maybeOf[L, B] { return dataflow.Min(s) },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,9 @@ import (
 func TestStatusCounts(t *testing.T) {
 	for way := range ways {
 		t.Run(way.String(), func(t *testing.T) {
-			checkAll(t, drawnIn(way), func(p *Program, h History, seed uint64) error { return counts(p, h, way, seed) })
+			// These have a slice that is none of the program's.
+			drawn := slices.DeleteFunc(drawnIn(way), func(op operator) bool { return op.name == "slice.EmitRetained" || op.name == "keyedsingleton.Changes" })
+			checkAll(t, drawn, func(p *Program, h History, seed uint64) error { return counts(p, h, way, seed) })
 		})
 	}
 }

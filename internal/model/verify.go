@@ -199,6 +199,11 @@ func (b *builder) compare(quiet bool) error {
 			if got, want := k.text(got), k.text(e.at(w.node, now)); got != want {
 				return b.differ(w.node, now, got, want)
 			}
+			if w.kept != nil {
+				if wrong := w.kept(e.at(w.node, now)); wrong != "" {
+					return b.differ(w.node, now, "an output with "+wrong, k.text(got))
+				}
+			}
 			continue
 		}
 		for t, ev := range b.events {

@@ -118,8 +118,8 @@ var mutations = []mutation{
 		"	m.Add(p.clear, func(op *engine.Op) engine.State {\n",
 		"	if p != nil {\n		return p\n	}\n	m.Add(p.clear, func(op *engine.Op) engine.State {\n",
 	}}},
-	{"when entries are forgotten is not saved", "internal/engine/state/timers.go", []edit{{
-		"	m.Add(func() { *t.FIFO = *timer.NewFIFO() }, func(*engine.Op) engine.State { return &deadlinesState[K, V]{t: t, table: table} })\n",
+	{"when entries are forgotten is not saved", "internal/engine/state/deadlines.go", []edit{{
+		"	m.Add(t.clear, func(*engine.Op) engine.State { return &deadlinesState[K, V]{t: t, table: table, every: every} })\n",
 		"",
 	}}},
 	{"numbers of completed keys are not saved", "internal/engine/state/completed.go", []edit{{

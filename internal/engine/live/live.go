@@ -95,6 +95,9 @@ func (d *driver) Settle(s *engine.Location, n int) (ok bool) {
 			if s.Stopping || l.armed == engine.NoDeadline || !l.awaits {
 				s.Quiet()
 			}
+			if s.Queued > 0 { // the end of time is a record
+				continue
+			}
 			if !s.Finished {
 				s.Token.Release()
 			}

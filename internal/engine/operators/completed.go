@@ -43,6 +43,7 @@ func (m *numbered[K, C]) touch([]uint64) {} // it is small
 type Retain struct {
 	Keys int
 	For  time.Duration
+	Open time.Duration // for how long an aggregate that is not complete is kept; 0 is for ever
 }
 
 // retained remembers keys for a while. It turns when it got limit keys since the last
@@ -54,12 +55,25 @@ type retained[K comparable] struct {
 	limit int
 	ttl   int64
 	at    *int64 // of the next turn by the clock, or none
+
+	// forgot gathers the keys that a turn forgets, and due pushes them where nobody else does.
+	forgot func(ks *keyed.Table[K, struct{}])
+	due    func()
 }
 
-// within returns what makes the memory of an operator over h that forgets.
-func within[K comparable](h *engine.Head, r Retain) Sequence[K] {
-	return func(in engine.Memory) completed[K] {
-		m := &retained[K]{loc: h.Loc, set: state.NewRecent[K](in), limit: r.Keys, ttl: int64(r.For), at: state.NewVar(in, engine.NoDeadline)}
+// within returns what makes the memory of an operator over h that forgets. The keys it
+// forgets are gathered in rows, and out is told, if somebody there wants to know.
+func within[K comparable, V any](h *engine.Head, r Retain) func(in engine.Memory, rows *lifeRows[K, V], out *engine.KeyedNode[K, V]) completed[K] {
+	return func(in engine.Memory, rows *lifeRows[K, V], out *engine.KeyedNode[K, V]) completed[K] {
+		hash := engine.Hasher[K]()
+		forgot := func(ks *keyed.Table[K, struct{}]) {
+			if ks.Len() > 0 && out.WantsGone() {
+				for k := range ks.All() {
+					rows.forget(k, hash.Hash(k))
+				}
+			}
+		}
+		m := &retained[K]{forgot: forgot, due: func() { rows.pushTo(out) }, loc: h.Loc, set: state.NewRecent[K](in), limit: r.Keys, ttl: int64(r.For), at: state.NewVar(in, engine.NoDeadline)}
 		h.Component.Find().Ordered = true // which keys complete first decides which are forgotten
 		if m.ttl > 0 {
 			h.Loc.Timed(m, in.Op)
@@ -93,6 +107,8 @@ func (m *retained[K]) add(k K, h uint64) {
 
 // turn forgets the older half, and asks for another turn while something is left.
 func (m *retained[K]) turn() {
+	_, old := m.set.Generations()
+	m.forgot(old)
 	m.set.Turn()
 	*m.at = engine.NoDeadline
 	if m.ttl > 0 && m.set.Len() > 0 {
@@ -113,6 +129,7 @@ func (m *retained[K]) Next() (int64, bool) { return *m.at, *m.at != engine.NoDea
 func (m *retained[K]) Expire(now int64) {
 	if now >= *m.at {
 		m.turn()
+		m.due()
 	}
 }
 
@@ -123,41 +140,45 @@ func (m *retained[K]) Skip(int64) {}
 
 // FirstSequenced is First for keys that are remembered by number.
 func FirstSequenced[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, s Sequence[K]) *engine.KeyedNode[K, V] {
-	return firstOver(in, op, s)
+	return firstOver(in, op, remembered[K, V](s))
 }
 
 // FirstWithin is First for keys that are forgotten: it returns the first value of
 // each key, and of each that was forgotten again.
 func FirstWithin[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, r Retain) *engine.KeyedNode[K, V] {
-	return watched(firstOver(in, op, within[K](&in.Head, r)), op)
+	out := firstOver(in, op, within[K, V](&in.Head, r))
+	out.Revises, out.Forgets = true, true
+	return watched(out, op)
 }
 
-func firstOver[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, memory Sequence[K]) *engine.KeyedNode[K, V] {
+// A memoryOf makes the memory of an operator that gives out, with rows for what it forgets.
+type memoryOf[K comparable, V any] func(m engine.Memory, rows *lifeRows[K, V], out *engine.KeyedNode[K, V]) completed[K]
+
+// remembered is the memory of an operator that forgets nothing.
+func remembered[K comparable, V any](s Sequence[K]) memoryOf[K, V] {
+	return func(m engine.Memory, _ *lifeRows[K, V], _ *engine.KeyedNode[K, V]) completed[K] { return s(m) }
+}
+
+func firstOver[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, memory memoryOf[K, V]) *engine.KeyedNode[K, V] {
 	out := engine.NewKeyedNode[K, V](engine.Derived(op, in))
-	seen := memory(engine.Remember(op, &out.Head))
+	var rows lifeRows[K, V]
+	seen := memory(engine.Remember(op, &out.Head), &rows, out)
 	hash := engine.Hasher[K]()
 	var hs []uint64
-	var c engine.Columns[K, V]
-	var o engine.Batch[K, V]
-	op.Scratch(&hs, &c, &o)
+	op.Holds(&rows)
+	op.Scratch(&hs)
 	consumer, cur := track(op, in, func(b *engine.Batch[K, V]) {
 		n := len(b.K)
 		hs := b.Hashes(hash, &hs)[:n]
 		seen.touch(hs)
-		c.K, c.V, c.H = engine.Resize(c.K, n), engine.Resize(c.V, n), engine.Resize(c.H, n)
-		vs, m := b.V[:n], 0
+		vs := b.V[:n]
 		for i, k := range b.K {
 			op.At = i
-			if !seen.put(k, hs[i]) {
-				continue
+			if seen.put(k, hs[i]) {
+				rows.add(k, vs[i], hs[i])
 			}
-			c.K[m], c.V[m], c.H[m] = k, vs[i], hs[i]
-			m++
 		}
-		if m > 0 {
-			o = engine.Batch[K, V]{K: c.K[:m], V: c.V[:m], H: c.H[:m]}
-			out.Push(&o)
-		}
+		rows.pushTo(out)
 	})
 	consumer.One = func(k K, v V, h uint64) {
 		cur.enter(k)
@@ -165,7 +186,7 @@ func firstOver[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, m
 			h = hash.Hash(k)
 		}
 		if seen.put(k, h) {
-			out.One(k, v, h)
+			rows.pushWith(out, k, v, h)
 		}
 	}
 	return out
@@ -173,84 +194,124 @@ func firstOver[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, m
 
 // FoldEarlyStopSequenced is FoldEarlyStop for keys that are remembered by number.
 func FoldEarlyStopSequenced[K comparable, V, A any](in *engine.KeyedNode[K, V], op *engine.Op, init func() A, step func(*A, V) bool, s Sequence[K]) *engine.KeyedNode[K, A] {
-	return foldEarlyStopOver(in, op, init, step, s)
+	return foldEarlyStopOver(in, op, init, step, remembered[K, A](s), 0)
 }
 
 // FoldEarlyStopWithin is FoldEarlyStop for completed keys that are forgotten: a key
 // that was starts again.
 func FoldEarlyStopWithin[K comparable, V, A any](in *engine.KeyedNode[K, V], op *engine.Op, init func() A, step func(*A, V) bool, r Retain) *engine.KeyedNode[K, A] {
-	return watched(foldEarlyStopOver(in, op, init, step, within[K](&in.Head, r)), op)
+	out := foldEarlyStopOver(in, op, init, step, within[K, A](&in.Head, r), r.Open)
+	out.Revises, out.Forgets = true, true
+	return watched(out, op)
 }
 
 // foldEarlyStopOver keeps the aggregates of keys that are not complete apart from
-// done, so that what stays of a complete one is up to done.
-func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *engine.Op, init func() A, step func(*A, V) bool, memory Sequence[K]) *engine.KeyedNode[K, A] {
+// done, so that what stays of a complete one is up to done. If open is not 0, an aggregate
+// that is not complete after that time is forgotten.
+func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *engine.Op, init func() A, step func(*A, V) bool, memory memoryOf[K, A], open time.Duration) *engine.KeyedNode[K, A] {
 	out := engine.NewKeyedNode[K, A](engine.Derived(op, in))
 	m := engine.Remember(op, &out.Head)
-	live, done := state.NewTable(m, state.Plain[K], state.Plain[A]), memory(m)
+	var rows lifeRows[K, A]
+	live, done := state.NewTable(m, state.Plain[K], state.Plain[A]), memory(m, &rows, out)
 	hash := engine.Hasher[K]()
+	limit := openFor(m, &out.Head, live, hash, open)
 	var hs []uint64
-	var c engine.Columns[K, A]
-	var o engine.Batch[K, A]
-	op.Scratch(&hs, &c, &o)
+	op.Holds(&rows)
+	op.Scratch(&hs)
+	one := func(k K, v V, h uint64) (acc A, complete bool) {
+		i, s := live.GetIndex(k, h)
+		if s != nil {
+			live.Change(i)
+		} else {
+			if done.has(k, h) {
+				return acc, false
+			}
+			i, s, _ = live.PutIndex(k, h)
+			*s = init()
+			limit.set(i)
+		}
+		if !step(s, v) {
+			return acc, false
+		}
+		acc = *s
+		limit.cancel(i)
+		live.Delete(k, h)
+		done.add(k, h)
+		return acc, true
+	}
 	consumer, cur := track(op, in, func(b *engine.Batch[K, V]) {
 		n := len(b.K)
 		hs := b.Hashes(hash, &hs)[:n]
 		live.Touch(hs)
 		done.touch(hs)
-		c.K, c.V, c.H = engine.Resize(c.K, n), engine.Resize(c.V, n), engine.Resize(c.H, n)
-		vs, m := b.V[:n], 0
+		vs := b.V[:n]
 		for i, k := range b.K {
-			h := hs[i]
 			op.At = i
-			j, s := live.GetIndex(k, h)
-			if s != nil {
-				live.Change(j)
-			} else {
-				if done.has(k, h) {
-					continue
-				}
-				s, _ = live.Put(k, h)
-				*s = init()
+			if acc, complete := one(k, vs[i], hs[i]); complete {
+				rows.add(k, acc, hs[i])
 			}
-			if !step(s, vs[i]) {
-				continue
-			}
-			c.K[m], c.V[m], c.H[m] = k, *s, h
-			m++
-			live.Delete(k, h)
-			done.add(k, h)
 		}
-		if m > 0 {
-			o = engine.Batch[K, A]{K: c.K[:m], V: c.V[:m], H: c.H[:m]}
-			out.Push(&o)
-		}
+		rows.pushTo(out)
 	})
 	consumer.One = func(k K, v V, h uint64) {
 		cur.enter(k)
 		if h == 0 {
 			h = hash.Hash(k)
 		}
-		j, s := live.GetIndex(k, h)
-		if s != nil {
-			live.Change(j)
-		} else {
-			if done.has(k, h) {
-				return
-			}
-			s, _ = live.Put(k, h)
-			*s = init()
+		if acc, complete := one(k, v, h); complete {
+			rows.pushWith(out, k, acc, h)
 		}
-		if !step(s, v) {
-			return
-		}
-		acc := *s
-		live.Delete(k, h)
-		done.add(k, h)
-		out.One(k, acc, h)
 	}
 	return out
 }
+
+// openLimit forgets aggregates that were not complete in time. A nil one forgets none.
+type openLimit[K comparable, A any] struct {
+	loc    *engine.Location
+	after  int64
+	idx    *state.Deadlines
+	forget func(i uint32)
+}
+
+func openFor[K comparable, A any](m engine.Memory, h *engine.Head, live *keyed.Table[K, A], hash *keyed.Hasher[K], after time.Duration) *openLimit[K, A] {
+	if after == 0 {
+		return nil
+	}
+	t := &openLimit[K, A]{loc: h.Loc, after: int64(after), idx: state.NewDeadlines(m, live)}
+	t.forget = func(i uint32) {
+		k, _, _ := live.At(i)
+		live.Delete(k, hash.Hash(k))
+	}
+	h.Loc.Timed(t, m.Op)
+	h.Loc.Clocked(h.Component)
+	return t
+}
+
+func (t *openLimit[K, A]) set(i uint32) {
+	if t == nil {
+		return
+	}
+	at := t.loc.Clock() + t.after
+	if t.loc.Alarm != nil {
+		t.loc.Alarm(t.after, at)
+	}
+	if t.idx.Len() == 0 { // else an earlier one wakes the location
+		t.loc.Rearm = true
+	}
+	t.idx.Add(i, at)
+}
+
+func (t *openLimit[K, A]) cancel(i uint32) {
+	if t != nil {
+		t.idx.Cancel(i)
+	}
+}
+
+func (t *openLimit[K, A]) Next() (int64, bool) { return t.idx.Next() }
+func (t *openLimit[K, A]) Running() int        { return t.idx.Len() }
+func (t *openLimit[K, A]) Expire(now int64)    { t.idx.Expire(now, t.forget) }
+func (t *openLimit[K, A]) Idle() bool          { return true }
+func (t *openLimit[K, A]) Skip(int64)          {}
 
 // watched makes op an observer of its own result: what it forgot shows there.
 func watched[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {

@@ -163,3 +163,64 @@ func (t *view[K, V, U]) Each(f func(*engine.Batch[K, U])) {
 }
 
 func (t *view[K, V, U]) Watch(f func()) { t.inner.Watch(f) }
+
+// Changes returns what each cut of a slice of its own finds changed in n: change is given what
+// a key had at the cut before, and what it has now, if anything.
+func Changes[K comparable, V, C any](n *engine.KeyedNode[K, V], op *engine.Op, change func(old, now Found[V]) C) *engine.KeyedNode[K, C] {
+	r := engine.NewSlice(n.Loc)
+	r.Reasons = append(r.Reasons, op)
+	inside := r.Inside(op.Name, n, false)
+	out := engine.NewKeyedNode[K, C](r.Outside())
+	content := IndexOf(n)
+	shown := state.NewTable(engine.Remember(op, &out.Head), state.Plain[K], state.Plain[V])
+	touched := state.NewSet[K](engine.Remember(op, &inside)) // since the last cut
+	hash := engine.Hasher[K]()
+	var ks engine.Columns[K, struct{}]
+	var c engine.Columns[K, C]
+	var o engine.Batch[K, C]
+	var hs []uint64
+	op.Holds(&ks, &c)
+	op.Scratch(&o, &hs)
+	touch := func(k K, h uint64) {
+		r.News = true
+		if _, added := touched.Put(k, h); added {
+			ks.Append(true, k, struct{}{}, h)
+		}
+	}
+	n.To(func(b *engine.Batch[K, V]) {
+		for i, h := range b.Hashes(hash, &hs) {
+			touch(b.K[i], h)
+		}
+	}).One = func(k K, _ V, h uint64) {
+		if h == 0 {
+			h = hash.Hash(k)
+		}
+		touch(k, h)
+	}
+	r.AtStep(func() {
+		op.Loc.At = op.Index
+		for i, k := range ks.K {
+			h := ks.H[i]
+			var old, now Found[V]
+			if p := shown.Get(k, h); p != nil {
+				old = Found[V]{*p, true}
+			}
+			if now.Value, now.OK = content.Get(k, h); now.OK {
+				p, _ := shown.Put(k, h)
+				*p = now.Value
+			} else {
+				shown.Delete(k, h)
+			}
+			if old.OK || now.OK {
+				if n.Loc.Graph.Settings.Watch != nil {
+					r.Show(op, k, now)
+				}
+				c.K, c.V, c.H = append(c.K, k), append(c.V, change(old, now)), append(c.H, h)
+			}
+		}
+		ks.Clear()
+		c.PushBlocks(out, &o)
+		c.Clear()
+	})
+	return out
+}

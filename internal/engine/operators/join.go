@@ -164,7 +164,7 @@ func Cross[T, W, U any](in *engine.Node[T], c *engine.ValueNode[W], op *engine.O
 func KCross[K comparable, V, W, U any](in *engine.KeyedNode[K, V], c *engine.ValueNode[W], op *engine.Op, pair func(V, W) U) *engine.KeyedNode[K, U] {
 	h, ready := engine.Beside(op, in, &c.Head)
 	out := engine.NewKeyedNode[K, U](h)
-	out.Fresh, out.Revises = in.Fresh, in.Revises
+	out.Fresh, out.Lives, out.Revises, out.Forgets = in.Fresh, in.Lives, in.Revises, in.Forgets
 	var us []U
 	var o engine.Batch[K, U]
 	op.Scratch(&us, &o)

@@ -152,6 +152,7 @@ func KMap[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.Op, f f
 		o = engine.Batch[K, U]{K: b.K, V: us, H: b.H, Gone: b.Gone}
 		out.Push(&o)
 	})
+	c.Gone = out.WantsGone
 	c.One = func(k K, v V, h uint64) {
 		cur.enter(k)
 		out.One(k, f(v), h)
@@ -176,6 +177,7 @@ func KMapWithKey[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.
 		o = engine.Batch[K, U]{K: b.K, V: us, H: b.H, Gone: b.Gone}
 		out.Push(&o)
 	})
+	c.Gone = out.WantsGone
 	c.One = func(k K, v V, h uint64) {
 		cur.enter(k)
 		out.One(k, f(k, v), h)
@@ -221,7 +223,9 @@ func KFilterMap[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.O
 				var u U
 				var ok bool
 				if b.Gone == nil || !b.Gone[i] {
-					u, ok = f(k, b.V[i])
+					if u, ok = f(k, b.V[i]); !ok && in.Forgets {
+						continue // it was not there before
+					}
 				}
 				c.K[m], c.V[m], gone[m] = k, u, !ok
 				if b.H != nil {
@@ -242,7 +246,8 @@ func KFilterMap[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.O
 		}
 		out.Push(&o)
 	})
-	if in.Revises {
+	consumer.Gone = out.WantsGone
+	if in.Revises && !in.Forgets {
 		return out // what is dropped is pushed as a removal
 	}
 	consumer.One = func(k K, v V, h uint64) {
@@ -257,7 +262,7 @@ func KFilterMap[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.O
 // KInspect calls f with each key and value and passes the batch on.
 func KInspect[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, f func(K, V)) *engine.KeyedNode[K, V] {
 	out := engine.NewKeyedNode[K, V](engine.Same(op.Name, in))
-	out.Index, out.Fresh, out.Revises = in.Index, in.Fresh, in.Revises
+	out.Index, out.Fresh, out.Lives, out.Revises, out.Forgets = in.Index, in.Fresh, in.Lives, in.Revises, in.Forgets
 	c, cur := track(op, in, func(b *engine.Batch[K, V]) {
 		for i, k := range b.K {
 			if op.At = i; b.Gone == nil || !b.Gone[i] {
@@ -266,6 +271,7 @@ func KInspect[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, f 
 		}
 		out.Push(b)
 	})
+	c.Gone = out.WantsGone
 	c.One = func(k K, v V, h uint64) {
 		cur.enter(k)
 		f(k, v)
@@ -280,7 +286,7 @@ func KMerge[K comparable, V any](op *engine.Op, ins ...*engine.KeyedNode[K, V]) 
 	for i, in := range ins {
 		hs[i] = in
 	}
-	out := engine.NewKeyedNode[K, V](engine.Derived(op, hs...))
+	out := engine.NewKeyedNode[K, V](engine.Merged(op, hs...))
 	var o engine.Batch[K, V]
 	op.Scratch(&o)
 	for _, in := range ins {
@@ -300,7 +306,7 @@ func KMerge[K comparable, V any](op *engine.Op, ins ...*engine.KeyedNode[K, V]) 
 // seen through f.
 func seen[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.Op, f func(K, V) (U, bool)) *engine.KeyedNode[K, U] {
 	out := engine.NewKeyedNode[K, U](engine.Same(op.Name, in))
-	out.Fresh, out.Revises = in.Fresh, in.Revises
+	out.Fresh, out.Lives, out.Revises, out.Forgets = in.Fresh, in.Lives, in.Revises, in.Forgets
 	if in.Index != nil {
 		out.Index = newView(in.Index, op, f)
 	}

@@ -35,7 +35,7 @@ func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 	t.idx = state.NewDeadlines(m, t.table)
 	op.Holds(&t.due)
 	op.Scratch(&t.gone, &t.buffer)
-	t.out.Index, t.out.Revises = t, true
+	t.out.Index, t.out.Revises, t.out.Forgets = t, true, !in.Revises || in.Forgets
 	t.forget = func(i uint32) {
 		k, _, _ := t.table.At(i)
 		h := t.hash.Hash(k)
@@ -49,10 +49,7 @@ func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 	in.To(func(b *engine.Batch[K, V]) {
 		op.Loc.At = op.Index
 		hs := b.Hashes(t.hash, &hs)
-		at := h.Loc.Clock() + int64(ttl)
-		if h.Loc.Alarm != nil {
-			h.Loc.Alarm(int64(ttl), at)
-		}
+		at := engine.NoDeadline // it reads the clock only where something comes: what ends may come of timers of several deadlines
 		changed := false
 		for i, k := range b.K {
 			if b.Gone != nil && b.Gone[i] {
@@ -62,6 +59,12 @@ func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 					changed = true
 				}
 				continue
+			}
+			if at == engine.NoDeadline {
+				at = h.Loc.Clock() + int64(ttl)
+				if h.Loc.Alarm != nil {
+					h.Loc.Alarm(int64(ttl), at)
+				}
 			}
 			j, v, _ := t.table.PutIndex(k, hs[i])
 			*v = b.V[i]

@@ -139,7 +139,7 @@ func KLookup[K, V comparable, W, U any](left *engine.KeyedNode[K, V], right *eng
 func KWithout[K comparable, V any](in *engine.KeyedNode[K, V], keys *engine.Node[K], op *engine.Op) *engine.KeyedNode[K, V] {
 	h := besideConstant(op, keys, in)
 	out := engine.NewKeyedNode[K, V](h)
-	out.Fresh, out.Revises = in.Fresh, in.Revises
+	out.Fresh, out.Lives, out.Revises, out.Forgets = in.Fresh, in.Lives, in.Revises, in.Forgets
 	hash := engine.Hasher[K]()
 	excluded := state.NewSet[K](engine.OfConstants(op, &h))
 	keys.To(func(batch []K) {
@@ -247,6 +247,35 @@ func KMaxKey[K comparable, V, E any](in *engine.KeyedNode[K, V], op *engine.Op, 
 	h.Region.AtStep(func() {
 		if *found {
 			out.Set(entry(*max, *value))
+		}
+	})
+	return out
+}
+
+// KPick returns the values that in has under the value of key. Either both are in one
+// region, or key is a constant.
+func KPick[K comparable, V any](in *engine.KeyedNode[K, V], key *engine.ValueNode[K], op *engine.Op) *engine.Node[V] {
+	h, ready := engine.Beside(op, in, &key.Head)
+	out := engine.NewNode[V](h)
+	var vs []V
+	op.Holds(&vs)
+	deferred(in, op, ready, func(b *engine.Batch[K, V]) {
+		if !key.IsSet {
+			return
+		}
+		for i, k := range b.K {
+			if k == key.Value {
+				vs = append(vs, b.V[i])
+			}
+		}
+		if len(vs) > 0 {
+			out.Push(vs)
+			clear(vs)
+			vs = vs[:0]
+		}
+	}, func(k K, v V, _ uint64) {
+		if key.IsSet && k == key.Value {
+			out.One(v)
 		}
 	})
 	return out

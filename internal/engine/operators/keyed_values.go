@@ -1,6 +1,8 @@
 package operators
 
 import (
+	"slices"
+
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/state"
@@ -44,6 +46,39 @@ func KFlatMap[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.Op,
 			es.pushTo(out, k, h)
 		}
 	}
+	return out
+}
+
+// KSort returns the values of a region so that those of each key are in the order of
+// compare. What compare calls equal stays as it came.
+func KSort[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, compare func(a, b V) int) *engine.KeyedNode[K, V] {
+	type row struct {
+		k K
+		v V
+	}
+	h := engine.InRegion(op, in)
+	out := engine.NewKeyedNode[K, V](h)
+	var rows []row
+	var c engine.Columns[K, V]
+	var o engine.Batch[K, V]
+	op.Holds(&rows, &c)
+	op.Scratch(&o)
+	in.To(func(b *engine.Batch[K, V]) {
+		for i, k := range b.K {
+			rows = append(rows, row{k, b.V[i]})
+		}
+	}).One = func(k K, v V, _ uint64) { rows = append(rows, row{k, v}) }
+	h.Region.AtStep(func() {
+		op.Enter()
+		slices.SortStableFunc(rows, func(a, b row) int { return compare(a.v, b.v) })
+		for _, r := range rows {
+			c.K, c.V = append(c.K, r.k), append(c.V, r.v)
+		}
+		clear(rows)
+		rows = rows[:0]
+		c.PushBlocks(out, &o)
+		c.Clear()
+	})
 	return out
 }
 
@@ -103,10 +138,11 @@ func KFork[K comparable, V, U, W any](in *engine.KeyedNode[K, V], op *engine.Op,
 			if !gone {
 				u, w, ok = f(b.V[i])
 			}
-			if in.Revises || ok {
+			moves := in.Revises && (gone || !in.Forgets) // else it was not there before
+			if moves || ok {
 				y.K, y.V, ygone = append(y.K, k), append(y.V, u), append(ygone, !ok)
 			}
-			if in.Revises || !ok {
+			if moves || !ok {
 				n.K, n.V, ngone = append(n.K, k), append(n.V, w), append(ngone, ok || gone)
 			}
 		}
@@ -121,7 +157,8 @@ func KFork[K comparable, V, U, W any](in *engine.KeyedNode[K, V], op *engine.Op,
 			no.Push(&nb)
 		}
 	})
-	if in.Revises {
+	consumer.Gone = func() bool { return yes.WantsGone() || no.WantsGone() }
+	if in.Revises && !in.Forgets {
 		return yes, no // an entry that moves from one to the other is removed there
 	}
 	consumer.One = func(k K, v V, h uint64) {

@@ -33,7 +33,7 @@ func KObserve[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *en
 		return engine.KPass(n, op)
 	}
 	out := engine.NewKeyedNode[K, V](engine.Derived(op, n))
-	out.Fresh, out.Revises, out.Index = n.Fresh, n.Revises, n.Index
+	out.Fresh, out.Lives, out.Revises, out.Forgets, out.Index = n.Fresh, n.Lives, n.Revises, n.Forgets, n.Index
 	n.To(func(b *engine.Batch[K, V]) {
 		w := n.Loc.Graph.Settings.Watch
 		for i, k := range b.K {

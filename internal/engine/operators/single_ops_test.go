@@ -23,8 +23,9 @@ type drawnKeyed struct {
 	other *engine.Location
 	nodes []*knode // of s at the top level, values do not change
 	ops   int
-	log   []string // what came out of which operator, in order
-	ends  []func() // look at outputs when all is over
+	log   []string                   // what came out of which operator, in order
+	once  *port.KeyedInput[int, int] // takes each key once
+	ends  []func()                   // look at outputs when all is over
 }
 
 func (d *drawnKeyed) op(name string) *engine.Op {
@@ -104,7 +105,7 @@ var keyedOps = map[string]func(d *drawnKeyed, n *knode) *knode{
 		if d.r.IntN(2) == 0 {
 			return operators.FirstSequenced(n, d.op("FirstSequenced"), operators.Sequenced(func(k int) (int, uint64) { return k % 2, uint64(k) }))
 		}
-		return operators.FirstWithin(n, d.op("FirstWithin"), operators.Retain{Keys: 3})
+		return d.retained(operators.FirstWithin(n, d.op("FirstWithin"), operators.Retain{Keys: 3}))
 	},
 	"FoldEarlyStop": func(d *drawnKeyed, n *knode) *knode {
 		return operators.FoldEarlyStop(n, d.op("FoldEarlyStop"), func() int { return 1 }, func(acc *int, v int) bool { *acc += v; return *acc > 20 })
@@ -114,7 +115,7 @@ var keyedOps = map[string]func(d *drawnKeyed, n *knode) *knode{
 		if d.r.IntN(2) == 0 {
 			return operators.FoldEarlyStopSequenced(n, d.op("FoldEarlyStopSequenced"), init, step, operators.Sequenced(func(k int) (int, uint64) { return k % 2, uint64(k) }))
 		}
-		return operators.FoldEarlyStopWithin(n, d.op("FoldEarlyStopWithin"), init, step, operators.Retain{Keys: 2})
+		return d.retained(operators.FoldEarlyStopWithin(n, d.op("FoldEarlyStopWithin"), init, step, operators.Retain{Keys: 2, Open: time.Duration(d.r.IntN(2)) * time.Millisecond}))
 	},
 	"KFold": func(d *drawnKeyed, n *knode) *knode {
 		fold := func(n *knode) *knode { return operators.KFold(n, d.op("KFold"), func() int { return 1 }, sum) }
@@ -199,6 +200,18 @@ var keyedOps = map[string]func(d *drawnKeyed, n *knode) *knode{
 		m := d.node()
 		return d.inSlice(n, func(r *engine.Region, in *knode) *knode {
 			return operators.KCross(in, operators.KeyCount(operators.BatchKeyed(r, m, d.op("BatchKeyed"), false), d.op("KeyCount")), d.op("KCross"), func(v, n int) int { return v + n })
+		})
+	},
+	"KPick": func(d *drawnKeyed, n *knode) *knode {
+		m := d.node()
+		return d.inSlice(n, func(r *engine.Region, in *knode) *knode {
+			key := operators.KeyCount(operators.BatchKeyed(r, m, d.op("BatchKeyed"), false), d.op("KeyCount"))
+			return operators.KeyBy(operators.KPick(in, key, d.op("KPick")), d.op("KeyBy"), func(x int) int { return x % 3 })
+		})
+	},
+	"KSort": func(d *drawnKeyed, n *knode) *knode {
+		return d.inSlice(n, func(_ *engine.Region, in *knode) *knode {
+			return operators.KSort(in, d.op("KSort"), func(a, b int) int { return b%7 - a%7 })
 		})
 	},
 	"KMaxKey": func(d *drawnKeyed, n *knode) *knode {
@@ -300,10 +313,37 @@ var keyedOps = map[string]func(d *drawnKeyed, n *knode) *knode{
 		})
 		return n
 	},
-	"KeyedExchange": func(d *drawnKeyed, n *knode) *knode {
+	"exchangeEntries": func(d *drawnKeyed, n *knode) *knode {
 		there := port.KeyedExchange(n, engine.NewOp(d.other, fmt.Sprint("KMove ", d.ops), ""))
 		back := port.KeyedExchange(operators.KMap(there, engine.NewOp(d.other, "KMap", ""), func(v int) int { return v + 2 }), d.op("KMove"))
 		return d.watch(back)
+	},
+	"Lives": func(d *drawnKeyed, n *knode) *knode {
+		return operators.Lives(operators.FirstWithin(n, d.op("FirstWithin"), operators.Retain{Keys: 1}), d.op("Lives"))
+	},
+	"exchangeLives": func(d *drawnKeyed, n *knode) *knode {
+		there := port.KeyedExchange(operators.FirstWithin(n, d.op("FirstWithin"), operators.Retain{Keys: 2}), engine.NewOp(d.other, fmt.Sprint("KMove ", d.ops), ""))
+		back := port.KeyedExchange(operators.KMap(there, engine.NewOp(d.other, "KMap", ""), func(v int) int { return v + 2 }), d.op("KMove"))
+		return d.retained(d.watch(back))
+	},
+	"batchLives": func(d *drawnKeyed, n *knode) *knode {
+		r := engine.NewSlice(d.s)
+		in := operators.BatchKeyed(r, operators.FirstWithin(n, d.op("FirstWithin"), operators.Retain{Keys: 2}), d.op("BatchEntries"), true)
+		d.watch(in)
+		return operators.EmitKeyed(in, d.op("EmitKeyed"))
+	},
+	"EmitRetained": func(d *drawnKeyed, n *knode) *knode {
+		in := operators.BatchKeyed(engine.NewSlice(d.s), operators.FirstWithin(n, d.op("FirstWithin"), operators.Retain{Keys: 2}), d.op("BatchEntries"), true)
+		some := operators.KFilterMap(in, d.op("KFilterMap"), func(k, v int) (int, bool) { return v + k, v%3 > 0 })
+		return d.retained(d.watch(operators.EmitRetained(some, d.op("EmitRetained"))))
+	},
+	"ForgetGone": func(d *drawnKeyed, n *knode) *knode {
+		kept := operators.FirstWithin(n, d.op("FirstWithin"), operators.Retain{Keys: 2})
+		port.ForgetGone(d.once, kept)
+		return d.retained(kept)
+	},
+	"Changes": func(d *drawnKeyed, n *knode) *knode {
+		return operators.Changes(operators.FirstWithin(n, d.op("FirstWithin"), operators.Retain{Keys: 2}), d.op("Changes"), func(old, now operators.Found[int]) int { return 100*old.Value + now.Value })
 	},
 	"listen": func(d *drawnKeyed, n *knode) *knode {
 		parts := port.KDivide(n, d.op("KDivide"), []*engine.Location{d.s, d.other})
@@ -326,6 +366,29 @@ func (d *drawnKeyed) revised(n *knode) {
 	case 3:
 		d.cell(operators.IntoSingleton(n, d.op("IntoSingleton"), viewText))
 	}
+}
+
+// retained adds operators over entries that are forgotten, and returns their lives.
+func (d *drawnKeyed) retained(n *knode) *knode {
+	d.watch(n)
+	switch d.r.IntN(4) {
+	case 0:
+		d.watch(operators.After(n, d.op("After"), 2*time.Millisecond, nil))
+	case 1:
+		d.watch(operators.ForgetAfter(n, d.op("ForgetAfter"), 2*time.Millisecond))
+	case 2:
+		out, id := port.NewEntryOutput(n, d.op("NewKOutlet")), d.ops
+		d.ends = append(d.ends, func() {
+			for k := range 30 {
+				if v, ok := out.Get(k); ok {
+					d.say(id, k, v)
+				}
+			}
+		})
+	case 3:
+		d.revised(n)
+	}
+	return operators.Lives(n, d.op("Lives"))
 }
 
 func viewText(v cow.View[int, int]) string {

@@ -30,6 +30,7 @@ func runKeyed(t *testing.T, seed uint64, batches bool, drawn map[string]bool) []
 	in, root := port.NewInput[int](d.s, d.op("Input"))
 	kin, kroot := port.NewKeyedInput[int, int](d.s, d.op("KeyedInput"), false)
 	uin, uroot := port.NewKeyedInput[int, int](d.s, d.op("Entries"), true)
+	d.once = uin
 	d.nodes = []*knode{operators.KeyBy(root, d.op("KeyBy"), func(x int) int { return x % 6 }), kroot, uroot}
 	names := slices.Sorted(maps.Keys(keyedOps))
 	for range 1 + r.IntN(6) {
@@ -94,7 +95,8 @@ func TestSinglesAreBatchesOfOne(t *testing.T) {
 var batchesOnly = map[string]string{
 	"KObserve": "is there in simulations only",
 	"watched":  "is there in simulations only",
-	"MapAsync": "starts a call, which costs a hundred times as much",
+	"calls":    "starts a call, which costs a hundred times as much",
+	"mapLives": "starts a call, which costs a hundred times as much",
 	"DropOn":   "is given what timers fire, which comes in batches",
 	"ForgetOn": "is given what timers fire, which comes in batches",
 }

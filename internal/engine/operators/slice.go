@@ -51,6 +51,9 @@ func BatchStream[T any](r *engine.Region, n *engine.Node[T], op *engine.Op) *eng
 // BatchKeyed lets into the slice what is new in n since the previous cut. If n is a
 // keyed singleton with fixed values, entries, then its keys are fresh.
 func BatchKeyed[K comparable, V any](r *engine.Region, n *engine.KeyedNode[K, V], op *engine.Op, entries bool) *engine.KeyedNode[K, V] {
+	if n.Forgets {
+		return batchLives(r, n, op)
+	}
 	out := engine.NewKeyedNode[K, V](r.Inside(op.Name, n, false))
 	out.Fresh = entries
 	r.Reasons = append(r.Reasons, op)

@@ -189,7 +189,7 @@ func Merge[T any](op *engine.Op, ins ...*engine.Node[T]) *engine.Node[T] {
 	for i, in := range ins {
 		hs[i] = in
 	}
-	out := engine.NewNode[T](engine.Derived(op, hs...))
+	out := engine.NewNode[T](engine.Merged(op, hs...))
 	for _, in := range ins {
 		in.Consume(&engine.Consumer[T]{Push: func(batch []T) { out.Push(batch) }, One: func(x T) { out.One(x) }})
 	}

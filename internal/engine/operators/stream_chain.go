@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/state"
 )
 
 // Chain returns the elements of first, which is complete, and then those of second:
@@ -63,6 +64,46 @@ func Sort[T cmp.Ordered](in *engine.Node[T], op *engine.Op) *engine.Node[T] {
 		engine.PushBlocks(out, all)
 		clear(all)
 		all = all[:0]
+	})
+	return out
+}
+
+// Product returns what pair makes of each element of a and each of b. Either both are in
+// one region, or b is a constant.
+func Product[T, U, P any](a *engine.Node[T], b *engine.Node[U], op *engine.Op, pair func(T, U) P) *engine.Node[P] {
+	h := besideConstant(op, b, a)
+	out := engine.NewNode[P](h)
+	us := state.NewVar(engine.OfConstants(op, &h), []U(nil))
+	b.To(func(batch []U) { *us = append(*us, batch...) })
+	size := engine.BlockSize[P]()
+	var buf []P
+	op.Holds(&buf)
+	f := func(batch []T) {
+		for _, x := range batch {
+			for _, u := range *us {
+				if buf = append(buf, pair(x, u)); len(buf) == size {
+					out.Push(buf)
+					buf = buf[:0]
+				}
+			}
+		}
+		if len(buf) > 0 {
+			out.Push(buf)
+			clear(buf)
+			buf = buf[:0]
+		}
+	}
+	if h.Region == nil {
+		a.To(f)
+		return out
+	}
+	var kept []T
+	op.Holds(&kept)
+	a.To(func(batch []T) { kept = append(kept, batch...) })
+	h.Region.AtStep(func() {
+		f(kept)
+		clear(kept)
+		kept = kept[:0]
 	})
 	return out
 }

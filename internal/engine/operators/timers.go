@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/state"
+	"github.com/millrace/millrace/internal/keyed"
 )
 
 // How many timers of each operator are set.
@@ -109,6 +110,11 @@ type after[K comparable, V any] struct {
 	due   engine.Columns[K, V]
 	batch engine.Batch[K, V]
 	fired func(h uint32)
+
+	// Of entries that can be forgotten: the slot of each key plus one, or 0 when its timer has
+	// fired; nil elsewhere.
+	lives *keyed.Table[K, uint32]
+	over  lifeRows[K, V]
 }
 
 // After returns the entries of n, each delay after it appeared: a constant one, or
@@ -121,13 +127,24 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 	if h.Region != nil {
 		engine.Misuse(op.Name, "nothing changes later inside %s", h.Region)
 	}
-	h.Deps, h.Loops = nil, nil // a firing is a record, so that what follows is no feedback of a slice into itself
+	if !n.Forgets { // else a removal is passed on at once
+		h.Deps, h.Loops = nil, nil // a firing is a record, so that what follows is no feedback of a slice into itself
+	}
+	h.Mark = nil
 	a := &after[K, V]{loc: h.Loc, out: engine.NewKeyedNode[K, V](h)}
 	a.Pending = state.NewPending[K, V](engine.Remember(op, &h), each == nil)
-	op.Holds(&a.due)
+	if n.Forgets {
+		a.lives = state.NewTable(engine.Remember(op, &h), state.Plain[K], state.Plain[uint32])
+		a.out.Revises, a.out.Forgets = true, true
+	}
+	op.Holds(&a.due, &a.over)
 	op.Scratch(&a.batch)
 	a.fired = func(slot uint32) {
 		k, v, h := a.Take(slot)
+		if a.lives != nil {
+			p, _ := a.lives.Put(k, h)
+			*p = 0
+		}
 		a.due.K, a.due.V, a.due.H = append(a.due.K, k), append(a.due.V, v), append(a.due.H, h)
 	}
 	h.Loc.Timed(a, op)
@@ -136,8 +153,15 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 	var hs []uint64
 	op.Scratch(&hs)
 	c, cur := track(op, n, func(b *engine.Batch[K, V]) {
-		now := a.loc.Clock()
+		now := engine.NoDeadline // see ForgetAfter
 		for i, h := range b.Hashes(hash, &hs) {
+			if b.Gone != nil && b.Gone[i] {
+				a.end(b.K[i], h)
+				continue
+			}
+			if now == engine.NoDeadline {
+				now = a.loc.Clock()
+			}
 			d := delay
 			if each != nil {
 				op.At = i
@@ -147,11 +171,9 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 			if a.loc.Alarm != nil {
 				a.loc.Alarm(int64(max(d, 0)), at)
 			}
-			a.Idx.Add(a.Slot(b.K[i], b.V[i], h), at)
-			if at < a.loc.ArmedFor { // else the location wakes up in time anyway
-				a.loc.Rearm = true
-			}
+			a.set(b.K[i], b.V[i], h, at)
 		}
+		a.over.pushTo(a.out)
 	})
 	c.One = func(k K, v V, kh uint64) {
 		cur.enter(k)
@@ -166,12 +188,37 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 		if a.loc.Alarm != nil {
 			a.loc.Alarm(int64(max(d, 0)), at)
 		}
-		a.Idx.Add(a.Slot(k, v, kh), at)
-		if at < a.loc.ArmedFor {
-			a.loc.Rearm = true
-		}
+		a.set(k, v, kh, at)
 	}
 	return a.out
+}
+
+// set sets the timer of an entry.
+func (a *after[K, V]) set(k K, v V, h uint64, at int64) {
+	slot := a.Slot(k, v, h)
+	if a.lives != nil {
+		p, _ := a.lives.Put(k, h)
+		*p = slot + 1
+	}
+	a.Idx.Add(slot, at)
+	if at < a.loc.ArmedFor { // else the location wakes up in time anyway
+		a.loc.Rearm = true
+	}
+}
+
+// end ends the life of k: its timer does not fire, and if it has fired, what it gave is
+// forgotten.
+func (a *after[K, V]) end(k K, h uint64) {
+	p := a.lives.Get(k, h)
+	if p == nil {
+		return
+	}
+	if *p == 0 {
+		a.over.forget(k, h)
+	} else {
+		a.Cancel(*p - 1)
+	}
+	a.lives.Delete(k, h)
 }
 
 func (a *after[K, V]) Next() (int64, bool) { return a.Idx.Next() }

@@ -35,7 +35,7 @@ func newAsks(t *testing.T, how int) *asks {
 		r := engine.NewSlice(s)
 		n = operators.EmitKeyed(operators.BatchKeyed(r, n, engine.NewOp(s, "BatchKeyed", ""), true), engine.NewOp(s, "EmitKeyed", ""))
 	case 3:
-		n = MapAsync(n, engine.NewOp(s, "MapAsync", ""), func(_ context.Context, v int) int { return v }, 2)
+		n = MapAsync(n, engine.NewOp(s, "MapAsync", ""), func(_ context.Context, _, v int) int { return v }, 2)
 	}
 	out := NewEntryOutput(n, engine.NewOp(s, "Output", ""))
 	g.Start(t.Context())

@@ -23,7 +23,7 @@ type async[K comparable, V, U any] struct {
 	engine.Inner
 	loc   *engine.Location
 	op    *engine.Op
-	f     func(context.Context, V) U
+	f     func(context.Context, K, V) U
 	limit int
 	in    *answers[K, V, U]
 	step  engine.Columns[K, V] // asked for in this step; held by the token
@@ -31,6 +31,7 @@ type async[K comparable, V, U any] struct {
 	// of a graph whose history is kept outside; see async_log.go
 	pending *keyed.Table[K, V]   // calls without an answer; nil elsewhere
 	fresh   engine.Columns[K, V] // of these, what the last step asked for
+	durable func()               // called when the last step is durable, if not nil
 
 	_       token.CacheLinePad
 	mu      sync.Mutex
@@ -45,7 +46,16 @@ type async[K comparable, V, U any] struct {
 // MapAsync returns, for each entry of n, what f returned for it. The calls are made
 // outside the loop once the step that asked for them is released, at most limit at
 // a time; an answer is a record of the history.
-func MapAsync[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, V) U, limit int) *engine.KeyedNode[K, U] {
+func MapAsync[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, K, V) U, limit int) *engine.KeyedNode[K, U] {
+	if n.Forgets {
+		return mapLives(n, op, f, limit)
+	}
+	_, out := calls(n, op, f, limit)
+	return out
+}
+
+// calls is MapAsync of entries that stay.
+func calls[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, K, V) U, limit int) (*async[K, V, U], *engine.KeyedNode[K, U]) {
 	h := engine.Same(op.Name, n)
 	if h.Region == &h.Loc.Starts {
 		h.Region = nil // what comes of constants comes later
@@ -53,7 +63,7 @@ func MapAsync[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, 
 	if h.Region != nil {
 		engine.Misuse(op.Name, "nothing changes later inside %s", h.Region)
 	}
-	h.Deps, h.Loops = nil, nil // an answer is a record, so that what follows is no feedback of a slice into itself
+	h.Deps, h.Loops, h.Mark = nil, nil, nil // an answer is a record, so that what follows is no feedback of a slice into itself
 	a := &async[K, V, U]{loc: h.Loc, op: op, f: f, limit: limit}
 	a.in = &answers[K, V, U]{KeyedInput[K, U]{InputBase: engine.InputBase{Loc: h.Loc, Op: op}, node: engine.NewKeyedNode[K, U](h), hash: engine.Hasher[K](), hashed: true}, a}
 	h.Loc.AddInput(op, a.in, a.in.node.Component)
@@ -74,7 +84,7 @@ func MapAsync[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, 
 		a.step.V = append(a.step.V, b.V...)
 		a.step.H = append(a.step.H, b.Hashes(a.in.hash, &hs)...)
 	})
-	return a.in.node
+	return a, a.in.node
 }
 
 func (a *async[K, V, U]) Operator() *engine.Op { return a.op }
@@ -252,7 +262,7 @@ func (a *async[K, V, U]) call(k K, v V) (u U, ok bool) {
 			a.loc.Calls.Add(-1) // after the failure: a location without calls may end by itself
 		}
 	}()
-	u = a.f(a.loc.Graph.Ctx, v)
+	u = a.f(a.loc.Graph.Ctx, k, v)
 	return u, true
 }
 

@@ -80,6 +80,9 @@ func (a *async[K, V, U]) failed(k K, why error) error {
 
 // Begin makes the calls that the last step asked for.
 func (a *async[K, V, U]) Begin() {
+	if a.durable != nil {
+		a.durable()
+	}
 	fresh := a.fresh
 	a.fresh = engine.Columns[K, V]{}
 	a.enqueueCommitted(fresh)

@@ -14,7 +14,7 @@ import (
 )
 
 // An EntryOutput is an output of a keyed singleton whose values never change. It keeps
-// every entry until it is taken.
+// every entry until it is taken or forgotten.
 type EntryOutput[K comparable, V any] struct {
 	engine.Endless
 	engine.NoValue
@@ -24,6 +24,7 @@ type EntryOutput[K comparable, V any] struct {
 	check   func(K) error               // says why a value cannot be a key; nil if all can
 	step    engine.Columns[K, V]        // given in this step; held by the token
 	gone    engine.Columns[K, struct{}] // dropped in this step, after what it gave; held by the token
+	goneAt  *keyed.Table[K, int]        // where each key is in gone, if keys can come back within a step; nil elsewhere
 	taken   engine.Columns[K, struct{}] // taken before this step, of a flow whose history is elsewhere; held by the token or the feeder
 	passing []foundEntry[K, V]          // found in the history, for those who wait; held by the feeder
 	asked   asked[K, V]                 // see Ask
@@ -33,6 +34,7 @@ type EntryOutput[K comparable, V any] struct {
 	entries *keyed.Table[K, V]
 	given   uint64
 	waiting *keyed.Table[K, *keyWaiter[V]] // the first waiter of each key
+	line    *arrivals[K]                   // of the entries, for who takes whichever comes next; nil until somebody does
 	ended   bool
 	err     error
 
@@ -62,10 +64,16 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 	}
 	out := &EntryOutput[K, V]{loc: n.Loc, op: op, hash: keyed.HasherOf[K](), check: keyed.CheckOf[K](), entries: state.NewTable(engine.Lasting(op), state.Plain[K], state.Plain[V]), waiting: keyed.NewTable[K, *keyWaiter[V]]()}
 	n.Loc.AddOutput(op, out)
+	if n.Forgets {
+		out.goneAt = keyed.NewTable[K, int]()
+	}
 	var hs []uint64
 	one := func(k K, v V, h uint64) {
 		if h == 0 {
 			h = out.hash.Hash(k)
+		}
+		if out.goneAt != nil {
+			out.back(k, h)
 		}
 		if out.asked.on && out.answers(k, v, h) {
 			return
@@ -75,7 +83,17 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 	}
 	n.To(func(b *engine.Batch[K, V]) {
 		h := b.Hashes(out.hash, &hs)
-		if out.asked.on {
+		if b.Gone != nil {
+			for i, k := range b.K {
+				if b.Gone[i] {
+					out.drop(k, h[i])
+				} else {
+					one(k, b.V[i], h[i])
+				}
+			}
+			return
+		}
+		if out.asked.on || out.goneAt != nil {
 			for i, k := range b.K {
 				one(k, b.V[i], h[i])
 			}
@@ -87,6 +105,34 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 		out.step.H = append(out.step.H, h...)
 	}).One = one
 	return out
+}
+
+// drop drops the entry of k at the end of the step. A caller that waits for k has what the
+// step gave before; nobody has it after the step.
+func (out *EntryOutput[K, V]) drop(k K, h uint64) {
+	at, added := out.goneAt.Put(k, h)
+	if !added {
+		return
+	}
+	*at = len(out.gone.K)
+	out.changing()
+	out.gone.Append(true, k, struct{}{}, h)
+}
+
+// back notes that k has an entry again after it was dropped in the same step: the new one
+// takes the place of the one before it.
+func (out *EntryOutput[K, V]) back(k K, h uint64) {
+	at := out.goneAt.Get(k, h)
+	if at == nil {
+		return
+	}
+	i, last := *at, len(out.gone.K)-1
+	if i < last {
+		out.gone.K[i], out.gone.H[i] = out.gone.K[last], out.gone.H[last]
+		*out.goneAt.Get(out.gone.K[i], out.gone.H[i]) = i
+	}
+	out.gone.K, out.gone.V, out.gone.H = out.gone.K[:last], out.gone.V[:last], out.gone.H[:last]
+	out.goneAt.Delete(k, h)
 }
 
 // DropOn makes out drop the entry of each key that appears in n, in the step in which it
@@ -115,6 +161,9 @@ func (out *EntryOutput[K, V]) Release() {
 
 // Show implements [engine.Port].
 func (out *EntryOutput[K, V]) Show() (more bool) {
+	if out.line != nil {
+		out.line.readers.Signal()
+	}
 	out.mu.Unlock()
 	out.Forget()
 	return len(out.woken) > 0
@@ -124,6 +173,9 @@ func (out *EntryOutput[K, V]) Show() (more bool) {
 func (out *EntryOutput[K, V]) Forget() {
 	out.step.Clear()
 	out.gone.Clear()
+	if out.goneAt != nil && out.goneAt.Len() > 0 {
+		out.goneAt.Clear()
+	}
 	out.taken.Clear()
 	if out.passing != nil {
 		out.passing = nil
@@ -146,8 +198,10 @@ func (out *EntryOutput[K, V]) Give() {
 		if out.waiting.Len() > 0 && out.hand(k, out.step.H[i], out.step.V[i]) {
 			continue
 		}
-		if v, added := out.entries.Put(k, out.step.H[i]); added {
-			*v = out.step.V[i]
+		v, added := out.entries.Put(k, out.step.H[i])
+		*v = out.step.V[i]
+		if added && out.line != nil {
+			out.join(k, out.step.H[i])
 		}
 	}
 	for i, k := range out.gone.K {
@@ -163,6 +217,9 @@ func (out *EntryOutput[K, V]) End(err error) {
 		for w := *first; w != nil; w = w.next {
 			w.Signal()
 		}
+	}
+	if out.line != nil {
+		out.line.readers.Signal()
 	}
 	out.mu.Unlock()
 }

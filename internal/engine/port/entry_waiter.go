@@ -1,6 +1,10 @@
 package port
 
 import (
+	"cmp"
+	"context"
+	"io"
+	"slices"
 	"sync/atomic"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -128,4 +132,116 @@ func (out *EntryOutput[K, V]) remove(k K, h uint64, w *keyWaiter[V]) {
 	if *first == nil {
 		out.waiting.Delete(k, h)
 	}
+}
+
+// arrivals are the keys of entries in the order in which they came, for who takes whichever
+// comes next. A key whose entry somebody else has taken stays until it is met, or until most
+// keys are such. All of it is guarded by the output's mu.
+type arrivals[K comparable] struct {
+	keys    []arrival[K]
+	off     int // keys before it were met
+	readers token.WaiterChain
+}
+
+type arrival[K comparable] struct {
+	k K
+	h uint64
+}
+
+// TakeNext takes the entry that came first of those that are there, and waits for one if none
+// is. It returns io.EOF when the flow has ended and none is left, and the flow's error if it
+// failed.
+func (out *EntryOutput[K, V]) TakeNext(ctx context.Context) (k K, v V, err error) {
+	r := out.loc.Graph.Settings.Remote
+	for {
+		x, v, err := out.next(ctx, r == nil)
+		if err != nil || r == nil {
+			return x.k, v, err
+		}
+		switch err = out.takeRemote(ctx, r, x.k); err {
+		case nil:
+			return x.k, v, nil
+		case engine.ErrTaken:
+		default:
+			out.mu.Lock()
+			out.line.keys = slices.Insert(out.line.keys, out.line.off, x)
+			out.line.readers.Signal()
+			out.mu.Unlock()
+			return k, v, err
+		}
+	}
+}
+
+// next returns the first entry, which is deleted if take.
+func (out *EntryOutput[K, V]) next(ctx context.Context, take bool) (x arrival[K], v V, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return x, v, err
+	}
+	out.mu.Lock()
+	if out.line == nil {
+		out.line = new(arrivals[K])
+		for k := range out.entries.All() {
+			out.join(k, out.hash.Hash(k))
+		}
+	}
+	x, v, ok := out.pop(take)
+	out.mu.Unlock()
+	if ok {
+		return x, v, nil
+	}
+	w := out.loc.Graph.Waiters.Get()
+	out.loc.Enlist(w)
+	var failed error // the end of ctx
+	out.mu.Lock()
+	for {
+		if x, v, ok = out.pop(take); ok || failed != nil {
+			break
+		}
+		if out.ended {
+			err = cmp.Or(out.err, io.EOF)
+			break
+		}
+		out.line.readers.Add(w)
+		out.mu.Unlock()
+		failed = out.loc.Pause(ctx, w)
+		out.mu.Lock()
+		out.line.readers.Remove(w)
+	}
+	out.mu.Unlock()
+	out.loc.Leave(w)
+	out.loc.Graph.Waiters.Put(w)
+	if !ok && failed != nil {
+		err = out.loc.Starved(failed)
+	}
+	return x, v, err
+}
+
+// pop returns the first entry that is still there, with mu held.
+func (out *EntryOutput[K, V]) pop(take bool) (x arrival[K], v V, ok bool) {
+	l := out.line
+	for l.off < len(l.keys) {
+		x := l.keys[l.off]
+		l.keys[l.off] = arrival[K]{}
+		l.off++
+		if p := out.entries.Get(x.k, x.h); p != nil {
+			v = *p
+			if take {
+				out.entries.Delete(x.k, x.h)
+			}
+			return x, v, true
+		}
+	}
+	return x, v, false
+}
+
+// join puts the key of an entry that came at the end of the line, with mu held.
+func (out *EntryOutput[K, V]) join(k K, h uint64) {
+	l := out.line
+	if l.off > len(l.keys)/2 || len(l.keys)-l.off > 2*out.entries.Len()+64 {
+		l.keys = slices.DeleteFunc(slices.Delete(l.keys, 0, l.off), func(x arrival[K]) bool {
+			return out.entries.Get(x.k, x.h) == nil
+		})
+		l.off = 0
+	}
+	l.keys = append(l.keys, arrival[K]{k, h})
 }

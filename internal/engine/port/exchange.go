@@ -82,6 +82,14 @@ type keyedExchange[K comparable, V any] struct {
 // KeyedExchange is Exchange for a keyed stream, or a keyed singleton whose values never change.
 func KeyedExchange[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
 	leaves(op, &n.Head)
+	if n.Forgets {
+		return exchangeLives(n, op)
+	}
+	return exchangeEntries(n, op)
+}
+
+// exchangeEntries is KeyedExchange of entries that stay.
+func exchangeEntries[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
 	m := newKeyedExchange[K, V](&n.Head, op)
 	n.Origin().Add(func(b *engine.Batch[K, V]) {
 		m.step.K = append(m.step.K, b.K...)
@@ -132,4 +140,44 @@ func (m *keyedExchange[K, V]) Deliver() {
 func (m *keyedExchange[K, V]) Discard() {
 	m.dirty = false
 	m.step.Clear()
+}
+
+// A lifeRow is a record of an entry that appears, or of a key that is forgotten.
+type lifeRow[V any] struct {
+	Gone  bool
+	Value V
+}
+
+// exchangeLives is KeyedExchange of entries that can be forgotten: that a key is forgotten is
+// a record, too.
+func exchangeLives[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
+	rows := engine.NewKeyedNode[K, lifeRow[V]](n.Head)
+	rows.Op = n.Op // and not what was built last at that location
+	n.Origin().Add(func(b *engine.Batch[K, V]) {
+		for i, k := range b.K {
+			gone := b.Gone != nil && b.Gone[i]
+			rows.One(k, lifeRow[V]{Gone: gone, Value: b.V[i]}, 0)
+		}
+	}).One = func(k K, v V, h uint64) { rows.One(k, lifeRow[V]{Value: v}, h) }
+	moved := exchangeEntries(rows, op)
+	out := engine.NewKeyedNode[K, V](moved.Head)
+	out.Revises, out.Forgets = true, true
+	var c engine.Columns[K, V]
+	var gone []bool
+	op.Scratch(&c, &gone)
+	moved.To(func(b *engine.Batch[K, lifeRow[V]]) {
+		c, gone = engine.Columns[K, V]{K: b.K, V: engine.Resize(c.V, len(b.K)), H: b.H}, engine.Resize(gone, len(b.K))
+		for i, row := range b.V {
+			c.V[i], gone[i] = row.Value, row.Gone
+		}
+		out.Push(&engine.Batch[K, V]{K: c.K, V: c.V, H: c.H, Gone: gone})
+		clear(c.V)
+	}).One = func(k K, row lifeRow[V], h uint64) {
+		if !row.Gone {
+			out.One(k, row.Value, h)
+			return
+		}
+		out.Push(&engine.Batch[K, V]{K: []K{k}, V: []V{row.Value}, Gone: []bool{true}})
+	}
+	return out
 }

@@ -63,6 +63,22 @@ func ForgetOn[K comparable, V, X any](in *KeyedInput[K, V], n *engine.KeyedNode[
 	})
 }
 
+// ForgetGone makes an input that accepts each key once forget the keys that n forgets.
+func ForgetGone[K comparable, V any](in *KeyedInput[K, V], n *engine.KeyedNode[K, V]) {
+	n.To(func(b *engine.Batch[K, V]) {
+		if b.Gone == nil {
+			return
+		}
+		in.Loc.Mu.Lock()
+		defer in.Loc.Mu.Unlock()
+		for i, k := range b.K {
+			if b.Gone[i] {
+				in.seen.Delete(k, in.hash.Hash(k))
+			}
+		}
+	}).One = func(K, V, uint64) {}
+}
+
 // Send accepts (k, v), or waits until there is room for it.
 func (in *KeyedInput[K, V]) Send(ctx context.Context, k K, v V) error {
 	s := in.Loc

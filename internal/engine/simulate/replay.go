@@ -26,7 +26,11 @@ func NewReplay(g *engine.Graph, from *engine.Recording, watch engine.Watcher) *R
 }
 
 // Prepare implements [engine.Driver].
-func (d *Replay) Prepare(*engine.Graph) {}
+func (d *Replay) Prepare(g *engine.Graph) {
+	for _, s := range g.Locations {
+		s.NoEnd()
+	}
+}
 
 // Start does nothing: the first step of a location is in the recording.
 func (d *Replay) Start(*engine.Location) {}

@@ -209,16 +209,16 @@ func (d *Simulation) Step() bool {
 	return settleAny(g)
 }
 
-// settleAny finishes a location that can make no further step, and reports whether there
-// was one.
+// settleAny finishes a location that can make no further step, or has it accept an ending, and
+// reports whether there was one.
 func settleAny(g *engine.Graph) bool {
 	for _, s := range g.Locations {
 		s.Mu.Lock()
-		was := s.Finished
+		was, queued := s.Finished, s.Queued
 		s.Quiet()
-		is := s.Finished
+		is, more := s.Finished, s.Queued > queued
 		s.Mu.Unlock()
-		if is && !was {
+		if is && !was || more {
 			return true
 		}
 	}

@@ -16,6 +16,7 @@ import (
 type index interface {
 	Add(h uint32, at int64)
 	At(h uint32) int64
+	Cancel(h uint32) bool
 	Next() (at int64, ok bool)
 	Expire(now int64, fire func(h uint32))
 	Each(f func(h uint32, at int64))
@@ -115,6 +116,12 @@ func (p *Pending[K, V]) Take(slot uint32) (k K, v V, h uint64) {
 	p.k[slot], p.v[slot] = zeroK, zeroV
 	p.free = append(p.free, slot)
 	return k, v, h
+}
+
+// Cancel takes back the timer of a slot, which is free then.
+func (p *Pending[K, V]) Cancel(slot uint32) {
+	p.Idx.Cancel(slot)
+	p.Take(slot)
 }
 
 // top returns the slot that is taken next plus one, or 0 if none is free.
@@ -253,119 +260,4 @@ func (s *timersState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 
 func (s *timersState[K, V]) Describe(w *codec.Describer) {
 	s.p.Idx.Each(func(slot uint32, at int64) { w.Entry("at %v: %v: %+v", time.Duration(at), s.p.k[slot], s.p.v[slot]) })
-}
-
-// Deadlines are the timers of a ForgetAfter, one for each entry of a table.
-type Deadlines struct {
-	*timer.FIFO
-	marks *keyed.Marks
-	order order
-	at    []int64 // of each timer that was ever set
-}
-
-// Add sets the timer of an entry.
-func (t *Deadlines) Add(entry uint32, at int64) {
-	if t.marks != nil {
-		t.marks.Change(entry)
-		t.set(entry, at)
-	}
-	t.FIFO.Add(entry, at)
-}
-
-func (t *Deadlines) set(entry uint32, at int64) {
-	t.order.set(entry)
-	for len(t.at) < len(t.order.of) {
-		t.at = append(t.at, 0)
-	}
-	t.at[entry] = at
-}
-
-// A deadlinesState saves the timers of a ForgetAfter. Only those whose entry lives are in
-// place: the table is loaded before.
-type deadlinesState[K comparable, V any] struct {
-	t      *Deadlines
-	table  *keyed.Table[K, V]
-	loaded map[uint32]timerAt
-}
-
-// NewDeadlines returns timers in m, one for each entry of a table that is in m.
-func NewDeadlines[K comparable, V any](m engine.Memory, table *keyed.Table[K, V]) *Deadlines {
-	t := &Deadlines{FIFO: timer.NewFIFO()}
-	m.Add(func() { *t.FIFO = *timer.NewFIFO() }, func(*engine.Op) engine.State { return &deadlinesState[K, V]{t: t, table: table} })
-	return t
-}
-
-func (s *deadlinesState[K, V]) Kind() string { return "deadlines" }
-
-func (s *deadlinesState[K, V]) Mark(early func(i uint32)) *keyed.Marks {
-	if s.t.order.last == 0 {
-		s.t.Each(s.t.set)
-	}
-	n, _ := s.Count()
-	s.t.marks = keyed.NewMarks(n, early)
-	return s.t.marks
-}
-
-func (s *deadlinesState[K, V]) Freeze() { s.t.marks.Freeze() }
-
-func (s *deadlinesState[K, V]) Thaw() {}
-
-func (s *deadlinesState[K, V]) Count() (uint32, int) {
-	return uint32(len(s.t.order.of)), s.t.Len()
-}
-
-func (s *deadlinesState[K, V]) SaveEntry(dst []byte, _ codec.Codec, i uint32) ([]byte, error) {
-	dst = binary.AppendUvarint(dst, s.t.order.of[i])
-	if s.t.order.of[i] == 0 {
-		return dst, nil
-	}
-	return binary.AppendVarint(dst, s.t.at[i]), nil
-}
-
-func (s *deadlinesState[K, V]) LoadEntry(d *codec.Decoder, _ codec.Codec, i uint32) {
-	if s.loaded == nil {
-		s.loaded = make(map[uint32]timerAt)
-	}
-	x := timerAt{slot: i, set: d.Uint()}
-	if x.set != 0 {
-		x.at = d.Int()
-	}
-	s.loaded[i] = x
-}
-
-func (s *deadlinesState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
-	return binary.AppendUvarint(binary.AppendUvarint(dst, uint64(len(s.t.order.of))), s.t.order.last), nil
-}
-
-func (s *deadlinesState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
-	n, last := d.Uint(), d.Uint()
-	loaded := s.loaded
-	if s.loaded = nil; d.Err != nil || n != uint64(len(loaded)) {
-		d.Fail()
-		return
-	}
-	*s.t.FIFO = *timer.NewFIFO()
-	s.t.order, s.t.at = order{last, make([]uint64, n)}, make([]int64, n)
-	var all []timerAt
-	for i, x := range loaded {
-		if uint64(i) >= n {
-			d.Fail()
-			return
-		}
-		s.t.order.of[i], s.t.at[i] = x.set, x.at
-		if _, _, lives := s.table.At(i); lives && x.set != 0 {
-			all = append(all, x)
-		}
-	}
-	inOrder(all)
-	for _, x := range all {
-		s.t.FIFO.Add(x.slot, x.at)
-	}
-	if s.t.Len() != s.table.Len() { // each entry has a timer
-		d.Fail()
-	}
-}
-
-func (s *deadlinesState[K, V]) Describe(w *codec.Describer) {
-	s.t.Each(func(entry uint32, at int64) { w.Entry("at %v: entry %d", time.Duration(at), entry) })
 }

@@ -1,0 +1,159 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/internal/digest"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
+	"github.com/millrace/millrace/internal/engine/state"
+)
+
+// A CallKey tells a call of a machine from all others, for ever.
+type CallKey[K comparable] struct {
+	Key    K
+	Life   uint64
+	Number uint32
+}
+
+// ErrorKey returns the key that errors show.
+func (k CallKey[K]) ErrorKey() any { return k.Key }
+
+// A Call is what is asked for, and by whom.
+type Call[K comparable, Q any] struct {
+	ID      CallKey[K]
+	Request Q
+}
+
+// An Answer is what a call returned, with what was asked for.
+type Answer[Q, Z any] struct {
+	Request Q
+	Result  Z
+}
+
+// called is the state of a key of a machine that makes calls.
+type called[S any] struct {
+	state  S
+	number uint64 // of the life
+	calls  uint32 // made so far
+	open   uint32 // without an answer
+}
+
+// A Caller is a machine that makes calls, without the function that makes them.
+type Caller[K comparable, S, U, A, Q any] struct {
+	*machine[K, called[S], U, A]
+	numbers  *uint64 // of lives, so far
+	requests *[]Q    // of the turn
+	asked    *engine.KeyedNode[CallKey[K], Call[K, Q]]
+	qs       engine.Columns[CallKey[K], Call[K, Q]]
+	qb       engine.Batch[CallKey[K], Call[K, Q]]
+	calls    *port.LifeCalls
+}
+
+// CallingMachine is [TimedMachine] with calls: the functions append requests to what requests
+// points to. Answers says what becomes of them.
+func CallingMachine[K comparable, V, S, U, A, Q any](
+	in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], requests *[]Q, init func() S, step func(*S, V), rung func(*S, uint8),
+) *Caller[K, S, U, A, Q] {
+	h := engine.Derived(op, in)
+	c := &Caller[K, S, U, A, Q]{requests: requests}
+	begin := func() called[S] {
+		*c.numbers++
+		return called[S]{state: init(), number: *c.numbers}
+	}
+	c.machine = newTimed(in, op, turn, begin, calledCodec[S], func(s *called[S], id uint8) {
+		rung(&s.state, id)
+		c.ask(s)
+	})
+	c.numbers = state.NewVar(engine.Remember(op, &h), uint64(0))
+	c.asked = engine.NewKeyedNode[CallKey[K], Call[K, Q]](h)
+	op.Holds(&c.qs, requests)
+	op.Scratch(&c.qb)
+	c.ended = func(s *called[S]) {
+		if s.open > 0 {
+			c.calls.End(s.number, s.open)
+		}
+	}
+	c.flushed = func() {
+		if len(c.qs.K) > 0 {
+			c.qs.PushBlocks(c.asked, &c.qb)
+			c.qs.Clear()
+		}
+	}
+	takeValues(c.machine, in, func(s *called[S], v V) {
+		step(&s.state, v)
+		c.ask(s)
+	})
+	return c
+}
+
+// ask asks for the calls that a function wants.
+func (c *Caller[K, S, U, A, Q]) ask(s *called[S]) {
+	qs := *c.requests
+	if len(qs) == 0 {
+		return
+	}
+	if c.turn.forget {
+		panic("Forget and Call in one turn: nobody could take the answer")
+	}
+	for _, q := range qs {
+		s.calls++
+		s.open++
+		id := CallKey[K]{c.turn.key, s.number, s.calls}
+		c.qs.K, c.qs.V = append(c.qs.K, id), append(c.qs.V, Call[K, Q]{id, q})
+	}
+	clear(qs)
+	*c.requests = qs[:0]
+}
+
+// Answers has the requests of a machine be made with call, at most limit at a time and each
+// for as long as timeout, if that is not 0. Answer is given what comes of them.
+func Answers[K comparable, S, U, A, Q, Z any](
+	c *Caller[K, S, U, A, Q], call func(context.Context, CallKey[K], Q) Z, answer func(*S, Q, Z), limit int, timeout time.Duration,
+) (*engine.KeyedNode[K, U], *engine.KeyedNode[K, A]) {
+	made := func(ctx context.Context, _ CallKey[K], x Call[K, Q]) (z Answer[Q, Z]) {
+		z.Request = x.Request
+		c.calls.Do(ctx, x.ID.Life, x.ID.Number, func(ctx context.Context) {
+			if timeout > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, timeout)
+				defer cancel()
+			}
+			z.Result = call(ctx, x.ID, x.Request)
+		})
+		return z
+	}
+	var answers *engine.KeyedNode[CallKey[K], Answer[Q, Z]]
+	c.calls, answers = port.CallForLives(c.asked, c.op, made, limit)
+	one := func(id CallKey[K], z Answer[Q, Z]) {
+		h := c.hash.Hash(id.Key)
+		i, l := c.machine.lives.GetIndex(id.Key, h)
+		if l == nil || l.state.number != id.Life {
+			c.calls.Drop(id.Life)
+			return
+		}
+		c.machine.lives.Change(i)
+		l.state.open--
+		c.turn.begin(id.Key)
+		if c.watch != nil {
+			c.saw(id.Key, digest.Of(fmt.Sprint("answer ", id.Number))+digest.Of(z.Result))
+		}
+		answer(&l.state.state, z.Request, z.Result)
+		c.ask(&l.state)
+		c.settle(id.Key, h, i, l)
+	}
+	answers.To(func(b *engine.Batch[CallKey[K], Answer[Q, Z]]) {
+		c.loc.At = c.op.Index
+		for i, id := range b.K {
+			one(id, b.V[i])
+		}
+		c.flush()
+	}).One = func(id CallKey[K], z Answer[Q, Z], _ uint64) {
+		c.loc.At = c.op.Index
+		one(id, z)
+		c.flush()
+	}
+	return c.emitted, c.decided
+}

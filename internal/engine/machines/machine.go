@@ -1,0 +1,177 @@
+package machines
+
+import (
+	"github.com/millrace/millrace/internal/digest"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/state"
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// A life is what a machine has of a key.
+type life[S any] struct {
+	state   S
+	timer   uint16 // first of its timers that are set, plus one
+	decided bool
+}
+
+// A machine is a machine operator. What functions did in a batch is pushed together: what was
+// emitted, then what was decided and forgotten.
+type machine[K comparable, S, U, A any] struct {
+	op    *engine.Op
+	loc   *engine.Location
+	hash  *keyed.Hasher[K]
+	init  func() S
+	lives *keyed.Table[K, life[S]]
+	turn  *Turn[K, U, A]
+
+	emitted *engine.KeyedNode[K, U]
+	decided *engine.KeyedNode[K, A]
+	tells   bool // somebody below remembers decisions
+	asked   bool // tells is known: the graph is complete
+	us      engine.Columns[K, U]
+	as      engine.Columns[K, A]
+	gone    []bool // of as
+	ends    bool   // one of them is true
+	ub      engine.Batch[K, U]
+	ab      engine.Batch[K, A]
+
+	timers  *timers        // nil without a clock
+	ended   func(s *S)     // is told of each life that ends, if not nil
+	flushed func()         // is called when a batch is over, if not nil
+	watch   engine.Watcher // if the order of each key is observed
+}
+
+// Machine runs a state machine for each key of in, which is given its values in turn. Step
+// does what it does about the key with turn.
+func Machine[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], init func() S, step func(*S, V)) (*engine.KeyedNode[K, U], *engine.KeyedNode[K, A]) {
+	m := newMachine(engine.Derived(op, in), op, turn, init, state.Plain[S])
+	takeValues(m, in, step)
+	return m.emitted, m.decided
+}
+
+func newMachine[K comparable, S, U, A any](h engine.Head, op *engine.Op, turn *Turn[K, U, A], init func() S, form func(*engine.Op) codec.Of[S]) *machine[K, S, U, A] {
+	if h.Region != nil {
+		engine.Misuse(op.Name, "nothing is forgotten inside %s", h.Region)
+	}
+	memory := engine.Remember(op, &h)
+	m := &machine[K, S, U, A]{
+		op: op, loc: h.Loc, hash: engine.Hasher[K](), init: init, turn: turn,
+		lives:   state.NewTable(memory, state.Plain[K], lifeCodec(form)),
+		emitted: engine.NewKeyedNode[K, U](h), decided: engine.NewKeyedNode[K, A](h),
+	}
+	m.decided.Revises, m.decided.Forgets = true, true
+	turn.loc, turn.phase = h.Loc, over
+	op.Holds(&m.us, &m.as, &m.gone, &turn.us, &turn.timers)
+	op.Scratch(&m.ub, &m.ab, &m.ends, &m.tells, &m.asked)
+	op.Key = func() any { return turn.key }
+	return m
+}
+
+// takeValues has the machine take the values of in.
+func takeValues[K comparable, V, S, U, A any](m *machine[K, S, U, A], in *engine.KeyedNode[K, V], step func(*S, V)) {
+	var hs []uint64
+	m.op.Scratch(&hs)
+	one := func(k K, v V, h uint64) {
+		m.turn.begin(k)
+		i, l, added := m.lives.PutIndex(k, h)
+		if added {
+			l.state = m.init()
+		}
+		if m.watch != nil {
+			m.saw(k, digest.Of(v))
+		}
+		step(&l.state, v)
+		m.settle(k, h, i, l)
+	}
+	in.To(func(b *engine.Batch[K, V]) {
+		m.loc.At = m.op.Index
+		hs := b.Hashes(m.hash, &hs)[:len(b.K)]
+		m.lives.Touch(hs)
+		for i, k := range b.K {
+			one(k, b.V[i], hs[i])
+		}
+		m.flush()
+	}).One = func(k K, v V, h uint64) {
+		m.loc.At = m.op.Index
+		if h == 0 {
+			h = m.hash.Hash(k)
+		}
+		one(k, v, h)
+		m.flush()
+	}
+}
+
+// saw says what the machine of a key was given next, to a simulation.
+func (m *machine[K, S, U, A]) saw(k K, what uint64) {
+	m.watch.Saw(m.loc.Name, engine.FirstObserver+uint64(m.op.Index)<<32^digest.Of(k), what)
+}
+
+// settle carries out what a function did about a life, with entry i, and ends the turn.
+func (m *machine[K, S, U, A]) settle(k K, h uint64, i uint32, l *life[S]) {
+	t := m.turn
+	for _, u := range t.us {
+		m.us.Append(true, k, u, h)
+	}
+	if t.some && !l.decided {
+		l.decided = true
+		m.as.Append(true, k, t.a, h)
+		m.gone = append(m.gone, false)
+	}
+	if t.forget {
+		m.end(k, h, i, l)
+	} else if len(t.timers) > 0 || t.idles {
+		m.set(i, l)
+	}
+	t.end()
+}
+
+// end ends a life.
+func (m *machine[K, S, U, A]) end(k K, h uint64, i uint32, l *life[S]) {
+	if l.decided && m.wantsGone() {
+		var none A
+		m.as.Append(true, k, none, h)
+		m.gone, m.ends = append(m.gone, true), true
+	}
+	if m.timers != nil {
+		m.stopAll(i, l)
+	}
+	if m.ended != nil {
+		m.ended(&l.state)
+	}
+	m.lives.Delete(k, h)
+}
+
+// wantsGone reports whether decisions that are forgotten are pushed.
+func (m *machine[K, S, U, A]) wantsGone() bool {
+	if !m.asked {
+		m.tells, m.asked = m.decided.WantsGone(), true
+	}
+	return m.tells
+}
+
+// flush pushes what was emitted, then what was decided and forgotten.
+func (m *machine[K, S, U, A]) flush() {
+	if len(m.us.K) > 0 {
+		m.us.PushBlocks(m.emitted, &m.ub)
+		m.us.Clear()
+	}
+	if len(m.as.K) > 0 {
+		m.pushDecided()
+	}
+	if m.flushed != nil {
+		m.flushed()
+	}
+}
+
+func (m *machine[K, S, U, A]) pushDecided() {
+	if m.ends {
+		m.ab = engine.Batch[K, A]{K: m.as.K, V: m.as.V, H: m.as.H, Gone: m.gone}
+		m.decided.Push(&m.ab)
+		m.ab = engine.Batch[K, A]{}
+	} else {
+		m.as.PushBlocks(m.decided, &m.ab)
+	}
+	m.as.Clear()
+	m.gone, m.ends = m.gone[:0], false
+}

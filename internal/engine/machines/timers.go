@@ -1,0 +1,201 @@
+package machines
+
+import (
+	"math"
+	"time"
+
+	"github.com/millrace/millrace/internal/digest"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/state"
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// A ring names a timer: the entry of the life that it is of, and its number there.
+type ring struct {
+	Life uint32
+	ID   uint8
+}
+
+// timers are the timers of all lives of a machine.
+//
+// They maintain, between turns:
+//
+//  1. a timer is in rings if and only if it is set, and in due under the number of its entry,
+//  2. the timers of a life are a list, from life.timer over the values of rings,
+//  3. a life that will be forgotten is in idle under the number of its entry.
+type timers struct {
+	rings *keyed.Table[ring, uint16] // each with the one behind it in its life, plus one
+	hash  *keyed.Hasher[ring]
+	due   *state.Deadlines // of rings
+	idle  *state.Deadlines // of lives
+}
+
+// TimedMachine is [Machine] with a clock: rung is given the timers that turn has set, each
+// when it is due, with the values in one order.
+func TimedMachine[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], init func() S, step func(*S, V), rung func(*S, uint8)) (*engine.KeyedNode[K, U], *engine.KeyedNode[K, A]) {
+	m := newTimed(in, op, turn, init, state.Plain[S], rung)
+	takeValues(m, in, step)
+	return m.emitted, m.decided
+}
+
+func newTimed[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], init func() S, form func(*engine.Op) codec.Of[S], rung func(*S, uint8)) *machine[K, S, U, A] {
+	h := engine.Derived(op, in)
+	m := newMachine(h, op, turn, init, form)
+	memory := engine.Remember(op, &h)
+	rings := state.NewTable(memory, ringCodec, nextCodec)
+	m.timers = &timers{
+		rings: rings, hash: engine.Hasher[ring](),
+		due: state.NewVaryingDeadlines(memory, rings, true), idle: state.NewVaryingDeadlines(memory, m.lives, false),
+	}
+	m.watch = h.Loc.Graph.Settings.Watch
+	h.Loc.Timed(&ringing[K, S, U, A]{machine: m, rung: rung}, op)
+	h.Loc.Timed(&idling[K, S, U, A]{machine: m}, op)
+	h.Loc.Clocked(h.Component)
+	return m
+}
+
+// set carries out what a turn did about the timers of a life, with entry i.
+func (m *machine[K, S, U, A]) set(i uint32, l *life[S]) {
+	for _, x := range m.turn.timers {
+		name := ring{i, x.id}
+		if x.d == stopped {
+			if j, next := m.timers.rings.GetIndex(name, m.timers.hash.Hash(name)); next != nil {
+				m.timers.due.Cancel(j)
+				m.unlink(i, l, name.ID)
+				m.stopped()
+			}
+			continue
+		}
+		j, next, added := m.timers.rings.PutIndex(name, m.timers.hash.Hash(name))
+		if added {
+			*next, l.timer = l.timer, uint16(name.ID)+1
+		}
+		m.timers.due.Add(j, m.alarm(x.d))
+	}
+	if m.turn.idles {
+		m.timers.idle.Add(i, m.alarm(m.turn.idle))
+	}
+}
+
+// alarm returns when a timer is due that is set now.
+func (m *machine[K, S, U, A]) alarm(d time.Duration) int64 {
+	at := m.loc.Clock() + int64(d)
+	if at < int64(d) { // in more than two centuries
+		at = math.MaxInt64 - 1
+	}
+	if m.loc.Alarm != nil {
+		m.loc.Alarm(int64(d), at)
+	}
+	if at < m.loc.ArmedFor { // else the location wakes up in time anyway
+		m.loc.Rearm = true
+	}
+	return at
+}
+
+// stopped has the location look again what it waits for, if that was the last timer: it may
+// end without it.
+func (m *machine[K, S, U, A]) stopped() {
+	if m.timers.due.Len() == 0 {
+		m.loc.Rearm = true
+	}
+}
+
+// unlink removes a timer of a life, which is not due any more.
+func (m *machine[K, S, U, A]) unlink(i uint32, l *life[S], id uint8) {
+	t := m.timers
+	name := ring{i, id}
+	h := t.hash.Hash(name)
+	_, next := t.rings.GetIndex(name, h)
+	if after := *next; l.timer == uint16(id)+1 {
+		l.timer = after
+	} else {
+		for before := l.timer; ; {
+			name := ring{i, uint8(before - 1)}
+			j, behind := t.rings.GetIndex(name, t.hash.Hash(name))
+			if before = *behind; before == uint16(id)+1 {
+				t.rings.Change(j)
+				*behind = after
+				break
+			}
+		}
+	}
+	t.rings.Delete(name, h)
+}
+
+// stopAll stops the timers of a life that ends.
+func (m *machine[K, S, U, A]) stopAll(i uint32, l *life[S]) {
+	t := m.timers
+	t.idle.Cancel(i)
+	if l.timer == 0 {
+		return
+	}
+	for l.timer != 0 {
+		name := ring{i, uint8(l.timer - 1)}
+		h := t.hash.Hash(name)
+		j, next := t.rings.GetIndex(name, h)
+		t.due.Cancel(j)
+		l.timer = *next
+		t.rings.Delete(name, h)
+	}
+	m.stopped()
+}
+
+// ringing is the timers of a machine that call a function.
+type ringing[K comparable, S, U, A any] struct {
+	engine.EveryTimer
+	*machine[K, S, U, A]
+	rung func(*S, uint8)
+}
+
+func (r *ringing[K, S, U, A]) Next() (int64, bool) { return r.timers.due.Next() }
+
+func (r *ringing[K, S, U, A]) Running() int { return r.timers.due.Len() }
+
+// Stepwise implements [engine.SteppedTimer]: what is called sets timers.
+func (r *ringing[K, S, U, A]) Stepwise() {}
+
+func (r *ringing[K, S, U, A]) Expire(now int64) {
+	m := r.machine
+	m.loc.At = m.op.Index
+	m.timers.due.Expire(now, func(j uint32) {
+		name, _, _ := m.timers.rings.At(j)
+		k, l, _ := m.lives.At(name.Life)
+		m.lives.Change(name.Life)
+		m.unlink(name.Life, l, name.ID)
+		m.turn.begin(k)
+		if m.watch != nil {
+			m.saw(k, digest.Of(name.ID))
+		}
+		r.rung(&l.state, name.ID)
+		m.settle(k, m.hash.Hash(k), name.Life, l)
+	})
+	m.flush()
+}
+
+// idling is the lives of a machine that are forgotten after a while.
+type idling[K comparable, S, U, A any] struct {
+	*machine[K, S, U, A]
+}
+
+func (r *idling[K, S, U, A]) Next() (int64, bool) { return r.timers.idle.Next() }
+
+func (r *idling[K, S, U, A]) Running() int { return r.timers.idle.Len() }
+
+func (r *idling[K, S, U, A]) Skip(int64) {}
+
+// Idle says that nothing is lost if the flow ends before a life is forgotten.
+func (r *idling[K, S, U, A]) Idle() bool { return true }
+
+func (r *idling[K, S, U, A]) Expire(now int64) {
+	m := r.machine
+	m.timers.idle.Expire(now, func(i uint32) {
+		k, l, _ := m.lives.At(i)
+		m.lives.Change(i)
+		if m.watch != nil {
+			m.saw(k, digest.Of("forgotten"))
+		}
+		m.end(k, m.hash.Hash(k), i, l)
+	})
+	m.flush()
+}

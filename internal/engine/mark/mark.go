@@ -1,0 +1,98 @@
+// Package mark has the marks of streams of events. The mark of a stream is a time before
+// which no event of the stream comes any more; it only grows.
+//
+// A [Mark] belongs to a node of the graph and is settled while a flow is built. The operator
+// that owns one advances it after it has pushed everything that the mark covers, so a
+// follower learns of a mark behind the events before it. A merged stream has the least of the
+// marks of its sources. Start reading at [Mark.Advance].
+package mark
+
+import (
+	"math"
+	"slices"
+)
+
+// Past is before all times, and Future after all of them.
+const (
+	Past   int64 = math.MinInt64
+	Future int64 = math.MaxInt64
+)
+
+// A Mark is the mark of a stream. What it is now is in a variable that its owner saves with
+// its state; that of several sources has none of its own.
+type Mark struct {
+	at        *int64
+	of        []*Mark // of which it is the least, if it has no owner
+	least     []*Mark // that are the least of this one and others
+	told      int64   // what followers were told last, of one without owner
+	followers []func(now int64)
+}
+
+// Own returns the mark that is at *at.
+func Own(at *int64) *Mark { return &Mark{at: at} }
+
+// Least returns the least of some marks, or nil if one of them is nil.
+func Least(marks ...*Mark) *Mark {
+	var of []*Mark
+	for _, m := range marks {
+		if m == nil {
+			return nil
+		}
+		from := m.of
+		if m.at != nil {
+			from = []*Mark{m}
+		}
+		for _, x := range from {
+			if !slices.Contains(of, x) {
+				of = append(of, x)
+			}
+		}
+	}
+	if len(of) == 1 {
+		return of[0]
+	}
+	m := &Mark{of: of, told: Past}
+	for _, x := range of {
+		x.least = append(x.least, m)
+	}
+	return m
+}
+
+// Now returns the mark.
+func (m *Mark) Now() int64 {
+	if m.at != nil {
+		return *m.at
+	}
+	now := Future
+	for _, x := range m.of {
+		now = min(now, *x.at)
+	}
+	return now
+}
+
+// Follow has f called whenever the mark has advanced, in the order of the calls of Follow. It
+// may be called again with a mark that it was told before.
+func (m *Mark) Follow(f func(now int64)) { m.followers = append(m.followers, f) }
+
+// Advance moves the mark of an owner to a later time and tells those who follow it. The owner
+// has pushed every event before that time, and is not pushing one now.
+func (m *Mark) Advance(to int64) {
+	if to <= *m.at {
+		return
+	}
+	for _, l := range m.least {
+		l.told = max(l.told, l.Now())
+	}
+	*m.at = to
+	for _, f := range m.followers {
+		f(to)
+	}
+	for _, l := range m.least {
+		if now := l.Now(); now > l.told {
+			l.told = now
+			for _, f := range l.followers {
+				f(now)
+			}
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package operators
+
+import "github.com/millrace/millrace/internal/engine"
+
+// lifeRows are entries that appear and keys that are forgotten, in order, gathered until they
+// are pushed.
+type lifeRows[K comparable, V any] struct {
+	c    engine.Columns[K, V]
+	gone []bool // which are forgotten; empty while none is
+	b    engine.Batch[K, V]
+}
+
+// add gathers an entry.
+func (r *lifeRows[K, V]) add(k K, v V, h uint64) {
+	r.c.K, r.c.V, r.c.H = append(r.c.K, k), append(r.c.V, v), append(r.c.H, h)
+	if len(r.gone) > 0 {
+		r.gone = append(r.gone, false)
+	}
+}
+
+// forget gathers a key that is forgotten.
+func (r *lifeRows[K, V]) forget(k K, h uint64) {
+	for len(r.gone) < len(r.c.K) {
+		r.gone = append(r.gone, false)
+	}
+	var zero V
+	r.c.K, r.c.V, r.c.H, r.gone = append(r.c.K, k), append(r.c.V, zero), append(r.c.H, h), append(r.gone, true)
+}
+
+// pushTo pushes what was gathered, in blocks, and keeps little memory of it.
+func (r *lifeRows[K, V]) pushTo(out *engine.KeyedNode[K, V]) {
+	if len(r.c.K) == 0 {
+		return
+	}
+	if size := min(engine.BlockSize[K](), engine.BlockSize[V]()); len(r.gone) == 0 {
+		r.c.PushBlocks(out, &r.b)
+	} else {
+		for at := 0; at < len(r.c.K); at += size {
+			end := min(at+size, len(r.c.K))
+			c := r.c.Slice(at, end)
+			r.b = engine.Batch[K, V]{K: c.K, V: c.V, H: c.H, Gone: r.gone[at:end]}
+			out.Push(&r.b)
+		}
+		r.b = engine.Batch[K, V]{}
+	}
+	if cap(r.c.K) > mostRows {
+		r.c, r.gone = engine.Columns[K, V]{}, nil
+		return
+	}
+	r.c.Clear()
+	r.gone = r.gone[:0]
+}
+
+// pushWith pushes what was gathered and an entry.
+func (r *lifeRows[K, V]) pushWith(out *engine.KeyedNode[K, V], k K, v V, h uint64) {
+	if len(r.c.K) == 0 {
+		out.One(k, v, h)
+		return
+	}
+	r.add(k, v, h)
+	r.pushTo(out)
+}
+
+// mostRows is for how many rows memory is kept between steps.
+const mostRows = 1 << 14

@@ -1,0 +1,202 @@
+package port
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/state"
+	"github.com/millrace/millrace/internal/keyed"
+)
+
+// A lifeOf is a key in one of its lives. Calls are made for lives, so that the answer to one
+// that is over is not taken for that to the next.
+type lifeOf[K comparable] struct {
+	Key  K
+	Life uint64
+}
+
+// ErrorKey returns the key that errors show.
+func (k lifeOf[K]) ErrorKey() any { return k.Key }
+
+// lives are the calls of entries that can be forgotten.
+type lives[K comparable, V, U any] struct {
+	hash  *keyed.Hasher[K]
+	table *keyed.Table[K, uint64] // the life of each key that is there: twice its number, and 1 if it has its answer
+	last  *uint64                 // number of the newest life
+	asked *engine.KeyedNode[lifeOf[K], V]
+	out   *engine.KeyedNode[K, U]
+	calls *LifeCalls
+}
+
+// mapLives is MapAsync of entries that can be forgotten: one call for each life. When a life
+// ends, the context of its call ends, an answer that comes later is dropped, and one that
+// came before is forgotten.
+func mapLives[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, K, V) U, limit int) *engine.KeyedNode[K, U] {
+	h := engine.Same(op.Name, n)
+	m := engine.Lasting(op)
+	l := &lives[K, V, U]{
+		hash: engine.Hasher[K](), table: state.NewTable(m, state.Plain[K], state.Plain[uint64]), last: state.NewVar(m, uint64(0)),
+		asked: engine.NewKeyedNode[lifeOf[K], V](h),
+	}
+	var hs []uint64
+	op.Scratch(&hs)
+	call := func(ctx context.Context, k lifeOf[K], v V) (u U) {
+		l.calls.Do(ctx, k.Life, 0, func(ctx context.Context) { u = f(ctx, k.Key, v) })
+		return u
+	}
+	var answers *engine.KeyedNode[lifeOf[K], U]
+	l.calls, answers = CallForLives(l.asked, op, call, limit)
+	l.out = engine.NewKeyedNode[K, U](engine.Same(op.Name, n, answers))
+	l.out.Revises, l.out.Forgets = true, true
+	n.To(func(b *engine.Batch[K, V]) {
+		for i, h := range b.Hashes(l.hash, &hs) {
+			if b.Gone != nil && b.Gone[i] {
+				l.end(b.K[i], h)
+			} else {
+				l.begin(b.K[i], b.V[i], h)
+			}
+		}
+	})
+	answers.To(func(b *engine.Batch[lifeOf[K], U]) {
+		for i, k := range b.K {
+			l.answered(k, b.V[i])
+		}
+	})
+	return l.out
+}
+
+// begin asks for the call of a new life.
+func (l *lives[K, V, U]) begin(k K, v V, h uint64) {
+	*l.last++
+	life, _ := l.table.Put(k, h)
+	*life = 2 * *l.last
+	l.asked.One(lifeOf[K]{k, *l.last}, v, 0)
+}
+
+// end ends the life of k.
+func (l *lives[K, V, U]) end(k K, h uint64) {
+	life := l.table.Get(k, h)
+	if life == nil {
+		return
+	}
+	if *life&1 == 1 {
+		gone := engine.Batch[K, U]{K: []K{k}, V: make([]U, 1), H: []uint64{h}, Gone: []bool{true}}
+		l.out.Push(&gone)
+	} else {
+		l.calls.End(*life/2, 1)
+	}
+	l.table.Delete(k, h)
+}
+
+// answered gives the answer of a life, unless that is over.
+func (l *lives[K, V, U]) answered(k lifeOf[K], u U) {
+	h := l.hash.Hash(k.Key)
+	i, life := l.table.GetIndex(k.Key, h)
+	if life == nil || *life/2 != k.Life {
+		l.calls.Drop(k.Life)
+		return
+	}
+	l.table.Change(i)
+	*life |= 1
+	l.out.One(k.Key, u, h)
+}
+
+// LifeCalls are the calls of an operator that are being made for lives of keys. The operator
+// ends lives, holding the token; calls begin and return on goroutines of their own.
+//
+// In a history that is kept outside, a life is over when the step that ended it is durable.
+// That step may never have been: its record may be quarantined, or the process may end. A call
+// whose context ended too early would have its answer in the history.
+type LifeCalls struct {
+	mu      sync.Mutex
+	kept    bool
+	ending  map[uint64]uint32 // answers to come to lives that end with a step that is not durable yet
+	over    map[uint64]uint32 // answers to come to lives that are over
+	running map[lifeCall]context.CancelFunc
+}
+
+// A lifeCall is one of the calls of a life.
+type lifeCall struct {
+	life   uint64
+	number uint32
+}
+
+// CallForLives is MapAsync for an operator whose keys tell lives apart. It returns the calls,
+// which the operator's function makes with [LifeCalls.Do]. Unlike MapAsync, it lets the operator
+// give something at once, such as the end of a life.
+func CallForLives[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, K, V) U, limit int) (*LifeCalls, *engine.KeyedNode[K, U]) {
+	l := &LifeCalls{kept: n.Loc.Graph.Kept(), ending: make(map[uint64]uint32), over: make(map[uint64]uint32), running: make(map[lifeCall]context.CancelFunc)}
+	a, answers := calls(n, op, f, limit)
+	a.durable = l.committed
+	op.Later = false
+	return l, answers
+}
+
+// Do makes a call of a life, unless the life is over: there is no use for an answer then. Its
+// context ends with the life.
+func (l *LifeCalls) Do(ctx context.Context, life uint64, number uint32, call func(context.Context)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := lifeCall{life, number}
+	l.mu.Lock()
+	_, over := l.over[life]
+	if !over {
+		l.running[c] = cancel
+	}
+	l.mu.Unlock()
+	if over {
+		return
+	}
+	defer func() {
+		l.mu.Lock()
+		delete(l.running, c)
+		l.mu.Unlock()
+	}()
+	call(ctx)
+}
+
+// End says that a life has ended to which so many answers are to come.
+func (l *LifeCalls) End(life uint64, answers uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ending[life] = answers
+	if !l.kept {
+		l.end()
+	}
+}
+
+// Drop says that an answer came to a life that is over.
+func (l *LifeCalls) Drop(life uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, lives := range [...]map[uint64]uint32{l.ending, l.over} {
+		if n := lives[life]; n > 1 {
+			lives[life] = n - 1
+		} else {
+			delete(lives, life)
+		}
+	}
+}
+
+// committed says that the last step is durable.
+func (l *LifeCalls) committed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end()
+}
+
+// end has the calls of lives that are ending end, or not begin. It is called with mu held.
+func (l *LifeCalls) end() {
+	if len(l.ending) == 0 {
+		return
+	}
+	for c, cancel := range l.running {
+		if _, ends := l.ending[c.life]; ends {
+			cancel()
+		}
+	}
+	maps.Copy(l.over, l.ending)
+	clear(l.ending)
+}

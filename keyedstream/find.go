@@ -1,0 +1,68 @@
+package keyedstream
+
+import (
+	"cmp"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
+)
+
+// Get returns the values of the key that k holds, in their order, and nothing if ks has
+// none. Either both are in one slice, or k is a constant. The cost is one comparison for
+// each value of ks.
+func Get[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], k dataflow.Singleton[K, L, bounds.Bounded],
+) dataflow.Stream[V, L, B, O, R] {
+	n, op := engine.Read(ks, "keyedstream.Get")
+	return newStream[V, L, B, O, R](operators.KPick(n, engine.NodeOf(k, op.Name), op))
+}
+
+// Sort returns the values of each key from the smallest to the largest, in O(n log n).
+// The stream must be complete, and may have come in any order. In a slice it is the batch
+// that is sorted, and not what several runs of the slice emit.
+func Sort[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R],
+) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
+	n, op := engine.Read(ks, "keyedstream.Sort")
+	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KSort(n, op, cmp.Compare[V]))
+}
+
+// SortFunc is [Sort] for values that compare orders, as in package slices. The proof says
+// why no two different values of a key are equal for compare: those would come as they
+// arrived.
+func SortFunc[K comparable, V any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], compare func(a, b V) int, why dataflow.Proof,
+) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
+	n, op := engine.ReadProved(ks, "keyedstream.SortFunc", why, compare)
+	n.Permuted()
+	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KSort(n, op, compare))
+}
+
+// LookupKeyedSingleton looks up each *value* of ks as a key of b, and returns it with what
+// b has under it, if anything, in the order of ks. Both must be complete, that is, inside
+// one slice. The cost is one table probe for each value.
+func LookupKeyedSingleton[K, V comparable, W any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], b dataflow.KeyedSingleton[V, W, L, bounds.Bounded],
+) dataflow.KeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B, O, R] {
+	n, op := engine.Read(ks, "keyedstream.LookupKeyedSingleton")
+	found := operators.Lookup(n, engine.NodeOf(b, op.Name), op, maybe[V, W])
+	return newKeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B, O, R](found)
+}
+
+// LookupKeyedStream looks up each *value* of ks as a key of stream, and returns it with
+// each value that stream has under it, or once with none. Those of one value of ks are in
+// the order of stream. Both must be complete, that is, inside one slice, and stream is
+// kept until its run ends.
+func LookupKeyedStream[K, V comparable, W any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, B, O, R], stream dataflow.KeyedStream[V, W, L, bounds.Bounded, O, R],
+) dataflow.KeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B, O, R] {
+	n, op := engine.Read(ks, "keyedstream.LookupKeyedStream")
+	found := operators.KLookup(n, engine.NodeOf(stream, op.Name), op, maybe[V, W])
+	return newKeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B, O, R](found)
+}
+
+func maybe[V, W any](v V, w operators.Found[W]) dataflow.Pair[V, dataflow.Maybe[W]] {
+	return pair(v, dataflow.Maybe[W]{Value: w.Value, OK: w.OK})
+}

@@ -1,0 +1,85 @@
+package window
+
+import (
+	"time"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/windows"
+)
+
+// Fold folds the events of each key in each span of shape, in the order in which they come: put
+// [Sort] before it for that of their times.
+//
+// A span is closed for good when the mark has reached its end. Its aggregate is then an entry of
+// closed, which never changes, and gone from open, which has the spans that are not closed: a
+// key is in one of the two at each cut of a slice. Nothing of a closed span is remembered. A
+// span without events does not exist.
+//
+// An entry of open is the aggregate itself: a step that changes what it points to changes what
+// was read. The cost is one table probe for each event and span.
+func Fold[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
+	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], shape Shape, init func() A, step func(*A, V),
+) (closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], open dataflow.KeyedSingleton[Key[K], A, L, bounds.Unbounded]) {
+	n, op := engine.Read(ks, "window.Fold", init, step)
+	c, o := fold(n, op, shape, init, func(acc *A, e *Event[V]) { step(acc, e.Value) })
+	return newKeyedSingleton[Key[K], A, L, bounds.BoundedValue](c), newKeyedSingleton[Key[K], A, L, bounds.Unbounded](o)
+}
+
+// FoldCommutative is [Fold] for events in any order. The proof says why step comes to the same
+// aggregate whatever the order.
+func FoldCommutative[K comparable, V, A any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
+	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], shape Shape, init func() A, step func(*A, V), why dataflow.Proof,
+) (closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], open dataflow.KeyedSingleton[Key[K], A, L, bounds.Unbounded]) {
+	n, op := engine.ReadProved(ks, "window.FoldCommutative", why, init, step)
+	n.Permuted()
+	c, o := fold(n, op, shape, init, func(acc *A, e *Event[V]) { step(acc, e.Value) })
+	return newKeyedSingleton[Key[K], A, L, bounds.BoundedValue](c), newKeyedSingleton[Key[K], A, L, bounds.Unbounded](o)
+}
+
+// Count counts the events of each key in each span; see [Fold].
+func Count[K comparable, V any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
+	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], shape Shape,
+) (closed dataflow.KeyedSingleton[Key[K], int, L, bounds.BoundedValue], open dataflow.KeyedSingleton[Key[K], int, L, bounds.Unbounded]) {
+	n, op := engine.Read(ks, "window.Count")
+	c, o := fold(n, op, shape, func() int { return 0 }, func(n *int, _ *Event[V]) { *n++ })
+	return newKeyedSingleton[Key[K], int, L, bounds.BoundedValue](c), newKeyedSingleton[Key[K], int, L, bounds.Unbounded](o)
+}
+
+func fold[K comparable, V, A any](n *engine.KeyedNode[K, Event[V]], op *engine.Op, shape Shape, init func() A, step func(*A, *Event[V])) (closed, open *engine.KeyedNode[Key[K], A]) {
+	return windows.Fold(n, op, timeOf[V], shape.spans(op.Name), init, step, keyOf[K])
+}
+
+func keyOf[K comparable](k K, from, to int64) Key[K] { return Key[K]{k, Span{Time(from), Time(to)}} }
+
+// Closed returns what was closed as events, each at the last instant of its span, so that
+// minutes can be folded into hours: the last minute before eleven is in the hour before eleven.
+// Nothing is late, since the mark of the events is that of closed.
+func Closed[K comparable, A any, L dataflow.Location](
+	closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue],
+) dataflow.KeyedStream[K, Event[A], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
+	n, op := engine.Read(closed, "window.Closed")
+	return newKeyedStream[K, Event[A], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](
+		windows.Entries(n, op, func(w Key[K], a A) (K, Event[A]) { return w.Key, Event[A]{w.Span.To - 1, a} }))
+}
+
+// Retain returns the entries of closed, each until the mark is more than after behind the end of
+// its span: then it is forgotten, by outputs, counts and calls that are made of it. So what is
+// kept of closed spans is bounded, although closed itself keeps each for good. It takes no
+// reason, since the mark decides. At the end of time nothing is forgotten.
+//
+// An output of the result may drop an entry before somebody reads it, if the mark jumps: a caller
+// that waits for a key when its span is closed has it. Who has to see every span reads
+// keyedsingleton.Entries of closed.
+//
+// An after that is negative panics. It keeps the keys of the entries that are there.
+func Retain[K comparable, A any, L dataflow.Location](
+	closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], after time.Duration,
+) dataflow.KeyedSingleton[Key[K], A, L, bounds.RetainedValue] {
+	n, op := engine.Read(closed, "window.Retain")
+	if after < 0 {
+		engine.Misuse(op.Name, "after is %v", after)
+	}
+	return newKeyedSingleton[Key[K], A, L, bounds.RetainedValue](windows.Retain(n, op, func(w Key[K]) int64 { return int64(w.Span.To) }, int64(after)))
+}

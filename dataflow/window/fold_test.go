@@ -1,0 +1,120 @@
+package window_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/sim"
+	"github.com/millrace/millrace/dataflow/window"
+	"github.com/millrace/millrace/keyedsingleton"
+)
+
+// counting counts the events of one source in each span, and says what is late.
+func counting(d window.Disorder, shape window.Shape) program {
+	return func(xs []ticks) []text {
+		es, late := window.Stamp(xs[0], at, d)
+		closed, _ := window.Count(dataflow.KeyBy(es, key), shape)
+		return []text{counted(closed), said("late", late)}
+	}
+}
+
+// TestSpans has what is counted in which span, and what is late. The numbers are those of the
+// cases of the design.
+func TestSpans(t *testing.T) {
+	every := window.Every(10 * time.Second)
+	for _, x := range []struct {
+		name   string
+		source []tick
+		d      window.Disorder
+		shape  window.Shape
+		want   string
+	}{
+		{"34 late", of("a", 1, 5, 3, 2, 11), slack(2), every, "a[0,10)=3 a[10,20)=1 | late a4@2"},
+		{"35 equal is in time", of("a", 10, 8), slack(2), every, "a[0,10)=1 a[10,20)=1 | "},
+		{"40 rounding down", of("a", -1, 0), slack(0), every, "a[-10,0)=1 a[0,10)=1 | "},
+		{"41 sliding", of("a", 7), slack(0), window.Sliding(10*time.Second, 5*time.Second), "a[0,10)=1 a[5,15)=1 | "},
+		{"42 offset", of("a", 6, 7), slack(0), every.Offset(-3 * time.Second), "a[-3,7)=1 a[7,17)=1 | "},
+		{"49 confirmed", of("a", 1, 2, 1e9, 3, 4), window.Disorder{Confirm: 3}, every, "a[0,10)=4 a[1000000000,1000000010)=1 | "},
+		{"not confirmed", of("a", 1, 2, 1e9, 3, 4), slack(0), every, "a[0,10)=2 a[1000000000,1000000010)=1 | late a4@3 late a5@4"},
+		{"nothing", nil, slack(0), every, " | "},
+		{"keys", []tick{{"a", 1, 1}, {"b", 2, 1}, {"a", 12, 2}, {"b", 3, 2}}, slack(0), every, "a[0,10)=1 a[10,20)=1 b[0,10)=1 | late b2@3"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			check(t, [][]tick{x.source}, want{report: x.want}, counting(x.d, x.shape))
+		})
+	}
+}
+
+// TestMerged is case 43: of two sources the one that is behind holds the mark, until it is
+// closed.
+func TestMerged(t *testing.T) {
+	merged := func(xs []ticks) []text {
+		left, _ := window.Stamp(xs[0], at, slack(0))
+		right, _ := window.Stamp(xs[1], at, slack(0))
+		closed, _ := window.Count(dataflow.KeyBy(dataflow.Merge(left, right), key), window.Every(10*time.Second))
+		return []text{counted(closed)}
+	}
+	check(t, [][]tick{of("a", 3, 12), of("b", 7)}, want{report: "a[0,10)=1 a[10,20)=1 b[0,10)=1"}, merged)
+	sim.Exhaustive(t, func(s *sim.Sim) {
+		b := build(s.Flow(), 2, merged)
+		s.Start()
+		step := func(want string) {
+			if got := report([][]string{sim.Collect(s, b.outs[0])}, false); got != want {
+				s.Errorf("got %s, want %s", got, want)
+			}
+		}
+		for _, x := range of("a", 3, 12) {
+			s.Check(b.ins[0].Send(s.Context(), x))
+		}
+		s.Check(b.ins[1].Send(s.Context(), tick{"b", 7, 1}))
+		step("")
+		b.ins[1].Close()
+		step("a[0,10)=1 b[0,10)=1")
+		b.ins[0].Close()
+		step("a[10,20)=1")
+	})
+}
+
+// TestClosed is case 54: what was counted in minutes is counted in hours.
+func TestClosed(t *testing.T) {
+	check(t, [][]tick{{{"a", 3599, 1}, {"a", 3601, 2}, {"b", 3500, 1}, {"a", 7300, 3}}}, want{
+		report: "a[0,3600)=1 a[3600,7200)=1 a[7200,10800)=1 b[0,3600)=1",
+	}, func(xs []ticks) []text {
+		es, _ := window.Stamp(xs[0], at, slack(200))
+		minutes, _ := window.Count(dataflow.KeyBy(es, key), window.Every(time.Minute))
+		hours, _ := window.Fold(window.Closed(minutes), window.Every(time.Hour), func() int { return 0 }, func(n *int, m int) { *n += m })
+		return []text{counted(hours)}
+	})
+}
+
+// TestNoTime is case 57: what has no time is late and moves no mark.
+func TestNoTime(t *testing.T) {
+	times := []window.Time{window.TimeOf(time.Time{}), window.TimeOf(time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)), seconds(1), window.Future - 1}
+	if times[0] != window.Past || times[1] != window.Future {
+		t.Errorf("the times are %v", times)
+	}
+	check(t, [][]tick{of("a", 0, 1, 2, 3)}, want{report: "a=1 a=1 | late a1@-9223372036 late a2@9223372036"}, func(xs []ticks) []text {
+		es, late := window.Stamp(xs[0], func(x tick) window.Time { return times[x.At] }, slack(0))
+		closed, _ := window.Count(dataflow.KeyBy(es, key), window.Sliding(time.Second, time.Second))
+		return []text{dataflow.WeakenOrder(dataflow.Map(keyedsingleton.Entries(closed), func(e dataflow.Entry[window.Key[string], int]) string {
+			return fmt.Sprintf("%s=%d", e.Key.Key, e.Value)
+		})), said("late", late)}
+	})
+}
+
+// TestManySpans opens more spans than have tables of their own.
+func TestManySpans(t *testing.T) {
+	var source []tick
+	for i := range 60 {
+		source = append(source, tick{"a", i * 10, i}, tick{"b", i*10 + 1, i})
+	}
+	for _, sl := range []int{1000, 250, 20} {
+		got := report(produce(t, [][]tick{source}, 7, counting(slack(sl), window.Every(10*time.Second)), nil), false)
+		want := report(produce(t, [][]tick{source}, 1, counting(slack(0), window.Every(10*time.Second)), nil), false)
+		if got != want {
+			t.Errorf("slack %d:\n got %s\nwant %s", sl, got, want)
+		}
+	}
+}

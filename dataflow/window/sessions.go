@@ -1,0 +1,27 @@
+package window
+
+import (
+	"time"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/windows"
+)
+
+// Sessions folds the events of each key that are less than gap apart from another one. The span
+// of a session is from its first event until gap after its last one, and sessions of a key never
+// overlap. An event may come that lies between two and makes them one: merge adds other to the
+// earlier one.
+//
+// The proof says that step and merge come to the same for the same events in any order. A
+// session is closed like a span of [Fold]; while it is open its key changes when it grows.
+func Sessions[K comparable, V, A any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
+	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], gap time.Duration, init func() A, step func(*A, V), merge func(into *A, other A), why dataflow.Proof,
+) (closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], open dataflow.KeyedSingleton[Key[K], A, L, bounds.Unbounded]) {
+	n, op := engine.ReadProved(ks, "window.Sessions", why, init, step, merge)
+	positive(op.Name, "gap", gap)
+	n.Permuted()
+	c, o := windows.Sessions(n, op, timeOf[V], int64(gap), init, func(acc *A, e *Event[V]) { step(acc, e.Value) }, merge, keyOf[K])
+	return newKeyedSingleton[Key[K], A, L, bounds.BoundedValue](c), newKeyedSingleton[Key[K], A, L, bounds.Unbounded](o)
+}

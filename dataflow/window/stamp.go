@@ -1,0 +1,93 @@
+package window
+
+import (
+	"time"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/windows"
+)
+
+// Disorder is how far out of order a stream may be. The zero value says not at all.
+type Disorder struct {
+	// Slack is how much older than the newest element another one may be.
+	Slack time.Duration
+	// Confirm is how many elements have to be as new before the mark follows them, so that
+	// one wrong clock does not make everything else late. 0 is 1. It counts elements, so it
+	// is not for a stream that may repeat one.
+	Confirm int
+}
+
+// Stamp gives each element of s the time that at returns for it. The mark of the events is the
+// largest time so far, less the slack.
+//
+// An element that is older than the mark that it finds is late, as is one without a time: it
+// is in late instead, and in no window. That is decided here, once, by the order of s alone, so
+// no operator behind it needs a reason.
+//
+// When the inputs before s have been closed the mark is [Future]: time has ended. An app that
+// is stopped ends no time, and neither does one that is durable, whose history goes on.
+func Stamp[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries](
+	s dataflow.Stream[T, L, bounds.Unbounded, O, R], at func(T) Time, disorder Disorder,
+) (events, late dataflow.Stream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R]) {
+	n, op := engine.Read(s, "window.Stamp", at)
+	e, l := windows.Stamp(n, op, instantOf(at), eventOf[T], clockOf[T, R](op.Name, disorder))
+	return newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](e), newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](l)
+}
+
+// StampBy is [Stamp] for a stream that says itself how far it is: mark returns the time before
+// which nothing comes after x, if x says so.
+func StampBy[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries](
+	s dataflow.Stream[T, L, bounds.Unbounded, O, R], at func(T) Time, mark func(x T) (Time, bool),
+) (events, late dataflow.Stream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R]) {
+	n, op := engine.Read(s, "window.StampBy", at, mark)
+	says := func(x T) (int64, bool) {
+		to, ok := mark(x)
+		return int64(to), ok
+	}
+	e, l := windows.Stamp(n, op, instantOf(at), eventOf[T], windows.Clock[T]{Says: says})
+	return newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](e), newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](l)
+}
+
+// Mark returns the mark of events, which only grows: no event before it comes any more.
+func Mark[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
+	events dataflow.Stream[Event[T], L, bounds.Unbounded, O, R],
+) dataflow.Singleton[Time, L, bounds.MonotonicValue] {
+	n, op := engine.Read(events, "window.Mark")
+	return newSingleton[Time, L, bounds.MonotonicValue](windows.Value[Time](op, &n.Head))
+}
+
+// timeOf returns the time of an event.
+func timeOf[T any](e *Event[T]) int64 { return int64(e.At) }
+
+func eventOf[T any](t int64, x T) Event[T] { return Event[T]{Time(t), x} }
+
+func instantOf[T any](at func(T) Time) func(T) int64 {
+	return func(x T) int64 { return int64(at(x)) }
+}
+
+func clockOf[T any, R dataflow.Retries](op string, d Disorder) windows.Clock[T] {
+	notNegative(op, "slack", d.Slack)
+	if d.Confirm < 0 {
+		engine.Misuse(op, "Confirm is %d", d.Confirm)
+	}
+	if _, repeats := any(*new(R)).(dataflow.AtLeastOnce); repeats && d.Confirm > 1 {
+		engine.Misuse(op, "Confirm is %d, and an element of this stream may come more than once: it would confirm itself", d.Confirm)
+	}
+	return windows.Clock[T]{Slack: int64(d.Slack), Confirm: d.Confirm}
+}
+
+// StampKeyed is [Stamp] of a keyed stream, with one mark for all keys.
+//
+// # Nondeterminism
+//
+// The order between keys is the runtime's choice, and decides which elements are late; why says
+// that it does not matter, or that the slack is enough.
+func StampKeyed[K comparable, V any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
+	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], at func(V) Time, disorder Disorder, why dataflow.NonDet,
+) (events, late dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R]) {
+	n, op := engine.ReadReasoned(ks, "window.StampKeyed", why, at)
+	e, l := windows.StampKeyed(n, op, instantOf(at), eventOf[V], clockOf[V, R](op.Name, disorder))
+	return newKeyedStream[K, Event[V], L, bounds.Unbounded, O, R](e), newKeyedStream[K, Event[V], L, bounds.Unbounded, O, R](l)
+}

@@ -1,0 +1,81 @@
+package window
+
+import (
+	"math"
+	"time"
+)
+
+// A Time is an instant in nanoseconds since 1970 in UTC. It has neither a zone nor a reading of
+// the monotonic clock, as a [time.Time] has, so equal instants are equal keys.
+type Time int64
+
+// The ends of time. No event is at one of them.
+const (
+	Past   Time = math.MinInt64 // before all times: the mark of a stream before its first event
+	Future Time = math.MaxInt64 // after all times: the mark of a stream that has ended
+)
+
+// The first and the last instant that a time.Time can say in nanoseconds.
+var (
+	earliest = time.Unix(0, math.MinInt64)
+	latest   = time.Unix(0, math.MaxInt64)
+)
+
+// TimeOf returns the instant of t. What is too far away for a Time, such as the zero
+// time.Time, is [Past] or [Future].
+func TimeOf(t time.Time) Time {
+	switch {
+	case t.Before(earliest):
+		return Past
+	case t.After(latest):
+		return Future
+	}
+	return Time(t.UnixNano())
+}
+
+// Time returns the instant as a [time.Time] in UTC.
+func (t Time) Time() time.Time { return time.Unix(0, int64(t)).UTC() }
+
+// String returns the instant in UTC as RFC 3339 has it, or the name of an end of time.
+func (t Time) String() string {
+	switch t {
+	case Past:
+		return "window.Past"
+	case Future:
+		return "window.Future"
+	}
+	return t.Time().Format(time.RFC3339Nano)
+}
+
+// Add returns the instant that is d later. What is beyond [Past] or [Future] is Past or Future,
+// and these two stay what they are.
+func (t Time) Add(d time.Duration) Time {
+	s := t + Time(d)
+	switch {
+	case t == Past || t == Future:
+		return t
+	case d > 0 && s < t:
+		return Future
+	case d < 0 && s > t:
+		return Past
+	}
+	return s
+}
+
+// An Event is a value and the time at which it happened.
+type Event[T any] struct {
+	At    Time
+	Value T
+}
+
+// With returns another value at the time of e.
+func With[T, U any](e Event[T], u U) Event[U] { return Event[U]{e.At, u} }
+
+// A Span is the time from From until just before To.
+type Span struct{ From, To Time }
+
+// A Key is a key in a span.
+type Key[K comparable] struct {
+	Key  K
+	Span Span
+}

@@ -1,0 +1,81 @@
+package durabletest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+	"github.com/millrace/millrace/slice"
+)
+
+type livesPorts struct {
+	in   *dataflow.KeyedInputPort[string, int]
+	outs map[string]*dataflow.EntryOutputPort[string, int]
+}
+
+// TestLivesSurvive crashes a flow that forgets keys at every moment. Afterwards each operator has
+// what the present life of a key gives, and nothing of one that is over.
+func TestLivesSurvive(t *testing.T) {
+	const why = "tested"
+	program := Program[livesPorts]{
+		Build: func(flow *dataflow.Flow) livesPorts {
+			at := dataflow.At[server](flow)
+			in, values := keyedstream.Input[string, int](at, "values")
+			kept := keyedstream.FirstWithin(values, dataflow.Retain{Keys: 1}, why)
+			call := func(ctx context.Context, v int) int {
+				select {
+				case <-ctx.Done():
+					return -v
+				case <-time.After(time.Minute):
+					return v
+				}
+			}
+			return livesPorts{in, map[string]*dataflow.EntryOutputPort[string, int]{
+				"kept":     keyedsingleton.Output(kept, "kept"),
+				"odd":      keyedsingleton.Output(keyedsingleton.Filter(kept, func(v int) bool { return v%2 == 1 }), "odd"),
+				"late":     keyedsingleton.Output(keyedsingleton.After(kept, time.Minute, why), "late"),
+				"answered": keyedsingleton.Output(keyedsingleton.MapAsync(kept, call, keyedsingleton.AsyncOptions{}), "answered"),
+				"emitted":  keyedsingleton.Output(slice.EmitRetained(slice.BatchEntries(slice.At(at), kept, why)), "emitted"),
+			}}
+		},
+		Drive: func(ctx context.Context, p livesPorts) error {
+			for i, k := range []string{"a", "b", "c", "a"} { // a is forgotten when c comes, b when a comes again
+				if err := p.in.SendNumbered(ctx, k, uint64(i/3), 2*i+1); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Check: func(ctx context.Context, p livesPorts) error {
+			for name, out := range p.outs {
+				for k, want := range map[string]int{"a": 7, "c": 5} {
+					got, err := out.Await(ctx, k)
+					for i := 0; i < 100 && err == nil && got != want; i++ { // of the life before
+						<-time.After(time.Second)
+						got, err = out.Await(ctx, k)
+					}
+					if got != want || err != nil {
+						return fmt.Errorf("%s has %d of %s, want %d: %w", name, got, k, want, err)
+					}
+				}
+			}
+			for name, out := range p.outs {
+				soon, cancel := context.WithTimeout(ctx, time.Second)
+				got, err := out.Await(soon, "b")
+				cancel()
+				if !errors.Is(err, context.DeadlineExceeded) {
+					return fmt.Errorf("%s has %d of b, which is forgotten: %w", name, got, err)
+				}
+			}
+			return nil
+		},
+	}
+	if runs := Crash(t, program, Options{LostAnswers: true}); runs < 40 {
+		t.Errorf("only %d runs", runs)
+	}
+}

@@ -9,7 +9,7 @@ import (
 )
 
 // shown are the packages whose every function has an example.
-var shown = []string{"dataflow", "keyedstream", "keyedsingleton", "singleton", "optional", "slice", "dataflow/serve"}
+var shown = []string{"dataflow", "keyedstream", "keyedsingleton", "singleton", "optional", "slice", "dataflow/serve", "dataflow/window"}
 
 // TestPackageDocs wants one package comment in each package.
 func TestPackageDocs(t *testing.T) {

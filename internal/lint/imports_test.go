@@ -24,10 +24,11 @@ var imports = map[string][]string{
 	"dataflow/serve":   slices.Concat(core, []string{"internal/engine/simulate"}),
 	"dataflow/durable": slices.Concat(core, []string{"internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "dataflow/durable/journal"}),
 	"dataflow/inspect": core,
+	"dataflow/window":  slices.Concat(core, []string{"internal/engine/windows"}),
 
 	"dataflow/durable/durabletest": slices.Concat(core, []string{"dataflow/durable", "internal/engine/identity", "internal/engine/logdriven", "dataflow/durable/journal"}),
 
-	"keyedstream":    core,
+	"keyedstream":    slices.Concat(core, []string{"internal/engine/machines"}),
 	"keyedsingleton": core,
 	"singleton":      core,
 	"optional":       core,
@@ -40,8 +41,10 @@ var imports = map[string][]string{
 	"internal/engine/codec":     {"internal/cow", "internal/seal"},
 	"internal/engine/state":     {"internal/cow", "internal/keyed", "internal/timer"},
 	"internal/engine/logdriven": {"internal/keyed"},
+	"internal/engine/machines":  {"internal/digest", "internal/keyed"},
 	"internal/engine/operators": {"internal/cow", "internal/digest", "internal/keyed", "internal/timer"},
 	"internal/engine/port":      {"internal/digest", "internal/keyed"},
+	"internal/engine/windows":   {"internal/digest", "internal/keyed"},
 
 	"dataflow/durable/natslog":             {"dataflow/durable/journal", "dataflow/durable/internal/lockfile", "dataflow/durable/internal/membership"},
 	"dataflow/durable/disklog":             {"dataflow/durable/journal", "dataflow/durable/internal/lockfile"},
@@ -53,6 +56,9 @@ var imports = map[string][]string{
 	"examples/counter":   library,
 	"examples/locks":     library,
 	"examples/ratelimit": library,
+	"examples/fraud":     slices.Concat(library, []string{"dataflow/window"}),
+	"examples/payments":  library,
+	"examples/sessions":  slices.Concat(library, []string{"dataflow/window"}),
 	"examples/deposits":  slices.Concat(library, []string{"dataflow/durable", "dataflow/durable/natslog", "dataflow/serve"}),
 
 	"internal/model":    slices.Concat(library, []string{"dataflow/sim", "internal/digest", "internal/engine", "internal/engine/simulate", "internal/seal"}),

@@ -13,9 +13,12 @@ import (
 var layers = map[string][]string{
 	"internal/engine/codec":     {},
 	"internal/engine/token":     {},
-	"internal/engine":           {"internal/engine/codec", "internal/engine/token"},
+	"internal/engine/mark":      {},
+	"internal/engine":           {"internal/engine/codec", "internal/engine/mark", "internal/engine/token"},
 	"internal/engine/state":     {"internal/engine", "internal/engine/codec"},
+	"internal/engine/machines":  {"internal/engine", "internal/engine/codec", "internal/engine/port", "internal/engine/state"},
 	"internal/engine/operators": {"internal/engine", "internal/engine/codec", "internal/engine/state"},
+	"internal/engine/windows":   {"internal/engine", "internal/engine/codec", "internal/engine/mark", "internal/engine/state"},
 	"internal/engine/port":      {"internal/engine", "internal/engine/codec", "internal/engine/state", "internal/engine/token"},
 	"internal/engine/live":      {"internal/engine", "internal/engine/token"},
 	"internal/engine/simulate":  {"internal/engine", "internal/engine/token"},

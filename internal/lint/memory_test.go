@@ -42,6 +42,7 @@ var memoryRules = memoryRule{
 		"StateEntries kept":           "is set while a flow is built",
 		"Interval engine.Lasting":     "is an input, which is in no slice",
 		"KWithout engine.OfConstants": "outside of slices the keys are constants",
+		"Product engine.OfConstants":  "as KWithout",
 		"IndexOf n":                   "is set while a flow is built",
 		"Each c":                      "is of one call",
 		"Tire last":                   "is of simulations, which save nothing",
@@ -68,33 +69,61 @@ var memoryRules = memoryRule{
 	},
 }
 
+// machineRules are for internal/engine/machines.
+var machineRules = memoryRule{
+	functions: map[string]string{},
+	fields: map[string]string{
+		"Op.Key":          "is set while a flow is built",
+		"Location.At":     "says which operator works, for errors",
+		"Location.Rearm":  "is reset by each step",
+		"Op.Later":        "is set while a flow is built",
+		"Caller.requests": "is emptied by each turn",
+		"Turn.loc":        "is set while a flow is built",
+		"Turn.phase":      "is set while a flow is built",
+		"life.state":      "is part of an entry of a table",
+		"life.timer":      "is part of an entry of a table",
+		"life.decided":    "is part of an entry of a table",
+		"called.calls":    "is part of an entry of a table",
+		"called.open":     "is part of an entry of a table",
+	},
+}
+
 // TestMemory wants no memory of operators that is not from a constructor.
 func TestMemory(t *testing.T) {
-	dir := filepath.Join("..", "engine", "operators")
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := make(map[string]string)
-	for _, name := range names {
-		if ok, err := build.Default.MatchFile(dir, filepath.Base(name)); err != nil || !ok || strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(name)
+	for _, x := range []struct {
+		folder          string
+		rules           memoryRule
+		files, literals int // at least
+	}{
+		{"operators", memoryRules, 15, 100},
+		{"machines", machineRules, 2, 5},
+	} {
+		dir := filepath.Join("..", "engine", x.folder)
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		files[filepath.Base(name)] = string(text)
-	}
-	m := readMemory(t, compiled.Importer(t, operatorsPackage), files, memoryRules)
-	for _, w := range m.wrong {
-		t.Error(w)
-	}
-	for _, w := range m.needless() {
-		t.Error(w)
-	}
-	if len(m.operators) < 15 || m.literals < 100 {
-		t.Errorf("looked at %d files with %d function literals only", len(m.operators), m.literals)
+		files := make(map[string]string)
+		for _, name := range names {
+			if ok, err := build.Default.MatchFile(dir, filepath.Base(name)); err != nil || !ok || strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[filepath.Base(name)] = string(text)
+		}
+		m := readMemory(t, compiled.Importer(t, enginePackage+"/"+x.folder), files, x.rules)
+		for _, w := range m.wrong {
+			t.Error(w)
+		}
+		for _, w := range m.needless() {
+			t.Error(w)
+		}
+		if len(m.operators) < x.files || m.literals < x.literals {
+			t.Errorf("looked at %d files of %s with %d function literals only", len(m.operators), x.folder, m.literals)
+		}
 	}
 }
 

@@ -97,6 +97,6 @@ func check(t *testing.T, imp types.Importer, prog []byte) string {
 func exports(t *testing.T, others ...string) types.Importer {
 	t.Helper()
 	return compiled.Importer(t, append([]string{
-		module + "keyedsingleton", module + "keyedstream", module + "optional", module + "singleton", module + "slice", "context", "strings", "time",
+		module + "dataflow/window", module + "keyedsingleton", module + "keyedstream", module + "optional", module + "singleton", module + "slice", "context", "strings", "time",
 	}, others...)...)
 }

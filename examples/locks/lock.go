@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/millrace/millrace/keyedstream"
 )
 
-// What a client can ask for, and what the clock says.
+// What a client can ask for.
 const (
 	acquire = "acquire"
 	renew   = "renew"
 	release = "release"
-	expire  = "expire"
 )
 
 // What becomes of it.
@@ -28,19 +29,13 @@ const (
 // so that who guards what is locked can fence off clients whose lease has ended.
 type token uint64
 
-// A lease is a grant and how often it was renewed.
-type lease struct {
-	Token token
-	Term  int
-}
-
 // A request is what is asked of a lock.
 type request struct {
 	Kind   string
 	Lock   string
 	Client string
 	For    time.Duration // how long the lease is to be
-	lease                // Token of what is renewed or released
+	Token  token         // of what is renewed or released
 }
 
 func (r request) from(client string) request {
@@ -52,8 +47,9 @@ func (r request) from(client string) request {
 type notice struct {
 	Kind   string
 	Client string
-	For    time.Duration
-	lease
+	Token  token
+	For    time.Duration // how long the lease is, of one that is granted or renewed
+	At     time.Duration // when, since the keeper began
 }
 
 func (n notice) String() string {
@@ -63,62 +59,80 @@ func (n notice) String() string {
 	return fmt.Sprintf("%s %s, token %d", n.Client, n.Kind, n.Token)
 }
 
-// A lock is a lock as its keeper knows it.
+// lease is the timer of a lock: the lease of its holder ends when it rings.
+const lease keyedstream.Timer = 0
+
+// A turn is what a lock does at once.
+type turn = keyedstream.TimedTurn[string, notice, struct{}]
+
+// A lock is a lock as its keeper knows it. A lock that nobody wants is not forgotten, since
+// its tokens have to go on growing.
 //
 // It maintains:
 //
-//  1. if it is not held, nobody waits,
-//  2. at.Token is that of the last grant, so that a grant is told by it for ever,
+//  1. if it is not held, nobody waits, and its timer is not set,
+//  2. Token is that of the last grant,
 //  3. a client waits once, and not while it holds the lock.
 type lock struct {
-	held    bool
-	holder  string // the client that holds it, or did
-	at      lease  // of the holder
-	waiting []request
+	Held    bool
+	Holder  string // the client that holds it, or did
+	Token   token
+	Waiting []request
 }
 
 func unlocked() lock { return lock{} }
 
 // handle decides what becomes of a request.
-func (l *lock) handle(r request, tell func(notice)) {
+func (l *lock) handle(r request, do *turn) {
 	switch {
-	case r.Kind == acquire && !l.held:
-		l.grant(r, tell)
-	case r.Kind == acquire && l.holder != r.Client && !l.awaits(r.Client):
-		l.waiting = append(l.waiting, r)
-		tell(notice{Kind: queued, Client: r.Client})
-	case r.Kind == expire && l.held && r.lease == l.at:
-		l.pass(expired, tell)
-	case r.Kind == expire:
-		// The lease was released or renewed in the meantime.
+	case r.Kind == acquire && !l.Held:
+		l.grant(r, do)
+	case r.Kind == acquire && l.Holder != r.Client && !l.awaits(r.Client):
+		l.Waiting = append(l.Waiting, r)
+		tell(do, notice{Kind: queued, Client: r.Client})
 	case r.Kind == renew && l.holds(r):
-		l.at.Term++
-		tell(notice{renewed, l.holder, r.For, l.at})
+		l.lend(renewed, r, do)
 	case r.Kind == release && l.holds(r):
-		l.pass(released, tell)
+		l.pass(released, do)
 	default:
-		tell(notice{Kind: refused, Client: r.Client, lease: r.lease})
+		tell(do, notice{Kind: refused, Client: r.Client, Token: r.Token})
 	}
 }
 
-func (l *lock) holds(r request) bool { return l.held && l.holder == r.Client && r.Token == l.at.Token }
+// expire ends the lease of the holder.
+func (l *lock) expire(_ keyedstream.Timer, do *turn) { l.pass(expired, do) }
+
+func (l *lock) holds(r request) bool { return l.Held && l.Holder == r.Client && r.Token == l.Token }
 
 func (l *lock) awaits(client string) bool {
-	return slices.ContainsFunc(l.waiting, func(r request) bool { return r.Client == client })
+	return slices.ContainsFunc(l.Waiting, func(r request) bool { return r.Client == client })
 }
 
-// pass ends the lease of the holder and gives the lock to who waits longest.
-func (l *lock) pass(why string, tell func(notice)) {
-	tell(notice{Kind: why, Client: l.holder, lease: l.at})
-	l.held = false
-	if len(l.waiting) > 0 {
-		next := l.waiting[0]
-		l.waiting = slices.Delete(l.waiting, 0, 1)
-		l.grant(next, tell)
+// pass takes the lock from its holder and gives it to who waits longest.
+func (l *lock) pass(why string, do *turn) {
+	tell(do, notice{Kind: why, Client: l.Holder, Token: l.Token})
+	do.Stop(lease)
+	l.Held = false
+	if len(l.Waiting) > 0 {
+		next := l.Waiting[0]
+		l.Waiting = slices.Delete(l.Waiting, 0, 1)
+		l.grant(next, do)
 	}
 }
 
-func (l *lock) grant(r request, tell func(notice)) {
-	l.held, l.holder, l.at = true, r.Client, lease{Token: l.at.Token + 1}
-	tell(notice{granted, r.Client, r.For, l.at})
+func (l *lock) grant(r request, do *turn) {
+	l.Held, l.Holder = true, r.Client
+	l.Token++
+	l.lend(granted, r, do)
+}
+
+// lend has the lease of the holder begin, or begin anew.
+func (l *lock) lend(why string, r request, do *turn) {
+	do.After(lease, r.For)
+	tell(do, notice{Kind: why, Client: l.Holder, Token: l.Token, For: r.For})
+}
+
+func tell(do *turn, n notice) {
+	n.At = do.Now()
+	do.Emit(n)
 }

@@ -22,7 +22,7 @@ func TestTimes(t *testing.T) {
 		}
 		begin := time.Now()
 		ask := func(client, kind string, of token) {
-			r := request{Kind: kind, Lock: "l", For: 10 * time.Second, lease: lease{Token: of}}
+			r := request{Kind: kind, Lock: "l", For: 10 * time.Second, Token: of}
 			if err := k.requests.Send(t.Context(), client, r); err != nil {
 				t.Fatal(err)
 			}

@@ -19,7 +19,7 @@ func main() {
 
 	ask := func(client, kind string, length time.Duration, of token) {
 		fmt.Printf("%s: %s\n", client, kind)
-		r := request{Kind: kind, Lock: "ledger", For: length, lease: lease{Token: of}}
+		r := request{Kind: kind, Lock: "ledger", For: length, Token: of}
 		check(k.requests.Send(ctx, client, r))
 	}
 	hear := func(notices int) {

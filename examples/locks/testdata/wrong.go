@@ -1,4 +1,4 @@
-// Package wrong lets requests and timers at a lock without saying which comes first.
+// Package wrong lets requests of two streams at a lock without saying which comes first.
 package wrong
 
 import (
@@ -11,6 +11,6 @@ type Keeper struct{ dataflow.Process }
 
 type told = dataflow.KeyedStream[string, string, Keeper, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
-func notices(requests, ended told, handle func(*int, string, func(string))) {
-	keyedstream.Scan(keyedstream.Merge(requests, ended), func() int { return 0 }, handle)
+func notices(requests, others told, handle func(*int, string, func(string))) {
+	keyedstream.Scan(keyedstream.Merge(requests, others), func() int { return 0 }, handle)
 }

@@ -22,6 +22,7 @@ func BenchmarkLines(b *testing.B)         { run(b, jobs.Lines()) }
 func BenchmarkPuts(b *testing.B)          { run(b, jobs.Puts()) }
 func BenchmarkMembers(b *testing.B)       { run(b, jobs.Members()) }
 func BenchmarkTimeout(b *testing.B)       { run(b, jobs.Timeout()) }
+func BenchmarkWindows(b *testing.B)       { run(b, jobs.Windows()) }
 func BenchmarkTable(b *testing.B)         { run(b, jobs.Table()) }
 func BenchmarkProgram(b *testing.B)       { run(b, jobs.Program()) }
 func BenchmarkHTTP(b *testing.B)          { run(b, jobs.HTTP()) }

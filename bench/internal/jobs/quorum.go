@@ -188,7 +188,7 @@ func newRetained(keys int) (in *dataflow.InputPort[vote], completed *int, app *d
 		dataflow.KeyBy(vs, requestOf()),
 		func() uint8 { return 0 }, stepOf(0), keyedstream.Retain{Keys: keys}, "no vote is later than that")
 	completed = new(int)
-	keyedstream.Inspect(complete, func(uint8) { *completed++ })
+	keyedsingleton.Inspect(complete, func(uint8) { *completed++ })
 	return in, completed, start(f)
 }
 

@@ -7,7 +7,7 @@
 // travels in ordinary collections: dataflow.Map, Filter, KeyBy, FlatMap and Merge, and the
 // functions of package keyedstream, work on it as on anything else; [With] changes its value.
 //
-// The mark of a stream is a time before which nothing comes any more. Stamp moves it: to the
+// The mark of a stream is a time: what is still to come happened then or later. Stamp moves it: to the
 // largest time so far, less how far out of order the stream may be. It only grows. What comes
 // before the mark is late, which is decided there, once, by the order of the stream alone. A
 // merged stream has the least of the marks of its sources. What reads only events and marks is a

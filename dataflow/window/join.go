@@ -16,7 +16,7 @@ type Within struct{ Before, After time.Duration }
 // Join returns the pairs of a and b under one key whose times are near each other, each once, at
 // the later of the two times.
 //
-// An event is remembered until the mark of the other side says that no pair comes any more. So
+// An event is remembered until the mark of the other side says that no pair can follow. So
 // a side that is quiet has the other one remember everything.
 func Join[K comparable, V, W any, L dataflow.Location, O1, O2 dataflow.Order, R dataflow.NoRetries](
 	a dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O1, R], b dataflow.KeyedStream[K, Event[W], L, bounds.Unbounded, O2, R], near Within,
@@ -31,7 +31,7 @@ func Join[K comparable, V, W any, L dataflow.Location, O1, O2 dataflow.Order, R 
 		windows.Join(n, m, op, timeOf[V], timeOf[W], p))
 }
 
-// LeftJoin is [Join], and each event of a that has no pair, once none can come any more, at the
+// LeftJoin is [Join], and each event of a that has no pair, once none can follow, at the
 // last time at which one could have come.
 func LeftJoin[K comparable, V, W any, L dataflow.Location, O1, O2 dataflow.Order, R dataflow.NoRetries](
 	a dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O1, R], b dataflow.KeyedStream[K, Event[W], L, bounds.Unbounded, O2, R], near Within,

@@ -50,7 +50,7 @@ func StampBy[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries]
 	return newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](e), newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](l)
 }
 
-// Mark returns the mark of events, which only grows: no event before it comes any more.
+// Mark returns the mark of events, which only grows: no event before it is still to come.
 func Mark[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	events dataflow.Stream[Event[T], L, bounds.Unbounded, O, R],
 ) dataflow.Singleton[Time, L, bounds.MonotonicValue] {

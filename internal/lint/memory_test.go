@@ -76,7 +76,6 @@ var machineRules = memoryRule{
 		"Op.Key":          "is set while a flow is built",
 		"Location.At":     "says which operator works, for errors",
 		"Location.Rearm":  "is reset by each step",
-		"Op.Later":        "is set while a flow is built",
 		"Caller.requests": "is emptied by each turn",
 		"Turn.loc":        "is set while a flow is built",
 		"Turn.phase":      "is set while a flow is built",

@@ -58,7 +58,7 @@ func CallingMachine[K comparable, V, S, U, A, Q any](
 	in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], requests *[]Q, init func() S, step func(*S, V), rung func(*S, uint8),
 ) *Caller[K, S, U, A, Q] {
 	h := engine.Derived(op, in)
-	c := &Caller[K, S, U, A, Q]{requests: requests}
+	c := &Caller[K, S, U, A, Q]{requests: requests, calls: port.NewLifeCalls(h.Loc)}
 	begin := func() called[S] {
 		*c.numbers++
 		return called[S]{state: init(), number: *c.numbers}
@@ -113,20 +113,17 @@ func (c *Caller[K, S, U, A, Q]) ask(s *called[S]) {
 func Answers[K comparable, S, U, A, Q, Z any](
 	c *Caller[K, S, U, A, Q], call func(context.Context, CallKey[K], Q) Z, answer func(*S, Q, Z), limit int, timeout time.Duration,
 ) (*engine.KeyedNode[K, U], *engine.KeyedNode[K, A]) {
-	made := func(ctx context.Context, _ CallKey[K], x Call[K, Q]) (z Answer[Q, Z]) {
-		z.Request = x.Request
-		c.calls.Do(ctx, x.ID.Life, x.ID.Number, func(ctx context.Context) {
+	made := func(ctx context.Context, _ CallKey[K], x Call[K, Q]) Answer[Q, Z] {
+		return Answer[Q, Z]{x.Request, port.CallOfLife(ctx, c.calls, x.ID.Life, x.ID.Number, func(ctx context.Context) Z {
 			if timeout > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			z.Result = call(ctx, x.ID, x.Request)
-		})
-		return z
+			return call(ctx, x.ID, x.Request)
+		})}
 	}
-	var answers *engine.KeyedNode[CallKey[K], Answer[Q, Z]]
-	c.calls, answers = port.CallForLives(c.asked, c.op, made, limit)
+	answers := port.CallForLives(c.calls, c.asked, c.op, made, limit)
 	one := func(id CallKey[K], z Answer[Q, Z]) {
 		h := c.hash.Hash(id.Key)
 		i, l := c.machine.lives.GetIndex(id.Key, h)

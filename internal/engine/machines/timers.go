@@ -101,7 +101,7 @@ func (m *machine[K, S, U, A]) stopped() {
 	}
 }
 
-// unlink removes a timer of a life, which is not due any more.
+// unlink removes a timer of a life, which will not ring.
 func (m *machine[K, S, U, A]) unlink(i uint32, l *life[S], id uint8) {
 	t := m.timers
 	name := ring{i, id}

@@ -1,5 +1,5 @@
 // Package mark has the marks of streams of events. The mark of a stream is a time before
-// which no event of the stream comes any more; it only grows.
+// which no event of the stream is still to come; it only grows.
 //
 // A [Mark] belongs to a node of the graph and is settled while a flow is built. The operator
 // that owns one advances it after it has pushed everything that the mark covers, so a

@@ -38,16 +38,14 @@ func mapLives[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, 
 	m := engine.Lasting(op)
 	l := &lives[K, V, U]{
 		hash: engine.Hasher[K](), table: state.NewTable(m, state.Plain[K], state.Plain[uint64]), last: state.NewVar(m, uint64(0)),
-		asked: engine.NewKeyedNode[lifeOf[K], V](h),
+		asked: engine.NewKeyedNode[lifeOf[K], V](h), calls: NewLifeCalls(h.Loc),
 	}
 	var hs []uint64
 	op.Scratch(&hs)
-	call := func(ctx context.Context, k lifeOf[K], v V) (u U) {
-		l.calls.Do(ctx, k.Life, 0, func(ctx context.Context) { u = f(ctx, k.Key, v) })
-		return u
+	call := func(ctx context.Context, k lifeOf[K], v V) U {
+		return CallOfLife(ctx, l.calls, k.Life, 0, func(ctx context.Context) U { return f(ctx, k.Key, v) })
 	}
-	var answers *engine.KeyedNode[lifeOf[K], U]
-	l.calls, answers = CallForLives(l.asked, op, call, limit)
+	answers := CallForLives(l.calls, l.asked, op, call, limit)
 	l.out = engine.NewKeyedNode[K, U](engine.Same(op.Name, n, answers))
 	l.out.Revises, l.out.Forgets = true, true
 	n.To(func(b *engine.Batch[K, V]) {
@@ -123,20 +121,24 @@ type lifeCall struct {
 	number uint32
 }
 
-// CallForLives is MapAsync for an operator whose keys tell lives apart. It returns the calls,
-// which the operator's function makes with [LifeCalls.Do]. Unlike MapAsync, it lets the operator
-// give something at once, such as the end of a life.
-func CallForLives[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, K, V) U, limit int) (*LifeCalls, *engine.KeyedNode[K, U]) {
-	l := &LifeCalls{kept: n.Loc.Graph.Kept(), ending: make(map[uint64]uint32), over: make(map[uint64]uint32), running: make(map[lifeCall]context.CancelFunc)}
+// NewLifeCalls returns the calls of an operator of a location.
+func NewLifeCalls(at *engine.Location) *LifeCalls {
+	return &LifeCalls{kept: at.Graph.Kept(), ending: make(map[uint64]uint32), over: make(map[uint64]uint32), running: make(map[lifeCall]context.CancelFunc)}
+}
+
+// CallForLives is MapAsync for an operator whose keys tell lives apart. The operator's function
+// makes the calls with [CallOfLife]. Unlike MapAsync, it lets the operator give something at
+// once, such as the end of a life.
+func CallForLives[K comparable, V, U any](l *LifeCalls, n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, K, V) U, limit int) *engine.KeyedNode[K, U] {
 	a, answers := calls(n, op, f, limit)
 	a.durable = l.committed
 	op.Later = false
-	return l, answers
+	return answers
 }
 
-// Do makes a call of a life, unless the life is over: there is no use for an answer then. Its
-// context ends with the life.
-func (l *LifeCalls) Do(ctx context.Context, life uint64, number uint32, call func(context.Context)) {
+// CallOfLife makes a call of a life, unless the life is over: there is no use for an answer then.
+// Its context ends with the life.
+func CallOfLife[Z any](ctx context.Context, l *LifeCalls, life uint64, number uint32, call func(context.Context) Z) (none Z) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c := lifeCall{life, number}
@@ -147,14 +149,14 @@ func (l *LifeCalls) Do(ctx context.Context, life uint64, number uint32, call fun
 	}
 	l.mu.Unlock()
 	if over {
-		return
+		return none
 	}
 	defer func() {
 		l.mu.Lock()
 		delete(l.running, c)
 		l.mu.Unlock()
 	}()
-	call(ctx)
+	return call(ctx)
 }
 
 // End says that a life has ended to which so many answers are to come.

@@ -72,7 +72,7 @@ func (t *Deadlines) Expire(now int64, fire func(entry uint32)) {
 	})
 }
 
-// over notes that an entry has no timer any more.
+// over notes that the timer of an entry is gone.
 func (t *Deadlines) over(entry uint32) {
 	if t.marks == nil {
 		return

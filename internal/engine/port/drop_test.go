@@ -2,19 +2,27 @@ package port
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/millrace/millrace/internal/engine"
 )
 
 // TestDropOn: an entry is there until its key is dropped, in the step that says so, and its key
-// can come again if the input forgot it.
+// can come again if the input forgot it. So it is for an output of entries that can be forgotten.
 func TestDropOn(t *testing.T) {
+	for _, forgets := range []bool{false, true} {
+		t.Run(fmt.Sprint("forgets=", forgets), func(t *testing.T) { dropOn(t, forgets) })
+	}
+}
+
+func dropOn(t *testing.T, forgets bool) {
 	g := newTestGraph()
 	s := g.NewLocation("here")
 	op := func(name string) *engine.Op { return engine.NewOp(s, name, "") }
 	in, n := NewKeyedInput[int, string](s, op("in"), true)
 	old, keys := NewKeyedInput[int, bool](s, op("old"), false)
+	n.Forgets = forgets
 	out := NewEntryOutput(n, op("out"))
 	DropOn(out, keys)
 	ForgetOn(in, keys, func(k int) bool { return k == 1 })

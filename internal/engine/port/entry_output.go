@@ -141,6 +141,12 @@ func (out *EntryOutput[K, V]) back(k K, h uint64) {
 func DropOn[K comparable, V, X any](out *EntryOutput[K, V], n *engine.KeyedNode[K, X]) {
 	var hs []uint64
 	n.To(func(b *engine.Batch[K, X]) {
+		if out.goneAt != nil {
+			for i, h := range b.Hashes(out.hash, &hs) {
+				out.drop(b.K[i], h)
+			}
+			return
+		}
 		out.changing()
 		out.gone.K = append(out.gone.K, b.K...)
 		out.gone.V = append(out.gone.V, make([]struct{}, len(b.K))...)

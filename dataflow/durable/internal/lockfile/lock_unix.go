@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Take takes a file for this process. The system lets go of it when the process
+// try takes a file for this process. The system lets go of it when the process
 // ends, however it ends, so no lock is ever left behind.
-func Take(path string) (*os.File, error) {
+func try(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

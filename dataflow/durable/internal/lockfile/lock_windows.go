@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// Take takes a file for this process by opening it without sharing it. The system
+// try takes a file for this process by opening it without sharing it. The system
 // lets go of it when the process ends.
-func Take(path string) (*os.File, error) {
+func try(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, err

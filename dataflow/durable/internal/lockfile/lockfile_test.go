@@ -1,0 +1,35 @@
+package lockfile
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestTake takes a lock that a holder releases soon, as a process that was killed does, and one
+// that its holder keeps.
+func TestTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "lock")
+		first, err := Take(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(patience/2, func() { first.Close() })
+		second, err := Take(path)
+		if err != nil {
+			t.Fatalf("a lock that is released while Take waits: %v", err)
+		}
+		began := time.Now()
+		if f, err := Take(path); !errors.Is(err, ErrTaken) {
+			f.Close()
+			t.Errorf("a lock that another holder has: %v, want ErrTaken", err)
+		}
+		if took := time.Since(began); took < patience || took > patience+again {
+			t.Errorf("Take waited %v, want %v", took, patience)
+		}
+		second.Close()
+	})
+}

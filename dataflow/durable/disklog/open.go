@@ -32,7 +32,7 @@ func openLog(ctx context.Context, s settings) (*Log, error) {
 	l := &Log{opts: s, logger: s.Logger.With("journal", s.Name)}
 	l.ctx, l.end = context.WithCancelCause(context.Background())
 	l.queue.wake = make(chan struct{}, 1)
-	if err := l.takeFolder(); err != nil {
+	if err := l.takeFolder(ctx); err != nil {
 		return nil, err
 	}
 	l.use.Lock() // so that a failure does not close what is being opened
@@ -61,7 +61,7 @@ func openLog(ctx context.Context, s settings) (*Log, error) {
 func (l *Log) path(name string) string { return l.opts.fs.PathJoin(l.opts.dir, name) }
 
 // takeFolder makes the folder, unless it has to be there, and takes it for this log.
-func (l *Log) takeFolder() error {
+func (l *Log) takeFolder(ctx context.Context) error {
 	dir := l.opts.dir
 	info, err := os.Stat(dir)
 	switch {
@@ -88,7 +88,7 @@ func (l *Log) takeFolder() error {
 		}
 	}
 	path := filepath.Join(dir, lockName)
-	lock, err := lockfile.Take(path)
+	lock, err := lockfile.Take(ctx, path)
 	switch {
 	case errors.Is(err, lockfile.ErrTaken) && l.opts.Existing:
 		return fmt.Errorf("disklog: a process has %s open (%s is locked): end it first, or look at a copy of the folder", dir, path)

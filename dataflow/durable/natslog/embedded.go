@@ -33,7 +33,7 @@ func (e *embedded) full() bool { return e.said.full.Load() || !e.server.JetStrea
 const maxPayload = 8 << 20
 
 // startEmbedded starts a server on a directory and takes the directory for this process.
-func startEmbedded(opts settings, logger *slog.Logger) (*embedded, error) {
+func startEmbedded(ctx context.Context, opts settings, logger *slog.Logger) (*embedded, error) {
 	if opts.Existing {
 		if err := existing(opts.Dir); err != nil {
 			return nil, err
@@ -42,7 +42,7 @@ func startEmbedded(opts settings, logger *slog.Logger) (*embedded, error) {
 		return nil, fmt.Errorf("natslog: %w", err)
 	}
 	path := filepath.Join(opts.Dir, "lock")
-	lock, err := lockfile.Take(path)
+	lock, err := lockfile.Take(ctx, path)
 	if errors.Is(err, lockfile.ErrTaken) {
 		if opts.Existing {
 			return nil, fmt.Errorf("natslog: a process runs on %s (%s is locked): end it first, or look at a copy of the directory", opts.Dir, path)

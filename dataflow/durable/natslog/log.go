@@ -90,7 +90,7 @@ func open(ctx context.Context, opts settings) (*Log, error) {
 
 func (l *Log) open(ctx context.Context) (err error) {
 	if l.opts.Dir != "" {
-		if l.embedded, err = startEmbedded(l.opts, l.logger); err != nil {
+		if l.embedded, err = startEmbedded(ctx, l.opts, l.logger); err != nil {
 			return err
 		}
 	}

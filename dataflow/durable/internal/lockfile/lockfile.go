@@ -3,6 +3,7 @@
 package lockfile
 
 import (
+	"context"
 	"errors"
 	"os"
 	"time"
@@ -19,12 +20,17 @@ const (
 )
 
 // Take takes a file for this process. It returns [ErrTaken] if another holder still has it after
-// two seconds.
-func Take(path string) (*os.File, error) {
-	for end := time.Now().Add(patience); ; time.Sleep(again) {
+// two seconds, and the cause of ctx if that ends before.
+func Take(ctx context.Context, path string) (*os.File, error) {
+	for end := time.Now().Add(patience); ; {
 		f, err := try(path)
 		if !errors.Is(err, ErrTaken) || time.Now().After(end) {
 			return f, err
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
 	}
 }

@@ -1,62 +1,85 @@
 package main
 
-import "slices"
+import (
+	"slices"
+	"time"
 
-// A kind is what a step of a client's account is.
-type kind int
-
-const (
-	ask kind = iota
-	giveBack
+	"github.com/millrace/millrace/keyedstream"
 )
 
-// A step is that a request is made, or that its window is over.
-type step struct {
-	Kind    kind
+// A rule lets each client make so many requests in any window of time, wherever the
+// window begins.
+type rule struct {
+	Limit  int
+	Window time.Duration
+}
+
+// An answer says whether a request may pass, and how many more the client could make
+// at once.
+type answer struct {
+	Passed bool
+	Left   int
+}
+
+// A notice is what happens to a client's permits: some come back, or a request is answered.
+type notice struct {
+	Back    int // how many come back; no request is answered then
 	Request string
-}
-
-// A turn is what has come of a step.
-type turn struct {
-	step
 	answer
+	At time.Duration // since the limiter began
 }
 
-// permits returns by how many the permits in use change.
-func (t turn) permits() int {
-	switch {
-	case !t.Passed:
-		return 0
-	case t.Kind == ask:
+// inUse returns by how many the permits in use change.
+func (n notice) inUse() int {
+	if n.Passed {
 		return 1
 	}
-	return -1
+	return -n.Back
 }
 
-// An account is the permits of a client: some are free, the others are with requests
-// whose window is not over.
-type account struct {
-	free int
-	with []string
-}
+// An account is when the permits that are in use were taken, the first one first. An account
+// without any is forgotten.
+type account []time.Duration
 
-// take gives a permit to a request, if one is free, and takes it back when the window
-// of the request is over.
-func (a *account) take(s step, emit func(turn)) {
-	passed := false
-	switch s.Kind {
-	case ask:
-		if passed = a.free > 0; passed {
-			a.free--
-			a.with = append(a.with, s.Request)
-		}
-	case giveBack:
-		// A request that was refused has none.
-		if i := slices.Index(a.with, s.Request); i >= 0 {
-			passed = true
-			a.free++
-			a.with = slices.Delete(a.with, i, i+1)
-		}
+func noPermits() account { return nil }
+
+// over is the timer of an account: when it rings, the window of the first permit is over.
+const over keyedstream.Timer = 0
+
+// A turn is what an account does at once.
+type turn = keyedstream.TimedTurn[string, notice, struct{}]
+
+// ask gives a permit to a request if one is left.
+func (r rule) ask(a *account, request string, do *turn) {
+	r.collect(a, do)
+	passed := len(*a) < r.Limit
+	if passed {
+		*a = append(*a, do.Now())
 	}
-	emit(turn{s, answer{passed, a.free}})
+	do.Emit(notice{Request: request, answer: answer{passed, r.Limit - len(*a)}, At: do.Now()})
+	r.wait(*a, do)
+}
+
+// end ends the windows that are over.
+func (r rule) end(a *account, _ keyedstream.Timer, do *turn) {
+	r.collect(a, do)
+	r.wait(*a, do)
+}
+
+// collect takes back the permits whose windows are over.
+func (r rule) collect(a *account, do *turn) {
+	left := slices.DeleteFunc(*a, func(taken time.Duration) bool { return do.Now()-taken >= r.Window })
+	if back := len(*a) - len(left); back > 0 {
+		do.Emit(notice{Back: back, At: do.Now()})
+	}
+	*a = left
+}
+
+// wait waits until the window of the first permit is over.
+func (r rule) wait(a account, do *turn) {
+	if len(a) == 0 {
+		do.Forget()
+		return
+	}
+	do.After(over, a[0]+r.Window-do.Now())
 }

@@ -18,7 +18,7 @@ func main() {
 	check(err)
 
 	request := func(id, client string) {
-		check(l.requests.Put(ctx, id, client))
+		check(l.requests.Send(ctx, client, id))
 		a, err := l.answers.Await(ctx, id)
 		check(err)
 		word := "passes"

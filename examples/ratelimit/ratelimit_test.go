@@ -29,7 +29,7 @@ func TestWindows(t *testing.T) {
 			// Never at the moment when a window ends: which comes first then is not said.
 			time.Sleep(time.Duration(rng.IntN(200))*time.Millisecond + time.Microsecond)
 			id, client := fmt.Sprint(i), string(rune('a'+rng.IntN(2)))
-			if err := l.requests.Put(t.Context(), id, client); err != nil {
+			if err := l.requests.Send(t.Context(), client, id); err != nil {
 				t.Fatal(err)
 			}
 			a, err := l.answers.Await(t.Context(), id)

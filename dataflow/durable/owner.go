@@ -87,17 +87,14 @@ func (c *core) own(ctx context.Context, partition int, opened func()) (err error
 		var older *olderStepsError
 		var failed *dataflow.StepError
 		var diverged *DivergedError
-		if t = o.trial; t == nil && len(o.taking) > 0 && !c.opts.EndOnFailure {
-			t = &trial{upTo: o.taking[len(o.taking)-1].position, because: err, doing: oneByOne, trying: &o.taking[0]}
-			if len(o.taking) > 1 {
-				t.trying = &message{}
-			}
+		if t = o.trial; t == nil && !c.opts.EndOnFailure {
+			t = o.newTrial(err)
 		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case t != nil && !errors.Is(err, ErrDiverged) && errors.As(err, &failed) && t.failed(failed, c.opts.Codec):
-			c.opts.Logger.Warn("restoring a partition to find the record that its program fails on", "partition", partition, "because", err)
+		case t != nil && !errors.Is(err, ErrDiverged) && errors.As(err, &failed) && t.failed(o, failed):
+			c.opts.Logger.Warn("restoring a partition to find the record or the timer that its program fails on", "partition", partition, "because", err)
 		case errors.As(err, &diverged) && c.opts.Divergence == KeepRecorded && diverged.Err == nil && adopts == 0:
 			c.opts.Logger.Warn("steps give something else than is recorded, which stands", "partition", partition, "from", diverged.Step)
 			adopts = diverged.Step
@@ -159,6 +156,9 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 		return err
 	}
 	defer reader.close()
+	if err := o.holdTimer(); err != nil {
+		return err
+	}
 	if err := o.show(); err != nil {
 		return err
 	}

@@ -18,7 +18,9 @@ import (
 // cannot be read. It is kept apart, with the records of its key that came after it, so that
 // their order stays and the other keys go on. Or it is an asynchronous call that panicked, or
 // whose answer cannot be kept, which is made again by [App.Retry] and whenever its partition
-// is restored. A letter is part of the history.
+// is restored. Or it is a timer of a state machine on which a function panicked: it does not ring
+// until [App.Retry] has it ring, in a step of its own, or the machine sets it anew; [App.Drop]
+// stops it. A letter is part of the history.
 type Letter struct {
 	Partition int
 	ID        uint64 // its number in the partition
@@ -29,8 +31,8 @@ type Letter struct {
 	Reason   string // what the function panicked with, or why the record cannot be read
 	At       time.Time
 
-	Key    []byte // as it is kept: of a call, or of the records that wait behind this one; else nil
-	Record []byte // as it is kept: the value of the record, or of a call why it failed
+	Key    []byte // as it is kept: of a call, a timer, or of the records that wait behind this one; else nil
+	Record []byte // as it is kept: the value of the record, of a call why it failed, or of a timer its number
 	Behind int    // how many records of the key wait behind it
 }
 
@@ -136,10 +138,14 @@ func (o *owner) showLetters() {
 			Partition: o.partition, ID: l.ID, Location: o.facade.Location(site), Input: l.Input,
 			Operator: l.Operator, Reason: l.Reason, At: time.Unix(0, o.last.clock+l.At), Key: l.Key, Behind: len(l.Records) - 1,
 		}
-		if r, err := codec.DecodeRecord(l.Records[0]); err == nil {
-			letters[i].Record = r.Value
-		} else {
+		switch r, err := codec.DecodeRecord(l.Records[0]); {
+		case err != nil:
 			letters[i].Record = l.Records[0]
+		case r.Kind == codec.KindRung:
+			timer, _ := logdriven.Rung(r.Value)
+			letters[i].Record = timer[:1]
+		default:
+			letters[i].Record = r.Value
 		}
 	}
 	way := o.door.partitions[o.partition]
@@ -160,11 +166,27 @@ type trial struct {
 	known   bool // skip has what the last search has found
 	tries   int
 
+	timer *codec.Record // has the timer held that failed, or nil
+	held  uint64        // the position of that record; 0 until it is kept
+
 	doing   phase
 	trying  *message // that the program works on now
 	index   int      // the record of it, in a search
 	blamed  bool     // no record is at fault
 	because error    // the first failure
+}
+
+// newTrial begins a trial after a step that failed, or returns nil if no function did.
+func (o *owner) newTrial(err error) *trial {
+	switch n := len(o.taking); {
+	case n > 1:
+		return &trial{upTo: o.taking[n-1].position, because: err, doing: oneByOne, trying: &message{}}
+	case n == 1:
+		return &trial{upTo: o.taking[0].position, because: err, doing: oneByOne, trying: &o.taking[0]}
+	case o.leader != nil && errors.As(err, new(*dataflow.StepError)):
+		return &trial{upTo: o.last.taken, because: err, doing: firing}
+	}
+	return nil
 }
 
 type phase int
@@ -173,16 +195,26 @@ const (
 	oneByOne  phase = iota // messages are taken one by one
 	searching              // records of one are tried
 	skipping               // one is taken without what was found
+	firing                 // timers fire
 )
 
 // maxTries bounds how often a partition is restored for one trial: twice for each bad record
 // of a message, and twice for each bad message.
 const maxTries = 64
 
-// failed notes that a function failed. It reports whether there is more to try.
-func (t *trial) failed(e *dataflow.StepError, c codec.Codec) bool {
+// failed notes that a function failed, in a step of an owner. It reports whether there is more
+// to try.
+func (t *trial) failed(o *owner, e *dataflow.StepError) bool {
 	t.tries++
-	if t.blamed || t.tries > maxTries {
+	if t.tries > maxTries {
+		return false
+	}
+	if r, ok := o.leader.Failing(e.Err.Error()); ok && (t.timer == nil || o.last.taken >= t.held) {
+		t.timer, t.held = &r, 0
+		t.message, t.skip, t.known, t.blamed = 0, nil, false, false
+		return true
+	}
+	if t.blamed {
 		return false
 	}
 	switch t.doing {
@@ -190,7 +222,7 @@ func (t *trial) failed(e *dataflow.StepError, c codec.Codec) bool {
 		t.message, t.skip, t.known = t.trying.position, nil, false
 	case searching:
 		t.skip = append(t.skip, logdriven.Skip{
-			Index: t.index, Operator: fmt.Sprintf("%s (%s)", e.Op, e.Pos), Reason: e.Err.Error(), Park: ofKey(t.trying.records[t.index], e.Key, c),
+			Index: t.index, Operator: fmt.Sprintf("%s (%s)", e.Op, e.Pos), Reason: e.Err.Error(), Park: ofKey(t.trying.records[t.index], e.Key, o.opts.Codec),
 		})
 		slices.SortFunc(t.skip, func(a, b logdriven.Skip) int { return a.Index - b.Index })
 		t.known = true
@@ -213,6 +245,9 @@ func ofKey(record []byte, key any, c codec.Codec) bool {
 // try goes on with a trial until the partition has taken what the failed step had taken.
 func (o *owner) try(ctx context.Context, from *source) error {
 	t := o.trial
+	if t != nil && t.doing == firing && t.timer == nil {
+		return o.search(&message{})
+	}
 	for t != nil && o.last.taken < t.upTo {
 		m, err := from.one(ctx)
 		if err != nil {
@@ -236,14 +271,43 @@ func (o *owner) try(ctx context.Context, from *source) error {
 	return nil
 }
 
-// search makes a step of each record of a message that is not known to be bad, without
-// committing it. It returns the error of the first that fails.
+// holdTimer has the timer held that a function failed on. The record that says so comes behind
+// others, so time stays before the timer until it is taken.
+func (o *owner) holdTimer() error {
+	t := o.trial
+	if t == nil || t.timer == nil {
+		return nil
+	}
+	if t.held == 0 {
+		at, err := o.keepRecord(*t.timer)
+		if err != nil {
+			return err
+		}
+		o.metrics.quarantined.Add(1)
+		o.opts.Logger.Error("a timer is quarantined: the program cannot handle it", "partition", o.partition, "because", t.because)
+		t.held, t.upTo = at, max(t.upTo, at)
+	}
+	clock := o.clock
+	o.clock = func() int64 {
+		now := clock()
+		if at, ok := o.leader.Deadline(); ok && at <= now && o.last.taken < t.held {
+			return max(at-1, o.last.now)
+		}
+		return now
+	}
+	return nil
+}
+
+// search makes a step without records, and then one of each record of a message that is not known
+// to be bad, without committing them. It returns the error of the first that fails.
 func (o *owner) search(m *message) error {
 	t := o.trial
+	o.leader.Blame(true)
 	if _, err := o.leader.Step(o.clock(), nil, nil); err != nil { // a timer or a slice
 		t.blamed = true
 		return err
 	}
+	o.leader.Blame(false)
 	t.doing = searching
 	for i := range m.records {
 		if slices.ContainsFunc(t.skip, func(s logdriven.Skip) bool { return s.Index == i }) {

@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine/codec"
+)
 
 // A timing is a timer queue of a location, with what decides how it is fired.
 type timing struct {
@@ -116,6 +120,38 @@ func (s *Location) ahead(i int, at, now int64) int64 {
 // A SteppedTimer is a timer queue that is fired deadline by deadline, because its own operator
 // reads the time when it fires.
 type SteppedTimer interface{ Stepwise() }
+
+// A HeldTimer is a timer queue that can hold a timer: a function has failed on it, and all others
+// go on.
+type HeldTimer interface {
+	TimerQueue
+	// Blame has Failing say which timer is firing, at some cost.
+	Blame(on bool)
+	// Failing returns the timer that is firing: its key, and what tells it from others of the key.
+	Failing() (key any, timer []byte, ok bool)
+	// Hold has a timer not fire (codec.KindRung), fire soon after now (codec.KindRetry), or be
+	// stopped (codec.KindDrop). It reports false if it is not set, or was set anew.
+	Hold(r *codec.Record, now int64, c codec.Codec) (bool, error)
+}
+
+// HeldTimer returns the timer queue of the operator with a number that can hold a timer, or nil.
+func (s *Location) HeldTimer(op int32) HeldTimer {
+	for _, t := range s.Timers {
+		if h, ok := t.TimerQueue.(HeldTimer); ok && t.op.Index == op {
+			return h
+		}
+	}
+	return nil
+}
+
+// HeldTimers calls do with each timer queue that can hold a timer, and its operator.
+func (s *Location) HeldTimers(do func(op *Op, t HeldTimer)) {
+	for _, t := range s.Timers {
+		if h, ok := t.TimerQueue.(HeldTimer); ok {
+			do(t.op, h)
+		}
+	}
+}
 
 // An EndlessTimer fires for ever, unless it is told when it is tired.
 type EndlessTimer interface {

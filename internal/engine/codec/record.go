@@ -50,6 +50,7 @@ const (
 	KindRetry         // what was quarantined under a number is to be handled again
 	KindDrop          // what was quarantined under a number is to be forgotten
 	KindFailed        // an asynchronous call panicked, or its answer cannot be kept
+	KindRung          // a function failed on a timer, which is held
 )
 
 // byName is the bit of the kind that says that the operator is named.

@@ -20,12 +20,17 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 	if gone, discards := l.numbers.gone(r.Op); gone && (discards || r.Kind == codec.KindRead || r.Kind == codec.KindTaken) {
 		return false, 0, r.Nonce, nil
 	}
-	take, err := l.recipient(&r)
+	take, err := l.recipient(&r, now)
 	if err != nil {
 		return false, 0, 0, err
 	}
-	if r.Kind == codec.KindFailed {
-		return true, 0, 0, l.quarantine.callFailed(&r, data, now, l.operator(r.Op))
+	if r.Kind == codec.KindRung {
+		if held, err := l.read(take, &r); !held || err != nil {
+			return false, 0, 0, err
+		}
+	}
+	if r.Kind == codec.KindFailed || r.Kind == codec.KindRung {
+		return true, 0, 0, l.quarantine.failed(&r, data, now, l.operator(r.Op))
 	}
 	if r.Source != "" { // a source counts its records: one that came before is a repeat
 		if last := l.sources.last(r.Source); r.Number <= last.Number {
@@ -64,8 +69,8 @@ func (l *Executor) operator(number int32) string {
 	return ""
 }
 
-// recipient returns what a record is for: an input, or the output that somebody has read.
-func (l *Executor) recipient(r *codec.Record) (func(*codec.Record, codec.Codec) (bool, error), error) {
+// recipient returns what a record is for: an input, the output that somebody has read, or timers.
+func (l *Executor) recipient(r *codec.Record, now int64) (func(*codec.Record, codec.Codec) (bool, error), error) {
 	s := l.loc
 	if r.Name != "" {
 		if why := l.numbers.sentBy(r.Name).misfit; why != "" {
@@ -76,7 +81,11 @@ func (l *Executor) recipient(r *codec.Record) (func(*codec.Record, codec.Codec) 
 	if !ok || op < 0 || int(op) >= len(s.Ops) {
 		return nil, fmt.Errorf("%w: it is for %s, which the program does not have", codec.ErrRecord, l.numbers.name(r))
 	}
-	if r.Kind == codec.KindRead || r.Kind == codec.KindTaken {
+	if r.Kind == codec.KindRung {
+		if t := s.HeldTimer(op); t != nil {
+			return hold(t, now), nil
+		}
+	} else if r.Kind == codec.KindRead || r.Kind == codec.KindTaken {
 		if out, err := s.Output(op); err == nil {
 			return out.Acknowledge, nil
 		}

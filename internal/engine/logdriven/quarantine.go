@@ -42,7 +42,7 @@ type Letter struct {
 	At       int64 // time of the step, in nanoseconds since the history began
 	Records  [][]byte
 	parked   bool
-	call     bool // it is an asynchronous call that failed
+	call     bool // it is an asynchronous call that failed, or a timer that a function failed on
 }
 
 // A quarantine is the letters of a location, in the order in which they came.
@@ -52,7 +52,7 @@ type quarantine struct {
 	changed bool               // since somebody looked
 	unsaved bool               // changed since it was saved
 	keys    map[string]*Letter // those that other records wait behind
-	calls   map[string]*Letter // those of calls
+	calls   map[string]*Letter // those of calls and timers
 	bytes   int
 }
 
@@ -86,26 +86,31 @@ func (q *quarantine) add(l *Letter) {
 		}
 		q.keys[parkingKey(l.Op, l.Key)] = l
 	}
-	if r, err := codec.DecodeRecord(l.Records[0]); err == nil && r.Kind == codec.KindFailed {
+	if r, err := codec.DecodeRecord(l.Records[0]); err == nil && (r.Kind == codec.KindFailed || r.Kind == codec.KindRung) {
 		if q.calls == nil {
 			q.calls = make(map[string]*Letter)
 		}
+		r.Op = l.Op
 		l.call = true
-		q.calls[parkingKey(l.Op, l.Key)] = l
+		q.calls[callKey(&r)] = l
 	}
 }
 
-// callFailed quarantines a call that failed. One that was made again and failed again stays
-// where it is.
-func (q *quarantine) callFailed(r *codec.Record, data []byte, now int64, operator string) error {
+// failed quarantines a call that failed, or a timer. One that was tried again and failed again
+// stays where it is.
+func (q *quarantine) failed(r *codec.Record, data []byte, now int64, operator string) error {
 	q.touch()
-	if l := q.calls[parkingKey(r.Op, r.Key)]; l != nil {
-		l.Reason, l.At = reason(string(r.Value)), now
+	why := string(r.Value)
+	if r.Kind == codec.KindRung {
+		_, why = Rung(r.Value)
+	}
+	if l := q.calls[callKey(r)]; l != nil {
+		l.Reason, l.At = reason(why), now
 		return nil
 	}
 	q.next++
 	q.add(&Letter{
-		ID: q.next, Op: r.Op, Key: append([]byte{}, r.Key...), Operator: operator, Reason: reason(string(r.Value)), At: now,
+		ID: q.next, Op: r.Op, Key: append([]byte{}, r.Key...), Operator: operator, Reason: reason(why), At: now,
 		Records: [][]byte{append([]byte(nil), data...)},
 	})
 	return q.full()
@@ -113,7 +118,7 @@ func (q *quarantine) callFailed(r *codec.Record, data []byte, now int64, operato
 
 // callAnswered forgets that a call failed, since it has an answer now.
 func (q *quarantine) callAnswered(r *codec.Record) {
-	if l := q.calls[parkingKey(r.Op, r.Key)]; l != nil {
+	if l := q.calls[callKey(r)]; l != nil {
 		q.take(q.find(l.ID))
 	}
 }
@@ -164,8 +169,9 @@ func (q *quarantine) take(i int) *Letter {
 	if l.parked {
 		delete(q.keys, parkingKey(l.Op, l.Key))
 	}
-	if l.call {
-		delete(q.calls, parkingKey(l.Op, l.Key))
+	if r, err := codec.DecodeRecord(l.Records[0]); l.call && err == nil {
+		r.Op = l.Op
+		delete(q.calls, callKey(&r))
 	}
 	return l
 }
@@ -308,14 +314,14 @@ func (l *Executor) release(r *codec.Record, now int64) (ok bool, stays uint64) {
 	letter := l.quarantine.take(i)
 	records := letter.Records
 	if r.Kind == codec.KindDrop && letter.call {
-		l.drop(letter)
+		l.drop(letter, now)
 		return true, 0
 	}
 	if r.Kind == codec.KindDrop {
 		records = records[1:]
 	}
 	for i, data := range records {
-		if err := l.acceptAgain(data); err != nil {
+		if err := l.acceptAgain(data, now); err != nil {
 			l.quarantine.add(&Letter{
 				ID: letter.ID, Op: letter.Op, Key: letter.Key, Reason: reason(err.Error()), At: now, Records: records[i:], parked: letter.parked,
 			})
@@ -325,28 +331,33 @@ func (l *Executor) release(r *codec.Record, now int64) (ok bool, stays uint64) {
 	return true, 0
 }
 
-// drop forgets a call. There is none if its operator is gone.
-func (l *Executor) drop(letter *Letter) {
+// drop forgets a call, or a timer. There is none if its operator is gone.
+func (l *Executor) drop(letter *Letter, now int64) {
 	r, err := l.decode(letter.Records[0])
 	if err != nil {
 		return
 	}
-	r.Kind = codec.KindDrop
-	if take, err := l.recipient(&r); err == nil {
-		l.read(take, &r)
+	take, err := l.recipient(&r, now)
+	if err != nil {
+		return
 	}
+	r.Kind = codec.KindDrop
+	l.read(take, &r)
 }
 
 // acceptAgain lets a record wait for the step that was taken before, and whose number at its
 // source is known therefore.
-func (l *Executor) acceptAgain(data []byte) error {
+func (l *Executor) acceptAgain(data []byte, now int64) error {
 	r, err := l.decode(data)
 	if err != nil {
 		return err
 	}
-	take, err := l.recipient(&r)
+	take, err := l.recipient(&r, now)
 	if err != nil {
 		return err
+	}
+	if r.Kind == codec.KindRung {
+		r.Kind = codec.KindRetry
 	}
 	_, err = l.read(take, &r)
 	return err

@@ -1,7 +1,6 @@
 package machines
 
 import (
-	"math"
 	"time"
 
 	"github.com/millrace/millrace/internal/digest"
@@ -49,7 +48,9 @@ func newTimed[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engi
 		due: state.NewVaryingDeadlines(memory, rings, true), idle: state.NewVaryingDeadlines(memory, m.lives, false),
 	}
 	m.watch = h.Loc.Graph.Settings.Watch
-	h.Loc.Timed(&ringing[K, S, U, A]{machine: m, rung: rung}, op)
+	r := &ringing[K, S, U, A]{machine: m, rung: rung}
+	op.Scratch(&r.failing)
+	h.Loc.Timed(r, op)
 	h.Loc.Timed(&idling[K, S, U, A]{machine: m}, op)
 	h.Loc.Clocked(h.Component)
 	return m
@@ -82,7 +83,7 @@ func (m *machine[K, S, U, A]) set(i uint32, l *life[S]) {
 func (m *machine[K, S, U, A]) alarm(d time.Duration) int64 {
 	at := m.loc.Clock() + int64(d)
 	if at < int64(d) { // in more than two centuries
-		at = math.MaxInt64 - 1
+		at = never
 	}
 	if m.loc.Alarm != nil {
 		m.loc.Alarm(int64(d), at)
@@ -145,7 +146,9 @@ func (m *machine[K, S, U, A]) stopAll(i uint32, l *life[S]) {
 type ringing[K comparable, S, U, A any] struct {
 	engine.EveryTimer
 	*machine[K, S, U, A]
-	rung func(*S, uint8)
+	rung    func(*S, uint8)
+	blames  bool
+	failing failing[K] // if blames is set
 }
 
 func (r *ringing[K, S, U, A]) Next() (int64, bool) { return r.timers.due.Next() }
@@ -167,10 +170,19 @@ func (r *ringing[K, S, U, A]) Expire(now int64) {
 		if m.watch != nil {
 			m.saw(k, digest.Of(name.ID))
 		}
+		if r.blames {
+			r.failing = failing[K]{true, k, name.ID, m.timers.due.At(j)}
+		}
 		r.rung(&l.state, name.ID)
 		m.settle(k, m.hash.Hash(k), name.Life, l)
+		if r.blames {
+			m.flush()
+		}
 	})
 	m.flush()
+	if r.blames {
+		r.failing = failing[K]{}
+	}
 }
 
 // idling is the lives of a machine that are forgotten after a while.

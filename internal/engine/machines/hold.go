@@ -1,0 +1,66 @@
+package machines
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/millrace/millrace/internal/engine/codec"
+)
+
+// never is when a timer is due that is held: in more than two centuries.
+const never = math.MaxInt64 - 1
+
+// A failing is a timer that rings, for whoever looks for the one that a function fails on.
+type failing[K comparable] struct {
+	rings bool
+	key   K
+	id    uint8
+	due   int64
+}
+
+// Blame implements [engine.HeldTimer]. What comes of a ring is pushed before the next one then.
+func (r *ringing[K, S, U, A]) Blame(on bool) { r.blames = on }
+
+// Failing implements [engine.HeldTimer].
+func (r *ringing[K, S, U, A]) Failing() (key any, timer []byte, ok bool) {
+	f := &r.failing
+	return f.key, binary.AppendVarint([]byte{f.id}, f.due), f.rings
+}
+
+// Hold implements [engine.HeldTimer]. A timer that a turn has set anew or stopped since it failed is
+// not held, and one that was set anew since it was held is not told to ring.
+func (r *ringing[K, S, U, A]) Hold(x *codec.Record, now int64, c codec.Codec) (bool, error) {
+	var k K
+	if err := c.Decode(x.Key, &k); err != nil {
+		return false, fmt.Errorf("dataflow: decoding the key of a timer of %s: %w", r.op, err)
+	}
+	d := codec.Decoder{Data: x.Value}
+	id, due := d.Byte(), d.Int()
+	if d.Err != nil {
+		return false, fmt.Errorf("%w: it is of a timer of %s", codec.ErrRecord, r.op)
+	}
+	life, l := r.lives.GetIndex(k, r.hash.Hash(k))
+	if l == nil {
+		return false, nil
+	}
+	name := ring{life, id}
+	j, set := r.timers.rings.GetIndex(name, r.timers.hash.Hash(name))
+	if set == nil {
+		return false, nil
+	}
+	at := r.timers.due.At(j)
+	switch {
+	case x.Kind == codec.KindRung && at == due:
+		r.timers.due.Add(j, never)
+	case x.Kind == codec.KindRetry && at == never:
+		r.timers.due.Add(j, now+1)
+	case x.Kind == codec.KindDrop && at == never:
+		r.timers.due.Cancel(j)
+		r.lives.Change(life)
+		r.unlink(life, l, id)
+	default:
+		return false, nil
+	}
+	return true, nil
+}

@@ -63,6 +63,10 @@ type OperatorStatus struct {
 	Calls        int // asynchronous calls that run
 	CallsWaiting int // asynchronous calls that wait for others to return
 	Timers       int // that are set
+
+	// Dropped is how many answers of calls were dropped since the flow was started: their
+	// key was forgotten before they came.
+	Dropped uint64
 }
 
 // An OutputStatus is what waits at an output.
@@ -128,7 +132,7 @@ func locationStatus(s *engine.Status) LocationStatus {
 			op.Kept, op.Bytes = o.Unread, o.Bytes
 		case engine.Calls:
 			op := at[o.Op]
-			op.Calls, op.CallsWaiting = o.Running, o.Waiting
+			op.Calls, op.CallsWaiting, op.Dropped = o.Running, o.Waiting, o.Dropped
 			l.Calls += o.Running
 			l.CallsWaiting += o.Waiting
 		}

@@ -182,3 +182,11 @@ func TestTryAsyncSimulated(t *testing.T) {
 		}
 	})
 }
+
+// dropped returns how many answers of calls the first location has dropped.
+func dropped(app *dataflow.App) (n uint64) {
+	for _, op := range app.Status()[0].Operators {
+		n += op.Dropped
+	}
+	return n
+}

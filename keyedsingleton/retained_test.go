@@ -181,6 +181,9 @@ func TestCallsOfLives(t *testing.T) {
 		if v, _ := out.Get("a"); v != 40 || out.Len() != 2 {
 			t.Errorf("the output has %d of a, and %d entries", v, out.Len())
 		}
+		if n := dropped(app); n != 1 {
+			t.Errorf("%d answers were dropped, want that of a1", n)
+		}
 		in.Close()
 		if err := app.Wait(); err != nil {
 			t.Error(err)

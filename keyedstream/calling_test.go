@@ -74,6 +74,13 @@ func TestCallingMachineLives(t *testing.T) {
 		if len(ended) != 2 || !strings.Contains(strings.Join(ended, ", "), "slow of life 1") || !strings.Contains(strings.Join(ended, ", "), "quick of life 1") {
 			t.Errorf("ended were %q", ended)
 		}
+		var dropped uint64
+		for _, op := range app.Status()[0].Operators {
+			dropped += op.Dropped
+		}
+		if dropped != 2 {
+			t.Errorf("%d answers were dropped, want those of the first life", dropped)
+		}
 	})
 }
 

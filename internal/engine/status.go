@@ -36,6 +36,7 @@ type OutputStatus struct {
 	Bytes   uint64 // of the table of entries
 	Running int    // calls that run
 	Waiting int    // calls that wait for others to return
+	Dropped uint64 // answers that came to lives that were over
 }
 
 // An OutputKind says what an output lets out.

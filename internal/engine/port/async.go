@@ -26,12 +26,12 @@ type async[K comparable, V, U any] struct {
 	f     func(context.Context, K, V) U
 	limit int
 	in    *answers[K, V, U]
+	lives *LifeCalls           // if calls are made for lives of keys
 	step  engine.Columns[K, V] // asked for in this step; held by the token
 
 	// of a graph whose history is kept outside; see async_log.go
 	pending *keyed.Table[K, V]   // calls without an answer; nil elsewhere
 	fresh   engine.Columns[K, V] // of these, what the last step asked for
-	durable func()               // called when the last step is durable, if not nil
 
 	_       token.CacheLinePad
 	mu      sync.Mutex
@@ -276,5 +276,9 @@ func (a *async[K, V, U]) Over() (engine.Blocked, bool) {
 func (a *async[K, V, U]) Figures() engine.OutputStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return engine.OutputStatus{Op: a.op, Kind: engine.Calls, Running: int(a.calling.Load()), Waiting: len(a.queue.K) - a.off, Bound: a.loc.Graph.Settings.Queue}
+	s := engine.OutputStatus{Op: a.op, Kind: engine.Calls, Running: int(a.calling.Load()), Waiting: len(a.queue.K) - a.off, Bound: a.loc.Graph.Settings.Queue}
+	if a.lives != nil {
+		s.Dropped = a.lives.droppedSoFar()
+	}
+	return s
 }

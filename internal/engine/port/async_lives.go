@@ -113,6 +113,7 @@ type LifeCalls struct {
 	ending  map[uint64]uint32 // answers to come to lives that end with a step that is not durable yet
 	over    map[uint64]uint32 // answers to come to lives that are over
 	running map[lifeCall]context.CancelFunc
+	dropped uint64 // answers
 }
 
 // A lifeCall is one of the calls of a life.
@@ -131,7 +132,7 @@ func NewLifeCalls(at *engine.Location) *LifeCalls {
 // once, such as the end of a life.
 func CallForLives[K comparable, V, U any](l *LifeCalls, n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, K, V) U, limit int) *engine.KeyedNode[K, U] {
 	a, answers := calls(n, op, f, limit)
-	a.durable = l.committed
+	a.lives = l
 	op.Later = false
 	return answers
 }
@@ -173,6 +174,7 @@ func (l *LifeCalls) End(life uint64, answers uint32) {
 func (l *LifeCalls) Drop(life uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.dropped++
 	for _, lives := range [...]map[uint64]uint32{l.ending, l.over} {
 		if n := lives[life]; n > 1 {
 			lives[life] = n - 1
@@ -180,6 +182,13 @@ func (l *LifeCalls) Drop(life uint64) {
 			delete(lives, life)
 		}
 	}
+}
+
+// droppedSoFar returns how many answers were dropped since the flow was started.
+func (l *LifeCalls) droppedSoFar() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dropped
 }
 
 // committed says that the last step is durable.

@@ -80,8 +80,8 @@ func (a *async[K, V, U]) failed(k K, why error) error {
 
 // Begin makes the calls that the last step asked for.
 func (a *async[K, V, U]) Begin() {
-	if a.durable != nil {
-		a.durable()
+	if a.lives != nil {
+		a.lives.committed()
 	}
 	fresh := a.fresh
 	a.fresh = engine.Columns[K, V]{}

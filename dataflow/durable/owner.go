@@ -156,7 +156,7 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 		return err
 	}
 	defer reader.close()
-	if err := o.holdTimer(); err != nil {
+	if err := o.holdTimer(ctx); err != nil {
 		return err
 	}
 	if err := o.show(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/logdriven"
@@ -273,13 +274,13 @@ func (o *owner) try(ctx context.Context, from *source) error {
 
 // holdTimer has the timer held that a function failed on. The record that says so comes behind
 // others, so time stays before the timer until it is taken.
-func (o *owner) holdTimer() error {
+func (o *owner) holdTimer(ctx context.Context) error {
 	t := o.trial
 	if t == nil || t.timer == nil {
 		return nil
 	}
 	if t.held == 0 {
-		at, err := o.keepRecord(*t.timer)
+		at, err := o.keepRecord(journal.For(ctx, journal.ToSave), *t.timer) // no step makes room before
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -39,61 +40,78 @@ func visits(n int) []visit {
 	return all
 }
 
+// tally is what a form closed: how many counts, of how many visits, and a sum over whose and
+// when they are, in any order.
+type tally struct {
+	closed, visits int
+	sum            uint64
+}
+
+func (t *tally) add(who uint64, from, to int64, n int) {
+	t.closed++
+	t.visits += n
+	h := (who*golden + uint64(from)) * golden
+	h = (h ^ h>>32 + uint64(to)) * golden
+	t.sum += (h ^ h>>29 + uint64(n)) * golden
+}
+
 // Windows counts visits in minutes of event time, and in sessions.
 func Windows() []Job {
 	const n = 3_000_000
 	all := lazily(func() []visit { return visits(n) })
-	spans := lazily(func() [2]int { return [2]int{countSpans(all()), countSessions(all())} })
+	spans := lazily(func() tally { return spansOf(all()) })
+	sessions := lazily(func() tally { return staysOf(all()) })
 	var jobs []Job
 	for _, batch := range []int{256, 1} {
 		jobs = append(jobs, Job{
 			Name: "Tumbling", Params: fmt.Sprintf("window=1m/batch=%d", batch), CPU: true, Slow: batch == 1,
 			Targets: []Target{{AtMost: 1}},
 			Impls: []ratio.Impl{
-				{Name: "hand", New: func() ratio.Run { return handTumbling(all(), spans()[0]) }},
-				{Name: "millrace", New: func() ratio.Run { return flowTumbling(all(), batch, spans()[0]) }},
+				{Name: "hand", New: func() ratio.Run { return handTumbling(all(), spans()) }},
+				{Name: "millrace", New: func() ratio.Run { return flowTumbling(all(), batch, spans()) }},
 			},
 		})
 	}
 	return append(jobs, Job{
 		Name: "Sessions", Params: "gap=10s/batch=256", CPU: true, Slow: true,
-		Targets: []Target{{AtMost: 1.3}},
+		Targets: []Target{{AtMost: 1.3}, {To: "ordered", AtMost: 1}},
 		Impls: []ratio.Impl{
-			{Name: "hand", New: func() ratio.Run { return handSessions(all(), spans()[1]) }},
-			{Name: "millrace", New: func() ratio.Run { return flowSessions(all(), spans()[1]) }},
+			{Name: "hand", New: func() ratio.Run { return handSessions(all(), staysOf, sessions()) }},
+			{Name: "ordered", New: func() ratio.Run { return handSessions(all(), staysInOrder, sessions()) }},
+			{Name: "millrace", New: func() ratio.Run { return flowSessions(all(), sessions()) }},
 		},
 	})
 }
 
-// countSpans returns how many keys in spans there are.
-func countSpans(all []visit) int {
-	type key struct {
-		who  uint64
-		from int64
-	}
-	seen := make(map[key]struct{})
+// A spanOfKey is a minute of a visitor.
+type spanOfKey struct {
+	who  uint64
+	from int64
+}
+
+// spansOf counts all visits first and looks at the counts then.
+func spansOf(all []visit) (t tally) {
+	counts := make(map[spanOfKey]int)
 	for _, v := range all {
-		seen[key{v.Who, v.At / int64(visitWindow)}] = struct{}{}
+		counts[spanOfKey{v.Who, v.At - v.At%int64(visitWindow)}]++
 	}
-	return len(seen)
+	for k, n := range counts {
+		t.add(k.who, k.from, k.from+int64(visitWindow), n)
+	}
+	return t
 }
 
 // handTumbling has one map of keys in windows, which is swept when a window is over.
-func handTumbling(all []visit, want int) ratio.Run {
-	type key struct {
-		who  uint64
-		from int64
-	}
+func handTumbling(all []visit, want tally) ratio.Run {
 	return ratio.Run{Do: func() int {
-		counts := make(map[key]int)
-		closed, visits := 0, 0
+		counts := make(map[spanOfKey]int)
+		var closed tally
 		newest, swept := int64(0), int64(0)
 		sweep := func(mark int64) {
 			for k, n := range counts {
 				if k.from+int64(visitWindow) <= mark {
 					delete(counts, k)
-					closed++
-					visits += n
+					closed.add(k.who, k.from, k.from+int64(visitWindow), n)
 				}
 			}
 		}
@@ -102,7 +120,7 @@ func handTumbling(all []visit, want int) ratio.Run {
 			if v.At < mark {
 				continue
 			}
-			counts[key{v.Who, v.At - v.At%int64(visitWindow)}]++
+			counts[spanOfKey{v.Who, v.At - v.At%int64(visitWindow)}]++
 			newest = max(newest, v.At)
 			if mark := newest - int64(visitSlack); mark >= swept+int64(visitWindow) {
 				swept = mark - mark%int64(visitWindow)
@@ -111,34 +129,38 @@ func handTumbling(all []visit, want int) ratio.Run {
 		}
 		sweep(1 << 62)
 		check("windows", closed, want)
-		check("visits", visits, len(all))
 		return len(all)
 	}}
 }
 
-func flowTumbling(all []visit, batch, want int) ratio.Run {
+func flowTumbling(all []visit, batch int, want tally) ratio.Run {
 	return flowWindows(all, batch, want, func(byVisitor visitStream) visitCounts {
 		closed, _ := window.Count(byVisitor, window.Every(visitWindow))
 		return closed
 	})
 }
 
-func flowSessions(all []visit, want int) ratio.Run {
+func flowSessions(all []visit, want tally) ratio.Run {
 	return flowWindows(all, 256, want, func(byVisitor visitStream) visitCounts {
 		closed, _ := window.Sessions(byVisitor, visitGap, func() int { return 0 }, func(n *int, _ visit) { *n++ }, func(n *int, m int) { *n += m }, "a sum")
 		return closed
 	})
 }
 
-// flowWindows counts what is closed of the windows that count makes.
-func flowWindows(all []visit, batch, want int, count func(visitStream) visitCounts) ratio.Run {
+// flowWindows counts what is closed of the windows that count makes. They close in the order of
+// their ends.
+func flowWindows(all []visit, batch int, want tally, count func(visitStream) visitCounts) ratio.Run {
 	f := dataflow.New()
 	in, vs := dataflow.Input[visit](dataflow.At[bench](f), "visits")
 	events, _ := window.Stamp(vs, func(v visit) window.Time { return window.Time(v.At) }, window.Disorder{Slack: visitSlack})
-	closed, visits := 0, 0
-	keyedsingleton.Inspect(count(dataflow.KeyBy(events, func(e window.Event[visit]) uint64 { return e.Value.Who })), func(n int) {
-		closed++
-		visits += n
+	var closed tally
+	last := window.Past
+	keyedsingleton.InspectWithKey(count(dataflow.KeyBy(events, func(e window.Event[visit]) uint64 { return e.Value.Who })), func(k window.Key[uint64], n int) {
+		if k.Span.To < last {
+			panic("jobs: a window is closed after one that ends later")
+		}
+		last = k.Span.To
+		closed.add(k.Key, int64(k.Span.From), int64(k.Span.To), n)
 	})
 	app := start(f)
 	return ratio.Run{Do: func() int {
@@ -146,7 +168,6 @@ func flowWindows(all []visit, batch, want int, count func(visitStream) visitCoun
 		in.Close()
 		must(app.Wait())
 		check("windows", closed, want)
-		check("visits", visits, len(all))
 		return len(all)
 	}}
 }
@@ -162,30 +183,23 @@ type stay struct {
 	n        int
 }
 
-// handSessions has the sessions of each visitor in a map, which is swept each gap.
-func handSessions(all []visit, want int) ratio.Run {
+func handSessions(all []visit, count func([]visit) tally, want tally) ratio.Run {
 	return ratio.Run{Do: func() int {
-		closed, visits := countStays(all)
-		check("sessions", closed, want)
-		check("visits", visits, len(all))
+		check("sessions", count(all), want)
 		return len(all)
 	}}
 }
 
-func countSessions(all []visit) int {
-	closed, _ := countStays(all)
-	return closed
-}
-
-func countStays(all []visit) (closed, visits int) {
+// staysOf has the sessions of each visitor in a map, which is swept each gap: sessions close up
+// to a gap late, in any order.
+func staysOf(all []visit) (closed tally) {
 	stays := make(map[uint64][]stay)
 	newest, swept := int64(0), int64(0)
 	sweep := func(mark int64) {
 		for who, s := range stays {
 			i := 0
 			for i < len(s) && s[i].to <= mark {
-				closed++
-				visits += s[i].n
+				closed.add(who, s[i].from, s[i].to, s[i].n)
 				i++
 			}
 			if i == len(s) {
@@ -207,7 +221,70 @@ func countStays(all []visit) (closed, visits int) {
 		}
 	}
 	sweep(1 << 62)
-	return closed, visits
+	return closed
+}
+
+// An ending says when to look at the sessions of a visitor.
+type ending struct {
+	at  int64
+	who uint64
+}
+
+type endings []ending
+
+func (e endings) Len() int           { return len(e) }
+func (e endings) Less(i, j int) bool { return e[i].at < e[j].at }
+func (e endings) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e *endings) Push(x any)        { *e = append(*e, x.(ending)) }
+func (e *endings) Pop() any {
+	x := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return x
+}
+
+// staysInOrder closes sessions as the flow does: as soon as no visit can be in one any more, in
+// the order of their ends. It has a heap of when to look at a visitor, who may stay longer then.
+func staysInOrder(all []visit) (closed tally) {
+	stays := make(map[uint64][]stay)
+	var due endings
+	newest := int64(0)
+	look := func(mark int64) {
+		for len(due) > 0 && due[0].at <= mark {
+			x := due[0]
+			s := stays[x.who]
+			if len(s) > 0 && s[0].to == x.at {
+				closed.add(x.who, s[0].from, s[0].to, s[0].n)
+				s = slices.Delete(s, 0, 1)
+				stays[x.who] = s
+			}
+			if len(s) == 0 {
+				delete(stays, x.who)
+				heap.Pop(&due)
+				continue
+			}
+			due[0].at = s[0].to
+			heap.Fix(&due, 0)
+		}
+	}
+	for _, v := range all {
+		if v.At < newest-int64(visitSlack) {
+			continue
+		}
+		before := stays[v.Who]
+		first := int64(1 << 62)
+		if len(before) > 0 {
+			first = before[0].to
+		}
+		s := enter(before, v.At)
+		stays[v.Who] = s
+		if s[0].to < first {
+			heap.Push(&due, ending{s[0].to, v.Who})
+		}
+		newest = max(newest, v.At)
+		look(newest - int64(visitSlack))
+	}
+	look(1 << 62)
+	return closed
 }
 
 // enter adds a visit to the sessions of its visitor.

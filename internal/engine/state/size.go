@@ -24,3 +24,6 @@ func (s *timersState[K, V]) Size() (int, uint64) {
 func (s *deadlinesState[K, V]) Size() (int, uint64) { return 0, 0 }
 
 func (s *viewState[K, V]) Size() (int, uint64) { return s.m.Len(), 0 }
+
+// Size counts nothing, as that of deadlines.
+func (s calendarState[K, V]) Size() (int, uint64) { return 0, 0 }

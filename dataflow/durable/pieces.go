@@ -108,7 +108,7 @@ func (o *owner) keep(c *cut) error {
 	runs := slices.DeleteFunc(slices.Clone(k.runs), func(r run) bool { return r.number < c.at.oldest })
 	c.at.runs = runs
 	data := c.at.encode(o.of)
-	if err := o.retry(c.ctx, func() error {
+	if err := o.retry(c.ctx, "a snapshot", func() error {
 		return o.log.SaveSnapshot(c.ctx, o.partition, k.at, c.at.fence, both(data, k.last.data))
 	}); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (k *stored) keepPiece(of origin, p logdriven.Piece, save func(data []byte) 
 
 // savePiece waits for room as steps do.
 func (o *owner) savePiece(ctx context.Context, data []byte) (number uint64, err error) {
-	err = o.retry(ctx, func() error {
+	err = o.retry(ctx, "a snapshot", func() error {
 		number, err = o.log.SavePiece(ctx, o.partition, data)
 		return err
 	})

@@ -280,8 +280,14 @@ func (o *owner) holdTimer(ctx context.Context) error {
 		return nil
 	}
 	if t.held == 0 {
-		at, err := o.keepRecord(journal.For(ctx, journal.ToSave), *t.timer) // no step makes room before
-		if err != nil {
+		r := *t.timer
+		r.Op, _ = o.program.numbers.Number(r.Op)
+		var at uint64
+		ctx = journal.For(ctx, journal.ToSave) // no step makes room before
+		if err := o.retry(ctx, "that a timer is held", func() (err error) {
+			at, err = o.append(ctx, o.partition, r.Encode(nil))
+			return err
+		}); err != nil {
 			return err
 		}
 		o.metrics.quarantined.Add(1)

@@ -363,9 +363,9 @@ func (o *owner) crowded(ctx context.Context) error {
 	return nil
 }
 
-// retry calls do until the log has room for it, and says now and then that it waits. An owner that
+// retry calls do until the log has room for it, and says now and then what waits. An owner that
 // leaves does not wait.
-func (o *owner) retry(ctx context.Context, do func() error) error {
+func (o *owner) retry(ctx context.Context, what string, do func() error) error {
 	var said time.Time
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		err := do()
@@ -374,7 +374,7 @@ func (o *owner) retry(ctx context.Context, do func() error) error {
 		}
 		if wait == longestWait && time.Since(said) >= fullAgain {
 			said = time.Now()
-			o.opts.Logger.Error("a snapshot waits for room, and nothing is lost: make Options.MaxBytes at least eight times the states of all partitions, or free the disk",
+			o.opts.Logger.Error(what+" waits for room, and nothing is lost: make Options.MaxBytes at least eight times the states of all partitions, or free the disk",
 				"partition", o.partition, "state", o.stored.bytes(), "MaxBytes", o.limit, "error", err)
 		}
 		select {

@@ -169,27 +169,21 @@ func (c *core) persist(ctx context.Context, partition int, records [][]byte) err
 // answer is where asynchronous calls leave what they returned. It tries until the answer
 // is kept: twice is as good as once, since only the first one counts.
 func (o *owner) answer(r codec.Record) error {
-	_, err := o.keepRecord(o.ctx, r)
-	return err
-}
-
-// keepRecord makes a record of an operator part of the history, and returns its position.
-func (o *owner) keepRecord(ctx context.Context, r codec.Record) (uint64, error) {
-	r.Op, _ = o.program.numbers.Number(r.Op) // which is one of the history
+	r.Op, _ = o.program.numbers.Number(r.Op) // it was asked for by an operator of the history
 	record := r.Encode(nil)
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		at, err := o.append(ctx, o.partition, record)
+		_, err := o.append(o.ctx, o.partition, record)
 		switch {
-		case err == nil || ctx.Err() != nil:
-			return at, err
+		case err == nil || o.ctx.Err() != nil:
+			return err
 		case errors.Is(err, journal.ErrTooLarge), errors.Is(err, journal.ErrClosed):
-			return 0, fmt.Errorf("durable: an answer, or that a timer failed, could not be kept: %w", err)
+			return fmt.Errorf("durable: an answer could not be kept: %w", err)
 		}
-		o.opts.Logger.Error("an answer, or that a timer failed, waits to be kept", "partition", o.partition, "error", err)
+		o.opts.Logger.Error("an answer waits to be kept", "partition", o.partition, "error", err)
 		select {
 		case <-time.After(wait):
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+		case <-o.ctx.Done():
+			return context.Cause(o.ctx)
 		}
 	}
 }

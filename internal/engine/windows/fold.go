@@ -83,15 +83,14 @@ func Fold[K comparable, E, A any, W comparable](
 	marks := follow(op, &in.Head)
 	r, advance := newResults[W, A](op, &in.Head)
 	p := newPanes[K, A](engine.Remember(op, &r.closed.Head))
-	op.Scratch(&p.due)
 	hash := engine.Hasher[K]()
 	single := shape.one()
 	var hs []uint64
 	var cur K
 	var room E
-	op.Scratch(&hs, &cur, &room)
-	op.Key = func() any { return cur }
 	var from, to int64 // a span, as a guess
+	op.Scratch(&hs, &cur, &room, &from, &to)
+	op.Key = func() any { return cur }
 	add := func(k K, h uint64, e *E, m int64) {
 		cur = k
 		t := at(e)

@@ -90,8 +90,7 @@ var machineRules = memoryRule{
 // windowRules are for internal/engine/windows.
 var windowRules = memoryRule{
 	functions: map[string]string{
-		"own engine.Lasting":      "is of event time, which is in no slice",
-		"newStamp engine.Lasting": "as own",
+		"newStamp engine.Lasting": "is of event time, which is in no slice",
 	},
 	fields: map[string]string{
 		"Op.Key":            "is set while a flow is built",

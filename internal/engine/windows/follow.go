@@ -68,9 +68,9 @@ func lost(op *engine.Op) string {
 	return "they were never stamped"
 }
 
-// own returns the mark of what op makes, saved with its state.
+// own returns the mark of what op makes.
 func own(op *engine.Op) *mark.Mark {
-	return mark.Own(state.NewVar(engine.Lasting(op), past))
+	return state.NewMark(op)
 }
 
 // A late event panics, as the function that gave it another time would have.

@@ -91,7 +91,7 @@ func Fold[K comparable, E, A any, W comparable](
 	var from, to int64 // a span, as a guess
 	op.Scratch(&hs, &cur, &room, &from, &to)
 	op.Key = func() any { return cur }
-	add := func(k K, h uint64, e *E, m int64) {
+	put := func(k K, h uint64, e *E, m int64) {
 		cur = k
 		t := at(e)
 		if t < m || t == future {
@@ -111,7 +111,7 @@ func Fold[K comparable, E, A any, W comparable](
 			}
 			return
 		}
-		for from, to := shape.last(t); to > t; from, to = from-shape.Step, to-shape.Step {
+		for from, to := shape.last(t); to > t; from, to = from-shape.Step, add(from-shape.Step, shape.Size) {
 			acc, added := p.at(from, to, k, h)
 			if added {
 				*acc = init()
@@ -131,7 +131,7 @@ func Fold[K comparable, E, A any, W comparable](
 		p.tables[p.last].Touch(hs)
 		m := marks.Now()
 		for i, k := range b.K {
-			add(k, hs[i], &b.V[i], m)
+			put(k, hs[i], &b.V[i], m)
 		}
 		r.show()
 	}).One = func(k K, e E, h uint64) {
@@ -140,7 +140,7 @@ func Fold[K comparable, E, A any, W comparable](
 			h = hash.Hash(k)
 		}
 		room = e
-		add(k, h, &room, marks.Now())
+		put(k, h, &room, marks.Now())
 		r.show()
 	}
 	marks.Follow(func(now int64) {

@@ -22,10 +22,12 @@
 //
 // # Where a mark ends
 //
-// A mark passes through what handles one element at a time. What comes as a record of its own
-// has none: what a slice emits, what keyedsingleton.MapAsync and After return, what came from
-// another location or round a cycle. A window over it panics while the flow is built, and says
-// where the mark was lost. Stamp it again there.
+// A mark passes through what handles one element at a time, and to another location: Send and
+// Divide pass it on behind the events that it covers. What comes as a record of its own has none:
+// what a slice emits, what keyedsingleton.MapAsync and After return, what came round a cycle. The
+// partitions of a Cluster have marks of their own, which do not go from one location to another. A
+// window without a mark panics while the flow is built, and says where the mark was lost. Stamp
+// events again there.
 //
 // An operator compares each event with the mark, and a function that gives an event a time of its
 // own ends the flow when that is before it.

@@ -54,9 +54,10 @@ func chunkBytes[K comparable, V any]() uint64 {
 
 // restart begins the numbers anew when the last entry has gone. All memory goes,
 // if it is more than little and more than the least that a table has: one that
-// has a single entry again and again must not allocate.
+// has a single entry again and again must not allocate. It goes as well if numbers have
+// no chunk, as in a table that was read back.
 func (t *Table[K, V]) restart() {
-	large := len(t.chunks) > 1 && t.held() > clearKeep
+	large := t.used < len(t.chunks) || len(t.chunks) > 1 && t.held() > clearKeep
 	if t.saved != nil {
 		t.saved.restart(t, large)
 	}

@@ -244,3 +244,34 @@ func TestLargeCuts(t *testing.T) {
 	cut(func() { empty(0) })
 	cut(table.Clear)
 }
+
+// TestFilledTableEmpties empties a table that was read back without a chunk for numbers that are
+// all free: the numbers that are given out anew need one.
+func TestFilledTableEmpties(t *testing.T) {
+	const keys = 3 * chunkLen
+	h := HasherOf[int]()
+	from := NewTable[int, int]()
+	for k := range keys {
+		from.Put(k, h.Hash(k))
+	}
+	for k := range keys - 1 {
+		from.Delete(k, h.Hash(k))
+	}
+	w := newWriter(from, false)
+	w.cut()
+	for !w.part() {
+	}
+	to, ok := w.restored()
+	if !ok || to.used != 1 {
+		t.Fatalf("the table has %d chunks, %v", to.used, ok)
+	}
+	to.Delete(keys-1, h.Hash(keys-1))
+	for k := range keys {
+		*first(to.Put(k, h.Hash(k))) = -k
+	}
+	for k := range keys {
+		if v := to.Get(k, h.Hash(k)); v == nil || *v != -k {
+			t.Fatalf("%d has %v", k, v)
+		}
+	}
+}

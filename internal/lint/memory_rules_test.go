@@ -10,7 +10,7 @@ import (
 
 // importable are the packages that have nothing in which an operator could remember, or
 // whose constructors file looks for.
-var importable = []string{"cmp", "context", "encoding/binary", "fmt", "math", "slices", "strings", "time", "internal/cow", "internal/digest", "internal/engine", "internal/engine/codec", "internal/engine/port", "internal/engine/state", "internal/keyed", "internal/timer"}
+var importable = []string{"cmp", "context", "encoding/binary", "fmt", "math", "slices", "strings", "time", "internal/cow", "internal/digest", "internal/engine", "internal/engine/codec", "internal/engine/mark", "internal/engine/port", "internal/engine/state", "internal/keyed", "internal/timer"}
 
 // file checks a file of operators.
 func (m *memoryCheck) file(f *ast.File) {

@@ -34,16 +34,16 @@ var stepping = map[string][]string{
 	"engine.Region.run":         {"step.go"},
 
 	// what a node is pushed: inputs do it when the step asks them to
-	"engine.Node.Push":          {"status.go:count", "batch.go", "operators/", "windows/"},
+	"engine.Node.Push":          {"status.go:count", "batch.go", "operators/", "windows/", "port/exchange.go:withMarks"},
 	"engine.Node.One":           {"status.go:count", "batch.go", "step.go", "operators/", "windows/"},
-	"engine.KeyedNode.Push":     {"status.go:count", "batch.go", "machines/", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives"},
-	"engine.KeyedNode.One":      {"status.go:count", "batch.go", "step.go", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives"},
+	"engine.KeyedNode.Push":     {"status.go:count", "batch.go", "machines/", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives", "port/exchange.go:withMarksKeyed"},
+	"engine.KeyedNode.One":      {"status.go:count", "batch.go", "step.go", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives", "port/exchange.go:withMarksKeyed", "port/exchange.go:unmarkedKeyed"},
 	"engine.Consumer.Push":      {"node.go"},
 	"engine.Consumer.One":       {"node.go"},
 	"engine.KeyedConsumer.push": {"node.go"},
 	"engine.KeyedConsumer.One":  {"node.go"},
-	"engine.PushBlocks":         {"step.go", "operators/", "windows/", "port/input.go:Push"},
-	"engine.Columns.PushBlocks": {"step.go", "machines/", "operators/", "windows/", "port/keyed_input.go:Push"},
+	"engine.PushBlocks":         {"step.go", "operators/", "windows/", "port/input.go:Push", "port/exchange.go:unmarked"},
+	"engine.Columns.PushBlocks": {"step.go", "machines/", "operators/", "windows/", "port/keyed_input.go:Push", "port/exchange.go:unmarkedKeyed"},
 
 	// the step itself: drivers make it from a plan
 	"engine.Location.Step": {"live/live.go:Perform", "simulate/simulate.go:Perform", "simulate/replay.go:Perform", "logdriven/executor.go:make"},

@@ -125,7 +125,7 @@ func explore[P any](t *testing.T, p Program[P], opts Options, only string) (runs
 	return runs, wrong
 }
 
-// partitions returns in how many parts the location of a flow is divided.
+// partitions returns in how many parts the locations of a flow are divided.
 func partitions[P any](build func(*dataflow.Flow) P, o durable.Options) int {
 	codec := o.Codec
 	if codec == nil {
@@ -133,10 +133,15 @@ func partitions[P any](build func(*dataflow.Flow) P, o durable.Options) int {
 	}
 	flow, g := newLed(o, codec)
 	build(flow)
-	if g.NumLocations() == 1 && g.Divided(0) {
-		return o.Partitions
+	n := 0
+	for i := range g.NumLocations() {
+		if g.Divided(i) {
+			n += o.Partitions
+		} else {
+			n++
+		}
 	}
-	return 1 // or durable.Start says what is wrong
+	return max(n, 1) // or durable.Start says what is wrong
 }
 
 // A failure is a run that went wrong.

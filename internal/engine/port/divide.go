@@ -16,6 +16,18 @@ import (
 // the price is a hash and one append for each element; the locations are locked once for
 // each step.
 func KDivide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to []*engine.Location) []*engine.KeyedNode[K, V] {
+	if n.Mark == nil {
+		return divide(n, op, to, nil)
+	}
+	parts := make([]*engine.KeyedNode[K, V], len(to))
+	for i, rows := range divide(withMarksKeyed(n), op, to, isMark[V]) {
+		parts[i] = unmarkedKeyed(rows)
+	}
+	return parts
+}
+
+// divide is KDivide of entries alone. Those that all says are for every location, in order.
+func divide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to []*engine.Location, all func(*V) bool) []*engine.KeyedNode[K, V] {
 	if n.Region != nil && n.Region.Name != "" {
 		engine.Misuse(op.Name, "the collection is inside %s: emit it first", n.Region)
 	}
@@ -23,7 +35,7 @@ func KDivide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to [
 		engine.Misuse(op.Name, "a durable flow has no members: a dataflow.Cluster divides keys itself, send them there")
 	}
 	h := engine.Derived(op, n)
-	d := &divider[K, V]{hash: engine.Hasher[K](), into: make([]*engine.Columns[K, V], len(to)), at: op}
+	d := &divider[K, V]{hash: engine.Hasher[K](), into: make([]*engine.Columns[K, V], len(to)), at: op, all: all}
 	nodes := make([]*engine.KeyedNode[K, V], len(to))
 	for i, s := range to {
 		if s == n.Loc && h.Region == nil {
@@ -34,7 +46,7 @@ func KDivide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to [
 		from := h
 		from.Op = op
 		m := newKeyedExchange[K, V](&from, engine.NewOp(s, op.Name, ""))
-		m.in.hashed = true
+		m.in.hashed, m.in.bars = true, all
 		nodes[i], d.into[i] = m.in.node, &m.step
 		d.moves = append(d.moves, m)
 	}
@@ -51,7 +63,8 @@ type divider[K comparable, V any] struct {
 	moves []*keyedExchange[K, V]
 	here  *engine.KeyedNode[K, V] // of the location itself, if it is one of those
 	stays engine.Columns[K, V]
-	where []uint32 // by element: number of the location
+	where []uint32      // by element: number of the location
+	all   func(*V) bool // which entries go to each location; nil if none does
 }
 
 func (d *divider[K, V]) listen(n *engine.KeyedNode[K, V]) {
@@ -67,10 +80,13 @@ func (d *divider[K, V]) listen(n *engine.KeyedNode[K, V]) {
 			d.assign(hs)
 		}
 		for i, w := range d.where[:len(b.K)] {
-			c := d.into[w]
-			c.K = append(c.K, b.K[i])
-			c.V = append(c.V, b.V[i])
-			c.H = append(c.H, hs[i])
+			if d.all != nil && d.all(&b.V[i]) {
+				for _, c := range d.into {
+					c.Append(true, b.K[i], b.V[i], hs[i])
+				}
+				continue
+			}
+			d.into[w].Append(true, b.K[i], b.V[i], hs[i])
 		}
 		for _, m := range d.moves {
 			m.gave()
@@ -83,7 +99,7 @@ func (d *divider[K, V]) listen(n *engine.KeyedNode[K, V]) {
 			d.stays = engine.Columns[K, V]{K: d.stays.K[:0], V: d.stays.V[:0], H: d.stays.H[:0]}
 		}
 	})
-	if site.Graph.Settings.Steady {
+	if site.Graph.Settings.Steady || d.all != nil {
 		return
 	}
 	consumer.One = func(k K, v V, h uint64) {

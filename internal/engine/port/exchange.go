@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/state"
 )
 
 // An exchange is an edge for elements.
@@ -14,8 +15,16 @@ type exchange[T any] struct {
 }
 
 // Exchange returns the elements of n at another location, in order. Each is a record of the
-// other location's history.
+// other location's history. So is a mark, see [marked].
 func Exchange[T any](n *engine.Node[T], op *engine.Op) *engine.Node[T] {
+	if marks(&n.Head, op.Loc) {
+		return unmarked(exchangeElements(withMarks(n), op))
+	}
+	return exchangeElements(n, op)
+}
+
+// exchangeElements is Exchange of elements alone.
+func exchangeElements[T any](n *engine.Node[T], op *engine.Op) *engine.Node[T] {
 	leaves(op, &n.Head)
 	to, l := op.Loc, engine.NewEdge(op, n.Loc)
 	engine.CheckType[T](op)
@@ -82,14 +91,19 @@ type keyedExchange[K comparable, V any] struct {
 // KeyedExchange is Exchange for a keyed stream, or a keyed singleton whose values never change.
 func KeyedExchange[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
 	leaves(op, &n.Head)
-	if n.Forgets {
+	switch {
+	case n.Forgets:
 		return exchangeLives(n, op)
+	case marks(&n.Head, op.Loc):
+		in := exchangeEntries(withMarksKeyed(n), op)
+		in.bars = isMark[V]
+		return unmarkedKeyed(in.node)
 	}
-	return exchangeEntries(n, op)
+	return exchangeEntries(n, op).node
 }
 
 // exchangeEntries is KeyedExchange of entries that stay.
-func exchangeEntries[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
+func exchangeEntries[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *KeyedInput[K, V] {
 	m := newKeyedExchange[K, V](&n.Head, op)
 	n.Origin().Add(func(b *engine.Batch[K, V]) {
 		m.step.K = append(m.step.K, b.K...)
@@ -99,7 +113,7 @@ func exchangeEntries[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.
 		m.step.K, m.step.V = append(m.step.K, k), append(m.step.V, v)
 		m.gave()
 	}
-	return m.in.node
+	return m.in
 }
 
 // newKeyedExchange returns an edge to where op is.
@@ -159,7 +173,7 @@ func exchangeLives[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op
 			rows.One(k, lifeRow[V]{Gone: gone, Value: b.V[i]}, 0)
 		}
 	}).One = func(k K, v V, h uint64) { rows.One(k, lifeRow[V]{Value: v}, h) }
-	moved := exchangeEntries(rows, op)
+	moved := exchangeEntries(rows, op).node
 	out := engine.NewKeyedNode[K, V](moved.Head)
 	out.Revises, out.Forgets = true, true
 	var c engine.Columns[K, V]
@@ -178,6 +192,120 @@ func exchangeLives[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op
 			return
 		}
 		out.Push(&engine.Batch[K, V]{K: []K{k}, V: []V{row.Value}, Gone: []bool{true}})
+	}
+	return out
+}
+
+// A marked is a record of a stream of events that is sent: an event, or that the mark has
+// advanced. A mark is sent behind the events that it covers, so it does not overtake one. Among
+// keyed data it is under the zero key, and means all keys.
+type marked[T any] struct {
+	IsMark bool
+	Mark   int64
+	Value  T
+}
+
+func isMark[T any](x *marked[T]) bool { return x.IsMark }
+
+// marks reports whether the mark of what has head h is sent to a location. Partitions have marks
+// of their own, so from one of them and to one of them none is.
+func marks(h *engine.Head, to *engine.Location) bool {
+	return h.Mark != nil && !h.Loc.Partitioned() && !to.Partitioned()
+}
+
+// withMarks returns the records that stand for n and its mark.
+func withMarks[T any](n *engine.Node[T]) *engine.Node[marked[T]] {
+	rows := engine.NewNode[marked[T]](n.Head)
+	rows.Op = n.Op // and not what was built last at that location
+	var all []marked[T]
+	from := n.Origin()
+	from.Outs = append(from.Outs, &engine.Consumer[T]{Push: func(batch []T) {
+		all = engine.Resize(all, len(batch))
+		for i, x := range batch {
+			all[i] = marked[T]{Value: x}
+		}
+		rows.Push(all)
+		clear(all)
+	}})
+	n.Mark.Follow(func(now int64) { rows.Push([]marked[T]{{IsMark: true, Mark: now}}) })
+	return rows
+}
+
+// unmarked is the inverse of withMarks, at the other location.
+func unmarked[T any](in *engine.Node[marked[T]]) *engine.Node[T] {
+	h := in.Head
+	h.Mark = state.NewMark(h.Op)
+	out := engine.NewNode[T](h)
+	var events []T
+	h.Op.Holds(&events)
+	push := func() {
+		engine.PushBlocks(out, events)
+		clear(events)
+		events = events[:0]
+	}
+	in.To(func(rows []marked[T]) {
+		for i := range rows {
+			if !rows[i].IsMark {
+				events = append(events, rows[i].Value)
+				continue
+			}
+			push()
+			h.Mark.Advance(rows[i].Mark)
+		}
+		push()
+	})
+	return out
+}
+
+// withMarksKeyed is withMarks for keyed data.
+func withMarksKeyed[K comparable, V any](n *engine.KeyedNode[K, V]) *engine.KeyedNode[K, marked[V]] {
+	rows := engine.NewKeyedNode[K, marked[V]](n.Head)
+	rows.Op = n.Op
+	var values []marked[V]
+	n.Origin().Add(func(b *engine.Batch[K, V]) {
+		values = engine.Resize(values, len(b.K))
+		for i, v := range b.V {
+			values[i] = marked[V]{Value: v}
+		}
+		rows.Push(&engine.Batch[K, marked[V]]{K: b.K, V: values, H: b.H})
+		clear(values)
+	}).One = func(k K, v V, h uint64) { rows.One(k, marked[V]{Value: v}, h) }
+	n.Mark.Follow(func(now int64) {
+		var all K
+		rows.One(all, marked[V]{IsMark: true, Mark: now}, 0)
+	})
+	return rows
+}
+
+// unmarkedKeyed is unmarked for keyed data.
+func unmarkedKeyed[K comparable, V any](in *engine.KeyedNode[K, marked[V]]) *engine.KeyedNode[K, V] {
+	h := in.Head
+	h.Mark = state.NewMark(h.Op)
+	out := engine.NewKeyedNode[K, V](h)
+	var events engine.Columns[K, V]
+	var b engine.Batch[K, V]
+	h.Op.Holds(&events)
+	h.Op.Scratch(&b)
+	push := func() {
+		events.PushBlocks(out, &b)
+		events.Clear()
+	}
+	in.To(func(rows *engine.Batch[K, marked[V]]) {
+		for i, k := range rows.K {
+			if x := &rows.V[i]; !x.IsMark {
+				events.Append(false, k, x.Value, 0)
+				continue
+			}
+			push()
+			h.Mark.Advance(rows.V[i].Mark)
+		}
+		push()
+	}).One = func(k K, x marked[V], kh uint64) {
+		if x.IsMark {
+			h.Mark.Advance(x.Mark)
+			return
+		}
+		out.One(k, x.Value, kh)
 	}
 	return out
 }

@@ -30,7 +30,8 @@ type KeyedInput[K comparable, V any] struct {
 	next   numbers[K]      // of the numbered sends
 	by     numbers[string] // of those that name their sender
 
-	unordered *recordLanes // of an input without order, else nil
+	unordered *recordLanes  // of an input without order, else nil
+	bars      func(*V) bool // of a record that those behind it do not overtake; nil if there is none
 }
 
 // NewKeyedInput adds an input to the location. If unique, a key is accepted only once.

@@ -28,7 +28,8 @@ func (in *Input[T]) Width() int {
 }
 
 // Heads returns the first record of each key that has one: keys have no order
-// between them. A key's lane is the order in which it was first accepted.
+// between them. A key's lane is the order in which it was first accepted. Nothing overtakes
+// the mark of all keys.
 func (in *KeyedInput[K, V]) Heads() []engine.LaneHead {
 	if in.lanes == nil {
 		in.lanes = make(map[K]int)
@@ -40,6 +41,12 @@ func (in *KeyedInput[K, V]) Heads() []engine.LaneHead {
 	seen := make(map[int]bool)
 	for i, k := range in.buf.K {
 		n := in.lane(k)
+		if in.bars != nil && in.bars(&in.buf.V[i]) {
+			if i == 0 {
+				return []engine.LaneHead{{Lane: n, At: 0}}
+			}
+			break
+		}
 		if !seen[n] {
 			seen[n] = true
 			all = append(all, engine.LaneHead{Lane: n, At: i})

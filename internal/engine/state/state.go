@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/mark"
 	"github.com/millrace/millrace/internal/keyed"
 )
 
@@ -41,6 +42,11 @@ func NewVar[T any](m engine.Memory, init T) *T {
 		return varState[T]{p}
 	})
 	return p
+}
+
+// NewMark returns the mark of what op makes, which is saved with its state.
+func NewMark(op *engine.Op) *mark.Mark {
+	return mark.Own(NewVar(engine.Lasting(op), mark.Past))
 }
 
 // A begun is a value that is there from the first element on.

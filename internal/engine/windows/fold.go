@@ -83,16 +83,15 @@ func Fold[K comparable, E, A any, W comparable](
 	marks := follow(op, &in.Head)
 	r, advance := newResults[W, A](op, &in.Head)
 	p := newPanes[K, A](engine.Remember(op, &r.closed.Head))
-	op.Scratch(&p.due)
 	hash := engine.Hasher[K]()
 	single := shape.one()
 	var hs []uint64
 	var cur K
 	var room E
-	op.Scratch(&hs, &cur, &room)
-	op.Key = func() any { return cur }
 	var from, to int64 // a span, as a guess
-	add := func(k K, h uint64, e *E, m int64) {
+	op.Scratch(&hs, &cur, &room, &from, &to)
+	op.Key = func() any { return cur }
+	put := func(k K, h uint64, e *E, m int64) {
 		cur = k
 		t := at(e)
 		if t < m || t == future {
@@ -112,7 +111,7 @@ func Fold[K comparable, E, A any, W comparable](
 			}
 			return
 		}
-		for from, to := shape.last(t); to > t; from, to = from-shape.Step, to-shape.Step {
+		for from, to := shape.last(t); to > t; from, to = from-shape.Step, add(from-shape.Step, shape.Size) {
 			acc, added := p.at(from, to, k, h)
 			if added {
 				*acc = init()
@@ -132,7 +131,7 @@ func Fold[K comparable, E, A any, W comparable](
 		p.tables[p.last].Touch(hs)
 		m := marks.Now()
 		for i, k := range b.K {
-			add(k, hs[i], &b.V[i], m)
+			put(k, hs[i], &b.V[i], m)
 		}
 		r.show()
 	}).One = func(k K, e E, h uint64) {
@@ -141,7 +140,7 @@ func Fold[K comparable, E, A any, W comparable](
 			h = hash.Hash(k)
 		}
 		room = e
-		add(k, h, &room, marks.Now())
+		put(k, h, &room, marks.Now())
 		r.show()
 	}
 	marks.Follow(func(now int64) {

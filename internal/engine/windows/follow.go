@@ -33,6 +33,9 @@ func add(t, d int64) int64 {
 	return s
 }
 
+// over returns the last time that is not more than d after t. The end of time is past it.
+func over(t, d int64) int64 { return min(add(t, d), future-1) }
+
 // follow returns the mark of an operator's input. It panics if nobody knows it.
 func follow(op *engine.Op, h *engine.Head) *mark.Mark {
 	if h.Region != nil {
@@ -68,9 +71,9 @@ func lost(op *engine.Op) string {
 	return "they were never stamped"
 }
 
-// own returns the mark of what op makes, saved with its state.
+// own returns the mark of what op makes.
 func own(op *engine.Op) *mark.Mark {
-	return mark.Own(state.NewVar(engine.Lasting(op), past))
+	return state.NewMark(op)
 }
 
 // A late event panics, as the function that gave it another time would have.

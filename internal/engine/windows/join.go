@@ -74,7 +74,7 @@ func Join[K comparable, V, W, U any](
 				}
 			}
 			x.Left = append(x.Left, e)
-			j.left.add(add(t, p.After), k, hs[i])
+			j.left.add(over(t, p.After), k, hs[i])
 		}
 		push()
 	})
@@ -96,7 +96,7 @@ func Join[K comparable, V, W, U any](
 				}
 			}
 			x.Right = append(x.Right, e)
-			j.right.add(add(t, p.Before), k, hs[i])
+			j.right.add(over(t, p.Before), k, hs[i])
 		}
 		push()
 	})
@@ -129,7 +129,7 @@ func (j *joins[K, V, W, U]) near(left, right int64) bool {
 func (j *joins[K, V, W, U]) forgetLeft(k K, h uint64, t int64) {
 	x, _ := j.table.Put(k, h)
 	i := 0
-	for add(x.Left[i].At, j.After) != t {
+	for over(x.Left[i].At, j.After) != t {
 		i++
 	}
 	if l := &x.Left[i]; j.Alone != nil && !l.Paired {
@@ -142,7 +142,7 @@ func (j *joins[K, V, W, U]) forgetLeft(k K, h uint64, t int64) {
 func (j *joins[K, V, W, U]) forgetRight(k K, h uint64, t int64) {
 	x, _ := j.table.Put(k, h)
 	i := 0
-	for add(x.Right[i].At, j.Before) != t {
+	for over(x.Right[i].At, j.Before) != t {
 		i++
 	}
 	x.Right = remove(x.Right, i)

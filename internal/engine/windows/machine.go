@@ -79,7 +79,7 @@ func Machine[K comparable, E, S, U, A, W any](
 	var eb engine.Batch[K, W]
 	var db engine.Batch[K, A]
 	op.Holds(&x.emitted, &x.decided, &x.gone)
-	op.Scratch(&eb, &db)
+	op.Scratch(&eb, &db, turn)
 	op.Key = func() any { return turn.Key }
 	waits(in, op, at, marks, x.events)
 	marks.Follow(func(now int64) {

@@ -68,6 +68,7 @@ func newPanes[K comparable, A any](m engine.Memory) *panes[K, A] {
 	p.shared = state.NewTable(m, state.Plain[spanned[K]], linkCodec[A])
 	p.chains = state.NewTable(m, state.Plain[int64], chainCodec)
 	p.ends = newQueue[int64](m)
+	m.Op.Scratch(&p.last, &p.due)
 	p.starts, p.keys = engine.Hasher[int64](), engine.Hasher[spanned[K]]()
 	return p
 }

@@ -9,7 +9,7 @@ type Shape struct {
 }
 
 // last returns the latest span that contains t.
-func (s *Shape) last(t int64) (from, to int64) {
+func (s Shape) last(t int64) (from, to int64) {
 	if s.Calendar != nil {
 		return s.Calendar(t)
 	}
@@ -18,7 +18,7 @@ func (s *Shape) last(t int64) (from, to int64) {
 }
 
 // one reports whether each time is in one span.
-func (s *Shape) one() bool { return s.Calendar != nil || s.Size == s.Step }
+func (s Shape) one() bool { return s.Calendar != nil || s.Size == s.Step }
 
 // modulo returns what is left of t, from 0 up to n.
 func modulo(t, n int64) int64 {

@@ -23,6 +23,7 @@ func BenchmarkPuts(b *testing.B)          { run(b, jobs.Puts()) }
 func BenchmarkMembers(b *testing.B)       { run(b, jobs.Members()) }
 func BenchmarkTimeout(b *testing.B)       { run(b, jobs.Timeout()) }
 func BenchmarkWindows(b *testing.B)       { run(b, jobs.Windows()) }
+func BenchmarkMachine(b *testing.B)       { run(b, jobs.Machines()) }
 func BenchmarkTable(b *testing.B)         { run(b, jobs.Table()) }
 func BenchmarkProgram(b *testing.B)       { run(b, jobs.Program()) }
 func BenchmarkHTTP(b *testing.B)          { run(b, jobs.HTTP()) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/millrace/millrace/bench/internal/ratio"
@@ -63,14 +64,19 @@ func Windows() []Job {
 	sessions := lazily(func() tally { return staysOf(all()) })
 	var jobs []Job
 	for _, batch := range []int{256, 1} {
-		jobs = append(jobs, Job{
+		job := Job{
 			Name: "Tumbling", Params: fmt.Sprintf("window=1m/batch=%d", batch), CPU: true, Slow: batch == 1,
 			Targets: []Target{{AtMost: 1}},
 			Impls: []ratio.Impl{
-				{Name: "hand", New: func() ratio.Run { return handTumbling(all(), spans()) }},
+				{Name: "hand", New: func() ratio.Run { return handTumbling(all(), nil, spans()) }},
 				{Name: "millrace", New: func() ratio.Run { return flowTumbling(all(), batch, spans()) }},
 			},
-		})
+		}
+		if batch == 1 { // as whoever takes visits from several goroutines needs it
+			job.Impls = append(job.Impls, ratio.Impl{Name: "mutex", New: func() ratio.Run { return handTumbling(all(), new(sync.Mutex), spans()) }})
+			job.Targets = append(job.Targets, Target{To: "mutex", AtMost: 1})
+		}
+		jobs = append(jobs, job)
 	}
 	return append(jobs, Job{
 		Name: "Sessions", Params: "gap=10s/batch=256", CPU: true, Slow: true,
@@ -101,8 +107,9 @@ func spansOf(all []visit) (t tally) {
 	return t
 }
 
-// handTumbling has one map of keys in windows, which is swept when a window is over.
-func handTumbling(all []visit, want tally) ratio.Run {
+// handTumbling has one map of keys in windows, which is swept when a window is over. It takes a
+// visit under mu, if that is not nil.
+func handTumbling(all []visit, mu *sync.Mutex, want tally) ratio.Run {
 	return ratio.Run{Do: func() int {
 		counts := make(map[spanOfKey]int)
 		var closed tally
@@ -115,10 +122,9 @@ func handTumbling(all []visit, want tally) ratio.Run {
 				}
 			}
 		}
-		for _, v := range all {
-			mark := newest - int64(visitSlack)
-			if v.At < mark {
-				continue
+		take := func(v visit) {
+			if v.At < newest-int64(visitSlack) {
+				return
 			}
 			counts[spanOfKey{v.Who, v.At - v.At%int64(visitWindow)}]++
 			newest = max(newest, v.At)
@@ -126,6 +132,15 @@ func handTumbling(all []visit, want tally) ratio.Run {
 				swept = mark - mark%int64(visitWindow)
 				sweep(mark)
 			}
+		}
+		for _, v := range all {
+			if mu == nil {
+				take(v)
+				continue
+			}
+			mu.Lock()
+			take(v)
+			mu.Unlock()
 		}
 		sweep(1 << 62)
 		check("windows", closed, want)

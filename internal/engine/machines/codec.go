@@ -47,9 +47,12 @@ func ringCodec(*engine.Op) codec.Of[ring] {
 	return codec.Of[ring]{
 		Kind: "timer of a life",
 		Save: func(dst []byte, _ codec.Codec, x *ring) ([]byte, error) {
-			return append(binary.AppendUvarint(dst, uint64(x.Life)), x.ID), nil
+			return append(binary.AppendUvarint(dst, uint64(x.life())), x.id()), nil
 		},
-		Load: func(d *codec.Decoder, _ codec.Codec, x *ring) { x.Life, x.ID = uint32(d.Uint()), d.Byte() },
+		Load: func(d *codec.Decoder, _ codec.Codec, x *ring) {
+			life := uint32(d.Uint())
+			*x = ringOf(life, d.Byte())
+		},
 	}
 }
 

@@ -44,7 +44,7 @@ func (r *ringing[K, S, U, A]) Hold(x *codec.Record, now int64, c codec.Codec) (b
 	if l == nil {
 		return false, nil
 	}
-	name := ring{life, id}
+	name := ringOf(life, id)
 	j, set := r.timers.rings.GetIndex(name, r.timers.hash.Hash(name))
 	if set == nil {
 		return false, nil

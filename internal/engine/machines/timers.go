@@ -10,11 +10,15 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A ring names a timer: the entry of the life that it is of, and its number there.
-type ring struct {
-	Life uint32
-	ID   uint8
-}
+// A ring names a timer: the entry of the life that it is of, and its number there. It is a word,
+// which is hashed quickly.
+type ring uint64
+
+func ringOf(life uint32, id uint8) ring { return ring(life)<<8 | ring(id) }
+
+func (r ring) life() uint32 { return uint32(r >> 8) }
+
+func (r ring) id() uint8 { return uint8(r) }
 
 // timers are the timers of all lives of a machine.
 //
@@ -59,18 +63,18 @@ func newTimed[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engi
 // set carries out what a turn did about the timers of a life, with entry i.
 func (m *machine[K, S, U, A]) set(i uint32, l *life[S]) {
 	for _, x := range m.turn.timers {
-		name := ring{i, x.id}
+		name := ringOf(i, x.id)
 		if x.d == stopped {
 			if j, next := m.timers.rings.GetIndex(name, m.timers.hash.Hash(name)); next != nil {
 				m.timers.due.Cancel(j)
-				m.unlink(i, l, name.ID)
+				m.unlink(i, l, x.id)
 				m.stopped()
 			}
 			continue
 		}
 		j, next, added := m.timers.rings.PutIndex(name, m.timers.hash.Hash(name))
 		if added {
-			*next, l.timer = l.timer, uint16(name.ID)+1
+			*next, l.timer = l.timer, uint16(x.id)+1
 		}
 		m.timers.due.Add(j, m.alarm(x.d))
 	}
@@ -105,14 +109,14 @@ func (m *machine[K, S, U, A]) stopped() {
 // unlink removes a timer of a life, which will not ring.
 func (m *machine[K, S, U, A]) unlink(i uint32, l *life[S], id uint8) {
 	t := m.timers
-	name := ring{i, id}
+	name := ringOf(i, id)
 	h := t.hash.Hash(name)
 	_, next := t.rings.GetIndex(name, h)
 	if after := *next; l.timer == uint16(id)+1 {
 		l.timer = after
 	} else {
 		for before := l.timer; ; {
-			name := ring{i, uint8(before - 1)}
+			name := ringOf(i, uint8(before-1))
 			j, behind := t.rings.GetIndex(name, t.hash.Hash(name))
 			if before = *behind; before == uint16(id)+1 {
 				t.rings.Change(j)
@@ -132,7 +136,7 @@ func (m *machine[K, S, U, A]) stopAll(i uint32, l *life[S]) {
 		return
 	}
 	for l.timer != 0 {
-		name := ring{i, uint8(l.timer - 1)}
+		name := ringOf(i, uint8(l.timer-1))
 		h := t.hash.Hash(name)
 		j, next := t.rings.GetIndex(name, h)
 		t.due.Cancel(j)
@@ -163,18 +167,19 @@ func (r *ringing[K, S, U, A]) Expire(now int64) {
 	m.loc.At = m.op.Index
 	m.timers.due.Expire(now, func(j uint32) {
 		name, _, _ := m.timers.rings.At(j)
-		k, l, _ := m.lives.At(name.Life)
-		m.lives.Change(name.Life)
-		m.unlink(name.Life, l, name.ID)
+		i, id := name.life(), name.id()
+		k, l, _ := m.lives.At(i)
+		m.lives.Change(i)
+		m.unlink(i, l, id)
 		m.turn.begin(k)
 		if m.watch != nil {
-			m.saw(k, digest.Of(name.ID))
+			m.saw(k, digest.Of(id))
 		}
 		if r.blames {
-			r.failing = failing[K]{true, k, name.ID, m.timers.due.At(j)}
+			r.failing = failing[K]{true, k, id, m.timers.due.At(j)}
 		}
-		r.rung(&l.state, name.ID)
-		m.settle(k, m.hash.Hash(k), name.Life, l)
+		r.rung(&l.state, id)
+		m.settle(k, m.hash.Hash(k), i, l)
 		if r.blames {
 			m.flush()
 		}

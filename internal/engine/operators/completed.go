@@ -218,27 +218,6 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 	var hs []uint64
 	op.Holds(&rows)
 	op.Scratch(&hs)
-	one := func(k K, v V, h uint64) (acc A, complete bool) {
-		i, s := live.GetIndex(k, h)
-		if s != nil {
-			live.Change(i)
-		} else {
-			if done.has(k, h) {
-				return acc, false
-			}
-			i, s, _ = live.PutIndex(k, h)
-			*s = init()
-			limit.set(i)
-		}
-		if !step(s, v) {
-			return acc, false
-		}
-		acc = *s
-		limit.cancel(i)
-		live.Delete(k, h)
-		done.add(k, h)
-		return acc, true
-	}
 	consumer, cur := track(op, in, func(b *engine.Batch[K, V]) {
 		n := len(b.K)
 		hs := b.Hashes(hash, &hs)[:n]
@@ -246,10 +225,30 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 		done.touch(hs)
 		vs := b.V[:n]
 		for i, k := range b.K {
+			h := hs[i]
 			op.At = i
-			if acc, complete := one(k, vs[i], hs[i]); complete {
-				rows.add(k, acc, hs[i])
+			j, s := live.GetIndex(k, h)
+			if s != nil {
+				live.Change(j)
+			} else if done.has(k, h) {
+				continue
+			} else {
+				j, s, _ = live.PutIndex(k, h)
+				*s = init()
+				if limit != nil {
+					limit.set(j)
+				}
 			}
+			if !step(s, vs[i]) {
+				continue
+			}
+			acc := *s
+			if limit != nil {
+				limit.cancel(j)
+			}
+			live.Delete(k, h)
+			done.add(k, h) // which may forget others: they go before
+			rows.add(k, acc, h)
 		}
 		rows.pushTo(out)
 	})
@@ -258,14 +257,33 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 		if h == 0 {
 			h = hash.Hash(k)
 		}
-		if acc, complete := one(k, v, h); complete {
-			rows.pushWith(out, k, acc, h)
+		j, s := live.GetIndex(k, h)
+		if s != nil {
+			live.Change(j)
+		} else if done.has(k, h) {
+			return
+		} else {
+			j, s, _ = live.PutIndex(k, h)
+			*s = init()
+			if limit != nil {
+				limit.set(j)
+			}
 		}
+		if !step(s, v) {
+			return
+		}
+		acc := *s
+		if limit != nil {
+			limit.cancel(j)
+		}
+		live.Delete(k, h)
+		done.add(k, h)
+		rows.pushWith(out, k, acc, h)
 	}
 	return out
 }
 
-// openLimit forgets aggregates that were not complete in time. A nil one forgets none.
+// openLimit forgets aggregates that were not complete in time.
 type openLimit[K comparable, A any] struct {
 	loc    *engine.Location
 	after  int64
@@ -288,9 +306,6 @@ func openFor[K comparable, A any](m engine.Memory, h *engine.Head, live *keyed.T
 }
 
 func (t *openLimit[K, A]) set(i uint32) {
-	if t == nil {
-		return
-	}
 	at := t.loc.Clock() + t.after
 	if t.loc.Alarm != nil {
 		t.loc.Alarm(t.after, at)
@@ -301,11 +316,7 @@ func (t *openLimit[K, A]) set(i uint32) {
 	t.idx.Add(i, at)
 }
 
-func (t *openLimit[K, A]) cancel(i uint32) {
-	if t != nil {
-		t.idx.Cancel(i)
-	}
-}
+func (t *openLimit[K, A]) cancel(i uint32) { t.idx.Cancel(i) }
 
 func (t *openLimit[K, A]) Next() (int64, bool) { return t.idx.Next() }
 func (t *openLimit[K, A]) Running() int        { return t.idx.Len() }

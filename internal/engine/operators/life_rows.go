@@ -12,8 +12,7 @@ type lifeRows[K comparable, V any] struct {
 
 // add gathers an entry.
 func (r *lifeRows[K, V]) add(k K, v V, h uint64) {
-	r.c.K, r.c.V, r.c.H = append(r.c.K, k), append(r.c.V, v), append(r.c.H, h)
-	if len(r.gone) > 0 {
+	if r.c.Append(true, k, v, h); len(r.gone) > 0 {
 		r.gone = append(r.gone, false)
 	}
 }

@@ -89,8 +89,6 @@ var byHand = map[string]func(at here, see func(string)) []hands{
 	},
 	"machines":         timedMachines,
 	"calling machines": callingMachines,
-	"windows":          spanWindows,
-	"held by marks":    markedWindows,
 	"runs": func(at here, see func(string)) []hands {
 		in, words := keyedstream.Input[seat, int](at, "in")
 		tick := slice.At(at)

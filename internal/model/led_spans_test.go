@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"testing"
 	"time"
 
 	"github.com/millrace/millrace/bounds"
@@ -13,6 +14,20 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/singleton"
 )
+
+// TestLedWindows is TestLedByHand for event time.
+func TestLedWindows(t *testing.T) {
+	for name, build := range map[string]func(at here, see func(string)) []hands{"spans": spanWindows, "waiting": markedWindows} {
+		t.Run(name, func(t *testing.T) {
+			for n := range *programs / 30 {
+				rng := rand.New(rand.NewPCG(*seed, uint64(n)))
+				if err := ledByHand(build, rng, nil); err != nil {
+					t.Fatalf("history %d: %v\n%s", n, err, rerun(t))
+				}
+			}
+		})
+	}
+}
 
 // A bell is an element with a time, in seconds.
 type bell struct {

@@ -68,9 +68,9 @@ func lost(op *engine.Op) string {
 	return "they were never stamped"
 }
 
-// own returns the mark of what op makes, saved with its state.
-func own(op *engine.Op) *mark.Mark {
-	return mark.Own(state.NewVar(engine.Lasting(op), past))
+// own returns the mark of what op makes of streams with the marks from, saved with its state.
+func own(op *engine.Op, from ...*mark.Mark) *mark.Mark {
+	return mark.Own(state.NewVar(engine.Lasting(op), past), from...)
 }
 
 // A late event panics, as the function that gave it another time would have.

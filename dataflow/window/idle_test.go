@@ -222,17 +222,21 @@ func TestIdleJoin(t *testing.T) {
 			}
 			pairs := window.LeftJoin(dataflow.KeyBy(left, key), dataflow.KeyBy(right, key), near(5, 3))
 			out := dataflow.Output(dataflow.AssumeOrder(keyedLines(keyedstream.AssumeOrder(pairs, "tested"), maybe), "tested"), "pairs")
+			joined := window.Join(dataflow.KeyBy(left, key), dataflow.KeyBy(right, key), near(5, 3))
+			other := window.Join(dataflow.KeyBy(right, key), dataflow.KeyBy(left, key), near(5, 3))
+			both := 0
+			keyedstream.Inspect(keyedstream.Merge(joined, other), func(window.Event[dataflow.Pair[tick, tick]]) { both++ })
 			app, err := dataflow.Start(t.Context(), flow)
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept := func() (n int) {
+			kept := func() (all []int) { // of each of the three
 				for _, op := range app.Status()[0].Operators {
-					if op.Name == "window.LeftJoin" {
-						n = op.Kept
+					if strings.HasSuffix(op.Name, "Join") {
+						all = append(all, op.Kept)
 					}
 				}
-				return n
+				return all
 			}
 			send(t, a, of("a", 1)...)
 			time.Sleep(patience + time.Second)
@@ -244,18 +248,18 @@ func TestIdleJoin(t *testing.T) {
 				send(t, a, tick{fmt.Sprint(i), i, i})
 			}
 			synctest.Wait()
-			if n := kept(); idle && n > 30 || !idle && n < 1000 {
-				t.Errorf("idle %t: the join keeps %d", idle, n)
+			if all := kept(); idle && slices.Max(all) > 30 || !idle && slices.Min(all) < 1000 {
+				t.Errorf("idle %t: the joins keep %d", idle, all)
 			}
 			send(t, b, of("999", 998, 999, 1000)...) // the first one is late
 			synctest.Wait()
-			if n := kept(); idle && n > 30 {
-				t.Errorf("with another side the join keeps %d", n)
+			if all := kept(); idle && slices.Max(all) > 30 {
+				t.Errorf("with another side the joins keep %d", all)
 			}
 			a.Close()
 			b.Close()
-			if err := app.Wait(); err != nil {
-				t.Error(err)
+			if err := app.Wait(); err != nil || both != map[bool]int{false: 6, true: 4}[idle] {
+				t.Errorf("idle %t: %d pairs, %v", idle, both, err)
 			}
 		})
 	}

@@ -62,6 +62,15 @@ func (a *ahead) take() (ms []message) {
 	return ms
 }
 
+// besides returns the messages of a step that a timer causes: what has been read is there before
+// the timer fires. It returns none if ready, which says when something is taken, is nil.
+func (a *ahead) besides(ready chan struct{}) []message {
+	if ready == nil {
+		return nil
+	}
+	return a.take()
+}
+
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

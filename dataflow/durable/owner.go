@@ -239,6 +239,7 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 			if at, ok := o.leader.Deadline(); !ok || at > o.clock() {
 				continue
 			}
+			taken = ahead.besides(ready)
 		case <-o.door.partitions[o.partition].wanted:
 			o.report(true)
 			continue

@@ -12,7 +12,7 @@
 // before the mark is late, which is decided there, once, by the order of the stream alone. A
 // merged stream has the least of the marks of its sources. What reads only events and marks is a
 // function of each source alone, wherever batches end and however sources are interleaved. So
-// of the operators here only [StampKeyed] takes a [dataflow.NonDet]; those that take a
+// of the operators here only [StampKeyed] and [Idle] take a [dataflow.NonDet]; those that take a
 // [dataflow.Proof] read events in any order.
 //
 // A [Span] is the time from one instant until just before another. A [Shape] says in which spans
@@ -31,6 +31,11 @@
 //
 // An operator compares each event with the mark, and a function that gives an event a time of its
 // own ends the flow when that is before it.
+//
+// # Silence
+//
+// A source of which nothing comes holds the mark of everything that it is merged or joined with.
+// [Idle] moves its mark by the clock while its inputs are silent.
 //
 // # The end of time
 //

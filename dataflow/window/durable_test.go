@@ -211,3 +211,39 @@ func TestCluster(t *testing.T) {
 		},
 	}, durabletest.Options{Durable: durable.Options{Partitions: 4}})
 }
+
+// TestDurableIdle has a flow wait for a source of which nothing comes, and is killed at every
+// step: it goes on waiting where it was.
+func TestDurableIdle(t *testing.T) {
+	runs := durabletest.Crash(t, durabletest.Program[durablePorts]{
+		Build: func(flow *dataflow.Flow) durablePorts {
+			b := durablePorts{outs: map[string]*dataflow.EntryOutputPort[string, string]{}}
+			here := dataflow.At[server](flow)
+			in, xs := dataflow.Input[tick](here, "a")
+			_, ys := dataflow.Input[tick](here, "b")
+			b.in = in
+			first, _ := window.Stamp(xs, at, slack(0))
+			second, _ := window.Stamp(ys, at, slack(0))
+			first, _ = window.Idle(first, 10*time.Millisecond, "nothing comes later")
+			second, _ = window.Idle(second, 10*time.Millisecond, "nothing comes")
+			all := dataflow.KeyBy(dataflow.AssumeOrder(dataflow.Merge(first, window.Sort(second)), "of one source"), key)
+			closed, _ := window.Count(all, window.Every(20*time.Millisecond))
+			spans(&b, "closed", closed)
+			return b
+		},
+		Drive: func(ctx context.Context, p durablePorts) error {
+			return p.in.SendNumbered(ctx, 1, tick{"a", 1, 1})
+		},
+		Check: func(ctx context.Context, p durablePorts) error {
+			soon, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			if got, err := p.outs["closed"].Await(soon, "a[1,1)"); err != nil || got != "1" {
+				return fmt.Errorf("closed is %q: %w", got, err)
+			}
+			return nil
+		},
+	}, durabletest.Options{Durable: durable.Options{Partitions: 1}})
+	if runs < 4 {
+		t.Errorf("there were only %d runs", runs)
+	}
+}

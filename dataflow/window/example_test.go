@@ -181,6 +181,28 @@ func ExampleCount() {
 	// gold from 12:01:00 to 12:02:00: 1
 }
 
+func ExampleIdle() {
+	ctx, flow := context.Background(), dataflow.New()
+	here := dataflow.At[Bank](flow)
+	shops, xs := dataflow.Input[Payment](here, "shops")
+	_, ys := dataflow.Input[Payment](here, "machines") // nothing comes from them today
+	fromShops, _ := window.Stamp(xs, when, window.Disorder{})
+	fromMachines, _ := window.Stamp(ys, when, window.Disorder{})
+	still, _ := window.Idle(fromMachines, 10*time.Millisecond, "a machine that was cut off is counted tomorrow")
+	events := dataflow.AssumeOrder(dataflow.Merge(fromShops, still), "a count needs no order")
+	closed, _ := window.Count(dataflow.KeyBy(events, card), window.Every(time.Minute))
+	out := perWindow(closed)
+	app, err := dataflow.Start(ctx, flow)
+	if err != nil {
+		panic(err)
+	}
+	shops.SendBatch(ctx, []Payment{pay("gold", 500, 1), pay("gold", 20, 57), pay("gold", 9, 61)})
+	fmt.Println(out.Next(ctx))
+	app.Stop(ctx)
+	// Output:
+	// gold from 12:00:00 to 12:01:00: 2 <nil>
+}
+
 func ExampleClosed() {
 	show([]Payment{pay("gold", 1, 0), pay("gold", 2, 59), pay("gold", 3, 60), pay("gold", 4, 7200)}, func(xs Stream[Payment]) *dataflow.OutputPort[string] {
 		events, _ := window.Stamp(xs, when, window.Disorder{})

@@ -58,6 +58,34 @@ func Mark[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	return newSingleton[Time, L, bounds.MonotonicValue](windows.Value[Time](op, &n.Head))
 }
 
+// Idle returns events with a mark that goes on by the clock while nothing comes, so that a source
+// that has fallen silent does not hold up what it is merged or joined with.
+//
+// Whenever nothing has come for quiet to any input before the events, the mark goes on by quiet.
+// What comes then before the mark is late: it is in late instead of still. While the mark has
+// not moved at all, as before the first event, nobody waits for the stream once quiet has
+// passed: the mark of what it is merged or joined with is that of the others. What comes first is
+// late if it is before the mark of what has been made of both, and that is [Future] if
+// all others have ended.
+//
+// Silence is that of the inputs, by the clock of the location. A record of an input counts also
+// if it is filtered out on the way, or is late. One that waits while the location is busy, or
+// stopped by an output that nobody reads, counts when it is taken, before any silence ends
+// there. Time in which a durable location is stopped by an output counts as if something had
+// come. Idle keeps no flow from ending. It panics if quiet is not positive.
+//
+// # Nondeterminism
+//
+// What the mark is when an event comes is the clock's choice, and decides which events are late.
+func Idle[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
+	events dataflow.Stream[Event[T], L, bounds.Unbounded, O, R], quiet time.Duration, why dataflow.NonDet,
+) (still, late dataflow.Stream[Event[T], L, bounds.Unbounded, O, R]) {
+	n, op := engine.ReadReasoned(events, "window.Idle", why)
+	positive(op.Name, "quiet", quiet)
+	s, l := windows.Idle(n, op, timeOf[T], int64(quiet))
+	return newStream[Event[T], L, bounds.Unbounded, O, R](s), newStream[Event[T], L, bounds.Unbounded, O, R](l)
+}
+
 // timeOf returns the time of an event.
 func timeOf[T any](e *Event[T]) int64 { return int64(e.At) }
 

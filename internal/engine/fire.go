@@ -168,6 +168,35 @@ type TimerQueue interface {
 	Idle() bool       // whether the location may end without it
 }
 
+// Tiring is the part of an [EndlessTimer] that counts how often it fired. In a simulation a
+// schedule needs an end, so that the timer fires only so often until something comes in.
+type Tiring struct {
+	tired func() bool // whether it has fired often enough; nil if it never has
+	fired int
+	most  int
+}
+
+// Tire implements [EndlessTimer].
+func (e *Tiring) Tire(most int, news func() int) {
+	last := 0
+	e.most = most
+	e.tired = func() bool {
+		if n := news(); last != n {
+			last, e.fired = n, 0
+		}
+		return e.fired >= most
+	}
+}
+
+// Tired reports whether the timer has fired often enough.
+func (e *Tiring) Tired() bool { return e.tired != nil && e.tired() }
+
+// Fired counts a firing.
+func (e *Tiring) Fired() { e.fired++ }
+
+// OnceMore lets a timer that is tired fire once.
+func (e *Tiring) OnceMore() { e.fired = min(e.fired, e.most-1) }
+
 // EveryTimer is a TimerQueue of which each timer counts: none is left out, and the location
 // does not end before the last one.
 type EveryTimer struct{}
@@ -177,3 +206,55 @@ func (EveryTimer) Skip(int64) {}
 
 // Idle implements [TimerQueue].
 func (EveryTimer) Idle() bool { return false }
+
+// A listener is told when something comes to an operator, or to any input before it.
+type listener struct {
+	op   *Op
+	hear func(now int64)
+}
+
+// Listen has hear called in each step that takes something from an input before op, with the
+// time of the step, before a timer fires in it. So a record that waits while the location is
+// stalled counts from the step that takes it, and not from when it was accepted.
+func (s *Location) Listen(op *Op, hear func(now int64)) {
+	s.listeners = append(s.listeners, listener{op, hear})
+}
+
+// settleListeners finds the inputs before each listener. Whoever runs the location makes plans
+// then, so that there is one place at which records are heard.
+func (s *Location) settleListeners() {
+	for _, l := range s.listeners {
+		before := []*Op{l.op}
+		for i := 0; i < len(before); i++ {
+			if in := s.Input(before[i].Index); in != nil {
+				d := in.Base()
+				d.hear = append(d.hear, l.hear)
+			}
+			for _, x := range before[i].Ins {
+				if x.Loc == s && !slices.Contains(before, x) {
+					before = append(before, x)
+				}
+			}
+		}
+	}
+}
+
+// Listens reports whether an operator of the location listens.
+func (s *Location) Listens() bool { return len(s.listeners) > 0 }
+
+// Hear tells listeners what is taken at now.
+func (s *Location) Hear(all []Take, now int64) {
+	for _, t := range all {
+		for _, hear := range s.Inputs[t.Op].Base().hear {
+			hear(now)
+		}
+	}
+}
+
+// HearAll tells all listeners that it is not known until now whether anything would have come:
+// the location was stopped.
+func (s *Location) HearAll(now int64) {
+	for _, l := range s.listeners {
+		l.hear(now)
+	}
+}

@@ -41,12 +41,13 @@ type Input interface {
 type InputBase struct {
 	Loc     *Location
 	Op      *Op
-	touched bool        // accepted something since the last take; guarded by the location's mu
-	closed  bool        // guarded by the location's mu
-	plan    Plan        // of a sender that runs the location; held by the token
-	Shut    atomic.Bool // no further records are accepted
-	Retried bool        // a record may come more than once
-	endings []*Ending   // of what follows it; fixed once compiled
+	touched bool              // accepted something since the last take; guarded by the location's mu
+	closed  bool              // guarded by the location's mu
+	plan    Plan              // of a sender that runs the location; held by the token
+	Shut    atomic.Bool       // no further records are accepted
+	Retried bool              // a record may come more than once
+	endings []*Ending         // of what follows it; fixed once compiled
+	hear    []func(now int64) // listeners behind it; fixed once compiled
 }
 
 // Base implements [Input].

@@ -80,6 +80,7 @@ type Location struct {
 	Inputs         []Input   // by operator; nil where an operator is none
 	outputs        []Output  // by operator; nil where an operator is none
 	Timers         []timing  // in order of construction
+	listeners      []listener
 	Components     []*Component
 	Number         int // among the locations of the graph
 	divided        bool
@@ -173,6 +174,7 @@ func (s *Location) compile() {
 	}
 	s.binds = nil
 	s.settleEndings()
+	s.settleListeners()
 	s.Regions = topological(s.Regions)
 	for _, r := range s.Regions {
 		if r.ins == 0 {
@@ -181,7 +183,7 @@ func (s *Location) compile() {
 	}
 	s.orderTimers()
 	s.Recording = s.Graph.Settings.Record
-	s.planned = s.Recording != nil || stepsArePlanned
+	s.planned = s.Recording != nil || stepsArePlanned || s.Listens()
 	s.ends = len(s.Regions) > 0
 	if w := s.Graph.Settings.Watch; w != nil {
 		for _, r := range s.Regions {

@@ -19,6 +19,9 @@ func (s *Location) Step(p *Plan) (ok bool) {
 	if p.Start {
 		s.Starts.run()
 	}
+	if s.Listens() && len(p.Take) > 0 {
+		s.Hear(p.Take, s.Clock())
+	}
 	if p.Fire {
 		s.fireUntil(p.Now)
 	}

@@ -45,7 +45,6 @@ var memoryRules = memoryRule{
 		"Product engine.OfConstants":  "as KWithout",
 		"IndexOf n":                   "is set while a flow is built",
 		"Each c":                      "is of one call",
-		"Tire last":                   "is of simulations, which save nothing",
 	},
 	fields: map[string]string{
 		"Op.At":           "says which element of a batch is worked on, for errors",
@@ -61,9 +60,6 @@ var memoryRules = memoryRule{
 		"current.key":     "says which entry is worked on, for errors",
 		"scanBuffer.b":    "is scratch: whoever makes an index declares its buffer",
 		"scanBuffer.c":    "as scanBuffer.b",
-		"interval.fired":  "is of simulations, which save nothing",
-		"interval.most":   "as interval.fired",
-		"interval.tired":  "as interval.fired",
 		"Consumer.Push":   "is set when a graph is compiled",
 		"Consumer.One":    "is set when a graph is compiled",
 	},

@@ -111,6 +111,9 @@ func (l *Executor) Begin() (Emission, error) { return l.make(&engine.Plan{Now: 1
 // called for, or [ErrQuarantineFull]: the executor can make no more steps.
 func (l *Executor) Step(now int64, records [][]byte, skip []Skip) (Emission, error) {
 	var e Emission
+	if l.loc.Listens() && l.Full() { // senders may have been held up
+		l.loc.HearAll(now)
+	}
 	l.sources.expire(now)
 	for i, data := range records {
 		var why *Skip

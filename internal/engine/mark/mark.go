@@ -18,18 +18,29 @@ const (
 	Future int64 = math.MaxInt64
 )
 
+// Silent is the mark of a stream of which nobody knows how far it is, and for which nobody
+// waits: the least of it and other marks is the least of the others.
+const Silent = Past + 1
+
 // A Mark is the mark of a stream. What it is now is in a variable that its owner saves with
 // its state; that of several sources has none of its own.
 type Mark struct {
 	at        *int64
 	of        []*Mark // of which it is the least, if it has no owner
 	least     []*Mark // that are the least of this one and others
+	made      []*Mark // that are the marks of what operators make of the stream
 	told      int64   // what followers were told last, of one without owner
 	followers []func(now int64)
 }
 
-// Own returns the mark that is at *at.
-func Own(at *int64) *Mark { return &Mark{at: at} }
+// Own returns the mark that is at *at, of a stream that is made of those with the marks from.
+func Own(at *int64, from ...*Mark) *Mark {
+	m := &Mark{at: at}
+	for _, x := range from {
+		x.made = append(x.made, m)
+	}
+	return m
+}
 
 // Least returns the least of some marks, or nil if one of them is nil.
 func Least(marks ...*Mark) *Mark {
@@ -63,16 +74,48 @@ func (m *Mark) Now() int64 {
 	if m.at != nil {
 		return *m.at
 	}
-	now := Future
+	now, all := Future, Silent
 	for _, x := range m.of {
-		now = min(now, *x.at)
+		if *x.at != Silent {
+			now, all = min(now, *x.at), Future
+		}
 	}
-	return now
+	return min(now, all)
+}
+
+// Beside returns the mark, or if that is silent the mark of the stream that it is joined with.
+func (m *Mark) Beside(other *Mark) int64 {
+	if now := m.Now(); now != Silent {
+		return now
+	}
+	return other.Now()
+}
+
+// Behind returns the greatest of the marks that depend on this one. One that was silent goes on
+// from there: what comes before that would be late for somebody who did not wait.
+func (m *Mark) Behind() int64 {
+	most := Past
+	for _, x := range m.least {
+		most = max(most, x.Now(), x.Behind())
+	}
+	for _, x := range m.made {
+		most = max(most, x.Now(), x.Behind())
+	}
+	return most
 }
 
 // Follow has f called whenever the mark has advanced, in the order of the calls of Follow. It
 // may be called again with a mark that it was told before.
 func (m *Mark) Follow(f func(now int64)) { m.followers = append(m.followers, f) }
+
+// FollowTimes is [Mark.Follow] without [Silent].
+func (m *Mark) FollowTimes(f func(now int64)) {
+	m.Follow(func(now int64) {
+		if now != Silent {
+			f(now)
+		}
+	})
+}
 
 // Advance moves the mark of an owner to a later time and tells those who follow it. The owner
 // has pushed every event before that time, and is not pushing one now.

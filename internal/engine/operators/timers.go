@@ -29,27 +29,11 @@ func oneIf(_ int64, ok bool) int {
 // the start. Of firings that were missed, because the location was busy, only the
 // last one happens.
 type interval struct {
+	engine.Tiring
 	every int64
 	at    *int64
 	out   *engine.Node[time.Duration]
 	one   [1]time.Duration
-
-	// In a simulation a schedule needs an end, so that an interval fires only so often until
-	// something comes in.
-	tired func() bool // whether it has fired often enough; nil if it never has
-	fired int
-	most  int
-}
-
-func (t *interval) Tire(most int, news func() int) {
-	last := 0
-	t.most = most
-	t.tired = func() bool {
-		if n := news(); last != n {
-			last, t.fired = n, 0
-		}
-		return t.fired >= most
-	}
 }
 
 func (t *interval) Idle() bool { return false }
@@ -75,7 +59,7 @@ func Interval(s *engine.Location, op *engine.Op, every time.Duration) *engine.No
 }
 
 func (t *interval) Next() (int64, bool) {
-	if t.tired != nil && t.tired() {
+	if t.Tired() {
 		return engine.NoDeadline, false
 	}
 	return *t.at, *t.at != engine.NoDeadline
@@ -86,7 +70,7 @@ func (t *interval) Next() (int64, bool) {
 func (t *interval) Skip(now int64) {
 	if *t.at <= now {
 		*t.at = now / t.every * t.every
-		t.fired = min(t.fired, t.most-1)
+		t.OnceMore()
 	}
 }
 
@@ -95,7 +79,7 @@ func (t *interval) Expire(now int64) {
 		return
 	}
 	t.Skip(now)
-	t.fired++
+	t.Fired()
 	t.one[0] = time.Duration(*t.at)
 	*t.at += t.every
 	t.out.Push(t.one[:])

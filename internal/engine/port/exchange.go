@@ -198,7 +198,8 @@ func exchangeLives[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op
 
 // A marked is a record of a stream of events that is sent: an event, or that the mark has
 // advanced. A mark is sent behind the events that it covers, so it does not overtake one. Among
-// keyed data it is under the zero key, and means all keys.
+// keyed data it is under the zero key, and means all keys. That a stream is silent is not sent: it
+// goes on behind the marks that depend on it, and those of other locations are not known.
 type marked[T any] struct {
 	IsMark bool
 	Mark   int64
@@ -227,7 +228,7 @@ func withMarks[T any](n *engine.Node[T]) *engine.Node[marked[T]] {
 		rows.Push(all)
 		clear(all)
 	}})
-	n.Mark.Follow(func(now int64) { rows.Push([]marked[T]{{IsMark: true, Mark: now}}) })
+	n.Mark.FollowTimes(func(now int64) { rows.Push([]marked[T]{{IsMark: true, Mark: now}}) })
 	return rows
 }
 
@@ -270,7 +271,7 @@ func withMarksKeyed[K comparable, V any](n *engine.KeyedNode[K, V]) *engine.Keye
 		rows.Push(&engine.Batch[K, marked[V]]{K: b.K, V: values, H: b.H})
 		clear(values)
 	}).One = func(k K, v V, h uint64) { rows.One(k, marked[V]{Value: v}, h) }
-	n.Mark.Follow(func(now int64) {
+	n.Mark.FollowTimes(func(now int64) {
 		var all K
 		rows.One(all, marked[V]{IsMark: true, Mark: now}, 0)
 	})

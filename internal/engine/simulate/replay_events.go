@@ -73,6 +73,7 @@ func (d *Replay) Events(possible func(Event) error) (more bool, err error) {
 		}
 	}
 	if p.Fire {
+		s.Hear(p.Take, p.Now) // as the whole step does
 		for i := range s.Timers {
 			s.Timers[i].Skip(p.Now) // as the whole step does: of an interval only the last firing happens
 		}

@@ -13,7 +13,7 @@ func AsOf[K comparable, V, W, U any](
 ) *engine.KeyedNode[K, U] {
 	leftMark, rightMark := follow(op, &left.Head), follow(op, &right.Head)
 	h := engine.Derived(op, left, right)
-	h.Mark = own(op)
+	h.Mark = own(op, leftMark, rightMark)
 	out := engine.NewKeyedNode[K, U](h)
 	m := engine.Remember(op, &h)
 	lefts, rights := newQueue[Row[K, V]](m), newQueue[Row[K, W]](m)

@@ -1,6 +1,9 @@
 package windows
 
-import "github.com/millrace/millrace/internal/engine"
+import (
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/mark"
+)
 
 // Entries returns the entries of in as events under keys of theirs. The mark of in is that of
 // the result.
@@ -33,7 +36,7 @@ func Value[T ~int64](op *engine.Op, in *engine.Head) *engine.ValueNode[T] {
 	h.Loc.Starts.AtStep(func() { out.Set(T(past)) })
 	m.Follow(func(now int64) {
 		op.Loc.At = op.Index
-		if T(now) > out.Value {
+		if T(now) > out.Value && now != mark.Silent {
 			out.Set(T(now))
 		}
 	})

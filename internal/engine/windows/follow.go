@@ -71,9 +71,9 @@ func lost(op *engine.Op) string {
 	return "they were never stamped"
 }
 
-// own returns the mark of what op makes.
-func own(op *engine.Op) *mark.Mark {
-	return state.NewMark(op)
+// own returns the mark of what op makes of streams with the marks from.
+func own(op *engine.Op, from ...*mark.Mark) *mark.Mark {
+	return state.NewMark(op, from...)
 }
 
 // A late event panics, as the function that gave it another time would have.

@@ -43,7 +43,7 @@ func Join[K comparable, V, W, U any](
 ) *engine.KeyedNode[K, U] {
 	leftMark, rightMark := follow(op, &left.Head), follow(op, &right.Head)
 	h := engine.Derived(op, left, right)
-	h.Mark = own(op)
+	h.Mark = own(op, leftMark, rightMark)
 	out := engine.NewKeyedNode[K, U](h)
 	m := engine.Remember(op, &h)
 	j := &joins[K, V, W, U]{Pairing: p, table: state.NewTable(m, state.Plain[K], state.Plain[Halves[V, W]]), left: newAgenda[K](m), right: newAgenda[K](m)}
@@ -104,12 +104,12 @@ func Join[K comparable, V, W, U any](
 	forget := func(int64) {
 		op.Loc.At = op.Index
 		now := both.Now()
-		until := rightMark.Now() // what only the other side could still need goes by the other mark
+		until := rightMark.Beside(leftMark) // what only the other side could still need goes by the other mark
 		if p.Alone != nil {
 			until = now // but one that is alone is told of before the mark of the result is past it
 		}
 		j.left.before(until, j.forgetLeft)
-		j.right.before(leftMark.Now(), j.forgetRight)
+		j.right.before(leftMark.Beside(rightMark), j.forgetRight)
 		push()
 		h.Mark.Advance(now)
 	}

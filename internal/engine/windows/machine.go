@@ -65,7 +65,7 @@ func Machine[K comparable, E, S, U, A, W any](
 ) (emitted *engine.KeyedNode[K, W], decided *engine.KeyedNode[K, A]) {
 	marks := follow(op, &in.Head)
 	h := engine.Derived(op, in)
-	h.Mark = own(op)
+	h.Mark = own(op, marks)
 	emitted = engine.NewKeyedNode[K, W](h)
 	plain := h
 	plain.Mark = nil

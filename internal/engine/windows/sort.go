@@ -10,7 +10,7 @@ import (
 func Sort[E any](in *engine.Node[E], op *engine.Op, at func(*E) int64, tie func(a, b *E) int) *engine.Node[E] {
 	marks := follow(op, &in.Head)
 	h := engine.Derived(op, in)
-	h.Mark = own(op)
+	h.Mark = own(op, marks)
 	out := engine.NewNode[E](h)
 	q := newQueue[E](engine.Remember(op, &h))
 	q.tie = tie
@@ -54,7 +54,7 @@ func Trailing[K comparable, E, A, U any](
 ) *engine.KeyedNode[K, U] {
 	marks := follow(op, &in.Head)
 	h := engine.Derived(op, in)
-	h.Mark = own(op)
+	h.Mark = own(op, marks)
 	out := engine.NewKeyedNode[K, U](h)
 	m := engine.Remember(op, &h)
 	q := newQueue[Row[K, E]](m)

@@ -1,0 +1,137 @@
+package windows
+
+import (
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/mark"
+	"github.com/millrace/millrace/internal/engine/state"
+)
+
+// A silence moves the mark of a stream when nothing has come for a while to the inputs before
+// it. It maintains:
+//
+//  1. the mark is not before that of the stream, unless it is silent,
+//  2. a silent mark is passed by no mark that is made of it: it goes on from behind all of
+//     them, see [mark.Mark.Behind].
+type silence struct {
+	engine.Tiring
+	op       *engine.Op
+	quiet    int64
+	since    *int64     // from when on it is quiet
+	due      *int64     // when it has been quiet for long enough; 0 before it begins to listen
+	in, mark *mark.Mark // of the stream, and of what goes on
+}
+
+// Idle returns the events of in, with a mark that goes on by quiet whenever nothing has come
+// for so long, and the events that are late because of that. While the mark of in has not
+// moved, it becomes silent instead.
+func Idle[E any](in *engine.Node[E], op *engine.Op, at func(*E) int64, quiet int64) (still, tardy *engine.Node[E]) {
+	marks := follow(op, &in.Head)
+	h := engine.Derived(op, in)
+	memory := engine.Lasting(op)
+	s := &silence{op: op, quiet: quiet, since: state.NewVar(memory, int64(0)), due: state.NewVar(memory, int64(0)), in: marks, mark: own(op, marks)}
+	h.Mark = s.mark
+	still = engine.NewNode[E](h)
+	h.Mark = nil
+	tardy = engine.NewNode[E](h)
+	loc := h.Loc
+	loc.Timed(s, op)
+	loc.Clocked(h.Component)
+	loc.Listen(op, s.hear)
+	loc.Starts.AtEnd(func() {
+		loc.Rearm = true
+		if !loc.Graph.Kept() { // else the operator may be new, and the history old
+			*s.due = quiet
+		}
+	})
+	var intime, out []E
+	op.Scratch(&intime, &out)
+	in.To(func(batch []E) {
+		loc.At = op.Index
+		s.hear(loc.Clock()) // what a timer gave comes from no input
+		from, m := s.from(), marks.Now()
+		intime, out = intime[:0], out[:0]
+		for i := range batch {
+			t := at(&batch[i])
+			if t < m || never(t) {
+				late(t, m)
+			}
+			if t < from {
+				out = append(out, batch[i])
+			} else {
+				intime = append(intime, batch[i])
+			}
+		}
+		if len(intime) > 0 {
+			still.Push(intime)
+		}
+		if len(out) > 0 {
+			tardy.Push(out)
+		}
+		if len(intime) > 0 && s.mark.Now() == mark.Silent {
+			s.mark.Advance(from)
+		}
+	})
+	marks.Follow(s.advance)
+	return still, tardy
+}
+
+// from returns the time before which an event is late.
+func (s *silence) from() int64 {
+	now := s.mark.Now()
+	if now == mark.Silent {
+		return max(now, s.mark.Behind())
+	}
+	return now
+}
+
+// advance moves the mark to a later time. A silent one stays silent while it would be passed.
+func (s *silence) advance(to int64) {
+	if to >= s.from() {
+		s.mark.Advance(to)
+	}
+}
+
+// hear begins a silence at now.
+func (s *silence) hear(now int64) {
+	*s.since, *s.due = now, add(now, s.quiet)
+	if loc := s.op.Loc; loc.Alarm != nil {
+		loc.Alarm(s.quiet, *s.due)
+	}
+}
+
+// Skip implements [engine.TimerQueue]: of several times quiet, all pass at the last.
+func (s *silence) Skip(now int64) {
+	switch {
+	case *s.due <= 0:
+		s.hear(now)
+	case *s.due <= now:
+		*s.due += (now - *s.due) / s.quiet * s.quiet
+	}
+}
+
+// Expire implements [engine.TimerQueue].
+func (s *silence) Expire(now int64) {
+	s.Fired()
+	s.op.Loc.At = s.op.Index
+	passed := now - *s.since
+	*s.since, *s.due = now, add(now, s.quiet)
+	if m := max(s.mark.Now(), s.in.Now()); m > mark.Silent {
+		s.advance(add(m, passed))
+	} else {
+		s.mark.Advance(mark.Silent)
+	}
+}
+
+// Next implements [engine.TimerQueue]. Behind the end of time there is nothing to wait for.
+func (s *silence) Next() (int64, bool) {
+	if s.Tired() || s.mark.Now() == future {
+		return engine.NoDeadline, false
+	}
+	return max(*s.due, 1), true
+}
+
+// Running implements [engine.TimerQueue].
+func (s *silence) Running() int { return 1 }
+
+// Idle says that nothing is lost if the flow ends before it has been quiet.
+func (s *silence) Idle() bool { return true }

@@ -87,10 +87,12 @@ var machineRules = memoryRule{
 var windowRules = memoryRule{
 	functions: map[string]string{
 		"newStamp engine.Lasting": "is of event time, which is in no slice",
+		"Idle engine.Lasting":     "is of event time, which is in no slice",
 	},
 	fields: map[string]string{
 		"Op.Key":            "is set while a flow is built",
 		"Location.At":       "says which operator works, for errors",
+		"Location.Rearm":    "is reset by each step",
 		"KeyedNode.Revises": "is set while a flow is built",
 		"KeyedNode.Forgets": "is set while a flow is built",
 		"results.open":      "is set while a flow is built",
@@ -101,7 +103,8 @@ var windowRules = memoryRule{
 		"chain.last":        "is part of an entry of a table",
 		"Life.Alarms":       "is part of an entry of a table",
 		"Life.Decided":      "is part of an entry of a table",
-		"Visits.All":        "is part of an entry of a table",
+		"visits.first":      "is part of an entry of a table",
+		"visits.more":       "is part of an entry of a table",
 	},
 }
 

@@ -184,7 +184,7 @@ func (o *owner) newTrial(err error) *trial {
 		return &trial{upTo: o.taking[n-1].position, because: err, doing: oneByOne, trying: &message{}}
 	case n == 1:
 		return &trial{upTo: o.taking[0].position, because: err, doing: oneByOne, trying: &o.taking[0]}
-	case o.leader != nil && errors.As(err, new(*dataflow.StepError)):
+	case o.leader != nil && o.leader.HoldsTimers() && errors.As(err, new(*dataflow.StepError)):
 		return &trial{upTo: o.last.taken, because: err, doing: firing}
 	}
 	return nil

@@ -38,6 +38,8 @@ var unnoticed = map[part]string{
 	{"keyedsingleton.MaxKey", 2, true}:          "it is the value of the largest key, which is written whenever it is read",
 	{"keyedsingleton.MapAsyncWithKey", 0, true}: "it is part 0 of keyedsingleton.MapAsync, by which it is made: only calls of that one are answered",
 	{"keyedsingleton.TryAsync", 0, true}:        "it is as in keyedsingleton.MapAsyncWithKey",
+	{"window.Stamp", 1, true}:                   "it is the mark before the end of time, which does not come to flows that are saved",
+	{"window.Idle", 3, true}:                    "it is as in window.Stamp",
 	{"keyedsingleton.MaxKey", 0, false}:         "it is read only once part 2 says that a run has it",
 	{"keyedsingleton.MaxKey", 1, false}:         "it is as part 0",
 }

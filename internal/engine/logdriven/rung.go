@@ -12,6 +12,12 @@ import (
 // maxTimer is more than what tells a timer from others of its key.
 const maxTimer = 16
 
+// HoldsTimers reports whether there are timers that can be held.
+func (l *Executor) HoldsTimers() (some bool) {
+	l.loc.HeldTimers(func(*engine.Op, engine.HeldTimer) { some = true })
+	return some
+}
+
 // Blame has timers fire one by one, so that [Executor.Failing] knows which one a function fails on.
 func (l *Executor) Blame(on bool) {
 	l.loc.HeldTimers(func(_ *engine.Op, t engine.HeldTimer) { t.Blame(on) })

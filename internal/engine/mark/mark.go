@@ -26,16 +26,19 @@ const Silent = Past + 1
 // its state; that of several sources has none of its own.
 type Mark struct {
 	at        *int64
+	until     *int64  // what it was before it was Future
 	of        []*Mark // of which it is the least, if it has no owner
 	least     []*Mark // that are the least of this one and others
 	made      []*Mark // that are the marks of what operators make of the stream
 	told      int64   // what followers were told last, of one without owner
+	closing   bool    // the last of its sources has ended, and followers are told where they were
 	followers []func(now int64)
 }
 
-// Own returns the mark that is at *at, of a stream that is made of those with the marks from.
-func Own(at *int64, from ...*Mark) *Mark {
-	m := &Mark{at: at}
+// Own returns the mark that is at *at, of a stream that is made of those with the marks from. It
+// notes in *until where it was before it was [Future].
+func Own(at, until *int64, from ...*Mark) *Mark {
+	m := &Mark{at: at, until: until}
 	for _, x := range from {
 		x.made = append(x.made, m)
 	}
@@ -80,7 +83,23 @@ func (m *Mark) Now() int64 {
 			now, all = min(now, *x.at), Future
 		}
 	}
-	return min(now, all)
+	if now = min(now, all); m.closing && now == Future {
+		return m.end()
+	}
+	return now
+}
+
+// end returns the greatest of the marks of the sources, of those that have ended before they did.
+func (m *Mark) end() int64 {
+	end := Past
+	for _, x := range m.of {
+		if *x.at == Future {
+			end = max(end, *x.until)
+		} else {
+			end = max(end, *x.at)
+		}
+	}
+	return end
 }
 
 // Beside returns the mark, or if that is silent the mark of the stream that it is joined with.
@@ -119,6 +138,9 @@ func (m *Mark) FollowTimes(f func(now int64)) {
 
 // Advance moves the mark of an owner to a later time and tells those who follow it. The owner
 // has pushed every event before that time, and is not pushing one now.
+//
+// When the last source of a merged stream ends, the mark of that goes to the greatest mark that
+// one of them had, and only then to [Future]: so it comes there in whatever order sources end.
 func (m *Mark) Advance(to int64) {
 	if to <= *m.at {
 		return
@@ -126,7 +148,34 @@ func (m *Mark) Advance(to int64) {
 	for _, l := range m.least {
 		l.told = max(l.told, l.Now())
 	}
+	if to == Future {
+		*m.until = *m.at
+	}
 	*m.at = to
+	if to == Future {
+		m.close()
+	}
+	m.tell(to)
+}
+
+// close has those who follow merged streams, of which the last source ends, told where it was.
+func (m *Mark) close() {
+	some := false
+	for _, l := range m.least {
+		if l.Now() == Future && l.end() > l.told {
+			l.closing, some = true, true
+		}
+	}
+	if some {
+		m.tell(Future)
+	}
+	for _, l := range m.least {
+		l.closing = false
+	}
+}
+
+// tell tells those who follow the mark, and merged streams.
+func (m *Mark) tell(to int64) {
 	for _, f := range m.followers {
 		f(to)
 	}

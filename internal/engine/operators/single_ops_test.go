@@ -315,9 +315,10 @@ var keyedOps = map[string]func(d *drawnKeyed, n *knode) *knode{
 	},
 	"exchangeEntries": func(d *drawnKeyed, n *knode) *knode {
 		there := port.KeyedExchange(n, engine.NewOp(d.other, fmt.Sprint("KMove ", d.ops), ""))
-		back := port.KeyedExchange(operators.KMap(there, engine.NewOp(d.other, "KMap", ""), func(v int) int { return v + 2 }), d.op("KMove"))
-		return d.watch(back)
+		return d.watch(port.KeyedExchange(operators.KMap(there, engine.NewOp(d.other, "KMap", ""), func(v int) int { return v + 2 }), d.op("KMove")))
 	},
+	"withMarksKeyed": (*drawnKeyed).marked,
+	"unmarkedKeyed":  (*drawnKeyed).marked,
 	"Lives": func(d *drawnKeyed, n *knode) *knode {
 		return operators.Lives(operators.FirstWithin(n, d.op("FirstWithin"), operators.Retain{Keys: 1}), d.op("Lives"))
 	},
@@ -329,8 +330,7 @@ var keyedOps = map[string]func(d *drawnKeyed, n *knode) *knode{
 	"batchLives": func(d *drawnKeyed, n *knode) *knode {
 		r := engine.NewSlice(d.s)
 		in := operators.BatchKeyed(r, operators.FirstWithin(n, d.op("FirstWithin"), operators.Retain{Keys: 2}), d.op("BatchEntries"), true)
-		d.watch(in)
-		return operators.EmitKeyed(in, d.op("EmitKeyed"))
+		return operators.EmitKeyed(d.watch(in), d.op("EmitKeyed"))
 	},
 	"EmitRetained": func(d *drawnKeyed, n *knode) *knode {
 		in := operators.BatchKeyed(engine.NewSlice(d.s), operators.FirstWithin(n, d.op("FirstWithin"), operators.Retain{Keys: 2}), d.op("BatchEntries"), true)

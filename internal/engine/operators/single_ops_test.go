@@ -317,8 +317,6 @@ var keyedOps = map[string]func(d *drawnKeyed, n *knode) *knode{
 		there := port.KeyedExchange(n, engine.NewOp(d.other, fmt.Sprint("KMove ", d.ops), ""))
 		return d.watch(port.KeyedExchange(operators.KMap(there, engine.NewOp(d.other, "KMap", ""), func(v int) int { return v + 2 }), d.op("KMove")))
 	},
-	"withMarksKeyed": (*drawnKeyed).marked,
-	"unmarkedKeyed":  (*drawnKeyed).marked,
 	"Lives": func(d *drawnKeyed, n *knode) *knode {
 		return operators.Lives(operators.FirstWithin(n, d.op("FirstWithin"), operators.Retain{Keys: 1}), d.op("Lives"))
 	},

@@ -93,12 +93,14 @@ func TestSinglesAreBatchesOfOne(t *testing.T) {
 // batchesOnly are the functions that add a consumer of keyed data without a form for single
 // entries, and why.
 var batchesOnly = map[string]string{
-	"KObserve": "is there in simulations only",
-	"watched":  "is there in simulations only",
-	"calls":    "starts a call, which costs a hundred times as much",
-	"mapLives": "starts a call, which costs a hundred times as much",
-	"DropOn":   "is given what timers fire, which comes in batches",
-	"ForgetOn": "is given what timers fire, which comes in batches",
+	"KObserve":       "is there in simulations only",
+	"watched":        "is there in simulations only",
+	"calls":          "starts a call, which costs a hundred times as much",
+	"mapLives":       "starts a call, which costs a hundred times as much",
+	"DropOn":         "is given what timers fire, which comes in batches",
+	"withMarksKeyed": "sends to another location, which costs a hundred times as much",
+	"unmarkedKeyed":  "takes what withMarksKeyed has sent",
+	"ForgetOn":       "is given what timers fire, which comes in batches",
 }
 
 // Each operator over keyed data has a form for single entries, which

@@ -270,7 +270,7 @@ func withMarksKeyed[K comparable, V any](n *engine.KeyedNode[K, V]) *engine.Keye
 		}
 		rows.Push(&engine.Batch[K, marked[V]]{K: b.K, V: values, H: b.H})
 		clear(values)
-	}).One = func(k K, v V, h uint64) { rows.One(k, marked[V]{Value: v}, h) }
+	})
 	n.Mark.FollowTimes(func(now int64) {
 		var all K
 		rows.One(all, marked[V]{IsMark: true, Mark: now}, 0)
@@ -301,12 +301,6 @@ func unmarkedKeyed[K comparable, V any](in *engine.KeyedNode[K, marked[V]]) *eng
 			h.Mark.Advance(rows.V[i].Mark)
 		}
 		push()
-	}).One = func(k K, x marked[V], kh uint64) {
-		if x.IsMark {
-			h.Mark.Advance(x.Mark)
-			return
-		}
-		out.One(k, x.Value, kh)
-	}
+	})
 	return out
 }

@@ -56,12 +56,12 @@
 // records of its key wait behind it in their order, and other keys go on. A record without a
 // key, or on which a function failed for another key, is kept apart alone. The same happens to
 // a record that cannot be read, and an asynchronous call that panics, or whose answer cannot be
-// kept, is kept apart as well, and so is a timer of a state machine on which a function panics, of
-// its own or below it: it does not ring, and its key goes on. What is kept apart is part of the history: it is there after a
-// restart, and no step that is made again calls the function for it. [App.Quarantine] lists it;
-// [App.Retry] has a mended program handle it, [App.Drop] forgets it. What no record is to blame
-// for ends the flow, such as a function that another timer calls, and so does everything with
-// [Options].EndOnFailure.
+// kept, is kept apart as well. So is a timer of a state machine if the machine's function, or one
+// below it, panics when it rings: it does not ring, and its key takes further records. What is
+// kept apart is part of the history: it is there after a restart, and no step that is made again
+// calls the function for it. [App.Quarantine] lists it; [App.Retry] has a mended program handle
+// it, [App.Drop] forgets it. What no record is to blame for ends the flow, such as a function that
+// another timer calls, and so does everything with [Options].EndOnFailure.
 //
 // # Another version of a program
 //

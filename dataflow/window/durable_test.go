@@ -70,8 +70,8 @@ func durableWindows(flow *dataflow.Flow) durablePorts {
 	return b
 }
 
-// durableTimes are what the tests send to durableWindows, and durableResults what comes of it. The
-// last spans stay open.
+// durableTimes are the times of the events that the tests send to durableWindows, and
+// durableResults the results. The last spans stay open.
 var (
 	durableTimes   = []int{1, 5, 3, 2, 11, 8, 30, 27, 70, 71}
 	durableResults = map[string]map[string]string{

@@ -83,9 +83,9 @@ func (x *idling) end(t *testing.T) string {
 // waiting returns how many lines there are.
 func (x *idling) waiting() int { return x.app.Status()[0].Outputs[0].Unread }
 
-// TestIdle is cases 45 and 46: without Idle a source of which nothing comes holds up what it is
-// merged with, also behind an operator that has a mark of its own. With it nobody waits for it
-// any longer once it was quiet, until something comes of it.
+// TestIdle is cases 45 and 46: without Idle a silent source delays what it is merged with, also
+// behind an operator that has a mark of its own. With Idle it does not, from when it was quiet for
+// long enough until its next event.
 func TestIdle(t *testing.T) {
 	sorted := func(es eventStream) eventStream { return window.Sort(es) }
 	for name, through := range map[string]func(eventStream) eventStream{"merged": nil, "sorted": sorted} {

@@ -37,7 +37,7 @@ func newLimiter(flow *dataflow.Flow, r rule) limiter {
 	}
 }
 
-// limit says for each client what becomes of its requests, and when permits come back.
+// limit answers the requests of each client and reports permits that come back.
 func limit(asked requests, r rule) notices {
 	told, _ := keyedstream.TimedMachine(asked, noPermits, r.ask, r.end,
 		"of requests that race for a permit the one that is handled first has it, and the clock says whether a window is over")

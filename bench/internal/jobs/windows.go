@@ -257,7 +257,7 @@ func (e *endings) Pop() any {
 	return x
 }
 
-// staysInOrder closes sessions as the flow does: as soon as no visit can be in one any more, in
+// staysInOrder closes sessions as the flow does: as soon as no later visit can belong to one, in
 // the order of their ends. It has a heap of when to look at a visitor, who may stay longer then.
 func staysInOrder(all []visit) (closed tally) {
 	stays := make(map[uint64][]stay)

@@ -31,6 +31,9 @@ func (l *Log) Room(ctx context.Context) (journal.Room, error) {
 	return l.bound.Room(), nil
 }
 
+// kept returns the bytes of what a partition has besides pieces of its state.
+func (s *state) kept() int64 { return s.history() + int64(s.snapshot.size) }
+
 // history returns the bytes of the records and steps of a partition.
 func (s *state) history() int64 {
 	steps := total{count: s.steps.count, bytes: s.steps.bytes}

@@ -389,7 +389,7 @@ func (l *Log) load() error {
 			return l.unreadable(n, "how large its state is", err)
 		}
 		history += p.now.history()
-		kept += p.now.history() + int64(p.now.snapshot.size) + p.pieceBytes
+		kept += p.now.kept() + p.pieceBytes
 	}
 	l.bound = journal.NewBound(l.opts.MaxBytes, kept, history)
 	l.number.Store(counter)

@@ -95,6 +95,6 @@ func (l *Log) Usage(ctx context.Context, partition int) (journal.Usage, error) {
 	return journal.Usage{
 		Records: p.now.records.count - p.now.purged.count,
 		Steps:   p.now.steps.count - p.now.stepGone.count,
-		Bytes:   uint64(p.now.history() + int64(p.now.snapshot.size) + p.pieceBytes),
+		Bytes:   uint64(p.now.kept() + p.pieceBytes),
 	}, nil
 }

@@ -281,6 +281,7 @@ func (o *owner) holdTimer(ctx context.Context) error {
 	}
 	if t.held == 0 {
 		r := *t.timer
+		_, why := logdriven.Rung(r.Value)
 		r.Op, _ = o.program.numbers.Number(r.Op)
 		var at uint64
 		ctx = journal.For(ctx, journal.ToSave) // no step makes room before
@@ -291,7 +292,7 @@ func (o *owner) holdTimer(ctx context.Context) error {
 			return err
 		}
 		o.metrics.quarantined.Add(1)
-		o.opts.Logger.Error("a timer is quarantined: the program cannot handle it", "partition", o.partition, "because", t.because)
+		o.opts.Logger.Error("a timer is quarantined: the program cannot handle it", "partition", o.partition, "operator", o.leader.Location().Ops[t.timer.Op].String(), "reason", why)
 		t.held, t.upTo = at, max(t.upTo, at)
 	}
 	clock := o.clock

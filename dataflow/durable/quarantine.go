@@ -20,8 +20,8 @@ import (
 // their order stays and the other keys go on. Or it is an asynchronous call that panicked, or
 // whose answer cannot be kept, which is made again by [App.Retry] and whenever its partition
 // is restored. Or it is a timer of a state machine on which a function panicked: it does not ring
-// until [App.Retry] has it ring, in a step of its own, or the machine sets it anew; [App.Drop]
-// stops it. A letter is part of the history.
+// until [App.Retry] has it ring, or the machine sets it anew; [App.Drop] stops it. A letter is
+// part of the history.
 type Letter struct {
 	Partition int
 	ID        uint64 // its number in the partition

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -14,6 +15,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
+
+const forget = -1 // is a number with which a key is forgotten
 
 type alarmPorts struct {
 	in    *dataflow.KeyedInputPort[string, int]
@@ -29,7 +32,13 @@ func alarming(fails, below func(string) bool) func(*dataflow.Flow) alarmPorts {
 		type turn = keyedstream.TimedTurn[string, int, int]
 		in, numbers := keyedstream.Input[string, int](dataflow.At[members](f), "in")
 		heard, sums := keyedstream.TimedMachine(numbers, func() int { return 0 },
-			func(sum *int, x int, do *turn) { *sum += x; do.After(7, time.Second) },
+			func(sum *int, x int, do *turn) {
+				*sum += x
+				do.After(7, time.Second)
+				if x == forget {
+					do.Forget()
+				}
+			},
 			func(sum *int, timer keyedstream.Timer, do *turn) {
 				if fails(do.Key()) {
 					panic("no alarm of " + do.Key())
@@ -81,7 +90,7 @@ func quarantinedTimers(t *testing.T, below, killed, together bool) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	const keys = 30
+	const keys = 40
 	for k := range keys {
 		send(fmt.Sprint("k", k), k)
 	}
@@ -101,7 +110,7 @@ func quarantinedTimers(t *testing.T, below, killed, together bool) {
 		}
 		return all
 	}
-	all := letters(3) // k3, k13, k23
+	all := letters(4) // k3, k13, k23, k33
 	for _, l := range all {
 		if !strings.Contains(l.Reason, "3") || l.Operator == "" || l.Record == nil || string(l.Record) != "\a" {
 			t.Errorf("a letter is %+v", l)
@@ -122,14 +131,25 @@ func quarantinedTimers(t *testing.T, below, killed, together bool) {
 	}
 	send("k3", 100) // which sets the timer anew, and that fails as well
 	time.Sleep(2 * time.Second)
+	for _, l := range letters(4) { // the program is as it was
+		var still *QuarantinedError
+		if err := app.Retry(t.Context(), l.Partition, l.ID); !errors.As(err, &still) || still.Letter != l.ID {
+			t.Errorf("Retry of %s, which fails again: %v", l.Key, err)
+		}
+	}
+	time.Sleep(2 * time.Second)
 	mended.Store(true)
-	for _, l := range letters(3) {
+	for _, l := range letters(4) {
 		var key string
 		if err := CBOR().Decode(l.Key, &key); err != nil {
 			t.Fatal(err)
 		}
 		settle := app.Retry
-		if key == "k23" {
+		switch key {
+		case "k23":
+			settle = app.Drop
+		case "k33": // what is dropped is no longer there
+			send(key, 7)
 			settle = app.Drop
 		}
 		if err := settle(t.Context(), l.Partition, l.ID); err != nil {
@@ -139,13 +159,21 @@ func quarantinedTimers(t *testing.T, below, killed, together bool) {
 	letters(0)
 	want("k3", 103)
 	want("k13", 1013)
+	want("k33", 40)
 	if sum, there := app.Ports.sums.Get("k23"); there {
 		t.Errorf("k23, whose timer was dropped, has the sum %d", sum)
 	}
+	stop(t, app) // with snapshots, in which no timer is held
+	app = start(t, log.Reopen(), build, o)
 	send("k23", 5)
 	want("k23", 28)
 	if app.Ports.sums.Len() > keys {
 		t.Errorf("%d sums of %d keys", app.Ports.sums.Len(), keys)
+	}
+	send("k23", forget)
+	time.Sleep(2 * time.Second)
+	if _, there := app.Ports.sums.Get("k23"); there {
+		t.Error("k23 is forgotten, and has a sum")
 	}
 	stop(t, app)
 }

@@ -129,7 +129,7 @@ type HeldTimer interface {
 	Blame(on bool)
 	// Failing returns the timer that is firing: its key, and what tells it from others of the key.
 	Failing() (key any, timer []byte, ok bool)
-	// Hold has a timer not fire (codec.KindRung), fire soon after now (codec.KindRetry), or be
+	// Hold has a timer not fire (codec.KindRung), fire at now (codec.KindRetry), or be
 	// stopped (codec.KindDrop). It reports false if it is not set, or was set anew.
 	Hold(r *codec.Record, now int64, c codec.Codec) (bool, error)
 }

@@ -54,7 +54,7 @@ func (r *ringing[K, S, U, A]) Hold(x *codec.Record, now int64, c codec.Codec) (b
 	case x.Kind == codec.KindRung && at == due:
 		r.timers.due.Add(j, never)
 	case x.Kind == codec.KindRetry && at == never:
-		r.timers.due.Add(j, now+1)
+		r.timers.due.Add(j, now)
 	case x.Kind == codec.KindDrop && at == never:
 		r.timers.due.Cancel(j)
 		r.lives.Change(life)

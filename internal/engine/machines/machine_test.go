@@ -32,7 +32,7 @@ func newTested(t *testing.T, step func(*Turn[int, int, int], *int, int), rung fu
 	x.machine = newTimed(values, engine.NewOp(s, "TimedMachine", ""), x.turn, func() int { return 0 }, state.Plain[int], func(s *int, id uint8) { rung(x.turn, s, id) })
 	takeValues(x.machine, values, func(s *int, v int) { step(x.turn, s, v) })
 	x.emitted.To(func(b *engine.Batch[int, int]) { x.came += len(b.K) }).One = func(int, int, uint64) { x.came++ }
-	x.graph.Start(context.Background())
+	x.graph.Start(t.Context())
 	return x
 }
 

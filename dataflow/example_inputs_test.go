@@ -57,6 +57,31 @@ func ExampleSenderInput() {
 	// {cellar:62 roof:42} true
 }
 
+// A client counts its orders: an input that has seen a million of them remembers a number.
+func ExampleSequenced() {
+	type order struct {
+		Client string
+		Number uint64
+	}
+	ctx := context.Background()
+	flow := dataflow.New()
+	counted := dataflow.Sequenced(func(o order) (string, uint64) { return o.Client, o.Number })
+	in, orders := keyedsingleton.Input[order, string](dataflow.At[Station](flow), "orders", counted)
+	keyedsingleton.InspectWithKey(orders, func(o order, what string) { fmt.Println(o.Client, o.Number, what) })
+	app, _ := dataflow.Start(ctx, flow)
+
+	fmt.Println(in.Put(ctx, order{"ann", 1}, "tea"))
+	fmt.Println(in.Put(ctx, order{"ann", 2}, "cake"))
+	fmt.Println(in.Put(ctx, order{"ann", 1}, "tea, again"))
+	app.Stop(ctx)
+	// Output:
+	// ann 1 tea
+	// <nil>
+	// ann 2 cake
+	// <nil>
+	// dataflow: key is present already
+}
+
 // Who hears nothing sends again: an order is one order.
 func ExampleRetriedInput() {
 	ctx := context.Background()

@@ -142,7 +142,7 @@ func onAggregates(at counter, ks byName) {
 	keyedstream.Output(called, "called")
 	keys(answers)
 	keys(keyedstream.FoldEarlyStop(ks, zero, func(*int, int) bool { return true }))
-	counted := keyedstream.Sequenced(func(k string) (string, uint64) { return k, 0 })
+	counted := dataflow.Sequenced(func(k string) (string, uint64) { return k, 0 })
 	keys(keyedstream.First(ks, counted))
 	keys(keyedstream.FoldEarlyStop(ks, zero, func(*int, int) bool { return true }, counted))
 	keyedsingleton.Output(keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: 1}, drawn), "retained")

@@ -49,7 +49,7 @@ func RetriedInput[T any, L Location](at L, name string) (*SharedInputPort[T], St
 // has a history: a connection, a device, a process.
 func SenderInput[S comparable, T any, L Location](at L, name string) (*SenderInputPort[S, T], KeyedStream[S, T, L, bounds.Unbounded, TotalOrder, ExactlyOnce]) {
 	site := placeOf(at, "dataflow.SenderInput").Input("dataflow.SenderInput")
-	in, n := port.NewKeyedInput[S, T](site, engine.NewOp(site, "dataflow.SenderInput "+name, ""), false)
+	in, n := port.NewKeyedInput[S, T](site, engine.NewOp(site, "dataflow.SenderInput "+name, ""))
 	return &SenderInputPort[S, T]{&senders[S, T]{in: in}}, newKeyedStream[S, T, L, bounds.Unbounded, TotalOrder, ExactlyOnce](n)
 }
 

@@ -122,7 +122,7 @@ func TestNilFunctions(t *testing.T) {
 		"keyedstream.CallingMachine ring": func() { keyedstream.CallingMachine(ks, zero, called, nil, calls, why) },
 		"keyedstream.Calling call":        func() { keyedstream.Calling[int, int, int, int, int, int](nil, answered, keyedstream.CallOptions{}) },
 		"keyedstream.Calling answer":      func() { keyedstream.Calling[int, int, int, int](ask, nil, keyedstream.CallOptions{}) },
-		"keyedstream.Sequenced number":    func() { keyedstream.Sequenced[int, int](nil) },
+		"dataflow.Sequenced number":       func() { dataflow.Sequenced[int, int](nil) },
 
 		"keyedsingleton.Map f":              func() { keyedsingleton.Map[int, int, int](es, nil) },
 		"keyedsingleton.MapWithKey f":       func() { keyedsingleton.MapWithKey[int, int, int](es, nil) },

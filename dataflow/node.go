@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/internal/cow"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/live"
+	"github.com/millrace/millrace/internal/engine/operators"
 	"github.com/millrace/millrace/internal/engine/port"
 	"github.com/millrace/millrace/internal/seal"
 )
@@ -37,6 +38,8 @@ type (
 	tick[L any] = seal.Type[*L, engine.Place]
 
 	recording = seal.Type[*Recording, engine.Recording]
+
+	sequence[K comparable] = seal.Type[func(K) (client, number any), operators.Sequence[K]]
 
 	graph = seal.Field[*engine.Graph]
 )
@@ -160,6 +163,10 @@ func made[P any](port *P, name string) *P {
 		engine.Unmade(name, "ports come from Input and Output functions")
 	}
 	return port
+}
+
+func newSequence[K comparable](s operators.Sequence[K]) sequence[K] {
+	return seal.Make[func(K) (client, number any)](s)
 }
 
 func viewOf[K comparable, V any](v View[K, V]) cow.View[K, V] { return seal.Value(v) }

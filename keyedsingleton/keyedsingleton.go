@@ -26,11 +26,15 @@ import (
 
 // Input returns a port and the keyed singleton of the entries put there. A key can
 // be put once. The name appears in errors, traces and graphs.
+//
+// It remembers each key for ever, in 22 to 32 bytes and the key's own. Where clients count their
+// keys, [dataflow.Sequenced] remembers them in a bit or less; [InputWithin] forgets.
 func Input[K comparable, V any, L dataflow.Location](
-	at L, name string,
+	at L, name string, how ...dataflow.Sequence[K],
 ) (*dataflow.EntryInputPort[K, V], dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue]) {
 	site := placeOf(at, "keyedsingleton.Input").Input("keyedsingleton.Input")
-	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedsingleton.Input "+name, ""), true)
+	op := engine.NewOp(site, "keyedsingleton.Input "+name, "")
+	in, n := port.NewEntryInput[K, V](site, op, sequenceOf(op.Name, how))
 	return newEntryInputPort(in), newKeyedSingleton[K, V, L, bounds.BoundedValue](n)
 }
 
@@ -56,7 +60,7 @@ func InputWithin[K comparable, V any, L dataflow.Location](
 	if retain.Keys < 0 || retain.For < 0 || retain.Open != 0 || retain.Keys == 0 && retain.For == 0 {
 		engine.Misuse(op.Name, "nothing would be remembered for %d keys and %v, with %v for what is open: set Keys or For, and nothing else", retain.Keys, retain.For, retain.Open)
 	}
-	in, n := port.NewKeyedInput[K, V](site, op, true)
+	in, n := port.NewEntryInput[K, V](site, op, nil)
 	kept := operators.FirstWithin(n, op, operators.Retain(retain))
 	port.ForgetGone(in, kept)
 	return newEntryInputPort(in), newKeyedSingleton[K, V, L, bounds.RetainedValue](kept)

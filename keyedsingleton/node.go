@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/cow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 	"github.com/millrace/millrace/internal/engine/port"
 	"github.com/millrace/millrace/internal/seal"
 )
@@ -66,4 +67,15 @@ func outputOf[K comparable, V any](p *dataflow.EntryOutputPort[K, V]) *port.Entr
 		return nil
 	}
 	return seal.Value(*p)
+}
+
+// sequenceOf returns the one way to remember keys that was asked for, or nil.
+func sequenceOf[K comparable](op string, how []dataflow.Sequence[K]) (one operators.Sequence[K]) {
+	if len(how) > 1 {
+		engine.Misuse(op, "there are %d ways to remember a key, one is enough", len(how))
+	}
+	for _, s := range how {
+		one = seal.Value(s)
+	}
+	return one
 }

@@ -11,13 +11,13 @@ import (
 // keeps the value it has, whatever comes.
 //
 // A key is remembered for as long as the flow runs, in 22 to 32 bytes with the key's
-// own. Where keys are counted, [Sequenced] remembers them in a bit; [FirstWithin]
+// own. Where keys are counted, [dataflow.Sequenced] remembers them in a bit; [FirstWithin]
 // forgets them. Source: first() of the keyed-singleton document, part 4.
 func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
-	ks dataflow.KeyedStream[K, V, L, B, O, R], how ...Sequence[K],
+	ks dataflow.KeyedStream[K, V, L, B, O, R], how ...dataflow.Sequence[K],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
 	n, op := engine.Read(ks, "keyedstream.First")
-	if s := memory(op.Name, how); s != nil {
+	if s := sequenceOf(op.Name, how); s != nil {
 		return newKeyedSingleton[K, V, L, Out](operators.FirstSequenced(n, op, s))
 	}
 	return newKeyedSingleton[K, V, L, Out](operators.First(n, op))
@@ -30,13 +30,13 @@ func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O data
 //
 // It fits a request that is spread across messages, such as a quorum of votes. A
 // complete key is remembered for as long as the flow runs, with an empty aggregate.
-// Where keys are counted, [Sequenced] remembers them in a bit; [FoldEarlyStopWithin]
+// Where keys are counted, [dataflow.Sequenced] remembers them in a bit; [FoldEarlyStopWithin]
 // forgets them. Source: fold_early_stop of the keyed-singleton document, part 4.
 func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
-	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V) (done bool), how ...Sequence[K],
+	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V) (done bool), how ...dataflow.Sequence[K],
 ) dataflow.KeyedSingleton[K, A, L, Out] {
 	n, op := engine.Read(ks, "keyedstream.FoldEarlyStop", init, step)
-	if s := memory(op.Name, how); s != nil {
+	if s := sequenceOf(op.Name, how); s != nil {
 		return newKeyedSingleton[K, A, L, Out](operators.FoldEarlyStopSequenced(n, op, init, step, s))
 	}
 	return newKeyedSingleton[K, A, L, Out](operators.FoldEarlyStop(n, op, init, step))

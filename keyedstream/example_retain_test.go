@@ -15,10 +15,10 @@ type order struct {
 	Seq    uint64
 }
 
-func ExampleSequenced() {
+func ExampleFoldEarlyStop_sequenced() {
 	dataflow.Local(func(at dataflow.Here) {
 		in, confirmations := keyedstream.Input[order, string](at, "confirmations")
-		counted := keyedstream.Sequenced(func(o order) (string, uint64) { return o.Client, o.Seq })
+		counted := dataflow.Sequenced(func(o order) (string, uint64) { return o.Client, o.Seq })
 		confirmed := keyedstream.FoldEarlyStop(confirmations,
 			func() int { return 0 },
 			func(n *int, by string) (done bool) { *n++; return *n == 2 },

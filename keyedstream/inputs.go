@@ -18,7 +18,7 @@ func Input[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.KeyedInputPort[K, V], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]) {
 	site := placeOf(at, "keyedstream.Input").Input("keyedstream.Input")
-	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedstream.Input "+name, ""), false)
+	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedstream.Input "+name, ""))
 	return newKeyedInputPort(in),
 		newKeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](n)
 }
@@ -30,7 +30,7 @@ func SharedInput[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.SharedKeyedInputPort[K, V], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]) {
 	site := placeOf(at, "keyedstream.SharedInput").Input("keyedstream.SharedInput")
-	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedstream.SharedInput "+name, ""), false)
+	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedstream.SharedInput "+name, ""))
 	in.Shared(false)
 	return newSharedKeyedInputPort(in),
 		newKeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce](n)
@@ -46,7 +46,7 @@ func RetriedInput[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.SharedKeyedInputPort[K, V], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.AtLeastOnce]) {
 	site := placeOf(at, "keyedstream.RetriedInput").Input("keyedstream.RetriedInput")
-	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedstream.RetriedInput "+name, ""), false)
+	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedstream.RetriedInput "+name, ""))
 	in.Shared(true)
 	return newSharedKeyedInputPort(in),
 		newKeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.AtLeastOnce](n)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
 	"github.com/millrace/millrace/internal/engine/port"
 	"github.com/millrace/millrace/internal/seal"
 )
@@ -42,4 +43,15 @@ func newOutputPort[T any](out *port.Output[T]) *dataflow.OutputPort[T] {
 // placeOf returns where a location is. It panics if the location was not made as an L.
 func placeOf[L dataflow.Location](at L, op string) engine.Place {
 	return engine.PlaceOf(seal.Untyped(&at), reflect.TypeFor[L](), op)
+}
+
+// sequenceOf returns the one way to remember keys that was asked for, or nil.
+func sequenceOf[K comparable](op string, how []dataflow.Sequence[K]) (one operators.Sequence[K]) {
+	if len(how) > 1 {
+		engine.Misuse(op, "there are %d ways to remember a key, one is enough", len(how))
+	}
+	for _, s := range how {
+		one = seal.Value(s)
+	}
+	return one
 }

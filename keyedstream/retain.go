@@ -7,36 +7,6 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// A Sequence says how [First] and [FoldEarlyStop] remember the keys they are done
-// with. It never changes what they return. The zero Sequence keeps each key.
-type Sequence[K comparable] struct{ memory operators.Sequence[K] }
-
-// Sequenced returns a [Sequence] for keys that clients count: number returns the
-// client of a key and the key's number there. Instead of keys, their numbers are
-// remembered, exactly and for ever: numbers without a gap cost nothing, others a bit
-// each, or up to a word where they are far apart. Each client costs some 50 bytes.
-//
-// Different keys must have different numbers, or the one that comes second is taken
-// for a repeat of the other and ignored. Numbers may start anywhere, come in any
-// order and leave gaps. The function must be pure; it is called more than once for a
-// key. It takes O(1) for each value.
-func Sequenced[K, C comparable](number func(K) (client C, seq uint64)) Sequence[K] {
-	engine.Given("keyedstream.Sequenced", number)
-	return Sequence[K]{operators.Sequenced(number)}
-}
-
-// memory returns the one memory that was asked for, or nil.
-func memory[K comparable](op string, how []Sequence[K]) operators.Sequence[K] {
-	switch len(how) {
-	case 0:
-		return nil
-	case 1:
-		return how[0].memory
-	}
-	engine.Misuse(op, "there are %d ways to remember a key, one is enough", len(how))
-	return nil
-}
-
 // Retain says how long [FirstWithin] and [FoldEarlyStopWithin] remember a key they
 // are done with.
 type Retain = dataflow.Retain

@@ -59,12 +59,12 @@ func TestRememberingAgainstLoop(t *testing.T) {
 	laws := map[string]gopter.Prop{
 		"Sequenced changes nothing in First": prop.ForAll(func(in []number, sizes []int) *gopter.PropResult {
 			return same(run(in, sizes, func(ks numbers) entriesOf[int] {
-				return onlyValue(keyedstream.First(ks, keyedstream.Sequenced(spread)))
+				return onlyValue(keyedstream.First(ks, dataflow.Sequenced(spread)))
 			}), run(in, sizes, func(ks numbers) entriesOf[int] { return onlyValue(keyedstream.First(ks)) }))
 		}, inputs, cuts),
 		"Sequenced changes nothing in FoldEarlyStop": prop.ForAll(func(in []number, sizes []int) *gopter.PropResult {
 			return same(run(in, sizes, func(ks numbers) entriesOf[int] {
-				return onlyValue(keyedstream.FoldEarlyStop(ks, zero, four, keyedstream.Sequenced(spread)))
+				return onlyValue(keyedstream.FoldEarlyStop(ks, zero, four, dataflow.Sequenced(spread)))
 			}), run(in, sizes, func(ks numbers) entriesOf[int] { return onlyValue(keyedstream.FoldEarlyStop(ks, zero, four)) }))
 		}, inputs, cuts),
 	}
@@ -208,7 +208,7 @@ func TestSchedulesOfRetain(t *testing.T) {
 			return keyedsingleton.IntoKeyedStream(keyedstream.FoldEarlyStopWithin(ks, func() int { return 0 }, func(acc *int, v int) bool { *acc = v; return true }, keyedstream.Retain{Keys: 1}, "the simulator tries it"))
 		}, []string{"a1 b c", "a1 a2 b c"}},
 		"sequenced": {func(ks unboundedKeys) unboundedKeys {
-			return keyedsingleton.IntoKeyedStream(keyedstream.First(ks, keyedstream.Sequenced(spread)))
+			return keyedsingleton.IntoKeyedStream(keyedstream.First(ks, dataflow.Sequenced(spread)))
 		}, []string{"a1 b c"}},
 	} {
 		got := schedules(t, func(s *sim.Sim, at dataflow.Here) func() string {
@@ -241,7 +241,7 @@ func TestRetainMisuse(t *testing.T) {
 		},
 		"keyedstream: FirstWithin: what depends on timing": func() { keyedstream.FirstWithin(ks, keyedstream.Retain{Keys: 1}, " ") },
 		"keyedstream: First: there are 2 ways": func() {
-			keyedstream.First(ks, keyedstream.Sequenced(spread), keyedstream.Sequenced(spread))
+			keyedstream.First(ks, dataflow.Sequenced(spread), dataflow.Sequenced(spread))
 		},
 	} {
 		func() {

@@ -32,7 +32,7 @@ func newKeptInput[V any](site *engine.Location, op *engine.Op, opts Options) (
 	requests *engine.KeyedNode[RequestID, V],
 	expire func(*engine.KeyedNode[RequestID, Response], *port.EntryOutput[RequestID, Response]) *dataflow.EntryOutputPort[RequestID, content],
 ) {
-	in, arrived := port.NewKeyedInput[RequestID, arrival[V]](site, op, true)
+	in, arrived := port.NewEntryInput[RequestID, arrival[V]](site, op, nil)
 	send = func(ctx context.Context, id RequestID, c content, v V) error {
 		return in.Send(ctx, id, arrival[V]{c, v})
 	}

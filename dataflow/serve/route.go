@@ -51,7 +51,7 @@ func newRoute[V any, L dataflow.Location](
 		// The desk makes sure that no key comes twice. It need not remember the keys that
 		// it made, as an input that accepts each key once would.
 		var in *port.KeyedInput[RequestID, V]
-		in, n = port.NewKeyedInput[RequestID, V](site, t.op, false)
+		in, n = port.NewKeyedInput[RequestID, V](site, t.op)
 		send = func(ctx context.Context, id RequestID, _ content, v V) error { return in.Send(ctx, id, v) }
 	}
 	operators.Inspect(operators.Constant(site, nil, []struct{}{{}}), t.op, func(struct{}) { t.check() })

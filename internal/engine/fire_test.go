@@ -34,7 +34,7 @@ func newClockwork(seed uint64, n int) *clockwork {
 	g := engine.New(engine.Settings{Queue: 64, Buffer: 1 << 20, Wrap: func(p *engine.Panic) error { return p }})
 	logdriven.Drive(g, jsonCodec{}, nil)
 	s := g.NewLocation("here")
-	in, from := port.NewKeyedInput[int, int64](s, engine.NewOp(s, "in", ""), false)
+	in, from := port.NewKeyedInput[int, int64](s, engine.NewOp(s, "in", ""))
 	c.loc, c.in = s, in
 	nodes := []*engine.KeyedNode[int, int64]{from}
 	for i := range n {
@@ -123,7 +123,7 @@ func TestTimersInOrderOfDeadline(t *testing.T) {
 func TestWhichTimersAreStepwise(t *testing.T) {
 	g := live.Drive(engine.New(engine.Settings{Queue: 64, Buffer: 64, Wrap: func(p *engine.Panic) error { return p }}))
 	s := g.NewLocation("here")
-	_, in := port.NewKeyedInput[int, int](s, engine.NewOp(s, "in", ""), false)
+	_, in := port.NewKeyedInput[int, int](s, engine.NewOp(s, "in", ""))
 	after := func(from *engine.KeyedNode[int, int], name string) *engine.KeyedNode[int, int] {
 		return operators.KMap(operators.After(from, engine.NewOp(s, name, ""), 1, nil), engine.NewOp(s, "KMap", ""), func(x int) int { return x })
 	}
@@ -176,7 +176,7 @@ func BenchmarkStalledTimers(b *testing.B) {
 			g := engine.New(engine.Settings{Queue: 64, Buffer: 64, Wrap: func(p *engine.Panic) error { return p }})
 			logdriven.Drive(g, jsonCodec{}, nil)
 			s := g.NewLocation("here")
-			_, n := port.NewKeyedInput[int, int](s, engine.NewOp(s, "in", ""), false)
+			_, n := port.NewKeyedInput[int, int](s, engine.NewOp(s, "in", ""))
 			bench.build(s, n)
 			g.Start(context.Background())
 			start := int64(0)

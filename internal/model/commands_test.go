@@ -128,6 +128,11 @@ func word(v int, err error) string {
 // TestEntriesBehave is keyedsingleton.Input and Output: a key is put once, its value
 // stays, and what was taken is gone.
 func TestEntriesBehave(t *testing.T) {
+	t.Run("kept", func(t *testing.T) { entriesBehave(t) })
+	t.Run("counted", func(t *testing.T) { entriesBehave(t, numbers(1)) })
+}
+
+func entriesBehave(t *testing.T, how ...dataflow.Sequence[int]) {
 	type state struct {
 		put, there map[int]int
 		closed     bool
@@ -177,7 +182,7 @@ func TestEntriesBehave(t *testing.T) {
 		},
 		flow: func(ctx context.Context) (func(act) string, *dataflow.App) {
 			flow := dataflow.New()
-			in, entries := keyedsingleton.Input[int, int](dataflow.At[here](flow), "in")
+			in, entries := keyedsingleton.Input[int, int](dataflow.At[here](flow), "in", how...)
 			out := keyedsingleton.Output(keyedsingleton.Map(entries, inc), "out")
 			app := start(ctx, flow)
 			impatient, cancel := context.WithCancel(ctx)

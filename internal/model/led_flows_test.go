@@ -104,7 +104,7 @@ var byHand = map[string]func(at here, see func(string)) []hands{
 		odd := slice.SnapshotEntries(tick, keyedsingleton.Filter(keyedstream.Sum(words), func(x int) bool { return x%2 == 1 }), why)
 		keyedsingleton.InspectWithKey(odd, func(k seat, x int) { see(fmt.Sprint("odd", k, x)) })
 		full := keyedstream.FoldEarlyStop(fresh, func() int { return 0 }, func(acc *int, x int) bool { *acc += x; return *acc > 1 },
-			keyedstream.Sequenced(func(k seat) (string, uint64) { return k.Row, uint64(k.Seat) }))
+			dataflow.Sequenced(func(k seat) (string, uint64) { return k.Row, uint64(k.Seat) }))
 		keyedsingleton.InspectWithKey(full, func(k seat, x int) { see(fmt.Sprint("full", k, x)) })
 		largest := slice.Snapshot(tick, optional.IntoSingleton(dataflow.Max(keyedstream.Values(words))), why)
 		singleton.Map(slice.Passive(largest), func(m dataflow.Maybe[int]) int { see(fmt.Sprint(m)); return 0 })

@@ -100,6 +100,21 @@ func prefix(n int) func(accepted int, err error) []error {
 	}
 }
 
+// entries returns an input of entries.
+func entries(c call, how ...dataflow.Sequence[int]) fixed {
+	port, s := keyedsingleton.Input[int, int](c.at, c.name, how...)
+	c.send = func(k, v int) error { return port.Put(c.ctx, k, v) }
+	c.sendBatch = func(ks, vs []int) []error {
+		errs, err := port.PutBatch(c.ctx, ks, vs)
+		if err != nil && !slices.Contains(errs, err) { // the step of another one failed
+			errs[len(errs)-1] = err
+		}
+		return errs
+	}
+	c.close = port.Close
+	return keyedsingleton.InspectWithKey(s, c.took)
+}
+
 // edges are the inputs and what crosses the border of a slice in one way only.
 func edges() []operator {
 	return []operator{
@@ -118,19 +133,8 @@ func edges() []operator {
 			c.close = port.Close
 			return keyedstream.InspectWithKey(s, c.took)
 		}, nil).at(input),
-		op0("keyedsingleton.Input", func(c call) fixed {
-			port, s := keyedsingleton.Input[int, int](c.at, c.name)
-			c.send = func(k, v int) error { return port.Put(c.ctx, k, v) }
-			c.sendBatch = func(ks, vs []int) []error {
-				errs, err := port.PutBatch(c.ctx, ks, vs)
-				if err != nil && !slices.Contains(errs, err) { // the step of another one failed
-					errs[len(errs)-1] = err
-				}
-				return errs
-			}
-			c.close = port.Close
-			return keyedsingleton.InspectWithKey(s, c.took)
-		}, nil).at(input),
+		op0("keyedsingleton.Input", func(c call) fixed { return entries(c) }, nil).at(input),
+		op0("keyedsingleton.Input, counted", func(c call) fixed { return entries(c, numbers(c.n)) }, nil).at(input).draws("keyedsingleton.Input", "dataflow.Sequenced"),
 		op1("slice.BatchEntries", func(c call, s fixed) content { return slice.BatchEntries(c.ticks[c.slice], s, why) }, none).at(batch),
 		op0("slice.State", func(c call) value {
 			v, keep := slice.State(c.ticks[c.slice], c.n)

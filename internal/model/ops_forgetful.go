@@ -9,9 +9,9 @@ import (
 )
 
 // numbers says which client gave a key, and as which of its own.
-func numbers(n int) keyedstream.Sequence[int] {
+func numbers(n int) dataflow.Sequence[int] {
 	clients := 1 + n%3
-	return keyedstream.Sequenced(func(k int) (client int, seq uint64) { return k % clients, uint64(k / clients) })
+	return dataflow.Sequenced(func(k int) (client int, seq uint64) { return k % clients, uint64(k / clients) })
 }
 
 // forgetfuls are the operators that forget keys they are done with. Which they forget

@@ -229,7 +229,7 @@ func rowsOf[L dataflow.Location, B interface {
 			return 0, false
 		})),
 		op1("keyedstream.First, sequenced", func(c call, s S) entriesOf[L, E] { return keyedstream.First(s, numbers(c.n)) },
-			settled(func(_ int, vs []int) (int, bool) { return vs[0], true })).draws("keyedstream.First", "keyedstream.Sequenced"),
+			settled(func(_ int, vs []int) (int, bool) { return vs[0], true })).draws("keyedstream.First", "dataflow.Sequenced"),
 		op1("keyedstream.FoldEarlyStop, sequenced", func(c call, s S) entriesOf[L, E] {
 			return keyedstream.FoldEarlyStop(s, func() int { return 0 }, func(acc *int, v int) bool {
 				*acc += v

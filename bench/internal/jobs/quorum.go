@@ -120,7 +120,7 @@ func handQuorum(all []vote, want int) ratio.Run {
 }
 
 // newQuorum builds the flow and counts what it completes. Each vote costs extra work.
-func newQuorum(work int, how ...keyedstream.Sequence[request]) (in *dataflow.InputPort[vote], completed *int, app *dataflow.App) {
+func newQuorum(work int, how ...dataflow.Sequence[request]) (in *dataflow.InputPort[vote], completed *int, app *dataflow.App) {
 	f := dataflow.New()
 	in, vs := dataflow.Input[vote](dataflow.At[bench](f), "votes")
 	completed = countQuorums(vs, work, how...)
@@ -137,7 +137,7 @@ func newSharedQuorum(work int) (in *dataflow.SharedInputPort[vote], completed *i
 
 type ordered = dataflow.Stream[vote, bench, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
-func countQuorums(vs ordered, work int, how ...keyedstream.Sequence[request]) *int {
+func countQuorums(vs ordered, work int, how ...dataflow.Sequence[request]) *int {
 	complete := keyedstream.FoldEarlyStop(
 		dataflow.KeyBy(vs, requestOf()),
 		func() uint8 { return 0 }, stepOf(work), how...)
@@ -192,8 +192,8 @@ func newRetained(keys int) (in *dataflow.InputPort[vote], completed *int, app *d
 	return in, completed, start(f)
 }
 
-func sequenced() keyedstream.Sequence[request] {
-	return keyedstream.Sequenced(func(r request) (client, seq uint64) { return r.Client, r.Seq })
+func sequenced() dataflow.Sequence[request] {
+	return dataflow.Sequenced(func(r request) (client, seq uint64) { return r.Client, r.Seq })
 }
 
 func flowQuorum(all []vote, batch, want int) ratio.Run {

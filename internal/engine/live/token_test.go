@@ -25,7 +25,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		op := engine.NewOp(s, "Input", "")
 		var send func(x int) error
 		if keyed {
-			in, node := port.NewKeyedInput[int, int](s, op, true)
+			in, node := port.NewEntryInput[int, int](s, op, nil)
 			operators.KMap(node, engine.NewOp(s, "Map", ""), func(x int) int { seen.Add(1); return x })
 			send = func(x int) error { return in.Send(ctx, x, x) }
 		} else {

@@ -27,7 +27,7 @@ func newTested(t *testing.T, step func(*Turn[int, int, int], *int, int), rung fu
 	x := &tested{t: t, turn: new(Turn[int, int, int])}
 	x.graph = live.Drive(engine.New(engine.Settings{Queue: 64, Buffer: 1 << 20, Wrap: func(p *engine.Panic) error { return p }}))
 	s := x.graph.NewLocation("here")
-	in, values := port.NewKeyedInput[int, int](s, engine.NewOp(s, "Input", ""), false)
+	in, values := port.NewKeyedInput[int, int](s, engine.NewOp(s, "Input", ""))
 	x.in = in
 	x.machine = newTimed(values, engine.NewOp(s, "TimedMachine", ""), x.turn, func() int { return 0 }, state.Plain[int], func(s *int, id uint8) { rung(x.turn, s, id) })
 	takeValues(x.machine, values, func(s *int, v int) { step(x.turn, s, v) })

@@ -9,35 +9,27 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// completed is what an operator remembers of the keys that it is done with.
-type completed[K comparable] interface {
-	has(k K, h uint64) bool
-	put(k K, h uint64) (added bool)
-	add(k K, h uint64) // a key that it has not
-	touch(hs []uint64)
+// A Sequence makes a set of keys that clients count.
+type Sequence[K comparable] = state.Sequence[K]
+
+// Sequenced returns what makes a set of keys of which number gives client and number.
+func Sequenced[K, C comparable](number func(K) (C, uint64)) Sequence[K] {
+	return func(m engine.Memory) state.Keys[K] { return &counted[K, C]{number, state.NewSequence[C](m)} }
 }
 
-// A Sequence makes the memory of an operator whose keys are numbered.
-type Sequence[K comparable] func(engine.Memory) completed[K]
-
-// numbered remembers keys by client and number.
-type numbered[K, C comparable] struct {
+// counted remembers keys by client and number.
+type counted[K, C comparable] struct {
 	number func(K) (C, uint64)
 	set    *keyed.Sequence[C]
 }
 
-// Sequenced returns how keys are remembered of which number gives client and number.
-func Sequenced[K, C comparable](number func(K) (C, uint64)) Sequence[K] {
-	return func(m engine.Memory) completed[K] { return &numbered[K, C]{number, state.NewSequence[C](m)} }
-}
+func (m *counted[K, C]) Has(k K, _ uint64) bool { return m.set.Has(m.number(k)) }
 
-func (m *numbered[K, C]) has(k K, _ uint64) bool { return m.set.Has(m.number(k)) }
+func (m *counted[K, C]) Put(k K, _ uint64) bool { return m.set.Add(m.number(k)) }
 
-func (m *numbered[K, C]) put(k K, _ uint64) bool { return m.set.Add(m.number(k)) }
+func (m *counted[K, C]) Add(k K, _ uint64) { m.set.Add(m.number(k)) }
 
-func (m *numbered[K, C]) add(k K, _ uint64) { m.set.Add(m.number(k)) }
-
-func (m *numbered[K, C]) touch([]uint64) {} // it is small
+func (m *counted[K, C]) Touch([]uint64) {} // it is small
 
 // Retain says for how many completions, or for how long, a key is remembered.
 type Retain struct {
@@ -63,8 +55,8 @@ type retained[K comparable] struct {
 
 // within returns what makes the memory of an operator over h that forgets. The keys it
 // forgets are gathered in rows, and out is told, if somebody there wants to know.
-func within[K comparable, V any](h *engine.Head, r Retain) func(in engine.Memory, rows *lifeRows[K, V], out *engine.KeyedNode[K, V]) completed[K] {
-	return func(in engine.Memory, rows *lifeRows[K, V], out *engine.KeyedNode[K, V]) completed[K] {
+func within[K comparable, V any](h *engine.Head, r Retain) func(in engine.Memory, rows *lifeRows[K, V], out *engine.KeyedNode[K, V]) state.Keys[K] {
+	return func(in engine.Memory, rows *lifeRows[K, V], out *engine.KeyedNode[K, V]) state.Keys[K] {
 		hash := engine.Hasher[K]()
 		forgot := func(ks *keyed.Table[K, struct{}]) {
 			if ks.Len() > 0 && out.WantsGone() {
@@ -83,19 +75,19 @@ func within[K comparable, V any](h *engine.Head, r Retain) func(in engine.Memory
 	}
 }
 
-func (m *retained[K]) has(k K, h uint64) bool { return m.set.Has(k, h) }
+func (m *retained[K]) Has(k K, h uint64) bool { return m.set.Has(k, h) }
 
-func (m *retained[K]) touch(hs []uint64) { m.set.Touch(hs) }
+func (m *retained[K]) Touch(hs []uint64) { m.set.Touch(hs) }
 
-func (m *retained[K]) put(k K, h uint64) bool {
+func (m *retained[K]) Put(k K, h uint64) bool {
 	if m.set.Has(k, h) {
 		return false
 	}
-	m.add(k, h)
+	m.Add(k, h)
 	return true
 }
 
-func (m *retained[K]) add(k K, h uint64) {
+func (m *retained[K]) Add(k K, h uint64) {
 	if m.limit > 0 && m.set.Young() >= m.limit {
 		m.turn()
 	}
@@ -152,11 +144,11 @@ func FirstWithin[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 }
 
 // A memoryOf makes the memory of an operator that gives out, with rows for what it forgets.
-type memoryOf[K comparable, V any] func(m engine.Memory, rows *lifeRows[K, V], out *engine.KeyedNode[K, V]) completed[K]
+type memoryOf[K comparable, V any] func(m engine.Memory, rows *lifeRows[K, V], out *engine.KeyedNode[K, V]) state.Keys[K]
 
 // remembered is the memory of an operator that forgets nothing.
 func remembered[K comparable, V any](s Sequence[K]) memoryOf[K, V] {
-	return func(m engine.Memory, _ *lifeRows[K, V], _ *engine.KeyedNode[K, V]) completed[K] { return s(m) }
+	return func(m engine.Memory, _ *lifeRows[K, V], _ *engine.KeyedNode[K, V]) state.Keys[K] { return s(m) }
 }
 
 func firstOver[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, memory memoryOf[K, V]) *engine.KeyedNode[K, V] {
@@ -170,11 +162,11 @@ func firstOver[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, m
 	consumer, cur := track(op, in, func(b *engine.Batch[K, V]) {
 		n := len(b.K)
 		hs := b.Hashes(hash, &hs)[:n]
-		seen.touch(hs)
+		seen.Touch(hs)
 		vs := b.V[:n]
 		for i, k := range b.K {
 			op.At = i
-			if seen.put(k, hs[i]) {
+			if seen.Put(k, hs[i]) {
 				rows.add(k, vs[i], hs[i])
 			}
 		}
@@ -185,7 +177,7 @@ func firstOver[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, m
 		if h == 0 {
 			h = hash.Hash(k)
 		}
-		if seen.put(k, h) {
+		if seen.Put(k, h) {
 			rows.pushWith(out, k, v, h)
 		}
 	}
@@ -222,7 +214,7 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 		n := len(b.K)
 		hs := b.Hashes(hash, &hs)[:n]
 		live.Touch(hs)
-		done.touch(hs)
+		done.Touch(hs)
 		vs := b.V[:n]
 		for i, k := range b.K {
 			h := hs[i]
@@ -230,7 +222,7 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 			j, s := live.GetIndex(k, h)
 			if s != nil {
 				live.Change(j)
-			} else if done.has(k, h) {
+			} else if done.Has(k, h) {
 				continue
 			} else {
 				j, s, _ = live.PutIndex(k, h)
@@ -247,7 +239,7 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 				limit.cancel(j)
 			}
 			live.Delete(k, h)
-			done.add(k, h) // which may forget others: they go before
+			done.Add(k, h) // which may forget others: they go before
 			rows.add(k, acc, h)
 		}
 		rows.pushTo(out)
@@ -260,7 +252,7 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 		j, s := live.GetIndex(k, h)
 		if s != nil {
 			live.Change(j)
-		} else if done.has(k, h) {
+		} else if done.Has(k, h) {
 			return
 		} else {
 			j, s, _ = live.PutIndex(k, h)
@@ -277,7 +269,7 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 			limit.cancel(j)
 		}
 		live.Delete(k, h)
-		done.add(k, h)
+		done.Add(k, h)
 		rows.pushWith(out, k, acc, h)
 	}
 	return out

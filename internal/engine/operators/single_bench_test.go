@@ -47,7 +47,7 @@ func BenchmarkSingles(b *testing.B) {
 					g.PushBatches()
 				}
 				s := g.NewLocation("here")
-				in, n := port.NewKeyedInput[int, int](s, engine.NewOp(s, "Input", ""), false)
+				in, n := port.NewKeyedInput[int, int](s, engine.NewOp(s, "Input", ""))
 				for range length {
 					n = x.add(n, engine.NewOp(s, x.name, ""))
 				}
@@ -74,7 +74,7 @@ func BenchmarkAsk(b *testing.B) {
 			ctx := context.Background()
 			g := newTestGraph()
 			s := g.NewLocation("here")
-			in, n := port.NewKeyedInput[int, int](s, engine.NewOp(s, "Input", ""), true)
+			in, n := port.NewEntryInput[int, int](s, engine.NewOp(s, "Input", ""), nil)
 			out := port.NewEntryOutput(operators.KMap(n, engine.NewOp(s, "KMap", ""), func(v int) int { return v + 1 }), engine.NewOp(s, "Output", ""))
 			g.Start(ctx)
 			i := 0

@@ -28,8 +28,8 @@ func runKeyed(t *testing.T, seed uint64, batches bool, drawn map[string]bool) []
 	}
 	d := &drawnKeyed{t: t, r: r, s: g.NewLocation("here"), other: g.NewLocation("there")}
 	in, root := port.NewInput[int](d.s, d.op("Input"))
-	kin, kroot := port.NewKeyedInput[int, int](d.s, d.op("KeyedInput"), false)
-	uin, uroot := port.NewKeyedInput[int, int](d.s, d.op("Entries"), true)
+	kin, kroot := port.NewKeyedInput[int, int](d.s, d.op("KeyedInput"))
+	uin, uroot := port.NewEntryInput[int, int](d.s, d.op("Entries"), nil)
 	d.once = uin
 	d.nodes = []*knode{operators.KeyBy(root, d.op("KeyBy"), func(x int) int { return x % 6 }), kroot, uroot}
 	names := slices.Sorted(maps.Keys(keyedOps))

@@ -24,7 +24,7 @@ func Ask[K comparable, V, U any](ctx context.Context, in *KeyedInput[K, V], out 
 		return askBusy(ctx, in, out, k, v, h)
 	}
 	s.Mu.Lock()
-	if _, added := in.seen.Put(k, h); !added {
+	if !in.put(k, h) {
 		s.Graph.Driver.Settle(s, 1)
 		return u, engine.ErrDuplicate
 	}
@@ -176,7 +176,7 @@ func OneFlow[K comparable, V, U any](op string, in *KeyedInput[K, V], out *Entry
 	if in.Loc.Graph != out.loc.Graph {
 		engine.Misuse(op, "%s and %s are ports of two flows", in.Op, out.op)
 	}
-	if in.seen == nil {
+	if !in.once {
 		engine.Misuse(op, "%s takes a key more than once", in.Op)
 	}
 }

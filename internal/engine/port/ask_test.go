@@ -26,7 +26,7 @@ type asks struct {
 func newAsks(t *testing.T, how int) *asks {
 	g := newTestGraph()
 	s := g.NewLocation("here")
-	in, n := NewKeyedInput[int, int](s, engine.NewOp(s, "Input", ""), true)
+	in, n := NewEntryInput[int, int](s, engine.NewOp(s, "Input", ""), nil)
 	n = operators.KMap(n, engine.NewOp(s, "KMap", ""), func(v int) int { return v + 1 })
 	switch how {
 	case 1:
@@ -152,7 +152,7 @@ func TestAskOfABusyLocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGraph()
 		s := g.NewLocation("here")
-		in, n := NewKeyedInput[int, int](s, engine.NewOp(s, "Input", ""), true)
+		in, n := NewEntryInput[int, int](s, engine.NewOp(s, "Input", ""), nil)
 		free := make(chan struct{})
 		out := NewEntryOutput(operators.KMap(n, engine.NewOp(s, "KMap", ""), func(v int) int {
 			if v == 0 {
@@ -198,7 +198,7 @@ func TestAskIsFirst(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := newTestGraph()
 			s := g.NewLocation("here")
-			in, n := NewKeyedInput[int, int](s, engine.NewOp(s, "Input", ""), true)
+			in, n := NewEntryInput[int, int](s, engine.NewOp(s, "Input", ""), nil)
 			var out *EntryOutput[int, int]
 			var takes sync.WaitGroup
 			n = operators.KMap(n, engine.NewOp(s, "KMap", ""), func(v int) int {
@@ -242,7 +242,7 @@ func TestAskIsFirst(t *testing.T) {
 func TestAskThatFails(t *testing.T) {
 	g := newTestGraph()
 	s := g.NewLocation("here")
-	in, n := NewKeyedInput[int, int](s, engine.NewOp(s, "Input", ""), true)
+	in, n := NewEntryInput[int, int](s, engine.NewOp(s, "Input", ""), nil)
 	out := NewEntryOutput(operators.KMap(n, engine.NewOp(s, "KMap", ""), func(v int) int { return 1 / v }), engine.NewOp(s, "Output", ""))
 	g.Start(t.Context())
 	if v, err := Ask(t.Context(), in, out, 1, 1); v != 1 || err != nil {

@@ -20,8 +20,8 @@ func dropOn(t *testing.T, forgets bool) {
 	g := newTestGraph()
 	s := g.NewLocation("here")
 	op := func(name string) *engine.Op { return engine.NewOp(s, name, "") }
-	in, n := NewKeyedInput[int, string](s, op("in"), true)
-	old, keys := NewKeyedInput[int, bool](s, op("old"), false)
+	in, n := NewEntryInput[int, string](s, op("in"), nil)
+	old, keys := NewKeyedInput[int, bool](s, op("old"))
 	n.Forgets = forgets
 	out := NewEntryOutput(n, op("out"))
 	DropOn(out, keys)

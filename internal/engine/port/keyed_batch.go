@@ -112,7 +112,7 @@ func (in *KeyedInput[K, V]) PutBatch(ctx context.Context, ks []K, vs []V) (errs 
 		fresh := 0
 		for ; n < len(ks) && fresh < room; n++ {
 			h := in.hash.Hash(ks[n])
-			if _, added := in.seen.Put(ks[n], h); !added {
+			if !in.put(ks[n], h) {
 				errs[n] = engine.ErrDuplicate
 				continue
 			}
@@ -159,7 +159,7 @@ func (in *KeyedInput[K, V]) enterAll(how engine.Admission, n int) (ok bool, err 
 }
 
 // present reports, with mu held, whether a key was accepted.
-func (in *KeyedInput[K, V]) present(k K) bool { return in.seen.Get(k, in.hash.Hash(k)) != nil }
+func (in *KeyedInput[K, V]) present(k K) bool { return in.has(k, in.hash.Hash(k)) }
 
 // refuse says of each entry that it is not accepted because of err, or that its key is there.
 // It is called with mu held.

@@ -16,7 +16,9 @@ import (
 type KeyedInput[K comparable, V any] struct {
 	engine.InputBase
 	node   *engine.KeyedNode[K, V]
-	seen   *keyed.Table[K, struct{}] // keys accepted so far, if none may come twice; guarded by mu
+	once   bool                      // a key may come once only
+	seen   *keyed.Table[K, struct{}] // keys accepted so far, if one may come once only; guarded by mu
+	counts state.Keys[K]             // has them instead of seen, if not nil; guarded by mu
 	hash   *keyed.Hasher[K]
 	check  func(K) error        // says why a value cannot be a key; nil if all can
 	hashed bool                 // records come with their hash
@@ -34,19 +36,46 @@ type KeyedInput[K comparable, V any] struct {
 	bars      func(*V) bool // of a record that those behind it do not overtake; nil if there is none
 }
 
-// NewKeyedInput adds an input to the location. If unique, a key is accepted only once.
-func NewKeyedInput[K comparable, V any](s *engine.Location, op *engine.Op, unique bool) (*KeyedInput[K, V], *engine.KeyedNode[K, V]) {
+// NewKeyedInput adds an input to the location.
+func NewKeyedInput[K comparable, V any](s *engine.Location, op *engine.Op) (*KeyedInput[K, V], *engine.KeyedNode[K, V]) {
 	in := &KeyedInput[K, V]{InputBase: engine.InputBase{Loc: s, Op: op}, node: engine.NewKeyedNode[K, V](s.Top()), hash: keyed.HasherOf[K](), check: keyed.CheckOf[K]()}
 	s.AddInput(op, in, in.node.Component)
-	if unique {
-		in.seen, in.hashed = state.NewSet[K](engine.Lasting(op)), true
-	}
 	s.Bases = append(s.Bases, &in.InputBase)
 	engine.CheckType[K](op)
 	engine.CheckType[V](op)
 	op.Takes(in.node.Counter())
 	s.Open++
 	return in, in.node
+}
+
+// NewEntryInput is NewKeyedInput that accepts each key only once. How says how it remembers the keys;
+// nil keeps each one.
+func NewEntryInput[K comparable, V any](s *engine.Location, op *engine.Op, how state.Sequence[K]) (*KeyedInput[K, V], *engine.KeyedNode[K, V]) {
+	in, n := NewKeyedInput[K, V](s, op)
+	in.once, in.hashed = true, true
+	if how != nil {
+		in.counts = how(engine.Lasting(op))
+	} else {
+		in.seen = state.NewSet[K](engine.Lasting(op))
+	}
+	return in, n
+}
+
+// has reports, with mu held, whether a key with hash h was accepted.
+func (in *KeyedInput[K, V]) has(k K, h uint64) bool {
+	if in.counts != nil {
+		return in.counts.Has(k, h)
+	}
+	return in.seen.Get(k, h) != nil
+}
+
+// put notes, with mu held, that a key with hash h is accepted, unless it was before.
+func (in *KeyedInput[K, V]) put(k K, h uint64) (added bool) {
+	if in.counts != nil {
+		return in.counts.Put(k, h)
+	}
+	_, added = in.seen.Put(k, h)
+	return added
 }
 
 // ForgetOn makes an input that accepts each key once forget the keys of n that may be
@@ -88,7 +117,7 @@ func (in *KeyedInput[K, V]) Send(ctx context.Context, k K, v V) error {
 			return in.Op.BadKey(k, err)
 		}
 	}
-	if in.seen != nil {
+	if in.once {
 		return in.sendOnce(ctx, k, v, nil)
 	}
 	if !in.Shut.Load() && (s.Token.Take() || s.Token.Await()) {
@@ -113,14 +142,14 @@ func (in *KeyedInput[K, V]) sendOnce(ctx context.Context, k K, v V, accepted fun
 	s.Mu.Lock()
 	if how == engine.Enqueue {
 		// Who would have to wait, or is refused, is told first that the key is there.
-		if (s.Queued >= s.Graph.Settings.Queue || in.Refuse() != nil) && in.seen.Get(k, h) != nil {
+		if (s.Queued >= s.Graph.Settings.Queue || in.Refuse() != nil) && in.has(k, h) {
 			s.Mu.Unlock()
 			return engine.ErrDuplicate
 		}
 		how, err = s.Graph.Driver.Admit(ctx, &in.InputBase)
 	}
 	if how == engine.RunNow || how == engine.Enqueue {
-		if _, added := in.seen.Put(k, h); !added {
+		if !in.put(k, h) {
 			if how == engine.RunNow {
 				s.Graph.Driver.Settle(s, 1)
 			} else { // it came while we waited for room
@@ -234,7 +263,7 @@ func (in *KeyedInput[K, V]) Has(ctx context.Context, k K) (bool, error) {
 	h := in.hash.Hash(k)
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	return in.seen.Get(k, h) != nil, nil
+	return in.has(k, h), nil
 }
 
 func (in *KeyedInput[K, V]) hasRemote(ctx context.Context, r engine.Remote, k K) (bool, error) {
@@ -252,13 +281,13 @@ func (in *KeyedInput[K, V]) hasRemote(ctx context.Context, r engine.Remote, k K)
 // answerHas refuses the question for a key that is there, as its entry would be refused.
 func (in *KeyedInput[K, V]) answerHas(r *codec.Record, c codec.Codec) (bool, error) {
 	var k K
-	if in.seen == nil {
+	if !in.once {
 		return false, fmt.Errorf("%w: it asks for a key, of %s", codec.ErrRecord, in.Op)
 	}
 	if err := c.Decode(r.Key, &k); err != nil {
 		return false, fmt.Errorf("dataflow: decoding a key %T for %s: %w", k, in.Op, err)
 	}
-	return in.seen.Get(k, in.hash.Hash(k)) == nil, nil
+	return !in.has(k, in.hash.Hash(k)), nil
 }
 
 // Accept lets an entry of the history wait. Of a key that may come only once, the
@@ -279,10 +308,8 @@ func (in *KeyedInput[K, V]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 	if in.hashed {
 		h = in.hash.Hash(k)
 	}
-	if in.seen != nil {
-		if _, added := in.seen.Put(k, h); !added {
-			return false, nil
-		}
+	if in.once && !in.put(k, h) {
+		return false, nil
 	}
 	in.buf.Append(in.hashed, k, v, h)
 	in.Accepted(in, 1)

@@ -114,7 +114,7 @@ func (in *KeyedInput[K, V]) SendBy(ctx context.Context, sender string, n uint64,
 		return err
 	}
 	encode := func() ([]codec.Record, error) { return in.records([]K{k}, []V{v}) }
-	if in.seen != nil && in.Loc.Graph.Settings.Remote != nil {
+	if in.once && in.Loc.Graph.Settings.Remote != nil {
 		rs, err := numberedRecords(&in.InputBase, encode, numberedBy(sender, n))
 		if err != nil {
 			return err
@@ -278,7 +278,7 @@ func (in *KeyedInput[K, V]) sendRemote(ctx context.Context, ks []K, vs []V) (int
 
 // sendOneRemote makes an entry a record of the history, which may refuse it if keys come once.
 func (in *KeyedInput[K, V]) sendOneRemote(ctx context.Context, k K, v V) error {
-	if in.seen == nil {
+	if !in.once {
 		_, err := in.sendRemote(ctx, []K{k}, []V{v})
 		return err
 	}

@@ -8,7 +8,19 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// NewSequence returns in m the numbers of completed keys.
+// Keys are a set of keys that an operator is done with, or that were accepted. With a key comes its
+// hash.
+type Keys[K comparable] interface {
+	Has(k K, h uint64) bool
+	Put(k K, h uint64) (added bool)
+	Add(k K, h uint64) // a key that it has not
+	Touch(hs []uint64) // fetches what keys with these hashes need
+}
+
+// A Sequence makes a set of keys that clients count.
+type Sequence[K comparable] func(engine.Memory) Keys[K]
+
+// NewSequence returns in m the numbers of keys.
 func NewSequence[C comparable](m engine.Memory) *keyed.Sequence[C] {
 	set := keyed.NewSequence[C]()
 	clients, words := set.Tables()

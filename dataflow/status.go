@@ -64,6 +64,14 @@ type OperatorStatus struct {
 	CallsWaiting int // asynchronous calls that wait for others to return
 	Timers       int // that are set
 
+	// Mark is how far the events are that come to an operator of package window which waits for
+	// them: a window.Time. HeldBy is what holds it: of all that the events come from, those
+	// that are furthest behind, such as "window.Stamp (main.go:12)". It is nil for other
+	// operators, and when time has ended. The operator through which events come from another
+	// location is the last one that is known.
+	Mark   int64
+	HeldBy []string
+
 	// Dropped is how many answers of calls were dropped since the flow was started: their
 	// key was forgotten before they came.
 	Dropped uint64
@@ -106,6 +114,14 @@ func (a *App) Status() []LocationStatus {
 	return all
 }
 
+// texts returns the names and places of operators.
+func texts(ops []*engine.Op) (all []string) {
+	for _, op := range ops {
+		all = append(all, op.String())
+	}
+	return all
+}
+
 // locationStatus returns the public form of a status.
 func locationStatus(s *engine.Status) LocationStatus {
 	l := LocationStatus{
@@ -121,7 +137,7 @@ func locationStatus(s *engine.Status) LocationStatus {
 	l.Operators = make([]OperatorStatus, len(s.Ops))
 	for i, o := range s.Ops {
 		name, port, _ := strings.Cut(o.Op.Name, " ")
-		l.Operators[i] = OperatorStatus{Name: name, Port: port, Pos: o.Op.Pos, Entered: o.Entered, Kept: o.Kept, Bytes: o.Bytes, Timers: o.Timers}
+		l.Operators[i] = OperatorStatus{Name: name, Port: port, Pos: o.Op.Pos, Entered: o.Entered, Kept: o.Kept, Bytes: o.Bytes, Timers: o.Timers, Mark: o.Mark, HeldBy: texts(o.HeldBy)}
 		at[o.Op] = &l.Operators[i]
 	}
 	for _, o := range s.Outputs {

@@ -35,7 +35,8 @@
 // # Silence
 //
 // A source of which nothing comes holds the mark of everything that it is merged or joined with.
-// [Idle] moves its mark by the clock while its inputs are silent.
+// [Idle] moves its mark by the clock while its inputs are silent. [dataflow.App.Status] says of each
+// operator that waits for a mark how far that is, and which sources hold it.
 //
 // # The end of time
 //

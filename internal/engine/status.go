@@ -3,6 +3,8 @@ package engine
 import (
 	"slices"
 	"time"
+
+	"github.com/millrace/millrace/internal/engine/mark"
 )
 
 // This file says what a location does while it runs.
@@ -71,6 +73,8 @@ type OpStatus struct {
 	Kept    int    // keys or elements that it remembers
 	Bytes   uint64 // of the memory that they are in, without what they point to
 	Timers  int    // that are pending
+	Mark    int64  // how far the events are that come to it, if it reads their mark
+	HeldBy  []*Op  // that hold the mark; none if it reads none, or time has ended
 }
 
 // A SliceStatus is how often a slice ran.
@@ -233,7 +237,30 @@ func (s *Location) CopyFigures() {
 			at.Bytes += bytes
 		}
 	}
+	s.copyMarks(f)
 	s.Seen = f
+}
+
+// Owns notes that the events that op gives have a mark of their own.
+func (op *Op) Owns(m *mark.Mark) { op.owns = m }
+
+// Follows notes that op reads the mark of events that come to it.
+func (op *Op) Follows(m *mark.Mark) { op.follows = append(op.follows, m) }
+
+// copyMarks copies how far events are, and what holds them.
+func (s *Location) copyMarks(f *Figures) {
+	var holders []*mark.Mark
+	for i, op := range s.Ops {
+		if len(op.follows) == 0 {
+			continue
+		}
+		f.Ops[i].Mark, holders = mark.Slowest(op.follows, holders[:0])
+		for _, by := range s.Ops {
+			if by.owns != nil && slices.Contains(holders, by.owns) {
+				f.Ops[i].HeldBy = append(f.Ops[i].HeldBy, by)
+			}
+		}
+	}
 }
 
 // isPort reports whether goroutines outside the location read the results of op.

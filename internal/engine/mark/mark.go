@@ -28,6 +28,7 @@ type Mark struct {
 	at        *int64
 	until     *int64  // what it was before it was Future
 	of        []*Mark // of which it is the least, if it has no owner
+	from      []*Mark // of what the owner reads
 	least     []*Mark // that are the least of this one and others
 	made      []*Mark // that are the marks of what operators make of the stream
 	told      int64   // what followers were told last, of one without owner
@@ -38,7 +39,7 @@ type Mark struct {
 // Own returns the mark that is at *at, of a stream that is made of those with the marks from. It
 // notes in *until where it was before it was [Future].
 func Own(at, until *int64, from ...*Mark) *Mark {
-	m := &Mark{at: at, until: until}
+	m := &Mark{at: at, until: until, from: from}
 	for _, x := range from {
 		x.made = append(x.made, m)
 	}
@@ -77,16 +78,22 @@ func (m *Mark) Now() int64 {
 	if m.at != nil {
 		return *m.at
 	}
-	now, all := Future, Silent
-	for _, x := range m.of {
-		if *x.at != Silent {
-			now, all = min(now, *x.at), Future
-		}
-	}
-	if now = min(now, all); m.closing && now == Future {
+	now := least(m.of)
+	if m.closing && now == Future {
 		return m.end()
 	}
 	return now
+}
+
+// least returns the least of some marks, of those that are not silent if there are some.
+func least(of []*Mark) int64 {
+	least, all := Future, Silent
+	for _, m := range of {
+		if now := m.Now(); now != Silent {
+			least, all = min(least, now), Future
+		}
+	}
+	return min(least, all)
 }
 
 // end returns the greatest of the marks of the sources, of those that have ended before they did.
@@ -100,6 +107,30 @@ func (m *Mark) end() int64 {
 		}
 	}
 	return end
+}
+
+// Slowest returns the least of some marks, and appends to holders those on which it depends: of the
+// marks that were made first, behind which all others go, those that are least. Nothing holds time
+// that has ended.
+func Slowest(of, holders []*Mark) (now int64, _ []*Mark) {
+	if now = least(of); now == Future {
+		return now, holders
+	}
+	for _, m := range of {
+		if m.Now() != now {
+			continue
+		}
+		from := m.of
+		if m.at != nil {
+			from = m.from
+		}
+		if len(from) > 0 {
+			_, holders = Slowest(from, holders)
+		} else if !slices.Contains(holders, m) {
+			holders = append(holders, m)
+		}
+	}
+	return now, holders
 }
 
 // Beside returns the mark, or if that is silent the mark of the stream that it is joined with.

@@ -47,7 +47,9 @@ func NewVar[T any](m engine.Memory, init T) *T {
 // NewMark returns the mark of what op makes of streams with the marks from. It is saved with the
 // state of op.
 func NewMark(op *engine.Op, from ...*mark.Mark) *mark.Mark {
-	return mark.Own(NewVar(engine.Lasting(op), mark.Past), NewVar(engine.Lasting(op), mark.Past), from...)
+	m := mark.Own(NewVar(engine.Lasting(op), mark.Past), NewVar(engine.Lasting(op), mark.Past), from...)
+	op.Owns(m)
+	return m
 }
 
 // A begun is a value that is there from the first element on.

@@ -44,6 +44,7 @@ func follow(op *engine.Op, h *engine.Head) *mark.Mark {
 	if h.Mark == nil {
 		engine.Misuse(op.Name, "nobody knows how far the events are: %s: stamp them behind it, with window.Stamp", lost(h.Op))
 	}
+	op.Follows(h.Mark)
 	return h.Mark
 }
 

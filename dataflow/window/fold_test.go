@@ -118,3 +118,31 @@ func TestManySpans(t *testing.T) {
 		}
 	}
 }
+
+// TestDaysOfZones is cases 55 and 56: a day begins when the calendar changes, also where there is no
+// midnight, or two.
+func TestDaysOfZones(t *testing.T) {
+	const (
+		before = 1541300399 // 2018-11-04T02:59:59Z, in São Paulo the last second of the third of November
+		fall   = 1793505600 // 2026-11-01T04:00:00Z, in Havana the first midnight of the first of November
+	)
+	for zone, c := range map[string]struct {
+		at   []int
+		want string
+	}{
+		"America/Sao_Paulo": {[]int{before, before + 1, before + 23*3600, before + 1 + 23*3600}, fmt.Sprintf("a[%d,%d)=1 a[%d,%d)=2 a[%d,%d)=1",
+			before+1-24*3600, before+1, before+1, before+1+23*3600, before+1+23*3600, before+1+47*3600)},
+		"America/Havana": {[]int{fall - 1, fall, fall + 3600, fall + 25*3600 - 1, fall + 25*3600}, fmt.Sprintf("a[%d,%d)=1 a[%d,%d)=3 a[%d,%d)=1",
+			fall-24*3600, fall, fall, fall+25*3600, fall+25*3600, fall+49*3600)},
+	} {
+		place, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, [][]tick{of("a", c.at...)}, want{report: c.want}, func(xs []ticks) []text {
+			es, _ := window.Stamp(xs[0], at, slack(0))
+			closed, _ := window.Count(dataflow.KeyBy(es, key), window.Days(place))
+			return []text{counted(closed)}
+		})
+	}
+}

@@ -24,7 +24,7 @@ func heap() float64 {
 // passed all but the last.
 func TestForgets(t *testing.T) {
 	type once = window.Event[int]
-	const keys = 300_000
+	const keys = 2_000_000
 	for _, x := range []struct {
 		name  string
 		build func(ks dataflow.KeyedStream[int, once, server, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce])

@@ -61,7 +61,7 @@ func (x *tested) stop() {
 // TestNothingIsLeft has many lives be over, in each way in which one ends, and looks whether
 // anything has one of them.
 func TestNothingIsLeft(t *testing.T) {
-	const lives = 100_000
+	const lives = 1_000_000
 	for name, step := range map[string]func(*Turn[int, int, int], *int, int){
 		"a ring forgets": func(do *Turn[int, int, int], _ *int, _ int) {
 			do.ForgetAfter(time.Hour)

@@ -58,9 +58,9 @@ func (x *tested) stop() {
 	}
 }
 
-// TestNothingIsLeft has many lives be over, in each way in which one ends, and looks whether
+// TestNothingIsLeftOfLives has many lives be over, in each way in which one ends, and looks whether
 // anything has one of them.
-func TestNothingIsLeft(t *testing.T) {
+func TestNothingIsLeftOfLives(t *testing.T) {
 	const lives = 1_000_000
 	for name, step := range map[string]func(*Turn[int, int, int], *int, int){
 		"a ring forgets": func(do *Turn[int, int, int], _ *int, _ int) {
@@ -118,9 +118,9 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestMemoryIsGivenBack has two million lives with a timer each be forgotten, all of them or
+// TestMemoryOfLivesIsGivenBack has two million lives with a timer each be forgotten, all of them or
 // all but a few.
-func TestMemoryIsGivenBack(t *testing.T) {
+func TestMemoryOfLivesIsGivenBack(t *testing.T) {
 	const lives = 2_000_000
 	for name, c := range map[string]struct {
 		left int // each so many keys one stays

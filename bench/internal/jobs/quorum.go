@@ -44,11 +44,15 @@ func votes(requests, inFlight int) []vote {
 func Quorum() []Job {
 	var jobs []Job
 	for _, inFlight := range []int{1000, 50_000} {
+		single := .6 // of one vote at a time
+		if inFlight > 1000 {
+			single = .5
+		}
 		all := lazily(func() []vote { return votes(requests, inFlight) })
 		for _, x := range []struct {
 			batch  int
 			target float64
-		}{{256, .5}, {1, .6}} {
+		}{{256, .5}, {1, single}} {
 			jobs = append(jobs, Job{
 				Name: "FoldEarlyStop", Params: fmt.Sprintf("inflight=%d/batch=%d", inFlight, x.batch), CPU: true, Slow: inFlight > 1000,
 				Targets: []Target{{AtMost: x.target}},

@@ -120,7 +120,7 @@ func TestCleaner(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("changes=%d/skewed=%v", c.changes, c.skewed), func(t *testing.T) {
 			l := executorOf(t)
-			if _, err := l.Begin(); err != nil {
+			if _, err := l.Begin(0); err != nil {
 				t.Fatal(err)
 			}
 			r := rand.New(rand.NewPCG(1, 2))
@@ -179,7 +179,7 @@ func TestCleaner(t *testing.T) {
 				t.Errorf("written %d bytes for %d that changed, kept up to %d for %d that live", written, changed, most, live)
 			}
 			again := executorOf(t)
-			load, err := again.Loader(false)
+			load, err := again.Loader(0, false)
 			if err != nil {
 				t.Fatal(err)
 			}

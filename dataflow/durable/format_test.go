@@ -51,7 +51,7 @@ func stateFormat(t testing.TB) (outputs, state []byte) {
 	quorumProcess(flow)
 	graph.Start(t.Context())
 	leader := logdriven.NewExecutor(graph, 0)
-	if _, err := leader.Begin(); err != nil {
+	if _, err := leader.Begin(0); err != nil {
 		t.Fatal(err)
 	}
 	var records [][]byte

@@ -134,7 +134,7 @@ func (o *owner) readRun(ctx context.Context, r run) ([][]byte, error) {
 
 // load gives a flow that has made no step the state of a snapshot.
 func (o *owner) load(ctx context.Context, data []byte, s snapshot) error {
-	loader, err := o.leader.Loader(o.program.other)
+	loader, err := o.leader.Loader(s.clock, o.program.other)
 	if err != nil {
 		return err
 	}

@@ -375,7 +375,7 @@ func (o *owner) construct() error {
 func (o *owner) begin(ctx context.Context) (err error) {
 	s := o.next(1)
 	s.begin, s.clock, s.shape = true, o.last.clock, o.program.numbers.Shape().String()
-	if s.Emission, err = o.leader.Begin(); err != nil {
+	if s.Emission, err = o.leader.Begin(s.clock); err != nil {
 		return err
 	}
 	return o.commit(ctx, &s)

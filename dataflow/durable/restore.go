@@ -203,7 +203,7 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source) er
 		switch {
 		case was.begin:
 			o.last.clock = was.clock
-			e, err = o.leader.Begin()
+			e, err = o.leader.Begin(was.clock)
 		case was.changed:
 			if o.program.made, err = parseShape(was.shape); err != nil {
 				return o.damaged("step %d: %v", committed.Fence, err)

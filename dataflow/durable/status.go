@@ -157,9 +157,6 @@ func (w *doorway) status(asked <-chan struct{}, ended bool) PartitionStatus {
 func (o *owner) report(more bool) {
 	st := o.leader.Status()
 	s := PartitionStatus{LocationStatus: o.leader.Report(&st).(dataflow.LocationStatus), Step: o.fence, Position: o.last.taken, Diverged: o.last.diverged, Sources: o.leader.Sources()}
-	if st.Deadline > 0 {
-		s.NextTimer = time.Unix(0, o.last.clock+st.Deadline)
-	}
 	if o.clock != nil {
 		s.Clock = o.clockOffset()
 	}

@@ -12,8 +12,8 @@
 // before the mark is late, which is decided there, once, by the order of the stream alone. A
 // merged stream has the least of the marks of its sources. What reads only events and marks is a
 // function of each source alone, wherever batches end and however sources are interleaved. So
-// of the operators here only [StampKeyed] and [Idle] take a [dataflow.NonDet]; those that take a
-// [dataflow.Proof] read events in any order.
+// of the operators here only [StampKeyed], [StampNow] and [Idle] take a [dataflow.NonDet]; those
+// that take a [dataflow.Proof] read events in any order.
 //
 // A [Span] is the time from one instant until just before another. A [Shape] says in which spans
 // a time is, and [Fold] and [Count] keep an aggregate for each [Key]: a key in a span. When the
@@ -32,6 +32,11 @@
 // An operator compares each event with the mark, and a function that gives an event a time of its
 // own ends the flow when that is before it.
 //
+// # Windows of the clock
+//
+// [StampNow] gives each element the time at which it is taken, and its mark goes on with the
+// clock. Nothing is late, and a window is closed although nothing more comes.
+//
 // # Silence
 //
 // A source of which nothing comes holds the mark of everything that it is merged or joined with.
@@ -40,8 +45,9 @@
 //
 // # The end of time
 //
-// When the inputs before a Stamp are closed its mark is [Future], and all its spans are closed.
-// An app that is stopped ends no time. In a durable flow closing an input does not either: it says
-// that this process sends no more, and the history goes on tomorrow with its windows half full.
+// When the inputs before a Stamp or StampNow are closed its mark is [Future], and all its spans
+// are closed. An app that is stopped ends no time. In a durable flow closing an input does not
+// either: it says that this process sends no more, and the history goes on tomorrow with its
+// windows half full.
 // There an end is an element, and [StampBy] says so.
 package window

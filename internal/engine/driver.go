@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/token"
@@ -68,10 +67,6 @@ type Driver interface {
 	// channel that ask returns then, or copies them itself and returns nil. It is called
 	// with mu held and unlocks it.
 	Ask(s *Location) <-chan struct{}
-
-	// Origin returns the time at which the history of the location began. The holder of the
-	// token asks, or anybody with mu held while there is none.
-	Origin(s *Location) time.Time
 
 	// Ended waits until the graph has ended and returns why. If that is not by itself and
 	// ctx ends first, it ends the graph.

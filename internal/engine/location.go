@@ -126,6 +126,7 @@ type Location struct {
 	Ports     []Port     // ports to which the step gave something
 	Later     []Delivery // edges, cycles and calls to which it did
 	now       int64      // clock of this step; 0 when not read yet
+	origin    int64      // what the wall clock showed when that was 0
 	Read      int64      // what it was when the last step ended
 	Rearm     bool       // a timer was set in this step
 	ArmedFor  int64      // deadline for which the timer was armed last

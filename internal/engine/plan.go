@@ -21,11 +21,14 @@ type Plan struct {
 	// Now is the logical time in nanoseconds since the history began, and never goes back.
 	// Zero means that the first operator that asks reads the clock of the graph's driver; a
 	// plan that fires says it.
-	Now   int64
-	Start bool   // run what hangs on constants, before anything else: the first step
-	Fire  bool   // fire what is due at Now, in order of deadlines, before the records
-	Take  []Take // records, in the order in which they are pushed
-	Cut   Cut    // the slices that run if they have news
+	Now int64
+	// Origin is what the wall clock shows when Now is 0, in nanoseconds since 1970. The first step
+	// says it for all that follow.
+	Origin int64
+	Start  bool   // run what hangs on constants, before anything else: the first step
+	Fire   bool   // fire what is due at Now, in order of deadlines, before the records
+	Take   []Take // records, in the order in which they are pushed
+	Cut    Cut    // the slices that run if they have news
 }
 
 // A Take is a run of records of one input. The input has taken them, in the same order, when

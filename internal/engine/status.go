@@ -56,14 +56,13 @@ const (
 
 // Figures are what only the holder of the token may read. A copy is never written again.
 type Figures struct {
-	At       time.Time // of the copy
-	Steps    uint64
-	Records  uint64
-	Timers   int
-	Deadline int64     // of the next timer, by the clock of the location; 0 if there is none
-	Next     time.Time // the same; zero if there is none
-	Ops      []OpStatus
-	Slices   []SliceStatus
+	At      time.Time // of the copy
+	Steps   uint64
+	Records uint64
+	Timers  int
+	Next    time.Time // when the next timer is due; zero if there is none
+	Ops     []OpStatus
+	Slices  []SliceStatus
 }
 
 // An OpStatus is what an operator took and keeps.
@@ -221,7 +220,7 @@ func (s *Location) CopyFigures() {
 		f.Ops[t.op.Index].Timers += n
 	}
 	if at, ok := s.Deadline(); ok {
-		f.Deadline, f.Next = at, s.Graph.Driver.Origin(s).Add(time.Duration(at))
+		f.Next = time.Unix(0, s.origin).Add(time.Duration(at))
 	}
 	for i, op := range s.Ops {
 		at := &f.Ops[i]

@@ -17,6 +17,7 @@ func (s *Location) Step(p *Plan) (ok bool) {
 	s.more--
 	s.now = p.Now
 	if p.Start {
+		s.origin = p.Origin
 		s.Starts.run()
 	}
 	if s.Listens() && len(p.Take) > 0 {
@@ -167,3 +168,11 @@ func (s *Location) Clock() int64 {
 	}
 	return s.now
 }
+
+// WallClock returns the time of this step in nanoseconds since 1970. Like [Location.Clock] it is
+// a function of the history, and goes back only while timers fire that are overdue.
+func (s *Location) WallClock() int64 { return s.origin + s.Clock() }
+
+// Origin returns what the wall clock showed when the history of the location began. The holder
+// of the token asks, or anybody with mu held while there is none.
+func (s *Location) Origin() int64 { return s.origin }

@@ -86,8 +86,9 @@ var machineRules = memoryRule{
 // windowRules are for internal/engine/windows.
 var windowRules = memoryRule{
 	functions: map[string]string{
-		"newStamp engine.Lasting": "is of event time, which is in no slice",
-		"Idle engine.Lasting":     "is of event time, which is in no slice",
+		"newStamp engine.Lasting":    "is of event time, which is in no slice",
+		"newNowStamp engine.Lasting": "is of event time, which is in no slice",
+		"Idle engine.Lasting":        "is of event time, which is in no slice",
 	},
 	fields: map[string]string{
 		"Op.Key":            "is set while a flow is built",

@@ -40,6 +40,10 @@ var unnoticed = map[part]string{
 	{"keyedsingleton.TryAsync", 0, true}:        "it is as in keyedsingleton.MapAsyncWithKey",
 	{"window.Stamp", 1, true}:                   "it is the mark before the end of time, which does not come to flows that are saved",
 	{"window.Idle", 3, true}:                    "it is as in window.Stamp",
+	{"window.StampNow", 0, true}:                "without it the mark goes once more to a time that it is not before",
+	{"window.StampNow", 2, true}:                "it is as in window.Stamp",
+	{"window.StampNowKeyed", 0, true}:           "it is as in window.StampNow",
+	{"window.StampNowKeyed", 2, true}:           "it is as in window.Stamp",
 	{"keyedsingleton.MaxKey", 0, false}:         "it is read only once part 2 says that a run has it",
 	{"keyedsingleton.MaxKey", 1, false}:         "it is as part 0",
 }

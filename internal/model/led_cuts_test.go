@@ -20,7 +20,7 @@ type written struct {
 
 // load gives a new life what was written, and goes on from there.
 func (w *written) load(l *logdriven.Executor) error {
-	r, err := l.Loader(false)
+	r, err := l.Loader(origin, false)
 	if err != nil {
 		return err
 	}

@@ -90,6 +90,7 @@ var byHand = map[string]func(at here, see func(string)) []hands{
 	"machines":         timedMachines,
 	"calling machines": callingMachines,
 	"idle":             idleSources,
+	"now":              nowSources,
 	"runs": func(at here, see func(string)) []hands {
 		in, words := keyedstream.Input[seat, int](at, "in")
 		tick := slice.At(at)

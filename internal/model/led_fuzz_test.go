@@ -72,7 +72,7 @@ func loadAnything(t testing.TB, name string, data []byte, records [][]byte) {
 		t.Fatal(err)
 	}
 	defer r.end()
-	if r.leader.Load(data, false) != nil {
+	if r.leader.Load(data, origin, false) != nil {
 		return
 	}
 	saved, err := r.leader.Save(nil)
@@ -84,7 +84,7 @@ func loadAnything(t testing.TB, name string, data []byte, records [][]byte) {
 		t.Fatal(err)
 	}
 	defer again.end()
-	if err := again.leader.Load(saved, false); err != nil {
+	if err := again.leader.Load(saved, origin, false); err != nil {
 		t.Fatalf("Load of what Save gave: %v", err)
 	}
 	resaved, err := again.leader.Save(nil)

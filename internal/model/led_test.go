@@ -50,6 +50,9 @@ func (flow ledFlow) run() (r *ledRun, err error) {
 	return r, nil
 }
 
+// The histories begin in the middle of a minute.
+const origin = int64(90 * time.Second)
+
 // A ledStep is a step of a history.
 type ledStep struct {
 	site    int
@@ -123,10 +126,10 @@ func (flow ledFlow) begun() (r *ledRun, o outcome, err error) {
 	if r, err = flow.run(); err != nil {
 		return nil, o, err
 	}
-	e, err := r.leader.Begin()
+	e, err := r.leader.Begin(origin)
 	for _, l := range r.leaders[1:] {
 		if err == nil {
-			_, err = l.Begin()
+			_, err = l.Begin(origin)
 		}
 	}
 	if err != nil {
@@ -154,7 +157,7 @@ func (flow ledFlow) again(steps []ledStep, want []outcome, interrupted func() bo
 				return err
 			}
 			for j, l := range r.leaders {
-				if err := l.Load([]byte(want[i].saved[j]), false); err != nil {
+				if err := l.Load([]byte(want[i].saved[j]), origin, false); err != nil {
 					return fmt.Errorf("before step %d: Load: %w", i+1, err)
 				}
 			}

@@ -49,7 +49,7 @@ func (d *driver) Start(s *engine.Location) {
 	l := d.of(s)
 	l.epoch = time.Now()
 	go d.background(l)
-	if !d.Perform(s, &engine.Plan{Start: true}) {
+	if !d.Perform(s, &engine.Plan{Start: true, Origin: l.epoch.UnixNano() - 1}) { // the first step is at 1
 		return
 	}
 	s.Mu.Lock()
@@ -182,8 +182,6 @@ func (d *driver) Arrived(l *engine.Edge) {
 }
 
 func (d *driver) Ask(s *engine.Location) <-chan struct{} { return askHolder(s) }
-
-func (d *driver) Origin(s *engine.Location) time.Time { return d.of(s).epoch.Add(-1) } // the first step is at 1
 
 func (d *driver) Bounded() bool { return true }
 

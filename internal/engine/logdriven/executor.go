@@ -100,8 +100,12 @@ type Emission struct {
 	Parked  []Parked // of records that were quarantined, or wait behind one that was
 }
 
-// Begin makes the step that runs what hangs on constants.
-func (l *Executor) Begin() (Emission, error) { return l.make(&engine.Plan{Now: 1, Start: true}) }
+// Begin makes the step that runs what hangs on constants. The origin is what the wall clock shows
+// when the time of the history is 0, in nanoseconds since 1970. It is part of the history: every
+// executor that makes the steps again is given the same.
+func (l *Executor) Begin(origin int64) (Emission, error) {
+	return l.make(&engine.Plan{Now: 1, Start: true, Origin: origin})
+}
 
 // Step makes a step: timers that are due at now fire, records are pushed in order,
 // slices are cut. Time is in nanoseconds since the history began, and never goes back.

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
@@ -47,8 +46,6 @@ func (elsewhereRun) Ask(s *engine.Location) <-chan struct{} {
 	s.Mu.Unlock()
 	return nil
 }
-
-func (elsewhereRun) Origin(*engine.Location) time.Time { return time.Unix(0, 0) }
 
 func (elsewhereRun) Bounded() bool { return true }
 

@@ -39,10 +39,11 @@ type loadingPage struct {
 }
 
 // Loader returns a loader of an executor that has made no step. What hangs on constants is
-// run, and its results are discarded. Changed says that another program has made the state: what
-// an operator remembered that is gone is passed over, and one that is new begins with nothing.
-func (l *Executor) Loader(changed bool) (*Loader, error) {
-	if _, err := l.Begin(); err != nil {
+// run, and its results are discarded. The origin is that of the history, see [Executor.Begin].
+// Changed says that another program has made the state: what an operator remembered that is
+// gone is passed over, and one that is new begins with nothing.
+func (l *Executor) Loader(origin int64, changed bool) (*Loader, error) {
+	if _, err := l.Begin(origin); err != nil {
 		return nil, err
 	}
 	r := &Loader{l: l, changed: changed, parts: make(map[partID]*loading)}

@@ -109,8 +109,8 @@ func (l *Executor) Save(dst []byte) (_ []byte, err error) {
 }
 
 // Load is the inverse of [Executor.Save]; see [Executor.Loader].
-func (l *Executor) Load(data []byte, changed bool) error {
-	r, err := l.Loader(changed)
+func (l *Executor) Load(data []byte, origin int64, changed bool) error {
+	r, err := l.Loader(origin, changed)
 	if err == nil {
 		err = r.Piece(0, data)
 	}

@@ -72,7 +72,7 @@ func (p *threePorts) shown() [3]int {
 func TestFeedIsAllOrNothing(t *testing.T) {
 	leads := newThreePorts(nil)
 	leader := logdriven.NewExecutor(leads.graph, 0)
-	if _, err := leader.Begin(); err != nil {
+	if _, err := leader.Begin(0); err != nil {
 		t.Fatal(err)
 	}
 	step := func(xs ...int) []byte {

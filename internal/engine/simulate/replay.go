@@ -3,7 +3,6 @@ package simulate
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/token"
@@ -120,9 +119,6 @@ func (d *Replay) Bounded() bool { return false }
 
 // Ask implements [engine.Driver].
 func (d *Replay) Ask(s *engine.Location) <-chan struct{} { return s.AskBetweenSteps() }
-
-// Origin implements [engine.Driver].
-func (d *Replay) Origin(*engine.Location) time.Time { return time.Unix(0, 0) }
 
 // Retire implements [engine.Driver].
 func (d *Replay) Retire(*engine.Location) {}

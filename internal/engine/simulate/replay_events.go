@@ -68,7 +68,7 @@ func (d *Replay) Events(possible func(Event) error) (more bool, err error) {
 	if p.Start {
 		m := at
 		m.Start = true
-		if err := move(m, engine.Plan{Now: p.Now, Start: true, Cut: engine.CutNone}); err != nil {
+		if err := move(m, engine.Plan{Now: p.Now, Start: true, Origin: p.Origin, Cut: engine.CutNone}); err != nil {
 			return false, err
 		}
 	}

@@ -80,7 +80,8 @@ func (d *Simulation) Prepare(g *engine.Graph) {
 	d.repeats.find(g)
 }
 
-// Start makes the first step. The one who makes steps has the token for ever.
+// Start makes the first step, with a clock that begins in 1970. The one who makes steps has the
+// token for ever.
 func (d *Simulation) Start(s *engine.Location) {
 	d.Perform(s, &engine.Plan{Start: true, Cut: engine.CutNone})
 }
@@ -189,9 +190,6 @@ func (d *Simulation) Quiesce() error {
 
 // Ask implements [engine.Driver].
 func (d *Simulation) Ask(s *engine.Location) <-chan struct{} { return s.AskBetweenSteps() }
-
-// Origin implements [engine.Driver].
-func (d *Simulation) Origin(*engine.Location) time.Time { return time.Unix(0, 0) }
 
 // Step makes one step and reports whether there was one to make.
 func (d *Simulation) Step() bool {

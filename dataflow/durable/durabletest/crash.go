@@ -73,8 +73,9 @@ var atFlag = flag.String("durabletest.at", "", "run durabletest.Crash only with 
 // Crash runs a program once without a crash, and then once for each moment at which a
 // crash makes a difference: before and after each durable action of the first run. It
 // returns how many runs there were, which is the same every time if the program has one
-// partition and no concurrency of its own: partitions act at the same time. The first run that goes wrong fails the test, with the moment and a line
-// that runs only that one.
+// partition and no concurrency of its own: partitions act at the same time. Drive and Check do the
+// same in each run, or a moment is another one each time; what ranges over a map does not. The first
+// run that goes wrong fails the test, with the moment and a line that runs only that one.
 //
 // It has to be called outside of a bubble.
 func Crash[P any](t *testing.T, p Program[P], opts Options) (runs int) {

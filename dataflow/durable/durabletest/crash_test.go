@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
@@ -183,6 +184,26 @@ func TestWrong(t *testing.T) {
 				t.Errorf("once more: %d runs, %v", runs, again)
 			}
 		})
+	}
+}
+
+// TestLostAnswersOnly has an answer lost at a moment at which nothing has been done: it is that of the
+// next action which is done, so no run fails an action that nobody has done.
+func TestLostAnswersOnly(t *testing.T) {
+	p := plan{lost: true, at: []int{2, 3}}
+	got, happened := "", 0
+	for at, done := range []bool{true, false, false, true, true, true} {
+		f, words := p.fault(at+1, happened, journal.Action{Done: done})
+		if (words != "") != f.Fail || f.Crash {
+			t.Errorf("moment %d: %+v, %q", at+1, f, words)
+		}
+		if f.Fail {
+			happened++
+			got += fmt.Sprint(" ", at+1)
+		}
+	}
+	if got != " 4 5" {
+		t.Errorf("answers are lost at%s, want 4 5", got)
 	}
 }
 

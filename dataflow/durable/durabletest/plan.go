@@ -45,9 +45,15 @@ func parsePlan(s string) (p plan, err error) {
 	return p, nil
 }
 
-// fault returns what happens at a moment, and that in words.
-func (p plan) fault(at int, a journal.Action) (f journal.Fault, words string) {
-	if !slices.Contains(p.at, at) {
+// fault returns what happens at a moment, and that in words. So many faults have happened before. An
+// answer is lost behind an action that is done: where runs differ, because partitions act at the same
+// time, that is the first one from the moment on.
+func (p plan) fault(at, happened int, a journal.Action) (f journal.Fault, words string) {
+	if p.lost {
+		if happened == len(p.at) || at < p.at[happened] || !a.Done {
+			return f, ""
+		}
+	} else if !slices.Contains(p.at, at) {
 		return f, ""
 	}
 	where := fmt.Sprintf("%s, partition %d", actions[a.Op], a.Partition)

@@ -188,7 +188,7 @@ func (r *run[P]) hook(log *journal.Memory) journal.Hook {
 			return journal.Fault{} // the process is dead: nothing makes a difference any more
 		}
 		r.actions = append(r.actions, a)
-		fault, words := r.plan.fault(len(r.actions), a)
+		fault, words := r.plan.fault(len(r.actions), len(r.happened), a)
 		if words != "" {
 			r.happened = append(r.happened, words)
 		}

@@ -283,7 +283,7 @@ func TestW08EndlessBody(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: runtime.test\r\nContent-Length: %d\r\n\r\n", strings.TrimPrefix(url, "http://runtime.test"), 1<<40)
+			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: runtime.test\r\nContent-Length: %d\r\n\r\n", strings.TrimPrefix(url, "http://runtime.test"), int64(1)<<40)
 			start := time.Now()
 			sent := make(chan int)
 			go func() {

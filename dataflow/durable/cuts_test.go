@@ -166,7 +166,7 @@ func TestCleaner(t *testing.T) {
 					which[i], p.Of = true, append(p.Of, i)
 				}
 				step(p)
-				changed += len(which) * live / c.keys
+				changed += int(int64(len(which)) * int64(live) / int64(c.keys))
 				written += cut()
 				total := 0
 				for _, p := range pieces {
@@ -214,7 +214,7 @@ var cutKeys = flag.Int("keys", 1_000_000, "accounts of BenchmarkCuts")
 // and for one of 60 changes, what the latter writes, and how long a restart takes.
 func BenchmarkCuts(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "log")
-	opts := quiet(Options{Log: disklog.Dir(dir), SnapshotAge: 2 * time.Second, SnapshotBytes: 1 << 40, LeaveWithin: time.Minute})
+	opts := quiet(Options{Log: disklog.Dir(dir), SnapshotAge: 2 * time.Second, SnapshotBytes: math.MaxInt, LeaveWithin: time.Minute})
 	app, err := Start(context.Background(), accounts, opts)
 	if err != nil {
 		b.Fatal(err)

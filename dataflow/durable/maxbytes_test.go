@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -104,7 +105,7 @@ func keysOf(n int) (keys []string) {
 }
 
 // onlyFull has no snapshot made for another reason than that the log is full.
-var onlyFull = Options{SnapshotBytes: 1 << 40, SnapshotAge: 1000 * time.Hour}
+var onlyFull = Options{SnapshotBytes: math.MaxInt, SnapshotAge: 1000 * time.Hour}
 
 // within has a log in memory checked after each action.
 func within(t *testing.T, log *journal.Memory) {

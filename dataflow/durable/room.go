@@ -223,7 +223,7 @@ func (c *core) slack() int {
 // overdue reports whether so much came since the snapshot under way was begun that no more records
 // are taken until it is durable, so that they leave room for it.
 func (o *owner) overdue() bool {
-	if o.limit == 0 || o.unsaved < 2*o.opts.SnapshotBytes {
+	if o.limit == 0 || o.unsaved/2 < o.opts.SnapshotBytes {
 		return false
 	}
 	select {

@@ -100,6 +100,11 @@ var routes = map[string]func(*dataflow.Flow) route{
 		closed, _ := window.Count(dataflow.KeyBy(dataflow.Send(keyedstream.Values(es), dataflow.At[server](flow)), key), window.Every(10*time.Second))
 		return closed
 	}),
+	"idle from": stampedInParts(func(flow *dataflow.Flow, es clusterEvents) counts {
+		still, _ := window.Idle(dataflow.Send(keyedstream.Values(es), dataflow.At[server](flow)), time.Hour, "it never falls silent")
+		closed, _ := window.Count(dataflow.KeyBy(still, key), window.Every(10*time.Second))
+		return closed
+	}),
 	"closed from": stampedInParts(func(flow *dataflow.Flow, es clusterEvents) counts {
 		seconds, _ := window.Count(es, window.Every(time.Second))
 		sums, _ := window.Fold(window.Closed(keyedsingleton.Send(seconds, dataflow.At[server](flow))), window.Every(10*time.Second), func() int { return 0 }, func(n *int, m int) { *n += m })

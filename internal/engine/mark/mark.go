@@ -112,6 +112,33 @@ func (m *Mark) Now() int64 {
 	return now
 }
 
+// Heard returns what the mark is without the partitions of which none has come yet. It is
+// [Future] only if the mark is.
+func (m *Mark) Heard() int64 {
+	now := Future
+	for _, x := range m.sources() {
+		if *x.at != Silent && !(x.partial && *x.at == Past) {
+			now = min(now, *x.at)
+		}
+	}
+	if now == Future {
+		return m.Now()
+	}
+	return now
+}
+
+// FollowHeard has f called with [Mark.Heard] whenever that may have advanced, and reports true if
+// the stream comes from partitions. Else it does nothing.
+func (m *Mark) FollowHeard(f func(heard int64)) bool {
+	if !slices.ContainsFunc(m.sources(), func(x *Mark) bool { return x.partial }) {
+		return false
+	}
+	for _, x := range m.sources() {
+		x.Follow(func(int64) { f(m.Heard()) })
+	}
+	return true
+}
+
 // sources returns the marks with an owner of which this is the least.
 func (m *Mark) sources() []*Mark {
 	if m.at != nil {

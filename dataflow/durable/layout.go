@@ -43,7 +43,13 @@ func (l layout) place(partition int) (site, number int) {
 
 // of returns the partition of the journal for a key of a location.
 func (l layout) of(site int, key []byte) int {
-	return l.first[site] + partitionOf(key, l.first[site+1]-l.first[site])
+	first, n := l.all(site)
+	return first + partitionOf(key, n)
+}
+
+// all returns the first partition of the journal for a location, and how many there are.
+func (l layout) all(site int) (first, n int) {
+	return l.first[site], l.first[site+1] - l.first[site]
 }
 
 // ofRecord returns the partition of a record: that of its key, or of its value if it has

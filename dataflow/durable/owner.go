@@ -318,8 +318,7 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 // next returns the step that follows the last one, with nothing taken.
 func (o *owner) next(now int64) step {
 	s := step{fence: o.fence, place: o.last.place}
-	s.last = max(s.last, o.door.partitions[o.partition].acknowledged.Load())
-	s.now = now
+	s.last, s.now = max(s.last, o.door.partitions[o.partition].acknowledged.Load()), now
 	return s
 }
 
@@ -361,12 +360,13 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 // construct builds the flow that this partition runs.
 func (o *owner) construct() error {
 	flow, graph := newLed(o.opts.Flow, o.opts.Codec, o.answer, !o.opts.EndOnFailure)
+	site, part := o.layout.place(o.partition)
+	graph.Settings.Parts, graph.Settings.Part = o.opts.Partitions, part
 	o.build(flow)
 	o.graph = graph
 	if !o.graph.Start(context.WithoutCancel(o.ctx)) {
 		return dataflow.ErrStarted
 	}
-	site, _ := o.layout.place(o.partition)
 	o.leader = logdriven.NewExecutor(o.graph, site)
 	return nil
 }

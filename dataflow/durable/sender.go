@@ -86,6 +86,7 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 		to      int
 		within  bool
 		records [][]byte
+		last    int32 // the link of the last one if that is for all partitions, else -1
 	}
 	var batches []*batch
 	by := make(map[int]*batch)
@@ -95,14 +96,25 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 		m := &ms[i]
 		r := m.Record
 		r.Source = linkSource(s.partition, m.ID)
-		to := s.layout.ofRecord(m.Location, &r)
-		b := by[to]
-		if b == nil {
-			b = &batch{to: to, within: m.Within}
-			by[to] = b
-			batches = append(batches, b)
+		first, n := s.layout.ofRecord(m.Location, &r), 1
+		if m.All {
+			first, n = s.layout.all(m.Location)
 		}
-		b.records = append(b.records, s.door.encode(to, r))
+		for to := first; to < first+n; to++ {
+			b := by[to]
+			if b == nil {
+				b = &batch{to: to, within: m.Within, last: -1}
+				by[to] = b
+				batches = append(batches, b)
+			}
+			if m.All && b.last == m.Link { // the receiver sees nothing between the two
+				b.records = b.records[:len(b.records)-1]
+			}
+			b.records = append(b.records, s.door.encode(to, r))
+			if b.last = -1; m.All {
+				b.last = m.Link
+			}
+		}
 		if _, ok := sent[m.Link]; !ok {
 			links = append(links, m.Link)
 		}

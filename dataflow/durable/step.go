@@ -20,10 +20,11 @@ import (
 // version 4 operators were known by their place in the program, until step version 5 a step
 // does not say which entries were taken, and until snapshot version 5 nothing says how old a
 // source is. Until snapshot version 6 the state is in no sections, and until version 7 in no
-// pieces; see pieces.go.
+// pieces; see pieces.go. Until step version 6 and snapshot version 8 nothing says of what is for
+// another location that it is for each of its partitions.
 const (
-	stepVersion     = 6
-	snapshotVersion = 8
+	stepVersion     = 7
+	snapshotVersion = 9
 )
 
 // wrongVersion says that this program cannot read a step or a snapshot of version v.

@@ -24,10 +24,14 @@
 //
 // A mark passes through what handles one element at a time, and to another location: Send and
 // Divide pass it on behind the events that it covers. What comes as a record of its own has none:
-// what a slice emits, what keyedsingleton.MapAsync and After return, what came round a cycle. The
-// partitions of a Cluster have marks of their own, which do not go from one location to another. A
-// window without a mark panics while the flow is built, and says where the mark was lost. Stamp
-// events again there.
+// what a slice emits, what keyedsingleton.MapAsync and After return, what came round a cycle, and
+// what Send gives of entries that are forgotten. A window without a mark panics while the flow is
+// built, and says where the mark was lost. Stamp events again there.
+//
+// Each partition of a Cluster has a mark of its own. What is sent to a Cluster takes its mark to every
+// partition, also to those that get no event. Behind Send from a Cluster the mark is the least of
+// those of all partitions: one that stamps events itself and gets none holds it. Stamp before the
+// events are divided, and every partition has the mark; or put [Idle] behind Send.
 //
 // An operator compares each event with the mark, and a function that gives an event a time of its
 // own ends the flow when that is before it.
@@ -40,8 +44,9 @@
 // # Silence
 //
 // A source of which nothing comes holds the mark of everything that it is merged or joined with.
-// [Idle] moves its mark by the clock while its inputs are silent. [dataflow.App.Status] says of each
-// operator that waits for a mark how far that is, and which sources hold it.
+// [Idle] moves its mark by the clock while its inputs are silent. That a stream is silent is not
+// sent to another location; the mark is, when the clock has moved it. [dataflow.App.Status] says of
+// each operator that waits for a mark how far that is, and which sources hold it.
 //
 // # The end of time
 //

@@ -246,14 +246,3 @@ func TestSendDurably(t *testing.T) {
 		t.Errorf("there were only %d runs", runs)
 	}
 }
-
-// TestSendPartitions refuses a window behind partitions, whose marks are not one.
-func TestSendPartitions(t *testing.T) {
-	flow := dataflow.New()
-	_, xs := keyedstream.Input[string, tick](dataflow.At[cluster](flow), "ticks")
-	es, _ := window.StampKeyed(xs, at, slack(0), "tested")
-	said := panics(func() { window.Count(keyedstream.Send(es, dataflow.At[server](flow)), window.Every(time.Second)) })
-	if !strings.Contains(said, "they come from keyedstream.Send (send_test.go:") {
-		t.Errorf("it says %q", said)
-	}
-}

@@ -68,6 +68,8 @@ type Settings struct {
 	Answer func(codec.Record) error // of a graph whose steps follow a log; the record has an operator's index
 	Remote Remote                   // of a graph whose steps are made elsewhere
 	Failed bool                     // that a call failed is a record of the history, and does not end the flow
+	Parts  int                      // partitions of a location whose keys are divided; 0 is 1
+	Part   int                      // number, among those, of the partition whose steps are made here
 	Check  *check                   // of a graph that is tested; see state.go
 
 	Batches bool // single entries are pushed as batches; see PushBatches

@@ -155,6 +155,22 @@ func (s *Location) Divide() { s.divided = true }
 // Partitioned reports whether the keys of the location may be divided.
 func (s *Location) Partitioned() bool { return s.divided }
 
+// Partitions returns how many partitions the location has, each with a history of its own.
+func (s *Location) Partitions() int {
+	if s.divided {
+		return max(s.Graph.Settings.Parts, 1)
+	}
+	return 1
+}
+
+// Partition returns the number of the partition whose steps are made here, from 0 on.
+func (s *Location) Partition() int {
+	if s.divided {
+		return s.Graph.Settings.Part
+	}
+	return 0
+}
+
 // Divided reports whether the keys of location number i may be divided.
 func (g *Graph) Divided(i int) bool { return g.Locations[i].divided }
 

@@ -176,7 +176,7 @@ type Op struct {
 	empty   []any        // pointers to what is of no use, and empty, between steps, in a graph that is checked
 	unread  []any        // pointers to what is of no use between steps there
 	enters  []*counter   // of what it reads, if the graph counts
-	owns    *mark.Mark   // of the events that it gives, if that is its own
+	owns    []*mark.Mark // of the events that it gives, if they are its own
 	follows []*mark.Mark // of the events that come to it, if it reads them
 }
 

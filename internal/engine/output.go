@@ -100,6 +100,7 @@ type Moved struct {
 	ID       uint64       // tells the edges of a location apart, and is used once in a history
 	Location int          // number of the location
 	Within   bool         // what is sent there comes back, over others or not
+	All      bool         // it is for every partition of the location, and makes up for those right before it
 	Record   codec.Record // its number is one more than how many there were before
 }
 

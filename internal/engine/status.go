@@ -240,8 +240,8 @@ func (s *Location) CopyFigures() {
 	s.Seen = f
 }
 
-// Owns notes that the events that op gives have a mark of their own.
-func (op *Op) Owns(m *mark.Mark) { op.owns = m }
+// Owns notes that the events that op gives have marks of their own.
+func (op *Op) Owns(ms ...*mark.Mark) { op.owns = append(op.owns, ms...) }
 
 // Follows notes that op reads the mark of events that come to it.
 func (op *Op) Follows(m *mark.Mark) { op.follows = append(op.follows, m) }
@@ -255,7 +255,7 @@ func (s *Location) copyMarks(f *Figures) {
 		}
 		f.Ops[i].Mark, holders = mark.Slowest(op.follows, holders[:0])
 		for _, by := range s.Ops {
-			if by.owns != nil && slices.Contains(holders, by.owns) {
+			if slices.ContainsFunc(by.owns, func(m *mark.Mark) bool { return slices.Contains(holders, m) }) {
 				f.Ops[i].HeldBy = append(f.Ops[i].HeldBy, by)
 			}
 		}

@@ -32,6 +32,7 @@ type Mark struct {
 	least     []*Mark // that are the least of this one and others
 	made      []*Mark // that are the marks of what operators make of the stream
 	told      int64   // what followers were told last, of one without owner
+	partial   bool    // it is of one partition of a location
 	closing   bool    // the last of its sources has ended, and followers are told where they were
 	followers []func(now int64)
 }
@@ -46,6 +47,32 @@ func Own(at, until *int64, from ...*Mark) *Mark {
 	return m
 }
 
+// Partitions are the marks of the partitions that a stream comes from. Its mark is the least of
+// them, so a partition of which none has come holds it.
+type Partitions []*Mark
+
+// Advance moves the mark of a partition, as [Mark.Advance] does. It passes over one that there is
+// not: a program of before may have had more.
+func (p Partitions) Advance(partition int, to int64) {
+	if partition < len(p) {
+		p[partition].Advance(to)
+	}
+}
+
+// Least returns the mark of the stream.
+func (p Partitions) Least() *Mark { return Least(p...) }
+
+// OfPartitions returns the marks of the partitions that a stream comes from, each at its place in
+// at. It notes in until where each was before it was [Future]. What comes from a location that is
+// not divided has one.
+func OfPartitions(at, until []int64, divided bool) Partitions {
+	all := make(Partitions, len(at))
+	for i := range all {
+		all[i] = &Mark{at: &at[i], until: &until[i], partial: divided}
+	}
+	return all
+}
+
 // Least returns the least of some marks, or nil if one of them is nil.
 func Least(marks ...*Mark) *Mark {
 	var of []*Mark
@@ -53,11 +80,7 @@ func Least(marks ...*Mark) *Mark {
 		if m == nil {
 			return nil
 		}
-		from := m.of
-		if m.at != nil {
-			from = []*Mark{m}
-		}
-		for _, x := range from {
+		for _, x := range m.sources() {
 			if !slices.Contains(of, x) {
 				of = append(of, x)
 			}
@@ -94,6 +117,41 @@ func least(of []*Mark) int64 {
 		}
 	}
 	return min(least, all)
+}
+
+// Heard returns what the mark is without the partitions of which none has come yet. It is
+// [Future] only if the mark is.
+func (m *Mark) Heard() int64 {
+	now := Future
+	for _, x := range m.sources() {
+		if *x.at != Silent && !(x.partial && *x.at == Past) {
+			now = min(now, *x.at)
+		}
+	}
+	if now == Future {
+		return m.Now()
+	}
+	return now
+}
+
+// FollowHeard has f called with [Mark.Heard] whenever that may have advanced, and reports true if
+// the stream comes from partitions. Else it does nothing.
+func (m *Mark) FollowHeard(f func(heard int64)) bool {
+	if !slices.ContainsFunc(m.sources(), func(x *Mark) bool { return x.partial }) {
+		return false
+	}
+	for _, x := range m.sources() {
+		x.Follow(func(int64) { f(m.Heard()) })
+	}
+	return true
+}
+
+// sources returns the marks with an owner of which this is the least.
+func (m *Mark) sources() []*Mark {
+	if m.at != nil {
+		return []*Mark{m}
+	}
+	return m.of
 }
 
 // end returns the greatest of the marks of the sources, of those that have ended before they did.

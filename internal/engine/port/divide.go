@@ -21,7 +21,7 @@ func KDivide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to [
 	}
 	parts := make([]*engine.KeyedNode[K, V], len(to))
 	for i, rows := range divide(withMarksKeyed(n), op, to, isMark[V]) {
-		parts[i] = unmarkedKeyed(rows)
+		parts[i] = unmarkedKeyed(rows, n.Loc)
 	}
 	return parts
 }
@@ -45,8 +45,8 @@ func divide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to []
 		}
 		from := h
 		from.Op = op
-		m := newKeyedExchange[K, V](&from, engine.NewOp(s, op.Name, ""))
-		m.in.hashed, m.in.bars = true, all
+		m := newKeyedExchange[K, V](&from, engine.NewOp(s, op.Name, ""), all)
+		m.in.hashed = true
 		nodes[i], d.into[i] = m.in.node, &m.step
 		d.moves = append(d.moves, m)
 	}

@@ -11,24 +11,25 @@ import (
 type exchange[T any] struct {
 	*sending
 	in   *Input[T]
-	step []T // given in this step; held by the token
+	step []T           // given in this step; held by the token
+	all  func(*T) bool // which elements are for each partition; nil if none is
 }
 
 // Exchange returns the elements of n at another location, in order. Each is a record of the
 // other location's history. So is a mark, see [marked].
 func Exchange[T any](n *engine.Node[T], op *engine.Op) *engine.Node[T] {
-	if marks(&n.Head, op.Loc) {
-		return unmarked(exchangeElements(withMarks(n), op))
+	if n.Mark != nil {
+		return unmarked(exchangeElements(withMarks(n), op, isMark[T]), n.Loc)
 	}
-	return exchangeElements(n, op)
+	return exchangeElements(n, op, nil)
 }
 
-// exchangeElements is Exchange of elements alone.
-func exchangeElements[T any](n *engine.Node[T], op *engine.Op) *engine.Node[T] {
+// exchangeElements is Exchange of elements alone. Those that all says are for every partition.
+func exchangeElements[T any](n *engine.Node[T], op *engine.Op, all func(*T) bool) *engine.Node[T] {
 	leaves(op, &n.Head)
 	to, l := op.Loc, engine.NewEdge(op, n.Loc)
 	engine.CheckType[T](op)
-	m := &exchange[T]{in: &Input[T]{InputBase: engine.InputBase{Loc: to, Op: op}, node: engine.NewNode[T](to.Top())}}
+	m := &exchange[T]{all: all, in: &Input[T]{InputBase: engine.InputBase{Loc: to, Op: op}, node: engine.NewNode[T](to.Top())}}
 	arrives(l, op, &n.Head, &m.in.node.Head, m.in)
 	op.Takes(m.in.node.Counter())
 	m.sending = newSending(l, op, &n.Head, reflect.TypeFor[T]().String(), showSent[T])
@@ -86,6 +87,7 @@ type keyedExchange[K comparable, V any] struct {
 	in    *KeyedInput[K, V]
 	step  engine.Columns[K, V] // given in this step; held by the token
 	dirty bool                 // step is not empty; held by the token
+	all   func(*V) bool        // which entries are for each partition; nil if none is
 }
 
 // KeyedExchange is Exchange for a keyed stream, or a keyed singleton whose values never change.
@@ -94,17 +96,16 @@ func KeyedExchange[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op
 	switch {
 	case n.Forgets:
 		return exchangeLives(n, op)
-	case marks(&n.Head, op.Loc):
-		in := exchangeEntries(withMarksKeyed(n), op)
-		in.bars = isMark[V]
-		return unmarkedKeyed(in.node)
+	case n.Mark != nil:
+		return unmarkedKeyed(exchangeEntries(withMarksKeyed(n), op, isMark[V]), n.Loc)
 	}
-	return exchangeEntries(n, op).node
+	return exchangeEntries(n, op, nil)
 }
 
-// exchangeEntries is KeyedExchange of entries that stay.
-func exchangeEntries[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *KeyedInput[K, V] {
-	m := newKeyedExchange[K, V](&n.Head, op)
+// exchangeEntries is KeyedExchange of entries that stay. Those that all says are for every
+// partition, in order.
+func exchangeEntries[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, all func(*V) bool) *engine.KeyedNode[K, V] {
+	m := newKeyedExchange[K, V](&n.Head, op, all)
 	n.Origin().Add(func(b *engine.Batch[K, V]) {
 		m.step.K = append(m.step.K, b.K...)
 		m.step.V = append(m.step.V, b.V...)
@@ -113,15 +114,16 @@ func exchangeEntries[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.
 		m.step.K, m.step.V = append(m.step.K, k), append(m.step.V, v)
 		m.gave()
 	}
-	return m.in
+	return m.in.node
 }
 
 // newKeyedExchange returns an edge to where op is.
-func newKeyedExchange[K comparable, V any](from *engine.Head, op *engine.Op) *keyedExchange[K, V] {
+func newKeyedExchange[K comparable, V any](from *engine.Head, op *engine.Op, all func(*V) bool) *keyedExchange[K, V] {
 	to, l := op.Loc, engine.NewEdge(op, from.Loc)
 	engine.CheckType[K](op)
 	engine.CheckType[V](op)
-	m := &keyedExchange[K, V]{in: &KeyedInput[K, V]{InputBase: engine.InputBase{Loc: to, Op: op}, node: engine.NewKeyedNode[K, V](to.Top()), hash: engine.Hasher[K]()}}
+	m := &keyedExchange[K, V]{all: all, in: &KeyedInput[K, V]{InputBase: engine.InputBase{Loc: to, Op: op}, node: engine.NewKeyedNode[K, V](to.Top()), hash: engine.Hasher[K]()}}
+	m.in.bars = all
 	arrives(l, op, from, &m.in.node.Head, m.in)
 	op.Takes(m.in.node.Counter())
 	m.sending = newSending(l, op, from, reflect.TypeFor[K]().String()+","+reflect.TypeFor[V]().String(), showSentEntry[K, V])
@@ -173,7 +175,7 @@ func exchangeLives[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op
 			rows.One(k, lifeRow[V]{Gone: gone, Value: b.V[i]}, 0)
 		}
 	}).One = func(k K, v V, h uint64) { rows.One(k, lifeRow[V]{Value: v}, h) }
-	moved := exchangeEntries(rows, op).node
+	moved := exchangeEntries(rows, op, nil)
 	out := engine.NewKeyedNode[K, V](moved.Head)
 	out.Revises, out.Forgets = true, true
 	var c engine.Columns[K, V]
@@ -198,20 +200,20 @@ func exchangeLives[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op
 
 // A marked is a record of a stream of events that is sent: an event, or that the mark has
 // advanced. A mark is sent behind the events that it covers, so it does not overtake one. Among
-// keyed data it is under the zero key, and means all keys. That a stream is silent is not sent: it
-// goes on behind the marks that depend on it, and those of other locations are not known.
+// keyed data it is under the zero key, and means all keys; it goes to every partition of where it
+// is sent, also to those that get no event. That a stream is silent is not sent: it goes on behind
+// the marks that depend on it, and those of other locations are not known.
 type marked[T any] struct {
-	IsMark bool
-	Mark   int64
-	Value  T
+	Of    int // the partition whose mark it is, from 1 on; 0 if it is an event
+	Mark  int64
+	Value T
 }
 
-func isMark[T any](x *marked[T]) bool { return x.IsMark }
+func isMark[T any](x *marked[T]) bool { return x.Of > 0 }
 
-// marks reports whether the mark of what has head h is sent to a location. Partitions have marks
-// of their own, so from one of them and to one of them none is.
-func marks(h *engine.Head, to *engine.Location) bool {
-	return h.Mark != nil && !h.Loc.Partitioned() && !to.Partitioned()
+// newMarked returns the record of a mark of s.
+func newMarked[T any](s *engine.Location, now int64) marked[T] {
+	return marked[T]{Of: s.Partition() + 1, Mark: now}
 }
 
 // withMarks returns the records that stand for n and its mark.
@@ -228,14 +230,15 @@ func withMarks[T any](n *engine.Node[T]) *engine.Node[marked[T]] {
 		rows.Push(all)
 		clear(all)
 	}})
-	n.Mark.FollowTimes(func(now int64) { rows.Push([]marked[T]{{IsMark: true, Mark: now}}) })
+	n.Mark.FollowTimes(func(now int64) { rows.Push([]marked[T]{newMarked[T](n.Loc, now)}) })
 	return rows
 }
 
-// unmarked is the inverse of withMarks, at the other location.
-func unmarked[T any](in *engine.Node[marked[T]]) *engine.Node[T] {
+// unmarked is the inverse of withMarks, at the other location than from.
+func unmarked[T any](in *engine.Node[marked[T]], from *engine.Location) *engine.Node[T] {
 	h := in.Head
-	h.Mark = state.NewMark(h.Op)
+	of := state.NewPartitionMarks(h.Op, from)
+	h.Mark = of.Least()
 	out := engine.NewNode[T](h)
 	var events []T
 	h.Op.Holds(&events)
@@ -246,12 +249,12 @@ func unmarked[T any](in *engine.Node[marked[T]]) *engine.Node[T] {
 	}
 	in.To(func(rows []marked[T]) {
 		for i := range rows {
-			if !rows[i].IsMark {
+			if !isMark(&rows[i]) {
 				events = append(events, rows[i].Value)
 				continue
 			}
 			push()
-			h.Mark.Advance(rows[i].Mark)
+			of.Advance(rows[i].Of-1, rows[i].Mark)
 		}
 		push()
 	})
@@ -273,15 +276,16 @@ func withMarksKeyed[K comparable, V any](n *engine.KeyedNode[K, V]) *engine.Keye
 	})
 	n.Mark.FollowTimes(func(now int64) {
 		var all K
-		rows.One(all, marked[V]{IsMark: true, Mark: now}, 0)
+		rows.One(all, newMarked[V](n.Loc, now), 0)
 	})
 	return rows
 }
 
 // unmarkedKeyed is unmarked for keyed data.
-func unmarkedKeyed[K comparable, V any](in *engine.KeyedNode[K, marked[V]]) *engine.KeyedNode[K, V] {
+func unmarkedKeyed[K comparable, V any](in *engine.KeyedNode[K, marked[V]], from *engine.Location) *engine.KeyedNode[K, V] {
 	h := in.Head
-	h.Mark = state.NewMark(h.Op)
+	of := state.NewPartitionMarks(h.Op, from)
+	h.Mark = of.Least()
 	out := engine.NewKeyedNode[K, V](h)
 	var events engine.Columns[K, V]
 	var b engine.Batch[K, V]
@@ -293,12 +297,13 @@ func unmarkedKeyed[K comparable, V any](in *engine.KeyedNode[K, marked[V]]) *eng
 	}
 	in.To(func(rows *engine.Batch[K, marked[V]]) {
 		for i, k := range rows.K {
-			if x := &rows.V[i]; !x.IsMark {
+			x := &rows.V[i]
+			if !isMark(x) {
 				events.Append(false, k, x.Value, 0)
 				continue
 			}
 			push()
-			h.Mark.Advance(rows.V[i].Mark)
+			of.Advance(x.Of-1, x.Mark)
 		}
 		push()
 	})

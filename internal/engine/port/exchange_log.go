@@ -36,7 +36,22 @@ type sending struct {
 }
 
 // A sent is one element, encoded. Only keyed ones have a key.
-type sent struct{ key, value []byte }
+type sent struct {
+	key, value []byte
+	all        bool // it is for every partition, and not for that of its key
+}
+
+func (x *sent) append(dst []byte) []byte {
+	return codec.AppendBytes(codec.AppendBytes(append(dst, codec.Flag(x.all)), x.key), x.value)
+}
+
+// nextSent reads what append appended. It shares memory with the data.
+func nextSent(d *codec.Decoder) sent {
+	all := d.Byte() == 1
+	return sent{d.Bytes(), d.Bytes(), all}
+}
+
+func (x sent) clone() sent { return sent{slices.Clone(x.key), slices.Clone(x.value), x.all} }
 
 // newSending makes the end of an edge whose reader is the operator at the other location.
 func newSending(l *engine.Edge, reader *engine.Op, src *engine.Head, types string, show func(*codec.Describer, codec.Codec, uint64, sent)) *sending {
@@ -68,7 +83,7 @@ func (b *sending) Over() (engine.Blocked, bool) {
 func (b *sending) put(dst []byte, x sent) []byte {
 	b.buf = append(b.buf, x)
 	b.Came(1)
-	return codec.AppendBytes(codec.AppendBytes(dst, x.key), x.value)
+	return x.append(dst)
 }
 
 // announce appends what comes before n elements of a step.
@@ -85,7 +100,7 @@ func (m *exchange[T]) Emit(dst []byte, c codec.Codec) ([]byte, error) {
 		if err != nil {
 			return dst, fmt.Errorf("%s: encoding a %T: %w", m.op, x, err)
 		}
-		dst = m.put(dst, sent{value: value})
+		dst = m.put(dst, sent{value: value, all: m.all != nil && m.all(&x)})
 	}
 	m.Discard()
 	return dst, nil
@@ -103,7 +118,7 @@ func (m *keyedExchange[K, V]) Emit(dst []byte, c codec.Codec) ([]byte, error) {
 		if err != nil {
 			return dst, fmt.Errorf("%s: encoding a %T of key %v: %w", m.op, m.step.V[i], k, err)
 		}
-		dst = m.put(dst, sent{key, value})
+		dst = m.put(dst, sent{key, value, m.all != nil && m.all(&m.step.V[i])})
 	}
 	m.Discard()
 	return dst, nil
@@ -115,7 +130,7 @@ func (b *sending) Adopt(d *codec.Decoder, _ codec.Codec) {
 		d.Fail()
 	}
 	for range d.Count() {
-		b.buf = append(b.buf, sent{slices.Clone(d.Bytes()), slices.Clone(d.Bytes())})
+		b.buf = append(b.buf, nextSent(d).clone())
 		b.Came(1)
 	}
 }
@@ -155,12 +170,8 @@ func (b *sending) Load(d *codec.Decoder, c codec.Codec) {
 
 // sentForm is the form of an element.
 var sentForm = codec.Of[sent]{
-	Save: func(dst []byte, _ codec.Codec, x *sent) ([]byte, error) {
-		return codec.AppendBytes(codec.AppendBytes(dst, x.key), x.value), nil
-	},
-	Load: func(d *codec.Decoder, _ codec.Codec, x *sent) {
-		x.key, x.value = slices.Clone(d.Bytes()), slices.Clone(d.Bytes())
-	},
+	Save: func(dst []byte, _ codec.Codec, x *sent) ([]byte, error) { return x.append(dst), nil },
+	Load: func(d *codec.Decoder, _ codec.Codec, x *sent) { *x = nextSent(d).clone() },
 }
 
 func (b *sending) Describe(d *codec.Describer) {
@@ -173,15 +184,14 @@ func (b *sending) Describe(d *codec.Describer) {
 func (b *sending) Feed(in *codec.Decoder, _ codec.Codec, _ int) {
 	in.Uint()
 	for range in.Count() {
-		in.Bytes()
-		in.Bytes()
+		nextSent(in)
 	}
 }
 
 func (b *sending) DescribeFed(in *codec.Decoder, c codec.Codec, d *codec.Describer) {
 	first := in.Uint()
 	for i := range in.Count() {
-		x := sent{in.Bytes(), in.Bytes()}
+		x := nextSent(in)
 		if in.Err == nil {
 			b.show(d, c, first+uint64(i), x)
 		}
@@ -214,7 +224,7 @@ func (b *sending) Moved(all []engine.Moved) []engine.Moved {
 	for ; b.handed < b.first+uint64(len(b.buf)); b.handed++ {
 		x := b.buf[b.handed-b.first]
 		all = append(all, engine.Moved{
-			Link: b.op.Index, ID: b.id, Location: b.To.Number, Within: b.Within,
+			Link: b.op.Index, ID: b.id, Location: b.To.Number, Within: b.Within, All: x.all,
 			Record: codec.Record{Op: b.reader, Number: b.handed + 1, Key: x.key, Value: x.value},
 		})
 	}

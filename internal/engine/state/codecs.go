@@ -30,3 +30,35 @@ func numbers[T any](kind string, of func(*T) []*uint64) codec.Of[T] {
 		},
 	}
 }
+
+// A marksState saves marks by partition: where each is, and was before the end of time. How many
+// partitions there are is no part of its kind, since a program does not say it.
+type marksState struct{ at, until []int64 }
+
+func (s *marksState) Kind() string { return "marks" }
+
+func (s *marksState) Save(dst []byte, _ codec.Codec) ([]byte, error) {
+	dst = binary.AppendUvarint(dst, uint64(len(s.at)))
+	for i := range s.at {
+		dst = binary.AppendVarint(binary.AppendVarint(dst, s.at[i]), s.until[i])
+	}
+	return dst, nil
+}
+
+func (s *marksState) Load(d *codec.Decoder, _ codec.Codec) {
+	if d.Uint() != uint64(len(s.at)) {
+		d.Fail()
+		return
+	}
+	for i := range s.at {
+		s.at[i], s.until[i] = d.Int(), d.Int()
+	}
+}
+
+func (s *marksState) Describe(w *codec.Describer) {
+	for i, now := range s.at {
+		w.Entry("partition %d: %d", i, now)
+	}
+}
+
+func (s *marksState) Size() (int, uint64) { return len(s.at), 16 * uint64(len(s.at)) }

@@ -52,6 +52,20 @@ func NewMark(op *engine.Op, from ...*mark.Mark) *mark.Mark {
 	return m
 }
 
+// NewPartitionMarks returns the marks of a stream that comes to op from another location. They are
+// saved with the state of op.
+func NewPartitionMarks(op *engine.Op, from *engine.Location) mark.Partitions {
+	n := from.Partitions()
+	s := &marksState{make([]int64, n), make([]int64, n)}
+	for i := range s.at {
+		s.at[i], s.until[i] = mark.Past, mark.Past
+	}
+	engine.Lasting(op).Add(nil, func(*engine.Op) engine.State { return s })
+	all := mark.OfPartitions(s.at, s.until, from.Partitioned())
+	op.Owns(all...)
+	return all
+}
+
 // A begun is a value that is there from the first element on.
 type begun[T any] struct {
 	Value T

@@ -18,6 +18,7 @@ type silence struct {
 	quiet    int64
 	since    *int64     // from when on it is quiet
 	due      *int64     // when it has been quiet for long enough; 0 before it begins to listen
+	heard    *int64     // when the first mark has come, 0 before; nil if the stream is of no partitions
 	in, mark *mark.Mark // of the stream, and of what goes on
 }
 
@@ -71,6 +72,9 @@ func Idle[E any](in *engine.Node[E], op *engine.Op, at func(*E) int64, quiet int
 			s.mark.Advance(from)
 		}
 	})
+	if marks.FollowHeard(func(now int64) { s.overlook(loc.Clock(), now) }) {
+		s.heard = state.NewVar(memory, int64(0))
+	}
 	marks.Follow(s.advance)
 	return still, tardy
 }
@@ -89,6 +93,23 @@ func (s *silence) advance(to int64) {
 	if to >= s.from() {
 		s.mark.Advance(to)
 	}
+}
+
+// overlook moves the mark to that of the partitions of which one has come, if it is quiet for long
+// enough after the first one. So a partition without keys does not hold it.
+func (s *silence) overlook(now, to int64) {
+	switch {
+	case to <= mark.Silent:
+	case *s.heard == 0:
+		*s.heard = max(now, 1)
+	case s.patient(now):
+		s.advance(to)
+	}
+}
+
+// patient reports whether partitions of which nothing has come were waited for long enough.
+func (s *silence) patient(now int64) bool {
+	return s.heard != nil && *s.heard != 0 && now-*s.heard >= s.quiet
 }
 
 // hear begins a silence at now.
@@ -115,7 +136,11 @@ func (s *silence) Expire(now int64) {
 	s.op.Loc.At = s.op.Index
 	passed := now - *s.since
 	*s.since, *s.due = now, add(now, s.quiet)
-	if m := max(s.mark.Now(), s.in.Now()); m > mark.Silent {
+	m := max(s.mark.Now(), s.in.Now())
+	if s.patient(now) {
+		m = max(m, s.in.Heard())
+	}
+	if m > mark.Silent {
 		s.advance(add(m, passed))
 	} else {
 		s.mark.Advance(mark.Silent)

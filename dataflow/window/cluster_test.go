@@ -225,11 +225,14 @@ func TestClusterCrash(t *testing.T) {
 // TestClusterRandom has the routes close at random sources what counting does, in one partition, in
 // more, and after a restart. An event that a mark overtakes would end the flow.
 func TestClusterRandom(t *testing.T) {
-	seeds(t, 5, func(t *testing.T, seed uint64) {
+	seeds(t, 4, func(t *testing.T, seed uint64) {
 		for name, build := range routes {
 			rng := rand.New(rand.NewPCG(seed, 3))
 			source := inRounds(rng, 100, 52)
 			cut := rng.IntN(len(source))
+			if seed%2 == 0 { // three of four partitions have stamped their last mark, and do not send it again
+				cut = len(source) - len(manyKeys) + 3
+			}
 			dir := t.TempDir()
 			partitions := 1 << (seed % 3)
 			if build(dataflow.New()).ticks != nil {

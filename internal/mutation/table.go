@@ -53,8 +53,8 @@ var mutations = []mutation{
 		"	if w.given { // in this moment", "	if false { // in this moment",
 	}}},
 	{"a second Put of a key is accepted", "internal/engine/port/keyed_input.go", []edit{
-		{"		if (s.Queued >= s.Graph.Settings.Queue || in.Refuse() != nil) && in.seen.Get(k, h) != nil {", "		if false {"},
-		{"engine.Enqueue {\n		if _, added := in.seen.Put(k, h); !added {", "engine.Enqueue {\n		if _, added := in.seen.Put(k, h); !added && false {"},
+		{"		if (s.Queued >= s.Graph.Settings.Queue || in.Refuse() != nil) && in.has(k, h) {", "		if false {"},
+		{"engine.Enqueue {\n		if !in.put(k, h) {", "engine.Enqueue {\n		if !in.put(k, h) && false {"},
 	}},
 	{"state is not carried to the next run", "internal/engine/operators/slice.go", []edit{{
 		"				*current, given = after, false\n", "				_, given = after, false\n",

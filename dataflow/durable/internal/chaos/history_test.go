@@ -186,7 +186,7 @@ func (h *history) addRecords(m journal.Message) error {
 // before, how far it took, when, whom it refused, and what it gave.
 func (h *history) addStep(s journal.Step, origin *int64) error {
 	d := decoder{data: s.Data}
-	if v := d.byte(); v != 6 {
+	if v := d.byte(); v != 7 {
 		return fmt.Errorf("version %d", v)
 	}
 	d.skip(4 + 4) // the identity and the checksum

@@ -39,7 +39,7 @@ type (
 
 	recording = seal.Type[*Recording, engine.Recording]
 
-	sequence[K comparable] = seal.Type[func(K) (client, number any), operators.Sequence[K]]
+	sequence[K comparable] = seal.Type[func(K) (client, number any), *operators.Sequence[K]]
 
 	graph = seal.Field[*engine.Graph]
 )
@@ -165,7 +165,7 @@ func made[P any](port *P, name string) *P {
 	return port
 }
 
-func newSequence[K comparable](s operators.Sequence[K]) sequence[K] {
+func newSequence[K comparable](s *operators.Sequence[K]) sequence[K] {
 	return seal.Make[func(K) (client, number any)](s)
 }
 

@@ -35,7 +35,7 @@ type Sequence[K comparable] sequence[K]
 // Different keys must have different numbers, or the one that comes second is taken
 // for a repeat of the other: it is ignored, or refused. Numbers may start anywhere, come in any
 // order and leave gaps. The function must be pure; it is called more than once for a
-// key. It takes O(1) for each value.
+// key. An input refuses a key on which it panics, with a [*KeyError]. It takes O(1) for each value.
 func Sequenced[K, C comparable](number func(K) (client C, seq uint64)) Sequence[K] {
 	engine.Given("dataflow.Sequenced", number)
 	return Sequence[K](newSequence(operators.Sequenced(number)))

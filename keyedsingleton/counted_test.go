@@ -3,6 +3,7 @@ package keyedsingleton_test
 import (
 	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -125,3 +126,42 @@ func TestCountedInputOfMany(t *testing.T) {
 }
 
 type service struct{ dataflow.Process }
+
+// TestCountPanics has the function of an input panic that says which client a key is of. The key is
+// refused, and the input goes on.
+func TestCountPanics(t *testing.T) {
+	flow := dataflow.New()
+	careful := dataflow.Sequenced(func(o orderID) (client, seq uint64) {
+		if o.Client == 13 {
+			panic("unlucky")
+		}
+		return o.Client, o.Number
+	})
+	in, orders := keyedsingleton.Input[orderID, int](dataflow.At[service](flow), "orders", careful)
+	out := keyedsingleton.Output(orders, "out")
+	app, err := dataflow.Start(t.Context(), flow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := orderID{13, 1}
+	ask := keyedsingleton.Ask(in, out)
+	for name, do := range map[string]func() error{
+		"Put":         func() error { return in.Put(t.Context(), bad, 1) },
+		"PutBatch":    func() error { _, err := in.PutBatch(t.Context(), []orderID{{1, 1}, bad}, []int{1, 1}); return err },
+		"PutNumbered": func() error { return in.PutNumbered(t.Context(), "sender", 1, bad, 1) },
+		"Has":         func() error { _, err := in.Has(t.Context(), bad); return err },
+		"Ask":         func() error { _, err := ask.Ask(t.Context(), bad, 1); return err },
+	} {
+		var key *dataflow.KeyError
+		if err := do(); !errors.As(err, &key) || !strings.Contains(err.Error(), "unlucky") {
+			t.Errorf("%s of a key that cannot be counted: %v", name, err)
+		}
+	}
+	if err := in.Put(t.Context(), orderID{1, 1}, 1); err != nil {
+		t.Error(err)
+	}
+	in.Close()
+	if err := app.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -70,7 +70,7 @@ func outputOf[K comparable, V any](p *dataflow.EntryOutputPort[K, V]) *port.Entr
 }
 
 // sequenceOf returns the one way to remember keys that was asked for, or nil.
-func sequenceOf[K comparable](op string, how []dataflow.Sequence[K]) (one operators.Sequence[K]) {
+func sequenceOf[K comparable](op string, how []dataflow.Sequence[K]) (one *operators.Sequence[K]) {
 	if len(how) > 1 {
 		engine.Misuse(op, "there are %d ways to remember a key, one is enough", len(how))
 	}

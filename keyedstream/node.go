@@ -46,7 +46,7 @@ func placeOf[L dataflow.Location](at L, op string) engine.Place {
 }
 
 // sequenceOf returns the one way to remember keys that was asked for, or nil.
-func sequenceOf[K comparable](op string, how []dataflow.Sequence[K]) (one operators.Sequence[K]) {
+func sequenceOf[K comparable](op string, how []dataflow.Sequence[K]) (one *operators.Sequence[K]) {
 	if len(how) > 1 {
 		engine.Misuse(op, "there are %d ways to remember a key, one is enough", len(how))
 	}

@@ -3,6 +3,7 @@ package durable
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
@@ -46,4 +47,34 @@ func TestCountedInputIsDurable(t *testing.T) {
 		stop(t, app)
 		log = log.Reopen()
 	}
+}
+
+// TestCountedInputIsParked has the function of an input panic on a key that its port has accepted, as
+// that of another version of the program may. The record is quarantined, and others are taken.
+func TestCountedInputIsParked(t *testing.T) {
+	type ports struct {
+		in *dataflow.EntryInputPort[uint64, string]
+	}
+	var unlucky atomic.Int32
+	app := start(t, journal.NewMemory(journal.MemoryOptions{Partitions: 1}), func(f *dataflow.Flow) ports {
+		in, orders := keyedsingleton.Input[uint64, string](dataflow.At[members](f), "orders", dataflow.Sequenced(func(k uint64) (client, seq uint64) {
+			if k == 13 && unlucky.Add(1) > 1 { // the first one is that of the port
+				panic("unlucky")
+			}
+			return 0, k
+		}))
+		keyedsingleton.Inspect(orders, func(string) {})
+		return ports{in}
+	}, Options{})
+	var parked *QuarantinedError
+	if err := app.Ports.in.Put(t.Context(), 13, "cake"); !errors.As(err, &parked) {
+		t.Errorf("Put of a key that cannot be counted: %v", err)
+	}
+	if err := app.Ports.in.Put(t.Context(), 14, "tea"); err != nil {
+		t.Error(err)
+	}
+	if all, err := app.Quarantine(t.Context()); err != nil || len(all) != 1 || !strings.Contains(all[0].Reason, "unlucky") {
+		t.Errorf("in quarantine are %+v (%v)", all, err)
+	}
+	stop(t, app)
 }

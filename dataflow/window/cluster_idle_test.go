@@ -66,7 +66,7 @@ func awaits(ctx context.Context, out *countsPort, keys string, from int) error {
 
 // TestClusterEmptyPart has a partition without keys hold the mark of what is sent from its cluster
 // until its first event comes. Idle behind Send goes on without it, also while the others do not
-// fall silent, and what comes of it later is late.
+// fall silent, and its later events are late.
 func TestClusterEmptyPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, err := durable.Start(t.Context(), buildEmptyPart, durable.Options{

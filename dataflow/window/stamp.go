@@ -69,8 +69,8 @@ func Mark[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 // all others have ended.
 //
 // Behind Send from a Cluster, nobody waits for a partition of which no mark has come once quiet has
-// passed since the first one came from another. What comes of it then before the mark is late. A
-// partition that has sent a mark is waited for: Idle before Send moves that by the clock.
+// passed since the first one came from another. An event of it that comes later is late if it is
+// before the mark. A partition that has sent a mark is waited for: Idle before Send moves that by the clock.
 //
 // Silence is that of the inputs, by the clock of the location. A record of an input counts also
 // if it is filtered out on the way, or is late. One that waits while the location is busy, or

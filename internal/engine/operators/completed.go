@@ -13,8 +13,11 @@ import (
 type Sequence[K comparable] = state.Sequence[K]
 
 // Sequenced returns what makes a set of keys of which number gives client and number.
-func Sequenced[K, C comparable](number func(K) (C, uint64)) Sequence[K] {
-	return func(m engine.Memory) state.Keys[K] { return &counted[K, C]{number, state.NewSequence[C](m)} }
+func Sequenced[K, C comparable](number func(K) (C, uint64)) *Sequence[K] {
+	return &Sequence[K]{
+		Make:  func(m engine.Memory) state.Keys[K] { return &counted[K, C]{number, state.NewSequence[C](m)} },
+		Check: func(k K) error { return state.Countable(number, k) },
+	}
 }
 
 // counted remembers keys by client and number.
@@ -131,7 +134,7 @@ func (m *retained[K]) Idle() bool { return true }
 func (m *retained[K]) Skip(int64) {}
 
 // FirstSequenced is First for keys that are remembered by number.
-func FirstSequenced[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, s Sequence[K]) *engine.KeyedNode[K, V] {
+func FirstSequenced[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, s *Sequence[K]) *engine.KeyedNode[K, V] {
 	return firstOver(in, op, remembered[K, V](s))
 }
 
@@ -147,8 +150,8 @@ func FirstWithin[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 type memoryOf[K comparable, V any] func(m engine.Memory, rows *lifeRows[K, V], out *engine.KeyedNode[K, V]) state.Keys[K]
 
 // remembered is the memory of an operator that forgets nothing.
-func remembered[K comparable, V any](s Sequence[K]) memoryOf[K, V] {
-	return func(m engine.Memory, _ *lifeRows[K, V], _ *engine.KeyedNode[K, V]) state.Keys[K] { return s(m) }
+func remembered[K comparable, V any](s *Sequence[K]) memoryOf[K, V] {
+	return func(m engine.Memory, _ *lifeRows[K, V], _ *engine.KeyedNode[K, V]) state.Keys[K] { return s.Make(m) }
 }
 
 func firstOver[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, memory memoryOf[K, V]) *engine.KeyedNode[K, V] {
@@ -185,7 +188,7 @@ func firstOver[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, m
 }
 
 // FoldEarlyStopSequenced is FoldEarlyStop for keys that are remembered by number.
-func FoldEarlyStopSequenced[K comparable, V, A any](in *engine.KeyedNode[K, V], op *engine.Op, init func() A, step func(*A, V) bool, s Sequence[K]) *engine.KeyedNode[K, A] {
+func FoldEarlyStopSequenced[K comparable, V, A any](in *engine.KeyedNode[K, V], op *engine.Op, init func() A, step func(*A, V) bool, s *Sequence[K]) *engine.KeyedNode[K, A] {
 	return foldEarlyStopOver(in, op, init, step, remembered[K, A](s), 0)
 }
 

@@ -50,11 +50,20 @@ func NewKeyedInput[K comparable, V any](s *engine.Location, op *engine.Op) (*Key
 
 // NewEntryInput is NewKeyedInput that accepts each key only once. How says how it remembers the keys;
 // nil keeps each one.
-func NewEntryInput[K comparable, V any](s *engine.Location, op *engine.Op, how state.Sequence[K]) (*KeyedInput[K, V], *engine.KeyedNode[K, V]) {
+func NewEntryInput[K comparable, V any](s *engine.Location, op *engine.Op, how *state.Sequence[K]) (*KeyedInput[K, V], *engine.KeyedNode[K, V]) {
 	in, n := NewKeyedInput[K, V](s, op)
 	in.once, in.hashed = true, true
 	if how != nil {
-		in.counts = how(engine.Lasting(op))
+		in.counts = how.Make(engine.Lasting(op))
+		check := in.check
+		in.check = func(k K) error { // nobody calls a function of the program with mu held that may panic
+			if check != nil {
+				if err := check(k); err != nil {
+					return err
+				}
+			}
+			return how.Check(k)
+		}
 	} else {
 		in.seen = state.NewSet[K](engine.Lasting(op))
 	}
@@ -257,6 +266,11 @@ func (in *KeyedInput[K, V]) stepOne(k K, v V, h uint64) bool {
 // sees every Send that returned before.
 func (in *KeyedInput[K, V]) Has(ctx context.Context, k K) (bool, error) {
 	s := in.Loc
+	if in.counts != nil {
+		if err := in.check(k); err != nil {
+			return false, in.Op.BadKey(k, err)
+		}
+	}
 	if r := s.Graph.Settings.Remote; r != nil {
 		return in.hasRemote(ctx, r, k)
 	}
@@ -287,6 +301,9 @@ func (in *KeyedInput[K, V]) answerHas(r *codec.Record, c codec.Codec) (bool, err
 	if err := c.Decode(r.Key, &k); err != nil {
 		return false, fmt.Errorf("dataflow: decoding a key %T for %s: %w", k, in.Op, err)
 	}
+	if err := in.countable(k); err != nil {
+		return false, err
+	}
 	return !in.has(k, in.hash.Hash(k)), nil
 }
 
@@ -308,12 +325,25 @@ func (in *KeyedInput[K, V]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 	if in.hashed {
 		h = in.hash.Hash(k)
 	}
+	if err := in.countable(k); err != nil {
+		return false, err
+	}
 	if in.once && !in.put(k, h) {
 		return false, nil
 	}
 	in.buf.Append(in.hashed, k, v, h)
 	in.Accepted(in, 1)
 	return true, nil
+}
+
+// countable says why a key of the history cannot be counted, as the program is now, or nil.
+func (in *KeyedInput[K, V]) countable(k K) error {
+	if in.counts != nil {
+		if err := in.check(k); err != nil {
+			return fmt.Errorf("dataflow: the key %v for %s: %w", k, in.Op, err)
+		}
+	}
+	return nil
 }
 
 func decodeEntry[K comparable, V any](r *codec.Record, c codec.Codec, k *K, v *V) error {

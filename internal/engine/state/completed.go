@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -18,7 +19,21 @@ type Keys[K comparable] interface {
 }
 
 // A Sequence makes a set of keys that clients count.
-type Sequence[K comparable] func(engine.Memory) Keys[K]
+type Sequence[K comparable] struct {
+	Make  func(engine.Memory) Keys[K]
+	Check func(K) error // says why a key cannot be counted, or nil
+}
+
+// Countable says why a key cannot be counted: number panics. It returns nil if it can.
+func Countable[K, C comparable](number func(K) (C, uint64), k K) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the function that counts it panics: %v", v)
+		}
+	}()
+	number(k)
+	return nil
+}
 
 // NewSequence returns in m the numbers of keys.
 func NewSequence[C comparable](m engine.Memory) *keyed.Sequence[C] {

@@ -41,6 +41,8 @@ type Numbered interface {
 	Count() (numbers uint32, live int)
 	// SaveEntry appends what number i had at the cut under way, or has if there is none.
 	SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error)
+	// EntryKey returns the key that number i has or belongs to. It reports false if it has none.
+	EntryKey(i uint32) (key any, ok bool)
 	// LoadEntry is the inverse of SaveEntry. It is called at most once for each number.
 	LoadEntry(d *codec.Decoder, c codec.Codec, i uint32)
 }

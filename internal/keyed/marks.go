@@ -1,6 +1,9 @@
 package keyed
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // PageLen is how many entries, by number, a page has.
 const PageLen = chunkLen
@@ -20,6 +23,9 @@ type Marks struct {
 	list   []uint32 // pages of these
 	frozen []page   // of the cut, not taken yet
 	queue  []uint32 // pages of these, the next one last
+
+	notes bool     // since Note was called
+	noted []uint32 // what has changed since then, some of it more than once
 }
 
 // A page has a bit for each of its entries.
@@ -36,6 +42,9 @@ func NewMarks(n uint32, early func(i uint32)) *Marks {
 // Change is called before thing number i changes, or comes to be.
 func (m *Marks) Change(i uint32) {
 	m.Keep(i)
+	if m.notes {
+		m.noted = append(m.noted, i)
+	}
 	p := int(i / PageLen)
 	if p >= len(m.dirty) {
 		m.dirty = append(m.dirty, make([]page, p+1-len(m.dirty))...)
@@ -69,6 +78,20 @@ func (m *Marks) ChangeAll(n uint32) {
 		m.dirty[p] = below(uint32(p), n)
 		m.list = append(m.list, uint32(p))
 	}
+	for i := uint32(0); m.notes && i < n; i++ {
+		m.noted = append(m.noted, i)
+	}
+}
+
+// Note has the marks list what changes from now on, until [Marks.Noted] is called.
+func (m *Marks) Note() { m.notes, m.noted = true, m.noted[:0] }
+
+// Noted returns the numbers of what has changed since [Marks.Note] was called, in order, and ends
+// the list. Some of them may be gone. The slice is valid until the next call of Note.
+func (m *Marks) Noted() []uint32 {
+	slices.Sort(m.noted)
+	m.notes, m.noted = false, slices.Compact(m.noted)
+	return m.noted
 }
 
 // Unchanged says that none has changed since the last cut. No cut is under way.
@@ -80,7 +103,7 @@ func (m *Marks) Unchanged() {
 }
 
 // release lets all memory go. Nothing has changed, and no cut is under way.
-func (m *Marks) release() { *m = Marks{early: m.early} }
+func (m *Marks) release() { *m = Marks{early: m.early, notes: m.notes, noted: m.noted} }
 
 // Freeze begins a cut of what has changed. The cut before it has been taken.
 func (m *Marks) Freeze() {
@@ -147,7 +170,7 @@ func (m *Marks) Taken() bool {
 
 // Bytes returns the memory held.
 func (m *Marks) Bytes() uint64 {
-	return PageLen/8*uint64(cap(m.dirty)+cap(m.frozen)) + 4*uint64(cap(m.list)+cap(m.queue))
+	return PageLen/8*uint64(cap(m.dirty)+cap(m.frozen)) + 4*uint64(cap(m.list)+cap(m.queue)+cap(m.noted))
 }
 
 // pages returns how many pages n things have.

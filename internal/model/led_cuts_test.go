@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -55,9 +56,10 @@ func (flow ledFlow) cuts(rng *rand.Rand, steps []ledStep, want []outcome) error 
 		all[j] = &written{cutter: l.Cutter()}
 		all[j].cutter.Slack(rng.IntN(1024)) // so that old pages are written again
 	}
-	cut, whole := -1, -1 // steps after which the cut under way, and the last whole one, were begun
+	digests := make(map[int][]byte) // of steps, by their numbers
+	cut, whole := -1, -1            // steps after which the cut under way, and the last whole one, were begun
 	for i := 0; ; {
-		if cut < 0 && rng.IntN(3) > 0 {
+		if cut < 0 && rng.IntN(2) > 0 {
 			cut = i
 			for _, w := range all {
 				if err := w.cutter.Begin(rng.IntN(4096)); err != nil {
@@ -85,20 +87,29 @@ func (flow ledFlow) cuts(rng *rand.Rand, steps []ledStep, want []outcome) error 
 				w.pieces = slices.DeleteFunc(w.pieces, func(p logdriven.Piece) bool { return p.Run < first })
 				w.whole = len(w.pieces)
 			}
-			if rng.IntN(2) == 0 {
-				if r, err = flow.goneOn(r, all, want[whole]); err != nil {
-					return fmt.Errorf("from the cut after step %d, written after step %d: %w", whole, i, err)
-				}
-				i = whole
+		}
+		if cut < 0 && whole >= 0 && rng.IntN(2) == 0 {
+			if r, err = flow.goneOn(r, all, want[whole]); err != nil {
+				return fmt.Errorf("from the cut after step %d, written before step %d: %w", whole, i+1, err)
 			}
+			i = whole
 		}
 		if i == len(steps) {
 			return nil
 		}
 		r.unsaved = cut >= 0
+		cutter := all[steps[i].site].cutter
+		if cut < 0 {
+			cutter.Note()
+		}
 		got, err := r.step(steps[i])
 		if err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
+		}
+		if cut < 0 {
+			if err := sameDigest(cutter, digests, i); err != nil {
+				return fmt.Errorf("step %d, with a cut after step %d: %w", i+1, whole, err)
+			}
 		}
 		if r.unsaved {
 			got.saved = want[i+1].saved
@@ -108,6 +119,20 @@ func (flow ledFlow) cuts(rng *rand.Rand, steps []ledStep, want []outcome) error 
 		}
 		i++
 	}
+}
+
+// sameDigest compares the digest of the step that was made with that of the life before.
+func sameDigest(cutter *logdriven.Cutter, digests map[int][]byte, step int) error {
+	is, err := cutter.Digest(nil)
+	if err != nil {
+		return err
+	}
+	if was, ok := digests[step]; ok && !bytes.Equal(is, was) {
+		operator, key := cutter.Differs(is, was)
+		return fmt.Errorf("%s remembers something else than in an earlier life, key %q", operator, key)
+	}
+	digests[step] = is
+	return nil
 }
 
 // goneOn ends a life, and begins another one with what was written.

@@ -187,6 +187,8 @@ func (s *deadlinesState[K, V]) SaveEntry(dst []byte, _ codec.Codec, i uint32) ([
 	return binary.AppendVarint(dst, at), nil
 }
 
+func (s *deadlinesState[K, V]) EntryKey(i uint32) (any, bool) { return keyAt(s.table, i) }
+
 func (s *deadlinesState[K, V]) LoadEntry(d *codec.Decoder, _ codec.Codec, i uint32) {
 	if s.loaded == nil {
 		s.loaded = make(map[uint32]timerAt)

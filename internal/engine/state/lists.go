@@ -140,6 +140,8 @@ func (s *itemsState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byt
 	return s.value.Save(binary.AppendUvarint(dst, uint64(s.l.owners[i])), c, &s.l.Item(i+1).V)
 }
 
+func (s *itemsState[K, V]) EntryKey(i uint32) (any, bool) { return keyAt(s.l.Table, s.l.owners[i]) }
+
 func (s *itemsState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
 	if s.l.loaded == nil {
 		s.l.loaded = make(map[uint32]ownedItem[V])

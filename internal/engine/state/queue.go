@@ -98,6 +98,9 @@ func (q *Queue[T]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error
 	return q.form.Save(binary.AppendUvarint(dst, *q.first+n+1), c, &(*q.held)[n])
 }
 
+// EntryKey implements [engine.Numbered]. Elements have no keys.
+func (q *Queue[T]) EntryKey(uint32) (any, bool) { return nil, false }
+
 // LoadEntry implements [engine.Numbered].
 func (q *Queue[T]) LoadEntry(d *codec.Decoder, c codec.Codec, _ uint32) {
 	if q.loaded == nil {

@@ -64,6 +64,14 @@ func (s *tableState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byt
 	return s.value.Save(dst, c, v)
 }
 
+func (s *tableState[K, V]) EntryKey(i uint32) (any, bool) { return keyAt(s.table, i) }
+
+// keyAt returns the key of entry i of a table.
+func keyAt[K comparable, V any](t *keyed.Table[K, V], i uint32) (key any, ok bool) {
+	key, _, ok = t.At(i)
+	return key, ok
+}
+
 func (s *tableState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
 	if s.fill == nil {
 		s.fill = new(keyed.Filling[K, V])

@@ -196,6 +196,8 @@ func (s *timersState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]by
 	return s.value.Save(dst, c, &p.v[i])
 }
 
+func (s *timersState[K, V]) EntryKey(i uint32) (any, bool) { return s.p.k[i], s.p.order.of[i] != 0 }
+
 func (s *timersState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
 	if s.loaded == nil {
 		s.loaded = make(map[uint32]loadedTimer[K, V])

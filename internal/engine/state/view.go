@@ -109,6 +109,8 @@ func (s *viewState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte
 	return s.value.Save(dst, c, &v)
 }
 
+func (s *viewState[K, V]) EntryKey(i uint32) (any, bool) { return keyAt(s.keys, i) }
+
 func (s *viewState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
 	if s.fill == nil {
 		s.fill, s.loaded = new(keyed.Filling[K, uint64]), make(map[uint32]V)

@@ -161,7 +161,9 @@
 // # What is asked of a program
 //
 // Functions given to operators depend on their arguments alone. A step that gives
-// something else when it is made again stops its partition with [ErrDiverged].
+// something else when it is made again stops its partition with [ErrDiverged]; and so does one after
+// which an operator remembers something else, if it is one of those that are kept with a digest of
+// what they have changed: [Options].Digest.
 //
 // Types of records and of what operators remember can be encoded; others are refused
 // when the flow is built. See [CBOR].

@@ -73,15 +73,37 @@ type DivergedError struct {
 	Step      uint64 // its fence in the journal
 	Was, Is   []byte // the outputs recorded, and those that came now
 	Err       error  // why no outputs came: a function failed that did not when the step was committed; else nil
+
+	// State says that the step gives the same, and that operators remember something else
+	// after it. Operator is the first one that does, with its place, and Key is for which
+	// key, where that is known.
+	State         bool
+	Operator, Key string
 }
 
 func (e *DivergedError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("%v: partition %d, step %d: %v; start a program whose functions can make it again", ErrDiverged, e.Partition, e.Step, e.Err)
 	}
-	return fmt.Sprintf("%v: partition %d, step %d: %d bytes of outputs were recorded, %d came now, the first difference at byte %d; look at both with `millrace log replay`; "+
+	what := fmt.Sprintf("%d bytes of outputs were recorded, %d came now, the first difference at byte %d; look at both with `millrace log replay`", len(e.Was), len(e.Is), firstDifference(e.Was, e.Is))
+	if e.State {
+		what = "the outputs are as recorded, and " + e.state()
+	}
+	return fmt.Sprintf("%v: partition %d, step %d: %s; "+
 		"if the program was changed, start the one that made the history, stop it, which makes a snapshot, and start this one; or let what was recorded stand, with Options.Divergence = KeepRecorded",
-		ErrDiverged, e.Partition, e.Step, len(e.Was), len(e.Is), firstDifference(e.Was, e.Is))
+		ErrDiverged, e.Partition, e.Step, what)
+}
+
+// state says who remembers something else.
+func (e *DivergedError) state() string {
+	who := e.Operator
+	if who == "" {
+		who = "an operator"
+	}
+	if e.Key != "" {
+		who += fmt.Sprintf(", for the key %s,", e.Key)
+	}
+	return who + " remembers something else: one of its functions depends on more than its arguments, or changes what it was given earlier"
 }
 
 // Unwrap returns [ErrDiverged], and why no outputs came.

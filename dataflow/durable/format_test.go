@@ -32,7 +32,7 @@ func formats(t testing.TB) map[string][]byte {
 	at := place{link: link{1, 2, 3}, intake: intake{taken: 9, digest: 0xfeed, all: 0xbeef}, last: 12, now: 1500000000}
 	first := step{begin: true, clock: 1700000000000000000, shape: "location server\n", place: place{now: 1}}
 	changed := step{changed: true, shape: "location server\n\tinput in\n\t\tnumber 16\n", fence: 11, place: at}
-	later := step{fence: 11, place: at, Emission: logdriven.Emission{Outputs: []byte("outputs"), Refused: []uint64{300, 1}, Parked: []logdriven.Parked{{Nonce: 400, Letter: 2}}, Skipped: []logdriven.Skip{{Index: 3, Operator: "keyedstream.Map at x.go:1", Reason: "no funds", Park: true}}}}
+	later := step{fence: 11, place: at, changes: []byte("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x00"), Emission: logdriven.Emission{Outputs: []byte("outputs"), Refused: []uint64{300, 1}, Parked: []logdriven.Parked{{Nonce: 400, Letter: 2}}, Skipped: []logdriven.Skip{{Index: 3, Operator: "keyedstream.Map at x.go:1", Reason: "no funds", Park: true}}}}
 	pictured := snapshot{shape: "location server\n", clock: 1700000000000000000, fence: 12, place: at, runs: []run{{3, 0x123456789, 20, 25, 6, 700, 0xfeed}, {number: 4, first: 26, last: 26, count: 1, bytes: 9}}}
 	pictured.refusals = refusals{latest: []refusal{{300, 8, 0}, {1, 9, 4}}, before: 2}
 	outputs, state := stateFormat(t)

@@ -97,6 +97,15 @@ type Options struct {
 	// [RefuseDivergence].
 	Divergence Divergence
 
+	// Digest is how many steps there are, on average, for each one that is kept with a digest of what
+	// it has changed of what operators remember, so that a step made again is compared by that, too: a
+	// function that depends on more than its arguments is found when it remembers something else,
+	// before it gives something else. The partition stops with a [*DivergedError] then. Zero
+	// means 16, or more where digests would take a 50th of the time, and a negative number means
+	// that no step has one. A digest takes time for each operator, and for encoding what the step
+	// has changed. It has some two bytes for each operator and each entry, of the first 1,024 entries.
+	Digest int
+
 	// MaxGap is how far the time of a partition can go forward when it is restored: a clock of the
 	// system that is further ahead of it may be wrong, and what is beyond does not count until the
 	// next restore. Zero means a week.

@@ -42,8 +42,9 @@ type owner struct {
 	cutter          *logdriven.Cutter
 	stored          stored
 	roomMaking
-	before *cut // the last one
-	cut    *cut // that is being written, or nil
+	before  *cut // the last one
+	cut     *cut // that is being written, or nil
+	digests digesting
 }
 
 // How long to wait before something is tried again for which there was no room.
@@ -292,10 +293,16 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 	}
 	var err error
 	o.taking = taken // also if a function ends the goroutine
+	noted := o.noteIfDue()
 	if s.Emission, err = o.leader.Step(s.now, records, skip); err != nil {
 		return err
 	}
 	o.taking = nil
+	if noted {
+		if s.changes, err = o.digestChanges(); err != nil {
+			return err
+		}
+	}
 	if err := o.commit(ctx, &s); err != nil {
 		return err
 	}
@@ -369,16 +376,6 @@ func (o *owner) construct() error {
 	}
 	o.leader = logdriven.NewExecutor(o.graph, site)
 	return nil
-}
-
-// begin makes the first step of a history.
-func (o *owner) begin(ctx context.Context) (err error) {
-	s := o.next(1)
-	s.begin, s.clock, s.shape = true, o.last.clock, o.program.numbers.Shape().String()
-	if s.Emission, err = o.leader.Begin(s.clock); err != nil {
-		return err
-	}
-	return o.commit(ctx, &s)
 }
 
 // show gives the ports of this process what the restored outputs keep.

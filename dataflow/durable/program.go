@@ -18,7 +18,11 @@ type program struct {
 	made    *identity.Shape    // of the program that made the steps that are made again
 	changed bool               // the history does not say yet that it is this program's
 	other   bool               // another program made the state that the history begins with
+	same    bool               // made is of a program with the same operators
 }
+
+// isMade reports whether the program that made the steps has the same operators.
+func (p *program) isMade() bool { return p.made.String() == p.numbers.Shape().String() }
 
 // fit compares the program with the one that made the history, which begins with a snapshot or
 // nil. Its error says what has changed and needs a line.
@@ -45,7 +49,7 @@ func (o *owner) fit(h *journal.History, begins *snapshot) error {
 	if len(stale) > 0 {
 		return changedError(stale)
 	}
-	o.program = program{logdriven.NewNumbers(next), saved, next.String() != last.String(), next.String() != saved.String()}
+	o.program = program{numbers: logdriven.NewNumbers(next), made: saved, changed: next.String() != last.String(), other: next.String() != saved.String()}
 	var of func(int32) codec.Codec
 	if len(convert) > 0 {
 		of = func(op int32) codec.Codec {

@@ -45,6 +45,16 @@ func (o *owner) restore(ctx context.Context) (*source, error) {
 	return source, nil
 }
 
+// begin makes the first step of a history.
+func (o *owner) begin(ctx context.Context) (err error) {
+	s := o.next(1)
+	s.begin, s.clock, s.shape = true, o.last.clock, o.program.numbers.Shape().String()
+	if s.Emission, err = o.leader.Begin(s.clock); err != nil {
+		return err
+	}
+	return o.commit(ctx, &s)
+}
+
 // follow brings a new flow to where a history ends.
 func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error) {
 	o.fence, o.stored.at = h.Fence, h.At
@@ -55,6 +65,9 @@ func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error)
 	if err != nil {
 		return nil, err
 	}
+	if o.cutter == nil {
+		o.cutter = o.leader.Cutter()
+	}
 	source := &source{reader: reader, of: o.of, max: o.opts.StepBytes}
 	if err = o.rejoin(ctx, source); err == nil {
 		err = o.replay(ctx, h, source)
@@ -62,9 +75,6 @@ func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error)
 	if err != nil {
 		source.close()
 		return nil, err
-	}
-	if o.cutter == nil {
-		o.cutter = o.leader.Cutter()
 	}
 	if o.limit > 0 {
 		o.cutter.Slack(o.slack())
@@ -190,6 +200,7 @@ func (o *owner) damaged(format string, args ...any) error {
 // replay makes the steps that were committed since the snapshot again.
 func (o *owner) replay(ctx context.Context, h *journal.History, from *source) error {
 	fence, counts := h.At, o.program.counts()
+	o.program.same = o.program.isMade()
 	for _, committed := range h.Steps {
 		was, err := decodeStep(o.of, committed.Data)
 		if err != nil {
@@ -200,6 +211,10 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source) er
 		}
 		fence = committed.Fence
 		var e logdriven.Emission
+		digests := o.compares(&was, fence)
+		if digests {
+			o.cutter.Note()
+		}
 		switch {
 		case was.begin:
 			o.last.clock = was.clock
@@ -208,6 +223,7 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source) er
 			if o.program.made, err = parseShape(was.shape); err != nil {
 				return o.damaged("step %d: %v", committed.Fence, err)
 			}
+			o.program.same = o.program.isMade()
 			counts = o.program.counts()
 			o.leader.Use(o.program.numbers, nil)
 		default:
@@ -225,7 +241,12 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source) er
 			err = fmt.Errorf("%d records were quarantined when it was committed, and %d now", len(was.Skipped), len(e.Skipped))
 		}
 		if err != nil || !logdriven.SameOutputs(e.Outputs, was.Outputs, counts) {
-			return &DivergedError{o.partition, committed.Fence, was.Outputs, e.Outputs, err}
+			return &DivergedError{Partition: o.partition, Step: fence, Was: was.Outputs, Is: e.Outputs, Err: err}
+		}
+		if digests {
+			if err := o.compare(&was, fence); err != nil {
+				return err
+			}
 		}
 		o.last.place = was.place
 		o.last.link = after(committed.Data)

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -21,9 +22,10 @@ import (
 // does not say which entries were taken, and until snapshot version 5 nothing says how old a
 // source is. Until snapshot version 6 the state is in no sections, and until version 7 in no
 // pieces; see pieces.go. Until step version 6 and snapshot version 8 nothing says of what is for
-// another location that it is for each of its partitions.
+// another location that it is for each of its partitions, and until step version 7 no step has a
+// digest.
 const (
-	stepVersion     = 7
+	stepVersion     = 8
 	snapshotVersion = 9
 )
 
@@ -69,6 +71,7 @@ type step struct {
 	fence uint64 // of the step before
 	place
 	logdriven.Emission
+	changes []byte // the digest of what it changed, see [logdriven.Cutter.Digest]; nil for most steps
 
 	size Lag // of the records taken; not kept
 }
@@ -77,10 +80,13 @@ type step struct {
 const (
 	flagBegin = 1 << iota
 	flagChanged
+	flagDigest
 )
 
 // hasShape reports whether an encoded step says which program makes the next ones.
-func hasShape(data []byte) bool { return len(data) > frameSize && data[frameSize] != 0 }
+func hasShape(data []byte) bool {
+	return len(data) > frameSize && data[frameSize]&(flagBegin|flagChanged) != 0
+}
 
 func (s *step) encode(of origin) []byte {
 	var flags byte
@@ -90,11 +96,14 @@ func (s *step) encode(of origin) []byte {
 	if s.changed {
 		flags |= flagChanged
 	}
+	if s.changes != nil {
+		flags |= flagDigest
+	}
 	dst := append(of.begin(make([]byte, 0, 128+len(s.Outputs)), stepVersion), flags)
 	if s.begin {
 		dst = binary.AppendVarint(dst, s.clock)
 	}
-	if flags != 0 {
+	if s.begin || s.changed {
 		dst = appendString(dst, s.shape)
 	}
 	dst = binary.AppendUvarint(dst, s.fence)
@@ -114,6 +123,9 @@ func (s *step) encode(of origin) []byte {
 		dst = appendString(dst, x.Reason)
 		dst = append(dst, codec.Flag(x.Park))
 	}
+	if s.changes != nil {
+		dst = codec.AppendBytes(dst, s.changes)
+	}
 	return of.seal(append(dst, s.Outputs...))
 }
 
@@ -128,7 +140,7 @@ func decodeStep(of origin, data []byte) (s step, err error) {
 	if s.begin {
 		s.clock = r.int()
 	}
-	if flags != 0 {
+	if s.begin || s.changed {
 		s.shape = r.string()
 	}
 	s.fence = r.uint()
@@ -141,6 +153,9 @@ func decodeStep(of origin, data []byte) (s step, err error) {
 	}
 	for range r.count() {
 		s.Skipped = append(s.Skipped, logdriven.Skip{Index: int(r.uint()), Operator: r.string(), Reason: r.string(), Park: r.byte() == 1})
+	}
+	if flags&flagDigest != 0 {
+		s.changes = bytes.Clone(r.skip(int(r.count())))
 	}
 	s.Outputs = r.data
 	return s, r.err("step")

@@ -40,6 +40,10 @@ func (e *VerifyError) Error() string {
 		what = "step"
 	}
 	text := fmt.Sprintf("%v: partition %d, %s %d", ErrDiverged, e.Partition, what, e.Step)
+	var diverged *DivergedError
+	if errors.As(e.Err, &diverged) && diverged.State {
+		return text + ": " + diverged.state()
+	}
 	if e.Operator != "" {
 		text += ": " + e.Operator
 	}
@@ -62,8 +66,9 @@ func (e *VerifyError) Unwrap() []error {
 }
 
 // Verify makes the steps of a partition again and compares everything with what is kept. Steps
-// have to give what they gave, and what operators remember when they come to the last snapshot has
-// to be what that has: so a function that gives the same and remembers something else is found.
+// have to give what they gave, what operators remember after a step with a digest has to be the
+// same, see [Options].Digest, and when the steps come to the last snapshot it has to be what that
+// has: so a function that gives the same and remembers something else is found.
 // If the history has its beginning ([Options].KeepHistory), all steps are made again, else those
 // since the snapshot before the last one.
 //
@@ -192,7 +197,10 @@ func (h *History) remake(ctx context.Context, v *Verification, kept *journal.His
 
 // diverged says where the outputs of a step differ.
 func (h *History) diverged(e *DivergedError) *VerifyError {
-	found := &VerifyError{Partition: e.Partition, Step: e.Step, Err: e}
+	found := &VerifyError{Partition: e.Partition, Step: e.Step, Err: e, Operator: e.Operator}
+	if e.State {
+		return found
+	}
 	if e.Err != nil {
 		found.Is = e.Err.Error()
 		return found

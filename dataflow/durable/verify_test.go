@@ -31,11 +31,12 @@ func votes(seen func(sum int) int) func(*dataflow.Flow) quorumPorts {
 // else, and with one that gives the same and remembers something else.
 func TestVerify(t *testing.T) {
 	right := func(sum int) int { return sum }
-	for _, keep := range []bool{true, false} {
+	for _, options := range []Options{{KeepHistory: true, Digest: -1}, {Digest: -1}, {KeepHistory: true, Digest: 1}, {Digest: 1}} {
+		digests, keep := options.Digest > 0, options.KeepHistory
 		for _, ended := range []string{"stopped", "crashed", "stopped and crashed", "stopped and stopped and stopped and stopped"} {
 			log := journal.NewMemory(journal.MemoryOptions{})
 			for i, how := range strings.Split(ended, " and ") {
-				app := start(t, log, votes(right), Options{KeepHistory: keep})
+				app := start(t, log, votes(right), options)
 				for n := range 3 {
 					if err := app.Ports.votes.Send(t.Context(), fmt.Sprint("all of ", i), n+1); err != nil {
 						t.Fatal(err)
@@ -76,6 +77,11 @@ func TestVerify(t *testing.T) {
 				case program == "the same":
 					if err != nil || v.State != hasSnapshot || v.Steps == 0 {
 						t.Errorf("keep %v, %s: %+v, %v", keep, ended, v, err)
+					}
+				case program == "another sum" && digests:
+					if !errors.As(err, &found) || found.Step == 0 || !strings.Contains(found.Operator, "FoldEarlyStop (verify_test.go:") ||
+						!strings.Contains(err.Error(), "remembers something else") || !strings.Contains(err.Error(), "for the key ") {
+						t.Errorf("keep %v, %s: %v", keep, ended, err)
 					}
 				case program == "another sum" && hasSnapshot:
 					if !errors.As(err, &found) || found.Step == 0 || !strings.Contains(found.Operator, "FoldEarlyStop (verify_test.go:") ||

@@ -40,7 +40,8 @@ type Program[P any] struct {
 type Options struct {
 	// Durable are the options of the flow. Where the history is kept is not looked at.
 	// Zero means here: three Partitions; with SnapshotBytes and StepBytes of one byte, a
-	// step for each record and a snapshot for each step; and a Logger that discards.
+	// step for each record, a snapshot for each step, and a digest of each that is made while no
+	// snapshot is written; and a Logger that discards.
 	Durable durable.Options
 
 	// LostAnswers adds for each action a run in which it is done but its answer is lost,
@@ -60,6 +61,7 @@ func (o Options) withDefaults() Options {
 	o.Durable.Partitions = cmp.Or(o.Durable.Partitions, 3)
 	o.Durable.SnapshotBytes = cmp.Or(o.Durable.SnapshotBytes, 1)
 	o.Durable.StepBytes = cmp.Or(o.Durable.StepBytes, 1)
+	o.Durable.Digest = cmp.Or(o.Durable.Digest, 1)
 	o.Durable.Client = false
 	if o.Durable.Logger == nil {
 		o.Durable.Logger = slog.New(slog.DiscardHandler)

@@ -186,11 +186,12 @@ func (h *history) addRecords(m journal.Message) error {
 // before, how far it took, when, whom it refused, and what it gave.
 func (h *history) addStep(s journal.Step, origin *int64) error {
 	d := decoder{data: s.Data}
-	if v := d.byte(); v != 7 {
+	if v := d.byte(); v != 8 {
 		return fmt.Errorf("version %d", v)
 	}
 	d.skip(4 + 4) // the identity and the checksum
-	begin := d.byte()&1 != 0
+	flags := d.byte()
+	begin := flags&1 != 0
 	if begin != (len(h.steps) == 0) {
 		return fmt.Errorf("step %d of the history says it is the first: %v", len(h.steps)+1, begin)
 	}
@@ -213,6 +214,9 @@ func (h *history) addStep(s journal.Step, origin *int64) error {
 	}
 	if parked, skipped := d.uint(), d.uint(); parked+skipped > 0 {
 		return fmt.Errorf("%d records are quarantined, and %d wait behind them", skipped, parked)
+	}
+	if flags&4 != 0 {
+		d.bytes() // the digest of what it changed
 	}
 	for len(d.data) > 0 && !d.bad {
 		op, part := int(d.uint()), decoder{data: d.bytes()}

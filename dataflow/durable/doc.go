@@ -56,12 +56,13 @@
 // records of its key wait behind it in their order, and other keys go on. A record without a
 // key, or on which a function failed for another key, is kept apart alone. The same happens to
 // a record that cannot be read, and an asynchronous call that panics, or whose answer cannot be
-// kept, is kept apart as well. So is a timer of a state machine if the machine's function, or one
-// below it, panics when it rings: it does not ring, and its key takes further records. What is
+// kept, is kept apart as well. So is a timer of a state machine or of an entry of After, and one
+// firing of an interval, if a function panics that it calls: it does not fire, and its key takes
+// further records. What is
 // kept apart is part of the history: it is there after a restart, and no step that is made again
 // calls the function for it. [App.Quarantine] lists it; [App.Retry] has a mended program handle
-// it, [App.Drop] forgets it. What no record is to blame for ends the flow, such as a function that
-// another timer calls, and so does everything with [Options].EndOnFailure.
+// it, [App.Drop] forgets it. What no record and no timer is to blame for stops the partition, such as
+// a function that a slice calls. With [Options].EndOnFailure every panic ends the flow.
 //
 // # Another version of a program
 //

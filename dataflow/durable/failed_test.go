@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/slice"
 )
 
 type delayPorts struct {
@@ -23,8 +25,8 @@ type delayPorts struct {
 	late    *dataflow.OutputPort[int]
 }
 
-// delaying returns a flow that gives back each number a delay later, and fails then on those
-// that bad says: no record is to blame for it. A second location does the same.
+// delaying returns a flow that gives back each number a delay later, in a slice, and fails then on
+// those that bad says: no record and no timer is to blame for it. A second location does the same.
 func delaying(delay time.Duration, bad func(int) bool) func(*dataflow.Flow) delayPorts {
 	return func(f *dataflow.Flow) delayPorts {
 		const why = "the test waits for it"
@@ -34,10 +36,12 @@ func delaying(delay time.Duration, bad func(int) bool) func(*dataflow.Flow) dela
 			}
 			return x
 		}
-		in, numbers := keyedsingleton.Input[int, int](dataflow.At[members](f), "in")
-		out := keyedsingleton.Output(keyedsingleton.Map(keyedsingleton.After(numbers, delay, why), check), "out")
-		another, others := keyedsingleton.Input[int, int](dataflow.At[server](f), "another")
-		late := keyedsingleton.Map(keyedsingleton.After(others, delay, why), check)
+		at, one := dataflow.At[members](f), dataflow.At[server](f)
+		in, numbers := keyedsingleton.Input[int, int](at, "in")
+		batch := slice.BatchEntries(slice.At(at), keyedsingleton.After(numbers, delay, why), why)
+		out := keyedsingleton.Output(slice.EmitEntries(keyedsingleton.Map(batch, check)), "out")
+		another, others := keyedsingleton.Input[int, int](one, "another")
+		late := slice.EmitEntries(keyedsingleton.Map(slice.BatchEntries(slice.At(one), keyedsingleton.After(others, delay, why), why), check))
 		return delayPorts{in, out, another, dataflow.Output(keyedsingleton.Values(late), "late")}
 	}
 }
@@ -49,7 +53,7 @@ func isStopped(err error, partition, x int) bool {
 	return errors.As(err, &p) && p.Partition == partition && errors.As(err, &step) && strings.Contains(err.Error(), fmt.Sprint("no ", x))
 }
 
-// TestPartitionStops has a function that a timer calls fail. Its partition stops, whoever waits
+// TestPartitionStops has a function fail that a slice calls. Its partition stops, whoever waits
 // there is told so, and the others go on. With a program that does not fail nothing is lost.
 func TestPartitionStops(t *testing.T) {
 	for _, killed := range []bool{false, true} {
@@ -300,9 +304,10 @@ func TestLastPartitionStops(t *testing.T) {
 func TestStopsWhilePut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entered, release := make(chan bool), make(chan bool)
+		enter := sync.OnceFunc(func() { close(entered) })
 		build := delaying(time.Second, func(x int) bool {
-			if x == 7 {
-				close(entered)
+			if x == 7 { // also while the partition looks for what is to blame
+				enter()
 				<-release
 			}
 			return x == 7

@@ -112,9 +112,10 @@ type Options struct {
 	MaxGap time.Duration
 
 	// EndOnFailure ends the flow when a function of it panics, as it ends in memory. Without it
-	// the record that the function failed on is quarantined, see [App.Quarantine], and what
-	// no record is to blame for stops the partition, see [PartitionError], such as a panic of a
-	// function that a timer calls.
+	// the record or the timer that the function failed on is quarantined, see [App.Quarantine].
+	// What neither is to blame for stops the partition, see [PartitionError]: a panic of a function
+	// that is called by a slice, for an entry that is forgotten by time, or because the clock
+	// moves the mark of a stream, as window.Idle and window.StampNow do.
 	EndOnFailure bool
 
 	// LeaveWithin bounds how long Stop works on a last snapshot. Zero means 10 s.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -19,9 +20,10 @@ import (
 // cannot be read. It is kept apart, with the records of its key that came after it, so that
 // their order stays and the other keys go on. Or it is an asynchronous call that panicked, or
 // whose answer cannot be kept, which is made again by [App.Retry] and whenever its partition
-// is restored. Or it is a timer of a state machine on which a function panicked: it does not ring
-// until [App.Retry] has it ring, or the machine sets it anew; [App.Drop] stops it. A letter is
-// part of the history.
+// is restored. Or it is a timer on which a function panicked, of a state machine or of an entry of
+// keyedsingleton.After: it does not fire until [App.Retry] fires it, or the machine sets it anew;
+// [App.Drop] stops it. Or it is one firing of dataflow.Interval, without a key: [App.Retry] fires it
+// once more. A letter is part of the history.
 type Letter struct {
 	Partition int
 	ID        uint64 // its number in the partition
@@ -33,7 +35,7 @@ type Letter struct {
 	At       time.Time
 
 	Key    []byte // as it is kept: of a call, a timer, or of the records that wait behind this one; else nil
-	Record []byte // as it is kept: the value of the record, of a call why it failed, or of a timer its number
+	Record []byte // as it is kept: the value of the record, of a call why it failed, of a timer its number, which is 0 if its key has one only, or of a firing nil
 	Behind int    // how many records of the key wait behind it
 }
 
@@ -142,6 +144,7 @@ func (o *owner) showLetters() {
 		switch r, err := codec.DecodeRecord(l.Records[0]); {
 		case err != nil:
 			letters[i].Record = l.Records[0]
+		case r.Kind == codec.KindRung && len(r.Key) == 0: // its time is that of the letter
 		case r.Kind == codec.KindRung:
 			timer, _ := logdriven.Rung(r.Value)
 			letters[i].Record = timer[:1]
@@ -168,7 +171,9 @@ type trial struct {
 	tries   int
 
 	timer *codec.Record // has the timer held that failed, or nil
+	due   int64         // the deadline of the timer
 	held  uint64        // the position of that record; 0 until it is kept
+	ahead bool          // other timers fire before the record is kept: one of them sets the timer
 
 	doing   phase
 	trying  *message // that the program works on now
@@ -210,8 +215,8 @@ func (t *trial) failed(o *owner, e *dataflow.StepError) bool {
 	if t.tries > maxTries {
 		return false
 	}
-	if r, ok := o.leader.Failing(e.Err.Error()); ok && (t.timer == nil || o.last.taken >= t.held) {
-		t.timer, t.held = &r, 0
+	if r, due, ok := o.leader.Failing(e.Err.Error()); ok && (t.timer == nil || o.last.taken >= t.held) {
+		t.timer, t.due, t.held, t.ahead = &r, due, 0, false
 		t.message, t.skip, t.known, t.blamed = 0, nil, false, false
 		return true
 	}
@@ -267,6 +272,11 @@ func (o *owner) try(ctx context.Context, from *source) error {
 		if err := o.step(ctx, []message{m}, skip); err != nil {
 			return err
 		}
+		if t.timer != nil && m.position == t.held && !t.ahead && !o.leader.Held(*t.timer, o.last.now) {
+			if err := o.holdLater(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	o.trial = nil
 	return nil
@@ -298,12 +308,28 @@ func (o *owner) holdTimer(ctx context.Context) error {
 	clock := o.clock
 	o.clock = func() int64 {
 		now := clock()
-		if at, ok := o.leader.Deadline(); ok && at <= now && o.last.taken < t.held {
+		at, ok := o.leader.Deadline()
+		if t.ahead {
+			at = t.due
+		}
+		if ok && at <= now && o.last.taken < t.held {
 			return max(at-1, o.last.now)
 		}
 		return now
 	}
 	return nil
+}
+
+// holdLater has the timer held that failed, which was not set when that was said before: another
+// timer sets it that is due by now as well. All that are due before it fire first.
+func (o *owner) holdLater(ctx context.Context) error {
+	t := o.trial
+	t.ahead, t.held = true, math.MaxUint64
+	if err := o.step(ctx, nil, nil); err != nil {
+		return err
+	}
+	t.held = 0
+	return o.holdTimer(ctx)
 }
 
 // search makes a step without records, and then one of each record of a message that is not known

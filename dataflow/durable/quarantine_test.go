@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
+	"github.com/millrace/millrace/slice"
 )
 
 type gatherPorts struct {
@@ -243,14 +244,16 @@ func TestPutQuarantined(t *testing.T) {
 	})
 }
 
-// TestNoRecordAtFault has a timer call a function that fails: the flow ends, also if records
-// came in the same step.
+// TestNoRecordAtFault has a slice call a function that fails on what a timer gave: the flow ends,
+// also if records came in the same step.
 func TestNoRecordAtFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := start(t, journal.NewMemory(journal.MemoryOptions{}), func(f *dataflow.Flow) keptPorts {
-			in, entries := keyedsingleton.Input[string, string](dataflow.At[server](f), "in")
-			late := keyedsingleton.Map(keyedsingleton.After(entries, time.Minute, "tested"), func(string) string { panic("too late") })
-			return keptPorts{in, keyedsingleton.Output(late, "out")}
+			at := dataflow.At[server](f)
+			in, entries := keyedsingleton.Input[string, string](at, "in")
+			batch := slice.BatchEntries(slice.At(at), keyedsingleton.After(entries, time.Minute, "tested"), "tested")
+			late := keyedsingleton.Map(batch, func(string) string { panic("too late") })
+			return keptPorts{in, keyedsingleton.Output(slice.EmitEntries(late), "out")}
 		}, Options{})
 		if err := app.Ports.in.Put(t.Context(), "a", "v"); err != nil {
 			t.Fatal(err)

@@ -127,8 +127,10 @@ type HeldTimer interface {
 	TimerQueue
 	// Blame has Failing say which timer is firing, at some cost.
 	Blame(on bool)
-	// Failing returns the timer that is firing: its key, and what tells it from others of the key.
-	Failing() (key any, timer []byte, ok bool)
+	// Failing returns the timer that is firing: its key, or nil if it has none, and what tells it
+	// from others of the key: its number in one byte, and what else [HeldTimer.Hold] looks at.
+	// Without a key that is all of it. At is its deadline.
+	Failing() (key any, timer []byte, at int64, ok bool)
 	// Hold has a timer not fire (codec.KindRung), fire at now (codec.KindRetry), or be
 	// stopped (codec.KindDrop). It reports false if it is not set, or was set anew.
 	Hold(r *codec.Record, now int64, c codec.Codec) (bool, error)

@@ -60,6 +60,8 @@ var memoryRules = memoryRule{
 		"current.key":     "says which entry is worked on, for errors",
 		"scanBuffer.b":    "is scratch: whoever makes an index declares its buffer",
 		"scanBuffer.c":    "as scanBuffer.b",
+		"after.blames":    "is set for steps that are thrown away",
+		"interval.blames": "as after.blames",
 		"Consumer.Push":   "is set when a graph is compiled",
 		"Consumer.One":    "is set when a graph is compiled",
 	},

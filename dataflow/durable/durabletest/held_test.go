@@ -57,3 +57,49 @@ func TestHeldTimerSurvives(t *testing.T) {
 		t.Errorf("%d runs", runs)
 	}
 }
+
+// TestHeldAfterSurvives crashes a flow at every moment in which a function fails behind the timer of
+// an entry, and behind the firings of an interval. All others fire.
+func TestHeldAfterSurvives(t *testing.T) {
+	keys := []string{"a", "bad", "c"}
+	runs := Crash(t, Program[bellPorts]{
+		Build: func(flow *dataflow.Flow) bellPorts {
+			at := dataflow.At[server](flow)
+			in, numbers := keyedstream.Input[string, int](at, "in")
+			late := keyedsingleton.After(keyedstream.First(numbers), 90*time.Second, "tested")
+			sums := keyedsingleton.InspectWithKey(late, func(k string, _ int) {
+				if k == "bad" {
+					panic("it is never late enough for bad")
+				}
+			})
+			dataflow.ForEach(dataflow.Interval(at, time.Minute, "tested"), func(d time.Duration) {
+				if d%(2*time.Minute) != 0 {
+					panic("no odd minutes")
+				}
+			})
+			return bellPorts{in, keyedsingleton.Output(sums, "sums")}
+		},
+		Drive: func(ctx context.Context, p bellPorts) error {
+			for _, k := range keys {
+				if err := p.in.SendNumbered(ctx, k, 0, 3); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Check: func(ctx context.Context, p bellPorts) error {
+			for _, k := range []string{"a", "c"} {
+				if got, err := p.sums.Await(ctx, k); err != nil || got != 3 {
+					return fmt.Errorf("the number of %s is %d, want 3 (%v)", k, got, err)
+				}
+			}
+			if _, there := p.sums.Get("bad"); there {
+				return fmt.Errorf("bad has a number")
+			}
+			return nil
+		},
+	}, Options{})
+	if runs < 20 {
+		t.Errorf("%d runs", runs)
+	}
+}

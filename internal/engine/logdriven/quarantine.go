@@ -110,7 +110,7 @@ func (q *quarantine) failed(r *codec.Record, data []byte, now int64, operator st
 	}
 	q.next++
 	q.add(&Letter{
-		ID: q.next, Op: r.Op, Key: append([]byte{}, r.Key...), Operator: operator, Reason: reason(why), At: now,
+		ID: q.next, Op: r.Op, Key: append([]byte(nil), r.Key...), Operator: operator, Reason: reason(why), At: now,
 		Records: [][]byte{append([]byte(nil), data...)},
 	})
 	return q.full()

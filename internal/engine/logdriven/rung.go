@@ -23,19 +23,33 @@ func (l *Executor) Blame(on bool) {
 	l.loc.HeldTimers(func(_ *engine.Op, t engine.HeldTimer) { t.Blame(on) })
 }
 
-// Failing returns the record that has the timer held on which a function failed in the last step.
-// It reports false if no timer is to blame.
-func (l *Executor) Failing(why string) (r codec.Record, ok bool) {
+// Failing returns the record that has the timer held on which a function failed in the last step,
+// and the deadline of the timer. It reports false if no timer is to blame.
+func (l *Executor) Failing(why string) (r codec.Record, at int64, ok bool) {
 	l.loc.HeldTimers(func(op *engine.Op, t engine.HeldTimer) {
-		k, timer, fires := t.Failing()
+		k, timer, due, fires := t.Failing()
 		if !fires || ok {
 			return
 		}
-		if key, err := l.codecOf(op.Index).Append(nil, k); err == nil {
-			r, ok = codec.Record{Op: op.Index, Kind: codec.KindRung, Key: key, Value: append(codec.AppendBytes(nil, timer), reason(why)...)}, true
+		var key []byte
+		if k != nil {
+			var err error
+			if key, err = l.codecOf(op.Index).Append(nil, k); err != nil {
+				return
+			}
 		}
+		at, ok = due, true
+		r = codec.Record{Op: op.Index, Kind: codec.KindRung, Key: key, Value: append(codec.AppendBytes(nil, timer), reason(why)...)}
 	})
-	return r, ok
+	return r, at, ok
+}
+
+// Held reports whether a record that has a timer held did so in the step at now. It did not if the
+// timer is set later.
+func (l *Executor) Held(r codec.Record, now int64) bool {
+	r.Op, _ = l.numbers.Number(r.Op)
+	letter := l.quarantine.calls[callKey(&r)]
+	return letter != nil && letter.At == now
 }
 
 // Rung returns what the value of a record says that has a timer held.
@@ -55,12 +69,16 @@ func hold(t engine.HeldTimer, now int64) func(*codec.Record, codec.Codec) (bool,
 	}
 }
 
-// callKey tells a call, or a timer, from all others.
+// callKey tells a call, or a timer, from all others. All timers of a key have numbers, and those
+// without a key are told from others by all that there is of them.
 func callKey(r *codec.Record) string {
 	key := parkingKey(r.Op, r.Key)
 	if r.Kind != codec.KindRung {
 		return key
 	}
 	timer, _ := Rung(r.Value)
-	return key + "timer" + string(timer[:1])
+	if len(r.Key) > 0 {
+		timer = timer[:1]
+	}
+	return key + "timer" + string(timer)
 }

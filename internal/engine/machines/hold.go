@@ -23,9 +23,9 @@ type failing[K comparable] struct {
 func (r *ringing[K, S, U, A]) Blame(on bool) { r.blames = on }
 
 // Failing implements [engine.HeldTimer].
-func (r *ringing[K, S, U, A]) Failing() (key any, timer []byte, ok bool) {
+func (r *ringing[K, S, U, A]) Failing() (key any, timer []byte, at int64, ok bool) {
 	f := &r.failing
-	return f.key, binary.AppendVarint([]byte{f.id}, f.due), f.rings
+	return f.key, binary.AppendVarint([]byte{f.id}, f.due), f.due, f.rings
 }
 
 // Hold implements [engine.HeldTimer]. A timer that a turn has set anew or stopped since it failed is

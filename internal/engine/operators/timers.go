@@ -1,16 +1,20 @@
 package operators
 
 import (
+	"encoding/binary"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/state"
 	"github.com/millrace/millrace/internal/keyed"
 )
 
 // How many timers of each operator are set.
 
-func (a *after[K, V]) Running() int { return a.Idx.Len() }
+func (a *after[K, V]) Running() int { return a.Len() }
 
 func (t *expiring[K, V]) Running() int { return t.idx.Len() }
 
@@ -34,6 +38,12 @@ type interval struct {
 	at    *int64
 	out   *engine.Node[time.Duration]
 	one   [1]time.Duration
+
+	op      *engine.Op
+	blames  bool
+	failing int64   // the firing under way, if blames is set; else 0
+	again   []int64 // firings that were held, and happen again in this step
+	now     int64   // the time of this step, if there are such
 }
 
 func (t *interval) Idle() bool { return false }
@@ -42,8 +52,9 @@ func (t *interval) Idle() bool { return false }
 // stays open until the flow is stopped.
 func Interval(s *engine.Location, op *engine.Op, every time.Duration) *engine.Node[time.Duration] {
 	h := s.Top()
-	t := &interval{every: int64(every), at: state.NewVar(engine.Lasting(op), engine.NoDeadline), out: engine.NewNode[time.Duration](h)}
-	op.Scratch(&t.one)
+	t := &interval{every: int64(every), at: state.NewVar(engine.Lasting(op), engine.NoDeadline), out: engine.NewNode[time.Duration](h), op: op}
+	op.Scratch(&t.one, &t.failing, &t.now)
+	op.Holds(&t.again)
 	s.Timed(t, op)
 	s.Clocked(h.Component)
 	s.Open++
@@ -59,6 +70,9 @@ func Interval(s *engine.Location, op *engine.Op, every time.Duration) *engine.No
 }
 
 func (t *interval) Next() (int64, bool) {
+	if len(t.again) > 0 {
+		return t.now, true
+	}
 	if t.Tired() {
 		return engine.NoDeadline, false
 	}
@@ -75,14 +89,53 @@ func (t *interval) Skip(now int64) {
 }
 
 func (t *interval) Expire(now int64) {
-	if now < *t.at {
+	for _, at := range t.again {
+		t.push(at)
+	}
+	if t.again = t.again[:0]; now < *t.at {
 		return
 	}
 	t.Skip(now)
 	t.Fired()
-	t.one[0] = time.Duration(*t.at)
+	at := *t.at
 	*t.at += t.every
+	if t.blames {
+		t.failing = at
+	}
+	t.push(at)
+	t.failing = 0
+}
+
+func (t *interval) push(at int64) {
+	t.one[0] = time.Duration(at)
 	t.out.Push(t.one[:])
+}
+
+// Blame implements [engine.HeldTimer].
+func (t *interval) Blame(on bool) { t.blames = on }
+
+// Failing implements [engine.HeldTimer]. A firing has no key, and is told from others by its time.
+func (t *interval) Failing() (key any, timer []byte, at int64, ok bool) {
+	return nil, binary.AppendVarint(nil, t.failing), t.failing, t.failing != 0
+}
+
+// Hold implements [engine.HeldTimer]. Firings before one that is held are missed.
+func (t *interval) Hold(x *codec.Record, now int64, _ codec.Codec) (bool, error) {
+	d := codec.Decoder{Data: x.Value}
+	at := d.Int()
+	if d.Err != nil || at <= 0 || x.Kind == codec.KindRung && (at%t.every != 0 || at > math.MaxInt64-t.every) {
+		return false, fmt.Errorf("%w: it is of a firing of %s", codec.ErrRecord, t.op)
+	}
+	switch {
+	case x.Kind == codec.KindRung && *t.at <= at:
+		*t.at = at + t.every
+	case x.Kind == codec.KindRetry:
+		t.again, t.now = append(t.again, at), max(now, 1)
+	case x.Kind == codec.KindDrop:
+	default:
+		return false, nil
+	}
+	return true, nil
 }
 
 // after is an After operator: entries that wait for their time.
@@ -93,12 +146,26 @@ type after[K comparable, V any] struct {
 	out   *engine.KeyedNode[K, V]
 	due   engine.Columns[K, V]
 	batch engine.Batch[K, V]
-	fired func(h uint32)
+	fired func(slot uint32)
+
+	op      *engine.Op
+	hash    *keyed.Hasher[K]
+	blames  bool
+	failing firing[K] // if blames is set
 
 	// Of entries that can be forgotten: the slot of each key plus one, or 0 when its timer has
 	// fired; nil elsewhere.
 	lives *keyed.Table[K, uint32]
 	over  lifeRows[K, V]
+}
+
+// A firing is the timer of an entry that fires, for whoever looks for the one that a function fails
+// on.
+type firing[K comparable] struct {
+	fires bool
+	key   K
+	slot  uint32
+	at    int64
 }
 
 // After returns the entries of n, each delay after it appeared: a constant one, or
@@ -115,14 +182,14 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 		h.Deps, h.Loops = nil, nil // a firing is a record, so that what follows is no feedback of a slice into itself
 	}
 	h.Mark = nil
-	a := &after[K, V]{loc: h.Loc, out: engine.NewKeyedNode[K, V](h)}
+	a := &after[K, V]{loc: h.Loc, out: engine.NewKeyedNode[K, V](h), op: op, hash: engine.Hasher[K]()}
 	a.Pending = state.NewPending[K, V](engine.Remember(op, &h), each == nil)
 	if n.Forgets {
 		a.lives = state.NewTable(engine.Remember(op, &h), state.Plain[K], state.Plain[uint32])
 		a.out.Revises, a.out.Forgets = true, true
 	}
 	op.Holds(&a.due, &a.over)
-	op.Scratch(&a.batch)
+	op.Scratch(&a.batch, &a.failing)
 	a.fired = func(slot uint32) {
 		k, v, h := a.Take(slot)
 		if a.lives != nil {
@@ -133,7 +200,7 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 	}
 	h.Loc.Timed(a, op)
 	h.Loc.Clocked(h.Component)
-	hash := engine.Hasher[K]()
+	hash := a.hash
 	var hs []uint64
 	op.Scratch(&hs)
 	c, cur := track(op, n, func(b *engine.Batch[K, V]) {
@@ -151,9 +218,9 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 				op.At = i
 				d = each(b.V[i])
 			}
-			at := now + int64(max(d, 0))
+			at := now + int64(max(d, 1))
 			if a.loc.Alarm != nil {
-				a.loc.Alarm(int64(max(d, 0)), at)
+				a.loc.Alarm(int64(max(d, 1)), at)
 			}
 			a.set(b.K[i], b.V[i], h, at)
 		}
@@ -168,9 +235,9 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 		if each != nil {
 			d = each(v)
 		}
-		at := a.loc.Clock() + int64(max(d, 0))
+		at := a.loc.Clock() + int64(max(d, 1))
 		if a.loc.Alarm != nil {
-			a.loc.Alarm(int64(max(d, 0)), at)
+			a.loc.Alarm(int64(max(d, 1)), at)
 		}
 		a.set(k, v, kh, at)
 	}
@@ -205,12 +272,67 @@ func (a *after[K, V]) end(k K, h uint64) {
 	a.lives.Delete(k, h)
 }
 
-func (a *after[K, V]) Next() (int64, bool) { return a.Idx.Next() }
-
 func (a *after[K, V]) Expire(now int64) {
+	if a.blames {
+		a.expireAlone(now)
+		return
+	}
 	a.Idx.Expire(now, a.fired)
+	a.flush()
+}
+
+// flush pushes what is due.
+func (a *after[K, V]) flush() {
 	a.due.PushBlocks(a.out, &a.batch)
 	clear(a.due.K)
 	clear(a.due.V)
 	a.due = engine.Columns[K, V]{K: a.due.K[:0], V: a.due.V[:0], H: a.due.H[:0]}
+}
+
+// expireAlone pushes each entry that is due by itself.
+func (a *after[K, V]) expireAlone(now int64) {
+	a.Idx.Expire(now, func(slot uint32) {
+		at := a.Idx.At(slot)
+		a.fired(slot)
+		a.failing = firing[K]{true, a.due.K[0], slot, at}
+		a.flush()
+	})
+	a.failing = firing[K]{}
+}
+
+// Blame implements [engine.HeldTimer].
+func (a *after[K, V]) Blame(on bool) { a.blames = on }
+
+// Failing implements [engine.HeldTimer]. A key has one timer at most, so its number is 0.
+func (a *after[K, V]) Failing() (key any, timer []byte, at int64, ok bool) {
+	f := &a.failing
+	return f.key, binary.AppendVarint(binary.AppendUvarint([]byte{0}, uint64(f.slot)), f.at), f.at, f.fires
+}
+
+// Hold implements [engine.HeldTimer]. The life of an entry that is dropped goes on without it.
+func (a *after[K, V]) Hold(x *codec.Record, now int64, c codec.Codec) (bool, error) {
+	var k K
+	if err := c.Decode(x.Key, &k); err != nil {
+		return false, fmt.Errorf("dataflow: decoding the key of a timer of %s: %w", a.op, err)
+	}
+	if x.Kind == codec.KindRung {
+		d := codec.Decoder{Data: x.Value}
+		_, slot, at := d.Byte(), d.Uint(), d.Int()
+		if d.Err != nil || slot > math.MaxUint32 {
+			return false, fmt.Errorf("%w: it is of a timer of %s", codec.ErrRecord, a.op)
+		}
+		return a.Pending.Hold(uint32(slot), k, at), nil
+	}
+	slot, ok := a.Held(k)
+	switch {
+	case !ok:
+	case x.Kind == codec.KindRetry:
+		a.Release(slot, max(now, 1))
+	default:
+		a.Cancel(slot)
+		if a.lives != nil {
+			a.lives.Delete(k, a.hash.Hash(k))
+		}
+	}
+	return ok, nil
 }

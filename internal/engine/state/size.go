@@ -17,7 +17,7 @@ func (s *itemsState[K, V]) Size() (int, uint64) {
 func (s *timersState[K, V]) Size() (int, uint64) {
 	var k K
 	var v V
-	return s.p.Idx.Len(), uint64(cap(s.p.k))*uint64(unsafe.Sizeof(k)) + uint64(cap(s.p.v))*uint64(unsafe.Sizeof(v)) + 8*uint64(cap(s.p.h))
+	return s.p.Len(), uint64(cap(s.p.k))*uint64(unsafe.Sizeof(k)) + uint64(cap(s.p.v))*uint64(unsafe.Sizeof(v)) + 8*uint64(cap(s.p.h))
 }
 
 // Size counts nothing: each timer is that of an entry in the table.

@@ -23,10 +23,12 @@ type index interface {
 	Len() int
 }
 
-// Pending are entries that wait for their time, in slots that the index knows by number.
+// Pending are entries that wait for their time, in slots that the index knows by number. One
+// that is held is in its slot, and not in the index.
 type Pending[K comparable, V any] struct {
 	make func() index
 	Idx  index
+	held held
 	k    []K
 	v    []V
 	h    []uint64
@@ -118,9 +120,11 @@ func (p *Pending[K, V]) Take(slot uint32) (k K, v V, h uint64) {
 	return k, v, h
 }
 
-// Cancel takes back the timer of a slot, which is free then.
+// Cancel takes back the timer of a slot, which is free then. The timer may be held.
 func (p *Pending[K, V]) Cancel(slot uint32) {
-	p.Idx.Cancel(slot)
+	if !p.Idx.Cancel(slot) {
+		p.held.remove(slot)
+	}
 	p.Take(slot)
 }
 
@@ -164,6 +168,9 @@ func (s *timersState[K, V]) Mark(early func(i uint32)) *keyed.Marks {
 	p := s.p
 	if p.order.last == 0 {
 		p.Idx.Each(func(slot uint32, _ int64) { p.order.set(slot) })
+		for _, slot := range p.held {
+			p.order.set(slot)
+		}
 		for len(p.order.of) < len(p.k) {
 			p.order.of = append(p.order.of, 0)
 		}
@@ -181,7 +188,7 @@ func (s *timersState[K, V]) Freeze() { s.p.marks.Freeze() }
 
 func (s *timersState[K, V]) Thaw() {}
 
-func (s *timersState[K, V]) Count() (uint32, int) { return uint32(len(s.p.k)), s.p.Idx.Len() }
+func (s *timersState[K, V]) Count() (uint32, int) { return uint32(len(s.p.k)), s.p.Len() }
 
 func (s *timersState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error) {
 	p := s.p
@@ -189,7 +196,7 @@ func (s *timersState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]by
 	if p.order.of[i] == 0 {
 		return binary.AppendUvarint(dst, uint64(p.under[i])), nil
 	}
-	dst, err := s.key.Save(binary.AppendVarint(dst, p.Idx.At(i)), c, &p.k[i])
+	dst, err := s.key.Save(binary.AppendVarint(dst, p.at(i)), c, &p.k[i])
 	if err != nil {
 		return dst, err
 	}
@@ -246,7 +253,11 @@ func (s *timersState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 	}
 	inOrder(all)
 	for _, x := range all {
-		p.Idx.Add(x.slot, x.at)
+		if x.at == engine.NoDeadline {
+			p.held.add(x.slot)
+		} else {
+			p.Idx.Add(x.slot, x.at)
+		}
 	}
 	for top > 0 && len(p.free) < int(n)-len(all) {
 		if top > n || p.order.of[top-1] != 0 {
@@ -262,4 +273,7 @@ func (s *timersState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 
 func (s *timersState[K, V]) Describe(w *codec.Describer) {
 	s.p.Idx.Each(func(slot uint32, at int64) { w.Entry("at %v: %v: %+v", time.Duration(at), s.p.k[slot], s.p.v[slot]) })
+	for _, slot := range s.p.held {
+		w.Entry("held: %v: %+v", s.p.k[slot], s.p.v[slot])
+	}
 }

@@ -1,0 +1,83 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// held are the numbers of timers that are held, in order: a timer that is held is set, and does
+// not fire. It is saved with [engine.NoDeadline].
+type held []uint32
+
+// farAway is the deadline of timers of which all are held: a location does not end before them.
+const farAway = engine.NoDeadline - 1
+
+func (s held) has(i uint32) bool {
+	_, has := slices.BinarySearch(s, i)
+	return has
+}
+
+func (s *held) add(i uint32) {
+	if at, has := slices.BinarySearch(*s, i); !has {
+		*s = slices.Insert(*s, at, i)
+	}
+}
+
+func (s *held) remove(i uint32) {
+	if at, has := slices.BinarySearch(*s, i); has {
+		*s = slices.Delete(*s, at, at+1)
+	}
+}
+
+// Len returns how many timers are set, with those that are held.
+func (p *Pending[K, V]) Len() int { return p.Idx.Len() + len(p.held) }
+
+// Next returns the earliest deadline, if a timer is set.
+func (p *Pending[K, V]) Next() (at int64, ok bool) {
+	if at, ok = p.Idx.Next(); !ok && len(p.held) > 0 {
+		return farAway, true
+	}
+	return at, ok
+}
+
+// at returns when the timer of a slot is due that is not free.
+func (p *Pending[K, V]) at(slot uint32) int64 {
+	if p.held.has(slot) {
+		return engine.NoDeadline
+	}
+	return p.Idx.At(slot)
+}
+
+// Hold holds the timer of a slot. It reports false if that is not the timer of k that is due at the
+// given time. It takes time for all free slots.
+func (p *Pending[K, V]) Hold(slot uint32, k K, at int64) bool {
+	if int(slot) >= len(p.k) || p.k[slot] != k || slices.Contains(p.free, slot) || p.at(slot) != at || at == engine.NoDeadline {
+		return false
+	}
+	if p.marks != nil {
+		p.marks.Change(slot)
+	}
+	p.Idx.Cancel(slot)
+	p.held.add(slot)
+	return true
+}
+
+// Held returns the slot of the timer of k that is held. It takes time for all that are held.
+func (p *Pending[K, V]) Held(k K) (slot uint32, ok bool) {
+	i := slices.IndexFunc(p.held, func(slot uint32) bool { return p.k[slot] == k })
+	if i < 0 {
+		return 0, false
+	}
+	return p.held[i], true
+}
+
+// Release sets the timer of a slot that is held.
+func (p *Pending[K, V]) Release(slot uint32, at int64) {
+	if p.marks != nil {
+		p.marks.Change(slot)
+		p.order.set(slot)
+	}
+	p.held.remove(slot)
+	p.Idx.Add(slot, at)
+}

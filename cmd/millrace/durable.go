@@ -34,7 +34,7 @@ NATS server, such as the --state of 'millrace serve', or a cluster, with --nats.
           the flow of any program
   verify  makes the steps of 'millrace serve' again and compares what they give, and what is
           remembered then, with what is kept; all of them if serve was started with
-          --keep-history, else those since the last snapshot
+          --keep-for forever, else those since the last snapshot
   backup  copies LOG, as it is at one moment, to a new folder of package disklog, and checks both.
           With --monitor it asks a process that runs, 'millrace serve' with --backups DIR or any
           other program that serves monitor.Backup there, which does so in a new folder of DIR

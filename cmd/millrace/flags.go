@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
 	"strings"
+	"time"
+
+	"github.com/millrace/millrace/dataflow/durable"
 )
 
 // urls is a flag that may be given more than once.
@@ -73,4 +77,27 @@ func leashed(ctx context.Context) context.Context {
 		cancel()
 	}()
 	return ctx
+}
+
+// A keepFor is a flag of durable.Options.KeepFor.
+type keepFor time.Duration
+
+func (k *keepFor) String() string {
+	if time.Duration(*k) == durable.Forever {
+		return "forever"
+	}
+	return time.Duration(*k).String()
+}
+
+func (k *keepFor) Set(text string) error {
+	if text == "forever" {
+		*k = keepFor(durable.Forever)
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err == nil && d < 0 {
+		err = errors.New("it is negative")
+	}
+	*k = keepFor(d)
+	return err
 }

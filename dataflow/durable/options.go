@@ -44,9 +44,17 @@ type Options struct {
 	// A restart goes through that much history.
 	SnapshotBytes int
 	SnapshotAge   time.Duration
-	// KeepHistory keeps what is behind a snapshot, for looking at with `millrace log`. Nothing
-	// makes room then when MaxBytes is reached.
-	KeepHistory bool
+	// KeepFor is how long steps are kept that lie behind the snapshot before the last one, with the
+	// records that they took: for looking at with [History.Steps] and `millrace log show`. It is
+	// time of the history, which stands still while nobody has the flow, counted back from the last
+	// snapshot. Zero keeps nothing, and [Forever] everything, so that [History.Replay] and
+	// [History.Verify] can make all steps again.
+	//
+	// A snapshot purges what is older. It reads each step that it purges, and one that it keeps. So a
+	// partition that takes nothing purges nothing, and a start with a shorter KeepFor purges
+	// more with its second snapshot. MaxBytes counts more than a finite KeepFor: when the log is a third full,
+	// snapshots purge all that they can. With Forever nothing makes room.
+	KeepFor time.Duration
 
 	// MaxLag bounds what was sent to a partition and no step has taken: when it is reached, sends
 	// wait, and return a [*BacklogError] when their context ends. Zero means 65,536 records and 16
@@ -76,7 +84,7 @@ type Options struct {
 	// Two snapshots are kept, so MaxBytes should be eight times what the states have, with the
 	// elements of outputs that were not read. If it is too small, everything waits, the logger hears
 	// how large the states are, and nothing is lost: a start with a larger bound goes on. With
-	// KeepHistory nothing makes room, and sends stop for good when it is reached.
+	// KeepFor = [Forever] nothing makes room, and sends stop for good when it is reached.
 	//
 	// Files have a little more: see the documentation of the log. On a cluster it bounds each
 	// replica.

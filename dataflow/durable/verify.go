@@ -64,7 +64,7 @@ func (e *VerifyError) Unwrap() []error {
 // Verify makes the steps of a partition again and compares everything with what is kept. Steps
 // have to give what they gave, and what operators remember when they come to the last snapshot has
 // to be what that has: so a function that gives the same and remembers something else is found.
-// If the history has its beginning ([Options].KeepHistory), all steps are made again, else those
+// If the history has its beginning ([Options].KeepFor = [Forever]), all steps are made again, else those
 // since the snapshot before the last one.
 //
 // It returns a [*VerifyError] with the first difference, a [*DamagedError] for a history that

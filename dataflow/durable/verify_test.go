@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/journal"
@@ -34,8 +35,12 @@ func TestVerify(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		for _, ended := range []string{"stopped", "crashed", "stopped and crashed", "stopped and stopped and stopped and stopped"} {
 			log := journal.NewMemory(journal.MemoryOptions{})
+			keepFor := time.Duration(0)
+			if keep {
+				keepFor = Forever
+			}
 			for i, how := range strings.Split(ended, " and ") {
-				app := start(t, log, votes(right), Options{KeepHistory: keep})
+				app := start(t, log, votes(right), Options{KeepFor: keepFor})
 				for n := range 3 {
 					if err := app.Ports.votes.Send(t.Context(), fmt.Sprint("all of ", i), n+1); err != nil {
 						t.Fatal(err)

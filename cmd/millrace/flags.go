@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/netip"
@@ -100,4 +101,15 @@ func (k *keepFor) Set(text string) error {
 	}
 	*k = keepFor(d)
 	return err
+}
+
+// witnessFlag adds a flag of durable.Options.Witness.
+func witnessFlag(fs *flag.FlagSet) func() durable.Witness {
+	dir := fs.String("witness", "", "`folder` on another disk that knows how far the history has come, so that one that was put back as it was earlier is refused; none unless given")
+	return func() durable.Witness {
+		if *dir == "" {
+			return nil
+		}
+		return durable.WitnessDir(*dir)
+	}
 }

@@ -119,6 +119,17 @@ type Options struct {
 	// LeaveWithin bounds how long Stop works on a last snapshot. Zero means 10 s.
 	LeaveWithin time.Duration
 
+	// Witness knows, outside of the log, how far each partition has come, such as [WitnessDir] on another disk. With it a
+	// start refuses with a [*DamagedError] a log that was put back as it was earlier: as a whole that
+	// fits together, so nothing else notices. Nil means none.
+	//
+	// The owner of a partition has it told of the last step each second, and when it leaves. So
+	// what is put back to a moment less than a second earlier may not be noticed. Steps never wait for it. One
+	// that fails or does not answer for 5 s is left out, also by a start, with an error in the log
+	// and in [Health]. What it has and cannot be read, or is of another history, refuses the
+	// start.
+	Witness Witness
+
 	// Now is the clock that tells, when a partition is restored, how much time has passed
 	// while nobody had it. Timers that run do not ask it; [App.Status] compares it with them. Nil
 	// means [time.Now].
@@ -162,6 +173,7 @@ func (o Options) withDefaults() Options {
 	o.MaxGap = cmp.Or(o.MaxGap, 7*24*time.Hour)
 	o.LeaveWithin = cmp.Or(o.LeaveWithin, 10*time.Second)
 	o.Flow.Record = nil
+	o.Witness = newPatientWitness(o.Witness)
 	if o.Codec == nil {
 		o.Codec = CBOR()
 	}

@@ -67,7 +67,8 @@ func InputWithin[K comparable, V any, L dataflow.Location](
 }
 
 // Output returns a port from which the value of each key is read when it is there.
-// Unlike an output of a stream it need not be read: what nobody has asked for waits.
+// Unlike an output of a stream it need not be read: what nobody has asked for waits, until it is
+// taken. [ForgetAfter] before the output has it wait for a time.
 //
 // Values must be fixed, because what was read once cannot be taken back. An entry that is
 // forgotten, because ks is a bounds.RetainedValue, leaves the output: dataflow.EntryOutputPort.Await

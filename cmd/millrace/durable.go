@@ -34,7 +34,7 @@ NATS server, such as the --state of 'millrace serve', or a cluster, with --nats.
           the flow of any program
   verify  makes the steps of 'millrace serve' again and compares what they give, and what is
           remembered then, with what is kept; all of them if serve was started with
-          --keep-history, else those since the last snapshot
+          --keep-for forever, else those since the last snapshot
   backup  copies LOG, as it is at one moment, to a new folder of package disklog, and checks both.
           With --monitor it asks a process that runs, 'millrace serve' with --backups DIR or any
           other program that serves monitor.Backup there, which does so in a new folder of DIR
@@ -43,7 +43,8 @@ NATS server, such as the --state of 'millrace serve', or a cluster, with --nats.
           an identity of its own, so processes that know what was there before are refused.
           Do not run both
   salvage makes a backup of what is left of a LOG that is damaged, to be restored. Without
-          tokens it writes nothing, and says what would be left out and which token accepts that
+          tokens it writes nothing, and says what would be left out and which token accepts that.
+          A copy can have the --witness of what it was made of, which is emptied for it
   quarantine
           lists the records that a program that runs could not handle, has it try one again,
           or has it forget one. It asks the API of 'millrace serve' at --api, or any other
@@ -61,6 +62,7 @@ type durableCommand struct {
 	to             *string
 	accepted       *string
 	disk           *string
+	witness        func() durable.Witness
 	monitor        *string
 	api, tokenFile *string
 	args           []string // behind the flags
@@ -72,6 +74,7 @@ func durables(ctx context.Context, args []string) error {
 	c.kept.add(c.fs, "`folder` given to 'millrace serve'")
 	c.to = c.fs.String("to", "", "`folder` that a backup is made in; it must not be there")
 	c.accepted = c.fs.String("accept-loss", "", "`tokens` of the damage whose loss is accepted, with commas between them")
+	c.witness = witnessFlag(c.fs)
 	c.disk = c.fs.String("disk", "", "`folder` of package disklog to restore to, in place of --state")
 	c.monitor = c.fs.String("monitor", "", "`URL` of the process that is to make a backup, such as http://127.0.0.1:9090, the --monitor of 'millrace serve'")
 	c.api = c.fs.String("api", "http://127.0.0.1:7341", "`URL` of the API of the program whose quarantine it is")
@@ -139,7 +142,9 @@ func (c *durableCommand) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := durable.Check(ctx, c.options(log))
+	opts := c.options(log)
+	opts.Witness = c.witness()
+	all, err := durable.Check(ctx, opts)
 	if len(all) == 0 {
 		return err
 	}
@@ -225,7 +230,9 @@ func (c *durableCommand) salvage(ctx context.Context) error {
 		tokens = strings.Split(*c.accepted, ",")
 	}
 	to := disklog.Dir(*c.to)
-	made, err := durable.Salvage(ctx, c.options(from), to, tokens...)
+	opts := c.options(from)
+	opts.Witness = c.witness()
+	made, err := durable.Salvage(ctx, opts, to, tokens...)
 	verb := "is left out"
 	if err != nil {
 		verb = "would be left out"

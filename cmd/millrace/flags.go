@@ -3,11 +3,16 @@ package main
 import (
 	"context"
 	"encoding/base64"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
 	"strings"
+	"time"
+
+	"github.com/millrace/millrace/dataflow/durable"
 )
 
 // urls is a flag that may be given more than once.
@@ -73,4 +78,38 @@ func leashed(ctx context.Context) context.Context {
 		cancel()
 	}()
 	return ctx
+}
+
+// A keepFor is a flag of durable.Options.KeepFor.
+type keepFor time.Duration
+
+func (k *keepFor) String() string {
+	if time.Duration(*k) == durable.Forever {
+		return "forever"
+	}
+	return time.Duration(*k).String()
+}
+
+func (k *keepFor) Set(text string) error {
+	if text == "forever" {
+		*k = keepFor(durable.Forever)
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err == nil && d < 0 {
+		err = errors.New("it is negative")
+	}
+	*k = keepFor(d)
+	return err
+}
+
+// witnessFlag adds a flag of durable.Options.Witness.
+func witnessFlag(fs *flag.FlagSet) func() durable.Witness {
+	dir := fs.String("witness", "", "`folder` on another disk that knows how far the history has come, so that one that was put back as it was earlier is refused; none unless given")
+	return func() durable.Witness {
+		if *dir == "" {
+			return nil
+		}
+		return durable.WitnessDir(*dir)
+	}
 }

@@ -26,7 +26,8 @@ up to one of them, compares what they give with what is kept, and prints what th
 remembered then. Nothing is changed, and where there is no history none is made.
 
 With --nats the history is that of a cluster. One in a folder can be looked at while no
-process serves it. Steps before the latest snapshot are there only if they were kept.
+process serves it. Steps before the latest snapshots
+are there only if serve was started with --keep-for.
 
 `
 

@@ -61,10 +61,10 @@ func TestLogOfServe(t *testing.T) {
 	}
 	variants := map[string][]string{
 		"plain":     nil,
-		"kept":      {"--keep-history"},
+		"kept":      {"--keep-for", "forever"},
 		"model":     {"--model", "script:" + script},
 		"migration": {"--migration-key", filepath.Join(dir, "shared.key"), "--timeout", "7m"},
-		"all":       {"--model", "script:" + script, "--migration-key", filepath.Join(dir, "shared.key"), "--ask-status", "--keep-history", "--timeout", "1h"},
+		"all":       {"--model", "script:" + script, "--migration-key", filepath.Join(dir, "shared.key"), "--ask-status", "--keep-for", "72h", "--timeout", "1h"},
 	}
 	for name, options := range variants {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestLogOfServe(t *testing.T) {
 			s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
 			s.kill()
 			checkLog(t, state, "after")
-			if kept := strings.Contains(strings.Join(options, " "), "--keep-history"); kept && second <= first {
+			if kept := strings.Contains(strings.Join(options, " "), "--keep-for"); kept && second <= first {
 				t.Errorf("%d steps are shown, and %d of them were there before", second, first)
 			}
 		})
@@ -270,7 +270,7 @@ func TestLogOfManyCalls(t *testing.T) {
 		t.Run(fmt.Sprint("keep=", keep), func(t *testing.T) {
 			t.Parallel()
 			state := t.TempDir()
-			s := serveRuntime(t, state, tools, fmt.Sprintf("--keep-history=%t", keep))
+			s := serveRuntime(t, state, tools, "--keep-for", map[bool]string{false: "0", true: "forever"}[keep])
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			const calls = 60

@@ -83,7 +83,9 @@ func serve(ctx context.Context, args []string) error {
 	var apiHosts urls
 	fs.Var(&apiHosts, "api-host", "a `name`, such as that of a proxy, that requests to the API may be addressed to, with or without a port; may be given more than once")
 	tokenFile := fs.String("token-file", "", "`file` with the token of the API, in place of api.token in the --state folder")
-	keep := fs.Bool("keep-history", false, "keep every step, for 'millrace log replay', and not only those since the last snapshot")
+	witness := witnessFlag(fs)
+	var keep keepFor
+	fs.Var(&keep, "keep-for", "how `long` steps are kept for 'millrace log show', and not only those since the last snapshots: a duration such as 72h, by the time of the history, or forever, which 'millrace log replay' of any step needs")
 	model := fs.String("model", "", "who answers in conversations: script:`FILE`, a JSON array of replies, or openai:URL, an API like OpenAI's")
 	modelName := fs.String("model-name", "", "which model of that API answers; its key is "+keyEnv+" of the environment")
 	migration := fs.String("migration-key", "", "`file` with the key that runtimes have in common which move sessions between them; made if there is none")
@@ -154,7 +156,7 @@ func serve(ctx context.Context, args []string) error {
 		Secrets: secrets, AskStatus: *status,
 		Timeouts: runtime.Timeouts{Call: *timeout}, OtherKeys: *otherKeys,
 		State: &durable.Options{
-			Name: *kept.name, Log: history, KeepHistory: *keep, Logger: logger,
+			Name: *kept.name, Log: history, KeepFor: time.Duration(keep), Witness: witness(), Logger: logger,
 		},
 	}
 	if err := tools.set(&opts); err != nil {

@@ -39,6 +39,7 @@ type core struct {
 	looking  bool   // only looks at the history
 	peers    *peers // nil if no other process can own a partition
 	metrics  metrics
+	seen     witnessing
 	limit    int64 // of the log, zero if there is none
 	reserved reserved
 
@@ -121,6 +122,9 @@ func (c *core) start(ctx context.Context) (err error) {
 			return fmt.Errorf("durable: %s: the location is divided, and each partition has a value of its own: put it under a key, or use a dataflow.Process", values[0])
 		}
 	}
+	if err := c.checkWitness(); err != nil {
+		return err
+	}
 	if err := c.openLog(ctx); err != nil {
 		return err
 	}
@@ -135,6 +139,7 @@ func (c *core) start(ctx context.Context) (err error) {
 	owning, leaving := context.WithCancel(c.ctx)
 	c.leaving = leaving
 	c.tasks.Go(c.tellReads)
+	c.beginWitness()
 	if err := c.bound(ctx); err != nil {
 		c.opts.Logger.Warn("it is not known how full the log is", "error", err)
 	}

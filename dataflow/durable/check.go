@@ -30,7 +30,7 @@ type PartitionCheck struct {
 // no record is gone that a step knew of. It changes nothing, calls no function of the program, and
 // does not say whether the program can go on from there: see [History.Verify].
 //
-// Of opts it uses Log, Name and Logger. A log of one process cannot be opened while that process
+// Of opts it uses Log, Name, Logger and Witness. A log of one process cannot be opened while that process
 // runs: [App.Check] does the same there. Others may run the flow meanwhile; what they add may be
 // looked at or not.
 //
@@ -107,5 +107,6 @@ func inspect(log journal.Log, opts *Options, partition int) *inspection {
 	return &inspection{
 		upTo: math.MaxUint64,
 		log:  log, of: origin{[4]byte(id[:4]), partition}, name: opts.Name, at: opts.Log.String(), partition: partition,
+		witnessed: opts.Witness, logger: opts.Logger,
 	}
 }

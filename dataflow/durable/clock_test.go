@@ -28,7 +28,7 @@ func TestWrongClock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := journal.NewMemory(journal.MemoryOptions{})
 				wrong := time.Duration(0)
-				o := Options{KeepHistory: true, Now: func() time.Time { return time.Now().Add(wrong) }}
+				o := Options{KeepFor: Forever, Now: func() time.Time { return time.Now().Add(wrong) }}
 				n := 0
 				run := func(d time.Duration) time.Duration { // makes a step after d, and returns how wrong its time is
 					app := start(t, log, keptProcess, o)

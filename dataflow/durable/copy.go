@@ -98,7 +98,7 @@ func copyLog(ctx context.Context, from journal.Log, opts *Options, to journal.Op
 		return made, fmt.Errorf("durable: the copy to %s is not complete: %w; remove it, and copy again", to, err)
 	}
 	there := *opts
-	there.Log = to
+	there.Log, there.Witness = to, nil // the copy is another history
 	made.Identity = target.Identity()
 	if made.Partitions, err = checkAll(ctx, target, &there); err != nil {
 		return made, fmt.Errorf("durable: the copy is not right: remove it: %w", err)

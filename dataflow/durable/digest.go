@@ -53,15 +53,15 @@ func (o *owner) digestChanges() ([]byte, error) {
 	return data, err
 }
 
-// compares reports whether the digest of a step, if it has one, has to be the same when it is made
+// comparesDigest reports whether the digest of a step, if it has one, has to be the same when it is made
 // again: not that of another program, which remembers other things, and not where what was
 // recorded stands.
-func (o *owner) compares(was *step, fence uint64) bool {
+func (o *owner) comparesDigest(was *step, fence uint64) bool {
 	return was.changes != nil && o.program.same && (o.adopts == 0 || fence < o.adopts)
 }
 
-// compare compares the digest of the step that was made again.
-func (o *owner) compare(was *step, fence uint64) error {
+// compareDigest compares the digest of the step that was made again.
+func (o *owner) compareDigest(was *step, fence uint64) error {
 	is, err := o.cutter.Digest(nil)
 	if err != nil || bytes.Equal(is, was.changes) {
 		return err

@@ -46,7 +46,7 @@
 // does; a step has a digest of the step before and of the records that it and all before it
 // took, and says up to where records were acknowledged; a record says which step was
 // committed when it was sent. What is not noticed: all of a log that is put back as it was
-// earlier, and the last records, if they were acknowledged and lost before another step was
+// earlier, unless there is an [Options].Witness, and the last records, if they were acknowledged and lost before another step was
 // committed.
 //
 // # Records that the program cannot handle

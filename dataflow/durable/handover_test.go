@@ -44,7 +44,7 @@ func handOver(t *testing.T, early bool) {
 		}
 		return f
 	})
-	opts := Options{SnapshotAge: time.Minute, KeepHistory: true} // so the other one finds all records
+	opts := Options{SnapshotAge: time.Minute, KeepFor: Forever} // so the other one finds all records
 	first := start(t, log, accounts, opts)
 	post(t, first, posting{N: 10})
 	time.Sleep(3 * time.Minute)

@@ -39,6 +39,11 @@ type Health struct {
 	// reached. It is nil if the log is well, or does not say: see [journal.Conditioned].
 	Log error
 
+	// Witness is why [Options].Witness does not know of all steps, or was not asked when a
+	// partition was restored. It is nil if it is well, or there is none. Nothing waits for it, so the flow
+	// is ready all the same.
+	Witness error
+
 	// Size is what the log takes of a disk, as it was at Measured. Measured is zero, and so is
 	// Size, if the log does not say: see [journal.Sized]. The log is asked when Health is called, once
 	// a second at most, and what it does not answer at once is in a later Health.
@@ -79,7 +84,7 @@ func (a *App[P]) Health() Health {
 			h.Members = r.Members()
 		}
 	}
-	h.Log = c.measured.condition()
+	h.Log, h.Witness = c.measured.condition(), c.seen.condition()
 	if h.Ended = c.ending.Load(); h.Ended {
 		h.Log, h.Err = nil, a.Err()
 	}

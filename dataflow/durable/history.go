@@ -200,7 +200,7 @@ func (h *History) DescribeOutputs(w io.Writer, partition int, outputs []byte) er
 // that is zero, and writes for people what the partition remembered then and what its
 // outputs kept: at most most entries of each operator. It begins with the snapshot if
 // that is not later, and else at the beginning, which has to be there for it:
-// [Options].KeepHistory. A step that gives something else than is recorded ends it with
+// [Options].KeepFor = [Forever]. A step that gives something else than is recorded ends it with
 // a [*DivergedError].
 func (h *History) Replay(ctx context.Context, partition int, to uint64, w io.Writer, most int) error {
 	kept, err := h.until(ctx, partition, to)
@@ -256,7 +256,7 @@ func (h *History) until(ctx context.Context, partition int, to uint64) (*journal
 			kept.Steps = append(kept.Steps, s)
 		}
 		if first, err := decodeStep(h.core.originOf(partition), kept.Steps[0].Data); err != nil || !first.begin {
-			return nil, fmt.Errorf("durable: step %d of partition %d is before the snapshot, and the beginning of the history is gone: keep it with Options.KeepHistory", to, partition)
+			return nil, fmt.Errorf("durable: step %d of partition %d is before the snapshot, and the beginning of the history is gone: keep it with Options.KeepFor = durable.Forever", to, partition)
 		}
 	}
 	for len(kept.Steps) > 0 && kept.Steps[len(kept.Steps)-1].Fence > to {

@@ -32,7 +32,7 @@ func times(factor int) func(*dataflow.Flow) timesPorts {
 func TestOpenHistory(t *testing.T) {
 	for _, clean := range []bool{false, true} {
 		log := journal.NewMemory(journal.MemoryOptions{})
-		app := start(t, log, times(1), Options{KeepHistory: true})
+		app := start(t, log, times(1), Options{KeepFor: Forever})
 		for i := range 3 {
 			if err := app.Ports.in.Send(t.Context(), fmt.Sprint("k", i), i+1); err != nil {
 				t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
@@ -29,6 +30,11 @@ type inspection struct {
 	// visit gets everything in an order in which it could have come: each message before the
 	// step that took it, and the snapshot behind its step. It may be nil.
 	visit visitor
+
+	// witnessed is asked what it knows, unless it is nil.
+	witnessed Witness
+	logger    *slog.Logger
+	misfit    string // why the history is not the one that the witness knows
 
 	found PartitionCheck
 }
@@ -95,11 +101,33 @@ func (in *inspection) damaged(format string, args ...any) error {
 	return &DamagedError{History: in.name, Log: in.at, Partition: in.partition, Damage: fmt.Sprintf(format, args...)}
 }
 
+// once goes through the partition, and compares it with what the witness knew before.
 func (in *inspection) once(ctx context.Context) error {
+	var seen *sighting
+	if in.witnessed != nil {
+		var err error
+		if seen, err = loadSighting(ctx, in.witnessed, in.log.Identity(), in.partition); err != nil {
+			if errors.As(err, new(*witnessError)) || ctx.Err() != nil {
+				return err
+			}
+			in.logger.Warn("a history was not compared with the witness", "partition", in.partition, "error", err)
+		}
+	}
 	h, err := in.log.Restore(ctx, in.partition)
 	if err != nil {
 		return err
 	}
+	in.misfit = seen.misfit(ctx, in.log, in.of, h)
+	if err := in.history(ctx, h); err != nil || in.misfit == "" {
+		return err
+	}
+	if _, shared := unmeasured(in.log).(journal.Shared); shared { // and another server may know more
+		return &olderStepsError{why: in.misfit}
+	}
+	return in.damaged("%s", in.misfit)
+}
+
+func (in *inspection) history(ctx context.Context, h *journal.History) error {
 	in.found.Last, in.found.Snapshot = h.Fence, h.At
 	if h.Fence == 0 {
 		return in.rest(ctx, h, &step{}, nil)
@@ -307,7 +335,7 @@ func (in *inspection) rest(ctx context.Context, h *journal.History, last *step, 
 				return err
 			}
 			if m.floor > now.Fence {
-				return &olderStepsError{m.position, m.floor, now.Fence}
+				return &olderStepsError{record: m.position, floor: m.floor, last: now.Fence}
 			}
 		}
 		in.see(&m)

@@ -304,7 +304,7 @@ func TestFullForGood(t *testing.T) {
 			log := journal.NewMemory(journal.MemoryOptions{MaxBytes: 256 << 10})
 			within(t, log)
 			o := onlyFull
-			o.KeepHistory, o.Reject = true, reject
+			o.KeepFor, o.Reject = Forever, reject
 			app := start(t, log, chunkFlow, o)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -317,7 +317,7 @@ func TestFullForGood(t *testing.T) {
 			if reject {
 				cause = ErrNoRoom
 			}
-			if !errors.As(err, &full) || !full.Busy() || !errors.Is(err, journal.ErrFull) || !errors.Is(err, cause) || !strings.Contains(err.Error(), "KeepHistory") {
+			if !errors.As(err, &full) || !full.Busy() || !errors.Is(err, journal.ErrFull) || !errors.Is(err, cause) || !strings.Contains(err.Error(), "KeepFor = Forever") {
 				t.Errorf("reject=%v: %v", reject, err)
 			}
 			stop(t, app)

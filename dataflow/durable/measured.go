@@ -33,6 +33,14 @@ func newMeasured(l journal.Log) *measured {
 	return &measured{Log: l, partitions: make([]lastWrites, l.Partitions()), refused: make(chan struct{}, 1)}
 }
 
+// unmeasured returns the log that is measured.
+func unmeasured(l journal.Log) journal.Log {
+	if m, ok := l.(*measured); ok {
+		return m.Log
+	}
+	return l
+}
+
 // Append measures [journal.Log.Append].
 func (m *measured) Append(ctx context.Context, p int, records ...[]byte) (position uint64, err error) {
 	began := time.Now()

@@ -44,9 +44,17 @@ type Options struct {
 	// A restart goes through that much history.
 	SnapshotBytes int
 	SnapshotAge   time.Duration
-	// KeepHistory keeps what is behind a snapshot, for looking at with `millrace log`. Nothing
-	// makes room then when MaxBytes is reached.
-	KeepHistory bool
+	// KeepFor is how long steps are kept that lie behind the snapshot before the last one, with the
+	// records that they took: for looking at with [History.Steps] and `millrace log show`. It is
+	// time of the history, which stands still while nobody has the flow, counted back from the last
+	// snapshot. Zero keeps nothing, and [Forever] everything, so that [History.Replay] and
+	// [History.Verify] can make all steps again.
+	//
+	// A snapshot purges what is older. It reads each step that it purges, and one that it keeps. So a
+	// partition that takes nothing purges nothing, and a start with a shorter KeepFor purges
+	// more with its second snapshot. MaxBytes counts more than a finite KeepFor: when the log is a third full,
+	// snapshots purge all that they can. With Forever nothing makes room.
+	KeepFor time.Duration
 
 	// MaxLag bounds what was sent to a partition and no step has taken: when it is reached, sends
 	// wait, and return a [*BacklogError] when their context ends. Zero means 65,536 records and 16
@@ -76,7 +84,7 @@ type Options struct {
 	// Two snapshots are kept, so MaxBytes should be eight times what the states have, with the
 	// elements of outputs that were not read. If it is too small, everything waits, the logger hears
 	// how large the states are, and nothing is lost: a start with a larger bound goes on. With
-	// KeepHistory nothing makes room, and sends stop for good when it is reached.
+	// KeepFor = [Forever] nothing makes room, and sends stop for good when it is reached.
 	//
 	// Files have a little more: see the documentation of the log. On a cluster it bounds each
 	// replica.
@@ -121,6 +129,17 @@ type Options struct {
 	// LeaveWithin bounds how long Stop works on a last snapshot. Zero means 10 s.
 	LeaveWithin time.Duration
 
+	// Witness knows, outside of the log, how far each partition has come, such as [WitnessDir] on another disk. With it a
+	// start refuses with a [*DamagedError] a log that was put back as it was earlier: as a whole that
+	// fits together, so nothing else notices. Nil means none.
+	//
+	// The owner of a partition has it told of the last step each second, and when it leaves. So
+	// what is put back to a moment less than a second earlier may not be noticed. Steps never wait for it. One
+	// that fails or does not answer for 5 s is left out, also by a start, with an error in the log
+	// and in [Health]. What it has and cannot be read, or is of another history, refuses the
+	// start.
+	Witness Witness
+
 	// Now is the clock that tells, when a partition is restored, how much time has passed
 	// while nobody had it. Timers that run do not ask it; [App.Status] compares it with them. Nil
 	// means [time.Now].
@@ -164,6 +183,7 @@ func (o Options) withDefaults() Options {
 	o.MaxGap = cmp.Or(o.MaxGap, 7*24*time.Hour)
 	o.LeaveWithin = cmp.Or(o.LeaveWithin, 10*time.Second)
 	o.Flow.Record = nil
+	o.Witness = newPatientWitness(o.Witness)
 	if o.Codec == nil {
 		o.Codec = CBOR()
 	}

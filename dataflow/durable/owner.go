@@ -285,7 +285,7 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 	for i := range taken {
 		m := &taken[i]
 		if m.floor > o.fence {
-			return &olderStepsError{m.position, m.floor, o.fence}
+			return &olderStepsError{record: m.position, floor: m.floor, last: o.fence}
 		}
 		records = append(records, m.records...)
 		s.size = s.size.plus(lagOf(m.records))
@@ -358,9 +358,8 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 	}
 	o.metrics.steps.Add(1)
 	o.unsaved += len(data)
-	o.last.place = s.place
-	o.last.link = after(data)
-	o.last.refusals.add(s)
+	o.advance(s, data)
+	o.witness()
 	return nil
 }
 

@@ -87,7 +87,7 @@ func lastOf(data []byte, s *snapshot) lastSnapshot {
 }
 
 // keep makes the pieces of a cut durable, and then the snapshot that names them. What is
-// behind the snapshot before this one is forgotten: that one can be used as well.
+// behind the snapshot before this one is forgotten, see purge: that one can be used as well.
 func (o *owner) keep(c *cut) error {
 	k := &o.stored
 	for {
@@ -120,11 +120,10 @@ func (o *owner) keep(c *cut) error {
 	if before.data == nil {
 		return nil // the beginning of the history is what this one can be replaced by
 	}
-	if err := o.log.PurgePieces(c.ctx, o.partition, min(before.first, k.last.first)); err != nil || o.opts.KeepHistory {
+	if err := o.log.PurgePieces(c.ctx, o.partition, min(before.first, k.last.first)); err != nil {
 		return err
 	}
-	// The last message taken stays: a start compares it with what the snapshot says of it.
-	return o.log.Purge(c.ctx, o.partition, max(before.taken, 1)-1, before.fence)
+	return o.purge(c.ctx, before, c.at.now)
 }
 
 // keepPiece saves a piece, in several of the log's if it is large.

@@ -15,8 +15,15 @@ import (
 // since.
 func (o *owner) restore(ctx context.Context) (*source, error) {
 	began := time.Now()
+	seen, err := o.sighted(ctx)
+	if err != nil {
+		return nil, err
+	}
 	h, err := o.history(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := o.compare(ctx, seen, h); err != nil {
 		return nil, err
 	}
 	source, err := o.follow(ctx, h)
@@ -32,6 +39,7 @@ func (o *owner) restore(ctx context.Context) (*source, error) {
 		o.last.diverged, o.savedAt = o.adopts, time.Time{} // a snapshot is due: the steps are not made again
 	}
 	o.startClock()
+	o.witness()
 	if h.Fence == 0 {
 		err = o.begin(ctx)
 	} else if o.program.changed {
@@ -119,7 +127,7 @@ func (o *owner) checkLast(ctx context.Context, fence uint64, from *source) error
 		return o.unreadable(err)
 	}
 	if m := &ms[0]; m.floor > fence {
-		return &olderStepsError{m.position, m.floor, fence}
+		return &olderStepsError{record: m.position, floor: m.floor, last: fence}
 	}
 	return nil
 }
@@ -135,9 +143,15 @@ func (o *owner) unreadable(err error) error {
 
 // An olderStepsError says that a record knows of a later step than there is: somebody else
 // has committed meanwhile, or the steps are an older copy.
-type olderStepsError struct{ record, floor, last uint64 }
+type olderStepsError struct {
+	record, floor, last uint64
+	why                 string // in words, if it is not a record that knows
+}
 
 func (e *olderStepsError) Error() string {
+	if e.why != "" {
+		return e.why
+	}
 	return fmt.Sprintf("message %d was sent when step %d was committed, and the last step is %d: the steps are an older copy, or were lost at the end", e.record, e.floor, e.last)
 }
 
@@ -211,7 +225,7 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source) er
 		}
 		fence = committed.Fence
 		var e logdriven.Emission
-		digests := o.compares(&was, fence)
+		digests := o.comparesDigest(&was, fence)
 		if digests {
 			o.cutter.Note()
 		}
@@ -244,17 +258,22 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source) er
 			return &DivergedError{Partition: o.partition, Step: fence, Was: was.Outputs, Is: e.Outputs, Err: err}
 		}
 		if digests {
-			if err := o.compare(&was, fence); err != nil {
+			if err := o.compareDigest(&was, fence); err != nil {
 				return err
 			}
 		}
-		o.last.place = was.place
-		o.last.link = after(committed.Data)
-		o.last.refusals.add(&was)
+		o.advance(&was, committed.Data)
 		o.unsaved += len(committed.Data)
 		o.metrics.replayed.Add(1)
 	}
 	return nil
+}
+
+// advance goes on behind a step that is durable.
+func (o *owner) advance(s *step, data []byte) {
+	o.last.place = s.place
+	o.last.link = after(data)
+	o.last.refusals.add(s)
 }
 
 // sameSkips reports whether the same records of a step were quarantined. The reasons have places

@@ -39,6 +39,7 @@ type roomMaking struct {
 	roomMade   bool        // before the first step: no snapshot makes more
 	lastResort bool        // so the step has the room of snapshots
 	departing  atomic.Bool // it waits for no room
+	keeps      atomic.Bool // it keeps history that is behind two snapshots, since Options.KeepFor says so
 }
 
 // bound finds out the limit of the log. Snapshots of all partitions leave most of it free.
@@ -114,8 +115,8 @@ func (c *core) watchRoom() {
 
 // howFull says what makes room.
 func (c *core) howFull() string {
-	if c.opts.KeepHistory {
-		return "Options.KeepHistory forgets nothing, so nothing is taken until Options.MaxBytes is larger"
+	if c.opts.KeepFor == Forever {
+		return "Options.KeepFor = Forever forgets nothing, so nothing is taken until Options.MaxBytes is larger"
 	}
 	return fmt.Sprintf("snapshots take what is left, and nothing is lost; set Options.MaxBytes to eight times what the states of all partitions have (%d bytes here), or more", c.stateBytes())
 }
@@ -133,7 +134,7 @@ func (d *door) full(p int, err, why error) error {
 	way := d.partitions[p]
 	way.mu.Lock()
 	defer way.mu.Unlock()
-	if d.opts.KeepHistory && d.limit > 0 {
+	if d.opts.KeepFor == Forever && d.limit > 0 {
 		err = fmt.Errorf("%w; %s", err, d.howFull())
 	}
 	return &BacklogError{Partition: p, Lag: way.backlog.lag(), Err: fmt.Errorf("%w: %w", why, err)}
@@ -142,8 +143,11 @@ func (d *door) full(p int, err, why error) error {
 // behind returns how much of history two snapshots more have forgotten. No snapshot is being made.
 func (o *owner) behind() int64 {
 	n := int64(o.covered)
-	if !o.opts.KeepHistory {
+	if o.opts.KeepFor != Forever {
 		n += int64(o.unsaved)
+	}
+	if worth := o.door.partitions[o.partition].worth.Load(); o.keeps.Load() && o.nearlyFull(worth) {
+		n += worth // at least: nobody counts it
 	}
 	return n
 }
@@ -153,7 +157,7 @@ func (o *owner) behind() int64 {
 // leaves it behind.
 func (o *owner) garbage(worth int64) int64 {
 	times, live := int64(2), int64(o.cutter.Live())
-	if worth < o.limit/16/int64(o.log.Partitions()) {
+	if o.nearlyFull(worth) {
 		times = 1
 	}
 	n := o.stored.bytes() - times*live - int64(o.slack())
@@ -209,7 +213,7 @@ func (o *owner) covers() {
 		o.covered = 0
 	}
 	o.covered += o.unknown
-	if !o.opts.KeepHistory {
+	if o.opts.KeepFor != Forever {
 		o.covered += o.unsaved
 	}
 	o.unknown = 0

@@ -25,6 +25,9 @@ import (
 // before: who knows the damaged one is refused, and has to be started again. What was
 // acknowledged and is lost is not sent again by itself.
 //
+// With [Options].Witness it also compares with what the witness knows. What that has is removed when the copy is
+// complete, so that the copy can have the witness.
+//
 // A log that cannot be opened, because what it keeps of itself is gone, cannot be salvaged. Salvage returns an
 // error for a token that is of none of the damage that it finds, and else what Copy returns.
 func Salvage(ctx context.Context, opts Options, to journal.Opener, tokens ...string) (Copied, error) {
@@ -81,7 +84,14 @@ func salvageLog(ctx context.Context, from journal.Log, opts *Options, to journal
 	}
 	made, err := copyLog(ctx, from, opts, to, func(context.Context, journal.Log, *Options) ([]*excerpt, error) { return all, nil })
 	made.Lost = lost
-	return made, err
+	if err != nil || opts.Witness == nil {
+		return made, err
+	}
+	var errs []error
+	for p := range from.Partitions() { // which the copy is to have
+		errs = append(errs, opts.Witness.Save(ctx, p, nil))
+	}
+	return made, errors.Join(errs...)
 }
 
 // A salvage goes through a partition that an inspection has found damaged, and leaves out what
@@ -111,6 +121,9 @@ func (s *salvage) run(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if s.misfit != "" {
+		s.lose("what the witness knows of (%s)", s.misfit)
 	}
 	from, err := s.base(ctx, h)
 	if err != nil {

@@ -74,6 +74,7 @@ func (o *owner) beginCut(ctx context.Context) error {
 		o.cutter.Again()
 	}
 	o.covers()
+	o.warnUntaken()
 	c := &cut{at: o.last, wake: make(chan struct{}, 1), written: make(chan struct{}, 1), done: make(chan struct{})}
 	c.at.shape, c.at.fence = o.program.numbers.Shape().String(), o.fence
 	c.ctx, c.cancel = context.WithCancelCause(ctx)

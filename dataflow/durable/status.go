@@ -62,6 +62,7 @@ type reports struct {
 	asked   chan struct{} // closed when the owner has reported
 	answers bool          // there is an owner that does
 	report  PartitionStatus
+	untaken map[string]int  // by output: how many entries the logger hears of next
 	told    map[string]bool // places of operators of which somebody was told that they stop the partition
 }
 

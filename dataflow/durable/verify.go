@@ -69,7 +69,7 @@ func (e *VerifyError) Unwrap() []error {
 // have to give what they gave, what operators remember after a step with a digest has to be the
 // same, see [Options].Digest, and when the steps come to the last snapshot it has to be what that
 // has: so a function that gives the same and remembers something else is found.
-// If the history has its beginning ([Options].KeepHistory), all steps are made again, else those
+// If the history has its beginning ([Options].KeepFor = [Forever]), all steps are made again, else those
 // since the snapshot before the last one.
 //
 // It returns a [*VerifyError] with the first difference, a [*DamagedError] for a history that

@@ -31,8 +31,8 @@ func votes(seen func(sum int) int) func(*dataflow.Flow) quorumPorts {
 // else, and with one that gives the same and remembers something else.
 func TestVerify(t *testing.T) {
 	right := func(sum int) int { return sum }
-	for _, options := range []Options{{KeepHistory: true, Digest: -1}, {Digest: -1}, {KeepHistory: true, Digest: 1}, {Digest: 1}} {
-		digests, keep := options.Digest > 0, options.KeepHistory
+	for _, options := range []Options{{KeepFor: Forever, Digest: -1}, {Digest: -1}, {KeepFor: Forever, Digest: 1}, {Digest: 1}} {
+		digests, keep := options.Digest > 0, options.KeepFor == Forever
 		for _, ended := range []string{"stopped", "crashed", "stopped and crashed", "stopped and stopped and stopped and stopped"} {
 			log := journal.NewMemory(journal.MemoryOptions{})
 			for i, how := range strings.Split(ended, " and ") {

@@ -57,6 +57,9 @@ func (o opener) Open(ctx context.Context, opts journal.OpenOptions) (journal.Log
 	return l, nil
 }
 
+// Folder returns the folder that the log is in.
+func (o opener) Folder() string { return o.dir }
+
 func (o opener) String() string { return "the log in " + o.dir }
 
 // Settings are all that is said about a log.

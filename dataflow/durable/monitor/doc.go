@@ -39,6 +39,7 @@
 //
 //	millrace_durable_live, _ready         1 or 0
 //	millrace_durable_log_up               0 while the log takes nothing
+//	millrace_durable_witness_up           0 while the witness does not know of all steps; 1 if there is none
 //	millrace_durable_partitions_owned     partitions whose steps this process makes
 //	millrace_durable_members              processes that share the partitions, as this one sees it;
 //	                                      none of a log for one process, and of a client

@@ -120,6 +120,7 @@ func (e exposition) process(h *durable.Health) {
 		{"live", "gauge", "0 if the flow has ended in this process.", one(h.Live() == nil)},
 		{"ready", "gauge", "0 if what is sent may wait long or be refused.", one(h.Ready() == nil)},
 		{"log_up", "gauge", "0 while the log takes nothing.", one(h.Log == nil && !h.Ended)},
+		{"witness_up", "gauge", "0 while the witness does not know of all steps; 1 if there is none.", one(h.Witness == nil)},
 		{"partitions_owned", "gauge", "Partitions whose steps this process makes.", float64(ownedHere)},
 		{"records_total", "counter", "Records that steps of this process took.", float64(m.Records)},
 		{"steps_total", "counter", "Steps that this process committed.", float64(m.Steps)},

@@ -89,6 +89,9 @@ func (dir embeddedIn) Open(ctx context.Context, o journal.OpenOptions) (journal.
 	return l, nil
 }
 
+// Folder returns the folder that the log is in.
+func (dir embeddedIn) Folder() string { return string(dir) }
+
 func (dir embeddedIn) String() string { return "the embedded server in " + string(dir) }
 
 // Settings are all that is said about a log. Dir is empty for one on servers.

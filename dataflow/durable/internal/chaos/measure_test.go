@@ -29,7 +29,7 @@ var places = []place{{name: "embedded"}, {name: "R1", replicas: 1}, {name: "R3",
 
 // options makes the place.
 func (p *place) options(b *testing.B) durable.Options {
-	o := durable.Options{Name: appName, Partitions: partitions, KeepHistory: true, SnapshotAge: time.Hour, SnapshotBytes: 1 << 30,
+	o := durable.Options{Name: appName, Partitions: partitions, KeepFor: durable.Forever, SnapshotAge: time.Hour, SnapshotBytes: 1 << 30,
 		LeaveWithin: time.Second, Logger: slog.New(slog.DiscardHandler)}
 	if p.replicas == 0 {
 		o.Log = natslog.Embedded(b.TempDir())

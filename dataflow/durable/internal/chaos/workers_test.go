@@ -41,7 +41,7 @@ func onServers(urls []string) journal.Opener {
 func (c workerConfig) options() durable.Options {
 	return durable.Options{
 		Name: c.Name, Member: c.Member, Log: onServers(c.Servers), Partitions: c.Partitions, Lease: c.Lease,
-		KeepHistory: true, SnapshotBytes: 64 << 10, SnapshotAge: 2 * time.Second, LeaveWithin: 5 * time.Second,
+		KeepFor: durable.Forever, SnapshotBytes: 64 << 10, SnapshotAge: 2 * time.Second, LeaveWithin: 5 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 }

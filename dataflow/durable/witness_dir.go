@@ -1,0 +1,92 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// WitnessDir returns a [Witness] in a folder, with a file for each partition that is replaced and
+// synced as a whole. Start returns an error if the folder is not there, so that a disk that is not mounted is
+// noticed, or if it is in the folder of the log. It has to be on another disk or another machine than the log:
+// what is put back together with the log knows nothing better. Nobody can check that.
+func WitnessDir(path string) Witness { return witnessDir(path) }
+
+type witnessDir string
+
+func (dir witnessDir) file(partition int) string {
+	return filepath.Join(string(dir), fmt.Sprintf("partition-%d", partition))
+}
+
+// ready returns an error if the folder is no place for the witness of a log.
+func (dir witnessDir) ready(log journal.Opener) error {
+	info, err := os.Stat(string(dir))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("durable: there is no folder %s for the witness: make it, or mount its disk", string(dir))
+	case err != nil:
+		return fmt.Errorf("durable: the folder of the witness: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("durable: %s, which is to be the folder of the witness, is not a folder", string(dir))
+	}
+	if at, ok := log.(interface{ Folder() string }); ok && inside(string(dir), at.Folder()) {
+		return fmt.Errorf("durable: the witness in %s is in the folder of %s: a copy of the log that is put back has the witness with it; choose another disk", string(dir), log)
+	}
+	return nil
+}
+
+func (dir witnessDir) Load(_ context.Context, partition int) ([]byte, error) {
+	if _, err := os.Stat(string(dir)); err != nil {
+		return nil, err // and not that nothing was saved
+	}
+	data, err := os.ReadFile(dir.file(partition))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+func (dir witnessDir) Save(_ context.Context, partition int, data []byte) (err error) {
+	name := dir.file(partition)
+	if data == nil {
+		if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return dir.sync()
+	}
+	f, err := os.CreateTemp(string(dir), filepath.Base(name)+".new-*") // other processes may save at the same time
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return err
+	}
+	return dir.sync()
+}
+
+// sync makes the names in the folder durable, where a folder can be synced.
+func (dir witnessDir) sync() error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := os.Open(string(dir))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -73,15 +73,25 @@ type DivergedError struct {
 	Step      uint64 // its fence in the journal
 	Was, Is   []byte // the outputs recorded, and those that came now
 	Err       error  // why no outputs came: a function failed that did not when the step was committed; else nil
+
+	MadeBy, AgainBy string // versions of the programs, as [Options].Version: the one that committed it, and this one
+}
+
+// versions says which versions the programs have, if they differ.
+func (e *DivergedError) versions() string {
+	if e.MadeBy == e.AgainBy {
+		return ""
+	}
+	return fmt.Sprintf("; it was made by version %q, and made again by version %q", e.MadeBy, e.AgainBy)
 }
 
 func (e *DivergedError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("%v: partition %d, step %d: %v; start a program whose functions can make it again", ErrDiverged, e.Partition, e.Step, e.Err)
+		return fmt.Sprintf("%v: partition %d, step %d: %v%s; start a program whose functions can make it again", ErrDiverged, e.Partition, e.Step, e.Err, e.versions())
 	}
-	return fmt.Sprintf("%v: partition %d, step %d: %d bytes of outputs were recorded, %d came now, the first difference at byte %d; look at both with `millrace log replay`; "+
+	return fmt.Sprintf("%v: partition %d, step %d: %d bytes of outputs were recorded, %d came now, the first difference at byte %d%s; look at both with `millrace log replay`; "+
 		"if the program was changed, start the one that made the history, stop it, which makes a snapshot, and start this one; or let what was recorded stand, with Options.Divergence = KeepRecorded",
-		ErrDiverged, e.Partition, e.Step, len(e.Was), len(e.Is), firstDifference(e.Was, e.Is))
+		ErrDiverged, e.Partition, e.Step, len(e.Was), len(e.Is), firstDifference(e.Was, e.Is), e.versions())
 }
 
 // Unwrap returns [ErrDiverged], and why no outputs came.

@@ -186,11 +186,12 @@ func (h *history) addRecords(m journal.Message) error {
 // before, how far it took, when, whom it refused, and what it gave.
 func (h *history) addStep(s journal.Step, origin *int64) error {
 	d := decoder{data: s.Data}
-	if v := d.byte(); v != 7 {
+	if v := d.byte(); v != 8 {
 		return fmt.Errorf("version %d", v)
 	}
 	d.skip(4 + 4) // the identity and the checksum
-	begin := d.byte()&1 != 0
+	flags := d.byte()
+	begin := flags&1 != 0
 	if begin != (len(h.steps) == 0) {
 		return fmt.Errorf("step %d of the history says it is the first: %v", len(h.steps)+1, begin)
 	}
@@ -201,6 +202,9 @@ func (h *history) addStep(s journal.Step, origin *int64) error {
 			return err
 		}
 		h.ops = ops
+	}
+	if flags&8 != 0 {
+		d.bytes() // the version of the program
 	}
 	d.uint()   // the fence of the step before
 	d.skip(16) // the link to it

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -316,4 +317,60 @@ func TestOneWay(t *testing.T) {
 	}
 	stop(t, client)
 	stop(t, again)
+}
+
+// TestDivergedElsewhere has a later program, of which a function gives something else, take over from
+// a process that was killed. It cannot make the last steps again, so it refuses these partitions as they
+// are. A process of the earlier program goes on with them, and when it leaves with a snapshot, the later
+// one takes them.
+func TestDivergedElsewhere(t *testing.T) {
+	url := natsServer(t)
+	type sum struct{ N, Sum int }
+	twice := rolling("sum", func(s *sum, v int) int { s.N, s.Sum = s.N+1, s.Sum+v; return s.N }, func(s sum) int { return 2 * s.Sum })
+	first := start(t, nil, rollingV1, rollingOptions(url, "v1", "b"))
+	untilPartitions(t, first, 6, running)
+	vote := func(app *App[rollingPorts], key string, want int) {
+		t.Helper()
+		for range 3 {
+			if err := app.Ports.votes.Send(t.Context(), key, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		await(t, app.Ports.sums, key, want)
+	}
+	later := start(t, nil, twice, rollingOptions(url, "v2", "c"))
+	kept := shareOf("b", "b", "c")
+	untilPartitions(t, first, len(kept), running)
+	untilPartitions(t, later, 6-len(kept), running)
+	of := func(key string) int { return first.core.layout.of(0, encoded(t, key)) }
+	voted := make(map[int]bool)
+	for k := 0; len(voted) < len(kept); k++ {
+		if key := fmt.Sprint("first ", k); slices.Contains(kept, of(key)) {
+			vote(first, key, 3)
+			voted[of(key)] = true
+		}
+	}
+	ended, end := context.WithCancel(t.Context()) // as if it was killed
+	end()
+	_ = first.Stop(ended)
+	untilPartitions(t, later, len(kept), stopped)
+	for _, st := range later.Status() {
+		if st.Stopped != nil && (!errors.Is(st.Refused, ErrDiverged) || !strings.Contains(st.Stopped.Error(), `made by version "v1", and made again by version "v2"`)) {
+			t.Errorf("partition %d: %v, %v", st.Partition, st.Stopped, st.Refused)
+		}
+	}
+	again := start(t, nil, rollingV1, rollingOptions(url, "v1", "d"))
+	untilPartitions(t, later, 0, stopped)
+	for k := range 10 {
+		if key := fmt.Sprint("second ", k); slices.Contains(kept, of(key)) {
+			vote(again, key, 3)
+		}
+	}
+	stop(t, again)
+	untilPartitions(t, later, 6, running)
+	untilPartitions(t, later, 0, refused)
+	for k := range 10 {
+		vote(later, fmt.Sprint("third ", k), 6)
+	}
+	stop(t, later)
 }

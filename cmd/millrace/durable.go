@@ -24,6 +24,7 @@ const durableUsage = `usage: millrace durable check   LOG
        millrace durable backup  --monitor URL
        millrace durable restore FOLDER --state DIR
        millrace durable salvage LOG --to FOLDER [--accept-loss TOKEN,TOKEN]
+       millrace durable upgrade LOG [--watch]
        millrace durable quarantine list|retry|drop [PARTITION RECORD] --state DIR
 
 Looks after what durable flows keep. LOG is a folder, of package disklog or of an embedded
@@ -45,6 +46,10 @@ NATS server, such as the --state of 'millrace serve', or a cluster, with --nats.
   salvage makes a backup of what is left of a LOG that is damaged, to be restored. Without
           tokens it writes nothing, and says what would be left out and which token accepts that.
           A copy can have the --witness of what it was made of, which is emptied for it
+  upgrade shows which member owns each partition, and which version of the program made its last
+          step, and of each member which version it is, and which partitions it refuses and why.
+          With --watch it shows that each second until all partitions are run by the newest
+          version, which is that of the member that joined last
   quarantine
           lists the records that a program that runs could not handle, has it try one again,
           or has it forget one. It asks the API of 'millrace serve' at --api, or any other
@@ -64,6 +69,7 @@ type durableCommand struct {
 	disk           *string
 	witness        func() durable.Witness
 	monitor        *string
+	watch          *bool
 	api, tokenFile *string
 	args           []string // behind the flags
 }
@@ -77,17 +83,18 @@ func durables(ctx context.Context, args []string) error {
 	c.witness = witnessFlag(c.fs)
 	c.disk = c.fs.String("disk", "", "`folder` of package disklog to restore to, in place of --state")
 	c.monitor = c.fs.String("monitor", "", "`URL` of the process that is to make a backup, such as http://127.0.0.1:9090, the --monitor of 'millrace serve'")
+	c.watch = c.fs.Bool("watch", false, "show the upgrade each second until it is over")
 	c.api = c.fs.String("api", "http://127.0.0.1:7341", "`URL` of the API of the program whose quarantine it is")
 	c.tokenFile = c.fs.String("token-file", "", "`file` with the token of that API, if it is not in the --state folder")
 	commands := map[string]func(*durableCommand, context.Context) error{
 		"check": (*durableCommand).check, "verify": (*durableCommand).verify, "backup": (*durableCommand).backup, "restore": (*durableCommand).restore,
-		"salvage": (*durableCommand).salvage, "quarantine": (*durableCommand).quarantine,
+		"salvage": (*durableCommand).salvage, "upgrade": (*durableCommand).upgrade, "quarantine": (*durableCommand).quarantine,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		if len(args) > 0 && strings.HasPrefix(args[0], "-") {
 			return parse(c.fs, args)
 		}
-		return misused(c.fs, "check, verify, backup, restore, salvage or quarantine?")
+		return misused(c.fs, "check, verify, backup, restore, salvage, upgrade or quarantine?")
 	}
 	rest := args[1:]
 	for len(rest) > 0 && !strings.HasPrefix(rest[0], "-") { // arguments may come before flags

@@ -66,7 +66,10 @@ func (o *owner) compareDigest(was *step, fence uint64) error {
 	if err != nil || bytes.Equal(is, was.changes) {
 		return err
 	}
-	diverged := &DivergedError{Partition: o.partition, Step: fence, Was: was.Outputs, Is: was.Outputs, State: true}
+	diverged := &DivergedError{
+		Partition: o.partition, Step: fence, Was: was.Outputs, Is: was.Outputs, State: true,
+		MadeBy: o.last.version, AgainBy: o.opts.Version,
+	}
 	diverged.Operator, diverged.Key = o.cutter.Differs(is, was.changes)
 	return diverged
 }

@@ -79,10 +79,18 @@
 //		durable.Convert("limits", func(old int) Limit { return Limit{Most: old} }),
 //	}}
 //
-// Stop the earlier program before the later one is started: after a crash the later one makes the
+// A process stops in order before a later program goes on: after a crash the later one makes the
 // last steps again, and gives up with an [ErrDiverged] if one of its functions gives something
 // else. Name what a program keeps from the start, and have a test call [durabletest.Upgrade],
 // which finds such changes before a history does.
+//
+// Processes that share a flow are replaced one by one. A process whose program cannot run a partition
+// leaves it to the others: it logs why, [PartitionStatus].Refused says it, and nothing stops. So a
+// later program that lacks a line takes nothing from those that run. A partition that the later program
+// has changed does not go back to the earlier one. If no process of the later program is left, these
+// partitions stop with a [*PartitionError] that is an [ErrChanged], and go on when one is started
+// again. [Programs], and `millrace durable upgrade -watch`, show which version runs what; see
+// [Options].Version. Going back is restoring a backup.
 //
 // # Several locations
 //

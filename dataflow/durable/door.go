@@ -51,6 +51,7 @@ type doorway struct {
 	runs    context.Context         // ends when the partition, which this process owns, stops
 	halt    context.CancelCauseFunc // ends it
 	reports
+	gaveBack error // why this process refuses the partition; nil if it does not
 
 	pressed chan struct{} // of capacity 1: the log needs room
 	worth   atomic.Int64  // bytes of history that are worth a snapshot then

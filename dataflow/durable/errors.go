@@ -79,19 +79,29 @@ type DivergedError struct {
 	// key, where that is known.
 	State         bool
 	Operator, Key string
+
+	MadeBy, AgainBy string // versions of the programs, as [Options].Version: the one that committed it, and this one
+}
+
+// versions says which versions the programs have, if they differ.
+func (e *DivergedError) versions() string {
+	if e.MadeBy == e.AgainBy {
+		return ""
+	}
+	return fmt.Sprintf("; it was made by version %q, and made again by version %q", e.MadeBy, e.AgainBy)
 }
 
 func (e *DivergedError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("%v: partition %d, step %d: %v; start a program whose functions can make it again", ErrDiverged, e.Partition, e.Step, e.Err)
+		return fmt.Sprintf("%v: partition %d, step %d: %v%s; start a program whose functions can make it again", ErrDiverged, e.Partition, e.Step, e.Err, e.versions())
 	}
 	what := fmt.Sprintf("%d bytes of outputs were recorded, %d came now, the first difference at byte %d; look at both with `millrace log replay`", len(e.Was), len(e.Is), firstDifference(e.Was, e.Is))
 	if e.State {
 		what = "the outputs are as recorded, and " + e.state()
 	}
-	return fmt.Sprintf("%v: partition %d, step %d: %s; "+
+	return fmt.Sprintf("%v: partition %d, step %d: %s%s; "+
 		"if the program was changed, start the one that made the history, stop it, which makes a snapshot, and start this one; or let what was recorded stand, with Options.Divergence = KeepRecorded",
-		ErrDiverged, e.Partition, e.Step, what)
+		ErrDiverged, e.Partition, e.Step, what, e.versions())
 }
 
 // state says who remembers something else.

@@ -51,7 +51,7 @@ func (c *core) ofOnePartition(err error) bool {
 		return false
 	}
 	var step *dataflow.StepError
-	return errors.As(err, &step) || errors.Is(err, ErrDiverged) || errors.Is(err, ErrDamaged) ||
+	return c.refusing(err) != nil || errors.As(err, &step) || errors.Is(err, ErrDiverged) || errors.Is(err, ErrDamaged) ||
 		errors.Is(err, logdriven.ErrQuarantineFull) || errors.Is(err, journal.ErrTooLarge)
 }
 
@@ -61,7 +61,7 @@ func (c *core) ofOnePartition(err error) bool {
 func (d *door) halt(p int, err error) bool {
 	d.halting.Lock()
 	defer d.halting.Unlock()
-	others := d.peers != nil && len(d.partitions) > 1
+	others := d.peers != nil && (len(d.partitions) > 1 || d.refusing(err) != nil)
 	for i, w := range d.partitions {
 		if i != p && !others {
 			w.mu.Lock()

@@ -33,11 +33,13 @@ func formats(t testing.TB) map[string][]byte {
 	first := step{begin: true, clock: 1700000000000000000, shape: "location server\n", place: place{now: 1}}
 	changed := step{changed: true, shape: "location server\n\tinput in\n\t\tnumber 16\n", fence: 11, place: at}
 	later := step{fence: 11, place: at, changes: []byte("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x00"), Emission: logdriven.Emission{Outputs: []byte("outputs"), Refused: []uint64{300, 1}, Parked: []logdriven.Parked{{Nonce: 400, Letter: 2}}, Skipped: []logdriven.Skip{{Index: 3, Operator: "keyedstream.Map at x.go:1", Reason: "no funds", Park: true}}}}
-	pictured := snapshot{shape: "location server\n", clock: 1700000000000000000, fence: 12, place: at, runs: []run{{3, 0x123456789, 20, 25, 6, 700, 0xfeed}, {number: 4, first: 26, last: 26, count: 1, bytes: 9}}}
+	newer := changed
+	newer.newVersion, newer.version = true, "v1.2.0"
+	pictured := snapshot{shape: "location server\n", version: "v1.2.0", clock: 1700000000000000000, fence: 12, place: at, runs: []run{{3, 0x123456789, 20, 25, 6, 700, 0xfeed}, {number: 4, first: 26, last: 26, count: 1, bytes: 9}}}
 	pictured.refusals = refusals{latest: []refusal{{300, 8, 0}, {1, 9, 4}}, before: 2}
 	outputs, state := stateFormat(t)
 	return map[string][]byte{
-		"record": record.Encode(nil), "record of a named operator": named.Encode(nil), "step of a changed program": changed.encode(here),
+		"record": record.Encode(nil), "record of a named operator": named.Encode(nil), "step of a changed program": changed.encode(here), "step of a new version": newer.encode(here),
 		"record of what was read": read.Encode(nil), "record of what was taken": taken.Encode(nil),
 		"frame of a record": here.record(300, []byte("record")),
 		"first step":        first.encode(here), "step": later.encode(here), "snapshot": pictured.encode(here),
@@ -79,7 +81,7 @@ func TestFormat(t *testing.T) {
 	if *update {
 		var b strings.Builder
 		b.WriteString("# What is kept, in hexadecimal. See TestFormat.\n")
-		for _, name := range []string{"frame of a record", "record", "record of a named operator", "record of what was read", "record of what was taken", "first step", "step", "step of a changed program", "snapshot", "outputs of a quorum", "state of a quorum"} {
+		for _, name := range []string{"frame of a record", "record", "record of a named operator", "record of what was read", "record of what was taken", "first step", "step", "step of a changed program", "step of a new version", "snapshot", "outputs of a quorum", "state of a quorum"} {
 			b.WriteString(name + ": " + hex.EncodeToString(all[name]) + "\n")
 		}
 		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {

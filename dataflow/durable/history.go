@@ -102,6 +102,7 @@ type PartitionInfo struct {
 	Last           uint64 // number of the last step, zero if there is none
 	Snapshot       uint64 // number of the step that the snapshot was made after, zero if there is none
 	Diverged       uint64 // as [PartitionStatus] says, before the snapshot
+	Version        string // of the program that made the last step, as [Options].Version
 }
 
 // Partition returns what is kept of a partition.
@@ -115,12 +116,16 @@ func (h *History) Partition(ctx context.Context, partition int) (PartitionInfo, 
 		return PartitionInfo{}, err
 	}
 	info := PartitionInfo{Records: usage.Records, Steps: usage.Steps, Bytes: usage.Bytes, Last: kept.Fence, Snapshot: kept.At}
+	var begins *snapshot
 	if kept.Snapshot != nil {
 		s, err := newest(h.core.originOf(partition), kept.Snapshot)
 		if err != nil {
 			return info, fmt.Errorf("durable: partition %d: %w", partition, err)
 		}
-		info.Diverged = s.diverged
+		begins, info.Diverged = &s, s.diverged
+	}
+	if info.Version, err = versionOf(h.core.originOf(partition), kept, begins); err != nil {
+		return info, fmt.Errorf("durable: partition %d: %w", partition, err)
 	}
 	return info, nil
 }

@@ -38,7 +38,7 @@ func (c *core) openLog(ctx context.Context) (err error) {
 	if c.opts.Client {
 		return nil
 	}
-	if c.peers.member, err = c.shared.Join(ctx, journal.MemberOptions{ID: c.opts.Member, Lease: c.opts.Lease}); err != nil {
+	if c.peers.member, err = c.shared.Join(ctx, journal.MemberOptions{ID: c.opts.Member, Lease: c.opts.Lease, Version: c.opts.Version}); err != nil {
 		c.log.Close()
 		return fmt.Errorf("durable: %w", err)
 	}

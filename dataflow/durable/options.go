@@ -3,6 +3,8 @@ package durable
 import (
 	"cmp"
 	"log/slog"
+	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
@@ -95,6 +97,12 @@ type Options struct {
 	// begin with nothing.
 	Upgrade []Change
 
+	// Version is what people call this version of the program. The history says with it who made a
+	// step, and errors and [Programs] show it. It changes nothing else. The default is the version of the
+	// main module, or the first 12 digits of the revision that it was built from, or empty if the
+	// build does not say. What is longer than 256 bytes is cut.
+	Version string
+
 	// RequireNames refuses a program in which only their order tells two operators apart that
 	// a history depends on: name them with [dataflow.Named]. Without it that is a warning when
 	// a history begins, and a change of their number is refused later.
@@ -182,6 +190,8 @@ func (o Options) withDefaults() Options {
 	o.MaxLag.Bytes = cmp.Or(o.MaxLag.Bytes, 16<<20)
 	o.MaxGap = cmp.Or(o.MaxGap, 7*24*time.Hour)
 	o.LeaveWithin = cmp.Or(o.LeaveWithin, 10*time.Second)
+	o.Version = strings.ToValidUTF8(cmp.Or(o.Version, builtVersion()), "")
+	o.Version = strings.ToValidUTF8(o.Version[:min(len(o.Version), 256)], "")
 	o.Flow.Record = nil
 	o.Witness = newPatientWitness(o.Witness)
 	if o.Codec == nil {
@@ -191,4 +201,21 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.Default()
 	}
 	return o
+}
+
+// builtVersion returns the version that the build of this program says, or nothing.
+func builtVersion() string {
+	built, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	if v := built.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range built.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value[:min(len(s.Value), 12)]
+		}
+	}
+	return ""
 }

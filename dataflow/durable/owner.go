@@ -322,13 +322,6 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 	return nil
 }
 
-// next returns the step that follows the last one, with nothing taken.
-func (o *owner) next(now int64) step {
-	s := step{fence: o.fence, place: o.last.place}
-	s.last, s.now = max(s.last, o.door.partitions[o.partition].acknowledged.Load()), now
-	return s
-}
-
 // commit makes a step durable. While there is no room it tries again: nothing comes out
 // and nothing is lost meanwhile.
 func (o *owner) commit(ctx context.Context, s *step) error {
@@ -359,6 +352,7 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 	o.metrics.steps.Add(1)
 	o.unsaved += len(data)
 	o.advance(s, data)
+	o.last.version = s.version
 	o.witness()
 	return nil
 }

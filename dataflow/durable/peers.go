@@ -20,6 +20,8 @@ import (
 type peers struct {
 	*core
 	member journal.Member // nil in a client
+
+	turning sync.Mutex // held while a partition is given back, and while what is owned is looked at
 }
 
 // What can be asked of the owner of a partition, and what it answers.
@@ -60,6 +62,7 @@ func (ps *peers) follow(ctx context.Context) {
 			}
 			return
 		}
+		ps.turning.Lock()
 		for _, p := range mine {
 			if t := owned[p]; t == nil || t.ctx.Err() != nil {
 				owned[p] = ps.begin(ctx, p, t, &all)
@@ -70,6 +73,7 @@ func (ps *peers) follow(ctx context.Context) {
 				t.end()
 			}
 		}
+		ps.turning.Unlock()
 	}
 }
 
@@ -100,7 +104,11 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 			stop = unsubscribe
 			_ = ps.shared.Announce(p, nil) // who does not hear of it asks again a little later
 		}
-		if err := ps.own(t.ctx, p, told); err != nil {
+		opened := func() {
+			ps.accept(p)
+			told()
+		}
+		if err := ps.own(t.ctx, p, opened); err != nil && !ps.refuse(t, p, err) {
 			ps.failed(p, err)
 			told() // it may never have been restored here
 			select {

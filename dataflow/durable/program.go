@@ -36,6 +36,10 @@ func (o *owner) fit(h *journal.History, begins *snapshot) error {
 		last = &identity.Shape{Location: loc.Name}
 		saved = last
 	}
+	if digest := identity.Of(loc).Digest(); o.shared != nil && last.Overtaken(digest) {
+		return fmt.Errorf("%w: program %s made an earlier part of it, and program %s has gone on: start that one, or restore a backup; a program that is to go on otherwise gives an operator another name",
+			ErrChanged, digest, last.Programs[len(last.Programs)-1])
+	}
 	next, changes := identity.Next(last, loc, lines)
 	if refuses(changes) {
 		return changedError(changes)
@@ -161,6 +165,12 @@ func (o *owner) beginChanged(ctx context.Context) error {
 	return nil
 }
 
+// A waitsError is an [ErrChanged] that ends when the program that made the history has taken what
+// waits.
+type waitsError struct{ error }
+
+func (e waitsError) Unwrap() error { return e.error }
+
 // nothingWaits returns an error if records wait for an input that is gone, or were sent in a form
 // that is converted.
 func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
@@ -181,10 +191,10 @@ func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 	for _, x := range concerned { // what is on its way to another location is kept as it was encoded
 		if out, err := o.leader.Location().Output(x.Index); err == nil {
 			if u, ok := out.(engine.Unsent); ok && u.Figures().Unread > 0 {
-				return changedError([]identity.Change{{
+				return waitsError{changedError([]identity.Change{{
 					Location: o.leader.Location().Name, Verdict: identity.Loses, Line: "let the program that made the history send them",
 					What: fmt.Sprintf("%s sends other types, and %d elements wait to be sent", x.Identity, u.Figures().Unread),
-				}})
+				}})}
 			}
 		}
 	}
@@ -230,9 +240,16 @@ func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 			change.What = fmt.Sprintf("%s takes other types, and %d records wait for it that were sent before", x.Identity, n)
 			change.Line = "let the program that made the history take them"
 		}
-		return changedError([]identity.Change{change})
+		return waitsError{changedError([]identity.Change{change})}
 	}
 	return nil
+}
+
+// next returns the step that follows the last one, with nothing taken.
+func (o *owner) next(now int64) step {
+	s := step{fence: o.fence, place: o.last.place, version: o.opts.Version, newVersion: o.opts.Version != o.last.version}
+	s.last, s.now = max(s.last, o.door.partitions[o.partition].acknowledged.Load()), now
+	return s
 }
 
 // sendersOf returns the operators of a location by their index, for what is sent to partitions

@@ -224,6 +224,9 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source) er
 			return o.damaged("step %d does not follow step %d: steps are missing between them, or one was replaced", committed.Fence, fence)
 		}
 		fence = committed.Fence
+		if was.newVersion {
+			o.last.version = was.version
+		}
 		var e logdriven.Emission
 		digests := o.comparesDigest(&was, fence)
 		if digests {
@@ -255,7 +258,10 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source) er
 			err = fmt.Errorf("%d records were quarantined when it was committed, and %d now", len(was.Skipped), len(e.Skipped))
 		}
 		if err != nil || !logdriven.SameOutputs(e.Outputs, was.Outputs, counts) {
-			return &DivergedError{Partition: o.partition, Step: fence, Was: was.Outputs, Is: e.Outputs, Err: err}
+			return &DivergedError{
+				Partition: o.partition, Step: committed.Fence, Was: was.Outputs, Is: e.Outputs, Err: err,
+				MadeBy: o.last.version, AgainBy: o.opts.Version,
+			}
 		}
 		if digests {
 			if err := o.compareDigest(&was, fence); err != nil {

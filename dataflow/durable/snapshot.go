@@ -4,9 +4,10 @@ import "encoding/binary"
 
 // A snapshot is the state between two steps.
 type snapshot struct {
-	shape string
-	clock int64  // its origin
-	fence uint64 // of the step
+	shape   string
+	version string // of the program that made the step, for people
+	clock   int64  // its origin
+	fence   uint64 // of the step
 	place
 	refusals
 	diverged uint64 // the first step of the latest ones of which what was recorded stands; 0 if there were none
@@ -18,6 +19,7 @@ type snapshot struct {
 func (s *snapshot) encode(of origin) []byte {
 	dst := of.begin(make([]byte, 0, 256+len(s.shape)+64*len(s.runs)), snapshotVersion)
 	dst = appendString(dst, s.shape)
+	dst = appendString(dst, s.version)
 	dst = binary.AppendVarint(dst, s.clock)
 	dst = binary.AppendUvarint(dst, s.fence)
 	dst = s.place.encode(dst)
@@ -37,6 +39,7 @@ func decodeSnapshot(of origin, data []byte) (s snapshot, err error) {
 	}
 	r := reader{data: in}
 	s.shape = r.string()
+	s.version = r.string()
 	s.clock = r.int()
 	s.fence = r.uint()
 	s.place.decode(&r)

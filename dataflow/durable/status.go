@@ -26,6 +26,12 @@ type PartitionStatus struct {
 
 	Stopped error // why the partition, which this process owns, has stopped: a [*PartitionError]; nil while it runs
 
+	// Refused is why this process gave the partition back since it joined: its program cannot run what
+	// the history has, so the error is an [ErrChanged] or an [ErrDiverged]. It is nil if it did not, or if
+	// it has run the partition since. Another process runs it, unless all refuse it: then one of them owns
+	// it, and it is Stopped there.
+	Refused error
+
 	State PartitionState // all of this in one word
 
 	// Lag is what is durable and no step has taken. In the process that owns the partition it is
@@ -51,6 +57,7 @@ type PartitionStatus struct {
 	// program made something else of them; see [KeepRecorded]. Zero if there were none.
 	Diverged uint64
 
+	Version  string // of the program that made the last step, as [Options].Version
 	Step     uint64 // how many steps the history has, all of them durable
 	Position uint64 // position in the log of the last message that they took
 }
@@ -139,7 +146,7 @@ func (w *doorway) status(asked <-chan struct{}, ended bool) PartitionStatus {
 	defer w.mu.Unlock()
 	s := w.report
 	s.Stale, s.Owned = stale, (w.answers || w.runs.Err() != nil) && w.owned
-	s.Stopped = context.Cause(w.runs)
+	s.Stopped, s.Refused = context.Cause(w.runs), w.gaveBack
 	s.State = w.state(ended, w.answers && w.owned)
 	if s.Lag = w.backlog.lag(); s.Owned {
 		s.Waiting = w.backlog.waiting()
@@ -157,7 +164,7 @@ func (w *doorway) status(asked <-chan struct{}, ended bool) PartitionStatus {
 // owner, nobody answers after it.
 func (o *owner) report(more bool) {
 	st := o.leader.Status()
-	s := PartitionStatus{LocationStatus: o.leader.Report(&st).(dataflow.LocationStatus), Step: o.fence, Position: o.last.taken, Diverged: o.last.diverged, Sources: o.leader.Sources()}
+	s := PartitionStatus{LocationStatus: o.leader.Report(&st).(dataflow.LocationStatus), Step: o.fence, Position: o.last.taken, Diverged: o.last.diverged, Version: o.last.version, Sources: o.leader.Sources()}
 	if o.clock != nil {
 		s.Clock = o.clockOffset()
 	}

@@ -22,11 +22,11 @@ import (
 // does not say which entries were taken, and until snapshot version 5 nothing says how old a
 // source is. Until snapshot version 6 the state is in no sections, and until version 7 in no
 // pieces; see pieces.go. Until step version 6 and snapshot version 8 nothing says of what is for
-// another location that it is for each of its partitions, and until step version 7 no step has a
-// digest.
+// another location that it is for each of its partitions. Until step version 7 and snapshot
+// version 9 nothing says which version of the program made a step, and no step has a digest.
 const (
 	stepVersion     = 8
-	snapshotVersion = 9
+	snapshotVersion = 10
 )
 
 // wrongVersion says that this program cannot read a step or a snapshot of version v.
@@ -68,6 +68,9 @@ type step struct {
 
 	changed bool // takes nothing: it says that another program goes on
 
+	newVersion bool   // the step before was made by another version of the program
+	version    string // of the program, for people, if newVersion
+
 	fence uint64 // of the step before
 	place
 	logdriven.Emission
@@ -81,12 +84,13 @@ const (
 	flagBegin = 1 << iota
 	flagChanged
 	flagDigest
+	flagVersion
+
+	flagsShape = flagBegin | flagChanged
 )
 
 // hasShape reports whether an encoded step says which program makes the next ones.
-func hasShape(data []byte) bool {
-	return len(data) > frameSize && data[frameSize]&(flagBegin|flagChanged) != 0
-}
+func hasShape(data []byte) bool { return len(data) > frameSize && data[frameSize]&flagsShape != 0 }
 
 func (s *step) encode(of origin) []byte {
 	var flags byte
@@ -99,12 +103,18 @@ func (s *step) encode(of origin) []byte {
 	if s.changes != nil {
 		flags |= flagDigest
 	}
+	if s.newVersion {
+		flags |= flagVersion
+	}
 	dst := append(of.begin(make([]byte, 0, 128+len(s.Outputs)), stepVersion), flags)
 	if s.begin {
 		dst = binary.AppendVarint(dst, s.clock)
 	}
-	if s.begin || s.changed {
+	if flags&flagsShape != 0 {
 		dst = appendString(dst, s.shape)
+	}
+	if s.newVersion {
+		dst = appendString(dst, s.version)
 	}
 	dst = binary.AppendUvarint(dst, s.fence)
 	dst = s.place.encode(dst)
@@ -140,8 +150,11 @@ func decodeStep(of origin, data []byte) (s step, err error) {
 	if s.begin {
 		s.clock = r.int()
 	}
-	if s.begin || s.changed {
+	if flags&flagsShape != 0 {
 		s.shape = r.string()
+	}
+	if s.newVersion = flags&flagVersion != 0; s.newVersion {
+		s.version = r.string()
 	}
 	s.fence = r.uint()
 	s.place.decode(&r)

@@ -107,6 +107,8 @@ type MemberOptions struct {
 	ID string
 	// Lease is how long a member counts after it was last heard of.
 	Lease time.Duration
+	// Version is that of the member's program, for people: at most 256 bytes.
+	Version string
 }
 
 // A Member is a process's part in dividing partitions. Two members may take one partition
@@ -128,4 +130,39 @@ type Roster interface {
 	// Members returns the IDs of the members that count as this one sees it, in order: without those
 	// that it suspects to be gone, and without itself while its own lease is over. It asks nobody.
 	Members() []string
+}
+
+// A Refuser is a member that can give back a partition that its program cannot run. It is optional:
+// without it such a partition stays where it is, and does not run there.
+type Refuser interface {
+	Member
+
+	// Refuse gives a partition back. It goes to a member that does not refuse it, if there is one;
+	// else to one that said never false, if there is one; else to any. So it may come back to this
+	// member, and then [Member.Next] returns. A refusal lasts until Accept or Leave.
+	//
+	// Refuse returns true if the partition has come back before the call: all members refuse it. It
+	// returns false if it is not owned here when Refuse returns. It does not wait.
+	Refuse(partition int, never bool, why string) (kept bool)
+	// Accept ends the refusal of a partition, if there is one.
+	Accept(partition int)
+}
+
+// A MemberInfo is what anybody can know of a member.
+type MemberInfo struct {
+	ID      string
+	Version string    // of its program, as [MemberOptions].Version
+	Joined  time.Time // by its own clock
+	Owns    []int     // partitions, in order
+	Refuses []int     // partitions, in order
+	Why     string    // it refuses the latest one of them
+}
+
+// A Surveyed log is a shared one that tells a process that is no member who the members are.
+type Surveyed interface {
+	Shared
+
+	// Survey returns the members, in the order of their IDs. It asks servers. A member that has died
+	// a moment ago may be among them.
+	Survey(ctx context.Context) ([]MemberInfo, error)
 }

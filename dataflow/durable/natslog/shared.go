@@ -17,7 +17,7 @@ import (
 // partitions. Questions among them go through the servers and are not kept.
 type sharedLog struct{ *Log }
 
-var _ journal.Shared = (*sharedLog)(nil)
+var _ journal.Surveyed = (*sharedLog)(nil)
 
 // joinWithin is how long the first attempt to join may take: servers that have no leader,
 // or make the same stream for several processes, leave requests without an answer.
@@ -35,7 +35,7 @@ func (l *sharedLog) Join(ctx context.Context, o journal.MemberOptions) (journal.
 		attempt, cancel := context.WithTimeout(ctx, within)
 		m, err := membership.Join(attempt, l.nc, membership.Options{
 			Name: l.opts.Name, ID: o.ID, Partitions: l.partitions,
-			Lease: o.Lease, Replicas: l.opts.Replicas, Logger: l.opts.Logger,
+			Lease: o.Lease, Replicas: l.opts.Replicas, Logger: l.opts.Logger, Info: []byte(o.Version),
 		})
 		cancel()
 		switch {
@@ -62,7 +62,10 @@ func (m member) Next(ctx context.Context) ([]int, error) {
 	return a.Owned, err
 }
 
-var _ journal.Roster = member{}
+var (
+	_ journal.Roster  = member{}
+	_ journal.Refuser = member{}
+)
 
 // Members returns the IDs of those that count.
 func (m member) Members() []string {
@@ -72,6 +75,24 @@ func (m member) Members() []string {
 		ids[i] = peers[i].ID
 	}
 	return ids
+}
+
+// Survey returns what the leases of the members say.
+func (l *sharedLog) Survey(ctx context.Context) ([]journal.MemberInfo, error) {
+	seen, err := membership.Look(ctx, l.nc, l.opts.Name)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]journal.MemberInfo, len(seen.Peers))
+	for i, p := range seen.Peers {
+		all[i] = journal.MemberInfo{ID: p.ID, Version: string(p.Info), Joined: p.Started, Why: p.Why, Refuses: p.Refuses(l.partitions)}
+		for partition, id := range seen.Owners {
+			if id == p.ID {
+				all[i].Owns = append(all[i].Owns, partition)
+			}
+		}
+	}
+	return all, nil
 }
 
 func (l *sharedLog) owner(partition int) string {

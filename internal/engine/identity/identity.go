@@ -12,6 +12,7 @@ package identity
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"reflect"
 	"slices"
@@ -28,6 +29,25 @@ const FirstNumber = 16
 type Shape struct {
 	Location  string
 	Operators []Operator // in the order of construction; in a history those that are gone stay
+
+	// Programs are the digests of the programs that a history was gone on with, in the order in which
+	// each came last: the last one is that of the program now. A shape that is not a history's has none.
+	Programs []string
+}
+
+// mostPrograms is how many programs a history remembers: more than run at one time.
+const mostPrograms = 32
+
+// Digest returns a short digest of the program of a shape that [Of] made.
+func (s *Shape) Digest() string {
+	sum := sha256.Sum256([]byte(s.String()))
+	return hex.EncodeToString(sum[:6])
+}
+
+// Overtaken reports whether a history was gone on with by a later program than one that it knows.
+func (s *Shape) Overtaken(program string) bool {
+	i := slices.Index(s.Programs, program)
+	return i >= 0 && i < len(s.Programs)-1
 }
 
 // An Operator is one that a history depends on.

@@ -10,12 +10,15 @@ import (
 )
 
 // The text of a shape is what a history and a user's file have of it: a line with the name of
-// the location, a line for each operator, and below that a line for each thing to say of it.
+// the location, in a history a line for each program, a line for each operator, and below that a line for each thing to say of it.
 
 // String returns the text of a shape.
 func (s *Shape) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "location %s\n", s.Location)
+	for _, d := range s.Programs {
+		fmt.Fprintf(&b, "program %s\n", d)
+	}
 	for i := range s.Operators {
 		s.Operators[i].write(&b)
 	}
@@ -55,11 +58,14 @@ func Parse(text string) (all []*Shape, err error) {
 		rest, detail := strings.CutPrefix(line, "\t\t")
 		name, operator := strings.CutPrefix(line, "\t")
 		location, begins := strings.CutPrefix(line, "location ")
+		program, made := strings.CutPrefix(line, "program ")
 		word, value, _ := strings.Cut(rest, " ")
 		switch {
 		case begins:
 			s = &Shape{Location: location}
 			all, o = append(all, s), nil
+		case made && s != nil:
+			s.Programs = append(s.Programs, program)
 		case detail && o != nil:
 			if err := o.parse(word, value); err != nil {
 				return nil, fmt.Errorf("line %d: %w", n, err)

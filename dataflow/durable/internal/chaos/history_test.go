@@ -203,6 +203,9 @@ func (h *history) addStep(s journal.Step, origin *int64) error {
 		}
 		h.ops = ops
 	}
+	if flags&8 != 0 {
+		d.bytes() // the version of the program
+	}
 	d.uint()   // the fence of the step before
 	d.skip(16) // the link to it
 	c := committed{fence: s.Fence, taken: d.uint()}

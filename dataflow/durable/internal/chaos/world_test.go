@@ -149,7 +149,7 @@ func (w *world) lost(k *worker) {
 		w.deaths = append(w.deaths, d)
 		return
 	}
-	for p, owner := range membership.Owners(partitions, live) {
+	for p, owner := range membership.Owners(partitions, live, nil) {
 		if owner == k.config.Member {
 			d.partitions = append(d.partitions, p)
 		}

@@ -18,6 +18,8 @@
 //   - Members that see the same leases and suspect nobody agree, and each partition has
 //     one owner.
 //   - A member that joins or goes moves only the partitions it gets or had.
+//   - A member that refuses a partition ([Member.Refuse]) owns it only while all others refuse it
+//     too. Its lease says what it refuses, so the others agree on who gets that.
 //   - A member owns nothing when it has not seen its own lease renewed for as long as a
 //     lease lasts, whatever the cause: no server, a watch that is stuck, a stopped process.
 //     [Member.Owned] looks at the clock, so this needs no goroutine to run first.

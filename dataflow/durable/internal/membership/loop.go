@@ -33,8 +33,10 @@ type loop struct {
 	again      map[string]time.Time
 	connection int // how many times we connected: answers to probes of an earlier one are void
 
-	ids    []string // whose owners are known
-	owners []string
+	ids     []string // whose owners are known
+	refused uint64   // of the view, when they became known
+	owners  []string
+	said    uint64 // Member.refused when the latest own lease was sent
 }
 
 // run ends when the member has left, was superseded, or its connection is closed.
@@ -148,7 +150,11 @@ func (l *loop) renew(now time.Time) {
 	}
 	l.renewal++
 	n := l.renewal
-	value, err := json.Marshal(lease{Started: l.view.started, Renewal: n, Info: l.options.Info})
+	l.mu.Lock()
+	refuses := l.refuses
+	l.said = l.Member.refused
+	l.mu.Unlock()
+	value, err := json.Marshal(lease{Started: l.view.started, Renewal: n, Info: l.options.Info, Refusals: refuses})
 	if err != nil {
 		l.renewed(n, now, err)
 		return
@@ -181,6 +187,11 @@ func (l *loop) renewed(n uint64, sent time.Time, err error) {
 	l.failing = false
 	l.counters.renewals.Add(1)
 	l.renewAt = sent.Add(l.options.Lease / 3)
+	l.mu.Lock()
+	if l.said != l.Member.refused { // while it was under way
+		l.renewAt = sent
+	}
+	l.mu.Unlock()
 	if _, missing := l.view.sent[n]; missing && l.echoBy.IsZero() {
 		l.echoBy = time.Now().Add(l.patience() / 2)
 	}
@@ -245,8 +256,10 @@ func (l *loop) publish(now time.Time, end error) {
 	ids := l.view.live(now)
 	moved := !slices.Equal(ids, l.ids)
 	if moved {
-		l.ids, l.owners = ids, Owners(l.options.Partitions, ids)
 		l.options.Logger.Info("membership: members", "id", l.options.ID, "members", ids)
+	}
+	if moved = moved || l.refused != l.view.refused; moved {
+		l.ids, l.refused, l.owners = ids, l.view.refused, l.view.owners(ids)
 	}
 	s := shared{owners: l.owners, until: l.view.until, end: end}
 	if _, back := l.view.sent[l.renewal]; !back {
@@ -259,13 +272,15 @@ func (l *loop) publish(now time.Time, end error) {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if self := l.view.peers[l.options.ID]; self != nil { // what others may not know yet
+		s.owned = slices.DeleteFunc(s.owned, func(p int) bool { return l.refuses.rank(p) > self.rank(p) })
+	}
 	before := &l.shared
 	s.peers = before.peers
 	if moved || end != nil {
 		s.peers = nil
 		for _, id := range ids {
-			p := l.view.peers[id]
-			s.peers = append(s.peers, Peer{ID: id, Info: p.Info, Started: time.Unix(0, p.Started)})
+			s.peers = append(s.peers, l.view.peers[id].public(id))
 		}
 	}
 	if !slices.Equal(s.owned, before.owned) {

@@ -35,6 +35,9 @@ type Member struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed when shared changes in a way that somebody waits for
 	shared  shared
+	refuses Refusals // by this member; its sets are never changed in place
+	refused uint64   // changes of it
+	loop    *loop    // its goroutine alone uses it
 
 	cancelWatch context.CancelFunc // makes the watch begin anew
 
@@ -57,6 +60,7 @@ type Peer struct {
 	ID      string
 	Info    []byte // what it gave in its options; not to be changed
 	Started time.Time
+	Refusals
 }
 
 // An Assignment is what a member owns.
@@ -100,6 +104,7 @@ func Join(ctx context.Context, nc *nats.Conn, o Options) (*Member, error) {
 // and waits until the watch shows it.
 func (m *Member) start(ctx, running context.Context) error {
 	l := &loop{Member: m, again: make(map[string]time.Time), renewal: 1}
+	m.loop = l
 	listen := func(subject string, f nats.MsgHandler) error {
 		sub, err := m.nc.Subscribe(subject, f)
 		if err == nil {

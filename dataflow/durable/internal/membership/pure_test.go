@@ -55,7 +55,7 @@ var manyPartitions = gen.IntRange(1, 4096)
 func TestOwnersBalance(t *testing.T) {
 	holds(t, prop.ForAll(func(ids []string, partitions int) *gopter.PropResult {
 		count := make(map[string]int)
-		for _, id := range Owners(partitions, ids) {
+		for _, id := range Owners(partitions, ids, nil) {
 			count[id]++
 		}
 		for _, id := range ids {
@@ -73,10 +73,10 @@ func TestOwnersBalance(t *testing.T) {
 func TestOwnersStable(t *testing.T) {
 	holds(t, prop.ForAll(func(ids []string, partitions int, joiner string, shuffle int64) *gopter.PropResult {
 		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == joiner })
-		before := Owners(partitions, ids)
+		before := Owners(partitions, ids, nil)
 		mixed := append(slices.Clone(ids), joiner)
 		rand.New(rand.NewPCG(uint64(shuffle), 1)).Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
-		for p, id := range Owners(partitions, mixed) {
+		for p, id := range Owners(partitions, mixed, nil) {
 			if !slices.Contains(mixed, id) {
 				return result(false, "%d is of %q, who is no member", p, id)
 			}
@@ -84,17 +84,17 @@ func TestOwnersStable(t *testing.T) {
 				return result(false, "%d moved from %s to %s when %s joined", p, before[p], id, joiner)
 			}
 		}
-		return result(slices.Equal(Owners(partitions, mixed), Owners(partitions, append(ids, joiner))), "the order of %v matters", mixed)
+		return result(slices.Equal(Owners(partitions, mixed, nil), Owners(partitions, append(ids, joiner), nil)), "the order of %v matters", mixed)
 	}, members, manyPartitions, gen.Identifier(), gen.Int64()))
 }
 
 // TestOwnersGolden pins the hash: processes of different versions must agree on it.
 func TestOwnersGolden(t *testing.T) {
-	got := strings.Join(Owners(16, []string{"a", "b", "c"}), "")
+	got := strings.Join(Owners(16, []string{"a", "b", "c"}, nil), "")
 	if want := "caaabcccccbcbccc"; got != want {
 		t.Errorf("Owners(16, a b c) = %s, want %s", got, want)
 	}
-	if got := Owners(16, nil); got != nil {
+	if got := Owners(16, nil, nil); got != nil {
 		t.Errorf("Owners without members = %v", got)
 	}
 }
@@ -107,6 +107,7 @@ type world struct {
 	views  []*view
 	seen   []int // by view: how much of the history it was shown
 	number []uint64
+	refuse []Refusals
 }
 
 const (
@@ -115,7 +116,7 @@ const (
 )
 
 func newWorld() *world {
-	w := &world{now: time.Unix(1_000_000, 0), number: make([]uint64, 3), seen: make([]int, 3)}
+	w := &world{now: time.Unix(1_000_000, 0), number: make([]uint64, 3), refuse: make([]Refusals, 3), seen: make([]int, 3)}
 	for i := range 3 {
 		v := newView(w.id(i), int64(1+i), worldPartitions, worldLease)
 		v.begin()
@@ -131,7 +132,7 @@ func (w *world) id(i int) string { return string(rune('a' + i)) }
 func (w *world) step(move int) {
 	i, other := move%3, (move+1+move/9%2)%3
 	v := w.views[i]
-	switch move / 3 % 12 {
+	switch move / 3 % 13 {
 	case 0, 1, 2:
 		w.renew(i)
 	case 3: // the lease ends, or is given back
@@ -154,6 +155,17 @@ func (w *world) step(move int) {
 			v.put(id, p.lease, p.revision, w.now)
 		}
 		v.shown()
+	case 12:
+		r, p := &w.refuse[i], move/39%worldPartitions
+		switch move / 1000 % 3 {
+		case 0:
+			*r = Refusals{Never: r.Never.Without(p), NotNow: r.NotNow.Without(p)}
+		case 1:
+			r.Never = r.Never.With(p)
+		case 2:
+			r.NotNow = r.NotNow.With(p)
+		}
+		w.renew(i)
 	}
 	for _, v := range w.views {
 		v.lapse(w.now)
@@ -162,7 +174,7 @@ func (w *world) step(move int) {
 
 func (w *world) renew(i int) {
 	w.number[i]++
-	l, id, revision := lease{Started: w.views[i].started, Renewal: w.number[i]}, w.id(i), uint64(len(w.shown)+1)
+	l, id, revision := lease{Started: w.views[i].started, Renewal: w.number[i], Refusals: w.refuse[i]}, w.id(i), uint64(len(w.shown)+1)
 	w.views[i].renewing(l.Renewal, w.now)
 	w.shown = append(w.shown, func(v *view, now time.Time) { v.put(id, l, revision, now) })
 }
@@ -183,7 +195,7 @@ func TestViews(t *testing.T) {
 			w.step(move)
 			for _, v := range w.views {
 				live := v.live(w.now)
-				owners := Owners(worldPartitions, live)
+				owners := v.owners(live)
 				owned := v.owned(owners, w.now)
 				switch {
 				case len(owners) != worldPartitions && len(live) > 0:
@@ -194,6 +206,8 @@ func TestViews(t *testing.T) {
 					return result(false, "move %d: %s owns %v after its lease", n, v.self, owned)
 				case v.until.After(w.now.Add(worldLease)):
 					return result(false, "move %d: %s has a lease until %v, longer than a lease from %v", n, v.self, v.until, w.now)
+				case slices.ContainsFunc(live, func(id string) bool { return lessRefused(v, id, owners) }):
+					return result(false, "move %d: owners %v among %v, and another one refuses less", n, owners, live)
 				case slices.ContainsFunc(owned, func(p int) bool { return owners[p] != v.self }):
 					return result(false, "move %d: %s owns %v of %v", n, v.self, owned, owners)
 				}
@@ -214,7 +228,7 @@ func TestViews(t *testing.T) {
 			if len(live) != 3 {
 				return result(false, "%s sees only %v", v.self, live)
 			}
-			for _, p := range v.owned(Owners(worldPartitions, live), w.now) {
+			for _, p := range v.owned(v.owners(live), w.now) {
 				if owner[p] != "" {
 					return result(false, "%d is of %s and %s", p, owner[p], v.self)
 				}
@@ -308,13 +322,13 @@ func TestSuspicion(t *testing.T) {
 func TestLapse(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		v, now := table()
-		owned := func() int { return len(v.owned(Owners(8, v.live(now)), now)) }
+		owned := func() int { return len(v.owned(v.owners(v.live(now)), now)) }
 		now = now.Add(3*time.Second - 1)
 		if owned() == 0 || v.lapse(now) {
 			t.Error("the lease ends too early")
 		}
 		now = now.Add(1)
-		if owned() != 0 || len(v.owned(Owners(8, []string{"a"}), now)) != 0 {
+		if owned() != 0 || len(v.owned(Owners(8, []string{"a"}, nil), now)) != 0 {
 			t.Error("owns after the lease, before anybody noticed")
 		}
 		if !v.lapse(now) || v.lapse(now) {
@@ -353,7 +367,7 @@ func TestForeignRenewal(t *testing.T) {
 		t.Error("superseded by who came before")
 	}
 	v.put("a", lease{Started: 5, Renewal: 1}, 5, now)
-	if !v.superseded || v.owned(Owners(8, []string{"a"}), now) != nil || slices.Contains(v.live(now), "a") {
+	if !v.superseded || v.owned(Owners(8, []string{"a"}, nil), now) != nil || slices.Contains(v.live(now), "a") {
 		t.Error("owns although superseded")
 	}
 }
@@ -374,7 +388,7 @@ func TestLaggingWatch(t *testing.T) {
 	if got := v.live(now); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("a watch that is as new as the one before: %v", got)
 	}
-	if len(v.owned(Owners(8, v.live(now)), now)) != 8 {
+	if len(v.owned(v.owners(v.live(now)), now)) != 8 {
 		t.Error("the own lease was shortened")
 	}
 }

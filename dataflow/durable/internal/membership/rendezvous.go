@@ -4,9 +4,10 @@ import (
 	"hash/fnv"
 )
 
-// Owners returns the owner of each partition among members, by rendezvous hashing: the
+// Owners returns the owner of each partition among members, by rendezvous hashing: of those that
+// do not refuse it, or else of those that refuse it as it was, or else of all, the
 // member with the greatest weight for it. It does not depend on the order of members; without
-// members it returns nil. Members that come or go move only what they get or had, 1/n on
+// members it returns nil. A member that refuses a partition moves that one only. Members that come or go move only what they get or had, 1/n on
 // average; how many partitions each of n has varies like a throw of dice, by about the
 // square root of its share.
 //
@@ -16,21 +17,27 @@ import (
 //
 // Source: Thaler and Ravishankar, Using name-based mappings to increase hit rates, 1998;
 // Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014.
-func Owners(partitions int, members []string) []string {
+func Owners(partitions int, members []string, refuses map[string]*Refusals) []string {
 	if len(members) == 0 {
 		return nil
 	}
 	owners := make([]string, partitions)
 	weights := make([]uint64, partitions)
+	ranks := make([]int, partitions)
 	for i, id := range members {
 		h := fnv.New64a()
 		h.Write([]byte(id))
 		seed := h.Sum64()
+		refused := refuses[id]
 		for p := range owners {
 			seed += 0x9e3779b97f4a7c15
 			w := mix(seed)
-			if i == 0 || w > weights[p] || w == weights[p] && id < owners[p] {
-				owners[p], weights[p] = id, w
+			rank := 0
+			if refused != nil {
+				rank = refused.rank(p)
+			}
+			if i == 0 || rank < ranks[p] || rank == ranks[p] && (w > weights[p] || w == weights[p] && id < owners[p]) {
+				owners[p], weights[p], ranks[p] = id, w, rank
 			}
 		}
 	}

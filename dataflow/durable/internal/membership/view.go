@@ -23,6 +23,7 @@ type lease struct {
 	Started int64  `json:"started"`
 	Renewal uint64 `json:"renewal"` // counts from 1
 	Info    []byte `json:"info,omitempty"`
+	Refusals
 }
 
 // A peer is what a member knows about a member, possibly itself.
@@ -41,10 +42,16 @@ type peer struct {
 	needed    int // renewals until it returns
 }
 
+// public returns what others are shown of a member.
+func (p *peer) public(id string) Peer {
+	return Peer{ID: id, Info: p.Info, Started: time.Unix(0, p.Started), Refusals: p.Refusals}
+}
+
 // A view merges what a member learns from the watch, its probes and the clock into an
 // assignment. It is used by one goroutine and knows no network; now is always passed in.
 //
-//  1. Each partition has one owner, which is in live, unless live is empty.
+//  1. Each partition has one owner, which is in live, unless live is empty. It refuses the
+//     partition only if all in live do.
 //  2. owned is empty if now is not before until, or until the watch has shown all
 //     leases once.
 //  3. until is at most a lease after the sending of the latest own renewal that came
@@ -67,6 +74,7 @@ type view struct {
 	former     []string             // who was there when the own lease ended
 	resume     time.Time            // when to stop waiting for the former to be back
 	superseded bool
+	refused    uint64 // changes of what members refuse
 }
 
 func newView(self string, started int64, partitions int, lease time.Duration) *view {
@@ -112,11 +120,15 @@ func (v *view) put(id string, l lease, revision uint64, now time.Time) (back boo
 	case p == nil || l.Started > p.Started:
 		p = &peer{needed: renewalsToReturn}
 		v.peers[id] = p
+		v.refused++
 	case l.Started < p.Started: // the last sign of a member that was superseded
 		p.round = v.round
 		return false
 	case p.revision != revision: // else it is shown again by a new watch
 		p.shown++
+	}
+	if !p.Refusals.equal(&l.Refusals) {
+		v.refused++
 	}
 	p.lease, p.revision, p.round = l, revision, v.round
 	if id == v.self {
@@ -221,6 +233,17 @@ func (v *view) live(now time.Time) []string {
 		slices.Sort(ids)
 	}
 	return ids
+}
+
+// owners returns the owner of each partition among members, with what they refuse.
+func (v *view) owners(live []string) []string {
+	refuses := make(map[string]*Refusals)
+	for _, id := range live {
+		if r := &v.peers[id].Refusals; len(r.Never)+len(r.NotNow) > 0 {
+			refuses[id] = r
+		}
+	}
+	return Owners(v.partitions, live, refuses)
 }
 
 // waiting reports whether this member, whose lease had ended, waits for others before

@@ -1,0 +1,58 @@
+package durable
+
+import (
+	"errors"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// refusing returns the member that can give a partition back whose restore ended with an error,
+// because the history is one that the program of this process cannot go on from. It returns nil if
+// the error has another cause, which other processes would meet as well, or if no process shares
+// the flow.
+func (c *core) refusing(err error) journal.Refuser {
+	if c.peers == nil || !errors.Is(err, ErrChanged) && !errors.Is(err, ErrDiverged) {
+		return nil
+	}
+	r, _ := c.peers.member.(journal.Refuser)
+	return r
+}
+
+// refuse gives a partition back if another process may be able to run it, and ends the tenure. It
+// returns false if not: the tenure goes on, stopped, until another process can.
+func (ps *peers) refuse(t *tenure, p int, err error) bool {
+	r := ps.refusing(err)
+	if r == nil {
+		return false
+	}
+	if t.ctx.Err() != nil { // another process has it already
+		return true
+	}
+	way := ps.door.partitions[p]
+	way.mu.Lock()
+	known := way.gaveBack != nil && way.gaveBack.Error() == err.Error()
+	way.gaveBack = err
+	way.mu.Unlock()
+	if !known {
+		ps.opts.Logger.Warn("a partition is left to other processes, since this program cannot run it", "partition", p, "version", ps.opts.Version, "because", err)
+	}
+	ps.turning.Lock()
+	defer ps.turning.Unlock()
+	if r.Refuse(p, errors.Is(err, ErrChanged) && !errors.As(err, new(waitsError)), err.Error()) {
+		return false
+	}
+	t.end()
+	return true
+}
+
+// accept notes that this process runs a partition, which it may have refused before.
+func (ps *peers) accept(p int) {
+	way := ps.door.partitions[p]
+	way.mu.Lock()
+	refused := way.gaveBack != nil
+	way.gaveBack = nil
+	way.mu.Unlock()
+	if r, ok := ps.member.(journal.Refuser); ok && refused {
+		r.Accept(p)
+	}
+}

@@ -12,6 +12,8 @@ import (
 
 // A Codec turns values into bytes and back. Bytes written by an earlier version of a
 // program are read by a later one, so a codec has to put up with fields that were added.
+// Equal values have equal bytes, also when they were decoded before: steps that are made again are
+// compared by them.
 // It is used by any number of goroutines.
 type Codec interface {
 	// Check says why values of a type would not come back as they were, or nil. A flow

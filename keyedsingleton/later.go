@@ -49,7 +49,7 @@ func MapAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValuesL
 // Timers of a location fire in the order of their deadlines, also those of several
 // operators, and at one deadline in the order in which the operators were built. A timer
 // is due at the earliest a delay after its entry came; when that was due to another timer,
-// a delay after the deadline of that one. The least delay is a nanosecond.
+// a delay after the deadline of that one.
 //
 // Setting a timer costs O(1). A pending one holds its entry. Timers that come due while
 // the location is busy fire together, unless an operator that reads the time follows: then
@@ -66,7 +66,7 @@ func After[K comparable, V any, L dataflow.Location, B bounds.FixedValuesLater[O
 }
 
 // AfterEach is [After] with a delay of its own for each entry. A delay that is not
-// positive is one of a nanosecond.
+// positive fires at once, or in a durable flow a nanosecond later.
 //
 // # Nondeterminism
 //

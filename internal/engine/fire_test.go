@@ -38,7 +38,7 @@ func newClockwork(seed uint64, n int) *clockwork {
 	c.loc, c.in = s, in
 	nodes := []*engine.KeyedNode[int, int64]{from}
 	for i := range n {
-		d := 1 + int64(r.IntN(5))
+		d := int64(r.IntN(6))
 		from := nodes[0]
 		if r.IntN(3) == 0 {
 			from = nodes[r.IntN(len(nodes))]

@@ -200,6 +200,10 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 	}
 	h.Loc.Timed(a, op)
 	h.Loc.Clocked(h.Component)
+	least := time.Duration(0)
+	if h.Loc.Graph.Settings.Failed {
+		least = 1 // so that the record that holds a timer can come before it
+	}
 	hash := a.hash
 	var hs []uint64
 	op.Scratch(&hs)
@@ -218,9 +222,9 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 				op.At = i
 				d = each(b.V[i])
 			}
-			at := now + int64(max(d, 1))
+			at := now + int64(max(d, least))
 			if a.loc.Alarm != nil {
-				a.loc.Alarm(int64(max(d, 1)), at)
+				a.loc.Alarm(int64(max(d, least)), at)
 			}
 			a.set(b.K[i], b.V[i], h, at)
 		}
@@ -235,9 +239,9 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 		if each != nil {
 			d = each(v)
 		}
-		at := a.loc.Clock() + int64(max(d, 1))
+		at := a.loc.Clock() + int64(max(d, least))
 		if a.loc.Alarm != nil {
-			a.loc.Alarm(int64(max(d, 1)), at)
+			a.loc.Alarm(int64(max(d, least)), at)
 		}
 		a.set(k, v, kh, at)
 	}

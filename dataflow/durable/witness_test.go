@@ -50,6 +50,20 @@ func (w *memoryWitness) Save(_ context.Context, p int, data []byte) error {
 	return w.fail
 }
 
+// has returns what it has of a partition, and of how many it has something.
+func (w *memoryWitness) has(p int) (data []byte, partitions int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.data[p], len(w.data)
+}
+
+// put has it have something else.
+func (w *memoryWitness) put(p int, data []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.data[p] = data
+}
+
 func newMemoryWitness() *memoryWitness { return &memoryWitness{data: make(map[int][]byte)} }
 
 // put puts keys that are given when it returns.
@@ -169,17 +183,17 @@ func TestWitnessOtherLine(t *testing.T) {
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}
-			right := w.data[0]
+			right, _ := w.has(0)
 			other, err := decodeSighting(right)
 			if err != nil {
 				t.Fatal(err)
 			}
 			other.link[3] ^= 1
-			w.data[0] = other.encode()
+			w.put(0, other.encode())
 			if err := run(w); (err != nil) != c.noticed || err != nil && !strings.Contains(err.Error(), "is not the one that the witness knows") {
 				t.Errorf("%+v: %v", c, err)
 			}
-			w.data[0] = right
+			w.put(0, right)
 			if err := run(w); err != nil {
 				t.Errorf("%+v: what is right: %v", c, err)
 			}
@@ -226,8 +240,9 @@ func TestWitnessFails(t *testing.T) {
 			}
 			set(false)
 			time.Sleep(10 * time.Second)
-			if h := app.Health(); h.Witness != nil || len(w.data) != 4 {
-				t.Errorf("%s: health says %v when it is back, with %d partitions", how, h.Witness, len(w.data))
+			_, partitions := w.has(0)
+			if h := app.Health(); h.Witness != nil || partitions != 4 {
+				t.Errorf("%s: health says %v when it is back, with %d partitions", how, h.Witness, partitions)
 			}
 			saves := w.saves
 			time.Sleep(time.Minute)
@@ -276,22 +291,24 @@ func TestWitnessLate(t *testing.T) {
 		app := start(t, log, keptProcess, Options{Witness: w})
 		put(t, app, 0, 3)
 		time.Sleep(2 * time.Second)
-		later, err := decodeSighting(w.data[0])
+		has, _ := w.has(0)
+		later, err := decodeSighting(has)
 		if err != nil {
 			t.Fatal(err)
 		}
 		late := later
 		later.fence += 100
-		w.data[0] = later.encode()
+		w.put(0, later.encode())
 		alone := &core{opts: app.core.opts}
 		if err := alone.saveSighting(t.Context(), &late); err == nil || !strings.Contains(err.Error(), "older copy") {
 			t.Errorf("of one process: %v", err)
 		}
 		several := &core{opts: app.core.opts, shared: struct{ journal.Shared }{}}
-		if err := several.saveSighting(t.Context(), &late); err != nil || !bytes.Equal(w.data[0], later.encode()) {
-			t.Errorf("of several: %v, %s", err, w.data[0])
+		err = several.saveSighting(t.Context(), &late)
+		if has, _ := w.has(0); err != nil || !bytes.Equal(has, later.encode()) {
+			t.Errorf("of several: %v, %s", err, has)
 		}
-		w.data[0] = late.encode()
+		w.put(0, late.encode())
 		stop(t, app)
 	})
 }

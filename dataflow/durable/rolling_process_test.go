@@ -41,7 +41,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	for r.more(10); ; r.more(1) { // the leases of who was killed have to end
+	for r.more(10); ; r.more(1) { // the leases of killed members have to end
 		look, err := Programs(soon, rollingOptions(url, "", ""))
 		if err != nil {
 			t.Fatal(err)

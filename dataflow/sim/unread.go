@@ -58,7 +58,7 @@ func (o *outputs) add(run execution) {
 
 // check fails t if nobody has read an output in any schedule, and more waits there than
 // may: in production the location stops then, while a simulated one goes on.
-func (o *outputs) check(t *testing.T) {
+func (o *outputs) check(t testing.TB) {
 	t.Helper()
 	for _, err := range o.hang() {
 		t.Errorf("sim: nobody reads an output in any schedule, and in production the flow would hang: %v", err)

@@ -20,13 +20,13 @@ var core = []string{"bounds", "dataflow", "internal/cow", "internal/engine", "in
 // A package that is missing here may import none.
 var imports = map[string][]string{
 	"dataflow":         {"bounds", "internal/cow", "internal/engine", "internal/engine/live", "internal/engine/operators", "internal/engine/port", "internal/seal"},
-	"dataflow/sim":     slices.Concat(core, []string{"internal/digest", "internal/engine/simulate"}),
+	"dataflow/sim":     slices.Concat(core, []string{"internal/digest", "internal/engine/simulate", "internal/rerun"}),
 	"dataflow/serve":   slices.Concat(core, []string{"internal/engine/simulate"}),
 	"dataflow/durable": slices.Concat(core, []string{"internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "dataflow/durable/journal"}),
 	"dataflow/inspect": core,
 	"dataflow/window":  slices.Concat(core, []string{"internal/engine/windows"}),
 
-	"dataflow/durable/durabletest": slices.Concat(core, []string{"dataflow/durable", "internal/engine/identity", "internal/engine/logdriven", "dataflow/durable/journal"}),
+	"dataflow/durable/durabletest": slices.Concat(core, []string{"dataflow/durable", "internal/engine/identity", "internal/engine/logdriven", "internal/rerun", "dataflow/durable/journal"}),
 
 	"keyedstream":    slices.Concat(core, []string{"internal/engine/machines"}),
 	"keyedsingleton": core,

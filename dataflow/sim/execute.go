@@ -23,6 +23,7 @@ type execution struct {
 	log       []string
 	notes     []string // what was chosen, if it was asked for
 	outputs   []output // what nobody has read, or somebody has
+	unchecked unchecked
 }
 
 // story returns what was chosen and what was said, a line each.
@@ -64,7 +65,7 @@ func executeOn(t testing.TB, c chooser, f func(*Sim), notes *printed, recording 
 		}
 	}
 	e.failed, e.log, e.trace, e.shown = s.failed, s.log, traceOf(s.choices.made), s.seen.digest()
-	e.choices = len(s.choices.made)
+	e.choices, e.unchecked = len(s.choices.made), s.seen.unchecked
 	if !e.failed && !e.discarded && recording == nil {
 		e.outputs = outputsOf(graphOf(s.flow))
 	}
@@ -118,6 +119,8 @@ type seen struct {
 	order   uint64 // of what the test received
 	values  []published
 	notes   *printed
+
+	unchecked unchecked
 }
 
 // A stream is what one observer sees.

@@ -77,7 +77,7 @@
 // A schedule that fails is run again to print its choices, each with the place in
 // the program and the reason given there, and a command that runs only this one. A
 // flow that is never quiet fails after 100,000 steps, and a value that was changed
-// after its operator let it out fails with the operator's name.
+// after its operator let it out fails with the operator's name; see also [AliasError].
 //
 // State outside the flow survives from one schedule to the next: a function that
 // uses any has to start it afresh. A choice that is not the same when a schedule is

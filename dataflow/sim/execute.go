@@ -60,6 +60,7 @@ func executeOn(t testing.TB, c chooser, f func(*Sim), notes *printed, recording 
 	}
 	e.discarded = s.call(f)
 	if !s.failed && !e.discarded {
+		s.seen.lookForChange()
 		if aliased := s.seen.changed(); aliased != "" {
 			s.Errorf("%s", aliased)
 		}
@@ -121,6 +122,7 @@ type seen struct {
 	notes   *printed
 
 	unchecked unchecked
+	told      bool // when the first value was changed
 }
 
 // A stream is what one observer sees.
@@ -149,13 +151,14 @@ func (s *seen) Saw(site string, id, what uint64) {
 // Note implements engine.Watcher.
 func (s *seen) Note(text func() string) {
 	if s.notes != nil {
+		s.lookForChange()
 		s.notes.notes = append(s.notes.notes, text())
 	}
 }
 
 // Published implements engine.Watcher.
 func (s *seen) Published(op *engine.Op, value any) {
-	if t := reflect.TypeOf(value); t == nil || !refers(t) {
+	if !digest.Refers(reflect.TypeOf(value)) {
 		return
 	}
 	s.values = append(s.values, published{op, value, digest.Of(value)})
@@ -188,22 +191,4 @@ func (s *seen) changed() string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
-}
-
-// refers reports whether values of a type can be changed through a reference.
-func refers(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Array:
-		return refers(t.Elem())
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if refers(t.Field(i).Type) {
-				return true
-			}
-		}
-		return false
-	case reflect.Slice, reflect.Map, reflect.Pointer, reflect.Interface:
-		return true
-	}
-	return false
 }

@@ -67,6 +67,8 @@ var imports = map[string][]string{
 	"internal/script":   slices.Concat(library, []string{"dataflow/sim"}),
 	"internal/mutation": {},
 
+	"internal/mutation/generate": {},
+
 	"agentproto":                     slices.Concat(library, []string{"internal/plain"}),
 	"agentproto/conversation":        slices.Concat(library, []string{"agentproto"}),
 	"agentproto/conversation/openai": {"agentproto", "agentproto/conversation"},

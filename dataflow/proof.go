@@ -9,7 +9,7 @@ package dataflow
 //
 // As with a NonDet, an untyped constant converts by itself, a string variable does not
 // compile without a conversion, and an empty proof panics while the flow is built. A wrong proof is a
-// wrong program; tests find it by giving the elements in other orders.
+// wrong program. The simulator of package dataflow/sim checks each one with the values that come.
 type Proof string
 
 // A Claim is a place in a program that is right only if its proof is.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/claims"
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
@@ -26,7 +27,7 @@ func FoldGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Ordered, R
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, Out] {
 	n, op := engine.ReadProved(s, "dataflow.FoldGrowing", why, init, step)
-	return newSingleton[A, L, Out](operators.Fold(n, op, init, step))
+	return newSingleton[A, L, Out](operators.Fold(n, op, init, claims.Growing(op, step)))
 }
 
 // FoldCommutative is [Fold] for a stream in any order. The proof says why step comes
@@ -36,7 +37,7 @@ func FoldCommutative[T, A any, L Location, B bounds.Stream, O Order, R NoRetries
 ) Singleton[A, L, B] {
 	n, op := engine.ReadProved(s, "dataflow.FoldCommutative", why, init, step)
 	n.Permuted()
-	return newSingleton[A, L, B](operators.Fold(n, op, init, step))
+	return newSingleton[A, L, B](operators.Fold(n, op, init, claims.Commutative(op, step)))
 }
 
 // FoldCommutativeGrowing is [Fold] for a stream in any order and an aggregate that only
@@ -48,7 +49,7 @@ func FoldCommutativeGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O
 ) Singleton[A, L, Out] {
 	n, op := engine.ReadProved(s, "dataflow.FoldCommutativeGrowing", why, init, step)
 	n.Permuted()
-	return newSingleton[A, L, Out](operators.Fold(n, op, init, step))
+	return newSingleton[A, L, Out](operators.Fold(n, op, init, claims.Growing(op, claims.Commutative(op, step))))
 }
 
 // Sum returns the sum of the elements of s, which is 0 without one. The order does

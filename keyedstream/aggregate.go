@@ -4,6 +4,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/claims"
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
@@ -61,7 +62,7 @@ func FoldGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGro
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
 	n, op := engine.ReadProved(ks, "keyedstream.FoldGrowing", why, init, step)
-	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, step))
+	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, claims.Growing(op, step)))
 }
 
 // FoldCommutative is [Fold] for a step that gives the same aggregate for the same
@@ -71,7 +72,7 @@ func FoldCommutative[K comparable, V, A any, L dataflow.Location, B bounds.Folde
 ) dataflow.KeyedSingleton[K, A, L, Out] {
 	n, op := engine.ReadProved(ks, "keyedstream.FoldCommutative", why, init, step)
 	n.Permuted()
-	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, step))
+	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, claims.Commutative(op, step)))
 }
 
 // FoldCommutativeGrowing is [Fold] for a step that gives the same aggregate for the same
@@ -82,7 +83,7 @@ func FoldCommutativeGrowing[K comparable, V, A any, L dataflow.Location, B bound
 ) dataflow.KeyedSingleton[K, A, L, Out] {
 	n, op := engine.ReadProved(ks, "keyedstream.FoldCommutativeGrowing", why, init, step)
 	n.Permuted()
-	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, step))
+	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, claims.Growing(op, claims.Commutative(op, step))))
 }
 
 // Reduce is [Fold] for an aggregate that starts from a key's first value: step is

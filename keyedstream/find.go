@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/claims"
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
@@ -37,7 +38,7 @@ func SortFunc[K comparable, V any, L dataflow.Location, B bounds.Complete, O dat
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
 	n, op := engine.ReadProved(ks, "keyedstream.SortFunc", why, compare)
 	n.Permuted()
-	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KSort(n, op, compare))
+	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KSort(n, op, claims.Distinct(op, compare)))
 }
 
 // LookupKeyedSingleton looks up each *value* of ks as a key of b, and returns it with what

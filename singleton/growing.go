@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/claims"
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
@@ -15,7 +16,7 @@ func MapGrowing[T, U any, L dataflow.Location, B bounds.Growing[Out], Out bounds
 	s dataflow.Singleton[T, L, B], f func(T) U, why dataflow.Proof,
 ) dataflow.Singleton[U, L, B] {
 	c, op := engine.ReadProved(s, "singleton.MapGrowing", why, f)
-	return newSingleton[U, L, B](operators.ValueMap(c, op, f))
+	return newSingleton[U, L, B](operators.ValueMap(c, op, claims.Monotone(op, f, c.Region == nil)))
 }
 
 // Threshold returns limit, once, when the value is limit or more for the first time.

@@ -64,12 +64,20 @@
 // [Sim.Never], which explores both the schedules that end with the check and those
 // that go on without it. Anything else would skip what the check forces to happen.
 //
+// # Claims
+//
+// What a [dataflow.Proof] claims of a function is checked with copies of the values that come
+// there, whatever the schedule: that the order of two values does not matter, that a
+// value only grows, that values which compare as equal are equal. The schedule ends with a
+// [ClaimError] that has the values. What cannot be checked, since a state holds a channel or a
+// function or has no order, is logged.
+//
 // # Failures
 //
 // A schedule that fails is run again to print its choices, each with the place in
 // the program and the reason given there, and a command that runs only this one. A
 // flow that is never quiet fails after 100,000 steps, and a value that was changed
-// after its operator let it out fails with the operator's name.
+// after its operator let it out fails with the operator's name; see also [AliasError].
 //
 // State outside the flow survives from one schedule to the next: a function that
 // uses any has to start it afresh. A choice that is not the same when a schedule is

@@ -23,6 +23,7 @@ type execution struct {
 	log       []string
 	notes     []string // what was chosen, if it was asked for
 	outputs   []output // what nobody has read, or somebody has
+	unchecked unchecked
 }
 
 // story returns what was chosen and what was said, a line each.
@@ -59,12 +60,13 @@ func executeOn(t testing.TB, c chooser, f func(*Sim), notes *printed, recording 
 	}
 	e.discarded = s.call(f)
 	if !s.failed && !e.discarded {
+		s.seen.lookForChange()
 		if aliased := s.seen.changed(); aliased != "" {
 			s.Errorf("%s", aliased)
 		}
 	}
 	e.failed, e.log, e.trace, e.shown = s.failed, s.log, traceOf(s.choices.made), s.seen.digest()
-	e.choices = len(s.choices.made)
+	e.choices, e.unchecked = len(s.choices.made), s.seen.unchecked
 	if !e.failed && !e.discarded && recording == nil {
 		e.outputs = outputsOf(graphOf(s.flow))
 	}
@@ -118,6 +120,9 @@ type seen struct {
 	order   uint64 // of what the test received
 	values  []published
 	notes   *printed
+
+	unchecked unchecked
+	told      bool // when the first value was changed
 }
 
 // A stream is what one observer sees.
@@ -146,13 +151,14 @@ func (s *seen) Saw(site string, id, what uint64) {
 // Note implements engine.Watcher.
 func (s *seen) Note(text func() string) {
 	if s.notes != nil {
+		s.lookForChange()
 		s.notes.notes = append(s.notes.notes, text())
 	}
 }
 
 // Published implements engine.Watcher.
 func (s *seen) Published(op *engine.Op, value any) {
-	if t := reflect.TypeOf(value); t == nil || !refers(t) {
+	if !digest.Refers(reflect.TypeOf(value)) {
 		return
 	}
 	s.values = append(s.values, published{op, value, digest.Of(value)})
@@ -185,22 +191,4 @@ func (s *seen) changed() string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
-}
-
-// refers reports whether values of a type can be changed through a reference.
-func refers(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Array:
-		return refers(t.Elem())
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if refers(t.Field(i).Type) {
-				return true
-			}
-		}
-		return false
-	case reflect.Slice, reflect.Map, reflect.Pointer, reflect.Interface:
-		return true
-	}
-	return false
 }

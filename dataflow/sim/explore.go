@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/rerun"
 )
 
 var (
@@ -25,7 +26,7 @@ func ends(err error) bool { return errors.Is(err, io.EOF) }
 // record of the inputs that may get something again comes twice in each. It fails
 // t with the first schedule that fails, and if there are more than -sim.limit
 // executions, since it has shown nothing then.
-func Exhaustive(t *testing.T, f func(*Sim)) (schedules int) {
+func Exhaustive(t testing.TB, f func(*Sim)) (schedules int) {
 	engine.Given("sim.Exhaustive", f)
 	t.Helper()
 	schedules, executions := explore(t, f, false)
@@ -35,7 +36,7 @@ func Exhaustive(t *testing.T, f func(*Sim)) (schedules int) {
 
 // explore goes through all schedules. If whole, nothing is reduced: the schedules are
 // the same ones, in more executions.
-func explore(t *testing.T, f func(*Sim), whole bool) (schedules, executions int) {
+func explore(t testing.TB, f func(*Sim), whole bool) (schedules, executions int) {
 	t.Helper()
 	if replayed(t, f) {
 		return 0, 1
@@ -71,7 +72,7 @@ func explore(t *testing.T, f func(*Sim), whole bool) (schedules, executions int)
 
 // Random calls f for n schedules chosen at random, the same ones each time, and
 // returns how many different ones there were.
-func Random(t *testing.T, n int, f func(*Sim)) (schedules int) {
+func Random(t testing.TB, n int, f func(*Sim)) (schedules int) {
 	engine.Given("sim.Random", f)
 	t.Helper()
 	if replayed(t, f) {
@@ -94,12 +95,15 @@ func Random(t *testing.T, n int, f func(*Sim)) (schedules int) {
 }
 
 // Fuzz calls f with schedules that the fuzzer chooses: go test -fuzz looks for new
-// ones, go test tries those it has kept.
+// ones, go test tries those it has kept. With -sim.replay, only that schedule is run.
 func Fuzz(fz *testing.F, f func(*Sim)) {
 	engine.Given("sim.Fuzz", f)
 	fz.Add([]byte{})
 	fz.Add([]byte{1, 1, 1, 1, 1, 1, 1, 1})
 	fz.Fuzz(func(t *testing.T, data []byte) {
+		if replayed(t, f) {
+			return
+		}
 		if run := execute(t, &fuzzed{data: data}, f, nil); run.failed {
 			explain(t, run, f)
 		}
@@ -108,7 +112,7 @@ func Fuzz(fz *testing.F, f func(*Sim)) {
 
 // Replay calls f with the schedule that a failure has printed, and prints its
 // choices.
-func Replay(t *testing.T, choices string, f func(*Sim)) {
+func Replay(t testing.TB, choices string, f func(*Sim)) {
 	engine.Given("sim.Replay", f)
 	t.Helper()
 	c, err := scriptOf(choices)
@@ -126,7 +130,7 @@ func Replay(t *testing.T, choices string, f func(*Sim)) {
 // [dataflow.Options].Record. Nothing is sent: what came in is in the recording, as are
 // the answers of asynchronous calls and the times at which timers fired. The flow
 // that f builds has to be the one that was recorded.
-func Rerun(t *testing.T, recording *dataflow.Recording, f func(*Sim)) {
+func Rerun(t testing.TB, recording *dataflow.Recording, f func(*Sim)) {
 	engine.Given("sim.Rerun", f)
 	t.Helper()
 	run := executeOn(t, new(script), f, &printed{}, recording, false)
@@ -136,7 +140,7 @@ func Rerun(t *testing.T, recording *dataflow.Recording, f func(*Sim)) {
 }
 
 // replayed runs only the schedule of -sim.replay, if there is one.
-func replayed(t *testing.T, f func(*Sim)) bool {
+func replayed(t testing.TB, f func(*Sim)) bool {
 	t.Helper()
 	if *replayFlag == "" {
 		return false
@@ -146,14 +150,14 @@ func replayed(t *testing.T, f func(*Sim)) bool {
 }
 
 // explain runs a schedule that failed again, and prints its choices.
-func explain(t *testing.T, failed execution, f func(*Sim)) {
+func explain(t testing.TB, failed execution, f func(*Sim)) {
 	t.Helper()
 	c, err := scriptOf(failed.trace)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
 	again := execute(t, c, f, &printed{})
-	t.Errorf("sim: a schedule fails\n%s\nrerun: go test -run '^%s$' -sim.replay %s", again.story(), t.Name(), failed.trace)
+	t.Errorf("sim: a schedule fails\n%s\nrerun: %s", again.story(), rerun.Line(t.Name(), "-sim.replay", failed.trace))
 	if !again.failed {
 		t.Errorf("sim: run again, it does not fail: %s\nthe function depends on something besides its choices", strings.Join(failed.log, "\n"))
 	}

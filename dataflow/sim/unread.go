@@ -33,7 +33,10 @@ func outputsOf(g *engine.Graph) (all []output) {
 
 // outputs are the outputs of all schedules of an exploration. Each schedule builds the same
 // flow again, so that an output is known by its number and its place.
-type outputs struct{ all map[port]output }
+type outputs struct {
+	all       map[port]output
+	unchecked unchecked // claims
+}
 
 type port struct {
 	number    int
@@ -43,8 +46,9 @@ type port struct {
 // add adds those of a schedule.
 func (o *outputs) add(run execution) {
 	if o.all == nil {
-		o.all = make(map[port]output)
+		o.all, o.unchecked = make(map[port]output), make(unchecked)
 	}
+	maps.Copy(o.unchecked, run.unchecked)
 	for i, out := range run.outputs {
 		k := port{i, out.op.Name, out.op.Pos}
 		before := o.all[k]
@@ -57,9 +61,13 @@ func (o *outputs) add(run execution) {
 }
 
 // check fails t if nobody has read an output in any schedule, and more waits there than
-// may: in production the location stops then, while a simulated one goes on.
-func (o *outputs) check(t *testing.T) {
+// may: in production the location stops then, while a simulated one goes on. It logs which
+// claims were not checked.
+func (o *outputs) check(t testing.TB) {
 	t.Helper()
+	for _, line := range o.unchecked.lines() {
+		t.Log(line)
+	}
 	for _, err := range o.hang() {
 		t.Errorf("sim: nobody reads an output in any schedule, and in production the flow would hang: %v", err)
 	}

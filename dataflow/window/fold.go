@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/claims"
 	"github.com/millrace/millrace/internal/engine/windows"
 )
 
@@ -34,7 +35,8 @@ func FoldCommutative[K comparable, V, A any, L dataflow.Location, O dataflow.Ord
 ) (closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], open dataflow.KeyedSingleton[Key[K], A, L, bounds.Unbounded]) {
 	n, op := engine.ReadProved(ks, "window.FoldCommutative", why, init, step)
 	n.Permuted()
-	c, o := fold(n, op, shape, init, func(acc *A, e *Event[V]) { step(acc, e.Value) })
+	checked := claims.Commutative(op, step)
+	c, o := fold(n, op, shape, init, func(acc *A, e *Event[V]) { checked(acc, e.Value) })
 	return newKeyedSingleton[Key[K], A, L, bounds.BoundedValue](c), newKeyedSingleton[Key[K], A, L, bounds.Unbounded](o)
 }
 

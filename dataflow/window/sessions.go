@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/claims"
 	"github.com/millrace/millrace/internal/engine/windows"
 )
 
@@ -22,6 +23,7 @@ func Sessions[K comparable, V, A any, L dataflow.Location, O dataflow.Order, R d
 	n, op := engine.ReadProved(ks, "window.Sessions", why, init, step, merge)
 	positive(op.Name, "gap", gap)
 	n.Permuted()
-	c, o := windows.Sessions(n, op, timeOf[V], int64(gap), init, func(acc *A, e *Event[V]) { step(acc, e.Value) }, merge, keyOf[K])
+	checked, merged := claims.Sessions(op, init, step, merge)
+	c, o := windows.Sessions(n, op, timeOf[V], int64(gap), init, func(acc *A, e *Event[V]) { checked(acc, e.Value) }, merged, keyOf[K])
 	return newKeyedSingleton[Key[K], A, L, bounds.BoundedValue](c), newKeyedSingleton[Key[K], A, L, bounds.Unbounded](o)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/claims"
 	"github.com/millrace/millrace/internal/engine/windows"
 )
 
@@ -26,8 +27,9 @@ func SortBy[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 ) dataflow.Stream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R] {
 	n, op := engine.ReadProved(events, "window.SortBy", why, tie)
 	n.Permuted()
+	checked := claims.Distinct(op, tie)
 	return newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](
-		windows.Sort(n, op, timeOf[T], func(a, b *Event[T]) int { return tie(a.Value, b.Value) }))
+		windows.Sort(n, op, timeOf[T], func(a, b *Event[T]) int { return checked(a.Value, b.Value) }))
 }
 
 // Trailing returns each event with what add and drop made of the events of its key in the time

@@ -225,6 +225,7 @@ func (n *Node[T]) compile() {
 			}
 		}
 	}
+	n.lends()
 	n.count()
 }
 
@@ -372,6 +373,7 @@ func (n *KeyedNode[K, V]) compile() {
 			}
 		}
 	}
+	n.lends()
 	n.count()
 }
 

@@ -15,8 +15,8 @@ var mutations = []mutation{
 		"		clear(fresh)\n		fresh = fresh[:0]\n", "		fresh = fresh[:min(1, len(fresh))]\n",
 	}}},
 	{"a snapshot is one run old", "internal/engine/operators/slice.go", []edit{{
-		"	r.AtPre(func() {\n		if c.IsSet {\n			out.Set(c.Value)\n		}\n	})",
-		"	late, any := c.Value, false\n	r.AtPre(func() {\n		if any {\n			out.Set(late)\n		} else if c.IsSet {\n			out.Set(c.Value)\n		}\n		late, any = c.Value, c.IsSet\n	})",
+		"	r.AtPre(func() {\n		if c.IsSet {\n			set(c.Value)\n		}\n	})",
+		"	late, any := c.Value, false\n	r.AtPre(func() {\n		if any {\n			set(late)\n		} else if c.IsSet {\n			set(c.Value)\n		}\n		late, any = c.Value, c.IsSet\n	})",
 	}}},
 	{"slices run in the order in which they were made", "internal/engine/location.go", []edit{{
 		"	s.Regions = topological(s.Regions)\n", "",

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/rerun"
 )
 
 // A Program is a durable flow and what is done with it. All functions are called many
@@ -84,7 +85,7 @@ func Crash[P any](t *testing.T, p Program[P], opts Options) (runs int) {
 	t.Helper()
 	runs, wrong := explore(t, p, opts, *atFlag)
 	if wrong != nil {
-		t.Errorf("durabletest: %s\nrerun: go test -run '^%s$' -durabletest.at %s", wrong.story(), t.Name(), wrong.plan)
+		t.Errorf("durabletest: %s\nrerun: %s", wrong.story(), rerun.Line(t.Name(), "-durabletest.at", fmt.Sprint(wrong.plan)))
 	}
 	return runs
 }

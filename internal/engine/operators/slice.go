@@ -94,9 +94,10 @@ func Snapshot[T any](r *engine.Region, c *engine.ValueNode[T], op *engine.Op) *e
 	} else {
 		out.Trigger.Disarm()
 	}
+	set := engine.Lent(r, c, out.Set)
 	r.AtPre(func() {
 		if c.IsSet {
-			out.Set(c.Value)
+			set(c.Value)
 		}
 	})
 	return out

@@ -81,6 +81,8 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 		out.changing()
 		out.step.K, out.step.V, out.step.H = append(out.step.K, k), append(out.step.V, v), append(out.step.H, h)
 	}
+	checked := engine.Taken[V](op) != nil // each entry goes through one, which is told of it
+	one = engine.GivenEntry(op, one)
 	n.To(func(b *engine.Batch[K, V]) {
 		h := b.Hashes(out.hash, &hs)
 		if b.Gone != nil {
@@ -93,7 +95,7 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 			}
 			return
 		}
-		if out.asked.on || out.goneAt != nil {
+		if out.asked.on || out.goneAt != nil || checked {
 			for i, k := range b.K {
 				one(k, b.V[i], h[i])
 			}

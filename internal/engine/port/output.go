@@ -65,12 +65,12 @@ func NewOutput[T any](n *engine.Node[T], op *engine.Op) *Output[T] {
 		out.saved = state.NewQueue(&out.first, &out.buf, form)
 		return unreadState[T]{out.saved, out, "unread(" + form.Kind + ")"}
 	})
-	n.To(func(batch []T) {
+	n.To(engine.GivenOut(op, func(batch []T) {
 		if len(out.step) == 0 {
 			out.loc.Ports = append(out.loc.Ports, out)
 		}
 		out.step = append(out.step, batch...)
-	})
+	}))
 	return out
 }
 

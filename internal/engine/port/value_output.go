@@ -19,7 +19,8 @@ type ValueOutput[T any] struct {
 	loc   *engine.Location
 	op    *engine.Op
 	node  *engine.ValueNode[T]
-	dirty bool // changed in this step; held by the token
+	dirty bool    // changed in this step; held by the token
+	taken func(T) // is told what readers have, if not nil; see engine.Taken
 
 	mu      sync.Mutex
 	value   T
@@ -35,7 +36,7 @@ func NewValueOutput[T any](c *engine.ValueNode[T], op *engine.Op) *ValueOutput[T
 	if c.Region != nil && c.Region.Name != "" {
 		engine.Misuse(op.Name, "the value is inside %s: emit it first", c.Region)
 	}
-	out := &ValueOutput[T]{loc: c.Loc, op: op, node: c}
+	out := &ValueOutput[T]{loc: c.Loc, op: op, node: c, taken: engine.Taken[T](op)}
 	c.Loc.AddOutput(op, out)
 	engine.CheckType[T](op)
 	c.Changed(func() {
@@ -97,6 +98,9 @@ func (out *ValueOutput[T]) End(err error) {
 func (out *ValueOutput[T]) Latest() (T, bool) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
+	if out.taken != nil && out.set {
+		out.taken(out.value)
+	}
 	return out.value, out.set
 }
 
@@ -107,6 +111,9 @@ func (out *ValueOutput[T]) Next(ctx context.Context, seen uint64) (v T, ok bool,
 	out.mu.Lock()
 	if out.version != seen {
 		defer out.mu.Unlock()
+		if out.taken != nil && out.set {
+			out.taken(out.value)
+		}
 		return out.value, out.set, out.version, nil
 	}
 	w := out.loc.Graph.Waiters.Get()
@@ -133,6 +140,9 @@ func (out *ValueOutput[T]) Next(ctx context.Context, seen uint64) (v T, ok bool,
 	out.mu.Unlock()
 	out.loc.Leave(w)
 	out.loc.Graph.Waiters.Put(w)
+	if out.taken != nil && ok {
+		out.taken(v)
+	}
 	return v, ok, version, err
 }
 

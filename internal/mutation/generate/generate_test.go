@@ -1,0 +1,185 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const source = `package p
+
+type box struct{ n int }
+
+func (b *box[T]) add(x int, xs []int) {
+	if x < 3 && b.n > x {
+		b.n = x
+		delete(m, x)
+	}
+	switch x {
+	case 7:
+		xs = append(xs, x)
+	default:
+	}
+	y := x
+	y = 2
+	fmt.Println(5)
+	panic(6)
+}
+
+func (b box) String() string { b.n = 8; return "" }
+`
+
+// TestMutants has each mutant of a small file. It would miss an operator that finds nothing, a
+// change at the wrong place, and one of what only says something.
+func TestMutants(t *testing.T) {
+	all, err := inFile("p/p.go", []byte(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range all {
+		if broken := string(m.apply([]byte(source))); len(broken) != len(source)-(m.to-m.from)+len(m.text) || broken == source {
+			t.Errorf("%s changes nothing", m.name())
+		}
+		got = append(got, strings.Join([]string{m.name(), source[m.from:m.to], m.text}, " | "))
+	}
+	want := []string{
+		`p/p.go box.add return 0 |  | return; `,
+		`p/p.go box.add negate 0 | x < 3 && b.n > x | !(x < 3 && b.n > x)`,
+		`p/p.go box.add logic 0 | && | ||`,
+		`p/p.go box.add compare 0 | < | <=`,
+		`p/p.go box.add constant 0 | 3 | (3 + 1)`,
+		`p/p.go box.add constant 1 | 3 | (3 - 1)`,
+		`p/p.go box.add compare 1 | > | >=`,
+		`p/p.go box.add drop 0 | b.n = x | `,
+		`p/p.go box.add drop 1 | delete(m, x) | `,
+		`p/p.go box.add swap 0 | b.n = x
+		delete(m, x) | delete(m, x); b.n = x`,
+		`p/p.go box.add case 0 | case 7:
+		xs = append(xs, x) | `,
+		`p/p.go box.add constant 2 | 7 | (7 + 1)`,
+		`p/p.go box.add constant 3 | 7 | (7 - 1)`,
+		`p/p.go box.add drop 2 | xs = append(xs, x) | `,
+		`p/p.go box.add constant 4 | 2 | (2 + 1)`,
+		`p/p.go box.add constant 5 | 2 | (2 - 1)`,
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("there are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestSample is the same sample each time, whatever else there is.
+func TestSample(t *testing.T) {
+	root, all := ofModule(t)
+	some := sample(all, 20)
+	backwards := slices.Clone(all)
+	slices.Reverse(backwards)
+	if !slices.Equal(some, sample(backwards, 20)) || !slices.Equal(some, sample(all, 0)[:20]) {
+		t.Errorf("%s: the sample depends on the order of files", root)
+	}
+	if len(all) < 1000 {
+		t.Errorf("only %d mutants", len(all))
+	}
+	seen := make(map[string]bool)
+	for _, m := range all {
+		if seen[m.name()] {
+			t.Errorf("there are two mutants %q", m.name())
+		}
+		seen[m.name()] = true
+	}
+}
+
+// ofModule returns the mutants of the folders that have some.
+func ofModule(t *testing.T) (root string, all []mutant) {
+	t.Helper()
+	root, dirs, err := list(folders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		of, err := mutants(root, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, of...)
+	}
+	return root, all
+}
+
+// TestEquivalent keeps the list to the source.
+func TestEquivalent(t *testing.T) {
+	listed, err := equivalents(equivalentText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, all := ofModule(t)
+	for name := range listed {
+		if !slices.ContainsFunc(all, func(m mutant) bool { return m.name() == name }) {
+			t.Errorf("equivalent.txt: there is no mutant %q", name)
+		}
+	}
+	for _, text := range []string{"a b c 1", "a b c 1: ", "a b c 1: x\na b c 1: y"} {
+		if _, err := equivalents(text); err == nil {
+			t.Errorf("%q is taken as a list", text)
+		}
+	}
+}
+
+// TestScore reads a profile and prints a table.
+func TestScore(t *testing.T) {
+	lines, err := profiled("internal/x", []byte("mode: set\nexample.org/m/internal/x/a.go:3.1,5.2 2 1\nexample.org/m/internal/x/a.go:7.1,7.9 1 0\n"))
+	if err != nil || len(lines) != 3 || !lines.reaches(mutant{file: "internal/x/a.go", line: 4}) || lines.reaches(mutant{file: "internal/x/a.go", line: 7}) {
+		t.Errorf("%v: %v", err, lines)
+	}
+	if _, err := profiled("x", []byte("nothing\n")); err == nil {
+		t.Error("a broken profile is read")
+	}
+	got := table([]string{"a", "b", "c"}, map[string]*score{"a": {6, 1, 2, 1, 5}, "c": {0, 0, 0, 0, 1}})
+	want := `| package | mutants | killed | survived | equivalent | uncovered | score |
+|---|---|---|---|---|---|---|
+| a | 10 | 6 | 1 | 2 | 1 | 75.0 % |
+| c | 0 | 0 | 0 | 0 | 0 | – |
+| all | 10 | 6 | 1 | 2 | 1 | 75.0 % |
+`
+	if got != want {
+		t.Errorf("the table is\n%swant\n%s", got, want)
+	}
+}
+
+// TestTry kills, misses and refuses a mutant of a real folder.
+func TestTry(t *testing.T) {
+	root, _, err := list([]string{"internal/rerun"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := cover(root, "internal/rerun")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := mutants(root, "internal/rerun")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = slices.DeleteFunc(all, func(m mutant) bool { return filepath.Base(m.file) != "rerun.go" || m.operator != "negate" })
+	if len(all) != 1 {
+		t.Fatalf("%d mutants", len(all))
+	}
+	m := all[0]
+	if got, err := try(root, m, lines); err != nil || got != killed {
+		t.Errorf("%v: %v, want that it is killed", err, got)
+	}
+	m.text = "(" + "plain.MatchString(s)" + ")"
+	if got, err := try(root, m, lines); err != nil || got != survived {
+		t.Errorf("%v: %v, want that it survives", err, got)
+	}
+	m.text = "nothing"
+	if got, err := try(root, m, lines); err != nil || got != invalid {
+		t.Errorf("%v: %v, want that it does not compile", err, got)
+	}
+	if got, err := try(root, m, nil); err != nil || got != uncovered {
+		t.Errorf("%v: %v, want that nothing reaches it", err, got)
+	}
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A mutant is one change to one function. Its name stays the same while other functions are
+// changed, so that samples and lists of mutants stay comparable.
+type mutant struct {
+	file, fn, operator string // from the root of the module; "Type.Method"; such as "negate"
+	ordinal            int    // among those of the same operator in the function
+	line               int
+	from, to           int // what is replaced, in bytes
+	text               string
+}
+
+// name names a mutant.
+func (m mutant) name() string {
+	return fmt.Sprintf("%s %s %s %d", m.file, m.fn, m.operator, m.ordinal)
+}
+
+// hash is the same in every process.
+func (m mutant) hash() uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(m.name()))
+	return h.Sum64()
+}
+
+// apply returns the source with the change.
+func (m mutant) apply(src []byte) []byte {
+	return slices.Concat(src[:m.from], []byte(m.text), src[m.to:])
+}
+
+// sample returns n of the mutants, the same ones each time, or all if n is 0.
+func sample(all []mutant, n int) []mutant {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b mutant) int {
+		if x, y := a.hash(), b.hash(); x < y {
+			return -1
+		} else if x > y {
+			return 1
+		}
+		return strings.Compare(a.name(), b.name())
+	})
+	if n > 0 && n < len(all) {
+		all = all[:n]
+	}
+	return all
+}
+
+// mutants returns all mutants of the files of a folder that are no tests.
+func mutants(root, dir string) (all []mutant, err error) {
+	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(dir), "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if strings.HasSuffix(f, "_test.go") {
+			continue
+		}
+		src, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		of, err := inFile(dir+"/"+filepath.Base(f), src)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, of...)
+	}
+	return all, nil
+}
+
+// texts are functions that only say something: what they get wrong breaks nothing else.
+var texts = regexp.MustCompile(`^(String|GoString|Error|Format|[dD]escribe.*|[lL]og.*|[sS]ay.*|[pP]rint.*)$`)
+
+// inFile returns the mutants of a file.
+func inFile(file string, src []byte) ([]mutant, error) {
+	fset := token.NewFileSet()
+	tree, err := parser.ParseFile(fset, file, src, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	w := &walker{file: file, fset: fset, src: src}
+	for _, d := range tree.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Body == nil || texts.MatchString(f.Name.Name) {
+			continue
+		}
+		w.fn, w.count = f.Name.Name, make(map[string]int)
+		if f.Recv != nil && len(f.Recv.List) == 1 {
+			w.fn = receiver(f.Recv.List[0].Type) + "." + w.fn
+		}
+		if f.Type.Results == nil && len(f.Body.List) > 1 {
+			last := f.Body.List[len(f.Body.List)-1]
+			w.insert("return", last, "return; ")
+		}
+		ast.Inspect(f.Body, w.visit)
+	}
+	return w.all, nil
+}
+
+// receiver returns the name of a receiver's type.
+func receiver(t ast.Expr) string {
+	switch t := t.(type) {
+	case *ast.StarExpr:
+		return receiver(t.X)
+	case *ast.IndexExpr:
+		return receiver(t.X)
+	case *ast.IndexListExpr:
+		return receiver(t.X)
+	case *ast.Ident:
+		return t.Name
+	}
+	return "?"
+}
+
+// A walker gathers the mutants of one function after the other.
+type walker struct {
+	file  string
+	fset  *token.FileSet
+	src   []byte
+	fn    string
+	count map[string]int
+	all   []mutant
+}
+
+// offset returns where a position is in the file.
+func (w *walker) offset(p token.Pos) int { return w.fset.Position(p).Offset }
+
+// add adds a mutant that replaces what lies between two positions.
+func (w *walker) add(operator string, from, to token.Pos, text string) {
+	w.all = append(w.all, mutant{w.file, w.fn, operator, w.count[operator], w.fset.Position(from).Line, w.offset(from), w.offset(to), text})
+	w.count[operator]++
+}
+
+// insert adds a mutant with a text before a node.
+func (w *walker) insert(operator string, n ast.Node, text string) {
+	w.add(operator, n.Pos(), n.Pos(), text)
+}
+
+// source returns the text of a node.
+func (w *walker) source(n ast.Node) string {
+	return string(w.src[w.offset(n.Pos()):w.offset(n.End())])
+}
+
+// swapped are operators with the one that is next to them.
+var swapped = map[token.Token]string{
+	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">", token.LAND: "||", token.LOR: "&&",
+}
+
+// visit adds the mutants of a node, and reports whether those inside of it count.
+func (w *walker) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		return !speaks(n)
+	case *ast.IfStmt:
+		w.add("negate", n.Cond.Pos(), n.Cond.End(), "!("+w.source(n.Cond)+")")
+	case *ast.BinaryExpr:
+		if text, ok := swapped[n.Op]; ok {
+			operator := "compare"
+			if n.Op == token.LAND || n.Op == token.LOR {
+				operator = "logic"
+			}
+			w.add(operator, n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), text)
+		}
+	case *ast.BasicLit:
+		if n.Kind == token.INT {
+			w.add("constant", n.Pos(), n.End(), "("+n.Value+" + 1)")
+			w.add("constant", n.Pos(), n.End(), "("+n.Value+" - 1)")
+		}
+	case *ast.BlockStmt:
+		w.list(n.List)
+	case *ast.CaseClause:
+		if n.List != nil {
+			w.add("case", n.Pos(), n.End(), "")
+		}
+		w.list(n.Body)
+	}
+	return true
+}
+
+// list adds the mutants of statements that follow each other.
+func (w *walker) list(all []ast.Stmt) {
+	for i, s := range all {
+		if droppable(s) {
+			w.add("drop", s.Pos(), s.End(), "")
+		}
+		if i > 0 && movable(s) && movable(all[i-1]) {
+			before := all[i-1]
+			w.add("swap", before.Pos(), s.End(), w.source(s)+"; "+w.source(before))
+		}
+	}
+}
+
+// droppable reports whether a statement is an assignment to something that stays, or a call
+// for its effect.
+func droppable(s ast.Stmt) bool {
+	switch s := s.(type) {
+	case *ast.ExprStmt:
+		call, ok := s.X.(*ast.CallExpr)
+		return ok && !speaks(call)
+	case *ast.IncDecStmt:
+		return true
+	case *ast.AssignStmt:
+		if s.Tok == token.DEFINE {
+			return false
+		}
+		if call, ok := s.Rhs[0].(*ast.CallExpr); ok {
+			if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "append" {
+				return true
+			}
+		}
+		for _, x := range s.Lhs {
+			switch x.(type) {
+			case *ast.SelectorExpr, *ast.StarExpr, *ast.IndexExpr:
+			default:
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// movable reports whether a statement can change places with the next one.
+func movable(s ast.Stmt) bool {
+	switch s := s.(type) {
+	case *ast.ExprStmt:
+		return droppable(s)
+	case *ast.IncDecStmt:
+		return true
+	case *ast.AssignStmt:
+		return s.Tok != token.DEFINE
+	}
+	return false
+}
+
+// speaks reports whether a call only makes or gives out a text.
+func speaks(c *ast.CallExpr) bool {
+	switch f := c.Fun.(type) {
+	case *ast.Ident:
+		return f.Name == "panic"
+	case *ast.SelectorExpr:
+		x, ok := f.X.(*ast.Ident)
+		return ok && (x.Name == "fmt" || x.Name == "errors" || x.Name == "slog" || x.Name == "log")
+	}
+	return false
+}

@@ -66,6 +66,7 @@ func NewWithOptions(opts Options) *Flow {
 	}
 	if opts.Record != nil {
 		set.Record = historyOf(opts.Record)
+		set.Steady = true // another process may make the steps again
 	}
 	return &Flow{graph: newGraph(set), byTag: make(map[reflect.Type]*engine.Location), members: make(map[reflect.Type][]*engine.Location)}
 }

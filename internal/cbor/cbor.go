@@ -55,6 +55,15 @@ func (Codec) Append(dst []byte, v any) ([]byte, error) {
 	return append(dst, b...), nil
 }
 
+// AppendPointed appends the encoding of what p points to, as Append does for the value.
+func (c Codec) AppendPointed(dst []byte, p any) ([]byte, error) {
+	v := reflect.ValueOf(p).Elem()
+	if plan := planOf(v.Type()); plan != nil {
+		return plan.append(dst, v), nil
+	}
+	return c.Append(dst, v.Interface())
+}
+
 // Decode decodes data into what p points to.
 func (Codec) Decode(data []byte, p any) error {
 	if v := reflect.ValueOf(p); v.Kind() == reflect.Pointer && !v.IsNil() {

@@ -135,7 +135,13 @@ func (d *driver) Perform(s *engine.Location, p *engine.Plan) (ok bool) {
 		s.Rearm, s.ArmedFor = true, engine.NoDeadline
 	}
 	if s.Recording == nil {
+		if s.Recorder != nil {
+			s.Recorder.Taken(s, p)
+		}
 		if ok = s.Step(p); ok {
+			if s.Recorder != nil {
+				s.Recorder.Made(s, p)
+			}
 			s.Release()
 		}
 		return ok

@@ -20,7 +20,7 @@ type Replay struct {
 // NewReplay makes an empty graph one that makes the steps of a recording again.
 func NewReplay(g *engine.Graph, from *engine.Recording, watch engine.Watcher) *Replay {
 	d := &Replay{g: g, from: from}
-	g.Driver, g.Settings.Watch = d, watch
+	g.Driver, g.Settings.Watch, g.Settings.Steady = d, watch, true
 	return d
 }
 
@@ -31,8 +31,16 @@ func (d *Replay) Prepare(g *engine.Graph) {
 	}
 }
 
-// Start does nothing: the first step of a location is in the recording.
-func (d *Replay) Start(*engine.Location) {}
+// Start makes no step, since the first one of a location is in the recording. The graph fails
+// if it is not the one that was recorded.
+func (d *Replay) Start(s *engine.Location) {
+	if s.Number > 0 {
+		return
+	}
+	if err := d.from.Fits(d.g); err != nil {
+		d.g.Fail(fmt.Errorf("dataflow: the recording does not fit this flow: %w", err))
+	}
+}
 
 // Now implements [engine.Driver].
 func (d *Replay) Now(*engine.Location) int64 { return max(d.last, 1) }

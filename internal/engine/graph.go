@@ -225,6 +225,9 @@ func (g *Graph) finished() {
 	if g.release != nil {
 		g.release()
 	}
+	if g.Settings.Record != nil {
+		g.Settings.Record.end(g.err)
+	}
 	close(g.done)
 }
 

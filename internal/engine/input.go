@@ -33,6 +33,7 @@ type Input interface {
 	CopyTaken(at, n int) any // copies of n records that were taken, from the one with index at
 	Load(records any) error  // take what CopyTaken returned, of an input of the same type, or what is [Encoded]
 
+	Check(c codec.Codec) error                                        // why its records cannot be encoded without loss, or nil
 	Types() []reflect.Type                                            // of its elements, or of keys and values; nil of records that have no content
 	AppendTaken(dst []byte, c codec.Codec, at, n int) ([]byte, error) // append the encoding of what CopyTaken returns
 

@@ -60,6 +60,9 @@ type Recording struct {
 	Mu     sync.Mutex
 	Plans  []RecordedPlan
 	Shapes []Shape // of the locations of the graph that was recorded; set by its start
+	Ended  bool    // the graph has ended
+	Failed string  // why it has failed, if it did
+	Note   string  // what is missing of a recording that was read from a file
 
 	OnPublished func(step, site int) // see Published
 }
@@ -68,6 +71,15 @@ type Recording struct {
 type RecordedPlan struct {
 	Location int // number of the location
 	Plan
+}
+
+// end notes that the graph has ended, because of err if that is not nil.
+func (r *Recording) end(err error) {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	if r.Ended = true; err != nil {
+		r.Failed = err.Error()
+	}
 }
 
 // A StepRecorder keeps the steps of a graph outside, as they are made. Its methods are called
@@ -81,8 +93,19 @@ type StepRecorder interface {
 	Made(s *Location, p *Plan)
 }
 
+// Records are what [Input].CopyTaken returns, or [Encoded].
+type Records interface {
+	// Check says why the records cannot be encoded and decoded without loss, or returns nil.
+	Check(c codec.Codec) error
+	// AppendTo appends the encoding of the records.
+	AppendTo(dst []byte, c codec.Codec) ([]byte, error)
+}
+
 // Items are records of an input of elements, as a recording keeps them.
 type Items[T any] []T
+
+// Check implements [Records].
+func (xs Items[T]) Check(c codec.Codec) error { return Encodable[T](c) }
 
 // AppendTo appends the encoding of the records.
 func (xs Items[T]) AppendTo(dst []byte, c codec.Codec) (_ []byte, err error) {
@@ -92,6 +115,14 @@ func (xs Items[T]) AppendTo(dst []byte, c codec.Codec) (_ []byte, err error) {
 		}
 	}
 	return dst, nil
+}
+
+// Check implements [Records].
+func (c Columns[K, V]) Check(by codec.Codec) error {
+	if err := Encodable[K](by); err != nil {
+		return err
+	}
+	return Encodable[V](by)
 }
 
 // AppendTo appends the encoding of the records, each key before its value.
@@ -116,8 +147,14 @@ func (Ended) String() string { return "the end" }
 // ends are records of an ending, as a recording keeps them.
 type ends []Ended
 
+// Check implements [Records].
+func (ends) Check(codec.Codec) error { return nil }
+
 // AppendTo appends nothing: how many there are is all.
 func (ends) AppendTo(dst []byte, _ codec.Codec) ([]byte, error) { return dst, nil }
+
+// Check implements [Input].
+func (e *Ending) Check(codec.Codec) error { return nil }
 
 // Types implements [Input].
 func (e *Ending) Types() []reflect.Type { return nil }
@@ -131,6 +168,9 @@ type Encoded struct {
 	Data  []byte
 	Codec codec.Codec
 }
+
+// Check implements [Records].
+func (e Encoded) Check(codec.Codec) error { return nil }
 
 // AppendTo appends the records as they are.
 func (e Encoded) AppendTo(dst []byte, _ codec.Codec) ([]byte, error) {

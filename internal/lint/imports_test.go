@@ -19,7 +19,7 @@ var core = []string{"bounds", "dataflow", "internal/cow", "internal/engine", "in
 // imports says which packages of this module a package may import outside its tests.
 // A package that is missing here may import none.
 var imports = map[string][]string{
-	"dataflow":         {"bounds", "internal/cow", "internal/engine", "internal/engine/live", "internal/engine/operators", "internal/engine/port", "internal/seal"},
+	"dataflow":         {"bounds", "internal/cow", "internal/engine", "internal/engine/live", "internal/engine/operators", "internal/engine/port", "internal/history", "internal/seal"},
 	"dataflow/sim":     slices.Concat(core, []string{"internal/digest", "internal/engine/simulate"}),
 	"dataflow/serve":   slices.Concat(core, []string{"internal/engine/simulate"}),
 	"dataflow/durable": slices.Concat(core, []string{"internal/cbor", "internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "dataflow/durable/journal"}),
@@ -34,7 +34,8 @@ var imports = map[string][]string{
 	"optional":       core,
 	"slice":          core,
 
-	"internal/cow": {"internal/keyed"},
+	"internal/cow":     {"internal/keyed"},
+	"internal/history": {"internal/cbor", "internal/engine", "internal/engine/codec"},
 
 	// Beside what the layers of the engine import of each other, see layers_test.go.
 	"internal/engine":           {"internal/digest", "internal/keyed", "internal/seal"},

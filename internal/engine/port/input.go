@@ -148,6 +148,9 @@ func (in *Input[T]) CopyTaken(at, n int) any {
 	return engine.Items[T](slices.Clone(in.taken[in.off+at:][:n]))
 }
 
+// Check implements [engine.Input].
+func (in *Input[T]) Check(c codec.Codec) error { return engine.Items[T](nil).Check(c) }
+
 // Types implements [engine.Input].
 func (in *Input[T]) Types() []reflect.Type { return []reflect.Type{reflect.TypeFor[T]()} }
 

@@ -229,6 +229,9 @@ func (in *KeyedInput[K, V]) Say(i int) string { return fmt.Sprintf("%v:%v", in.b
 // CopyTaken implements [engine.Input].
 func (in *KeyedInput[K, V]) CopyTaken(at, n int) any { return in.span(in.off+at, n).Clone() }
 
+// Check implements [engine.Input].
+func (in *KeyedInput[K, V]) Check(c codec.Codec) error { return engine.Columns[K, V]{}.Check(c) }
+
 // Types implements [engine.Input].
 func (in *KeyedInput[K, V]) Types() []reflect.Type {
 	return []reflect.Type{reflect.TypeFor[K](), reflect.TypeFor[V]()}

@@ -72,6 +72,7 @@ func NewWithOptions(opts Options) *Flow {
 	}
 	if opts.Record != nil {
 		set.Record = historyOf(opts.Record)
+		set.Recorder = set.Record
 		set.Steady = true // another process may make the steps again
 	}
 	if opts.Recorder != nil {
@@ -96,7 +97,7 @@ func Start(ctx context.Context, f *Flow) (*App, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	if g.Settings.Recorder != nil {
+	if g.Settings.Recorder != nil && g.Settings.Record == nil {
 		if err := history.Check(g); err != nil {
 			return nil, fmt.Errorf("dataflow: Start: the flow cannot be recorded in a file: %w", err)
 		}

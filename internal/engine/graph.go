@@ -51,8 +51,8 @@ func (g *Graph) Ops(i int) []*Op { return g.Locations[i].Ops }
 type Settings struct {
 	Queue    int                // records that may wait at a location
 	Buffer   int                // elements that may wait at an output
-	Record   *Recording         // keeps the history of the run, if not nil
-	Recorder StepRecorder       // gets the history of the run, if not nil
+	Record   *Recording         // in memory, of which Recorder is one; or nil
+	Recorder StepRecorder       // gets the steps of a graph that runs in production, if not nil
 	Count    bool               // counts what enters each operator
 	Wrap     func(*Panic) error // makes the error by which a flow fails
 	BadKey   func(*BadKey) error
@@ -121,7 +121,9 @@ func (g *Graph) Start(ctx context.Context) bool {
 	g.live = len(g.Locations)
 	g.Ctx, g.cancel = context.WithCancelCause(ctx)
 	g.mu.Unlock()
-	g.beginRecording()
+	if g.Settings.Recorder != nil {
+		g.Settings.Recorder.Begin(g)
+	}
 	for _, s := range g.Locations {
 		s.compile()
 	}
@@ -138,18 +140,6 @@ func (g *Graph) Start(ctx context.Context) bool {
 		s.start()
 	}
 	return true
-}
-
-// beginRecording tells whoever records the graph what it is.
-func (g *Graph) beginRecording() {
-	if r := g.Settings.Record; r != nil {
-		r.Mu.Lock()
-		r.Shapes = g.Shapes()
-		r.Mu.Unlock()
-	}
-	if g.Settings.Recorder != nil {
-		g.Settings.Recorder.Begin(g)
-	}
 }
 
 // Done is closed when every location has finished or the graph has failed.

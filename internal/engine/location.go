@@ -84,8 +84,7 @@ type Location struct {
 	Components     []*Component
 	Number         int // among the locations of the graph
 	divided        bool
-	Recording      *Recording            // of the graph, if it is recorded in memory
-	Recorder       StepRecorder          // of the graph, if it is recorded outside
+	Recorder       StepRecorder          // of the graph, if it is recorded
 	planned        bool                  // see Planned
 	ends           bool                  // a step has slices to cut
 	Alarm          func(after, at int64) // is told of each timer that is set, if not nil
@@ -200,9 +199,8 @@ func (s *Location) compile() {
 		}
 	}
 	s.orderTimers()
-	s.Recording = s.Graph.Settings.Record
 	s.Recorder = s.Graph.Settings.Recorder
-	s.planned = s.Recording != nil || s.Recorder != nil || stepsArePlanned || s.Listens()
+	s.planned = s.Recorder != nil || stepsArePlanned || s.Listens()
 	s.ends = len(s.Regions) > 0
 	if w := s.Graph.Settings.Watch; w != nil {
 		for _, r := range s.Regions {

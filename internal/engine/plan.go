@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -65,6 +66,8 @@ type Recording struct {
 	Note   string  // what is missing of a recording that was read from a file
 
 	OnPublished func(step, site int) // see Published
+
+	making []Plan // by location: of the step that is made; held by its token
 }
 
 // A RecordedPlan is the plan of a step of one location.
@@ -82,15 +85,39 @@ func (r *Recording) end(err error) {
 	}
 }
 
-// A StepRecorder keeps the steps of a graph outside, as they are made. Its methods are called
-// by the holder of the location's token, so those of different locations at the same time.
+// A StepRecorder keeps the steps of a graph that runs in production. But for Begin, its methods
+// are called by the holder of the location's token, so those of different locations at the same
+// time.
 type StepRecorder interface {
 	// Begin is called once, before any step.
 	Begin(g *Graph)
 	// Taken is called before a step, when the inputs have taken its records.
 	Taken(s *Location, p *Plan)
-	// Made is called when the step was made, and before it is published.
-	Made(s *Location, p *Plan)
+	// Made is called when the step was made, before it is published, or when a function of the
+	// program did not return, before the graph fails. The time of the step is that of its plan, or
+	// else s.Read. It returns the number of the step.
+	Made(s *Location) int
+}
+
+// Begin implements [StepRecorder].
+func (r *Recording) Begin(g *Graph) {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	r.Shapes, r.making = g.Shapes(), make([]Plan, len(g.Locations))
+}
+
+// Taken implements [StepRecorder].
+func (r *Recording) Taken(s *Location, p *Plan) { r.making[s.Number] = s.Copy(p) }
+
+// Made implements [StepRecorder].
+func (r *Recording) Made(s *Location) int {
+	p := r.making[s.Number]
+	p.Now = cmp.Or(p.Now, s.Read)
+	r.making[s.Number] = Plan{}
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	r.Plans = append(r.Plans, RecordedPlan{s.Number, p})
+	return len(r.Plans) - 1
 }
 
 // Records are what [Input].CopyTaken returns, or [Encoded].
@@ -301,14 +328,6 @@ func (s *Location) Copy(p *Plan) Plan {
 // the location makes another one. It is set before the flow starts. Steps of different
 // locations are published at the same time.
 func (r *Recording) Published(f func(step, site int)) { r.OnPublished = f }
-
-// Add appends a plan of a step that was made, and returns its number.
-func (r *Recording) Add(s *Location, p Plan) int {
-	r.Mu.Lock()
-	defer r.Mu.Unlock()
-	r.Plans = append(r.Plans, RecordedPlan{s.Number, p})
-	return len(r.Plans) - 1
-}
 
 // Load has the inputs take the records of a recorded plan.
 func (s *Location) Load(p *Plan) error {

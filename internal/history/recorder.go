@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -82,6 +83,7 @@ func (r *Recorder) Taken(s *engine.Location, p *engine.Plan) {
 	}
 	t := &r.tracks[s.Number]
 	t.data, t.step.Takes = t.data[:0], t.step.Takes[:0]
+	t.step.Start, t.step.Fire, t.step.Origin, t.step.Now = p.Start, p.Fire, p.Origin, p.Now
 	if len(p.Take) == 0 {
 		return
 	}
@@ -129,12 +131,12 @@ func (t *track) encode(s *engine.Location, p *engine.Plan) (err error) {
 }
 
 // Made implements [engine.StepRecorder].
-func (r *Recorder) Made(s *engine.Location, p *engine.Plan) {
+func (r *Recorder) Made(s *engine.Location) int {
 	if r.failed.Load() {
-		return
+		return 0
 	}
 	t := &r.tracks[s.Number]
-	t.step.Start, t.step.Fire, t.step.Origin, t.step.Now = p.Start, p.Fire, p.Origin, s.Read
+	t.step.Now = cmp.Or(t.step.Now, s.Read)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.step.Number = r.number.Add(1) - 1
@@ -144,6 +146,7 @@ func (r *Recorder) Made(s *engine.Location, p *engine.Plan) {
 	if cap(t.data) > mostKept {
 		t.data = nil
 	}
+	return int(t.step.Number)
 }
 
 // mostKept is how large a buffer is that is used again.

@@ -154,3 +154,7 @@ func checkFields(t reflect.Type, within []reflect.Type) error {
 	}
 	return nil
 }
+
+// Diagnose returns the first value of data in the diagnostic notation of RFC 8949, on one line, and
+// what follows it. What is no value is an error.
+func Diagnose(data []byte) (text string, rest []byte, err error) { return fx.DiagnoseFirst(data) }

@@ -78,7 +78,7 @@ var imports = map[string][]string{
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/runtime", "agentproto/toolserver",
-		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/idp", "internal/plain", "internal/undertest",
+		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/history", "internal/idp", "internal/plain", "internal/undertest",
 	}),
 }
 

@@ -7,15 +7,20 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 
+	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/history"
 )
 
 const recordingUsage = `usage: millrace history info  FILE
        millrace history steps FILE [--location NAME] [--from STEP] [--to STEP] [--most N]
        millrace history check FILE
+       millrace history export FILE --state DIR [--partition N] [--to STEP]
 
 Looks at the history of a run in a file (.mrh), which a flow with Options.Recorder or
 Recording.WriteTo has written.
@@ -25,6 +30,9 @@ Recording.WriteTo has written.
   steps  prints the steps, and what each took, in the order of the file: those of a location
          are in order, and those of others come between them
   check  reads everything, and says whether the file is whole
+  export writes the steps of a partition of what 'millrace serve' keeps to a new FILE, from the
+         first one on: serve has to be started with --keep-for forever. A folder can be
+         opened while no process serves it. Nothing in it is changed
 
 The exit status is 1 if the file is damaged, and for check also if its end is cut off.
 The file has what came in as it was: keep it as you keep the data.
@@ -38,22 +46,27 @@ type recordingView struct {
 	from, to uint64
 	most     int
 	out      *bufio.Writer
+
+	kept      historyFlags
+	partition int
 }
 
-func recordings(_ context.Context, args []string) error {
+func recordings(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("history", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), recordingUsage); fs.PrintDefaults() }
 	v := recordingView{out: bufio.NewWriter(stdout)}
 	fs.StringVar(&v.location, "location", "", "`name` of the location whose steps are printed; none for all")
 	fs.Uint64Var(&v.from, "from", 0, "`number` of the first step that is printed")
-	fs.Uint64Var(&v.to, "to", 0, "`number` of the last step that is printed; 0 for the last one there is")
+	fs.Uint64Var(&v.to, "to", 0, "`number` of the last step that is printed or exported; 0 for the last one there is")
 	fs.IntVar(&v.most, "most", 20, "how many `records` of each step are printed; -1 for all")
+	v.kept.add(fs, "`folder` given to 'millrace serve', for export")
+	fs.IntVar(&v.partition, "partition", 0, "`number` of the partition that is exported")
 	views := map[string]func(*recordingView, *history.Reader) error{"info": (*recordingView).info, "steps": (*recordingView).steps, "check": (*recordingView).check}
-	if len(args) == 0 || views[args[0]] == nil {
+	if len(args) == 0 || views[args[0]] == nil && args[0] != "export" {
 		if len(args) > 0 && strings.HasPrefix(args[0], "-") {
 			return parse(fs, args)
 		}
-		return misused(fs, "info, steps or check?")
+		return misused(fs, "info, steps, check or export?")
 	}
 	rest := args[1:]
 	if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") { // the file may come before flags
@@ -69,6 +82,9 @@ func recordings(_ context.Context, args []string) error {
 		return misused(fs, "which FILE?")
 	case len(left) > 0:
 		return misused(fs, "what is %s?", strings.Join(left, " "))
+	}
+	if args[0] == "export" {
+		return v.export(ctx, fs)
 	}
 	file, err := os.Open(v.path)
 	if err != nil {
@@ -168,5 +184,31 @@ func (v *recordingView) check(r *history.Reader) error {
 	if r.Note() != "" {
 		return errFailed
 	}
+	return nil
+}
+
+// export writes a partition of a durable history to a new file. One that could not be written whole
+// is removed.
+func (v *recordingView) export(ctx context.Context, fs *flag.FlagSet) (err error) {
+	log, err := v.kept.opener(fs)
+	if err != nil {
+		return err
+	}
+	h, err := runtime.OpenHistory(ctx, durable.Options{
+		Name: *v.kept.name, Log: log, Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	}, conversation.Limits{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	file, err := os.OpenFile(v.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(h.Export(ctx, file, v.partition, v.to), file.Sync(), file.Close())
+	if err != nil {
+		return errors.Join(err, os.Remove(v.path))
+	}
+	fmt.Fprintf(stdout, "exported partition %d to %s\n", v.partition, v.path)
 	return nil
 }

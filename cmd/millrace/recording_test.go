@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
@@ -108,8 +111,8 @@ func TestHistory(t *testing.T) {
 		{args: []string{"check", filepath.Join(t.TempDir(), "none")}, code: 1, want: []string{`no such file`}},
 		{args: []string{"check"}, code: 2, want: []string{`which FILE\?`}},
 		{args: []string{"check", path, path}, code: 2, want: []string{`what is`}},
-		{args: []string{"play", path}, code: 2, want: []string{`info, steps or check\?`}},
-		{args: nil, code: 2, want: []string{`info, steps or check\?`}},
+		{args: []string{"play", path}, code: 2, want: []string{`info, steps, check or export\?`}},
+		{args: nil, code: 2, want: []string{`info, steps, check or export\?`}},
 	}
 	for _, test := range tests {
 		out, errs, code := historyOf(t, test.args...)
@@ -124,5 +127,47 @@ func TestHistory(t *testing.T) {
 		if test.not != "" && regexp.MustCompile(test.not).MatchString(out) {
 			t.Errorf("millrace history %s: there is %s in\n%s", strings.Join(test.args, " "), test.not, out)
 		}
+	}
+}
+
+// TestHistoryExport exports what a runtime has kept to a file, which is whole and has what came
+// in; and wants no file where that is not possible.
+func TestHistoryExport(t *testing.T) {
+	t.Parallel()
+	_, tools := startTools(t, "clock", "slow", "feed", "account")
+	folder := t.TempDir()
+	state := filepath.Join(folder, "state")
+	s := serveRuntime(t, state, tools, "--keep-for", "forever")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	s.request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"echo","user_id":"ada","arguments":{"text":"the word is export"}}`, http.StatusAccepted)
+	s.request(ctx, "GET", "/calls/t/c?wait=20s", "", http.StatusOK)
+	s.terminate()
+	path := filepath.Join(folder, "run.mrh")
+	if out, errs, code := historyOf(t, "export", path, "--state", state); code != 0 {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file is %v, %v", info, err)
+	}
+	if out, errs, code := historyOf(t, "check", path); code != 0 {
+		t.Errorf("check: exit %d: %s%s", code, out, errs)
+	}
+	if out, errs, code := historyOf(t, "steps", path, "--most", "-1"); code != 0 || !strings.Contains(out, "step 0 of ") || !strings.Contains(out, `"c"`) {
+		t.Errorf("steps: exit %d: %s%s", code, out, errs)
+	}
+	for name, args := range map[string][]string{
+		"there is a file":        {"export", path, "--state", state},
+		"there is no such":       {"export", filepath.Join(folder, "no.mrh"), "--state", state, "--partition", "99"},
+		"no history":             {"export", filepath.Join(folder, "no.mrh"), "--state", filepath.Join(folder, "none")},
+		"a step that is not":     {"export", filepath.Join(folder, "no.mrh"), "--state", state, "--to", "999999"},
+		"neither state nor nats": {"export", filepath.Join(folder, "no.mrh")},
+	} {
+		if out, _, code := historyOf(t, args...); code == 0 {
+			t.Errorf("%s: exit 0: %s", name, out)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(folder, "no.mrh")); err == nil {
+		t.Error("a file was left of what could not be exported")
 	}
 }

@@ -22,7 +22,7 @@ var imports = map[string][]string{
 	"dataflow":         {"bounds", "internal/cow", "internal/engine", "internal/engine/live", "internal/engine/operators", "internal/engine/port", "internal/history", "internal/seal"},
 	"dataflow/sim":     slices.Concat(core, []string{"internal/digest", "internal/engine/simulate"}),
 	"dataflow/serve":   slices.Concat(core, []string{"internal/engine/simulate"}),
-	"dataflow/durable": slices.Concat(core, []string{"internal/cbor", "internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "dataflow/durable/journal"}),
+	"dataflow/durable": slices.Concat(core, []string{"internal/cbor", "internal/history", "internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "dataflow/durable/journal"}),
 	"dataflow/inspect": core,
 	"dataflow/window":  slices.Concat(core, []string{"internal/engine/windows"}),
 

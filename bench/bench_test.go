@@ -27,6 +27,7 @@ func BenchmarkMachine(b *testing.B)       { run(b, jobs.Machines()) }
 func BenchmarkTable(b *testing.B)         { run(b, jobs.Table()) }
 func BenchmarkProgram(b *testing.B)       { run(b, jobs.Program()) }
 func BenchmarkHTTP(b *testing.B)          { run(b, jobs.HTTP()) }
+func BenchmarkRecorded(b *testing.B)      { run(b, jobs.Recorded()) }
 func BenchmarkMemory(b *testing.B)        { run(b, jobs.Memory()) }
 func BenchmarkGrowth(b *testing.B)        { run(b, jobs.Growth()) }
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/history"
 )
 
 // A Flow is a program under construction: locations, collections at them, and the
@@ -31,8 +32,13 @@ type Options struct {
 	Buffer int
 
 	// Record, if not nil, keeps the history of the run, so that package sim can
-	// replay it. It holds every record that came in.
+	// replay it. It holds every record that came in, in memory: a run without an end has
+	// a Recorder.
 	Record *Recording
+
+	// Recorder, if not nil, writes the history of the run as it is made. There is Record
+	// or a Recorder, not both.
+	Recorder *Recorder
 
 	// Count has each operator count what it takes, for [App.Status]. It costs one or two
 	// nanoseconds for each operator and each element that is sent alone, and nothing that
@@ -66,17 +72,14 @@ func NewWithOptions(opts Options) *Flow {
 	}
 	if opts.Record != nil {
 		set.Record = historyOf(opts.Record)
+		set.Recorder = set.Record
+		set.Steady = true // another process may make the steps again
+	}
+	if opts.Recorder != nil {
+		set.Recorder, set.Steady = recorderOf(opts), true
 	}
 	return &Flow{graph: newGraph(set), byTag: make(map[reflect.Type]*engine.Location), members: make(map[reflect.Type][]*engine.Location)}
 }
-
-// A Recording is the history of a run: what came in, in which order, how it was
-// divided into steps, and the time that was read. The zero Recording is ready for
-// [Options].Record. It can be read when the flow has ended.
-type Recording recording
-
-// Steps returns how many steps the run had.
-func (r *Recording) Steps() int { return historyOf(r).Len() }
 
 // An App is a flow that runs.
 type App struct{ flow *Flow }
@@ -93,6 +96,11 @@ func Start(ctx context.Context, f *Flow) (*App, error) {
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
+	}
+	if g.Settings.Recorder != nil && g.Settings.Record == nil {
+		if err := history.Check(g); err != nil {
+			return nil, fmt.Errorf("dataflow: Start: the flow cannot be recorded in a file: %w", err)
+		}
 	}
 	if !g.Start(ctx) {
 		return nil, ErrStarted

@@ -6,6 +6,7 @@
 //	millrace migrate SESSION --to URL               moves a conversation to another runtime
 //	millrace log list|show|replay --state DIR       looks at what it keeps
 //	millrace durable check|backup|restore LOG       looks after what durable flows keep
+//	millrace history info|steps|check|export FILE   looks at the run of a flow in a file
 //	millrace tool                                   the example tool servers
 //	millrace run --tool URL [calls.jsonl | -]       makes the calls of a file
 //	millrace conform tool|runtime                   tells whether a peer keeps to the protocol
@@ -40,6 +41,7 @@ var commands = []command{
 	{"migrate", "move a session to another runtime", migrate},
 	{"log", "look at what serve keeps", logs},
 	{"durable", "check, verify, back up and restore what a durable flow keeps", durables},
+	{"history", "look at the run of a flow in a file", recordings},
 	{"tool", "serve the example tools", tool},
 	{"conform", "tell whether a tool server or a runtime keeps to the protocol", conformance},
 }

@@ -246,22 +246,8 @@ func (h *History) until(ctx context.Context, partition int, to uint64) (*journal
 		return nil, fmt.Errorf("durable: partition %d has no step %d: its last one is %d", partition, to, kept.Fence)
 	}
 	if to < kept.At {
-		kept.Snapshot, kept.At, kept.Steps = nil, 0, nil
-		steps, err := h.core.log.Steps(ctx, partition, 0)
-		if err != nil {
+		if err := h.fromBeginning(ctx, partition, kept, to); err != nil {
 			return nil, err
-		}
-		defer steps.Close()
-		for n := uint64(0); n < to; {
-			s, err := steps.Next(ctx)
-			if err != nil {
-				return nil, err
-			}
-			n = s.Fence
-			kept.Steps = append(kept.Steps, s)
-		}
-		if first, err := decodeStep(h.core.originOf(partition), kept.Steps[0].Data); err != nil || !first.begin {
-			return nil, fmt.Errorf("durable: step %d of partition %d is before the snapshot, and the beginning of the history is gone: keep it with Options.KeepFor = durable.Forever", to, partition)
 		}
 	}
 	for len(kept.Steps) > 0 && kept.Steps[len(kept.Steps)-1].Fence > to {
@@ -269,4 +255,26 @@ func (h *History) until(ctx context.Context, partition int, to uint64) (*journal
 	}
 	kept.Fence = max(kept.At, to)
 	return kept, nil
+}
+
+// fromBeginning replaces the snapshot of a history by the steps up to number to.
+func (h *History) fromBeginning(ctx context.Context, partition int, kept *journal.History, to uint64) error {
+	kept.Snapshot, kept.At, kept.Steps = nil, 0, nil
+	steps, err := h.core.log.Steps(ctx, partition, 0)
+	if err != nil {
+		return err
+	}
+	defer steps.Close()
+	for n := uint64(0); n < to; {
+		s, err := steps.Next(ctx)
+		if err != nil {
+			return err
+		}
+		n = s.Fence
+		kept.Steps = append(kept.Steps, s)
+	}
+	if first, err := decodeStep(h.core.originOf(partition), kept.Steps[0].Data); err != nil || !first.begin {
+		return fmt.Errorf("durable: step %d of partition %d is before the snapshot, and the beginning of the history is gone: keep it with Options.KeepFor = durable.Forever", to, partition)
+	}
+	return nil
 }

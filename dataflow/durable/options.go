@@ -154,7 +154,7 @@ type Options struct {
 	Now func() time.Time
 
 	Codec  Codec            // nil means [CBOR]
-	Flow   dataflow.Options // of the flow; Record is not for durable flows
+	Flow   dataflow.Options // of the flow; Record and Recorder are not for durable flows, whose log has the history
 	Logger *slog.Logger     // nil means slog.Default()
 }
 
@@ -192,7 +192,7 @@ func (o Options) withDefaults() Options {
 	o.LeaveWithin = cmp.Or(o.LeaveWithin, 10*time.Second)
 	o.Version = strings.ToValidUTF8(cmp.Or(o.Version, builtVersion()), "")
 	o.Version = strings.ToValidUTF8(o.Version[:min(len(o.Version), 256)], "")
-	o.Flow.Record = nil
+	o.Flow.Record, o.Flow.Recorder = nil, nil
 	o.Witness = newPatientWitness(o.Witness)
 	if o.Codec == nil {
 		o.Codec = CBOR()

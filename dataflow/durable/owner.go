@@ -27,7 +27,10 @@ type owner struct {
 	graph  *engine.Graph
 	leader *logdriven.Executor
 	fence  uint64
-	last   snapshot // what there is of the last step besides the state
+
+	recorder engine.StepRecorder // gets the steps that are made again; or nil
+
+	last snapshot // what there is of the last step besides the state
 	program
 	clock  func() int64
 	sender *sender
@@ -362,6 +365,7 @@ func (o *owner) construct() error {
 	flow, graph := newLed(o.opts.Flow, o.opts.Codec, o.answer, !o.opts.EndOnFailure)
 	site, part := o.layout.place(o.partition)
 	graph.Settings.Parts, graph.Settings.Part = o.opts.Partitions, part
+	graph.Settings.Recorder = o.recorder
 	o.build(flow)
 	o.graph = graph
 	if !o.graph.Start(context.WithoutCancel(o.ctx)) {

@@ -49,12 +49,13 @@ func (g *Graph) Ops(i int) []*Op { return g.Locations[i].Ops }
 
 // Settings are what a graph is built with. Zero fields have been replaced.
 type Settings struct {
-	Queue  int                // records that may wait at a location
-	Buffer int                // elements that may wait at an output
-	Record *Recording         // keeps the history of the run, if not nil
-	Count  bool               // counts what enters each operator
-	Wrap   func(*Panic) error // makes the error by which a flow fails
-	BadKey func(*BadKey) error
+	Queue    int                // records that may wait at a location
+	Buffer   int                // elements that may wait at an output
+	Record   *Recording         // in memory, of which Recorder is one; or nil
+	Recorder StepRecorder       // gets the steps of a graph that runs in production, if not nil
+	Count    bool               // counts what enters each operator
+	Wrap     func(*Panic) error // makes the error by which a flow fails
+	BadKey   func(*BadKey) error
 
 	Blocked   func(*Blocked) error // makes the error of a caller that waits in vain
 	OnBlocked func(*Blocked)       // is told once of each operator that stops its location for long
@@ -120,6 +121,9 @@ func (g *Graph) Start(ctx context.Context) bool {
 	g.live = len(g.Locations)
 	g.Ctx, g.cancel = context.WithCancelCause(ctx)
 	g.mu.Unlock()
+	if g.Settings.Recorder != nil {
+		g.Settings.Recorder.Begin(g)
+	}
 	for _, s := range g.Locations {
 		s.compile()
 	}
@@ -210,6 +214,9 @@ func (g *Graph) finished() {
 	}
 	if g.release != nil {
 		g.release()
+	}
+	if g.Settings.Record != nil {
+		g.Settings.Record.end(g.err)
 	}
 	close(g.done)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 
 	"github.com/millrace/millrace/internal/engine/codec"
@@ -30,7 +31,11 @@ type Input interface {
 	Say(i int) string         // the record with index i of what was accepted, for people
 
 	CopyTaken(at, n int) any // copies of n records that were taken, from the one with index at
-	Load(records any) error  // take what CopyTaken returned, of an input of the same type
+	Load(records any) error  // take what CopyTaken returned, of an input of the same type, or what is [Encoded]
+
+	Check(c codec.Codec) error                                        // why its records cannot be encoded without loss, or nil
+	Types() []reflect.Type                                            // of its elements, or of keys and values; nil of records that have no content
+	AppendTaken(dst []byte, c codec.Codec, at, n int) ([]byte, error) // append the encoding of what CopyTaken returns
 
 	// Accept lets a record of a history wait. It reports false if the record is refused.
 	Accept(r *codec.Record, c codec.Codec) (ok bool, err error)
@@ -248,12 +253,6 @@ type Ending struct {
 	waits, taken int
 }
 
-// Ended is the record of an ending.
-type Ended struct{}
-
-// String says what the record is, for people.
-func (Ended) String() string { return "the end" }
-
 // AtEnd has end called in the step in which it is known that nothing more comes to op, whose
 // input has the head h.
 func AtEnd(op *Op, h *Head, end func()) {
@@ -378,11 +377,14 @@ func (e *Ending) Width() int { return 1 }
 func (e *Ending) Say(int) string { return Ended{}.String() }
 
 // CopyTaken implements [Input].
-func (e *Ending) CopyTaken(_, n int) any { return make([]Ended, n) }
+func (e *Ending) CopyTaken(_, n int) any { return make(ends, n) }
 
 // Load implements [Input].
 func (e *Ending) Load(records any) error {
-	xs, ok := records.([]Ended)
+	if x, ok := records.(Encoded); ok && x.N == 1 && len(x.Data) == 0 {
+		records = make(ends, 1)
+	}
+	xs, ok := records.(ends)
 	if !ok {
 		return fmt.Errorf("%s takes its end, the recording has %T", e.Op, records)
 	}

@@ -84,7 +84,7 @@ type Location struct {
 	Components     []*Component
 	Number         int // among the locations of the graph
 	divided        bool
-	Recording      *Recording            // of the graph, if it is recorded
+	Recorder       StepRecorder          // of the graph, if it is recorded
 	planned        bool                  // see Planned
 	ends           bool                  // a step has slices to cut
 	Alarm          func(after, at int64) // is told of each timer that is set, if not nil
@@ -199,8 +199,8 @@ func (s *Location) compile() {
 		}
 	}
 	s.orderTimers()
-	s.Recording = s.Graph.Settings.Record
-	s.planned = s.Recording != nil || stepsArePlanned || s.Listens()
+	s.Recorder = s.Graph.Settings.Recorder
+	s.planned = s.Recorder != nil || stepsArePlanned || s.Listens()
 	s.ends = len(s.Regions) > 0
 	if w := s.Graph.Settings.Watch; w != nil {
 		for _, r := range s.Regions {

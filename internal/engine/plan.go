@@ -1,9 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
+
+	"github.com/millrace/millrace/internal/engine/codec"
 )
 
 // Location returns the number of the location that made a step.
@@ -53,15 +58,250 @@ func (c Cut) Has(r *Region) bool { return c.Some == nil || slices.Contains(c.Som
 // A Recording is the history of a run: the plans of its steps with their records. Given
 // the same graph it determines everything.
 type Recording struct {
-	Mu    sync.Mutex
-	Plans []recordedPlan
+	Mu     sync.Mutex
+	Plans  []RecordedPlan
+	Shapes []Shape // of the locations of the graph that was recorded; set by its start
+	Ended  bool    // the graph has ended
+	Failed string  // why it has failed, if it did
+	Note   string  // what is missing of a recording that was read from a file
 
 	OnPublished func(step, site int) // see Published
+
+	making []Plan // by location: of the step that is made; held by its token
 }
 
-type recordedPlan struct {
+// A RecordedPlan is the plan of a step of one location.
+type RecordedPlan struct {
 	Location int // number of the location
 	Plan
+}
+
+// end notes that the graph has ended, because of err if that is not nil.
+func (r *Recording) end(err error) {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	if r.Ended = true; err != nil {
+		r.Failed = err.Error()
+	}
+}
+
+// A StepRecorder keeps the steps of a graph that runs in production. But for Begin, its methods
+// are called by the holder of the location's token, so those of different locations at the same
+// time.
+type StepRecorder interface {
+	// Begin is called once, before any step.
+	Begin(g *Graph)
+	// Taken is called before a step, when the inputs have taken its records.
+	Taken(s *Location, p *Plan)
+	// Made is called when the step was made, before it is published, or when a function of the
+	// program did not return, before the graph fails. The time of the step is that of its plan, or
+	// else s.Read. It returns the number of the step.
+	Made(s *Location) int
+}
+
+// Begin implements [StepRecorder].
+func (r *Recording) Begin(g *Graph) {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	r.Shapes, r.making = g.Shapes(), make([]Plan, len(g.Locations))
+}
+
+// Taken implements [StepRecorder].
+func (r *Recording) Taken(s *Location, p *Plan) { r.making[s.Number] = s.Copy(p) }
+
+// Made implements [StepRecorder].
+func (r *Recording) Made(s *Location) int {
+	p := r.making[s.Number]
+	p.Now = cmp.Or(p.Now, s.Read)
+	r.making[s.Number] = Plan{}
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	r.Plans = append(r.Plans, RecordedPlan{s.Number, p})
+	return len(r.Plans) - 1
+}
+
+// Records are what [Input].CopyTaken returns, or [Encoded].
+type Records interface {
+	// Check says why the records cannot be encoded and decoded without loss, or returns nil.
+	Check(c codec.Codec) error
+	// AppendTo appends the encoding of the records.
+	AppendTo(dst []byte, c codec.Codec) ([]byte, error)
+}
+
+// Items are records of an input of elements, as a recording keeps them.
+type Items[T any] []T
+
+// Check implements [Records].
+func (xs Items[T]) Check(c codec.Codec) error { return Encodable[T](c) }
+
+// AppendTo appends the encoding of the records.
+func (xs Items[T]) AppendTo(dst []byte, c codec.Codec) (_ []byte, err error) {
+	for i := range xs {
+		if dst, err = codec.AppendFrom(dst, c, &xs[i]); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// Check implements [Records].
+func (c Columns[K, V]) Check(by codec.Codec) error {
+	if err := Encodable[K](by); err != nil {
+		return err
+	}
+	return Encodable[V](by)
+}
+
+// AppendTo appends the encoding of the records, each key before its value.
+func (c Columns[K, V]) AppendTo(dst []byte, by codec.Codec) (_ []byte, err error) {
+	for i := range c.K {
+		if dst, err = codec.AppendFrom(dst, by, &c.K[i]); err != nil {
+			return dst, err
+		}
+		if dst, err = codec.AppendFrom(dst, by, &c.V[i]); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// Ended is the record of an ending.
+type Ended struct{}
+
+// String says what the record is, for people.
+func (Ended) String() string { return "the end" }
+
+// ends are records of an ending, as a recording keeps them.
+type ends []Ended
+
+// Check implements [Records].
+func (ends) Check(codec.Codec) error { return nil }
+
+// AppendTo appends nothing: how many there are is all.
+func (ends) AppendTo(dst []byte, _ codec.Codec) ([]byte, error) { return dst, nil }
+
+// Check implements [Input].
+func (e *Ending) Check(codec.Codec) error { return nil }
+
+// Types implements [Input].
+func (e *Ending) Types() []reflect.Type { return nil }
+
+// AppendTaken implements [Input].
+func (e *Ending) AppendTaken(dst []byte, _ codec.Codec, _, _ int) ([]byte, error) { return dst, nil }
+
+// Encoded are n records of an input that were read from a file. [Input].Load decodes them.
+type Encoded struct {
+	N     int
+	Data  []byte
+	Codec codec.Codec
+}
+
+// Check implements [Records].
+func (e Encoded) Check(codec.Codec) error { return nil }
+
+// AppendTo appends the records as they are.
+func (e Encoded) AppendTo(dst []byte, _ codec.Codec) ([]byte, error) {
+	return append(dst, e.Data...), nil
+}
+
+// Decode calls each for every record, with what it is read from, and returns an error if the
+// records do not fill the data.
+func (e Encoded) Decode(op *Op, each func(*codec.Decoder)) error {
+	d := &codec.Decoder{Data: e.Data}
+	for i := range e.N {
+		if each(d); d.Err != nil {
+			return fmt.Errorf("record %d of %d for %s: %w", i, e.N, op, d.Err)
+		}
+	}
+	if len(d.Data) > 0 {
+		return fmt.Errorf("%d records for %s have %d bytes too many", e.N, op, len(d.Data))
+	}
+	return nil
+}
+
+// A Shape is what a recording depends on of one location: its operators, in the order of
+// construction. Two programs with equal shapes need not be the same, since functions are no
+// part of it.
+type Shape struct {
+	Location string    `json:"location"`
+	Ops      []ShapeOp `json:"ops"`
+}
+
+// A ShapeOp is an operator of a [Shape].
+type ShapeOp struct {
+	Name  string   `json:"name"`            // package and function, and of a port its name
+	Pos   string   `json:"pos"`             // file:line of the call that made it; not compared
+	Takes []string `json:"takes,omitempty"` // of an input: the type of its elements, or those of keys and values
+	Reads []string `json:"reads,omitempty"` // what it reads: numbers of operators, of another location after its name and a slash
+}
+
+// String returns the operator as errors name it.
+func (o *ShapeOp) String() string { return o.Name + " (" + o.Pos + ")" }
+
+// says returns all of an operator that is compared.
+func (o *ShapeOp) says() string {
+	text := o.Name
+	if len(o.Takes) > 0 {
+		text += " taking " + strings.Join(o.Takes, " and ")
+	}
+	if len(o.Reads) > 0 {
+		text += " reading " + strings.Join(o.Reads, ", ")
+	}
+	return text
+}
+
+// Shapes returns the shapes of the locations.
+func (g *Graph) Shapes() []Shape {
+	all := make([]Shape, len(g.Locations))
+	for i, s := range g.Locations {
+		all[i].Location = s.Name
+		all[i].Ops = make([]ShapeOp, len(s.Ops))
+		for j, op := range s.Ops {
+			o := &all[i].Ops[j]
+			o.Name, o.Pos = op.Name, op.Pos
+			if in := s.Input(op.Index); in != nil {
+				for _, t := range in.Types() {
+					o.Takes = append(o.Takes, t.String())
+				}
+			}
+			for _, from := range op.Ins {
+				if from.Loc == s {
+					o.Reads = append(o.Reads, fmt.Sprint(from.Index))
+				} else {
+					o.Reads = append(o.Reads, fmt.Sprintf("%s/%d", from.Loc.Name, from.Index))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Fits returns an error that names the first operator by which the graph differs from the
+// one that was recorded. The graph may have more operators and locations than that, made
+// behind them.
+func (r *Recording) Fits(g *Graph) error {
+	is := g.Shapes()
+	for i, was := range r.Shapes {
+		if i >= len(is) {
+			return fmt.Errorf("location %s is missing: this flow has %d locations, the recorded one had %d", was.Location, len(is), len(r.Shapes))
+		}
+		if is[i].Location != was.Location {
+			return fmt.Errorf("location %d was %s, is %s", i, was.Location, is[i].Location)
+		}
+		for j := range was.Ops {
+			a := &was.Ops[j]
+			if j >= len(is[i].Ops) {
+				return fmt.Errorf("operator %d of %s was %s, is missing", j, was.Location, a)
+			}
+			switch b := &is[i].Ops[j]; {
+			case a.Name != b.Name:
+				return fmt.Errorf("operator %d of %s was %s, is %s", j, was.Location, a, b)
+			case a.says() != b.says():
+				return fmt.Errorf("operator %d of %s was %s, is %s (%s)", j, was.Location, a.says(), b.says(), b.Pos)
+			}
+		}
+	}
+	return nil
 }
 
 // Len returns the number of steps.
@@ -88,14 +328,6 @@ func (s *Location) Copy(p *Plan) Plan {
 // the location makes another one. It is set before the flow starts. Steps of different
 // locations are published at the same time.
 func (r *Recording) Published(f func(step, site int)) { r.OnPublished = f }
-
-// Add appends a plan of a step that was made, and returns its number.
-func (r *Recording) Add(s *Location, p Plan) int {
-	r.Mu.Lock()
-	defer r.Mu.Unlock()
-	r.Plans = append(r.Plans, recordedPlan{s.Number, p})
-	return len(r.Plans) - 1
-}
 
 // Load has the inputs take the records of a recorded plan.
 func (s *Location) Load(p *Plan) error {

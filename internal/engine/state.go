@@ -175,6 +175,13 @@ func CheckType[T any](op *Op) {
 	if t := reflect.TypeFor[T](); !slices.Contains(op.Types, t) {
 		op.Types = append(op.Types, t)
 	}
+	if err := Encodable[T](c); err != nil {
+		Misuse(op.Name, "%v cannot be kept: %v", reflect.TypeFor[T](), err)
+	}
+}
+
+// Encodable says why values of T cannot be encoded and decoded without loss, or returns nil.
+func Encodable[T any](c codec.Codec) error {
 	types := []reflect.Type{reflect.TypeFor[T]()}
 	if codec.IsView[T]() {
 		k, v := codec.PartsOf(new(T)).Types()
@@ -182,7 +189,8 @@ func CheckType[T any](op *Op) {
 	}
 	for _, t := range types {
 		if err := c.Check(t); err != nil {
-			Misuse(op.Name, "%v cannot be kept: %v", reflect.TypeFor[T](), err)
+			return err
 		}
 	}
+	return nil
 }

@@ -152,6 +152,10 @@ func (s *Location) failed(v any) {
 	if op.Key != nil {
 		p.Key, p.HasKey = op.Key(), true
 	}
+	if s.Recorder != nil { // the step that fails is the one to run again
+		s.Read = s.now
+		s.Recorder.Made(s)
+	}
 	s.Graph.Fail(s.Graph.Settings.Wrap(p))
 	s.vacate()
 }

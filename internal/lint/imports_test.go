@@ -19,11 +19,11 @@ var core = []string{"bounds", "dataflow", "internal/cow", "internal/engine", "in
 // imports says which packages of this module a package may import outside its tests.
 // A package that is missing here may import none.
 var imports = map[string][]string{
-	"dataflow":            {"bounds", "internal/cow", "internal/engine", "internal/engine/claims", "internal/engine/live", "internal/engine/operators", "internal/engine/port", "internal/seal"},
+	"dataflow":            {"bounds", "internal/cow", "internal/engine", "internal/engine/claims", "internal/engine/live", "internal/engine/operators", "internal/engine/port", "internal/history", "internal/seal"},
 	"dataflow/sim":        slices.Concat(core, []string{"internal/digest", "internal/engine/simulate", "internal/rerun"}),
 	"dataflow/sim/linear": {"internal/digest"},
 	"dataflow/serve":      slices.Concat(core, []string{"internal/engine/simulate"}),
-	"dataflow/durable":    slices.Concat(core, []string{"internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "dataflow/durable/journal"}),
+	"dataflow/durable":    slices.Concat(core, []string{"dataflow/durable/journal", "internal/cbor", "internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "internal/history"}),
 	"dataflow/inspect":    core,
 	"dataflow/window":     slices.Concat(core, []string{"internal/engine/windows"}),
 
@@ -35,7 +35,8 @@ var imports = map[string][]string{
 	"optional":       core,
 	"slice":          core,
 
-	"internal/cow": {"internal/keyed"},
+	"internal/cow":     {"internal/keyed"},
+	"internal/history": {"internal/cbor", "internal/engine", "internal/engine/codec"},
 
 	// Beside what the layers of the engine import of each other, see layers_test.go.
 	"internal/engine":           {"internal/digest", "internal/keyed", "internal/seal"},
@@ -81,7 +82,7 @@ var imports = map[string][]string{
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/runtime", "agentproto/toolserver",
-		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/idp", "internal/plain", "internal/undertest",
+		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/history", "internal/idp", "internal/plain", "internal/undertest",
 	}),
 }
 

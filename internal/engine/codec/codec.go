@@ -52,6 +52,38 @@ func AppendValue[T any](dst []byte, c Codec, v T) ([]byte, error) {
 	return dst[:at+k+n], nil
 }
 
+// A PointerCodec is a codec that appends what a pointer points to without a copy of it.
+type PointerCodec interface {
+	Codec
+	// AppendPointed appends the encoding of what p points to, as Append does for the value.
+	AppendPointed(dst []byte, p any) ([]byte, error)
+}
+
+// AppendFrom is [AppendValue] of what p points to, which a [PointerCodec] encodes without
+// allocating for most types.
+func AppendFrom[T any](dst []byte, c Codec, p *T) ([]byte, error) {
+	by, ok := c.(PointerCodec)
+	if !ok || IsView[T]() {
+		return AppendValue(dst, c, *p)
+	}
+	at := len(dst)
+	dst, err := by.AppendPointed(append(dst, 0), p)
+	if err != nil {
+		return dst[:at], fmt.Errorf("dataflow: encoding a %T: %w", *p, err)
+	}
+	n := len(dst) - at - 1
+	if n < 1<<7 {
+		dst[at] = byte(n)
+		return dst, nil
+	}
+	var size [binary.MaxVarintLen64]byte
+	k := binary.PutUvarint(size[:], uint64(n))
+	dst = append(dst, size[:k-1]...)
+	copy(dst[at+k:], dst[at+1:at+1+n])
+	copy(dst[at:], size[:k])
+	return dst, nil
+}
+
 // DecodeValue reads what AppendValue appended.
 func DecodeValue[T any](d *Decoder, c Codec) (v T) {
 	DecodeInto(d, c, &v)

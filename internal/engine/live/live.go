@@ -134,19 +134,18 @@ func (d *driver) Perform(s *engine.Location, p *engine.Plan) (ok bool) {
 	if p.Fire {
 		s.Rearm, s.ArmedFor = true, engine.NoDeadline
 	}
-	if s.Recording == nil {
+	if s.Recorder == nil {
 		if ok = s.Step(p); ok {
 			s.Release()
 		}
 		return ok
 	}
-	kept := s.Copy(p)
+	s.Recorder.Taken(s, p)
 	if ok = s.Step(p); ok {
-		kept.Now = s.Read
-		n := s.Recording.Add(s, kept)
+		n := s.Recorder.Made(s)
 		s.Release()
-		if s.Recording.OnPublished != nil {
-			s.Recording.OnPublished(n, s.Number)
+		if r := s.Graph.Settings.Record; r != nil && r.OnPublished != nil {
+			r.OnPublished(n, s.Number)
 		}
 	}
 	return ok

@@ -28,6 +28,7 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 		if held, err := l.read(take, &r); !held || err != nil {
 			return false, 0, 0, err
 		}
+		l.apart = "a timer was quarantined"
 	}
 	if r.Kind == codec.KindFailed || r.Kind == codec.KindRung {
 		return true, 0, 0, l.quarantine.failed(&r, data, now, l.operator(r.Op))

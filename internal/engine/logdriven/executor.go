@@ -76,6 +76,7 @@ type Executor struct {
 	quarantine quarantine
 	own        []engine.State // what is saved besides the states of operators
 	cuts       bool           // a [Cutter] has what changes noted
+	apart      string         // see Apart
 }
 
 // NewExecutor returns the executor of location number i. The graph has been started.
@@ -117,6 +118,7 @@ func (l *Executor) Step(now int64, records [][]byte, skip []Skip) (Emission, err
 	var e Emission
 	if l.loc.Listens() && l.Full() { // senders may have been held up
 		l.loc.HearAll(now)
+		l.apart = "event time went on while an output was full"
 	}
 	l.sources.expire(now)
 	for i, data := range records {
@@ -167,8 +169,14 @@ func (l *Executor) taken() []engine.Take {
 func (l *Executor) make(p *engine.Plan) (e Emission, err error) {
 	s := l.loc
 	for more := true; more; {
+		if s.Recorder != nil {
+			s.Recorder.Taken(s, p)
+		}
 		if !s.Step(p) {
 			return e, s.Graph.Err()
+		}
+		if s.Recorder != nil {
+			s.Recorder.Made(s)
 		}
 		s.Later = slices.DeleteFunc(s.Later, func(x engine.Delivery) bool {
 			if x.Loops() {
@@ -216,6 +224,10 @@ func (l *Executor) Resume() {
 
 // Deadline returns when the next timer is due.
 func (l *Executor) Deadline() (now int64, ok bool) { return l.loc.Deadline() }
+
+// Apart says what has happened so far that is in no plan of a step, so that a graph which is
+// not log-driven cannot make the same steps, or returns "".
+func (l *Executor) Apart() string { return l.apart }
 
 // Location returns the location whose steps the executor makes.
 func (l *Executor) Location() *engine.Location { return l.loc }

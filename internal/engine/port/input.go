@@ -3,6 +3,7 @@ package port
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -143,11 +144,27 @@ func (in *Input[T]) TakeAt(i int, again bool) {
 func (in *Input[T]) Say(i int) string { return fmt.Sprint(in.buf[i]) }
 
 // CopyTaken implements [engine.Input].
-func (in *Input[T]) CopyTaken(at, n int) any { return slices.Clone(in.taken[in.off+at:][:n]) }
+func (in *Input[T]) CopyTaken(at, n int) any {
+	return engine.Items[T](slices.Clone(in.taken[in.off+at:][:n]))
+}
+
+// Check implements [engine.Input].
+func (in *Input[T]) Check(c codec.Codec) error { return engine.Items[T](nil).Check(c) }
+
+// Types implements [engine.Input].
+func (in *Input[T]) Types() []reflect.Type { return []reflect.Type{reflect.TypeFor[T]()} }
+
+// AppendTaken implements [engine.Input].
+func (in *Input[T]) AppendTaken(dst []byte, c codec.Codec, at, n int) ([]byte, error) {
+	return engine.Items[T](in.taken[in.off+at:][:n]).AppendTo(dst, c)
+}
 
 // Load implements [engine.Input].
 func (in *Input[T]) Load(records any) error {
-	xs, ok := records.([]T)
+	if e, ok := records.(engine.Encoded); ok {
+		return e.Decode(in.Op, func(d *codec.Decoder) { in.taken = append(in.taken, codec.DecodeValue[T](d, e.Codec)) })
+	}
+	xs, ok := records.(engine.Items[T])
 	if !ok {
 		return fmt.Errorf("%s takes %T, the recording has %T", in.Op, xs, records)
 	}

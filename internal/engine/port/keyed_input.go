@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
@@ -228,17 +229,47 @@ func (in *KeyedInput[K, V]) Say(i int) string { return fmt.Sprintf("%v:%v", in.b
 // CopyTaken implements [engine.Input].
 func (in *KeyedInput[K, V]) CopyTaken(at, n int) any { return in.span(in.off+at, n).Clone() }
 
+// Check implements [engine.Input].
+func (in *KeyedInput[K, V]) Check(c codec.Codec) error { return engine.Columns[K, V]{}.Check(c) }
+
+// Types implements [engine.Input].
+func (in *KeyedInput[K, V]) Types() []reflect.Type {
+	return []reflect.Type{reflect.TypeFor[K](), reflect.TypeFor[V]()}
+}
+
+// AppendTaken implements [engine.Input].
+func (in *KeyedInput[K, V]) AppendTaken(dst []byte, c codec.Codec, at, n int) ([]byte, error) {
+	return in.span(in.off+at, n).AppendTo(dst, c)
+}
+
 // span returns n records of what is taken.
 func (in *KeyedInput[K, V]) span(at, n int) engine.Columns[K, V] { return in.taken.Slice(at, at+n) }
 
 // Load implements [engine.Input].
 func (in *KeyedInput[K, V]) Load(records any) error {
+	if e, ok := records.(engine.Encoded); ok {
+		return e.Decode(in.Op, func(d *codec.Decoder) {
+			k := codec.DecodeValue[K](d, e.Codec)
+			v := codec.DecodeValue[V](d, e.Codec)
+			if d.Err == nil {
+				in.taken.Append(in.hashed, k, v, in.hashOf(k))
+			}
+		})
+	}
 	c, ok := records.(engine.Columns[K, V])
 	if !ok {
 		return fmt.Errorf("%s takes %T, the recording has %T", in.Op, c, records)
 	}
 	in.taken.AppendAll(c)
 	return nil
+}
+
+// hashOf returns the hash of a key, if records come with it.
+func (in *KeyedInput[K, V]) hashOf(k K) uint64 {
+	if !in.hashed {
+		return 0
+	}
+	return in.hash.Hash(k)
 }
 
 // Push is [Input.push] for keyed data.
@@ -321,10 +352,7 @@ func (in *KeyedInput[K, V]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 	if err := decodeEntry(r, c, &k, &v); err != nil {
 		return false, fmt.Errorf("%w for %s", err, in.Op)
 	}
-	var h uint64
-	if in.hashed {
-		h = in.hash.Hash(k)
-	}
+	h := in.hashOf(k)
 	if err := in.countable(k); err != nil {
 		return false, err
 	}

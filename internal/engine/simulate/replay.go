@@ -15,12 +15,14 @@ type Replay struct {
 	from *engine.Recording
 	made int   // plans of from whose steps were made
 	last int64 // the time of the latest
+
+	refused error // why the recording does not fit
 }
 
 // NewReplay makes an empty graph one that makes the steps of a recording again.
 func NewReplay(g *engine.Graph, from *engine.Recording, watch engine.Watcher) *Replay {
 	d := &Replay{g: g, from: from}
-	g.Driver, g.Settings.Watch = d, watch
+	g.Driver, g.Settings.Watch, g.Settings.Steady = d, watch, true
 	return d
 }
 
@@ -41,7 +43,7 @@ func (d *Replay) Now(*engine.Location) int64 { return max(d.last, 1) }
 func (d *Replay) Step() bool {
 	d.from.Mu.Lock()
 	defer d.from.Mu.Unlock()
-	if d.g.Err() != nil {
+	if d.g.Err() != nil || d.refused != nil {
 		return false
 	}
 	if d.made == len(d.from.Plans) {
@@ -57,22 +59,32 @@ func (d *Replay) Step() bool {
 // next loads the records of the next step, which there is. If they do not fit the graph, it
 // has failed.
 func (d *Replay) next() (*engine.Location, *engine.Plan, error) {
+	if d.made == 0 {
+		if err := d.from.Fits(d.g); err != nil {
+			return nil, nil, d.refuse(fmt.Errorf("dataflow: the recording does not fit this flow: %w", err))
+		}
+	}
 	next := &d.from.Plans[d.made]
 	d.made++
 	if next.Location >= len(d.g.Locations) {
-		d.g.Fail(fmt.Errorf("dataflow: step %d of the recording is of a location that this flow does not have", d.made))
-		return nil, nil, d.g.Err()
+		return nil, nil, d.refuse(fmt.Errorf("dataflow: step %d of the recording is of a location that this flow does not have", d.made))
 	}
 	s := d.g.Locations[next.Location]
 	if err := s.Load(&next.Plan); err != nil {
-		d.g.Fail(fmt.Errorf("dataflow: step %d of the recording does not fit this flow: %w", d.made, err))
-		return nil, nil, d.g.Err()
+		return nil, nil, d.refuse(fmt.Errorf("dataflow: step %d of the recording does not fit this flow: %w", d.made, err))
 	}
 	for _, t := range next.Take {
 		d.g.Note(func() string { return fmt.Sprintf("take %d recorded of %s", t.N, s.Ops[t.Op]) })
 	}
 	d.last = max(d.last, next.Now)
 	return s, &next.Plan, nil
+}
+
+// refuse ends the replay because of err, and with it a graph that has not ended.
+func (d *Replay) refuse(err error) error {
+	d.refused = err
+	d.g.Fail(err)
+	return err
 }
 
 // Perform implements [engine.Driver].
@@ -133,5 +145,8 @@ func (d *Replay) Ended(context.Context, *engine.Graph) error { return runToEnd(d
 func (d *Replay) Quiesce() error {
 	for d.Step() {
 	}
-	return d.g.Err()
+	if err := d.g.Err(); err != nil {
+		return err
+	}
+	return d.refused
 }

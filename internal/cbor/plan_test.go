@@ -1,4 +1,4 @@
-package durable
+package cbor
 
 import (
 	"bytes"
@@ -70,7 +70,7 @@ func same[T comparable](t *testing.T, x T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := CBOR().Append([]byte("before"), x)
+	got, err := Codec{}.Append([]byte("before"), x)
 	if err != nil || string(got) != "before"+string(want) {
 		t.Fatalf("%+v is encoded as %x (%v), want %x", x, got, err, want)
 	}
@@ -93,7 +93,7 @@ func FuzzPlans(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, p := range []any{new(simple), new(string), new(int), new(uint8), new(int64), new(bool), new(inner)} {
 			want := reflect.New(reflect.TypeOf(p).Elem())
-			is := CBOR().Decode(data, p)
+			is := Codec{}.Decode(data, p)
 			err := decodeMode().Unmarshal(data, want.Interface())
 			if fmt.Sprint(is) != fmt.Sprint(err) || err == nil && !reflect.DeepEqual(p, want.Interface()) {
 				t.Errorf("%x is decoded as %+v (%v), want %+v (%v)", data, p, is, want.Elem(), err)

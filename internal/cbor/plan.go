@@ -1,16 +1,15 @@
-package durable
+package cbor
 
 import (
 	"encoding"
 	"encoding/binary"
-	"encoding/json"
 	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/fxamacker/cbor/v2"
+	fx "github.com/fxamacker/cbor/v2"
 )
 
 // What a restart takes longest for is decoding, and most of what is kept is simple: strings,
@@ -49,14 +48,14 @@ func planOf(t reflect.Type) *plan {
 var special = []reflect.Type{
 	cborMarshaler, cborUnmarshaler, binaryMarshaler, binaryUnmarshaler,
 	reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
-	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](),
+	reflect.TypeFor[interface{ MarshalJSON() ([]byte, error) }](), reflect.TypeFor[interface{ UnmarshalJSON([]byte) error }](),
 }
 
 // mostPlanned is how many fields a struct of a plan has at most: their count fits in its head.
 const mostPlanned = 23
 
 func makePlan(t reflect.Type) *plan {
-	if t.PkgPath() == reflect.TypeFor[cbor.Tag]().PkgPath() {
+	if t.PkgPath() == reflect.TypeFor[fx.Tag]().PkgPath() {
 		return nil
 	}
 	for _, x := range special {

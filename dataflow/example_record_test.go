@@ -1,0 +1,77 @@
+package dataflow_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// A run that was recorded in memory is written when it has gone wrong. Package sim makes the same
+// steps again, in a test and in another process: see sim.RerunFile.
+func ExampleReadRecording() {
+	ctx := context.Background()
+	var recording dataflow.Recording
+	flow := dataflow.NewWithOptions(dataflow.Options{Record: &recording})
+	in, words := dataflow.Input[string](dataflow.At[Station](flow), "words")
+	dataflow.ForEach(words, func(string) {})
+	app, err := dataflow.Start(ctx, flow)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	in.Send(ctx, "soup")
+	in.Send(ctx, "pie")
+	fmt.Println(app.Stop(ctx))
+
+	var file bytes.Buffer // os.Create("testdata/soup.mrh")
+	if _, err := recording.WriteTo(&file); err != nil {
+		fmt.Println(err)
+		return
+	}
+	again, err := dataflow.ReadRecording(&file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(again.Steps(), "steps") // the first one runs what hangs on constants
+	_, err = dataflow.ReadRecording(strings.NewReader("something else"))
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// 3 steps
+	// dataflow: ReadRecording: history: at byte 0: the file begins with "some": it is no history
+}
+
+// A service that runs for weeks writes its history as it goes on.
+func ExampleNewRecorder() {
+	ctx := context.Background()
+	var file bytes.Buffer // a file of the service
+	recorder := dataflow.NewRecorder(&file)
+	flow := dataflow.NewWithOptions(dataflow.Options{Recorder: recorder})
+	in, words := dataflow.Input[string](dataflow.At[Station](flow), "words")
+	dataflow.ForEach(words, func(string) {})
+	app, err := dataflow.Start(ctx, flow)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 1000 {
+		in.Send(ctx, "soup")
+	}
+	fmt.Println(app.Stop(ctx))
+	fmt.Println(recorder.Close()) // says whether the history is whole
+
+	recording, err := dataflow.ReadRecording(&file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(recording.Steps(), "steps")
+	// Output:
+	// <nil>
+	// <nil>
+	// 1001 steps
+}

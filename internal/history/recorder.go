@@ -1,0 +1,240 @@
+package history
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace/millrace/internal/cbor"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A Recorder writes the steps of a graph as they are made. It has a block of steps for each
+// location, which is written when it is full, and keeps nothing else: its memory does not grow,
+// and in the steady state a step allocates nothing.
+//
+// It maintains: what is written or waits in a block of a location is all steps of the location
+// that were made so far, unless the recording has failed.
+type Recorder struct {
+	to      io.Writer
+	claimed atomic.Bool
+	graph   *engine.Graph
+	tracks  []track
+	number  atomic.Uint64
+	failed  atomic.Bool // there is an error, or the recorder is closed: steps are not recorded
+
+	mu     sync.Mutex // of what follows; taken with that of a track held, and never before it
+	out    *Writer
+	err    error
+	closed bool
+}
+
+// A track is what a recorder has of a location.
+type track struct {
+	step Step // that is made; held by the run token, with the next two
+	data []byte
+	took []int // of each operator, how many records the step took so far; all 0 between steps
+
+	mu    sync.Mutex
+	block block
+}
+
+// NewRecorder returns a recorder that writes to w.
+func NewRecorder(w io.Writer) *Recorder { return &Recorder{to: w} }
+
+// Claim reports whether the recorder is now that of the caller's flow, and not that of another
+// one before.
+func (r *Recorder) Claim() bool { return r.claimed.CompareAndSwap(false, true) }
+
+// Begin implements [engine.StepRecorder].
+func (r *Recorder) Begin(g *engine.Graph) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	r.graph = g
+	r.tracks = make([]track, len(g.Locations))
+	for i, s := range g.Locations {
+		r.tracks[i].step.Location = i
+		r.tracks[i].took = make([]int, len(s.Ops))
+	}
+	var err error
+	if r.out, err = NewWriter(r.to, NewHeader(g.Shapes())); err != nil {
+		r.fail(err)
+	}
+}
+
+// fail ends the recording, with mu held.
+func (r *Recorder) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+	r.failed.Store(true)
+}
+
+// Taken implements [engine.StepRecorder].
+func (r *Recorder) Taken(s *engine.Location, p *engine.Plan) {
+	if r.failed.Load() {
+		return
+	}
+	t := &r.tracks[s.Number]
+	t.data, t.step.Takes = t.data[:0], t.step.Takes[:0]
+	t.step.Start, t.step.Fire, t.step.Origin, t.step.Now = p.Start, p.Fire, p.Origin, p.Now
+	if len(p.Take) == 0 {
+		return
+	}
+	if err := t.encode(s, p); err != nil {
+		r.mu.Lock()
+		r.fail(err)
+		r.mu.Unlock()
+	}
+}
+
+// encode appends the records that a step takes to the data. Which part of it belongs to which
+// take is settled behind all of them, since the data may move.
+func (t *track) encode(s *engine.Location, p *engine.Plan) (err error) {
+	at := int32(0)
+	defer func() {
+		if v := recover(); v != nil { // of a method of the program's types
+			err = fmt.Errorf("%s: encoding a record panicked: %v", s.Ops[at], v)
+		}
+	}()
+	single := len(p.Take) == 1
+	for _, take := range p.Take {
+		at = take.Op
+		before := 0
+		if !single {
+			before = t.took[at]
+			t.took[at] += take.N
+		}
+		begin := len(t.data)
+		if t.data, err = s.Inputs[at].AppendTaken(t.data, cbor.Codec{}, before, take.N); err != nil {
+			return fmt.Errorf("%s: %w", s.Ops[at], err)
+		}
+		t.step.Takes = append(t.step.Takes, Take{at, take.N, t.data[begin:]})
+	}
+	if !single {
+		begin := 0
+		for i := range t.step.Takes {
+			take := &t.step.Takes[i]
+			n := len(take.Data)
+			take.Data = t.data[begin : begin+n]
+			begin += n
+			t.took[take.Op] = 0
+		}
+	}
+	return nil
+}
+
+// Made implements [engine.StepRecorder].
+func (r *Recorder) Made(s *engine.Location) int {
+	if r.failed.Load() {
+		return 0
+	}
+	t := &r.tracks[s.Number]
+	t.step.Now = cmp.Or(t.step.Now, s.Read)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.step.Number = r.number.Add(1) - 1
+	if t.block.add(&t.step); len(t.block.data) >= blockSize {
+		r.write(t)
+	}
+	if cap(t.data) > mostKept {
+		t.data = nil
+	}
+	return int(t.step.Number)
+}
+
+// mostKept is how large a buffer is that is used again.
+const mostKept = 1 << 20
+
+// write writes the block of a track, with its mu held.
+func (r *Recorder) write(t *track) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil || r.closed {
+		return
+	}
+	if err := r.out.block(&t.block); err != nil {
+		r.fail(err)
+	}
+	if cap(t.block.data) > mostKept {
+		t.block.data, r.out.buf = nil, nil
+	}
+}
+
+// Flush writes what waits in blocks, and returns why the recording has failed, if it did.
+func (r *Recorder) Flush() error {
+	r.mu.Lock()
+	tracks := r.tracks
+	r.mu.Unlock()
+	for i := range tracks {
+		t := &tracks[i]
+		t.mu.Lock()
+		r.write(t)
+		t.mu.Unlock()
+	}
+	return r.Err()
+}
+
+// Err returns why the recording has failed, or nil.
+func (r *Recorder) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// errNoFlow says that a recorder has recorded nothing.
+var errNoFlow = errors.New("history: the recorder was given to no flow that was started: set it as Options.Recorder")
+
+// Close writes what waits and the last frame. Steps that are made later are not recorded.
+func (r *Recorder) Close() error {
+	r.mu.Lock()
+	begun, closed := r.out != nil, r.closed
+	r.mu.Unlock()
+	switch {
+	case closed:
+		return r.Err()
+	case !begun:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.closed = true
+		r.fail(errNoFlow)
+		return r.err
+	}
+	end := End{}
+	select {
+	case <-r.graph.Done():
+		end.Complete = true
+		if err := r.graph.Err(); err != nil {
+			end.Failed = err.Error()
+		}
+	default:
+	}
+	// No step comes between the blocks that are written here and the number of steps.
+	for i := range r.tracks {
+		r.tracks[i].mu.Lock()
+		defer r.tracks[i].mu.Unlock()
+	}
+	for i := range r.tracks {
+		r.write(&r.tracks[i])
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return r.err
+	}
+	r.closed = true
+	if r.err == nil {
+		end.Steps = r.number.Load()
+		if err := r.out.End(end); err != nil {
+			r.fail(err)
+		}
+	}
+	r.failed.Store(true)
+	return r.err
+}

@@ -27,10 +27,13 @@ func Send[T any, L, To Location, B bounds.Stream, O Order, R Retries](
 ) Stream[T, To, bounds.Unbounded, O, R] {
 	const op = "dataflow.Send"
 	n, site := engine.NodeOf(s, op), placeOf(to, op).Destination(op)
-	if _, ordered := any(*new(O)).(TotalOrder); ordered && n.Location().Partitioned() {
+	_, ordered := any(*new(O)).(TotalOrder)
+	if ordered && n.Location().Partitioned() {
 		engine.Misuse(op, "%s is a cluster, whose partitions have no order between them: weaken the order of the stream with dataflow.WeakenOrder", n.Location().Name)
 	}
-	return newStream[T, To, bounds.Unbounded, O, R](port.Exchange(n, engine.NewOp(site, "dataflow.Send", "")))
+	move := engine.NewOp(site, op, "")
+	move.Shuffled = !ordered
+	return newStream[T, To, bounds.Unbounded, O, R](port.Exchange(n, move))
 }
 
 // Members returns n locations of one type, each with a history, a queue and a loop of

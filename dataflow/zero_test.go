@@ -3,6 +3,7 @@ package dataflow_test
 import (
 	"context"
 	"go/ast"
+	"io"
 	"reflect"
 	"regexp"
 	"strings"
@@ -31,7 +32,7 @@ func TestZeroValues(t *testing.T) {
 		"SingletonOutputPort": {new(dataflow.SingletonOutputPort[int]), true},
 		"OptionalOutputPort":  {new(dataflow.OptionalOutputPort[int]), true},
 		"Delivery":            {dataflow.Delivery[int]{}, true},
-		"Recording":           {new(dataflow.Recording), false}, "View": {dataflow.View[int, int]{}, false},
+		"Recording":           {new(dataflow.Recording), false}, "Recorder": {new(dataflow.Recorder), true}, "View": {dataflow.View[int, int]{}, false},
 		"Entry": {dataflow.Entry[int, int]{}, false}, "Pair": {dataflow.Pair[int, int]{}, false},
 		"Maybe": {dataflow.Maybe[int]{}, false}, "Change": {dataflow.Change[int]{}, false}, "Failure": {dataflow.Failure[int]{}, false},
 		"Graph": {dataflow.Graph{}, false}, "StepError": {new(dataflow.StepError), false},
@@ -49,9 +50,12 @@ func TestZeroValues(t *testing.T) {
 				var args []reflect.Value
 				for j := range v.Method(i).Type().NumIn() {
 					in := v.Method(i).Type().In(j)
-					if in == reflect.TypeFor[context.Context]() {
+					switch in {
+					case reflect.TypeFor[context.Context]():
 						args = append(args, reflect.ValueOf(t.Context()))
-					} else {
+					case reflect.TypeFor[io.Writer]():
+						args = append(args, reflect.ValueOf(io.Discard))
+					default:
 						args = append(args, reflect.Zero(in))
 					}
 				}

@@ -19,8 +19,9 @@ func Send[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dataf
 ) dataflow.KeyedStream[K, V, To, bounds.Unbounded, O, R] {
 	const op = "keyedstream.Send"
 	n, site := engine.NodeOf(ks, op), placeOf(to, op).Destination(op)
-	moved := port.KeyedExchange(n, engine.NewOp(site, "keyedstream.Send", ""))
-	return newKeyedStream[K, V, To, bounds.Unbounded, O, R](moved)
+	move := engine.NewOp(site, op, "")
+	move.Shuffled = unordered[O]()
+	return newKeyedStream[K, V, To, bounds.Unbounded, O, R](port.KeyedExchange(n, move))
 }
 
 // Divide returns, for each of the members, the values of the keys that belong to it, in
@@ -36,6 +37,7 @@ func Divide[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dat
 	ks dataflow.KeyedStream[K, V, L, B, O, R], members []To,
 ) []dataflow.KeyedStream[K, V, To, bounds.Unbounded, O, R] {
 	n, op := engine.Read(ks, "keyedstream.Divide")
+	op.Shuffled = unordered[O]()
 	if len(members) == 0 {
 		engine.Misuse(op.Name, "there are no members: nobody would get anything")
 	}
@@ -48,4 +50,10 @@ func Divide[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dat
 		all[i] = newKeyedStream[K, V, To, bounds.Unbounded, O, R](part)
 	}
 	return all
+}
+
+// unordered reports whether the values of a key have no order.
+func unordered[O dataflow.Order]() bool {
+	_, ordered := any(*new(O)).(dataflow.TotalOrder)
+	return !ordered
 }

@@ -17,6 +17,7 @@ import (
 type execution struct {
 	failed    bool
 	discarded bool
+	blocked   bool   // it was given up, since it is the same schedule as another one
 	shown     uint64 // digest of what observers saw
 	trace     string // the choices
 	choices   int    // how many
@@ -43,23 +44,23 @@ type printed struct{ notes []string }
 
 // execute runs one schedule.
 func execute(t testing.TB, c chooser, f func(*Sim), notes *printed) execution {
-	return executeOn(t, c, f, notes, nil, false)
+	return executeOn(t, c, f, notes, nil)
 }
 
-// executeOn runs one schedule, or the recorded one. If whole, nothing is reduced.
-func executeOn(t testing.TB, c chooser, f func(*Sim), notes *printed, recording *dataflow.Recording, whole bool) (e execution) {
+// executeOn runs one schedule, or the recorded one.
+func executeOn(t testing.TB, c chooser, f func(*Sim), notes *printed, recording *dataflow.Recording) (e execution) {
 	s := &Sim{t: t, choices: &choices{from: c}, seen: newSeen(notes)}
 	s.flow = dataflow.New()
-	var simulation *simulate.Simulation
 	if recording == nil {
-		simulation = simulate.Drive(graphOf(s.flow), s.choices, s.seen, whole)
-		simulation.Repeat(repeatsOf(c))
-		s.steps = simulation
+		s.simulate(c)
+		s.simulation.Run(func() { e.discarded = s.call(f) })
+		s.choices.ended(s.simulation.Missed(), s.failed)
 	} else {
 		s.steps = simulate.NewReplay(graphOf(s.flow), historyOf(recording), s.seen)
+		e.discarded = s.call(f)
 	}
-	e.discarded = s.call(f)
-	if !s.failed && !e.discarded {
+	e.blocked = s.choices.blocked()
+	if !s.failed && !e.discarded && !e.blocked {
 		s.seen.lookForChange()
 		if aliased := s.seen.changed(); aliased != "" {
 			s.Errorf("%s", aliased)
@@ -67,16 +68,30 @@ func executeOn(t testing.TB, c chooser, f func(*Sim), notes *printed, recording 
 	}
 	e.failed, e.log, e.trace, e.shown = s.failed, s.log, traceOf(s.choices.made), s.seen.digest()
 	e.choices, e.unchecked = len(s.choices.made), s.seen.unchecked
-	if !e.failed && !e.discarded && recording == nil {
+	if !e.failed && !e.discarded && !e.blocked && recording == nil {
 		e.outputs = outputsOf(graphOf(s.flow))
 	}
-	if simulation != nil && repeatsOf(c) > 1 && simulation.Repeated() > 0 {
+	if s.simulation != nil && repeatsOf(c) > 1 && s.simulation.Repeated() > 0 {
 		e.trace = manyRepeats + e.trace
 	}
 	if notes != nil {
 		e.notes = notes.notes
 	}
 	return e
+}
+
+// simulate has the flow of this schedule simulated.
+func (s *Sim) simulate(c chooser) {
+	s.simulation = simulate.Drive(graphOf(s.flow), s.choices, s.seen, s.choices.read())
+	s.simulation.Repeat(repeatsOf(c))
+	s.steps = s.simulation
+}
+
+// end ends the schedule.
+func (s *Sim) end() {
+	if s.simulation != nil {
+		s.simulation.End()
+	}
 }
 
 // manyRepeats begins the trace of a schedule with repeats that was not chosen by
@@ -87,7 +102,7 @@ const manyRepeats = "*"
 // one where all schedules are tried, since each more multiplies them.
 func repeatsOf(c chooser) int {
 	switch c := c.(type) {
-	case *walk:
+	case *search:
 		return 1
 	case *script:
 		return c.repeats
@@ -100,7 +115,9 @@ func repeatsOf(c chooser) int {
 func (s *Sim) call(f func(*Sim)) (discarded bool) {
 	defer func() {
 		switch p := recover(); p {
-		case nil, errFatal, errEnded:
+		case nil:
+		case errFatal, errEnded:
+			s.end()
 		case errDiscarded:
 			discarded = true
 		default:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
 	"github.com/millrace/millrace/internal/rerun"
 )
 
@@ -41,27 +42,27 @@ func explore(t testing.TB, f func(*Sim), whole bool) (schedules, executions int)
 	if replayed(t, f) {
 		return 0, 1
 	}
-	walk := new(walk)
+	all := newSearch(whole)
 	distinct := make(map[uint64]bool)
-	var all outputs
+	var outs outputs
 	for n := 1; ; n++ {
-		run := executeOn(t, walk, f, nil, nil, whole)
+		run := execute(t, all, f, nil)
 		if run.failed {
 			explain(t, run, f)
 			t.FailNow()
 		}
-		if !run.discarded {
+		if !run.discarded && !run.blocked {
 			distinct[run.shown] = true
 		}
-		all.add(run)
+		outs.add(run)
 		if n&(n-1) == 0 { // now and then, see whether the same choices give the same
-			walk.compare(run, executeOn(t, walk, f, nil, nil, whole))
+			all.compare(t, run, f)
 		}
-		if walk.unsteady != "" {
-			t.Fatalf("sim: %s: the function depends on something besides its choices, such as the order of a map, the time, or state that outlives a schedule\nchoices so far: %s", walk.unsteady, walk.trace())
+		if all.unsteady != "" {
+			t.Fatalf("sim: %s: the function depends on something besides its choices, such as the order of a map, the time, or state that outlives a schedule\nchoices so far: %s", all.unsteady, run.trace)
 		}
-		if !walk.next() {
-			all.check(t)
+		if !all.next() {
+			outs.check(t)
 			return len(distinct), n
 		}
 		if n >= *limitFlag {
@@ -133,7 +134,7 @@ func Replay(t testing.TB, choices string, f func(*Sim)) {
 func Rerun(t testing.TB, recording *dataflow.Recording, f func(*Sim)) {
 	engine.Given("sim.Rerun", f)
 	t.Helper()
-	run := executeOn(t, new(script), f, &printed{}, recording, false)
+	run := executeOn(t, new(script), f, &printed{}, recording)
 	if run.failed {
 		t.Errorf("sim: the recorded run\n%s", run.story())
 	}
@@ -175,11 +176,56 @@ type chooser interface {
 	choose(at, n int) int
 }
 
-// Choose implements the engine's Chooser.
+// Choose implements [simulate.Chooser].
 func (c *choices) Choose(n int) int {
 	x := c.from.choose(len(c.made), n)
 	c.made = append(c.made, x)
 	return x
+}
+
+// Next implements [simulate.Guide].
+func (c *choices) Next(all []simulate.Move) int {
+	s, ok := c.from.(*search)
+	switch {
+	case ok:
+		x := s.move(all)
+		if len(all) > 1 && x >= 0 {
+			c.made = append(c.made, x)
+		}
+		return x
+	case len(all) == 1:
+		return 0
+	}
+	return c.Choose(len(all))
+}
+
+// Made implements [simulate.Listener].
+func (c *choices) Made(e simulate.Effect) {
+	if s, ok := c.from.(*search); ok {
+		s.made(e)
+	}
+}
+
+// read returns the outputs of which it is known that somebody sees their order.
+func (c *choices) read() map[engine.Object]bool {
+	if s, ok := c.from.(*search); ok {
+		return s.read
+	}
+	return nil
+}
+
+// ended says that the schedule has ended, and which outputs turned out to be read. After one that
+// has failed no other one is tried.
+func (c *choices) ended(missed map[engine.Object]bool, failed bool) {
+	if s, ok := c.from.(*search); ok && !failed {
+		s.ended(missed)
+	}
+}
+
+// blocked reports whether the schedule was given up.
+func (c *choices) blocked() bool {
+	s, ok := c.from.(*search)
+	return ok && s.blocked
 }
 
 // traceOf prints choices so that they can be read again.
@@ -195,43 +241,6 @@ func traceOf(made []int) string {
 		words[i] = strconv.Itoa(x)
 	}
 	return strings.Join(words, ".")
-}
-
-// A walk goes through all schedules, depth first.
-type walk struct {
-	made     []int
-	among    []int
-	unsteady string
-}
-
-func (w *walk) trace() string { return traceOf(w.made) }
-
-func (w *walk) choose(at, n int) int {
-	if at == len(w.made) {
-		w.made, w.among = append(w.made, 0), append(w.among, n)
-	}
-	if w.among[at] != n && w.unsteady == "" {
-		w.unsteady = fmt.Sprintf("choice %d was among %d and is among %d", at+1, w.among[at], n)
-	}
-	return min(w.made[at], n-1)
-}
-
-// compare notes whether a schedule came out differently when it was run again.
-func (w *walk) compare(run, again execution) {
-	if w.unsteady == "" && (run.shown != again.shown || run.failed != again.failed || run.choices != again.choices) {
-		w.unsteady = fmt.Sprintf("a schedule of %d choices came out differently when it was run again", run.choices)
-	}
-}
-
-// next moves on to the next schedule, if there is one.
-func (w *walk) next() bool {
-	for i := len(w.made) - 1; i >= 0; i-- {
-		if w.made[i]++; w.made[i] < w.among[i] {
-			w.made, w.among = w.made[:i+1], w.among[:i+1]
-			return true
-		}
-	}
-	return false
 }
 
 // random chooses with a seed.

@@ -16,11 +16,11 @@ func Explore(t *testing.T, f func(*Sim), whole bool) (schedules, executions int)
 // Fails runs f under all schedules and returns the story of the first that fails and
 // its choices.
 func Fails(t testing.TB, f func(*Sim)) (story, trace string) {
-	walk := new(walk)
+	all := newSearch(false)
 	for {
-		run := execute(t, walk, f, nil)
+		run := execute(t, all, f, nil)
 		if !run.failed {
-			walk.compare(run, execute(t, walk, f, nil))
+			all.compare(t, run, f)
 		}
 		if run.failed {
 			c, err := scriptOf(run.trace)
@@ -29,10 +29,10 @@ func Fails(t testing.TB, f func(*Sim)) (story, trace string) {
 			}
 			return execute(t, c, f, &printed{}).story(), run.trace
 		}
-		if walk.unsteady != "" {
-			return walk.unsteady, walk.trace()
+		if all.unsteady != "" {
+			return all.unsteady, run.trace
 		}
-		if !walk.next() {
+		if !all.next() {
 			return "", ""
 		}
 	}
@@ -62,7 +62,7 @@ func FailsAtRandom(t testing.TB, n int, f func(*Sim)) (story, trace string) {
 
 // RerunFails returns the story of a recorded run that fails.
 func RerunFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) string {
-	run := executeOn(t, new(script), f, &printed{}, recording, false)
+	run := executeOn(t, new(script), f, &printed{}, recording)
 	if !run.failed {
 		t.Error("the recorded run does not fail")
 	}
@@ -70,14 +70,14 @@ func RerunFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) strin
 }
 
 // Hangs returns what an exploration says of outputs that nobody reads.
-func Hangs(t *testing.T, f func(*Sim)) (all []string) {
-	walk := new(walk)
+func Hangs(t *testing.T, f func(*Sim)) (found []string) {
+	all := newSearch(false)
 	var outs outputs
-	for more := true; more; more = walk.next() {
-		outs.add(execute(t, walk, f, nil))
+	for more := true; more; more = all.next() {
+		outs.add(execute(t, all, f, nil))
 	}
 	for _, err := range outs.hang() {
-		all = append(all, err.Error())
+		found = append(found, err.Error())
 	}
-	return all
+	return found
 }

@@ -149,7 +149,7 @@ func TestInputs(t *testing.T) {
 		}), 8, []string{"[1 1 2]", "[1 2 1]", "[1 2 2]", "[1 2]", "[2 1 1]", "[2 1 2]", "[2 1]", "[2 2 1]"}},
 		{"retried, and shown", retried(func(b bench, s dataflow.Stream[int, Server, unbounded, dataflow.NoOrder, dataflow.AtLeastOnce]) string {
 			return run(b, dataflow.Output(s, "out"))
-		}), 1, []string{"[1 1 2]", "[1 2 1]", "[1 2 2]", "[1 2]", "[2 1 1]", "[2 1]", "[2 2 1]"}},
+		}), 1, []string{"[1 1 2]", "[1 2 2]", "[1 2]"}},
 		{"retried, nobody can see it", retried(func(b bench, s dataflow.Stream[int, Server, unbounded, dataflow.NoOrder, dataflow.AtLeastOnce]) string {
 			out := singleton.Output(dataflow.Count(dataflow.Unique(s)), "count")
 			b.Start()

@@ -12,14 +12,15 @@ import (
 
 // A Sim is one schedule of a flow, made for a call of the function under test.
 type Sim struct {
-	t       testing.TB
-	choices *choices
-	seen    *seen
-	flow    *dataflow.Flow
-	steps   stepper
-	app     *dataflow.App
-	failed  bool
-	log     []string // of what the function said
+	t          testing.TB
+	choices    *choices
+	seen       *seen
+	flow       *dataflow.Flow
+	steps      stepper
+	simulation *simulate.Simulation // that makes the steps; nil of a recording
+	app        *dataflow.App
+	failed     bool
+	log        []string // of what the function said
 }
 
 // A stepper makes the steps of a flow: a simulation, or the replay of a recording.
@@ -123,14 +124,27 @@ func Collect[T any](s *Sim, out source[T]) []T {
 	s.t.Helper()
 	s.Quiesce()
 	var all []T
-	for {
-		x, err := out.Next(s.Context())
-		if err != nil {
-			s.ended(err)
-			return all
+	var err error
+	s.inline(func() {
+		for err == nil {
+			var x T
+			if x, err = out.Next(s.Context()); err == nil {
+				all = append(all, x)
+			}
 		}
-		all = append(all, x)
+	})
+	s.ended(err)
+	return all
+}
+
+// inline calls read, which reads what is there when nothing can happen any more: so no other
+// order of it is tried than that in which it came.
+func (s *Sim) inline(read func()) {
+	if s.simulation == nil {
+		read()
+		return
 	}
+	s.simulation.Inline(read)
 }
 
 // ended fails the schedule unless err says only that nothing more comes.

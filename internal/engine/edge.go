@@ -19,9 +19,8 @@ import (
 // nobody runs the other location.
 type Edge struct {
 	From, To *Location
-	Src, Dst *Component // of a simulated graph: what hangs together with its ends
-	Within   bool       // the location it goes to sends to the one it comes from, over others or not
-	Waiting  bool       // the location it comes from is stalled by it; guarded by edges.mu
+	Within   bool // the location it goes to sends to the one it comes from, over others or not
+	Waiting  bool // the location it comes from is stalled by it; guarded by edges.mu
 }
 
 // edges are the edges of a graph.

@@ -74,6 +74,8 @@ type Settings struct {
 	Check  *check                   // of a graph that is tested; see state.go
 
 	Batches bool // single entries are pushed as batches; see PushBatches
+
+	Turns Turns // of a simulated graph: whose callers take turns, and which is told what a step touches; see observe.go
 }
 
 // A Graph is a flow under construction, then a running one.
@@ -84,7 +86,7 @@ type Graph struct {
 	Locations   []*Location
 	Edges       edges // between locations; see edge.go
 	Waiters     token.WaiterPool
-	RepeatsSeen []*Component // where somebody can tell that a record came more than once; see Head.SeesRepeats
+	RepeatsSeen []*Op // where somebody can tell that a record came more than once; see Head.SeesRepeats
 
 	mu      sync.Mutex
 	begun   bool
@@ -128,6 +130,9 @@ func (g *Graph) Start(ctx context.Context) bool {
 		s.compile()
 	}
 	g.settleEdges()
+	if g.Settings.Turns != nil {
+		g.settleOrder()
+	}
 	g.Bounded = g.Driver.Bounded()
 	g.Driver.Prepare(g)
 	g.mu.Lock()
@@ -172,6 +177,9 @@ func (g *Graph) EndOrFail(ctx context.Context) error {
 // Stop closes every input and drops pending timers, so that the graph finishes
 // when everything accepted has been handled.
 func (g *Graph) Stop() {
+	if turns := g.Settings.Turns; turns != nil && turns.Turn(Turn{Say: "stop"}) == nil {
+		turns.Touch(Everything, Writes)
+	}
 	for _, s := range g.Locations {
 		s.stop()
 	}

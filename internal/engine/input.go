@@ -27,7 +27,8 @@ type Input interface {
 	TakeAt(i int, again bool) // the record with index i of what was accepted is taken, and waits on if it comes again; mu is held
 	Push(n int)               // push the next n of what was taken; see step.go
 	Heads() []LaneHead        // the first record of each lane that has one; see port/lanes.go
-	Width() int               // how many lanes there are so far
+	Waiting() int             // how many records were accepted and not taken
+	LaneOf(i int) uint64      // the lane of the record with index i of what was accepted
 	Say(i int) string         // the record with index i of what was accepted, for people
 
 	CopyTaken(at, n int) any // copies of n records that were taken, from the one with index at
@@ -124,6 +125,7 @@ func (d *InputBase) Room(ctx context.Context) (Admission, error) {
 func (d *InputBase) Accepted(in Input, n int) {
 	s := d.Loc
 	s.Queued += n
+	d.sent(in, n)
 	if !d.touched {
 		d.touched = true
 		s.touched = append(s.touched, in)
@@ -159,6 +161,9 @@ func (s *Location) Take(last []Take) []Take {
 // Close ends the input. Closing twice is fine.
 func (d *InputBase) Close() {
 	s := d.Loc
+	if s.Turn(Turn{Say: "close", Op: d.Op}) == nil {
+		d.Op.Touch(closing, Writes)
+	}
 	s.Mu.Lock()
 	if !d.closed {
 		d.closed = true
@@ -197,7 +202,7 @@ func (s *Location) Look(ok bool) error {
 }
 
 // AddInput adds an input with the number of op. What is in it belongs to p.
-func (s *Location) AddInput(op *Op, in Input, p *Component) {
+func (s *Location) AddInput(op *Op, in Input) {
 	for len(s.Inputs) <= int(op.Index) {
 		s.Inputs = append(s.Inputs, nil)
 	}
@@ -207,8 +212,6 @@ func (s *Location) AddInput(op *Op, in Input, p *Component) {
 	} else {
 		op.portLabel("input")
 	}
-	p = p.Find()
-	p.Inputs = append(p.Inputs, in)
 }
 
 // Kick makes sure that what was accepted is run, and unlocks mu. If the caller runs it and
@@ -223,12 +226,6 @@ func (d *InputBase) Kick() error {
 	}
 	s.Mu.Unlock()
 	return nil
-}
-
-// A LaneHead is the first record of a lane of an input.
-type LaneHead struct {
-	Lane int // of this input
-	At   int // index in what was accepted
 }
 
 // An Ending is the input of one record, which says that nothing more comes to an operator
@@ -253,15 +250,14 @@ type Ending struct {
 	waits, taken int
 }
 
-// AtEnd has end called in the step in which it is known that nothing more comes to op, whose
-// input has the head h.
-func AtEnd(op *Op, h *Head, end func()) {
+// AtEnd has end called in the step in which it is known that nothing more comes to op.
+func AtEnd(op *Op, end func()) {
 	s := op.Loc
 	if s.Graph.Kept() {
 		return
 	}
 	e := &Ending{InputBase: InputBase{Loc: s, Op: op}, end: end}
-	s.AddInput(op, e, h.Component)
+	s.AddInput(op, e)
 	s.endings = append(s.endings, e)
 }
 
@@ -370,8 +366,14 @@ func (e *Ending) Heads() []LaneHead {
 	return []LaneHead{{}}
 }
 
-// Width implements [Input].
-func (e *Ending) Width() int { return 1 }
+// Before returns the inputs of which everything is taken before the end.
+func (e *Ending) Before() []Input { return e.before }
+
+// Waiting implements [Input].
+func (e *Ending) Waiting() int { return e.waits }
+
+// LaneOf implements [Input].
+func (e *Ending) LaneOf(int) uint64 { return 0 }
 
 // Say implements [Input].
 func (e *Ending) Say(int) string { return Ended{}.String() }

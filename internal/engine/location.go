@@ -81,7 +81,6 @@ type Location struct {
 	outputs        []Output  // by operator; nil where an operator is none
 	Timers         []timing  // in order of construction
 	listeners      []listener
-	Components     []*Component
 	Number         int // among the locations of the graph
 	divided        bool
 	Recorder       StepRecorder          // of the graph, if it is recorded
@@ -175,12 +174,10 @@ func (s *Location) Partition() int {
 func (g *Graph) Divided(i int) bool { return g.Locations[i].divided }
 
 // Top returns the head of a node at the top level.
-func (s *Location) Top() Head { return Head{Loc: s, Component: s.newComponent()} }
+func (s *Location) Top() Head { return Head{Loc: s} }
 
 // Constant returns the head of a node that is complete when the flow starts.
-func (s *Location) Constant() Head {
-	return Head{Loc: s, Region: &s.Starts, Component: s.newComponent()}
-}
+func (s *Location) Constant() Head { return Head{Loc: s, Region: &s.Starts} }
 
 // Compiled calls f when the graph is compiled.
 func (s *Location) Compiled(f func()) { s.binds = append(s.binds, f) }

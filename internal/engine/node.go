@@ -47,7 +47,6 @@ func Beside(op *Op, n Header, c *Head) (h Head, ready bool) {
 		h = *x
 		h.Loc.Reads(x)
 		h.Loc.Reads(c)
-		h.Component.Join(c.Component)
 		h.Ready = false
 		return h, true
 	}
@@ -67,14 +66,13 @@ type Index[K comparable, V any] interface {
 
 // A Head is what all nodes have: where they are.
 type Head struct {
-	Loc       *Location
-	Region    *Region    // the slice or start region it is in; nil at the top level
-	Ready     bool       // complete before any batch of its region is pushed
-	Deps      []*Region  // the slices from which it derives
-	Loops     []*Loop    // the cycles that it follows without a record in between
-	Component *Component // what it cannot be told apart from; see component.go
-	Op        *Op        // the operator that made it; see operator.go
-	Mark      *mark.Mark // of a stream of events; nil if nobody knows how far it is
+	Loc    *Location
+	Region *Region    // the slice or start region it is in; nil at the top level
+	Ready  bool       // complete before any batch of its region is pushed
+	Deps   []*Region  // the slices from which it derives
+	Loops  []*Loop    // the cycles that it follows without a record in between
+	Op     *Op        // the operator that made it; see operator.go
+	Mark   *mark.Mark // of a stream of events; nil if nobody knows how far it is
 }
 
 // Location returns where the node lives.
@@ -103,7 +101,6 @@ func Same(op string, hs ...Header) Head {
 			Misuse(op, "the collections are in %s and %s: a slice reads only what was let into it, and lets out only what it emits", first.Region, h.Region)
 		}
 		first.Ready = first.Ready && h.Ready
-		first.Component.Join(h.Component)
 		for _, d := range h.Deps {
 			if !slices.Contains(first.Deps, d) {
 				first.Deps = append(first.Deps, d)
@@ -191,6 +188,7 @@ type Consumer[T any] struct {
 	Push func([]T)
 	One  func(T)        // push of a single element; nil means that it is pushed as a batch
 	Step ElementStep[T] // what it does with an element, if the operator before it can do that; see operators/fuse.go
+	by   *Op            // whose consumer it is, or nil
 }
 
 // NewNode returns a node at h without a producer.
@@ -206,6 +204,9 @@ func (n *Node[T]) compile() {
 	for _, out := range outs {
 		if out.One == nil {
 			out.One = SingleAsBatch(out.Push)
+		}
+		if n.Loc.Simulated() {
+			out.watch()
 		}
 	}
 	switch len(outs) {
@@ -235,6 +236,7 @@ func (n *Node[T]) To(f func([]T)) { n.Consume(&Consumer[T]{Push: f}) }
 // Consume adds a consumer that also has a form for single elements.
 func (n *Node[T]) Consume(c *Consumer[T]) {
 	n.Loc.Reads(&n.Head)
+	c.by = n.Loc.Making
 	n = n.Origin()
 	n.Outs = append(n.Outs, c)
 	n.Loc.enters(n.Counter())
@@ -285,6 +287,7 @@ func (n *KeyedNode[K, V]) To(f func(*Batch[K, V])) *KeyedConsumer[K, V] {
 	n.Loc.Reads(&n.Head)
 	n = n.Origin()
 	c := n.Add(f)
+	c.by = n.Loc.Making
 	n.Loc.enters(n.Counter())
 	return c
 }
@@ -320,6 +323,8 @@ type KeyedConsumer[K comparable, V any] struct {
 
 	// Gone reports whether the consumer has any use for removals; nil means that it has.
 	Gone func() bool
+
+	by *Op // whose consumer it is, or nil
 }
 
 // Lives tells those who ask which keys were forgotten.
@@ -354,6 +359,9 @@ func (n *KeyedNode[K, V]) compile() {
 	for _, out := range outs {
 		if out.One == nil || n.Loc.Graph.Settings.Batches {
 			out.One = batchOfOne(out.push)
+		}
+		if n.Loc.Simulated() {
+			out.watch()
 		}
 	}
 	switch len(outs) {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -84,143 +83,283 @@ func ChainDigest(sofar, what uint64) uint64 { return (sofar^what)*0x9e3779b97f4a
 // observers are numbered behind the slices.
 const FirstObserver = 1 << 20
 
-// Permuted says that a function reads the records of n in an order that should not
-// matter to it: a simulation tries them all, since that is only claimed.
-func (h *Head) Permuted() { h.Component.Find().Ordered = true }
+// Permuted says that a function of the operator being built reads the records of h in an
+// order that should not matter to it: a simulation tries them all, since that is only claimed.
+func (h *Head) Permuted() { h.Loc.Making.Ordered = true }
 
-// What follows finds values that are changed by one of several who have them, in simulated
-// graphs only: what it adds to a node is decided when the graph is built or compiled.
-
-// A Lender is a [Watcher] that wants to know of values with more than one reader.
-type Lender interface {
-	Watcher
-	// Changed returns the error for a value that op has lent to several, and that was changed
-	// when by had run.
-	Changed(op, by *Op, value any) error
+// SeesRepeats says that somebody can tell, behind h, that a record came more than once.
+func (h *Head) SeesRepeats() {
+	g := h.Loc.Graph
+	g.RepeatsSeen = append(g.RepeatsSeen, h.Loc.Making)
 }
 
-// lender returns who wants to know of values of type T that are lent at a location, or nil.
-func lender[T any](s *Location) Lender {
-	l, _ := s.Graph.Settings.Watch.(Lender)
-	if l == nil || !digest.Refers(reflect.TypeFor[T]()) {
-		return nil
+// What follows is what a simulated graph says of its steps: which parts of its state each of them
+// touches. Two steps that touch nothing in common can be made in either order, and nobody can
+// tell which was first; so a simulation explores one of the two orders. What is left out here
+// is left out of every proof: an operator that is not described touches all that it has.
+
+// Turns are the callers of the ports of a simulated graph, which act one after the other.
+type Turns interface {
+	// Turn returns when it is the turn of the caller, and what it waits for is there. It
+	// returns an error if that will never be there.
+	Turn(t Turn) error
+	// Touch says that the step being made, or the caller whose turn it is, touches o.
+	Touch(o Object, a Access)
+	// Gives says that the step gives something to an output, or to a key of it.
+	Gives(o Object)
+}
+
+// A Turn is what a caller of a port is about to do.
+type Turn struct {
+	Say   string // such as "send to"
+	Op    *Op
+	Ready func() bool // whether it can be done now; nil if it always can
+}
+
+// An Object is a part of the state of a graph.
+type Object struct {
+	Location, Op int32
+	Key          uint64 // digest of a key, or what else tells parts of an operator apart; 0 for the whole
+}
+
+// Objects that belong to no operator.
+var (
+	World      = Object{-1, -2, 0} // what functions of calls read and write outside of the graph
+	Everything = Object{-1, -3, 0} // all there is
+)
+
+// Times returns what stands for the clock of a location, its timers, and the marks of event time,
+// which its operators share. The clocks of two locations show the same time, but nobody can tell
+// how much has passed between a step of the one and a step of the other.
+func (s *Location) Times() Object { return Object{int32(s.Number), -1 << 30, 0} }
+
+// closing is the key of the part of an input that says whether it is closed.
+const closing = ^uint64(0)
+
+// An Access is what is done with an object: one of the following, or several.
+type Access uint8
+
+// Adds commute with each other. A record that is sent to a queue and one that is taken from it do,
+// since they are different ones.
+const (
+	Reads Access = 1 << iota
+	Adds
+	Sends
+	Takes
+	Writes
+)
+
+// Conflicts reports whether it makes a difference which of a and b comes first.
+func (a Access) Conflicts(b Access) bool { return conflicting[a&31]&b != 0 }
+
+var conflicting = func() (all [32]Access) {
+	with := map[Access]Access{
+		Reads:  Adds | Sends | Writes,
+		Adds:   Reads | Sends | Takes | Writes,
+		Sends:  Reads | Adds | Sends | Writes,
+		Takes:  Adds | Takes | Writes,
+		Writes: Reads | Adds | Sends | Takes | Writes,
 	}
-	return l
+	for a := range all {
+		for one, others := range with {
+			if Access(a)&one != 0 {
+				all[a] |= others
+			}
+		}
+	}
+	return all
+}()
+
+// Simulated reports whether the graph is a simulated one.
+func (s *Location) Simulated() bool { return s.Graph.Settings.Turns != nil }
+
+// Turn waits in a simulated graph until it is the turn of a caller of a port. Elsewhere it
+// returns at once.
+func (s *Location) Turn(t Turn) error {
+	if turns := s.Graph.Settings.Turns; turns != nil {
+		return turns.Turn(t)
+	}
+	return nil
 }
 
-// lend has readers read a value one after the other, and panics if one of them changes it
-// that is not the last, since the next one would read something else.
-func lend(l Lender, h *Head, value any, readers int, read func(i int)) {
-	is := digest.Of(value)
-	for i := range readers {
-		read(i)
-		if i < readers-1 && digest.Of(value) != is {
-			panic(h.changed(l, value))
+// Object returns a part of op: what it has of a key, or all of it.
+func (op *Op) Object(key uint64) Object { return Object{int32(op.Loc.Number), op.Index, key} }
+
+// Lane returns a lane of an input, apart from what op has of the same key.
+func (op *Op) Lane(id uint64) Object { return op.Object(id | 1<<63) }
+
+// Touch says that the part of op with a key is touched, if the graph is a simulated one.
+func (op *Op) Touch(key uint64, a Access) {
+	if turns := op.Loc.Graph.Settings.Turns; turns != nil {
+		turns.Touch(op.Object(key), a)
+	}
+}
+
+// KeyDigest returns what stands for a key in an [Object]: it is never 0.
+func KeyDigest(k any) uint64 { return max(digest.Of(k)&^(1<<63), 1) }
+
+// Sends says that a caller sends to the input, or is told that it is closed.
+func (d *InputBase) Sends() { d.Op.Touch(closing, Reads) }
+
+// sent notes that n records were appended to what was accepted by in, of a simulated graph.
+func (d *InputBase) sent(in Input, n int) {
+	turns := d.Loc.Graph.Settings.Turns
+	if turns == nil {
+		return
+	}
+	for i := in.Waiting() - n; i < in.Waiting(); i++ {
+		turns.Touch(d.Op.Lane(in.LaneOf(i)), Sends)
+	}
+}
+
+// Object returns what stands for all that the slice has let in, and all that it remembers.
+func (r *Region) Object() Object { return Object{int32(r.Loc.Number), int32(-1 - r.id), 0} }
+
+// touch says that something was let into the slice, or that a snapshot of it has changed. The
+// order of what is let in matters only if somebody behind the slice observes it.
+func (r *Region) touch() {
+	turns := r.Loc.Graph.Settings.Turns
+	switch {
+	case turns == nil || r.Name == "":
+	case r.ordered:
+		turns.Touch(r.Object(), Writes)
+	default:
+		turns.Touch(r.Object(), Adds)
+	}
+}
+
+// settleOrder finds the slices behind which somebody observes an order. It is called once all
+// locations are compiled.
+func (g *Graph) settleOrder() {
+	follow := make(map[*Op][]*Op)
+	for _, s := range g.Locations {
+		for _, op := range s.Ops {
+			for _, in := range op.Ins {
+				follow[in] = append(follow[in], op)
+			}
+		}
+	}
+	for _, s := range g.Locations {
+		for _, r := range s.Regions {
+			seen := make(map[*Op]bool)
+			var behind []*Op
+			for _, op := range s.Ops {
+				if op.region == r {
+					seen[op], behind = true, append(behind, op)
+				}
+			}
+			for i := 0; i < len(behind) && !r.ordered; i++ {
+				r.ordered = behind[i].Ordered || behind[i].Mixed
+				for _, next := range follow[behind[i]] {
+					if !seen[next] {
+						seen[next], behind = true, append(behind, next)
+					}
+				}
+			}
 		}
 	}
 }
 
-// changed returns the error for a value of h that was changed when the operator had run that runs.
-func (h *Head) changed(l Lender, value any) error {
-	op, by := h.Op, h.Loc.Ops[h.Loc.At]
-	if op == nil { // a constant
-		op = by
+// SeesOrder says that op observes the order in which records come: those of each key, if it has
+// keys.
+func (op *Op) SeesOrder() { op.Ordered = true }
+
+// MixesKeys says that op, although it has keys, observes the order in which they come.
+func (op *Op) MixesKeys() { op.Mixed = true }
+
+// Clocked says that what op does depends on the time, or changes timers.
+func (op *Op) Clocked() { op.clocked = true }
+
+// times says what op touches of time whenever something comes to it.
+func (op *Op) times(turns Turns) {
+	if op.clocked || len(op.owns)+len(op.follows) > 0 {
+		turns.Touch(op.Loc.Times(), Writes)
 	}
-	return l.Changed(op, by, value)
 }
 
-// lends has the consumers of n checked, if somebody wants that.
-func (n *Node[T]) lends() {
-	l := lender[T](n.Loc)
-	if l == nil || len(n.Outs) < 2 {
-		return
+// inSlice returns the slice to which op belongs, or nil.
+func (op *Op) inSlice() *Region {
+	if op.region != nil && op.region.Name != "" {
+		return op.region
 	}
-	outs := n.Outs
-	n.Push = func(b []T) { lend(l, &n.Head, b, len(outs), func(i int) { outs[i].Push(b) }) }
-	n.One = func(x T) { lend(l, &n.Head, x, len(outs), func(i int) { outs[i].One(x) }) }
+	return nil
 }
 
-// lends has the consumers of n checked, if somebody wants that. A batch may be given hashes.
-func (n *KeyedNode[K, V]) lends() {
-	l := lender[V](n.Loc)
-	if l == nil || len(n.Outs) < 2 {
-		return
+// given reports whether op is a port to which steps give something.
+func (op *Op) given() bool {
+	s := op.Loc
+	if int(op.Index) >= len(s.outputs) {
+		return false
 	}
-	outs := n.Outs
-	n.Push = func(b *Batch[K, V]) { lend(l, &n.Head, b.V, len(outs), func(i int) { outs[i].push(b) }) }
-	n.One = func(k K, v V, h uint64) { lend(l, &n.Head, v, len(outs), func(i int) { outs[i].One(k, v, h) }) }
+	_, ok := s.outputs[op.Index].(Port)
+	return ok
 }
 
-// lends has the consumers of c checked, if somebody wants that.
-func (c *ValueNode[T]) lends() {
-	l := lender[T](c.Loc)
-	if l == nil || len(c.outs) < 2 {
-		return
-	}
-	outs := c.outs
-	c.outs = []func(T){func(v T) { lend(l, &c.Head, v, len(outs), func(i int) { outs[i](v) }) }}
-}
-
-// Lent returns f, which lets the value of c into the slice r at each cut. If somebody wants it,
-// f panics if the value was changed there, since the operator of c still has it.
-func Lent[T any](r *Region, c *ValueNode[T], f func(T)) func(T) {
-	l := lender[T](c.Loc)
-	if l == nil {
-		return f
-	}
-	var value T
-	var is uint64
-	lent := false
-	check := func() {
-		if lent && digest.Of(value) != is {
-			panic(c.changed(l, value))
+// gets says that n records come to op, which has no keys.
+func (op *Op) gets(n int) {
+	turns := op.Loc.Graph.Settings.Turns
+	op.times(turns)
+	switch r := op.inSlice(); {
+	case r != nil:
+		r.touch()
+	case op.given():
+		for range n {
+			turns.Gives(op.Object(0))
 		}
-	}
-	r.AtEnd(func() {
-		check()
-		var none T
-		value, lent = none, false
-	})
-	return func(v T) {
-		value, is, lent = v, digest.Of(v), true
-		f(v)
-		check()
+	case op.Bag && !op.Ordered:
+		turns.Touch(op.Object(0), Adds)
+	case op.Ordered || len(op.States) > 0:
+		turns.Touch(op.Object(0), Writes)
 	}
 }
 
-// GivenOut returns f, which gives elements to an output. If somebody wants it, what was given is
-// checked for changes when the schedule is over.
-func GivenOut[T any](op *Op, f func([]T)) func([]T) {
-	l := lender[T](op.Loc)
-	if l == nil {
-		return f
+// getsKey says that a record of a key comes to op.
+func (op *Op) getsKey(k any) {
+	turns := op.Loc.Graph.Settings.Turns
+	op.times(turns)
+	switch r := op.inSlice(); {
+	case r != nil:
+		r.touch()
+	case op.given():
+		turns.Gives(op.Object(KeyDigest(k)))
+	case op.Mixed:
+		turns.Touch(op.Object(0), Writes)
+	case op.Ordered || len(op.States) > 0:
+		turns.Touch(op.Object(KeyDigest(k)), Writes)
 	}
-	return func(xs []T) {
-		for _, x := range xs {
-			l.Published(op, x)
+}
+
+// watch has c say what comes to its operator.
+func (c *Consumer[T]) watch() {
+	by := c.by
+	if by == nil {
+		return
+	}
+	push, one := c.Push, c.One
+	c.Push = func(b []T) { by.gets(len(b)); push(b) }
+	c.One = func(x T) { by.gets(1); one(x) }
+}
+
+// watch has c say what comes to its operator.
+func (c *KeyedConsumer[K, V]) watch() {
+	by := c.by
+	if by == nil {
+		return
+	}
+	push, one := c.push, c.One
+	c.push = func(b *Batch[K, V]) {
+		for _, k := range b.K {
+			by.getsKey(k)
 		}
-		f(xs)
+		push(b)
 	}
+	c.One = func(k K, v V, h uint64) { by.getsKey(k); one(k, v, h) }
 }
 
-// GivenEntry is GivenOut for an entry.
-func GivenEntry[K comparable, V any](op *Op, f func(K, V, uint64)) func(K, V, uint64) {
-	l := lender[V](op.Loc)
-	if l == nil {
-		return f
-	}
-	return func(k K, v V, h uint64) {
-		l.Published(op, v)
-		f(k, v, h)
-	}
-}
-
-// Taken returns what is told that a reader outside has a value of an output, or nil if nobody
-// wants to know.
-func Taken[T any](op *Op) func(T) {
-	l := lender[T](op.Loc)
-	if l == nil {
-		return nil
-	}
-	return func(v T) { l.Published(op, v) }
+// A LaneHead is the first record of a lane of an input. Records of one lane have an order,
+// records of different lanes have none.
+type LaneHead struct {
+	Lane int    // its number among the lanes of this input, in order of their first records
+	ID   uint64 // what tells it from the others, whatever came first
+	At   int    // index in what was accepted
 }

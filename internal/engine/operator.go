@@ -161,23 +161,28 @@ type Op struct {
 	// builds a flow.
 	Proof string
 
-	Loc     *Location
-	Ins     []*Op          // what it reads; see operator.go
-	Label   string         // the name that it was given, or what it is of a port, such as "input votes"; else empty
-	Types   []reflect.Type // of the values that it encodes, in a graph whose history is kept outside
-	named   bool           // Label was given by [Op.Named]
-	region  *Region        // the slice it belongs to
-	Index   int32
-	clock   bool         // it reads the time
-	Later   bool         // what it gives comes as a record of a later step
-	At      int          // element being worked on, kept by keyed operators
-	Key     func() any   // its key; nil for operators without keys
-	States  []State      // what it remembers; see state.go
-	empty   []any        // pointers to what is of no use, and empty, between steps, in a graph that is checked
-	unread  []any        // pointers to what is of no use between steps there
-	enters  []*counter   // of what it reads, if the graph counts
-	owns    []*mark.Mark // of the events that it gives, if they are its own
-	follows []*mark.Mark // of the events that come to it, if it reads them
+	Loc      *Location
+	Ins      []*Op          // what it reads; see operator.go
+	Label    string         // the name that it was given, or what it is of a port, such as "input votes"; else empty
+	Types    []reflect.Type // of the values that it encodes, in a graph whose history is kept outside
+	named    bool           // Label was given by [Op.Named]
+	region   *Region        // the slice it belongs to
+	Index    int32
+	clock    bool         // it reads the time
+	Ordered  bool         // it observes the order in which records come: those of each key, if it has keys
+	Shuffled bool         // what it moves has no order, and may come in any: of each key, if it has keys
+	Mixed    bool         // although it has keys, it observes the order in which they come
+	clocked  bool         // what it does depends on the time, or changes timers; of a simulated graph
+	Bag      bool         // what it makes of records does not depend on the order in which they come
+	Later    bool         // what it gives comes as a record of a later step
+	At       int          // element being worked on, kept by keyed operators
+	Key      func() any   // its key; nil for operators without keys
+	States   []State      // what it remembers; see state.go
+	empty    []any        // pointers to what is of no use, and empty, between steps, in a graph that is checked
+	unread   []any        // pointers to what is of no use between steps there
+	enters   []*counter   // of what it reads, if the graph counts
+	owns     []*mark.Mark // of the events that it gives, if they are its own
+	follows  []*mark.Mark // of the events that come to it, if it reads them
 }
 
 // NewOp adds an operator to the location of h.

@@ -12,21 +12,21 @@ import (
 // pushed, aggregates flushed, in order of construction, which is topological),
 // ends (everything starts fresh the next time).
 type Region struct {
-	Loc       *Location
-	id        int        // number among the slices of the location
-	Component *Component // what it cannot be told apart from
-	Name      string     // "the slice made at main.go:12", or "" for the start region
-	pos       string     // file:line of the call that made it
-	News      bool       // an input that triggers has something new
-	again     bool       // this run left something for another one
-	runs      uint64     // so far; held by the token
-	pre       []func()
-	steps     []func()
-	ends      []func()
-	deps      []*Region         // the slices from which its inputs derive
-	ins       int               // inputs that can have news
-	Reasons   []*Op             // operators that let something in
-	shown     map[uint64]uint64 // of a watched graph: what this run let out; see observe.go
+	Loc     *Location
+	id      int    // number among the slices of the location
+	Name    string // "the slice made at main.go:12", or "" for the start region
+	pos     string // file:line of the call that made it
+	News    bool   // an input that triggers has something new
+	again   bool   // this run left something for another one
+	runs    uint64 // so far; held by the token
+	pre     []func()
+	steps   []func()
+	ends    []func()
+	deps    []*Region         // the slices from which its inputs derive
+	ins     int               // inputs that can have news
+	Reasons []*Op             // operators that let something in
+	ordered bool              // somebody behind it observes the order of what it lets in; of a simulated graph
+	shown   map[uint64]uint64 // of a watched graph: what this run let out; see observe.go
 }
 
 // NewSlice adds a slice to the location of h.
@@ -35,7 +35,7 @@ func NewSlice(s *Location) *Region {
 		Misuse("slice.At", "the flow has been started, nothing can be added to it")
 	}
 	pos := caller()
-	r := &Region{Loc: s, id: len(s.Regions), Component: s.newComponent(), Name: "the slice made at " + pos, pos: pos}
+	r := &Region{Loc: s, id: len(s.Regions), Name: "the slice made at " + pos, pos: pos}
 	s.Regions = append(s.Regions, r)
 	return r
 }
@@ -74,18 +74,17 @@ func (r *Region) Inside(op string, from Header, ready bool) Head {
 		}
 	}
 	r.ins++
-	r.Component.Join(h.Component)
-	return Head{Loc: r.Loc, Region: r, Ready: ready, Component: r.Component}
+	return Head{Loc: r.Loc, Region: r, Ready: ready}
 }
 
 // Location returns where the slice is.
 func (r *Region) Location() *Location { return r.Loc }
 
 // Own returns the head of a node that is in r from the start, such as state.
-func (r *Region) Own() Head { return Head{Loc: r.Loc, Region: r, Ready: true, Component: r.Component} }
+func (r *Region) Own() Head { return Head{Loc: r.Loc, Region: r, Ready: true} }
 
 // Outside returns the head of a node that r emits to the top level.
-func (r *Region) Outside() Head { return Head{Loc: r.Loc, Deps: []*Region{r}, Component: r.Component} }
+func (r *Region) Outside() Head { return Head{Loc: r.Loc, Deps: []*Region{r}} }
 
 // reaches returns the slices on a way from r back to target, or nil.
 func (r *Region) reaches(target *Region, path []*Region) []*Region {
@@ -164,6 +163,7 @@ type Trigger struct {
 
 // Pull gives the slice news, unless the snapshot is passive.
 func (t *Trigger) Pull() {
+	t.Region.touch()
 	if !t.passive {
 		t.Region.News = true
 	}

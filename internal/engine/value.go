@@ -47,6 +47,10 @@ func NewUnsavedValueNode[T any](h Head) *ValueNode[T] {
 func (c *ValueNode[T]) To(f func(T)) {
 	c.Loc.Reads(&c.Head)
 	c.Loc.enters(c.counter())
+	if by := c.Loc.Making; by != nil && c.Loc.Simulated() {
+		then := f
+		f = func(v T) { by.gets(1); then(v) }
+	}
 	c.outs = append(c.outs, f)
 }
 
@@ -59,7 +63,13 @@ func (c *ValueNode[T]) Set(v T) {
 }
 
 // ToUnset adds a consumer, called whenever the value went away.
-func (c *ValueNode[T]) ToUnset(f func()) { c.gones = append(c.gones, f) }
+func (c *ValueNode[T]) ToUnset(f func()) {
+	if by := c.Loc.Making; by != nil && c.Loc.Simulated() {
+		then := f
+		f = func() { by.gets(1); then() }
+	}
+	c.gones = append(c.gones, f)
+}
 
 // Unset takes the value away and tells the value node's consumers, if there was one. The
 // end of a run of a slice is no change and tells nobody.

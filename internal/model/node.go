@@ -18,9 +18,9 @@ func newLive() *dataflow.Flow {
 }
 
 // newDriven returns a flow that is simulated, with what makes its steps.
-func newDriven(choose simulate.Chooser, whole bool) (*dataflow.Flow, *simulate.Simulation) {
+func newDriven(choose simulate.Chooser) (*dataflow.Flow, *simulate.Simulation) {
 	f := newLive()
-	return f, simulate.Drive(graphOf(f), choose, nil, whole)
+	return f, simulate.Drive(graphOf(f), choose, nil, nil)
 }
 
 // historyOf returns what a recording is to the engine.

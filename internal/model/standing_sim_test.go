@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine/simulate"
@@ -12,20 +13,15 @@ import (
 // does it. A flow that can do something of the first kind is not led through the simulator;
 // the rules and the model still check it.
 //
-//   - exchanges (H3): a location comes to rest before those that it sends to take anything,
-//     unless the chooser holds it up, so most interleavings of two locations are missing,
 //   - timers (H4): time passes before a record only as far as the durations of timers that
 //     were set before ask for.
 //
 // The others are no event of a plan, and so nothing of them can be seen here:
 //
-//   - calls (H5): each call of a MapAsync is made at once, so the order in which functions
-//     run is one; when answers are taken is offered in full, and more than production has if
+//   - calls: when answers are taken is offered in full, and more than production has if
 //     Concurrency is limited (H6),
 //   - a full output (H7) never stops a location of the simulator; here one that is stopped
-//     takes nothing, which is offered,
-//   - reads (H3 within a location, H8): a location runs only when somebody waits. Which
-//     versions readers see is checked by [course.explain] instead.
+//     takes nothing, which is offered.
 //
 // H12 is the order within a step: an operator that takes that order for its
 // own, such as MergeOrdered of a stream and what is made of it, gives [a b a' b'] for a step
@@ -36,20 +32,8 @@ var notOffered = []struct {
 	hole string
 	has  func(s *script) bool
 }{
-	{"H3", func(s *script) bool { return s.moves >= 0 || s.p.sendsOut() }},
 	{"H4", func(s *script) bool { return s.p.hasTimers() }},
-	{"H12", func(s *script) bool { return s.p.loopsArranged() }},
-}
-
-// sendsOut reports whether something in the program goes to another location and back.
-func (p *Program) sendsOut() bool {
-	for i := range p.nodes {
-		switch p.nodes[i].op.name {
-		case "dataflow.Send", "keyedstream.Send", "keyedsingleton.Send", "keyedstream.Divide":
-			return true
-		}
-	}
-	return false
+	{"H12", func(s *script) bool { return s.p.loopsArranged() || s.p.sendsArranged(s.moves) }},
 }
 
 // loopsArranged reports whether a cycle feeds back what derives from the order of a step.
@@ -62,17 +46,29 @@ func (p *Program) loopsArranged() bool {
 	return false
 }
 
+// sendsArranged reports whether what derives from the order of a step is sent to another location:
+// node i, if it is one, or another.
+func (p *Program) sendsArranged(i int) bool {
+	if i >= 0 && p.arranges(i) {
+		return true
+	}
+	for i := range p.nodes {
+		switch p.nodes[i].op.name {
+		case "dataflow.Send", "keyedstream.Send", "keyedsingleton.Send", "keyedstream.Divide":
+			if p.arranges(i) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // guided is a membership that leads the simulator through the run: each event must be among
 // what it offers, and what its outputs show after each step must be what they showed.
 type guided struct {
 	*flowing
 	steps *simulate.Simulation
 	step  int
-
-	// of the guide
-	want  simulate.Event
-	asked bool
-	err   error
 }
 
 // newGuided returns the simulator as a membership, or why the script is not led through it.
@@ -84,38 +80,16 @@ func newGuided(s *script) (m *guided, hole string) {
 	}
 	flow := dataflow.New()
 	m = &guided{step: -1}
-	m.steps = simulate.Drive(graphOf(flow), m, nil, true)
+	m.steps = simulate.Drive(graphOf(flow), m, nil, nil)
 	m.flowing = raise(context.Background(), s, flow)
 	return m, ""
 }
 
-// Choose implements [simulate.Chooser]. It is asked whether slices are cut later: time does
-// not pass, and nothing is held up, in what is led.
-func (m *guided) Choose(int) int {
-	if m.want.Cut {
-		return 0
-	}
-	return 1
-}
-
-// Next implements [simulate.Guide].
-func (m *guided) Next(all []simulate.Offer) int {
-	m.asked = true
-	value := fmt.Sprint(m.want.Value)
-	if m.want.Key != nil {
-		value = fmt.Sprint(m.want.Key, ":", m.want.Value)
-	}
-	for i, o := range all {
-		if m.want.In != nil && o.In != nil && o.In.Number() == m.want.In.Number() && o.Value == value {
-			return i
-		}
-	}
-	m.err = fmt.Errorf("not offered: there is %v", all)
-	return 0
-}
+// Choose implements [simulate.Chooser]: time does not pass in what is led.
+func (m *guided) Choose(int) int { return 0 }
 
 func (m *guided) possible(w *walk, e simulate.Event) error {
-	if m.step != e.Step { // the simulator goes on before a cut only if something waits
+	if m.step != e.Step && e.Location == 0 {
 		m.step = e.Step
 		for _, x := range w.whole.eventsOf(e.Step) {
 			if x.slice < 0 && m.p.nodes[x.node].op.edge == input {
@@ -125,20 +99,69 @@ func (m *guided) possible(w *walk, e simulate.Event) error {
 			}
 		}
 	}
-	m.want, m.asked, m.err = e, false, nil
-	switch {
-	case e.Start:
-		_, m.err = dataflow.Start(context.Background(), m.flow)
-		return m.err
-	case !m.steps.Step():
-		return fmt.Errorf("not offered: nothing is")
-	case m.err == nil && m.asked == e.Cut:
-		return fmt.Errorf("not offered: a record was taken: %v", m.asked)
+	if e.Start {
+		if graphOf(m.flow).Begun() {
+			return nil // the first step of another location
+		}
+		_, err := dataflow.Start(context.Background(), m.flow)
+		return err
 	}
-	return m.err
+	if err := m.call(); err != nil {
+		return err
+	}
+	if !e.Cut {
+		return m.take(e)
+	}
+	// Each slice is cut by itself, those that follow from another one behind it.
+	for n := 0; ; n++ {
+		all := m.steps.Offers()
+		i := slices.IndexFunc(all, func(o simulate.Move) bool { return o.Cuts() && int(o.Location) == e.Location })
+		switch {
+		case i >= 0:
+			if err := m.steps.Make(all[i]); err != nil {
+				return err
+			}
+		case n > 0:
+			return nil
+		default:
+			return fmt.Errorf("not offered: there is %v", all)
+		}
+	}
+}
+
+// call makes all calls that can be made: their functions depend on nothing else.
+func (m *guided) call() error {
+	for {
+		all := m.steps.Offers()
+		i := slices.IndexFunc(all, func(o simulate.Move) bool { return o.Kind == simulate.Calls })
+		if i < 0 {
+			return nil
+		}
+		if err := m.steps.Make(all[i]); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes the record of an event.
+func (m *guided) take(e simulate.Event) error {
+	value := fmt.Sprint(e.Value)
+	if e.Key != nil {
+		value = fmt.Sprint(e.Key, ":", e.Value)
+	}
+	all := m.steps.Offers()
+	for _, o := range all {
+		if in := o.In(); in != nil && int(o.Location) == e.Location && in.Number() == e.In.Number() && o.Value() == value {
+			return m.steps.Make(o)
+		}
+	}
+	return fmt.Errorf("not offered: there is %v", all)
 }
 
 func (m *guided) stepped(w *walk, step int) error {
+	if historyOf(&w.run.recording).Location(step) != 0 {
+		return nil
+	}
 	return m.shows(w.whole, step, "in the simulator")
 }
 

@@ -61,7 +61,7 @@ func TestStanding(t *testing.T) {
 			t.Errorf("%d %s in %d flows: the test sees too little", did[what], what, *standingFlows)
 		}
 	}
-	for _, what := range []string{"led through the simulator", "in a bubble", "on two processors", "records refused", "not led because of H3", "not led because of H4", "batches of several keys"} {
+	for _, what := range []string{"led through the simulator", "in a bubble", "on two processors", "records refused", "not led because of H4", "batches of several keys"} {
 		if did[what] < *standingFlows/20 {
 			t.Errorf("%d flows of %d: %s: the test sees too little", did[what], *standingFlows, what)
 		}

@@ -68,7 +68,7 @@ func run(p *Program, h History, way Way, seed uint64, compare bool) (b *builder,
 	}
 	var steps *simulate.Simulation
 	if way == Driven || way == Whole {
-		flow, steps = newDriven(chooser{rng}, way == Whole)
+		flow, steps = newDriven(chooser{rng})
 	} else {
 		flow = newLive()
 		if way == Batched {

@@ -56,7 +56,7 @@ func newTimed[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engi
 	op.Scratch(&r.failing)
 	h.Loc.Timed(r, op)
 	h.Loc.Timed(&idling[K, S, U, A]{machine: m}, op)
-	h.Loc.Clocked(h.Component)
+	op.Clocked()
 	return m
 }
 

@@ -69,10 +69,10 @@ func within[K comparable, V any](h *engine.Head, r Retain) func(in engine.Memory
 			}
 		}
 		m := &retained[K]{forgot: forgot, due: func() { rows.pushTo(out) }, loc: h.Loc, set: state.NewRecent[K](in), limit: r.Keys, ttl: int64(r.For), at: state.NewVar(in, engine.NoDeadline)}
-		h.Component.Find().Ordered = true // which keys complete first decides which are forgotten
+		in.Op.MixesKeys() // which keys complete first decides which are forgotten
 		if m.ttl > 0 {
 			h.Loc.Timed(m, in.Op)
-			h.Loc.Clocked(h.Component)
+			in.Op.Clocked()
 		}
 		return m
 	}
@@ -296,7 +296,7 @@ func openFor[K comparable, A any](m engine.Memory, h *engine.Head, live *keyed.T
 		live.Delete(k, hash.Hash(k))
 	}
 	h.Loc.Timed(t, m.Op)
-	h.Loc.Clocked(h.Component)
+	m.Op.Clocked()
 	return t
 }
 

@@ -43,7 +43,7 @@ func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 		t.table.Delete(k, h)
 	}
 	h.Loc.Timed(t, op)
-	h.Loc.Clocked(h.Component)
+	op.Clocked()
 	var hs []uint64
 	op.Scratch(&hs)
 	in.To(func(b *engine.Batch[K, V]) {

@@ -11,7 +11,6 @@ func besideConstant(op *engine.Op, constant, n engine.Header) engine.Head {
 		h := *x
 		h.Loc.Reads(c)
 		h.Loc.Reads(x)
-		h.Component.Join(c.Component)
 		h.Ready = false
 		return h
 	}

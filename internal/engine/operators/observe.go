@@ -7,7 +7,7 @@ import (
 
 // Observe makes op an observer of the order in which the elements of n come.
 func Observe[T any](n *engine.Node[T], op *engine.Op) *engine.Node[T] {
-	n.Component.Find().Ordered = true
+	op.SeesOrder()
 	if n.Loc.Graph.Settings.Watch == nil {
 		return engine.Pass(n, op)
 	}
@@ -28,7 +28,7 @@ func Observe[T any](n *engine.Node[T], op *engine.Op) *engine.Node[T] {
 
 // KObserve makes op an observer of the order in which the values of each key come.
 func KObserve[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
-	n.Component.Find().Ordered = true
+	op.SeesOrder()
 	if n.Loc.Graph.Settings.Watch == nil {
 		return engine.KPass(n, op)
 	}

@@ -56,7 +56,7 @@ func Interval(s *engine.Location, op *engine.Op, every time.Duration) *engine.No
 	op.Scratch(&t.one, &t.failing, &t.now)
 	op.Holds(&t.again)
 	s.Timed(t, op)
-	s.Clocked(h.Component)
+	op.Clocked()
 	s.Open++
 	s.Starts.AtEnd(func() {
 		s.Mu.Lock()
@@ -199,7 +199,7 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 		a.due.K, a.due.V, a.due.H = append(a.due.K, k), append(a.due.V, v), append(a.due.H, h)
 	}
 	h.Loc.Timed(a, op)
-	h.Loc.Clocked(h.Component)
+	op.Clocked()
 	least := time.Duration(0)
 	if h.Loc.Graph.Settings.Failed {
 		least = 1 // so that the record that holds a timer can come before it

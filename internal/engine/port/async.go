@@ -2,6 +2,7 @@ package port
 
 import (
 	"context"
+	"fmt"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,8 @@ type async[K comparable, V, U any] struct {
 	// of a graph whose history is kept outside; see async_log.go
 	pending *keyed.Table[K, V]   // calls without an answer; nil elsewhere
 	fresh   engine.Columns[K, V] // of these, what the last step asked for
+
+	asked askedCalls[K, V] // of a simulated graph
 
 	_       token.CacheLinePad
 	mu      sync.Mutex
@@ -66,7 +69,7 @@ func calls[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f f
 	h.Deps, h.Loops, h.Mark = nil, nil, nil // an answer is a record, so that what follows is no feedback of a slice into itself
 	a := &async[K, V, U]{loc: h.Loc, op: op, f: f, limit: limit}
 	a.in = &answers[K, V, U]{KeyedInput[K, U]{InputBase: engine.InputBase{Loc: h.Loc, Op: op}, node: engine.NewKeyedNode[K, U](h), hash: engine.Hasher[K](), hashed: true}, a}
-	h.Loc.AddInput(op, a.in, a.in.node.Component)
+	h.Loc.AddInput(op, a.in)
 	h.Loc.AddOutput(op, a)
 	if h.Loc.Graph.Kept() {
 		a.pending = state.NewTable(engine.Lasting(op), state.Plain[K], state.Plain[V])
@@ -109,21 +112,6 @@ func (a *async[K, V, U]) Deliver() {
 	}
 	a.mu.Unlock()
 	a.Discard()
-}
-
-// CallAll makes the calls of a simulated location: one after the other, at once. When an
-// answer is taken is the chooser's decision.
-func (a *async[K, V, U]) CallAll() {
-	s := a.step
-	a.step = engine.Columns[K, V]{}
-	a.loc.Calls.Add(int64(len(s.K)))
-	for i, k := range s.K {
-		u, ok := a.call(k, s.V[i])
-		if !ok {
-			return
-		}
-		a.in.answer(k, u, s.H[i])
-	}
 }
 
 // pop takes the next call from the queue, with mu held.
@@ -281,4 +269,64 @@ func (a *async[K, V, U]) Figures() engine.OutputStatus {
 		s.Dropped = a.lives.droppedSoFar()
 	}
 	return s
+}
+
+// askedCalls are the calls of a simulated graph that wait to be made, in the order in which
+// they were asked for.
+type askedCalls[K comparable, V any] struct {
+	engine.Columns[K, V]
+	ids   []uint64
+	times map[K]uint64 // how often a call was asked for, by key
+}
+
+// Ask implements [engine.Calling].
+func (a *async[K, V, U]) Ask() {
+	q := &a.asked
+	if q.times == nil {
+		q.times = make(map[K]uint64)
+	}
+	a.loc.Calls.Add(int64(len(a.step.K)))
+	for i, k := range a.step.K {
+		q.times[k]++
+		id := engine.ChainDigest(engine.KeyDigest(k), q.times[k])
+		q.Append(true, k, a.step.V[i], a.step.H[i])
+		q.ids = append(q.ids, id)
+		a.op.Touch(id, engine.Writes)
+		a.queues()
+	}
+	a.Discard()
+}
+
+// queues says that a call was asked for or made. While more wait than may be made at once, it
+// makes a difference which was the first.
+func (a *async[K, V, U]) queues() {
+	if len(a.asked.ids) > a.limit {
+		a.op.Touch(0, engine.Writes)
+	} else {
+		a.op.Touch(0, engine.Adds)
+	}
+}
+
+// Asked implements [engine.Calling].
+func (a *async[K, V, U]) Asked() int { return min(len(a.asked.ids), a.limit) }
+
+// CallID implements [engine.Calling].
+func (a *async[K, V, U]) CallID(i int) uint64 { return a.asked.ids[i] }
+
+// SayCall implements [engine.Calling].
+func (a *async[K, V, U]) SayCall(i int) string {
+	return fmt.Sprintf("%v:%v", a.asked.K[i], a.asked.V[i])
+}
+
+// CallNow implements [engine.Calling].
+func (a *async[K, V, U]) CallNow(i int) {
+	q := &a.asked
+	a.op.Touch(q.ids[i], engine.Writes)
+	a.queues()
+	k, v, h := q.K[i], q.V[i], q.H[i]
+	q.Delete(i)
+	q.ids = append(q.ids[:i], q.ids[i+1:]...)
+	if u, ok := a.call(k, v); ok {
+		a.in.answer(k, u, h)
+	}
 }

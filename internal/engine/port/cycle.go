@@ -34,7 +34,7 @@ func NewCycle[T any](s *engine.Location, op *engine.Op) (*Cycle[T], *engine.Node
 	l := &engine.Loop{Name: fmt.Sprintf("%s (%s)", op.Name, op.Pos)}
 	h.Loops = []*engine.Loop{l}
 	c := &Cycle[T]{loc: s, loop: l, in: &Input[T]{InputBase: engine.InputBase{Loc: s, Op: op}, node: engine.NewNode[T](h)}}
-	s.AddInput(op, c.in, h.Component)
+	s.AddInput(op, c.in)
 	op.Takes(c.in.node.Counter())
 	s.Compiled(func() {
 		if !l.Done {
@@ -50,7 +50,7 @@ func (c *Cycle[T]) Complete(n *engine.Node[T], name string) {
 		engine.Misuse(name, "%s was completed before", c.loop.Name)
 	}
 	op := engine.NewOp(c.loc, name, "")
-	h := engine.Same(op.Name, &engine.Head{Loc: c.loc, Component: c.in.node.Component}, n)
+	h := engine.Same(op.Name, &engine.Head{Loc: c.loc}, n)
 	c.in.Op.Ins = append(c.in.Op.Ins, op)
 	for _, l := range h.Loops {
 		if path := l.Reaches(c.loop, nil); path != nil {

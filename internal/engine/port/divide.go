@@ -45,7 +45,9 @@ func divide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to []
 		}
 		from := h
 		from.Op = op
-		m := newKeyedExchange[K, V](&from, engine.NewOp(s, op.Name, ""), all)
+		move := engine.NewOp(s, op.Name, "")
+		move.Shuffled = op.Shuffled
+		m := newKeyedExchange[K, V](&from, move, all)
 		m.in.hashed = true
 		nodes[i], d.into[i] = m.in.node, &m.step
 		d.moves = append(d.moves, m)

@@ -112,6 +112,7 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 // drop drops the entry of k at the end of the step. A caller that waits for k has what the
 // step gave before; nobody has it after the step.
 func (out *EntryOutput[K, V]) drop(k K, h uint64) {
+	out.drops(k)
 	at, added := out.goneAt.Put(k, h)
 	if !added {
 		return
@@ -148,6 +149,9 @@ func DropOn[K comparable, V, X any](out *EntryOutput[K, V], n *engine.KeyedNode[
 				out.drop(b.K[i], h)
 			}
 			return
+		}
+		for _, k := range b.K {
+			out.drops(k)
 		}
 		out.changing()
 		out.gone.K = append(out.gone.K, b.K...)
@@ -238,6 +242,7 @@ func (out *EntryOutput[K, V]) Get(k K) (v V, ok bool) {
 		return v, false
 	}
 	h := out.hash.Hash(k)
+	out.turn("look at", k, engine.Reads, nil)
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	if p := out.entries.Get(k, h); p != nil {
@@ -248,6 +253,9 @@ func (out *EntryOutput[K, V]) Get(k K) (v V, ok bool) {
 
 // Len returns the number of entries kept.
 func (out *EntryOutput[K, V]) Len() int {
+	if out.loc.Turn(engine.Turn{Say: "count", Op: out.op}) == nil {
+		out.op.Touch(0, engine.Reads)
+	}
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	return out.entries.Len()
@@ -281,6 +289,11 @@ func (out *EntryOutput[K, V]) await(ctx context.Context, k K, take bool, r engin
 		}
 	}
 	h := out.hash.Hash(k)
+	if out.loc.Simulated() {
+		if err = out.awaitTurn(k, h, take); err != nil {
+			return v, err
+		}
+	}
 	out.mu.Lock()
 	if p := out.entries.Get(k, h); p != nil {
 		return out.found(p, k, h, take), nil
@@ -318,6 +331,7 @@ func (out *EntryOutput[K, V]) wait(ctx context.Context, k K, h uint64, w *keyWai
 	for err == nil && !out.ended && !w.given {
 		out.mu.Unlock()
 		if err = out.pause(ctx, w); w.done.Load() {
+			out.touch(k, engine.Writes)
 			return out.got(w)
 		}
 		out.mu.Lock()

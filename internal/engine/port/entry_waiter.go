@@ -177,6 +177,11 @@ func (out *EntryOutput[K, V]) next(ctx context.Context, take bool) (x arrival[K]
 	if err := context.Cause(ctx); err != nil {
 		return x, v, err
 	}
+	if out.loc.Simulated() {
+		if err = out.nextTurn(); err != nil {
+			return x, v, err
+		}
+	}
 	out.mu.Lock()
 	if out.line == nil {
 		out.line = new(arrivals[K])

@@ -30,7 +30,10 @@ func exchangeElements[T any](n *engine.Node[T], op *engine.Op, all func(*T) bool
 	to, l := op.Loc, engine.NewEdge(op, n.Loc)
 	engine.CheckType[T](op)
 	m := &exchange[T]{all: all, in: &Input[T]{InputBase: engine.InputBase{Loc: to, Op: op}, node: engine.NewNode[T](to.Top())}}
-	arrives(l, op, &n.Head, &m.in.node.Head, m.in)
+	if op.Shuffled && all == nil {
+		m.in.Shared(false)
+	}
+	arrives(op, &n.Head, m.in)
 	op.Takes(m.in.node.Counter())
 	m.sending = newSending(l, op, &n.Head, reflect.TypeFor[T]().String(), showSent[T])
 	n.Loc.AddOutput(m.op, m)
@@ -54,14 +57,12 @@ func leaves(op *engine.Op, h *engine.Head) {
 	}
 }
 
-// arrives makes op, of another location, the reader of what has head src and the operator
-// from which dst comes.
-func arrives(l *engine.Edge, op *engine.Op, src, dst *engine.Head, in engine.Input) {
+// arrives makes op, of another location, the reader of what has head src.
+func arrives(op *engine.Op, src *engine.Head, in engine.Input) {
 	if src.Op != nil {
 		op.Ins = append(op.Ins, src.Op)
 	}
-	l.Src, l.Dst = src.Component, dst.Component
-	op.Loc.AddInput(op, in, dst.Component)
+	op.Loc.AddInput(op, in)
 }
 
 func (m *exchange[T]) Deliver() {
@@ -124,7 +125,10 @@ func newKeyedExchange[K comparable, V any](from *engine.Head, op *engine.Op, all
 	engine.CheckType[V](op)
 	m := &keyedExchange[K, V]{all: all, in: &KeyedInput[K, V]{InputBase: engine.InputBase{Loc: to, Op: op}, node: engine.NewKeyedNode[K, V](to.Top()), hash: engine.Hasher[K]()}}
 	m.in.bars = all
-	arrives(l, op, from, &m.in.node.Head, m.in)
+	if op.Shuffled && all == nil {
+		m.in.Shared(false)
+	}
+	arrives(op, from, m.in)
 	op.Takes(m.in.node.Counter())
 	m.sending = newSending(l, op, from, reflect.TypeFor[K]().String()+","+reflect.TypeFor[V]().String(), showSentEntry[K, V])
 	from.Loc.AddOutput(m.op, m)

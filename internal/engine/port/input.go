@@ -27,7 +27,7 @@ type Input[T any] struct {
 // NewInput adds an input to the location.
 func NewInput[T any](s *engine.Location, op *engine.Op) (*Input[T], *engine.Node[T]) {
 	in := &Input[T]{InputBase: engine.InputBase{Loc: s, Op: op}, node: engine.NewNode[T](s.Top())}
-	s.AddInput(op, in, in.node.Component)
+	s.AddInput(op, in)
 	s.Bases = append(s.Bases, &in.InputBase)
 	engine.CheckType[T](op)
 	op.Takes(in.node.Counter())
@@ -68,6 +68,9 @@ func misused(unmade bool, name, method string) error {
 // what only this uses.
 func (in *Input[T]) sendBusy(ctx context.Context, x T) error {
 	s := in.Loc
+	if err := sendTurn(&in.InputBase); err != nil {
+		return err
+	}
 	if !in.Shut.Load() && s.Token.Await() {
 		return s.After(in.stepOne(x))
 	}
@@ -91,6 +94,9 @@ func (in *Input[T]) sendBusy(ctx context.Context, x T) error {
 // SendBatch accepts all of xs, in order, and as much at once as there is room for.
 func (in *Input[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
 	s := in.Loc
+	if err := sendTurn(&in.InputBase); err != nil {
+		return 0, err
+	}
 	for n < len(xs) {
 		how := engine.RunNow
 		if in.Shut.Load() || !s.Token.Take() && !s.Token.Await() {

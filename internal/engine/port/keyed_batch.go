@@ -14,6 +14,9 @@ func (in *KeyedInput[K, V]) SendBatch(ctx context.Context, ks []K, vs []V) (n in
 		return 0, err
 	}
 	s, all := in.Loc, engine.Columns[K, V]{K: ks, V: vs}
+	if err := sendTurn(&in.InputBase); err != nil {
+		return 0, err
+	}
 	for n < len(ks) {
 		how := engine.RunNow
 		if in.Shut.Load() || !s.Token.Take() && !s.Token.Await() {
@@ -82,6 +85,12 @@ func (in *KeyedInput[K, V]) PutBatch(ctx context.Context, ks []K, vs []V) (errs 
 	s := in.Loc
 	if s.Graph.Settings.Remote != nil {
 		return in.putRemote(ctx, ks, vs, errs)
+	}
+	if err := sendTurn(&in.InputBase); err != nil {
+		return fill(errs, err), err
+	}
+	for _, k := range ks {
+		in.looks(k)
 	}
 	for n := 0; n < len(ks); {
 		how := engine.Enqueue

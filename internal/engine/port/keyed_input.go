@@ -28,7 +28,7 @@ type KeyedInput[K comparable, V any] struct {
 	taken  engine.Columns[K, V] // held by the token, as all below
 	off    int                  // taken[:off] has been pushed
 	batch  engine.Batch[K, V]
-	lanes  map[K]int       // of a simulated location: keys in order of their first record
+	lanes  map[K]keyLane   // of a simulated location: one for each key
 	turns  turns[K]        // sends begun, by key, in builds for the race detector; see turn.go
 	next   numbers[K]      // of the numbered sends
 	by     numbers[string] // of those that name their sender
@@ -40,7 +40,7 @@ type KeyedInput[K comparable, V any] struct {
 // NewKeyedInput adds an input to the location.
 func NewKeyedInput[K comparable, V any](s *engine.Location, op *engine.Op) (*KeyedInput[K, V], *engine.KeyedNode[K, V]) {
 	in := &KeyedInput[K, V]{InputBase: engine.InputBase{Loc: s, Op: op}, node: engine.NewKeyedNode[K, V](s.Top()), hash: keyed.HasherOf[K](), check: keyed.CheckOf[K]()}
-	s.AddInput(op, in, in.node.Component)
+	s.AddInput(op, in)
 	s.Bases = append(s.Bases, &in.InputBase)
 	engine.CheckType[K](op)
 	engine.CheckType[V](op)
@@ -97,6 +97,7 @@ func ForgetOn[K comparable, V, X any](in *KeyedInput[K, V], n *engine.KeyedNode[
 		defer in.Loc.Mu.Unlock()
 		for _, k := range b.K {
 			if may(k) {
+				in.forgets(k)
 				in.seen.Delete(k, in.hash.Hash(k))
 			}
 		}
@@ -113,6 +114,7 @@ func ForgetGone[K comparable, V any](in *KeyedInput[K, V], n *engine.KeyedNode[K
 		defer in.Loc.Mu.Unlock()
 		for i, k := range b.K {
 			if b.Gone[i] {
+				in.forgets(k)
 				in.seen.Delete(k, in.hash.Hash(k))
 			}
 		}
@@ -133,6 +135,9 @@ func (in *KeyedInput[K, V]) Send(ctx context.Context, k K, v V) error {
 	if !in.Shut.Load() && (s.Token.Take() || s.Token.Await()) {
 		return s.After(in.stepOne(k, v, 0))
 	}
+	if err := sendTurn(&in.InputBase); err != nil {
+		return err
+	}
 	s.Mu.Lock()
 	how, err := s.Graph.Driver.Admit(ctx, &in.InputBase)
 	return in.enter(ctx, how, err, k, v, 0)
@@ -149,6 +154,10 @@ func (in *KeyedInput[K, V]) sendOnce(ctx context.Context, k K, v V, accepted fun
 	if !in.Shut.Load() && (s.Token.Take() || s.Token.Await()) {
 		how = engine.RunNow
 	}
+	if err := sendTurn(&in.InputBase); err != nil {
+		return err
+	}
+	in.looks(k)
 	s.Mu.Lock()
 	if how == engine.Enqueue {
 		// Who would have to wait, or is refused, is told first that the key is there.
@@ -305,6 +314,10 @@ func (in *KeyedInput[K, V]) Has(ctx context.Context, k K) (bool, error) {
 	if r := s.Graph.Settings.Remote; r != nil {
 		return in.hasRemote(ctx, r, k)
 	}
+	if err := s.Turn(engine.Turn{Say: "ask", Op: in.Op}); err != nil {
+		return false, err
+	}
+	in.looks(k)
 	h := in.hash.Hash(k)
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

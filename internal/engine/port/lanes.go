@@ -14,28 +14,38 @@ func (in *Input[T]) Heads() []engine.LaneHead {
 		return nil
 	}
 	if in.unordered != nil {
-		return in.unordered.heads(len(in.buf), in.node.Component, func(i int) uint64 { return digest.Of(in.buf[i]) })
+		return in.unordered.heads(len(in.buf), in.what)
 	}
-	return []engine.LaneHead{{Lane: 0, At: 0}}
+	return []engine.LaneHead{{}}
 }
 
-// Width returns how many lanes there are so far.
-func (in *Input[T]) Width() int {
+// Waiting implements [engine.Input].
+func (in *Input[T]) Waiting() int { return len(in.buf) }
+
+// LaneOf implements [engine.Input].
+func (in *Input[T]) LaneOf(i int) uint64 {
 	if in.unordered != nil {
-		return in.unordered.n
+		return in.unordered.lane(i, in.what)
 	}
-	return 1
+	return 0
+}
+
+// what returns a digest of the record at i.
+func (in *Input[T]) what(i int) uint64 { return digest.Of(in.buf[i]) }
+
+// A keyLane is the lane of a key: its number in the order in which keys were first accepted,
+// and what tells it from the others.
+type keyLane struct {
+	number int
+	id     uint64
 }
 
 // Heads returns the first record of each key that has one: keys have no order
 // between them. A key's lane is the order in which it was first accepted. Nothing overtakes
 // the mark of all keys.
 func (in *KeyedInput[K, V]) Heads() []engine.LaneHead {
-	if in.lanes == nil {
-		in.lanes = make(map[K]int)
-	}
 	if in.unordered != nil {
-		return in.unordered.heads(len(in.buf.K), in.node.Component, func(i int) uint64 { return engine.ChainDigest(uint64(in.lane(in.buf.K[i])), digest.Of(in.buf.V[i])) })
+		return in.unordered.heads(len(in.buf.K), in.what)
 	}
 	var all []engine.LaneHead
 	seen := make(map[int]bool)
@@ -43,27 +53,60 @@ func (in *KeyedInput[K, V]) Heads() []engine.LaneHead {
 		n := in.lane(k)
 		if in.bars != nil && in.bars(&in.buf.V[i]) {
 			if i == 0 {
-				return []engine.LaneHead{{Lane: n, At: 0}}
+				return []engine.LaneHead{{Lane: n.number, ID: n.id}}
 			}
 			break
 		}
-		if !seen[n] {
-			seen[n] = true
-			all = append(all, engine.LaneHead{Lane: n, At: i})
+		if !seen[n.number] {
+			seen[n.number] = true
+			all = append(all, engine.LaneHead{Lane: n.number, ID: n.id, At: i})
 		}
 	}
 	sortHeads(all)
 	return all
 }
 
-// lane returns the number of a key.
-func (in *KeyedInput[K, V]) lane(k K) int {
+// Waiting implements [engine.Input].
+func (in *KeyedInput[K, V]) Waiting() int { return len(in.buf.K) }
+
+// LaneOf implements [engine.Input].
+func (in *KeyedInput[K, V]) LaneOf(i int) uint64 {
+	if in.unordered != nil {
+		return in.unordered.lane(i, in.what)
+	}
+	return in.lane(in.buf.K[i]).id
+}
+
+// what returns a digest of the record at i.
+func (in *KeyedInput[K, V]) what(i int) uint64 {
+	return engine.ChainDigest(in.lane(in.buf.K[i]).id, digest.Of(in.buf.V[i]))
+}
+
+// lane returns the lane of a key.
+func (in *KeyedInput[K, V]) lane(k K) keyLane {
+	if in.lanes == nil {
+		in.lanes = make(map[K]keyLane)
+	}
 	n, ok := in.lanes[k]
 	if !ok {
-		n = len(in.lanes)
+		n = keyLane{len(in.lanes), engine.KeyDigest(k)}
 		in.lanes[k] = n
 	}
 	return n
+}
+
+// looks says that a caller is told whether the key was accepted before.
+func (in *KeyedInput[K, V]) looks(k K) {
+	if in.once && in.Loc.Simulated() {
+		in.Loc.Graph.Settings.Turns.Touch(in.Op.Lane(engine.KeyDigest(k)), engine.Reads)
+	}
+}
+
+// forgets says that an input that accepts each key once forgets one.
+func (in *KeyedInput[K, V]) forgets(k K) {
+	if in.Loc.Simulated() {
+		in.Loc.Graph.Settings.Turns.Touch(in.Op.Lane(engine.KeyDigest(k)), engine.Writes)
+	}
 }
 
 func sortHeads(hs []engine.LaneHead) {
@@ -74,14 +117,6 @@ func sortHeads(hs []engine.LaneHead) {
 	}
 }
 
-// Width returns how many lanes there are so far.
-func (in *KeyedInput[K, V]) Width() int {
-	if in.unordered != nil {
-		return in.unordered.n
-	}
-	return len(in.lanes)
-}
-
 // recordLanes are the lanes of an input whose records have no order: each record is one.
 // Records that nobody can tell apart share one, since to take one of them instead of the
 // other makes no difference.
@@ -90,7 +125,7 @@ type recordLanes struct {
 	opaque bool           // a digest does not say whether two records are equal
 	byWhat map[uint64]int // lanes by the digest of their records, once there is one
 	of     []int          // lanes of the records that wait, as far as they were looked at
-	n      int            // how many lanes there are
+	ids    []uint64       // of each lane, what tells it from the others
 }
 
 // Shared makes in an input without order: any number of senders send to it. If retried, a
@@ -104,34 +139,42 @@ func (in *KeyedInput[K, V]) Shared(retried bool) {
 	in.Retried, in.unordered = retried, &recordLanes{values: reflect.TypeFor[V]()}
 }
 
-// heads returns the first of n waiting records of each lane that has one.
-func (r *recordLanes) heads(n int, in *engine.Component, digest func(i int) uint64) []engine.LaneHead {
+// lane returns the lane of the record at i, which tells it from all others.
+func (r *recordLanes) lane(i int, digest func(i int) uint64) uint64 {
+	r.look(i+1, digest)
+	return r.ids[r.of[i]]
+}
+
+// look finds the lanes of the first n records that wait.
+func (r *recordLanes) look(n int, digest func(i int) uint64) {
 	if r.byWhat == nil {
 		r.byWhat, r.opaque = make(map[uint64]int), opaque(r.values)
 	}
-	if len(r.of) < n {
-		in.Find().Last = -1 // what has come now may have come before what was taken last
-	}
 	for i := len(r.of); i < n; i++ {
-		lane := r.n
-		if !r.opaque {
-			what := digest(i)
-			known, ok := r.byWhat[what]
-			if !ok {
-				r.byWhat[what] = lane
-			} else {
-				lane = known
-			}
+		what := digest(i)
+		lane, known := r.byWhat[what]
+		switch {
+		case !known:
+			r.byWhat[what] = len(r.ids)
+			lane = len(r.ids)
+			r.ids = append(r.ids, max(what&^(1<<63), 1))
+		case r.opaque: // what looks the same may not be
+			r.ids = append(r.ids, max(engine.ChainDigest(what, uint64(len(r.ids)))&^(1<<63), 1))
+			lane = len(r.ids) - 1
 		}
-		r.n = max(r.n, lane+1)
 		r.of = append(r.of, lane)
 	}
+}
+
+// heads returns the first of n waiting records of each lane that has one.
+func (r *recordLanes) heads(n int, digest func(i int) uint64) []engine.LaneHead {
+	r.look(n, digest)
 	var all []engine.LaneHead
 	seen := make(map[int]bool)
 	for i, lane := range r.of {
 		if !seen[lane] {
 			seen[lane] = true
-			all = append(all, engine.LaneHead{Lane: lane, At: i})
+			all = append(all, engine.LaneHead{Lane: lane, ID: r.ids[lane], At: i})
 		}
 	}
 	sortHeads(all)

@@ -162,6 +162,11 @@ func (out *Output[T]) Receive(ctx context.Context) (x T, ack func(), err error) 
 
 // next is Next. If somebody will say when the element was handled, m is the mark that knows it.
 func (out *Output[T]) next(ctx context.Context, acked bool) (x T, m *mark, err error) {
+	if out.loc.Simulated() {
+		if err = out.turn(); err != nil {
+			return x, nil, err
+		}
+	}
 	out.mu.Lock()
 	if out.off < len(out.buf) {
 		x, m = out.pop(acked)

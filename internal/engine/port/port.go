@@ -46,3 +46,105 @@ func inlined(ctx context.Context, op *engine.Op, n *engine.KeyedNode[int, int], 
 	kin.Send(ctx, 0, 0)
 	NewEntryOutput(n, op)
 }
+
+// sendTurn waits until it is the turn of a caller that sends to an input.
+func sendTurn(in *engine.InputBase) error {
+	if err := in.Loc.Turn(engine.Turn{Say: "send to", Op: in.Op}); err != nil {
+		return err
+	}
+	in.Sends()
+	return nil
+}
+
+// Readers of the outputs of a simulated graph take turns. What a reader waits for is there when
+// its turn comes, or it is told that it will never be.
+
+// turn waits until there is an element to read, or the output has ended.
+func (out *Output[T]) turn() error {
+	err := out.loc.Turn(engine.Turn{Say: "read", Op: out.op, Ready: func() bool {
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		return out.off < len(out.buf) || out.ended
+	}})
+	if err != nil {
+		return out.loc.Starved(err)
+	}
+	out.op.Touch(0, engine.Takes)
+	return nil
+}
+
+// turn waits until it is the turn of a reader for which the output is ready. The condition is
+// asked with mu held.
+func (out *ValueOutput[T]) turn(ready func() bool) error {
+	if !out.loc.Simulated() {
+		return nil
+	}
+	t := engine.Turn{Say: "look at", Op: out.op}
+	if ready != nil {
+		t.Ready = func() bool {
+			out.mu.Lock()
+			defer out.mu.Unlock()
+			return ready()
+		}
+	}
+	err := out.loc.Turn(t)
+	out.op.Touch(0, engine.Reads)
+	return err
+}
+
+// turn waits until it is the turn of a caller that looks at the entry of k, and the output is
+// ready.
+func (out *EntryOutput[K, V]) turn(say string, k K, a engine.Access, ready func() bool) error {
+	if !out.loc.Simulated() {
+		return nil
+	}
+	err := out.loc.Turn(engine.Turn{Say: say, Op: out.op, Ready: ready})
+	out.touch(k, a)
+	return err
+}
+
+// touch says that the entry of k is touched.
+func (out *EntryOutput[K, V]) touch(k K, a engine.Access) {
+	if !out.loc.Simulated() {
+		return
+	}
+	out.op.Touch(engine.KeyDigest(k), a)
+	if a != engine.Reads {
+		out.op.Touch(0, engine.Adds)
+	}
+}
+
+// drops says that a step drops the entry of k.
+func (out *EntryOutput[K, V]) drops(k K) { out.touch(k, engine.Writes) }
+
+// awaitTurn waits until the entry of k is there, or the output has ended.
+func (out *EntryOutput[K, V]) awaitTurn(k K, h uint64, take bool) error {
+	say, a := "await", engine.Reads
+	if take {
+		say, a = "take", engine.Writes
+	}
+	err := out.turn(say, k, a, func() bool {
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		return out.ended || out.entries.Get(k, h) != nil
+	})
+	if err != nil {
+		err = out.loc.Starved(err)
+	}
+	return err
+}
+
+// nextTurn waits until there is an entry to take, or the output has ended. Whoever takes the
+// next one sees the order in which they came.
+func (out *EntryOutput[K, V]) nextTurn() error {
+	err := out.loc.Turn(engine.Turn{Say: "take the next of", Op: out.op, Ready: func() bool {
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		return out.ended || out.entries.Len() > 0
+	}})
+	if err != nil {
+		return out.loc.Starved(err)
+	}
+	out.op.Touch(0, engine.Takes|engine.Writes)
+	return nil
+}

@@ -7,42 +7,59 @@ package simulate
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"time"
 
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/engine/token"
 )
 
-// A Chooser answers the questions of a simulation: which input next, how far time passes,
-// whether to cut a slice now. Nothing else in it may depend on time, map order, goroutines
+// A Chooser answers the questions of a simulation: which move is next, how far time passes,
+// whether a record comes again. Nothing else in it may depend on time, map order, goroutines
 // or randomness.
 type Chooser interface {
 	// Choose returns a number in [0, n). It is asked only when n > 1.
 	Choose(n int) int
 }
 
+// A Guide is a [Chooser] that is told what it chooses from when a move is made. It can lead a
+// simulation along a run that was recorded.
+type Guide interface {
+	Chooser
+	// Next returns the number of the move that is made next. It is asked whenever there is
+	// one, also if there is no other. A negative number ends the simulation.
+	Next(all []Move) int
+}
+
+// A Listener is a [Chooser] that is told what each move did.
+type Listener interface{ Made(e Effect) }
+
 // ErrQuiet is the error of a call that waits for something at a simulated graph that can
 // make no further step.
 var ErrQuiet = errors.New("dataflow: everything is quiet: what is waited for will never come")
 
-// A Simulation runs a graph without goroutines and clock. Whoever waits for something
-// makes steps, and the plan of each is one elementary move that the chooser chose: one
-// record of one lane, the timers of one deadline, or some slices. So one goroutine can go
-// through every schedule there is.
+// A Simulation runs a graph without goroutines and clock. What can happen next is one of some
+// moves: a caller of a port goes on, a record of one lane is taken, a slice is cut, an
+// asynchronous call is made, or the timers of one deadline fire. The chooser says which. So one
+// goroutine can go through every schedule there is.
+//
+// Callers are the clients of [Simulation.Run], of which one goes on at a time. A caller that is
+// none of these makes moves whenever it has to wait.
 type Simulation struct {
-	g        *engine.Graph
-	choose   Chooser
-	guide    Guide // choose, if it is one
-	whole    bool  // explores also interleavings that nobody can tell apart
-	schedule *schedule
-	alarms   [][]alarm // by location: the timers that were set
-	steps    int       // since something was sent
-	sent     int       // records accepted
-	shown    int       // outputs that were given something; see schedule.go
-	virtual  int64     // the clock, in nanoseconds
-	repeats  repeats   // of records that were taken
+	g       *engine.Graph
+	choose  Chooser
+	guide   Guide    // choose, if it is one
+	told    Listener // choose, if it is one
+	clients []*client
+	running *client // the client whose turn it is
+	inline  bool    // callers do not wait for a turn
+	over    bool
+	trail   trail
+	made    []Move             // memory of moves
+	calling [][]engine.Calling // by location
+	alarms  [][]alarm          // by location: the timers that were set
+	steps   int                // since something was sent
+	sent    int                // records accepted
+	virtual int64              // the clock, in nanoseconds
+	passes  bool               // time passes when it is read next
+	repeats repeats            // of records that were taken
 }
 
 // maxSteps bounds the steps of a simulation between two sends, so that a flow that
@@ -53,18 +70,23 @@ const maxSteps = 100_000
 // in: it has no end, and a schedule needs one.
 const idleFirings = 3
 
-// Drive makes an empty graph a simulated one. If whole, also schedules that nobody can
-// tell apart are told apart.
-func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, whole bool) *Simulation {
-	d := &Simulation{g: g, choose: choose, whole: whole}
+// Drive makes an empty graph a simulated one. Read says which outputs somebody reads one element
+// at a time, so that the order in which something comes there is seen; see [Simulation.Missed].
+func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, read map[engine.Object]bool) *Simulation {
+	d := &Simulation{g: g, choose: choose, trail: trail{read: read}}
 	d.guide, _ = choose.(Guide)
-	g.Driver, g.Settings.Watch, g.Settings.Steady = d, watch, true
+	d.told, _ = choose.(Listener)
+	g.Driver, g.Settings.Watch, g.Settings.Steady, g.Settings.Turns = d, watch, true, d
 	return d
 }
 
+// Missed returns the outputs that were read one element at a time although it was not known
+// before. What the moves before did is not known then, as far as it is about these.
+func (d *Simulation) Missed() map[engine.Object]bool { return d.trail.Missed }
+
 // Prepare implements [engine.Driver].
 func (d *Simulation) Prepare(g *engine.Graph) {
-	d.alarms = make([][]alarm, len(g.Locations))
+	d.alarms, d.calling = make([][]alarm, len(g.Locations)), make([][]engine.Calling, len(g.Locations))
 	for _, s := range g.Locations {
 		s.Alarm = func(after, at int64) { d.alarm(s, after, at) }
 		for i := range s.Timers {
@@ -72,10 +94,11 @@ func (d *Simulation) Prepare(g *engine.Graph) {
 				t.Tire(idleFirings, func() int { return d.sent })
 			}
 		}
-		divide(s, d.whole)
-	}
-	if len(g.Edges.All) > 0 {
-		d.schedule = chart(g)
+		for _, out := range s.OutputsInOrder {
+			if calls, ok := out.(engine.Calling); ok {
+				d.calling[s.Number] = append(d.calling[s.Number], calls)
+			}
+		}
 	}
 	d.repeats.find(g)
 }
@@ -86,22 +109,12 @@ func (d *Simulation) Start(s *engine.Location) {
 	d.Perform(s, &engine.Plan{Start: true, Cut: engine.CutNone})
 }
 
-// Now implements [engine.Driver].
-func (d *Simulation) Now(*engine.Location) int64 { return max(d.virtual, 1) }
-
 // Perform implements [engine.Driver].
 func (d *Simulation) Perform(s *engine.Location, p *engine.Plan) (ok bool) {
-	if ok = s.Step(p); !ok {
-		return false
+	if ok = s.Step(p); ok {
+		s.Publish()
 	}
-	d.shown += len(s.Ports)
-	for _, x := range s.Later {
-		if x.Exchange() == nil {
-			d.shown++
-		}
-	}
-	s.Publish()
-	return true
+	return ok
 }
 
 // Settle implements [engine.Driver].
@@ -122,32 +135,17 @@ func (d *Simulation) Admit(ctx context.Context, in *engine.InputBase) (engine.Ad
 	return in.Room(ctx)
 }
 
-// Wait makes a step for somebody who waits.
-func (d *Simulation) Wait(context.Context, *engine.Location, *token.Waiter) error {
-	if d.Step() {
-		return nil
-	}
-	if err := d.g.Err(); err != nil {
-		return err
-	}
-	return ErrQuiet
-}
-
-// Deliver makes calls at once, one after the other. When an answer is taken is the
-// chooser's decision.
+// Deliver has calls wait until they are made, each by a move of its own.
 func (d *Simulation) Deliver(x engine.Delivery) {
 	if calls, ok := x.(engine.Calling); ok {
-		calls.CallAll()
+		calls.Ask()
 		return
 	}
 	x.Deliver()
 }
 
 // Arrived implements [engine.Driver].
-func (d *Simulation) Arrived(l *engine.Edge) {
-	l.Dst.Find().Last = -1 // it may have come before what was taken last
-	l.To.Mu.Unlock()
-}
+func (d *Simulation) Arrived(l *engine.Edge) { l.To.Mu.Unlock() }
 
 // Bounded implements [engine.Driver].
 func (d *Simulation) Bounded() bool { return false }
@@ -158,53 +156,92 @@ func (d *Simulation) Retire(*engine.Location) {}
 // Arm implements [engine.Driver].
 func (d *Simulation) Arm(*engine.Location) {}
 
-// Ended makes steps until the graph has ended. It returns ErrQuiet if it cannot end because
-// an input is open.
-func (d *Simulation) Ended(context.Context, *engine.Graph) error { return runToEnd(d.g, d.Step) }
-
-// runToEnd makes steps until g has ended.
-func runToEnd(g *engine.Graph, step func() bool) error {
-	for {
-		select {
-		case <-g.Done():
-			return g.Err()
-		default:
-		}
-		if !step() && g.Err() == nil {
-			select {
-			case <-g.Done():
-				return g.Err()
-			default:
-				return ErrQuiet
-			}
-		}
-	}
-}
-
-// Quiesce makes steps until there is none left to make.
-func (d *Simulation) Quiesce() error {
-	for d.Step() {
-	}
-	return d.g.Err()
-}
-
 // Ask implements [engine.Driver].
 func (d *Simulation) Ask(s *engine.Location) <-chan struct{} { return s.AskBetweenSteps() }
 
-// Step makes one step and reports whether there was one to make.
+// Step makes one move that is not of a client, and reports whether there was one to make.
 func (d *Simulation) Step() bool {
-	g := d.g
-	if g.Err() != nil {
+	if d.over || d.g.Err() != nil {
 		return false
 	}
-	if d.schedule != nil {
-		if d.stepLinked() {
-			return true
-		}
-	} else if d.stepAny() {
-		return true
+	clients := d.clients
+	d.clients = nil
+	all := d.moves()
+	d.clients = clients
+	if len(all) == 0 {
+		return d.settle()
 	}
-	return settleAny(g)
+	return d.next(all)
+}
+
+// Offers returns what can happen next, to be made by [Simulation.Make]. It is good until then.
+func (d *Simulation) Offers() []Move { return d.moves() }
+
+// Make makes a move, so that whoever leads a simulation along a run needs no chooser for it.
+func (d *Simulation) Make(m Move) error {
+	d.do(&m)
+	return d.g.Err()
+}
+
+// next makes one of some moves. It reports false if the chooser has ended the simulation.
+func (d *Simulation) next(all []Move) bool {
+	i := 0
+	switch {
+	case d.guide != nil:
+		i = d.guide.Next(all)
+	case len(all) > 1:
+		i = d.choose.Choose(len(all))
+	}
+	if i < 0 {
+		d.over = true
+		return false
+	}
+	m := all[i]
+	d.do(&m)
+	return true
+}
+
+// Run runs clients and whatever follows from what they do, until nothing can happen any more or
+// the simulation is ended. A client that waits for something that will never come is told so
+// when nothing else can happen.
+func (d *Simulation) Run(clients ...func()) {
+	for i, f := range clients {
+		d.clients = append(d.clients, d.newClient(i, f))
+	}
+	defer func() {
+		for _, c := range d.clients {
+			c.stop()
+		}
+		d.clients = nil
+	}()
+	for !d.over {
+		all := d.moves()
+		switch {
+		case len(all) > 0:
+			d.next(all)
+		case d.settle():
+		case !d.wake():
+			return
+		}
+	}
+}
+
+// End ends the simulation: no further move is made.
+func (d *Simulation) End() { d.over = true }
+
+// settle has a location at which nothing can happen end, or accept an ending, and reports whether
+// there was one.
+func (d *Simulation) settle() bool {
+	if !d.g.Begun() || d.g.Err() != nil {
+		return false
+	}
+	d.trail.begin(Name{Kind: Settle})
+	settled := settleAny(d.g)
+	d.trail.effect.All = true
+	if e, outer := d.trail.end(); outer && settled && d.told != nil {
+		d.told.Made(e)
+	}
+	return settled
 }
 
 // settleAny finishes a location that can make no further step, or has it accept an ending, and
@@ -223,152 +260,13 @@ func settleAny(g *engine.Graph) bool {
 	return false
 }
 
-// stepAny makes a step of a graph whose locations have nothing to do with each other.
-func (d *Simulation) stepAny() bool {
-	for _, s := range d.g.Locations {
-		for _, c := range s.Components {
-			if d.stepComponent(s, c) {
-				d.stepped(s)
-				return true
-			}
+// wake tells the first client that waits that what it waits for will never come.
+func (d *Simulation) wake() bool {
+	for _, c := range d.clients {
+		if !c.done {
+			d.do(&Move{Name: Name{Kind: Acts, Op: int32(c.number)}, client: c, quiet: true})
+			return true
 		}
 	}
 	return false
-}
-
-// stepped counts a step and ends a flow that does not come to rest.
-func (d *Simulation) stepped(s *engine.Location) {
-	if d.steps++; d.steps <= maxSteps {
-		return
-	}
-	op := s.Ops[s.At] // one that ran last
-	d.g.Fail(fmt.Errorf("dataflow: %s is not quiet after %d steps: it goes round in %s (%s)", s.Name, maxSteps, op.Name, op.Pos))
-}
-
-// divide settles which components there are, each with its slices in topological order.
-func divide(s *engine.Location, whole bool) {
-	var parts []*engine.Component
-	for _, p := range s.Components {
-		if whole {
-			s.Components[0].Join(p)
-			s.Components[0].Find().Ordered = true
-		}
-	}
-	for _, p := range s.Components {
-		if p.Into != nil {
-			continue
-		}
-		p.Regions = p.Regions[:0]
-		for _, r := range s.Regions {
-			if r.Component.Find() == p {
-				p.Regions = append(p.Regions, r)
-			}
-		}
-		p.Asked = false // a slice may have news from the start
-		parts = append(parts, p)
-	}
-	s.Components = parts
-}
-
-// stepComponent makes one step in a component: it cuts slices, or takes one record.
-func (d *Simulation) stepComponent(s *engine.Location, p *engine.Component) bool {
-	lanes := d.lanes(s, p)
-	if d.cutComponent(s, p, lanes) {
-		return true
-	}
-	if len(lanes) == 0 {
-		return false
-	}
-	if !p.Ordered {
-		lanes = inOrder(lanes, p.Last)
-	}
-	next := d.next(lanes)
-	p.Last, p.Asked = next.at, false
-	if next.in == nil {
-		d.virtual = max(d.virtual, next.deadline)
-		d.g.Note(func() string { return fmt.Sprintf("let time pass to %v", time.Duration(d.virtual)) })
-		d.Perform(s, &engine.Plan{Now: next.deadline, Fire: true, Cut: engine.CutNone})
-		return true
-	}
-	if p.Clock {
-		d.pass(s)
-	}
-	op := next.in.Base().Op
-	d.g.Note(func() string { return fmt.Sprintf("take %s from %s", next.in.Say(next.head), op) })
-	again := d.takeAgain(next.in.Base(), p)
-	s.Mu.Lock()
-	next.in.TakeAt(next.head, again)
-	if !again {
-		s.Queued--
-	}
-	s.Mu.Unlock()
-	d.Perform(s, &engine.Plan{Take: []engine.Take{{Op: op.Index, N: 1}}, Cut: engine.CutNone})
-	return true
-}
-
-// An alarm is a timer that was set: when for, and with what duration.
-type alarm struct{ after, at int64 }
-
-// alarm notes a timer.
-func (d *Simulation) alarm(s *engine.Location, after, at int64) {
-	if all := d.alarms[s.Number]; !slices.Contains(all, alarm{after, at}) {
-		d.alarms[s.Number] = append(all, alarm{after, at})
-	}
-}
-
-// pass lets time pass before a record of a component with timers: a little, so that no two
-// records come at one time, or as much as makes a difference, which is what brings a
-// timer that the record sets behind one that is set already. The durations that it
-// reckons with are those of timers that were set before.
-func (d *Simulation) pass(s *engine.Location) {
-	d.virtual++
-	first, ok := s.Deadline()
-	if !ok {
-		return
-	}
-	alarms := slices.DeleteFunc(d.alarms[s.Number], func(a alarm) bool { return a.at+a.after < d.virtual })
-	d.alarms[s.Number] = alarms
-	var times []int64
-	for _, pending := range alarms {
-		for _, other := range alarms {
-			if t := pending.at - other.after + 1; pending.at >= first && t > d.virtual && t < first {
-				times = append(times, t)
-			}
-		}
-	}
-	if len(times) == 0 {
-		return
-	}
-	slices.Sort(times)
-	times = slices.Compact(times)
-	if i := d.choose.Choose(len(times) + 1); i > 0 {
-		d.virtual = times[i-1]
-		d.g.Note(func() string { return fmt.Sprintf("let time pass to %v", time.Duration(d.virtual)) })
-	}
-}
-
-// cutComponent runs slices that have news: each when the chooser says so, and all when
-// nothing else can happen.
-func (d *Simulation) cutComponent(s *engine.Location, p *engine.Component, lanes []lane) bool {
-	may := len(lanes) > 0 && (p.Ordered || lanes[len(lanes)-1].at >= p.Last)
-	if may && p.Asked {
-		return false
-	}
-	p.Asked = true
-	cut := []*engine.Region{}
-	for _, r := range p.Regions {
-		if !r.News && !slices.ContainsFunc(cut, r.Follows) || may && d.choose.Choose(2) == 1 {
-			continue
-		}
-		cut = append(cut, r)
-	}
-	if !slices.ContainsFunc(cut, func(r *engine.Region) bool { return r.News }) {
-		return false
-	}
-	for _, r := range cut {
-		d.g.Note(func() string { return "cut " + r.String() + r.Whys() })
-	}
-	d.Perform(s, &engine.Plan{Cut: engine.Cut{Some: cut}})
-	p.Last = -1
-	return true
 }

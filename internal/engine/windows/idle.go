@@ -36,7 +36,7 @@ func Idle[E any](in *engine.Node[E], op *engine.Op, at func(*E) int64, quiet int
 	tardy = engine.NewNode[E](h)
 	loc := h.Loc
 	loc.Timed(s, op)
-	loc.Clocked(h.Component)
+	op.Clocked()
 	loc.Listen(op, s.hear)
 	loc.Starts.AtEnd(func() {
 		loc.Rearm = true

@@ -20,9 +20,9 @@ func newNowStamp(op *engine.Op, h *engine.Head, every int64) *nowStamp {
 	s := &nowStamp{op: op, every: every, due: state.NewVar(engine.Lasting(op), engine.NoDeadline), mark: own(op)}
 	loc := h.Loc
 	loc.Timed(s, op)
-	loc.Clocked(h.Component)
+	op.Clocked()
 	loc.Starts.AtEnd(func() { *s.due, loc.Rearm = s.after(0), true })
-	engine.AtEnd(op, h, func() { s.mark.Advance(future) })
+	engine.AtEnd(op, func() { s.mark.Advance(future) })
 	return s
 }
 

@@ -89,7 +89,7 @@ func Stamp[T, E any](in *engine.Node[T], op *engine.Op, at func(T) int64, event 
 	events = engine.NewNode[E](h)
 	h.Mark = nil
 	tardy = engine.NewNode[E](h)
-	engine.AtEnd(op, &h, func() { s.mark.Advance(future) })
+	engine.AtEnd(op, func() { s.mark.Advance(future) })
 	var intime, out []E
 	op.Scratch(&intime, &out)
 	in.Consume(&engine.Consumer[T]{
@@ -139,7 +139,7 @@ func StampKeyed[K comparable, V, E any](in *engine.KeyedNode[K, V], op *engine.O
 	events = engine.NewKeyedNode[K, E](h)
 	h.Mark = nil
 	tardy = engine.NewKeyedNode[K, E](h)
-	engine.AtEnd(op, &h, func() { s.mark.Advance(future) })
+	engine.AtEnd(op, func() { s.mark.Advance(future) })
 	var intime, out engine.Columns[K, E]
 	var b engine.Batch[K, E]
 	op.Holds(&intime, &out)

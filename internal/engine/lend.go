@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"reflect"
+
+	"github.com/millrace/millrace/internal/digest"
+)
+
+// This file finds values that are changed by one of several who have them, in simulated
+// graphs only: what it adds to a node is decided when the graph is built or compiled.
+
+// A Lender is a [Watcher] that wants to know of values with more than one reader.
+type Lender interface {
+	Watcher
+	// Changed returns the error for a value that op has lent to several, and that was changed
+	// when by had run.
+	Changed(op, by *Op, value any) error
+}
+
+// lender returns who wants to know of values of type T that are lent at a location, or nil.
+func lender[T any](s *Location) Lender {
+	l, _ := s.Graph.Settings.Watch.(Lender)
+	if l == nil || !digest.Refers(reflect.TypeFor[T]()) {
+		return nil
+	}
+	return l
+}
+
+// lend has readers read a value one after the other, and panics if one of them changes it
+// that is not the last, since the next one would read something else.
+func lend(l Lender, h *Head, value any, readers int, read func(i int)) {
+	is := digest.Of(value)
+	for i := range readers {
+		read(i)
+		if i < readers-1 && digest.Of(value) != is {
+			panic(h.changed(l, value))
+		}
+	}
+}
+
+// changed returns the error for a value of h that was changed when the operator had run that runs.
+func (h *Head) changed(l Lender, value any) error {
+	op, by := h.Op, h.Loc.Ops[h.Loc.At]
+	if op == nil { // a constant
+		op = by
+	}
+	return l.Changed(op, by, value)
+}
+
+// lends has the consumers of n checked, if somebody wants that.
+func (n *Node[T]) lends() {
+	l := lender[T](n.Loc)
+	if l == nil || len(n.Outs) < 2 {
+		return
+	}
+	outs := n.Outs
+	n.Push = func(b []T) { lend(l, &n.Head, b, len(outs), func(i int) { outs[i].Push(b) }) }
+	n.One = func(x T) { lend(l, &n.Head, x, len(outs), func(i int) { outs[i].One(x) }) }
+}
+
+// lends has the consumers of n checked, if somebody wants that. A batch may be given hashes.
+func (n *KeyedNode[K, V]) lends() {
+	l := lender[V](n.Loc)
+	if l == nil || len(n.Outs) < 2 {
+		return
+	}
+	outs := n.Outs
+	n.Push = func(b *Batch[K, V]) { lend(l, &n.Head, b.V, len(outs), func(i int) { outs[i].push(b) }) }
+	n.One = func(k K, v V, h uint64) { lend(l, &n.Head, v, len(outs), func(i int) { outs[i].One(k, v, h) }) }
+}
+
+// lends has the consumers of c checked, if somebody wants that.
+func (c *ValueNode[T]) lends() {
+	l := lender[T](c.Loc)
+	if l == nil || len(c.outs) < 2 {
+		return
+	}
+	outs := c.outs
+	c.outs = []func(T){func(v T) { lend(l, &c.Head, v, len(outs), func(i int) { outs[i](v) }) }}
+}
+
+// Lent returns f, which lets the value of c into the slice r at each cut. If somebody wants it,
+// f panics if the value was changed there, since the operator of c still has it.
+func Lent[T any](r *Region, c *ValueNode[T], f func(T)) func(T) {
+	l := lender[T](c.Loc)
+	if l == nil {
+		return f
+	}
+	var value T
+	var is uint64
+	lent := false
+	check := func() {
+		if lent && digest.Of(value) != is {
+			panic(c.changed(l, value))
+		}
+	}
+	r.AtEnd(func() {
+		check()
+		var none T
+		value, lent = none, false
+	})
+	return func(v T) {
+		value, is, lent = v, digest.Of(v), true
+		f(v)
+		check()
+	}
+}
+
+// GivenOut returns f, which gives elements to an output. If somebody wants it, what was given is
+// checked for changes when the schedule is over.
+func GivenOut[T any](op *Op, f func([]T)) func([]T) {
+	l := lender[T](op.Loc)
+	if l == nil {
+		return f
+	}
+	return func(xs []T) {
+		for _, x := range xs {
+			l.Published(op, x)
+		}
+		f(xs)
+	}
+}
+
+// GivenEntry is GivenOut for an entry.
+func GivenEntry[K comparable, V any](op *Op, f func(K, V, uint64)) func(K, V, uint64) {
+	l := lender[V](op.Loc)
+	if l == nil {
+		return f
+	}
+	return func(k K, v V, h uint64) {
+		l.Published(op, v)
+		f(k, v, h)
+	}
+}
+
+// Taken returns what is told that a reader outside has a value of an output, or nil if nobody
+// wants to know.
+func Taken[T any](op *Op) func(T) {
+	l := lender[T](op.Loc)
+	if l == nil {
+		return nil
+	}
+	return func(v T) { l.Published(op, v) }
+}

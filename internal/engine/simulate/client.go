@@ -1,0 +1,176 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/token"
+)
+
+// A client is a caller of the ports of a simulated graph. It runs until it is about to use a
+// port, and goes on when that is the move that is made.
+type client struct {
+	number int
+	resume func() (struct{}, bool)
+	stop   func()
+	yield  func(struct{}) bool
+	turn   engine.Turn
+	begun  bool
+	done   bool
+	quiet  bool // what it waits for will never come
+}
+
+// errEnded unwinds a client of a simulation that has ended.
+var errEnded = errors.New("simulate: the simulation has ended")
+
+func (d *Simulation) newClient(number int, f func()) *client {
+	c := &client{number: number}
+	c.resume, c.stop = iter.Pull(func(yield func(struct{}) bool) {
+		c.yield = yield
+		defer func() {
+			if p := recover(); p != nil && p != any(errEnded) {
+				panic(p)
+			}
+		}()
+		f()
+	})
+	return c
+}
+
+// ready reports whether the client can go on.
+func (c *client) ready() bool {
+	return !c.done && (!c.begun || c.turn.Ready == nil || c.turn.Ready())
+}
+
+// act lets a client go on.
+func (d *Simulation) act(m *Move) {
+	c := m.client
+	if t := c.turn; m.quiet {
+		c.quiet, d.trail.effect.All = true, true
+	} else if t.Op != nil && t.Ready == nil && t.Say != "send to" {
+		d.g.Note(m.String)
+	}
+	before := d.running
+	c.begun, d.running = true, c
+	_, more := c.resume()
+	d.running, c.done = before, !more
+}
+
+// Turn implements [engine.Turns]. A caller that is no client of [Simulation.Run] has moves made
+// until it can go on.
+func (d *Simulation) Turn(t engine.Turn) error {
+	switch c := d.running; {
+	case d.inline:
+		if t.Ready != nil && !t.Ready() {
+			return ErrQuiet
+		}
+	case c == nil:
+		for t.Ready != nil && !t.Ready() {
+			if d.Step() {
+				continue
+			}
+			if err := d.g.Err(); err != nil {
+				return err
+			}
+			if !t.Ready() {
+				return ErrQuiet
+			}
+		}
+	default:
+		c.turn, c.quiet = t, false
+		if !c.yield(struct{}{}) {
+			panic(errEnded)
+		}
+		if c.quiet && (t.Ready == nil || !t.Ready()) {
+			if err := d.g.Err(); err != nil {
+				return err
+			}
+			return ErrQuiet
+		}
+	}
+	return nil
+}
+
+// Wait implements [engine.Driver].
+func (d *Simulation) Wait(_ context.Context, _ *engine.Location, w *token.Waiter) error {
+	if d.running == nil && !d.inline {
+		if d.Step() {
+			return nil
+		}
+		if err := d.g.Err(); err != nil {
+			return err
+		}
+		return ErrQuiet
+	}
+	err := d.Turn(engine.Turn{Say: "wait", Ready: func() bool { return len(w.Wake) > 0 || d.g.Err() != nil }})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-w.Wake:
+	default:
+	}
+	return d.g.Err()
+}
+
+// Quiesce makes moves until there is none left to make, or has a client wait for that.
+func (d *Simulation) Quiesce() error {
+	if d.running == nil {
+		for d.Step() {
+		}
+		return d.g.Err()
+	}
+	if err := d.Turn(engine.Turn{Say: "rest", Ready: func() bool { return false }}); !errors.Is(err, ErrQuiet) {
+		return err
+	}
+	return d.g.Err()
+}
+
+// Inline calls f, which uses ports without waiting for a turn. Nothing can happen any more.
+func (d *Simulation) Inline(f func()) {
+	before := d.inline
+	d.inline = true
+	defer func() { d.inline = before }()
+	f()
+}
+
+// Ended implements [engine.Driver]. It returns ErrQuiet if the graph cannot end because an input
+// is open.
+func (d *Simulation) Ended(_ context.Context, g *engine.Graph) error {
+	if d.running == nil {
+		return runToEnd(g, d.Step)
+	}
+	err := d.Turn(engine.Turn{Say: "wait for the end", Ready: func() bool {
+		select {
+		case <-g.Done():
+			return true
+		default:
+			return false
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	return g.Err()
+}
+
+// runToEnd makes steps until g has ended.
+func runToEnd(g *engine.Graph, step func() bool) error {
+	for {
+		select {
+		case <-g.Done():
+			return g.Err()
+		default:
+		}
+		if !step() && g.Err() == nil {
+			select {
+			case <-g.Done():
+				return g.Err()
+			default:
+				return ErrQuiet
+			}
+		}
+	}
+}

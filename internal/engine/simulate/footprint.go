@@ -1,0 +1,149 @@
+package simulate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A Touch is what a move did with a part of the state.
+type Touch struct {
+	engine.Object
+	engine.Access
+}
+
+// An Effect is what a move did, as far as it matters to others.
+type Effect struct {
+	Name    Name
+	All     bool            // it depends on everything before it, and everything after it on it
+	Again   bool            // what it took is still there
+	Touched []Touch         // in order of objects
+	Sent    []engine.Object // the queues to which it sent records, in order
+	Took    []engine.Object // the queues from which it took one, in order
+	Behind  []engine.Object // inputs of which everything had to be taken before
+}
+
+// Conflicts reports whether it makes a difference which of e and f comes first, beyond that one
+// may take what the other sent.
+func (e *Effect) Conflicts(f *Effect) bool {
+	if e.All || f.All {
+		return true
+	}
+	for i, j := 0, 0; i < len(e.Touched) && j < len(f.Touched); {
+		switch a, b := e.Touched[i], f.Touched[j]; compare(a.Object, b.Object) {
+		case -1:
+			i++
+		case 1:
+			j++
+		default:
+			if a.Conflicts(b.Access) {
+				return true
+			}
+			i, j = i+1, j+1
+		}
+	}
+	return false
+}
+
+// Join adds to e what another execution of the same move did.
+func (e *Effect) Join(f *Effect) {
+	e.All = e.All || f.All
+	all := append(slices.Clone(e.Touched), f.Touched...)
+	e.Touched = merge(all)
+}
+
+func compare(a, b engine.Object) int {
+	return cmp.Or(cmp.Compare(a.Location, b.Location), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Key, b.Key))
+}
+
+// merge sorts touches and leaves one of each object.
+func merge(all []Touch) []Touch {
+	slices.SortFunc(all, func(a, b Touch) int { return compare(a.Object, b.Object) })
+	n := 0
+	for _, t := range all {
+		if n > 0 && all[n-1].Object == t.Object {
+			all[n-1].Access |= t.Access
+			continue
+		}
+		all[n] = t
+		n++
+	}
+	return all[:n]
+}
+
+// A trail is what the move being made has touched so far.
+type trail struct {
+	effect Effect
+	depth  int // a function of a call may use ports itself, which makes moves within the move
+
+	read   map[engine.Object]bool // outputs of which somebody sees the order
+	Missed map[engine.Object]bool // of those, what was not known before
+}
+
+// begin starts a new move.
+func (t *trail) begin(name Name) {
+	if t.depth++; t.depth == 1 {
+		t.effect = Effect{Name: name}
+	}
+}
+
+// end returns what the move did. It reports false within another move.
+func (t *trail) end() (e Effect, outer bool) {
+	if t.depth--; t.depth > 0 {
+		return e, false
+	}
+	e = t.effect
+	e.Touched = merge(e.Touched)
+	return e, true
+}
+
+// Touch implements [engine.Turns].
+func (d *Simulation) Touch(o engine.Object, a engine.Access) {
+	t := &d.trail
+	switch {
+	case o == engine.Everything:
+		t.effect.All = true
+		return
+	case d.inline:
+		return
+	case a&engine.Takes != 0:
+		if !t.read[o] {
+			if t.Missed == nil {
+				t.Missed = make(map[engine.Object]bool)
+			}
+			t.Missed[o] = true
+		}
+		t.effect.Took = append(t.effect.Took, o)
+	case a == engine.Sends:
+		t.effect.Sent = append(t.effect.Sent, o)
+	}
+	t.touch(o, a)
+}
+
+func (t *trail) touch(o engine.Object, a engine.Access) {
+	if n := len(t.effect.Touched); n > 0 && t.effect.Touched[n-1] == (Touch{o, a}) {
+		return
+	}
+	t.effect.Touched = append(t.effect.Touched, Touch{o, a})
+}
+
+// Gives implements [engine.Turns].
+func (d *Simulation) Gives(o engine.Object) {
+	t := &d.trail
+	whole := o
+	whole.Key = 0
+	seen := engine.Adds
+	if t.read[whole] {
+		seen = engine.Sends
+	}
+	if o != whole {
+		t.touch(o, engine.Writes)
+		if t.read[whole] {
+			seen = engine.Writes
+		}
+	} else {
+		t.effect.Sent = append(t.effect.Sent, o)
+	}
+	t.touch(whole, seen)
+}

@@ -1,0 +1,197 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A Kind says who makes a move.
+type Kind uint8
+
+const (
+	Acts   Kind = iota // a caller of ports goes on
+	Cuts               // a slice is cut
+	Takes              // a record is taken
+	Calls              // an asynchronous call is made
+	Fires              // the timers of a deadline are fired
+	Settle             // a location at which nothing can happen ends, or has an ending
+)
+
+// A Name is who makes a move: a caller, a slice, a lane of an input, a call, or the timers of a
+// location. Of each there is at most one move that can come next.
+type Name struct {
+	Kind     Kind
+	Location int32
+	Op       int32 // the operator, the number of the slice, or the number of the caller
+	ID       uint64
+}
+
+// A Move is what can happen next.
+type Move struct {
+	Name
+	loc      *engine.Location
+	region   *engine.Region
+	in       engine.Input
+	head     int
+	calls    engine.Calling
+	call     int
+	deadline int64
+	client   *client
+	quiet    bool // the caller waits for what will never come
+}
+
+// Cuts reports whether a slice is cut.
+func (m *Move) Cuts() bool { return m.Kind == Cuts }
+
+// In returns the input from which a record is taken, or nil.
+func (m *Move) In() *engine.Op {
+	if m.in == nil {
+		return nil
+	}
+	return m.in.Base().Op
+}
+
+// Value returns the record that is taken as text, with its key if it has one.
+func (m *Move) Value() string { return m.in.Say(m.head) }
+
+// Due returns the deadline of the timers that fire.
+func (m *Move) Due() int64 { return m.deadline }
+
+// String returns the move as traces name it.
+func (m Move) String() string {
+	switch m.Kind {
+	case Cuts:
+		return "cut " + m.region.String() + m.region.Whys()
+	case Takes:
+		return fmt.Sprintf("take %s from %s", m.Value(), m.In())
+	case Calls:
+		return fmt.Sprintf("call %s of %s", m.calls.SayCall(m.call), m.calls.Operator())
+	case Fires:
+		return fmt.Sprintf("let time pass to %v", time.Duration(m.deadline))
+	case Acts:
+		if t := m.client.turn; t.Op != nil {
+			return t.Say + " " + t.Op.String()
+		}
+		return "go on"
+	}
+	return "settle"
+}
+
+// moves returns what can happen next: what callers do first, then cuts, records, calls and
+// timers, each in the order in which they were built.
+func (d *Simulation) moves() []Move {
+	all := d.made[:0]
+	for _, c := range d.clients {
+		if c.ready() {
+			all = append(all, Move{Name: Name{Kind: Acts, Op: int32(c.number)}, client: c})
+		}
+	}
+	if d.g.Err() == nil && d.g.Begun() {
+		for _, s := range d.g.Locations {
+			all = d.movesOf(s, all)
+		}
+	}
+	d.made = all
+	return all
+}
+
+// movesOf adds the moves of a location. While a record waits, each slice is cut on its own. When none
+// does, a slice is not cut before those from which it derives: it runs with what they give last.
+func (d *Simulation) movesOf(s *engine.Location, all []Move) []Move {
+	at := int32(s.Number)
+	if s.Finished || !s.Started {
+		return all
+	}
+	for i, r := range s.Regions {
+		if r.News && (s.Queued > 0 || !slices.ContainsFunc(s.Regions[:i], func(q *engine.Region) bool { return q.News && r.Follows(q) })) {
+			all = append(all, Move{Name: Name{Cuts, at, int32(i), 0}, loc: s, region: r})
+		}
+	}
+	for _, in := range s.Inputs {
+		if in == nil || in.Waiting() == 0 {
+			continue
+		}
+		for _, h := range in.Heads() {
+			all = append(all, Move{Name: Name{Takes, at, in.Base().Op.Index, h.ID}, loc: s, in: in, head: h.At})
+		}
+	}
+	for _, calls := range d.calling[s.Number] {
+		for i := range calls.Asked() {
+			all = append(all, Move{Name: Name{Calls, at, calls.Operator().Index, calls.CallID(i)}, loc: s, calls: calls, call: i})
+		}
+	}
+	if len(s.Timers) > 0 && !s.Stopping {
+		if deadline, ok := s.Deadline(); ok {
+			all = append(all, Move{Name: Name{Fires, at, 0, 0}, loc: s, deadline: deadline})
+		}
+	}
+	return all
+}
+
+// do makes a move and tells who asked for it what it did.
+func (d *Simulation) do(m *Move) {
+	d.trail.begin(m.Name)
+	if m.Kind != Acts {
+		d.g.Note(m.String)
+	}
+	switch m.Kind {
+	case Acts:
+		d.act(m)
+	case Cuts:
+		d.trail.touch(m.region.Object(), engine.Writes)
+		d.Perform(m.loc, &engine.Plan{Cut: engine.Cut{Some: []*engine.Region{m.region}}})
+	case Takes:
+		d.take(m)
+	case Calls:
+		d.trail.touch(engine.World, engine.Writes)
+		m.calls.CallNow(m.call)
+	case Fires:
+		d.virtual = max(d.virtual, m.deadline)
+		d.trail.touch(m.loc.Times(), engine.Writes)
+		d.Perform(m.loc, &engine.Plan{Now: m.deadline, Fire: true, Cut: engine.CutNone})
+	case Settle:
+		d.trail.effect.All = true
+	}
+	if m.loc != nil {
+		d.stepped(m.loc)
+	}
+	if e, outer := d.trail.end(); outer && d.told != nil {
+		d.told.Made(e)
+	}
+}
+
+// take takes one record.
+func (d *Simulation) take(m *Move) {
+	op := m.in.Base().Op
+	lane := op.Lane(m.ID)
+	again := d.takeAgain(m.in.Base())
+	d.trail.touch(lane, engine.Takes)
+	d.trail.effect.Took, d.trail.effect.Again = append(d.trail.effect.Took, lane), again
+	if end, ok := m.in.(*engine.Ending); ok {
+		d.trail.touch(m.loc.Times(), engine.Writes)
+		for _, in := range end.Before() {
+			d.trail.effect.Behind = append(d.trail.effect.Behind, in.Base().Op.Object(0))
+		}
+	}
+	m.loc.Mu.Lock()
+	m.in.TakeAt(m.head, again)
+	if !again {
+		m.loc.Queued--
+	}
+	m.loc.Mu.Unlock()
+	d.passes = true
+	d.Perform(m.loc, &engine.Plan{Take: []engine.Take{{Op: op.Index, N: 1}}, Cut: engine.CutNone})
+	d.passes = false
+}
+
+// stepped counts a step and ends a flow that does not come to rest.
+func (d *Simulation) stepped(s *engine.Location) {
+	if d.steps++; d.steps <= maxSteps {
+		return
+	}
+	op := s.Ops[s.At] // one that ran last
+	d.g.Fail(fmt.Errorf("dataflow: %s is not quiet after %d steps: it goes round in %s (%s)", s.Name, maxSteps, op.Name, op.Pos))
+}

@@ -66,11 +66,11 @@ var mutations = []mutation{
 		"	for _, r := range s.Regions {\n		if r.News && c.Has(r) {",
 		"	s.Publish()\n	for _, r := range s.Regions {\n		if r.News && c.Has(r) {",
 	}}},
-	{"a step is published one port after another", "internal/engine/publish.go", []edit{{
+	{"a step is published one port after another", "internal/engine/output.go", []edit{{
 		"	if len(s.Ports) == 1 {\n		s.Ports[0].Release()\n	} else {",
 		"	if len(s.Ports) > 0 {\n		for _, p := range s.Ports {\n			p.Release()\n		}\n	} else {",
 	}}},
-	{"calls begin and messages leave before ports show the step", "internal/engine/publish.go", []edit{
+	{"calls begin and messages leave before ports show the step", "internal/engine/output.go", []edit{
 		{"	if len(s.Ports) == 1 {", "	for _, x := range s.Later {\n		s.Graph.Driver.Deliver(x)\n	}\n	if len(s.Ports) == 1 {"},
 		{"	s.Ports = s.Ports[:0]\n	for _, x := range s.Later {\n		s.Graph.Driver.Deliver(x)\n	}\n", "	s.Ports = s.Ports[:0]\n"},
 	}},
@@ -137,8 +137,40 @@ var mutations = []mutation{
 		"	if how == engine.Enqueue {\n		in.buf = append(in.buf, x)\n		in.Accepted(in, 1)\n",
 		"	if how == engine.Enqueue && in.Loc.Parked {\n		in.Loc.Mu.Unlock()\n		return nil\n	}\n	if how == engine.Enqueue {\n		in.buf = append(in.buf, x)\n		in.Accepted(in, 1)\n",
 	}}},
-	{"the simulator takes from the first lane only", "internal/engine/simulate/lanes.go", []edit{{
-		"			all = append(all, lane{at: at, deadline: deadline})\n		}\n	}\n	return all\n",
-		"			all = append(all, lane{at: at, deadline: deadline})\n		}\n	}\n	return all[:min(1, len(all))]\n",
+	{"the simulator takes from the first lane only", "internal/engine/simulate/move.go", []edit{{
+		"\t\tfor _, h := range in.Heads() {\n", "\t\tfor _, h := range in.Heads()[:1] {\n",
+	}}},
+	{"the simulator cuts slices only when nothing waits", "internal/engine/simulate/move.go", []edit{{
+		"		if r.News && (s.Queued > 0 || ", "		if r.News && s.Queued == 0 && (s.Queued > 0 || ",
+	}}},
+	{"the simulator fires timers only when nothing waits", "internal/engine/simulate/move.go", []edit{{
+		"\tif len(s.Timers) > 0 && !s.Stopping {\n", "\tif len(s.Timers) > 0 && !s.Stopping && s.Queued == 0 {\n",
+	}}},
+	{"to the simulator a cut depends on nothing", "internal/engine/simulate/move.go", []edit{{
+		"\t\td.trail.touch(m.region.Object(), engine.Writes)\n", "",
+	}}},
+	{"to the simulator calls depend on nothing", "internal/engine/simulate/move.go", []edit{{
+		"\t\td.trail.touch(engine.World, engine.Writes)\n", "",
+	}}},
+	{"to the simulator nobody sees in which order an output gets something", "internal/engine/simulate/footprint.go", []edit{{
+		"\t\tseen = engine.Sends\n", "\t\tseen = engine.Adds\n",
+	}}},
+	{"to the simulator who looks at a value depends on nothing", "internal/engine/port/port.go", []edit{{
+		"\terr := out.loc.Turn(t)\n\tout.op.Touch(0, engine.Reads)\n", "\terr := out.loc.Turn(t)\n",
+	}}},
+	{"to the simulator records of one key depend on nothing", "internal/engine/observe.go", []edit{{
+		"\t\tturns.Touch(op.Object(KeyDigest(k)), Writes)\n", "",
+	}}},
+	{"the simulator moves what has no order in order", "internal/engine/port/exchange.go", []edit{{
+		"\tif op.Shuffled && all == nil {\n\t\tm.in.Shared(false)\n\t}\n\tarrives(op, &n.Head, m.in)\n", "\tarrives(op, &n.Head, m.in)\n",
+	}}},
+	{"a search does not try what a move disables", "dataflow/sim/search.go", []edit{{
+		"\t\t\tif i != p.chosen && !still[n] {\n\t\t\t\tp.back[i] = true\n", "\t\t\tif i != p.chosen && !still[n] {\n",
+	}}},
+	{"to a search what sleeps does not wake", "dataflow/sim/search.go", []edit{{
+		"return a.name == e.Name || a.effect.Conflicts(&e)", "return a.name == e.Name",
+	}}},
+	{"a search tries the other order of two moves only if they are neighbours", "dataflow/sim/races.go", []edit{{
+		"\tif !e.before.meets(between) {\n", "\tif len(heads) > 0 {\n\t\treturn\n\t}\n\tif !e.before.meets(between) {\n",
 	}}},
 }

@@ -18,28 +18,42 @@
 //	}
 //
 // The function is called once for each schedule. It builds the flow, sends, waits and
-// asserts, all on one goroutine: there is nothing that runs beside it, and time does
-// not pass but when a timer is chosen to fire. What is sent waits at its input.
-// Whoever waits for something (Next, Await, [Collect], [Sim.Quiesce]) drives the flow
-// until it is there, and each time there are several ways to go on, one is chosen.
+// asserts. Nothing runs at the same time: before each use of a port the function stops, and
+// what happens next is chosen from all that can. That is one of these moves: the function
+// goes on, a record is taken, a slice is cut, an asynchronous call is made, the timers of one
+// deadline fire. So a value that is looked at without waiting for it may be old or new. Whoever
+// waits for something (Next, Await, [Collect], [Sim.Quiesce]) goes on when it is there.
 //
 // # What is chosen
 //
+//   - When the function goes on: before or after anything that it does not wait for.
 //   - Which input, and which key of a keyed input, the next record comes from. A
 //     stream's order, and the order within a key, is kept; keys and inputs have none
 //     between them. Records of an input without order ([dataflow.SharedInput]) have none
-//     either, whichever was sent first; equal ones count as one.
+//     either, whichever was sent first; equal ones count as one. Nor have elements of a stream
+//     without order that are sent to another location.
 //   - Whether a record of a [dataflow.RetriedInput] comes again, where an AssumeOnce or an
 //     output can tell: once in a schedule of [Exhaustive], up to three times in others.
-//   - Whether a slice that has news is cut now or after more has come, while more waits.
-//   - When a timer fires: time may pass to the earliest deadline whatever is waiting.
-//   - When a record comes: time may pass before it, as far as that changes which of two
-//     timers fires first. No two records come at one time.
+//   - Whether a slice that has news is cut now or after more has come. Each is cut on its own.
+//   - When a timer fires: time may pass to the earliest deadline of a location whatever is
+//     waiting.
+//   - When a record comes to an operator that reads the time: some may pass before it, as far
+//     as that changes which of two timers fires first. No two such records come at one time.
 //   - When an Interval fires: at most three times without anything having come in.
-//   - When the answer of a MapAsync comes. The call itself is made at once.
+//   - When a call of a MapAsync is made, and when its answer is taken. A call is one move: what
+//     its function reads and writes elsewhere is not interleaved with another call.
 //
-// That is all that a production run chooses, so every production run is one of the
-// schedules; [Rerun] shows it for one that was recorded.
+// That is what a production run chooses, but for the holes that doc/testing.md lists; [Rerun]
+// runs one that was recorded.
+//
+// # What is not tried twice
+//
+// Two moves that touch nothing in common can be made in either order, and nobody can tell: one
+// order is tried. What a move touches is noted while it is made: keys of operators, slices,
+// queues, outputs, the clock of a location. So ten requests that have nothing to do with each
+// other are one execution. Functions of calls may share something outside of the flow, so calls
+// are tried in every order. The order in which elements come to an output is tried if something
+// reads there one by one, with Next, and not if it is read by [Collect] when all is quiet.
 //
 // # Outputs that nobody reads
 //
@@ -53,9 +67,16 @@
 // Two ways to go on that nobody can tell apart are one schedule: what counts is what
 // the runs of each slice let out, what went through each operator that fixes an
 // order, and what the test names with [Sim.Observe]. [Exhaustive] returns the number of schedules; so a test
-// that explores nothing by mistake fails, if it asserts the number. Inputs that
-// nobody observes together are not interleaved: they are explored one after the
-// other.
+// that explores nothing by mistake fails, if it asserts the number.
+//
+// # What is not tried twice
+//
+// Two moves that touch nothing in common can be made in either order, and nobody can tell: one
+// order is tried. What a move touches is noted while it is made: keys of operators, slices,
+// queues, outputs, the clock of a location. So ten requests that have nothing to do with each
+// other are one execution. Functions of calls may share something outside of the flow, so calls
+// are tried in every order. The order in which elements come to an output is tried if something
+// reads there one by one, with Next, and not if it is read by [Collect] when all is quiet.
 //
 // # Absence
 //

@@ -141,7 +141,7 @@ var mutations = []mutation{
 		"\t\tfor _, h := range in.Heads() {\n", "\t\tfor _, h := range in.Heads()[:1] {\n",
 	}}},
 	{"the simulator cuts slices only when nothing waits", "internal/engine/simulate/move.go", []edit{{
-		"		if r.News && (s.Queued > 0 || ", "		if r.News && s.Queued == 0 && (s.Queued > 0 || ",
+		"		if r.News {\n", "		if r.News && s.Queued == 0 {\n",
 	}}},
 	{"the simulator fires timers only when nothing waits", "internal/engine/simulate/move.go", []edit{{
 		"\tif len(s.Timers) > 0 && !s.Stopping {\n", "\tif len(s.Timers) > 0 && !s.Stopping && s.Queued == 0 {\n",

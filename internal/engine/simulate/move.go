@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -98,15 +97,15 @@ func (d *Simulation) moves() []Move {
 	return all
 }
 
-// movesOf adds the moves of a location. While a record waits, each slice is cut on its own. When none
-// does, a slice is not cut before those from which it derives: it runs with what they give last.
+// movesOf adds the moves of a location. Each slice is cut on its own, also before one from which it
+// derives: it runs again with what that gives.
 func (d *Simulation) movesOf(s *engine.Location, all []Move) []Move {
 	at := int32(s.Number)
 	if s.Finished || !s.Started {
 		return all
 	}
 	for i, r := range s.Regions {
-		if r.News && (s.Queued > 0 || !slices.ContainsFunc(s.Regions[:i], func(q *engine.Region) bool { return q.News && r.Follows(q) })) {
+		if r.News {
 			all = append(all, Move{Name: Name{Cuts, at, int32(i), 0}, loc: s, region: r})
 		}
 	}

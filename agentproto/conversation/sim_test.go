@@ -136,9 +136,9 @@ var races = []struct {
 	histories int // that differ
 }{
 	{"nothing", func(*stage) {}, 3, 1},
-	{"interruption", func(st *stage) { st.tell(input{Kind: interrupted}) }, 27, 4},
+	{"interruption", func(st *stage) { st.tell(input{Kind: interrupted}) }, 33, 4},
 	{"closure", func(st *stage) { st.tell(input{Kind: closed}) }, 58, 5},
-	{"text", func(st *stage) { st.tell(input{Kind: said, Text: "no"}) }, 80, 5},
+	{"text", func(st *stage) { st.tell(input{Kind: said, Text: "no"}) }, 104, 5},
 }
 
 // TestEverySchedule tries every order in which a result, the answers of the model and what

@@ -306,8 +306,6 @@ func (op *Op) gets(n int) {
 		for range n {
 			turns.Gives(op.Object(0))
 		}
-	case op.Bag && !op.Ordered:
-		turns.Touch(op.Object(0), Adds)
 	case op.Ordered || len(op.States) > 0:
 		turns.Touch(op.Object(0), Writes)
 	}

@@ -173,7 +173,6 @@ type Op struct {
 	Shuffled bool         // what it moves has no order, and may come in any: of each key, if it has keys
 	Mixed    bool         // although it has keys, it observes the order in which they come
 	clocked  bool         // what it does depends on the time, or changes timers; of a simulated graph
-	Bag      bool         // what it makes of records does not depend on the order in which they come
 	Later    bool         // what it gives comes as a record of a later step
 	At       int          // element being worked on, kept by keyed operators
 	Key      func() any   // its key; nil for operators without keys

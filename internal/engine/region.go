@@ -100,9 +100,6 @@ func (r *Region) reaches(target *Region, path []*Region) []*Region {
 	return nil
 }
 
-// Follows reports whether a run of d, another slice, may give r news.
-func (r *Region) Follows(d *Region) bool { return r != d && r.reaches(d, nil) != nil }
-
 // AtPre adds f to what a run does first.
 func (r *Region) AtPre(f func()) { r.pre = append(r.pre, f) }
 

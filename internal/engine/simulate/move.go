@@ -56,9 +56,6 @@ func (m *Move) In() *engine.Op {
 // Value returns the record that is taken as text, with its key if it has one.
 func (m *Move) Value() string { return m.in.Say(m.head) }
 
-// Due returns the deadline of the timers that fire.
-func (m *Move) Due() int64 { return m.deadline }
-
 // String returns the move as traces name it.
 func (m Move) String() string {
 	switch m.Kind {

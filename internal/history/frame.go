@@ -81,7 +81,6 @@ type frames struct {
 	at   int64 // offset of the frame that is read
 	next int64 // offset of what is read next
 	buf  bytes.Buffer
-	sum  uint32
 }
 
 // errCut says that the file ends within a frame.

@@ -1,11 +1,11 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/digest"
@@ -42,22 +42,26 @@ func (e execution) story() string {
 // printed asks for notes.
 type printed struct{ notes []string }
 
-// execute runs one schedule.
-func execute(t testing.TB, c chooser, f func(*Sim), notes *printed) execution {
-	return executeOn(t, c, f, notes, nil)
+// A subject is what is explored: a function that is called once for each schedule.
+type subject struct {
+	ctx context.Context
+	f   func(*Sim)
 }
 
+// execute runs one schedule.
+func (x subject) execute(c chooser, notes *printed) execution { return x.executeOn(c, notes, nil) }
+
 // executeOn runs one schedule, or the recorded one.
-func executeOn(t testing.TB, c chooser, f func(*Sim), notes *printed, recording *dataflow.Recording) (e execution) {
-	s := &Sim{t: t, choices: &choices{from: c}, seen: newSeen(notes)}
+func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Recording) (e execution) {
+	s := &Sim{ctx: x.ctx, choices: &choices{from: c}, seen: newSeen(notes)}
 	s.flow = dataflow.New()
 	if recording == nil {
 		s.simulate(c)
-		s.simulation.Run(func() { e.discarded = s.call(f) })
+		s.simulation.Run(func() { e.discarded = s.call(x.f) })
 		s.choices.ended(s.simulation.Missed(), s.failed)
 	} else {
 		s.steps = simulate.NewReplay(graphOf(s.flow), historyOf(recording), s.seen)
-		e.discarded = s.call(f)
+		e.discarded = s.call(x.f)
 	}
 	e.blocked = s.choices.blocked()
 	if !s.failed && !e.discarded && !e.blocked {

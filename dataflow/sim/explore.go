@@ -35,38 +35,68 @@ func Exhaustive(t testing.TB, f func(*Sim)) (schedules int) {
 	return schedules
 }
 
-// explore goes through all schedules. If whole, nothing is reduced: the schedules are
-// the same ones, in more executions.
+// explore goes through all schedules and fails t with what was found. If whole, nothing is
+// reduced: the schedules are the same ones, in more executions.
 func explore(t testing.TB, f func(*Sim), whole bool) (schedules, executions int) {
 	t.Helper()
 	if replayed(t, f) {
 		return 0, 1
 	}
+	x := subject{t.Context(), f}
+	found := x.explore(whole, *limitFlag)
+	switch {
+	case found.failed != nil:
+		explain(t, *found.failed, x)
+		t.FailNow()
+	case found.unsteady != "":
+		t.Fatalf("sim: %s: the function depends on something besides its choices, such as the order of a map, the time, or state that outlives a schedule\nchoices so far: %s", found.unsteady, found.trace)
+	case !found.complete:
+		t.Fatalf("sim: more than %d executions (%d schedules so far): nothing is shown; make the program smaller, use Random, or raise -sim.limit", found.executions, found.schedules)
+	}
+	found.outs.check(t)
+	return found.schedules, found.executions
+}
+
+// An exploration is what came of going through the schedules of a subject.
+type exploration struct {
+	complete   bool // every schedule was covered
+	schedules  int
+	executions int
+	failed     *execution // the first that failed, or nil
+	unsteady   string     // how a schedule came out differently when it was run again
+	trace      string     // of that schedule
+	outs       outputs
+}
+
+// explore goes through all schedules until one fails, or limit executions were made.
+func (x subject) explore(whole bool, limit int) (found exploration) {
 	all := newSearch(whole)
 	distinct := make(map[uint64]bool)
-	var outs outputs
 	for n := 1; ; n++ {
-		run := execute(t, all, f, nil)
+		run := x.execute(all, nil)
+		found.executions = n
 		if run.failed {
-			explain(t, run, f)
-			t.FailNow()
+			found.failed = &run
+			return found
 		}
 		if !run.discarded && !run.blocked {
 			distinct[run.shown] = true
+			found.schedules = len(distinct)
 		}
-		outs.add(run)
+		found.outs.add(run)
 		if n&(n-1) == 0 { // now and then, see whether the same choices give the same
-			all.compare(t, run, f)
+			all.compare(x, run)
 		}
 		if all.unsteady != "" {
-			t.Fatalf("sim: %s: the function depends on something besides its choices, such as the order of a map, the time, or state that outlives a schedule\nchoices so far: %s", all.unsteady, run.trace)
+			found.unsteady, found.trace = all.unsteady, run.trace
+			return found
 		}
 		if !all.next() {
-			outs.check(t)
-			return len(distinct), n
+			found.complete = true
+			return found
 		}
-		if n >= *limitFlag {
-			t.Fatalf("sim: more than %d executions (%d schedules so far): nothing is shown; make the program smaller, use Random, or raise -sim.limit", n, len(distinct))
+		if n >= limit {
+			return found
 		}
 	}
 }
@@ -79,13 +109,14 @@ func Random(t testing.TB, n int, f func(*Sim)) (schedules int) {
 	if replayed(t, f) {
 		return 0
 	}
+	x := subject{t.Context(), f}
 	distinct := make(map[uint64]bool)
 	var all outputs
 	for seed := range n {
 		c := &random{rng: rand.New(rand.NewPCG(0, uint64(seed)))}
-		run := execute(t, c, f, nil)
+		run := x.execute(c, nil)
 		if run.failed {
-			explain(t, run, f)
+			explain(t, run, x)
 			t.FailNow()
 		}
 		all.add(run)
@@ -105,8 +136,9 @@ func Fuzz(fz *testing.F, f func(*Sim)) {
 		if replayed(t, f) {
 			return
 		}
-		if run := execute(t, &fuzzed{data: data}, f, nil); run.failed {
-			explain(t, run, f)
+		x := subject{t.Context(), f}
+		if run := x.execute(&fuzzed{data: data}, nil); run.failed {
+			explain(t, run, x)
 		}
 	})
 }
@@ -120,7 +152,7 @@ func Replay(t testing.TB, choices string, f func(*Sim)) {
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	run := execute(t, c, f, &printed{})
+	run := subject{t.Context(), f}.execute(c, &printed{})
 	t.Logf("sim: the schedule %s\n%s", run.trace, run.story())
 	if run.failed {
 		t.Fail()
@@ -134,7 +166,7 @@ func Replay(t testing.TB, choices string, f func(*Sim)) {
 func Rerun(t testing.TB, recording *dataflow.Recording, f func(*Sim)) {
 	engine.Given("sim.Rerun", f)
 	t.Helper()
-	run := executeOn(t, new(script), f, &printed{}, recording)
+	run := subject{t.Context(), f}.executeOn(new(script), &printed{}, recording)
 	if run.failed {
 		t.Errorf("sim: the recorded run\n%s", run.story())
 	}
@@ -151,13 +183,13 @@ func replayed(t testing.TB, f func(*Sim)) bool {
 }
 
 // explain runs a schedule that failed again, and prints its choices.
-func explain(t testing.TB, failed execution, f func(*Sim)) {
+func explain(t testing.TB, failed execution, x subject) {
 	t.Helper()
 	c, err := scriptOf(failed.trace)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	again := execute(t, c, f, &printed{})
+	again := x.execute(c, &printed{})
 	t.Errorf("sim: a schedule fails\n%s\nrerun: %s", again.story(), rerun.Line(t.Name(), "-sim.replay", failed.trace))
 	if !again.failed {
 		t.Errorf("sim: run again, it does not fail: %s\nthe function depends on something besides its choices", strings.Join(failed.log, "\n"))

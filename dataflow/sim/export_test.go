@@ -16,18 +16,19 @@ func Explore(t *testing.T, f func(*Sim), whole bool) (schedules, executions int)
 // Fails runs f under all schedules and returns the story of the first that fails and
 // its choices.
 func Fails(t testing.TB, f func(*Sim)) (story, trace string) {
+	x := subject{t.Context(), f}
 	all := newSearch(false)
 	for {
-		run := execute(t, all, f, nil)
+		run := x.execute(all, nil)
 		if !run.failed {
-			all.compare(t, run, f)
+			all.compare(x, run)
 		}
 		if run.failed {
 			c, err := scriptOf(run.trace)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return execute(t, c, f, &printed{}).story(), run.trace
+			return x.execute(c, &printed{}).story(), run.trace
 		}
 		if all.unsteady != "" {
 			return all.unsteady, run.trace
@@ -40,8 +41,9 @@ func Fails(t testing.TB, f func(*Sim)) (story, trace string) {
 
 // FailsAtRandom is Fails with the random schedule, of n, that fails with the longest story.
 func FailsAtRandom(t testing.TB, n int, f func(*Sim)) (story, trace string) {
+	x := subject{t.Context(), f}
 	for seed := range n {
-		run := execute(t, &random{rng: rand.New(rand.NewPCG(0, uint64(seed)))}, f, nil)
+		run := x.execute(&random{rng: rand.New(rand.NewPCG(0, uint64(seed)))}, nil)
 		if !run.failed {
 			continue
 		}
@@ -49,7 +51,7 @@ func FailsAtRandom(t testing.TB, n int, f func(*Sim)) (story, trace string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := execute(t, c, f, &printed{})
+		again := x.execute(c, &printed{})
 		if !slices.Equal(again.log, run.log) {
 			t.Errorf("%q the first time and %q again", run.log, again.log)
 		}
@@ -62,7 +64,7 @@ func FailsAtRandom(t testing.TB, n int, f func(*Sim)) (story, trace string) {
 
 // RerunFails returns the story of a recorded run that fails.
 func RerunFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) string {
-	run := executeOn(t, new(script), f, &printed{}, recording)
+	run := subject{t.Context(), f}.executeOn(new(script), &printed{}, recording)
 	if !run.failed {
 		t.Error("the recorded run does not fail")
 	}
@@ -71,10 +73,11 @@ func RerunFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) strin
 
 // Hangs returns what an exploration says of outputs that nobody reads.
 func Hangs(t *testing.T, f func(*Sim)) (found []string) {
+	x := subject{t.Context(), f}
 	all := newSearch(false)
 	var outs outputs
 	for more := true; more; more = all.next() {
-		outs.add(execute(t, all, f, nil))
+		outs.add(x.execute(all, nil))
 	}
 	for _, err := range outs.hang() {
 		found = append(found, err.Error())

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"slices"
-	"testing"
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/simulate"
@@ -223,7 +222,7 @@ func (s *search) next() bool {
 }
 
 // compare notes whether a schedule came out differently when it was run again.
-func (s *search) compare(t testing.TB, run execution, f func(*Sim)) {
+func (s *search) compare(x subject, run execution) {
 	if s.unsteady != "" || run.blocked {
 		return
 	}
@@ -232,7 +231,7 @@ func (s *search) compare(t testing.TB, run execution, f func(*Sim)) {
 		s.unsteady = err.Error()
 		return
 	}
-	if again := execute(t, c, f, nil); run.shown != again.shown || run.failed != again.failed || run.choices != again.choices {
+	if again := x.execute(c, nil); run.shown != again.shown || run.failed != again.failed || run.choices != again.choices {
 		s.unsteady = fmt.Sprintf("a schedule of %d choices came out differently when it was run again", run.choices)
 	}
 }

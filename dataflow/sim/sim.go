@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"testing"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine/simulate"
@@ -12,7 +11,7 @@ import (
 
 // A Sim is one schedule of a flow, made for a call of the function under test.
 type Sim struct {
-	t          testing.TB
+	ctx        context.Context
 	choices    *choices
 	seen       *seen
 	flow       *dataflow.Flow
@@ -44,7 +43,6 @@ func (s *Sim) Flow() *dataflow.Flow { return s.flow }
 // Start starts the flow. What was sent before and what is sent after make no
 // difference: nothing runs until somebody waits.
 func (s *Sim) Start() *dataflow.App {
-	s.t.Helper()
 	app, err := dataflow.Start(s.Context(), s.flow)
 	if err != nil {
 		s.Fatalf("starting the flow: %v", err)
@@ -54,13 +52,12 @@ func (s *Sim) Start() *dataflow.App {
 }
 
 // Context returns the context of the schedule.
-func (s *Sim) Context() context.Context { return s.t.Context() }
+func (s *Sim) Context() context.Context { return s.ctx }
 
 // Quiesce drives the flow until nothing can happen any more: every input has been
 // taken, every slice has run with the final version of what it reads, every timer
 // has fired.
 func (s *Sim) Quiesce() {
-	s.t.Helper()
 	if err := s.steps.Quiesce(); err != nil {
 		s.Fatalf("%v", err)
 	}
@@ -88,7 +85,6 @@ func (s *Sim) Never(check func()) {
 
 // Check fails the schedule at once if err is not nil.
 func (s *Sim) Check(err error) {
-	s.t.Helper()
 	if err != nil {
 		s.Fatalf("%v", err)
 	}
@@ -121,7 +117,6 @@ type source[T any] interface {
 // Collect drives the flow until it is quiet and returns everything that the output
 // has given by then.
 func Collect[T any](s *Sim, out source[T]) []T {
-	s.t.Helper()
 	s.Quiesce()
 	var all []T
 	var err error
@@ -149,7 +144,6 @@ func (s *Sim) inline(read func()) {
 
 // ended fails the schedule unless err says only that nothing more comes.
 func (s *Sim) ended(err error) {
-	s.t.Helper()
 	if !errors.Is(err, ErrQuiet) && !ends(err) {
 		s.Fatalf("%v", err)
 	}

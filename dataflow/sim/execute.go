@@ -44,8 +44,9 @@ type printed struct{ notes []string }
 
 // A subject is what is explored: a function that is called once for each schedule.
 type subject struct {
-	ctx context.Context
-	f   func(*Sim)
+	ctx  context.Context
+	f    func(*Sim)
+	from *dataflow.Recording // the run with which each schedule begins, or nil
 }
 
 // execute runs one schedule.
@@ -57,6 +58,9 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 	s.flow = dataflow.New()
 	if recording == nil {
 		s.simulate(c)
+		if x.from != nil {
+			s.simulation.Continue(historyOf(x.from))
+		}
 		s.simulation.Run(func() { e.discarded = s.call(x.f) })
 		s.choices.ended(s.simulation.Missed(), s.failed)
 	} else {

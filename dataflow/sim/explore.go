@@ -30,19 +30,18 @@ func ends(err error) bool { return errors.Is(err, io.EOF) }
 func Exhaustive(t testing.TB, f func(*Sim)) (schedules int) {
 	engine.Given("sim.Exhaustive", f)
 	t.Helper()
-	schedules, executions := explore(t, f, false)
+	schedules, executions := explore(t, subject{ctx: t.Context(), f: f}, false)
 	t.Logf("sim: %d schedules in %d executions", schedules, executions)
 	return schedules
 }
 
 // explore goes through all schedules and fails t with what was found. If whole, nothing is
 // reduced: the schedules are the same ones, in more executions.
-func explore(t testing.TB, f func(*Sim), whole bool) (schedules, executions int) {
+func explore(t testing.TB, x subject, whole bool) (schedules, executions int) {
 	t.Helper()
-	if replayed(t, f) {
+	if replayed(t, x) {
 		return 0, 1
 	}
-	x := subject{t.Context(), f}
 	found := x.explore(whole, *limitFlag)
 	switch {
 	case found.failed != nil:
@@ -106,10 +105,10 @@ func (x subject) explore(whole bool, limit int) (found exploration) {
 func Random(t testing.TB, n int, f func(*Sim)) (schedules int) {
 	engine.Given("sim.Random", f)
 	t.Helper()
-	if replayed(t, f) {
+	x := subject{ctx: t.Context(), f: f}
+	if replayed(t, x) {
 		return 0
 	}
-	x := subject{t.Context(), f}
 	distinct := make(map[uint64]bool)
 	var all outputs
 	for seed := range n {
@@ -133,10 +132,10 @@ func Fuzz(fz *testing.F, f func(*Sim)) {
 	fz.Add([]byte{})
 	fz.Add([]byte{1, 1, 1, 1, 1, 1, 1, 1})
 	fz.Fuzz(func(t *testing.T, data []byte) {
-		if replayed(t, f) {
+		x := subject{ctx: t.Context(), f: f}
+		if replayed(t, x) {
 			return
 		}
-		x := subject{t.Context(), f}
 		if run := x.execute(&fuzzed{data: data}, nil); run.failed {
 			explain(t, run, x)
 		}
@@ -148,11 +147,17 @@ func Fuzz(fz *testing.F, f func(*Sim)) {
 func Replay(t testing.TB, choices string, f func(*Sim)) {
 	engine.Given("sim.Replay", f)
 	t.Helper()
+	subject{ctx: t.Context(), f: f}.replay(t, choices)
+}
+
+// replay makes one schedule and prints its choices.
+func (x subject) replay(t testing.TB, choices string) {
+	t.Helper()
 	c, err := scriptOf(choices)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	run := subject{t.Context(), f}.execute(c, &printed{})
+	run := x.execute(c, &printed{})
 	t.Logf("sim: the schedule %s\n%s", run.trace, run.story())
 	if run.failed {
 		t.Fail()
@@ -166,19 +171,19 @@ func Replay(t testing.TB, choices string, f func(*Sim)) {
 func Rerun(t testing.TB, recording *dataflow.Recording, f func(*Sim)) {
 	engine.Given("sim.Rerun", f)
 	t.Helper()
-	run := subject{t.Context(), f}.executeOn(new(script), &printed{}, recording)
+	run := subject{ctx: t.Context(), f: f}.executeOn(new(script), &printed{}, recording)
 	if run.failed {
 		t.Errorf("sim: the recorded run\n%s", run.story())
 	}
 }
 
 // replayed runs only the schedule of -sim.replay, if there is one.
-func replayed(t testing.TB, f func(*Sim)) bool {
+func replayed(t testing.TB, x subject) bool {
 	t.Helper()
 	if *replayFlag == "" {
 		return false
 	}
-	Replay(t, *replayFlag, f)
+	x.replay(t, *replayFlag)
 	return true
 }
 

@@ -10,13 +10,13 @@ import (
 
 // Explore is Exhaustive with the number of executions, reduced or not.
 func Explore(t *testing.T, f func(*Sim), whole bool) (schedules, executions int) {
-	return explore(t, f, whole)
+	return explore(t, subject{ctx: t.Context(), f: f}, whole)
 }
 
 // Fails runs f under all schedules and returns the story of the first that fails and
 // its choices.
 func Fails(t testing.TB, f func(*Sim)) (story, trace string) {
-	x := subject{t.Context(), f}
+	x := subject{ctx: t.Context(), f: f}
 	all := newSearch(false)
 	for {
 		run := x.execute(all, nil)
@@ -41,7 +41,7 @@ func Fails(t testing.TB, f func(*Sim)) (story, trace string) {
 
 // FailsAtRandom is Fails with the random schedule, of n, that fails with the longest story.
 func FailsAtRandom(t testing.TB, n int, f func(*Sim)) (story, trace string) {
-	x := subject{t.Context(), f}
+	x := subject{ctx: t.Context(), f: f}
 	for seed := range n {
 		run := x.execute(&random{rng: rand.New(rand.NewPCG(0, uint64(seed)))}, nil)
 		if !run.failed {
@@ -64,7 +64,7 @@ func FailsAtRandom(t testing.TB, n int, f func(*Sim)) (story, trace string) {
 
 // RerunFails returns the story of a recorded run that fails.
 func RerunFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) string {
-	run := subject{t.Context(), f}.executeOn(new(script), &printed{}, recording)
+	run := subject{ctx: t.Context(), f: f}.executeOn(new(script), &printed{}, recording)
 	if !run.failed {
 		t.Error("the recorded run does not fail")
 	}
@@ -73,7 +73,7 @@ func RerunFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) strin
 
 // Hangs returns what an exploration says of outputs that nobody reads.
 func Hangs(t *testing.T, f func(*Sim)) (found []string) {
-	x := subject{t.Context(), f}
+	x := subject{ctx: t.Context(), f: f}
 	all := newSearch(false)
 	var outs outputs
 	for more := true; more; more = all.next() {
@@ -83,4 +83,13 @@ func Hangs(t *testing.T, f func(*Sim)) (found []string) {
 		found = append(found, err.Error())
 	}
 	return found
+}
+
+// ContinueFails returns the story of what fails behind a recorded run.
+func ContinueFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) string {
+	run := subject{ctx: t.Context(), f: f, from: recording}.execute(newSearch(false), &printed{})
+	if !run.failed {
+		t.Error("nothing fails")
+	}
+	return run.story()
 }

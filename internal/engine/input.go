@@ -3,8 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
+	"slices"
 	"sync/atomic"
 
 	"github.com/millrace/millrace/internal/engine/codec"
@@ -33,6 +33,7 @@ type Input interface {
 
 	CopyTaken(at, n int) any // copies of n records that were taken, from the one with index at
 	Load(records any) error  // take what CopyTaken returned, of an input of the same type, or what is [Encoded]
+	Entered(n int) error     // the last n records that were loaded have come in; see port/lanes.go
 
 	Check(c codec.Codec) error                                        // why its records cannot be encoded without loss, or nil
 	Types() []reflect.Type                                            // of its elements, or of keys and values; nil of records that have no content
@@ -58,6 +59,9 @@ type InputBase struct {
 
 // Base implements [Input].
 func (d *InputBase) Base() *InputBase { return d }
+
+// FromOutside reports whether the input is a port of the program.
+func (d *InputBase) FromOutside() bool { return slices.Contains(d.Loc.Bases, d) }
 
 // Refuse says why nothing is accepted, with mu held.
 func (d *InputBase) Refuse() error {
@@ -380,20 +384,3 @@ func (e *Ending) Say(int) string { return Ended{}.String() }
 
 // CopyTaken implements [Input].
 func (e *Ending) CopyTaken(_, n int) any { return make(ends, n) }
-
-// Load implements [Input].
-func (e *Ending) Load(records any) error {
-	if x, ok := records.(Encoded); ok && x.N == 1 && len(x.Data) == 0 {
-		records = make(ends, 1)
-	}
-	xs, ok := records.(ends)
-	if !ok {
-		return fmt.Errorf("%s takes its end, the recording has %T", e.Op, records)
-	}
-	e.taken += len(xs)
-	e.said = true
-	return nil
-}
-
-// Accept implements [Input]. No history that is kept has an ending.
-func (e *Ending) Accept(*codec.Record, codec.Codec) (bool, error) { return false, codec.ErrRecord }

@@ -189,6 +189,26 @@ func (e *Ending) Types() []reflect.Type { return nil }
 // AppendTaken implements [Input].
 func (e *Ending) AppendTaken(dst []byte, _ codec.Codec, _, _ int) ([]byte, error) { return dst, nil }
 
+// Load implements [Input].
+func (e *Ending) Load(records any) error {
+	if x, ok := records.(Encoded); ok && x.N == 1 && len(x.Data) == 0 {
+		records = make(ends, 1)
+	}
+	xs, ok := records.(ends)
+	if !ok {
+		return fmt.Errorf("%s takes its end, the recording has %T", e.Op, records)
+	}
+	e.taken += len(xs)
+	e.said = true
+	return nil
+}
+
+// Accept implements [Input]. No history that is kept has an ending.
+func (e *Ending) Accept(*codec.Record, codec.Codec) (bool, error) { return false, codec.ErrRecord }
+
+// Entered implements [Input]. Load has noted it.
+func (e *Ending) Entered(int) error { return nil }
+
 // Encoded are n records of an input that were read from a file. [Input].Load decodes them.
 type Encoded struct {
 	N     int

@@ -1,6 +1,7 @@
 package port
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -211,4 +212,69 @@ func opaqueIn(t reflect.Type, in []reflect.Type) bool {
 		}
 	}
 	return false
+}
+
+// A simulation that goes on where a recording ends needs more of its inputs than a replay does:
+// what they accept afterwards depends on what has come in. What the flow sends to itself comes
+// from the steps before, and of that the recording says which part was taken.
+
+// Entered implements [engine.Input].
+func (in *Input[T]) Entered(n int) error {
+	for i := len(in.taken) - n; i < len(in.taken); i++ {
+		want := digest.Of(in.taken[i])
+		at := slices.IndexFunc(in.buf, func(x T) bool { return digest.Of(x) == want })
+		switch {
+		case at >= 0:
+			in.unordered.took(at)
+			in.buf = slices.Delete(in.buf, at, at+1)
+			in.Loc.Queued--
+		case !in.FromOutside():
+			return fmt.Errorf("it takes %v from %s, and the steps before have sent no such record", in.taken[i], in.Op)
+		}
+	}
+	return nil
+}
+
+// Entered implements [engine.Input].
+func (in *KeyedInput[K, V]) Entered(n int) error {
+	for i := len(in.taken.K) - n; i < len(in.taken.K); i++ {
+		k := in.taken.K[i]
+		want := digest.Of(in.taken.V[i])
+		at := -1
+		for j := range in.buf.K {
+			if in.buf.K[j] == k && digest.Of(in.buf.V[j]) == want {
+				at = j
+				break
+			}
+		}
+		switch {
+		case at >= 0:
+			in.unordered.took(at)
+			in.buf.Delete(at)
+			in.Loc.Queued--
+		case !in.FromOutside():
+			return fmt.Errorf("it takes %v:%v from %s, and the steps before have sent no such record", k, in.taken.V[i], in.Op)
+		case in.once:
+			if err := in.countable(k); err != nil {
+				return err
+			}
+			in.put(k, in.hash.Hash(k))
+		}
+	}
+	return nil
+}
+
+// Entered implements [engine.Input]. An answer comes instead of its call.
+func (in *answers[K, V, U]) Entered(n int) error {
+	q := &in.to.asked
+	for i := len(in.taken.K) - n; i < len(in.taken.K); i++ {
+		at := slices.Index(q.K, in.taken.K[i])
+		if at < 0 {
+			return fmt.Errorf("it takes an answer for %v from %s, and the steps before have asked for none", in.taken.K[i], in.Op)
+		}
+		q.Columns.Delete(at)
+		q.ids = slices.Delete(q.ids, at, at+1)
+		in.Loc.Calls.Add(-1)
+	}
+	return nil
 }

@@ -59,25 +59,36 @@ func (d *Replay) Step() bool {
 // next loads the records of the next step, which there is. If they do not fit the graph, it
 // has failed.
 func (d *Replay) next() (*engine.Location, *engine.Plan, error) {
-	if d.made == 0 {
-		if err := d.from.Fits(d.g); err != nil {
-			return nil, nil, d.refuse(fmt.Errorf("dataflow: the recording does not fit this flow: %w", err))
-		}
-	}
 	next := &d.from.Plans[d.made]
 	d.made++
-	if next.Location >= len(d.g.Locations) {
-		return nil, nil, d.refuse(fmt.Errorf("dataflow: step %d of the recording is of a location that this flow does not have", d.made))
-	}
-	s := d.g.Locations[next.Location]
-	if err := s.Load(&next.Plan); err != nil {
-		return nil, nil, d.refuse(fmt.Errorf("dataflow: step %d of the recording does not fit this flow: %w", d.made, err))
+	s, err := load(d.g, d.from, d.made-1)
+	if err != nil {
+		return nil, nil, d.refuse(err)
 	}
 	for _, t := range next.Take {
 		d.g.Note(func() string { return fmt.Sprintf("take %d recorded of %s", t.N, s.Ops[t.Op]) })
 	}
 	d.last = max(d.last, next.Now)
 	return s, &next.Plan, nil
+}
+
+// load has the inputs take the records of step n of a recording, whose mu is held, and returns
+// its location.
+func load(g *engine.Graph, from *engine.Recording, n int) (*engine.Location, error) {
+	if n == 0 {
+		if err := from.Fits(g); err != nil {
+			return nil, fmt.Errorf("dataflow: the recording does not fit this flow: %w", err)
+		}
+	}
+	next := &from.Plans[n]
+	if next.Location >= len(g.Locations) {
+		return nil, fmt.Errorf("dataflow: step %d of the recording is of a location that this flow does not have", n+1)
+	}
+	s := g.Locations[next.Location]
+	if err := s.Load(&next.Plan); err != nil {
+		return nil, fmt.Errorf("dataflow: step %d of the recording does not fit this flow: %w", n+1, err)
+	}
+	return s, nil
 }
 
 // refuse ends the replay because of err, and with it a graph that has not ended.

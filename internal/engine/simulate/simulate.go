@@ -60,6 +60,7 @@ type Simulation struct {
 	virtual int64              // the clock, in nanoseconds
 	passes  bool               // time passes when it is read next
 	repeats repeats            // of records that were taken
+	from    *engine.Recording  // whose steps come first, or nil
 }
 
 // maxSteps bounds the steps of a simulation between two sends, so that a flow that
@@ -106,6 +107,12 @@ func (d *Simulation) Prepare(g *engine.Graph) {
 // Start makes the first step, with a clock that begins in 1970. The one who makes steps has the
 // token for ever.
 func (d *Simulation) Start(s *engine.Location) {
+	if d.from != nil {
+		if s.Number == len(d.g.Locations)-1 {
+			d.begin()
+		}
+		return
+	}
 	d.Perform(s, &engine.Plan{Start: true, Cut: engine.CutNone})
 }
 

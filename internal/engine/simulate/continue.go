@@ -1,0 +1,86 @@
+package simulate
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Continue has the graph begin with the steps of a recording, all at once, when it is started. What
+// the steps have sent and the recording has not taken waits then: records on their way to other
+// locations or around a cycle, and calls without an answer. Inputs of the program are open and
+// have what they have accepted, so a key that came is refused again. It is called before the graph
+// is started, which fails if the recording does not fit it.
+func (d *Simulation) Continue(from *engine.Recording) { d.from = from }
+
+// begin makes the recorded steps. To a search they are one event, on which all others depend.
+func (d *Simulation) begin() {
+	d.trail.begin(Name{Kind: Settle})
+	err := d.makeRecorded()
+	t := &d.trail.effect
+	t.All, t.Touched, t.Took, t.Sent = true, nil, nil, nil
+	for _, s := range d.g.Locations {
+		for _, in := range s.Inputs {
+			if in == nil {
+				continue
+			}
+			for i := range in.Waiting() {
+				t.Sent = append(t.Sent, in.Base().Op.Lane(in.LaneOf(i)))
+			}
+		}
+	}
+	if e, outer := d.trail.end(); outer && d.told != nil {
+		d.told.Made(e)
+	}
+	if err != nil {
+		d.g.Fail(err)
+	}
+}
+
+// makeRecorded makes the recorded steps, and then the first step of each location of which the
+// recording has none.
+func (d *Simulation) makeRecorded() error {
+	d.from.Mu.Lock()
+	defer d.from.Mu.Unlock()
+	started := make([]bool, len(d.g.Locations))
+	for n := range d.from.Plans {
+		p := &d.from.Plans[n].Plan
+		s, err := load(d.g, d.from, n)
+		if err != nil {
+			return err
+		}
+		if err := entered(s, p); err != nil {
+			return fmt.Errorf("dataflow: step %d of the recording cannot be made again: %w", n+1, err)
+		}
+		started[s.Number] = true
+		d.virtual = max(d.virtual, p.Now)
+		if !d.Perform(s, p) {
+			return d.g.Err()
+		}
+	}
+	d.g.Note(func() string { return fmt.Sprintf("make the %d steps of the recording", len(d.from.Plans)) })
+	for _, s := range d.g.Locations {
+		if !started[s.Number] {
+			d.Perform(s, &engine.Plan{Start: true, Cut: engine.CutNone})
+		}
+	}
+	return nil
+}
+
+// entered has inputs note what a step takes, which they have loaded.
+func entered(s *engine.Location, p *engine.Plan) error {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	took := make(map[int32]int)
+	for _, t := range p.Take {
+		took[t.Op] += t.N
+	}
+	for op, in := range s.Inputs {
+		if n := took[int32(op)]; n > 0 {
+			if err := in.Entered(n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

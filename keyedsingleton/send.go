@@ -20,6 +20,8 @@ func Send[K comparable, V any, L, To dataflow.Location, B bounds.FixedValuesLate
 ) dataflow.KeyedSingleton[K, V, To, Out] {
 	const op = "keyedsingleton.Send"
 	n, site := engine.NodeOf(ks, op), placeOf(to, op).Destination(op)
-	moved := port.KeyedExchange(n, engine.NewOp(site, "keyedsingleton.Send", ""))
+	move := engine.NewOp(site, op, "")
+	move.Once = true
+	moved := port.KeyedExchange(n, move)
 	return newKeyedSingleton[K, V, To, Out](moved)
 }

@@ -144,7 +144,7 @@ func (s *Sim) inline(read func()) {
 
 // ended fails the schedule unless err says only that nothing more comes.
 func (s *Sim) ended(err error) {
-	if !errors.Is(err, ErrQuiet) && !ends(err) {
+	if !errors.Is(err, ErrQuiet) && !errors.Is(err, ErrHalted) && !ends(err) {
 		s.Fatalf("%v", err)
 	}
 }

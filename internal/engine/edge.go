@@ -162,6 +162,24 @@ func (l *Edge) End(err error) {
 	l.To.Awaken()
 }
 
+// Halt ends a location of a simulated graph in the middle of its work because of err, and no
+// other one: it makes no further step, and the locations that it sends to do not wait for it.
+func (s *Location) Halt(err error) {
+	if !s.abort(err) {
+		return
+	}
+	for _, l := range s.Edges.outs {
+		l.End(nil)
+	}
+	if r := s.Edges.scc; r != nil && !s.Edges.idle {
+		s.Edges.idle = true
+		r.mu.Lock()
+		r.active--
+		r.mu.Unlock()
+	}
+	s.Graph.siteFinished()
+}
+
 // mayEnd reports whether a location at which nothing can happen may end: if it belongs to
 // a strongly connected component, when nothing can happen at any of the others. It is called with mu held by
 // the holder of the token.

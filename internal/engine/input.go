@@ -23,13 +23,15 @@ var (
 type Input interface {
 	Base() *InputBase
 
-	TakeAll()                 // what was accepted is taken; mu is held
-	TakeAt(i int, again bool) // the record with index i of what was accepted is taken, and waits on if it comes again; mu is held
-	Push(n int)               // push the next n of what was taken; see step.go
-	Heads() []LaneHead        // the first record of each lane that has one; see port/lanes.go
-	Waiting() int             // how many records were accepted and not taken
-	LaneOf(i int) uint64      // the lane of the record with index i of what was accepted
-	Say(i int) string         // the record with index i of what was accepted, for people
+	TakeAll()            // what was accepted is taken; mu is held
+	Push(n int)          // push the next n of what was taken; see step.go
+	Heads() []LaneHead   // the first record of each lane that has one; see port/lanes.go
+	Waiting() int        // how many records were accepted and not taken
+	LaneOf(i int) uint64 // the lane of the record with index i of what was accepted
+	Say(i int) string    // the record with index i of what was accepted, for people
+
+	// Lift returns what takes record i of those that wait, with mu held. If again, it waits on.
+	Lift(i int, again bool) (take func())
 
 	CopyTaken(at, n int) any // copies of n records that were taken, from the one with index at
 	Load(records any) error  // take what CopyTaken returned, of an input of the same type, or what is [Encoded]
@@ -347,8 +349,8 @@ func (e *Ending) say() {
 // TakeAll implements [Input].
 func (e *Ending) TakeAll() { e.waits, e.taken = 0, e.taken+e.waits }
 
-// TakeAt implements [Input].
-func (e *Ending) TakeAt(int, bool) { e.TakeAll() }
+// Lift implements [Input].
+func (e *Ending) Lift(int, bool) (take func()) { return e.TakeAll }
 
 // Push implements [Input].
 func (e *Ending) Push(n int) {

@@ -171,6 +171,8 @@ type Op struct {
 	clock    bool         // it reads the time
 	Ordered  bool         // it observes the order in which records come: those of each key, if it has keys
 	Shuffled bool         // what it moves has no order, and may come in any: of each key, if it has keys
+	Once     bool         // what it moves are entries: one that comes again changes nothing
+	Forgets  bool         // what it moves are entries, and that they are forgotten
 	Mixed    bool         // although it has keys, it observes the order in which they come
 	clocked  bool         // what it does depends on the time, or changes timers; of a simulated graph
 	Later    bool         // what it gives comes as a record of a later step

@@ -171,6 +171,7 @@ type lifeRow[V any] struct {
 // exchangeLives is KeyedExchange of entries that can be forgotten: that a key is forgotten is
 // a record, too.
 func exchangeLives[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
+	op.Forgets = true
 	rows := engine.NewKeyedNode[K, lifeRow[V]](n.Head)
 	rows.Op = n.Op // and not what was built last at that location
 	n.Origin().Add(func(b *engine.Batch[K, V]) {

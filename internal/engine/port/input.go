@@ -137,13 +137,14 @@ func (in *Input[T]) TakeAll() {
 	in.buf, in.taken = in.taken, in.buf
 }
 
-// TakeAt implements [engine.Input].
-func (in *Input[T]) TakeAt(i int, again bool) {
-	in.taken = append(in.taken, in.buf[i])
+// Lift implements [engine.Input].
+func (in *Input[T]) Lift(i int, again bool) (take func()) {
+	x := in.buf[i]
 	if !again {
 		in.unordered.took(i)
 		in.buf = slices.Delete(in.buf, i, i+1)
 	}
+	return func() { in.taken = append(in.taken, x) }
 }
 
 // Say implements [engine.Input].

@@ -219,17 +219,17 @@ func (in *KeyedInput[K, V]) answer(k K, v V, h uint64) {
 // TakeAll implements [engine.Input].
 func (in *KeyedInput[K, V]) TakeAll() { in.buf, in.taken = in.taken, in.buf }
 
-// TakeAt implements [engine.Input].
-func (in *KeyedInput[K, V]) TakeAt(i int, again bool) {
-	var h uint64
+// Lift implements [engine.Input].
+func (in *KeyedInput[K, V]) Lift(i int, again bool) (take func()) {
+	k, v, h := in.buf.K[i], in.buf.V[i], uint64(0)
 	if in.hashed {
 		h = in.buf.H[i]
 	}
-	in.taken.Append(in.hashed, in.buf.K[i], in.buf.V[i], h)
 	if !again {
 		in.unordered.took(i)
 		in.buf.Delete(i)
 	}
+	return func() { in.taken.Append(in.hashed, k, v, h) }
 }
 
 // Say implements [engine.Input].

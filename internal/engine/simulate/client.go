@@ -83,6 +83,9 @@ func (d *Simulation) Turn(t engine.Turn) error {
 		if !c.yield(struct{}{}) {
 			panic(errEnded)
 		}
+		if t.Op != nil {
+			d.uses(t.Op.Loc)
+		}
 		if c.quiet && (t.Ready == nil || !t.Ready()) {
 			if err := d.g.Err(); err != nil {
 				return err

@@ -39,7 +39,8 @@ type Move struct {
 	call     int
 	deadline int64
 	client   *client
-	quiet    bool // the caller waits for what will never come
+	late     *late // the message that is taken, if it was delayed
+	quiet    bool  // the caller waits for what will never come
 }
 
 // Cuts reports whether a slice is cut.
@@ -54,7 +55,12 @@ func (m *Move) In() *engine.Op {
 }
 
 // Value returns the record that is taken as text, with its key if it has one.
-func (m *Move) Value() string { return m.in.Say(m.head) }
+func (m *Move) Value() string {
+	if m.late != nil {
+		return m.late.say
+	}
+	return m.in.Say(m.head)
+}
 
 // String returns the move as traces name it.
 func (m Move) String() string {
@@ -72,6 +78,8 @@ func (m Move) String() string {
 			return t.Say + " " + t.Op.String()
 		}
 		return "go on"
+	case Isolates, Heals, Halts:
+		return m.sayFault()
 	}
 	return "settle"
 }
@@ -89,6 +97,7 @@ func (d *Simulation) moves() []Move {
 		for _, s := range d.g.Locations {
 			all = d.movesOf(s, all)
 		}
+		all = d.faultMoves(all)
 	}
 	d.made = all
 	return all
@@ -148,10 +157,13 @@ func (d *Simulation) do(m *Move) {
 		d.virtual = max(d.virtual, m.deadline)
 		d.trail.touch(m.loc.Times(), engine.Writes)
 		d.Perform(m.loc, &engine.Plan{Now: m.deadline, Fire: true, Cut: engine.CutNone})
+	case Isolates, Heals, Halts:
+		d.fail(m)
 	case Settle:
 		d.trail.effect.All = true
 	}
 	if m.loc != nil {
+		d.uses(m.loc)
 		d.stepped(m.loc)
 	}
 	if e, outer := d.trail.end(); outer && d.told != nil {
@@ -163,7 +175,8 @@ func (d *Simulation) do(m *Move) {
 func (d *Simulation) take(m *Move) {
 	op := m.in.Base().Op
 	lane := op.Lane(m.ID)
-	again := d.takeAgain(m.in.Base())
+	what := d.fate(m)
+	again := what == repeated || what == arrived && d.takeAgain(m.in.Base())
 	d.trail.touch(lane, engine.Takes)
 	d.trail.effect.Took, d.trail.effect.Again = append(d.trail.effect.Took, lane), again
 	if end, ok := m.in.(*engine.Ending); ok {
@@ -173,11 +186,23 @@ func (d *Simulation) take(m *Move) {
 		}
 	}
 	m.loc.Mu.Lock()
-	m.in.TakeAt(m.head, again)
+	switch {
+	case m.late != nil:
+		d.arrive(m.late, what)
+	case what == delayed:
+		d.delay(m)
+	default:
+		if take := m.in.Lift(m.head, again); what != lost {
+			take()
+		}
+	}
 	if !again {
 		m.loc.Queued--
 	}
 	m.loc.Mu.Unlock()
+	if what == lost || what == delayed {
+		return
+	}
 	d.passes = true
 	d.Perform(m.loc, &engine.Plan{Take: []engine.Take{{Op: op.Index, N: 1}}, Cut: engine.CutNone})
 	d.passes = false

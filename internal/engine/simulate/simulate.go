@@ -61,6 +61,7 @@ type Simulation struct {
 	passes  bool               // time passes when it is read next
 	repeats repeats            // of records that were taken
 	from    *engine.Recording  // whose steps come first, or nil
+	faults  faults
 }
 
 // maxSteps bounds the steps of a simulation between two sends, so that a flow that
@@ -102,6 +103,7 @@ func (d *Simulation) Prepare(g *engine.Graph) {
 		}
 	}
 	d.repeats.find(g)
+	d.faults.find(g)
 }
 
 // Start makes the first step, with a clock that begins in 1970. The one who makes steps has the
@@ -146,6 +148,10 @@ func (d *Simulation) Admit(ctx context.Context, in *engine.InputBase) (engine.Ad
 func (d *Simulation) Deliver(x engine.Delivery) {
 	if calls, ok := x.(engine.Calling); ok {
 		calls.Ask()
+		return
+	}
+	if l := x.Exchange(); l != nil && d.faults.hasHalted(l.To) {
+		x.Discard()
 		return
 	}
 	x.Deliver()

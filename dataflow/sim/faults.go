@@ -1,0 +1,54 @@
+package sim
+
+import "github.com/millrace/millrace/internal/engine/simulate"
+
+// Faults are how many faults of each kind may happen in a schedule, at most. The zero value
+// has none. A schedule has fewer as well, so a program that is proved with two lost messages
+// is proved with one and with none. Each fault is in the story of a schedule that fails, where
+// it happens.
+//
+// # Messages
+//
+// Messages are the elements and entries that one location sends to another one, members of a
+// location included: what [dataflow.Send], keyedstream.Send, keyedsingleton.Send and
+// keyedstream.Divide move. What the test sends to a port is no message. Streams say
+// in their types that each element comes once, which is not so when a link repeats messages:
+// the program has to find repeats itself. An entry of a keyed singleton comes once for its key
+// on any link, so it may be lost and not repeated.
+type Faults struct {
+	Lose   int // messages that never come
+	Repeat int // messages that come twice, one right behind the other unless the second is delayed
+	Delay  int // messages that are overtaken, where a link keeps an order, by any number of those behind
+
+	// Isolations is how often a location is cut off from all other ones, members of its own
+	// type included, and later no longer is. Messages that come in the meantime are lost, in both directions; a
+	// message may also be on its way for long, and come afterwards. Ports of the location can be
+	// used all the time.
+	Isolations int
+
+	// Halts is how many locations stop for ever, between two of their moves, and remember
+	// nothing (crash-stop). What they have sent still comes. What is sent to them is lost, and whoever uses their ports has the
+	// error [ErrHalted].
+	Halts int
+
+	// Links names the links whose messages are lost, repeated and delayed, such as
+	// "Server→Worker": the names of the types of both locations. One of several members
+	// has a number behind its name: "Server→Worker 2". Nil means all links.
+	Links []string
+
+	// Locations names the locations that are isolated and halted, such as "Worker" or "Worker 2". Nil
+	// means all.
+	Locations []string
+}
+
+// ErrHalted is the error of a caller that uses a port of a location that has stopped for ever.
+var ErrHalted = simulate.ErrHalted
+
+// Inject has faults happen in this schedule. It is called before [Sim.Start], in every schedule
+// alike. It panics if a number is negative or the flow was started; the start panics if there is no
+// link or location of a name that is given. A recorded run has the faults that it had.
+func (s *Sim) Inject(f Faults) {
+	if s.simulation != nil {
+		s.simulation.Inject(simulate.Faults(f))
+	}
+}

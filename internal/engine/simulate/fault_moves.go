@@ -1,0 +1,136 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A late is a message that was delayed: those behind it overtake it.
+type late struct {
+	id   uint64        // of its lane, which it has for itself
+	from engine.Object // the lane from which it was taken
+	loc  *engine.Location
+	in   engine.Input
+	say  string
+	take func()
+}
+
+// delay lays the message that is taken aside. The mu of its location is held.
+func (d *Simulation) delay(m *Move) {
+	f, op := &d.faults, m.in.Base().Op
+	lane := op.Lane(m.ID)
+	f.delays[lane]++
+	x := &late{id: engine.ChainDigest(m.ID, f.delays[lane]) &^ (1 << 63), from: lane, loc: m.loc, in: m.in, say: m.Value()}
+	x.take = m.in.Lift(m.head, false)
+	f.late = append(f.late, x)
+	m.loc.Queued++ // since it waits still
+	lane = op.Lane(x.id)
+	d.trail.touch(lane, engine.Sends)
+	d.trail.effect.Sent = append(d.trail.effect.Sent, lane)
+}
+
+// arrive has a message that was delayed be taken, unless it is lost. What was behind it comes
+// before it or after it. The mu of its location is held.
+func (d *Simulation) arrive(x *late, what fate) {
+	d.trail.touch(x.from, engine.Takes)
+	f := &d.faults
+	f.late = slices.DeleteFunc(f.late, func(y *late) bool { return x == y })
+	if what != lost {
+		x.take()
+	}
+}
+
+// faultMoves adds the faults that can happen next to all that can. Each of them is disabled by
+// something in all, so that a run ends without it as well.
+func (d *Simulation) faultMoves(all []Move) []Move {
+	f := &d.faults
+	if !f.any {
+		return all
+	}
+	for _, x := range f.late {
+		if !x.loc.Finished {
+			all = append(all, Move{Name: Name{Takes, int32(x.loc.Number), x.in.Base().Op.Index, x.id}, loc: x.loc, in: x.in, late: x})
+		}
+	}
+	for i, s := range d.g.Locations {
+		if at := &f.at[i]; at.isolated && at.lost > 0 && d.hasMessage(s) {
+			all = append(all, Move{Name: Name{Kind: Heals, Location: int32(i)}, loc: s})
+		}
+	}
+	regular := all
+	for i, s := range d.g.Locations {
+		if !f.at[i].may || s.Finished {
+			continue
+		}
+		if f.left.Isolations > 0 && !f.at[i].isolated && d.hasMessage(s) {
+			all = append(all, Move{Name: Name{Kind: Isolates, Location: int32(i)}, loc: s})
+		}
+		if f.left.Halts > 0 && slices.ContainsFunc(regular, func(m Move) bool { return m.at(s) }) {
+			all = append(all, Move{Name: Name{Kind: Halts, Location: int32(i)}, loc: s})
+		}
+	}
+	return all
+}
+
+// at reports whether a location makes the move, or a caller of its ports does.
+func (m *Move) at(s *engine.Location) bool {
+	if m.client != nil && m.client.turn.Op != nil {
+		return m.client.turn.Op.Loc == s
+	}
+	return m.loc == s && m.Kind != Heals
+}
+
+// hasMessage reports whether a message can be taken that goes to s or comes from it.
+func (d *Simulation) hasMessage(s *engine.Location) bool {
+	f := &d.faults
+	if !f.at[s.Number].linked {
+		return false
+	}
+	for op, l := range f.edges {
+		if (l.From == s || l.To == s) && !l.To.Finished && l.To.Inputs[op.Index].Waiting() > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(f.late, func(x *late) bool {
+		l := f.edges[x.in.Base().Op]
+		return (l.From == s || l.To == s) && !l.To.Finished
+	})
+}
+
+// fail makes a move that is a fault, or the end of one.
+func (d *Simulation) fail(m *Move) {
+	f := &d.faults
+	at := &f.at[m.loc.Number]
+	switch m.Kind {
+	case Isolates:
+		d.trail.touch(wire(m.loc), engine.Writes)
+		f.left.Isolations--
+		at.isolated, at.lost = true, 0
+	case Heals:
+		d.trail.touch(wire(m.loc), engine.Writes)
+		at.isolated = false
+	case Halts:
+		d.trail.touch(life(m.loc), engine.Writes)
+		f.left.Halts--
+		at.halted = true
+		m.loc.Halt(fmt.Errorf("%w: %s", ErrHalted, m.loc.Name))
+		select {
+		case <-d.g.Done(): // whoever waits for the end sees it
+			d.trail.effect.All = true
+		default:
+		}
+	}
+}
+
+// sayFault returns a fault as traces name it.
+func (m *Move) sayFault() string {
+	switch m.Kind {
+	case Isolates:
+		return "cut " + m.loc.Name + " off from all other locations: messages to it and from it are lost"
+	case Heals:
+		return "let messages to " + m.loc.Name + " and from it through again"
+	}
+	return "halt " + m.loc.Name + " for ever"
+}

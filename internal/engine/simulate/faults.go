@@ -1,0 +1,222 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Faults are how many faults of each kind may happen in a simulation, at most. By default none
+// does. What becomes of a message is chosen when it is taken; everything else that happens is
+// a move, which is offered only where it makes a difference.
+type Faults struct {
+	Lose, Repeat, Delay int      // messages between locations
+	Isolations          int      // a location is cut off from all others, and later no longer is
+	Halts               int      // a location stops for ever
+	Links               []string // of which messages are lost, repeated and delayed; nil means all
+	Locations           []string // that are isolated and halted; nil means all
+}
+
+// Moves that are faults, or the end of one.
+const (
+	Isolates Kind = iota + Settle + 1 // a location is cut off from all others
+	Heals                             // a location is no longer cut off
+	Halts                             // a location stops for ever
+)
+
+// ErrHalted is the error of a caller that uses a location that has stopped for ever.
+var ErrHalted = errors.New("dataflow: the location has stopped for ever, as its simulation chose")
+
+// faults are those of a simulation.
+type faults struct {
+	left  Faults
+	any   bool // there were some in the beginning
+	halts bool // of these, some halt locations
+	cuts  bool // and some isolate them
+
+	edges  map[*engine.Op]*engine.Edge // by the operator of their end
+	faulty map[*engine.Op]bool         // of these, those whose messages are lost, repeated and delayed
+	copies map[engine.Object]bool      // lanes whose first message is a copy
+	delays map[engine.Object]uint64    // how many messages of a lane were delayed
+	late   []*late
+	at     []local // by location
+}
+
+// A local is what the faults of a location are.
+type local struct {
+	may      bool // it has some
+	linked   bool // it has links
+	isolated bool
+	lost     int // messages, since it is isolated
+	halted   bool
+}
+
+// A fate is what becomes of a message.
+type fate int
+
+const (
+	arrived fate = iota
+	lost
+	repeated
+	delayed
+)
+
+// Inject has faults happen in a simulation that was not started. It panics if a number is
+// negative, and when the simulation is started if the graph has no such link or location.
+func (d *Simulation) Inject(f Faults) {
+	if d.g.Begun() {
+		engine.Misuse("sim.Faults", "the flow has been started: say before what faults there are")
+	}
+	for _, n := range []int{f.Lose, f.Repeat, f.Delay, f.Isolations, f.Halts} {
+		if n < 0 {
+			engine.Misuse("sim.Faults", "there cannot be %d faults of a kind", n)
+		}
+	}
+	none := f
+	none.Links, none.Locations = nil, nil
+	d.faults = faults{left: f, any: !reflect.ValueOf(none).IsZero(), halts: f.Halts > 0, cuts: f.Isolations > 0}
+}
+
+// find finds where faults happen, when the graph is complete.
+func (f *faults) find(g *engine.Graph) {
+	if !f.any {
+		return
+	}
+	f.edges, f.faulty = make(map[*engine.Op]*engine.Edge), make(map[*engine.Op]bool)
+	f.copies, f.delays = make(map[engine.Object]bool), make(map[engine.Object]uint64)
+	f.at = make([]local, len(g.Locations))
+	used := make(map[string]bool)
+	for _, s := range g.Locations {
+		f.at[s.Number].may = len(f.left.Locations) == 0
+		for _, name := range f.left.Locations {
+			if named(s, name) {
+				f.at[s.Number].may, used[name] = true, true
+			}
+		}
+		for _, out := range s.OutputsInOrder {
+			if x, ok := out.(engine.Delivery); ok && x.Exchange() != nil {
+				f.addLink(x.Operator(), x.Exchange(), used)
+			}
+		}
+	}
+	for _, name := range append(f.left.Locations, f.left.Links...) {
+		if !used[name] {
+			engine.Misuse("sim.Faults", "there is no location and no link %q: there are %s", name, f.places(g))
+		}
+	}
+}
+
+// addLink adds the link whose messages enter at op.
+func (f *faults) addLink(op *engine.Op, l *engine.Edge, used map[string]bool) {
+	f.edges[op] = l
+	f.at[l.From.Number].linked, f.at[l.To.Number].linked = true, true
+	faulty := len(f.left.Links) == 0
+	for _, name := range f.left.Links {
+		from, to, _ := strings.Cut(name, "→")
+		if named(l.From, from) && named(l.To, to) {
+			faulty, used[name] = true, true
+		}
+	}
+	if !faulty || f.left.Lose+f.left.Repeat+f.left.Delay == 0 {
+		return
+	}
+	if op.Forgets {
+		engine.Misuse("sim.Faults", "%s moves entries that are forgotten, which no link may lose, repeat or delay: leave %s→%s out of Links", op, l.From.Name, l.To.Name)
+	}
+	f.faulty[op] = true
+}
+
+// named reports whether a location has a name, or is one of the members that have it.
+func named(s *engine.Location, name string) bool {
+	return s.Name == name || strings.HasPrefix(s.Name, name+" ")
+}
+
+// places names what faults can happen to.
+func (f *faults) places(g *engine.Graph) string {
+	var all []string
+	for _, s := range g.Locations {
+		all = append(all, fmt.Sprintf("%q", s.Name))
+		for _, out := range s.OutputsInOrder {
+			if l := f.edges[out.Operator()]; l != nil && l.From == s {
+				all = append(all, fmt.Sprintf("%q", l.From.Name+"→"+l.To.Name))
+			}
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// Parts of the state of a simulation to which faults happen.
+func life(s *engine.Location) engine.Object {
+	return engine.Object{Location: int32(s.Number), Op: -1<<30 + 1}
+}
+func wire(s *engine.Location) engine.Object {
+	return engine.Object{Location: int32(s.Number), Op: -1<<30 + 2}
+}
+
+// uses says that the move being made is one that a location cannot make, or a caller cannot
+// make there, when it has stopped.
+func (d *Simulation) uses(s *engine.Location) {
+	if d.faults.halts {
+		d.trail.touch(life(s), engine.Reads)
+	}
+}
+
+func (f *faults) hasHalted(s *engine.Location) bool { return f.halts && f.at[s.Number].halted }
+
+// fate chooses what becomes of the message that is taken. That a number is used up needs no
+// conflict between two moves: whichever of two messages is taken first, the same ones can be
+// lost.
+func (d *Simulation) fate(m *Move) (what fate) {
+	f, op := &d.faults, m.in.Base().Op
+	l := f.edges[op]
+	if l == nil {
+		return arrived
+	}
+	if f.cuts {
+		for _, end := range []*engine.Location{l.From, l.To} {
+			d.trail.touch(wire(end), engine.Reads)
+			if at := &f.at[end.Number]; at.isolated {
+				at.lost++
+				what = lost
+			}
+		}
+	}
+	lane := op.Lane(m.ID)
+	if what == arrived && f.faulty[op] && m.late == nil {
+		can := []fate{arrived}
+		if f.left.Lose > 0 && !f.copies[lane] { // a copy that is lost is none
+			can = append(can, lost)
+		}
+		if f.left.Repeat > 0 && !op.Once {
+			can = append(can, repeated)
+		}
+		if f.left.Delay > 0 && !op.Shuffled && !op.Once {
+			can = append(can, delayed)
+		}
+		if len(can) > 1 {
+			what = can[d.choose.Choose(len(can))]
+		}
+		switch what {
+		case lost:
+			f.left.Lose--
+		case repeated:
+			f.left.Repeat--
+		case delayed:
+			f.left.Delay--
+		}
+	}
+	if what == repeated {
+		f.copies[lane] = true
+	} else {
+		delete(f.copies, lane)
+	}
+	if what != arrived {
+		d.g.Note(func() string { return fates[what] + " on the way from " + l.From.Name + " to " + l.To.Name })
+	}
+	return what
+}
+
+var fates = [...]string{lost: "it is lost", repeated: "it comes again: it is repeated", delayed: "it is delayed"}

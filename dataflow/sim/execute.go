@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -25,6 +25,9 @@ type execution struct {
 	notes     []string // what was chosen, if it was asked for
 	outputs   []output // what nobody has read, or somebody has
 	unchecked unchecked
+
+	property string // of a specification: what does not hold
+	err      error
 }
 
 // story returns what was chosen and what was said, a line each.
@@ -42,13 +45,6 @@ func (e execution) story() string {
 // printed asks for notes.
 type printed struct{ notes []string }
 
-// A subject is what is explored: a function that is called once for each schedule.
-type subject struct {
-	ctx  context.Context
-	f    func(*Sim)
-	from *dataflow.Recording // the run with which each schedule begins, or nil
-}
-
 // execute runs one schedule.
 func (x subject) execute(c chooser, notes *printed) execution { return x.executeOn(c, notes, nil) }
 
@@ -56,14 +52,21 @@ func (x subject) execute(c chooser, notes *printed) execution { return x.execute
 func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Recording) (e execution) {
 	s := &Sim{ctx: x.ctx, choices: &choices{from: c}, seen: newSeen(notes)}
 	s.flow = dataflow.New()
-	if recording == nil {
+	switch {
+	case x.plan != nil:
+		s.simulate(c)
+		s.spec = newChecked(s, x.plan)
+		s.spec.run()
+		e.discarded, e.property, e.err = s.spec.discarded, s.spec.property, s.spec.err
+		s.choices.ended(s.spec.unknown(), s.failed)
+	case recording == nil:
 		s.simulate(c)
 		if x.from != nil {
 			s.simulation.Continue(historyOf(x.from))
 		}
 		s.simulation.Run(func() { e.discarded = s.call(x.f) })
 		s.choices.ended(s.simulation.Missed(), s.failed)
-	} else {
+	default:
 		s.steps = simulate.NewReplay(graphOf(s.flow), historyOf(recording), s.seen)
 		e.discarded = s.call(x.f)
 	}
@@ -72,12 +75,18 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 		s.seen.lookForChange()
 		if aliased := s.seen.changed(); aliased != "" {
 			s.Errorf("%s", aliased)
+			if s.spec != nil {
+				e.property, e.err = "values are not changed", errors.New(aliased)
+			}
 		}
 	}
 	e.failed, e.log, e.trace, e.shown = s.failed, s.log, traceOf(s.choices.made), s.seen.digest()
 	e.choices, e.unchecked = len(s.choices.made), s.seen.unchecked
 	if !e.failed && !e.discarded && !e.blocked && recording == nil {
 		e.outputs = outputsOf(graphOf(s.flow))
+	}
+	if _, again := c.(*script); s.spec != nil && !again {
+		x.tally.add(s.spec, e.blocked)
 	}
 	if s.simulation != nil && repeatsOf(c) > 1 && s.simulation.Repeated() > 0 {
 		e.trace = manyRepeats + e.trace

@@ -205,6 +205,7 @@ func explain(t testing.TB, failed execution, x subject) {
 type choices struct {
 	from chooser
 	made []int
+	spec *checked // unless a function is explored
 }
 
 // A chooser has a strategy.
@@ -222,6 +223,14 @@ func (c *choices) Choose(n int) int {
 
 // Next implements [simulate.Guide].
 func (c *choices) Next(all []simulate.Move) int {
+	x := c.next(all)
+	if c.spec != nil && x >= 0 {
+		c.spec.reasons.offered(&all[x], len(all))
+	}
+	return x
+}
+
+func (c *choices) next(all []simulate.Move) int {
 	s, ok := c.from.(*search)
 	switch {
 	case ok:
@@ -238,8 +247,18 @@ func (c *choices) Next(all []simulate.Move) int {
 
 // Made implements [simulate.Listener].
 func (c *choices) Made(e simulate.Effect) {
+	if c.spec != nil {
+		c.spec.made(&e)
+	}
 	if s, ok := c.from.(*search); ok {
 		s.made(e)
+	}
+}
+
+// Used implements [simulate.Witness].
+func (c *choices) Used(client int, u engine.Use) {
+	if c.spec != nil {
+		c.spec.used(client, u)
 	}
 }
 

@@ -18,6 +18,7 @@ type Sim struct {
 	steps      stepper
 	simulation *simulate.Simulation // that makes the steps; nil of a recording
 	app        *dataflow.App
+	spec       *checked // unless a function is under test
 	failed     bool
 	log        []string // of what the function said
 }

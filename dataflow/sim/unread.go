@@ -34,11 +34,11 @@ func outputsOf(g *engine.Graph) (all []output) {
 // outputs are the outputs of all schedules of an exploration. Each schedule builds the same
 // flow again, so that an output is known by its number and its place.
 type outputs struct {
-	all       map[port]output
+	all       map[outputID]output
 	unchecked unchecked // claims
 }
 
-type port struct {
+type outputID struct {
 	number    int
 	name, pos string
 }
@@ -46,11 +46,11 @@ type port struct {
 // add adds those of a schedule.
 func (o *outputs) add(run execution) {
 	if o.all == nil {
-		o.all, o.unchecked = make(map[port]output), make(unchecked)
+		o.all, o.unchecked = make(map[outputID]output), make(unchecked)
 	}
 	maps.Copy(o.unchecked, run.unchecked)
 	for i, out := range run.outputs {
-		k := port{i, out.op.Name, out.op.Pos}
+		k := outputID{i, out.op.Name, out.op.Pos}
 		before := o.all[k]
 		if out.blocked == nil || before.unread > out.unread {
 			out.unread, out.blocked = before.unread, before.blocked
@@ -75,7 +75,7 @@ func (o *outputs) check(t testing.TB) {
 
 // hang returns what production would say, in order of construction of the outputs.
 func (o *outputs) hang() (all []error) {
-	ports := slices.SortedFunc(maps.Keys(o.all), func(a, b port) int { return a.number - b.number })
+	ports := slices.SortedFunc(maps.Keys(o.all), func(a, b outputID) int { return a.number - b.number })
 	for _, p := range ports {
 		if out := o.all[p]; !out.read && out.blocked != nil {
 			all = append(all, out.blocked)

@@ -170,6 +170,7 @@ func (d *InputBase) Close() {
 	if s.Turn(Turn{Say: "close", Op: d.Op}) == nil {
 		d.Op.Touch(closing, Writes)
 	}
+	s.Used(Use{Op: d.Op, Do: "close"})
 	s.Mu.Lock()
 	if !d.closed {
 		d.closed = true

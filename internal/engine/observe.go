@@ -107,6 +107,18 @@ type Turns interface {
 	Touch(o Object, a Access)
 	// Gives says that the step gives something to an output, or to a key of it.
 	Gives(o Object)
+	// Used says what the caller whose turn it is has done at a port.
+	Used(u Use)
+}
+
+// A Use is what a caller has done at a port of a simulated graph.
+type Use struct {
+	Op    *Op
+	Do    string // such as "send"
+	Key   any    // nil if the port has no keys
+	Value any    // what was sent, or what was there
+	OK    bool   // whether there was something
+	Err   error
 }
 
 // A Turn is what a caller of a port is about to do.
@@ -180,6 +192,13 @@ func (s *Location) Turn(t Turn) error {
 		return turns.Turn(t)
 	}
 	return nil
+}
+
+// Used says, in a simulated graph, what a caller has done at a port.
+func (s *Location) Used(u Use) {
+	if turns := s.Graph.Settings.Turns; turns != nil {
+		turns.Used(u)
+	}
 }
 
 // Object returns a part of op: what it has of a key, or all of it.

@@ -244,11 +244,14 @@ func (out *EntryOutput[K, V]) Get(k K) (v V, ok bool) {
 	h := out.hash.Hash(k)
 	out.turn("look at", k, engine.Reads, nil)
 	out.mu.Lock()
-	defer out.mu.Unlock()
 	if p := out.entries.Get(k, h); p != nil {
-		return *p, true
+		v, ok = *p, true
 	}
-	return v, false
+	out.mu.Unlock()
+	if out.loc.Simulated() {
+		out.loc.Used(engine.Use{Op: out.op, Do: "get", Key: k, Value: v, OK: ok})
+	}
+	return v, ok
 }
 
 // Len returns the number of entries kept.
@@ -257,8 +260,12 @@ func (out *EntryOutput[K, V]) Len() int {
 		out.op.Touch(0, engine.Reads)
 	}
 	out.mu.Lock()
-	defer out.mu.Unlock()
-	return out.entries.Len()
+	n := out.entries.Len()
+	out.mu.Unlock()
+	if out.loc.Simulated() {
+		out.loc.Used(engine.Use{Op: out.op, Do: "len", Value: n, OK: true})
+	}
+	return n
 }
 
 // Await returns the value of k as soon as there is one; if take, the entry is
@@ -270,7 +277,15 @@ func (out *EntryOutput[K, V]) Len() int {
 func (out *EntryOutput[K, V]) Await(ctx context.Context, k K, take bool) (v V, err error) {
 	r := out.loc.Graph.Settings.Remote
 	if r == nil || !take {
-		return out.await(ctx, k, take, r)
+		v, err = out.await(ctx, k, take, r)
+		if out.loc.Simulated() {
+			do := "await"
+			if take {
+				do = "take"
+			}
+			out.loc.Used(engine.Use{Op: out.op, Do: do, Key: k, Value: v, OK: err == nil, Err: err})
+		}
+		return v, err
 	}
 	if v, err = out.await(ctx, k, false, r); err != nil {
 		return v, err

@@ -155,6 +155,9 @@ func (out *EntryOutput[K, V]) TakeNext(ctx context.Context) (k K, v V, err error
 	r := out.loc.Graph.Settings.Remote
 	for {
 		x, v, err := out.next(ctx, r == nil)
+		if out.loc.Simulated() {
+			out.loc.Used(engine.Use{Op: out.op, Do: "take next", Key: x.k, Value: v, OK: err == nil, Err: err})
+		}
 		if err != nil || r == nil {
 			return x.k, v, err
 		}

@@ -67,6 +67,14 @@ func misused(unmade bool, name, method string) error {
 // sendBusy is Send for a location that is not idle. It is apart so that Send needs no room for
 // what only this uses.
 func (in *Input[T]) sendBusy(ctx context.Context, x T) error {
+	err := in.sendLater(ctx, x)
+	if in.Loc.Simulated() {
+		in.Loc.Used(engine.Use{Op: in.Op, Do: "send", Value: x, Err: err})
+	}
+	return err
+}
+
+func (in *Input[T]) sendLater(ctx context.Context, x T) error {
 	s := in.Loc
 	if err := sendTurn(&in.InputBase); err != nil {
 		return err
@@ -92,7 +100,15 @@ func (in *Input[T]) sendBusy(ctx context.Context, x T) error {
 }
 
 // SendBatch accepts all of xs, in order, and as much at once as there is room for.
-func (in *Input[T]) SendBatch(ctx context.Context, xs []T) (n int, err error) {
+func (in *Input[T]) SendBatch(ctx context.Context, xs []T) (int, error) {
+	n, err := in.sendAll(ctx, xs)
+	if in.Loc.Simulated() {
+		in.Loc.Used(engine.Use{Op: in.Op, Do: "send", Value: slices.Clone(xs), Err: err})
+	}
+	return n, err
+}
+
+func (in *Input[T]) sendAll(ctx context.Context, xs []T) (n int, err error) {
 	s := in.Loc
 	if err := sendTurn(&in.InputBase); err != nil {
 		return 0, err

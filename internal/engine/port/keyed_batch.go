@@ -9,7 +9,13 @@ import (
 
 // SendBatch accepts entries, in order, and as many at once as there is room for. A step takes
 // all that are accepted at once. No entry is accepted if one has a bad key.
-func (in *KeyedInput[K, V]) SendBatch(ctx context.Context, ks []K, vs []V) (n int, err error) {
+func (in *KeyedInput[K, V]) SendBatch(ctx context.Context, ks []K, vs []V) (int, error) {
+	n, err := in.sendAll(ctx, ks, vs)
+	in.usedAll("send", ks, vs, err)
+	return n, err
+}
+
+func (in *KeyedInput[K, V]) sendAll(ctx context.Context, ks []K, vs []V) (n int, err error) {
 	if err := in.checkAll(ks); err != nil {
 		return 0, err
 	}
@@ -78,6 +84,12 @@ func (in *KeyedInput[K, V]) checkAll(ks []K) error {
 // nil, ErrDuplicate, or why the entry was not accepted. The error says that some were not
 // accepted, or that the flow failed.
 func (in *KeyedInput[K, V]) PutBatch(ctx context.Context, ks []K, vs []V) (errs []error, err error) {
+	errs, err = in.putAll(ctx, ks, vs)
+	in.usedAll("put", ks, vs, err)
+	return errs, err
+}
+
+func (in *KeyedInput[K, V]) putAll(ctx context.Context, ks []K, vs []V) (errs []error, err error) {
 	errs = make([]error, len(ks))
 	if err := in.checkAll(ks); err != nil {
 		return fill(errs, err), err

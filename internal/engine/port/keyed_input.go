@@ -2,7 +2,6 @@ package port
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -130,16 +129,25 @@ func (in *KeyedInput[K, V]) Send(ctx context.Context, k K, v V) error {
 		}
 	}
 	if in.once {
-		return in.sendOnce(ctx, k, v, nil)
+		err := in.sendOnce(ctx, k, v, nil)
+		in.used("put", k, v, err)
+		return err
 	}
 	if !in.Shut.Load() && (s.Token.Take() || s.Token.Await()) {
 		return s.After(in.stepOne(k, v, 0))
 	}
+	err := in.sendLater(ctx, k, v)
+	in.used("send", k, v, err)
+	return err
+}
+
+// sendLater is Send for a location that is not idle.
+func (in *KeyedInput[K, V]) sendLater(ctx context.Context, k K, v V) error {
 	if err := sendTurn(&in.InputBase); err != nil {
 		return err
 	}
-	s.Mu.Lock()
-	how, err := s.Graph.Driver.Admit(ctx, &in.InputBase)
+	in.Loc.Mu.Lock()
+	how, err := in.Loc.Graph.Driver.Admit(ctx, &in.InputBase)
 	return in.enter(ctx, how, err, k, v, 0)
 }
 
@@ -297,58 +305,6 @@ func (in *KeyedInput[K, V]) stepOne(k K, v V, h uint64) bool {
 		return in.StepTaken(1)
 	}
 	return engine.StepEntry(in.node, k, v, h)
-}
-
-// Has reports whether the key was accepted by an input that accepts each key once.
-//
-// Where the history is elsewhere the question is a record of it, which adds nothing: so the
-// answer is that of one moment after the question was asked, whoever runs the location, and
-// sees every Send that returned before.
-func (in *KeyedInput[K, V]) Has(ctx context.Context, k K) (bool, error) {
-	s := in.Loc
-	if in.counts != nil {
-		if err := in.check(k); err != nil {
-			return false, in.Op.BadKey(k, err)
-		}
-	}
-	if r := s.Graph.Settings.Remote; r != nil {
-		return in.hasRemote(ctx, r, k)
-	}
-	if err := s.Turn(engine.Turn{Say: "ask", Op: in.Op}); err != nil {
-		return false, err
-	}
-	in.looks(k)
-	h := in.hash.Hash(k)
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return in.has(k, h), nil
-}
-
-func (in *KeyedInput[K, V]) hasRemote(ctx context.Context, r engine.Remote, k K) (bool, error) {
-	key, err := in.Loc.Graph.Settings.Codec.Append(nil, k)
-	if err != nil {
-		return false, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, in.Op, err)
-	}
-	err = r.Put(ctx, in.Loc.Number, []codec.Record{{Op: in.Op.Index, Kind: codec.KindHas, Key: key}})[0]
-	if errors.Is(err, engine.ErrDuplicate) {
-		return true, nil
-	}
-	return false, err
-}
-
-// answerHas refuses the question for a key that is there, as its entry would be refused.
-func (in *KeyedInput[K, V]) answerHas(r *codec.Record, c codec.Codec) (bool, error) {
-	var k K
-	if !in.once {
-		return false, fmt.Errorf("%w: it asks for a key, of %s", codec.ErrRecord, in.Op)
-	}
-	if err := c.Decode(r.Key, &k); err != nil {
-		return false, fmt.Errorf("dataflow: decoding a key %T for %s: %w", k, in.Op, err)
-	}
-	if err := in.countable(k); err != nil {
-		return false, err
-	}
-	return !in.has(k, in.hash.Hash(k)), nil
 }
 
 // Accept lets an entry of the history wait. Of a key that may come only once, the

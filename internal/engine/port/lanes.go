@@ -1,12 +1,15 @@
 package port
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 
 	"github.com/millrace/millrace/internal/digest"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
 )
 
 // Heads returns the first record of each lane that has one, in order of lanes.
@@ -277,4 +280,60 @@ func (in *answers[K, V, U]) Entered(n int) error {
 		in.Loc.Calls.Add(-1)
 	}
 	return nil
+}
+
+// Has reports whether the key was accepted by an input that accepts each key once.
+//
+// Where the history is elsewhere the question is a record of it, which adds nothing: so the
+// answer is that of one moment after the question was asked, whoever runs the location, and
+// sees every Send that returned before.
+func (in *KeyedInput[K, V]) Has(ctx context.Context, k K) (bool, error) {
+	s := in.Loc
+	if in.counts != nil {
+		if err := in.check(k); err != nil {
+			return false, in.Op.BadKey(k, err)
+		}
+	}
+	if r := s.Graph.Settings.Remote; r != nil {
+		return in.hasRemote(ctx, r, k)
+	}
+	if err := s.Turn(engine.Turn{Say: "ask", Op: in.Op}); err != nil {
+		return false, err
+	}
+	in.looks(k)
+	h := in.hash.Hash(k)
+	s.Mu.Lock()
+	has := in.has(k, h)
+	s.Mu.Unlock()
+	if s.Simulated() {
+		s.Used(engine.Use{Op: in.Op, Do: "has", Key: k, OK: has})
+	}
+	return has, nil
+}
+
+func (in *KeyedInput[K, V]) hasRemote(ctx context.Context, r engine.Remote, k K) (bool, error) {
+	key, err := in.Loc.Graph.Settings.Codec.Append(nil, k)
+	if err != nil {
+		return false, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, in.Op, err)
+	}
+	err = r.Put(ctx, in.Loc.Number, []codec.Record{{Op: in.Op.Index, Kind: codec.KindHas, Key: key}})[0]
+	if errors.Is(err, engine.ErrDuplicate) {
+		return true, nil
+	}
+	return false, err
+}
+
+// answerHas refuses the question for a key that is there, as its entry would be refused.
+func (in *KeyedInput[K, V]) answerHas(r *codec.Record, c codec.Codec) (bool, error) {
+	var k K
+	if !in.once {
+		return false, fmt.Errorf("%w: it asks for a key, of %s", codec.ErrRecord, in.Op)
+	}
+	if err := c.Decode(r.Key, &k); err != nil {
+		return false, fmt.Errorf("dataflow: decoding a key %T for %s: %w", k, in.Op, err)
+	}
+	if err := in.countable(k); err != nil {
+		return false, err
+	}
+	return !in.has(k, in.hash.Hash(k)), nil
 }

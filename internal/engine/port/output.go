@@ -32,6 +32,7 @@ type Output[T any] struct {
 	op    *engine.Op
 	bound int
 	step  []T    // given in this step; held by the token
+	given []T    // of a simulated graph: all that it was ever given; guarded by mu
 	first uint64 // of a log-driven graph: the number of buf[0], of all elements ever
 	saved *state.Queue[T]
 
@@ -108,6 +109,9 @@ func (out *Output[T]) Give() {
 		fresh := out.fresh
 		out.marks = append(out.marks, &fresh)
 	}
+	if out.loc.Simulated() {
+		out.given = append(out.given, out.step...)
+	}
 	if out.off > len(out.buf)/2 { // make room at the front rather than grow for ever
 		n := copy(out.buf, out.buf[out.off:])
 		clear(out.buf[n:])
@@ -143,6 +147,16 @@ func (out *Output[T]) Next(ctx context.Context) (T, error) {
 	return x, err
 }
 
+// Given returns all that the output of a simulated graph was ever given, read or not.
+func (out *Output[T]) Given() []T {
+	if out.loc.Turn(engine.Turn{Say: "look at", Op: out.op}) == nil {
+		out.op.Touch(0, engine.Reads)
+	}
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	return slices.Clone(out.given)
+}
+
 // Receive is Next for a reader who says when it has handled the element: by calling ack, any
 // number of times.
 func (out *Output[T]) Receive(ctx context.Context) (x T, ack func(), err error) {
@@ -162,11 +176,18 @@ func (out *Output[T]) Receive(ctx context.Context) (x T, ack func(), err error) 
 
 // next is Next. If somebody will say when the element was handled, m is the mark that knows it.
 func (out *Output[T]) next(ctx context.Context, acked bool) (x T, m *mark, err error) {
-	if out.loc.Simulated() {
-		if err = out.turn(); err != nil {
-			return x, nil, err
-		}
+	if !out.loc.Simulated() {
+		return out.wait(ctx, acked)
 	}
+	if err = out.turn(); err == nil {
+		x, m, err = out.wait(ctx, acked)
+	}
+	out.loc.Used(engine.Use{Op: out.op, Do: "next", Value: x, OK: err == nil, Err: err})
+	return x, m, err
+}
+
+// wait waits for the next element and returns it.
+func (out *Output[T]) wait(ctx context.Context, acked bool) (x T, m *mark, err error) {
 	out.mu.Lock()
 	if out.off < len(out.buf) {
 		x, m = out.pop(acked)

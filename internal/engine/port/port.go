@@ -11,6 +11,7 @@ package port
 
 import (
 	"context"
+	"slices"
 
 	"github.com/millrace/millrace/internal/engine"
 )
@@ -54,6 +55,20 @@ func sendTurn(in *engine.InputBase) error {
 	}
 	in.Sends()
 	return nil
+}
+
+// used says what a caller has sent.
+func (in *KeyedInput[K, V]) used(do string, k K, v V, err error) {
+	if in.Loc.Simulated() {
+		in.Loc.Used(engine.Use{Op: in.Op, Do: do, Key: k, Value: v, Err: err})
+	}
+}
+
+// usedAll says what a caller has sent at once.
+func (in *KeyedInput[K, V]) usedAll(do string, ks []K, vs []V, err error) {
+	if in.Loc.Simulated() {
+		in.Loc.Used(engine.Use{Op: in.Op, Do: do, Key: slices.Clone(ks), Value: slices.Clone(vs), Err: err})
+	}
 }
 
 // Readers of the outputs of a simulated graph take turns. What a reader waits for is there when

@@ -98,22 +98,33 @@ func (out *ValueOutput[T]) End(err error) {
 func (out *ValueOutput[T]) Latest() (T, bool) {
 	out.turn(nil)
 	out.mu.Lock()
-	defer out.mu.Unlock()
 	if out.taken != nil && out.set {
 		out.taken(out.value)
 	}
-	return out.value, out.set
+	v, ok := out.value, out.set
+	out.mu.Unlock()
+	if out.loc.Simulated() {
+		out.loc.Used(engine.Use{Op: out.op, Do: "latest", Value: v, OK: ok})
+	}
+	return v, ok
 }
 
 // Next returns the latest version as soon as it is not the one seen: the value, if
 // there is one, and the version's number, which is never 0. It returns io.EOF when the
 // flow has ended with the version seen, and the flow's error if it failed.
 func (out *ValueOutput[T]) Next(ctx context.Context, seen uint64) (v T, ok bool, version uint64, err error) {
-	if out.loc.Simulated() {
-		if err = out.turn(func() bool { return out.version != seen || out.ended }); err != nil {
-			return v, false, 0, err
-		}
+	if !out.loc.Simulated() {
+		return out.wait(ctx, seen)
 	}
+	if err = out.turn(func() bool { return out.version != seen || out.ended }); err == nil {
+		v, ok, version, err = out.wait(ctx, seen)
+	}
+	out.loc.Used(engine.Use{Op: out.op, Do: "watch", Value: v, OK: ok, Err: err})
+	return v, ok, version, err
+}
+
+// wait waits for a version that is not the one seen, and returns it.
+func (out *ValueOutput[T]) wait(ctx context.Context, seen uint64) (v T, ok bool, version uint64, err error) {
 	out.mu.Lock()
 	if out.version != seen {
 		defer out.mu.Unlock()

@@ -62,6 +62,8 @@ func (d *Simulation) act(m *Move) {
 // until it can go on.
 func (d *Simulation) Turn(t engine.Turn) error {
 	switch c := d.running; {
+	case d.looking != nil:
+		return d.looking.turn(t)
 	case d.inline:
 		if t.Ready != nil && !t.Ready() {
 			return ErrQuiet
@@ -177,3 +179,7 @@ func runToEnd(g *engine.Graph, step func() bool) error {
 		}
 	}
 }
+
+// Unwinds reports whether p, which a function of a client has recovered, ends a client of a
+// simulation that has ended. The function has to panic with it again.
+func Unwinds(p any) bool { return p == any(errEnded) }

@@ -46,6 +46,15 @@ func (e *Effect) Conflicts(f *Effect) bool {
 	return false
 }
 
+// Touch adds to e that it wrote some objects.
+func (e *Effect) Touch(written ...engine.Object) {
+	all := slices.Clone(e.Touched)
+	for _, o := range written {
+		all = append(all, Touch{o, engine.Writes})
+	}
+	e.Touched = merge(all)
+}
+
 // Join adds to e what another execution of the same move did.
 func (e *Effect) Join(f *Effect) {
 	e.All = e.All || f.All
@@ -102,6 +111,9 @@ func (t *trail) end() (e Effect, outer bool) {
 func (d *Simulation) Touch(o engine.Object, a engine.Access) {
 	t := &d.trail
 	switch {
+	case d.looking != nil:
+		d.looking.touch(o, a)
+		return
 	case o == engine.Everything:
 		t.effect.All = true
 		return

@@ -46,6 +46,14 @@ type Move struct {
 // Cuts reports whether a slice is cut.
 func (m *Move) Cuts() bool { return m.Kind == Cuts }
 
+// Reasons returns the operators that were given a reason for what a cut lets in.
+func (m *Move) Reasons() []*engine.Op {
+	if m.region == nil {
+		return nil
+	}
+	return m.region.Reasons
+}
+
 // In returns the input from which a record is taken, or nil.
 func (m *Move) In() *engine.Op {
 	if m.in == nil {

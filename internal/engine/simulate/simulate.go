@@ -31,6 +31,12 @@ type Guide interface {
 // A Listener is a [Chooser] that is told what each move did.
 type Listener interface{ Made(e Effect) }
 
+// A Witness is a [Chooser] that is told what the clients of [Simulation.Run] do at ports, each
+// time as soon as it is done.
+type Witness interface {
+	Used(client int, u engine.Use)
+}
+
 // ErrQuiet is the error of a call that waits for something at a simulated graph that can
 // make no further step.
 var ErrQuiet = errors.New("dataflow: everything is quiet: what is waited for will never come")
@@ -47,6 +53,8 @@ type Simulation struct {
 	choose  Chooser
 	guide   Guide    // choose, if it is one
 	told    Listener // choose, if it is one
+	witness Witness  // choose, if it is one
+	looking *look    // somebody looks at ports between two moves
 	clients []*client
 	running *client // the client whose turn it is
 	inline  bool    // callers do not wait for a turn
@@ -78,6 +86,7 @@ func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, read map[engin
 	d := &Simulation{g: g, choose: choose, trail: trail{read: read}}
 	d.guide, _ = choose.(Guide)
 	d.told, _ = choose.(Listener)
+	d.witness, _ = choose.(Witness)
 	g.Driver, g.Settings.Watch, g.Settings.Steady, g.Settings.Turns = d, watch, true, d
 	return d
 }

@@ -1,0 +1,257 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"strings"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/digest"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
+)
+
+// A checked is a schedule of a specification.
+type checked struct {
+	s       *Sim
+	plan    *plan
+	inst    instance
+	clients []*Ctx
+	moves   int64
+	history []*Op
+	touched []engine.Object // what clients have written in the move being made, beside the flow
+
+	property  string // the first that does not hold
+	err       error
+	discarded bool
+	ended     bool // by a check of absence
+	held      []bool
+	reasons   reasons
+	missed    map[engine.Object]bool // what properties look at, as far as it was not known before
+}
+
+// maxMoves bounds a schedule of a specification, so that a client that polls ends.
+const maxMoves = 100_000
+
+// run runs the schedule.
+func (x *checked) run() {
+	x.inst = x.plan.build(x.s.flow)
+	x.held = make([]bool, len(x.inst.sometimes))
+	var clients []func()
+	for i, do := range x.inst.clients {
+		c := &Ctx{Context: x.s.Context(), s: x.s, number: i, name: x.plan.clients[i]}
+		x.clients = append(x.clients, c)
+		clients = append(clients, func() { c.run(do) })
+	}
+	x.reasons.find(graphOf(x.s.flow))
+	if _, err := dataflow.Start(x.s.Context(), x.s.flow); err != nil {
+		x.fail("start", err)
+		return
+	}
+	x.look()
+	if x.err == nil {
+		x.s.simulation.Run(clients...)
+	}
+	if x.err == nil && !x.discarded && !x.ended && !x.s.choices.blocked() {
+		x.rest()
+	}
+}
+
+func newChecked(s *Sim, p *plan) *checked {
+	x := &checked{s: s, plan: p}
+	s.choices.spec = x
+	return x
+}
+
+// unknown returns what the reduction did not know: which outputs are read, and what properties
+// look at.
+func (x *checked) unknown() map[engine.Object]bool {
+	all := x.s.simulation.Missed()
+	if all == nil {
+		return x.missed
+	}
+	maps.Copy(all, x.missed)
+	return all
+}
+
+// Used notes what a client has done.
+func (x *checked) used(number int, u engine.Use) {
+	c := x.clients[number]
+	_, name, named := strings.Cut(u.Op.Name, " ")
+	if !named {
+		name = u.Op.Name
+	}
+	at := x.now()
+	op := &Op{Client: c.name, Port: name, Do: u.Do, Key: u.Key, Value: u.Value, OK: u.OK, Err: u.Err, Call: at, Return: at}
+	switch u.Do {
+	case "send", "put", "close":
+		op.OK = u.Err == nil
+	}
+	for _, call := range c.open {
+		if call.Call == 0 {
+			call.Call = at
+		}
+		x.touched = append(x.touched, clientOp(number, call.Port))
+	}
+	x.history = append(x.history, op)
+	x.touched = append(x.touched, client(number), clientOp(number, name))
+	what := digest.Of(op.Port + " " + op.Do)
+	for _, y := range []any{op.Key, op.Value, op.OK} {
+		what = engine.ChainDigest(what, digest.Of(y))
+	}
+	if op.Err != nil {
+		what = engine.ChainDigest(what, digest.Of(op.Err.Error()))
+	}
+	c.saw(what)
+}
+
+// made is called after each move. It says what the move has done beside the flow, and has
+// properties look.
+func (x *checked) made(e *simulate.Effect) {
+	x.moves++
+	x.reasons.made(e)
+	read := x.s.choices.read()
+	for i := range x.inst.always {
+		if x.changes(i, e, read) {
+			x.touched = append(x.touched, visible(i))
+		}
+	}
+	for i := range x.watchers() {
+		i += len(x.inst.always)
+		if x.changes(i, e, read) {
+			x.touched = append(x.touched, visible(i))
+		}
+	}
+	if len(x.touched) > 0 {
+		e.Touch(x.touched...)
+		x.touched = x.touched[:0]
+	}
+	if x.err != nil || x.discarded || x.ended {
+		return
+	}
+	x.look()
+	if x.moves == maxMoves && x.err == nil {
+		x.fail("end", fmt.Errorf("the schedule has not ended after %d moves: a client or the flow goes round; %s", maxMoves, x.last()))
+	}
+}
+
+// watchers is how many properties look at the end.
+func (x *checked) watchers() int { return len(x.inst.eventually) + len(x.inst.sometimes) }
+
+// changes reports whether a move changes what property number i looks at.
+func (x *checked) changes(i int, e *simulate.Effect, read map[engine.Object]bool) bool {
+	if len(read) == 0 {
+		return false
+	}
+	for _, t := range e.Touched {
+		if t.Access != engine.Reads && read[looksAt(i, t.Object)] {
+			return true
+		}
+	}
+	for _, o := range x.touched {
+		if read[looksAt(i, o)] {
+			return true
+		}
+	}
+	return false
+}
+
+// looks notes that property number i looks at o.
+func (x *checked) looks(i int, o engine.Object) {
+	at := looksAt(i, o)
+	if !x.s.choices.read()[at] {
+		if x.missed == nil {
+			x.missed = make(map[engine.Object]bool)
+		}
+		x.missed[at] = true
+	}
+}
+
+// look has the properties look that always hold.
+func (x *checked) look() {
+	for i, p := range x.inst.always {
+		if err := x.check(i, p, false); err != nil {
+			x.fail(p.name, err)
+			return
+		}
+	}
+}
+
+// rest has the properties look that hold when nothing can happen any more.
+func (x *checked) rest() {
+	n := len(x.inst.always)
+	for i, p := range x.inst.eventually {
+		if err := x.check(n+i, p, true); err != nil && !x.ended {
+			x.fail(p.name, err)
+			return
+		}
+	}
+	n += len(x.inst.eventually)
+	for i, p := range x.inst.sometimes {
+		err := x.check(n+i, p, true)
+		if err != nil && !errors.Is(err, errNot) {
+			x.fail(p.name, err)
+			return
+		}
+		x.held[i] = err == nil
+	}
+	if err := graphOf(x.s.flow).Err(); err != nil {
+		x.fail("the flow does not fail", err)
+	}
+}
+
+// check calls a property.
+func (x *checked) check(number int, p property, end bool) (err error) {
+	v := &View{spec: x, number: number, end: end}
+	wrong := x.s.simulation.Look(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				x.s.Logf("%s", debug.Stack())
+				err = fmt.Errorf("it panicked: %v", p)
+			}
+		}()
+		err = p.check(v)
+	}, func(o engine.Object) {
+		if !end {
+			x.looks(number, o)
+		}
+	})
+	if wrong != nil {
+		return wrong
+	}
+	return err
+}
+
+// fail ends the schedule because of a property, unless it has failed already.
+func (x *checked) fail(property string, err error) {
+	if x.err != nil {
+		return
+	}
+	x.property, x.err = property, err
+	x.s.failed = true
+	x.s.Logf("%s: %v", property, err)
+	x.s.end()
+}
+
+// now is the number of the move being made.
+func (x *checked) now() int64 { return x.moves + 1 }
+
+// ops returns what clients have done.
+func (x *checked) ops() []Op {
+	all := make([]Op, len(x.history))
+	for i, op := range x.history {
+		all[i] = *op
+	}
+	return all
+}
+
+// last says what was done last.
+func (x *checked) last() string {
+	if len(x.history) == 0 {
+		return "no client has used a port"
+	}
+	op := x.history[len(x.history)-1]
+	return fmt.Sprintf("%s has used %s last", op.Client, op.Port)
+}

@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
+)
+
+// A Report says what an exploration has covered.
+type Report struct {
+	// Complete says that every schedule was covered. If not, Why says why.
+	Complete bool
+	Why      string
+
+	Schedules   int // how many there were that somebody can tell apart
+	Executions  int // how often the specification was run
+	Blocked     int // of these, given up, since they led to nothing new
+	Discarded   int // of these, discarded by an Assume
+	Transitions int // moves that were made, in all executions
+	Depth       int // moves of the longest execution
+
+	Reasons   []Reason       // the operators that were given a reason, in order of construction
+	Sometimes map[string]int // in how many executions each held
+	Unchecked []string       // claims that could not be checked, and why
+
+	Seed    uint64 // of an exploration at random
+	Elapsed time.Duration
+}
+
+// A Reason is an operator whose result depends on timing, for which the program gives a reason.
+type Reason struct {
+	Op   string // such as "slice.Batch"
+	Pos  string // file:line
+	Text string // the reason given
+
+	// Choices is how many moves concerned the operator, or cut its slice, where another move was
+	// possible, in all executions. If it is 0, nothing about the reason was tried.
+	Choices int
+}
+
+// String prints the report on some lines.
+func (r *Report) String() string {
+	var b strings.Builder
+	what := "all schedules"
+	if !r.Complete {
+		what = "not all schedules: " + r.Why
+	}
+	fmt.Fprintf(&b, "%s: %d in %d executions", what, r.Schedules, r.Executions)
+	if r.Blocked > 0 {
+		fmt.Fprintf(&b, ", %d of them given up as known", r.Blocked)
+	}
+	if r.Discarded > 0 {
+		fmt.Fprintf(&b, ", %d discarded", r.Discarded)
+	}
+	fmt.Fprintf(&b, "; %d moves, at most %d in one; %v", r.Transitions, r.Depth, r.Elapsed.Round(time.Millisecond))
+	for _, name := range slices.Sorted(maps.Keys(r.Sometimes)) {
+		fmt.Fprintf(&b, "\nsometimes %q: in %d executions", name, r.Sometimes[name])
+	}
+	for _, x := range r.Reasons {
+		how := fmt.Sprintf("%d choices", x.Choices)
+		if x.Choices == 0 {
+			how = "nothing to choose: no schedule tries it"
+		}
+		fmt.Fprintf(&b, "\n%s (%s) %q: %s", x.Op, x.Pos, x.Text, how)
+	}
+	for _, line := range r.Unchecked {
+		b.WriteString("\n" + line)
+	}
+	return b.String()
+}
+
+// A tally counts what is explored. It may be used by several goroutines.
+type tally struct {
+	mu          sync.Mutex
+	executions  int
+	blocked     int
+	discarded   int
+	transitions int
+	depth       int
+	reasons     []Reason
+	sometimes   map[string]int
+}
+
+func newTally() *tally { return &tally{sometimes: make(map[string]int)} }
+
+// names returns what should hold sometimes.
+func (t *tally) names() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.sometimes))
+}
+
+// add adds a schedule of a specification.
+func (t *tally) add(x *checked, blocked bool) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.executions++
+	if blocked {
+		t.blocked++
+	}
+	if x.discarded {
+		t.discarded++
+	}
+	t.transitions += int(x.moves)
+	t.depth = max(t.depth, int(x.moves))
+	for i, p := range x.inst.sometimes {
+		t.sometimes[p.name] += 0
+		if x.held[i] {
+			t.sometimes[p.name]++
+		}
+	}
+	if t.reasons == nil {
+		for _, op := range x.reasons.ops {
+			t.reasons = append(t.reasons, Reason{Op: op.Name, Pos: op.Pos, Text: op.Why})
+		}
+	}
+	for i, n := range x.reasons.choices {
+		if i < len(t.reasons) {
+			t.reasons[i].Choices += n
+		}
+	}
+}
+
+// report returns the report of an exploration.
+func (x subject) report(found exploration, o options) *Report {
+	t := x.tally
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := &Report{
+		Complete: found.complete && found.failed == nil && x.ctx.Err() == nil, Schedules: found.schedules,
+		Executions: t.executions, Blocked: t.blocked, Discarded: t.discarded, Transitions: t.transitions, Depth: t.depth,
+		Reasons: t.reasons, Sometimes: maps.Clone(t.sometimes), Unchecked: found.outs.unchecked.lines(), Seed: o.seed,
+	}
+	switch {
+	case r.Complete:
+	case found.failed != nil:
+		r.Why = "one failed"
+	case x.ctx.Err() != nil:
+		r.Why = "the context ended"
+	case found.unsteady != "":
+		r.Why = "one came out differently when it was run again"
+	case o.script != nil:
+		r.Why = "one was run"
+	case o.runs > 0:
+		r.Why = fmt.Sprintf("they were chosen at random, with seed %d", o.seed)
+	default:
+		r.Why = fmt.Sprintf("the limit is %d executions", o.limit)
+	}
+	return r
+}
+
+// reasons counts, in one schedule, the choices that concern operators with a reason.
+type reasons struct {
+	ops     []*engine.Op
+	choices []int
+	at      map[engine.Object]int // by object of the operator
+	by      map[*engine.Op]int
+	chosen  bool // there was another move
+}
+
+// find finds the operators that were given a reason.
+func (r *reasons) find(g *engine.Graph) {
+	r.at, r.by = make(map[engine.Object]int), make(map[*engine.Op]int)
+	for _, s := range g.Locations {
+		for _, op := range s.Ops {
+			if op.Why != "" {
+				r.at[op.Object(0)], r.by[op] = len(r.ops), len(r.ops)
+				r.ops = append(r.ops, op)
+			}
+		}
+	}
+	r.choices = make([]int, len(r.ops))
+}
+
+// offered notes which move is made, of all that are possible.
+func (r *reasons) offered(m *simulate.Move, among int) {
+	if r.chosen = among > 1; !r.chosen {
+		return
+	}
+	for _, op := range m.Reasons() {
+		r.choices[r.by[op]]++
+	}
+}
+
+// made notes what the move has touched.
+func (r *reasons) made(e *simulate.Effect) {
+	if !r.chosen {
+		return
+	}
+	last := -1
+	for _, t := range e.Touched {
+		o := t.Object
+		o.Key = 0
+		if i, ok := r.at[o]; ok && i != last {
+			r.choices[i]++
+			last = i
+		}
+	}
+}

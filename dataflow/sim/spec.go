@@ -1,0 +1,164 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A Spec says what a program is for. [Check] and [Test] go through its schedules.
+//
+// Build builds the flow and returns its ports, as it does in production. It is called once
+// for each schedule, before the flow is started. It and the functions of the flow must not
+// depend on state that survives from one schedule to the next.
+type Spec[P any] struct {
+	Build func(*dataflow.Flow) P
+
+	// Clients use the ports beside each other.
+	Clients []Client[P]
+
+	// Always must return nil before the first move and after every move. Eventually must return
+	// nil when nothing can happen any more. Both look at ports and change nothing; see [View].
+	Always     map[string]func(*View, P) error
+	Eventually map[string]func(*View, P) error
+
+	// Sometimes must hold at the end of at least one schedule. It is for a specification that
+	// would hold of a program that does nothing. If one never holds, the error of the
+	// exploration is [ErrVacuous].
+	Sometimes map[string]func(*View, P) bool
+}
+
+// A Client uses the ports of a flow as code in production does. Its name is what counterexamples
+// print; it is "client 1" if it has none. No two clients have the same name.
+//
+// Do runs until it uses a port. There it stops, and what happens next is one of all moves that
+// are possible: this or another client goes on, a record is taken, and so on. Between two uses
+// of ports nothing else happens. Do must wait for nothing else than ports, and ends in every
+// schedule. The schedule fails if Do returns an error or panics. A client that waits for
+// something that never comes is given [ErrQuiet] when nothing else can happen.
+type Client[P any] struct {
+	Name string
+	Do   func(c *Ctx, p P) error
+}
+
+// A property is one of a specification, without the type of its ports.
+type property struct {
+	name  string
+	check func(*View) error
+}
+
+// A plan is a specification without the type of its ports.
+type plan struct {
+	clients []string
+	build   func(*dataflow.Flow) instance
+}
+
+// An instance is a plan with the ports of one schedule.
+type instance struct {
+	clients    []func(*Ctx) error
+	always     []property
+	eventually []property
+	sometimes  []property
+}
+
+// errNot is returned by what holds in this schedule not.
+var errNot = fmt.Errorf("it does not hold")
+
+// planOf returns the plan of a specification, or what is wrong with it.
+func planOf[P any](s Spec[P]) (*plan, error) {
+	if s.Build == nil {
+		return nil, fmt.Errorf("sim: the specification has no Build")
+	}
+	p := &plan{}
+	for i, c := range s.Clients {
+		name := c.Name
+		if name == "" {
+			name = fmt.Sprint("client ", i+1)
+		}
+		switch {
+		case c.Do == nil:
+			return nil, fmt.Errorf("sim: client %q of the specification has no Do", name)
+		case slices.Contains(p.clients, name):
+			return nil, fmt.Errorf("sim: two clients of the specification have the name %q", name)
+		}
+		p.clients = append(p.clients, name)
+	}
+	if err := given("Always", s.Always); err != nil {
+		return nil, err
+	}
+	if err := given("Eventually", s.Eventually); err != nil {
+		return nil, err
+	}
+	for name, f := range s.Sometimes {
+		if f == nil {
+			return nil, fmt.Errorf("sim: Sometimes %q of the specification is nil", name)
+		}
+	}
+	p.build = func(flow *dataflow.Flow) instance { return s.instance(s.Build(flow)) }
+	return p, nil
+}
+
+// given returns an error for a property that is nil.
+func given[P any](what string, all map[string]func(*View, P) error) error {
+	for name, f := range all {
+		if f == nil {
+			return fmt.Errorf("sim: %s %q of the specification is nil", what, name)
+		}
+	}
+	return nil
+}
+
+// instance gives the functions of a specification their ports.
+func (s Spec[P]) instance(ports P) instance {
+	var x instance
+	for _, c := range s.Clients {
+		x.clients = append(x.clients, func(ctx *Ctx) error { return c.Do(ctx, ports) })
+	}
+	bind := func(all map[string]func(*View, P) error) (bound []property) {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			f := all[name]
+			bound = append(bound, property{name, func(v *View) error { return f(v, ports) }})
+		}
+		return bound
+	}
+	x.always, x.eventually = bind(s.Always), bind(s.Eventually)
+	for _, name := range slices.Sorted(maps.Keys(s.Sometimes)) {
+		f := s.Sometimes[name]
+		x.sometimes = append(x.sometimes, property{name, func(v *View) error {
+			if f(v, ports) {
+				return nil
+			}
+			return errNot
+		}})
+	}
+	return x
+}
+
+// A subject is what is explored: a function that is called once for each schedule, or a
+// specification.
+type subject struct {
+	ctx   context.Context
+	f     func(*Sim)
+	from  *dataflow.Recording // the run with which each schedule begins, or nil
+	plan  *plan               // of a specification, else nil
+	tally *tally              // counts what is explored, unless nil
+}
+
+// objects that stand for what properties look at, beside those of the flow.
+const (
+	visibleAt = -1000 // minus the number of a property: what it looks at
+	clientsAt = -3    // what clients have done
+)
+
+// visible is what moves write that change what property number i looks at.
+func visible(i int) engine.Object { return engine.Object{Location: int32(visibleAt - i)} }
+
+// looksAt is a member of what is read if property number i looks at o.
+func looksAt(i int, o engine.Object) engine.Object {
+	x := engine.ChainDigest(engine.ChainDigest(uint64(uint32(o.Location)), uint64(uint32(o.Op))), o.Key)
+	return engine.Object{Location: int32(visibleAt - i), Op: 1, Key: x}
+}

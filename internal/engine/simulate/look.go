@@ -1,0 +1,63 @@
+package simulate
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A look is a function that looks at the ports of a graph between two moves.
+type look struct {
+	seen func(engine.Object)
+	err  error
+}
+
+// Look calls f, which looks at ports between two moves, and tells seen which objects f reads. f
+// sees what is there and is no move of its own. If f does more than look, such as take an
+// element, Look returns an error.
+func (d *Simulation) Look(f func(), seen func(engine.Object)) error {
+	l := &look{seen: seen}
+	before := d.looking
+	d.looking = l
+	defer func() { d.looking = before }()
+	f()
+	return l.err
+}
+
+// turn has a caller that looks go on at once.
+func (l *look) turn(t engine.Turn) error {
+	switch t.Say {
+	case "look at", "count", "ask":
+		if t.Ready != nil && !t.Ready() {
+			return ErrQuiet
+		}
+		return nil
+	}
+	what := t.Say
+	if t.Op != nil {
+		what += " " + t.Op.String()
+	}
+	return l.fail(what)
+}
+
+func (l *look) touch(o engine.Object, a engine.Access) {
+	if a != engine.Reads {
+		return // it was refused its turn
+	}
+	l.seen(o)
+}
+
+func (l *look) fail(what string) error {
+	err := fmt.Errorf("dataflow: a property looks at ports and changes nothing, and this one wants to %s", what)
+	if l.err == nil {
+		l.err = err
+	}
+	return err
+}
+
+// Used implements [engine.Turns].
+func (d *Simulation) Used(u engine.Use) {
+	if d.witness != nil && d.running != nil && d.looking == nil && !d.inline {
+		d.witness.Used(d.running.number, u)
+	}
+}

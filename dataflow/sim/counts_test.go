@@ -118,9 +118,32 @@ func outcomes(t *testing.T, p program) (n int, got []string) {
 	return n, slices.Sorted(maps.Keys(all))
 }
 
+// A countsTest is a program with the number of its schedules.
+type countsTest struct {
+	name string
+	p    program
+	n    int
+	want []string // nil where only the count is asserted
+}
+
 // TestCounts asserts the number of schedules of programs that are small enough to
 // count by hand, and for some all that can come out.
 func TestCounts(t *testing.T) {
+	for _, test := range countsTests() {
+		t.Run(test.name, func(t *testing.T) {
+			n, got := outcomes(t, test.p)
+			if n != test.n {
+				t.Errorf("%d schedules, want %d", n, test.n)
+			}
+			if test.want != nil && !slices.Equal(got, test.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			}
+		})
+	}
+}
+
+// countsTests are the programs of [TestCounts].
+func countsTests() []countsTest {
 	batches := func(xs ...int) program {
 		return func(b bench) string {
 			return run(b, emit(list(slice.Batch(slice.At(b.at), b.stream("xs", xs...), tried))))
@@ -131,12 +154,7 @@ func TestCounts(t *testing.T) {
 			return run(b, emit(set(slice.BatchEntries(slice.At(b.at), b.entries("xs", xs...), tried))))
 		}
 	}
-	tests := []struct {
-		name string
-		p    program
-		n    int
-		want []string // nil where only the count is asserted
-	}{
+	return []countsTest{
 		{"C1 nobody observes timing", func(b bench) string {
 			return run(b, dataflow.Output(dataflow.Map(b.stream("xs", 1, 2, 3), func(x int) int { return -x }), "out"))
 		}, 1, []string{"[-1 -2 -3]"}},
@@ -293,17 +311,6 @@ func TestCounts(t *testing.T) {
 			y := slice.Batch(slice.At(b.at), b.stream("y", 4, 5, 6), tried)
 			return run(b, emit(list(x)), emit(list(y)))
 		}, 16, nil},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			n, got := outcomes(t, test.p)
-			if n != test.n {
-				t.Errorf("%d schedules, want %d", n, test.n)
-			}
-			if test.want != nil && !slices.Equal(got, test.want) {
-				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
-			}
-		})
 	}
 }
 

@@ -58,14 +58,14 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 		s.spec = newChecked(s, x.plan)
 		s.spec.run()
 		e.discarded, e.property, e.err = s.spec.discarded, s.spec.property, s.spec.err
-		s.choices.ended(s.spec.unknown(), s.failed)
+		s.choices.ended(s.spec.unknown())
 	case recording == nil:
 		s.simulate(c)
 		if x.from != nil {
 			s.simulation.Continue(historyOf(x.from))
 		}
 		s.simulation.Run(func() { e.discarded = s.call(x.f) })
-		s.choices.ended(s.simulation.Missed(), s.failed)
+		s.choices.ended(s.simulation.Missed())
 	default:
 		s.steps = simulate.NewReplay(graphOf(s.flow), historyOf(recording), s.seen)
 		e.discarded = s.call(x.f)
@@ -119,7 +119,7 @@ const manyRepeats = "*"
 // one where all schedules are tried, since each more multiplies them.
 func repeatsOf(c chooser) int {
 	switch c := c.(type) {
-	case *search:
+	case *descent:
 		return 1
 	case *script:
 		return c.repeats

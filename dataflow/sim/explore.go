@@ -19,6 +19,7 @@ import (
 var (
 	replayFlag = flag.String("sim.replay", "", "run only the schedule with these `choices`, as printed by a failure")
 	limitFlag  = flag.Int("sim.limit", 1_000_000, "how many executions sim.Exhaustive may take")
+	workFlag   = flag.Int("sim.workers", 0, "how many `executions` are made at the same time; with more than one, several goroutines call the function")
 )
 
 func ends(err error) bool { return errors.Is(err, io.EOF) }
@@ -67,37 +68,18 @@ type exploration struct {
 	outs       outputs
 }
 
-// explore goes through all schedules until one fails, or limit executions were made.
-func (x subject) explore(whole bool, limit int) (found exploration) {
-	all := newSearch(whole)
-	distinct := make(map[uint64]bool)
-	for n := 1; ; n++ {
-		run := x.execute(all, nil)
-		found.executions = n
-		if run.failed {
-			found.failed = &run
-			return found
-		}
-		if !run.discarded && !run.blocked {
-			distinct[run.shown] = true
-			found.schedules = len(distinct)
-		}
-		found.outs.add(run)
-		if n&(n-1) == 0 { // now and then, see whether the same choices give the same
-			all.compare(x, run)
-		}
-		if all.unsteady != "" {
-			found.unsteady, found.trace = all.unsteady, run.trace
-			return found
-		}
-		if !all.next() {
-			found.complete = true
-			return found
-		}
-		if n >= limit {
-			return found
-		}
+// explore goes through all schedules until one fails, or limit executions were made. Unless
+// -sim.workers says so, it calls the function once at a time.
+func (x subject) explore(whole bool, limit int) exploration {
+	return x.search(searchOptions{whole: whole, limit: limit, workers: workersOr(1)})
+}
+
+// workersOr returns the number of -sim.workers, or another one if it is not set.
+func workersOr(n int) int {
+	if *workFlag > 0 {
+		return *workFlag
 	}
+	return n
 }
 
 // Random calls f for n schedules chosen at random, the same ones each time, and
@@ -231,10 +213,10 @@ func (c *choices) Next(all []simulate.Move) int {
 }
 
 func (c *choices) next(all []simulate.Move) int {
-	s, ok := c.from.(*search)
+	d, ok := c.from.(*descent)
 	switch {
 	case ok:
-		x := s.move(all)
+		x := d.move(all)
 		if len(all) > 1 && x >= 0 {
 			c.made = append(c.made, x)
 		}
@@ -250,8 +232,8 @@ func (c *choices) Made(e simulate.Effect) {
 	if c.spec != nil {
 		c.spec.made(&e)
 	}
-	if s, ok := c.from.(*search); ok {
-		s.made(e)
+	if d, ok := c.from.(*descent); ok {
+		d.made(e)
 	}
 }
 
@@ -264,24 +246,23 @@ func (c *choices) Used(client int, u engine.Use) {
 
 // read returns the outputs of which it is known that somebody sees their order.
 func (c *choices) read() map[engine.Object]bool {
-	if s, ok := c.from.(*search); ok {
-		return s.read
+	if d, ok := c.from.(*descent); ok {
+		return d.read
 	}
 	return nil
 }
 
-// ended says that the schedule has ended, and which outputs turned out to be read. After one that
-// has failed no other one is tried.
-func (c *choices) ended(missed map[engine.Object]bool, failed bool) {
-	if s, ok := c.from.(*search); ok && !failed {
-		s.ended(missed)
+// ended says that the schedule has ended, and which outputs turned out to be read.
+func (c *choices) ended(missed map[engine.Object]bool) {
+	if d, ok := c.from.(*descent); ok {
+		d.missed = missed
 	}
 }
 
 // blocked reports whether the schedule was given up.
 func (c *choices) blocked() bool {
-	s, ok := c.from.(*search)
-	return ok && s.blocked
+	d, ok := c.from.(*descent)
+	return ok && d.blocked
 }
 
 // traceOf prints choices so that they can be read again.

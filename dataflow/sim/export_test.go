@@ -13,30 +13,37 @@ func Explore(t *testing.T, f func(*Sim), whole bool) (schedules, executions int)
 	return explore(t, subject{ctx: t.Context(), f: f}, whole)
 }
 
+// Explored is what came of an exploration.
+type Explored struct {
+	Schedules, Executions int
+	Failed                string // trace of the schedule that failed
+}
+
+// ExploreWith goes through all schedules with some workers.
+func ExploreWith(t testing.TB, workers int, f func(*Sim)) Explored {
+	found := subject{ctx: t.Context(), f: f}.search(searchOptions{limit: 1_000_000, workers: workers})
+	switch {
+	case found.failed != nil:
+		return Explored{Failed: found.failed.trace}
+	case !found.complete:
+		t.Errorf("the search with %d workers is not complete: %s", workers, found.unsteady)
+	}
+	return Explored{Schedules: found.schedules, Executions: found.executions}
+}
+
 // Fails runs f under all schedules and returns the story of the first that fails and
 // its choices.
 func Fails(t testing.TB, f func(*Sim)) (story, trace string) {
 	x := subject{ctx: t.Context(), f: f}
-	all := newSearch(false)
-	for {
-		run := x.execute(all, nil)
-		if !run.failed {
-			all.compare(x, run)
-		}
-		if run.failed {
-			c, err := scriptOf(run.trace)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return x.execute(c, &printed{}).story(), run.trace
-		}
-		if all.unsteady != "" {
-			return all.unsteady, run.trace
-		}
-		if !all.next() {
-			return "", ""
-		}
+	found := x.explore(false, 1_000_000)
+	if found.failed == nil {
+		return found.unsteady, found.trace
 	}
+	c, err := scriptOf(found.failed.trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.execute(c, &printed{}).story(), found.failed.trace
 }
 
 // FailsAtRandom is Fails with the random schedule, of n, that fails with the longest story.
@@ -72,22 +79,17 @@ func RerunFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) strin
 }
 
 // Hangs returns what an exploration says of outputs that nobody reads.
-func Hangs(t *testing.T, f func(*Sim)) (found []string) {
-	x := subject{ctx: t.Context(), f: f}
-	all := newSearch(false)
-	var outs outputs
-	for more := true; more; more = all.next() {
-		outs.add(x.execute(all, nil))
+func Hangs(t *testing.T, f func(*Sim)) (all []string) {
+	found := subject{ctx: t.Context(), f: f}.explore(false, 1_000_000)
+	for _, err := range found.outs.hang() {
+		all = append(all, err.Error())
 	}
-	for _, err := range outs.hang() {
-		found = append(found, err.Error())
-	}
-	return found
+	return all
 }
 
 // ContinueFails returns the story of what fails behind a recorded run.
 func ContinueFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) string {
-	run := subject{ctx: t.Context(), f: f, from: recording}.execute(newSearch(false), &printed{})
+	run := subject{ctx: t.Context(), f: f, from: recording}.execute(&script{repeats: 1}, &printed{})
 	if !run.failed {
 		t.Error("nothing fails")
 	}

@@ -10,7 +10,8 @@ import (
 // An event is a move of an execution.
 type event struct {
 	simulate.Effect
-	place  int // where it was chosen; -1 if nothing else could happen
+	place  int // how many places come before that at which it was chosen; -1 if nothing else could happen
+	last   int // the same of the last choice before it or within it
 	before set // events that happen before it, in whatever order independent moves are made
 }
 
@@ -22,19 +23,19 @@ type done struct {
 	access engine.Access
 }
 
-// A set of events.
+// A set of events. Events beyond its end are not in it.
 type set []uint64
 
-func (s set) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
+func (s set) has(i int) bool { return i/64 < len(s) && s[i/64]&(1<<(i%64)) != 0 }
 func (s set) add(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s set) join(t set) {
-	for i, x := range t {
+	for i, x := range t[:min(len(s), len(t))] {
 		s[i] |= x
 	}
 }
 
 func (s set) meets(t set) bool {
-	for i, x := range t {
+	for i, x := range t[:min(len(s), len(t))] {
 		if s[i]&x != 0 {
 			return true
 		}
@@ -42,77 +43,112 @@ func (s set) meets(t set) bool {
 	return false
 }
 
-// races finds, for each move of an execution, the moves before it that could have come after it,
-// where somebody could tell.
-func (s *search) races() {
-	words := len(s.events)/64 + 1
-	lastOf := make(map[simulate.Name]int)
-	objects := make(map[engine.Object]history)
-	sent := make(map[engine.Object][]int)
-	taken := make(map[engine.Object][]int)
-	barrier := -1
-	for i := range s.events {
-		e := &s.events[i]
+// A past is what is known of an execution up to an event.
+type past struct {
+	events  []event
+	lastOf  map[simulate.Name]int
+	objects map[engine.Object]history
+	sent    map[engine.Object][]int
+	taken   map[engine.Object][]int
+	barrier int // the last event that everything depends on, or -1
+}
+
+// races finds, for each move that follows the branches that were there before, the moves before it
+// that could have come after it, where somebody could tell.
+func (d *descent) races() (found []addition) {
+	p := &past{
+		events:  append(d.before, d.events...),
+		lastOf:  make(map[simulate.Name]int),
+		objects: make(map[engine.Object]history),
+		sent:    make(map[engine.Object][]int),
+		taken:   make(map[engine.Object][]int),
+		barrier: -1,
+	}
+	words := len(p.events)/64 + 1
+	for i := range p.events {
+		if i < len(d.before) {
+			p.takes(i, func(int) {})
+			p.note(i)
+			continue
+		}
+		e := &p.events[i]
 		e.before = make(set, words)
 		after := func(j int) {
 			e.before.add(j)
-			e.before.join(s.events[j].before)
+			e.before.join(p.events[j].before)
 		}
-		if j, ok := lastOf[e.Name]; ok {
+		if j, ok := p.lastOf[e.Name]; ok {
 			after(j)
 		}
-		lastOf[e.Name] = i
-		for _, o := range e.Took {
-			if from := sent[o]; len(from) > 0 {
-				after(from[0])
-				if !e.Again {
-					sent[o] = from[1:]
-				}
-			}
-		}
-		for _, o := range e.Behind {
-			for _, j := range taken[o] {
-				after(j)
-			}
-		}
-		for _, j := range slices.Backward(s.rivals(i, barrier, objects)) {
+		p.takes(i, after)
+		for _, j := range slices.Backward(p.rivals(i)) {
 			if !e.before.has(j) {
-				s.race(j, i)
+				if a, ok := d.race(p, j, i); ok {
+					found = append(found, a)
+				}
 				after(j)
 			}
 		}
-		for _, t := range e.Touched {
-			objects[t.Object] = append(objects[t.Object], done{i, t.Access})
+		p.note(i)
+	}
+	copy(d.events, p.events[len(d.before):])
+	return found
+}
+
+// takes has event i come after those that sent what it takes, and those that took what had to be
+// taken before.
+func (p *past) takes(i int, after func(j int)) {
+	e := &p.events[i]
+	for _, o := range e.Took {
+		if from := p.sent[o]; len(from) > 0 {
+			after(from[0])
+			if !e.Again {
+				p.sent[o] = from[1:]
+			}
 		}
-		for _, o := range e.Sent {
-			sent[o] = append(sent[o], i)
+	}
+	for _, o := range e.Behind {
+		for _, j := range p.taken[o] {
+			after(j)
 		}
-		for _, o := range e.Took {
-			o.Key = 0
-			taken[o] = append(taken[o], i)
-		}
-		if e.All {
-			barrier = i
-		}
+	}
+}
+
+// note notes what event i does.
+func (p *past) note(i int) {
+	e := &p.events[i]
+	p.lastOf[e.Name] = i
+	for _, t := range e.Touched {
+		p.objects[t.Object] = append(p.objects[t.Object], done{i, t.Access})
+	}
+	for _, o := range e.Sent {
+		p.sent[o] = append(p.sent[o], i)
+	}
+	for _, o := range e.Took {
+		o.Key = 0
+		p.taken[o] = append(p.taken[o], i)
+	}
+	if e.All {
+		p.barrier = i
 	}
 }
 
 // rivals returns the events before event i that it depends on, in order. Of what happens before
 // one of these anyway, some are left out.
-func (s *search) rivals(i, barrier int, objects map[engine.Object]history) (all []int) {
-	e := &s.events[i]
+func (p *past) rivals(i int) (all []int) {
+	e := &p.events[i]
 	if e.All {
-		for j := max(barrier, 0); j < i; j++ {
+		for j := max(p.barrier, 0); j < i; j++ {
 			all = append(all, j)
 		}
 		return all
 	}
-	if barrier >= 0 {
-		all = append(all, barrier)
+	if p.barrier >= 0 {
+		all = append(all, p.barrier)
 	}
 	for _, t := range e.Touched {
-		for _, d := range slices.Backward(objects[t.Object]) {
-			if d.event < barrier {
+		for _, d := range slices.Backward(p.objects[t.Object]) {
+			if d.event < p.barrier {
 				break
 			}
 			if t.Conflicts(d.access) {
@@ -127,21 +163,20 @@ func (s *search) rivals(i, barrier int, objects map[engine.Object]history) (all 
 	return slices.Compact(all)
 }
 
-// race has event i be tried before event j, if it could have come before it.
-func (s *search) race(j, i int) {
-	e, p := &s.events[i], &s.events[j]
-	if p.place < 0 || e.place < 0 { // it had to wait until nothing else could happen
-		return
+// race returns what has event i be tried before event j, if it could have come before it.
+func (d *descent) race(p *past, j, i int) (a addition, ok bool) {
+	e, before := &p.events[i], &p.events[j]
+	if before.place < 0 || e.place < 0 { // it had to wait until nothing else could happen
+		return a, false
 	}
-	at := s.stack[p.place]
+	at := d.path[before.place].at
 	if at.among == 1 {
-		return
+		return a, false
 	}
-	words := len(s.events)/64 + 1
-	between := make(set, words) // what came after j and does not need it
-	var heads []simulate.Name   // of these, what can come first
+	between := make(set, len(p.events)/64+1) // what came after j and does not need it
+	var heads []simulate.Name                // of these, what can come first
 	for k := j + 1; k < i; k++ {
-		x := &s.events[k]
+		x := &p.events[k]
 		if x.before.has(j) {
 			continue
 		}
@@ -152,25 +187,9 @@ func (s *search) race(j, i int) {
 	}
 	if !e.before.meets(between) {
 		if !slices.Contains(at.moves, e.Name) {
-			return // what j did made it possible
+			return a, false // what j did made it possible
 		}
 		heads = append([]simulate.Name{e.Name}, heads...)
 	}
-	first := -1
-	for _, h := range heads {
-		k := slices.Index(at.moves, h)
-		if k >= 0 && at.back[k] {
-			return
-		}
-		if first < 0 {
-			first = k
-		}
-	}
-	if first >= 0 {
-		at.back[first] = true
-		return
-	}
-	for k := range at.back { // so nothing is missed
-		at.back[k] = true
-	}
+	return addition{at.depth, heads}, true
 }

@@ -164,11 +164,20 @@ var mutations = []mutation{
 	{"the simulator moves what has no order in order", "internal/engine/port/exchange.go", []edit{{
 		"\tif op.Shuffled && all == nil {\n\t\tm.in.Shared(false)\n\t}\n\tarrives(op, &n.Head, m.in)\n", "\tarrives(op, &n.Head, m.in)\n",
 	}}},
-	{"a search does not try what a move disables", "dataflow/sim/search.go", []edit{{
-		"\t\t\tif i != p.chosen && !still[n] {\n\t\t\t\tp.back[i] = true\n", "\t\t\tif i != p.chosen && !still[n] {\n",
+	{"a search does not try what a move disables", "dataflow/sim/descent.go", []edit{{
+		"\t\t\tif i != d.path[last].index && !still[n] {\n", "\t\t\tif i != d.path[last].index && !still[n] && p == nil {\n",
 	}}},
-	{"to a search what sleeps does not wake", "dataflow/sim/search.go", []edit{{
+	{"to a search what sleeps does not wake", "dataflow/sim/descent.go", []edit{{
 		"return a.name == e.Name || a.effect.Conflicts(&e)", "return a.name == e.Name",
+	}}},
+	{"a worker begins a branch before it is known what sleeps there", "dataflow/sim/tree.go", []edit{{
+		"\t\tif c.state == waiting && !known {\n\t\t\tbreak // those behind it sleep in what it does\n\t\t}\n", "",
+	}}},
+	{"what a worker finds late is tried early", "dataflow/sim/tree.go", []edit{{
+		"\t\tif p.branches[p.next] != b {\n", "\t\tif p.next == len(p.branches) {\n",
+	}}},
+	{"the failure that a worker finds first is reported", "dataflow/sim/search.go", []edit{{
+		"\t\tcase s.busy > 0 && (passed || b == nil || b.stop == nil):\n", "\t\tcase s.busy > 0 && (b == nil || b.stop == nil):\n",
 	}}},
 	{"a search tries the other order of two moves only if they are neighbours", "dataflow/sim/races.go", []edit{{
 		"\tif !e.before.meets(between) {\n", "\tif len(heads) > 0 {\n\t\treturn\n\t}\n\tif !e.before.meets(between) {\n",

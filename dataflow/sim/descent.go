@@ -1,0 +1,247 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
+)
+
+// A descent is one execution of a search: it follows the branches to one that was not explored,
+// takes that one, and goes on as it comes. It is used by one worker, and what it adds to
+// the tree is its own until it is published.
+type descent struct {
+	whole bool
+	again bool // run it again, to see whether it comes out the same
+	first *branch
+	task  *branch
+	read  map[engine.Object]bool
+
+	path   []*branch
+	kept   int      // branches of path that were there before
+	beside []asleep // what sleeps where the last move of these was chosen
+	before []event  // events that were there before
+
+	at       int // branches that the execution has taken
+	here     int // where the move being made was chosen, or -1
+	asleep   []asleep
+	events   []event // those that follow
+	missed   map[engine.Object]bool
+	blocked  bool // nothing is left but what sleeps
+	unsteady string
+}
+
+// descend returns the execution that explores b.
+func (s *search) descend(b *branch) *descent {
+	d := &descent{
+		whole: s.options.whole, again: s.begun&(s.begun-1) == 0, // now and then
+		first: s.first, task: b, read: s.read, path: b.path(), here: -1,
+	}
+	d.kept = len(d.path)
+	if d.kept == 0 {
+		return d
+	}
+	d.before = append(d.before, s.first.events...)
+	for _, c := range d.path[:d.kept-1] {
+		d.before = append(d.before, c.events...)
+	}
+	move := d.kept - 1
+	for move >= 0 && d.path[move].at.moves == nil {
+		move--
+	}
+	if move < 0 {
+		return d
+	}
+	p := d.path[move].at
+	d.beside = slices.Clone(p.asleep)
+	for _, c := range p.branches {
+		if c == d.path[move] {
+			break
+		}
+		if c.effect != nil {
+			d.beside = append(d.beside, asleep{p.moves[c.index], c.effect})
+		}
+	}
+	return d
+}
+
+// choose implements chooser, for what is chosen within a move: all of it is tried.
+func (d *descent) choose(_, n int) int {
+	if d.at == len(d.path) {
+		p := d.place(n)
+		for i := range n {
+			p.branches = append(p.branches, &branch{at: p, index: i})
+		}
+		d.path = append(d.path, p.branches[0])
+	}
+	b := d.path[d.at]
+	d.at++
+	if b.at.among != n || b.at.moves != nil {
+		d.differs(fmt.Sprintf("choice %d was among %d and is among %d", d.at, b.at.among, n))
+	}
+	return min(b.index, n-1)
+}
+
+// place returns a new place at the end of the path.
+func (d *descent) place(among int) *place {
+	p := &place{depth: len(d.path), among: among, from: d.first}
+	if p.depth > 0 {
+		p.from = d.path[p.depth-1]
+	}
+	return p
+}
+
+// move chooses the move that is made next. It returns -1 if all of them sleep.
+func (d *descent) move(all []simulate.Move) int {
+	if d.at == len(d.path) {
+		p := d.place(len(all))
+		p.moves, p.asleep, p.back = make([]simulate.Name, len(all)), d.asleep, make([]bool, len(all))
+		for i := range all {
+			p.moves[i] = all[i].Name
+		}
+		for i := range all {
+			if len(p.branches) == 0 || d.whole {
+				p.add(i)
+			}
+		}
+		if len(p.branches) == 0 {
+			d.blocked = true
+			return -1
+		}
+		d.path = append(d.path, p.branches[0])
+		d.here = d.at
+		d.at++
+		return p.branches[0].index
+	}
+	b := d.path[d.at]
+	d.here = d.at
+	d.at++
+	if !slices.EqualFunc(b.at.moves, all, func(n simulate.Name, m simulate.Move) bool { return n == m.Name }) {
+		d.differs(fmt.Sprintf("choice %d was among %d and is among %d other ones", d.at, len(b.at.moves), len(all)))
+	}
+	return min(b.index, len(all)-1)
+}
+
+func (d *descent) differs(how string) {
+	if d.unsteady == "" {
+		d.unsteady = how
+	}
+}
+
+// made notes what a move did.
+func (d *descent) made(e simulate.Effect) {
+	at := d.here
+	d.here = -1
+	if d.at < d.kept {
+		return // it was made before
+	}
+	d.events = append(d.events, event{Effect: e, place: at, last: d.at - 1})
+	if d.whole {
+		return
+	}
+	switch {
+	case at < 0:
+	case at < d.kept:
+		d.asleep = d.beside
+	default:
+		d.asleep = d.path[at].at.asleep
+	}
+	d.asleep = slices.DeleteFunc(slices.Clone(d.asleep), func(a asleep) bool { return a.name == e.Name || a.effect.Conflicts(&e) })
+}
+
+// verdict returns what ends the exploration, or has it begin anew, or nil.
+func (d *descent) verdict(run execution) *verdict {
+	switch {
+	case run.failed:
+		return &verdict{failed: &run}
+	case d.unsteady != "":
+		return &verdict{unsteady: d.unsteady, trace: run.trace}
+	case len(d.missed) > 0:
+		return &verdict{missed: d.missed}
+	}
+	return nil
+}
+
+// ended returns what there is to try when an execution is over, deepest places first.
+func (d *descent) ended() []addition {
+	if d.whole {
+		return nil
+	}
+	found := append(d.disabled(), d.races()...)
+	slices.SortStableFunc(found, func(a, b addition) int { return b.depth - a.depth })
+	return found
+}
+
+// disabled has moves be tried that were possible until another one was made.
+func (d *descent) disabled() (found []addition) {
+	last := -1
+	forced := false
+	see := func(next []simulate.Name) {
+		p := d.path[last].at
+		if p.among == 1 {
+			return
+		}
+		still := make(map[simulate.Name]bool, len(next))
+		for _, n := range next {
+			still[n] = true
+		}
+		for i, n := range p.moves {
+			if i != d.path[last].index && !still[n] {
+				found = append(found, addition{p.depth, []simulate.Name{n}})
+			}
+		}
+	}
+	for _, e := range d.events {
+		if e.place < 0 {
+			forced = true
+			continue
+		}
+		if last >= 0 {
+			if forced {
+				see(nil)
+			} else {
+				see(d.path[e.place].at.moves)
+			}
+		}
+		last, forced = e.place, false
+	}
+	if last >= 0 && (forced || !d.blocked) {
+		see(nil)
+	}
+	return found
+}
+
+// publish adds what the execution has found to the tree.
+func (d *descent) publish(found []addition) {
+	end := d.task
+	if len(d.path) > d.kept {
+		end = d.path[len(d.path)-1]
+	}
+	for at := d.kept; at < len(d.path); at++ {
+		b := d.path[at]
+		b.state, b.at.from.behind = explored, b.at
+	}
+	d.task.state = explored
+	for i := range d.events {
+		e := &d.events[i]
+		last := d.first
+		if e.last >= 0 {
+			last = d.path[e.last]
+		}
+		last.events = append(last.events, *e)
+		if e.place < 0 {
+			continue
+		}
+		b := d.path[e.place]
+		b.inner = b.inner || e.last > e.place
+		if b.effect == nil {
+			effect := e.Effect
+			b.effect = &effect
+		} else {
+			b.effect.Join(&e.Effect)
+		}
+	}
+	end.give(found)
+	end.finish()
+}

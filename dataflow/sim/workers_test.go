@@ -1,0 +1,100 @@
+package sim_test
+
+import (
+	"hash/crc32"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/sim"
+	"github.com/millrace/millrace/slice"
+)
+
+// TestWorkers: any number of workers makes the same executions, finds the same schedules and
+// reports the same failure. It catches a branch that is begun before it is known what sleeps
+// there, what is found later and tried earlier, and a search that reports whatever fails first.
+func TestWorkers(t *testing.T) {
+	programs, failing := 0, 0
+	for _, test := range countsTests() {
+		if test.n < 8 {
+			continue
+		}
+		programs++
+		right := func(s *sim.Sim) { test.p(bench{s, dataflow.At[Server](s.Flow())}) }
+		wrong := func(s *sim.Sim) {
+			got := test.p(bench{s, dataflow.At[Server](s.Flow())})
+			if crc32.ChecksumIEEE([]byte(got))%8 == 1 {
+				s.Errorf("%s", got)
+			}
+		}
+		one := sim.ExploreWith(t, 1, right)
+		failed := sim.ExploreWith(t, 1, wrong).Failed
+		if failed != "" {
+			failing++
+		}
+		if one.Schedules != test.n {
+			t.Errorf("%s: %d schedules, want %d", test.name, one.Schedules, test.n)
+		}
+		for _, workers := range []int{2, 8} {
+			if got := sim.ExploreWith(t, workers, right); got != one {
+				t.Errorf("%s: %v with %d workers, %v with one", test.name, got, workers, one)
+			}
+			if got := sim.ExploreWith(t, workers, wrong).Failed; got != failed {
+				t.Errorf("%s: the schedule that fails is %q with %d workers, %q with one", test.name, got, workers, failed)
+			}
+		}
+	}
+	if programs < 12 || failing < 8 {
+		t.Errorf("%d programs, of which %d fail", programs, failing)
+	}
+}
+
+// TestWorkersAtOnce: with two workers, the function runs twice at the same time. Else the first
+// call that waits for another one would wait for ever, which a bubble reports.
+func TestWorkersAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		both := make(chan bool)
+		sim.ExploreWith(t, 2, func(s *sim.Sim) {
+			switch calls.Add(1) {
+			case 1, 2: // the first execution, from which the others come, and the same again
+			case 3:
+				<-both
+			case 4:
+				both <- true
+			}
+			b := bench{s, dataflow.At[Server](s.Flow())}
+			run(b, emit(list(slice.Batch(slice.At(b.at), b.stream("xs", 1, 2, 3, 4), tried))))
+		})
+		if n := calls.Load(); n < 8 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}
+
+// TestWorkersPass: a panic of the function, and its end by runtime.Goexit, come to the caller
+// also from a worker. Without that, a test would wait for ever or go on as if nothing had happened.
+func TestWorkersPass(t *testing.T) {
+	ended := func(f func(*sim.Sim)) (panicked any, returned bool) {
+		var all sync.WaitGroup
+		all.Go(func() {
+			defer func() { panicked = recover() }()
+			sim.ExploreWith(t, 3, f)
+			returned = true
+		})
+		all.Wait()
+		return panicked, returned
+	}
+	if p, returned := ended(func(s *sim.Sim) { panic("lost") }); p != "lost" || returned {
+		t.Errorf("panicked with %v, returned: %t", p, returned)
+	}
+	if p, returned := ended(func(s *sim.Sim) { runtime.Goexit() }); p != nil || returned {
+		t.Errorf("panicked with %v, returned: %t", p, returned)
+	}
+	if p, returned := ended(func(s *sim.Sim) { s.Quiesce() }); p != nil || !returned {
+		t.Errorf("panicked with %v, returned: %t", p, returned)
+	}
+}

@@ -54,13 +54,13 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 	s.flow = dataflow.New()
 	switch {
 	case x.plan != nil:
-		s.simulate(c)
+		s.simulate(c, x.level)
 		s.spec = newChecked(s, x.plan)
 		s.spec.run()
 		e.discarded, e.property, e.err = s.spec.discarded, s.spec.property, s.spec.err
 		s.choices.ended(s.spec.unknown())
 	case recording == nil:
-		s.simulate(c)
+		s.simulate(c, x.level)
 		if x.from != nil {
 			s.simulation.Continue(historyOf(x.from))
 		}
@@ -98,8 +98,9 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 }
 
 // simulate has the flow of this schedule simulated.
-func (s *Sim) simulate(c chooser) {
+func (s *Sim) simulate(c chooser, level Level) {
 	s.simulation = simulate.Drive(graphOf(s.flow), s.choices, s.seen, s.choices.read())
+	s.simulation.SetLevel(level.simulated())
 	s.simulation.Repeat(repeatsOf(c))
 	s.steps = s.simulation
 }

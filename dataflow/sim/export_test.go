@@ -31,6 +31,20 @@ func ExploreWith(t testing.TB, workers int, f func(*Sim)) Explored {
 	return Explored{Schedules: found.schedules, Executions: found.executions}
 }
 
+// ExploreAt is Explore at a level.
+func ExploreAt(t testing.TB, level Level, f func(*Sim), whole bool) (schedules, executions int) {
+	found := subject{ctx: t.Context(), f: f, level: level}.explore(whole, *limitFlag)
+	switch {
+	case found.failed != nil:
+		t.Fatal(found.failed.story())
+	case found.unsteady != "":
+		t.Fatal(found.unsteady)
+	case !found.complete:
+		t.Fatalf("not complete after %d executions", found.executions)
+	}
+	return found.schedules, found.executions
+}
+
 // Fails runs f under all schedules and returns the story of the first that fails and
 // its choices.
 func Fails(t testing.TB, f func(*Sim)) (story, trace string) {

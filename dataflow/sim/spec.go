@@ -144,8 +144,9 @@ type subject struct {
 	ctx   context.Context
 	f     func(*Sim)
 	from  *dataflow.Recording // the run with which each schedule begins, or nil
-	plan  *plan               // of a specification, else nil
-	tally *tally              // counts what is explored, unless nil
+	level Level
+	plan  *plan  // of a specification, else nil
+	tally *tally // counts what is explored, unless nil
 }
 
 // objects that stand for what properties look at, beside those of the flow.

@@ -236,7 +236,7 @@ func (n *Node[T]) To(f func([]T)) { n.Consume(&Consumer[T]{Push: f}) }
 // Consume adds a consumer that also has a form for single elements.
 func (n *Node[T]) Consume(c *Consumer[T]) {
 	n.Loc.Reads(&n.Head)
-	c.by = n.Loc.Making
+	c.by = n.fed()
 	n = n.Origin()
 	n.Outs = append(n.Outs, c)
 	n.Loc.enters(n.Counter())
@@ -285,9 +285,10 @@ func NewKeyedNode[K comparable, V any](h Head) *KeyedNode[K, V] {
 // entries.
 func (n *KeyedNode[K, V]) To(f func(*Batch[K, V])) *KeyedConsumer[K, V] {
 	n.Loc.Reads(&n.Head)
+	by := n.fed()
 	n = n.Origin()
 	c := n.Add(f)
-	c.by = n.Loc.Making
+	c.by = by
 	n.Loc.enters(n.Counter())
 	return c
 }

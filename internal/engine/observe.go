@@ -250,11 +250,10 @@ func (r *Region) touch() {
 // settleOrder finds the slices behind which somebody observes an order. It is called once all
 // locations are compiled.
 func (g *Graph) settleOrder() {
-	follow := make(map[*Op][]*Op)
 	for _, s := range g.Locations {
 		for _, op := range s.Ops {
 			for _, in := range op.Ins {
-				follow[in] = append(follow[in], op)
+				in.outs = append(in.outs, op)
 			}
 		}
 	}
@@ -269,7 +268,7 @@ func (g *Graph) settleOrder() {
 			}
 			for i := 0; i < len(behind) && !r.ordered; i++ {
 				r.ordered = behind[i].Ordered || behind[i].Mixed
-				for _, next := range follow[behind[i]] {
+				for _, next := range behind[i].outs {
 					if !seen[next] {
 						seen[next], behind = true, append(behind, next)
 					}

@@ -2,7 +2,6 @@ package port
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -269,64 +268,4 @@ func (a *async[K, V, U]) Figures() engine.OutputStatus {
 		s.Dropped = a.lives.droppedSoFar()
 	}
 	return s
-}
-
-// askedCalls are the calls of a simulated graph that wait to be made, in the order in which
-// they were asked for.
-type askedCalls[K comparable, V any] struct {
-	engine.Columns[K, V]
-	ids   []uint64
-	times map[K]uint64 // how often a call was asked for, by key
-}
-
-// Ask implements [engine.Calling].
-func (a *async[K, V, U]) Ask() {
-	q := &a.asked
-	if q.times == nil {
-		q.times = make(map[K]uint64)
-	}
-	a.loc.Calls.Add(int64(len(a.step.K)))
-	for i, k := range a.step.K {
-		q.times[k]++
-		id := engine.ChainDigest(engine.KeyDigest(k), q.times[k])
-		q.Append(true, k, a.step.V[i], a.step.H[i])
-		q.ids = append(q.ids, id)
-		a.op.Touch(id, engine.Writes)
-		a.queues()
-	}
-	a.Discard()
-}
-
-// queues says that a call was asked for or made. While more wait than may be made at once, it
-// makes a difference which was the first.
-func (a *async[K, V, U]) queues() {
-	if len(a.asked.ids) > a.limit {
-		a.op.Touch(0, engine.Writes)
-	} else {
-		a.op.Touch(0, engine.Adds)
-	}
-}
-
-// Asked implements [engine.Calling].
-func (a *async[K, V, U]) Asked() int { return min(len(a.asked.ids), a.limit) }
-
-// CallID implements [engine.Calling].
-func (a *async[K, V, U]) CallID(i int) uint64 { return a.asked.ids[i] }
-
-// SayCall implements [engine.Calling].
-func (a *async[K, V, U]) SayCall(i int) string {
-	return fmt.Sprintf("%v:%v", a.asked.K[i], a.asked.V[i])
-}
-
-// CallNow implements [engine.Calling].
-func (a *async[K, V, U]) CallNow(i int) {
-	q := &a.asked
-	a.op.Touch(q.ids[i], engine.Writes)
-	a.queues()
-	k, v, h := q.K[i], q.V[i], q.H[i]
-	q.Delete(i)
-	q.ids = append(q.ids[:i], q.ids[i+1:]...)
-	if u, ok := a.call(k, v); ok {
-		a.in.answer(k, u, h)
-	}
 }

@@ -230,7 +230,7 @@ func (in *Input[T]) Entered(n int) error {
 		case at >= 0:
 			in.unordered.took(at)
 			in.buf = slices.Delete(in.buf, at, at+1)
-			in.Loc.Queued--
+			in.Withdrawn()
 		case !in.FromOutside():
 			return fmt.Errorf("it takes %v from %s, and the steps before have sent no such record", in.taken[i], in.Op)
 		}
@@ -254,7 +254,7 @@ func (in *KeyedInput[K, V]) Entered(n int) error {
 		case at >= 0:
 			in.unordered.took(at)
 			in.buf.Delete(at)
-			in.Loc.Queued--
+			in.Withdrawn()
 		case !in.FromOutside():
 			return fmt.Errorf("it takes %v:%v from %s, and the steps before have sent no such record", k, in.taken.V[i], in.Op)
 		case in.once:

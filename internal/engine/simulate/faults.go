@@ -22,7 +22,7 @@ type Faults struct {
 
 // Moves that are faults, or the end of one.
 const (
-	Isolates Kind = iota + Settle + 1 // a location is cut off from all others
+	Isolates Kind = iota + Answers + 1 // a location is cut off from all others
 	Heals                             // a location is no longer cut off
 	Halts                             // a location stops for ever
 )

@@ -119,6 +119,8 @@ func (d *Simulation) Touch(o engine.Object, a engine.Access) {
 		return
 	case d.inline:
 		return
+	case a == engine.Adds && t.read[o]: // somebody sees the order
+		a = engine.Writes
 	case a&engine.Takes != 0:
 		if !t.read[o] {
 			if t.Missed == nil {
@@ -128,7 +130,7 @@ func (d *Simulation) Touch(o engine.Object, a engine.Access) {
 		}
 		t.effect.Took = append(t.effect.Took, o)
 	case a == engine.Sends:
-		t.effect.Sent = append(t.effect.Sent, o)
+		t.effect.Sent = append(t.effect.Sent, d.sends(o))
 	}
 	t.touch(o, a)
 }
@@ -140,8 +142,25 @@ func (t *trail) touch(o engine.Object, a engine.Access) {
 	t.effect.Touched = append(t.effect.Touched, Touch{o, a})
 }
 
+// sends says that a record is sent to a lane of an input, and returns the queue in which it waits.
+func (d *Simulation) sends(lane engine.Object) engine.Object {
+	if d.level == Engine {
+		all := d.g.Locations[lane.Location].Inbox()
+		d.trail.touch(all, engine.Sends)
+		return all
+	}
+	if whole := (engine.Object{Location: lane.Location, Op: lane.Op}); d.together[whole] {
+		d.trail.touch(whole, engine.Writes)
+	}
+	return lane
+}
+
 // Gives implements [engine.Turns].
 func (d *Simulation) Gives(o engine.Object) {
+	if h := d.holds; h != nil { // nobody sees it before the step ends
+		h.given = append(h.given, o)
+		return
+	}
 	t := &d.trail
 	whole := o
 	whole.Key = 0

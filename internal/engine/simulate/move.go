@@ -11,12 +11,14 @@ import (
 type Kind uint8
 
 const (
-	Acts   Kind = iota // a caller of ports goes on
-	Cuts               // a slice is cut
-	Takes              // a record is taken
-	Calls              // an asynchronous call is made
-	Fires              // the timers of a deadline are fired
-	Settle             // a location at which nothing can happen ends, or has an ending
+	Acts    Kind = iota // a caller of ports goes on
+	Cuts                // a slice is cut
+	Takes               // a record is taken
+	Calls               // an asynchronous call is made
+	Fires               // the timers of a deadline are fired
+	Settle              // a location at which nothing can happen ends, or has an ending
+	Ends                // a step ends; see [Engine]
+	Answers             // the answer of a call that was made is accepted; see [Engine]
 )
 
 // A Name is who makes a move: a caller, a slice, a lane of an input, a call, or the timers of a
@@ -79,6 +81,10 @@ func (m Move) String() string {
 		return fmt.Sprintf("take %s from %s", m.Value(), m.In())
 	case Calls:
 		return fmt.Sprintf("call %s of %s", m.calls.SayCall(m.call), m.calls.Operator())
+	case Answers:
+		return fmt.Sprintf("accept what %s answers to %s", m.calls.Operator(), m.calls.SayMade(m.call))
+	case Ends:
+		return "end the step, with all slices that have news"
 	case Fires:
 		return fmt.Sprintf("let time pass to %v", time.Duration(m.deadline))
 	case Acts:
@@ -118,6 +124,9 @@ func (d *Simulation) movesOf(s *engine.Location, all []Move) []Move {
 	if s.Finished || !s.Started {
 		return all
 	}
+	if d.level == Engine {
+		return d.stepsOf(s, all)
+	}
 	for i, r := range s.Regions {
 		if r.News {
 			all = append(all, Move{Name: Name{Cuts, at, int32(i), 0}, loc: s, region: r})
@@ -131,14 +140,24 @@ func (d *Simulation) movesOf(s *engine.Location, all []Move) []Move {
 			all = append(all, Move{Name: Name{Takes, at, in.Base().Op.Index, h.ID}, loc: s, in: in, head: h.At})
 		}
 	}
+	return d.timersOf(s, d.callsOf(s, all))
+}
+
+// callsOf adds the calls of a location that can be made.
+func (d *Simulation) callsOf(s *engine.Location, all []Move) []Move {
 	for _, calls := range d.calling[s.Number] {
 		for i := range calls.Asked() {
-			all = append(all, Move{Name: Name{Calls, at, calls.Operator().Index, calls.CallID(i)}, loc: s, calls: calls, call: i})
+			all = append(all, Move{Name: Name{Calls, int32(s.Number), calls.Operator().Index, calls.CallID(i)}, loc: s, calls: calls, call: i})
 		}
 	}
+	return all
+}
+
+// timersOf adds the timers of a location that can fire.
+func (d *Simulation) timersOf(s *engine.Location, all []Move) []Move {
 	if len(s.Timers) > 0 && !s.Stopping {
 		if deadline, ok := s.Deadline(); ok {
-			all = append(all, Move{Name: Name{Fires, at, 0, 0}, loc: s, deadline: deadline})
+			all = append(all, Move{Name: Name{Fires, int32(s.Number), 0, 0}, loc: s, deadline: deadline})
 		}
 	}
 	return all
@@ -157,16 +176,28 @@ func (d *Simulation) do(m *Move) {
 		d.trail.touch(m.region.Object(), engine.Writes)
 		d.Perform(m.loc, &engine.Plan{Cut: engine.Cut{Some: []*engine.Region{m.region}}})
 	case Takes:
-		d.take(m)
+		if d.level == Engine {
+			d.takeFirst(m)
+		} else {
+			d.take(m)
+		}
 	case Calls:
 		d.trail.touch(engine.World, engine.Writes)
-		m.calls.CallNow(m.call)
+		m.calls.CallNow(m.call, d.level == Engine)
+	case Answers:
+		m.calls.Answer(m.call)
 	case Fires:
 		d.virtual = max(d.virtual, m.deadline)
 		d.trail.touch(m.loc.Times(), engine.Writes)
-		d.Perform(m.loc, &engine.Plan{Now: m.deadline, Fire: true, Cut: engine.CutNone})
+		if d.level == Engine {
+			d.fireFirst(m)
+		} else {
+			d.Perform(m.loc, &engine.Plan{Now: m.deadline, Fire: true, Cut: engine.CutNone})
+		}
 	case Isolates, Heals, Halts:
 		d.fail(m)
+	case Ends:
+		d.endStep(m.loc)
 	case Settle:
 		d.trail.effect.All = true
 	}
@@ -179,21 +210,33 @@ func (d *Simulation) do(m *Move) {
 	}
 }
 
-// take takes one record.
+// take takes a record, and with it others of its input where that makes a difference.
 func (d *Simulation) take(m *Move) {
-	op := m.in.Base().Op
-	lane := op.Lane(m.ID)
-	what := d.fate(m)
-	again := what == repeated || what == arrived && d.takeAgain(m.in.Base())
-	d.trail.touch(lane, engine.Takes)
-	d.trail.effect.Took, d.trail.effect.Again = append(d.trail.effect.Took, lane), again
 	if end, ok := m.in.(*engine.Ending); ok {
 		d.trail.touch(m.loc.Times(), engine.Writes)
 		for _, in := range end.Before() {
 			d.trail.effect.Behind = append(d.trail.effect.Behind, in.Base().Op.Object(0))
 		}
 	}
+	if !d.takeAt(m) {
+		return
+	}
+	n := 1 + d.more(m.in)
+	d.passes = true
+	d.Perform(m.loc, &engine.Plan{Take: []engine.Take{{Op: m.in.Base().Op.Index, N: n}}, Cut: engine.CutNone})
+	d.passes = false
+}
+
+// takeAt has an input take the record of a move, and reports whether the step gets it: a message may
+// be lost or delayed.
+func (d *Simulation) takeAt(m *Move) (taken bool) {
+	lane := m.In().Lane(m.ID)
+	what := d.fate(m)
+	again := what == repeated || what == arrived && d.takeAgain(m.in.Base())
+	d.trail.touch(lane, engine.Takes)
+	d.trail.effect.Took, d.trail.effect.Again = append(d.trail.effect.Took, lane), again
 	m.loc.Mu.Lock()
+	defer m.loc.Mu.Unlock()
 	switch {
 	case m.late != nil:
 		d.arrive(m.late, what)
@@ -207,13 +250,7 @@ func (d *Simulation) take(m *Move) {
 	if !again {
 		m.loc.Queued--
 	}
-	m.loc.Mu.Unlock()
-	if what == lost || what == delayed {
-		return
-	}
-	d.passes = true
-	d.Perform(m.loc, &engine.Plan{Take: []engine.Take{{Op: op.Index, N: 1}}, Cut: engine.CutNone})
-	d.passes = false
+	return what != lost && what != delayed
 }
 
 // stepped counts a step and ends a flow that does not come to rest.

@@ -70,6 +70,11 @@ type Simulation struct {
 	repeats repeats            // of records that were taken
 	from    *engine.Recording  // whose steps come first, or nil
 	faults  faults
+
+	level    Level
+	halves   []half                 // by location: of the step that is made
+	holds    *half                  // whose timers are being fired
+	together map[engine.Object]bool // inputs of which several records are taken in one step
 }
 
 // maxSteps bounds the steps of a simulation between two sends, so that a flow that
@@ -98,7 +103,13 @@ func (d *Simulation) Missed() map[engine.Object]bool { return d.trail.Missed }
 // Prepare implements [engine.Driver].
 func (d *Simulation) Prepare(g *engine.Graph) {
 	d.alarms, d.calling = make([][]alarm, len(g.Locations)), make([][]engine.Calling, len(g.Locations))
+	d.halves, d.together = make([]half, len(g.Locations)), make(map[engine.Object]bool)
 	for _, s := range g.Locations {
+		if d.level == Engine {
+			d.half(s).gathers = s.Gathers(d.trail.read)
+		} else {
+			d.joins(s)
+		}
 		s.Alarm = func(after, at int64) { d.alarm(s, after, at) }
 		for i := range s.Timers {
 			if t, ok := s.Timers[i].TimerQueue.(engine.EndlessTimer); ok {
@@ -124,12 +135,16 @@ func (d *Simulation) Start(s *engine.Location) {
 		}
 		return
 	}
-	d.Perform(s, &engine.Plan{Start: true, Cut: engine.CutNone})
+	p := &engine.Plan{Start: true, Cut: engine.CutNone}
+	if d.level == Engine {
+		p.Cut = engine.CutAll
+	}
+	d.Perform(s, p)
 }
 
 // Perform implements [engine.Driver].
 func (d *Simulation) Perform(s *engine.Location, p *engine.Plan) (ok bool) {
-	if ok = s.Step(p); ok {
+	if ok = s.Step(p); ok && d.holds == nil {
 		s.Publish()
 	}
 	return ok

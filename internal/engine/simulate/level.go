@@ -1,0 +1,144 @@
+package simulate
+
+import "github.com/millrace/millrace/internal/engine"
+
+// A Level says how much can happen in a simulation.
+type Level uint8
+
+const (
+	// Types is all that the types of a program allow.
+	Types Level = iota
+	// Engine is what the loop of this engine can do: a location takes what it has accepted in that
+	// order. A step takes one or several records and ends with a cut of all slices that have news;
+	// then outputs show it. Calls begin in the order in which they were asked for.
+	Engine
+)
+
+// SetLevel says how much can happen. By default it is all that the types allow. It is called
+// before the graph is started.
+func (d *Simulation) SetLevel(l Level) { d.level = l }
+
+// A half is what was made of a step that has not ended, at level Engine.
+type half struct {
+	gathers bool // steps take several records; see [engine.Location.Gathers]
+	begun   bool
+	fired   bool
+	given   []engine.Object // outputs to which its timers gave something
+	plan    engine.Plan     // of what is left of it
+}
+
+// half returns the step of a location that has not ended.
+func (d *Simulation) half(s *engine.Location) *half { return &d.halves[s.Number] }
+
+// joins finds the inputs of which several records can be told from one after the other.
+func (d *Simulation) joins(s *engine.Location) {
+	for _, in := range s.Inputs {
+		if in != nil && in.Base().Op.Joins(d.trail.read) {
+			d.together[in.Base().Op.Object(0)] = true
+		}
+	}
+}
+
+// stepsOf is movesOf at level Engine.
+func (d *Simulation) stepsOf(s *engine.Location, all []Move) []Move {
+	at, h := int32(s.Number), d.half(s)
+	if h.begun {
+		all = append(all, Move{Name: Name{Ends, at, 0, 0}, loc: s})
+	}
+	if in := s.FirstAccepted(); in != nil {
+		all = append(all, Move{Name: Name{Takes, at, 0, 0}, loc: s, in: in})
+	}
+	all = d.callsOf(s, all)
+	for _, calls := range d.calling[s.Number] {
+		for i := range calls.Made() {
+			all = append(all, Move{Name: Name{Answers, at, calls.Operator().Index, calls.MadeID(i)}, loc: s, calls: calls, call: i})
+		}
+	}
+	if len(h.plan.Take) == 0 { // timers come first in a step
+		all = d.timersOf(s, all)
+	}
+	return all
+}
+
+// takeFirst takes what the location has accepted first.
+func (d *Simulation) takeFirst(m *Move) {
+	s, h := m.loc, d.half(m.loc)
+	op := m.in.Base().Op
+	d.trail.touch(s.Inbox(), engine.Takes)
+	d.trail.effect.Took = append(d.trail.effect.Took, s.Inbox())
+	s.Mu.Lock()
+	s.TakeFirst()
+	s.Mu.Unlock()
+	if n := len(h.plan.Take); n > 0 && h.plan.Take[n-1].Op == op.Index {
+		h.plan.Take[n-1].N++
+	} else {
+		h.plan.Take = append(h.plan.Take, engine.Take{Op: op.Index, N: 1})
+	}
+	h.begun = true
+	if !h.gathers {
+		d.endStep(s)
+		return
+	}
+	d.trail.touch(s.Half(), engine.Writes)
+}
+
+// fireFirst begins a step with the timers of one deadline.
+func (d *Simulation) fireFirst(m *Move) {
+	s, h := m.loc, d.half(m.loc)
+	if !h.gathers {
+		d.Perform(s, &engine.Plan{Now: m.deadline, Fire: true})
+		return
+	}
+	d.trail.touch(s.Half(), engine.Writes)
+	h.begun, h.fired, h.plan.Now = true, true, m.deadline
+	d.holds = h
+	d.Perform(s, &engine.Plan{Now: m.deadline, Fire: true, Cut: engine.CutNone})
+	d.holds = nil
+}
+
+// endStep ends a step: all slices that have news are cut, and outputs show what it gave.
+func (d *Simulation) endStep(s *engine.Location) {
+	h := d.half(s)
+	was := *h
+	*h = half{gathers: was.gathers}
+	if was.gathers {
+		d.trail.touch(s.Half(), engine.Writes)
+	}
+	for _, o := range was.given {
+		d.Gives(o)
+	}
+	for _, t := range was.plan.Take {
+		if _, ok := s.Inputs[t.Op].(*engine.Ending); ok {
+			d.trail.touch(s.Times(), engine.Writes)
+		}
+	}
+	d.passes = len(was.plan.Take) > 0 && !was.fired
+	d.Perform(s, &was.plan)
+	d.passes = false
+}
+
+// more takes further records of an input of which several can be told from one after the other, as
+// part of the same step, and returns how many.
+func (d *Simulation) more(in engine.Input) (n int) {
+	whole := in.Base().Op.Object(0)
+	if !d.together[whole] {
+		return 0
+	}
+	d.trail.touch(whole, engine.Writes)
+	for {
+		all := in.Heads()
+		if len(all) == 0 {
+			return n
+		}
+		i := d.choose.Choose(len(all) + 1)
+		if i == 0 {
+			return n
+		}
+		d.g.Note(func() string { return "take " + in.Say(all[i-1].At) + " in the same step" })
+		h := all[i-1]
+		base := in.Base()
+		if d.takeAt(&Move{Name: Name{Takes, int32(base.Loc.Number), base.Op.Index, h.ID}, loc: base.Loc, in: in, head: h.At}) {
+			n++
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package engine
+
+import "slices"
+
+// This file says where it makes a difference that a step takes several records, and not one after
+// the other: a simulation offers that only there. It is asked of complete graphs.
+
+// fed returns the operator being built, which consumes a node with head h.
+func (h *Head) fed() *Op {
+	op := h.Loc.Making
+	if op != nil && h.Op != nil && h.Op != op && h.Loc.Simulated() {
+		op.feeds = append(op.feeds, h.Op)
+	}
+	return op
+}
+
+// A way is what a record may come to within one step.
+type way struct {
+	ops []*Op
+	has []bool // by number
+}
+
+// behind returns op and what comes from it within one step. What comes as a record of a later
+// step ends the way.
+func (op *Op) behind() way {
+	s := op.Loc
+	w := way{ops: []*Op{op}, has: make([]bool, len(s.Ops))}
+	w.has[op.Index] = true
+	for i := 0; i < len(w.ops); i++ {
+		for _, next := range w.ops[i].outs {
+			if next.Loc == s && !w.has[next.Index] && s.Input(next.Index) == nil {
+				w.has[next.Index] = true
+				w.ops = append(w.ops, next)
+			}
+		}
+	}
+	return w
+}
+
+// seesOrder reports whether somebody who observes an order is at op or behind it. Read says
+// which outputs somebody reads one element at a time.
+func (op *Op) seesOrder(read map[Object]bool) bool {
+	return slices.ContainsFunc(op.behind().ops, func(x *Op) bool { return x.Ordered || x.Mixed || read[x.Object(0)] })
+}
+
+// Joins reports whether what comes from op gets to an operator in two ways, with somebody behind
+// that who observes an order. Of records a and b that come together such an operator gets a and b
+// one way before it gets them the other way. If they come one by one, it gets all of a first.
+func (op *Op) Joins(read map[Object]bool) bool {
+	w := op.behind()
+	return slices.ContainsFunc(w.ops, func(x *Op) bool {
+		ways := 0
+		for _, from := range x.feeds {
+			if w.has[from.Index] {
+				ways++
+			}
+		}
+		return ways > 1 && x.seesOrder(read)
+	})
+}
+
+// Gathers reports whether somebody can tell several records that a step of the loop takes from
+// one record in each of several steps: a slice, which is cut at the end of a step; somebody who
+// observes an order, behind an operator that need not keep that of what it gets at once; a
+// location to which the step sends two ways.
+func (s *Location) Gathers(read map[Object]bool) bool {
+	if len(s.Regions) > 0 {
+		return true
+	}
+	to := make(map[*Location]bool)
+	for _, out := range s.OutputsInOrder {
+		x, ok := out.(Delivery)
+		if !ok {
+			continue
+		}
+		at := s
+		switch l := x.Exchange(); {
+		case l != nil:
+			at = l.To
+		case !x.Loops():
+			continue // a call, whose answer comes by itself
+		}
+		if to[at] {
+			return true
+		}
+		to[at] = true
+	}
+	return slices.ContainsFunc(s.Ops, func(op *Op) bool {
+		return (len(op.States) > 0 || len(op.feeds) > 1) && op.seesOrder(read)
+	})
+}

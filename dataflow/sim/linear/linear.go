@@ -279,7 +279,11 @@ func (m Model) print(ops []Operation) string {
 		text = func(input, output any) string { return fmt.Sprintf("%+v = %+v", input, output) }
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d operations of key %v have no order that gives these results", len(ops), ops[0].Key)
+	fmt.Fprintf(&b, "%d operations", len(ops))
+	if k := ops[0].Key; k != nil {
+		fmt.Fprintf(&b, " of key %v", k)
+	}
+	b.WriteString(" have no order that gives these results")
 	for _, op := range ops {
 		end, sign := fmt.Sprint(op.Return), ""
 		if op.Return == math.MaxInt64 {

@@ -1,0 +1,194 @@
+package simprop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leanovate/gopter"
+
+	"github.com/millrace/millrace/dataflow/sim"
+)
+
+// A Case is what the clients of a flow with the ports P do: each has a list of operations. It
+// comes from a generator, such as [Traffic], and does not change.
+type Case[P any] struct {
+	clients [][]operation[P]
+}
+
+// An operation is one thing that a client does.
+type operation[P any] struct {
+	of    *operations[P]
+	key   argument // its value is nil if the operation has no key
+	value argument
+}
+
+// Operations are what the operations of one generator have in common.
+type operations[P any] struct {
+	name string
+	// do makes an operation.
+	do func(c *sim.Ctx, p P, key, value any) error
+	// arg returns what an operation was given, in the type of its port.
+	arg func(key, value any) any
+	// owner returns what only one client may use, or nil.
+	owner func(key any) any
+	say   func(key, value any) string
+
+	keys, values gopter.Gen                                             // nil if there are none
+	draw         func(*gopter.GenParameters) (op operation[P], ok bool) // nil if arguments depend on what was before
+	step         any                                                    // a *step[P, M], of a command
+}
+
+// An argument is a value with what its generator knows of smaller ones.
+type argument struct {
+	value    any
+	shrinker gopter.Shrinker
+	sieve    func(any) bool
+}
+
+// argumentOf returns what a generator gave, if it gave something.
+func argumentOf(r *gopter.GenResult) (argument, bool) {
+	v, ok := r.RetrieveAsValue()
+	if !ok {
+		return argument{}, false
+	}
+	return argument{v.Interface(), r.Shrinker, r.Sieve}, true
+}
+
+// Clients returns a client for each list of operations. A client ends with the first operation
+// that fails. It is no failure that a port was closed before, or that an entry has a key that
+// was put before, since other clients may do that.
+func (c Case[P]) Clients() []sim.Client[P] {
+	all := make([]sim.Client[P], len(c.clients))
+	for i, ops := range c.clients {
+		all[i] = sim.Client[P]{Name: clientName(i), Do: func(ctx *sim.Ctx, p P) error {
+			for j, op := range ops {
+				if err := named(ctx, i, j, func() error { return op.of.do(ctx, p, op.key.value, op.value.value) }); err != nil {
+					return fmt.Errorf("%v: %w", op, err)
+				}
+			}
+			return nil
+		}}
+	}
+	return all
+}
+
+// ID returns a name for the operation of an [Op] or a [Command] that is being made, which no other
+// operation of the case has: such as "2.1" for the first one of the second client. It is the same
+// one in each schedule, which a number that several clients count up is not. It is empty in
+// other clients.
+func ID(c *sim.Ctx) string {
+	id, _ := c.Value(idKey{}).(string)
+	return id
+}
+
+type idKey struct{}
+
+// named calls f, in which the context has an ID.
+func named(c *sim.Ctx, client, at int, f func() error) error {
+	before := c.Context
+	c.Context = context.WithValue(before, idKey{}, fmt.Sprintf("%d.%d", client+1, at+1))
+	defer func() { c.Context = before }()
+	return f()
+}
+
+func clientName(i int) string { return fmt.Sprintf("client %d", i+1) }
+
+// Len returns how many operations the case has.
+func (c Case[P]) Len() int {
+	n := 0
+	for _, ops := range c.clients {
+		n += len(ops)
+	}
+	return n
+}
+
+// String returns the case with a line for each client.
+func (c Case[P]) String() string {
+	if len(c.clients) == 0 {
+		return "nobody does anything"
+	}
+	lines := make([]string, len(c.clients))
+	for i, ops := range c.clients {
+		words := make([]string, len(ops))
+		for j, op := range ops {
+			words[j] = op.String()
+		}
+		lines[i] = clientName(i) + ": " + strings.Join(words, ", ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (op operation[P]) String() string {
+	return strings.TrimSpace(op.of.name + " " + op.of.say(op.key.value, op.value.value))
+}
+
+// Sent returns what the operations of one name were given, client by client: values of a
+// [Values] or an [Op] as they are, and those of a [KeyedValues], [Entries] or [Senders] as a
+// dataflow.Entry. It panics if T is another type, since a property that looks for the wrong type
+// would see nothing.
+func Sent[T, P any](c Case[P], name string) []T {
+	var all []T
+	for _, ops := range c.clients {
+		for _, op := range ops {
+			if op.of.name != name || op.of.arg == nil {
+				continue
+			}
+			x, ok := op.of.arg(op.key.value, op.value.value).(T)
+			if !ok {
+				panic(fmt.Sprintf("simprop: Sent: %s takes %T, not %T", name, op.of.arg(op.key.value, op.value.value), *new(T)))
+			}
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// owned reports whether what only one client may use is used by one client.
+func (c Case[P]) owned() bool {
+	owners := make(map[any]int)
+	for i, ops := range c.clients {
+		for _, op := range ops {
+			what := op.of.owned(op.key.value)
+			if what == nil {
+				continue
+			}
+			if by, known := owners[what]; known && by != i {
+				return false
+			}
+			owners[what] = i
+		}
+	}
+	return true
+}
+
+func (o *operations[P]) owned(key any) any {
+	if o.owner == nil {
+		return nil
+	}
+	return o.owner(key)
+}
+
+// with returns a case with other operations of one client.
+func (c Case[P]) with(client int, ops []operation[P]) Case[P] {
+	clients := slices.Clone(c.clients)
+	clients[client] = ops
+	return Case[P]{clients}.withoutIdle()
+}
+
+// withoutIdle returns the case without clients that do nothing.
+func (c Case[P]) withoutIdle() Case[P] {
+	return Case[P]{slices.DeleteFunc(slices.Clone(c.clients), func(ops []operation[P]) bool { return len(ops) == 0 })}
+}
+
+// expected returns err unless it is one of those that clients of one case cause each other.
+func expected(err error, all ...error) error {
+	for _, e := range all {
+		if errors.Is(err, e) {
+			return nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package simprop
+
+import (
+	"reflect"
+
+	"github.com/leanovate/gopter"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// Limits are how large the cases of a generator may be. The schedules of a case grow
+// exponentially with its operations.
+type Limits struct {
+	Clients    int // at most; 0 means 3
+	Operations int // of all clients, at most; 0 means 8
+}
+
+// or returns the limits with defaults for what is not said.
+func (l Limits) or() Limits {
+	if l.Clients == 0 {
+		l.Clients = 3
+	}
+	if l.Operations == 0 {
+		l.Operations = 8
+	}
+	if l.Clients < 0 || l.Operations < 0 {
+		engine.Misuse("simprop.Limits", "%d clients and %d operations are no limits", l.Clients, l.Operations)
+	}
+	return l
+}
+
+// Traffic generates a [Case] of operations at ports, with the default [Limits]. Small cases come
+// first. A case that fails shrinks as one: clients and operations are left out, keys become the
+// same, values shrink as their generators have it, and what several clients do becomes what one
+// does.
+func Traffic[P any](ports ...PortGen[P]) gopter.Gen { return TrafficWithin(Limits{}, ports...) }
+
+// TrafficWithin is [Traffic] with other limits.
+func TrafficWithin[P any](limits Limits, ports ...PortGen[P]) gopter.Gen {
+	limits = limits.or()
+	total := 0
+	for _, g := range ports {
+		if g.made == nil {
+			engine.Misuse("simprop.Traffic", "a PortGen comes from Values, KeyedValues, Entries, Senders, Close or Op")
+		}
+		if !g.last {
+			total += g.weight
+		}
+	}
+	if total == 0 {
+		engine.Misuse("simprop.Traffic", "nothing is generated: give it a Values, KeyedValues, Entries, Senders or Op")
+	}
+	return caseGen(func(params *gopter.GenParameters) Case[P] {
+		// The size of gopter grows from 0 to its largest, 100, from case to case.
+		n := params.Rng.Intn(2 + (limits.Operations-1)*min(params.MaxSize, 100)/100)
+		d := dealer[P]{params: params, clients: make([][]operation[P], 1+params.Rng.Intn(limits.Clients)), owners: make(map[any]int)}
+		for range n {
+			at := params.Rng.Intn(total)
+			for _, g := range ports {
+				if g.last {
+					continue
+				}
+				if at -= g.weight; at < 0 {
+					d.deal(g)
+					break
+				}
+			}
+		}
+		for _, g := range ports {
+			if g.last && params.NextBool() {
+				d.deal(g)
+			}
+		}
+		return Case[P]{d.clients}.withoutIdle()
+	})
+}
+
+// caseGen returns a generator of cases.
+func caseGen[P any](draw func(*gopter.GenParameters) Case[P]) gopter.Gen {
+	return func(params *gopter.GenParameters) *gopter.GenResult {
+		return &gopter.GenResult{
+			Result:     draw(params),
+			ResultType: reflect.TypeFor[Case[P]](),
+			Shrinker:   func(v any) gopter.Shrink { return v.(Case[P]).shrink() },
+		}
+	}
+}
+
+// A dealer gives operations to clients.
+type dealer[P any] struct {
+	params  *gopter.GenParameters
+	clients [][]operation[P]
+	owners  map[any]int
+}
+
+// deal draws an operation, unless its generator gives nothing, and has a client do it.
+func (d *dealer[P]) deal(g PortGen[P]) {
+	op, ok := g.made.draw(d.params)
+	if !ok {
+		return
+	}
+	client := d.params.Rng.Intn(len(d.clients))
+	if what := op.of.owned(op.key.value); what != nil {
+		if by, known := d.owners[what]; known {
+			client = by
+		}
+		d.owners[what] = client
+	}
+	d.clients[client] = append(d.clients[client], op)
+}

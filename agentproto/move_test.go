@@ -120,6 +120,8 @@ func TestMove(t *testing.T) {
 			source: "choice withdraw departed", destination: "choice withdraw answer(2) resolved(timed out) cancel"},
 		{name: "the lifetime after an answer", before: []func(*host){send(choice("r")), later(time.Hour), send(answer1("r", 0)), later(half)}, then: []func(*host){later(half - 1), send(answer1("r", 0)), later(1)},
 			source: "choice answer(0) departed", destination: "dropped(repeated) resolved(timed out) cancel"},
+		{name: "the lifetime after a default", before: []func(*host){send(choice("r")), later(DefaultChoiceTimeout), later(half)}, then: []func(*host){later(half - 1), send(answer1("r", 0)), later(1)},
+			source: "choice withdraw answer(2) departed", destination: "dropped(repeated) resolved(timed out) cancel"},
 		{name: "an answer while it is frozen", before: []func(*host){send(choice("r"))}, frozen: []func(*host){send(answer1("r", 1))}, then: []func(*host){later(DefaultLifetime)},
 			source: "choice withdraw departed", destination: "choice answer(1) resolved(timed out) cancel"},
 		{name: "a detour that came while it was frozen has its time", frozen: []func(*host){send(oauth("u"))}, then: []func(*host){later(DefaultOAuthTimeout)},

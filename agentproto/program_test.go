@@ -189,6 +189,7 @@ func TestStateMachine(t *testing.T) {
 		{"U01 a choice is answered once", []func(*host){put, send(choice("r")), send(answer1("r", 1)), send(answer1("r", 0)), send(result("x"))}, "choice answer(1) dropped(repeated) resolved(tool_result)"},
 		{"U02 an unanswered choice takes its default", []func(*host){put, send(choice("r")), later(DefaultChoiceTimeout)}, "choice withdraw answer(2)"},
 		{"an answer out of range", []func(*host){put, send(choice("r")), send(answer1("r", 3))}, "choice dropped(repeated)"},
+		{"an answer below the range", []func(*host){put, send(choice("r")), send(answer1("r", -1)), send(answer1("r", -2)), send(answer1("r", 0))}, "choice dropped(repeated) dropped(repeated) answer(0)"},
 		{"the lifetime stands still in a choice", []func(*host){put, send(choice("r")), later(DefaultLifetime + time.Hour)}, "choice"},
 		{"the lifetime starts again after the answer", []func(*host){put, later(time.Minute), send(choice("r")), later(time.Hour), send(answer1("r", 0)), later(DefaultLifetime - 1), send(Event{Kind: ChoiceAnswered, Detour: "r"}), later(1)},
 			"choice answer(0) dropped(repeated) resolved(timed out) cancel"},

@@ -2,6 +2,7 @@ package toolserver_test
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -87,6 +88,63 @@ func TestScopesOfRefresh(t *testing.T) {
 	st.call("read", "c2", "{}", user("u1"))
 	if got := st.nextResult(); got != "done" || st.idp.Refreshes() != 1 {
 		t.Errorf("result %q after %d refreshes", got, st.idp.Refreshes())
+	}
+	st.ends()
+}
+
+// TestScopesOfTwoCalls has two calls of a user wait for scopes that differ. What is authorized for
+// the smaller set ends the other's wait only if it is enough. It would miss a token that is taken
+// for one of other scopes, and an authorization that nobody can complete any more.
+func TestScopesOfTwoCalls(t *testing.T) {
+	st := newStage(t, toolserver.Options{})
+	st.addScoped("read", "write read")
+	st.call("write-read", "c1", "{}", user("u1"))
+	both := st.authURL()
+	st.call("read", "c2", "{}", user("u1"))
+	st.allow(st.authURL(), "ada", "lovelace")
+	if got := st.nextResult(); got != "done" {
+		t.Errorf("the call that needs less: result %q", got)
+	}
+	st.allow(both, "ada", "lovelace")
+	if got := st.nextResult(); got != "done" {
+		t.Errorf("the call that needs more: result %q", got)
+	}
+	if n := st.idp.Exchanges(); n != 2 {
+		t.Errorf("%d exchanges, want one for each of the two sets", n)
+	}
+	st.ends()
+}
+
+// TestScopesChangedAtRestart has a tool need more after a restart. What was asked for before is not
+// enough: it would miss an authorization that is completed for scopes that nobody asked for.
+func TestScopesChangedAtRestart(t *testing.T) {
+	st := newStage(t, toolserver.Options{State: t.TempDir()})
+	scopes := []string{"read"}
+	st.more = func() {
+		toolserver.AddWithOptions(st.server, "growing", "Needs more and more.", toolserver.ToolOptions{RequireOAuth: "idp", Scopes: scopes},
+			func(ctx context.Context, _ none) (string, error) {
+				_, err := toolserver.Token(ctx)
+				return "done", err
+			})
+	}
+	st.more()
+	st.call("growing", "c1", "{}", user("u1"))
+	first := st.grant(st.authURL())
+	scopes = []string{"read", "write"}
+	st.restart()
+	if err := st.server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	again := st.authURL()
+	if got := scope(t, again); got != "openid profile offline_access read write" {
+		t.Errorf("asks for %q after the tool has changed", got)
+	}
+	if code := st.open(first.String()); code != http.StatusBadRequest {
+		t.Errorf("page %d for what was asked before", code)
+	}
+	st.allow(again, "ada", "lovelace")
+	if got := st.nextResult(); got != "done" {
+		t.Errorf("result %q", got)
 	}
 	st.ends()
 }

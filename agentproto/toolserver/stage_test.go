@@ -32,6 +32,7 @@ type stage struct {
 	vault   *spyVault // nil if the server has a State
 	pages   []string  // what browsers were shown
 	secrets []string  // besides those of the provider
+	more    func()    // adds tools of a test at a restart; may be nil
 	serving atomic.Pointer[toolserver.Server]
 }
 
@@ -113,6 +114,9 @@ func (st *stage) restart(change ...func(*toolserver.Options)) {
 	}
 	st.server = server
 	st.addTools()
+	if st.more != nil {
+		st.more()
+	}
 	st.serving.Store(server)
 }
 

@@ -37,9 +37,27 @@ type mutation struct {
 // An edit replaces a text that is there exactly once.
 type edit struct{ old, new string }
 
-// tested are the packages whose tests are run.
+// tested are the packages whose tests are run, unless there are others for the file.
 var tested = []string{
 	"internal/model", "internal/script", "dataflow/sim", "dataflow", "keyedstream", "keyedsingleton", "slice",
+}
+
+// others are the packages whose tests are run instead for a file that only they use.
+var others = map[string][]string{
+	"internal/engine/port/async_log.go": {"dataflow/durable"},
+	"dataflow/durable/owner.go":         {"dataflow/durable"},
+	"dataflow/durable/clock.go":         {"dataflow/durable"},
+	"agentproto/machine.go":             {"agentproto"},
+	"agentproto/toolserver/oauth.go":    {"agentproto/toolserver"},
+	"agentproto/toolserver/state.go":    {"agentproto/toolserver"},
+}
+
+// tests returns the packages whose tests are run for the mutation.
+func (m mutation) tests() []string {
+	if all, ok := others[m.file]; ok {
+		return all
+	}
+	return tested
 }
 
 // broken returns the source of the mutation's file with its edits.
@@ -87,7 +105,7 @@ func (m mutation) try(root string, in *regexp.Regexp) (o outcome, err error) {
 		return o, fmt.Errorf("%s: what the mutation makes does not compile: %w\n%s", m.name, err, out)
 	}
 	args := []string{"test", "-overlay", overlay, "-vet=off", "-timeout=5m", "-json"}
-	for _, p := range tested {
+	for _, p := range m.tests() {
 		if in.MatchString(p) {
 			args = append(args, "./"+p)
 		}
@@ -156,7 +174,7 @@ func table(all []outcome) string {
 	b.WriteString("| what is wrong | in | caught by |\n|---|---|---|\n")
 	for _, o := range all {
 		var by []string
-		for _, p := range tested {
+		for _, p := range o.tests() {
 			if tests := o.caught[p]; len(tests) > 0 {
 				by = append(by, p+": "+names(tests))
 			}

@@ -182,4 +182,40 @@ var mutations = []mutation{
 	{"a search tries the other order of two moves only if they are neighbours", "dataflow/sim/races.go", []edit{{
 		"\tif !e.before.meets(between) {\n", "\tif len(heads) > 0 {\n\t\treturn\n\t}\n\tif !e.before.meets(between) {\n",
 	}}},
+	{"a second answer to a durable call counts", "internal/engine/port/async_log.go", []edit{{
+		"	if !a.pending.Delete(k, h) {\n		return false, nil", "	if a.pending.Delete(k, h); in == nil {\n		return false, nil",
+	}}},
+	{"calls begin before the step that asks for them is durable", "dataflow/durable/owner.go", []edit{{
+		"	if err := o.commit(ctx, &s); err != nil {\n		return err\n	}\n	o.unsaved", "	o.leader.Release()\n	if err := o.commit(ctx, &s); err != nil {\n		return err\n	}\n	o.unsaved",
+	}}},
+	{"the clock of a durable flow goes back with that of the system", "dataflow/durable/clock.go", []edit{{
+		"o.last.now+int64(min(max(passed, 0), o.opts.MaxGap))", "is",
+	}}},
+	{"the answer to a choice may be below the first one", "agentproto/machine.go", []edit{{
+		" || e.Selected < 0 || ", " || ",
+	}}},
+	{"the lifetime after a default does not count from when it was due", "agentproto/machine.go", []edit{{
+		"open.Choice.Default, open.Since.Add(open.Timeout), emit)", "open.Choice.Default, e.At, emit)",
+	}}},
+	{"a token is used for scopes that it is not good for", "agentproto/toolserver/oauth.go", []edit{{
+		"case err == nil && covers(t.Scopes, need):", "case err == nil && len(need) >= 0:",
+	}}},
+	{"an authorization for other scopes is gone on with after a restart", "agentproto/toolserver/oauth.go", []edit{{
+		" && slices.Equal(old.Need, c.tool.scopes) {", " && slices.Equal(old.Need, old.Need) {",
+	}}},
+	{"a token ends the wait for more than it is good for", "agentproto/toolserver/state.go", []edit{{
+		"a.key() == key && covers(t.Scopes, a.Need)", "a.key() == key",
+	}}},
+	{"the claim that a keyed fold is commutative is not checked", "keyedstream/aggregate.go", []edit{{
+		"operators.KFold(n, op, init, claims.Commutative(op, step))", "operators.KFold(n, op, init, step)",
+	}}},
+	{"to the simulator the order in which keys are forgotten depends on nothing", "internal/engine/operators/completed.go", []edit{{
+		"		in.Op.MixesKeys() // which", "		// which",
+	}}},
+	{"to the simulator timers depend on nothing", "internal/engine/simulate/move.go", []edit{{
+		"		d.virtual = max(d.virtual, m.deadline)\n		d.trail.touch(m.loc.Times(), engine.Writes)\n", "		d.virtual = max(d.virtual, m.deadline)\n",
+	}}},
+	{"to the simulator what sets a timer depends on nothing", "internal/engine/observe.go", []edit{{
+		"	if op.clocked || len(op.owns)+len(op.follows) > 0 {", "	if turns == nil {",
+	}}},
 }

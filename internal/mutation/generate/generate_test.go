@@ -1,7 +1,9 @@
 package main
 
 import (
-	"path/filepath"
+	"fmt"
+	"go/parser"
+	"go/token"
 	"slices"
 	"strings"
 	"testing"
@@ -95,12 +97,12 @@ func TestSample(t *testing.T) {
 // ofModule returns the mutants of the folders that have some.
 func ofModule(t *testing.T) (root string, all []mutant) {
 	t.Helper()
-	root, dirs, err := list(folders)
+	root, _, packages, err := list(folders)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range dirs {
-		of, err := mutants(root, dir)
+	for _, p := range packages {
+		of, err := mutants(root, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,15 +130,8 @@ func TestEquivalent(t *testing.T) {
 	}
 }
 
-// TestScore reads a profile and prints a table.
-func TestScore(t *testing.T) {
-	lines, err := profiled("internal/x", []byte("mode: set\nexample.org/m/internal/x/a.go:3.1,5.2 2 1\nexample.org/m/internal/x/a.go:7.1,7.9 1 0\n"))
-	if err != nil || len(lines) != 3 || !lines.reaches(mutant{file: "internal/x/a.go", line: 4}) || lines.reaches(mutant{file: "internal/x/a.go", line: 7}) {
-		t.Errorf("%v: %v", err, lines)
-	}
-	if _, err := profiled("x", []byte("nothing\n")); err == nil {
-		t.Error("a broken profile is read")
-	}
+// TestTable prints a table.
+func TestTable(t *testing.T) {
 	got := table([]string{"a", "b", "c"}, map[string]*score{"a": {6, 1, 2, 1, 5}, "c": {0, 0, 0, 0, 1}})
 	want := `| package | mutants | killed | survived | equivalent | uncovered | score |
 |---|---|---|---|---|---|---|
@@ -149,37 +144,35 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// TestTry kills, misses and refuses a mutant of a real folder.
-func TestTry(t *testing.T) {
-	root, _, err := list([]string{"internal/rerun"})
+// TestCopies has a function whose mutants are compiled into it: labels differ, what is
+// reached is noted outside of switches, and each copy has its own file.
+func TestCopies(t *testing.T) {
+	const src = "package p\n\nfunc f(x int) {\nouter:\n\tfor {\n\t\tswitch {\n\t\tcase x > 1:\n\t\t\tbreak outer\n\t\t}\n\t\tx++\n\t}\n}\n"
+	all, err := inFile("p/p.go", []byte(src))
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines, err := cover(root, "internal/rerun")
-	if err != nil {
-		t.Fatal(err)
+	of := make(map[int]mutant)
+	for i, m := range all {
+		if m.operator == "case" || m.operator == "drop" {
+			of[i] = m
+		}
 	}
-	all, err := mutants(root, "internal/rerun")
-	if err != nil {
-		t.Fatal(err)
+	got, broken, err := withAll("/m/p/p.go", []byte(src), of)
+	if err != nil || len(broken) > 0 || len(of) != 2 {
+		t.Fatalf("%d mutants, broken %v, %v", len(of), broken, err)
 	}
-	all = slices.DeleteFunc(all, func(m mutant) bool { return filepath.Base(m.file) != "rerun.go" || m.operator != "negate" })
-	if len(all) != 1 {
-		t.Fatalf("%d mutants", len(all))
+	if _, err := parser.ParseFile(token.NewFileSet(), "", got, 0); err != nil {
+		t.Fatalf("%v in\n%s", err, got)
 	}
-	m := all[0]
-	if got, err := try(root, m, lines); err != nil || got != killed {
-		t.Errorf("%v: %v, want that it is killed", err, got)
+	for n, m := range of {
+		for _, part := range []string{fmt.Sprintf("//line /m/p/mutant%d.go:1\nif mutantNow == %d {", n, n), fmt.Sprintf("outerMutant%d:", n), fmt.Sprintf("mutantHere(%d); ", n)} {
+			if strings.Count(string(got), part) != 1 {
+				t.Errorf("%s: %q is not there once in\n%s", m.name(), part, got)
+			}
+		}
 	}
-	m.text = "(" + "plain.MatchString(s)" + ")"
-	if got, err := try(root, m, lines); err != nil || got != survived {
-		t.Errorf("%v: %v, want that it survives", err, got)
-	}
-	m.text = "nothing"
-	if got, err := try(root, m, lines); err != nil || got != invalid {
-		t.Errorf("%v: %v, want that it does not compile", err, got)
-	}
-	if got, err := try(root, m, nil); err != nil || got != uncovered {
-		t.Errorf("%v: %v, want that nothing reaches it", err, got)
+	if !strings.Contains(string(got), "//line /m/p/p.go:3\n\nouter:\n") {
+		t.Errorf("the original does not go on in its line:\n%s", got)
 	}
 }

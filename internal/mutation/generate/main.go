@@ -1,31 +1,43 @@
 // Command generate breaks the library in many small ways and says which of them its tests notice.
 //
-//	go run ./internal/mutation/generate -n 300                    a sample of everything
-//	go run ./internal/mutation/generate -in internal/keyed -n 0   all of one folder
+//	go run ./internal/mutation/generate -n 300                             a sample of everything
+//	go run ./internal/mutation/generate -in internal/keyed -n 0            all of one package
+//	go run ./internal/mutation/generate -in dataflow/... -results FILE     a run that can be interrupted
 //
 // A mutant is one change to one function: a condition is negated, < becomes <=, && becomes ||, a
 // statement or a case is dropped, two statements change places, a number is one more or less, or a
-// function returns before its last statement. Texts of errors and what only prints are left
-// alone. The sample is chosen by a hash of the file, the function, the operator and the
+// function returns before its last statement. Texts of errors, what only prints and generated code are
+// left alone. The sample is chosen by a hash of the file, the function, the operator and the
 // number of the mutant, so that it is the same one each time.
 //
-// A mutant is killed if the tests of its folder fail or do not end, or survives; it is uncovered,
-// which counts as survived, if those tests do not reach its line. One that nobody can tell from
-// the original is listed in equivalent.txt, with a reason. The command fails if a mutant
-// survives that is not listed there, or if one is killed that is.
+// All mutants are compiled at once into the packages, and the tests of each package of -tests too. Each test
+// is run once as it is, to see what it reaches. Then the tests that reach a mutant are run with it, those
+// of its own package first and the fast ones before the slow ones, until one fails or -budget is
+// used up. A mutant that makes a test take ten times as long as it does otherwise, and -patience
+// besides, is killed by that. The patience is for machines that have other work to do.
+//
+// A mutant is killed or survives; it is uncovered, which counts as survived, if no test reaches its
+// place. One that nobody can tell from the original is listed in equivalent.txt, with a
+// reason. The command fails if a mutant survives that is not listed there, or if one is killed that
+// is.
+//
+// With -results each outcome is added to a file. A later run with that file does not try again what was
+// killed, unless its source has changed, but tries what survived.
 package main
 
 import (
-	"bytes"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 )
 
 //go:embed equivalent.txt
@@ -33,22 +45,49 @@ var equivalentText string
 
 // folders are those with mutants, from the root of the module.
 var folders = []string{
-	"internal/keyed", "internal/timer", "internal/engine/...", "dataflow/...", "agentproto",
+	"internal/keyed", "internal/timer", "internal/engine/...", "dataflow/...", "agentproto", "agentproto/toolserver",
+}
+
+// beside are packages whose tests are run for the engine as well, since it has few of its own.
+var beside = []string{
+	"internal/script", "slice", "singleton", "optional", "keyedstream", "keyedsingleton", "dataflow", "dataflow/sim", "internal/model",
+}
+
+// options are those of the command.
+type options struct {
+	n        int
+	in       []string
+	tests    []string // folders besides those with mutants; nil for those that fit
+	budget   time.Duration
+	patience time.Duration
+	results  string
 }
 
 func main() {
 	n := flag.Int("n", 300, "how many mutants to try; 0 tries all")
 	in := flag.String("in", strings.Join(folders, ","), "folders with commas between them; those below one with /... at its end")
+	tests := flag.String("tests", "", "folders whose tests are run besides those of the packages with mutants; \"none\" for no others (default those of the core for internal/engine and below)")
+	budget := flag.Duration("budget", time.Minute, "how long the tests of a mutant may take if they are run without it")
+	patience := flag.Duration("patience", 10*time.Second, "how long a test waits for a mutant, beyond ten times as long as it takes without it")
+	file := flag.String("results", "", "a `file` of outcomes to add to")
 	flag.Parse()
-	if err := run(*n, strings.Split(*in, ",")); err != nil {
+	o := options{n: *n, in: strings.Split(*in, ","), budget: *budget, patience: *patience, results: *file}
+	switch *tests {
+	case "":
+	case "none":
+		o.tests = []string{}
+	default:
+		o.tests = strings.Split(*tests, ",")
+	}
+	if err := run(o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // run tries mutants and prints what came of each, and a table.
-func run(n int, in []string) error {
-	root, dirs, err := list(in)
+func run(o options, w io.Writer) (err error) {
+	root, module, packages, err := list(o.in)
 	if err != nil {
 		return err
 	}
@@ -57,63 +96,131 @@ func run(n int, in []string) error {
 		return err
 	}
 	var all []mutant
-	for _, dir := range dirs {
-		of, err := mutants(root, dir)
+	sources := make(map[string][]byte)
+	for _, p := range packages {
+		of, err := mutants(root, p)
 		if err != nil {
 			return err
 		}
 		all = append(all, of...)
 	}
-	covered := make(map[string]reached)
-	scores := make(map[string]*score)
-	wrong := 0
-	for _, m := range sample(all, n) {
-		dir := filepath.ToSlash(filepath.Dir(m.file))
-		if covered[dir] == nil {
-			if covered[dir], err = cover(root, dir); err != nil {
+	r, err := openResults(o.results)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	t := &tally{w: w, equivalent: equivalent, scores: make(map[string]*score)}
+	todo := make(map[int]mutant)
+	for i, m := range sample(all, o.n) {
+		if sources[m.file] == nil {
+			if sources[m.file], err = os.ReadFile(filepath.Join(root, filepath.FromSlash(m.file))); err != nil {
 				return err
 			}
-			scores[dir] = new(score)
 		}
-		what, err := try(root, m, covered[dir])
+		if x, ok := r.of(m, sources[m.file]); ok {
+			if err := t.count(m, called(x.Outcome), x.By); err != nil {
+				return err
+			}
+		} else {
+			todo[i+1] = m
+		}
+	}
+	if len(todo) > 0 {
+		err = try(root, module, o, todo, w, func(m mutant, what outcome, by string) error {
+			return errors.Join(t.count(m, what, by), r.add(m, sources[m.file], what, by))
+		})
 		if err != nil {
 			return err
 		}
-		if _, listed := equivalent[m.name()]; listed && what == survived {
-			what = same
-		} else if listed && what == killed || what == survived || what == uncovered {
-			wrong++
-		}
-		scores[dir][what]++
-		fmt.Printf("%-12s %s:%d %s %s %d: %q\n", what, m.file, m.line, m.fn, m.operator, m.ordinal, m.text)
 	}
-	fmt.Print(table(dirs, scores))
-	if wrong > 0 {
-		return fmt.Errorf("%d mutants survive and are not listed as equivalent, or are listed and killed", wrong)
+	return t.end(packages)
+}
+
+// try builds mutants and tells what came of each.
+func try(root, module string, o options, todo map[int]mutant, w io.Writer, tell func(m mutant, what outcome, by string) error) (err error) {
+	tmp, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	b, err := build(root, module, tmp, todo)
+	if err != nil {
+		return err
+	}
+	b.patience = o.patience
+	for _, n := range b.invalid {
+		if err := tell(todo[n], invalid, ""); err != nil {
+			return err
+		}
+	}
+	var tests []*test
+	for _, dir := range b.tested(o.tests) {
+		program, err := b.tests(dir)
+		if err != nil {
+			return err
+		}
+		if program == "" {
+			continue
+		}
+		of, err := b.reach(dir, program, w)
+		if err != nil {
+			return err
+		}
+		tests = append(tests, of...)
+	}
+	for _, n := range slices.Sorted(maps.Keys(b.mutants)) {
+		what, by, err := b.try(n, tests, o.budget)
+		if err != nil {
+			return err
+		}
+		if err := tell(b.mutants[n], what, by); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// list returns the root of the module and the folders of packages.
-func list(in []string) (root string, dirs []string, err error) {
+// tested returns the folders whose tests are run: those with mutants, and others.
+func (b *built) tested(others []string) []string {
+	all := slices.Clone(b.dirs)
+	if others == nil && slices.ContainsFunc(b.dirs, func(dir string) bool { return dir == "internal/engine" || strings.HasPrefix(dir, "internal/engine/") }) {
+		others = beside
+	}
+	for _, dir := range others {
+		if !slices.Contains(all, dir) {
+			all = append(all, dir)
+		}
+	}
+	return all
+}
+
+// A folder is a package, with its files that are built here, without tests.
+type folder struct {
+	dir   string // from the root of the module
+	files []string
+}
+
+// list returns the root and the path of the module, and packages.
+func list(in []string) (root, module string, all []folder, err error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}\n{{.Path}}").Output()
 	if err != nil {
-		return "", nil, fmt.Errorf("there is no module here: %w", err)
+		return "", "", nil, fmt.Errorf("there is no module here: %w", err)
 	}
-	root, module, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	args := []string{"list"}
+	root, module, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
+	args := []string{"list", "-f", `{{.ImportPath}}{{range .GoFiles}} {{.}}{{end}}`}
 	for _, dir := range in {
 		args = append(args, "./"+dir)
 	}
 	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	if out, err = cmd.Output(); err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
-	for p := range strings.Lines(string(out)) {
-		dirs = append(dirs, strings.TrimPrefix(strings.TrimSpace(p), module+"/"))
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		all = append(all, folder{strings.TrimPrefix(words[0], module+"/"), words[1:]})
 	}
-	return root, dirs, nil
+	return root, module, all, nil
 }
 
 // equivalents reads a list of mutants, each with a reason behind a colon.
@@ -131,42 +238,4 @@ func equivalents(text string) (map[string]string, error) {
 		all[name] = why
 	}
 	return all, nil
-}
-
-// try applies a mutant and runs the tests of its folder, if they reach it.
-func try(root string, m mutant, covered reached) (what outcome, err error) {
-	if !covered.reaches(m) {
-		return uncovered, nil
-	}
-	tmp, err := os.MkdirTemp("", "mutant")
-	if err != nil {
-		return invalid, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
-	path := filepath.Join(root, filepath.FromSlash(m.file))
-	src, err := os.ReadFile(path)
-	if err != nil {
-		return invalid, err
-	}
-	changed, overlay := filepath.Join(tmp, "changed.go"), filepath.Join(tmp, "overlay.json")
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
-	if err != nil {
-		return invalid, err
-	}
-	if err := errors.Join(os.WriteFile(changed, m.apply(src), 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
-		return invalid, err
-	}
-	cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-failfast", "-timeout=2m", "./"+filepath.ToSlash(filepath.Dir(m.file)))
-	cmd.Dir = root
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return survived, nil
-	case !errors.As(err, &exit):
-		return invalid, err
-	case bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
-		return invalid, nil
-	}
-	return killed, nil
 }

@@ -28,6 +28,9 @@ func (m mutant) name() string {
 	return fmt.Sprintf("%s %s %s %d", m.file, m.fn, m.operator, m.ordinal)
 }
 
+// dir returns the folder of its package, from the root of the module.
+func (m mutant) dir() string { return m.file[:strings.LastIndexByte(m.file, '/')] }
+
 // hash is the same in every process.
 func (m mutant) hash() uint64 {
 	h := fnv.New64a()
@@ -57,21 +60,14 @@ func sample(all []mutant, n int) []mutant {
 	return all
 }
 
-// mutants returns all mutants of the files of a folder that are no tests.
-func mutants(root, dir string) (all []mutant, err error) {
-	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(dir), "*.go"))
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range files {
-		if strings.HasSuffix(f, "_test.go") {
-			continue
-		}
-		src, err := os.ReadFile(f)
+// mutants returns all mutants of the files of a package that are built here and are no tests.
+func mutants(root string, p folder) (all []mutant, err error) {
+	for _, f := range p.files {
+		src, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(p.dir), f))
 		if err != nil {
 			return nil, err
 		}
-		of, err := inFile(dir+"/"+filepath.Base(f), src)
+		of, err := inFile(p.dir+"/"+f, src)
 		if err != nil {
 			return nil, err
 		}
@@ -86,9 +82,12 @@ var texts = regexp.MustCompile(`^(String|GoString|Error|Format|[dD]escribe.*|[lL
 // inFile returns the mutants of a file.
 func inFile(file string, src []byte) ([]mutant, error) {
 	fset := token.NewFileSet()
-	tree, err := parser.ParseFile(fset, file, src, parser.SkipObjectResolution)
+	tree, err := parser.ParseFile(fset, file, src, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
 		return nil, err
+	}
+	if ast.IsGenerated(tree) {
+		return nil, nil
 	}
 	w := &walker{file: file, fset: fset, src: src}
 	for _, d := range tree.Decls {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 )
 
@@ -17,12 +19,63 @@ const (
 	outcomes
 )
 
-func (o outcome) String() string {
-	return [...]string{"killed", "survived", "equivalent", "uncovered", "invalid"}[o]
-}
+var outcomeNames = []string{"killed", "survived", "equivalent", "uncovered", "invalid"}
+
+func (o outcome) String() string { return outcomeNames[o] }
+
+// called returns the outcome with a name.
+func called(name string) outcome { return outcome(slices.Index(outcomeNames, name)) }
 
 // A score counts the outcomes of a folder.
 type score [outcomes]int
+
+// A tally counts outcomes and prints them.
+type tally struct {
+	w          io.Writer
+	equivalent map[string]string // why, by the name of a mutant
+	scores     map[string]*score
+	wrong      int
+}
+
+// count counts an outcome. One that should be another is printed and counted as wrong.
+func (t *tally) count(m mutant, what outcome, by string) error {
+	if _, listed := t.equivalent[m.name()]; listed && (what == survived || what == uncovered) {
+		what = same
+	} else if listed && what == killed || what == survived || what == uncovered {
+		t.wrong++
+	}
+	s := t.scores[m.dir()]
+	if s == nil {
+		s = new(score)
+		t.scores[m.dir()] = s
+	}
+	s[what]++
+	text := m.text
+	if cut := strings.Fields(text); len(text) > 60 {
+		text = strings.Join(cut, " ")
+		text = text[:min(len(text), 60)] + "…"
+	}
+	if by != "" {
+		by = " by " + by
+	}
+	_, err := fmt.Fprintf(t.w, "%-10s %s:%d %s %s %d: %q%s\n", what, m.file, m.line, m.fn, m.operator, m.ordinal, text, by)
+	return err
+}
+
+// end prints the table, and returns an error if an outcome was wrong.
+func (t *tally) end(packages []folder) error {
+	var dirs []string
+	for _, p := range packages {
+		dirs = append(dirs, p.dir)
+	}
+	if _, err := io.WriteString(t.w, table(dirs, t.scores)); err != nil {
+		return err
+	}
+	if t.wrong > 0 {
+		return fmt.Errorf("%d mutants survive and are not listed as equivalent, or are listed and killed", t.wrong)
+	}
+	return nil
+}
 
 // table prints the scores of folders that have any, and their sum: killed of all that are neither
 // equivalent nor invalid.

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A test is a test, an example or a fuzz test with its seeds.
+type test struct {
+	dir, program, name string
+	took               time.Duration
+	reaches            map[int]bool // numbers of mutants
+}
+
+// A test that takes longer than slowest without any mutant is not used. One of a mutant hangs when it
+// has taken so many times as long as without it, and some patience besides.
+const (
+	slowest = time.Minute
+	times   = 10
+)
+
+// reach runs each test of a program as it is, and returns those that pass with what they
+// reach. The others are
+// named to w.
+func (b *built) reach(dir, program string, w io.Writer) (all []*test, err error) {
+	out, err := b.run(context.Background(), &test{dir: dir, program: program}, 0, "", "-test.list=.")
+	if err != nil {
+		return nil, fmt.Errorf("%s: the list of its tests: %w\n%s", dir, err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		name := strings.TrimSpace(line)
+		if !regexp.MustCompile(`^(Test|Example|Fuzz)\w*$`).MatchString(name) {
+			continue
+		}
+		t := &test{dir: dir, program: program, name: name, reaches: make(map[int]bool)}
+		trace := filepath.Join(b.tmp, "trace")
+		began := time.Now()
+		out, err := b.runTests(context.Background(), []*test{t}, 0, trace, slowest)
+		t.took = time.Since(began)
+		if err != nil {
+			fmt.Fprintf(w, "not used: %s of %s fails or is slow without any mutant: %v\n%s\n", name, dir, err, tail(out))
+		} else if err := t.read(trace); err != nil {
+			return nil, err
+		} else if len(t.reaches) > 0 {
+			all = append(all, t)
+		}
+		if err := os.RemoveAll(trace); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// read reads what a run has reached.
+func (t *test) read(trace string) error {
+	text, err := os.ReadFile(trace)
+	if os.IsNotExist(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		n, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			return err
+		}
+		t.reaches[n] = true
+	}
+	return nil
+}
+
+// runTests runs tests of one program, until the first fails.
+func (b *built) runTests(ctx context.Context, some []*test, mutant int, trace string, limit time.Duration) ([]byte, error) {
+	var names []string
+	for _, t := range some {
+		names = append(names, t.name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit+b.patience) // for a program that does not even end itself
+	defer cancel()
+	return b.run(ctx, some[0], mutant, trace, "-test.run=^("+strings.Join(names, "|")+")$", "-test.failfast", "-test.timeout="+limit.String())
+}
+
+// run runs a test program in its folder. What it leaves in the folder of temporary files is removed. A
+// mutant that allocates without end must not take the memory of everybody.
+func (b *built) run(ctx context.Context, t *test, mutant int, trace string, args ...string) ([]byte, error) {
+	tmp, err := os.MkdirTemp(b.tmp, "run")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(tmp)
+	words := append([]string{t.program}, args...)
+	if sh, err := exec.LookPath("sh"); err == nil {
+		words = append([]string{sh, "-c", `ulimit -v 8000000 2>/dev/null; exec "$0" "$@"`}, words...)
+	}
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir = filepath.Join(b.root, filepath.FromSlash(t.dir))
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "MILLRACE_MUTANT="+strconv.Itoa(mutant), "MILLRACE_MUTANT_TRACE="+trace)
+	cmd.WaitDelay = time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err = cmd.Run(); errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it has passed, and left a process behind
+	}
+	return out.Bytes(), err
+}
+
+// tail returns the last lines of a text.
+func tail(text []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-10):], "\n")
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	tried = `package p
+
+func Max(a, b int) int {
+	if a > b {
+		return a
+	}
+	return b
+}
+
+func Down(n int) (sum int) {
+	for n > 0 {
+		sum += n
+		n--
+	}
+	return sum
+}
+
+func Unused(n int) int {
+	if n > 5 {
+		return n
+	}
+	return 0
+}
+
+func Half(n int) int { return n / 2 }
+
+func Shift(n uint) uint {
+	var list [1]uint
+	list[0] = n << 1
+	return list[0]
+}
+`
+	few  = "package p\n\nimport \"testing\"\n\nfunc TestFew(t *testing.T) {\n\tif Max(2, 1) != 2 || Down(3) != 6 || Half(4) != 2 {\n\t\tt.Error()\n\t}\n}\n"
+	more = "package p_test\n\nimport (\n\t\"testing\"\n\n\t\"example.org/m/p\"\n)\n\nfunc TestMore(t *testing.T) {\n\tif p.Unused(6) != 6 || p.Unused(5) != 0 || p.Shift(3) != 6 {\n\t\tt.Error()\n\t}\n}\n"
+)
+
+// TestRun tries all mutants of a small module, is interrupted, and goes on with a test of another
+// package. It fails if a mutant is compiled into the wrong place or is never in effect, if tests that
+// reach one are not run, if one hangs or does not compile and takes others with it, and if an outcome
+// gets lost or is kept for a source that has changed.
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GOFLAGS", "")
+	t.Chdir(dir)
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module example.org/m\n\ngo 1.26\n")
+	write("p/p.go", tried)
+	write("p/p_test.go", few)
+	write("q/q_test.go", strings.Replace(more, "p_test", "q_test", 1))
+	write("q/q.go", "package q\n")
+	o := options{in: []string{"p"}, budget: time.Minute, patience: time.Second, results: filepath.Join(dir, "results")}
+	var out bytes.Buffer
+	check := func(when string, want map[string]int, parts ...string) {
+		t.Helper()
+		out.Reset()
+		err := run(o, &out)
+		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprint(want["survived"]+want["uncovered"], " mutants survive")) {
+			t.Errorf("%s it ends with %v", when, err)
+		}
+		got := make(map[string]int)
+		for line := range strings.Lines(out.String()) {
+			if word, _, ok := strings.Cut(line, " "); ok && called(word) >= 0 {
+				got[word]++
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s there are %v, want %v", when, got, want)
+		}
+		for _, part := range parts {
+			if !strings.Contains(out.String(), part) {
+				t.Errorf("%s it does not say %q", when, part)
+			}
+		}
+		if t.Failed() {
+			t.Fatal(out.String())
+		}
+	}
+	kept := func(want int) (text []byte) {
+		t.Helper()
+		text, err := os.ReadFile(o.results)
+		if n := bytes.Count(text, []byte("\n")); err != nil || n != want {
+			t.Fatalf("%d results are kept, want %d, %v", n, want, err)
+		}
+		return text
+	}
+	check("with few tests", map[string]int{"killed": 6, "survived": 3, "uncovered": 10, "invalid": 5},
+		`Down drop 0: "" by p: time is up`, `Max negate 0: "!(a > b)" by p: TestFew`, "| p | 19 | 6 | 3 | 0 | 10 | 31.6 % |")
+	text := kept(24)
+	write("results", string(text[:len(text)-5])) // as it is if the run is interrupted in the last line
+	o.tests = []string{"q"}
+	check("with another test", map[string]int{"killed": 15, "survived": 4, "invalid": 5}, `Unused negate 0: "!(n > 5)" by q: TestMore`)
+	kept(23 + 14) // the last one again, and the 13 that were not killed
+	write("p/p.go", tried+"\n// Another source.\n")
+	check("with another source", map[string]int{"killed": 15, "survived": 4, "invalid": 5})
+	kept(37 + 24)
+
+	write("results", "nonsense\n")
+	if err := run(o, &out); err == nil || !strings.Contains(err.Error(), "is no result") {
+		t.Errorf("a file of results that is none is read: %v", err)
+	}
+	write("results", "")
+	write("q/q_test.go", "package q\n\nnothing\n")
+	if err := run(o, &out); err == nil || !strings.Contains(err.Error(), "q: its tests do not compile") {
+		t.Errorf("tests that do not compile: %v", err)
+	}
+}

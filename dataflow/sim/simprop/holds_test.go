@@ -1,7 +1,9 @@
 package simprop_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/leanovate/gopter"
@@ -69,5 +71,92 @@ func TestShrinksJointly(t *testing.T) {
 	}
 	if failed < 10 {
 		t.Errorf("only %d of 40 cases fail", failed)
+	}
+}
+
+// TestHoldsDecides tells what cannot be decided and what is wrong with the specification itself from
+// a property that does not hold. It would miss nothing if a case of which only a part was explored
+// counted as one that holds.
+func TestHoldsDecides(t *testing.T) {
+	spec := func(change func(*sim.Spec[sums])) func(int) sim.Spec[sums] {
+		return func(n int) sim.Spec[sums] {
+			s := sim.Spec[sums]{Build: buildSums, Clients: []sim.Client[sums]{{Do: func(c *sim.Ctx, p sums) error {
+				for range n {
+					if err := p.xs.Send(c, 1); err != nil {
+						return err
+					}
+				}
+				return nil
+			}}}}
+			change(&s)
+			return s
+		}
+	}
+	always := func(f func() error) func(*sim.Spec[sums]) {
+		return func(s *sim.Spec[sums]) {
+			s.Eventually = map[string]func(*sim.View, sums) error{"it is so": func(*sim.View, sums) error { return f() }}
+		}
+	}
+	calls := 0
+	tests := []struct {
+		name string
+		spec func(int) sim.Spec[sums]
+		opts []sim.Option
+		want gopter.PropResult
+		err  error
+		says string
+	}{
+		{"it holds", spec(always(func() error { return nil })), nil, gopter.PropResult{Status: gopter.PropTrue}, nil, ""},
+		{"it holds of some schedules", spec(always(func() error { return nil })), []sim.Option{sim.AtRandom(3, 1)}, gopter.PropResult{Status: gopter.PropTrue}, nil, ""},
+		{"a limit", spec(always(func() error { return nil })), []sim.Option{sim.Limit(3)}, gopter.PropResult{Status: gopter.PropUndecided}, nil, "not all schedules"},
+		{"it never happens", spec(func(s *sim.Spec[sums]) {
+			s.Sometimes = map[string]func(*sim.View, sums) bool{"never": func(*sim.View, sums) bool { return false }}
+		}), nil, gopter.PropResult{Status: gopter.PropUndecided}, nil, "never"},
+		{"unsteady", spec(func(s *sim.Spec[sums]) {
+			s.Clients[0].Do = func(c *sim.Ctx, p sums) error {
+				calls++
+				return p.xs.Send(c, calls)
+			}
+		}), nil, gopter.PropResult{Status: gopter.PropError}, sim.ErrUnsteady, ""},
+		{"no specification", spec(func(s *sim.Spec[sums]) { s.Build = nil }), nil, gopter.PropResult{Status: gopter.PropError}, nil, "has no Build"},
+		{"no option", spec(func(*sim.Spec[sums]) {}), []sim.Option{sim.Limit(0)}, gopter.PropResult{Status: gopter.PropError}, nil, "Limit(0)"},
+		{"a property", spec(always(func() error { return errors.New("it is not") })), nil, gopter.PropResult{Status: gopter.PropFalse}, nil, "it is so: it is not"},
+		{"a client", spec(func(s *sim.Spec[sums]) {
+			s.Clients[0].Do = func(*sim.Ctx, sums) error { return errors.New("it cannot") }
+		}), nil, gopter.PropResult{Status: gopter.PropFalse}, nil, `client "client 1": it cannot`},
+		{"a panic", spec(func(s *sim.Spec[sums]) { s.Clients[0].Do = func(*sim.Ctx, sums) error { panic("oh") } }), nil, gopter.PropResult{Status: gopter.PropFalse}, nil, "oh"},
+	}
+	for _, test := range tests {
+		result := simprop.Holds(test.spec, gen.Const(6), test.opts...)(gopter.DefaultGenParameters())
+		said := strings.Join(result.Labels, "\n") + fmt.Sprint(result.Error)
+		if result.Status != test.want.Status || test.err != nil && !errors.Is(result.Error, test.err) || !strings.Contains(said, test.says) {
+			t.Errorf("%s: %v: %s", test.name, result.Status, said)
+		}
+	}
+	panics(t, "simprop: Holds: the generator gives string, and the specification is for int", func() { simprop.Holds(tests[0].spec, keys) })
+	panics(t, "simprop: Holds: the function given at", func() { simprop.Holds[int, sums](nil, values) })
+}
+
+// TestHoldsAnything shrinks what any generator of gopter gives, together with the schedule.
+func TestHoldsAnything(t *testing.T) {
+	prop := simprop.Holds(func(xs []int) sim.Spec[sums] {
+		spec := under100(simprop.Case[sums]{})
+		spec.Clients = []sim.Client[sums]{{Do: func(c *sim.Ctx, p sums) error {
+			_, err := p.xs.SendBatch(c, xs)
+			return err
+		}}}
+		return spec
+	}, gen.SliceOf(gen.IntRange(0, 60)))
+	result := prop(gopter.DefaultGenParameters().WithSize(9).CloneWithSeed(3))
+	got, ok := result.Args[0].Arg.([]int)
+	if result.Status != gopter.PropFalse || !ok || result.Args[0].Shrinks == 0 {
+		t.Fatalf("%v %v: %v", result.Status, result.Error, result.Args)
+	}
+	sum := 0
+	for _, x := range got {
+		sum += x
+	}
+	if sum != 101 {
+		t.Errorf("shrunk to %v", got)
 	}
 }

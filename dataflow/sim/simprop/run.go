@@ -109,11 +109,10 @@ func (r run) check(t testing.TB) {
 func said(isError bool, err error, stack []byte, labels []string, args gopter.PropArgs) string {
 	var lines []string
 	for _, arg := range args {
-		line := arg.ArgFormatted
+		lines = append(lines, arg.ArgFormatted)
 		if arg.Shrinks > 0 {
-			line += fmt.Sprintf("\n(after %d steps of shrinking)", arg.Shrinks)
+			lines = append(lines, "which was drawn as", arg.OrigArgFormatted)
 		}
-		lines = append(lines, line)
 	}
 	if isError {
 		lines = append(lines, fmt.Sprint(err), string(stack))

@@ -62,6 +62,7 @@ var imports = map[string][]string{
 	"examples/ratelimit": library,
 	"examples/fraud":     slices.Concat(library, []string{"dataflow/window"}),
 	"examples/payments":  library,
+	"examples/persecond": library,
 	"examples/sessions":  slices.Concat(library, []string{"dataflow/window"}),
 	"examples/deposits":  slices.Concat(library, []string{"dataflow/durable", "dataflow/durable/natslog", "dataflow/serve"}),
 

@@ -36,6 +36,42 @@ func TestReadmeProgram(t *testing.T) {
 	}
 }
 
+// TestReadmeProperty runs the property of the README with its program, where it holds, and with a
+// proposal that passes too early, where it has to fail with two votes.
+func TestReadmeProperty(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(readme), "```go\n")
+	program, rest, ok2 := strings.Cut(rest, "```\n")
+	_, rest, ok3 := strings.Cut(rest, "```go\nfunc Test")
+	property, _, ok4 := strings.Cut(rest, "```\n")
+	if !ok || !ok2 || !ok3 || !ok4 {
+		t.Fatal("README.md has no program, or no property of it")
+	}
+	const module = "github.com/millrace/millrace/dataflow"
+	test := "package main\n\nimport (\n"
+	for _, path := range []string{"fmt", "testing", "github.com/leanovate/gopter", "github.com/leanovate/gopter/gen", module, module + "/sim", module + "/sim/simprop"} {
+		test += "\t\"" + path + "\"\n"
+	}
+	test += ")\n\nfunc Test" + property
+	early := strings.Replace(program, "*n == 3", "*n == 2", 1)
+	for _, try := range []struct{ program, want string }{{program, "ok  "}, {early, "2 yes; passed: true"}} {
+		dir := t.TempDir()
+		files := []string{filepath.Join(dir, "main.go"), filepath.Join(dir, "main_test.go")}
+		for i, text := range []string{try.program, test} {
+			if err := os.WriteFile(files[i], []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, err := exec.CommandContext(t.Context(), "go", append([]string{"test", "-count=1"}, files...)...).CombinedOutput()
+		if !strings.Contains(string(out), try.want) || (err == nil) != (try.program == program) {
+			t.Errorf("%v\n%s\nwant %q", err, out, try.want)
+		}
+	}
+}
+
 // TestReadmeService compares the part of examples/deposits that the README shows with the
 // program.
 func TestReadmeService(t *testing.T) {

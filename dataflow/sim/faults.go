@@ -1,6 +1,9 @@
 package sim
 
-import "github.com/millrace/millrace/internal/engine/simulate"
+import (
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
+)
 
 // Faults are how many faults of each kind may happen in a schedule, at most. The zero value
 // has none. A schedule has fewer as well, so a program that is proved with two lost messages
@@ -31,18 +34,32 @@ type Faults struct {
 	// error [ErrHalted].
 	Halts int
 
+	// Crashes is how often a location crashes that keeps its state, as every location of package
+	// durable does, and goes on with what it has kept (crash-recovery). Its moves are kept as they
+	// are made, and deadlines and clock as well; so what differs is that a call of a MapAsync is made
+	// again if its answer was not kept. Only one answer to it counts. Of a [dataflow.Cluster] one partition
+	// crashes, which has any of the keys.
+	Crashes int
+
+	// LostAcks is how often a sender at a port has [ErrUnknown]: what it has sent is kept, or is
+	// not. That is what a crash or a lost connection is to a client of a durable flow.
+	LostAcks int
+
 	// Links names the links whose messages are lost, repeated and delayed, such as
 	// "Server→Worker": the names of the types of both locations. One of several members
 	// has a number behind its name: "Server→Worker 2". Nil means all links.
 	Links []string
 
-	// Locations names the locations that are isolated and halted, such as "Worker" or "Worker 2". Nil
-	// means all.
+	// Locations names the locations that are isolated, halt, crash and lose acknowledgements, such
+	// as "Worker" or "Worker 2". Nil means all.
 	Locations []string
 }
 
 // ErrHalted is the error of a caller that uses a port of a location that has stopped for ever.
 var ErrHalted = simulate.ErrHalted
+
+// ErrUnknown is the error of a sender that is not told whether what it has sent was kept.
+var ErrUnknown = engine.ErrUnknown
 
 // Inject has faults happen in this schedule. It is called before [Sim.Start], in every schedule
 // alike. It panics if a number is negative or the flow was started; the start panics if there is no
@@ -50,5 +67,15 @@ var ErrHalted = simulate.ErrHalted
 func (s *Sim) Inject(f Faults) {
 	if s.simulation != nil {
 		s.simulation.Inject(simulate.Faults(f))
+	}
+}
+
+// CallsShareNothing says that the functions of asynchronous calls share nothing with each other outside of
+// the flow, other than those of one key. So the order of calls of different keys is
+// not tried, which multiplies the schedules otherwise. It is believed: if calls share something, such as a
+// counter, schedules are missed in which they come in another order.
+func (s *Sim) CallsShareNothing() {
+	if s.simulation != nil {
+		s.simulation.CallsShareNothing()
 	}
 }

@@ -232,6 +232,9 @@ func (d *InputBase) Kick() error {
 		return nil
 	}
 	s.Mu.Unlock()
+	if turns := s.Graph.Settings.Turns; turns != nil {
+		return turns.Kept()
+	}
 	return nil
 }
 

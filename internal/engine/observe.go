@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -107,6 +108,9 @@ type Turns interface {
 	Touch(o Object, a Access)
 	// Gives says that the step gives something to an output, or to a key of it.
 	Gives(o Object)
+	// Kept is called when a caller's record was accepted. It returns [ErrUnknown] if the caller
+	// is not told so.
+	Kept() error
 	// Used says what the caller whose turn it is has done at a port.
 	Used(u Use)
 }
@@ -120,6 +124,12 @@ type Use struct {
 	OK    bool   // whether there was something
 	Err   error
 }
+
+// Errors of a caller who is not told whether its record was accepted. To it they are the same.
+var (
+	ErrUnknown = errors.New("dataflow: nobody knows whether what was sent is kept, as the simulation chose")
+	ErrUnkept  = fmt.Errorf("%w", ErrUnknown) // it was not
+)
 
 // A Turn is what a caller of a port is about to do.
 type Turn struct {

@@ -83,6 +83,7 @@ type Calling interface {
 	CallID(i int) uint64       // what tells call i from the others
 	SayCall(i int) string      // call i, for people
 	CallNow(i int, later bool) // make call i, and have its answer accepted, now or when Answer is called
+	Again(i int) func()        // what has call i, which is about to be made, wait to be made again
 	Made() int                 // how many were made whose answers were not accepted
 	MadeID(i int) uint64       // what tells call i of these from the others
 	SayMade(i int) string      // call i of these, for people

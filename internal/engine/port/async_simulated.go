@@ -98,3 +98,23 @@ func (a *async[K, V, U]) Answer(i int) {
 	a.asked.made = slices.Delete(a.asked.made, i, i+1)
 	m.answer()
 }
+
+// Again implements [engine.Calling]. The call waits before those that were asked for later.
+func (a *async[K, V, U]) Again(i int) func() {
+	q := &a.asked
+	id, k, v, h := q.ids[i], q.K[i], q.V[i], q.H[i]
+	before := slices.Clone(q.ids[:i])
+	return func() {
+		at := 0
+		for j, other := range q.ids {
+			if slices.Contains(before, other) {
+				at = j + 1
+			}
+		}
+		q.K, q.V, q.H = slices.Insert(q.K, at, k), slices.Insert(q.V, at, v), slices.Insert(q.H, at, h)
+		q.ids = slices.Insert(q.ids, at, id)
+		a.loc.Calls.Add(1)
+		a.op.Touch(id, engine.Writes)
+		a.queues()
+	}
+}

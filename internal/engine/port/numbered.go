@@ -38,6 +38,10 @@ func (in *Input[T]) SendBatchNumbered(ctx context.Context, first uint64, xs []T)
 	}
 	known := repeated(in.next, first, len(xs))
 	n, err := in.SendBatch(ctx, xs[known:])
+	if err == engine.ErrUnknown {
+		in.next = first + uint64(len(xs))
+		return known, err
+	}
 	if n > 0 {
 		in.next = first + uint64(known+n)
 	}
@@ -81,7 +85,11 @@ func (in *KeyedInput[K, V]) SendBatchNumbered(ctx context.Context, first uint64,
 		}
 	}
 	n, err := in.SendBatch(ctx, fresh.K, fresh.V)
-	for _, i := range at[:n] {
+	kept := n
+	if err == engine.ErrUnknown {
+		kept = len(at)
+	}
+	for _, i := range at[:kept] {
 		in.next.set(ks[i], codec.LastSeen{Number: first + uint64(i) + 1})
 	}
 	if n < len(at) {
@@ -174,8 +182,8 @@ func (n *numbers[K]) once(k K, number uint64, send func() error) error {
 		return engine.ErrDuplicate
 	}
 	err := send()
-	if err == nil || err == engine.ErrDuplicate {
-		n.set(k, codec.LastSeen{Number: number + 1, Refused: err != nil})
+	if err == nil || err == engine.ErrDuplicate || err == engine.ErrUnknown {
+		n.set(k, codec.LastSeen{Number: number + 1, Refused: err == engine.ErrDuplicate})
 	}
 	return err
 }

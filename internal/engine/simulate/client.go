@@ -20,6 +20,7 @@ type client struct {
 	begun  bool
 	done   bool
 	quiet  bool // what it waits for will never come
+	untold bool // it will not be told that its record was accepted
 }
 
 // errEnded unwinds a client of a simulation that has ended.
@@ -87,6 +88,9 @@ func (d *Simulation) Turn(t engine.Turn) error {
 		}
 		if t.Op != nil {
 			d.uses(t.Op.Loc)
+			if err := d.loseAck(c, t); err != nil {
+				return err
+			}
 		}
 		if c.quiet && (t.Ready == nil || !t.Ready()) {
 			if err := d.g.Err(); err != nil {

@@ -70,6 +70,9 @@ func (d *Simulation) faultMoves(all []Move) []Move {
 		if f.left.Halts > 0 && slices.ContainsFunc(regular, func(m Move) bool { return m.at(s) }) {
 			all = append(all, Move{Name: Name{Kind: Halts, Location: int32(i)}, loc: s})
 		}
+		if f.left.Crashes > 0 && len(f.at[i].calls) > 0 {
+			all = append(all, Move{Name: Name{Kind: Crashes, Location: int32(i)}, loc: s})
+		}
 	}
 	return all
 }
@@ -105,14 +108,16 @@ func (d *Simulation) fail(m *Move) {
 	at := &f.at[m.loc.Number]
 	switch m.Kind {
 	case Isolates:
-		d.trail.touch(wire(m.loc), engine.Writes)
+		d.trail.touch(of(m.loc, wire), engine.Writes)
 		f.left.Isolations--
 		at.isolated, at.lost = true, 0
 	case Heals:
-		d.trail.touch(wire(m.loc), engine.Writes)
+		d.trail.touch(of(m.loc, wire), engine.Writes)
 		at.isolated = false
+	case Crashes:
+		d.crash(m.loc)
 	case Halts:
-		d.trail.touch(life(m.loc), engine.Writes)
+		d.trail.touch(of(m.loc, life), engine.Writes)
 		f.left.Halts--
 		at.halted = true
 		m.loc.Halt(fmt.Errorf("%w: %s", ErrHalted, m.loc.Name))
@@ -131,6 +136,8 @@ func (m *Move) sayFault() string {
 		return "cut " + m.loc.Name + " off from all other locations: messages to it and from it are lost"
 	case Heals:
 		return "let messages to " + m.loc.Name + " and from it through again"
+	case Crashes:
+		return "crash " + m.loc.Name + ", which goes on with what it has kept"
 	}
 	return "halt " + m.loc.Name + " for ever"
 }

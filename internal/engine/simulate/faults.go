@@ -16,15 +16,18 @@ type Faults struct {
 	Lose, Repeat, Delay int      // messages between locations
 	Isolations          int      // a location is cut off from all others, and later no longer is
 	Halts               int      // a location stops for ever
+	Crashes             int      // a location crashes and goes on with all that it has kept
+	LostAcks            int      // a caller is not told whether its record was accepted
 	Links               []string // of which messages are lost, repeated and delayed; nil means all
-	Locations           []string // that are isolated and halted; nil means all
+	Locations           []string // that are isolated, halt, crash and lose acknowledgements; nil means all
 }
 
 // Moves that are faults, or the end of one.
 const (
 	Isolates Kind = iota + Answers + 1 // a location is cut off from all others
-	Heals                             // a location is no longer cut off
-	Halts                             // a location stops for ever
+	Heals                              // a location is no longer cut off
+	Halts                              // a location stops for ever
+	Crashes                            // a location crashes and goes on
 )
 
 // ErrHalted is the error of a caller that uses a location that has stopped for ever.
@@ -35,7 +38,8 @@ type faults struct {
 	left  Faults
 	any   bool // there were some in the beginning
 	halts bool // of these, some halt locations
-	cuts  bool // and some isolate them
+	cuts  bool // some isolate them
+	falls bool // some have them crash
 
 	edges  map[*engine.Op]*engine.Edge // by the operator of their end
 	faulty map[*engine.Op]bool         // of these, those whose messages are lost, repeated and delayed
@@ -52,6 +56,7 @@ type local struct {
 	isolated bool
 	lost     int // messages, since it is isolated
 	halted   bool
+	calls    []madeCall
 }
 
 // A fate is what becomes of a message.
@@ -70,20 +75,24 @@ func (d *Simulation) Inject(f Faults) {
 	if d.g.Begun() {
 		engine.Misuse("sim.Faults", "the flow has been started: say before what faults there are")
 	}
-	for _, n := range []int{f.Lose, f.Repeat, f.Delay, f.Isolations, f.Halts} {
+	for _, n := range []int{f.Lose, f.Repeat, f.Delay, f.Isolations, f.Halts, f.Crashes, f.LostAcks} {
 		if n < 0 {
 			engine.Misuse("sim.Faults", "there cannot be %d faults of a kind", n)
 		}
 	}
 	none := f
 	none.Links, none.Locations = nil, nil
-	d.faults = faults{left: f, any: !reflect.ValueOf(none).IsZero(), halts: f.Halts > 0, cuts: f.Isolations > 0}
+	d.faults = faults{left: f, any: !reflect.ValueOf(none).IsZero(), halts: f.Halts > 0, cuts: f.Isolations > 0, falls: f.Crashes > 0}
 }
 
 // find finds where faults happen, when the graph is complete.
-func (f *faults) find(g *engine.Graph) {
+func (d *Simulation) findFaults(g *engine.Graph) {
+	f := &d.faults
 	if !f.any {
 		return
+	}
+	if d.level == Engine {
+		engine.Misuse("sim.Faults", "faults are explored at level Types, which has all that the engine can do and more")
 	}
 	f.edges, f.faulty = make(map[*engine.Op]*engine.Edge), make(map[*engine.Op]bool)
 	f.copies, f.delays = make(map[engine.Object]bool), make(map[engine.Object]uint64)
@@ -148,19 +157,22 @@ func (f *faults) places(g *engine.Graph) string {
 	return strings.Join(all, ", ")
 }
 
-// Parts of the state of a simulation to which faults happen.
-func life(s *engine.Location) engine.Object {
-	return engine.Object{Location: int32(s.Number), Op: -1<<30 + 1}
-}
-func wire(s *engine.Location) engine.Object {
-	return engine.Object{Location: int32(s.Number), Op: -1<<30 + 2}
+// Parts of the state of a location to which faults happen.
+const (
+	life = -1<<30 + 1 + iota // whether it has halted
+	wire                     // whether it is isolated
+	made                     // the calls whose answers are not kept
+)
+
+func of(s *engine.Location, part int32) engine.Object {
+	return engine.Object{Location: int32(s.Number), Op: part}
 }
 
 // uses says that the move being made is one that a location cannot make, or a caller cannot
 // make there, when it has stopped.
 func (d *Simulation) uses(s *engine.Location) {
 	if d.faults.halts {
-		d.trail.touch(life(s), engine.Reads)
+		d.trail.touch(of(s, life), engine.Reads)
 	}
 }
 
@@ -177,7 +189,7 @@ func (d *Simulation) fate(m *Move) (what fate) {
 	}
 	if f.cuts {
 		for _, end := range []*engine.Location{l.From, l.To} {
-			d.trail.touch(wire(end), engine.Reads)
+			d.trail.touch(of(end, wire), engine.Reads)
 			if at := &f.at[end.Number]; at.isolated {
 				at.lost++
 				what = lost

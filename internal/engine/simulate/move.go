@@ -92,7 +92,7 @@ func (m Move) String() string {
 			return t.Say + " " + t.Op.String()
 		}
 		return "go on"
-	case Isolates, Heals, Halts:
+	case Isolates, Heals, Halts, Crashes:
 		return m.sayFault()
 	}
 	return "settle"
@@ -182,8 +182,10 @@ func (d *Simulation) do(m *Move) {
 			d.take(m)
 		}
 	case Calls:
-		d.trail.touch(engine.World, engine.Writes)
-		m.calls.CallNow(m.call, d.level == Engine)
+		if !d.apart {
+			d.trail.touch(engine.World, engine.Writes)
+		}
+		d.call(m)
 	case Answers:
 		m.calls.Answer(m.call)
 	case Fires:
@@ -194,7 +196,7 @@ func (d *Simulation) do(m *Move) {
 		} else {
 			d.Perform(m.loc, &engine.Plan{Now: m.deadline, Fire: true, Cut: engine.CutNone})
 		}
-	case Isolates, Heals, Halts:
+	case Isolates, Heals, Halts, Crashes:
 		d.fail(m)
 	case Ends:
 		d.endStep(m.loc)
@@ -235,6 +237,7 @@ func (d *Simulation) takeAt(m *Move) (taken bool) {
 	again := what == repeated || what == arrived && d.takeAgain(m.in.Base())
 	d.trail.touch(lane, engine.Takes)
 	d.trail.effect.Took, d.trail.effect.Again = append(d.trail.effect.Took, lane), again
+	d.keeps(m)
 	m.loc.Mu.Lock()
 	defer m.loc.Mu.Unlock()
 	switch {

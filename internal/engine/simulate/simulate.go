@@ -70,6 +70,7 @@ type Simulation struct {
 	repeats repeats            // of records that were taken
 	from    *engine.Recording  // whose steps come first, or nil
 	faults  faults
+	apart   bool // functions of calls share nothing
 
 	level    Level
 	halves   []half                 // by location: of the step that is made
@@ -123,7 +124,7 @@ func (d *Simulation) Prepare(g *engine.Graph) {
 		}
 	}
 	d.repeats.find(g)
-	d.faults.find(g)
+	d.findFaults(g)
 }
 
 // Start makes the first step, with a clock that begins in 1970. The one who makes steps has the

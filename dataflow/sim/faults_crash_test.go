@@ -51,7 +51,7 @@ func TestCrashes(t *testing.T) {
 		{1, 0, sim.Faults{Crashes: 1}, 2, 2, "1,2"},
 		{1, 0, sim.Faults{Crashes: 2}, 3, 3, "1,2,3"},
 		{2, 0, sim.Faults{Crashes: 1}, 4, 20, "1 1,1 2,2 1,2 2"},
-		{2, 1, sim.Faults{Crashes: 1}, 4, 20, "1 1,1 2,2 1,2 2"},
+		{2, 1, sim.Faults{Crashes: 1}, 4, 27, "1 1,1 2,2 1,2 2"},
 		{2, 0, sim.Faults{Crashes: 1, Locations: []string{"Client"}}, 1, 2, "1 1"},
 	}
 	for _, test := range tests {
@@ -159,7 +159,7 @@ func TestLostAcks(t *testing.T) {
 func TestCallsWithInputs(t *testing.T) {
 	for _, test := range []struct{ calls, inputs, crashes, schedules, most int }{
 		{1, 2, 0, 3, 4}, {1, 2, 1, 6, 7},
-		{2, 2, 0, 9, 40}, {2, 2, 1, 36, 192},
+		{2, 2, 0, 9, 40}, {2, 2, 1, 36, 193},
 		{3, 0, 0, 1, 30}, {3, 1, 0, 8, 252},
 	} {
 		schedules, executions := sim.Explore(t, func(s *sim.Sim) {

@@ -37,6 +37,7 @@ const maxMoves = 100_000
 
 // run runs the schedule.
 func (x *checked) run() {
+	x.s.Inject(x.plan.faults)
 	x.inst = x.plan.build(x.s.flow)
 	x.held = make([]bool, len(x.inst.sometimes))
 	var clients []func()

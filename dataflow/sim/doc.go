@@ -105,6 +105,15 @@
 // run again, because a function depends on map order, time or such state, is
 // reported.
 //
-// Crashes are not explored here. Package dataflow/durable/durabletest runs a durable
-// program with a crash before and after everything that it makes durable.
+// # Faults
+//
+// A schedule has faults, up to a number of each kind, if [Spec] or [Sim.Inject] says so; see [Faults]:
+// messages between locations are lost, repeated and delayed, a location is isolated, halts for ever,
+// or crashes and goes on with what it has kept, and a sender is not told that its record
+// was kept. None is forced: schedules without them are tried as well. Each is tried only
+// where it makes a difference, and is in the story of a schedule that fails.
+//
+// A crash is explored here in a model of what package dataflow/durable does: that a location keeps what it
+// does as it does it. Package dataflow/durable/durabletest runs the real code with a crash before and
+// after everything that it makes durable, in one schedule.
 package sim

@@ -24,21 +24,21 @@ type Faults struct {
 	Delay  int // messages that are overtaken, where a link keeps an order, by any number of those behind
 
 	// Isolations is how often a location is cut off from all other ones, members of its own
-	// type included, and later no longer is. Messages that come in the meantime are lost, in both directions; a
-	// message may also be on its way for long, and come afterwards. Ports of the location can be
-	// used all the time.
+	// type included, and later no longer is. Messages that come in the meantime are lost, in both
+	// directions; a message may also be on its way for long, and come afterwards. Ports of the
+	// location can be used all the time.
 	Isolations int
 
 	// Halts is how many locations stop for ever, between two of their moves, and remember
-	// nothing (crash-stop). What they have sent still comes. What is sent to them is lost, and whoever uses their ports has the
-	// error [ErrHalted].
+	// nothing (crash-stop). What they have sent still comes. What is sent to them is lost, and
+	// whoever uses their ports has the error [ErrHalted].
 	Halts int
 
 	// Crashes is how often a location crashes that keeps its state, as every location of package
 	// durable does, and goes on with what it has kept (crash-recovery). Its moves are kept as they
-	// are made, and deadlines and clock as well; so what differs is that a call of a MapAsync is made
-	// again if its answer was not kept. Only one answer to it counts. Of a [dataflow.Cluster] one partition
-	// crashes, which has any of the keys.
+	// are made, and deadlines and clock as well; so what differs is that a call of a MapAsync is
+	// made again if its answer was not kept. Only one answer to it counts. Of a [dataflow.Cluster]
+	// one partition crashes, which has any of the keys.
 	Crashes int
 
 	// LostAcks is how often a sender at a port has [ErrUnknown]: what it has sent is kept, or is
@@ -62,18 +62,19 @@ var ErrHalted = simulate.ErrHalted
 var ErrUnknown = engine.ErrUnknown
 
 // Inject has faults happen in this schedule. It is called before [Sim.Start], in every schedule
-// alike. It panics if a number is negative or the flow was started; the start panics if there is no
-// link or location of a name that is given. A recorded run has the faults that it had.
+// alike. It panics if a number is negative or the flow was started; the start panics if there is
+// no link or location of a name that is given, and at level [Engine], which has no faults. A
+// recorded run has the faults that it had.
 func (s *Sim) Inject(f Faults) {
 	if s.simulation != nil {
 		s.simulation.Inject(simulate.Faults(f))
 	}
 }
 
-// CallsShareNothing says that the functions of asynchronous calls share nothing with each other outside of
-// the flow, other than those of one key. So the order of calls of different keys is
-// not tried, which multiplies the schedules otherwise. It is believed: if calls share something, such as a
-// counter, schedules are missed in which they come in another order.
+// CallsShareNothing says that the functions of asynchronous calls of different keys share nothing
+// outside of the flow. So the order of such calls is not tried, which multiplies the executions
+// otherwise. It is believed: if calls share something, such as a counter, schedules are missed in
+// which they come in another order.
 func (s *Sim) CallsShareNothing() {
 	if s.simulation != nil {
 		s.simulation.CallsShareNothing()

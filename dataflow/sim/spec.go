@@ -30,6 +30,10 @@ type Spec[P any] struct {
 	// would hold of a program that does nothing. If one never holds, the error of the
 	// exploration is [ErrVacuous].
 	Sometimes map[string]func(*View, P) bool
+
+	// Faults may happen in each schedule. They are as wrong as Build is if there is no location or
+	// link of a name, if a number is negative, or at another level than [Types]: the start panics.
+	Faults Faults
 }
 
 // A Client uses the ports of a flow as code in production does. Its name is what counterexamples
@@ -54,6 +58,7 @@ type property struct {
 // A plan is a specification without the type of its ports.
 type plan struct {
 	clients []string
+	faults  Faults
 	build   func(*dataflow.Flow) instance
 }
 
@@ -73,7 +78,7 @@ func planOf[P any](s Spec[P]) (*plan, error) {
 	if s.Build == nil {
 		return nil, fmt.Errorf("sim: the specification has no Build")
 	}
-	p := &plan{}
+	p := &plan{faults: s.Faults}
 	for i, c := range s.Clients {
 		name := c.Name
 		if name == "" {

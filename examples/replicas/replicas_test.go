@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/sim"
+	"github.com/millrace/millrace/dataflow/sim/linear"
+)
+
+const (
+	stale   = "the read is stale"
+	missing = "there is no answer"
+)
+
+// writeAndRead writes, and reads when the write is answered. It returns an error if there is
+// no answer, or if no register could have given it.
+func writeAndRead(c *sim.Ctx, r register) error {
+	if err := r.requests.Send(c, request{Number: 1, Write: true, Value: 42}); err != nil {
+		return err
+	}
+	if _, err := r.answers.Await(c, 1); err != nil {
+		return fmt.Errorf("%s to the write: %w", missing, err)
+	}
+	if err := r.requests.Send(c, request{Number: 2}); err != nil {
+		return err
+	}
+	read, err := r.answers.Await(c, 2)
+	if err != nil {
+		return fmt.Errorf("%s to the read: %w", missing, err)
+	}
+	err = linear.Check(linear.Register(0), []linear.Operation{
+		{Input: linear.Write{Value: 42}, Call: 1, Return: 2},
+		{Input: linear.Read{}, Output: read.Latest.Value, Call: 3, Return: 4},
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", stale, err)
+	}
+	return nil
+}
+
+// TestQuorums explores a write to three replicas and a read behind it, with a fault. If two
+// replicas have to reply to either, those that are read have one among them that was written, and
+// one of them may fail. If fewer have to, a read is stale; if all have to, one that fails keeps
+// the write from being answered.
+//
+// A schedule is the order of the replies to each request: 3! for each, 36. One lost message takes
+// away one reply to the write, with its request or without, or one to the read: 4 × 36. A
+// repeated one adds a reply to either, 3 × 4!/2 orders instead of 6: 36 + 2 × 36 × 6. A replica
+// that halts gives no reply, 3 × 2! × 2!, or none to the read: 36 + 12 + 36.
+func TestQuorums(t *testing.T) {
+	one, two, all := quorum{1, 1}, quorum{2, 2}, quorum{3, 1}
+	tests := []struct {
+		name      string
+		need      quorum
+		faults    sim.Faults
+		fails     string // with what; nothing if it holds
+		schedules int    // if it holds
+	}{
+		{"one of three, no fault", one, sim.Faults{}, "", 36},
+		{"one of three, a lost message", one, sim.Faults{Lose: 1}, stale, 0},
+		{"one of three, a late message", one, sim.Faults{Delay: 1}, stale, 0},
+		{"one of three, a replica isolated", one, sim.Faults{Isolations: 1}, stale, 0},
+		{"all for a write, a lost message", all, sim.Faults{Lose: 1}, missing, 0},
+		{"all for a write, a replica halted", all, sim.Faults{Halts: 1}, missing, 0},
+		{"two of three, a lost message", two, sim.Faults{Lose: 1}, "", 144},
+		{"two of three, a repeated message", two, sim.Faults{Repeat: 1}, "", 468},
+		{"two of three, a replica halted", two, sim.Faults{Halts: 1}, "", 84},
+		{"two of three, a lost message and a replica halted", two, sim.Faults{Lose: 1, Halts: 1}, missing, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.faults.Locations = []string{"Replica"}
+			report, err := sim.Check(t.Context(), sim.Spec[register]{
+				Build:   func(flow *dataflow.Flow) register { return newRegister(flow, 3, test.need) },
+				Clients: []sim.Client[register]{{Name: "ann", Do: writeAndRead}},
+				Faults:  test.faults,
+			})
+			t.Logf("%d schedules in %d executions", report.Schedules, report.Executions)
+			switch {
+			case test.fails != "":
+				if err == nil || !strings.Contains(err.Error(), test.fails) {
+					t.Errorf("%v, and it should fail with %q", err, test.fails)
+				}
+			case err != nil:
+				t.Error(err)
+			case report.Schedules != test.schedules:
+				t.Errorf("%d schedules, want %d", report.Schedules, test.schedules)
+			}
+		})
+	}
+}

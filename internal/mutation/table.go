@@ -218,4 +218,26 @@ var mutations = []mutation{
 	{"to the simulator what sets a timer depends on nothing", "internal/engine/observe.go", []edit{{
 		"	if op.clocked || len(op.owns)+len(op.follows) > 0 {", "	if turns == nil {",
 	}}},
+	{"a message that is lost comes", "internal/engine/simulate/move.go", []edit{
+		{"again); what != lost {", "again); true {"},
+		{"return what != lost && what != delayed", "return what != delayed"},
+	}},
+	{"a lost message is not counted as a fault", "internal/engine/simulate/faults.go", []edit{{
+		"			f.left.Lose--\n", "",
+	}}},
+	{"to the simulator it does not matter when a location is isolated", "internal/engine/simulate/faults.go", []edit{{
+		"			d.trail.touch(of(end, wire), engine.Reads)\n", "",
+	}}},
+	{"to the simulator it does not matter when a location halts", "internal/engine/simulate/faults.go", []edit{{
+		"		d.trail.touch(of(s, life), engine.Reads)\n", "",
+	}}},
+	{"a call is not made again after a crash", "internal/engine/simulate/fault_crash.go", []edit{{
+		"		c.again()\n", "",
+	}}},
+	{"to the simulator a crash depends on nothing", "internal/engine/simulate/fault_crash.go", []edit{{
+		"	d.trail.touch(of(s, made), engine.Writes)\n", "",
+	}}},
+	{"a call is made again although its answer was kept", "internal/engine/simulate/fault_crash.go", []edit{{
+		"		at.calls = slices.Delete(at.calls, i, i+1)\n	}\n}\n\n// crash", "	}\n}\n\n// crash",
+	}}},
 }

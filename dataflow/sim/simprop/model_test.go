@@ -180,7 +180,9 @@ func TestParallel(t *testing.T) {
 	if said := strings.Join(result.Labels, "\n"); strings.Count(said, "increment = 1") != 2 {
 		t.Errorf("it says\n%s", said)
 	}
-	if result := decided(simprop.Parallel(counterModel(right))); !result.Success() {
+	counter := counterModel(right)
+	counter.Limits = increments.Limits
+	if result := decided(simprop.Parallel(counter)); !result.Success() {
 		t.Errorf("a counter that is right: %v %v", result.Labels, result.Error)
 	}
 }

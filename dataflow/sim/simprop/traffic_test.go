@@ -212,6 +212,8 @@ func TestShrink(t *testing.T) {
 		{"clients merge", has("wait", "entries"), `^client 1: (entries .:0, wait x|wait x, entries .:0)$`},
 		{"values", func(c simprop.Case[every]) bool { return sum(c) > 12 }, `^client 1: shared \d(, shared \d)+$`},
 		{"two clients", func(c simprop.Case[every]) bool { return len(users(c)["shared"]) > 1 }, `^client 1: shared 0\nclient 2: shared 0$`},
+		{"two of one client", has(`wait x(, [^\n]*)?, wait x`, "entries"), `^client 1: [^\n]*$`},
+		{"keys of two clients", has(`(?m)keyed [^\n]*\n(.*\n)?client .*keyed`), `^client 1: keyed .:0\nclient 2: keyed .:0$`},
 		{"keys", func(c simprop.Case[every]) bool { return len(simprop.Sent[dataflow.Entry[string, int]](c, "open")) > 2 }, `^client 1: open (.):0, open (.):0, open (.):0$`},
 	}
 	for _, test := range tests {

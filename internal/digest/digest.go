@@ -4,7 +4,7 @@
 package digest
 
 import (
-	"hash/maphash"
+	"encoding/binary"
 	"math"
 	"reflect"
 	"slices"
@@ -13,116 +13,138 @@ import (
 // absent stands for a nil slice or map, which differs from an empty one.
 const absent = math.MaxUint64
 
-var seed = maphash.MakeSeed()
-
 // maxDepth bounds how far pointers are followed; what lies deeper does not count.
 const maxDepth = 24
 
 // Of returns a hash of everything that v contains. Pointers count by what they point
 // to, maps by their entries in any order. Functions and channels count only by
-// whether they are nil. The hash differs from process to process.
+// whether they are nil. The hash is the same in every process.
 //
 // The cost is that of walking all of v by reflection.
 func Of(v any) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	write(&h, reflect.ValueOf(v), 0)
-	return h.Sum64()
-}
-
-func number(h *maphash.Hash, n uint64) {
-	var b [8]byte
-	for i := range b {
-		b[i] = byte(n >> (8 * i))
+	h := start
+	switch v := v.(type) { // without reflection, what is most frequent
+	case int:
+		h.number(uint64(reflect.Int))
+		h.number(uint64(v))
+	case string:
+		h.number(uint64(reflect.String))
+		h.text(v)
+	default:
+		h.write(reflect.ValueOf(v), 0)
 	}
-	h.Write(b[:])
+	return uint64(h)
 }
 
-func write(h *maphash.Hash, v reflect.Value, depth int) {
+// A hash is that of what was written so far. It is no defence against somebody who looks for
+// collisions. Each number changes it by a permutation, so that no two numbers collide.
+type hash uint64
+
+const start hash = 0x9ae16a3b2f90404f
+
+func (h *hash) number(n uint64) {
+	x := (uint64(*h) ^ n) * 0xbf58476d1ce4e5b9
+	x ^= x >> 32
+	x *= 0x94d049bb133111eb
+	x ^= x >> 29
+	*h = hash(x + 0x9e3779b97f4a7c15)
+}
+
+// text writes a string with its length.
+func (h *hash) text(s string) {
+	h.number(uint64(len(s)))
+	var word [8]byte
+	for len(s) > 0 {
+		n := copy(word[:], s)
+		clear(word[n:])
+		h.number(binary.LittleEndian.Uint64(word[:]))
+		s = s[n:]
+	}
+}
+
+func (h *hash) write(v reflect.Value, depth int) {
 	if !v.IsValid() {
-		number(h, 0)
+		h.number(0)
 		return
 	}
-	number(h, uint64(v.Kind()))
+	h.number(uint64(v.Kind()))
 	if depth > maxDepth {
 		return
 	}
 	switch v.Kind() {
 	case reflect.Bool:
 		if v.Bool() {
-			number(h, 1)
+			h.number(1)
 		} else {
-			number(h, 0)
+			h.number(0)
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		number(h, uint64(v.Int()))
+		h.number(uint64(v.Int()))
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		number(h, v.Uint())
+		h.number(v.Uint())
 	case reflect.Float32, reflect.Float64:
-		number(h, math.Float64bits(v.Float()))
+		h.number(math.Float64bits(v.Float()))
 	case reflect.Complex64, reflect.Complex128:
-		number(h, math.Float64bits(real(v.Complex())))
-		number(h, math.Float64bits(imag(v.Complex())))
+		h.number(math.Float64bits(real(v.Complex())))
+		h.number(math.Float64bits(imag(v.Complex())))
 	case reflect.String:
-		number(h, uint64(v.Len()))
-		h.WriteString(v.String())
+		h.text(v.String())
 	case reflect.Slice:
 		if v.IsNil() {
-			number(h, absent)
+			h.number(absent)
 			return
 		}
-		elements(h, v, depth)
+		h.elements(v, depth)
 	case reflect.Array:
-		elements(h, v, depth)
+		h.elements(v, depth)
 	case reflect.Struct:
 		for i := range v.NumField() {
-			write(h, v.Field(i), depth+1)
+			h.write(v.Field(i), depth+1)
 		}
 	case reflect.Map:
 		if v.IsNil() {
-			number(h, absent)
+			h.number(absent)
 			return
 		}
-		entries(h, v, depth)
+		h.entries(v, depth)
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
-			number(h, 0)
+			h.number(0)
 			return
 		}
 		if v.Kind() == reflect.Interface {
-			h.WriteString(v.Elem().Type().String())
+			h.text(v.Elem().Type().String())
 		}
-		write(h, v.Elem(), depth+1)
+		h.write(v.Elem(), depth+1)
 	default: // functions, channels, unsafe pointers
 		if v.IsNil() {
-			number(h, 0)
+			h.number(0)
 		} else {
-			number(h, 1)
+			h.number(1)
 		}
 	}
 }
 
-func elements(h *maphash.Hash, v reflect.Value, depth int) {
-	number(h, uint64(v.Len()))
+func (h *hash) elements(v reflect.Value, depth int) {
+	h.number(uint64(v.Len()))
 	for i := range v.Len() {
-		write(h, v.Index(i), depth+1)
+		h.write(v.Index(i), depth+1)
 	}
 }
 
 // entries hashes each entry alone and then all hashes in their own order, since a
 // map has none.
-func entries(h *maphash.Hash, v reflect.Value, depth int) {
+func (h *hash) entries(v reflect.Value, depth int) {
 	hashes := make([]uint64, 0, v.Len())
 	for it := v.MapRange(); it.Next(); {
-		var e maphash.Hash
-		e.SetSeed(seed)
-		write(&e, it.Key(), depth+1)
-		write(&e, it.Value(), depth+1)
-		hashes = append(hashes, e.Sum64())
+		e := start
+		e.write(it.Key(), depth+1)
+		e.write(it.Value(), depth+1)
+		hashes = append(hashes, uint64(e))
 	}
 	slices.Sort(hashes)
-	number(h, uint64(len(hashes)))
+	h.number(uint64(len(hashes)))
 	for _, x := range hashes {
-		number(h, x)
+		h.number(x)
 	}
 }

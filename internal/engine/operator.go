@@ -319,19 +319,23 @@ const module = "github.com/millrace/millrace/"
 // from which an operator was built.
 func caller() string {
 	var pcs [16]uintptr
-	n := runtime.Callers(3, pcs[:])
-	if known, ok := callers.Load(pcs); ok {
-		return known.(string)
-	}
-	frames := runtime.CallersFrames(pcs[:n])
-	for {
-		f, more := frames.Next()
-		if !own(f.Function) || strings.HasSuffix(f.File, "_test.go") || !more {
-			place := fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
-			callers.Store(pcs, place)
-			return place
+	for _, deep := range [...]int{4, len(pcs)} { // each frame costs, and the caller is rarely far away
+		n := runtime.Callers(3, pcs[:deep])
+		if known, ok := callers.Load(pcs); ok {
+			return known.(string)
+		}
+		frames := runtime.CallersFrames(pcs[:n])
+		for more := n > 0; more; {
+			var f runtime.Frame
+			f, more = frames.Next()
+			if !own(f.Function) || strings.HasSuffix(f.File, "_test.go") || !more && (n < deep || deep == len(pcs)) {
+				place := fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+				callers.Store(pcs, place)
+				return place
+			}
 		}
 	}
+	return "unknown"
 }
 
 // callers are the places by their stacks: a simulation builds one flow thousands of times.

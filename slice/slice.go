@@ -126,6 +126,7 @@ func Emit[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	s dataflow.Stream[T, dataflow.Tick[L], bounds.Bounded, O, R],
 ) dataflow.Stream[T, L, bounds.Unbounded, O, R] {
 	n, op := engine.Read(s, "slice.Emit")
+	op.Shuffled = unordered[O]()
 	return newStream[T, L, bounds.Unbounded, O, R](operators.EmitStream(n, op))
 }
 
@@ -134,6 +135,7 @@ func EmitKeyed[K comparable, V any, L dataflow.Location, O dataflow.Order, R dat
 	ks dataflow.KeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R],
 ) dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R] {
 	n, op := engine.Read(ks, "slice.EmitKeyed")
+	op.Shuffled = unordered[O]()
 	return newKeyedStream[K, V, L, bounds.Unbounded, O, R](operators.EmitKeyed(n, op))
 }
 
@@ -166,4 +168,10 @@ func EmitRetained[K comparable, V any, L dataflow.Location](
 		engine.Misuse(op.Name, "the keys do not come from a BatchEntries of this slice of a collection that forgets keys: emit keyedsingleton.IntoKeyedStream of it, or use slice.EmitEntries where keys are never forgotten")
 	}
 	return newKeyedSingleton[K, V, L, bounds.RetainedValue](operators.EmitRetained(n, op))
+}
+
+// unordered reports whether O says that elements have no order.
+func unordered[O dataflow.Order]() bool {
+	_, ordered := any(*new(O)).(dataflow.TotalOrder)
+	return !ordered
 }

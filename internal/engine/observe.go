@@ -67,14 +67,19 @@ func (r *Region) observe(w Watcher) {
 	})
 }
 
-// Show notes something that a run of the slice let out, in a stream of its own.
+// Show notes something that a run of the slice let out, in a stream of its own. What has no order
+// in it counts in none.
 func (r *Region) Show(op *Op, key, what any) {
 	w := r.Loc.Graph.Settings.Watch
 	if w == nil {
 		return
 	}
 	stream := ChainDigest(uint64(op.Index)+1, digest.Of(key))
-	r.shown[stream] = ChainDigest(r.shown[stream], digest.Of(what))
+	if is := digest.Of(what); op.Shuffled {
+		r.shown[stream] += ChainDigest(1, is)
+	} else {
+		r.shown[stream] = ChainDigest(r.shown[stream], is)
+	}
 	w.Published(op, what)
 }
 

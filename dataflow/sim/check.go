@@ -43,12 +43,13 @@ func (f *Failure) Unwrap() error { return f.Err }
 type Option func(*options)
 
 type options struct {
-	limit  int
-	runs   int // at random; 0 for all schedules
-	seed   uint64
-	script *script // one schedule
-	wrong  error
-	whole  bool // nothing is reduced
+	limit   int
+	workers int
+	runs    int // at random; 0 for all schedules
+	seed    uint64
+	script  *script // one schedule
+	wrong   error
+	whole   bool // nothing is reduced
 }
 
 // Limit ends an exploration after n executions, with [ErrIncomplete] unless all schedules were
@@ -59,6 +60,19 @@ func Limit(n int) Option {
 			o.wrong = fmt.Errorf("sim: Limit(%d): there is at least one execution", n)
 		}
 		o.limit = n
+	}
+}
+
+// Workers makes n executions at the same time. The schedules are the same ones with any number, and
+// so is the one that fails. Several goroutines call the functions of the
+// specification then, so what they share needs a lock. Schedules that are chosen at random are run
+// one after the other. The default is that of the flag -sim.workers, or 1.
+func Workers(n int) Option {
+	return func(o *options) {
+		if n < 1 {
+			o.wrong = fmt.Errorf("sim: Workers(%d): there is at least one worker", n)
+		}
+		o.workers = n
 	}
 }
 
@@ -130,7 +144,7 @@ func check(ctx context.Context, p *plan, o options) (*Report, error) {
 	case o.runs > 0:
 		found = x.sample(o.runs, o.seed)
 	default:
-		found = x.explore(o.whole, o.limit)
+		found = x.search(searchOptions{whole: o.whole, limit: o.limit, workers: workersOr(max(o.workers, 1)), checkpoint: *fileFlag})
 	}
 	report := x.report(found, o)
 	err := x.result(found, o, report)
@@ -172,6 +186,8 @@ func (x subject) sample(n int, seed uint64) (found exploration) {
 // result returns the error of an exploration.
 func (x subject) result(found exploration, o options, r *Report) error {
 	switch {
+	case found.err != nil:
+		return fmt.Errorf("sim: %w", found.err)
 	case found.failed != nil:
 		return x.failure(*found.failed, o)
 	case x.ctx.Err() != nil:

@@ -19,6 +19,7 @@ import (
 var (
 	replayFlag = flag.String("sim.replay", "", "run only the schedule with these `choices`, as printed by a failure")
 	limitFlag  = flag.Int("sim.limit", 1_000_000, "how many executions sim.Exhaustive may take")
+	fileFlag   = flag.String("sim.checkpoint", "", "`file` to which an unfinished search is saved every 10 s and at its limit, and from which it goes on")
 	workFlag   = flag.Int("sim.workers", 0, "how many `executions` are made at the same time; with more than one, several goroutines call the function")
 )
 
@@ -45,6 +46,8 @@ func explore(t testing.TB, x subject, whole bool) (schedules, executions int) {
 	}
 	found := x.explore(whole, *limitFlag)
 	switch {
+	case found.err != nil:
+		t.Fatalf("sim: %v", found.err)
 	case found.failed != nil:
 		explain(t, *found.failed, x)
 		t.FailNow()
@@ -63,6 +66,7 @@ type exploration struct {
 	schedules  int
 	executions int
 	failed     *execution // the first that failed, or nil
+	err        error      // of a checkpoint that cannot be read or written
 	unsteady   string     // how a schedule came out differently when it was run again
 	trace      string     // of that schedule
 	outs       outputs
@@ -71,7 +75,7 @@ type exploration struct {
 // explore goes through all schedules until one fails, or limit executions were made. Unless
 // -sim.workers says so, it calls the function once at a time.
 func (x subject) explore(whole bool, limit int) exploration {
-	return x.search(searchOptions{whole: whole, limit: limit, workers: workersOr(1)})
+	return x.search(searchOptions{whole: whole, limit: limit, workers: workersOr(1), checkpoint: *fileFlag})
 }
 
 // workersOr returns the number of -sim.workers, or another one if it is not set.
@@ -196,6 +200,13 @@ type chooser interface {
 	choose(at, n int) int
 }
 
+// A mover is a chooser that sees which moves it chooses from.
+type mover interface {
+	chooser
+	// move returns the index of one of some moves, or -1 to end the schedule.
+	move(all []simulate.Move) int
+}
+
 // Choose implements [simulate.Chooser].
 func (c *choices) Choose(n int) int {
 	x := c.from.choose(len(c.made), n)
@@ -213,10 +224,10 @@ func (c *choices) Next(all []simulate.Move) int {
 }
 
 func (c *choices) next(all []simulate.Move) int {
-	d, ok := c.from.(*descent)
+	m, ok := c.from.(mover)
 	switch {
 	case ok:
-		x := d.move(all)
+		x := m.move(all)
 		if len(all) > 1 && x >= 0 {
 			c.made = append(c.made, x)
 		}

@@ -1,8 +1,13 @@
 package sim
 
 import (
+	"bytes"
+	"cmp"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
@@ -13,22 +18,68 @@ func Explore(t *testing.T, f func(*Sim), whole bool) (schedules, executions int)
 	return explore(t, subject{ctx: t.Context(), f: f}, whole)
 }
 
+// Exploring says how an exploration is made.
+type Exploring struct {
+	Whole          bool
+	Workers, Limit int // 1 and a million if 0
+	Checkpoint     string
+}
+
 // Explored is what came of an exploration.
 type Explored struct {
 	Schedules, Executions int
-	Failed                string // trace of the schedule that failed
+	Complete              bool
+	Failed                string // trace and log of the schedule that failed, or the error of the search
 }
 
-// ExploreWith goes through all schedules with some workers.
-func ExploreWith(t testing.TB, workers int, f func(*Sim)) Explored {
-	found := subject{ctx: t.Context(), f: f}.search(searchOptions{limit: 1_000_000, workers: workers})
-	switch {
-	case found.failed != nil:
-		return Explored{Failed: found.failed.trace}
-	case !found.complete:
-		t.Errorf("the search with %d workers is not complete: %s", workers, found.unsteady)
+// ExploreAs goes through all schedules.
+func ExploreAs(t testing.TB, how Exploring, f func(*Sim)) Explored {
+	t.Helper()
+	found := subject{ctx: t.Context(), f: f}.search(searchOptions{whole: how.Whole, limit: cmp.Or(how.Limit, 1_000_000), workers: max(how.Workers, 1), checkpoint: how.Checkpoint})
+	if found.err != nil {
+		return Explored{Failed: found.err.Error()}
 	}
-	return Explored{Schedules: found.schedules, Executions: found.executions}
+	if found.unsteady != "" {
+		t.Errorf("%s: %s", found.unsteady, found.trace)
+	}
+	if found.failed != nil {
+		return Explored{Failed: fmt.Sprint(found.failed.trace, ": ", found.failed.log)}
+	}
+	return Explored{Schedules: found.schedules, Executions: found.executions, Complete: found.complete}
+}
+
+// SpoilCheckpoint makes a checkpoint that of another executable.
+func SpoilCheckpoint(t testing.TB, path string) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(data, []byte(own)) {
+		t.Fatal("the checkpoint does not say whose it is")
+	}
+	data = bytes.Replace(data, []byte(own), []byte(strings.Repeat("0", len(own))), 1)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Sampled is what came of schedules chosen by priorities.
+type Sampled struct {
+	Schedules, Processes, Moves, Found int
+	Chance, Missed                     float64
+}
+
+// Sample runs f under schedules chosen by priorities.
+func Sample(t testing.TB, runs, depth int, f func(*Sim)) Sampled {
+	found, b := subject{ctx: t.Context(), f: f}.prioritized(runs, depth, 1)
+	if found.failed != nil || found.executions != runs {
+		t.Errorf("%d of %d runs: %v", found.executions, runs, found.failed)
+	}
+	return Sampled{Schedules: found.schedules, Processes: b.processes, Moves: b.moves, Chance: b.chance(), Missed: b.missed()}
 }
 
 // ExploreAt is Explore at a level.

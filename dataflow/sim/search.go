@@ -5,6 +5,7 @@ import (
 	"maps"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/internal/engine"
 )
@@ -27,10 +28,14 @@ type search struct {
 	wake  sync.Cond // an execution is over
 	read  map[engine.Object]bool
 	first *branch
-	begun int // executions
+	begun int // executions, with those that were made before the checkpoint
 	busy  int // of these, those under way
 	over  bool
 	fatal *fatal
+
+	own     checkpoint // without what was found
+	saved   time.Time
+	resumed int // executions before the checkpoint
 
 	distinct map[uint64]bool
 	found    exploration
@@ -41,6 +46,8 @@ type searchOptions struct {
 	whole   bool // nothing is reduced
 	limit   int  // of executions
 	workers int
+
+	checkpoint string // file from which the search goes on, and to which it is saved
 }
 
 // A verdict is what ends an exploration, or has it begin anew.
@@ -57,10 +64,14 @@ type fatal struct {
 	exited   bool
 }
 
-// search goes through all schedules until one fails, or as many executions were made as may be.
+// search goes through all schedules until one fails, as many executions were made as may be, or
+// the context has ended.
 func (x subject) search(o searchOptions) exploration {
 	s := &search{x: x, options: o, first: new(branch), distinct: make(map[uint64]bool)}
 	s.wake.L = &s.mu
+	if err := s.resume(); err != nil {
+		return exploration{err: fmt.Errorf("the search cannot go on: %w", err)}
+	}
 	if o.workers <= 1 {
 		s.work()
 		return s.found
@@ -126,7 +137,7 @@ func (s *search) begin() *descent {
 	for !s.over {
 		passed := false
 		b := s.first.open(&passed)
-		full := s.begun >= s.options.limit
+		full := s.begun-s.resumed >= s.options.limit || s.x.ctx.Err() != nil
 		switch {
 		case b != nil && b.stop == nil && !full:
 			s.begun++
@@ -136,9 +147,9 @@ func (s *search) begin() *descent {
 		case s.busy > 0 && (passed || b == nil || b.stop == nil):
 			s.wake.Wait()
 		case b == nil:
-			s.conclude(exploration{complete: s.first.state == finished})
+			s.conclude(exploration{complete: true, err: s.forget()})
 		case b.stop == nil:
-			s.conclude(exploration{})
+			s.conclude(exploration{err: s.save(true)})
 		case b.stop.missed != nil:
 			s.first, s.read = new(branch), maps.Clone(s.read)
 			if s.read == nil {
@@ -176,6 +187,9 @@ func (s *search) end(d *descent, run execution, v *verdict, found []addition) {
 	}
 	if d.task.stop = v; v == nil {
 		d.publish(found)
+	}
+	if err := s.save(false); err != nil && !s.over {
+		s.conclude(exploration{err: err})
 	}
 }
 

@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"errors"
+	"fmt"
 	"hash/crc32"
 	"runtime"
 	"sync"
@@ -30,8 +32,8 @@ func TestWorkers(t *testing.T) {
 				s.Errorf("%s", got)
 			}
 		}
-		one := sim.ExploreWith(t, 1, right)
-		failed := sim.ExploreWith(t, 1, wrong).Failed
+		one := sim.ExploreAs(t, sim.Exploring{Workers: 1}, right)
+		failed := sim.ExploreAs(t, sim.Exploring{Workers: 1}, wrong).Failed
 		if failed != "" {
 			failing++
 		}
@@ -39,10 +41,10 @@ func TestWorkers(t *testing.T) {
 			t.Errorf("%s: %d schedules, want %d", test.name, one.Schedules, test.n)
 		}
 		for _, workers := range []int{2, 8} {
-			if got := sim.ExploreWith(t, workers, right); got != one {
-				t.Errorf("%s: %v with %d workers, %v with one", test.name, got, workers, one)
+			if got := sim.ExploreAs(t, sim.Exploring{Workers: workers}, right); got != one {
+				t.Errorf("%s: %+v with %d workers, %+v with one", test.name, got, workers, one)
 			}
-			if got := sim.ExploreWith(t, workers, wrong).Failed; got != failed {
+			if got := sim.ExploreAs(t, sim.Exploring{Workers: workers}, wrong).Failed; got != failed {
 				t.Errorf("%s: the schedule that fails is %q with %d workers, %q with one", test.name, got, workers, failed)
 			}
 		}
@@ -58,7 +60,7 @@ func TestWorkersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
 		both := make(chan bool)
-		sim.ExploreWith(t, 2, func(s *sim.Sim) {
+		sim.ExploreAs(t, sim.Exploring{Workers: 2}, func(s *sim.Sim) {
 			switch calls.Add(1) {
 			case 1, 2: // the first execution, from which the others come, and the same again
 			case 3:
@@ -82,7 +84,7 @@ func TestWorkersPass(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() {
 			defer func() { panicked = recover() }()
-			sim.ExploreWith(t, 3, f)
+			sim.ExploreAs(t, sim.Exploring{Workers: 3}, f)
 			returned = true
 		})
 		all.Wait()
@@ -96,5 +98,47 @@ func TestWorkersPass(t *testing.T) {
 	}
 	if p, returned := ended(func(s *sim.Sim) { s.Quiesce() }); p != nil || !returned {
 		t.Errorf("panicked with %v, returned: %t", p, returned)
+	}
+}
+
+// TestCheckWorkers: Check counts the same with several workers, and reports the same failure.
+func TestCheckWorkers(t *testing.T) {
+	most := 0
+	spec := sim.Spec[counted]{
+		Build: buildCounted,
+		Clients: []sim.Client[counted]{puts("one", 1, 2), puts("two", 3), {Name: "reader", Do: func(c *sim.Ctx, p counted) error {
+			n, _ := p.count.Latest()
+			c.Observe(n)
+			return nil
+		}}},
+		Eventually: map[string]func(*sim.View, counted) error{"few": func(_ *sim.View, p counted) error {
+			if n, _ := p.count.Latest(); n > most {
+				return fmt.Errorf("%d", n)
+			}
+			return nil
+		}},
+	}
+	var failed string
+	for _, workers := range []int{1, 2, 8} {
+		most = 3
+		report, err := sim.Check(t.Context(), spec, sim.Workers(workers))
+		if err != nil || !report.Complete || report.Schedules < 4 {
+			t.Errorf("%d workers: %v\n%v", workers, err, report)
+		}
+		most = 2
+		_, err = sim.Check(t.Context(), spec, sim.Workers(workers))
+		var failure *sim.Failure
+		if !errors.As(err, &failure) {
+			t.Fatalf("%d workers: %v", workers, err)
+		}
+		if workers == 1 {
+			failed = failure.Counterexample.Trace()
+		}
+		if got := failure.Counterexample.Trace(); got != failed {
+			t.Errorf("with %d workers %s fails, with one %s", workers, got, failed)
+		}
+	}
+	if _, err := sim.Check(t.Context(), spec, sim.Workers(0)); err == nil {
+		t.Error("there may be no worker")
 	}
 }

@@ -164,6 +164,15 @@ var mutations = []mutation{
 	{"the simulator moves what has no order in order", "internal/engine/port/exchange.go", []edit{{
 		"\tif op.Shuffled && all == nil {\n\t\tm.in.Shared(false)\n\t}\n\tarrives(op, &n.Head, m.in)\n", "\tarrives(op, &n.Head, m.in)\n",
 	}}},
+	{"to the simulator an interval does not depend on what is sent", "internal/engine/simulate/move.go", []edit{{
+		"\t\t\td.trail.touch(idle, engine.Reads)\n", "",
+	}}},
+	{"a checkpoint forgets what was found for earlier places", "dataflow/sim/checkpoint.go", []edit{{
+		"\t\tb.pending = append(b.pending, all)\n", "\t\t_ = all\n",
+	}}},
+	{"a checkpoint forgets what sleeps", "dataflow/sim/checkpoint.go", []edit{{
+		"\t\t\tb.behind.asleep = append(b.behind.asleep, asleep{a.Name, &a.Effect})\n", "\t\t\t_ = a\n",
+	}}},
 	{"a search does not try what a move disables", "dataflow/sim/descent.go", []edit{{
 		"\t\t\tif i != d.path[last].index && !still[n] {\n", "\t\t\tif i != d.path[last].index && !still[n] && p == nil {\n",
 	}}},

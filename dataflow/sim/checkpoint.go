@@ -1,0 +1,283 @@
+package sim
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
+)
+
+// checkpointEvery is how often an unfinished search is saved.
+const checkpointEvery = 10 * time.Second
+
+// A checkpoint is an unfinished search in a file: the branches that are left, with what has to be
+// known to go on there, and the digests of the schedules that were found.
+type checkpoint struct {
+	Format   string
+	Program  string // digest of the executable
+	Function string // the function under test
+	First    savedFirst
+	Whole    bool
+	Begun    int
+	Distinct []uint64
+	Read     []engine.Object
+	Tree     savedBranch
+	Outputs  []savedOutput
+	Unknown  map[string]string // claims that could not be checked
+}
+
+const checkpointFormat = "millrace search 1"
+
+// savedFirst tells functions with one name apart: what their first schedule shows.
+type savedFirst struct {
+	Shown   uint64
+	Choices int
+}
+
+type savedPlace struct {
+	Moves    []simulate.Name
+	Among    int
+	Next     int
+	Asleep   []savedAsleep
+	Back     []bool
+	Branches []savedBranch
+}
+
+type savedBranch struct {
+	Index   int
+	State   state
+	Effect  *simulate.Effect
+	Inner   bool
+	Events  []savedEvent
+	Pending [][]savedAddition
+	Behind  *savedPlace
+}
+
+type savedAsleep struct {
+	Name   simulate.Name
+	Effect simulate.Effect
+}
+
+type savedEvent struct {
+	Effect      simulate.Effect
+	Place, Last int
+	Before      []uint64
+}
+
+type savedAddition struct {
+	Depth int
+	Heads []simulate.Name
+}
+
+type savedOutput struct {
+	Number    int
+	Name, Pos string
+	Read      bool
+	Unread    int
+	Blocked   string
+}
+
+// program returns a digest of the executable.
+var program = sync.OnceValues(func() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+})
+
+// identity returns what a checkpoint says of the program to which it belongs.
+func (s *search) identity() (c checkpoint, err error) {
+	c = checkpoint{Format: checkpointFormat, Whole: s.options.whole}
+	c.Function = runtime.FuncForPC(reflect.ValueOf(s.x.f).Pointer()).Name()
+	if c.Program, err = program(); err != nil {
+		return c, err
+	}
+	first := s.x.execute(new(script), nil)
+	c.First = savedFirst{first.shown, first.choices}
+	return c, nil
+}
+
+// resume goes on where the file of the options says, if there is one.
+func (s *search) resume() error {
+	if s.options.checkpoint == "" {
+		return nil
+	}
+	if s.x.plan != nil {
+		return errors.New("a checkpoint does not have what Check counts: use -sim.checkpoint with Exhaustive only")
+	}
+	own, err := s.identity()
+	if err != nil {
+		return err
+	}
+	s.saved, s.own = time.Now(), own
+	data, err := os.ReadFile(s.options.checkpoint)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	var c checkpoint
+	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&c); err != nil || c.Format != checkpointFormat {
+		return fmt.Errorf("%s is no checkpoint of this version: %v; delete it to begin anew", s.options.checkpoint, err)
+	}
+	for _, test := range []struct {
+		same bool
+		what string
+	}{
+		{c.Program == own.Program, "another executable: the program was changed since"},
+		{c.Function == own.Function, "another function, " + c.Function},
+		{c.First == own.First, "a function whose first schedule shows something else"},
+		{c.Whole == own.Whole, "a search with another reduction"},
+	} {
+		if !test.same {
+			return fmt.Errorf("%s is the checkpoint of %s; delete it to begin anew", s.options.checkpoint, test.what)
+		}
+	}
+	s.restore(&c)
+	return nil
+}
+
+// restore makes the search what it was.
+func (s *search) restore(c *checkpoint) {
+	s.begun, s.resumed, s.first = c.Begun, c.Begun, c.Tree.branch(nil)
+	for _, shown := range c.Distinct {
+		s.distinct[shown] = true
+	}
+	if len(c.Read) > 0 {
+		s.read = make(map[engine.Object]bool)
+	}
+	for _, o := range c.Read {
+		s.read[o] = true
+	}
+	s.found.outs = outputs{all: make(map[outputID]output), unchecked: unchecked(c.Unknown)}
+	if s.found.outs.unchecked == nil {
+		s.found.outs.unchecked = make(unchecked)
+	}
+	for _, o := range c.Outputs {
+		out := output{read: o.Read, unread: o.Unread}
+		if o.Blocked != "" {
+			out.blocked = errors.New(o.Blocked)
+		}
+		s.found.outs.all[outputID{o.Number, o.Name, o.Pos}] = out
+	}
+}
+
+// save writes the search to the file of the options, if there is one and it is time. The file
+// is the one before or the new one, also if the process ends meanwhile.
+func (s *search) save(now bool) error {
+	if s.options.checkpoint == "" || !now && time.Since(s.saved) < checkpointEvery {
+		return nil
+	}
+	s.saved = time.Now()
+	c := s.own
+	c.Begun, c.Tree, c.Unknown = s.begun-s.busy, s.first.save(), s.found.outs.unchecked
+	for shown := range s.distinct {
+		c.Distinct = append(c.Distinct, shown)
+	}
+	for o := range s.read {
+		c.Read = append(c.Read, o)
+	}
+	for p, out := range s.found.outs.all {
+		saved := savedOutput{Number: p.number, Name: p.name, Pos: p.pos, Read: out.read, Unread: out.unread}
+		if out.blocked != nil {
+			saved.Blocked = out.blocked.Error()
+		}
+		c.Outputs = append(c.Outputs, saved)
+	}
+	var data bytes.Buffer
+	if err := gob.NewEncoder(&data).Encode(c); err != nil {
+		return err
+	}
+	beside := s.options.checkpoint + ".new"
+	if err := os.WriteFile(beside, data.Bytes(), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(beside, s.options.checkpoint)
+}
+
+// forget removes the file of a search that is complete.
+func (s *search) forget() error {
+	if s.options.checkpoint == "" {
+		return nil
+	}
+	if err := os.Remove(s.options.checkpoint); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (b *branch) save() savedBranch {
+	saved := savedBranch{Index: b.index, State: b.state, Effect: b.effect, Inner: b.inner}
+	if b.state == running {
+		saved.State = waiting
+	}
+	for _, e := range b.events {
+		saved.Events = append(saved.Events, savedEvent{e.Effect, e.place, e.last, e.before})
+	}
+	for _, found := range b.pending {
+		var all []savedAddition
+		for _, a := range found {
+			all = append(all, savedAddition{a.depth, a.heads})
+		}
+		saved.Pending = append(saved.Pending, all)
+	}
+	if p := b.behind; p != nil {
+		saved.Behind = &savedPlace{Moves: p.moves, Among: p.among, Next: p.next, Back: p.back}
+		for _, a := range p.asleep {
+			saved.Behind.Asleep = append(saved.Behind.Asleep, savedAsleep{a.name, *a.effect})
+		}
+		for _, c := range p.branches {
+			saved.Behind.Branches = append(saved.Behind.Branches, c.save())
+		}
+	}
+	return saved
+}
+
+// branch returns the branch of a place that was saved.
+func (saved *savedBranch) branch(at *place) *branch {
+	b := &branch{at: at, index: saved.Index, state: saved.State, effect: saved.Effect, inner: saved.Inner}
+	for _, e := range saved.Events {
+		b.events = append(b.events, event{e.Effect, e.Place, e.Last, e.Before})
+	}
+	for _, found := range saved.Pending {
+		var all []addition
+		for _, a := range found {
+			all = append(all, addition{a.Depth, a.Heads})
+		}
+		b.pending = append(b.pending, all)
+	}
+	if p := saved.Behind; p != nil {
+		b.behind = &place{from: b, moves: p.Moves, among: p.Among, next: p.Next, back: p.Back}
+		if at != nil {
+			b.behind.depth = at.depth + 1
+		}
+		for _, a := range p.Asleep {
+			b.behind.asleep = append(b.behind.asleep, asleep{a.Name, &a.Effect})
+		}
+		for i := range p.Branches {
+			b.behind.branches = append(b.behind.branches, p.Branches[i].branch(b.behind))
+		}
+	}
+	return b
+}

@@ -1,0 +1,37 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// Observe builds a program upon a flow, sends what is before early of its history, has the flow
+// start, sends the rest, has it run until it is quiet, and returns what collections outside of
+// slices hold then.
+func Observe(ctx context.Context, p *Program, h History, early int, flow *dataflow.Flow, start, run func()) (string, error) {
+	b := build(ctx, p, flow, func(i int) bool { return p.lives(i) < 0 })
+	for i, r := range h {
+		if i == early {
+			start()
+		}
+		if err := b.sends[r.input](r.key, r.value); err != nil {
+			return "", err
+		}
+	}
+	if early >= len(h) {
+		start()
+	}
+	run()
+	var seen strings.Builder
+	for _, w := range b.seen {
+		got := w.all
+		if w.now != nil {
+			got = w.now()
+		}
+		fmt.Fprintf(&seen, "n%d: %s\n", w.node, kinds[p.nodes[w.node].op.out].text(got))
+	}
+	return seen.String(), nil
+}

@@ -100,7 +100,7 @@ func Trace(choices string) Option {
 
 // optionsOf returns the options, or what is wrong with them.
 func optionsOf(all []Option) (options, error) {
-	o := options{limit: *limitFlag}
+	o := options{limit: *limitFlag, workers: 1}
 	for _, set := range all {
 		set(&o)
 	}
@@ -136,7 +136,8 @@ func check(ctx context.Context, p *plan, o options) (*Report, error) {
 		return nil, errors.New("sim: the context is nil")
 	}
 	begun := time.Now()
-	x := subject{ctx: ctx, plan: p, tally: newTally()}
+	x := p.subject(ctx)
+	x.tally = newTally()
 	var found exploration
 	switch {
 	case o.script != nil:
@@ -213,5 +214,8 @@ func (x subject) result(found exploration, o options, r *Report) error {
 
 // failure returns the failure of a schedule.
 func (x subject) failure(run execution, o options) error {
+	if o.script == nil {
+		run = x.shortest(run)
+	}
 	return &Failure{Property: run.property, Err: run.err, Counterexample: x.counterexample(run)}
 }

@@ -27,8 +27,11 @@ type checked struct {
 	err       error
 	discarded bool
 	ended     bool // by a check of absence
+	atRest    bool // the property is one of the end
 	held      []bool
+	events    []*Op // of which monitors were not told
 	reasons   reasons
+	tape      *tape                  // unless nobody wants to read it
 	missed    map[engine.Object]bool // what properties look at, as far as it was not known before
 }
 
@@ -46,16 +49,26 @@ func (x *checked) run() {
 		x.clients = append(x.clients, c)
 		clients = append(clients, func() { c.run(do) })
 	}
+	x.s.choices.acts = make([]int, len(clients))
 	x.reasons.find(graphOf(x.s.flow))
+	if x.s.seen.notes != nil {
+		x.tape = &x.s.seen.notes.tape
+		x.tape.begin(x.plan.clients, graphOf(x.s.flow), x.s.simulation.Clock)
+	}
 	if _, err := dataflow.Start(x.s.Context(), x.s.flow); err != nil {
 		x.fail("start", err)
 		return
+	}
+	if len(x.inst.monitors) > 0 {
+		for i := range x.clients {
+			x.looks(x.watchers()-1+len(x.inst.always), client(i))
+		}
 	}
 	x.look()
 	if x.err == nil {
 		x.s.simulation.Run(clients...)
 	}
-	if x.err == nil && !x.discarded && !x.ended && !x.s.choices.blocked() {
+	if x.err == nil && !x.discarded && !x.ended && !x.s.choices.blocked() && !x.s.choices.cut {
 		x.rest()
 	}
 }
@@ -79,6 +92,9 @@ func (x *checked) unknown() map[engine.Object]bool {
 
 // Used notes what a client has done.
 func (x *checked) used(number int, u engine.Use) {
+	if x.tape != nil {
+		x.tape.used(number, u)
+	}
 	c := x.clients[number]
 	_, name, named := strings.Cut(u.Op.Name, " ")
 	if !named {
@@ -96,7 +112,7 @@ func (x *checked) used(number int, u engine.Use) {
 		}
 		x.touched = append(x.touched, clientOp(number, call.Port))
 	}
-	x.history = append(x.history, op)
+	x.history, x.events = append(x.history, op), append(x.events, op)
 	x.touched = append(x.touched, client(number), clientOp(number, name))
 	what := digest.Of(op.Port + " " + op.Do)
 	for _, y := range []any{op.Key, op.Value, op.OK} {
@@ -106,6 +122,17 @@ func (x *checked) used(number int, u engine.Use) {
 		what = engine.ChainDigest(what, digest.Of(op.Err.Error()))
 	}
 	c.saw(what)
+}
+
+// moving is called before each move that was chosen.
+func (x *checked) moving(m *simulate.Move, among int) {
+	x.reasons.offered(m, among)
+	if m.Kind == simulate.Acts {
+		x.s.choices.acts[m.Op]++
+	}
+	if x.tape != nil {
+		x.tape.move(m)
+	}
 }
 
 // made is called after each move. It says what the move has done beside the flow, and has
@@ -132,14 +159,17 @@ func (x *checked) made(e *simulate.Effect) {
 	if x.err != nil || x.discarded || x.ended {
 		return
 	}
+	x.watch()
 	x.look()
 	if x.moves == maxMoves && x.err == nil {
 		x.fail("end", fmt.Errorf("the schedule has not ended after %d moves: a client or the flow goes round; %s", maxMoves, x.last()))
 	}
 }
 
-// watchers is how many properties look at the end.
-func (x *checked) watchers() int { return len(x.inst.eventually) + len(x.inst.sometimes) }
+// watchers is how many properties look at the end, with the monitors as the last of them.
+func (x *checked) watchers() int {
+	return len(x.inst.eventually) + len(x.inst.sometimes) + len(x.inst.linear) + 1
+}
 
 // changes reports whether a move changes what property number i looks at.
 func (x *checked) changes(i int, e *simulate.Effect, read map[engine.Object]bool) bool {
@@ -182,6 +212,11 @@ func (x *checked) look() {
 
 // rest has the properties look that hold when nothing can happen any more.
 func (x *checked) rest() {
+	defer func() { x.atRest = x.err != nil }()
+	if err := graphOf(x.s.flow).Err(); err != nil {
+		x.fail("the flow does not fail", err)
+		return
+	}
 	n := len(x.inst.always)
 	for i, p := range x.inst.eventually {
 		if err := x.check(n+i, p, true); err != nil && !x.ended {
@@ -198,23 +233,20 @@ func (x *checked) rest() {
 		}
 		x.held[i] = err == nil
 	}
-	if err := graphOf(x.s.flow).Err(); err != nil {
-		x.fail("the flow does not fail", err)
+	n += len(x.inst.sometimes)
+	for i, p := range x.inst.linear {
+		if err := x.check(n+i, p, true); err != nil {
+			x.fail(p.name, err)
+			return
+		}
 	}
+	x.cold()
 }
 
 // check calls a property.
 func (x *checked) check(number int, p property, end bool) (err error) {
 	v := &View{spec: x, number: number, end: end}
-	wrong := x.s.simulation.Look(func() {
-		defer func() {
-			if p := recover(); p != nil {
-				x.s.Logf("%s", debug.Stack())
-				err = fmt.Errorf("it panicked: %v", p)
-			}
-		}()
-		err = p.check(v)
-	}, func(o engine.Object) {
+	wrong := x.s.simulation.Look(func() { err = x.guard(func() error { return p.check(v) }) }, func(o engine.Object) {
 		if !end {
 			x.looks(number, o)
 		}
@@ -225,14 +257,27 @@ func (x *checked) check(number int, p property, end bool) (err error) {
 	return err
 }
 
+// guard calls f, whose panic is an error.
+func (x *checked) guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			x.s.Logf("%s", debug.Stack())
+			err = fmt.Errorf("it panicked: %v", p)
+		}
+	}()
+	return f()
+}
+
 // fail ends the schedule because of a property, unless it has failed already.
 func (x *checked) fail(property string, err error) {
 	if x.err != nil {
 		return
 	}
 	x.property, x.err = property, err
+	if x.tape != nil && x.tape.clock != nil {
+		x.tape.failed(property, err)
+	}
 	x.s.failed = true
-	x.s.Logf("%s: %v", property, err)
 	x.s.end()
 }
 

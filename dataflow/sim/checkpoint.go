@@ -114,7 +114,7 @@ func (s *search) identity() (c checkpoint, err error) {
 		return c, err
 	}
 	first := s.x.execute(new(script), nil)
-	c.First = savedFirst{first.shown, first.choices}
+	c.First = savedFirst{first.shown, len(first.made)}
 	return c, nil
 }
 

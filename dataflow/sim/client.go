@@ -52,8 +52,11 @@ func (c *Ctx) Never(check func() error) {
 		return
 	}
 	c.s.seen.Note(func() string { return c.name + ": check for absence, and end" })
-	c.s.Quiesce()
-	if err := check(); err != nil {
+	err := c.s.steps.Quiesce()
+	if err == nil {
+		err = check()
+	}
+	if err != nil {
 		c.s.spec.fail(fmt.Sprintf("client %q", c.name), err)
 	}
 	panic(errEnded)
@@ -101,7 +104,8 @@ func (c *Ctx) run(do func(*Ctx) error) {
 
 // Call calls f, which uses ports, as one operation of the client that is called name: it begins
 // with the first use of a port in f and has ended with the last. Call returns what f returns. A
-// pair of a request and its answer is such an operation, and so is a read before a write.
+// pair of a request and its answer is such an operation, and so is a read before a write. A
+// [Linear] looks at these.
 func Call[T any](c *Ctx, name string, key, input any, f func() (T, error)) (T, error) {
 	spec := c.s.spec
 	op := &Op{Client: c.name, Port: name, Do: "call", Key: key, Input: input}
@@ -113,6 +117,7 @@ func Call[T any](c *Ctx, name string, key, input any, f func() (T, error)) (T, e
 	if op.Call == 0 { // it has used no port
 		op.Call = op.Return
 	}
+	spec.events = append(spec.events, op)
 	spec.touched = append(spec.touched, client(c.number), clientOp(c.number, name))
 	return x, err
 }

@@ -69,15 +69,6 @@
 // order, and what the test names with [Sim.Observe]. [Exhaustive] returns the number of schedules; so a test
 // that explores nothing by mistake fails, if it asserts the number.
 //
-// # What is not tried twice
-//
-// Two moves that touch nothing in common can be made in either order, and nobody can tell: one
-// order is tried. What a move touches is noted while it is made: keys of operators, slices,
-// queues, outputs, the clock of a location. So ten requests that have nothing to do with each
-// other are one execution. Functions of calls may share something outside of the flow, so calls
-// are tried in every order. The order in which elements come to an output is tried if something
-// reads there one by one, with Next, and not if it is read by [Collect] when all is quiet.
-//
 // # Absence
 //
 // Waiting for something is always sound. That nothing comes can be asserted at the
@@ -93,10 +84,33 @@
 // [ClaimError] that has the values. What cannot be checked, since a state holds a channel or a
 // function or has no order, is logged.
 //
+// # Specifications
+//
+// A [Spec] says what a program is for, apart from a test. It has the function that builds the
+// flow, clients, and properties:
+//
+//   - Clients are functions that use ports as code in production does. They run beside each
+//     other, and each use of a port is a move.
+//   - Always holds after every move, Eventually when nothing can happen any more, and Sometimes in
+//     at least one schedule. They look at ports, at what outputs were given ([Elements]) and at
+//     what clients have done ([View]), and change nothing.
+//   - A [Monitor] reads what clients do, one operation after the other. A [Linear] says that
+//     operations of clients are linearizable.
+//
+// [Check] goes through the schedules and returns a [Report] of what was covered, and an error:
+// a [Failure] with the shortest schedule in which something does not hold, or that nothing was
+// shown. [Test] does so in a test, and keeps schedules that fail as regression tests.
+//
+// What a property looks at between two moves is noted, and moves that change it are tried in
+// every order. So a property sees every sequence of values that there can be, and one that
+// looks at much costs much.
+//
 // # Failures
 //
-// A schedule that fails is run again to print its choices, each with the place in
-// the program and the reason given there, and a command that runs only this one. A
+// The schedule that is reported is the shortest that fails: few choices are other than what
+// comes first, which is that clients go on, then that slices are cut, then that records are
+// taken. It is printed with the place in the program and the reason given there, and with a
+// command that runs only this one; that of a Spec is printed as a chart. A
 // flow that is never quiet fails after 100,000 steps, and a value that was changed
 // after its operator let it out fails with the operator's name; see also [AliasError].
 //

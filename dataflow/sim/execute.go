@@ -20,14 +20,20 @@ type execution struct {
 	blocked   bool   // it was given up, since it is the same schedule as another one
 	shown     uint64 // digest of what observers saw
 	trace     string // the choices
-	choices   int    // how many
 	log       []string
 	notes     []string // what was chosen, if it was asked for
 	outputs   []output // what nobody has read, or somebody has
 	unchecked unchecked
 
+	made  []int  // the choices
+	among []int  // how many possibilities each of them had
+	steps []step // the choices, moves by name
+	moves int
+
 	property string // of a specification: what does not hold
 	err      error
+	atRest   bool  // it does not hold when nothing can happen any more
+	acts     []int // how many moves each client has made
 }
 
 // story returns what was chosen and what was said, a line each.
@@ -43,14 +49,17 @@ func (e execution) story() string {
 }
 
 // printed asks for notes.
-type printed struct{ notes []string }
+type printed struct {
+	notes []string
+	tape  tape
+}
 
 // execute runs one schedule.
 func (x subject) execute(c chooser, notes *printed) execution { return x.executeOn(c, notes, nil) }
 
 // executeOn runs one schedule, or the recorded one.
 func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Recording) (e execution) {
-	s := &Sim{ctx: x.ctx, choices: &choices{from: c}, seen: newSeen(notes)}
+	s := &Sim{ctx: x.ctx, choices: newChoices(c), seen: newSeen(notes)}
 	s.flow = dataflow.New()
 	switch {
 	case x.plan != nil:
@@ -58,6 +67,7 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 		s.spec = newChecked(s, x.plan)
 		s.spec.run()
 		e.discarded, e.property, e.err = s.spec.discarded, s.spec.property, s.spec.err
+		e.atRest, e.acts = s.spec.atRest, s.choices.acts
 		s.choices.ended(s.spec.unknown())
 	case recording == nil:
 		s.simulate(c, x.level)
@@ -81,7 +91,8 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 		}
 	}
 	e.failed, e.log, e.trace, e.shown = s.failed, s.log, traceOf(s.choices.made), s.seen.digest()
-	e.choices, e.unchecked = len(s.choices.made), s.seen.unchecked
+	e.made, e.among, e.steps, e.moves = s.choices.made, s.choices.among, s.choices.steps, s.choices.moves
+	e.unchecked = s.seen.unchecked
 	if !e.failed && !e.discarded && !e.blocked && recording == nil {
 		e.outputs = outputsOf(graphOf(s.flow))
 	}
@@ -120,7 +131,7 @@ const manyRepeats = "*"
 // one where all schedules are tried, since each more multiplies them.
 func repeatsOf(c chooser) int {
 	switch c := c.(type) {
-	case *descent:
+	case *descent, *guided:
 		return 1
 	case *script:
 		return c.repeats
@@ -187,7 +198,9 @@ func (s *seen) Saw(site string, id, what uint64) {
 func (s *seen) Note(text func() string) {
 	if s.notes != nil {
 		s.lookForChange()
-		s.notes.notes = append(s.notes.notes, text())
+		said := text()
+		s.notes.notes = append(s.notes.notes, said)
+		s.notes.tape.note(said)
 	}
 }
 

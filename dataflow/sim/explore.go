@@ -3,16 +3,13 @@ package sim
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/engine/simulate"
 	"github.com/millrace/millrace/internal/rerun"
 )
 
@@ -49,7 +46,7 @@ func explore(t testing.TB, x subject, whole bool) (schedules, executions int) {
 	case found.err != nil:
 		t.Fatalf("sim: %v", found.err)
 	case found.failed != nil:
-		explain(t, *found.failed, x)
+		explain(t, x.shortest(*found.failed), x)
 		t.FailNow()
 	case found.unsteady != "":
 		t.Fatalf("sim: %s: the function depends on something besides its choices, such as the order of a map, the time, or state that outlives a schedule\nchoices so far: %s", found.unsteady, found.trace)
@@ -101,7 +98,7 @@ func Random(t testing.TB, n int, f func(*Sim)) (schedules int) {
 		c := &random{rng: rand.New(rand.NewPCG(0, uint64(seed)))}
 		run := x.execute(c, nil)
 		if run.failed {
-			explain(t, run, x)
+			explain(t, x.shortest(run), x)
 			t.FailNow()
 		}
 		all.add(run)
@@ -123,7 +120,7 @@ func Fuzz(fz *testing.F, f func(*Sim)) {
 			return
 		}
 		if run := x.execute(&fuzzed{data: data}, nil); run.failed {
-			explain(t, run, x)
+			explain(t, x.shortest(run), x)
 		}
 	})
 }
@@ -185,152 +182,4 @@ func explain(t testing.TB, failed execution, x subject) {
 	if !again.failed {
 		t.Errorf("sim: run again, it does not fail: %s\nthe function depends on something besides its choices", strings.Join(failed.log, "\n"))
 	}
-}
-
-// choices answer the questions of one schedule and note the answers.
-type choices struct {
-	from chooser
-	made []int
-	spec *checked // unless a function is explored
-}
-
-// A chooser has a strategy.
-type chooser interface {
-	// choose returns a number in [0, n) for question number at.
-	choose(at, n int) int
-}
-
-// A mover is a chooser that sees which moves it chooses from.
-type mover interface {
-	chooser
-	// move returns the index of one of some moves, or -1 to end the schedule.
-	move(all []simulate.Move) int
-}
-
-// Choose implements [simulate.Chooser].
-func (c *choices) Choose(n int) int {
-	x := c.from.choose(len(c.made), n)
-	c.made = append(c.made, x)
-	return x
-}
-
-// Next implements [simulate.Guide].
-func (c *choices) Next(all []simulate.Move) int {
-	x := c.next(all)
-	if c.spec != nil && x >= 0 {
-		c.spec.reasons.offered(&all[x], len(all))
-	}
-	return x
-}
-
-func (c *choices) next(all []simulate.Move) int {
-	m, ok := c.from.(mover)
-	switch {
-	case ok:
-		x := m.move(all)
-		if len(all) > 1 && x >= 0 {
-			c.made = append(c.made, x)
-		}
-		return x
-	case len(all) == 1:
-		return 0
-	}
-	return c.Choose(len(all))
-}
-
-// Made implements [simulate.Listener].
-func (c *choices) Made(e simulate.Effect) {
-	if c.spec != nil {
-		c.spec.made(&e)
-	}
-	if d, ok := c.from.(*descent); ok {
-		d.made(e)
-	}
-}
-
-// Used implements [simulate.Witness].
-func (c *choices) Used(client int, u engine.Use) {
-	if c.spec != nil {
-		c.spec.used(client, u)
-	}
-}
-
-// read returns the outputs of which it is known that somebody sees their order.
-func (c *choices) read() map[engine.Object]bool {
-	if d, ok := c.from.(*descent); ok {
-		return d.read
-	}
-	return nil
-}
-
-// ended says that the schedule has ended, and which outputs turned out to be read.
-func (c *choices) ended(missed map[engine.Object]bool) {
-	if d, ok := c.from.(*descent); ok {
-		d.missed = missed
-	}
-}
-
-// blocked reports whether the schedule was given up.
-func (c *choices) blocked() bool {
-	d, ok := c.from.(*descent)
-	return ok && d.blocked
-}
-
-// traceOf prints choices so that they can be read again.
-func traceOf(made []int) string {
-	for len(made) > 0 && made[len(made)-1] == 0 { // the first choice is the default
-		made = made[:len(made)-1]
-	}
-	if len(made) == 0 {
-		return "0"
-	}
-	words := make([]string, len(made))
-	for i, x := range made {
-		words[i] = strconv.Itoa(x)
-	}
-	return strings.Join(words, ".")
-}
-
-// random chooses with a seed.
-type random struct{ rng *rand.Rand }
-
-func (r *random) choose(_, n int) int { return r.rng.IntN(n) }
-
-// fuzzed chooses by bytes, and the default when they are used up.
-type fuzzed struct{ data []byte }
-
-func (z *fuzzed) choose(at, n int) int {
-	if at >= len(z.data) {
-		return 0
-	}
-	return int(z.data[at]) % n
-}
-
-// A script chooses what it says, and the default after that.
-type script struct {
-	made    []int
-	repeats int // how many there may be
-}
-
-func scriptOf(trace string) (*script, error) {
-	c := &script{repeats: 1}
-	digits, many := strings.CutPrefix(trace, manyRepeats)
-	if many {
-		c.repeats = 3
-	}
-	for word := range strings.SplitSeq(digits, ".") {
-		x, err := strconv.Atoi(word)
-		if err != nil || x < 0 {
-			return nil, fmt.Errorf("%q is no schedule: it has to be numbers with dots between them", trace)
-		}
-		c.made = append(c.made, x)
-	}
-	return c, nil
-}
-
-func (c *script) choose(at, n int) int {
-	if at >= len(c.made) {
-		return 0
-	}
-	return min(c.made[at], n-1)
 }

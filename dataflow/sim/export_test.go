@@ -160,3 +160,6 @@ func ContinueFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) st
 	}
 	return run.story()
 }
+
+// Unreduced is an option: nothing is reduced.
+func Unreduced() Option { return func(o *options) { o.whole = true } }

@@ -31,9 +31,17 @@ type Spec[P any] struct {
 	// exploration is [ErrVacuous].
 	Sometimes map[string]func(*View, P) bool
 
+	// Monitors read what clients do; each function makes one for a schedule. Linear says which
+	// operations of clients are linearizable.
+	Monitors map[string]func() Monitor
+	Linear   []Linear
+
 	// Faults may happen in each schedule. They are as wrong as Build is if there is no location or
 	// link of a name, if a number is negative, or at another level than [Types]: the start panics.
 	Faults Faults
+
+	// Level says how much else can happen.
+	Level Level
 }
 
 // A Client uses the ports of a flow as code in production does. Its name is what counterexamples
@@ -60,6 +68,7 @@ type plan struct {
 	clients []string
 	faults  Faults
 	build   func(*dataflow.Flow) instance
+	level   Level
 }
 
 // An instance is a plan with the ports of one schedule.
@@ -68,6 +77,8 @@ type instance struct {
 	always     []property
 	eventually []property
 	sometimes  []property
+	linear     []property
+	monitors   []monitor
 }
 
 // errNot is returned by what holds in this schedule not.
@@ -78,7 +89,10 @@ func planOf[P any](s Spec[P]) (*plan, error) {
 	if s.Build == nil {
 		return nil, fmt.Errorf("sim: the specification has no Build")
 	}
-	p := &plan{faults: s.Faults}
+	if s.Level > Engine {
+		return nil, fmt.Errorf("sim: the specification has the level %d, which there is not", s.Level)
+	}
+	p := &plan{faults: s.Faults, level: s.Level}
 	for i, c := range s.Clients {
 		name := c.Name
 		if name == "" {
@@ -103,7 +117,22 @@ func planOf[P any](s Spec[P]) (*plan, error) {
 			return nil, fmt.Errorf("sim: Sometimes %q of the specification is nil", name)
 		}
 	}
-	p.build = func(flow *dataflow.Flow) instance { return s.instance(s.Build(flow)) }
+	for name, f := range s.Monitors {
+		if f == nil {
+			return nil, fmt.Errorf("sim: Monitor %q of the specification is nil", name)
+		}
+	}
+	js, err := judges(s.Linear)
+	if err != nil {
+		return nil, err
+	}
+	p.build = func(flow *dataflow.Flow) instance {
+		x := s.instance(s.Build(flow))
+		for _, j := range js {
+			x.linear = append(x.linear, property{j.Name, j.check})
+		}
+		return x
+	}
 	return p, nil
 }
 
@@ -140,6 +169,7 @@ func (s Spec[P]) instance(ports P) instance {
 			return errNot
 		}})
 	}
+	x.monitors = monitors(s.Monitors)
 	return x
 }
 
@@ -152,6 +182,11 @@ type subject struct {
 	level Level
 	plan  *plan  // of a specification, else nil
 	tally *tally // counts what is explored, unless nil
+}
+
+// subject returns what is explored of a specification.
+func (p *plan) subject(ctx context.Context) subject {
+	return subject{ctx: ctx, plan: p, level: p.level}
 }
 
 // objects that stand for what properties look at, beside those of the flow.

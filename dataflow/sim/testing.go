@@ -7,22 +7,49 @@ import (
 	"github.com/millrace/millrace/internal/rerun"
 )
 
-// Test is [Check] for a test. It fails t if the error is not nil, and else logs the report. With
-// -sim.replay, only that schedule is run.
+// Test is [Check] for a test. It fails t if the error is not nil, with the counterexample as a
+// chart and the line that runs only this schedule, and else logs the report. With -sim.replay,
+// only that schedule is run.
+//
+// A schedule that fails is saved in a file of the folder testdata/sim, whose name begins with
+// the name of the test. The next Test of the same name runs the schedules of these files first,
+// so that each is a regression test. Nothing else is written there. A file whose schedule does
+// not fail is of no use if the program or the specification has changed, since its choices mean
+// something else then; the test's log says so. To be rid of a file, delete it.
 func Test[P any](t testing.TB, s Spec[P], opts ...Option) *Report {
 	t.Helper()
 	if *replayFlag != "" {
 		opts = append(opts, Trace(*replayFlag))
 	}
-	report, err := Check(t.Context(), s, opts...)
+	o, err := optionsOf(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := planOf(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.script == nil {
+		p.again(t)
+	}
+	report, err := check(t.Context(), p, o)
 	var failure *Failure
 	switch {
 	case err == nil:
 		t.Logf("sim: %v", report)
 	case errors.As(err, &failure) && failure.Counterexample != nil:
-		t.Fatalf("%v\nrerun: %s", err, rerun.Line(t.Name(), "-sim.replay", failure.Counterexample.Trace()))
+		where := ""
+		if o.script == nil {
+			where = "\n" + p.save(t, failure)
+		}
+		t.Fatalf("%s%s", failure.story(t.Name()), where)
 	default:
-		t.Fatal(err)
+		t.Fatalf("%v\n%v", err, report)
 	}
 	return report
+}
+
+// story returns what a test says of a failure.
+func (f *Failure) story(test string) string {
+	return f.Error() + "\n" + f.Counterexample.String() + "rerun: " + rerun.Line(test, "-sim.replay", f.Counterexample.Trace())
 }

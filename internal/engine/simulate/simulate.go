@@ -7,6 +7,7 @@ package simulate
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/millrace/millrace/internal/engine"
 )
@@ -104,6 +105,9 @@ func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, read map[engin
 // Missed returns the outputs that were read one element at a time although it was not known
 // before. What the moves before did is not known then, as far as it is about these.
 func (d *Simulation) Missed() map[engine.Object]bool { return d.trail.Missed }
+
+// Clock returns how much time has passed.
+func (d *Simulation) Clock() time.Duration { return time.Duration(d.virtual) }
 
 // Prepare implements [engine.Driver].
 func (d *Simulation) Prepare(g *engine.Graph) {

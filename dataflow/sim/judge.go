@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/millrace/millrace/dataflow/sim/linear"
+)
+
+// A Monitor is a state machine that reads what clients do. A Spec makes one for each schedule.
+// It needs no lock and must have no side effects beside its own state.
+type Monitor interface {
+	// On is called after the move in which a client has used a port, or a [Call] has returned. An
+	// error fails the schedule.
+	On(op Op) error
+	// Hot says that something has to happen yet. It must be false when nothing can happen
+	// any more.
+	Hot() bool
+}
+
+// A Linear says that some operations of clients are linearizable: that each can be given one
+// moment between its beginning and its end, so that all of them one after the other give what
+// the model says. A use of a port is one move, so it has its moment; what a client does with
+// several is an operation if it is a [Call]. It is checked at the end of each schedule.
+type Linear struct {
+	Name string
+
+	// Of says what an operation is to the model, or that it is none of its operations. What it
+	// returns must depend on op alone. The output does not count if op has no answer.
+	Of func(op Op) (key, input, output any, ok bool)
+
+	Model linear.Model
+}
+
+// Answered reports whether the client knows what came of the operation. It does not if it was
+// a [Call] that has not returned, or if it was told [ErrQuiet] or
+// [ErrHalted].
+func (op Op) Answered() bool {
+	return op.Return != 0 && !errors.Is(op.Err, ErrQuiet) && !errors.Is(op.Err, ErrHalted)
+}
+
+// A judge is a Linear and the histories that it has seen.
+type judge struct {
+	Linear
+	checker *linear.Checker
+}
+
+// judges returns what is linearizable, or what is wrong with it.
+func judges(all []Linear) (js []judge, err error) {
+	for i, l := range all {
+		switch {
+		case l.Name == "":
+			return nil, fmt.Errorf("sim: Linear number %d of the specification has no name", i)
+		case l.Of == nil:
+			return nil, fmt.Errorf("sim: Linear %q of the specification has no Of", l.Name)
+		case l.Model.Init == nil || l.Model.Step == nil:
+			return nil, fmt.Errorf("sim: the model of Linear %q of the specification has no Init or no Step", l.Name)
+		}
+		js = append(js, judge{l, linear.NewChecker(l.Model)})
+	}
+	return js, nil
+}
+
+// check decides whether the operations of a schedule are linearizable.
+func (j judge) check(v *View) error {
+	var all []linear.Operation
+	for _, op := range v.spec.ops() {
+		key, in, out, ok := j.Of(op)
+		if !ok {
+			continue
+		}
+		who := slices.Index(v.spec.plan.clients, op.Client)
+		v.spec.looks(v.number, clientOp(who, op.Port))
+		if !op.Answered() {
+			out = linear.Unknown
+		}
+		call := op.Call
+		if call == 0 {
+			continue // it has used no port yet
+		}
+		all = append(all, linear.Operation{Client: who, Key: key, Input: in, Output: out, Call: call, Return: max(op.Return, call)})
+	}
+	return j.checker.Check(all)
+}
+
+// A monitor is one of a schedule.
+type monitor struct {
+	name string
+	Monitor
+}
+
+// monitors makes those of a schedule.
+func monitors(all map[string]func() Monitor) (ms []monitor) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		ms = append(ms, monitor{name, all[name]()})
+	}
+	return ms
+}
+
+// watch tells the monitors what was done in the move that was made.
+func (x *checked) watch() {
+	for _, op := range x.events {
+		for _, m := range x.inst.monitors {
+			if err := x.guard(func() error { return m.On(*op) }); err != nil {
+				x.fail(m.name, err)
+			}
+		}
+	}
+	x.events = x.events[:0]
+}
+
+// cold has the monitors say whether something has not happened that should have.
+func (x *checked) cold() {
+	for _, m := range x.inst.monitors {
+		err := x.guard(func() error {
+			if m.Hot() {
+				return errors.New("nothing can happen any more, and it waits for something")
+			}
+			return nil
+		})
+		if err != nil {
+			x.fail(m.name, err)
+			return
+		}
+	}
+}

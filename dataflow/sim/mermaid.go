@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// mermaidValue is how much of a text a diagram has.
+const mermaidValue = 60
+
+// WriteMermaid writes the schedule as a sequence diagram in the language of Mermaid. Of more than
+// 60 lines the first are left out.
+func (c *Counterexample) WriteMermaid(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("sequenceDiagram\n")
+	all := len(c.tape.clients) + len(c.tape.places)
+	for i := range all {
+		fmt.Fprintf(&b, "  participant %s as %s\n", c.tape.id(i), escape(c.tape.name(i)))
+	}
+	rows := c.tape.rows
+	if n := len(rows) - chartRows; n > 0 {
+		fmt.Fprintf(&b, "  Note over %s: … %d before\n", c.tape.id(0), n)
+		rows = rows[n:]
+	}
+	for _, r := range rows {
+		who := c.tape.id(r.who)
+		switch {
+		case r.bad:
+			over := c.tape.id(0)
+			if all > 1 {
+				over += "," + c.tape.id(all-1)
+			}
+			fmt.Fprintf(&b, "  Note over %s: ✗ %s\n", over, escape(r.text))
+		case r.with < 0:
+			fmt.Fprintf(&b, "  Note over %s: %s\n", who, escape(r.text))
+		case r.back:
+			fmt.Fprintf(&b, "  %s--)%s: %s %s\n", c.tape.id(r.with), who, escape(r.port), escape(r.text))
+		default:
+			fmt.Fprintf(&b, "  %s-)%s: %s %s\n", who, c.tape.id(r.with), escape(r.port), escape(r.text))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// id returns what a diagram calls a participant.
+func (t *tape) id(i int) string {
+	if i < len(t.clients) {
+		return fmt.Sprint("c", i)
+	}
+	return fmt.Sprint("l", i-len(t.clients))
+}
+
+// name returns the name of a participant.
+func (t *tape) name(i int) string {
+	if i < len(t.clients) {
+		return t.clients[i]
+	}
+	return t.places[i-len(t.clients)]
+}
+
+// escape returns text of which a diagram reads every character as itself.
+func escape(s string) string {
+	var b strings.Builder
+	for _, c := range cut(s, mermaidValue) {
+		switch c {
+		case '#', ';', ':', '"', '<', '>', '%':
+			fmt.Fprintf(&b, "#%d;", c)
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}

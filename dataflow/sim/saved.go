@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// savedIn is the folder of the schedules that have failed.
+const savedIn = "testdata/sim"
+
+// savedFormat is the first line of a saved schedule.
+const savedFormat = "millrace: a schedule that failed, version 1"
+
+// A saved is a schedule that has failed.
+type saved struct {
+	test, spec, property, trace string
+}
+
+// identity tells the program and the clients of a specification from others, as far as they have
+// other operators or other names.
+func (p *plan) identity() string {
+	f := dataflow.New()
+	p.build(f)
+	h := sha256.New()
+	for _, name := range p.clients {
+		fmt.Fprintf(h, "client %q\n", name)
+	}
+	for _, s := range graphOf(f).Locations {
+		fmt.Fprintf(h, "location %q\n", s.Name)
+		for _, op := range s.Ops {
+			fmt.Fprintf(h, "%q %q\n", op.Name, op.Why)
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}
+
+// again runs the schedules of a test that have failed before.
+func (p *plan) again(t testing.TB) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(savedIn, fileName(t.Name())+"-*.txt"))
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
+	for _, path := range files {
+		all, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatalf("sim: %v", err)
+		}
+		is, err := parseSaved(all)
+		if err != nil {
+			t.Fatalf("sim: %s: %v: delete the file, or write it again by a test that fails", path, err)
+		}
+		if is.test != t.Name() {
+			continue
+		}
+		c, err := scriptOf(is.trace)
+		if err != nil {
+			t.Fatalf("sim: %s: %v", path, err)
+		}
+		x := p.subject(t.Context())
+		run := x.execute(c, nil)
+		if run.failed {
+			f := &Failure{Property: run.property, Err: run.err, Counterexample: x.counterexample(run)}
+			t.Fatalf("%s\nit has failed before, see %s", f.story(t.Name()), path)
+		}
+		note := ""
+		if is.spec != p.identity() {
+			note = ", and is of another program or other clients: delete it"
+		}
+		t.Logf("sim: the schedule of %s does not fail%s", path, note)
+	}
+}
+
+// save writes a schedule that has failed, and says where.
+func (p *plan) save(t testing.TB, f *Failure) string {
+	t.Helper()
+	is := saved{t.Name(), p.identity(), f.Property, f.Counterexample.Trace()}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []string{is.test, is.spec, is.trace}))
+	path := filepath.Join(savedIn, fmt.Sprintf("%s-%x.txt", fileName(is.test), sum[:4]))
+	text := fmt.Sprintf("%s\ntest: %s\nspec: %s\nproperty: %s\ntrace: %s\n\n%v", savedFormat, is.test, is.spec,
+		strings.Join(strings.Fields(is.property), " "), is.trace, f.Counterexample)
+	err := os.MkdirAll(savedIn, 0o777)
+	if err == nil {
+		err = os.WriteFile(path, []byte(text), 0o666)
+	}
+	if err != nil {
+		return fmt.Sprintf("the schedule could not be saved: %v", err)
+	}
+	return "saved: " + path
+}
+
+// parseSaved reads a saved schedule.
+func parseSaved(all []byte) (s saved, err error) {
+	lines := bufio.NewScanner(bytes.NewReader(all))
+	if !lines.Scan() || lines.Text() != savedFormat {
+		return s, fmt.Errorf("the first line is not %q", savedFormat)
+	}
+	for _, x := range []struct {
+		name string
+		to   *string
+	}{{"test", &s.test}, {"spec", &s.spec}, {"property", &s.property}, {"trace", &s.trace}} {
+		if !lines.Scan() {
+			return s, errors.Join(fmt.Errorf("it has no line %q", x.name), lines.Err())
+		}
+		rest, ok := strings.CutPrefix(lines.Text(), x.name+": ")
+		if !ok {
+			return s, fmt.Errorf("it has %q instead of a line %q", lines.Text(), x.name)
+		}
+		*x.to = rest
+	}
+	return s, nil
+}
+
+// fileName returns a test's name as part of the name of a file. Different tests may have the
+// same.
+func fileName(test string) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, test)
+	const most = 100
+	return name[:min(len(name), most)]
+}

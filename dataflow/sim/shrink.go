@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine/simulate"
+)
+
+// How many schedules are tried for a shorter one that fails, in all, and for each use of a port
+// that may be left out.
+const (
+	shrinkTries = 2000
+	dropTries   = 300
+)
+
+// A step is a choice of a schedule: a move by name, or a number.
+type step struct {
+	move   bool
+	name   simulate.Name
+	chosen int
+}
+
+// A guided makes the choices of another run again, of which each move is known by name.
+type guided struct {
+	steps []step
+	at    int
+}
+
+func (g *guided) next() (s step, ok bool) {
+	if g.at == len(g.steps) {
+		return s, false
+	}
+	g.at++
+	return g.steps[g.at-1], true
+}
+
+func (g *guided) choose(_, n int) int {
+	if s, ok := g.next(); ok && !s.move {
+		return min(s.chosen, n-1)
+	}
+	return 0
+}
+
+func (g *guided) move(all []simulate.Move) int {
+	if s, ok := g.next(); ok && s.move {
+		return max(slices.IndexFunc(all, func(m simulate.Move) bool { return m.Name == s.name }), 0)
+	}
+	return 0
+}
+
+// shortest returns the shortest schedule that fails, given one that does. What counts is, in this
+// order, how many moves clients make, if it fails before the end; how many choices are not the
+// default; how many moves there are; and the choices. So it is the same one whichever was
+// given, if few enough choices are not the default. Else it is the given one with as many
+// choices as possible made the default.
+func (x subject) shortest(failed execution) execution {
+	best, ok := x.fewest(nil, shrinkTries)
+	if !ok {
+		return x.lessen(failed)
+	}
+	if x.plan == nil || best.atRest {
+		return best
+	}
+	limits := slices.Clone(best.acts)
+	for i := len(limits) - 1; i >= 0; i-- {
+		for n := range limits[i] {
+			fewer := slices.Clone(limits)
+			fewer[i] = n
+			if run, ok := x.fewest(fewer, dropTries); ok {
+				limits = slices.Clone(run.acts)
+				best = run
+				break
+			}
+		}
+	}
+	return x.unlimited(best)
+}
+
+// unlimited returns the schedule of a run whose clients were limited, as one where they are not.
+func (x subject) unlimited(run execution) execution {
+	if again := x.execute(&guided{steps: run.steps}, nil); again.failed {
+		return again
+	}
+	return run
+}
+
+// fewest looks for a schedule that fails with the fewest choices that are not the default. It gives
+// up after some tries. Clients make no more moves than limits says, unless it is nil.
+func (x subject) fewest(limits []int, tries int) (best execution, found bool) {
+	level := [][]int{nil}
+	for len(level) > 0 && !found && tries > 0 && x.ctx.Err() == nil {
+		var next [][]int
+		for _, made := range level {
+			if tries--; tries < 0 {
+				break
+			}
+			run := x.execute(&script{made: made, repeats: 1, limits: limits}, nil)
+			switch {
+			case run.failed && (!found || shorter(run, best)):
+				best, found = run, true
+			case !found && !run.failed:
+				for i := len(made); i < len(run.among); i++ {
+					for alternative := 1; alternative < run.among[i]; alternative++ {
+						next = append(next, append(slices.Clone(run.made[:i]), alternative))
+					}
+					if len(next) > tries {
+						break
+					}
+				}
+			}
+		}
+		level = next
+	}
+	return best, found
+}
+
+// shorter reports whether a is shorter than b, which has as many choices that are no default.
+func shorter(a, b execution) bool {
+	return cmp.Or(cmp.Compare(a.moves, b.moves), slices.Compare(a.made, b.made)) < 0
+}
+
+// lessen makes choices of a schedule the default, one after another, as long as it fails.
+func (x subject) lessen(best execution) execution {
+	given, err := scriptOf(best.trace)
+	if err != nil {
+		return best
+	}
+	try := func(made []int) bool {
+		run := x.execute(&script{made: made, repeats: given.repeats}, nil)
+		if !run.failed || run.property != best.property {
+			return false
+		}
+		best, given.made = run, made
+		return true
+	}
+	for tries, changed := shrinkTries, true; changed && tries > 0; {
+		changed = false
+		for i := len(given.made) - 1; i >= 0 && tries > 0; i-- {
+			if i >= len(given.made) || given.made[i] == 0 {
+				continue
+			}
+			tries -= 2
+			if try(slices.Clone(given.made[:i])) {
+				changed = true
+				continue
+			}
+			less := slices.Clone(given.made)
+			less[i] = 0
+			changed = try(less) || changed
+		}
+	}
+	return best
+}

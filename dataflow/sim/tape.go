@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
+)
+
+// A row is a line of a chart: something that a participant does, alone or with another one.
+type row struct {
+	at   time.Duration
+	who  int
+	with int    // -1 if it is alone
+	back bool   // something comes back from with
+	text string // what is done
+	port string // where
+	bad  bool   // a property does not hold
+}
+
+// A tape has what happens in a schedule. The participants are the clients, and then the
+// locations.
+type tape struct {
+	clients []string
+	places  []string
+	clock   func() time.Duration
+	rows    []row
+	said    string // what the move that is made is called
+	who     int    // who makes it
+}
+
+// begin names the participants.
+func (t *tape) begin(clients []string, g *engine.Graph, clock func() time.Duration) {
+	t.clients, t.clock = clients, clock
+	for _, s := range g.Locations {
+		t.places = append(t.places, s.Name)
+	}
+}
+
+func (t *tape) add(r row) {
+	r.at = t.clock()
+	r.text = strings.Join(strings.Fields(r.text), " ") // on one line
+	t.rows = append(t.rows, r)
+}
+
+// place returns the participant that a location is.
+func (t *tape) place(number int32) int { return len(t.clients) + int(number) }
+
+// move notes which move is made.
+func (t *tape) move(m *simulate.Move) {
+	if m.Kind == simulate.Acts {
+		t.who, t.said = int(m.Op), m.String()
+		return
+	}
+	t.who, t.said = t.place(m.Location), m.String()
+	r := row{who: t.who, with: -1, text: m.String()}
+	switch in := m.In(); {
+	case in != nil:
+		r.text = fmt.Sprintf("take %s from %s", m.Value(), portOf(in))
+	case m.Cuts():
+		r.text = "cut " + cutOf(m.Reasons(), m.String())
+	}
+	t.add(r)
+}
+
+// portOf returns the name of a port, or of an operator that has none.
+func portOf(op *engine.Op) string {
+	if _, name, ok := strings.Cut(op.Name, " "); ok {
+		return name
+	}
+	return op.String()
+}
+
+// cutOf says which slice is cut, by the operators that let something in.
+func cutOf(reasons []*engine.Op, otherwise string) string {
+	var all []string
+	for _, op := range reasons {
+		if s := fmt.Sprintf("%s %q", op.Pos, op.Why); !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	if len(all) == 0 {
+		return strings.TrimPrefix(otherwise, "cut ")
+	}
+	return strings.Join(all, ", ")
+}
+
+// note notes what was chosen beside a move.
+func (t *tape) note(text string) {
+	if t.clock != nil && text != t.said {
+		t.add(row{who: t.who, with: -1, text: text})
+	}
+}
+
+// used notes what a client has done.
+func (t *tape) used(client int, u engine.Use) {
+	r := row{who: client, with: t.place(int32(u.Op.Loc.Number)), port: portOf(u.Op), text: u.Do}
+	if u.Key != nil && (u.Err == nil || u.Do != "take next") {
+		r.text += " " + printedValue(u.Key)
+	}
+	switch u.Do {
+	case "close":
+	case "send", "put":
+		if u.Key != nil {
+			r.text += "="
+		} else {
+			r.text += " "
+		}
+		r.text += printedValue(u.Value)
+	default:
+		r.back = true
+		switch {
+		case u.Err == nil && u.OK:
+			r.text += " = " + printedValue(u.Value)
+		case u.Err == nil:
+			r.text += ": nothing"
+		}
+		if u.Do == "has" {
+			r.text = fmt.Sprintf("has %s = %v", printedValue(u.Key), u.OK)
+		}
+	}
+	if u.Err != nil {
+		r.text += ": " + u.Err.Error()
+	}
+	t.add(r)
+}
+
+// failed notes that a property does not hold.
+func (t *tape) failed(property string, err error) {
+	t.add(row{who: 0, with: -1, text: fmt.Sprintf("%s: %v", property, err), bad: true})
+}

@@ -60,6 +60,7 @@ var imports = map[string][]string{
 	"examples/counter":   library,
 	"examples/locks":     library,
 	"examples/ratelimit": library,
+	"examples/replicas":  library,
 	"examples/fraud":     slices.Concat(library, []string{"dataflow/window"}),
 	"examples/payments":  library,
 	"examples/persecond": library,

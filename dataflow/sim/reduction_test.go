@@ -245,23 +245,3 @@ func TestSentWithoutOrder(t *testing.T) {
 		}
 	}
 }
-
-// TestIntervalBeforeSend: an interval that fires before something is sent fires as often again
-// after it, since it is not idle then. It catches an interval that a search takes for
-// independent of senders.
-func TestIntervalBeforeSend(t *testing.T) {
-	n, got := outcomes(t, func(b bench) string {
-		ticks := 0
-		dataflow.Inspect(dataflow.Interval(b.at, time.Second, tried), func(time.Duration) { ticks++ })
-		in, xs := dataflow.Input[int](b.at, "xs")
-		dataflow.Inspect(xs, func(int) {})
-		b.Start()
-		b.Check(in.Send(b.Context(), 1))
-		b.Quiesce()
-		b.Observe(ticks)
-		return fmt.Sprint(ticks)
-	})
-	if want := []string{"3", "4", "5", "6"}; n != 4 || !slices.Equal(got, want) {
-		t.Errorf("%d schedules with %v ticks, want %v", n, got, want)
-	}
-}

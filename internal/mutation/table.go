@@ -164,9 +164,6 @@ var mutations = []mutation{
 	{"the simulator moves what has no order in order", "internal/engine/port/exchange.go", []edit{{
 		"\tif op.Shuffled && all == nil {\n\t\tm.in.Shared(false)\n\t}\n\tarrives(op, &n.Head, m.in)\n", "\tarrives(op, &n.Head, m.in)\n",
 	}}},
-	{"to the simulator an interval does not depend on what is sent", "internal/engine/simulate/move.go", []edit{{
-		"\t\t\td.trail.touch(idle, engine.Reads)\n", "",
-	}}},
 	{"a checkpoint forgets what was found for earlier places", "dataflow/sim/checkpoint.go", []edit{{
 		"\t\tb.pending = append(b.pending, all)\n", "\t\t_ = all\n",
 	}}},

@@ -191,9 +191,6 @@ func (d *Simulation) do(m *Move) {
 	case Fires:
 		d.virtual = max(d.virtual, m.deadline)
 		d.trail.touch(m.loc.Times(), engine.Writes)
-		if d.endless[m.loc.Number] {
-			d.trail.touch(idle, engine.Reads)
-		}
 		if d.level == Engine {
 			d.fireFirst(m)
 		} else {

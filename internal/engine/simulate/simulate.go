@@ -64,7 +64,6 @@ type Simulation struct {
 	made    []Move             // memory of moves
 	calling [][]engine.Calling // by location
 	alarms  [][]alarm          // by location: the timers that were set
-	endless []bool             // by location: some have no end
 	steps   int                // since something was sent
 	sent    int                // records accepted
 	virtual int64              // the clock, in nanoseconds
@@ -88,9 +87,6 @@ const maxSteps = 100_000
 // in: it has no end, and a schedule needs one.
 const idleFirings = 3
 
-// idle stands for what decides whether such an interval fires again: whether something was sent.
-var idle = engine.Object{Location: -1, Op: -4}
-
 // Drive makes an empty graph a simulated one. Read says which outputs somebody reads one element
 // at a time, so that the order in which something comes there is seen; see [Simulation.Missed].
 func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, read map[engine.Object]bool) *Simulation {
@@ -113,7 +109,6 @@ func (d *Simulation) Clock() time.Duration { return time.Duration(d.virtual) }
 func (d *Simulation) Prepare(g *engine.Graph) {
 	d.alarms, d.calling = make([][]alarm, len(g.Locations)), make([][]engine.Calling, len(g.Locations))
 	d.halves, d.together = make([]half, len(g.Locations)), make(map[engine.Object]bool)
-	d.endless = make([]bool, len(g.Locations))
 	for _, s := range g.Locations {
 		if d.level == Engine {
 			d.half(s).gathers = s.Gathers(d.trail.read)
@@ -123,7 +118,6 @@ func (d *Simulation) Prepare(g *engine.Graph) {
 		s.Alarm = func(after, at int64) { d.alarm(s, after, at) }
 		for i := range s.Timers {
 			if t, ok := s.Timers[i].TimerQueue.(engine.EndlessTimer); ok {
-				d.endless[s.Number] = true
 				t.Tire(idleFirings, func() int { return d.sent })
 			}
 		}
@@ -176,7 +170,6 @@ func (d *Simulation) Admit(ctx context.Context, in *engine.InputBase) (engine.Ad
 		return engine.Refused, err
 	}
 	d.sent, d.steps = d.sent+1, 0
-	d.trail.touch(idle, engine.Adds)
 	return in.Room(ctx)
 }
 

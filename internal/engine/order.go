@@ -37,16 +37,17 @@ func (op *Op) behind() way {
 	return w
 }
 
-// seesOrder reports whether somebody who observes an order is at op or behind it. Read says
-// which outputs somebody reads one element at a time.
-func (op *Op) seesOrder(read map[Object]bool) bool {
-	return slices.ContainsFunc(op.behind().ops, func(x *Op) bool { return x.Ordered || x.Mixed || read[x.Object(0)] })
+// seesOrder reports whether an operator that observes an order is at op or behind it. Whether a
+// caller reads an output element by element is not asked: a schedule that is run again from its
+// choices does not know it before, and its choices have to mean the same.
+func (op *Op) seesOrder() bool {
+	return slices.ContainsFunc(op.behind().ops, func(x *Op) bool { return x.Ordered || x.Mixed })
 }
 
 // Joins reports whether what comes from op gets to an operator in two ways, with somebody behind
 // that who observes an order. Of records a and b that come together such an operator gets a and b
 // one way before it gets them the other way. If they come one by one, it gets all of a first.
-func (op *Op) Joins(read map[Object]bool) bool {
+func (op *Op) Joins() bool {
 	w := op.behind()
 	return slices.ContainsFunc(w.ops, func(x *Op) bool {
 		ways := 0
@@ -55,7 +56,7 @@ func (op *Op) Joins(read map[Object]bool) bool {
 				ways++
 			}
 		}
-		return ways > 1 && x.seesOrder(read)
+		return ways > 1 && x.seesOrder()
 	})
 }
 
@@ -63,7 +64,7 @@ func (op *Op) Joins(read map[Object]bool) bool {
 // one record in each of several steps: a slice, which is cut at the end of a step; somebody who
 // observes an order, behind an operator that need not keep that of what it gets at once; a
 // location to which the step sends two ways.
-func (s *Location) Gathers(read map[Object]bool) bool {
+func (s *Location) Gathers() bool {
 	if len(s.Regions) > 0 {
 		return true
 	}
@@ -86,7 +87,7 @@ func (s *Location) Gathers(read map[Object]bool) bool {
 		to[at] = true
 	}
 	return slices.ContainsFunc(s.Ops, func(op *Op) bool {
-		return (len(op.States) > 0 || len(op.feeds) > 1) && op.seesOrder(read)
+		return (len(op.States) > 0 || len(op.feeds) > 1) && op.seesOrder()
 	})
 }
 

@@ -3,10 +3,16 @@ package model
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/dataflow"
 )
+
+// Ticks reports whether the program has an interval.
+func (p *Program) Ticks() bool {
+	return slices.ContainsFunc(p.nodes, func(x node) bool { return x.op.name == "dataflow.Interval" })
+}
 
 // Observe builds a program upon a flow, sends what is before early of its history, has the flow
 // start, sends the rest, has it run until it is quiet, and returns what collections outside of

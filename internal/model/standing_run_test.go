@@ -205,7 +205,7 @@ func (p *Program) hasTimers() bool {
 // isOpen reports whether the program does not end by itself, since an interval is open
 // like an input.
 func (p *Program) isOpen() bool {
-	return slices.ContainsFunc(p.nodes, func(x node) bool { return x.op.name == "dataflow.Interval" })
+	return p.Ticks()
 }
 
 // small reports whether nothing in the program multiplies.

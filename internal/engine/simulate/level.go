@@ -33,7 +33,7 @@ func (d *Simulation) half(s *engine.Location) *half { return &d.halves[s.Number]
 // joins finds the inputs of which several records can be told from one after the other.
 func (d *Simulation) joins(s *engine.Location) {
 	for _, in := range s.Inputs {
-		if in != nil && in.Base().Op.Joins(d.trail.read) {
+		if in != nil && in.Base().Op.Joins() {
 			d.together[in.Base().Op.Object(0)] = true
 		}
 	}

@@ -111,7 +111,7 @@ func (d *Simulation) Prepare(g *engine.Graph) {
 	d.halves, d.together = make([]half, len(g.Locations)), make(map[engine.Object]bool)
 	for _, s := range g.Locations {
 		if d.level == Engine {
-			d.half(s).gathers = s.Gathers(d.trail.read)
+			d.half(s).gathers = s.Gathers()
 		} else {
 			d.joins(s)
 		}

@@ -5,6 +5,6 @@ import "github.com/millrace/millrace/internal/engine/simulate"
 // NewChosen returns a flow whose choices are made by c.
 func NewChosen(c simulate.Chooser) *Flow {
 	f := New()
-	simulate.Drive(graphOf(f), c, nil, nil)
+	simulate.Drive(graphOf(f), c, nil, simulate.Known{})
 	return f
 }

@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"runtime/debug"
 	"strings"
 
@@ -31,8 +30,8 @@ type checked struct {
 	held      []bool
 	events    []*Op // of which monitors were not told
 	reasons   reasons
-	tape      *tape                  // unless nobody wants to read it
-	missed    map[engine.Object]bool // what properties look at, as far as it was not known before
+	tape      *tape          // unless nobody wants to read it
+	missed    simulate.Known // what properties look at, as far as it was not known before
 }
 
 // maxMoves bounds a schedule of a specification, so that a client that polls ends.
@@ -81,12 +80,9 @@ func newChecked(s *Sim, p *plan) *checked {
 
 // unknown returns what the reduction did not know: which outputs are read, and what properties
 // look at.
-func (x *checked) unknown() map[engine.Object]bool {
+func (x *checked) unknown() simulate.Known {
 	all := x.s.simulation.Missed()
-	if all == nil {
-		return x.missed
-	}
-	maps.Copy(all, x.missed)
+	all.Add(x.missed)
 	return all
 }
 
@@ -140,7 +136,7 @@ func (x *checked) moving(m *simulate.Move, among int) {
 func (x *checked) made(e *simulate.Effect) {
 	x.moves++
 	x.reasons.made(e)
-	read := x.s.choices.read()
+	read := x.s.choices.known().Read
 	for i := range x.inst.always {
 		if x.changes(i, e, read) {
 			x.touched = append(x.touched, visible(i))
@@ -192,11 +188,8 @@ func (x *checked) changes(i int, e *simulate.Effect, read map[engine.Object]bool
 // looks notes that property number i looks at o.
 func (x *checked) looks(i int, o engine.Object) {
 	at := looksAt(i, o)
-	if !x.s.choices.read()[at] {
-		if x.missed == nil {
-			x.missed = make(map[engine.Object]bool)
-		}
-		x.missed[at] = true
+	if !x.s.choices.known().Read[at] {
+		x.missed.See(at)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
@@ -31,13 +30,13 @@ type checkpoint struct {
 	Whole    bool
 	Begun    int
 	Distinct []uint64
-	Read     []engine.Object
+	Known    simulate.Known
 	Tree     savedBranch
 	Outputs  []savedOutput
 	Unknown  map[string]string // claims that could not be checked
 }
 
-const checkpointFormat = "millrace search 1"
+const checkpointFormat = "millrace search 2"
 
 // savedFirst tells functions with one name apart: what their first schedule shows.
 type savedFirst struct {
@@ -164,12 +163,7 @@ func (s *search) restore(c *checkpoint) {
 	for _, shown := range c.Distinct {
 		s.distinct[shown] = true
 	}
-	if len(c.Read) > 0 {
-		s.read = make(map[engine.Object]bool)
-	}
-	for _, o := range c.Read {
-		s.read[o] = true
-	}
+	s.known = c.Known
 	s.found.outs = outputs{all: make(map[outputID]output), unchecked: unchecked(c.Unknown)}
 	if s.found.outs.unchecked == nil {
 		s.found.outs.unchecked = make(unchecked)
@@ -191,12 +185,9 @@ func (s *search) save(now bool) error {
 	}
 	s.saved = time.Now()
 	c := s.own
-	c.Begun, c.Tree, c.Unknown = s.begun-s.busy, s.first.save(), s.found.outs.unchecked
+	c.Begun, c.Tree, c.Known, c.Unknown = s.begun-s.busy, s.first.save(), s.known, s.found.outs.unchecked
 	for shown := range s.distinct {
 		c.Distinct = append(c.Distinct, shown)
-	}
-	for o := range s.read {
-		c.Read = append(c.Read, o)
 	}
 	for p, out := range s.found.outs.all {
 		saved := savedOutput{Number: p.number, Name: p.name, Pos: p.pos, Read: out.read, Unread: out.unread}

@@ -46,8 +46,18 @@ func newChoices(from chooser) *choices {
 }
 
 // Choose implements [simulate.Chooser].
-func (c *choices) Choose(n int) int {
-	x := c.from.choose(len(c.made), n)
+func (c *choices) Choose(n int) int { return c.ChooseOf(n, nil) }
+
+// ChooseOf implements [simulate.Selective]. The answers that are not worth trying have numbers as
+// the others have, so that choices mean the same to whoever makes them again.
+func (c *choices) ChooseOf(n int, worth func(i int) bool) int {
+	d, ok := c.from.(*descent)
+	var x int
+	if ok && worth != nil {
+		x = d.chooseOf(n, worth)
+	} else {
+		x = c.from.choose(len(c.made), n)
+	}
 	c.chose(x, n)
 	c.steps = append(c.steps, step{chosen: x})
 	return x
@@ -121,16 +131,16 @@ func (c *choices) Used(client int, u engine.Use) {
 	}
 }
 
-// read returns the outputs of which it is known that somebody sees their order.
-func (c *choices) read() map[engine.Object]bool {
+// known returns what a search knows.
+func (c *choices) known() simulate.Known {
 	if d, ok := c.from.(*descent); ok {
-		return d.read
+		return d.known
 	}
-	return nil
+	return simulate.Known{}
 }
 
-// ended says that the schedule has ended, and which outputs turned out to be read.
-func (c *choices) ended(missed map[engine.Object]bool) {
+// ended says that the schedule has ended, and what turned out that was not known.
+func (c *choices) ended(missed simulate.Known) {
 	if d, ok := c.from.(*descent); ok {
 		d.missed = missed
 	}

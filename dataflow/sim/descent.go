@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
@@ -16,7 +15,7 @@ type descent struct {
 	again bool // run it again, to see whether it comes out the same
 	first *branch
 	task  *branch
-	read  map[engine.Object]bool
+	known simulate.Known
 
 	path   []*branch
 	kept   int      // branches of path that were there before
@@ -27,7 +26,7 @@ type descent struct {
 	here     int // where the move being made was chosen, or -1
 	asleep   []asleep
 	events   []event // those that follow
-	missed   map[engine.Object]bool
+	missed   simulate.Known
 	blocked  bool // nothing is left but what sleeps
 	unsteady string
 }
@@ -36,7 +35,7 @@ type descent struct {
 func (s *search) descend(b *branch) *descent {
 	d := &descent{
 		whole: s.options.whole, again: s.begun&(s.begun-1) == 0, // now and then
-		first: s.first, task: b, read: s.read, path: b.path(), here: -1,
+		first: s.first, task: b, known: s.known, path: b.path(), here: -1,
 	}
 	d.kept = len(d.path)
 	if d.kept == 0 {
@@ -68,10 +67,17 @@ func (s *search) descend(b *branch) *descent {
 
 // choose implements chooser, for what is chosen within a move: all of it is tried.
 func (d *descent) choose(_, n int) int {
+	return d.chooseOf(n, func(int) bool { return true })
+}
+
+// chooseOf is choose, of what is worth trying.
+func (d *descent) chooseOf(n int, worth func(i int) bool) int {
 	if d.at == len(d.path) {
 		p := d.place(n)
 		for i := range n {
-			p.branches = append(p.branches, &branch{at: p, index: i})
+			if d.whole || worth(i) {
+				p.branches = append(p.branches, &branch{at: p, index: i})
+			}
 		}
 		d.path = append(d.path, p.branches[0])
 	}
@@ -157,7 +163,7 @@ func (d *descent) verdict(run execution) *verdict {
 		return &verdict{failed: &run}
 	case d.unsteady != "":
 		return &verdict{unsteady: d.unsteady, trace: run.trace}
-	case len(d.missed) > 0:
+	case !d.missed.None():
 		return &verdict{missed: d.missed}
 	}
 	return nil

@@ -61,6 +61,7 @@ func (x subject) execute(c chooser, notes *printed) execution { return x.execute
 func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Recording) (e execution) {
 	s := &Sim{ctx: x.ctx, choices: newChoices(c), seen: newSeen(notes)}
 	s.flow = dataflow.New()
+	defer graphOf(s.flow).Abandon() // a test has one context for all its schedules
 	switch {
 	case x.plan != nil:
 		s.simulate(c, x.level)
@@ -110,7 +111,7 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 
 // simulate has the flow of this schedule simulated.
 func (s *Sim) simulate(c chooser, level Level) {
-	s.simulation = simulate.Drive(graphOf(s.flow), s.choices, s.seen, s.choices.read())
+	s.simulation = simulate.Drive(graphOf(s.flow), s.choices, s.seen, s.choices.known())
 	s.simulation.SetLevel(level.simulated())
 	s.simulation.Repeat(repeatsOf(c))
 	s.steps = s.simulation

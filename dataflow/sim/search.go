@@ -2,12 +2,11 @@ package sim
 
 import (
 	"fmt"
-	"maps"
 	"runtime"
 	"sync"
 	"time"
 
-	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
 // A search goes through all schedules. Of moves that touch nothing in common it tries
@@ -26,7 +25,7 @@ type search struct {
 
 	mu    sync.Mutex
 	wake  sync.Cond // an execution is over
-	read  map[engine.Object]bool
+	known simulate.Known
 	first *branch
 	begun int // executions, with those that were made before the checkpoint
 	busy  int // of these, those under way
@@ -55,7 +54,7 @@ type verdict struct {
 	failed   *execution
 	unsteady string
 	trace    string
-	missed   map[engine.Object]bool // outputs that turned out to be read
+	missed   simulate.Known // what turned out that was not known
 }
 
 // fatal is how the function under test has ended the goroutine of a worker.
@@ -150,12 +149,9 @@ func (s *search) begin() *descent {
 			s.conclude(exploration{complete: true, err: s.forget()})
 		case b.stop == nil:
 			s.conclude(exploration{err: s.save(true)})
-		case b.stop.missed != nil:
-			s.first, s.read = new(branch), maps.Clone(s.read)
-			if s.read == nil {
-				s.read = make(map[engine.Object]bool)
-			}
-			maps.Copy(s.read, b.stop.missed)
+		case !b.stop.missed.None():
+			s.first, s.known = new(branch), s.known.Clone()
+			s.known.Add(b.stop.missed)
 		default:
 			s.conclude(exploration{failed: b.stop.failed, unsteady: b.stop.unsteady, trace: b.stop.trace})
 		}

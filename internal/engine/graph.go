@@ -215,14 +215,27 @@ func (g *Graph) siteFinished() {
 	}
 }
 
-// finished is called with mu held.
-func (g *Graph) finished() {
+// Abandon lets go of the context with which the graph was started. It is for a graph without
+// goroutines from which nothing more is wanted, and which need not have ended.
+func (g *Graph) Abandon() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.letGo()
+}
+
+// letGo is called with mu held.
+func (g *Graph) letGo() {
 	if g.cancel != nil {
 		g.cancel(g.err)
 	}
 	if g.release != nil {
 		g.release()
 	}
+}
+
+// finished is called with mu held.
+func (g *Graph) finished() {
+	g.letGo()
 	if g.Settings.Record != nil {
 		g.Settings.Record.end(g.err)
 	}

@@ -188,7 +188,7 @@ type Consumer[T any] struct {
 	Push func([]T)
 	One  func(T)        // push of a single element; nil means that it is pushed as a batch
 	Step ElementStep[T] // what it does with an element, if the operator before it can do that; see operators/fuse.go
-	by   *Op            // whose consumer it is, or nil
+	by   feed           // whose consumer it is
 }
 
 // NewNode returns a node at h without a producer.
@@ -325,7 +325,7 @@ type KeyedConsumer[K comparable, V any] struct {
 	// Gone reports whether the consumer has any use for removals; nil means that it has.
 	Gone func() bool
 
-	by *Op // whose consumer it is, or nil
+	by feed // whose consumer it is
 }
 
 // Lives tells those who ask which keys were forgotten.

@@ -174,6 +174,7 @@ const (
 	Sends
 	Takes
 	Writes
+	Passes // a record comes to an operator; it commutes with everything
 )
 
 // Conflicts reports whether it makes a difference which of a and b comes first.
@@ -363,7 +364,7 @@ func (op *Op) getsKey(k any) {
 // watch has c say what comes to its operator.
 func (c *Consumer[T]) watch() {
 	by := c.by
-	if by == nil {
+	if by.op == nil {
 		return
 	}
 	push, one := c.Push, c.One
@@ -374,7 +375,7 @@ func (c *Consumer[T]) watch() {
 // watch has c say what comes to its operator.
 func (c *KeyedConsumer[K, V]) watch() {
 	by := c.by
-	if by == nil {
+	if by.op == nil {
 		return
 	}
 	push, one := c.push, c.One

@@ -165,6 +165,7 @@ type Op struct {
 	Ins      []*Op          // what it reads; see operator.go
 	outs     []*Op          // what reads it, here and elsewhere; of a simulated graph
 	feeds    []*Op          // whose nodes it consumes, once for each of them; of a simulated graph
+	joins    bool           // something comes to it in two ways within one step, and somebody can tell; of a simulated graph
 	Label    string         // the name that it was given, or what it is of a port, such as "input votes"; else empty
 	Types    []reflect.Type // of the values that it encodes, in a graph whose history is kept outside
 	named    bool           // Label was given by [Op.Named]

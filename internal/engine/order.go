@@ -5,13 +5,38 @@ import "slices"
 // This file says where it makes a difference that a step takes several records, and not one after
 // the other: a simulation offers that only there. It is asked of complete graphs.
 
-// fed returns the operator being built, which consumes a node with head h.
-func (h *Head) fed() *Op {
-	op := h.Loc.Making
-	if op != nil && h.Op != nil && h.Op != op && h.Loc.Simulated() {
-		op.feeds = append(op.feeds, h.Op)
+// A feed is one of the nodes that an operator consumes.
+type feed struct {
+	op     *Op // nil if it is not known
+	number int // among the feeds of op
+}
+
+// fed notes that the operator being built consumes a node with head h.
+func (h *Head) fed() feed {
+	f := feed{op: h.Loc.Making}
+	if f.op != nil && h.Op != nil && h.Op != f.op && h.Loc.Simulated() {
+		f.number = len(f.op.feeds)
+		f.op.feeds = append(f.op.feeds, h.Op)
 	}
-	return op
+	return f
+}
+
+// gets says that n records come this way, without keys.
+func (f feed) gets(n int) {
+	f.passes()
+	f.op.gets(n)
+}
+
+// getsKey says that a record of a key comes this way.
+func (f feed) getsKey(k any) {
+	f.passes()
+	f.op.getsKey(k)
+}
+
+func (f feed) passes() {
+	if f.op.joins {
+		f.op.Touch(uint64(f.number), Passes)
+	}
 }
 
 // A way is what a record may come to within one step.
@@ -44,20 +69,50 @@ func (op *Op) seesOrder() bool {
 	return slices.ContainsFunc(op.behind().ops, func(x *Op) bool { return x.Ordered || x.Mixed })
 }
 
-// Joins reports whether what comes from op gets to an operator in two ways, with somebody behind
+// Joins returns the operators to which what comes from op gets in two ways, with somebody behind
 // that who observes an order. Of records a and b that come together such an operator gets a and b
 // one way before it gets them the other way. If they come one by one, it gets all of a first.
-func (op *Op) Joins() bool {
+// Steps say from now on in which ways something comes to one of these.
+func (op *Op) Joins() (all []*Op) {
 	w := op.behind()
-	return slices.ContainsFunc(w.ops, func(x *Op) bool {
+	for _, x := range w.ops {
 		ways := 0
 		for _, from := range x.feeds {
 			if w.has[from.Index] {
 				ways++
 			}
 		}
-		return ways > 1 && x.seesOrder()
-	})
+		if ways > 1 && x.seesOrder() {
+			x.joins = true
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// Behind returns what can show, of a step that brings something to op in two ways, in which order
+// it came: operators and slices behind op, and the timers that they set.
+func (op *Op) Behind() map[Object]bool {
+	all := make(map[Object]bool)
+	for _, x := range op.behind().ops {
+		switch r := x.inSlice(); {
+		case r != nil:
+			all[r.Object()] = true
+		case !x.given():
+			all[x.Object(0)] = true
+		}
+		if x.clocked || len(x.owns)+len(x.follows) > 0 {
+			all[op.Loc.Times()] = true
+		}
+	}
+	return all
+}
+
+// Group returns what stands for the order in which some lanes of an input get records: it is called
+// for one of these.
+func (o Object) Group() Object {
+	o.Op = -1<<29 - o.Op
+	return o
 }
 
 // Gathers reports whether somebody can tell several records that a step of the loop takes from

@@ -20,7 +20,7 @@ func newLive() *dataflow.Flow {
 // newDriven returns a flow that is simulated, with what makes its steps.
 func newDriven(choose simulate.Chooser) (*dataflow.Flow, *simulate.Simulation) {
 	f := newLive()
-	return f, simulate.Drive(graphOf(f), choose, nil, nil)
+	return f, simulate.Drive(graphOf(f), choose, nil, simulate.Known{})
 }
 
 // historyOf returns what a recording is to the engine.

@@ -80,7 +80,7 @@ func newGuided(s *script) (m *guided, hole string) {
 	}
 	flow := dataflow.New()
 	m = &guided{step: -1}
-	m.steps = simulate.Drive(graphOf(flow), m, nil, nil)
+	m.steps = simulate.Drive(graphOf(flow), m, nil, simulate.Known{})
 	m.flowing = raise(context.Background(), s, flow)
 	return m, ""
 }

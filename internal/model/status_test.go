@@ -33,7 +33,7 @@ func counts(p *Program, h History, way Way, seed uint64) (err error) {
 	flow := dataflow.NewWithOptions(dataflow.Options{Count: true})
 	var steps *simulate.Simulation
 	if way == Driven || way == Whole {
-		steps = simulate.Drive(graphOf(flow), chooser{rng}, nil, nil)
+		steps = simulate.Drive(graphOf(flow), chooser{rng}, nil, simulate.Known{})
 	}
 	if way == Batched {
 		graphOf(flow).PushBatches()

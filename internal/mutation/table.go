@@ -246,4 +246,13 @@ var mutations = []mutation{
 	{"a call is made again although its answer was kept", "internal/engine/simulate/fault_crash.go", []edit{{
 		"		at.calls = slices.Delete(at.calls, i, i+1)\n	}\n}\n\n// crash", "	}\n}\n\n// crash",
 	}}},
+	{"records of one step are told apart nowhere", "internal/engine/simulate/together.go", []edit{{
+		"		if j.tells(e, f) {", "		if j.tells(e, f) && j == nil {",
+	}}},
+	{"to the simulator it does not matter when a record is sent that may be taken with another one", "internal/engine/simulate/footprint.go", []edit{{
+		"	d.inGroup(lane)\n", "",
+	}}},
+	{"records that get somewhere in one way count as coming in two", "internal/engine/simulate/together.go", []edit{{
+		"ways(op, e, f) > 1 && ", "ways(op, e, f) > 0 && ",
+	}}},
 }

@@ -22,14 +22,18 @@ type Effect struct {
 	Sent    []engine.Object // the queues to which it sent records, in order
 	Took    []engine.Object // the queues from which it took one, in order
 	Behind  []engine.Object // inputs of which everything had to be taken before
+	ways    []engine.Object // in which something came to an operator, where there are several
 }
 
 // Conflicts reports whether it makes a difference which of e and f comes first, beyond that one
 // may take what the other sent.
 func (e *Effect) Conflicts(f *Effect) bool {
-	if e.All || f.All {
-		return true
-	}
+	return e.All || f.All || e.conflictsIn(f, nil)
+}
+
+// conflictsIn reports whether it makes a difference to one of some operators, slices or clocks which
+// of e and f comes first. Nil stands for all.
+func (e *Effect) conflictsIn(f *Effect, some map[engine.Object]bool) bool {
 	for i, j := 0, 0; i < len(e.Touched) && j < len(f.Touched); {
 		switch a, b := e.Touched[i], f.Touched[j]; compare(a.Object, b.Object) {
 		case -1:
@@ -37,7 +41,9 @@ func (e *Effect) Conflicts(f *Effect) bool {
 		case 1:
 			j++
 		default:
-			if a.Conflicts(b.Access) {
+			whole := a.Object
+			whole.Key = 0
+			if a.Conflicts(b.Access) && (some == nil || some[whole]) {
 				return true
 			}
 			i, j = i+1, j+1
@@ -87,7 +93,7 @@ type trail struct {
 	depth  int // a function of a call may use ports itself, which makes moves within the move
 
 	read   map[engine.Object]bool // outputs of which somebody sees the order
-	Missed map[engine.Object]bool // of those, what was not known before
+	Missed Known                  // what was not known before
 }
 
 // begin starts a new move.
@@ -119,14 +125,16 @@ func (d *Simulation) Touch(o engine.Object, a engine.Access) {
 		return
 	case d.inline:
 		return
+	case a == engine.Passes:
+		if !slices.Contains(t.effect.ways, o) {
+			t.effect.ways = append(t.effect.ways, o)
+		}
+		return
 	case a == engine.Adds && t.read[o]: // somebody sees the order
 		a = engine.Writes
 	case a&engine.Takes != 0:
 		if !t.read[o] {
-			if t.Missed == nil {
-				t.Missed = make(map[engine.Object]bool)
-			}
-			t.Missed[o] = true
+			t.Missed.See(o)
 		}
 		t.effect.Took = append(t.effect.Took, o)
 	case a == engine.Sends:
@@ -149,9 +157,7 @@ func (d *Simulation) sends(lane engine.Object) engine.Object {
 		d.trail.touch(all, engine.Sends)
 		return all
 	}
-	if whole := (engine.Object{Location: lane.Location, Op: lane.Op}); d.together[whole] {
-		d.trail.touch(whole, engine.Writes)
-	}
+	d.inGroup(lane)
 	return lane
 }
 

@@ -30,15 +30,6 @@ type half struct {
 // half returns the step of a location that has not ended.
 func (d *Simulation) half(s *engine.Location) *half { return &d.halves[s.Number] }
 
-// joins finds the inputs of which several records can be told from one after the other.
-func (d *Simulation) joins(s *engine.Location) {
-	for _, in := range s.Inputs {
-		if in != nil && in.Base().Op.Joins() {
-			d.together[in.Base().Op.Object(0)] = true
-		}
-	}
-}
-
 // stepsOf is movesOf at level Engine.
 func (d *Simulation) stepsOf(s *engine.Location, all []Move) []Move {
 	at, h := int32(s.Number), d.half(s)
@@ -115,30 +106,4 @@ func (d *Simulation) endStep(s *engine.Location) {
 	d.passes = len(was.plan.Take) > 0 && !was.fired
 	d.Perform(s, &was.plan)
 	d.passes = false
-}
-
-// more takes further records of an input of which several can be told from one after the other, as
-// part of the same step, and returns how many.
-func (d *Simulation) more(in engine.Input) (n int) {
-	whole := in.Base().Op.Object(0)
-	if !d.together[whole] {
-		return 0
-	}
-	d.trail.touch(whole, engine.Writes)
-	for {
-		all := in.Heads()
-		if len(all) == 0 {
-			return n
-		}
-		i := d.choose.Choose(len(all) + 1)
-		if i == 0 {
-			return n
-		}
-		d.g.Note(func() string { return "take " + in.Say(all[i-1].At) + " in the same step" })
-		h := all[i-1]
-		base := in.Base()
-		if d.takeAt(&Move{Name: Name{Takes, int32(base.Loc.Number), base.Op.Index, h.ID}, loc: base.Loc, in: in, head: h.At}) {
-			n++
-		}
-	}
 }

@@ -207,8 +207,13 @@ func (d *Simulation) do(m *Move) {
 		d.uses(m.loc)
 		d.stepped(m.loc)
 	}
-	if e, outer := d.trail.end(); outer && d.told != nil {
-		d.told.Made(e)
+	if e, outer := d.trail.end(); outer {
+		if m.Kind == Takes {
+			d.mingles(m, &e)
+		}
+		if d.told != nil {
+			d.told.Made(e)
+		}
 	}
 }
 
@@ -223,7 +228,7 @@ func (d *Simulation) take(m *Move) {
 	if !d.takeAt(m) {
 		return
 	}
-	n := 1 + d.more(m.in)
+	n := 1 + d.more(m)
 	d.passes = true
 	d.Perform(m.loc, &engine.Plan{Take: []engine.Take{{Op: m.in.Base().Op.Index, N: n}}, Cut: engine.CutNone})
 	d.passes = false

@@ -61,6 +61,7 @@ type Simulation struct {
 	inline  bool    // callers do not wait for a turn
 	over    bool
 	trail   trail
+	known   Known
 	made    []Move             // memory of moves
 	calling [][]engine.Calling // by location
 	alarms  [][]alarm          // by location: the timers that were set
@@ -74,9 +75,9 @@ type Simulation struct {
 	apart   bool // functions of calls share nothing
 
 	level    Level
-	halves   []half                 // by location: of the step that is made
-	holds    *half                  // whose timers are being fired
-	together map[engine.Object]bool // inputs of which several records are taken in one step
+	halves   []half                   // by location: of the step that is made
+	holds    *half                    // whose timers are being fired
+	together map[engine.Object]*joint // inputs of which several records are taken in one step
 }
 
 // maxSteps bounds the steps of a simulation between two sends, so that a flow that
@@ -87,10 +88,10 @@ const maxSteps = 100_000
 // in: it has no end, and a schedule needs one.
 const idleFirings = 3
 
-// Drive makes an empty graph a simulated one. Read says which outputs somebody reads one element
-// at a time, so that the order in which something comes there is seen; see [Simulation.Missed].
-func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, read map[engine.Object]bool) *Simulation {
-	d := &Simulation{g: g, choose: choose, trail: trail{read: read}}
+// Drive makes an empty graph a simulated one. Known is what is known of other simulations of it; see
+// [Simulation.Missed].
+func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, known Known) *Simulation {
+	d := &Simulation{g: g, choose: choose, known: known, trail: trail{read: known.Read}}
 	d.guide, _ = choose.(Guide)
 	d.told, _ = choose.(Listener)
 	d.witness, _ = choose.(Witness)
@@ -98,9 +99,9 @@ func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, read map[engin
 	return d
 }
 
-// Missed returns the outputs that were read one element at a time although it was not known
-// before. What the moves before did is not known then, as far as it is about these.
-func (d *Simulation) Missed() map[engine.Object]bool { return d.trail.Missed }
+// Missed returns what was not known before. What the moves before did is not known then, as far
+// as it is about that.
+func (d *Simulation) Missed() Known { return d.trail.Missed }
 
 // Clock returns how much time has passed.
 func (d *Simulation) Clock() time.Duration { return time.Duration(d.virtual) }
@@ -108,7 +109,7 @@ func (d *Simulation) Clock() time.Duration { return time.Duration(d.virtual) }
 // Prepare implements [engine.Driver].
 func (d *Simulation) Prepare(g *engine.Graph) {
 	d.alarms, d.calling = make([][]alarm, len(g.Locations)), make([][]engine.Calling, len(g.Locations))
-	d.halves, d.together = make([]half, len(g.Locations)), make(map[engine.Object]bool)
+	d.halves, d.together = make([]half, len(g.Locations)), make(map[engine.Object]*joint)
 	for _, s := range g.Locations {
 		if d.level == Engine {
 			d.half(s).gathers = s.Gathers()

@@ -1,0 +1,72 @@
+package sim_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/sim"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+// TestTogether asserts of which records several are tried in one step: those of one key, where the
+// order of each key is observed, and of all keys where that of all is. It catches a search that
+// tries keys together that have nothing to do with each other, which costs twice for each of
+// them, and one that leaves out a step of several records that shows.
+//
+// An element and ten times it go two ways to somebody who observes their order. Of two elements
+// that come one by one it sees 1 10 2 20, and of two together 1 2 10 20: 2 schedules. Three are
+// cut into steps in 4 ways. Two keys with two elements each have 2 times 2, and where the order of all
+// is seen, two elements of two keys come in 2 orders, one by one or together.
+func TestTogether(t *testing.T) {
+	type sent struct{ key, value int }
+	ofKeys := func(s *sim.Sim, all []sent) {
+		in, xs := keyedstream.Input[int, int](dataflow.At[Server](s.Flow()), "xs")
+		both := keyedstream.Merge(xs, keyedstream.Map(xs, func(x int) int { return 10 * x }))
+		seen := keyedstream.Output(keyedstream.Scan(keyedstream.AssumeOrder(both, tried), func() string { return "" },
+			func(sofar *string, x int, emit func(string)) { *sofar += fmt.Sprint(x, " "); emit(*sofar) }), "seen")
+		s.Start()
+		for _, x := range all {
+			s.Check(in.Send(s.Context(), x.key, x.value))
+		}
+		s.Quiesce()
+		last := make(map[int]string)
+		for _, e := range sim.Collect(s, seen) {
+			last[e.Key] = e.Value
+		}
+		s.Observe(last)
+	}
+	ofAll := func(s *sim.Sim, all []sent) {
+		in, xs := keyedstream.Input[int, int](dataflow.At[Server](s.Flow()), "xs")
+		both := keyedstream.Merge(xs, keyedstream.Map(xs, func(x int) int { return 10 * x }))
+		seen := dataflow.Output(dataflow.AssumeOrder(keyedstream.Values(both), tried), "seen")
+		s.Start()
+		for _, x := range all {
+			s.Check(in.Send(s.Context(), x.key, x.value))
+		}
+		s.Quiesce()
+		s.Observe(sim.Collect(s, seen))
+	}
+	for _, test := range []struct {
+		name                  string
+		f                     func(*sim.Sim, []sent)
+		all                   []sent
+		schedules, executions int
+	}{
+		{"one key", ofKeys, []sent{{1, 1}, {1, 2}}, 2, 4},
+		{"three of one key", ofKeys, []sent{{1, 1}, {1, 2}, {1, 3}}, 4, 12},
+		{"four keys", ofKeys, []sent{{0, 1}, {1, 2}, {2, 3}, {3, 4}}, 1, 1},
+		{"two keys of two", ofKeys, []sent{{0, 1}, {1, 2}, {0, 3}, {1, 4}}, 4, 10},
+		{"two keys whose order is seen", ofAll, []sent{{0, 1}, {1, 2}}, 4, 6},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			explored := func(s *sim.Sim) { test.f(s, test.all) }
+			n := sim.ExploreAs(t, sim.Exploring{}, explored)
+			whole := sim.ExploreAs(t, sim.Exploring{Whole: true}, explored)
+			t.Logf("%d schedules in %d executions, %d in %d without the reduction", n.Schedules, n.Executions, whole.Schedules, whole.Executions)
+			if n.Schedules != test.schedules || n.Executions != test.executions || whole.Schedules != test.schedules || n.Failed+whole.Failed != "" {
+				t.Errorf("%+v, %+v without the reduction, want %d schedules in %d executions", n, whole, test.schedules, test.executions)
+			}
+		})
+	}
+}

@@ -163,3 +163,6 @@ func ContinueFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) st
 
 // Unreduced is an option: nothing is reduced.
 func Unreduced() Option { return func(o *options) { o.whole = true } }
+
+// Queue says how many records may wait at a location. It is called before the flow is started.
+func (s *Sim) Queue(n int) { graphOf(s.flow).Settings.Queue = n }

@@ -149,6 +149,12 @@ func (s *Location) Gathers() bool {
 // Inbox returns what stands for the order in which the location has accepted what waits.
 func (s *Location) Inbox() Object { return Object{int32(s.Number), -1<<30 + 1, 0} }
 
+// Room returns what stands for whether more records may wait at the location.
+func (s *Location) Room() Object { return Object{int32(s.Number), -1<<30 + 3, 0} }
+
+// Full reports whether no more records may wait at the location. It is called with mu held.
+func (s *Location) Full() bool { return s.Queued >= s.Graph.Settings.Queue }
+
 // Half returns what stands for the part of a step of the location that was made.
 func (s *Location) Half() Object { return Object{int32(s.Number), -1<<30 + 2, 0} }
 

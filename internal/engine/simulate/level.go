@@ -58,6 +58,7 @@ func (d *Simulation) takeFirst(m *Move) {
 	d.trail.touch(s.Inbox(), engine.Takes)
 	d.trail.effect.Took = append(d.trail.effect.Took, s.Inbox())
 	s.Mu.Lock()
+	d.makesRoom(s)
 	s.TakeFirst()
 	s.Mu.Unlock()
 	if n := len(h.plan.Take); n > 0 && h.plan.Take[n-1].Op == op.Index {

@@ -256,6 +256,7 @@ func (d *Simulation) takeAt(m *Move) (taken bool) {
 		}
 	}
 	if !again {
+		d.makesRoom(m.loc)
 		m.loc.Queued--
 	}
 	return what != lost && what != delayed

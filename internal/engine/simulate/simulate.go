@@ -170,8 +170,36 @@ func (d *Simulation) Admit(ctx context.Context, in *engine.InputBase) (engine.Ad
 	if err := in.Refuse(); err != nil {
 		return engine.Refused, err
 	}
+	if err := d.waitForRoom(in); err != nil {
+		return engine.Refused, err
+	}
 	d.sent, d.steps = d.sent+1, 0
 	return in.Room(ctx)
+}
+
+// waitForRoom has a caller wait while as many records wait at the location as may. It is called
+// with the location's mu held.
+func (d *Simulation) waitForRoom(in *engine.InputBase) error {
+	s := in.Loc
+	for s.Full() && in.Refuse() == nil {
+		d.trail.touch(s.Room(), engine.Writes)
+		s.Mu.Unlock()
+		err := d.Turn(engine.Turn{Say: "wait for room at", Op: in.Op, Ready: func() bool { return !s.Full() || in.Refuse() != nil }})
+		s.Mu.Lock()
+		if err != nil {
+			return err
+		}
+		d.trail.touch(s.Room(), engine.Writes)
+	}
+	return nil
+}
+
+// makesRoom says that the move takes one of the records that wait at a location, if others are sent
+// only after that.
+func (d *Simulation) makesRoom(s *engine.Location) {
+	if s.Full() {
+		d.trail.touch(s.Room(), engine.Writes)
+	}
 }
 
 // Deliver has calls wait until they are made, each by a move of its own.

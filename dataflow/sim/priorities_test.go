@@ -1,6 +1,9 @@
 package sim_test
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
@@ -41,5 +44,52 @@ func TestPriorities(t *testing.T) {
 	}
 	if second.Processes < 2 || second.Moves < 16 {
 		t.Errorf("%+v: the program has a lane, a slice and 16 moves", second)
+	}
+}
+
+// TestByPriority: a check by priority finds that a slice can wait until all of 12 records have come,
+// which equal chances find in none of as many schedules; and where nothing is wrong it says how
+// likely it is that something was missed. It catches an option that changes nothing.
+func TestByPriority(t *testing.T) {
+	type ports struct {
+		in  *dataflow.InputPort[int]
+		out *dataflow.OutputPort[[]int]
+	}
+	spec := func(most int) sim.Spec[ports] {
+		return sim.Spec[ports]{
+			Build: func(f *dataflow.Flow) (p ports) {
+				at := dataflow.At[Server](f)
+				in, xs := dataflow.Input[int](at, "xs")
+				return ports{in, emit(list(slice.Batch(slice.At(at), xs, tried)))}
+			},
+			Clients: []sim.Client[ports]{{Name: "sender", Do: func(c *sim.Ctx, p ports) error {
+				defer p.in.Close()
+				for x := range 12 {
+					if err := p.in.Send(c, x); err != nil {
+						return err
+					}
+				}
+				return nil
+			}}, {Name: "reader", Do: func(c *sim.Ctx, p ports) error {
+				for batch := range p.out.All(c) {
+					if len(batch) > most {
+						return fmt.Errorf("a batch of %d", len(batch))
+					}
+				}
+				return nil
+			}}},
+		}
+	}
+	const runs = 100
+	if _, err := sim.Check(t.Context(), spec(11), sim.AtRandom(runs, 1)); err != nil {
+		t.Errorf("with equal chances: %v", err)
+	}
+	var failure *sim.Failure
+	if _, err := sim.Check(t.Context(), spec(11), sim.AtRandom(runs, 1), sim.ByPriority(2)); !errors.As(err, &failure) {
+		t.Errorf("by priority: %v", err)
+	}
+	report, err := sim.Check(t.Context(), spec(12), sim.AtRandom(runs, 1), sim.ByPriority(1))
+	if err != nil || report.Missed <= 0 || report.Missed > 0.01 || !strings.Contains(report.String(), "a bug that needs 1 orderings was missed with a chance of at most") {
+		t.Errorf("%v: %v", err, report)
 	}
 }

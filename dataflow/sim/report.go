@@ -29,7 +29,8 @@ type Report struct {
 	Sometimes map[string]int // in how many executions each held
 	Unchecked []string       // claims that could not be checked, and why
 
-	Seed    uint64 // of an exploration at random
+	Seed    uint64  // of an exploration at random
+	Missed  float64 // with [ByPriority], the chance that all schedules have missed a bug of the depth, at most
 	Elapsed time.Duration
 }
 
@@ -131,14 +132,14 @@ func (t *tally) add(x *checked, blocked bool) {
 }
 
 // report returns the report of an exploration.
-func (x subject) report(found exploration, o options) *Report {
+func (x subject) report(found exploration, o options, missed float64) *Report {
 	t := x.tally
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := &Report{
 		Complete: found.complete && found.failed == nil && x.ctx.Err() == nil, Schedules: found.schedules,
 		Executions: t.executions, Blocked: t.blocked, Discarded: t.discarded, Transitions: t.transitions, Depth: t.depth,
-		Reasons: t.reasons, Sometimes: maps.Clone(t.sometimes), Unchecked: found.outs.unchecked.lines(), Seed: o.seed,
+		Reasons: t.reasons, Sometimes: maps.Clone(t.sometimes), Unchecked: found.outs.unchecked.lines(), Seed: o.seed, Missed: missed,
 	}
 	switch {
 	case r.Complete:
@@ -150,6 +151,8 @@ func (x subject) report(found exploration, o options) *Report {
 		r.Why = "one came out differently when it was run again"
 	case o.script != nil:
 		r.Why = "one was run"
+	case o.depth > 0:
+		r.Why = fmt.Sprintf("they were chosen by priority, with seed %d; a bug that needs %d orderings was missed with a chance of at most %.2g", o.seed, o.depth, missed)
 	case o.runs > 0:
 		r.Why = fmt.Sprintf("they were chosen at random, with seed %d", o.seed)
 	default:

@@ -207,7 +207,7 @@ func TestWrongSpecs(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	for want, option := range map[string]sim.Option{"Limit(0)": sim.Limit(0), "AtRandom(0, 1)": sim.AtRandom(0, 1), `"x" is no schedule`: sim.Trace("x")} {
+	for want, option := range map[string]sim.Option{"Limit(0)": sim.Limit(0), "AtRandom(0, 1)": sim.AtRandom(0, 1), "ByPriority(2) is about": sim.ByPriority(2), "ByPriority(0)": sim.ByPriority(0), `"x" is no schedule`: sim.Trace("x")} {
 		if _, err := sim.Check(t.Context(), everySpec(), option); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

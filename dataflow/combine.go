@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // Chain returns the elements of first and then those of second, in their order. The
@@ -76,5 +77,6 @@ func Sort[T cmp.Ordered, L Location, B bounds.Complete, O Order, R Retries](
 func WeakenOrder[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, NoOrder, R] {
-	return newStream[T, L, B, NoOrder, R](engine.NodeOf(s, "dataflow.WeakenOrder"))
+	const name = "dataflow.WeakenOrder"
+	return newStream[T, L, B, NoOrder, R](port.Loose(engine.NodeOf(s, name), name, false))
 }

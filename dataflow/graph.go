@@ -56,6 +56,9 @@ func (f *Flow) Graph() Graph {
 			g.Slices = append(g.Slices, GraphSlice{l, r.Pos()})
 		}
 		for _, op := range s.Ops {
+			if op.Loosens() { // which a simulation has added
+				continue
+			}
 			ops[op] = len(g.Operators)
 			name, port, _ := strings.Cut(op.Name, " ")
 			cut, ok := cuts[op.Slice()]
@@ -67,6 +70,9 @@ func (f *Flow) Graph() Graph {
 	}
 	for _, s := range f.sites {
 		for _, op := range s.Ops {
+			if op.Loosens() {
+				continue
+			}
 			for _, in := range op.Inputs() {
 				g.Edges = append(g.Edges, GraphEdge{ops[in], ops[op], ops[in] > ops[op] && g.Operators[ops[in]].Location == g.Operators[ops[op]].Location})
 			}

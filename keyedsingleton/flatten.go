@@ -5,6 +5,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // Entries returns each entry as an element, as it appears, in no particular order:
@@ -17,7 +18,7 @@ func Entries[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys
 ) dataflow.Stream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedsingleton.Entries")
 	entry := func(k K, v V) dataflow.Entry[K, V] { return dataflow.Entry[K, V]{Key: k, Value: v} }
-	return newStream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Zip(operators.Lives(n, op), op, entry))
+	return newStream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](port.Loose(operators.Zip(operators.Lives(n, op), op, entry), op.Name, true))
 }
 
 // Values returns the value of each entry as an element, as it appears. Equal values
@@ -26,7 +27,7 @@ func Values[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys]
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedsingleton.Values")
-	return newStream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Values(operators.Lives(n, op), op))
+	return newStream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](port.Loose(operators.Values(operators.Lives(n, op), op), op.Name, true))
 }
 
 // Keys returns the key of each entry as an element, as it appears. See [Entries].
@@ -34,7 +35,7 @@ func Keys[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Bound],
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedsingleton.Keys")
-	return newStream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Keys(operators.Lives(n, op), op))
+	return newStream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce](port.Loose(operators.Keys(operators.Lives(n, op), op), op.Name, true))
 }
 
 // IntoKeyedStream returns the value of each entry as the only value of its key. It

@@ -5,6 +5,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // MergeOrdered returns the values of both streams under their keys. Within a key,
@@ -48,7 +49,7 @@ func Join[K comparable, V, W any, L dataflow.Location, B bounds.Stream, O1, O2 d
 ) dataflow.KeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R] {
 	n, op := engine.Read(s, "keyedstream.Join")
 	joined := operators.KJoin(n, engine.NodeOf(t, op.Name), op, pair[V, W])
-	return newKeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R](joined)
+	return newKeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R](port.KLoose(joined, op.Name, false))
 }
 
 // AntiJoin returns the values of ks whose key is not in keys, in order. A key may be

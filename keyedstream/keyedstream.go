@@ -140,7 +140,8 @@ func AssumeRepeats[K comparable, V any, L dataflow.Location, B bounds.Stream, O 
 func WeakenOrder[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, dataflow.NoOrder, R] {
-	return newKeyedStream[K, V, L, B, dataflow.NoOrder, R](engine.NodeOf(ks, "keyedstream.WeakenOrder"))
+	const name = "keyedstream.WeakenOrder"
+	return newKeyedStream[K, V, L, B, dataflow.NoOrder, R](port.KLoose(engine.NodeOf(ks, name), name, false))
 }
 
 // Entries returns the keys and values as elements, in no particular order.
@@ -148,7 +149,7 @@ func Entries[K comparable, V any, L dataflow.Location, B bounds.Stream, O datafl
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.Stream[dataflow.Entry[K, V], L, B, dataflow.NoOrder, R] {
 	n, op := engine.Read(ks, "keyedstream.Entries")
-	return newStream[dataflow.Entry[K, V], L, B, dataflow.NoOrder, R](operators.Zip(n, op, entry[K, V]))
+	return newStream[dataflow.Entry[K, V], L, B, dataflow.NoOrder, R](operators.Zip(port.KLoose(n, op.Name, !unordered[O]()), op, entry[K, V]))
 }
 
 // Values returns the values as elements, in no particular order across keys; those of
@@ -157,7 +158,7 @@ func Values[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflo
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.Stream[V, L, B, dataflow.NoOrder, R] {
 	n, op := engine.Read(ks, "keyedstream.Values")
-	return newStream[V, L, B, dataflow.NoOrder, R](operators.Values(n, op))
+	return newStream[V, L, B, dataflow.NoOrder, R](operators.Values(port.KLoose(n, op.Name, !unordered[O]()), op))
 }
 
 func entry[K comparable, V any](k K, v V) dataflow.Entry[K, V] {

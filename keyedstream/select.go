@@ -5,6 +5,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
 )
 
 // Keys returns each key, once, when its first value comes.
@@ -15,7 +16,7 @@ func Keys[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.Stream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(ks, "keyedstream.Keys")
-	return newStream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce](operators.Keys(operators.First(n, op), op))
+	return newStream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce](port.Loose(operators.Keys(operators.First(n, op), op), op.Name, true))
 }
 
 // Unique returns each value of a key once, when it first comes. A value that comes

@@ -32,6 +32,11 @@
 //     between them. Records of an input without order ([dataflow.SharedInput]) have none
 //     either, whichever was sent first; equal ones count as one. Nor have elements of a stream
 //     without order that are sent to another location.
+//   - What comes first where a type gives up the order of an input: behind WeakenOrder, Values,
+//     Entries, Keys and Join. Values of one key keep theirs. It is tried where somebody can tell
+//     and nothing else is made of the same elements.
+//   - How many records of an input come in one step, where an operator gets them in two ways, as
+//     MergeOrdered of a stream and what is made of it does.
 //   - Whether a record of a [dataflow.RetriedInput] comes again, where an AssumeOnce or an
 //     output can tell: once in a schedule of [Exhaustive], up to three times in others.
 //   - Whether a slice that has news is cut now or after more has come. Each is cut on its own.
@@ -42,6 +47,8 @@
 //   - When an Interval fires: at most three times without anything having come in.
 //   - When a call of a MapAsync is made, and when its answer is taken. A call is one move: what
 //     its function reads and writes elsewhere is not interleaved with another call.
+//
+// That is level [Types]. At level [Engine] less can happen: what this version of the module does.
 //
 // That is what a production run chooses, but for the holes that doc/testing.md lists; [Rerun]
 // runs one that was recorded.

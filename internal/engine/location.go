@@ -81,7 +81,8 @@ type Location struct {
 	outputs        []Output  // by operator; nil where an operator is none
 	Timers         []timing  // in order of construction
 	listeners      []listener
-	Number         int // among the locations of the graph
+	loosened       []*Op // of a simulated graph; see order.go
+	Number         int   // among the locations of the graph
 	divided        bool
 	Recorder       StepRecorder          // of the graph, if it is recorded
 	planned        bool                  // see Planned
@@ -183,6 +184,7 @@ func (s *Location) Constant() Head { return Head{Loc: s, Region: &s.Starts} }
 func (s *Location) Compiled(f func()) { s.binds = append(s.binds, f) }
 
 func (s *Location) compile() {
+	s.addLoosened()
 	for _, f := range slices.Backward(s.binds) { // from the sinks, so that each knows who follows
 		f()
 	}

@@ -236,7 +236,7 @@ func (n *Node[T]) To(f func([]T)) { n.Consume(&Consumer[T]{Push: f}) }
 // Consume adds a consumer that also has a form for single elements.
 func (n *Node[T]) Consume(c *Consumer[T]) {
 	n.Loc.Reads(&n.Head)
-	c.by = n.fed()
+	c.by = n.fedPlain()
 	n = n.Origin()
 	n.Outs = append(n.Outs, c)
 	n.Loc.enters(n.Counter())

@@ -85,7 +85,16 @@ func KPass[K comparable, V any](in *KeyedNode[K, V], op *Op) *KeyedNode[K, V] {
 
 // Inputs returns the operators of which op reads an output, in the order in which it
 // was given them. One that comes later in the order of construction is feedback.
-func (op *Op) Inputs() []*Op { return op.Ins }
+func (op *Op) Inputs() (all []*Op) {
+	for _, x := range op.Ins {
+		if x.loose != nil { // which no program has made
+			all = append(all, x.Inputs()...)
+		} else {
+			all = append(all, x)
+		}
+	}
+	return all
+}
 
 // Slice returns the slice to which op belongs, or nil.
 func (op *Op) Slice() *Region { return op.region }
@@ -172,11 +181,13 @@ type Op struct {
 	region   *Region        // the slice it belongs to
 	Index    int32
 	clock    bool         // it reads the time
+	loose    *loosening   // where its type gives up an order; see order.go
 	Ordered  bool         // it observes the order in which records come: those of each key, if it has keys
 	Shuffled bool         // what it moves has no order, and may come in any: of each key, if it has keys
 	Once     bool         // what it moves are entries: one that comes again changes nothing
 	Forgets  bool         // what it moves are entries, and that they are forgotten
 	Mixed    bool         // although it has keys, it observes the order in which they come
+	rekeys   bool         // it reads something that has no keys, or gives other ones
 	clocked  bool         // what it does depends on the time, or changes timers; of a simulated graph
 	Later    bool         // what it gives comes as a record of a later step
 	At       int          // element being worked on, kept by keyed operators

@@ -3,7 +3,8 @@ package engine
 import "slices"
 
 // This file says where it makes a difference that a step takes several records, and not one after
-// the other: a simulation offers that only there. It is asked of complete graphs.
+// the other, and in which order elements come that have none: a simulation offers that only there.
+// It is asked of complete graphs.
 
 // A feed is one of the nodes that an operator consumes.
 type feed struct {
@@ -39,6 +40,15 @@ func (f feed) passes() {
 	}
 }
 
+// fedPlain is fed for a node that has no keys.
+func (h *Head) fedPlain() feed {
+	f := h.fed()
+	if f.op != nil {
+		f.op.rekeys = true
+	}
+	return f
+}
+
 // A way is what a record may come to within one step.
 type way struct {
 	ops []*Op
@@ -53,7 +63,7 @@ func (op *Op) behind() way {
 	w.has[op.Index] = true
 	for i := 0; i < len(w.ops); i++ {
 		for _, next := range w.ops[i].outs {
-			if next.Loc == s && !w.has[next.Index] && s.Input(next.Index) == nil {
+			if next.Loc == s && !w.has[next.Index] && (next.loose != nil || s.Input(next.Index) == nil) {
 				w.has[next.Index] = true
 				w.ops = append(w.ops, next)
 			}
@@ -190,4 +200,139 @@ func (d *InputBase) Withdrawn() {
 			return
 		}
 	}
+}
+
+// A loosening is where a type gives up an order, in a simulated graph. If somebody can tell the
+// order behind it, what comes there waits, as records of an input without order do, and any of
+// it can go on next. Elsewhere it goes on at once.
+//
+// What waits must not be missed by anybody who has seen that it came. So it waits only where
+// nothing else is made of what it is made of: then it is as if its record had not been taken.
+type loosening struct {
+	entry Input
+	keyed bool // what is given up is the order between keys, of which each keeps its own
+	waits bool
+}
+
+// Loosen adds an operator behind what has head h. It becomes part of the graph when that is
+// complete, so that the numbers of all others are those of a graph that is not simulated. Keyed
+// says that only the order between keys is given up.
+func (s *Location) Loosen(name string, h *Head, keyed bool) *Op {
+	op := &Op{Name: name, Pos: caller(), Loc: s, loose: &loosening{keyed: keyed}}
+	if h.Op != nil {
+		op.Ins = []*Op{h.Op}
+	}
+	s.loosened = append(s.loosened, op)
+	return op
+}
+
+// Waits has what comes to op, which [Location.Loosen] has returned, wait in an input.
+func (op *Op) Waits(in Input) { op.loose.entry = in }
+
+// Loose reports whether what comes to op, which [Location.Loosen] has returned, waits.
+func (op *Op) Loose() bool { return op.loose.waits }
+
+// Loosens reports whether op is where a type gives up an order.
+func (op *Op) Loosens() bool { return op.loose != nil }
+
+// addLoosened makes the operators of Loosen part of the graph.
+func (s *Location) addLoosened() {
+	for _, op := range s.loosened {
+		op.Index = int32(len(s.Ops))
+		s.Ops = append(s.Ops, op)
+		s.AddInput(op, op.loose.entry)
+	}
+}
+
+// SettleLoose finds out where elements wait. It is called once the graph is complete.
+func (s *Location) SettleLoose() {
+	for _, op := range s.loosened {
+		op.loose.waits = op.alone() && !op.freed() && op.observed()
+	}
+}
+
+// ends returns the input from which what op gives comes, or nil if that is what op reads.
+func (op *Op) ends() Input {
+	if op.loose != nil && !op.loose.waits {
+		return nil
+	}
+	return op.Loc.Input(op.Index)
+}
+
+// before returns what is on the way from inputs to op.
+func (op *Op) before() []*Op {
+	all := slices.Clone(op.Ins)
+	for i := 0; i < len(all); i++ {
+		if all[i].Loc != op.Loc || all[i].ends() != nil {
+			continue
+		}
+		for _, x := range all[i].Ins {
+			if !slices.Contains(all, x) {
+				all = append(all, x)
+			}
+		}
+	}
+	return all
+}
+
+// alone reports whether nothing else is made of what is on the way to op. What timers give is no
+// part of that: those of a location fire in the order of their deadlines.
+func (op *Op) alone() bool {
+	before := op.before()
+	for _, x := range before {
+		if x.Loc != op.Loc || x.clock {
+			return false
+		}
+		for _, y := range x.outs {
+			if y != op && !slices.Contains(before, y) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Rekeys says that what op gives has other keys than what it reads.
+func (op *Op) Rekeys() { op.rekeys = true }
+
+// A laned input is one whose records can be taken in several orders.
+type laned interface {
+	// Laned reports whether they can be taken in any order, and whether those of different keys can.
+	Laned() (all, keys bool)
+}
+
+// freed reports whether what comes to op comes in any order anyway, since its records are taken in
+// any and nothing on the way observes that.
+func (op *Op) freed() bool {
+	all, keys := true, op.loose.keyed // whether all come in any order, and those of different keys
+	for _, x := range op.before() {
+		in := x.ends()
+		switch l, ok := in.(laned); {
+		case ok:
+			a, k := l.Laned()
+			all, keys = all && a, keys && k
+		case in != nil, x.Mixed, x.rekeys && (x.Ordered || len(x.States) > 0):
+			return false
+		case x.rekeys:
+			keys = false
+		}
+	}
+	return all || keys
+}
+
+// observed reports whether somebody can tell the order in which op gives elements: who observes
+// one or has a state, a slice, by what is in one batch, a cycle, an output of elements. It does not
+// depend on which outputs are read; see [Op.seesOrder].
+func (op *Op) observed() bool {
+	return slices.ContainsFunc(op.behind().ops, func(x *Op) bool {
+		if x.Ordered || x.Mixed || x.region != nil || len(x.States) > 0 {
+			return true
+		}
+		out, err := x.Loc.Output(x.Index)
+		if err != nil {
+			return false
+		}
+		d, ok := out.(Delivery)
+		return ok && d.Loops() || out.Figures().Kind == Elements
+	})
 }

@@ -284,7 +284,7 @@ func (g *Graph) Shapes() []Shape {
 					o.Takes = append(o.Takes, t.String())
 				}
 			}
-			for _, from := range op.Ins {
+			for _, from := range op.Inputs() {
 				if from.Loc == s {
 					o.Reads = append(o.Reads, fmt.Sprint(from.Index))
 				} else {

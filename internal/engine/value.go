@@ -48,6 +48,7 @@ func (c *ValueNode[T]) To(f func(T)) {
 	c.Loc.Reads(&c.Head)
 	c.Loc.enters(c.counter())
 	if by := c.Loc.Making; by != nil && c.Loc.Simulated() {
+		by.rekeys = true
 		then := f
 		f = func(v T) { by.gets(1); then(v) }
 	}

@@ -34,10 +34,10 @@ var stepping = map[string][]string{
 	"engine.Region.run":         {"step.go"},
 
 	// what a node is pushed: inputs do it when the step asks them to
-	"engine.Node.Push":          {"status.go:count", "batch.go", "operators/", "windows/", "port/exchange.go:withMarks"},
-	"engine.Node.One":           {"status.go:count", "batch.go", "step.go", "operators/", "windows/"},
+	"engine.Node.Push":          {"status.go:count", "batch.go", "operators/", "windows/", "port/exchange.go:withMarks", "port/cycle.go:loose"},
+	"engine.Node.One":           {"status.go:count", "batch.go", "step.go", "operators/", "windows/", "port/cycle.go:loose", "port/cycle.go:KLoose"},
 	"engine.KeyedNode.Push":     {"status.go:count", "batch.go", "machines/", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives", "port/exchange.go:withMarksKeyed"},
-	"engine.KeyedNode.One":      {"status.go:count", "batch.go", "step.go", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives", "port/exchange.go:withMarksKeyed", "port/exchange.go:unmarkedKeyed"},
+	"engine.KeyedNode.One":      {"status.go:count", "batch.go", "step.go", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives", "port/exchange.go:withMarksKeyed", "port/exchange.go:unmarkedKeyed", "port/cycle.go:KLoose"},
 	"engine.Consumer.Push":      {"node.go", "observe.go:watch", "lend.go:lends"},
 	"engine.Consumer.One":       {"node.go", "observe.go:watch", "lend.go:lends"},
 	"engine.KeyedConsumer.push": {"node.go", "observe.go:watch", "lend.go:lends"},

@@ -37,6 +37,9 @@ func (e *evaluator) at(i, t int) Content {
 
 func (e *evaluator) compute(i, t int) Content {
 	x := &e.p.nodes[i]
+	if e.p.through(i) {
+		return e.taken(i, t)
+	}
 	switch x.op.edge {
 	case input, timed, looped, arranged:
 		return e.taken(i, t)
@@ -125,6 +128,9 @@ func together(a, b Content) Content {
 // is made. If it is the same at two moments, nothing can have been new in between.
 func (e *evaluator) fed(i, t int) int {
 	x := &e.p.nodes[i]
+	if e.p.through(i) {
+		return e.at(i, t).size()
+	}
 	switch x.op.edge {
 	case input, timed, looped, emit:
 		if x.op.shows {

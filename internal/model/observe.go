@@ -16,9 +16,9 @@ func (p *Program) Ticks() bool {
 
 // Observe builds a program upon a flow, sends what is before early of its history, has the flow
 // start, sends the rest, has it run until it is quiet, and returns what collections outside of
-// slices hold then.
-func Observe(ctx context.Context, p *Program, h History, early int, flow *dataflow.Flow, start, run func()) (string, error) {
-	b := build(ctx, p, flow, func(i int) bool { return p.lives(i) < 0 })
+// slices hold then. If ends, it is that of collections from which no other is made.
+func Observe(ctx context.Context, p *Program, h History, early int, ends bool, flow *dataflow.Flow, start, run func()) (string, error) {
+	b := build(ctx, p, flow, func(i int) bool { return p.lives(i) < 0 && !(ends && read(p, i)) })
 	for i, r := range h {
 		if i == early {
 			start()

@@ -118,11 +118,11 @@ func fixedOf[L dataflow.Location, B interface {
 			return dataflow.Map(keyedsingleton.Entries(s), func(e dataflow.Entry[int, int]) int { return pack(e.Key, e.Value) })
 		}, func(_ int, c Content) Content {
 			return ofList(valuesIn(eachEntry(func(_, k, v int) (int, bool) { return pack(k, v), true })(0, c)))
-		}),
+		}).frees(),
 		op1("keyedsingleton.Keys", func(_ call, s S) streamOf[L, Keys, loose] { return keyedsingleton.Keys(s) },
-			func(_ int, c Content) Content { return ofList(slices.Collect(maps.Keys(c.Entries))) }),
+			func(_ int, c Content) Content { return ofList(slices.Collect(maps.Keys(c.Entries))) }).frees(),
 		op1("keyedsingleton.Values", func(_ call, s S) streamOf[L, Keys, loose] { return keyedsingleton.Values(s) },
-			func(_ int, c Content) Content { return ofList(valuesIn(c)) }),
+			func(_ int, c Content) Content { return ofList(valuesIn(c)) }).frees(),
 		op1("keyedsingleton.IntoKeyedStream", func(_ call, s S) keyedOf[L, Keys, ordered] { return keyedsingleton.IntoKeyedStream(s) },
 			func(_ int, c Content) Content {
 				out := Content{Keyed: make(map[int][]int)}

@@ -123,7 +123,7 @@ func somesOf[L dataflow.Location, B interface {
 		op1("keyedstream.Unique", func(_ call, s S) S { return keyedstream.Unique(s) },
 			within(func(_, _ int, vs []int) []int { return firsts(vs) })),
 		op1("keyedstream.WeakenOrder", func(_ call, s S) keyedOf[L, B, loose] { return keyedstream.WeakenOrder(s) },
-			func(_ int, c Content) Content { return c }),
+			func(_ int, c Content) Content { return c }).frees(),
 		op2("keyedstream.Merge", func(_ call, s, t S) keyedOf[L, B, loose] { return keyedstream.Merge(s, t) },
 			func(_ int, a, b Content) Content { return together(a, b) }),
 		op2("keyedstream.Join", func(_ call, s, t S) keyedOf[L, B, loose] {
@@ -137,7 +137,7 @@ func somesOf[L dataflow.Location, B interface {
 				}
 				return out
 			})(0, a)
-		}),
+		}).frees(),
 		op1("keyedstream.Rekey", func(c call, s S) keyedOf[L, B, loose] {
 			return keyedstream.Rekey(s, func(k, v int) int { return keyOf(k, v) })
 		}, func(_ int, c Content) Content {
@@ -166,13 +166,13 @@ func somesOf[L dataflow.Location, B interface {
 			return dataflow.Map(keyedstream.Entries(s), func(e dataflow.Entry[int, int]) int { return pack(e.Key, e.Value) })
 		}, func(_ int, c Content) Content {
 			return ofList(flat(eachValue(func(_, k, v int) []int { return []int{pack(k, v)} })(0, c)))
-		}),
+		}).frees(),
 		op1("dataflow.Keyed of keyedstream.Entries", func(_ call, s S) keyedOf[L, B, loose] { return dataflow.Keyed(keyedstream.Entries(s)) },
-			func(_ int, c Content) Content { return c }),
+			func(_ int, c Content) Content { return c }).frees(),
 		op1("keyedstream.Values", func(_ call, s S) streamOf[L, B, loose] { return keyedstream.Values(s) },
-			func(_ int, c Content) Content { return ofList(flat(c)) }),
+			func(_ int, c Content) Content { return ofList(flat(c)) }).frees(),
 		op1("keyedstream.Keys", func(_ call, s S) streamOf[L, B, loose] { return keyedstream.Keys(s) },
-			func(_ int, c Content) Content { return ofList(slices.Collect(maps.Keys(c.Keyed))) }),
+			func(_ int, c Content) Content { return ofList(slices.Collect(maps.Keys(c.Keyed))) }).frees(),
 		op1("keyedstream.Count", func(_ call, s S) entriesOf[L, G] { return keyedstream.Count(s) },
 			settled(func(_ int, vs []int) (int, bool) { return len(vs), true })),
 		op1("keyedstream.Sum", func(_ call, s S) entriesOf[L, F] { return keyedstream.Sum(s) },

@@ -104,7 +104,7 @@ func someOf[L dataflow.Location, B bounds.FoldedGrowing[G], O dataflow.Order, G 
 		op1("dataflow.Unique", func(c call, s S) S { return dataflow.Unique(s) },
 			func(_ int, c Content) Content { return ofList(firsts(c.List)) }),
 		op1("dataflow.WeakenOrder", func(c call, s S) streamOf[L, B, loose] { return dataflow.WeakenOrder(s) },
-			func(_ int, c Content) Content { return c }),
+			func(_ int, c Content) Content { return c }).frees(),
 		op2("dataflow.Merge", func(_ call, s, t S) streamOf[L, B, loose] { return dataflow.Merge(s, t) },
 			func(_ int, a, b Content) Content { return ofList(slices.Concat(a.List, b.List)) }),
 		op1("dataflow.KeyBy", func(c call, s S) keyedOf[L, B, O] {

@@ -21,6 +21,7 @@ type operator struct {
 	shows   bool     // what it has is noted whenever that changes, and not what comes
 	also    []string // other operators that it draws
 	rare    bool     // of an input: few programs have it
+	loosens bool     // gives up an order; see frees
 
 	build func(b *builder, x *node, in []any) any
 	eval  func(n int, in []Content) Content

@@ -237,6 +237,11 @@ func (b *builder) compare(quiet bool) error {
 func (b *builder) takenRight(e *evaluator, i int, all bool) error {
 	x, now := &b.p.nodes[i], len(b.events)
 	switch {
+	case b.p.through(i):
+		if wrong := e.passed(i, all || !b.clock); wrong != "" {
+			return b.differ(i, now, kinds[x.op.out].text(e.at(i, now)), wrong)
+		}
+		return nil
 	case x.op.edge != timed && x.op.edge != looped && x.op.edge != arranged:
 		return nil
 	case x.op.verdict != nil:

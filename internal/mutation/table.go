@@ -170,6 +170,18 @@ var mutations = []mutation{
 	{"a checkpoint forgets what sleeps", "dataflow/sim/checkpoint.go", []edit{{
 		"\t\t\tb.behind.asleep = append(b.behind.asleep, asleep{a.Name, &a.Effect})\n", "\t\t\t_ = a\n",
 	}}},
+	{"the simulator does not permute one input", "internal/engine/order.go", []edit{{
+		"op.loose.waits = op.alone() &&", "op.loose.waits = op.Index < 0 && op.alone() &&",
+	}}},
+	{"to the simulator the order between keys is that within a key", "internal/engine/order.go", []edit{{
+		"\treturn all || keys\n", "\treturn all || keys || len(op.Ins) > 0\n",
+	}}},
+	{"the simulator has elements of a recorded run wait", "internal/engine/simulate/simulate.go", []edit{{
+		"\t\t\tif d.from == nil {\n\t\t\t\ts.SettleLoose()\n", "\t\t\tif d != nil {\n\t\t\t\ts.SettleLoose()\n",
+	}}},
+	{"to the simulator an element may wait behind a cut that shows it", "internal/engine/order.go", []edit{{
+		"\t\t\tif y != op && !slices.Contains(before, y) {\n\t\t\t\treturn false\n", "\t\t\tif y == nil {\n\t\t\t\treturn false\n",
+	}}},
 	{"a search does not try what a move disables", "dataflow/sim/descent.go", []edit{{
 		"\t\t\tif i != d.path[last].index && !still[n] {\n", "\t\t\tif i != d.path[last].index && !still[n] && p == nil {\n",
 	}}},

@@ -85,6 +85,7 @@ func KSort[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, compa
 // KRekey returns each value under the key that f gives it.
 func KRekey[K, J comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, f func(K, V) J) *engine.KeyedNode[J, V] {
 	out := engine.NewKeyedNode[J, V](engine.Derived(op, in))
+	op.Rekeys()
 	check := engine.MadeKeys[J](op)
 	var js []J
 	var o engine.Batch[J, V]

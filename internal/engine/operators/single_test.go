@@ -94,6 +94,7 @@ func TestSinglesAreBatchesOfOne(t *testing.T) {
 // entries, and why.
 var batchesOnly = map[string]string{
 	"KObserve":       "is there in simulations only",
+	"KLoose":         "is there in simulations only",
 	"watched":        "is there in simulations only",
 	"calls":          "starts a call, which costs a hundred times as much",
 	"mapLives":       "starts a call, which costs a hundred times as much",

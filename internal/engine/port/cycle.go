@@ -64,12 +64,15 @@ func (c *Cycle[T]) Complete(n *engine.Node[T], name string) {
 	c.loop.Done, c.loop.From = true, h.Loops
 	c.op = op
 	c.loc.AddOutput(op, c)
-	n.To(func(batch []T) {
-		if len(c.step) == 0 {
-			c.loc.Later = append(c.loc.Later, c)
-		}
-		c.step = append(c.step, batch...)
-	})
+	n.To(func(batch []T) { c.feed(batch...) })
+}
+
+// feed has elements go on when the step is published.
+func (c *Cycle[T]) feed(xs ...T) {
+	if len(c.step) == 0 {
+		c.loc.Later = append(c.loc.Later, c)
+	}
+	c.step = append(c.step, xs...)
 }
 
 // Operator implements [engine.Output].
@@ -106,3 +109,87 @@ func (c *Cycle[T]) End(error) {}
 
 // Emit has nothing to append: what is fed back is taken before the step is encoded.
 func (c *Cycle[T]) Emit(dst []byte, _ codec.Codec) ([]byte, error) { return dst, nil }
+
+// Laned reports whether records can be taken in any order, and whether those of different keys can.
+func (in *Input[T]) Laned() (all, keys bool) {
+	return in.unordered != nil && in.lane == nil, in.unordered != nil
+}
+
+// Laned reports whether records can be taken in any order, and whether those of different keys can.
+func (in *KeyedInput[K, V]) Laned() (all, keys bool) { return in.unordered != nil || in.once, true }
+
+// Loose returns the elements of n, whose order the operator called name gives up: keyed says that it
+// is only the order between keys, of which each comes once. In a simulation they come in any order.
+// See [engine.Location.Loosen].
+func Loose[T any](n *engine.Node[T], name string, keyed bool) *engine.Node[T] {
+	return loose(n, name, keyed, nil)
+}
+
+// loose is Loose where elements for which by returns the same keep their order, if it is not nil.
+func loose[T any](n *engine.Node[T], name string, keyed bool, by func(T) uint64) *engine.Node[T] {
+	s := n.Loc
+	if !s.Simulated() || n.Region != nil || n.Mark != nil {
+		return n
+	}
+	op := s.Loosen(name, &n.Head, keyed)
+	out := engine.NewNode[T](n.Head)
+	out.Op = op
+	in := &Input[T]{InputBase: engine.InputBase{Loc: s, Op: op}, node: out, lane: by}
+	in.Shared(false)
+	if by != nil {
+		in.unordered.byWhat = make(map[uint64]int) // and so all that has the same digest is in one lane
+	}
+	op.Waits(in)
+	c := &Cycle[T]{loc: s, op: op, in: in}
+	to := &engine.Consumer[T]{Push: func(batch []T) {
+		if op.Loose() {
+			c.feed(batch...)
+		} else {
+			out.Push(batch)
+		}
+	}, One: func(x T) {
+		if op.Loose() {
+			c.feed(x)
+		} else {
+			out.One(x)
+		}
+	}}
+	n = n.Origin()
+	n.Outs = append(n.Outs, to)
+	return out
+}
+
+// A looseEntry is an entry of a keyed stream.
+type looseEntry[K comparable, V any] struct {
+	K K
+	V V
+}
+
+// KLoose is Loose for a keyed stream. If ordered, values of one key keep their order.
+func KLoose[K comparable, V any](n *engine.KeyedNode[K, V], name string, ordered bool) *engine.KeyedNode[K, V] {
+	s := n.Loc
+	if !s.Simulated() || n.Region != nil || n.Mark != nil || n.Revises || n.Forgets || n.Index != nil {
+		return n
+	}
+	rows := engine.NewNode[looseEntry[K, V]](n.Head)
+	rows.Op = n.Op
+	n.Origin().Add(func(b *engine.Batch[K, V]) {
+		for i, k := range b.K {
+			rows.One(looseEntry[K, V]{k, b.V[i]})
+		}
+	})
+	var by func(looseEntry[K, V]) uint64
+	if ordered {
+		by = func(e looseEntry[K, V]) uint64 { return engine.KeyDigest(e.K) }
+	}
+	free := loose(rows, name, ordered, by)
+	out := engine.NewKeyedNode[K, V](free.Head)
+	out.Op = free.Op
+	out.Fresh, out.Lives = n.Fresh, n.Lives
+	free.Outs = append(free.Outs, &engine.Consumer[looseEntry[K, V]]{Push: func(es []looseEntry[K, V]) {
+		for _, e := range es {
+			out.One(e.K, e.V, 0)
+		}
+	}})
+	return out
+}

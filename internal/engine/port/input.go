@@ -21,7 +21,8 @@ type Input[T any] struct {
 	taken []T // held by the token, as all below
 	off   int
 
-	unordered *recordLanes // of an input without order, else nil
+	unordered *recordLanes   // of an input without order, else nil
+	lane      func(T) uint64 // which of its records keep their order; nil if none do
 }
 
 // NewInput adds an input to the location.

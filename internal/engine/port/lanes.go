@@ -35,7 +35,12 @@ func (in *Input[T]) LaneOf(i int) uint64 {
 }
 
 // what returns a digest of the record at i.
-func (in *Input[T]) what(i int) uint64 { return digest.Of(in.buf[i]) }
+func (in *Input[T]) what(i int) uint64 {
+	if in.lane != nil {
+		return in.lane(in.buf[i])
+	}
+	return digest.Of(in.buf[i])
+}
 
 // A keyLane is the lane of a key: its number in the order in which keys were first accepted,
 // and what tells it from the others.

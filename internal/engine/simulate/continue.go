@@ -58,6 +58,11 @@ func (d *Simulation) makeRecorded() error {
 			return d.g.Err()
 		}
 	}
+	for _, s := range d.g.Locations { // the engine that was recorded keeps the order
+		if d.level == Types {
+			s.SettleLoose()
+		}
+	}
 	d.g.Note(func() string { return fmt.Sprintf("make the %d steps of the recording", len(d.from.Plans)) })
 	for _, s := range d.g.Locations {
 		if !started[s.Number] {

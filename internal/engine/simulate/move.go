@@ -64,6 +64,9 @@ func (m *Move) In() *engine.Op {
 	return m.in.Base().Op
 }
 
+// First reports whether the record that is taken was accepted first of those that wait in its input.
+func (m *Move) First() bool { return m.in != nil && m.head == 0 }
+
 // Value returns the record that is taken as text, with its key if it has one.
 func (m *Move) Value() string {
 	if m.late != nil {

@@ -115,6 +115,9 @@ func (d *Simulation) Prepare(g *engine.Graph) {
 			d.half(s).gathers = s.Gathers()
 		} else {
 			d.joins(s)
+			if d.from == nil {
+				s.SettleLoose()
+			}
 		}
 		s.Alarm = func(after, at int64) { d.alarm(s, after, at) }
 		for i := range s.Timers {

@@ -1,0 +1,50 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/bounds"
+)
+
+// An operator that gives up an order lets what comes through at once, but in a simulation, where
+// elements may wait behind it; see internal/engine/order.go. So outside of slices the model takes
+// what came through as given, and checks that it could have.
+
+// frees says that o gives up an order.
+func (o operator) frees() operator {
+	o.loosens = true
+	build := o.build
+	o.build = func(b *builder, x *node, in []any) any {
+		switch s := build(b, x, in).(type) {
+		case streamOf[here, bounds.Unbounded, loose]:
+			return taken(call{b, x.n, x.slice}, s)
+		case keyedOf[here, bounds.Unbounded, loose]:
+			return takenKeyed(call{b, x.n, x.slice}, s)
+		default:
+			return s
+		}
+	}
+	return o
+}
+
+// through reports whether what has come through node i is noted.
+func (p *Program) through(i int) bool { return p.nodes[i].op.loosens && p.nodes[i].slice < 0 }
+
+// passed says what is wrong with what has come through node i, or nothing. If all, nothing waits.
+func (e *evaluator) passed(i int, all bool) string {
+	x, now := &e.p.nodes[i], len(e.events)
+	in := make([]Content, len(x.args))
+	for a, arg := range x.args {
+		in[a] = e.at(arg, now)
+	}
+	got, source := e.at(i, now), x.op.eval(x.n, in)
+	if wrong := bagOf(got.List, source.List, all); wrong != "" {
+		return wrong
+	}
+	for k := range together(got, source).Keyed {
+		if wrong := bagOf(got.Keyed[k], source.Keyed[k], all); wrong != "" {
+			return fmt.Sprint(k, ": ", wrong)
+		}
+	}
+	return ""
+}

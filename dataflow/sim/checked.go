@@ -203,7 +203,7 @@ func (x *checked) look() {
 	}
 }
 
-// rest has the properties look that hold when nothing can happen any more.
+// rest has the properties look that hold when the flow is at rest.
 func (x *checked) rest() {
 	defer func() { x.atRest = x.err != nil }()
 	if err := graphOf(x.s.flow).Err(); err != nil {

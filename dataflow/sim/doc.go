@@ -98,7 +98,7 @@
 //
 //   - Clients are functions that use ports as code in production does. They run beside each
 //     other, and each use of a port is a move.
-//   - Always holds after every move, Eventually when nothing can happen any more, and Sometimes in
+//   - Always holds after every move, Eventually when the flow is at rest, and Sometimes in
 //     at least one schedule. They look at ports, at what outputs were given ([Elements]) and at
 //     what clients have done ([View]), and change nothing.
 //   - A [Monitor] reads what clients do, one operation after the other. A [Linear] says that

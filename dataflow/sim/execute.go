@@ -32,7 +32,7 @@ type execution struct {
 
 	property string // of a specification: what does not hold
 	err      error
-	atRest   bool  // it does not hold when nothing can happen any more
+	atRest   bool  // it does not hold when the flow is at rest
 	acts     []int // how many moves each client has made
 }
 

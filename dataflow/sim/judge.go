@@ -15,8 +15,8 @@ type Monitor interface {
 	// On is called after the move in which a client has used a port, or a [Call] has returned. An
 	// error fails the schedule.
 	On(op Op) error
-	// Hot says that something has to happen yet. It must be false when nothing can happen
-	// any more.
+	// Hot says that something has to happen yet. It must be false when the flow
+	// is at rest.
 	Hot() bool
 }
 
@@ -116,7 +116,7 @@ func (x *checked) cold() {
 	for _, m := range x.inst.monitors {
 		err := x.guard(func() error {
 			if m.Hot() {
-				return errors.New("nothing can happen any more, and it waits for something")
+				return errors.New("the flow is at rest, and it waits for something")
 			}
 			return nil
 		})

@@ -26,8 +26,8 @@ type Sim struct {
 // A stepper makes the steps of a flow: a simulation, or the replay of a recording.
 type stepper interface{ Quiesce() error }
 
-// ErrQuiet is returned to who waits for something at a flow in which nothing can
-// happen any more although an input is open: what is waited for will never come.
+// ErrQuiet is returned to a client that waits for something at a flow that is at rest although an
+// input is open: what the client waits for will never come.
 var ErrQuiet = simulate.ErrQuiet
 
 // The ways in which a schedule can end before the function returns.
@@ -55,7 +55,7 @@ func (s *Sim) Start() *dataflow.App {
 // Context returns the context of the schedule.
 func (s *Sim) Context() context.Context { return s.ctx }
 
-// Quiesce drives the flow until nothing can happen any more: every input has been
+// Quiesce drives the flow until it is at rest: every input has been
 // taken, every slice has run with the final version of what it reads, every timer
 // has fired.
 func (s *Sim) Quiesce() {
@@ -133,7 +133,7 @@ func Collect[T any](s *Sim, out source[T]) []T {
 	return all
 }
 
-// inline calls read, which reads what is there when nothing can happen any more: so no other
+// inline calls read, which reads what is there when the flow is at rest: so no other
 // order of it is tried than that in which it came.
 func (s *Sim) inline(read func()) {
 	if s.simulation == nil {

@@ -22,7 +22,7 @@ type Spec[P any] struct {
 	Clients []Client[P]
 
 	// Always must return nil before the first move and after every move. Eventually must return
-	// nil when nothing can happen any more. Both look at ports and change nothing; see [View].
+	// nil when the flow is at rest. Both look at ports and change nothing; see [View].
 	Always     map[string]func(*View, P) error
 	Eventually map[string]func(*View, P) error
 

@@ -78,7 +78,7 @@ func (v *View) Done(name string) bool {
 
 // Elements returns everything that the output was given so far, whether it was read or not.
 // Elements of a stream without order have none here. As with [Collect], not every order of
-// them is tried if a property looks at them only when nothing can happen any more.
+// them is tried if a property looks at them only when the flow is at rest.
 func Elements[T any](v *View, out *dataflow.OutputPort[T]) []T {
 	if v == nil || out == nil {
 		panic("sim: Elements without a View or without an output")

@@ -179,9 +179,10 @@ var outcomes = []DispatchOutcome{{Accepted: true}, {Reason: "refused"}}
 // TestEveryInput tries every order of every choice of inputs (two results, an authorization,
 // a choice, an interruption, the closure of the thread) with the timers of the call and
 // the failure of its dispatch among them. By default a call has up to two of them, four
-// inputs with its lifetime and its dispatch; -schedules.of 3 is five.
+// inputs with its lifetime and its dispatch; -schedules.of 3 is five, whose number is not known
+// since time passes between any two of them.
 func TestEveryInput(t *testing.T) {
-	want := map[int]int{0: 3, 1: 85, 2: 1582, 3: 20931}
+	want := map[int]int{0: 3, 1: 100, 2: 2342}
 	for n := range *schedulesOf + 1 {
 		schedules := 0
 		for _, word := range sets("abocxz", n) {

@@ -48,6 +48,8 @@ type savedPlace struct {
 	Moves    []simulate.Name
 	Among    int
 	Next     int
+	Timed    bool
+	Usual    int64
 	Asleep   []savedAsleep
 	Back     []bool
 	Branches []savedBranch
@@ -55,6 +57,7 @@ type savedPlace struct {
 
 type savedBranch struct {
 	Index   int
+	Time    int64
 	State   state
 	Effect  *simulate.Effect
 	Inner   bool
@@ -77,6 +80,7 @@ type savedEvent struct {
 type savedAddition struct {
 	Depth int
 	Heads []simulate.Name
+	Time  int64
 }
 
 type savedOutput struct {
@@ -219,7 +223,7 @@ func (s *search) forget() error {
 }
 
 func (b *branch) save() savedBranch {
-	saved := savedBranch{Index: b.index, State: b.state, Effect: b.effect, Inner: b.inner}
+	saved := savedBranch{Index: b.index, Time: b.time, State: b.state, Effect: b.effect, Inner: b.inner}
 	if b.state == running {
 		saved.State = waiting
 	}
@@ -229,12 +233,12 @@ func (b *branch) save() savedBranch {
 	for _, found := range b.pending {
 		var all []savedAddition
 		for _, a := range found {
-			all = append(all, savedAddition{a.depth, a.heads})
+			all = append(all, savedAddition{a.depth, a.heads, a.time})
 		}
 		saved.Pending = append(saved.Pending, all)
 	}
 	if p := b.behind; p != nil {
-		saved.Behind = &savedPlace{Moves: p.moves, Among: p.among, Next: p.next, Back: p.back}
+		saved.Behind = &savedPlace{Moves: p.moves, Among: p.among, Next: p.next, Timed: p.timed, Usual: p.usual, Back: p.back}
 		for _, a := range p.asleep {
 			saved.Behind.Asleep = append(saved.Behind.Asleep, savedAsleep{a.name, *a.effect})
 		}
@@ -247,19 +251,19 @@ func (b *branch) save() savedBranch {
 
 // branch returns the branch of a place that was saved.
 func (saved *savedBranch) branch(at *place) *branch {
-	b := &branch{at: at, index: saved.Index, state: saved.State, effect: saved.Effect, inner: saved.Inner}
+	b := &branch{at: at, index: saved.Index, time: saved.Time, state: saved.State, effect: saved.Effect, inner: saved.Inner}
 	for _, e := range saved.Events {
 		b.events = append(b.events, event{e.Effect, e.Place, e.Last, e.Before})
 	}
 	for _, found := range saved.Pending {
 		var all []addition
 		for _, a := range found {
-			all = append(all, addition{a.Depth, a.Heads})
+			all = append(all, addition{a.Depth, a.Heads, a.Time})
 		}
 		b.pending = append(b.pending, all)
 	}
 	if p := saved.Behind; p != nil {
-		b.behind = &place{from: b, moves: p.Moves, among: p.Among, next: p.Next, back: p.Back}
+		b.behind = &place{from: b, moves: p.Moves, among: p.Among, next: p.Next, timed: p.Timed, usual: p.Usual, back: p.Back}
 		if at != nil {
 			b.behind.depth = at.depth + 1
 		}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -112,6 +113,48 @@ func (c *choices) of(all []simulate.Move) (x int) {
 	}
 	c.steps = append(c.steps, step{move: true, name: all[x].Name})
 	return x
+}
+
+// Time implements [simulate.Timekeeper]. The usual time is noted as 0, and another one as how much
+// later than the earliest one it is, in two numbers, so that an int of 32 bits has room for them:
+// how often there are 2^30 ns in it, plus one, and what is left.
+func (c *choices) Time(p simulate.Passing) int64 {
+	at := p.Usual
+	if !p.Matters {
+		return at
+	}
+	switch from := c.from.(type) {
+	case *descent:
+		at = from.time(p.Usual)
+	case *script, *guided:
+		high := c.timed(from.choose(len(c.made), math.MaxInt))
+		if high == 0 {
+			return at
+		}
+		low := c.timed(from.choose(len(c.made), 1<<timeBits))
+		return p.Earliest + int64(high-1)<<timeBits + int64(low)
+	default:
+		times := someTimes(p)
+		at = times[from.choose(len(c.made), len(times))]
+	}
+	if at == p.Usual {
+		c.timed(0)
+		return at
+	}
+	later := at - p.Earliest
+	c.timed(int(later>>timeBits) + 1)
+	c.timed(int(later & (1<<timeBits - 1)))
+	return at
+}
+
+// timeBits is how many bits of a time are in one choice.
+const timeBits = 30
+
+// timed notes a part of a time. It has no alternative that can be tried blindly.
+func (c *choices) timed(made int) int {
+	c.chose(made, 1)
+	c.steps = append(c.steps, step{chosen: made})
+	return made
 }
 
 // Made implements [simulate.Listener].

@@ -83,7 +83,7 @@ func (d *descent) chooseOf(n int, worth func(i int) bool) int {
 	}
 	b := d.path[d.at]
 	d.at++
-	if b.at.among != n || b.at.moves != nil {
+	if b.at.among != n || b.at.moves != nil || b.at.timed {
 		d.differs(fmt.Sprintf("choice %d was among %d and is among %d", d.at, b.at.among, n))
 	}
 	return min(b.index, n-1)
@@ -135,6 +135,22 @@ func (d *descent) differs(how string) {
 	}
 }
 
+// time chooses what the clock shows: the usual time, and what is found to make a difference.
+func (d *descent) time(usual int64) int64 {
+	if d.at == len(d.path) {
+		p := d.place(1)
+		p.timed, p.usual = true, usual
+		p.branches = []*branch{{at: p, time: usual}}
+		d.path = append(d.path, p.branches[0])
+	}
+	b := d.path[d.at]
+	d.at++
+	if !b.at.timed || b.at.usual != usual {
+		d.differs(fmt.Sprintf("choice %d was a time beside %d and is one beside %d", d.at, b.at.usual, usual))
+	}
+	return b.time
+}
+
 // made notes what a move did.
 func (d *descent) made(e simulate.Effect) {
 	at := d.here
@@ -171,10 +187,13 @@ func (d *descent) verdict(run execution) *verdict {
 
 // ended returns what there is to try when an execution is over, deepest places first.
 func (d *descent) ended() []addition {
+	found := d.races()
 	if d.whole {
-		return nil
+		found = nil
+	} else {
+		found = append(d.disabled(), found...)
 	}
-	found := append(d.disabled(), d.races()...)
+	found = append(found, d.pass()...)
 	slices.SortStableFunc(found, func(a, b addition) int { return b.depth - a.depth })
 	return found
 }
@@ -194,7 +213,7 @@ func (d *descent) disabled() (found []addition) {
 		}
 		for i, n := range p.moves {
 			if i != d.path[last].index && !still[n] {
-				found = append(found, addition{p.depth, []simulate.Name{n}})
+				found = append(found, addition{depth: p.depth, heads: []simulate.Name{n}})
 			}
 		}
 	}

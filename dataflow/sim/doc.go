@@ -42,8 +42,10 @@
 //   - Whether a slice that has news is cut now or after more has come. Each is cut on its own.
 //   - When a timer fires: time may pass to the earliest deadline of a location whatever is
 //     waiting.
-//   - When a record comes to an operator that reads the time: some may pass before it, as far
-//     as that changes which of two timers fires first. No two such records come at one time.
+//   - How much time passes before a step that reads the clock: none, or any that changes which
+//     timer fires first. A timer may be late: a record may be taken after its deadline, and
+//     before it fires. An order that needs a time below zero is none, and none is tried
+//     that needs a step more than 36 years after the first one.
 //   - When an Interval fires: at most three times without anything having come in.
 //   - When a call of a MapAsync is made, and when its answer is taken. A call is one move: what
 //     its function reads and writes elsewhere is not interleaved with another call.

@@ -166,3 +166,22 @@ func Unreduced() Option { return func(o *options) { o.whole = true } }
 
 // Queue says how many records may wait at a location. It is called before the flow is started.
 func (s *Sim) Queue(n int) { graphOf(s.flow).Settings.Queue = n }
+
+// Shorten returns the trace of the shortest schedule that fails, given one that does. It reports
+// false if one of the two does not fail when it is run again; the shortest is run last.
+func Shorten(t testing.TB, trace string, f func(*Sim)) (short string, ok bool) {
+	x := subject{ctx: t.Context(), f: f}
+	again := func(trace string) execution {
+		c, err := scriptOf(trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.execute(c, nil)
+	}
+	run := again(trace)
+	if !run.failed {
+		return "", false
+	}
+	short = x.shortest(run).trace
+	return short, again(short).failed
+}

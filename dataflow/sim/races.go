@@ -56,14 +56,7 @@ type past struct {
 // races finds, for each move that follows the branches that were there before, the moves before it
 // that could have come after it, where somebody could tell.
 func (d *descent) races() (found []addition) {
-	p := &past{
-		events:  append(d.before, d.events...),
-		lastOf:  make(map[simulate.Name]int),
-		objects: make(map[engine.Object]history),
-		sent:    make(map[engine.Object][]int),
-		taken:   make(map[engine.Object][]int),
-		barrier: -1,
-	}
+	p := newPast(append(d.before, d.events...))
 	words := len(p.events)/64 + 1
 	for i := range p.events {
 		if i < len(d.before) {
@@ -73,10 +66,7 @@ func (d *descent) races() (found []addition) {
 		}
 		e := &p.events[i]
 		e.before = make(set, words)
-		after := func(j int) {
-			e.before.add(j)
-			e.before.join(p.events[j].before)
-		}
+		after := func(j int) { p.after(e, j) }
 		if j, ok := p.lastOf[e.Name]; ok {
 			after(j)
 		}
@@ -93,6 +83,24 @@ func (d *descent) races() (found []addition) {
 	}
 	copy(d.events, p.events[len(d.before):])
 	return found
+}
+
+// newPast returns the past of some events, before the first of them.
+func newPast(events []event) *past {
+	return &past{
+		events:  events,
+		lastOf:  make(map[simulate.Name]int),
+		objects: make(map[engine.Object]history),
+		sent:    make(map[engine.Object][]int),
+		taken:   make(map[engine.Object][]int),
+		barrier: -1,
+	}
+}
+
+// after has e come after event j.
+func (p *past) after(e *event, j int) {
+	e.before.add(j)
+	e.before.join(p.events[j].before)
 }
 
 // takes has event i come after those that sent what it takes, and those that took what had to be
@@ -191,5 +199,5 @@ func (d *descent) race(p *past, j, i int) (a addition, ok bool) {
 		}
 		heads = append([]simulate.Name{e.Name}, heads...)
 	}
-	return addition{at.depth, heads}, true
+	return addition{depth: at.depth, heads: heads}, true
 }

@@ -13,12 +13,15 @@ type place struct {
 	moves []simulate.Name // those that are possible; nil if it is no move that is chosen
 	among int
 
-	branches []*branch // in the order in which they are tried; others may be added to moves
+	branches []*branch // in the order in which they are tried; others may be added to moves and times
 	next     int       // of these, the first that is not finished
 
 	// where a move is chosen
 	asleep []asleep
 	back   []bool // moves that have to be tried
+
+	timed bool  // what a clock shows is chosen
+	usual int64 // the first of these times
 }
 
 // A branch is one choice at a place. Behind it is the next place, unless the execution ends.
@@ -30,6 +33,7 @@ type place struct {
 type branch struct {
 	at      *place // nil of the first one, behind which everything is
 	index   int    // what is chosen
+	time    int64  // that is chosen
 	state   state
 	behind  *place
 	effect  *simulate.Effect // of the move, once it was made
@@ -55,10 +59,11 @@ type asleep struct {
 	effect *simulate.Effect
 }
 
-// An addition has one of some moves be tried at a place, unless one of them is anyway.
+// An addition has one of some moves be tried at a place, unless one of them is anyway, or a time.
 type addition struct {
 	depth int // of the place
 	heads []simulate.Name
+	time  int64 // to be tried, if the place is one of times
 }
 
 // sleeps reports whether a move is asleep at p.
@@ -77,10 +82,16 @@ func (p *place) add(i int) {
 	}
 }
 
-// apply adds the first of some moves that is possible, or all if none is.
-func (p *place) apply(heads []simulate.Name) {
+// apply adds a time, or the first of some moves that is possible, or all if none is.
+func (p *place) apply(a addition) {
+	if p.timed {
+		if !slices.ContainsFunc(p.branches, func(b *branch) bool { return b.time == a.time }) {
+			p.branches = append(p.branches, &branch{at: p, time: a.time})
+		}
+		return
+	}
 	first := -1
-	for _, h := range heads {
+	for _, h := range a.heads {
 		k := slices.Index(p.moves, h)
 		if k >= 0 && p.back[k] {
 			return
@@ -154,7 +165,7 @@ func (b *branch) give(found []addition) {
 		}
 		n := 0
 		for n < len(found) && found[n].depth == p.depth {
-			p.apply(found[n].heads)
+			p.apply(found[n])
 			n++
 		}
 		found = found[n:]

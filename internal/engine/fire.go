@@ -170,6 +170,35 @@ type TimerQueue interface {
 	Idle() bool       // whether the location may end without it
 }
 
+// A ManyTimers is a timer queue that can have several deadlines at a time.
+type ManyTimers interface {
+	TimerQueue
+	// Deadlines calls do with the deadlines of all timers that are set, those of equal ones as
+	// often as there are.
+	Deadlines(do func(at int64))
+}
+
+// Deadlines calls do with the deadlines of the location's timers, queue by queue.
+func (s *Location) Deadlines(do func(queue int, at int64)) {
+	for i := range s.Timers {
+		q := s.Timers[i].TimerQueue
+		if many, ok := q.(ManyTimers); ok {
+			many.Deadlines(func(at int64) { do(i, at) })
+		} else if at, ok := q.Next(); ok {
+			do(i, at)
+		}
+	}
+}
+
+// TouchMarks says that the timers of a deadline move marks of event time, if they do.
+func (s *Location) TouchMarks(deadline int64, turns Turns) {
+	for i := range s.Timers {
+		if at, ok := s.Timers[i].Next(); ok && at == deadline && s.Timers[i].op.marked() {
+			turns.Touch(s.Marks(), Writes)
+		}
+	}
+}
+
 // Tiring is the part of an [EndlessTimer] that counts how often it fired. In a simulation a
 // schedule needs an end, so that the timer fires only so often until something comes in.
 type Tiring struct {
@@ -260,3 +289,20 @@ func (s *Location) HearAll(now int64) {
 		l.hear(now)
 	}
 }
+
+// The numbers of objects that stand for the time of a location, as if they were operators.
+const (
+	clockOp = -1<<30 + iota
+	marksOp
+)
+
+// IsClock reports whether o is the clock of a location.
+func (o Object) IsClock() bool { return o.Op == clockOp }
+
+// Times returns what stands for the clock of a location and its timers. The clocks of two locations
+// show the same time, but nobody can tell how much has passed between a step of the one and a step
+// of the other.
+func (s *Location) Times() Object { return Object{int32(s.Number), clockOp, 0} }
+
+// Marks returns what stands for the marks of event time of a location, which its operators share.
+func (s *Location) Marks() Object { return Object{int32(s.Number), marksOp, 0} }

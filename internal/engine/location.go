@@ -84,10 +84,9 @@ type Location struct {
 	loosened       []*Op // of a simulated graph; see order.go
 	Number         int   // among the locations of the graph
 	divided        bool
-	Recorder       StepRecorder          // of the graph, if it is recorded
-	planned        bool                  // see Planned
-	ends           bool                  // a step has slices to cut
-	Alarm          func(after, at int64) // is told of each timer that is set, if not nil
+	Recorder       StepRecorder // of the graph, if it is recorded
+	planned        bool         // see Planned
+	ends           bool         // a step has slices to cut
 
 	Token token.Token
 	Edges localEdges // its edges to other locations; see edge.go

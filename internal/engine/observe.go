@@ -155,11 +155,6 @@ var (
 	Everything = Object{-1, -3, 0} // all there is
 )
 
-// Times returns what stands for the clock of a location, its timers, and the marks of event time,
-// which its operators share. The clocks of two locations show the same time, but nobody can tell
-// how much has passed between a step of the one and a step of the other.
-func (s *Location) Times() Object { return Object{int32(s.Number), -1 << 30, 0} }
-
 // closing is the key of the part of an input that says whether it is closed.
 const closing = ^uint64(0)
 
@@ -306,8 +301,11 @@ func (op *Op) Clocked() { op.clocked = true }
 
 // times says what op touches of time whenever something comes to it.
 func (op *Op) times(turns Turns) {
-	if op.clocked || len(op.owns)+len(op.follows) > 0 {
+	if op.clocked {
 		turns.Touch(op.Loc.Times(), Writes)
+	}
+	if op.marked() {
+		turns.Touch(op.Loc.Marks(), Writes)
 	}
 }
 

@@ -111,12 +111,18 @@ func (op *Op) Behind() map[Object]bool {
 		case !x.given():
 			all[x.Object(0)] = true
 		}
-		if x.clocked || len(x.owns)+len(x.follows) > 0 {
+		if x.clocked {
 			all[op.Loc.Times()] = true
+		}
+		if x.marked() {
+			all[op.Loc.Marks()] = true
 		}
 	}
 	return all
 }
+
+// marked reports whether op has to do with a mark of event time.
+func (op *Op) marked() bool { return len(op.owns)+len(op.follows) > 0 }
 
 // Group returns what stands for the order in which some lanes of an input get records: it is called
 // for one of these.

@@ -10,13 +10,9 @@ import (
 )
 
 // What the simulator does not offer today, or offers in another way, although production
-// does it. A flow that can do something of the first kind is not led through the simulator;
-// the rules and the model still check it.
-//
-//   - timers (H4): time passes before a record only as far as the durations of timers that
-//     were set before ask for.
-//
-// The others are no event of a plan, and so nothing of them can be seen here:
+// does it. A flow that can do something of the last kind is not led through the simulator;
+// the rules and the model still check it. The others are no event of a plan, and so nothing of
+// them can be seen here:
 //
 //   - calls: when answers are taken is offered in full, and more than production has if
 //     Concurrency is limited (H6),
@@ -28,11 +24,16 @@ import (
 // of two records, and only [a a' b b'] in the simulator, which takes them one by one. What
 // derives from it is not compared, see [Program.arranges]; if it is fed back by a cycle, other
 // records are taken, and the flow is not led.
+//
+// An Interval fires for ever in production, and in the simulator three times unless something comes
+// in: a flow that has one is not led.
 var notOffered = []struct {
 	hole string
 	has  func(s *script) bool
 }{
-	{"H4", func(s *script) bool { return s.p.hasTimers() }},
+	{"intervals", func(s *script) bool {
+		return slices.ContainsFunc(s.p.nodes, func(x node) bool { return x.op.name == "dataflow.Interval" })
+	}},
 	{"H12", func(s *script) bool { return s.p.loopsArranged() || s.p.sendsArranged(s.moves) }},
 }
 
@@ -69,7 +70,9 @@ type guided struct {
 	*flowing
 	steps  *simulate.Simulation
 	step   int
-	passed int // elements that waited where a type gives up an order
+	passed int   // elements that waited where a type gives up an order
+	now    int64 // of the step
+	fired  bool  // its timers have
 }
 
 // newGuided returns the simulator as a membership, or why the script is not led through it.
@@ -86,12 +89,18 @@ func newGuided(s *script) (m *guided, hole string) {
 	return m, ""
 }
 
-// Choose implements [simulate.Chooser]: time does not pass in what is led.
+// Choose implements [simulate.Chooser]. No record comes again in what is led.
 func (m *guided) Choose(int) int { return 0 }
 
+// Time implements [simulate.Timekeeper]: the clock shows what it showed in production.
+func (m *guided) Time(p simulate.Passing) int64 { return max(m.now, p.Earliest) }
+
 func (m *guided) possible(w *walk, e simulate.Event) error {
-	if m.step != e.Step && e.Location == 0 {
-		m.step = e.Step
+	if m.now = e.Now; m.step != e.Step {
+		m.step, m.fired = e.Step, false
+		if e.Location != 0 {
+			return m.makes(w, e)
+		}
 		for _, x := range w.whole.eventsOf(e.Step) {
 			if x.slice < 0 && m.p.nodes[x.node].op.edge == input {
 				if err := m.sends[x.node](x.key, x.value); err != nil {
@@ -100,6 +109,11 @@ func (m *guided) possible(w *walk, e simulate.Event) error {
 			}
 		}
 	}
+	return m.makes(w, e)
+}
+
+// makes makes an event.
+func (m *guided) makes(w *walk, e simulate.Event) error {
 	if e.Start {
 		if graphOf(m.flow).Begun() {
 			return nil // the first step of another location
@@ -112,7 +126,10 @@ func (m *guided) possible(w *walk, e simulate.Event) error {
 	if err := m.call(); err != nil {
 		return err
 	}
-	if !e.Cut {
+	switch {
+	case e.Fire:
+		return m.fire(e)
+	case !e.Cut:
 		return m.take(e)
 	}
 	// Each slice is cut by itself, those that follow from another one behind it.
@@ -144,6 +161,23 @@ func (m *guided) call() error {
 			return err
 		}
 	}
+}
+
+// fire fires all timers that are due at the time of the step. The walk makes an event of each of
+// their deadlines.
+func (m *guided) fire(e simulate.Event) error {
+	if m.fired {
+		return nil
+	}
+	m.fired = true
+	m.steps.Pass(int32(e.Location), e.Now)
+	all := m.steps.Offers()
+	for _, o := range all {
+		if o.Kind == simulate.Fires && int(o.Location) == e.Location {
+			return m.steps.Make(o)
+		}
+	}
+	return fmt.Errorf("not offered: there is %v", all)
 }
 
 // take takes the record of an event.

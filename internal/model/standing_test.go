@@ -61,7 +61,7 @@ func TestStanding(t *testing.T) {
 			t.Errorf("%d %s in %d flows: the test sees too little", did[what], what, *standingFlows)
 		}
 	}
-	for _, what := range []string{"led through the simulator", "in a bubble", "on two processors", "records refused", "not led because of H4", "batches of several keys", "elements that waited where an order is given up"} {
+	for _, what := range []string{"led through the simulator", "in a bubble", "on two processors", "records refused", "timers led through the simulator", "batches of several keys", "elements that waited where an order is given up"} {
 		if did[what] < *standingFlows/20 {
 			t.Errorf("%d flows of %d: %s: the test sees too little", did[what], *standingFlows, what)
 		}
@@ -114,6 +114,7 @@ func (s *script) stand(t *testing.T, did tally) (err error) {
 		all = append(all, simulated)
 	}
 	did.countIf(hole == "", "led through the simulator")
+	did.countIf(hole == "" && s.p.hasTimers(), "timers led through the simulator")
 	did.countIf(hole != "", "not led because of "+hole)
 	if err := walkThrough(r, c, all...); err != nil {
 		return fmt.Errorf("event by event: %w", err)

@@ -230,11 +230,20 @@ var mutations = []mutation{
 	{"to the simulator the order in which keys are forgotten depends on nothing", "internal/engine/operators/completed.go", []edit{{
 		"		in.Op.MixesKeys() // which", "		// which",
 	}}},
-	{"to the simulator timers depend on nothing", "internal/engine/simulate/move.go", []edit{{
-		"		d.virtual = max(d.virtual, m.deadline)\n		d.trail.touch(m.loc.Times(), engine.Writes)\n", "		d.virtual = max(d.virtual, m.deadline)\n",
+	{"to the simulator timers depend on nothing", "internal/engine/simulate/time.go", []edit{{
+		"	d.trail.touch(s.Times(), engine.Writes)\n	c := &d.time.clocks[s.Number]\n	now :=", "	c := &d.time.clocks[s.Number]\n	now :=",
+	}}},
+	{"to a search it does not matter how much time passes", "dataflow/sim/descent.go", []edit{{
+		"	found = append(found, d.pass()...)\n", "",
+	}}},
+	{"a search looks only at what timers do themselves", "dataflow/sim/moments.go", []edit{{
+		"(i == at || e.before.has(at)) && e.Conf", "i == at && e.Conf",
+	}}},
+	{"a search has timers fire that are due after others", "dataflow/sim/moments.go", []edit{{
+		"		x.first(&m.so, left)\n", "",
 	}}},
 	{"to the simulator what sets a timer depends on nothing", "internal/engine/observe.go", []edit{{
-		"	if op.clocked || len(op.owns)+len(op.follows) > 0 {", "	if turns == nil {",
+		"	if op.clocked {", "	if false {",
 	}}},
 	{"a message that is lost comes", "internal/engine/simulate/move.go", []edit{
 		{"again); what != lost {", "again); true {"},

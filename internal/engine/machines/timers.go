@@ -89,9 +89,6 @@ func (m *machine[K, S, U, A]) alarm(d time.Duration) int64 {
 	if at < int64(d) { // in more than two centuries
 		at = never
 	}
-	if m.loc.Alarm != nil {
-		m.loc.Alarm(int64(d), at)
-	}
 	if at < m.loc.ArmedFor { // else the location wakes up in time anyway
 		m.loc.Rearm = true
 	}
@@ -159,6 +156,11 @@ func (r *ringing[K, S, U, A]) Next() (int64, bool) { return r.timers.due.Next() 
 
 func (r *ringing[K, S, U, A]) Running() int { return r.timers.due.Len() }
 
+// Deadlines implements [engine.ManyTimers].
+func (r *ringing[K, S, U, A]) Deadlines(do func(at int64)) {
+	r.timers.due.Each(func(_ uint32, at int64) { do(at) })
+}
+
 // Stepwise implements [engine.SteppedTimer]: what is called sets timers.
 func (r *ringing[K, S, U, A]) Stepwise() {}
 
@@ -198,6 +200,11 @@ type idling[K comparable, S, U, A any] struct {
 func (r *idling[K, S, U, A]) Next() (int64, bool) { return r.timers.idle.Next() }
 
 func (r *idling[K, S, U, A]) Running() int { return r.timers.idle.Len() }
+
+// Deadlines implements [engine.ManyTimers].
+func (r *idling[K, S, U, A]) Deadlines(do func(at int64)) {
+	r.timers.idle.Each(func(_ uint32, at int64) { do(at) })
+}
 
 func (r *idling[K, S, U, A]) Skip(int64) {}
 

@@ -113,9 +113,6 @@ func (m *retained[K]) turn() {
 
 func (m *retained[K]) schedule(now int64) {
 	*m.at = now + m.ttl
-	if m.loc.Alarm != nil {
-		m.loc.Alarm(m.ttl, *m.at)
-	}
 	m.loc.Rearm = true
 }
 
@@ -302,9 +299,6 @@ func openFor[K comparable, A any](m engine.Memory, h *engine.Head, live *keyed.T
 
 func (t *openLimit[K, A]) set(i uint32) {
 	at := t.loc.Clock() + t.after
-	if t.loc.Alarm != nil {
-		t.loc.Alarm(t.after, at)
-	}
 	if t.idx.Len() == 0 { // else an earlier one wakes the location
 		t.loc.Rearm = true
 	}
@@ -312,6 +306,11 @@ func (t *openLimit[K, A]) set(i uint32) {
 }
 
 func (t *openLimit[K, A]) cancel(i uint32) { t.idx.Cancel(i) }
+
+// Deadlines implements [engine.ManyTimers].
+func (t *openLimit[K, A]) Deadlines(do func(at int64)) {
+	t.idx.Each(func(_ uint32, at int64) { do(at) })
+}
 
 func (t *openLimit[K, A]) Next() (int64, bool) { return t.idx.Next() }
 func (t *openLimit[K, A]) Running() int        { return t.idx.Len() }

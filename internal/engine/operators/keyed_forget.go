@@ -62,9 +62,6 @@ func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 			}
 			if at == engine.NoDeadline {
 				at = h.Loc.Clock() + int64(ttl)
-				if h.Loc.Alarm != nil {
-					h.Loc.Alarm(int64(ttl), at)
-				}
 			}
 			j, v, _ := t.table.PutIndex(k, hs[i])
 			*v = b.V[i]
@@ -85,9 +82,6 @@ func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 			kh = t.hash.Hash(k)
 		}
 		at := h.Loc.Clock() + int64(ttl)
-		if h.Loc.Alarm != nil {
-			h.Loc.Alarm(int64(ttl), at)
-		}
 		j, p, _ := t.table.PutIndex(k, kh)
 		*p = v
 		t.idx.Add(j, at)
@@ -101,6 +95,11 @@ func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 }
 
 func (t *expiring[K, V]) Next() (int64, bool) { return t.idx.Next() }
+
+// Deadlines implements [engine.ManyTimers].
+func (t *expiring[K, V]) Deadlines(do func(at int64)) {
+	t.idx.Each(func(_ uint32, at int64) { do(at) })
+}
 
 func (t *expiring[K, V]) Expire(now int64) {
 	t.idx.Expire(now, t.forget)

@@ -223,9 +223,6 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 				d = each(b.V[i])
 			}
 			at := now + int64(max(d, least))
-			if a.loc.Alarm != nil {
-				a.loc.Alarm(int64(max(d, least)), at)
-			}
 			a.set(b.K[i], b.V[i], h, at)
 		}
 		a.over.pushTo(a.out)
@@ -240,9 +237,6 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 			d = each(v)
 		}
 		at := a.loc.Clock() + int64(max(d, least))
-		if a.loc.Alarm != nil {
-			a.loc.Alarm(int64(max(d, least)), at)
-		}
 		a.set(k, v, kh, at)
 	}
 	return a.out
@@ -274,6 +268,11 @@ func (a *after[K, V]) end(k K, h uint64) {
 		a.Cancel(*p - 1)
 	}
 	a.lives.Delete(k, h)
+}
+
+// Deadlines implements [engine.ManyTimers].
+func (a *after[K, V]) Deadlines(do func(at int64)) {
+	a.Idx.Each(func(_ uint32, at int64) { do(at) })
 }
 
 func (a *after[K, V]) Expire(now int64) {

@@ -42,7 +42,7 @@ func (d *Simulation) begin() {
 func (d *Simulation) makeRecorded() error {
 	d.from.Mu.Lock()
 	defer d.from.Mu.Unlock()
-	started := make([]bool, len(d.g.Locations))
+	begun := make([]bool, len(d.g.Locations))
 	for n := range d.from.Plans {
 		p := &d.from.Plans[n].Plan
 		s, err := load(d.g, d.from, n)
@@ -52,11 +52,11 @@ func (d *Simulation) makeRecorded() error {
 		if err := entered(s, p); err != nil {
 			return fmt.Errorf("dataflow: step %d of the recording cannot be made again: %w", n+1, err)
 		}
-		started[s.Number] = true
-		d.virtual = max(d.virtual, p.Now)
+		begun[s.Number] = true
 		if !d.Perform(s, p) {
 			return d.g.Err()
 		}
+		d.Pass(int32(s.Number), max(p.Now, started))
 	}
 	for _, s := range d.g.Locations { // the engine that was recorded keeps the order
 		if d.level == Types {
@@ -65,9 +65,11 @@ func (d *Simulation) makeRecorded() error {
 	}
 	d.g.Note(func() string { return fmt.Sprintf("make the %d steps of the recording", len(d.from.Plans)) })
 	for _, s := range d.g.Locations {
-		if !started[s.Number] {
-			d.Perform(s, &engine.Plan{Start: true, Cut: engine.CutNone})
+		if !begun[s.Number] {
+			d.first(s)
+			continue
 		}
+		d.tick(s, Tick{At: d.time.clocks[s.Number].now})
 	}
 	return nil
 }

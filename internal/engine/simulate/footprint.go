@@ -23,6 +23,7 @@ type Effect struct {
 	Took    []engine.Object // the queues from which it took one, in order
 	Behind  []engine.Object // inputs of which everything had to be taken before
 	ways    []engine.Object // in which something came to an operator, where there are several
+	Ticks   []Tick          // what it has to do with time, in order
 }
 
 // Conflicts reports whether it makes a difference which of e and f comes first, beyond that one

@@ -22,7 +22,6 @@ func (d *Simulation) SetLevel(l Level) { d.level = l }
 type half struct {
 	gathers bool // steps take several records; see [engine.Location.Gathers]
 	begun   bool
-	fired   bool
 	given   []engine.Object // outputs to which its timers gave something
 	plan    engine.Plan     // of what is left of it
 }
@@ -78,13 +77,14 @@ func (d *Simulation) takeFirst(m *Move) {
 func (d *Simulation) fireFirst(m *Move) {
 	s, h := m.loc, d.half(m.loc)
 	if !h.gathers {
-		d.Perform(s, &engine.Plan{Now: m.deadline, Fire: true})
+		d.fire(s, m.deadline)
+		d.Perform(s, &engine.Plan{})
 		return
 	}
 	d.trail.touch(s.Half(), engine.Writes)
-	h.begun, h.fired, h.plan.Now = true, true, m.deadline
+	h.begun = true
 	d.holds = h
-	d.Perform(s, &engine.Plan{Now: m.deadline, Fire: true, Cut: engine.CutNone})
+	d.fire(s, m.deadline)
 	d.holds = nil
 }
 
@@ -102,9 +102,8 @@ func (d *Simulation) endStep(s *engine.Location) {
 	for _, t := range was.plan.Take {
 		if _, ok := s.Inputs[t.Op].(*engine.Ending); ok {
 			d.trail.touch(s.Times(), engine.Writes)
+			d.trail.touch(s.Marks(), engine.Writes)
 		}
 	}
-	d.passes = len(was.plan.Take) > 0 && !was.fired
 	d.Perform(s, &was.plan)
-	d.passes = false
 }

@@ -192,12 +192,10 @@ func (d *Simulation) do(m *Move) {
 	case Answers:
 		m.calls.Answer(m.call)
 	case Fires:
-		d.virtual = max(d.virtual, m.deadline)
-		d.trail.touch(m.loc.Times(), engine.Writes)
 		if d.level == Engine {
 			d.fireFirst(m)
 		} else {
-			d.Perform(m.loc, &engine.Plan{Now: m.deadline, Fire: true, Cut: engine.CutNone})
+			d.fire(m.loc, m.deadline)
 		}
 	case Isolates, Heals, Halts, Crashes:
 		d.fail(m)
@@ -224,6 +222,7 @@ func (d *Simulation) do(m *Move) {
 func (d *Simulation) take(m *Move) {
 	if end, ok := m.in.(*engine.Ending); ok {
 		d.trail.touch(m.loc.Times(), engine.Writes)
+		d.trail.touch(m.loc.Marks(), engine.Writes)
 		for _, in := range end.Before() {
 			d.trail.effect.Behind = append(d.trail.effect.Behind, in.Base().Op.Object(0))
 		}
@@ -232,9 +231,7 @@ func (d *Simulation) take(m *Move) {
 		return
 	}
 	n := 1 + d.more(m)
-	d.passes = true
 	d.Perform(m.loc, &engine.Plan{Take: []engine.Take{{Op: m.in.Base().Op.Index, N: n}}, Cut: engine.CutNone})
-	d.passes = false
 }
 
 // takeAt has an input take the record of a move, and reports whether the step gets it: a message may

@@ -64,13 +64,11 @@ type Simulation struct {
 	known   Known
 	made    []Move             // memory of moves
 	calling [][]engine.Calling // by location
-	alarms  [][]alarm          // by location: the timers that were set
 	steps   int                // since something was sent
 	sent    int                // records accepted
-	virtual int64              // the clock, in nanoseconds
-	passes  bool               // time passes when it is read next
-	repeats repeats            // of records that were taken
-	from    *engine.Recording  // whose steps come first, or nil
+	time    timeline
+	repeats repeats           // of records that were taken
+	from    *engine.Recording // whose steps come first, or nil
 	faults  faults
 	apart   bool // functions of calls share nothing
 
@@ -94,6 +92,7 @@ func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, known Known) *
 	d := &Simulation{g: g, choose: choose, known: known, trail: trail{read: known.Read}}
 	d.guide, _ = choose.(Guide)
 	d.told, _ = choose.(Listener)
+	d.time.keeper, _ = choose.(Timekeeper)
 	d.witness, _ = choose.(Witness)
 	g.Driver, g.Settings.Watch, g.Settings.Steady, g.Settings.Turns = d, watch, true, d
 	return d
@@ -104,11 +103,11 @@ func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, known Known) *
 func (d *Simulation) Missed() Known { return d.trail.Missed }
 
 // Clock returns how much time has passed.
-func (d *Simulation) Clock() time.Duration { return time.Duration(d.virtual) }
+func (d *Simulation) Clock() time.Duration { return time.Duration(d.time.latest) }
 
 // Prepare implements [engine.Driver].
 func (d *Simulation) Prepare(g *engine.Graph) {
-	d.alarms, d.calling = make([][]alarm, len(g.Locations)), make([][]engine.Calling, len(g.Locations))
+	d.time.clocks, d.calling = make([]clock, len(g.Locations)), make([][]engine.Calling, len(g.Locations))
 	d.halves, d.together = make([]half, len(g.Locations)), make(map[engine.Object]*joint)
 	for _, s := range g.Locations {
 		if d.level == Engine {
@@ -119,7 +118,6 @@ func (d *Simulation) Prepare(g *engine.Graph) {
 				s.SettleLoose()
 			}
 		}
-		s.Alarm = func(after, at int64) { d.alarm(s, after, at) }
 		for i := range s.Timers {
 			if t, ok := s.Timers[i].TimerQueue.(engine.EndlessTimer); ok {
 				t.Tire(idleFirings, func() int { return d.sent })
@@ -144,11 +142,7 @@ func (d *Simulation) Start(s *engine.Location) {
 		}
 		return
 	}
-	p := &engine.Plan{Start: true, Cut: engine.CutNone}
-	if d.level == Engine {
-		p.Cut = engine.CutAll
-	}
-	d.Perform(s, p)
+	d.first(s)
 }
 
 // Perform implements [engine.Driver].

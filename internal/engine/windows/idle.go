@@ -115,9 +115,6 @@ func (s *silence) patient(now int64) bool {
 // hear begins a silence at now.
 func (s *silence) hear(now int64) {
 	*s.since, *s.due = now, add(now, s.quiet)
-	if loc := s.op.Loc; loc.Alarm != nil {
-		loc.Alarm(s.quiet, *s.due)
-	}
 }
 
 // Skip implements [engine.TimerQueue]: of several times quiet, all pass at the last.

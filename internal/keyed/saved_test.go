@@ -301,3 +301,65 @@ func TestFilling(t *testing.T) {
 }
 
 func first[A, B any](a A, _ B) A { return a }
+
+// TestSaveAgain leaves a cut in the middle, of a table that was emptied since, and saves the table
+// from the start: somebody else writes it, who has nothing yet. It would miss entries of
+// the table that is gone, and ones that the second writer is not told of.
+func TestSaveAgain(t *testing.T) {
+	h := HasherOf[int]()
+	table := NewTable[int, int]()
+	fill := func(from, to int) {
+		for k := from; k < to; k++ {
+			v, _ := table.Put(k, h.Hash(k))
+			*v = 3 * k
+		}
+	}
+	fill(0, 500)
+	first := newWriter(table, false)
+	first.cut()
+	first.most = 10
+	if first.part() {
+		t.Fatal("all of the cut is written at once")
+	}
+	table.Clear()
+	fill(300, 700)
+	seen := len(first.now)
+	second := newWriter(table, false)
+	second.cut()
+	fill(690, 710) // early, of the second one
+	for !second.part() {
+	}
+	got, ok := second.restored()
+	if !ok {
+		t.Fatal("what was written is no table")
+	}
+	if err := sameTable(got, second.want); err != nil {
+		t.Error(err)
+	}
+	if len(first.now) != seen || second.early == 0 {
+		t.Errorf("the first writer was given %d more entries, the second one %d early", len(first.now)-seen, second.early)
+	}
+}
+
+// TestNoted lists what has changed since it was asked, each number once and in order. It would miss
+// changes that are listed again the next time, and a list that never ends.
+func TestNoted(t *testing.T) {
+	m := NewMarks(4, func(uint32) {})
+	m.Change(2)
+	m.Note()
+	for _, i := range []uint32{3, 1, 300, 1, 3} {
+		m.Change(i)
+	}
+	if got := m.Noted(); !slices.Equal(got, []uint32{1, 3, 300}) {
+		t.Errorf("%v have changed", got)
+	}
+	m.Change(0)
+	if len(m.noted) != 3 {
+		t.Errorf("%v: a change is noted that nobody asked for", m.noted)
+	}
+	m.Note()
+	m.Change(2)
+	if got := m.Noted(); !slices.Equal(got, []uint32{2}) {
+		t.Errorf("%v have changed since it was asked again", got)
+	}
+}

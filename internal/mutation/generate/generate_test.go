@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"slices"
@@ -70,6 +71,33 @@ func TestMutants(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("there are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestApart leaves out changes of the order of statements that cannot matter, and no other.
+func TestApart(t *testing.T) {
+	for text, want := range map[string]bool{
+		"a.x = 1; a.y = 2":          true,
+		"a.x = 1; b.x = 2":          false, // they may be the same
+		"a.x = 1; y[a.x] = 2":       false,
+		"x[0], x[1] = i, i; n++":    true,
+		"n++; x[n] = 0":             false,
+		"*p = 1; *q = 2":            false, // they may be the same
+		"a.x = f(); a.y = 2":        false,
+		"a.x = len(y); a.z = 2":     true,
+		"a.x = len(y); a.y = nil":   false,
+		"a.x = <-c; a.y = 2":        false,
+		"f(); a.y = 2":              false,
+		"x = append(x, 1); a.y = 1": true,
+	} {
+		tree, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc f() { "+text+" }", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := tree.Decls[0].(*ast.FuncDecl).Body.List
+		if got := apart(list[0], list[1]); got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
 	}
 }
 

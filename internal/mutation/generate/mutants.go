@@ -195,8 +195,11 @@ func (w *walker) list(all []ast.Stmt) {
 			w.add("drop", s.Pos(), s.End(), "")
 		}
 		if i > 0 && movable(s) && movable(all[i-1]) {
-			before := all[i-1]
-			w.add("swap", before.Pos(), s.End(), w.source(s)+"; "+w.source(before))
+			if before := all[i-1]; apart(before, s) {
+				w.count["swap"]++ // so that the others keep their numbers
+			} else {
+				w.add("swap", before.Pos(), s.End(), w.source(s)+"; "+w.source(before))
+			}
 		}
 	}
 }
@@ -242,6 +245,68 @@ func movable(s ast.Stmt) bool {
 		return s.Tok != token.DEFINE
 	}
 	return false
+}
+
+// apart reports whether two assignments have nothing to do with each other, so that their order does
+// not matter: neither has a call, and neither mentions what the other one sets.
+func apart(a, b ast.Stmt) bool {
+	setA, hasA, plainA := mentions(a)
+	setB, hasB, plainB := mentions(b)
+	for name := range setA {
+		plainA = plainA && !hasB[name]
+	}
+	for name := range setB {
+		plainB = plainB && !hasA[name]
+	}
+	return plainA && plainB
+}
+
+// mentions returns the variables and fields that an assignment sets, and all that it mentions. It
+// reports false if it may do more than that.
+func mentions(s ast.Stmt) (set, has map[string]bool, plain bool) {
+	set, has, plain = make(map[string]bool), make(map[string]bool), true
+	var left []ast.Expr
+	switch s := s.(type) {
+	case *ast.AssignStmt:
+		left = s.Lhs
+	case *ast.IncDecStmt:
+		left = []ast.Expr{s.X}
+	default:
+		return set, has, false
+	}
+	for _, x := range left {
+		for inside := true; inside; {
+			switch y := x.(type) {
+			case *ast.IndexExpr:
+				x = y.X
+			case *ast.ParenExpr:
+				x = y.X
+			default:
+				inside = false
+			}
+		}
+		switch x := x.(type) {
+		case *ast.Ident:
+			set[x.Name] = true
+		case *ast.SelectorExpr:
+			set[x.Sel.Name] = true
+		default:
+			return set, has, false
+		}
+	}
+	ast.Inspect(s, func(x ast.Node) bool {
+		switch x := x.(type) {
+		case *ast.Ident:
+			has[x.Name] = true
+		case *ast.UnaryExpr:
+			plain = plain && x.Op != token.ARROW
+		case *ast.CallExpr:
+			f, ok := x.Fun.(*ast.Ident)
+			plain = plain && ok && (f.Name == "len" || f.Name == "cap" || f.Name == "min" || f.Name == "max" || f.Name == "append" || strings.HasPrefix(f.Name, "uint") || strings.HasPrefix(f.Name, "int"))
+		}
+		return true
+	})
+	return set, has, plain
 }
 
 // speaks reports whether a call only makes or gives out a text.

@@ -24,6 +24,7 @@ type built struct {
 	invalid      []int
 	dirs         []string // with mutants
 	numbers      int      // how many numbers there are, from 0
+	budget       time.Duration
 	patience     time.Duration
 }
 

@@ -67,7 +67,7 @@ func main() {
 	n := flag.Int("n", 300, "how many mutants to try; 0 tries all")
 	in := flag.String("in", strings.Join(folders, ","), "folders with commas between them; those below one with /... at its end")
 	tests := flag.String("tests", "", "folders whose tests are run besides those of the packages with mutants; \"none\" for no others (default those of the core for internal/engine and below)")
-	budget := flag.Duration("budget", time.Minute, "how long the tests of a mutant may take if they are run without it")
+	budget := flag.Duration("budget", time.Minute, "how long the tests of a mutant may take if they are run without it; a test that takes longer is not used")
 	patience := flag.Duration("patience", 10*time.Second, "how long a test waits for a mutant, beyond ten times as long as it takes without it")
 	file := flag.String("results", "", "a `file` of outcomes to add to")
 	flag.Parse()
@@ -147,7 +147,7 @@ func try(root, module string, o options, todo map[int]mutant, w io.Writer, tell 
 	if err != nil {
 		return err
 	}
-	b.patience = o.patience
+	b.budget, b.patience = o.budget, o.patience
 	for _, n := range b.invalid {
 		if err := tell(todo[n], invalid, ""); err != nil {
 			return err
@@ -169,7 +169,7 @@ func try(root, module string, o options, todo map[int]mutant, w io.Writer, tell 
 		tests = append(tests, of...)
 	}
 	for _, n := range slices.Sorted(maps.Keys(b.mutants)) {
-		what, by, err := b.try(n, tests, o.budget)
+		what, by, err := b.try(n, tests)
 		if err != nil {
 			return err
 		}

@@ -22,16 +22,12 @@ type test struct {
 	reaches            map[int]bool // numbers of mutants
 }
 
-// A test that takes longer than slowest without any mutant is not used. One of a mutant hangs when it
-// has taken so many times as long as without it, and some patience besides.
-const (
-	slowest = time.Minute
-	times   = 10
-)
+// A test of a mutant hangs when it has taken so many times as long as without it, and some patience
+// besides.
+const times = 10
 
 // reach runs each test of a program as it is, and returns those that pass with what they
-// reach. The others are
-// named to w.
+// reach. The others, and those that take longer than the budget of a mutant, are named to w.
 func (b *built) reach(dir, program string, w io.Writer) (all []*test, err error) {
 	out, err := b.run(context.Background(), &test{dir: dir, program: program}, 0, "", "-test.list=.")
 	if err != nil {
@@ -45,7 +41,7 @@ func (b *built) reach(dir, program string, w io.Writer) (all []*test, err error)
 		t := &test{dir: dir, program: program, name: name, reaches: make(map[int]bool)}
 		trace := filepath.Join(b.tmp, "trace")
 		began := time.Now()
-		out, err := b.runTests(context.Background(), []*test{t}, 0, trace, slowest)
+		out, err := b.runTests(context.Background(), []*test{t}, 0, trace, b.budget)
 		t.took = time.Since(began)
 		if err != nil {
 			fmt.Fprintf(w, "not used: %s of %s fails or is slow without any mutant: %v\n%s\n", name, dir, err, tail(out))

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -10,9 +11,9 @@ import (
 )
 
 // try runs the tests that reach a mutant, those of its package first and the fast ones before the
-// slow ones, for at most as long as budget if they were unmutated. It returns the outcome, and
-// the tests that killed it: a few that ran together, one of which failed.
-func (b *built) try(n int, all []*test, budget time.Duration) (what outcome, by string, err error) {
+// slow ones, for at most as long as the budget if they were unmutated. It returns the outcome, and
+// what failed.
+func (b *built) try(n int, all []*test) (what outcome, by string, err error) {
 	m := b.mutants[n]
 	var some []*test
 	for _, t := range all {
@@ -32,20 +33,49 @@ func (b *built) try(n int, all []*test, budget time.Duration) (what outcome, by 
 		}
 		return int(x.took - y.took)
 	})
-	for len(some) > 0 && budget > 0 {
+	for budget := b.budget; len(some) > 0 && budget > 0; {
 		chunk, took := first(some)
 		some, budget = some[len(chunk):], budget-took
-		limit := times*took + b.patience
-		out, err := b.runTests(context.Background(), chunk, n, "", limit)
-		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) && !errors.Is(err, context.DeadlineExceeded) {
+		by, err := b.kills(chunk, n, times*took+b.patience)
+		if err != nil {
 			return invalid, "", err
 		}
-		if err != nil {
-			return killed, failed(chunk, out), nil
+		if by != "" {
+			return killed, by, nil
 		}
 	}
 	return survived, "", nil
+}
+
+// kills runs tests with a mutant, and returns what failed, or "". If the time is up, they run without the
+// mutant as well: that it hangs counts only if the machine is not just busier than it was.
+func (b *built) kills(chunk []*test, n int, limit time.Duration) (by string, err error) {
+	for {
+		out, err := b.runTests(context.Background(), chunk, n, "", limit)
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) && !errors.Is(err, context.DeadlineExceeded) {
+			return "", err
+		}
+		if err == nil {
+			return "", nil
+		}
+		by := failed(out, err)
+		if by != hangs {
+			return chunk[0].dir + ": " + by, nil
+		}
+		began := time.Now()
+		out, err = b.runTests(context.Background(), chunk, 0, "", limit)
+		switch took := time.Since(began); {
+		case err == nil && times*took <= limit:
+			return chunk[0].dir + ": " + by, nil
+		case err == nil:
+			limit = times*took + b.patience
+		case failed(out, err) == hangs:
+			limit *= 2
+		default:
+			return "", fmt.Errorf("%s fails now without any mutant: %w\n%s", chunk[0].dir, err, tail(out))
+		}
+	}
 }
 
 // first returns the tests to run next together: of one program, one or as many as take no
@@ -60,15 +90,24 @@ func first(some []*test) (chunk []*test, took time.Duration) {
 	return chunk, took
 }
 
-// failed names the test that failed, or that did not end.
-func failed(chunk []*test, out []byte) string {
+// What failed is a test, or one of these.
+const (
+	hangs = "time is up"
+	ended = "the program ended"
+)
+
+// failed says what failed: a test, whatever did not end, or the program.
+func failed(out []byte, err error) string {
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && !exit.Exited() {
+		return hangs // it did not end itself either
+	}
 	for line := range strings.Lines(string(out)) {
 		if name, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
-			return chunk[0].dir + ": " + strings.Fields(name)[0]
+			return strings.Fields(name)[0]
 		}
 		if strings.HasPrefix(line, "panic: test timed out") {
-			return chunk[0].dir + ": time is up"
+			return hangs
 		}
 	}
-	return chunk[0].dir + ": it ended"
+	return ended
 }

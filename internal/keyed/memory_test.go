@@ -161,6 +161,34 @@ func TestChurnDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// TestSpareChunks empties one chunk of a large table after the other: one chunk for each eight in use is kept
+// for keys that come, and the others are given back. It would miss a table that keeps much more than
+// that, and one that allocates again for most of the keys that come.
+func TestSpareChunks(t *testing.T) {
+	const chunks = 40 // of 132 KiB
+	hasher := HasherOf[int]()
+	table := NewTable[int, [64]int]()
+	for k := range chunks * chunkLen {
+		table.Put(k, hasher.Hash(k))
+	}
+	kept := 0
+	for c := range chunks {
+		if uint64(table.used+len(table.spare))*chunkBytes[int, [64]int]() <= clearKeep {
+			break // too little to give back
+		}
+		for k := c * chunkLen; k < (c+1)*chunkLen; k++ {
+			table.Delete(k, hasher.Hash(k))
+		}
+		most := (chunks-c)/8 + 1
+		if kept = min(kept+1, most); table.used != chunks-c-1 || len(table.spare) != kept {
+			t.Fatalf("after %d chunks %d are in use and %d are kept, want %d and %d", c+1, table.used, len(table.spare), chunks-c-1, kept)
+		}
+	}
+	if kept == 0 || kept > 2 {
+		t.Errorf("%d chunks are kept in the end: the test sees too little", kept)
+	}
+}
+
 // TestRemovalIsBounded checks that the index becomes smaller a little at a time: at no
 // key more than the two segments for each level that can be.
 func TestRemovalIsBounded(t *testing.T) {

@@ -38,20 +38,36 @@ func Unused(n int) int {
 
 func Half(n int) int { return n / 2 }
 
+func Third(n int) int { return n / 3 }
+
 func Shift(n uint) uint {
 	var list [1]uint
 	list[0] = n << 1
 	return list[0]
 }
 `
-	few  = "package p\n\nimport \"testing\"\n\nfunc TestFew(t *testing.T) {\n\tif Max(2, 1) != 2 || Down(3) != 6 || Half(4) != 2 {\n\t\tt.Error()\n\t}\n}\n"
+	few    = "package p\n\nimport \"testing\"\n\nfunc TestFew(t *testing.T) {\n\tif Max(2, 1) != 2 || Down(3) != 6 || Half(4) != 2 {\n\t\tt.Error()\n\t}\n}\n"
+	chance = `package p
+
+import (
+	"os"
+	"testing"
+)
+
+func TestChance(t *testing.T) {
+	if Third(6) != 2 && os.Remove("failed") != nil {
+		os.WriteFile("failed", nil, 0o600)
+		t.Error()
+	}
+}
+`
 	more = "package p_test\n\nimport (\n\t\"testing\"\n\n\t\"example.org/m/p\"\n)\n\nfunc TestMore(t *testing.T) {\n\tif p.Unused(6) != 6 || p.Unused(5) != 0 || p.Shift(3) != 6 {\n\t\tt.Error()\n\t}\n}\n"
 )
 
 // TestRun tries all mutants of a small module, is interrupted, and goes on with a test of another
 // package. It fails if a mutant is compiled into the wrong place or is never in effect, if tests that
-// reach one are not run, if one hangs or does not compile and takes others with it, and if an outcome
-// gets lost or is kept for a source that has changed.
+// reach one are not run, if one hangs or does not compile and takes others with it, if a test that fails every
+// other time kills one, and if an outcome gets lost or is kept for a source that has changed.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GOFLAGS", "")
@@ -68,6 +84,7 @@ func TestRun(t *testing.T) {
 	write("go.mod", "module example.org/m\n\ngo 1.26\n")
 	write("p/p.go", tried)
 	write("p/p_test.go", few)
+	write("p/chance_test.go", chance)
 	write("q/q_test.go", strings.Replace(more, "p_test", "q_test", 1))
 	write("q/q.go", "package q\n")
 	o := options{in: []string{"p"}, budget: time.Minute, patience: time.Second, results: filepath.Join(dir, "results")}
@@ -105,16 +122,16 @@ func TestRun(t *testing.T) {
 		}
 		return text
 	}
-	check("with few tests", map[string]int{"killed": 6, "survived": 3, "uncovered": 10, "invalid": 5},
-		`Down drop 0: "" by p: time is up`, `Max negate 0: "!(a > b)" by p: TestFew`, "| p | 19 | 6 | 3 | 0 | 10 | 31.6 % |")
-	text := kept(24)
+	check("with few tests", map[string]int{"killed": 6, "survived": 5, "uncovered": 10, "invalid": 5},
+		`Down drop 0: "" by p: time is up`, `Max negate 0: "!(a > b)" by p: TestFew`, "| p | 21 | 6 | 5 | 0 | 10 | 28.6 % |")
+	text := kept(26)
 	write("results", string(text[:len(text)-5])) // as it is if the run is interrupted in the last line
 	o.tests = []string{"q"}
-	check("with another test", map[string]int{"killed": 15, "survived": 4, "invalid": 5}, `Unused negate 0: "!(n > 5)" by q: TestMore`)
-	kept(23 + 14) // the last one again, and the 13 that were not killed
+	check("with another test", map[string]int{"killed": 15, "survived": 6, "invalid": 5}, `Unused negate 0: "!(n > 5)" by q: TestMore`)
+	kept(25 + 16) // the last one again, and the 15 that were not killed
 	write("p/p.go", tried+"\n// Another source.\n")
-	check("with another source", map[string]int{"killed": 15, "survived": 4, "invalid": 5})
-	kept(37 + 24)
+	check("with another source", map[string]int{"killed": 15, "survived": 6, "invalid": 5})
+	kept(41 + 26)
 
 	write("results", "nonsense\n")
 	if err := run(o, &out); err == nil || !strings.Contains(err.Error(), "is no result") {

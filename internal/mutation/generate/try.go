@@ -47,10 +47,10 @@ func (b *built) try(n int, all []*test) (what outcome, by string, err error) {
 	return survived, "", nil
 }
 
-// kills runs tests with a mutant, and returns what failed, or "". If the time is up, they run without the
+// kills runs tests with a mutant, and returns what failed twice, or "". If the time is up, they run without the
 // mutant as well: that it hangs counts only if the machine is not just busier than it was.
 func (b *built) kills(chunk []*test, n int, limit time.Duration) (by string, err error) {
-	for {
+	for chances := 0; ; {
 		out, err := b.runTests(context.Background(), chunk, n, "", limit)
 		var exit *exec.ExitError
 		if err != nil && !errors.As(err, &exit) && !errors.Is(err, context.DeadlineExceeded) {
@@ -61,7 +61,13 @@ func (b *built) kills(chunk []*test, n int, limit time.Duration) (by string, err
 		}
 		by := failed(out, err)
 		if by != hangs {
-			return chunk[0].dir + ": " + by, nil
+			if again, err := b.again(chunk, n, limit, by); again || err != nil {
+				return chunk[0].dir + ": " + by, err
+			}
+			if chances++; chances == 3 {
+				return "", nil
+			}
+			continue
 		}
 		began := time.Now()
 		out, err = b.runTests(context.Background(), chunk, 0, "", limit)
@@ -76,6 +82,20 @@ func (b *built) kills(chunk []*test, n int, limit time.Duration) (by string, err
 			return "", fmt.Errorf("%s fails now without any mutant: %w\n%s", chunk[0].dir, err, tail(out))
 		}
 	}
+}
+
+// again runs what failed with a mutant once more, and reports whether it fails again. A test that relies
+// on the speed of the machine may have failed by chance.
+func (b *built) again(chunk []*test, n int, limit time.Duration, by string) (bool, error) {
+	if i := slices.IndexFunc(chunk, func(t *test) bool { return t.name == by }); i >= 0 {
+		chunk = chunk[i : i+1]
+	}
+	_, err := b.runTests(context.Background(), chunk, n, "", limit)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, context.DeadlineExceeded) {
+		return false, err
+	}
+	return err != nil, nil
 }
 
 // first returns the tests to run next together: of one program, one or as many as take no

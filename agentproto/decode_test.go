@@ -208,6 +208,8 @@ func TestMessageErrorKey(t *testing.T) {
 	}
 }
 
+// TestLimits has one message at each limit and above it. It would miss a limit that is one off, which
+// refuses what the other side may send.
 func TestLimits(t *testing.T) {
 	in := []byte(resultJSON(`,"text":"0123456789","x":[1,2,[123456]]`))
 	for _, test := range []struct {
@@ -221,8 +223,8 @@ func TestLimits(t *testing.T) {
 		{Limits{Depth: 2}, 400},
 		{Limits{Members: 9}, 0},
 		{Limits{Members: 8}, 400},
-		{Limits{StringBytes: 12}, 0},
-		{Limits{StringBytes: 9}, 413},
+		{Limits{StringBytes: len("tool_result")}, 0}, // the longest one
+		{Limits{StringBytes: len("tool_result") - 1}, 413},
 		{Limits{NumberBytes: 6}, 0},
 		{Limits{NumberBytes: 5}, 400},
 	} {

@@ -2,6 +2,7 @@ package agentproto
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -73,6 +74,10 @@ func TestDecodeLifecycle(t *testing.T) {
 		{"G10 file", `{"session_id":"s","destination_url":"file:///x"}`, decoder(DecodeMigrate), nil, `migrate: member "/destination_url" must be an absolute http or https URL`},
 		{"U01 answer", `{"id":"i","selected":1}`, decoder(DecodeChoiceResponse), &ChoiceResponse{"i", 1}, ""},
 		{"U09 negative", `{"id":"i","selected":-1}`, decoder(DecodeChoiceResponse), &ChoiceResponse{"i", -1}, ""},
+		{"U09 the largest", `{"id":"i","selected":2147483647}`, decoder(DecodeChoiceResponse), &ChoiceResponse{"i", math.MaxInt32}, ""},
+		{"U09 too large", `{"id":"i","selected":2147483648}`, decoder(DecodeChoiceResponse), nil, `choice_response: member "/selected" must be an integer of at most 32 bits`},
+		{"U09 the smallest", `{"id":"i","selected":-2147483648}`, decoder(DecodeChoiceResponse), &ChoiceResponse{"i", math.MinInt32}, ""},
+		{"U09 too small", `{"id":"i","selected":-2147483649}`, decoder(DecodeChoiceResponse), nil, `choice_response: member "/selected" must be an integer of at most 32 bits`},
 		{"U09 string", `{"id":"i","selected":"1"}`, decoder(DecodeChoiceResponse), nil, `choice_response: member "/selected" must be an integer`},
 		{"U09 null", `{"id":"i","selected":null}`, decoder(DecodeChoiceResponse), nil, `choice_response: member "/selected" is missing`},
 	} {

@@ -1,6 +1,9 @@
 package agentproto
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // An EventKind says what happened to a call.
 type EventKind uint8
@@ -59,6 +62,27 @@ type Event struct {
 	// its result again when the choice has been answered. Zero means that of
 	// [ProgramOptions].
 	Lifetime time.Duration
+}
+
+// check returns an error if the kind of the event is unknown, or after last, or if the event lacks what its kind
+// has. The program would panic where it needs that, and a durable one again each time that it reads its log.
+func (e *Event) check(last EventKind) error {
+	missing := ""
+	switch {
+	case e.Kind < ResultArrived || e.Kind > last:
+		return fmt.Errorf("agentproto: an event of the unknown kind %d", e.Kind)
+	case e.Kind == ResultArrived && e.Result == nil:
+		missing = "Result"
+	case e.Kind == OAuthArrived && e.OAuth == nil:
+		missing = "OAuth"
+	case e.Kind == ChoiceArrived && e.Choice == nil:
+		missing = "Choice"
+	case e.Kind == SubscriptionEventArrived && e.Subscription == nil:
+		missing = "Subscription"
+	default:
+		return nil
+	}
+	return fmt.Errorf("agentproto: an event of kind %d without its %s", e.Kind, missing)
 }
 
 // An event is an Event inside the program. Its fields are exported because they are part

@@ -164,8 +164,12 @@ func (p *Program) Release(ctx context.Context, groupID, migration string) error 
 }
 
 // Relay takes in what another program has forwarded, see [ProgramOptions].Forward. What is
-// relayed again, as after a crash of either side, is taken once.
+// relayed again, as after a crash of either side, is taken once. An event that is none of a call, or lacks what
+// its kind has, is an error, as in [Program.Deliver].
 func (p *Program) Relay(ctx context.Context, f *Forwarded) error {
+	if err := f.Relayed.Event.check(notAccepted); err != nil {
+		return err
+	}
 	k := moveKey{GroupID: f.Key.GroupID, Migration: f.Migration, Step: stepRelay, ID: f.Key.ID, Number: f.Number}
 	err := p.moves.Put(ctx, k, &move{Relayed: &f.Relayed, Seq: p.seq.Add(1)})
 	if errors.Is(err, dataflow.ErrDuplicateKey) {

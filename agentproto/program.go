@@ -306,9 +306,13 @@ func (p *Program) Call(ctx context.Context, call *Call) error {
 }
 
 // Deliver tells the program what happened to a call. An event for a key that was
-// never put is dropped, as a late one is.
+// never put is dropped, as a late one is. An event of an unknown kind, or without what its kind
+// has, is an error.
 func (p *Program) Deliver(ctx context.Context, key CallKey, e Event) error {
-	if e.Kind == ResultArrived && e.Result != nil {
+	if err := e.check(CallLost); err != nil {
+		return err
+	}
+	if e.Kind == ResultArrived {
 		return p.events.Send(ctx, key, input{Result: e.Result})
 	}
 	if e.At.IsZero() && (e.Kind == OAuthArrived || e.Kind == ChoiceArrived || e.Kind == ChoiceAnswered) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // TestProgress reads the state of each effect, which is what a runtime shows its user: the one after the effect.
@@ -29,4 +30,43 @@ func TestProgress(t *testing.T) {
 		}
 		h.stop()
 	})
+}
+
+// TestRemaining reads how much longer the calls of a snapshot may be in their states. It would miss a choice whose
+// time begins when its message is processed instead of when the event says, and a lifetime that ended while the call
+// was frozen and that begins again elsewhere.
+func TestRemaining(t *testing.T) {
+	tests := []struct {
+		name           string
+		before, frozen func(*host)
+		want           time.Duration
+	}{
+		{"a choice", func(h *host) { h.deliver(k1, choice("r")) }, later(time.Hour), DefaultChoiceTimeout - time.Hour},
+		{"a choice of two hours ago", func(h *host) {
+			e := choice("r")
+			e.At = time.Now().Add(-2 * time.Hour)
+			h.deliver(k1, e)
+		}, later(time.Hour), DefaultChoiceTimeout - 3*time.Hour},
+		{"a call of an unknown time", later(time.Minute), later(time.Minute), DefaultLifetime},
+		{"a call of an unknown time whose lifetime ends", later(time.Minute), later(DefaultLifetime), 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := startMovers(t)
+				m.s.call(k1, nil)
+				synctest.Wait()
+				test.before(m.s)
+				synctest.Wait()
+				m.must(m.s.Freeze(t.Context(), "thread", "m"))
+				test.frozen(m.s)
+				synctest.Wait()
+				if calls := m.export("m").Calls; len(calls) != 1 || calls[0].Remaining != test.want {
+					t.Errorf("%v remain of the only one of %d calls, want %v", calls[0].Remaining, len(calls), test.want)
+				}
+				m.s.stop()
+				m.d.stop()
+			})
+		})
+	}
 }

@@ -1,0 +1,47 @@
+package agentproto
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// TestIncompleteEvents delivers and relays events that lack what their kind has. It would miss one that the program
+// takes: it panics where it needs what is not there, and a durable program does so each time that it starts.
+func TestIncompleteEvents(t *testing.T) {
+	tests := []struct {
+		e     Event
+		inner bool // of the program itself, and of another program that forwards it
+		err   string
+	}{
+		{Event{Kind: ResultArrived}, false, "kind 1 without its Result"},
+		{Event{Kind: OAuthArrived}, false, "kind 2 without its OAuth"},
+		{Event{Kind: ChoiceArrived, OAuth: &OAuth{}}, false, "kind 3 without its Choice"},
+		{Event{Kind: SubscriptionEventArrived}, false, "kind 9 without its Subscription"},
+		{Event{}, false, "unknown kind 0"},
+		{Event{Kind: notAccepted}, true, "unknown kind 12"},
+		{Event{Kind: lifetimeExpired}, false, "unknown kind 13"},
+		{Event{Kind: ordered}, false, "unknown kind 16"},
+		{Event{Kind: 200}, false, "unknown kind 200"},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := startProgram(t, ProgramOptions{})
+		h.call(k1, nil)
+		h.deliver(k1, subscribed("x"))
+		for i, test := range tests {
+			err := h.Deliver(t.Context(), k1, test.e)
+			if err == nil || !strings.HasSuffix(err.Error(), test.err) {
+				t.Errorf("%+v: %v, want %s", test.e, err, test.err)
+			}
+			err = h.Relay(t.Context(), &Forwarded{k1, "m", uint64(i + 1), Relayed{Event: test.e}})
+			if test.inner && err != nil || !test.inner && (err == nil || !strings.HasSuffix(err.Error(), test.err)) {
+				t.Errorf("relayed, %+v: %v, want %s", test.e, err, test.err)
+			}
+		}
+		synctest.Wait()
+		if err := h.Err(); err != nil {
+			t.Error(err)
+		}
+		h.stop()
+	})
+}

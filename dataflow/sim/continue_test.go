@@ -53,7 +53,9 @@ func recordWent(t *testing.T) *dataflow.Recording {
 	t.Helper()
 	recording := new(dataflow.Recording)
 	flow := dataflow.NewWithOptions(dataflow.Options{Record: recording})
-	w := newWent(flow, 10, func(ctx context.Context, _ int) int { <-ctx.Done(); return 0 })
+	ended := make(chan struct{}) // the call goes on until then: an answer would be recorded if the flow is slow to end
+	defer close(ended)
+	w := newWent(flow, 10, func(context.Context, int) int { <-ended; return 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	app, err := dataflow.Start(ctx, flow)
 	check := func(err error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -192,7 +193,7 @@ func TestEveryTimeAtRandom(t *testing.T) {
 
 // TestTimesSeen: both timers are set, and a caller who waited for the longer one looks at the shorter.
 // The two timers have nothing in common but the clock, and still it matters which fires first. It
-// would catch a search that looks only at what timers do themselves, and not at what comes of it.
+// would catch a search that compares two firings and leaves out the moves that they cause.
 func TestTimesSeen(t *testing.T) {
 	seen := make(map[bool]int)
 	sim.Explore(t, func(s *sim.Sim) {
@@ -230,8 +231,9 @@ func TestTimesSeen(t *testing.T) {
 }
 
 // TestTimesReduced: a search finds the same orders of entries and timers without the reduction, and
-// makes the same executions with any number of workers. It would catch a time that a worker finds
-// for a place that another one has left, and a move that is independent of a time it depends on.
+// makes the same executions with any number of workers, and if it is stopped and goes on. It would
+// catch a time that a worker finds for a place that another one has left, a time that a checkpoint
+// lacks, and a move that is independent of a time it depends on.
 func TestTimesReduced(t *testing.T) {
 	for _, all := range [][]wait{{{2}, {1}}, {{2}, {1, 1}}, {{1, 2}, {2, 1}}, {{3}, {2}, {1}}} {
 		see := func(s *sim.Sim) { sim.Collect(s, waits(s, all)) }
@@ -240,6 +242,14 @@ func TestTimesReduced(t *testing.T) {
 			if got := sim.ExploreAs(t, sim.Exploring{Workers: n}, see); got != want {
 				t.Errorf("%v: %+v with %d workers, want %+v", all, got, n, want)
 			}
+		}
+		how := sim.Exploring{Limit: 2, Checkpoint: filepath.Join(t.TempDir(), "search")}
+		got := sim.ExploreAs(t, how, see)
+		for times := 1; !got.Complete && got.Failed == "" && times < want.Executions; times++ {
+			got = sim.ExploreAs(t, how, see)
+		}
+		if got != want {
+			t.Errorf("%v: %+v if it is stopped after two executions each time, want %+v", all, got, want)
 		}
 		whole := sim.ExploreAs(t, sim.Exploring{Whole: true}, see)
 		if !whole.Complete || whole.Schedules != want.Schedules || whole.Executions <= want.Executions {

@@ -303,8 +303,8 @@ func TestFilling(t *testing.T) {
 func first[A, B any](a A, _ B) A { return a }
 
 // TestSaveAgain leaves a cut in the middle, of a table that was emptied since, and saves the table
-// from the start: somebody else writes it, who has nothing yet. It would miss entries of
-// the table that is gone, and ones that the second writer is not told of.
+// from the start, to a writer that has nothing yet. It would catch entries that the table has no more
+// and that are written, and ones that the second writer is not told of.
 func TestSaveAgain(t *testing.T) {
 	h := HasherOf[int]()
 	table := NewTable[int, int]()

@@ -123,7 +123,10 @@ var workloads = []workload{
 // TestAgainstModel makes random calls on an index and the model, from outside
 // and from inside fire, and compares all answers.
 func TestAgainstModel(t *testing.T) {
-	for _, x := range indexes {
+	all := append(slices.Clone(indexes), indexes[0])
+	all[len(indexes)].name = "selective"
+	all[len(indexes)].make = func() index { return NewSelective(func(uint32) bool { return true }) }
+	for _, x := range all {
 		for _, w := range workloads {
 			t.Run(x.name+"/"+w.name, func(t *testing.T) {
 				for round := range uint64(4) {

@@ -40,6 +40,12 @@ const maxMoves = 100_000
 // run runs the schedule.
 func (x *checked) run() {
 	x.s.Inject(x.plan.faults)
+	if x.plan.retries > 0 {
+		x.s.Retry(x.plan.retries)
+	}
+	if x.plan.apart {
+		x.s.CallsShareNothing()
+	}
 	x.inst = x.plan.build(x.s.flow)
 	x.held = make([]bool, len(x.inst.sometimes))
 	var clients []func()

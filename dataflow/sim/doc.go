@@ -38,7 +38,8 @@
 //   - How many records of an input come in one step, where an operator gets them in two ways, as
 //     MergeOrdered of a stream and what is made of it does.
 //   - Whether a record of a [dataflow.RetriedInput] comes again, where an AssumeOnce or an
-//     output can tell: once in a schedule of [Exhaustive], up to three times in others.
+//     output can tell: once in a schedule of [Exhaustive], up to three times in others, or as
+//     [Sim.Retry] says.
 //   - Whether a slice that has news is cut now or after more has come. Each is cut on its own.
 //   - When a timer fires: time may pass to the earliest deadline of a location whatever is
 //     waiting.

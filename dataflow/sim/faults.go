@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
@@ -68,6 +70,19 @@ var ErrUnknown = engine.ErrUnknown
 func (s *Sim) Inject(f Faults) {
 	if s.simulation != nil {
 		s.simulation.Inject(simulate.Faults(f))
+	}
+}
+
+// Retry says how often records of a [dataflow.RetriedInput] come again in this schedule, at most. By
+// default one does where all schedules are tried, and three do in others: each more multiplies the
+// schedules. They come again only where an AssumeOnce or an output can tell. It is called before
+// [Sim.Start], in every schedule alike, and panics if n is negative.
+func (s *Sim) Retry(n int) {
+	if n < 0 {
+		panic(fmt.Sprintf("sim: Retry(%d): a record comes again some times, or never", n))
+	}
+	if s.simulation != nil {
+		s.simulation.Repeat(n)
 	}
 }
 

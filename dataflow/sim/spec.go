@@ -40,6 +40,11 @@ type Spec[P any] struct {
 	// link of a name, if a number is negative, or at another level than [Types]: the start panics.
 	Faults Faults
 
+	// Retries is how often records of a [dataflow.RetriedInput] come again in a schedule, at most, if
+	// it is not 0; see [Sim.Retry]. CallsShareNothing is what [Sim.CallsShareNothing] says.
+	Retries           int
+	CallsShareNothing bool
+
 	// Level says how much else can happen.
 	Level Level
 }
@@ -67,6 +72,8 @@ type property struct {
 type plan struct {
 	clients []string
 	faults  Faults
+	retries int
+	apart   bool // calls share nothing
 	build   func(*dataflow.Flow) instance
 	level   Level
 }
@@ -92,7 +99,10 @@ func planOf[P any](s Spec[P]) (*plan, error) {
 	if s.Level > Engine {
 		return nil, fmt.Errorf("sim: the specification has the level %d, which there is not", s.Level)
 	}
-	p := &plan{faults: s.Faults, level: s.Level}
+	if s.Retries < 0 {
+		return nil, fmt.Errorf("sim: the specification has %d retries: a record comes again some times, or never", s.Retries)
+	}
+	p := &plan{faults: s.Faults, retries: s.Retries, apart: s.CallsShareNothing, level: s.Level}
 	for i, c := range s.Clients {
 		name := c.Name
 		if name == "" {

@@ -18,7 +18,7 @@ import (
 // for two it is the product.
 func TestEveryCrash(t *testing.T) {
 	for _, test := range []struct{ calls, inputs, crashes, schedules int }{
-		{1, 2, 0, 12}, {1, 2, 1, 24}, {2, 0, 1, 4}, {2, 1, 1, 36},
+		{1, 2, 0, 12}, {1, 2, 1, 24}, {2, 0, 1, 4}, {2, 1, 1, 36}, {2, 2, 1, 576}, {3, 2, 1, 13_824},
 	} {
 		n := sim.Exhaustive(t, func(s *sim.Sim) {
 			s.Inject(sim.Faults{Crashes: test.crashes})

@@ -36,7 +36,7 @@ type checkpoint struct {
 	Unknown  map[string]string // claims that could not be checked
 }
 
-const checkpointFormat = "millrace search 2"
+const checkpointFormat = "millrace search 3"
 
 // savedFirst tells functions with one name apart: what their first schedule shows.
 type savedFirst struct {

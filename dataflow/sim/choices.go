@@ -147,6 +147,20 @@ func (c *choices) Time(p simulate.Passing) int64 {
 	return at
 }
 
+// Clock implements [simulate.Timekeeper]. It is noted, so that a schedule means the same to whoever
+// makes it again and knows nothing.
+func (c *choices) Clock(usual int) int {
+	switch from := c.from.(type) {
+	case *script:
+		if n := from.choose(len(c.made), math.MaxInt); from.known == nil {
+			usual = n
+		}
+	case *guided:
+		from.choose(len(c.made), math.MaxInt)
+	}
+	return c.timed(usual)
+}
+
 // timeBits is how many bits of a time are in one choice.
 const timeBits = 30
 
@@ -176,16 +190,24 @@ func (c *choices) Used(client int, u engine.Use) {
 
 // known returns what a search knows.
 func (c *choices) known() simulate.Known {
-	if d, ok := c.from.(*descent); ok {
-		return d.known
+	switch from := c.from.(type) {
+	case *descent:
+		return from.known
+	case *script:
+		if from.known != nil {
+			return *from.known
+		}
+	case *guided:
+		return from.known
 	}
 	return simulate.Known{}
 }
 
-// ended says that the schedule has ended, and what turned out that was not known.
-func (c *choices) ended(missed simulate.Known) {
+// ended says that the schedule has ended, and what turned out that was not known, and what to have
+// one clock.
+func (c *choices) ended(missed simulate.Known, shared simulate.Groups) {
 	if d, ok := c.from.(*descent); ok {
-		d.missed = missed
+		d.missed, d.shared = missed, shared
 	}
 }
 
@@ -228,8 +250,9 @@ func (z *fuzzed) choose(at, n int) int {
 // A script chooses what it says, and the default after that.
 type script struct {
 	made    []int
-	repeats int   // how many there may be
-	limits  []int // how many moves each client makes at most
+	repeats int             // how many there may be
+	limits  []int           // how many moves each client makes at most
+	known   *simulate.Known // what the search knew that made it; nil if that is in what it says
 }
 
 func scriptOf(trace string) (*script, error) {

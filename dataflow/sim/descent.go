@@ -25,9 +25,11 @@ type descent struct {
 	at       int // branches that the execution has taken
 	here     int // where the move being made was chosen, or -1
 	asleep   []asleep
-	events   []event // those that follow
+	events   []event    // those that follow
+	found    []addition // by races
 	missed   simulate.Known
-	blocked  bool // nothing is left but what sleeps
+	shared   simulate.Groups // what has one clock
+	blocked  bool            // nothing is left but what sleeps
 	unsteady string
 }
 
@@ -174,24 +176,28 @@ func (d *descent) made(e simulate.Effect) {
 
 // verdict returns what ends the exploration, or has it begin anew, or nil.
 func (d *descent) verdict(run execution) *verdict {
-	switch {
+	d.found = d.races()
+	switch known := d.clocks(); {
+	case d.known.Apart && !known.None(): // the schedule may be none
+		d.missed.Add(known)
+		return &verdict{missed: d.missed}
 	case run.failed:
 		return &verdict{failed: &run}
 	case d.unsteady != "":
 		return &verdict{unsteady: d.unsteady, trace: run.trace}
 	case !d.missed.None():
 		return &verdict{missed: d.missed}
+	case !known.None():
+		return &verdict{missed: known}
 	}
 	return nil
 }
 
 // ended returns what there is to try when an execution is over, deepest places first.
 func (d *descent) ended() []addition {
-	found := d.races()
-	if d.whole {
-		found = nil
-	} else {
-		found = append(d.disabled(), found...)
+	var found []addition
+	if !d.whole {
+		found = append(d.disabled(), d.found...)
 	}
 	found = append(found, d.pass()...)
 	slices.SortStableFunc(found, func(a, b addition) int { return b.depth - a.depth })

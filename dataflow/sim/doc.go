@@ -61,7 +61,9 @@
 // Two moves that touch nothing in common can be made in either order, and nobody can tell: one
 // order is tried. What a move touches is noted while it is made: keys of operators, slices,
 // queues, outputs, the clock of a location. So ten requests that have nothing to do with each
-// other are one execution. Functions of calls may share something outside of the flow, so calls
+// other are one execution. Timers that nobody compares have clocks of their own: a caller
+// compares two if it looks at something of one after it has seen the other fire, and a function
+// compares all of its location if it asks for the time. Functions of calls may share something outside of the flow, so calls
 // are tried in every order. The order in which elements come to an output is tried if something
 // reads there one by one, with Next, and not if it is read by [Collect] when all is quiet.
 //

@@ -29,6 +29,7 @@ type execution struct {
 	among []int  // how many possibilities each of them had
 	steps []step // the choices, moves by name
 	moves int
+	known simulate.Known
 
 	property string // of a specification: what does not hold
 	err      error
@@ -69,14 +70,14 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 		s.spec.run()
 		e.discarded, e.property, e.err = s.spec.discarded, s.spec.property, s.spec.err
 		e.atRest, e.acts = s.spec.atRest, s.choices.acts
-		s.choices.ended(s.spec.unknown())
+		s.choices.ended(s.spec.unknown(), s.simulation.Shared())
 	case recording == nil:
 		s.simulate(c, x.level)
 		if x.from != nil {
 			s.simulation.Continue(historyOf(x.from))
 		}
 		s.simulation.Run(func() { e.discarded = s.call(x.f) })
-		s.choices.ended(s.simulation.Missed())
+		s.choices.ended(s.simulation.Missed(), s.simulation.Shared())
 	default:
 		s.steps = simulate.NewReplay(graphOf(s.flow), historyOf(recording), s.seen)
 		e.discarded = s.call(x.f)
@@ -93,7 +94,7 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 	}
 	e.failed, e.log, e.trace, e.shown = s.failed, s.log, traceOf(s.choices.made), s.seen.digest()
 	e.made, e.among, e.steps, e.moves = s.choices.made, s.choices.among, s.choices.steps, s.choices.moves
-	e.unchecked = s.seen.unchecked
+	e.unchecked, e.known = s.seen.unchecked, s.choices.known()
 	if !e.failed && !e.discarded && !e.blocked && recording == nil {
 		e.outputs = outputsOf(graphOf(s.flow))
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
@@ -18,7 +19,7 @@ type moments struct {
 	causes []event   // the same without the clocks; nil if nobody has asked
 	places []*branch // those of the path that come after the last read
 	reads  []read    // from 1 on
-	clocks map[int32]*clock
+	clocks map[engine.Object]*clock
 	so     differences // what holds because of what has happened so far
 	found  []addition
 }
@@ -29,15 +30,21 @@ type read struct {
 	depth int // of the place where its time was chosen, or -1
 }
 
-// A clock is the time of a location.
+// A clock is one of a location.
 type clock struct {
-	read    moment // when it read the clock last
+	read    moment // when it was read last
 	last    moment // that, or the latest deadline that has fired
 	at      int64  // of last
 	fires   bool   // last is a deadline
 	pending []pending
 	set     int // timers so far
-	event   int // of last
+	showed  []showed
+}
+
+// showed is how far a clock was after an event.
+type showed struct {
+	event      int
+	read, last moment
 }
 
 // pending is a timer that is set.
@@ -51,25 +58,25 @@ type pending struct {
 func (d *descent) pass() []addition {
 	m := &moments{
 		events: append(slices.Clip(d.before), d.events...), places: d.path,
-		reads: make([]read, 1), clocks: make(map[int32]*clock),
+		reads: make([]read, 1), clocks: make(map[engine.Object]*clock),
 	}
 	for i := range m.events {
 		e := &m.events[i]
 		for j := range e.Ticks {
 			t := &e.Ticks[j]
-			at := m.clocks[t.Location]
+			at := m.clocks[t.Clock]
 			if at == nil {
-				at = &clock{event: -1}
-				m.clocks[t.Location] = at
+				at = new(clock)
+				m.clocks[t.Clock] = at
 			}
 			at.know(t)
 			if t.Fires {
-				again := j > 0 && e.Ticks[j-1].Fires && e.Ticks[j-1].Location == t.Location
+				again := j > 0 && e.Ticks[j-1].Fires && e.Ticks[j-1].Clock == t.Clock
 				m.fires(at, i, j, again, i >= len(d.before))
 			} else {
 				m.read(at, t, i)
 			}
-			at.event = i
+			at.showed = append(at.showed, showed{i, at.read, at.last})
 		}
 	}
 	return m.found
@@ -120,9 +127,15 @@ func (m *moments) read(at *clock, t *simulate.Tick, event int) {
 		at.rests(&m.so, at.pending)
 	}
 	for _, other := range m.clocks {
-		if i := other.event; other != at && i >= 0 && m.events[event].before.has(i) {
-			m.so.after(now, other.last, true)
-			m.so.after(now, other.read, true)
+		if other == at {
+			continue
+		}
+		for _, s := range slices.Backward(other.showed) {
+			if m.events[event].before.has(s.event) {
+				m.so.after(now, s.last, true)
+				m.so.after(now, s.read, true)
+				break
+			}
 		}
 	}
 	at.read, at.last, at.at, at.fires = now, now, t.At, false
@@ -166,7 +179,7 @@ func (m *moments) fires(at *clock, event, tick int, again, fresh bool) {
 				m.possible(so)
 			}
 			for _, y := range left {
-				if y.due != x.due && !y.Endless && !x.Endless && m.matters(event, t.Location, y.Timer) { // hole H13 of doc/testing.md
+				if y.due != x.due && !y.Endless && !x.Endless && m.matters(event, t.Clock, y.Timer) { // hole H13 of doc/testing.md
 					so := slices.Clip(m.so)
 					y.first(&so, left)
 					m.possible(so)
@@ -182,10 +195,10 @@ func (m *moments) fires(at *clock, event, tick int, again, fresh bool) {
 // matters reports whether it makes a difference to anybody but the clock that a timer fires after an
 // event, and not before it: the event conflicts with that firing, or with something that comes of
 // it. If the timer never fires, or in the same step, it may.
-func (m *moments) matters(of int, location int32, x simulate.Timer) bool {
+func (m *moments) matters(of int, clock engine.Object, x simulate.Timer) bool {
 	fires := func(e event) bool {
 		return slices.ContainsFunc(e.Ticks, func(t simulate.Tick) bool {
-			return t.Fires && t.Location == location && t.At == x.At && slices.Contains(t.Pending, x)
+			return t.Fires && t.Clock == clock && t.At == x.At && slices.Contains(t.Pending, x)
 		})
 	}
 	at := slices.IndexFunc(m.events[of:], fires) + of

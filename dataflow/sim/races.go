@@ -171,6 +171,23 @@ func (p *past) rivals(i int) (all []int) {
 	return slices.Compact(all)
 }
 
+// alone reports whether event x is the only one before event i with which it conflicts in what they
+// have in common.
+func (p *past) alone(x, i int) bool {
+	for _, t := range p.events[i].Touched {
+		conflicts, others := false, false
+		for _, d := range p.objects[t.Object] {
+			if t.Conflicts(d.access) {
+				conflicts, others = conflicts || d.event == x, others || d.event != x
+			}
+		}
+		if conflicts && others {
+			return false
+		}
+	}
+	return true
+}
+
 // race returns what has event i be tried before event j, if it could have come before it.
 func (d *descent) race(p *past, j, i int) (a addition, ok bool) {
 	e, before := &p.events[i], &p.events[j]

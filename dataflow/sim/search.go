@@ -172,7 +172,7 @@ func (s *search) end(d *descent, run execution, v *verdict, found []addition) {
 	defer s.mu.Unlock()
 	s.busy--
 	s.wake.Broadcast()
-	if !run.failed {
+	if !run.failed && (v == nil || len(v.missed.Clocks) == 0 || !d.known.Apart) {
 		if !run.discarded && !run.blocked {
 			s.distinct[run.shown] = true
 		}
@@ -198,6 +198,7 @@ func (x subject) compare(run execution) *verdict {
 	if err != nil {
 		return &verdict{unsteady: err.Error(), trace: run.trace}
 	}
+	c.known = &run.known
 	if again := x.execute(c, nil); run.shown != again.shown || run.failed != again.failed || len(run.made) != len(again.made) {
 		return &verdict{unsteady: fmt.Sprintf("a schedule of %d choices came out differently when it was run again", len(run.made)), trace: run.trace}
 	}

@@ -24,6 +24,7 @@ type step struct {
 // A guided makes the choices of another run again, of which each move is known by name.
 type guided struct {
 	steps []step
+	known simulate.Known
 	at    int
 }
 
@@ -55,6 +56,7 @@ func (g *guided) move(all []simulate.Move) int {
 // given, if few enough choices are not the default. Else it is the given one with as many
 // choices as possible made the default.
 func (x subject) shortest(failed execution) execution {
+	x.known = &failed.known
 	best, ok := x.fewest(nil, shrinkTries)
 	if !ok {
 		return x.lessen(failed)
@@ -79,7 +81,7 @@ func (x subject) shortest(failed execution) execution {
 
 // unlimited returns the schedule of a run whose clients were limited, as one where they are not.
 func (x subject) unlimited(run execution) execution {
-	if again := x.execute(&guided{steps: run.steps}, nil); again.failed {
+	if again := x.execute(&guided{steps: run.steps, known: run.known}, nil); again.failed {
 		return again
 	}
 	return run
@@ -95,7 +97,7 @@ func (x subject) fewest(limits []int, tries int) (best execution, found bool) {
 			if tries--; tries < 0 {
 				break
 			}
-			run := x.execute(&script{made: made, repeats: 1, limits: limits}, nil)
+			run := x.execute(&script{made: made, repeats: 1, limits: limits, known: x.known}, nil)
 			switch {
 			case run.failed && (!found || shorter(run, best)):
 				best, found = run, true
@@ -127,7 +129,7 @@ func (x subject) lessen(best execution) execution {
 		return best
 	}
 	try := func(made []int) bool {
-		run := x.execute(&script{made: made, repeats: given.repeats}, nil)
+		run := x.execute(&script{made: made, repeats: given.repeats, known: x.known}, nil)
 		if !run.failed || run.property != best.property {
 			return false
 		}

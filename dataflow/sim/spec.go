@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
 // A Spec says what a program is for. [Check] and [Test] go through its schedules.
@@ -190,8 +191,9 @@ type subject struct {
 	f     func(*Sim)
 	from  *dataflow.Recording // the run with which each schedule begins, or nil
 	level Level
-	plan  *plan  // of a specification, else nil
-	tally *tally // counts what is explored, unless nil
+	plan  *plan           // of a specification, else nil
+	tally *tally          // counts what is explored, unless nil
+	known *simulate.Known // what the search knew whose schedule is made shorter
 }
 
 // subject returns what is explored of a specification.

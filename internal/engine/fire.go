@@ -170,24 +170,42 @@ type TimerQueue interface {
 	Idle() bool       // whether the location may end without it
 }
 
-// A ManyTimers is a timer queue that can have several deadlines at a time.
+// A ManyTimers is a timer queue that can have several deadlines at a time, each of a key. In a
+// simulation it fires those that [Location.Picks] says.
 type ManyTimers interface {
 	TimerQueue
-	// Deadlines calls do with the deadlines of all timers that are set, those of equal ones as
-	// often as there are.
-	Deadlines(do func(at int64))
+	// Deadlines calls do with the keys and deadlines of all timers that are set.
+	Deadlines(do func(key any, at int64))
 }
 
-// Deadlines calls do with the deadlines of the location's timers, queue by queue.
-func (s *Location) Deadlines(do func(queue int, at int64)) {
+// Deadlines calls do with the parts of operators that have set the location's timers, and their
+// deadlines, queue by queue.
+func (s *Location) Deadlines(do func(queue int, of Object, at int64)) {
 	for i := range s.Timers {
-		q := s.Timers[i].TimerQueue
-		if many, ok := q.(ManyTimers); ok {
-			many.Deadlines(func(at int64) { do(i, at) })
-		} else if at, ok := q.Next(); ok {
-			do(i, at)
+		t := &s.Timers[i]
+		if many, ok := t.TimerQueue.(ManyTimers); ok {
+			many.Deadlines(func(key any, at int64) { do(i, t.op.Part(key), at) })
+		} else if at, ok := t.Next(); ok {
+			do(i, t.op.Object(0), at)
 		}
 	}
+}
+
+// TimedByKey reports whether all timers of the location are of keys, outside of slices, and nobody
+// listens: what is done with timers of one key has nothing to do with those of others.
+func (s *Location) TimedByKey() bool {
+	for i := range s.Timers {
+		t := &s.Timers[i]
+		if _, ok := t.TimerQueue.(ManyTimers); !ok || t.op.inSlice() != nil {
+			return false
+		}
+	}
+	return len(s.Timers) > 0 && !s.Listens()
+}
+
+// TimedPart reports whether o is a part of an operator that sets timers; see [Op.Part].
+func (s *Location) TimedPart(o Object) bool {
+	return o.Op >= 0 && o.Key&(1<<63) == 0 && slices.ContainsFunc(s.Timers, func(t timing) bool { return t.op.Index == o.Op })
 }
 
 // TouchMarks says that the timers of a deadline move marks of event time, if they do.
@@ -290,10 +308,26 @@ func (s *Location) HearAll(now int64) {
 	}
 }
 
-// The numbers of objects that stand for the time of a location, as if they were operators.
+// Clocked says that what op does depends on the time, or changes timers.
+func (op *Op) Clocked() { op.clocked = true }
+
+// times says what op touches of time whenever something comes to it.
+func (op *Op) times(turns Turns) {
+	if op.clocked {
+		turns.Touch(op.Loc.Times(), Writes)
+	}
+	if op.marked() {
+		turns.Touch(op.Loc.Marks(), Writes)
+	}
+}
+
+// The numbers of objects that stand for something of a location, as if they were operators.
 const (
 	clockOp = -1<<30 + iota
 	marksOp
+	inboxOp
+	halfOp
+	roomOp
 )
 
 // IsClock reports whether o is the clock of a location.
@@ -303,6 +337,15 @@ func (o Object) IsClock() bool { return o.Op == clockOp }
 // show the same time, but nobody can tell how much has passed between a step of the one and a step
 // of the other.
 func (s *Location) Times() Object { return Object{int32(s.Number), clockOp, 0} }
+
+// Times is [Location.Times] of the location of o.
+func (o Object) Times() Object { return Object{o.Location, clockOp, 0} }
+
+// TimesOf returns what stands for a clock of its own that some timers of a location have, of which o
+// is one part.
+func TimesOf(o Object) Object {
+	return Object{o.Location, clockOp, max(ChainDigest(uint64(o.Op), o.Key), 1)}
+}
 
 // Marks returns what stands for the marks of event time of a location, which its operators share.
 func (s *Location) Marks() Object { return Object{int32(s.Number), marksOp, 0} }

@@ -74,12 +74,13 @@ type Location struct {
 	Making         *Op            // the operator being built; see operator.go
 	labels         map[string]*Op // operators with names
 	binds          []func()
-	Starts         Region    // what hangs on constants, run once
-	Regions        []*Region // slices, in topological order
-	OutputsInOrder []Output  // in order of construction
-	Inputs         []Input   // by operator; nil where an operator is none
-	outputs        []Output  // by operator; nil where an operator is none
-	Timers         []timing  // in order of construction
+	Starts         Region               // what hangs on constants, run once
+	Regions        []*Region            // slices, in topological order
+	OutputsInOrder []Output             // in order of construction
+	Inputs         []Input              // by operator; nil where an operator is none
+	outputs        []Output             // by operator; nil where an operator is none
+	Timers         []timing             // in order of construction
+	Picks          func(of Object) bool // in a simulation: which timers fire; nil if all do
 	listeners      []listener
 	loosened       []*Op // of a simulated graph; see order.go
 	Number         int   // among the locations of the graph

@@ -296,19 +296,6 @@ func (op *Op) SeesOrder() { op.Ordered = true }
 // MixesKeys says that op, although it has keys, observes the order in which they come.
 func (op *Op) MixesKeys() { op.Mixed = true }
 
-// Clocked says that what op does depends on the time, or changes timers.
-func (op *Op) Clocked() { op.clocked = true }
-
-// times says what op touches of time whenever something comes to it.
-func (op *Op) times(turns Turns) {
-	if op.clocked {
-		turns.Touch(op.Loc.Times(), Writes)
-	}
-	if op.marked() {
-		turns.Touch(op.Loc.Marks(), Writes)
-	}
-}
-
 // inSlice returns the slice to which op belongs, or nil.
 func (op *Op) inSlice() *Region {
 	if op.region != nil && op.region.Name != "" {
@@ -343,6 +330,17 @@ func (op *Op) gets(n int) {
 	}
 }
 
+// Part returns what stands for what op has of a key. It depends on what op can tell apart.
+func (op *Op) Part(k any) Object {
+	switch r := op.inSlice(); {
+	case r != nil:
+		return r.Object()
+	case op.Mixed:
+		return op.Object(0)
+	}
+	return op.Object(KeyDigest(k))
+}
+
 // getsKey says that a record of a key comes to op.
 func (op *Op) getsKey(k any) {
 	turns := op.Loc.Graph.Settings.Turns
@@ -354,7 +352,7 @@ func (op *Op) getsKey(k any) {
 		turns.Gives(op.Object(KeyDigest(k)))
 	case op.Mixed:
 		turns.Touch(op.Object(0), Writes)
-	case op.Ordered || len(op.States) > 0:
+	case op.Ordered || op.clocked || len(op.States) > 0:
 		turns.Touch(op.Object(KeyDigest(k)), Writes)
 	}
 }

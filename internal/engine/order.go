@@ -163,16 +163,16 @@ func (s *Location) Gathers() bool {
 }
 
 // Inbox returns what stands for the order in which the location has accepted what waits.
-func (s *Location) Inbox() Object { return Object{int32(s.Number), -1<<30 + 1, 0} }
+func (s *Location) Inbox() Object { return Object{int32(s.Number), inboxOp, 0} }
 
 // Room returns what stands for whether more records may wait at the location.
-func (s *Location) Room() Object { return Object{int32(s.Number), -1<<30 + 3, 0} }
+func (s *Location) Room() Object { return Object{int32(s.Number), roomOp, 0} }
 
 // Full reports whether no more records may wait at the location. It is called with mu held.
 func (s *Location) Full() bool { return s.Queued >= s.Graph.Settings.Queue }
 
 // Half returns what stands for the part of a step of the location that was made.
-func (s *Location) Half() Object { return Object{int32(s.Number), -1<<30 + 2, 0} }
+func (s *Location) Half() Object { return Object{int32(s.Number), halfOp, 0} }
 
 // FirstAccepted returns the input of the record that was accepted first of those that wait, or
 // nil if none does. It is for a driver that takes all records with [Location.TakeFirst].

@@ -173,6 +173,15 @@ func (s *Location) Clock() int64 {
 	return s.now
 }
 
+// TellTime is [Location.Clock] for a function of a user, which may compare times: what it does may
+// depend on all timers of the location.
+func (s *Location) TellTime() int64 {
+	if turns := s.Graph.Settings.Turns; turns != nil {
+		turns.Touch(s.Times(), Reads)
+	}
+	return s.Clock()
+}
+
 // WallClock returns the time of this step in nanoseconds since 1970. Like [Location.Clock] it is
 // a function of the history, and goes back only while timers fire that are overdue.
 func (s *Location) WallClock() int64 { return s.origin + s.Clock() }

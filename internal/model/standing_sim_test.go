@@ -95,6 +95,9 @@ func (m *guided) Choose(int) int { return 0 }
 // Time implements [simulate.Timekeeper]: the clock shows what it showed in production.
 func (m *guided) Time(p simulate.Passing) int64 { return max(m.now, p.Earliest) }
 
+// Clock implements [simulate.Timekeeper]: a location has one.
+func (m *guided) Clock(usual int) int { return usual }
+
 func (m *guided) possible(w *walk, e simulate.Event) error {
 	if m.now = e.Now; m.step != e.Step {
 		m.step, m.fired = e.Step, false

@@ -144,7 +144,7 @@ var mutations = []mutation{
 		"		if r.News {\n", "		if r.News && s.Queued == 0 {\n",
 	}}},
 	{"the simulator fires timers only when nothing waits", "internal/engine/simulate/move.go", []edit{{
-		"\tif len(s.Timers) > 0 && !s.Stopping {\n", "\tif len(s.Timers) > 0 && !s.Stopping && s.Queued == 0 {\n",
+		"\tif len(s.Timers) == 0 || s.Stopping {\n", "\tif len(s.Timers) == 0 || s.Stopping || s.Queued > 0 {\n",
 	}}},
 	{"to the simulator a cut depends on nothing", "internal/engine/simulate/move.go", []edit{{
 		"\t\td.trail.touch(m.region.Object(), engine.Writes)\n", "",
@@ -231,7 +231,7 @@ var mutations = []mutation{
 		"		in.Op.MixesKeys() // which", "		// which",
 	}}},
 	{"to the simulator timers depend on nothing", "internal/engine/simulate/time.go", []edit{{
-		"	d.trail.touch(s.Times(), engine.Writes)\n	c := &d.time.clocks[s.Number]\n	now :=", "	c := &d.time.clocks[s.Number]\n	now :=",
+		"	d.touchClock(s)\n	now :=", "	now :=",
 	}}},
 	{"to a search it does not matter how much time passes", "dataflow/sim/descent.go", []edit{{
 		"	found = append(found, d.pass()...)\n", "",
@@ -242,7 +242,23 @@ var mutations = []mutation{
 	{"a search has timers fire that are due after others", "dataflow/sim/moments.go", []edit{{
 		"		x.first(&m.so, left)\n", "",
 	}}},
-	{"to the simulator what sets a timer depends on nothing", "internal/engine/observe.go", []edit{{
+	{"a search gives two timers clocks of their own although one step sets both", "internal/engine/simulate/time.go", []edit{{
+		"			d.trail.shared.Share(d.known.Clocks, one, t.Object)\n", "",
+	}}},
+	{"a search gives timers clocks of their own although somebody sees both fire", "dataflow/sim/clocks.go", []edit{{
+		"				for _, f := range before {\n					one(f, o)\n				}\n", "",
+	}}},
+	{"a search finds out too late that a caller compares two timers", "dataflow/sim/clocks.go", []edit{{
+		"else if len(before) > 0 &&", "else if false &&",
+	}}},
+	{"a search gives timers clocks of their own although a function compares times", "internal/engine/simulate/footprint.go", []edit{{
+		"			t.shared.Share(d.known.Clocks, o, o)\n", "",
+	}}},
+	{"a schedule that is run again does not know which timers have one clock", "dataflow/sim/choices.go", []edit{{
+		"		if n := from.choose(len(c.made), math.MaxInt); from.known == nil {\n			usual = n\n		}\n",
+		"		from.choose(len(c.made), math.MaxInt)\n",
+	}}},
+	{"to the simulator what sets a timer depends on nothing", "internal/engine/fire.go", []edit{{
 		"	if op.clocked {", "	if false {",
 	}}},
 	{"a message that is lost comes", "internal/engine/simulate/move.go", []edit{

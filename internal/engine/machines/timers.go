@@ -51,6 +51,15 @@ func newTimed[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engi
 		rings: rings, hash: engine.Hasher[ring](),
 		due: state.NewVaryingDeadlines(memory, rings, true), idle: state.NewVaryingDeadlines(memory, m.lives, false),
 	}
+	keyOf := func(i uint32) any {
+		k, _, _ := m.lives.At(i)
+		return k
+	}
+	m.timers.idle.Keys(op, keyOf)
+	m.timers.due.Keys(op, func(j uint32) any {
+		name, _, _ := rings.At(j)
+		return keyOf(name.life())
+	})
 	m.watch = h.Loc.Graph.Settings.Watch
 	r := &ringing[K, S, U, A]{machine: m, rung: rung}
 	op.Scratch(&r.failing)
@@ -157,9 +166,7 @@ func (r *ringing[K, S, U, A]) Next() (int64, bool) { return r.timers.due.Next() 
 func (r *ringing[K, S, U, A]) Running() int { return r.timers.due.Len() }
 
 // Deadlines implements [engine.ManyTimers].
-func (r *ringing[K, S, U, A]) Deadlines(do func(at int64)) {
-	r.timers.due.Each(func(_ uint32, at int64) { do(at) })
-}
+func (r *ringing[K, S, U, A]) Deadlines(do func(key any, at int64)) { r.timers.due.EachKey(do) }
 
 // Stepwise implements [engine.SteppedTimer]: what is called sets timers.
 func (r *ringing[K, S, U, A]) Stepwise() {}
@@ -202,9 +209,7 @@ func (r *idling[K, S, U, A]) Next() (int64, bool) { return r.timers.idle.Next() 
 func (r *idling[K, S, U, A]) Running() int { return r.timers.idle.Len() }
 
 // Deadlines implements [engine.ManyTimers].
-func (r *idling[K, S, U, A]) Deadlines(do func(at int64)) {
-	r.timers.idle.Each(func(_ uint32, at int64) { do(at) })
-}
+func (r *idling[K, S, U, A]) Deadlines(do func(key any, at int64)) { r.timers.idle.EachKey(do) }
 
 func (r *idling[K, S, U, A]) Skip(int64) {}
 

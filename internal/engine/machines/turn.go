@@ -96,7 +96,7 @@ func (t *Turn[K, U, A]) Now() time.Duration {
 	if t.loc == nil {
 		return 0
 	}
-	return time.Duration(t.loc.Clock())
+	return time.Duration(t.loc.TellTime())
 }
 
 // Emitted returns what was emitted.

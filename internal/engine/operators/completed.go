@@ -292,6 +292,10 @@ func openFor[K comparable, A any](m engine.Memory, h *engine.Head, live *keyed.T
 		k, _, _ := live.At(i)
 		live.Delete(k, hash.Hash(k))
 	}
+	t.idx.Keys(m.Op, func(i uint32) any {
+		k, _, _ := live.At(i)
+		return k
+	})
 	h.Loc.Timed(t, m.Op)
 	m.Op.Clocked()
 	return t
@@ -308,9 +312,7 @@ func (t *openLimit[K, A]) set(i uint32) {
 func (t *openLimit[K, A]) cancel(i uint32) { t.idx.Cancel(i) }
 
 // Deadlines implements [engine.ManyTimers].
-func (t *openLimit[K, A]) Deadlines(do func(at int64)) {
-	t.idx.Each(func(_ uint32, at int64) { do(at) })
-}
+func (t *openLimit[K, A]) Deadlines(do func(key any, at int64)) { t.idx.EachKey(do) }
 
 func (t *openLimit[K, A]) Next() (int64, bool) { return t.idx.Next() }
 func (t *openLimit[K, A]) Running() int        { return t.idx.Len() }

@@ -33,6 +33,10 @@ func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 	m := engine.Remember(op, &h)
 	t := &expiring[K, V]{index: index[K, V]{table: state.NewTable(m, state.Plain[K], state.Plain[V])}, hash: engine.Hasher[K](), out: engine.NewKeyedNode[K, V](h)}
 	t.idx = state.NewDeadlines(m, t.table)
+	t.idx.Keys(op, func(i uint32) any {
+		k, _, _ := t.table.At(i)
+		return k
+	})
 	op.Holds(&t.due)
 	op.Scratch(&t.gone, &t.buffer)
 	t.out.Index, t.out.Revises, t.out.Forgets = t, true, !in.Revises || in.Forgets
@@ -97,9 +101,7 @@ func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 func (t *expiring[K, V]) Next() (int64, bool) { return t.idx.Next() }
 
 // Deadlines implements [engine.ManyTimers].
-func (t *expiring[K, V]) Deadlines(do func(at int64)) {
-	t.idx.Each(func(_ uint32, at int64) { do(at) })
-}
+func (t *expiring[K, V]) Deadlines(do func(key any, at int64)) { t.idx.EachKey(do) }
 
 func (t *expiring[K, V]) Expire(now int64) {
 	t.idx.Expire(now, t.forget)

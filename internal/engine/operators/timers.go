@@ -184,6 +184,7 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 	h.Mark = nil
 	a := &after[K, V]{loc: h.Loc, out: engine.NewKeyedNode[K, V](h), op: op, hash: engine.Hasher[K]()}
 	a.Pending = state.NewPending[K, V](engine.Remember(op, &h), each == nil)
+	a.Pending.Keys(op)
 	if n.Forgets {
 		a.lives = state.NewTable(engine.Remember(op, &h), state.Plain[K], state.Plain[uint32])
 		a.out.Revises, a.out.Forgets = true, true
@@ -271,9 +272,7 @@ func (a *after[K, V]) end(k K, h uint64) {
 }
 
 // Deadlines implements [engine.ManyTimers].
-func (a *after[K, V]) Deadlines(do func(at int64)) {
-	a.Idx.Each(func(_ uint32, at int64) { do(at) })
-}
+func (a *after[K, V]) Deadlines(do func(key any, at int64)) { a.EachKey(do) }
 
 func (a *after[K, V]) Expire(now int64) {
 	if a.blames {

@@ -69,7 +69,7 @@ func (d *Simulation) makeRecorded() error {
 			d.first(s)
 			continue
 		}
-		d.tick(s, Tick{At: d.time.clocks[s.Number].now})
+		d.tick(Tick{Clock: s.Times(), At: d.time.at[s.Number].begun.now})
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ type Effect struct {
 	Name    Name
 	All     bool            // it depends on everything before it, and everything after it on it
 	Again   bool            // what it took is still there
+	Waited  bool            // a caller had to wait until it was possible, unless it was already
 	Touched []Touch         // in order of objects
 	Sent    []engine.Object // the queues to which it sent records, in order
 	Took    []engine.Object // the queues from which it took one, in order
@@ -95,6 +96,7 @@ type trail struct {
 
 	read   map[engine.Object]bool // outputs of which somebody sees the order
 	Missed Known                  // what was not known before
+	shared Groups                 // what has one clock and was not known to
 }
 
 // begin starts a new move.
@@ -125,6 +127,12 @@ func (d *Simulation) Touch(o engine.Object, a engine.Access) {
 		t.effect.All = true
 		return
 	case d.inline:
+		return
+	case o.IsClock():
+		d.touchClock(d.g.Locations[o.Location])
+		if a == engine.Reads {
+			t.shared.Share(d.known.Clocks, o, o)
+		}
 		return
 	case a == engine.Passes:
 		if !slices.Contains(t.effect.ways, o) {

@@ -77,14 +77,14 @@ func (d *Simulation) takeFirst(m *Move) {
 func (d *Simulation) fireFirst(m *Move) {
 	s, h := m.loc, d.half(m.loc)
 	if !h.gathers {
-		d.fire(s, m.deadline)
+		d.fire(s, m.clock, m.deadline)
 		d.Perform(s, &engine.Plan{})
 		return
 	}
 	d.trail.touch(s.Half(), engine.Writes)
 	h.begun = true
 	d.holds = h
-	d.fire(s, m.deadline)
+	d.fire(s, m.clock, m.deadline)
 	d.holds = nil
 }
 

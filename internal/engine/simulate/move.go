@@ -1,7 +1,9 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -40,6 +42,7 @@ type Move struct {
 	calls    engine.Calling
 	call     int
 	deadline int64
+	clock    *clock // whose timers fire
 	client   *client
 	late     *late // the message that is taken, if it was delayed
 	quiet    bool  // the caller waits for what will never come
@@ -156,24 +159,45 @@ func (d *Simulation) callsOf(s *engine.Location, all []Move) []Move {
 	return all
 }
 
-// timersOf adds the timers of a location that can fire.
+// timersOf adds the timers of a location that can fire: for each of its clocks those of the earliest
+// deadline. They fire in the order of production unless something else is chosen.
 func (d *Simulation) timersOf(s *engine.Location, all []Move) []Move {
-	if len(s.Timers) > 0 && !s.Stopping {
-		if deadline, ok := s.Deadline(); ok {
-			all = append(all, Move{Name: Name{Fires, int32(s.Number), 0, 0}, loc: s, deadline: deadline})
-		}
+	if len(s.Timers) == 0 || s.Stopping {
+		return all
 	}
+	at := &d.time.at[s.Number]
+	if !at.apart {
+		if deadline, ok := s.Deadline(); ok {
+			all = append(all, Move{Name: Name{Fires, int32(s.Number), 0, 0}, loc: s, clock: d.clockOf(s, s.Times()), deadline: deadline})
+		}
+		return all
+	}
+	n := len(all)
+	s.Deadlines(func(_ int, of engine.Object, deadline int64) {
+		c := d.clockOf(s, of)
+		i := slices.IndexFunc(all[n:], func(m Move) bool { return m.clock == c })
+		if i < 0 {
+			all = append(all, Move{Name: Name{Fires, int32(s.Number), c.name.Op, c.name.Key}, loc: s, clock: c, deadline: deadline})
+		} else if m := &all[n+i]; deadline < m.deadline {
+			m.deadline = deadline
+		}
+	})
+	slices.SortStableFunc(all[n:], func(a, b Move) int { return cmp.Compare(a.deadline, b.deadline) })
 	return all
 }
 
 // do makes a move and tells who asked for it what it did.
 func (d *Simulation) do(m *Move) {
+	mover, hand := d.mover, d.hand
+	d.mover, d.hand = moverOf(m), nil
+	defer func() { d.mover, d.hand = mover, hand }()
 	d.trail.begin(m.Name)
 	if m.Kind != Acts {
 		d.g.Note(m.String)
 	}
 	switch m.Kind {
 	case Acts:
+		d.trail.effect.Waited = m.client.turn.Ready != nil && !m.quiet
 		d.act(m)
 	case Cuts:
 		d.trail.touch(m.region.Object(), engine.Writes)
@@ -195,7 +219,7 @@ func (d *Simulation) do(m *Move) {
 		if d.level == Engine {
 			d.fireFirst(m)
 		} else {
-			d.fire(m.loc, m.deadline)
+			d.fire(m.loc, m.clock, m.deadline)
 		}
 	case Isolates, Heals, Halts, Crashes:
 		d.fail(m)
@@ -211,6 +235,9 @@ func (d *Simulation) do(m *Move) {
 	if e, outer := d.trail.end(); outer {
 		if m.Kind == Takes {
 			d.mingles(m, &e)
+		}
+		if m.loc != nil {
+			d.shares(m.loc, &e)
 		}
 		if d.told != nil {
 			d.told.Made(e)

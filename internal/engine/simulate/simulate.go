@@ -67,6 +67,8 @@ type Simulation struct {
 	steps   int                // since something was sent
 	sent    int                // records accepted
 	time    timeline
+	mover   engine.Object     // whose clock the move being made has
+	hand    *clock            // that clock, once it was asked for
 	repeats repeats           // of records that were taken
 	from    *engine.Recording // whose steps come first, or nil
 	faults  faults
@@ -89,7 +91,7 @@ const idleFirings = 3
 // Drive makes an empty graph a simulated one. Known is what is known of other simulations of it; see
 // [Simulation.Missed].
 func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, known Known) *Simulation {
-	d := &Simulation{g: g, choose: choose, known: known, trail: trail{read: known.Read}}
+	d := &Simulation{g: g, choose: choose, known: known, trail: trail{read: known.Read}, mover: engine.World}
 	d.guide, _ = choose.(Guide)
 	d.told, _ = choose.(Listener)
 	d.time.keeper, _ = choose.(Timekeeper)
@@ -107,9 +109,10 @@ func (d *Simulation) Clock() time.Duration { return time.Duration(d.time.latest)
 
 // Prepare implements [engine.Driver].
 func (d *Simulation) Prepare(g *engine.Graph) {
-	d.time.clocks, d.calling = make([]clock, len(g.Locations)), make([][]engine.Calling, len(g.Locations))
+	d.time.at, d.calling = make([]clocks, len(g.Locations)), make([][]engine.Calling, len(g.Locations))
 	d.halves, d.together = make([]half, len(g.Locations)), make(map[engine.Object]*joint)
-	for _, s := range g.Locations {
+	for i, s := range g.Locations {
+		d.time.at[i] = clocks{apart: d.level == Types && s.TimedByKey(), of: make(map[engine.Object]int)}
 		if d.level == Engine {
 			d.half(s).gathers = s.Gathers()
 		} else {

@@ -2,54 +2,70 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A Tick is a moment in the time of a location that a move made: a step has read the clock, or
-// the timers of one deadline have fired. A step that fires timers has a tick for each deadline.
+// A Tick is a moment that a move made, in the time of one clock: a step has read it, or the timers
+// of one deadline have fired. A step that fires timers has a tick for each deadline.
 type Tick struct {
-	Location int32
-	Fires    bool
-	At       int64   // what the clock showed, or the deadline
-	Free     bool    // it made a difference what the clock shows: a timer was set somewhere
-	Pending  []Timer // the timers of the location before, in the order in which those of one deadline fire
+	Clock   engine.Object
+	Of      engine.Object // the lane, or the slice, whose step has read it; World where a location has one clock anyway
+	Fires   bool
+	At      int64   // what the clock showed, or the deadline
+	Free    bool    // it made a difference what the clock shows: a timer was set somewhere
+	Pending []Timer // the timers of the clock before, in the order in which those of one deadline fire
 }
 
 // A Timer is one that is set.
 type Timer struct {
 	Queue   int
+	Of      engine.Object // the part of an operator that has set it, or World
 	At      int64
 	Endless bool // it is set again whenever it fires, as that of an interval is
 }
 
-// A Passing is what is known when a step is about to read the clock.
+// A Passing is what is known when a step is about to read a clock.
 type Passing struct {
-	Earliest int64   // what the clock of the location showed last, or the latest deadline that has fired
+	Earliest int64   // what the clock showed last, or the latest deadline that has fired
 	Usual    int64   // as little after whatever has happened anywhere as there is
 	Matters  bool    // what the clock shows: a timer is set somewhere
-	Pending  []Timer // of the location
+	Pending  []Timer // of the clock
 }
 
-// A Timekeeper is a [Chooser] that says what the time is when a step reads the clock. Without one
+// A Timekeeper is a [Chooser] that says what the time is when a step reads a clock. Without one
 // the time is the usual one.
 type Timekeeper interface {
 	// Time returns what the clock shows: not less than the earliest time.
 	Time(p Passing) int64
+	// Clock returns which clock of a location something has that is seen for the first time. Usual
+	// is the number of that which it has by what is known: that of one seen before, or the next.
+	Clock(usual int) int
 }
 
 // A timeline is the time of a simulation.
 type timeline struct {
 	keeper Timekeeper // the chooser, if it is one
-	clocks []clock    // by location
+	at     []clocks   // by location
 	latest int64      // the latest moment anywhere
 }
 
-// A clock is the time of a location, in nanoseconds since the history began. Each location has
-// one: production's run at the same rate, but nobody can tell how much passes between a step of
-// one location and a step of another one that does not depend on it.
+// clocks are the clocks of a location. Production's show the same time, but nobody can tell how
+// much passes between two steps that do not depend on each other. So what has nothing to do with
+// each other has clocks of its own, at two locations or at one, as far as that is known; see
+// [Known.Apart].
+type clocks struct {
+	apart bool                  // there may be several
+	all   []*clock              // in the order in which they were seen
+	of    map[engine.Object]int // number of the clock of a lane, or of a part of an operator
+	begun clock                 // what one shows that was not seen before
+}
+
+// A clock says how much time has passed, in nanoseconds since the history began.
 type clock struct {
+	name engine.Object
 	now  int64 // what it showed last, or the latest deadline that has fired
 	read int64 // what it showed last
 }
@@ -64,18 +80,114 @@ func (d *Simulation) first(s *engine.Location) {
 		p.Cut = engine.CutAll
 	}
 	d.Perform(s, p)
-	d.time.clocks[s.Number] = clock{started, started}
+	d.time.at[s.Number].pass(started)
 }
 
-// Now implements [engine.Driver]. Whoever reads the clock depends on all others at the location
-// who do, since time passes.
+// Pass has a location be busy until now, so that its timers fire late.
+func (d *Simulation) Pass(location int32, now int64) {
+	d.time.at[location].pass(now)
+	d.time.latest = max(d.time.latest, now)
+}
+
+func (at *clocks) pass(now int64) {
+	for _, c := range append(at.all, &at.begun) {
+		c.now, c.read = max(c.now, now), max(c.read, now)
+	}
+}
+
+// clockOf returns the clock of a lane, or of a part of an operator, of a location.
+func (d *Simulation) clockOf(s *engine.Location, o engine.Object) *clock {
+	at := &d.time.at[s.Number]
+	if !at.apart {
+		if len(at.all) == 0 {
+			at.add(s.Times())
+		}
+		return at.all[0]
+	}
+	n, seen := at.of[o]
+	if !seen {
+		usual, name := 0, s.Times()
+		if d.known.Apart {
+			name = d.known.Clocks.Clock(o)
+			if usual = slices.IndexFunc(at.all, func(c *clock) bool { return c.name == name }); usual < 0 {
+				usual = len(at.all)
+			}
+		}
+		if n = usual; d.time.keeper != nil {
+			n = min(d.time.keeper.Clock(usual), len(at.all))
+		}
+		at.of[o] = n
+		if n == len(at.all) {
+			if n > 0 && !d.known.Apart { // a schedule that is made again says so
+				name = o
+			}
+			at.add(name)
+		}
+	}
+	return at.all[n]
+}
+
+func (at *clocks) add(name engine.Object) {
+	c := at.begun
+	c.name = name
+	at.all = append(at.all, &c)
+}
+
+// touchClock returns the clock of the move that is made, at a location, after noting that it is
+// touched: whoever reads it depends on all others who do, since time passes.
+func (d *Simulation) touchClock(s *engine.Location) *clock {
+	if d.hand == nil && d.mover.Location == int32(s.Number) {
+		d.hand = d.clockOf(s, d.mover)
+	}
+	if d.hand == nil || d.hand.name.Location != int32(s.Number) || !d.time.at[s.Number].apart {
+		d.trail.touch(s.Times(), engine.Writes)
+		return d.clockOf(s, s.Times())
+	}
+	d.trail.touch(engine.TimesOf(d.hand.name), engine.Writes)
+	d.trail.touch(s.Times(), engine.Adds)
+	return d.hand
+}
+
+// moverOf returns the lane, or the part of an operator, whose clock a move has.
+func moverOf(m *Move) engine.Object {
+	switch m.Kind {
+	case Takes:
+		return m.In().Lane(m.ID)
+	case Cuts:
+		return m.region.Object()
+	}
+	return engine.World // which has none
+}
+
+// shares notes which lanes and parts of operators have to do with timers in one move, so that they
+// have one clock.
+func (d *Simulation) shares(s *engine.Location, e *Effect) {
+	if d.hand == nil || !d.time.at[s.Number].apart {
+		return
+	}
+	one := d.mover
+	for _, t := range e.Touched {
+		switch {
+		case t.Location != int32(s.Number) || !s.TimedPart(t.Object):
+		case one.Location != t.Location:
+			one = t.Object
+		default:
+			d.trail.shared.Share(d.known.Clocks, one, t.Object)
+		}
+	}
+}
+
+// Shared returns what turned out to have one clock, and was not known to. If all timers of a location
+// have one anyway, all is as it would be if it were known.
+func (d *Simulation) Shared() Groups { return d.trail.shared }
+
+// Now implements [engine.Driver].
 func (d *Simulation) Now(s *engine.Location) int64 {
-	d.trail.touch(s.Times(), engine.Writes)
-	c := &d.time.clocks[s.Number]
+	c := d.touchClock(s)
 	if c.now == 0 {
 		return started
 	}
-	p := Passing{Earliest: c.now, Usual: d.time.latest + 1, Matters: d.anyPending(), Pending: d.pending(s)}
+	p := Passing{Earliest: c.now, Usual: d.time.latest + 1, Matters: d.anyPending(), Pending: d.pending(s, c)}
 	t := p.Usual
 	if d.time.keeper != nil {
 		t = max(d.time.keeper.Time(p), p.Earliest)
@@ -83,30 +195,28 @@ func (d *Simulation) Now(s *engine.Location) int64 {
 	if t > p.Usual {
 		d.g.Note(func() string { return fmt.Sprintf("let time pass to %v", time.Duration(t)) })
 	}
-	d.tick(s, Tick{At: t, Free: p.Matters, Pending: p.Pending})
+	d.tick(Tick{Clock: c.name, Of: d.partOf(s, d.mover), At: t, Free: p.Matters, Pending: p.Pending})
 	c.now, c.read = t, t
 	return t
 }
 
-// Pass has a location be busy until now, so that its timers fire late.
-func (d *Simulation) Pass(location int32, now int64) {
-	c := &d.time.clocks[location]
-	c.now, c.read = max(c.now, now), max(c.read, now)
-	d.time.latest = max(d.time.latest, now)
-}
-
-// fire fires the timers of the earliest deadline of a location, and those that are overdue: a
-// step of production fires all that are due when it is made, and it is not made before the one
-// that has read the clock last.
-func (d *Simulation) fire(s *engine.Location, deadline int64) {
-	d.trail.touch(s.Times(), engine.Writes)
-	c := &d.time.clocks[s.Number]
+// fire fires the timers of the earliest deadline of a clock, and those that are overdue: a step of
+// production fires all that are due when it is made, and it is not made before the one that has
+// read the clock last.
+func (d *Simulation) fire(s *engine.Location, c *clock, deadline int64) {
+	d.hand = c
+	d.touchClock(s)
 	now := max(c.read, deadline)
 	for i := range s.Timers {
 		s.Timers[i].Skip(now)
 	}
+	if d.time.at[s.Number].apart {
+		s.Picks = func(of engine.Object) bool { return d.clockOf(s, of) == c }
+		defer func() { s.Picks = nil }()
+	}
 	for at, ok := s.Deadline(); ok && at <= now; at, ok = s.Deadline() {
-		d.tick(s, Tick{Fires: true, At: at, Pending: d.pending(s)})
+		d.touchDue(s, at)
+		d.tick(Tick{Clock: c.name, Fires: true, At: at, Pending: d.pending(s, c)})
 		c.now = max(c.now, at)
 		s.TouchMarks(at, d)
 		if !d.Perform(s, &engine.Plan{Now: at, Fire: true, Cut: engine.CutNone}) {
@@ -115,23 +225,43 @@ func (d *Simulation) fire(s *engine.Location, deadline int64) {
 	}
 }
 
+// partOf returns o, or if the location has one clock whatever is known, what stands for nothing of it.
+func (d *Simulation) partOf(s *engine.Location, o engine.Object) engine.Object {
+	if !d.time.at[s.Number].apart {
+		return engine.World
+	}
+	return o
+}
+
+// touchDue says that timers fire.
+func (d *Simulation) touchDue(s *engine.Location, deadline int64) {
+	if d.time.at[s.Number].apart {
+		s.Deadlines(func(_ int, of engine.Object, at int64) {
+			if at == deadline && (s.Picks == nil || s.Picks(of)) {
+				d.trail.touch(of, engine.Writes)
+			}
+		})
+	}
+}
+
 // tick notes a moment.
-func (d *Simulation) tick(s *engine.Location, t Tick) {
+func (d *Simulation) tick(t Tick) {
 	d.time.latest = max(d.time.latest, t.At)
 	if d.told != nil {
-		t.Location = int32(s.Number)
 		d.trail.effect.Ticks = append(d.trail.effect.Ticks, t)
 	}
 }
 
-// pending returns the timers of a location, if somebody wants to know.
-func (d *Simulation) pending(s *engine.Location) (all []Timer) {
+// pending returns the timers of a clock, if somebody wants to know.
+func (d *Simulation) pending(s *engine.Location, c *clock) (all []Timer) {
 	if d.time.keeper == nil {
 		return nil
 	}
-	s.Deadlines(func(queue int, at int64) {
-		_, endless := s.Timers[queue].TimerQueue.(engine.EndlessTimer)
-		all = append(all, Timer{queue, at, endless})
+	s.Deadlines(func(queue int, of engine.Object, at int64) {
+		if d.clockOf(s, of) == c {
+			_, endless := s.Timers[queue].TimerQueue.(engine.EndlessTimer)
+			all = append(all, Timer{queue, d.partOf(s, of), at, endless})
+		}
 	})
 	return all
 }

@@ -62,7 +62,7 @@ func (d *Simulation) more(m *Move) (n int) {
 			return n
 		}
 		i := d.chooseOf(len(all)+1, func(i int) bool {
-			return i == 0 || mingles && d.known.group(base.Op.Lane(all[i-1].ID)) == group
+			return i == 0 || mingles && d.known.Together.Of(base.Op.Lane(all[i-1].ID)) == group
 		})
 		if i == 0 {
 			return n

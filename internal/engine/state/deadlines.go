@@ -17,6 +17,7 @@ import (
 type Deadlines struct {
 	index
 	make  func() index
+	key   func(entry uint32) any
 	marks *keyed.Marks // nil if nobody saves them
 	orders
 }
@@ -36,6 +37,28 @@ func newDeadlines[K comparable, V any](m engine.Memory, table *keyed.Table[K, V]
 	t := &Deadlines{index: make(), make: make}
 	m.Add(t.clear, func(*engine.Op) engine.State { return &deadlinesState[K, V]{t: t, table: table, every: every} })
 	return t
+}
+
+// Keys says to which key of an operator the timer of an entry belongs, so that a simulation can fire
+// those of some keys. It is called before a timer is set.
+func (t *Deadlines) Keys(op *engine.Op, key func(entry uint32) any) {
+	t.key = key
+	if op.Loc.Simulated() {
+		t.make = selective(op, key)
+		t.index = t.make()
+	}
+}
+
+// EachKey calls do with the key and the deadline of each timer, in the order in which they will fire.
+func (t *Deadlines) EachKey(do func(key any, at int64)) {
+	t.Each(func(entry uint32, at int64) { do(t.key(entry), at) })
+}
+
+// selective makes an index that fires the timers of keys that the location has picked.
+func selective(op *engine.Op, key func(i uint32) any) func() index {
+	return func() index {
+		return timer.NewSelective(func(i uint32) bool { return op.Loc.Picks == nil || op.Loc.Picks(op.Part(key(i))) })
+	}
 }
 
 func (t *Deadlines) clear() { t.index, t.orders = t.make(), orders{} }

@@ -80,6 +80,20 @@ func NewPending[K comparable, V any](m engine.Memory, constant bool) *Pending[K,
 	return p
 }
 
+// Keys has a simulation fire the timers of some keys of an operator only. It is called before a timer
+// is set.
+func (p *Pending[K, V]) Keys(op *engine.Op) {
+	if op.Loc.Simulated() {
+		p.make = selective(op, func(slot uint32) any { return p.k[slot] })
+		p.Idx = p.make()
+	}
+}
+
+// EachKey calls do with the key and the deadline of each timer, in the order in which they will fire.
+func (p *Pending[K, V]) EachKey(do func(key any, at int64)) {
+	p.Idx.Each(func(slot uint32, at int64) { do(p.k[slot], at) })
+}
+
 // clear forgets all timers.
 func (p *Pending[K, V]) clear() {
 	*p = Pending[K, V]{make: p.make, Idx: p.make()}

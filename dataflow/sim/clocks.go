@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/simulate"
+)
+
+// This file finds out which timers of a location need one clock. A step fires all timers that are
+// due, so whoever has seen one fire knows of the others. But timers of which nobody can see both,
+// such as those of two calls, may each have time of their own: then a search need not try in which
+// order they fire. The first execution has one clock. What it shows to be apart is apart from then
+// on, until an execution shows that it is not; the search begins anew then.
+
+// clocks returns what turned out about clocks.
+func (d *descent) clocks() (known simulate.Known) {
+	if d.known.Apart {
+		known.Clocks = d.shared
+		if d.several() {
+			d.share(append(slices.Clip(d.before), d.events...), &known.Clocks)
+		}
+		return known
+	}
+	if d.whole || d.kept > 0 || !d.several() {
+		return known
+	}
+	groups := d.shared
+	d.share(untimed(append(slices.Clip(d.before), d.events...)), &groups)
+	found := make(map[int32]engine.Object)
+	for _, e := range d.events {
+		for _, t := range e.Ticks {
+			for _, o := range parts(&t) {
+				of := groups.Clock(o)
+				if one, ok := found[o.Location]; ok && one != of {
+					return simulate.Known{Apart: true, Clocks: groups}
+				}
+				found[o.Location] = of
+			}
+		}
+	}
+	return known
+}
+
+// several reports whether timers have fired of several parts of operators that are not known to have
+// one clock.
+func (d *descent) several() bool {
+	var one engine.Object
+	for _, all := range [][]event{d.before, d.events} {
+		for i := range all {
+			for j := range all[i].Ticks {
+				t := &all[i].Ticks[j]
+				for _, o := range parts(t) {
+					if o = d.known.Clocks.Clock(o); t.Fires && one != (engine.Object{}) && one != o {
+						return true
+					}
+					if t.Fires {
+						one = o
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// parts returns the lanes or parts of operators that a tick has to do with, unless their location has
+// one clock anyway.
+func parts(t *simulate.Tick) (all []engine.Object) {
+	if !t.Fires {
+		all = append(all, t.Of)
+	}
+	for _, x := range t.Pending {
+		if t.Fires && x.At == t.At && !slices.Contains(all, x.Of) {
+			all = append(all, x.Of)
+		}
+	}
+	return slices.DeleteFunc(all, func(o engine.Object) bool { return o == engine.World })
+}
+
+// share finds, for each step, timers that have fired before, in whatever order independent moves are
+// made. What comes after the step by another clock, or would if it came after it, has the same one:
+// otherwise somebody would see that a timer was not fired which was due before one that was.
+func (d *descent) share(events []event, groups *simulate.Groups) {
+	type firing struct {
+		event int
+		of    engine.Object
+	}
+	var fired []firing
+	var crashes []int
+	p := newPast(events)
+	later := make(map[int][]engine.Object) // what reads a clock after an event
+	ticks := func(x int) []engine.Object {
+		all, known := later[x]
+		for y := x; y < len(events) && !known; y++ {
+			if y > x && !events[y].before.has(x) {
+				continue
+			}
+			for j := range events[y].Ticks {
+				all = append(all, parts(&events[y].Ticks[j])...)
+			}
+		}
+		later[x] = all
+		return all
+	}
+	for i := range events {
+		e := &events[i]
+		var before []firing // those that e comes after
+		for _, f := range fired {
+			// That a location crashes after one step and before another is no reason.
+			if e.before.has(f.event) && !slices.ContainsFunc(crashes, func(c int) bool { return e.before.has(c) && events[c].before.has(f.event) }) {
+				before = append(before, f)
+			}
+		}
+		one := func(f firing, o engine.Object) {
+			if f.of.Location == o.Location {
+				groups.Share(d.known.Clocks, f.of, o)
+			}
+		}
+		for j := range e.Ticks {
+			for _, o := range parts(&e.Ticks[j]) {
+				for _, f := range before {
+					one(f, o)
+				}
+				if e.Ticks[j].Fires {
+					fired = append(fired, firing{i, o})
+				}
+			}
+		}
+		if e.Name.Kind == simulate.Crashes {
+			crashes = append(crashes, i)
+		} else if len(before) > 0 && !e.All && e.place >= 0 {
+			for _, x := range p.rivals(i) {
+				if v := &events[x]; v.All || v.place < 0 || v.Name.Kind == simulate.Crashes {
+					continue
+				}
+				if e.Waited && p.alone(x, i) {
+					continue // it made e possible
+				}
+				for _, f := range before {
+					if f.event == x || events[f.event].before.has(x) {
+						continue
+					}
+					for _, o := range ticks(x) {
+						one(f, o)
+					}
+				}
+			}
+		}
+		p.note(i)
+	}
+}

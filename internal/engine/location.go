@@ -199,7 +199,7 @@ func (s *Location) compile() {
 	}
 	s.orderTimers()
 	s.Recorder = s.Graph.Settings.Recorder
-	s.planned = s.Recorder != nil || stepsArePlanned || s.Listens()
+	s.planned = s.Recorder != nil || stepsArePlanned != "" || s.Listens()
 	s.ends = len(s.Regions) > 0
 	if w := s.Graph.Settings.Watch; w != nil {
 		for _, r := range s.Regions {

@@ -1,5 +1,0 @@
-//go:build millraceplans
-
-package engine
-
-const stepsArePlanned = true

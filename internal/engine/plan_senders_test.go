@@ -1,0 +1,21 @@
+package engine
+
+import (
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+// TestStepsArePlanned catches a variable that was renamed here and not where it is set: the
+// linker accepts a name that does not exist, and the tests would run in the usual way twice.
+func TestStepsArePlanned(t *testing.T) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		t.Skip("the binary does not say how it was linked")
+	}
+	for _, s := range info.Settings {
+		if s.Key == "-ldflags" && strings.Contains(s.Value, "/internal/engine.") && stepsArePlanned == "" {
+			t.Errorf("linked with %s, and stepsArePlanned is empty", s.Value)
+		}
+	}
+}

@@ -122,11 +122,12 @@ func write(t *testing.T, file string, text []byte) {
 	}
 }
 
-// goIn runs the go command in a folder.
+// goIn runs the go command in a folder, with the flags of the caller: what has been compiled with
+// them is not compiled again.
 func goIn(dir string, args ...string) ([]byte, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOPROXY=off", "GOWORK=off")
 	return cmd.CombinedOutput()
 }
 

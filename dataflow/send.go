@@ -27,13 +27,18 @@ func Send[T any, L, To Location, B bounds.Stream, O Order, R Retries](
 ) Stream[T, To, bounds.Unbounded, O, R] {
 	const op = "dataflow.Send"
 	n, site := engine.NodeOf(s, op), placeOf(to, op).Destination(op)
-	_, ordered := any(*new(O)).(TotalOrder)
-	if ordered && n.Location().Partitioned() {
+	if !unordered[O]() && n.Location().Partitioned() {
 		engine.Misuse(op, "%s is a cluster, whose partitions have no order between them: weaken the order of the stream with dataflow.WeakenOrder", n.Location().Name)
 	}
 	move := engine.NewOp(site, op, "")
-	move.Shuffled = !ordered
+	move.Shuffled = unordered[O]()
 	return newStream[T, To, bounds.Unbounded, O, R](port.Exchange(n, move))
+}
+
+// unordered reports whether O says that elements have no order.
+func unordered[O Order]() bool {
+	_, ordered := any(*new(O)).(TotalOrder)
+	return !ordered
 }
 
 // Members returns n locations of one type, each with a history, a queue and a loop of

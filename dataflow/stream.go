@@ -79,6 +79,7 @@ func Inspect[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T),
 ) Stream[T, L, B, O, R] {
 	n, op := engine.Read(s, "dataflow.Inspect", f)
+	op.Shuffled = unordered[O]()
 	return newStream[T, L, B, O, R](operators.Inspect(n, op, f))
 }
 
@@ -93,6 +94,7 @@ func ForEach[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](s Strea
 // [ForEach] it takes a stream without order, so its output may differ from run to run.
 func Print[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R]) {
 	n, op := engine.Read(s, "dataflow.Print")
+	op.Shuffled = unordered[O]()
 	operators.Inspect(n, op, func(x T) { fmt.Println(x) })
 }
 

@@ -143,6 +143,14 @@ func TestInputs(t *testing.T) {
 			return run(b, dataflow.Output(dataflow.AssumeOrder(keyedstream.Values(s), tried), "out"))
 		}, 6, []string{"[a1 a2 b1 b2]", "[a1 b1 a2 b2]", "[a1 b1 b2 a2]", "[b1 a1 a2 b2]", "[b1 a1 b2 a2]", "[b1 b2 a1 a2]"}},
 
+		// One batch or two; what inspects them is shown elements without order.
+		{"shared, two different in batches, inspected", func(b bench) string {
+			dataflow.Inspect(slice.Batch(slice.At(b.at), sharedBy(b, 1, 2), tried), func(int) {})
+			b.Start()
+			b.Quiesce()
+			return ""
+		}, 3, nil},
+
 		// Without a repeat 2 orders; with one of three records 3 orders for either that is repeated.
 		{"retried, behind both reasons", retried(func(b bench, s dataflow.Stream[int, Server, unbounded, dataflow.NoOrder, dataflow.AtLeastOnce]) string {
 			return run(b, dataflow.Output(dataflow.AssumeOrder(dataflow.AssumeOnce(s, tried), tried), "out"))

@@ -254,6 +254,9 @@ var mutations = []mutation{
 	{"a search gives timers clocks of their own although a function compares times", "internal/engine/simulate/footprint.go", []edit{{
 		"			t.shared.Share(d.known.Clocks, o, o)\n", "",
 	}}},
+	{"what inspects elements without order in a slice is seen to get them in one", "dataflow/stream.go", []edit{{
+		"\"dataflow.Inspect\", f)\n	op.Shuffled = unordered[O]()\n", "\"dataflow.Inspect\", f)\n",
+	}}},
 	{"a schedule that is run again does not know which timers have one clock", "dataflow/sim/choices.go", []edit{{
 		"		if n := from.choose(len(c.made), math.MaxInt); from.known == nil {\n			usual = n\n		}\n",
 		"		from.choose(len(c.made), math.MaxInt)\n",

@@ -143,6 +143,16 @@ func TestInputs(t *testing.T) {
 			return run(b, dataflow.Output(dataflow.AssumeOrder(keyedstream.Values(s), tried), "out"))
 		}, 6, []string{"[a1 a2 b1 b2]", "[a1 b1 a2 b2]", "[a1 b1 b2 a2]", "[b1 a1 a2 b2]", "[b1 a1 b2 a2]", "[b1 b2 a1 a2]"}},
 
+		// Two records are not one because their keys and values are the same ones the other way round.
+		{"shared by key, key and value change places", func(b bench) string {
+			in, s := keyedstream.SharedInput[int, int](b.at, "xs")
+			for _, k := range []int{1, 2, 3} {
+				b.Check(in.Send(b.Context(), k, 4-k))
+			}
+			in.Close()
+			return run(b, dataflow.Output(dataflow.AssumeOrder(keyedstream.Values(s), tried), "out"))
+		}, 6, []string{"[1 2 3]", "[1 3 2]", "[2 1 3]", "[2 3 1]", "[3 1 2]", "[3 2 1]"}},
+
 		// One batch or two; what inspects them is shown elements without order.
 		{"shared, two different in batches, inspected", func(b bench) string {
 			dataflow.Inspect(slice.Batch(slice.At(b.at), sharedBy(b, 1, 2), tried), func(int) {})

@@ -86,9 +86,9 @@ func (in *KeyedInput[K, V]) LaneOf(i int) uint64 {
 	return in.lane(in.buf.K[i]).id
 }
 
-// what returns a digest of the record at i.
+// what returns a digest of the record at i. It is another one if key and value change places.
 func (in *KeyedInput[K, V]) what(i int) uint64 {
-	return engine.ChainDigest(in.lane(in.buf.K[i]).id, digest.Of(in.buf.V[i]))
+	return engine.ChainDigest(engine.ChainDigest(0, in.lane(in.buf.K[i]).id), digest.Of(in.buf.V[i]))
 }
 
 // lane returns the lane of a key.

@@ -49,7 +49,8 @@
 //     that needs a step more than 36 years after the first one.
 //   - When an Interval fires: at most three times without anything having come in.
 //   - When a call of a MapAsync is made, and when its answer is taken. A call is one move: what
-//     its function reads and writes elsewhere is not interleaved with another call.
+//     its function reads and writes elsewhere is not interleaved with another call, unless it
+//     says [Point] where others may come.
 //
 // That is level [Types]. At level [Engine] less can happen: what this version of the module does.
 //

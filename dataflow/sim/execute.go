@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -60,8 +61,8 @@ func (x subject) execute(c chooser, notes *printed) execution { return x.execute
 
 // executeOn runs one schedule, or the recorded one.
 func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Recording) (e execution) {
-	s := &Sim{ctx: x.ctx, choices: newChoices(c), seen: newSeen(notes)}
-	s.flow = dataflow.New()
+	s := &Sim{choices: newChoices(c), seen: newSeen(notes)}
+	s.ctx, s.flow = context.WithValue(x.ctx, simKey{}, s), dataflow.New()
 	defer graphOf(s.flow).Abandon() // a test has one context for all its schedules
 	switch {
 	case x.plan != nil:

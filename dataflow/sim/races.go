@@ -70,6 +70,13 @@ func (d *descent) races() (found []addition) {
 		if j, ok := p.lastOf[e.Name]; ok {
 			after(j)
 		}
+		if e.Name.Kind == simulate.Crashes { // it may come before a call at a point returns whose answer it has taken
+			for _, j := range slices.Backward(p.rivals(i)) {
+				if a, ok := d.race(p, j, i); ok && p.events[j].Name.Kind == simulate.Resumes {
+					found = append(found, a)
+				}
+			}
+		}
 		p.takes(i, after)
 		for _, j := range slices.Backward(p.rivals(i)) {
 			if !e.before.has(j) {

@@ -52,6 +52,9 @@ func (s *Sim) Start() *dataflow.App {
 	return app
 }
 
+// A simKey is the key of a schedule in its context.
+type simKey struct{}
+
 // Context returns the context of the schedule.
 func (s *Sim) Context() context.Context { return s.ctx }
 

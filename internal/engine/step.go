@@ -126,6 +126,9 @@ func (s *Location) bare() bool {
 	return true
 }
 
+// ErrUnwound is what a function of a simulated graph panics with when nobody waits for it any more.
+var ErrUnwound = errors.New("engine: the simulation has ended")
+
 // ErrGoexit stands for a function that neither returned nor panicked.
 var ErrGoexit = errors.New("the function ended its goroutine with runtime.Goexit, as FailNow of a test does")
 

@@ -257,6 +257,18 @@ var mutations = []mutation{
 	{"what inspects elements without order in a slice is seen to get them in one", "dataflow/stream.go", []edit{{
 		"\"dataflow.Inspect\", f)\n	op.Shuffled = unordered[O]()\n", "\"dataflow.Inspect\", f)\n",
 	}}},
+	{"a call that is at a point does not count as one that runs", "internal/engine/port/async.go", []edit{{
+		"	a.asked.begun++\n	defer func() { a.asked.begun-- }()\n", "",
+	}}},
+	{"a call that is at a point goes on after a crash", "internal/engine/simulate/fault_crash.go", []edit{{
+		"	c.stop()\n	s.Calls.Add(-1) // as its answer would\n	d.begun = slices.DeleteFunc(d.begun, func(x *begunCall) bool { return x == c })\n", "	s.Calls.Add(-1)\n",
+	}}},
+	{"a search does not try a crash while a call is at a point", "dataflow/sim/races.go", []edit{{
+		"ok && p.events[j].Name.Kind == simulate.Resumes", "ok && false",
+	}}},
+	{"to the simulator two records are one whose key and value change places", "internal/engine/port/lanes.go", []edit{{
+		"engine.ChainDigest(engine.ChainDigest(0, in.lane(in.buf.K[i]).id), digest", "engine.ChainDigest(in.lane(in.buf.K[i]).id, digest",
+	}}},
 	{"a schedule that is run again does not know which timers have one clock", "dataflow/sim/choices.go", []edit{{
 		"		if n := from.choose(len(c.made), math.MaxInt); from.known == nil {\n			usual = n\n		}\n",
 		"		from.choose(len(c.made), math.MaxInt)\n",

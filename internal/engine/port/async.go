@@ -239,8 +239,11 @@ func (a *async[K, V, U]) call(k K, v V) (u U, ok bool) {
 			return
 		}
 		p := recover()
-		if p == nil {
+		switch p {
+		case nil:
 			p = engine.ErrGoexit
+		case engine.ErrUnwound:
+			panic(p)
 		}
 		err := a.loc.Graph.Settings.Wrap(&engine.Panic{Op: a.op, Location: a.loc.Name, Key: k, HasKey: true, Value: p, Stack: debug.Stack()})
 		if a.keepsFailures() && a.failed(k, err) == nil {
@@ -279,6 +282,7 @@ type askedCalls[K comparable, V any] struct {
 	ids   []uint64
 	times map[K]uint64 // how often a call was asked for, by key
 	made  []madeCall   // whose answers were not accepted
+	begun int          // whose functions have not returned
 }
 
 // A madeCall is a call of a simulated graph whose function has returned.
@@ -309,7 +313,7 @@ func (a *async[K, V, U]) Ask() {
 // queues says that a call was asked for or made. If more ever wait than may be made at once, it
 // makes a difference which was the first.
 func (a *async[K, V, U]) queues() {
-	if len(a.asked.ids)+len(a.asked.made) > a.limit {
+	if len(a.asked.ids)+len(a.asked.made)+a.asked.begun > a.limit {
 		a.op.Touch(0, engine.Takes|engine.Writes)
 	} else {
 		a.op.Touch(0, engine.Adds)
@@ -317,7 +321,9 @@ func (a *async[K, V, U]) queues() {
 }
 
 // Asked implements [engine.Calling].
-func (a *async[K, V, U]) Asked() int { return min(len(a.asked.ids), a.limit-len(a.asked.made)) }
+func (a *async[K, V, U]) Asked() int {
+	return min(len(a.asked.ids), a.limit-len(a.asked.made)-a.asked.begun)
+}
 
 // CallID implements [engine.Calling].
 func (a *async[K, V, U]) CallID(i int) uint64 { return a.asked.ids[i] }
@@ -336,7 +342,7 @@ func (a *async[K, V, U]) CallNow(i int, later bool) {
 	k, v, h := q.K[i], q.V[i], q.H[i]
 	q.Delete(i)
 	q.ids = append(q.ids[:i], q.ids[i+1:]...)
-	u, ok := a.call(k, v)
+	u, ok := a.callNow(k, v)
 	if !ok {
 		return
 	}
@@ -344,6 +350,13 @@ func (a *async[K, V, U]) CallNow(i int, later bool) {
 	if q.made = append(q.made, m); !later {
 		a.Answer(len(q.made) - 1)
 	}
+}
+
+// callNow is call of a simulated graph, in which other moves may be made before the function returns.
+func (a *async[K, V, U]) callNow(k K, v V) (U, bool) {
+	a.asked.begun++
+	defer func() { a.asked.begun-- }()
+	return a.call(k, v)
 }
 
 // Made implements [engine.Calling].

@@ -23,8 +23,8 @@ type client struct {
 	untold bool // it will not be told that its record was accepted
 }
 
-// errEnded unwinds a client of a simulation that has ended.
-var errEnded = errors.New("simulate: the simulation has ended")
+// errEnded unwinds a client of a simulation that has ended, and the function of a call.
+var errEnded = engine.ErrUnwound
 
 func (d *Simulation) newClient(number int, f func()) *client {
 	c := &client{number: number}
@@ -184,6 +184,6 @@ func runToEnd(g *engine.Graph, step func() bool) error {
 	}
 }
 
-// Unwinds reports whether p, which a function of a client has recovered, ends a client of a
-// simulation that has ended. The function has to panic with it again.
+// Unwinds reports whether p, which a function of a client or of a call has recovered, ends it because the
+// simulation has ended. The function has to panic with it again.
 func Unwinds(p any) bool { return p == any(errEnded) }

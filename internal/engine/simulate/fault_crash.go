@@ -19,6 +19,7 @@ func (d *Simulation) CallsShareNothing() { d.apart = true }
 type madeCall struct {
 	in    engine.Input // where the answer waits
 	lane  uint64
+	begun *begunCall // if it has not returned; else nil
 	say   string
 	again func() // has it wait to be made again
 }
@@ -26,18 +27,36 @@ type madeCall struct {
 // call makes a call.
 func (d *Simulation) call(m *Move) {
 	if !d.faults.falls || !d.faults.at[m.loc.Number].may {
-		m.calls.CallNow(m.call, d.level == Engine)
+		d.callNow(m)
 		return
 	}
 	c := madeCall{in: m.loc.Inputs[m.calls.Operator().Index], say: m.calls.SayCall(m.call), again: m.calls.Again(m.call)}
-	m.calls.CallNow(m.call, d.level == Engine)
+	begun, returned := d.callNow(m)
 	if d.g.Err() != nil { // there is no answer
 		return
 	}
-	c.lane = c.in.LaneOf(c.in.Waiting() - 1)
+	if c.begun = begun; returned {
+		c.answered()
+	}
 	d.trail.touch(of(m.loc, made), engine.Adds)
 	at := &d.faults.at[m.loc.Number]
 	at.calls = append(at.calls, c)
+}
+
+// answered notes that the function has returned, and that its answer waits.
+func (c *madeCall) answered() { c.begun, c.lane = nil, c.in.LaneOf(c.in.Waiting()-1) }
+
+// returned notes that the function of a call that was at a point has returned.
+func (d *Simulation) returned(c *begunCall) {
+	if !d.faults.falls {
+		return
+	}
+	all := d.faults.at[c.loc.Number].calls
+	i := slices.IndexFunc(all, func(m madeCall) bool { return m.begun == c })
+	if i >= 0 && d.g.Err() == nil {
+		d.trail.touch(of(c.loc, made), engine.Adds)
+		all[i].answered()
+	}
 }
 
 // keeps notes that a record is taken: if it is an answer, it is kept.
@@ -46,7 +65,7 @@ func (d *Simulation) keeps(m *Move) {
 		return
 	}
 	at := &d.faults.at[m.loc.Number]
-	i := slices.IndexFunc(at.calls, func(c madeCall) bool { return c.in == m.in && c.lane == m.ID })
+	i := slices.IndexFunc(at.calls, func(c madeCall) bool { return c.begun == nil && c.in == m.in && c.lane == m.ID })
 	if i >= 0 {
 		d.trail.touch(of(m.loc, made), engine.Adds)
 		at.calls = slices.Delete(at.calls, i, i+1)
@@ -62,8 +81,8 @@ func (d *Simulation) crash(s *engine.Location) {
 	at := &f.at[s.Number]
 	var keys []uint64
 	for _, c := range at.calls {
-		if !slices.Contains(keys, c.lane) {
-			keys = append(keys, c.lane)
+		if !slices.Contains(keys, c.key()) {
+			keys = append(keys, c.key())
 		}
 	}
 	spared := 0 // bits, of which at least one is not set
@@ -73,13 +92,35 @@ func (d *Simulation) crash(s *engine.Location) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	for i, c := range slices.Backward(at.calls) { // from the last, so that each comes to its place again
-		if spared&(1<<slices.Index(keys, c.lane)) != 0 {
+		if spared&(1<<slices.Index(keys, c.key())) != 0 {
 			continue
 		}
 		at.calls = slices.Delete(at.calls, i, i+1)
-		d.forget(s, c)
+		if c.begun == nil {
+			d.forget(s, c)
+		} else {
+			d.breakOff(s, c.begun)
+		}
 		c.again()
 	}
+}
+
+// key returns what tells the key of a call from others.
+func (c *madeCall) key() uint64 {
+	if c.begun != nil {
+		return c.begun.name.ID
+	}
+	return c.lane
+}
+
+// breakOff ends a call that is at a point: what it did before is done.
+func (d *Simulation) breakOff(s *engine.Location, c *begunCall) {
+	c.stop()
+	s.Calls.Add(-1) // as its answer would
+	d.begun = slices.DeleteFunc(d.begun, func(x *begunCall) bool { return x == c })
+	d.g.Note(func() string {
+		return "the call " + c.say + " of " + c.calls.Operator().String() + " is broken off, and will be made again"
+	})
 }
 
 // forget forgets an answer that waits, with the location's mu held.

@@ -24,7 +24,7 @@ type Faults struct {
 
 // Moves that are faults, or the end of one.
 const (
-	Isolates Kind = iota + Answers + 1 // a location is cut off from all others
+	Isolates Kind = iota + Resumes + 1 // a location is cut off from all others
 	Heals                              // a location is no longer cut off
 	Halts                              // a location stops for ever
 	Crashes                            // a location crashes and goes on

@@ -38,7 +38,7 @@ func (d *Simulation) stepsOf(s *engine.Location, all []Move) []Move {
 	if in := s.FirstAccepted(); in != nil {
 		all = append(all, Move{Name: Name{Takes, at, 0, 0}, loc: s, in: in})
 	}
-	all = d.callsOf(s, all)
+	all = d.callsOf(s, d.resumesOf(s, all))
 	for _, calls := range d.calling[s.Number] {
 		for i := range calls.Made() {
 			all = append(all, Move{Name: Name{Answers, at, calls.Operator().Index, calls.MadeID(i)}, loc: s, calls: calls, call: i})

@@ -21,6 +21,7 @@ const (
 	Settle              // a location at which nothing can happen ends, or has an ending
 	Ends                // a step ends; see [Engine]
 	Answers             // the answer of a call that was made is accepted; see [Engine]
+	Resumes             // a call goes on from a point; see [Simulation.Point]
 )
 
 // A Name is who makes a move: a caller, a slice, a lane of an input, a call, or the timers of a
@@ -44,8 +45,9 @@ type Move struct {
 	deadline int64
 	clock    *clock // whose timers fire
 	client   *client
-	late     *late // the message that is taken, if it was delayed
-	quiet    bool  // the caller waits for what will never come
+	begun    *begunCall // that goes on
+	late     *late      // the message that is taken, if it was delayed
+	quiet    bool       // the caller waits for what will never come
 }
 
 // Cuts reports whether a slice is cut.
@@ -87,6 +89,8 @@ func (m Move) String() string {
 		return fmt.Sprintf("take %s from %s", m.Value(), m.In())
 	case Calls:
 		return fmt.Sprintf("call %s of %s", m.calls.SayCall(m.call), m.calls.Operator())
+	case Resumes:
+		return fmt.Sprintf("go on with the call %s of %s: %s", m.begun.say, m.begun.calls.Operator(), m.begun.at)
 	case Answers:
 		return fmt.Sprintf("accept what %s answers to %s", m.calls.Operator(), m.calls.SayMade(m.call))
 	case Ends:
@@ -146,7 +150,7 @@ func (d *Simulation) movesOf(s *engine.Location, all []Move) []Move {
 			all = append(all, Move{Name: Name{Takes, at, in.Base().Op.Index, h.ID}, loc: s, in: in, head: h.At})
 		}
 	}
-	return d.timersOf(s, d.callsOf(s, all))
+	return d.timersOf(s, d.callsOf(s, d.resumesOf(s, all)))
 }
 
 // callsOf adds the calls of a location that can be made.
@@ -208,11 +212,15 @@ func (d *Simulation) do(m *Move) {
 		} else {
 			d.take(m)
 		}
-	case Calls:
+	case Calls, Resumes:
 		if !d.apart {
 			d.trail.touch(engine.World, engine.Writes)
 		}
-		d.call(m)
+		if m.Kind == Calls {
+			d.call(m)
+		} else {
+			d.proceed(m.begun)
+		}
 	case Answers:
 		m.calls.Answer(m.call)
 	case Fires:

@@ -72,7 +72,9 @@ type Simulation struct {
 	repeats repeats           // of records that were taken
 	from    *engine.Recording // whose steps come first, or nil
 	faults  faults
-	apart   bool // functions of calls share nothing
+	apart   bool         // functions of calls share nothing
+	begun   []*begunCall // calls that are at a point, in the order in which they were begun
+	within  *begunCall   // whose function runs
 
 	level    Level
 	halves   []half                   // by location: of the step that is made
@@ -280,6 +282,7 @@ func (d *Simulation) Run(clients ...func()) {
 		d.clients = append(d.clients, d.newClient(i, f))
 	}
 	defer func() {
+		d.stopCalls()
 		for _, c := range d.clients {
 			c.stop()
 		}

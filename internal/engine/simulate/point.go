@@ -1,0 +1,97 @@
+package simulate
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A begunCall is a call whose function has not returned: it is at a point.
+type begunCall struct {
+	name  Name
+	loc   *engine.Location
+	calls engine.Calling
+	say   string // the call
+	at    string // the point
+
+	resume func() (struct{}, bool)
+	stop   func()
+	yield  func(struct{}) bool
+}
+
+// callNow makes a call on a coroutine, until its function returns or is at a point, and reports
+// whether it has returned.
+func (d *Simulation) callNow(m *Move) (c *begunCall, returned bool) {
+	c = &begunCall{
+		name: Name{Resumes, int32(m.loc.Number), m.Op, m.ID}, loc: m.loc, calls: m.calls, say: m.calls.SayCall(m.call),
+	}
+	c.resume, c.stop = iter.Pull(func(yield func(struct{}) bool) {
+		c.yield = yield
+		defer func() {
+			if p := recover(); p != nil && !Unwinds(p) {
+				panic(p)
+			}
+		}()
+		m.calls.CallNow(m.call, d.level == Engine)
+	})
+	if returned = d.enter(c); !returned {
+		d.begun = append(d.begun, c)
+	}
+	return c, returned
+}
+
+// enter has the function of a call go on, and reports whether it has returned.
+func (d *Simulation) enter(c *begunCall) (returned bool) {
+	before := d.within
+	d.within = c
+	defer func() { d.within = before }()
+	_, more := c.resume()
+	return !more
+}
+
+// proceed has a call go on from the point at which it is.
+func (d *Simulation) proceed(c *begunCall) {
+	d.trail.touch(c.calls.Operator().Object(c.name.ID), engine.Writes)
+	if d.enter(c) {
+		d.begun = slices.DeleteFunc(d.begun, func(x *begunCall) bool { return x == c })
+		d.returned(c)
+	}
+}
+
+// Point splits the move that is made, if it is one of a client or the call of a function: what
+// happens elsewhere can come between what it did before and what it does after. A function that
+// waits at a port inside of a call has moves made within its own, and cannot be split there.
+func (d *Simulation) Point(where string) {
+	switch c := d.within; {
+	case d.inline || d.looking != nil:
+	case c != nil:
+		c.at = where
+		if !c.yield(struct{}{}) {
+			panic(errEnded)
+		}
+	case d.running != nil:
+		d.trail.touch(engine.World, engine.Writes)
+		if d.Turn(engine.Turn{Say: where}) == nil {
+			d.trail.touch(engine.World, engine.Writes)
+		}
+	}
+}
+
+// resumesOf adds the calls of a location that are at a point.
+func (d *Simulation) resumesOf(s *engine.Location, all []Move) []Move {
+	for _, c := range d.begun {
+		if c.loc == s {
+			all = append(all, Move{Name: c.name, loc: s, begun: c})
+		}
+	}
+	return all
+}
+
+// stopCalls ends the functions of calls that have not returned.
+func (d *Simulation) stopCalls() {
+	for _, c := range d.begun {
+		c.stop()
+	}
+	d.begun = nil
+}

@@ -90,6 +90,46 @@ func TestFates(t *testing.T) {
 	}
 }
 
+// TestCancelledLate: who cancels a key after it has seen a longer timer fire that was set later is too
+// late. It would catch a cancellation that comes before a timer that was due.
+func TestCancelledLate(t *testing.T) {
+	cancelled := 0
+	sim.Exhaustive(t, func(s *sim.Sim) {
+		b := bench{s, dataflow.At[Server](s.Flow())}
+		in, entries := keyedsingleton.Input[int, int](b.at, "waits")
+		cancel, cancels := keyedstream.Input[int, string](b.at, "cancel")
+		taken := keyedsingleton.Output(entries, "taken")
+		late := keyedsingleton.AfterEach(entries, func(d int) time.Duration { return time.Duration(d) * time.Second }, tried)
+		overs := keyedsingleton.Output(late, "over")
+		over := keyedsingleton.IntoKeyedStream(keyedsingleton.Map(late, func(int) string { return "over" }))
+		fate := keyedsingleton.Output(keyedstream.First(keyedstream.AssumeOrder(keyedstream.Merge(over, cancels), tried)), "fate")
+		b.Start()
+		s.Check(in.Put(s.Context(), 0, 1))
+		_, err := taken.Await(s.Context(), 0)
+		s.Check(err)
+		s.Check(in.Put(s.Context(), 1, 2))
+		s.Check(in.Put(s.Context(), 2, 5))
+		_, err = overs.Await(s.Context(), 1)
+		s.Check(err)
+		for i := range 3 {
+			s.Check(cancel.Send(s.Context(), i, "cancelled"))
+		}
+		s.Quiesce()
+		for i := range 3 {
+			is, _ := fate.Get(i)
+			if is == "cancelled" {
+				cancelled++
+			}
+			if is == "cancelled" && i < 2 {
+				s.Errorf("%d is cancelled after its timer was due", i)
+			}
+		}
+	})
+	if cancelled == 0 {
+		t.Error("nothing was cancelled")
+	}
+}
+
 // A query is what the client of a program does next.
 type query struct {
 	what byte // 'p' puts a key, 't' and 'o' wait until it is taken or over, 'g' looks whether it is over, 'c' counts

@@ -130,6 +130,34 @@ func TestCancelledLate(t *testing.T) {
 	}
 }
 
+// TestTimeTold: a function that asks for the time sees that a timer of another key has fired before. It
+// would catch a search in which time passes for that timer only.
+func TestTimeTold(t *testing.T) {
+	seen := make(map[bool]bool)
+	sim.Exhaustive(t, func(s *sim.Sim) {
+		b := bench{s, dataflow.At[Server](s.Flow())}
+		in, entries := keyedsingleton.Input[string, bool](b.at, "pause")
+		asked, asks := keyedstream.Input[string, bool](b.at, "asked")
+		keyedsingleton.Output(keyedsingleton.After(entries, time.Second, tried), "over")
+		late, _ := keyedstream.TimedMachine(asks, func() int { return 0 },
+			func(_ *int, _ bool, do *keyedstream.TimedTurn[string, bool, struct{}]) {
+				do.After(0, time.Minute)
+				do.Emit(do.Now() >= time.Second)
+			},
+			func(*int, keyedstream.Timer, *keyedstream.TimedTurn[string, bool, struct{}]) {}, tried)
+		out := keyedstream.Output(late, "late")
+		b.Start()
+		s.Check(in.Put(s.Context(), "pause", true))
+		s.Check(asked.Send(s.Context(), "ann", true))
+		for _, e := range sim.Collect(s, out) {
+			seen[e.Value] = true
+		}
+	})
+	if len(seen) != 2 {
+		t.Errorf("that it is late is told as %v", seen)
+	}
+}
+
 // A query is what the client of a program does next.
 type query struct {
 	what byte // 'p' puts a key, 't' and 'o' wait until it is taken or over, 'g' looks whether it is over, 'c' counts

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,6 +70,39 @@ func TestPointFails(t *testing.T) {
 	}
 	if _, ok := sim.Shorten(t, trace, f); !ok {
 		t.Errorf("%s does not fail again", trace)
+	}
+}
+
+// TestPointAndPort: a call that was at a point may wait at a port, and so have other moves made within its
+// own, a crash among them. It would catch a call that is gone on with while it runs, or broken off.
+func TestPointAndPort(t *testing.T) {
+	for crashes := range 2 {
+		sim.Exhaustive(t, func(s *sim.Sim) {
+			s.Inject(sim.Faults{Crashes: crashes})
+			at := dataflow.At[Server](s.Flow())
+			in, requests := keyedsingleton.Input[int, int](at, "requests")
+			asked, questions := keyedsingleton.Input[int, int](at, "questions")
+			told := keyedsingleton.Output(keyedsingleton.Map(questions, func(x int) int { return 10 * x }), "told")
+			answers := keyedsingleton.Output(keyedsingleton.MapAsync(requests, func(ctx context.Context, x int) int {
+				sim.Point(ctx, "before the question")
+				if err := asked.Put(ctx, x, x); err != nil && !errors.Is(err, dataflow.ErrDuplicateKey) {
+					s.Errorf("the question: %v", err)
+				}
+				answer, err := told.Await(ctx, x)
+				s.Check(err)
+				return answer
+			}, keyedsingleton.AsyncOptions{}), "answers")
+			s.Start()
+			for x := range 2 {
+				s.Check(in.Put(s.Context(), x, x))
+			}
+			s.Quiesce()
+			for x := range 2 {
+				if got, ok := answers.Get(x); !ok || got != 10*x {
+					s.Errorf("the answer to %d is %d, %v", x, got, ok)
+				}
+			}
+		})
 	}
 }
 

@@ -92,6 +92,9 @@ func (d *Simulation) crash(s *engine.Location) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	for i, c := range slices.Backward(at.calls) { // from the last, so that each comes to its place again
+		if c.begun != nil && !slices.Contains(d.begun, c.begun) {
+			continue // its function waits at a port, and this move is made within its own
+		}
 		if spared&(1<<slices.Index(keys, c.key())) != 0 {
 			continue
 		}

@@ -53,15 +53,16 @@ func (d *Simulation) enter(c *begunCall) (returned bool) {
 // proceed has a call go on from the point at which it is.
 func (d *Simulation) proceed(c *begunCall) {
 	d.trail.touch(c.calls.Operator().Object(c.name.ID), engine.Writes)
+	d.begun = slices.DeleteFunc(d.begun, func(x *begunCall) bool { return x == c }) // it may wait at a port now, and have other moves made
 	if d.enter(c) {
-		d.begun = slices.DeleteFunc(d.begun, func(x *begunCall) bool { return x == c })
 		d.returned(c)
+	} else {
+		d.begun = append(d.begun, c)
 	}
 }
 
 // Point splits the move that is made, if it is one of a client or the call of a function: what
-// happens elsewhere can come between what it did before and what it does after. A function that
-// waits at a port inside of a call has moves made within its own, and cannot be split there.
+// happens elsewhere can come between what it did before and what it does after.
 func (d *Simulation) Point(where string) {
 	switch c := d.within; {
 	case d.inline || d.looking != nil:

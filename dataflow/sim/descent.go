@@ -178,9 +178,9 @@ func (d *descent) made(e simulate.Effect) {
 func (d *descent) verdict(run execution) *verdict {
 	d.found = d.races()
 	switch known := d.clocks(); {
-	case d.known.Apart && !known.None(): // the schedule may be none
+	case d.known.Apart && !known.None():
 		d.missed.Add(known)
-		return &verdict{missed: d.missed}
+		return &verdict{missed: d.missed, none: true}
 	case run.failed:
 		return &verdict{failed: &run}
 	case d.unsteady != "":

@@ -55,6 +55,7 @@ type verdict struct {
 	unsteady string
 	trace    string
 	missed   simulate.Known // what turned out that was not known
+	none     bool           // the schedule may be none, because clocks were apart that are one
 }
 
 // fatal is how the function under test has ended the goroutine of a worker.
@@ -172,7 +173,7 @@ func (s *search) end(d *descent, run execution, v *verdict, found []addition) {
 	defer s.mu.Unlock()
 	s.busy--
 	s.wake.Broadcast()
-	if !run.failed && (v == nil || len(v.missed.Clocks) == 0 || !d.known.Apart) {
+	if !run.failed && (v == nil || !v.none) {
 		if !run.discarded && !run.blocked {
 			s.distinct[run.shown] = true
 		}

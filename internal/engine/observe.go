@@ -350,10 +350,8 @@ func (op *Op) getsKey(k any) {
 		r.touch()
 	case op.given():
 		turns.Gives(op.Object(KeyDigest(k)))
-	case op.Mixed:
-		turns.Touch(op.Object(0), Writes)
-	case op.Ordered || op.clocked || len(op.States) > 0:
-		turns.Touch(op.Object(KeyDigest(k)), Writes)
+	case op.Mixed || op.Ordered || op.clocked || len(op.States) > 0:
+		turns.Touch(op.Part(k), Writes)
 	}
 }
 

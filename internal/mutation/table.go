@@ -159,7 +159,7 @@ var mutations = []mutation{
 		"\terr := out.loc.Turn(t)\n\tout.op.Touch(0, engine.Reads)\n", "\terr := out.loc.Turn(t)\n",
 	}}},
 	{"to the simulator records of one key depend on nothing", "internal/engine/observe.go", []edit{{
-		"\t\tturns.Touch(op.Object(KeyDigest(k)), Writes)\n", "",
+		"\t\tturns.Touch(op.Part(k), Writes)\n", "",
 	}}},
 	{"the simulator moves what has no order in order", "internal/engine/port/exchange.go", []edit{{
 		"\tif op.Shuffled && all == nil {\n\t\tm.in.Shared(false)\n\t}\n\tarrives(op, &n.Head, m.in)\n", "\tarrives(op, &n.Head, m.in)\n",

@@ -9,8 +9,10 @@ import "context"
 // Where is for whoever reads the story of a schedule that fails, such as "between read and write".
 //
 // Outside of a simulation it does nothing, so it may stay in code that is used in production; it
-// costs the look-up of a value in a context then. A call that has other moves made because it waits at
-// a port itself goes on at once. The time is linear in the number of contexts behind ctx.
+// costs the look-up of a value in a context then, linear in the number of contexts behind ctx. In a
+// simulation it is called by the goroutine of the function, and not by one that the function started.
+// It does not return if the simulation ends, or if a crash has the call made again: deferred functions
+// run. A function that recovers what it panics with must panic with it again.
 func Point(ctx context.Context, where string) {
 	if s, ok := ctx.Value(simKey{}).(*Sim); ok && s.simulation != nil {
 		s.simulation.Point(where)

@@ -126,7 +126,8 @@ func (s *Location) bare() bool {
 	return true
 }
 
-// ErrUnwound is what a function of a simulated graph panics with when nobody waits for it any more.
+// ErrUnwound is the panic that ends a function of a simulated graph: the simulation has ended, or a
+// crash has the call made again.
 var ErrUnwound = errors.New("engine: the simulation has ended")
 
 // ErrGoexit stands for a function that neither returned nor panicked.

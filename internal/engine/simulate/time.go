@@ -177,8 +177,8 @@ func (d *Simulation) shares(s *engine.Location, e *Effect) {
 	}
 }
 
-// Shared returns what turned out to have one clock, and was not known to. If all timers of a location
-// have one anyway, all is as it would be if it were known.
+// Shared returns the lanes and parts of operators that turned out to have one clock, as far as that was
+// not known.
 func (d *Simulation) Shared() Groups { return d.trail.shared }
 
 // Now implements [engine.Driver].

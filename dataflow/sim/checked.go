@@ -43,6 +43,12 @@ func (x *checked) run() {
 	if x.plan.retries > 0 {
 		x.s.Retry(x.plan.retries)
 	}
+	if x.plan.buffer > 0 {
+		x.s.Buffer(x.plan.buffer)
+	}
+	if x.plan.queue > 0 {
+		x.s.Queue(x.plan.queue)
+	}
 	if x.plan.apart {
 		x.s.CallsShareNothing()
 	}

@@ -30,6 +30,7 @@ type descent struct {
 	missed   simulate.Known
 	shared   simulate.Groups // what has one clock
 	blocked  bool            // nothing is left but what sleeps
+	left     []simulate.Name // what sleeps then
 	unsteady string
 }
 
@@ -114,7 +115,7 @@ func (d *descent) move(all []simulate.Move) int {
 			}
 		}
 		if len(p.branches) == 0 {
-			d.blocked = true
+			d.blocked, d.left = true, p.moves
 			return -1
 		}
 		d.path = append(d.path, p.branches[0])
@@ -237,8 +238,11 @@ func (d *descent) disabled() (found []addition) {
 		}
 		last, forced = e.place, false
 	}
-	if last >= 0 && (forced || !d.blocked) {
-		see(nil)
+	if last >= 0 {
+		if forced {
+			d.left = nil
+		}
+		see(d.left)
 	}
 	return found
 }

@@ -70,9 +70,11 @@
 //
 // # Outputs that nobody reads
 //
-// A simulated location goes on however many elements wait at an output, which in production
-// stops it. So an exploration by [Exhaustive] or [Random] fails if more elements wait at an
-// output at the end of a schedule than may, and nobody has read there in any schedule. The
+// In production a location stops when more elements wait at an output than may. [Sim.Buffer], or
+// Buffer of a [Spec], says how many; then it stops in a simulation too, and who waits for another
+// output of it is told. Otherwise a simulated location goes on however many elements wait. So an
+// exploration by [Exhaustive] or [Random] fails if more elements wait at an output at the end of
+// a schedule than may in production by default, and nobody has read there in any schedule. The
 // message is that of a [dataflow.BlockedError].
 //
 // # What is a schedule

@@ -164,9 +164,6 @@ func ContinueFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) st
 // Unreduced is an option: nothing is reduced.
 func Unreduced() Option { return func(o *options) { o.whole = true } }
 
-// Queue says how many records may wait at a location. It is called before the flow is started.
-func (s *Sim) Queue(n int) { graphOf(s.flow).Settings.Queue = n }
-
 // Shorten returns the trace of the shortest schedule that fails, given one that does. It reports
 // false if one of the two does not fail when it is run again; the shortest is run last.
 func Shorten(t testing.TB, trace string, f func(*Sim)) (short string, ok bool) {

@@ -77,6 +77,7 @@ func (d *descent) races() (found []addition) {
 				}
 			}
 		}
+		found = append(found, d.competes(p, i, e.Took)...) // before what has sent what it takes in this execution
 		p.takes(i, after)
 		for _, j := range slices.Backward(p.rivals(i)) {
 			if !e.before.has(j) {
@@ -87,6 +88,7 @@ func (d *descent) races() (found []addition) {
 			}
 		}
 		p.note(i)
+		found = append(found, d.competes(p, i, e.Wants)...)
 	}
 	copy(d.events, p.events[len(d.before):])
 	return found
@@ -193,6 +195,28 @@ func (p *past) alone(x, i int) bool {
 		}
 	}
 	return true
+}
+
+// competes has event i, a client's, or the one that the client waits for behind it, be tried before those
+// by which other clients took something from the queues from which it takes as well. It may depend on one
+// of these only because there was nothing left to take, or something else.
+func (d *descent) competes(p *past, i int, from []engine.Object) (found []addition) {
+	e := &p.events[i]
+	if e.Name.Kind != simulate.Acts {
+		return nil
+	}
+	for _, o := range from {
+		o.Key = 0
+		for _, j := range slices.Backward(p.taken[o]) {
+			if p.events[j].Name == e.Name || e.before.has(j) {
+				continue
+			}
+			if a, ok := d.race(p, j, i); ok {
+				found = append(found, a)
+			}
+		}
+	}
+	return found
 }
 
 // race returns what has event i be tried before event j, if it could have come before it.

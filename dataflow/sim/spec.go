@@ -46,6 +46,10 @@ type Spec[P any] struct {
 	Retries           int
 	CallsShareNothing bool
 
+	// Buffer and Queue are those of [dataflow.Options], if they are not 0; see [Sim.Buffer] and
+	// [Sim.Queue].
+	Buffer, Queue int
+
 	// Level says how much else can happen.
 	Level Level
 }
@@ -75,6 +79,8 @@ type plan struct {
 	faults  Faults
 	retries int
 	apart   bool // calls share nothing
+	buffer  int
+	queue   int
 	build   func(*dataflow.Flow) instance
 	level   Level
 }
@@ -103,7 +109,10 @@ func planOf[P any](s Spec[P]) (*plan, error) {
 	if s.Retries < 0 {
 		return nil, fmt.Errorf("sim: the specification has %d retries: a record comes again some times, or never", s.Retries)
 	}
-	p := &plan{faults: s.Faults, retries: s.Retries, apart: s.CallsShareNothing, level: s.Level}
+	if s.Buffer < 0 || s.Queue < 0 {
+		return nil, fmt.Errorf("sim: the specification has a buffer of %d and a queue of %d elements, and neither may be negative", s.Buffer, s.Queue)
+	}
+	p := &plan{faults: s.Faults, buffer: s.Buffer, queue: s.Queue, retries: s.Retries, apart: s.CallsShareNothing, level: s.Level}
 	for i, c := range s.Clients {
 		name := c.Name
 		if name == "" {

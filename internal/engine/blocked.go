@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -33,6 +34,16 @@ func (s *Location) heldUp() *Blocked {
 	return nil
 }
 
+// HeldUpBy says in a simulated graph why the location does not run.
+func (s *Location) HeldUpBy() string {
+	if b := s.heldUp(); b != nil {
+		return fmt.Sprintf("%d elements wait at %s", b.Waiting, b.Op)
+	}
+	i := slices.IndexFunc(s.Edges.outs, func(l *Edge) bool { return l.Waiting })
+	to := s.Edges.outs[i].To
+	return fmt.Sprintf("%d records wait at %s", to.Queued, to.Name)
+}
+
 // stopped is heldUp that also follows the edges for which the location waits.
 func (s *Location) stopped(seen []*Location) *Blocked {
 	if b := s.heldUp(); b != nil {
@@ -54,13 +65,13 @@ func (s *Location) stopped(seen []*Location) *Blocked {
 	return nil
 }
 
-// blocked returns the error for a caller that no longer waits for the location because of
+// WaitError returns the error for a caller that no longer waits for the location because of
 // cause: one that names what the location is stopped by, if it is.
-func (s *Location) blocked(cause error) error {
+func (s *Location) WaitError(cause error) error {
 	return s.Graph.BlockedError(s.stopped(nil), cause)
 }
 
-// Starved is blocked for a caller that waits for something the location gives: the location may
+// Starved is WaitError for a caller that waits for something the location gives: the location may
 // also wait for one that does not run and sends to it.
 func (s *Location) Starved(cause error) error {
 	b := s.stopped(nil)
@@ -111,6 +122,10 @@ const patience = time.Second
 // noted once for each output.
 func (s *Location) Stall() {
 	s.Stalled.Add(1)
+	if s.Simulated() { // no time passes
+		s.Graph.Settings.Turns.Touch(s.Held(), Writes)
+		return
+	}
 	s.stalls.Add(1)
 	if s.watched.CompareAndSwap(false, true) {
 		s.watch()

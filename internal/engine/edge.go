@@ -133,6 +133,28 @@ func (s *Location) Awaken() {
 	s.Mu.Unlock()
 }
 
+// Stall keeps the location it comes from from running until the other has made room,
+// unless that waits for it. The mu of the other is held.
+func (l *Edge) Stall() {
+	all := &l.From.Graph.Edges
+	all.Mu.Lock()
+	defer all.Mu.Unlock()
+	if l.Waiting || l.From == l.To || l.To.Reaches(l.From, func(l *Edge) bool { return l.Waiting }) {
+		return
+	}
+	l.Waiting = true
+	l.From.Stall()
+	l.To.Edges.Clogged = append(l.To.Edges.Clogged, l)
+}
+
+// MakeRoom lets the locations run that waited for room. It is called with mu held.
+func (s *Location) MakeRoom() {
+	if len(s.Edges.Clogged) > 0 {
+		s.madeRoom()
+		s.ResumeFreed()
+	}
+}
+
 // madeRoom notes, with mu held, that everything that waited is being taken.
 func (s *Location) madeRoom() {
 	s.Edges.freed, s.Edges.Clogged = s.Edges.Clogged, s.Edges.freed[:0]

@@ -328,6 +328,7 @@ const (
 	inboxOp
 	halfOp
 	roomOp
+	heldOp
 )
 
 // IsClock reports whether o is the clock of a location.

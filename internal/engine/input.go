@@ -115,7 +115,7 @@ func (d *InputBase) Room(ctx context.Context) (Admission, error) {
 	err := d.Refuse()
 	if err == nil && failed != nil {
 		s.Mu.Unlock()
-		err = s.blocked(failed)
+		err = s.WaitError(failed)
 		s.Mu.Lock()
 	}
 	switch {

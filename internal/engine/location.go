@@ -309,6 +309,9 @@ func (s *Location) CloseInputs() {
 
 // Resume is called by a reader when an output is below its bound again.
 func (s *Location) Resume() {
+	if s.Simulated() {
+		s.Graph.Settings.Turns.Touch(s.Held(), Writes)
+	}
 	if s.Stalled.Add(-1) > 0 {
 		return
 	}

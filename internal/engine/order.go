@@ -168,8 +168,19 @@ func (s *Location) Inbox() Object { return Object{int32(s.Number), inboxOp, 0} }
 // Room returns what stands for whether more records may wait at the location.
 func (s *Location) Room() Object { return Object{int32(s.Number), roomOp, 0} }
 
+// Room returns what stands for whether more may wait in an output than do, if ever more comes than
+// may wait.
+func (op *Op) Room() Object { return Object{int32(op.Loc.Number), roomOp, 1 + uint64(op.Index)} }
+
+// IsRoom reports whether o is what [Op.Room] returns.
+func (o Object) IsRoom() bool { return o.Op == roomOp && o.Key > 0 }
+
 // Full reports whether no more records may wait at the location. It is called with mu held.
 func (s *Location) Full() bool { return s.Queued >= s.Graph.Settings.Queue }
+
+// Held returns what stands for whether the location is stopped because more waits behind it than
+// may.
+func (s *Location) Held() Object { return Object{int32(s.Number), heldOp, 0} }
 
 // Half returns what stands for the part of a step of the location that was made.
 func (s *Location) Half() Object { return Object{int32(s.Number), halfOp, 0} }

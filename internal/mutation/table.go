@@ -266,6 +266,27 @@ var mutations = []mutation{
 	{"a search does not try a crash while a call is at a point", "dataflow/sim/races.go", []edit{{
 		"ok && p.events[j].Name.Kind == simulate.Resumes", "ok && false",
 	}}},
+	{"a simulated location goes on although its output is full", "internal/engine/simulate/full.go", []edit{{
+		"	d.bounds.stopped[s.Number] = true\n", "",
+	}}},
+	{"a simulated location stops in the middle of a step whose output is full", "internal/engine/simulate/full.go", []edit{{
+		"d.level == Types && d.choose.Choose(2) == 1", "false",
+	}}},
+	{"to the simulator what fills an output stops nobody", "internal/engine/blocked.go", []edit{{
+		"		s.Graph.Settings.Turns.Touch(s.Held(), Writes)\n", "",
+	}}},
+	{"a search does not see what makes the difference whether an output is full", "internal/engine/simulate/footprint.go", []edit{{
+		"			t.Missed.See(o)\n		}\n		return\n	case o.IsRoom():", "		}\n		return\n	case o.IsRoom():",
+	}}},
+	{"a search does not try a client before another that takes what it waits for", "dataflow/sim/races.go", []edit{{
+		"		found = append(found, d.competes(p, i, e.Wants)...)\n", "",
+	}}},
+	{"a search does not try a client before another that takes something else then", "dataflow/sim/races.go", []edit{{
+		"		found = append(found, d.competes(p, i, e.Took)...) // before what has sent what it takes in this execution\n", "",
+	}}},
+	{"a search forgets what the last move of an execution that is known made impossible", "dataflow/sim/descent.go", []edit{{
+		"		if forced {\n			d.left = nil\n		}\n		see(d.left)\n", "		if forced || !d.blocked {\n			see(nil)\n		}\n",
+	}}},
 	{"to the simulator two records are one whose key and value change places", "internal/engine/port/lanes.go", []edit{{
 		"engine.ChainDigest(engine.ChainDigest(0, in.lane(in.buf.K[i]).id), digest", "engine.ChainDigest(in.lane(in.buf.K[i]).id, digest",
 	}}},

@@ -175,7 +175,7 @@ func (d *driver) Deliver(x engine.Delivery) { x.Deliver() }
 
 func (d *driver) Arrived(l *engine.Edge) {
 	if l.To.Queued >= l.To.Graph.Settings.Queue {
-		stall(l)
+		l.Stall()
 	}
 	l.To.Awaken()
 }
@@ -236,20 +236,6 @@ func (d *driver) fired(l *location) {
 		return
 	}
 	l.Mu.Unlock()
-}
-
-// stall keeps the location it comes from from running until the other has made room,
-// unless that waits for it. The mu of the other is held.
-func stall(l *engine.Edge) {
-	g := l.From.Graph
-	g.Edges.Mu.Lock()
-	defer g.Edges.Mu.Unlock()
-	if l.Waiting || l.From == l.To || l.To.Reaches(l.From, func(l *engine.Edge) bool { return l.Waiting }) {
-		return
-	}
-	l.Waiting = true
-	l.From.Stall()
-	l.To.Edges.Clogged = append(l.To.Edges.Clogged, l)
 }
 
 // askHolder is ask of a driver whose steps are made by whoever holds the token. It is

@@ -111,6 +111,9 @@ func (out *Output[T]) Give() {
 	}
 	if out.loc.Simulated() {
 		out.given = append(out.given, out.step...)
+		if out.loc.Graph.Bounded && len(out.given) > out.bound {
+			out.loc.Graph.Settings.Turns.Touch(out.op.Room(), engine.Adds)
+		}
 	}
 	if out.off > len(out.buf)/2 { // make room at the front rather than grow for ever
 		n := copy(out.buf, out.buf[out.off:])

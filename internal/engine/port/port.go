@@ -85,6 +85,9 @@ func (out *Output[T]) turn() error {
 		return out.loc.Starved(err)
 	}
 	out.op.Touch(0, engine.Takes)
+	if out.loc.Graph.Bounded {
+		out.loc.Graph.Settings.Turns.Touch(out.op.Room(), engine.Reads)
+	}
 	return nil
 }
 

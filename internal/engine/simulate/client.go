@@ -57,6 +57,9 @@ func (d *Simulation) act(m *Move) {
 	c.begun, d.running = true, c
 	_, more := c.resume()
 	d.running, c.done = before, !more
+	if t := c.turn; more && t.Say == "read" && !t.Ready() {
+		d.trail.effect.Wants = append(d.trail.effect.Wants, t.Op.Object(0))
+	}
 }
 
 // Turn implements [engine.Turns]. A caller that is no client of [Simulation.Run] has moves made

@@ -23,6 +23,7 @@ type Effect struct {
 	Sent    []engine.Object // the queues to which it sent records, in order
 	Took    []engine.Object // the queues from which it took one, in order
 	Behind  []engine.Object // inputs of which everything had to be taken before
+	Wants   []engine.Object // the queue from which its client takes something next, if nothing is there
 	ways    []engine.Object // in which something came to an operator, where there are several
 	Ticks   []Tick          // what it has to do with time, in order
 }
@@ -134,6 +135,12 @@ func (d *Simulation) Touch(o engine.Object, a engine.Access) {
 			t.shared.Share(d.known.Clocks, o, o)
 		}
 		return
+	case o.IsRoom() && !t.read[o]:
+		if a == engine.Adds { // more comes than may wait
+			t.Missed.See(o)
+		}
+		return
+	case o.IsRoom():
 	case a == engine.Passes:
 		if !slices.Contains(t.effect.ways, o) {
 			t.effect.ways = append(t.effect.ways, o)
@@ -161,6 +168,7 @@ func (t *trail) touch(o engine.Object, a engine.Access) {
 
 // sends says that a record is sent to a lane of an input, and returns the queue in which it waits.
 func (d *Simulation) sends(lane engine.Object) engine.Object {
+	d.fills(d.g.Locations[lane.Location])
 	if d.level == Engine {
 		all := d.g.Locations[lane.Location].Inbox()
 		d.trail.touch(all, engine.Sends)

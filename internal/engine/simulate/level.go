@@ -38,14 +38,19 @@ func (d *Simulation) stepsOf(s *engine.Location, all []Move) []Move {
 	if in := s.FirstAccepted(); in != nil {
 		all = append(all, Move{Name: Name{Takes, at, 0, 0}, loc: s, in: in})
 	}
-	all = d.callsOf(s, d.resumesOf(s, all))
-	for _, calls := range d.calling[s.Number] {
-		for i := range calls.Made() {
-			all = append(all, Move{Name: Name{Answers, at, calls.Operator().Index, calls.MadeID(i)}, loc: s, calls: calls, call: i})
-		}
-	}
+	all = d.answersOf(s, d.callsOf(s, d.resumesOf(s, all)))
 	if len(h.plan.Take) == 0 { // timers come first in a step
 		all = d.timersOf(s, all)
+	}
+	return all
+}
+
+// answersOf adds the answers of calls that were made, which wait to be accepted at level Engine.
+func (d *Simulation) answersOf(s *engine.Location, all []Move) []Move {
+	for _, calls := range d.calling[s.Number] {
+		for i := range calls.Made() {
+			all = append(all, Move{Name: Name{Answers, int32(s.Number), calls.Operator().Index, calls.MadeID(i)}, loc: s, calls: calls, call: i})
+		}
 	}
 	return all
 }

@@ -134,6 +134,9 @@ func (d *Simulation) movesOf(s *engine.Location, all []Move) []Move {
 	if s.Finished || !s.Started {
 		return all
 	}
+	if d.stops(s) {
+		return d.answersOf(s, d.callsOf(s, d.resumesOf(s, all)))
+	}
 	if d.level == Engine {
 		return d.stepsOf(s, all)
 	}
@@ -235,6 +238,10 @@ func (d *Simulation) do(m *Move) {
 		d.endStep(m.loc)
 	case Settle:
 		d.trail.effect.All = true
+	}
+	switch {
+	case m.Kind == Cuts, m.Kind == Takes, m.Kind == Fires, m.Kind == Ends:
+		d.held(m.loc)
 	}
 	if m.loc != nil {
 		d.uses(m.loc)

@@ -72,6 +72,7 @@ type Simulation struct {
 	repeats repeats           // of records that were taken
 	from    *engine.Recording // whose steps come first, or nil
 	faults  faults
+	bounds  bounds
 	apart   bool         // functions of calls share nothing
 	begun   []*begunCall // calls that are at a point, in the order in which they were begun
 	within  *begunCall   // whose function runs
@@ -113,10 +114,11 @@ func (d *Simulation) Clock() time.Duration { return time.Duration(d.time.latest)
 func (d *Simulation) Prepare(g *engine.Graph) {
 	d.time.at, d.calling = make([]clocks, len(g.Locations)), make([][]engine.Calling, len(g.Locations))
 	d.halves, d.together = make([]half, len(g.Locations)), make(map[engine.Object]*joint)
+	d.bounds.stopped = make([]bool, len(g.Locations))
 	for i, s := range g.Locations {
 		d.time.at[i] = clocks{apart: d.level == Types && s.TimedByKey(), of: make(map[engine.Object]int)}
 		if d.level == Engine {
-			d.half(s).gathers = s.Gathers()
+			d.half(s).gathers = s.Gathers() || d.bounds.outputs // what fills an output, and what else is in its step
 		} else {
 			d.joins(s)
 			if d.from == nil {
@@ -184,9 +186,15 @@ func (d *Simulation) Admit(ctx context.Context, in *engine.InputBase) (engine.Ad
 func (d *Simulation) waitForRoom(in *engine.InputBase) error {
 	s := in.Loc
 	for s.Full() && in.Refuse() == nil {
+		if o := s.Room(); !d.trail.read[o] {
+			d.trail.Missed.See(o)
+		}
 		d.trail.touch(s.Room(), engine.Writes)
 		s.Mu.Unlock()
 		err := d.Turn(engine.Turn{Say: "wait for room at", Op: in.Op, Ready: func() bool { return !s.Full() || in.Refuse() != nil }})
+		if err != nil {
+			err = s.WaitError(err)
+		}
 		s.Mu.Lock()
 		if err != nil {
 			return err
@@ -194,14 +202,6 @@ func (d *Simulation) waitForRoom(in *engine.InputBase) error {
 		d.trail.touch(s.Room(), engine.Writes)
 	}
 	return nil
-}
-
-// makesRoom says that the move takes one of the records that wait at a location, if others are sent
-// only after that.
-func (d *Simulation) makesRoom(s *engine.Location) {
-	if s.Full() {
-		d.trail.touch(s.Room(), engine.Writes)
-	}
 }
 
 // Deliver has calls wait until they are made, each by a move of its own.
@@ -216,12 +216,6 @@ func (d *Simulation) Deliver(x engine.Delivery) {
 	}
 	x.Deliver()
 }
-
-// Arrived implements [engine.Driver].
-func (d *Simulation) Arrived(l *engine.Edge) { l.To.Mu.Unlock() }
-
-// Bounded implements [engine.Driver].
-func (d *Simulation) Bounded() bool { return false }
 
 // Retire implements [engine.Driver].
 func (d *Simulation) Retire(*engine.Location) {}
@@ -324,7 +318,9 @@ func settleAny(g *engine.Graph) bool {
 	for _, s := range g.Locations {
 		s.Mu.Lock()
 		was, queued := s.Finished, s.Queued
-		s.Quiet()
+		if s.Stalled.Load() == 0 {
+			s.Quiet()
+		}
 		is, more := s.Finished, s.Queued > queued
 		s.Mu.Unlock()
 		if is && !was || more {

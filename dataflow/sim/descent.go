@@ -177,6 +177,9 @@ func (d *descent) made(e simulate.Effect) {
 
 // verdict returns what ends the exploration, or has it begin anew, or nil.
 func (d *descent) verdict(run execution) *verdict {
+	if run.failed && !d.known.Apart { // what else it has shown would be tried after it
+		return &verdict{failed: &run}
+	}
 	d.found = d.races()
 	switch known := d.clocks(); {
 	case d.known.Apart && !known.None():

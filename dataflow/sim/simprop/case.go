@@ -16,6 +16,7 @@ import (
 // comes from a generator, such as [Traffic], and does not change.
 type Case[P any] struct {
 	clients [][]operation[P]
+	faults  sim.Faults
 }
 
 // An operation is one thing that a client does.
@@ -57,15 +58,26 @@ func argumentOf(r *gopter.GenResult) (argument, bool) {
 	return argument{v.Interface(), r.Shrinker, r.Sieve}, true
 }
 
+// Faults returns the faults that may happen in the case, for the specification: none unless the
+// generator has [Limits] for them.
+func (c Case[P]) Faults() sim.Faults { return c.faults }
+
 // Clients returns a client for each list of operations. A client ends with the first operation
 // that fails. It is no failure that a port was closed before, or that an entry has a key that
-// was put before, since other clients may do that.
+// was put before, since other clients may do that; nor that a fault keeps the client from being told
+// what became of what it has sent, after which it goes on, or that a location has stopped for ever,
+// with which it ends.
 func (c Case[P]) Clients() []sim.Client[P] {
 	all := make([]sim.Client[P], len(c.clients))
 	for i, ops := range c.clients {
 		all[i] = sim.Client[P]{Name: clientName(i), Do: func(ctx *sim.Ctx, p P) error {
 			for j, op := range ops {
-				if err := named(ctx, i, j, func() error { return op.of.do(ctx, p, op.key.value, op.value.value) }); err != nil {
+				err := named(ctx, i, j, func() error { return op.of.do(ctx, p, op.key.value, op.value.value) })
+				switch {
+				case err == nil, errors.Is(err, sim.ErrUnknown):
+				case errors.Is(err, sim.ErrHalted):
+					return nil
+				default:
 					return fmt.Errorf("%v: %w", op, err)
 				}
 			}
@@ -117,6 +129,9 @@ func (c Case[P]) String() string {
 			words[j] = op.String()
 		}
 		lines[i] = clientName(i) + ": " + strings.Join(words, ", ")
+	}
+	if faults := sayFaults(c.faults); faults != "" {
+		lines = append(lines, "faults: "+faults)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -175,12 +190,12 @@ func (o *operations[P]) owned(key any) any {
 func (c Case[P]) with(client int, ops []operation[P]) Case[P] {
 	clients := slices.Clone(c.clients)
 	clients[client] = ops
-	return Case[P]{clients}.withoutIdle()
+	return Case[P]{clients, c.faults}.withoutIdle()
 }
 
 // withoutIdle returns the case without clients that do nothing.
 func (c Case[P]) withoutIdle() Case[P] {
-	return Case[P]{slices.DeleteFunc(slices.Clone(c.clients), func(ops []operation[P]) bool { return len(ops) == 0 })}
+	return Case[P]{slices.DeleteFunc(slices.Clone(c.clients), func(ops []operation[P]) bool { return len(ops) == 0 }), c.faults}
 }
 
 // expected returns err unless it is one of those that clients of one case cause each other.

@@ -14,6 +14,9 @@
 // each case. [Run] checks the properties of a test, and prints how to see a failure again. What a
 // property reports is the smallest case that was found, and the smallest schedule of it.
 //
+// Crashes, lost messages and other faults are drawn too if [Limits] has them, and a case that fails
+// shrinks to those without which it does not.
+//
 // [Sequential] and [Parallel] compare a flow with a [Model]: a state, and what commands do with
 // it. Instead of properties there is what each command may return.
 //

@@ -28,7 +28,7 @@ func (m Model[P, M]) check(op string) {
 
 // sequential returns the specification for a case of one client.
 func (m Model[P, M]) sequential(c Case[P]) sim.Spec[P] {
-	spec := sim.Spec[P]{Build: m.Build}
+	spec := sim.Spec[P]{Build: m.Build, Faults: c.faults}
 	for i, ops := range c.clients {
 		spec.Clients = append(spec.Clients, sim.Client[P]{Name: clientName(i), Do: func(ctx *sim.Ctx, p P) error {
 			state := m.Init()
@@ -40,7 +40,10 @@ func (m Model[P, M]) sequential(c Case[P]) sim.Spec[P] {
 					result, err = s.do(ctx, p, arg)
 					return err
 				})
-				if err != nil {
+				switch {
+				case untold(err):
+					return nil
+				case err != nil:
 					return fmt.Errorf("%v: %w", op, err)
 				}
 				before = append(before, fmt.Sprintf("%v = %v", op, result))
@@ -66,7 +69,7 @@ func (m Model[P, M]) gen(fewest, most int) gopter.Gen {
 	}
 	g := caseGen(func(params *gopter.GenParameters) Case[P] {
 		n := params.Rng.Intn(2 + (limits.Operations-1)*min(params.MaxSize, 100)/100)
-		c := Case[P]{make([][]operation[P], fewest+params.Rng.Intn(most-fewest+1))}
+		c := Case[P]{make([][]operation[P], fewest+params.Rng.Intn(most-fewest+1)), drawFaults(params, limits.Faults)}
 		state := m.Init()
 		for range n {
 			of := steps[params.Rng.Intn(len(steps))]
@@ -76,7 +79,7 @@ func (m Model[P, M]) gen(fewest, most int) gopter.Gen {
 				continue
 			}
 			client := params.Rng.Intn(len(c.clients))
-			more := Case[P]{append([][]operation[P](nil), c.clients...)}
+			more := Case[P]{append([][]operation[P](nil), c.clients...), c.faults}
 			more.clients[client] = append(more.clients[client][:len(more.clients[client]):len(more.clients[client])], operation[P]{of: of, value: arg})
 			if m.allowed(more) {
 				c, state = more, s.next(state, arg.value)

@@ -36,7 +36,7 @@ type given struct {
 // parallel returns the specification for a case of several clients.
 func (m Model[P, M]) parallel(c Case[P]) sim.Spec[P] {
 	checker := linear.NewChecker(m.linear(c))
-	spec := sim.Spec[P]{Build: m.Build, Eventually: map[string]func(*sim.View, P) error{
+	spec := sim.Spec[P]{Build: m.Build, Faults: c.faults, Eventually: map[string]func(*sim.View, P) error{
 		"results are linearizable": func(v *sim.View, _ P) error { return checker.Check(history(v)) },
 	}}
 	for i, ops := range c.clients {
@@ -47,7 +47,10 @@ func (m Model[P, M]) parallel(c Case[P]) sim.Spec[P] {
 					_, err := sim.Call(ctx, op.of.name, nil, given{i, j, op.of.name, arg}, func() (any, error) { return s.do(ctx, p, arg) })
 					return err
 				})
-				if err != nil {
+				switch {
+				case untold(err):
+					return nil
+				case err != nil:
 					return fmt.Errorf("%v: %w", op, err)
 				}
 			}
@@ -88,7 +91,7 @@ func history(v *sim.View) (all []linear.Operation) {
 		}
 		at := 2 * int64(in.At)
 		x := linear.Operation{Client: in.Client + 1, Input: in, Output: op.Value, Call: op.Call*apart + at, Return: op.Return*apart + at + 1}
-		if op.Return == 0 {
+		if op.Return == 0 || untold(op.Err) {
 			x.Output = linear.Unknown
 		}
 		all = append(all, x)

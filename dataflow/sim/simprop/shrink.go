@@ -12,10 +12,10 @@ type way[P any] func(yield func(Case[P]) bool)
 
 // shrink returns smaller cases, those that leave out most first. Each is smaller by one measure
 // at least (clients, operations, different keys, operations that are not of the first client,
-// values) and larger by none of those before, so that shrinking ends. What has one user still
+// faults, values) and larger by none of those before, so that shrinking ends. What has one user still
 // has one.
 func (c Case[P]) shrink() gopter.Shrink {
-	ways := []way[P]{c.withoutClients, c.withoutOperations, c.withFewerKeys, c.merged, c.moved}
+	ways := []way[P]{c.withoutClients, c.withoutOperations, c.withFewerKeys, c.merged, c.moved, c.withFewerFaults}
 	for i, ops := range c.clients {
 		for j := range ops {
 			ways = append(ways, c.withSmaller(i, j))
@@ -103,7 +103,7 @@ func (c Case[P]) drawnAgain(yield func(Case[P]) bool) {
 	params := gopter.DefaultGenParameters().CloneWithSeed(int64(n))
 	for i := range redraws {
 		out := i % n
-		d := Case[P]{make([][]operation[P], len(c.clients))}
+		d := Case[P]{make([][]operation[P], len(c.clients)), c.faults}
 		for client, ops := range c.clients {
 			for _, op := range ops {
 				if out--; out == -1 {
@@ -149,7 +149,7 @@ func (c Case[P]) moved(yield func(Case[P]) bool) {
 					kept = append(kept, other)
 				}
 			}
-			d := Case[P]{slices.Clone(c.clients)}
+			d := Case[P]{slices.Clone(c.clients), c.faults}
 			d.clients[0] = slices.Concat(c.clients[0], moved)
 			if !yield(d.with(i, kept)) {
 				return

@@ -61,7 +61,7 @@ func small[P any](n int, ports []PortGen[P]) iter.Seq[Case[P]] {
 					if !inPlace(first, last) || !inPlace(second, last) {
 						continue
 					}
-					c := Case[P]{[][]operation[P]{spell(first, alphabet), spell(second, alphabet)}}.withoutIdle()
+					c := Case[P]{[][]operation[P]{spell(first, alphabet), spell(second, alphabet)}, sim.Faults{}}.withoutIdle()
 					if c.owned() && !yield(c) {
 						return
 					}

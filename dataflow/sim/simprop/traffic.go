@@ -5,6 +5,7 @@ import (
 
 	"github.com/leanovate/gopter"
 
+	"github.com/millrace/millrace/dataflow/sim"
 	"github.com/millrace/millrace/internal/engine"
 )
 
@@ -13,6 +14,12 @@ import (
 type Limits struct {
 	Clients    int // at most; 0 means 3
 	Operations int // of all clients, at most; 0 means 8
+
+	// Faults has cases with as many faults of each kind at most, and with none. They happen if the
+	// specification has those that [Case.Faults] returns; a [Model] has them anyway. A case that fails
+	// shrinks to fewer faults. In a Model a client ends with a command of which it is not told what came of it, and
+	// Pre and Post have to allow that it was not given.
+	Faults sim.Faults
 }
 
 // or returns the limits with defaults for what is not said.
@@ -25,6 +32,11 @@ func (l Limits) or() Limits {
 	}
 	if l.Clients < 0 || l.Operations < 0 {
 		engine.Misuse("simprop.Limits", "%d clients and %d operations are no limits", l.Clients, l.Operations)
+	}
+	for _, k := range faultKinds(&l.Faults) {
+		if *k.most < 0 {
+			engine.Misuse("simprop.Limits", "there cannot be %d faults: %s", *k.most, k.name)
+		}
 	}
 	return l
 }
@@ -71,7 +83,7 @@ func TrafficWithin[P any](limits Limits, ports ...PortGen[P]) gopter.Gen {
 				d.deal(g)
 			}
 		}
-		return Case[P]{d.clients}.withoutIdle()
+		return Case[P]{d.clients, drawFaults(params, limits.Faults)}.withoutIdle()
 	})
 }
 

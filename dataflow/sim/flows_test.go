@@ -45,9 +45,6 @@ func TestRandomFlows(t *testing.T) {
 		p, h := model.MakeWith(rng, 2+rng.IntN(9), likely)
 		h = h[:min(len(h), 2+rng.IntN(3))]
 		early := rng.IntN(len(h) + 1)
-		if p.Ticks() { // hole H13 of doc/testing.md
-			continue
-		}
 		differ := func(p *model.Program, h model.History) bool {
 			whole := explore(p, h, early, ends, sim.Exploring{Whole: true})
 			reduced := explore(p, h, early, ends, sim.Exploring{Workers: 2})

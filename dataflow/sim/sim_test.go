@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
+	"github.com/millrace/millrace/singleton"
 	"github.com/millrace/millrace/slice"
 )
 
@@ -281,15 +282,37 @@ func TestCycle(t *testing.T) {
 	}
 }
 
-// TestInterval: an interval fires before, between and after what waits, and comes to rest.
+// TestInterval: an interval fires before, between and after what waits, three times since its location has taken
+// something, and comes to rest.
 func TestInterval(t *testing.T) {
 	_, got := outcomes(t, func(b bench) string {
 		beats := dataflow.Map(dataflow.Interval(b.at, time.Second, tried), func(d time.Duration) int { return int(d / time.Second) })
 		all := dataflow.MergeOrdered(dataflow.Map(b.stream("xs", 10), func(x int) int { return x }), beats, tried)
 		return run(b, dataflow.Output(all, "out"))
 	})
-	if want := []string{"[1 10 2 3]", "[1 2 10 3]", "[1 2 3 10]", "[10 1 2 3]"}; !slices.Equal(got, want) {
+	if want := []string{"[1 10 2 3 4]", "[1 2 10 3 4 5]", "[1 2 3 10 4 5 6]", "[10 1 2 3]"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestTicks: an interval fires before, between and after two records with which it has nothing else to do, three times since each.
+// It would catch a search that takes it for independent of what is sent.
+func TestTicks(t *testing.T) {
+	ticks := func(s *sim.Sim) {
+		at := dataflow.At[Server](s.Flow())
+		in, xs := dataflow.Input[int](at, "xs")
+		dataflow.Output(xs, "xs")
+		n := singleton.Output(dataflow.Count(dataflow.Interval(at, time.Second, tried)), "ticks")
+		s.Start()
+		s.Check(in.Send(s.Context(), 1))
+		s.Check(in.Send(s.Context(), 2))
+		s.Quiesce()
+		ticked, _ := n.Latest()
+		s.Observe(ticked)
+	}
+	reduced, whole := sim.ExploreAs(t, sim.Exploring{}, ticks), sim.ExploreAs(t, sim.Exploring{Whole: true}, ticks)
+	if reduced.Schedules != 7 || whole.Schedules != 7 || !reduced.Complete || !whole.Complete { // 3 to 9 ticks
+		t.Errorf("%+v, want 7 schedules; %+v without the reduction", reduced, whole)
 	}
 }
 

@@ -329,6 +329,7 @@ const (
 	halfOp
 	roomOp
 	heldOp
+	ticksOp
 )
 
 // IsClock reports whether o is the clock of a location.

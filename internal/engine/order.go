@@ -178,6 +178,10 @@ func (o Object) IsRoom() bool { return o.Op == roomOp && o.Key > 0 }
 // Full reports whether no more records may wait at the location. It is called with mu held.
 func (s *Location) Full() bool { return s.Queued >= s.Graph.Settings.Queue }
 
+// Ticks returns what stands for how often endless timers of the location have fired since it took
+// something.
+func (s *Location) Ticks() Object { return Object{int32(s.Number), ticksOp, 0} }
+
 // Held returns what stands for whether the location is stopped because more waits behind it than
 // may.
 func (s *Location) Held() Object { return Object{int32(s.Number), heldOp, 0} }

@@ -272,8 +272,8 @@ var mutations = []mutation{
 	{"a simulated location stops in the middle of a step whose output is full", "internal/engine/simulate/full.go", []edit{{
 		"d.level == Types && d.choose.Choose(2) == 1", "false",
 	}}},
-	{"to the simulator what fills an output stops nobody", "internal/engine/blocked.go", []edit{{
-		"		s.Graph.Settings.Turns.Touch(s.Held(), Writes)\n", "",
+	{"to the simulator an interval depends on nothing that is sent", "internal/engine/simulate/time.go", []edit{{
+		"		d.trail.touch(in.Loc.Ticks(), engine.Adds)\n", "",
 	}}},
 	{"a search does not see what makes the difference whether an output is full", "internal/engine/simulate/footprint.go", []edit{{
 		"			t.Missed.See(o)\n		}\n		return\n	case o.IsRoom():", "		}\n		return\n	case o.IsRoom():",

@@ -46,7 +46,7 @@ func Memory() []Job {
 			ratio.Impl{Name: "time.AfterFunc", New: func() ratio.Run { return pendingByHand(words()) }}),
 		job("what=call", nil,
 			ratio.Impl{Name: "hand", New: func() ratio.Run { return pendingCalls(newHandRuntime()) }},
-			ratio.Impl{Name: "millrace", New: func() ratio.Run { return pendingCalls(newProgramRuntime()) }}),
+			ratio.Impl{Name: "millrace", New: func() ratio.Run { return pendingCalls(newProgramRuntime(false)) }}),
 		job("what=answered", nil,
 			ratio.Impl{Name: "mutex", New: func() ratio.Run { return held(ask(&locked{work: newWork("map", true)}, "map", 1, false)) }},
 			ratio.Impl{Name: "millrace", New: func() ratio.Run { return held(ask(newFlowMap(), "map", 1, false)) }}),

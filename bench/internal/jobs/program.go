@@ -43,7 +43,7 @@ func Program() []Job {
 			Impls: []ratio.Impl{
 				{Name: "hand", New: func() ratio.Run { return makeCalls(newHandRuntime(), callers) }},
 				{Name: "whole", New: func() ratio.Run { return makeCalls(newWholeCore(), callers) }},
-				{Name: "millrace", New: func() ratio.Run { return makeCalls(newProgramRuntime(), callers) }},
+				{Name: "millrace", New: func() ratio.Run { return makeCalls(newProgramRuntime(false), callers) }},
 			},
 		})
 	}
@@ -94,12 +94,14 @@ func accept(context.Context, *agentproto.Call) agentproto.DispatchOutcome {
 type programRuntime struct {
 	program *agentproto.Program
 	drained chan struct{}
+	closed  func() // of its recorder
 }
 
-func newProgramRuntime() protocolCore {
+func newProgramRuntime(record bool) protocolCore {
+	flow, closed := recordable(record)
 	rt := &programRuntime{
-		program: agentproto.NewProgram(agentproto.ProgramOptions{Dispatch: accept}),
-		drained: make(chan struct{}),
+		program: agentproto.NewProgram(agentproto.ProgramOptions{Dispatch: accept, Flow: flow}),
+		drained: make(chan struct{}), closed: closed,
 	}
 	must(rt.program.Start(background))
 	go func() {
@@ -130,6 +132,7 @@ func (rt *programRuntime) await(k agentproto.CallKey) *agentproto.Resolution {
 func (rt *programRuntime) stop() {
 	must(rt.program.Stop(background))
 	<-rt.drained
+	rt.closed()
 }
 
 // A handRuntime is what one writes with mutexes and maps.

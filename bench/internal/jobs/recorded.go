@@ -12,7 +12,7 @@ import (
 // Recorded is the same flow without and with a recorder, whose writer throws the file away: ints
 // through one map, and sales, structs of a text and a number, folded by key. The file has each
 // record, so of batches it is the encoding of the records that counts, and of single ones the
-// step.
+// step. And the program of the agent protocol, to whose records nothing is left to share.
 func Recorded() []Job {
 	ints := chainData(func(i int) int { return i })
 	sales := make([]sold, len(ints))
@@ -43,7 +43,14 @@ func Recorded() []Job {
 				},
 			})
 	}
-	return jobs
+	return append(jobs, Job{
+		Name: "Recorded", Params: "work=calls/callers=8", CPU: true,
+		Targets: []Target{{AtMost: 1.05, Bound: 2}},
+		Impls: []ratio.Impl{
+			{Name: "plain", New: func() ratio.Run { return makeCalls(newProgramRuntime(false), 8) }},
+			{Name: "millrace", New: func() ratio.Run { return makeCalls(newProgramRuntime(true), 8) }},
+		},
+	})
 }
 
 // A sold is a sale.

@@ -61,6 +61,7 @@ func (d *Simulation) takeFirst(m *Move) {
 	op := m.in.Base().Op
 	d.trail.touch(s.Inbox(), engine.Takes)
 	d.trail.effect.Took = append(d.trail.effect.Took, s.Inbox())
+	d.progresses(m.in.Base())
 	s.Mu.Lock()
 	d.makesRoom(s)
 	s.TakeFirst()

@@ -280,6 +280,7 @@ func (d *Simulation) take(m *Move) {
 // be lost or delayed.
 func (d *Simulation) takeAt(m *Move) (taken bool) {
 	lane := m.In().Lane(m.ID)
+	d.progresses(m.in.Base())
 	what := d.fate(m)
 	again := what == repeated || what == arrived && d.takeAgain(m.in.Base())
 	d.trail.touch(lane, engine.Takes)

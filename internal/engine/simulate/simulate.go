@@ -65,7 +65,6 @@ type Simulation struct {
 	made    []Move             // memory of moves
 	calling [][]engine.Calling // by location
 	steps   int                // since something was sent
-	sent    int                // records accepted
 	time    timeline
 	mover   engine.Object     // whose clock the move being made has
 	hand    *clock            // that clock, once it was asked for
@@ -87,8 +86,8 @@ type Simulation struct {
 // feeds itself for ever ends with an error.
 const maxSteps = 100_000
 
-// idleFirings is how often an interval of a simulation fires without anything having come
-// in: it has no end, and a schedule needs one.
+// idleFirings is how often an interval of a simulation fires without its location having taken
+// anything: it has no end, and a schedule needs one.
 const idleFirings = 3
 
 // Drive makes an empty graph a simulated one. Known is what is known of other simulations of it; see
@@ -114,7 +113,7 @@ func (d *Simulation) Clock() time.Duration { return time.Duration(d.time.latest)
 func (d *Simulation) Prepare(g *engine.Graph) {
 	d.time.at, d.calling = make([]clocks, len(g.Locations)), make([][]engine.Calling, len(g.Locations))
 	d.halves, d.together = make([]half, len(g.Locations)), make(map[engine.Object]*joint)
-	d.bounds.stopped = make([]bool, len(g.Locations))
+	d.bounds.stopped, d.time.comes = make([]bool, len(g.Locations)), make(map[*engine.Op]bool)
 	for i, s := range g.Locations {
 		d.time.at[i] = clocks{apart: d.level == Types && s.TimedByKey(), of: make(map[engine.Object]int)}
 		if d.level == Engine {
@@ -127,12 +126,19 @@ func (d *Simulation) Prepare(g *engine.Graph) {
 		}
 		for i := range s.Timers {
 			if t, ok := s.Timers[i].TimerQueue.(engine.EndlessTimer); ok {
-				t.Tire(idleFirings, func() int { return d.sent })
+				at := &d.time.at[s.Number]
+				at.ticks = true
+				t.Tire(idleFirings, func() int { return at.taken })
 			}
 		}
 		for _, out := range s.OutputsInOrder {
-			if calls, ok := out.(engine.Calling); ok {
-				d.calling[s.Number] = append(d.calling[s.Number], calls)
+			switch x := out.(type) {
+			case engine.Calling:
+				d.calling[s.Number] = append(d.calling[s.Number], x)
+			case engine.Delivery:
+				if l := x.Exchange(); l != nil && !l.Within {
+					d.time.comes[x.Operator()] = true
+				}
 			}
 		}
 	}
@@ -177,7 +183,7 @@ func (d *Simulation) Admit(ctx context.Context, in *engine.InputBase) (engine.Ad
 	if err := d.waitForRoom(in); err != nil {
 		return engine.Refused, err
 	}
-	d.sent, d.steps = d.sent+1, 0
+	d.steps = 0
 	return in.Room(ctx)
 }
 

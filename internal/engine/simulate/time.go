@@ -47,9 +47,10 @@ type Timekeeper interface {
 
 // A timeline is the time of a simulation.
 type timeline struct {
-	keeper Timekeeper // the chooser, if it is one
-	at     []clocks   // by location
-	latest int64      // the latest moment anywhere
+	keeper Timekeeper          // the chooser, if it is one
+	at     []clocks            // by location
+	latest int64               // the latest moment anywhere
+	comes  map[*engine.Op]bool // ends of links to a location from one that gets nothing from it
 }
 
 // clocks are the clocks of a location. Production's show the same time, but nobody can tell how
@@ -61,6 +62,8 @@ type clocks struct {
 	all   []*clock              // in the order in which they were seen
 	of    map[engine.Object]int // number of the clock of a lane, or of a part of an operator
 	begun clock                 // what one shows that was not seen before
+	ticks bool                  // there are endless timers
+	taken int                   // records that did not come from the location itself, if there are
 }
 
 // A clock says how much time has passed, in nanoseconds since the history began.
@@ -200,11 +203,24 @@ func (d *Simulation) Now(s *engine.Location) int64 {
 	return t
 }
 
+// progresses notes that a location takes a record, so that endless timers are no longer tired. What comes
+// back to the location, over others or not, does not count, since an endless timer may have sent it.
+func (d *Simulation) progresses(in *engine.InputBase) {
+	at := &d.time.at[in.Loc.Number]
+	if at.ticks && (in.FromOutside() || d.time.comes[in.Op]) {
+		at.taken++
+		d.trail.touch(in.Loc.Ticks(), engine.Adds)
+	}
+}
+
 // fire fires the timers of the earliest deadline of a clock, and those that are overdue: a step of
 // production fires all that are due when it is made, and it is not made before the one that has
 // read the clock last.
 func (d *Simulation) fire(s *engine.Location, c *clock, deadline int64) {
 	d.hand = c
+	if d.time.at[s.Number].ticks {
+		d.trail.touch(s.Ticks(), engine.Reads)
+	}
 	d.touchClock(s)
 	now := max(c.read, deadline)
 	for i := range s.Timers {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
@@ -104,6 +105,12 @@ type Options struct {
 	// After a restart calls are posted again whose acknowledgement was not kept, and
 	// [Runtime.Results] and the surface may be told again what they were told before.
 	State *durable.Options
+
+	// Recorder, if not nil, writes the history of a runtime that keeps its calls in memory, so that a test
+	// can make its steps again with [Build] and package sim. It has what callers, users and tools have said, in
+	// the clear. It is an error to have a State as well, which keeps a history anyway. Close the recorder when the
+	// runtime has stopped.
+	Recorder *dataflow.Recorder
 
 	// Sealer makes callback URLs unforgeable. Nil means [NewSealer]: a key of this
 	// run's own.

@@ -90,7 +90,7 @@ func (rt *Runtime) run(ctx context.Context, wrap func(program) program) error {
 	with := rt.parts()
 	var ports *Ports
 	if rt.opts.State == nil {
-		ports = Build(dataflow.New(), with)
+		ports = Build(dataflow.NewWithOptions(dataflow.Options{Recorder: rt.opts.Recorder}), with)
 		rt.program = wrap(ports.calls)
 		if err := rt.program.Start(rt.ctx); err != nil {
 			return err

@@ -107,6 +107,9 @@ func Start(ctx context.Context, opts Options) (*Runtime, error) {
 	if opts.State != nil && opts.Sealer == nil {
 		return nil, errors.New("runtime: calls that are kept need a Sealer whose key is kept: see SealerOf")
 	}
+	if opts.State != nil && opts.Recorder != nil {
+		return nil, errors.New("runtime: there is a State and a Recorder: the State keeps a history, which durable.History.Export writes to a file")
+	}
 	return start(ctx, opts, func(p program) program { return p })
 }
 

@@ -7,6 +7,7 @@
 package cbor
 
 import (
+	"bytes"
 	"encoding"
 	"fmt"
 	"reflect"
@@ -23,10 +24,10 @@ import (
 // and structs with fields that are not exported.
 type Codec struct{}
 
-var encodeMode, decodeMode = sync.OnceValue(func() fx.EncMode {
+var encodeMode, decodeMode = sync.OnceValue(func() fx.UserBufferEncMode {
 	o := fx.CoreDetEncOptions()
 	o.Time, o.TimeTag = fx.TimeRFC3339Nano, fx.EncTagRequired
-	m, err := o.EncMode()
+	m, err := o.UserBufferEncMode()
 	if err != nil {
 		panic(err)
 	}
@@ -48,12 +49,16 @@ func (Codec) Append(dst []byte, v any) ([]byte, error) {
 	if p := planOf(reflect.TypeOf(v)); p != nil {
 		return p.append(dst, reflect.ValueOf(v)), nil
 	}
-	b, err := encodeMode().Marshal(v)
-	if err != nil {
+	b := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(b)
+	b.Reset()
+	if err := encodeMode().MarshalToBuffer(v, b); err != nil {
 		return dst, err
 	}
-	return append(dst, b...), nil
+	return append(dst, b.Bytes()...), nil
 }
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // AppendPointed appends the encoding of what p points to, as Append does for the value.
 func (c Codec) AppendPointed(dst []byte, p any) ([]byte, error) {

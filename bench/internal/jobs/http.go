@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	protocol "github.com/millrace/millrace/agentproto/runtime"
 	"github.com/millrace/millrace/bench/internal/ratio"
+	"github.com/millrace/millrace/dataflow"
 )
 
 const (
@@ -32,7 +33,7 @@ func HTTP() []Job {
 		Targets: []Target{{AtMost: 1 / .6}},
 		Impls: []ratio.Impl{
 			{Name: "hand", New: bareHandler},
-			{Name: "millrace", New: protocolRuntime},
+			{Name: "millrace", New: func() ratio.Run { return protocolRuntime(false) }},
 		},
 	}}
 }
@@ -125,11 +126,13 @@ func echoServer() (server *httptest.Server, stop func()) {
 	}
 }
 
-func protocolRuntime() ratio.Run {
+func protocolRuntime(record bool) ratio.Run {
 	server, stopServer := echoServer()
-	rt, err := protocol.Start(background, protocol.Options{
-		Toolsets: []string{server.URL}, Surface: silent{}, Logger: slog.New(slog.DiscardHandler),
-	})
+	opts := protocol.Options{Toolsets: []string{server.URL}, Surface: silent{}, Logger: slog.New(slog.DiscardHandler)}
+	if record {
+		opts.Recorder = dataflow.NewRecorder(io.Discard)
+	}
+	rt, err := protocol.Start(background, opts)
 	must(err)
 	return ratio.Run{
 		Do: func() int {
@@ -147,6 +150,9 @@ func protocolRuntime() ratio.Run {
 		Close: func() {
 			must(rt.Stop(background))
 			stopServer()
+			if record {
+				must(opts.Recorder.Close())
+			}
 		},
 	}
 }

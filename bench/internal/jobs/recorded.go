@@ -12,7 +12,7 @@ import (
 // Recorded is the same flow without and with a recorder, whose writer throws the file away: ints
 // through one map, and sales, structs of a text and a number, folded by key. The file has each
 // record, so of batches it is the encoding of the records that counts, and of single ones the
-// step. And the program of the agent protocol, to whose records nothing is left to share.
+// step. And the calls of the agent protocol, without HTTP and with it, which is what a service has.
 func Recorded() []Job {
 	ints := chainData(func(i int) int { return i })
 	sales := make([]sold, len(ints))
@@ -45,10 +45,17 @@ func Recorded() []Job {
 	}
 	return append(jobs, Job{
 		Name: "Recorded", Params: "work=calls/callers=8", CPU: true,
-		Targets: []Target{{AtMost: 1.05, Bound: 2}},
+		Targets: []Target{{AtMost: 1.05, Bound: 5}},
 		Impls: []ratio.Impl{
 			{Name: "plain", New: func() ratio.Run { return makeCalls(newProgramRuntime(false), 8) }},
 			{Name: "millrace", New: func() ratio.Run { return makeCalls(newProgramRuntime(true), 8) }},
+		},
+	}, Job{
+		Name: "Recorded", Params: fmt.Sprintf("work=http/callers=%d", httpCallers), CPU: true,
+		Targets: []Target{{AtMost: 1.05, Bound: 2}},
+		Impls: []ratio.Impl{
+			{Name: "plain", New: func() ratio.Run { return protocolRuntime(false) }},
+			{Name: "millrace", New: func() ratio.Run { return protocolRuntime(true) }},
 		},
 	})
 }

@@ -51,6 +51,7 @@ type options struct {
 	script  *script // one schedule
 	wrong   error
 	whole   bool // nothing is reduced
+	file    string // checkpoint
 }
 
 // Limit ends an exploration after n executions, with [ErrIncomplete] unless all schedules were
@@ -76,6 +77,13 @@ func Workers(n int) Option {
 		o.workers = n
 	}
 }
+
+// Checkpoint has an exploration of all schedules saved to a file every 10 s and where it ends at a limit or with its
+// context, and go on from there the next time. The file is removed when all schedules were covered. The
+// executable has to be the same one, and the specification has to begin as it did; otherwise the error says
+// what is different. The report counts what was done before as well. The default is that of the flag
+// -sim.checkpoint, or none.
+func Checkpoint(file string) Option { return func(o *options) { o.file = file } }
 
 // AtRandom explores n schedules that are chosen at random, the same ones for the same seed,
 // instead of all. It shows the more the larger n is, and the report is never complete.
@@ -116,7 +124,7 @@ func Trace(choices string) Option {
 
 // optionsOf returns the options, or what is wrong with them.
 func optionsOf(all []Option) (options, error) {
-	o := options{limit: *limitFlag, workers: 1}
+	o := options{limit: *limitFlag, workers: 1, file: *fileFlag}
 	for _, set := range all {
 		set(&o)
 	}
@@ -169,7 +177,7 @@ func check(ctx context.Context, p *plan, o options) (*Report, error) {
 	case o.runs > 0:
 		found = x.sample(o.runs, o.seed)
 	default:
-		found = x.search(searchOptions{whole: o.whole, limit: o.limit, workers: workersOr(max(o.workers, 1)), checkpoint: *fileFlag})
+		found = x.search(searchOptions{whole: o.whole, limit: o.limit, workers: workersOr(max(o.workers, 1)), checkpoint: o.file})
 	}
 	report := x.report(found, o, missed)
 	err := x.result(found, o, report)
@@ -195,6 +203,7 @@ func (x subject) sample(n int, seed uint64) (found exploration) {
 		}
 		run := x.execute(&random{rng: rand.New(rand.NewPCG(seed, uint64(i)))}, nil)
 		found.executions++
+		x.tally.add(run)
 		if run.failed {
 			found.failed = &run
 			break

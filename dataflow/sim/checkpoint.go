@@ -34,9 +34,10 @@ type checkpoint struct {
 	Tree     savedBranch
 	Outputs  []savedOutput
 	Unknown  map[string]string // claims that could not be checked
+	Counts   counts            // of a specification
 }
 
-const checkpointFormat = "millrace search 3"
+const checkpointFormat = "millrace search 4"
 
 // savedFirst tells functions with one name apart: what their first schedule shows.
 type savedFirst struct {
@@ -112,7 +113,11 @@ var program = sync.OnceValues(func() (string, error) {
 // identity returns what a checkpoint says of the program to which it belongs.
 func (s *search) identity() (c checkpoint, err error) {
 	c = checkpoint{Format: checkpointFormat, Whole: s.options.whole}
-	c.Function = runtime.FuncForPC(reflect.ValueOf(s.x.f).Pointer()).Name()
+	if p := s.x.plan; p != nil {
+		c.Function = p.named
+	} else {
+		c.Function = runtime.FuncForPC(reflect.ValueOf(s.x.f).Pointer()).Name()
+	}
 	if c.Program, err = program(); err != nil {
 		return c, err
 	}
@@ -125,9 +130,6 @@ func (s *search) identity() (c checkpoint, err error) {
 func (s *search) resume() error {
 	if s.options.checkpoint == "" {
 		return nil
-	}
-	if s.x.plan != nil {
-		return errors.New("a checkpoint does not have what Check counts: use -sim.checkpoint with Exhaustive only")
 	}
 	own, err := s.identity()
 	if err != nil {
@@ -168,6 +170,12 @@ func (s *search) restore(c *checkpoint) {
 		s.distinct[shown] = true
 	}
 	s.known = c.Known
+	if s.x.tally != nil {
+		s.x.tally.counts = c.Counts
+		if c.Counts.Sometimes == nil {
+			s.x.tally.Sometimes = make(map[string]int)
+		}
+	}
 	s.found.outs = outputs{all: make(map[outputID]output), unchecked: unchecked(c.Unknown)}
 	if s.found.outs.unchecked == nil {
 		s.found.outs.unchecked = make(unchecked)
@@ -190,6 +198,9 @@ func (s *search) save(now bool) error {
 	s.saved = time.Now()
 	c := s.own
 	c.Begun, c.Tree, c.Known, c.Unknown = s.begun-s.busy, s.first.save(), s.known, s.found.outs.unchecked
+	if s.x.tally != nil {
+		c.Counts = s.x.tally.counts
+	}
 	for shown := range s.distinct {
 		c.Distinct = append(c.Distinct, shown)
 	}

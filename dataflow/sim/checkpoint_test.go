@@ -1,8 +1,10 @@
 package sim_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -75,6 +77,37 @@ func TestResumeOther(t *testing.T) {
 		got := sim.ExploreAs(t, test.how, test.f)
 		if test.want == "" && (got.Failed != "" || !got.Complete) || !strings.Contains(got.Failed, test.want) {
 			t.Errorf("%+v, want %q", got, test.want)
+		}
+	}
+}
+
+// TestResumeCheck: a specification is explored in parts as it is at once, with all that its report counts. It would catch a
+// checkpoint without them, one that counts an execution twice, and one that is taken for another specification.
+func TestResumeCheck(t *testing.T) {
+	spec := func(crashes int) sim.Spec[counted] {
+		return sim.Spec[counted]{
+			Build: buildCounted, Clients: []sim.Client[counted]{puts("a", 1, 2, 3), sends("b", 1, 2, 3), puts("c", 4, 5)}, Faults: sim.Faults{LostAcks: crashes},
+			Sometimes: map[string]func(*sim.View, counted) bool{"b is first": func(v *sim.View, _ counted) bool { return strings.HasPrefix(turnsOf(v), "b") }},
+		}
+	}
+	want, err := sim.Check(t.Context(), spec(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, workers := range []int{1, 3} {
+		file := filepath.Join(t.TempDir(), "search")
+		for times := 1; ; times++ {
+			got, err := sim.Check(t.Context(), spec(0), sim.Limit(7), sim.Checkpoint(file), sim.Workers(workers))
+			if errors.Is(err, sim.ErrIncomplete) && 7*times < 2*want.Executions {
+				if _, err := sim.Check(t.Context(), spec(1), sim.Checkpoint(file)); err == nil || !strings.Contains(err.Error(), "the checkpoint of another function") {
+					t.Errorf("the checkpoint of another specification is used: %v", err)
+				}
+				continue
+			}
+			if got.Elapsed = want.Elapsed; err != nil || !reflect.DeepEqual(got, want) || times < 2 {
+				t.Errorf("%d workers, after %d times: %v, %v, want %v", workers, times, got, err, want)
+			}
+			break
 		}
 	}
 }

@@ -36,6 +36,7 @@ type execution struct {
 	err      error
 	atRest   bool  // it does not hold when the flow is at rest
 	acts     []int // how many moves each client has made
+	spec     *checked
 }
 
 // story returns what was chosen and what was said, a line each.
@@ -99,9 +100,7 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 	if !e.failed && !e.discarded && !e.blocked && recording == nil {
 		e.outputs = outputsOf(graphOf(s.flow))
 	}
-	if _, again := c.(*script); s.spec != nil && !again {
-		x.tally.add(s.spec, e.blocked)
-	}
+	e.spec = s.spec
 	if s.simulation != nil && repeatsOf(c) > 1 && s.simulation.Repeated() > 0 {
 		e.trace = manyRepeats + e.trace
 	}

@@ -90,6 +90,7 @@ func (x subject) prioritized(runs, depth int, seed uint64) (found exploration, b
 	for found.executions < runs && found.failed == nil && x.ctx.Err() == nil {
 		c := byPriority(seed+uint64(found.executions), depth, b.moves)
 		run := x.execute(c, nil)
+		x.tally.add(run)
 		found.executions++
 		b.processes = max(b.processes, len(c.priority))
 		if b.runs++; c.moves > b.moves {

@@ -78,55 +78,61 @@ func (r *Report) String() string {
 
 // A tally counts what is explored. It may be used by several goroutines.
 type tally struct {
-	mu          sync.Mutex
-	executions  int
-	blocked     int
-	discarded   int
-	transitions int
-	depth       int
-	reasons     []Reason
-	sometimes   map[string]int
+	mu sync.Mutex
+	counts
 }
 
-func newTally() *tally { return &tally{sometimes: make(map[string]int)} }
+// counts are what is counted, and what a checkpoint has of it.
+type counts struct {
+	Executions  int
+	Blocked     int
+	Discarded   int
+	Transitions int
+	Depth       int
+	Reasons     []Reason
+	Sometimes   map[string]int
+}
+
+func newTally() *tally { return &tally{counts: counts{Sometimes: make(map[string]int)}} }
 
 // names returns what should hold sometimes.
 func (t *tally) names() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Sorted(maps.Keys(t.sometimes))
+	return slices.Sorted(maps.Keys(t.Sometimes))
 }
 
-// add adds a schedule of a specification.
-func (t *tally) add(x *checked, blocked bool) {
-	if t == nil {
+// add adds a schedule, if it is one of a specification.
+func (t *tally) add(run execution) {
+	x := run.spec
+	if t == nil || x == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.executions++
-	if blocked {
-		t.blocked++
+	t.Executions++
+	if run.blocked {
+		t.Blocked++
 	}
 	if x.discarded {
-		t.discarded++
+		t.Discarded++
 	}
-	t.transitions += int(x.moves)
-	t.depth = max(t.depth, int(x.moves))
+	t.Transitions += int(x.moves)
+	t.Depth = max(t.Depth, int(x.moves))
 	for i, p := range x.inst.sometimes {
-		t.sometimes[p.name] += 0
+		t.Sometimes[p.name] += 0
 		if x.held[i] {
-			t.sometimes[p.name]++
+			t.Sometimes[p.name]++
 		}
 	}
-	if t.reasons == nil {
+	if t.Reasons == nil {
 		for _, op := range x.reasons.ops {
-			t.reasons = append(t.reasons, Reason{Op: op.Name, Pos: op.Pos, Text: op.Why})
+			t.Reasons = append(t.Reasons, Reason{Op: op.Name, Pos: op.Pos, Text: op.Why})
 		}
 	}
 	for i, n := range x.reasons.choices {
-		if i < len(t.reasons) {
-			t.reasons[i].Choices += n
+		if i < len(t.Reasons) {
+			t.Reasons[i].Choices += n
 		}
 	}
 }
@@ -138,8 +144,8 @@ func (x subject) report(found exploration, o options, missed float64) *Report {
 	defer t.mu.Unlock()
 	r := &Report{
 		Complete: found.complete && found.failed == nil && x.ctx.Err() == nil, Schedules: found.schedules,
-		Executions: t.executions, Blocked: t.blocked, Discarded: t.discarded, Transitions: t.transitions, Depth: t.depth,
-		Reasons: t.reasons, Sometimes: maps.Clone(t.sometimes), Unchecked: found.outs.unchecked.lines(), Seed: o.seed, Missed: missed,
+		Executions: t.Executions, Blocked: t.Blocked, Discarded: t.Discarded, Transitions: t.Transitions, Depth: t.Depth,
+		Reasons: t.Reasons, Sometimes: maps.Clone(t.Sometimes), Unchecked: found.outs.unchecked.lines(), Seed: o.seed, Missed: missed,
 	}
 	switch {
 	case r.Complete:

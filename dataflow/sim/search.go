@@ -173,6 +173,7 @@ func (s *search) end(d *descent, run execution, v *verdict, found []addition) {
 	defer s.mu.Unlock()
 	s.busy--
 	s.wake.Broadcast()
+	s.x.tally.add(run)
 	if !run.failed && (v == nil || !v.none) {
 		if !run.discarded && !run.blocked {
 			s.distinct[run.shown] = true

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
+	"runtime"
 	"slices"
 
 	"github.com/millrace/millrace/dataflow"
@@ -75,6 +77,7 @@ type property struct {
 
 // A plan is a specification without the type of its ports.
 type plan struct {
+	named   string // what tells it from other ones
 	clients []string
 	faults  Faults
 	retries int
@@ -146,6 +149,9 @@ func planOf[P any](s Spec[P]) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.named = fmt.Sprintf("%s with the clients %q, %d+%d+%d+%d properties and %d monitors, %+v, %+v",
+		runtime.FuncForPC(reflect.ValueOf(s.Build).Pointer()).Name(), p.clients, len(s.Always), len(s.Eventually), len(s.Sometimes), len(s.Linear), len(s.Monitors),
+		s.Faults, []any{s.Retries, s.CallsShareNothing, s.Buffer, s.Queue, s.Level})
 	p.build = func(flow *dataflow.Flow) instance {
 		x := s.instance(s.Build(flow))
 		for _, j := range js {

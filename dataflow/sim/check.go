@@ -50,7 +50,7 @@ type options struct {
 	depth   int     // of the bugs that random schedules are good for; 0 if all moves are equally likely
 	script  *script // one schedule
 	wrong   error
-	whole   bool // nothing is reduced
+	whole   bool   // nothing is reduced
 	file    string // checkpoint
 }
 

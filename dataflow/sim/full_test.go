@@ -201,6 +201,7 @@ func TestFirstToRead(t *testing.T) {
 		{"a slice", []string{"xlxa", "al"}, 2, 1},
 		{"one input", []string{"xl", "x", "aly"}, 2, 2},
 		{"one input", []string{"a", "xay", "y"}, 1, 2},
+		{"two inputs", []string{"xlx", "yal"}, 2, 4}, // the second one waits until there is something else to read
 	} {
 		p.compare(t)
 	}

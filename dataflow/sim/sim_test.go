@@ -316,6 +316,29 @@ func TestTicks(t *testing.T) {
 	}
 }
 
+// TestChanges: two changes of a key are seen one by one or as one. It would catch a search to which a look at what has changed
+// depends on nothing, and one that counts in which looks two keys have changed.
+func TestChanges(t *testing.T) {
+	for _, test := range []struct {
+		keys      []int
+		schedules int
+	}{{[]int{1, 1}, 2}, {[]int{1, 2}, 1}} {
+		changes := func(s *sim.Sim) {
+			in, xs := keyedstream.Input[int, int](dataflow.At[Server](s.Flow()), "xs")
+			keyedstream.Output(keyedsingleton.Changes(keyedstream.Sum(xs), tried), "changes")
+			s.Start()
+			for i, k := range test.keys {
+				s.Check(in.Send(s.Context(), k, i+1))
+			}
+		}
+		for _, whole := range []bool{false, true} {
+			if n := sim.ExploreAs(t, sim.Exploring{Whole: whole}, changes); n.Schedules != test.schedules || !n.Complete || n.Failed != "" {
+				t.Errorf("keys %v, whole %v: %+v, want %d schedules", test.keys, whole, n, test.schedules)
+			}
+		}
+	}
+}
+
 // TestQuiet: waiting for what never comes ends with an error that says so, and a flow
 // that has ended with io.EOF.
 func TestQuiet(t *testing.T) {

@@ -225,6 +225,9 @@ func (op *Op) Touch(key uint64, a Access) {
 	}
 }
 
+// TouchKey says that what op has of a key is touched, in a simulated graph.
+func (op *Op) TouchKey(k any, a Access) { op.Loc.Graph.Settings.Turns.Touch(op.Part(k), a) }
+
 // KeyDigest returns what stands for a key in an [Object]: it is never 0.
 func KeyDigest(k any) uint64 { return max(digest.Of(k)&^(1<<63), 1) }
 

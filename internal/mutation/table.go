@@ -275,6 +275,9 @@ var mutations = []mutation{
 	{"to the simulator an interval depends on nothing that is sent", "internal/engine/simulate/time.go", []edit{{
 		"		d.trail.touch(in.Loc.Ticks(), engine.Adds)\n", "",
 	}}},
+	{"to the simulator a look at what has changed depends on nothing", "internal/engine/operators/index.go", []edit{{
+		"				op.TouchKey(k, engine.Writes)\n", "",
+	}}},
 	{"a search does not see what makes the difference whether an output is full", "internal/engine/simulate/footprint.go", []edit{{
 		"			t.Missed.See(o)\n		}\n		return\n	case o.IsRoom():", "		}\n		return\n	case o.IsRoom():",
 	}}},

@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"github.com/millrace/millrace/internal/digest"
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/state"
 	"github.com/millrace/millrace/internal/keyed"
@@ -200,6 +201,9 @@ func Changes[K comparable, V, C any](n *engine.KeyedNode[K, V], op *engine.Op, c
 	r.AtStep(func() {
 		op.Loc.At = op.Index
 		for i, k := range ks.K {
+			if n.Loc.Simulated() { // a cut depends on what came since the one before
+				op.TouchKey(k, engine.Writes)
+			}
 			h := ks.H[i]
 			var old, now Found[V]
 			if p := shown.Get(k, h); p != nil {
@@ -212,8 +216,9 @@ func Changes[K comparable, V, C any](n *engine.KeyedNode[K, V], op *engine.Op, c
 				shown.Delete(k, h)
 			}
 			if old.OK || now.OK {
-				if n.Loc.Graph.Settings.Watch != nil {
-					r.Show(op, k, now)
+				if w := n.Loc.Graph.Settings.Watch; w != nil { // nobody can tell which keys have changed in one cut
+					w.Saw(n.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), digest.Of(now))
+					w.Published(op, now)
 				}
 				c.K, c.V, c.H = append(c.K, k), append(c.V, change(old, now)), append(c.H, h)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/sim"
+	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/slice"
 )
 
@@ -204,6 +205,52 @@ func TestFirstToRead(t *testing.T) {
 		{"two inputs", []string{"xlx", "yal"}, 2, 4}, // the second one waits until there is something else to read
 	} {
 		p.compare(t)
+	}
+}
+
+// TestFirstToTake: of two clients that take one entry, either may be the first, also one that begins to wait for it when the
+// other one has taken it.
+func TestFirstToTake(t *testing.T) {
+	type shop struct {
+		orders *dataflow.EntryInputPort[int, int]
+		seen   *dataflow.EntryOutputPort[int, int]
+		ys     *dataflow.InputPort[int]
+		others *dataflow.OutputPort[int]
+	}
+	for _, level := range []sim.Level{sim.Types, sim.Engine} {
+		for _, opts := range [][]sim.Option{nil, {sim.Unreduced()}} {
+			seen := make(map[string]bool)
+			var all [2]string
+			take := func(c *sim.Ctx, p shop, i int) error {
+				_, err := p.seen.Take(c, 1)
+				all[i] = fmt.Sprint(err == nil)
+				c.Observe(all[i])
+				return nil
+			}
+			_, err := sim.Check(t.Context(), sim.Spec[shop]{
+				Build: func(f *dataflow.Flow) shop {
+					at := dataflow.At[Server](f)
+					orders, placed := keyedsingleton.Input[int, int](at, "orders")
+					ys, others := dataflow.Input[int](at, "ys")
+					return shop{orders, keyedsingleton.Output(placed, "seen"), ys, dataflow.Output(others, "others")}
+				},
+				Level: level,
+				Clients: []sim.Client[shop]{{Do: func(c *sim.Ctx, p shop) error {
+					return errors.Join(p.orders.Put(c, 1, 1), take(c, p, 0))
+				}}, {Do: func(c *sim.Ctx, p shop) error {
+					err := p.ys.Send(c, 1)
+					_, missed := p.others.Next(c)
+					return errors.Join(err, missed, take(c, p, 1))
+				}}},
+				Eventually: map[string]func(*sim.View, shop) error{"it is seen": func(*sim.View, shop) error {
+					seen[strings.Join(all[:], " ")] = true
+					return nil
+				}},
+			}, opts...)
+			if got := slices.Sorted(maps.Keys(seen)); err != nil || !slices.Equal(got, []string{"false true", "true false"}) {
+				t.Errorf("level %v, %d options: %q, %v", level, len(opts), got, err)
+			}
+		}
 	}
 }
 

@@ -77,18 +77,16 @@ func (d *descent) races() (found []addition) {
 				}
 			}
 		}
-		found = append(found, d.competes(p, i, e.Took)...) // before what has sent what it takes in this execution
+		found = append(found, d.competes(p, i)...) // before what has sent what it takes in this execution
 		p.takes(i, after)
 		for _, j := range slices.Backward(p.rivals(i)) {
 			if !e.before.has(j) {
-				if a, ok := d.race(p, j, i); ok {
-					found = append(found, a)
-				}
+				found = d.tryBefore(p, j, i, found)
 				after(j)
 			}
 		}
 		p.note(i)
-		found = append(found, d.competes(p, i, e.Wants)...)
+		found = append(found, d.waits(p, i)...)
 	}
 	copy(d.events, p.events[len(d.before):])
 	return found
@@ -197,24 +195,46 @@ func (p *past) alone(x, i int) bool {
 	return true
 }
 
-// competes has event i, a client's, or the one that the client waits for behind it, be tried before those
-// by which other clients took something from the queues from which it takes as well. It may depend on one
-// of these only because there was nothing left to take, or something else.
-func (d *descent) competes(p *past, i int, from []engine.Object) (found []addition) {
+// competes has event i, a client's, be tried before those by which other clients took something from
+// the queues from which it takes as well. It may depend on one of these only because it has taken something
+// else then.
+func (d *descent) competes(p *past, i int) (found []addition) {
 	e := &p.events[i]
 	if e.Name.Kind != simulate.Acts {
 		return nil
 	}
-	for _, o := range from {
+	for _, o := range e.Took {
 		o.Key = 0
 		for _, j := range slices.Backward(p.taken[o]) {
-			if p.events[j].Name == e.Name || e.before.has(j) {
-				continue
-			}
-			if a, ok := d.race(p, j, i); ok {
-				found = append(found, a)
+			if p.events[j].Name != e.Name && !e.before.has(j) {
+				found = d.tryBefore(p, j, i, found)
 			}
 		}
+	}
+	return found
+}
+
+// waits has event i, behind which its client waits for something, be tried before those that may have taken that
+// away.
+func (d *descent) waits(p *past, i int) (found []addition) {
+	e := &p.events[i]
+	for _, t := range e.Wants {
+		for _, x := range slices.Backward(p.objects[t.Object]) {
+			if x.event < p.barrier {
+				break
+			}
+			if t.Conflicts(x.access) && x.event != i && !e.before.has(x.event) {
+				found = d.tryBefore(p, x.event, i, found)
+			}
+		}
+	}
+	return found
+}
+
+// tryBefore has event i be tried before event j, if it could have come before it.
+func (d *descent) tryBefore(p *past, j, i int, found []addition) []addition {
+	if a, ok := d.race(p, j, i); ok {
+		found = append(found, a)
 	}
 	return found
 }

@@ -141,6 +141,11 @@ type Turn struct {
 	Say   string // such as "send to"
 	Op    *Op
 	Ready func() bool // whether it can be done now; nil if it always can
+
+	// Of what the caller waits for, and what it does with it. None if that is nothing which others may
+	// take away.
+	Waits Object
+	Wants Access
 }
 
 // An Object is a part of the state of a graph.

@@ -282,10 +282,10 @@ var mutations = []mutation{
 		"			t.Missed.See(o)\n		}\n		return\n	case o.IsRoom():", "		}\n		return\n	case o.IsRoom():",
 	}}},
 	{"a search does not try a client before another that takes what it waits for", "dataflow/sim/races.go", []edit{{
-		"		found = append(found, d.competes(p, i, e.Wants)...)\n", "",
+		"		found = append(found, d.waits(p, i)...)\n", "",
 	}}},
 	{"a search does not try a client before another that takes something else then", "dataflow/sim/races.go", []edit{{
-		"		found = append(found, d.competes(p, i, e.Took)...) // before what has sent what it takes in this execution\n", "",
+		"		found = append(found, d.competes(p, i)...) // before what has sent what it takes in this execution\n", "",
 	}}},
 	{"a search forgets what the last move of an execution that is known made impossible", "dataflow/sim/descent.go", []edit{{
 		"		if forced {\n			d.left = nil\n		}\n		see(d.left)\n", "		if forced || !d.blocked {\n			see(nil)\n		}\n",

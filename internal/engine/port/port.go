@@ -80,7 +80,7 @@ func (out *Output[T]) turn() error {
 		out.mu.Lock()
 		defer out.mu.Unlock()
 		return out.off < len(out.buf) || out.ended
-	}})
+	}, Waits: out.op.Object(0), Wants: engine.Takes})
 	if err != nil {
 		return out.loc.Starved(err)
 	}
@@ -116,7 +116,7 @@ func (out *EntryOutput[K, V]) turn(say string, k K, a engine.Access, ready func(
 	if !out.loc.Simulated() {
 		return nil
 	}
-	err := out.loc.Turn(engine.Turn{Say: say, Op: out.op, Ready: ready})
+	err := out.loc.Turn(engine.Turn{Say: say, Op: out.op, Ready: ready, Waits: out.op.Object(engine.KeyDigest(k)), Wants: a})
 	out.touch(k, a)
 	return err
 }
@@ -159,7 +159,7 @@ func (out *EntryOutput[K, V]) nextTurn() error {
 		out.mu.Lock()
 		defer out.mu.Unlock()
 		return out.ended || out.entries.Len() > 0
-	}})
+	}, Waits: out.op.Object(0), Wants: engine.Takes | engine.Writes})
 	if err != nil {
 		return out.loc.Starved(err)
 	}

@@ -57,8 +57,8 @@ func (d *Simulation) act(m *Move) {
 	c.begun, d.running = true, c
 	_, more := c.resume()
 	d.running, c.done = before, !more
-	if t := c.turn; more && t.Say == "read" && !t.Ready() {
-		d.trail.effect.Wants = append(d.trail.effect.Wants, t.Op.Object(0))
+	if t := c.turn; more && t.Wants != 0 && t.Ready != nil && !t.Ready() {
+		d.trail.effect.Wants = append(d.trail.effect.Wants, Touch{t.Waits, t.Wants})
 	}
 }
 

@@ -23,7 +23,7 @@ type Effect struct {
 	Sent    []engine.Object // the queues to which it sent records, in order
 	Took    []engine.Object // the queues from which it took one, in order
 	Behind  []engine.Object // inputs of which everything had to be taken before
-	Wants   []engine.Object // the queue from which its client takes something next, if nothing is there
+	Wants   []Touch         // what its client does next, if it has to wait for that
 	ways    []engine.Object // in which something came to an operator, where there are several
 	Ticks   []Tick          // what it has to do with time, in order
 }

@@ -195,13 +195,14 @@ func TestFull(t *testing.T) {
 }
 
 // TestFirstToRead: of clients that read one output, or send where there is room for one, each may be the first. These are programs of
-// which a search without [descent.competes] misses schedules, or one that forgets what the last move of an execution
-// made impossible.
+// which a search misses schedules that does not try a reader before another one on whom it depends, or forgets what the last move of an
+// execution has made impossible.
 func TestFirstToRead(t *testing.T) {
 	for _, p := range []loggedProgram{
 		{"a slice", []string{"xlxa", "al"}, 2, 1},
 		{"one input", []string{"xl", "x", "aly"}, 2, 2},
 		{"one input", []string{"a", "xay", "y"}, 1, 2},
+		{"one input", []string{"a", "xay", "y"}, 0, 2},
 		{"two inputs", []string{"xlx", "yal"}, 2, 4}, // the second one waits until there is something else to read
 	} {
 		p.compare(t)

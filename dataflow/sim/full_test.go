@@ -47,6 +47,11 @@ var loggedFlows = map[string]func(*dataflow.Flow) logged{
 		count := dataflow.Fold(slice.Batch(slice.At(at), xs, tried), func() int { return 0 }, func(n *int, x int) { *n = 10**n + x })
 		return logged{in, in, dataflow.Output(xs, "log"), emit(count)}
 	},
+	"a constant": func(flow *dataflow.Flow) (p logged) {
+		at := dataflow.At[Server](flow)
+		in, xs := dataflow.Input[int](at, "xs")
+		return logged{in, in, dataflow.Output(dataflow.Of(at, 1, 2, 3), "log"), dataflow.Output(xs, "answers")}
+	},
 	"two locations": func(flow *dataflow.Flow) (p logged) {
 		in, xs := dataflow.Input[int](dataflow.At[Server](flow), "xs")
 		there := dataflow.Send(xs, dataflow.At[Away](flow))
@@ -179,6 +184,8 @@ func TestFull(t *testing.T) {
 		{loggedProgram{"one input", []string{"xxxxaaalla"}, 2, 4}, []string{" x0 x1 x2 x3 a0 a10 a20 l0 l1 a30"}, nil},
 		// Nobody takes what is sent to a location that is stopped, and the one that sends to it stops as well.
 		{loggedProgram{"two locations", []string{"xaxaxaxx"}, 1, 1}, []string{" x0 a0 x2 a20 x4 a40 x6 x" + waits + "true", " x0 a0 x2 a20 x4 a40 x6 x7"}, nil},
+		// The first step fills the log.
+		{loggedProgram{"a constant", []string{"xa"}, 2, 4}, []string{" x0 a" + waits + "true", " x0 a0"}, []string{" x0 a" + waits + "true"}},
 		// Two clients read one output, and the one that comes second finds nothing, or what is sent after the first has read.
 		{loggedProgram{"one input", []string{"xl", "al"}, 2, 4}, []string{" x0 l0; a0 l" + waits + "false", " x0 l" + waits + "false; a0 l0"}, nil},
 	} {

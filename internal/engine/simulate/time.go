@@ -83,6 +83,7 @@ func (d *Simulation) first(s *engine.Location) {
 		p.Cut = engine.CutAll
 	}
 	d.Perform(s, p)
+	d.held(s)
 	d.time.at[s.Number].pass(started)
 }
 

@@ -79,7 +79,8 @@ func Workers(n int) Option {
 }
 
 // Checkpoint has an exploration of all schedules saved to a file every 10 s and where it ends at a limit or with its
-// context, and go on from there the next time. The file is removed when all schedules were covered. The
+// context, and go on from there the next time. The file is removed when all schedules were covered, and belongs to one
+// exploration: two that use it at the same time, or one after the other before the first is complete, need one each. The
 // executable has to be the same one, and the specification has to begin as it did; otherwise the error says
 // what is different. The report counts what was done before as well. The default is that of the flag
 // -sim.checkpoint, or none.

@@ -142,10 +142,8 @@ type Turn struct {
 	Op    *Op
 	Ready func() bool // whether it can be done now; nil if it always can
 
-	// Of what the caller waits for, and what it does with it. None if that is nothing which others may
-	// take away.
-	Waits Object
-	Wants Access
+	Waits Object // what the caller waits for, if Wants is not 0
+	Wants Access // what it does with that; 0 if nobody else can take it away
 }
 
 // An Object is a part of the state of a graph.

@@ -30,9 +30,9 @@ func (d *Simulation) stops(s *engine.Location) bool {
 	return d.bounds.stopped[s.Number]
 }
 
-// held notes that a location could make a move of a step. If an output is over its bound now, the
-// step of production goes on with whatever else it has taken, or has ended: then there is none until
-// somebody reads.
+// held notes that a location has made a move of a step. If an output is over its bound now, the step of
+// production either goes on with what else it has taken, or has ended: then the location makes no
+// other one until somebody reads.
 func (d *Simulation) held(s *engine.Location) {
 	if !d.bounds.outputs {
 		return
@@ -62,8 +62,9 @@ func (d *Simulation) fills(s *engine.Location) {
 	}
 }
 
-// makesRoom says that the move takes one of the records that wait at a location, if others are sent
-// only after that. It is called with the location's mu held.
+// makesRoom notes that the move takes one of the records that wait at a location: senders who wait for
+// room depend on that, and locations that are stopped because the queue is full go on. It is called
+// with the location's mu held.
 func (d *Simulation) makesRoom(s *engine.Location) {
 	d.fills(s)
 	if s.Full() {

@@ -295,24 +295,34 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// TestTicks: an interval fires before, between and after two records with which it has nothing else to do, three times since each.
-// It would catch a search that takes it for independent of what is sent.
+// TestTicks: an interval fires before, between and after two records with which it has nothing else to do, three times since each,
+// whether they were sent to its location or come from another one. It would catch a search that takes it for independent of what is
+// sent.
 func TestTicks(t *testing.T) {
-	ticks := func(s *sim.Sim) {
-		at := dataflow.At[Server](s.Flow())
-		in, xs := dataflow.Input[int](at, "xs")
-		dataflow.Output(xs, "xs")
-		n := singleton.Output(dataflow.Count(dataflow.Interval(at, time.Second, tried)), "ticks")
-		s.Start()
-		s.Check(in.Send(s.Context(), 1))
-		s.Check(in.Send(s.Context(), 2))
-		s.Quiesce()
-		ticked, _ := n.Latest()
-		s.Observe(ticked)
-	}
-	reduced, whole := sim.ExploreAs(t, sim.Exploring{}, ticks), sim.ExploreAs(t, sim.Exploring{Whole: true}, ticks)
-	if reduced.Schedules != 7 || whole.Schedules != 7 || !reduced.Complete || !whole.Complete { // 3 to 9 ticks
-		t.Errorf("%+v, want 7 schedules; %+v without the reduction", reduced, whole)
+	for _, away := range []bool{false, true} {
+		ticks := func(s *sim.Sim) {
+			at := dataflow.At[Server](s.Flow())
+			in, xs := dataflow.Input[int](at, "xs")
+			var n *dataflow.SingletonOutputPort[int]
+			if away {
+				there := dataflow.At[Away](s.Flow())
+				dataflow.Output(dataflow.Send(xs, there), "xs")
+				n = singleton.Output(dataflow.Count(dataflow.Interval(there, time.Second, tried)), "ticks")
+			} else {
+				dataflow.Output(xs, "xs")
+				n = singleton.Output(dataflow.Count(dataflow.Interval(at, time.Second, tried)), "ticks")
+			}
+			s.Start()
+			s.Check(in.Send(s.Context(), 1))
+			s.Check(in.Send(s.Context(), 2))
+			s.Quiesce()
+			ticked, _ := n.Latest()
+			s.Observe(ticked)
+		}
+		reduced, whole := sim.ExploreAs(t, sim.Exploring{}, ticks), sim.ExploreAs(t, sim.Exploring{Whole: true}, ticks)
+		if reduced.Schedules != 7 || whole.Schedules != 7 || !reduced.Complete || !whole.Complete { // 3 to 9 ticks
+			t.Errorf("away %v: %+v, want 7 schedules; %+v without the reduction", away, reduced, whole)
+		}
 	}
 }
 

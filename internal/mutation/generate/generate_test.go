@@ -27,6 +27,7 @@ func (b *box[T]) add(x int, xs []int) {
 	y := x
 	y = 2
 	fmt.Println(5)
+	b.opts.Log.Warn("six", "n", 6)
 	panic(6)
 }
 

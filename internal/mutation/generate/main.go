@@ -35,8 +35,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -61,6 +63,7 @@ type options struct {
 	budget   time.Duration
 	patience time.Duration
 	results  string
+	workers  int
 }
 
 func main() {
@@ -69,9 +72,10 @@ func main() {
 	tests := flag.String("tests", "", "folders whose tests are run besides those of the packages with mutants; \"none\" for no others (default those of the core for internal/engine and below)")
 	budget := flag.Duration("budget", time.Minute, "how long the tests of a mutant may take if they are run without it; a test that takes longer is not used")
 	patience := flag.Duration("patience", 10*time.Second, "how long a test waits for a mutant, beyond ten times as long as it takes without it")
+	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "how many programs run at once")
 	file := flag.String("results", "", "a `file` of outcomes to add to")
 	flag.Parse()
-	o := options{n: *n, in: strings.Split(*in, ","), budget: *budget, patience: *patience, results: *file}
+	o := options{n: *n, in: strings.Split(*in, ","), budget: *budget, patience: *patience, results: *file, workers: *workers}
 	switch *tests {
 	case "":
 	case "none":
@@ -153,31 +157,24 @@ func try(root, module string, o options, todo map[int]mutant, w io.Writer, tell 
 			return err
 		}
 	}
-	var tests []*test
-	for _, dir := range b.tested(o.tests) {
-		program, err := b.tests(dir)
-		if err != nil {
-			return err
-		}
-		if program == "" {
-			continue
-		}
-		of, err := b.reach(dir, program, w)
-		if err != nil {
-			return err
-		}
-		tests = append(tests, of...)
+	tests, err := b.reached(b.tested(o.tests), o.workers, w)
+	if err != nil {
+		return err
 	}
+	var mu sync.Mutex
+	some := newPool(o.workers)
 	for _, n := range slices.Sorted(maps.Keys(b.mutants)) {
-		what, by, err := b.try(n, tests)
-		if err != nil {
-			return err
-		}
-		if err := tell(b.mutants[n], what, by); err != nil {
-			return err
-		}
+		some.do(func() error {
+			what, by, err := b.try(n, tests)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			return tell(b.mutants[n], what, by)
+		})
 	}
-	return nil
+	return some.wait()
 }
 
 // tested returns the folders whose tests are run: those with mutants, and others.

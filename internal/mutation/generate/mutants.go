@@ -309,12 +309,34 @@ func mentions(s ast.Stmt) (set, has map[string]bool, plain bool) {
 	return set, has, plain
 }
 
+// A call such as o.Log.Warn writes to a log.
+var (
+	logger = regexp.MustCompile(`^([lL]og|[lL]ogger)$`)
+	level  = regexp.MustCompile(`^(Debug|Info|Warn|Error|Log)(Context)?$`)
+)
+
+// name returns the last name of an expression such as o.Log or o.log(), or "".
+func name(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return x.Name
+	case *ast.SelectorExpr:
+		return x.Sel.Name
+	case *ast.CallExpr:
+		return name(x.Fun)
+	}
+	return ""
+}
+
 // speaks reports whether a call only makes or gives out a text.
 func speaks(c *ast.CallExpr) bool {
 	switch f := c.Fun.(type) {
 	case *ast.Ident:
 		return f.Name == "panic"
 	case *ast.SelectorExpr:
+		if logger.MatchString(name(f.X)) && level.MatchString(f.Sel.Name) {
+			return true
+		}
 		x, ok := f.X.(*ast.Ident)
 		return ok && (x.Name == "fmt" || x.Name == "errors" || x.Name == "slog" || x.Name == "log")
 	}

@@ -10,8 +10,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -26,6 +28,33 @@ type test struct {
 // besides.
 const times = 10
 
+// reached builds the test programs of folders one after the other, since the go command uses all
+// processors, and meanwhile runs each of their tests as it is.
+func (b *built) reached(dirs []string, workers int, w io.Writer) ([]*test, error) {
+	of := make([][]*test, len(dirs))
+	var mu sync.Mutex // of w
+	some := newPool(workers)
+	for i, dir := range dirs {
+		program, err := b.tests(dir)
+		if err != nil {
+			return nil, errors.Join(err, some.wait())
+		}
+		if program == "" {
+			continue
+		}
+		some.do(func() (err error) {
+			var said bytes.Buffer
+			of[i], err = b.reach(dir, program, &said)
+			mu.Lock()
+			defer mu.Unlock()
+			_, wrong := said.WriteTo(w)
+			return errors.Join(err, wrong)
+		})
+	}
+	err := some.wait()
+	return slices.Concat(of...), err
+}
+
 // reach runs each test of a program as it is, and returns those that pass with what they
 // reach. The others, and those that take longer than the budget of a mutant, are named to w.
 func (b *built) reach(dir, program string, w io.Writer) (all []*test, err error) {
@@ -39,7 +68,7 @@ func (b *built) reach(dir, program string, w io.Writer) (all []*test, err error)
 			continue
 		}
 		t := &test{dir: dir, program: program, name: name, reaches: make(map[int]bool)}
-		trace := filepath.Join(b.tmp, "trace")
+		trace := filepath.Join(b.tmp, filepath.Base(program)+".trace")
 		began := time.Now()
 		out, err := b.runTests(context.Background(), []*test{t}, 0, trace, b.budget)
 		t.took = time.Since(began)

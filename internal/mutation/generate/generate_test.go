@@ -90,6 +90,12 @@ func TestApart(t *testing.T) {
 		"a.x = <-c; a.y = 2":        false,
 		"f(); a.y = 2":              false,
 		"x = append(x, 1); a.y = 1": true,
+
+		"op.Holds(&c); op.Scratch(&b)":             true,
+		"op.Holds(&c); op.Key = f":                 true,
+		"op.Holds(&c); f()":                        false,
+		"a.x = func() { f(); y = 2 }; a.y = 2":     true,
+		"a.x = func() int { return 1 }(); y = a.x": false,
 	} {
 		tree, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc f() { "+text+" }", 0)
 		if err != nil {
@@ -110,6 +116,13 @@ func TestSample(t *testing.T) {
 	slices.Reverse(backwards)
 	if !slices.Equal(some, sample(backwards, 20)) || !slices.Equal(some, sample(all, 0)[:20]) {
 		t.Errorf("%s: the sample depends on the order of files", root)
+	}
+	functions := make(map[string]bool)
+	for _, m := range sample(all, 100) {
+		functions[m.file+m.fn] = true
+	}
+	if len(functions) < 85 {
+		t.Errorf("100 mutants are of %d functions", len(functions))
 	}
 	if len(all) < 1000 {
 		t.Errorf("only %d mutants", len(all))

@@ -40,6 +40,12 @@ func TestEnd(t *testing.T) {
 		{"call", func(_ server, xs ticks) text {
 			return again(keyedsingleton.MapAsync(byNumber(xs), func(_ context.Context, x tick) tick { return x }, keyedsingleton.AsyncOptions{}))
 		}},
+		{"stamped twice", func(_ server, xs ticks) text {
+			es, _ := window.Stamp(xs, at, slack(2))
+			twice, _ := window.Stamp(dataflow.Map(es, func(e window.Event[tick]) tick { return e.Value }), at, slack(1000))
+			closed, _ := window.Count(dataflow.KeyBy(twice, key), window.Every(10*time.Second))
+			return counted(closed)
+		}},
 		{"windows behind windows", func(here server, xs ticks) text {
 			es, _ := window.Stamp(xs, at, slack(2))
 			closed, _ := window.Count(dataflow.KeyBy(es, key), window.Every(10*time.Second))
@@ -139,4 +145,31 @@ func TestEndElsewhere(t *testing.T) {
 			s.Errorf("closed are %s", got)
 		}
 	})
+}
+
+// TestEndsAtTheStart: behind an input that is closed before the start, time ends with the first step,
+// although another input of the location stays open.
+func TestEndsAtTheStart(t *testing.T) {
+	flow := dataflow.New()
+	here := dataflow.At[server](flow)
+	in, xs := dataflow.Input[tick](here, "ticks")
+	_, open := dataflow.Input[tick](here, "more ticks")
+	out := func(xs ticks, name string) *dataflow.OutputPort[string] {
+		es, _ := window.Stamp(xs, at, slack(1000))
+		closed, _ := window.Count(dataflow.KeyBy(es, key), window.Every(10*time.Second))
+		return dataflow.Output(counted(closed), name)
+	}
+	ended, _ := out(xs, "closed"), out(open, "of more ticks")
+	if _, err := in.SendBatch(t.Context(), of("a", 1, 5)); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	if _, err := dataflow.Start(t.Context(), flow); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if line, err := ended.Next(ctx); err != nil || line != "a[0,10)=2" {
+		t.Errorf("closed is %q, %v", line, err)
+	}
 }

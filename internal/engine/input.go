@@ -373,7 +373,7 @@ func (e *Ending) Heads() []LaneHead {
 		return nil
 	}
 	for _, in := range e.before {
-		if ahead, ok := in.(*Ending); len(in.Heads()) > 0 || ok && ahead.waits > 0 {
+		if len(in.Heads()) > 0 {
 			return nil
 		}
 	}

@@ -47,6 +47,21 @@ func TestTogether(t *testing.T) {
 		s.Quiesce()
 		s.Observe(sim.Collect(s, seen))
 	}
+	ofNobody := func(s *sim.Sim, all []sent) { // two inputs, and operators that remember nothing
+		here := dataflow.At[Server](s.Flow())
+		a, as := keyedstream.Input[int, int](here, "as")
+		b, bs := keyedstream.Input[int, int](here, "bs")
+		keyedstream.Map(keyedstream.Merge(as, bs), func(x int) int { return 10 * x })
+		s.Start()
+		for i, x := range all {
+			in := a
+			if i%2 == 1 {
+				in = b
+			}
+			s.Check(in.Send(s.Context(), x.key, x.value))
+		}
+		s.Quiesce()
+	}
 	for _, test := range []struct {
 		name                  string
 		f                     func(*sim.Sim, []sent)
@@ -57,6 +72,7 @@ func TestTogether(t *testing.T) {
 		{"three of one key", ofKeys, []sent{{1, 1}, {1, 2}, {1, 3}}, 4, 12},
 		{"four keys", ofKeys, []sent{{0, 1}, {1, 2}, {2, 3}, {3, 4}}, 1, 1},
 		{"two keys of two", ofKeys, []sent{{0, 1}, {1, 2}, {0, 3}, {1, 4}}, 4, 10},
+		{"one key, through what remembers nothing", ofNobody, []sent{{0, 1}, {0, 2}}, 1, 1},
 		{"two keys whose order is seen", ofAll, []sent{{0, 1}, {1, 2}}, 24, 24},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,0 +1,118 @@
+package sim_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/sim"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/port"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+// TestDropped has somebody look twice while an entry comes and is dropped: neither look sees it, the
+// first, the second or both. It catches a search to which the step that drops an entry depends on no
+// look at it.
+func TestDropped(t *testing.T) {
+	type ports struct {
+		in  *dataflow.EntryInputPort[int, string]
+		old *dataflow.KeyedInputPort[int, bool]
+		out *port.EntryOutput[int, string]
+	}
+	forgets := false // an output of entries that may be forgotten drops them in another way
+	spec := sim.Spec[ports]{
+		Build: func(flow *dataflow.Flow) (p ports) {
+			here := dataflow.At[Server](flow)
+			in, entries := keyedsingleton.Input[int, string](here, "in")
+			old, keys := keyedstream.Input[int, bool](here, "old")
+			n, op := engine.Read(entries, "out")
+			n.Forgets = forgets
+			p.in, p.old, p.out = in, old, port.NewEntryOutput(n, op)
+			dropped, _ := engine.Read(keys, "drop")
+			port.DropOn(p.out, dropped)
+			return p
+		},
+		Clients: []sim.Client[ports]{
+			{Name: "a", Do: func(c *sim.Ctx, p ports) error {
+				if err := p.in.Put(c, 1, "x"); err != nil {
+					return err
+				}
+				return p.old.Send(c, 1, true)
+			}},
+			{Name: "b", Do: func(c *sim.Ctx, p ports) error {
+				_, before := p.out.Get(1)
+				_, after := p.out.Get(1)
+				c.Observe([]bool{before, after})
+				return nil
+			}},
+		},
+	}
+	// If it is dropped before it comes, it stays.
+	for i := range 4 {
+		var whole bool
+		whole, forgets = i%2 == 1, i > 1
+		n := sim.ExploreAs(t, sim.Exploring{Whole: whole}, func(s *sim.Sim) {
+			p := spec.Build(s.Flow())
+			s.Start()
+			s.Check(p.in.Put(s.Context(), 1, "x"))
+			s.Check(p.old.Send(s.Context(), 1, true))
+			s.Quiesce()
+			_, there := p.out.Get(1)
+			s.Observe(there)
+		})
+		if n.Schedules != 2 || n.Failed != "" {
+			t.Errorf("whole %v, forgets %v: %d schedules, %s", whole, forgets, n.Schedules, n.Failed)
+		}
+	}
+	for _, opts := range [][]sim.Option{nil, {sim.Unreduced()}} {
+		if report, err := sim.Check(t.Context(), spec, opts...); err != nil || report.Schedules != 4 {
+			t.Errorf("%v\n%v", err, report)
+		}
+	}
+}
+
+// TestHistoryOfBatches: a property sees what became of a batch. It catches a history that has the
+// batch before it is known what became of it.
+func TestHistoryOfBatches(t *testing.T) {
+	type ports struct{ in *dataflow.EntryInputPort[int, string] }
+	var seen []string
+	spec := sim.Spec[ports]{
+		Build: func(flow *dataflow.Flow) ports {
+			in, _ := keyedsingleton.Input[int, string](dataflow.At[Server](flow), "in")
+			return ports{in}
+		},
+		Clients: []sim.Client[ports]{{Name: "a", Do: func(c *sim.Ctx, p ports) error {
+			if _, err := p.in.PutBatch(c, []int{1, 2}, []string{"x", "y"}); err != nil {
+				return err
+			}
+			p.in.Close()
+			if _, err := p.in.PutBatch(c, []int{3}, []string{"z"}); !errors.Is(err, dataflow.ErrClosed) {
+				return errors.New("it is still open")
+			}
+			return nil
+		}}},
+		Eventually: map[string]func(*sim.View, ports) error{"a history": func(v *sim.View, _ ports) error {
+			for _, op := range v.Ops("a") {
+				what := op.Do
+				if op.OK {
+					what += " well"
+				}
+				if errors.Is(op.Err, dataflow.ErrClosed) {
+					what += " refused"
+				}
+				seen = append(seen, what)
+			}
+			return nil
+		}},
+	}
+	if _, err := sim.Check(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Sort(seen); strings.Join(slices.Compact(seen), ", ") != "close well, put refused, put well" {
+		t.Errorf("the history is %q", seen)
+	}
+}

@@ -28,6 +28,7 @@ func (b *box[T]) add(x int, xs []int) {
 	y = 2
 	fmt.Println(5)
 	b.opts.Log.Warn("six", "n", 6)
+	b.op.Scratch(&x, 7)
 	panic(6)
 }
 
@@ -91,9 +92,9 @@ func TestApart(t *testing.T) {
 		"f(); a.y = 2":              false,
 		"x = append(x, 1); a.y = 1": true,
 
-		"op.Holds(&c); op.Scratch(&b)":             true,
-		"op.Holds(&c); op.Key = f":                 true,
-		"op.Holds(&c); f()":                        false,
+		"op.Clocked(); op.Owns(m)":                 true,
+		"op.Clocked(); op.Key = f":                 true,
+		"op.Clocked(); f()":                        false,
 		"a.x = func() { f(); y = 2 }; a.y = 2":     true,
 		"a.x = func() int { return 1 }(); y = a.x": false,
 	} {

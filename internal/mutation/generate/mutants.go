@@ -250,7 +250,7 @@ func movable(s ast.Stmt) bool {
 
 // registers are methods that note something about an operator or a location that is being built.
 // Their order does not matter.
-var registers = regexp.MustCompile(`^(Holds|Scratch|Clocked|Timed|Compiled|Owns|Follows|Takes|[eE]nters|[pP]asses|[mM]akePassive)$`)
+var registers = regexp.MustCompile(`^(Clocked|Timed|Compiled|Owns|Follows|Takes|[eE]nters|[pP]asses|[mM]akePassive)$`)
 
 // notes reports whether a statement is a call of such a method.
 func notes(s ast.Stmt) bool {
@@ -351,13 +351,16 @@ func name(x ast.Expr) string {
 	return ""
 }
 
-// speaks reports whether a call only makes or gives out a text.
+// declares are methods of an operator that only tests ask for.
+var declares = regexp.MustCompile(`^(Scratch|Holds)$`)
+
+// speaks reports whether a call only makes or gives out a text, or declares something for a test.
 func speaks(c *ast.CallExpr) bool {
 	switch f := c.Fun.(type) {
 	case *ast.Ident:
 		return f.Name == "panic"
 	case *ast.SelectorExpr:
-		if logger.MatchString(name(f.X)) && level.MatchString(f.Sel.Name) {
+		if declares.MatchString(f.Sel.Name) || logger.MatchString(name(f.X)) && level.MatchString(f.Sel.Name) {
 			return true
 		}
 		x, ok := f.X.(*ast.Ident)

@@ -6,19 +6,38 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/optional"
 	"github.com/millrace/millrace/singleton"
+	"github.com/millrace/millrace/slice"
 )
 
+type anyKeys = dataflow.KeyedStream[int, any, server, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+
 // TestStepErrorOfStreams gives operators over streams and values a function that panics
-// on 0: the error says which operator, and where it was built.
+// on 0: the error says which operator, and where it was built. So does that of an operator
+// without a function that is given a key which cannot be one.
 func TestStepErrorOfStreams(t *testing.T) {
 	zero := func() int { return 0 }
 	add := func(acc *int, x int) { *acc += bomb(x) }
 	last := func(s numbers) dataflow.Singleton[int, server, unbounded] {
 		return dataflow.Fold(s, func() int { return 1 }, func(last *int, x int) { *last = x })
 	}
+	var here server
+	unhashable := func(s numbers) anyKeys {
+		return keyedstream.Map(dataflow.KeyBy(s, func(x int) int { return x }), func(x int) any {
+			if x == 0 {
+				return []int{x}
+			}
+			return x
+		})
+	}
 	for op, build := range map[string]func(numbers){
+		"keyedstream.Unique": func(s numbers) { keyedstream.Unique(unhashable(s)) },
+		"keyedstream.LookupKeyedStream": func(s numbers) {
+			r := slice.At(here)
+			keyedstream.LookupKeyedStream(slice.BatchKeyed(r, unhashable(s), why), slice.BatchKeyed(r, dataflow.KeyBy(s, func(x int) any { return x }), why))
+		},
 		"dataflow.Reduce":                 func(s numbers) { dataflow.Reduce(s, add) },
 		"dataflow.FoldGrowing":            func(s numbers) { dataflow.FoldGrowing(s, zero, add, why) },
 		"dataflow.FoldCommutative":        func(s numbers) { dataflow.FoldCommutative(s, zero, add, why) },
@@ -45,28 +64,45 @@ func TestStepErrorOfStreams(t *testing.T) {
 			optional.FilterMap(dataflow.Min(s), func(x int) (int, bool) { return bomb(x), true })
 		},
 	} {
-		t.Run(op, func(t *testing.T) {
-			flow := dataflow.New()
-			in, s := dataflow.Input[int](dataflow.At[server](flow), "numbers")
-			build(s)
-			out := singleton.Output(dataflow.Count(s), "count")
-			app := start(t, flow)
-			for _, x := range []int{1, 2, 0, 3} {
-				in.Send(t.Context(), x)
-			}
-			var e *dataflow.StepError
-			if err := app.Wait(); !errors.As(err, &e) {
-				t.Fatalf("Wait() = %v", err)
-			}
-			if e.Op != op || !regexp.MustCompile(`^failure_stream_test.go:\d+$`).MatchString(e.Pos) {
-				t.Errorf("the error is in %s at %s", e.Op, e.Pos)
-			}
-			n := 0
-			for n = range out.Watch(t.Context()) {
-			}
-			if n != 2 {
-				t.Errorf("the last count before the failure is %d, want 2", n)
-			}
-		})
+		for _, at := range []string{"one by one", "in a batch", "before the start"} {
+			t.Run(op+", "+at, func(t *testing.T) {
+				flow := dataflow.New()
+				here = dataflow.At[server](flow)
+				in, s := dataflow.Input[int](here, "numbers")
+				build(s)
+				out := singleton.Output(dataflow.Count(s), "count")
+				all, want := []int{1, 2, 0}, 0
+				send := func() { in.SendBatch(t.Context(), all) }
+				if at == "one by one" {
+					want = 2
+					send = func() {
+						for _, x := range all {
+							in.Send(t.Context(), x)
+						}
+					}
+				}
+				if at == "before the start" {
+					send()
+				}
+				app := start(t, flow)
+				if at != "before the start" {
+					send()
+				}
+				var e *dataflow.StepError
+				in.Close() // if it does not fail, it ends
+				if err := app.Wait(); !errors.As(err, &e) {
+					t.Fatalf("Wait() = %v", err)
+				}
+				if e.Op != op || !regexp.MustCompile(`^failure_stream_test.go:\d+$`).MatchString(e.Pos) {
+					t.Errorf("the error is in %s at %s", e.Op, e.Pos)
+				}
+				n := 0
+				for n = range out.Watch(t.Context()) {
+				}
+				if n != want {
+					t.Errorf("the last count before the failure is %d, want %d", n, want)
+				}
+			})
+		}
 	}
 }

@@ -47,6 +47,9 @@ func TestStepError(t *testing.T) {
 		{"keyedstream.FoldEarlyStop", true, func(_ server, ks entries) {
 			keyedstream.FoldEarlyStop(ks, func() int { return 0 }, func(acc *int, x int) bool { return bomb(x) < 0 })
 		}},
+		{"keyedstream.FoldEarlyStopWithin", true, func(_ server, ks entries) {
+			keyedstream.FoldEarlyStopWithin(ks, func() int { return 0 }, func(acc *int, x int) bool { *acc = bomb(x); return x == 1 }, keyedstream.Retain{Keys: 10}, "tried")
+		}},
 		{"keyedstream.Scan", true, func(_ server, ks entries) {
 			keyedstream.Scan(ks, func() int { return 0 }, func(_ *int, x int, emit func(int)) { emit(bomb(x)) })
 		}},

@@ -78,7 +78,9 @@ func TestDropped(t *testing.T) {
 // TestHistoryOfBatches: a property sees what became of a batch. It catches a history that has the
 // batch before it is known what became of it.
 func TestHistoryOfBatches(t *testing.T) {
-	type ports struct{ in *dataflow.EntryInputPort[int, string] }
+	type ports struct {
+		in *dataflow.EntryInputPort[int, string]
+	}
 	var seen []string
 	spec := sim.Spec[ports]{
 		Build: func(flow *dataflow.Flow) ports {

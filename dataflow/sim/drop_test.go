@@ -75,6 +75,46 @@ func TestDropped(t *testing.T) {
 	}
 }
 
+// TestForgottenKey has a key forgotten while somebody puts it again, who is refused before that and not
+// after it. It catches a search to which the step that forgets a key does not touch it.
+func TestForgottenKey(t *testing.T) {
+	type ports struct {
+		in  *port.KeyedInput[int, string]
+		old *dataflow.KeyedInputPort[int, bool]
+	}
+	spec := sim.Spec[ports]{
+		Build: func(flow *dataflow.Flow) (p ports) {
+			here := dataflow.At[Server](flow)
+			old, keys := keyedstream.Input[int, bool](here, "old")
+			_, op := engine.Read(keys, "in")
+			p.in, _ = port.NewEntryInput[int, string](op.Loc, op, nil)
+			p.old = old
+			forgets, _ := engine.Read(keys, "forget")
+			port.ForgetOn(p.in, forgets, func(int) bool { return true })
+			return p
+		},
+		Clients: []sim.Client[ports]{
+			{Name: "a", Do: func(c *sim.Ctx, p ports) error {
+				first := p.in.Send(c, 1, "x")
+				if err := p.old.Send(c, 1, true); err != nil {
+					return err
+				}
+				c.Observe(first != nil)
+				return nil
+			}},
+			{Name: "b", Do: func(c *sim.Ctx, p ports) error {
+				c.Observe(p.in.Send(c, 1, "y") != nil)
+				return nil
+			}},
+		},
+	}
+	for _, opts := range [][]sim.Option{nil, {sim.Unreduced()}} {
+		if report, err := sim.Check(t.Context(), spec, opts...); err != nil || report.Schedules != 3 {
+			t.Errorf("%v\n%v", err, report)
+		}
+	}
+}
+
 // TestHistoryOfBatches: a property sees what became of a batch. It catches a history that has the
 // batch before it is known what became of it.
 func TestHistoryOfBatches(t *testing.T) {

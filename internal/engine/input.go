@@ -300,12 +300,7 @@ func (e *Ending) look(op *Op, seen map[*Op]bool) {
 			continue
 		}
 		e.before = append(e.before, in)
-		if x.loose != nil {
-			e.look(x, seen)
-			continue
-		}
-		if ahead, ok := in.(*Ending); ok {
-			e.other = e.other || ahead.other
+		if _, ok := in.(*Ending); ok || x.loose != nil {
 			e.look(x, seen)
 			continue
 		}

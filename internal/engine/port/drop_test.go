@@ -3,6 +3,7 @@ package port
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -55,4 +56,46 @@ func dropOn(t *testing.T, forgets bool) {
 	}
 	want(0, "", false)
 	want(1, "y", true)
+}
+
+// TestBackInOneStep: of keys that are dropped in one step some come back in it, in another order than
+// they were dropped. The others are gone after it, and only they.
+func TestBackInOneStep(t *testing.T) {
+	for _, back := range [][]int{{}, {1}, {3}, {5}, {1, 2}, {3, 1}, {5, 3, 1}, {1, 3, 5}, {2, 4, 1, 5}, {5, 4, 3, 2, 1}} {
+		g := newTestGraph()
+		s := g.NewLocation("here")
+		op := func(name string) *engine.Op { return engine.NewOp(s, name, "") }
+		in, n := NewEntryInput[int, string](s, op("in"), nil)
+		old, keys := NewKeyedInput[int, bool](s, op("old"))
+		n.Forgets = true
+		out := NewEntryOutput(n, op("out"))
+		DropOn(out, keys)
+		again, ms := NewKeyedInput[int, string](s, op("again"))
+		ms.To(func(b *engine.Batch[int, string]) { n.Push(b) }).One = func(k int, v string, h uint64) { n.One(k, v, h) }
+		ctx := context.Background()
+		for k := 1; k <= 5; k++ { // before the start, so that all of it is one step
+			if err := in.Send(ctx, k, "old"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for k := 1; k <= 5; k++ {
+			if err := old.Send(ctx, k, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, k := range back {
+			if err := again.Send(ctx, k, "new"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.Start(ctx)
+		for k := 1; k <= 5; k++ {
+			if v, ok := out.Get(k); ok != slices.Contains(back, k) || ok && v != "new" {
+				t.Errorf("of %v that came back, %d is %q, %v", back, k, v, ok)
+			}
+		}
+		if out.Len() != len(back) {
+			t.Errorf("of %v that came back %d are there", back, out.Len())
+		}
+	}
 }

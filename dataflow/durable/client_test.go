@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/journal"
@@ -27,6 +29,7 @@ func payments[V any](f *dataflow.Flow) paymentPorts[V] {
 // runs a program of its own.
 type payer struct {
 	put, await func(key string) error
+	quarantine func(context.Context) ([]Letter, error)
 	sent       chan struct{} // has one for each record in the log
 	stop       func()
 }
@@ -37,10 +40,11 @@ func payerOf[V any](t *testing.T, opts Options, v V) payer {
 	opts.Client, opts.Log = true, telling{opts.Log, sent}
 	app := start(t, nil, payments[V], opts)
 	return payer{
-		sent:  sent,
-		put:   func(key string) error { return app.Ports.in.Put(t.Context(), key, v) },
-		await: func(key string) error { _, err := app.Ports.out.Await(t.Context(), key); return err },
-		stop:  func() { stop(t, app) },
+		sent:       sent,
+		quarantine: app.Quarantine,
+		put:        func(key string) error { return app.Ports.in.Put(t.Context(), key, v) },
+		await:      func(key string) error { _, err := app.Ports.out.Await(t.Context(), key); return err },
+		stop:       func() { stop(t, app) },
 	}
 }
 
@@ -139,7 +143,27 @@ func TestClientsOfOtherPrograms(t *testing.T) {
 			t.Errorf("alone, %s: in quarantine is %s, %v", name, text, err)
 		}
 	}
+	want, err := owner.Quarantine(t.Context())
+	if err != nil || len(want) != len(unfit) {
+		t.Fatalf("in quarantine are %v, %v", want, err)
+	}
+	asks := payerOf(t, opts, payment{100, 7})
+	got, err := asks.quarantine(t.Context())
+	for i := range min(len(got), len(want)) { // times are in another zone
+		if got[i].At.Equal(want[i].At) {
+			got[i].At = want[i].At
+		}
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("a client is told that %v is in quarantine, want %v, %v", got, want, err)
+	}
 	stop(t, owner)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if got, err := asks.quarantine(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("nobody owns the partitions, and a client is told that %v is in quarantine, %v", got, err)
+	}
+	asks.stop()
 }
 
 // A telling log says when a record is in it.

@@ -218,7 +218,8 @@ func TestIncompatibleJoins(t *testing.T) {
 		t.Errorf("%+v", look)
 	}
 	for _, p := range look.Partitions {
-		if p.Version != "v1" || p.Owner == "" || p.Owner == "c" || p.Location != "members" || p.Err != nil {
+		if p.Version != "v1" || p.Owner == "" || p.Owner == "c" || p.Location != "members" || p.Err != nil ||
+			p.Program == "" || p.Program != look.Partitions[0].Program || p.Step == 0 {
 			t.Errorf("%+v", p)
 		}
 	}

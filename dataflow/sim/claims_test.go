@@ -189,6 +189,12 @@ func TestClaims(t *testing.T) {
 				emit(singleton.MapGrowing(last, func(n int) int { return -n }, claimed))
 			})
 		}, "<nil>: 1 2: -1 -2"},
+		{"MapGrowing in a slice, right", func(b bench) {
+			in(b, b.stream("xs", 3, 1, 2), func(xs batch[int]) {
+				last := dataflow.Fold(xs, zero, func(acc *int, x int) { *acc = x })
+				emit(singleton.MapGrowing(last, func(n int) int { return n / 2 }, claimed))
+			})
+		}, ""},
 
 		{"SortFunc", func(b bench) {
 			xs := slice.BatchKeyed(slice.At(b.at), keys(b, e(5, "a1"), e(5, "a2")), tried)

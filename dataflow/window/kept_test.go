@@ -12,7 +12,7 @@ import (
 )
 
 // A box is large enough not to share its memory with others.
-type box struct{ room [64]byte }
+type box [64]byte
 
 // TestKeepsNoValue sends events of one key, one each millisecond, and after them one that is hours
 // later. What an operator has of the others then is memory for more, and no value: a value may

@@ -12,7 +12,7 @@ import (
 )
 
 // A box is large enough not to share its memory with others.
-type box struct{ room [64]byte }
+type box [64]byte
 
 // TestNothingIsKept has elements and entries pass a port, alone and many at once, sent before and after
 // the start. When they have been read or taken the port keeps none of them, though its buffers stay.

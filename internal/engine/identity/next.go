@@ -270,13 +270,8 @@ func (c *comparison) same(row, op *Operator) {
 		c.changed(NeedsLine, fmt.Sprintf("durable.Convert(%q, func(old) new)", name), "%s kept %s of %s, and keeps %s of %s",
 			name, list(row.Keeps), list(row.Takes), list(op.Keeps), list(op.Takes))
 	}
-	is := make(map[string]map[string]string)
-	for _, t := range op.Types {
-		name, fields := fieldsOf(t)
-		is[name] = fields
-	}
-	for _, t := range row.Types {
-		typ, before := fieldsOf(t)
+	is := byName(op.Types, row.Types)
+	for typ, before := range ordered(byName(row.Types, op.Types)) {
 		now, ok := is[typ]
 		if !ok || slices.ContainsFunc(convert, func(x Conversion) bool { return x.To.String() == typ }) {
 			continue
@@ -352,13 +347,8 @@ func (o *Operator) Converted(before *Operator) bool {
 	if !slices.Equal(o.Takes, before.Takes) || !slices.Equal(o.Keeps, before.Keeps) {
 		return true
 	}
-	is := make(map[string]map[string]string)
-	for _, t := range o.Types {
-		name, fields := fieldsOf(t)
-		is[name] = fields
-	}
-	for _, t := range before.Types {
-		name, fields := fieldsOf(t)
+	is := byName(o.Types, before.Types)
+	for name, fields := range byName(before.Types, o.Types) {
 		for f, typ := range fields {
 			if now, ok := is[name][f]; ok && now != typ {
 				return true

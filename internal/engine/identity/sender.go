@@ -35,13 +35,8 @@ func (o *Operator) Misfit(sender *Operator) string {
 	if !slices.Equal(sender.Takes, o.Takes) {
 		return fmt.Sprintf("%s takes %s, and this program sends %s", o.Identity, list(o.Takes), list(sender.Takes))
 	}
-	sends := make(map[string]map[string]string)
-	for _, t := range sender.Types {
-		name, fields := fieldsOf(t)
-		sends[name] = fields
-	}
-	for _, t := range o.Types {
-		name, takes := fieldsOf(t)
+	sends := byName(sender.Types, o.Types)
+	for name, takes := range ordered(byName(o.Types, sender.Types)) {
 		sent, ok := sends[name]
 		if !ok {
 			continue

@@ -117,9 +117,23 @@ func fieldsOf(text string) (name string, fields map[string]string) {
 	return name, fields
 }
 
+// byName returns the fields of the structs of some [Operator].Types by name, without those that are
+// among others as they are. Structs of two packages, or of two functions, may have one name: one that
+// is still there says nothing of the other.
+func byName(types, others []string) map[string]map[string]string {
+	all := make(map[string]map[string]string)
+	for _, t := range types {
+		if !slices.Contains(others, t) {
+			name, fields := fieldsOf(t)
+			all[name] = fields
+		}
+	}
+	return all
+}
+
 // ordered goes through a map in the order of its keys.
-func ordered(m map[string]string) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
+func ordered[V any](m map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			if !yield(k, m[k]) {
 				return

@@ -106,3 +106,20 @@ func TestStepErrorOfStreams(t *testing.T) {
 		}
 	}
 }
+
+// TestStepErrorOfCompare: a function that compares fails in the operator that sorts, and not in the one
+// before it.
+func TestStepErrorOfCompare(t *testing.T) {
+	flow := dataflow.New()
+	here := dataflow.At[server](flow)
+	in, s := dataflow.Input[int](here, "numbers")
+	batch := slice.BatchKeyed(slice.At(here), dataflow.KeyBy(s, func(int) int { return 0 }), why)
+	keyedstream.SortFunc(batch, func(a, b int) int { return bomb(a) - bomb(b) }, why)
+	app := start(t, flow)
+	in.SendBatch(t.Context(), []int{1, 0})
+	in.Close()
+	var e *dataflow.StepError
+	if err := app.Wait(); !errors.As(err, &e) || e.Op != "keyedstream.SortFunc" {
+		t.Errorf("Wait() = %v", err)
+	}
+}

@@ -51,26 +51,26 @@ func TestDropped(t *testing.T) {
 			}},
 		},
 	}
-	// If it is dropped before it comes, it stays.
-	for i := range 4 {
-		var whole bool
-		whole, forgets = i%2 == 1, i > 1
-		n := sim.ExploreAs(t, sim.Exploring{Whole: whole}, func(s *sim.Sim) {
-			p := spec.Build(s.Flow())
-			s.Start()
-			s.Check(p.in.Put(s.Context(), 1, "x"))
-			s.Check(p.old.Send(s.Context(), 1, true))
-			s.Quiesce()
-			_, there := p.out.Get(1)
-			s.Observe(there)
-		})
-		if n.Schedules != 2 || n.Failed != "" {
-			t.Errorf("whole %v, forgets %v: %d schedules, %s", whole, forgets, n.Schedules, n.Failed)
+	for _, forgets = range []bool{false, true} {
+		for _, opts := range [][]sim.Option{nil, {sim.Unreduced()}} {
+			if report, err := sim.Check(t.Context(), spec, opts...); err != nil || report.Schedules != 4 {
+				t.Errorf("forgets %v: %v\n%v", forgets, err, report)
+			}
 		}
-	}
-	for _, opts := range [][]sim.Option{nil, {sim.Unreduced()}} {
-		if report, err := sim.Check(t.Context(), spec, opts...); err != nil || report.Schedules != 4 {
-			t.Errorf("%v\n%v", err, report)
+		// If it is dropped before it comes, it stays.
+		for _, whole := range []bool{false, true} {
+			n := sim.ExploreAs(t, sim.Exploring{Whole: whole}, func(s *sim.Sim) {
+				p := spec.Build(s.Flow())
+				s.Start()
+				s.Check(p.in.Put(s.Context(), 1, "x"))
+				s.Check(p.old.Send(s.Context(), 1, true))
+				s.Quiesce()
+				_, there := p.out.Get(1)
+				s.Observe(there)
+			})
+			if n.Schedules != 2 || n.Failed != "" {
+				t.Errorf("whole %v, forgets %v: %d schedules, %s", whole, forgets, n.Schedules, n.Failed)
+			}
 		}
 	}
 }

@@ -6,9 +6,10 @@
 //
 // A mutant is one change to one function: a condition is negated, < becomes <=, && becomes ||, a
 // statement or a case is dropped, two statements change places, a number is one more or less, or a
-// function returns before its last statement. Texts of errors, what only prints, what operators
-// declare for tests and generated code are left alone. The sample is chosen by a hash of the file, the function, the operator and the
-// number of the mutant, so that it is the same one each time.
+// function returns before its last statement. Texts of errors, what only prints or writes to a log,
+// what operators declare for tests and generated code are left alone. The sample is chosen by a hash
+// of the file, the function, the operator and the number of the mutant, so that it is the same one
+// each time.
 //
 // All mutants are compiled at once into the packages, and the tests of each package of -tests too. Each test
 // is run once as it is, to see what it reaches. Then the tests that reach a mutant are run with it, those

@@ -259,7 +259,7 @@ func notes(s ast.Stmt) bool {
 		return false
 	}
 	c, ok := x.X.(*ast.CallExpr)
-	return ok && registers.MatchString(name(c.Fun))
+	return ok && registers.MatchString(lastName(c.Fun))
 }
 
 // apart reports whether two statements have nothing to do with each other, so that their order does
@@ -338,15 +338,15 @@ var (
 	level  = regexp.MustCompile(`^(Debug|Info|Warn|Error|Log)(Context)?$`)
 )
 
-// name returns the last name of an expression such as o.Log or o.log(), or "".
-func name(x ast.Expr) string {
+// lastName returns the last name in an expression such as o.Log or o.log(), or "".
+func lastName(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.Ident:
 		return x.Name
 	case *ast.SelectorExpr:
 		return x.Sel.Name
 	case *ast.CallExpr:
-		return name(x.Fun)
+		return lastName(x.Fun)
 	}
 	return ""
 }
@@ -360,7 +360,7 @@ func speaks(c *ast.CallExpr) bool {
 	case *ast.Ident:
 		return f.Name == "panic"
 	case *ast.SelectorExpr:
-		if declares.MatchString(f.Sel.Name) || logger.MatchString(name(f.X)) && level.MatchString(f.Sel.Name) {
+		if declares.MatchString(f.Sel.Name) || logger.MatchString(lastName(f.X)) && level.MatchString(f.Sel.Name) {
 			return true
 		}
 		x, ok := f.X.(*ast.Ident)

@@ -3,6 +3,7 @@
 //	go run ./internal/mutation/generate -n 300                             a sample of everything
 //	go run ./internal/mutation/generate -in internal/keyed -n 0            all of one package
 //	go run ./internal/mutation/generate -in dataflow/... -results FILE     a run that can be interrupted
+//	go run ./internal/mutation/generate -in internal/keyed -n 0 -only index.grow   those of one function
 //
 // A mutant is one change to one function: a condition is negated, < becomes <=, && becomes ||, a
 // statement or a case is dropped, two statements change places, a number is one more or less, or a
@@ -36,6 +37,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -60,7 +62,8 @@ var beside = []string{
 type options struct {
 	n        int
 	in       []string
-	tests    []string // folders besides those with mutants; nil for those that fit
+	only     *regexp.Regexp // what the names of mutants match; nil for all
+	tests    []string       // folders besides those with mutants; nil for those that fit
 	budget   time.Duration
 	patience time.Duration
 	results  string
@@ -70,6 +73,7 @@ type options struct {
 func main() {
 	n := flag.Int("n", 300, "how many mutants to try; 0 tries all")
 	in := flag.String("in", strings.Join(folders, ","), "folders with commas between them; those below one with /... at its end")
+	only := flag.String("only", "", "try only mutants whose names match this `regexp`: file, function, operator and number, as in equivalent.txt")
 	tests := flag.String("tests", "", "folders whose tests are run besides those of the packages with mutants; \"none\" for no others (default those of the core for internal/engine and below)")
 	budget := flag.Duration("budget", time.Minute, "how long the tests of a mutant may take if they are run without it; a test that takes longer is not used")
 	patience := flag.Duration("patience", 10*time.Second, "how long a test waits for a mutant, beyond ten times as long as it takes without it")
@@ -77,6 +81,13 @@ func main() {
 	file := flag.String("results", "", "a `file` of outcomes to add to")
 	flag.Parse()
 	o := options{n: *n, in: strings.Split(*in, ","), budget: *budget, patience: *patience, results: *file, workers: *workers}
+	if *only != "" {
+		var err error
+		if o.only, err = regexp.Compile(*only); err != nil {
+			fmt.Fprintln(os.Stderr, "-only:", err)
+			os.Exit(2)
+		}
+	}
 	switch *tests {
 	case "":
 	case "none":
@@ -108,6 +119,12 @@ func run(o options, w io.Writer) (err error) {
 			return err
 		}
 		all = append(all, of...)
+	}
+	if o.only != nil {
+		all = slices.DeleteFunc(all, func(m mutant) bool { return !o.only.MatchString(m.name()) })
+	}
+	if len(all) == 0 {
+		return errors.New("there are no such mutants: try other -in, or another -only")
 	}
 	r, err := openResults(o.results)
 	if err != nil {

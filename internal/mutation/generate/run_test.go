@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +133,18 @@ func TestRun(t *testing.T) {
 	write("p/p.go", tried+"\n// Another source.\n")
 	check("with another source", map[string]int{"killed": 15, "survived": 6, "invalid": 5})
 	kept(40 + 26)
+
+	o.only = regexp.MustCompile("Unused negate|Shift")
+	out.Reset()
+	if err := run(o, &out); err == nil || strings.Count(out.String(), "p/p.go:") != strings.Count(out.String(), " Unused negate")+strings.Count(out.String(), " Shift ") ||
+		!strings.Contains(out.String(), `Unused negate 0: "!(n > 5)" by q: TestMore`) {
+		t.Errorf("-only of two functions: %v\n%s", err, &out)
+	}
+	o.only = regexp.MustCompile("nobody")
+	if err := run(o, &out); err == nil || !strings.Contains(err.Error(), "no such mutants") {
+		t.Errorf("-only of nothing: %v", err)
+	}
+	o.only = nil
 
 	write("results", "nonsense\n")
 	if err := run(o, &out); err == nil || !strings.Contains(err.Error(), "is no result") {

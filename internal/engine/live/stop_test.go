@@ -1,0 +1,40 @@
+package live_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/operators"
+	"github.com/millrace/millrace/internal/engine/port"
+)
+
+// TestStopDropsTimers stops a flow while a function of it runs, and a timer is due before that returns.
+// The timer is dropped: it fails if it fires, or if a step is made of nothing on its behalf, which a
+// recording would have as well.
+func TestStopDropsTimers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGraph()
+		s := g.NewLocation("here")
+		in, node := port.NewInput[int](s, engine.NewOp(s, "Input", ""))
+		goes := make(chan struct{})
+		operators.Inspect(node, engine.NewOp(s, "Inspect", ""), func(int) { <-goes })
+		fired := 0
+		operators.Inspect(operators.Interval(s, engine.NewOp(s, "Interval", ""), time.Second), engine.NewOp(s, "Inspect", ""), func(time.Duration) { fired++ })
+		g.Start(t.Context())
+		before := g.Status()[0].Steps
+		go in.Send(t.Context(), 1)
+		synctest.Wait()
+		g.Stop()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		close(goes)
+		if err := g.Wait(); err != nil {
+			t.Error(err)
+		}
+		if steps := g.Status()[0].Steps - before; steps != 1 || fired != 0 {
+			t.Errorf("of one record %d steps were made, and the timer fired %d times", steps, fired)
+		}
+	})
+}

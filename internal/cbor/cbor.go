@@ -47,8 +47,15 @@ var encodeMode, decodeMode = sync.OnceValue(func() fx.UserBufferEncMode {
 // Append appends the encoding of v. Equal values have equal bytes.
 func (Codec) Append(dst []byte, v any) ([]byte, error) {
 	if p := planOf(reflect.TypeOf(v)); p != nil {
-		return p.append(dst, reflect.ValueOf(v)), nil
+		x := reflect.New(p.of)
+		x.Elem().Set(reflect.ValueOf(v))
+		return p.append(dst, x.UnsafePointer())
 	}
+	return appendOther(dst, v)
+}
+
+// appendOther appends the encoding of a value as the package of CBOR makes it.
+func appendOther(dst []byte, v any) ([]byte, error) {
 	b := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(b)
 	b.Reset()
@@ -61,12 +68,12 @@ func (Codec) Append(dst []byte, v any) ([]byte, error) {
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // AppendPointed appends the encoding of what p points to, as Append does for the value.
-func (c Codec) AppendPointed(dst []byte, p any) ([]byte, error) {
-	v := reflect.ValueOf(p).Elem()
-	if plan := planOf(v.Type()); plan != nil {
-		return plan.append(dst, v), nil
+func (Codec) AppendPointed(dst []byte, p any) ([]byte, error) {
+	v := reflect.ValueOf(p)
+	if plan := planOf(v.Type().Elem()); plan != nil {
+		return plan.append(dst, v.UnsafePointer())
 	}
-	return c.Append(dst, v.Interface())
+	return appendOther(dst, v.Elem().Interface())
 }
 
 // Decode decodes data into what p points to.

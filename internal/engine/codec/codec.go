@@ -29,29 +29,6 @@ type Codec interface {
 	Decode(data []byte, p any) error
 }
 
-// AppendValue appends the length and the encoding of v.
-func AppendValue[T any](dst []byte, c Codec, v T) ([]byte, error) {
-	const room = binary.MaxVarintLen32
-	at := len(dst)
-	dst = append(dst, make([]byte, room)...)
-	var err error
-	if IsView[T]() {
-		view := v
-		dst, err = appendView(dst, c, PartsOf(&view))
-	} else {
-		dst, err = c.Append(dst, v)
-	}
-	if err != nil {
-		return dst[:at], fmt.Errorf("dataflow: encoding a %T: %w", v, err)
-	}
-	n := len(dst) - at - room
-	var size [room]byte
-	k := binary.PutUvarint(size[:], uint64(n))
-	copy(dst[at:], size[:k])
-	copy(dst[at+k:], dst[at+room:])
-	return dst[:at+k+n], nil
-}
-
 // A PointerCodec is a codec that appends what a pointer points to without a copy of it.
 type PointerCodec interface {
 	Codec
@@ -59,15 +36,22 @@ type PointerCodec interface {
 	AppendPointed(dst []byte, p any) ([]byte, error)
 }
 
+// AppendValue appends the length and the encoding of v.
+func AppendValue[T any](dst []byte, c Codec, v T) ([]byte, error) { return AppendFrom(dst, c, &v) }
+
 // AppendFrom is [AppendValue] of what p points to, which a [PointerCodec] encodes without
 // allocating for most types.
 func AppendFrom[T any](dst []byte, c Codec, p *T) ([]byte, error) {
-	by, ok := c.(PointerCodec)
-	if !ok || IsView[T]() {
-		return AppendValue(dst, c, *p)
-	}
 	at := len(dst)
-	dst, err := by.AppendPointed(append(dst, 0), p)
+	dst = append(dst, 0)
+	var err error
+	if by, ok := c.(PointerCodec); IsView[T]() {
+		dst, err = appendView(dst, c, PartsOf(p))
+	} else if ok {
+		dst, err = by.AppendPointed(dst, p)
+	} else {
+		dst, err = c.Append(dst, *p)
+	}
 	if err != nil {
 		return dst[:at], fmt.Errorf("dataflow: encoding a %T: %w", *p, err)
 	}

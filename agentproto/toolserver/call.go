@@ -272,8 +272,6 @@ func (c *call) resolve(r returned) {
 			return // it was logged; the ids were decoded, so they can be encoded
 		}
 	}
-	m.ctx = c.life // the function's context ends before the result is delivered
-
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.phase != running || c.suspended {

@@ -86,7 +86,7 @@ func (s *Server) pack(c *call, msg agentproto.Callback) (*message, error) {
 		kind: msg.Type(),
 		body: body,
 		id:   "msg_" + rand.Text(),
-		ctx:  c.life,
+		ctx:  c.life, // the function's context ends before the result is delivered
 		lost: make(chan error, 1),
 	}, nil
 }

@@ -3,7 +3,12 @@ package toolserver
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"net/url"
+	"sync/atomic"
+	"time"
 
+	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/internal/envelope"
 )
 
@@ -67,4 +72,43 @@ func CountKeptResults(s *Server) (n int64) {
 		return nil
 	})
 	return n
+}
+
+// A brokenStore keeps nothing while it is broken.
+type brokenStore struct {
+	store
+	broken *atomic.Bool
+}
+
+func (b brokenStore) update(f func(tx) error) error {
+	if b.broken.Load() {
+		return errors.New("the store is broken")
+	}
+	return b.store.update(f)
+}
+
+// Breakable has the updates of the server's store fail while what it returns is true. It is called
+// before the server is used.
+func Breakable(s *Server) *atomic.Bool {
+	b := brokenStore{s.store, new(atomic.Bool)}
+	s.store = b
+	return b.broken
+}
+
+// AwaitDenied has a call wait for an authorization of a provider that the user has denied already. It
+// returns how many messages the call has posted, and the outcome.
+func AwaitDenied(s *Server, provider string) (posted uint64, err error) {
+	const to = "https://runtime.example/rap/v1/cb/k1/c1"
+	inv := &agentproto.Invocation{Operation: "whoami", ID: "c1", GroupID: "thread-1", CallbackURL: to}
+	u, err := url.Parse(to)
+	if err != nil {
+		return 0, err
+	}
+	c := newCall(s, callKey{runtime: "r", CallKey: inv.Key()}, inv, u)
+	a := s.states.newAuthorization(authorizationText{Call: c.id, Provider: provider, Expires: time.Now().Add(time.Hour)}, s.providers[provider])
+	a.done <- outcome{err: errDenied}
+	o := c.await(c.ctx, a)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.number, o.err
 }

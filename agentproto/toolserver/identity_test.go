@@ -146,6 +146,9 @@ func (st *stage) confirm(pick func(choices []string) int) int {
 		if q.Default != len(q.Choices)-1 || !strings.HasPrefix(q.Choices[q.Default], "None of these") {
 			st.t.Errorf("the default is %q", q.Choices[q.Default])
 		}
+		if len(q.Choices) != 26 { // more or fewer would change how often a stranger guesses it
+			st.t.Errorf("%d choices, want 25 numbers and none of them", len(q.Choices))
+		}
 		path := strings.TrimPrefix(q.ResponseURL, st.opts.PublicURL)
 		if w := st.post(path, mustJSON(st.t, map[string]any{"id": q.ID, "selected": pick(q.Choices)})); w.Code != 200 {
 			st.t.Errorf("answer: %d %s", w.Code, w.Body)

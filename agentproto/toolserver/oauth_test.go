@@ -1,6 +1,7 @@
 package toolserver_test
 
 import (
+	"context"
 	"fmt"
 	"html"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -197,6 +199,35 @@ func TestO19_TokensStayInside(t *testing.T) {
 	st.ends()
 }
 
+// TestO19_WithheldSubscription opens a subscription with a result that is withheld. It would catch one that is open
+// for the server only: the runtime has an error result, and events that it knows nothing of would follow.
+func TestO19_WithheldSubscription(t *testing.T) {
+	st := signedIn(t)
+	var produced atomic.Int32
+	toolserver.AddSubscription(st.server, "leaks", "Gives its token away, and events.", toolserver.ToolOptions{RequireOAuth: "idp"},
+		func(ctx context.Context, _ none) (string, *place, error) {
+			token, err := toolserver.Token(ctx)
+			if err != nil {
+				return "", nil, err
+			}
+			return token.Reveal(), &place{}, nil
+		},
+		func(ctx context.Context, sub *toolserver.Subscription[place]) error {
+			produced.Add(1)
+			return sub.Send(ctx, toolserver.Event{Text: "an event", Final: true}, place{})
+		})
+	st.call("leaks", "c1", "{}", user("u1"))
+	m := st.next()
+	if r, ok := m.Callback.(*agentproto.ToolResult); !ok || r.Subscription || r.String() != "Error: the result was withheld because it contained a credential" {
+		t.Errorf("got %s", m.body)
+	}
+	st.close()
+	if n := produced.Load(); n != 0 {
+		t.Errorf("the producer has run %d times", n)
+	}
+	st.ends()
+}
+
 func TestO22_UsersAreNotCrossed(t *testing.T) {
 	st := newStage(t, toolserver.Options{})
 	people := map[string][2]string{"c-ada": {"ada", "lovelace"}, "c-bob": {"bob", "builder"}}
@@ -310,6 +341,16 @@ func TestO24_OtherBrowser(t *testing.T) {
 	}
 	if got := st.nextResult(); got != "ada" {
 		t.Errorf("result %q", got)
+	}
+	st.ends()
+}
+
+// TestAuthorizedBefore has a call wait for an authorization whose outcome is there already, as one that begins
+// anew does. It would catch that the user is asked for what he has decided.
+func TestAuthorizedBefore(t *testing.T) {
+	st := newStage(t, toolserver.Options{})
+	if posted, err := toolserver.AwaitDenied(st.server, "idp"); err == nil || posted != 0 {
+		t.Errorf("%v after %d messages, want the outcome without one", err, posted)
 	}
 	st.ends()
 }

@@ -119,6 +119,35 @@ func TestA06_OtherCallbackURL(t *testing.T) {
 	}
 }
 
+// TestA06_OtherCallbackURLOfSubscription invokes the key of an open subscription again with another
+// callback_url, when nothing waits for its delivery. It would catch an invocation that is not answered, and
+// events that go on to the first address.
+func TestA06_OtherCallbackURLOfSubscription(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) { addFeed(s, nil) })
+			h.call("feed", "c1", `{"from":8}`)
+			h.opened()
+			if synctest.Wait(); restart {
+				h.end()
+				h.begin()
+			}
+			h.call("feed", "c1", `{"from":8}`, callback(otherURL))
+			m := h.next()
+			if r, ok := m.Callback.(*agentproto.ToolResult); !ok || !r.Subscription || m.url != otherURL {
+				t.Errorf("%s came to %s", m.body, m.url)
+			}
+			for n := 8; n <= 9; n++ {
+				m := h.next()
+				if e, ok := m.Callback.(*agentproto.SubscriptionEvent); !ok || e.Text != fmt.Sprint(n) || m.url != otherURL {
+					t.Errorf("%s came to %s, want event %d", m.body, m.url, n)
+				}
+			}
+			h.close()
+		})
+	}
+}
+
 // TestA06_OtherArguments uses the id of a call for another one: that one has an error result,
 // and never in the place of the first call's own.
 func TestA06_OtherArguments(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"reflect"
 	"testing"
+	"unsafe"
 )
 
 type (
@@ -20,6 +21,8 @@ type (
 		_ uint64
 	}
 	floats  struct{ X, Y float64 }
+	words   struct{ A, B string }
+	unread  struct{ A, _ string }
 	nothing struct{}
 )
 
@@ -42,6 +45,10 @@ func TestShapes(t *testing.T) {
 		{int8(1), shapeByte},
 		{"a", shapeString},
 		{name("a"), shapeString},
+		{words{}, shapeStrings},
+		{[2]words{}, shapeStrings},
+		{unread{}, shapeOther},
+		{[0]string{}, shapeOther},
 		{1.5, shapeOther},
 		{padded{}, shapeOther},
 		{blank{}, shapeOther},
@@ -66,6 +73,8 @@ func TestKeys(t *testing.T) {
 	testKeys(t, func(i int) int64 { return int64(i) << 40 }, 5000)
 	testKeys(t, func(i int) float64 { return float64(i) / 7 }, 5000)
 	testKeys(t, func(i int) name { return name(stringOf(i)) }, 5000)
+	testKeys(t, func(i int) words { return words{"aaaa"[:i%5], "aaaa"[i%5:]} }, 5)
+	testKeys(t, func(i int) words { return words{stringOf(i % 9), stringOf(i)} }, 5000)
 	testKeys(t, func(i int) mixed { return mixed{uint32(i % 7), uint32(i)} }, 5000)
 	testKeys(t, func(i int) tail { return tail{0, 1, uint32(i)} }, 5000)
 	testKeys(t, func(i int) request { return request{uint64(i % 10), uint64(i / 10)} }, 5000)
@@ -119,6 +128,15 @@ func testKeys[K comparable](t *testing.T, key func(int) K, n int) {
 	}
 	if err := table.check(); err != nil {
 		t.Errorf("%T: %v", keys[0], err)
+	}
+}
+
+// TestHashOfPlainMemory would catch a type of several words of plain memory that is hashed by
+// maphash.Comparable, which gives the right results and takes longer.
+func TestHashOfPlainMemory(t *testing.T) {
+	k := tail{1, 2, 3}
+	if got, want := HasherOf[tail]().Hash(k), hashPlain(unsafe.Pointer(&k), unsafe.Sizeof(k)); got != want {
+		t.Errorf("the hash is %x, that of its words %x", got, want)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/state"
 )
 
 // A box is large enough not to share its memory with others.
@@ -117,6 +118,21 @@ func TestNothingIsKept(t *testing.T) {
 				must(err)
 			}
 			return []any{in, out}
+		},
+		"an exchange of events": func() any {
+			g := newTestGraph()
+			here, there := g.NewLocation("here"), g.NewLocation("there")
+			in, n := NewInput[*box](here, engine.NewOp(here, "in", ""))
+			n.Mark = state.NewMark(engine.NewOp(here, "stamp", ""))
+			moved := Exchange(n, engine.NewOp(there, "Exchange", ""))
+			g.Start(context.Background())
+			_, bs := many(10)
+			_, err := in.SendBatch(ctx, bs)
+			must(err)
+			must(in.Send(ctx, fresh()))
+			g.Stop()
+			must(g.Wait())
+			return []any{in, moved}
 		},
 		"a value": func() any {
 			var in *Input[*box]

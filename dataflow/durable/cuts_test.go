@@ -108,6 +108,27 @@ func TestCutsWriteWhatChanged(t *testing.T) {
 	})
 }
 
+// TestSnapshotIsDue tries the limits that Options names. It would catch snapshots that are made too often, or
+// that leave more history behind them than is said.
+func TestSnapshotIsDue(t *testing.T) {
+	const bytes, age, little = 1 << 20, time.Minute, 64<<10 + 4*1000
+	o := &owner{core: &core{opts: Options{SnapshotBytes: bytes, SnapshotAge: age}}}
+	o.stored.last.data = make([]byte, 1000)
+	for _, c := range []struct {
+		unsaved int
+		age     time.Duration
+		want    bool
+	}{
+		{bytes - 1, 0, false}, {bytes, 0, true},
+		{1, age - 1, false}, {1, age, true},
+		{little, age/12 - 1, false}, {little, age / 12, true}, {little - 1, age / 12, false},
+	} {
+		if o.unsaved = c.unsaved; o.due(c.age) != c.want {
+			t.Errorf("%d bytes, %v after the last one: %v", c.unsaved, c.age, !c.want)
+		}
+	}
+}
+
 // TestCleaner changes accounts at random, evenly or a few of them most often, with cuts of
 // different sizes, and wants what is kept and what is written to be bounded by what lives and
 // by what has changed. What is kept is the state.

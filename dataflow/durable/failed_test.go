@@ -139,6 +139,33 @@ func TestPartitionStops(t *testing.T) {
 	}
 }
 
+// TestTakeWhereStopped takes an entry of a partition that has stopped since it gave it. It would catch a Take
+// that says that the flow has ended, which others go on with.
+func TestTakeWhereStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		build := delaying(time.Second, func(x int) bool { return x == 7 })
+		app := start(t, journal.NewMemory(journal.MemoryOptions{Partitions: 4}), build, Options{Partitions: 3})
+		bad := app.core.layout.of(0, encoded(t, 7))
+		k := 8
+		for app.core.layout.of(0, encoded(t, k)) != bad {
+			k++
+		}
+		for _, x := range []int{k, 7} {
+			if err := app.Ports.in.Put(t.Context(), x, x); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		if got, ok := app.Ports.out.Get(k); !ok || got != k {
+			t.Errorf("key %d has %d, %v", k, got, ok)
+		}
+		if _, err := app.Ports.out.Take(t.Context(), k); !isStopped(err, bad, 7) || errors.Is(err, dataflow.ErrClosed) {
+			t.Errorf("Take: %v", err)
+		}
+		stop(t, app)
+	})
+}
+
 // TestPartitionStopsElsewhere has a partition of a flow that several processes share stop, and its
 // owner leave then: all of them are told, those that take over stop as well, and the others go on.
 func TestPartitionStopsElsewhere(t *testing.T) {

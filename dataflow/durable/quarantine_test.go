@@ -147,6 +147,32 @@ func encoded(t *testing.T, v any) []byte {
 	return b
 }
 
+// TestTwoBadRecords has two records of one message that the program fails on, of two keys. It would catch a search
+// that finds the first one only, and stops the partition at the second.
+func TestTwoBadRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := start(t, journal.NewMemory(journal.MemoryOptions{}), gathering(func(x int) bool { return x < 0 }), Options{Partitions: 1})
+		var together [][]byte
+		for _, x := range []int{1, -1, 2, -2, 3, 4} {
+			key := "good"
+			if x < 0 {
+				key = fmt.Sprint("bad ", -x)
+			}
+			r := codec.Record{Key: encoded(t, key), Value: encoded(t, x)} // of the first operator
+			together = append(together, app.core.door.encode(0, r))
+		}
+		if _, err := app.core.append(t.Context(), 0, together...); err != nil {
+			t.Fatal(err)
+		}
+		await(t, app.Ports.sums, "good", "[1 2 3]")
+		letters, err := app.Quarantine(t.Context())
+		if err != nil || len(letters) != 2 || letters[0].Reason != "panic: no -1" || letters[1].Reason != "panic: no -2" {
+			t.Errorf("%+v, %v", letters, err)
+		}
+		stop(t, app)
+	})
+}
+
 // TestDrop forgets the record that the program fails on, and not those behind it.
 func TestDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -60,11 +60,16 @@ func (o *owner) cutIfDue() error {
 	if o.stored.at == o.fence {
 		return nil // what is unsaved is no step yet
 	}
-	age, some := time.Since(o.savedAt), 64<<10+4*len(o.stored.last.data)
-	if o.unsaved >= o.opts.SnapshotBytes || age >= o.opts.SnapshotAge || age >= o.opts.SnapshotAge/12 && o.unsaved >= some {
+	if o.due(time.Since(o.savedAt)) {
 		o.notMade(o.beginCut(o.ctx))
 	}
 	return nil
+}
+
+// due reports whether enough history is behind the last snapshot, which has an age.
+func (o *owner) due(age time.Duration) bool {
+	some := 64<<10 + 4*len(o.stored.last.data)
+	return o.unsaved >= o.opts.SnapshotBytes || age >= o.opts.SnapshotAge || age >= o.opts.SnapshotAge/12 && o.unsaved >= some
 }
 
 // beginCut notes what the state is now.

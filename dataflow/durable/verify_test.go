@@ -121,3 +121,43 @@ func votesTwice(f *dataflow.Flow) quorumPorts {
 	})
 	return quorumPorts{votes, keyedsingleton.Output(keyedsingleton.Map(released, func(t tally) tally { return tally{Votes: 2 * t.Votes} }), "released")}
 }
+
+// TestVerifySecondElement makes a history again with a program that gives another second element in a step. It
+// would catch a report that compares elements with each other that were not given at the same place.
+func TestVerifySecondElement(t *testing.T) {
+	type ports struct {
+		in  *dataflow.InputPort[int]
+		out *dataflow.OutputPort[int]
+	}
+	giving := func(each ...int) func(*dataflow.Flow) ports {
+		return func(f *dataflow.Flow) ports {
+			in, numbers := dataflow.Input[int](dataflow.At[server](f), "in")
+			return ports{in, dataflow.Output(dataflow.FlatMap(numbers, func(x int, emit func(int)) {
+				for _, y := range each {
+					emit(x + y)
+				}
+			}), "out")}
+		}
+	}
+	log := journal.NewMemory(journal.MemoryOptions{})
+	app := start(t, log, giving(1, 2, 3), Options{})
+	if err := app.Ports.in.Send(t.Context(), 1000); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.Ports.out.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	log.Crash()
+	<-app.Done()
+	h, err := OpenHistory(t.Context(), giving(1, 5, 3), quiet(Options{Log: journal.Opened{Log: log.Reopen()}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found *VerifyError
+	if _, err := h.Verify(t.Context(), 0); !errors.As(err, &found) || !strings.Contains(found.Kept, "1002") || !strings.Contains(found.Is, "1005") {
+		t.Errorf("%v: %+v", err, found)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

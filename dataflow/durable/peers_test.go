@@ -1,0 +1,28 @@
+package durable
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// TestShapeOfOwner would catch a process that answers for a partition that it has left: a client would go on
+// with the operators of its program, and miss those that the program of the new owner has besides.
+func TestShapeOfOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := start(t, journal.NewMemory(journal.MemoryOptions{}), keptProcess, Options{})
+		ps := &peers{core: app.core}
+		if answer := ps.answer(0, []byte{askShape}); answer[0] != answerEntry || len(answer) < 2 {
+			t.Errorf("the owner answers %q", answer)
+		}
+		way := app.core.door.partitions[0]
+		way.mu.Lock()
+		way.turn(false)
+		way.mu.Unlock()
+		if answer := ps.answer(0, []byte{askShape}); string(answer) != string([]byte{answerLater}) {
+			t.Errorf("who was the owner answers %q", answer)
+		}
+		stop(t, app)
+	})
+}

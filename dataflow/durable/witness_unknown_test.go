@@ -1,0 +1,43 @@
+package durable
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// TestWitnessKnowsNothing would catch a start that says nothing when the witness knows nothing of a history that
+// is there, as a witness in the wrong place does, or that says so of each partition or where nothing is strange.
+func TestWitnessKnowsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.NewMemory(journal.MemoryOptions{Partitions: 3})
+		w := newMemoryWitness()
+		for _, c := range []struct {
+			name    string
+			log     *journal.Memory
+			witness Witness
+			want    int
+		}{
+			{"a new history without a witness", log, nil, 0},
+			{"a history without a witness", log, nil, 0},
+			{"a history that it knows nothing of", log, w, 1},
+			{"a history that it knows", log, w, 0},
+			{"a new history", journal.NewMemory(journal.MemoryOptions{Partitions: 3}), newMemoryWitness(), 0},
+		} {
+			var said safeBuffer
+			app := start(t, c.log.Reopen(), keptCluster, Options{Partitions: 3, Witness: c.witness, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+			for p := range 3 {
+				if !app.core.door.partitions[p].isOwned() {
+					t.Errorf("%s: partition %d was not restored", c.name, p)
+				}
+			}
+			stop(t, app)
+			if got := strings.Count(said.String(), "the witness knows nothing of a partition"); got != c.want {
+				t.Errorf("%s: the logger heard %d times that the witness knows nothing, want %d:\n%s", c.name, got, c.want, said.String())
+			}
+		}
+	})
+}

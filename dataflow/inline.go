@@ -11,8 +11,8 @@ import (
 var _ = inlined
 
 // inlined has a port of each kind that is on the way of a record, so that the export data
-// of this package has what the code of ports and operators inlines; see inline.go of
-// package engine. Nothing calls it.
+// of this package has what the code of ports and operators inlines; see decision 0039.
+// Nothing calls it.
 func inlined(ctx context.Context, in *InputPort[int], kin *KeyedInputPort[int, int], ein *EntryInputPort[int, int], op *engine.Op, n *engine.Node[int], k *engine.KeyedNode[int, int]) {
 	in.Send(ctx, 0)
 	kin.Send(ctx, 0, 0)

@@ -67,7 +67,7 @@ func Monotone[T, U any](op *engine.Op, f func(T) U, ordered bool) func(T) U {
 		}
 		for _, p := range last {
 			less, more := p, call{own, kept}
-			if values(own, p.x) < 0 {
+			if c := values(own, p.x); c < 0 || c == 0 && results(kept, p.u) > 0 {
 				less, more = more, less
 			}
 			if results(more.u, less.u) < 0 {

@@ -48,4 +48,17 @@ func TestMonotone(t *testing.T) {
 			t.Errorf("of %v, which are turned around, was found %+v", xs, w.broken)
 		}
 	}
+	for _, results := range [][]int{{1, 2}, {2, 1}} {
+		w := &watching{}
+		n := 0
+		f := Monotone(watched(w), func(int) int { n++; return results[n-1] }, false)
+		f(7)
+		func() {
+			defer func() { recover() }()
+			f(7)
+		}()
+		if len(w.broken) != 1 || w.broken[0].One != 2 || w.broken[0].Other != 1 {
+			t.Errorf("of one value with the results %v was found %+v", results, w.broken)
+		}
+	}
 }

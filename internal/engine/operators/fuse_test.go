@@ -108,6 +108,51 @@ func TestOperatorsThatShareALoop(t *testing.T) {
 	}
 }
 
+// Operators that share a loop take turns: each element of a batch has passed all of them before the next one
+// begins. The test would catch operators that have a loop each, which costs a batch up to twice as much and
+// gives the same.
+func TestOperatorsTakeTurns(t *testing.T) {
+	for name, test := range map[string]struct {
+		build func(s *engine.Location, n *engine.Node[int], called func(int))
+		want  []int
+	}{
+		"two maps":  {func(s *engine.Location, n *engine.Node[int], called func(int)) { chainOfMaps(s, n, called, 2) }, []int{0, 1, 0, 1}},
+		"four maps": {func(s *engine.Location, n *engine.Node[int], called func(int)) { chainOfMaps(s, n, called, 4) }, []int{0, 1, 2, 3, 0, 1, 2, 3}},
+		"a map and a filter": {func(s *engine.Location, n *engine.Node[int], called func(int)) {
+			operators.Filter(chainOfMaps(s, n, called, 1), engine.NewOp(s, "Filter", ""), func(int) bool { called(1); return true })
+		}, []int{0, 1, 0, 1}},
+		"a map and a look": {func(s *engine.Location, n *engine.Node[int], called func(int)) {
+			see := operators.Inspect(chainOfMaps(s, n, called, 1), engine.NewOp(s, "Inspect", ""), func(int) { called(1) })
+			chainOfMaps(s, see, func(int) { called(2) }, 1)
+		}, []int{0, 1, 0, 1, 2, 2}},
+		"a map and a last look": {func(s *engine.Location, n *engine.Node[int], called func(int)) {
+			operators.Inspect(chainOfMaps(s, n, called, 1), engine.NewOp(s, "Inspect", ""), func(int) { called(1) })
+		}, []int{0, 1, 0, 1}},
+	} {
+		g := newTestGraph()
+		s := g.NewLocation("here")
+		in, node := port.NewInput[int](s, engine.NewOp(s, "Input", ""))
+		var got []int
+		test.build(s, node, func(op int) { got = append(got, op) })
+		g.Start(t.Context())
+		if _, err := in.SendBatch(t.Context(), []int{1, 2}); err != nil {
+			t.Fatal(err)
+		}
+		g.Stop()
+		if err := g.Wait(); err != nil || !slices.Equal(got, test.want) {
+			t.Errorf("%s: called in the order %v (%v), want %v", name, got, err, test.want)
+		}
+	}
+}
+
+// chainOfMaps adds a number of maps after n that say their number when they are called.
+func chainOfMaps(s *engine.Location, n *engine.Node[int], called func(int), number int) *engine.Node[int] {
+	for i := range number {
+		n = operators.Map(n, engine.NewOp(s, "Map", ""), func(x int) int { called(i); return x })
+	}
+	return n
+}
+
 // A panic names the operator whose function it was, also where several share a loop.
 func TestPanicInASharedLoop(t *testing.T) {
 	ctx := context.Background()

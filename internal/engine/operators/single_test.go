@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/operators"
 	"github.com/millrace/millrace/internal/engine/port"
 )
@@ -213,4 +214,51 @@ func ofBatch(fn *ast.FuncDecl, arg ast.Expr) bool {
 		return arg.Name == "f" && fn.Name.Name == "deferred" || arg.Name == "add"
 	}
 	return false
+}
+
+// TestSinglesStaySingle sends an entry alone through operators that say nothing of keys that go, or
+// that such keys come from. It catches one that makes a batch of it: what follows would be right, and
+// cost each record twice as much.
+func TestSinglesStaySingle(t *testing.T) {
+	odd := func(_, v int) (int, bool) { return v, v%2 == 1 }
+	for name, build := range map[string]func(op func(string) *engine.Op, n *knode) *knode{
+		"KMap": func(op func(string) *engine.Op, n *knode) *knode {
+			return operators.KMap(n, op("KMap"), func(v int) int { return v })
+		},
+		"KFilterMap": func(op func(string) *engine.Op, n *knode) *knode {
+			return operators.KFilterMap(n, op("KFilterMap"), odd)
+		},
+		"KFilterMap of keys that are forgotten": func(op func(string) *engine.Op, n *knode) *knode {
+			first := operators.FirstWithin(n, op("FirstWithin"), operators.Retain{Keys: 3})
+			return operators.KFilterMap(first, op("KFilterMap"), odd)
+		},
+		"KFork": func(op func(string) *engine.Op, n *knode) *knode {
+			yes, _ := operators.KFork(n, op("KFork"), func(v int) (int, int, bool) { return v, v, v%2 == 1 })
+			return yes
+		},
+	} {
+		g := newTestGraph()
+		s := g.NewLocation("here")
+		in, root := port.NewKeyedInput[int, int](s, engine.NewOp(s, "in", ""))
+		singles, batches := 0, 0
+		c := build(func(name string) *engine.Op { return engine.NewOp(s, name, "") }, root).Add(func(*engine.Batch[int, int]) { batches++ })
+		c.One = func(int, int, uint64) { singles++ }
+		g.Start(t.Context())
+		for i := range 3 {
+			if err := in.Send(t.Context(), i, i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.Stop()
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		want := 1 // of three values
+		if name == "KMap" {
+			want = 3
+		}
+		if singles != want || batches > 0 {
+			t.Errorf("%s gave %d entries alone and %d batches, want %d and none", name, singles, batches, want)
+		}
+	}
 }

@@ -36,8 +36,9 @@ type core struct {
 	layout   layout
 	senders  []map[int32]identity.Operator // by location and index
 	door     *door
-	looking  bool   // only looks at the history
-	peers    *peers // nil if no other process can own a partition
+	looking  bool       // only looks at the history
+	peers    *peers     // nil if no other process can own a partition
+	agreed   *agreement // that all partitions can go on with the program; nil where peers is not
 	metrics  metrics
 	seen     witnessing
 	limit    int64 // of the log, zero if there is none

@@ -63,6 +63,7 @@ func (c *core) join(owning context.Context) error {
 		c.owners.Go(func() { c.peers.follow(owning) })
 		return nil
 	}
+	c.agreed = newAgreement(c.log.Partitions())
 	first := make(chan error, c.log.Partitions())
 	c.owners.Add(1) // so that an owner that fails at once waits for those that are not there yet
 	for p := range c.log.Partitions() {

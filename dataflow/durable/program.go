@@ -149,9 +149,6 @@ func (p *program) counts() func(number int32) bool {
 // beginChanged makes it a part of the history that it is this program's, and then a snapshot, so that
 // nothing has to be made again that another program has made.
 func (o *owner) beginChanged(ctx context.Context) error {
-	if err := o.nothingWaits(ctx, o.program.made); err != nil {
-		return err
-	}
 	o.leader.Use(o.program.numbers, nil)
 	s := o.next(o.last.now)
 	s.changed, s.shape = true, o.program.numbers.Shape().String()

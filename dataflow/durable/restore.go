@@ -40,17 +40,33 @@ func (o *owner) restore(ctx context.Context) (*source, error) {
 	}
 	o.startClock()
 	o.witness()
-	if h.Fence == 0 {
-		err = o.begin(ctx)
-	} else if o.program.changed {
-		err = o.beginChanged(ctx)
-	}
-	if err != nil {
+	if err := o.takeOver(ctx, h); err != nil {
 		source.close()
 		return nil, err
 	}
 	o.metrics.restored(time.Since(began))
 	return source, nil
+}
+
+// takeOver makes it a part of the history that this program goes on with it, if the history does not
+// say so yet, once all partitions can go on.
+func (o *owner) takeOver(ctx context.Context, h *journal.History) error {
+	changed := h.Fence > 0 && o.program.changed
+	if changed {
+		if err := o.nothingWaits(ctx, o.program.made); err != nil {
+			return err
+		}
+	}
+	if err := o.agreed.fits(ctx, o.partition); err != nil {
+		return err
+	}
+	switch {
+	case h.Fence == 0:
+		return o.begin(ctx)
+	case changed:
+		return o.beginChanged(ctx)
+	}
+	return nil
 }
 
 // begin makes the first step of a history.

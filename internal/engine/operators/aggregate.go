@@ -18,7 +18,6 @@ func First[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op) *engi
 	var o engine.Batch[K, V]
 	op.Scratch(&hs, &news, &c, &o)
 	in.To(func(b *engine.Batch[K, V]) {
-		op.Loc.At = op.Index // a key may turn out not to be hashable
 		n := len(b.K)
 		hs := b.Hashes(hash, &hs)[:n]
 		seen.Touch(hs)
@@ -35,7 +34,6 @@ func First[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op) *engi
 		o = engine.Batch[K, V]{K: c.K, V: c.V, H: c.H}
 		out.Push(&o)
 	}).One = func(k K, v V, h uint64) {
-		op.Loc.At = op.Index
 		if _, h, added := seen.PutOne(hash, k, h); added {
 			out.One(k, v, h)
 		}

@@ -87,12 +87,10 @@ func KLookup[K, V comparable, W, U any](left *engine.KeyedNode[K, V], right *eng
 	hash := engine.Hasher[V]()
 	var hs []uint64
 	right.To(func(b *engine.Batch[V, W]) {
-		op.Loc.At = op.Index
 		for i, h := range b.Hashes(hash, &hs) {
 			content.Add(b.K[i], h, b.V[i])
 		}
 	}).One = func(k V, w W, h uint64) {
-		op.Loc.At = op.Index
 		if h == 0 {
 			h = hash.Hash(k)
 		}
@@ -161,7 +159,6 @@ func KWithout[K comparable, V any](in *engine.KeyedNode[K, V], keys *engine.Node
 	var o engine.Batch[K, V]
 	op.Scratch(&hs, &c, &gone, &o)
 	deferred(in, op, h.Region == nil, func(b *engine.Batch[K, V]) {
-		op.Loc.At = op.Index
 		n, m := len(b.K), 0
 		c.K, c.V, c.H, gone = engine.Resize(c.K, n), engine.Resize(c.V, n), engine.Resize(c.H, n), engine.Resize(gone, n)
 		for i, h := range b.Hashes(hash, &hs) {
@@ -181,7 +178,6 @@ func KWithout[K comparable, V any](in *engine.KeyedNode[K, V], keys *engine.Node
 		}
 		out.Push(&o)
 	}, func(k K, v V, h uint64) {
-		op.Loc.At = op.Index
 		if h == 0 {
 			h = hash.Hash(k)
 		}

@@ -16,15 +16,14 @@ import (
 // fills in forms.
 type browser struct {
 	run    *toolRun
-	client http.Client
+	client *http.Client
 }
 
 func (c *toolCase) browser() *browser {
 	jar, _ := cookiejar.New(nil) // never fails
-	return &browser{run: c.toolRun, client: http.Client{
-		Jar: jar, Transport: c.client.Transport, Timeout: c.client.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	client := *c.client
+	client.Jar = jar
+	return &browser{run: c.toolRun, client: &client}
 }
 
 // A page is what the browser shows.

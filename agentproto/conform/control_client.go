@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // A Control is a client of the control interface of a runtime. Its methods may be used
@@ -18,13 +21,13 @@ import (
 type Control struct {
 	base  string
 	token string
-	http  *http.Client
+	http  *edge.Client
 }
 
 // NewControl returns a client of the control interface at a base URL, with a token: the
 // Control and the Token of a [Hello]. An empty token is not sent.
 func NewControl(base, token string) *Control {
-	return &Control{base: strings.TrimSuffix(base, "/"), token: token, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	return &Control{base: strings.TrimSuffix(base, "/"), token: token, http: edge.NewClient(edge.Outbound{Dial: new(net.Dialer).DialContext}.Transport())}
 }
 
 // A ControlError is a control request that was not answered 200.
@@ -122,22 +125,18 @@ func (c *Control) do(ctx context.Context, method, path string, in, out any) erro
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return fmt.Errorf("control: %w", err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxControlReply))
-	if err != nil {
+	a, err := c.http.Do(req, maxControlReply)
+	switch {
+	case err != nil:
 		return fmt.Errorf("control: %s %s: %w", method, path, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return &ControlError{Request: method + " " + path, Status: resp.StatusCode, Text: errorText(data)}
-	}
-	if out == nil {
+	case a.Status != http.StatusOK:
+		return &ControlError{Request: method + " " + path, Status: a.Status, Text: errorText(a.Body)}
+	case a.Broken != nil:
+		return fmt.Errorf("control: %s %s: %w", method, path, a.Broken)
+	case out == nil:
 		return nil
 	}
-	if err := json.Unmarshal(data, out); err != nil {
+	if err := json.Unmarshal(a.Body, out); err != nil {
 		return fmt.Errorf("control: %s %s: %w", method, path, err)
 	}
 	return nil

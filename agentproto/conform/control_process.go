@@ -89,7 +89,7 @@ func (p *runtimeProcess) kill() {
 	_ = p.cmd.Process.Kill() // it may be gone
 	<-p.ended
 	if p.Control != nil {
-		p.Control.http.CloseIdleConnections()
+		p.Control.http.CloseIdle()
 	}
 }
 

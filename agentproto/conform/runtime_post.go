@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // A posted is the answer to a callback.
@@ -21,11 +24,7 @@ type posted struct {
 func (p posted) refused() bool { return p.Status >= 400 && p.Status < 500 }
 
 // poster posts callbacks as many tools do: without a proxy, without redirects.
-var poster = &http.Client{
-	Transport:     &http.Transport{MaxIdleConnsPerHost: 256},
-	Timeout:       20 * time.Second,
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-}
+var poster = edge.NewClient(edge.Outbound{Dial: new(net.Dialer).DialContext, Idle: 256}.Transport()).Standard(0, 20*time.Second)
 
 // post posts a body to a callback URL. Headers come in pairs.
 func (t *runtimeTrial) post(url, body string, headers ...string) posted {

@@ -6,11 +6,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // A ToolTarget is a tool server under test.
@@ -148,14 +151,9 @@ func newToolRun(ctx context.Context, target ToolTarget) (_ *toolRun, err error) 
 	}
 	r := &toolRun{
 		target: target, profile: p, limits: p.Limits.withDefaults(), base: strings.TrimSuffix(p.URL, "/"),
-		client: &http.Client{
-			Transport: &http.Transport{
-				TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 64,
-			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
 	}
-	r.client.Timeout = max(time.Minute, millis(2*max(r.limits.Migrate, r.limits.Provider)))
+	peer := edge.NewClient(edge.Outbound{Dial: new(net.Dialer).DialContext, TLS: &tls.Config{RootCAs: roots}}.Transport())
+	r.client = peer.Standard(0, max(time.Minute, millis(2*max(r.limits.Migrate, r.limits.Provider))))
 	defer func() {
 		if err != nil {
 			r.close()

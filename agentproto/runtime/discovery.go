@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // manifestPath is where a tool server describes itself, below its base URL.
@@ -172,26 +172,19 @@ func (rt *Runtime) fetchManifest(ctx context.Context, s *server) ([]byte, error)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+manifestPath, nil)
 	if err != nil {
-		return nil, redacted(err)
+		return nil, edge.WithoutURL(err)
 	}
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", "millrace")
 	rt.introduce(req, s)
-	resp, err := rt.http.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNotFetched, redacted(err))
+	// The transport inflates gzip while it is read, so the limit bounds a bomb as well.
+	a, err := rt.client.Do(req, maxManifest)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errNotFetched, err)
+	case !a.OK():
+		return nil, fmt.Errorf("%w: status %d", errNotFetched, a.Status)
+	case a.Broken != nil:
+		return nil, fmt.Errorf("%w: not read: %w", errNotFetched, a.Broken)
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, fmt.Errorf("%w: status %d", errNotFetched, resp.StatusCode)
-	}
-	// The transport inflates gzip while it is read, so this bounds a bomb as well.
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxManifest+1))
-	if err != nil {
-		return nil, fmt.Errorf("%w: not read: %w", errNotFetched, redacted(err))
-	}
-	if len(data) > maxManifest {
-		return nil, fmt.Errorf("%w: it is larger than %d bytes", errNotFetched, maxManifest)
-	}
-	return data, nil
+	return a.Body, nil
 }

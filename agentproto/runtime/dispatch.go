@@ -3,12 +3,12 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // dispatch posts an invocation, as [agentproto.Dispatch] asks. It waits for its
@@ -110,66 +110,44 @@ func (d *delivery) run(ctx context.Context) (end ending) {
 		}
 		end.attempts++
 		once, cancel := context.WithTimeout(ctx, d.attempt)
-		r, err := d.rt.post(once, d.server, d.to, d.id, d.body)
+		a, err := d.rt.post(once, d.server, d.to, d.id, d.body, 0)
 		silent := once.Err() != nil
 		cancel()
 
 		end.err = err
 		switch {
-		case err == nil && r.accepted():
+		case err == nil && a.OK():
 			end.accepted = true
 			return end
-		case err == nil && r.status == http.StatusTooManyRequests:
+		case err == nil && a.Status == http.StatusTooManyRequests:
 			end.failure = "is overloaded: 429"
-		case err == nil && r.status >= 500:
-			end.failure = fmt.Sprintf("failed: %d", r.status)
+		case err == nil && a.Status >= 500:
+			end.failure = fmt.Sprintf("failed: %d", a.Status)
 			end.ambiguous = true
-		case err == nil && r.status >= 400:
-			end.failure = fmt.Sprintf("refused %s: %d", d.what, r.status)
+		case err == nil && a.Status >= 400:
+			end.failure = fmt.Sprintf("refused %s: %d", d.what, a.Status)
 			return end
 		case err == nil:
-			end.failure = fmt.Sprintf("redirected %s, which is not followed: %d", d.what, r.status)
+			end.failure = fmt.Sprintf("redirected %s, which is not followed: %d", d.what, a.Status)
 			return end
-		case r.reached && silent:
+		case !edge.Reached(err):
+			end.failure = "is unreachable"
+		case silent:
 			end.failure = "did not acknowledge " + d.what + " in time"
 			end.ambiguous = true
-		case r.reached:
+		default:
 			end.failure = "broke the connection"
 			end.ambiguous = true
-		default:
-			end.failure = "is unreachable"
 		}
-		if !d.pause(ctx, end.attempts, r.retryAfter) {
+		after := time.Duration(0)
+		if err == nil {
+			after = a.RetryAfter
+		}
+		if !d.rt.retry().Wait(ctx, end.attempts, after, d.settled) {
 			return end
 		}
 	}
 }
 
-// pause waits before the next attempt. It reports false if there is none: there
-// were enough, the call is resolved, or the pause would outlast the total.
-func (d *delivery) pause(ctx context.Context, attempts int, atLeast time.Duration) bool {
-	retry := d.rt.opts.Timeouts.Retry
-	if attempts > len(retry) || ctx.Err() != nil {
-		return false
-	}
-	wait := max(jitter(retry[attempts-1]), atLeast)
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
-		return false
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-d.settled:
-		return false
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// jitter shortens or lengthens a duration by up to half, so that calls that failed
-// together are not tried again together.
-func jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.5 + rand.Float64()))
-}
+// retry is when what a tool server did not take is tried again.
+func (rt *Runtime) retry() edge.Curve { return edge.Curve{First: rt.opts.Timeouts.Retry} }

@@ -45,7 +45,7 @@ func (rt *Runtime) listen() (net.Listener, error) {
 	if rt.opts.PublicURL == "" {
 		rt.addressed = edge.Addressed(hostsOf(public, listener)...)
 	}
-	rt.http = newHTTPClient(rt.opts, public)
+	rt.client = newClient(rt.opts, public)
 	return listener, nil
 }
 

@@ -21,7 +21,7 @@ import (
 func TestZ04Guard(t *testing.T) {
 	opts := Options{Toolsets: []string{"http://127.0.0.9:1", "http://named.test", "http://localhost:1"}}.withDefaults()
 	opts.Timeouts.Connect = 100 * time.Millisecond
-	client := newHTTPClient(opts, "https://agents.example")
+	client := newClient(opts, "https://agents.example").Standard(1, time.Second)
 	defer client.CloseIdleConnections()
 	for _, host := range []string{
 		"0.0.0.0", "10.0.0.1", "100.64.0.1", "127.0.0.1", "127.1.2.3", "169.254.169.254", "172.16.0.1", "192.0.0.1",
@@ -41,7 +41,7 @@ func TestZ04Guard(t *testing.T) {
 		}
 	}
 	opts.AllowNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	allowing := newHTTPClient(opts, "https://agents.example")
+	allowing := newClient(opts, "https://agents.example").Standard(1, time.Second)
 	if _, err := allowing.Get("http://127.0.0.1:1/"); err == nil || errors.Is(err, netguard.ErrBlocked) {
 		t.Errorf("an allowed network: %v", err)
 	}

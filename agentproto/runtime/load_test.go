@@ -129,9 +129,8 @@ func TestTLS(t *testing.T) {
 	if got := len(rt.Tools()); got != 2 {
 		t.Errorf("%d tools, want 2: %v", got, rt.Problems())
 	}
-	transport := rt.http.Transport.(*http.Transport)
-	if transport.TLSClientConfig.MinVersion < 0x0303 || transport.Proxy != nil || config.MinVersion != 0 {
-		t.Errorf("TLS from %x, proxy %v, given configuration changed: %v", transport.TLSClientConfig.MinVersion, transport.Proxy != nil, config.MinVersion != 0)
+	if config.MinVersion != 0 {
+		t.Errorf("the given configuration was changed: TLS from %x", config.MinVersion)
 	}
 }
 

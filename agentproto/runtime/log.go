@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"errors"
 	"log/slog"
 	"net/url"
 	"strconv"
@@ -24,15 +23,6 @@ func quoted(s string) string {
 // keyAttr is how a call is logged.
 func keyAttr(key agentproto.CallKey) slog.Attr {
 	return slog.Group("call", slog.String("group", quoted(key.GroupID)), slog.String("id", quoted(key.ID)))
-}
-
-// redacted returns an error of an HTTP client without the URL it was about: that
-// may be a capability.
-func redacted(err error) error {
-	if ue, ok := errors.AsType[*url.Error](err); ok {
-		return ue.Err
-	}
-	return err
 }
 
 // withoutPassword quotes a configured URL.

@@ -36,7 +36,7 @@ func (rt *Runtime) toolOf(ctx context.Context, session, name string) (*Tool, str
 		if !rt.worthWaiting(unreached) {
 			return nil, reason, nil
 		}
-		if !rt.pauseBeforeAsking(budget, attempt) {
+		if !rt.retry().Wait(budget, attempt+1, askAgainAfter, rt.leaving) {
 			if ctx.Err() == nil {
 				giveUp(unreached)
 			}
@@ -83,26 +83,4 @@ func (rt *Runtime) missing(o *offer, name string) (reason string, unreached []*s
 		return fmt.Sprintf("there is no tool %s; the manifest of tool server %s is not valid", quoted(name), strings.Join(invalid, ", ")), nil
 	}
 	return "there is no tool " + quoted(name), nil
-}
-
-// pauseBeforeAsking waits before a call has servers asked again. It reports false if they
-// are not to be.
-func (rt *Runtime) pauseBeforeAsking(ctx context.Context, attempt int) bool {
-	retry := rt.opts.Timeouts.Retry
-	if attempt >= len(retry) {
-		return false
-	}
-	wait := max(jitter(retry[attempt]), askAgainAfter)
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
-		return false
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-	case <-rt.leaving:
-	}
-	return false
 }

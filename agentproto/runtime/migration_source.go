@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // A sessionExport is all of a session: what its destination makes it of.
@@ -182,13 +182,14 @@ func (d *departure) freeze(ctx context.Context) error {
 // settle asks the destination what became of the migration until it is known: it has the
 // session, or it never will. Until then nobody may go on with it.
 func (d *departure) settle(ctx context.Context) (fate string, err error) {
-	for wait := time.Second; ; wait = min(2*wait, 30*time.Second) {
+	again := edge.Curve{First: []time.Duration{time.Second}, Most: 30 * time.Second}
+	for failed := 1; ; failed++ {
 		reply, err := d.rt.tellHost(ctx, d.to, d.message(&migrationMessage{Abort: true}))
 		if err == nil {
 			return reply.Fate, nil
 		}
 		d.rt.log.Warn("what became of a session on its way is not known", "session", quoted(d.session), "error", err)
-		if !pause(ctx, jitter(wait)) {
+		if !again.Wait(ctx, failed, 0, nil) {
 			return "", context.Cause(ctx)
 		}
 	}
@@ -331,18 +332,14 @@ func (d *departure) handBack(ctx context.Context, moved movedTool) (err error) {
 	if i < 0 {
 		return fmt.Errorf("%s is not configured any more", moved.Base)
 	}
-	for _, wait := range append([]time.Duration{0}, d.rt.opts.Timeouts.Retry...) {
-		if wait > 0 && !pause(ctx, jitter(wait)) {
-			break
-		}
+	for attempt := 1; ; attempt++ {
 		if err = d.rt.moveTool(ctx, d.rt.servers[i], moved.To, d.session, moved.Base); err == nil {
-			break
+			return nil
 		}
-		if refused, ok := errors.AsType[*migrateError](err); ok && refused.status < 500 {
-			break
+		if refused, ok := errors.AsType[*migrateError](err); ok && refused.status < 500 || !d.rt.retry().Wait(ctx, attempt, 0, nil) {
+			return err
 		}
 	}
-	return err
 }
 
 // cleanUp leaves behind what late callbacks need: tombstones, and where the session is.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // What a migration does to one thread: its conversation, if it is one of this runtime's
@@ -239,7 +240,8 @@ func (rt *Runtime) forward(ctx context.Context, f *agentproto.Forwarded) {
 		rt.log.Error("what happened to a call that has moved cannot be handed on", keyAttr(f.Key), "error", err)
 		return
 	}
-	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+	again := edge.Curve{First: []time.Duration{time.Second}, Most: time.Minute}
+	for failed := 1; ; failed++ {
 		var err error
 		switch host, moves := rt.moves.ports.placeOf(f.Key.GroupID); {
 		case host == "" && moves == 0: // it never was here, but for a migration that was taken back
@@ -253,20 +255,8 @@ func (rt *Runtime) forward(ctx context.Context, f *agentproto.Forwarded) {
 			return
 		}
 		rt.log.Warn("what happened to a call that has moved is not handed on yet", keyAttr(f.Key), "error", err)
-		if !pause(ctx, jitter(wait)) {
+		if !again.Wait(ctx, failed, 0, nil) {
 			return
 		}
-	}
-}
-
-// pause waits. It reports false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

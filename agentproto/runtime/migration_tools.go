@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -25,23 +24,17 @@ func (rt *Runtime) moveTool(ctx context.Context, s *server, base, session, to st
 	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Migrate)
 	defer cancel()
 	const path = "/migrate"
-	req, err := rt.newPost(ctx, s, base+path, freshID(purpose.Migrate), body)
-	if err != nil {
-		return err
-	}
-	resp, err := rt.http.Do(req)
+	a, err := rt.post(ctx, s, base+path, freshID(purpose.Migrate), body, maxReply)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("/migrate took more than %v", rt.opts.Timeouts.Migrate)
 	case err != nil:
-		return fmt.Errorf("/migrate: %w", redacted(err))
+		return fmt.Errorf("/migrate: %w", err)
 	}
-	defer resp.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxReply))
-	if resp.StatusCode == http.StatusOK {
+	if a.Status == http.StatusOK {
 		return nil
 	}
-	return &migrateError{resp.StatusCode, strings.TrimSpace(string(text))}
+	return &migrateError{a.Status, strings.TrimSpace(string(a.Body))}
 }
 
 // A migrateError is an answer to /migrate that says that the state was not handed over. After

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/envelope"
 )
 
@@ -90,29 +91,24 @@ func (rt *Runtime) tellHost(ctx context.Context, host string, m *migrationMessag
 	body := rt.moves.envelope.Seal(text, "message", strings.TrimSuffix(host, "/"))
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(host, "/")+migrationPath, bytes.NewReader(body))
 	if err != nil {
-		return nil, redacted(err)
+		return nil, edge.WithoutURL(err)
 	}
 	req.Header.Set("Content-Type", "application/octet-stream")
-	req.Header.Set("User-Agent", "millrace")
 	rt.greet(req, strings.TrimSuffix(host, "/"))
-	resp, err := rt.http.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("%s cannot be reached: %w", quoted(host), redacted(err))
-	}
-	defer resp.Body.Close()
-	sealed, err := io.ReadAll(io.LimitReader(resp.Body, maxMigration))
-	if err != nil {
-		return nil, fmt.Errorf("%s broke off: %w", quoted(host), redacted(err))
-	}
+	a, err := rt.client.Do(req, maxMigration)
 	switch {
-	case resp.StatusCode == http.StatusNotFound:
+	case err != nil:
+		return nil, fmt.Errorf("%s cannot be reached: %w", quoted(host), err)
+	case a.Status == http.StatusNotFound:
 		return nil, &refusedError{who: quoted(host), why: "it takes no sessions: it has no migration key"}
-	case resp.StatusCode == http.StatusForbidden:
+	case a.Status == http.StatusForbidden:
 		return nil, &refusedError{who: quoted(host), why: "it has another migration key or another public URL, or the clocks are more than 5 minutes apart"}
-	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s answered %d", quoted(host), resp.StatusCode)
+	case a.Status != http.StatusOK:
+		return nil, fmt.Errorf("%s answered %d", quoted(host), a.Status)
+	case a.Broken != nil:
+		return nil, fmt.Errorf("%s broke off: %w", quoted(host), a.Broken)
 	}
-	text, err = rt.moves.envelope.Open(sealed, "reply", m.Nonce)
+	text, err = rt.moves.envelope.Open(a.Body, "reply", m.Nonce)
 	if err != nil {
 		return nil, fmt.Errorf("%s: what it answered is not its own: %w", quoted(host), err)
 	}

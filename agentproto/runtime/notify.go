@@ -49,8 +49,11 @@ func (rt *Runtime) notify(s *server, what, path string, message any) {
 			rt.log.Debug("notification given up", "toolset", s.base, "path", path)
 			return
 		}
-		if r, err := rt.post(ctx, s, s.base+path, id, body); err != nil || !r.accepted() {
-			rt.log.Debug("notification not accepted", "toolset", s.base, "path", path, "status", r.status, "error", err)
+		switch a, err := rt.post(ctx, s, s.base+path, id, body, 0); {
+		case err != nil:
+			rt.log.Debug("notification not delivered", "toolset", s.base, "path", path, "error", err)
+		case !a.OK():
+			rt.log.Debug("notification not accepted", "toolset", s.base, "path", path, "status", a.Status)
 		}
 	})
 }

@@ -84,7 +84,7 @@ func TestI13PostedAfterRestart(t *testing.T) {
 	if _, _, err := rt.ToolsOf(t.Context(), "g"); err != nil {
 		t.Fatal(err)
 	}
-	rt.http.CloseIdleConnections()
+	rt.client.CloseIdle()
 	cut.Store(true)
 	key, err := rt.Call(t.Context(), Request{GroupID: "g", ID: "1", Operation: "keep", Lifetime: time.Hour})
 	if err != nil {

@@ -52,7 +52,7 @@ type program interface {
 type Runtime struct {
 	opts      Options
 	log       *slog.Logger
-	http      *http.Client
+	client    *edge.Client
 	sealer    Sealer
 	surface   Surface
 	program   program
@@ -253,7 +253,7 @@ func (rt *Runtime) Stop(ctx context.Context) error {
 		err = errors.Join(err, rt.endpoint.Shutdown(ctx))
 	}
 	rt.cancel()
-	rt.http.CloseIdleConnections()
+	rt.client.CloseIdle()
 	rt.stopErr = err
 	return err
 }

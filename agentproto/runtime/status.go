@@ -2,15 +2,15 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/go-json-experiment/json"
-
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // A status is what a tool server says about a call.
@@ -116,38 +116,29 @@ func (rt *Runtime) askStatus(ctx context.Context, s *server, key agentproto.Call
 		return unknownStatus, ""
 	}
 	const path = "/tool_call_status"
-	req, err := rt.newPost(ctx, s, s.base+path, freshID(purpose.Status), body)
+	a, err := rt.post(ctx, s, s.base+path, freshID(purpose.Status), body, maxReply)
 	if err != nil {
+		rt.log.Debug("status not known", keyAttr(key), "toolset", s.base, "error", err)
 		return unknownStatus, ""
 	}
-	resp, err := rt.http.Do(req)
-	if err != nil {
-		rt.log.Debug("status not known", keyAttr(key), "toolset", s.base, "error", redacted(err))
-		return unknownStatus, ""
-	}
-	defer resp.Body.Close()
-	return statusOf(resp)
+	return statusOf(a)
 }
 
 // statusOf reads the answer to the question for a call. An answer that breaks off is none.
-func statusOf(resp *http.Response) (status, string) {
-	switch {
-	case resp.StatusCode == http.StatusTooManyRequests:
+func statusOf(a *edge.Answer) (status, string) {
+	switch tooLong := errors.Is(a.Broken, edge.ErrTooLong); {
+	case a.Status == http.StatusTooManyRequests:
 		return unknownStatus, ""
-	case resp.StatusCode >= 400 && resp.StatusCode <= 499:
-		return lostStatus, fmt.Sprintf("it answered %d when it was asked for it", resp.StatusCode)
-	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return unknownStatus, ""
-	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
-	if err != nil {
+	case a.Status >= 400 && a.Status <= 499:
+		return lostStatus, fmt.Sprintf("it answered %d when it was asked for it", a.Status)
+	case !a.OK() || a.Broken != nil && !tooLong:
 		return unknownStatus, ""
 	}
 	var answer struct {
 		Alive *bool `json:"alive"`
 	}
-	switch err := json.Unmarshal(data, &answer); {
-	case len(data) > maxReply || err != nil || answer.Alive == nil:
+	switch err := json.Unmarshal(a.Body, &answer); {
+	case a.Broken != nil || err != nil || answer.Alive == nil:
 		return lostStatus, "it was asked for it, and did not say whether it has it"
 	case !*answer.Alive:
 		return lostStatus, "it does not have it any more"

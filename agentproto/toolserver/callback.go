@@ -109,29 +109,25 @@ func (s *Server) attempt(ctx context.Context, c *call, to *address, m *message) 
 	if err := s.sign(req.Header, c.key.runtime, to.messageID(m), m.body); err != nil {
 		return 0, errRefused
 	}
-	resp, err := s.callbacks.Do(req)
-	if errors.Is(err, netguard.ErrBlocked) {
-		return 0, fmt.Errorf("%w: %w", errRefused, bare(err))
-	}
-	if err != nil {
+	a, err := s.callbacks.Do(req, 0)
+	switch {
+	case errors.Is(err, netguard.ErrBlocked):
+		return 0, fmt.Errorf("%w: %w", errRefused, err)
+	case err != nil:
 		return 0, loggable(to.url, err)
-	}
-	discard(resp.Body)
-	switch code := resp.StatusCode; {
-	case code >= 200 && code < 300:
+	case a.OK():
 		return 0, nil
-	case code == http.StatusGone:
+	case a.Status == http.StatusGone:
 		return 0, errGone
-	case code == http.StatusTooManyRequests || code >= 500:
-		return retryAfter(resp.Header), fmt.Errorf("status %d", code)
+	case a.Status == http.StatusTooManyRequests || a.Status >= 500:
+		return a.RetryAfter, fmt.Errorf("status %d", a.Status)
 	default: // a redirect too: the address that was given is the only one
-		return 0, fmt.Errorf("%w: status %d", errRefused, code)
+		return 0, fmt.Errorf("%w: status %d", errRefused, a.Status)
 	}
 }
 
 // loggable returns a transport's error without the callback_url.
 func loggable(to *url.URL, err error) error {
-	err = bare(err)
 	if path := to.Path; len(path) > 1 && strings.Contains(err.Error(), path) {
 		return errors.New("the request failed")
 	}

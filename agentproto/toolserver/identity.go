@@ -2,8 +2,6 @@ package toolserver
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"strings"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -45,19 +43,5 @@ func (s *Server) identify(ctx context.Context, a *authorization, t *oauth2.Token
 	return nil
 }
 
-// A bounded transport reads only so much of an answer. What it answers token
-// requests with is kept in memory whole.
-type bounded struct{ http.RoundTripper }
-
+// maxAnswer is how much of a provider's answer is read. One to a token request is kept in memory whole.
 const maxAnswer = 1 << 20
-
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := b.RoundTripper.RoundTrip(r)
-	if err == nil {
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(resp.Body, maxAnswer), resp.Body}
-	}
-	return resp, err
-}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	strict "github.com/go-json-experiment/json"
-
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/internal/envelope"
 )
@@ -79,19 +78,16 @@ func (s *Server) reach(ctx context.Context, base string) (endpoint string, err e
 		return "", errDestination
 	}
 	req.Header.Set("Accept", "application/json")
-	resp, err := s.migrations.Do(req)
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", errUnreachable, bare(err))
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxManifest+1))
+	a, err := s.migrations.Do(req, maxManifest)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%w: %w", errUnreachable, bare(err))
-	case resp.StatusCode/100 != 2:
-		return "", fmt.Errorf("%w: status %d", errUnreachable, resp.StatusCode)
+		return "", fmt.Errorf("%w: %w", errUnreachable, err)
+	case !a.OK():
+		return "", fmt.Errorf("%w: status %d", errUnreachable, a.Status)
+	case a.Broken != nil:
+		return "", fmt.Errorf("%w: %w", errUnreachable, a.Broken)
 	}
-	m, err := agentproto.DecodeManifest(data, agentproto.Limits{Bytes: maxManifest})
+	m, err := agentproto.DecodeManifest(a.Body, agentproto.Limits{Bytes: maxManifest})
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("%w: its manifest is not valid", errOtherToolset)
@@ -144,19 +140,16 @@ func (s *Server) call(ctx context.Context, m *move, step string, payload []byte)
 		return "", err
 	}
 	req.Header.Set("Content-Type", "application/octet-stream")
-	resp, err := s.migrations.Do(req)
-	if err != nil {
-		return "", bare(err)
+	reply, err := s.migrations.Do(req, maxHeader)
+	switch {
+	case err != nil:
+		return "", err
+	case reply.Status != http.StatusOK:
+		return "", fmt.Errorf("status %d", reply.Status)
+	case reply.Broken != nil:
+		return "", reply.Broken
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("status %d", resp.StatusCode)
-	}
-	sealed, err := io.ReadAll(io.LimitReader(resp.Body, maxHeader))
-	if err != nil {
-		return "", bare(err)
-	}
-	answer, err := s.envelope.Open(sealed, "answer", string(text))
+	answer, err := s.envelope.Open(reply.Body, "answer", string(text))
 	if err != nil {
 		return "", errors.New("its answer is not sealed with the key that the instances share, or the clocks differ")
 	}

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/envelope"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
 // The paths below [Options.PublicURL].
@@ -43,9 +43,9 @@ type Server struct {
 	log       *slog.Logger
 	mux       *http.ServeMux
 	providers map[string]*provider
-	callbacks *http.Client
+	callbacks *edge.Client
 
-	migrations *http.Client // nil without a Migrator, as envelope
+	migrations *edge.Client // nil without a Migrator, as envelope
 	envelope   *envelope.Envelope
 	importing  sync.Mutex        // one session after the other comes here
 	own        []*http.Transport // the ones that Close has to clean up
@@ -110,7 +110,7 @@ func Open(opts Options) (*Server, error) {
 		opts:      opts,
 		mux:       http.NewServeMux(),
 		providers: make(map[string]*provider),
-		callbacks: &http.Client{Transport: opts.CallbackTransport, CheckRedirect: noRedirects},
+		callbacks: edge.NewClient(opts.CallbackTransport),
 		guard:     new(leakGuard),
 		signers:   signers,
 		leaving:   make(chan struct{}),
@@ -148,7 +148,7 @@ func Open(opts Options) (*Server, error) {
 	if opts.Migrator != nil {
 		s.envelope = opts.newEnvelope()
 		s.keepInside(opts.MigrationKey, "MigrationKey")
-		s.migrations = &http.Client{Transport: opts.MigrationTransport, CheckRedirect: noRedirects}
+		s.migrations = edge.NewClient(opts.MigrationTransport)
 		s.mux.HandleFunc("POST "+migratePath, s.serveMigrate)
 		s.mux.HandleFunc("POST "+importPath, s.serveImport)
 	}

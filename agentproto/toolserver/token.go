@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // Token returns the access token of the user that a tool function is running for,
@@ -32,15 +34,14 @@ func Client(ctx context.Context) *http.Client {
 	if c.tool.provider == nil {
 		panic("toolserver: Client: the tool was added without RequireOAuth")
 	}
-	return &http.Client{
-		Transport: &bearer{ctx: ctx, base: c.server.opts.ProviderTransport},
-		CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			if origin(r.URL) != origin(via[0].URL) || len(via) >= 10 {
-				return errors.New("toolserver: redirect refused")
-			}
-			return nil
-		},
+	client := edge.NewClient(&bearer{ctx: ctx, base: c.server.opts.ProviderTransport}).Standard(0, 0)
+	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+		if origin(r.URL) != origin(via[0].URL) || len(via) >= 10 {
+			return errors.New("toolserver: redirect refused")
+		}
+		return nil
 	}
+	return client
 }
 
 // A bearer is a transport that puts the token on requests.
@@ -64,7 +65,7 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
-		discard(resp.Body)
+		resp.Body.Close()
 		return nil, ErrUnauthorized
 	}
 	return resp, nil

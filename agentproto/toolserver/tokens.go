@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/millrace/millrace/internal/edge"
 	"golang.org/x/oauth2"
 )
 
@@ -35,7 +36,7 @@ type renewal struct {
 func newTokens(s *Server) *tokens {
 	return &tokens{
 		server:   s,
-		client:   &http.Client{Transport: bounded{s.opts.ProviderTransport}, CheckRedirect: noRedirects, Timeout: s.opts.ProviderTimeout},
+		client:   edge.NewClient(s.opts.ProviderTransport).Standard(maxAnswer, s.opts.ProviderTimeout),
 		renewals: make(map[TokenKey]*renewal),
 		busy:     make(map[TokenKey]chan struct{}),
 	}

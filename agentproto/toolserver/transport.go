@@ -3,13 +3,11 @@ package toolserver
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"time"
 
+	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/netguard"
 )
 
@@ -37,43 +35,9 @@ func (o Options) providerNetworks() netguard.Policy {
 	return p
 }
 
-// newTransport returns a transport that connects to what the policy allows. It uses
-// no proxy, not even one that the environment names: the address that is connected
-// to, and checked, is the one of the URL.
+// newTransport returns a transport that connects to what the policy allows.
 func newTransport(roots *x509.CertPool, policy netguard.Policy) *http.Transport {
-	return &http.Transport{
-		DialContext:            policy.DialContext(&net.Dialer{Timeout: 5 * time.Second}),
-		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:    5 * time.Second,
-		ForceAttemptHTTP2:      true,
-		MaxIdleConns:           256,
-		MaxIdleConnsPerHost:    64,
-		MaxConnsPerHost:        256,
-		IdleConnTimeout:        90 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
-	}
-}
-
-// maxDiscard is how much of an answer that nobody reads is read, so that the
-// connection can be used again.
-const maxDiscard = 64 << 10
-
-func discard(body io.ReadCloser) {
-	io.CopyN(io.Discard, body, maxDiscard)
-	body.Close()
-}
-
-// noRedirects makes a client return redirects as they are.
-func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-// bare returns err without the URL that [http.Client] puts into its errors. The
-// URL may be a capability.
-func bare(err error) error {
-	var ue *url.Error
-	if errors.As(err, &ue) {
-		return ue.Err
-	}
-	return err
+	return edge.Outbound{Dial: policy.DialContext(nil), TLS: &tls.Config{RootCAs: roots}, Most: 256}.Transport()
 }
 
 // origin returns scheme and host of u, which is as much of a callback_url as is

@@ -5,11 +5,20 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/millrace/millrace/internal/edge"
 )
+
+// apiClients makes the requests of all apiClients. The API does not redirect: whoever does is not to
+// have the token, and neither is a proxy that the environment names.
+var apiClients = edge.NewClient(edge.Outbound{Dial: new(net.Dialer).DialContext}.Transport())
+
+// maxAPIAnswer bounds what is read of an answer.
+const maxAPIAnswer = 64 << 20
 
 // An apiClient talks to the API of a runtime, or to what it has without a token.
 type apiClient struct {
@@ -37,17 +46,14 @@ func (c apiClient) do(ctx context.Context, method, path string, body any) (statu
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	// The API does not redirect: whoever does is not to have the token.
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Do(req)
+	a, err := apiClients.Do(req, maxAPIAnswer)
+	if err == nil {
+		err = a.Broken
+	}
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, fmt.Errorf("%s: %w", c.base, err)
 	}
-	defer resp.Body.Close()
-	if text, err = io.ReadAll(resp.Body); err != nil {
-		return 0, nil, err
-	}
-	return resp.StatusCode, text, nil
+	return a.Status, a.Body, nil
 }
 
 // problemIn returns what an answer says is wrong, or its status.

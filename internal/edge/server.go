@@ -1,9 +1,11 @@
-// Package edge makes the HTTP servers of this module. A [Server] bounds what a client can
+// Package edge makes the HTTP servers and clients of this module. A [Server] bounds what a client can
 // use up: time, header, body, connections and requests that wait. A [Guard] decides who may
 // use a listener that programs call and browsers do not: it checks Host, Origin, the bearer
 // token and the type of the body, in this order, before the body is read.
 //
-// Start reading at [New] and [Guard].
+// A [Client] makes requests to others, each once, and a [Curve] says when what failed is tried again.
+//
+// Start reading at [New], [Guard] and [NewClient].
 package edge
 
 import (

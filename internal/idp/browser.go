@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // maxPage bounds the pages that a Browser reads, maxRedirects the detours.
@@ -27,24 +30,16 @@ const (
 // one person at one machine: take another for somebody else.
 type Browser struct {
 	issuer string
-	client http.Client
+	client *http.Client
 }
 
 // NewBrowser returns a browser without cookies.
 func (p *Provider) NewBrowser() *Browser {
-	jar, _ := cookiejar.New(nil) // never fails
-	return &Browser{
-		issuer: p.issuer,
-		client: http.Client{
-			Jar: jar,
-			// A proxy from the environment could not reach loopback.
-			Transport: &http.Transport{
-				TLSClientConfig: &tls.Config{RootCAs: p.CertPool(), MinVersion: tls.VersionTLS12},
-				// Browsers are many and short-lived, so they keep nothing open.
-				DisableKeepAlives: true,
-			},
-		},
-	}
+	transport := edge.Outbound{Dial: new(net.Dialer).DialContext, TLS: &tls.Config{RootCAs: p.CertPool()}}.Transport()
+	transport.DisableKeepAlives = true // browsers are many and short-lived
+	client := edge.NewClient(transport).Standard(0, 0)
+	client.Jar, _ = cookiejar.New(nil) // never fails
+	return &Browser{issuer: p.issuer, client: client}
 }
 
 // A document is an answered request.
@@ -181,7 +176,7 @@ func (b *Browser) load(ctx context.Context, method, address string, values url.V
 	if err := allowed(req.URL); err != nil {
 		return document{}, err
 	}
-	client := b.client
+	client := *b.client
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		switch {
 		case !away && r.URL.Scheme+"://"+r.URL.Host != b.issuer:

@@ -77,9 +77,9 @@ var imports = map[string][]string{
 	"agentproto/conversation":        slices.Concat(library, []string{"agentproto"}),
 	"agentproto/conversation/openai": {"agentproto", "agentproto/conversation"},
 	"agentproto/runtime":             slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/internal/purpose", "dataflow/durable", "internal/edge", "internal/envelope", "dataflow/durable/journal", "internal/netguard", "internal/plain"}),
-	"agentproto/toolserver":          slices.Concat(library, []string{"agentproto", "agentproto/internal/purpose", "internal/envelope", "internal/netguard"}),
+	"agentproto/toolserver":          slices.Concat(library, []string{"agentproto", "agentproto/internal/purpose", "internal/edge", "internal/envelope", "internal/netguard"}),
 	"agentproto/conform":             slices.Concat(library, []string{"agentproto", "internal/edge", "internal/freeport"}),
-	"internal/exampletools":          {"agentproto", "agentproto/toolserver"},
+	"internal/exampletools":          {"agentproto", "agentproto/toolserver", "internal/edge"},
 	"internal/idp":                   {"internal/edge"},
 	"internal/undertest":             {"agentproto/conform", "agentproto/toolserver", "internal/edge", "internal/freeport", "internal/idp"},
 	"cmd/millrace": slices.Concat(library, []string{

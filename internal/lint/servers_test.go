@@ -6,12 +6,19 @@ import (
 	"testing"
 )
 
-// servers is the one package that makes HTTP servers and reads forms.
+// servers is the one package that makes HTTP servers and clients and reads forms.
 const servers = "internal/edge"
 
-// TestServers wants every HTTP server to have all limits, which package edge sets, and no
-// request to be parsed by what reads multipart bodies into files, a GET's too. Tests may use
-// servers of their own.
+// ownClients are folders with HTTP clients of their own, and why.
+var ownClients = map[string]string{
+	"agentproto/conversation/openai": "the service of a model is reached as the operator reaches others, by the proxy of the environment if there is one",
+	"bench/internal/jobs":            "the caller of a benchmark is what a user has",
+	"examples/payments":              "an example has what a reader has, who cannot import edge",
+}
+
+// TestServers wants every HTTP server to have all limits and every client to follow no redirect and no
+// proxy, which package edge sees to, and no request to be parsed by what reads multipart bodies into
+// files, a GET's too. Tests may use servers and clients of their own.
 func TestServers(t *testing.T) {
 	made := 0
 	for _, f := range sources(t) {
@@ -28,6 +35,13 @@ func TestServers(t *testing.T) {
 			}
 		}
 		ast.Inspect(f.File, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CompositeLit); ok && f.dir != servers && ownClients[f.dir] == "" {
+				if s, ok := c.Type.(*ast.SelectorExpr); ok && (s.Sel.Name == "Client" || s.Sel.Name == "Transport") {
+					if x, ok := s.X.(*ast.Ident); ok && inHTTP != "" && x.Name == inHTTP {
+						t.Errorf("%s: an http.%s of its own: use edge.NewClient and edge.Outbound", f.fset.Position(n.Pos()), s.Sel.Name)
+					}
+				}
+			}
 			s, ok := n.(*ast.SelectorExpr)
 			if !ok {
 				return true
@@ -43,6 +57,10 @@ func TestServers(t *testing.T) {
 			case "Server":
 				if x, ok := s.X.(*ast.Ident); ok && inHTTP != "" && x.Name == inHTTP {
 					what = "an http.Server of its own: use edge.New"
+				}
+			case "Get", "Head", "Post", "PostForm", "DefaultClient", "DefaultTransport":
+				if x, ok := s.X.(*ast.Ident); ok && inHTTP != "" && x.Name == inHTTP && ownClients[f.dir] == "" {
+					what = "http." + s.Sel.Name + " follows redirects and the environment's proxy: use edge.NewClient"
 				}
 			}
 			if what != "" && f.dir == servers {

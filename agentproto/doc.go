@@ -47,7 +47,7 @@
 //
 // A message may come twice, late, or not at all. [Program] turns what arrives for a
 // call into exactly one [Resolution]. A call is in one of these states, and each ends in time.
-// The times are those of protocol part 2, and each can be set:
+// The times are those of doc/protocol.md §6.3, and each can be set:
 //
 //	state            ends by itself after       how                        set by
 //	pending          15 minutes                 error, and cancelled       Call.Lifetime, ProgramOptions.Lifetime

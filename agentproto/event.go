@@ -22,7 +22,7 @@ const (
 
 	SubscriptionEventArrived // Event.Subscription, Event.MessageID
 	SubscriptionCancelled    // nobody wants the events of the call's subscription any more
-	CallLost                 // Event.Reason: the tool server says that it does not have the call, see protocol part 1.12
+	CallLost                 // Event.Reason: the tool server says that it does not have the call, see doc/protocol.md §9.4
 
 	notAccepted     // event.Outcome
 	lifetimeExpired // event.Seq: the event after which it started again, or 0
@@ -38,7 +38,7 @@ type Event struct {
 	OAuth  *OAuth
 	Choice *UserChoice
 	// Detour names a detour of its call. For OAuthArrived it stands for the auth_url, which
-	// is then free to be a sealed one: protocol part 1.5 says that it must not be kept
+	// is then free to be a sealed one: doc/protocol.md §5.3 says that it must not be kept
 	// longer than needed. Empty means the auth_url itself. For ChoiceAnswered and
 	// AnswerFailed it is the response_url of what is meant.
 	Detour   string

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The protocol's part 2 as a table over plain values, to compare a Program with. It is written
+// The table of doc/protocol.md §6.2 over plain values, to compare a Program with. It is written
 // from the protocol, and shares nothing with the program but the names of causes.
 
 // An act is something that is done to a program: to a call, to its thread, or letting

@@ -104,7 +104,7 @@ type Relayed struct {
 // Freeze begins to move a thread away. From now on what happens to its calls has no effect
 // but is held, timers that end too, until [Program.Thaw] or [Program.Release]. It returns
 // when that is so; a runtime answers callbacks 503 from then on, so that little is held
-// (protocol part 3, decision 11).
+// (doc/protocol.md §10.4).
 //
 // A move of a thread from program S to program D is, in this order:
 //

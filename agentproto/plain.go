@@ -12,7 +12,7 @@ import (
 // says. Left out are control characters but line feed and tab, marks that reorder text,
 // and characters without a shape, such as zero-width spaces and the tags that spell hidden
 // words; joiners and the selectors of a character's shape stay, because scripts and emoji need them. Other line breaks become line
-// feeds. Sources: protocol part 7, threats 30 and 31.
+// feeds. See threats 30 and 31 of doc/threats.md.
 func PlainText(s string, limit int) string {
 	s = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n").Replace(strings.ToValidUTF8(s, "\uFFFD"))
 	s = strings.Map(func(r rune) rune {

@@ -85,8 +85,8 @@ type ProgramOptions struct {
 //	                     └─ AfterEach(lifetime) ──┘
 //
 // It has no locks and no clock of its own, so that two inputs that race have one
-// winner, and a simulator can try every order. Source: protocol part 3 and the rule
-// that every invocation yields exactly one tool_result.
+// winner, and a simulator can try every order. See doc/protocol.md §6: every
+// invocation has exactly one tool_result.
 type Program struct {
 	flow        *dataflow.Flow
 	app         *dataflow.App

@@ -156,8 +156,7 @@ func later(d time.Duration) func(*host) {
 	return func(*host) { time.Sleep(d); synctest.Wait() }
 }
 
-// TestStateMachine plays every row of the state machine of the protocol's part 3 and
-// of the table in its section on exactly one result.
+// TestStateMachine plays the rows of the state machine of doc/protocol.md §6.2.
 func TestStateMachine(t *testing.T) {
 	send := func(e Event) func(*host) { return func(h *host) { h.deliver(k1, e) } }
 	start := func(change func(*Call)) func(*host) { return func(h *host) { h.call(k1, change) } }

@@ -8,7 +8,7 @@ import (
 
 // A call whose accepted result opened a subscription goes on: its events are delivered in
 // the order in which they arrived, until one is final, the subscription is cancelled, its
-// thread is closed or the tool server has lost it. Source: protocol parts 1.5 and 1.7.
+// thread is closed or the tool server has lost it. See doc/protocol.md §7.
 
 // rememberedEvents is how many message ids of one subscription are remembered. A server that
 // posts an event again does so soon after: what comes again behind so many others is taken

@@ -25,7 +25,7 @@ const (
 	Profile Level = "P" // Millrace's profile: stricter, and compatible with peers that are not
 )
 
-// A Case is one row of the table of conformance cases (protocol part 6).
+// A Case is one row of the table of conformance cases (doc/protocol.md §14).
 type Case struct {
 	// ID is a letter for the subject and two digits, such as A06.
 	ID string `json:"id"`

@@ -1,5 +1,5 @@
 // Package conform tells whether a tool server or a runtime keeps to the agent tool
-// protocol: the conformance cases of protocol part 6, as code.
+// protocol: the conformance cases of doc/protocol.md §14, as code.
 //
 // A tool server is judged from outside. The package plays the runtime, with a
 // callback endpoint on loopback whose answers follow a script, and the user's

@@ -73,7 +73,7 @@ func (m *message) String() string {
 	return m.raw
 }
 
-// form says what is wrong with the members of a message, by protocol part 1.5.
+// form says what is wrong with the members of a message, by doc/protocol.md §5.
 func (m *message) form() string {
 	str := func(names ...string) string {
 		for _, n := range names {

@@ -47,7 +47,7 @@ func loadCase(body func(*runtimeTrial)) runtimeCase {
 	return runtimeCase{body: body, limit: 2 * time.Minute, alone: true}
 }
 
-// runtimeCases are the cases of the side R by their ids (protocol part 6).
+// runtimeCases are the cases of the side R by their ids (doc/protocol.md §14).
 var runtimeCases = map[string]runtimeCase{
 	"D04": plainCase(caseD04),
 	"D05": plainCase(caseD05),

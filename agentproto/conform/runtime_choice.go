@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Cases U: the user is asked to choose (protocol part 1.5).
+// Cases U: the user is asked to choose (doc/protocol.md §5.4 and §8).
 
 // ask has a call ask its user, and returns the path at which the answer is awaited.
 func (s *scriptedTool) ask(h *trialThread, id string) (*invocation, string) {

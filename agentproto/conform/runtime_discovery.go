@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Cases D: what a runtime offers of what tool servers describe (protocol part 1.3).
+// Cases D: what a runtime offers of what tool servers describe (doc/protocol.md §3).
 
 // open opens a session without asking anything of it.
 func (t *runtimeTrial) open(id string) Session {

@@ -9,7 +9,7 @@ import (
 )
 
 // Cases Z: forged and repeated callbacks, and addresses that a runtime must not connect to
-// (protocol parts 5 and 7).
+// (doc/protocol.md §11).
 
 // spellings are addresses of this host and of internal networks at a port.
 func spellings(port string) []string {

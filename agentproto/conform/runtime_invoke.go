@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Cases I: how a runtime makes calls (protocol part 1.4).
+// Cases I: how a runtime makes calls (doc/protocol.md §4).
 
 func caseI01(t *runtimeTrial) {
 	s, h := t.one()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Cases G: sessions that move to another runtime (protocol part 1.8). Each tool server of
+// Cases G: sessions that move to another runtime (doc/protocol.md §10). Each tool server of
 // the source has one of the same name at the destination.
 
 // A move is a migration from one runtime to another.

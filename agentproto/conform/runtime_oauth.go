@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Cases O: the detour of an authorization (protocol part 1.5, and the seed's part 5).
+// Cases O: the detour of an authorization (doc/protocol.md §5.3).
 
 const authURL = "https://provider.example/authorize?client_id=x&state=canary-state-5309"
 

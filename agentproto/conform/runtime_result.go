@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Cases R: results (protocol part 1.5).
+// Cases R: results (doc/protocol.md §5.2).
 
 // pixel is the smallest PNG.
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

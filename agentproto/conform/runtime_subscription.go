@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Cases S: subscriptions (protocol part 1.7).
+// Cases S: subscriptions (doc/protocol.md §7).
 
 const cancelTool = "cancel_subscription"
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Cases V, K and X: views, and what tool servers are told of cancelled calls and closed
-// threads (protocol parts 1.5 and 1.6).
+// threads (doc/protocol.md §5.6 and §9).
 
 // view returns the content of a type of view as JSON, "" if there is none.
 func (s Thread) view(viewType string) string {

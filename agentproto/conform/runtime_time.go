@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Cases T, L and E: time, load, and calls that a tool server has lost (protocol parts 1.9,
-// 1.7 and 1.12).
+// Cases T, L and E: time, load, and calls that a tool server has lost (doc/protocol.md §6.3,
+// §1.3 and §9.4).
 
 func raceID(i int) string { return fmt.Sprint("race", i) }
 

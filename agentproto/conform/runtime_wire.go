@@ -13,7 +13,7 @@ import (
 )
 
 // Cases W: what the callback endpoint makes of bodies and requests that are not right
-// (protocol parts 1.2 and 5).
+// (doc/protocol.md §2 and §5.1).
 
 // raw is a tool_result as text, with something put before its end.
 func (inv *invocation) raw(more string) string {

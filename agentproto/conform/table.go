@@ -1,6 +1,6 @@
 package conform
 
-// table has all cases. Their ids, sides and levels are those of protocol part 6.
+// table has all cases. doc/protocol.md §14 has the same.
 var table = []Case{
 	{"D01", "T", "M", "ask for the manifest", "200 and JSON: a valid manifest whose endpoint is absolute", ""},
 	{"D02", "T", "M", "start with a tool without description, or with a bad schema", "it does not start", ""},

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// D01: the manifest is one, by protocol part 1.3.
+// D01: the manifest is one, by doc/protocol.md §3.2.
 func (c *toolCase) manifestIsValid() {
 	got, err := c.manifest(c.ctx, c.base, "")
 	c.must(err, "ask for the manifest")

@@ -45,7 +45,7 @@ func (w *watch) untouched(sent string) {
 }
 
 // internal are addresses that are not of the public internet, in every spelling
-// (protocol part 7). They are never listened at here, so that the runner sees only
+// (doc/protocol.md §11.6). They are never listened at here, so that the runner sees only
 // whether they are refused.
 var internal = []string{
 	"0.1.2.3", "10.0.0.1", "100.64.0.1", "169.254.169.254", "172.16.0.1", "192.0.0.1", "192.168.0.1", "198.18.0.1",

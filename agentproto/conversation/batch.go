@@ -22,7 +22,7 @@ func sprintf(format string, args ...any) string {
 const maxID = 100
 
 // name gives each call of a reply an identifier that was not used before in the thread.
-// Source: protocol part 3.10, case I14.
+// See doc/protocol.md §1.2, case I14.
 func (t *turn) name(calls []Call) []Call {
 	named := slices.Clone(calls)
 	for i := range named {

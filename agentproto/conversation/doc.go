@@ -33,7 +33,7 @@
 // more, pending calls are cancelled, and each has one result that says so (case K01).
 //
 // When everything that is still pending waits for the user to authorize a tool, the model
-// is told so in the place of the results and goes on (protocol part 3, case O01). What the
+// is told so in the place of the results and goes on (doc/protocol.md §6.5, case O01). What the
 // user says does not cancel these calls. Their results follow when they are there.
 //
 // Those, and the events of subscriptions, are shown to the model as a call of [EventTool] and

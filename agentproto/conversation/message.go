@@ -47,7 +47,7 @@ func (m *Message) ForModel() bool { return m.Kind == User || m.Kind == Assistant
 type Call struct {
 	// ID is the identifier of the call, unique in its thread. An ID of the model's that
 	// is empty, unusable or was used before is replaced, so that the call before is not
-	// touched (protocol part 3.10).
+	// touched (doc/protocol.md §1.2).
 	ID string
 	// CallID is the second identifier that some model APIs have, handed on to the tool.
 	CallID string
@@ -77,7 +77,7 @@ func textResult(id, format string, args ...any) *ToolResult {
 
 // resultOf returns what a model is told of a tool's result: content wins over text, an
 // image that cannot be used, or that the model does not take, becomes a placeholder, and
-// texts are cut at limit bytes. Source: protocol part 1.5, cases R02 to R04 and R14.
+// texts are cut at limit bytes. See doc/protocol.md §5.2, cases R02 to R04 and R14.
 func resultOf(r *agentproto.ToolResult, id string, images bool, limit int) *ToolResult {
 	out := &ToolResult{ID: id, Display: r.DisplayAs}
 	if len(r.Content) == 0 {

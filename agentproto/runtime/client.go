@@ -33,7 +33,7 @@ func newClient(opts Options, public string) *edge.Client {
 
 // guardOf returns where requests may go: to public addresses, to those that the operator
 // has written into a URL, and to this machine if the runtime itself is to be reached here
-// only. Source: protocol part 7, threats 11, 12 and 15.
+// only. See threats 11, 12 and 15 of doc/threats.md.
 func guardOf(opts Options, public string) netguard.Policy {
 	p := netguard.Policy{Allow: opts.AllowNetworks}
 	if u, err := url.Parse(public); err == nil {

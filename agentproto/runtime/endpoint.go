@@ -90,8 +90,8 @@ func isLoopback(host string) bool {
 
 // fromElsewhere returns the status that refuses a request that a page in a browser sent: a
 // page can resolve a name of its own to this machine, and would be of the same origin then,
-// but its requests name another host, or say which page they come from (protocol part 7,
-// threat 16). It returns 0 for any other.
+// but its requests name another host, or say which page they come from (threat 16 of
+// doc/threats.md). It returns 0 for any other.
 //
 // Nothing is refused where there is a PublicURL: a proxy in front of the endpoint names
 // whichever host it likes, and what is protected then is protected by the capability alone.

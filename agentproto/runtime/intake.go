@@ -15,7 +15,7 @@ import (
 const maxBuckets = 1 << 14
 
 // An intake bounds what callbacks cost: how many come by one callback URL, and how many
-// of one thread wait (protocol part 7, threat 5). Beyond its bounds each callback URL may
+// of one thread wait (threat 5 of doc/threats.md). Beyond its bounds each callback URL may
 // have a few messages more, of the classes that must not be lost.
 type intake struct {
 	mu      sync.Mutex

@@ -316,7 +316,7 @@ func (f modelFunc) Reply(_ context.Context, r *conversation.Request) (*conversat
 	return f(r), nil
 }
 
-// Protocol part 3.11: a host that a session has left, and one that it came to, hand on what
+// doc/protocol.md §10.4: a host that a session has left, and one that it came to, hand on what
 // comes although the tool server was down when they started.
 func TestD04Forwarded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -39,7 +39,7 @@ var (
 // that is on its way waits for that. If the destination is lost at the moment in which it
 // may have the session, Migrate waits until it answers.
 //
-// Without a Model the session is the calls of this one thread. Source: seed part 4, protocol parts 1.8 and 3.11.
+// Without a Model the session is the calls of this one thread. See doc/protocol.md §10.
 func (rt *Runtime) Migrate(ctx context.Context, session, to string) error {
 	if err := checkID("session", session); err != nil {
 		return err

@@ -32,7 +32,7 @@ type forwardedAnswer struct {
 // the first has to wait, the second is handed on. It reports whether it was one.
 //
 // The callback URLs that tools have name this host, so it stays their forwarder for as
-// long as they are valid. Source: protocol part 3.11.
+// long as they are valid. See doc/protocol.md §10.4.
 func (p *posted) elsewhere(body []byte) bool {
 	m := p.rt.moves
 	if m.ports == nil {

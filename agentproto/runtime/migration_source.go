@@ -54,7 +54,7 @@ type plan struct {
 // A movedTool is a tool server that has moved a session to the same server elsewhere.
 type movedTool struct{ Base, To string }
 
-// migrate performs a migration, in the order that the protocol prescribes (seed part 4):
+// migrate performs a migration, in the order that the protocol prescribes (doc/protocol.md §10.2):
 // the loop is shut down; the destination has its tool servers ready and reachable; each
 // server that needs it migrates; all of them are waited for; the conversation moves; the
 // source is cleaned up. Whatever fails before the destination has the session undoes what

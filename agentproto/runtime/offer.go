@@ -146,7 +146,7 @@ func (rt *Runtime) Problems() []Problem { return slices.Clone(rt.atStart.problem
 // tool that the session does not have, at most once a second.
 // [Bounds].Sessions is how many sessions are remembered: the one that was not used for
 // the longest time is new again after that, and so are all after a restart. The error is
-// that of ctx, or [ErrStopped]. Source: protocol part 1.3.
+// that of ctx, or [ErrStopped]. See doc/protocol.md §3.6.
 func (rt *Runtime) ToolsOf(ctx context.Context, session string) ([]Tool, []Problem, error) {
 	if err := checkID("session", session); err != nil {
 		return nil, nil, err

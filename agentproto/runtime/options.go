@@ -90,7 +90,7 @@ type Options struct {
 	// started again, and from time to time, see [Timeouts].Status. A call or subscription
 	// that it does not have, or about which it answers 4xx or nonsense, is ended with an
 	// error; when it does not answer or fails, the runtime goes on waiting. It is for tool
-	// servers that have the extension: others answer 404. Source: protocol part 1.12.
+	// servers that have the extension: others answer 404. See doc/protocol.md §9.4.
 	AskStatus bool
 
 	// Concurrency is how many requests are in flight to one tool server at once.
@@ -207,7 +207,7 @@ type Timeouts struct {
 }
 
 // Bounds are how much a [Runtime] takes in and remembers of what others send, so that no
-// tool server can exhaust it (protocol part 7, threats 5 and 34). The zero value of each
+// tool server can exhaust it (threats 5 and 34 of doc/threats.md). The zero value of each
 // field is the default that its comment names. Of several processes that share the calls,
 // each has bounds of its own.
 type Bounds struct {

@@ -210,7 +210,7 @@ func (rt *Runtime) ToolOf(key agentproto.CallKey) string {
 }
 
 // ToolsetOf returns the base URL of the tool server that has a call, or "" where that is not
-// known, for who shows the user whose question it is (protocol part 7, threat 31).
+// known, for who shows the user whose question it is (threat 31 of doc/threats.md).
 func (rt *Runtime) ToolsetOf(key agentproto.CallKey) string {
 	s := rt.ledger.serverOf(key)
 	if p := rt.prompts.promptOf(key); s == nil && p != nil {

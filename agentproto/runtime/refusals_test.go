@@ -181,7 +181,7 @@ func TestW07Types(t *testing.T) {
 	}
 }
 
-// Protocol part 1.5: an empty content has nothing to win over the text with.
+// doc/protocol.md §5.2: an empty content has nothing to win over the text with.
 func TestEmptyContent(t *testing.T) {
 	for _, tt := range []struct {
 		members, want string

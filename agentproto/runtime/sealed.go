@@ -10,7 +10,7 @@ import (
 )
 
 // An auth_url is a secret of the user that must not be kept longer than it takes to show it
-// (protocol part 1.5, case O07). The program, whose history may be on a disk, sees it
+// (doc/protocol.md §5.3, case O07). The program, whose history may be on a disk, sees it
 // sealed, and knows the detour by a digest.
 
 // sealedScheme starts an AuthURL that is sealed. A tool cannot send it: it is not https.

@@ -14,7 +14,7 @@ import (
 const minSecret = 24
 
 // secrets are what the runtime shares with one tool server: none, one, or several while
-// they are being changed. Source: protocol part 5.
+// they are being changed. See doc/protocol.md §11.2.
 type secrets []*standardwebhooks.Webhook
 
 // secretsOf reads the configured secrets. Errors do not contain any.

@@ -13,7 +13,7 @@ import (
 
 // How long the texts of tool servers may be that users and models are shown. What is longer
 // is cut, but for choices: what a user would not see of a choice must not be chosen.
-// Sources: protocol part 7, threats 30 and 31.
+// See threats 30 and 31 of doc/threats.md.
 const (
 	maxDescription = 16 << 10
 	maxPrompt      = 4 << 10

@@ -107,7 +107,7 @@ func (v *views) forget(thread string) {
 // Views returns the latest views of a thread by their types, for whoever begins to look
 // at it later. Views that were cleared are not among them, and neither are those of a
 // thread that was closed. They are not kept over a restart: tools send what is to be
-// seen. See [Bounds] for how many there are at most. Source: protocol part 1.5.
+// seen. See [Bounds] for how many there are at most. See doc/protocol.md §5.6.
 func (rt *Runtime) Views(groupID string) []*agentproto.ViewUpdate {
 	v := rt.views
 	v.mu.Lock()

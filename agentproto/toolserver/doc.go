@@ -90,7 +90,7 @@
 //
 // A session that moves is served by the source until the destination serves it, and
 // by one of the two afterwards, also if one of them is killed meanwhile: /migrate is
-// answered 200 when the destination does, and can be repeated (part 1.8).
+// answered 200 when the destination does, and can be repeated (doc/protocol.md §10.1).
 //
 // # What it does not promise
 //

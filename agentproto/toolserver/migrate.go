@@ -17,7 +17,7 @@ import (
 )
 
 // A Migrator moves what a tool keeps of a session, such as a working directory or
-// an open document, from one instance of the server to another (protocol part 1.8).
+// an open document, from one instance of the server to another (doc/protocol.md §10.1).
 // A session is named by its root thread, as in [agentproto.Invocation]. That name
 // comes from outside and has up to 1024 bytes of any kind, so it must not become a
 // path.

@@ -11,7 +11,7 @@ import (
 // How many notifications of one runtime are taken: so many a second, and so many at once.
 // They are far from what a runtime has to send that closes a thousand threads, and keep
 // one that has gone mad, or whose credentials somebody has, from keeping the store busy
-// (protocol part 7, threat 28). A migration costs much more than the others.
+// (threat 28 of doc/threats.md). A migration costs much more than the others.
 const (
 	noticeRate, noticeBurst   = 500, 5000
 	migrateRate, migrateBurst = 10, 200

@@ -19,7 +19,7 @@ import (
 
 // A runtime may invoke a key again: because it did not see the acknowledgement, or because it
 // has lost what it knew of the call and has made another callback_url for it. Every invocation
-// that is acknowledged gets an answer (protocol part 1.9):
+// that is acknowledged gets an answer (doc/protocol.md §4.6):
 //
 //	same callback_url    the call's own messages are the answer
 //	another callback_url the call's messages go there from now on, those that wait for

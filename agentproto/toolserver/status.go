@@ -11,7 +11,7 @@ import (
 // or an event of its subscription. It tells nothing else; a call of another runtime
 // is like one that never was. The answer is false only after the last message was
 // delivered or given up, so that a runtime which prunes the call loses nothing.
-// The path is an extension of the protocol (part 1.12).
+// The path is an extension of the protocol (doc/protocol.md §9.4).
 func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
 	runtime, data, ok := s.notification(w, r, purpose.Status)
 	if !ok {

@@ -8,7 +8,7 @@ import "time"
 // The system's clock counts when a partition is restored, as far as that is possible. If it was
 // ahead at an earlier start, the history is ahead of it now and goes at half of its speed for
 // as long as it takes: so a clock that was wrong once makes timers fire early once, and none
-// waits until the clock has come there again. Source: store study 11, protocol part 1.9.
+// waits until the clock has come there again. See doc/protocol.md §6.3.
 func (o *owner) startClock() {
 	wall := o.opts.Now().UnixNano()
 	if o.last.clock == 0 {

@@ -11,8 +11,8 @@ import (
 )
 
 // conns are the connections of a server. There is a bound for those of one network and one
-// for all, so that idle and slow ones cannot use up what all connections need (protocol part
-// 7, threat 9).
+// for all, so that idle and slow ones cannot use up what all connections need (threat 9 of
+// doc/threats.md).
 //
 // Those on which nothing was sent yet are told apart: clients open some in advance, and
 // [http.Server.Shutdown] waits five seconds for each of them to be used; closing them

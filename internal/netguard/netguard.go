@@ -3,7 +3,7 @@
 // A side of the agent tool protocol connects to addresses that its peers name:
 // callbacks, answers, tool servers, OAuth providers. Such an address must not lead
 // into the network of the side itself, whatever it looks like and whatever its
-// name resolves to (protocol part 7, threats 10 to 15). So a [Policy] checks the
+// name resolves to (threats 10 to 15 of doc/threats.md). So a [Policy] checks the
 // address that a socket is about to be connected to, after names are resolved: an
 // answer of a resolver that changes between a check and its use has no effect.
 //

@@ -43,8 +43,8 @@ func dial(t *testing.T, p netguard.Policy, addr string) error {
 	return err
 }
 
-// TestMatrix dials the first and the last address of every network of the matrix at
-// the end of protocol part 7, and some inside.
+// TestMatrix dials the first and the last address of every network that
+// doc/protocol.md §11.6 names, and some inside.
 func TestMatrix(t *testing.T) {
 	for network, inside := range map[string][]string{
 		"0.0.0.0/8":          {"0.0.0.0"},

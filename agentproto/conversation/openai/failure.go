@@ -117,8 +117,7 @@ func (m *Model) failure(e *reported, header http.Header) error {
 	return conversation.Permanent(said)
 }
 
-// after returns when to ask again: what the service says, up to five minutes, else 30 s
-// (protocol part 4).
+// after returns when to ask again: what the service says, up to five minutes, else 30 s.
 func after(header http.Header) time.Duration {
 	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil && seconds >= 0 {
 		return min(time.Duration(seconds)*time.Second, 5*time.Minute)

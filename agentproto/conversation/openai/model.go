@@ -29,7 +29,7 @@ type Options struct {
 
 	// Start is how long the service may take until the first part of its answer, and
 	// Stall how long from one part to the next. Comments and blank lines are no parts. Zero
-	// means 60 s and 120 s (protocol part 4).
+	// means 60 s and 120 s.
 	Start, Stall time.Duration
 	// MaxTokens is how long an answer may be. Zero leaves that to the service.
 	MaxTokens int64

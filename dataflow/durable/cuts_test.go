@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -112,21 +113,70 @@ func TestCutsWriteWhatChanged(t *testing.T) {
 // that leave more history behind them than is said.
 func TestSnapshotIsDue(t *testing.T) {
 	const bytes, age, little = 1 << 20, time.Minute, 64<<10 + 4*1000
-	o := &owner{core: &core{opts: Options{SnapshotBytes: bytes, SnapshotAge: age}}}
+	o := &owner{core: &core{opts: Options{SnapshotBytes: bytes, SnapshotAge: age}}, before: new(cut)}
 	o.stored.last.data = make([]byte, 1000)
+	failed := errors.New("the disk is gone")
 	for _, c := range []struct {
 		unsaved int
 		age     time.Duration
+		err     error // of the last one, which had bytes behind it
+		behind  int
 		want    bool
 	}{
-		{bytes - 1, 0, false}, {bytes, 0, true},
-		{1, age - 1, false}, {1, age, true},
-		{little, age/12 - 1, false}, {little, age / 12, true}, {little - 1, age / 12, false},
+		{bytes - 1, 0, nil, 0, false}, {bytes, 0, nil, 0, true},
+		{1, age - 1, nil, 0, false}, {1, age, nil, 0, true}, {0, age, nil, bytes, false},
+		{little, age/12 - 1, nil, 0, false}, {little, age / 12, nil, 0, true}, {little - 1, age / 12, nil, 0, false},
+		{0, age, failed, 1, true}, {0, age - 1, failed, 1, false}, {0, age, failed, 0, false},
+		{0, age / 12, failed, bytes, true}, {bytes, age/12 - 1, failed, bytes, false},
+		{little - 1, age / 12, failed, 1, true}, {little - 2, age / 12, failed, 1, false},
 	} {
+		o.before.err, o.before.behind = c.err, c.behind
 		if o.unsaved = c.unsaved; o.due(c.age) != c.want {
-			t.Errorf("%d bytes, %v after the last one: %v", c.unsaved, c.age, !c.want)
+			t.Errorf("%d bytes, %v after the last one, which had %d and the error %v: %v", c.unsaved, c.age, c.behind, c.err, !c.want)
 		}
 	}
+}
+
+// A brittleLog keeps no snapshot while it is broken.
+type brittleLog struct {
+	*journal.Memory
+	broken *atomic.Bool
+	saved  *atomic.Int64
+}
+
+func (l brittleLog) SaveSnapshot(ctx context.Context, p int, after, at uint64, state []byte) error {
+	if l.broken.Load() {
+		return errors.New("the disk is gone")
+	}
+	l.saved.Add(1)
+	return l.Memory.SaveSnapshot(ctx, p, after, at, state)
+}
+
+// TestFailedSnapshotIsRepeated has a snapshot fail and nothing more come. It would catch a flow that forgets how
+// much history is behind the last snapshot: a restart would go through all of it, however long ago it came.
+func TestFailedSnapshotIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var broken atomic.Bool
+		var saved atomic.Int64
+		broken.Store(true)
+		log := brittleLog{journal.NewMemory(journal.MemoryOptions{}), &broken, &saved}
+		app, err := Start(t.Context(), accounts, quiet(Options{Log: journal.Opened{Log: log}, SnapshotAge: time.Minute}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		post(t, app, filled(10)...)
+		time.Sleep(10 * time.Minute)
+		broken.Store(false)
+		time.Sleep(90 * time.Second)
+		if n := saved.Load(); n != 1 {
+			t.Errorf("a minute and a half after the log was mended, %d snapshots were kept, want 1", n)
+		}
+		time.Sleep(10 * time.Minute)
+		if n := saved.Load(); n != 1 {
+			t.Errorf("although nothing came, %d snapshots were kept, want 1", n)
+		}
+		stop(t, app)
+	})
 }
 
 // TestCleaner changes accounts at random, evenly or a few of them most often, with cuts of

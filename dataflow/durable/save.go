@@ -20,6 +20,7 @@ type cut struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	at      snapshot      // after the step
+	behind  int           // bytes of history that it covers, and that are behind the last one again if it is not made
 	stopped time.Duration // how long steps waited at most at a time
 	bytes   int
 
@@ -46,7 +47,7 @@ const (
 // It returns an error if another owner has saved a snapshot: then nobody knows whether what this
 // one stands on is still there.
 func (o *owner) cutIfDue() error {
-	if o.cut != nil || o.unsaved == 0 {
+	if o.cut != nil {
 		return nil
 	}
 	select {
@@ -66,10 +67,23 @@ func (o *owner) cutIfDue() error {
 	return nil
 }
 
-// due reports whether enough history is behind the last snapshot, which has an age.
+// due reports whether enough history is behind the last snapshot. The age is that of the last
+// attempt: one that failed is repeated, but not at once.
 func (o *owner) due(age time.Duration) bool {
+	behind, soon := o.behindLast(), o.opts.SnapshotAge/12
+	if behind == 0 || o.before.err != nil && age < soon {
+		return false
+	}
 	some := 64<<10 + 4*len(o.stored.last.data)
-	return o.unsaved >= o.opts.SnapshotBytes || age >= o.opts.SnapshotAge || age >= o.opts.SnapshotAge/12 && o.unsaved >= some
+	return behind >= o.opts.SnapshotBytes || age >= o.opts.SnapshotAge || age >= soon && behind >= some
+}
+
+// behindLast returns how much history a restore would have to go through. No snapshot is being made.
+func (o *owner) behindLast() int {
+	if o.before.err != nil {
+		return o.unsaved + o.before.behind
+	}
+	return o.unsaved
 }
 
 // beginCut notes what the state is now.
@@ -83,6 +97,7 @@ func (o *owner) beginCut(ctx context.Context) error {
 	c := &cut{at: o.last, wake: make(chan struct{}, 1), written: make(chan struct{}, 1), done: make(chan struct{})}
 	c.at.shape, c.at.fence = o.program.numbers.Shape().String(), o.fence
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.behind = o.behindLast()
 	o.cut, o.before = c, c
 	o.unsaved, o.savedAt = 0, began
 	err := o.cutter.Begin(o.cleaning(ctx))

@@ -37,8 +37,8 @@ type Case struct {
 	Action string `json:"action"`
 	// Expected is what has to come of it.
 	Expected string `json:"expected"`
-	// Part is the part of the protocol that says so.
-	Part string `json:"part"`
+	// Section is the section of doc/protocol.md that has the rule, such as "4.3".
+	Section string `json:"section"`
 }
 
 // For reports whether the case is for a side.
@@ -46,19 +46,7 @@ func (c Case) For(side Side) bool { return strings.Contains(c.Sides, string(side
 
 // Cases returns all cases of both sides, in the order of the table. The slice is
 // the caller's.
-func Cases() []Case {
-	all := slices.Clone(table)
-	for i := range all {
-		all[i].Part = parts[all[i].ID[:1]]
-	}
-	return all
-}
-
-// parts are the parts of the protocol that the subjects belong to.
-var parts = map[string]string{
-	"D": "1.3", "I": "1.4", "A": "1.4", "C": "1.5", "R": "1.5", "O": "1.5, 5", "U": "1.5", "S": "1.7",
-	"V": "1.5", "K": "1.6", "X": "1.6", "G": "1.8", "W": "1.2", "Z": "5", "T": "1.9", "L": "1.7", "E": "1.12",
-}
+func Cases() []Case { return slices.Clone(table) }
 
 // chosen returns the cases of a side that the options ask for. The filter is a
 // regular expression that has to match a whole id, and a level has to be among the

@@ -194,7 +194,7 @@ func (k *toolCall) check(m *message) {
 	want, _ := k.body["call_id"].(string)
 	switch {
 	case m.wrong != "":
-		k.c.fail(k.what, m, "a message as in protocol part 1.5")
+		k.c.fail(k.what, m, "a message as in doc/protocol.md §5")
 	case m.text("group_id") != k.str("group_id"):
 		k.c.fail(k.what, m, fmt.Sprintf("group_id %q", k.str("group_id")))
 	case m.kind != "view_update" && m.text(id) != k.str("id"):

@@ -95,7 +95,7 @@ type jsonResult struct {
 	Level    Level    `json:"level"`
 	Action   string   `json:"action"`
 	Expected string   `json:"expected"`
-	Part     string   `json:"part"`
+	Section  string   `json:"section"`
 	Reason   string   `json:"reason,omitempty"`
 	Failure  *Failure `json:"failure,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
@@ -103,7 +103,7 @@ type jsonResult struct {
 }
 
 // WriteJSON writes the report as one JSON object. Its member cases is an array of
-// objects with id, status, level, action, expected, part, took_ms and, if the case
+// objects with id, status, level, action, expected, section, took_ms and, if the case
 // did not pass, reason and failure.
 func (r *Report) WriteJSON(w io.Writer) error {
 	out := jsonReport{
@@ -113,7 +113,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	for _, x := range r.Results {
 		out.Counts[x.Status]++
 		out.Cases = append(out.Cases, jsonResult{
-			ID: x.ID, Status: x.Status, Level: x.Level, Action: x.Action, Expected: x.Expected, Part: x.Part,
+			ID: x.ID, Status: x.Status, Level: x.Level, Action: x.Action, Expected: x.Expected, Section: x.Section,
 			Reason: x.Reason, Failure: x.Failure, Notes: x.Notes, Millis: x.Took.Milliseconds(),
 		})
 	}

@@ -37,7 +37,7 @@ type verdict struct{ err error }
 // fail ends the trial: what came is not what the protocol demands. The texts name
 // what was sent and expected; got is what came, and is cut if it is long.
 func (p *probe) fail(sent string, got any, expected string) {
-	panic(verdict{&Failure{Sent: sent, Got: clip(fmt.Sprint(got), 600), Expected: expected, Part: p.Case.Part}})
+	panic(verdict{&Failure{Sent: sent, Got: clip(fmt.Sprint(got), 600), Expected: expected, Section: p.Case.Section}})
 }
 
 // lacks ends the trial: the target has no such role or setting.
@@ -104,11 +104,11 @@ type Failure struct {
 	Sent     string `json:"sent"`     // what was done to the target
 	Got      string `json:"got"`      // what came of it
 	Expected string `json:"expected"` // what should have come
-	Part     string `json:"part"`     // the part of the protocol that says so
+	Section  string `json:"section"`  // of doc/protocol.md, where the rule is
 }
 
 func (f *Failure) Error() string {
-	return fmt.Sprintf("sent %s; got %s; expected %s (protocol part %s)", f.Sent, f.Got, f.Expected, f.Part)
+	return fmt.Sprintf("sent %s; got %s; expected %s (doc/protocol.md §%s)", f.Sent, f.Got, f.Expected, f.Section)
 }
 
 // NotApplicable says that the target lacks what a case needs.

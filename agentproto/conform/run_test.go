@@ -105,7 +105,7 @@ func checkFormats(t *testing.T, report *Report) {
 	if err := errors.Join(report.WriteTable(&text), report.WriteJSON(&js), report.WriteJUnit(&junit)); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"FAIL   A02 S", "expected  a result (protocol part 1.4)", "n/a    A03", "1 passed that are expected to fail"} {
+	for _, want := range []string{"FAIL   A02 S", "expected  a result (doc/protocol.md §4.3)", "n/a    A03", "1 passed that are expected to fail"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the table does not say %q\n%s", want, &text)
 		}

@@ -52,8 +52,8 @@ var marks = map[Status]string{
 func (x Result) line() string {
 	s := fmt.Sprintf("%-5s  %s %s  %-66s %7s\n", marks[x.Status], x.ID, x.Level, x.Action, x.Took.Round(time.Millisecond))
 	if f := x.Failure; f != nil {
-		s += fmt.Sprintf("         sent      %s\n         got       %s\n         expected  %s (protocol part %s)\n",
-			printable(f.Sent), indented(f.Got), printable(f.Expected), f.Part)
+		s += fmt.Sprintf("         sent      %s\n         got       %s\n         expected  %s (doc/protocol.md §%s)\n",
+			printable(f.Sent), indented(f.Got), printable(f.Expected), f.Section)
 	}
 	if x.Reason != "" && (x.Failure == nil || x.Status == ExpectedFail) {
 		s += "         " + indented(x.Reason) + "\n"

@@ -25,6 +25,7 @@ import (
 //	403  a message about another call, or of a type the URL is not for
 //	404  not a callback URL of this runtime, or an expired one
 //	405, 413, 415  not a POST, too large, not plain JSON
+//	410  an event of a subscription that ended more than a minute ago: the tool has missed that
 //	421  addressed to another host, where no PublicURL is set
 //	503  not taken in, with Retry-After: the program is busy, or stopping, or the
 //	     callback URL or the thread exceeds its [Bounds]

@@ -75,7 +75,7 @@ func newServers(opts Options) ([]*server, error) {
 	seen := map[string]bool{}
 	for _, base := range opts.Toolsets {
 		base = strings.TrimSuffix(base, "/")
-		origin, err := originOf(base)
+		origin, err := serverOf(base)
 		if err != nil {
 			return nil, fmt.Errorf("runtime: toolset %s: %w", withoutPassword(base), err)
 		}
@@ -118,9 +118,24 @@ func originOf(raw string) (string, error) {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port), nil
 }
 
+// serverOf is originOf with one name for this machine: a port of it has one server, whether the
+// URL says localhost, 127.0.0.1 or [::1].
+func serverOf(raw string) (string, error) {
+	origin, err := originOf(raw)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range []string{"127.0.0.1", "[::1]"} {
+		if scheme, port, ok := strings.Cut(origin, "://"+name+":"); ok {
+			return scheme + "://localhost:" + port, nil
+		}
+	}
+	return origin, nil
+}
+
 // mayUse reports whether a server may have the runtime send requests to a URL.
 func (rt *Runtime) mayUse(s *server, raw string) error {
-	origin, err := originOf(raw)
+	origin, err := serverOf(raw)
 	if err != nil {
 		return err
 	}

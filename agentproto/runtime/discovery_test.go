@@ -209,4 +209,13 @@ func TestOriginOf(t *testing.T) {
 			t.Errorf("originOf(%q) = %q, want %q", in, got, want)
 		}
 	}
+	for in, want := range map[string]string{
+		"http://localhost:8801/a": "http://localhost:8801", "http://127.0.0.1:8801": "http://localhost:8801", "http://[::1]:8801": "http://localhost:8801",
+		"http://LocalHost:8801": "http://localhost:8801", "http://127.0.0.1:8802": "http://localhost:8802", "https://127.0.0.1:8801": "https://localhost:8801",
+		"http://127.0.0.2:8801": "http://127.0.0.2:8801", "http://127.0.0.1.evil.test:8801": "http://127.0.0.1.evil.test:8801", "ftp://127.0.0.1": "",
+	} {
+		if got, _ := serverOf(in); got != want {
+			t.Errorf("serverOf(%q) = %q, want %q", in, got, want)
+		}
+	}
 }

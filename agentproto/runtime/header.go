@@ -68,7 +68,7 @@ func (rt *Runtime) introduce(req *http.Request, s *server) {
 	if s == nil || len(s.header) == 0 || rt.mayUse(s, req.URL.String()) != nil {
 		return
 	}
-	origin, _ := originOf(req.URL.String())
+	origin, _ := serverOf(req.URL.String())
 	if origin != s.origin && slices.ContainsFunc(rt.servers, func(other *server) bool { return other.origin == origin }) {
 		return // another tool server, whatever it is allowed for
 	}

@@ -169,7 +169,7 @@ func configure(opts Options) (*Runtime, error) {
 		rt.byID[s.id] = s
 	}
 	for _, raw := range opts.AllowOrigins {
-		origin, err := originOf(raw)
+		origin, err := serverOf(raw)
 		if err != nil {
 			return nil, fmt.Errorf("runtime: allowed origin %s: %w", withoutPassword(raw), err)
 		}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/agentproto"
 )
@@ -17,10 +18,40 @@ type subscribed struct {
 	mu   sync.Mutex
 	max  int // of one thread
 	open map[string]map[string]bool
+	// young and old have when the last subscriptions ended: a generation of them at least.
+	young, old map[agentproto.CallKey]time.Time
 }
 
 func newSubscribed(most int) *subscribed {
-	return &subscribed{max: most, open: map[string]map[string]bool{}}
+	return &subscribed{max: most, open: map[string]map[string]bool{}, young: map[agentproto.CallKey]time.Time{}}
+}
+
+// grace is how long events of a subscription that has ended are answered 200: they may have been on
+// their way.
+const grace = time.Minute
+
+// isOver reports whether a subscription ended longer ago than events are on their way, as far as this process
+// knows.
+func (s *subscribed) isOver(key agentproto.CallKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.open[key.GroupID][key.ID]; known {
+		return false
+	}
+	ended, known := s.young[key]
+	if !known {
+		ended, known = s.old[key]
+	}
+	return known && time.Since(ended) > grace
+}
+
+// end notes that a subscription ended now.
+func (s *subscribed) end(key agentproto.CallKey) {
+	s.remove(key)
+	if len(s.young) >= generation {
+		s.old, s.young = s.young, make(map[agentproto.CallKey]time.Time, generation)
+	}
+	s.young[key] = time.Now()
 }
 
 // reserve makes room for a subscription. It reports false if the thread has as many as it
@@ -75,7 +106,9 @@ func (s *subscribed) see(e agentproto.Effect) {
 		}
 	case agentproto.DeliverEvent:
 		s.set(e.Key, true)
-	case agentproto.SubscriptionEnded, agentproto.Departed:
+	case agentproto.SubscriptionEnded:
+		s.end(e.Key)
+	case agentproto.Departed:
 		s.remove(e.Key)
 	case agentproto.Drop:
 		if e.Event == agentproto.ResultArrived && !s.open[e.Key.GroupID][e.Key.ID] {

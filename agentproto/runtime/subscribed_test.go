@@ -3,9 +3,11 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/millrace/millrace/agentproto"
 )
@@ -31,8 +33,51 @@ func (p withEvents) Deliver(ctx context.Context, key agentproto.CallKey, e agent
 	return p.program.Deliver(ctx, key, e)
 }
 
+// S04: a tool that goes on sending events of a subscription that has ended is told so after a minute, and
+// one that was never told that it ended is not. It fails if such a tool sends events for ever, or if one that was on its
+// way is refused.
+func TestS04GoneAfterTheEnd(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		tool, key, url := w.pending()
+		w.post(url, subscribe(key))
+		w.post(url, event(key, "one", false))
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		if status := w.post(url, event(key, "two", false)); status != 200 {
+			t.Errorf("while it is open: status %d", status)
+		}
+		w.post(url, event(key, "last", true))
+		synctest.Wait()
+		for _, x := range []struct {
+			after  time.Duration
+			status int
+		}{{0, 200}, {time.Minute, 200}, {time.Second, 410}, {time.Hour, 410}} {
+			time.Sleep(x.after)
+			if status := w.post(url, event(key, "again", false)); status != x.status {
+				t.Errorf("%v later: status %d, want %d", x.after, status, x.status)
+			}
+		}
+		w.call("g", "2") // whose result opens no subscription
+		plain := agentproto.CallKey{GroupID: "g", ID: "2"}
+		other := tool.callback()
+		w.post(other, result(plain, "done"))
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		if status := w.post(other, event(plain, "none", false)); status != 200 {
+			t.Errorf("without a subscription: status %d, want 200", status)
+		}
+	})
+	s := newSubscribed(1)
+	for i := range 3*generation + 1 {
+		s.see(agentproto.Effect{Kind: agentproto.SubscriptionEnded, Key: agentproto.CallKey{GroupID: "g", ID: strconv.Itoa(i)}})
+	}
+	if n := len(s.young) + len(s.old); n > 2*generation {
+		t.Errorf("%d subscriptions that have ended are kept, want at most %d", n, 2*generation)
+	}
+}
+
 // S04, S09 at the endpoint: the URL of a call with a subscription goes on being good for
-// events; other messages have no effect any more, and events have none without or after it.
+// events and views; other messages have no effect any more, and events have none without or after it.
 func TestS04EventsAtTheEndpoint(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var delivered []string
@@ -61,12 +106,12 @@ func TestS04EventsAtTheEndpoint(t *testing.T) {
 		if got, want := strings.Join(delivered, ", "), "too early , a id1, a id1, b , b , last , after the last "; got != want {
 			t.Errorf("the program was told of %q, want %q", got, want)
 		}
-		if got := w.user.saw(); len(got) != 0 {
-			t.Errorf("saw %q, want nothing", got)
+		if got := w.user.saw(); len(got) != 1 || !strings.HasPrefix(got[0], "view ") {
+			t.Errorf("saw %q, want the view alone", got)
 		}
 		st := w.stats()
-		if st.Events != 7 || st.Unsubscribed != 2 || st.Late != 3 || st.Duplicates != 2 || st.Results != 1 {
-			t.Errorf("stats %+v, want 7 events, 2 of them without a subscription, 3 late, 2 duplicates", st.Counts)
+		if st.Events != 7 || st.Unsubscribed != 2 || st.Late != 2 || st.Duplicates != 2 || st.Results != 1 || st.Views != 1 {
+			t.Errorf("stats %+v, want 7 events, 2 of them without a subscription, 2 late, 2 duplicates, a view", st.Counts)
 		}
 		plain := w.call("g", "2")
 		url = tool.callback()

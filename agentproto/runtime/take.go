@@ -68,6 +68,11 @@ func (p *posted) take(message agentproto.Callback) {
 	case *agentproto.ViewUpdate:
 		p.view(m)
 	case *agentproto.SubscriptionEvent:
+		if p.rt.subscribed.isOver(m.Key()) {
+			p.rt.count(p.server, nLate)
+			p.refuse(http.StatusGone, "the subscription has ended")
+			return
+		}
 		p.rt.count(p.server, nEvents)
 		p.deliver(agentproto.Event{
 			Kind: agentproto.SubscriptionEventArrived, Subscription: m, MessageID: p.id,
@@ -94,11 +99,11 @@ func (p *posted) result(m *agentproto.ToolResult) {
 	p.ok()
 }
 
-// view shows a view, unless its thread is closed or its call resolved: like any other
-// message it comes too late then.
+// view shows a view, unless its thread is closed or its call over: like any other message it
+// comes too late then. A call that has opened a subscription is over with that.
 func (p *posted) view(m *agentproto.ViewUpdate) {
 	key := p.capability.key
-	if p.rt.ledger.isClosed(key.GroupID) || p.rt.ledger.isResolved(key) {
+	if p.rt.ledger.isClosed(key.GroupID) || p.rt.ledger.isResolved(key) && !p.rt.subscribed.isOpen(key) {
 		p.rt.count(p.server, nLate)
 		p.ok()
 		return

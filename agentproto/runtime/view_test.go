@@ -95,6 +95,33 @@ func TestV02ViewsRefused(t *testing.T) {
 	})
 }
 
+// V02: a call that has opened a subscription shows views for as long as that is open. It fails if they are
+// dropped behind the result, which a tool that watches something sends its views after.
+func TestV02ViewsOfSubscription(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		_, key, url := w.pending()
+		w.post(url, subscribe(key))
+		synctest.Wait()
+		if status := w.post(url, view("g", "plan", `{"step":1}`)); status != 200 {
+			t.Errorf("while the subscription is open: status %d", status)
+		}
+		if got, want := w.views("g"), `plan {"step":1}`; got != want {
+			t.Errorf("views %s, want %s", got, want)
+		}
+		w.post(url, event(key, "done", true))
+		synctest.Wait()
+		if status := w.post(url, view("g", "plan", `{"step":2}`)); status != 200 {
+			t.Errorf("behind the final event: status %d", status)
+		}
+		if got, want := w.views("g"), `plan {"step":1}`; got != want {
+			t.Errorf("views %s, want %s", got, want)
+		}
+		if st := w.stats(); st.Late != 1 || st.Views != 1 {
+			t.Errorf("stats %+v, want 1 late and 1 view", st.Counts)
+		}
+	})
+}
+
 // V04: a thread has so many views and no more, and they are so large.
 func TestV04ViewsAreBounded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -73,8 +73,8 @@ type Options struct {
 	// half of MaxCalls, and at least one.
 	MaxRuntimeCalls int
 	// Remember is for how long, at least, the key of a finished call is remembered,
-	// so that an invocation repeated by a runtime does not run again. More than half
-	// a million keys in that time shorten it. Zero means 24 hours.
+	// so that an invocation repeated by a runtime does not run again. More than a
+	// million keys in that time shorten it. Zero means 24 hours.
 	Remember time.Duration
 
 	// CallbackTransport carries messages to runtimes. Nil means a transport of the

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -243,7 +244,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (data []byte, ok b
 		return nil, false
 	}
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || media != "application/json" || r.Header.Get("Content-Encoding") != "" {
+	if encoding := r.Header.Get("Content-Encoding"); err != nil || media != "application/json" || encoding != "" && !strings.EqualFold(encoding, "identity") {
 		http.Error(w, "the body must be plain application/json", http.StatusUnsupportedMediaType)
 		return nil, false
 	}

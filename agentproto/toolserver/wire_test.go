@@ -140,6 +140,10 @@ func TestW07_W08_Requests(t *testing.T) {
 	if w := rt.post("/invoke", invocation("id", `"c1"`), "Content-Encoding", "gzip"); w.Code != 415 {
 		t.Errorf("compressed: %d", w.Code)
 	}
+	if w := rt.post("/invoke", invocation("id", `"c2"`), "Content-Encoding", "Identity"); w.Code != 200 {
+		t.Errorf("encoded as it is: %d %s", w.Code, w.Body)
+	}
+	rt.nextResult()
 	if w := rt.post("/invoke", invocation("id", `"c1"`), "Origin", "https://evil.example"); w.Code != 403 {
 		t.Errorf("from a browser: %d", w.Code)
 	}

@@ -145,6 +145,27 @@ func TestBadKeyInside(t *testing.T) {
 	}
 }
 
+// TestBadKeyOfAntiJoin has such a key among those that are left out, which were keys of nothing before. The error
+// has to name the operator that could not use it.
+func TestBadKeyOfAntiJoin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flow := dataflow.New()
+		at := dataflow.At[server](flow)
+		in, s := dataflow.Input[float64](at, "in")
+		batch := slice.Batch(slice.At(at), s, why)
+		bad := dataflow.Map(batch, func(float64) any { return []int{1} })
+		fine := dataflow.KeyBy(batch, func(x float64) any { return x })
+		keyedstream.AntiJoin(fine, bad)
+		app := start(t, flow)
+		err := in.Send(t.Context(), 1)
+		var step *dataflow.StepError
+		if !errors.As(err, &step) || step.Op != "keyedstream.AntiJoin" || !strings.HasPrefix(step.Pos, "key_test.go:") {
+			t.Errorf("Send: %v, want that AntiJoin failed", err)
+		}
+		app.Stop(t.Context())
+	})
+}
+
 // TestBadKeyAtBuild gives a state a first content with such a key.
 func TestBadKeyAtBuild(t *testing.T) {
 	for _, bad := range []any{math.NaN(), []int{1}} {

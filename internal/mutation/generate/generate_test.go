@@ -162,14 +162,45 @@ func TestEquivalent(t *testing.T) {
 	}
 	_, all := ofModule(t)
 	for name := range listed {
-		if !slices.ContainsFunc(all, func(m mutant) bool { return m.name() == name }) {
-			t.Errorf("equivalent.txt: there is no mutant %q", name)
+		if !slices.ContainsFunc(all, func(m mutant) bool { return m.listed() == name }) {
+			t.Errorf("equivalent.txt: there is no mutant %q: it was removed, or is another change now; look again", name)
 		}
 	}
 	for _, text := range []string{"a b c 1", "a b c 1: ", "a b c 1: x\na b c 1: y"} {
 		if _, err := equivalents(text); err == nil {
 			t.Errorf("%q is taken as a list", text)
 		}
+	}
+}
+
+// TestChange fails if a mutant that is listed as equivalent goes on being so when its number has become that of
+// another change, or stops being so when the function is only indented.
+func TestChange(t *testing.T) {
+	of := func(body string) (all []string) {
+		t.Helper()
+		ms, err := inFile("p/p.go", []byte("package p\n\nfunc F(a, b int) (c int) {\n"+body+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range ms {
+			if m.operator == "compare" {
+				all = append(all, m.listed())
+			}
+		}
+		return all
+	}
+	one := of("\tif a < b && b < 9 {\n\t\tc = 1\n\t}\n\treturn c\n")
+	if len(one) != 2 || one[0][len(one[0])-6:] == one[1][len(one[1])-6:] {
+		t.Errorf("two comparisons of a line are %q", one)
+	}
+	if again := of("\t\t\tif a < b && b < 9 {\n\t\tc = 2\n\t}\n\treturn c\n"); !slices.Equal(again, one) {
+		t.Errorf("indented they are %q, want %q", again, one)
+	}
+	if other := of("\tif c < b && b < 9 {\n\t\tc = 1\n\t}\n\treturn c\n"); other[0] == one[0] || other[1] == one[1] {
+		t.Errorf("in another line they are %q as well", other)
+	}
+	if before := of("\tif b < a {\n\t\treturn 0\n\t}\n\tif a < b && b < 9 {\n\t\tc = 1\n\t}\n\treturn c\n"); slices.Contains(before, one[0]) || slices.Contains(before, one[1]) {
+		t.Errorf("behind another one they are %q", before)
 	}
 }
 

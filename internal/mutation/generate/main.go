@@ -248,7 +248,7 @@ func equivalents(text string) (map[string]string, error) {
 		}
 		name, why, ok := strings.Cut(line, ": ")
 		if !ok || why == "" || all[name] != "" {
-			return nil, fmt.Errorf("equivalent.txt: %q: want the name of a mutant, a colon and a reason, once", line)
+			return nil, fmt.Errorf("equivalent.txt: %q: want the name of a mutant, its change, a colon and a reason, once", line)
 		}
 		all[name] = why
 	}

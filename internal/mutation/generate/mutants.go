@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -22,12 +24,17 @@ type mutant struct {
 	line               int
 	from, to           int // what is replaced, in bytes
 	text               string
+	change             string // digest of the lines with what is replaced, and by what
 }
 
 // name names a mutant.
 func (m mutant) name() string {
 	return fmt.Sprintf("%s %s %s %d", m.file, m.fn, m.operator, m.ordinal)
 }
+
+// listed names a mutant as equivalent.txt does: with the change, since numbers become those of other
+// changes when a function is edited.
+func (m mutant) listed() string { return m.name() + " " + m.change }
 
 // dir returns the folder of its package, from the root of the module.
 func (m mutant) dir() string { return m.file[:strings.LastIndexByte(m.file, '/')] }
@@ -109,6 +116,21 @@ func inFile(file string, src []byte) ([]mutant, error) {
 	return w.all, nil
 }
 
+// changeOf returns a digest of a change: of the lines that it is in, without what they are indented by, of its
+// place in them, and of what comes there.
+func changeOf(src []byte, from, to int, text string) string {
+	begin, end := bytes.LastIndexByte(src[:from], '\n')+1, len(src)
+	if i := bytes.IndexByte(src[to:], '\n'); i >= 0 {
+		end = to + i
+	}
+	var lines []byte
+	for line := range bytes.Lines(src[begin:end]) {
+		lines = append(append(lines, bytes.TrimSpace(line)...), '\n')
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s%d %s", lines, len(bytes.TrimLeft(src[begin:from], "\t ")), text))
+	return hex.EncodeToString(sum[:3])
+}
+
 // receiver returns the name of a receiver's type.
 func receiver(t ast.Expr) string {
 	switch t := t.(type) {
@@ -139,7 +161,9 @@ func (w *walker) offset(p token.Pos) int { return w.fset.Position(p).Offset }
 
 // add adds a mutant that replaces what lies between two positions.
 func (w *walker) add(operator string, from, to token.Pos, text string) {
-	w.all = append(w.all, mutant{w.file, w.fn, operator, w.count[operator], w.fset.Position(from).Line, w.offset(from), w.offset(to), text})
+	m := mutant{w.file, w.fn, operator, w.count[operator], w.fset.Position(from).Line, w.offset(from), w.offset(to), text, ""}
+	m.change = changeOf(w.src, m.from, m.to, text)
+	w.all = append(w.all, m)
 	w.count[operator]++
 }
 

@@ -32,14 +32,14 @@ type score [outcomes]int
 // A tally counts outcomes and prints them.
 type tally struct {
 	w          io.Writer
-	equivalent map[string]string // why, by the name of a mutant
+	equivalent map[string]string // why, by the name of a mutant with its change
 	scores     map[string]*score
 	wrong      int
 }
 
 // count counts an outcome. One that should be another is printed and counted as wrong.
 func (t *tally) count(m mutant, what outcome, by string) error {
-	if _, listed := t.equivalent[m.name()]; listed && (what == survived || what == uncovered) {
+	if _, listed := t.equivalent[m.listed()]; listed && (what == survived || what == uncovered) {
 		what = same
 	} else if listed && what == killed || what == survived || what == uncovered {
 		t.wrong++
@@ -57,6 +57,9 @@ func (t *tally) count(m mutant, what outcome, by string) error {
 	}
 	if by != "" {
 		by = " by " + by
+	}
+	if what == survived || what == uncovered {
+		by = fmt.Sprintf(" (change %s)", m.change)
 	}
 	_, err := fmt.Fprintf(t.w, "%-10s %s:%d %s %s %d: %q%s\n", what, m.file, m.line, m.fn, m.operator, m.ordinal, text, by)
 	return err

@@ -26,3 +26,18 @@ func TestShapeOfOwner(t *testing.T) {
 		stop(t, app)
 	})
 }
+
+// TestQuestionsForVerdicts would catch a question without a record, or one that broke off, being answered as if it
+// had one: who asks would take the empty answer for that of its record.
+func TestQuestionsForVerdicts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := start(t, journal.NewMemory(journal.MemoryOptions{}), keptProcess, Options{})
+		ps := &peers{core: app.core}
+		for _, question := range [][]byte{{askVerdict}, {askVerdict, 0x80}, {askVerdict, 7}} {
+			if answer := ps.answer(0, question); string(answer) != string([]byte{answerLater}) {
+				t.Errorf("%q is answered %q", question, answer)
+			}
+		}
+		stop(t, app)
+	})
+}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/journal"
@@ -79,29 +81,32 @@ func TestOpenHistory(t *testing.T) {
 // TestHistoryOfOneStep goes through a history that has only its first step. It would catch that this step
 // counts as nothing.
 func TestHistoryOfOneStep(t *testing.T) {
-	log := journal.NewMemory(journal.MemoryOptions{})
-	app := start(t, log, times(1), Options{})
-	log.Crash()
-	<-app.Done()
-	h, err := OpenHistory(t.Context(), times(1), quiet(Options{Log: journal.Opened{Log: log.Reopen()}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := h.Partition(t.Context(), 0)
-	if err != nil || info.Steps != 1 || info.Last != 1 {
-		t.Errorf("%+v, %v", info, err)
-	}
-	n := 0
-	for s, err := range h.Steps(t.Context(), 0) {
-		if err != nil || s.Number != 1 || s.Taken != 0 || s.At.IsZero() {
-			t.Errorf("%+v, %v", s, err)
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		log := journal.NewMemory(journal.MemoryOptions{})
+		app := start(t, log, times(1), Options{})
+		log.Crash()
+		<-app.Done()
+		h, err := OpenHistory(t.Context(), times(1), quiet(Options{Log: journal.Opened{Log: log.Reopen()}}))
+		if err != nil {
+			t.Fatal(err)
 		}
-		n++
-	}
-	if n != 1 {
-		t.Errorf("%d steps, want 1", n)
-	}
-	if err := h.Close(); err != nil {
-		t.Fatal(err)
-	}
+		info, err := h.Partition(t.Context(), 0)
+		if err != nil || info.Steps != 1 || info.Last != 1 {
+			t.Errorf("%+v, %v", info, err)
+		}
+		n := 0
+		for s, err := range h.Steps(t.Context(), 0) {
+			if err != nil || s.Number != 1 || s.Taken != 0 || !s.At.Equal(began) {
+				t.Errorf("%+v, %v", s, err)
+			}
+			n++
+		}
+		if n != 1 {
+			t.Errorf("%d steps, want 1", n)
+		}
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -58,3 +58,28 @@ func TestLostAnswers(t *testing.T) {
 		}
 	})
 }
+
+// TestLostAnswerIsCounted loses the answer of one commit. It would catch that an operator is told of more restores
+// than there were, or of none.
+func TestLostAnswerIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.NewMemory(journal.MemoryOptions{})
+		app := start(t, log, quorumProcess, Options{})
+		lost := false
+		log.SetHook(func(a journal.Action) journal.Fault {
+			lose := !lost && a.Op == journal.OpCommit && a.Done
+			lost = lost || lose
+			return journal.Fault{Fail: lose}
+		})
+		for vote := range 3 {
+			if err := app.Ports.votes.Send(t.Context(), "r", vote); err != nil {
+				t.Fatal(err)
+			}
+		}
+		await(t, app.Ports.released, "r", tally{3, 3})
+		if n := app.Metrics().Restores; !lost || n != 1 {
+			t.Errorf("lost: %t, %d restores are counted, want 1", lost, n)
+		}
+		stop(t, app)
+	})
+}

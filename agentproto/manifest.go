@@ -2,9 +2,12 @@ package agentproto
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/internal/plain"
 )
 
 // A Manifest describes a toolset: where it is invoked and what it offers.
@@ -21,6 +24,7 @@ type Manifest struct {
 
 // A Tool is one tool of a toolset.
 type Tool struct {
+	// Name has 1 to 128 characters that can be seen, without spaces.
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	// InputSchema is a JSON schema of the arguments; see [CompileSchema].
@@ -74,7 +78,7 @@ func DecodeManifest(data []byte, lim Limits) (*Manifest, error) {
 func bindTool(o *object) Tool {
 	t := Tool{Name: o.name("name"), Description: o.str("description"), DisplayScript: o.text("displayScript")}
 	if strings.ContainsFunc(t.Name, notInToolName) {
-		o.refuse(o.pointer("name"), "must be made of letters, digits, _ and -")
+		o.refuse(o.pointer("name"), "must be made of characters that can be seen, without spaces")
 	}
 	if t.InputSchema = o.object("inputSchema"); t.InputSchema != nil && o.err == nil {
 		if _, err := compileSchema(t.InputSchema); err != nil {
@@ -93,11 +97,11 @@ func bindTool(o *object) Tool {
 	return t
 }
 
-// notInToolName reports whether r is refused in the name of a tool. The protocol
-// only advises against such names, but the APIs of models refuse them, and with
-// them the whole conversation.
+// notInToolName reports whether r is refused in the name of a tool: what cannot be seen or
+// changes where other characters are seen, and white space. A model cannot be shown all other
+// names; package conversation substitutes those that its API would refuse.
 func notInToolName(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
+	return r == ' ' || !unicode.IsPrint(r) || plain.Invisible(r)
 }
 
 // name returns a required name of 1 to 128 characters.

@@ -12,6 +12,10 @@ func TestDecodeManifest(t *testing.T) {
 	manifest := func(tools string) string {
 		return `{"name":"files","endpoint":"http://t.example/rap","tools":[` + tools + `]}`
 	}
+	named := func(name string) string {
+		return manifest(`{"name":"` + name + `","description":"d","inputSchema":{}}`)
+	}
+	const unseen = `member "/tools/0/name" must be made of characters that can be seen, without spaces`
 	read := Tool{Name: "read", Description: "d", InputSchema: []byte(`{"type":"object"}`)}
 	for _, test := range []struct {
 		name, in string
@@ -35,8 +39,20 @@ func TestDecodeManifest(t *testing.T) {
 		{"D07 tools absent", `{"name":"files","endpoint":"http://t.example/rap"}`, nil, `member "/tools" is missing`},
 		{"D07 empty name", `{"name":"","endpoint":"http://t.example/rap","tools":[` + tool + `]}`, nil, `member "/name" must not be empty`},
 		{"D07 name of 129", `{"name":"` + strings.Repeat("é", 129) + `","endpoint":"http://t.example/rap","tools":[` + tool + `]}`, nil, `member "/name" is longer than 128 characters`},
-		{"D07 tool name of 129", manifest(`{"name":"` + strings.Repeat("a", 129) + `","description":"d","inputSchema":{}}`), nil, `member "/tools/0/name" is longer than 128 characters`},
-		{"D07 tool name with a space", manifest(`{"name":"a b","description":"d","inputSchema":{}}`), nil, `member "/tools/0/name" must be made of letters, digits, _ and -`},
+		{"D07 tool name of 129", named(strings.Repeat("a", 129)), nil, `member "/tools/0/name" is longer than 128 characters`},
+		{"D07 empty tool name", named(""), nil, `member "/tools/0/name" must not be empty`},
+		{"D07 tool name with a space", named("a b"), nil, unseen},
+		{"D07 tool name with a no-break space", named("a\u00A0b"), nil, unseen},
+		{"D07 tool name with a blank at its end", named("a\u3000"), nil, unseen},
+		{"D07 tool name with a tab", named(`a\tb`), nil, `member "/tools/0/name" has a control character`},
+		{"D07 tool name with a zero-width space", named("a\u200Bb"), nil, unseen},
+		{"D07 tool name with a joiner", named("a\u200Db"), nil, unseen},
+		{"D07 tool name with a filler", named("a\u3164b"), nil, unseen},
+		{"D07 tool name with a tag", named("a\U000E0061b"), nil, unseen},
+		{"D07 tool name with a variation selector", named("a\uFE0Fb"), nil, unseen},
+		{"D07 tool name with an unknown character", named("a\U00040000b"), nil, unseen},
+		{"N80 tool name of a path", named("fs/read.file"), &Manifest{Name: "files", Endpoint: "http://t.example/rap", Tools: []Tool{{Name: "fs/read.file", Description: "d", InputSchema: []byte(`{}`)}}}, ""},
+		{"tool name of 128", named(strings.Repeat("é", 127) + "読"), &Manifest{Name: "files", Endpoint: "http://t.example/rap", Tools: []Tool{{Name: strings.Repeat("é", 127) + "読", Description: "d", InputSchema: []byte(`{}`)}}}, ""},
 		{"D07 relative endpoint", `{"name":"files","endpoint":"/rap","tools":[` + tool + `]}`, nil, `member "/endpoint" must be an absolute http or https URL`},
 		{"twice the same name", manifest(tool + `,` + tool), nil, `member "/tools/1/name" is that of another tool`},
 		{"names differ in case", manifest(tool + `,` + strings.Replace(tool, "read", "Read", 1)),

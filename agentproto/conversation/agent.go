@@ -12,7 +12,8 @@ import (
 // A Host does for an [Agent] what concerns tool calls. Each method may be called again
 // for the same thing, and by any number of goroutines.
 type Host interface {
-	// Tools returns what the model of a thread may call.
+	// Tools returns what the model of a thread may call, with the names by which
+	// [Host.MakeCall] knows the tools.
 	Tools(ctx context.Context, s *Session) []Tool
 	// MakeCall makes a call of a thread. A call that was made already is no error. An
 	// error is told to the model in the place of a result; after one of the other methods
@@ -164,16 +165,18 @@ func (a *Agent) ask(ctx context.Context, thread string, action *Action) *Outcome
 		return abandoned
 	}
 	request := Request{Thread: thread, Round: action.Round, Session: action.Session}
-	request.Tools = append(a.opts.Host.Tools(ctx, action.Session), builtinTools()...)
+	tools := a.opts.Host.Tools(ctx, action.Session)
+	names := nameTools(tools, history)
+	request.Tools = append(names.show(tools), builtinTools()...)
 	for _, m := range history {
 		if m.ForModel() {
-			request.Messages = append(request.Messages, m)
+			request.Messages = append(request.Messages, asShown(m))
 		}
 	}
 	for attempt := 0; ; attempt++ {
 		reply, err := a.once(ctx, &request)
 		if err == nil {
-			return &Outcome{Reply: reply}
+			return &Outcome{Reply: names.resolve(reply)}
 		}
 		if ctx.Err() != nil {
 			return abandoned

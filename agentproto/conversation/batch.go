@@ -47,6 +47,9 @@ func usable(id string) bool {
 // builtin returns the result of a call that the conversation answers itself, at once,
 // or nil.
 func (t *turn) builtin(c Call) *ToolResult {
+	if c.Alias != "" { // a tool of a toolset that has the same name
+		return nil
+	}
 	switch c.Name {
 	case EventTool:
 		return textResult(c.ID, "Error: %s shows what came in and cannot be called", EventTool)
@@ -161,7 +164,7 @@ func (t *turn) inject(e Event) {
 		Tool       string          `json:"tool"`
 		Arguments  json.RawMessage `json:"arguments,omitempty"`
 		Final      bool            `json:"final,omitempty"`
-	}{Kind: "event", ToolCallID: e.Call.ID, Tool: e.Call.Name, Final: e.Final}
+	}{Kind: "event", ToolCallID: e.Call.ID, Tool: e.Call.shown(), Final: e.Final}
 	if args := json.RawMessage(e.Call.Arguments); json.Valid(args) {
 		what.Arguments = args
 	}

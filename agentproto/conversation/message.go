@@ -51,8 +51,12 @@ type Call struct {
 	ID string
 	// CallID is the second identifier that some model APIs have, handed on to the tool.
 	CallID string
-	// Name is the name of a tool, or of one that the conversation has itself.
+	// Name is the tool's own name, by which it is called, or the name of a tool that the
+	// conversation has itself.
 	Name string
+	// Alias is the name by which the model called the tool, if it knows it by another one:
+	// see [Request].Tools. A model need not set it.
+	Alias string
 	// Arguments are what the model wrote, which should be a JSON object. Empty is {}.
 	Arguments string
 }

@@ -34,10 +34,13 @@ type Request struct {
 	Round  uint64 // of the thread; greater than that of every request before
 	// Session is the thread's; see [Session].
 	Session *Session
-	// Tools are what the model may call, those of the conversation itself included.
+	// Tools are what the model may call, those of the conversation itself included. Their
+	// names are made of 1 to 64 letters, digits, _ and -, and all different. A tool whose own
+	// name cannot be one has another one here (doc/protocol.md §3.9).
 	Tools []Tool
 	// Messages are the history as models see it: User, Assistant and Result, each call
-	// of an Assistant message followed by its result.
+	// of an Assistant message followed by its result. Calls have the names that the model
+	// used.
 	Messages []Message
 }
 
@@ -53,7 +56,8 @@ type Tool struct {
 }
 
 // A Reply is the answer of a model: a text, calls that are made all at once, or both. A
-// reply without calls ends the turn.
+// reply without calls ends the turn. A call names its tool as [Request].Tools does; the
+// tool's own name is understood too, where it is not the name of another tool there.
 type Reply struct {
 	Text  string
 	Calls []Call

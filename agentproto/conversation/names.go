@@ -1,0 +1,153 @@
+package conversation
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+)
+
+// The APIs of models take names of 1 to 64 letters, digits, _ and - only, and refuse a whole
+// request for another name in it. The names of tools are freer (doc/protocol.md §3.3), so a
+// model is shown substitutes where it must be. See doc/protocol.md §3.9.
+
+// maxName is how long a name may be that a model is shown.
+const maxName = 64
+
+// A names has the names of the tools in one request to a model.
+type names struct {
+	shown []string          // for each tool
+	own   map[string]string // the tool's own name, by the name that the model is shown
+	next  map[string]int    // the number to try next, by what is before it
+}
+
+// nameTools gives each tool a name that a model can have, which is its own name if that is
+// one and it is free. The names are all different, and none is one of the conversation's own
+// tools. A name that the history has for a tool stays that tool's, also if the list of tools
+// is another one than before.
+func nameTools(tools []Tool, history []Message) *names {
+	n := &names{shown: make([]string, len(tools)), own: map[string]string{EventTool: EventTool}, next: map[string]int{}}
+	for _, t := range builtinTools() {
+		n.own[t.Name] = t.Name
+	}
+	at := make(map[string]int, len(tools))
+	for i := range tools {
+		at[tools[i].Name] = i
+	}
+	give := func(i int, name string) {
+		if _, taken := n.own[name]; !taken && n.shown[i] == "" && showable(name) {
+			n.shown[i], n.own[name] = name, tools[i].Name
+		}
+	}
+	for i := range history {
+		for _, c := range history[i].Calls {
+			if tool, offered := at[c.Name]; offered && c.Alias != "" {
+				give(tool, c.Alias)
+			}
+		}
+	}
+	for i := range tools {
+		give(i, tools[i].Name)
+	}
+	for i := range tools {
+		if n.shown[i] == "" {
+			give(i, n.free(substitute(tools[i].Name)))
+		}
+	}
+	return n
+}
+
+// free returns a name that no tool has: name, or its beginning with the first number that
+// makes it one.
+func (n *names) free(name string) string {
+	taken := func(name string) bool { _, is := n.own[name]; return is }
+	if !taken(name) {
+		return name
+	}
+	for number := 2; ; number++ {
+		suffix := "_" + strconv.Itoa(number)
+		before := name[:min(len(name), maxName-len(suffix))]
+		if from := n.next[before]; from > number { // the others are taken
+			number = from - 1
+			continue
+		}
+		n.next[before] = number + 1
+		if numbered := before + suffix; !taken(numbered) {
+			return numbered
+		}
+	}
+}
+
+// show returns the tools with the names that the model is shown.
+func (n *names) show(tools []Tool) []Tool {
+	shown := slices.Clone(tools)
+	for i := range shown {
+		shown[i].Name = n.shown[i]
+	}
+	return shown
+}
+
+// resolve returns a reply of the model in which calls have the tools' own names. A name that
+// the model was not shown stays as it is: it may be a tool's own one.
+func (n *names) resolve(r *Reply) *Reply {
+	resolved := *r
+	resolved.Calls = slices.Clone(r.Calls)
+	for i := range resolved.Calls {
+		c := &resolved.Calls[i]
+		c.Alias = ""
+		if own, is := n.own[c.Name]; is && own != c.Name {
+			c.Name, c.Alias = own, c.Name
+		}
+	}
+	return &resolved
+}
+
+// asShown returns a message of the history with the names that the model has used. One that
+// it has made up and that its API would refuse is replaced.
+func asShown(m Message) Message {
+	m.Calls = slices.Clone(m.Calls)
+	for i := range m.Calls {
+		c := &m.Calls[i]
+		c.Name, c.Alias = substitute(c.shown()), ""
+	}
+	return m
+}
+
+// shown returns the name by which the model knows the tool of a call.
+func (c *Call) shown() string { return cmp.Or(c.Alias, c.Name) }
+
+// showable reports whether a model can be shown a name.
+func showable(name string) bool {
+	if name == "" || len(name) > maxName {
+		return false
+	}
+	for i := range len(name) {
+		if !inName(rune(name[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// inName reports whether the APIs of models take a character in a name.
+func inName(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
+}
+
+// substitute returns the name if a model can be shown it. Otherwise each character that a
+// model does not take becomes _, and what is too long is cut.
+func substitute(name string) string {
+	if showable(name) {
+		return name
+	}
+	var b []byte
+	for _, r := range name {
+		if len(b) == maxName {
+			break
+		}
+		if !inName(r) {
+			r = '_'
+		}
+		b = append(b, byte(r))
+	}
+	return cmp.Or(string(b), "_")
+}

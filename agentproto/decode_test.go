@@ -289,3 +289,23 @@ func TestToolResult(t *testing.T) {
 		t.Errorf("Encode(ErrorResult) = %v", err)
 	}
 }
+
+// TestBorders has values at the borders of what is taken and shown. It would catch a border that is off by one.
+func TestBorders(t *testing.T) {
+	if l := (Limits{Bytes: 1 << 40}).orDefaults(); l.StringBytes != 1<<31-1 {
+		t.Errorf("a string may have %d bytes, want what fits in 32 bits", l.StringBytes)
+	}
+	for n, shown := range map[int]bool{64: true, 65: false} {
+		kind := strings.Repeat("x", n)
+		_, err := DecodeCallback([]byte(`{"type":"tool_result","group_id":"g","id":"i","content":[{"type":"`+kind+`"}]}`), Limits{})
+		if err == nil || strings.Contains(err.Error(), kind) != shown {
+			t.Errorf("a type of %d bytes: %v", n, err)
+		}
+	}
+	for n, fine := range map[int]bool{128: true, 129: false} {
+		manifest := `{"name":"s","endpoint":"https://tool.test/i","tools":[{"name":"` + strings.Repeat("n", n) + `","description":"d","inputSchema":{}}]}`
+		if _, err := DecodeManifest([]byte(manifest), Limits{}); (err == nil) != fine {
+			t.Errorf("a name of %d characters: %v", n, err)
+		}
+	}
+}

@@ -117,6 +117,10 @@ func TestU10_ForgedAnswer(t *testing.T) {
 				t.Errorf("%s: %d, want 404", forged, w.Code)
 			}
 		}
+		// The body of a notice may be captured, and is signed with its purpose.
+		if w := rt.post(path, `{"id":"c1","selected":0}`, "webhook-id", "cancel_abc"); w.Code != 404 {
+			t.Errorf("a message for another purpose: %d, want 404", w.Code)
+		}
 		rt.post(path, `{"id":"c1","selected":2}`)
 		if got := rt.nextResult(); got != "cheese" {
 			t.Errorf("result %q", got)

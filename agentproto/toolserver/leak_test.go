@@ -128,6 +128,14 @@ func TestO19_PartsOfSecrets(t *testing.T) {
 			t.Errorf("%q: found %t", text, !want)
 		}
 	}
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	var last leakGuard
+	if last.add(NewSecret(string(every))); !last.finds(every[240:]) {
+		t.Error("a secret with the last of all bytes is not found")
+	}
 	for _, weak := range []string{"", "1234567", strings.Repeat("a", 500_000), strings.Repeat("ab", 20), "aaaaaaaaaaaabcd", "aaaaaaaab", "tool_result_ok"[:7]} {
 		var g leakGuard
 		if g.add(NewSecret(weak)) || g.finds([]byte(weak+" tool_result "+weak)) {

@@ -151,7 +151,11 @@ func TestG12_Payloads(t *testing.T) {
 		"message of another": {call("rt", good, "running", part("view_update", `{"type":"view_update","group_id":"thread-2","view_type":"v","content":{}}`)), false},
 		"message of another call": {
 			call("rt", good, "resolved", part("tool_result", `{"type":"tool_result","group_id":"thread-1","id":"c2","text":"x"}`)), false},
-		"its message":       {call("rt", good, "resolved", part("tool_result", `{"type":"tool_result","group_id":"thread-1","id":"c1","text":"x"}`)), true},
+		"its message": {call("rt", good, "resolved", part("tool_result", `{"type":"tool_result","group_id":"thread-1","id":"c1","text":"x"}`)), true},
+		"message of another kind": {
+			call("rt", good, "resolved", part("tool_result", `{"type":"oauth","group_id":"thread-1","id":"c1","auth_url":"https://idp.example"}`)), false},
+		"no message":        {call("rt", good, "resolved", part("tool_result", `{}`)), false},
+		"its view":          {call("rt", good, "running", part("view_update", `{"type":"view_update","group_id":"thread-1","view_type":"v","content":{}}`)), true},
 		"duplicate members": {strings.Replace(call("rt", good, "running", "[]"), `"version":1`, `"version":1,"version":1`, 1), false},
 		"unknown members":   {strings.Replace(call("rt", good, "running", "[]"), `"version":1`, `"version":1,"files":[]`, 1), false},
 		"another version":   {strings.Replace(call("rt", good, "running", "[]"), `"version":1`, `"version":2`, 1), false},

@@ -115,7 +115,14 @@ func TestProviderNetworks(t *testing.T) {
 	st := newStage(t, toolserver.Options{PublicURL: "https://tools.example", NoStartPage: true, ProviderTimeout: time.Second})
 	type in struct{ URL string }
 	toolserver.AddWithOptions(st.server, "fetch", "Fetches.", toolserver.ToolOptions{RequireOAuth: "idp"}, func(ctx context.Context, in in) (string, error) {
-		resp, err := toolserver.Client(ctx).Get(in.URL)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, in.URL, nil)
+		if err != nil {
+			return "", err
+		}
+		resp, err := toolserver.Client(ctx).Do(r)
+		if r.Header.Get("Authorization") != "" {
+			t.Error("the token is in a request of the tool function, which it may print or send again")
+		}
 		if err != nil {
 			return "", err
 		}

@@ -99,7 +99,13 @@ func TestA06_OtherCallbackURL(t *testing.T) {
 				again()
 				start := time.Now()
 				h.call("slow", "c2", oneArgs, callback(thirdURL))
-				h.wantAt(thirdURL, "one")
+				m = h.next()
+				if r, ok := m.Callback.(*agentproto.ToolResult); !ok || m.url != thirdURL || r.String() != "one" {
+					t.Errorf("%s came to %s", m.body, m.url)
+				}
+				if strings.Count(m.id, "_") != 2 {
+					t.Errorf("it has the webhook-id %s that it had at the address before: a runtime that has taken it there drops it", m.id)
+				}
 				if waited := time.Since(start); waited > time.Minute {
 					t.Errorf("it waited for %v", waited)
 				}

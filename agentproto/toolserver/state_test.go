@@ -100,6 +100,9 @@ func TestO23_ChangedMeanwhile(t *testing.T) {
 	if again := st.authURL(); again == first {
 		t.Error("the old state is used for another provider")
 	}
+	if strings.Contains(st.log.String(), "cannot be decrypted") {
+		t.Errorf("nothing was encrypted with another key: %s", st.log)
+	}
 	// An authorization that cannot be decrypted is made anew.
 	st.restart(func(o *toolserver.Options) {
 		keys, err := toolserver.LoadKeyset(t.TempDir() + "/keys.json")

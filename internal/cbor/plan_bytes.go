@@ -16,7 +16,7 @@ const (
 	majorText     = 3 << 5
 	majorArray    = 4 << 5
 	majorMap      = 5 << 5
-	tagTime       = 6<<5 | 0 // of a time as text
+	tagTime       = 6 << 5 // and the number 0: of a time as text
 	isFalse       = 0xf4
 	isTrue        = 0xf5
 	isNull        = 0xf6

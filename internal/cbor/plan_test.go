@@ -51,7 +51,6 @@ type tagged struct {
 	In      *inner
 	Deep    **uint16       `json:"deep,omitempty"`
 	Counts  map[string]int `json:"counts"`
-	Share   float64
 	Self    *tagged
 	N       int  `json:"n,omitempty"`
 	Yes     bool `json:"yes,omitzero"`
@@ -118,7 +117,7 @@ func TestPlans(t *testing.T) {
 // randomTagged returns a value with as many others inside of it at most.
 func randomTagged(rng *rand.Rand, text func() string, deep int) (x tagged) {
 	some := func() bool { return rng.IntN(2) == 0 }
-	x = tagged{Zebra: text(), Share: rng.Float64(), N: rng.IntN(3), Yes: some(), Pair: [2]uint8{1, 2}}
+	x = tagged{Zebra: text(), N: rng.IntN(3), Yes: some(), Pair: [2]uint8{1, 2}}
 	for range rng.IntN(700) {
 		x.List = append(x.List, inner{some(), uint8(rng.IntN(255))})
 	}

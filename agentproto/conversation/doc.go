@@ -49,8 +49,9 @@
 // A history only grows. It is what the model is shown, word for word: texts are cut at
 // [Limits].Text, and images are described where the model takes none or they cannot be
 // shown (cases R02 to R04, R14). An identifier that the model uses again is replaced by a
-// new one (case I14). A call has the tool's own name, and beside it the one that the model used,
-// if that is another ([Call].Alias): it is shown that one for ever. Views are not part of it; the last of each type is kept beside it.
+// new one (case I14). A call has the tool's own name. If the model used another one, the call has
+// that too ([Call].Alias), and the model is shown it from then on. Views are not part of the
+// history; the last of each type is kept beside it.
 //
 // # What is done at least once
 //

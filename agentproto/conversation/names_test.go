@@ -125,7 +125,7 @@ func FuzzNames(f *testing.F) {
 }
 
 // What the model called a tool by in the history stays the tool's when the list is another
-// one. A tool that is not offered any more keeps no name.
+// one. A tool that is no longer offered keeps no name.
 func TestNamesStay(t *testing.T) {
 	history := []Message{{Kind: Assistant, Calls: []Call{
 		{Name: "a.b", Alias: "a_b"}, {Name: "gone.tool", Alias: "gone_tool"}, {Name: "x", Alias: "not a name"},

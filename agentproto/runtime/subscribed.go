@@ -30,8 +30,8 @@ func newSubscribed(most int) *subscribed {
 // their way.
 const grace = time.Minute
 
-// isOver reports whether a subscription ended longer ago than events are on their way, as far as this process
-// knows.
+// isOver reports whether a subscription ended longer ago than events are on their way, as far as
+// this process knows.
 func (s *subscribed) isOver(key agentproto.CallKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -77,7 +77,7 @@ func TestS04GoneAfterTheEnd(t *testing.T) {
 }
 
 // S04, S09 at the endpoint: the URL of a call with a subscription goes on being good for
-// events and views; other messages have no effect any more, and events have none without or after it.
+// events and views; other messages have no effect then, and events have none without or after it.
 func TestS04EventsAtTheEndpoint(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var delivered []string

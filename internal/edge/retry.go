@@ -12,8 +12,8 @@ type Curve struct {
 	Most  time.Duration   // from then on the last pause doubles, up to this; 0 if there is no further attempt
 }
 
-// After returns the pause behind so many failures, the first of which is 1. It reports false if
-// there is no further attempt.
+// After returns the pause behind so many failures, which are one at least. It reports false if there
+// is no further attempt.
 func (c Curve) After(failed int) (pause time.Duration, ok bool) {
 	n := len(c.First)
 	switch {

@@ -1,5 +1,5 @@
-// Package edge makes the HTTP servers and clients of this module. A [Server] bounds what a client can
-// use up: time, header, body, connections and requests that wait. A [Guard] decides who may
+// Package edge makes the HTTP servers and clients of this module. A [Server] bounds what a client
+// can use up: time, header, body, connections and requests that wait. A [Guard] decides who may
 // use a listener that programs call and browsers do not: it checks Host, Origin, the bearer
 // token and the type of the body, in this order, before the body is read.
 //

@@ -225,7 +225,7 @@ func TestI09L02NoAck(t *testing.T) {
 		hung.ack = func(int, http.ResponseWriter, *agentproto.Invocation) { <-release }
 		defer close(release)
 		good.ack = func(_ int, _ http.ResponseWriter, inv *agentproto.Invocation) {
-			go w.post(inv.CallbackURL, result(inv.Key(), "ok"))
+			w.postLater(inv.CallbackURL, result(inv.Key(), "ok"))
 		}
 		rt := w.start(hung.base, good.base)
 		start := time.Now()

@@ -142,7 +142,7 @@ func TestS11Flood(t *testing.T) {
 		tool, _, url := w.pending()
 		tool.ack = func(_ int, _ http.ResponseWriter, inv *agentproto.Invocation) {
 			if inv.GroupID != "g" {
-				go w.post(inv.CallbackURL, result(inv.Key(), "ok"))
+				w.postLater(inv.CallbackURL, result(inv.Key(), "ok"))
 			}
 		}
 		stop := make(chan struct{})

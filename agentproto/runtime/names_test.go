@@ -32,7 +32,7 @@ func TestConversationToolNames(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test", "fs/read.file", "fs_read.file", "fs_list", strings.Repeat("long", 32), conversation.CancelTool)
 		tool.ack = func(_ int, _ http.ResponseWriter, inv *agentproto.Invocation) {
-			go w.post(inv.CallbackURL, result(inv.Key(), "result of "+inv.Operation))
+			w.postLater(inv.CallbackURL, result(inv.Key(), "result of "+inv.Operation))
 		}
 		long := strings.Repeat("long", 32)[:64]
 		replies := []conversation.Reply{
@@ -99,7 +99,7 @@ func TestConversationToolNamesStay(t *testing.T) {
 		late, tool := w.fickle("late.test", "fs_read"), w.tool("tool.test", "fs/read")
 		late.status.Store(500)
 		answer := func(_ int, _ http.ResponseWriter, inv *agentproto.Invocation) {
-			go w.post(inv.CallbackURL, result(inv.Key(), "result of "+inv.Operation))
+			w.postLater(inv.CallbackURL, result(inv.Key(), "result of "+inv.Operation))
 		}
 		tool.ack, late.ack = answer, answer
 		var asked []string

@@ -206,7 +206,7 @@ func TestConversationImages(t *testing.T) {
 	for _, images := range []bool{false, true} {
 		inWorld(t, func(t *testing.T, w *world) {
 			tool := w.tool("tool.test")
-			tool.ack = func(_ int, _ http.ResponseWriter, inv *agentproto.Invocation) { go w.post(inv.CallbackURL, content) }
+			tool.ack = func(_ int, _ http.ResponseWriter, inv *agentproto.Invocation) { w.postLater(inv.CallbackURL, content) }
 			w.opts.Model = conversation.Script{callsOf("a"), {Text: "done"}}
 			w.start(tool.base)
 			th, err := w.rt.OpenSession(t.Context(), SessionRequest{ID: "s", Images: images})

@@ -20,7 +20,7 @@ func TestConversationThreads(t *testing.T) {
 		const threads = 1000
 		tool, hung := w.tool("tool.test"), w.tool("hung.test", "hung")
 		tool.ack = func(_ int, _ http.ResponseWriter, inv *agentproto.Invocation) {
-			go w.postUntilTaken(inv.CallbackURL, result(inv.Key(), "result of "+inv.GroupID))
+			w.posts.Go(func() { w.postUntilTaken(inv.CallbackURL, result(inv.Key(), "result of "+inv.GroupID)) })
 		}
 		var asked atomic.Int64
 		script := conversation.Script{callsOf("a", "b", "c"), callsOf("d"), {Text: "done"}}

@@ -173,7 +173,7 @@ func TestConversationMistakes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
 		tool.ack = func(_ int, _ http.ResponseWriter, inv *agentproto.Invocation) {
-			go w.post(inv.CallbackURL, result(inv.Key(), "result of "+inv.ID))
+			w.postLater(inv.CallbackURL, result(inv.Key(), "result of "+inv.ID))
 		}
 		first := callsOf("a", "a")
 		first.Calls = append(first.Calls, conversation.Call{ID: "x", Name: "unknown"},

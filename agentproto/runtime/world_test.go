@@ -87,6 +87,7 @@ type world struct {
 	user    *user
 	logs    *lockedBuffer
 	client  *http.Client
+	posts   sync.WaitGroup // see postLater
 	program func(program) program
 	opts    Options
 }
@@ -104,6 +105,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		transport := &http.Transport{DialContext: w.net.dial}
 		w.client = &http.Client{Transport: transport}
 		t.Cleanup(transport.CloseIdleConnections)
+		t.Cleanup(w.posts.Wait)
 		test(t, w)
 	})
 }
@@ -152,6 +154,9 @@ func (w *world) text(key agentproto.CallKey) string {
 	return r.Result.String()
 }
 
+// postLater posts a callback on a goroutine that the end of the test waits for.
+func (w *world) postLater(url, body string) { w.posts.Go(func() { w.post(url, body) }) }
+
 // post posts a callback.
 func (w *world) post(url, body string) int {
 	w.t.Helper()
@@ -166,7 +171,8 @@ func (w *world) postBody(url, body string) (int, string) {
 
 func (w *world) send(method, url string, body io.Reader, header ...string) (int, string) {
 	w.t.Helper()
-	req, err := http.NewRequestWithContext(w.t.Context(), method, url, body)
+	// Who has read a result may end the test before its sender has read the answer to it.
+	req, err := http.NewRequestWithContext(context.WithoutCancel(w.t.Context()), method, url, body)
 	if err != nil {
 		w.t.Fatal(err)
 	}

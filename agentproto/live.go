@@ -7,10 +7,10 @@ import (
 )
 
 type (
-	emissionsAt   = dataflow.KeyedStream[CallKey, emission, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-	effectsAt     = dataflow.KeyedStream[CallKey, Effect, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-	rareAt        = dataflow.KeyedStream[CallKey, *Effect, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-	resolutionsAt = dataflow.KeyedSingleton[CallKey, *Resolution, Runtime, bounds.BoundedValue]
+	emissionsAt   = dataflow.KeyedStream[CallKey, emission, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	effectsAt     = dataflow.KeyedStream[CallKey, Effect, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	rareAt        = dataflow.KeyedStream[CallKey, *Effect, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	resolutionsAt = dataflow.KeyedSingleton[CallKey, *Resolution, Host, bounds.BoundedValue]
 )
 
 // Effects returns what the program asks for as a live collection: for each call what

@@ -20,8 +20,8 @@ const (
 	DefaultChoiceTimeout = 24 * time.Hour
 )
 
-// Runtime is the location of a [Program]: the runtime's side of the protocol.
-type Runtime struct{ dataflow.Process }
+// Host is the location of a [Program]: the runtime's side of the protocol.
+type Host struct{ dataflow.Process }
 
 // ProgramOptions are the settings of a [Program].
 type ProgramOptions struct {
@@ -117,12 +117,12 @@ type moment struct {
 }
 
 type (
-	callsAt    = dataflow.KeyedSingleton[CallKey, *Call, Runtime, bounds.BoundedValue]
-	inputsAt   = dataflow.KeyedSingleton[CallKey, input, Runtime, bounds.BoundedValue] // one input of each call
-	momentsAt  = dataflow.KeyedSingleton[moment, *event, Runtime, bounds.BoundedValue]
-	arrivalsAt = dataflow.KeyedStream[CallKey, input, Runtime, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
-	eventsAt   = dataflow.KeyedStream[CallKey, *event, Runtime, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
-	mergedAt   = dataflow.KeyedStream[CallKey, input, Runtime, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
+	callsAt    = dataflow.KeyedSingleton[CallKey, *Call, Host, bounds.BoundedValue]
+	inputsAt   = dataflow.KeyedSingleton[CallKey, input, Host, bounds.BoundedValue] // one input of each call
+	momentsAt  = dataflow.KeyedSingleton[moment, *event, Host, bounds.BoundedValue]
+	arrivalsAt = dataflow.KeyedStream[CallKey, input, Host, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
+	eventsAt   = dataflow.KeyedStream[CallKey, *event, Host, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
+	mergedAt   = dataflow.KeyedStream[CallKey, input, Host, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 )
 
 // NewProgram builds the program. It panics without a Dispatch.
@@ -142,7 +142,7 @@ func NewProgram(opts ProgramOptions) *Program {
 	if p.now, p.lifetime = opts.Now, opts.Lifetime; p.now == nil {
 		p.now = time.Now
 	}
-	at := dataflow.At[Runtime](p.flow)
+	at := dataflow.At[Host](p.flow)
 	var calls callsAt
 	var closures threadsAt
 	var arrivals arrivalsAt

@@ -13,9 +13,9 @@ import (
 // knows its calls, and its inputs (calls, closure, the steps of a move) are in one order.
 
 type (
-	threadsAt = dataflow.KeyedSingleton[string, struct{}, Runtime, bounds.BoundedValue]
-	movesAt   = dataflow.KeyedSingleton[moveKey, *move, Runtime, bounds.BoundedValue]
-	toldAt    = dataflow.KeyedStream[string, told, Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	threadsAt = dataflow.KeyedSingleton[string, struct{}, Host, bounds.BoundedValue]
+	movesAt   = dataflow.KeyedSingleton[moveKey, *move, Host, bounds.BoundedValue]
+	toldAt    = dataflow.KeyedStream[string, told, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 )
 
 // A word is said to a thread. If no field is set, it is closed.

@@ -18,7 +18,7 @@ type Watched struct {
 }
 
 // outcomesAt are what came of posting calls.
-type outcomesAt = dataflow.KeyedSingleton[CallKey, DispatchOutcome, Runtime, bounds.BoundedValue]
+type outcomesAt = dataflow.KeyedSingleton[CallKey, DispatchOutcome, Host, bounds.BoundedValue]
 
 // losses watches the calls that were acknowledged and are to be watched. That one is lost is
 // an input. A call that was not acknowledged is not watched, by a process that takes over

@@ -1,11 +1,11 @@
 // Package conversation is the conversation of a user, a model and tools: threads, as a state
 // machine in the flow of their calls. Package runtime has it for programs:
 //
-//	rt, err := runtime.Start(ctx, runtime.Options{Toolsets: toolsets, Model: model})
+//	rt, err := host.Start(ctx, host.Options{Toolsets: toolsets, Model: model})
 //	if err != nil {
 //		return err
 //	}
-//	thread, err := rt.OpenSession(ctx, runtime.SessionRequest{ID: "session-1", UserID: "ada"})
+//	thread, err := rt.OpenSession(ctx, host.SessionRequest{ID: "session-1", UserID: "ada"})
 //	if err != nil {
 //		return err
 //	}

@@ -60,8 +60,8 @@ type task struct {
 }
 
 type (
-	inputsAt  = dataflow.KeyedStream[string, input, agentproto.Runtime, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
-	emittedAt = dataflow.KeyedStream[string, emission, agentproto.Runtime, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	inputsAt  = dataflow.KeyedStream[string, input, agentproto.Host, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
+	emittedAt = dataflow.KeyedStream[string, emission, agentproto.Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	fedAt     = dataflow.Entry[string, input]
 )
 
@@ -74,10 +74,10 @@ func NewProgram(calls *agentproto.Program, opts ProgramOptions) *Program {
 	if opts.Concurrency == 0 {
 		opts.Concurrency = 1 << 16
 	}
-	at := dataflow.At[agentproto.Runtime](calls.Flow())
+	at := dataflow.At[agentproto.Host](calls.Flow())
 	p := &Program{}
 	var inputs inputsAt
-	var posts dataflow.KeyedSingleton[post, input, agentproto.Runtime, bounds.BoundedValue]
+	var posts dataflow.KeyedSingleton[post, input, agentproto.Host, bounds.BoundedValue]
 	p.inputs, inputs = keyedstream.SharedInput[string, input](at, "threads")
 	p.posts, posts = keyedsingleton.Input[post, input](at, "posts")
 	loop, outcomes := dataflow.Cycle[fedAt, dataflow.NoOrder](at, "outcomes")
@@ -105,7 +105,7 @@ func NewProgram(calls *agentproto.Program, opts ProgramOptions) *Program {
 }
 
 // entries returns what pick finds in what the threads emit, each under a key of its own.
-func entries[K comparable, V any](emitted emittedAt, pick func(thread string, e emission) (K, V, bool)) dataflow.KeyedSingleton[K, V, agentproto.Runtime, bounds.BoundedValue] {
+func entries[K comparable, V any](emitted emittedAt, pick func(thread string, e emission) (K, V, bool)) dataflow.KeyedSingleton[K, V, agentproto.Host, bounds.BoundedValue] {
 	found := dataflow.FilterMap(keyedstream.Entries(emitted), func(e dataflow.Entry[string, emission]) (dataflow.Entry[K, V], bool) {
 		k, v, ok := pick(e.Key, e.Value)
 		return dataflow.Entry[K, V]{Key: k, Value: v}, ok

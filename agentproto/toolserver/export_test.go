@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/internal/envelope"
+	"github.com/millrace/millrace/agentproto/internal/envelope"
 )
 
 // Finds reports whether a text contains one of the secrets, in any encoding that is

@@ -13,7 +13,7 @@ import (
 
 	strict "github.com/go-json-experiment/json"
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/internal/envelope"
+	"github.com/millrace/millrace/agentproto/internal/envelope"
 )
 
 // What one instance says to another is a post to importPath: the length of a header,

@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/envelope"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/internal/edge"
-	"github.com/millrace/millrace/internal/envelope"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/dataflow/durable/monitor"
 	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/plain"
@@ -26,7 +26,7 @@ const (
 
 // An api makes and reads the calls of a runtime over HTTP.
 type api struct {
-	rt   *runtime.Runtime
+	rt   *host.Runtime
 	user *apiUser
 }
 
@@ -62,13 +62,13 @@ func (a api) call(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, problem{`not a call: "group_id" and "operation" are required`})
 		return
 	}
-	key, err := a.rt.Call(r.Context(), runtime.Request{
+	key, err := a.rt.Call(r.Context(), host.Request{
 		GroupID: c.GroupID, ID: c.ID, Operation: c.Operation, UserID: c.UserID, Arguments: c.Arguments,
 	})
 	switch {
-	case errors.Is(err, runtime.ErrDuplicateCall):
+	case errors.Is(err, host.ErrDuplicateCall):
 		answer(w, http.StatusConflict, problem{err.Error()})
-	case errors.Is(err, runtime.ErrBadID):
+	case errors.Is(err, host.ErrBadID):
 		answer(w, http.StatusBadRequest, problem{err.Error()})
 	case err != nil:
 		unavailable(w, err)
@@ -95,7 +95,7 @@ func (a api) result(w http.ResponseWriter, r *http.Request) {
 	res, err := a.await(r.Context(), key, atOnce)
 	if errors.Is(err, errPending) {
 		switch known, err := a.rt.Known(r.Context(), key); {
-		case errors.Is(err, runtime.ErrElsewhere):
+		case errors.Is(err, host.ErrElsewhere):
 			answer(w, http.StatusGone, problem{err.Error()})
 			return
 		case err != nil:
@@ -169,7 +169,7 @@ func (a api) cancel(w http.ResponseWriter, r *http.Request) {
 
 func (a api) closeThread(w http.ResponseWriter, r *http.Request) {
 	err := a.thread(r).Close(r.Context())
-	if errors.Is(err, runtime.ErrNoModel) || errors.Is(err, conversation.ErrUnknownThread) {
+	if errors.Is(err, host.ErrNoModel) || errors.Is(err, conversation.ErrUnknownThread) {
 		err = a.rt.CloseThread(r.Context(), r.PathValue("thread"))
 	}
 	a.done(w, err)

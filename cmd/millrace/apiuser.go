@@ -7,14 +7,14 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// An apiUser is the [runtime.Surface] of users who look over the API: it keeps what they
+// An apiUser is the [host.Surface] of users who look over the API: it keeps what they
 // are asked until that is answered or taken back.
 type apiUser struct {
-	rt   runtime.Answerer
+	rt   host.Answerer
 	mu   sync.Mutex
 	open map[agentproto.CallKey]openPrompt
 }
@@ -71,10 +71,10 @@ func (u *apiUser) choice(key agentproto.CallKey) *agentproto.UserChoice {
 }
 
 // Bind tells the user which runtime asks.
-func (u *apiUser) Bind(rt runtime.Answerer) { u.rt = rt }
+func (u *apiUser) Bind(rt host.Answerer) { u.rt = rt }
 
 func (u *apiUser) set(key agentproto.CallKey, p openPrompt) {
-	if rt, ok := u.rt.(*runtime.Runtime); ok {
+	if rt, ok := u.rt.(*host.Runtime); ok {
 		p.toolset, p.tool = rt.ToolsetOf(key), rt.ToolOf(key)
 	}
 	u.mu.Lock()

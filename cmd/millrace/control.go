@@ -17,7 +17,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto/conform"
 	"github.com/millrace/millrace/agentproto/conversation"
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 	"github.com/millrace/millrace/internal/edge"
@@ -56,7 +56,7 @@ func control(ctx context.Context, args []string) error {
 		return err
 	}
 	opts.Model, opts.Surface, p.migrates = p, p, opts.MigrationKey != nil
-	if p.rt, err = runtime.Start(context.WithoutCancel(ctx), opts); err != nil {
+	if p.rt, err = host.Start(context.WithoutCancel(ctx), opts); err != nil {
 		return err
 	}
 	serving, cancel := untilEnded(ctx, p.rt)
@@ -65,11 +65,11 @@ func control(ctx context.Context, args []string) error {
 }
 
 // controlled returns the options that a configuration says.
-func controlled(c *conform.RuntimeConfig, now func() time.Time) (runtime.Options, error) {
+func controlled(c *conform.RuntimeConfig, now func() time.Time) (host.Options, error) {
 	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	opts := runtime.Options{
+	opts := host.Options{
 		ListenAddr: c.CallbackListen, AllowOrigins: c.AllowOrigins, AskStatus: c.AskAlive, Logger: logger, Timeouts: timeoutsOf(c.TimeoutsMS),
-		Bounds: runtime.Bounds{Subscriptions: c.Limits.Subscriptions, Views: c.Limits.Views},
+		Bounds: host.Bounds{Subscriptions: c.Limits.Subscriptions, Views: c.Limits.Views},
 	}
 	opts.Limits.Bytes = c.Limits.BodyBytes
 	if c.MigrateSecret != "" { // sessions are taken in where callbacks are
@@ -86,16 +86,16 @@ func controlled(c *conform.RuntimeConfig, now func() time.Time) (runtime.Options
 	if err != nil {
 		return opts, err
 	}
-	if opts.Sealer, err = runtime.SealerOf(secret); err != nil {
+	if opts.Sealer, err = host.SealerOf(secret); err != nil {
 		return opts, err
 	}
 	opts.State = &durable.Options{Name: "control", Log: natslog.Embedded(filepath.Join(c.State, "history")), Now: now, Logger: logger}
 	return opts, nil
 }
 
-func timeoutsOf(t conform.RuntimeTimeouts) runtime.Timeouts {
+func timeoutsOf(t conform.RuntimeTimeouts) host.Timeouts {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	out := runtime.Timeouts{
+	out := host.Timeouts{
 		Connect: ms(t.Connect), Ack: ms(t.Ack), Dispatch: ms(t.Dispatch), Discovery: ms(t.Discovery),
 		Call: ms(t.Call), LongCall: ms(t.LongCall), OAuth: ms(t.OAuth), Choice: ms(t.Choice), Answer: ms(t.Answer),
 		Notify: ms(t.Notify), Callback: ms(t.Callback), Migrate: ms(t.Migrate), ReadHeader: ms(t.ReadHeader), Read: ms(t.Read), Idle: ms(t.Read),
@@ -121,9 +121,9 @@ func (p *puppet) serve(ctx context.Context) error {
 				answer(w, http.StatusOK, out)
 			case errors.Is(err, conversation.ErrUnknownThread):
 				answer(w, http.StatusNotFound, problem{err.Error()})
-			case errors.Is(err, runtime.ErrNoMigrationKey):
+			case errors.Is(err, host.ErrNoMigrationKey):
 				answer(w, http.StatusNotImplemented, problem{err.Error()})
-			case errors.Is(err, runtime.ErrNotMoved):
+			case errors.Is(err, host.ErrNotMoved):
 				answer(w, http.StatusBadGateway, problem{err.Error()})
 			default:
 				answer(w, http.StatusConflict, problem{err.Error()})
@@ -171,7 +171,7 @@ func read(r *http.Request, into any) error {
 	return nil
 }
 
-func statsOf(s runtime.Stats) conform.RuntimeStats {
+func statsOf(s host.Stats) conform.RuntimeStats {
 	return conform.RuntimeStats{
 		Results: s.Results, Failures: s.Failures, Duplicates: s.Duplicates, Late: s.Late,
 		Dropped: s.Unsubscribed, Refused: s.Malformed + s.Forged, Busy: s.Busy,

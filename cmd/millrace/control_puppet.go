@@ -15,13 +15,13 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conform"
 	"github.com/millrace/millrace/agentproto/conversation"
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 )
 
 // A puppet is the model and the user of a runtime under test: it says what it is told to,
 // and shows what it is shown.
 type puppet struct {
-	rt       *runtime.Runtime
+	rt       *host.Runtime
 	migrates bool
 	ahead    atomic.Int64 // of the machine's clock, in nanoseconds
 
@@ -116,7 +116,7 @@ func (p *puppet) calls(r *http.Request) (any, error) {
 }
 
 // of returns the thread of a request.
-func (p *puppet) of(r *http.Request) *runtime.Thread { return p.rt.Thread(r.PathValue("id")) }
+func (p *puppet) of(r *http.Request) *host.Thread { return p.rt.Thread(r.PathValue("id")) }
 
 // open opens a session.
 func (p *puppet) open(r *http.Request) (any, error) {
@@ -124,7 +124,7 @@ func (p *puppet) open(r *http.Request) (any, error) {
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
-	if _, err := p.rt.OpenSession(r.Context(), runtime.SessionRequest{ID: in.ID, UserID: in.UserID, Images: in.Images}); err != nil {
+	if _, err := p.rt.OpenSession(r.Context(), host.SessionRequest{ID: in.ID, UserID: in.UserID, Images: in.Images}); err != nil {
 		return nil, err
 	}
 	tools, problems, err := p.rt.ToolsOf(r.Context(), in.ID)
@@ -185,7 +185,7 @@ func (p *puppet) answer(r *http.Request) (any, error) {
 	if prompt.ID == "" {
 		return done, nil
 	}
-	selected := runtime.Dismiss
+	selected := host.Dismiss
 	if in.Selected != nil {
 		selected = *in.Selected
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/internal/idp"
 )
 
@@ -76,9 +76,9 @@ func demo(ctx context.Context, args []string) error {
 	}
 
 	d := &demoRun{provider: provider, out: os.Stdout, style: styleFor(os.Stdout), calls: make(map[agentproto.CallKey]*taken), resolved: make(chan struct{}, len(scenes))}
-	d.rt, err = runtime.Start(ctx, runtime.Options{
+	d.rt, err = host.Start(ctx, host.Options{
 		Toolsets: servers.urls(), Surface: d, Logger: logger,
-		Timeouts: runtime.Timeouts{
+		Timeouts: host.Timeouts{
 			Ack: 800 * time.Millisecond, Retry: []time.Duration{200 * time.Millisecond}, Dispatch: 3 * time.Second,
 			Call: demoLifetime, OAuth: demoLifetime, Choice: demoLifetime,
 		},
@@ -133,7 +133,7 @@ func (t totals) good() bool {
 // A demoRun is the session: the conversation that makes the calls, and the user at
 // the surface.
 type demoRun struct {
-	rt       *runtime.Runtime
+	rt       *host.Runtime
 	provider *idp.Provider
 	out      io.Writer
 	style    style
@@ -195,7 +195,7 @@ func (d *demoRun) take(ctx context.Context, s *scene) error {
 	d.mu.Lock()
 	defer d.mu.Unlock() // so that the result and the surface find the call
 	t := &taken{scene: s, at: time.Now(), coded: make(chan struct{})}
-	key, err := d.rt.Call(ctx, runtime.Request{
+	key, err := d.rt.Call(ctx, host.Request{
 		GroupID: s.thread, Operation: s.operation, Arguments: jsontext.Value(s.arguments),
 		UserID: s.user, Lifetime: s.lifetime,
 	})

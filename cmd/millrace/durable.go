@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/agentproto/conversation"
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 	"github.com/millrace/millrace/dataflow/durable/journal"
@@ -171,7 +171,7 @@ func (c *durableCommand) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := runtime.OpenHistory(ctx, c.options(log), conversation.Limits{})
+	h, err := host.OpenHistory(ctx, c.options(log), conversation.Limits{})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 )
 
 // keyOf returns the key that is kept in a file, made if there is none. It is written whole
@@ -65,7 +65,7 @@ func findKeys(state, migration string) (k keyFiles) {
 // advise adds to an error about another key where the keys are and what can be done. A key that
 // was made in place of a lost one is removed again.
 func (k keyFiles) advise(err error) error {
-	if !errors.Is(err, runtime.ErrOtherKey) {
+	if !errors.Is(err, host.ErrOtherKey) {
 		return err
 	}
 	for _, name := range k.fresh {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto/conversation"
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
@@ -67,7 +67,7 @@ func logs(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	v.history, err = runtime.OpenHistory(ctx, durable.Options{
+	v.history, err = host.OpenHistory(ctx, durable.Options{
 		Name: *kept.name, Log: log, Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	}, conversation.Limits{})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 	"github.com/millrace/millrace/dataflow/durable/journal"
@@ -18,7 +18,7 @@ import (
 
 // A watched is a runtime that keeps what it does.
 type watched struct {
-	rt   *runtime.Runtime
+	rt   *host.Runtime
 	runs context.Context // ends when the runtime is to stop
 }
 

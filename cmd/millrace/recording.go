@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/agentproto/conversation"
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/history"
 )
@@ -194,7 +194,7 @@ func (v *recordingView) export(ctx context.Context, fs *flag.FlagSet) (err error
 	if err != nil {
 		return err
 	}
-	h, err := runtime.OpenHistory(ctx, durable.Options{
+	h, err := host.OpenHistory(ctx, durable.Options{
 		Name: *v.kept.name, Log: log, Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	}, conversation.Limits{})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/internal/plain"
 )
 
@@ -94,16 +94,16 @@ func run(ctx context.Context, args []string) error {
 	}
 
 	status := newProgress(os.Stderr, term.IsTerminal(int(os.Stderr.Fd())))
-	opts := runtime.Options{
+	opts := host.Options{
 		ListenAddr: *listen, PublicURL: *public,
-		Surface:  &runSurface{runtime.NewTerminal(answers, status), status},
-		Timeouts: runtime.Timeouts{Call: *timeout, LongCall: *timeout},
+		Surface:  &runSurface{host.NewTerminal(answers, status), status},
+		Timeouts: host.Timeouts{Call: *timeout, LongCall: *timeout},
 		Logger:   slog.New(slog.NewTextHandler(status, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	if err := tools.set(&opts); err != nil {
 		return err
 	}
-	rt, err := runtime.Start(context.WithoutCancel(ctx), opts)
+	rt, err := host.Start(context.WithoutCancel(ctx), opts)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func run(ctx context.Context, args []string) error {
 
 // A runner makes the calls of one file.
 type runner struct {
-	rt     *runtime.Runtime
+	rt     *host.Runtime
 	status *progress
 	room   chan struct{} // one for each call that is not resolved
 	out    *bufio.Writer
@@ -186,7 +186,7 @@ func (r *runner) call(ctx context.Context, line []byte) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock() // so that the result finds its call
-	key, err := r.rt.Call(ctx, runtime.Request{
+	key, err := r.rt.Call(ctx, host.Request{
 		GroupID: c.GroupID, ID: c.ID, Operation: c.Operation, UserID: c.UserID,
 		Arguments: append(jsontext.Value(nil), c.Arguments...),
 	})
@@ -280,7 +280,7 @@ func (r *runner) verdict(bad int) error {
 
 // A runSurface is a terminal that also counts in which state calls are.
 type runSurface struct {
-	*runtime.Terminal
+	*host.Terminal
 	status *progress
 }
 

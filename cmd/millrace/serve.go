@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/edge"
 )
@@ -145,16 +145,16 @@ func serve(ctx context.Context, args []string) error {
 		migrationKey = shared[:]
 	}
 	user := newAPIUser()
-	sealer, err := runtime.SealerOf(secret)
+	sealer, err := host.SealerOf(secret)
 	if err != nil {
 		return err
 	}
 	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	opts := runtime.Options{
+	opts := host.Options{
 		ListenAddr: *listen, PublicURL: *public, Sealer: sealer, Logger: logger,
 		Surface: user, Model: answers, MigrationKey: migrationKey,
 		Secrets: secrets, AskStatus: *status,
-		Timeouts: runtime.Timeouts{Call: *timeout}, OtherKeys: *otherKeys,
+		Timeouts: host.Timeouts{Call: *timeout}, OtherKeys: *otherKeys,
 		State: &durable.Options{
 			Name: *kept.name, Log: history, KeepFor: time.Duration(keep), Witness: witness(), Logger: logger,
 		},
@@ -162,7 +162,7 @@ func serve(ctx context.Context, args []string) error {
 	if err := tools.set(&opts); err != nil {
 		return err
 	}
-	rt, err := runtime.Start(context.WithoutCancel(ctx), opts)
+	rt, err := host.Start(context.WithoutCancel(ctx), opts)
 	if err != nil {
 		return keys.advise(err)
 	}
@@ -184,7 +184,7 @@ func serve(ctx context.Context, args []string) error {
 }
 
 // untilEnded returns a context that ends with ctx, and when the runtime can do nothing more.
-func untilEnded(ctx context.Context, rt *runtime.Runtime) (context.Context, context.CancelFunc) {
+func untilEnded(ctx context.Context, rt *host.Runtime) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
@@ -197,7 +197,7 @@ func untilEnded(ctx context.Context, rt *runtime.Runtime) (context.Context, cont
 }
 
 // ended stops a runtime and returns why it has ended, if not because it was told to.
-func ended(ctx context.Context, rt *runtime.Runtime, err error) error {
+func ended(ctx context.Context, rt *host.Runtime, err error) error {
 	failed := rt.Err()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/internal/edge"
 )
 
@@ -40,7 +40,7 @@ func (a api) openSession(w http.ResponseWriter, r *http.Request) {
 	if !body(w, r, &b) {
 		return
 	}
-	if _, err := a.rt.OpenSession(r.Context(), runtime.SessionRequest{ID: b.ID, UserID: b.UserID, Images: b.Images, Instructions: b.Instructions}); err != nil {
+	if _, err := a.rt.OpenSession(r.Context(), host.SessionRequest{ID: b.ID, UserID: b.UserID, Images: b.Images, Instructions: b.Instructions}); err != nil {
 		failed(w, err)
 		return
 	}
@@ -179,12 +179,12 @@ func (a api) answerPrompt(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusNotFound, problem{"the user is not asked to choose anything for this call"})
 		return
 	}
-	selected := runtime.Dismiss
+	selected := host.Dismiss
 	if b.Selected != nil {
 		selected = *b.Selected
 	}
 	err := a.rt.Answer(r.Context(), key, choice.ResponseURL, selected)
-	if errors.Is(err, runtime.ErrBadChoice) {
+	if errors.Is(err, host.ErrBadChoice) {
 		answer(w, http.StatusBadRequest, problem{err.Error()})
 		return
 	}
@@ -208,9 +208,9 @@ func (a api) migrate(w http.ResponseWriter, r *http.Request) {
 	defer release()
 	err := a.rt.Migrate(r.Context(), r.PathValue("session"), b.To)
 	switch {
-	case errors.Is(err, runtime.ErrNotMoved):
+	case errors.Is(err, host.ErrNotMoved):
 		answer(w, http.StatusBadGateway, problem{err.Error()})
-	case errors.Is(err, runtime.ErrNoMigrationKey):
+	case errors.Is(err, host.ErrNoMigrationKey):
 		answer(w, http.StatusConflict, problem{"this runtime was started without --migration-key"})
 	default:
 		a.done(w, err)
@@ -222,7 +222,7 @@ type migrateBody struct {
 	To string `json:"to"` // the public URL of the other runtime
 }
 
-func (a api) thread(r *http.Request) *runtime.Thread { return a.rt.Thread(r.PathValue("thread")) }
+func (a api) thread(r *http.Request) *host.Thread { return a.rt.Thread(r.PathValue("thread")) }
 
 // body reads the body of a request. It reports false if that is none, and has answered then.
 func body(w http.ResponseWriter, r *http.Request, into any) bool {
@@ -258,9 +258,9 @@ func failed(w http.ResponseWriter, err error) {
 		answer(w, http.StatusNotFound, problem{err.Error()})
 	case errors.Is(err, conversation.ErrClosedThread), errors.Is(err, conversation.ErrMoved):
 		answer(w, http.StatusGone, problem{err.Error()})
-	case errors.Is(err, runtime.ErrNoModel):
+	case errors.Is(err, host.ErrNoModel):
 		answer(w, http.StatusConflict, problem{"this runtime was started without --model"})
-	case errors.Is(err, runtime.ErrBadID):
+	case errors.Is(err, host.ErrBadID):
 		answer(w, http.StatusBadRequest, problem{err.Error()})
 	default:
 		unavailable(w, err)

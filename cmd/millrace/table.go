@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/internal/idp"
 	"github.com/millrace/millrace/internal/plain"
 )
@@ -38,7 +38,7 @@ func (d *demoRun) intro(s processes, p *idp.Provider) {
 }
 
 // table shows how each call resolved, and what it comes to.
-func (d *demoRun) table(stats runtime.Stats) totals {
+func (d *demoRun) table(stats host.Stats) totals {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := totals{Calls: len(d.order), DuplicatesDropped: stats.Duplicates, LateDropped: stats.Late}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/millrace/millrace/agentproto/runtime"
+	"github.com/millrace/millrace/agentproto/host"
 )
 
 // toolFlags are the flags about tool servers that serve and run have in common.
@@ -40,7 +40,7 @@ func (t *toolFlags) check() error {
 }
 
 // set sets the options of a runtime, of flags that were checked.
-func (t *toolFlags) set(o *runtime.Options) (err error) {
+func (t *toolFlags) set(o *host.Options) (err error) {
 	o.Toolsets, o.AllowOrigins, o.AllowNetworks = t.tools, t.origins, t.networks
 	o.Limits.Bytes = int64(t.maxResult)
 	o.Headers, err = t.headers.of(t.tools)

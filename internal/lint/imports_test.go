@@ -76,15 +76,15 @@ var imports = map[string][]string{
 	"agentproto":                     slices.Concat(library, []string{"internal/plain"}),
 	"agentproto/conversation":        slices.Concat(library, []string{"agentproto"}),
 	"agentproto/conversation/openai": {"agentproto", "agentproto/conversation"},
-	"agentproto/runtime":             slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/internal/purpose", "dataflow/durable", "internal/edge", "internal/envelope", "dataflow/durable/journal", "internal/netguard", "internal/plain"}),
-	"agentproto/toolserver":          slices.Concat(library, []string{"agentproto", "agentproto/internal/purpose", "internal/edge", "internal/envelope", "internal/netguard"}),
+	"agentproto/host":                slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/internal/purpose", "dataflow/durable", "internal/edge", "agentproto/internal/envelope", "dataflow/durable/journal", "internal/netguard", "internal/plain"}),
+	"agentproto/toolserver":          slices.Concat(library, []string{"agentproto", "agentproto/internal/purpose", "internal/edge", "agentproto/internal/envelope", "internal/netguard"}),
 	"agentproto/conform":             slices.Concat(library, []string{"agentproto", "internal/edge", "internal/freeport"}),
 	"internal/exampletools":          {"agentproto", "agentproto/toolserver", "internal/edge"},
 	"internal/idp":                   {"internal/edge"},
 	"internal/undertest":             {"agentproto/conform", "agentproto/toolserver", "internal/edge", "internal/freeport", "internal/idp"},
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
-		"agentproto/runtime", "agentproto/toolserver",
+		"agentproto/host", "agentproto/toolserver",
 		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/history", "internal/idp", "internal/plain", "internal/undertest",
 	}),
 }

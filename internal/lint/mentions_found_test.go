@@ -24,8 +24,8 @@ func TestMentionsFound(t *testing.T) {
 	}{
 		{inSpan, "dataflow.Start", ""},
 		{inSpan, "dataflow.Strat", "dataflow.Strat"},
-		{inSpan, "runtime.Options.Model", ""},
-		{inSpan, "runtime.Options.Mode", "runtime.Options.Mode"},
+		{inSpan, "host.Options.Model", ""},
+		{inSpan, "host.Options.Mode", "host.Options.Mode"},
 		{inSpan, "runtime.Goexit", ""},
 		{inSpan, "Options.Model", ""},
 		{inSpan, "Flow.Reason", "Flow.Reason"},

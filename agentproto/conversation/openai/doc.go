@@ -1,7 +1,7 @@
 // Package openai asks models behind the chat completions interface, which many services
 // and servers for models of one's own understand.
 //
-//	rt, err := runtime.Start(ctx, runtime.Options{
+//	rt, err := host.Start(ctx, host.Options{
 //		Toolsets: toolsets,
 //		Model:    openai.New(openai.Options{Name: "gpt-5", Key: os.Getenv("OPENAI_API_KEY")}),
 //	})

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/agentproto"
-	protocol "github.com/millrace/millrace/agentproto/runtime"
+	protocol "github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/bench/internal/ratio"
 	"github.com/millrace/millrace/dataflow"
 )

@@ -1,0 +1,204 @@
+package host
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// S11: a tool that posts more events than are taken in, and repeats none of them, is heard
+// when it says that the subscription is over.
+func TestS11FinalEvent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		_, key, url := w.pending()
+		w.post(url, subscriptionBody(key))
+		taken := 0
+		for i := range 300 {
+			if w.post(url, eventBody(key, fmt.Sprint(i), true, false)) == 200 {
+				taken++
+			}
+		}
+		if taken >= 150 {
+			t.Fatalf("%d of 300 events were taken: there is no load", taken)
+		}
+		synctest.Wait()
+		if !w.rt.subscribed.isOpen(key) {
+			t.Fatal("the subscription is not open")
+		}
+		if status := w.post(url, eventBody(key, "done", true, true)); status != 200 {
+			t.Errorf("the final event was answered %d", status)
+		}
+		if synctest.Wait(); w.rt.subscribed.isOpen(key) {
+			t.Error("the subscription is open still")
+		}
+		// There is one final event. What comes behind it does not get past the bounds.
+		for range 100 {
+			if status := w.post(url, eventBody(key, "again", true, true)); status != 503 {
+				t.Fatalf("another final event was answered %d", status)
+			}
+		}
+	})
+}
+
+// S11: neither a result nor what a user has to do first is put off for what else was posted
+// to the URL.
+func TestS11ResultAndDetours(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.opts.Bounds = Bounds{Rate: 0.001, Burst: 1}
+		tool, key, url := w.pending()
+		view := `{"type":"view_update","group_id":"g","view_type":"v","content":{"a":1}}`
+		if first, second := w.post(url, view), w.post(url, view); first != 200 || second != 503 {
+			t.Fatalf("views were answered %d and %d", first, second)
+		}
+		for i := range 5 {
+			body := oauthBody(key)
+			if i%2 == 1 {
+				body = choiceBody(key, fmt.Sprint(tool.base, "/answer", i))
+			}
+			if status := w.post(url, body); status != 200 {
+				t.Errorf("detour %d was answered %d", i, status)
+			}
+		}
+		if status := w.post(url, choiceBody(key, tool.base+"/answer6")); status != 503 {
+			t.Errorf("a sixth detour was answered %d", status)
+		}
+		if status := w.post(url, view); status != 503 {
+			t.Errorf("a view was answered %d", status)
+		}
+		if status := w.post(url, result(key, "ok")); status != 200 || w.text(key) != "ok" {
+			t.Errorf("the result was answered %d", status)
+		}
+		if status := w.post(url, result(key, "again")); status != 503 {
+			t.Errorf("another result was answered %d", status)
+		}
+	})
+}
+
+// S11: what is too wrong to be a result resolves its call under load, too, and once.
+func TestS11Malformed(t *testing.T) {
+	for _, body := range []string{"{", `{"type":"tool_result","group_id":"g","id":"1"}`, strings.Repeat(" ", 2<<20)} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.opts.Bounds = Bounds{Rate: 0.001, Burst: 1}
+			_, key, url := w.pending()
+			w.post(url, `{"type":"view_update","group_id":"g","view_type":"v","content":{"a":1}}`)
+			if status := w.post(url, `{"type":"subscription_event","group_id":"g","tool_call_id":"1"}`); status != 503 {
+				t.Errorf("a malformed event was answered %d", status)
+			}
+			if status := w.post(url, body); status != 400 && status != 413 {
+				t.Errorf("%.50q was answered %d", body, status)
+			}
+			if r, err := w.rt.Await(t.Context(), key); err != nil || r.Cause != agentproto.ByMalformed {
+				t.Errorf("%.50q: %+v, %v", body, r, err)
+			}
+			if status := w.post(url, body); status != 503 {
+				t.Errorf("%.50q again was answered %d", body, status)
+			}
+		})
+	}
+}
+
+// An exception that was made in vain, because the program took nothing in, is made again.
+func TestS11ExceptionIsRestored(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.opts.Bounds = Bounds{Rate: 0.001, Burst: 1}
+		held := &holding{}
+		w.program = func(p program) program { held.program = p; return held }
+		_, key, url := w.pending()
+		w.post(url, `{"type":"view_update","group_id":"g","view_type":"v","content":{"a":1}}`)
+		held.busy = true
+		for range 3 {
+			if status := w.post(url, result(key, "ok")); status != 503 {
+				t.Errorf("while the program is busy: status %d", status)
+			}
+		}
+		held.busy = false
+		if status := w.post(url, result(key, "ok")); status != 200 || w.text(key) != "ok" {
+			t.Errorf("when it is not: status %d", status)
+		}
+	})
+}
+
+// A holding program takes in nothing while it is busy.
+type holding struct {
+	program
+	busy bool
+}
+
+func (h *holding) Deliver(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error {
+	if h.busy {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	return h.program.Deliver(ctx, key, e)
+}
+
+// Z01, S11: who is not the tool server cannot use up the exceptions of its URL.
+func TestS11UnsignedExceptions(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.opts.Bounds = Bounds{Rate: 0.001, Burst: 1}
+		secret := "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 32))
+		w.opts.Secrets = map[string][]string{"http://tool.test": {secret}}
+		tool, key, url := w.pending()
+		for range 10 {
+			if status := w.post(url, result(key, "forged")); status != 401 {
+				t.Errorf("an unsigned result was answered %d", status)
+			}
+		}
+		_ = tool
+		header := http.Header{}
+		body := result(key, "ok")
+		w.rt.servers[0].secrets.sign(header, "m", []byte(body))
+		status, _ := w.send(http.MethodPost, url, strings.NewReader(body), "Content-Type", "application/json", "webhook-id", "m",
+			"webhook-timestamp", header.Get("webhook-timestamp"), "webhook-signature", header.Get("webhook-signature"))
+		if status != 200 || w.text(key) != "ok" {
+			t.Errorf("the signed one was answered %d", status)
+		}
+	})
+}
+
+// Threat 5: a flood of large messages of one tool server, which have to be read to see that
+// they need not be taken in, is slowed down; its connections wait, and those of others do not.
+func TestS11LargeFlood(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.opts.Bounds = Bounds{Rate: 0.001, Burst: 1}
+		other := w.tool("other.test", "other")
+		w.opts.Toolsets = []string{other.base}
+		_, key, url := w.pending()
+		w.post(url, `{"type":"view_update","group_id":"g","view_type":"v","content":{"a":1}}`)
+		event := eventBody(key, strings.Repeat("x", 900<<10), true, false)
+		start, read := time.Now(), 0
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		for range 20 {
+			wg.Go(func() {
+				for time.Since(start) < time.Second/2 {
+					if w.post(url, event) != 503 {
+						t.Error("an event was taken")
+					}
+					mu.Lock()
+					read += len(event)
+					mu.Unlock()
+				}
+			})
+		}
+		k, err := w.rt.Call(t.Context(), Request{GroupID: "h", ID: "1", Operation: "other"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status := w.post(other.callback(), result(k, "ok")); status != 200 || w.text(k) != "ok" || time.Since(start) > time.Second/4 {
+			t.Errorf("another tool server's result: status %d after %v", status, time.Since(start))
+		}
+		wg.Wait()
+		if most := maxExcess * excessRate * 4; read > most {
+			t.Errorf("%d bytes were read of a flood of half a second, want at most %d", read, most)
+		}
+	})
+}

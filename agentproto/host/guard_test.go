@@ -1,0 +1,90 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/internal/netguard"
+)
+
+// Z04, threats 11 and 15: the client of a runtime that is reached from elsewhere connects
+// to no network that is not public, in whatever way its address is written.
+func TestZ04Guard(t *testing.T) {
+	opts := Options{Toolsets: []string{"http://127.0.0.9:1", "http://named.test", "http://localhost:1"}}.withDefaults()
+	opts.Timeouts.Connect = 100 * time.Millisecond
+	client := newClient(opts, "https://agents.example").Standard(1, time.Second)
+	defer client.CloseIdleConnections()
+	for _, host := range []string{
+		"0.0.0.0", "10.0.0.1", "100.64.0.1", "127.0.0.1", "127.1.2.3", "169.254.169.254", "172.16.0.1", "192.0.0.1",
+		"192.168.0.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "[::]", "[::1]", "[::ffff:127.0.0.1]",
+		"[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[fc00::1]", "[fe80::1]", "[ff02::1]", "2130706433", "0x7f.1", "0177.0.0.1",
+		"localhost", "127.0.0.9", "127.0.0.9:2", "localhost:2",
+	} {
+		_, err := client.Get("http://" + host + "/")
+		if !errors.Is(err, netguard.ErrBlocked) {
+			t.Errorf("%s: %v, want it to be blocked", host, err)
+		}
+	}
+	// What the operator has written may be connected to: it fails in another way.
+	for _, host := range []string{"127.0.0.9:1", "localhost:1"} {
+		if _, err := client.Get("http://" + host + "/"); err == nil || errors.Is(err, netguard.ErrBlocked) {
+			t.Errorf("%s: %v, want it not to be blocked", host, err)
+		}
+	}
+	opts.AllowNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	allowing := newClient(opts, "https://agents.example").Standard(1, time.Second)
+	if _, err := allowing.Get("http://127.0.0.1:1/"); err == nil || errors.Is(err, netguard.ErrBlocked) {
+		t.Errorf("an allowed network: %v", err)
+	}
+}
+
+// D13, I10, Z04: a runtime whose tool server leads it into its own network, by an
+// address or a redirect, does not go there.
+func TestZ04Runtime(t *testing.T) {
+	var reached []string
+	inside := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		reached = append(reached, r.URL.Path)
+	}))
+	defer inside.Close()
+	_, port, _ := net.SplitHostPort(inside.Listener.Addr().String())
+	var tool *httptest.Server
+	tool = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == manifestPath {
+			fmt.Fprintf(rw, `{"name":"s","endpoint":"%s/i","tools":[{"name":"echo","description":"d","inputSchema":{}}]}`, tool.URL)
+			return
+		}
+		http.Redirect(rw, r, inside.URL+"/redirected", http.StatusTemporaryRedirect)
+	}))
+	defer tool.Close()
+	rt, err := Start(t.Context(), Options{
+		Toolsets: []string{tool.URL, "http://[::ffff:127.0.0.1]:" + port},
+		External: true, PublicURL: "https://agents.example", Surface: &user{}, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rt.Stop(context.Background())
+	if got := rt.Problems(); len(got) != 1 || !errors.Is(got[0], netguard.ErrBlocked) {
+		t.Errorf("problems %v", got)
+	}
+	key, err := rt.Call(t.Context(), Request{GroupID: "g", Operation: "echo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := rt.Await(t.Context(), key)
+	if err != nil || !strings.Contains(r.Result.String(), "redirected the call") {
+		t.Errorf("result %+v, %v", r, err)
+	}
+	if len(reached) != 0 {
+		t.Errorf("reached %q", reached)
+	}
+}

@@ -1,0 +1,146 @@
+package host
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// asked writes down which requests of the runtime came to a host, and with which secret.
+type asked struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (a *asked) at(host string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		a.mu.Lock()
+		a.seen = append(a.seen, host+r.URL.Path+" "+r.Header.Get("Authorization")+r.Header.Get("X-Key"))
+		a.mu.Unlock()
+		next.ServeHTTP(rw, r)
+	})
+}
+
+func (a *asked) said() string {
+	synctest.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return strings.Join(a.seen, "\n") + "\n"
+}
+
+// The headers of a tool server go with everything that is sent to it, to nobody else, not to
+// where it redirects, and into no log.
+func TestHeaders(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var a asked
+		tool := &toolServer{w: w, base: "http://a.test", manifest: `{"name":"a","endpoint":"http://files.test/invoke","tools":[{"name":"echo","description":"d","inputSchema":{}}]}`}
+		other := &toolServer{w: w, base: "http://b.test", manifest: `{"name":"b","endpoint":"http://b.test/invoke","tools":[{"name":"other","description":"d","inputSchema":{}}]}`}
+		thief := &toolServer{w: w, base: "http://thief.test"}
+		w.host("a.test", a.at("a", tool))
+		w.host("files.test", a.at("files", tool))
+		w.host("b.test", a.at("b", other))
+		w.host("thief.test", a.at("thief", thief))
+		w.opts.AllowOrigins = []string{"http://files.test", "http://b.test"}
+		w.opts.AskStatus = true
+		w.opts.Headers = map[string]http.Header{
+			"http://a.test/": {"Authorization": {"Bearer canary-a"}}, "http://b.test": {"X-Key": {"canary-b"}},
+		}
+		rt := w.start(tool.base, other.base)
+		key := w.call("g", "1")
+		w.post(tool.callback(), choice(`["x","y"]`, 0, "http://files.test/answer"))
+		w.user.saw()
+		if err := rt.Answer(t.Context(), key, "http://files.test/answer", 1); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.pass(rt.opts.Timeouts.Status)
+		rt.Cancel(t.Context(), key)
+		rt.CloseThread(t.Context(), "g")
+		got := a.said()
+		for _, want := range []string{
+			"a/.well-known/rap-toolset Bearer canary-a", "files/invoke Bearer canary-a", "files/answer Bearer canary-a",
+			"a/tool_call_status Bearer canary-a", "a/close_thread Bearer canary-a",
+			"b/.well-known/rap-toolset canary-b", "b/close_thread canary-b",
+		} {
+			if !strings.Contains(got, want+"\n") {
+				t.Errorf("%s is missing:\n%s", want, got)
+			}
+		}
+
+		// A tool server that has its user answer another one does not make it known to that.
+		third := w.call("h", "1")
+		w.post(tool.callback(), strings.ReplaceAll(strings.ReplaceAll(choice(`["x","y"]`, 0, "http://b.test/answer"), `"group_id":"g"`, `"group_id":"h"`), `"id":"g"`, `"id":"1"`))
+		w.user.saw()
+		rt.Answer(t.Context(), third, "http://b.test/answer", 1)
+		if got := a.said(); !strings.Contains(got, "b/answer \n") || strings.Contains(got, "b/answer Bearer") {
+			t.Errorf("the answer to another tool server:\n%s", got)
+		}
+
+		// Redirects are not followed, and what is wrong with a request does not tell.
+		tool.ack = func(_ int, rw http.ResponseWriter, _ *agentproto.Invocation) {
+			rw.Header().Set("Location", "http://thief.test/invoke")
+			rw.WriteHeader(http.StatusTemporaryRedirect)
+		}
+		redirected := w.call("i", "1")
+		text := w.text(redirected)
+		if got := a.said(); strings.Contains(got, "thief") {
+			t.Errorf("a redirect was followed:\n%s", got)
+		}
+		if strings.Contains(w.logs.String()+text+fmt.Sprint(rt.Problems()), "canary") {
+			t.Error("a header is in the log or in an error")
+		}
+	})
+}
+
+// A call that was made when its endpoint was allowed takes no header there when it is not.
+func TestHeadersAreForAllowedOrigins(t *testing.T) {
+	rt := &Runtime{servers: []*server{
+		{base: "http://a.test", origin: "http://a.test:80", header: http.Header{"X-Key": {"k"}}},
+		{base: "http://b.test/x", origin: "http://b.test:80"},
+	}, origins: map[string]bool{"http://files.test:80": true, "http://b.test:80": true}}
+	for to, want := range map[string]string{
+		"http://a.test/invoke": "k", "http://A.test:80/x": "k", "http://files.test/x": "k",
+		"http://b.test/x": "", "http://gone.test/x": "", "https://a.test/x": "", "http://a.test:8080/x": "",
+	} {
+		req, err := rt.newPost(t.Context(), rt.servers[0], to, "id", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := req.Header.Get("X-Key"); got != want {
+			t.Errorf("%s: %q, want %q", to, got, want)
+		}
+	}
+}
+
+func TestBadHeaders(t *testing.T) {
+	for _, tt := range []struct {
+		base   string
+		header http.Header
+		want   string
+	}{
+		{"http://other.test", http.Header{"X-Key": {"canary"}}, "not among the toolsets"},
+		{"http://a.test", http.Header{"X Key": {"canary"}}, "not the name of a header"},
+		{"http://a.test", http.Header{"x-key": {"canary"}}, "has to be written X-Key"},
+		{"http://a.test", http.Header{"Host": {"canary"}}, "set by the runtime itself"},
+		{"http://a.test", http.Header{"Content-Type": {"canary"}}, "set by the runtime itself"},
+		{"http://a.test", http.Header{"Webhook-Id": {"canary"}}, "set by the runtime itself"},
+		{"http://a.test", http.Header{"X-Key": {"canary\r\nX: y"}}, "not printable ASCII"},
+		{"http://a.test", http.Header{"X-Key": {"canary\x00"}}, "not printable ASCII"},
+		{"http://a.test", http.Header{"X-Key": {" canary"}}, "not printable ASCII"},
+		{"http://a.test", http.Header{"X-Key": {""}}, "is empty"},
+		{"http://a.test", http.Header{"X-Key": {strings.Repeat("canary", 4096)}}, "more than 16384 bytes"},
+	} {
+		_, err := Start(t.Context(), Options{
+			Toolsets: []string{"http://a.test/"}, Headers: map[string]http.Header{tt.base: tt.header}, Logger: slog.New(slog.DiscardHandler),
+		})
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%.40v: %v, want %q", tt.header, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package host
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// Known reports whether a call was made: whether [Runtime.Await] will return its resolution
+// at some time. It sees every call for which [Runtime.Call] has returned without an error,
+// also in a process that shares the state, and before a crash. It returns [ErrElsewhere] for
+// a call of a thread that has moved away.
+//
+// Of a call that this process does not know of by itself the flow is asked. Where the state
+// is kept, that is a record of the history each time, until the answer is that there is one.
+func (rt *Runtime) Known(ctx context.Context, key agentproto.CallKey) (bool, error) {
+	if checkID("thread", key.GroupID) != nil || checkID("call", key.ID) != nil {
+		return false, nil // nobody could make it
+	}
+	if err := rt.leftTo(key.GroupID); err != nil {
+		return false, err
+	}
+	if rt.ledger.knows(key) || rt.known.has(key) {
+		return true, nil
+	}
+	known, err := rt.program.Has(ctx, key)
+	if err == nil && !known {
+		if migration := rt.cameWith(key.GroupID); migration != "" {
+			known, err = rt.program.HasResumed(ctx, key, migration)
+		}
+	}
+	if known {
+		rt.known.add(key)
+	}
+	return known, programError(err)
+}
+
+// cameWith returns the migration by which a thread has come here, or "" for one that was
+// always here.
+func (rt *Runtime) cameWith(thread string) (migration string) {
+	ports := rt.moves.ports
+	if ports == nil {
+		return ""
+	}
+	if _, n := ports.placeOf(thread); n > 0 {
+		text, _ := ports.read(note{notePlace, thread, n - 1})
+		migration, _, _ = strings.Cut(text, " ")
+	}
+	return migration
+}
+
+// knows reports whether a call is live here, or was resolved lately.
+func (l *ledger) knows(key agentproto.CallKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, young := l.young[key]
+	_, old := l.old[key]
+	return l.live[key] != nil || young || old
+}
+
+// knownCalls are calls that the flow was asked for and has: the last generation of them at
+// least. That a call was made never changes.
+type knownCalls struct {
+	mu         sync.Mutex
+	young, old map[agentproto.CallKey]struct{}
+}
+
+func (k *knownCalls) has(key agentproto.CallKey) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, young := k.young[key]
+	_, old := k.old[key]
+	return young || old
+}
+
+func (k *knownCalls) add(key agentproto.CallKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.young == nil || len(k.young) >= generation {
+		k.young, k.old = map[agentproto.CallKey]struct{}{}, k.young
+	}
+	k.young[key] = struct{}{}
+}

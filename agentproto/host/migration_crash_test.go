@@ -1,0 +1,370 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
+)
+
+// A crashing migration is one in which a host is cut off at a point.
+type crashing struct {
+	t     *testing.T
+	point string // at which the host is cut off, once
+	who   *mortal
+	armed atomic.Bool // who is set
+	once  sync.Once
+
+	source, destination *mortal
+	messages            atomic.Int32 // that the destination was sent
+
+	mu      sync.Mutex
+	owner   string // base URL of the tool server that has the session
+	invoked map[string]string
+}
+
+// A mortal is a host whose state is kept, and which is cut off and started again.
+type mortal struct {
+	t    *testing.T
+	opts Options
+
+	mu sync.Mutex
+	rt *Runtime
+}
+
+func (m *mortal) start() {
+	m.t.Helper()
+	rt, err := Start(m.t.Context(), m.opts)
+	if err != nil {
+		m.t.Error(err)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rt, m.opts.Listener = rt, nil
+}
+
+func (m *mortal) now() *Runtime {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rt
+}
+
+// cut is as a crash: no snapshot, nothing is finished.
+func (m *mortal) cut() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	m.now().Stop(ctx)
+}
+
+// reach crashes the host if this is the point.
+func (c *crashing) reach(point string) {
+	if point == c.point && c.armed.Load() {
+		c.once.Do(c.who.cut)
+	}
+}
+
+// revive starts the host again if it was cut off.
+func (c *crashing) revive() {
+	if rt := c.who.now(); rt.stopping.Load() {
+		<-rt.stopped
+		c.who.start()
+	}
+}
+
+// tool starts a tool server that has to migrate sessions, and hands them over to the
+// other one like it.
+func (c *crashing) tool() (base string) {
+	var s *httptest.Server
+	s = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch r.URL.Path {
+		case manifestPath:
+			fmt.Fprintf(rw, `{"name":"set","endpoint":"%s/invoke","needsMigration":true,"tools":[{"name":"echo","description":"d","inputSchema":{}}]}`, s.URL)
+		case "/invoke":
+			inv, err := agentproto.DecodeInvocation(body, agentproto.Limits{})
+			if err != nil {
+				c.t.Error(err)
+				return
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.invoked[inv.ID] = inv.CallbackURL
+		case "/migrate":
+			m, err := agentproto.DecodeMigrate(body, agentproto.Limits{})
+			if err != nil {
+				c.t.Error(err)
+				return
+			}
+			c.reach("a tool is asked")
+			c.mu.Lock()
+			if c.owner == s.URL {
+				c.owner = m.DestinationURL
+			}
+			c.mu.Unlock()
+			c.reach("a tool has moved")
+		case "/close_thread":
+			if bytes.Contains(body, []byte(`"s"`)) { // and not of the child that is closed at the beginning
+				c.reach("the source cleans up")
+			}
+		}
+	}))
+	c.t.Cleanup(s.Close)
+	return s.URL
+}
+
+// inFrontOf starts a proxy of the destination at which messages to it can be lost.
+func (c *crashing) inFrontOf(address string) (public string) {
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
+	proxy.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		what := [...]string{"the offer", "the import", "a later message"}[min(c.messages.Add(1), 3)-1]
+		c.reach(what + " is sent")
+		answer := httptest.NewRecorder()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			proxy.ServeHTTP(answer, r)
+		}()
+		if what == "the import" && c.point == "the session is half there" {
+			within(c.t, "the thread comes", func() bool {
+				st, err := c.destination.now().Thread("s").Status(c.t.Context())
+				return err == nil && st.Session != nil
+			})
+			c.reach(c.point)
+		}
+		<-done
+		c.reach(what + " was answered")
+		rw.WriteHeader(answer.Code)
+		rw.Write(answer.Body.Bytes())
+	}))
+	c.t.Cleanup(s.Close)
+	return s.URL
+}
+
+// within waits for something that has to happen.
+func within(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	again, deadline := time.NewTicker(5*time.Millisecond), time.After(30*time.Second)
+	defer again.Stop()
+	for !happened() {
+		select {
+		case <-again.C:
+		case <-deadline:
+			t.Errorf("%s: not in 30 s", what)
+			return
+		}
+	}
+}
+
+// begin starts both hosts, with a conversation at the source: a subscription, two pending
+// calls, a child that is open and one that is closed.
+func (c *crashing) begin(script conversation.Model) {
+	t := c.t
+	host := func(n byte, tool string) *mortal {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealer, err := SealerOf([32]byte{n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &mortal{t: t, opts: Options{
+			Toolsets: []string{tool}, Surface: &user{}, Logger: slog.New(slog.DiscardHandler), Sealer: sealer, Model: script,
+			MigrationKey: sharedKey, Listener: listener, ListenAddr: listener.Addr().String(),
+			Timeouts: Timeouts{Retry: []time.Duration{20 * time.Millisecond, 40 * time.Millisecond}},
+			State:    &durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: slog.New(slog.DiscardHandler)},
+		}}
+	}
+	here := c.tool()
+	c.owner, c.invoked = here, map[string]string{}
+	c.source, c.destination = host(1, here), host(2, c.tool())
+	c.destination.opts.PublicURL = c.inFrontOf(c.destination.opts.ListenAddr)
+	c.source.start()
+	c.destination.start()
+	t.Cleanup(func() {
+		for _, m := range []*mortal{c.source, c.destination} {
+			m.cut()
+			<-m.now().stopped // and then its folder can be removed
+		}
+	})
+
+	th, err := c.source.now().OpenSession(t.Context(), SessionRequest{ID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(text string, ids ...string) {
+		if err := th.Say(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			within(t, id+" is invoked", func() bool { return c.callbackOf(id) != "" })
+		}
+	}
+	say("watch", "sub")
+	c.post("sub", subscriptionBody(key("sub")))
+	within(t, "it watches", func() bool { return strings.Contains(c.history(c.source), "assistant: watching") })
+	say("go", "a", "b")
+	for _, id := range []string{"open", "closed"} {
+		child, err := th.OpenChild(t.Context(), id, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id == "closed" {
+			if err := child.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (c *crashing) callbackOf(id string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.invoked[id]
+}
+
+// post posts what a tool says, until it is taken in.
+func (c *crashing) post(id, body string) {
+	c.t.Helper()
+	within(c.t, id+" is taken in", func() bool {
+		if c.who != nil {
+			c.revive()
+		}
+		resp, err := http.Post(c.callbackOf(id), "application/json", strings.NewReader(body))
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+func (c *crashing) history(at *mortal) string {
+	messages, err := at.now().Thread("s").History(c.t.Context())
+	if err != nil {
+		return err.Error()
+	}
+	return transcript(messages)
+}
+
+// whole reports whether a host has the session, all of it and not frozen.
+func (c *crashing) whole(at *mortal) bool {
+	for _, id := range []string{"s", "open", "closed"} {
+		st, err := at.now().Thread(id).Status(c.t.Context())
+		if err != nil || st.Session == nil || st.Moved || st.Frozen || st.Closed != (id == "closed") {
+			return false
+		}
+	}
+	return true
+}
+
+// gone reports whether a host has nothing of the session.
+func (c *crashing) gone(at *mortal) bool {
+	for _, id := range []string{"s", "open", "closed"} {
+		st, err := at.now().Thread(id).Status(c.t.Context())
+		if err == nil && st.Session != nil && !st.Moved {
+			return false
+		}
+	}
+	return true
+}
+
+// at reports whether the session, and the state of the tool server, is at one host and not
+// at the other one.
+func (c *crashing) at(here, there *mortal) bool {
+	c.mu.Lock()
+	owner := c.owner
+	c.mu.Unlock()
+	return c.whole(here) && c.gone(there) && owner == here.opts.Toolsets[0]
+}
+
+// Whichever host crashes at whatever point, the session is whole at one of the two when the
+// migration has an outcome, and so is the state of the tool server; asked again it moves,
+// and each call has one result in all.
+func TestMigrationCrashes(t *testing.T) {
+	points := []string{
+		"the offer is sent", "the offer was answered", "a tool is asked", "a tool has moved", "the import is sent",
+		"the session is half there", "the import was answered", "the source cleans up", "a later message is sent", "a later message was answered",
+	}
+	script := conversation.Script{callsOf("sub"), {Text: "watching"}, callsOf("a", "b"), {Text: "all done"}, {Text: "seen"}}
+	for _, point := range points {
+		for _, who := range []string{"source", "destination"} {
+			t.Run(who+" when "+point, func(t *testing.T) {
+				t.Parallel()
+				c := &crashing{t: t, point: point}
+				c.begin(script)
+				if c.who = c.source; who == "destination" {
+					c.who = c.destination
+				}
+				c.armed.Store(true)
+				moved := false
+				for try := 0; try < 10 && !moved; try++ {
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					asked := make(chan error, 1)
+					go func() { asked <- c.source.now().Migrate(ctx, "s", c.destination.now().PublicURL()) }()
+					var err error
+					for waiting := true; waiting; {
+						select {
+						case err = <-asked:
+							waiting = false
+						case <-c.who.now().stopped:
+							c.who.start()
+						}
+					}
+					cancel()
+					c.revive()
+					switch {
+					case err == nil:
+						moved = true
+					case errors.Is(err, ErrNotMoved):
+						if strings.Contains(err.Error(), "lives at") {
+							moved = true
+							break
+						}
+						if !c.at(c.source, c.destination) {
+							t.Fatalf("the session is not whole at the source, or the tool server's is elsewhere, after: %v", err)
+						}
+					}
+				}
+				if !moved {
+					t.Fatal("the session does not move")
+				}
+				within(t, "the session is whole at the destination", func() bool {
+					c.revive() // the source cleans up when all is over, and a host may crash then
+					return c.at(c.destination, c.source)
+				})
+				for range 2 { // again and again, as tools do
+					c.post("a", result(key("a"), "result a"))
+					c.post("b", result(key("b"), "result b"))
+				}
+				c.post("sub", eventBody(key("sub"), "tick", true, false))
+				within(t, "the conversation goes on", func() bool { c.revive(); return strings.Contains(c.history(c.destination), "assistant: seen") })
+				h := c.history(c.destination)
+				for _, once := range []string{"result a: result a", "result b: result b", "result sub: watching", "tick", "assistant: all done"} {
+					if n := strings.Count(h, once); n != 1 {
+						t.Errorf("%q is there %d times in\n%s", once, n, h)
+					}
+				}
+			})
+		}
+	}
+}

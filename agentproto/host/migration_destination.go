@@ -1,0 +1,320 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
+)
+
+// offered answers whether this host takes a session, and where its tool servers are. They
+// are asked for their manifests anew: a destination has to be ready before anything moves.
+func (rt *Runtime) offered(ctx context.Context, m *migrationMessage) (*migrationReply, error) {
+	if err := checkID("session", m.Session); err != nil {
+		return nil, err
+	}
+	l := rt.moves.one(m.Session)
+	l.Lock()
+	defer l.Unlock()
+	if rt.moves.ports.isLeaving(m.Session) {
+		return nil, errors.New("the session is on its way from here")
+	}
+	if err := rt.forget(ctx, m.Session); err != nil {
+		return nil, err
+	}
+	if err := rt.vacant(ctx, m.Session); err != nil {
+		return nil, err
+	}
+	servers, err := rt.serversByToolset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reply := &migrationReply{Servers: map[string]string{}}
+	for _, name := range m.Offer.Toolsets {
+		base, ok := servers[name]
+		if !ok {
+			return nil, fmt.Errorf("it has no tool server with the toolset %s that can be reached", quoted(name))
+		}
+		reply.Servers[name] = base
+	}
+	reply.Ticket = rt.moves.admit(m.Migration)
+	return reply, nil
+}
+
+// serversByToolset returns the base URLs of the tool servers that answer now.
+func (rt *Runtime) serversByToolset(ctx context.Context) (map[string]string, error) {
+	sets := make([]*toolset, len(rt.servers))
+	var wg sync.WaitGroup
+	for i, s := range rt.servers {
+		wg.Go(func() {
+			var err error
+			if sets[i], err = rt.freshOf(ctx, s, false); err != nil {
+				rt.log.Warn("tool server is not ready for a session that comes", "toolset", s.base, "error", err)
+			}
+		})
+	}
+	wg.Wait()
+	bases := map[string]string{}
+	for i, set := range sets {
+		if set == nil {
+			continue
+		}
+		if _, twice := bases[set.manifest.Name]; twice {
+			return nil, fmt.Errorf("two tool servers have the toolset %s: which of them is meant cannot be told", quoted(set.manifest.Name))
+		}
+		bases[set.manifest.Name] = rt.servers[i].base
+	}
+	return bases, nil
+}
+
+// arrive makes a session of what another host sends. When it returns without an error the
+// session is kept and served here; doing it again changes nothing.
+func (rt *Runtime) arrive(ctx context.Context, m *migrationMessage) (*migrationReply, error) {
+	l := rt.moves.one(m.Session)
+	l.Lock()
+	defer l.Unlock()
+	ports := rt.moves.ports
+	switch fate, _ := ports.fateOf(m.Migration); {
+	case fate == fateImported:
+		return rt.fate(ctx, m.Migration)
+	case fate == fateAborted:
+		return nil, errAbortedBefore
+	case !rt.moves.admitted(m.Migration, m.Import.Ticket):
+		return nil, errors.New("nobody offered it the session: it was started anew meanwhile")
+	}
+	if err := rt.vacant(ctx, m.Session); err != nil {
+		return nil, err
+	}
+	var threads []arrival
+	for _, t := range m.Import.Threads {
+		threads = append(threads, arrival{t.Thread, t.Calls.Closed})
+	}
+	if err := ports.expect(ctx, m.Session, m.Migration, threads); err != nil {
+		return nil, err
+	}
+	for i := range m.Import.Threads {
+		t := &m.Import.Threads[i]
+		if err := rt.importThread(ctx, t); err != nil {
+			return nil, fmt.Errorf("thread %s: %w", quoted(t.Thread), err)
+		}
+	}
+	fate, err := ports.decide(ctx, m.Migration, fateImported, threads)
+	if err != nil {
+		return nil, err
+	}
+	if fate != fateImported {
+		return nil, errAbortedBefore
+	}
+	return rt.fate(ctx, m.Migration)
+}
+
+// An arrival is a thread that comes here.
+type arrival struct {
+	Thread string
+	Closed bool
+}
+
+var errAbortedBefore = errors.New("the migration was aborted before")
+
+// abort makes sure that a session that did not arrive never will, and says what became of
+// it.
+func (rt *Runtime) abort(ctx context.Context, m *migrationMessage) (*migrationReply, error) {
+	l := rt.moves.one(m.Session)
+	l.Lock()
+	defer l.Unlock()
+	if err := rt.forget(ctx, m.Session); err != nil {
+		return nil, err
+	}
+	if _, err := rt.moves.ports.decide(ctx, m.Migration, fateAborted, nil); err != nil {
+		return nil, err
+	}
+	return rt.fate(ctx, m.Migration)
+}
+
+// forget aborts migrations of a session to here that were not decided, and forgets the
+// threads that came with them: their source is not waiting for them any more.
+func (rt *Runtime) forget(ctx context.Context, session string) error {
+	ports := rt.moves.ports
+	for n := 0; ; n++ {
+		migration, threads, ok := ports.expected(session, n)
+		if !ok {
+			return nil
+		}
+		fate, err := ports.decide(ctx, migration, fateAborted, nil)
+		if err != nil {
+			return err
+		}
+		if fate != fateAborted {
+			continue
+		}
+		for _, t := range threads {
+			// What was not here yet is refused, and nothing is left of it.
+			if err := rt.program.Release(ctx, t.Thread, migration); err != nil && !errors.Is(err, agentproto.ErrMove) {
+				return err
+			}
+			rt.subscribed.forget(t.Thread)
+			rt.ledger.forget(t.Thread)
+			if rt.threads == nil {
+				continue
+			}
+			if err := rt.threads.Moved(ctx, t.Thread); err != nil && !errors.Is(err, conversation.ErrMoved) && !errors.Is(err, conversation.ErrUnknownThread) && !errors.Is(err, conversation.ErrNotFrozen) {
+				return err
+			}
+		}
+	}
+}
+
+// fate returns what became of a migration. A session that arrived goes on from here: that
+// is done when the source learns of it, and once. What a crash interrupted is done when the
+// source asks again, or when the session is to move on.
+func (rt *Runtime) fate(ctx context.Context, migration string) (*migrationReply, error) {
+	fate, threads := rt.moves.ports.fateOf(migration)
+	if fate != fateImported {
+		return &migrationReply{Fate: fate}, nil
+	}
+	for i, t := range threads {
+		on := note{noteOn, migration, i}
+		if _, done := rt.moves.ports.read(on); done {
+			continue // it may have moved on, or be about to
+		}
+		if err := rt.arrived(ctx, migration, t); err != nil {
+			return nil, fmt.Errorf("thread %s does not go on yet: %w", quoted(t.Thread), err)
+		}
+		if _, err := rt.moves.ports.write(ctx, on, t.Thread); err != nil {
+			return nil, err
+		}
+	}
+	return &migrationReply{Fate: fate}, nil
+}
+
+// settleIn completes migrations of a session to here that were decided.
+func (rt *Runtime) settleIn(ctx context.Context, session string) error {
+	l := rt.moves.one(session)
+	l.Lock()
+	defer l.Unlock()
+	for n := 0; ; n++ {
+		migration, _, ok := rt.moves.ports.expected(session, n)
+		if !ok {
+			return nil
+		}
+		if _, err := rt.fate(ctx, migration); err != nil {
+			return err
+		}
+	}
+}
+
+// became answers what became of a migration.
+func (rt *Runtime) became(ctx context.Context, m *migrationMessage) (*migrationReply, error) {
+	l := rt.moves.one(m.Session)
+	l.Lock()
+	defer l.Unlock()
+	return rt.fate(ctx, m.Migration)
+}
+
+// decide writes down what becomes of a migration unless that is decided, and returns what
+// is.
+func (p *migrationPorts) decide(ctx context.Context, migration, fate string, threads []arrival) (string, error) {
+	list, err := json.Marshal(threads)
+	if err != nil {
+		return "", err
+	}
+	decided, err := p.write(ctx, note{Kind: noteFate, Of: migration}, fate+" "+string(list))
+	fate, _, _ = strings.Cut(decided, " ")
+	return fate, err
+}
+
+// fateOf returns what became of a migration here, and the threads that came with it.
+func (p *migrationPorts) fateOf(migration string) (fate string, threads []arrival) {
+	text, ok := p.read(note{Kind: noteFate, Of: migration})
+	if !ok {
+		return fateNone, nil
+	}
+	fate, list, _ := strings.Cut(text, " ")
+	if err := json.Unmarshal([]byte(list), &threads); err != nil {
+		panic("host: a note on a migration cannot be read: " + err.Error()) // it was written by decide
+	}
+	return fate, threads
+}
+
+// expect notes that threads of a session are about to come here.
+func (p *migrationPorts) expect(ctx context.Context, session, migration string, threads []arrival) error {
+	list, err := json.Marshal(threads)
+	if err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		is, err := p.write(ctx, note{noteComing, session, n}, migration+" "+string(list))
+		if err != nil || strings.HasPrefix(is, migration+" ") {
+			return err
+		}
+	}
+}
+
+// expected returns the n-th migration of a session to here, and its threads.
+func (p *migrationPorts) expected(session string, n int) (migration string, threads []arrival, ok bool) {
+	text, ok := p.read(note{noteComing, session, n})
+	if !ok {
+		return "", nil, false
+	}
+	migration, list, _ := strings.Cut(text, " ")
+	if err := json.Unmarshal([]byte(list), &threads); err != nil {
+		panic("host: a note on a migration cannot be read: " + err.Error()) // it was written by expect
+	}
+	return migration, threads, true
+}
+
+// vacant returns an error if a session is here already.
+func (rt *Runtime) vacant(ctx context.Context, session string) error {
+	if rt.threads == nil {
+		return nil // its calls say so when they are resumed
+	}
+	if host, _ := rt.moves.ports.placeOf(session); host != "" {
+		return nil // it comes back
+	}
+	st, err := rt.threads.Status(ctx, session)
+	if err == nil && st.Session != nil && !st.Moved {
+		return errors.New("it has a session of this name")
+	}
+	return unlessUnknown(err)
+}
+
+// relay takes in what happened to a call at the host that it came from.
+func (rt *Runtime) relay(ctx context.Context, f *agentproto.Forwarded) error {
+	if host, _ := rt.moves.ports.placeOf(f.Key.GroupID); host != "" { // it has moved on
+		_, err := rt.tellHost(ctx, host, &migrationMessage{Session: f.Key.GroupID, Relay: f})
+		return err
+	}
+	if err := rt.sealRelayed(&f.Relayed); err != nil {
+		return err
+	}
+	return rt.program.Relay(ctx, f)
+}
+
+// admit returns the ticket of a migration that was offered.
+func (m *moves) admit(migration string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.tickets) >= maxTickets {
+		clear(m.tickets) // their sessions are offered again
+	}
+	ticket := rand.Text()
+	m.tickets[migration] = ticket
+	return ticket
+}
+
+// maxTickets is how many offers are remembered that no session followed yet.
+const maxTickets = 1024
+
+func (m *moves) admitted(migration, ticket string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, ok := m.tickets[migration]
+	return ok && known == ticket
+}

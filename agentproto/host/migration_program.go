@@ -1,0 +1,109 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
+)
+
+// migrationPorts are the ports of a flow that has to do with migrations.
+type migrationPorts struct {
+	orders   *dataflow.EntryInputPort[order, string]
+	outcomes *dataflow.EntryOutputPort[order, outcome]
+	notes    *dataflow.EntryInputPort[note, string]
+	noted    *dataflow.EntryOutputPort[note, string]
+}
+
+// An order names a migration.
+type order struct{ Session, Migration string }
+
+// An outcome says what came of a migration. It is kept, so an error is a text.
+type outcome struct{ Failure string }
+
+// A note is something about migrations that has to be known after a crash: what was
+// noted first holds.
+type note struct {
+	Kind noteKind
+	Of   string
+	N    int // of those of which there may be several
+}
+
+type noteKind uint8
+
+const (
+	noteOrder  noteKind = iota + 1 // the N-th migration of session Of from here: its identifier and where to
+	noteAsked                      // at the source: the tool servers that are asked to move in migration Of, a plan
+	noteSent                       // at the source: the session may have been sent in migration Of, a plan
+	noteBack                       // at the source: migration Of is taken back, a plan
+	noteComing                     // at the destination: the N-th migration of session Of to here
+	noteFate                       // at the destination: what became of migration Of
+	noteOn                         // at the destination: the N-th thread of migration Of goes on
+	notePlace                      // where thread Of is since its N-th move, by which migration; "" is here
+	noteKey                        // the N-th key named Of, of those that the history was made with
+)
+
+// newMigrationPorts adds to the flow of a program what sessions need to move. A migration is
+// an asynchronous call: a durable flow makes it again from the start after a crash, if it
+// had no outcome, so each of its steps can be done twice.
+func newMigrationPorts(p *agentproto.Program, migrate func(ctx context.Context, o order, to string) outcome) *migrationPorts {
+	at := dataflow.At[agentproto.Host](p.Flow())
+	m := &migrationPorts{}
+	type task = dataflow.Pair[order, string]
+	var ordered dataflow.KeyedSingleton[order, string, agentproto.Host, bounds.BoundedValue]
+	var noted dataflow.KeyedSingleton[note, string, agentproto.Host, bounds.BoundedValue]
+	m.orders, ordered = keyedsingleton.Input[order, string](at, "migrations")
+	m.notes, noted = keyedsingleton.Input[note, string](at, "notes on migrations")
+	tasks := keyedsingleton.MapWithKey(ordered, func(o order, to string) task { return task{First: o, Second: to} })
+	outcomes := keyedsingleton.MapAsync(tasks, func(ctx context.Context, t task) outcome {
+		return migrate(ctx, t.First, t.Second)
+	}, keyedsingleton.AsyncOptions{Concurrency: manyDispatches})
+	m.outcomes = keyedsingleton.Output(outcomes, "migrated")
+	m.noted = keyedsingleton.Output(noted, "noted on migrations")
+	return m
+}
+
+// write writes a note unless there is one, and returns the one that there is.
+func (m *migrationPorts) write(ctx context.Context, n note, text string) (string, error) {
+	if err := m.notes.Put(ctx, n, text); err != nil && !errors.Is(err, dataflow.ErrDuplicateKey) {
+		return "", err
+	}
+	return m.noted.Await(ctx, n)
+}
+
+// read returns a note, if there is one.
+func (m *migrationPorts) read(n note) (string, bool) { return m.noted.Get(n) }
+
+// placeOf returns the host that a thread has moved to, "" if it lives here, and how often
+// it has moved from here or to here.
+func (m *migrationPorts) placeOf(thread string) (host string, moves int) {
+	for {
+		text, ok := m.read(note{notePlace, thread, moves})
+		if !ok {
+			return host, moves
+		}
+		_, host, _ = strings.Cut(text, " ")
+		moves++
+	}
+}
+
+// place notes where a thread is since a migration. Noting it again, when later ones have
+// been noted, changes nothing.
+func (m *migrationPorts) place(ctx context.Context, migration, thread, host string) error {
+	for n := 0; ; n++ {
+		text, ok := m.read(note{notePlace, thread, n})
+		if !ok {
+			var err error
+			if text, err = m.write(ctx, note{notePlace, thread, n}, migration+" "+host); err != nil {
+				return err
+			}
+		}
+		if strings.HasPrefix(text, migration+" ") {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable"
+)
+
+// Parts say what the flow of a runtime consists of, for [Build].
+type Parts struct {
+	// Conversations says that threads hold conversations, as they do where [Options].Model
+	// is set.
+	Conversations bool
+	// Limits are those of [Options].Conversation.
+	Limits conversation.Limits
+
+	calls agentproto.ProgramOptions // what the flow calls; nothing in a history
+	do    conversation.Do
+	moves func(ctx context.Context, o order, to string) outcome
+}
+
+// Ports are the ports of a flow that [Build] built.
+type Ports struct {
+	calls   *agentproto.Program
+	threads *conversation.Program // nil without conversations
+	moves   *migrationPorts
+}
+
+// Build adds to f all that a runtime runs: the program of its calls, migrations and, if
+// there are any, conversations. It is the only place that does, for [Start] as well as for
+// [OpenHistory], since a history can be read by the flow alone that wrote it. A flow that is
+// built by other packages is for looking at: what it would do outside of it panics.
+func Build(f *dataflow.Flow, with Parts) *Ports {
+	if with.moves == nil {
+		with = with.idle()
+	}
+	with.calls.Flow = f
+	calls := agentproto.NewProgram(with.calls)
+	ports := &Ports{calls: calls, moves: newMigrationPorts(calls, with.moves)}
+	if with.Conversations {
+		ports.threads = conversation.NewProgram(calls, conversation.ProgramOptions{Do: with.do, Limits: with.Limits})
+	}
+	return ports
+}
+
+// idle returns parts whose functions are there and are never called. That one is there
+// makes operators of the flow.
+func (with Parts) idle() Parts {
+	const never = "host: a history does nothing outside of its flow"
+	with.calls = agentproto.ProgramOptions{
+		Dispatch: func(context.Context, *agentproto.Call) agentproto.DispatchOutcome { panic(never) },
+		Prompt:   func(context.Context, *agentproto.Prompt) { panic(never) },
+		Answer:   func(context.Context, *agentproto.Answer) { panic(never) },
+		Watch:    func(context.Context, *agentproto.Watched) string { panic(never) },
+		Forward:  func(context.Context, *agentproto.Forwarded) { panic(never) },
+	}
+	with.do = func(context.Context, string, *conversation.Action) *conversation.Outcome { panic(never) }
+	with.moves = func(context.Context, order, string) outcome { panic(never) }
+	return with
+}
+
+// parts returns those of this runtime.
+func (rt *Runtime) parts() Parts {
+	with := Parts{
+		Conversations: rt.opts.Model != nil, Limits: rt.opts.Conversation,
+		calls: agentproto.ProgramOptions{
+			Dispatch: rt.dispatch, Prompt: rt.prompt, Answer: rt.answer, Watch: rt.watch, Forward: rt.forward,
+			Concurrency: manyDispatches, Lifetime: rt.opts.Timeouts.Call,
+		},
+		moves: rt.migrate,
+	}
+	if with.Conversations {
+		rt.agent = conversation.NewAgent(conversation.AgentOptions{Model: rt.opts.Model, Host: host{rt}, Logger: rt.log})
+		with.do = rt.agent.Do
+	}
+	return with
+}
+
+// stopUnused is how long a flow may take to stop in which nothing was done.
+const stopUnused = 10 * time.Second
+
+// run builds the flow and starts it.
+func (rt *Runtime) run(ctx context.Context, wrap func(program) program) error {
+	with := rt.parts()
+	var ports *Ports
+	if rt.opts.State == nil {
+		ports = Build(dataflow.NewWithOptions(dataflow.Options{Recorder: rt.opts.Recorder}), with)
+		rt.program = wrap(ports.calls)
+		if err := rt.program.Start(rt.ctx); err != nil {
+			return err
+		}
+	} else {
+		// Events of a call are told apart by number, also from those of a process before.
+		with.calls.FirstEvent = rand.Uint64() >> 1
+		kept := &durableProgram{}
+		rt.program = kept
+		app, err := durable.Start(rt.ctx, func(f *dataflow.Flow) *Ports { return Build(f, with) }, *rt.opts.State)
+		if err != nil {
+			return err
+		}
+		ports = app.Ports
+		kept.app, kept.Program = app, ports.calls
+		if err := rt.checkKeys(ctx, ports.moves); err != nil {
+			stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopUnused)
+			defer cancel()
+			return errors.Join(err, app.Stop(stopping))
+		}
+	}
+	rt.threads, rt.moves.ports = ports.threads, ports.moves
+	if rt.agent != nil {
+		rt.agent.Attach(ports.threads)
+	}
+	return nil
+}
+
+// OpenHistory opens what a runtime with [Options].State kept, to be looked at. Whether it
+// held conversations is found out from what was kept; limits have to be its
+// [Options].Conversation, or steps made again may give something else. The error is a
+// [durable.ErrChanged] if another version of this package wrote the history.
+func OpenHistory(ctx context.Context, state durable.Options, limits conversation.Limits) (*durable.History, error) {
+	open := func(conversations bool) (*durable.History, error) {
+		return durable.OpenHistory(ctx, func(f *dataflow.Flow) *Ports {
+			return Build(f, Parts{Conversations: conversations, Limits: limits})
+		}, state)
+	}
+	h, err := open(false)
+	if errors.Is(err, durable.ErrChanged) {
+		// Conversations come after everything else, so if this does not fit either, the
+		// first difference is the same one or a later one.
+		h, err = open(true)
+	}
+	return h, err
+}

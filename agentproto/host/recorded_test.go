@@ -1,0 +1,69 @@
+package host
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/sim"
+)
+
+// TestRecorder makes the steps of a runtime again, with calls over real sockets: they resolve as they did. It would catch a
+// runtime that records nothing, or not all of its programs.
+func TestRecorder(t *testing.T) {
+	var file bytes.Buffer
+	recorder := dataflow.NewRecorder(&file)
+	rt, err := Start(t.Context(), Options{
+		Toolsets: []string{echoServer(t, "echo").URL}, Surface: &user{}, Logger: slog.New(slog.DiscardHandler), Recorder: recorder,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []agentproto.CallKey
+	for range 3 {
+		key, err := rt.Call(t.Context(), Request{GroupID: "g", Operation: "echo"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rt.Await(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key)
+	}
+	if err := rt.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := recorder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	recording, err := dataflow.ReadRecording(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim.Rerun(t, recording, func(s *sim.Sim) {
+		ports := Build(s.Flow(), Parts{})
+		s.Start()
+		for _, key := range keys {
+			r, err := ports.calls.Await(s.Context(), key)
+			if err != nil || r.Result.String() != "echo "+key.ID {
+				s.Errorf("%v: %+v, %v", key, r, err)
+			}
+		}
+	})
+}
+
+// TestRecorderAndState: a runtime has one history.
+func TestRecorderAndState(t *testing.T) {
+	sealer, err := NewSealer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Start(t.Context(), Options{State: &durable.Options{}, Sealer: sealer, Recorder: dataflow.NewRecorder(&bytes.Buffer{})})
+	if err == nil || !strings.Contains(err.Error(), "there is a State and a Recorder") {
+		t.Errorf("it says %v", err)
+	}
+}

@@ -1,0 +1,244 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/dataflow"
+)
+
+// A Request is a tool call that a conversation makes.
+type Request struct {
+	// GroupID is the thread of the conversation. It is required.
+	GroupID string
+	// ID is the identifier of the call, unique within its thread. Empty means a new
+	// random one that nobody can guess.
+	ID string
+	// Operation is the name of a tool.
+	Operation string
+	// Arguments are what the tool is called with, a JSON object. Nil is an empty one.
+	Arguments jsontext.Value
+	// UserID identifies the end user to the tool. Empty means that it is not told.
+	UserID string
+	// CallID is the second identifier that some model APIs have. Empty means none.
+	CallID string
+	// ThreadAncestors are the threads from the root to the parent of GroupID, none
+	// for a root thread.
+	ThreadAncestors []string
+	// Lifetime is how long the call may wait for its result, detours not counted.
+	// Zero means [Timeouts].Call, or LongCall for a tool annotated longRunning.
+	Lifetime time.Duration
+}
+
+// session returns the session of the call: its root thread.
+func (r *Request) session() string {
+	if len(r.ThreadAncestors) > 0 {
+		return r.ThreadAncestors[0]
+	}
+	return r.GroupID
+}
+
+// Call makes a call and returns its key. The first call of a session waits for the
+// manifests, see [Runtime.ToolsOf]; beyond that it returns before the tool server was
+// asked, and [Runtime.Await] has the outcome. A call of an unknown tool, or with
+// arguments that do not fit the tool's schema, is a call too: it is resolved at
+// once, with an error that the model can read. While a tool server without a known
+// manifest cannot be reached, a call of a tool that no other server has waits for it as
+// long as a dispatch would, see [Timeouts].Retry and Dispatch, and is resolved then with an
+// error that says so. An error is returned when there is
+// no call: [ErrBadID], [ErrDuplicateCall], [ErrElsewhere] or [ErrStopped].
+func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, error) {
+	if req.ID == "" {
+		req.ID = rand.Text()
+	}
+	key := agentproto.CallKey{GroupID: req.GroupID, ID: req.ID}
+	if err := checkRequest(&req); err != nil {
+		return key, err
+	}
+	if err := rt.isHere(req.GroupID); err != nil {
+		return key, err
+	}
+	call, s, err := rt.prepare(ctx, &req)
+	if err != nil {
+		return key, err
+	}
+	if err := rt.isHere(req.GroupID); err != nil { // it may have left meanwhile
+		return key, err
+	}
+	if !rt.ledger.add(key, s, call.Lifetime) {
+		return key, fmt.Errorf("host: call %s: %w", quoted(key.String()), ErrDuplicateCall)
+	}
+	if err := rt.program.Call(ctx, call); err != nil {
+		rt.ledger.remove(key)
+		return key, fmt.Errorf("host: call %s: %w", quoted(key.String()), programError(err))
+	}
+	rt.count(s, nCalls)
+	return key, nil
+}
+
+// isHere returns why no call of a thread can be made in this runtime, or nil.
+func (rt *Runtime) isHere(groupID string) error {
+	if rt.stopping.Load() {
+		return ErrStopped
+	}
+	if rt.moves.isFrozen(groupID) {
+		return fmt.Errorf("%w: %s is on its way to another host", ErrElsewhere, quoted(groupID))
+	}
+	return rt.leftTo(groupID)
+}
+
+// checkRequest checks the identifiers of a request.
+func checkRequest(req *Request) error {
+	if err := checkID("thread", req.GroupID); err != nil {
+		return err
+	}
+	if err := checkID("call", req.ID); err != nil {
+		return err
+	}
+	for _, id := range req.ThreadAncestors {
+		if err := checkID("ancestor", id); err != nil {
+			return err
+		}
+	}
+	for _, id := range []string{req.UserID, req.CallID} {
+		if id == "" {
+			continue
+		}
+		if err := checkID("user or call_id", id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare makes the call of a request: one to dispatch, or a rejected one.
+func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call, *server, error) {
+	inv := &agentproto.Invocation{
+		Operation: req.Operation, Arguments: req.Arguments.Clone(),
+		ID: req.ID, GroupID: req.GroupID, ThreadAncestors: slices.Clone(req.ThreadAncestors),
+	}
+	if inv.Arguments == nil {
+		inv.Arguments = jsontext.Value("{}")
+	}
+	if req.UserID != "" {
+		inv.UserID = &req.UserID
+	}
+	if req.CallID != "" {
+		inv.CallID = &req.CallID
+	}
+	call := &agentproto.Call{Key: inv.Key(), Invocation: inv, Lifetime: req.Lifetime, Made: time.Now()}
+
+	tool, missing, err := rt.toolOf(ctx, req.session(), req.Operation)
+	if err != nil {
+		return nil, nil, err
+	}
+	if tool == nil {
+		call.Rejected = missing
+		return call, nil, nil
+	}
+	if call.Rejected = checkArguments(tool, inv.Arguments); call.Rejected != "" {
+		return call, tool.server, nil
+	}
+	if call.Lifetime == 0 {
+		call.Lifetime = rt.opts.Timeouts.Call
+		if tool.Annotations.LongRunning {
+			call.Lifetime = rt.opts.Timeouts.LongCall
+		}
+	}
+	c := capability{
+		server: tool.server.id, key: call.Key, allowed: mayAll,
+		expires: time.Now().Add(call.Lifetime + rt.opts.Timeouts.Callback),
+	}
+	segments, err := c.seal(rt.sealer)
+	if err != nil {
+		return nil, nil, err
+	}
+	inv.CallbackURL = rt.publicURL + callbackPath + segments
+	call.Endpoint = tool.endpoint
+	return call, tool.server, nil
+}
+
+// lifetimeOf returns the lifetime of a call. What is kept always says it, so that the same
+// is made of it when the runtime is started again with another default.
+func (rt *Runtime) lifetimeOf(key agentproto.CallKey) time.Duration {
+	return cmp.Or(rt.ledger.lifetimeOf(key), rt.opts.Timeouts.Call)
+}
+
+// checkArguments returns why a tool cannot be called with these arguments, in
+// words for the model, or nothing.
+func checkArguments(tool *Tool, args jsontext.Value) string {
+	if !args.IsValid() {
+		return "the arguments are not valid JSON"
+	}
+	if args.Kind() != '{' {
+		return "the arguments are not a JSON object"
+	}
+	if err := tool.schema.Validate(args); err != nil {
+		return fmt.Sprintf("the arguments of %s do not fit its schema: %s", quoted(tool.Name), withoutPackage(err))
+	}
+	return ""
+}
+
+// Await returns the resolution of a call as soon as there is one, and [ErrStopped]
+// if there will be none. For a key that is never called it waits for ctx.
+func (rt *Runtime) Await(ctx context.Context, key agentproto.CallKey) (*agentproto.Resolution, error) {
+	r, err := rt.program.Await(ctx, key)
+	return r, programError(err)
+}
+
+// Cancel resolves a pending call as interrupted by the user and tells all tool
+// servers. A call that is resolved already stays as it is.
+func (rt *Runtime) Cancel(ctx context.Context, key agentproto.CallKey) error {
+	return rt.deliver(ctx, key, agentproto.Event{Kind: agentproto.Interrupted})
+}
+
+// CloseThread resolves all pending calls of a thread, and every later one at once,
+// and tells all tool servers.
+func (rt *Runtime) CloseThread(ctx context.Context, groupID string) error {
+	if err := checkID("thread", groupID); err != nil {
+		return err
+	}
+	if rt.stopping.Load() {
+		return ErrStopped
+	}
+	if err := rt.leftTo(groupID); err != nil {
+		return err
+	}
+	if err := rt.program.CloseThread(ctx, groupID); err != nil {
+		return programError(err)
+	}
+	rt.ledger.closeThread(groupID)
+	rt.views.forget(groupID)
+	rt.closeEverywhere(groupID)
+	return nil
+}
+
+// deliver gives an event to the program, which has to take it in time.
+func (rt *Runtime) deliver(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error {
+	if rt.stopping.Load() {
+		return ErrStopped
+	}
+	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Accept)
+	defer cancel()
+	return programError(rt.program.Deliver(ctx, key, e))
+}
+
+// programError returns an error of the program in the words of this package.
+func programError(err error) error {
+	switch {
+	case errors.Is(err, dataflow.ErrDuplicateKey):
+		return ErrDuplicateCall
+	case errors.Is(err, dataflow.ErrClosed), errors.Is(err, io.EOF):
+		return ErrStopped
+	}
+	return err
+}

@@ -1,0 +1,143 @@
+package host
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
+)
+
+// ErrNoModel is returned by the methods that need [Options].Model, where there is none.
+var ErrNoModel = errors.New("host: there is no model to have conversations with")
+
+// A SessionRequest says what session to open.
+type SessionRequest struct {
+	// ID is that of its root thread. It is required.
+	ID string
+	// UserID identifies the user to tools. Empty means that they are not told.
+	UserID string
+	// Images says that the model takes images. Where it does not, each image of a result
+	// becomes a text.
+	Images bool
+	// Instructions are for the model, in front of the conversation.
+	Instructions string
+}
+
+// OpenSession opens the root thread of a conversation, or finds it open: then it stays as
+// it was opened first.
+func (rt *Runtime) OpenSession(ctx context.Context, req SessionRequest) (*Thread, error) {
+	if err := checkID("session", req.ID); err != nil {
+		return nil, err
+	}
+	if req.UserID != "" {
+		if err := checkID("user", req.UserID); err != nil {
+			return nil, err
+		}
+	}
+	if err := rt.converses(); err != nil {
+		return nil, err
+	}
+	_, err := rt.threads.Open(ctx, conversation.Session{
+		ID: req.ID, UserID: req.UserID, Images: req.Images, Instructions: req.Instructions,
+	})
+	if err != nil {
+		return nil, programError(err)
+	}
+	return rt.Thread(req.ID), nil
+}
+
+// converses returns why there are no conversations, or nil.
+func (rt *Runtime) converses() error {
+	switch {
+	case rt.threads == nil:
+		return ErrNoModel
+	case rt.stopping.Load():
+		return ErrStopped
+	}
+	return nil
+}
+
+// A host makes the calls of conversations. It is the [conversation.Host] of a runtime.
+type host struct{ rt *Runtime }
+
+// Tools returns the tools that a session is offered.
+func (h host) Tools(ctx context.Context, s *conversation.Session) []conversation.Tool {
+	offered, _, err := h.rt.ToolsOf(ctx, s.Root())
+	if err != nil {
+		return nil
+	}
+	tools := make([]conversation.Tool, 0, len(offered))
+	for _, t := range offered {
+		tools = append(tools, conversation.Tool{Name: t.Name, Toolset: t.Toolset, Description: t.Description, Schema: t.InputSchema})
+	}
+	return tools
+}
+
+// MakeCall makes a call, unless it was made already.
+func (h host) MakeCall(ctx context.Context, thread string, c *conversation.ThreadCall) error {
+	_, err := h.rt.Call(ctx, requestOf(thread, c))
+	if errors.Is(err, ErrDuplicateCall) {
+		return nil
+	}
+	return h.later(ctx, err)
+}
+
+// later waits until the runtime has stopped, if that is what is wrong: an action of a thread
+// that is kept has no outcome then, and is performed again after the restart.
+func (h host) later(ctx context.Context, err error) error {
+	err = programError(err)
+	if errors.Is(err, ErrStopped) && h.rt.opts.State != nil {
+		<-ctx.Done()
+	}
+	return err
+}
+
+// keepView gives a view to its thread, where there are conversations.
+func (rt *Runtime) keepView(ctx context.Context, v *agentproto.ViewUpdate) error {
+	if rt.threads == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Accept)
+	defer cancel()
+	return rt.threads.View(ctx, v)
+}
+
+func requestOf(thread string, c *conversation.ThreadCall) Request {
+	req := Request{
+		GroupID: thread, ID: c.ID, CallID: c.CallID, Operation: c.Name,
+		UserID: c.UserID, ThreadAncestors: c.Ancestors,
+	}
+	if c.Arguments != "" {
+		req.Arguments = jsontext.Value(c.Arguments)
+	}
+	return req
+}
+
+// CancelCall interrupts a call. If it was not made yet, its key is taken by one that is
+// refused, so that it cannot be made after it was cancelled.
+func (h host) CancelCall(ctx context.Context, thread string, c *conversation.ThreadCall) error {
+	key := agentproto.CallKey{GroupID: thread, ID: c.ID}
+	never := &agentproto.Call{
+		Key: key, Invocation: &agentproto.Invocation{GroupID: thread, ID: c.ID, Operation: c.Name},
+		Rejected: "it was interrupted before it was made",
+	}
+	err := programError(h.rt.program.Call(ctx, never))
+	if errors.Is(err, ErrDuplicateCall) {
+		err = h.rt.program.Deliver(ctx, key, agentproto.Event{Kind: agentproto.Interrupted})
+	}
+	return h.later(ctx, err)
+}
+
+// EndSubscription ends a subscription; the program has the tool servers told.
+func (h host) EndSubscription(ctx context.Context, thread, callID string) error {
+	key := agentproto.CallKey{GroupID: thread, ID: callID}
+	return h.later(ctx, h.rt.program.Deliver(ctx, key, agentproto.Event{Kind: agentproto.SubscriptionCancelled}))
+}
+
+// EndThread closes a thread for its calls.
+func (h host) EndThread(ctx context.Context, thread string) error {
+	return h.later(ctx, h.rt.CloseThread(ctx, thread))
+}

@@ -1,0 +1,86 @@
+package host
+
+import "sync/atomic"
+
+// Stats are what happened so far, see [Runtime.Stats].
+type Stats struct {
+	Counts                     // of everything
+	Toolsets map[string]Counts // by the base URL of the tool server
+}
+
+// Counts count events. Of those that concern calls resolved a long time ago, some
+// are counted in total only and for no toolset.
+type Counts struct {
+	Calls    uint64 // calls made, rejected ones included
+	Attempts uint64 // invocations posted, retries included
+	Results  uint64 // calls that a tool resolved
+	Failures uint64 // calls that were resolved otherwise
+
+	Duplicates uint64 // dropped: a second result
+	Late       uint64 // dropped: arrived after the call was resolved otherwise
+	Repeated   uint64 // dropped: a detour that was open already, an answer to one that was not
+
+	Malformed uint64 // callbacks refused for what they say: 400, 413, 415
+	Forged    uint64 // callbacks refused for where they were posted: 403, 404
+	Busy      uint64 // callbacks put off: 503
+
+	Views  uint64 // view_update messages handed to the surface
+	Events uint64 // subscription_event messages; of these,
+	// Unsubscribed were dropped because the call had no subscription, or not any more. It
+	// counts attempts to cancel such a subscription too.
+	Unsubscribed uint64
+
+	Forwarded uint64 // callbacks handed on to the host where their session lives now
+}
+
+// A counter names one field of [Counts].
+type counter int
+
+const (
+	nCalls counter = iota
+	nAttempts
+	nResults
+	nFailures
+	nDuplicates
+	nLate
+	nRepeated
+	nMalformed
+	nForged
+	nBusy
+	nViews
+	nEvents
+	nUnsubscribed
+	nForwarded
+	counterCount
+)
+
+type counters [counterCount]atomic.Uint64
+
+func (c *counters) read() Counts {
+	return Counts{
+		Calls: c[nCalls].Load(), Attempts: c[nAttempts].Load(),
+		Results: c[nResults].Load(), Failures: c[nFailures].Load(),
+		Duplicates: c[nDuplicates].Load(), Late: c[nLate].Load(), Repeated: c[nRepeated].Load(),
+		Malformed: c[nMalformed].Load(), Forged: c[nForged].Load(), Busy: c[nBusy].Load(),
+		Views: c[nViews].Load(), Events: c[nEvents].Load(), Unsubscribed: c[nUnsubscribed].Load(),
+		Forwarded: c[nForwarded].Load(),
+	}
+}
+
+// count adds one to a counter, in total and for a server unless that is nil.
+func (rt *Runtime) count(s *server, n counter) {
+	rt.counters[n].Add(1)
+	if s != nil {
+		s.counters[n].Add(1)
+	}
+}
+
+// Stats returns what was counted since the runtime started. It takes no lock, so
+// the counters may be a moment apart.
+func (rt *Runtime) Stats() Stats {
+	st := Stats{Counts: rt.counters.read(), Toolsets: make(map[string]Counts, len(rt.servers))}
+	for _, s := range rt.servers {
+		st.Toolsets[s.base] = s.counters.read()
+	}
+	return st
+}

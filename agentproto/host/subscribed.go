@@ -1,0 +1,140 @@
+package host
+
+import (
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// subscribed are the subscriptions that are open, for their bound (case S12). What
+// happens to one is decided by the program; this only counts, so what it does not know of
+// after a restart it learns from the next event.
+//
+// It maintains that an entry is true from when the program said that the subscription is
+// open until it said that it is not, and false while a result that may open it is on its
+// way to the program.
+type subscribed struct {
+	mu   sync.Mutex
+	max  int // of one thread
+	open map[string]map[string]bool
+	// young and old have when the last subscriptions ended: a generation of them at least.
+	young, old map[agentproto.CallKey]time.Time
+}
+
+func newSubscribed(most int) *subscribed {
+	return &subscribed{max: most, open: map[string]map[string]bool{}, young: map[agentproto.CallKey]time.Time{}}
+}
+
+// grace is how long events of a subscription that has ended are answered 200: they may have been on
+// their way.
+const grace = time.Minute
+
+// isOver reports whether a subscription ended longer ago than events are on their way, as far as
+// this process knows.
+func (s *subscribed) isOver(key agentproto.CallKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.open[key.GroupID][key.ID]; known {
+		return false
+	}
+	ended, known := s.young[key]
+	if !known {
+		ended, known = s.old[key]
+	}
+	return known && time.Since(ended) > grace
+}
+
+// end notes that a subscription ended now.
+func (s *subscribed) end(key agentproto.CallKey) {
+	s.remove(key)
+	if len(s.young) >= generation {
+		s.old, s.young = s.young, make(map[agentproto.CallKey]time.Time, generation)
+	}
+	s.young[key] = time.Now()
+}
+
+// reserve makes room for a subscription. It reports false if the thread has as many as it
+// may have.
+func (s *subscribed) reserve(key agentproto.CallKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	thread := s.open[key.GroupID]
+	if _, known := thread[key.ID]; known {
+		return true
+	}
+	if len(thread) >= s.max {
+		return false
+	}
+	s.set(key, false)
+	return true
+}
+
+// release undoes reserve, unless the subscription is open.
+func (s *subscribed) release(key agentproto.CallKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.open[key.GroupID][key.ID] {
+		s.remove(key)
+	}
+}
+
+// arrive counts a subscription that another host had. It may be one too many.
+func (s *subscribed) arrive(key agentproto.CallKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(key, true)
+}
+
+// forget forgets the subscriptions of a thread that did not arrive.
+func (s *subscribed) forget(groupID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, groupID)
+}
+
+// see follows what the program does.
+func (s *subscribed) see(e agentproto.Effect) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e.Kind {
+	case agentproto.Resolve:
+		if e.Resolution.Cause == agentproto.ByResult && e.Resolution.Result.Subscription {
+			s.set(e.Key, true)
+		} else {
+			s.remove(e.Key)
+		}
+	case agentproto.DeliverEvent:
+		s.set(e.Key, true)
+	case agentproto.SubscriptionEnded:
+		s.end(e.Key)
+	case agentproto.Departed:
+		s.remove(e.Key)
+	case agentproto.Drop:
+		if e.Event == agentproto.ResultArrived && !s.open[e.Key.GroupID][e.Key.ID] {
+			s.remove(e.Key)
+		}
+	}
+}
+
+// isOpen reports whether the program said that a subscription is open, and not that it is
+// over.
+func (s *subscribed) isOpen(key agentproto.CallKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[key.GroupID][key.ID]
+}
+
+func (s *subscribed) set(key agentproto.CallKey, open bool) {
+	if s.open[key.GroupID] == nil {
+		s.open[key.GroupID] = map[string]bool{}
+	}
+	s.open[key.GroupID][key.ID] = open
+}
+
+func (s *subscribed) remove(key agentproto.CallKey) {
+	thread := s.open[key.GroupID]
+	if delete(thread, key.ID); len(thread) == 0 {
+		delete(s.open, key.GroupID)
+	}
+}

@@ -1,0 +1,192 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// about reports whether a key, as far as it is known, is the capability's.
+func (p *posted) about(key agentproto.CallKey) bool {
+	return (key.GroupID == "" || key.GroupID == p.capability.key.GroupID) &&
+		(key.ID == "" || key.ID == p.capability.key.ID)
+}
+
+// allowed reports whether the capability is for this message.
+func (p *posted) allowed(message agentproto.Callback) bool {
+	key, may := message.Key(), p.capability.key
+	switch message.(type) {
+	case *agentproto.ToolResult:
+		return key == may && p.capability.allowed&mayResult != 0
+	case *agentproto.OAuth:
+		return key == may && p.capability.allowed&mayOAuth != 0
+	case *agentproto.UserChoice:
+		return key == may && p.capability.allowed&mayChoice != 0
+	case *agentproto.SubscriptionEvent:
+		return key == may && p.capability.allowed&mayEvent != 0
+	case *agentproto.ViewUpdate:
+		return key.GroupID == may.GroupID && p.capability.allowed&mayView != 0
+	}
+	return false
+}
+
+// take hands a good message on.
+func (p *posted) take(message agentproto.Callback) {
+	timeouts := &p.rt.opts.Timeouts
+	switch m := message.(type) {
+	case *agentproto.ToolResult:
+		p.result(m)
+	case *agentproto.OAuth:
+		e, err := p.rt.sealOAuth(m)
+		if err != nil {
+			p.rt.log.Error("authorization cannot be kept", keyAttr(m.Key()), "error", err)
+			p.later(time.Second)
+			return
+		}
+		e.Timeout = timeouts.OAuth
+		p.detour(e)
+	case *agentproto.UserChoice:
+		if err := p.rt.mayUse(p.server, m.ResponseURL); err != nil {
+			p.malformed(http.StatusBadRequest, m.Type(), "response_url: "+err.Error())
+			return
+		}
+		shown, wrong := plainChoice(m)
+		if wrong != "" {
+			p.malformed(http.StatusBadRequest, m.Type(), wrong)
+			return
+		}
+		p.detour(agentproto.Event{
+			Kind: agentproto.ChoiceArrived, Choice: shown, Timeout: timeouts.Choice,
+			Lifetime: p.rt.lifetimeOf(p.capability.key),
+		})
+	case *agentproto.ViewUpdate:
+		p.view(m)
+	case *agentproto.SubscriptionEvent:
+		if p.rt.subscribed.isOver(m.Key()) {
+			p.rt.count(p.server, nLate)
+			p.refuse(http.StatusGone, "the subscription has ended")
+			return
+		}
+		p.rt.count(p.server, nEvents)
+		p.deliver(agentproto.Event{
+			Kind: agentproto.SubscriptionEventArrived, Subscription: m, MessageID: p.id,
+		})
+	}
+}
+
+// result delivers a result. One that would open a subscription too many resolves the call
+// with an error, and cancels it.
+func (p *posted) result(m *agentproto.ToolResult) {
+	if !m.Subscription {
+		p.deliver(agentproto.Event{Kind: agentproto.ResultArrived, Result: m})
+		return
+	}
+	if !p.rt.subscribed.reserve(m.Key()) {
+		p.deliver(agentproto.Event{Kind: agentproto.Refused, Reason: fmt.Sprintf(
+			"the thread has %d open subscriptions already; cancel one of them first", p.rt.subscribed.max)})
+		return
+	}
+	if !p.accepted(agentproto.Event{Kind: agentproto.ResultArrived, Result: m}) {
+		p.rt.subscribed.release(m.Key())
+		return
+	}
+	p.ok()
+}
+
+// view shows a view, unless its thread is closed or its call over: like any other message it
+// comes too late then. A call that has opened a subscription is over with that.
+func (p *posted) view(m *agentproto.ViewUpdate) {
+	key := p.capability.key
+	if p.rt.ledger.isClosed(key.GroupID) || p.rt.ledger.isResolved(key) && !p.rt.subscribed.isOpen(key) {
+		p.rt.count(p.server, nLate)
+		p.ok()
+		return
+	}
+	show := func(_ context.Context, s Surface) { s.View(key, m) }
+	err := p.rt.views.put(m, func() bool { return p.rt.shown.tryPush(show, maxViews) })
+	switch {
+	case errors.Is(err, errLater):
+		p.later(time.Second)
+	case err != nil:
+		p.malformed(http.StatusRequestEntityTooLarge, m.Type(), err.Error())
+	case p.rt.keepView(p.r.Context(), m) != nil:
+		p.later(time.Second)
+	default:
+		p.rt.count(p.server, nViews)
+		p.rt.replays.note(p.replay(), time.Now())
+		p.ok()
+	}
+}
+
+// detour is deliver for what must not be taken twice, also when it is over the second time.
+// What the program remembers of results and events by itself needs no help.
+func (p *posted) detour(e agentproto.Event) {
+	if p.accepted(e) {
+		p.rt.replays.note(p.replay(), time.Now())
+		p.ok()
+	}
+}
+
+// deliver gives an event to the program and answers 200 or 503.
+func (p *posted) deliver(e agentproto.Event) {
+	if p.accepted(e) {
+		p.ok()
+	}
+}
+
+// accepted gives an event to the program. If that does not take it in time, it
+// answers 503 and reports false.
+func (p *posted) accepted(e agentproto.Event) bool {
+	err := p.rt.deliver(p.r.Context(), p.capability.key, e)
+	if errors.Is(err, journal.ErrTooLarge) && e.Kind != agentproto.Malformed {
+		// Nobody would be able to keep it later either.
+		message := ""
+		if e.Kind == agentproto.SubscriptionEventArrived {
+			message = agentproto.TypeSubscriptionEvent
+		}
+		p.malformed(http.StatusRequestEntityTooLarge, message, "message is larger than what the log of this runtime can keep")
+		return false
+	}
+	if err != nil {
+		p.rt.log.Debug("callback put off", keyAttr(p.capability.key), "error", err)
+		p.later(time.Second)
+		return false
+	}
+	return true
+}
+
+// malformed refuses a message, and resolves the call unless the message is one
+// that would not have resolved it or brought it further.
+func (p *posted) malformed(status int, message, reason string) {
+	if p.resolves(message) {
+		text := fmt.Sprintf("%s: %s: %s", p.server.base, cmp.Or(message, "callback"), reason)
+		if !p.accepted(agentproto.Event{Kind: agentproto.Malformed, Reason: text}) {
+			return
+		}
+	}
+	p.rt.count(p.server, nMalformed)
+	if message != "" {
+		reason = message + ": " + reason
+	}
+	p.refuse(status, reason)
+}
+
+// resolves reports whether a malformed message of a type, "" if that is not known, resolves
+// its call.
+func (p *posted) resolves(message string) bool {
+	return !p.unproven && message != agentproto.TypeViewUpdate && message != agentproto.TypeSubscriptionEvent
+}
+
+// reasonOf names the member that is wrong.
+func reasonOf(me *agentproto.MessageError) string {
+	if me.Member == "" {
+		return me.Reason
+	}
+	return fmt.Sprintf("member %q %s", me.Member, me.Reason)
+}

@@ -1,0 +1,162 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"iter"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
+)
+
+// A Thread is a thread of a conversation, open or not. Its methods may be used by any
+// number of goroutines, in any process that shares the runtime's state. They return
+// [ErrNoModel] where there are no conversations, [conversation.ErrUnknownThread] for a
+// thread that was never opened, [conversation.ErrClosedThread] for one that is closed.
+type Thread struct {
+	rt *Runtime
+	id string
+}
+
+// Thread returns the thread with an identifier.
+func (rt *Runtime) Thread(id string) *Thread { return &Thread{rt, id} }
+
+// ID returns the thread's identifier.
+func (t *Thread) ID() string { return t.id }
+
+// Say tells the thread what the user says. It returns when that is kept, not when the
+// model has answered. What is going on in the thread is interrupted by it: the model is
+// asked anew, and pending calls are cancelled.
+func (t *Thread) Say(ctx context.Context, text string) error {
+	if err := t.rt.converses(); err != nil {
+		return err
+	}
+	return programError(t.rt.threads.Say(ctx, t.id, text))
+}
+
+// Interrupt ends what is going on in the thread. It is at rest then until the user says
+// something or something comes in.
+func (t *Thread) Interrupt(ctx context.Context) error {
+	return t.do(ctx, (*conversation.Program).Interrupt)
+}
+
+// Close closes the thread and its children: what is pending is resolved, prompts are
+// withdrawn, and the tool servers are told, once for each thread. Closing it twice is fine.
+func (t *Thread) Close(ctx context.Context) error {
+	return t.do(ctx, (*conversation.Program).Close)
+}
+
+// OpenChild opens a child thread and returns when it is open. An empty id is a new random
+// one. If text is not empty, that is what is said in it first.
+func (t *Thread) OpenChild(ctx context.Context, id, text string) (*Thread, error) {
+	if err := t.rt.converses(); err != nil {
+		return nil, err
+	}
+	if id == "" {
+		id = rand.Text()
+	}
+	if err := checkID("child thread", id); err != nil {
+		return nil, err
+	}
+	if err := t.rt.threads.OpenChild(ctx, t.id, id, text); err != nil {
+		return nil, programError(err)
+	}
+	return t.rt.Thread(id), nil
+}
+
+// CancelSubscription ends a subscription of the thread, named by the call that opened it.
+func (t *Thread) CancelSubscription(ctx context.Context, callID string) error {
+	if err := t.rt.converses(); err != nil {
+		return err
+	}
+	return programError(t.rt.threads.CancelSubscription(ctx, t.id, callID))
+}
+
+// Status returns what the thread stands at: pending calls, subscriptions, views.
+func (t *Thread) Status(ctx context.Context) (conversation.Status, error) {
+	if err := t.rt.converses(); err != nil {
+		return conversation.Status{}, err
+	}
+	st, err := t.rt.threads.Status(ctx, t.id)
+	return st, programError(err)
+}
+
+// History returns the messages of the thread so far, what was there before a restart
+// included.
+func (t *Thread) History(ctx context.Context) ([]conversation.Message, error) {
+	if err := t.rt.converses(); err != nil {
+		return nil, err
+	}
+	messages, err := t.rt.threads.History(ctx, t.id, 0)
+	return messages, programError(err)
+}
+
+// Views returns the latest content of each view of the thread by its type, for who begins
+// to look later; what changes from then on, the surface is shown. They survive a restart.
+// Cases V01, V03.
+func (t *Thread) Views(ctx context.Context) (map[string]jsontext.Value, error) {
+	st, err := t.Status(ctx)
+	return st.Views, err
+}
+
+// Prompts returns the choices that are open in the thread, by their calls: for who begins to
+// look later (case U08). [Runtime.Answer] takes the answers.
+func (t *Thread) Prompts() []*agentproto.UserChoice { return t.rt.prompts.choicesOf(t.id) }
+
+// Freeze stops the thread until [Thread.Thaw]; see [conversation.Export] for what it is for.
+func (t *Thread) Freeze(ctx context.Context) error { return t.do(ctx, (*conversation.Program).Freeze) }
+
+// Thaw lets the thread go on with what waited.
+func (t *Thread) Thaw(ctx context.Context) error { return t.do(ctx, (*conversation.Program).Thaw) }
+
+// Moved says that the thread, which is frozen, lives elsewhere now.
+func (t *Thread) Moved(ctx context.Context) error { return t.do(ctx, (*conversation.Program).Moved) }
+
+// Export returns the thread, which is frozen, for [Runtime.ImportThread] of another runtime.
+// What there is of its calls is exported by itself.
+func (t *Thread) Export(ctx context.Context) (*conversation.Export, error) {
+	if err := t.rt.converses(); err != nil {
+		return nil, err
+	}
+	e, err := t.rt.threads.Export(ctx, t.id)
+	return e, programError(err)
+}
+
+// ImportThread makes a thread of one that was exported elsewhere. It is frozen until
+// [Thread.Thaw]. Importing it twice is fine.
+func (rt *Runtime) ImportThread(ctx context.Context, e *conversation.Export) error {
+	if err := checkID("thread", e.Thread); err != nil {
+		return err
+	}
+	if err := rt.converses(); err != nil {
+		return err
+	}
+	return programError(rt.threads.Import(ctx, e))
+}
+
+// do tells the thread something that needs nothing else.
+func (t *Thread) do(ctx context.Context, tell func(*conversation.Program, context.Context, string) error) error {
+	if err := t.rt.converses(); err != nil {
+		return err
+	}
+	return programError(tell(t.rt.threads, ctx, t.id))
+}
+
+// Follow returns the messages of the thread from number from on: those there are, and
+// those to come as they come. It ends behind the message that says that the thread is
+// closed, and with an error when ctx ends or the runtime stops.
+func (t *Thread) Follow(ctx context.Context, from int) iter.Seq2[conversation.Message, error] {
+	return func(yield func(conversation.Message, error) bool) {
+		if err := t.rt.converses(); err != nil {
+			yield(conversation.Message{}, err)
+			return
+		}
+		for m, err := range t.rt.threads.Follow(ctx, t.id, from) {
+			if !yield(m, programError(err)) {
+				return
+			}
+		}
+	}
+}

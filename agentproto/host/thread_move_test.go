@@ -1,0 +1,133 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/dataflow/durable"
+)
+
+// A frozen thread does nothing and forgets nothing; thawed, it does what waited.
+func TestConversationFrozen(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		tool := w.tool("tool.test")
+		th := w.converse(conversation.Script{callsOf("a", "b"), {Text: "first"}, {Text: "second"}}, tool.base)
+		w.say(th, "go")
+		w.post(tool.callbackOf(key("a")), result(key("a"), "result a"))
+		if _, err := th.Export(t.Context()); !errors.Is(err, conversation.ErrNotFrozen) {
+			t.Errorf("export: %v", err)
+		}
+		if err := th.Freeze(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		before := w.history(th)
+		w.post(tool.callbackOf(key("b")), result(key("b"), "result b"))
+		w.say(th, "and?")
+		if after := w.history(th); after != before {
+			t.Errorf("a frozen thread goes on:\n%s", after)
+		}
+		if err := th.Thaw(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.wantHistory(th, `
+			user: go
+			assistant: a=echo({}) b=echo({})
+			result a: result a
+			result b: result b
+			user: and?
+			assistant: first
+`)
+	})
+}
+
+// A thread goes on elsewhere with its history, its numbers, its subscriptions and what
+// waited, and the source says that it has moved. Thaw is the way back before that.
+func TestConversationMoves(t *testing.T) {
+	var encoded []byte
+	inWorld(t, func(t *testing.T, w *world) {
+		tool := w.tool("tool.test")
+		th := w.converse(conversation.Script{callsOf("a"), {Text: "watching"}, callsOf("b", "c")}, tool.base)
+		w.say(th, "go")
+		w.post(tool.callbackOf(key("a")), subscriptionBody(key("a")))
+		w.say(th, "more")
+		w.post(tool.callbackOf(key("b")), result(key("b"), "result b"))
+		w.post(tool.callbackOf(key("a")), eventBody(key("a"), "one", true, false))
+		synctest.Wait()
+		ctx := t.Context()
+		if err := th.Freeze(ctx); err != nil {
+			t.Fatal(err)
+		}
+		w.post(tool.callbackOf(key("a")), eventBody(key("a"), "two", true, false))
+		synctest.Wait()
+		e, err := th.Export(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := th.Say(ctx, "hello?"); !errors.Is(err, conversation.ErrMoved) {
+			t.Errorf("a thread on its way takes something in: %v", err)
+		}
+		if encoded, err = json.Marshal(e); err != nil {
+			t.Fatal(err)
+		}
+		cbor, err := durable.CBOR().Append(nil, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back conversation.Export
+		if err := durable.CBOR().Decode(cbor, &back); err != nil || len(back.Messages) != len(e.Messages) {
+			t.Errorf("as CBOR: %d messages, %v", len(back.Messages), err)
+		}
+		if err := th.Thaw(ctx); err != nil { // the destination did not want it
+			t.Fatal(err)
+		}
+		if err := th.Freeze(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := th.Moved(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := th.Say(ctx, "hello?"); !errors.Is(err, conversation.ErrMoved) {
+			t.Errorf("a thread that moved takes something in: %v", err)
+		}
+	})
+	inWorld(t, func(t *testing.T, w *world) {
+		tool := w.tool("tool.test")
+		w.opts.Model = conversation.Script{{}, {}, {}, {Text: "seen"}, callsOf("a"), {Text: "end"}}
+		w.start(tool.base)
+		var e conversation.Export
+		if err := json.Unmarshal(encoded, &e); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // doing it again changes nothing
+			if err := w.rt.ImportThread(t.Context(), &e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		th := w.rt.Thread("s")
+		if st, err := th.Status(t.Context()); err != nil || len(st.Pending) != 1 || len(st.Subscriptions) != 1 || !st.Frozen {
+			t.Errorf("status %+v, %v", st, err)
+		}
+		if err := th.Thaw(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.say(th, "on we go")
+		h := w.history(th)
+		for _, want := range []string{
+			"user: go\nassistant: a=echo({})\nresult a: watching\n",
+			"result b: result b\nresult c: Tool call interrupted by user\n",
+			": one\n", ": two\nuser: on we go\nassistant: seen\n",
+		} {
+			if !strings.Contains(h, want) {
+				t.Errorf("no %q in\n%s", want, h)
+			}
+		}
+		w.say(th, "call it a again") // an identifier that was used at the source
+		if h := w.history(th); !strings.HasSuffix(h, "assistant: a-2=echo({})\n") {
+			t.Errorf("history:\n%s", h)
+		}
+	})
+}

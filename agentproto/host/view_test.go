@@ -1,0 +1,178 @@
+package host
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+func view(thread, kind, content string) string {
+	return fmt.Sprintf(`{"type":"view_update","group_id":%q,"view_type":%q,"content":%s}`, thread, kind, content)
+}
+
+// views returns the latest views of a thread, as "type content".
+func (w *world) views(thread string) string {
+	synctest.Wait()
+	var found []string
+	for _, v := range w.rt.Views(thread) {
+		found = append(found, v.ViewType+" "+string(v.Content))
+	}
+	return strings.Join(found, ", ")
+}
+
+// V01, V03: the last content of each view is kept for who looks later; an empty one clears
+// it.
+func TestV01V03LatestViews(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		_, _, url := w.pending()
+		for _, body := range []string{
+			view("g", "plan", `{"step":1}`), view("g", "files", `{"n":0}`), view("g", "plan", `{"step":2}`),
+			view("g", "gone", `{"a":1}`), view("g", "gone", ` { } `), view("g", "never", `{}`),
+		} {
+			if status := w.post(url, body); status != 200 {
+				t.Errorf("%s: status %d", body, status)
+			}
+		}
+		if got, want := w.views("g"), `files {"n":0}, plan {"step":2}`; got != want {
+			t.Errorf("views %s, want %s", got, want)
+		}
+		if got := len(w.user.saw()); got != 6 {
+			t.Errorf("%d views were shown, want all 6", got)
+		}
+		if w.views("other") != "" {
+			t.Error("another thread has views")
+		}
+	})
+}
+
+// V02: a view of a thread that the URL is not for, or that is not an object, is refused.
+// X03: one of a closed thread or a resolved call comes too late.
+func TestV02ViewsRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		tool, key, url := w.pending()
+		for _, tt := range []struct {
+			body string
+			want int
+		}{
+			{view("unknown", "plan", `{"a":1}`), 403},
+			{view("g", "plan", `[1]`), 400},
+			{view("g", "plan", `"text"`), 400},
+			{view("g", "plan", `null`), 400},
+			{view("g", "", `{"a":1}`), 400},
+			{`{"type":"view_update","group_id":"g","view_type":"plan"}`, 400},
+		} {
+			if status := w.post(url, tt.body); status != tt.want {
+				t.Errorf("%s: status %d, want %d", tt.body, status, tt.want)
+			}
+		}
+		w.post(url, result(key, "ok"))
+		w.text(key)
+		synctest.Wait()
+		if status := w.post(url, view("g", "plan", `{"a":1}`)); status != 200 {
+			t.Errorf("after the result: status %d", status)
+		}
+		w.call("h", "1")
+		closed := tool.callback()
+		w.post(closed, view("h", "plan", `{"a":1}`))
+		if got, want := w.views("h"), `plan {"a":1}`; got != want {
+			t.Errorf("views %s, want %s", got, want)
+		}
+		if err := w.rt.CloseThread(t.Context(), "h"); err != nil {
+			t.Fatal(err)
+		}
+		if status := w.post(closed, view("h", "plan", `{"a":2}`)); status != 200 {
+			t.Errorf("after the closure: status %d", status)
+		}
+		if g, h := w.views("g"), w.views("h"); g != "" || h != "" {
+			t.Errorf("views %s and %s, want none", g, h)
+		}
+		if st := w.stats(); st.Late != 2 || st.Views != 1 {
+			t.Errorf("stats %+v, want 2 late and 1 view", st.Counts)
+		}
+	})
+}
+
+// V02: a call that has opened a subscription shows views for as long as that is open. It fails if they are
+// dropped behind the result, which a tool that watches something sends its views after.
+func TestV02ViewsOfSubscription(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		_, key, url := w.pending()
+		w.post(url, subscribe(key))
+		synctest.Wait()
+		if status := w.post(url, view("g", "plan", `{"step":1}`)); status != 200 {
+			t.Errorf("while the subscription is open: status %d", status)
+		}
+		if got, want := w.views("g"), `plan {"step":1}`; got != want {
+			t.Errorf("views %s, want %s", got, want)
+		}
+		w.post(url, event(key, "done", true))
+		synctest.Wait()
+		if status := w.post(url, view("g", "plan", `{"step":2}`)); status != 200 {
+			t.Errorf("behind the final event: status %d", status)
+		}
+		if got, want := w.views("g"), `plan {"step":1}`; got != want {
+			t.Errorf("views %s, want %s", got, want)
+		}
+		if st := w.stats(); st.Late != 1 || st.Views != 1 {
+			t.Errorf("stats %+v, want 1 late and 1 view", st.Counts)
+		}
+	})
+}
+
+// V04: a thread has so many views and no more, and they are so large.
+func TestV04ViewsAreBounded(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.opts.Bounds.Burst = 1000
+		_, key, url := w.pending()
+		statuses := map[int]int{}
+		for i := range 200 {
+			statuses[w.post(url, view("g", fmt.Sprint("v", i), `{"a":1}`))]++
+		}
+		if statuses[200] != 32 || statuses[413] != 168 {
+			t.Errorf("200 views: %v, want 32 taken and 168 refused with 413", statuses)
+		}
+		large := `{"a":"` + strings.Repeat("x", 100<<10) + `"}`
+		clear(statuses)
+		for i := range 32 {
+			statuses[w.post(url, view("g", fmt.Sprint("v", i), large))]++
+		}
+		if statuses[200] != 10 || statuses[413] != 22 {
+			t.Errorf("32 views of 100 KiB: %v, want 10 taken", statuses)
+		}
+		for i := range 10 {
+			if status := w.post(url, view("g", "v0", large)); status != 200 {
+				t.Errorf("replacement %d: status %d", i, status)
+			}
+		}
+		if w.post(url, view("g", "v1", `{}`)) != 200 || w.post(url, view("g", "new", large)) != 200 {
+			t.Error("a view that was cleared left no room")
+		}
+		if e := w.rt.views.threads["g"].Value.(*threadViews); e.bytes > 1<<20 {
+			t.Errorf("%d bytes are kept", e.bytes)
+		}
+		w.post(url, result(key, "ok"))
+		if got := w.text(key); got != "ok" {
+			t.Errorf("result %q: a view that was refused resolved the call", got)
+		}
+	})
+}
+
+// Threat 34: the threads whose views are kept are bounded.
+func TestViewThreadsAreBounded(t *testing.T) {
+	v := newViews(Bounds{Views: 1, ViewBytes: 100, ViewThreads: 3})
+	shown := func() bool { return true }
+	for i := range 100 {
+		for _, thread := range []string{"kept", fmt.Sprint(i)} {
+			u := &agentproto.ViewUpdate{GroupID: thread, ViewType: "v", Content: []byte(`{"a":1}`)}
+			if err := v.put(u, shown); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(v.threads) != 3 || v.order.Len() != 3 || v.threads["kept"] == nil || v.threads["99"] == nil {
+		t.Errorf("threads %v are kept, want three and the one that is used", v.threads)
+	}
+}

@@ -23,6 +23,7 @@ const (
 	SubscriptionEventArrived // Event.Subscription, Event.MessageID
 	SubscriptionCancelled    // nobody wants the events of the call's subscription any more
 	CallLost                 // Event.Reason: the tool server says that it does not have the call, see doc/protocol.md §9.4
+	EventsLeftOut            // the runtime leaves out events of the call's subscription from now on, see Event.LeftOut
 
 	notAccepted     // event.Outcome
 	lifetimeExpired // event.Seq: the event after which it started again, or 0
@@ -49,6 +50,11 @@ type Event struct {
 	// MessageID is the webhook-id that a subscription event was posted with, or "" if it
 	// was posted without. Of events of one subscription with one id, the first counts.
 	MessageID string
+	// LeftOut, of SubscriptionEventArrived, is how many events the runtime left out before this
+	// one, because they were more than it takes. The text of the event says so. EventsLeftOut is
+	// delivered before the first of them is answered, so that the next event tells of them also
+	// if their number was lost with the process that counted them.
+	LeftOut int
 
 	// At is when it happened, of OAuthArrived, ChoiceArrived and ChoiceAnswered: how much of
 	// their time is left is part of a snapshot. Zero means that Deliver is called then.

@@ -169,7 +169,7 @@ func happen(s *callState, e *event, emit emitter) *Resolution {
 		return failAndCancel(s, ByRefusal, emit, "%s", e.Reason)
 	case CallLost:
 		return fail(s, ByLoss, emit, "the tool server lost the call: %s", e.Reason)
-	case SubscriptionEventArrived, SubscriptionCancelled:
+	case SubscriptionEventArrived, SubscriptionCancelled, EventsLeftOut:
 		ask(emit, Effect{Kind: Drop, State: s.State, Dropped: Unsubscribed, Event: e.Kind})
 	case notAccepted:
 		return afterDispatch(s, e.Outcome, emit)
@@ -314,7 +314,7 @@ func drop(s *callState, kind EventKind, emit emitter) {
 		return
 	case notAccepted, lifetimeExpired, detourExpired, ordered:
 		return // the program's own inputs: nobody sent anything late
-	case SubscriptionEventArrived, SubscriptionCancelled:
+	case SubscriptionEventArrived, SubscriptionCancelled, EventsLeftOut:
 		reason = Unsubscribed
 	case ResultArrived:
 		if s.Cause == ByResult {

@@ -76,9 +76,12 @@ type CallSnapshot struct {
 	Detour    *OpenDetour // nil if none is open
 
 	// Subscribed says that the call has an open subscription. Seen are the digests of its
-	// last message ids, the oldest first.
+	// last message ids, the oldest first, and Left and Gap what has to be told of events that
+	// were left out: how many, and whether there may be more of them.
 	Subscribed bool
 	Seen       []uint64
+	Left       int
+	Gap        bool
 
 	// Held is what came while the call was frozen, in order. It has its effect when the
 	// thread is thawed.

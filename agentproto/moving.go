@@ -144,6 +144,7 @@ func snapshot(s *callState, o *order) *CallSnapshot {
 	if s.subscribed() {
 		sub := s.More.Sub
 		c.Subscribed, c.Seen = true, slices.Concat(sub.Seen[sub.Next:], sub.Seen[:sub.Next])
+		c.Left, c.Gap = sub.Left, sub.Gap
 	}
 	if s.Call != nil {
 		c.Remaining = max(0, deadline(s, o.Move.Lifetime, o.Move.Now).Sub(o.Move.Now))
@@ -207,6 +208,6 @@ func arrive(s *callState, e *event) {
 		}
 	}
 	if c.Subscribed {
-		s.More.Sub = &subscription{Key: c.Key, Seen: slices.Clone(c.Seen)}
+		s.More.Sub = &subscription{Key: c.Key, Seen: slices.Clone(c.Seen), Left: c.Left, Gap: c.Gap}
 	}
 }

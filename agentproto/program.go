@@ -309,7 +309,7 @@ func (p *Program) Call(ctx context.Context, call *Call) error {
 // never put is dropped, as a late one is. An event of an unknown kind, or without what its kind
 // has, is an error.
 func (p *Program) Deliver(ctx context.Context, key CallKey, e Event) error {
-	if err := e.check(CallLost); err != nil {
+	if err := e.check(EventsLeftOut); err != nil {
 		return err
 	}
 	if e.Kind == ResultArrived {

@@ -3,6 +3,7 @@ package agentproto
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"slices"
 )
 
@@ -22,6 +23,10 @@ type subscription struct {
 	// however long the id is. When it is full, the oldest is at Next.
 	Seen []uint64
 	Next int
+	// Left is how many events were left out and not told of yet, and Gap says that there are
+	// some of which the number may be lost.
+	Left int
+	Gap  bool
 }
 
 // repeated reports whether an event with this message id was seen, and remembers it. An
@@ -56,11 +61,13 @@ func afterwards(s *callState, in input, emit emitter) {
 	switch kind := in.kind(); kind {
 	case SubscriptionEventArrived:
 		receive(s, in.Event, emit)
+	case EventsLeftOut:
+		s.More.Sub.Gap = true
 	case SubscriptionCancelled:
 		unsubscribe(s, kind, emit)
 		ask(emit, Effect{Kind: CancelCall, State: s.State})
 	case CallLost:
-		ask(emit, Effect{Kind: DeliverEvent, State: s.State, Subscription: s.More.Sub.lost(in.Event.Reason)})
+		ask(emit, Effect{Kind: DeliverEvent, State: s.State, Subscription: s.More.Sub.telling(s.More.Sub.lost(in.Event.Reason))})
 		unsubscribe(s, kind, emit)
 	case threadClosed:
 		unsubscribe(s, kind, emit)
@@ -71,14 +78,41 @@ func afterwards(s *callState, in input, emit emitter) {
 
 // receive delivers an event once.
 func receive(s *callState, e *event, emit emitter) {
-	if s.More.Sub.repeated(e.MessageID) {
+	sub := s.More.Sub
+	sub.Left += e.LeftOut
+	if sub.repeated(e.MessageID) {
 		ask(emit, Effect{Kind: Drop, State: s.State, Dropped: Duplicate, Event: e.Kind})
 		return
 	}
-	ask(emit, Effect{Kind: DeliverEvent, State: s.State, Subscription: e.Subscription})
+	ask(emit, Effect{Kind: DeliverEvent, State: s.State, Subscription: sub.telling(e.Subscription)})
 	if e.Subscription.Final {
 		unsubscribe(s, e.Kind, emit)
 	}
+}
+
+// telling returns an event whose text begins with a line that tells of the events left out
+// before it, if there are any.
+func (s *subscription) telling(e *SubscriptionEvent) *SubscriptionEvent {
+	if s.Left == 0 && !s.Gap {
+		return e
+	}
+	told := *e
+	told.Text = LeftOutText(s.Left) + "\n" + e.Text
+	s.Left, s.Gap = 0, false
+	return &told
+}
+
+// LeftOutText is the line that tells a model that n events of a subscription are missing in
+// front of what follows. Zero stands for a number that nobody knows.
+func LeftOutText(n int) string {
+	const why = "left out: the tool sent more than the runtime takes]"
+	switch n {
+	case 0:
+		return "[events were " + why
+	case 1:
+		return "[1 event was " + why
+	}
+	return fmt.Sprintf("[%d events were %s", n, why)
 }
 
 // lost is the final event that the program makes for a server that has none any more.

@@ -11,6 +11,7 @@ type Action struct {
 
 	Round    uint64   // of Ask and Abandon
 	Messages int      // of Ask: how many there are in the history
+	Kept     Kept     // of Ask: those that are kept
 	Session  *Session // of Ask
 
 	Call *ThreadCall // of MakeCall, CancelCall, EndSubscription

@@ -145,7 +145,7 @@ func (a *Agent) perform(ctx context.Context, thread string, action *Action) erro
 	case EndThread:
 		return host.EndThread(ctx, thread)
 	case Forward:
-		return a.program.put(ctx, action.To, fmt.Sprintf("%d from %s", action.Number, thread), *action.Input)
+		return a.program.inputs.Send(ctx, action.To, *action.Input)
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (a *Agent) ask(ctx context.Context, thread string, action *Action) *Outcome
 	case <-ctx.Done():
 		return abandoned
 	}
-	history, err := a.program.read(ctx, thread, 0, action.Messages)
+	history, err := a.program.read(ctx, thread, action.Kept, 0, action.Messages)
 	if err != nil {
 		return abandoned
 	}
@@ -168,6 +168,9 @@ func (a *Agent) ask(ctx context.Context, thread string, action *Action) *Outcome
 	tools := a.opts.Host.Tools(ctx, action.Session)
 	names := nameTools(tools, history)
 	request.Tools = append(names.show(tools), builtinTools()...)
+	if missing := action.Kept.missing(); missing != nil {
+		request.Messages = append(request.Messages, *missing)
+	}
 	for _, m := range history {
 		if m.ForModel() {
 			request.Messages = append(request.Messages, asShown(m))

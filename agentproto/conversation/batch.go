@@ -30,14 +30,31 @@ func (t *turn) name(calls []Call) []Call {
 		if !usable(id) {
 			id = fmt.Sprintf("call-%d-%d", t.s.Round, i+1)
 		}
-		free := id
-		for n := 2; t.s.Used[free]; n++ {
-			free = fmt.Sprintf("%s-%d", id, n)
-		}
-		t.s.Used[free] = true
-		named[i].ID = free
+		named[i].ID = t.unused(id, i)
 	}
 	return named
+}
+
+// manyIDs is how many identifiers of calls are remembered at least.
+const manyIDs = 4096
+
+// unused returns an identifier for call i of a round that no call before it has: id if that
+// is one. When not all identifiers are remembered any more, it has the number of the round.
+func (t *turn) unused(id string, i int) string {
+	s := t.s
+	free := id
+	if s.Forgot {
+		free = fmt.Sprintf("%s-%d-%d", id, s.Round, s.Messages+i)
+	}
+	for n := 2; s.Used[free] || s.UsedBefore[free]; n++ {
+		free = fmt.Sprintf("%s-%d", id, n)
+	}
+	if len(s.Used) >= manyIDs {
+		s.Forgot = s.UsedBefore != nil
+		s.UsedBefore, s.Used = s.Used, map[string]bool{}
+	}
+	s.Used[free] = true
+	return free
 }
 
 func usable(id string) bool {
@@ -100,7 +117,7 @@ func (t *turn) happen(e Event) {
 	}
 	sub := &t.s.Subscriptions[i]
 	e.Call = sub.Call
-	if e.Inline {
+	if e.Inline || !sub.Child && t.full() {
 		t.postpone(e)
 		t.advance()
 		return
@@ -127,20 +144,27 @@ func (t *turn) end(id string) {
 
 // postpone has the model told of something as soon as it can be.
 func (t *turn) postpone(e Event) {
-	t.s.Deferred = append(t.s.Deferred, e)
-	if len(t.s.Deferred) <= t.limits.Deferred {
-		return
-	}
-	if i := slices.IndexFunc(t.s.Deferred, func(e Event) bool { return e.Result == nil && !e.Final }); i >= 0 {
-		t.s.Deferred = slices.Delete(t.s.Deferred, i, i+1)
-		t.s.Lost++
+	s := t.s
+	s.Deferred = append(s.Deferred, e)
+	s.Waiting += e.size()
+	for len(s.Deferred) > t.limits.Deferred || s.Waiting > t.limits.DeferredBytes {
+		i := slices.IndexFunc(s.Deferred, func(e Event) bool { return e.Result == nil && !e.Final })
+		if i < 0 {
+			return
+		}
+		s.Waiting -= s.Deferred[i].size()
+		s.Deferred = slices.Delete(s.Deferred, i, i+1)
+		s.Lost++
 	}
 }
+
+// size returns what an event counts that waits.
+func (e *Event) size() int { return messageOverhead + len(e.Text) }
 
 // flush writes what came in, in order. It reports whether there was anything.
 func (t *turn) flush() bool {
 	deferred := t.s.Deferred
-	t.s.Deferred = nil
+	t.s.Deferred, t.s.Waiting = nil, 0
 	if t.s.Lost > 0 {
 		t.notice("%d events were dropped: more came in than may wait.", t.s.Lost)
 		t.s.Lost = 0

@@ -45,7 +45,7 @@ func (p *Program) Export(ctx context.Context, thread string) (*Export, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Export.Messages, err = p.read(ctx, thread, 0, a.Export.State.Messages)
+	a.Export.Messages, err = p.read(ctx, thread, a.Export.State.Kept, 0, a.Export.State.Messages)
 	return a.Export, err
 }
 

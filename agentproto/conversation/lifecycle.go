@@ -9,12 +9,15 @@ import (
 
 // child opens a child thread, in which the user says text unless that is empty.
 func (t *turn) child(id, text string) {
-	if slices.Contains(t.s.Children, id) {
+	if slices.Contains(t.s.Children, id) || t.full() {
 		return
 	}
 	t.s.Children = append(t.s.Children, id)
 	t.forward(id, input{Kind: opened, Session: t.s.Session.child(id), Text: text})
 }
+
+// full reports whether the thread has as many children as it may have.
+func (t *turn) full() bool { return len(t.s.Children) >= t.limits.Children }
 
 // close ends the thread and its children: cases X01 to X03.
 func (t *turn) close() {
@@ -32,8 +35,8 @@ func (t *turn) close() {
 	}
 	t.write(Message{Kind: Closed})
 	*s = State{
-		Session: s.Session, Messages: s.Messages, Actions: s.Actions, Round: s.Round,
-		Outgoing: s.Outgoing, Undone: s.Undone, Closed: true,
+		Session: s.Session, Messages: s.Messages, Kept: s.Kept, Actions: s.Actions, Round: s.Round,
+		Outgoing: s.Outgoing, Undone: s.Undone, Heard: s.Heard, Closed: true,
 	}
 }
 
@@ -100,6 +103,8 @@ func (s *State) copy() *State {
 	c.Batch, c.Background = slices.Clone(s.Batch), slices.Clone(s.Background)
 	c.Subscriptions, c.Deferred = slices.Clone(s.Subscriptions), slices.Clone(s.Deferred)
 	c.Children, c.Outgoing, c.Held = slices.Clone(s.Children), nil, slices.Clone(s.Held)
+	c.Written, c.Heard = slices.Clone(s.Written), maps.Clone(s.Heard)
+	c.UsedBefore = maps.Clone(s.UsedBefore)
 	c.Used, c.Views, c.Undone, c.Exported = maps.Clone(s.Used), maps.Clone(s.Views), nil, false
 	return &c
 }
@@ -116,14 +121,14 @@ func (t *turn) install(in input) {
 		s.Views = map[string]jsontext.Value{}
 	}
 	for _, m := range in.Messages {
-		t.emit(emission{Message: &m})
+		t.emit(emission{Line: &line{N: m.N, Message: &m}})
 	}
 }
 
 // move forgets a thread that lives elsewhere.
 func (t *turn) move() {
 	s := t.s
-	*s = State{Session: s.Session, Messages: s.Messages, Actions: s.Actions, Round: s.Round, Moved: true}
+	*s = State{Session: s.Session, Messages: s.Messages, Kept: s.Kept, Actions: s.Actions, Round: s.Round, Moved: true}
 }
 
 // A Status is what a thread stands at.
@@ -132,7 +137,8 @@ type Status struct {
 	Refused string
 	Session *Session // nil for a thread that was never opened
 
-	Messages      int       // how many there are in the history
+	Messages      int       // how many there are in the history, those that are no longer kept included
+	Kept          Kept      // the messages that are kept
 	Asking        bool      // the model is being asked
 	Pending       []Pending // calls without a result
 	Subscriptions []Call    // the calls that opened them
@@ -159,6 +165,7 @@ const (
 	refusedMoving   = "the thread is on its way elsewhere"
 	refusedThawed   = "the thread is not frozen"
 	refusedNoSubscr = "the thread has no such subscription"
+	refusedChildren = "the thread has too many children"
 )
 
 // refuses says why the thread does not take in an input.
@@ -179,6 +186,8 @@ func (t *turn) refuses(in input) string {
 		return refusedMoving
 	case !s.Frozen && (k == exported || k == moved):
 		return refusedThawed
+	case k == openChild && t.full() && !slices.Contains(s.Children, in.Thread):
+		return refusedChildren
 	case k == unsubscribed && t.subscription(in.Call) < 0:
 		return refusedNoSubscr
 	}
@@ -189,7 +198,7 @@ func (t *turn) refuses(in input) string {
 func (t *turn) status(refused string) Status {
 	s := t.s
 	st := Status{
-		Refused: refused, Session: s.Session, Messages: s.Messages, Asking: s.Asking, Deferred: len(s.Deferred),
+		Refused: refused, Session: s.Session, Messages: s.Messages, Kept: s.Kept, Asking: s.Asking, Deferred: len(s.Deferred),
 		Children: slices.Clone(s.Children), Views: maps.Clone(s.Views), Closed: s.Closed, Frozen: s.Frozen, Moved: s.Moved,
 	}
 	for _, o := range s.Batch {

@@ -1,27 +1,90 @@
 package conversation
 
 import (
-	"bytes"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/keyedstream"
 )
 
-// The state machine of one thread, as a function that a [keyedstream.Scan] runs over the
-// inputs of the thread in the order in which they came. It is pure: what it wants done
-// it emits.
+// The state machine of one thread, as the functions of a [keyedstream.CallingMachine]. They
+// are pure: what they want done they call for.
 
 // A machine is the step function with its settings.
 type machine struct{ limits Limits }
 
 func newState() State { return State{} }
 
+// A doing is what a thread does about an input.
+type doing = keyedstream.CallingTurn[string, emission, struct{}, Action]
+
+// idle is the timer that closes a thread of which nobody takes notice.
+const idle keyedstream.Timer = 0
+
 // step handles one input of a thread.
-func (m machine) step(s *State, in input, emit func(emission)) {
-	t := turn{machine: m, s: s, emit: emit}
+func (m machine) step(s *State, in input, do *doing) {
+	t := turn{machine: m, s: s, do: do}
+	was := s.over()
+	t.take(in)
+	switch is := s.over(); {
+	case s.Session == nil:
+		do.Forget()
+	case is && !was:
+		do.Stop(idle)
+		if t.limits.Retain > 0 {
+			t.dropAll(t.retention())
+			do.ForgetAfter(t.retention())
+		}
+	case was && !is: // it is back from elsewhere
+		do.ForgetAfter(never)
+		fallthrough
+	case !is && in.Kind != asked && t.limits.Idle > 0:
+		do.After(idle, t.limits.Idle)
+	}
+}
+
+// never is longer than any history.
+const never = 100 * 365 * 24 * time.Hour
+
+// answer takes in what came of an action.
+func (m machine) answer(s *State, a Action, o Outcome, do *doing) {
+	m.step(s, input{Kind: done, Action: a.Number, Outcome: &o}, do)
+}
+
+// ring closes a thread that was idle for too long, unless something is still to come.
+func (m machine) ring(s *State, _ keyedstream.Timer, do *doing) {
+	if s.Frozen || s.Asking || len(s.Undone)+len(s.Batch)+len(s.Background) > 0 {
+		do.After(idle, m.limits.Idle)
+		return
+	}
+	m.step(s, input{Kind: closed}, do)
+}
+
+// over reports whether nothing happens in the thread any more.
+func (s *State) over() bool { return s.Closed || s.Moved }
+
+// retention is how long a thread that is over is kept.
+func (t *turn) retention() time.Duration {
+	if t.s.Moved {
+		return max(t.limits.Retain, movedRetention)
+	}
+	return t.limits.Retain
+}
+
+// movedRetention is how long a thread is known to live elsewhere at least. Callback URLs that
+// were made before the move end before that (doc/protocol.md §12.1).
+const movedRetention = 7 * 24 * time.Hour
+
+// take takes in one input of a thread.
+func (t *turn) take(in input) {
+	s := t.s
+	if in.From != "" && s.Session != nil && in.Number <= s.Heard[in.From] {
+		return // it was forwarded before
+	}
 	refused := t.refuses(in)
 	switch {
 	case s.Session == nil && in.Kind == opened, s.Moved && in.Import != nil:
@@ -37,17 +100,28 @@ func (m machine) step(s *State, in input, emit func(emission)) {
 	default:
 		t.handle(in)
 	}
+	if in.From != "" && s.Session != nil {
+		heard := maps.Clone(s.Heard)
+		if heard == nil {
+			heard = map[string]uint64{}
+		}
+		heard[in.From] = in.Number
+		s.Heard = heard
+	}
 	if in.Token != "" && (in.Kind != exported || refused != "") {
-		emit(emission{Answer: &answer{Token: in.Token, Status: t.status(refused)}})
+		t.emit(emission{Answer: &answer{Token: in.Token, Status: t.status(refused)}})
 	}
 }
 
 // A turn is a step under way.
 type turn struct {
 	machine
-	s    *State
-	emit func(emission)
+	s  *State
+	do *doing
 }
+
+// emit lets something out.
+func (t *turn) emit(e emission) { t.do.Emit(e) }
 
 // handle handles an input of a thread that is open and not frozen, or one that is
 // handled all the same.
@@ -95,18 +169,11 @@ func (t *turn) open(in input) {
 		t.install(in)
 		return
 	}
-	*s = State{Session: in.Session, Used: map[string]bool{}, Undone: map[uint64]Action{}, Views: map[string]jsontext.Value{}}
+	*s = State{Session: in.Session, Kept: Kept{First: 1}, Used: map[string]bool{}, Undone: map[uint64]Action{}, Views: map[string]jsontext.Value{}}
 	t.write(Message{Kind: Opened, Session: in.Session})
 	if in.Text != "" {
 		t.say(in.Text)
 	}
-}
-
-// write appends a message to the history.
-func (t *turn) write(m Message) {
-	m.N = t.s.Messages
-	t.s.Messages++
-	t.emit(emission{Message: &m})
 }
 
 // perform asks for an action.
@@ -114,7 +181,7 @@ func (t *turn) perform(a Action) uint64 {
 	t.s.Actions++
 	a.Number = t.s.Actions
 	t.s.Undone[a.Number] = a
-	t.emit(emission{Action: &a})
+	t.do.Call(a)
 	return a.Number
 }
 
@@ -167,11 +234,12 @@ func (t *turn) ask() {
 		t.notice("The model was asked %d times without an end, and is not asked again.", s.Rounds)
 		return
 	}
+	t.trim()
 	s.Rounds++
 	s.Round++
 	s.Asking = true
 	session := *s.Session
-	t.perform(Action{Kind: Ask, Round: s.Round, Messages: s.Messages, Session: &session})
+	t.perform(Action{Kind: Ask, Round: s.Round, Messages: s.Messages, Kept: s.Kept, Session: &session})
 }
 
 // reply takes in what the model answered to the round that is under way.
@@ -300,8 +368,7 @@ func (t *turn) done(in input) {
 	case Forward:
 		s.Outgoing = s.Outgoing[1:]
 		if len(s.Outgoing) > 0 {
-			next := s.Undone[s.Outgoing[0]]
-			t.emit(emission{Action: &next})
+			t.do.Call(s.Undone[s.Outgoing[0]])
 		}
 	}
 	t.exportWanted()
@@ -310,10 +377,11 @@ func (t *turn) done(in input) {
 // forward has another thread handle an input, after those before it.
 func (t *turn) forward(to string, in input) {
 	t.s.Actions++
+	in.From, in.Number = t.s.Session.ID, t.s.Actions
 	a := Action{Kind: Forward, Number: t.s.Actions, To: to, Input: &in}
 	t.s.Undone[a.Number] = a
 	if t.s.Outgoing = append(t.s.Outgoing, a.Number); len(t.s.Outgoing) == 1 {
-		t.emit(emission{Action: &a})
+		t.do.Call(a)
 	}
 }
 
@@ -326,17 +394,3 @@ func (t *turn) notice(format string, args ...any) {
 func (t *turn) callOf(c Call) *ThreadCall {
 	return &ThreadCall{Call: c, UserID: t.s.Session.UserID, Ancestors: t.s.Session.Ancestors}
 }
-
-// view keeps the content of a view.
-func (t *turn) view(v *agentproto.ViewUpdate) {
-	views := maps.Clone(t.s.Views)
-	if string(bytes.Join(bytes.Fields(v.Content), nil)) == "{}" {
-		delete(views, v.ViewType)
-	} else if _, known := views[v.ViewType]; known || len(views) < maxViews {
-		views[v.ViewType] = v.Content.Clone()
-	}
-	t.s.Views = views
-}
-
-// maxViews bounds how many views a thread has (case V04).
-const maxViews = 64

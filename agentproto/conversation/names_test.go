@@ -176,11 +176,13 @@ func TestReservedNames(t *testing.T) {
 	var calls []string
 	m := machine{Limits{}.withDefaults()}
 	s := State{Session: &Session{ID: "t"}, Asking: true, Round: 1, Used: map[string]bool{}, Undone: map[uint64]Action{1: {Kind: Ask, Round: 1}}}
-	m.step(&s, input{Kind: done, Action: 1, Outcome: &Outcome{Reply: reply}}, func(e emission) {
-		if e.Action != nil && e.Action.Kind == MakeCall {
-			calls = append(calls, e.Action.Call.ID+"="+e.Action.Call.Name)
+	var do doing
+	m.answer(&s, Action{Number: 1}, Outcome{Reply: reply}, &do)
+	for _, a := range do.Calls() {
+		if a.Kind == MakeCall {
+			calls = append(calls, a.Call.ID+"="+a.Call.Name)
 		}
-	})
+	}
 	if len(calls) != 1 || calls[0] != "a="+CancelTool {
 		t.Errorf("made %q, want that of a", calls)
 	}
@@ -188,14 +190,11 @@ func TestReservedNames(t *testing.T) {
 
 // An event of a subscription is shown with the name by which the model knows the tool.
 func TestNamesInEvents(t *testing.T) {
-	var written []Message
 	s := State{Session: &Session{ID: "t"}, Used: map[string]bool{}, Undone: map[uint64]Action{}}
 	s.Subscriptions = []Subscription{{Call: Call{ID: "a", Name: "fs/watch", Alias: "fs_watch"}}}
-	machine{Limits{}.withDefaults()}.step(&s, input{Kind: happened, Event: &Event{Call: Call{ID: "a"}, Text: "x", Inline: true}}, func(e emission) {
-		if e.Message != nil {
-			written = append(written, *e.Message)
-		}
-	})
+	var do doing
+	machine{Limits{}.withDefaults()}.step(&s, input{Kind: happened, Event: &Event{Call: Call{ID: "a"}, Text: "x", Inline: true}}, &do)
+	written := messages(&do)
 	if len(written) == 0 || !strings.Contains(written[0].Calls[0].Arguments, `"tool":"fs_watch"`) {
 		t.Errorf("written %+v", written)
 	}

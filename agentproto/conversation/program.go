@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/bounds"
@@ -31,21 +32,20 @@ type ProgramOptions struct {
 // about a call and what its thread makes of that are one step of one history.
 //
 //	inputs ────────┐                               ┌─ messages: the history, an entry each
-//	posts ─────────┼─ Scan(step) for each thread ──┼─ answers
-//	calls.Effects ─┤                               └─ actions ─ MapAsync(Do) ─┐
-//	outcomes ◄─────┴──────────────────────────────────────────────────────────┘
+//	calls.Effects ─┴─ a machine for each thread ───┼─ answers
+//	                    │ actions ▲ outcomes       └─ emissions
+//	                    └── Do ───┘
 //
-// It has no locks and no clock, so that a simulator can try every order of what happens.
+// It has no locks, so that a simulator can try every order of what happens. What is kept is
+// bounded: see [Limits].
 type Program struct {
 	inputs   *dataflow.SharedKeyedInputPort[string, input]
-	posts    *dataflow.EntryInputPort[post, input]
 	messages *dataflow.EntryOutputPort[position, Message]
-	answers  *dataflow.EntryOutputPort[post, answer]
+	answers  *dataflow.EntryOutputPort[request, answer]
 }
 
-// A post names an input that is taken in once, however often it is sent, and the answer
-// to an input.
-type post struct{ Thread, Token string }
+// A request names an input whose sender waits for an answer.
+type request struct{ Thread, Token string }
 
 // A position is where a message is.
 type position struct {
@@ -53,16 +53,9 @@ type position struct {
 	N      int
 }
 
-// A task names an action.
-type task struct {
-	Thread string
-	Number uint64
-}
-
 type (
 	inputsAt  = dataflow.KeyedStream[string, input, agentproto.Host, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 	emittedAt = dataflow.KeyedStream[string, emission, agentproto.Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-	fedAt     = dataflow.Entry[string, input]
 )
 
 // NewProgram builds the threads on a program of calls that has not started. It panics
@@ -77,61 +70,64 @@ func NewProgram(calls *agentproto.Program, opts ProgramOptions) *Program {
 	at := dataflow.At[agentproto.Host](calls.Flow())
 	p := &Program{}
 	var inputs inputsAt
-	var posts dataflow.KeyedSingleton[post, input, agentproto.Host, bounds.BoundedValue]
 	p.inputs, inputs = keyedstream.SharedInput[string, input](at, "threads")
-	p.posts, posts = keyedsingleton.Input[post, input](at, "posts")
-	loop, outcomes := dataflow.Cycle[fedAt, dataflow.NoOrder](at, "outcomes")
-
-	var all inputsAt = keyedstream.Rekey(keyedsingleton.IntoKeyedStream(posts), func(k post, _ input) string { return k.Thread })
-	all = keyedstream.Merge(all, dataflow.Keyed(outcomes))
-	all = keyedstream.Merge(all, ofCalls(calls))
-	all = keyedstream.Merge(all, inputs)
-	inOrder := keyedstream.AssumeOrder(all, "a thread handles what happens to it one by one, in the order in which the runtime sees it")
 	m := machine{opts.Limits.withDefaults()}
-	emitted := keyedstream.Scan(inOrder, newState, m.step)
-
-	p.messages = keyedsingleton.Output(entries(emitted, messageOf), "history")
-	p.answers = keyedsingleton.Output(entries(emitted, answerOf), "answers")
-	actions := keyedsingleton.MapWithKey(entries(emitted, actionOf), func(k task, a Action) dataflow.Pair[string, Action] {
-		return dataflow.Pair[string, Action]{First: k.Thread, Second: a}
-	})
-	performed := keyedsingleton.MapAsync(actions, func(ctx context.Context, a dataflow.Pair[string, Action]) Outcome {
-		return *opts.Do(ctx, a.First, &a.Second)
-	}, keyedsingleton.AsyncOptions{Concurrency: opts.Concurrency})
-	loop.Complete(dataflow.Map(keyedsingleton.Entries(performed), func(e dataflow.Entry[task, Outcome]) fedAt {
-		return fedAt{Key: e.Key.Thread, Value: input{Kind: done, Action: e.Key.Number, Outcome: &e.Value}}
-	}))
+	emitted, _ := keyedstream.CallingMachine(keyedstream.Merge(ofCalls(calls), inputs), newState, m.step, m.ring,
+		keyedstream.Calling(func(ctx context.Context, c keyedstream.Call[string, Action]) Outcome {
+			return *opts.Do(ctx, c.Key, &c.Request)
+		}, m.answer, keyedstream.CallOptions{Concurrency: opts.Concurrency}),
+		"a thread handles what happens to it one by one, in the order in which the runtime sees it")
+	p.messages = keyedsingleton.Output(histories(emitted), "history")
+	p.answers = keyedsingleton.Output(answers(emitted), "answers")
 	return p
 }
 
-// entries returns what pick finds in what the threads emit, each under a key of its own.
-func entries[K comparable, V any](emitted emittedAt, pick func(thread string, e emission) (K, V, bool)) dataflow.KeyedSingleton[K, V, agentproto.Host, bounds.BoundedValue] {
+// histories are the messages of the threads, each for as long as its thread keeps it.
+func histories(emitted emittedAt) dataflow.KeyedSingleton[position, Message, agentproto.Host, bounds.RetainedValue] {
+	type turn = keyedstream.TimedTurn[position, struct{}, Message]
+	lines := ordered(emitted, lineOf, "a message is written before it is dropped")
+	_, kept := keyedstream.TimedMachine(lines, func() struct{} { return struct{}{} }, func(_ *struct{}, l line, do *turn) {
+		if l.Message != nil {
+			do.Decide(*l.Message)
+		} else {
+			do.ForgetAfter(l.Keep)
+		}
+	}, func(*struct{}, keyedstream.Timer, *turn) {}, "who reads while a message is dropped has it or not")
+	return kept
+}
+
+// answers are what the senders of inputs wait for.
+func answers(emitted emittedAt) dataflow.KeyedSingleton[request, answer, agentproto.Host, bounds.RetainedValue] {
+	return keyedstream.FirstWithin(ordered(emitted, answerOf, "a token is used once, so each key has one value"),
+		keyedstream.Retain{For: unreadAnswer}, "nobody waits for an answer that long after it was given, and a token is used once")
+}
+
+// unreadAnswer is how long an answer is kept for its sender.
+const unreadAnswer = 10 * time.Minute
+
+// ordered returns what pick finds in what the threads emit, by keys of its own.
+func ordered[K comparable, V any](
+	emitted emittedAt, pick func(thread string, e emission) (K, V, bool), why dataflow.NonDet,
+) dataflow.KeyedStream[K, V, agentproto.Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	found := dataflow.FilterMap(keyedstream.Entries(emitted), func(e dataflow.Entry[string, emission]) (dataflow.Entry[K, V], bool) {
 		k, v, ok := pick(e.Key, e.Value)
 		return dataflow.Entry[K, V]{Key: k, Value: v}, ok
 	})
-	return keyedstream.First(keyedstream.AssumeOrder(dataflow.Keyed(found), "what a thread emits is numbered, so each key has one value"))
+	return keyedstream.AssumeOrder(dataflow.Keyed(found), why)
 }
 
-func messageOf(thread string, e emission) (k position, m Message, ok bool) {
-	if e.Message == nil {
-		return k, m, false
+func lineOf(thread string, e emission) (position, line, bool) {
+	if e.Line == nil {
+		return position{}, line{}, false
 	}
-	return position{thread, e.Message.N}, *e.Message, true
+	return position{thread, e.Line.N}, *e.Line, true
 }
 
-func answerOf(thread string, e emission) (k post, a answer, ok bool) {
+func answerOf(thread string, e emission) (request, answer, bool) {
 	if e.Answer == nil {
-		return k, a, false
+		return request{}, answer{}, false
 	}
-	return post{thread, e.Answer.Token}, *e.Answer, true
-}
-
-func actionOf(thread string, e emission) (k task, a Action, ok bool) {
-	if e.Action == nil {
-		return k, a, false
-	}
-	return task{thread, e.Action.Number}, *e.Action, true
+	return request{thread, e.Answer.Token}, *e.Answer, true
 }
 
 // ofCalls returns what happens to the calls, for their threads.
@@ -170,6 +166,8 @@ var (
 	ErrMoved = errors.New("conversation: the thread has moved")
 	// ErrNotFrozen says that a thread has to be frozen first.
 	ErrNotFrozen = errors.New("conversation: the thread is not frozen")
+	// ErrTooManyChildren says that a thread has as many children as it may have: see [Limits].
+	ErrTooManyChildren = errors.New("conversation: the thread has too many children")
 	// ErrNoSubscription says that a thread has no such subscription.
 	ErrNoSubscription = errors.New("conversation: the thread has no such subscription")
 )
@@ -180,7 +178,7 @@ func (p *Program) tell(ctx context.Context, thread string, in input) (answer, er
 	if err := p.inputs.Send(ctx, thread, in); err != nil {
 		return answer{}, err
 	}
-	a, err := p.answers.Take(ctx, post{thread, in.Token})
+	a, err := p.answers.Take(ctx, request{thread, in.Token})
 	if err != nil {
 		return answer{}, err
 	}
@@ -196,6 +194,8 @@ func (p *Program) tell(ctx context.Context, thread string, in input) (answer, er
 		err = ErrNotFrozen
 	case refusedNoSubscr:
 		err = ErrNoSubscription
+	case refusedChildren:
+		err = ErrTooManyChildren
 	}
 	if err != nil {
 		return a, fmt.Errorf("thread %q: %w", thread, err)
@@ -206,24 +206,8 @@ func (p *Program) tell(ctx context.Context, thread string, in input) (answer, er
 // Open opens a root thread, or finds it open. It returns the session that the thread has,
 // which is that of who opened it first.
 func (p *Program) Open(ctx context.Context, s Session) (*Session, error) {
-	return p.opening(ctx, s.ID, input{Kind: opened, Session: &s})
-}
-
-func (p *Program) opening(ctx context.Context, thread string, in input) (*Session, error) {
-	if err := p.put(ctx, thread, "open", in); err != nil {
-		return nil, err
-	}
-	m, err := p.messages.Await(ctx, position{thread, 0})
-	return m.Session, err
-}
-
-// put gives a thread an input that it takes in once.
-func (p *Program) put(ctx context.Context, thread, token string, in input) error {
-	err := p.posts.Put(ctx, post{thread, token}, in)
-	if errors.Is(err, dataflow.ErrDuplicateKey) {
-		return nil
-	}
-	return err
+	a, err := p.tell(ctx, s.ID, input{Kind: opened, Session: &s})
+	return a.Status.Session, err
 }
 
 // OpenChild opens a child of a thread and returns when it is open. If text is not empty,
@@ -274,20 +258,20 @@ func (p *Program) Status(ctx context.Context, thread string) (Status, error) {
 	return a.Status, err
 }
 
-// History returns the messages of a thread, from number from on. It is empty for a thread
-// that was never opened.
+// History returns the messages of a thread that are kept, from number from on. It is empty for
+// a thread that was never opened, or is no longer kept.
 func (p *Program) History(ctx context.Context, thread string, from int) ([]Message, error) {
 	st, err := p.Status(ctx, thread)
 	if err != nil {
 		return nil, err
 	}
-	return p.read(ctx, thread, from, st.Messages)
+	return p.read(ctx, thread, st.Kept, from, st.Messages)
 }
 
-// read returns the messages from number from up to number to, which are there.
-func (p *Program) read(ctx context.Context, thread string, from, to int) ([]Message, error) {
+// read returns the messages from number from up to number to of those that are kept.
+func (p *Program) read(ctx context.Context, thread string, kept Kept, from, to int) ([]Message, error) {
 	var all []Message
-	for n := from; n < to; n++ {
+	for n := kept.next(from); n < to; n = kept.next(n + 1) {
 		m, err := p.messages.Await(ctx, position{thread, n})
 		if err != nil {
 			return nil, err
@@ -297,19 +281,40 @@ func (p *Program) read(ctx context.Context, thread string, from, to int) ([]Mess
 	return all, nil
 }
 
-// Follow returns the messages of a thread from number from on, those there are and those
+// Follow returns the messages of a thread from number from on, those that are kept and those
 // to come. It ends behind the one that says that the thread is closed, with an error, and
-// with the error of ctx.
+// with the error of ctx. A reader that is slower than what is kept misses messages, which
+// their numbers tell.
 func (p *Program) Follow(ctx context.Context, thread string, from int) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for n := from; ; n++ {
-			m, err := p.messages.Await(ctx, position{thread, n})
+			m, err := p.await(ctx, thread, n)
 			if errors.Is(err, io.EOF) {
 				return
 			}
 			if !yield(m, err) || err != nil || m.Kind == Closed {
 				return
 			}
+			n = m.N
+		}
+	}
+}
+
+// await returns message n of a thread, or the next one that is kept.
+func (p *Program) await(ctx context.Context, thread string, n int) (Message, error) {
+	for {
+		waiting, cancel := context.WithTimeout(ctx, droppedMessage/2)
+		m, err := p.messages.Await(waiting, position{thread, n})
+		cancel()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return m, err
+		}
+		st, err := p.Status(ctx, thread)
+		if err != nil {
+			return Message{}, err
+		}
+		if st.Session != nil {
+			n = st.Kept.next(n)
 		}
 	}
 }

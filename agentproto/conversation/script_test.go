@@ -78,11 +78,13 @@ func TestDeferredBound(t *testing.T) {
 	s.Subscriptions = []Subscription{{Call: Call{ID: "a"}}}
 	var notices []string
 	step := func(in input) {
-		m.step(&s, in, func(e emission) {
-			if e.Message != nil && e.Message.Kind == Notice {
-				notices = append(notices, e.Message.Text)
+		var do doing
+		m.step(&s, in, &do)
+		for _, m := range messages(&do) {
+			if m.Kind == Notice {
+				notices = append(notices, m.Text)
 			}
-		})
+		}
 	}
 	event := func(text string, final bool) {
 		step(input{Kind: happened, Event: &Event{Call: Call{ID: "a"}, Text: text, Inline: true, Final: final}})

@@ -1,8 +1,10 @@
 package conversation
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
+	"time"
 )
 
 // A Session is what is settled about a thread when it is opened. A child thread has the
@@ -65,6 +67,9 @@ type Limits struct {
 	// Calls is how many calls of one reply are made; those beyond it get an error. Zero
 	// means 128.
 	Calls int
+	// Children is how many children a thread may have had. When it has as many, the events of
+	// further subscriptions come into the thread itself. Zero means 1,000.
+	Children int
 	// Rounds is how often the model is asked before the user has to say something
 	// again, so that a model that goes round in circles ends. Zero means 1,000.
 	Rounds int
@@ -72,6 +77,19 @@ type Limits struct {
 	// what comes beyond it the oldest events are dropped, which a [Notice] says; never a
 	// result, nor the last event of a subscription. Zero means 10,000.
 	Deferred int
+	// DeferredBytes is how many bytes of events may wait so, beyond which the oldest are dropped as
+	// well. Zero means 1 MiB.
+	DeferredBytes int
+	// History is how many bytes of messages a thread keeps, each counting 256 besides its texts. Of
+	// more, the oldest are dropped, and the model is told how many; calls stay with their
+	// results, and so does what the user said last. Zero means 4 MiB.
+	History int
+	// Retain is how long a thread is kept that is closed. Zero means 24 hours, and less than
+	// zero means for ever. One that has moved away is known for seven days at least.
+	Retain time.Duration
+	// Idle is how long nothing may happen to a thread before it is closed. Zero means 30 days,
+	// and less than zero means that threads are not closed so.
+	Idle time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
@@ -82,7 +100,12 @@ func (l Limits) withDefaults() Limits {
 	}
 	set(&l.Text, 256<<10)
 	set(&l.Calls, 128)
+	set(&l.Children, 1000)
 	set(&l.Rounds, 1000)
 	set(&l.Deferred, 10_000)
+	set(&l.DeferredBytes, 1<<20)
+	set(&l.History, 4<<20)
+	l.Retain = cmp.Or(l.Retain, 24*time.Hour)
+	l.Idle = cmp.Or(l.Idle, 30*24*time.Hour)
 	return l
 }

@@ -21,12 +21,12 @@ type stage struct {
 	did      []ActionKind
 }
 
-func newStage(s *sim.Sim, reply func(a *Action) *Reply) *stage {
+func newStage(s *sim.Sim, reply func(a *Action) *Reply, limits Limits) *stage {
 	st := &stage{s: s, reply: reply, resolved: map[string]bool{}}
 	st.calls = agentproto.NewProgram(agentproto.ProgramOptions{Flow: s.Flow(), Dispatch: func(context.Context, *agentproto.Call) agentproto.DispatchOutcome {
 		return agentproto.DispatchOutcome{Accepted: true}
 	}})
-	st.threads = NewProgram(st.calls, ProgramOptions{Do: st.do})
+	st.threads = NewProgram(st.calls, ProgramOptions{Do: st.do, Limits: limits})
 	s.Check(st.calls.Start(s.Context()))
 	st.tell(input{Kind: opened, Session: &Session{ID: "t"}, Text: "go"})
 	return st
@@ -58,7 +58,7 @@ func (st *stage) resolve(id string, cause agentproto.Cause, text string) {
 
 // post gives the thread an input that has no order with others.
 func (st *stage) post(token string, in input) {
-	st.s.Check(st.threads.put(st.s.Context(), "t", token, in))
+	st.s.Check(st.threads.inputs.Send(st.s.Context(), "t", in))
 }
 
 // tell gives a thread an input without waiting for an answer.
@@ -128,6 +128,9 @@ func with(ids ...string) func(*Action) *Reply {
 	}
 }
 
+// kept are limits with which threads stay for ever.
+var kept = Limits{Retain: -1, Idle: -1}
+
 // races are what the user may do while calls are pending.
 var races = []struct {
 	name      string
@@ -151,7 +154,7 @@ func TestEverySchedule(t *testing.T) {
 		t.Run(race.name, func(t *testing.T) {
 			histories := map[string]int{}
 			n := sim.Exhaustive(t, func(s *sim.Sim) {
-				st := newStage(s, with("a"))
+				st := newStage(s, with("a"), kept)
 				race.then(st)
 				histories[check(s, st.history())]++
 			})
@@ -162,13 +165,34 @@ func TestEverySchedule(t *testing.T) {
 	}
 }
 
+// TestEveryScheduleForgets is TestEverySchedule for a thread that is forgotten some time after
+// its closure: whatever comes then leaves nothing. A thread that was opened after all stays.
+func TestEveryScheduleForgets(t *testing.T) {
+	stays := 0
+	n := sim.Exhaustive(t, func(s *sim.Sim) {
+		st := newStage(s, with("a"), Limits{Idle: -1})
+		st.tell(input{Kind: closed})
+		all := st.history()
+		check(s, all)
+		switch {
+		case len(all) > 0 && all[len(all)-1].Kind != Closed:
+			stays++
+		case st.threads.messages.Len() > 0:
+			s.Errorf("%d messages of a thread that was forgotten are kept", st.threads.messages.Len())
+		}
+	})
+	if n != 148 || stays == 0 {
+		t.Errorf("%d schedules, want 148; in %d the thread was closed before it was opened", n, stays)
+	}
+}
+
 // TestManySchedules is TestEverySchedule with three calls at once, of which there are too
 // many orders to try them all.
 func TestManySchedules(t *testing.T) {
 	for _, race := range races {
 		t.Run(race.name, func(t *testing.T) {
 			n := sim.Random(t, 200, func(s *sim.Sim) {
-				st := newStage(s, with("a", "b", "c"))
+				st := newStage(s, with("a", "b", "c"), kept)
 				race.then(st)
 				check(s, st.history())
 			})

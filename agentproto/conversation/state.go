@@ -11,6 +11,8 @@ import (
 type input struct {
 	Kind       inputKind
 	Token      string                 // under which whoever sent it awaits an answer; empty if nobody does
+	From       string                 // the thread that forwards it; empty for none
+	Number     uint64                 // of the action of From
 	Text       string                 // of said, openChild
 	Thread     string                 // of openChild: the child
 	Session    *Session               // of opened
@@ -50,9 +52,8 @@ const (
 
 // An emission is what a step lets out. One of its fields is set.
 type emission struct {
-	Message *Message
-	Action  *Action
-	Answer  *answer
+	Line   *line
+	Answer *answer
 }
 
 // An answer is for whoever sent an input with a token.
@@ -66,29 +67,37 @@ type answer struct {
 // is.
 type State struct {
 	Session  *Session // nil until the thread was opened
-	Messages int      // of the history
-	Actions  uint64   // number of the last one
-	Round    uint64   // number of the last one
-	Asking   bool     // the last round is under way
-	Rounds   int      // since the user said something
-	Batch    []Open   // the calls of the last reply, in order, until the model is told of all
+	Messages int      // of the history, those that are no longer kept included
+	Kept     Kept
+	Written  []written // the messages from Kept.First on
+	Bytes    int       // what Written counts
+	Actions  uint64    // number of the last one
+	Round    uint64    // number of the last one
+	Asking   bool      // the last round is under way
+	Rounds   int       // since the user said something
+	Batch    []Open    // the calls of the last reply, in order, until the model is told of all
 	// Background are the calls that the model knows to wait for an authorization.
 	Background    []Open
 	Subscriptions []Subscription
-	Deferred      []Event         // what waits until the model can be told, in order
-	Lost          int             // events dropped since the model was last told
-	Used          map[string]bool // identifiers of calls
-	Children      []string
-	Outgoing      []uint64 // actions that are performed one after another, the first being under way
-	Undone        map[uint64]Action
-	Views         map[string]jsontext.Value
-	Closed        bool
-	Frozen        bool
-	Exported      bool
-	Moved         bool
-	Owing         bool     // the model is to be asked when the thread is thawed
-	Held          []input  // what happened while the thread was frozen
-	Wanted        []string // tokens of exports that wait until everything under way is done
+	Deferred      []Event // what waits until the model can be told, in order
+	Waiting       int     // bytes of Deferred
+	Lost          int     // events dropped since the model was last told
+	// Used are the identifiers of the last calls, and UsedBefore those of the calls before.
+	// Forgot says that there were others.
+	Used, UsedBefore map[string]bool
+	Forgot           bool
+	Heard            map[string]uint64 // number of the last action of each thread that has forwarded something
+	Children         []string
+	Outgoing         []uint64 // actions that are performed one after another, the first being under way
+	Undone           map[uint64]Action
+	Views            map[string]jsontext.Value
+	Closed           bool
+	Frozen           bool
+	Exported         bool
+	Moved            bool
+	Owing            bool     // the model is to be asked when the thread is thawed
+	Held             []input  // what happened while the thread was frozen
+	Wanted           []string // tokens of exports that wait until everything under way is done
 }
 
 // An Open is a call that the model was not told the result of.

@@ -14,7 +14,8 @@ import (
 // A Thread is a thread of a conversation, open or not. Its methods may be used by any
 // number of goroutines, in any process that shares the runtime's state. They return
 // [ErrNoModel] where there are no conversations, [conversation.ErrUnknownThread] for a
-// thread that was never opened, [conversation.ErrClosedThread] for one that is closed.
+// thread that was never opened or is no longer kept, [conversation.ErrClosedThread] for one
+// that is closed. What is kept of a thread, and how long, is in [conversation.Limits].
 type Thread struct {
 	rt *Runtime
 	id string
@@ -83,7 +84,7 @@ func (t *Thread) Status(ctx context.Context) (conversation.Status, error) {
 	return st, programError(err)
 }
 
-// History returns the messages of the thread so far, what was there before a restart
+// History returns the messages of the thread that are kept, what was there before a restart
 // included.
 func (t *Thread) History(ctx context.Context) ([]conversation.Message, error) {
 	if err := t.rt.converses(); err != nil {

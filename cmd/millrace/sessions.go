@@ -258,6 +258,8 @@ func failed(w http.ResponseWriter, err error) {
 		answer(w, http.StatusNotFound, problem{err.Error()})
 	case errors.Is(err, conversation.ErrClosedThread), errors.Is(err, conversation.ErrMoved):
 		answer(w, http.StatusGone, problem{err.Error()})
+	case errors.Is(err, conversation.ErrTooManyChildren):
+		answer(w, http.StatusConflict, problem{err.Error()})
 	case errors.Is(err, host.ErrNoModel):
 		answer(w, http.StatusConflict, problem{"this runtime was started without --model"})
 	case errors.Is(err, host.ErrBadID):

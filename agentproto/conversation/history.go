@@ -1,0 +1,157 @@
+package conversation
+
+import (
+	"fmt"
+	"time"
+)
+
+// A line is what becomes of a message: it is written, or dropped after a while.
+type line struct {
+	N       int
+	Message *Message      // nil to drop it
+	Keep    time.Duration // for how long, if it is dropped
+}
+
+// droppedMessage is how long a message is kept that its thread has dropped, for whoever reads
+// the history at that moment.
+const droppedMessage = 10 * time.Minute
+
+// Kept says which messages of a thread are kept: the one that opened it, Said and those from
+// First on.
+type Kept struct {
+	First int
+	Said  int // what the user said last, if that is before First; else 0
+}
+
+// next returns the number of the first message from n on that is kept, or will be.
+func (k Kept) next(n int) int {
+	switch {
+	case n <= 0:
+		return 0
+	case n <= k.Said:
+		return k.Said
+	}
+	return max(n, k.First)
+}
+
+// A written is what is remembered of a message in the history.
+type written struct {
+	Bytes int
+	Kind  Kind
+}
+
+// messageOverhead is what a message counts besides its texts.
+const messageOverhead = 256
+
+// size returns what a message counts in the budget of its thread.
+func (m *Message) size() int {
+	n := messageOverhead + len(m.Text)
+	for _, c := range m.Calls {
+		n += len(c.ID) + len(c.CallID) + len(c.Name) + len(c.Alias) + len(c.Arguments)
+	}
+	if m.Result != nil {
+		n += m.Result.size()
+	}
+	return n
+}
+
+// size returns what a result counts.
+func (r *ToolResult) size() int {
+	n := len(r.ID)
+	for _, c := range r.Content {
+		n += len(c.Text) + len(c.Data) + len(c.MediaType)
+	}
+	for _, d := range r.Display {
+		n += len(d.Text)
+		if d.Diff != nil {
+			n += len(d.Diff.Path) + len(d.Diff.Patch)
+		}
+		if d.Image != nil {
+			n += len(d.Image.Data)
+		}
+	}
+	return n
+}
+
+// write appends a message to the history.
+func (t *turn) write(m Message) {
+	m.N = t.s.Messages
+	t.s.Messages++
+	t.keep(&m)
+}
+
+// keep keeps a message that has a number.
+func (t *turn) keep(m *Message) {
+	s, n := t.s, m.size()
+	if m.N == s.Kept.First+len(s.Written) { // and not the first one, nor what the user said before
+		s.Written = append(s.Written, written{n, m.Kind})
+		s.Bytes += n
+	}
+	t.emit(emission{Line: &line{N: m.N, Message: m}})
+}
+
+// drop has a message go.
+func (t *turn) drop(n int, keep time.Duration) { t.emit(emission{Line: &line{N: n, Keep: keep}}) }
+
+// trim drops the oldest messages, if there are more than the thread may keep, so that a quarter
+// is free again. A call stays as long as its result, and what the user said last stays in any
+// case: the model goes on with it. It is called when all calls in the history have results.
+func (t *turn) trim() {
+	s := t.s
+	if s.Bytes <= t.limits.History {
+		return
+	}
+	cut, left := 0, s.Bytes
+	for i, w := range s.Written {
+		if i > 0 && w.Kind != Result {
+			if cut = i; left <= t.limits.History/4*3 {
+				break
+			}
+		}
+		left -= w.Bytes
+	}
+	first := s.Kept.First
+	for i, w := range s.Written[:cut] {
+		s.Bytes -= w.Bytes
+		if w.Kind != User {
+			t.drop(first+i, droppedMessage)
+			continue
+		}
+		if s.Kept.Said > 0 {
+			t.drop(s.Kept.Said, droppedMessage)
+		}
+		s.Kept.Said = first + i
+	}
+	s.Written = append([]written(nil), s.Written[cut:]...)
+	s.Kept.First = first + cut
+	for _, w := range s.Written {
+		if w.Kind == User && s.Kept.Said > 0 {
+			t.drop(s.Kept.Said, droppedMessage)
+			s.Kept.Said = 0
+		}
+	}
+}
+
+// dropAll has all messages go when the thread is no longer kept.
+func (t *turn) dropAll(keep time.Duration) {
+	s := t.s
+	t.drop(0, keep)
+	if s.Kept.Said > 0 {
+		t.drop(s.Kept.Said, keep)
+	}
+	for n := s.Kept.First; n < s.Messages; n++ {
+		t.drop(n, keep)
+	}
+}
+
+// missing tells a model that the history has a gap.
+func (k Kept) missing() *Message {
+	n := k.First - 1
+	if k.Said > 0 {
+		n--
+	}
+	if n <= 0 {
+		return nil
+	}
+	return &Message{Kind: User, Text: fmt.Sprintf("[The first %d messages of this conversation are no longer kept.]", n)}
+}

@@ -45,6 +45,7 @@ func guardOf(opts Options, public string) netguard.Policy {
 // post sends one message to a server once, signed if the two share a secret, and reads up to most bytes
 // of its answer. The id is the same for every attempt. Errors contain no URL.
 func (rt *Runtime) post(ctx context.Context, s *server, to, messageID string, body []byte, most int64) (*edge.Answer, error) {
+	s.expect()
 	req, err := rt.newPost(ctx, s, to, messageID, body)
 	if err != nil {
 		return nil, err

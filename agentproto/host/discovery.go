@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/supervise"
 	"github.com/millrace/millrace/internal/edge"
 )
 
@@ -30,6 +31,7 @@ type server struct {
 	notices  chan struct{} // notifications in flight
 	excess   chan struct{} // callbacks that exceed their bounds and are being read
 	counters counters
+	command  *supervise.Process // that the runtime runs; nil for the others
 
 	mu      sync.Mutex // guards what follows
 	flight  *flight    // the fetch of the manifest that is under way
@@ -148,9 +150,10 @@ func (rt *Runtime) mayUse(s *server, raw string) error {
 // load fetches and checks the manifest of one server. Either all of its tools are
 // good, or it has none.
 func (rt *Runtime) load(ctx context.Context, s *server) (*toolset, error) {
+	s.expect()
 	data, err := rt.fetchManifest(ctx, s)
 	if err != nil {
-		return nil, err
+		return nil, s.explain(err)
 	}
 	sum := sha256.Sum256(data)
 	if last := s.lastGood(); last != nil && last.sum == sum {

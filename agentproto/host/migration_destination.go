@@ -32,6 +32,7 @@ func (rt *Runtime) offered(ctx context.Context, m *migrationMessage) (*migration
 	if err := rt.vacant(ctx, m.Session); err != nil {
 		return nil, err
 	}
+	rt.raiseCommands(ctx)
 	servers, err := rt.serversByToolset(ctx)
 	if err != nil {
 		return nil, err

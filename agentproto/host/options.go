@@ -15,12 +15,15 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// Options are the settings of a [Runtime]. Only Toolsets is needed.
+// Options are the settings of a [Runtime]. Only Toolsets or Commands are needed.
 type Options struct {
 	// Toolsets are the base URLs of the tool servers, such as
 	// http://127.0.0.1:8080. Each is asked for its manifest when the runtime starts, and
 	// when a session begins.
 	Toolsets []string
+	// Commands are tool servers that the runtime starts, and ends with it, in addition to
+	// Toolsets.
+	Commands []Command
 
 	// ListenAddr is where the callback endpoint listens. Empty means a free port
 	// of 127.0.0.1. It is ignored if Listener is set or External is true.

@@ -119,7 +119,11 @@ const manyDispatches = 1 << 16
 
 // start starts a runtime. Tests have the program of one that keeps nothing wrapped.
 func start(ctx context.Context, opts Options, wrap func(program) program) (*Runtime, error) {
-	rt, err := configure(opts.withDefaults())
+	opts, err := opts.withDefaults().withCommands()
+	if err != nil {
+		return nil, err
+	}
+	rt, err := configure(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -127,13 +131,20 @@ func start(ctx context.Context, opts Options, wrap func(program) program) (*Runt
 	if err != nil {
 		return nil, err
 	}
+	if err := rt.startCommands(ctx); err != nil {
+		rt.stopCommands(ctx)
+		closeIfAny(listener)
+		return nil, fmt.Errorf("host: %w", err)
+	}
 	if rt.atStart = rt.discover(ctx, ctx, nil); ctx.Err() != nil {
+		rt.stopCommands(ctx)
 		closeIfAny(listener)
 		return nil, fmt.Errorf("host: discovery: %w", context.Cause(ctx))
 	}
 	rt.ctx, rt.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := rt.run(ctx, wrap); err != nil {
 		rt.cancel()
+		rt.stopCommands(ctx)
 		closeIfAny(listener)
 		return nil, fmt.Errorf("host: %w", err)
 	}
@@ -254,6 +265,7 @@ func (rt *Runtime) Stop(ctx context.Context) error {
 	}
 	rt.cancel()
 	rt.client.CloseIdle()
+	rt.stopCommands(ctx)
 	rt.stopErr = err
 	return err
 }

@@ -24,6 +24,10 @@ import (
 const actEnv = "MILLRACE_ACT"
 
 func TestMain(m *testing.M) {
+	if err := signPid(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	switch os.Getenv(actEnv) {
 	case "1":
 		main()

@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string) error {
 		Timeouts: host.Timeouts{Call: *timeout, LongCall: *timeout},
 		Logger:   slog.New(slog.NewTextHandler(status, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
-	if err := tools.set(&opts); err != nil {
+	if err := tools.set(&opts, ""); err != nil {
 		return err
 	}
 	rt, err := host.Start(context.WithoutCancel(ctx), opts)

@@ -16,6 +16,7 @@ import (
 )
 
 const serveUsage = `usage: millrace serve --state DIR --tool URL [--tool URL ...] [flags]
+       millrace serve --state DIR --tool-command COMMAND [flags]
 
 Makes tool calls that survive this process: what was accepted is kept under DIR, or
 in a NATS cluster with --nats, and a restart goes on with what was pending. Calls are
@@ -61,6 +62,16 @@ Pages in a browser are refused, and so is a Host that is no address of the API: 
 with --api-host. The API listens on this host alone unless told otherwise, which takes a
 token of your own: --token-file. Nothing is encrypted: put a proxy in front of it then.
 Tool servers post results to --listen, which has to stay the same, or to --public.
+
+A tool server of --tool-command is started with this process, started again when it ends, and
+ended with it. No shell is involved, but quotes and backslashes mean what they do in one:
+
+  --tool-command 'millrace tool --leash --port {port} --state /var/lib/clock clock'
+  --tool-command 'http://127.0.0.1:9000 LOG=debug ./search --listen {host}:{port}'
+
+What it prints is on standard error. Its environment is that of this process, but for the key of
+a model. On Linux it is killed when this process is; on other systems, and if it starts programs
+itself, it has to end when its standard input does, as 'millrace tool --leash'.
 
 `
 
@@ -159,7 +170,7 @@ func serve(ctx context.Context, args []string) error {
 			Name: *kept.name, Log: history, KeepFor: time.Duration(keep), Witness: witness(), Logger: logger,
 		},
 	}
-	if err := tools.set(&opts); err != nil {
+	if err := tools.set(&opts, *state); err != nil {
 		return err
 	}
 	rt, err := host.Start(context.WithoutCancel(ctx), opts)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 // toolFlags are the flags about tool servers that serve and run have in common.
 type toolFlags struct {
 	tools     urls
+	commands  commandFlags
 	headers   headerFlags
 	origins   urls
 	networks  prefixes
@@ -24,6 +26,7 @@ type toolFlags struct {
 func (t *toolFlags) add(fs *flag.FlagSet) {
 	t.maxResult = 1 << 20
 	fs.Var(&t.tools, "tool", "base `URL` of a tool server; may be given more than once")
+	fs.Var(&t.commands, "tool-command", "a tool server that this starts, keeps running and ends: `[URL] [NAME=VALUE ...] PROGRAM [ARGUMENT ...]`, with {port}, {host} and {url} in place of where it is to listen. Without a URL that is a free port of 127.0.0.1, the same at every start with a --state folder; may be given more than once")
 	fs.Var(&t.headers, "tool-header", "`NAME=VALUE` or NAME=@FILE: a header, such as Authorization, of everything that is sent to the tool server, and to no other; with more than one --tool it is URL|NAME=VALUE; may be given more than once. Everybody on a machine can read the flags of a process: give secrets as @FILE")
 	fs.Var(&t.origins, "allow-origin", "an `ORIGIN` such as https://files.example to which a tool server may have requests sent that is at another; may be given more than once")
 	fs.Var(&t.networks, "allow-network", "a `network` such as 10.0.0.0/8 that tool servers may be in, besides public ones and those given by address; may be given more than once")
@@ -32,18 +35,26 @@ func (t *toolFlags) add(fs *flag.FlagSet) {
 
 // check returns what is wrong with the flags, without the value of a header.
 func (t *toolFlags) check() error {
-	if len(t.tools) == 0 {
-		return fmt.Errorf("no tool server: give at least one --tool URL")
+	if len(t.tools)+len(t.commands) == 0 {
+		return fmt.Errorf("no tool server: give at least one --tool URL or --tool-command COMMAND")
 	}
-	_, err := t.headers.of(t.tools)
+	_, err := t.headers.of(t.bases())
 	return err
 }
 
-// set sets the options of a runtime, of flags that were checked.
-func (t *toolFlags) set(o *host.Options) (err error) {
+// bases returns the base URLs of all tool servers.
+func (t *toolFlags) bases() []string { return slices.Concat(t.tools, t.commands.urls()) }
+
+// set sets the options of a runtime, of flags that were checked. State is the folder of what it
+// keeps, or empty.
+func (t *toolFlags) set(o *host.Options, state string) (err error) {
+	if err := t.commands.settle(state); err != nil {
+		return err
+	}
+	o.Commands = t.commands.commands()
 	o.Toolsets, o.AllowOrigins, o.AllowNetworks = t.tools, t.origins, t.networks
 	o.Limits.Bytes = int64(t.maxResult)
-	o.Headers, err = t.headers.of(t.tools)
+	o.Headers, err = t.headers.of(t.bases())
 	return err
 }
 

@@ -1,0 +1,183 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/millrace/millrace/agentproto/internal/supervise"
+)
+
+// A Command is a tool server that the runtime starts itself, on this machine. Apart from that it
+// is a tool server as those of [Options].Toolsets, with secrets and headers by its URL.
+//
+// The program is started with the runtime, and [Start] waits until it hands out a manifest, for as
+// long as [Timeouts].Discovery. It serves all sessions. When it ends it is started again, after
+// 0.1, 0.5, 1 and 2 s and then up to 30 s, and without that pause, though not twice in a second, when
+// something is sent to it or a session comes from another host. It is ended by [Runtime.Stop], last
+// of all: its standard input is closed and its group of processes interrupted, with SIGINT, and
+// killed five seconds later.
+//
+// A runtime that is killed leaves no tool server behind. On Linux the kernel kills the program with
+// the runtime. What it has started itself, and the program on other systems, has to end when its
+// standard input ends, as 'millrace tool --leash' does.
+type Command struct {
+	// URL is the base URL at which the program is to listen, such as http://127.0.0.1:8801.
+	// Sessions, callback URLs and prompts refer to a tool server by it, so it has to stay, and a
+	// runtime with a State needs it. Empty means a free port of 127.0.0.1, found when the runtime
+	// starts.
+	URL string
+	// Args are the program, looked for in PATH unless it has a slash, and its arguments. No shell
+	// is involved. In these and in Env, {url}, {host} and {port} stand for URL and its parts.
+	Args []string
+	// Env is the environment of the program, NAME=VALUE each. Nil means that of this process, with
+	// whatever secrets that has.
+	Env []string
+	// Dir is the working directory of the program. Empty means that of this process.
+	Dir string
+	// Output is written what the program prints, as it is. Nil discards it, but for the last line,
+	// which the error has when the program ends.
+	Output io.Writer
+}
+
+// withCommands returns o with the commands as they are started, and their URLs among the toolsets.
+func (o Options) withCommands() (Options, error) {
+	if len(o.Commands) == 0 {
+		return o, nil
+	}
+	o.Toolsets, o.Commands = slices.Clone(o.Toolsets), slices.Clone(o.Commands)
+	var reserved []net.Listener // until all are found, so that no two are the same
+	defer func() {
+		for _, l := range reserved {
+			l.Close()
+		}
+	}()
+	for i := range o.Commands {
+		c := &o.Commands[i]
+		if len(c.Args) == 0 {
+			return o, fmt.Errorf("host: command %d has no program", i+1)
+		}
+		switch {
+		case c.URL != "":
+		case o.State != nil:
+			return o, fmt.Errorf("host: command %s: it needs a URL that stays, because calls that are kept refer to its tool server by that", quoted(c.Args[0]))
+		case !c.mentions("{port}") && !c.mentions("{url}"):
+			return o, fmt.Errorf("host: command %s: it has no URL, and neither {port} nor {url} in its arguments, so it cannot be told where to listen", quoted(c.Args[0]))
+		default:
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return o, fmt.Errorf("host: command %s: %w", quoted(c.Args[0]), err)
+			}
+			reserved = append(reserved, l)
+			c.URL = "http://" + l.Addr().String()
+		}
+		if err := c.expand(); err != nil {
+			return o, fmt.Errorf("host: command %s: %w", quoted(c.Args[0]), err)
+		}
+		o.Toolsets = append(o.Toolsets, c.URL)
+	}
+	return o, nil
+}
+
+func (c *Command) mentions(what string) bool {
+	has := func(s string) bool { return strings.Contains(s, what) }
+	return slices.ContainsFunc(c.Args, has) || slices.ContainsFunc(c.Env, has)
+}
+
+// expand puts the parts of the URL where they belong.
+func (c *Command) expand() error {
+	c.URL = strings.TrimSuffix(c.URL, "/")
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || u.User != nil {
+		return errors.New("its URL is not one")
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	parts := strings.NewReplacer("{url}", c.URL, "{host}", u.Hostname(), "{port}", port)
+	replace := func(list []string) (out []string) {
+		for _, s := range list {
+			out = append(out, parts.Replace(s))
+		}
+		return out
+	}
+	c.Args = replace(c.Args)
+	if c.Env != nil {
+		c.Env = append([]string{}, replace(c.Env)...)
+	}
+	return nil
+}
+
+// startCommands starts the tool servers that the runtime runs itself, and waits until each is up
+// or is known not to be. That one cannot be started is an error; that it ended again is not, as it
+// is started again, and is what discovery says then.
+func (rt *Runtime) startCommands(ctx context.Context) error {
+	for _, c := range rt.opts.Commands {
+		i := slices.IndexFunc(rt.servers, func(s *server) bool { return s.base == c.URL })
+		s := rt.servers[i]
+		p, err := supervise.Start(supervise.Command{Args: c.Args, Env: c.Env, Dir: c.Dir, Output: c.Output}, supervise.Options{
+			Ready: func(ctx context.Context) error {
+				_, err := rt.fetchManifest(ctx, s)
+				return err
+			},
+			Ended: func(err error) {
+				rt.log.Warn("tool server has ended, and is started again", "toolset", s.base, "error", err)
+			},
+		})
+		if err != nil {
+			return fmt.Errorf("tool server %s: %w", s.base, err)
+		}
+		s.command = p
+	}
+	rt.raiseCommands(ctx)
+	return nil
+}
+
+// raiseCommands has the tool servers started at once that are not up, and waits until they are,
+// or have failed.
+func (rt *Runtime) raiseCommands(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Discovery)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, s := range rt.servers {
+		if s.command != nil {
+			all.Go(func() { _ = s.command.Up(ctx) }) // who asks for the manifest is told
+		}
+	}
+	all.Wait()
+}
+
+// stopCommands ends the tool servers that the runtime runs itself. When ctx ends they are killed.
+func (rt *Runtime) stopCommands(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, s := range rt.servers {
+		if s.command != nil {
+			all.Go(func() { s.command.Stop(ctx) })
+		}
+	}
+	all.Wait()
+}
+
+// expect has a tool server that is started by the runtime started soon if it has ended.
+func (s *server) expect() {
+	if s != nil && s.command != nil {
+		s.command.Wake()
+	}
+}
+
+// explain adds to an error about a tool server that it is not there.
+func (s *server) explain(err error) error {
+	if s.command != nil {
+		if why := s.command.Err(); why != nil {
+			return fmt.Errorf("%w: its command %w", err, why)
+		}
+	}
+	return err
+}

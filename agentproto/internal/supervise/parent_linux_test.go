@@ -1,0 +1,3 @@
+package supervise_test
+
+const diesWithParent = true

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package supervise_test
+
+const diesWithParent = false

@@ -1,0 +1,19 @@
+//go:build unix && !linux
+
+package supervise
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// dieWithParent does nothing where there is no such signal: the program notices that its
+// standard input is closed.
+func dieWithParent(*syscall.SysProcAttr) {}
+
+// wait waits for the end of a program, and kills what is left of its group.
+func wait(cmd *exec.Cmd) error {
+	err := cmd.Wait()
+	kill(cmd)
+	return err
+}

@@ -23,6 +23,17 @@ type Pair[A, B any] struct {
 // String returns the pair in the form (first, second).
 func (p Pair[A, B]) String() string { return fmt.Sprintf("(%v, %v)", p.First, p.Second) }
 
+func (p Pair[A, B]) parts() (first, second any) { return p.First, p.Second }
+
+// partsOf returns the values of a [Pair].
+func partsOf(k any) (first, second any, ok bool) {
+	p, ok := k.(interface{ parts() (first, second any) })
+	if ok {
+		first, second = p.parts()
+	}
+	return first, second, ok
+}
+
 // A Change is what has become of the entry of a key. Old has no value where the key was not
 // there, and New where it is gone.
 type Change[V any] struct{ Old, New Maybe[V] }

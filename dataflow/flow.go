@@ -64,7 +64,7 @@ func NewWithOptions(opts Options) *Flow {
 		Queue:  cmp.Or(opts.Queue, 4096),
 		Buffer: cmp.Or(opts.Buffer, 4096),
 		Wrap:   stepError,
-		BadKey: keyError,
+		BadKey: keyError, Pair: partsOf,
 
 		Blocked:   func(b *engine.Blocked) error { return blockedError(b) },
 		OnBlocked: opts.told,

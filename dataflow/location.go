@@ -38,6 +38,21 @@ func (p *Process) bind(at place) { bind(p, at) }
 // What a program sees of a partition is what it would see of a process that gets only
 // the partition's keys: streams, singletons and counts are those of the partition.
 // Package durable divides keyed inputs by key, and plain inputs by element.
+//
+// A key whose type has a method
+//
+//	func (k Key) Affinity() string
+//
+// is placed by what that returns, and any other key by its encoding. So keys of several types are
+// in one partition if they have one affinity: the seats of a room and the room, the calls of a
+// session and the session. What keyedstream.Rekey makes of such a key can then be joined,
+// and be read by an output, under any key with the same affinity. A [Pair], such as keyedstream.PrefixKey makes,
+// has the affinity of its Second, or if that has none of its First. The method has to depend on the key alone,
+// and is part of a history: one whose keys were placed in another way is refused.
+//
+// An entry that an output gets in another partition than that of its key could not be read by that key. Where its key has
+// an affinity, package durable quarantines the record that it was made of, and package sim
+// reports it.
 type Cluster cluster
 
 func (Cluster) place() {}

@@ -193,7 +193,7 @@ func (c *core) feedWhole(partition int, numbers *logdriven.Numbers, outputs []by
 	site, _ := c.layout.place(partition)
 	c.feeding.Lock()
 	defer c.feeding.Unlock()
-	return logdriven.FeedWhole(c.facade, site, partition, numbers, outputs, func(key []byte) bool { return c.layout.of(site, key) == partition })
+	return logdriven.FeedWhole(c.facade, site, partition, numbers, outputs, func(op *engine.Op, key []byte) bool { return c.ofKey(site, op.Index, key) == partition })
 }
 
 // took lets senders know what a committed step took.

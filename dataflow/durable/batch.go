@@ -41,7 +41,7 @@ func (d *door) groups(ctx context.Context, site int, rs []codec.Record) (all []*
 	first := d.layout.first[site]
 	by := make([]*group, d.layout.first[site+1]-first)
 	for i := range rs {
-		p := d.layout.ofRecord(site, &rs[i])
+		p := d.ofRecord(site, &rs[i])
 		g := by[p-first]
 		if g == nil {
 			g = &group{partition: p}
@@ -94,7 +94,7 @@ func together(all []*group, do func(*group)) {
 // Send makes records durable.
 func (d *door) Send(ctx context.Context, site int, rs []codec.Record) (int, error) {
 	if len(rs) == 1 {
-		p := d.layout.ofRecord(site, &rs[0])
+		p := d.ofRecord(site, &rs[0])
 		if err := d.agree(ctx, p, rs[0].Op); err != nil {
 			return 0, err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
@@ -204,10 +205,10 @@ func TestBatchPrefix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	failing := partitionOf(key, 4)
+	failing := engine.PartitionOf(key, 4)
 	first := slices.IndexFunc(ks, func(k string) bool {
 		key, _ := CBOR().Append(nil, k)
-		return partitionOf(key, 4) == failing
+		return engine.PartitionOf(key, 4) == failing
 	})
 	for _, done := range []bool{false, true} { // also when the answer is lost
 		log.SetHook(func(a journal.Action) journal.Fault {
@@ -251,7 +252,7 @@ func TestBatchGivesUp(t *testing.T) {
 		}
 		for i, e := range errs {
 			key, _ := CBOR().Append(nil, ks[i])
-			if waits := partitionOf(key, 4) == 2; waits != errors.Is(e, context.DeadlineExceeded) || !waits && e != nil {
+			if waits := engine.PartitionOf(key, 4) == 2; waits != errors.Is(e, context.DeadlineExceeded) || !waits && e != nil {
 				t.Errorf("entry %d of a partition that waits %t: %v", i, waits, e)
 			}
 		}

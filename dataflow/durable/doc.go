@@ -18,7 +18,7 @@
 // # How it works
 //
 // A location's keys are divided between partitions ([dataflow.Cluster]; a
-// [dataflow.Process] is one). Each partition has a log of what came in and a journal of
+// [dataflow.Process] is one), by their encoding or, if they have it, by their affinity. Each partition has a log of what came in and a journal of
 // steps. Whoever owns the partition takes what came in, makes a step of it, and commits
 // the step: how far it took, at what time, and what came out. Only then are outputs
 // visible and asynchronous calls begun. Now and then there is a snapshot: of what has changed

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -69,16 +68,6 @@ func newDoor(c *core) *door {
 		d.partitions[i].runs, d.partitions[i].halt = context.WithCancelCause(context.Background())
 	}
 	return d
-}
-
-// partitionOf divides keys: FNV-1a of the encoded key, modulo the number of partitions.
-func partitionOf(key []byte, n int) int {
-	if n == 1 {
-		return 0
-	}
-	h := fnv.New64a()
-	h.Write(key)
-	return int(h.Sum64() % uint64(n))
 }
 
 // encode returns a record for a partition, of the operator with an index. It says the number
@@ -240,7 +229,7 @@ func (d *door) admit(ctx context.Context, p int, records ...[]byte) (at uint64, 
 // Want looks for an entry at the partition's owner while somebody waits for it, whenever
 // that is another process. The wait ends if the partition stops.
 func (d *door) Want(ctx context.Context, site int, op int32, key []byte) (_ context.Context, done func()) {
-	p := d.layout.of(site, key)
+	p := d.ofKey(site, op, key)
 	ctx, cancel := d.partitions[p].whileRuns(ctx)
 	if d.peers == nil {
 		return ctx, func() { cancel(nil) }

@@ -41,10 +41,10 @@ func (l layout) place(partition int) (site, number int) {
 	return site, partition - l.first[site]
 }
 
-// of returns the partition of the journal for a key of a location.
+// of returns the partition of the journal for what a key of a location is placed by.
 func (l layout) of(site int, key []byte) int {
 	first, n := l.all(site)
-	return first + partitionOf(key, n)
+	return first + engine.PartitionOf(key, n)
 }
 
 // all returns the first partition of the journal for a location, and how many there are.
@@ -54,9 +54,22 @@ func (l layout) all(site int) (first, n int) {
 
 // ofRecord returns the partition of a record: that of its key, or of its value if it has
 // none.
-func (l layout) ofRecord(site int, r *codec.Record) int {
+func (c *core) ofRecord(site int, r *codec.Record) int {
 	if len(r.Key) == 0 {
-		return l.of(site, r.Value)
+		return c.layout.of(site, r.Value)
 	}
-	return l.of(site, r.Key)
+	return c.ofKey(site, r.Op, r.Key)
+}
+
+// ofKey returns the partition of a key of an operator: that of its affinity, or of the key if it has none.
+func (c *core) ofKey(site int, op int32, key []byte) int {
+	place := c.facade.Locations[site].Ops[op].Place
+	if _, n := c.layout.all(site); place == nil || n == 1 {
+		return c.layout.of(site, key)
+	}
+	by, err := place(c.opts.Codec, key)
+	if err != nil { // whoever owns the partition cannot read it either, and says so
+		return c.layout.of(site, key)
+	}
+	return c.layout.of(site, []byte(by))
 }

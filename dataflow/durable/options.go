@@ -28,7 +28,8 @@ type Options struct {
 
 	// Partitions is in how many parts the keys of a [dataflow.Cluster] location are
 	// divided, for each such location. It is fixed when the history is made, and so are
-	// the locations. Zero means 16. A [dataflow.Process] location has one.
+	// the locations. Zero means 16. A [dataflow.Process] location has one. On one disk, one partition
+	// is fastest: partitions divide what is written with one sync.
 	Partitions int
 
 	// Member is this process's name among those that run the flow. The default is made

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/engine"
 )
 
 // salvaged salvages a damaged history with the token of an error, starts a flow on the copy, and
@@ -197,7 +198,7 @@ func TestCopyBehind(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if partitionOf(encoded, 3) == 0 {
+			if engine.PartitionOf(encoded, 3) == 0 {
 				break
 			}
 		}
@@ -236,7 +237,7 @@ func TestSalvageNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			parts[partitionOf(encoded, 3)]++
+			parts[engine.PartitionOf(encoded, 3)]++
 		}
 		stop(t, app)
 		always := 1 << 30

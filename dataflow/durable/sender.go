@@ -96,7 +96,7 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 		m := &ms[i]
 		r := m.Record
 		r.Source = linkSource(s.partition, m.ID)
-		first, n := s.layout.ofRecord(m.Location, &r), 1
+		first, n := s.ofRecord(m.Location, &r), 1
 		if m.All {
 			first, n = s.layout.all(m.Location)
 		}

@@ -57,9 +57,10 @@ type Settings struct {
 	Wrap     func(*Panic) error // makes the error by which a flow fails
 	BadKey   func(*BadKey) error
 
-	Blocked   func(*Blocked) error // makes the error of a caller that waits in vain
-	OnBlocked func(*Blocked)       // is told once of each operator that stops its location for long
-	Report    func(*Status) any    // makes the public form of a location's status
+	Blocked   func(*Blocked) error                     // makes the error of a caller that waits in vain
+	OnBlocked func(*Blocked)                           // is told once of each operator that stops its location for long
+	Pair      func(k any) (first, second any, ok bool) // the parts of a pair, which is placed like one of them; see affinity.go
+	Report    func(*Status) any                        // makes the public form of a location's status
 
 	// What the driver of the graph has settled, before anything was added to it.
 

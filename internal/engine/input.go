@@ -55,6 +55,7 @@ type InputBase struct {
 	plan    Plan              // of a sender that runs the location; held by the token
 	Shut    atomic.Bool       // no further records are accepted
 	Retried bool              // a record may come more than once
+	Divided bool              // its records are divided between partitions
 	endings []*Ending         // of what follows it; fixed once compiled
 	hear    []func(now int64) // listeners behind it; fixed once compiled
 }

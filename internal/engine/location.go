@@ -85,6 +85,7 @@ type Location struct {
 	loosened       []*Op // of a simulated graph; see order.go
 	Number         int   // among the locations of the graph
 	divided        bool
+	source         source       // of the step of a simulated location that is being made; see affinity.go
 	Recorder       StepRecorder // of the graph, if it is recorded
 	planned        bool         // see Planned
 	ends           bool         // a step has slices to cut

@@ -171,14 +171,15 @@ type Op struct {
 	Proof string
 
 	Loc      *Location
-	Ins      []*Op          // what it reads; see operator.go
-	outs     []*Op          // what reads it, here and elsewhere; of a simulated graph
-	feeds    []*Op          // whose nodes it consumes, once for each of them; of a simulated graph
-	joins    bool           // something comes to it in two ways within one step, and somebody can tell; of a simulated graph
-	Label    string         // the name that it was given, or what it is of a port, such as "input votes"; else empty
-	Types    []reflect.Type // of the values that it encodes, in a graph whose history is kept outside
-	named    bool           // Label was given by [Op.Named]
-	region   *Region        // the slice it belongs to
+	Ins      []*Op                                                        // what it reads; see operator.go
+	outs     []*Op                                                        // what reads it, here and elsewhere; of a simulated graph
+	feeds    []*Op                                                        // whose nodes it consumes, once for each of them; of a simulated graph
+	joins    bool                                                         // something comes to it in two ways within one step, and somebody can tell; of a simulated graph
+	Label    string                                                       // the name that it was given, or what it is of a port, such as "input votes"; else empty
+	Place    func(c codec.Codec, key []byte) (affinity string, err error) // what an encoded key is placed by; nil if that is the key
+	Types    []reflect.Type                                               // of the values that it encodes, in a graph whose history is kept outside
+	named    bool                                                         // Label was given by [Op.Named]
+	region   *Region                                                      // the slice it belongs to
 	Index    int32
 	clock    bool         // it reads the time
 	loose    *loosening   // where its type gives up an order; see order.go

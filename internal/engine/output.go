@@ -47,7 +47,7 @@ type Output interface {
 	Found(key, value []byte, c codec.Codec) error
 	// Whole says, after Feed, that nothing else is there of the keys of which of reports true,
 	// and reports whether that changes an output that Feed did not.
-	Whole(of func(key []byte) bool, c codec.Codec) (changed bool, err error)
+	Whole(of func(op *Op, key []byte) bool, c codec.Codec) (changed bool, err error)
 	// Find waits for an entry and returns its encoded value.
 	Find(ctx context.Context, key []byte, c codec.Codec) ([]byte, error)
 	// Showing returns a function that appends what an output of a value shows now, or nil if
@@ -166,7 +166,7 @@ func (NoEntries) Find(context.Context, []byte, codec.Codec) ([]byte, error) {
 func (NoEntries) Found([]byte, []byte, codec.Codec) error { return errNoEntries }
 
 // Whole implements [Output].
-func (NoEntries) Whole(func([]byte) bool, codec.Codec) (bool, error) { return false, nil }
+func (NoEntries) Whole(func(*Op, []byte) bool, codec.Codec) (bool, error) { return false, nil }
 
 var errNoEntries = fmt.Errorf("%w: it is for an output of entries", codec.ErrRecord)
 

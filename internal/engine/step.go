@@ -16,6 +16,9 @@ func (s *Location) Step(p *Plan) (ok bool) {
 	defer s.guard()
 	s.more--
 	s.now = p.Now
+	if s.source.state = noSource; p.Start || p.Fire {
+		s.source.state = unknown
+	}
 	if p.Start {
 		s.origin = p.Origin
 		s.Starts.run()
@@ -38,6 +41,7 @@ func (s *Location) Step(p *Plan) (ok bool) {
 func (s *Location) end(c Cut) {
 	for _, r := range s.Regions {
 		if r.News && c.Has(r) {
+			s.source.state = unknown
 			r.run()
 		}
 	}

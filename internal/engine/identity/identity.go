@@ -58,6 +58,7 @@ type Operator struct {
 	Keeps    []string // kinds of what it remembers, with the types in them
 	Types    []string // structs in those types, with their fields, sorted
 	Former   []string // identities that it had before
+	Affine   bool     // its keys are placed by their affinity
 	Gone     bool     // the program has it no longer
 	Discards bool     // records for it are forgotten, since it is gone
 
@@ -89,7 +90,7 @@ func of(s *engine.Location, was map[string]string) *Shape {
 		if !has(op) {
 			continue
 		}
-		o := Operator{Index: op.Index, Pos: op.Pos}
+		o := Operator{Index: op.Index, Pos: op.Pos, Affine: op.Place != nil}
 		o.Identity, o.was = b.of(op)
 		o.base = b.bases[op]
 		for _, t := range op.Types {

@@ -265,6 +265,9 @@ func (c *comparison) same(row, op *Operator) {
 		row.Former = append(row.Former, row.Identity)
 		c.changed(Allowed, "", "%s was %s", name, row.Identity)
 	}
+	if row.Affine != op.Affine {
+		c.changed(Refused, "", "the keys of %s were placed by %s, and are placed by %s: what there is of them is in other partitions", name, placedBy(row), placedBy(op))
+	}
 	convert := c.conversions(name)
 	if !fits(row.Keeps, op.Keeps, convert) || !fits(row.Takes, op.Takes, convert) {
 		c.changed(NeedsLine, fmt.Sprintf("durable.Convert(%q, func(old) new)", name), "%s kept %s of %s, and keeps %s of %s",
@@ -278,7 +281,16 @@ func (c *comparison) same(row, op *Operator) {
 		}
 		c.fields(name, typ, before, now)
 	}
+	row.Affine = op.Affine
 	row.Identity, row.Takes, row.Keeps, row.Types, row.Index, row.Pos = name, op.Takes, op.Keeps, op.Types, op.Index, op.Pos
+}
+
+// placedBy says what the keys of an operator are placed by.
+func placedBy(o *Operator) string {
+	if o.Affine {
+		return "their Affinity"
+	}
+	return "themselves"
 }
 
 // fields compares the fields of a struct with what they were.

@@ -12,7 +12,7 @@ import (
 // Sent returns what a sender says of one of its operators to a history whose numbers it does
 // not know: the identity, and below it what the operator takes.
 func (o *Operator) Sent() string {
-	sender := Operator{Identity: o.Identity, Takes: o.Takes, Types: o.Types}
+	sender := Operator{Identity: o.Identity, Affine: o.Affine, Takes: o.Takes, Types: o.Types}
 	var b strings.Builder
 	sender.write(&b)
 	return b.String()
@@ -32,6 +32,9 @@ func ParseSent(text string) (*Operator, error) {
 // program of which one has added them. If a struct has fields here and there that the other one
 // does not have, something was renamed, and would be lost without a word.
 func (o *Operator) Misfit(sender *Operator) string {
+	if sender.Affine != o.Affine {
+		return fmt.Sprintf("the keys of %s are placed by %s, and this program places them by %s", o.Identity, placedBy(o), placedBy(sender))
+	}
 	if !slices.Equal(sender.Takes, o.Takes) {
 		return fmt.Sprintf("%s takes %s, and this program sends %s", o.Identity, list(o.Takes), list(sender.Takes))
 	}

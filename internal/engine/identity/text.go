@@ -39,6 +39,9 @@ func (o *Operator) write(b *strings.Builder) {
 			fmt.Fprintf(b, "\t\t%s %s\n", part.word, x)
 		}
 	}
+	if o.Affine {
+		b.WriteString("\t\taffine\n")
+	}
 	if o.Gone {
 		b.WriteString("\t\tgone\n")
 	}
@@ -96,6 +99,8 @@ func (o *Operator) parse(word, value string) error {
 		o.Types = append(o.Types, value)
 	case "was":
 		o.Former = append(o.Former, value)
+	case "affine":
+		o.Affine = true
 	case "gone":
 		o.Gone = true
 	case "discards":

@@ -117,7 +117,7 @@ func Feed(g *engine.Graph, i, source int, n *Numbers, outputs []byte) error {
 
 // FeedWhole is [Feed] of all that the outputs of a partition have, to whose entries the keys
 // belong of which of reports true. What the ports have of them besides is gone.
-func FeedWhole(g *engine.Graph, i, source int, n *Numbers, outputs []byte, of func(key []byte) bool) error {
+func FeedWhole(g *engine.Graph, i, source int, n *Numbers, outputs []byte, of func(op *engine.Op, key []byte) bool) error {
 	return publish(g.Locations[i], func(s *engine.Location) error {
 		if err := feed(s, source, n, outputs); err != nil {
 			return err

@@ -69,7 +69,7 @@ func calls[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f f
 	}
 	h.Deps, h.Loops, h.Mark = nil, nil, nil // an answer is a record, so that what follows is no feedback of a slice into itself
 	a := &async[K, V, U]{loc: h.Loc, op: op, f: f, limit: limit}
-	a.in = &answers[K, V, U]{KeyedInput[K, U]{InputBase: engine.InputBase{Loc: h.Loc, Op: op}, node: engine.NewKeyedNode[K, U](h), hash: engine.Hasher[K](), hashed: true}, a}
+	a.in = &answers[K, V, U]{KeyedInput[K, U]{InputBase: engine.InputBase{Loc: h.Loc, Op: op}, node: engine.NewKeyedNode[K, U](h), hash: engine.Hasher[K](), hashed: true, place: engine.AffinityOf[K](op)}, a}
 	h.Loc.AddInput(op, a.in)
 	h.Loc.AddOutput(op, a)
 	if h.Loc.Graph.Kept() {

@@ -29,7 +29,7 @@ func exchangeElements[T any](n *engine.Node[T], op *engine.Op, all func(*T) bool
 	leaves(op, &n.Head)
 	to, l := op.Loc, engine.NewEdge(op, n.Loc)
 	engine.CheckType[T](op)
-	m := &exchange[T]{all: all, in: &Input[T]{InputBase: engine.InputBase{Loc: to, Op: op}, node: engine.NewNode[T](to.Top())}}
+	m := &exchange[T]{all: all, in: &Input[T]{InputBase: engine.InputBase{Loc: to, Op: op, Divided: true}, node: engine.NewNode[T](to.Top())}}
 	if op.Shuffled && all == nil {
 		m.in.Shared(false)
 	}
@@ -123,7 +123,7 @@ func newKeyedExchange[K comparable, V any](from *engine.Head, op *engine.Op, all
 	to, l := op.Loc, engine.NewEdge(op, from.Loc)
 	engine.CheckType[K](op)
 	engine.CheckType[V](op)
-	m := &keyedExchange[K, V]{all: all, in: &KeyedInput[K, V]{InputBase: engine.InputBase{Loc: to, Op: op}, node: engine.NewKeyedNode[K, V](to.Top()), hash: engine.Hasher[K]()}}
+	m := &keyedExchange[K, V]{all: all, in: &KeyedInput[K, V]{InputBase: engine.InputBase{Loc: to, Op: op, Divided: true}, node: engine.NewKeyedNode[K, V](to.Top()), hash: engine.Hasher[K](), place: engine.PlacedBy[K](op)}}
 	m.in.bars = all
 	if op.Shuffled && all == nil {
 		m.in.Shared(false)

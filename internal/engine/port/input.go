@@ -27,7 +27,7 @@ type Input[T any] struct {
 
 // NewInput adds an input to the location.
 func NewInput[T any](s *engine.Location, op *engine.Op) (*Input[T], *engine.Node[T]) {
-	in := &Input[T]{InputBase: engine.InputBase{Loc: s, Op: op}, node: engine.NewNode[T](s.Top())}
+	in := &Input[T]{InputBase: engine.InputBase{Loc: s, Op: op, Divided: true}, node: engine.NewNode[T](s.Top())}
 	s.AddInput(op, in)
 	s.Bases = append(s.Bases, &in.InputBase)
 	engine.CheckType[T](op)
@@ -198,6 +198,7 @@ func (in *Input[T]) Load(records any) error {
 
 // Push pushes the next n of what was taken, and forgets them when none is left.
 func (in *Input[T]) Push(n int) {
+	in.Loc.TookOther(in.Divided)
 	engine.PushBlocks(in.node, in.taken[in.off:in.off+n])
 	if in.off += n; in.off == len(in.taken) {
 		clear(in.taken)

@@ -20,6 +20,7 @@ type KeyedInput[K comparable, V any] struct {
 	seen   *keyed.Table[K, struct{}] // keys accepted so far, if one may come once only; guarded by mu
 	counts state.Keys[K]             // has them instead of seen, if not nil; guarded by mu
 	hash   *keyed.Hasher[K]
+	place  func(K) string       // what a key is placed by, or nil; see engine.AffinityOf
 	check  func(K) error        // says why a value cannot be a key; nil if all can
 	hashed bool                 // records come with their hash
 	buf    engine.Columns[K, V] // accepted; guarded by mu
@@ -38,7 +39,7 @@ type KeyedInput[K comparable, V any] struct {
 
 // NewKeyedInput adds an input to the location.
 func NewKeyedInput[K comparable, V any](s *engine.Location, op *engine.Op) (*KeyedInput[K, V], *engine.KeyedNode[K, V]) {
-	in := &KeyedInput[K, V]{InputBase: engine.InputBase{Loc: s, Op: op}, node: engine.NewKeyedNode[K, V](s.Top()), hash: keyed.HasherOf[K](), check: keyed.CheckOf[K]()}
+	in := &KeyedInput[K, V]{InputBase: engine.InputBase{Loc: s, Op: op, Divided: true}, node: engine.NewKeyedNode[K, V](s.Top()), hash: keyed.HasherOf[K](), check: keyed.CheckOf[K](), place: engine.PlacedBy[K](op)}
 	s.AddInput(op, in)
 	s.Bases = append(s.Bases, &in.InputBase)
 	engine.CheckType[K](op)
@@ -291,10 +292,24 @@ func (in *KeyedInput[K, V]) hashOf(k K) uint64 {
 
 // Push is [Input.push] for keyed data.
 func (in *KeyedInput[K, V]) Push(n int) {
+	in.tell(n)
 	in.span(in.off, n).PushBlocks(in.node, &in.batch)
 	if in.off += n; in.off == len(in.taken.K) {
 		in.taken.Clear()
 		in.off = 0
+	}
+}
+
+// tell tells a simulated location what the next n records are placed by.
+func (in *KeyedInput[K, V]) tell(n int) {
+	switch {
+	case !in.Loc.Partitioned() || !in.Loc.Simulated():
+	case in.place == nil:
+		in.Loc.TookOther(in.Divided)
+	default:
+		for _, k := range in.span(in.off, n).K {
+			in.Loc.TookPlaced(in.place(k))
+		}
 	}
 }
 

@@ -272,7 +272,7 @@ func (out *EntryOutput[K, V]) Found(key, value []byte, c codec.Codec) error {
 }
 
 // Whole implements [engine.Output].
-func (out *EntryOutput[K, V]) Whole(of func(key []byte) bool, c codec.Codec) (changed bool, err error) {
+func (out *EntryOutput[K, V]) Whole(of func(op *engine.Op, key []byte) bool, c codec.Codec) (changed bool, err error) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	was := out.changed()
@@ -289,7 +289,7 @@ func (out *EntryOutput[K, V]) Whole(of func(key []byte) bool, c codec.Codec) (ch
 		if err != nil {
 			return false, fmt.Errorf("%s, key %v: %w", out.op, k, err)
 		}
-		if of(key) {
+		if of(out.op, key) {
 			out.taken.Append(true, k, struct{}{}, h)
 		}
 	}

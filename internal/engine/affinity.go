@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"fmt"
+	"hash/fnv"
+	"reflect"
+
+	"github.com/millrace/millrace/internal/engine/codec"
+)
+
+// A key of a divided location belongs to the partition that its encoding says, or, if its type has a method
+// Affinity, to the one that its affinity says. So keys of several types can belong together.
+
+// affine is satisfied by keys that are placed by something else than themselves.
+type affine interface{ Affinity() string }
+
+// PartitionOf divides keys: FNV-1a of what a key is placed by, modulo the number of partitions.
+func PartitionOf(by []byte, n int) int {
+	if n == 1 {
+		return 0
+	}
+	h := fnv.New64a()
+	h.Write(by)
+	return int(h.Sum64() % uint64(n))
+}
+
+// AffinityOf returns what the keys of an operator are placed by, or nil if that is the keys themselves. It
+// panics for a type whose Affinity cannot be meant for that.
+func AffinityOf[K comparable](op *Op) func(K) string {
+	t := reflect.TypeFor[K]()
+	if !op.Loc.divided {
+		return nil
+	}
+	if op.Loc.Graph.hasAffinity(t, reflect.Zero(t).Interface()) {
+		return func(k K) string { return op.Loc.Graph.affinity(k) }
+	}
+	if _, has := t.MethodByName("Affinity"); has {
+		Misuse(op.Name, "the keys of a dataflow.Cluster are placed by their method Affinity, and that of %v is not a func() string: give it another name", t)
+	}
+	if _, has := reflect.PointerTo(t).MethodByName("Affinity"); has {
+		Misuse(op.Name, "the keys of a dataflow.Cluster are placed by their method Affinity, and that of %v has a pointer receiver: keys are values, declare it for the value", t)
+	}
+	return nil
+}
+
+// hasAffinity reports whether keys of a type have an affinity, their own or that of a part. The zero
+// value is of the type.
+func (g *Graph) hasAffinity(t reflect.Type, zero any) bool {
+	if t.Implements(reflect.TypeFor[affine]()) {
+		return true
+	}
+	if first, second, ok := g.pair(zero); ok {
+		return g.hasAffinity(reflect.TypeOf(second), second) || g.hasAffinity(reflect.TypeOf(first), first)
+	}
+	return false
+}
+
+// affinity returns what a key is placed by whose type has an affinity.
+func (g *Graph) affinity(k any) string {
+	if by, ok := k.(affine); ok {
+		return by.Affinity()
+	}
+	first, second, ok := g.pair(k)
+	switch {
+	case !ok: // the nil of an interface
+		return ""
+	case g.hasAffinity(reflect.TypeOf(second), second):
+		return g.affinity(second)
+	}
+	return g.affinity(first)
+}
+
+// pair returns the parts of a key that has two, both of a type that is not nil's.
+func (g *Graph) pair(k any) (first, second any, ok bool) {
+	if g.Settings.Pair != nil {
+		first, second, ok = g.Settings.Pair(k)
+	}
+	return first, second, ok && first != nil && second != nil
+}
+
+// PlacedBy is AffinityOf of an operator that others send keys to, or ask for keys. They know the
+// encoded key.
+func PlacedBy[K comparable](op *Op) func(K) string {
+	by := AffinityOf[K](op)
+	if by != nil {
+		op.Place = func(c codec.Codec, key []byte) (string, error) {
+			var k K
+			if err := c.Decode(key, &k); err != nil {
+				return "", err
+			}
+			return by(k), nil
+		}
+	}
+	return by
+}
+
+// Misplaced is why an entry cannot be read by its key: it is in another partition than that says.
+type Misplaced struct {
+	Op       *Op
+	Key      any
+	Affinity string
+	is       string // what is known of where it is
+}
+
+func (m *Misplaced) Error() string {
+	return fmt.Sprintf("%s: the key %v belongs where the affinity %q is placed, and %s: nobody would find it; give it the affinity of the key that it is made of, or move it with keyedstream.Send",
+		m.Op, m.Key, m.Affinity, m.is)
+}
+
+// PlaceChecked returns a function that panics for a key that belongs to another partition than
+// the one that has it, or nil if that cannot be or cannot be found out.
+//
+// Where a history is kept the number of the partition is known. A simulation has one partition.
+// There, what is made in the step of a record has to be placed like the record.
+func PlaceChecked[K comparable](op *Op, by func(K) string) func(K) {
+	s := op.Loc
+	var where func(affinity string) string // what is wrong, or ""
+	switch {
+	case by == nil || s.Graph.Settings.Remote != nil:
+		return nil
+	case s.Simulated():
+		where = s.source.differs
+	case s.Partitions() > 1:
+		where = func(affinity string) string {
+			if p := PartitionOf([]byte(affinity), s.Partitions()); p != s.Partition() {
+				return fmt.Sprintf("that is partition %d, and it is in partition %d", p, s.Partition())
+			}
+			return ""
+		}
+	default:
+		return nil
+	}
+	return func(k K) {
+		affinity := by(k)
+		if is := where(affinity); is != "" {
+			op.Enter()
+			panic(&Misplaced{op, k, affinity, is})
+		}
+	}
+}
+
+// A source is what the records were placed by that a step of a simulated location has taken.
+type source struct {
+	state sourceState
+	by    string
+}
+
+type sourceState uint8
+
+const (
+	noSource sourceState = iota
+	oneSource
+	itself  // records that are placed by themselves
+	unknown // several, or something that is no record
+)
+
+// TookPlaced notes a record that is placed by an affinity.
+func (s *Location) TookPlaced(by string) {
+	if s.source.state == noSource || s.source.state == oneSource && s.source.by == by {
+		s.source = source{oneSource, by}
+	} else {
+		s.source.state = unknown
+	}
+}
+
+// TookOther notes a record that is not: one that is placed by itself, if alone.
+func (s *Location) TookOther(alone bool) {
+	if alone && (s.source.state == noSource || s.source.state == itself) {
+		s.source.state = itself
+	} else {
+		s.source.state = unknown
+	}
+}
+
+// differs says how the source is placed, if that is not certainly where an affinity is.
+func (s *source) differs(affinity string) string {
+	switch {
+	case s.state == itself:
+		return "it is made of a record that is placed by itself"
+	case s.state == oneSource && s.by != affinity:
+		return fmt.Sprintf("it is made of a record that is placed by %q", s.by)
+	}
+	return ""
+}

@@ -60,6 +60,9 @@ func (rt *Runtime) serveCallback(w http.ResponseWriter, r *http.Request) {
 		rt.serveMigration(w, r)
 		return
 	}
+	if status == 0 && !isCallback && rt.serveTunnel(w, r) {
+		return
+	}
 	if status == 0 && !isCallback {
 		refuse(w, http.StatusNotFound, "not found")
 		return

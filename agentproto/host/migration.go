@@ -125,6 +125,7 @@ func (m *migrationPorts) isLeaving(session string) bool {
 // after a crash is in its ports.
 type moves struct {
 	envelope *envelope.Envelope // nil without a MigrationKey
+	tunnels  *tunnels           // likewise
 	ports    *migrationPorts    // set when the program has started
 
 	mu      sync.Mutex
@@ -135,7 +136,11 @@ type moves struct {
 
 func newMoves(key []byte) (*moves, error) {
 	e, err := newEnvelope(key)
-	return &moves{envelope: e, frozen: map[string]bool{}, tickets: map[string]string{}, busy: map[string]*sync.Mutex{}}, err
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTunnels(key)
+	return &moves{envelope: e, tunnels: t, frozen: map[string]bool{}, tickets: map[string]string{}, busy: map[string]*sync.Mutex{}}, err
 }
 
 // one returns the lock of a session that comes.

@@ -44,6 +44,9 @@ func (rt *Runtime) offered(ctx context.Context, m *migrationMessage) (*migration
 			return nil, fmt.Errorf("it has no tool server with the toolset %s that can be reached", quoted(name))
 		}
 		reply.Servers[name] = base
+		if err := rt.moves.tunnels.opens(m.Session, name, rt.opts.Timeouts.Migrate); err != nil {
+			return nil, err
+		}
 	}
 	reply.Ticket = rt.moves.admit(m.Migration)
 	return reply, nil
@@ -113,6 +116,7 @@ func (rt *Runtime) arrive(ctx context.Context, m *migrationMessage) (*migrationR
 	if fate != fateImported {
 		return nil, errAbortedBefore
 	}
+	rt.moves.tunnels.closes(m.Session)
 	return rt.fate(ctx, m.Migration)
 }
 

@@ -52,7 +52,13 @@ type plan struct {
 }
 
 // A movedTool is a tool server that has moved a session to the same server elsewhere.
-type movedTool struct{ Base, To string }
+type movedTool struct {
+	Base, To string
+	// Tunnel says that the two reach each other only through their runtimes, and Toolset which
+	// they are then.
+	Tunnel  bool
+	Toolset string
+}
 
 // migrate performs a migration, in the order that the protocol prescribes (doc/protocol.md §10.2):
 // the loop is shut down; the destination has its tool servers ready and reachable; each
@@ -259,9 +265,15 @@ func (d *departure) moveTools(ctx context.Context, servers map[string]string) er
 		if set == nil || !set.manifest.NeedsMigration {
 			continue
 		}
-		if to := strings.TrimSuffix(servers[set.manifest.Name], "/"); to != s.base {
+		to := strings.TrimSuffix(servers[set.manifest.Name], "/")
+		switch moved := (movedTool{Base: s.base, To: to}); {
+		case d.rt.needsTunnel(to, d.to):
+			moved.Tunnel, moved.Toolset = true, set.manifest.Name
+			moving[s] = d.rt.tunnelTo(d.to, d.session, moved.Toolset)
+			asked = append(asked, moved)
+		case to != s.base:
 			moving[s] = to
-			asked = append(asked, movedTool{s.base, to})
+			asked = append(asked, moved)
 		}
 	}
 	if d.again && !slices.Equal(asked, d.Tools) {
@@ -316,6 +328,9 @@ func (d *departure) takeBack(ctx context.Context) error {
 			failures = append(failures, fmt.Errorf("tool server %s did not hand the session back: %w", g.To, err))
 		}
 	}
+	if len(failures) == 1 {
+		d.rt.moves.tunnels.closes(d.session) // those that it came back through
+	}
 	d.rt.moves.freeze(d.Threads, false)
 	for _, t := range d.Threads {
 		if err := d.rt.thawThread(ctx, d.id, t); err != nil {
@@ -333,7 +348,12 @@ func (d *departure) handBack(ctx context.Context, moved movedTool) (err error) {
 		return fmt.Errorf("%s is not configured any more", moved.Base)
 	}
 	for attempt := 1; ; attempt++ {
-		if err = d.rt.moveTool(ctx, d.rt.servers[i], moved.To, d.session, moved.Base); err == nil {
+		if moved.Tunnel {
+			err = d.askBack(ctx, moved.Toolset)
+		} else {
+			err = d.rt.moveTool(ctx, d.rt.servers[i], moved.To, d.session, moved.Base)
+		}
+		if err == nil {
 			return nil
 		}
 		if refused, ok := errors.AsType[*migrateError](err); ok && refused.status < 500 || !d.rt.retry().Wait(ctx, attempt, 0, nil) {

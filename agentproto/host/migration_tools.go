@@ -37,6 +37,43 @@ func (rt *Runtime) moveTool(ctx context.Context, s *server, base, session, to st
 	return &migrateError{a.Status, strings.TrimSpace(string(a.Body))}
 }
 
+// A toolReturn asks a host to have one of its tool servers hand a session back to the one at the
+// host that it came from.
+type toolReturn struct {
+	Toolset string // by the name in its manifest
+	To      string // public URL of that host
+}
+
+// askBack has the destination ask its tool server, which the source cannot reach, to hand the
+// session back through a tunnel.
+func (d *departure) askBack(ctx context.Context, toolset string) error {
+	if err := d.rt.moves.tunnels.opens(d.session, toolset, d.rt.opts.Timeouts.Migrate); err != nil {
+		return err
+	}
+	_, err := d.rt.tellHost(ctx, d.to, d.message(&migrationMessage{Return: &toolReturn{toolset, d.rt.publicURL}}))
+	return err
+}
+
+// returnTool has a tool server of this host hand back a session that has not moved here after all.
+func (rt *Runtime) returnTool(ctx context.Context, m *migrationMessage) error {
+	reply, err := rt.abort(ctx, m)
+	if err != nil {
+		return err
+	}
+	if reply.Fate != fateAborted {
+		return errors.New("the session is here")
+	}
+	s := rt.serverNamed(ctx, m.Return.Toolset)
+	if s == nil {
+		return fmt.Errorf("it has no tool server with the toolset %s that can be reached", quoted(m.Return.Toolset))
+	}
+	// The tool server of the other host may be in doubt about the session, and ask here.
+	if err := rt.moves.tunnels.opens(m.Session, m.Return.Toolset, rt.opts.Timeouts.Migrate); err != nil {
+		return err
+	}
+	return rt.moveTool(ctx, s, s.base, m.Session, rt.tunnelTo(m.Return.To, m.Session, m.Return.Toolset))
+}
+
 // A migrateError is an answer to /migrate that says that the state was not handed over. After
 // any other error it may have been.
 type migrateError struct {

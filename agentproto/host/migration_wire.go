@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/envelope"
@@ -27,6 +28,7 @@ import (
 //	(none)   → what became of the migration so far
 //	forward  a callback that came to the host that the session left → its answer
 //	relay    what happened to a call before its session was known to have left
+//	return   a tool server that the source cannot reach → done, when it has handed the session back
 //
 // All can be sent again. 403 is for whoever does not have the key, 404 for a host without
 // one.
@@ -49,6 +51,7 @@ type migrationMessage struct {
 	Abort     bool
 	Forward   *forwarded
 	Relay     *agentproto.Forwarded
+	Return    *toolReturn
 }
 
 // A migrationOffer tells the destination what is to come.
@@ -86,7 +89,11 @@ func (rt *Runtime) tellHost(ctx context.Context, host string, m *migrationMessag
 	if err != nil {
 		return nil, fmt.Errorf("encoding for %s: %w", quoted(host), err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Transfer)
+	within := rt.opts.Timeouts.Transfer
+	if m.Return != nil {
+		within += rt.opts.Timeouts.Migrate
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	body := rt.moves.envelope.Seal(text, "message", strings.TrimSuffix(host, "/"))
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(host, "/")+migrationPath, bytes.NewReader(body))
@@ -177,6 +184,9 @@ func (rt *Runtime) serveMigration(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "forbidden")
 		return
 	}
+	if m.Return != nil {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(rt.opts.Timeouts.Migrate + rt.opts.Timeouts.Transfer)) // not all writers can
+	}
 	reply := rt.host(r.Context(), m)
 	text, err = durable.CBOR().Append(nil, reply)
 	if err != nil {
@@ -203,6 +213,8 @@ func (rt *Runtime) host(ctx context.Context, m *migrationMessage) *migrationRepl
 		reply = &migrationReply{Answer: rt.takeForwarded(ctx, m.Forward)}
 	case m.Relay != nil:
 		reply, err = &migrationReply{}, rt.relay(ctx, m.Relay)
+	case m.Return != nil:
+		reply, err = &migrationReply{}, rt.returnTool(ctx, m)
 	default:
 		reply, err = rt.became(ctx, m)
 	}

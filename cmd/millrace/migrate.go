@@ -14,7 +14,8 @@ const migrateUsage = `usage: millrace migrate SESSION --to URL [flags]
 Moves a session from a running 'millrace serve' to another one, which was started with the
 same --migration-key file, and waits until it is there. Its tool servers hand over what
 they have of the session, its history and pending calls move, and results that come to the
-old address later are handed on. If anything fails, the session stays, and the exit status
+old address later are handed on. Tool servers on other hosts that listen on loopback hand over
+through the runtimes, and have to allow that: 'millrace tool --migrate-to URL'. If anything fails, the session stays, and the exit status
 is 1.
 
 `

@@ -35,6 +35,7 @@ type served struct {
 	tokenFile string
 	api       string
 	cmd       *exec.Cmd
+	at        *netHost // where it runs; nil is here
 }
 
 func serveRuntime(t *testing.T, state string, tools []string, more ...string) *served {
@@ -61,7 +62,7 @@ func freeAddress(t *testing.T) string {
 func (s *served) start() {
 	s.cmd = millrace(s.t, s.args...)
 	s.cmd.Stderr = io.Discard
-	if err := s.cmd.Start(); err != nil {
+	if err := s.at.within(s.cmd.Start); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -87,7 +88,7 @@ func (s *served) request(ctx context.Context, method, path, body string, statuse
 			req.Header.Set("Authorization", "Bearer "+token)
 		}
 		req.Header.Set("Content-Type", "application/json")
-		if resp, err := http.DefaultClient.Do(req); err == nil {
+		if resp, err := s.at.client().Do(req); err == nil {
 			text, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusNotFound && strings.HasPrefix(path, "/calls/") && !slices.Contains(statuses, http.StatusNotFound) {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +38,8 @@ their way, subscriptions, and tokens, encrypted, in a folder of its own below DI
 again with the same --port, under which runtimes know it.
 
 With --migration-key FILE sessions can move from a server to another one on this machine
-that has the same key: give the same file to both.
+that has the same key: give the same file to both. With --migrate-to URL, the --public of the
+runtime here, they can move to a server on another host, through the runtimes of both.
 
 With --secrets FILE only requests are taken that are signed with one of its secrets; so
 are the messages to runtimes. Make a secret with: echo whsec_$(openssl rand -base64 32)
@@ -74,6 +76,10 @@ func tool(ctx context.Context, args []string) error {
 	state := fs.String("state", "", "`folder` of everything that is to survive this process; without it nothing does")
 	key := fs.String("migration-key", "", "`file` with the key of the servers between which sessions move; made if there is none")
 	secrets := fs.String("secrets", "", "`file` with the whsec_ secrets, one to a line, that sign what passes between the servers and their runtimes")
+	var destinations urls
+	fs.Var(&destinations, "migrate-to", "an `ORIGIN` to which sessions may move besides servers on this machine: with a runtime on another host, that of the runtime here; may be given more than once")
+	var networks prefixes
+	fs.Var(&networks, "allow-network", "a `network` such as 10.0.0.0/8 that runtimes may be in, besides this machine and public ones; may be given more than once")
 	leash := fs.Bool("leash", false, "end when standard input is closed")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -91,6 +97,7 @@ func tool(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	example.destinations, example.networks = destinations, networks
 	if *leash {
 		ctx = leashed(ctx)
 	}
@@ -144,7 +151,9 @@ type exampleConfig struct {
 	moves bool              // whether there is a key
 	host  string
 
-	secrets []toolserver.Secret // of every runtime
+	secrets      []toolserver.Secret // of every runtime
+	destinations []string            // of sessions, besides this machine
+	networks     []netip.Prefix      // that runtimes may be in
 }
 
 func exampleOptions(state, keyFile, secretFile, host string) (c exampleConfig, err error) {
@@ -175,7 +184,7 @@ const knownRuntimes = "runtimes"
 
 // of returns the options of one server.
 func (c exampleConfig) of(name, url string) toolserver.Options {
-	opts := toolserver.Options{PublicURL: url, Status: true, Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	opts := toolserver.Options{PublicURL: url, AllowNetworks: c.networks, Status: true, Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	if c.state != "" {
 		opts.State = filepath.Join(c.state, name)
 	}
@@ -185,7 +194,7 @@ func (c exampleConfig) of(name, url string) toolserver.Options {
 	}
 	if c.moves {
 		opts.Migrator, opts.MigrationKey = toolserver.OwnState{}, c.key
-		opts.MigrationDestinations = []string{"http://" + net.JoinHostPort(c.host, "*")}
+		opts.MigrationDestinations = append([]string{"http://" + net.JoinHostPort(c.host, "*")}, c.destinations...)
 	}
 	return opts
 }

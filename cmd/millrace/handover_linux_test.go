@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Two hosts at two addresses of loopback. Each tool server may hand sessions to servers at its own
+// address and to its runtime, and to nobody else, so nothing goes directly from one to the other.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	handOver(t, [2]*netHost{{public: "127.0.0.2", tools: "127.0.0.2"}, {public: "127.0.0.3", tools: "127.0.0.3"}})
+}
+
+// Two hosts in two network namespaces that reach each other's runtimes, and whose tool servers are
+// on a loopback of their own.
+func TestHandOverBetweenNamespaces(t *testing.T) {
+	t.Parallel()
+	var hosts [2]*netHost
+	var pids [2]int
+	for i := range hosts {
+		do, err := newNamespace(t)
+		if errors.Is(err, unix.EPERM) {
+			t.Skipf("network namespaces cannot be made here: %v; TestHandOver has the same at one", err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts[i] = &netHost{public: "1.2.3." + strconv.Itoa(i+1), tools: "127.0.0.1", do: do, clients: dialFrom(do)}
+		keep := exec.Command("sleep", "600") // by its number others know the namespace
+		if err := do(keep.Start); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { keep.Process.Kill(); keep.Wait() })
+		pids[i] = keep.Process.Pid
+	}
+	ip := func(h *netHost, args string) {
+		t.Helper()
+		cmd := exec.Command("ip", strings.Fields(args)...)
+		var said strings.Builder
+		cmd.Stdout, cmd.Stderr = &said, &said
+		err := h.within(cmd.Start)
+		if err == nil {
+			err = cmd.Wait()
+		}
+		if err != nil {
+			t.Fatalf("ip %s: %v: %s", args, err, said.String())
+		}
+	}
+	ip(hosts[0], "link add here type veth peer name here netns "+strconv.Itoa(pids[1]))
+	for _, h := range hosts {
+		ip(h, "link set lo up")
+		ip(h, "addr add "+h.public+"/24 dev here")
+		ip(h, "link set here up")
+	}
+	handOver(t, hosts)
+}
+
+// newNamespace returns a function that does something in a network namespace of its own.
+func newNamespace(t *testing.T) (func(func() error) error, error) {
+	type made struct {
+		file *os.File
+		err  error
+	}
+	done := make(chan made)
+	go func() {
+		runtime.LockOSThread() // and never unlocked, so the thread ends with the goroutine
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			done <- made{nil, err}
+			return
+		}
+		f, err := os.Open("/proc/thread-self/ns/net")
+		done <- made{f, err}
+	}()
+	m := <-done
+	if m.err != nil {
+		return nil, m.err
+	}
+	t.Cleanup(func() { m.file.Close() })
+	return func(what func() error) error {
+		result := make(chan error)
+		go func() {
+			runtime.LockOSThread()
+			if err := unix.Setns(int(m.file.Fd()), unix.CLONE_NEWNET); err != nil {
+				result <- err
+				return
+			}
+			result <- what()
+		}()
+		return <-result
+	}, nil
+}

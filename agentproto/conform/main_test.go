@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/millrace/millrace/internal/undertest"
+	"github.com/millrace/millrace/agentproto/internal/undertest"
 )
 
 // serveArg makes the test binary serve tools instead of testing, with the

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto/conform"
+	"github.com/millrace/millrace/agentproto/internal/undertest"
 	"github.com/millrace/millrace/agentproto/toolserver"
-	"github.com/millrace/millrace/internal/undertest"
 )
 
 // A wrong is a mistake that somebody could make in a tool server, and the case that

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/agentproto/conform"
+	"github.com/millrace/millrace/agentproto/internal/undertest"
 	"github.com/millrace/millrace/agentproto/toolserver"
-	"github.com/millrace/millrace/internal/undertest"
 )
 
 // A forgetful vault has nothing of what it was given.

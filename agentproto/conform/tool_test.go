@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/agentproto/conform"
-	"github.com/millrace/millrace/internal/undertest"
+	"github.com/millrace/millrace/agentproto/internal/undertest"
 )
 
 // TestOurTools runs every case of tool servers against our own one, in processes of

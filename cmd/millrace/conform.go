@@ -15,10 +15,9 @@ import (
 
 	"github.com/millrace/millrace/agentproto/conform"
 	"github.com/millrace/millrace/internal/plain"
-	"github.com/millrace/millrace/internal/undertest"
 )
 
-const conformUsage = `usage: millrace conform tool --profile FILE | --url URL | --self [flags]
+const conformUsage = `usage: millrace conform tool --profile FILE | --url URL [flags]
        millrace conform runtime --self | -- COMMAND [ARGUMENT]... [flags before --]
        millrace conform cases | roles
 
@@ -32,7 +31,7 @@ target does not have is not applicable, which is no pass.
   cases    lists the cases
   roles    lists the roles, and what an operation does to play one
 
---self tests Millrace's own side. doc/conformance.md tells the rest.
+--self tests Millrace's own runtime. doc/conformance.md tells the rest.
 
 The exit status is 0 if nothing failed that the baseline does not expect, 1 if
 something did or if the baseline expects a failure that is none any more, and 2 if
@@ -49,7 +48,7 @@ func conformance(ctx context.Context, args []string) error {
 	}
 	what, args := args[0], args[1:]
 	c := conformRun{out: stdout}
-	fs.BoolVar(&c.self, "self", false, "test Millrace's own side")
+	fs.BoolVar(&c.self, "self", false, "test Millrace's own runtime")
 	fs.StringVar(&c.url, "url", "", "base `URL` of the tool server; replaces that of the profile")
 	fs.StringVar(&c.profile, "profile", "", "`file` with the profile of the tool server")
 	fs.StringVar(&c.opts.Run, "run", "", "only cases whose ids match the `regexp`, such as 'A0[1-4]'")
@@ -129,7 +128,7 @@ func (c *conformRun) tool(ctx context.Context, rest []string) (*conform.Report, 
 		return nil, fmt.Errorf("%q is one argument too many", rest[0])
 	}
 	if c.self {
-		return c.ownTool(ctx)
+		return nil, errors.New("--self is for a runtime: our own tool server is tested by the program agentproto/conform/selftest")
 	}
 	var target conform.ToolTarget
 	switch {
@@ -143,30 +142,11 @@ func (c *conformRun) tool(ctx context.Context, rest []string) (*conform.Report, 
 			return nil, err
 		}
 	case c.url == "":
-		return nil, errors.New("say what to test: --profile FILE, --url URL or --self")
+		return nil, errors.New("say what to test: --profile FILE or --url URL")
 	}
 	if c.url != "" {
 		target.Profile.URL = c.url
 	}
-	return conform.RunTool(ctx, target, c.opts)
-}
-
-// ownTool tests our own tool server: this program, started again as another process.
-func (c *conformRun) ownTool(ctx context.Context) (*conform.Report, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	folder, err := os.MkdirTemp("", "millrace-conform-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(folder)
-	target, end, err := undertest.Prepare(folder, program, "tool", underTestFlag)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	return conform.RunTool(ctx, target, c.opts)
 }
 

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,13 +19,11 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host"
-	"github.com/millrace/millrace/internal/idp"
 )
 
 const demoUsage = `usage: millrace demo [flags]
 
-Starts three tool servers as processes of their own and an OAuth provider, makes some
-calls, and shows how each of them resolved. Then a conversation is held at one runtime and
+Starts three tool servers as processes of their own, makes some calls, and shows how each of them resolved. Then a conversation is held at one runtime and
 moves to another in the middle: two 'millrace serve' with state and tool servers of their
 own. The exit status is 0 if and only if every call has exactly one result and it is the
 expected one, and the conversation has gone on as if it had not moved.
@@ -55,19 +52,13 @@ func demo(ctx context.Context, args []string) error {
 		logs = stderr
 	}
 	logger := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	slog.SetDefault(logger) // the provider's library logs there
-	provider, err := idp.Start(idp.Options{Users: []idp.User{{Name: "ada", Password: "lovelace", Subject: "user-1815"}}})
-	if err != nil {
-		return err
-	}
-	defer provider.Close()
 	var all processes
 	two := &hosts{}
 	defer func() {
 		all.stop()
 		two.remove()
 	}()
-	servers, err := all.startTools(provider, logs)
+	servers, err := all.startTools(logs)
 	if err != nil {
 		return err
 	}
@@ -75,7 +66,7 @@ func demo(ctx context.Context, args []string) error {
 		return err
 	}
 
-	d := &demoRun{provider: provider, out: os.Stdout, style: styleFor(os.Stdout), calls: make(map[agentproto.CallKey]*taken), resolved: make(chan struct{}, len(scenes))}
+	d := &demoRun{out: os.Stdout, style: styleFor(os.Stdout), calls: make(map[agentproto.CallKey]*taken), resolved: make(chan struct{}, len(scenes))}
 	d.rt, err = host.Start(ctx, host.Options{
 		Toolsets: servers.urls(), Surface: d, Logger: logger,
 		Timeouts: host.Timeouts{
@@ -89,7 +80,7 @@ func demo(ctx context.Context, args []string) error {
 	for _, p := range d.rt.Problems() {
 		return p
 	}
-	d.intro(servers, provider)
+	d.intro(servers)
 	if err := d.play(ctx); err != nil {
 		return err
 	}
@@ -133,10 +124,9 @@ func (t totals) good() bool {
 // A demoRun is the session: the conversation that makes the calls, and the user at
 // the surface.
 type demoRun struct {
-	rt       *host.Runtime
-	provider *idp.Provider
-	out      io.Writer
-	style    style
+	rt    *host.Runtime
+	out   io.Writer
+	style style
 
 	mu       sync.Mutex
 	calls    map[agentproto.CallKey]*taken
@@ -152,9 +142,7 @@ type taken struct {
 	key     agentproto.CallKey
 	at      time.Time
 	took    time.Duration
-	detour  string        // the detour the call took, for the table
-	code    []string      // what is left of the code that the last page showed
-	coded   chan struct{} // closed when that page was shown
+	detour  string // the detour the call took, for the table
 	results []*agentproto.Resolution
 }
 
@@ -194,10 +182,10 @@ func (d *demoRun) play(ctx context.Context) error {
 func (d *demoRun) take(ctx context.Context, s *scene) error {
 	d.mu.Lock()
 	defer d.mu.Unlock() // so that the result and the surface find the call
-	t := &taken{scene: s, at: time.Now(), coded: make(chan struct{})}
+	t := &taken{scene: s, at: time.Now()}
 	key, err := d.rt.Call(ctx, host.Request{
 		GroupID: s.thread, Operation: s.operation, Arguments: jsontext.Value(s.arguments),
-		UserID: s.user, Lifetime: s.lifetime,
+		Lifetime: s.lifetime,
 	})
 	if err != nil {
 		return fmt.Errorf("calling %s: %w", s.operation, err)
@@ -257,53 +245,14 @@ func (d *demoRun) find(key agentproto.CallKey) *taken {
 	return d.calls[key]
 }
 
-// OAuth has the user visit the provider with a browser: log in, and allow or deny.
-func (d *demoRun) OAuth(ctx context.Context, key agentproto.CallKey, o *agentproto.OAuth) {
-	t, url := d.find(key), o.AuthURL
-	t.detour = "oauth pending"
-	d.users.Go(func() {
-		browser := d.provider.NewBrowser()
-		visit := browser.Deny
-		if t.allow {
-			visit = browser.Allow
-		}
-		shown, err := visit(ctx, url, t.login, "lovelace")
-		t.code = codeOn(shown)
-		close(t.coded)
-		if page := (*idp.PageError)(nil); !t.allow && errors.As(err, &page) {
-			err = nil // the tool's page says that access was denied
-		}
-		d.did("authorizing "+t.operation, err)
-	})
-}
+// OAuth is for tools that need the user's account elsewhere, which none of these does.
+func (d *demoRun) OAuth(context.Context, agentproto.CallKey, *agentproto.OAuth) {}
 
-// Choice has the user pick: what the scene says, or, after an authorization, the next number
-// of the code that the last page has shown.
+// Choice has the user pick what the scene says.
 func (d *demoRun) Choice(ctx context.Context, key agentproto.CallKey, c *agentproto.UserChoice) {
 	t := d.find(key)
-	if t.login != "" {
-		d.users.Go(func() {
-			<-t.coded
-			pick := c.Default // which is none of the numbers
-			if len(t.code) > 0 {
-				if i := slices.Index(c.Choices, t.code[0]); i >= 0 {
-					pick = i
-				}
-				t.code = t.code[1:]
-			}
-			d.did("confirming "+t.operation, d.rt.Answer(ctx, key, c.ResponseURL, pick))
-		})
-		return
-	}
 	t.detour = "choice pending"
 	d.users.Go(func() { d.did("choosing", d.rt.Answer(ctx, key, c.ResponseURL, t.pick)) })
-}
-
-// codeOn returns the numbers on the page at the end of an authorization.
-func codeOn(page string) []string {
-	_, rest, _ := strings.Cut(page, "<strong>")
-	code, _, _ := strings.Cut(rest, "</strong>")
-	return strings.Fields(code)
 }
 
 // Withdraw has nothing to take back: the user was quick.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto/conversation"
-	"github.com/millrace/millrace/internal/idp"
 )
 
 // processes are those of this program that the demo has started.
@@ -85,17 +84,12 @@ func (p *processes) startTool(name string, logs io.Writer, env []string, flags .
 }
 
 // startTools starts the tool servers of the calls.
-func (p *processes) startTools(provider *idp.Provider, logs io.Writer) (tools processes, err error) {
-	config, err := json.Marshal(configOf(provider))
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range []string{"clock", "slow", "account"} {
-		x, err := p.startTool(name, logs, []string{providerEnv + "=" + string(config)})
+func (p *processes) startTools(logs io.Writer) (tools processes, err error) {
+	for _, name := range []string{"clock", "slow", "feed"} {
+		x, err := p.startTool(name, logs, nil)
 		if err != nil {
 			return nil, err
 		}
-		provider.RegisterRedirect(idp.DefaultClientID, redirectURI(x.url))
 		tools = append(tools, x)
 	}
 	return tools, nil

@@ -52,7 +52,8 @@ var stepLine = regexp.MustCompile(`(?m)^step (\d+) at `)
 // about their flows, killed and stopped, with each kind of traffic.
 func TestLogOfServe(t *testing.T) {
 	t.Parallel()
-	_, tools := startTools(t, "clock", "slow", "feed", "account")
+	_, tools := startTools(t, "clock", "slow", "feed")
+	tools = append(tools, startAccount(t))
 	dir := t.TempDir()
 	script := filepath.Join(dir, "script.json")
 	text := `[{"text":"I ask.","calls":[{"id":"m1","operation":"echo","arguments":{"text":"from the model"}}]},{"text":"so be it","times":100}]`

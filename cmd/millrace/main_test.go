@@ -96,8 +96,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// startTool starts the example servers but the one that needs a provider, and
-// returns their URLs.
+// startTool starts the example servers clock and slow, and returns their URLs.
 func startTool(t *testing.T) (cmd *exec.Cmd, urls []string) {
 	t.Helper()
 	return startTools(t, "clock", "slow")

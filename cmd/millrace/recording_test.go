@@ -134,7 +134,7 @@ func TestHistory(t *testing.T) {
 // in; and wants no file where that is not possible.
 func TestHistoryExport(t *testing.T) {
 	t.Parallel()
-	_, tools := startTools(t, "clock", "slow", "feed", "account")
+	_, tools := startTools(t, "clock", "slow", "feed")
 	folder := t.TempDir()
 	state := filepath.Join(folder, "state")
 	s := serveRuntime(t, state, tools, "--keep-for", "forever")

@@ -12,12 +12,9 @@ import (
 type scene struct {
 	thread, operation string
 	arguments         string
-	user              string        // user_id, for calls that need the user
 	lifetime          time.Duration // zero for the demo's usual one
 	what              string        // what happens, for the table
 
-	login string                     // with whose password the user logs in at the provider
-	allow bool                       // whether the user then allows access
 	pick  int                        // which choice the user picks
 	after func(d *demoRun, s *taken) // what the user does meanwhile
 
@@ -39,13 +36,9 @@ var scenes = []scene{
 		cause: agentproto.ByResult, text: "Error: the oven is cold"},
 	{thread: "kitchen", operation: "thrice", arguments: `{"text":"ding"}`, what: "the tool answers three times",
 		cause: agentproto.ByResult, text: "ding"},
-	{thread: "kitchen", operation: "order", arguments: `{"items":["tea","coffee","cake"]}`, what: "asks the user, who picks coffee", pick: 1,
-		cause: agentproto.ByResult, text: "coffee"},
+	{thread: "kitchen", operation: "delete", arguments: `{"name":"the old bread"}`, what: "asks the user, who picks Yes", pick: firstPick,
+		cause: agentproto.ByResult, text: "the old bread deleted"},
 
-	{thread: "office", operation: "whoami", arguments: `{}`, user: "ada", what: "OAuth: the user logs in and allows", login: "ada", allow: true,
-		cause: agentproto.ByResult, text: "ada (user-1815)"},
-	{thread: "office", operation: "calendar", arguments: `{}`, user: "mallory", what: "OAuth: the user logs in and denies", login: "ada",
-		cause: agentproto.ByResult, text: "Error: the user did not authorize the access"},
 	{thread: "office", operation: "teleport", arguments: `{"to":"Brighton"}`, what: "no server has such a tool",
 		cause: agentproto.ByRejection, text: `Error: there is no tool "teleport"`},
 	{thread: "office", operation: "strict", arguments: `{"count":"three"}`, what: "arguments do not fit the schema",

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/agentproto/host"
-	"github.com/millrace/millrace/internal/idp"
 	"github.com/millrace/millrace/internal/plain"
 )
 
@@ -28,12 +27,11 @@ func (s style) good(text string) string { return s.paint("32", text) }
 func (s style) bad(text string) string  { return s.paint("31;1", text) }
 
 // intro says what was started.
-func (d *demoRun) intro(s processes, p *idp.Provider) {
+func (d *demoRun) intro(s processes) {
 	fmt.Fprintf(d.out, "%s\n\n", d.style.bold("An agent runtime and its tools: every call resolves to exactly one result."))
 	for _, x := range s {
 		fmt.Fprintf(d.out, "  tool server     %-9s %s  (process %d)\n", x.name, x.url, x.cmd.Process.Pid)
 	}
-	fmt.Fprintf(d.out, "  OAuth provider            %s\n", p.Issuer())
 	fmt.Fprintf(d.out, "  runtime                   %s\n\n", d.rt.PublicURL())
 }
 

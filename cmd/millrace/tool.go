@@ -2,12 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -20,18 +16,16 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/exampletools"
-	"github.com/millrace/millrace/internal/idp"
 )
 
-const toolUsage = `usage: millrace tool [flags] [clock] [slow] [feed] [account]
+const toolUsage = `usage: millrace tool [flags] [clock] [slow] [feed]
 
-Serves the example tools until it is interrupted: all four servers, or those named.
+Serves the example tools until it is interrupted: all three servers, or those named.
 
   clock    echo, add, now, fail, thrice, strict
   slow     sleep, overdue, mute
   feed     tick, watch (open subscriptions), publish, progress (shows a view),
            delete (asks the user)
-  account  whoami, calendar (need the user's authorization), order (asks the user)
 
 With --state DIR what a server has accepted survives it: each keeps its calls, results on
 their way, subscriptions, and tokens, encrypted, in a folder of its own below DIR. Start it
@@ -44,31 +38,14 @@ runtime here, they can move to a server on another host, through the runtimes of
 With --secrets FILE only requests are taken that are signed with one of its secrets; so
 are the messages to runtimes. Make a secret with: echo whsec_$(openssl rand -base64 32)
 
-The account server comes with an OAuth provider on this host, whose certificate was
-made at start-up and which nobody else trusts. What users authorize is therefore
-forgotten with it, with --state too. The last page of an authorization shows two numbers,
-which the user is then asked for where the call was made.
-
 With RAP_EMBEDDED=1 in the environment and one server named, the first line of the
 output is {"port":N}, as hosts of embedded tool servers expect.
 
 `
 
-var serverNames = []string{"clock", "slow", "feed", "account"}
-
-// providerEnv hands the provider of a parent process to the account server.
-const providerEnv = "MILLRACE_OAUTH_PROVIDER"
-
-// A providerConfig is what the account server has to know of its OAuth provider.
-type providerConfig struct {
-	Issuer, AuthURL, TokenURL, UserInfoURL, ClientID string
-	CA                                               []byte // PEM
-}
+var serverNames = []string{"clock", "slow", "feed"}
 
 func tool(ctx context.Context, args []string) error {
-	if len(args) == 2 && args[0] == underTestFlag {
-		return underTestTool(ctx, args[1])
-	}
 	fs := flag.NewFlagSet("tool", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), toolUsage); fs.PrintDefaults() }
 	host := fs.String("host", "127.0.0.1", "`address` to listen on")
@@ -115,7 +92,7 @@ func tool(ctx context.Context, args []string) error {
 		if err != nil {
 			return fmt.Errorf("%w; choose another --port, or --port 0 for free ones", err)
 		}
-		handler, hint, end, err := example.open(name, "http://"+l.Addr().String())
+		handler, end, err := example.open(name, "http://"+l.Addr().String())
 		if err != nil {
 			return err
 		}
@@ -124,16 +101,15 @@ func tool(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		// Users come to /oauth/ with their browsers. By which names others know this host
-		// is not known here.
-		guarded := edge.Guard(edge.Policy{AnyHost: !local, Pages: "/oauth/"}, handler)
+		// By which names others know this host is not known here.
+		guarded := edge.Guard(edge.Policy{AnyHost: !local}, handler)
 		server := edge.New(guarded, edge.Options{Body: -1}) // the server's own limit, which is another for a session that moves here
 		go func() { failed <- server.Serve(l) }()
 		defer server.Close()
 		if embedded {
 			fmt.Printf("{\"port\":%d}\n", l.Addr().(*net.TCPAddr).Port)
 		} else {
-			fmt.Printf("%-8s http://%s%s\n", name, l.Addr(), hint)
+			fmt.Printf("%-8s http://%s\n", name, l.Addr())
 		}
 	}
 	select {
@@ -199,11 +175,8 @@ func (c exampleConfig) of(name, url string) toolserver.Options {
 	return opts
 }
 
-// open returns one of the servers, started, and what to know about it.
-func (c exampleConfig) open(name, url string) (_ http.Handler, hint string, end func(), err error) {
-	if name == "account" {
-		return c.openAccount(url)
-	}
+// open returns one of the servers, started.
+func (c exampleConfig) open(name, url string) (_ http.Handler, end func(), err error) {
 	opts := c.of(name, url)
 	var s *toolserver.Server
 	switch name {
@@ -218,81 +191,20 @@ func (c exampleConfig) open(name, url string) (_ http.Handler, hint string, end 
 		err = s.Start()
 	}
 	if err != nil {
-		return nil, "", nil, fmt.Errorf("the server %s: %w", name, err)
+		return nil, nil, fmt.Errorf("the server %s: %w", name, err)
 	}
 	if name == "slow" {
-		return exampletools.Mute(s), "", closing(s), nil
+		return exampletools.Mute(s), closing(s), nil
 	}
-	return s, "", closing(s), nil
+	return s, closing(s), nil
 }
 
-// closing returns what ends a server and all that belongs to it.
-func closing(s *toolserver.Server, also ...io.Closer) func() {
+// closing returns what ends a server.
+func closing(s *toolserver.Server) func() {
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		// Without --state, what does not end within a second is lost, which an example may do.
 		_ = s.Close(ctx)
-		for _, c := range also {
-			_ = c.Close()
-		}
-	}
-}
-
-// openAccount returns the account server, with the provider of the parent process or its own.
-func (c exampleConfig) openAccount(url string) (_ http.Handler, hint string, end func(), err error) {
-	config, provider, err := oauthProvider()
-	if err != nil {
-		return nil, "", nil, err
-	}
-	opts := c.of("account", url)
-	opts.ProviderRootCAs = x509.NewCertPool()
-	if !opts.ProviderRootCAs.AppendCertsFromPEM(config.CA) {
-		return nil, "", nil, errors.New("the OAuth provider's certificate cannot be read")
-	}
-	s, err := exampletools.Account(exampletools.AccountOptions{
-		Server: opts, UserInfoURL: config.UserInfoURL,
-		Provider: toolserver.OAuthProvider{
-			ID: providerID, AuthURL: config.AuthURL, TokenURL: config.TokenURL, ClientID: config.ClientID,
-			Scopes: []string{"openid", "profile", "offline_access"}, Issuer: config.Issuer, RequireIssuer: true,
-			Confirm: true, // whatever a runtime calls its users, they are not called that at this provider
-		},
-	})
-	if err == nil {
-		err = s.Start()
-	}
-	if err != nil {
-		return nil, "", nil, fmt.Errorf("the server account: %w", err)
-	}
-	if provider == nil {
-		return s, "", closing(s), nil
-	}
-	provider.RegisterRedirect(config.ClientID, redirectURI(url))
-	return s, "   log in as ada, password lovelace", closing(s, provider), nil
-}
-
-// providerID is what the account server calls its provider.
-const providerID = "millrace"
-
-// redirectURI is where the provider sends users of an account server.
-func redirectURI(serverURL string) string { return serverURL + "/oauth/callback/" + providerID }
-
-// oauthProvider returns the provider of the parent process, or else starts one.
-func oauthProvider() (config providerConfig, own *idp.Provider, err error) {
-	if given := os.Getenv(providerEnv); given != "" {
-		err = json.Unmarshal([]byte(given), &config)
-		return config, nil, err
-	}
-	own, err = idp.Start(idp.Options{})
-	if err != nil {
-		return config, nil, err
-	}
-	return configOf(own), own, nil
-}
-
-func configOf(p *idp.Provider) providerConfig {
-	return providerConfig{
-		Issuer: p.Issuer(), AuthURL: p.AuthURL(), TokenURL: p.TokenURL(), UserInfoURL: p.UserInfoURL(),
-		ClientID: idp.DefaultClientID, CA: p.CACertPEM(),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/toolserver"
 	"github.com/millrace/millrace/internal/exampletools"
+	"github.com/millrace/millrace/internal/exampletools/account"
 	"github.com/millrace/millrace/internal/idp"
 )
 
@@ -89,7 +90,7 @@ func TestManifests(t *testing.T) {
 		open(exampletools.Clock(exampletools.ClockOptions{Server: opts})),
 		open(exampletools.Slow(opts)),
 		open(exampletools.Feed(opts)),
-		open(exampletools.Account(exampletools.AccountOptions{Server: opts, Provider: toolserver.OAuthProvider{
+		open(account.Open(account.Options{Server: opts, Provider: toolserver.OAuthProvider{
 			ID: "idp", AuthURL: "https://id.example/a", TokenURL: "https://id.example/t", ClientID: "c", Confirm: true}})),
 	} {
 		data, err := agentproto.Encode(s.Manifest())
@@ -226,7 +227,7 @@ func TestAccount(t *testing.T) {
 	opts.PublicURL = "http://" + web.Listener.Addr().String()
 	opts.ProviderRootCAs = provider.CertPool()
 	provider.RegisterRedirect(idp.DefaultClientID, opts.PublicURL+"/oauth/callback/idp")
-	server := open(exampletools.Account(exampletools.AccountOptions{
+	server := open(account.Open(account.Options{
 		Server: opts,
 		Provider: toolserver.OAuthProvider{
 			ID: "idp", AuthURL: provider.AuthURL(), TokenURL: provider.TokenURL(), ClientID: idp.DefaultClientID,

@@ -65,6 +65,7 @@ var imports = map[string][]string{
 	"examples/payments":  library,
 	"examples/persecond": library,
 	"examples/sessions":  slices.Concat(library, []string{"dataflow/window"}),
+	"examples/account":   {"agentproto/toolserver", "internal/edge", "internal/exampletools/account", "internal/idp"},
 	"examples/deposits":  slices.Concat(library, []string{"dataflow/durable", "dataflow/durable/natslog", "dataflow/serve"}),
 
 	"internal/model":    slices.Concat(library, []string{"dataflow/sim", "internal/digest", "internal/engine", "internal/engine/simulate", "internal/seal"}),
@@ -82,11 +83,13 @@ var imports = map[string][]string{
 	"agentproto/conform":             slices.Concat(library, []string{"agentproto", "internal/edge", "internal/freeport"}),
 	"internal/exampletools":          {"agentproto", "agentproto/toolserver", "internal/edge"},
 	"internal/idp":                   {"internal/edge"},
-	"internal/undertest":             {"agentproto/conform", "agentproto/toolserver", "internal/edge", "internal/freeport", "internal/idp"},
+	"internal/exampletools/account":  {"agentproto", "agentproto/toolserver"},
+	"agentproto/internal/undertest":  {"agentproto/conform", "agentproto/toolserver", "internal/edge", "internal/freeport", "internal/idp"},
+	"agentproto/conform/selftest":    {"agentproto/conform", "agentproto/internal/undertest", "internal/plain"},
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/host", "agentproto/toolserver",
-		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/history", "internal/idp", "internal/plain", "internal/undertest",
+		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/history", "internal/plain",
 	}),
 }
 
@@ -122,6 +125,26 @@ func TestExamplesImport(t *testing.T) {
 			first, _, _ := strings.Cut(p, "/")
 			if mine := strings.HasPrefix(p, module); strings.Contains(first, ".") && !mine || strings.Contains(p, "/internal/") {
 				t.Errorf("%s imports %s", f.path, p)
+			}
+		}
+	}
+}
+
+// TestShipped keeps what is for tests out of the command: the OAuth provider, the server whose
+// tools need it, and servers and peers that play parts.
+func TestShipped(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", module+"cmd/millrace").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	linked := strings.Fields(string(out))
+	if !slices.Contains(linked, module+"agentproto/host") {
+		t.Errorf("the command links no host: does this test look at the right names?")
+	}
+	for _, p := range linked {
+		for _, test := range []string{module + "internal/idp", module + "internal/exampletools/account", module + "agentproto/internal/undertest", "github.com/zitadel", "net/http/httptest"} {
+			if p == test || strings.HasPrefix(p, test+"/") {
+				t.Errorf("the command links %s; find out why with: go mod why %s", p, p)
 			}
 		}
 	}

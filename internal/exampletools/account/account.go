@@ -1,4 +1,7 @@
-package exampletools
+// Package account has a tool server whose tools need the user: to authorize, or to choose. It is
+// apart from package exampletools because it needs an OAuth provider, and what makes one for tests
+// has no place in a program that is shipped.
+package account
 
 import (
 	"context"
@@ -12,8 +15,8 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// AccountOptions are the settings of [Account].
-type AccountOptions struct {
+// Options are the settings of [Open].
+type Options struct {
 	// Server are the settings of the server. An empty Name means "account".
 	Server toolserver.Options
 	// Provider is where users have their accounts. It is added to the server's
@@ -24,15 +27,20 @@ type AccountOptions struct {
 	UserInfoURL string
 }
 
-// Account returns a server of tools that need the user:
+// Open returns a server of tools that need the user:
 //
 //	whoami    tells who the user is at the provider
 //	calendar  lists the user's appointments
 //	order     asks the user what to order, and returns it
 //
 // The first two need the user's authorization.
-func Account(opts AccountOptions) (*toolserver.Server, error) {
-	named(&opts.Server, "account", "Tools that need the user, to try the protocol with.")
+func Open(opts Options) (*toolserver.Server, error) {
+	if opts.Server.Name == "" {
+		opts.Server.Name = "account"
+	}
+	if opts.Server.Description == "" {
+		opts.Server.Description = "Tools that need the user, to try the protocol with."
+	}
 	opts.Server.Providers = append(opts.Server.Providers[:len(opts.Server.Providers):len(opts.Server.Providers)], opts.Provider)
 	server, err := toolserver.Open(opts.Server)
 	if err != nil {

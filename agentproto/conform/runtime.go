@@ -117,6 +117,7 @@ var runtimeCases = map[string]runtimeCase{
 	"S10": plainCase(caseS10),
 	"S11": loadCase(caseS11),
 	"S12": plainCase(caseS12),
+	"S17": loadCase(caseS17),
 	"V01": plainCase(caseV01),
 	"V02": plainCase(caseV02),
 	"V03": plainCase(caseV03),

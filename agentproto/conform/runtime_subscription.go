@@ -2,7 +2,10 @@ package conform
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -207,7 +210,7 @@ func caseS11(t *runtimeTrial) {
 				if i > manyEvents {
 					return
 				}
-				p := t.post(inv.CallbackURL, jsonOf(inv.eventOf(fmt.Sprint("event ", i))))
+				p := t.post(inv.CallbackURL, jsonOf(inv.eventOf(fmt.Sprint("event ", i))), "webhook-id", fmt.Sprint("msg_", i))
 				switch p.Status {
 				case 200:
 					taken.Add(1)
@@ -238,9 +241,49 @@ func caseS11(t *runtimeTrial) {
 	})
 	if busy.Load() > 0 {
 		t.until("after the flood events are taken in again", func() bool {
-			return t.post(inv.CallbackURL, jsonOf(inv.eventOf("afterwards"))).Status == 200
+			return t.post(inv.CallbackURL, jsonOf(inv.eventOf("afterwards")), "webhook-id", "msg_afterwards").Status == 200
 		})
 	}
+}
+
+// unsentEvents is how many events S17 posts.
+const unsentEvents = 2000
+
+// missing finds how many events a runtime says are missing in front of one.
+var missing = regexp.MustCompile(`^\[(\d+) events? w(?:as|ere) left out`)
+
+func caseS17(t *runtimeTrial) {
+	s, h, inv := t.subscriber()
+	pending := s.begin(h, "c") // so that events wait
+	taken := 0
+	for i := range unsentEvents {
+		p := t.post(inv.CallbackURL, jsonOf(inv.eventOf(fmt.Sprint("event ", i))))
+		if t.want(p.Status == 200, "event %d was answered %d, and nobody sends it again", i, p.Status); p.Status == 200 {
+			taken++
+		}
+	}
+	final := with(inv.eventOf("the end"), fields{"final": true})
+	if p := t.post(inv.CallbackURL, jsonOf(final)); p.Status == 200 {
+		taken++
+	} else {
+		t.want(false, "the final event was answered %d", p.Status)
+	}
+	s.finish(pending, "first the result")
+	h.resolved("c", "first the result")
+	t.within(30*time.Second, "the final event is shown", func() bool {
+		shown := h.see().messages(RoleEvent, "sub")
+		return len(shown) > 0 && strings.HasSuffix(shown[len(shown)-1].text(), "the end")
+	})
+	t.until("the subscription is over", func() bool { return !h.see().subscribed("sub") })
+	shown := h.see().messages(RoleEvent, "sub")
+	told := 0
+	for _, m := range shown {
+		if found := missing.FindStringSubmatch(m.text()); found != nil {
+			n, _ := strconv.Atoi(found[1])
+			told += n
+		}
+	}
+	t.want(len(shown)+told == taken, "of %d events that were answered 200, %d are shown and %d are told of as missing", taken, len(shown), told)
 }
 
 func caseS12(t *runtimeTrial) {

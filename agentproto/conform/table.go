@@ -125,6 +125,7 @@ var table = []Case{
 	{"S14", "T", "M", "a subscription is cancelled", "no event afterwards", "7.5"},
 	{"S15", "T", "M", "a thread is closed", "its subscriptions end, others do not", "7.5"},
 	{"S16", "T", "P", "events that are sent again", "stay in their order", "7.2"},
+	{"S17", "R", "P", "many events that nobody sends again, then a final one", "each is shown or told of as missing; the final one ends it", "7.4"},
 
 	{"V01", "R", "M", "view_update twice", "the last is kept, both are told, none is history", "5.6"},
 	{"V02", "R", "M", "unknown thread; content no object", "refused", "5.6"},

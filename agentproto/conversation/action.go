@@ -32,6 +32,8 @@ const (
 	EndSubscription                       // cancel the subscription that a call opened
 	EndThread                             // the thread is closed: resolve its calls, tell the tool servers
 	Forward                               // hand an input to another thread
+	HoldEvents                            // as many events wait as may: have none sent
+	TakeEvents                            // there is room for events again
 )
 
 // A ThreadCall is a call with what its thread adds to it.

@@ -26,6 +26,11 @@ type Host interface {
 	EndSubscription(ctx context.Context, thread, callID string) error
 	// EndThread resolves the calls of a thread and tells the tool servers that it is closed.
 	EndThread(ctx context.Context, thread string) error
+	// HoldEvents says whether a thread has as many events waiting as may wait, so that tool
+	// servers are better asked to send those to come later. What was said with the largest
+	// number holds, in whatever order it comes. Another process that goes on with the thread is
+	// told by the next event.
+	HoldEvents(ctx context.Context, thread string, number uint64, hold bool) error
 }
 
 // AgentOptions are the settings of an [Agent].
@@ -144,6 +149,8 @@ func (a *Agent) perform(ctx context.Context, thread string, action *Action) erro
 		return host.EndSubscription(ctx, thread, action.Call.ID)
 	case EndThread:
 		return host.EndThread(ctx, thread)
+	case HoldEvents, TakeEvents:
+		return host.HoldEvents(ctx, thread, action.Number, action.Kind == HoldEvents)
 	case Forward:
 		return a.program.inputs.Send(ctx, action.To, *action.Input)
 	}

@@ -94,6 +94,8 @@ func (t *turn) unsubscribe(id string) bool {
 	t.perform(Action{Kind: EndSubscription, Call: t.callOf(Call{ID: id})})
 	t.s.Subscriptions = slices.Delete(t.s.Subscriptions, i, i+1)
 	t.s.Deferred = slices.DeleteFunc(t.s.Deferred, func(e Event) bool { return e.Result == nil && !e.Foreign && e.Call.ID == id })
+	delete(t.s.LeftOut, id)
+	t.welcome()
 	return true
 }
 
@@ -142,19 +144,47 @@ func (t *turn) end(id string) {
 	}
 }
 
-// postpone has the model told of something as soon as it can be.
+// postpone has the model told of something as soon as it can be. Of events so many may wait.
 func (t *turn) postpone(e Event) {
 	s := t.s
-	s.Deferred = append(s.Deferred, e)
-	s.Waiting += e.size()
-	for len(s.Deferred) > t.limits.Deferred || s.Waiting > t.limits.DeferredBytes {
-		i := slices.IndexFunc(s.Deferred, func(e Event) bool { return e.Result == nil && !e.Final })
-		if i < 0 {
+	if e.Result == nil {
+		if !e.Final && t.crowded(2) {
+			if s.LeftOut == nil {
+				s.LeftOut = map[string]int{}
+			}
+			s.LeftOut[e.Call.ID]++
+			s.Lost++
 			return
 		}
-		s.Waiting -= s.Deferred[i].size()
-		s.Deferred = slices.Delete(s.Deferred, i, i+1)
-		s.Lost++
+		if n := s.LeftOut[e.Call.ID]; n > 0 {
+			e.Text = agentproto.LeftOutText(n) + "\n" + e.Text
+			delete(s.LeftOut, e.Call.ID)
+		}
+	}
+	s.Deferred = append(s.Deferred, e)
+	if e.Result == nil && t.crowded(1) {
+		s.Holding = true
+		t.perform(Action{Kind: HoldEvents}) // again for each event: whoever was asked may have forgotten it
+	}
+}
+
+// crowded reports whether so many times as many events wait as may wait.
+func (t *turn) crowded(times int) bool {
+	n, bytes := 0, 0
+	for _, e := range t.s.Deferred {
+		if e.Result == nil {
+			n++
+			bytes += e.size()
+		}
+	}
+	return n >= times*t.limits.Deferred || bytes >= times*t.limits.DeferredBytes
+}
+
+// welcome lets events come again if there is room.
+func (t *turn) welcome() {
+	if t.s.Holding && !t.crowded(1) {
+		t.s.Holding = false
+		t.perform(Action{Kind: TakeEvents})
 	}
 }
 
@@ -164,9 +194,10 @@ func (e *Event) size() int { return messageOverhead + len(e.Text) }
 // flush writes what came in, in order. It reports whether there was anything.
 func (t *turn) flush() bool {
 	deferred := t.s.Deferred
-	t.s.Deferred, t.s.Waiting = nil, 0
+	t.s.Deferred = nil
+	t.welcome()
 	if t.s.Lost > 0 {
-		t.notice("%d events were dropped: more came in than may wait.", t.s.Lost)
+		t.notice("%d events were left out: more came in than may wait.", t.s.Lost)
 		t.s.Lost = 0
 	}
 	for _, e := range deferred {

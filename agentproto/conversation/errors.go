@@ -25,7 +25,7 @@ func quoted(id string) string { return strconv.Quote(id) }
 
 // String returns the kind in a few words.
 func (k ActionKind) String() string {
-	return [...]string{"none", "ask the model", "abandon a round", "make a call", "cancel a call", "end a subscription", "end the thread", "forward"}[k]
+	return [...]string{"none", "ask the model", "abandon a round", "make a call", "cancel a call", "end a subscription", "end the thread", "forward", "hold events", "take events"}[k]
 }
 
 // builtinTools are the tools that every thread has.

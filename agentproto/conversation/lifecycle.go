@@ -106,6 +106,7 @@ func (s *State) copy() *State {
 	c.Written, c.Heard = slices.Clone(s.Written), maps.Clone(s.Heard)
 	c.UsedBefore = maps.Clone(s.UsedBefore)
 	c.Used, c.Views, c.Undone, c.Exported = maps.Clone(s.Used), maps.Clone(s.Views), nil, false
+	c.LeftOut = maps.Clone(s.LeftOut)
 	return &c
 }
 

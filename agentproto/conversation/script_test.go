@@ -70,34 +70,3 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
-
-// More events than may wait lose the oldest, but no result and no end of a subscription.
-func TestDeferredBound(t *testing.T) {
-	m := machine{Limits{Deferred: 2}.withDefaults()}
-	s := State{Session: &Session{ID: "t"}, Asking: true, Used: map[string]bool{}, Undone: map[uint64]Action{}}
-	s.Subscriptions = []Subscription{{Call: Call{ID: "a"}}}
-	var notices []string
-	step := func(in input) {
-		var do doing
-		m.step(&s, in, &do)
-		for _, m := range messages(&do) {
-			if m.Kind == Notice {
-				notices = append(notices, m.Text)
-			}
-		}
-	}
-	event := func(text string, final bool) {
-		step(input{Kind: happened, Event: &Event{Call: Call{ID: "a"}, Text: text, Inline: true, Final: final}})
-	}
-	s.Deferred = []Event{{Call: Call{ID: "r"}, Result: textResult("r", "late")}}
-	event("one", false)
-	event("two", false)
-	event("end", true)
-	if len(s.Deferred) != 2 || s.Deferred[0].Result == nil || !s.Deferred[1].Final || s.Lost != 2 {
-		t.Errorf("%d lost, left %+v", s.Lost, s.Deferred)
-	}
-	step(input{Kind: interrupted})
-	if len(notices) != 1 || len(s.Subscriptions) != 0 {
-		t.Errorf("notices %q, subscriptions %v", notices, s.Subscriptions)
-	}
-}

@@ -73,13 +73,12 @@ type Limits struct {
 	// Rounds is how often the model is asked before the user has to say something
 	// again, so that a model that goes round in circles ends. Zero means 1,000.
 	Rounds int
-	// Deferred is how much that came in may wait for a batch of calls to be settled. Of
-	// what comes beyond it the oldest events are dropped, which a [Notice] says; never a
-	// result, nor the last event of a subscription. Zero means 10,000.
-	Deferred int
-	// DeferredBytes is how many bytes of events may wait so, beyond which the oldest are dropped as
-	// well. Zero means 1 MiB.
-	DeferredBytes int
+	// Deferred is how many events may wait until the model can be told, and DeferredBytes how
+	// many bytes, each counting 256 besides its text. From then on [Host].HoldEvents asks for none. What is on
+	// its way has as much room again; what comes beyond that is left out, which the next event
+	// of its subscription says, and a [Notice]. The last event of a subscription is never left
+	// out. Zero means 256 and 1 MiB.
+	Deferred, DeferredBytes int
 	// History is how many bytes of messages a thread keeps, each counting 256 besides its texts. Of
 	// more, the oldest are dropped, and the model is told how many; calls stay with their
 	// results, and so does what the user said last. Zero means 4 MiB.
@@ -102,7 +101,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Calls, 128)
 	set(&l.Children, 1000)
 	set(&l.Rounds, 1000)
-	set(&l.Deferred, 10_000)
+	set(&l.Deferred, 256)
 	set(&l.DeferredBytes, 1<<20)
 	set(&l.History, 4<<20)
 	l.Retain = cmp.Or(l.Retain, 24*time.Hour)

@@ -79,9 +79,10 @@ type State struct {
 	// Background are the calls that the model knows to wait for an authorization.
 	Background    []Open
 	Subscriptions []Subscription
-	Deferred      []Event // what waits until the model can be told, in order
-	Waiting       int     // bytes of Deferred
-	Lost          int     // events dropped since the model was last told
+	Deferred      []Event        // what waits until the model can be told, in order
+	Lost          int            // events left out since the model was last told
+	LeftOut       map[string]int // of these, by the call of their subscription, those that no event has told of
+	Holding       bool           // the host was asked to hold events
 	// Used are the identifiers of the last calls, and UsedBefore those of the calls before.
 	// Forgot says that there were others.
 	Used, UsedBefore map[string]bool

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // Handler returns the callback endpoint. It is served by the runtime unless
@@ -69,7 +70,7 @@ func (rt *Runtime) serveCallback(w http.ResponseWriter, r *http.Request) {
 	}
 	c, err := openCapability(rt.sealer, segments, time.Now())
 	s := rt.byID[c.server]
-	p := posted{rt: rt, w: w, r: r, server: s, capability: c}
+	p := posted{rt: rt, w: w, r: r, server: s, capability: c, wasRead: func() {}}
 	genuine := err == nil && s != nil
 	switch {
 	case status == 0 && r.Method != http.MethodPost:
@@ -128,12 +129,20 @@ type posted struct {
 	// another. It is taken in only if it is one that must not be lost.
 	over  time.Duration
 	spent class // the exception that was made for it
+	paid  int64 // bytes that the buckets were charged
+	size  int64 // of its body
+
+	memory  *edge.Lease // for its body
+	wasRead func()      // gives its place among those that are read to another
 }
 
 func (p *posted) serve() {
 	if p.rt.stopping.Load() {
 		p.later(5 * time.Second)
 		return
+	}
+	if p.id = messageIDOf(p.r.Header); p.id != "" {
+		p.rt.intake.noteID(p.capability, time.Now())
 	}
 	leave, ok := p.enter()
 	if !ok {
@@ -152,54 +161,51 @@ func (p *posted) serve() {
 		return
 	}
 	p.unproven = false
-	if p.over > 0 && !p.exempt(p.classOf(data)) {
+	m := p.decode(data)
+	if p.over > 0 && !p.exempt(p.classOf(m)) {
 		p.slowDown(len(data))
-		p.later(p.over)
+		p.putOff(m)
 		return
 	}
 	if p.elsewhere(data) {
 		return
 	}
-	p.judge(data)
+	p.judge(m)
 }
 
-// enter takes a message into account that is about to be read. It reports false if it is not
-// to be.
-func (p *posted) enter() (leave func(), ok bool) {
-	thread := p.capability.key.GroupID
-	if p.over = p.rt.intake.charge(p.capability, time.Now()); p.over == 0 {
-		if p.rt.intake.enter(thread) {
-			return func() { p.rt.intake.leave(thread) }, true
-		}
-		p.over = time.Second
-	}
-	// Whether it must not be lost is known when it is read. Few are read at a time, so that
-	// those of one tool server cost the others little.
-	timer := time.NewTimer(p.rt.opts.Timeouts.Accept)
-	defer timer.Stop()
-	select {
-	case p.server.excess <- struct{}{}:
-		return func() { <-p.server.excess }, true
-	case <-timer.C:
-	case <-p.r.Context().Done():
-	}
-	return nil, false
+// A decoded is a message that was read, or what is wrong with it.
+type decoded struct {
+	bytes   int
+	message agentproto.Callback // nil if there is an err
+	err     error
+	kind    string // why it is no JSON, by its headers
 }
 
-// judge takes in or refuses a message that may be the tool server's.
-func (p *posted) judge(data []byte) {
+// decode reads a message.
+func (p *posted) decode(data []byte) *decoded {
+	m := &decoded{bytes: len(data)}
+	p.size = int64(len(data))
 	if kind := p.r.Header.Get("Content-Type"); kind != "" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
-			p.malformed(http.StatusUnsupportedMediaType, "", "Content-Type is not application/json")
-			return
+			m.kind = "Content-Type is not application/json"
+			return m
 		}
 	}
 	if isEncoded(p.r.Header) {
-		p.malformed(http.StatusUnsupportedMediaType, "", "Content-Encoding is not supported")
+		m.kind = "Content-Encoding is not supported"
+		return m
+	}
+	m.message, m.err = agentproto.DecodeCallback(data, p.rt.opts.Limits)
+	return m
+}
+
+// judge takes in or refuses a message that may be the tool server's.
+func (p *posted) judge(m *decoded) {
+	if m.kind != "" {
+		p.malformed(http.StatusUnsupportedMediaType, "", m.kind)
 		return
 	}
-	message, err := agentproto.DecodeCallback(data, p.rt.opts.Limits)
-	if me, ok := errors.AsType[*agentproto.MessageError](err); ok {
+	if me, ok := errors.AsType[*agentproto.MessageError](m.err); ok {
 		if !p.about(me.Key) {
 			p.forbid()
 			return
@@ -207,21 +213,24 @@ func (p *posted) judge(data []byte) {
 		p.malformed(me.Status, me.Message, reasonOf(me))
 		return
 	}
-	if err != nil {
+	if m.err != nil {
 		p.malformed(http.StatusBadRequest, "", "malformed message")
 		return
 	}
-	if !p.allowed(message) {
+	if !p.allowed(m.message) {
 		p.forbid()
 		return
 	}
-	p.id = messageIDOf(p.r.Header)
+	if limit := p.rt.opts.Bounds.Sizes.of(m.message); int64(m.bytes) > limit {
+		p.tooLong(m, limit)
+		return
+	}
 	if p.rt.replays.seen(p.replay(), time.Now()) {
 		p.rt.count(p.server, nDuplicates)
 		p.ok()
 		return
 	}
-	p.take(message)
+	p.take(m.message)
 }
 
 // isEncoded reports whether a body has to be decoded before it is what was sent.
@@ -241,26 +250,6 @@ func (p *posted) replay() replay {
 	return replay{server: p.capability.server, call: p.capability.key, id: p.id}
 }
 
-// read returns the body. It reports false if that was too large or did not come,
-// and has answered then.
-func (p *posted) read() ([]byte, bool) {
-	limit := p.rt.opts.Limits.Bytes
-	if p.r.ContentLength > limit {
-		p.tooLarge(limit)
-		return nil, false
-	}
-	data, err := io.ReadAll(http.MaxBytesReader(p.w, p.r.Body, limit))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		p.tooLarge(limit)
-		return nil, false
-	}
-	if err != nil {
-		p.later(time.Second) // it broke off; the tool may have the rest
-		return nil, false
-	}
-	return data, true
-}
-
 func (p *posted) forbid() {
 	p.rt.count(p.server, nForged)
 	p.refuse(http.StatusForbidden, "forbidden")
@@ -275,12 +264,18 @@ func (p *posted) refuse(status int, reason string) {
 	refuse(p.w, status, reason)
 }
 
+// maxRetryAfter is the longest time after which a tool server is asked to try again.
+const maxRetryAfter = time.Minute
+
 // later puts a message off. It is never 429, which is a 4xx that tools do not
 // retry.
 func (p *posted) later(wait time.Duration) {
 	p.rt.count(p.server, nBusy)
-	p.rt.intake.restore(p.capability, p.spent)
-	seconds := max(1, int(math.Ceil(wait.Seconds())))
+	now := time.Now()
+	p.rt.intake.restore(p.capability, p.spent, now)
+	p.rt.intake.refund(p.capability, p.paid, now)
+	p.spent, p.paid = ordinary, 0
+	seconds := max(1, int(math.Ceil(min(wait, maxRetryAfter).Seconds())))
 	p.w.Header().Set("Retry-After", fmt.Sprint(seconds))
 	p.refuse(http.StatusServiceUnavailable, "try again later")
 }

@@ -153,30 +153,38 @@ func TestW07NotAMessage(t *testing.T) {
 }
 
 func TestW08R15TooLarge(t *testing.T) {
-	for name, body := range map[string]io.Reader{
-		"with length": strings.NewReader(result(agentproto.CallKey{GroupID: "g", ID: "1"}, strings.Repeat("x", 5<<20))),
-		"chunked":     io.LimitReader(blanks{}, 64<<20),
+	image := fmt.Sprintf(`{"type":"tool_result","group_id":"g","id":"1","content":[{"type":"image","mediaType":"image/png","data":"%s"}]}`, strings.Repeat("x", 9<<20))
+	for _, tt := range []struct {
+		name   string
+		body   io.Reader
+		length int
+		limit  string
+		closed bool
+	}{
+		{"a text", strings.NewReader(result(agentproto.CallKey{GroupID: "g", ID: "1"}, strings.Repeat("x", 5<<20))), 0, "1048576", false},
+		{"an image, with length", strings.NewReader(image), len(image), "8388608", true},
+		{"chunked", io.LimitReader(blanks{}, 64<<20), 0, "8388608", true},
+		{"an authorization", strings.NewReader(oauthBody(agentproto.CallKey{GroupID: "g", ID: "1"}) + strings.Repeat(" ", 16<<10)), 0, "16384", false},
+		{"a choice", strings.NewReader(choiceBody(agentproto.CallKey{GroupID: "g", ID: "1"}, "http://tool.test/answer") + strings.Repeat(" ", 64<<10)), 0, "65536", false},
 	} {
 		inWorld(t, func(t *testing.T, w *world) {
 			_, key, url := w.pending()
-			req, err := http.NewRequestWithContext(t.Context(), "POST", url, io.NopCloser(body))
+			req, err := http.NewRequestWithContext(t.Context(), "POST", url, io.NopCloser(tt.body))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s, ok := body.(*strings.Reader); ok {
-				req.ContentLength = s.Size()
-			}
+			req.ContentLength = int64(tt.length)
 			req.Header.Set("Content-Type", "application/json")
 			resp, err := w.client.Do(req)
 			if err != nil {
-				t.Fatalf("%s: %v", name, err)
+				t.Fatalf("%s: %v", tt.name, err)
 			}
 			resp.Body.Close()
-			if resp.StatusCode != 413 || !resp.Close {
-				t.Errorf("%s: status %d, closed %v, want 413 and closed", name, resp.StatusCode, resp.Close)
+			if resp.StatusCode != 413 || resp.Close != tt.closed {
+				t.Errorf("%s: status %d, closed %v, want 413 and %v", tt.name, resp.StatusCode, resp.Close, tt.closed)
 			}
-			if got, want := w.text(key), "larger than 1048576 bytes"; !strings.Contains(got, want) {
-				t.Errorf("%s: result %q, want %q", name, got, want)
+			if got, want := w.text(key), "larger than "+tt.limit+" bytes"; !strings.Contains(got, want) {
+				t.Errorf("%s: result %q, want %q", tt.name, got, want)
 			}
 		})
 	}
@@ -319,7 +327,7 @@ func TestViewsAndEvents(t *testing.T) {
 // A surface that hangs costs views, and nothing else.
 func TestViewsArePutOff(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.opts.Bounds = Bounds{Burst: 2 * maxViews, Views: 2 * maxViews}
+		w.opts.Bounds = Bounds{Views: 2 * maxViews}
 		_, key, url := w.pending()
 		hang := make(chan struct{})
 		w.rt.show(func(context.Context, Surface) { <-hang })

@@ -29,7 +29,9 @@ type server struct {
 	header   http.Header   // that requests to it have
 	slots    chan struct{} // requests in flight
 	notices  chan struct{} // notifications in flight
-	excess   chan struct{} // callbacks that exceed their bounds and are being read
+	bodies   chan struct{} // callbacks that are being read or taken in
+	excess   chan struct{} // the same, of those that exceed their bounds
+	memory   *edge.Bytes   // for their bodies
 	counters counters
 	command  *supervise.Process // that the runtime runs; nil for the others
 
@@ -63,8 +65,8 @@ type Tool struct {
 	schema   *agentproto.Schema
 }
 
-// newServers checks the configured base URLs.
-func newServers(opts Options) ([]*server, error) {
+// newServers checks the configured base URLs. The bodies of their messages share memory.
+func newServers(opts Options, bodies *edge.Bytes) ([]*server, error) {
 	shared, err := secretsOf(opts)
 	if err != nil {
 		return nil, err
@@ -90,7 +92,8 @@ func newServers(opts Options) ([]*server, error) {
 		seen[base] = true
 		servers = append(servers, &server{
 			base: base, id: identify(base), origin: origin, secrets: shared[base], header: headers[base],
-			slots: make(chan struct{}, opts.Concurrency), notices: make(chan struct{}, maxNotices), excess: make(chan struct{}, maxExcess),
+			slots: make(chan struct{}, opts.Concurrency), notices: make(chan struct{}, maxNotices),
+			bodies: make(chan struct{}, maxBodies), excess: make(chan struct{}, maxExcess), memory: bodies.Share(opts.Bounds.Bodies / 4),
 		})
 	}
 	return servers, nil

@@ -43,7 +43,7 @@ func ExampleOptions() {
 		Secrets: map[string][]string{
 			"https://tools.internal.example": {"whsec_bm90IGEgc2VjcmV0LCBhbiBleGFtcGxlIG9mIG9uZQ=="},
 		},
-		Bounds: host.Bounds{Rate: 50, Burst: 200}, // for tools that show a lot
+		Bounds: host.Bounds{Rates: host.Rates{Call: host.Rate{Second: 1 << 20, Burst: 16 << 20}}}, // for tools that show a lot
 	}
 	fmt.Println(len(opts.Toolsets), "tool servers")
 	// Output: 2 tool servers

@@ -16,11 +16,10 @@ const maxExcess = 4
 const excessRate = 16 << 20
 
 // classOf returns what a message does to its call.
-func (p *posted) classOf(data []byte) class {
-	message, err := agentproto.DecodeCallback(data, p.rt.opts.Limits)
-	if err != nil {
+func (p *posted) classOf(m *decoded) class {
+	if m.message == nil {
 		kind := ""
-		if me, ok := errors.AsType[*agentproto.MessageError](err); ok {
+		if me, ok := errors.AsType[*agentproto.MessageError](m.err); ok {
 			kind = me.Message
 		}
 		if p.resolves(kind) {
@@ -28,7 +27,7 @@ func (p *posted) classOf(data []byte) class {
 		}
 		return ordinary
 	}
-	switch m := message.(type) {
+	switch m := m.message.(type) {
 	case *agentproto.ToolResult:
 		return settles
 	case *agentproto.OAuth, *agentproto.UserChoice:
@@ -41,13 +40,30 @@ func (p *posted) classOf(data []byte) class {
 	return ordinary
 }
 
-// exempt makes an exception for a message of a class, if it can.
+// exempt makes an exception for a message of a class, if it can. It is paid for all the same.
 func (p *posted) exempt(kind class) bool {
-	if kind == ordinary || !p.rt.intake.except(p.capability, kind) {
+	now := time.Now()
+	if kind == ordinary || !p.rt.intake.except(p.capability, kind, now) {
 		return false
 	}
 	p.spent = kind
+	p.rt.intake.owe(p.capability, max(0, p.r.ContentLength)+overhead, now)
 	return true
+}
+
+// putOff answers a message that exceeds the bounds and is none of those that must not be lost. An event
+// whose tool server does not send it again is left out.
+func (p *posted) putOff(m *decoded) {
+	event, ok := m.message.(*agentproto.SubscriptionEvent)
+	switch {
+	case !ok || event.Final || !p.allowed(event) || p.repeats():
+		p.later(p.over)
+	case p.elsewhere(nil) || p.isOver(event):
+	case m.bytes > int(p.rt.opts.Bounds.Sizes.Event):
+		p.longEvent(event)
+	default:
+		p.leaveOut()
+	}
 }
 
 // slowDown keeps the place of a message that was read in vain, so that a flood of large ones

@@ -1,31 +1,27 @@
 package host
 
 import (
-	"container/list"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/millrace/millrace/agentproto"
 )
 
-// maxBuckets is how many callback URLs have their rate remembered: those that were used
-// last.
-const maxBuckets = 1 << 14
-
-// An intake bounds what callbacks cost: how many come by one callback URL, and how many
-// of one thread wait (threat 5 of doc/threats.md). Beyond its bounds each callback URL may
-// have a few messages more, of the classes that must not be lost.
+// An intake bounds what callbacks cost: how many bytes come by one callback URL, for one session, from
+// one tool server and altogether, and how many messages of one thread wait (threat 5 of
+// doc/threats.md). Beyond its bounds each callback URL may have a few messages more, of the classes
+// that must not be lost.
 type intake struct {
-	mu      sync.Mutex
-	limit   rate.Limit
-	burst   int
-	buckets map[bucketKey]*list.Element
-	order   list.List // of *bucket, the one that was used last in front
+	mu       sync.Mutex
+	rates    Rates
+	process  bucket
+	toolsets map[serverID]*bucket
+	sessions recent[string, bucket]
+	urls     recent[bucketKey, urlState]
 
-	most    int            // that may wait, of one thread
-	waiting map[string]int // by thread
+	most    int                       // that may wait, of one thread
+	waiting map[string]int            // by thread
+	full    recent[string, fullState] // by thread
 }
 
 // A bucketKey names what a callback URL is for.
@@ -34,10 +30,16 @@ type bucketKey struct {
 	call   agentproto.CallKey
 }
 
-type bucket struct {
-	key     bucketKey
-	limiter *rate.Limiter
+// A urlState is what is remembered of a callback URL.
+type urlState struct {
+	bucket  bucket
 	spent   [len(exceptions)]int // of the exceptions
+	repeats bool                 // a message had a webhook-id: the tool server sends again what is put off
+	// left is how many events were left out that nobody was told of. The flow knows that there are
+	// some if marked is set, and is being told so by as many requests as marking says.
+	left    int
+	marked  bool
+	marking int
 }
 
 // A class is what a message does to its call, as far as bounds are concerned.
@@ -56,64 +58,88 @@ const (
 var exceptions = [...]int{ordinary: 0, settles: 1, detours: 5, ends: 1}
 
 func newIntake(b Bounds) *intake {
-	return &intake{
-		limit: rate.Limit(b.Rate), burst: b.Burst, buckets: map[bucketKey]*list.Element{},
-		most: b.Waiting, waiting: map[string]int{},
-	}
+	return &intake{rates: b.Rates, toolsets: map[serverID]*bucket{}, most: b.Waiting, waiting: map[string]int{}}
 }
 
-// charge takes a callback into account. If there were too many it returns after which
-// time there may be another.
-func (i *intake) charge(c capability, now time.Time) time.Duration {
+// url returns what is remembered of a callback URL.
+func (i *intake) url(c capability, now time.Time) *urlState {
+	return i.urls.get(bucketKey{c.server, c.key}, now)
+}
+
+// each calls f with the buckets of a callback URL.
+func (i *intake) each(c capability, now time.Time, f func(b *bucket, r Rate)) {
+	toolset := i.toolsets[c.server]
+	if toolset == nil {
+		toolset = &bucket{}
+		i.toolsets[c.server] = toolset // of which there are as many as were configured
+	}
+	with := func(b *bucket, r Rate) {
+		b.fill(r, now)
+		f(b, r)
+	}
+	with(&i.url(c, now).bucket, i.rates.Call)
+	with(i.sessions.get(sessionOf(c), now), i.rates.Session)
+	with(toolset, i.rates.Toolset)
+	with(&i.process, i.rates.Process)
+}
+
+// sessionOf names what the messages of one session have in common. Threads below the root that a
+// conversation opens for events are sessions of their own here.
+func sessionOf(c capability) string { return c.key.GroupID }
+
+// charge takes a message of so many bytes into account if there is room for it in all buckets. If there
+// is not, it returns after which time there may be, and takes nothing.
+func (i *intake) charge(c capability, bytes int64, now time.Time) (wait time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	b := i.bucket(bucketKey{c.server, c.key})
-	if b.limiter.AllowN(now, 1) {
-		return 0
+	i.each(c, now, func(b *bucket, r Rate) { wait = max(wait, b.wait(r, overhead+bytes)) })
+	if wait == 0 {
+		i.each(c, now, func(b *bucket, r Rate) { b.take(r, overhead+bytes) })
 	}
-	missing := 1 - b.limiter.TokensAt(now)
-	return max(time.Millisecond, time.Duration(missing/float64(i.limit)*float64(time.Second)))
+	return wait
+}
+
+// owe takes bytes into account that are taken in whether there is room or not.
+func (i *intake) owe(c capability, bytes int64, now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.each(c, now, func(b *bucket, r Rate) { b.take(r, bytes) })
+}
+
+// refund gives back what was charged for a message that was not taken in after all. What is larger than
+// the burst was not charged as a whole, so nothing of it is given back.
+func (i *intake) refund(c capability, bytes int64, now time.Time) {
+	if bytes > i.rates.Call.Burst {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.each(c, now, func(b *bucket, _ Rate) { b.give(bytes) })
 }
 
 // except makes an exception from the bounds for a message of a class. It reports false if
 // there were as many as there may be.
-func (i *intake) except(c capability, kind class) bool {
+func (i *intake) except(c capability, kind class, now time.Time) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	b := i.bucket(bucketKey{c.server, c.key})
-	if b.spent[kind] >= exceptions[kind] {
+	u := i.url(c, now)
+	if u.spent[kind] >= exceptions[kind] {
 		return false
 	}
-	b.spent[kind]++
+	u.spent[kind]++
 	return true
 }
 
 // restore takes back an exception for a message that was not taken in after all.
-func (i *intake) restore(c capability, kind class) {
+func (i *intake) restore(c capability, kind class, now time.Time) {
 	if kind == ordinary {
 		return
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if b := i.bucket(bucketKey{c.server, c.key}); b.spent[kind] > 0 {
-		b.spent[kind]--
+	if u := i.url(c, now); u.spent[kind] > 0 {
+		u.spent[kind]--
 	}
-}
-
-// bucket returns the bucket of a callback URL.
-func (i *intake) bucket(key bucketKey) *bucket {
-	if e := i.buckets[key]; e != nil {
-		i.order.MoveToFront(e)
-		return e.Value.(*bucket)
-	}
-	if i.order.Len() >= maxBuckets {
-		oldest := i.order.Back()
-		delete(i.buckets, oldest.Value.(*bucket).key)
-		i.order.Remove(oldest)
-	}
-	b := &bucket{key: key, limiter: rate.NewLimiter(i.limit, i.burst)}
-	i.buckets[key] = i.order.PushFront(b)
-	return b
 }
 
 // enter reports whether another callback of a thread may wait. If so, leave has to follow.

@@ -1,14 +1,13 @@
 package host
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"time"
 )
 
-// tooLarge refuses a message that has more bytes than the limit.
-func (p *posted) tooLarge(limit int64) {
+// tooLarge refuses a message that has more bytes than the limit, and of which so many were read.
+func (p *posted) tooLarge(limit, read int64) {
 	if p.over > 0 && !p.exempt(settles) {
 		p.later(p.over)
 		return
@@ -18,13 +17,13 @@ func (p *posted) tooLarge(limit int64) {
 	// here: it is read below.
 	http.NewResponseController(p.w).EnableFullDuplex()
 	if !p.elsewhere(nil) { // where it is malformed, too
-		p.malformed(http.StatusRequestEntityTooLarge, "", fmt.Sprintf("message is larger than %d bytes", limit))
+		p.malformed(http.StatusRequestEntityTooLarge, "", tooLongFor(limit))
 	}
-	p.drain()
+	p.drain(maxDrained - read)
 }
 
-// How much of a body that is too large is read and thrown away, for how long, and for how
-// long without a byte.
+// How much of a body that is too large is read, most of which is thrown away, for how long, and
+// for how long without a byte.
 const (
 	maxDrained  = 24 << 20
 	drainFor    = 5 * time.Second
@@ -33,14 +32,14 @@ const (
 
 // drain reads on after an answer that came early. A client that reads no answer before it has
 // sent everything would find the connection reset otherwise, and send it all again.
-func (p *posted) drain() {
+func (p *posted) drain(left int64) {
 	if p.r.Body == nil || p.r.Header.Get("Expect") != "" {
 		return // there is nothing, or it comes only if it is asked for
 	}
 	control := http.NewResponseController(p.w)
 	control.Flush()
 	end := time.Now().Add(drainFor)
-	for left := int64(maxDrained); left > 0; {
+	for left > 0 {
 		now := time.Now()
 		if !now.Before(end) || control.SetReadDeadline(earlier(end, now.Add(drainSilent))) != nil {
 			return

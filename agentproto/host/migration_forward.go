@@ -91,8 +91,9 @@ func (rt *Runtime) takeForwarded(ctx context.Context, f *forwarded) *forwardedAn
 		r.Header.Set(name, value)
 	}
 	p := posted{rt: rt, w: answer, r: r, server: s, capability: capability{server: s.id, key: f.Key, allowed: f.Allowed}}
+	p.id = messageIDOf(r.Header)
 	if !p.elsewhere(f.Body) { // it may have moved on
-		p.judge(f.Body)
+		p.judge(p.decode(f.Body))
 	}
 	return answer.forwarded()
 }

@@ -78,8 +78,8 @@ type Options struct {
 	Surface Surface
 
 	// Limits bound the messages of tool servers. Zero means the defaults of
-	// agentproto, which are 1 MiB for a message; raise Limits.Bytes for tools that
-	// return large images.
+	// agentproto. Limits.Bytes bounds results, with images or without; zero means 8 MiB and
+	// 1 MiB. Other messages have [Bounds].Sizes.
 	Limits agentproto.Limits
 
 	// Timeouts bound everything that waits. Zero means the documented defaults.
@@ -218,10 +218,16 @@ type Bounds struct {
 	// [Runtime.ToolsOf] for what becomes of the others.
 	Sessions int
 
-	// Rate is how many messages a second may be posted to one callback URL, and Burst
-	// how many at once. Zero means 20 and 100. What exceeds it is put off with 503.
-	Rate  float64
-	Burst int
+	// Rates are how many bytes a second are taken in. What exceeds them is put off with 503 and
+	// the time after which there is room. An event whose tool server has no ids for its messages
+	// is left out instead, since such a server does not send it again; the next one tells that.
+	Rates Rates
+	// Sizes are how many bytes messages may have, by type.
+	Sizes Sizes
+	// Bodies is how many bytes of messages may be in memory that are being read or taken in. One
+	// tool server may have a quarter of it. Zero means 64 MiB. What exceeds it waits for a while
+	// and is put off with 503 then.
+	Bodies int64
 	// Waiting is how many callbacks of one thread may wait to be taken in. Zero means
 	// 256. What exceeds it is put off with 503.
 	Waiting int
@@ -244,17 +250,18 @@ type Bounds struct {
 }
 
 // withDefaults returns b with every zero replaced.
-func (b Bounds) withDefaults() Bounds {
+func (b Bounds) withDefaults(limits agentproto.Limits) Bounds {
 	set := func(n *int, to int) {
 		if *n == 0 {
 			*n = to
 		}
 	}
 	set(&b.Sessions, 4096)
-	if b.Rate == 0 {
-		b.Rate = 20
+	b.Rates = b.Rates.withDefaults()
+	b.Sizes = b.Sizes.withDefaults(limits)
+	if b.Bodies == 0 {
+		b.Bodies = 64 << 20
 	}
-	set(&b.Burst, 100)
 	set(&b.Waiting, 256)
 	set(&b.Connections, 4096)
 	set(&b.Subscriptions, 64)
@@ -298,10 +305,8 @@ func (t Timeouts) withDefaults() Timeouts {
 // withDefaults returns o with every zero replaced that has a constant default.
 func (o Options) withDefaults() Options {
 	o.Timeouts = o.Timeouts.withDefaults()
-	o.Bounds = o.Bounds.withDefaults()
-	if o.Limits.Bytes == 0 {
-		o.Limits.Bytes = 1 << 20
-	}
+	o.Bounds = o.Bounds.withDefaults(o.Limits)
+	o.Limits.Bytes = o.Bounds.Sizes.most()
 	if o.Concurrency == 0 {
 		o.Concurrency = 256
 	}

@@ -263,7 +263,7 @@ func TestW08AnswerIsRead(t *testing.T) {
 			t.Fatalf("%d: answer %+v, %v, want 413", i, resp, err)
 		}
 		conn.Close()
-		if r, err := rt.Await(t.Context(), key); err != nil || !strings.Contains(r.Result.String(), "message is larger than 1048576 bytes") {
+		if r, err := rt.Await(t.Context(), key); err != nil || !strings.Contains(r.Result.String(), "message is larger than 8388608 bytes") {
 			t.Errorf("%d: %+v, %v", i, r, err)
 		}
 	}

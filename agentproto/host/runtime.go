@@ -72,6 +72,8 @@ type Runtime struct {
 	offers  *offers
 
 	intake     *intake
+	turns      *turns
+	bodies     *edge.Bytes // of callbacks that are in memory
 	refusals   refusals
 	views      *views
 	subscribed *subscribed
@@ -162,14 +164,15 @@ func start(ctx context.Context, opts Options, wrap func(program) program) (*Runt
 
 // configure makes a runtime of its options. Nothing runs yet.
 func configure(opts Options) (*Runtime, error) {
-	servers, err := newServers(opts)
+	bodies := edge.NewBytes(opts.Bounds.Bodies)
+	servers, err := newServers(opts, bodies)
 	if err != nil {
 		return nil, err
 	}
 	rt := &Runtime{
 		opts: opts, log: opts.Logger, sealer: opts.Sealer, surface: opts.Surface,
 		servers: servers, byID: map[serverID]*server{}, origins: map[string]bool{},
-		offers: newOffers(opts.Bounds.Sessions), intake: newIntake(opts.Bounds), views: newViews(opts.Bounds), subscribed: newSubscribed(opts.Bounds.Subscriptions), replays: newReplays(),
+		offers: newOffers(opts.Bounds.Sessions), intake: newIntake(opts.Bounds), turns: newTurns(), bodies: bodies, views: newViews(opts.Bounds), subscribed: newSubscribed(opts.Bounds.Subscriptions), replays: newReplays(),
 		ledger: newLedger(), shown: newQueue[func(context.Context, Surface)](),
 		running: make(chan struct{}), stopped: make(chan struct{}), leaving: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
 	}

@@ -30,6 +30,8 @@ type Counts struct {
 	// counts attempts to cancel such a subscription too.
 	Unsubscribed uint64
 
+	LeftOut uint64 // subscription_event messages that were left out: more than is taken in
+
 	Forwarded uint64 // callbacks handed on to the host where their session lives now
 }
 
@@ -51,6 +53,7 @@ const (
 	nEvents
 	nUnsubscribed
 	nForwarded
+	nLeftOut
 	counterCount
 )
 
@@ -63,7 +66,7 @@ func (c *counters) read() Counts {
 		Duplicates: c[nDuplicates].Load(), Late: c[nLate].Load(), Repeated: c[nRepeated].Load(),
 		Malformed: c[nMalformed].Load(), Forged: c[nForged].Load(), Busy: c[nBusy].Load(),
 		Views: c[nViews].Load(), Events: c[nEvents].Load(), Unsubscribed: c[nUnsubscribed].Load(),
-		Forwarded: c[nForwarded].Load(),
+		Forwarded: c[nForwarded].Load(), LeftOut: c[nLeftOut].Load(),
 	}
 }
 

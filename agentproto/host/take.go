@@ -68,15 +68,7 @@ func (p *posted) take(message agentproto.Callback) {
 	case *agentproto.ViewUpdate:
 		p.view(m)
 	case *agentproto.SubscriptionEvent:
-		if p.rt.subscribed.isOver(m.Key()) {
-			p.rt.count(p.server, nLate)
-			p.refuse(http.StatusGone, "the subscription has ended")
-			return
-		}
-		p.rt.count(p.server, nEvents)
-		p.deliver(agentproto.Event{
-			Kind: agentproto.SubscriptionEventArrived, Subscription: m, MessageID: p.id,
-		})
+		p.takeEvent(m)
 	}
 }
 
@@ -143,7 +135,7 @@ func (p *posted) deliver(e agentproto.Event) {
 // accepted gives an event to the program. If that does not take it in time, it
 // answers 503 and reports false.
 func (p *posted) accepted(e agentproto.Event) bool {
-	err := p.rt.deliver(p.r.Context(), p.capability.key, e)
+	err := p.keep(e)
 	if errors.Is(err, journal.ErrTooLarge) && e.Kind != agentproto.Malformed {
 		// Nobody would be able to keep it later either.
 		message := ""
@@ -159,6 +151,22 @@ func (p *posted) accepted(e agentproto.Event) bool {
 		return false
 	}
 	return true
+}
+
+// keep gives an event to the program when it is the tool server's turn.
+func (p *posted) keep(e agentproto.Event) error {
+	ctx, cancel := context.WithTimeoutCause(p.r.Context(), p.rt.opts.Timeouts.Accept, errBusy)
+	defer cancel()
+	bytes := int64(overhead)
+	if e.Result != nil || e.Subscription != nil {
+		bytes += p.size
+	}
+	done, err := p.rt.turns.wait(ctx, p.server.id, bytes)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return p.rt.deliver(ctx, p.capability.key, e)
 }
 
 // malformed refuses a message, and resolves the call unless the message is one

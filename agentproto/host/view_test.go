@@ -125,7 +125,7 @@ func TestV02ViewsOfSubscription(t *testing.T) {
 // V04: a thread has so many views and no more, and they are so large.
 func TestV04ViewsAreBounded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.opts.Bounds.Burst = 1000
+		w.opts.Bounds.Rates = Rates{Call: Rate{Burst: 64 << 20}, Session: Rate{Burst: 64 << 20}}
 		_, key, url := w.pending()
 		statuses := map[int]int{}
 		for i := range 200 {

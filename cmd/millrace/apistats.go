@@ -11,6 +11,7 @@ type statsBody struct {
 	Duplicates uint64 `json:"duplicates"` // dropped: a second result
 	Late       uint64 `json:"late"`       // dropped: arrived after the call was resolved otherwise
 	PutOff     uint64 `json:"put_off"`    // callbacks answered 503
+	LeftOut    uint64 `json:"left_out"`   // events that were more than is taken in
 	Forwarded  uint64 `json:"forwarded"`  // callbacks handed on to where their session moved
 }
 
@@ -18,6 +19,6 @@ func (a api) stats(w http.ResponseWriter, _ *http.Request) {
 	s := a.rt.Stats()
 	answer(w, http.StatusOK, statsBody{
 		Calls: s.Calls, Results: s.Results, Failures: s.Failures, Events: s.Events,
-		Duplicates: s.Duplicates, Late: s.Late, PutOff: s.Busy, Forwarded: s.Forwarded,
+		Duplicates: s.Duplicates, Late: s.Late, PutOff: s.Busy, LeftOut: s.LeftOut, Forwarded: s.Forwarded,
 	})
 }

@@ -186,7 +186,7 @@ func (c *conformRun) report(r *conform.Report) error {
 func listCases(w io.Writer) error {
 	var b strings.Builder
 	for _, c := range conform.Cases() {
-		fmt.Fprintf(&b, "%s  %-3s  %s  %s: %s\n", c.ID, c.Sides, c.Level, c.Action, c.Expected)
+		fmt.Fprintf(&b, "%s  %-3s  %s  §%-5s %s: %s\n", c.ID, c.Sides, c.Level, c.Section, c.Action, c.Expected)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -24,13 +24,12 @@ type toolFlags struct {
 
 // add adds the flags to those of a command.
 func (t *toolFlags) add(fs *flag.FlagSet) {
-	t.maxResult = 1 << 20
 	fs.Var(&t.tools, "tool", "base `URL` of a tool server; may be given more than once")
 	fs.Var(&t.commands, "tool-command", "a tool server that this starts, keeps running and ends: `[URL] [NAME=VALUE ...] PROGRAM [ARGUMENT ...]`, with {port}, {host} and {url} in place of where it is to listen. Without a URL that is a free port of 127.0.0.1, the same at every start with a --state folder; may be given more than once")
 	fs.Var(&t.headers, "tool-header", "`NAME=VALUE` or NAME=@FILE: a header, such as Authorization, of everything that is sent to the tool server, and to no other; with more than one --tool it is URL|NAME=VALUE; may be given more than once. Everybody on a machine can read the flags of a process: give secrets as @FILE")
 	fs.Var(&t.origins, "allow-origin", "an `ORIGIN` such as https://files.example to which a tool server may have requests sent that is at another; may be given more than once")
 	fs.Var(&t.networks, "allow-network", "a `network` such as 10.0.0.0/8 that tool servers may be in, besides public ones and those given by address; may be given more than once")
-	fs.Var(&t.maxResult, "max-result", "how many `bytes` a message of a tool may have, results with images among them: from 64KiB to 64MiB, and no more than the log can keep, which is somewhat less than 8MiB with serve")
+	fs.Var(&t.maxResult, "max-result", "how many `bytes` a result of a tool may have, instead of 8MiB for one with images and 1MiB for any other: from 64KiB to 64MiB, and no more than the log can keep, which is somewhat less than 8MiB with serve")
 }
 
 // check returns what is wrong with the flags, without the value of a header.

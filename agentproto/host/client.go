@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 
@@ -26,9 +27,24 @@ const (
 func newClient(opts Options, public string) *edge.Client {
 	dial := opts.DialContext
 	if dial == nil {
-		dial = guardOf(opts, public).DialContext(nil)
+		dial = guarded(guardOf(opts, public), opts.AllowPlainHTTP, nil)
 	}
 	return edge.NewClient(edge.Outbound{Dial: dial, TLS: opts.TLS, Connect: opts.Timeouts.Connect, Idle: opts.Concurrency}.Transport())
+}
+
+// guarded returns a function that connects with d to what a policy allows. Unless plain is set, requests that are
+// not encrypted do not go to public addresses: who is on the way would read conversations, callback URLs
+// and credentials (threat 11 of doc/threats.md).
+func guarded(p netguard.Policy, plain bool, d *net.Dialer) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	encrypted := p.DialContext(d)
+	p.NotPublic = !plain
+	open := p.DialContext(d)
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if edge.IsPlain(ctx) {
+			return open(ctx, network, addr)
+		}
+		return encrypted(ctx, network, addr)
+	}
 }
 
 // guardOf returns where requests may go: to public addresses, to those that the operator

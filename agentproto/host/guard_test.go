@@ -10,9 +10,11 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/netguard"
 )
 
@@ -44,6 +46,35 @@ func TestZ04Guard(t *testing.T) {
 	allowing := newClient(opts, "https://agents.example").Standard(1, time.Second)
 	if _, err := allowing.Get("http://127.0.0.1:1/"); err == nil || errors.Is(err, netguard.ErrBlocked) {
 		t.Errorf("an allowed network: %v", err)
+	}
+}
+
+// Threats 10 and 11: what is not encrypted goes to no public address, also not to one that the operator has written, unless the
+// operator allows it.
+func TestThreat10_PlainHTTP(t *testing.T) {
+	opts := Options{
+		Toolsets:      []string{"http://198.41.0.4:8080", "http://10.1.2.3:8080"},
+		AllowNetworks: []netip.Prefix{netip.MustParsePrefix("192.168.0.0/16")},
+	}
+	let := errors.New("it may be connected to")
+	dialer := &net.Dialer{Control: func(string, string, syscall.RawConn) error { return let }}
+	for url, want := range map[string]error{
+		"http://198.41.0.4/": netguard.ErrBlocked, "http://198.41.0.4:8080/": netguard.ErrBlocked, "http://[2001:500:2::c]/": netguard.ErrBlocked,
+		"https://198.41.0.4/": let, "https://198.41.0.4:8080/": let, "http://10.1.2.3:8080/": let, "http://192.168.1.1/": let, "http://10.1.2.4/": netguard.ErrBlocked,
+	} {
+		for _, plain := range []bool{false, true} {
+			if plain && strings.Contains(url, "198.") || strings.Contains(url, "2001:") && plain {
+				want = let
+			}
+			client := edge.NewClient(edge.Outbound{Dial: guarded(guardOf(opts, "https://agents.example"), plain, dialer)}.Transport())
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.Do(req, 1); !errors.Is(err, want) {
+				t.Errorf("%s, plain http allowed %v: %v, want %v", url, plain, err, want)
+			}
+		}
 	}
 }
 

@@ -51,6 +51,11 @@ type Options struct {
 	// and this machine is where PublicURL, too, is an address of it or localhost.
 	AllowNetworks []netip.Prefix
 
+	// AllowPlainHTTP lets requests that are not encrypted go to public addresses. Without it http is for
+	// this machine, for AllowNetworks, and for private addresses that are written in Toolsets or
+	// AllowOrigins.
+	AllowPlainHTTP bool
+
 	// Secrets are what the runtime shares with tool servers, by their base URLs as in
 	// Toolsets: one secret or, while it is being changed, several, each "whsec_" and at
 	// least 24 bytes in base64 as of Standard Webhooks. Everything that is posted to such

@@ -20,6 +20,7 @@ type toolFlags struct {
 	origins   urls
 	networks  prefixes
 	maxResult size
+	plain     bool
 }
 
 // add adds the flags to those of a command.
@@ -29,6 +30,7 @@ func (t *toolFlags) add(fs *flag.FlagSet) {
 	fs.Var(&t.headers, "tool-header", "`NAME=VALUE` or NAME=@FILE: a header, such as Authorization, of everything that is sent to the tool server, and to no other; with more than one --tool it is URL|NAME=VALUE; may be given more than once. Everybody on a machine can read the flags of a process: give secrets as @FILE")
 	fs.Var(&t.origins, "allow-origin", "an `ORIGIN` such as https://files.example to which a tool server may have requests sent that is at another; may be given more than once")
 	fs.Var(&t.networks, "allow-network", "a `network` such as 10.0.0.0/8 that tool servers may be in, besides public ones and those given by address; may be given more than once")
+	fs.BoolVar(&t.plain, "allow-http", false, "let requests that are not encrypted go to tool servers at public addresses, where others can read along")
 	fs.Var(&t.maxResult, "max-result", "how many `bytes` a result of a tool may have, instead of 8MiB for one with images and 1MiB for any other: from 64KiB to 64MiB, and no more than the log can keep, which is somewhat less than 8MiB with serve")
 }
 
@@ -52,7 +54,7 @@ func (t *toolFlags) set(o *host.Options, state string) (err error) {
 	}
 	o.Commands = t.commands.commands()
 	o.Toolsets, o.AllowOrigins, o.AllowNetworks = t.tools, t.origins, t.networks
-	o.Limits.Bytes = int64(t.maxResult)
+	o.Limits.Bytes, o.AllowPlainHTTP = int64(t.maxResult), t.plain
 	o.Headers, err = t.headers.of(t.bases())
 	return err
 }

@@ -63,9 +63,34 @@ type Client struct{ http *http.Client }
 // NewClient returns a client whose connections are those of t.
 func NewClient(t http.RoundTripper) *Client {
 	return &Client{&http.Client{
-		Transport:     t,
+		Transport:     &marked{t},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+}
+
+// A marked transport has the dialer know what a connection is for.
+type marked struct{ http.RoundTripper }
+
+// plainKey is the key of whether a request is not encrypted, in its context.
+type plainKey struct{}
+
+// RoundTrip implements [http.RoundTripper].
+func (m *marked) RoundTrip(r *http.Request) (*http.Response, error) {
+	return m.RoundTripper.RoundTrip(r.WithContext(context.WithValue(r.Context(), plainKey{}, r.URL.Scheme == "http")))
+}
+
+// CloseIdleConnections is for [http.Client.CloseIdleConnections].
+func (m *marked) CloseIdleConnections() {
+	if c, ok := m.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// IsPlain reports, to a dialer with its context, whether the connection is for a request of a [Client]
+// that is not encrypted.
+func IsPlain(ctx context.Context) bool {
+	plain, _ := ctx.Value(plainKey{}).(bool)
+	return plain
 }
 
 // CloseIdle closes connections that are kept for the next request.

@@ -40,6 +40,9 @@ type Policy struct {
 	// Allow are networks that are allowed on every port although they are not
 	// public.
 	Allow []netip.Prefix
+	// NotPublic refuses public addresses, also trusted ones. It is for connections on which
+	// others could read along, and leaves what was allowed besides.
+	NotPublic bool
 	// Trusted are "host:port" pairs that the operator has configured; see
 	// [Policy.Trust]. What is dialed under exactly this name may have every port. If
 	// the host is an IP address, or localhost, it need not be public. A name must
@@ -176,13 +179,16 @@ func (p Policy) checkConnected(asked, network, connected string) error {
 	switch zoneless := ip.WithZone(""); {
 	case p.AllowLoopback && zoneless.IsLoopback(),
 		slices.ContainsFunc(p.Allow, func(n netip.Prefix) bool { return n.Contains(zoneless) }),
-		p.configured(asked, zoneless):
+		p.configured(asked, zoneless) && !(p.NotPublic && guardian.SafeAddr(ip) == nil):
 		return nil
 	case ip.Zone() != "":
 		return &blocked{host: asked, ip: ip, reason: "it is an address of one network interface"}
 	}
 	if err := guardian.SafeAddr(ip); err != nil {
 		return &blocked{host: asked, ip: ip, reason: "it is in the " + kind(ip)}
+	}
+	if p.NotPublic {
+		return &blocked{host: asked, ip: ip, reason: "it is public, and the connection is not encrypted: use https"}
 	}
 	return p.checkPort(asked, strconv.Itoa(int(ap.Port())), ip)
 }

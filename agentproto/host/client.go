@@ -55,6 +55,9 @@ func guardOf(opts Options, public string) netguard.Policy {
 	if u, err := url.Parse(public); err == nil {
 		p.AllowLoopback = isLoopback(u.Hostname())
 	}
+	for _, origins := range opts.ToolsetOrigins {
+		p = p.Trust(origins...)
+	}
 	return p.Trust(opts.Toolsets...).Trust(opts.AllowOrigins...)
 }
 

@@ -25,13 +25,14 @@ type server struct {
 	base     string // as configured, without a trailing slash
 	id       serverID
 	origin   string
-	secrets  secrets       // shared with it; none if there are none
-	header   http.Header   // that requests to it have
-	slots    chan struct{} // requests in flight
-	notices  chan struct{} // notifications in flight
-	bodies   chan struct{} // callbacks that are being read or taken in
-	excess   chan struct{} // the same, of those that exceed their bounds
-	memory   *edge.Bytes   // for their bodies
+	origins  map[string]bool // allowed for it besides
+	secrets  secrets         // shared with it; none if there are none
+	header   http.Header     // that requests to it have
+	slots    chan struct{}   // requests in flight
+	notices  chan struct{}   // notifications in flight
+	bodies   chan struct{}   // callbacks that are being read or taken in
+	excess   chan struct{}   // the same, of those that exceed their bounds
+	memory   *edge.Bytes     // for their bodies
 	counters counters
 	command  *supervise.Process // that the runtime runs; nil for the others
 
@@ -75,6 +76,10 @@ func newServers(opts Options, bodies *edge.Bytes) ([]*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	origins, err := toolsetOrigins(opts)
+	if err != nil {
+		return nil, err
+	}
 	var servers []*server
 	seen := map[string]bool{}
 	for _, base := range opts.Toolsets {
@@ -91,7 +96,7 @@ func newServers(opts Options, bodies *edge.Bytes) ([]*server, error) {
 		}
 		seen[base] = true
 		servers = append(servers, &server{
-			base: base, id: identify(base), origin: origin, secrets: shared[base], header: headers[base],
+			base: base, id: identify(base), origin: origin, origins: origins[base], secrets: shared[base], header: headers[base],
 			slots: make(chan struct{}, opts.Concurrency), notices: make(chan struct{}, maxNotices),
 			bodies: make(chan struct{}, maxBodies), excess: make(chan struct{}, maxExcess), memory: bodies.Share(opts.Bounds.Bodies / 4),
 		})
@@ -136,18 +141,6 @@ func serverOf(raw string) (string, error) {
 		}
 	}
 	return origin, nil
-}
-
-// mayUse reports whether a server may have the runtime send requests to a URL.
-func (rt *Runtime) mayUse(s *server, raw string) error {
-	origin, err := serverOf(raw)
-	if err != nil {
-		return err
-	}
-	if origin != s.origin && !rt.origins[origin] {
-		return errors.New("URL has another origin than the tool server")
-	}
-	return nil
 }
 
 // load fetches and checks the manifest of one server. Either all of its tools are

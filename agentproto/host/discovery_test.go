@@ -91,6 +91,29 @@ func TestD13AllowedOrigin(t *testing.T) {
 	})
 }
 
+// D13: what one tool server may name is not for another one.
+func TestD13OriginOfOneToolset(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		front, other, back := w.tool("front.test"), w.tool("other.test"), w.tool("back.test")
+		front.manifest, other.manifest = back.manifest, back.manifest
+		w.opts.ToolsetOrigins = map[string][]string{front.base + "/": {"http://BACK.test:80"}}
+		w.start(front.base, other.base)
+		if got := w.problems(); strings.Count(got, "another origin") != 1 || !strings.Contains(got, "other.test") {
+			t.Errorf("problems %q", got)
+		}
+		w.call("g", "1")
+		if n := len(back.invocations()); n != 1 {
+			t.Errorf("%d invocations at the allowed origin, want 1", n)
+		}
+	})
+	for base, origin := range map[string]string{"http://unknown.test": "http://back.test", "http://front.test": "ftp://back.test"} {
+		_, err := newServers(Options{Toolsets: []string{"http://front.test"}, ToolsetOrigins: map[string][]string{base: {origin}}}, nil)
+		if err == nil {
+			t.Errorf("%s may name %s", base, origin)
+		}
+	}
+}
+
 func TestD05SharedName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.tool("a.test", "one", "shared"), w.tool("b.test", "shared", "two")

@@ -44,6 +44,10 @@ type Options struct {
 	// content would go there.
 	AllowOrigins []string
 
+	// ToolsetOrigins are the same for single tool servers, by their base URLs as in Toolsets: what one may
+	// name, the others may not.
+	ToolsetOrigins map[string][]string
+
 	// AllowNetworks are networks that tool servers may be in besides public ones, such as
 	// 10.0.0.0/8. What an address is judged by is the connection that is made, whatever a
 	// name resolved to before. Without this, a name must resolve to a public address; an

@@ -28,7 +28,7 @@ func (t *toolFlags) add(fs *flag.FlagSet) {
 	fs.Var(&t.tools, "tool", "base `URL` of a tool server; may be given more than once")
 	fs.Var(&t.commands, "tool-command", "a tool server that this starts, keeps running and ends: `[URL] [NAME=VALUE ...] PROGRAM [ARGUMENT ...]`, with {port}, {host} and {url} in place of where it is to listen. Without a URL that is a free port of 127.0.0.1, the same at every start with a --state folder; may be given more than once")
 	fs.Var(&t.headers, "tool-header", "`NAME=VALUE` or NAME=@FILE: a header, such as Authorization, of everything that is sent to the tool server, and to no other; with more than one --tool it is URL|NAME=VALUE; may be given more than once. Everybody on a machine can read the flags of a process: give secrets as @FILE")
-	fs.Var(&t.origins, "allow-origin", "an `ORIGIN` such as https://files.example to which a tool server may have requests sent that is at another; may be given more than once")
+	fs.Var(&t.origins, "allow-origin", "an `ORIGIN` such as https://files.example to which a tool server may have requests sent that is at another; URL=ORIGIN allows it to the tool server at that URL alone; may be given more than once")
 	fs.Var(&t.networks, "allow-network", "a `network` such as 10.0.0.0/8 that tool servers may be in, besides public ones and those given by address; may be given more than once")
 	fs.BoolVar(&t.plain, "allow-http", false, "let requests that are not encrypted go to tool servers at public addresses, where others can read along")
 	fs.Var(&t.maxResult, "max-result", "how many `bytes` a result of a tool may have, instead of 8MiB for one with images and 1MiB for any other: from 64KiB to 64MiB, and no more than the log can keep, which is somewhat less than 8MiB with serve")
@@ -53,7 +53,18 @@ func (t *toolFlags) set(o *host.Options, state string) (err error) {
 		return err
 	}
 	o.Commands = t.commands.commands()
-	o.Toolsets, o.AllowOrigins, o.AllowNetworks = t.tools, t.origins, t.networks
+	o.Toolsets, o.AllowNetworks = t.tools, t.networks
+	for _, text := range t.origins {
+		i := strings.LastIndex(text, "=")
+		if i < 0 {
+			o.AllowOrigins = append(o.AllowOrigins, text)
+			continue
+		}
+		if o.ToolsetOrigins == nil {
+			o.ToolsetOrigins = map[string][]string{}
+		}
+		o.ToolsetOrigins[text[:i]] = append(o.ToolsetOrigins[text[:i]], text[i+1:])
+	}
 	o.Limits.Bytes, o.AllowPlainHTTP = int64(t.maxResult), t.plain
 	o.Headers, err = t.headers.of(t.bases())
 	return err

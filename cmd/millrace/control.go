@@ -156,7 +156,7 @@ func (p *puppet) serve(ctx context.Context) error {
 	guard := edge.Policy{Token: edge.NewToken(token), JSON: true}
 	server := edge.New(edge.Guard(guard, mux), edge.Options{Body: maxLine, Write: maxWait})
 	defer context.AfterFunc(ctx, func() { server.Close() })()
-	fmt.Printf("%s\n", line)
+	fmt.Fprintf(stdout, "%s\n", line)
 	return server.Serve(listener)
 }
 

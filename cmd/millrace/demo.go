@@ -98,7 +98,7 @@ func demo(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%s\n", line)
+		fmt.Fprintf(stdout, "%s\n", line)
 	}
 	if !totals.good() {
 		return errFailed

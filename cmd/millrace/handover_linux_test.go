@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -16,7 +18,29 @@ import (
 // address and to its runtime, and to nobody else, so nothing goes directly from one to the other.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
-	handOver(t, [2]*netHost{{public: "127.0.0.2", tools: "127.0.0.2"}, {public: "127.0.0.3", tools: "127.0.0.3"}})
+	handOver(t, [2]*netHost{{public: "127.0.0.2", tools: "127.0.0.2"}, {public: "127.0.0.3", tools: "127.0.0.3"}}, freePort(t), -1)
+}
+
+// A host and its tool server are killed in the middle of a move, and it is done all the same.
+func TestHandOverKilled(t *testing.T) {
+	for i, name := range []string{"source", "destination"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one, other := fmt.Sprint("127.0.1.", i), fmt.Sprint("127.0.2.", i)
+			handOver(t, [2]*netHost{{public: one, tools: one}, {public: other, tools: other}}, freePort(t), i)
+		})
+	}
+}
+
+// freePort returns a number of which, and of those behind it, nobody has a port at the addresses
+// of these tests.
+func freePort(t *testing.T) int {
+	_, port, _ := net.SplitHostPort(freeAddress(t))
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return min(n, 65000)
 }
 
 // Two hosts in two network namespaces that reach each other's runtimes, and whose tool servers are
@@ -33,7 +57,7 @@ func TestHandOverBetweenNamespaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hosts[i] = &netHost{public: "1.2.3." + strconv.Itoa(i+1), tools: "127.0.0.1", do: do, clients: dialFrom(do)}
+		hosts[i] = &netHost{public: "10.9.8." + strconv.Itoa(i+1), tools: "127.0.0.1", network: "10.9.8.0/24", do: do, clients: dialFrom(do)}
 		keep := exec.Command("sleep", "600") // by its number others know the namespace
 		if err := do(keep.Start); err != nil {
 			t.Fatal(err)
@@ -60,7 +84,7 @@ func TestHandOverBetweenNamespaces(t *testing.T) {
 		ip(h, "addr add "+h.public+"/24 dev here")
 		ip(h, "link set here up")
 	}
-	handOver(t, hosts)
+	handOver(t, hosts, 17340, -1)
 }
 
 // newNamespace returns a function that does something in a network namespace of its own.

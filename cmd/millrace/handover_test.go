@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 // A netHost is a host of its own. Nil is this one.
 type netHost struct {
 	public, tools string // addresses of the runtime for others, and of what is on loopback
+	network       string // that they have in common, unless that is loopback
 	do            func(func() error) error
 	clients       *http.Client
 }
@@ -51,8 +53,11 @@ func dialFrom(do func(func() error) error) *http.Client {
 // listens on loopback. The call that is pending is interrupted, and its function runs again at the
 // destination, which posts the result to the callback URL that it was given at the source. The
 // destination's tool server is killed then, and the next call has the one that is started again.
-func handOver(t *testing.T, hosts [2]*netHost) {
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+//
+// If killed is 0 or 1, the runtime of that host is killed with its tool server in the middle of the
+// move, and started again, and the move is asked for until it is done.
+func handOver(t *testing.T, hosts [2]*netHost, port, killed int) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	key := filepath.Join(dir, "migration.key")
@@ -62,14 +67,20 @@ func handOver(t *testing.T, hosts [2]*netHost) {
 	var tools [2]*toolCommand
 	for i, h := range hosts {
 		state := filepath.Join(dir, fmt.Sprint(i))
-		listen := net.JoinHostPort(h.public, "17340")
-		s := &served{t: t, state: state, api: "http://" + net.JoinHostPort(h.tools, "17341"), at: h, args: []string{
-			"serve", "--state", state, "--listen", listen, "--api", net.JoinHostPort(h.tools, "17341"),
+		listen, api := net.JoinHostPort(h.public, fmt.Sprint(port)), net.JoinHostPort(h.tools, fmt.Sprint(port+1))
+		s := &served{t: t, state: state, api: "http://" + api, at: h, args: []string{
+			"serve", "--state", state, "--listen", listen, "--api", api,
 			"--migration-key", key, "--model", "script:" + script,
 		}}
-		url := fmt.Sprintf("http://%s:%d", h.tools, 18800+i)
-		tools[i] = newToolCommand(t, url, fmt.Sprintf("--host {host} --state '%s' --migration-key '%s' --migrate-to http://%s slow", filepath.Join(state, "slow"), key, listen))
+		url, allow := fmt.Sprintf("http://%s:%d", h.tools, port+10+i), ""
+		if h.network != "" {
+			allow = "--allow-network " + h.network
+		}
+		tools[i] = newToolCommand(t, url, fmt.Sprintf("--host {host} --state '%s' --migration-key '%s' --migrate-to http://%s %s slow", filepath.Join(state, "slow"), key, listen, allow))
 		s.args = append(s.args, "--tool-command", tools[i].flag)
+		if h.network != "" {
+			s.args = append(s.args, "--allow-network", h.network)
+		}
 		s.start()
 		t.Cleanup(s.kill)
 		runtimes[i] = s
@@ -81,12 +92,23 @@ func handOver(t *testing.T, hosts [2]*netHost) {
 	a.request(ctx, "POST", "/sessions", `{"id":"s"}`, http.StatusCreated)
 	a.request(ctx, "POST", "/threads/s/messages", `{"text":"sleep"}`, http.StatusAccepted)
 	a.historyOf(ctx, "s", "One moment.")
-	move := fmt.Sprintf(`{"to":"http://%s:17340"}`, hosts[1].public)
-	if status, text := a.request(ctx, "POST", "/sessions/s/migrate", move, http.StatusNoContent, http.StatusBadGateway, http.StatusConflict, http.StatusInternalServerError); status != http.StatusNoContent {
-		t.Fatalf("the session has not moved: %s", text)
+	move := fmt.Sprintf(`{"to":"http://%s:%d"}`, hosts[1].public, port)
+	if killed >= 0 {
+		victim := runtimes[killed]
+		dead := time.AfterFunc(2*time.Second, func() { victim.kill(); victim.start() })
+		defer dead.Stop()
+	}
+	for moved := false; !moved; {
+		status, text := a.request(ctx, "POST", "/sessions/s/migrate", move, http.StatusNoContent, http.StatusBadGateway, http.StatusConflict, http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusNotFound, http.StatusGone)
+		moved = status == http.StatusNoContent || strings.Contains(string(text), "lives at")
+		if !moved && (killed < 0 || ctx.Err() != nil) {
+			t.Fatalf("the session has not moved: %d %s", status, text)
+		}
+		<-time.After(50 * time.Millisecond)
 	}
 	b.historyOf(ctx, "s", "all done")
-	syscall.Kill(tools[1].running(ctx, 1), syscall.SIGKILL)
+	before := len(tools[1].started())
+	syscall.Kill(tools[1].running(ctx, before), syscall.SIGKILL)
 	b.request(ctx, "POST", "/threads/s/messages", `{"text":"more"}`, http.StatusAccepted)
 	results := map[string]string{}
 	for _, m := range b.historyOf(ctx, "s", "all over") {
@@ -98,7 +120,7 @@ func handOver(t *testing.T, hosts [2]*netHost) {
 		t.Errorf("the results are %q", results)
 	}
 	a.request(ctx, "POST", "/threads/s/messages", `{"text":"still there?"}`, http.StatusGone)
-	tools[1].running(ctx, 2)
+	tools[1].running(ctx, before+1)
 
 	a.kill() // and the other ends as it should
 	b.cmd.Process.Signal(syscall.SIGTERM)

@@ -107,9 +107,9 @@ func tool(ctx context.Context, args []string) error {
 		go func() { failed <- server.Serve(l) }()
 		defer server.Close()
 		if embedded {
-			fmt.Printf("{\"port\":%d}\n", l.Addr().(*net.TCPAddr).Port)
+			fmt.Fprintf(stdout, "{\"port\":%d}\n", l.Addr().(*net.TCPAddr).Port)
 		} else {
-			fmt.Printf("%-8s http://%s\n", name, l.Addr())
+			fmt.Fprintf(stdout, "%-8s http://%s\n", name, l.Addr())
 		}
 	}
 	select {

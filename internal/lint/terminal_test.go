@@ -18,10 +18,16 @@ func TestTerminal(t *testing.T) {
 			continue
 		}
 		ast.Inspect(f.File, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "Stdout" || s.Sel.Name == "Stderr") {
-				if x, ok := s.X.(*ast.Ident); ok && x.Name == "os" {
-					t.Errorf("%s: os.%s: use stdout or stderr", f.fset.Position(n.Pos()), s.Sel.Name)
-				}
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, ok := s.X.(*ast.Ident)
+			switch {
+			case !ok:
+			case x.Name == "os" && (s.Sel.Name == "Stdout" || s.Sel.Name == "Stderr"),
+				x.Name == "fmt" && (s.Sel.Name == "Print" || s.Sel.Name == "Printf" || s.Sel.Name == "Println"):
+				t.Errorf("%s: %s.%s: use stdout or stderr", f.fset.Position(n.Pos()), x.Name, s.Sel.Name)
 			}
 			return true
 		})

@@ -28,6 +28,7 @@ type EntryOutput[K comparable, V any] struct {
 	taken   engine.Columns[K, struct{}] // taken before this step, of a flow whose history is elsewhere; held by the token or the feeder
 	passing []foundEntry[K, V]          // found in the history, for those who wait; held by the feeder
 	asked   asked[K, V]                 // see Ask
+	listed  bool                        // among the location's Ports; held by the token
 
 	_       token.CacheLinePad
 	mu      sync.Mutex
@@ -50,9 +51,11 @@ func (out *EntryOutput[K, V]) changed() bool {
 	return len(out.step.K)+len(out.gone.K)+len(out.taken.K) > 0
 }
 
-// changing notes that the step changes the output.
+// changing notes that the step changes the output: once, also if an entry that the step has
+// dropped is back and was the only change.
 func (out *EntryOutput[K, V]) changing() {
-	if !out.changed() {
+	if !out.listed {
+		out.listed = true
 		out.loc.Ports = append(out.loc.Ports, out)
 	}
 }
@@ -139,6 +142,7 @@ func (out *EntryOutput[K, V]) Show() (more bool) {
 
 // Forget implements [engine.Port].
 func (out *EntryOutput[K, V]) Forget() {
+	out.listed = false
 	out.step.Clear()
 	out.gone.Clear()
 	if out.goneAt != nil && out.goneAt.Len() > 0 {

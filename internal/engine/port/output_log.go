@@ -99,6 +99,7 @@ func (out *Output[T]) Full() bool { return len(out.buf) > out.bound }
 // Emit appends the entries of the step, and keeps them until they are taken.
 func (out *EntryOutput[K, V]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
 	if !out.changed() {
+		out.listed = false
 		return dst, nil
 	}
 	if dst, err = out.appendKeys(dst, c, out.taken.K); err != nil {

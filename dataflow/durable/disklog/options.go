@@ -36,7 +36,7 @@ func Dir(dir string) journal.Opener { return DirWithOptions(dir, Options{}) }
 
 // DirWithOptions is [Dir] with options.
 func DirWithOptions(dir string, o Options) journal.Opener {
-	return opener{dir: dir, Options: o, fs: vfs.Default}
+	return opener{dir: dir, Options: o, fs: owned{vfs.Default}}
 }
 
 type opener struct {

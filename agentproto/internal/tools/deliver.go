@@ -1,0 +1,196 @@
+package tools
+
+import (
+	"slices"
+	"time"
+)
+
+// put queues a message of a call.
+func (t step) put(c *Call, m *Message) {
+	c.Number++
+	m.Number, m.Posted, m.Failed, m.Wake = c.Number, t.now, 0, 0
+	c.Queue = append(c.Queue, m)
+}
+
+// lose tells who waits for a message that it is not delivered.
+func (t step) lose(m *Message) {
+	if m.Lost != "" {
+		t.do.Emit(Out{Answered: &Answered{ID: m.Lost, Lost: true}})
+	}
+}
+
+// attempted takes what came of an attempt.
+func (t step) attempted(j Job, o Outcome) {
+	if j.Reply {
+		t.replied(j, o)
+		return
+	}
+	c := t.call(j.Call)
+	if c == nil || c.Attempt != j.Number {
+		return
+	}
+	c.Attempt = 0
+	m := c.Queue[0]
+	moved := j.To != c.Address // it was tried at the address before
+	switch {
+	case o.Suspended || moved && o.Class != Accepted:
+		if moved {
+			m.Failed, m.Wake = 0, 0
+		}
+		return
+	case o.Class == Again:
+		if pause, ok := t.Pause(j, o.After); ok {
+			m.Failed++
+			m.Wake = t.now + pause
+			return
+		}
+		o.Class = Refused
+	}
+	c.Queue = slices.Delete(c.Queue, 0, 1)
+	if o.Class != Accepted {
+		t.lose(m)
+	}
+	t.limit(o.Load)
+	switch {
+	case o.Class == Gone,
+		c.Phase == Resolved && len(c.Queue) == 0,
+		o.Class == Refused && isResult(m) && c.Phase != Resolved: // a runtime that does not know of a subscription drops its events
+		t.finish(c)
+	}
+}
+
+// replied takes what came of an attempt to send a reply.
+func (t step) replied(j Job, o Outcome) {
+	i := slices.IndexFunc(t.Replies, func(r *Reply) bool { return r.Attempt == j.Number })
+	if i < 0 {
+		return
+	}
+	r := t.Replies[i]
+	r.Attempt = 0
+	if o.Suspended {
+		return
+	}
+	if pause, ok := t.Pause(j, o.After); o.Class == Again && ok {
+		r.Message.Failed++
+		r.Message.Wake = t.now + pause
+		return
+	}
+	t.limit(o.Load)
+	t.Replies = slices.Delete(t.Replies, i, i+1)
+	t.do.Emit(Out{Load: r.load(-1)})
+	t.remember(r.Key, Finished{})
+}
+
+// settle ends a step: it begins the jobs that are due, sets the alarm for those that will be,
+// says what has changed of the load, and forgets a session of which nothing is left.
+func (t step) settle() {
+	t.expire()
+	next := time.Duration(0)
+	at := func(d time.Duration) {
+		if next == 0 || d < next {
+			next = d
+		}
+	}
+	still := t.Move.Phase == Frozen || t.Move.Phase == Doubt
+	for _, c := range t.Calls {
+		if !still {
+			t.runs(c)
+			t.sends(c, at)
+		}
+		t.tell(c, t.loadOf(c, still))
+	}
+	for _, r := range t.Replies {
+		if m := r.Message; r.Attempt == 0 && t.turn(r) {
+			if m.Wake > t.now {
+				at(m.Wake)
+				continue
+			}
+			r.Attempt = t.begin(t.attempt(m, Job{Call: r.Call, To: r.Address, ID: m.ID, Reply: true}))
+		}
+	}
+	if still {
+		t.quiet()
+	}
+	if sum := (Load{Finished: int64(len(t.Done)), Results: t.Results}); sum != t.Sum {
+		t.do.Emit(Out{Load: &LoadOf{Load: Load{Finished: sum.Finished - t.Sum.Finished, Results: sum.Results - t.Sum.Results}}})
+		t.Sum = sum
+	}
+	if len(t.Order) > 0 && t.Remember < Forever {
+		at(t.Order[0].At + t.Remember)
+	}
+	if t.Move.Phase == Away {
+		at(t.Move.At + rememberMoved)
+	}
+	switch {
+	case next > 0:
+		t.do.After(alarm, next-t.now)
+	case len(t.Calls) == 0 && len(t.Replies) == 0 && len(t.Done) == 0 && len(t.Grants) == 0 && len(t.Stops) == 0 && t.Move.Phase == Here && len(t.do.Calls()) == 0:
+		t.do.Forget()
+	}
+}
+
+// runs begins the function of a call, or the producer of its subscription.
+func (t step) runs(c *Call) {
+	switch {
+	case c.Run != 0 || c.Phase == Resolved:
+	case c.Phase == Running:
+		c.Run = t.begin(Job{Kind: Run, Call: c.ID, Inv: c.Inv, Epoch: c.Epoch, By: c.By, Known: answered(c.Questions)})
+	case c.Phase == Subscribed:
+		c.Run = t.begin(Job{Kind: Produce, Call: c.ID, Inv: c.Inv, Epoch: c.Epoch, By: c.By, State: c.State})
+	}
+}
+
+// answered returns the questions that have an answer.
+func answered(all []Question) (some []Question) {
+	for _, q := range all {
+		if q.Selected != nil {
+			some = append(some, q)
+		}
+	}
+	return some
+}
+
+// sends begins an attempt to send the first message of a call, or says when.
+func (t step) sends(c *Call, at func(time.Duration)) {
+	if c.Attempt != 0 || len(c.Queue) == 0 {
+		return
+	}
+	m := c.Queue[0]
+	if m.Wake > t.now {
+		at(m.Wake)
+		return
+	}
+	id := m.ID
+	if len(c.Before) > 0 { // a runtime that has taken the message at the address before would drop it here
+		id += "_" + briefOf(c.Address).String()
+	}
+	c.Attempt = t.begin(t.attempt(m, Job{Call: c.ID, To: c.Address, ID: id, Queue: len(c.Queue), Bytes: c.bytes(), Credit: c.Credit}))
+}
+
+// attempt returns the job that sends a message once.
+func (t step) attempt(m *Message, j Job) Job {
+	sent := *m
+	j.Kind, j.Message, j.Left = Attempt, &sent, m.Posted+t.Horizon-t.now
+	return j
+}
+
+// loadOf returns what a call counts for. Those of a session that moves are none of this
+// process's business.
+func (t step) loadOf(c *Call, still bool) LoadOf {
+	l := LoadOf{Runtime: c.ID.Runtime}
+	if !still {
+		l.Calls, l.Bytes = 1, c.bytes()
+		if len(c.Queue) > 0 {
+			l.Busy = 1
+		}
+	}
+	return l
+}
+
+// tell says how the load of a call has changed.
+func (t step) tell(c *Call, l LoadOf) {
+	if was := c.Told; l.Load != was.Load {
+		c.Told = l
+		t.do.Emit(Out{Load: &LoadOf{l.Runtime, Load{Calls: l.Calls - was.Calls, Busy: l.Busy - was.Busy, Bytes: l.Bytes - was.Bytes}}})
+	}
+}

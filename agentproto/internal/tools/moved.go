@@ -1,0 +1,204 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// A Moved is a session on its way. Times in it are ages, since two histories have no clock in
+// common.
+type Moved struct {
+	Version int         `json:"version"`
+	Place   Place       `json:"place"`
+	Calls   []MovedCall `json:"calls"`
+	Done    []MovedKey  `json:"done"`
+	Grants  []Grant     `json:"grants"`
+}
+
+// A MovedCall is a call that is not finished.
+type MovedCall struct {
+	Runtime   string         `json:"runtime"`
+	Inv       jsontext.Value `json:"invocation"`
+	Phase     Phase          `json:"phase"`
+	Address   string         `json:"address"`
+	Before    [][]byte       `json:"before"`
+	Queue     []MovedMessage `json:"queue"`
+	Number    uint64         `json:"number"`
+	State     []byte         `json:"state"`
+	Questions []Question     `json:"questions"` // that are answered
+	Result    []byte         `json:"result"`
+}
+
+// A MovedMessage is a message that is not delivered.
+type MovedMessage struct {
+	Kind   string `json:"kind"`
+	ID     string `json:"id"`
+	Body   []byte `json:"body"`
+	Number uint64 `json:"number"`
+	Age    int64  `json:"age"` // in nanoseconds
+	Failed int    `json:"failed"`
+	Wait   int64  `json:"wait"` // until the next attempt
+}
+
+// A MovedKey is a call, or a reply, that is remembered.
+type MovedKey struct {
+	Key     []byte `json:"key"`
+	Print   []byte `json:"print"`
+	Address []byte `json:"address"`
+	Result  []byte `json:"result"`
+	Age     int64  `json:"age"`
+}
+
+const movedVersion = 2
+
+// export returns all of a session. Questions that wait for a user are left behind, with their
+// addresses here: the function runs again at the destination and asks anew. Those that were
+// answered come along, so that nobody is asked twice.
+func (t step) export() []byte {
+	m := Moved{Version: movedVersion, Place: t.place, Grants: t.Grants}
+	for _, c := range t.Calls {
+		inv, err := agentproto.Encode(c.Inv)
+		if err != nil {
+			continue // it was decoded before, so it can be encoded
+		}
+		out := MovedCall{Runtime: c.ID.Runtime, Inv: inv, Phase: c.Phase, Address: c.Address, Number: c.Number,
+			State: c.State, Questions: answered(c.Questions), Result: c.Result}
+		for _, b := range c.Before {
+			out.Before = append(out.Before, slices.Clone(b[:]))
+		}
+		for _, q := range c.Queue {
+			if c.Phase == Running && (q.Kind == agentproto.TypeOAuth || q.Kind == agentproto.TypeUserChoice) {
+				continue
+			}
+			out.Queue = append(out.Queue, MovedMessage{q.Kind, q.ID, q.Body, q.Number, int64(t.now - q.Posted), q.Failed, int64(max(0, q.Wake-t.now))})
+		}
+		m.Calls = append(m.Calls, out)
+	}
+	for _, a := range t.Order {
+		f := t.Done[a.Key]
+		m.Done = append(m.Done, MovedKey{slices.Clone(a.Key[:]), slices.Clone(f.Print[:]), slices.Clone(f.Address[:]), f.Result, int64(t.now - a.At)})
+	}
+	data, err := json.Marshal(m)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// ReadMoved reads what an Export has returned at another instance, and checks that all of it
+// is of one session.
+func ReadMoved(data []byte, of Place) (*Moved, error) {
+	m := new(Moved)
+	if err := strict.Unmarshal(data, m, jsontext.AllowDuplicateNames(false), strict.RejectUnknownMembers(true)); err != nil {
+		return nil, errors.New("it is not a session")
+	}
+	switch {
+	case m.Version != movedVersion:
+		return nil, fmt.Errorf("its version is %d, not %d", m.Version, movedVersion)
+	case m.Place != of:
+		return nil, errors.New("it is of another session")
+	}
+	for _, c := range m.Calls {
+		if err := c.check(of); err != nil {
+			return nil, err
+		}
+	}
+	for _, d := range m.Done {
+		if len(d.Key) != len(Key{}) || len(d.Print) != len(Print{}) || len(d.Address) != len(brief{}) || len(d.Result) > maxKept || d.Age < 0 {
+			return nil, errors.New("a finished call is not what it should be")
+		}
+	}
+	if len(m.Grants) > maxGrants {
+		return nil, errors.New("it has too many grants")
+	}
+	return m, nil
+}
+
+// check reports whether a call is whole, and one of the session.
+func (c *MovedCall) check(of Place) error {
+	inv, err := c.invocation()
+	switch {
+	case err != nil:
+		return errors.New("an invocation cannot be read")
+	case PlaceOf(of.Runtime, inv) != of, of.Runtime != "" && c.Runtime != of.Runtime:
+		return errors.New("a call is of another session")
+	case len(c.Result) > maxKept:
+		return errors.New("a call has a result that is too large")
+	case c.Phase != Running && c.Phase != Subscribed && c.Phase != Resolved:
+		return errors.New("a call is in no known phase")
+	case len(c.Before) > maxAddresses, slices.ContainsFunc(c.Before, func(b []byte) bool { return len(b) != len(brief{}) }):
+		return errors.New("a call has addresses that are none")
+	case len(c.Questions) > maxQuestions, slices.ContainsFunc(c.Questions, func(q Question) bool { return q.Selected == nil }):
+		return errors.New("a question has no answer")
+	}
+	for i, m := range c.Queue {
+		msg, err := agentproto.DecodeCallback(bytes.Clone(m.Body), agentproto.Limits{Bytes: int64(len(m.Body)) + 1})
+		switch {
+		case err != nil || msg.Type() != m.Kind || msg.Key().GroupID != inv.GroupID || msg.Key().ID != inv.ID && m.Kind != agentproto.TypeViewUpdate:
+			return errors.New("a message is not one of its call")
+		case m.Number > c.Number || i > 0 && m.Number <= c.Queue[i-1].Number || m.Failed < 0 || m.Age < 0 || m.Wait < 0:
+			return errors.New("a message has no place")
+		}
+	}
+	return nil
+}
+
+func (c *MovedCall) invocation() (*agentproto.Invocation, error) {
+	return agentproto.DecodeInvocation(bytes.Clone(c.Inv), agentproto.Limits{Bytes: int64(len(c.Inv)) + 1})
+}
+
+// come takes a session that has come from another instance. Calls that are finished here are
+// left out, and others take the place of those that are here.
+func (t step) come(m *Moved) {
+	if t.Move.Phase == Away {
+		t.Move = Move{} // it has come back
+	}
+	for _, in := range m.Calls {
+		inv, err := in.invocation()
+		if err != nil {
+			continue // ReadMoved has read it
+		}
+		c := &Call{ID: CallID{in.Runtime, inv.GroupID, inv.ID}, Inv: inv, Print: PrintOf(inv), Phase: in.Phase, Address: in.Address,
+			Number: in.Number, State: in.State, Questions: in.Questions, Result: in.Result}
+		if _, known := t.Done[c.ID.key()]; known {
+			continue
+		}
+		for _, b := range in.Before {
+			c.Before = append(c.Before, brief(b))
+		}
+		for _, q := range in.Queue {
+			c.Queue = append(c.Queue, &Message{Kind: q.Kind, ID: q.ID, Body: q.Body, Number: q.Number, Posted: t.now - time.Duration(q.Age), Failed: q.Failed, Wake: t.now + time.Duration(q.Wait)})
+		}
+		if old := t.call(c.ID); old != nil {
+			t.stop(old.Run, CauseMoving)
+			t.stop(old.Attempt, CauseMoving)
+			c.Told = old.Told
+			t.Calls[slices.Index(t.Calls, old)] = c
+			continue
+		}
+		if c.Phase == Resolved && len(c.Queue) == 0 {
+			continue
+		}
+		t.Calls = append(t.Calls, c)
+		t.said(c, false)
+	}
+	for _, d := range m.Done {
+		if _, known := t.Done[Key(d.Key)]; !known {
+			t.remember(Key(d.Key), Finished{Print(d.Print), brief(d.Address), d.Result})
+			t.Order[len(t.Order)-1].At = t.now - time.Duration(d.Age)
+		}
+	}
+	slices.SortStableFunc(t.Order, func(a, b Aged) int { return int(min(1, max(-1, a.At-b.At))) })
+	for _, g := range m.Grants {
+		t.grant(g)
+	}
+}

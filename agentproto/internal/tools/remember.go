@@ -1,0 +1,64 @@
+package tools
+
+// remember notes that a call is finished, or a reply was given.
+func (t step) remember(key Key, f Finished) {
+	if _, known := t.Done[key]; known {
+		return
+	}
+	if len(f.Result) > maxKept || t.Results+int64(len(f.Result)) > maxKeptAll {
+		t.dropResults(int64(len(f.Result)))
+	}
+	t.Done[key] = f
+	t.Results += int64(len(f.Result))
+	t.Order = append(t.Order, Aged{key, t.now})
+	for len(t.Order) > maxDone {
+		t.forget()
+	}
+}
+
+// dropResults forgets the oldest results until there is room for so many bytes.
+func (t step) dropResults(room int64) {
+	for _, a := range t.Order {
+		if t.Results+room <= maxKeptAll {
+			return
+		}
+		f := t.Done[a.Key]
+		t.Results -= int64(len(f.Result))
+		f.Result = nil
+		t.Done[a.Key] = f
+	}
+}
+
+// limit forgets what is oldest here if all sessions together remember too much.
+func (t step) limit(all Load) {
+	if all.Finished >= maxDoneAll {
+		for range 2 {
+			if len(t.Order) > maxDoneFull {
+				t.forget()
+			}
+		}
+	}
+	if over := all.Results - maxKeptAll; over > 0 {
+		t.dropResults(maxKeptAll - max(0, t.Results-over))
+	}
+}
+
+// expire forgets what was finished long enough ago.
+func (t step) expire() {
+	for len(t.Order) > 0 && t.Remember < Forever && t.Order[0].At+t.Remember <= t.now {
+		t.forget()
+	}
+	if t.Move.Phase == Away && t.Move.At+rememberMoved <= t.now {
+		t.Move = Move{}
+	}
+}
+
+// forget forgets what was finished first.
+func (t step) forget() {
+	key := t.Order[0].Key
+	t.Results -= int64(len(t.Done[key].Result))
+	delete(t.Done, key)
+	if t.Order = t.Order[1:]; len(t.Order) == 0 {
+		t.Order = nil
+	}
+}

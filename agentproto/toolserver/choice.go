@@ -2,64 +2,23 @@ package toolserver
 
 import (
 	"context"
-	"crypto/rand"
+	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base32"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/agentproto/internal/tools"
 )
-
-// A question waits for the answer of a user.
-type question struct {
-	call    *call
-	key     []byte // in questionBucket
-	choices int
-	asked   time.Time
-	message string      // the webhook-id of the message that asks
-	answer  chan answer // has room for the one answer
-}
-
-// An answer is the index of a choice, or why it is none.
-type answer struct {
-	selected int
-	err      error
-}
-
-// A questionRecord is what is kept of a question, so that a function which runs again
-// after a restart, and asks the same, gets the answer that was given meanwhile, or
-// goes on waiting for it: the user is not asked twice, and an answer for which the
-// runtime got a 200 is not lost. At another address, after a migration, nothing would
-// come, so the user is asked again there.
-type questionRecord struct {
-	Secret  digest    `json:"secret"` // of the response_url
-	Choices int       `json:"choices"`
-	Asked   time.Time `json:"asked"`
-	Message string    `json:"message"`
-	URL     string    `json:"url"`              // Options.PublicURL: where the answer comes to
-	Answer  *int      `json:"answer,omitempty"` // -1 for one that is none
-}
-
-// choices are the open questions, by the digest of the secret in their
-// response_url.
-type choices struct {
-	mu       sync.Mutex
-	open     map[digest]*question
-	again    map[string]kept // by key: of calls that run again, until they ask
-	answered memory
-}
-
-type kept struct {
-	secret digest
-	*question
-}
 
 // Choose asks the user to choose one of choices and returns its index. Def is the
 // index that stands for a user who dismisses the question.
@@ -84,69 +43,113 @@ func Choose(ctx context.Context, prompt string, choices []string, def int) (int,
 	case def < 0 || def >= len(choices):
 		return 0, errors.New("the default is not one of the choices")
 	}
-	key, err := c.questionKey(prompt, choices, def)
+	q, err := c.question(prompt, choices, def)
 	if err != nil {
 		return 0, err
 	}
-	cs := &c.server.choices
-	q, id := cs.asked(key)
-	var lost <-chan error
-	if q != nil {
-		lost = c.lost(q.message)
+	if i := slices.IndexFunc(c.job.Known, func(k tools.Question) bool { return k.Text == q.Text && k.Nth == q.Nth }); i >= 0 {
+		return selection(*c.job.Known[i].Selected) // answered at another instance
+	}
+	s := c.server
+	if known, ok := s.ports.Asked.Get(q.ID); ok { // before a restart
+		q.At = known.At
 	} else {
-		secret := rand.Text() + rand.Text() // 256 bits
-		q, id = &question{call: c, key: key, choices: len(choices), asked: time.Now(), answer: make(chan answer, 1)}, sha256.Sum256([]byte(secret))
-		m, err := c.server.encode(c, &agentproto.UserChoice{
+		m, err := s.encode(&agentproto.UserChoice{
 			GroupID:     c.inv.GroupID,
 			ID:          c.inv.ID,
 			CallID:      c.inv.CallID,
 			Prompt:      prompt,
 			Choices:     choices,
 			Default:     def,
-			ResponseURL: c.server.opts.PublicURL + choicePath + secret,
+			ResponseURL: s.opts.PublicURL + choicePath + q.secret,
 		})
 		if err != nil {
 			return 0, err
 		}
-		q.message, lost, m.ctx = m.id, m.lost, c.ctx
-		cs.put(id, q)
-		if err := c.ask(m, q, id); err != nil {
-			cs.take(id)
+		m.Lost = q.ID
+		if err := c.post(ctx, tools.Post{Message: m, Ask: &q.Question}); err != nil {
 			return 0, err
 		}
 	}
-	defer cs.take(id)
-
-	ctx, stop := context.WithDeadlineCause(ctx, q.asked.Add(c.server.opts.ChoiceTimeout), ErrNoAnswer)
+	ctx, stop := context.WithDeadlineCause(ctx, q.At.Add(s.opts.ChoiceTimeout), ErrNoAnswer)
 	defer stop()
-	select { // an answer that is there counts
-	case a := <-q.answer:
-		return a.selected, a.err
-	default:
-	}
-	select {
-	case a := <-q.answer:
-		return a.selected, a.err
-	case <-lost:
-		if err := context.Cause(ctx); err != nil {
-			return 0, err
-		}
-		c.unask(q)
+	a, err := s.answered(ctx, q.ID)
+	switch {
+	case err != nil:
+		return 0, err
+	case a.Lost:
 		return 0, ErrNotAsked
-	case <-c.server.leaving:
-		return 0, ErrClosing
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
 	}
+	return selection(a.Selected)
+}
+
+// selection returns the answer of a user.
+func selection(selected int) (int, error) {
+	if selected < 0 {
+		return 0, ErrBadAnswer
+	}
+	return selected, nil
+}
+
+// answered waits until a user has answered, or the message that asks was not delivered.
+func (s *Server) answered(ctx context.Context, id string) (tools.Answered, error) {
+	if a, ok := s.ports.Answered.Get(id); ok { // an answer that is there counts
+		return a, nil
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-s.leaving:
+			stop(ErrClosing)
+		case <-done:
+		}
+	}()
+	a, err := s.ports.Answered.Await(ctx, id)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return a, cause
+	}
+	return a, err
+}
+
+// A question is a [tools.Question] with the secret in the address for its answer.
+type question struct {
+	tools.Question
+	secret string
+}
+
+// question names a question of a call: by what is asked, and how often the same
+// was asked before in this run of the function. So does a run after a restart, which waits for
+// the answer to the same message then.
+func (c *call) question(prompt string, choices []string, def int) (q question, err error) {
+	text, err := json.Marshal([]any{prompt, choices, def})
+	if err != nil {
+		return q, err
+	}
+	q.Text, q.Choices, q.At = digestOf(string(text)), len(choices), time.Now().Round(0)
+	c.mu.Lock()
+	if c.asked == nil {
+		c.asked = make(map[string]int)
+	}
+	q.Nth = c.asked[q.Text]
+	c.asked[q.Text]++
+	c.mu.Unlock()
+	d := c.id.Digest()
+	h := hmac.New(sha256.New, c.server.asking)
+	fmt.Fprintf(h, "%x %s %s %d %s", d, c.job.Epoch, q.Text, q.Nth, c.server.opts.PublicURL)
+	q.secret = base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil))
+	q.ID = digestOf(q.secret)
+	return q, nil
 }
 
 // serveChoice receives an answer. Whoever knows the path is the runtime that was
-// asked. A second answer, or a late one, is accepted and has no effect. After a
-// restart that is so for the questions of calls whose messages are not all delivered;
-// others are not known any more.
+// asked. A second answer, or a late one, is accepted and has no effect.
 func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
-	id := sha256.Sum256([]byte(r.PathValue("secret")))
-	if !s.choices.known(id) {
+	id := digestOf(r.PathValue("secret"))
+	q, ok := s.ports.Asked.Get(id)
+	if !ok {
 		http.NotFound(w, r)
 		return
 	}
@@ -155,32 +158,30 @@ func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// A body that is no answer at all is one too: the runtime will not send another.
-	a := answer{err: ErrBadAnswer}
 	data, ok := s.body(w, r)
 	if !ok {
-		s.settleChoice(id, a)
+		s.settleChoice(q, -1)
 		return
 	}
 	msg, err := agentproto.DecodeChoiceResponse(data, s.opts.Limits)
 	if err != nil {
-		s.settleChoice(id, a)
+		s.settleChoice(q, -1)
 		refuse(w, err)
 		return
 	}
-	wrong := ""
-	switch q := s.choices.find(id); {
-	case q == nil: // answered before
+	if _, answered := s.ports.Answered.Get(id); answered {
 		return
-	case msg.ID != q.call.inv.ID:
-		wrong = `member "/id" is not the id of the call`
-	case msg.Selected < 0 || msg.Selected >= q.choices:
-		wrong = `member "/selected" is not the index of a choice`
-	default:
-		a = answer{selected: msg.Selected}
 	}
-	switch err := s.settleChoice(id, a); {
+	wrong, selected := "", msg.Selected
+	switch {
+	case msg.ID != q.Call.ID:
+		wrong, selected = `member "/id" is not the id of the call`, -1
+	case msg.Selected < 0 || msg.Selected >= q.Choices:
+		wrong, selected = `member "/selected" is not the index of a choice`, -1
+	}
+	switch err := s.settleChoice(q, selected); {
 	case err != nil:
-		s.log.Error("answer of a user is not in the store", "error", err)
+		s.log.Error("answer of a user is not in the state", "error", err)
 		w.Header().Set("Retry-After", strconv.Itoa(retrySeconds))
 		http.Error(w, "the answer cannot be kept", http.StatusServiceUnavailable)
 	case wrong != "":
@@ -188,72 +189,12 @@ func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// settleChoice closes a question with an answer, which is in the store before the
-// function gets it. It does nothing if the question is closed.
-func (s *Server) settleChoice(id digest, a answer) error {
-	q := s.choices.take(id)
-	if q == nil {
+// settleChoice closes a question with an answer, which is durable before the function gets it.
+// It does nothing if the question is closed.
+func (s *Server) settleChoice(q tools.Asked, selected int) error {
+	if _, answered := s.ports.Answered.Get(q.ID); answered {
 		return nil
 	}
-	selected := a.selected
-	if a.err != nil {
-		selected = -1
-	}
-	if err := s.store.update(func(tx tx) error {
-		var r questionRecord
-		old := tx.get(questionBucket, q.key)
-		if old == nil {
-			return nil // the call has ended
-		}
-		if err := json.Unmarshal(old, &r); err != nil {
-			return err
-		}
-		r.Answer = &selected
-		data, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		return tx.put(questionBucket, q.key, data)
-	}); err != nil {
-		s.choices.put(id, q)
-		return err
-	}
-	q.answer <- a
-	return nil
-}
-
-// put opens a question.
-func (cs *choices) put(id digest, q *question) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if cs.open == nil {
-		cs.open = make(map[digest]*question)
-	}
-	cs.open[id] = q
-}
-
-// take closes a question. It returns nil if the question is closed already.
-func (cs *choices) take(id digest) *question {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	q := cs.open[id]
-	if q != nil {
-		delete(cs.open, id)
-		cs.answered.add(id)
-	}
-	return q
-}
-
-// find returns an open question, or nil.
-func (cs *choices) find(id digest) *question {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return cs.open[id]
-}
-
-// known reports whether there is, or was, such a question.
-func (cs *choices) known(id digest) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return cs.open[id] != nil || cs.answered.has(id)
+	_, err := s.ask(q.Place, tools.In{Answer: &tools.UserAnswer{Call: q.Call, Question: q.ID, Selected: selected}})
+	return err
 }

@@ -46,7 +46,12 @@
 // other arguments or another user has an error result, which never takes the place of that
 // call's own. The same id from two runtimes is two calls.
 //
-// With [Options.State], which is a folder, that holds for a process that is killed at
+// The calls are a flow, as on the runtime's side: what happens to a session is a record, a step
+// decides what becomes of it, and each attempt to send a message is a job whose outcome is a
+// record again.
+//
+// With [Options.State], which is a folder, the history of the flow is kept there, and all this
+// holds for a process that is killed at
 // any moment. The acknowledgement leaves when the call is on the disk. When the
 // server is started again, the function of a call without a result runs again, so it
 // must be able to: [IdempotencyKey] is the same each time, and a tool with
@@ -98,11 +103,14 @@
 // the process ends is then lost, unless [Server.Close] was given the time to finish
 // it; the runtime's own timer resolves such a call.
 //
-// A message that was not delivered within the horizon is dropped, and so is the
-// result of a function that has run while the state could not be written and whose
-// process then ended. The state is not encrypted, but for tokens and authorizations:
-// it has arguments, results and callback addresses in it, and is readable by the
-// user of the process only. One process has it at a time.
+// A message that was not delivered within the horizon is dropped. The history is not
+// encrypted: it has arguments, results and callback addresses in it, and is readable by the
+// user of the process only. Tokens and authorizations are in no history: they are in the vault,
+// encrypted. One process has the folder at a time.
+//
+// The ancestors of a thread do not change. An invocation that says others than one before it
+// is of another session, and so is not known as a repetition. A cancellation that comes more
+// than a minute before its invocation has no effect.
 //
 // A token is recognized by its last 16 bytes. One of fewer than eight bytes, or of a few
 // letters repeated, is not looked for, nor is one that a tool function has compressed,

@@ -3,13 +3,9 @@ package toolserver
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
-	"net/url"
-	"sync/atomic"
-	"time"
 
-	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/envelope"
+	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
 // Finds reports whether a text contains one of the secrets, in any encoding that is
@@ -24,8 +20,17 @@ func Finds(text []byte, secrets ...string) bool {
 
 // ReadPayload reads what an instance has sent of a session.
 func ReadPayload(data []byte, runtime, id string) error {
-	_, err := readPayload(data, session{runtime, id})
+	_, err := readPayload(data, tools.Place{Runtime: runtime, Session: id})
 	return err
+}
+
+// Payload makes what an instance sends of a session that is written like that.
+func Payload(session string, tool []byte) []byte {
+	data, err := json.Marshal(payload{Session: []byte(session), Tool: tool, HasTool: tool != nil})
+	if err != nil {
+		panic(err)
+	}
+	return data
 }
 
 // Transfer makes what an instance with this key would send.
@@ -43,14 +48,10 @@ func Transfer(key, purpose, step, transfer, toolset, endpoint, id string, payloa
 	return append(body, e.Seal(payload, "payload", string(text))...)
 }
 
-// Undelivered returns how many messages the server has not seen delivered.
-func Undelivered(s *Server) (n int) {
-	s.store.view(func(tx tx) error {
-		n = 0
-		tx.each(outboxBucket, nil, func(_, _ []byte) bool { n++; return true })
-		return nil
-	})
-	return n
+// Undelivered returns how many calls have messages that are not delivered.
+func Undelivered(s *Server) int {
+	loads, _ := s.ports.Load.Latest()
+	return int(loads.All.Busy)
 }
 
 // Guarded returns how many windows of secrets the server looks for.
@@ -61,54 +62,8 @@ func Guarded(s *Server) (n int) {
 	return n
 }
 
-// KeptResults returns how many bytes of results the server thinks it keeps.
-func KeptResults(s *Server) int64 { return s.resultBytes.Load() }
-
-// CountKeptResults returns how many bytes of results there are.
-func CountKeptResults(s *Server) (n int64) {
-	s.store.view(func(tx tx) error {
-		n = 0
-		tx.each(resultBucket, nil, func(_, v []byte) bool { n += int64(len(v) - 8); return true })
-		return nil
-	})
-	return n
-}
-
-// A brokenStore keeps nothing while it is broken.
-type brokenStore struct {
-	store
-	broken *atomic.Bool
-}
-
-func (b brokenStore) update(f func(tx) error) error {
-	if b.broken.Load() {
-		return errors.New("the store is broken")
-	}
-	return b.store.update(f)
-}
-
-// Breakable has the updates of the server's store fail while what it returns is true. It is called
-// before the server is used.
-func Breakable(s *Server) *atomic.Bool {
-	b := brokenStore{s.store, new(atomic.Bool)}
-	s.store = b
-	return b.broken
-}
-
-// AwaitDenied has a call wait for an authorization of a provider that the user has denied already. It
-// returns how many messages the call has posted, and the outcome.
-func AwaitDenied(s *Server, provider string) (posted uint64, err error) {
-	const to = "https://runtime.example/rap/v1/cb/k1/c1"
-	inv := &agentproto.Invocation{Operation: "whoami", ID: "c1", GroupID: "thread-1", CallbackURL: to}
-	u, err := url.Parse(to)
-	if err != nil {
-		return 0, err
-	}
-	c := newCall(s, callKey{runtime: "r", CallKey: inv.Key()}, inv, u)
-	a := s.states.newAuthorization(authorizationText{Call: c.id, Provider: provider, Expires: time.Now().Add(time.Hour)}, s.providers[provider])
-	a.done <- outcome{err: errDenied}
-	o := c.await(c.ctx, a)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.number, o.err
+// KeptResults returns how many bytes of results the server keeps.
+func KeptResults(s *Server) int64 {
+	loads, _ := s.ports.Load.Latest()
+	return loads.All.Results
 }

@@ -3,12 +3,11 @@ package toolserver
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"slices"
-)
 
-// grantBucket has the digests of a thread, its runtime and what is granted, as a key,
-// for each grant. The value is the sessionTag.
-const grantBucket = "grants"
+	"github.com/millrace/millrace/agentproto/internal/tools"
+)
 
 // Grant notes that the user has allowed something for the rest of the conversation,
 // for example after [Choose] had "for this session" as a choice. It holds in the
@@ -19,9 +18,9 @@ const grantBucket = "grants"
 // It panics if ctx is not one of a tool function.
 func Grant(ctx context.Context, what string) error {
 	c := callOf(ctx, "Grant")
-	return c.server.store.update(func(tx tx) error {
-		return tx.put(grantBucket, grantKey(c.key.runtime, c.inv.GroupID, what), sessionTag(c.key.runtime, sessionOf(c.inv)))
-	})
+	g := tools.Grant{Runtime: c.id.Runtime, Thread: c.inv.GroupID, What: digestOf(what)}
+	_, err := c.server.ask(c.at, tools.In{Grant: &g})
+	return err
 }
 
 // Granted reports whether [Grant] was called for the same in the thread of the call
@@ -31,45 +30,14 @@ func Grant(ctx context.Context, what string) error {
 // It panics if ctx is not one of a tool function.
 func Granted(ctx context.Context, what string) (granted bool, err error) {
 	c := callOf(ctx, "Granted")
-	err = c.server.store.view(func(tx tx) error {
-		granted = slices.ContainsFunc(append([]string{c.inv.GroupID}, c.inv.ThreadAncestors...), func(thread string) bool {
-			return tx.get(grantBucket, grantKey(c.key.runtime, thread, what)) != nil
-		})
-		return nil
-	})
-	return granted, err
+	return slices.ContainsFunc(append([]string{c.inv.GroupID}, c.inv.ThreadAncestors...), func(thread string) bool {
+		g := tools.Grant{Runtime: c.id.Runtime, Thread: thread, What: digestOf(what)}
+		_, ok := c.server.ports.Granted.Get(tools.GrantKey{At: c.at.Runtime, Grant: g})
+		return ok
+	}), nil
 }
 
-func grantKey(runtime, thread, what string) []byte {
-	return append(grantsOf(runtime, thread), digestOf(what)...)
-}
-
-// grantsOf returns how the keys of a thread's grants begin. An empty runtime stands
-// for all of them.
-func grantsOf(runtime, thread string) []byte {
-	k := digestOf(thread)
-	if runtime != "" {
-		k = append(k, digestOf(runtime)...)
-	}
-	return k
-}
-
-func digestOf(text string) []byte {
+func digestOf(text string) string {
 	d := sha256.Sum256([]byte(text))
-	return d[:]
-}
-
-// revoke ends the grants of a thread.
-func (s *Server) revoke(runtime, thread string) {
-	prefix, found := grantsOf(runtime, thread), false
-	err := s.store.view(func(tx tx) error {
-		tx.each(grantBucket, prefix, func(_, _ []byte) bool { found = true; return false })
-		return nil
-	})
-	if err == nil && found {
-		err = s.store.update(func(tx tx) error { return deleteAll(tx, grantBucket, prefix) })
-	}
-	if err != nil {
-		s.log.Error("grants of a closed thread are still in the store", "error", err)
-	}
+	return hex.EncodeToString(d[:])
 }

@@ -1,8 +1,7 @@
 package toolserver
 
 import (
-	"crypto/sha256"
-	"encoding/json"
+	"crypto/rand"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,25 +10,8 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/agentproto/internal/tools"
 )
-
-// A callKey names a call of any runtime. The ids of the protocol are unique in
-// one thread of one runtime only.
-type callKey struct {
-	runtime string // what Authenticate returned, or the origin of the callback_url
-	agentproto.CallKey
-	reply string // which repeated invocation it answers; empty for a call itself
-}
-
-// digest returns what is remembered of a finished call.
-func (k callKey) digest() digest {
-	names := []string{k.runtime, k.GroupID, k.ID}
-	if k.reply != "" {
-		names = append(names, k.reply)
-	}
-	list, _ := json.Marshal(names)
-	return sha256.Sum256(list)
-}
 
 // serveInvocation accepts a call. Whatever is wrong with the call itself, such as
 // an unknown operation, is told in its result; an answer other than 200 says that
@@ -54,22 +36,20 @@ func (s *Server) serveInvocation(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `member "/callback_url" is not an allowed http or https URL`, http.StatusBadRequest)
 		return
 	}
-	if runtime == "" {
-		runtime = origin(callback)
+	id := tools.CallID{Runtime: origin(callback), Group: inv.GroupID, ID: inv.ID}
+	if runtime != "" {
+		id.Runtime = runtime
 	}
-	c, status := s.accept(callKey{runtime: runtime, CallKey: inv.Key()}, inv, callback)
-	if status == http.StatusServiceUnavailable {
+	left := s.local.acknowledging(id)
+	defer left()
+	if !s.accept(tools.PlaceOf(runtime, inv), id, inv) {
 		w.Header().Set("Retry-After", strconv.Itoa(retrySeconds))
-		http.Error(w, "the call cannot be accepted now", status)
+		http.Error(w, "the call cannot be accepted now", http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Length", "0")
-	w.WriteHeader(status)
-	if c == nil {
-		return // a repeated invocation
-	}
+	w.WriteHeader(http.StatusOK)
 	http.NewResponseController(w).Flush() // the acknowledgement leaves before the work begins
-	go c.run()
 }
 
 // retrySeconds is when a runtime that found the server full should come back.
@@ -92,71 +72,61 @@ func (s *Server) callbackURL(raw string) (*url.URL, bool) {
 	return u, true
 }
 
-// accept adds a call unless it is known, and returns the status to answer with. The
-// answer 200 says that the call is in the store, also where it is another request
-// that put it there.
-func (s *Server) accept(key callKey, inv *agentproto.Invocation, callback *url.URL) (*call, int) {
-	s.mu.Lock()
-	if s.moves.holds(key.runtime, sessionOf(inv)) {
-		s.mu.Unlock()
-		return nil, http.StatusServiceUnavailable
-	}
-	if c := s.calls[key]; c != nil {
-		s.mu.Unlock()
-		if <-c.kept; c.keptErr != nil {
-			return nil, http.StatusServiceUnavailable
+// accept tells the flow of an invocation, and reports whether that is durable. If not, there is
+// no call of it.
+func (s *Server) accept(at tools.Place, id tools.CallID, inv *agentproto.Invocation) bool {
+	name := tools.Name{Runtime: at.Runtime, Group: id.Group, ID: id.ID}
+	if _, known := s.ports.Alive.Get(name); !known {
+		if !s.reserve(id.Runtime) {
+			return false
 		}
-		if status := s.again(c, inv, callback); status != 0 {
-			return nil, status
+		defer s.release(id.Runtime)
+	}
+	_, barred := s.ports.Bars.Get(name)
+	told, err := s.ask(at, tools.In{Invoke: &tools.Invoke{Call: id, Inv: inv, Print: tools.PrintOf(inv), Epoch: rand.Text(), By: s.epoch, Barred: barred}})
+	if err != nil {
+		s.log.Error("invocation refused: it cannot be put into the state", "tool", inv.Operation, "error", err)
+		return false
+	}
+	if told.Other {
+		s.log.Warn("an id was used for another call", "tool", inv.Operation)
+	}
+	if _, now := s.ports.Bars.Get(name); now && !barred { // the two have overtaken each other
+		if _, err := s.ask(at, tools.In{Cancel: &tools.Cancel{Group: id.Group, ID: id.ID}}); err != nil {
+			s.log.Error("call is not cancelled", "tool", inv.Operation, "error", err)
 		}
-		s.mu.Lock()
 	}
-	if f, err := s.isFinished(key.digest()); f.known && err == nil {
-		s.mu.Unlock()
-		return nil, s.againFinished(key, f, inv, callback)
-	} else if err != nil || s.calls[key] != nil || s.full(key.runtime) {
-		s.mu.Unlock()
-		return nil, http.StatusServiceUnavailable
-	}
-	c := newCall(s, key, inv, callback)
-	c.tool = s.byName[inv.Operation]
-	s.enter(c)
-	s.mu.Unlock()
-
-	c.keptErr = s.keepCall(c)
-	close(c.kept)
-	if c.keptErr != nil {
-		s.log.Error("invocation refused: it cannot be put into the store", "tool", inv.Operation, "error", c.keptErr)
-		s.remove(c)
-		return nil, http.StatusServiceUnavailable
-	}
-	return c, http.StatusOK
+	return told.Refused == ""
 }
 
-// full reports whether no further call of a runtime can be accepted. s.mu is held.
-func (s *Server) full(runtime string) bool {
-	return s.closing || len(s.calls) >= s.opts.MaxCalls || s.occupied[runtime] >= s.opts.MaxRuntimeCalls
-}
+// maxRuntimeBytes is how much may wait for its delivery to one runtime before it has no further
+// call, and maxBytes how much to all of them before nobody has.
+const maxRuntimeBytes, maxBytes = 64 << 20, 256 << 20
 
-// enter makes a call known, which is not known yet. s.mu is held.
-func (s *Server) enter(c *call) {
-	s.calls[c.key] = c
-	s.occupied[c.key.runtime]++
-}
-
-// remove forgets a call for which nothing runs any more.
-func (s *Server) remove(c *call) {
-	c.cut(nil)
-	c.cancel(nil)
+// reserve reports whether one more call of a runtime can be accepted, and counts it until it is
+// released, since by then the flow counts it. A function that goes on although its call is over
+// counts too.
+func (s *Server) reserve(runtime string) bool {
+	loads, _ := s.ports.Load.Latest()
+	running, ofRuntime := s.local.running(runtime)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calls[c.key] != nil {
-		delete(s.calls, c.key)
-		if s.occupied[c.key.runtime]--; s.occupied[c.key.runtime] == 0 {
-			delete(s.occupied, c.key.runtime)
-		}
+	load := loads.Of[runtime]
+	if s.closing || max(int(loads.All.Calls), running)+s.pending[""] >= s.opts.MaxCalls ||
+		max(int(load.Calls), ofRuntime)+s.pending[runtime] >= s.opts.MaxRuntimeCalls ||
+		loads.All.Bytes >= maxBytes || load.Bytes >= maxRuntimeBytes {
+		return false
 	}
-	s.checkIdle()
-	c.over.Do(func() { close(c.returned) })
-	c.removed.Do(func() { close(c.gone) })
+	s.pending[""]++
+	s.pending[runtime]++
+	return true
+}
+
+func (s *Server) release(runtime string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending[""]--
+	if s.pending[runtime]--; s.pending[runtime] == 0 {
+		delete(s.pending, runtime)
+	}
 }

@@ -1,14 +1,17 @@
 package toolserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
+	"slices"
+	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
 // serveCancel cancels the call that is named by thread and id. The answer does not
@@ -26,7 +29,7 @@ func (s *Server) serveCancel(w http.ResponseWriter, r *http.Request) {
 	if !s.noticed.first(runtime, r) {
 		return
 	}
-	s.abandon(func(k callKey) bool { return k.CallKey == msg.Key() && (runtime == "" || runtime == k.runtime) })
+	s.cancel(runtime, msg.ThreadID, msg.ToolCallID)
 }
 
 // serveClose cancels the calls of a thread and ends what was granted to it. The
@@ -44,9 +47,8 @@ func (s *Server) serveClose(w http.ResponseWriter, r *http.Request) {
 	if !s.noticed.first(runtime, r) {
 		return
 	}
-	s.abandon(func(k callKey) bool { return k.GroupID == msg.ThreadID && (runtime == "" || runtime == k.runtime) })
-	s.revoke(runtime, msg.ThreadID)
-	s.closed(session{runtime, msg.ThreadID})
+	s.cancel(runtime, msg.ThreadID, "")
+	s.closed(tools.Place{Runtime: runtime, Session: msg.ThreadID})
 }
 
 func (s *Server) notification(w http.ResponseWriter, r *http.Request, what string) (runtime string, data []byte, ok bool) {
@@ -55,7 +57,7 @@ func (s *Server) notification(w http.ResponseWriter, r *http.Request, what strin
 	}
 	limit := &s.notices
 	if what == purpose.Migrate {
-		limit = &s.moving
+		limit = &s.migrating
 	}
 	if limit.slow(w, runtime) {
 		return "", nil, false
@@ -64,33 +66,20 @@ func (s *Server) notification(w http.ResponseWriter, r *http.Request, what strin
 	return runtime, data, ok
 }
 
-// abandon cancels the calls whose key is meant. It returns when that is durable, so
-// that no restart brings back what a runtime was told is cancelled.
-func (s *Server) abandon(meant func(callKey) bool) {
-	s.mu.Lock()
-	for _, m := range s.moves {
-		if m.phase == phaseFrozen || m.phase == phaseDoubt {
-			m.cancelled = append(m.cancelled, meant)
+// cancel ends a call of a thread, or all of them and what was granted to the thread if there is
+// no id. It returns when that is durable, so that no restart brings back what a runtime was told
+// is cancelled.
+func (s *Server) cancel(runtime, thread, id string) {
+	root := tools.Place{Runtime: runtime, Session: thread}
+	places := []tools.Place{root}
+	if at := s.placeOf(runtime, thread); at != root {
+		places = append(places, at)
+	}
+	for _, at := range places {
+		if _, err := s.ask(at, tools.In{Cancel: &tools.Cancel{Group: thread, ID: id}}); err != nil {
+			s.log.Error("the end of a call is not in the state", "error", err)
 		}
 	}
-	s.mu.Unlock()
-	var all sync.WaitGroup
-	for _, c := range s.known(meant) {
-		all.Go(func() { c.abandon(false) })
-	}
-	all.Wait()
-}
-
-// known returns the calls that are not finished and whose key is meant.
-func (s *Server) known(meant func(callKey) bool) (found []*call) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for k, c := range s.calls {
-		if meant(k) {
-			found = append(found, c)
-		}
-	}
-	return found
 }
 
 // Close ends the server. Invocations are answered 503 from now on. Close waits until
@@ -104,44 +93,89 @@ func (s *Server) known(meant func(callKey) bool) (found []*call) {
 // ctx's. With [Options.State] nothing is lost then: functions run again and messages
 // are sent after the next start. In memory it is lost.
 func (s *Server) Close(ctx context.Context) error {
+	s.start.Do(func() { s.startErr = ErrClosing }) // nothing was begun
 	s.mu.Lock()
 	if !s.closing {
 		s.closing = true
 		close(s.leaving)
-		s.checkIdle()
 	}
 	s.mu.Unlock()
-	for _, c := range s.known(func(callKey) bool { return true }) {
-		c.suspendProducer()
-	}
-
 	defer s.closeIdleConnections()
-	select {
-	case <-s.idle:
+	if s.startErr != nil {
 		s.abort()
 		return s.store.close()
-	case <-ctx.Done():
 	}
-	left := s.known(func(callKey) bool { return true })
-	for _, c := range left {
-		c.suspend(ErrClosing)
+	s.local.each(func(c *call) {
+		if c.job.Kind == tools.Produce {
+			c.suspend(ErrClosing)
+		}
+	})
+	err := s.idle(ctx)
+	if err != nil {
+		loads, _ := s.ports.Load.Latest()
+		err = fmt.Errorf("toolserver: closed with %d unfinished calls: %w", loads.All.Calls, err)
+		s.local.each(func(c *call) { c.suspend(ErrClosing) })
 	}
-	s.abort()
-	return errors.Join(
-		fmt.Errorf("toolserver: closed with %d unfinished calls: %w", len(left), context.Cause(ctx)),
-		s.store.close())
+	return errors.Join(err, s.end(), s.store.close())
 }
 
-// checkIdle tells Close when there is nothing left to wait for. s.mu is held.
-func (s *Server) checkIdle() {
-	if !s.closing || len(s.calls) > 0 {
-		return
+// idle waits until no function runs and every message is delivered. Calls that the next process
+// goes on with are left as they are.
+func (s *Server) idle(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	loads := make(chan tools.Loads)
+	go func() {
+		defer close(loads)
+		for l := range s.ports.Load.Watch(ctx) {
+			select {
+			case loads <- l:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	now, _ := s.ports.Load.Latest()
+	for {
+		changed, running, suspended := s.local.wait()
+		alive := slices.DeleteFunc(slices.Clone(suspended), func(n tools.Name) bool {
+			_, ok := s.ports.Alive.Get(n)
+			return !ok
+		})
+		if running == 0 && now.All.Busy == 0 && int(now.All.Calls) == len(alive) {
+			return nil
+		}
+		select {
+		case l, ok := <-loads:
+			if !ok {
+				return cmp.Or(context.Cause(ctx), errFlow)
+			}
+			now = l
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	select {
-	case <-s.idle:
-	default:
-		close(s.idle)
+}
+
+// stopTimeout is how long the flow may take to stop.
+const stopTimeout = 10 * time.Second
+
+// end stops the flow. What is not done is done by the next process.
+func (s *Server) end() error {
+	s.abort()
+	ctx, stop := context.WithTimeout(context.Background(), stopTimeout)
+	defer stop()
+	if err := s.stopFlow(ctx); err != nil && s.opts.State != "" {
+		return fmt.Errorf("toolserver: the state was not closed in order: %w", err)
 	}
+	return nil
+}
+
+func (s *Server) isClosing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
 }
 
 func (s *Server) closeIdleConnections() {

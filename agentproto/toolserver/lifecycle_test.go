@@ -74,6 +74,7 @@ func TestK06_CancelRunning(t *testing.T) {
 		start := time.Now()
 		rt.call("stubborn", "c1", "{}")
 		rt.call("wait", "c2", "{}")
+		synctest.Wait()
 		for range 2 {
 			for _, id := range []string{"c1", "c2"} {
 				if w := rt.post("/cancel_tool_call", `{"thread_id":"thread-1","tool_call_id":"`+id+`"}`); w.Code != 200 || w.Body.Len() != 0 {

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/agentproto/internal/tools"
 	"github.com/millrace/millrace/internal/netguard"
 )
 
@@ -96,7 +96,7 @@ func (s *Server) serveMigrate(w http.ResponseWriter, r *http.Request) {
 	s.extend(w)
 	if !s.noticed.first(runtime, r) {
 		// 200 says that the destination has the session, also to somebody who repeats it.
-		if !s.movedTo(session{runtime, msg.SessionID}, msg.DestinationURL) {
+		if !s.movedTo(tools.Place{Runtime: runtime, Session: msg.SessionID}, msg.DestinationURL) {
 			http.Error(w, errRepeated.text, errRepeated.status)
 		}
 		return
@@ -104,7 +104,7 @@ func (s *Server) serveMigrate(w http.ResponseWriter, r *http.Request) {
 	ctx, stop := context.WithTimeout(r.Context(), s.opts.MigrationTimeout)
 	defer stop()
 	defer context.AfterFunc(s.ctx, stop)()
-	err = s.migrate(ctx, session{runtime, msg.SessionID}, msg.DestinationURL)
+	err = s.migrate(ctx, tools.Place{Runtime: runtime, Session: msg.SessionID}, msg.DestinationURL)
 	if err == nil {
 		w.WriteHeader(http.StatusOK)
 		return
@@ -118,103 +118,6 @@ func (s *Server) serveMigrate(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", strconv.Itoa(retrySeconds))
 	}
 	http.Error(w, told.text, told.status)
-}
-
-// migrate moves a session. The source goes through these states:
-//
-//	here     everything is as before; the destination is looked at
-//	frozen   no function runs, messages wait, invocations are answered 503
-//	doubt    the destination has the state and was told to serve it, or will be
-//	moved    the destination has said that it serves the session
-//
-// Up to doubt, which is kept in the store, every failure leads back to here. From
-// then on the destination decides: it either has taken the session or says that it
-// never will.
-func (s *Server) migrate(ctx context.Context, of session, destination string) error {
-	base, err := s.opts.destination(destination)
-	if err != nil {
-		return err
-	}
-	m, err := s.claim(of, base)
-	if err != nil || m == nil {
-		return err
-	}
-	defer s.release(m)
-	if m.phase == phaseDoubt {
-		return s.conclude(ctx, m, stepCommit)
-	}
-	if known, err := s.knows(ctx, m); !known {
-		return err
-	}
-	endpoint, err := s.reach(ctx, base)
-	if err != nil {
-		return err
-	}
-	m.Endpoint = endpoint
-	if err := s.freeze(ctx, m); err != nil {
-		return err
-	}
-	payload, err := s.export(ctx, of)
-	if err != nil {
-		return err
-	}
-	if err := s.stage(ctx, m, payload); err != nil {
-		// The destination may hold it all the same, and forgets it after a while.
-		return err
-	}
-	if err := s.doubt(m); err != nil {
-		return err
-	}
-	return s.conclude(ctx, m, stepCommit)
-}
-
-// conclude asks the destination of a session in doubt how it is. If the answer to a
-// commit does not come, it asks the destination to give up.
-func (s *Server) conclude(ctx context.Context, m *move, step string) error {
-	state, err := s.call(ctx, m, step, nil)
-	if err != nil && step == stepCommit {
-		s.log.Warn("destination did not answer", "destination", m.URL, "error", err)
-		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
-		defer stop()
-		state, err = s.call(ctx, m, stepAbort, nil)
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w: %w", errDoubt, err)
-	case state == stateCommitted:
-		if err := s.moved(m); err != nil {
-			return fmt.Errorf("%w: %w", errDoubt, err)
-		}
-		return nil
-	default:
-		s.mu.Lock()
-		m.phase = phaseFrozen // the destination will never serve it, so it is thawed
-		s.mu.Unlock()
-		return fmt.Errorf("%w: it says %q", errTransfer, state)
-	}
-}
-
-// abortTimeout is for the last question to a destination that does not answer.
-const abortTimeout = 5 * time.Second
-
-// knows reports whether there is anything to move. A session that this server has
-// never heard of is no error (case G09).
-func (s *Server) knows(ctx context.Context, m *move) (bool, error) {
-	any, err := s.hasCalls(m.session)
-	if err != nil {
-		return false, fmt.Errorf("%w: %w", errMoveStore, err)
-	}
-	if any {
-		return true, nil
-	}
-	if err := s.freeze(ctx, m); err != nil {
-		return false, err
-	}
-	state, err := s.opts.Migrator.Export(ctx, m.ID)
-	if err != nil {
-		return false, fmt.Errorf("%w: %w", errExport, err)
-	}
-	return state != nil, nil
 }
 
 // destination returns the base URL of a destination, if sessions may go there.

@@ -41,7 +41,7 @@ func (r *road) bodies() (bodies []string) {
 func TestG12_Strangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMove(t, addTools)
-		payload := []byte(`{"version":1,"session":"thread-1","calls":null,"finished":null,"grants":null,"tool":"eA==","has_tool":true}`)
+		payload := toolserver.Payload(`{"version":2,"place":{"Runtime":"","Session":"thread-1"},"calls":null,"done":null,"grants":null}`, []byte("x"))
 		endpoint := destination + "/invoke"
 		forged := func(key, purpose, toolset, endpoint string) string {
 			return string(toolserver.Transfer(key, purpose, "stage", "t1", toolset, endpoint, "thread-1", payload))
@@ -131,13 +131,20 @@ func TestG12_Payloads(t *testing.T) {
 	inv := func(group, callback string) string {
 		return `{"operation":"add","arguments":{},"id":"c1","group_id":` + group + `,"callback_url":"` + callback + `"}`
 	}
-	call := func(runtime, inv, phase, parts string) string {
-		return `{"version":1,"session":"thread-1","calls":[{"record":{"runtime":"` + runtime + `","invocation":` + inv +
-			`,"accepted":"2026-01-02T03:04:05Z","phase":"` + phase + `"},"parts":` + parts + `}],"finished":null,"grants":null,"tool":null,"has_tool":false}`
+	call := func(runtime, inv, phase, queue string) string {
+		return `{"version":2,"place":{"Runtime":"rt","Session":"thread-1"},"calls":[{"runtime":"` + runtime + `","invocation":` + inv +
+			`,"phase":"` + phase + `","address":"https://runtime.example/cb","number":1,"queue":` + queue + `}],"done":null,"grants":null}`
 	}
 	good := inv(`"thread-1"`, "https://runtime.example/cb")
+	done := func(key, print, address, age int, result int) string {
+		all, err := json.Marshal(map[string]any{"key": make([]byte, key), "print": make([]byte, print), "address": make([]byte, address), "age": age, "result": make([]byte, result)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Replace(call("rt", good, "running", "[]"), `"done":null`, `"done":[`+string(all)+`]`, 1)
+	}
 	for name, c := range map[string]struct {
-		payload string
+		session string
 		ok      bool
 	}{
 		"good":               {call("rt", good, "running", "[]"), true},
@@ -145,45 +152,53 @@ func TestG12_Payloads(t *testing.T) {
 		"another runtime":    {call("other", good, "running", "[]"), false},
 		"finished":           {call("rt", good, "finished", "[]"), false},
 		"no invocation":      {call("rt", `{}`, "running", "[]"), false},
-		"another bucket":     {call("rt", good, "running", `[{"bucket":"tokens","key":"","value":"eA=="}]`), false},
-		"path for a bucket":  {call("rt", good, "running", `[{"bucket":"../../etc/passwd","key":"","value":"eA=="}]`), false},
-		"long key":           {call("rt", good, "running", `[{"bucket":"questions","key":"`+strings.Repeat("eHh4", 30)+`","value":"eA=="}]`), false},
-		"message of another": {call("rt", good, "running", part("view_update", `{"type":"view_update","group_id":"thread-2","view_type":"v","content":{}}`)), false},
+		"message of another": {call("rt", good, "running", queued("view_update", `{"type":"view_update","group_id":"thread-2","view_type":"v","content":{}}`)), false},
 		"message of another call": {
-			call("rt", good, "resolved", part("tool_result", `{"type":"tool_result","group_id":"thread-1","id":"c2","text":"x"}`)), false},
-		"its message": {call("rt", good, "resolved", part("tool_result", `{"type":"tool_result","group_id":"thread-1","id":"c1","text":"x"}`)), true},
+			call("rt", good, "resolved", queued("tool_result", `{"type":"tool_result","group_id":"thread-1","id":"c2","text":"x"}`)), false},
+		"its message": {call("rt", good, "resolved", queued("tool_result", `{"type":"tool_result","group_id":"thread-1","id":"c1","text":"x"}`)), true},
 		"message of another kind": {
-			call("rt", good, "resolved", part("tool_result", `{"type":"oauth","group_id":"thread-1","id":"c1","auth_url":"https://idp.example"}`)), false},
-		"no message":        {call("rt", good, "resolved", part("tool_result", `{}`)), false},
-		"its view":          {call("rt", good, "running", part("view_update", `{"type":"view_update","group_id":"thread-1","view_type":"v","content":{}}`)), true},
-		"duplicate members": {strings.Replace(call("rt", good, "running", "[]"), `"version":1`, `"version":1,"version":1`, 1), false},
-		"unknown members":   {strings.Replace(call("rt", good, "running", "[]"), `"version":1`, `"version":1,"files":[]`, 1), false},
-		"another version":   {strings.Replace(call("rt", good, "running", "[]"), `"version":1`, `"version":2`, 1), false},
-		"another name":      {strings.Replace(call("rt", good, "running", "[]"), `"session":"thread-1"`, `"session":"thread-2"`, 1), false},
-		"finished digest":   {strings.Replace(call("rt", good, "running", "[]"), `"finished":null`, `"finished":[{"id":"eA==","at":1,"session":""}]`, 1), false},
-		"grant":             {strings.Replace(call("rt", good, "running", "[]"), `"grants":null`, `"grants":[{"key":"eA==","session":""}]`, 1), false},
+			call("rt", good, "resolved", queued("tool_result", `{"type":"oauth","group_id":"thread-1","id":"c1","auth_url":"https://idp.example"}`)), false},
+		"no message":        {call("rt", good, "resolved", queued("tool_result", `{}`)), false},
+		"its view":          {call("rt", good, "running", queued("view_update", `{"type":"view_update","group_id":"thread-1","view_type":"v","content":{}}`)), true},
+		"question":          {strings.Replace(call("rt", good, "running", "[]"), `"number"`, `"questions":[{"ID":"x","Text":"","Nth":0,"Choices":2,"At":"2026-01-02T03:04:05Z","Selected":null}],"number"`, 1), false},
+		"answered question": {strings.Replace(call("rt", good, "running", "[]"), `"number"`, `"questions":[{"ID":"x","Text":"","Nth":0,"Choices":2,"At":"2026-01-02T03:04:05Z","Selected":1}],"number"`, 1), true},
+		"address":           {strings.Replace(call("rt", good, "running", "[]"), `"number"`, `"before":["eA=="],"number"`, 1), false},
+		"large result":      {strings.Replace(call("rt", good, "running", "[]"), `"number"`, `"result":"`+strings.Repeat("eHh4", 30_000)+`","number"`, 1), false},
+		"duplicate members": {strings.Replace(call("rt", good, "running", "[]"), `"version":2`, `"version":2,"version":2`, 1), false},
+		"unknown members":   {strings.Replace(call("rt", good, "running", "[]"), `"version":2`, `"version":2,"files":[]`, 1), false},
+		"another version":   {strings.Replace(call("rt", good, "running", "[]"), `"version":2`, `"version":1`, 1), false},
+		"another name":      {strings.Replace(call("rt", good, "running", "[]"), `"Session":"thread-1"`, `"Session":"thread-2"`, 1), false},
+		"done":              {done(16, 16, 8, 7, 1000), true},
+		"done, short key":   {done(15, 16, 8, 7, 0), false},
+		"done, long print":  {done(16, 17, 8, 7, 0), false},
+		"done, no address":  {done(16, 16, 0, 7, 0), false},
+		"done later":        {done(16, 16, 8, -7, 0), false},
+		"done, large":       {done(16, 16, 8, 7, 64<<10+1), false},
+		"grants":            {strings.Replace(call("rt", good, "running", "[]"), `"grants":null`, `"grants":[`+strings.Repeat(`{},`, 64)+`{}]`, 1), false},
 		"trailing":          {call("rt", good, "running", "[]") + "{}", false},
 		"deep":              {strings.Repeat("[", 100_000), false},
 		"null":              {"null", false},
 		"nothing":           {"", false},
 	} {
-		err := toolserver.ReadPayload([]byte(c.payload), "rt", "thread-1")
+		err := toolserver.ReadPayload(toolserver.Payload(c.session, nil), "rt", "thread-1")
 		if (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for _, text := range []string{"", "null", "[]", `{"session":7}`, `{"files":[]}`, string(toolserver.Payload(call("rt", good, "running", "[]"), nil)) + "{}"} {
+		if toolserver.ReadPayload([]byte(text), "rt", "thread-1") == nil {
+			t.Errorf("%.40s is accepted", text)
+		}
+	}
 }
 
-func part(kind, body string) string {
-	record, err := json.Marshal(map[string]any{"kind": kind, "id": "msg_1", "body": json.RawMessage(body), "posted": time.Unix(0, 0)})
+// queued returns the queue of a call with one message.
+func queued(kind, body string) string {
+	all, err := json.Marshal([]any{map[string]any{"kind": kind, "id": "msg_1", "body": []byte(body), "number": 1}})
 	if err != nil {
 		panic(err)
 	}
-	value, err := json.Marshal(record)
-	if err != nil {
-		panic(err)
-	}
-	return fmt.Sprintf(`[{"bucket":"outbox","key":"AAAAAAAAAAE=","value":%s}]`, value)
+	return string(all)
 }
 
 // TestG12_NamesAreNoPaths moves sessions whose names would be paths, and looks at the
@@ -211,7 +226,7 @@ func TestG12_NamesAreNoPaths(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range files {
-				if n := f.Name(); n != "toolserver.db" && n != "toolserver.mark" && n != "keys.json" {
+				if n := f.Name(); n != "toolserver.db" && n != "toolserver.mark" && n != "keys.json" && n != "history" {
 					t.Errorf("there is a file %q", f.Name())
 				}
 			}
@@ -222,31 +237,29 @@ func TestG12_NamesAreNoPaths(t *testing.T) {
 // FuzzPayload looks for payloads that panic, or that are accepted and are not of the
 // session.
 func FuzzPayload(f *testing.F) {
-	f.Add([]byte(`{"version":1,"session":"s","calls":[{"record":{"runtime":"rt","invocation":{"operation":"o","arguments":{},"id":"i","group_id":"s","callback_url":"https://r.example/"},"accepted":"2026-01-02T03:04:05Z","phase":"running"},"parts":[]}],"finished":[],"grants":[],"tool":"eA==","has_tool":true}`))
-	f.Add([]byte(`{"version":1,"session":"s","calls":[{"record":{"runtime":"rt","invocation":{"operation":"o","arguments":{},"id":"i","group_id":"c","thread_ancestors":["s"],"callback_url":"https://r.example/"},"accepted":"2026-01-02T03:04:05Z","phase":"resolved"},"parts":` +
-		part("tool_result", `{"type":"tool_result","group_id":"c","id":"i","text":"x"}`) + `}]}`))
+	f.Add([]byte(`{"version":2,"place":{"Runtime":"rt","Session":"s"},"calls":[{"runtime":"rt","invocation":{"operation":"o","arguments":{},"id":"i","group_id":"s","callback_url":"https://r.example/"},"phase":"running"}],"done":[],"grants":[]}`))
+	f.Add([]byte(`{"version":2,"place":{"Runtime":"rt","Session":"s"},"calls":[{"runtime":"rt","invocation":{"operation":"o","arguments":{},"id":"i","group_id":"c","thread_ancestors":["s"],"callback_url":"https://r.example/"},"phase":"resolved","number":1,"queue":` +
+		queued("tool_result", `{"type":"tool_result","group_id":"c","id":"i","text":"x"}`) + `}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if toolserver.ReadPayload(data, "rt", "s") != nil {
+		if toolserver.ReadPayload(toolserver.Payload(string(data), nil), "rt", "s") != nil {
 			return
 		}
 		var p struct {
-			Session string `json:"session"`
-			Calls   []struct {
-				Record struct {
-					Runtime    string `json:"runtime"`
-					Invocation struct {
-						Group     string   `json:"group_id"`
-						Ancestors []string `json:"thread_ancestors"`
-					} `json:"invocation"`
-				} `json:"record"`
+			Place struct{ Runtime, Session string } `json:"place"`
+			Calls []struct {
+				Runtime    string `json:"runtime"`
+				Invocation struct {
+					Group     string   `json:"group_id"`
+					Ancestors []string `json:"thread_ancestors"`
+				} `json:"invocation"`
 			} `json:"calls"`
 		}
 		if err := strict.Unmarshal(data, &p); err != nil { // which knows Group_ID from group_id
 			t.Fatalf("accepts %q: %v", data, err)
 		}
 		for _, c := range p.Calls {
-			root := append(c.Record.Invocation.Ancestors, c.Record.Invocation.Group)[0]
-			if p.Session != "s" || c.Record.Runtime != "rt" || root != "s" {
+			root := append(c.Invocation.Ancestors, c.Invocation.Group)[0]
+			if p.Place.Session != "s" || p.Place.Runtime != "rt" || c.Runtime != "rt" || root != "s" {
 				t.Fatalf("accepts %q, which has a call of %q", data, root)
 			}
 		}

@@ -2,75 +2,64 @@ package toolserver
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"time"
+
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
-// The buckets of the transfers to this instance. A transfer is remembered longer
-// than a message about it is good for, so a repeated message changes nothing.
-const (
-	transferBucket = "transfers" // name: transferRecord
-	stagedBucket   = "staged"    // name: the payload, while it is staged
-)
+const maxStaged = 32 // sessions at once
 
-// A transferRecord is what is known of a transfer.
-type transferRecord struct {
-	State   string    `json:"state"`
-	Runtime string    `json:"runtime"`
-	Session string    `json:"session"`
-	At      time.Time `json:"at"`
+// readPayload reads what another instance has sent of a session, and checks that all of it is of
+// that one.
+func readPayload(data []byte, of tools.Place) (*payload, error) {
+	p := new(payload)
+	if err := strict.Unmarshal(data, p, jsontext.AllowDuplicateNames(false), strict.RejectUnknownMembers(true)); err != nil {
+		return nil, errors.New("it is not a payload")
+	}
+	if _, err := tools.ReadMoved(p.Session, of); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
-const (
-	rememberTransfer = 24 * time.Hour
-	maxStaged        = 32 // sessions at once
-)
-
-// readRecord returns the record of a transfer; its State is empty if there is none.
-func readRecord(tx tx, name string) (r transferRecord, err error) {
-	if data := tx.get(transferBucket, []byte(name)); data != nil {
-		err = json.Unmarshal(data, &r)
+// askTransfer makes a step of a transfer to this instance.
+func (s *Server) askTransfer(ctx context.Context, h header, in tools.TransferIn) (tools.Told, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, askTimeout, errFlow)
+	defer stop()
+	in.Token, in.Place = rand.Text(), tools.Place{Runtime: h.Runtime, Session: h.Session}
+	if err := s.ports.Transfers.Send(ctx, h.Transfer, in); err != nil {
+		return tools.Told{}, err
 	}
-	return r, err
-}
-
-func writeRecord(tx tx, h header, state string) error {
-	data, err := json.Marshal(transferRecord{state, h.Runtime, h.Session, time.Now().Round(0)})
-	if err != nil {
-		return err
-	}
-	return tx.put(transferBucket, []byte(h.Transfer), data)
+	return s.ports.Told.Await(ctx, in.Token)
 }
 
 // takeStage imports the state of the tool and keeps the rest, without serving it.
 func (s *Server) takeStage(ctx context.Context, h header, data []byte) (state string, err error) {
 	s.importing.Lock()
 	defer s.importing.Unlock()
-	of := session{h.Runtime, h.Session}
-	p, err := readPayload(data, of)
+	at := tools.Place{Runtime: h.Runtime, Session: h.Session}
+	p, err := readPayload(data, at)
 	if err != nil {
 		s.log.Warn("session refused", "session", h.Session, "source", h.Source, "error", err)
 		return stateRefused, nil
 	}
-	s.mu.Lock()
-	leaving := s.moves.of(of.runtime, of.ID)
-	refuse := s.closing || leaving != nil && leaving.phase != phaseMoved
-	s.mu.Unlock()
-	if refuse {
+	look, err := s.order(at, tools.MoveOrder{Do: tools.Look})
+	if err != nil {
+		return "", err
+	}
+	if s.isClosing() || look.Phase == tools.Frozen || look.Phase == tools.Doubt {
 		return stateRefused, nil
 	}
-	staged := 0
-	if err := s.store.update(func(tx tx) error {
-		state, staged = "", 0
-		r, err := readRecord(tx, h.Transfer)
-		state = r.State
-		return errors.Join(err, s.sweepTransfers(tx, &staged))
-	}); err != nil || state != "" {
-		return state, err
+	told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Do: tools.Fate})
+	if err != nil || told.State != tools.Unknown {
+		return string(told.State), err
 	}
-	if staged >= maxStaged {
+	if loads, _ := s.ports.Load.Latest(); loads.All.Staged >= maxStaged {
 		return stateRefused, nil
 	}
 	if p.HasTool {
@@ -78,10 +67,14 @@ func (s *Server) takeStage(ctx context.Context, h header, data []byte) (state st
 			return "", fmt.Errorf("the Migrator does not take it: %w", err)
 		}
 	}
-	err = s.store.update(func(tx tx) error {
-		return errors.Join(writeRecord(tx, h, stateStaged), tx.put(stagedBucket, []byte(h.Transfer), data))
-	})
-	return stateStaged, err
+	for n, i := 0, 0; ; n++ {
+		chunk := p.Session[i:min(i+tools.Chunk, len(p.Session))]
+		i += len(chunk)
+		told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Do: tools.Stage, Chunk: chunk, Number: n, Of: (len(p.Session) + tools.Chunk - 1) / tools.Chunk, For: 2 * s.opts.MigrationTimeout})
+		if err != nil || i == len(p.Session) {
+			return string(told.State), err
+		}
+	}
 }
 
 // importTool calls the Migrator. A panic of its is an error.
@@ -94,86 +87,20 @@ func (s *Server) importTool(ctx context.Context, id string, state []byte) (err e
 	return s.opts.Migrator.Import(ctx, id, state)
 }
 
-// sweepTransfers forgets old transfers and counts the ones that are staged.
-func (s *Server) sweepTransfers(tx tx, staged *int) error {
-	var old [][]byte
-	tx.each(transferBucket, nil, func(k, v []byte) bool {
-		var r transferRecord
-		err := json.Unmarshal(v, &r)
-		age := time.Since(r.At)
-		switch {
-		case err != nil || age > rememberTransfer || r.State == stateStaged && age > 2*s.opts.MigrationTimeout:
-			old = append(old, append([]byte(nil), k...))
-		case r.State == stateStaged:
-			*staged++
-		}
-		return true
-	})
-	var err error
-	for _, k := range old {
-		err = errors.Join(err, tx.delete(transferBucket, k), tx.delete(stagedBucket, k))
-	}
-	return err
-}
-
 // takeCommit begins to serve a staged session.
 func (s *Server) takeCommit(h header) (state string, err error) {
 	s.importing.Lock()
 	defer s.importing.Unlock()
-	of := session{h.Runtime, h.Session}
-	var ids []digest
-	var fresh bool
-	var finished int
-	err = s.store.update(func(tx tx) error {
-		ids, fresh, finished = nil, false, 0
-		r, err := readRecord(tx, h.Transfer)
-		if state = r.State; err != nil || state != stateStaged {
-			return err
-		}
-		p, err := readPayload(tx.get(stagedBucket, []byte(h.Transfer)), of)
-		if err != nil || r.Session != h.Session || r.Runtime != h.Runtime {
-			return errors.Join(err, errors.New("the staged payload is not the session's"))
-		}
-		if ids, finished, err = p.importCalls(tx, s.opts.PublicURL); err != nil {
-			return err
-		}
-		fresh, state = true, stateCommitted
-		return errors.Join(
-			writeRecord(tx, h, stateCommitted),
-			tx.delete(stagedBucket, []byte(h.Transfer)),
-			tx.delete(moveBucket, session{"", h.Session}.key()), // it has come back
-			tx.delete(moveBucket, of.key()),
-		)
-	})
-	if err != nil {
+	told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Do: tools.Commit})
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if state == "" {
+	case told.State == tools.Unknown:
 		return stateUnknown, nil
+	case told.State == tools.Staged:
+		return "", errors.New("the staged payload is not the session's")
 	}
-	if fresh {
-		s.finished.Add(int64(finished))
-		s.countResults()
-		s.begin(of, ids)
-	}
-	return state, nil
-}
-
-// begin serves the calls of a session that has come.
-func (s *Server) begin(of session, ids []digest) {
-	s.mu.Lock()
-	delete(s.moves, session{"", of.ID})
-	delete(s.moves, of)
-	s.mu.Unlock()
-	var all []*call
-	for _, id := range ids {
-		if c := s.revive(id, true); c != nil {
-			all = append(all, c)
-		}
-	}
-	for _, c := range all {
-		c.resume()
-	}
+	return string(told.State), nil
 }
 
 // takeAbort forgets a session that is not served. A commit that comes later, or has
@@ -181,31 +108,21 @@ func (s *Server) begin(of session, ids []digest) {
 func (s *Server) takeAbort(h header) (state string, err error) {
 	s.importing.Lock()
 	defer s.importing.Unlock()
-	var was string
-	err = s.store.update(func(tx tx) error {
-		r, err := readRecord(tx, h.Transfer)
-		was = r.State
-		if state = was; err != nil || was == stateCommitted || was == stateAborted {
-			return err
-		}
-		state = stateAborted
-		return errors.Join(writeRecord(tx, h, stateAborted), tx.delete(stagedBucket, []byte(h.Transfer)))
-	})
-	if err == nil && was == stateStaged {
+	told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Do: tools.Abort})
+	if err == nil && told.State == tools.Aborted && told.Known {
 		s.removeTool(h.Session)
 	}
-	return state, err
+	return string(told.State), err
 }
 
 // closed forgets what is left here of a session whose root thread was closed. That
 // it has moved stays known, because a late invocation must still be refused.
-func (s *Server) closed(of session) {
-	s.mu.Lock()
-	m := s.moves.of(of.runtime, of.ID)
-	going := m != nil && m.phase != phaseMoved
-	s.mu.Unlock()
-	if s.opts.Migrator != nil && !going {
-		s.removeTool(of.ID)
+func (s *Server) closed(at tools.Place) {
+	if s.opts.Migrator == nil {
+		return
+	}
+	if look, err := s.order(at, tools.MoveOrder{Do: tools.Look}); err == nil && look.Phase != tools.Frozen && look.Phase != tools.Doubt {
+		s.removeTool(at.Session)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 const (
 	migrationPurpose = "toolserver migration"
 	maxHeader        = 16 << 10
+	maxTransfer      = 64  // bytes of the name of a transfer
 	sealedOverhead   = 256 // more than sealing adds
 )
 
@@ -108,7 +109,7 @@ const (
 )
 
 // stage brings the state of a session to its destination.
-func (s *Server) stage(ctx context.Context, m *move, payload []byte) error {
+func (s *Server) stage(ctx context.Context, m *journey, payload []byte) error {
 	state, err := s.call(ctx, m, stepStage, payload)
 	switch {
 	case err != nil:
@@ -120,8 +121,8 @@ func (s *Server) stage(ctx context.Context, m *move, payload []byte) error {
 }
 
 // call makes one step and returns the state of the transfer at the destination.
-func (s *Server) call(ctx context.Context, m *move, step string, payload []byte) (state string, err error) {
-	text, err := json.Marshal(header{step, m.Transfer, s.opts.Name, m.runtime, m.ID, s.opts.PublicURL + invokePath, m.Endpoint})
+func (s *Server) call(ctx context.Context, m *journey, step string, payload []byte) (state string, err error) {
+	text, err := json.Marshal(header{step, m.transfer, s.opts.Name, m.at.Runtime, m.at.Session, s.opts.PublicURL + invokePath, m.endpoint})
 	if err != nil {
 		return "", err
 	}
@@ -135,7 +136,7 @@ func (s *Server) call(ctx context.Context, m *move, step string, payload []byte)
 	if step == stepStage {
 		body = append(body, s.envelope.Seal(payload, "payload", string(text))...)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL+importPath, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url+importPath, bytes.NewReader(body))
 	if err != nil {
 		return "", err
 	}
@@ -235,7 +236,7 @@ func (s *Server) readHeader(body io.Reader) (text []byte, h header, err error) {
 	switch {
 	case h.Toolset != s.opts.Name || h.Endpoint != s.opts.PublicURL+invokePath:
 		return nil, h, errors.New("it is for another instance")
-	case h.Session == "" || h.Transfer == "" || len(h.Transfer) > maxPartKey:
+	case h.Session == "" || h.Transfer == "" || len(h.Transfer) > maxTransfer:
 		return nil, h, errors.New("it names no session or no transfer")
 	}
 	return text, h, nil

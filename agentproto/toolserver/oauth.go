@@ -2,6 +2,8 @@ package toolserver
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
 // maxRuns is how often the function of one call may run because its token was
@@ -52,7 +55,7 @@ func (c *call) access(refused Secret) error {
 		t, err := c.tokenFor(c.ctx)
 		switch {
 		case err == nil && covers(t.Scopes, need):
-			if a := c.server.states.of(c.id); a != nil { // of the process before; the user was faster
+			if a := c.server.states.of(c.digest()); a != nil { // of the process before; the user was faster
 				c.server.states.drop(a)
 			}
 			return nil
@@ -118,7 +121,7 @@ func (c *call) authorize(have []string) error {
 	ctx, stop := context.WithDeadlineCause(c.ctx, a.Expires, errAuthTimeout)
 	defer stop()
 	o := c.await(ctx, a)
-	if (s.store.durable() || errors.Is(o.err, ErrMoving)) && (errors.Is(o.err, ErrClosing) || s.ctx.Err() != nil) {
+	if (s.opts.State != "" || errors.Is(o.err, ErrMoving)) && (errors.Is(o.err, ErrClosing) || s.ctx.Err() != nil) {
 		return ErrClosing // a is for the next process
 	}
 	if err := s.states.drop(a); err != nil {
@@ -140,7 +143,7 @@ func (c *call) authorization(have []string) (*authorization, error) {
 	if p.SubjectIsUser && !strings.HasPrefix(key.User, userPrefix) {
 		return nil, errNoUser
 	}
-	old := s.states.of(c.id)
+	old := s.states.of(c.digest())
 	if old != nil && old.provider == p && old.key() == key && slices.Equal(old.Need, c.tool.scopes) {
 		return old, nil
 	}
@@ -148,7 +151,8 @@ func (c *call) authorization(have []string) (*authorization, error) {
 		s.states.drop(old)
 	}
 	a := s.states.newAuthorization(authorizationText{
-		Call:     c.id,
+		Call:     c.digest(),
+		Name:     tools.Name{Runtime: c.at.Runtime, Group: c.inv.GroupID, ID: c.inv.ID},
 		Runtime:  key.Runtime,
 		User:     key.User,
 		Provider: key.Provider,
@@ -183,26 +187,33 @@ func (c *call) await(ctx context.Context, a *authorization) outcome {
 	if !s.opts.NoStartPage {
 		address = s.opts.PublicURL + startPath + a.Secret
 	}
-	m, err := s.encode(c, &agentproto.OAuth{GroupID: c.inv.GroupID, ID: c.inv.ID, CallID: c.inv.CallID, AuthURL: address})
+	m, err := s.encode(&agentproto.OAuth{GroupID: c.inv.GroupID, ID: c.inv.ID, CallID: c.inv.CallID, AuthURL: address})
 	if err != nil {
 		s.log.Error("authorization cannot be asked for", "tool", c.inv.Operation, "provider", a.Provider)
 		return outcome{err: errAuthFailed}
 	}
-	m.ctx = ctx
-	c.post(m)
-
+	m.Same, m.Lost = hex.EncodeToString(a.id[:]), rand.Text()
+	if err := c.post(ctx, tools.Post{Message: m}); err != nil {
+		return outcome{err: err}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	lost := make(chan error, 1)
+	go func() {
+		_, err := s.answered(ctx, m.Lost)
+		if err == nil {
+			err = errAuthNotAsked
+		}
+		lost <- err
+	}()
 	select {
 	case o := <-a.done:
 		return o
-	case <-m.lost:
-		if err := context.Cause(ctx); err != nil {
-			return outcome{err: err}
+	case err := <-lost:
+		if cause := context.Cause(c.ctx); cause != nil {
+			err = cause
 		}
-		return outcome{err: errAuthNotAsked}
-	case <-s.leaving:
-		return outcome{err: ErrClosing}
-	case <-ctx.Done():
-		return outcome{err: context.Cause(ctx)}
+		return outcome{err: err}
 	}
 }
 

@@ -344,13 +344,3 @@ func TestO24_OtherBrowser(t *testing.T) {
 	}
 	st.ends()
 }
-
-// TestAuthorizedBefore has a call wait for an authorization whose outcome is there already, as one that begins
-// anew does. It would catch that the user is asked for what he has decided.
-func TestAuthorizedBefore(t *testing.T) {
-	st := newStage(t, toolserver.Options{})
-	if posted, err := toolserver.AwaitDenied(st.server, "idp"); err == nil || posted != 0 {
-		t.Errorf("%v after %d messages, want the outcome without one", err, posted)
-	}
-	st.ends()
-}

@@ -32,9 +32,11 @@ type Options struct {
 	// server with a State is made with [Open], and goes on where the last one
 	// stopped when [Server.Start] is called.
 	//
-	// Open reads all of it first: a file that is damaged, empty, gone or older than it was is
-	// an error, and so are keys that are gone. The files of the folder belong together, so a
-	// copy is one of the whole folder, made while no server uses it.
+	// It has the vault and, in the folder history, a log of what has happened. Open reads all of
+	// the vault first: a file that is damaged, empty, gone or older than it was is an error, and
+	// so are keys that are gone. [Server.Start] reads the log, and returns an error that wraps
+	// [durable.ErrDamaged] or says what else is wrong with it. The files of the folder belong
+	// together, so a copy is one of the whole folder, made while no server uses it.
 	State string
 
 	// Authenticate says which runtime sent an invocation, a cancellation or a
@@ -73,8 +75,8 @@ type Options struct {
 	// half of MaxCalls, and at least one.
 	MaxRuntimeCalls int
 	// Remember is for how long, at least, the key of a finished call is remembered,
-	// so that an invocation repeated by a runtime does not run again. More than a
-	// million keys in that time shorten it. Zero means 24 hours.
+	// so that an invocation repeated by a runtime does not run again. More than 65,536
+	// keys of one session in that time, or 500,000 of all, shorten it. Zero means 24 hours.
 	Remember time.Duration
 
 	// CallbackTransport carries messages to runtimes. Nil means a transport of the

@@ -309,8 +309,8 @@ func TestKeptResultsAreBounded(t *testing.T) {
 			rt.next()
 			synctest.Wait()
 		}
-		if kept := toolserver.KeptResults(rt.server); kept > 32<<20 || kept != toolserver.CountKeptResults(rt.server) {
-			t.Errorf("%d bytes are kept, %d are counted", kept, toolserver.CountKeptResults(rt.server))
+		if kept := toolserver.KeptResults(rt.server); kept > 32<<20 {
+			t.Errorf("%d bytes are kept", kept)
 		}
 		rt.close()
 	})

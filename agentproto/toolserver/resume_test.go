@@ -75,7 +75,7 @@ func TestA09_InFlightCallsRunAgain(t *testing.T) {
 		h.end()
 		<-time.After(time.Hour)
 		h.begin()
-		h.call("work", "c1", `{"a":1,"b":2}`) // repeated by the runtime
+		h.call("work", "c1", `{"a":1,"b":2}`, ancestors("root")) // repeated by the runtime
 		start := time.Now()
 		m := h.next()
 		if got := m.body; got != `{"type":"tool_result","group_id":"thread-1","id":"c1","call_id":"x","text":"3"}` || time.Since(start) != time.Minute {
@@ -94,7 +94,7 @@ func TestA09_InFlightCallsRunAgain(t *testing.T) {
 		synctest.Wait()
 		h.end()
 		h.begin()
-		h.call("work", "c1", `{"a":1,"b":2}`) // finished before the restart (A06)
+		h.call("work", "c1", `{"a":1,"b":2}`, ancestors("root")) // finished before the restart (A06)
 		h.call("once", "c2", `{"a":1,"b":2}`)
 		h.close()
 		if len(keys) != 3 || keys[2] == keys[0] {

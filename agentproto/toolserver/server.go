@@ -2,6 +2,7 @@ package toolserver
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"log/slog"
@@ -9,11 +10,11 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/envelope"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/agentproto/internal/tools"
 	"github.com/millrace/millrace/internal/edge"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
@@ -48,36 +49,38 @@ type Server struct {
 
 	migrations *edge.Client // nil without a Migrator, as envelope
 	envelope   *envelope.Envelope
-	importing  sync.Mutex        // one session after the other comes here
+	importing  sync.Mutex // one session after the other comes here
+	deals      deals
 	own        []*http.Transport // the ones that Close has to clean up
 	tokens     *tokens
 	guard      *leakGuard
 	signers    map[string]signers
 	states     states
-	choices    choices
 	notices    rates // of cancellations, closures and questions for the status
-	moving     rates // of migrations
+	migrating  rates // of migrations
 	noticed    notices
 
 	ctx     context.Context // ends when Close does
 	abort   context.CancelFunc
 	leaving chan struct{} // closed when Close begins
-	idle    chan struct{} // closed when no call is unfinished after that
+	epoch   string        // names the process
+	asking  []byte        // makes the addresses for answers
 
 	start    sync.Once
 	startErr error
+	begun    chan struct{} // closed when ports can be used
+	ports    *tools.Ports
+	stopFlow func(context.Context) error
+	rules    tools.Rules
+	local    locals
 	lanes    lanes
-	finished atomic.Int64 // how many finished calls the store remembers
 
-	resultBytes atomic.Int64 // of the results that the store keeps
-
-	mu       sync.Mutex
-	tools    []*tool
-	byName   map[string]*tool
-	calls    map[callKey]*call
-	occupied map[string]int // how many of calls each runtime has
-	moves    moves
-	closing  bool
+	mu      sync.Mutex
+	tools   []*tool
+	byName  map[string]*tool
+	pending map[string]int       // calls that are about to be accepted, of each runtime; "" has all
+	moving  map[tools.Place]bool // sessions that somebody moves
+	closing bool
 }
 
 // New is [Open] for options that cannot fail to open: it panics where Open returns
@@ -115,15 +118,16 @@ func Open(opts Options) (*Server, error) {
 		guard:     new(leakGuard),
 		signers:   signers,
 		leaving:   make(chan struct{}),
-		idle:      make(chan struct{}),
+		begun:     make(chan struct{}),
+		epoch:     rand.Text(),
 		byName:    make(map[string]*tool),
-		calls:     make(map[callKey]*call),
-		occupied:  make(map[string]int),
+		pending:   make(map[string]int),
+		moving:    make(map[tools.Place]bool),
 		notices:   rates{perSecond: noticeRate, burst: noticeBurst},
-		moving:    rates{perSecond: migrateRate, burst: migrateBurst},
+		migrating: rates{perSecond: migrateRate, burst: migrateBurst},
 		noticed:   notices{seen: memory{period: rememberNotice}},
-		choices:   choices{answered: memory{period: opts.Remember}},
 	}
+	s.rules = s.flowOptions().Rules
 	s.log = slog.New(&redactor{opts.Logger.Handler(), s.guard})
 	s.ctx, s.abort = context.WithCancel(context.Background())
 	s.tokens = newTokens(s)

@@ -6,10 +6,12 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/agentproto/internal/tools"
 	"golang.org/x/oauth2"
 )
 
@@ -28,6 +30,7 @@ type authorization struct {
 // not sent to a provider that was configured in between.
 type authorizationText struct {
 	Call     digest // whose authorization it is
+	Name     tools.Name
 	Runtime  string
 	User     string
 	Provider string
@@ -120,9 +123,7 @@ func (st *states) newAuthorization(t authorizationText, p *provider) *authorizat
 	return a
 }
 
-// load reads what the store has kept. What nobody waits for any more is removed,
-// such as the authorization of a call that was cancelled just before the process
-// ended (case K07).
+// load reads what the store has kept.
 func (st *states) load(providers map[string]*provider, now time.Time) (lost int, err error) {
 	var found []*authorization
 	var useless [][]byte
@@ -135,8 +136,7 @@ func (st *states) load(providers map[string]*provider, now time.Time) (lost int,
 				err = json.Unmarshal(text, &a.authorizationText)
 			}
 			a.provider = providers[a.Provider]
-			if err != nil || a.provider == nil || !a.isFrom(a.provider) || (a.Browser != "") != st.browser ||
-				now.Sub(a.Expires) > keepExpired || tx.get(callBucket, a.Call[:]) == nil {
+			if err != nil || a.provider == nil || !a.isFrom(a.provider) || (a.Browser != "") != st.browser || now.Sub(a.Expires) > keepExpired {
 				useless = append(useless, slices.Clone(id))
 				if err != nil {
 					lost++
@@ -206,6 +206,21 @@ func (st *states) put(a *authorization) error {
 	defer st.mu.Unlock()
 	st.add(a)
 	return nil
+}
+
+// dropAuthorizations forgets what nobody waits for, such as the authorization of a call that was
+// cancelled just before the process ended (case K07).
+func (s *Server) dropAuthorizations() {
+	s.states.mu.Lock()
+	all := slices.Collect(maps.Values(s.states.byCall))
+	s.states.mu.Unlock()
+	for _, a := range all {
+		if _, alive := s.ports.Alive.Get(a.Name); !alive {
+			if err := s.states.drop(a); err != nil {
+				s.log.Error("authorization not forgotten", "provider", a.Provider, "error", err)
+			}
+		}
+	}
 }
 
 // of returns the authorization that a call has been waiting for, or nil.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
 // serveStatus tells whether something is still to be expected of a call: its result,
@@ -23,19 +24,10 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body := `{"alive":false}`
-	for _, c := range s.known(func(k callKey) bool { return k.CallKey == msg.Key() && (runtime == "" || runtime == k.runtime) }) {
-		if c.alive() {
-			body = `{"alive":true}`
-		}
+	if _, ok := s.ports.Alive.Get(tools.Name{Runtime: runtime, Group: msg.ThreadID, ID: msg.ToolCallID}); ok {
+		body = `{"alive":true}`
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Write([]byte(body))
-}
-
-// alive reports whether the call has something to send, now or later.
-func (c *call) alive() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.phase != finished
 }

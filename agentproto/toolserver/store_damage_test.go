@@ -28,10 +28,10 @@ func fillStore(t *testing.T, folder string, changes int) map[string]string {
 			var err error
 			for j := range 8 {
 				key := fmt.Appendf(nil, "%x", sha256.Sum256([]byte{byte(i), byte(j), byte(i >> 8)}))
-				err = errors.Join(err, tx.put([]string{callBucket, outboxBucket, finishedBucket}[j%3], key, bytes.Repeat([]byte{byte(i)}, random.IntN(200))))
+				err = errors.Join(err, tx.put([]string{tokenBucket, vaultBucket, stateBucket}[j%3], key, bytes.Repeat([]byte{byte(i)}, random.IntN(200))))
 				if i%3 == 2 {
 					old := fmt.Appendf(nil, "%x", sha256.Sum256([]byte{byte(i - 1), byte(j), byte((i - 1) >> 8)}))
-					err = errors.Join(err, tx.delete([]string{callBucket, outboxBucket, finishedBucket}[j%3], old))
+					err = errors.Join(err, tx.delete([]string{tokenBucket, vaultBucket, stateBucket}[j%3], old))
 				}
 			}
 			return errors.Join(err, tx.put("small", []byte("key"), []byte{byte(i)}), tx.put("large", []byte("key"), bytes.Repeat([]byte("x"), 10_000)))
@@ -49,7 +49,7 @@ func fillStore(t *testing.T, folder string, changes int) map[string]string {
 func contents(s store) map[string]string {
 	all := make(map[string]string)
 	s.view(func(tx tx) error {
-		for _, b := range []string{callBucket, outboxBucket, finishedBucket, "small", "large"} {
+		for _, b := range []string{tokenBucket, vaultBucket, stateBucket, "small", "large"} {
 			tx.each(b, nil, func(k, v []byte) bool { all[b+string(k)] = string(v); return true })
 		}
 		return nil

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
 // An Event is one message of a subscription.
@@ -27,6 +29,8 @@ type Event struct {
 type Subscription[S any] struct {
 	call  *call
 	state S // guarded by call.mu
+
+	sending sync.Mutex
 }
 
 // AddSubscription adds a tool that opens subscriptions. It has two functions.
@@ -105,17 +109,37 @@ func (sub *Subscription[S]) State() S {
 // the producer finds the state that belongs to the events which it has sent. When
 // Send returns nil, the event will be delivered, behind the ones before it.
 //
-// It waits while 1,000 messages of the subscription are not delivered. It returns
+// It waits while 1,000 messages of the subscription, or 4 MiB, are not delivered. It returns
 // the cause of ctx if that ends before, [ErrCancelled] or [ErrClosing] if the
 // context of the producer has ended for that reason, and other errors if there was
 // a final event before, if the event contains a credential, if next cannot be
-// written as JSON, or if the store failed; nothing is sent then.
+// written as JSON, or if the state could not be kept; nothing is sent then.
 func (sub *Subscription[S]) Send(ctx context.Context, e Event, next S) error {
 	data, err := encodeState(next)
 	if err != nil {
 		return err
 	}
-	return sub.call.send(ctx, e, data, func() { sub.state = next })
+	c := sub.call
+	m, err := c.server.encode(c.event(e))
+	if err == nil && c.server.guard.finds(data) {
+		err = errLeak
+	}
+	if err != nil {
+		return err
+	}
+	sub.sending.Lock() // states have the order of the events
+	defer sub.sending.Unlock()
+	if err := c.post(ctx, tools.Post{Message: m, Event: true, Final: e.Final, Kept: true, State: data}); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	sub.state = next
+	c.ended = c.ended || e.Final
+	c.mu.Unlock()
+	if e.Final {
+		c.cancel(errEnded)
+	}
+	return nil
 }
 
 // Save makes next the state without an event.
@@ -128,30 +152,15 @@ func (sub *Subscription[S]) Save(next S) error {
 	if c.server.guard.finds(data) {
 		return errLeak // a state is kept, and moved, as it is
 	}
+	sub.sending.Lock()
+	defer sub.sending.Unlock()
+	if err := c.post(c.ctx, tools.Post{Kept: true, State: data}); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.eventful(); err != nil {
-		return err
-	}
-	if err := c.server.store.update(func(tx tx) error { return tx.put(subscriptionBucket, c.id[:], data) }); err != nil {
-		return err
-	}
-	c.state, sub.state = data, next
+	sub.state = next
 	return nil
-}
-
-// send posts an event of the call's subscription, with the state after it, and
-// calls kept when both are in the store. Both are nil where the subscription ends
-// without its producer.
-func (c *call) send(ctx context.Context, e Event, state []byte, kept func()) error {
-	m, err := c.server.encode(c, c.event(e))
-	if err == nil && c.server.guard.finds(state) {
-		err = errLeak
-	}
-	if err != nil {
-		return err
-	}
-	return c.sendMessage(ctx, m, e.Final, state, kept)
 }
 
 // event returns the message of an event.
@@ -162,96 +171,33 @@ func (c *call) event(e Event) *agentproto.SubscriptionEvent {
 	}
 }
 
-// sendMessage is send for an event that was looked into.
-func (c *call) sendMessage(ctx context.Context, m *message, final bool, state []byte, kept func()) error {
-	if err := c.room(ctx); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.eventful(); err != nil {
-		return err
-	}
-	var err error
-	if final {
-		err = c.advance(m, resolved, state)
-	} else {
-		err = c.put(m, func(tx tx) error { return tx.put(subscriptionBucket, c.id[:], state) })
-	}
-	if err != nil {
-		return err
-	}
-	if kept != nil {
-		c.state = state
-		kept()
-	}
-	if final {
-		c.cancel(errEnded)
-	}
-	return nil
-}
-
-// eventful returns why the call cannot send an event, if so. c.mu is held.
-func (c *call) eventful() error {
-	if err := c.postable(); err != nil {
-		return err
-	}
-	if c.phase != subscribed {
-		return errEnded
-	}
-	return nil
-}
-
 // produce runs the producer of a call that has opened a subscription. If it returns
 // while somebody waits for events, that is told.
-func (c *call) produce() {
-	c.mu.Lock()
-	open := c.eventful() == nil
-	c.mu.Unlock()
-	if !open {
-		return
-	}
-	c.server.mu.Lock()
-	closing := c.server.closing
-	c.server.mu.Unlock()
-	if closing {
+func (c *call) produce() tools.Outcome {
+	if c.server.isClosing() {
 		c.suspend(ErrClosing)
-		return
 	}
-	last := Event{Text: "Error: " + errPanicked.Error(), Final: true}
-	defer func() { // also if the producer ends its goroutine
-		err := c.send(c.life, last, nil, nil)
-		if errors.Is(err, errLeak) {
-			last.Text = "Error: " + err.Error() // fixed words, in which nothing is looked for
-			if m, err := c.server.pack(c, c.event(last)); err == nil {
-				c.sendMessage(c.life, m, true, nil, nil)
-			}
+	var err error
+	if !c.isSuspended() {
+		err = errNoProducer
+		if c.tool != nil && c.tool.produce != nil {
+			_, err = c.protect(func() (any, error) { return nil, c.tool.produce(c) })
 		}
-	}()
-	switch err := c.protectProducer(); {
-	case err == nil:
-		last.Text = "The subscription has ended."
-	default:
+	}
+	switch cause := context.Cause(c.ctx); {
+	case errors.Is(cause, errEnded), errors.Is(cause, ErrCancelled):
+		return tools.Outcome{}
+	case c.isSuspended() || errors.Is(cause, ErrClosing):
+		return tools.Outcome{Suspended: true}
+	}
+	last := Event{Text: "The subscription has ended.", Final: true}
+	if err != nil {
 		last.Text = c.errorResult(err).String()
 	}
-}
-
-// protectProducer runs the producer as protect does the tool's function.
-func (c *call) protectProducer() error {
-	if c.tool == nil || c.tool.produce == nil {
-		return errNoProducer
+	m, err := c.server.encode(c.event(last))
+	if err != nil {
+		last.Text = "Error: " + err.Error() // fixed words, in which nothing is looked for
+		m, _ = c.server.pack(c.event(last))
 	}
-	_, err := c.protect(func() (any, error) { return nil, c.tool.produce(c) })
-	return err
-}
-
-// suspendProducer ends the producer of an open subscription because the server
-// closes.
-func (c *call) suspendProducer() {
-	c.mu.Lock()
-	open := c.phase == subscribed
-	c.mu.Unlock()
-	if open {
-		c.suspend(ErrClosing)
-	}
+	return tools.Outcome{Final: m}
 }

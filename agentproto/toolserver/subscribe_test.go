@@ -360,6 +360,7 @@ func TestE02_Status(t *testing.T) {
 		if w := rt.post("/tool_call_status", `{"thread_id":"g","tool_call_id":"c"}`); w.Code != 404 {
 			t.Errorf("not an option: %d", w.Code)
 		}
+		rt.close()
 	})
 }
 

@@ -3,12 +3,12 @@ package toolserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
 // View shows something to whoever watches the conversation. The runtime keeps the
@@ -17,8 +17,8 @@ import (
 //
 // View is called from a tool function, with its context or one derived from it, or
 // from a producer. It returns when the update is on its way; if a view could not be
-// delivered, that is not told. It waits while 1,000 messages of the call are not
-// delivered. It returns an error if the content is no object or contains a
+// delivered, that is not told. It waits while 1,000 messages of the call, or 4 MiB, are
+// not delivered. It returns an error if the content is no object or contains a
 // credential, the cause of ctx if that has ended, and panics if ctx is not one of a
 // tool function.
 func View(ctx context.Context, viewType string, content any) error {
@@ -36,21 +36,9 @@ func View(ctx context.Context, viewType string, content any) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	m, err := c.server.encode(c, &agentproto.ViewUpdate{GroupID: c.inv.GroupID, ViewType: viewType, Content: data})
+	m, err := c.server.encode(&agentproto.ViewUpdate{GroupID: c.inv.GroupID, ViewType: viewType, Content: data})
 	if err != nil {
 		return err
 	}
-	if err := c.room(ctx); err != nil {
-		return err
-	}
-	c.post(m)
-	select {
-	case err := <-m.lost:
-		if errors.Is(err, errGone) || errors.Is(err, errRefused) { // it was faster than this
-			return nil
-		}
-		return err
-	default:
-		return nil
-	}
+	return c.post(ctx, tools.Post{Message: m})
 }

@@ -1,0 +1,45 @@
+package toolserver
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestEarlierState opens the state of a version that kept its calls in the file of the vault. It would catch calls that
+// are dropped in silence, and a state that is refused although nothing in it is lost.
+func TestEarlierState(t *testing.T) {
+	opts := Options{Name: "test", PublicURL: "http://127.0.0.1", State: t.TempDir()}
+	fill := func(bucket string) {
+		t.Helper()
+		kept, err := openFileStore(opts.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := kept.update(func(tx tx) error { return tx.put(bucket, []byte("key"), []byte("value")) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := kept.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill("finished")
+	s, err := Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.store.view(func(tx tx) error {
+		if tx.get("finished", []byte("key")) != nil {
+			t.Error("what nobody reads is kept")
+		}
+		return nil
+	})
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fill("outbox")
+	for range 2 {
+		if _, err := Open(opts); err == nil || !strings.Contains(err.Error(), "run that version") {
+			t.Errorf("Open = %v", err)
+		}
+	}
+}

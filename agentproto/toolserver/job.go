@@ -1,0 +1,127 @@
+package toolserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/agentproto/internal/tools"
+	"github.com/millrace/millrace/internal/netguard"
+)
+
+// do does a job of the flow. One that is not done when the server ends is done again by the
+// next process.
+func (s *Server) do(ctx context.Context, at tools.Place, j tools.Job) tools.Outcome {
+	select {
+	case <-s.begun:
+	case <-ctx.Done():
+		return tools.Outcome{Suspended: true}
+	}
+	switch j.Kind {
+	case tools.Run, tools.Produce:
+		return s.run(ctx, at, j)
+	case tools.Attempt:
+		return s.deliver(ctx, at, j)
+	case tools.Hold:
+		return s.hold(ctx, j)
+	default:
+		return s.conclude(ctx, at, j)
+	}
+}
+
+// stoppable returns a context that ends when the flow says that the job is to end.
+func (s *Server) stoppable(ctx context.Context, at tools.Place, number uint64) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		why, err := s.ports.Stops.Await(ctx, tools.StopKey{Place: at, Number: number})
+		switch {
+		case err != nil:
+		case why == tools.CauseMoving:
+			cancel(ErrMoving)
+		case why == tools.CauseEnded:
+			cancel(errEnded)
+		default:
+			cancel(ErrCancelled)
+		}
+	}()
+	return ctx, cancel
+}
+
+// deliver makes one attempt to send a message.
+func (s *Server) deliver(ctx context.Context, at tools.Place, j tools.Job) tools.Outcome {
+	if c := s.local.find(j.Call); c != nil {
+		c.credit.take(j)
+	}
+	ctx, stop := s.stoppable(ctx, at, j.Number)
+	defer stop(nil)
+	to, err := url.Parse(j.To)
+	o := tools.Outcome{Class: tools.Refused}
+	if err == nil {
+		o.Class, o.After, err = s.attempt(ctx, j, to)
+	}
+	if err != nil && ctx.Err() != nil {
+		return tools.Outcome{Suspended: true}
+	}
+	wait, again := s.rules.Pause(j, o.After)
+	switch {
+	case o.Class == tools.Again && again:
+		s.log.Debug("message will be sent again", "message", j.Message.Kind, "webhook-id", j.ID,
+			"callback", origin(to), "attempt", j.Message.Failed+1, "wait", wait, "error", err)
+	case err != nil:
+		if o.Class == tools.Again {
+			err = fmt.Errorf("%w: last: %w", errExpired, err)
+		}
+		s.log.Warn("message not delivered", "message", j.Message.Kind, "webhook-id", j.ID, "callback", origin(to), "error", err)
+	}
+	loads, _ := s.ports.Load.Latest()
+	o.Load = loads.All
+	return o
+}
+
+// attempt posts a message to an address once. After an error that is not final it returns how
+// long the runtime wants the next attempt to wait.
+func (s *Server) attempt(ctx context.Context, j tools.Job, to *url.URL) (class tools.Class, after time.Duration, err error) {
+	leave, err := s.lanes.enter(ctx, to)
+	if err != nil {
+		return tools.Again, 0, err
+	}
+	defer leave()
+	ctx, stop := context.WithTimeout(ctx, s.opts.CallbackTimeout)
+	defer stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, j.To, bytes.NewReader(j.Message.Body))
+	if err != nil {
+		return tools.Refused, 0, errRefused
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if err := s.sign(req.Header, j.Call.Runtime, j.ID, j.Message.Body); err != nil {
+		return tools.Refused, 0, errRefused
+	}
+	a, err := s.callbacks.Do(req, 0)
+	switch {
+	case errors.Is(err, netguard.ErrBlocked):
+		return tools.Refused, 0, fmt.Errorf("%w: %w", errRefused, err)
+	case err != nil:
+		return tools.Again, 0, loggable(to, err)
+	case a.OK():
+		return tools.Accepted, 0, nil
+	case a.Status == http.StatusGone:
+		return tools.Gone, 0, errGone
+	case a.Status == http.StatusTooManyRequests || a.Status >= 500:
+		return tools.Again, a.RetryAfter, fmt.Errorf("status %d", a.Status)
+	default: // a redirect too: the address that was given is the only one
+		return tools.Refused, 0, fmt.Errorf("%w: status %d", errRefused, a.Status)
+	}
+}
+
+// loggable returns a transport's error without the callback_url.
+func loggable(to *url.URL, err error) error {
+	if path := to.Path; len(path) > 1 && strings.Contains(err.Error(), path) {
+		return errors.New("the request failed")
+	}
+	return err
+}

@@ -1,0 +1,126 @@
+package toolserver
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/tools"
+)
+
+var (
+	errLeak     = errors.New("the result was withheld because it contained a credential")
+	errEncoding = errors.New("the result could not be encoded")
+)
+
+// encode makes a message of the call. One in which the tool has written a secret is refused.
+func (s *Server) encode(msg agentproto.Callback) (*tools.Message, error) {
+	for _, text := range written(msg) {
+		if s.guard.finds([]byte(text)) {
+			return nil, errLeak
+		}
+	}
+	return s.pack(msg)
+}
+
+// written returns the strings of a message that are the tool's own. The others are ids, which
+// the runtime has chosen, and addresses, which the server has made.
+func written(msg agentproto.Callback) (texts []string) {
+	switch m := msg.(type) {
+	case *agentproto.ToolResult:
+		if m.Text != nil {
+			texts = append(texts, *m.Text)
+		}
+		for _, c := range m.Content {
+			texts = append(texts, c.Type, c.Text, c.Data, c.MediaType)
+		}
+		for _, d := range m.DisplayAs {
+			texts = append(texts, d.Type, d.Text)
+			if d.Diff != nil {
+				texts = append(texts, d.Diff.Path, d.Diff.Patch)
+			}
+			if d.Image != nil {
+				texts = append(texts, d.Image.Data, d.Image.MediaType)
+			}
+		}
+	case *agentproto.SubscriptionEvent:
+		texts = append(texts, m.Text)
+	case *agentproto.UserChoice:
+		texts = append(append(texts, m.Prompt), m.Choices...)
+	case *agentproto.ViewUpdate:
+		texts = append(texts, m.ViewType, string(m.Content))
+	}
+	return texts
+}
+
+// pack makes a message of the call without looking into it.
+func (s *Server) pack(msg agentproto.Callback) (*tools.Message, error) {
+	body, err := agentproto.Encode(msg)
+	if err != nil {
+		s.log.Error("message cannot be encoded", "message", msg.Type(), "error", err)
+		return nil, errEncoding
+	}
+	return &tools.Message{Kind: msg.Type(), ID: "msg_" + rand.Text(), Body: body}, nil
+}
+
+// post tells the flow what the function says. When it returns nil, that is durable.
+func (c *call) post(ctx context.Context, p tools.Post) error {
+	if err := c.postable(); err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if p.Message != nil {
+		var err error
+		if p.Credit, err = c.credit.spend(ctx, len(p.Message.Body)+256); err != nil {
+			return err
+		}
+	}
+	p.Call = c.id
+	told, err := c.server.ask(c.at, tools.In{Post: &p})
+	switch {
+	case err != nil && c.server.isClosing():
+		return ErrClosing
+	case err != nil:
+		c.server.log.Error("message is not in the state", "tool", c.inv.Operation, "error", err)
+		return errFlow
+	case told.Refused == tools.RefusedOver:
+		return ErrCancelled
+	case told.Refused != "":
+		return errEnded
+	}
+	return nil
+}
+
+// postable returns why nothing may be posted, if so.
+func (c *call) postable() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch cause := context.Cause(c.ctx); {
+	case c.suspended:
+		return ErrClosing
+	case c.ended:
+		return errEnded
+	case cause != nil && !errors.Is(cause, context.Canceled):
+		return cause
+	}
+	return nil
+}
+
+// sleep waits for d, or returns the cause of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -188,8 +188,11 @@ func caseS10(t *runtimeTrial) {
 	t.want(len(s.all()) == 0, "the reserved tool was sent to a tool server")
 }
 
-// manyEvents is how many events S11 posts. Their rate is what the machine can do.
+// manyEvents is how many events S11 posts. Their rate is what the machine can do. They are large enough to be
+// beyond a rate in bytes before they are more than a runtime keeps of a thread.
 const manyEvents = 10_000
+
+var largeEvent = strings.Repeat(".", 900)
 
 func caseS11(t *runtimeTrial) {
 	s, h, inv := t.subscriber()
@@ -210,7 +213,7 @@ func caseS11(t *runtimeTrial) {
 				if i > manyEvents {
 					return
 				}
-				p := t.post(inv.CallbackURL, jsonOf(inv.eventOf(fmt.Sprint("event ", i))), "webhook-id", fmt.Sprint("msg_", i))
+				p := t.post(inv.CallbackURL, jsonOf(inv.eventOf(fmt.Sprint("event ", i, largeEvent))), "webhook-id", fmt.Sprint("msg_", i))
 				switch p.Status {
 				case 200:
 					taken.Add(1)

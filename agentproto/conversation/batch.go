@@ -148,7 +148,7 @@ func (t *turn) end(id string) {
 func (t *turn) postpone(e Event) {
 	s := t.s
 	if e.Result == nil {
-		if !e.Final && t.crowded(2) {
+		if !e.Final && t.crowded(16, 4) {
 			if s.LeftOut == nil {
 				s.LeftOut = map[string]int{}
 			}
@@ -162,14 +162,15 @@ func (t *turn) postpone(e Event) {
 		}
 	}
 	s.Deferred = append(s.Deferred, e)
-	if e.Result == nil && t.crowded(1) {
+	if e.Result == nil && t.crowded(1, 1) {
 		s.Holding = true
 		t.perform(Action{Kind: HoldEvents}) // again for each event: whoever was asked may have forgotten it
 	}
 }
 
-// crowded reports whether so many times as many events wait as may wait.
-func (t *turn) crowded(times int) bool {
+// crowded reports whether so many times as many events wait as may wait, or as many bytes. Small ones come fast: in
+// the time that a host takes to hold them there may be thousands.
+func (t *turn) crowded(events, size int) bool {
 	n, bytes := 0, 0
 	for _, e := range t.s.Deferred {
 		if e.Result == nil {
@@ -177,12 +178,12 @@ func (t *turn) crowded(times int) bool {
 			bytes += e.size()
 		}
 	}
-	return n >= times*t.limits.Deferred || bytes >= times*t.limits.DeferredBytes
+	return n >= events*t.limits.Deferred || bytes >= size*t.limits.DeferredBytes
 }
 
 // welcome lets events come again if there is room.
 func (t *turn) welcome() {
-	if t.s.Holding && !t.crowded(1) {
+	if t.s.Holding && !t.crowded(1, 1) {
 		t.s.Holding = false
 		t.perform(Action{Kind: TakeEvents})
 	}

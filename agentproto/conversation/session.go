@@ -75,8 +75,8 @@ type Limits struct {
 	Rounds int
 	// Deferred is how many events may wait until the model can be told, and DeferredBytes how
 	// many bytes, each counting 256 besides its text. From then on [Host].HoldEvents asks for none. What is on
-	// its way has as much room again; what comes beyond that is left out, which the next event
-	// of its subscription says, and a [Notice]. The last event of a subscription is never left
+	// its way by then may be 16 times as many and 4 times as many bytes; what comes beyond that is
+	// left out, which the next event of its subscription says, and a [Notice]. The last event of a subscription is never left
 	// out. Zero means 256 and 1 MiB.
 	Deferred, DeferredBytes int
 	// History is how many bytes of messages a thread keeps, each counting 256 besides its texts. Of

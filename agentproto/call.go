@@ -20,6 +20,7 @@ type Call struct {
 	Key        CallKey
 	Invocation *Invocation // what is posted; never changed after [Program.Call]
 	Endpoint   string      // where it is posted: the toolset's manifest endpoint
+	Server     string      // names the tool server, for the runtime
 
 	// Rejected, if not empty, is the text of the error that resolves the call at
 	// once. Nothing is dispatched then.
@@ -37,13 +38,6 @@ type Call struct {
 	// field that is read. It is frozen until [Program.Thaw]. A call that is resumed is not
 	// dispatched: its source has done that, and forwards what came of it.
 	Resumed *CallSnapshot
-}
-
-func (c *Call) callbackURL() string {
-	if c.Invocation == nil {
-		return ""
-	}
-	return c.Invocation.CallbackURL
 }
 
 // operation returns the name of the tool, or "" for a call without an invocation.
@@ -80,7 +74,7 @@ type DispatchOutcome struct {
 	// Reason describes the failure when the call was not accepted.
 	Reason string
 	// Watch, if not empty, has an accepted call be watched: see [ProgramOptions].Watch. It
-	// is the callback_url of the invocation.
+	// is the call's Server.
 	Watch string
 }
 

@@ -56,9 +56,8 @@ type Effect struct {
 
 	Subscription *SubscriptionEvent
 
-	// CallbackURL, of SurfaceOAuth, PromptChoice and AnswerChoice, is that of the call's
-	// invocation.
-	CallbackURL string
+	// Server, of SurfaceOAuth, PromptChoice and AnswerChoice, is that of the call.
+	Server string
 	// Lifetime, of SurfaceOAuth and PromptChoice, is that of the event.
 	Lifetime time.Duration
 	// Operation, of SurfaceOAuth and PromptChoice, is the name of the tool that asks.
@@ -95,4 +94,5 @@ type Resolution struct {
 	Key    CallKey
 	Cause  Cause
 	Result *ToolResult // the tool's, or one made by the program whose text starts with "Error: "
+	Server string      // that of the call
 }

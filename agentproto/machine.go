@@ -230,7 +230,7 @@ func surface(s *callState, open *openDetour, emit emitter) {
 	}
 	ask(emit, Effect{
 		Kind: kind, State: s.State, OAuth: open.OAuth, Choice: open.Choice, Detour: open.ID, Number: open.Event,
-		CallbackURL: s.Call.callbackURL(), Lifetime: open.Lifetime, Operation: s.Call.operation(),
+		Server: s.Call.Server, Lifetime: open.Lifetime, Operation: s.Call.operation(),
 	})
 }
 
@@ -263,7 +263,7 @@ func goOn(s *callState, e *event, selected int, since time.Time, emit emitter) {
 	s.State, s.More = Pending, &more{Epoch: e.Seq, Since: since, Lifetime: e.Lifetime}
 	ask(emit, Effect{
 		Kind: AnswerChoice, State: Pending, Choice: open.Choice, Detour: open.ID, Number: open.Event,
-		Selected: selected, CallbackURL: s.Call.callbackURL(),
+		Selected: selected, Server: s.Call.Server,
 	})
 }
 
@@ -279,7 +279,7 @@ func withdraw(s *callState, emit emitter) {
 func accept(s *callState, result *ToolResult, emit emitter) *Resolution {
 	r := resolve(s, ByResult, result, emit)
 	if result.Subscription {
-		s.More = &more{Sub: &subscription{Key: r.Key}}
+		s.More = &more{Sub: &subscription{Key: r.Key, Server: r.Server}}
 	}
 	return r
 }
@@ -299,7 +299,7 @@ func failAndCancel(s *callState, cause Cause, emit emitter, format string, args 
 // resolve ends the call and forgets all but how.
 func resolve(s *callState, cause Cause, result *ToolResult, emit emitter) *Resolution {
 	withdraw(s, emit)
-	r := &Resolution{Key: s.Call.Key, Cause: cause, Result: result}
+	r := &Resolution{Key: s.Call.Key, Cause: cause, Result: result, Server: s.Call.Server}
 	*s = callState{State: Completed, Cause: cause}
 	emit(emission{Resolution: r})
 	return r

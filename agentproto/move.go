@@ -65,7 +65,8 @@ type CallSnapshot struct {
 	Key       CallKey
 	Migration string
 	State     State
-	Cause     Cause // of a call that is completed: what is left of it so that late messages stay late
+	Cause     Cause  // of a call that is completed: what is left of it so that late messages stay late
+	Server    string // that of a call that is pending or subscribed
 
 	// Call is what was put, of a call that is pending.
 	Call *Call
@@ -241,7 +242,7 @@ type forwardNo struct {
 // answerMoves makes the outputs in which steps of moves are answered.
 func (p *Program) answerMoves(said toldAt, opts ProgramOptions) {
 	replies := keyedstream.FilterMap(said, func(t told) (*reply, bool) { return t.Reply, t.Reply != nil })
-	byKey := keyedstream.Rekey(replies, func(_ string, r *reply) moveKey { return r.Key })
+	byKey := keyedstream.Rekey(replies, func(_ ThreadID, r *reply) moveKey { return r.Key })
 	p.replies = keyedsingleton.Output(keyedstream.First(keyedstream.AssumeOrder(byKey, "a step has one reply")), "replies")
 
 	exports := keyedstream.FilterMap(p.rare, func(e *Effect) (*CallSnapshot, bool) {

@@ -143,10 +143,12 @@ func snapshot(s *callState, o *order) *CallSnapshot {
 	}
 	if s.subscribed() {
 		sub := s.More.Sub
+		c.Server = sub.Server
 		c.Subscribed, c.Seen = true, slices.Concat(sub.Seen[sub.Next:], sub.Seen[:sub.Next])
 		c.Left, c.Gap = sub.Left, sub.Gap
 	}
 	if s.Call != nil {
+		c.Server = s.Call.Server
 		c.Remaining = max(0, deadline(s, o.Move.Lifetime, o.Move.Now).Sub(o.Move.Now))
 	}
 	if open := s.open(); open != nil {
@@ -208,6 +210,6 @@ func arrive(s *callState, e *event) {
 		}
 	}
 	if c.Subscribed {
-		s.More.Sub = &subscription{Key: c.Key, Seen: slices.Clone(c.Seen), Left: c.Left, Gap: c.Gap}
+		s.More.Sub = &subscription{Key: c.Key, Server: c.Server, Seen: slices.Clone(c.Seen), Left: c.Left, Gap: c.Gap}
 	}
 }

@@ -21,8 +21,8 @@ type Prompt struct {
 	Detour string      // see Event.Detour
 	OAuth  *OAuth      // what to show: this
 	Choice *UserChoice // or this
-	// CallbackURL is the invocation's: it tells which tool server asks.
-	CallbackURL string
+	// Server is that of the call: it tells which tool server asks.
+	Server string
 	// Lifetime is that of the event that opened the detour.
 	Lifetime time.Duration
 	// Operation is the name of the tool that asks, or "" for a detour of a version that did
@@ -32,11 +32,11 @@ type Prompt struct {
 
 // An Answer is the user's choice on its way to the tool, for [ProgramOptions].Answer.
 type Answer struct {
-	Key         CallKey
-	Number      uint64 // of the prompt
-	Choice      *UserChoice
-	Selected    int
-	CallbackURL string // as of [Prompt]
+	Key      CallKey
+	Number   uint64 // of the prompt
+	Choice   *UserChoice
+	Selected int
+	Server   string // as of [Prompt]
 }
 
 // numbered is an effect under the number of its detour and its call.
@@ -84,7 +84,7 @@ func promptOf(e *Effect) (*Prompt, bool) {
 func (e *Effect) Prompt() *Prompt {
 	return &Prompt{
 		Key: e.Key, Number: e.Number, Detour: e.Detour, OAuth: e.OAuth, Choice: e.Choice,
-		CallbackURL: e.CallbackURL, Lifetime: e.Lifetime, Operation: e.Operation,
+		Server: e.Server, Lifetime: e.Lifetime, Operation: e.Operation,
 	}
 }
 
@@ -92,7 +92,7 @@ func answerOf(e *Effect) (*Answer, bool) {
 	if e.Kind != AnswerChoice {
 		return nil, false
 	}
-	return &Answer{Key: e.Key, Number: e.Number, Choice: e.Choice, Selected: e.Selected, CallbackURL: e.CallbackURL}, true
+	return &Answer{Key: e.Key, Number: e.Number, Choice: e.Choice, Selected: e.Selected, Server: e.Server}, true
 }
 
 // Over waits until a detour is over, and reports whether by the user's answer: if not, what

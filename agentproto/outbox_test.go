@@ -31,7 +31,7 @@ func (d *desk) prompt(ctx context.Context, p *Prompt) {
 }
 
 func (d *desk) answer(ctx context.Context, a *Answer) {
-	d.note("answer %s %d to %s", a.Choice.ResponseURL, a.Selected, a.CallbackURL)
+	d.note("answer %s %d to %s", a.Choice.ResponseURL, a.Selected, a.Server)
 	if d.fails {
 		d.h.deliver(a.Key, Event{Kind: AnswerFailed, Detour: a.Choice.ResponseURL, Reason: "refused"})
 	}
@@ -39,7 +39,7 @@ func (d *desk) answer(ctx context.Context, a *Answer) {
 
 // TestOutbox: each detour is opened and over once, and each choice delivered once.
 func TestOutbox(t *testing.T) {
-	const url = "https://runtime.test/cb"
+	const url = "server"
 	tests := []struct {
 		name  string
 		fails bool
@@ -68,7 +68,7 @@ func TestOutbox(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &desk{fails: test.fails}
 				d.h = startProgram(t, ProgramOptions{Prompt: d.prompt, Answer: d.answer})
-				d.h.call(k1, func(c *Call) { c.Invocation.CallbackURL = url })
+				d.h.call(k1, func(c *Call) { c.Server = url })
 				for _, e := range test.do {
 					d.h.deliver(k1, e)
 					synctest.Wait()

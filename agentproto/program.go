@@ -20,8 +20,9 @@ const (
 	DefaultChoiceTimeout = 24 * time.Hour
 )
 
-// Host is the location of a [Program]: the runtime's side of the protocol.
-type Host struct{ dataflow.Process }
+// Host is the location of a [Program]: the runtime's side of the protocol, divided by session.
+// See [SessionOf].
+type Host struct{ dataflow.Cluster }
 
 // ProgramOptions are the settings of a [Program].
 type ProgramOptions struct {
@@ -92,7 +93,7 @@ type Program struct {
 	app         *dataflow.App
 	calls       *dataflow.EntryInputPort[CallKey, *Call]
 	events      *dataflow.SharedKeyedInputPort[CallKey, input] // from handlers of requests, each on a goroutine of its own
-	closures    *dataflow.EntryInputPort[string, struct{}]
+	closures    *dataflow.EntryInputPort[ThreadID, struct{}]
 	resolutions *dataflow.EntryOutputPort[CallKey, *Resolution]
 	effects     *dataflow.OutputPort[dataflow.Entry[CallKey, emission]]
 	emitted     emissionsAt
@@ -147,7 +148,7 @@ func NewProgram(opts ProgramOptions) *Program {
 	var closures threadsAt
 	var arrivals arrivalsAt
 	p.calls, calls = keyedsingleton.Input[CallKey, *Call](at, "calls")
-	p.closures, closures = keyedsingleton.Input[string, struct{}](at, "closures")
+	p.closures, closures = keyedsingleton.Input[ThreadID, struct{}](at, "closures")
 	p.events, arrivals = keyedstream.SharedInput[CallKey, input](at, "events")
 	var orders movesAt
 	p.moves, orders = keyedsingleton.Input[moveKey, *move](at, "moves")
@@ -325,7 +326,7 @@ func (p *Program) Deliver(ctx context.Context, key CallKey, e Event) error {
 // CloseThread resolves every pending call of a thread, and every later one at once.
 // Closing a thread twice is fine.
 func (p *Program) CloseThread(ctx context.Context, groupID string) error {
-	err := p.closures.Put(ctx, groupID, struct{}{})
+	err := p.closures.Put(ctx, ThreadID(groupID), struct{}{})
 	if errors.Is(err, dataflow.ErrDuplicateKey) {
 		return nil
 	}
@@ -357,8 +358,6 @@ func (p *Program) NextEffect(ctx context.Context) (Effect, error) {
 	}
 }
 
-// IsResolved reports whether a call is resolved already, as far as this process knows.
-func (p *Program) IsResolved(key CallKey) bool {
-	_, resolved := p.resolutions.Get(key)
-	return resolved
-}
+// Resolved returns the resolution of a call if there is one already, as far as this process
+// knows: it knows all of the calls whose functions it runs and whose effects it has.
+func (p *Program) Resolved(key CallKey) (*Resolution, bool) { return p.resolutions.Get(key) }

@@ -18,7 +18,8 @@ const rememberedEvents = 1024
 
 // A subscription is what is remembered of one that is open.
 type subscription struct {
-	Key CallKey
+	Key    CallKey
+	Server string // that of the call
 	// Seen are the digests of the last message ids, in no order: a digest is eight bytes
 	// however long the id is. When it is full, the oldest is at Next.
 	Seen []uint64

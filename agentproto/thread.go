@@ -13,9 +13,9 @@ import (
 // knows its calls, and its inputs (calls, closure, the steps of a move) are in one order.
 
 type (
-	threadsAt = dataflow.KeyedSingleton[string, struct{}, Host, bounds.BoundedValue]
+	threadsAt = dataflow.KeyedSingleton[ThreadID, struct{}, Host, bounds.BoundedValue]
 	movesAt   = dataflow.KeyedSingleton[moveKey, *move, Host, bounds.BoundedValue]
-	toldAt    = dataflow.KeyedStream[string, told, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	toldAt    = dataflow.KeyedStream[ThreadID, told, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 )
 
 // A word is said to a thread. If no field is set, it is closed.
@@ -48,10 +48,10 @@ type reply struct {
 // threads tells each call of a closed thread, whether it came before the closure or comes
 // after, and each call of a thread that moves.
 func threads(calls callsAt, closures threadsAt, moves movesAt) toldAt {
-	put := keyedstream.Rekey(keyedsingleton.IntoKeyedStream(calls), func(k CallKey, _ *Call) string { return k.GroupID })
+	put := keyedstream.Rekey(keyedsingleton.IntoKeyedStream(calls), func(k CallKey, _ *Call) ThreadID { return ThreadID(k.GroupID) })
 	closed := keyedstream.Map(keyedsingleton.IntoKeyedStream(closures), func(struct{}) word { return word{} })
 	orders := keyedsingleton.FilterMapWithKey(moves, orderOf)
-	moved := keyedstream.Rekey(keyedsingleton.IntoKeyedStream(orders), func(k moveKey, _ word) string { return k.GroupID })
+	moved := keyedstream.Rekey(keyedsingleton.IntoKeyedStream(orders), func(k moveKey, _ word) ThreadID { return ThreadID(k.GroupID) })
 	said := keyedstream.Merge(keyedstream.Merge(closed, moved), keyedstream.Map(put, func(c *Call) word { return word{Call: c} }))
 	inOrder := keyedstream.AssumeOrder(said, "a call and the closure of its thread find each other whichever comes first")
 	return keyedstream.Scan(inOrder, newThread, tell)
@@ -62,7 +62,7 @@ func orderOf(k moveKey, m *move) (word, bool) { return word{Order: &order{k, m}}
 // toCalls are what threads tell their calls.
 func toCalls(said toldAt) mergedAt {
 	events := keyedstream.Filter(said, func(t told) bool { return t.Event != nil })
-	byCall := keyedstream.Rekey(events, func(thread string, t told) CallKey { return CallKey{GroupID: thread, ID: t.ID} })
+	byCall := keyedstream.Rekey(events, func(thread ThreadID, t told) CallKey { return CallKey{GroupID: string(thread), ID: t.ID} })
 	return keyedstream.Map(byCall, func(t told) input { return input{Event: t.Event} })
 }
 

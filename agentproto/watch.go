@@ -13,8 +13,8 @@ import (
 // [ProgramOptions].Watch.
 type Watched struct {
 	Key CallKey
-	// CallbackURL is the invocation's: it tells which tool server has the call.
-	CallbackURL string
+	// Server is that of the call: it tells which tool server has it.
+	Server string
 }
 
 // outcomesAt are what came of posting calls.
@@ -25,7 +25,7 @@ type outcomesAt = dataflow.KeyedSingleton[CallKey, DispatchOutcome, Host, bounds
 // neither: its tool server may not have it yet.
 func (p *Program) losses(outcomes outcomesAt, watch func(ctx context.Context, w *Watched) (lost string)) inputsAt {
 	watched := keyedsingleton.FilterMapWithKey(outcomes, func(k CallKey, o DispatchOutcome) (*Watched, bool) {
-		return &Watched{Key: k, CallbackURL: o.Watch}, o.Accepted && o.Watch != ""
+		return &Watched{Key: k, Server: o.Watch}, o.Accepted && o.Watch != ""
 	})
 	lost := keyedsingleton.MapAsync(watched, func(ctx context.Context, w *Watched) string {
 		ctx, cancel := context.WithCancel(ctx)

@@ -26,7 +26,7 @@ func TestWatch(t *testing.T) {
 			},
 			Watch: func(ctx context.Context, w *Watched) string {
 				mu.Lock()
-				watched[w.Key.ID+" "+w.CallbackURL] = true
+				watched[w.Key.ID+" "+w.Server] = true
 				mu.Unlock()
 				if w.Key.ID == "lost" {
 					return "it is gone"

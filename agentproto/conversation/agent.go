@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/agentproto"
 )
 
 // A Host does for an [Agent] what concerns tool calls. Each method may be called again
@@ -152,7 +154,7 @@ func (a *Agent) perform(ctx context.Context, thread string, action *Action) erro
 	case HoldEvents, TakeEvents:
 		return host.HoldEvents(ctx, thread, action.Number, action.Kind == HoldEvents)
 	case Forward:
-		return a.program.inputs.Send(ctx, action.To, *action.Input)
+		return a.program.inputs.Send(ctx, agentproto.ThreadID(action.To), *action.Input)
 	}
 	return nil
 }

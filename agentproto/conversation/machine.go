@@ -20,7 +20,7 @@ type machine struct{ limits Limits }
 func newState() State { return State{} }
 
 // A doing is what a thread does about an input.
-type doing = keyedstream.CallingTurn[string, emission, struct{}, Action]
+type doing = keyedstream.CallingTurn[agentproto.ThreadID, emission, struct{}, Action]
 
 // idle is the timer that closes a thread of which nobody takes notice.
 const idle keyedstream.Timer = 0

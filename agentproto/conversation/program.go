@@ -39,7 +39,7 @@ type ProgramOptions struct {
 // It has no locks, so that a simulator can try every order of what happens. What is kept is
 // bounded: see [Limits].
 type Program struct {
-	inputs   *dataflow.SharedKeyedInputPort[string, input]
+	inputs   *dataflow.SharedKeyedInputPort[agentproto.ThreadID, input]
 	messages *dataflow.EntryOutputPort[position, Message]
 	answers  *dataflow.EntryOutputPort[request, answer]
 }
@@ -53,9 +53,15 @@ type position struct {
 	N      int
 }
 
+// Affinity says that an answer is kept with the session of its thread.
+func (r request) Affinity() string { return agentproto.SessionOf(r.Thread) }
+
+// Affinity says that a message is kept with the session of its thread.
+func (p position) Affinity() string { return agentproto.SessionOf(p.Thread) }
+
 type (
-	inputsAt  = dataflow.KeyedStream[string, input, agentproto.Host, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
-	emittedAt = dataflow.KeyedStream[string, emission, agentproto.Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	inputsAt  = dataflow.KeyedStream[agentproto.ThreadID, input, agentproto.Host, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
+	emittedAt = dataflow.KeyedStream[agentproto.ThreadID, emission, agentproto.Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 )
 
 // NewProgram builds the threads on a program of calls that has not started. It panics
@@ -70,11 +76,11 @@ func NewProgram(calls *agentproto.Program, opts ProgramOptions) *Program {
 	at := dataflow.At[agentproto.Host](calls.Flow())
 	p := &Program{}
 	var inputs inputsAt
-	p.inputs, inputs = keyedstream.SharedInput[string, input](at, "threads")
+	p.inputs, inputs = keyedstream.SharedInput[agentproto.ThreadID, input](at, "threads")
 	m := machine{opts.Limits.withDefaults()}
 	emitted, _ := keyedstream.CallingMachine(keyedstream.Merge(ofCalls(calls), inputs), newState, m.step, m.ring,
-		keyedstream.Calling(func(ctx context.Context, c keyedstream.Call[string, Action]) Outcome {
-			return *opts.Do(ctx, c.Key, &c.Request)
+		keyedstream.Calling(func(ctx context.Context, c keyedstream.Call[agentproto.ThreadID, Action]) Outcome {
+			return *opts.Do(ctx, string(c.Key), &c.Request)
 		}, m.answer, keyedstream.CallOptions{Concurrency: opts.Concurrency}),
 		"a thread handles what happens to it one by one, in the order in which the runtime sees it")
 	p.messages = keyedsingleton.Output(histories(emitted), "history")
@@ -109,8 +115,8 @@ const unreadAnswer = 10 * time.Minute
 func ordered[K comparable, V any](
 	emitted emittedAt, pick func(thread string, e emission) (K, V, bool), why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, agentproto.Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	found := dataflow.FilterMap(keyedstream.Entries(emitted), func(e dataflow.Entry[string, emission]) (dataflow.Entry[K, V], bool) {
-		k, v, ok := pick(e.Key, e.Value)
+	found := dataflow.FilterMap(keyedstream.Entries(emitted), func(e dataflow.Entry[agentproto.ThreadID, emission]) (dataflow.Entry[K, V], bool) {
+		k, v, ok := pick(string(e.Key), e.Value)
 		return dataflow.Entry[K, V]{Key: k, Value: v}, ok
 	})
 	return keyedstream.AssumeOrder(dataflow.Keyed(found), why)
@@ -133,7 +139,7 @@ func answerOf(thread string, e emission) (request, answer, bool) {
 // ofCalls returns what happens to the calls, for their threads.
 func ofCalls(calls *agentproto.Program) inputsAt {
 	told := keyedstream.FilterMapWithKey(calls.Effects(), ofEffect)
-	return keyedstream.Rekey(told, func(k agentproto.CallKey, _ input) string { return k.GroupID })
+	return keyedstream.Rekey(told, func(k agentproto.CallKey, _ input) agentproto.ThreadID { return agentproto.ThreadID(k.GroupID) })
 }
 
 // ofEffect returns what an effect of a call is to its thread.
@@ -175,7 +181,7 @@ var (
 // tell gives a thread an input and returns its answer.
 func (p *Program) tell(ctx context.Context, thread string, in input) (answer, error) {
 	in.Token = rand.Text()
-	if err := p.inputs.Send(ctx, thread, in); err != nil {
+	if err := p.inputs.Send(ctx, agentproto.ThreadID(thread), in); err != nil {
 		return answer{}, err
 	}
 	a, err := p.answers.Take(ctx, request{thread, in.Token})
@@ -249,7 +255,7 @@ func (p *Program) CancelSubscription(ctx context.Context, thread, callID string)
 // View keeps the content of a view of a thread, in place of the one before. A thread that
 // is unknown or closed has none, and it is no error.
 func (p *Program) View(ctx context.Context, v *agentproto.ViewUpdate) error {
-	return p.inputs.Send(ctx, v.GroupID, input{Kind: viewed, View: v})
+	return p.inputs.Send(ctx, agentproto.ThreadID(v.GroupID), input{Kind: viewed, View: v})
 }
 
 // Status returns what a thread stands at. Whatever was told to the thread before is in it.

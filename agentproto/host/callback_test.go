@@ -245,7 +245,7 @@ func TestR08ParallelResults(t *testing.T) {
 // A program that takes nothing in: the tool is asked to try again, never told 429.
 func TestBusy(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.program = func(p program) program { return stuck{p} }
+		w.deliver = stuck
 		_, key, url := w.pending()
 		start := time.Now()
 		for _, body := range []string{result(key, "x"), `{"type":"tool_result"}`} {

@@ -3,9 +3,11 @@ package host
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -55,6 +57,35 @@ func TestCapabilityOpens(t *testing.T) {
 		got, err := openCapability(s, token, want.expires.Add(-time.Second))
 		if err != nil || got.key != key || got.server != want.server || got.allowed != want.allowed || !got.expires.Equal(want.expires) {
 			t.Errorf("opened %+v, %v, want %+v", got, err, want)
+		}
+	}
+}
+
+// TestFirstCapability would catch the URL of a call that was made before an upgrade being refused, and its
+// result lost.
+func TestFirstCapability(t *testing.T) {
+	s, c := mustSealer(t), someCapability
+	text := append([]byte{byte(c.allowed)}, c.server[:]...)
+	text = binary.BigEndian.AppendUint64(text, uint64(c.expires.Unix()))
+	text = append(binary.AppendUvarint(text, uint64(len(c.key.GroupID))), c.key.GroupID+c.key.ID...)
+	kid, sealed, err := s.Seal(text, firstCapabilityContext)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := openCapability(s, kid+"/"+encode(sealed), c.expires.Add(-time.Second))
+	if err != nil || got.key != c.key || got.server != c.server || got.allowed != c.allowed || !got.expires.Equal(c.expires) || got.lifetime != 0 {
+		t.Errorf("opened %+v, %v, want %+v", got, err, c)
+	}
+}
+
+// TestCapabilityLifetime would catch a choice after which a call has another lifetime than before it.
+func TestCapabilityLifetime(t *testing.T) {
+	s := mustSealer(t)
+	for _, d := range []struct{ is, want time.Duration }{{0, 0}, {time.Millisecond, time.Second}, {90 * time.Second, 90 * time.Second}, {math.MaxInt64, maxLifetime}} {
+		c := someCapability
+		c.lifetime = d.is
+		if got, err := openCapability(s, mustSeal(t, s, c), c.expires.Add(-time.Second)); err != nil || got.lifetime != d.want {
+			t.Errorf("%v: %v, %v, want %v", d.is, got.lifetime, err, d.want)
 		}
 	}
 }
@@ -152,7 +183,8 @@ func TestZ01ManyAltered(t *testing.T) {
 			case 4:
 				b = slices.Delete(b, at, min(len(b), at+1+random.IntN(3)))
 			case 5:
-				b = append(b[:at:at], tokens[random.IntN(len(tokens))][at:]...)
+				end := tokens[random.IntN(len(tokens))]
+				b = append(b[:at:at], end[min(at, len(end)):]...)
 			}
 		}
 		if genuine[string(b)] {

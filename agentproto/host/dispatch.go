@@ -19,16 +19,12 @@ func (rt *Runtime) dispatch(ctx context.Context, call *agentproto.Call) agentpro
 	case <-ctx.Done():
 		return agentproto.DispatchOutcome{Reason: "the runtime stopped before the call was posted"}
 	}
-	s, settled := rt.ledger.find(call.Key)
-	if s == nil && rt.opts.State != nil {
-		s, settled = rt.adopt(call)
-	}
+	s := rt.serverOf(call.Server)
 	if s == nil {
-		return agentproto.DispatchOutcome{Reason: "the call is not known to any tool server"}
+		return agentproto.DispatchOutcome{Reason: "the tool server of the call is not configured any more"}
 	}
-	if rt.ledger.isClosed(call.Key.GroupID) {
-		return agentproto.DispatchOutcome{Reason: "the thread is closed"}
-	}
+	settled, end := rt.begin(call.Key)
+	defer end()
 	body, err := agentproto.Encode(call.Invocation)
 	if err != nil {
 		rt.log.Error("invocation cannot be encoded", keyAttr(call.Key), "error", err)
@@ -51,21 +47,22 @@ func (rt *Runtime) dispatch(ctx context.Context, call *agentproto.Call) agentpro
 		attempt: rt.opts.Timeouts.Ack, total: rt.opts.Timeouts.Dispatch, settled: settled,
 		started: func() { rt.count(s, nAttempts) },
 	}
-	end := d.run(ctx)
-	if end.accepted {
+	ending := d.run(ctx)
+	if ending.accepted {
 		outcome := agentproto.DispatchOutcome{Accepted: true}
 		if rt.opts.AskStatus {
-			outcome.Watch = call.Invocation.CallbackURL
+			outcome.Watch = call.Server
+			rt.attempts.posted(call.Key)
 		}
 		return outcome
 	}
 	if ctx.Err() != nil {
 		return agentproto.DispatchOutcome{Ambiguous: true, Reason: "the runtime stopped"}
 	}
-	rt.log.Warn("call not accepted", keyAttr(call.Key), "toolset", s.base, "failure", end.failure,
-		"attempts", end.attempts, "ambiguous", end.ambiguous, "error", end.err)
+	rt.log.Warn("call not accepted", keyAttr(call.Key), "toolset", s.base, "failure", ending.failure,
+		"attempts", ending.attempts, "ambiguous", ending.ambiguous, "error", ending.err)
 	return agentproto.DispatchOutcome{
-		Ambiguous: end.ambiguous, Reason: fmt.Sprintf("tool server %s %s", s.base, end.failure),
+		Ambiguous: ending.ambiguous, Reason: fmt.Sprintf("tool server %s %s", s.base, ending.failure),
 	}
 }
 

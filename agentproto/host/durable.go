@@ -2,33 +2,20 @@ package host
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
-	"strings"
-	"time"
 
-	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A durableProgram is a program whose history is kept: a call that was made and a
-// callback that was answered 200 survive this process.
-//
-// After a restart, calls whose dispatch had no outcome are posted again, with the same
-// webhook-id; effects that nobody had finished are performed again.
-type durableProgram struct {
-	*agentproto.Program
-	app *durable.App[*Ports]
-}
-
 // Health returns how the flow of the runtime is, for package monitor. It reports false if the
 // runtime keeps nothing, without [Options].State.
 func (rt *Runtime) Health() (h durable.Health, ok bool) {
-	p, ok := rt.program.(*durableProgram)
-	if ok {
-		h = p.app.Health()
+	if rt.kept == nil {
+		return h, false
 	}
-	return h, ok
+	return rt.kept.Health(), true
 }
 
 // A Quarantine looks after the records that the flow of a runtime could not handle. Its methods
@@ -42,49 +29,33 @@ type Quarantine interface {
 // Quarantine returns the quarantine of the runtime, for package monitor; nil if the runtime keeps
 // nothing, without [Options].State.
 func (rt *Runtime) Quarantine() Quarantine {
-	if p, ok := rt.program.(*durableProgram); ok {
-		return p.app
+	if rt.kept == nil {
+		return nil
 	}
-	return nil
+	return rt.kept
 }
 
 // Backup copies what the runtime keeps to another log while it runs, as [durable.App.Backup] does. It returns
 // an error if the runtime keeps nothing, without [Options].State.
 func (rt *Runtime) Backup(ctx context.Context, to journal.Opener) (durable.Copied, error) {
-	if p, ok := rt.program.(*durableProgram); ok {
-		return p.app.Backup(ctx, to)
+	if rt.kept != nil {
+		return rt.kept.Backup(ctx, to)
 	}
 	return durable.Copied{}, errors.New("host: it keeps nothing that could be copied: give Options.State")
 }
 
-func (p *durableProgram) Stop(ctx context.Context) error { return p.app.Stop(ctx) }
-func (p *durableProgram) Done() <-chan struct{}          { return p.app.Done() }
-func (p *durableProgram) Err() error                     { return p.app.Err() }
+// name is how the program knows a tool server: see [agentproto.Call].Server.
+func (s *server) name() string { return s.id.String() }
 
-// adopt enters a call that was made by a process before this one: its server is the one
-// that its callback URL was sealed for.
-func (rt *Runtime) adopt(call *agentproto.Call) (*server, <-chan struct{}) {
-	s := rt.serverOf(call.Key, call.Invocation.CallbackURL)
-	if s == nil {
-		return nil, nil
-	}
-	rt.ledger.add(call.Key, s, call.Lifetime)
-	return rt.ledger.find(call.Key)
-}
+// String returns the identifier as it is kept.
+func (id serverID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]) }
 
-// serverOf returns the server of a call: the one that is in the ledger, or the one that
-// its callback URL was sealed for, by whatever process. It is nil for none.
-func (rt *Runtime) serverOf(key agentproto.CallKey, callbackURL string) *server {
-	if s := rt.ledger.serverOf(key); s != nil {
-		return s
-	}
-	_, segments, ok := strings.Cut(callbackURL, callbackPath)
-	if !ok {
+// serverOf returns the tool server of a call by the name that the program has for it, or nil if it is not
+// configured any longer.
+func (rt *Runtime) serverOf(name string) *server {
+	id, err := base64.RawURLEncoding.DecodeString(name)
+	if err != nil || len(id) != len(serverID{}) {
 		return nil
 	}
-	c, err := openCapability(rt.sealer, segments, time.Time{})
-	if err != nil {
-		return nil
-	}
-	return rt.byID[c.server]
+	return rt.byID[serverID(id)]
 }

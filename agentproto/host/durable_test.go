@@ -87,7 +87,7 @@ type late struct {
 }
 
 func lateServer(t *testing.T) *late {
-	l := &late{invocations: make(chan *agentproto.Invocation, 8)}
+	l := &late{invocations: make(chan *agentproto.Invocation, 64)}
 	l.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == manifestPath {
 			fmt.Fprintf(rw, `{"name":"l","endpoint":"%s/invoke","tools":[{"name":"late","description":"d","inputSchema":{}}]}`, l.URL)

@@ -45,13 +45,16 @@ func (rt *Runtime) do(e agentproto.Effect) {
 		rt.progress(key, e.State)
 
 	case agentproto.Departed:
-		rt.ledger.remove(key)
+		rt.attempts.settle(key)
 
 	case agentproto.CancelCall:
 		rt.cancelEverywhere(key)
 
 	case agentproto.Drop:
-		s := rt.ledger.serverOf(key)
+		var s *server
+		if r, resolved := rt.program.Resolved(key); resolved {
+			s = rt.serverOf(r.Server)
+		}
 		switch e.Dropped {
 		case agentproto.Duplicate:
 			rt.count(s, nDuplicates)
@@ -72,7 +75,8 @@ func (rt *Runtime) progress(key agentproto.CallKey, state agentproto.State) {
 
 // resolved hands a resolution to whoever follows the results.
 func (rt *Runtime) resolved(r *agentproto.Resolution) {
-	s := rt.ledger.settle(r.Key)
+	rt.attempts.settle(r.Key)
+	s := rt.serverOf(r.Server)
 	if r.Cause == agentproto.ByResult {
 		rt.count(s, nResults)
 	} else {

@@ -75,7 +75,7 @@ func TestS11ExceptionIsRestored(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds = Bounds{Rates: tiny}
 		held := &holding{}
-		w.program = func(p program) program { held.program = p; return held }
+		w.deliver = held.wrap
 		_, key, url := w.pending()
 		w.post(url, `{"type":"view_update","group_id":"g","view_type":"v","content":{"a":1}}`)
 		held.busy = true
@@ -92,17 +92,16 @@ func TestS11ExceptionIsRestored(t *testing.T) {
 }
 
 // A holding program takes in nothing while it is busy.
-type holding struct {
-	program
-	busy bool
-}
+type holding struct{ busy bool }
 
-func (h *holding) Deliver(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error {
-	if h.busy {
-		<-ctx.Done()
-		return context.Cause(ctx)
+func (h *holding) wrap(deliver delivering) delivering {
+	return func(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error {
+		if h.busy {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		return deliver(ctx, key, e)
 	}
-	return h.program.Deliver(ctx, key, e)
 }
 
 // Z01, S11: who is not the tool server cannot use up the exceptions of its URL.

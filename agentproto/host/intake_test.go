@@ -156,7 +156,7 @@ func TestIntakeForgets(t *testing.T) {
 // no less.
 func TestWaitingOfAThread(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.program = func(p program) program { return stuck{p} }
+		w.deliver = stuck
 		w.opts.Bounds.Waiting = 10
 		tool, key, url := w.pending()
 		other := w.call("h", "1")

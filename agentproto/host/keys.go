@@ -65,11 +65,11 @@ func (rt *Runtime) checkKeys(ctx context.Context, ports *migrationPorts) error {
 	}
 	for _, mark := range marks {
 		n, text := 0, ""
-		if text, err = ports.write(ctx, note{noteKey, mark.name, 0}, mark.text); err != nil {
+		if text, err = ports.write(ctx, note{Kind: noteKey, Of: mark.name}, mark.text); err != nil {
 			return err
 		}
 		for {
-			later, ok := ports.later(ctx, note{noteKey, mark.name, n + 1}, !mark.fits(text))
+			later, ok := ports.later(ctx, note{Kind: noteKey, Of: mark.name, N: n + 1}, !mark.fits(text))
 			if !ok {
 				break
 			}
@@ -81,7 +81,7 @@ func (rt *Runtime) checkKeys(ctx context.Context, ports *migrationPorts) error {
 		if !rt.opts.OtherKeys {
 			return fmt.Errorf("%w: the %s is not the one that the history was made with: %s; put the key back, or say that this is accepted", ErrOtherKey, mark.name, mark.lost)
 		}
-		if text, err = ports.write(ctx, note{noteKey, mark.name, n + 1}, mark.text); err != nil {
+		if text, err = ports.write(ctx, note{Kind: noteKey, Of: mark.name, N: n + 1}, mark.text); err != nil {
 			return err
 		}
 		if !mark.fits(text) {

@@ -22,7 +22,7 @@ func (rt *Runtime) Known(ctx context.Context, key agentproto.CallKey) (bool, err
 	if err := rt.leftTo(key.GroupID); err != nil {
 		return false, err
 	}
-	if rt.ledger.knows(key) || rt.known.has(key) {
+	if rt.known.has(key) {
 		return true, nil
 	}
 	known, err := rt.program.Has(ctx, key)
@@ -45,23 +45,17 @@ func (rt *Runtime) cameWith(thread string) (migration string) {
 		return ""
 	}
 	if _, n := ports.placeOf(thread); n > 0 {
-		text, _ := ports.read(note{notePlace, thread, n - 1})
+		text, _ := ports.read(note{Kind: notePlace, Of: thread, N: n - 1})
 		migration, _, _ = strings.Cut(text, " ")
 	}
 	return migration
 }
 
-// knows reports whether a call is live here, or was resolved lately.
-func (l *ledger) knows(key agentproto.CallKey) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, young := l.young[key]
-	_, old := l.old[key]
-	return l.live[key] != nil || young || old
-}
+// generation is how many of something that has passed are remembered at least.
+const generation = 1 << 15
 
-// knownCalls are calls that the flow was asked for and has: the last generation of them at
-// least. That a call was made never changes.
+// knownCalls are calls that this process has made, or has asked the flow for: the last generation of
+// them at least. That a call was made never changes.
 type knownCalls struct {
 	mu         sync.Mutex
 	young, old map[agentproto.CallKey]struct{}

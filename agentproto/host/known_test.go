@@ -37,7 +37,7 @@ func TestKnown(t *testing.T) {
 		if got := w.text(key); got != "ok" {
 			t.Fatalf("result %q, want ok", got)
 		}
-		forgetful(w.rt.ledger)
+		forgetful(w.rt)
 		want(w.rt, key, true)
 		if err := w.rt.Migrate(t.Context(), key.GroupID, second.PublicURL()); err != nil {
 			t.Fatal(err)
@@ -45,18 +45,17 @@ func TestKnown(t *testing.T) {
 		if known, err := w.rt.Known(t.Context(), moves); known || !errors.Is(err, ErrElsewhere) {
 			t.Errorf("at the source: %t, %v; want %v", known, err, ErrElsewhere)
 		}
-		forgetful(second.ledger)
+		forgetful(second)
 		want(second, moves, true)
 		want(second, agentproto.CallKey{GroupID: key.GroupID, ID: "never"}, false)
 		want(second, moves, true)
 	})
 }
 
-// forgetful makes a ledger know as little as that of a process which starts again.
-func forgetful(l *ledger) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	clear(l.live)
-	clear(l.young)
-	clear(l.old)
+// forgetful has a runtime know as little as one that starts again.
+func forgetful(rt *Runtime) {
+	rt.known.mu.Lock()
+	defer rt.known.mu.Unlock()
+	clear(rt.known.young)
+	clear(rt.known.old)
 }

@@ -214,7 +214,7 @@ func TestS11LeftOutOfABusyProgram(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds = Bounds{Rates: Rates{Call: Rate{Second: 400, Burst: 800}}}
 		held := &holding{}
-		w.program = func(p program) program { held.program = p; return held }
+		w.deliver = held.wrap
 		_, k, url := w.pending()
 		w.post(url, subscriptionBody(k))
 		w.pass(4 * time.Second) // for two events

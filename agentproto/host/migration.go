@@ -73,7 +73,7 @@ func (rt *Runtime) Migrate(ctx context.Context, session, to string) error {
 func (m *migrationPorts) order(ctx context.Context, session, to string) (o order, err error) {
 	o.Session = session
 	for n := 0; o.Migration == ""; n++ {
-		text, known := m.read(note{noteOrder, session, n})
+		text, known := m.read(note{Kind: noteOrder, Of: session, N: n})
 		if known && m.isOver(session, text) {
 			continue
 		}
@@ -82,7 +82,7 @@ func (m *migrationPorts) order(ctx context.Context, session, to string) (o order
 				return o, fmt.Errorf("host: session %s lives at %s: %w", quoted(session), quoted(host), ErrNotMoved)
 			}
 			mine := rand.Text() + " " + to
-			if text, err = m.write(ctx, note{noteOrder, session, n}, mine); err != nil {
+			if text, err = m.write(ctx, note{Kind: noteOrder, Of: session, N: n}, mine); err != nil {
 				return o, err
 			}
 			if text != mine && m.isOver(session, text) {
@@ -111,7 +111,7 @@ func (m *migrationPorts) isOver(session, text string) bool {
 // isLeaving reports whether a session is on its way from here.
 func (m *migrationPorts) isLeaving(session string) bool {
 	for n := 0; ; n++ {
-		text, known := m.read(note{noteOrder, session, n})
+		text, known := m.read(note{Kind: noteOrder, Of: session, N: n})
 		if !known {
 			return false
 		}

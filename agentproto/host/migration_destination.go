@@ -85,9 +85,9 @@ func (rt *Runtime) arrive(ctx context.Context, m *migrationMessage) (*migrationR
 	l.Lock()
 	defer l.Unlock()
 	ports := rt.moves.ports
-	switch fate, _ := ports.fateOf(m.Migration); {
+	switch fate, _ := ports.fateOf(m.Session, m.Migration); {
 	case fate == fateImported:
-		return rt.fate(ctx, m.Migration)
+		return rt.fate(ctx, m.Session, m.Migration)
 	case fate == fateAborted:
 		return nil, errAbortedBefore
 	case !rt.moves.admitted(m.Migration, m.Import.Ticket):
@@ -109,7 +109,7 @@ func (rt *Runtime) arrive(ctx context.Context, m *migrationMessage) (*migrationR
 			return nil, fmt.Errorf("thread %s: %w", quoted(t.Thread), err)
 		}
 	}
-	fate, err := ports.decide(ctx, m.Migration, fateImported, threads)
+	fate, err := ports.decide(ctx, m.Session, m.Migration, fateImported, threads)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (rt *Runtime) arrive(ctx context.Context, m *migrationMessage) (*migrationR
 		return nil, errAbortedBefore
 	}
 	rt.moves.tunnels.closes(m.Session)
-	return rt.fate(ctx, m.Migration)
+	return rt.fate(ctx, m.Session, m.Migration)
 }
 
 // An arrival is a thread that comes here.
@@ -137,10 +137,10 @@ func (rt *Runtime) abort(ctx context.Context, m *migrationMessage) (*migrationRe
 	if err := rt.forget(ctx, m.Session); err != nil {
 		return nil, err
 	}
-	if _, err := rt.moves.ports.decide(ctx, m.Migration, fateAborted, nil); err != nil {
+	if _, err := rt.moves.ports.decide(ctx, m.Session, m.Migration, fateAborted, nil); err != nil {
 		return nil, err
 	}
-	return rt.fate(ctx, m.Migration)
+	return rt.fate(ctx, m.Session, m.Migration)
 }
 
 // forget aborts migrations of a session to here that were not decided, and forgets the
@@ -152,7 +152,7 @@ func (rt *Runtime) forget(ctx context.Context, session string) error {
 		if !ok {
 			return nil
 		}
-		fate, err := ports.decide(ctx, migration, fateAborted, nil)
+		fate, err := ports.decide(ctx, session, migration, fateAborted, nil)
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,6 @@ func (rt *Runtime) forget(ctx context.Context, session string) error {
 				return err
 			}
 			rt.subscribed.forget(t.Thread)
-			rt.ledger.forget(t.Thread)
 			if rt.threads == nil {
 				continue
 			}
@@ -179,13 +178,13 @@ func (rt *Runtime) forget(ctx context.Context, session string) error {
 // fate returns what became of a migration. A session that arrived goes on from here: that
 // is done when the source learns of it, and once. What a crash interrupted is done when the
 // source asks again, or when the session is to move on.
-func (rt *Runtime) fate(ctx context.Context, migration string) (*migrationReply, error) {
-	fate, threads := rt.moves.ports.fateOf(migration)
+func (rt *Runtime) fate(ctx context.Context, session, migration string) (*migrationReply, error) {
+	fate, threads := rt.moves.ports.fateOf(session, migration)
 	if fate != fateImported {
 		return &migrationReply{Fate: fate}, nil
 	}
 	for i, t := range threads {
-		on := note{noteOn, migration, i}
+		on := note{Kind: noteOn, Of: migration, N: i, Session: session}
 		if _, done := rt.moves.ports.read(on); done {
 			continue // it may have moved on, or be about to
 		}
@@ -209,7 +208,7 @@ func (rt *Runtime) settleIn(ctx context.Context, session string) error {
 		if !ok {
 			return nil
 		}
-		if _, err := rt.fate(ctx, migration); err != nil {
+		if _, err := rt.fate(ctx, session, migration); err != nil {
 			return err
 		}
 	}
@@ -220,24 +219,24 @@ func (rt *Runtime) became(ctx context.Context, m *migrationMessage) (*migrationR
 	l := rt.moves.one(m.Session)
 	l.Lock()
 	defer l.Unlock()
-	return rt.fate(ctx, m.Migration)
+	return rt.fate(ctx, m.Session, m.Migration)
 }
 
 // decide writes down what becomes of a migration unless that is decided, and returns what
 // is.
-func (p *migrationPorts) decide(ctx context.Context, migration, fate string, threads []arrival) (string, error) {
+func (p *migrationPorts) decide(ctx context.Context, session, migration, fate string, threads []arrival) (string, error) {
 	list, err := json.Marshal(threads)
 	if err != nil {
 		return "", err
 	}
-	decided, err := p.write(ctx, note{Kind: noteFate, Of: migration}, fate+" "+string(list))
+	decided, err := p.write(ctx, note{Kind: noteFate, Of: migration, Session: session}, fate+" "+string(list))
 	fate, _, _ = strings.Cut(decided, " ")
 	return fate, err
 }
 
 // fateOf returns what became of a migration here, and the threads that came with it.
-func (p *migrationPorts) fateOf(migration string) (fate string, threads []arrival) {
-	text, ok := p.read(note{Kind: noteFate, Of: migration})
+func (p *migrationPorts) fateOf(session, migration string) (fate string, threads []arrival) {
+	text, ok := p.read(note{Kind: noteFate, Of: migration, Session: session})
 	if !ok {
 		return fateNone, nil
 	}
@@ -255,7 +254,7 @@ func (p *migrationPorts) expect(ctx context.Context, session, migration string, 
 		return err
 	}
 	for n := 0; ; n++ {
-		is, err := p.write(ctx, note{noteComing, session, n}, migration+" "+string(list))
+		is, err := p.write(ctx, note{Kind: noteComing, Of: session, N: n}, migration+" "+string(list))
 		if err != nil || strings.HasPrefix(is, migration+" ") {
 			return err
 		}
@@ -264,7 +263,7 @@ func (p *migrationPorts) expect(ctx context.Context, session, migration string, 
 
 // expected returns the n-th migration of a session to here, and its threads.
 func (p *migrationPorts) expected(session string, n int) (migration string, threads []arrival, ok bool) {
-	text, ok := p.read(note{noteComing, session, n})
+	text, ok := p.read(note{Kind: noteComing, Of: session, N: n})
 	if !ok {
 		return "", nil, false
 	}

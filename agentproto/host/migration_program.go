@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -22,6 +23,9 @@ type migrationPorts struct {
 // An order names a migration.
 type order struct{ Session, Migration string }
 
+// Affinity says that a migration is kept with its session.
+func (o order) Affinity() string { return agentproto.SessionOf(o.Session) }
+
 // An outcome says what came of a migration. It is kept, so an error is a text.
 type outcome struct{ Failure string }
 
@@ -31,7 +35,12 @@ type note struct {
 	Kind noteKind
 	Of   string
 	N    int // of those of which there may be several
+	// Session is where a note is kept that is of a migration. One of anything else is kept with what it is of.
+	Session string
 }
+
+// Affinity says that a note is kept with the session.
+func (n note) Affinity() string { return agentproto.SessionOf(cmp.Or(n.Session, n.Of)) }
 
 type noteKind uint8
 
@@ -82,7 +91,7 @@ func (m *migrationPorts) read(n note) (string, bool) { return m.noted.Get(n) }
 // it has moved from here or to here.
 func (m *migrationPorts) placeOf(thread string) (host string, moves int) {
 	for {
-		text, ok := m.read(note{notePlace, thread, moves})
+		text, ok := m.read(note{Kind: notePlace, Of: thread, N: moves})
 		if !ok {
 			return host, moves
 		}
@@ -95,10 +104,10 @@ func (m *migrationPorts) placeOf(thread string) (host string, moves int) {
 // been noted, changes nothing.
 func (m *migrationPorts) place(ctx context.Context, migration, thread, host string) error {
 	for n := 0; ; n++ {
-		text, ok := m.read(note{notePlace, thread, n})
+		text, ok := m.read(note{Kind: notePlace, Of: thread, N: n})
 		if !ok {
 			var err error
-			if text, err = m.write(ctx, note{notePlace, thread, n}, migration+" "+host); err != nil {
+			if text, err = m.write(ctx, note{Kind: notePlace, Of: thread, N: n}, migration+" "+host); err != nil {
 				return err
 			}
 		}

@@ -123,7 +123,7 @@ func (d *departure) settled(ctx context.Context, cause error) error {
 
 // recall reads the plan of a departure as it was noted, and reports whether it was.
 func (d *departure) recall(kind noteKind) bool {
-	text, ok := d.rt.moves.ports.read(note{Kind: kind, Of: d.id})
+	text, ok := d.rt.moves.ports.read(note{Kind: kind, Of: d.id, Session: d.session})
 	if !ok {
 		return false
 	}
@@ -139,7 +139,7 @@ func (d *departure) keep(ctx context.Context, kind noteKind) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.rt.moves.ports.write(ctx, note{Kind: kind, Of: d.id}, string(text))
+	_, err = d.rt.moves.ports.write(ctx, note{Kind: kind, Of: d.id, Session: d.session}, string(text))
 	return err
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,11 +85,7 @@ func (rt *Runtime) exportThread(ctx context.Context, migration, thread string) (
 			return nil, fmt.Errorf("call %s: %w", quoted(c.Key.ID), err)
 		}
 		calls.Calls[i] = &open
-		callbackURL := "" // of a call that another process made, which the ledger does not have
-		if c.Call != nil {
-			callbackURL = c.Call.Invocation.CallbackURL
-		}
-		if s := rt.serverOf(c.Key, callbackURL); s != nil {
+		if s := rt.serverOf(c.Server); s != nil {
 			if set := s.lastGood(); set != nil {
 				out.Toolsets[c.Key.ID] = set.manifest.Name
 			}
@@ -188,13 +185,16 @@ func (rt *Runtime) importCall(ctx context.Context, c *agentproto.CallSnapshot, t
 	if c.Call != nil && s != nil {
 		segments, err := capability{
 			server: s.id, key: c.Key, allowed: mayAll,
-			expires: time.Now().Add(c.Remaining + rt.opts.Timeouts.Callback),
+			expires: time.Now().Add(c.Remaining + rt.opts.Timeouts.Callback), lifetime: cmp.Or(c.Call.Lifetime, c.Remaining),
 		}.seal(rt.sealer)
 		if err != nil {
 			return err
 		}
 		c.Call.Invocation.CallbackURL = rt.publicURL + callbackPath + segments
-		rt.ledger.add(c.Key, s, c.Remaining)
+		c.Call.Server = s.name()
+	}
+	if c.Server = ""; s != nil {
+		c.Server = s.name()
 	}
 	if c.Subscribed {
 		rt.subscribed.arrive(c.Key)

@@ -114,6 +114,10 @@ type Options struct {
 	// Sealer whose key survives as well, and a PublicURL or ListenAddr that stays. Nil
 	// keeps calls in memory.
 	//
+	// Sessions are divided between its Partitions. Zero means one, which is fastest on one disk; on servers that
+	// several processes share, have some for each process that there may ever be. Their number is fixed
+	// when the history is made.
+	//
 	// After a restart calls are posted again whose acknowledgement was not kept, and
 	// [Runtime.Results] and the surface may be told again what they were told before.
 	State *durable.Options

@@ -86,32 +86,31 @@ func (rt *Runtime) parts() Parts {
 const stopUnused = 10 * time.Second
 
 // run builds the flow and starts it.
-func (rt *Runtime) run(ctx context.Context, wrap func(program) program) error {
+func (rt *Runtime) run(ctx context.Context, wrap func(delivering) delivering) error {
 	with := rt.parts()
 	var ports *Ports
 	if rt.opts.State == nil {
 		ports = Build(dataflow.NewWithOptions(dataflow.Options{Recorder: rt.opts.Recorder}), with)
-		rt.program = wrap(ports.calls)
-		if err := rt.program.Start(rt.ctx); err != nil {
+		if err := ports.calls.Start(rt.ctx); err != nil {
 			return err
 		}
+		rt.flow = ports.calls
 	} else {
 		// Events of a call are told apart by number, also from those of a process before.
 		with.calls.FirstEvent = rand.Uint64() >> 1
-		kept := &durableProgram{}
-		rt.program = kept
 		app, err := durable.Start(rt.ctx, func(f *dataflow.Flow) *Ports { return Build(f, with) }, *rt.opts.State)
 		if err != nil {
 			return err
 		}
 		ports = app.Ports
-		kept.app, kept.Program = app, ports.calls
+		rt.flow, rt.kept = app, app
 		if err := rt.checkKeys(ctx, ports.moves); err != nil {
 			stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopUnused)
 			defer cancel()
 			return errors.Join(err, app.Stop(stopping))
 		}
 	}
+	rt.program, rt.deliverTo = ports.calls, wrap(ports.calls.Deliver)
 	rt.threads, rt.moves.ports = ports.threads, ports.moves
 	if rt.agent != nil {
 		rt.agent.Attach(ports.threads)

@@ -131,7 +131,7 @@ func (rt *Runtime) endPrompt(key agentproto.CallKey, number uint64, withdraw boo
 // open has no effect.
 func (rt *Runtime) Answer(ctx context.Context, key agentproto.CallKey, responseURL string, selected int) error {
 	prompt := rt.prompts.choiceOf(key, responseURL)
-	lifetime := rt.lifetimeOf(key)
+	lifetime := rt.opts.Timeouts.Call
 	switch {
 	case prompt == nil && selected == Dismiss:
 		return nil
@@ -157,11 +157,14 @@ func (rt *Runtime) answer(ctx context.Context, a *agentproto.Answer) {
 	case <-ctx.Done():
 		return
 	}
-	_, settled := rt.ledger.find(a.Key)
-	if settled == nil && rt.program.IsResolved(a.Key) {
+	settled, end := rt.begin(a.Key)
+	defer end()
+	select {
+	case <-settled:
 		return
+	default:
 	}
-	base, s := "the tool server", rt.serverOf(a.Key, a.CallbackURL)
+	base, s := "the tool server", rt.serverOf(a.Server)
 	if s != nil {
 		base = s.base
 	}
@@ -175,20 +178,20 @@ func (rt *Runtime) answer(ctx context.Context, a *agentproto.Answer) {
 		id:      messageID(purpose.Answer, a.Key, fmt.Sprintf("%s %d", a.Choice.ResponseURL, a.Number)),
 		attempt: rt.opts.Timeouts.Answer, settled: settled,
 	}
-	end := d.run(ctx)
-	if end.accepted || ctx.Err() != nil {
+	ending := d.run(ctx)
+	if ending.accepted || ctx.Err() != nil {
 		return
 	}
-	rt.log.Warn("answer not accepted", keyAttr(a.Key), "toolset", base, "failure", end.failure,
-		"attempts", end.attempts, "error", end.err)
-	rt.answerFailed(ctx, a, base+" "+end.failure)
+	rt.log.Warn("answer not accepted", keyAttr(a.Key), "toolset", base, "failure", ending.failure,
+		"attempts", ending.attempts, "error", ending.err)
+	rt.answerFailed(ctx, a, base+" "+ending.failure)
 }
 
 // answerFailed tells the program that an answer could not be delivered. Where calls are
 // kept it does not return before that is taken in: this process or the next one tries
 // again.
 func (rt *Runtime) answerFailed(ctx context.Context, a *agentproto.Answer, reason string) {
-	err := rt.program.Deliver(ctx, a.Key, agentproto.Event{
+	err := rt.deliverTo(ctx, a.Key, agentproto.Event{
 		Kind: agentproto.AnswerFailed, Detour: a.Choice.ResponseURL, Reason: reason,
 	})
 	if err == nil {
@@ -209,13 +212,14 @@ func (rt *Runtime) ToolOf(key agentproto.CallKey) string {
 	return ""
 }
 
-// ToolsetOf returns the base URL of the tool server that has a call, or "" where that is not
-// known, for who shows the user whose question it is (threat 31 of doc/threats.md).
+// ToolsetOf returns the base URL of the tool server that asks the user something for a call, or "" where that
+// is not known, for who shows the user whose question it is (threat 31 of doc/threats.md).
 func (rt *Runtime) ToolsetOf(key agentproto.CallKey) string {
-	s := rt.ledger.serverOf(key)
-	if p := rt.prompts.promptOf(key); s == nil && p != nil {
-		s = rt.serverOf(key, p.CallbackURL)
+	p := rt.prompts.promptOf(key)
+	if p == nil {
+		return ""
 	}
+	s := rt.serverOf(p.Server)
 	if s == nil {
 		return ""
 	}

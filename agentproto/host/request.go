@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -74,13 +73,10 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 	if err := rt.isHere(req.GroupID); err != nil { // it may have left meanwhile
 		return key, err
 	}
-	if !rt.ledger.add(key, s, call.Lifetime) {
-		return key, fmt.Errorf("host: call %s: %w", quoted(key.String()), ErrDuplicateCall)
-	}
 	if err := rt.program.Call(ctx, call); err != nil {
-		rt.ledger.remove(key)
 		return key, fmt.Errorf("host: call %s: %w", quoted(key.String()), programError(err))
 	}
+	rt.known.add(key)
 	rt.count(s, nCalls)
 	return key, nil
 }
@@ -145,6 +141,7 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 		call.Rejected = missing
 		return call, nil, nil
 	}
+	call.Server = tool.server.name()
 	if call.Rejected = checkArguments(tool, inv.Arguments); call.Rejected != "" {
 		return call, tool.server, nil
 	}
@@ -156,7 +153,7 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 	}
 	c := capability{
 		server: tool.server.id, key: call.Key, allowed: mayAll,
-		expires: time.Now().Add(call.Lifetime + rt.opts.Timeouts.Callback),
+		expires: time.Now().Add(call.Lifetime + rt.opts.Timeouts.Callback), lifetime: call.Lifetime,
 	}
 	segments, err := c.seal(rt.sealer)
 	if err != nil {
@@ -165,12 +162,6 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 	inv.CallbackURL = rt.publicURL + callbackPath + segments
 	call.Endpoint = tool.endpoint
 	return call, tool.server, nil
-}
-
-// lifetimeOf returns the lifetime of a call. What is kept always says it, so that the same
-// is made of it when the runtime is started again with another default.
-func (rt *Runtime) lifetimeOf(key agentproto.CallKey) time.Duration {
-	return cmp.Or(rt.ledger.lifetimeOf(key), rt.opts.Timeouts.Call)
 }
 
 // checkArguments returns why a tool cannot be called with these arguments, in
@@ -216,7 +207,6 @@ func (rt *Runtime) CloseThread(ctx context.Context, groupID string) error {
 	if err := rt.program.CloseThread(ctx, groupID); err != nil {
 		return programError(err)
 	}
-	rt.ledger.closeThread(groupID)
 	rt.views.forget(groupID)
 	rt.closeEverywhere(groupID)
 	return nil
@@ -229,7 +219,7 @@ func (rt *Runtime) deliver(ctx context.Context, key agentproto.CallKey, e agentp
 	}
 	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Accept)
 	defer cancel()
-	return programError(rt.program.Deliver(ctx, key, e))
+	return programError(rt.deliverTo(ctx, key, e))
 }
 
 // programError returns an error of the program in the words of this package.

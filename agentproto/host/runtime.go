@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,30 +14,18 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// program is what a runtime needs of [agentproto.Program].
-type program interface {
-	Start(ctx context.Context) error
+// delivering is how what happened to a call is given to the program. Tests have it wrapped.
+type delivering = func(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error
+
+// A running is a flow that runs: a [dataflow.App] or a [durable.App].
+type running interface {
 	Stop(ctx context.Context) error
 	Done() <-chan struct{}
 	Err() error
-	Call(ctx context.Context, call *agentproto.Call) error
-	Deliver(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error
-	CloseThread(ctx context.Context, groupID string) error
-	Await(ctx context.Context, key agentproto.CallKey) (*agentproto.Resolution, error)
-	NextEffect(ctx context.Context) (agentproto.Effect, error)
-	Freeze(ctx context.Context, groupID, migration string) error
-	Thaw(ctx context.Context, groupID, migration string) error
-	Export(ctx context.Context, groupID, migration string) (*agentproto.ThreadSnapshot, error)
-	Release(ctx context.Context, groupID, migration string) error
-	Relay(ctx context.Context, f *agentproto.Forwarded) error
-	Over(ctx context.Context, prompt *agentproto.Prompt) (answered bool, err error)
-	IsOver(prompt *agentproto.Prompt) bool
-	IsResolved(key agentproto.CallKey) bool
-	Has(ctx context.Context, key agentproto.CallKey) (bool, error)
-	HasResumed(ctx context.Context, key agentproto.CallKey, migration string) (bool, error)
 }
 
 // A Runtime makes tool calls. Its methods may be used by any number of goroutines.
@@ -55,7 +44,10 @@ type Runtime struct {
 	client    *edge.Client
 	sealer    Sealer
 	surface   Surface
-	program   program
+	program   *agentproto.Program
+	deliverTo delivering
+	flow      running
+	kept      *durable.App[*Ports]  // flow, if it is kept
 	agent     *conversation.Agent   // nil without a model
 	threads   *conversation.Program // nil without a model
 	moves     *moves
@@ -78,7 +70,7 @@ type Runtime struct {
 	views      *views
 	subscribed *subscribed
 	replays    *replays
-	ledger     *ledger
+	attempts   *attempts
 	known      knownCalls
 	prompts    prompts
 	shown      *queue[func(context.Context, Surface)]
@@ -112,15 +104,20 @@ func Start(ctx context.Context, opts Options) (*Runtime, error) {
 	if opts.State != nil && opts.Recorder != nil {
 		return nil, errors.New("host: there is a State and a Recorder: the State keeps a history, which durable.History.Export writes to a file")
 	}
-	return start(ctx, opts, func(p program) program { return p })
+	if opts.State != nil {
+		state := *opts.State
+		state.Partitions = cmp.Or(state.Partitions, 1)
+		opts.State = &state
+	}
+	return start(ctx, opts, func(d delivering) delivering { return d })
 }
 
 // manyDispatches is how many dispatches the program may have under way. It is
 // large, as each waits for its turn at its own tool server.
 const manyDispatches = 1 << 16
 
-// start starts a runtime. Tests have the program of one that keeps nothing wrapped.
-func start(ctx context.Context, opts Options, wrap func(program) program) (*Runtime, error) {
+// start starts a runtime.
+func start(ctx context.Context, opts Options, wrap func(delivering) delivering) (*Runtime, error) {
 	opts, err := opts.withDefaults().withCommands()
 	if err != nil {
 		return nil, err
@@ -173,7 +170,7 @@ func configure(opts Options) (*Runtime, error) {
 		opts: opts, log: opts.Logger, sealer: opts.Sealer, surface: opts.Surface,
 		servers: servers, byID: map[serverID]*server{}, origins: map[string]bool{},
 		offers: newOffers(opts.Bounds.Sessions), intake: newIntake(opts.Bounds), turns: newTurns(), bodies: bodies, views: newViews(opts.Bounds), subscribed: newSubscribed(opts.Bounds.Subscriptions), replays: newReplays(),
-		ledger: newLedger(), shown: newQueue[func(context.Context, Surface)](),
+		attempts: newAttempts(), shown: newQueue[func(context.Context, Surface)](),
 		running: make(chan struct{}), stopped: make(chan struct{}), leaving: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
 	}
 	if rt.moves, err = newMoves(opts.MigrationKey); err != nil {
@@ -221,10 +218,10 @@ func (rt *Runtime) spawn(task func()) {
 
 // Done is closed when the runtime can do nothing more: it was stopped, or its flow has
 // failed, of which [Runtime.Err] says why. Stop is still to be called then.
-func (rt *Runtime) Done() <-chan struct{} { return rt.program.Done() }
+func (rt *Runtime) Done() <-chan struct{} { return rt.flow.Done() }
 
 // Err returns why the flow has failed, nil while it runs and after Stop.
-func (rt *Runtime) Err() error { return rt.program.Err() }
+func (rt *Runtime) Err() error { return rt.flow.Err() }
 
 // Stop ends the runtime. Nothing is accepted any more: callbacks are answered 503,
 // so that tools try again later. What was accepted is handled, and answers and
@@ -251,7 +248,7 @@ func (rt *Runtime) Stop(ctx context.Context) error {
 	if rt.agent != nil && rt.opts.State == nil {
 		rt.agent.Stop() // a program that is not kept waits for every model that is being asked
 	}
-	err := rt.program.Stop(ctx)
+	err := rt.flow.Stop(ctx)
 	// The program has ended, dry or cut off, and its effects end with it. None of them
 	// waits, so what came out is performed whatever ctx says; they are the source of tasks.
 	rt.effects.Wait()

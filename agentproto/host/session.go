@@ -126,7 +126,7 @@ func (h host) CancelCall(ctx context.Context, thread string, c *conversation.Thr
 	}
 	err := programError(h.rt.program.Call(ctx, never))
 	if errors.Is(err, ErrDuplicateCall) {
-		err = h.rt.program.Deliver(ctx, key, agentproto.Event{Kind: agentproto.Interrupted})
+		err = h.rt.deliverTo(ctx, key, agentproto.Event{Kind: agentproto.Interrupted})
 	}
 	return h.later(ctx, err)
 }
@@ -134,7 +134,7 @@ func (h host) CancelCall(ctx context.Context, thread string, c *conversation.Thr
 // EndSubscription ends a subscription; the program has the tool servers told.
 func (h host) EndSubscription(ctx context.Context, thread, callID string) error {
 	key := agentproto.CallKey{GroupID: thread, ID: callID}
-	return h.later(ctx, h.rt.program.Deliver(ctx, key, agentproto.Event{Kind: agentproto.SubscriptionCancelled}))
+	return h.later(ctx, h.rt.deliverTo(ctx, key, agentproto.Event{Kind: agentproto.SubscriptionCancelled}))
 }
 
 // EndThread closes a thread for its calls.

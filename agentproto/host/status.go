@@ -34,11 +34,16 @@ func (rt *Runtime) watch(ctx context.Context, w *agentproto.Watched) string {
 	case <-ctx.Done():
 		return ""
 	}
-	s := rt.serverOf(w.Key, w.CallbackURL)
+	s := rt.serverOf(w.Server)
 	if s == nil {
 		return "" // its tool server is not configured any more
 	}
-	settled, ours := rt.settling(w.Key, s)
+	ours := rt.attempts.watch(w.Key)
+	settled, end := rt.begin(w.Key)
+	defer end()
+	if _, resolved := rt.program.Resolved(w.Key); resolved {
+		settled = nil // nobody here has seen it
+	}
 	wait := rt.opts.Timeouts.Status
 	if !ours {
 		wait = 0
@@ -49,7 +54,7 @@ func (rt *Runtime) watch(ctx context.Context, w *agentproto.Watched) string {
 		select {
 		case <-settled:
 			settled, ours = nil, true
-			if rt.isOver(ctx, w.Key, ours) {
+			if rt.isOver(w.Key, ours) {
 				return ""
 			}
 			continue
@@ -57,7 +62,7 @@ func (rt *Runtime) watch(ctx context.Context, w *agentproto.Watched) string {
 			return ""
 		case <-next.C:
 		}
-		if rt.isOver(ctx, w.Key, ours) {
+		if rt.isOver(w.Key, ours) {
 			return ""
 		}
 		if state, reason := rt.askStatus(ctx, s, w.Key); state == lostStatus {
@@ -67,34 +72,17 @@ func (rt *Runtime) watch(ctx context.Context, w *agentproto.Watched) string {
 	}
 }
 
-// settling returns what is closed when a call is resolved, nil if it is already, and
-// whether it is a call that this process has known since it was made.
-func (rt *Runtime) settling(key agentproto.CallKey, s *server) (settled <-chan struct{}, ours bool) {
-	if _, settled := rt.ledger.find(key); settled != nil || rt.ledger.isResolved(key) {
-		return settled, true
-	}
-	if rt.program.IsResolved(key) {
-		return nil, false
-	}
-	rt.ledger.add(key, s, 0)
-	_, settled = rt.ledger.find(key)
-	if rt.program.IsResolved(key) { // meanwhile, before it was added
-		rt.ledger.settle(key)
-	}
-	return settled, false
-}
-
-// isOver reports whether a call is resolved and has no open subscription. If this process
-// has not seen it being resolved, a subscription that it opened is taken for open.
-func (rt *Runtime) isOver(ctx context.Context, key agentproto.CallKey, seen bool) bool {
-	if !rt.program.IsResolved(key) {
+// isOver reports whether a call is resolved and has no open subscription. If this process has not seen it being
+// resolved, a subscription that it opened is taken for open.
+func (rt *Runtime) isOver(key agentproto.CallKey, seen bool) bool {
+	r, resolved := rt.program.Resolved(key)
+	switch {
+	case !resolved:
 		return false
-	}
-	r, err := rt.program.Await(ctx, key)
-	if err != nil || r.Cause != agentproto.ByResult || !r.Result.Subscription {
+	case r.Cause != agentproto.ByResult || !r.Result.Subscription:
 		return true
 	}
-	return seen && !rt.subscribed.isOpen(key)
+	return seen && !rt.subscribed.isOpen(key) || rt.subscribed.hasEnded(key)
 }
 
 // askStatus asks a tool server whether it has a call still. The reason says why the call

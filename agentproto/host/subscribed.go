@@ -33,16 +33,27 @@ const grace = time.Minute
 // isOver reports whether a subscription ended longer ago than events are on their way, as far as
 // this process knows.
 func (s *subscribed) isOver(key agentproto.CallKey) bool {
+	ended, known := s.endOf(key)
+	return known && time.Since(ended) > grace
+}
+
+// hasEnded reports whether a subscription has ended, as far as this process knows.
+func (s *subscribed) hasEnded(key agentproto.CallKey) bool {
+	_, known := s.endOf(key)
+	return known
+}
+
+// endOf returns when a subscription ended, if this process knows that.
+func (s *subscribed) endOf(key agentproto.CallKey) (ended time.Time, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.open[key.GroupID][key.ID]; known {
-		return false
+	if _, open := s.open[key.GroupID][key.ID]; open {
+		return ended, false
 	}
-	ended, known := s.young[key]
-	if !known {
+	if ended, known = s.young[key]; !known {
 		ended, known = s.old[key]
 	}
-	return known && time.Since(ended) > grace
+	return ended, known
 }
 
 // end notes that a subscription ended now.

@@ -20,17 +20,16 @@ func event(key agentproto.CallKey, text string, final bool) string {
 	return fmt.Sprintf(`{"type":"subscription_event","group_id":%q,"tool_call_id":%q,"text":%q,"final":%v}`, key.GroupID, key.ID, text, final)
 }
 
-// withEvents has a program note the events it delivers.
-type withEvents struct {
-	program
-	delivered *[]string
-}
-
-func (p withEvents) Deliver(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error {
-	if e.Kind == agentproto.SubscriptionEventArrived {
-		*p.delivered = append(*p.delivered, e.Subscription.Text+" "+e.MessageID)
+// withEvents notes the events that the program is told of.
+func withEvents(delivered *[]string) func(delivering) delivering {
+	return func(deliver delivering) delivering {
+		return func(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error {
+			if e.Kind == agentproto.SubscriptionEventArrived {
+				*delivered = append(*delivered, e.Subscription.Text+" "+e.MessageID)
+			}
+			return deliver(ctx, key, e)
+		}
 	}
-	return p.program.Deliver(ctx, key, e)
 }
 
 // S04: a tool that goes on sending events of a subscription that has ended is told so after a minute, and
@@ -81,7 +80,7 @@ func TestS04GoneAfterTheEnd(t *testing.T) {
 func TestS04EventsAtTheEndpoint(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var delivered []string
-		w.program = func(p program) program { return withEvents{p, &delivered} }
+		w.deliver = withEvents(&delivered)
 		tool, key, url := w.pending()
 		post := func(body, id string) {
 			t.Helper()

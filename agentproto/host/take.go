@@ -63,7 +63,7 @@ func (p *posted) take(message agentproto.Callback) {
 		}
 		p.detour(agentproto.Event{
 			Kind: agentproto.ChoiceArrived, Choice: shown, Timeout: timeouts.Choice,
-			Lifetime: p.rt.lifetimeOf(p.capability.key),
+			Lifetime: cmp.Or(p.capability.lifetime, timeouts.Call),
 		})
 	case *agentproto.ViewUpdate:
 		p.view(m)
@@ -95,7 +95,7 @@ func (p *posted) result(m *agentproto.ToolResult) {
 // comes too late then. A call that has opened a subscription is over with that.
 func (p *posted) view(m *agentproto.ViewUpdate) {
 	key := p.capability.key
-	if p.rt.ledger.isClosed(key.GroupID) || p.rt.ledger.isResolved(key) && !p.rt.subscribed.isOpen(key) {
+	if p.rt.isPast(key) {
 		p.rt.count(p.server, nLate)
 		p.ok()
 		return
@@ -114,6 +114,12 @@ func (p *posted) view(m *agentproto.ViewUpdate) {
 		p.rt.replays.note(p.replay(), time.Now())
 		p.ok()
 	}
+}
+
+// isPast reports whether a call is over with all that it began, as far as this process knows.
+func (rt *Runtime) isPast(key agentproto.CallKey) bool {
+	r, resolved := rt.program.Resolved(key)
+	return resolved && (r.Cause != agentproto.ByResult || !r.Result.Subscription || rt.subscribed.hasEnded(key))
 }
 
 // detour is deliver for what must not be taken twice, also when it is over the second time.

@@ -132,9 +132,11 @@ func TestThreat31_TerminalNamesTheServer(t *testing.T) {
 		t.Errorf("printed %q, want %q", out.String(), want)
 	}
 	inWorld(t, func(t *testing.T, w *world) {
-		tool := w.tool("a.test")
-		rt := w.start(tool.base)
-		if got := rt.ToolsetOf(w.call("g", "1")); got != tool.base {
+		tool, key, url := w.pending()
+		rt := w.rt
+		w.post(url, choice(`["a"]`, 0, answerURL))
+		synctest.Wait()
+		if got := rt.ToolsetOf(key); got != tool.base {
 			t.Errorf("the toolset is %q", got)
 		}
 		if got := rt.ToolsetOf(agentproto.CallKey{GroupID: "g", ID: "2"}); got != "" {

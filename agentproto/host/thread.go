@@ -50,13 +50,13 @@ func (t *Thread) Close(ctx context.Context) error {
 }
 
 // OpenChild opens a child thread and returns when it is open. An empty id is a new random
-// one. If text is not empty, that is what is said in it first.
+// one, of a thread that is kept with its session: see [agentproto.SessionOf]. If text is not empty, that is what is said in it first.
 func (t *Thread) OpenChild(ctx context.Context, id, text string) (*Thread, error) {
 	if err := t.rt.converses(); err != nil {
 		return nil, err
 	}
 	if id == "" {
-		id = rand.Text()
+		id = agentproto.InSession(t.id, rand.Text())
 	}
 	if err := checkID("child thread", id); err != nil {
 		return nil, err

@@ -88,18 +88,18 @@ type world struct {
 	logs    *lockedBuffer
 	client  *http.Client
 	posts   sync.WaitGroup // see postLater
-	program func(program) program
+	deliver func(delivering) delivering
 	opts    Options
 }
 
-// asIs wraps nothing around a program.
-func asIs(p program) program { return p }
+// asIs changes nothing about how events are delivered.
+func asIs(d delivering) delivering { return d }
 
 // inWorld runs a test in a bubble.
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, net: newNetwork(), user: &user{}, logs: &lockedBuffer{}, program: asIs}
+		w := &world{t: t, net: newNetwork(), user: &user{}, logs: &lockedBuffer{}, deliver: asIs}
 		// At the very end: a server lingers for a moment on what it closes.
 		t.Cleanup(func() { <-time.After(time.Second) })
 		transport := &http.Transport{DialContext: w.net.dial}
@@ -120,7 +120,7 @@ func (w *world) start(bases ...string) *Runtime {
 	opts.DialContext = w.net.dial
 	opts.Surface = w.user
 	opts.Logger = slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	rt, err := start(w.t.Context(), opts, w.program)
+	rt, err := start(w.t.Context(), opts, w.deliver)
 	if err != nil {
 		w.t.Fatalf("start: %v", err)
 	}
@@ -331,10 +331,10 @@ func (s *toolServer) answersGot() []string {
 	return append([]string(nil), s.answers...)
 }
 
-// A stuck program takes nothing in.
-type stuck struct{ program }
-
-func (stuck) Deliver(ctx context.Context, _ agentproto.CallKey, _ agentproto.Event) error {
-	<-ctx.Done()
-	return context.Cause(ctx)
+// stuck is a program that takes nothing in.
+func stuck(delivering) delivering {
+	return func(ctx context.Context, _ agentproto.CallKey, _ agentproto.Event) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
 }

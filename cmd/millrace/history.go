@@ -20,6 +20,7 @@ type historyFlags struct {
 	system, systemCredentials *string
 	assume                    *bool
 	replicas                  *int
+	partitions                *int
 }
 
 // add adds the flags; stateUsage says what is in the folder.
@@ -35,12 +36,26 @@ func (h *historyFlags) add(fs *flag.FlagSet, stateUsage string) {
 	h.system = fs.String("nats-system", "", "`address` of a NATS server for a user of its system account, which says whether the servers sync always")
 	h.systemCredentials = fs.String("nats-system-credentials", "", "`file` with credentials for --nats-system")
 	h.assume = fs.Bool("assume-durable", false, "take it that the NATS servers sync always, whatever they say")
+	h.partitions = fs.Int("partitions", 0, "into how many `parts` sessions are divided between the processes that share them; fixed when the history is made; 64 with --nats, 1 without, unless given")
 	h.replicas = fs.Int("replicas", 3, "how many NATS servers keep each record")
+}
+
+// divided returns into how many parts the sessions of a history that is made are divided. On one disk, one is fastest.
+func (h *historyFlags) divided() int {
+	switch {
+	case *h.partitions != 0:
+		return *h.partitions
+	case len(h.servers) > 0:
+		return 64
+	}
+	return 1
 }
 
 // opener returns the opener of the log.
 func (h *historyFlags) opener(fs *flag.FlagSet) (journal.Opener, error) {
 	switch {
+	case *h.partitions < 0:
+		return nil, misused(fs, "--partitions must be positive")
 	case *h.state == "" && len(h.servers) == 0:
 		return nil, misused(fs, "no --state folder and no --nats server")
 	case (*h.cert == "") != (*h.key == ""):

@@ -167,7 +167,7 @@ func serve(ctx context.Context, args []string) error {
 		Secrets: secrets, AskStatus: *status,
 		Timeouts: host.Timeouts{Call: *timeout}, OtherKeys: *otherKeys,
 		State: &durable.Options{
-			Name: *kept.name, Log: history, KeepFor: time.Duration(keep), Witness: witness(), Logger: logger,
+			Name: *kept.name, Log: history, Partitions: kept.divided(), KeepFor: time.Duration(keep), Witness: witness(), Logger: logger,
 		},
 	}
 	if err := tools.set(&opts, *state); err != nil {

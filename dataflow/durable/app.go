@@ -37,6 +37,7 @@ type core struct {
 	senders  []map[int32]identity.Operator // by location and index
 	door     *door
 	looking  bool       // only looks at the history
+	counting bool       // in how many parts keys are divided is found out from the log
 	peers    *peers     // nil if no other process can own a partition
 	agreed   *agreement // that all partitions can go on with the program; nil where peers is not
 	metrics  metrics

@@ -27,6 +27,7 @@ type History struct {
 // OpenHistory opens what is kept of the flow that build builds, as [Start] does. There has to
 // be a history: none is made. It returns an [ErrChanged] if another program made it, unless
 // [Options].Upgrade says what has changed, and reads as much as a start does to find that out.
+// Options.Partitions may be zero whatever the history has.
 func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options) (*History, error) {
 	engine.Given("durable.OpenHistory", build)
 	if ctx == nil {
@@ -40,15 +41,41 @@ func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts 
 	if c.layout, err = layoutOf(h.names, c.opts.Partitions); err != nil {
 		return nil, err
 	}
-	c.looking = true
+	c.looking, c.counting = true, opts.Partitions == 0
 	if err := c.openLog(ctx); err != nil {
 		return nil, err
+	}
+	if c.counting {
+		if err := h.count(); err != nil {
+			return nil, errors.Join(err, c.log.Close())
+		}
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	if err := h.fits(ctx); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
+}
+
+// count finds out in how many parts the keys of each divided location are, from how many partitions the log has.
+func (h *History) count() (err error) {
+	c, fixed, divided := h.core, 0, 0
+	for i := range h.names.NumLocations() {
+		if h.names.Divided(i) {
+			divided++
+		} else {
+			fixed++
+		}
+	}
+	n := c.log.Partitions()
+	if divided == 0 && n != fixed || divided > 0 && (n-fixed < divided || (n-fixed)%divided != 0) {
+		return fmt.Errorf("durable: the log has %d partitions, and the flow has %d locations that are divided and %d that are not", n, divided, fixed)
+	}
+	if divided > 0 {
+		c.opts.Partitions = (n - fixed) / divided
+	}
+	c.layout, err = layoutOf(h.names, c.opts.Partitions)
+	return err
 }
 
 // fits returns an error if a partition was made by a program that this one cannot go on from,

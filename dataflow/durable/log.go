@@ -13,13 +13,17 @@ func (c *core) openLog(ctx context.Context) (err error) {
 	if c.opts.Log == nil {
 		return errNoLog
 	}
+	partitions := c.layout.total()
+	if c.counting {
+		partitions = 0
+	}
 	c.log, err = c.opts.Log.Open(ctx, journal.OpenOptions{
-		Name: c.opts.Name, Partitions: c.layout.total(), MaxBytes: c.opts.MaxBytes, Existing: c.looking, Logger: c.opts.Logger,
+		Name: c.opts.Name, Partitions: partitions, MaxBytes: c.opts.MaxBytes, Existing: c.looking, Logger: c.opts.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("durable: %w", err)
 	}
-	if n := c.log.Partitions(); n != c.layout.total() {
+	if n := c.log.Partitions(); n != c.layout.total() && !c.counting {
 		return errors.Join(fmt.Errorf("durable: the log has %d partitions, and the flow %d", n, c.layout.total()), c.log.Close())
 	}
 	var isShared bool

@@ -78,18 +78,19 @@ type Delivery interface {
 // A Calling is a delivery of asynchronous calls.
 type Calling interface {
 	Delivery
-	Ask()                      // in a simulation: the calls that the step asked for wait to be made
-	Asked() int                // how many of those that wait may be made now
-	CallID(i int) uint64       // what tells call i from the others
-	SayCall(i int) string      // call i, for people
-	CallNow(i int, later bool) // make call i, and have its answer accepted, now or when Answer is called
-	Again(i int) func()        // what has call i, which is about to be made, wait to be made again
-	Made() int                 // how many were made whose answers were not accepted
-	MadeID(i int) uint64       // what tells call i of these from the others
-	SayMade(i int) string      // call i of these, for people
-	Answer(i int)              // have the answer of call i of these accepted
-	Begin()                    // make the calls that the last committed step asked for
-	Resume()                   // make all calls that have no answer
+	Ask()                                      // in a simulation: the calls that the step asked for wait to be made
+	Asked() int                                // how many of those that wait may be made now
+	CallID(i int) uint64                       // what tells call i from the others
+	SayCall(i int) string                      // call i, for people
+	PlacedBy(i int) (affinity string, ok bool) // what call i is placed by, if that is not its key
+	CallNow(i int, later bool)                 // make call i, and have its answer accepted, now or when Answer is called
+	Again(i int) func()                        // what has call i, which is about to be made, wait to be made again
+	Made() int                                 // how many were made whose answers were not accepted
+	MadeID(i int) uint64                       // what tells call i of these from the others
+	SayMade(i int) string                      // call i of these, for people
+	Answer(i int)                              // have the answer of call i of these accepted
+	Begin()                                    // make the calls that the last committed step asked for
+	Resume()                                   // make all calls that have no answer
 }
 
 // An Unsent is a delivery to another location of a graph whose history is elsewhere: what

@@ -29,15 +29,16 @@ func runRuntime(c config) error {
 		return err
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	history := natslog.Embedded(c.State)
+	history, partitions := natslog.Embedded(c.State), 1
 	if len(c.Servers) > 0 {
+		partitions = 8
 		history = natslog.Servers(natslog.Options{URLs: c.Servers, AssumeDurable: true})
 	}
 	rt, err := host.Start(context.Background(), host.Options{
 		Toolsets: c.Toolsets, Listener: l, Sealer: sealer, Logger: logger,
 		Surface: &decided{book: book}, Model: conversation.ModelFunc(obey),
 		State: &durable.Options{
-			Name: "agentchaos", Log: history, Partitions: 8,
+			Name: "agentchaos", Log: history, Partitions: partitions,
 			SnapshotAge: 5 * time.Second, SnapshotBytes: 4 << 20, Logger: logger,
 		},
 	})

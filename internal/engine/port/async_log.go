@@ -127,3 +127,11 @@ func (a *async[K, V, U]) Full() bool {
 	defer a.mu.Unlock()
 	return a.waiting() > a.loc.Graph.Settings.Queue
 }
+
+// PlacedBy implements [engine.Calling].
+func (a *async[K, V, U]) PlacedBy(i int) (affinity string, ok bool) {
+	if a.in.place == nil {
+		return "", false
+	}
+	return a.in.place(a.asked.K[i]), true
+}

@@ -21,6 +21,8 @@ type madeCall struct {
 	lane  uint64
 	begun *begunCall // if it has not returned; else nil
 	say   string
+	by    string // what it is placed by, if not its key
+	apart bool   // it is placed by its key
 	again func() // has it wait to be made again
 }
 
@@ -31,6 +33,8 @@ func (d *Simulation) call(m *Move) {
 		return
 	}
 	c := madeCall{in: m.loc.Inputs[m.calls.Operator().Index], say: m.calls.SayCall(m.call), again: m.calls.Again(m.call)}
+	by, ok := m.calls.PlacedBy(m.call)
+	c.by, c.apart = by, !ok
 	begun, returned := d.callNow(m)
 	if d.g.Err() != nil { // there is no answer
 		return
@@ -73,16 +77,17 @@ func (d *Simulation) keeps(m *Move) {
 }
 
 // crash has calls be made again whose answers are not kept. Of a location whose keys are divided
-// one partition crashes; which keys are in it is not known, so any may be.
+// one partition crashes; which keys are in it is not known, so any may be, but for those of one affinity,
+// which are in one partition.
 func (d *Simulation) crash(s *engine.Location) {
 	f := &d.faults
 	f.left.Crashes--
 	d.trail.touch(of(s, made), engine.Writes)
 	at := &f.at[s.Number]
-	var keys []uint64
+	var keys []placed
 	for _, c := range at.calls {
-		if !slices.Contains(keys, c.key()) {
-			keys = append(keys, c.key())
+		if !slices.Contains(keys, c.placed()) {
+			keys = append(keys, c.placed())
 		}
 	}
 	spared := 0 // bits, of which at least one is not set
@@ -95,7 +100,7 @@ func (d *Simulation) crash(s *engine.Location) {
 		if c.begun != nil && !slices.Contains(d.begun, c.begun) {
 			continue // its function waits at a port, and this move is made within its own
 		}
-		if spared&(1<<slices.Index(keys, c.key())) != 0 {
+		if spared&(1<<slices.Index(keys, c.placed())) != 0 {
 			continue
 		}
 		at.calls = slices.Delete(at.calls, i, i+1)
@@ -106,6 +111,19 @@ func (d *Simulation) crash(s *engine.Location) {
 		}
 		c.again()
 	}
+}
+
+// placed is what is in one partition: the calls of an affinity, or of a key.
+type placed struct {
+	by  string
+	key uint64
+}
+
+func (c *madeCall) placed() placed {
+	if c.apart {
+		return placed{key: c.key()}
+	}
+	return placed{by: c.by}
 }
 
 // key returns what tells the key of a call from others.

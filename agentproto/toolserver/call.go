@@ -155,7 +155,7 @@ func (c *call) call() returned {
 		if opening, ok := out.(opening); ok {
 			out, r.state = opening.out, opening.state
 		}
-		if r.result, err = resultOf(c.inv, out); err == nil && c.server.guard.finds(r.state) {
+		if r.result, err = resultOf(c.inv, out); err == nil && c.server.guard.Finds(r.state) {
 			err = errLeak
 		}
 		if err == nil {
@@ -178,11 +178,13 @@ func (c *call) outcome(r returned) tools.Outcome {
 	if errors.Is(r.err, ErrMoving) || errors.Is(r.err, ErrClosing) && c.server.opts.State != "" || c.isSuspended() {
 		return tools.Outcome{Suspended: true}
 	}
-	m, err := c.server.encode(r.result)
+	clean := c.clean(r.result).(*agentproto.ToolResult)
+	if !clean.Subscription {
+		r.state = nil // the runtime would know nothing of its events
+	}
+	m, err := c.server.pack(clean)
 	if err != nil {
-		c.server.log.Error("result withheld", "tool", c.inv.Operation, "error", err)
 		r.state = nil
-		// These words are fixed, and every call has a result, so nothing is looked for in them.
 		if m, err = c.server.pack(c.errorResult(err)); err != nil {
 			return tools.Outcome{} // it was logged; the ids were decoded, so they can be encoded
 		}

@@ -103,6 +103,37 @@ func (st *stage) addLeaks() {
 		})
 }
 
+const withheld = "[withheld: it had a credential in it]"
+
+// withheld receives what a tool has put its token into: what has the token is replaced, and the rest is there (N11).
+func (st *stage) withheld(where string) {
+	st.t.Helper()
+	want := "Error: "
+	switch where {
+	case "content":
+		want = "harmless"
+	case "view", "view type":
+		m := st.next()
+		v, ok := m.Callback.(*agentproto.ViewUpdate)
+		if !ok || where == "view" && (v.ViewType != "v" || string(v.Content) != `{"deep":["`+withheld+`"]}`) || where == "view type" && v.ViewType != withheld {
+			st.t.Errorf("%s: %s", where, m.body)
+		}
+		want = map[string]string{"view": "view refused", "view type": "null"}[where]
+	case "question", "choice":
+		q, path := st.question()
+		if where == "question" && (q.Prompt != withheld || q.Choices[0] != "yes") || where == "choice" && (q.Prompt != "Which?" || q.Choices[0] != "this" || q.Choices[1] != withheld) {
+			st.t.Errorf("%s: %+v", where, q)
+		}
+		st.post(path, `{"id":"`+q.ID+`","selected":0}`)
+		want = "null"
+	}
+	m := st.next()
+	r, ok := m.Callback.(*agentproto.ToolResult)
+	if !ok || !strings.HasPrefix(r.String(), want) {
+		st.t.Errorf("%s: %s, want %q", where, m.body, want)
+	}
+}
+
 // TestO19_Canaries goes through everything that can happen to an authorization, with
 // tools that put tokens wherever they can, and then looks for every code, verifier,
 // token and client secret in everything that the server has produced.
@@ -166,14 +197,21 @@ func TestO19_Canaries(t *testing.T) {
 	for name := range disguises {
 		for _, where := range []string{"text", "JSON", "content", "error", "panic", "view", "view type", "question", "choice", "request"} {
 			call("give", map[string]string{"Disguise": name, "Where": where}, "u1")
-			want("Error: ")
+			st.withheld(where)
 		}
 		call("stream", map[string]string{"Disguise": name, "Where": "first state"}, "u1")
 		want("Error: ")
 		for _, where := range []string{"event", "state", "saved state", "panic", "error"} {
 			call("stream", map[string]string{"Disguise": name, "Where": where}, "u1")
 			want("open")
-			if e := st.event(); !e.Final || !strings.HasPrefix(e.Text, "Error: ") {
+			e := st.event()
+			if where == "event" {
+				if e.Final || e.Text != withheld {
+					t.Errorf("%s, %s: event %q", name, where, e.Text)
+				}
+				e = st.event()
+			}
+			if !e.Final || where == "error" && e.Text != withheld || where != "error" && where != "event" && !strings.HasPrefix(e.Text, "Error: ") {
 				t.Errorf("%s, %s: event %q", name, where, e.Text)
 			}
 		}

@@ -54,7 +54,7 @@ func Choose(ctx context.Context, prompt string, choices []string, def int) (int,
 	if known, ok := s.ports.Asked.Get(q.ID); ok { // before a restart
 		q.At = known.At
 	} else {
-		m, err := s.encode(&agentproto.UserChoice{
+		m, err := c.encode(&agentproto.UserChoice{
 			GroupID:     c.inv.GroupID,
 			ID:          c.inv.ID,
 			CallID:      c.inv.CallID,

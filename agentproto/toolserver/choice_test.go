@@ -34,7 +34,7 @@ func (rt *runtime) question() (*agentproto.UserChoice, string) {
 	if !ok {
 		rt.t.Fatalf("got %s, want a user_choice", m.body)
 	}
-	path, ok := strings.CutPrefix(q.ResponseURL, "https://tools.example")
+	path, ok := strings.CutPrefix(q.ResponseURL, rt.opts.PublicURL)
 	if !ok {
 		rt.t.Fatalf("response_url = %s", q.ResponseURL)
 	}

@@ -79,10 +79,11 @@
 // A call that waits for a user goes on waiting for [Options.OAuthTimeout] or
 // [Options.ChoiceTimeout] at most and then has an error for a result.
 //
-// The package puts tokens, codes and secrets into no message, page or log line. A result
+// The package puts tokens, codes and secrets into no message, page or log line. A text
 // that a tool function has put one into, as it is, percent-encoded, escaped or in base64, is
-// replaced by an error result, and [View], [Choose] and [Subscription.Send] return an error
-// (threat 23). What is looked for are values that a provider has issued, that the operator
+// replaced by fixed words, and the rest of the message leaves. If nothing is left of a result,
+// it is an error result. [Subscription.Send] and [Subscription.Save] return an error if the
+// state has one in it (threat 23). What is looked for are values that a provider has issued, that the operator
 // has configured or that the server has drawn; nothing that a request says is.
 //
 // Tokens in [Options.State], or in a [FileVault], are encrypted and bound to their

@@ -5,17 +5,18 @@ import (
 	"encoding/json"
 
 	"github.com/millrace/millrace/agentproto/internal/envelope"
+	"github.com/millrace/millrace/agentproto/internal/leak"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
 // Finds reports whether a text contains one of the secrets, in any encoding that is
 // looked for.
 func Finds(text []byte, secrets ...string) bool {
-	var g leakGuard
+	var g leak.Guard
 	for _, s := range secrets {
-		g.add(NewSecret(s))
+		g.Add(s)
 	}
-	return g.finds(text)
+	return g.Finds(text)
 }
 
 // ReadPayload reads what an instance has sent of a session.
@@ -55,12 +56,7 @@ func Undelivered(s *Server) int {
 }
 
 // Guarded returns how many windows of secrets the server looks for.
-func Guarded(s *Server) (n int) {
-	s.guard.mu.Lock()
-	defer s.guard.mu.Unlock()
-	s.guard.live(func(ws []window) { n += len(ws) })
-	return n
-}
+func Guarded(s *Server) int { return s.guard.Windows() }
 
 // KeptResults returns how many bytes of results the server keeps.
 func KeptResults(s *Server) int64 {

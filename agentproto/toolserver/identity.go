@@ -6,6 +6,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+
+	"github.com/millrace/millrace/agentproto/internal/leak"
 )
 
 // newVerifier returns what checks the id_tokens of a provider. Its keys are fetched
@@ -30,7 +32,7 @@ func (s *Server) identify(ctx context.Context, a *authorization, t *oauth2.Token
 		return nil
 	}
 	raw, _ := t.Extra("id_token").(string)
-	s.guard.addOnce(a.key(), raw)
+	s.guard.AddOnce(leak.Owner(a.key()), raw)
 	id, err := a.provider.verifier.Verify(ctx, raw)
 	if err != nil || id.Nonce != a.Nonce {
 		s.log.Warn("authorization refused: the id_token is not valid", "provider", a.provider.ID)

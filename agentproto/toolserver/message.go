@@ -11,49 +11,12 @@ import (
 )
 
 var (
-	errLeak     = errors.New("the result was withheld because it contained a credential")
+	errLeak     = errors.New("the state of the subscription had a credential in it")
 	errEncoding = errors.New("the result could not be encoded")
 )
 
-// encode makes a message of the call. One in which the tool has written a secret is refused.
-func (s *Server) encode(msg agentproto.Callback) (*tools.Message, error) {
-	for _, text := range written(msg) {
-		if s.guard.finds([]byte(text)) {
-			return nil, errLeak
-		}
-	}
-	return s.pack(msg)
-}
-
-// written returns the strings of a message that are the tool's own. The others are ids, which
-// the runtime has chosen, and addresses, which the server has made.
-func written(msg agentproto.Callback) (texts []string) {
-	switch m := msg.(type) {
-	case *agentproto.ToolResult:
-		if m.Text != nil {
-			texts = append(texts, *m.Text)
-		}
-		for _, c := range m.Content {
-			texts = append(texts, c.Type, c.Text, c.Data, c.MediaType)
-		}
-		for _, d := range m.DisplayAs {
-			texts = append(texts, d.Type, d.Text)
-			if d.Diff != nil {
-				texts = append(texts, d.Diff.Path, d.Diff.Patch)
-			}
-			if d.Image != nil {
-				texts = append(texts, d.Image.Data, d.Image.MediaType)
-			}
-		}
-	case *agentproto.SubscriptionEvent:
-		texts = append(texts, m.Text)
-	case *agentproto.UserChoice:
-		texts = append(append(texts, m.Prompt), m.Choices...)
-	case *agentproto.ViewUpdate:
-		texts = append(texts, m.ViewType, string(m.Content))
-	}
-	return texts
-}
+// textWithheld is the result of a call of which nothing else is left. Nothing is looked for in it.
+const textWithheld = "Error: the tool's answer had a credential in it and was withheld"
 
 // pack makes a message of the call without looking into it.
 func (s *Server) pack(msg agentproto.Callback) (*tools.Message, error) {

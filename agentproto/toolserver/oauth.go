@@ -12,6 +12,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/leak"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
@@ -187,7 +188,7 @@ func (c *call) await(ctx context.Context, a *authorization) outcome {
 	if !s.opts.NoStartPage {
 		address = s.opts.PublicURL + startPath + a.Secret
 	}
-	m, err := s.encode(&agentproto.OAuth{GroupID: c.inv.GroupID, ID: c.inv.ID, CallID: c.inv.CallID, AuthURL: address})
+	m, err := c.encode(&agentproto.OAuth{GroupID: c.inv.GroupID, ID: c.inv.ID, CallID: c.inv.CallID, AuthURL: address})
 	if err != nil {
 		s.log.Error("authorization cannot be asked for", "tool", c.inv.Operation, "provider", a.Provider)
 		return outcome{err: errAuthFailed}
@@ -228,7 +229,7 @@ func (s *Server) exchange(a *authorization, code string) outcome {
 		s.logProvider("code not exchanged", a.provider, err)
 		return outcome{err: errAuthFailed}
 	}
-	s.guard.addOnce(a.key(), code) // now that the provider has said that it is one
+	s.guard.AddOnce(leak.Owner(a.key()), code) // now that the provider has said that it is one
 	token, err := s.tokens.accept(a.provider, a.key(), t, a.Scopes)
 	if err == nil {
 		err = s.identify(ctx, a, t)

@@ -182,16 +182,27 @@ func TestO15_TokenEndpointFails(t *testing.T) {
 
 func TestO19_TokensStayInside(t *testing.T) {
 	st := signedIn(t)
-	const withheld = "Error: the result was withheld because it contained a credential"
+	const withheld = "Error: the tool's answer had a credential in it and was withheld"
 	for i, c := range []struct{ how, want string }{
 		{"%s", withheld},
 		{`in "quotes" %s.`, withheld},
 		{"error", withheld},
 		{"panic", "Error: the tool failed unexpectedly"},
-		{"question", withheld},
+		{"question", ""},
 		{"%.8s", ""}, // not the token
 	} {
 		st.call("leak", fmt.Sprint("c", i+1), mustJSON(t, map[string]string{"How": c.how}), user("u1"))
+		if c.how == "question" {
+			q, path := st.question()
+			if q.Prompt != "[withheld: it had a credential in it]" || q.Choices[0] != "yes" {
+				t.Errorf("the question is %+v", q)
+			}
+			st.post(path, `{"id":"`+q.ID+`","selected":0}`)
+			if got := st.nextResult(); got != "" {
+				t.Errorf("result %q", got)
+			}
+			continue
+		}
 		if got := st.nextResult(); got != c.want && c.want != "" || c.want == "" && len(got) != 8 {
 			t.Errorf("%s: result %q", c.how, got)
 		}
@@ -218,7 +229,7 @@ func TestO19_WithheldSubscription(t *testing.T) {
 		})
 	st.call("leaks", "c1", "{}", user("u1"))
 	m := st.next()
-	if r, ok := m.Callback.(*agentproto.ToolResult); !ok || r.Subscription || r.String() != "Error: the result was withheld because it contained a credential" {
+	if r, ok := m.Callback.(*agentproto.ToolResult); !ok || r.Subscription || r.String() != "Error: the tool's answer had a credential in it and was withheld" {
 		t.Errorf("got %s", m.body)
 	}
 	st.close()

@@ -21,7 +21,7 @@ func (c *call) protect(f func() (any, error)) (out any, err error) {
 				return
 			}
 			what := fmt.Sprint(recover()) // nil if it ended its goroutine
-			if c.server.guard.finds([]byte(what)) {
+			if c.server.guard.Finds([]byte(what)) {
 				what = redacted
 			}
 			c.server.log.Error("tool panicked", "tool", c.tool.manifest.Name, "panic", what, "stack", string(debug.Stack()))

@@ -25,7 +25,7 @@ func (st *stage) addEcho() {
 // code: words that every message has in it, and words of other results. Other users' calls
 // must have their results, before and after a restart.
 func TestO19_CodesFromRedirects(t *testing.T) {
-	for _, code := range []string{"tool_result", `"type":"tool_result"`, "group_id", "thread-1", "Error: the authorization failed", "withheld because it contained", "harmless words"} {
+	for _, code := range []string{"tool_result", `"type":"tool_result"`, "group_id", "thread-1", "Error: the authorization failed", "credential in it and was withheld", "harmless words"} {
 		for _, state := range []string{"", t.TempDir()} {
 			t.Run(fmt.Sprintf("%s/%t", code, state != ""), func(t *testing.T) {
 				st := newStage(t, toolserver.Options{State: state})
@@ -143,7 +143,7 @@ func TestO19_ManyCodes(t *testing.T) {
 // TestO19_TokensOfWords has a provider whose tokens are words of the protocol, and words
 // that are often said. They are kept from leaving, and every call has a result.
 func TestO19_TokensOfWords(t *testing.T) {
-	for _, token := range []string{"tool_result_tool_result", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "the result was withheld because it contained a credential", "contained a credential"} {
+	for _, token := range []string{"tool_result_tool_result", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "the tool's answer had a credential in it and was withheld", "had a credential in it"} {
 		st := newStage(t, toolserver.Options{ProviderTransport: issues(token)})
 		st.addEcho()
 		toolserver.AddWithOptions(st.server, "token", "Gives its token away.", toolserver.ToolOptions{RequireOAuth: "idp"}, func(ctx context.Context, _ none) (string, error) {
@@ -152,7 +152,7 @@ func TestO19_TokensOfWords(t *testing.T) {
 		})
 		st.call("token", "c1", "{}", user("u1"))
 		st.open(st.grant(st.authURL()).String())
-		want := "Error: the result was withheld because it contained a credential"
+		want := "Error: the tool's answer had a credential in it and was withheld"
 		if strings.HasPrefix(token, "aaaa") { // it says nothing: it would be found in others' words
 			want = "<" + token + ">"
 		}

@@ -3,6 +3,7 @@ package toolserver
 import (
 	"bytes"
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fxamacker/cbor/v2"
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
@@ -51,43 +53,6 @@ func TestO19_SecretDoesNotPrint(t *testing.T) {
 	}
 }
 
-func TestO19_LeakGuard(t *testing.T) {
-	var g leakGuard
-	find := func(text string, want bool) {
-		t.Helper()
-		if g.finds([]byte(text)) != want {
-			t.Errorf("finds(%q) = %v", text, !want)
-		}
-	}
-	token := func(access, refresh string) *UserToken {
-		return &UserToken{Access: NewSecret(access), Refresh: NewSecret(refresh)}
-	}
-	find(`"anything"`, false)
-	g.add(NewSecret("client-secret"))
-	g.add(NewSecret("short"))
-	key := TokenKey{User: "u"}
-	g.replace(key, token("access-token-1", `with "quotes"`))
-	g.replace(key, token("access-token-1", `with "quotes"`)) // the same again
-	g.replace(TokenKey{User: "v"}, token("access-token-1", ""))
-	find(`{"text":"client-secret"}`, true)
-	find(`client-secre`, false)
-	find(`short`, false)
-	find(`xaccess-token-1x`, true)
-	find(`access-token-2`, false)
-	find(`{"text":"with \"quotes\""}`, true)
-	g.replace(key, token("access-token-2", "refresh-token-2"))
-	find(`with \"quotes\"`, true) // the one before may still be good
-	g.replace(key, token("access-token-3", "refresh-token-3"))
-	g.rebuild() // until which what is old may be found, too
-	find(`with \"quotes\"`, false)
-	find(`access-token-1`, true) // of the other user
-	find(`refresh-token-2 refresh-token-3`, true)
-	g.replace(TokenKey{User: "v"}, token("a", ""))
-	g.replace(TokenKey{User: "v"}, token("b", ""))
-	g.rebuild()
-	find(`access-token-1`, false)
-}
-
 func TestMemory(t *testing.T) {
 	m := memory{period: time.Hour}
 	for i := range maxGeneration + 1 {
@@ -116,5 +81,21 @@ func TestMemoryVault(t *testing.T) {
 	v.Delete(ctx, key)
 	if _, err := v.Load(ctx, key); err != ErrNoToken {
 		t.Errorf("Load = %v", err)
+	}
+}
+
+func TestO19_SecretIsNotEncoded(t *testing.T) {
+	type config struct {
+		Name  string
+		Token Secret
+	}
+	var out bytes.Buffer
+	for _, v := range []any{NewSecret(canary), config{"n", NewSecret(canary)}, map[string]Secret{"k": NewSecret(canary)}} {
+		gob.NewEncoder(&out).Encode(v) // which may be an error
+		b, _ := cbor.Marshal(v)
+		out.Write(b)
+	}
+	if strings.Contains(out.String(), canary) {
+		t.Error("the secret is encoded")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/envelope"
+	"github.com/millrace/millrace/agentproto/internal/leak"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 	"github.com/millrace/millrace/internal/edge"
@@ -53,7 +54,7 @@ type Server struct {
 	deals      deals
 	own        []*http.Transport // the ones that Close has to clean up
 	tokens     *tokens
-	guard      *leakGuard
+	guard      *leak.Guard
 	signers    map[string]signers
 	states     states
 	notices    rates // of cancellations, closures and questions for the status
@@ -115,7 +116,7 @@ func Open(opts Options) (*Server, error) {
 		mux:       http.NewServeMux(),
 		providers: make(map[string]*provider),
 		callbacks: edge.NewClient(opts.CallbackTransport),
-		guard:     new(leakGuard),
+		guard:     new(leak.Guard),
 		signers:   signers,
 		leaving:   make(chan struct{}),
 		begun:     make(chan struct{}),
@@ -128,7 +129,7 @@ func Open(opts Options) (*Server, error) {
 		noticed:   notices{seen: memory{period: rememberNotice}},
 	}
 	s.rules = s.flowOptions().Rules
-	s.log = slog.New(&redactor{opts.Logger.Handler(), s.guard})
+	s.log = slog.New(leak.Redact(opts.Logger.Handler(), s.guard))
 	s.ctx, s.abort = context.WithCancel(context.Background())
 	s.tokens = newTokens(s)
 	for _, secrets := range opts.Secrets {
@@ -165,7 +166,7 @@ func Open(opts Options) (*Server, error) {
 
 // keepInside looks for a secret that the operator has configured in everything that leaves.
 func (s *Server) keepInside(secret Secret, what string) {
-	if !secret.Empty() && !s.guard.add(secret) {
+	if !secret.Empty() && !s.guard.Add(secret.Reveal()) {
 		s.log.Warn("a secret is too short or too simple to be looked for in messages", "secret", what)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/agentproto/internal/leak"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 	"golang.org/x/oauth2"
 )
@@ -87,8 +88,8 @@ func (a *authorizationText) isFrom(p *provider) bool {
 type states struct {
 	store   store
 	keys    *Keyset
-	guard   *leakGuard // of what is drawn for authorizations, while they are under way
-	browser bool       // there are start pages
+	guard   *leak.Guard // of what is drawn for authorizations, while they are under way
+	browser bool        // there are start pages
 
 	mu     sync.Mutex
 	open   map[digest]*authorization
@@ -183,9 +184,9 @@ func (st *states) add(a *authorization) {
 	st.starts[a.start] = a
 	st.byCall[a.Call] = a
 	if a.Browser == "" {
-		st.guard.hold(a.id, a.Verifier) // the runtime is told the state
+		st.guard.Hold(a.id, a.Verifier) // the runtime is told the state
 	} else {
-		st.guard.hold(a.id, a.Verifier, a.Browser, a.State)
+		st.guard.Hold(a.id, a.Verifier, a.Browser, a.State)
 	}
 }
 
@@ -238,7 +239,7 @@ func (st *states) drop(a *authorization) error {
 		delete(st.byCall, a.Call)
 	}
 	st.mu.Unlock()
-	st.guard.release(a.id)
+	st.guard.Release(a.id)
 	return st.erase(a)
 }
 

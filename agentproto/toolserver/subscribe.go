@@ -112,7 +112,7 @@ func (sub *Subscription[S]) State() S {
 // It waits while 1,000 messages of the subscription, or 4 MiB, are not delivered. It returns
 // the cause of ctx if that ends before, [ErrCancelled] or [ErrClosing] if the
 // context of the producer has ended for that reason, and other errors if there was
-// a final event before, if the event contains a credential, if next cannot be
+// a final event before, if next has a credential in it or cannot be
 // written as JSON, or if the state could not be kept; nothing is sent then.
 func (sub *Subscription[S]) Send(ctx context.Context, e Event, next S) error {
 	data, err := encodeState(next)
@@ -120,10 +120,10 @@ func (sub *Subscription[S]) Send(ctx context.Context, e Event, next S) error {
 		return err
 	}
 	c := sub.call
-	m, err := c.server.encode(c.event(e))
-	if err == nil && c.server.guard.finds(data) {
-		err = errLeak
+	if c.server.guard.Finds(data) {
+		return errLeak // a state is kept, and moved, as it is
 	}
+	m, err := c.encode(c.event(e))
 	if err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ func (sub *Subscription[S]) Save(next S) error {
 		return err
 	}
 	c := sub.call
-	if c.server.guard.finds(data) {
-		return errLeak // a state is kept, and moved, as it is
+	if c.server.guard.Finds(data) {
+		return errLeak
 	}
 	sub.sending.Lock()
 	defer sub.sending.Unlock()
@@ -194,9 +194,9 @@ func (c *call) produce() tools.Outcome {
 	if err != nil {
 		last.Text = c.errorResult(err).String()
 	}
-	m, err := c.server.encode(c.event(last))
+	m, err := c.encode(c.event(last))
 	if err != nil {
-		last.Text = "Error: " + err.Error() // fixed words, in which nothing is looked for
+		last.Text = "Error: " + err.Error()
 		m, _ = c.server.pack(c.event(last))
 	}
 	return tools.Outcome{Final: m}

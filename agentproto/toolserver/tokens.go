@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/millrace/millrace/agentproto/internal/leak"
 	"github.com/millrace/millrace/internal/edge"
 	"golang.org/x/oauth2"
 )
@@ -93,7 +94,7 @@ func (ts *tokens) load(ctx context.Context, key TokenKey) (*UserToken, error) {
 
 // keepInside looks for a user's token in everything that leaves.
 func (ts *tokens) keepInside(key TokenKey, t *UserToken) {
-	if !ts.server.guard.replace(key, t) {
+	if !ts.server.guard.Replace(leak.Owner(key), t.Access.Reveal(), t.Refresh.Reveal()) {
 		ts.weak.Do(func() {
 			ts.server.log.Warn("a provider's token is too short or too simple to be looked for in messages", "provider", key.Provider)
 		})
@@ -201,7 +202,7 @@ func isRejection(err error) bool {
 // accept takes what a provider issued for a user and scopes, or for those it says itself.
 func (ts *tokens) accept(p *provider, key TokenKey, t *oauth2.Token, scopes []string) (*UserToken, error) {
 	kept := &UserToken{Access: NewSecret(t.AccessToken), Refresh: NewSecret(t.RefreshToken), Expiry: t.Expiry, Scopes: scopes}
-	ts.server.guard.addOnce(key, t.AccessToken, t.RefreshToken) // whatever becomes of it
+	ts.server.guard.AddOnce(leak.Owner(key), t.AccessToken, t.RefreshToken) // whatever becomes of it
 	if !strings.EqualFold(t.Type(), "Bearer") {
 		ts.server.log.Error("token is not a bearer token", "provider", p.ID)
 		return nil, errAuthFailed

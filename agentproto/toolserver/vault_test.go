@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/millrace/millrace/agentproto/internal/leak"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -102,11 +103,11 @@ func TestO20_VaultIsEncrypted(t *testing.T) {
 	v.Close()
 
 	// The file that somebody has copied shows neither tokens nor users.
-	var guard leakGuard
+	var guard leak.Guard
 	for _, s := range []string{"canary-access-ada", "canary-access-bob", "refresh-canary-access", "user:ada", "https://runtime.example"} {
-		guard.add(NewSecret(s))
+		guard.Add(s)
 	}
-	if guard.finds(l.all(l.folder)) {
+	if guard.Finds(l.all(l.folder)) {
 		t.Error("the file shows what is in it")
 	}
 	for path, want := range map[string]fs.FileMode{l.keys: 0o600, filepath.Join(l.folder, stateFile): 0o600, l.folder: 0o700} {

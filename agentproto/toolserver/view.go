@@ -18,8 +18,7 @@ import (
 // View is called from a tool function, with its context or one derived from it, or
 // from a producer. It returns when the update is on its way; if a view could not be
 // delivered, that is not told. It waits while 1,000 messages of the call, or 4 MiB, are
-// not delivered. It returns an error if the content is no object or contains a
-// credential, the cause of ctx if that has ended, and panics if ctx is not one of a
+// not delivered. It returns an error if the content is no object, the cause of ctx if that has ended, and panics if ctx is not one of a
 // tool function.
 func View(ctx context.Context, viewType string, content any) error {
 	c := callOf(ctx, "View")
@@ -36,7 +35,7 @@ func View(ctx context.Context, viewType string, content any) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	m, err := c.server.encode(&agentproto.ViewUpdate{GroupID: c.inv.GroupID, ViewType: viewType, Content: data})
+	m, err := c.encode(&agentproto.ViewUpdate{GroupID: c.inv.GroupID, ViewType: viewType, Content: data})
 	if err != nil {
 		return err
 	}

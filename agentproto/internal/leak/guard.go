@@ -1,4 +1,5 @@
-package toolserver
+// Package leak finds credentials in what a tool has written, and replaces them.
+package leak
 
 import (
 	"crypto/sha256"
@@ -22,7 +23,13 @@ const (
 	maxWindows = 1 << 18
 )
 
-// A leakGuard finds secrets in the strings that a tool has written: as they are, in JSON
+// A Digest names an authorization.
+type Digest = [sha256.Size]byte
+
+// An Owner says whose token it is.
+type Owner struct{ Runtime, User, Provider string }
+
+// A Guard finds secrets in the strings that a tool has written: as they are, in JSON
 // strings, percent-encoded, in base64 of either alphabet at any alignment, and in what these
 // make of each other (threat 23).
 //
@@ -34,28 +41,28 @@ const (
 // ones say little, such as a run of one letter. A text that has a window in it is taken for
 // one with the secret in it. So the cost is that of the text, whatever the secrets are and
 // however many there are of them. Texts are searched without a lock.
-type leakGuard struct {
-	table atomic.Pointer[leakTable] // nil until there is a secret
+type Guard struct {
+	table atomic.Pointer[table] // nil until there is a secret
 
 	mu         sync.Mutex
 	fixed      []window            // the operator's
-	flows      map[digest][]window // of authorizations that users are in the middle of
-	young, old map[TokenKey]*issued
+	flows      map[Digest][]window // of authorizations that users are in the middle of
+	young, old map[Owner]*issued
 	windows    int // in young
 }
 
 // An issued is what a provider has issued for a user.
 type issued struct {
-	latest digest      // of the token that is current
+	latest Digest      // of the token that is current
 	tokens [2][]window // of that token and of the one before, which may be good for a while
 	once   [maxOnce][]window
 	next   int // in once
 }
 
-// add looks for a secret for as long as the server lives. It reports false if the secret is
+// Add looks for a secret for as long as the server lives. It reports false if the secret is
 // too short, or too simple, to be looked for.
-func (g *leakGuard) add(s Secret) bool {
-	ws := windowsOf(s.Reveal())
+func (g *Guard) Add(secret string) bool {
+	ws := windowsOf(secret)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.fixed = append(g.fixed, ws...)
@@ -63,8 +70,8 @@ func (g *leakGuard) add(s Secret) bool {
 	return ws != nil
 }
 
-// hold looks for the secrets of an authorization until it is released.
-func (g *leakGuard) hold(id digest, secrets ...string) {
+// Hold looks for the secrets of an authorization until it is released.
+func (g *Guard) Hold(id Digest, secrets ...string) {
 	var ws []window
 	for _, s := range secrets {
 		ws = append(ws, windowsOf(s)...)
@@ -72,22 +79,22 @@ func (g *leakGuard) hold(id digest, secrets ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.flows == nil {
-		g.flows = make(map[digest][]window)
+		g.flows = make(map[Digest][]window)
 	}
 	g.flows[id] = ws
 	g.insert(ws)
 }
 
-// release ends what hold has begun.
-func (g *leakGuard) release(id digest) {
+// Release ends what Hold has begun.
+func (g *Guard) Release(id Digest) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.flows, id)
 }
 
-// addOnce looks for values that a provider has issued for a user besides the token, until a
+// AddOnce looks for values that a provider has issued for a user besides the token, until a
 // few others were.
-func (g *leakGuard) addOnce(key TokenKey, values ...string) {
+func (g *Guard) AddOnce(key Owner, values ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := g.of(key)
@@ -99,33 +106,33 @@ func (g *leakGuard) addOnce(key TokenKey, values ...string) {
 	}
 }
 
-// replace looks for the secrets of a token, and for those of the one before. It reports
+// Replace looks for the secrets of a token, and for those of the one before. It reports
 // false if the access token is too short, or too simple, to be looked for.
-func (g *leakGuard) replace(key TokenKey, t *UserToken) bool {
-	latest := sha256.Sum256([]byte(t.Access.Reveal() + "\x00" + t.Refresh.Reveal()))
+func (g *Guard) Replace(key Owner, access, refresh string) bool {
+	latest := sha256.Sum256([]byte(access + "\x00" + refresh))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := g.of(key)
 	if i.latest == latest {
 		return true // it was told when it came
 	}
-	access := windowsOf(t.Access.Reveal())
-	fresh := append(windowsOf(t.Refresh.Reveal()), access...)
+	windows := windowsOf(access)
+	fresh := append(windowsOf(refresh), windows...)
 	g.windows += len(fresh) - len(i.tokens[1])
 	i.latest, i.tokens = latest, [2][]window{fresh, i.tokens[0]}
 	g.insert(fresh)
-	return access != nil
+	return windows != nil
 }
 
 // of returns what was issued for a user. Users whose tokens were not used while those of
 // very many others were are left out, until they are used. The caller holds mu.
-func (g *leakGuard) of(key TokenKey) *issued {
+func (g *Guard) of(key Owner) *issued {
 	i := g.young[key]
 	if i != nil {
 		return i
 	}
 	if g.windows >= maxWindows || g.young == nil {
-		g.old, g.young, g.windows = g.young, make(map[TokenKey]*issued), 0
+		g.old, g.young, g.windows = g.young, make(map[Owner]*issued), 0
 	}
 	if i = g.old[key]; i == nil {
 		i = new(issued)
@@ -145,12 +152,12 @@ func (i *issued) size() int {
 }
 
 // live calls f for the windows that are looked for. The caller holds mu.
-func (g *leakGuard) live(f func([]window)) {
+func (g *Guard) live(f func([]window)) {
 	f(g.fixed)
 	for _, ws := range g.flows {
 		f(ws)
 	}
-	for _, users := range []map[TokenKey]*issued{g.young, g.old} {
+	for _, users := range []map[Owner]*issued{g.young, g.old} {
 		for _, i := range users {
 			f(i.tokens[0])
 			f(i.tokens[1])
@@ -163,7 +170,7 @@ func (g *leakGuard) live(f func([]window)) {
 
 // insert puts windows into the table. If that is full, a table takes its place that has what
 // is live, which ws must be, and nothing else. The caller holds mu.
-func (g *leakGuard) insert(ws []window) {
+func (g *Guard) insert(ws []window) {
 	t := g.table.Load()
 	for _, w := range ws {
 		if t == nil || !t.insert(w) {
@@ -173,10 +180,10 @@ func (g *leakGuard) insert(ws []window) {
 	}
 }
 
-func (g *leakGuard) rebuild() {
+func (g *Guard) rebuild() {
 	n := 0
 	g.live(func(ws []window) { n += len(ws) })
-	t := newLeakTable(n)
+	t := newTable(n)
 	g.live(func(ws []window) {
 		for _, w := range ws {
 			t.insert(w)
@@ -189,14 +196,33 @@ func (g *leakGuard) rebuild() {
 // often JSON in a string of JSON; an address is percent-encoded before it gets in.
 var peels = [...]func([]byte) ([]byte, bool){unescape, unescape, unpercent, unescape, unpercent}
 
-// finds reports whether a text contains a secret.
-func (g *leakGuard) finds(text []byte) bool {
+// Finds reports whether a text contains a secret.
+func (g *Guard) Finds(text []byte) bool {
 	found, _ := g.search(text)
 	return found
 }
 
-// search is finds, and returns how many slots of the table it has looked at.
-func (g *leakGuard) search(text []byte) (found bool, work int) {
+// Withheld takes the place of a text with a secret in it.
+const Withheld = "[withheld: it had a credential in it]"
+
+// Clean returns a text, or Withheld if there is a secret in it.
+func (g *Guard) Clean(text string) (clean string, found bool) {
+	if g.Finds([]byte(text)) {
+		return Withheld, true
+	}
+	return text, false
+}
+
+// Windows returns how many windows are looked for.
+func (g *Guard) Windows() (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.live(func(ws []window) { n += len(ws) })
+	return n
+}
+
+// search is Finds, and returns how many slots of the table it has looked at.
+func (g *Guard) search(text []byte) (found bool, work int) {
 	t := g.table.Load()
 	if t == nil {
 		return false, 0

@@ -1,4 +1,4 @@
-package toolserver
+package leak
 
 import (
 	"bytes"

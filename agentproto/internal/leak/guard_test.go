@@ -1,24 +1,17 @@
-package toolserver
+package leak
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/gob"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/fxamacker/cbor/v2"
 )
 
 // percent encodes every byte, or, if all is false, what an address needs.
@@ -82,16 +75,16 @@ func TestO19_EveryEncoding(t *testing.T) {
 		}
 	}
 	for _, s := range secrets {
-		var g leakGuard
-		if !g.add(NewSecret(s)) {
+		var g Guard
+		if !g.Add(s) {
 			t.Errorf("%.20q is not looked for", s)
 		}
 		for name, encode := range encodings {
 			for _, text := range []string{encode(s), "before " + encode(s) + " after"} {
-				if !g.finds([]byte(text)) {
+				if !g.Finds([]byte(text)) {
 					t.Errorf("%s of %.20q is not found in %.100q", name, s, text)
 				}
-				if body := `{"text":` + quote(text) + `}`; !g.finds([]byte(body)) {
+				if body := `{"text":` + quote(text) + `}`; !g.Finds([]byte(body)) {
 					t.Errorf("%s of %.20q is not found in the message %.100q", name, s, body)
 				}
 			}
@@ -104,7 +97,7 @@ func TestO19_EveryEncoding(t *testing.T) {
 				if strings.Contains(other, s[max(0, len(s)-windowBytes):]) {
 					continue // it repeats itself
 				}
-				if text := encode(other); g.finds([]byte(text)) {
+				if text := encode(other); g.Finds([]byte(text)) {
 					t.Errorf("%s of %.20q is taken for %.20q", name, other, s)
 				}
 			}
@@ -116,15 +109,15 @@ func TestO19_EveryEncoding(t *testing.T) {
 // before them if the last ones say nothing.
 func TestO19_PartsOfSecrets(t *testing.T) {
 	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl-_c2ln"
-	var g leakGuard
-	g.add(NewSecret(jwt))
-	g.add(NewSecret("padded_4711-token" + strings.Repeat("=", 20)))
-	g.add(NewSecret("x" + strings.Repeat("0123456789abcdef", 100_000)))
+	var g Guard
+	g.Add(jwt)
+	g.Add("padded_4711-token" + strings.Repeat("=", 20))
+	g.Add("x" + strings.Repeat("0123456789abcdef", 100_000))
 	for text, want := range map[string]bool{
 		jwt[len(jwt)-16:]: true, jwt[len(jwt)-15:]: false, jwt[:16]: false, jwt[:len(jwt)-1]: false,
 		"padded_4711-token" + strings.Repeat("=", 20): true, "====================": false, "0123456789abcdef": true,
 	} {
-		if g.finds([]byte(text)) != want {
+		if g.Finds([]byte(text)) != want {
 			t.Errorf("%q: found %t", text, !want)
 		}
 	}
@@ -132,13 +125,13 @@ func TestO19_PartsOfSecrets(t *testing.T) {
 	for i := range every {
 		every[i] = byte(i)
 	}
-	var last leakGuard
-	if last.add(NewSecret(string(every))); !last.finds(every[240:]) {
+	var last Guard
+	if last.Add(string(every)); !last.Finds(every[240:]) {
 		t.Error("a secret with the last of all bytes is not found")
 	}
 	for _, weak := range []string{"", "1234567", strings.Repeat("a", 500_000), strings.Repeat("ab", 20), "aaaaaaaaaaaabcd", "aaaaaaaab", "tool_result_ok"[:7]} {
-		var g leakGuard
-		if g.add(NewSecret(weak)) || g.finds([]byte(weak+" tool_result "+weak)) {
+		var g Guard
+		if g.Add(weak) || g.Finds([]byte(weak+" tool_result "+weak)) {
 			t.Errorf("%.20q is looked for", weak)
 		}
 	}
@@ -147,13 +140,13 @@ func TestO19_PartsOfSecrets(t *testing.T) {
 // TestO19_ValuesOfUsers has one user have more values issued than are looked for, while
 // others have one each.
 func TestO19_ValuesOfUsers(t *testing.T) {
-	var g leakGuard
-	ada, bob := TokenKey{User: "ada"}, TokenKey{User: "bob"}
-	g.addOnce(ada, "code-of-ada-4711")
-	g.replace(bob, &UserToken{Access: NewSecret("token-of-bob-0")})
+	var g Guard
+	ada, bob := Owner{User: "ada"}, Owner{User: "bob"}
+	g.AddOnce(ada, "code-of-ada-4711")
+	g.Replace(bob, "token-of-bob-0", "")
 	for i := range 10_000 {
-		g.addOnce(bob, fmt.Sprintf("code-of-bob-%05d", i))
-		g.replace(bob, &UserToken{Access: NewSecret(fmt.Sprintf("token-of-bob-%d", i/1000))})
+		g.AddOnce(bob, fmt.Sprintf("code-of-bob-%05d", i))
+		g.Replace(bob, fmt.Sprintf("token-of-bob-%d", i/1000), "")
 	}
 	if n := len(g.table.Load().slots); n > 1024 {
 		t.Errorf("the table has %d slots", n)
@@ -163,19 +156,19 @@ func TestO19_ValuesOfUsers(t *testing.T) {
 		"code-of-ada-4711": true, "code-of-bob-09999": true, "code-of-bob-09996": true, "code-of-bob-09995": false,
 		"token-of-bob-9": true, "token-of-bob-8": true, "token-of-bob-7": false,
 	} {
-		if g.finds([]byte(text)) != want {
+		if g.Finds([]byte(text)) != want {
 			t.Errorf("%q: found %t", text, !want)
 		}
 	}
 	// A token that is used is looked for, however many others there are.
 	for i := range maxWindows/2 + 1000 {
-		g.replace(TokenKey{User: fmt.Sprint(i)}, &UserToken{Access: NewSecret(fmt.Sprintf("token of user %d", i))})
+		g.Replace(Owner{User: fmt.Sprint(i)}, fmt.Sprintf("token of user %d", i), "")
 		if i%10_000 == 0 {
-			g.replace(bob, &UserToken{Access: NewSecret("token-of-bob-9")})
+			g.Replace(bob, "token-of-bob-9", "")
 		}
 	}
 	g.rebuild()
-	if !g.finds([]byte("token-of-bob-9")) || !g.finds(fmt.Appendf(nil, "token of user %d", maxWindows/2)) || g.finds([]byte("code-of-ada-4711")) {
+	if !g.Finds([]byte("token-of-bob-9")) || !g.Finds(fmt.Appendf(nil, "token of user %d", maxWindows/2)) || g.Finds([]byte("code-of-ada-4711")) {
 		t.Error("what is used is forgotten, or what is not is kept for ever")
 	}
 	if n := len(g.table.Load().slots); n > 16*maxWindows {
@@ -186,35 +179,35 @@ func TestO19_ValuesOfUsers(t *testing.T) {
 // TestO19_AddedMeanwhile adds secrets while others search. What was added before a search
 // begins is found by it.
 func TestO19_AddedMeanwhile(t *testing.T) {
-	var g leakGuard
+	var g Guard
 	var added atomic.Int64
 	var all sync.WaitGroup
 	for range 2 {
 		all.Go(func() {
 			for n := int64(0); n < 2000; n = added.Load() {
-				if n > 0 && !g.finds(fmt.Appendf(nil, "see: secret number %d!", n-1)) {
+				if n > 0 && !g.Finds(fmt.Appendf(nil, "see: secret number %d!", n-1)) {
 					t.Errorf("secret %d is not found", n-1)
 					return
 				}
-				if g.finds([]byte("see: secret number x")) {
+				if g.Finds([]byte("see: secret number x")) {
 					t.Error("what is no secret is found")
 				}
 			}
 		})
 	}
 	for i := range 2000 {
-		g.add(NewSecret(fmt.Sprintf("secret number %d", i)))
+		g.Add(fmt.Sprintf("secret number %d", i))
 		added.Store(int64(i + 1))
 	}
 	all.Wait()
 }
 
 // manySecrets is a guard with 100,000 tokens that begin and end alike.
-func manySecrets() *leakGuard {
-	g := new(leakGuard)
+func manySecrets() *Guard {
+	g := new(Guard)
 	for i := range 50_000 {
-		g.add(NewSecret(fmt.Sprintf("%s%08d", strings.Repeat("ab", 50), i)))
-		g.add(NewSecret(fmt.Sprintf("%08d%s", i, strings.Repeat("a", 40))))
+		g.Add(fmt.Sprintf("%s%08d", strings.Repeat("ab", 50), i))
+		g.Add(fmt.Sprintf("%08d%s", i, strings.Repeat("a", 40)))
 	}
 	return g
 }
@@ -248,13 +241,13 @@ func BenchmarkLeakGuard(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				g.finds(text)
+				g.Finds(text)
 			}
 		})
 	}
 	b.Run("add", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			g.replace(TokenKey{User: fmt.Sprint(i)}, &UserToken{Access: NewSecret(fmt.Sprintf("token of user %d", i))})
+			g.Replace(Owner{User: fmt.Sprint(i)}, fmt.Sprintf("token of user %d", i), "")
 		}
 	})
 }
@@ -274,63 +267,9 @@ func FuzzPeel(f *testing.F) {
 		if out, _ := unpercent([]byte(percent(s, true))); string(out) != s {
 			t.Errorf("%q becomes %q", s, out)
 		}
-		var g leakGuard
-		if g.add(NewSecret(s)) && (!g.finds([]byte("x"+s)) || !g.finds([]byte("x"+s+"y"))) {
+		var g Guard
+		if g.Add(s) && (!g.Finds([]byte("x"+s)) || !g.Finds([]byte("x"+s+"y"))) {
 			t.Errorf("%q is not found", s)
 		}
 	})
-}
-
-type teller struct{ text string }
-
-func (t teller) String() string               { return t.text }
-func (t teller) LogValue() slog.Value         { return slog.StringValue(t.text) }
-func (t *teller) Error() string               { return t.text }
-func (t teller) MarshalText() ([]byte, error) { return []byte(t.text), nil }
-
-func TestO19_LogsAreRedacted(t *testing.T) {
-	const secret = "canary/token+4711=="
-	guard := new(leakGuard)
-	guard.add(NewSecret(secret))
-	for _, form := range []string{secret, percent(secret, true), quote(secret), base64.StdEncoding.EncodeToString([]byte("u:" + secret)), base64.RawURLEncoding.EncodeToString([]byte(secret))} {
-		for name, value := range map[string]any{
-			"text": form, "error": errors.New(form), "wrapped": fmt.Errorf("GET %w", &teller{form}), "stringer": teller{form}, "bytes": []byte(form),
-			"struct": struct{ A, b string }{form, form}, "slice": []string{"x", form}, "map": map[string]any{"k": []string{form}}, "pointer": &struct{ A string }{form},
-			"url": &url.URL{Scheme: "https", Host: "x", RawQuery: "t=" + form}, "group": slog.GroupValue(slog.String("k", form)), "valuer": slog.AnyValue(teller{form}),
-		} {
-			var out bytes.Buffer
-			for _, h := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
-				log := slog.New(&redactor{h, guard})
-				log.Info("message", "k", value)
-				log.With("k", value).WithGroup("g").Info("message")
-				log.InfoContext(context.Background(), "message "+form, slog.Group("g", "k", value))
-			}
-			if guard.finds(out.Bytes()) || strings.Count(out.String(), redacted) < 8 {
-				t.Errorf("%s: %s", name, out.String())
-			}
-		}
-	}
-	var out bytes.Buffer
-	log := slog.New(&redactor{slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo}), guard})
-	log.Debug("not enabled")
-	log.With("a", 1).WithGroup("g").Info("harmless", "b", "two", "c", time.Second, "d", errors.New("e"))
-	if got := out.String(); strings.Contains(got, redacted) || !strings.HasSuffix(got, "msg=harmless a=1 g.b=two g.c=1s g.d=e\n") {
-		t.Errorf("what is harmless becomes %s", got)
-	}
-}
-
-func TestO19_SecretIsNotEncoded(t *testing.T) {
-	type config struct {
-		Name  string
-		Token Secret
-	}
-	var out bytes.Buffer
-	for _, v := range []any{NewSecret(canary), config{"n", NewSecret(canary)}, map[string]Secret{"k": NewSecret(canary)}} {
-		gob.NewEncoder(&out).Encode(v) // which may be an error
-		b, _ := cbor.Marshal(v)
-		out.Write(b)
-	}
-	if strings.Contains(out.String(), canary) {
-		t.Error("the secret is encoded")
-	}
 }

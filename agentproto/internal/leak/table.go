@@ -1,4 +1,4 @@
-package toolserver
+package leak
 
 import (
 	"math/bits"
@@ -22,10 +22,10 @@ func (w window) last(n int) window {
 	return window{a: w.a & (1<<(8*(n-8)) - 1), b: w.b}
 }
 
-// A leakTable is a set of windows that grows up to a size. One goroutine at a time inserts;
+// A table is a set of windows that grows up to a size. One goroutine at a time inserts;
 // any number of them search meanwhile, without a lock: a slot is written once. Where a window
 // goes depends on random numbers, so nobody can write a text for which searching takes long.
-type leakTable struct {
+type table struct {
 	slots []slot // a power of two, at most half of them taken
 	used  int
 	// filter has two bits of one word set for each window, of 16 bits or more that there are
@@ -40,14 +40,14 @@ type leakTable struct {
 // A slot holds one window. It is free if both are zero, which no window is.
 type slot struct{ a, b atomic.Uint64 }
 
-// newLeakTable returns an empty table with room for n windows and as many again.
-func newLeakTable(n int) *leakTable {
+// newTable returns an empty table with room for n windows and as many again.
+func newTable(n int) *table {
 	size := 1 << bits.Len(uint(max(64, 4*n)-1))
-	return &leakTable{slots: make([]slot, size), filter: make([]atomic.Uint64, size/8), k0: rand.Uint64(), k1: rand.Uint64()}
+	return &table{slots: make([]slot, size), filter: make([]atomic.Uint64, size/8), k0: rand.Uint64(), k1: rand.Uint64()}
 }
 
 // insert adds a window. It reports false if there is no room.
-func (t *leakTable) insert(w window) bool {
+func (t *table) insert(w window) bool {
 	h := t.hash(w)
 	at, found, _ := t.find(w, h)
 	if !found {
@@ -66,18 +66,18 @@ func (t *leakTable) insert(w window) bool {
 	return true
 }
 
-func (t *leakTable) hash(w window) uint64 {
+func (t *table) hash(w window) uint64 {
 	hi, lo := bits.Mul64(w.a^t.k0, w.b^t.k1)
 	return hi ^ lo
 }
 
 // bits returns the bits of the filter for a window.
-func (t *leakTable) bits(h uint64) (word *atomic.Uint64, mask uint64) {
+func (t *table) bits(h uint64) (word *atomic.Uint64, mask uint64) {
 	return &t.filter[h>>20&uint64(len(t.filter)-1)], 1<<(h>>58) | 1<<(h>>52&63)
 }
 
 // has reports whether there is such a window, and how many words it has looked at.
-func (t *leakTable) has(w window) (found bool, work int) {
+func (t *table) has(w window) (found bool, work int) {
 	h := t.hash(w)
 	if word, mask := t.bits(h); word.Load()&mask != mask {
 		return false, 1
@@ -88,7 +88,7 @@ func (t *leakTable) has(w window) (found bool, work int) {
 
 // find returns the slot of a window, or the free one where it would be, and how many slots it
 // has looked at.
-func (t *leakTable) find(w window, h uint64) (at uint64, found bool, work int) {
+func (t *table) find(w window, h uint64) (at uint64, found bool, work int) {
 	mask := uint64(len(t.slots) - 1)
 	for at = h & mask; ; at = (at + 1) & mask {
 		work++
@@ -103,7 +103,7 @@ func (t *leakTable) find(w window, h uint64) (at uint64, found bool, work int) {
 }
 
 // search reports whether a window is in a text, and how many words and slots it has looked at.
-func (t *leakTable) search(text []byte) (found bool, work int) {
+func (t *table) search(text []byte) (found bool, work int) {
 	shorts := t.shorts.Load()
 	var w window
 	for _, b := range text {

@@ -1,4 +1,4 @@
-package toolserver
+package leak
 
 import (
 	"context"
@@ -7,12 +7,17 @@ import (
 	"log/slog"
 )
 
+const redacted = "[redacted]"
+
+// Redact returns a log handler that hands on what has none of a guard's secrets in it.
+func Redact(next slog.Handler, g *Guard) slog.Handler { return &redactor{next, g} }
+
 // A redactor is a log handler that puts "[redacted]" in the place of what contains
 // a live secret, and hands everything else on. It is the last line of defence: the
 // server does not mean to log secrets, but the errors of others may contain them.
 type redactor struct {
 	next  slog.Handler
-	guard *leakGuard
+	guard *Guard
 }
 
 func (h *redactor) Enabled(ctx context.Context, level slog.Level) bool {
@@ -37,7 +42,7 @@ func (h *redactor) WithGroup(name string) slog.Handler {
 }
 
 func (h *redactor) text(s string) string {
-	if h.guard.finds([]byte(s)) {
+	if h.guard.Finds([]byte(s)) {
 		return redacted
 	}
 	return s
@@ -69,12 +74,12 @@ func (h *redactor) attr(a slog.Attr) slog.Attr {
 // shows reports whether a handler that formats x, as text or as JSON, would show a
 // secret.
 func (h *redactor) shows(x any) bool {
-	if b, ok := x.([]byte); ok && h.guard.finds(b) {
+	if b, ok := x.([]byte); ok && h.guard.Finds(b) {
 		return true
 	}
-	if h.guard.finds(fmt.Appendf(nil, "%+v", x)) {
+	if h.guard.Finds(fmt.Appendf(nil, "%+v", x)) {
 		return true
 	}
 	text, err := json.Marshal(x)
-	return err == nil && h.guard.finds(text)
+	return err == nil && h.guard.Finds(text)
 }

@@ -99,7 +99,7 @@ func TestServeKeys(t *testing.T) {
 }
 
 // TestServeFlowFails has the flow of a runtime fail while it runs: somebody else, who may use
-// its NATS server, writes into its stream what is no record.
+// its NATS server, writes into its stream what is no record. Of several partitions the others would go on.
 func TestServeFlowFails(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)
@@ -114,7 +114,7 @@ func TestServeFlowFails(t *testing.T) {
 	if !server.ReadyForConnections(10 * time.Second) {
 		t.Fatal("the NATS server did not start")
 	}
-	s := serveRuntime(t, t.TempDir(), tools, "--nats", server.ClientURL(), "--replicas", "1", "--assume-durable")
+	s := serveRuntime(t, t.TempDir(), tools, "--nats", server.ClientURL(), "--replicas", "1", "--assume-durable", "--partitions", "1")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	s.request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"echo","arguments":{"text":"x"}}`, http.StatusAccepted)

@@ -34,9 +34,6 @@ var ErrClosing = errors.New("the tool server is shutting down")
 // [ErrClosing].
 var ErrMoving = fmt.Errorf("%w: the session moves to another instance", ErrClosing)
 
-// errMoved is the result of a call to a session that has moved.
-var errMoved = errors.New("the session has moved to another instance of this tool server; call that one")
-
 // ErrCancelled is the cause of a tool function's context after the call was
 // cancelled or its thread was closed.
 var ErrCancelled = errors.New("toolserver: the call was cancelled")

@@ -67,10 +67,7 @@ const (
 	maxAsks = 1 << 17 // questions that are known
 )
 
-type (
-	outs[K comparable, V any]    = dataflow.KeyedStream[K, V, Server, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
-	entries[K comparable, V any] = dataflow.KeyedSingleton[K, V, Server, bounds.RetainedValue]
-)
+type outs[K comparable, V any] = dataflow.KeyedStream[K, V, Server, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 
 // Build adds the flow to f. It is the only place that does.
 func Build(f *dataflow.Flow, o Options) *Ports {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -56,10 +57,13 @@ func (h *house) begin() {
 
 func TestA09_InFlightCallsRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var keys []string
 		h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
 			work := func(ctx context.Context, in numbers) (int, error) {
+				mu.Lock()
 				keys = append(keys, toolserver.IdempotencyKey(ctx))
+				mu.Unlock()
 				select {
 				case <-time.After(time.Minute):
 					return in.A + in.B, nil
@@ -81,9 +85,11 @@ func TestA09_InFlightCallsRunAgain(t *testing.T) {
 		if got := m.body; got != `{"type":"tool_result","group_id":"thread-1","id":"c1","call_id":"x","text":"3"}` || time.Since(start) != time.Minute {
 			t.Errorf("%s after %v", got, time.Since(start))
 		}
+		mu.Lock()
 		if len(keys) != 2 || keys[0] != keys[1] || len(keys[0]) != 64 {
 			t.Errorf("keys %q", keys)
 		}
+		mu.Unlock()
 		h.call("once", "c2", `{"a":1,"b":2}`)
 		synctest.Wait()
 		h.end()
@@ -97,6 +103,8 @@ func TestA09_InFlightCallsRunAgain(t *testing.T) {
 		h.call("work", "c1", `{"a":1,"b":2}`, ancestors("root")) // finished before the restart (A06)
 		h.call("once", "c2", `{"a":1,"b":2}`)
 		h.close()
+		mu.Lock()
+		defer mu.Unlock()
 		if len(keys) != 3 || keys[2] == keys[0] {
 			t.Errorf("keys %q", keys)
 		}

@@ -14,15 +14,15 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// TestN61_RuntimeThatIsDown has a runtime not take its results for a day. It would catch one that fills the server for
+// TestN61_RuntimeThatIsDown has a runtime not take its results for as long as they are kept. It would catch one that fills the server for
 // others, and results that are kept after they were given up.
 func TestN61_RuntimeThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rt := newRuntime(t, toolserver.Options{})
+		rt := newRuntime(t, toolserver.Options{CallbackHorizon: 2 * time.Hour})
 		toolserver.Add(rt.server, "large", "Says much.", func(context.Context, none) (string, error) { return strings.Repeat("x", 1<<20-1000), nil })
 		rt.answer = func(_ int, m received) (*http.Response, error) {
 			if strings.HasPrefix(m.url, "https://down.example") {
-				return status(503), nil
+				return status(503, "Retry-After", "3600"), nil
 			}
 			return status(200), nil
 		}
@@ -38,7 +38,7 @@ func TestN61_RuntimeThatIsDown(t *testing.T) {
 		}
 		rt.call("large", "other", "{}")
 		rt.nextResult()
-		<-time.After(25 * time.Hour)
+		<-time.After(3 * time.Hour)
 		if code := rt.invoke("large", "later", "{}", callback("https://down.example/cb")); code != 200 {
 			t.Errorf("when all was given up, a call is answered %d", code)
 		}

@@ -17,8 +17,17 @@ func SessionOf(thread string) string {
 	return session
 }
 
-// InSession returns the id of a thread that is kept with the session of another one.
-func InSession(thread, name string) string { return SessionOf(thread) + sessionMark + name }
+// MaxID is how many bytes the id of a thread or a call may have. It is a part of URLs.
+const MaxID = 150
+
+// InSession returns the id of a thread that is kept with the session of another one. If that would
+// be too long an id, because the session's is, it is name, and the thread is kept by itself.
+func InSession(thread, name string) string {
+	if id := SessionOf(thread) + sessionMark + name; len(id) <= MaxID {
+		return id
+	}
+	return name
+}
 
 // A ThreadID is the id of a thread, as the key of what is known of it.
 type ThreadID string

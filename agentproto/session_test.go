@@ -1,9 +1,8 @@
 package agentproto
 
 import (
+	"strings"
 	"testing"
-
-	"github.com/millrace/millrace/dataflow"
 )
 
 // TestSessionOf would catch what belongs to one thread being kept in two places: in a process that does not have the
@@ -24,10 +23,12 @@ func TestSessionOf(t *testing.T) {
 	}
 }
 
-// TestPlacedTogether would catch a key of the program's flow that is placed by itself: see [dataflow.Cluster].
-func TestPlacedTogether(t *testing.T) {
-	var (
-		_ interface{ Affinity() string } = CallKey{}
-		_ dataflow.Location              = Host{}
-	)
+// A session whose id leaves no room for a name has threads that are kept by themselves.
+func TestInSession(t *testing.T) {
+	session := strings.Repeat("s", MaxID-3)
+	for name, want := range map[string]string{"ab": session + "~ab", "abc": "abc"} {
+		if got := InSession(session, name); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }

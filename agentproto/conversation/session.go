@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"time"
+
+	"github.com/millrace/millrace/agentproto"
 )
 
 // A Session is what is settled about a thread when it is opened. A child thread has the
@@ -52,10 +54,11 @@ const EventTool = "incoming_event"
 const CancelTool = "cancel_subscription"
 
 // ChildOf returns the identifier of the thread that handles the events of a subscription
-// that do not belong into the thread that subscribed: one thread for each subscription.
+// that do not belong into the thread that subscribed: one thread for each subscription, which
+// is kept with the session: see [agentproto.InSession].
 func ChildOf(thread, callID string) string {
 	sum := sha256.Sum256([]byte("events\x00" + thread + "\x00" + callID))
-	return "events-" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15])
+	return agentproto.InSession(thread, "events-"+base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
 }
 
 // Limits bound what a thread does. The zero value of each field is the default that its

@@ -27,7 +27,7 @@ const maxCapability = 512
 
 // MaxID is the longest thread or tool call identifier, in bytes, that a
 // [Runtime] works with. Both travel in the callback URL, sealed.
-const MaxID = 150
+const MaxID = agentproto.MaxID
 
 // A Sealer makes callback URLs unforgeable. It seals what a URL permits and opens
 // what it sealed, and nothing else.

@@ -78,14 +78,10 @@ func (i *intake) each(c capability, now time.Time, f func(b *bucket, r Rate)) {
 		f(b, r)
 	}
 	with(&i.url(c, now).bucket, i.rates.Call)
-	with(i.sessions.get(sessionOf(c), now), i.rates.Session)
+	with(i.sessions.get(agentproto.SessionOf(c.key.GroupID), now), i.rates.Session)
 	with(toolset, i.rates.Toolset)
 	with(&i.process, i.rates.Process)
 }
-
-// sessionOf names what the messages of one session have in common. Threads below the root that a
-// conversation opens for events are sessions of their own here.
-func sessionOf(c capability) string { return c.key.GroupID }
 
 // charge takes a message of so many bytes into account if there is room for it in all buckets. If there
 // is not, it returns after which time there may be, and takes nothing.

@@ -71,6 +71,6 @@ func RunAgain(s *Server, inv *agentproto.Invocation) bool {
 	at := tools.Place{Session: inv.GroupID}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	o := s.do(ctx, at, tools.Job{Kind: tools.Run, Number: 1, Call: tools.CallID{Group: inv.GroupID, ID: inv.ID}, Inv: inv, By: s.epoch})
+	o := s.run(ctx, at, tools.Job{Kind: tools.Run, Number: 1, Call: tools.CallID{Group: inv.GroupID, ID: inv.ID}, Inv: inv, By: s.epoch})
 	return !o.Suspended
 }

@@ -39,7 +39,7 @@ func (t *turn) name(calls []Call) []Call {
 const manyIDs = 4096
 
 // unused returns an identifier for call i of a round that no call before it has: id if that
-// is one. When not all identifiers are remembered any more, it has the number of the round.
+// is one. When some identifiers are no longer remembered, it has the number of the round.
 func (t *turn) unused(id string, i int) string {
 	s := t.s
 	free := id

@@ -152,7 +152,7 @@ func TestHistoryBound(t *testing.T) {
 	}
 }
 
-// Identifiers stay different when not all of them are remembered any more.
+// Identifiers stay different when some of them are no longer remembered.
 func TestIdentifiersBound(t *testing.T) {
 	b := newBook(t, Limits{History: 1 << 16, Rounds: 1 << 30})
 	var do doing

@@ -64,7 +64,7 @@ func (m machine) ring(s *State, _ keyedstream.Timer, do *doing) {
 	m.step(s, input{Kind: closed}, do)
 }
 
-// over reports whether nothing happens in the thread any more.
+// over reports whether the thread is closed or lives elsewhere: nothing more happens in it.
 func (s *State) over() bool { return s.Closed || s.Moved }
 
 // retention is how long a thread that is over is kept.

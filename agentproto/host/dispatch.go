@@ -21,7 +21,7 @@ func (rt *Runtime) dispatch(ctx context.Context, call *agentproto.Call) agentpro
 	}
 	s := rt.serverOf(call.Server)
 	if s == nil {
-		return agentproto.DispatchOutcome{Reason: "the tool server of the call is not configured any more"}
+		return agentproto.DispatchOutcome{Reason: "the tool server of the call is no longer configured"}
 	}
 	settled, end := rt.begin(call.Key)
 	defer end()

@@ -36,7 +36,7 @@ func (rt *Runtime) watch(ctx context.Context, w *agentproto.Watched) string {
 	}
 	s := rt.serverOf(w.Server)
 	if s == nil {
-		return "" // its tool server is not configured any more
+		return "" // its tool server is no longer configured
 	}
 	ours := rt.attempts.watch(w.Key)
 	settled, end := rt.begin(w.Key)

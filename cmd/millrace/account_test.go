@@ -35,7 +35,7 @@ func startAccount(t *testing.T) string {
 	web.Start()
 	t.Cleanup(func() {
 		web.Close()
-		_ = server.Close(t.Context()) // what is pending is not of interest any more
+		_ = server.Close(t.Context()) // the test is over, whatever is pending
 	})
 	return url
 }

@@ -37,9 +37,14 @@
 //
 // A tool server that hangs, fails or lies affects its own calls only.
 //
-// A tool server that sends too much is put off, and nobody else is: see [Bounds].
-// Requests go to public addresses and to what [Options] name, wherever a tool server
-// would have them sent.
+// A tool server that sends too much is put off, or events of its own are left out and the
+// next one tells how many: see [Bounds]. Nobody else is put off by it. Requests go to public
+// addresses, encrypted, and to what [Options] name, wherever a tool server would have them
+// sent.
+//
+// Several processes that share one [Options].State on servers divide the sessions. A callback,
+// or a call of a method here, may come to any of them, but prompts and views are known to
+// the process that has the session.
 //
 // With [Options].State a call that was made and a callback that was answered 200 survive the
 // process, with conversations, prompts, subscriptions and migrations under way.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,9 +36,12 @@ func do(t *testing.T, c *edge.Client, to string, most int64) (*edge.Answer, erro
 // long answer is taken for a whole one, if the status of an answer is lost with its body, if a redirect is
 // followed, and if an error has the URL in it or does not say whether the server was reached.
 func TestClient(t *testing.T) {
-	var seen []string
+	var mu sync.Mutex // a request whose connection broke is made again
+	var seen []string // guarded by mu
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
 		seen = append(seen, r.URL.Path+" "+r.Header.Get("User-Agent"))
+		mu.Unlock()
 		switch r.URL.Path {
 		case "/ten":
 			io.WriteString(w, "ten bytes.")
@@ -80,9 +84,11 @@ func TestClient(t *testing.T) {
 			t.Errorf("it waits for %v, want %v", a.RetryAfter, want)
 		}
 	}
+	mu.Lock()
 	if all := strings.Join(seen, " "); strings.Contains(all, "/elsewhere") || strings.Count(all, "millrace") != len(seen) {
 		t.Errorf("the server has seen %q, want no redirected request, and a name in each", seen)
 	}
+	mu.Unlock()
 	if _, err := do(t, c, s.URL+"/none", 10); err == nil || !edge.Reached(err) || strings.Contains(err.Error(), "/none") {
 		t.Errorf("no answer: %v, want an error without the URL that says that the server was reached", err)
 	}

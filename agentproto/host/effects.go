@@ -112,7 +112,7 @@ func (rt *Runtime) Results(ctx context.Context) iter.Seq[*agentproto.Resolution]
 	return func(yield func(*agentproto.Resolution) bool) {
 		defer stop()
 		defer leave()
-		for {
+		for ctx.Err() == nil { // what is in the queue by then is not wanted
 			r, err := q.next(ctx)
 			if err != nil || !yield(r) {
 				return

@@ -34,6 +34,11 @@ type Call struct {
 	// snapshot. Zero means that it has its whole lifetime again when it moves.
 	Made time.Time
 
+	// Incarnation tells the call from an earlier one with its key that was forgotten: see
+	// [Event].Incarnation. It is a random number whose lowest 16 bits are zero, since detours are
+	// numbered from it, or zero where no key is used again.
+	Incarnation uint64
+
 	// Resumed, if not nil, is the call as another program has exported it, and the only
 	// field that is read. It is frozen until [Program.Thaw]. A call that is resumed is not
 	// dispatched: its source has done that, and forwards what came of it.

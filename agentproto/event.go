@@ -25,9 +25,8 @@ const (
 	CallLost                 // Event.Reason: the tool server says that it does not have the call, see doc/protocol.md §9.4
 	EventsLeftOut            // the runtime leaves out events of the call's subscription from now on, see Event.LeftOut
 
-	notAccepted     // event.Outcome
-	lifetimeExpired // event.Seq: the event after which it started again, or 0
-	detourExpired   // event.Seq: the event that opened the detour
+	notAccepted  // event.Outcome
+	deadlineOver // event.Armed
 	threadClosed
 	ordered // event.Order: a step of a move
 )
@@ -55,6 +54,11 @@ type Event struct {
 	// delivered before the first of them is answered, so that the next event tells of them also
 	// if their number was lost with the process that counted them.
 	LeftOut int
+
+	// Incarnation is that of the call that the event is about, for a sender that knows it: the
+	// event does nothing to another call with the key. Zero means whichever there is. The lowest
+	// 16 bits do not count.
+	Incarnation uint64
 
 	// At is when it happened, of OAuthArrived, ChoiceArrived and ChoiceAnswered: how much of
 	// their time is left is part of a snapshot. Zero means that Deliver is called then.
@@ -97,5 +101,5 @@ type event struct {
 	Event
 	Outcome DispatchOutcome // of notAccepted
 	Order   *order
-	Seq     uint64 // tells events apart that are alike, so that each has a timer of its own
+	Armed   uint32 // of deadlineOver: that of the call then
 }

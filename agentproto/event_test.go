@@ -20,8 +20,8 @@ func TestIncompleteEvents(t *testing.T) {
 		{Event{Kind: SubscriptionEventArrived}, false, "kind 9 without its Subscription"},
 		{Event{}, false, "unknown kind 0"},
 		{Event{Kind: notAccepted}, true, "unknown kind 13"},
-		{Event{Kind: lifetimeExpired}, false, "unknown kind 14"},
-		{Event{Kind: ordered}, false, "unknown kind 17"},
+		{Event{Kind: deadlineOver}, false, "unknown kind 14"},
+		{Event{Kind: ordered}, false, "unknown kind 16"},
 		{Event{Kind: 200}, false, "unknown kind 200"},
 	}
 	synctest.Test(t, func(t *testing.T) {

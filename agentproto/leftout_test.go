@@ -47,10 +47,10 @@ func TestLeftOutIsTold(t *testing.T) {
 // A subscription that moves takes along what it has to tell.
 func TestLeftOutMoves(t *testing.T) {
 	s := callState{State: Completed, Cause: ByResult, More: &more{Sub: &subscription{Key: k1, Left: 3, Gap: true}}}
-	taken := snapshot(&s, &order{Move: &move{}})
+	taken := turn{machine{}, &s, new(doing)}.snapshot(&order{Move: &move{}})
 	taken.Key = k1
 	var there callState
-	arrive(&there, &event{Order: &order{Move: &move{Snapshot: taken}}})
+	turn{machine{}, &there, new(doing)}.arrive(&event{Order: &order{Move: &move{Snapshot: taken}}})
 	if sub := there.More.Sub; sub == nil || sub.Left != 3 || !sub.Gap {
 		t.Errorf("%+v arrived", there.More.Sub)
 	}

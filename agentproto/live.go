@@ -9,8 +9,7 @@ import (
 type (
 	emissionsAt   = dataflow.KeyedStream[CallKey, emission, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	effectsAt     = dataflow.KeyedStream[CallKey, Effect, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-	rareAt        = dataflow.KeyedStream[CallKey, *Effect, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-	resolutionsAt = dataflow.KeyedSingleton[CallKey, *Resolution, Host, bounds.BoundedValue]
+	resolutionsAt = dataflow.KeyedSingleton[CallKey, *Resolution, Host, bounds.RetainedValue]
 )
 
 // Effects returns what the program asks for as a live collection: for each call what
@@ -27,14 +26,3 @@ func (p *Program) Effects() effectsAt {
 // Resolutions returns the one outcome of each call as a live collection, to be built upon
 // before [Program.Start]. See [Program.Effects].
 func (p *Program) Resolutions() resolutionsAt { return p.decided }
-
-// rare returns all effects but resolutions.
-func rare(emitted emissionsAt) rareAt {
-	return keyedstream.FilterMapWithKey(emitted, func(k CallKey, e emission) (*Effect, bool) {
-		if e.Effect == nil {
-			return nil, false
-		}
-		effect := e.of(k)
-		return &effect, true
-	})
-}

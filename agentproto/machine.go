@@ -3,18 +3,23 @@ package agentproto
 import (
 	"cmp"
 	"time"
+
+	"github.com/millrace/millrace/keyedstream"
 )
 
-// The state machine of one call, as a function that a [keyedstream.ScanFirst] runs over
-// the inputs of its key in the order in which they arrived. It is pure: what it
-// wants done it emits, and what it decides it returns.
+// The state machine of one call, as the functions of a [keyedstream.CallingMachine], which
+// takes the inputs of a key in the order in which they arrived. It is pure: what it wants done
+// it emits or calls for, and what it decides is the resolution of the call.
 
-// An input is something that happened to a call. One of its fields is set. The two
-// that each call has are not wrapped in an event, which would have to be allocated.
+// An input is something that happened to a call. One of its fields is set, or Call and Event of
+// a call that was made in a thread that was closed. The two that each call has are not wrapped in
+// an event, which would have to be allocated.
 type input struct {
 	Call   *Call       // it was put
 	Result *ToolResult // its result arrived
 	Event  *event      // anything else
+
+	Incarnation uint64 // of Result: see Event.Incarnation
 }
 
 // kind returns what happened, for an input that is not the call itself.
@@ -23,6 +28,14 @@ func (in input) kind() EventKind {
 		return ResultArrived
 	}
 	return in.Event.Kind
+}
+
+// incarnation returns which of the calls with its key the input is about, or zero.
+func (in input) incarnation() uint64 {
+	if in.Event != nil {
+		return in.Event.Incarnation
+	}
+	return in.Incarnation
 }
 
 // An emission is an effect on its way out. A resolution, which each call has, is an
@@ -45,11 +58,40 @@ func (e emission) of(k CallKey) Effect {
 // said reports whether an emission is for the runtime.
 func (e emission) said() bool { return e.Effect == nil || e.Effect.Kind != moves }
 
-// An emitter takes what is to be done.
-type emitter = func(emission)
+// A doing is what a call does about an input.
+type doing = keyedstream.CallingTurn[CallKey, emission, *Resolution, request]
+
+// The timers of a call.
+const (
+	deadline keyedstream.Timer = iota // the end of what it is in: its lifetime, a detour, a subscription that is silent, or its memory
+	renewal                           // it tells its thread that it goes on
+)
+
+// A machine has the settings of the calls of a program.
+type machine struct {
+	lifetime time.Duration
+	retain   time.Duration // of what is over; zero is for ever
+	idle     time.Duration // of a subscription; zero is for ever
+	prompts  bool          // what the program calls: see [ProgramOptions]
+	answers  bool
+	forwards bool
+}
+
+// A turn is a step of a call under way.
+type turn struct {
+	machine
+	s  *callState
+	do *doing
+}
 
 // ask emits any effect but a resolution.
-func ask(emit emitter, e Effect) { emit(emission{Effect: &e}) }
+func (t turn) ask(e Effect) { t.do.Emit(emission{Effect: &e}) }
+
+// arm sets the deadline.
+func (t turn) arm(d time.Duration) {
+	t.s.Armed++
+	t.do.After(deadline, d)
+}
 
 // A callState is what is remembered of one call. A resolved call keeps only that.
 //
@@ -60,16 +102,16 @@ type callState struct {
 	State   State
 	Cause   Cause // of the resolution
 	Detours uint8
-	Closed  bool // the thread was closed, and the call was not put yet
 	Phase   phase
+	Armed   uint32 // how often the deadline was set for another reason
 }
 
 // What few calls have.
 type more struct {
-	Open  *openDetour   // nil if the call is in none
-	Sub   *subscription // nil if none is open
-	Epoch uint64        // the event after which the lifetime started again, 0 at first
-	// Since is when that was, and Lifetime how long it is; zero is the program's.
+	Open *openDetour   // nil if the call is in none
+	Sub  *subscription // nil if none is open
+	// Since is when the lifetime started again, zero if it did not, and Lifetime how long it
+	// is; zero is the program's.
 	Since    time.Time
 	Lifetime time.Duration
 
@@ -84,235 +126,215 @@ func (s *callState) more() *more {
 	return s.More
 }
 
-// open returns the open detour, or nil.
-func (s *callState) open() *openDetour {
-	if s.More == nil {
-		return nil
+// isOther reports whether an incarnation is not that of the call that there is.
+func (s *callState) isOther(incarnation uint64) bool {
+	var is uint64
+	switch {
+	case s.Call != nil:
+		is = s.Call.Incarnation
+	case s.subscribed():
+		is = s.More.Sub.Incarnation
+	default:
+		return false
 	}
-	return s.More.Open
+	return incarnation != 0 && incarnation>>16 != is>>16
 }
-
-// epoch returns the event after which the lifetime started again.
-func (s *callState) epoch() uint64 {
-	if s.More == nil {
-		return 0
-	}
-	return s.More.Epoch
-}
-
-// An openDetour is where a call sent its user.
-type openDetour struct {
-	ID       string // see Event.Detour
-	Event    uint64 // the event that opened it
-	OAuth    *OAuth
-	Choice   *UserChoice
-	Since    time.Time
-	Timeout  time.Duration
-	Lifetime time.Duration // of that event
-}
-
-// detour returns the name of the open detour, or "".
-func (s *callState) detour() string {
-	if open := s.open(); open != nil {
-		return open.ID
-	}
-	return ""
-}
-
-// maxDetours bounds how often one call may send its user elsewhere.
-const maxDetours = 5
 
 func newCallState() callState { return callState{} }
 
-// step handles one input of a call. It decides the resolution, if the call is resolved
-// by this input.
-func step(s *callState, in input, emit emitter) (*Resolution, bool) {
-	var r *Resolution
+// step handles one input of a call.
+func (m machine) step(s *callState, in input, do *doing) {
+	t := turn{m, s, do}
+	t.take(in)
 	switch {
-	case s.Phase != phaseHere:
-		r = elsewhere(s, in, emit)
-	case in.Call != nil:
-		r = begin(s, in.Call, emit)
-	case in.Event != nil && in.Event.Order != nil:
-		r = follow(s, in.Event, emit)
-	case s.Call == nil:
-		afterwards(s, in, emit)
-	case in.Result != nil:
-		r = accept(s, in.Result, emit)
-	default:
-		r = happen(s, in.Event, emit)
+	case s.Call != nil || s.subscribed():
+	case s.Phase == phaseHere && s.State != Completed: // a call that there is not
+		do.Forget()
 	}
-	return r, r != nil
 }
 
-func begin(s *callState, call *Call, emit emitter) *Resolution {
+// ring handles a timer of a call.
+func (m machine) ring(s *callState, timer keyedstream.Timer, do *doing) {
+	t := turn{m, s, do}
+	switch {
+	case s.Call == nil && !s.subscribed(): // it is over, or gone
+		if timer == deadline && m.retain > 0 {
+			do.Forget()
+		}
+	case timer == renewal:
+		t.renew()
+	case s.Phase != phaseHere:
+		held := s.More.Moving
+		held.Held = append(held.Held, input{Event: &event{Event: Event{Kind: deadlineOver}, Armed: s.Armed}})
+	default:
+		t.expire()
+	}
+}
+
+// take takes in one input.
+func (t turn) take(in input) {
+	s := t.s
+	switch {
+	case s.Phase != phaseHere:
+		t.elsewhere(in)
+	case in.Call != nil:
+		t.begin(in)
+	case in.Event != nil && in.Event.Order != nil:
+		t.follow(in.Event)
+	case s.isOther(in.incarnation()):
+		t.drop(in.kind())
+	case s.Call == nil:
+		t.afterwards(in)
+	case in.Result != nil:
+		t.accept(in.Result)
+	default:
+		t.happen(in.Event)
+	}
+}
+
+// begin takes in the call itself. A key that the inputs have forgotten and that is not over, or
+// was over a short while ago, may be put once more: the first call counts.
+func (t turn) begin(in input) {
+	s, call := t.s, in.Call
+	if s.Call != nil || s.State == Completed {
+		t.ask(Effect{Kind: Drop, State: s.State, Dropped: Repeated})
+		return
+	}
 	s.Call = call
 	switch {
 	case call.Rejected != "":
-		return fail(s, ByRejection, emit, "%s", call.Rejected)
-	case s.Closed:
-		return fail(s, ByClosure, emit, threadWasClosed)
+		t.fail(ByRejection, "%s", call.Rejected)
+	case in.Event != nil:
+		t.fail(ByClosure, threadWasClosed)
+	default:
+		t.arm(cmp.Or(call.Lifetime, t.lifetime))
+		t.goesOn()
 	}
-	return nil
+}
+
+// goesOn has the call tell its thread from time to time that it is not over.
+func (t turn) goesOn() {
+	if t.retain > 0 {
+		t.do.After(renewal, t.retain/2)
+	}
+}
+
+// renew tells the thread that the call is not over.
+func (t turn) renew() {
+	t.goesOn()
+	t.do.Call(request{Renew: true})
 }
 
 const threadWasClosed = "the thread was closed"
 
 // happen handles an event of a call that is pending.
-func happen(s *callState, e *event, emit emitter) *Resolution {
+func (t turn) happen(e *event) {
+	s := t.s
 	switch e.Kind {
 	case ResultArrived:
-		return accept(s, e.Result, emit)
+		t.accept(e.Result)
 	case Malformed:
-		return fail(s, ByMalformed, emit, "the tool server sent a malformed result: %s", e.Reason)
+		t.fail(ByMalformed, "the tool server sent a malformed result: %s", e.Reason)
 	case Refused:
-		return failAndCancel(s, ByRefusal, emit, "%s", e.Reason)
+		t.failAndCancel(ByRefusal, "%s", e.Reason)
 	case CallLost:
-		return fail(s, ByLoss, emit, "the tool server lost the call: %s", e.Reason)
+		t.fail(ByLoss, "the tool server lost the call: %s", e.Reason)
 	case SubscriptionEventArrived, SubscriptionCancelled, EventsLeftOut:
-		ask(emit, Effect{Kind: Drop, State: s.State, Dropped: Unsubscribed, Event: e.Kind})
+		t.ask(Effect{Kind: Drop, State: s.State, Dropped: Unsubscribed, Event: e.Kind})
 	case notAccepted:
-		return afterDispatch(s, e.Outcome, emit)
+		t.afterDispatch(e.Outcome)
 	case OAuthArrived:
-		return detour(s, e, OAuthPending, cmp.Or(e.Detour, e.OAuth.AuthURL), emit)
+		t.detour(e, OAuthPending, cmp.Or(e.Detour, e.OAuth.AuthURL))
 	case ChoiceArrived:
-		return detour(s, e, ChoicePending, e.Choice.ResponseURL, emit)
+		t.detour(e, ChoicePending, e.Choice.ResponseURL)
 	case ChoiceAnswered:
-		answer(s, e, emit)
+		t.answered(e)
 	case AnswerFailed:
-		return fail(s, ByAnswerFailed, emit, "the user's choice could not be delivered to the tool server: %s", e.Reason)
-	case detourExpired:
-		return expireDetour(s, e, emit)
-	case lifetimeExpired:
-		if s.State == Pending && s.epoch() == e.Seq {
-			return failAndCancel(s, ByTimeout, emit, "the tool did not answer in time")
+		t.fail(ByAnswerFailed, "the user's choice could not be delivered to the tool server: %s", e.Reason)
+	case deadlineOver:
+		if e.Armed == s.Armed {
+			t.expire()
 		}
 	case Interrupted:
-		return failAndCancel(s, ByInterruption, emit, "Tool call interrupted by user")
+		t.failAndCancel(ByInterruption, "Tool call interrupted by user")
 	case threadClosed:
-		return fail(s, ByClosure, emit, threadWasClosed)
+		t.fail(ByClosure, threadWasClosed)
 	}
-	return nil
+}
+
+// expire handles that the time is over which the call has in its state.
+func (t turn) expire() {
+	open := t.s.open()
+	switch {
+	case t.s.subscribed():
+		t.silent()
+	case t.s.State == Pending:
+		t.failAndCancel(ByTimeout, "the tool did not answer in time")
+	case t.s.State == OAuthPending:
+		t.failAndCancel(ByTimeout, "the user did not authorize the tool in time")
+	default:
+		t.ask(Effect{Kind: Withdraw, State: t.s.State, Detour: open.ID, Number: open.Number})
+		t.goOn(open.Choice.Default, open.Since.Add(open.Timeout), open.Lifetime)
+	}
 }
 
 // afterDispatch handles that the tool server did not accept the call.
-func afterDispatch(s *callState, o DispatchOutcome, emit emitter) *Resolution {
+func (t turn) afterDispatch(o DispatchOutcome) {
 	if o.Ambiguous {
-		return failAndCancel(s, ByDispatch, emit, "%s", o.Reason)
-	}
-	return fail(s, ByDispatch, emit, "%s", o.Reason)
-}
-
-// detour opens a detour, in place of the one that is open if it is another.
-func detour(s *callState, e *event, state State, id string, emit emitter) *Resolution {
-	if s.detour() == id {
-		ask(emit, Effect{Kind: Drop, State: s.State, Dropped: Repeated, Event: e.Kind})
-		return nil
-	}
-	if s.Detours++; s.Detours > maxDetours {
-		return failAndCancel(s, ByMalformed, emit, "the tool server asked the user for more than %d detours", maxDetours)
-	}
-	withdraw(s, emit)
-	open := &openDetour{
-		ID: id, Event: e.Seq, OAuth: e.OAuth, Choice: e.Choice,
-		Since: e.At, Timeout: detourTimeout(e), Lifetime: e.Lifetime,
-	}
-	s.State, s.more().Open = state, open
-	surface(s, open, emit)
-	return nil
-}
-
-// surface shows the open detour to the user.
-func surface(s *callState, open *openDetour, emit emitter) {
-	kind := SurfaceOAuth
-	if open.Choice != nil {
-		kind = PromptChoice
-	}
-	ask(emit, Effect{
-		Kind: kind, State: s.State, OAuth: open.OAuth, Choice: open.Choice, Detour: open.ID, Number: open.Event,
-		Server: s.Call.Server, Lifetime: open.Lifetime, Operation: s.Call.operation(),
-	})
-}
-
-// answer takes the user's choice to the tool, once for each prompt.
-func answer(s *callState, e *event, emit emitter) {
-	if s.State != ChoicePending || s.detour() != e.Detour || e.Selected < 0 || e.Selected >= len(s.open().Choice.Choices) {
-		ask(emit, Effect{Kind: Drop, State: s.State, Dropped: Repeated, Event: e.Kind})
+		t.failAndCancel(ByDispatch, "%s", o.Reason)
 		return
 	}
-	goOn(s, e, e.Selected, e.At, emit)
-}
-
-// expireDetour ends the open detour: an authorization in an error, a choice in its default.
-func expireDetour(s *callState, e *event, emit emitter) *Resolution {
-	open := s.open()
-	if open == nil || open.Event != e.Seq {
-		return nil
-	}
-	if s.State != ChoicePending {
-		return failAndCancel(s, ByTimeout, emit, "the user did not authorize the tool in time")
-	}
-	ask(emit, Effect{Kind: Withdraw, State: s.State, Detour: open.ID, Number: open.Event})
-	goOn(s, e, open.Choice.Default, open.Since.Add(open.Timeout), emit)
-	return nil
-}
-
-// goOn goes on waiting for the result, with a lifetime that starts again at a time.
-func goOn(s *callState, e *event, selected int, since time.Time, emit emitter) {
-	open := s.open()
-	s.State, s.More = Pending, &more{Epoch: e.Seq, Since: since, Lifetime: e.Lifetime}
-	ask(emit, Effect{
-		Kind: AnswerChoice, State: Pending, Choice: open.Choice, Detour: open.ID, Number: open.Event,
-		Selected: selected, Server: s.Call.Server,
-	})
-}
-
-// withdraw takes the open prompt back.
-func withdraw(s *callState, emit emitter) {
-	if open := s.open(); open != nil {
-		ask(emit, Effect{Kind: Withdraw, State: s.State, Detour: open.ID, Number: open.Event})
-		s.More.Open = nil
-	}
+	t.fail(ByDispatch, "%s", o.Reason)
 }
 
 // accept resolves the call with the tool's result, and opens its subscription if it says so.
-func accept(s *callState, result *ToolResult, emit emitter) *Resolution {
-	r := resolve(s, ByResult, result, emit)
+func (t turn) accept(result *ToolResult) {
+	call := t.s.Call
+	t.resolve(ByResult, result)
 	if result.Subscription {
-		s.More = &more{Sub: &subscription{Key: r.Key, Server: r.Server}}
+		t.s.More = &more{Sub: &subscription{Key: call.Key, Server: call.Server, Incarnation: call.Incarnation}}
+		t.listen()
+		t.goesOn()
+	} else {
+		t.over()
 	}
-	return r
 }
 
 // fail resolves the call with an error result of the runtime's own.
-func fail(s *callState, cause Cause, emit emitter, format string, args ...any) *Resolution {
-	return resolve(s, cause, ErrorResult(s.Call.Key, s.Call.Invocation.CallID, format, args...), emit)
+func (t turn) fail(cause Cause, format string, args ...any) {
+	t.resolve(cause, ErrorResult(t.s.Call.Key, t.s.Call.Invocation.CallID, format, args...))
+	t.over()
 }
 
 // failAndCancel is fail for a call at which the tool server may be working.
-func failAndCancel(s *callState, cause Cause, emit emitter, format string, args ...any) *Resolution {
-	r := fail(s, cause, emit, format, args...)
-	ask(emit, Effect{Kind: CancelCall, State: s.State})
-	return r
+func (t turn) failAndCancel(cause Cause, format string, args ...any) {
+	t.fail(cause, format, args...)
+	t.ask(Effect{Kind: CancelCall, State: t.s.State})
 }
 
 // resolve ends the call and forgets all but how.
-func resolve(s *callState, cause Cause, result *ToolResult, emit emitter) *Resolution {
-	withdraw(s, emit)
-	r := &Resolution{Key: s.Call.Key, Cause: cause, Result: result, Server: s.Call.Server}
-	*s = callState{State: Completed, Cause: cause}
-	emit(emission{Resolution: r})
-	return r
+func (t turn) resolve(cause Cause, result *ToolResult) {
+	t.withdraw()
+	r := &Resolution{Key: t.s.Call.Key, Cause: cause, Result: result, Server: t.s.Call.Server}
+	*t.s = callState{State: Completed, Cause: cause, Armed: t.s.Armed + 1}
+	t.do.Emit(emission{Resolution: r})
+	t.do.Decide(r)
+}
+
+// over has what is left of the call be forgotten after a while. Its timer is moved and not
+// stopped: without Retain it rings once more, without effect. A simulator tries fewer orders so.
+func (t turn) over() {
+	if t.retain > 0 {
+		t.do.After(deadline, t.retain)
+	}
 }
 
 // drop accounts for an input of a call that is resolved or was never put.
-func drop(s *callState, kind EventKind, emit emitter) {
+func (t turn) drop(kind EventKind) {
+	s := t.s
 	reason := Late
 	switch kind {
-	case threadClosed:
-		s.Closed = s.State != Completed
-		return
-	case notAccepted, lifetimeExpired, detourExpired, ordered:
+	case notAccepted, deadlineOver, threadClosed, ordered:
 		return // the program's own inputs: nobody sent anything late
 	case SubscriptionEventArrived, SubscriptionCancelled, EventsLeftOut:
 		reason = Unsubscribed
@@ -321,5 +343,5 @@ func drop(s *callState, kind EventKind, emit emitter) {
 			reason = Duplicate
 		}
 	}
-	ask(emit, Effect{Kind: Drop, State: s.State, Dropped: reason, Event: kind})
+	t.ask(Effect{Kind: Drop, State: s.State, Dropped: reason, Event: kind})
 }

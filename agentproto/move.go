@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
 
@@ -43,10 +42,8 @@ type moveKey struct {
 // A move is what a step needs to know.
 type move struct {
 	Now      time.Time     // of stepExport and stepResume
-	Lifetime time.Duration // of stepExport: of calls that say nothing else
 	Snapshot *CallSnapshot // of stepResume
 	Relayed  *Relayed      // of stepRelay
-	Seq      uint64        // of stepResume and stepRelay: names the timer here
 }
 
 // A ThreadSnapshot is what moves of a thread.
@@ -83,6 +80,8 @@ type CallSnapshot struct {
 	Seen       []uint64
 	Left       int
 	Gap        bool
+	// Incarnation is that of a call that is subscribed.
+	Incarnation uint64
 
 	// Held is what came while the call was frozen, in order. It has its effect when the
 	// thread is thawed.
@@ -144,7 +143,7 @@ func (p *Program) Thaw(ctx context.Context, groupID, migration string) error {
 // Export returns what there is of a frozen thread. It stays frozen, and can be thawed until
 // it is released.
 func (p *Program) Export(ctx context.Context, groupID, migration string) (*ThreadSnapshot, error) {
-	r, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: stepExport}, &move{Now: p.now(), Lifetime: p.lifetime})
+	r, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: stepExport}, &move{Now: p.now()})
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +174,7 @@ func (p *Program) Relay(ctx context.Context, f *Forwarded) error {
 		return err
 	}
 	k := moveKey{GroupID: f.Key.GroupID, Migration: f.Migration, Step: stepRelay, ID: f.Key.ID, Number: f.Number}
-	err := p.moves.Put(ctx, k, &move{Relayed: &f.Relayed, Seq: p.seq.Add(1)})
+	err := p.moves.Put(ctx, k, &move{Relayed: &f.Relayed})
 	if errors.Is(err, dataflow.ErrDuplicateKey) {
 		return nil
 	}
@@ -183,24 +182,24 @@ func (p *Program) Relay(ctx context.Context, f *Forwarded) error {
 }
 
 // relays are the inputs that were relayed.
-func relays(moves movesAt) mergedAt {
-	relayed := keyedsingleton.FilterMap(moves, func(m *move) (input, bool) {
+func relays(moves orderedAt) mergedAt {
+	relayed := keyedstream.FilterMap(moves, func(m *move) (input, bool) {
 		switch r := m.Relayed; {
 		case r == nil:
 			return input{}, false
 		case r.Event.Kind == ResultArrived:
-			return input{Result: r.Event.Result}, true
+			return input{Result: r.Event.Result, Incarnation: r.Event.Incarnation}, true
 		default:
-			return input{Event: &event{Event: r.Event, Outcome: r.Outcome, Seq: m.Seq}}, true
+			return input{Event: &event{Event: r.Event, Outcome: r.Outcome}}, true
 		}
 	})
-	return keyedstream.Rekey(keyedsingleton.IntoKeyedStream(relayed), func(k moveKey, _ input) CallKey { return CallKey{k.GroupID, k.ID} })
+	return keyedstream.Rekey(relayed, func(k moveKey, _ input) CallKey { return CallKey{k.GroupID, k.ID} })
 }
 
 // resume takes in a call that another program has exported, and what it had held.
 func (p *Program) resume(ctx context.Context, s *CallSnapshot) error {
 	k := moveKey{GroupID: s.Key.GroupID, Migration: s.Migration, Step: stepResume, ID: s.Key.ID}
-	if _, err := p.step(ctx, k, &move{Now: p.now(), Snapshot: s, Seq: p.seq.Add(1)}); err != nil {
+	if _, err := p.step(ctx, k, &move{Now: p.now(), Snapshot: s}); err != nil {
 		return err
 	}
 	for i, r := range s.Held {
@@ -234,42 +233,22 @@ func (p *Program) step(ctx context.Context, k moveKey, m *move) (*reply, error) 
 
 type exportKey = dataflow.Pair[string, CallKey] // by migration
 
-type forwardNo struct {
-	Migration string
-	Number    uint64
-}
-
 // answerMoves makes the outputs in which steps of moves are answered.
-func (p *Program) answerMoves(said toldAt, opts ProgramOptions) {
+func (p *Program) answerMoves(said toldAt, r retention) {
 	replies := keyedstream.FilterMap(said, func(t told) (*reply, bool) { return t.Reply, t.Reply != nil })
 	byKey := keyedstream.Rekey(replies, func(_ ThreadID, r *reply) moveKey { return r.Key })
-	p.replies = keyedsingleton.Output(keyedstream.First(keyedstream.AssumeOrder(byKey, "a step has one reply")), "replies")
+	p.replies = output(r, keyedstream.AssumeOrder(byKey, "a step has one reply"), "replies", movedRetention, lateMove)
 
-	exports := keyedstream.FilterMap(p.rare, func(e *Effect) (*CallSnapshot, bool) {
-		if e.Kind != moves || e.Moved.Snapshot == nil {
+	exports := keyedstream.FilterMapWithKey(p.emitted, func(k CallKey, e emission) (*CallSnapshot, bool) {
+		if e.Effect == nil || e.Effect.Kind != moves {
 			return nil, false
 		}
-		s := *e.Moved.Snapshot
-		s.Key = e.Key
+		s := *e.Effect.Moved.Snapshot
+		s.Key = k
 		return &s, true
 	})
-	p.exports = keyedsingleton.Output(keyedstream.First(keyedstream.PrefixKey(exports, func(_ CallKey, s *CallSnapshot) string { return s.Migration })), "exports")
-	if opts.Forward == nil {
-		return
-	}
-	forwards := keyedstream.FilterMap(p.rare, func(e *Effect) (*Forwarded, bool) {
-		if e.Kind != moves || e.Moved.Forwarded == nil {
-			return nil, false
-		}
-		f := *e.Moved.Forwarded
-		f.Key = e.Key
-		return &f, true
-	})
-	numbered := keyedstream.PrefixKey(forwards, func(_ CallKey, f *Forwarded) forwardNo { return forwardNo{f.Migration, f.Number} })
-	keyedsingleton.MapAsync(keyedstream.First(numbered), func(ctx context.Context, f *Forwarded) bool {
-		opts.Forward(ctx, f)
-		return true
-	}, keyedsingleton.AsyncOptions{Concurrency: opts.Concurrency})
+	byMove := keyedstream.PrefixKey(exports, func(_ CallKey, s *CallSnapshot) string { return s.Migration })
+	p.exports = output(r, byMove, "exports", movedRetention, lateMove)
 }
 
 // A Forwarded is an input of a call that is elsewhere, for [ProgramOptions].Forward.
@@ -278,24 +257,4 @@ type Forwarded struct {
 	Migration string // the one by which the call went
 	Number    uint64 // tells those of a call apart
 	Relayed   Relayed
-}
-
-// resumedTimers are the timers of calls that were resumed, as the events that would have
-// started them: an open detour, or an answer after which the lifetime runs again.
-func resumedTimers(moves movesAt) eventsAt {
-	resumed := keyedsingleton.FilterMap(moves, func(m *move) (*event, bool) {
-		s := m.Snapshot
-		if s == nil || s.Call == nil {
-			return nil, false
-		}
-		e := &event{Event: Event{Kind: ChoiceAnswered, Lifetime: max(s.Remaining, 1)}, Seq: m.Seq}
-		if d := s.Detour; d != nil {
-			e.Event = Event{Kind: OAuthArrived, Choice: d.Choice, Timeout: max(s.Remaining, 1), Lifetime: d.Lifetime}
-			if d.Choice != nil {
-				e.Kind = ChoiceArrived
-			}
-		}
-		return e, true
-	})
-	return keyedstream.Rekey(keyedsingleton.IntoKeyedStream(resumed), func(k moveKey, _ *event) CallKey { return CallKey{k.GroupID, k.ID} })
 }

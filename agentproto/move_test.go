@@ -29,7 +29,7 @@ func startMovers(t *testing.T) *movers {
 			}
 		}
 	}})
-	m.d = startProgram(t, ProgramOptions{FirstEvent: 1 << 40, Dispatch: func(_ context.Context, c *Call) DispatchOutcome {
+	m.d = startProgram(t, ProgramOptions{Dispatch: func(_ context.Context, c *Call) DispatchOutcome {
 		t.Errorf("%v is dispatched again", c.Key)
 		return DispatchOutcome{}
 	}})
@@ -300,33 +300,12 @@ func TestMoveRefused(t *testing.T) {
 	})
 }
 
-// TestEnds has timers that end the state of a call and others. It would catch a call that arrives with time left though it
-// is over, or the other way round.
-func TestEnds(t *testing.T) {
-	plain := &callState{More: &more{Epoch: 4}}
-	detour := &callState{More: &more{Epoch: 4, Open: &openDetour{Event: 7}}}
-	for _, x := range []struct {
-		s    *callState
-		kind EventKind
-		seq  uint64
-		want bool
-	}{
-		{plain, lifetimeExpired, 4, true}, {plain, lifetimeExpired, 5, false}, {plain, detourExpired, 4, false},
-		{detour, detourExpired, 7, true}, {detour, detourExpired, 4, false}, {detour, lifetimeExpired, 4, false}, {detour, lifetimeExpired, 7, false},
-	} {
-		e := &event{Event: Event{Kind: x.kind}, Seq: x.seq}
-		if got := ends(x.s, e); got != x.want {
-			t.Errorf("%v %d of a call with the detour %v: %t", x.kind, x.seq, x.s.More.Open, got)
-		}
-	}
-}
-
 // TestSnapshotOfLateCall takes a snapshot of a call whose time is up, and has a thread in two migrations. It would catch a call
 // that arrives with less than no time, and one that arrives in a thread that another migration brings.
 func TestSnapshotOfLateCall(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := &callState{Call: &Call{Made: now.Add(-time.Hour), Lifetime: time.Minute}}
-	if c := snapshot(s, &order{Move: &move{Now: now}}); c.Remaining != 0 {
+	if c := (turn{machine{}, s, new(doing)}).snapshot(&order{Move: &move{Now: now}}); c.Remaining != 0 {
 		t.Errorf("a call whose time is up has %v left", c.Remaining)
 	}
 	arriving := &thread{Phase: phaseArriving, Migration: "a", Calls: []string{"1"}}

@@ -23,8 +23,7 @@ func (p phase) String() string {
 
 // A Moved is what a call says while it moves.
 type Moved struct {
-	Snapshot  *CallSnapshot
-	Forwarded *Forwarded
+	Snapshot *CallSnapshot
 }
 
 // What a moving call has.
@@ -37,119 +36,129 @@ type moving struct {
 }
 
 // elsewhere handles an input of a call that is frozen or gone.
-func elsewhere(s *callState, in input, emit emitter) *Resolution {
+func (t turn) elsewhere(in input) {
 	switch {
-	case in.Call != nil: // in the moment in which its thread was frozen
-		return begin(s, in.Call, emit)
+	case in.Call != nil: // its thread is here again, and the call is new
+		if t.s.Phase == phaseGone {
+			*t.s = callState{}
+		}
+		t.begin(in)
 	case in.Event != nil && in.Event.Order != nil:
-		return follow(s, in.Event, emit)
-	case s.Phase == phaseGone:
-		forward(s, in, emit)
+		t.follow(in.Event)
+	case t.s.Phase == phaseGone:
+		t.forward(in)
 	default:
-		m := s.More.Moving
+		m := t.s.More.Moving
 		m.Held = append(m.Held, in)
 	}
-	return nil
 }
 
 // follow does one step of a move.
-func follow(s *callState, e *event, emit emitter) *Resolution {
+func (t turn) follow(e *event) {
+	s := t.s
 	switch o := e.Order; o.Key.Step {
 	case stepFreeze:
-		if s.State != Completed || s.subscribed() { // else nothing can happen to it
+		if s.Call != nil || s.subscribed() { // else nothing can happen to it
 			s.Phase, s.more().Moving = phaseFrozen, &moving{Migration: o.Key.Migration}
 		}
 	case stepExport:
-		c := snapshot(s, o)
-		ask(emit, Effect{Kind: moves, State: s.State, Moved: &Moved{Snapshot: c}})
+		c := t.snapshot(o)
+		t.ask(Effect{Kind: moves, State: s.State, Moved: &Moved{Snapshot: c}})
 		if s.Phase == phaseFrozen {
 			m := s.More.Moving
 			s.Phase, m.Sent, m.Forwarded = phaseExported, len(m.Held), uint64(len(c.Held))
 		}
 	case stepThaw:
-		return thaw(s, emit)
+		t.thaw()
 	case stepRelease:
-		release(s, emit)
+		t.release()
 	case stepResume:
-		arrive(s, e)
+		t.arrive(e)
 	}
-	return nil
 }
 
 // thaw lets a call go on with what was held.
-func thaw(s *callState, emit emitter) (r *Resolution) {
+func (t turn) thaw() {
+	s := t.s
 	if s.Phase != phaseFrozen && s.Phase != phaseExported {
-		return nil
+		return
 	}
 	m := s.More.Moving
 	s.Phase, s.More.Moving = phaseHere, nil
 	if open := s.open(); open != nil && m.Arrived {
-		surface(s, open, emit)
+		t.surface(open)
 	}
 	for _, in := range m.Held {
-		if decided, _ := step(s, in, emit); decided != nil {
-			r = decided
-		}
+		t.take(in)
 	}
-	return r
 }
 
 // release gives up a call. What came since its snapshot was made is forwarded.
-func release(s *callState, emit emitter) {
+func (t turn) release() {
+	s := t.s
 	if s.Phase != phaseFrozen && s.Phase != phaseExported {
 		return
 	}
 	m, wasHere := s.More.Moving, s.Phase == phaseExported
 	if wasHere {
-		withdraw(s, emit)
-		ask(emit, Effect{Kind: Departed, State: s.State})
+		t.withdraw()
+		t.ask(Effect{Kind: Departed, State: s.State})
 	}
-	*s = callState{Phase: phaseGone, More: &more{Moving: &moving{Migration: m.Migration, Forwarded: m.Forwarded}}}
+	*s = callState{Phase: phaseGone, Armed: s.Armed + 1, More: &more{Moving: &moving{Migration: m.Migration, Forwarded: m.Forwarded}}}
+	if t.retain > 0 {
+		t.do.After(deadline, max(t.retain, movedRetention))
+	}
 	if wasHere {
 		for _, in := range m.Held[m.Sent:] {
-			forward(s, in, emit)
+			t.forward(in)
 		}
 	}
 }
 
 // forward passes an input on, unless it is one of the program's own timers.
-func forward(s *callState, in input, emit emitter) {
+func (t turn) forward(in input) {
 	relayed, ok := relay(in)
 	if !ok {
 		return
 	}
-	m := s.More.Moving
+	m := t.s.More.Moving
 	m.Forwarded++
-	ask(emit, Effect{Kind: moves, State: s.State, Moved: &Moved{Forwarded: &Forwarded{Migration: m.Migration, Number: m.Forwarded, Relayed: relayed}}})
+	if t.forwards {
+		t.do.Call(request{Forward: &Forwarded{Key: t.do.Key(), Migration: m.Migration, Number: m.Forwarded, Relayed: relayed}})
+	}
 }
 
 // relay returns an input as another program takes it.
 func relay(in input) (Relayed, bool) {
 	if in.Result != nil {
-		return Relayed{Event: Event{Kind: ResultArrived, Result: in.Result}}, true
+		return Relayed{Event: Event{Kind: ResultArrived, Result: in.Result, Incarnation: in.Incarnation}}, true
 	}
 	switch in.Event.Kind {
-	case lifetimeExpired, detourExpired, threadClosed, ordered:
+	case deadlineOver, threadClosed, ordered:
 		return Relayed{}, false
 	}
 	return Relayed{Event: in.Event.Event, Outcome: in.Event.Outcome}, true
 }
 
 // snapshot returns what there is of a call.
-func snapshot(s *callState, o *order) *CallSnapshot {
+func (t turn) snapshot(o *order) *CallSnapshot {
+	s := t.s
 	c := &CallSnapshot{
 		Migration: o.Key.Migration,
 		State:     s.State, Cause: s.Cause, Call: s.Call, Detours: s.Detours,
 	}
+	if s.Call == nil { // also of one that is forgotten
+		c.State = Completed
+	}
 	if s.subscribed() {
 		sub := s.More.Sub
-		c.Server = sub.Server
+		c.Server, c.Incarnation = sub.Server, sub.Incarnation
 		c.Subscribed, c.Seen = true, slices.Concat(sub.Seen[sub.Next:], sub.Seen[:sub.Next])
 		c.Left, c.Gap = sub.Left, sub.Gap
 	}
 	if s.Call != nil {
 		c.Server = s.Call.Server
-		c.Remaining = max(0, deadline(s, o.Move.Lifetime, o.Move.Now).Sub(o.Move.Now))
+		c.Remaining = max(0, ends(s, t.lifetime, o.Move.Now).Sub(o.Move.Now))
 	}
 	if open := s.open(); open != nil {
 		c.Detour = &OpenDetour{ID: open.ID, OAuth: open.OAuth, Choice: open.Choice, Lifetime: open.Lifetime}
@@ -158,7 +167,7 @@ func snapshot(s *callState, o *order) *CallSnapshot {
 		for _, in := range s.More.Moving.Held {
 			if relayed, ok := relay(in); ok {
 				c.Held = append(c.Held, relayed)
-			} else if ends(s, in.Event) {
+			} else if in.Event.Kind == deadlineOver && in.Event.Armed == s.Armed && s.Call != nil {
 				c.Remaining = 0
 			}
 		}
@@ -166,22 +175,14 @@ func snapshot(s *callState, o *order) *CallSnapshot {
 	return c
 }
 
-// ends says whether a timer ends the state that a call is in.
-func ends(s *callState, e *event) bool {
-	if open := s.open(); open != nil {
-		return e.Kind == detourExpired && e.Seq == open.Event
-	}
-	return e.Kind == lifetimeExpired && e.Seq == s.epoch()
-}
-
-// deadline returns when the state that a call is in has to end. A call that does not say when
+// ends returns when the state that a call is in has to end. A call that does not say when
 // it was made has its whole lifetime again.
-func deadline(s *callState, lifetime time.Duration, now time.Time) time.Time {
+func ends(s *callState, lifetime time.Duration, now time.Time) time.Time {
 	if open := s.open(); open != nil {
 		return open.Since.Add(open.Timeout)
 	}
 	since, lasts := s.Call.Made, cmp.Or(s.Call.Lifetime, lifetime)
-	if s.epoch() != 0 {
+	if s.More != nil && !s.More.Since.IsZero() {
 		since, lasts = s.More.Since, cmp.Or(s.More.Lifetime, lifetime)
 	}
 	if since.IsZero() {
@@ -191,25 +192,32 @@ func deadline(s *callState, lifetime time.Duration, now time.Time) time.Time {
 }
 
 // arrive takes a call in as it was elsewhere, frozen. What was held there is relayed by
-// [Program.Call], so that it has its timers here. One that is completed here stays so.
-func arrive(s *callState, e *event) {
-	c, seq := e.Order.Move.Snapshot, e.Order.Move.Seq
+// [Program.Call]. One that is completed here stays so.
+func (t turn) arrive(e *event) {
+	s, c := t.s, e.Order.Move.Snapshot
 	if s.State == Completed && !s.subscribed() {
 		return
 	}
-	*s = callState{Call: c.Call, State: c.State, Cause: c.Cause, Detours: c.Detours}
+	*s = callState{Call: c.Call, State: c.State, Cause: c.Cause, Detours: c.Detours, Armed: s.Armed}
 	if c.State == Completed && !c.Subscribed {
+		t.over()
 		return
 	}
-	m := &moving{Migration: c.Migration, Arrived: true}
-	s.Phase, s.More = phaseFrozen, &more{Moving: m, Epoch: seq, Since: e.At, Lifetime: max(c.Remaining, 1)}
+	t.goesOn()
+	s.Phase, s.More = phaseFrozen, &more{Moving: &moving{Migration: c.Migration, Arrived: true}, Since: e.At, Lifetime: max(c.Remaining, 1)}
+	if c.Subscribed {
+		s.More.Sub = &subscription{Key: c.Key, Server: c.Server, Incarnation: c.Incarnation, Seen: slices.Clone(c.Seen), Left: c.Left, Gap: c.Gap}
+		t.listen()
+		return
+	}
+	again := *c.Call
+	again.Incarnation += 1 << 8 // its detours are others than those that it had if it was here before
+	s.Call = &again
+	t.arm(s.More.Lifetime)
 	if d := c.Detour; d != nil {
 		s.More.Open = &openDetour{
-			ID: d.ID, Event: seq, OAuth: d.OAuth, Choice: d.Choice, Lifetime: d.Lifetime,
+			ID: d.ID, Number: again.Incarnation + uint64(c.Detours), OAuth: d.OAuth, Choice: d.Choice, Lifetime: d.Lifetime,
 			Since: e.At, Timeout: max(c.Remaining, 1),
 		}
-	}
-	if c.Subscribed {
-		s.More.Sub = &subscription{Key: c.Key, Server: c.Server, Seen: slices.Clone(c.Seen), Left: c.Left, Gap: c.Gap}
 	}
 }

@@ -2,11 +2,9 @@ package agentproto
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
 
@@ -42,43 +40,61 @@ type Answer struct {
 // numbered is an effect under the number of its detour and its call.
 type numbered = dataflow.Pair[uint64, CallKey]
 
-// outbox makes the calls of the options for what the program asks of the user and tells the
-// tool.
-func (p *Program) outbox(opts ProgramOptions) {
-	if opts.Prompt == nil && opts.Answer == nil {
-		return
-	}
-	asked := keyedstream.Filter(p.rare, func(e *Effect) bool { return e.Number != 0 })
-	detours := keyedstream.PrefixKey(asked, func(_ CallKey, e *Effect) uint64 { return e.Number })
-	over := dataflow.Named(opts.prefix+"ended-detours", keyedstream.First(keyedstream.FilterMap(detours, ending)))
-	p.over = keyedsingleton.Output(over, "detours over")
-	if opts.Prompt != nil {
-		prompts := dataflow.Named(opts.prefix+"prompts", keyedstream.First(keyedstream.FilterMap(detours, promptOf)))
-		keyedsingleton.MapAsync(prompts, func(ctx context.Context, prompt *Prompt) bool {
+// A request is what a call wants done outside of the flow. One of its fields is set.
+type request struct {
+	Prompt  *Prompt
+	Answer  *Answer
+	Forward *Forwarded
+	Renew   bool // tell the thread that the call goes on
+}
+
+// perform does what a call wants done. As many prompts may be open as there are; of the rest
+// [ProgramOptions].Concurrency is done at once.
+func (p *Program) perform(opts ProgramOptions) func(context.Context, keyedstream.Call[CallKey, request]) bool {
+	slots := make(chan struct{}, opts.Concurrency)
+	return func(ctx context.Context, c keyedstream.Call[CallKey, request]) bool {
+		q := &c.Request
+		if q.Prompt != nil {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(p.ending, cancel)()
-			opts.Prompt(ctx, prompt)
+			opts.Prompt(ctx, q.Prompt)
 			return true
-		}, keyedsingleton.AsyncOptions{Concurrency: math.MaxInt32}) // as many as are open
-	}
-	if opts.Answer != nil {
-		answers := dataflow.Named(opts.prefix+"answers", keyedstream.First(keyedstream.FilterMap(detours, answerOf)))
-		keyedsingleton.MapAsync(answers, func(ctx context.Context, answer *Answer) bool {
-			opts.Answer(ctx, answer)
-			return true
-		}, keyedsingleton.AsyncOptions{Concurrency: opts.Concurrency})
+		}
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-ctx.Done():
+			return false
+		}
+		switch {
+		case q.Answer != nil:
+			opts.Answer(ctx, q.Answer)
+		case q.Forward != nil:
+			opts.Forward(ctx, q.Forward)
+		case q.Renew:
+			// It fails if the program ends, and then it is done again.
+			p.words.Send(ctx, ThreadID(c.Key.GroupID), word{Renewed: c.Key.ID})
+		}
+		return true
 	}
 }
 
-// ending says how a detour ended: whether by the user's answer.
-func ending(e *Effect) (answered, over bool) {
-	return e.Kind == AnswerChoice, e.Kind == AnswerChoice || e.Kind == Withdraw
+// performed takes in that a request was performed, of which nothing comes.
+func performed(*callState, request, bool, *doing) {}
+
+// endings makes the output that says which detours are over.
+func (p *Program) endings(r retention) {
+	ended := keyedstream.FilterMapWithKey(p.emitted, func(k CallKey, e emission) (*Effect, bool) {
+		return e.Effect, e.Effect != nil && (e.Effect.Kind == AnswerChoice || e.Effect.Kind == Withdraw)
+	})
+	detours := keyedstream.PrefixKey(ended, func(_ CallKey, e *Effect) uint64 { return e.Number })
+	answered := keyedstream.Map(detours, func(e *Effect) bool { return e.Kind == AnswerChoice })
+	p.over = output(r, answered, "detours over", endedDetour, "who shows a detour has heard by then that it is over")
 }
 
-func promptOf(e *Effect) (*Prompt, bool) {
-	return e.Prompt(), e.Kind == SurfaceOAuth || e.Kind == PromptChoice
-}
+// endedDetour is how long it is remembered that a detour is over.
+const endedDetour = 24 * time.Hour
 
 // Prompt returns what is asked by a [SurfaceOAuth] or [PromptChoice].
 func (e *Effect) Prompt() *Prompt {
@@ -86,13 +102,6 @@ func (e *Effect) Prompt() *Prompt {
 		Key: e.Key, Number: e.Number, Detour: e.Detour, OAuth: e.OAuth, Choice: e.Choice,
 		Server: e.Server, Lifetime: e.Lifetime, Operation: e.Operation,
 	}
-}
-
-func answerOf(e *Effect) (*Answer, bool) {
-	if e.Kind != AnswerChoice {
-		return nil, false
-	}
-	return &Answer{Key: e.Key, Number: e.Number, Choice: e.Choice, Selected: e.Selected, Server: e.Server}, true
 }
 
 // Over waits until a detour is over, and reports whether by the user's answer: if not, what

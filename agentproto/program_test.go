@@ -1,6 +1,7 @@
 package agentproto
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,12 +26,14 @@ type host struct {
 	ended   error
 }
 
-// startProgram runs a program in a bubble, in which time is virtual.
+// startProgram runs a program in a bubble, in which time is virtual. It forgets what is over, as those of
+// runtimes do, but no test takes that long that does not say so; the programs of simulators do not forget.
 func startProgram(t *testing.T, opts ProgramOptions, build ...func(*Program)) *host {
 	t.Helper()
 	if opts.Dispatch == nil {
 		opts.Dispatch = func(context.Context, *Call) DispatchOutcome { return DispatchOutcome{Accepted: true} }
 	}
+	opts.Retain = cmp.Or(opts.Retain, 10_000*time.Hour)
 	h := &host{Program: NewProgram(opts), t: t, drained: make(chan struct{})}
 	for _, on := range build {
 		on(h.Program)

@@ -108,7 +108,7 @@ func TestEveryMove(t *testing.T) {
 		from := NewProgram(ProgramOptions{Flow: s.Flow(), Now: stopped, Dispatch: accepted, Forward: func(ctx context.Context, f *Forwarded) {
 			s.Check(to.Relay(ctx, f))
 		}})
-		to = NewProgram(ProgramOptions{Flow: s.Flow(), Now: stopped, Dispatch: accepted, FirstEvent: 1 << 40, prefix: "to-"})
+		to = NewProgram(ProgramOptions{Flow: s.Flow(), Now: stopped, Dispatch: accepted})
 		s.Check(from.Start(s.Context()))
 		to.app = from.app
 		s.Check(from.Call(s.Context(), &Call{Key: k1, Invocation: &Invocation{GroupID: k1.GroupID, ID: k1.ID}}))
@@ -135,7 +135,7 @@ func TestEveryMove(t *testing.T) {
 			s.Errorf("%d results, and %d inputs of 1 are accounted for", results, accounted)
 		}
 	})
-	if n != 96 {
-		t.Errorf("%d schedules, want 96", n)
+	if n != 105 {
+		t.Errorf("%d schedules, want 105", n)
 	}
 }

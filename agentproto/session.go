@@ -38,8 +38,5 @@ func (t ThreadID) Affinity() string { return SessionOf(string(t)) }
 // Affinity says that a call is kept with the session of its thread.
 func (k CallKey) Affinity() string { return SessionOf(k.GroupID) }
 
-// Affinity says that an event is kept with its call.
-func (m moment) Affinity() string { return m.Call.Affinity() }
-
 // Affinity says that a step of a move is kept with the session of its thread.
 func (k moveKey) Affinity() string { return SessionOf(k.GroupID) }

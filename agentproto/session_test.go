@@ -15,7 +15,7 @@ func TestSessionOf(t *testing.T) {
 			t.Errorf("%q is of session %q, want %q", thread, got, want)
 		}
 		call := CallKey{GroupID: thread, ID: "x~y"}
-		for _, key := range []interface{ Affinity() string }{ThreadID(thread), call, moment{Call: call, Seq: 1}, moveKey{GroupID: thread, Migration: "m~n", ID: "z"}} {
+		for _, key := range []interface{ Affinity() string }{ThreadID(thread), call, moveKey{GroupID: thread, Migration: "m~n", ID: "z"}} {
 			if got := key.Affinity(); got != want {
 				t.Errorf("%T of %q is kept with %q, want %q", key, thread, got, want)
 			}

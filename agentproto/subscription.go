@@ -18,8 +18,9 @@ const rememberedEvents = 1024
 
 // A subscription is what is remembered of one that is open.
 type subscription struct {
-	Key    CallKey
-	Server string // that of the call
+	Key         CallKey
+	Server      string // that of the call
+	Incarnation uint64 // that of the call
 	// Seen are the digests of the last message ids, in no order: a digest is eight bytes
 	// however long the id is. When it is full, the oldest is at Next.
 	Seen []uint64
@@ -54,41 +55,71 @@ func (s *subscription) repeated(messageID string) bool {
 func (s *callState) subscribed() bool { return s.More != nil && s.More.Sub != nil }
 
 // afterwards handles an input of a call that is resolved or was never put.
-func afterwards(s *callState, in input, emit emitter) {
+func (t turn) afterwards(in input) {
+	s := t.s
 	if !s.subscribed() {
-		drop(s, in.kind(), emit)
+		t.drop(in.kind())
 		return
 	}
 	switch kind := in.kind(); kind {
 	case SubscriptionEventArrived:
-		receive(s, in.Event, emit)
+		t.receive(in.Event)
 	case EventsLeftOut:
 		s.More.Sub.Gap = true
 	case SubscriptionCancelled:
-		unsubscribe(s, kind, emit)
-		ask(emit, Effect{Kind: CancelCall, State: s.State})
+		t.unsubscribe(kind)
+		t.ask(Effect{Kind: CancelCall, State: s.State})
 	case CallLost:
-		ask(emit, Effect{Kind: DeliverEvent, State: s.State, Subscription: s.More.Sub.telling(s.More.Sub.lost(in.Event.Reason))})
-		unsubscribe(s, kind, emit)
+		t.lose(kind, in.Event.Reason)
 	case threadClosed:
-		unsubscribe(s, kind, emit)
+		t.unsubscribe(kind)
+	case deadlineOver:
+		if in.Event.Armed == s.Armed {
+			t.silent()
+		}
 	default:
-		drop(s, kind, emit)
+		t.drop(kind)
 	}
 }
 
 // receive delivers an event once.
-func receive(s *callState, e *event, emit emitter) {
+func (t turn) receive(e *event) {
+	s := t.s
 	sub := s.More.Sub
 	sub.Left += e.LeftOut
 	if sub.repeated(e.MessageID) {
-		ask(emit, Effect{Kind: Drop, State: s.State, Dropped: Duplicate, Event: e.Kind})
+		t.ask(Effect{Kind: Drop, State: s.State, Dropped: Duplicate, Event: e.Kind})
 		return
 	}
-	ask(emit, Effect{Kind: DeliverEvent, State: s.State, Subscription: sub.telling(e.Subscription)})
+	t.ask(Effect{Kind: DeliverEvent, State: s.State, Subscription: sub.telling(e.Subscription)})
 	if e.Subscription.Final {
-		unsubscribe(s, e.Kind, emit)
+		t.unsubscribe(e.Kind)
+	} else {
+		t.listen()
 	}
+}
+
+// listen has a subscription end that is silent for too long.
+func (t turn) listen() {
+	if t.idle > 0 {
+		t.arm(t.idle)
+	}
+}
+
+// silent ends a subscription that is silent for too long.
+func (t turn) silent() {
+	if t.idle == 0 {
+		return
+	}
+	t.lose(deadlineOver, "it was silent for "+t.idle.String())
+	t.ask(Effect{Kind: CancelCall, State: t.s.State})
+}
+
+// lose ends a subscription without an event of its own.
+func (t turn) lose(why EventKind, reason string) {
+	sub := t.s.More.Sub
+	t.ask(Effect{Kind: DeliverEvent, State: t.s.State, Subscription: sub.telling(sub.lost(reason))})
+	t.unsubscribe(why)
 }
 
 // telling returns an event whose text begins with a line that tells of the events left out
@@ -123,7 +154,9 @@ func (s *subscription) lost(reason string) *SubscriptionEvent {
 }
 
 // unsubscribe ends the subscription: nothing is delivered any more.
-func unsubscribe(s *callState, why EventKind, emit emitter) {
-	s.More = nil
-	ask(emit, Effect{Kind: SubscriptionEnded, State: s.State, Event: why})
+func (t turn) unsubscribe(why EventKind) {
+	t.s.More = nil
+	t.ask(Effect{Kind: SubscriptionEnded, State: t.s.State, Event: why})
+	t.s.Armed++
+	t.over()
 }

@@ -2,10 +2,10 @@ package agentproto
 
 import (
 	"slices"
+	"time"
 
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
 
@@ -13,15 +13,15 @@ import (
 // knows its calls, and its inputs (calls, closure, the steps of a move) are in one order.
 
 type (
-	threadsAt = dataflow.KeyedSingleton[ThreadID, struct{}, Host, bounds.BoundedValue]
-	movesAt   = dataflow.KeyedSingleton[moveKey, *move, Host, bounds.BoundedValue]
+	orderedAt = dataflow.KeyedStream[moveKey, *move, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	toldAt    = dataflow.KeyedStream[ThreadID, told, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 )
 
 // A word is said to a thread. If no field is set, it is closed.
 type word struct {
-	Call  *Call
-	Order *order
+	Call    *Call
+	Order   *order
+	Renewed string // the call that goes on
 }
 
 // An order is one step of a move, for a thread or one of its calls.
@@ -30,9 +30,10 @@ type order struct {
 	Move *move
 }
 
-// A told is what a thread says: an event to a call of it, or the reply to an order.
+// A told is what a thread says: an input to a call of it, or the reply to an order.
 type told struct {
 	ID    string
+	Call  *Call
 	Event *event
 	Reply *reply
 }
@@ -45,37 +46,102 @@ type reply struct {
 	Closed  bool     // of export
 }
 
-// threads tells each call of a closed thread, whether it came before the closure or comes
-// after, and each call of a thread that moves.
-func threads(calls callsAt, closures threadsAt, moves movesAt) toldAt {
-	put := keyedstream.Rekey(keyedsingleton.IntoKeyedStream(calls), func(k CallKey, _ *Call) ThreadID { return ThreadID(k.GroupID) })
-	closed := keyedstream.Map(keyedsingleton.IntoKeyedStream(closures), func(struct{}) word { return word{} })
-	orders := keyedsingleton.FilterMapWithKey(moves, orderOf)
-	moved := keyedstream.Rekey(keyedsingleton.IntoKeyedStream(orders), func(k moveKey, _ word) ThreadID { return ThreadID(k.GroupID) })
-	said := keyedstream.Merge(keyedstream.Merge(closed, moved), keyedstream.Map(put, func(c *Call) word { return word{Call: c} }))
-	inOrder := keyedstream.AssumeOrder(said, "a call and the closure of its thread find each other whichever comes first")
-	return keyedstream.Scan(inOrder, newThread, tell)
+// threads hands each call on to its key, and tells each call of a closed thread, and of one
+// that moves.
+func threads(calls callsAt, words wordsAt, moves orderedAt, m machine) toldAt {
+	put := keyedstream.Map(keyedstream.Rekey(calls, func(k CallKey, _ *Call) ThreadID { return ThreadID(k.GroupID) }), func(c *Call) word { return word{Call: c} })
+	orders := keyedstream.FilterMapWithKey(moves, orderOf)
+	moved := keyedstream.Rekey(orders, func(k moveKey, _ word) ThreadID { return ThreadID(k.GroupID) })
+	said, _ := keyedstream.TimedMachine(keyedstream.Merge(keyedstream.Merge(moved, words), put), newThread, m.hear, m.sweep,
+		"a call and the closure of its thread find each other whichever comes first")
+	return said
 }
 
 func orderOf(k moveKey, m *move) (word, bool) { return word{Order: &order{k, m}}, k.Step != stepRelay }
 
 // toCalls are what threads tell their calls.
 func toCalls(said toldAt) mergedAt {
-	events := keyedstream.Filter(said, func(t told) bool { return t.Event != nil })
-	byCall := keyedstream.Rekey(events, func(thread ThreadID, t told) CallKey { return CallKey{GroupID: string(thread), ID: t.ID} })
-	return keyedstream.Map(byCall, func(t told) input { return input{Event: t.Event} })
+	inputs := keyedstream.Filter(said, func(t told) bool { return t.Reply == nil })
+	byCall := keyedstream.Rekey(inputs, func(thread ThreadID, t told) CallKey { return CallKey{GroupID: string(thread), ID: t.ID} })
+	return keyedstream.Map(byCall, func(t told) input { return input{Call: t.Call, Event: t.Event} })
 }
 
 // A thread is what is remembered of the calls of one thread.
+//
+// A call does not say when it is over, which would be a record for each; it says from time to
+// time that it is not. So Calls has those of the time since the last sweep, and Earlier
+// those of the time before and no others.
 type thread struct {
 	Calls     []string // the ids of those that came before
+	Earlier   []string
 	Closed    bool
 	Phase     phase
 	Migration string // the last one
 	Closing   bool   // it was closed in a phase in which that has to wait
+	Sweeps    bool   // a sweep is to come
 }
 
 func newThread() thread { return thread{} }
+
+// A hearing is what a thread does about a word.
+type hearing = keyedstream.TimedTurn[ThreadID, told, struct{}]
+
+// hear handles what is said to a thread.
+func (m machine) hear(t *thread, w word, do *hearing) {
+	was := t.Closed || t.Phase == phaseGone
+	tell(t, w, do.Emit)
+	if m.retain == 0 {
+		return
+	}
+	is := t.Closed || t.Phase == phaseGone
+	switch {
+	case t.empty():
+		do.Forget()
+	case is && !was:
+		do.ForgetAfter(m.retention(t))
+	case !is && was:
+		do.ForgetAfter(never)
+		fallthrough
+	case !is && !t.Sweeps:
+		t.Sweeps = true
+		do.After(0, m.retain)
+	}
+}
+
+// retention is how long a thread is remembered that is over.
+func (m machine) retention(t *thread) time.Duration {
+	if t.Phase == phaseGone {
+		return max(m.retain, movedRetention)
+	}
+	return m.retain
+}
+
+// sweep forgets the calls of which nothing was heard for a while.
+func (m machine) sweep(t *thread, _ keyedstream.Timer, do *hearing) {
+	t.Earlier, t.Calls = t.Calls, nil
+	if t.empty() {
+		do.Forget()
+		return
+	}
+	do.After(0, m.retain)
+}
+
+// empty reports whether a thread is like one of which nothing was heard.
+func (t *thread) empty() bool {
+	return len(t.Calls)+len(t.Earlier) == 0 && !t.Closed && !t.Closing && t.Phase == phaseHere
+}
+
+// renew notes that a call goes on.
+func (t *thread) renew(id string) {
+	if t.Closed || t.Phase == phaseGone || slices.Contains(t.Calls, id) {
+		return
+	}
+	t.Calls = append(t.Calls, id)
+	t.Earlier = slices.DeleteFunc(t.Earlier, func(other string) bool { return other == id })
+}
+
+// all returns the calls of the thread that may not be over.
+func (t *thread) all() []string { return slices.Concat(t.Earlier, t.Calls) }
 
 // tell handles what is said to a thread.
 func tell(t *thread, w word, emit func(told)) {
@@ -84,13 +150,16 @@ func tell(t *thread, w word, emit func(told)) {
 		why := obey(t, w.Order, emit)
 		r := &reply{Key: w.Order.Key, Refused: why}
 		if why == "" && w.Order.Key.Step == stepExport {
-			r.Calls, r.Closed = slices.Clone(t.Calls), t.Closed || t.Closing
+			r.Calls, r.Closed = t.all(), t.Closed || t.Closing
 		}
 		emit(told{Reply: r})
 	case w.Call != nil && (t.Closed || t.Phase != phaseHere):
-		emit(told{ID: w.Call.Key.ID, Event: closedEvent})
+		emit(told{ID: w.Call.Key.ID, Call: w.Call, Event: closedEvent})
 	case w.Call != nil:
 		t.Calls = append(t.Calls, w.Call.Key.ID)
+		emit(told{ID: w.Call.Key.ID, Call: w.Call})
+	case w.Renewed != "":
+		t.renew(w.Renewed)
 	case t.Phase != phaseHere:
 		t.Closing = true
 	default:
@@ -101,13 +170,13 @@ func tell(t *thread, w word, emit func(told)) {
 var closedEvent = &event{Event: Event{Kind: threadClosed}}
 
 func (t *thread) close(emit func(told)) {
-	t.all(closedEvent, emit)
-	t.Calls, t.Closed, t.Closing = nil, true, false
+	t.tellAll(closedEvent, emit)
+	t.Calls, t.Earlier, t.Closed, t.Closing = nil, nil, true, false
 }
 
-// all tells every call of the thread.
-func (t *thread) all(e *event, emit func(told)) {
-	for _, id := range t.Calls {
+// tellAll tells every call of the thread.
+func (t *thread) tellAll(e *event, emit func(told)) {
+	for _, id := range t.all() {
 		emit(told{ID: id, Event: e})
 	}
 }
@@ -122,7 +191,7 @@ func obey(t *thread, o *order, emit func(told)) (refused string) {
 			return "it is " + t.Phase.String() + " already"
 		}
 		t.Phase, t.Migration = phaseFrozen, o.Key.Migration
-		t.all(e, emit)
+		t.tellAll(e, emit)
 	case stepThaw:
 		if t.Phase == phaseHere {
 			return ""
@@ -135,7 +204,7 @@ func obey(t *thread, o *order, emit func(told)) (refused string) {
 			return "it is " + t.Phase.String() + ", and not by this migration"
 		}
 		t.Phase = phaseHere
-		t.all(e, emit)
+		t.tellAll(e, emit)
 		if t.Closing {
 			t.close(emit)
 		}
@@ -144,13 +213,13 @@ func obey(t *thread, o *order, emit func(told)) (refused string) {
 			return "it is " + t.Phase.String() + " and was not frozen by this migration"
 		}
 		t.Phase = phaseExported
-		t.all(e, emit)
+		t.tellAll(e, emit)
 	case stepRelease:
 		if t.Phase != phaseExported && t.Phase != phaseArriving || !same {
 			return "it is " + t.Phase.String() + ", and not by this migration"
 		}
-		t.all(e, emit)
-		t.Phase, t.Calls = phaseGone, nil
+		t.tellAll(e, emit)
+		t.Phase, t.Calls, t.Earlier = phaseGone, nil, nil
 	case stepResume:
 		return t.resume(o, e, emit)
 	}
@@ -164,7 +233,7 @@ func (t *thread) resume(o *order, e *event, emit func(told)) (refused string) {
 		return "it is closed"
 	case t.Phase == phaseArriving && t.Migration != o.Key.Migration:
 		return "another migration has begun to bring it here: release that first"
-	case t.Phase == phaseFrozen || t.Phase == phaseExported || t.Phase == phaseHere && len(t.Calls) > 0:
+	case t.Phase == phaseFrozen || t.Phase == phaseExported || t.Phase == phaseHere && len(t.Calls)+len(t.Earlier) > 0:
 		return "it is here"
 	}
 	t.Phase, t.Migration = phaseArriving, o.Key.Migration

@@ -7,6 +7,7 @@ import (
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
 )
 
 // A Watched is a call whose tool server may be asked whether it has it still, for
@@ -17,13 +18,35 @@ type Watched struct {
 	Server string
 }
 
-// outcomesAt are what came of posting calls.
-type outcomesAt = dataflow.KeyedSingleton[CallKey, DispatchOutcome, Host, bounds.BoundedValue]
+// once are the bounds of the values that calls and what is made of them have: fixed, whether
+// their keys are forgotten or not.
+type once[B bounds.KeyedSingleton] interface {
+	bounds.KeyedSingleton
+	bounds.FixedValues[bounds.Unbounded]
+	bounds.FixedValuesLater[B]
+	bounds.Filtered[B]
+}
 
-// losses watches the calls that were acknowledged and are to be watched. That one is lost is
-// an input. A call that was not acknowledged is not watched, by a process that takes over
-// neither: its tool server may not have it yet.
-func (p *Program) losses(outcomes outcomesAt, watch func(ctx context.Context, w *Watched) (lost string)) inputsAt {
+// post posts the calls, and watches those that are to be watched. It returns that a call was not
+// accepted, or is lost; that it was accepted changes nothing. A call is posted whatever becomes
+// of it meanwhile: that it is over is for [ProgramOptions].Dispatch to find out.
+//
+// A call that was not acknowledged is not watched, by a process that takes over neither: its
+// tool server may not have it yet.
+func post[B once[B]](p *Program, calls dataflow.KeyedSingleton[CallKey, *Call, Host, B], opts ProgramOptions) mergedAt {
+	valid := keyedsingleton.Filter(calls, func(c *Call) bool { return c.Rejected == "" })
+	outcomes := keyedsingleton.MapAsync(valid, func(ctx context.Context, c *Call) DispatchOutcome {
+		return opts.Dispatch(ctx, c)
+	}, keyedsingleton.AsyncOptions{Concurrency: opts.Concurrency})
+	failures := keyedsingleton.IntoKeyedStream(keyedsingleton.FilterMap(outcomes, func(o DispatchOutcome) (input, bool) {
+		if o.Accepted {
+			return input{}, false
+		}
+		return input{Event: &event{Event: Event{Kind: notAccepted}, Outcome: o}}, true
+	}))
+	if opts.Watch == nil {
+		return keyedstream.WeakenOrder(failures)
+	}
 	watched := keyedsingleton.FilterMapWithKey(outcomes, func(k CallKey, o DispatchOutcome) (*Watched, bool) {
 		return &Watched{Key: k, Server: o.Watch}, o.Accepted && o.Watch != ""
 	})
@@ -31,9 +54,9 @@ func (p *Program) losses(outcomes outcomesAt, watch func(ctx context.Context, w 
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(p.ending, cancel)()
-		return watch(ctx, w)
+		return opts.Watch(ctx, w)
 	}, keyedsingleton.AsyncOptions{Concurrency: math.MaxInt32}) // as many as are pending
-	return keyedsingleton.FilterMap(lost, func(reason string) (input, bool) {
+	return keyedstream.Merge(failures, keyedsingleton.IntoKeyedStream(keyedsingleton.FilterMap(lost, func(reason string) (input, bool) {
 		return input{Event: &event{Event: Event{Kind: CallLost, Reason: reason}}}, reason != ""
-	})
+	})))
 }

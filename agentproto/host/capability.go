@@ -120,16 +120,15 @@ type capability struct {
 	allowed kinds
 	expires time.Time // whole seconds
 	// lifetime is how long the call may wait for its result, and again after a choice, in whole seconds: whichever process
-	// gets the choice says so. Zero means that of the runtime, in a capability of the first version.
+	// gets the choice says so.
 	lifetime time.Duration
+	// incarnation is that of the call: a URL is of no use for a later call with the key.
+	incarnation uint64
 }
 
 // capabilityContext binds a sealed text to its purpose, so that nothing else that
 // is ever sealed with the same key can pass for a capability.
-var (
-	capabilityContext      = []byte("millrace callback capability v2")
-	firstCapabilityContext = []byte("millrace callback capability v1") // which has no lifetime
-)
+var capabilityContext = []byte("millrace callback capability v3")
 
 // seal returns the two path segments of a capability.
 func (c capability) seal(s Sealer) (string, error) {
@@ -138,6 +137,7 @@ func (c capability) seal(s Sealer) (string, error) {
 	text = append(text, c.server[:]...)
 	text = binary.BigEndian.AppendUint64(text, uint64(c.expires.Unix()))
 	text = binary.AppendUvarint(text, uint64((min(c.lifetime, maxLifetime)+time.Second-1)/time.Second))
+	text = binary.BigEndian.AppendUint64(text, c.incarnation)
 	text = binary.AppendUvarint(text, uint64(len(c.key.GroupID)))
 	text = append(text, c.key.GroupID...)
 	text = append(text, c.key.ID...)
@@ -164,23 +164,18 @@ func openCapability(s Sealer, segments string, now time.Time) (capability, error
 		return capability{}, errForged
 	}
 	text, err := s.Open(kid, sealed, capabilityContext)
-	first := err != nil
-	if first {
-		text, err = s.Open(kid, sealed, firstCapabilityContext)
-	}
 	if err != nil || len(text) < 1+16+8+1 {
 		return capability{}, errForged
 	}
 	c := capability{allowed: kinds(text[0]), server: serverID(text[1:17])}
 	c.expires = time.Unix(int64(binary.BigEndian.Uint64(text[17:25])), 0)
 	text = text[25:]
-	if !first {
-		seconds, size := binary.Uvarint(text)
-		if size <= 0 || seconds > uint64(maxLifetime/time.Second) {
-			return capability{}, errForged
-		}
-		c.lifetime, text = time.Duration(seconds)*time.Second, text[size:]
+	seconds, size := binary.Uvarint(text)
+	if size <= 0 || seconds > uint64(maxLifetime/time.Second) || len(text) < size+8 {
+		return capability{}, errForged
 	}
+	c.lifetime, text = time.Duration(seconds)*time.Second, text[size:]
+	c.incarnation, text = binary.BigEndian.Uint64(text), text[8:]
 	n, size := binary.Uvarint(text)
 	if size <= 0 || n > uint64(len(text)-size) {
 		return capability{}, errForged

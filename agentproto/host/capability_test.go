@@ -3,7 +3,6 @@ package host
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -49,32 +48,15 @@ func TestCapabilityOpens(t *testing.T) {
 	long := strings.Repeat("x", MaxID)
 	for _, key := range []agentproto.CallKey{{GroupID: "g", ID: "i"}, {GroupID: "", ID: "gi"}, {GroupID: "gi", ID: ""}, {GroupID: long, ID: long}} {
 		want := someCapability
-		want.key = key
+		want.key, want.incarnation = key, math.MaxUint64
 		token := mustSeal(t, s, want)
 		if len(token) > 512 || strings.ContainsAny(token, "?#%+= ") || strings.Count(token, "/") != 1 {
 			t.Errorf("token of %d characters: %s", len(token), token)
 		}
 		got, err := openCapability(s, token, want.expires.Add(-time.Second))
-		if err != nil || got.key != key || got.server != want.server || got.allowed != want.allowed || !got.expires.Equal(want.expires) {
+		if err != nil || got.key != key || got.server != want.server || got.allowed != want.allowed || !got.expires.Equal(want.expires) || got.incarnation != want.incarnation {
 			t.Errorf("opened %+v, %v, want %+v", got, err, want)
 		}
-	}
-}
-
-// TestFirstCapability would catch the URL of a call that was made before an upgrade being refused, and its
-// result lost.
-func TestFirstCapability(t *testing.T) {
-	s, c := mustSealer(t), someCapability
-	text := append([]byte{byte(c.allowed)}, c.server[:]...)
-	text = binary.BigEndian.AppendUint64(text, uint64(c.expires.Unix()))
-	text = append(binary.AppendUvarint(text, uint64(len(c.key.GroupID))), c.key.GroupID+c.key.ID...)
-	kid, sealed, err := s.Seal(text, firstCapabilityContext)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := openCapability(s, kid+"/"+encode(sealed), c.expires.Add(-time.Second))
-	if err != nil || got.key != c.key || got.server != c.server || got.allowed != c.allowed || !got.expires.Equal(c.expires) || got.lifetime != 0 {
-		t.Errorf("opened %+v, %v, want %+v", got, err, c)
 	}
 }
 

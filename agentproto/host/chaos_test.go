@@ -78,6 +78,8 @@ func chaos(t *testing.T, w *world, seed uint64) {
 			rw.WriteHeader(500)
 		}
 	}
+	// The results are read one after another, and a choice in between takes a day.
+	w.opts.Conversation.Retain = 1000 * time.Hour
 	rt := w.start(tool.base)
 	all := rt.Results(t.Context())
 	seen := map[agentproto.CallKey]*agentproto.Resolution{}

@@ -26,14 +26,15 @@
 //
 // Each call is resolved once. What a tool server sends after that has no effect, and
 // neither has a tool server that says nothing: every wait has an end, see
-// [Timeouts]. A result that arrives before the acknowledgement counts.
+// [Timeouts]. A result that arrives before the acknowledgement counts. A resolution can be read for
+// a day, see [Options].Conversation; then the call is forgotten.
 //
 // An invocation may be posted several times with the same identifiers, if it is not
 // known whether an earlier attempt arrived. It is never posted again after the call
 // was resolved.
 //
 // A callback URL is good for one call of one tool server. It cannot be forged, nor
-// turned to another call, and it expires.
+// turned to another call, nor to a later call with the same key, and it expires.
 //
 // A tool server that hangs, fails or lies affects its own calls only.
 //

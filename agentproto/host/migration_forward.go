@@ -14,8 +14,11 @@ type forwarded struct {
 	Toolset string // that the callback URL was made for
 	Key     agentproto.CallKey
 	Allowed kinds
-	Header  map[string]string // those of forwardedHeaders that were there
-	Body    []byte
+	// Incarnation and Lifetime are those of the callback URL.
+	Incarnation uint64
+	Lifetime    time.Duration
+	Header      map[string]string // those of forwardedHeaders that were there
+	Body        []byte
 }
 
 // forwardedHeaders are the headers of a callback that mean something.
@@ -54,6 +57,7 @@ func (p *posted) elsewhere(body []byte) bool {
 	}
 	f := &forwarded{
 		Toolset: set.manifest.Name, Key: p.capability.key, Allowed: p.capability.allowed,
+		Incarnation: p.capability.incarnation, Lifetime: p.capability.lifetime,
 		Header: map[string]string{}, Body: body,
 	}
 	for _, name := range forwardedHeaders {
@@ -90,7 +94,9 @@ func (rt *Runtime) takeForwarded(ctx context.Context, f *forwarded) *forwardedAn
 	for name, value := range f.Header {
 		r.Header.Set(name, value)
 	}
-	p := posted{rt: rt, w: answer, r: r, server: s, capability: capability{server: s.id, key: f.Key, allowed: f.Allowed}}
+	p := posted{rt: rt, w: answer, r: r, server: s, capability: capability{
+		server: s.id, key: f.Key, allowed: f.Allowed, incarnation: f.Incarnation, lifetime: f.Lifetime,
+	}}
 	p.id = messageIDOf(r.Header)
 	if !p.elsewhere(f.Body) { // it may have moved on
 		p.judge(p.decode(f.Body))

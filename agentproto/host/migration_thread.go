@@ -184,7 +184,7 @@ func (rt *Runtime) importCall(ctx context.Context, c *agentproto.CallSnapshot, t
 	}
 	if c.Call != nil && s != nil {
 		segments, err := capability{
-			server: s.id, key: c.Key, allowed: mayAll,
+			server: s.id, key: c.Key, allowed: mayAll, incarnation: c.Call.Incarnation,
 			expires: time.Now().Add(c.Remaining + rt.opts.Timeouts.Callback), lifetime: cmp.Or(c.Call.Lifetime, c.Remaining),
 		}.seal(rt.sealer)
 		if err != nil {

@@ -79,7 +79,9 @@ type Options struct {
 	// none, and that somebody else has a loop that makes calls. What is kept with a Model
 	// needs one when it is started again.
 	Model conversation.Model
-	// Conversation bounds what a thread does.
+	// Conversation bounds what a thread does. Its Retain and Idle hold for calls and their
+	// subscriptions as well, whether there are conversations or not: see
+	// [agentproto.ProgramOptions].
 	Conversation conversation.Limits
 
 	// Surface shows authorizations and choices to the user. Nil means a terminal:

@@ -1,9 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
@@ -41,6 +41,8 @@ func Build(f *dataflow.Flow, with Parts) *Ports {
 		with = with.idle()
 	}
 	with.calls.Flow = f
+	with.calls.Retain = max(0, cmp.Or(with.Limits.Retain, 24*time.Hour))
+	with.calls.Idle = max(0, cmp.Or(with.Limits.Idle, 30*24*time.Hour))
 	calls := agentproto.NewProgram(with.calls)
 	ports := &Ports{calls: calls, moves: newMigrationPorts(calls, with.moves)}
 	if with.Conversations {
@@ -96,8 +98,6 @@ func (rt *Runtime) run(ctx context.Context, wrap func(delivering) delivering) er
 		}
 		rt.flow = ports.calls
 	} else {
-		// Events of a call are told apart by number, also from those of a process before.
-		with.calls.FirstEvent = rand.Uint64() >> 1
 		app, err := durable.Start(rt.ctx, func(f *dataflow.Flow) *Ports { return Build(f, with) }, *rt.opts.State)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	mathrand "math/rand/v2"
 	"slices"
 	"time"
 
@@ -131,7 +132,7 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 	if req.CallID != "" {
 		inv.CallID = &req.CallID
 	}
-	call := &agentproto.Call{Key: inv.Key(), Invocation: inv, Lifetime: req.Lifetime, Made: time.Now()}
+	call := &agentproto.Call{Key: inv.Key(), Invocation: inv, Lifetime: req.Lifetime, Made: time.Now(), Incarnation: mathrand.Uint64() << 16}
 
 	tool, missing, err := rt.toolOf(ctx, req.session(), req.Operation)
 	if err != nil {
@@ -152,7 +153,7 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 		}
 	}
 	c := capability{
-		server: tool.server.id, key: call.Key, allowed: mayAll,
+		server: tool.server.id, key: call.Key, allowed: mayAll, incarnation: call.Incarnation,
 		expires: time.Now().Add(call.Lifetime + rt.opts.Timeouts.Callback), lifetime: call.Lifetime,
 	}
 	segments, err := c.seal(rt.sealer)

@@ -172,6 +172,7 @@ func (p *posted) keep(e agentproto.Event) error {
 		return err
 	}
 	defer done()
+	e.Incarnation = p.capability.incarnation
 	return p.rt.deliver(ctx, p.capability.key, e)
 }
 

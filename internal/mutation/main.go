@@ -48,6 +48,7 @@ var others = map[string][]string{
 	"dataflow/durable/owner.go":         {"dataflow/durable"},
 	"dataflow/durable/clock.go":         {"dataflow/durable"},
 	"agentproto/machine.go":             {"agentproto"},
+	"agentproto/detour.go":              {"agentproto"},
 	"agentproto/toolserver/oauth.go":    {"agentproto/toolserver"},
 	"agentproto/toolserver/state.go":    {"agentproto/toolserver"},
 }

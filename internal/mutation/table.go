@@ -209,11 +209,11 @@ var mutations = []mutation{
 	{"the clock of a durable flow goes back with that of the system", "dataflow/durable/clock.go", []edit{{
 		"o.last.now+int64(min(max(passed, 0), o.opts.MaxGap))", "is",
 	}}},
-	{"the answer to a choice may be below the first one", "agentproto/machine.go", []edit{{
+	{"the answer to a choice may be below the first one", "agentproto/detour.go", []edit{{
 		" || e.Selected < 0 || ", " || ",
 	}}},
 	{"the lifetime after a default does not count from when it was due", "agentproto/machine.go", []edit{{
-		"open.Choice.Default, open.Since.Add(open.Timeout), emit)", "open.Choice.Default, e.At, emit)",
+		"open.Choice.Default, open.Since.Add(open.Timeout), open.Lifetime)", "open.Choice.Default, time.Time{}, open.Lifetime)",
 	}}},
 	{"a token is used for scopes that it is not good for", "agentproto/toolserver/oauth.go", []edit{{
 		"case err == nil && covers(t.Scopes, need):", "case err == nil && len(need) >= 0:",

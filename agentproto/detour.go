@@ -1,0 +1,116 @@
+package agentproto
+
+import (
+	"cmp"
+	"time"
+)
+
+// On its way to its result a call may send its user elsewhere: to authorize the tool, or to make a
+// choice. See doc/protocol.md §5.3 and §5.4.
+
+// open returns the open detour, or nil.
+func (s *callState) open() *openDetour {
+	if s.More == nil {
+		return nil
+	}
+	return s.More.Open
+}
+
+// An openDetour is where a call sent its user.
+type openDetour struct {
+	ID       string // see Event.Detour
+	Number   uint64 // tells it from the others of the call
+	OAuth    *OAuth
+	Choice   *UserChoice
+	Since    time.Time
+	Timeout  time.Duration
+	Lifetime time.Duration // of that event
+}
+
+// detour returns the name of the open detour, or "".
+func (s *callState) detour() string {
+	if open := s.open(); open != nil {
+		return open.ID
+	}
+	return ""
+}
+
+// maxDetours bounds how often one call may send its user elsewhere.
+const maxDetours = 5
+
+// detour opens a detour, in place of the one that is open if it is another.
+func (t turn) detour(e *event, state State, id string) {
+	s := t.s
+	if s.detour() == id {
+		t.ask(Effect{Kind: Drop, State: s.State, Dropped: Repeated, Event: e.Kind})
+		return
+	}
+	if s.Detours++; s.Detours > maxDetours {
+		t.failAndCancel(ByMalformed, "the tool server asked the user for more than %d detours", maxDetours)
+		return
+	}
+	t.withdraw()
+	open := &openDetour{
+		ID: id, Number: s.Call.Incarnation + uint64(s.Detours), OAuth: e.OAuth, Choice: e.Choice,
+		Since: e.At, Timeout: detourTimeout(e), Lifetime: e.Lifetime,
+	}
+	s.State, s.more().Open = state, open
+	t.arm(open.Timeout)
+	t.surface(open)
+}
+
+func detourTimeout(e *event) time.Duration {
+	if e.Kind == OAuthArrived {
+		return cmp.Or(e.Timeout, DefaultOAuthTimeout)
+	}
+	return cmp.Or(e.Timeout, DefaultChoiceTimeout)
+}
+
+// surface shows the open detour to the user.
+func (t turn) surface(open *openDetour) {
+	s := t.s
+	e := Effect{
+		Kind: SurfaceOAuth, Key: s.Call.Key, State: s.State, OAuth: open.OAuth, Choice: open.Choice, Detour: open.ID, Number: open.Number,
+		Server: s.Call.Server, Lifetime: open.Lifetime, Operation: s.Call.operation(),
+	}
+	if open.Choice != nil {
+		e.Kind = PromptChoice
+	}
+	t.ask(e)
+	if t.prompts {
+		t.do.Call(request{Prompt: e.Prompt()})
+	}
+}
+
+// answered takes the user's choice to the tool, once for each prompt.
+func (t turn) answered(e *event) {
+	s := t.s
+	if s.State != ChoicePending || s.detour() != e.Detour || e.Selected < 0 || e.Selected >= len(s.open().Choice.Choices) {
+		t.ask(Effect{Kind: Drop, State: s.State, Dropped: Repeated, Event: e.Kind})
+		return
+	}
+	t.goOn(e.Selected, e.At, e.Lifetime)
+}
+
+// goOn goes on waiting for the result, with a lifetime that starts again at a time.
+func (t turn) goOn(selected int, since time.Time, lifetime time.Duration) {
+	s, open := t.s, t.s.open()
+	s.State, s.More = Pending, &more{Since: since, Lifetime: lifetime}
+	t.arm(cmp.Or(lifetime, t.lifetime))
+	a := &Answer{Key: s.Call.Key, Number: open.Number, Choice: open.Choice, Selected: selected, Server: s.Call.Server}
+	t.ask(Effect{
+		Kind: AnswerChoice, State: Pending, Choice: a.Choice, Detour: open.ID, Number: a.Number,
+		Selected: a.Selected, Server: a.Server,
+	})
+	if t.answers {
+		t.do.Call(request{Answer: a})
+	}
+}
+
+// withdraw takes the open prompt back.
+func (t turn) withdraw() {
+	if open := t.s.open(); open != nil {
+		t.ask(Effect{Kind: Withdraw, State: t.s.State, Detour: open.ID, Number: open.Number})
+		t.s.More.Open = nil
+	}
+}

@@ -1,0 +1,67 @@
+package agentproto
+
+import (
+	"time"
+
+	"github.com/millrace/millrace/bounds"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+// A retention makes the inputs and outputs of a program, which remember their keys for a time, or
+// for ever if [ProgramOptions].Retain is zero. For a simulator these are different programs:
+// what is forgotten by the time depends on the clock.
+type retention struct {
+	at     Host
+	retain time.Duration
+}
+
+// never is longer than any history.
+const never = 100 * 365 * 24 * time.Hour
+
+// movedRetention is how long it is known at least where a call or a thread has gone. Callback
+// URLs that were made before the move end before that (doc/protocol.md §12.1).
+const movedRetention = 7 * 24 * time.Hour
+
+const (
+	lateMove = "a move has ended or was given up by then"
+	lateCall = "a key that is put again so late is dropped if its call is not over, and else it is another call"
+)
+
+// putCalls makes the input of calls. It returns them and what comes of their being posted.
+func (p *Program) putCalls(r retention, opts ProgramOptions) (calls callsAt, inputs mergedAt) {
+	const name = "calls"
+	if r.retain == 0 {
+		port, put := keyedsingleton.Input[CallKey, *Call](r.at, name)
+		p.calls = port
+		return keyedsingleton.IntoKeyedStream(put), post(p, put, opts)
+	}
+	port, put := keyedsingleton.InputWithin[CallKey, *Call](r.at, name, dataflow.Retain{For: r.retain}, lateCall)
+	p.calls = port
+	return keyedsingleton.IntoKeyedStream(put), post(p, put, opts)
+}
+
+// putMoves makes the input of the steps of moves.
+func putMoves(r retention, port **dataflow.EntryInputPort[moveKey, *move]) orderedAt {
+	const name = "moves"
+	if r.retain == 0 {
+		in, put := keyedsingleton.Input[moveKey, *move](r.at, name)
+		*port = in
+		return keyedsingleton.IntoKeyedStream(put)
+	}
+	in, put := keyedsingleton.InputWithin[moveKey, *move](r.at, name, dataflow.Retain{For: movedRetention}, lateMove)
+	*port = in
+	return keyedsingleton.IntoKeyedStream(put)
+}
+
+// output makes an output of the first value of each key.
+func output[K comparable, V any](
+	r retention, ks dataflow.KeyedStream[K, V, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce],
+	name string, keep time.Duration, why dataflow.NonDet,
+) *dataflow.EntryOutputPort[K, V] {
+	if r.retain == 0 {
+		return keyedsingleton.Output(keyedstream.First(ks), name)
+	}
+	return keyedsingleton.Output(keyedstream.FirstWithin(ks, dataflow.Retain{For: keep}, why), name)
+}

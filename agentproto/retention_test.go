@@ -1,0 +1,250 @@
+package agentproto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// retaining are options of a program that remembers what is over for an hour.
+var retaining = ProgramOptions{Retain: time.Hour, Idle: 3 * time.Hour}
+
+func (h *host) closeThread(id string) {
+	h.t.Helper()
+	if err := h.CloseThread(context.Background(), id); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *host) want(key CallKey, story string) {
+	h.t.Helper()
+	synctest.Wait()
+	if got := h.story(key); got != story {
+		h.t.Errorf("%v: %q, want %q", key, got, story)
+	}
+}
+
+// TestKeyIsUsedAgain uses the key of a call that was forgotten. It would catch a key that is taken for ever, one
+// that is free too early, and a message to the first call that does something to the second: its callback URL is good for days.
+func TestKeyIsUsedAgain(t *testing.T) {
+	of := func(incarnation uint64, e Event) Event {
+		e.Incarnation = incarnation
+		return e
+	}
+	for _, x := range []struct {
+		name   string
+		first  Event
+		late   []Event
+		second string // what becomes of the second call when they have come, and then its result
+	}{
+		{"result", result("a"), []Event{result("b"), oauth("u"), {Kind: Malformed, Reason: "?"}}, "dropped(late) dropped(late) dropped(late) resolved(tool_result)"},
+		{"refusal", Event{Kind: Refused, Reason: "no"}, []Event{subscribed("b"), {Kind: CallLost}}, "dropped(late) dropped(late) resolved(tool_result)"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const first, second = 1 << 16, 2 << 16
+				h := startProgram(t, retaining)
+				h.call(k1, func(c *Call) { c.Incarnation = first })
+				h.deliver(k1, of(first, x.first))
+				time.Sleep(59 * time.Minute)
+				if err := h.Call(t.Context(), &Call{Key: k1}); !errors.Is(err, dataflow.ErrDuplicateKey) {
+					t.Errorf("after 59 minutes: %v", err)
+				}
+				time.Sleep(62 * time.Minute)
+				before := h.story(k1)
+				if was, err := h.Has(t.Context(), k1); was || err != nil {
+					t.Errorf("after two hours the call is known: %t, %v", was, err)
+				}
+				h.call(k1, func(c *Call) { c.Incarnation = second })
+				for _, e := range x.late {
+					h.deliver(k1, of(first, e))
+				}
+				h.deliver(k1, of(second, result("c")))
+				r, err := h.Await(t.Context(), k1)
+				if err != nil || r.Result.String() != "c" {
+					t.Errorf("the second call has %+v, %v", r, err)
+				}
+				h.want(k1, before+" "+x.second)
+				h.stop()
+			})
+		})
+	}
+}
+
+// TestOtherSubscription would catch an event for a subscription of a call that was forgotten being told to a model as one of the next.
+func TestOtherSubscription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := startProgram(t, retaining)
+		h.call(k1, func(c *Call) { c.Incarnation = 2 << 16 })
+		h.deliver(k1, subscribed("a"))
+		for _, incarnation := range []uint64{1 << 16, 0, 2<<16 + 3} { // the last is of a call that has moved
+			e := news(fmt.Sprint(incarnation>>16), "")
+			e.Incarnation = incarnation
+			h.deliver(k1, e)
+		}
+		h.want(k1, "resolved(tool_result) dropped(unsubscribed) event(0) event(2)")
+		h.stop()
+	})
+}
+
+// TestLongCallIsNotForgotten has a call that lives for longer than what is over is remembered. It would catch a thread
+// that forgets a call which it has to tell of its closure, and a key that is used again while its call is not over.
+func TestLongCallIsNotForgotten(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		t.Run(fmt.Sprint("subscribed ", open), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := startProgram(t, retaining)
+				h.call(k1, func(c *Call) { c.Lifetime = 100 * time.Hour })
+				want := "dropped(repeated) resolved(thread closed)"
+				if open {
+					h.deliver(k1, subscribed("a"))
+					want = "resolved(tool_result) event(x) event(x) event(x) event(x) event(x) dropped(repeated) ended"
+				}
+				for range 5 {
+					time.Sleep(2 * time.Hour)
+					if open {
+						h.deliver(k1, news("x", ""))
+					}
+				}
+				h.call(k1, nil)
+				synctest.Wait()
+				h.closeThread(k1.GroupID)
+				h.want(k1, want)
+				h.stop()
+			})
+		})
+	}
+}
+
+// TestSilentSubscriptionEnds would catch a subscription that is kept for ever because its server never ends it, and one that ends
+// although it speaks.
+func TestSilentSubscriptionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := startProgram(t, retaining)
+		h.call(k1, nil)
+		h.deliver(k1, subscribed("a"))
+		time.Sleep(2 * time.Hour)
+		h.deliver(k1, news("x", ""))
+		time.Sleep(2 * time.Hour)
+		h.want(k1, "resolved(tool_result) event(x)")
+		time.Sleep(2 * time.Hour)
+		h.want(k1, "resolved(tool_result) event(x) event(Error: the tool server lost the subscription: it was silent for 3h0m0s) ended cancel")
+		h.stop()
+	})
+}
+
+// TestClosedThreadIsRemembered would catch a call that begins in a thread that was just closed, and a thread that is closed for ever.
+func TestClosedThreadIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := startProgram(t, retaining)
+		h.closeThread("thread")
+		time.Sleep(59 * time.Minute)
+		h.call(k1, nil)
+		h.want(k1, "resolved(thread closed)")
+		time.Sleep(2 * time.Minute)
+		other := CallKey{"thread", "2"}
+		h.call(other, nil)
+		h.deliver(other, result("a"))
+		h.want(other, "resolved(tool_result)")
+		h.stop()
+	})
+}
+
+// TestMovedCallIsForwarded would catch a host that forgets where a session went while callback URLs of it are good.
+func TestMovedCallIsForwarded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		m := &movers{t: t}
+		opts := retaining
+		m.d = startProgram(t, opts)
+		opts.Forward = func(ctx context.Context, f *Forwarded) { m.must(m.d.Relay(ctx, recode(t, f))) }
+		m.s = startProgram(t, opts)
+		m.s.call(k1, func(c *Call) { c.Lifetime, c.Incarnation = 30*24*time.Hour, 5<<16 })
+		m.must(m.s.Freeze(ctx, "thread", "m"))
+		m.export("m")
+		m.must(m.s.Release(ctx, "thread", "m"))
+		m.must(m.d.Thaw(ctx, "thread", "m"))
+		time.Sleep(6 * 24 * time.Hour)
+		r := result("a")
+		r.Incarnation = 5 << 16
+		m.s.deliver(k1, r)
+		m.d.want(k1, "resolved(tool_result)")
+		time.Sleep(2 * 24 * time.Hour)
+		m.s.deliver(k1, r)
+		m.s.want(k1, "departed dropped(late)")
+		m.s.stop()
+		m.d.stop()
+	})
+}
+
+// TestNothingIsLeftOfCalls puts calls that are all resolved and, after a while, forgotten: in a thread of their own or in one that
+// is never closed, with a detour and with a subscription. It would catch what is kept of each call for ever.
+func TestNothingIsLeftOfCalls(t *testing.T) {
+	const rounds, calls = 16, 2_000
+	synctest.Test(t, func(t *testing.T) {
+		p := NewProgram(ProgramOptions{
+			Retain: time.Hour, Dispatch: func(context.Context, *Call) DispatchOutcome { return DispatchOutcome{Accepted: true, Watch: "server"} },
+			Prompt: func(ctx context.Context, _ *Prompt) {}, Answer: func(context.Context, *Answer) {},
+			Watch: func(context.Context, *Watched) string { return "" },
+		})
+		if err := p.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			for {
+				if _, err := p.NextEffect(context.Background()); err != nil {
+					return
+				}
+			}
+		}()
+		var first int64
+		for round := range rounds {
+			for i := range calls {
+				key := CallKey{"thread", fmt.Sprint(round, " ", i)}
+				if i%2 == 0 {
+					key.GroupID = key.ID
+				}
+				call := &Call{Key: key, Invocation: &Invocation{GroupID: key.GroupID, ID: key.ID}, Incarnation: uint64(round*calls+i+1) << 16}
+				events := []Event{result("a")}
+				switch i % 3 {
+				case 1:
+					events = []Event{choice("r"), answer1("r", 1), result("a")}
+				case 2:
+					events = []Event{subscribed("a"), news("x", "id"), final("y")}
+				}
+				if err := p.Call(t.Context(), call); err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range events {
+					if err := p.Deliver(t.Context(), key, e); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			time.Sleep(25 * time.Hour) // for as long it is known that a detour is over
+			synctest.Wait()
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			if round == rounds/2 {
+				first = int64(m.HeapAlloc)
+			}
+			t.Logf("round %d: %d kB", round, m.HeapAlloc>>10)
+			if more := int64(m.HeapAlloc) - first; round > rounds/2 && more > 1<<19 {
+				t.Errorf("after %d calls more, %d bytes more are kept", (round-rounds/2)*calls, more)
+			}
+		}
+		if err := p.Stop(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		<-read
+	})
+}

@@ -245,7 +245,8 @@ func (g *Guard) search(text []byte) (found bool, work int) {
 }
 
 // windowsOf returns the windows of a secret: of itself, and of its base64 after 0, 1 or 2
-// bytes of a group of three. Those in which no 16 bytes say enough are left out.
+// bytes of a group of three. Those in which no 16 bytes say enough are left out, and all if
+// the secret itself is such a text.
 func windowsOf(secret string) (ws []window) {
 	if len(secret) < minGuarded {
 		return nil
@@ -253,9 +254,11 @@ func windowsOf(secret string) (ws []window) {
 	if len(secret) > maxGuarded {
 		secret = secret[len(secret)-maxGuarded:]
 	}
-	if w, ok := windowOf(secret); ok {
-		ws = append(ws, w)
+	w, ok := windowOf(secret)
+	if !ok { // its base64 would be found in what others write, too
+		return nil
 	}
+	ws = append(ws, w)
 	for at := range 3 {
 		encoded := base64.RawStdEncoding.EncodeToString(append(make([]byte, at, at+len(secret)), secret...))
 		// The characters at the ends are the neighbours' too.

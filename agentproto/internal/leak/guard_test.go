@@ -129,7 +129,7 @@ func TestO19_PartsOfSecrets(t *testing.T) {
 	if last.Add(string(every)); !last.Finds(every[240:]) {
 		t.Error("a secret with the last of all bytes is not found")
 	}
-	for _, weak := range []string{"", "1234567", strings.Repeat("a", 500_000), strings.Repeat("ab", 20), "aaaaaaaaaaaabcd", "aaaaaaaab", "tool_result_ok"[:7]} {
+	for _, weak := range []string{"", "1234567", strings.Repeat("a", 500_000), strings.Repeat("ab", 20), "aaaaaaaaaaaabcd", "aaaaaaaab", "00000001", "tool_result_ok"[:7]} {
 		var g Guard
 		if g.Add(weak) || g.Finds([]byte(weak+" tool_result "+weak)) {
 			t.Errorf("%.20q is looked for", weak)

@@ -112,11 +112,6 @@ func (s *Server) run(ctx context.Context, at tools.Place, j tools.Job) tools.Out
 	if _, stopped := s.ports.Stops.Get(tools.StopKey{Place: at, Number: j.Number}); stopped {
 		return tools.Outcome{Suspended: true}
 	}
-	// A job is done again after a crash also if its outcome is in the history and was not looked
-	// at. Nobody would tell it to end, then, if its call is over.
-	if _, alive := s.ports.Alive.Get(tools.Name{Runtime: at.Runtime, Group: j.Call.Group, ID: j.Call.ID}); !alive {
-		return tools.Outcome{Suspended: true}
-	}
 	if j.Kind == tools.Produce && j.By != s.epoch {
 		return tools.Outcome{Suspended: true, By: s.epoch} // its state is an older one
 	}

@@ -1,11 +1,9 @@
 package toolserver
 
 import (
-	"context"
 	"encoding/binary"
 	"encoding/json"
 
-	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/envelope"
 	"github.com/millrace/millrace/agentproto/internal/leak"
 	"github.com/millrace/millrace/agentproto/internal/tools"
@@ -64,13 +62,4 @@ func Guarded(s *Server) int { return s.guard.Windows() }
 func KeptResults(s *Server) int64 {
 	loads, _ := s.ports.Load.Latest()
 	return loads.All.Results
-}
-
-// RunAgain does the job of a call again, as after a crash, and reports whether it was done.
-func RunAgain(s *Server, inv *agentproto.Invocation) bool {
-	at := tools.Place{Session: inv.GroupID}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	o := s.run(ctx, at, tools.Job{Kind: tools.Run, Number: 1, Call: tools.CallID{Group: inv.GroupID, ID: inv.ID}, Inv: inv, By: s.epoch})
-	return !o.Suspended
 }

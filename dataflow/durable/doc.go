@@ -178,7 +178,8 @@
 // when the flow is built. See [CBOR].
 //
 // Asynchronous calls are made again after a crash if their answer was not kept: give
-// them the key, and let the other side recognize it.
+// them the key, and let the other side recognize it. They are made once steps have taken the
+// records that the log had, since the answer may be among these.
 //
 // [durabletest.Upgrade]: https://pkg.go.dev/github.com/millrace/millrace/dataflow/durable/durabletest#Upgrade
 package durable

@@ -44,6 +44,7 @@ type owner struct {
 	saving, sending sync.WaitGroup
 	cutter          *logdriven.Cutter
 	stored          stored
+	resuming        resuming
 	roomMaking
 	before  *cut // the last one
 	cut     *cut // that is being written, or nil
@@ -166,7 +167,9 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 	if err := o.show(); err != nil {
 		return err
 	}
-	o.leader.Resume()
+	if err := o.resumeAfter(ctx, reader); err != nil {
+		return err
+	}
 	o.called()
 	o.door.opened(o.partition, o.program.numbers)
 	opened()
@@ -320,6 +323,7 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 		return err
 	}
 	o.leader.Release()
+	o.resume()
 	o.called()
 	o.sender.add(o.leader.Moved())
 	return nil

@@ -89,7 +89,7 @@ type Calling interface {
 	MadeID(i int) uint64                       // what tells call i of these from the others
 	SayMade(i int) string                      // call i of these, for people
 	Answer(i int)                              // have the answer of call i of these accepted
-	Begin()                                    // make the calls that the last committed step asked for
+	Begin()                                    // make the calls that the last committed step asked for, once Resume was called
 	Resume()                                   // make all calls that have no answer
 }
 

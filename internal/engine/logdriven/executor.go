@@ -206,16 +206,16 @@ func (l *Executor) make(p *engine.Plan) (e Emission, err error) {
 	return e, nil
 }
 
-// Release makes the asynchronous calls that the last step asked for. It is called when
-// the step is durable.
+// Release makes the asynchronous calls that the last step asked for, once Resume was called. It
+// is called when the step is durable.
 func (l *Executor) Release() {
 	for _, c := range l.calls {
 		c.Begin()
 	}
 }
 
-// Resume makes all asynchronous calls that have no answer. It is called once, when what
-// was recorded has been gone through.
+// Resume makes all asynchronous calls that have no answer. It is called once, when steps have
+// taken the records that were there after the restore: the answer of a call may be among them.
 func (l *Executor) Resume() {
 	for _, c := range l.calls {
 		c.Resume()

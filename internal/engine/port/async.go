@@ -34,6 +34,7 @@ type async[K comparable, V, U any] struct {
 	// of a graph whose history is kept outside; see async_log.go
 	pending *keyed.Table[K, V]   // calls without an answer; nil elsewhere
 	fresh   engine.Columns[K, V] // of these, what the last step asked for
+	resumed bool                 // Resume was called
 
 	asked askedCalls[K, V] // of a simulated graph
 

@@ -78,19 +78,22 @@ func (a *async[K, V, U]) failed(k K, why error) error {
 	return a.loc.Graph.Settings.Answer(r)
 }
 
-// Begin makes the calls that the last step asked for.
+// Begin makes the calls that the last step asked for. Before Resume it makes none: their answers
+// may be in records that no step has taken.
 func (a *async[K, V, U]) Begin() {
 	if a.lives != nil {
 		a.lives.committed()
 	}
 	fresh := a.fresh
 	a.fresh = engine.Columns[K, V]{}
-	a.enqueueCommitted(fresh)
+	if a.resumed {
+		a.enqueueCommitted(fresh)
+	}
 }
 
 // Resume makes all calls that have no answer.
 func (a *async[K, V, U]) Resume() {
-	a.fresh = engine.Columns[K, V]{}
+	a.fresh, a.resumed = engine.Columns[K, V]{}, true
 	var all engine.Columns[K, V]
 	for k, v := range a.pending.All() {
 		all.K, all.V, all.H = append(all.K, k), append(all.V, *v), append(all.H, a.in.hash.Hash(k))

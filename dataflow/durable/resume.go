@@ -1,0 +1,28 @@
+package durable
+
+import "context"
+
+// resuming says when the asynchronous calls of a restored partition are made again. A process
+// that has ended may have left answers in the records that no step had taken, so a call is made
+// again once steps have taken the records that the restore found.
+type resuming struct {
+	after uint64 // position of the last of these records
+	done  bool
+}
+
+// resumeAfter notes the records that the restore found, and makes the calls if there are none.
+func (o *owner) resumeAfter(ctx context.Context, from *source) (err error) {
+	if o.resuming.after, err = from.reader.Last(ctx); err != nil {
+		return err
+	}
+	o.resume()
+	return nil
+}
+
+// resume makes calls again if it is time.
+func (o *owner) resume() {
+	if !o.resuming.done && o.last.taken >= o.resuming.after {
+		o.resuming.done = true
+		o.leader.Resume()
+	}
+}

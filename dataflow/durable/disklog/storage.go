@@ -21,6 +21,13 @@ const (
 	openTables = 128
 )
 
+// Most of what is written is purged soon, so tables of the first level wait for longer than
+// they would by default until they are merged.
+const (
+	mergeTables = 8
+	stopTables  = 24
+)
+
 // storage returns the options of pebble. Its format is the first one whose tables have a
 // checksum in their footer, and is later than that of write-ahead logs that say how far they
 // were synced.
@@ -34,6 +41,8 @@ func (l *Log) storage(fs *files, existing bool) *pebble.Options {
 		MemTableSize:                memtable,
 		MemTableStopWritesThreshold: memtables,
 		MaxOpenFiles:                openTables,
+		L0CompactionThreshold:       mergeTables,
+		L0StopWritesThreshold:       stopTables,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
 		FlushDelayDeleteRange:       5 * time.Second, // what was purged is freed without further writes
 		Logger:                      storageLog{l},

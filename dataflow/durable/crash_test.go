@@ -330,13 +330,19 @@ func attempt(t *testing.T, processes int, together, divided bool, options Option
 // trialOf is attempt of any flow, with as many partitions of all its locations.
 func trialOf(t *testing.T, build func(*dataflow.Flow) crashPorts, partitions, processes int, together bool, options Options, hook journal.Hook) (wrong []string) {
 	t.Helper()
+	return trialOn(t, build, journal.MemoryOptions{Hook: hook, Partitions: partitions}, processes, together, options)
+}
+
+// trialOn is trialOf on a log with options.
+func trialOn(t *testing.T, build func(*dataflow.Flow) crashPorts, log journal.MemoryOptions, processes int, together bool, options Options) (wrong []string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		defer func() {
 			if v := recover(); v != nil {
 				wrong = append(wrong, fmt.Sprint("panic: ", v))
 			}
 		}()
-		first := journal.NewMemory(journal.MemoryOptions{Hook: hook, Partitions: partitions})
+		first := journal.NewMemory(log)
 		handles := make([]*journal.Memory, processes)
 		w := &world{options: options, build: build, logs: make([]journal.Log, processes)}
 		w.reopen = func(i int) journal.Log {

@@ -181,5 +181,8 @@
 // them the key, and let the other side recognize it. They are made once steps have taken the
 // records that the log had, since the answer may be among these.
 //
+// A step may take records that are not durable yet, if the log is of one process, as disklog
+// is. They are when the step is, and nothing of it is shown before.
+//
 // [durabletest.Upgrade]: https://pkg.go.dev/github.com/millrace/millrace/dataflow/durable/durabletest#Upgrade
 package durable

@@ -29,6 +29,10 @@ func (l rotten) Read(ctx context.Context, p int, after uint64) (journal.Reader, 
 	return rottenReader{r, l}, nil
 }
 
+func (l rotten) ReadAhead(ctx context.Context, p int, after uint64) (journal.Reader, error) {
+	return l.Read(ctx, p, after)
+}
+
 func (l rotten) Restore(ctx context.Context, p int) (*journal.History, error) {
 	h, err := l.Memory.Restore(ctx, p)
 	if err == nil && l.history != nil {

@@ -41,6 +41,11 @@ func unmeasured(l journal.Log) journal.Log {
 	return l
 }
 
+// ReadAhead is [journal.ReadAhead].
+func (m *measured) ReadAhead(ctx context.Context, p int, after uint64) (journal.Reader, error) {
+	return journal.ReadAhead(ctx, m.Log, p, after)
+}
+
 // Append measures [journal.Log.Append].
 func (m *measured) Append(ctx context.Context, p int, records ...[]byte) (position uint64, err error) {
 	began := time.Now()

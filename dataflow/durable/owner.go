@@ -23,6 +23,7 @@ type owner struct {
 	*core
 	partition int
 	of        origin
+	commits   bool // what it makes of records is committed, so it may read ahead
 
 	graph  *engine.Graph
 	leader *logdriven.Executor
@@ -71,7 +72,7 @@ func (c *core) own(ctx context.Context, partition int, opened func()) (err error
 	var t *trial
 	adopts := uint64(0)
 	for purged := 0; ; {
-		o := &owner{core: c, partition: partition, of: c.originOf(partition), trial: t, adopts: adopts, before: &cut{done: closed}, roomMaking: roomMaking{covered: fewBytes, unknown: fewBytes}}
+		o := &owner{core: c, partition: partition, commits: true, of: c.originOf(partition), trial: t, adopts: adopts, before: &cut{done: closed}, roomMaking: roomMaking{covered: fewBytes, unknown: fewBytes}}
 		err := o.runAlone(ctx, func() {
 			purged = 0
 			opened()

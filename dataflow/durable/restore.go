@@ -85,7 +85,13 @@ func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error)
 	if err := o.begun(ctx, h); err != nil {
 		return nil, err
 	}
-	reader, err := o.log.Read(ctx, o.partition, max(o.last.taken, 1)-1)
+	read := o.log.Read
+	if o.commits {
+		read = func(ctx context.Context, p int, after uint64) (journal.Reader, error) {
+			return journal.ReadAhead(ctx, o.log, p, after)
+		}
+	}
+	reader, err := read(ctx, o.partition, max(o.last.taken, 1)-1)
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,13 @@ func (p *peers) do(_ context.Context, _ Place, j Job) Outcome {
 // TestN60_Crashes ends the process before and after everything that it makes durable, once and once more. The call ends,
 // with one result and one final event, and its function does not run more often than there are processes, which are four at most.
 func TestN60_Crashes(t *testing.T) {
+	for name, ahead := range map[string]bool{"durable": false, "read ahead": true} {
+		t.Run(name, func(t *testing.T) { crashes(t, ahead) })
+	}
+}
+
+// crashes makes the runs on a log that shows records before they are durable, or does not.
+func crashes(t *testing.T, ahead bool) {
 	all := &peers{runs: make(map[string]int), delivered: make(map[string]int)}
 	drives := 0
 	runs := durabletest.Crash(t, durabletest.Program[*Ports]{
@@ -63,7 +70,7 @@ func TestN60_Crashes(t *testing.T) {
 			}
 			return ctx.Err()
 		},
-	}, durabletest.Options{Again: 2})
+	}, durabletest.Options{Again: 2, ReadAhead: ahead})
 	t.Logf("%d runs", runs)
 	if runs < 60 || len(all.runs) < runs*9/10 {
 		t.Errorf("%d runs with %d calls are too few to show anything", runs, len(all.runs))

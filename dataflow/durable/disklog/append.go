@@ -44,6 +44,7 @@ func addRecords(g *group, o *op) {
 		m = &message{p: p, position: l.take()}
 		m.tally = tally{p.next.end, p.next.records.count + 1, p.next.records.bytes}
 		p.open, p.next.end = m, m.position
+		p.awaited = p.awaited || !p.stepped && !p.late && p.readAhead.Load() > 0
 		g.messages = append(g.messages, m)
 		l.counters.messages.Add(1)
 	}
@@ -57,14 +58,23 @@ func addRecords(g *group, o *op) {
 
 // write adds a message to the batch when it has all its records.
 func (m *message) write(g *group) {
-	g.set(kindRecords, m.p.number, m.position, m.tally.size()+m.packed, func(b []byte) []byte {
-		b = m.tally.append(b)
-		for _, records := range m.parts {
-			for _, r := range records {
-				b = binary.AppendUvarint(b, uint64(len(r)))
-				b = append(b, r...)
-			}
+	packed := make([]byte, 0, m.packed)
+	for _, records := range m.parts {
+		for _, r := range records {
+			packed = binary.AppendUvarint(packed, uint64(len(r)))
+			packed = append(packed, r...)
 		}
-		return b
+	}
+	g.set(kindRecords, m.p.number, m.position, m.tally.size()+len(packed), func(b []byte) []byte {
+		return append(m.tally.append(b), packed...)
 	})
+	if m.p.readAhead.Load() > 0 {
+		m.p.fresh = append(m.p.fresh, written{m.tally.before, m.position, packed})
+	}
+}
+
+// A written is a message for a tail: the position before it, its own, and its records.
+type written struct {
+	before, position uint64
+	packed           []byte
 }

@@ -69,6 +69,7 @@ func addStep(g *group, o *op) {
 	if o.err = l.admit(o.purpose, int64(o.parcel.size)+overhead); o.err != nil {
 		return
 	}
+	o.p.stepped, o.p.awaited, o.p.late = true, false, false
 	next.fence = l.take()
 	next.steps = tally{o.fence, next.steps.count + 1, next.steps.bytes + o.parcel.size}
 	if next.steps.count == 1 {

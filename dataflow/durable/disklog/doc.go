@@ -26,7 +26,9 @@
 // step which fence, so a reader notices what is missing between them.
 //
 // Records, steps and snapshots that come while the disk syncs are gathered, those of all
-// partitions, and share the next sync. Nobody sees them before it is done.
+// partitions, and share the next sync. Nobody sees them before it is done, but for who makes the
+// steps of a partition: it reads records ahead ([Log.ReadAhead]), and they share a sync with the
+// step that takes them. The log waits 10 ms for that step, and then syncs without it.
 //
 // # What is promised
 //

@@ -20,3 +20,6 @@ func (l *Log) Submitted() int {
 	}
 	return n
 }
+
+// ReadersAhead returns how many readers read a partition ahead.
+func (l *Log) ReadersAhead(partition int) int { return int(l.partitions[partition].readAhead.Load()) }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -29,8 +30,8 @@ type op struct {
 	parcel  parcel // the step or the snapshot
 	purge   purge
 
-	g      *group // that has taken it; under the lock of the queue
-	result uint64 // with err, written before done is closed
+	built  chan struct{} // closed when a batch has a copy of what was given; nil until a group has taken it, under the lock of the queue
+	result uint64        // with err, written before done is closed
 	err    error
 	done   chan struct{}
 }
@@ -51,15 +52,20 @@ type queue struct {
 	runs   sync.WaitGroup
 }
 
-// A group is ops that share a sync.
+// A group is ops that share a sync. They are written in one batch, or in several where a step
+// is expected of what the ones before have; see ahead.go.
 type group struct {
 	l        *Log
 	ops      []*op
+	fresh    []*op // of these, those for the next batch
+	built    chan struct{}
 	batch    *pebble.Batch
+	written  bool        // a batch is written that is not durable
+	timer    *time.Timer // says when no step is expected any longer; nil if none is
+	late     bool        // it has
 	touched  []*partition
-	messages []*message
+	messages []*message    // of the batch
 	ceiling  uint64        // that it makes durable, zero if it does not
-	built    chan struct{} // closed when the batch has a copy of what the callers gave
 	done     chan struct{} // closed when all ops have their results
 }
 
@@ -96,7 +102,7 @@ func (l *Log) submit(ctx context.Context, o *op) (uint64, error) {
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
-	if o.g == nil {
+	if o.built == nil {
 		q.ops = slices.DeleteFunc(q.ops, func(other *op) bool { return other == o })
 		q.mu.Unlock()
 		select {
@@ -106,9 +112,8 @@ func (l *Log) submit(ctx context.Context, o *op) (uint64, error) {
 			return 0, context.Cause(ctx)
 		}
 	}
-	g := o.g
 	q.mu.Unlock()
-	<-g.built
+	<-o.built
 	select {
 	case <-o.done:
 		return o.result, o.err
@@ -144,8 +149,8 @@ func (l *Log) run() {
 			return
 		}
 		for l.ctx.Err() == nil {
-			g := l.queue.take(l)
-			if g == nil {
+			g := &group{l: l, done: make(chan struct{})}
+			if !l.queue.take(g) {
 				break
 			}
 			l.commit(g)
@@ -157,8 +162,8 @@ func (l *Log) run() {
 	}
 }
 
-// take makes a group of what waits, nil if nothing does.
-func (q *queue) take(l *Log) *group {
+// take adds what waits to a group, and reports whether that is anything.
+func (q *queue) take(g *group) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, bytes := 0, 0
@@ -169,17 +174,18 @@ func (q *queue) take(l *Log) *group {
 		n++
 	}
 	if n == 0 {
-		return nil
+		return false
 	}
-	g := &group{l: l, ops: q.ops[:n:n], built: make(chan struct{}), done: make(chan struct{})}
+	g.fresh, g.built = q.ops[:n:n], make(chan struct{})
 	if q.ops = q.ops[n:]; len(q.ops) == 0 {
 		q.ops = nil
 	}
-	for _, o := range g.ops {
-		o.g = g
+	for _, o := range g.fresh {
+		o.built = g.built
 	}
+	g.ops = append(g.ops, g.fresh...)
 	q.flying = g
-	return g
+	return true
 }
 
 // drop gives all that wait an error, and all that come later.
@@ -221,22 +227,7 @@ func (l *Log) commit(g *group) {
 		return
 	}
 	defer l.leave()
-	g.build()
-	close(g.built)
-	if !g.batch.Empty() {
-		if err = l.apply(g.batch, pebble.Sync); err == nil {
-			if err = l.there(); err != nil {
-				l.fail(err)
-			}
-		}
-		if err != nil {
-			err = unknown(err)
-		}
-		l.counters.syncs.Add(1)
-	} else {
-		err = g.batch.Close()
-	}
-	if err == nil {
+	if err = g.write(); err == nil {
 		g.publish()
 	}
 	for _, o := range g.ops {
@@ -245,6 +236,42 @@ func (l *Log) commit(g *group) {
 		}
 		close(o.done)
 	}
+}
+
+// write writes the batches of a group, and syncs the last one, which is behind the others in
+// the same log.
+func (g *group) write() error {
+	l := g.l
+	for {
+		g.build()
+		close(g.built)
+		waits := g.expects()
+		if g.batch.Empty() && !waits && !g.written {
+			return g.batch.Close()
+		}
+		how := pebble.Sync
+		if waits {
+			how = pebble.NoSync
+		}
+		if g.batch.Empty() {
+			_ = g.batch.LogData(nil, nil) // which a sync needs
+		}
+		if err := l.apply(g.batch, how); err != nil {
+			return unknown(err)
+		}
+		if !waits {
+			break
+		}
+		g.written = true
+		g.show()
+		g.await()
+	}
+	l.counters.syncs.Add(1)
+	if err := l.there(); err != nil {
+		l.fail(err)
+		return unknown(err)
+	}
+	return nil
 }
 
 // unknown is the error of an op that was under way when the log failed. It does not say that
@@ -276,16 +303,16 @@ func (l *Log) apply(batch *pebble.Batch, how *pebble.WriteOptions) (err error) {
 func (g *group) build() {
 	l := g.l
 	size := 128
-	for _, o := range g.ops {
+	for _, o := range g.fresh {
 		size += o.bytes()
 	}
 	g.batch = l.db.NewBatchWithSize(size)
 	full := l.room.check()
-	if need := l.number.Load() + uint64(len(g.ops)) + lease/2; need > l.ceiling.Load() && full == nil {
+	if need := l.number.Load() + uint64(len(g.fresh)) + lease/2; need > max(l.ceiling.Load(), g.ceiling) && full == nil {
 		g.ceiling = need + lease
 		g.counter(g.ceiling)
 	}
-	for _, o := range g.ops {
+	for _, o := range g.fresh {
 		if o.p != nil && !o.p.touched {
 			o.p.touched, o.p.next = true, o.p.now
 			g.touched = append(g.touched, o.p)
@@ -300,7 +327,9 @@ func (g *group) build() {
 	}
 	for _, m := range g.messages {
 		m.write(g)
+		m.p.open = nil
 	}
+	g.messages, g.fresh = nil, nil
 }
 
 // publish makes what the group changed visible.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -14,17 +15,25 @@ import (
 // A partition is what is known of one without reading.
 //
 // Now is what is durable. Next is what will be when the group under way is; only the
-// goroutine of groups uses it.
+// goroutine of groups uses it. Shown is what of it is written, for readers that read ahead.
 type partition struct {
 	log    *Log
 	number int
 
 	touched bool // by the group under way
 	next    state
-	open    *message // of the group under way, that takes more records
+	open    *message  // of the batch that is made, that takes more records
+	awaited bool      // the group under way has records of which a step is expected
+	fresh   []written // messages that are written and not shown
+	stepped bool      // it has a step, and its owner waits for that
+	late    bool      // a step that was expected did not come, and none since
+
+	readAhead atomic.Int32 // readers that read ahead
 
 	mu      sync.Mutex
 	now     state
+	shown   state
+	tail    tail
 	changed chan struct{}   // closed at the next change; nil if nobody waits for it
 	writing map[uint64]bool // numbers of snapshots whose pieces are being written
 
@@ -48,10 +57,22 @@ type state struct {
 type total struct{ position, count, bytes uint64 }
 
 func (p *partition) publish() {
-	p.touched, p.open = false, nil
+	p.touched, p.awaited, p.stepped = false, false, false
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now = p.next
+	p.show()
+}
+
+// show shows what is written to readers that read ahead. The caller holds mu.
+func (p *partition) show() {
+	p.shown = p.next
+	for _, w := range p.fresh {
+		if records, err := unpack(w.packed); err == nil {
+			p.tail.add(w.before, journal.Message{Position: w.position, Records: records})
+		}
+	}
+	p.fresh = nil
 	if p.changed != nil {
 		close(p.changed)
 		p.changed = nil
@@ -64,12 +85,16 @@ func (p *partition) state() state {
 	return p.now
 }
 
-// wait returns the state and a channel that is closed when it has changed.
-func (p *partition) wait() (state, <-chan struct{}) {
+// wait returns what is durable, or also what is written, and a channel that is closed when
+// that has changed.
+func (p *partition) wait(ahead bool) (state, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.changed == nil {
 		p.changed = make(chan struct{})
+	}
+	if ahead {
+		return p.shown, p.changed
 	}
 	return p.now, p.changed
 }
@@ -117,6 +142,7 @@ func (p *partition) load() error {
 	}); err != nil {
 		return l.unreadable(p.number, "its snapshot", err)
 	}
+	p.shown = p.now
 	switch s := p.now; {
 	case s.purged.position > s.end, s.purged.count > s.records.count, s.purged.bytes > s.records.bytes:
 		return l.unreadable(p.number, "", fmt.Errorf("records are purged up to %d, and end at %d", s.purged.position, s.end))

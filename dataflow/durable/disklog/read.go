@@ -19,6 +19,7 @@ func isUnknown(err error) bool { return errors.Is(err, journal.ErrUnknown) }
 type cursor struct {
 	l       *Log
 	p       *partition
+	ahead   bool // it reads ahead
 	closed  chan struct{}
 	closing sync.Once
 
@@ -31,7 +32,14 @@ func newCursor(l *Log, partition int, after uint64) *cursor {
 }
 
 // Close ends the reader; a Next that waits returns journal.ErrClosed.
-func (c *cursor) Close() { c.closing.Do(func() { close(c.closed) }) }
+func (c *cursor) Close() {
+	c.closing.Do(func() {
+		close(c.closed)
+		if c.ahead {
+			c.p.readAhead.Add(-1)
+		}
+	})
+}
 
 // wait waits until there is something to read and then calls read with the state at that
 // moment. What does not fit together may be a purge that was not durable then: then read is
@@ -46,7 +54,7 @@ func (c *cursor) wait(ctx context.Context, there func(state) (bool, error), read
 			return journal.ErrClosed
 		default:
 		}
-		now, changed := c.p.wait()
+		now, changed := c.p.wait(c.ahead)
 		found, err := there(now)
 		if err != nil {
 			return err
@@ -114,6 +122,11 @@ func (r *reader) Next(ctx context.Context, max int) (out []journal.Message, err 
 		}
 		return s.end > r.last, nil
 	}, func(s state) error {
+		if r.ahead {
+			if out = r.p.recent(r.last, max); len(out) > 0 {
+				return nil
+			}
+		}
 		out, err = r.messages(s.end, max)
 		return err
 	})

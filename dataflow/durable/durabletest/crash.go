@@ -49,6 +49,11 @@ type Options struct {
 	// as when a connection breaks: a Send fails whose record is kept.
 	LostAnswers bool
 
+	// ReadAhead has the log show records to the flow before they are durable, as package disklog
+	// does: those of which no step is committed are lost in a crash. Without it a record is durable
+	// before its step begins.
+	ReadAhead bool
+
 	// Again adds for each first crash so many runs with a second one: one, two and so on
 	// up to Again moments after it. A restart is a few actions long, and has to survive a
 	// crash, too. Zero adds none.

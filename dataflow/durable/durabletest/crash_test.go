@@ -96,6 +96,7 @@ func TestRight(t *testing.T) {
 		{"lost answers", "process", Options{LostAnswers: true}},
 		{"two crashes", "process", Options{Again: 1}},
 		{"partitions", "cluster", Options{Durable: durable.Options{Partitions: 2}, LostAnswers: true}},
+		{"read ahead", "process", Options{ReadAhead: true, LostAnswers: true, Again: 1}},
 		{"large steps", "process", Options{Durable: durable.Options{StepBytes: 1 << 20, SnapshotBytes: 1 << 20}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -39,7 +39,7 @@ func (r *run[P]) run() {
 		}
 	}()
 	r.phase = "Build"
-	r.log = journal.NewMemory(journal.MemoryOptions{Partitions: partitions(r.program.Build, r.opts.Durable)})
+	r.log = journal.NewMemory(journal.MemoryOptions{Partitions: partitions(r.program.Build, r.opts.Durable), Ahead: r.opts.ReadAhead})
 	if r.err = r.through("Drive", r.program.Drive); r.err != nil {
 		return
 	}

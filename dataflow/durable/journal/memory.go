@@ -17,6 +17,10 @@ type MemoryOptions struct {
 	MaxRecord  int // bytes of one Append; zero means 8 MiB
 	MaxStep    int // bytes of one step or snapshot; zero means 1 GiB
 	MaxBytes   int // bytes kept, of records, steps, pieces and snapshots; zero means any
+	// Ahead has records be readable ahead, see [Ahead]: they become durable with the next step of
+	// their partition, or after 10 ms. When a handle ends, what is not durable is lost, so one
+	// handle at a time may be in use.
+	Ahead bool
 	// Hook is asked before and after each durable action; nil lets everything pass.
 	Hook Hook
 }
@@ -56,6 +60,9 @@ type memoryData struct {
 
 type memoryPartition struct {
 	messages []Message
+	early    []Message     // that are not durable yet
+	kept     chan struct{} // closed when they are; nil if there is none
+	readers  int           // that read ahead
 	steps    []memoryStep
 	snapshot []byte
 	at       uint64 // of the snapshot, zero if there is none
@@ -121,10 +128,14 @@ func (m *Memory) Close() error {
 
 func (m *Memory) end(why error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.why == nil {
+	first := m.why == nil
+	if first {
 		m.why = why
 		close(m.ended)
+	}
+	m.mu.Unlock()
+	if first && m.data.opts.Ahead {
+		m.data.lose()
 	}
 }
 
@@ -171,16 +182,27 @@ func (m *Memory) Append(ctx context.Context, partition int, records ...[]byte) (
 	if size > m.data.opts.MaxRecord {
 		return 0, fmt.Errorf("%w: %d bytes of records, %d can be kept together", ErrTooLarge, size, m.data.opts.MaxRecord)
 	}
-	err = m.act(ctx, Action{Op: OpAppend, Partition: partition, Size: size}, func(p *memoryPartition) error {
+	a := Action{Op: OpAppend, Partition: partition, Size: size}
+	add := func(*memoryPartition) (Message, error) {
 		d := m.data
 		if err := d.bound.Add(PurposeOf(ctx, ToSend), int64(size)); err != nil {
-			return err
+			return Message{}, err
 		}
 		d.position++
 		position = d.position
-		p.messages = append(p.messages, Message{Position: position, Records: cloned(records)})
-		return nil
-	})
+		return Message{Position: position, Records: cloned(records)}, nil
+	}
+	if m.data.opts.Ahead {
+		err = m.appendAhead(ctx, a, add)
+	} else {
+		err = m.act(ctx, a, func(p *memoryPartition) error {
+			added, err := add(p)
+			if err == nil {
+				p.messages = append(p.messages, added)
+			}
+			return err
+		})
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -202,6 +224,7 @@ func (m *Memory) Commit(ctx context.Context, partition int, fence uint64, step [
 		if err := m.data.bound.Add(PurposeOf(ctx, ToGoOn), int64(len(step))); err != nil {
 			return err
 		}
+		p.keep()
 		m.data.position++
 		next = m.data.position
 		p.steps = append(p.steps, memoryStep{Step{Fence: next, Data: slices.Clone(step)}, fence})

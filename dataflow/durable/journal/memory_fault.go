@@ -56,28 +56,30 @@ func (m *Memory) act(ctx context.Context, a Action, do func(*memoryPartition) er
 	if err := m.judge(ctx, a); err != nil {
 		return err
 	}
-	err := func() error {
-		m.data.mu.Lock()
-		defer m.data.mu.Unlock()
-		m.mu.Lock()
-		why := m.why
-		m.mu.Unlock()
-		if why != nil {
-			return why
-		}
-		p := &m.data.partitions[a.Partition]
-		if err := do(p); err != nil {
-			return err
-		}
-		close(p.changed)
-		p.changed = make(chan struct{})
-		return nil
-	}()
-	if err != nil {
+	if err := m.do(a, do); err != nil {
 		return err
 	}
 	a.Done = true
 	return m.judge(ctx, a)
+}
+
+// do does an action, unless the handle has ended.
+func (m *Memory) do(a Action, do func(*memoryPartition) error) error {
+	m.data.mu.Lock()
+	defer m.data.mu.Unlock()
+	m.mu.Lock()
+	why := m.why
+	m.mu.Unlock()
+	if why != nil {
+		return why
+	}
+	p := &m.data.partitions[a.Partition]
+	if err := do(p); err != nil {
+		return err
+	}
+	close(p.changed)
+	p.changed = make(chan struct{})
+	return nil
 }
 
 func (m *Memory) judge(ctx context.Context, a Action) error {

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 )
@@ -33,6 +34,7 @@ func (m *Memory) Steps(ctx context.Context, partition int, after uint64) (StepRe
 type memoryCursor struct {
 	m         *Memory
 	partition int
+	ahead     bool // it reads ahead
 	closed    chan struct{}
 	closing   sync.Once
 
@@ -45,7 +47,18 @@ func newMemoryCursor(m *Memory, partition int, after uint64) *memoryCursor {
 }
 
 // Close ends the reader; a Next that waits returns ErrClosed.
-func (c *memoryCursor) Close() { c.closing.Do(func() { close(c.closed) }) }
+func (c *memoryCursor) Close() {
+	c.closing.Do(func() {
+		close(c.closed)
+		if c.ahead {
+			c.m.data.mu.Lock()
+			defer c.m.data.mu.Unlock()
+			if p := &c.m.data.partitions[c.partition]; p.readers > 0 {
+				p.readers--
+			}
+		}
+	})
+}
 
 // wait calls take, which looks at the partition, until it has found something.
 func (c *memoryCursor) wait(ctx context.Context, take func(*memoryPartition) (bool, error)) error {
@@ -91,9 +104,13 @@ func (r *memoryReader) Next(ctx context.Context, max int) (out []Message, err er
 		if err := r.check(p); err != nil {
 			return false, err
 		}
-		at := sort.Search(len(p.messages), func(i int) bool { return p.messages[i].Position > r.last })
+		messages := p.messages
+		if r.ahead {
+			messages = slices.Concat(messages, p.early)
+		}
+		at := sort.Search(len(messages), func(i int) bool { return messages[i].Position > r.last })
 		size := 0
-		for i, m := range p.messages[at:] {
+		for i, m := range messages[at:] {
 			for _, record := range m.Records {
 				if i > 0 {
 					size += len(record)

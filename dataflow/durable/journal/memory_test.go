@@ -10,11 +10,15 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	journaltest.Run(t, func(t *testing.T) journal.Log {
-		m := journal.NewMemory(journal.MemoryOptions{Partitions: 16})
-		t.Cleanup(func() { m.Close() })
-		return m
-	})
+	for name, ahead := range map[string]bool{"durable": false, "ahead": true} {
+		t.Run(name, func(t *testing.T) {
+			journaltest.Run(t, func(t *testing.T) journal.Log {
+				m := journal.NewMemory(journal.MemoryOptions{Partitions: 16, Ahead: ahead})
+				t.Cleanup(func() { m.Close() })
+				return m
+			})
+		})
+	}
 }
 
 func TestMemoryLimits(t *testing.T) {

@@ -36,6 +36,8 @@ func Run(t *testing.T, open func(t *testing.T) journal.Log) {
 		{"a reader takes what it can hold", pages},
 		{"a reader waits", readerWaits},
 		{"a reader goes on after its context has ended", readerGoesOn},
+		{"a reader ahead", aheadOfAppend},
+		{"a reader ahead without steps", aheadWithoutStep},
 		{"steps form a chain", chain},
 		{"a zombie is refused", zombie},
 		{"two owners race", race},

@@ -1,0 +1,69 @@
+package disklog
+
+import "github.com/millrace/millrace/dataflow/durable/journal"
+
+// tailBytes bounds a tail. A reader that is further behind reads from the files.
+const tailBytes = 1 << 20
+
+// A tail is the last messages of a partition in memory, for the one who reads them ahead.
+type tail struct {
+	before   uint64 // position of the message before them
+	messages []journal.Message
+	sizes    []int
+	bytes    int // sum of sizes
+}
+
+// add adds a message that comes behind the one at before.
+func (t *tail) add(before uint64, m journal.Message) {
+	if n := len(t.messages); n == 0 || t.messages[n-1].Position != before {
+		*t = tail{before: before}
+	}
+	size := 0
+	for _, r := range m.Records {
+		size += len(r)
+	}
+	t.messages, t.sizes, t.bytes = append(t.messages, m), append(t.sizes, size), t.bytes+size
+	for t.bytes > tailBytes {
+		t.drop(1)
+	}
+}
+
+func (t *tail) drop(n int) {
+	for i := range n {
+		t.before = t.messages[i].Position
+		t.bytes -= t.sizes[i]
+		t.messages[i] = journal.Message{}
+	}
+	t.messages, t.sizes = t.messages[n:], t.sizes[n:]
+}
+
+// after returns messages behind a position, with at most max bytes beyond the first, and forgets
+// them and what is before. It returns none if it does not have the first one.
+func (t *tail) after(position uint64, max int) (out []journal.Message) {
+	n := 0
+	for n < len(t.messages) && t.messages[n].Position <= position {
+		n++
+	}
+	t.drop(n)
+	if position < t.before {
+		return nil
+	}
+	n = 0
+	for size := 0; n < len(t.messages); n++ {
+		if n > 0 {
+			if size += t.sizes[n]; size > max {
+				break
+			}
+		}
+	}
+	out = append(out, t.messages[:n]...)
+	t.drop(n)
+	return out
+}
+
+// recent is [tail.after] of what is shown to readers that read ahead.
+func (p *partition) recent(position uint64, max int) []journal.Message {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tail.after(position, max)
+}

@@ -1,0 +1,89 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// commitWithin is how long an Append of a log that is read ahead waits for a step.
+const commitWithin = 10 * time.Millisecond
+
+// ReadAhead is Read, and reads ahead if the log was made with [MemoryOptions].Ahead.
+func (m *Memory) ReadAhead(ctx context.Context, partition int, after uint64) (Reader, error) {
+	r, err := m.Read(ctx, partition, after)
+	if err != nil || !m.data.opts.Ahead {
+		return r, err
+	}
+	m.data.mu.Lock()
+	defer m.data.mu.Unlock()
+	r.(*memoryReader).ahead = true
+	m.data.partitions[partition].readers++
+	return r, nil
+}
+
+// appendAhead lets records be read that become durable with a step, or after a while.
+func (m *Memory) appendAhead(ctx context.Context, a Action, add func(*memoryPartition) (Message, error)) error {
+	if err := m.judge(ctx, a); err != nil {
+		return err
+	}
+	var kept chan struct{}
+	if err := m.do(a, func(p *memoryPartition) error {
+		added, err := add(p)
+		if err != nil {
+			return err
+		}
+		if p.early = append(p.early, added); p.kept == nil {
+			p.kept = make(chan struct{})
+		}
+		if kept = p.kept; p.readers == 0 {
+			p.keep()
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	late := time.NewTimer(commitWithin)
+	defer late.Stop()
+	select {
+	case <-kept:
+	case <-late.C:
+		if err := m.do(a, func(p *memoryPartition) error {
+			p.keep()
+			return nil
+		}); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnknown, err)
+		}
+	case <-m.ended: // or it would wait for a process that has ended
+		return fmt.Errorf("%w: %w", ErrUnknown, m.ready(context.Background(), a.Partition))
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnknown, context.Cause(ctx))
+	}
+	a.Done = true
+	return m.judge(ctx, a)
+}
+
+// keep makes all records durable.
+func (p *memoryPartition) keep() {
+	p.messages = append(p.messages, p.early...)
+	p.early = nil
+	if p.kept != nil {
+		close(p.kept)
+		p.kept = nil
+	}
+}
+
+// lose forgets the records that are not durable.
+func (d *memoryData) lose() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.partitions {
+		p := &d.partitions[i]
+		for _, m := range p.early {
+			for _, r := range m.Records {
+				d.bound.Free(int64(len(r)))
+			}
+		}
+		p.early, p.kept, p.readers = nil, nil, 0
+	}
+}

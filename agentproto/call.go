@@ -34,6 +34,10 @@ type Call struct {
 	// snapshot. Zero means that it has its whole lifetime again when it moves.
 	Made time.Time
 
+	// Told says that the result is for the thread of the call, which is told of it by the flow itself:
+	// nobody has to read it elsewhere.
+	Told bool
+
 	// Incarnation tells the call from an earlier one with its key that was forgotten: see
 	// [Event].Incarnation. It is a random number whose lowest 16 bits are zero, since detours are
 	// numbered from it, or zero where no key is used again.

@@ -28,7 +28,9 @@ const (
 	notAccepted  // event.Outcome
 	deadlineOver // event.Armed
 	threadClosed
-	ordered // event.Order: a step of a move
+	ordered       // event.Order: a step of a move
+	resultRead    // whom the result is for has it
+	resultTooMuch // the thread keeps too much with the result
 )
 
 // An Event is something that happened to one call.

@@ -20,9 +20,16 @@ type (
 // [Program.NextEffect] has to be read all the same. Each call of Effects builds an
 // operator of its own.
 func (p *Program) Effects() effectsAt {
-	return keyedstream.FilterMapWithKey(p.emitted, func(k CallKey, e emission) (Effect, bool) { return e.of(k), e.said() })
+	return keyedstream.FilterMapWithKey(p.emitted, func(k CallKey, e emission) (Effect, bool) {
+		if !e.said() {
+			return Effect{}, false
+		}
+		return e.of(k), true
+	})
 }
 
 // Resolutions returns the one outcome of each call as a live collection, to be built upon
 // before [Program.Start]. See [Program.Effects].
-func (p *Program) Resolutions() resolutionsAt { return p.decided }
+//
+// A large result is replaced after a while, as [Program.Read] says: its entry goes, and another one comes.
+func (p *Program) Resolutions() resolutionsAt { return p.kept }

@@ -43,6 +43,8 @@ func (in input) incarnation() uint64 {
 type emission struct {
 	Resolution *Resolution // of Resolve
 	Effect     *Effect     // anything else
+
+	Result resultChange // of what is no effect: see results.go
 }
 
 // of returns what was emitted as the effect of a call.
@@ -56,15 +58,18 @@ func (e emission) of(k CallKey) Effect {
 }
 
 // said reports whether an emission is for the runtime.
-func (e emission) said() bool { return e.Effect == nil || e.Effect.Kind != moves }
+func (e emission) said() bool {
+	return e.Result == 0 && (e.Effect == nil || e.Effect.Kind != moves)
+}
 
 // A doing is what a call does about an input.
-type doing = keyedstream.CallingTurn[CallKey, emission, *Resolution, request]
+type doing = keyedstream.CallingTurn[CallKey, emission, struct{}, request]
 
 // The timers of a call.
 const (
 	deadline keyedstream.Timer = iota // the end of what it is in: its lifetime, a detour, a subscription that is silent, or its memory
 	renewal                           // it tells its thread that it goes on
+	whole                             // its result is no longer kept whole
 )
 
 // A machine has the settings of the calls of a program.
@@ -72,6 +77,7 @@ type machine struct {
 	lifetime time.Duration
 	retain   time.Duration // of what is over; zero is for ever
 	idle     time.Duration // of a subscription; zero is for ever
+	results  int           // bytes of results that a thread keeps
 	prompts  bool          // what the program calls: see [ProgramOptions]
 	answers  bool
 	forwards bool
@@ -104,6 +110,7 @@ type callState struct {
 	Detours uint8
 	Phase   phase
 	Armed   uint32 // how often the deadline was set for another reason
+	Large   *large // nil unless it is resolved and a large result is kept
 }
 
 // What few calls have.
@@ -157,8 +164,11 @@ func (m machine) step(s *callState, in input, do *doing) {
 func (m machine) ring(s *callState, timer keyedstream.Timer, do *doing) {
 	t := turn{m, s, do}
 	switch {
+	case timer == whole:
+		t.cut()
 	case s.Call == nil && !s.subscribed(): // it is over, or gone
 		if timer == deadline && m.retain > 0 {
+			do.Emit(emission{Result: resultGone})
 			do.Forget()
 		}
 	case timer == renewal:
@@ -175,6 +185,10 @@ func (m machine) ring(s *callState, timer keyedstream.Timer, do *doing) {
 func (t turn) take(in input) {
 	s := t.s
 	switch {
+	case in.Event != nil && in.Event.Kind == resultRead:
+		t.read()
+	case in.Event != nil && in.Event.Kind == resultTooMuch:
+		t.cut()
 	case s.Phase != phaseHere:
 		t.elsewhere(in)
 	case in.Call != nil:
@@ -222,7 +236,7 @@ func (t turn) goesOn() {
 // renew tells the thread that the call is not over.
 func (t turn) renew() {
 	t.goesOn()
-	t.do.Call(request{Renew: true})
+	t.do.Call(request{Notice: &Notice{Key: t.do.Key()}})
 }
 
 const threadWasClosed = "the thread was closed"
@@ -291,6 +305,7 @@ func (t turn) afterDispatch(o DispatchOutcome) {
 func (t turn) accept(result *ToolResult) {
 	call := t.s.Call
 	t.resolve(ByResult, result)
+	t.keepWhole(call, result)
 	if result.Subscription {
 		t.s.More = &more{Sub: &subscription{Key: call.Key, Server: call.Server, Incarnation: call.Incarnation}}
 		t.listen()
@@ -318,7 +333,6 @@ func (t turn) resolve(cause Cause, result *ToolResult) {
 	r := &Resolution{Key: t.s.Call.Key, Cause: cause, Result: result, Server: t.s.Call.Server}
 	*t.s = callState{State: Completed, Cause: cause, Armed: t.s.Armed + 1}
 	t.do.Emit(emission{Resolution: r})
-	t.do.Decide(r)
 }
 
 // over has what is left of the call be forgotten after a while. Its timer is moved and not

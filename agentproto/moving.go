@@ -40,6 +40,7 @@ func (t turn) elsewhere(in input) {
 	switch {
 	case in.Call != nil: // its thread is here again, and the call is new
 		if t.s.Phase == phaseGone {
+			t.do.Emit(emission{Result: resultGone})
 			*t.s = callState{}
 		}
 		t.begin(in)
@@ -104,7 +105,7 @@ func (t turn) release() {
 		t.withdraw()
 		t.ask(Effect{Kind: Departed, State: s.State})
 	}
-	*s = callState{Phase: phaseGone, Armed: s.Armed + 1, More: &more{Moving: &moving{Migration: m.Migration, Forwarded: m.Forwarded}}}
+	*s = callState{Phase: phaseGone, Armed: s.Armed + 1, Cause: s.Cause, Large: s.Large, More: &more{Moving: &moving{Migration: m.Migration, Forwarded: m.Forwarded}}}
 	if t.retain > 0 {
 		t.do.After(deadline, max(t.retain, movedRetention))
 	}
@@ -198,7 +199,7 @@ func (t turn) arrive(e *event) {
 	if s.State == Completed && !s.subscribed() {
 		return
 	}
-	*s = callState{Call: c.Call, State: c.State, Cause: c.Cause, Detours: c.Detours, Armed: s.Armed}
+	*s = callState{Call: c.Call, State: c.State, Cause: c.Cause, Detours: c.Detours, Armed: s.Armed, Large: s.Large}
 	if c.State == Completed && !c.Subscribed {
 		t.over()
 		return

@@ -37,6 +37,21 @@ type Answer struct {
 	Server   string // as of [Prompt]
 }
 
+// A Notice is what a call tells its thread, for [ProgramOptions].Notify.
+type Notice struct {
+	Key  CallKey
+	Kept int // bytes of the result that is kept; zero says that the call goes on
+}
+
+// Notify tells a thread what a call of it has to say.
+func (p *Program) Notify(ctx context.Context, n *Notice) error {
+	w := word{Renewed: n.Key.ID}
+	if n.Kept > 0 {
+		w = word{Kept: &kept{ID: n.Key.ID, Bytes: n.Kept}}
+	}
+	return p.words.Send(ctx, ThreadID(n.Key.GroupID), w)
+}
+
 // numbered is an effect under the number of its detour and its call.
 type numbered = dataflow.Pair[uint64, CallKey]
 
@@ -45,7 +60,7 @@ type request struct {
 	Prompt  *Prompt
 	Answer  *Answer
 	Forward *Forwarded
-	Renew   bool // tell the thread that the call goes on
+	Notice  *Notice
 }
 
 // perform does what a call wants done. As many prompts may be open as there are; of the rest
@@ -72,9 +87,10 @@ func (p *Program) perform(opts ProgramOptions) func(context.Context, keyedstream
 			opts.Answer(ctx, q.Answer)
 		case q.Forward != nil:
 			opts.Forward(ctx, q.Forward)
-		case q.Renew:
-			// It fails if the program ends, and then it is done again.
-			p.words.Send(ctx, ThreadID(c.Key.GroupID), word{Renewed: c.Key.ID})
+		case q.Notice != nil && opts.Notify != nil:
+			opts.Notify(ctx, q.Notice)
+		case q.Notice != nil:
+			p.Notify(ctx, q.Notice) // it fails if the program ends
 		}
 		return true
 	}

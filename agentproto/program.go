@@ -52,6 +52,11 @@ type ProgramOptions struct {
 	// destination has it. Where the history is kept it is called again after a restart if it
 	// had not returned. Nil means that what comes is lost.
 	Forward func(ctx context.Context, f *Forwarded)
+	// Notify gives a notice to the method of that name of the program that was started, and returns
+	// when it was taken: in a flow whose history is kept, that is the one that durable.Start returned,
+	// and where the history is kept Notify is called again after a restart if it had not returned. Nil is right
+	// for a program in memory, which is the one that was built.
+	Notify func(ctx context.Context, n *Notice)
 	// Now is the clock for what is left of a timer when a call moves. Nil means [time.Now].
 	Now func() time.Time
 	// Concurrency is how many invocations, and how many answers, are posted at once. Zero
@@ -68,6 +73,10 @@ type ProgramOptions struct {
 	// most; see [Call].Incarnation. A thread that is closed is remembered for Retain, too, and one that moved
 	// away for seven days at least. Zero means for ever.
 	Retain time.Duration
+	// Results is how many bytes of results a thread keeps that have 16 KiB or more each and that nobody has
+	// read, see [Program.Read]. Beyond that the oldest are replaced by a text that says how large they
+	// were. Zero means [DefaultResults]. It needs Retain.
+	Results int
 	// Idle is how long a subscription may be silent before it ends. Zero means for ever.
 	Idle time.Duration
 }
@@ -95,7 +104,7 @@ type Program struct {
 	resolutions *dataflow.EntryOutputPort[CallKey, *Resolution]
 	effects     *dataflow.OutputPort[dataflow.Entry[CallKey, emission]]
 	emitted     emissionsAt
-	decided     resolutionsAt
+	kept        resolutionsAt
 	moves       *dataflow.EntryInputPort[moveKey, *move]
 	replies     *dataflow.EntryOutputPort[moveKey, *reply]
 	exports     *dataflow.EntryOutputPort[exportKey, *CallSnapshot]
@@ -137,23 +146,22 @@ func NewProgram(opts ProgramOptions) *Program {
 	p.events, arrivals = keyedstream.SharedInput[CallKey, input](at, "events")
 
 	m := machine{
-		lifetime: opts.Lifetime, retain: opts.Retain, idle: opts.Idle,
+		lifetime: opts.Lifetime, retain: opts.Retain, idle: opts.Idle, results: cmp.Or(opts.Results, DefaultResults),
 		prompts: opts.Prompt != nil, answers: opts.Answer != nil, forwards: opts.Forward != nil,
 	}
 	said := threads(calls, words, moves, m)
 	inputs = keyedstream.Merge(relays(moves), inputs)
 	inputs = keyedstream.Merge(keyedstream.Merge(inputs, toCalls(said)), arrivals)
-	// That each call has one resolution is a promise of the types: whatever step does, the
-	// first that it decides is the key's entry. Effects come first, so that whoever has
-	// awaited a resolution can rely on its effect being out, even if the program ends in
-	// that moment.
-	p.emitted, p.decided = keyedstream.CallingMachine(inputs, newCallState, m.step, m.ring,
+	// Effects come before resolutions, so that whoever has awaited one can rely on its effect
+	// being out, even if the program ends in that moment.
+	p.emitted, _ = keyedstream.CallingMachine(inputs, newCallState, m.step, m.ring,
 		keyedstream.Calling(p.perform(opts), performed, keyedstream.CallOptions{Concurrency: math.MaxInt32}), // as many as are open
 		"the first terminal input wins, and the runtime says which that was: the one it saw first")
 	p.answerMoves(said, r)
 	p.endings(r) // before the effects: who has read that a detour is over finds that IsOver says so
 	p.effects = keyedstream.Output(p.emitted, "effects")
-	p.resolutions = keyedsingleton.Output(p.decided, "resolutions")
+	p.kept = keepResults(p.emitted)
+	p.resolutions = keyedsingleton.Output(p.kept, "resolutions")
 	return p
 }
 

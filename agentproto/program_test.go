@@ -33,7 +33,7 @@ func startProgram(t *testing.T, opts ProgramOptions, build ...func(*Program)) *h
 	if opts.Dispatch == nil {
 		opts.Dispatch = func(context.Context, *Call) DispatchOutcome { return DispatchOutcome{Accepted: true} }
 	}
-	opts.Retain = cmp.Or(opts.Retain, 10_000*time.Hour)
+	opts.Retain = max(0, cmp.Or(opts.Retain, 10_000*time.Hour))
 	h := &host{Program: NewProgram(opts), t: t, drained: make(chan struct{})}
 	for _, on := range build {
 		on(h.Program)

@@ -37,7 +37,7 @@ func (p *Program) putCalls(r retention, opts ProgramOptions) (calls callsAt, inp
 		p.calls = port
 		return keyedsingleton.IntoKeyedStream(put), post(p, put, opts)
 	}
-	port, put := keyedsingleton.InputWithin[CallKey, *Call](r.at, name, dataflow.Retain{For: r.retain}, lateCall)
+	port, put := keyedsingleton.InputWithin[CallKey, *Call](r.at, name, dataflow.Retain{For: max(1, r.retain/2)}, lateCall) // twice that at most
 	p.calls = port
 	return keyedsingleton.IntoKeyedStream(put), post(p, put, opts)
 }

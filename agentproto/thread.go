@@ -22,6 +22,7 @@ type word struct {
 	Call    *Call
 	Order   *order
 	Renewed string // the call that goes on
+	Kept    *kept  // the result that is kept
 }
 
 // An order is one step of a move, for a thread or one of its calls.
@@ -79,6 +80,7 @@ type thread struct {
 	Migration string // the last one
 	Closing   bool   // it was closed in a phase in which that has to wait
 	Sweeps    bool   // a sweep is to come
+	Kept      []kept // results, the oldest first
 }
 
 func newThread() thread { return thread{} }
@@ -89,7 +91,11 @@ type hearing = keyedstream.TimedTurn[ThreadID, told, struct{}]
 // hear handles what is said to a thread.
 func (m machine) hear(t *thread, w word, do *hearing) {
 	was := t.Closed || t.Phase == phaseGone
-	tell(t, w, do.Emit)
+	if w.Kept != nil {
+		t.count(w.Kept, m.results, do.Emit)
+	} else {
+		tell(t, w, do.Emit)
+	}
 	if m.retain == 0 {
 		return
 	}
@@ -119,6 +125,7 @@ func (m machine) retention(t *thread) time.Duration {
 // sweep forgets the calls of which nothing was heard for a while.
 func (m machine) sweep(t *thread, _ keyedstream.Timer, do *hearing) {
 	t.Earlier, t.Calls = t.Calls, nil
+	t.age()
 	if t.empty() {
 		do.Forget()
 		return
@@ -128,7 +135,7 @@ func (m machine) sweep(t *thread, _ keyedstream.Timer, do *hearing) {
 
 // empty reports whether a thread is like one of which nothing was heard.
 func (t *thread) empty() bool {
-	return len(t.Calls)+len(t.Earlier) == 0 && !t.Closed && !t.Closing && t.Phase == phaseHere
+	return len(t.Calls)+len(t.Earlier)+len(t.Kept) == 0 && !t.Closed && !t.Closing && t.Phase == phaseHere
 }
 
 // renew notes that a call goes on.

@@ -233,6 +233,12 @@ type Bounds struct {
 	// [Runtime.ToolsOf] for what becomes of the others.
 	Sessions int
 
+	// Memory is how many bytes of the process may be in use, as the garbage collector finds. When nine
+	// tenths are, no calls are made and no sessions opened: [ErrFull]. What was taken in before goes on, and
+	// callbacks are taken. Zero is no limit: other parts of the process use memory too. For a process that is
+	// nothing but a runtime, 256 MiB is a good value.
+	Memory int64
+
 	// Rates are how many bytes a second are taken in. What exceeds them is put off with 503 and
 	// the time after which there is room. An event whose tool server has no ids for its messages
 	// is left out instead, since such a server does not send it again; the next one tells that.

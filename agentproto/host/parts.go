@@ -61,6 +61,7 @@ func (with Parts) idle() Parts {
 		Answer:   func(context.Context, *agentproto.Answer) { panic(never) },
 		Watch:    func(context.Context, *agentproto.Watched) string { panic(never) },
 		Forward:  func(context.Context, *agentproto.Forwarded) { panic(never) },
+		Notify:   func(context.Context, *agentproto.Notice) { panic(never) },
 	}
 	with.do = func(context.Context, string, *conversation.Action) *conversation.Outcome { panic(never) }
 	with.moves = func(context.Context, order, string) outcome { panic(never) }
@@ -72,7 +73,7 @@ func (rt *Runtime) parts() Parts {
 	with := Parts{
 		Conversations: rt.opts.Model != nil, Limits: rt.opts.Conversation,
 		calls: agentproto.ProgramOptions{
-			Dispatch: rt.dispatch, Prompt: rt.prompt, Answer: rt.answer, Watch: rt.watch, Forward: rt.forward,
+			Dispatch: rt.dispatch, Prompt: rt.prompt, Answer: rt.answer, Watch: rt.watch, Forward: rt.forward, Notify: rt.notifyThread,
 			Concurrency: manyDispatches, Lifetime: rt.opts.Timeouts.Call,
 		},
 		moves: rt.migrate,

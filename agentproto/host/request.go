@@ -37,6 +37,8 @@ type Request struct {
 	// Lifetime is how long the call may wait for its result, detours not counted.
 	// Zero means [Timeouts].Call, or LongCall for a tool annotated longRunning.
 	Lifetime time.Duration
+
+	told bool // the conversation has the result, and nobody else reads it
 }
 
 // session returns the session of the call: its root thread.
@@ -55,7 +57,7 @@ func (r *Request) session() string {
 // manifest cannot be reached, a call of a tool that no other server has waits for it as
 // long as a dispatch would, see [Timeouts].Retry and Dispatch, and is resolved then with an
 // error that says so. An error is returned when there is
-// no call: [ErrBadID], [ErrDuplicateCall], [ErrElsewhere] or [ErrStopped].
+// no call: [ErrBadID], [ErrDuplicateCall], [ErrElsewhere], [ErrFull] or [ErrStopped].
 func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, error) {
 	if req.ID == "" {
 		req.ID = rand.Text()
@@ -67,12 +69,20 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 	if err := rt.isHere(req.GroupID); err != nil {
 		return key, err
 	}
+	if !req.told { // that of a conversation was taken with its session
+		if err := rt.memory.full(); err != nil {
+			return key, err
+		}
+	}
 	call, s, err := rt.prepare(ctx, &req)
 	if err != nil {
 		return key, err
 	}
 	if err := rt.isHere(req.GroupID); err != nil { // it may have left meanwhile
 		return key, err
+	}
+	if _, resolved := rt.program.Resolved(key); resolved {
+		return key, fmt.Errorf("host: call %s: %w", quoted(key.String()), ErrDuplicateCall)
 	}
 	if err := rt.program.Call(ctx, call); err != nil {
 		return key, fmt.Errorf("host: call %s: %w", quoted(key.String()), programError(err))
@@ -132,7 +142,7 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 	if req.CallID != "" {
 		inv.CallID = &req.CallID
 	}
-	call := &agentproto.Call{Key: inv.Key(), Invocation: inv, Lifetime: req.Lifetime, Made: time.Now(), Incarnation: mathrand.Uint64() << 16}
+	call := &agentproto.Call{Key: inv.Key(), Invocation: inv, Lifetime: req.Lifetime, Made: time.Now(), Incarnation: mathrand.Uint64() << 16, Told: req.told}
 
 	tool, missing, err := rt.toolOf(ctx, req.session(), req.Operation)
 	if err != nil {
@@ -181,9 +191,13 @@ func checkArguments(tool *Tool, args jsontext.Value) string {
 }
 
 // Await returns the resolution of a call as soon as there is one, and [ErrStopped]
-// if there will be none. For a key that is never called it waits for ctx.
+// if there will be none. For a key that is never called it waits for ctx. A result of more than
+// 1 KiB that was awaited is kept for ten minutes more; after that its text says how large it was.
 func (rt *Runtime) Await(ctx context.Context, key agentproto.CallKey) (*agentproto.Resolution, error) {
 	r, err := rt.program.Await(ctx, key)
+	if err == nil {
+		rt.wasRead(r)
+	}
 	return r, programError(err)
 }
 

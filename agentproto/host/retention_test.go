@@ -1,10 +1,15 @@
 package host
 
 import (
+	"io"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
 
 // TestKeyOfForgottenCall uses the key of a call again that was resolved two days ago, and posts to the callback URL of the first, which is
@@ -33,6 +38,55 @@ func TestKeyOfForgottenCall(t *testing.T) {
 		}
 		if st := w.stats(); st.Late != 1 {
 			t.Errorf("stats %+v", st.Counts)
+		}
+	})
+}
+
+// TestNoticesAreKept has calls that tell their threads that they go on, and how much is kept of them, and makes the history of it again. It
+// would catch a notice that gets to the thread and not into the history.
+func TestNoticesAreKept(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		tool := w.tool("tool.test", "echo")
+		sealer, err := SealerOf([32]byte{1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := durable.Options{Log: disklog.Dir(t.TempDir()), Partitions: 1, KeepFor: durable.Forever}
+		limits := conversation.Limits{Retain: time.Hour}
+		w.opts = Options{Sealer: sealer, State: &state, Conversation: limits, Timeouts: Timeouts{Call: 10 * time.Hour}}
+		w.start(tool.base)
+		key := w.call("g", "1")
+		w.pass(5 * time.Hour)
+		other := w.call("g", "2")
+		w.post(tool.callbackOf(other), result(other, strings.Repeat("x", 100_000)))
+		w.pass(time.Minute)
+		if err := w.rt.CloseThread(t.Context(), "g"); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := w.rt.Await(t.Context(), key); err != nil || r.Cause != agentproto.ByClosure {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if err := w.rt.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h, err := OpenHistory(t.Context(), state, limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		info, err := h.Partition(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := uint64(0)
+		for s, err := range h.Steps(t.Context(), 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = s.Number
+		}
+		if err := h.Replay(t.Context(), 0, last-1, io.Discard, 0); err != nil {
+			t.Errorf("%+v: %v", info, err)
 		}
 	})
 }

@@ -87,9 +87,12 @@ type Runtime struct {
 	effects  sync.WaitGroup // the goroutine that performs effects
 	surfaced sync.WaitGroup // the goroutine that calls the surface
 
+	memory *memory
+
 	mu        sync.Mutex  // guards what follows
 	detach    func() bool // from the context of Start
 	followers map[*queue[*agentproto.Resolution]]bool
+	read      recent[agentproto.CallKey, bool] // of large results, that the program was told
 	ended     bool
 	tasks     sync.WaitGroup // answers and notifications under way
 }
@@ -170,7 +173,7 @@ func configure(opts Options) (*Runtime, error) {
 		opts: opts, log: opts.Logger, sealer: opts.Sealer, surface: opts.Surface,
 		servers: servers, byID: map[serverID]*server{}, origins: map[string]bool{},
 		offers: newOffers(opts.Bounds.Sessions), intake: newIntake(opts.Bounds), turns: newTurns(), bodies: bodies, views: newViews(opts.Bounds), subscribed: newSubscribed(opts.Bounds.Subscriptions), replays: newReplays(),
-		attempts: newAttempts(), shown: newQueue[func(context.Context, Surface)](),
+		attempts: newAttempts(), memory: newMemory(opts.Bounds.Memory), shown: newQueue[func(context.Context, Surface)](),
 		running: make(chan struct{}), stopped: make(chan struct{}), leaving: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
 	}
 	if rt.moves, err = newMoves(opts.MigrationKey); err != nil {

@@ -27,7 +27,7 @@ type SessionRequest struct {
 }
 
 // OpenSession opens the root thread of a conversation, or finds it open: then it stays as
-// it was opened first.
+// it was opened first. The error is [ErrFull] if there is no memory for a new one.
 func (rt *Runtime) OpenSession(ctx context.Context, req SessionRequest) (*Thread, error) {
 	if err := checkID("session", req.ID); err != nil {
 		return nil, err
@@ -39,6 +39,11 @@ func (rt *Runtime) OpenSession(ctx context.Context, req SessionRequest) (*Thread
 	}
 	if err := rt.converses(); err != nil {
 		return nil, err
+	}
+	if err := rt.memory.full(); err != nil {
+		if _, unknown := rt.threads.Status(ctx, req.ID); unknown != nil {
+			return nil, err
+		}
 	}
 	_, err := rt.threads.Open(ctx, conversation.Session{
 		ID: req.ID, UserID: req.UserID, Images: req.Images, Instructions: req.Instructions,
@@ -108,7 +113,7 @@ func (rt *Runtime) keepView(ctx context.Context, v *agentproto.ViewUpdate) error
 func requestOf(thread string, c *conversation.ThreadCall) Request {
 	req := Request{
 		GroupID: thread, ID: c.ID, CallID: c.CallID, Operation: c.Name,
-		UserID: c.UserID, ThreadAncestors: c.Ancestors,
+		UserID: c.UserID, ThreadAncestors: c.Ancestors, told: true,
 	}
 	if c.Arguments != "" {
 		req.Arguments = jsontext.Value(c.Arguments)

@@ -105,6 +105,7 @@ func serve(ctx context.Context, args []string) error {
 	status := fs.Bool("ask-status", false, "ask the tool servers now and then whether they have a call still; they must have the extension /tool_call_status")
 	otherKeys := fs.Bool("accept-other-keys", false, "go on with other keys than those the history was made with, which are lost: what is pending gets no results then")
 	leash := fs.Bool("leash", false, "end when standard input is closed")
+	memory := fs.Int64("memory", 256, "how many `MiB` may be in use before no new calls and sessions are taken; 0 is no limit")
 	timeout := fs.Duration("timeout", 15*time.Minute, "how long a call may wait for its result, detours not counted")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -116,6 +117,8 @@ func serve(ctx context.Context, args []string) error {
 		return misused(fs, "%v", tools.check())
 	case fs.NArg() > 0:
 		return misused(fs, "what is %s?", strings.Join(fs.Args(), " "))
+	case *memory < 0:
+		return misused(fs, "--memory must not be negative")
 	case *timeout <= 0:
 		return misused(fs, "--timeout must be positive")
 	case *backups != "" && *watch == "":
@@ -165,7 +168,7 @@ func serve(ctx context.Context, args []string) error {
 		ListenAddr: *listen, PublicURL: *public, Sealer: sealer, Logger: logger,
 		Surface: user, Model: answers, MigrationKey: migrationKey,
 		Secrets: secrets, AskStatus: *status,
-		Timeouts: host.Timeouts{Call: *timeout}, OtherKeys: *otherKeys,
+		Timeouts: host.Timeouts{Call: *timeout}, Bounds: host.Bounds{Memory: *memory << 20}, OtherKeys: *otherKeys,
 		State: &durable.Options{
 			Name: *kept.name, Log: history, Partitions: kept.divided(), KeepFor: time.Duration(keep), Witness: witness(), Logger: logger,
 		},

@@ -57,8 +57,12 @@ func (*driver) Now(*engine.Location) int64 {
 	panic("millrace: internal error: a step of a history has no time: please report it")
 }
 
-func (*driver) Admit(ctx context.Context, in *engine.InputBase) (engine.Admission, error) {
-	return in.Room(ctx)
+// errNotKept is the error of a send past the history.
+var errNotKept = errors.New("dataflow: this port is of the flow that one partition runs, and the history would not have what it takes: send to the ports that durable.Start returned")
+
+// Admit refuses what comes from elsewhere than the history.
+func (*driver) Admit(context.Context, *engine.InputBase) (engine.Admission, error) {
+	return engine.Refused, errNotKept
 }
 
 // An Executor takes the steps of one location of a log-driven graph. It belongs to one goroutine.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,13 +182,13 @@ func TestFullByHalf(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{MaxBytes: limit})
 		keys, sent := keysOf(4), make(map[string]int)
 		for round := range 20 {
-			n := 0
+			var n atomic.Int32 // snapshots are written beside appends
 			handle := log.Reopen()
 			handle.SetHook(func(a journal.Action) (none journal.Fault) {
 				if a.Done && (a.Op == journal.OpPiece || a.Op == journal.OpSnapshot || a.Op == journal.OpPurge) {
-					n++
+					n.Add(1)
 				}
-				return journal.Fault{Crash: n > round}
+				return journal.Fault{Crash: int(n.Load()) > round}
 			})
 			app := start(t, handle, chunkFlow, onlyFull)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

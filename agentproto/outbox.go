@@ -63,36 +63,40 @@ type request struct {
 	Notice  *Notice
 }
 
-// perform does what a call wants done. As many prompts may be open as there are; of the rest
-// [ProgramOptions].Concurrency is done at once.
+// perform does what a call wants done. As many prompts may be open as there are, and calls say as much as
+// they like; of answers and of forwards [ProgramOptions].Concurrency are made at once, and the ones do not
+// wait for the others: a host that a session has moved to may be down for hours.
 func (p *Program) perform(opts ProgramOptions) func(context.Context, keyedstream.Call[CallKey, request]) bool {
-	slots := make(chan struct{}, opts.Concurrency)
+	answers, forwards := make(chan struct{}, opts.Concurrency), make(chan struct{}, opts.Concurrency)
 	return func(ctx context.Context, c keyedstream.Call[CallKey, request]) bool {
-		q := &c.Request
-		if q.Prompt != nil {
+		switch q := &c.Request; {
+		case q.Prompt != nil:
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(p.ending, cancel)()
 			opts.Prompt(ctx, q.Prompt)
-			return true
-		}
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		case <-ctx.Done():
-			return false
-		}
-		switch {
 		case q.Answer != nil:
-			opts.Answer(ctx, q.Answer)
+			return within(ctx, answers, func() { opts.Answer(ctx, q.Answer) })
 		case q.Forward != nil:
-			opts.Forward(ctx, q.Forward)
+			return within(ctx, forwards, func() { opts.Forward(ctx, q.Forward) })
 		case q.Notice != nil && opts.Notify != nil:
 			opts.Notify(ctx, q.Notice)
 		case q.Notice != nil:
 			p.Notify(ctx, q.Notice) // it fails if the program ends
 		}
 		return true
+	}
+}
+
+// within does something when there is room, and reports whether it did.
+func within(ctx context.Context, room chan struct{}, do func()) bool {
+	select {
+	case room <- struct{}{}:
+		defer func() { <-room }()
+		do()
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

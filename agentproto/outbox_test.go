@@ -85,3 +85,46 @@ func TestOutbox(t *testing.T) {
 		})
 	}
 }
+
+// TestAnswersDoNotWaitForForwards has a host that is down to which a call has moved. It would catch a user's choice that does not get to
+// the tool for that.
+func TestAnswersDoNotWaitForForwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		answered := make(chan int, 1)
+		h := startProgram(t, ProgramOptions{
+			Concurrency: 1, Forward: func(ctx context.Context, _ *Forwarded) { <-ctx.Done() },
+			Answer: func(_ context.Context, a *Answer) { answered <- a.Selected },
+		})
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.call(k1, nil)
+		must(h.Freeze(ctx, k1.GroupID, "m"))
+		_, err := h.Export(ctx, k1.GroupID, "m")
+		must(err)
+		must(h.Release(ctx, k1.GroupID, "m"))
+		h.deliver(k1, result("a"))
+		synctest.Wait()
+		other := CallKey{"other", "1"}
+		h.call(other, nil)
+		h.deliver(other, choice("r"))
+		h.deliver(other, answer1("r", 1))
+		synctest.Wait()
+		select {
+		case selected := <-answered:
+			if selected != 1 {
+				t.Errorf("choice %d is answered", selected)
+			}
+		default:
+			t.Error("the answer waits for what is forwarded elsewhere")
+		}
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		h.Stop(ended)
+		<-h.drained
+	})
+}

@@ -116,6 +116,7 @@ func (s *Server) run(ctx context.Context, at tools.Place, j tools.Job) tools.Out
 		return tools.Outcome{Suspended: true, By: s.epoch} // its state is an older one
 	}
 	c := s.newCall(ctx, at, j)
+	c.credit.take(j) // what is there from before
 	s.local.enter(c)
 	var o tools.Outcome
 	switch {

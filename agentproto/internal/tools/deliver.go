@@ -134,9 +134,9 @@ func (t step) runs(c *Call) {
 	switch {
 	case c.Run != 0 || c.Phase == Resolved:
 	case c.Phase == Running:
-		c.Run = t.begin(Job{Kind: Run, Call: c.ID, Inv: c.Inv, Epoch: c.Epoch, By: c.By, Known: answered(c.Questions)})
+		c.Run = t.begin(Job{Kind: Run, Call: c.ID, Inv: c.Inv, Epoch: c.Epoch, By: c.By, Known: answered(c.Questions), Queue: len(c.Queue), Bytes: c.bytes()})
 	case c.Phase == Subscribed:
-		c.Run = t.begin(Job{Kind: Produce, Call: c.ID, Inv: c.Inv, Epoch: c.Epoch, By: c.By, State: c.State})
+		c.Run = t.begin(Job{Kind: Produce, Call: c.ID, Inv: c.Inv, Epoch: c.Epoch, By: c.By, State: c.State, Queue: len(c.Queue), Bytes: c.bytes()})
 	}
 }
 

@@ -220,7 +220,7 @@ type Job struct {
 	Message *Message
 	Left    time.Duration // until the message is given up
 	Reply   bool          // it answers an invocation with the id of another call
-	Queue   int           // messages that wait with this one
+	Queue   int           // messages that wait; of Run, Produce and Attempt
 	Bytes   int64         // of these
 	Credit  Credit        // of the last message that is in Queue, or was
 

@@ -49,6 +49,9 @@ type Call struct {
 	Resumed *CallSnapshot
 }
 
+// Is reports whether an incarnation is that of the call, wherever the call has moved since.
+func (c *Call) Is(incarnation uint64) bool { return sameCall(c.Incarnation, incarnation) }
+
 // operation returns the name of the tool, or "" for a call without an invocation.
 func (c *Call) operation() string {
 	if c.Invocation == nil {

@@ -9,7 +9,7 @@ import (
 
 // The state machine of one call, as the functions of a [keyedstream.CallingMachine], which
 // takes the inputs of a key in the order in which they arrived. It is pure: what it wants done
-// it emits or calls for, and what it decides is the resolution of the call.
+// it emits or calls for. It decides something of a call that lasts for long: its incarnation.
 
 // An input is something that happened to a call. One of its fields is set, or Call and Event of
 // a call that was made in a thread that was closed. The two that each call has are not wrapped in
@@ -63,7 +63,7 @@ func (e emission) said() bool {
 }
 
 // A doing is what a call does about an input.
-type doing = keyedstream.CallingTurn[CallKey, emission, struct{}, request]
+type doing = keyedstream.CallingTurn[CallKey, emission, uint64, request]
 
 // The timers of a call.
 const (
@@ -133,19 +133,21 @@ func (s *callState) more() *more {
 	return s.More
 }
 
+// incarnation returns that of the call that there is, pending or subscribed.
+func (s *callState) incarnation() uint64 {
+	if s.Call != nil {
+		return s.Call.Incarnation
+	}
+	return s.More.Sub.Incarnation
+}
+
 // isOther reports whether an incarnation is not that of the call that there is.
 func (s *callState) isOther(incarnation uint64) bool {
-	var is uint64
-	switch {
-	case s.Call != nil:
-		is = s.Call.Incarnation
-	case s.subscribed():
-		is = s.More.Sub.Incarnation
-	default:
-		return false
-	}
-	return incarnation != 0 && incarnation>>16 != is>>16
+	return incarnation != 0 && (s.Call != nil || s.subscribed()) && !sameCall(incarnation, s.incarnation())
 }
+
+// sameCall reports whether two incarnations are of one call, wherever it has moved since.
+func sameCall(a, b uint64) bool { return a>>16 == b>>16 }
 
 func newCallState() callState { return callState{} }
 
@@ -226,16 +228,18 @@ func (t turn) begin(in input) {
 	}
 }
 
-// goesOn has the call tell its thread from time to time that it is not over.
+// goesOn has the call say from time to time that it is not over: to its thread, and by a decision to
+// those who ask for calls whose keys were put long ago. The inputs remember keys for half of retain.
 func (t turn) goesOn() {
 	if t.retain > 0 {
-		t.do.After(renewal, t.retain/2)
+		t.do.After(renewal, t.retain/4)
 	}
 }
 
-// renew tells the thread that the call is not over.
+// renew says that the call is not over.
 func (t turn) renew() {
 	t.goesOn()
+	t.do.Decide(t.s.incarnation())
 	t.do.Call(request{Notice: &Notice{Key: t.do.Key()}})
 }
 

@@ -105,6 +105,7 @@ type Program struct {
 	effects     *dataflow.OutputPort[dataflow.Entry[CallKey, emission]]
 	emitted     emissionsAt
 	kept        resolutionsAt
+	lasting     *dataflow.EntryOutputPort[CallKey, uint64]
 	moves       *dataflow.EntryInputPort[moveKey, *move]
 	replies     *dataflow.EntryOutputPort[moveKey, *reply]
 	exports     *dataflow.EntryOutputPort[exportKey, *CallSnapshot]
@@ -154,12 +155,14 @@ func NewProgram(opts ProgramOptions) *Program {
 	inputs = keyedstream.Merge(keyedstream.Merge(inputs, toCalls(said)), arrivals)
 	// Effects come before resolutions, so that whoever has awaited one can rely on its effect
 	// being out, even if the program ends in that moment.
-	p.emitted, _ = keyedstream.CallingMachine(inputs, newCallState, m.step, m.ring,
+	var lasting dataflow.KeyedSingleton[CallKey, uint64, Host, bounds.RetainedValue]
+	p.emitted, lasting = keyedstream.CallingMachine(inputs, newCallState, m.step, m.ring,
 		keyedstream.Calling(p.perform(opts), performed, keyedstream.CallOptions{Concurrency: math.MaxInt32}), // as many as are open
 		"the first terminal input wins, and the runtime says which that was: the one it saw first")
 	p.answerMoves(said, r)
 	p.endings(r) // before the effects: who has read that a detour is over finds that IsOver says so
 	p.effects = keyedstream.Output(p.emitted, "effects")
+	p.lasting = keyedsingleton.Output(lasting, "lasting calls")
 	p.kept = keepResults(p.emitted)
 	p.resolutions = keyedsingleton.Output(p.kept, "resolutions")
 	return p
@@ -228,9 +231,21 @@ func (p *Program) Await(ctx context.Context, key CallKey) (*Resolution, error) {
 }
 
 // Has reports whether a call was put, resolved or not. It sees every [Program.Call] that has
-// returned; see [dataflow.EntryInputPort.Has] for what it costs. A call that was resumed was
-// put elsewhere.
+// returned, for half of [ProgramOptions].Retain, and twice that at most: see [Program.Lasting] for calls that
+// last longer. See [dataflow.EntryInputPort.Has] for what it costs. A call that was resumed was put elsewhere.
 func (p *Program) Has(ctx context.Context, key CallKey) (bool, error) { return p.calls.Has(ctx, key) }
+
+// Lasting reports whether there is a call that lasts for long, with its [Call].Incarnation, as far as
+// this process knows: it knows those whose functions it runs. With [ProgramOptions].Retain, each call that is
+// pending or subscribed is one before [Program.Has] may have forgotten its key, until it is
+// forgotten itself.
+func (p *Program) Lasting(key CallKey) (incarnation uint64, lasts bool) { return p.lasting.Get(key) }
+
+// AwaitLasting is Lasting that asks the process whose call it is, for as long as ctx allows.
+func (p *Program) AwaitLasting(ctx context.Context, key CallKey) (lasts bool) {
+	_, err := p.lasting.Await(ctx, key)
+	return err == nil
+}
 
 // NextEffect returns the next thing to do. It returns io.EOF when the program has
 // ended. Effects must be read: a runtime that does not stops the program.

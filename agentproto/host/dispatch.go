@@ -19,6 +19,10 @@ func (rt *Runtime) dispatch(ctx context.Context, call *agentproto.Call) agentpro
 	case <-ctx.Done():
 		return agentproto.DispatchOutcome{Reason: "the runtime stopped before the call was posted"}
 	}
+	if is, lasts := rt.program.Lasting(call.Key); lasts && !call.Is(is) {
+		// Another process has put the key again whose call is not over. The call of the first is, and this is not one.
+		return agentproto.DispatchOutcome{Accepted: true}
+	}
 	s := rt.serverOf(call.Server)
 	if s == nil {
 		return agentproto.DispatchOutcome{Reason: "the tool server of the call is no longer configured"}

@@ -3,13 +3,13 @@ package host
 import (
 	"context"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/millrace/millrace/agentproto"
 )
 
-// Known reports whether a call was made: whether [Runtime.Await] will return its resolution
-// at some time. It sees every call for which [Runtime.Call] has returned without an error,
+// Known reports whether a call was made, and not forgotten: whether [Runtime.Await] will return its
+// resolution at some time. It sees every call for which [Runtime.Call] has returned without an error,
 // also in a process that shares the state, and before a crash. It returns [ErrElsewhere] for
 // a call of a thread that has moved away.
 //
@@ -22,20 +22,38 @@ func (rt *Runtime) Known(ctx context.Context, key agentproto.CallKey) (bool, err
 	if err := rt.leftTo(key.GroupID); err != nil {
 		return false, err
 	}
-	if rt.known.has(key) {
+	rt.mu.Lock()
+	known := *rt.known.get(key, time.Now())
+	rt.mu.Unlock()
+	if known {
 		return true, nil
 	}
 	known, err := rt.program.Has(ctx, key)
+	if err == nil && !known {
+		asking, cancel := context.WithTimeout(ctx, askLasting)
+		known = rt.program.AwaitLasting(asking, key)
+		cancel()
+	}
 	if err == nil && !known {
 		if migration := rt.cameWith(key.GroupID); migration != "" {
 			known, err = rt.program.HasResumed(ctx, key, migration)
 		}
 	}
 	if known {
-		rt.known.add(key)
+		rt.knows(key)
 	}
 	return known, programError(err)
 }
+
+// knows notes that a call was made.
+func (rt *Runtime) knows(key agentproto.CallKey) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	*rt.known.get(key, time.Now()) = true
+}
+
+// askLasting is how long the process of a call may take to say that it lasts.
+const askLasting = 50 * time.Millisecond
 
 // cameWith returns the migration by which a thread has come here, or "" for one that was
 // always here.
@@ -53,27 +71,3 @@ func (rt *Runtime) cameWith(thread string) (migration string) {
 
 // generation is how many of something that has passed are remembered at least.
 const generation = 1 << 15
-
-// knownCalls are calls that this process has made, or has asked the flow for: the last generation of
-// them at least. That a call was made never changes.
-type knownCalls struct {
-	mu         sync.Mutex
-	young, old map[agentproto.CallKey]struct{}
-}
-
-func (k *knownCalls) has(key agentproto.CallKey) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	_, young := k.young[key]
-	_, old := k.old[key]
-	return young || old
-}
-
-func (k *knownCalls) add(key agentproto.CallKey) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.young == nil || len(k.young) >= generation {
-		k.young, k.old = map[agentproto.CallKey]struct{}{}, k.young
-	}
-	k.young[key] = struct{}{}
-}

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
 )
 
 // TestKnown tells calls that were made from others: pending, resolved, moved away and moved
@@ -54,8 +56,64 @@ func TestKnown(t *testing.T) {
 
 // forgetful has a runtime know as little as one that starts again.
 func forgetful(rt *Runtime) {
-	rt.known.mu.Lock()
-	defer rt.known.mu.Unlock()
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
 	clear(rt.known.young)
 	clear(rt.known.old)
+}
+
+// TestKeyOfLastingCall has a call that is pending for longer than its key is remembered. It would catch a call that is not found while it
+// is waited for, one whose key another call takes, with its result, one that cannot be cancelled any longer, and one that is known for ever.
+func TestKeyOfLastingCall(t *testing.T) {
+	for _, ends := range []string{"by its result", "cancelled"} {
+		t.Run(ends, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				tool := w.tool("tool.test", "echo")
+				w.start(tool.base)
+				request := Request{GroupID: "g", ID: "1", Operation: "echo", Lifetime: 100 * time.Hour}
+				key, err := w.rt.Call(t.Context(), request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				url := tool.callback()
+				w.pass(50 * time.Hour)
+				known := func(want bool) {
+					t.Helper()
+					if got, err := w.rt.Known(t.Context(), key); got != want || err != nil {
+						t.Errorf("it is known: %t, %v, want %t", got, err, want)
+					}
+				}
+				known(true)
+				if _, err := w.rt.Call(t.Context(), request); !errors.Is(err, ErrDuplicateCall) {
+					t.Errorf("a second call: %v, want %v", err, ErrDuplicateCall)
+				}
+				again, _, err := w.rt.prepare(t.Context(), &request) // as a process does that has not the session
+				if err == nil {
+					err = w.rt.program.Call(t.Context(), again)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := len(tool.invocations()); n != 1 {
+					t.Errorf("%d invocations, want that of the first call", n)
+				}
+				want := agentproto.ByResult
+				if ends == "cancelled" {
+					want = agentproto.ByInterruption
+					if err := (host{w.rt}).CancelCall(t.Context(), key.GroupID, &conversation.ThreadCall{Call: conversation.Call{ID: key.ID}}); err != nil {
+						t.Error(err)
+					}
+				} else {
+					w.post(url, result(key, "a"))
+				}
+				if r, err := w.rt.Await(t.Context(), key); err != nil || r.Cause != want {
+					t.Errorf("%+v, %v, want %v", r, err, want)
+				}
+				w.pass(23 * time.Hour)
+				known(true)
+				w.pass(2 * time.Hour)
+				known(false)
+			})
+		})
+	}
 }

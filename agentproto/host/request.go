@@ -81,13 +81,14 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 	if err := rt.isHere(req.GroupID); err != nil { // it may have left meanwhile
 		return key, err
 	}
-	if _, resolved := rt.program.Resolved(key); resolved {
+	_, resolved := rt.program.Resolved(key)
+	if _, lasts := rt.program.Lasting(key); resolved || lasts {
 		return key, fmt.Errorf("host: call %s: %w", quoted(key.String()), ErrDuplicateCall)
 	}
 	if err := rt.program.Call(ctx, call); err != nil {
 		return key, fmt.Errorf("host: call %s: %w", quoted(key.String()), programError(err))
 	}
-	rt.known.add(key)
+	rt.knows(key)
 	rt.count(s, nCalls)
 	return key, nil
 }

@@ -71,7 +71,6 @@ type Runtime struct {
 	subscribed *subscribed
 	replays    *replays
 	attempts   *attempts
-	known      knownCalls
 	prompts    prompts
 	shown      *queue[func(context.Context, Surface)]
 	counters   counters
@@ -93,6 +92,7 @@ type Runtime struct {
 	detach    func() bool // from the context of Start
 	followers map[*queue[*agentproto.Resolution]]bool
 	read      recent[agentproto.CallKey, bool] // of large results, that the program was told
+	known     recent[agentproto.CallKey, bool] // calls that this process has made, or has asked the flow for
 	ended     bool
 	tasks     sync.WaitGroup // answers and notifications under way
 }

@@ -130,7 +130,8 @@ func (h host) CancelCall(ctx context.Context, thread string, c *conversation.Thr
 		Rejected: "it was interrupted before it was made",
 	}
 	err := programError(h.rt.program.Call(ctx, never))
-	if errors.Is(err, ErrDuplicateCall) {
+	_, lasts := h.rt.program.Lasting(key) // and its key may be forgotten
+	if errors.Is(err, ErrDuplicateCall) || err == nil && lasts {
 		err = h.rt.deliverTo(ctx, key, agentproto.Event{Kind: agentproto.Interrupted})
 	}
 	return h.later(ctx, err)

@@ -85,7 +85,7 @@ type made202 struct {
 
 // result answers with the result, as soon as it is there, 204 if it is not there within the
 // time that the request wants to wait, and 404 at once if there is no such call. A call that
-// was answered 202 is never answered 404.
+// was answered 202 is not answered 404 until it is forgotten, a day after its result.
 func (a api) result(w http.ResponseWriter, r *http.Request) {
 	wait, ok := waitOf(w, r)
 	if !ok {

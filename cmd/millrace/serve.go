@@ -22,10 +22,13 @@ Makes tool calls that survive this process: what was accepted is kept under DIR,
 in a NATS cluster with --nats, and a restart goes on with what was pending. Calls are
 made and read over HTTP, at --api:
 
-  POST   /calls                  a call, as in a file of 'millrace run'; 202 when it is kept
+  POST   /calls                  a call, as in a file of 'millrace run'; 202 when it is kept,
+                                 503 while there is no room for more, see --memory
   GET    /calls/THREAD/ID        200 and its result; 204 if it is pending, also after
                                  ?wait=30s; 404 if there is no such call; 410 if its
-                                 thread has moved away
+                                 thread has moved away. A result is kept for a day; one
+                                 of more than 1 KiB for ten minutes after it was read,
+                                 and then a text says how large it was
   DELETE /calls/THREAD/ID        cancels it
   DELETE /threads/THREAD         closes a thread and resolves its calls
   GET    /quarantine             what the program could not handle; see 'millrace durable'

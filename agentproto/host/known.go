@@ -68,6 +68,3 @@ func (rt *Runtime) cameWith(thread string) (migration string) {
 	}
 	return migration
 }
-
-// generation is how many of something that has passed are remembered at least.
-const generation = 1 << 15

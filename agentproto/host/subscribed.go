@@ -18,7 +18,7 @@ type subscribed struct {
 	mu   sync.Mutex
 	max  int // of one thread
 	open map[string]map[string]bool
-	// young and old have when the last subscriptions ended: a generation of them at least.
+	// young and old have when the last subscriptions ended: maxRecent of them at least.
 	young, old map[agentproto.CallKey]time.Time
 }
 
@@ -59,8 +59,8 @@ func (s *subscribed) endOf(key agentproto.CallKey) (ended time.Time, known bool)
 // end notes that a subscription ended now.
 func (s *subscribed) end(key agentproto.CallKey) {
 	s.remove(key)
-	if len(s.young) >= generation {
-		s.old, s.young = s.young, make(map[agentproto.CallKey]time.Time, generation)
+	if len(s.young) >= maxRecent {
+		s.old, s.young = s.young, make(map[agentproto.CallKey]time.Time, maxRecent)
 	}
 	s.young[key] = time.Now()
 }

@@ -67,11 +67,11 @@ func TestS04GoneAfterTheEnd(t *testing.T) {
 		}
 	})
 	s := newSubscribed(1)
-	for i := range 3*generation + 1 {
+	for i := range 3*maxRecent + 1 {
 		s.see(agentproto.Effect{Kind: agentproto.SubscriptionEnded, Key: agentproto.CallKey{GroupID: "g", ID: strconv.Itoa(i)}})
 	}
-	if n := len(s.young) + len(s.old); n > 2*generation {
-		t.Errorf("%d subscriptions that have ended are kept, want at most %d", n, 2*generation)
+	if n := len(s.young) + len(s.old); n > 2*maxRecent {
+		t.Errorf("%d subscriptions that have ended are kept, want at most %d", n, 2*maxRecent)
 	}
 }
 

@@ -287,6 +287,11 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 
 // step takes messages, without the records to skip, and commits what comes of them.
 func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip) error {
+	if len(taken) > 0 && o.leader.Forgets(o.clock()) { // before it is said of a record that its key is there
+		if err := o.step(ctx, nil, nil); err != nil {
+			return err
+		}
+	}
 	s := o.next(o.clock())
 	var records [][]byte
 	for i := range taken {
@@ -362,21 +367,6 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 	o.advance(s, data)
 	o.last.version = s.version
 	o.witness()
-	return nil
-}
-
-// construct builds the flow that this partition runs.
-func (o *owner) construct() error {
-	flow, graph := newLed(o.opts.Flow, o.opts.Codec, o.answer, !o.opts.EndOnFailure)
-	site, part := o.layout.place(o.partition)
-	graph.Settings.Parts, graph.Settings.Part = o.opts.Partitions, part
-	graph.Settings.Recorder = o.recorder
-	o.build(flow)
-	o.graph = graph
-	if !o.graph.Start(context.WithoutCancel(o.ctx)) {
-		return dataflow.ErrStarted
-	}
-	o.leader = logdriven.NewExecutor(o.graph, site)
 	return nil
 }
 

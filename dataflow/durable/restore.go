@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
@@ -325,4 +326,19 @@ func (o *owner) takeAgain(ctx context.Context, from *source, fence uint64, want 
 		return nil, o.damaged("step %d took other records than there are between message %d and %d: some were lost or replaced", fence, o.last.taken, want.taken)
 	}
 	return records, nil
+}
+
+// construct builds the flow that this partition runs.
+func (o *owner) construct() error {
+	flow, graph := newLed(o.opts.Flow, o.opts.Codec, o.answer, !o.opts.EndOnFailure)
+	site, part := o.layout.place(o.partition)
+	graph.Settings.Parts, graph.Settings.Part = o.opts.Partitions, part
+	graph.Settings.Recorder = o.recorder
+	o.build(flow)
+	o.graph = graph
+	if !o.graph.Start(context.WithoutCancel(o.ctx)) {
+		return dataflow.ErrStarted
+	}
+	o.leader = logdriven.NewExecutor(o.graph, site)
+	return nil
 }

@@ -68,6 +68,17 @@ func (s *Location) Deadline() (at int64, ok bool) {
 	return at, ok
 }
 
+// Forgets reports whether an input forgets keys when the timers fire that are due at now. A put
+// of such a key is refused until then.
+func (s *Location) Forgets(now int64) bool {
+	for _, t := range s.Timers {
+		if at, pending := t.Next(); pending && at <= now && s.Input(t.op.Index) != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // fireUntil fires all timers whose deadline is now or earlier, in order of their
 // deadlines over all queues, and each at the time of its deadline: a timer that follows
 // from another one counts from there, however late the location got round to it. Timers of

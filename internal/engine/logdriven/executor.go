@@ -229,6 +229,10 @@ func (l *Executor) Resume() {
 // Deadline returns when the next timer is due.
 func (l *Executor) Deadline() (now int64, ok bool) { return l.loc.Deadline() }
 
+// Forgets reports whether an input forgets keys at now. Records of a step are accepted before its
+// timers fire, so that such a key is put again in the step that comes after.
+func (l *Executor) Forgets(now int64) bool { return l.loc.Forgets(now) }
+
 // Apart says what has happened so far that is in no plan of a step, so that a graph which is
 // not log-driven cannot make the same steps, or returns "".
 func (l *Executor) Apart() string { return l.apart }

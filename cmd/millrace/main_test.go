@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 }
 
 // millrace returns the command as a process.
-func millrace(t *testing.T, args ...string) *exec.Cmd {
+func millrace(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -97,13 +97,13 @@ func TestDemo(t *testing.T) {
 }
 
 // startTool starts the example servers clock and slow, and returns their URLs.
-func startTool(t *testing.T) (cmd *exec.Cmd, urls []string) {
+func startTool(t testing.TB) (cmd *exec.Cmd, urls []string) {
 	t.Helper()
 	return startTools(t, "clock", "slow")
 }
 
 // startTools starts the example servers that are named and returns their URLs.
-func startTools(t *testing.T, names ...string) (cmd *exec.Cmd, urls []string) {
+func startTools(t testing.TB, names ...string) (cmd *exec.Cmd, urls []string) {
 	t.Helper()
 	cmd = millrace(t, append([]string{"tool", "--port", "0", "--leash"}, names...)...)
 	if _, err := cmd.StdinPipe(); err != nil {

@@ -13,22 +13,21 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
-
-	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"github.com/millrace/millrace/internal/freeport"
 )
 
 var (
-	serveCalls = flag.Int("serve.calls", 300, "calls made by TestServeKilled")
-	serveKills = flag.Int("serve.kills", 3, "kill -9 of the runtime by TestServeKilled, one a second")
+	serveCalls = flag.Int("serve.calls", 300, "calls made by TestServeKilled and TestServeSharedKilled")
+	serveKills = flag.Int("serve.kills", 3, "kill -9 of a runtime by these tests, one a second")
 )
 
 // A served is a runtime process that is started again on the same state and addresses.
 type served struct {
-	t     *testing.T
+	t     testing.TB
 	args  []string
 	state string
 	// tokenFile has the token of the API; empty means that it is in the state folder.
@@ -38,7 +37,7 @@ type served struct {
 	at        *netHost // where it runs; nil is here
 }
 
-func serveRuntime(t *testing.T, state string, tools []string, more ...string) *served {
+func serveRuntime(t testing.TB, state string, tools []string, more ...string) *served {
 	listen, api := freeAddress(t), freeAddress(t)
 	s := &served{t: t, state: state, api: "http://" + api, args: []string{"serve", "--state", state, "--listen", listen, "--api", api}}
 	s.args = append(s.args, more...)
@@ -51,7 +50,7 @@ func serveRuntime(t *testing.T, state string, tools []string, more ...string) *s
 }
 
 // freeAddress returns an address of this host that nobody listens on.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	at, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
@@ -116,104 +115,84 @@ func (s *served) request(ctx context.Context, method, path, body string, statuse
 func TestServeKilled(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)
-	s := serveRuntime(t, t.TempDir(), tools)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*serveCalls)*20*time.Millisecond)
-	defer cancel()
-	s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound) // it is up
+	callWhileKilled(t, []*served{serveRuntime(t, t.TempDir(), tools)})
+}
 
-	texts := make([]string, *serveCalls)
-	lane := make(chan int)
-	var callers sync.WaitGroup
-	for range 16 {
-		callers.Go(func() {
-			for i := range lane {
-				texts[i] = s.makeCall(ctx, i)
-			}
-		})
+// callWhileKilled makes calls at runtimes that share them, each at any of them, and reads what
+// comes of it at any. Meanwhile one after the other is killed and started again.
+func callWhileKilled(t *testing.T, all []*served) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*serveCalls)*20*time.Millisecond+time.Duration(*serveKills)*2*time.Second)
+	defer cancel()
+	up := func() {
+		for _, s := range all {
+			s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
+		}
 	}
+	any := func() *served { return all[rand.IntN(len(all))] }
+	up()
+	var killing atomic.Bool
+	killing.Store(true)
 	killer := make(chan struct{})
 	go func() {
 		defer close(killer)
+		defer killing.Store(false)
 		for range *serveKills {
 			select {
 			case <-time.After(time.Duration(500+rand.IntN(1000)) * time.Millisecond):
 			case <-ctx.Done():
 				return
 			}
+			s := any()
 			s.kill()
 			s.start()
 		}
 	}()
-	for i := range *serveCalls {
-		lane <- i
+	var mu sync.Mutex
+	texts := make(map[int]string)
+	var callers sync.WaitGroup
+	var made atomic.Int64
+	for range 16 {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				i := int(made.Add(1)) - 1
+				if i >= *serveCalls && !killing.Load() {
+					return
+				}
+				any().postCall(ctx, i)
+				text := any().readResult(ctx, i)
+				mu.Lock()
+				texts[i] = text
+				mu.Unlock()
+			}
+		})
 	}
-	close(lane)
 	callers.Wait()
 	<-killer
-	s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
+	up()
 	for i, text := range texts {
-		if again := s.readResult(ctx, i); again != text {
-			t.Errorf("call %d: %q at first, %q later", i, text, again)
+		for _, s := range all {
+			if again := s.readResult(ctx, i); again != text {
+				t.Errorf("call %d: %q at first, %q later", i, text, again)
+			}
 		}
 	}
+	t.Logf("%d calls, %d times kill -9, %d runtimes", len(texts), *serveKills, len(all))
 }
 
-// TestServeShared lets two runtimes share their calls over a NATS server. A call that was
-// made at one is read at the other, and whichever of them is killed, the one that is left
-// goes on: one of the two owned the calls.
-func TestServeShared(t *testing.T) {
-	t.Parallel()
-	_, tools := startTool(t)
-	nats, err := natsserver.NewServer(&natsserver.Options{
-		Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
-		SyncAlways: true, NoLog: true, NoSigs: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	nats.Start()
-	defer nats.Shutdown()
-	if !nats.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the NATS server did not start")
-	}
-	share := []string{"--nats", nats.ClientURL(), "--replicas", "1", "--assume-durable"}
-	state := t.TempDir() // which has the key, and nothing else of worth
-	both := []*served{serveRuntime(t, state, tools, share...), serveRuntime(t, state, tools, share...)}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for i := range 10 {
-		made, read := both[i%2], both[(i+1)%2]
-		if first, second := made.makeCall(ctx, i), read.readResult(ctx, i); first != second {
-			t.Errorf("call %d: %q where it was made, %q elsewhere", i, first, second)
-		}
-	}
-	for i, killed := range both {
-		slow := fmt.Sprintf(`{"group_id":"t%d","id":"c%d","operation":"sleep","arguments":{"ms":1500}}`, i, 30*(i+1)+i)
-		both[1-i].request(ctx, "POST", "/calls", slow, http.StatusAccepted)
-		killed.kill()
-		both[1-i].readSlow(ctx, fmt.Sprintf("/calls/t%d/c%d", i, 30*(i+1)+i))
-		killed.start()
-		killed.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
-	}
-}
-
-func (s *served) readSlow(ctx context.Context, path string) {
-	_, text := s.request(ctx, "GET", path+"?wait=20s", "", http.StatusOK)
-	var r apiResult
-	if err := json.Unmarshal(text, &r); err != nil || r.Cause != "tool_result" || r.Text != "slept for 1500 ms" {
-		s.t.Errorf("%s: %+v, %v", path, r, err)
-	}
-}
-
-// makeCall makes call i, until it is accepted, and returns its result.
+// makeCall makes call i and returns its result.
 func (s *served) makeCall(ctx context.Context, i int) string {
+	s.postCall(ctx, i)
+	return s.readResult(ctx, i)
+}
+
+// postCall posts call i until it is accepted.
+func (s *served) postCall(ctx context.Context, i int) {
 	body := fmt.Sprintf(`{"group_id":"t%d","id":"c%d","operation":"echo","arguments":{"text":"hello %d"}}`, i%10, i, i)
 	if i%3 == 0 {
 		body = fmt.Sprintf(`{"group_id":"t%d","id":"c%d","operation":"sleep","arguments":{"ms":%d}}`, i%10, i, 100+i%400)
 	}
 	// 409 is the answer to a call that was accepted by a process that died before it said so.
 	s.request(ctx, "POST", "/calls", body, http.StatusAccepted, http.StatusConflict)
-	return s.readResult(ctx, i)
 }
 
 func (s *served) readResult(ctx context.Context, i int) string {

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
+)
+
+// serveShared starts n runtimes that share their calls over a NATS server.
+func serveShared(t testing.TB, n int, tools []string) (all []*served) {
+	nats, err := natsserver.NewServer(&natsserver.Options{
+		Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+		SyncAlways: true, NoLog: true, NoSigs: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nats.Start()
+	t.Cleanup(nats.Shutdown)
+	if !nats.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the NATS server did not start")
+	}
+	state := t.TempDir() // which has the key, and nothing else of worth
+	for range n {
+		all = append(all, serveRuntime(t, state, tools, "--nats", nats.ClientURL(), "--replicas", "1", "--assume-durable"))
+	}
+	return all
+}
+
+// TestServeShared lets two runtimes share their calls over a NATS server. A call that was
+// made at one is read at the other, and whichever of them is killed, the one that is left
+// goes on: one of the two owned the calls.
+func TestServeShared(t *testing.T) {
+	t.Parallel()
+	_, tools := startTool(t)
+	both := serveShared(t, 2, tools)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for i := range 10 {
+		made, read := both[i%2], both[(i+1)%2]
+		if first, second := made.makeCall(ctx, i), read.readResult(ctx, i); first != second {
+			t.Errorf("call %d: %q where it was made, %q elsewhere", i, first, second)
+		}
+	}
+	for i, killed := range both {
+		slow := fmt.Sprintf(`{"group_id":"t%d","id":"c%d","operation":"sleep","arguments":{"ms":1500}}`, i, 30*(i+1)+i)
+		both[1-i].request(ctx, "POST", "/calls", slow, http.StatusAccepted)
+		killed.kill()
+		both[1-i].readSlow(ctx, fmt.Sprintf("/calls/t%d/c%d", i, 30*(i+1)+i))
+		killed.start()
+		killed.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
+	}
+}
+
+func (s *served) readSlow(ctx context.Context, path string) {
+	_, text := s.request(ctx, "GET", path+"?wait=20s", "", http.StatusOK)
+	var r apiResult
+	if err := json.Unmarshal(text, &r); err != nil || r.Cause != "tool_result" || r.Text != "slept for 1500 ms" {
+		s.t.Errorf("%s: %+v, %v", path, r, err)
+	}
+}
+
+// TestServeSharedKilled is TestServeKilled with three runtimes that share their calls: a call is
+// made at any of them, its callback reaches any, and its result is the same at all three.
+// -serve.kills=60 kills for a minute.
+func TestServeSharedKilled(t *testing.T) {
+	t.Parallel()
+	_, tools := startTool(t)
+	callWhileKilled(t, serveShared(t, 3, tools))
+}
+
+// BenchmarkServeShared makes calls over HTTP, each at one of several runtimes that share them,
+// and waits for its result. Tool server, runtimes and NATS server are processes of one machine.
+func BenchmarkServeShared(b *testing.B) {
+	for _, n := range []int{1, 2, 3} {
+		b.Run(fmt.Sprintf("processes=%d", n), func(b *testing.B) {
+			_, tools := startTool(b)
+			all := serveShared(b, n, tools)
+			ctx := b.Context()
+			for _, s := range all {
+				s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
+			}
+			var made atomic.Int64
+			var callers sync.WaitGroup
+			b.ResetTimer()
+			for range 32 {
+				callers.Go(func() {
+					for {
+						i := int(made.Add(1)) - 1
+						if i >= b.N {
+							return
+						}
+						all[i%n].makeCall(ctx, 3*i+1) // it does not sleep
+					}
+				})
+			}
+			callers.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+		})
+	}
+}

@@ -26,7 +26,9 @@ type GraphSlice struct {
 type GraphOperator struct {
 	Name     string // package and function, such as "keyedstream.Fold"
 	Port     string // name of an input, an output or a cycle
+	Label    string // the name that it was given by [Named]; else empty
 	Pos      string // file:line of the call that made it
+	Keeps    bool   // it remembers something from one step to the next
 	Why      NonDet // the reason, of an operator that takes one
 	Proof    Proof  // the proof, of an operator that takes one
 	Location int    // index in Graph.Locations
@@ -65,7 +67,10 @@ func (f *Flow) Graph() Graph {
 			if !ok {
 				cut = -1
 			}
-			g.Operators = append(g.Operators, GraphOperator{name, port, op.Pos, NonDet(op.Why), Proof(op.Proof), l, cut})
+			g.Operators = append(g.Operators, GraphOperator{
+				Name: name, Port: port, Label: op.GivenName(), Pos: op.Pos, Keeps: len(op.States) > 0,
+				Why: NonDet(op.Why), Proof: Proof(op.Proof), Location: l, Slice: cut,
+			})
 		}
 	}
 	for _, s := range f.sites {
@@ -84,7 +89,7 @@ func (f *Flow) Graph() Graph {
 // Mermaid returns the graph as a Mermaid flowchart: locations and slices as subgraphs,
 // feedback dotted, and the place of each operator as a comment.
 func (g Graph) Mermaid() string {
-	p := picture{graph: g, open: `subgraph %s["%s"]`, close: "end", newline: "<br/>", escape: strings.NewReplacer(
+	p := chart{graph: g, open: `subgraph %s["%s"]`, close: "end", newline: "<br/>", escape: strings.NewReplacer(
 		"#", "#35;", `"`, "#quot;", "&", "#amp;", "<", "#lt;", ">", "#gt;", "`", "#96;", `\`, "#92;")}
 	p.line("flowchart LR")
 	p.locations("", func(i int, label string) {
@@ -104,7 +109,7 @@ func (g Graph) Mermaid() string {
 // DOT returns the graph in the language of Graphviz: locations and slices as clusters,
 // feedback dashed, and the place of each operator as its tooltip.
 func (g Graph) DOT() string {
-	p := picture{graph: g, open: `subgraph %s { label="%s"`, close: "}", newline: `\n`, escape: strings.NewReplacer(
+	p := chart{graph: g, open: `subgraph %s { label="%s"`, close: "}", newline: `\n`, escape: strings.NewReplacer(
 		`\`, `\\`, `"`, `\"`, "&", "&amp;")}
 	p.line("digraph flow {")
 	p.indent++
@@ -126,8 +131,8 @@ func (g Graph) DOT() string {
 	return p.String()
 }
 
-// A picture is a graph being written.
-type picture struct {
+// A chart is a graph being written as text.
+type chart struct {
 	strings.Builder
 	graph                Graph
 	open, close, newline string // of the language
@@ -136,14 +141,14 @@ type picture struct {
 }
 
 // line writes one line, or several, as far to the right as it is deep.
-func (p *picture) line(format string, args ...any) {
+func (p *chart) line(format string, args ...any) {
 	for l := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
 		p.WriteString(strings.Repeat("  ", p.indent) + l + "\n")
 	}
 }
 
 // locations writes every operator once, in its slice and its location.
-func (p *picture) locations(prefix string, operator func(i int, label string)) {
+func (p *chart) locations(prefix string, operator func(i int, label string)) {
 	for l, name := range p.graph.Locations {
 		p.begin(fmt.Sprintf("%slocation%d", prefix, l), name)
 		p.operators(l, -1, operator)
@@ -158,17 +163,17 @@ func (p *picture) locations(prefix string, operator func(i int, label string)) {
 	}
 }
 
-func (p *picture) begin(id, label string) {
+func (p *chart) begin(id, label string) {
 	p.line(p.open, id, p.escape.Replace(oneLine(label)))
 	p.indent++
 }
 
-func (p *picture) end() {
+func (p *chart) end() {
 	p.indent--
 	p.line("%s", p.close)
 }
 
-func (p *picture) operators(location, slice int, operator func(i int, label string)) {
+func (p *chart) operators(location, slice int, operator func(i int, label string)) {
 	for i, op := range p.graph.Operators {
 		if op.Location == location && op.Slice == slice {
 			operator(i, p.label(op))
@@ -177,7 +182,7 @@ func (p *picture) operators(location, slice int, operator func(i int, label stri
 }
 
 // label returns the name of an operator, its port, and its reason or proof.
-func (p *picture) label(op GraphOperator) string {
+func (p *chart) label(op GraphOperator) string {
 	lines := []string{op.Name}
 	if op.Port != "" {
 		lines = append(lines, oneLine(op.Port))
@@ -193,7 +198,7 @@ func (p *picture) label(op GraphOperator) string {
 
 // shape returns which of the formats draws an operator: that of an end of the flow, of
 // one whose result depends on timing, or of any other.
-func (p *picture) shape(i int, end, timing, other string) string {
+func (p *chart) shape(i int, end, timing, other string) string {
 	switch op := p.graph.Operators[i]; {
 	case op.Why != "":
 		return timing

@@ -114,6 +114,13 @@ func (a *App) Status() []LocationStatus {
 	return all
 }
 
+// Graph returns what the flow is made of. Operators of a location are in the order in which
+// [App.Status] has them.
+func (a *App) Graph() Graph {
+	a.graph()
+	return a.flow.Graph()
+}
+
 // texts returns the names and places of operators.
 func texts(ops []*engine.Op) (all []string) {
 	for _, op := range ops {

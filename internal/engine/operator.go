@@ -259,6 +259,14 @@ func (op *Op) Named(by, name string) {
 	}
 }
 
+// GivenName returns the name that op was given by [Op.Named], or "".
+func (op *Op) GivenName() string {
+	if op.named {
+		return op.Label
+	}
+	return ""
+}
+
 // Enter marks op as the one that is running user code, for the error that names it.
 func (op *Op) Enter() { op.Loc.At = op.Index }
 

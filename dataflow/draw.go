@@ -124,7 +124,10 @@ func (g Graph) box(i int, ops []int, d Drawing) picture.Box {
 		}
 		b.Data += fmt.Sprint(o)
 	}
-	const narrowest, widest = 104, 190
+	narrowest, widest := 104, 190
+	if d.Box != nil {
+		narrowest = 150 // a line of figures grows
+	}
 	b.W = float64(min(max(20+7*len([]rune(b.Label)), 20+6*len([]rune(b.Sub)), narrowest), widest) / 2 * 2)
 	return b
 }

@@ -3,6 +3,7 @@ package dataflow_test
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedstream"
@@ -43,4 +44,15 @@ func ExampleApp_Status() {
 	//   dataflow.Output took 2 and keeps 1
 	//   long was given 2 and 1 is unread
 	// <nil>
+}
+
+// A graph is drawn without another program.
+func ExampleGraph_SVG() {
+	flow := dataflow.New()
+	_, words := dataflow.Input[string](dataflow.At[Station](flow), "words")
+	dataflow.Output(words, "kept")
+	svg := flow.Graph().SVG()
+	fmt.Println(strings.HasPrefix(svg, "<svg "), strings.Count(svg, "<rect"))
+	// Output:
+	// true 2
 }

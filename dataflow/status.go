@@ -79,9 +79,10 @@ type OperatorStatus struct {
 
 // An OutputStatus is what waits at an output.
 type OutputStatus struct {
-	Name string // package and function, such as "dataflow.Output"
-	Port string // name of the output
-	Pos  string // file:line of the call that made it
+	Name     string // package and function, such as "dataflow.Output"
+	Port     string // name of the output
+	Pos      string // file:line of the call that made it
+	Operator int    // index in [LocationStatus].Operators
 
 	// Unread is how many elements nobody has read, or how many entries nobody has taken. The
 	// output of a value has none.
@@ -140,21 +141,20 @@ func locationStatus(s *engine.Status) LocationStatus {
 	if s.Blocked != nil {
 		l.Blocked = blockedError(s.Blocked)
 	}
-	at := make(map[*engine.Op]*OperatorStatus, len(s.Ops))
+	at := make(map[*engine.Op]int, len(s.Ops))
 	l.Operators = make([]OperatorStatus, len(s.Ops))
 	for i, o := range s.Ops {
 		name, port, _ := strings.Cut(o.Op.Name, " ")
 		l.Operators[i] = OperatorStatus{Name: name, Port: port, Pos: o.Op.Pos, Entered: o.Entered, Kept: o.Kept, Bytes: o.Bytes, Timers: o.Timers, Mark: o.Mark, HeldBy: texts(o.HeldBy)}
-		at[o.Op] = &l.Operators[i]
+		at[o.Op] = i
 	}
 	for _, o := range s.Outputs {
+		op := &l.Operators[at[o.Op]]
 		switch o.Kind {
 		case engine.Elements, engine.Entries, engine.Value:
-			op := at[o.Op]
-			l.Outputs = append(l.Outputs, OutputStatus{Name: op.Name, Port: op.Port, Pos: op.Pos, Unread: o.Unread, Given: o.Given, Bound: o.Bound})
+			l.Outputs = append(l.Outputs, OutputStatus{Name: op.Name, Port: op.Port, Pos: op.Pos, Operator: at[o.Op], Unread: o.Unread, Given: o.Given, Bound: o.Bound})
 			op.Kept, op.Bytes = o.Unread, o.Bytes
 		case engine.Calls:
-			op := at[o.Op]
 			op.Calls, op.CallsWaiting, op.Dropped = o.Running, o.Waiting, o.Dropped
 			l.Calls += o.Running
 			l.CallsWaiting += o.Waiting

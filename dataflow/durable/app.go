@@ -32,7 +32,8 @@ type core struct {
 	log      journal.Log
 	measured *measured      // the log, of a flow that runs
 	shared   journal.Shared // the log, if several processes have it open; nil else
-	facade   *engine.Graph
+	flow     *dataflow.Flow // through which this process sends and reads
+	facade   *engine.Graph  // of it
 	layout   layout
 	senders  []map[int32]identity.Operator // by location and index
 	door     *door
@@ -92,7 +93,7 @@ func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Option
 	c.door = &door{core: c}
 	flow, facade := newRemote(c.opts.Flow, c.opts.Codec, c.door)
 	app.Ports = build(flow)
-	c.facade = facade
+	c.flow, c.facade = flow, facade
 	if err := c.start(ctx); err != nil {
 		return nil, err
 	}
@@ -252,6 +253,9 @@ func (a *App[P]) Stop(ctx context.Context) error {
 	}
 	return c.err
 }
+
+// Graph returns what the flow is made of.
+func (a *App[P]) Graph() dataflow.Graph { return a.made().flow.Graph() }
 
 // Done is closed when the flow has ended in this process.
 func (a *App[P]) Done() <-chan struct{} { return a.made().over }

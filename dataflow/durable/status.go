@@ -21,6 +21,7 @@ type PartitionStatus struct {
 	dataflow.LocationStatus
 
 	Partition int    // number, over all locations
+	Location  int    // index in [dataflow.Graph].Locations
 	Owned     bool   // this process makes its steps now
 	Owner     string // member that owns it, as [Options].Member; empty if no process shares the flow, or none owns it
 
@@ -106,7 +107,7 @@ func (a *App[P]) Status() []PartitionStatus {
 		last := &c.measured.partitions[p]
 		all[p].Committed, all[p].Saved = since(&last.committed), since(&last.saved)
 		site, _ := c.layout.place(p)
-		all[p].Name = c.facade.Location(site)
+		all[p].Name, all[p].Location = c.facade.Location(site), site
 		if c.peers != nil && c.peers.member != nil {
 			all[p].Owner, _ = c.peers.member.Owner(p)
 		}

@@ -1,0 +1,31 @@
+// Package inspect shows a flow that runs, on a page of the program itself.
+//
+//	app, err := dataflow.Start(ctx, flow)
+//	mux.Handle("/debug/flow/", http.StripPrefix("/debug/flow", inspect.Handler(app, inspect.Options{Name: "votes"})))
+//
+// The page draws the graph and says what is wrong in a sentence: which output is full, since when, and
+// what does not run because of it. It has the figures of each operator, location, port and partition,
+// and its script puts new ones in each second; without scripts it is as it was loaded. Nothing is
+// registered by importing the package, and nothing runs while nobody asks.
+//
+// [Handler] answers GET and HEAD at these paths, relative to where it is mounted:
+//
+//	/             the page; ?fold=0 draws each operator
+//	/v1/graph     the graph, as JSON
+//	/v1/graph.svg, /v1/graph.dot, /v1/graph.mmd
+//	/v1/status    a [Snapshot], as JSON
+//	/livez        200 as long as the process answers
+//	/healthz      200, or 503 with the reasons why the flow does not do its work
+//
+// Fields of the JSON are added and never removed or changed. A parameter that is not known is
+// answered 400.
+//
+// # Who may look
+//
+// Names of locations, operators and ports are shown, with the places in the source and the reasons
+// that the program gives; keys and values are not. A request needs the token, if there is one, and its
+// Host must be localhost, an address of this host, or in [Options].Hosts: so a page of somebody else
+// cannot reach it by a name that leads here. The page loads nothing from elsewhere, and its content
+// security policy permits nothing else. /livez and /healthz need neither token nor Host, and say no
+// names.
+package inspect

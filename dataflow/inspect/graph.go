@@ -1,0 +1,49 @@
+package inspect
+
+import "github.com/millrace/millrace/dataflow"
+
+// A graph is a [dataflow.Graph] as JSON has it.
+type graph struct {
+	Name      string     `json:"name"`
+	Locations []string   `json:"locations"`
+	Slices    []cut      `json:"slices"`
+	Operators []operator `json:"operators"`
+	Edges     []edge     `json:"edges"`
+}
+
+type cut struct {
+	Location int    `json:"location"`
+	Pos      string `json:"pos"`
+}
+
+type operator struct {
+	Name     string `json:"name"`
+	Port     string `json:"port,omitempty"`
+	Label    string `json:"label,omitempty"`
+	Pos      string `json:"pos"`
+	Keeps    bool   `json:"keeps"`
+	Why      string `json:"why,omitempty"`
+	Proof    string `json:"proof,omitempty"`
+	Location int    `json:"location"`
+	Slice    int    `json:"slice"` // -1 outside of slices
+}
+
+type edge struct {
+	From int  `json:"from"`
+	To   int  `json:"to"`
+	Back bool `json:"back,omitempty"`
+}
+
+func graphJSON(name string, g dataflow.Graph) graph {
+	j := graph{Name: name, Locations: g.Locations, Slices: []cut{}, Operators: []operator{}, Edges: []edge{}}
+	for _, s := range g.Slices {
+		j.Slices = append(j.Slices, cut(s))
+	}
+	for _, o := range g.Operators {
+		j.Operators = append(j.Operators, operator{o.Name, o.Port, o.Label, o.Pos, o.Keeps, string(o.Why), string(o.Proof), o.Location, o.Slice})
+	}
+	for _, e := range g.Edges {
+		j.Edges = append(j.Edges, edge(e))
+	}
+	return j
+}

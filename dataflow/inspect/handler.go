@@ -1,0 +1,155 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// Options say what [Handler] shows, and to whom. The zero value is for a page on loopback.
+type Options struct {
+	// Name is what the page calls the flow; "flow" if it is empty.
+	Name string
+
+	// Token, if it is not empty, has to come with each request but those of probes, as a bearer token
+	// (RFC 6750): "Authorization: Bearer …". Browsers are asked for it, as the password of any name.
+	Token string
+
+	// Hosts are the names, without port, that the Host of a request may have besides localhost and
+	// addresses of loopback.
+	Hosts []string
+
+	// Logger is told of requests that are refused because of their Host, once for each name up to
+	// sixteen; slog.Default if it is nil.
+	Logger *slog.Logger
+}
+
+// Handler returns a handler that shows app, as the package comment says. All links of the page are
+// relative, so that it can be mounted anywhere, with [http.StripPrefix]. Any number of requests may
+// be served at the same time. It panics if app is not a flow that runs.
+func Handler(app App, o Options) http.Handler {
+	if app == nil {
+		panic("inspect: Handler needs a flow: what dataflow.Start or durable.Start returned")
+	}
+	if o.Name == "" {
+		o.Name = "flow"
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	Take(app) // which refuses what is no flow
+	v := &view{app: app, options: o, graph: app.Graph()}
+	guarded := http.NewServeMux()
+	guarded.HandleFunc("GET /{$}", v.servePage)
+	guarded.HandleFunc("GET /v1/graph", v.serveGraph)
+	guarded.HandleFunc("GET /v1/graph.svg", text("image/svg+xml", v.graph.SVG))
+	guarded.HandleFunc("GET /v1/graph.dot", text("text/vnd.graphviz; charset=utf-8", v.graph.DOT))
+	guarded.HandleFunc("GET /v1/graph.mmd", text("text/plain; charset=utf-8", v.graph.Mermaid))
+	guarded.HandleFunc("GET /v1/status", v.serveStatus)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/livez", probe(func() []Reason { return nil }))
+	mux.HandleFunc("/healthz", probe(func() []Reason { return Unhealthy(app) }))
+	mux.Handle("/", (&guard{options: o}).of(guarded))
+	return mux
+}
+
+// A view is a flow as it is shown. A flow that has been started gets no more operators.
+type view struct {
+	app     App
+	options Options
+	graph   dataflow.Graph
+}
+
+func (v *view) serveStatus(w http.ResponseWriter, r *http.Request) {
+	if known(w, r) {
+		answerJSON(w, http.StatusOK, Take(v.app))
+	}
+}
+
+func (v *view) serveGraph(w http.ResponseWriter, r *http.Request) {
+	if known(w, r) {
+		answerJSON(w, http.StatusOK, graphJSON(v.options.Name, v.graph))
+	}
+}
+
+// text serves what make returns.
+func text(kind string, make func() string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if known(w, r) {
+			answer(w, http.StatusOK, kind, []byte(make()))
+		}
+	}
+}
+
+// known refuses a request with a parameter that is not one of names, so that a wrong name is not an
+// answer to another question.
+func known(w http.ResponseWriter, r *http.Request, names ...string) bool {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "the parameters cannot be read")
+		return false
+	}
+	for name, values := range query {
+		if !slices.Contains(names, name) || len(values) != 1 {
+			refuse(w, http.StatusBadRequest, "a parameter is not known here, or is there twice")
+			return false
+		}
+	}
+	return true
+}
+
+// probe answers 200, or 503 with what is wrong. A probe is often public, so it is told codes and no
+// names.
+func probe(wrong func() []Reason) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			refuse(w, http.StatusMethodNotAllowed, "ask with GET")
+			return
+		}
+		status, is, why := http.StatusOK, "ok", wrong()
+		if len(why) > 0 {
+			status, is = http.StatusServiceUnavailable, "not healthy"
+		}
+		answerJSON(w, status, struct {
+			Status  string   `json:"status"`
+			Reasons []Reason `json:"reasons,omitempty"`
+		}{is, why})
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, why string) {
+	answerJSON(w, status, struct {
+		Error string `json:"error"`
+	}{why})
+}
+
+func answerJSON(w http.ResponseWriter, status int, x any) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", "  ")
+	if err := e.Encode(x); err != nil { // nothing here can be refused
+		http.Error(w, "the answer cannot be written", http.StatusInternalServerError)
+		return
+	}
+	answer(w, status, "application/json", b.Bytes())
+}
+
+func answer(w http.ResponseWriter, status int, kind string, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if h.Get("Content-Security-Policy") == "" {
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'") // a picture has a style sheet
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // who asked may be gone
+}

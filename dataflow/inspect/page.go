@@ -1,0 +1,166 @@
+package inspect
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// The sources of the page are what browsers get.
+var (
+	//go:embed page/page.html
+	pageHTML string
+	//go:embed page/page.css
+	pageCSS string
+	//go:embed page/page.js
+	pageJS string
+)
+
+// policy is the content security policy of the page: its own style sheet and script by their
+// digests, answers of this handler, and nothing else.
+var policy = "default-src 'none'; connect-src 'self'; img-src data:; style-src " + digest(pageCSS) + "; script-src " + digest(pageJS) +
+	"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+func digest(source string) string {
+	d := sha256.Sum256([]byte(source))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(d[:]) + "'"
+}
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"css":   func() template.CSS { return template.CSS(pageCSS) },
+	"js":    func() template.JS { return template.JS(pageJS) },
+	"count": count,
+	"ago":   ago,
+	"size":  size,
+}).Parse(pageHTML))
+
+// most is how many boxes are drawn: the lines of more are no picture.
+const most = 400
+
+// A shown is what the page shows.
+type shown struct {
+	Snapshot
+	Name   string
+	Fold   bool
+	Graph  dataflow.Graph
+	SVG    template.HTML
+	TooBig bool
+	Rows   []row
+}
+
+// A row is an operator in the table.
+type row struct {
+	Operator
+	dataflow.GraphOperator
+	N     int
+	Place string // location
+	Text  string // reason or proof
+	Stops bool
+}
+
+func (v *view) servePage(w http.ResponseWriter, r *http.Request) {
+	if !known(w, r, "fold") {
+		return
+	}
+	fold, err := strconv.ParseBool(r.URL.Query().Get("fold"))
+	if err != nil && r.URL.Query().Has("fold") {
+		refuse(w, http.StatusBadRequest, "fold is 0 or 1")
+		return
+	}
+	s := shown{Snapshot: Take(v.app), Name: v.options.Name, Graph: v.graph, Fold: fold || err != nil}
+	stops := make(map[int]bool)
+	for _, stopped := range s.Stopped {
+		stops[stopped.Operator] = true
+	}
+	for i, o := range v.graph.Operators {
+		s.Rows = append(s.Rows, row{s.Operators[i], o, i, v.graph.Locations[o.Location], string(o.Why) + string(o.Proof), stops[i]})
+	}
+	if s.TooBig = len(v.graph.Operators) > most; !s.TooBig {
+		s.SVG = template.HTML(v.graph.Draw(dataflow.Drawing{Fold: s.Fold, Box: func(ops []int) (line, link string, stopped bool) {
+			for _, o := range ops {
+				stopped = stopped || stops[o]
+			}
+			return s.line(v.graph, ops, stopped), fmt.Sprint("#op", ops[0]), stopped
+		}})) // which escapes what it draws
+	}
+	var b bytes.Buffer
+	if err := page.Execute(&b, s); err != nil {
+		v.options.Logger.Error("inspect: the page cannot be made", "error", err)
+		refuse(w, http.StatusInternalServerError, "the page cannot be made")
+		return
+	}
+	w.Header().Set("Content-Security-Policy", policy)
+	answer(w, http.StatusOK, "text/html; charset=utf-8", b.Bytes())
+}
+
+// line is the second line of a box: what came to its last operator, and what it keeps.
+func (s *shown) line(g dataflow.Graph, ops []int, stopped bool) string {
+	o := s.Operators[ops[len(ops)-1]]
+	kept := 0
+	for _, i := range ops {
+		kept += s.Operators[i].Kept
+	}
+	switch {
+	case stopped:
+		return "FULL"
+	case s.Counted && kept > 0:
+		return fmt.Sprintf("%s in · %s kept", count(o.Entered), count(uint64(kept)))
+	case s.Counted:
+		return count(o.Entered) + " in"
+	case kept > 0:
+		return count(uint64(kept)) + " kept"
+	case len(ops) > 1:
+		return fmt.Sprintf("%d operators", len(ops))
+	}
+	return g.Operators[ops[0]].Pos
+}
+
+// count returns a number as people read it.
+func count(n uint64) string {
+	switch {
+	case n < 10_000:
+		return strconv.FormatUint(n, 10)
+	case n < 1_000_000:
+		return strconv.FormatFloat(float64(n)/1e3, 'f', 1, 64) + "K"
+	case n < 1_000_000_000:
+		return strconv.FormatFloat(float64(n)/1e6, 'f', 1, 64) + "M"
+	default:
+		return strconv.FormatFloat(float64(n)/1e9, 'f', 1, 64) + "G"
+	}
+}
+
+func size(n uint64) string {
+	switch {
+	case n < 1<<10:
+		return strconv.FormatUint(n, 10) + " B"
+	case n < 1<<20:
+		return strconv.FormatFloat(float64(n)/(1<<10), 'f', 1, 64) + " KiB"
+	case n < 1<<30:
+		return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB"
+	default:
+		return strconv.FormatFloat(float64(n)/(1<<30), 'f', 1, 64) + " GiB"
+	}
+}
+
+// ago returns how long before now a time was.
+func ago(now, t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	d := now.Sub(t)
+	if d < 0 {
+		return "in " + (-d).Round(time.Second).String()
+	}
+	if d < time.Second {
+		return "now"
+	}
+	return d.Round(time.Second).String() + " ago"
+}

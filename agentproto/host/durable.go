@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/dataflow/inspect"
 )
 
 // Health returns how the flow of the runtime is, for package monitor. It reports false if the
@@ -17,6 +18,9 @@ func (rt *Runtime) Health() (h durable.Health, ok bool) {
 	}
 	return rt.kept.Health(), true
 }
+
+// Flow returns the flow of the runtime, for package inspect.
+func (rt *Runtime) Flow() inspect.App { return rt.flow }
 
 // A Quarantine looks after the records that the flow of a runtime could not handle. Its methods
 // are those of [durable.App].

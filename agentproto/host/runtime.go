@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/inspect"
 	"github.com/millrace/millrace/internal/edge"
 )
 
@@ -23,9 +24,8 @@ type delivering = func(ctx context.Context, key agentproto.CallKey, e agentproto
 
 // A running is a flow that runs: a [dataflow.App] or a [durable.App].
 type running interface {
+	inspect.App
 	Stop(ctx context.Context) error
-	Done() <-chan struct{}
-	Err() error
 }
 
 // A Runtime makes tool calls. Its methods may be used by any number of goroutines.

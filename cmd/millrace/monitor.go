@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/dataflow/durable/monitor"
+	"github.com/millrace/millrace/dataflow/inspect"
 	"github.com/millrace/millrace/internal/edge"
 )
 
@@ -46,7 +47,7 @@ func backupsIn(dir string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// serveMonitor serves what probes and Prometheus ask for, and makes backups if there is a folder for
+// serveMonitor serves what probes and Prometheus ask for, and a page of the flow, and makes backups if there is a folder for
 // them, until stop is called. It goes on while the runtime stops: whoever asks then is told so.
 func serveMonitor(w watched, address, backups string) (stop func(), err error) {
 	listener, err := net.Listen("tcp", address)
@@ -60,12 +61,13 @@ func serveMonitor(w watched, address, backups string) (stop func(), err error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", monitor.Handler(w))
+	mux.Handle("/inspect/", http.StripPrefix("/inspect", inspect.Handler(w.rt.Flow(), inspect.Options{Name: "agent runtime", AnyHost: !local})))
 	if backups != "" {
 		mux.Handle("/backup", monitor.Backup(w, backups, disklog.Dir))
 		fmt.Fprintf(stderr, "millrace serve: POST http://%s/backup makes backups in %s\n", listener.Addr(), backups)
 	}
 	server := edge.New(edge.Guard(edge.Policy{AnyHost: !local}, mux), edge.Options{})
-	fmt.Fprintf(stderr, "millrace serve: metrics at http://%s/metrics\n", listener.Addr())
+	fmt.Fprintf(stderr, "millrace serve: metrics at http://%s/metrics, the flow at http://%s/inspect/\n", listener.Addr(), listener.Addr())
 	go server.Serve(listener)
 	return func() { server.Close() }, nil
 }

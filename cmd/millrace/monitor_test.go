@@ -16,6 +16,7 @@ func TestServeMonitor(t *testing.T) {
 	s.request(t.Context(), "GET", "/calls/none/none", "", http.StatusNotFound) // it is up
 	for path, want := range map[string]string{
 		"/livez": "ok\n", "/readyz": "ok\n", "/metrics": `millrace_durable_partition_state{partition="0",`,
+		"/inspect/": "<h2>Partitions</h2>", "/inspect/v1/graph": `"port": "calls"`,
 	} {
 		r, err := http.Get("http://" + at + path)
 		if err != nil {

@@ -50,7 +50,7 @@ func hostOf(host string) string {
 // serves reports whether a request may name the host. Somebody else's name may lead here: then
 // a page of theirs would be of the same origin.
 func (g *guard) serves(host string) bool {
-	if host == "localhost" || slices.ContainsFunc(g.options.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
+	if g.options.AnyHost || host == "localhost" || slices.ContainsFunc(g.options.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
 		return true
 	}
 	a, err := netip.ParseAddr(host)

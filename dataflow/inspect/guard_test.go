@@ -18,6 +18,7 @@ func TestRequests(t *testing.T) {
 	app, _ := counting(t)
 	var log bytes.Buffer
 	open := inspect.Handler(app, inspect.Options{})
+	anywhere := inspect.Handler(app, inspect.Options{AnyHost: true})
 	closed := inspect.Handler(app, inspect.Options{Token: "right", Hosts: []string{"flows.example"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for _, x := range []struct {
 		h            http.Handler
@@ -53,6 +54,8 @@ func TestRequests(t *testing.T) {
 		{open, "GET", "/v1/status", "Origin|http://localhost:7341", 200},
 		{open, "GET", "/v1/status", "Sec-Fetch-Site|cross-site|Sec-Fetch-Mode|no-cors", 403},
 		{open, "GET", "/", "Sec-Fetch-Site|cross-site|Sec-Fetch-Mode|navigate", 200}, // a link
+		{anywhere, "GET", "/", "Host|flows.example", 200},
+		{anywhere, "GET", "/v1/status", "Host|flows.example|Origin|http://evil.example", 403},
 		{closed, "GET", "/", "", 401},
 		{closed, "GET", "/v1/status", "Authorization|Bearer wrong", 401},
 		{closed, "GET", "/v1/status", "Authorization|Bearer ", 401},

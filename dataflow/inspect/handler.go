@@ -24,6 +24,10 @@ type Options struct {
 	// addresses of loopback.
 	Hosts []string
 
+	// AnyHost lets a request have any Host: for a server that only those who may look can reach, under
+	// names that it does not know.
+	AnyHost bool
+
 	// Logger is told of requests that are refused because of their Host, once for each name up to
 	// sixteen; slog.Default if it is nil.
 	Logger *slog.Logger

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/millrace/millrace/agentproto/internal/supervise"
+	"github.com/millrace/millrace/internal/freeport"
 )
 
 // A Command is a tool server that the runtime starts itself, on this machine. Apart from that it
@@ -52,12 +52,6 @@ func (o Options) withCommands() (Options, error) {
 		return o, nil
 	}
 	o.Toolsets, o.Commands = slices.Clone(o.Toolsets), slices.Clone(o.Commands)
-	var reserved []net.Listener // until all are found, so that no two are the same
-	defer func() {
-		for _, l := range reserved {
-			l.Close()
-		}
-	}()
 	for i := range o.Commands {
 		c := &o.Commands[i]
 		if len(c.Args) == 0 {
@@ -70,12 +64,11 @@ func (o Options) withCommands() (Options, error) {
 		case !c.mentions("{port}") && !c.mentions("{url}"):
 			return o, fmt.Errorf("host: command %s: it has no URL, and neither {port} nor {url} in its arguments, so it cannot be told where to listen", quoted(c.Args[0]))
 		default:
-			l, err := net.Listen("tcp", "127.0.0.1:0")
+			at, err := freeport.Address()
 			if err != nil {
 				return o, fmt.Errorf("host: command %s: %w", quoted(c.Args[0]), err)
 			}
-			reserved = append(reserved, l)
-			c.URL = "http://" + l.Addr().String()
+			c.URL = "http://" + at
 		}
 		if err := c.expand(); err != nil {
 			return o, fmt.Errorf("host: command %s: %w", quoted(c.Args[0]), err)

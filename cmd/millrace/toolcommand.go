@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/internal/freeport"
 )
 
 // commandFlags are what --tool-command was given.
@@ -129,12 +129,11 @@ func (c commandFlags) settle(state string) error {
 			f.url = known[f.text]
 		}
 		if f.url == "" {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
+			at, err := freeport.Address()
 			if err != nil {
 				return err
 			}
-			defer l.Close() // when all have theirs
-			f.url, fresh = "http://"+l.Addr().String(), true
+			f.url, fresh = "http://"+at, true
 			known[f.text] = f.url
 		}
 		taken[f.url] = true

@@ -1,5 +1,5 @@
-// Package freeport finds addresses for servers that are started as processes, killed, and
-// started again at the same place, in tests and conformance runs.
+// Package freeport finds addresses for servers that are processes of their own, and are started again
+// at the same place when they have ended.
 package freeport
 
 import (

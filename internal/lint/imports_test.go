@@ -77,7 +77,7 @@ var imports = map[string][]string{
 	"agentproto":                     slices.Concat(library, []string{"internal/plain"}),
 	"agentproto/conversation":        slices.Concat(library, []string{"agentproto"}),
 	"agentproto/conversation/openai": {"agentproto", "agentproto/conversation"},
-	"agentproto/host":                slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/internal/purpose", "agentproto/internal/supervise", "dataflow/durable", "dataflow/inspect", "internal/edge", "agentproto/internal/envelope", "dataflow/durable/journal", "internal/netguard", "internal/plain"}),
+	"agentproto/host":                slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/internal/purpose", "agentproto/internal/supervise", "dataflow/durable", "dataflow/inspect", "internal/edge", "internal/freeport", "agentproto/internal/envelope", "dataflow/durable/journal", "internal/netguard", "internal/plain"}),
 	"agentproto/internal/leak":       {},
 	"agentproto/internal/tools":      slices.Concat(library, []string{"agentproto"}),
 	"agentproto/toolserver":          slices.Concat(library, []string{"agentproto", "agentproto/internal/leak", "agentproto/internal/tools", "dataflow/durable", "dataflow/durable/disklog", "agentproto/internal/purpose", "internal/edge", "agentproto/internal/envelope", "internal/netguard"}),
@@ -91,7 +91,7 @@ var imports = map[string][]string{
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/host", "agentproto/toolserver",
-		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/history", "internal/plain",
+		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/freeport", "internal/history", "internal/plain",
 	}),
 }
 

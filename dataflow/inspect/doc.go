@@ -15,7 +15,10 @@
 //	/v1/graph.svg, /v1/graph.dot, /v1/graph.mmd
 //	/v1/status    a [Snapshot], as JSON
 //	/livez        200 as long as the process answers
-//	/healthz      200, or 503 with the reasons why the flow does not do its work
+//	/healthz      200, or 503 and each [Reason] why the flow does not do its work
+//
+// What /healthz says is for whoever sends requests: to send no more here. Only [Failed] is a reason to
+// start the process again; an output that nobody reads is not read by another process either.
 //
 // Fields of the JSON are added and never removed or changed. A parameter that is not known is
 // answered 400.

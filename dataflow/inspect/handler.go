@@ -57,7 +57,7 @@ func Handler(app App, o Options) http.Handler {
 	guarded.HandleFunc("GET /v1/status", v.serveStatus)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/livez", probe(func() []Reason { return nil }))
-	mux.HandleFunc("/healthz", probe(func() []Reason { return Unhealthy(app) }))
+	mux.HandleFunc("/healthz", probe((&prober{app: app, steps: make(map[int]longer)}).reasons))
 	mux.Handle("/", (&guard{options: o}).of(guarded))
 	return mux
 }

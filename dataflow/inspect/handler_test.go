@@ -85,6 +85,59 @@ func ask(t *testing.T, h http.Handler, method, path string, header ...string) (*
 	return w.Result(), string(body)
 }
 
+// healthy wants these reasons why a flow is not healthy.
+func healthy(t *testing.T, app inspect.App, want ...inspect.Reason) {
+	t.Helper()
+	probed(t, inspect.Handler(app, inspect.Options{}), want...)
+}
+
+func probed(t *testing.T, h http.Handler, want ...inspect.Reason) {
+	t.Helper()
+	resp, body := ask(t, h, "GET", "/healthz")
+	var is struct{ Reasons []inspect.Reason }
+	if err := json.Unmarshal([]byte(body), &is); err != nil || !slices.Equal(is.Reasons, want) || (resp.StatusCode == http.StatusOK) != (want == nil) {
+		t.Errorf("healthz is %d %s, %v, want %v", resp.StatusCode, body, err, want)
+	}
+}
+
+// TestLongStep has a step that goes on, and others that take a while with nobody looking between:
+// only one that goes on from a probe to another is a step that hangs.
+func TestLongStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flow := dataflow.New()
+		in, all := dataflow.Input[int](dataflow.At[server](flow), "in")
+		gate := make(chan struct{})
+		dataflow.Output(dataflow.Map(all, func(i int) int { <-gate; return i }), "out")
+		app, err := dataflow.Start(t.Context(), flow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := inspect.Handler(app, inspect.Options{})
+		for range 2 {
+			<-time.After(time.Hour)
+			go in.Send(t.Context(), 1)
+			synctest.Wait()
+			probed(t, h) // it may have begun just now
+			<-time.After(20 * time.Second)
+			probed(t, h)
+			gate <- struct{}{}
+			go in.Send(t.Context(), 1)
+			synctest.Wait()
+			<-time.After(20 * time.Second)
+			probed(t, h) // another one
+			gate <- struct{}{}
+		}
+		go in.Send(t.Context(), 1)
+		synctest.Wait()
+		probed(t, h)
+		<-time.After(31 * time.Second)
+		probed(t, h, inspect.StepHangs)
+		gate <- struct{}{}
+		synctest.Wait()
+		probed(t, h)
+	})
+}
+
 // TestStopped has an output that nobody reads. The page, the JSON and the probe say so, and no
 // longer when somebody has read.
 func TestStopped(t *testing.T) {
@@ -108,7 +161,7 @@ func TestStopped(t *testing.T) {
 		if g := app.Graph(); g.Operators[s.Stopped[0].Operator].Port != "log of votes" {
 			t.Errorf("operator %d stops it, of %+v", s.Stopped[0].Operator, g.Operators)
 		}
-		if resp, body := ask(t, h, "GET", "/healthz"); resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, `"output_full"`) || strings.Contains(body, "log") {
+		if resp, body := ask(t, h, "GET", "/healthz"); resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, `"blocked"`) || strings.Contains(body, "log") {
 			t.Errorf("healthz is %d: %s", resp.StatusCode, body)
 		}
 		if resp, _ := ask(t, h, "GET", "/livez"); resp.StatusCode != http.StatusOK {
@@ -123,9 +176,10 @@ func TestStopped(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if s := inspect.Take(app); len(s.Stopped) != 0 || len(inspect.Unhealthy(app)) != 0 {
+		if s := inspect.Take(app); len(s.Stopped) != 0 {
 			t.Errorf("stopped is %+v when all was read", s.Stopped)
 		}
+		healthy(t, app)
 		if err := app.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -163,9 +217,10 @@ func TestEnded(t *testing.T) {
 	if err := app.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s := inspect.Take(app); !s.Ended || s.Error != "" || len(inspect.Unhealthy(app)) != 0 {
-		t.Errorf("a flow that was stopped is %+v, %v", s, inspect.Unhealthy(app))
+	if s := inspect.Take(app); !s.Ended || s.Error != "" {
+		t.Errorf("a flow that was stopped is %+v", s)
 	}
+	healthy(t, app)
 	flow := dataflow.New()
 	in, all := dataflow.Input[int](dataflow.At[server](flow), "in")
 	dataflow.Output(dataflow.Map(all, func(int) int { panic(errors.New("<no>")) }), "out")
@@ -175,9 +230,7 @@ func TestEnded(t *testing.T) {
 	}
 	_ = in.Send(t.Context(), 1) // which returns why the flow has ended, or nil
 	<-failed.Done()
-	if why := inspect.Unhealthy(failed); !slices.Equal(why, []inspect.Reason{inspect.Failed}) {
-		t.Errorf("the reasons are %v", why)
-	}
+	healthy(t, failed, inspect.Failed)
 	if _, page := ask(t, inspect.Handler(failed, inspect.Options{}), "GET", "/"); !strings.Contains(page, "The flow has ended.") || !strings.Contains(page, "&lt;no&gt;") || strings.Contains(page, "<no>") {
 		t.Errorf("the page of a flow that failed:\n%s", page)
 	}
@@ -212,9 +265,7 @@ func TestKept(t *testing.T) {
 	if _, page := ask(t, inspect.Handler(app, inspect.Options{}), "GET", "/"); !strings.Contains(page, "<h2>Partitions</h2>") {
 		t.Errorf("the page has no partitions:\n%s", page)
 	}
-	if why := inspect.Unhealthy(app); why != nil {
-		t.Errorf("the flow is not healthy: %v", why)
-	}
+	healthy(t, app)
 	if err := app.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}

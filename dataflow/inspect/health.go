@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/millrace/millrace/dataflow/durable"
@@ -11,11 +13,11 @@ type Reason string
 
 // The reasons.
 const (
-	Failed     Reason = "failed"      // it has ended with an error
-	OutputFull Reason = "output_full" // a location has stood still for ten seconds: see [Snapshot].Stopped
-	StepHangs  Reason = "step_hangs"  // a step goes on for more than 30 s
-	Restoring  Reason = "restoring"   // a partition of a durable flow is being restored
-	Halted     Reason = "halted"      // a partition of a durable flow cannot go on, or takes only what makes room
+	Failed    Reason = "failed"     // it has ended with an error
+	Blocked   Reason = "blocked"    // a location has stood still for ten seconds: see [Snapshot].Stopped
+	StepHangs Reason = "step_hangs" // a step has gone on for 30 s, from one probe to another
+	Restoring Reason = "restoring"  // a partition of a durable flow is being restored
+	Halted    Reason = "halted"     // a partition of a durable flow cannot go on, or takes only what makes room
 )
 
 // How long a location may stand still, and a step go on, before the flow is not healthy.
@@ -24,33 +26,57 @@ const (
 	longStep = 30 * time.Second
 )
 
-// Unhealthy returns the reasons why app does not do its work, or nil. A queue that is full is none:
-// senders wait, as they should. A flow that has ended without an error is healthy.
-//
-// They are reasons to send no more requests to a process, and only [Failed] is one to start it again:
-// an output that nobody reads is not read by another process either. It takes as long as [Take].
-func Unhealthy(app App) (why []Reason) {
-	s := Take(app)
+// A prober finds out why a flow does not do its work. It remembers which steps were going on: how
+// long one has, no snapshot says, since the figures in it are as old as the last look.
+type prober struct {
+	app App
+
+	mu    sync.Mutex
+	steps map[int]longer // by location
+}
+
+// A longer is a step that went on for longer than a probe waited.
+type longer struct {
+	figures time.Time // that were copied before it
+	seen    time.Time
+}
+
+// reasons returns why the flow does not do its work, or nil. A queue that is full is no reason:
+// senders wait, as they should. A flow that has ended without an error is healthy. It takes as long as [Take].
+func (p *prober) reasons() (why []Reason) {
+	s := Take(p.app)
 	add := func(r Reason, is bool) {
-		if is {
-			for _, known := range why {
-				if known == r {
-					return
-				}
-			}
+		if is && !slices.Contains(why, r) {
 			why = append(why, r)
 		}
 	}
 	add(Failed, s.Error != "")
 	for _, stopped := range s.Stopped {
-		add(OutputFull, stopped.Operator >= 0 && !stopped.Since.IsZero() && s.At.Sub(stopped.Since) > longStop)
+		add(Blocked, !stopped.Since.IsZero() && s.At.Sub(stopped.Since) > longStop)
 	}
-	for _, l := range s.Locations {
-		add(StepHangs, l.Stale && !l.Time.IsZero() && s.At.Sub(l.Time) > longStep)
+	for i, l := range s.Locations {
+		add(StepHangs, p.hangs(i, &l, s.At))
 	}
-	for _, p := range s.Partitions {
-		add(Restoring, p.State == string(durable.Restoring))
-		add(Halted, p.State == string(durable.Stopped) || p.State == string(durable.Full))
+	for _, part := range s.Partitions {
+		add(Restoring, part.State == string(durable.Restoring))
+		add(Halted, part.State == string(durable.Stopped) || part.State == string(durable.Full))
 	}
 	return why
+}
+
+// hangs reports whether location number i has been in one step for long. Who asks in a step is
+// answered at its end, so that figures of before say that it is the same one.
+func (p *prober) hangs(i int, l *Location, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !l.Stale {
+		delete(p.steps, i)
+		return false
+	}
+	step, known := p.steps[i]
+	if !known || !step.figures.Equal(l.Time) {
+		p.steps[i] = longer{l.Time, now}
+		return false
+	}
+	return now.Sub(step.seen) > longStep
 }

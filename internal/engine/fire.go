@@ -72,7 +72,10 @@ func (s *Location) Deadline() (at int64, ok bool) {
 // of such a key is refused until then.
 func (s *Location) Forgets(now int64) bool {
 	for _, t := range s.Timers {
-		if at, pending := t.Next(); pending && at <= now && s.Input(t.op.Index) != nil {
+		if s.Input(t.op.Index) == nil {
+			continue
+		}
+		if at, pending := t.Next(); pending && at <= now {
 			return true
 		}
 	}

@@ -118,8 +118,8 @@ func TestServeKilled(t *testing.T) {
 	callWhileKilled(t, []*served{serveRuntime(t, t.TempDir(), tools)})
 }
 
-// callWhileKilled makes calls at runtimes that share them, each at any of them, and reads what
-// comes of it at any. Meanwhile one after the other is killed and started again.
+// callWhileKilled makes calls at runtimes that share them, each at a random one, and reads each
+// result at a random one. While it does so, it kills a random runtime each second, and starts it again.
 func callWhileKilled(t *testing.T, all []*served) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*serveCalls)*20*time.Millisecond+time.Duration(*serveKills)*2*time.Second)
 	defer cancel()
@@ -128,7 +128,7 @@ func callWhileKilled(t *testing.T, all []*served) {
 			s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
 		}
 	}
-	any := func() *served { return all[rand.IntN(len(all))] }
+	one := func() *served { return all[rand.IntN(len(all))] }
 	up()
 	var killing atomic.Bool
 	killing.Store(true)
@@ -142,7 +142,7 @@ func callWhileKilled(t *testing.T, all []*served) {
 			case <-ctx.Done():
 				return
 			}
-			s := any()
+			s := one()
 			s.kill()
 			s.start()
 		}
@@ -158,8 +158,8 @@ func callWhileKilled(t *testing.T, all []*served) {
 				if i >= *serveCalls && !killing.Load() {
 					return
 				}
-				any().postCall(ctx, i)
-				text := any().readResult(ctx, i)
+				one().postCall(ctx, i)
+				text := one().readResult(ctx, i)
 				mu.Lock()
 				texts[i] = text
 				mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,6 +130,11 @@ func TestToolCommand(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(state, commandURLs))
 	if err := json.Unmarshal(text, &urls); err != nil || len(urls) != 1 {
 		t.Errorf("the state folder has %s: %v", text, err)
+	}
+	for _, at := range urls { // from 32768 on, systems give ports to outgoing connections
+		if u, err := url.Parse(at); err != nil || len(u.Port()) != 5 || u.Port() >= "32768" {
+			t.Errorf("the tool server is at %s, %v: another process may have its port while it is down", at, err)
+		}
 	}
 	if info, _ := os.Stat(filepath.Join(state, commandURLs)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("its mode is %v, %v", info.Mode(), err)

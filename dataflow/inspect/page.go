@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/picture"
 )
 
 // The sources of the page are what browsers get.
@@ -19,10 +20,13 @@ var (
 	//go:embed page/page.html
 	pageHTML string
 	//go:embed page/page.css
-	pageCSS string
+	ownCSS string
 	//go:embed page/page.js
 	pageJS string
 )
+
+// pageCSS is the style sheet of the page and of the picture in it.
+var pageCSS = picture.Style + ownCSS
 
 // policy is the content security policy of the page: its own style sheet and script by their
 // digests, answers of this handler, and nothing else.
@@ -37,10 +41,13 @@ func digest(source string) string {
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"css":   func() template.CSS { return template.CSS(pageCSS) },
 	"js":    func() template.JS { return template.JS(pageJS) },
-	"count": count,
+	"plain": func(s string) string { return picture.Text(s, longestText) },
 	"ago":   ago,
 	"size":  size,
 }).Parse(pageHTML))
+
+// longestText is how many characters of a name or a reason are shown.
+const longestText = 1000
 
 // most is how many boxes are drawn: the lines of more are no picture.
 const most = 400

@@ -25,7 +25,7 @@ var imports = map[string][]string{
 	"dataflow/sim/simprop": slices.Concat(core, []string{"dataflow/sim", "dataflow/sim/linear", "internal/digest", "internal/rerun"}),
 	"dataflow/serve":       slices.Concat(core, []string{"internal/engine/simulate"}),
 	"dataflow/durable":     slices.Concat(core, []string{"dataflow/durable/journal", "internal/cbor", "internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "internal/history"}),
-	"dataflow/inspect":     {"dataflow", "dataflow/durable"},
+	"dataflow/inspect":     {"dataflow", "dataflow/durable", "internal/picture"},
 	"dataflow/window":      slices.Concat(core, []string{"internal/engine/windows"}),
 
 	"dataflow/durable/durabletest": slices.Concat(core, []string{"dataflow/durable", "internal/engine/identity", "internal/engine/logdriven", "internal/rerun", "dataflow/durable/journal"}),
@@ -37,6 +37,7 @@ var imports = map[string][]string{
 	"slice":          core,
 
 	"internal/cow":     {"internal/keyed"},
+	"internal/picture": {"internal/plain"},
 	"internal/history": {"internal/cbor", "internal/engine", "internal/engine/codec"},
 
 	// Beside what the layers of the engine import of each other, see layers_test.go.

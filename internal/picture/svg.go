@@ -1,12 +1,20 @@
 package picture
 
 import (
+	_ "embed"
 	"fmt"
 	"html"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/millrace/millrace/internal/plain"
 )
+
+// Style is the style sheet of what SVG returns, with colours for light and for dark surroundings, for
+// a page that shows it.
+//
+//go:embed style.css
+var Style string
 
 // SVG returns the picture as an SVG element. It has classes and no colours: whoever shows it has a
 // style sheet, or uses [Picture.Document].
@@ -20,22 +28,9 @@ func (p *Picture) SVG() string {
 // surroundings.
 func (p *Picture) Document() string {
 	var b strings.Builder
-	p.draw(&b, style)
+	p.draw(&b, "<style>\n"+Style+"svg{background:var(--bg)}\n</style>")
 	return b.String()
 }
-
-// style is the style sheet of a document. The page of package inspect has these rules, too.
-const style = `<style>
-:root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#5c6670;--line:#848e98;--shade:#eef1f4;--op:#f3f5f7;--port:#dcecff;--why:#ffe9c7;--proof:#e9e2fb;--state:#d9f2e3;--bad:#b3261e;--badbg:#fde3e1}
-@media(prefers-color-scheme:dark){:root{--bg:#14171a;--fg:#e6e9ec;--dim:#9aa4ae;--line:#66717c;--shade:#1d2226;--op:#22272c;--port:#12324f;--why:#4a3510;--proof:#33285a;--state:#133d28;--bad:#ff8a80;--badbg:#4c1613}}
-svg{background:var(--bg)}` + rules + `</style>`
-
-const rules = `
-svg rect{fill:var(--op);stroke:var(--line)}svg text{fill:var(--fg);font:12px system-ui,sans-serif}svg .sub{fill:var(--dim);font-size:10px}
-svg .port rect{fill:var(--port)}svg .why rect{fill:var(--why)}svg .proof rect{fill:var(--proof)}svg .state rect{fill:var(--state)}
-svg .many rect{stroke-dasharray:5 3}svg .bad rect{fill:var(--badbg);stroke:var(--bad);stroke-width:3}svg .shade{fill:var(--shade);stroke:none}
-svg path{fill:none;stroke:var(--line);stroke-width:1.3}svg .back{stroke-dasharray:4 3}svg .arrow{fill:var(--line);stroke:none}svg a:focus rect{stroke-width:3}
-`
 
 func (p *Picture) draw(b *strings.Builder, style string) {
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f">%s`+"\n", p.W, p.H, p.W, p.H, style)
@@ -106,25 +101,19 @@ func (x *Box) draw(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// text returns a text of n characters at most as SVG shows it. What is not printed, such as a
-// mark that turns the direction of what follows, is shown by its code.
-func text(s string, n int) string {
-	var b strings.Builder
-	for shown := 0; len(s) > 0; shown++ {
-		r, size := utf8.DecodeRuneInString(s)
-		if shown >= n-1 && size < len(s) {
-			b.WriteRune('…')
-			break
+// Text returns a text as a picture or a page shows it: n characters at most, and what cannot be seen,
+// or would reorder the rest, spelled out.
+func Text(s string, n int) string {
+	at := 0
+	for shown := 0; at < len(s); shown++ {
+		_, size := utf8.DecodeRuneInString(s[at:])
+		if shown >= n-1 && at+size < len(s) {
+			return plain.Line(s[:at]) + "…"
 		}
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, "\\x%02x", s[0])
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, "\\u%04x", r)
-		}
-		s = s[size:]
+		at += size
 	}
-	return html.EscapeString(b.String())
+	return plain.Line(s)
 }
+
+// text is [Text] in an element.
+func text(s string, n int) string { return html.EscapeString(Text(s, n)) }

@@ -20,6 +20,7 @@ const (
 	isFalse       = 0xf4
 	isTrue        = 0xf5
 	isNull        = 0xf6
+	isUndefined   = 0xf7
 )
 
 // appendHead appends a major type and a number, in as few bytes as that needs.
@@ -183,6 +184,9 @@ func (p *plan) decode(data []byte, v reflect.Value) (rest []byte, ok bool) {
 		if data[0] == isNull {
 			v.SetZero()
 			return data[1:], true
+		}
+		if data[0] == isUndefined { // which Append never writes, and which means nil only before a pointer is followed
+			return nil, false
 		}
 	}
 	switch p.shape {

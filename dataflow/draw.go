@@ -8,21 +8,36 @@ import (
 	"github.com/millrace/millrace/internal/picture"
 )
 
+// A Folding says which operators share a box of a picture.
+type Folding int
+
+// The foldings. Where operators share a box, ports and operators with a name have boxes of their own, and
+// no box has operators of two slices or locations.
+const (
+	// FoldNothing has a box for each operator.
+	FoldNothing Folding = iota
+	// FoldStretches has a box for a stretch of operators without branches. Operators with a
+	// reason or a proof keep a box of their own.
+	FoldStretches
+	// FoldCalls has a box for what is built inside of one call of a function of the program, called as
+	// the function is, and folds stretches of what is left. A call that builds more than 24 operators is
+	// shown by the calls in it.
+	FoldCalls
+)
+
 // A Drawing says how [Graph.Draw] draws a graph. The zero Drawing has a box for each operator.
 type Drawing struct {
-	// Fold draws a stretch of operators without branches as one box. Operators with a port, a
-	// name, a reason or a proof keep a box of their own, and so do the ends of a slice.
-	Fold bool
+	Fold Folding
 	// Box, if not nil, is called for each box with the operators in it, as indices in
 	// [Graph].Operators, in order of flow. It returns what the second line of the box says, where a
 	// click on it leads, and whether the box is marked as one that stops the flow.
 	Box func(ops []int) (line, link string, stopped bool)
 }
 
-// SVG returns the graph as a file in SVG, folded, with a style sheet for light and for dark
-// surroundings. It takes O(n²) for the n boxes of a layer; some milliseconds for a hundred operators.
+// SVG returns the graph as a file in SVG, folded as [Graph.Folding] says, with a style sheet for light and for
+// dark surroundings. It takes O(n²) for the n boxes of a layer; some milliseconds for a hundred operators.
 func (g Graph) SVG() string {
-	p := g.layout(Drawing{Fold: true})
+	p := g.layout(Drawing{Fold: g.Folding()})
 	return p.Document()
 }
 
@@ -50,54 +65,17 @@ func (g Graph) layout(d Drawing) *picture.Picture {
 		p.Columns = append(p.Columns, picture.Column{Title: name})
 	}
 	boxes, of := g.boxes(d.Fold)
-	for i, ops := range boxes {
-		p.Boxes = append(p.Boxes, g.box(i, ops, d))
+	for i := range boxes {
+		p.Boxes = append(p.Boxes, g.box(i, &boxes[i], d))
 	}
-	type line struct{ from, to int }
-	drawn := make(map[line]bool)
-	for _, e := range g.Edges {
-		l := line{of[e.From], of[e.To]}
-		if l.from != l.to && !drawn[l] {
-			drawn[l] = true
-			p.Lines = append(p.Lines, picture.Line{From: l.from, To: l.to, Back: e.Back})
-		}
-	}
+	p.Lines = g.lines(len(boxes), of)
 	p.Layout()
 	return p
 }
 
-// boxes returns the operators of each box, and the box of each operator.
-func (g Graph) boxes(fold bool) (boxes [][]int, of []int) {
-	ins, outs := make([][]GraphEdge, len(g.Operators)), make([][]GraphEdge, len(g.Operators))
-	for _, e := range g.Edges {
-		ins[e.To], outs[e.From] = append(ins[e.To], e), append(outs[e.From], e)
-	}
-	plain := func(o GraphOperator) bool { return o.Port == "" && o.Label == "" && o.Why == "" && o.Proof == "" }
-	of = make([]int, len(g.Operators))
-	for i := range of {
-		of[i] = -1
-	}
-	for i := range g.Operators {
-		if of[i] >= 0 {
-			continue
-		}
-		ops := []int{i}
-		of[i] = len(boxes)
-		for at := i; fold && plain(g.Operators[at]) && len(outs[at]) == 1 && !outs[at][0].Back; {
-			next := outs[at][0].To
-			o := g.Operators[next]
-			if of[next] >= 0 || len(ins[next]) != 1 || !plain(o) || o.Slice != g.Operators[at].Slice || o.Location != g.Operators[at].Location {
-				break
-			}
-			ops, of[next], at = append(ops, next), of[i], next
-		}
-		boxes = append(boxes, ops)
-	}
-	return boxes, of
-}
-
 // box returns a box without a place.
-func (g Graph) box(i int, ops []int, d Drawing) picture.Box {
+func (g Graph) box(i int, f *folded, d Drawing) picture.Box {
+	ops := f.ops
 	first, last := g.Operators[ops[0]], g.Operators[ops[len(ops)-1]]
 	b := picture.Box{
 		Column: first.Location, Group: first.Slice, ID: fmt.Sprint("box", i), Label: first.text(),
@@ -105,11 +83,11 @@ func (g Graph) box(i int, ops []int, d Drawing) picture.Box {
 	}
 	if len(ops) > 1 {
 		b.Label += " → " + last.text()
-		b.Sub = fmt.Sprintf("%d operators", len(ops))
-		b.Class = "many"
-		if slices.ContainsFunc(ops, func(o int) bool { return g.Operators[o].Keeps }) {
-			b.Class = "state many"
+		if f.call != "" {
+			b.Label = f.call
 		}
+		b.Sub = fmt.Sprintf("%d operators", len(ops))
+		b.Class = g.classOf(ops) + " many"
 	}
 	if d.Box != nil {
 		line, link, stopped := d.Box(ops)
@@ -160,6 +138,17 @@ func (o GraphOperator) text() string {
 	}
 	_, function, _ := strings.Cut(o.Name, ".")
 	return function
+}
+
+// classOf returns the class of a box with several operators: that of the first in the order in which
+// people have to know of them.
+func (g Graph) classOf(ops []int) string {
+	for _, class := range [...]string{"why", "proof", "state"} {
+		if slices.ContainsFunc(ops, func(o int) bool { return g.Operators[o].class() == class }) {
+			return class
+		}
+	}
+	return "op"
 }
 
 func (o GraphOperator) class() string {

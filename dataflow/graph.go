@@ -33,6 +33,16 @@ type GraphOperator struct {
 	Proof    Proof  // the proof, of an operator that takes one
 	Location int    // index in Graph.Locations
 	Slice    int    // index in Graph.Slices, or -1 outside of slices
+
+	// Stack has the calls through which the operator was made, from the outermost on: those in functions of
+	// the program, and not in this library. There are none in a simulation.
+	Stack []GraphFrame
+}
+
+// A GraphFrame is a call in a program that builds a flow.
+type GraphFrame struct {
+	Func string // in which the call is, with its package
+	Pos  string // file:line
 }
 
 // A GraphEdge says that one operator reads what another makes.
@@ -67,10 +77,14 @@ func (f *Flow) Graph() Graph {
 			if !ok {
 				cut = -1
 			}
-			g.Operators = append(g.Operators, GraphOperator{
+			o := GraphOperator{
 				Name: name, Port: port, Label: op.GivenName(), Pos: op.Pos, Keeps: len(op.States) > 0,
 				Why: NonDet(op.Why), Proof: Proof(op.Proof), Location: l, Slice: cut,
-			})
+			}
+			for _, call := range op.Stack() {
+				o.Stack = append(o.Stack, GraphFrame(call))
+			}
+			g.Operators = append(g.Operators, o)
 		}
 	}
 	for _, s := range f.sites {

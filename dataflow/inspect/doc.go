@@ -10,7 +10,7 @@
 //
 // [Handler] answers GET and HEAD at these paths, relative to where it is mounted:
 //
-//	/             the page; ?fold=0 draws each operator
+//	/             the page; ?fold=0 draws each operator, 1 stretches without branches as one box, 2 calls of the program's functions
 //	/v1/graph     the graph, as JSON
 //	/v1/graph.svg, /v1/graph.dot, /v1/graph.mmd
 //	/v1/status    a [Snapshot], as JSON

@@ -21,6 +21,7 @@ type operator struct {
 	Port     string `json:"port,omitempty"`
 	Label    string `json:"label,omitempty"`
 	Pos      string `json:"pos"`
+	Func     string `json:"func,omitempty"` // that made it
 	Keeps    bool   `json:"keeps"`
 	Why      string `json:"why,omitempty"`
 	Proof    string `json:"proof,omitempty"`
@@ -40,7 +41,11 @@ func graphJSON(name string, g dataflow.Graph) graph {
 		j.Slices = append(j.Slices, cut(s))
 	}
 	for _, o := range g.Operators {
-		j.Operators = append(j.Operators, operator{o.Name, o.Port, o.Label, o.Pos, o.Keeps, string(o.Why), string(o.Proof), o.Location, o.Slice})
+		by := ""
+		if len(o.Stack) > 0 {
+			by = o.Stack[len(o.Stack)-1].Func
+		}
+		j.Operators = append(j.Operators, operator{o.Name, o.Port, o.Label, o.Pos, by, o.Keeps, string(o.Why), string(o.Proof), o.Location, o.Slice})
 	}
 	for _, e := range g.Edges {
 		j.Edges = append(j.Edges, edge(e))

@@ -29,6 +29,8 @@ func TestRequests(t *testing.T) {
 		{open, "GET", "/", "", 200},
 		{open, "HEAD", "/", "", 200},
 		{open, "GET", "/?fold=0", "", 200},
+		{open, "GET", "/?fold=2", "", 200},
+		{open, "GET", "/?fold=3", "", 400},
 		{open, "GET", "/?fold=maybe", "", 400},
 		{open, "GET", "/?fold=0&fold=1", "", 400},
 		{open, "GET", "/?flod=0", "", 400},

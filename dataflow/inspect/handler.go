@@ -48,6 +48,7 @@ func Handler(app App, o Options) http.Handler {
 	}
 	Take(app) // which refuses what is no flow
 	v := &view{app: app, options: o, graph: app.Graph()}
+	v.fold = v.graph.Folding()
 	guarded := http.NewServeMux()
 	guarded.HandleFunc("GET /{$}", v.servePage)
 	guarded.HandleFunc("GET /v1/graph", v.serveGraph)
@@ -67,6 +68,7 @@ type view struct {
 	app     App
 	options Options
 	graph   dataflow.Graph
+	fold    dataflow.Folding // unless a request says another one
 }
 
 func (v *view) serveStatus(w http.ResponseWriter, r *http.Request) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -56,7 +57,7 @@ const most = 400
 type shown struct {
 	Snapshot
 	Name   string
-	Fold   bool
+	Fold   dataflow.Folding
 	Graph  dataflow.Graph
 	SVG    template.HTML
 	TooBig bool
@@ -77,12 +78,16 @@ func (v *view) servePage(w http.ResponseWriter, r *http.Request) {
 	if !known(w, r, "fold") {
 		return
 	}
-	fold, err := strconv.ParseBool(r.URL.Query().Get("fold"))
-	if err != nil && r.URL.Query().Has("fold") {
-		refuse(w, http.StatusBadRequest, "fold is 0 or 1")
-		return
+	fold := v.fold
+	if q := r.URL.Query(); q.Has("fold") {
+		n := slices.Index([]string{"0", "1", "2"}, q.Get("fold"))
+		if n < 0 {
+			refuse(w, http.StatusBadRequest, "fold is 0, 1 or 2")
+			return
+		}
+		fold = dataflow.Folding(n)
 	}
-	s := shown{Snapshot: Take(v.app), Name: v.options.Name, Graph: v.graph, Fold: fold || err != nil}
+	s := shown{Snapshot: Take(v.app), Name: v.options.Name, Graph: v.graph, Fold: fold}
 	stops := make(map[int]bool)
 	for _, stopped := range s.Stopped {
 		stops[stopped.Operator] = true
@@ -90,7 +95,7 @@ func (v *view) servePage(w http.ResponseWriter, r *http.Request) {
 	for i, o := range v.graph.Operators {
 		s.Rows = append(s.Rows, row{s.Operators[i], o, i, v.graph.Locations[o.Location], string(o.Why) + string(o.Proof), stops[i]})
 	}
-	if s.TooBig = len(v.graph.Operators) > most; !s.TooBig {
+	if s.TooBig = v.graph.Boxes(s.Fold) > most; !s.TooBig {
 		s.SVG = template.HTML(v.graph.Draw(dataflow.Drawing{Fold: s.Fold, Box: func(ops []int) (line, link string, stopped bool) {
 			for _, o := range ops {
 				stopped = stopped || stops[o]

@@ -26,7 +26,7 @@
 //	operators  port                what a flow is built from; inputs, outputs and exchanges
 //	state                          what operators remember
 //	engine
-//	codec  token                   encoding of records; the run token and its waiters
+//	callsite  codec  token         who built what; encoding of records; the run token and its waiters
 //
 // No driver knows an operator or a port: it has the interfaces [Input], [Output] and
 // [TimerQueue]. What a program of this engine needs inlined is listed in the files

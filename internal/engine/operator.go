@@ -2,16 +2,14 @@ package engine
 
 import (
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 
+	"github.com/millrace/millrace/internal/engine/callsite"
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/mark"
 	"github.com/millrace/millrace/internal/keyed"
@@ -181,24 +179,25 @@ type Op struct {
 	named    bool                                                         // Label was given by [Op.Named]
 	region   *Region                                                      // the slice it belongs to
 	Index    int32
-	clock    bool         // it reads the time
-	loose    *loosening   // where its type gives up an order; see order.go
-	Ordered  bool         // it observes the order in which records come: those of each key, if it has keys
-	Shuffled bool         // what it moves has no order, and may come in any: of each key, if it has keys
-	Once     bool         // what it moves are entries: one that comes again changes nothing
-	Forgets  bool         // what it moves are entries, and that they are forgotten
-	Mixed    bool         // although it has keys, it observes the order in which they come
-	rekeys   bool         // it reads something that has no keys, or gives other ones
-	clocked  bool         // what it does depends on the time, or changes timers; of a simulated graph
-	Later    bool         // what it gives comes as a record of a later step
-	At       int          // element being worked on, kept by keyed operators
-	Key      func() any   // its key; nil for operators without keys
-	States   []State      // what it remembers; see state.go
-	empty    []any        // pointers to what is of no use, and empty, between steps, in a graph that is checked
-	unread   []any        // pointers to what is of no use between steps there
-	enters   []*counter   // of what it reads, if the graph counts
-	owns     []*mark.Mark // of the events that it gives, if they are its own
-	follows  []*mark.Mark // of the events that come to it, if it reads them
+	clock    bool           // it reads the time
+	loose    *loosening     // where its type gives up an order; see order.go
+	Ordered  bool           // it observes the order in which records come: those of each key, if it has keys
+	Shuffled bool           // what it moves has no order, and may come in any: of each key, if it has keys
+	Once     bool           // what it moves are entries: one that comes again changes nothing
+	Forgets  bool           // what it moves are entries, and that they are forgotten
+	Mixed    bool           // although it has keys, it observes the order in which they come
+	rekeys   bool           // it reads something that has no keys, or gives other ones
+	clocked  bool           // what it does depends on the time, or changes timers; of a simulated graph
+	Later    bool           // what it gives comes as a record of a later step
+	At       int            // element being worked on, kept by keyed operators
+	Key      func() any     // its key; nil for operators without keys
+	States   []State        // what it remembers; see state.go
+	empty    []any          // pointers to what is of no use, and empty, between steps, in a graph that is checked
+	unread   []any          // pointers to what is of no use between steps there
+	enters   []*counter     // of what it reads, if the graph counts
+	owns     []*mark.Mark   // of the events that it gives, if they are its own
+	follows  []*mark.Mark   // of the events that come to it, if it reads them
+	stack    callsite.Stack // from which it was built; nil in a simulation
 }
 
 // NewOp adds an operator to the location of h.
@@ -206,7 +205,10 @@ func NewOp(s *Location, name, why string) *Op {
 	if s.Graph.Begun() {
 		Misuse(name, "the flow has been started, nothing can be added to it")
 	}
-	op := &Op{Name: name, Pos: caller(), Why: why, Loc: s, Index: int32(len(s.Ops))}
+	op := &Op{Name: name, Pos: callsite.Caller(), Why: why, Loc: s, Index: int32(len(s.Ops))}
+	if !s.Simulated() { // which builds one flow thousands of times, and is not looked at
+		op.stack = callsite.Here()
+	}
 	s.Ops = append(s.Ops, op)
 	op.Again()
 	return op
@@ -244,11 +246,11 @@ var label = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
 func (op *Op) Named(by, name string) {
 	switch {
 	case !label.MatchString(name):
-		Misuse(by, "%q, given at %s, is no name of an operator: it has 1 to 64 of the characters a-z, 0-9, '_', '.' and '-'", name, caller())
+		Misuse(by, "%q, given at %s, is no name of an operator: it has 1 to 64 of the characters a-z, 0-9, '_', '.' and '-'", name, callsite.Caller())
 	case op.Loc.Graph.Begun():
 		Misuse(by, "the flow has been started, nothing in it can be named")
 	case op.named:
-		Misuse(by, "%s has the name %q already, and cannot be named %q at %s", op, op.Label, name, caller())
+		Misuse(by, "%s has the name %q already, and cannot be named %q at %s", op, op.Label, name, callsite.Caller())
 	}
 	op.label(by, name)
 	op.named = true
@@ -311,70 +313,32 @@ func Misuse(op, format string, args ...any) {
 func Given(op string, functions ...any) {
 	for _, f := range functions {
 		if v := reflect.ValueOf(f); !v.IsValid() || v.IsNil() {
-			Misuse(op, "the function given at %s is nil: it is a %T", caller(), f)
+			Misuse(op, "the function given at %s is nil: it is a %T", callsite.Caller(), f)
 		}
 	}
 }
 
 // NilContext panics because op, a method of a port or a function, was given no context.
 func NilContext(op string) {
-	Misuse(op, "the context given at %s is nil: use context.Background if nothing ends the wait", caller())
+	Misuse(op, "the context given at %s is nil: use context.Background if nothing ends the wait", callsite.Caller())
 }
 
 // SameLength panics unless op, a method of a port, was given as many values as keys.
 func SameLength(op string, keys, values int) {
 	if keys != values {
-		Misuse(op, "%d keys and %d values are given at %s: give one value for each key", keys, values, caller())
+		Misuse(op, "%d keys and %d values are given at %s: give one value for each key", keys, values, callsite.Caller())
 	}
 }
 
 // Unmade panics because a value of type op was used that nothing made; how says what
 // does.
 func Unmade(op, how string) {
-	Misuse(op, "the value used at %s is nil or a zero value: %s", caller(), how)
+	Misuse(op, "the value used at %s is nil or a zero value: %s", callsite.Caller(), how)
 }
 
-const module = "github.com/millrace/millrace/"
-
-// caller returns the place outside the library's own packages, or in one of their tests,
-// from which an operator was built.
-func caller() string {
-	var pcs [16]uintptr
-	for _, deep := range [...]int{4, len(pcs)} { // each frame costs, and the caller is rarely far away
-		n := runtime.Callers(3, pcs[:deep])
-		if known, ok := callers.Load(pcs); ok {
-			return known.(string)
-		}
-		frames := runtime.CallersFrames(pcs[:n])
-		for more := n > 0; more; {
-			var f runtime.Frame
-			f, more = frames.Next()
-			if !own(f.Function) || strings.HasSuffix(f.File, "_test.go") || !more && (n < deep || deep == len(pcs)) {
-				place := fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
-				callers.Store(pcs, place)
-				return place
-			}
-		}
-	}
-	return "unknown"
-}
-
-// callers are the places by their stacks: a simulation builds one flow thousands of times.
-var callers sync.Map // of [16]uintptr to string
-
-// own reports whether a function belongs to a package whose frames a user did not write.
-func own(function string) bool {
-	rest, ok := strings.CutPrefix(function, module)
-	if !ok {
-		return false
-	}
-	for _, p := range [...]string{"dataflow.", "keyedstream.", "keyedsingleton.", "singleton.", "optional.", "slice.", "dataflow/serve.", "dataflow/durable.", "dataflow/sim.", "dataflow/window.", "internal/engine.", "internal/engine/"} {
-		if strings.HasPrefix(rest, p) {
-			return true
-		}
-	}
-	return false
-}
+// Stack returns the calls through which op was built, as [callsite.Stack.Frames] does. There are none in a
+// simulation.
+func (op *Op) Stack() []callsite.Frame { return op.stack.Frames() }
 
 // Delays reports whether what op gives comes as a record of a later step, or when a timer
 // fires.

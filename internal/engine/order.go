@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/millrace/millrace/internal/engine/callsite"
+)
 
 // This file says where it makes a difference that a step takes several records, and not one after
 // the other, and in which order elements come that have none: a simulation offers that only there.
@@ -239,7 +243,7 @@ type loosening struct {
 // complete, so that the numbers of all others are those of a graph that is not simulated. Keyed
 // says that only the order between keys is given up.
 func (s *Location) Loosen(name string, h *Head, keyed bool) *Op {
-	op := &Op{Name: name, Pos: caller(), Loc: s, loose: &loosening{keyed: keyed}}
+	op := &Op{Name: name, Pos: callsite.Caller(), Loc: s, loose: &loosening{keyed: keyed}}
 	if h.Op != nil {
 		op.Ins = []*Op{h.Op}
 	}

@@ -3,6 +3,8 @@ package engine
 import (
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/internal/engine/callsite"
 )
 
 // A Region is a part of a location that runs once over finite data: a slice, each time
@@ -34,7 +36,7 @@ func NewSlice(s *Location) *Region {
 	if s.Graph.Begun() {
 		Misuse("slice.At", "the flow has been started, nothing can be added to it")
 	}
-	pos := caller()
+	pos := callsite.Caller()
 	r := &Region{Loc: s, id: len(s.Regions), Name: "the slice made at " + pos, pos: pos}
 	s.Regions = append(s.Regions, r)
 	return r

@@ -11,10 +11,11 @@ import (
 // its tests. Imports go down only: what runs a graph knows no operator and no port, and
 // what a flow is built from knows nothing that runs it.
 var layers = map[string][]string{
+	"internal/engine/callsite":  {},
 	"internal/engine/codec":     {},
 	"internal/engine/token":     {},
 	"internal/engine/mark":      {},
-	"internal/engine":           {"internal/engine/codec", "internal/engine/mark", "internal/engine/token"},
+	"internal/engine":           {"internal/engine/callsite", "internal/engine/codec", "internal/engine/mark", "internal/engine/token"},
 	"internal/engine/claims":    {"internal/engine"},
 	"internal/engine/state":     {"internal/engine", "internal/engine/codec", "internal/engine/mark"},
 	"internal/engine/machines":  {"internal/engine", "internal/engine/codec", "internal/engine/port", "internal/engine/state"},

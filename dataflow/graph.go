@@ -34,9 +34,18 @@ type GraphOperator struct {
 	Location int    // index in Graph.Locations
 	Slice    int    // index in Graph.Slices, or -1 outside of slices
 
+	// States are the parts of what the operator remembers.
+	States []GraphState
+
 	// Stack has the calls through which the operator was made, from the outermost on: those in functions of
 	// the program, and not in this library. There are none in a simulation.
 	Stack []GraphFrame
+}
+
+// A GraphState is a part of what an operator remembers.
+type GraphState struct {
+	Kind string // with the types in it, such as "table(string,int)"
+	Key  string // the type of the keys under which [App.Lookup] finds entries; empty if there are none
 }
 
 // A GraphFrame is a call in a program that builds a flow.
@@ -80,6 +89,13 @@ func (f *Flow) Graph() Graph {
 			o := GraphOperator{
 				Name: name, Port: port, Label: op.GivenName(), Pos: op.Pos, Keeps: len(op.States) > 0,
 				Why: NonDet(op.Why), Proof: Proof(op.Proof), Location: l, Slice: cut,
+			}
+			for _, x := range op.States {
+				state := GraphState{Kind: x.Kind()}
+				if k, ok := x.(engine.Keyed); ok && k.KeyType() != nil {
+					state.Key = k.KeyType().String()
+				}
+				o.States = append(o.States, state)
 			}
 			for _, call := range op.Stack() {
 				o.Stack = append(o.Stack, GraphFrame(call))

@@ -331,3 +331,16 @@ func operatorNames(t *testing.T) map[string]bool {
 	}
 	return names
 }
+
+// TestKeysOfEveryOperator keeps a list of what is remembered and not found by key: a new kind of
+// state is found, or is here for a reason.
+func TestKeysOfEveryOperator(t *testing.T) {
+	without := regexp.MustCompile(`^(int|bool|int64|uint64|\[\]int|struct {}|keys\(string\)|calendar|generation|marks|string|cell\(.*\)|unread\(.*\))$`)
+	for _, o := range everyOperator().Graph().Operators {
+		for _, s := range o.States {
+			if (s.Key == "") != without.MatchString(s.Kind) {
+				t.Errorf("%s remembers %s by key %q", o.Name, s.Kind, s.Key)
+			}
+		}
+	}
+}

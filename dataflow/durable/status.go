@@ -66,9 +66,10 @@ type PartitionStatus struct {
 // reports are how a doorway has the owner of its partition report its status. They are
 // guarded by the doorway's mu.
 type reports struct {
-	wanted  chan struct{} // tells the owner; of capacity 1
-	asked   chan struct{} // closed when the owner has reported
-	answers bool          // there is an owner that does
+	wanted  chan struct{}            // tells the owner; of capacity 1
+	asked   chan struct{}            // closed when the owner has reported
+	looks   []func(*engine.Location) // called by the owner before
+	answers bool                     // there is an owner that does
 	report  PartitionStatus
 	untaken map[string]int  // by output: how many entries the logger hears of next
 	told    map[string]bool // places of operators of which somebody was told that they stop the partition
@@ -85,7 +86,7 @@ func (a *App[P]) Status() []PartitionStatus {
 	c := a.made()
 	asked := make([]<-chan struct{}, len(c.door.partitions))
 	for p, way := range c.door.partitions {
-		asked[p] = way.ask()
+		asked[p] = way.ask(nil)
 	}
 	timeout := time.NewTimer(engine.Patience)
 	defer timeout.Stop()
@@ -115,13 +116,16 @@ func (a *App[P]) Status() []PartitionStatus {
 	return all
 }
 
-// ask has the owner report, and returns a channel that is closed then, or nil if there is no
-// owner here.
-func (w *doorway) ask() <-chan struct{} {
+// ask has the owner report, and call look if it is not nil, and returns a channel that is closed then, or nil if
+// there is no owner here.
+func (w *doorway) ask(look func(*engine.Location)) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.answers {
 		return nil
+	}
+	if look != nil {
+		w.looks = append(w.looks, look)
 	}
 	if w.asked == nil {
 		w.asked = make(chan struct{})
@@ -174,6 +178,10 @@ func (o *owner) report(more bool) {
 	way.mu.Lock()
 	defer way.mu.Unlock()
 	way.report, way.answers = s, more
+	for _, look := range way.looks {
+		look(o.leader.Location())
+	}
+	way.looks = nil
 	if way.asked != nil {
 		close(way.asked)
 		way.asked = nil

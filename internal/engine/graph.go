@@ -21,6 +21,7 @@
 // This package has the graph, the step and the interfaces of what is above it. Its folders
 // are layers, and imports go down only:
 //
+//	lookup                         what a location remembers of a key
 //	live  simulate  logdriven      the drivers: production, simulation and replay, a log
 //	machines                       operators that run state machines
 //	operators  port                what a flow is built from; inputs, outputs and exchanges

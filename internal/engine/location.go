@@ -114,6 +114,7 @@ type Location struct {
 	Vacant   bool          // it has ended, and nobody holds the token
 	Asked    chan struct{} // closed when the holder of the token has copied its figures; see status.go
 	Seen     *Figures      // the last copy
+	looks    []func()      // called when it is made
 
 	Stalled atomic.Int32  // outputs and calls over their bound
 	stalls  atomic.Uint64 // how often one more of them was

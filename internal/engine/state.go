@@ -47,6 +47,45 @@ type Numbered interface {
 	LoadEntry(d *codec.Decoder, c codec.Codec, i uint32)
 }
 
+// A Keyed is a [State] with entries that are found by their key. What it gives is of the moment of the call.
+type Keyed interface {
+	State
+	KeyType() reflect.Type // nil if another state of the operator has the entries
+	// Find returns what there is of a key, which may be of any type.
+	Find(key any) (Entry, bool)
+	// Entries calls do with the entries from number from on, in order of their numbers, until it
+	// returns false. Where a State is Numbered an entry keeps its number.
+	Entries(from uint32, do func(i uint32, e Entry) bool)
+}
+
+// An Entry is what a state has of a key.
+type Entry struct {
+	Key   any
+	Value any   // a pointer to it, a list of values, or nil if there is only the key
+	Due   int64 // when its timer fires, if it is Timed
+	Timed bool
+}
+
+// States calls do with each state of the location by key, between two steps: with its operator and its
+// number there. What readers of an output change at any time is locked meanwhile.
+func (s *Location) States(do func(op *Op, state int, of Keyed)) {
+	for _, op := range s.Ops {
+		each := func() {
+			for i, x := range op.States {
+				if k, ok := x.(Keyed); ok && k.KeyType() != nil {
+					do(op, i, k)
+				}
+			}
+		}
+		switch port := s.port(op).(type) {
+		case nil:
+			each()
+		case interface{ Locked(f func()) }:
+			port.Locked(each)
+		}
+	}
+}
+
 // A Memory is where an operator keeps what it remembers, and how long that lasts.
 type Memory struct {
 	Op      *Op

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -227,7 +228,7 @@ func (s *Location) CopyFigures() {
 		for _, c := range op.enters {
 			at.Entered += c.total()
 		}
-		if s.isPort(op) { // whose state its readers change
+		if s.port(op) != nil { // whose state its readers change
 			continue
 		}
 		for _, x := range op.States {
@@ -238,6 +239,31 @@ func (s *Location) CopyFigures() {
 	}
 	s.copyMarks(f)
 	s.Seen = f
+	for _, look := range s.looks {
+		look()
+	}
+	s.looks = nil
+}
+
+// Between calls look between two steps of the location, or while it makes none, and reports whether it did so before ctx
+// ended. It must be short, since the location stands still, and calls no function of the program.
+func (s *Location) Between(ctx context.Context, look func()) bool {
+	looked := false
+	s.Mu.Lock()
+	s.looks = append(s.looks, func() {
+		if looked = ctx.Err() == nil; looked {
+			look()
+		}
+	})
+	if asked := s.Graph.Driver.Ask(s); asked != nil {
+		select {
+		case <-asked:
+		case <-ctx.Done():
+		}
+	}
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return looked
 }
 
 // Owns notes that the events that op gives have marks of their own.
@@ -262,13 +288,13 @@ func (s *Location) copyMarks(f *Figures) {
 	}
 }
 
-// isPort reports whether goroutines outside the location read the results of op.
-func (s *Location) isPort(op *Op) bool {
+// port returns the output that op is, if goroutines outside the location read its results, or nil.
+func (s *Location) port(op *Op) Port {
 	if int(op.Index) >= len(s.outputs) {
-		return false
+		return nil
 	}
-	_, ok := s.outputs[op.Index].(Port)
-	return ok
+	port, _ := s.outputs[op.Index].(Port)
+	return port
 }
 
 // noFigures returns those of a location of which nothing is known yet.

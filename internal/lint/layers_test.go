@@ -16,6 +16,7 @@ var layers = map[string][]string{
 	"internal/engine/token":     {},
 	"internal/engine/mark":      {},
 	"internal/engine":           {"internal/engine/callsite", "internal/engine/codec", "internal/engine/mark", "internal/engine/token"},
+	"internal/engine/lookup":    {"internal/engine", "internal/engine/codec"},
 	"internal/engine/claims":    {"internal/engine"},
 	"internal/engine/state":     {"internal/engine", "internal/engine/codec", "internal/engine/mark"},
 	"internal/engine/machines":  {"internal/engine", "internal/engine/codec", "internal/engine/port", "internal/engine/state"},

@@ -26,11 +26,43 @@ func (s shown) Format(f fmt.State, verb rune) {
 		return
 	}
 	var b strings.Builder
-	show(&b, reflect.ValueOf(s.v), 0)
+	(&printer{b: &b, methods: true}).show(reflect.ValueOf(s.v), 0)
 	io.WriteString(f, b.String())
 }
 
-func show(b *strings.Builder, v reflect.Value, depth int) {
+// Show returns a value as a description has it, cut after most bytes, without calling a method that
+// the program has: the value may belong to a location that stands still until it is printed, and for which such a
+// method could wait.
+func Show(v any, most int) string {
+	p := &printer{b: new(strings.Builder), most: most}
+	p.show(reflect.ValueOf(v), 0)
+	if p.b.Len() <= most {
+		return p.b.String()
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(p.b.String()[cut]) {
+		cut--
+	}
+	return p.b.String()[:cut] + "…"
+}
+
+// largestMap is how many entries a map has at most that are shown where a location waits: they are sorted.
+const largestMap = 1000
+
+// A printer prints a value.
+type printer struct {
+	b       *strings.Builder
+	methods bool // of the program are called
+	most    int  // bytes after which nothing more is printed; 0 if there is no such bound
+}
+
+func (p *printer) full() bool { return p.most > 0 && p.b.Len() > p.most }
+
+func (p *printer) show(v reflect.Value, depth int) {
+	b := p.b
+	if p.full() {
+		return
+	}
 	if !v.IsValid() {
 		b.WriteString("<nil>")
 		return
@@ -39,7 +71,7 @@ func show(b *strings.Builder, v reflect.Value, depth int) {
 		b.WriteString("…")
 		return
 	}
-	if v.CanInterface() && says(v.Type()) && (v.Kind() != reflect.Pointer || !v.IsNil()) {
+	if v.CanInterface() && says(v.Type(), p.methods) && (v.Kind() != reflect.Pointer || !v.IsNil()) {
 		b.WriteString(printable(fmt.Sprint(v.Interface())))
 		return
 	}
@@ -50,9 +82,9 @@ func show(b *strings.Builder, v reflect.Value, depth int) {
 			return
 		}
 		b.WriteByte('&')
-		show(b, v.Elem(), depth+1)
+		p.show(v.Elem(), depth+1)
 	case reflect.Interface:
-		show(b, v.Elem(), depth)
+		p.show(v.Elem(), depth)
 	case reflect.Struct:
 		b.WriteByte('{')
 		for i := range v.NumField() {
@@ -60,60 +92,99 @@ func show(b *strings.Builder, v reflect.Value, depth int) {
 				b.WriteByte(' ')
 			}
 			b.WriteString(v.Type().Field(i).Name + ":")
-			show(b, v.Field(i), depth+1)
+			p.show(v.Field(i), depth+1)
 		}
 		b.WriteByte('}')
 	case reflect.Slice, reflect.Array:
-		if v.Type().Elem().Kind() == reflect.Uint8 && v.Kind() == reflect.Slice && utf8.Valid(v.Bytes()) {
-			b.WriteString(printable(string(v.Bytes())))
+		if v.Type().Elem().Kind() == reflect.Uint8 && v.Kind() == reflect.Slice && utf8.ValidString(p.part(string(v.Bytes()))) {
+			b.WriteString(printable(p.part(string(v.Bytes()))))
 			return
 		}
 		b.WriteByte('[')
-		for i := range v.Len() {
+		for i := 0; i < v.Len() && !p.full(); i++ {
 			if i > 0 {
 				b.WriteByte(' ')
 			}
-			show(b, v.Index(i), depth+1)
+			p.show(v.Index(i), depth+1)
 		}
 		b.WriteByte(']')
 	case reflect.Map:
+		if p.most > 0 && v.Len() > largestMap {
+			fmt.Fprintf(b, "map[%d entries]", v.Len())
+			return
+		}
 		b.WriteString("map[")
 		entries := make([]string, 0, v.Len())
 		for each := v.MapRange(); each.Next(); {
-			var e strings.Builder
-			show(&e, each.Key(), depth+1)
-			e.WriteByte(':')
-			show(&e, each.Value(), depth+1)
-			entries = append(entries, e.String())
+			e := &printer{b: new(strings.Builder), methods: p.methods, most: p.most}
+			e.show(each.Key(), depth+1)
+			e.b.WriteByte(':')
+			e.show(each.Value(), depth+1)
+			entries = append(entries, e.b.String())
 		}
 		slices.SortFunc(entries, cmp.Compare)
 		b.WriteString(strings.Join(entries, " ") + "]")
 	case reflect.String:
-		b.WriteString(printable(v.String()))
+		b.WriteString(printable(p.part(v.String())))
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
 		b.WriteString(v.Type().String())
 	default:
-		fmt.Fprint(b, v)
+		p.number(v)
 	}
 }
 
-// says reports whether a type has a method that is good to print: that of an error, or a
-// String of the standard library or of a type without pointers, whose addresses it might print.
-func says(t reflect.Type) bool {
-	if t.Implements(reflect.TypeFor[error]()) {
-		return true
+// number prints a number or a bool, which may have a method.
+func (p *printer) number(v reflect.Value) {
+	switch {
+	case p.methods:
+		fmt.Fprint(p.b, v)
+	case v.CanInt():
+		fmt.Fprint(p.b, v.Int())
+	case v.CanUint():
+		fmt.Fprint(p.b, v.Uint())
+	case v.CanFloat():
+		fmt.Fprint(p.b, v.Float())
+	case v.CanComplex():
+		fmt.Fprint(p.b, v.Complex())
+	default:
+		fmt.Fprint(p.b, v.Bool())
 	}
-	if !t.Implements(reflect.TypeFor[fmt.Stringer]()) {
+}
+
+// part returns as much of a text as there is room for, and a little more.
+func (p *printer) part(s string) string {
+	if p.most == 0 || len(s) <= p.most+utf8.UTFMax {
+		return s
+	}
+	end := p.most + utf8.UTFMax
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}
+
+// says reports whether a type has a method that is good to print: that of an error, or a
+// String of the standard library or of a type without pointers, whose addresses it might print. Those of the
+// program count only if they may be called.
+func says(t reflect.Type, methods bool) bool {
+	isError := t.Implements(reflect.TypeFor[error]())
+	if !isError && !t.Implements(reflect.TypeFor[fmt.Stringer]()) {
 		return false
 	}
 	of := t
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
+	if !methods {
+		return slices.Contains(harmless, of.PkgPath())
+	}
 	domain, _, _ := strings.Cut(of.PkgPath(), "/")
 	standard := of.PkgPath() != "" && !strings.Contains(domain, ".")
-	return standard || flat(t, 0)
+	return isError || standard || flat(t, 0)
 }
+
+// harmless are packages whose methods call nothing that a program has written.
+var harmless = []string{"math/big", "net/netip", "time"}
 
 // flat reports whether no value of a type has a pointer in it that fmt would print.
 func flat(t reflect.Type, depth int) bool {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 )
@@ -68,6 +69,49 @@ func TestShown(t *testing.T) {
 		}
 		if plus := fmt.Sprintf("%+v", shown{test.v}); plus != got || len(got) > 1000 {
 			t.Errorf("%#v is shown as %s and as %s", test.v, got, plus)
+		}
+	}
+}
+
+type loud int
+
+func (loud) String() string { panic("called") }
+
+type wrong struct{ Why string }
+
+func (wrong) Error() string { panic("called") }
+
+// What a running location remembers is shown without methods of the program, and not all of it.
+func TestShow(t *testing.T) {
+	many := make(map[int]int)
+	for i := range largestMap + 1 {
+		many[i] = i
+	}
+	tests := []struct {
+		v    any
+		most int
+		want string
+	}{
+		{loud(3), 100, "3"},
+		{[]loud{1, 2}, 100, "[1 2]"},
+		{wrong{"x"}, 100, "{Why:x}"},
+		{struct{ E error }{wrong{"x"}}, 100, "{E:{Why:x}}"},
+		{map[loud]bool{1: true}, 100, "map[1:true]"},
+		{3 * time.Second, 100, "3s"},
+		{struct{ A, B any }{uint8(1), 1.5}, 100, "{A:1 B:1.5}"},
+		{complex(1, 2), 100, "(1+2i)"},
+		{many, 100, "map[1001 entries]"},
+		{strings.Repeat("a", 1<<20), 5, "aaaaa…"},
+		{strings.Repeat("ö", 1<<20), 5, "öö…"},
+		{[]byte(strings.Repeat("a", 1<<20)), 5, "aaaaa…"},
+		{make([]int, 1<<20), 6, "[0 0 0…"},
+		{make([]int, 3), 7, "[0 0 0]"},
+		{"", 0, ""},
+		{nil, 10, "<nil>"},
+	}
+	for _, test := range tests {
+		if got := Show(test.v, test.most); got != test.want {
+			t.Errorf("%T is shown as %q, want %q", test.v, got, test.want)
 		}
 	}
 }

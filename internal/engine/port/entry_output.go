@@ -60,6 +60,13 @@ func (out *EntryOutput[K, V]) changing() {
 	}
 }
 
+// Locked calls f while nobody changes the entries.
+func (out *EntryOutput[K, V]) Locked(f func()) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	f()
+}
+
 // NewEntryOutput lets the entries of n out.
 func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *EntryOutput[K, V] {
 	if n.Region != nil && n.Region.Name != "" {

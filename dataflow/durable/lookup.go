@@ -1,0 +1,86 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/lookup"
+)
+
+// A StateEntry is what an operator remembers of a key in a partition that this process owns.
+type StateEntry struct {
+	dataflow.StateEntry
+	Partition int // number, over all locations
+}
+
+// Lookup returns what each operator remembers of a key in the partitions that this process owns, as
+// [dataflow.App.Lookup] does: what another process has it does not say. A partition that is restored
+// has nothing yet.
+func (a *App[P]) Lookup(ctx context.Context, keyType, key string) ([]StateEntry, error) {
+	c := a.made()
+	keys, err := lookup.Keys(c.facade, keyType, key)
+	if err != nil {
+		return nil, err
+	}
+	var all []StateEntry
+	for p := range c.door.partitions {
+		err := c.between(ctx, p, func(s *engine.Location) {
+			for _, f := range lookup.Find(s, keys) {
+				all = append(all, StateEntry{dataflow.StateEntry(f), p})
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Entries returns a page of what an operator remembers by key in a partition, as
+// [dataflow.App.Entries] does. It is empty if this process does not own the partition.
+func (a *App[P]) Entries(ctx context.Context, partition, operator, state int, from uint32, most int) (dataflow.StatePage, error) {
+	c := a.made()
+	at, op, err := lookup.Has(c.facade, operator, state)
+	if err != nil {
+		return dataflow.StatePage{}, err
+	}
+	if first, n := c.layout.all(at); partition < first || partition >= first+n {
+		return dataflow.StatePage{}, fmt.Errorf("%w: operator %d is in the partitions from %d to %d", dataflow.ErrNoState, operator, first, first+n-1)
+	}
+	var page dataflow.StatePage
+	err = c.between(ctx, partition, func(s *engine.Location) {
+		var found []lookup.Found
+		found, page.Next, page.More = lookup.Page(s, op, state, from, most)
+		for _, f := range found {
+			page.Entries = append(page.Entries, dataflow.StateEntry(f))
+		}
+	})
+	return page, err
+}
+
+// between has the owner of a partition call look between two steps, if this process owns it. It
+// returns an error if that has not come to it until ctx ends.
+func (c *core) between(ctx context.Context, partition int, look func(*engine.Location)) error {
+	way, looked := c.door.partitions[partition], false
+	asked := way.ask(func(s *engine.Location) {
+		if looked = ctx.Err() == nil; looked {
+			look(s)
+		}
+	})
+	if asked == nil {
+		return nil
+	}
+	select {
+	case <-asked:
+	case <-ctx.Done():
+	}
+	way.mu.Lock()
+	defer way.mu.Unlock()
+	if !looked && ctx.Err() != nil {
+		site, _ := c.layout.place(partition)
+		return fmt.Errorf("durable: partition %d of %s has been in one step until now: %w", partition, c.facade.Location(site), context.Cause(ctx))
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+// What an operator remembers is found in the partition of its key, before and after a restart.
+func TestLookup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.NewMemory(journal.MemoryOptions{Partitions: 4})
+		build := func(f *dataflow.Flow) *dataflow.KeyedInputPort[string, int] {
+			in, paid := keyedstream.Input[string, int](dataflow.At[members](f), "paid")
+			keyedstream.Sum(paid)
+			return in
+		}
+		for restart := range 2 {
+			app := start(t, log, build, Options{Partitions: 4})
+			at := make(map[int]int)
+			for i := range 20 {
+				if err := app.Ports.Send(t.Context(), fmt.Sprint("k", i), i+1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait() // until the steps are made
+			for i := range 20 {
+				found, err := app.Lookup(t.Context(), "string", fmt.Sprint("k", i))
+				if err != nil || len(found) != 1 || found[0].Value != fmt.Sprint((restart+1)*(i+1)) {
+					t.Fatalf("of k%d there is %+v (%v)", i, found, err)
+				}
+				at[found[0].Partition]++
+			}
+			for p, n := range at {
+				page, err := app.Entries(t.Context(), p, 1, 0, 0, n)
+				if err != nil || len(page.Entries) != n || page.More {
+					t.Errorf("partition %d has %d entries (%v), want %d", p, len(page.Entries), err, n)
+				}
+			}
+			if len(at) < 2 {
+				t.Errorf("all keys are in partitions %v", at)
+			}
+			if _, err := app.Entries(t.Context(), 4, 1, 0, 0, 1); !errors.Is(err, dataflow.ErrNoState) {
+				t.Errorf("of a partition that is not there: %v", err)
+			}
+			if _, err := app.Entries(t.Context(), 0, 0, 0, 0, 1); !errors.Is(err, dataflow.ErrNoState) {
+				t.Errorf("of an operator without keys: %v", err)
+			}
+			if _, err := app.Lookup(t.Context(), "int", "1"); !errors.Is(err, dataflow.ErrNoState) {
+				t.Errorf("of another type: %v", err)
+			}
+			if err := app.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if found, err := app.Lookup(t.Context(), "string", "k1"); err != nil || len(found) != 0 {
+				t.Errorf("after the end there is %v (%v)", found, err)
+			}
+			log = log.Reopen()
+		}
+	})
+}
+
+// Who looks at a partition whose step goes on gets an error when he waits no longer.
+func TestLookupInStep(t *testing.T) {
+	begun, goOn := make(chan bool), make(chan bool)
+	app := start(t, journal.NewMemory(journal.MemoryOptions{}), func(f *dataflow.Flow) *dataflow.KeyedInputPort[string, int] {
+		in, paid := keyedstream.Input[string, int](dataflow.At[server](f), "paid")
+		keyedstream.Sum(keyedstream.Map(paid, func(i int) int {
+			begun <- true
+			<-goOn
+			return i
+		}))
+		return in
+	}, Options{})
+	if err := app.Ports.Send(t.Context(), "k", 1); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	ctx, cancel := context.WithCancelCause(t.Context())
+	impatient := errors.New("impatient")
+	cancel(impatient)
+	if _, err := app.Lookup(ctx, "string", "k"); !errors.Is(err, impatient) {
+		t.Errorf("during a step: %v", err)
+	}
+	close(goOn)
+	if found, err := app.Lookup(t.Context(), "string", "k"); err != nil || len(found) != 1 || found[0].Value != "1" {
+		t.Errorf("after it there is %v (%v)", found, err)
+	}
+	if err := app.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -13,7 +13,10 @@
 //	/             the page; ?fold=0 draws each operator, 1 stretches without branches as one box, 2 calls of the program's functions
 //	/v1/graph     the graph, as JSON
 //	/v1/graph.svg, /v1/graph.dot, /v1/graph.mmd
+//	/keys         what each operator remembers of a key, and entries of an operator
 //	/v1/status    a [Snapshot], as JSON
+//	/v1/keys      ?type=TYPE&key=KEY: what each operator remembers of a key, as JSON
+//	/v1/entries   ?operator=N: entries of an operator; state, partition, from and most say which
 //	/livez        200 as long as the process answers
 //	/healthz      200, or 503 and each [Reason] why the flow does not do its work
 //
@@ -26,7 +29,7 @@
 // # Who may look
 //
 // Names of locations, operators and ports are shown, with the places in the source and the reasons
-// that the program gives; keys and values are not. A request needs the token, if there is one, and its
+// that the program gives; keys and values only with [Options].Values. A request needs the token, if there is one, and its
 // Host must be localhost, an address of this host, or in [Options].Hosts: so a page of somebody else
 // cannot reach it by a name that leads here. The page loads nothing from elsewhere, and its content
 // security policy permits nothing else. /livez and /healthz need neither token nor Host, and say no

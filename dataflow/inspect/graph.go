@@ -17,16 +17,23 @@ type cut struct {
 }
 
 type operator struct {
-	Name     string `json:"name"`
-	Port     string `json:"port,omitempty"`
-	Label    string `json:"label,omitempty"`
-	Pos      string `json:"pos"`
-	Func     string `json:"func,omitempty"` // that made it
-	Keeps    bool   `json:"keeps"`
-	Why      string `json:"why,omitempty"`
-	Proof    string `json:"proof,omitempty"`
-	Location int    `json:"location"`
-	Slice    int    `json:"slice"` // -1 outside of slices
+	Name     string  `json:"name"`
+	Port     string  `json:"port,omitempty"`
+	Label    string  `json:"label,omitempty"`
+	Pos      string  `json:"pos"`
+	Func     string  `json:"func,omitempty"` // that made it
+	Keeps    bool    `json:"keeps"`
+	States   []state `json:"states,omitempty"`
+	Why      string  `json:"why,omitempty"`
+	Proof    string  `json:"proof,omitempty"`
+	Location int     `json:"location"`
+	Slice    int     `json:"slice"` // -1 outside of slices
+}
+
+// A state is a part of what an operator remembers.
+type state struct {
+	Kind string `json:"kind"`
+	Key  string `json:"key,omitempty"` // the type of the keys for v1/keys
 }
 
 type edge struct {
@@ -41,11 +48,14 @@ func graphJSON(name string, g dataflow.Graph) graph {
 		j.Slices = append(j.Slices, cut(s))
 	}
 	for _, o := range g.Operators {
-		by := ""
+		by, states := "", []state(nil)
+		for _, s := range o.States {
+			states = append(states, state(s))
+		}
 		if len(o.Stack) > 0 {
 			by = o.Stack[len(o.Stack)-1].Func
 		}
-		j.Operators = append(j.Operators, operator{o.Name, o.Port, o.Label, o.Pos, by, o.Keeps, string(o.Why), string(o.Proof), o.Location, o.Slice})
+		j.Operators = append(j.Operators, operator{o.Name, o.Port, o.Label, o.Pos, by, o.Keeps, states, string(o.Why), string(o.Proof), o.Location, o.Slice})
 	}
 	for _, e := range g.Edges {
 		j.Edges = append(j.Edges, edge(e))

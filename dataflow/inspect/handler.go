@@ -20,6 +20,10 @@ type Options struct {
 	// (RFC 6750): "Authorization: Bearer …". Browsers are asked for it, as the password of any name.
 	Token string
 
+	// Values shows keys and values, as text: what operators remember of a key, and their entries. It
+	// may be what not everybody who looks after a program may see.
+	Values bool
+
 	// Hosts are the names, without port, that the Host of a request may have besides localhost and
 	// addresses of loopback.
 	Hosts []string
@@ -56,6 +60,9 @@ func Handler(app App, o Options) http.Handler {
 	guarded.HandleFunc("GET /v1/graph.dot", text("text/vnd.graphviz; charset=utf-8", v.graph.DOT))
 	guarded.HandleFunc("GET /v1/graph.mmd", text("text/plain; charset=utf-8", v.graph.Mermaid))
 	guarded.HandleFunc("GET /v1/status", v.serveStatus)
+	guarded.HandleFunc("GET /v1/keys", v.serveKeys)
+	guarded.HandleFunc("GET /v1/entries", v.serveEntries)
+	guarded.HandleFunc("GET /keys", v.serveKeysPage)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/livez", probe(func() []Reason { return nil }))
 	mux.HandleFunc("/healthz", probe((&prober{app: app, steps: make(map[int]longer)}).reasons))

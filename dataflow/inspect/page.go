@@ -32,20 +32,20 @@ var pageCSS = picture.Style + ownCSS
 // policy is the content security policy of the page: its own style sheet and script by their
 // digests, answers of this handler, and nothing else.
 var policy = "default-src 'none'; connect-src 'self'; img-src data:; style-src " + digest(pageCSS) + "; script-src " + digest(pageJS) +
-	"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	"; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 func digest(source string) string {
 	d := sha256.Sum256([]byte(source))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(d[:]) + "'"
 }
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
+var pages = template.Must(template.Must(template.New("page").Funcs(template.FuncMap{
 	"css":   func() template.CSS { return template.CSS(pageCSS) },
 	"js":    func() template.JS { return template.JS(pageJS) },
 	"plain": func(s string) string { return picture.Text(s, longestText) },
 	"ago":   ago,
 	"size":  size,
-}).Parse(pageHTML))
+}).Parse(pageHTML)).New("keys").Parse(keysHTML))
 
 // longestText is how many characters of a name or a reason are shown.
 const longestText = 1000
@@ -61,6 +61,7 @@ type shown struct {
 	Graph  dataflow.Graph
 	SVG    template.HTML
 	TooBig bool
+	Values bool
 	Rows   []row
 }
 
@@ -87,7 +88,7 @@ func (v *view) servePage(w http.ResponseWriter, r *http.Request) {
 		}
 		fold = dataflow.Folding(n)
 	}
-	s := shown{Snapshot: Take(v.app), Name: v.options.Name, Graph: v.graph, Fold: fold}
+	s := shown{Snapshot: Take(v.app), Name: v.options.Name, Graph: v.graph, Fold: fold, Values: v.options.Values}
 	stops := make(map[int]bool)
 	for _, stopped := range s.Stopped {
 		stops[stopped.Operator] = true
@@ -103,14 +104,19 @@ func (v *view) servePage(w http.ResponseWriter, r *http.Request) {
 			return s.line(v.graph, ops, stopped), fmt.Sprint("#op", ops[0]), stopped
 		}})) // which escapes what it draws
 	}
+	v.write(w, http.StatusOK, "page", s)
+}
+
+// write answers with a page.
+func (v *view) write(w http.ResponseWriter, status int, page string, shown any) {
 	var b bytes.Buffer
-	if err := page.Execute(&b, s); err != nil {
+	if err := pages.ExecuteTemplate(&b, page, shown); err != nil {
 		v.options.Logger.Error("inspect: the page cannot be made", "error", err)
 		refuse(w, http.StatusInternalServerError, "the page cannot be made")
 		return
 	}
 	w.Header().Set("Content-Security-Policy", policy)
-	answer(w, http.StatusOK, "text/html; charset=utf-8", b.Bytes())
+	answer(w, status, "text/html; charset=utf-8", b.Bytes())
 }
 
 // line is the second line of a box: what came to its last operator, and what it keeps.

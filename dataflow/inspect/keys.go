@@ -1,0 +1,191 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable"
+)
+
+// looked are the methods of an [App] that look for keys.
+type (
+	inMemoryKeys interface {
+		Lookup(ctx context.Context, keyType, key string) ([]dataflow.StateEntry, error)
+		Entries(ctx context.Context, operator, state int, from uint32, most int) (dataflow.StatePage, error)
+	}
+	keptKeys interface {
+		Lookup(ctx context.Context, keyType, key string) ([]durable.StateEntry, error)
+		Entries(ctx context.Context, partition, operator, state int, from uint32, most int) (dataflow.StatePage, error)
+	}
+)
+
+// An entry is what an operator remembers of a key, as JSON has it.
+type entry struct {
+	Operator  int       `json:"operator"`
+	State     int       `json:"state"`
+	Kind      string    `json:"kind"`
+	Partition int       `json:"partition"` // -1 if the flow is not durable
+	Key       string    `json:"key"`
+	Value     string    `json:"value,omitempty"`
+	Due       time.Time `json:"due,omitzero"`
+}
+
+// patience is how long a request waits for a step, and mostEntries how many entries a page has.
+const (
+	patience    = time.Second
+	mostEntries = 200
+	fewEntries  = 50
+)
+
+// find returns what the flow remembers of a key.
+func (v *view) find(ctx context.Context, keyType, key string) (found []entry, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	switch app := v.app.(type) {
+	case inMemoryKeys:
+		all, failed := app.Lookup(ctx, keyType, key)
+		for _, e := range all {
+			found = append(found, v.entry(e, -1))
+		}
+		err = failed
+	case keptKeys:
+		all, failed := app.Lookup(ctx, keyType, key)
+		for _, e := range all {
+			found = append(found, v.entry(e.StateEntry, e.Partition))
+		}
+		err = failed
+	}
+	return found, err
+}
+
+func (v *view) entry(e dataflow.StateEntry, partition int) entry {
+	return entry{e.Operator, e.State, v.graph.Operators[e.Operator].States[e.State].Kind, partition, e.Key, e.Value, e.Due}
+}
+
+func (v *view) serveKeys(w http.ResponseWriter, r *http.Request) {
+	if !known(w, r, "type", "key") || !v.shows(w) {
+		return
+	}
+	q := r.URL.Query()
+	found, err := v.find(r.Context(), q.Get("type"), q.Get("key"))
+	if err != nil {
+		refuseLook(w, err)
+		return
+	}
+	answerJSON(w, http.StatusOK, struct {
+		Type  string  `json:"type"`
+		Key   string  `json:"key"`
+		Found []entry `json:"found"`
+	}{q.Get("type"), q.Get("key"), append([]entry{}, found...)})
+}
+
+// A pageOf says which entries are asked for.
+type pageOf struct {
+	partition, operator, state, most int
+	from                             uint32
+}
+
+// entries returns a page of entries.
+func (v *view) entries(ctx context.Context, of pageOf) (found []entry, next *uint32, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var p dataflow.StatePage
+	switch app := v.app.(type) {
+	case inMemoryKeys:
+		of.partition = -1
+		p, err = app.Entries(ctx, of.operator, of.state, of.from, of.most)
+	case keptKeys:
+		p, err = app.Entries(ctx, of.partition, of.operator, of.state, of.from, of.most)
+	}
+	for _, e := range p.Entries {
+		found = append(found, v.entry(e, of.partition))
+	}
+	if p.More {
+		next = &p.Next
+	}
+	return found, next, err
+}
+
+func (v *view) serveEntries(w http.ResponseWriter, r *http.Request) {
+	if !known(w, r, "partition", "operator", "state", "from", "most") || !v.shows(w) {
+		return
+	}
+	of, err := v.pageOf(r)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	found, next, err := v.entries(r.Context(), of)
+	if err != nil {
+		refuseLook(w, err)
+		return
+	}
+	answerJSON(w, http.StatusOK, struct {
+		Entries []entry `json:"entries"`
+		Next    *uint32 `json:"next,omitempty"`
+	}{append([]entry{}, found...), next})
+}
+
+// pageOf reads which entries a request asks for. The partition is the first one of the operator's
+// location unless it says one.
+func (v *view) pageOf(r *http.Request) (of pageOf, err error) {
+	q := r.URL.Query()
+	number := func(name string, otherwise, most int) int {
+		if !q.Has(name) {
+			return otherwise
+		}
+		n, failed := strconv.Atoi(q.Get(name))
+		if failed != nil || n < 0 || n > most {
+			err = fmt.Errorf("%s is a number from 0 to %d", name, most)
+		}
+		return n
+	}
+	of.operator = number("operator", -1, len(v.graph.Operators)-1)
+	if of.operator < 0 && err == nil {
+		return of, errors.New("operator is missing: its number in v1/graph")
+	}
+	of.state = number("state", 0, math.MaxInt32)
+	of.most = number("most", fewEntries, mostEntries)
+	of.from = uint32(number("from", 0, math.MaxInt32))
+	of.partition = number("partition", -1, math.MaxInt32)
+	if of.partition < 0 && err == nil {
+		of.partition = v.firstPartition(v.graph.Operators[of.operator].Location)
+	}
+	return of, err
+}
+
+// firstPartition returns the first partition of a location of a durable flow.
+func (v *view) firstPartition(location int) int {
+	if app, ok := v.app.(kept); ok {
+		return slices.IndexFunc(app.Status(), func(p durable.PartitionStatus) bool { return p.Location == location })
+	}
+	return -1
+}
+
+// shows refuses a request for keys and values unless they may be seen.
+func (v *view) shows(w http.ResponseWriter) bool {
+	if !v.options.Values {
+		refuse(w, http.StatusForbidden, "keys and values are not shown here: see inspect.Options.Values")
+	}
+	return v.options.Values
+}
+
+// refuseLook answers why nothing was found out.
+func refuseLook(w http.ResponseWriter, err error) {
+	switch {
+	case errors.Is(err, dataflow.ErrLookupKey):
+		refuse(w, http.StatusBadRequest, err.Error())
+	case errors.Is(err, dataflow.ErrNoState):
+		refuse(w, http.StatusNotFound, err.Error())
+	default:
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+	}
+}

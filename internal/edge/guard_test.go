@@ -225,6 +225,45 @@ func TestGuesses(t *testing.T) {
 	})
 }
 
+// TestPeople gives the token as a browser does, whose guesses are counted too.
+func TestPeople(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const right = "0123456789abcdefghijklmnopqrstuvwxyz"
+		token := NewToken(right)
+		h := token.People(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		ask := func(set func(*http.Request)) *httptest.ResponseRecorder {
+			r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()
+			set(r)
+			h.ServeHTTP(w, r)
+			return w
+		}
+		for name, want := range map[string]int{"any:" + right: 200, ":" + right: 200, right + ":": 401, "any:" + right + "x": 401, "any:": 401} {
+			user, password, _ := strings.Cut(name, ":")
+			if w := ask(func(r *http.Request) { r.SetBasicAuth(user, password) }); w.Code != want {
+				t.Errorf("%q is answered %d, want %d", name, w.Code, want)
+			}
+		}
+		if w := ask(func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+right) }); w.Code != 200 {
+			t.Errorf("the bearer token is answered %d", w.Code)
+		}
+		if w := ask(func(*http.Request) {}); w.Code != 401 || !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Basic ") {
+			t.Errorf("nothing is answered %d, %q", w.Code, w.Header().Get("WWW-Authenticate"))
+		}
+		last := 0
+		for i := range maxGuesses {
+			last = ask(func(r *http.Request) { r.SetBasicAuth("any", fmt.Sprint("wrong", i)) }).Code
+		}
+		if last != 429 {
+			t.Errorf("the last of many guesses is answered %d, want 429", last)
+		}
+		r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()
+		r.SetBasicAuth("any", right)
+		if Guard(Policy{Token: token, AnyHost: true}, h).ServeHTTP(w, r); w.Code != 401 {
+			t.Errorf("a password is answered %d where nobody is asked for one", w.Code)
+		}
+	})
+}
+
 // TestGuessers bounds what is remembered of those who guess.
 func TestGuessers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -39,13 +39,29 @@ func NewToken(text string) *Token {
 	return &Token{digest: sha256.Sum256([]byte(text)), guesses: map[string]*guesses{}}
 }
 
-// admits reports whether r has the token, and answers r if not. A request without any token is
-// not counted as a guess, since a page in a browser can send those.
-func (t *Token) admits(w http.ResponseWriter, r *http.Request) bool {
+// People returns a handler that passes to h what has the token: as a bearer token, or as the password
+// of any name, for which browsers ask who opens a page.
+func (t *Token) People(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if t.admitsBy(w, r, true) {
+			h.ServeHTTP(w, r)
+		}
+	})
+}
+
+func (t *Token) admits(w http.ResponseWriter, r *http.Request) bool { return t.admitsBy(w, r, false) }
+
+// admitsBy reports whether r has the token, perhaps as a password, and answers r if not. A request without any token
+// is not counted as a guess, since a page in a browser can send those.
+func (t *Token) admitsBy(w http.ResponseWriter, r *http.Request, password bool) bool {
 	given := r.Header.Values("Authorization")
 	if len(given) == 1 {
 		scheme, text, _ := strings.Cut(given[0], " ")
-		if strings.EqualFold(scheme, "Bearer") {
+		bearer := strings.EqualFold(scheme, "Bearer")
+		if _, pass, ok := r.BasicAuth(); ok && password {
+			bearer, text = true, pass
+		}
+		if bearer {
 			// Digests have one length, so the comparison takes the same time for every text.
 			digest := sha256.Sum256([]byte(strings.TrimSpace(text)))
 			if subtle.ConstantTimeCompare(digest[:], t.digest[:]) == 1 {
@@ -57,6 +73,11 @@ func (t *Token) admits(w http.ResponseWriter, r *http.Request) bool {
 				return false
 			}
 		}
+	}
+	if password {
+		w.Header().Set("WWW-Authenticate", `Basic realm="the token is the password", charset="UTF-8"`)
+		Refuse(w, r, http.StatusUnauthorized, "the token is asked for, as a bearer token or as the password of any name")
+		return false
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	Refuse(w, r, http.StatusUnauthorized, "the header Authorization does not have the token: Bearer TOKEN")

@@ -40,6 +40,7 @@ type LocationStatus struct {
 	Since   time.Time
 
 	Operators []OperatorStatus // in order of construction, as in [Graph].Operators
+	Counted   bool             // Entered of the operators counts: see [Options].Count
 	Outputs   []OutputStatus   // in order of construction
 	Slices    []SliceStatus    // in order of construction, as in [Graph].Slices
 }
@@ -143,6 +144,7 @@ func locationStatus(s *engine.Status) LocationStatus {
 	}
 	at := make(map[*engine.Op]int, len(s.Ops))
 	l.Operators = make([]OperatorStatus, len(s.Ops))
+	l.Counted = s.Counted
 	for i, o := range s.Ops {
 		name, port, _ := strings.Cut(o.Op.Name, " ")
 		l.Operators[i] = OperatorStatus{Name: name, Port: port, Pos: o.Op.Pos, Entered: o.Entered, Kept: o.Kept, Bytes: o.Bytes, Timers: o.Timers, Mark: o.Mark, HeldBy: texts(o.HeldBy)}

@@ -157,6 +157,7 @@ func (s *Snapshot) location(n, first int, l *dataflow.LocationStatus, partition 
 		s.Locations = append(s.Locations, Location{Name: l.Name, Ended: true})
 	}
 	sum := &s.Locations[n]
+	s.Counted = s.Counted || l.Counted
 	sum.Stale = sum.Stale || l.Stale
 	sum.Ended = sum.Ended && l.Ended
 	sum.Steps += l.Steps
@@ -182,7 +183,6 @@ func (s *Snapshot) location(n, first int, l *dataflow.LocationStatus, partition 
 		sum.Waiting += o.CallsWaiting
 		sum.Timers += o.Timers
 		sum.Dropped += o.Dropped
-		s.Counted = s.Counted || o.Entered > 0
 	}
 	for _, o := range l.Outputs {
 		s.output(Output{first + o.Operator, o.Port, l.Name, o.Given, o.Unread, o.Bound})

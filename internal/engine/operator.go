@@ -340,6 +340,12 @@ func Unmade(op, how string) {
 // simulation.
 func (op *Op) Stack() []callsite.Frame { return op.stack.Frames() }
 
+// Owns notes that the events that op gives have marks of their own.
+func (op *Op) Owns(ms ...*mark.Mark) { op.owns = append(op.owns, ms...) }
+
+// Follows notes that op reads the mark of events that come to it.
+func (op *Op) Follows(m *mark.Mark) { op.follows = append(op.follows, m) }
+
 // Delays reports whether what op gives comes as a record of a later step, or when a timer
 // fires.
 func (op *Op) Delays() bool { return op.Later || op.clock }

@@ -58,6 +58,7 @@ const (
 // Figures are what only the holder of the token may read. A copy is never written again.
 type Figures struct {
 	At      time.Time // of the copy
+	Counted bool      // what enters operators is counted
 	Steps   uint64
 	Records uint64
 	Timers  int
@@ -245,11 +246,11 @@ func (s *Location) CopyFigures() {
 	s.looks = nil
 }
 
-// Between calls look between two steps of the location, or while it makes none, and reports whether it did so before ctx
-// ended. It must be short, since the location stands still, and calls no function of the program.
+// Between calls look between two steps of the location, and reports whether it did before ctx ended. The location stands
+// still meanwhile, and look calls no function of the program.
 func (s *Location) Between(ctx context.Context, look func()) bool {
-	looked := false
 	s.Mu.Lock()
+	looked := false
 	s.looks = append(s.looks, func() {
 		if looked = ctx.Err() == nil; looked {
 			look()
@@ -265,12 +266,6 @@ func (s *Location) Between(ctx context.Context, look func()) bool {
 	defer s.Mu.Unlock()
 	return looked
 }
-
-// Owns notes that the events that op gives have marks of their own.
-func (op *Op) Owns(ms ...*mark.Mark) { op.owns = append(op.owns, ms...) }
-
-// Follows notes that op reads the mark of events that come to it.
-func (op *Op) Follows(m *mark.Mark) { op.follows = append(op.follows, m) }
 
 // copyMarks copies how far events are, and what holds them.
 func (s *Location) copyMarks(f *Figures) {
@@ -299,7 +294,7 @@ func (s *Location) port(op *Op) Port {
 
 // noFigures returns those of a location of which nothing is known yet.
 func (s *Location) noFigures() *Figures {
-	f := &Figures{Ops: make([]OpStatus, len(s.Ops))}
+	f := &Figures{Ops: make([]OpStatus, len(s.Ops)), Counted: s.Graph.Settings.Count}
 	for i, op := range s.Ops {
 		f.Ops[i].Op = op
 	}

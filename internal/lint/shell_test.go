@@ -98,7 +98,7 @@ func table(v ast.Expr, commands map[string]string) {
 }
 
 // goFlags are flags of go test that documents use.
-var goFlags = strings.Fields("v run fuzz bench race count cpu timeout short list benchtime benchmem fuzztime parallel skip vet json o c ldflags overlay args cpuprofile memprofile shuffle failfast")
+var goFlags = strings.Fields("v run fuzz bench race count cpu timeout short list benchtime benchmem fuzztime parallel skip vet json o c ldflags overlay args cpuprofile memprofile shuffle failfast artifacts")
 
 // separators divide a line into commands, outside quotes.
 var separators = regexp.MustCompile(`^(\|\|?|&&?|;|\(|\))$`)

@@ -2,9 +2,11 @@ package dataflow
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/lookup"
 )
 
 // A Graph is what a flow is made of: its operators, where they are, and which reads
@@ -44,8 +46,8 @@ type GraphOperator struct {
 
 // A GraphState is a part of what an operator remembers.
 type GraphState struct {
-	Kind string // with the types in it, such as "table(string,int)"
-	Key  string // the type of the keys under which [App.Lookup] finds entries; empty if there are none
+	Kind string       // with the types in it, such as "table(string,int)"
+	Key  reflect.Type // of the keys under which [App.Lookup] finds entries; nil if there are none
 }
 
 // A GraphFrame is a call in a program that builds a flow.
@@ -91,11 +93,7 @@ func (f *Flow) Graph() Graph {
 				Why: NonDet(op.Why), Proof: Proof(op.Proof), Location: l, Slice: cut,
 			}
 			for _, x := range op.States {
-				state := GraphState{Kind: x.Kind()}
-				if k, ok := x.(engine.Keyed); ok && k.KeyType() != nil {
-					state.Key = k.KeyType().String()
-				}
-				o.States = append(o.States, state)
+				o.States = append(o.States, GraphState{Kind: x.Kind(), Key: lookup.KeyType(x)})
 			}
 			for _, call := range op.Stack() {
 				o.Stack = append(o.Stack, GraphFrame(call))

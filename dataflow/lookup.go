@@ -26,33 +26,27 @@ type StatePage struct {
 	More    bool   // whether there is one
 }
 
-// Errors of who asks for what operators remember.
-var (
-	// ErrNoState is that nothing is remembered under keys of the type, or that the graph has no such operator,
-	// or it no such state with keys.
-	ErrNoState = lookup.ErrNoState
-	// ErrLookupKey is that a text is no key of the type.
-	ErrLookupKey = lookup.ErrKey
-)
+// ErrNoState is the error of who asks for what operators remember if nothing is remembered under keys of
+// the type, or the graph has no such operator, or that no such state with keys.
+var ErrNoState = lookup.ErrNoState
 
-// Lookup returns what each operator remembers of a key: where a flow is with it. The type of the key is one of
-// [GraphState].Key, and the key is in JSON; one of kind string may be written as it is.
+// Lookup returns what each operator remembers of a key: where a flow is with it. The key has one of the types in
+// [GraphState].Key.
 //
 // Lookup does not stop a location: it is looked at between two steps, and stands still for a
 // microsecond or so for each operator. If a step goes on until ctx ends, the error says so. Of more than 16,384 timers that are
 // set by one operator and have no entry in a table, none is found. A function that is given to an operator must
 // not call it, since it would wait for its own step. The texts are made without methods of the program; a
 // key or value may hold what not everybody may see.
-func (a *App) Lookup(ctx context.Context, keyType, key string) ([]StateEntry, error) {
+func (a *App) Lookup(ctx context.Context, key any) ([]StateEntry, error) {
 	g := a.graph()
-	keys, err := lookup.Keys(g, keyType, key)
-	if err != nil {
+	if err := lookup.Check(g, key); err != nil {
 		return nil, err
 	}
 	var all []StateEntry
 	for _, s := range g.Locations {
 		if !s.Between(ctx, func() {
-			for _, f := range lookup.Find(s, keys) {
+			for _, f := range lookup.Find(s, key) {
 				all = append(all, StateEntry(f))
 			}
 		}) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -53,9 +54,9 @@ func seats(t *testing.T) (app *dataflow.App, book *dataflow.KeyedInputPort[seat,
 }
 
 // rememberedOf returns what is kept of a key, as "operator kind: value", in the order of the graph.
-func rememberedOf(t *testing.T, app *dataflow.App, keyType, key string) (all []string) {
+func rememberedOf(t *testing.T, app *dataflow.App, key any) (all []string) {
 	t.Helper()
-	found, err := app.Lookup(t.Context(), keyType, key)
+	found, err := app.Lookup(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestLookup(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)
-		got := strings.Join(rememberedOf(t, app, "dataflow_test.seat", `{"Row": 1, "Number": 2}`), "\n")
+		got := strings.Join(rememberedOf(t, app, seat{1, 2}), "\n")
 		t.Log("\n" + got)
 		for _, want := range []string{
 			"keyedstream.Fold  table(seat,booking) {Row:1 Number:2}: {By:&Ada Paid:7}",
@@ -100,13 +101,13 @@ func TestLookup(t *testing.T) {
 		if strings.Contains(got, "Output free") {
 			t.Error("the seat is free already")
 		}
-		if got := rememberedOf(t, app, "dataflow_test.seat", `{"Row": 9}`); got != nil {
+		if got := rememberedOf(t, app, seat{Row: 9}); got != nil {
 			t.Errorf("of another seat there is %q", got)
 		}
 		if err := app.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := rememberedOf(t, app, "dataflow_test.seat", `{"Row": 1, "Number": 3}`); len(got) == 0 {
+		if got := rememberedOf(t, app, seat{1, 3}); len(got) == 0 {
 			t.Error("nothing is found when the flow has ended")
 		}
 	})
@@ -114,21 +115,9 @@ func TestLookup(t *testing.T) {
 
 func TestLookupMisuse(t *testing.T) {
 	app, _ := seats(t)
-	tests := []struct {
-		keyType, key string
-		is           error
-		says         string
-	}{
-		{"dataflow_test.seat", `{"Row": "x"}`, dataflow.ErrLookupKey, "no key of type dataflow_test.seat in JSON"},
-		{"dataflow_test.seat", `{"Rows": 1}`, dataflow.ErrLookupKey, `unknown field "Rows"`},
-		{"dataflow_test.seat", `{} {}`, dataflow.ErrLookupKey, "there is more behind it"},
-		{"dataflow_test.seat", ``, dataflow.ErrLookupKey, "EOF"},
-		{"string", `"x"`, dataflow.ErrNoState, `nothing has keys of type "string"; the types are dataflow_test.seat`},
-	}
-	for _, test := range tests {
-		_, err := app.Lookup(t.Context(), test.keyType, test.key)
-		if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%s %s gives %v, want %q", test.keyType, test.key, err, test.says)
+	for _, key := range []any{"x", 1, nil, []int{1}, &seat{}} {
+		if _, err := app.Lookup(t.Context(), key); !errors.Is(err, dataflow.ErrNoState) || !strings.HasSuffix(err.Error(), "; the types are dataflow_test.seat") {
+			t.Errorf("of %T: %v", key, err)
 		}
 	}
 	for _, at := range [][2]int{{-1, 0}, {0, 0}, {2, 1}, {2, -1}, {100, 0}} {
@@ -136,14 +125,11 @@ func TestLookupMisuse(t *testing.T) {
 			t.Errorf("operator %d, state %d: %v", at[0], at[1], err)
 		}
 	}
-	if _, err := dataflow.Start(t.Context(), dataflow.New()); err != nil {
-		t.Fatal(err)
-	}
 	empty, err := dataflow.Start(t.Context(), dataflow.New())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := empty.Lookup(t.Context(), "int", "1"); !errors.Is(err, dataflow.ErrNoState) || !strings.Contains(err.Error(), "nothing by key") {
+	if _, err := empty.Lookup(t.Context(), 1); !errors.Is(err, dataflow.ErrNoState) || !strings.Contains(err.Error(), "nothing by key") {
 		t.Errorf("a flow without operators gives %v", err)
 	}
 }
@@ -169,14 +155,14 @@ func TestLookupBusy(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	impatient := errors.New("impatient")
 	cancel(impatient)
-	if _, err := app.Lookup(ctx, "string", "a"); !errors.Is(err, impatient) || !strings.Contains(err.Error(), "counter has been in one step") {
+	if _, err := app.Lookup(ctx, "a"); !errors.Is(err, impatient) || !strings.Contains(err.Error(), "counter has been in one step") {
 		t.Errorf("during a step: %v", err)
 	}
 	close(goOn)
 	if err := <-sent; err != nil {
 		t.Fatal(err)
 	}
-	if found, err := app.Lookup(t.Context(), "string", "a"); err != nil || len(found) == 0 || found[0].Value != "1" {
+	if found, err := app.Lookup(t.Context(), "a"); err != nil || len(found) == 0 || found[0].Value != "1" {
 		t.Errorf("after the step there is %v (%v)", found, err)
 	}
 }
@@ -196,7 +182,7 @@ func TestLookupBlocked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if found, err := app.Lookup(t.Context(), "string", "a1"); err != nil || len(found) == 0 {
+	if found, err := app.Lookup(t.Context(), "a1"); err != nil || len(found) == 0 {
 		t.Errorf("there is %v (%v)", found, err)
 	}
 	if app.Status()[0].Blocked == nil {
@@ -226,7 +212,7 @@ func TestEntries(t *testing.T) {
 		if o.Name == "keyedstream.Count" {
 			operator = i
 			for j, s := range o.States {
-				if s.Key == "int" {
+				if s.Key == reflect.TypeFor[int]() {
 					state = j
 				}
 			}
@@ -272,7 +258,7 @@ func TestLookupTogether(t *testing.T) {
 		})
 		all.Go(func() {
 			for range 300 {
-				if _, err := app.Lookup(t.Context(), "dataflow_test.seat", fmt.Sprintf(`{"Row": %d}`, s)); err != nil {
+				if _, err := app.Lookup(t.Context(), seat{Row: s}); err != nil {
 					t.Error(err)
 				}
 				if _, err := app.Entries(t.Context(), 1, 0, 0, 10); err != nil {

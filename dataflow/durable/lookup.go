@@ -18,16 +18,15 @@ type StateEntry struct {
 // Lookup returns what each operator remembers of a key in the partitions that this process owns, as
 // [dataflow.App.Lookup] does: what another process has it does not say. A partition that is restored
 // has nothing yet.
-func (a *App[P]) Lookup(ctx context.Context, keyType, key string) ([]StateEntry, error) {
+func (a *App[P]) Lookup(ctx context.Context, key any) ([]StateEntry, error) {
 	c := a.made()
-	keys, err := lookup.Keys(c.facade, keyType, key)
-	if err != nil {
+	if err := lookup.Check(c.facade, key); err != nil {
 		return nil, err
 	}
 	var all []StateEntry
 	for p := range c.door.partitions {
 		err := c.between(ctx, p, func(s *engine.Location) {
-			for _, f := range lookup.Find(s, keys) {
+			for _, f := range lookup.Find(s, key) {
 				all = append(all, StateEntry{dataflow.StateEntry(f), p})
 			}
 		})

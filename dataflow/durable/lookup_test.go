@@ -31,7 +31,7 @@ func TestLookup(t *testing.T) {
 			}
 			synctest.Wait() // until the steps are made
 			for i := range 20 {
-				found, err := app.Lookup(t.Context(), "string", fmt.Sprint("k", i))
+				found, err := app.Lookup(t.Context(), fmt.Sprint("k", i))
 				if err != nil || len(found) != 1 || found[0].Value != fmt.Sprint((restart+1)*(i+1)) {
 					t.Fatalf("of k%d there is %+v (%v)", i, found, err)
 				}
@@ -52,13 +52,13 @@ func TestLookup(t *testing.T) {
 			if _, err := app.Entries(t.Context(), 0, 0, 0, 0, 1); !errors.Is(err, dataflow.ErrNoState) {
 				t.Errorf("of an operator without keys: %v", err)
 			}
-			if _, err := app.Lookup(t.Context(), "int", "1"); !errors.Is(err, dataflow.ErrNoState) {
+			if _, err := app.Lookup(t.Context(), 1); !errors.Is(err, dataflow.ErrNoState) {
 				t.Errorf("of another type: %v", err)
 			}
 			if err := app.Stop(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if found, err := app.Lookup(t.Context(), "string", "k1"); err != nil || len(found) != 0 {
+			if found, err := app.Lookup(t.Context(), "k1"); err != nil || len(found) != 0 {
 				t.Errorf("after the end there is %v (%v)", found, err)
 			}
 			log = log.Reopen()
@@ -85,11 +85,11 @@ func TestLookupInStep(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	impatient := errors.New("impatient")
 	cancel(impatient)
-	if _, err := app.Lookup(ctx, "string", "k"); !errors.Is(err, impatient) {
+	if _, err := app.Lookup(ctx, "k"); !errors.Is(err, impatient) {
 		t.Errorf("during a step: %v", err)
 	}
 	close(goOn)
-	if found, err := app.Lookup(t.Context(), "string", "k"); err != nil || len(found) != 1 || found[0].Value != "1" {
+	if found, err := app.Lookup(t.Context(), "k"); err != nil || len(found) != 1 || found[0].Value != "1" {
 		t.Errorf("after it there is %v (%v)", found, err)
 	}
 	if err := app.Stop(t.Context()); err != nil {

@@ -50,7 +50,11 @@ func graphJSON(name string, g dataflow.Graph) graph {
 	for _, o := range g.Operators {
 		by, states := "", []state(nil)
 		for _, s := range o.States {
-			states = append(states, state(s))
+			is := state{Kind: s.Kind}
+			if s.Key != nil {
+				is.Key = s.Key.String()
+			}
+			states = append(states, is)
 		}
 		if len(o.Stack) > 0 {
 			by = o.Stack[len(o.Stack)-1].Func

@@ -2,12 +2,15 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
@@ -17,11 +20,11 @@ import (
 // looked are the methods of an [App] that look for keys.
 type (
 	inMemoryKeys interface {
-		Lookup(ctx context.Context, keyType, key string) ([]dataflow.StateEntry, error)
+		Lookup(ctx context.Context, key any) ([]dataflow.StateEntry, error)
 		Entries(ctx context.Context, operator, state int, from uint32, most int) (dataflow.StatePage, error)
 	}
 	keptKeys interface {
-		Lookup(ctx context.Context, keyType, key string) ([]durable.StateEntry, error)
+		Lookup(ctx context.Context, key any) ([]durable.StateEntry, error)
 		Entries(ctx context.Context, partition, operator, state int, from uint32, most int) (dataflow.StatePage, error)
 	}
 )
@@ -44,19 +47,81 @@ const (
 	fewEntries  = 50
 )
 
-// find returns what the flow remembers of a key.
-func (v *view) find(ctx context.Context, keyType, key string) (found []entry, err error) {
+// find returns what the flow remembers of a key. Types of several packages may have one name, and the
+// text may be a key of each.
+func (v *view) find(ctx context.Context, keyType, text string) (found []entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	types := v.keyTypes()
+	same := slices.DeleteFunc(slices.Clone(types), func(t reflect.Type) bool { return t.String() != keyType })
+	if len(same) == 0 {
+		return nil, fmt.Errorf("%w: nothing has keys of type %q; the types are %v", dataflow.ErrNoState, keyType, types)
+	}
+	read := false
+	for _, t := range same {
+		key, failed := parse(t, text)
+		if failed != nil {
+			err = failed
+			continue
+		}
+		read = true
+		here, failed := v.findKey(ctx, key)
+		if failed != nil {
+			return nil, failed
+		}
+		found = append(found, here...)
+	}
+	if read {
+		return found, nil
+	}
+	return nil, err
+}
+
+// keyTypes returns the types of keys in the order of their names.
+func (v *view) keyTypes() (all []reflect.Type) {
+	for _, o := range v.graph.Operators {
+		for _, s := range o.States {
+			if s.Key != nil && !slices.Contains(all, s.Key) {
+				all = append(all, s.Key)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b reflect.Type) int { return strings.Compare(a.String(), b.String()) })
+	return all
+}
+
+// errKey is that a text is no key.
+var errKey = errors.New("no such key")
+
+// parse reads a key of a type from JSON. A text that is no JSON is a key of kind string.
+func parse(t reflect.Type, text string) (any, error) {
+	v := reflect.New(t)
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(v.Interface())
+	if err == nil && strings.TrimSpace(text[d.InputOffset():]) != "" {
+		err = errors.New("there is more behind it")
+	}
+	if err != nil && t.Kind() == reflect.String {
+		v.Elem().SetString(text)
+		err = nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q is not of type %s in JSON: %w", errKey, text, t, err)
+	}
+	return v.Elem().Interface(), nil
+}
+
+func (v *view) findKey(ctx context.Context, key any) (found []entry, err error) {
 	switch app := v.app.(type) {
 	case inMemoryKeys:
-		all, failed := app.Lookup(ctx, keyType, key)
+		all, failed := app.Lookup(ctx, key)
 		for _, e := range all {
 			found = append(found, v.entry(e, -1))
 		}
 		err = failed
 	case keptKeys:
-		all, failed := app.Lookup(ctx, keyType, key)
+		all, failed := app.Lookup(ctx, key)
 		for _, e := range all {
 			found = append(found, v.entry(e.StateEntry, e.Partition))
 		}
@@ -180,7 +245,7 @@ func (v *view) shows(w http.ResponseWriter) bool {
 // refuseLook answers why nothing was found out.
 func refuseLook(w http.ResponseWriter, err error) {
 	switch {
-	case errors.Is(err, dataflow.ErrLookupKey):
+	case errors.Is(err, errKey):
 		refuse(w, http.StatusBadRequest, err.Error())
 	case errors.Is(err, dataflow.ErrNoState):
 		refuse(w, http.StatusNotFound, err.Error())

@@ -42,14 +42,16 @@ func (v *view) serveKeysPage(w http.ResponseWriter, r *http.Request) {
 	s := keysShown{Name: v.options.Name, At: time.Now(), Graph: v.graph, Durable: durable, Type: q.Get("type"), Key: q.Get("key")}
 	for i, o := range v.graph.Operators {
 		for _, state := range o.States {
-			if state.Key != "" {
-				s.Types = append(s.Types, state.Key)
+			if state.Key != nil {
 				s.Keyed = append(s.Keyed, i)
 			}
 		}
 	}
-	slices.Sort(s.Types)
-	s.Types, s.Keyed = slices.Compact(s.Types), slices.Compact(s.Keyed)
+	s.Keyed = slices.Compact(s.Keyed)
+	for _, t := range v.keyTypes() {
+		s.Types = append(s.Types, t.String())
+	}
+	s.Types = slices.Compact(s.Types)
 	status := http.StatusOK
 	if err := v.look(r, &s); err != nil {
 		s.Wrong = err.Error()
@@ -57,7 +59,7 @@ func (v *view) serveKeysPage(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case errors.Is(err, dataflow.ErrNoState):
 			status = http.StatusNotFound
-		case errors.Is(err, dataflow.ErrLookupKey), errors.Is(err, errQuery):
+		case errors.Is(err, errKey), errors.Is(err, errQuery):
 			status = http.StatusBadRequest
 		}
 	}
@@ -77,7 +79,7 @@ func (v *view) look(r *http.Request, s *keysShown) (err error) {
 			return err
 		}
 		for i, o := range v.graph.Operators {
-			has := slices.ContainsFunc(o.States, func(state dataflow.GraphState) bool { return state.Key == s.Type })
+			has := slices.ContainsFunc(o.States, func(state dataflow.GraphState) bool { return state.Key != nil && state.Key.String() == s.Type })
 			if has && !slices.ContainsFunc(s.Found, func(e entry) bool { return e.Operator == i }) {
 				s.Absent = append(s.Absent, i)
 			}

@@ -192,3 +192,42 @@ func TestKeysOfPartitions(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A seat is a key with members.
+type seat struct{ Row, Number int }
+
+// A key that cannot be read is refused with what is wrong with it.
+func TestKeyTexts(t *testing.T) {
+	flow := dataflow.New()
+	in, taken := keyedsingleton.Input[seat, string](dataflow.At[server](flow), "taken")
+	keyedsingleton.Output(taken, "kept")
+	app, err := dataflow.Start(t.Context(), flow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Put(t.Context(), seat{1, 2}, "Ada"); err != nil {
+		t.Fatal(err)
+	}
+	h := inspect.Handler(app, inspect.Options{Values: true})
+	at := func(text string) string {
+		return "/v1/keys?type=inspect_test.seat&key=" + url.QueryEscape(text)
+	}
+	if k := look(t, h, at(` {"Row": 1, "Number": 2} `), 200); len(k.Found) != 2 || k.Found[1].Value != "Ada" || k.Found[0].Key != "{Row:1 Number:2}" {
+		t.Errorf("there is %+v", k.Found)
+	}
+	for text, says := range map[string]string{
+		"":                     "EOF",
+		`{"Row": "x"}`:         "cannot unmarshal string",
+		`{"Rows": 1}`:          `unknown field "Rows"`,
+		`{} {}`:                "there is more behind it",
+		`{"Row": 1`:            "unexpected EOF",
+		strings.Repeat("[", 9): "unexpected EOF",
+	} {
+		if k := look(t, h, at(text), 400); !strings.Contains(k.Error, says) {
+			t.Errorf("%q is answered %q, want %q", text, k.Error, says)
+		}
+	}
+	if k := look(t, h, "/v1/keys?type=inspect_test.seats&key=1", 404); !strings.Contains(k.Error, "[inspect_test.seat]") {
+		t.Errorf("another type is answered %q", k.Error)
+	}
+}

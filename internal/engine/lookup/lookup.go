@@ -5,8 +5,6 @@
 package lookup
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -21,11 +19,8 @@ import (
 // longest is how many bytes of a key or a value are given.
 const longest = 4 << 10
 
-// Errors of who asks for what operators remember.
-var (
-	ErrNoState = errors.New("dataflow: no such state")
-	ErrKey     = errors.New("dataflow: no such key")
-)
+// ErrNoState says that there is no such state.
+var ErrNoState = errors.New("dataflow: no such state")
 
 // A Found is what an operator remembers of a key.
 type Found struct {
@@ -60,73 +55,37 @@ func KeyType(x engine.State) reflect.Type {
 	return nil
 }
 
-// Keys returns the keys that a text may mean in a graph: types of several packages may have one name.
-func Keys(g *engine.Graph, keyType, text string) (keys []any, err error) {
+// Check returns an error unless something in a graph has keys of the type of key.
+func Check(g *engine.Graph, key any) error {
 	var known []string
-	seen := make(map[reflect.Type]bool)
 	for _, s := range g.Locations {
 		for _, op := range s.Ops {
 			for _, x := range op.States {
-				t := KeyType(x)
-				if t == nil || seen[t] {
-					continue
+				switch t := KeyType(x); {
+				case t == nil:
+				case t == reflect.TypeOf(key):
+					return nil
+				default:
+					known = append(known, t.String())
 				}
-				seen[t] = true
-				known = append(known, t.String())
-				if t.String() != keyType {
-					continue
-				}
-				key, bad := parse(t, text)
-				if bad != nil {
-					err = fmt.Errorf("%w: %w", ErrKey, bad)
-					continue
-				}
-				keys = append(keys, key)
 			}
 		}
 	}
-	switch {
-	case len(keys) > 0:
-		return keys, nil
-	case err != nil:
-		return nil, err
-	case len(known) == 0:
-		return nil, fmt.Errorf("%w: the flow remembers nothing by key", ErrNoState)
+	if len(known) == 0 {
+		return fmt.Errorf("%w: the flow remembers nothing by key", ErrNoState)
 	}
 	slices.Sort(known)
-	return nil, fmt.Errorf("%w: nothing has keys of type %q; the types are %s", ErrNoState, keyType, strings.Join(slices.Compact(known), ", "))
+	return fmt.Errorf("%w: nothing has keys of type %T; the types are %s", ErrNoState, key, strings.Join(slices.Compact(known), ", "))
 }
 
-// parse reads a key of a type from JSON. A text that is no JSON is a key of kind string.
-func parse(t reflect.Type, text string) (any, error) {
-	v := reflect.New(t)
-	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	err := d.Decode(v.Interface())
-	if err == nil && len(bytes.TrimSpace([]byte(text[d.InputOffset():]))) > 0 {
-		err = fmt.Errorf("there is more behind it")
-	}
-	if err != nil && t.Kind() == reflect.String {
-		v.Elem().SetString(text)
-		err = nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%q is no key of type %s in JSON: %w", text, t, err)
-	}
-	return v.Elem().Interface(), nil
-}
-
-// Find returns what the location remembers of some keys, which may be of several types. It is called between
-// two steps.
-func Find(s *engine.Location, keys []any) (all []Found) {
+// Find returns what the location remembers of a key. It is called between two steps.
+func Find(s *engine.Location, key any) (all []Found) {
 	s.States(func(op *engine.Op, state int, of engine.Keyed) {
-		for _, key := range keys {
-			if of.KeyType() != reflect.TypeOf(key) {
-				continue
-			}
-			if e, ok := of.Find(key); ok {
-				all = append(all, found(op, state, e))
-			}
+		if of.KeyType() != reflect.TypeOf(key) {
+			return
+		}
+		if e, ok := of.Find(key); ok {
+			all = append(all, found(op, state, e))
 		}
 	})
 	return all

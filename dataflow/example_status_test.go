@@ -3,9 +3,11 @@ package dataflow_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
 
@@ -43,6 +45,77 @@ func ExampleApp_Status() {
 	//   dataflow.Filter took 10 and keeps 0
 	//   dataflow.Output took 2 and keeps 1
 	//   long was given 2 and 1 is unread
+	// <nil>
+}
+
+// Lookup tells where a running flow is with a key.
+func ExampleApp_Lookup() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	in, votes := keyedstream.Input[string, int](dataflow.At[Station](flow), "votes")
+	keyedsingleton.Output(keyedsingleton.ThresholdUniform(keyedstream.Count(votes), 2), "twice")
+
+	app, err := dataflow.Start(ctx, flow)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	in.Send(ctx, "ada", 1)
+	in.Send(ctx, "ada", 1)
+	in.Send(ctx, "bob", 1)
+	graph := app.Graph()
+	for _, name := range []string{"ada", "bob"} {
+		found, err := app.Lookup(ctx, name)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, e := range found {
+			fmt.Printf("%s: %s has %q\n", e.Key, graph.Operators[e.Operator].Name, e.Value)
+		}
+	}
+	fmt.Println(app.Stop(ctx))
+	// Output:
+	// ada: keyedstream.Count has "2"
+	// ada: keyedsingleton.ThresholdUniform has ""
+	// ada: keyedsingleton.Output has "2"
+	// bob: keyedstream.Count has "1"
+	// <nil>
+}
+
+// Entries goes through what an operator remembers, page by page.
+func ExampleApp_Entries() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	in, votes := keyedstream.Input[string, int](dataflow.At[Station](flow), "votes")
+	dataflow.Named("count", keyedstream.Count(votes))
+
+	app, err := dataflow.Start(ctx, flow)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, name := range []string{"ada", "bob", "cyd", "ada"} {
+		in.Send(ctx, name, 1)
+	}
+	count := slices.IndexFunc(app.Graph().Operators, func(o dataflow.GraphOperator) bool { return o.Label == "count" })
+	for page := (dataflow.StatePage{More: true}); page.More; {
+		if page, err = app.Entries(ctx, count, 0, page.Next, 2); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("a page")
+		for _, e := range page.Entries {
+			fmt.Println(" ", e.Key, e.Value)
+		}
+	}
+	fmt.Println(app.Stop(ctx))
+	// Output:
+	// a page
+	//   ada 2
+	//   bob 1
+	// a page
+	//   cyd 1
 	// <nil>
 }
 

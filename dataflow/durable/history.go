@@ -20,6 +20,7 @@ import (
 type History struct {
 	core  *core
 	names *engine.Graph // the flow, for the names of its operators
+	graph dataflow.Graph
 
 	numbers []*logdriven.Numbers // of operators, by partition
 }
@@ -36,7 +37,7 @@ func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts 
 	c := &core{opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) }}
 	flow, names := newRemote(c.opts.Flow, c.opts.Codec, &door{core: c})
 	build(flow)
-	h := &History{core: c, names: names}
+	h := &History{core: c, names: names, graph: flow.Graph()}
 	var err error
 	if c.layout, err = layoutOf(h.names, c.opts.Partitions); err != nil {
 		return nil, err
@@ -121,6 +122,9 @@ func (h *History) Close() error {
 // Partitions returns how many there are, of all locations: those of one come after
 // those of the location that the program makes before.
 func (h *History) Partitions() int { return h.core.log.Partitions() }
+
+// Graph returns what the flow is made of.
+func (h *History) Graph() dataflow.Graph { return h.graph }
 
 // A PartitionInfo says what is kept of a partition.
 type PartitionInfo struct {

@@ -29,7 +29,8 @@ type owner struct {
 	leader *logdriven.Executor
 	fence  uint64
 
-	recorder engine.StepRecorder // gets the steps that are made again; or nil
+	recorder engine.StepRecorder     // gets the steps that are made again; or nil
+	remade   func(step uint64) error // is called after the snapshot is loaded, and after each of them; or nil
 
 	last snapshot // what there is of the last step besides the state
 	program

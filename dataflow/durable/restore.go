@@ -238,6 +238,11 @@ func (o *owner) damaged(format string, args ...any) error {
 func (o *owner) replay(ctx context.Context, h *journal.History, from *source) error {
 	fence, counts := h.At, o.program.counts()
 	o.program.same = o.program.isMade()
+	if o.remade != nil && h.Snapshot != nil {
+		if err := o.remade(fence); err != nil {
+			return err
+		}
+	}
 	for _, committed := range h.Steps {
 		was, err := decodeStep(o.of, committed.Data)
 		if err != nil {
@@ -294,6 +299,11 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source) er
 		o.advance(&was, committed.Data)
 		o.unsaved += len(committed.Data)
 		o.metrics.replayed.Add(1)
+		if o.remade != nil {
+			if err := o.remade(fence); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -4,7 +4,7 @@
 //	millrace demo                                   a whole session, with nothing else needed
 //	millrace serve --state DIR --tool URL           makes calls that survive it
 //	millrace migrate SESSION --to URL               moves a conversation to another runtime
-//	millrace log list|show|replay --state DIR       looks at what it keeps
+//	millrace log list|show|replay|key --state DIR   looks at what it keeps
 //	millrace durable check|backup|restore LOG       looks after what durable flows keep
 //	millrace history info|steps|check|export FILE   looks at the run of a flow in a file
 //	millrace tool                                   the example tool servers
@@ -23,6 +23,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -109,7 +110,7 @@ func parse(fs *flag.FlagSet, args []string) error {
 
 // misused tells what is wrong with the arguments of a command.
 func misused(fs *flag.FlagSet, format string, args ...any) error {
-	fmt.Fprintf(fs.Output(), "millrace %s: %s\n\n", fs.Name(), fmt.Sprintf(format, args...))
+	fmt.Fprintf(fs.Output(), "millrace %s: %s\n\n", strings.TrimPrefix(fs.Name(), "millrace "), fmt.Sprintf(format, args...))
 	fs.Usage()
 	return errUsage
 }

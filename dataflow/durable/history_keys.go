@@ -24,8 +24,8 @@ var errEnough = errors.New("durable: enough")
 
 // Changes makes the steps of a partition again, as [History.Replay] does, up to step number to or all of them
 // if that is zero, and goes through those that changed what operators remember of a key, in order: what it was after
-// each of them. The first one says what there was at the beginning, if there was something: in the latest
-// snapshot, unless from is earlier and the whole history is there. The
+// each of them. The first one says what there was at the beginning, if there was something. If from is zero, that is the
+// latest snapshot where the beginning of the history is gone. The
 // key is as [App.Lookup] has it. Two texts of which the first 4 KiB are equal are taken for equal.
 func (h *History) Changes(ctx context.Context, partition int, key any, from, to uint64) iter.Seq2[KeyChange, error] {
 	return func(yield func(KeyChange, error) bool) {
@@ -47,7 +47,11 @@ func (h *History) changes(ctx context.Context, partition int, key any, from, to 
 		return err
 	}
 	if kept.At > 0 && from < kept.At {
-		if err := h.fromBeginning(ctx, partition, kept, kept.Fence); err != nil {
+		whole := *kept
+		switch err := h.fromBeginning(ctx, partition, &whole, kept.Fence); {
+		case err == nil:
+			kept = &whole
+		case from > 0:
 			return err
 		}
 	}

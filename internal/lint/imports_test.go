@@ -53,6 +53,7 @@ var imports = map[string][]string{
 
 	"dataflow/durable/natslog":             {"dataflow/durable/journal", "dataflow/durable/internal/lockfile", "dataflow/durable/internal/membership"},
 	"dataflow/durable/disklog":             {"dataflow/durable/journal", "dataflow/durable/internal/lockfile"},
+	"dataflow/durable/historycmd":          {"dataflow", "dataflow/durable"},
 	"dataflow/durable/monitor":             {"dataflow/durable", "dataflow/durable/journal"},
 	"dataflow/durable/journal/journaltest": {"dataflow/durable/journal"},
 
@@ -92,7 +93,7 @@ var imports = map[string][]string{
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/host", "agentproto/toolserver",
-		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/freeport", "internal/history", "internal/plain",
+		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/historycmd", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/freeport", "internal/history", "internal/plain",
 	}),
 }
 

@@ -19,11 +19,15 @@ type program struct {
 }
 
 // programOf reads the commands from the table in cmd/millrace/main.go, and what each
-// reaches within its package.
+// reaches within its package and in packages that are commands.
 func programOf(files []source) program {
-	bodies := map[string][]ast.Node{} // of functions and methods, by name
-	commands := map[string]string{}   // the function of each command
+	bodies := map[string][]ast.Node{}   // of functions and methods, by name
+	commands := map[string]string{}     // the function of each command
+	packages := map[string][]ast.Node{} // files, by name
 	for _, f := range files {
+		if f.dir == "dataflow/durable/historycmd" && !f.test {
+			packages[f.Name.Name] = append(packages[f.Name.Name], f.File)
+		}
 		if f.dir != "cmd/millrace" || f.test {
 			continue
 		}
@@ -48,26 +52,33 @@ func programOf(files []source) program {
 	out := program{map[string]map[string]bool{}, map[string]map[string]bool{}}
 	for name, function := range commands {
 		flags, words, seen := map[string]bool{"h": true, "help": true}, map[string]bool{}, map[string]bool{}
+		read := func(n ast.Node) {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if name := flagOf(n); name != "" {
+					flags[name] = true
+				}
+			case *ast.BasicLit:
+				if s, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil {
+					words[s] = true
+				}
+			}
+		}
 		var visit func(string)
 		visit = func(function string) {
 			if seen[function] {
 				return
 			}
 			seen[function] = true
+			for _, file := range packages[function] {
+				ast.Inspect(file, func(n ast.Node) bool { read(n); return true })
+			}
 			for _, body := range bodies[function] {
 				ast.Inspect(body, func(n ast.Node) bool {
-					switch n := n.(type) {
-					case *ast.CallExpr:
-						if name := flagOf(n); name != "" {
-							flags[name] = true
-						}
-					case *ast.Ident:
-						visit(n.Name)
-					case *ast.BasicLit:
-						if s, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil {
-							words[s] = true
-						}
+					if name, ok := n.(*ast.Ident); ok {
+						visit(name.Name)
 					}
+					read(n)
 					return true
 				})
 			}

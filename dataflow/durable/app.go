@@ -45,6 +45,7 @@ type core struct {
 	seen     witnessing
 	limit    int64 // of the log, zero if there is none
 	reserved reserved
+	waits    waits
 
 	ctx       context.Context // ends when everything has to
 	cancel    context.CancelCauseFunc

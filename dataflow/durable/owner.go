@@ -342,6 +342,8 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 	o.lastResort = false
 	s.last = max(s.last, s.taken)
 	data := s.encode(o.of)
+	waits := o.waiter("a step", o.partition)
+	defer waits.end()
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		fence, err := o.log.Commit(o.commitContext(), o.partition, o.fence, data) // a stop waits for it
 		if err == nil {
@@ -353,7 +355,7 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 		if !errors.Is(err, journal.ErrFull) {
 			return err
 		}
-		o.opts.Logger.Error("a step waits for room", "partition", o.partition, "error", err)
+		waits.failed("waits for room", err)
 		if err := o.stepRefused(ctx, err); err != nil {
 			return err
 		}

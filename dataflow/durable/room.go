@@ -367,19 +367,19 @@ func (o *owner) crowded(ctx context.Context) error {
 	return nil
 }
 
-// retry calls do until the log has room for it, and says now and then what waits. An owner that
+// retry calls do until the log has room for it, and says what waits for long. An owner that
 // leaves does not wait.
 func (o *owner) retry(ctx context.Context, what string, do func() error) error {
-	var said time.Time
+	waits := o.waiter(what, o.partition)
+	defer waits.end()
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		err := do()
 		if !errors.Is(err, journal.ErrFull) || o.departing.Load() {
 			return err
 		}
-		if wait == longestWait && time.Since(said) >= fullAgain {
-			said = time.Now()
-			o.opts.Logger.Error(what+" waits for room, and nothing is lost: make Options.MaxBytes at least eight times the states of all partitions, or free the disk",
-				"partition", o.partition, "state", o.stored.bytes(), "MaxBytes", o.limit, "error", err)
+		if wait == longestWait {
+			waits.failed("waits for room, and nothing is lost: make Options.MaxBytes at least eight times the states of all partitions, or free the disk", err,
+				"state", o.stored.bytes(), "MaxBytes", o.limit)
 		}
 		select {
 		case <-time.After(wait):

@@ -149,6 +149,8 @@ func linkSource(partition int, link uint64) string {
 // persist makes records durable, however often that has to be tried: a repeat is
 // recognized.
 func (c *core) persist(ctx context.Context, partition int, records [][]byte) error {
+	waits := c.waiter("a record for a location", partition)
+	defer waits.end()
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		_, err := c.append(ctx, partition, records...)
 		switch {
@@ -169,7 +171,7 @@ func (c *core) persist(ctx context.Context, partition int, records [][]byte) err
 			records, wait = records[half:], firstWait
 			continue
 		}
-		c.opts.Logger.Error("a record for a location waits to be kept", "partition", partition, "error", err)
+		waits.failed("waits to be kept", err)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -183,6 +185,8 @@ func (c *core) persist(ctx context.Context, partition int, records [][]byte) err
 func (o *owner) answer(r codec.Record) error {
 	r.Op, _ = o.program.numbers.Number(r.Op) // it was asked for by an operator of the history
 	record := r.Encode(nil)
+	waits := o.waiter("an answer", o.partition)
+	defer waits.end()
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		_, err := o.append(o.ctx, o.partition, record)
 		switch {
@@ -191,7 +195,7 @@ func (o *owner) answer(r codec.Record) error {
 		case errors.Is(err, journal.ErrTooLarge), errors.Is(err, journal.ErrClosed):
 			return fmt.Errorf("durable: an answer could not be kept: %w", err)
 		}
-		o.opts.Logger.Error("an answer waits to be kept", "partition", o.partition, "error", err)
+		waits.failed("waits to be kept", err)
 		select {
 		case <-time.After(wait):
 		case <-o.ctx.Done():

@@ -191,8 +191,12 @@ func (t step) come(m *Moved) {
 		t.Calls = append(t.Calls, c)
 		t.said(c, false)
 	}
+	going := make(map[Key]bool) // which are remembered when they end
+	for _, c := range t.Calls {
+		going[c.ID.key()] = true
+	}
 	for _, d := range m.Done {
-		if _, known := t.Done[Key(d.Key)]; !known {
+		if _, known := t.Done[Key(d.Key)]; !known && !going[Key(d.Key)] {
 			t.remember(Key(d.Key), Finished{Print(d.Print), brief(d.Address), d.Result})
 			t.Order[len(t.Order)-1].At = t.now - time.Duration(d.Age)
 		}

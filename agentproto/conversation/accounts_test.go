@@ -1,0 +1,102 @@
+package conversation
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leanovate/gopter"
+	"github.com/leanovate/gopter/gen"
+	"github.com/leanovate/gopter/prop"
+
+	"github.com/millrace/millrace/internal/rerun"
+)
+
+var seed = flag.Int64("seed", 0, "seed of the random tests; 0 takes one from the clock")
+
+// A caught is a test whose failure a property shrinks.
+type caught struct {
+	testing.TB
+	said string
+}
+
+func (c *caught) Helper() {}
+
+func (c *caught) Errorf(format string, args ...any) { c.Fatalf(format, args...) }
+
+func (c *caught) Fatalf(format string, args ...any) {
+	c.said = fmt.Sprintf(format, args...)
+	panic(c)
+}
+
+// TestN76_HistoryAccounts has random things be said and resolved in a thread, in an order that need not make sense, and compares the
+// bytes that the thread counts with those of the messages that are kept, after each step: see book.follow. It would
+// catch a thread that drops too much, or nothing, for a sum that has drifted.
+func TestN76_HistoryAccounts(t *testing.T) {
+	if *seed == 0 {
+		*seed = time.Now().UnixNano()
+	}
+	trimmed, steps := 0, 0
+	once := func(all []int) (why string) {
+		c := &caught{TB: t}
+		defer func() {
+			if r := recover(); r == any(c) {
+				why = c.said
+			} else if r != nil {
+				panic(r)
+			}
+		}()
+		b := newBook(c, Limits{History: 8000, Rounds: 1 << 30, Retain: time.Hour})
+		b.sums = true
+		made := 0
+		defer func() {
+			trimmed += b.s.Kept.First
+			steps += len(all)
+		}()
+		for _, n := range all {
+			draw := func(most int) (x int) { x, n = n%most, n/most; return x }
+			what, words := draw(8), strings.Repeat("x", draw(40)*draw(40))
+			var say []*Reply
+			for range draw(3) {
+				r := &Reply{Text: words}
+				for range draw(3) {
+					made++
+					r.Calls = append(r.Calls, Call{ID: fmt.Sprint("c", made), Name: "a", Arguments: `{"text":"` + words + `"}`})
+				}
+				say = append(say, r)
+			}
+			id := fmt.Sprint("c", 1+draw(made+1))
+			if len(b.s.Batch) > 0 && draw(4) > 0 {
+				id = b.s.Batch[draw(len(b.s.Batch))].Call.ID
+			}
+			switch what {
+			case 0, 1:
+				b.tell(input{Kind: said, Text: words}, say...)
+			case 2, 3, 4:
+				b.resolve(id, len(words), say...)
+			case 5:
+				b.tell(input{Kind: []inputKind{authorizing, resumed, unsubscribed}[draw(3)], Call: id}, say...)
+			case 6:
+				b.tell(input{Kind: happened, Event: &Event{Call: Call{ID: id, Name: "a"}, Text: words, Final: draw(4) == 0}}, say...)
+			case 7:
+				b.tell(input{Kind: []inputKind{interrupted, interrupted, interrupted, frozen, thawed, thawed, thawed, closed}[draw(8)]}, say...)
+			}
+		}
+		return ""
+	}
+	params := gopter.DefaultTestParametersWithSeed(*seed)
+	params.MinSuccessfulTests, params.MinSize, params.MaxSize = 400, 20, 100
+	properties := gopter.NewProperties(params)
+	properties.Property("a thread counts what it keeps", prop.ForAll(once, gen.SliceOf(gen.IntRange(0, 1<<50))))
+	var report bytes.Buffer
+	if !properties.Run(gopter.NewFormatedReporter(false, 100, &report)) {
+		t.Errorf("%s\nrerun: %s", &report, rerun.Line(t.Name(), "-seed", fmt.Sprint(*seed)))
+	}
+	if trimmed < 1000 {
+		t.Errorf("%d messages were dropped in %d steps, too few to show anything (seed %d)", trimmed, steps, *seed)
+	}
+	t.Logf("seed %d: %d steps, %d messages dropped", *seed, steps, trimmed)
+}

@@ -13,10 +13,11 @@ func TestServeMonitor(t *testing.T) {
 	_, tools := startTool(t)
 	at := freeAddress(t)
 	s := serveRuntime(t, t.TempDir(), tools, "--monitor", at)
-	s.request(t.Context(), "GET", "/calls/none/none", "", http.StatusNotFound) // it is up
+	s.makeCall(t.Context(), 1)
+	s.readResult(t.Context(), 1)
 	for path, want := range map[string]string{
 		"/livez": "ok\n", "/readyz": "ok\n", "/metrics": `millrace_durable_partition_state{partition="0",`,
-		"/inspect/": "<h2>Partitions</h2>", "/inspect/v1/graph": `"port": "calls"`,
+		"/inspect/": "<h2>Partitions</h2>", "/inspect/v1/graph": `"port": "calls"`, "/inspect/v1/status": `"counted": true`,
 	} {
 		r, err := http.Get("http://" + at + path)
 		if err != nil {

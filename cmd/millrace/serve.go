@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/edge"
 )
@@ -174,6 +175,7 @@ func serve(ctx context.Context, args []string) error {
 		Timeouts: host.Timeouts{Call: *timeout}, Bounds: host.Bounds{Memory: *memory << 20}, OtherKeys: *otherKeys,
 		State: &durable.Options{
 			Name: *kept.name, Log: history, Partitions: kept.divided(), KeepFor: time.Duration(keep), Witness: witness(), Logger: logger,
+			Flow: dataflow.Options{Count: *watch != ""}, // a nanosecond or two an element, where a call costs a sync of the disk
 		},
 	}
 	if err := tools.set(&opts, *state); err != nil {

@@ -123,9 +123,6 @@ func postUntilTaken(t *testing.T, callbackURL, body string) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if resp.StatusCode != 200 {
-			println("STATUS", resp.StatusCode, time.Now().String())
-		}
 		if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusServiceUnavailable {
 			t.Fatalf("%s: status %d", body, resp.StatusCode)
 		}

@@ -90,6 +90,7 @@ type world struct {
 	posts   sync.WaitGroup // see postLater
 	deliver func(delivering) delivering
 	opts    Options
+	last    **Runtime // is set to nil by who has stopped it and wants it to be forgotten
 }
 
 // asIs changes nothing about how events are delivered.
@@ -124,12 +125,15 @@ func (w *world) start(bases ...string) *Runtime {
 	if err != nil {
 		w.t.Fatalf("start: %v", err)
 	}
-	w.rt = rt
+	listener, last := opts.Listener, &rt
+	w.rt, w.last = rt, last
 	w.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-		defer cancel()
-		rt.Stop(ctx)
-		opts.Listener.Close()
+		if *last != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+			defer cancel()
+			(*last).Stop(ctx)
+		}
+		listener.Close()
 	})
 	return rt
 }

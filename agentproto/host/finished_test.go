@@ -1,0 +1,141 @@
+package host
+
+import (
+	"flag"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+var finishedCalls = flag.Int("finished.calls", 1000, "calls that TestN73_RestartAfterManyCalls makes in each of two rounds, and twice those of TestN94_ForgottenCallsOnDisk; the largest run has 50000")
+
+// A finishing has calls resolved and read, and the runtime started again.
+type finishing struct {
+	*world
+	dir string
+	n   int
+}
+
+func newFinishing(w *world) *finishing {
+	w.host("tool.test", &soaking{w: w, text: func(string) string { return "20 bytes of a result" }})
+	f := &finishing{world: w, dir: w.onDisk()}
+	w.start("http://tool.test")
+	f.finish(100) // so that all is there that is made once
+	f.restart()
+	return f
+}
+
+// finish makes calls, three to a session, and reads their results.
+func (f *finishing) finish(calls int) {
+	f.t.Helper()
+	next := f.n
+	f.n += calls
+	var callers sync.WaitGroup
+	for lane := range 32 {
+		callers.Go(func() {
+			for i := next + lane; i < next+calls; i += 32 {
+				key, err := f.rt.Call(f.t.Context(), Request{GroupID: fmt.Sprint("t", i/3), ID: fmt.Sprint(i), Operation: "small"})
+				if err != nil {
+					f.t.Error(err)
+					return
+				}
+				if r, err := f.rt.Await(f.t.Context(), key); err != nil || r.Cause != agentproto.ByResult {
+					f.t.Errorf("call %d: %+v, %v", i, r, err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+}
+
+// restart starts the runtime again, and returns how many bytes there are on disk between the two, and in use after it.
+func (f *finishing) restart() (heap, disk int64) {
+	f.t.Helper()
+	if err := f.rt.Stop(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+	f.rt, *f.last = nil, nil
+	disk = used(f.dir)
+	f.start("http://tool.test")
+	f.logs.reset()
+	f.pass(time.Minute)
+	return liveNow(), disk
+}
+
+// rounds makes two rounds of calls, with a pause and a restart behind each, and wants what the second one has added to be below bounds for each call.
+func (f *finishing) rounds(n int64, pause time.Duration, heapMost, diskMost int64) {
+	f.t.Helper()
+	var heap, disk [2]int64
+	for i := range heap {
+		f.finish(int(n))
+		f.pass(pause)
+		heap[i], disk[i] = f.restart()
+		f.t.Logf("after %d calls %d kB are in use, and %d kB on disk", f.n, heap[i]>>10, disk[i]>>10)
+	}
+	h, d := (heap[1]-heap[0])/n, (disk[1]-disk[0])/n
+	f.t.Logf("each call has added %d bytes of memory and %d on disk", h, d)
+	if h > heapMost || d > diskMost {
+		f.t.Errorf("each call has added %d bytes of memory and %d on disk, want at most %d and %d", h, d, heapMost, diskMost)
+	}
+}
+
+// TestN73_RestartAfterManyCalls starts a runtime again that remembers many calls. It would catch a part of the state, or of the
+// history that a start reads, that has more of each than its key and its result, and calls that are not known after it.
+//
+//	go test ./agentproto/host -run TestN73 -v -timeout 1h -finished.calls 50000
+func TestN73_RestartAfterManyCalls(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		f := newFinishing(w)
+		f.rounds(int64(*finishedCalls), time.Minute, 3000, 1500)
+		for i := 0; i < f.n; i += 97 {
+			if got := w.text(agentproto.CallKey{GroupID: fmt.Sprint("t", i/3), ID: fmt.Sprint(i)}); got != "20 bytes of a result" {
+				t.Fatalf("call %d is %q after the restart", i, got)
+			}
+		}
+	})
+}
+
+// TestN94_ForgottenCallsOnDisk has calls end and be forgotten. It would catch what is kept of each for ever, in memory or on disk.
+func TestN94_ForgottenCallsOnDisk(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		f := newFinishing(w)
+		f.rounds(int64(*finishedCalls)/2, 49*time.Hour, 300, 1000)
+	})
+}
+
+// TestN74_ForgottenWhileDown has the time for which calls are remembered pass while the runtime does not run. It would catch one that
+// comes back with what should be forgotten, and refuses its keys.
+func TestN74_ForgottenWhileDown(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		tool := w.tool("tool.test")
+		w.onDisk()
+		w.start(tool.base)
+		key := w.call("g", "1")
+		w.post(tool.callbackOf(key), result(key, "a"))
+		if got := w.text(key); got != "a" {
+			t.Fatalf("result %q", got)
+		}
+		if err := w.rt.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(49 * time.Hour)
+		w.start(tool.base)
+		w.pass(time.Second)
+		if known, err := w.rt.Known(t.Context(), key); known || err != nil {
+			t.Errorf("after two days the call is known: %t, %v", known, err)
+		}
+		w.call("g", "1")
+		if n := len(tool.invocations()); n != 2 {
+			t.Errorf("%d invocations", n)
+		}
+	})
+}
+
+func (b *lockedBuffer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b.Reset()
+}

@@ -1,0 +1,125 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// A fullLog is a log on a disk that is full while it is told so: for what comes in, and for what a step makes of it.
+type fullLog struct {
+	*journal.Memory
+	in, steps *atomic.Bool
+}
+
+func (l fullLog) Append(ctx context.Context, p int, records ...[]byte) (uint64, error) {
+	if l.in.Load() {
+		return 0, journal.ErrFull
+	}
+	return l.Memory.Append(ctx, p, records...)
+}
+
+func (l fullLog) Commit(ctx context.Context, p int, fence uint64, step []byte) (uint64, error) {
+	if l.steps.Load() {
+		return 0, journal.ErrFull
+	}
+	return l.Memory.Commit(ctx, p, fence, step)
+}
+
+func (l fullLog) SavePiece(ctx context.Context, p int, piece []byte) (uint64, error) {
+	if l.steps.Load() {
+		return 0, journal.ErrFull
+	}
+	return l.Memory.SavePiece(ctx, p, piece)
+}
+
+func (l fullLog) SaveSnapshot(ctx context.Context, p int, after, at uint64, state []byte) error {
+	if l.steps.Load() {
+		return journal.ErrFull
+	}
+	return l.Memory.SaveSnapshot(ctx, p, after, at, state)
+}
+
+// TestN72_DiskFull has the disk become full with calls under way. It would catch a result that is acknowledged and lost, a call or a
+// result that hangs in place of a refusal, and a runtime that does not go on when there is room again.
+func TestN72_DiskFull(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		tool := w.tool("tool.test")
+		memory := journal.NewMemory(journal.MemoryOptions{})
+		var in, steps atomic.Bool
+		begin := func() {
+			sealer, err := SealerOf([32]byte{1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.opts.Sealer = sealer
+			w.opts.State = &durable.Options{Log: journal.Opened{Log: fullLog{memory, &in, &steps}}, Logger: slog.New(slog.DiscardHandler)}
+			w.start(tool.base)
+		}
+		begin()
+		var keys []agentproto.CallKey
+		for _, id := range []string{"1", "2", "3"} {
+			keys = append(keys, w.call("g", id))
+		}
+		urls := make([]string, len(keys))
+		for i, key := range keys {
+			urls[i] = tool.callbackOf(key)
+		}
+		if status := w.post(urls[0], result(keys[0], "before")); status != 200 {
+			t.Fatalf("the first result is answered %d", status)
+		}
+
+		steps.Store(true) // what is taken in now is there, and nothing comes of it yet
+		if status := w.post(urls[1], result(keys[1], "meanwhile")); status != 200 {
+			t.Errorf("a result that the log has taken is answered %d", status)
+		}
+		in.Store(true)
+		for range 3 {
+			if status := w.post(urls[2], result(keys[2], "after")); status != 503 {
+				t.Errorf("a result that the log has not taken is answered %d", status)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			if _, err := w.rt.Call(ctx, Request{GroupID: "g", ID: "4", Operation: "echo"}); !errors.Is(err, journal.ErrFull) {
+				t.Errorf("a call on a full disk: %v", err)
+			}
+			stop()
+			w.pass(time.Minute)
+		}
+		if n := len(tool.invocations()); n != 3 {
+			t.Errorf("%d invocations", n)
+		}
+
+		in.Store(false)
+		steps.Store(false)
+		w.pass(time.Minute)
+		if status := w.post(urls[2], result(keys[2], "after")); status != 200 {
+			t.Errorf("when there is room a result is answered %d", status)
+		}
+		check := func() {
+			t.Helper()
+			for i, want := range []string{"before", "meanwhile", "after"} {
+				if got := w.text(keys[i]); got != want {
+					t.Errorf("call %d has %q, want %q", i, got, want)
+				}
+			}
+		}
+		check()
+		w.call("g", "4")
+		if n := len(tool.invocations()); n != 4 {
+			t.Errorf("when there is room: %d invocations", n)
+		}
+
+		memory.Crash() // and nothing of it was in memory alone
+		<-w.rt.Done()
+		memory = memory.Reopen()
+		begin()
+		check()
+	})
+}

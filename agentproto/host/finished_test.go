@@ -85,7 +85,7 @@ func (f *finishing) rounds(n int64, pause time.Duration, heapMost, diskMost int6
 // TestN73_RestartAfterManyCalls starts a runtime again that remembers many calls. It would catch a part of the state, or of the
 // history that a start reads, that has more of each than its key and its result, and calls that are not known after it.
 //
-//	go test ./agentproto/host -run TestN73 -v -timeout 1h -finished.calls 50000
+//	go test ./agentproto/host -run TestN73_RestartAfterManyCalls -v -timeout 1h -finished.calls 50000
 func TestN73_RestartAfterManyCalls(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		f := newFinishing(w)

@@ -112,7 +112,7 @@ func finishing(t *testing.T, opts toolserver.Options, pause time.Duration, heapM
 // TestN62_FinishedCalls has calls that are remembered for a day. It would catch a table, or a part of a snapshot, that has more of each than
 // its key, what tells it from others and its result.
 //
-//	go test ./agentproto/toolserver -run TestN62 -v -timeout 1h -finished.calls 500000
+//	go test ./agentproto/toolserver -run TestN62_FinishedCalls -v -timeout 1h -finished.calls 50000
 func TestN62_FinishedCalls(t *testing.T) {
 	finishing(t, toolserver.Options{Remember: 24 * time.Hour}, 0, 1000, 1200)
 }

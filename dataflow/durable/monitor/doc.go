@@ -8,9 +8,9 @@
 //
 //	/livez    200, or 503 and why: the flow has ended in this process ([durable.Health.Live])
 //	/readyz   200, or 503 and why: what is sent may wait long or be refused ([durable.Health.Ready])
-//	/metrics  the figures of [durable.Health], in the text format of Prometheus, version 0.0.4
+//	/metrics  the figures of [durable.Health], in the text format of Prometheus
 //
-// A request takes 10 ms at most, and waits no longer for a disk, another process or a server.
+// A program that serves metrics of its own registers [Collector], which has the same figures. A request takes 10 ms at most, and waits no longer for a disk, another process or a server.
 //
 // [Quarantine] and [Backup] return handlers of requests that do something: they look after records that
 // the program could not handle, and make a backup. Serve them where those who may can ask, and

@@ -66,7 +66,7 @@ func ExampleHandler() {
 	// Output:
 	// 200 ok
 	//
-	// millrace_durable_partition_state{partition="0",location="shop",state="running"} 1
+	// millrace_durable_partition_state{location="shop",partition="0",state="running"} 1
 	// millrace_durable_records_total 1
 	// 503 durable: stopped
 }

@@ -1,8 +1,10 @@
 package monitor
 
 import (
-	"bytes"
 	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/millrace/millrace/dataflow/durable"
 )
@@ -21,11 +23,12 @@ func Handler(flow Flow) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", probe(flow, (*durable.Health).Live))
 	mux.HandleFunc("GET /readyz", probe(flow, (*durable.Health).Ready))
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		var text bytes.Buffer
-		h := flow.Health()
-		exposition{&text}.health(&h)
-		answer(w, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", text.Bytes())
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(Collector(flow))
+	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		limit(w.Header())
+		metrics.ServeHTTP(w, r)
 	})
 	return mux
 }
@@ -43,10 +46,14 @@ func probe(flow Flow, wrong func(*durable.Health) error) http.HandlerFunc {
 }
 
 func answer(w http.ResponseWriter, status int, kind string, text []byte) {
-	header := w.Header()
-	header.Set("Content-Type", kind)
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Type", kind)
+	limit(w.Header())
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // who asked may be gone
+}
+
+// limit has an answer not kept, and taken for nothing else than it is.
+func limit(header http.Header) {
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
 }

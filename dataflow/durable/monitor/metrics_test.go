@@ -2,7 +2,6 @@ package monitor_test
 
 import (
 	"log/slog"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 	"github.com/millrace/millrace/dataflow/durable/journal"
-	"github.com/millrace/millrace/dataflow/durable/monitor"
 )
 
 // TestSizeAndClock looks at what a flow on a disk says of the disk and of its clock, which is an hour
@@ -36,9 +34,7 @@ func TestSizeAndClock(t *testing.T) {
 	if app, err = durable.Start(t.Context(), orders, opts); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(monitor.Handler(app))
-	defer server.Close()
-	s := scrape(t, server.URL)
+	s := scrape(t, app)
 	if n := s["millrace_durable_log_measured_timestamp_seconds"]; n < float64(began.Unix()) {
 		t.Errorf("measured at %v", n)
 	}
@@ -68,10 +64,8 @@ func TestSizeAndClock(t *testing.T) {
 // comment of the package.
 func TestWhereKnown(t *testing.T) {
 	names := func(h durable.Health) map[string]bool {
-		server := httptest.NewServer(monitor.Handler(sick(h)))
-		defer server.Close()
 		all := make(map[string]bool)
-		for at := range scrape(t, server.URL) {
+		for at := range scrape(t, sick(h)) {
 			name, _, _ := strings.Cut(at, " ")
 			all[strings.TrimPrefix(name, "millrace_durable")] = true
 		}

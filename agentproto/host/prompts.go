@@ -50,6 +50,13 @@ func (ps *prompts) promptOf(key agentproto.CallKey) *agentproto.Prompt {
 	return ps.shown[key].prompt
 }
 
+// len returns how many there are.
+func (ps *prompts) len() int {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return len(ps.shown)
+}
+
 // choicesOf returns what users are asked to choose for the calls of a thread, in the order
 // of the calls' identifiers.
 func (ps *prompts) choicesOf(groupID string) []*agentproto.UserChoice {

@@ -74,6 +74,7 @@ type Runtime struct {
 	prompts    prompts
 	shown      *queue[func(context.Context, Surface)]
 	counters   counters
+	others     counters // of no server
 
 	ctx      context.Context // ends when everything has to
 	cancel   context.CancelFunc

@@ -2,10 +2,21 @@ package host
 
 import "sync/atomic"
 
-// Stats are what happened so far, see [Runtime.Stats].
+// Stats are what happened so far and what there is now, see [Runtime.Stats].
 type Stats struct {
 	Counts                     // of everything
 	Toolsets map[string]Counts // by the base URL of the tool server
+	Others   Counts            // of no tool server
+
+	Prompts int    // that this process has shown to users, and that are open
+	Memory  Filled // of [Bounds].Memory, as the garbage collector found it last
+	Bodies  Filled // of [Bounds].Bodies
+}
+
+// Filled is how much of a bound is used.
+type Filled struct {
+	Bytes int64
+	Bound int64 // zero is none
 }
 
 // Counts count events. Of those that concern calls resolved a long time ago, some
@@ -70,18 +81,23 @@ func (c *counters) read() Counts {
 	}
 }
 
-// count adds one to a counter, in total and for a server unless that is nil.
+// count adds one to a counter, in total and for a server or, if that is nil, for none.
 func (rt *Runtime) count(s *server, n counter) {
 	rt.counters[n].Add(1)
 	if s != nil {
 		s.counters[n].Add(1)
+	} else {
+		rt.others[n].Add(1)
 	}
 }
 
-// Stats returns what was counted since the runtime started. It takes no lock, so
-// the counters may be a moment apart.
+// Stats returns what was counted since the runtime started, and what there is now. The figures may be a
+// moment apart.
 func (rt *Runtime) Stats() Stats {
-	st := Stats{Counts: rt.counters.read(), Toolsets: make(map[string]Counts, len(rt.servers))}
+	st := Stats{
+		Counts: rt.counters.read(), Toolsets: make(map[string]Counts, len(rt.servers)), Others: rt.others.read(),
+		Prompts: rt.prompts.len(), Memory: Filled{rt.memory.live(), rt.memory.limit}, Bodies: Filled{rt.bodies.Used(), rt.opts.Bounds.Bodies},
+	}
 	for _, s := range rt.servers {
 		st.Toolsets[s.base] = s.counters.read()
 	}

@@ -1,0 +1,146 @@
+// Package promhost has what a runtime counts as metrics of Prometheus.
+//
+//	registry.MustRegister(promhost.Collector(rt))
+//	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+//
+// [Collector] is all there is: what serves it is promhttp, of client_golang. Package prominspect has the figures
+// of the flow of the runtime, and package monitor those of its history, for the same registry.
+//
+// # Metrics
+//
+// With the label toolset, the base URL of a tool server, which is empty for what concerns none: a call of
+// a tool that nobody offers, a callback at a URL that nobody was given.
+//
+//	millrace_calls_made_total           calls that were made, rejected ones included
+//	millrace_calls_total                calls that were resolved, by outcome: result by a tool, or failure
+//	millrace_invocations_total          requests that posted a call, repetitions included
+//	millrace_callbacks_dropped_total    by reason: duplicate, late or repeated were of no use; malformed and
+//	                                    forged were refused; busy were put off
+//	millrace_callbacks_forwarded_total  handed on to where their session lives now
+//	millrace_events_total               events of subscriptions
+//	millrace_events_dropped_total       by reason: unsubscribed, or left_out because there were too many
+//	millrace_views_total                views that were handed to the surface
+//
+// Of the process:
+//
+//	millrace_prompts_open               what users are asked by this process
+//	millrace_memory_bytes               in use, as the garbage collector found last, of
+//	millrace_memory_limit_bytes         [host.Bounds].Memory; none if there is no bound
+//	millrace_bodies_bytes               messages that are being read or taken in, of
+//	millrace_bodies_limit_bytes         [host.Bounds].Bodies
+//
+// A process counts what it does itself. Calls that are pending are those that all processes have made without
+// those that all have resolved, as long as all run.
+package promhost
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millrace/millrace/agentproto/host"
+)
+
+// A Runtime is what is watched: a [host.Runtime].
+type Runtime interface {
+	Stats() host.Stats
+}
+
+// Collector returns the metrics of a runtime, as the package comment says. It panics if rt is nil.
+func Collector(rt Runtime) prometheus.Collector {
+	if rt == nil {
+		panic("promhost: Collector needs a runtime: what host.Start returned")
+	}
+	return &collector{rt}
+}
+
+// A collector collects the figures of a runtime.
+type collector struct{ rt Runtime }
+
+// A counter is a metric of a tool server.
+type counter struct {
+	desc   *prometheus.Desc
+	second string // the value of its second label, if it has one
+	of     func(c *host.Counts) uint64
+}
+
+func newDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("millrace_"+name, help, labels, nil)
+}
+
+// The descriptions.
+var (
+	made        = newDesc("calls_made_total", "Calls that were made, rejected ones included.", "toolset")
+	resolved    = newDesc("calls_total", "Calls that were resolved.", "toolset", "outcome")
+	invocations = newDesc("invocations_total", "Requests that posted a call, repetitions included.", "toolset")
+	dropped     = newDesc("callbacks_dropped_total", "Callbacks that were dropped, refused or put off.", "toolset", "reason")
+	forwarded   = newDesc("callbacks_forwarded_total", "Callbacks that were handed on to where their session lives now.", "toolset")
+	events      = newDesc("events_total", "Events of subscriptions.", "toolset")
+	noEvents    = newDesc("events_dropped_total", "Events of subscriptions that were dropped.", "toolset", "reason")
+	views       = newDesc("views_total", "Views that were handed to the surface.", "toolset")
+
+	prompts     = newDesc("prompts_open", "What users are asked by this process.")
+	memory      = newDesc("memory_bytes", "Memory in use, as the garbage collector found last.")
+	memoryBound = newDesc("memory_limit_bytes", "Memory that may be in use: when nine tenths are, no new calls are taken.")
+	bodies      = newDesc("bodies_bytes", "Messages that are being read or taken in.")
+	bodiesBound = newDesc("bodies_limit_bytes", "Messages that may be read or taken in at once.")
+)
+
+var counters = []counter{
+	{made, "", func(c *host.Counts) uint64 { return c.Calls }},
+	{resolved, "result", func(c *host.Counts) uint64 { return c.Results }},
+	{resolved, "failure", func(c *host.Counts) uint64 { return c.Failures }},
+	{invocations, "", func(c *host.Counts) uint64 { return c.Attempts }},
+	{dropped, "duplicate", func(c *host.Counts) uint64 { return c.Duplicates }},
+	{dropped, "late", func(c *host.Counts) uint64 { return c.Late }},
+	{dropped, "repeated", func(c *host.Counts) uint64 { return c.Repeated }},
+	{dropped, "malformed", func(c *host.Counts) uint64 { return c.Malformed }},
+	{dropped, "forged", func(c *host.Counts) uint64 { return c.Forged }},
+	{dropped, "busy", func(c *host.Counts) uint64 { return c.Busy }},
+	{forwarded, "", func(c *host.Counts) uint64 { return c.Forwarded }},
+	{events, "", func(c *host.Counts) uint64 { return c.Events }},
+	{noEvents, "unsubscribed", func(c *host.Counts) uint64 { return c.Unsubscribed }},
+	{noEvents, "left_out", func(c *host.Counts) uint64 { return c.LeftOut }},
+	{views, "", func(c *host.Counts) uint64 { return c.Views }},
+}
+
+// Describe says which metrics there may be.
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{made, resolved, invocations, dropped, forwarded, events, noEvents, views, prompts, memory, memoryBound, bodies, bodiesBound} {
+		to <- d
+	}
+}
+
+// Collect gives the figures of one [host.Stats].
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	s := c.rt.Stats()
+	collectCounts(to, "", &s.Others)
+	for _, toolset := range slices.Sorted(maps.Keys(s.Toolsets)) {
+		counts := s.Toolsets[toolset]
+		collectCounts(to, strings.ToValidUTF8(toolset, "\uFFFD"), &counts)
+	}
+	gauge := func(d *prometheus.Desc, value int64) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value))
+	}
+	gauge(prompts, int64(s.Prompts))
+	gauge(memory, s.Memory.Bytes)
+	gauge(bodies, s.Bodies.Bytes)
+	if s.Memory.Bound > 0 {
+		gauge(memoryBound, s.Memory.Bound)
+	}
+	if s.Bodies.Bound > 0 {
+		gauge(bodiesBound, s.Bodies.Bound)
+	}
+}
+
+func collectCounts(to chan<- prometheus.Metric, toolset string, counts *host.Counts) {
+	for _, m := range counters {
+		labels := []string{toolset}
+		if m.second != "" {
+			labels = append(labels, m.second)
+		}
+		to <- prometheus.MustNewConstMetric(m.desc, prometheus.CounterValue, float64(m.of(counts)), labels...)
+	}
+}

@@ -4,6 +4,7 @@
 //	millrace demo                                   a whole session, with nothing else needed
 //	millrace serve --state DIR --tool URL           makes calls that survive it
 //	millrace migrate SESSION --to URL               moves a conversation to another runtime
+//	millrace inspect URL                            looks at a flow that runs
 //	millrace log list|show|replay|key --state DIR   looks at what it keeps
 //	millrace durable check|backup|restore LOG       looks after what durable flows keep
 //	millrace history info|steps|check|export FILE   looks at the run of a flow in a file
@@ -40,6 +41,7 @@ var commands = []command{
 	{"run", "make the calls of a JSONL file and print each result", run},
 	{"serve", "make calls that survive this process", serve},
 	{"migrate", "move a session to another runtime", migrate},
+	{"inspect", "look at a flow that runs", inspectFlow},
 	{"log", "look at what serve keeps", logs},
 	{"durable", "check, verify, back up and restore what a durable flow keeps", durables},
 	{"history", "look at the run of a flow in a file", recordings},
@@ -47,8 +49,11 @@ var commands = []command{
 	{"conform", "tell whether a tool server or a runtime keeps to the protocol", conformance},
 }
 
-// errFailed ends the program with 1 after everything has been said.
-var errFailed = errors.New("failed")
+// errFailed ends the program with 1, and errNoAnswer with 3, after everything has been said.
+var (
+	errFailed   = errors.New("failed")
+	errNoAnswer = errors.New("no answer")
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -73,6 +78,8 @@ func dispatch(ctx context.Context, args []string) int {
 			return 2
 		case errors.Is(err, errFailed):
 			return 1
+		case errors.Is(err, errNoAnswer):
+			return 3
 		default:
 			fmt.Fprintf(stderr, "millrace %s: %v\n", c.name, err)
 			return 1

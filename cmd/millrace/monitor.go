@@ -8,12 +8,18 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/agentproto/host/promhost"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/dataflow/durable/monitor"
 	"github.com/millrace/millrace/dataflow/inspect"
+	"github.com/millrace/millrace/dataflow/inspect/prominspect"
 	"github.com/millrace/millrace/internal/edge"
 )
 
@@ -47,6 +53,19 @@ func backupsIn(dir string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
+// flowName is what the page and the metrics call the flow.
+const flowName = "agent runtime"
+
+// metrics serves all that there is to count in one answer: what is kept, the flow, the runtime and the process.
+func (w watched) metrics() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		monitor.Collector(w), prominspect.Collector(w.rt.Flow(), prominspect.Options{Name: flowName}), promhost.Collector(w.rt),
+		collectors.NewBuildInfoCollector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}
+
 // serveMonitor serves what probes and Prometheus ask for, and a page of the flow, and makes backups if there is a folder for
 // them, until stop is called. It goes on while the runtime stops: whoever asks then is told so.
 func serveMonitor(w watched, address, backups string) (stop func(), err error) {
@@ -61,7 +80,8 @@ func serveMonitor(w watched, address, backups string) (stop func(), err error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", monitor.Handler(w))
-	mux.Handle("/inspect/", http.StripPrefix("/inspect", inspect.Handler(w.rt.Flow(), inspect.Options{Name: "agent runtime", AnyHost: !local})))
+	mux.Handle("GET /metrics", w.metrics())
+	mux.Handle("/inspect/", http.StripPrefix("/inspect", inspect.Handler(w.rt.Flow(), inspect.Options{Name: flowName, AnyHost: !local})))
 	if backups != "" {
 		mux.Handle("/backup", monitor.Backup(w, backups, disklog.Dir))
 		fmt.Fprintf(stderr, "millrace serve: POST http://%s/backup makes backups in %s\n", listener.Addr(), backups)

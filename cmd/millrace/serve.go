@@ -93,7 +93,7 @@ func serve(ctx context.Context, args []string) error {
 	listen := fs.String("listen", "127.0.0.1:7340", "`address` of the callback endpoint")
 	public := fs.String("public", "", "`URL` at which tool servers reach the callback endpoint, if not that address")
 	address := fs.String("api", "127.0.0.1:7341", "`address` of the API")
-	watch := fs.String("monitor", "", "`address` of /livez, /readyz and /metrics, for probes and Prometheus, and of /inspect/, a page that shows the flow while it runs: without a token, so reachable for those only; none unless given")
+	watch := fs.String("monitor", "", "`address` of /livez, /readyz and /metrics, for probes and Prometheus, and of /inspect/, a page that shows the flow while it runs, also for 'millrace inspect': without a token, so reachable for those only; none unless given")
 	backups := fs.String("backups", "", "`folder` in which POST /backup at --monitor makes a backup of what is kept, each in a new folder: also without a token; see 'millrace durable backup'; none unless given")
 	var apiHosts urls
 	fs.Var(&apiHosts, "api-host", "a `name`, such as that of a proxy, that requests to the API may be addressed to, with or without a port; may be given more than once")

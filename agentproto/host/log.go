@@ -22,7 +22,7 @@ func quoted(s string) string {
 
 // keyAttr is how a call is logged.
 func keyAttr(key agentproto.CallKey) slog.Attr {
-	return slog.Group("call", slog.String("group", quoted(key.GroupID)), slog.String("id", quoted(key.ID)))
+	return slog.Group("call", slog.String("thread", quoted(key.GroupID)), slog.String("id", quoted(key.ID)))
 }
 
 // withoutPassword quotes a configured URL.

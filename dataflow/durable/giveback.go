@@ -34,7 +34,7 @@ func (ps *peers) refuse(t *tenure, p int, err error) bool {
 	way.gaveBack = err
 	way.mu.Unlock()
 	if !known {
-		ps.opts.Logger.Warn("a partition is left to other processes, since this program cannot run it", "partition", p, "version", ps.opts.Version, "because", err)
+		ps.opts.Logger.Warn("a partition is left to other processes, since this program cannot run it", "partition", p, "version", ps.opts.Version, "error", err)
 	}
 	ps.turning.Lock()
 	defer ps.turning.Unlock()

@@ -36,7 +36,7 @@ func (o *owner) begun(ctx context.Context, h *journal.History) error {
 	if e != nil {
 		return fmt.Errorf("%w; the snapshot before it cannot be used: %v", err, e)
 	}
-	o.opts.Logger.Warn("the snapshot before the last one is used", "partition", o.partition, "because", err)
+	o.opts.Logger.Warn("the snapshot before the last one is used", "partition", o.partition, "error", err)
 	*h = *older
 	return nil
 }

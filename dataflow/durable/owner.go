@@ -101,20 +101,20 @@ func (c *core) own(ctx context.Context, partition int, opened func()) (err error
 		case ctx.Err() != nil:
 			return nil
 		case t != nil && !errors.Is(err, ErrDiverged) && errors.As(err, &failed) && t.failed(o, failed):
-			c.opts.Logger.Warn("restoring a partition to find the record or the timer that its program fails on", "partition", partition, "because", err)
+			c.opts.Logger.Warn("restoring a partition to find the record or the timer that its program fails on", "partition", partition, "error", err)
 		case errors.As(err, &diverged) && c.opts.Divergence == KeepRecorded && diverged.Err == nil && adopts == 0:
 			c.opts.Logger.Warn("steps give something else than is recorded, which stands", "partition", partition, "from", diverged.Step)
 			adopts = diverged.Step
 		case errors.As(err, &older) && c.shared != nil && purged < restoresBehind: // somebody else has committed meanwhile
-			c.opts.Logger.Warn("restoring a partition", "partition", partition, "because", err)
+			c.opts.Logger.Warn("restoring a partition", "partition", partition, "error", err)
 			purged++
 			pauseBehind(ctx)
 		case errors.As(err, &older):
 			return o.damaged("%v", err)
 		case refused:
-			c.opts.Logger.Warn("restoring a partition", "partition", partition, "because", err)
+			c.opts.Logger.Warn("restoring a partition", "partition", partition, "error", err)
 		case errors.Is(err, journal.ErrPurged) && purged < restoresBehind: // a snapshot was made meanwhile
-			c.opts.Logger.Warn("restoring a partition", "partition", partition, "because", err)
+			c.opts.Logger.Warn("restoring a partition", "partition", partition, "error", err)
 			purged++
 			pauseBehind(ctx)
 		case errors.Is(err, journal.ErrPurged): // nobody forgets what no snapshot has in it

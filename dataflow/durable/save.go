@@ -111,7 +111,7 @@ func (o *owner) beginCut(ctx context.Context) error {
 		switch {
 		case c.err == nil || o.ctx.Err() != nil:
 		case errors.Is(c.err, journal.ErrOvertaken):
-			o.opts.Logger.Warn("a snapshot was not kept", "partition", o.partition, "because", c.err)
+			o.opts.Logger.Warn("a snapshot was not kept", "partition", o.partition, "error", c.err)
 		default:
 			o.opts.Logger.Error("a snapshot was not kept", "partition", o.partition, "error", c.err)
 		}

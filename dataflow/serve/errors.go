@@ -47,7 +47,7 @@ func (d *desk) refused(err error, gone bool) *refusal {
 	switch {
 	case errors.As(err, &step):
 		d.fail.Do(func() {
-			d.opts.Log.Error("serve: the flow has failed", "router", d.name, "err", err, "stack", string(step.Stack))
+			d.opts.Log.Error("serve: the flow has failed", "router", d.name, "error", err, "stack", string(step.Stack))
 		})
 		err = errFailed
 	case errors.As(err, &why):
@@ -58,7 +58,7 @@ func (d *desk) refused(err error, gone bool) *refusal {
 	case errors.Is(err, io.EOF), errors.Is(err, dataflow.ErrClosed), errors.Is(err, context.Canceled):
 		err = errEnded
 	default:
-		d.fail.Do(func() { d.opts.Log.Error("serve: the flow has failed", "router", d.name, "err", err) })
+		d.fail.Do(func() { d.opts.Log.Error("serve: the flow has failed", "router", d.name, "error", err) })
 		err = errFailed
 	}
 	errors.As(err, &why)

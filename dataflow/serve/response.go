@@ -92,7 +92,7 @@ func (d *desk) send(w http.ResponseWriter, id RequestID, a Response) {
 		status = http.StatusInternalServerError
 	}
 	if a.err != nil {
-		d.opts.Log.Error("serve: a response cannot be sent", "router", d.name, "request", id, "err", a.err)
+		d.opts.Log.Error("serve: a response cannot be sent", "router", d.name, "request", id, "error", a.err)
 	}
 	h := w.Header()
 	for k, v := range a.Header {

@@ -163,7 +163,7 @@ func (m *Member) follow(ctx context.Context) {
 		}
 		if one.Err() == nil { // not asked to
 			if !failing {
-				m.options.Logger.Warn("membership: watch", "id", m.options.ID, "err", err)
+				m.options.Logger.Warn("membership: watch", "self", m.options.ID, "error", err)
 			}
 			failing = true
 			pause := time.NewTimer(m.retry())
@@ -233,13 +233,13 @@ func (m *Member) seen(e jetstream.KeyValueEntry) func(*view, time.Time) {
 	}
 	var l lease
 	if err := json.Unmarshal(e.Value(), &l); err != nil {
-		m.options.Logger.Warn("membership: not a lease", "key", e.Key(), "err", err)
+		m.options.Logger.Warn("membership: not a lease", "key", e.Key(), "error", err)
 		return func(*view, time.Time) {}
 	}
 	return func(v *view, now time.Time) {
 		if v.put(id, l, e.Revision(), now) {
 			m.counters.returns.Add(1)
-			m.options.Logger.Info("membership: back", "id", m.options.ID, "member", id)
+			m.options.Logger.Info("membership: back", "self", m.options.ID, "member", id)
 		}
 	}
 }

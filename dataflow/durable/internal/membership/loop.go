@@ -130,7 +130,7 @@ func (l *loop) lapse(now time.Time) {
 	if l.view.lapse(now) {
 		l.counters.lapses.Add(1)
 		l.renewAt = now // perhaps there is nothing wrong but that this process was stopped
-		l.options.Logger.Warn("membership: the own lease has ended", "id", l.options.ID)
+		l.options.Logger.Warn("membership: the own lease has ended", "self", l.options.ID)
 	}
 }
 
@@ -138,7 +138,7 @@ func (l *loop) lapse(now time.Time) {
 // not show one that was acknowledged.
 func (l *loop) renew(now time.Time) {
 	if !l.echoBy.IsZero() && !now.Before(l.echoBy) {
-		l.options.Logger.Warn("membership: the watch is stuck", "id", l.options.ID)
+		l.options.Logger.Warn("membership: the watch is stuck", "self", l.options.ID)
 		l.watchAnew()
 	}
 	if l.inFlight || now.Before(l.renewAt) || l.end() != nil {
@@ -176,7 +176,7 @@ func (l *loop) renewed(n uint64, sent time.Time, err error) {
 	if err != nil {
 		l.counters.failedRenewals.Add(1)
 		if !l.failing {
-			l.options.Logger.Warn("membership: renewal", "id", l.options.ID, "err", err)
+			l.options.Logger.Warn("membership: renewal", "self", l.options.ID, "error", err)
 		}
 		l.failing = true
 		if !l.renewAt.After(sent) { // else it was abandoned, and the next is due
@@ -246,7 +246,7 @@ func (l *loop) answered(msg *nats.Msg) {
 		}
 		if suspected {
 			l.counters.suspicions.Add(1)
-			l.options.Logger.Warn("membership: suspected", "id", l.options.ID, "member", id)
+			l.options.Logger.Warn("membership: suspected", "self", l.options.ID, "member", id)
 		}
 	})
 }
@@ -256,7 +256,7 @@ func (l *loop) publish(now time.Time, end error) {
 	ids := l.view.live(now)
 	moved := !slices.Equal(ids, l.ids)
 	if moved {
-		l.options.Logger.Info("membership: members", "id", l.options.ID, "members", ids)
+		l.options.Logger.Info("membership: members", "self", l.options.ID, "members", ids)
 	}
 	if moved = moved || l.refused != l.view.refused; moved {
 		l.ids, l.refused, l.owners = ids, l.view.refused, l.view.owners(ids)

@@ -181,7 +181,7 @@ func TestLinks(t *testing.T) {
 	}
 	for p := range strings.Lines(string(out)) {
 		p = strings.TrimSpace(p)
-		for _, heavy := range []string{"net", "net/http", "crypto/tls", "encoding/json", "github.com/nats-io", "github.com/prometheus", "database/sql", "github.com/anishathalye"} {
+		for _, heavy := range []string{"net", "net/http", "crypto/tls", "encoding/json", "github.com/nats-io", "github.com/prometheus", "go.opentelemetry.io", "database/sql", "github.com/anishathalye"} {
 			if p == heavy || strings.HasPrefix(p, heavy+"/") && strings.Contains(heavy, ".") {
 				t.Errorf("the library links %s; find out why with: go mod why %s", p, p)
 			}

@@ -184,8 +184,11 @@ func TestConversationViewsAndPrompts(t *testing.T) {
 		if open := th.Prompts(); len(open) != 1 || open[0].Prompt != "which?" {
 			t.Errorf("prompts %+v", open)
 		}
+		if n := w.stats().Prompts; n != 1 {
+			t.Errorf("%d prompts are counted", n)
+		}
 		w.say(th, "stop")
-		if open := th.Prompts(); len(open) != 0 {
+		if open := th.Prompts(); len(open) != 0 || w.stats().Prompts != 0 {
 			t.Errorf("prompts %+v", open)
 		}
 		w.wantHistory(th, `

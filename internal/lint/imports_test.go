@@ -97,8 +97,8 @@ var imports = map[string][]string{
 	"agentproto/conform/selftest":    {"agentproto/conform", "agentproto/internal/undertest", "internal/plain"},
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
-		"agentproto/host", "agentproto/toolserver",
-		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/historycmd", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "internal/edge", "internal/exampletools", "internal/freeport", "internal/history", "internal/plain",
+		"agentproto/host", "agentproto/host/promhost", "agentproto/toolserver",
+		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/historycmd", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "dataflow/inspect/prominspect", "internal/edge", "internal/exampletools", "internal/freeport", "internal/history", "internal/plain",
 	}),
 }
 

@@ -147,7 +147,10 @@ func TestRuntime(t *testing.T) {
 	}
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(promhost.Collector(rt), prominspect.Collector(rt.Flow(), prominspect.Options{Name: "runtime"}))
-	want := `# HELP millrace_calls_made_total Calls that were made, rejected ones included.
+	want := `# HELP millrace_bodies_limit_bytes Messages that may be read or taken in at once.
+# TYPE millrace_bodies_limit_bytes gauge
+millrace_bodies_limit_bytes 6.7108864e+07
+# HELP millrace_calls_made_total Calls that were made, rejected ones included.
 # TYPE millrace_calls_made_total counter
 millrace_calls_made_total{toolset=""} 1
 millrace_calls_made_total{toolset="` + server.URL + `"} 2
@@ -164,7 +167,7 @@ millrace_memory_limit_bytes 1.073741824e+09
 # TYPE millrace_prompts_open gauge
 millrace_prompts_open 0
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "millrace_calls_made_total", "millrace_calls_total", "millrace_memory_limit_bytes", "millrace_prompts_open"); err != nil {
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "millrace_bodies_limit_bytes", "millrace_calls_made_total", "millrace_calls_total", "millrace_memory_limit_bytes", "millrace_prompts_open"); err != nil {
 		t.Error(err)
 	}
 	const most = 500 // a scrape of a runtime is no burden

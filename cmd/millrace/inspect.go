@@ -143,13 +143,18 @@ func pageURL(raw string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// run prints once, or again and again. The exit status is that of the last time.
+// run prints once, or again and again. The exit status is that of the last time that was not interrupted.
 func (i *inspection) run(ctx context.Context) error {
+	last := errNoAnswer
 	for {
 		err := i.print(ctx)
-		if i.watch == 0 || err != nil && !errors.Is(err, errFailed) && !errors.Is(err, errNoAnswer) {
+		switch {
+		case errors.Is(err, context.Canceled):
+			return last
+		case i.watch == 0 || err != nil && !errors.Is(err, errFailed) && !errors.Is(err, errNoAnswer):
 			return err
 		}
+		last = err
 		select {
 		case <-ctx.Done():
 			return err
@@ -228,7 +233,7 @@ func (i *inspection) showJSON(health, status []byte) error {
 }
 
 // get reads an answer with one of these statuses, as JSON into a value unless that is nil. All other answers are
-// none: it says why, and returns errNoAnswer.
+// none: it says why, and returns errNoAnswer. Of a request that was interrupted there is nothing to say.
 func (i *inspection) get(ctx context.Context, path string, into any, want ...int) ([]byte, error) {
 	status, text, err := i.client.do(ctx, http.MethodGet, path, nil)
 	for _, w := range want {
@@ -242,6 +247,8 @@ func (i *inspection) get(ctx context.Context, path string, into any, want ...int
 		}
 	}
 	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return nil, context.Canceled
 	case err != nil:
 	case status == http.StatusUnauthorized:
 		err = fmt.Errorf("%s asks for a token: give it in %s or --token-file", i.client.base, inspectTokenEnv)

@@ -105,7 +105,7 @@ func TestInspectSick(t *testing.T) {
 	t.Parallel()
 	status := `{"at": "2026-01-01T00:01:00Z", "error": "out\u001b[2J\nof luck", "stopped": [
 		{"location": "hall", "partition": 3, "since": "2026-01-01T00:00:00Z", "why": "nobody reads\nwords", "operator": 7}],
-		"locations": [{"name": "ha\u202ell", "stopped": true}], "operators": [{"entered": 1}, {"entered": 2}], "outputs": [{"operator": 9, "port": "kept"}],
+		"locations": [{"name": "ha\u202ell\nx", "stopped": true}], "operators": [{"entered": 1}, {"entered": 2}], "outputs": [{"operator": 9, "port": "kept"}],
 		"partitions": [{"number": 3, "location": "hall", "state": "stopped"}], "slices": []}`
 	graph := `{"name": "votes\r", "locations": [], "operators": [{"name": "a.B", "location": 4}], "edges": [{"from": 5, "to": -1}]}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -135,6 +135,7 @@ func TestInspectSick(t *testing.T) {
 		for _, want := range []string{
 			`votes\u{d} is not healthy: a location has stood still for ten seconds or longer; odd\u{1b}.` + "\n", "It has ended: out\\u{1b}[2J\\u{a}of luck\n",
 			"Partition 3 of hall does not run since 1m0s: nobody reads\\u{a}words\n", "Elements are not counted",
+			"\nha\\u{202e}ll\\u{a}x  stopped ",
 		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("there is no %q in\n%s", want, out)

@@ -58,21 +58,24 @@ type healthBody struct {
 
 // A graphBody is the answer of /v1/graph.
 type graphBody struct {
-	Name      string   `json:"name"`
-	Locations []string `json:"locations"`
-	Operators []struct {
-		Name     string `json:"name"`
-		Port     string `json:"port"`
-		Label    string `json:"label"`
-		Pos      string `json:"pos"`
-		Why      string `json:"why"`
-		Proof    string `json:"proof"`
-		Location int    `json:"location"`
-	} `json:"operators"`
-	Edges []struct {
+	Name      string          `json:"name"`
+	Locations []string        `json:"locations"`
+	Operators []graphOperator `json:"operators"`
+	Edges     []struct {
 		From int `json:"from"`
 		To   int `json:"to"`
 	} `json:"edges"`
+}
+
+// A graphOperator is an operator there.
+type graphOperator struct {
+	Name     string `json:"name"`
+	Port     string `json:"port"`
+	Label    string `json:"label"`
+	Pos      string `json:"pos"`
+	Why      string `json:"why"`
+	Proof    string `json:"proof"`
+	Location int    `json:"location"`
 }
 
 func inspectFlow(ctx context.Context, args []string) error {

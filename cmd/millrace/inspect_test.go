@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -208,5 +209,20 @@ func TestInspectWatch(t *testing.T) {
 	io.Copy(io.Discard, out)
 	if err := cmd.Wait(); err != nil || printed != 3 {
 		t.Error(fmt.Sprintf("%d lines", printed), err)
+	}
+}
+
+// TestBusiest wants those operators first to which most came, and none to which nothing did.
+func TestBusiest(t *testing.T) {
+	s := &inspect.Snapshot{Operators: []inspect.Operator{{Kept: 5}, {}, {Calls: 1}, {Entered: 2}, {Entered: 9, Kept: 1}}}
+	if got := newReport(s, &graphBody{Operators: make([]graphOperator, 6)}, nil).busiest(); !slices.Equal(got, []int{4, 3, 2, 0}) {
+		t.Errorf("the busiest are %v", got)
+	}
+	s.Operators = make([]inspect.Operator, 20)
+	for i := range s.Operators {
+		s.Operators[i].Entered = uint64(i)
+	}
+	if got := newReport(s, &graphBody{Operators: make([]graphOperator, 20)}, nil).busiest(); len(got) != busiest || got[0] != 19 {
+		t.Errorf("the busiest are %v", got)
 	}
 }

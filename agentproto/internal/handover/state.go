@@ -1,0 +1,129 @@
+package handover
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A State is what one side knows of the transfers of one thing. The zero State is of something that was never moved.
+//
+// It maintains:
+//
+//  1. Transfer is the last one that did something here, and no step of an earlier one does anything,
+//  2. at Here, Gone and None the outcome of Transfer is Committed, and elsewhere it has none,
+//  3. Left is false where it is Here: nobody forwards what it serves.
+type State struct {
+	Place     Place
+	Transfer  string
+	Committed bool
+	Left      bool // it went from here before, so what comes while it is not here is forwarded
+}
+
+// Name returns a name for a transfer that begins after another one: a number, which tells it from all that were before, and a
+// random text. Only the place where something is numbers its transfers, so there are no two of one number.
+func (s *State) Name() string { return fmt.Sprintf("%d.%s", Number(s.Transfer)+1, rand.Text()) }
+
+// Number returns the number of a transfer, or 0 if its name has none: then nobody knows whether it is before or after another.
+func Number(transfer string) uint64 {
+	number, _, found := strings.Cut(transfer, ".")
+	n, err := strconv.ParseUint(number, 10, 64)
+	if !found || err != nil {
+		return 0
+	}
+	return n
+}
+
+// before reports whether a transfer is known to have begun before another.
+func before(transfer, other string) bool {
+	a, b := Number(transfer), Number(other)
+	return a != 0 && a < b
+}
+
+// Take makes a step of a transfer. It reports whether the step has changed something: one that was made before has not,
+// and one that cannot be made is refused with a reason.
+func (s *State) Take(step Step, transfer string) (changed bool, why string) {
+	switch {
+	case step == Forget && s.Place.Still():
+		return false, "it is " + s.Place.String() + ", and somebody has to know"
+	case step == Forget:
+		changed = s.Place != Here
+		if changed {
+			*s = State{}
+		}
+		return changed, ""
+	case transfer == s.Transfer && transfer != "":
+		return s.goOn(step)
+	case before(transfer, s.Transfer):
+		return false, refuseUnlessAbort(step, "a later transfer has begun")
+	case step == Abort:
+		return s.never(transfer)
+	case step == Stage && s.Place == Staged && before(s.Transfer, transfer): // the source has taken the one before back
+		s.Transfer = transfer
+		return true, ""
+	case step != Freeze && step != Stage:
+		return false, "it is " + s.Place.String() + ", and not by this transfer"
+	}
+	return s.make(step, transfer)
+}
+
+// goOn makes a step of the last transfer.
+func (s *State) goOn(step Step) (changed bool, why string) {
+	switch {
+	case s.Place == Here || s.Place == None || s.Place == Gone: // it is over
+		switch outcome := s.Committed; {
+		case !outcome && step != Abort:
+			return false, "this transfer was aborted"
+		case outcome && step == Abort:
+			return false, "this transfer was committed"
+		case outcome && s.Place == Here && (step == Freeze || step == Send), outcome && s.Place == Gone && step == Stage:
+			return false, "it is " + s.Place.String() + " by this transfer"
+		}
+		return false, ""
+	case s.Place.Leaving() && step == Freeze, s.Place == Doubt && step == Send, s.Place == Staged && step == Stage:
+		return false, ""
+	}
+	return s.make(step, s.Transfer)
+}
+
+// never takes in that a transfer which is not known here was aborted: it must not come any more.
+func (s *State) never(transfer string) (changed bool, why string) {
+	switch {
+	case s.Place.Leaving():
+		return false, "it is " + s.Place.String() + ", and not by this transfer"
+	case s.Place == Here || s.Place == Staged && !before(s.Transfer, transfer):
+		return false, "" // it cannot come as long as this is so
+	}
+	changed = s.Place == Staged
+	s.Place, s.Transfer, s.Committed = s.away(None), transfer, false
+	return changed, ""
+}
+
+// make makes a step that the table has, or refuses it.
+func (s *State) make(step Step, transfer string) (changed bool, why string) {
+	to, ok := next[at{s.Place, step}]
+	if !ok {
+		return false, "it is " + s.Place.String()
+	}
+	s.Place, s.Transfer = s.away(to), transfer
+	s.Committed = step == Commit
+	s.Left = to == Gone || s.Left && to != Here
+	return true, ""
+}
+
+// away returns where something is that is not here: what has left before is Gone, whatever became of its return.
+func (s *State) away(to Place) Place {
+	if to == None && s.Left {
+		return Gone
+	}
+	return to
+}
+
+// refuseUnlessAbort returns why a step is refused. What will never come is aborted already.
+func refuseUnlessAbort(step Step, why string) string {
+	if step == Abort {
+		return ""
+	}
+	return why
+}

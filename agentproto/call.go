@@ -42,11 +42,6 @@ type Call struct {
 	// [Event].Incarnation. It is a random number whose lowest 16 bits are zero, since detours are
 	// numbered from it, or zero where no key is used again.
 	Incarnation uint64
-
-	// Resumed, if not nil, is the call as another program has exported it, and the only
-	// field that is read. It is frozen until [Program.Thaw]. A call that is resumed is not
-	// dispatched: its source has done that, and forwards what came of it.
-	Resumed *CallSnapshot
 }
 
 // Is reports whether an incarnation is that of the call, wherever the call has moved since.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/millrace/millrace/agentproto/internal/handover"
 	"github.com/millrace/millrace/keyedstream"
 )
 
@@ -108,7 +109,7 @@ type callState struct {
 	State   State
 	Cause   Cause // of the resolution
 	Detours uint8
-	Phase   phase
+	Place   handover.Place
 	Armed   uint32 // how often the deadline was set for another reason
 	Large   *large // nil unless it is resolved and a large result is kept
 }
@@ -157,7 +158,7 @@ func (m machine) step(s *callState, in input, do *doing) {
 	t.take(in)
 	switch {
 	case s.Call != nil || s.subscribed():
-	case s.Phase == phaseHere && s.State != Completed: // a call that there is not
+	case s.Place == handover.Here && s.State != Completed: // a call that there is not
 		do.Forget()
 	}
 }
@@ -169,13 +170,17 @@ func (m machine) ring(s *callState, timer keyedstream.Timer, do *doing) {
 	case timer == whole:
 		t.cut()
 	case s.Call == nil && !s.subscribed(): // it is over, or gone
-		if timer == deadline && m.retain > 0 {
+		switch {
+		case timer != deadline || m.retain == 0:
+		case s.passing(): // whoever has the session now cannot be reached
+			do.After(deadline, m.retain)
+		default:
 			do.Emit(emission{Result: resultGone})
 			do.Forget()
 		}
 	case timer == renewal:
 		t.renew()
-	case s.Phase != phaseHere:
+	case s.Place != handover.Here:
 		held := s.More.Moving
 		held.Held = append(held.Held, input{Event: &event{Event: Event{Kind: deadlineOver}, Armed: s.Armed}})
 	default:
@@ -191,7 +196,9 @@ func (t turn) take(in input) {
 		t.read()
 	case in.Event != nil && in.Event.Kind == resultTooMuch:
 		t.cut()
-	case s.Phase != phaseHere:
+	case in.Event != nil && in.Event.Kind == threadClosed && in.Event.Order != nil:
+		t.forwardClosure(in.Event.Order.Key.Migration)
+	case s.Place != handover.Here:
 		t.elsewhere(in)
 	case in.Call != nil:
 		t.begin(in)
@@ -239,9 +246,12 @@ func (t turn) goesOn() {
 // renew says that the call is not over.
 func (t turn) renew() {
 	t.goesOn()
-	t.do.Decide(t.s.incarnation())
+	t.lasts()
 	t.do.Call(request{Notice: &Notice{Key: t.do.Key()}})
 }
+
+// lasts says to those who ask for calls whose keys are not known here that there is this one.
+func (t turn) lasts() { t.do.Decide(t.s.incarnation()) }
 
 const threadWasClosed = "the thread was closed"
 

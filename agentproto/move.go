@@ -6,44 +6,30 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace/millrace/agentproto/internal/handover"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// ErrMove is returned for a step of a move that a thread is not in the phase for. The text
-// says which it is in.
+// ErrMove is returned for a step of a move that cannot be made where a thread is. The text
+// says where that is.
 var ErrMove = errors.New("the thread cannot do this step of a move now")
 
-// A moveStep is one step of moving a thread.
-type moveStep uint8
-
-const (
-	stepFreeze moveStep = iota + 1
-	stepThaw
-	stepExport
-	stepRelease
-	stepResume
-	stepRelay
-)
-
-func (s moveStep) String() string {
-	return [...]string{"none", "freezing", "thawing", "exporting", "releasing", "resuming", "relaying to"}[s]
-}
-
-// A moveKey names a step, so that it is done once however often it is asked for.
+// A moveKey names a step, so that it is done once however often it is asked for. What is relayed has a Number in place of a step.
 type moveKey struct {
 	GroupID   string
 	Migration string
-	Step      moveStep
-	ID        string // of stepResume and stepRelay: the call
-	Number    uint64 // of stepRelay
+	Step      handover.Step
+	ID        string // of what is staged and relayed: the call
+	Number    uint64
 }
 
 // A move is what a step needs to know.
 type move struct {
-	Now      time.Time     // of stepExport and stepResume
-	Snapshot *CallSnapshot // of stepResume
-	Relayed  *Relayed      // of stepRelay
+	Now      time.Time     // of Send and Stage
+	Snapshot *CallSnapshot // of Stage; nil for a thread without calls
+	Closed   bool          // of Stage: the thread is closed when it goes on
+	Relayed  *Relayed
 }
 
 // A ThreadSnapshot is what moves of a thread.
@@ -51,13 +37,13 @@ type ThreadSnapshot struct {
 	GroupID   string
 	Migration string
 	Calls     []*CallSnapshot // in the order in which they were made
-	// Closed says that the thread was closed, before it was frozen or since: when it is
-	// thawed at the destination it has to be closed there.
+	// Closed says that the thread was closed, before it was frozen or since: it is closed at the
+	// destination when it is committed there.
 	Closed bool
 }
 
 // A CallSnapshot is one call, complete in itself: it can be encoded by any codec that keeps
-// fields, such as that of package durable, and resumed elsewhere by [Call].Resumed.
+// fields, such as that of package durable, and staged elsewhere.
 type CallSnapshot struct {
 	Key       CallKey
 	Migration string
@@ -84,13 +70,13 @@ type CallSnapshot struct {
 	Incarnation uint64
 
 	// Held is what came while the call was frozen, in order. It has its effect when the
-	// thread is thawed.
+	// thread is committed.
 	Held []Relayed
 }
 
 // An OpenDetour is what a call asks of its user at present. Its OAuth is as the runtime
 // gave it to the program: one whose AuthURL is sealed has to be opened by who sealed it, and
-// sealed by the destination, before it is resumed.
+// sealed by the destination, before it is staged.
 type OpenDetour struct {
 	ID       string
 	OAuth    *OAuth
@@ -105,7 +91,7 @@ type Relayed struct {
 }
 
 // Freeze begins to move a thread away. From now on what happens to its calls has no effect
-// but is held, timers that end too, until [Program.Thaw] or [Program.Release]. It returns
+// but is held, timers that end too, until [Program.Commit] or [Program.Abort]. It returns
 // when that is so; a runtime answers callbacks 503 from then on, so that little is held
 // (doc/protocol.md §10.4).
 //
@@ -113,37 +99,28 @@ type Relayed struct {
 //
 //	S.Freeze(thread, m)            and the tool servers are told to migrate
 //	snapshot := S.Export(thread, m)
-//	D.Call(Call{Resumed: c})       for each of snapshot.Calls; they are frozen there
-//	S.Release(thread, m)           the point of no return
-//	D.Thaw(thread, m)              the calls go on at D
+//	D.Stage(snapshot)              the calls are frozen there
+//	D.Commit(thread, m)            they go on at D
+//	S.Commit(thread, m)            and are no longer S's
 //
-// Up to the release S.Thaw takes everything back: nothing is lost, and what was held has
-// its effect at S; D.Release makes D forget what it has resumed. From the release on
-// there is only one way, and S.Thaw is refused. So if each program is durable, whoever
-// drives the move can be killed at any point and ask again: each step of a migration is
-// done once, and asked for again it has the reply that it had. A second attempt needs
-// another name.
+// Up to the commit at D, D.Abort makes it forget what it has, and S.Abort takes everything back: nothing is lost, and what
+// was held has its effect at S. Whoever drives the move has to see to it that both programs hear the same of the two. A step that
+// a program cannot make where the thread is, such as an abort behind a commit, is refused with [ErrMove].
+// So if each program is durable, whoever drives the move can be killed at any point and ask again: each step of a migration is
+// done once, and asked for again it has the reply that it had. A second attempt needs another name. Names may begin with
+// a number and a dot, see [Program.Stage].
 //
 // Of source and destination together each call is resolved once. What reaches S later is
 // forwarded, see [ProgramOptions].Forward; while a thread is away, new calls of it are
 // resolved by [ByClosure] and it must not be closed. It can come back, by another migration.
 func (p *Program) Freeze(ctx context.Context, groupID, migration string) error {
-	_, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: stepFreeze}, &move{})
+	_, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: handover.Freeze}, &move{})
 	return err
 }
 
-// Thaw lets the calls of a frozen thread go on, with what was held: at the source to take a
-// migration back, at the destination to complete it. A thread that is not frozen stays as it
-// is. It returns when that is so.
-func (p *Program) Thaw(ctx context.Context, groupID, migration string) error {
-	_, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: stepThaw}, &move{})
-	return err
-}
-
-// Export returns what there is of a frozen thread. It stays frozen, and can be thawed until
-// it is released.
+// Export returns what there is of a frozen thread. From now on the destination may have it.
 func (p *Program) Export(ctx context.Context, groupID, migration string) (*ThreadSnapshot, error) {
-	r, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: stepExport}, &move{Now: p.now()})
+	r, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: handover.Send}, &move{Now: p.now()})
 	if err != nil {
 		return nil, err
 	}
@@ -158,11 +135,47 @@ func (p *Program) Export(ctx context.Context, groupID, migration string) (*Threa
 	return thread, nil
 }
 
-// Release gives up a thread that was exported and that the destination has: its calls are
-// not this program's any more, prompts are withdrawn, and what comes for them is forwarded.
-// Of a thread that was resumed here and not thawed it makes the program forget what it has.
-func (p *Program) Release(ctx context.Context, groupID, migration string) error {
-	_, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: stepRelease}, &move{})
+// Stage takes in a thread that another program has exported, with what was held there. Nothing of it goes on before
+// [Program.Commit]; its calls are not dispatched, since the source has done that and forwards what came of it.
+//
+// Where names of migrations begin with a number and a dot, a migration with a larger number takes the place of one that was staged
+// and not committed, and one with a smaller number is refused. Among names without numbers the first has to be aborted.
+func (p *Program) Stage(ctx context.Context, t *ThreadSnapshot) error {
+	if len(t.Calls) == 0 {
+		return p.stage(ctx, t, nil)
+	}
+	for _, s := range t.Calls {
+		if err := p.stage(ctx, t, s); err != nil {
+			return err
+		}
+		for i, r := range s.Held {
+			if err := p.Relay(ctx, &Forwarded{s.Key, t.Migration, uint64(i + 1), r}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Program) stage(ctx context.Context, t *ThreadSnapshot, s *CallSnapshot) error {
+	k := moveKey{GroupID: t.GroupID, Migration: t.Migration, Step: handover.Stage}
+	if s != nil {
+		k.ID = s.Key.ID
+	}
+	_, err := p.step(ctx, k, &move{Now: p.now(), Snapshot: s, Closed: t.Closed})
+	return err
+}
+
+// Commit ends a move: at the destination the thread goes on, with what was held, and at the source its calls are not this
+// program's any more, prompts are withdrawn, and what comes for them is forwarded.
+func (p *Program) Commit(ctx context.Context, groupID, migration string) error {
+	_, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: handover.Commit}, &move{})
+	return err
+}
+
+// Abort takes a move back: at the source the thread goes on, with what was held, and the destination forgets what it has of it.
+func (p *Program) Abort(ctx context.Context, groupID, migration string) error {
+	_, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: handover.Abort}, &move{})
 	return err
 }
 
@@ -170,10 +183,13 @@ func (p *Program) Release(ctx context.Context, groupID, migration string) error 
 // relayed again, as after a crash of either side, is taken once. An event that is none of a call, or lacks what
 // its kind has, is an error, as in [Program.Deliver].
 func (p *Program) Relay(ctx context.Context, f *Forwarded) error {
+	if f.Relayed.Event.Kind == threadClosed {
+		return p.CloseThread(ctx, f.Key.GroupID)
+	}
 	if err := f.Relayed.Event.check(notAccepted); err != nil {
 		return err
 	}
-	k := moveKey{GroupID: f.Key.GroupID, Migration: f.Migration, Step: stepRelay, ID: f.Key.ID, Number: f.Number}
+	k := moveKey{GroupID: f.Key.GroupID, Migration: f.Migration, ID: f.Key.ID, Number: f.Number}
 	err := p.moves.Put(ctx, k, &move{Relayed: &f.Relayed})
 	if errors.Is(err, dataflow.ErrDuplicateKey) {
 		return nil
@@ -196,25 +212,6 @@ func relays(moves orderedAt) mergedAt {
 	return keyedstream.Rekey(relayed, func(k moveKey, _ input) CallKey { return CallKey{k.GroupID, k.ID} })
 }
 
-// resume takes in a call that another program has exported, and what it had held.
-func (p *Program) resume(ctx context.Context, s *CallSnapshot) error {
-	k := moveKey{GroupID: s.Key.GroupID, Migration: s.Migration, Step: stepResume, ID: s.Key.ID}
-	if _, err := p.step(ctx, k, &move{Now: p.now(), Snapshot: s}); err != nil {
-		return err
-	}
-	for i, r := range s.Held {
-		if err := p.Relay(ctx, &Forwarded{s.Key, s.Migration, uint64(i + 1), r}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// HasResumed reports whether a call was resumed by a migration. It is like [Program.Has].
-func (p *Program) HasResumed(ctx context.Context, key CallKey, migration string) (bool, error) {
-	return p.moves.Has(ctx, moveKey{GroupID: key.GroupID, Migration: migration, Step: stepResume, ID: key.ID})
-}
-
 // step does one step and waits for its reply.
 func (p *Program) step(ctx context.Context, k moveKey, m *move) (*reply, error) {
 	err := p.moves.Put(ctx, k, m)
@@ -226,7 +223,7 @@ func (p *Program) step(ctx context.Context, k moveKey, m *move) (*reply, error) 
 		err = fmt.Errorf("%w: %s", ErrMove, r.Refused)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("agentproto: %s thread %q for migration %q: %w", k.Step, k.GroupID, k.Migration, err)
+		return nil, fmt.Errorf("agentproto: step %s of thread %q for migration %q: %w", k.Step, k.GroupID, k.Migration, err)
 	}
 	return r, nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/millrace/millrace/agentproto/internal/handover"
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
@@ -49,10 +50,8 @@ func (m *movers) export(migration string) *ThreadSnapshot {
 	thread, err := m.s.Export(context.Background(), "thread", migration)
 	m.must(err)
 	again := recode(m.t, thread)
-	for _, c := range again.Calls {
-		for range 2 { // asking again makes no difference
-			m.must(m.d.Call(context.Background(), &Call{Key: c.Key, Resumed: c}))
-		}
+	for range 2 { // asking again makes no difference
+		m.must(m.d.Stage(context.Background(), again))
 	}
 	return thread
 }
@@ -80,7 +79,7 @@ func recode[T any](t *testing.T, v *T) *T {
 }
 
 // TestMove plays moves of a thread with one call. Each has what happens at S, in the moment in
-// which it is frozen, between export and release, after the release, and at D, and what the
+// which it is frozen, between export and commit, after the commit, and at D, and what the
 // two programs do.
 func TestMove(t *testing.T) {
 	send := func(e Event) func(*host) { return func(h *host) { h.deliver(k1, e) } }
@@ -102,9 +101,9 @@ func TestMove(t *testing.T) {
 			source: "departed", destination: "dropped(repeated) resolved(timed out) cancel"},
 		{name: "G05 a result that came while it was frozen", frozen: []func(*host){send(result("x")), send(result("y"))},
 			source: "departed", destination: "resolved(tool_result) dropped(duplicate)"},
-		{name: "G05 a result between export and release", exported: []func(*host){send(result("x"))},
+		{name: "G05 a result between export and commit", exported: []func(*host){send(result("x"))},
 			source: "departed", destination: "resolved(tool_result)"},
-		{name: "G05 a result after the release", after: []func(*host){send(result("x")), send(result("x"))},
+		{name: "G05 a result after the commit", after: []func(*host){send(result("x")), send(result("x"))},
 			source: "departed", destination: "resolved(tool_result) dropped(duplicate)"},
 		{name: "the lifetime ends while it is frozen", before: []func(*host){later(half)}, frozen: []func(*host){later(half)},
 			then: []func(*host){later(1)}, source: "departed", destination: "resolved(timed out) cancel"},
@@ -130,8 +129,12 @@ func TestMove(t *testing.T) {
 			source: "resolved(tool_result) event(a) departed", destination: "event(b) event(c) dropped(duplicate) event(d) dropped(duplicate) event(e) ended"},
 		{name: "interrupted while it is frozen", frozen: []func(*host){send(Event{Kind: Interrupted})}, after: []func(*host){send(result("x"))},
 			source: "departed", destination: "resolved(interrupted) cancel dropped(late)"},
-		{name: "closed while it is frozen", frozen: []func(*host){closeThread}, then: []func(*host){closeThread},
-			source: "departed", destination: "resolved(thread closed)"},
+		{name: "closed between export and commit", exported: []func(*host){closeThread}, then: []func(*host){send(result("x"))},
+			source: "departed", destination: "resolved(thread closed) dropped(late)"},
+		{name: "closed after the commit", after: []func(*host){closeThread, closeThread}, then: []func(*host){send(result("x"))},
+			source: "departed", destination: "resolved(thread closed) dropped(late)"},
+		{name: "closed while it is frozen", frozen: []func(*host){closeThread}, then: []func(*host){send(result("x"))},
+			source: "departed", destination: "resolved(thread closed) dropped(late)"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -157,9 +160,9 @@ func TestMove(t *testing.T) {
 				if got := m.d.story(k1); got != "" {
 					t.Errorf("frozen, the destination does %s", got)
 				}
-				m.must(m.s.Release(t.Context(), "thread", "m"))
-				m.must(m.s.Release(t.Context(), "thread", "m"))
-				m.must(m.d.Thaw(t.Context(), "thread", "m"))
+				m.must(m.d.Commit(t.Context(), "thread", "m"))
+				m.must(m.s.Commit(t.Context(), "thread", "m"))
+				m.must(m.s.Commit(t.Context(), "thread", "m"))
 				synctest.Wait()
 				do(m.s, test.after)
 				do(m.d, test.then)
@@ -176,7 +179,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestMoveTakenBack: up to the release the source can have its thread back, with what came
+// TestMoveTakenBack: up to the commit the source can have its thread back, with what came
 // meanwhile, and the destination forgets what it has.
 func TestMoveTakenBack(t *testing.T) {
 	for _, exported := range []bool{false, true} {
@@ -194,18 +197,18 @@ func TestMoveTakenBack(t *testing.T) {
 				later(DefaultLifetime)(m.s)
 				m.s.call(k3, nil) // to a thread that is on its way
 				if exported {
-					m.must(m.d.Release(t.Context(), "thread", "m"))
+					m.must(m.d.Abort(t.Context(), "thread", "m"))
 				}
-				m.must(m.s.Thaw(t.Context(), "thread", "m"))
-				m.must(m.s.Thaw(t.Context(), "thread", "m"))
+				m.must(m.s.Abort(t.Context(), "thread", "m"))
+				m.must(m.s.Abort(t.Context(), "thread", "m"))
 				synctest.Wait()
 				for key, want := range map[CallKey]string{k1: "resolved(tool_result)", k2: "resolved(timed out) cancel", k3: "resolved(thread closed)"} {
 					if got := m.s.story(key); got != want {
 						t.Errorf("%v: got %s, want %s", key, got, want)
 					}
 				}
-				if err := m.s.Release(t.Context(), "thread", "m"); !errors.Is(err, ErrMove) {
-					t.Errorf("releasing what was taken back gives %v", err)
+				if err := m.s.Commit(t.Context(), "thread", "m"); !errors.Is(err, ErrMove) {
+					t.Errorf("committing what was taken back gives %v", err)
 				}
 				if len(m.d.effects) != 0 {
 					t.Errorf("the destination does %+v", m.d.effects)
@@ -214,8 +217,8 @@ func TestMoveTakenBack(t *testing.T) {
 				// The second attempt, with what has changed since.
 				m.must(m.s.Freeze(t.Context(), "thread", "n"))
 				m.export("n")
-				m.must(m.s.Release(t.Context(), "thread", "n"))
-				m.must(m.d.Thaw(t.Context(), "thread", "n"))
+				m.must(m.d.Commit(t.Context(), "thread", "n"))
+				m.must(m.s.Commit(t.Context(), "thread", "n"))
 				m.d.deliver(k1, result("late"))
 				m.d.deliver(k2, result("late"))
 				synctest.Wait()
@@ -224,8 +227,8 @@ func TestMoveTakenBack(t *testing.T) {
 						t.Errorf("%v at the destination: got %s, want %s", key, got, want)
 					}
 				}
-				if err := m.s.Thaw(t.Context(), "thread", "n"); !errors.Is(err, ErrMove) {
-					t.Errorf("taking back what was released gives %v", err)
+				if err := m.s.Abort(t.Context(), "thread", "n"); !errors.Is(err, ErrMove) {
+					t.Errorf("aborting what was committed gives %v", err)
 				}
 				m.s.stop()
 				m.d.stop()
@@ -241,14 +244,14 @@ func TestMoveAndBack(t *testing.T) {
 		m.s.call(k1, nil)
 		m.must(m.s.Freeze(t.Context(), "thread", "away"))
 		m.export("away")
-		m.must(m.s.Release(t.Context(), "thread", "away"))
-		m.must(m.d.Thaw(t.Context(), "thread", "away"))
+		m.must(m.d.Commit(t.Context(), "thread", "away"))
+		m.must(m.s.Commit(t.Context(), "thread", "away"))
 
 		m.s, m.d = m.d, m.s
 		m.must(m.s.Freeze(t.Context(), "thread", "back"))
 		m.export("back")
-		m.must(m.s.Release(t.Context(), "thread", "back"))
-		m.must(m.d.Thaw(t.Context(), "thread", "back"))
+		m.must(m.d.Commit(t.Context(), "thread", "back"))
+		m.must(m.s.Commit(t.Context(), "thread", "back"))
 		m.d.deliver(k1, result("x"))
 		m.d.deliver(k1, result("x"))
 		synctest.Wait()
@@ -277,14 +280,15 @@ func TestMoveRefused(t *testing.T) {
 		}
 		_, err := h.Export(ctx, "thread", "a")
 		refused("exporting what is not frozen", err)
-		refused("releasing what is not frozen", h.Release(ctx, "thread", "b"))
-		refused("resuming what is here", h.Call(ctx, &Call{Resumed: &CallSnapshot{Key: k1, Migration: "c"}}))
+		refused("committing what is not frozen", h.Commit(ctx, "thread", "b"))
+		refused("staging what is here", h.Stage(ctx, &ThreadSnapshot{GroupID: "thread", Migration: "c"}))
 		if err := h.Freeze(ctx, "thread", "d"); err != nil {
 			t.Error(err)
 		}
 		refused("freezing twice", h.Freeze(ctx, "thread", "e"))
-		refused("thawing by another migration", h.Thaw(ctx, "thread", "f"))
-		if err := h.Thaw(ctx, "thread", "d"); err != nil {
+		refused("aborting another migration", h.Abort(ctx, "thread", "f"))
+		refused("committing what was not exported", h.Commit(ctx, "thread", "d"))
+		if err := h.Abort(ctx, "thread", "d"); err != nil {
 			t.Error(err)
 		}
 		h.deliver(k1, result("x"))
@@ -295,7 +299,7 @@ func TestMoveRefused(t *testing.T) {
 		if err := h.CloseThread(ctx, "thread"); err != nil {
 			t.Error(err)
 		}
-		refused("resuming in a closed thread", h.Call(ctx, &Call{Resumed: &CallSnapshot{Key: CallKey{"thread", "2"}, Migration: "g"}}))
+		refused("staging a closed thread", h.Stage(ctx, &ThreadSnapshot{GroupID: "thread", Migration: "g"}))
 		h.stop()
 	})
 }
@@ -308,9 +312,9 @@ func TestSnapshotOfLateCall(t *testing.T) {
 	if c := (turn{machine{}, s, new(doing)}).snapshot(&order{Move: &move{Now: now}}); c.Remaining != 0 {
 		t.Errorf("a call whose time is up has %v left", c.Remaining)
 	}
-	arriving := &thread{Phase: phaseArriving, Migration: "a", Calls: []string{"1"}}
-	for migration, want := range map[string]string{"a": "", "b": "another migration has begun to bring it here: release that first"} {
-		refused := arriving.resume(&order{Key: moveKey{Migration: migration, ID: "2"}}, &event{}, func(told) {})
+	arriving := &thread{Move: handover.State{Place: handover.Staged, Transfer: "a"}, Calls: []string{"1"}}
+	for migration, want := range map[string]string{"a": "", "b": "it is staged"} {
+		refused := obey(arriving, &order{Key: moveKey{Migration: migration, Step: handover.Stage, ID: "2"}, Move: &move{}}, func(told) {})
 		if refused != want {
 			t.Errorf("a call of migration %s: %q, want %q", migration, refused, want)
 		}

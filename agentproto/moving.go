@@ -4,22 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/millrace/millrace/agentproto/internal/handover"
 )
-
-// A phase says where a call or a thread is, of the two hosts between which it moves.
-type phase uint8
-
-const (
-	phaseHere     phase = iota
-	phaseFrozen         // here, and what comes is held
-	phaseExported       // frozen, and a snapshot was made
-	phaseGone           // elsewhere
-	phaseArriving       // resumed here and not thawed; of a call it is phaseFrozen
-)
-
-func (p phase) String() string {
-	return [...]string{"here", "frozen", "exported", "gone", "arriving"}[p]
-}
 
 // A Moved is what a call says while it moves.
 type Moved struct {
@@ -32,21 +19,21 @@ type moving struct {
 	Held      []input
 	Sent      int    // of Held, are in the snapshot
 	Forwarded uint64 // how many were, in the snapshot or after it
-	Arrived   bool   // resumed, and its open detour was not shown here
+	Passing   int    // of these, that [ProgramOptions].Forward has not passed on
 }
 
-// elsewhere handles an input of a call that is frozen or gone.
+// elsewhere handles an input of a call that is on its way or gone.
 func (t turn) elsewhere(in input) {
 	switch {
 	case in.Call != nil: // its thread is here again, and the call is new
-		if t.s.Phase == phaseGone {
+		if t.s.Place == handover.Gone {
 			t.do.Emit(emission{Result: resultGone})
 			*t.s = callState{}
 		}
 		t.begin(in)
 	case in.Event != nil && in.Event.Order != nil:
 		t.follow(in.Event)
-	case t.s.Phase == phaseGone:
+	case t.s.Place == handover.Gone:
 		t.forward(in)
 	default:
 		m := t.s.More.Moving
@@ -54,40 +41,43 @@ func (t turn) elsewhere(in input) {
 	}
 }
 
-// follow does one step of a move.
+// follow takes the call to where its thread is.
 func (t turn) follow(e *event) {
 	s := t.s
-	switch o := e.Order; o.Key.Step {
-	case stepFreeze:
+	switch o := e.Order; o.Place {
+	case handover.Frozen:
 		if s.Call != nil || s.subscribed() { // else nothing can happen to it
-			s.Phase, s.more().Moving = phaseFrozen, &moving{Migration: o.Key.Migration}
+			s.Place, s.more().Moving = handover.Frozen, &moving{Migration: o.Key.Migration}
 		}
-	case stepExport:
+	case handover.Doubt:
 		c := t.snapshot(o)
 		t.ask(Effect{Kind: moves, State: s.State, Moved: &Moved{Snapshot: c}})
-		if s.Phase == phaseFrozen {
+		if s.Place == handover.Frozen {
 			m := s.More.Moving
-			s.Phase, m.Sent, m.Forwarded = phaseExported, len(m.Held), uint64(len(c.Held))
+			s.Place, m.Sent, m.Forwarded = handover.Doubt, len(m.Held), uint64(len(c.Held))
 		}
-	case stepThaw:
-		t.thaw()
-	case stepRelease:
-		t.release()
-	case stepResume:
+	case handover.Staged:
 		t.arrive(e)
+	case handover.Here:
+		t.goOnHere()
+	default:
+		t.release()
 	}
 }
 
-// thaw lets a call go on with what was held.
-func (t turn) thaw() {
+// goOnHere lets a call go on with what was held.
+func (t turn) goOnHere() {
 	s := t.s
-	if s.Phase != phaseFrozen && s.Phase != phaseExported {
+	if !s.Place.Still() {
 		return
 	}
-	m := s.More.Moving
-	s.Phase, s.More.Moving = phaseHere, nil
-	if open := s.open(); open != nil && m.Arrived {
-		t.surface(open)
+	m, came := s.More.Moving, s.Place == handover.Staged
+	s.Place, s.More.Moving = handover.Here, nil
+	if came {
+		t.lasts() // its key was put elsewhere
+		if open := s.open(); open != nil {
+			t.surface(open)
+		}
 	}
 	for _, in := range m.Held {
 		t.take(in)
@@ -97,15 +87,15 @@ func (t turn) thaw() {
 // release gives up a call. What came since its snapshot was made is forwarded.
 func (t turn) release() {
 	s := t.s
-	if s.Phase != phaseFrozen && s.Phase != phaseExported {
+	if !s.Place.Still() {
 		return
 	}
-	m, wasHere := s.More.Moving, s.Phase == phaseExported
+	m, wasHere := s.More.Moving, s.Place == handover.Doubt
 	if wasHere {
 		t.withdraw()
 		t.ask(Effect{Kind: Departed, State: s.State})
 	}
-	*s = callState{Phase: phaseGone, Armed: s.Armed + 1, Cause: s.Cause, Large: s.Large, More: &more{Moving: &moving{Migration: m.Migration, Forwarded: m.Forwarded}}}
+	*s = callState{Place: handover.Gone, Armed: s.Armed + 1, Cause: s.Cause, Large: s.Large, More: &more{Moving: &moving{Migration: m.Migration, Forwarded: m.Forwarded}}}
 	if t.retain > 0 {
 		t.do.After(deadline, max(t.retain, movedRetention))
 	}
@@ -125,7 +115,33 @@ func (t turn) forward(in input) {
 	m := t.s.More.Moving
 	m.Forwarded++
 	if t.forwards {
+		m.Passing++
 		t.do.Call(request{Forward: &Forwarded{Key: t.do.Key(), Migration: m.Migration, Number: m.Forwarded, Relayed: relayed}})
+	}
+}
+
+// passing reports whether something is still to be forwarded.
+func (s *callState) passing() bool {
+	return s.Place == handover.Gone && s.More.Moving.Passing > 0
+}
+
+// forwardClosure passes on that a thread was closed when it had left. No call has the key under which that is done: the
+// thread may have had none.
+func (t turn) forwardClosure(migration string) {
+	if t.forwards {
+		t.s.Place, t.s.more().Moving = handover.Gone, &moving{Migration: migration}
+		t.do.Call(request{Forward: &Forwarded{Key: t.do.Key(), Migration: migration, Relayed: Relayed{Event: Event{Kind: threadClosed}}}})
+	}
+}
+
+// performed takes in that a request was performed. Nothing comes of it but that nobody has to remember it.
+func performed(s *callState, q request, _ bool, do *doing) {
+	switch {
+	case q.Forward == nil:
+	case q.Forward.Key.ID == "":
+		do.Forget()
+	case s.passing():
+		s.More.Moving.Passing--
 	}
 }
 
@@ -164,7 +180,7 @@ func (t turn) snapshot(o *order) *CallSnapshot {
 	if open := s.open(); open != nil {
 		c.Detour = &OpenDetour{ID: open.ID, OAuth: open.OAuth, Choice: open.Choice, Lifetime: open.Lifetime}
 	}
-	if s.Phase == phaseFrozen {
+	if s.Place == handover.Frozen {
 		for _, in := range s.More.Moving.Held {
 			if relayed, ok := relay(in); ok {
 				c.Held = append(c.Held, relayed)
@@ -192,8 +208,8 @@ func ends(s *callState, lifetime time.Duration, now time.Time) time.Time {
 	return since.Add(lasts)
 }
 
-// arrive takes a call in as it was elsewhere, frozen. What was held there is relayed by
-// [Program.Call]. One that is completed here stays so.
+// arrive takes a call in as it was elsewhere. What was held there is relayed by
+// [Program.Stage]. One that is completed here stays so.
 func (t turn) arrive(e *event) {
 	s, c := t.s, e.Order.Move.Snapshot
 	if s.State == Completed && !s.subscribed() {
@@ -205,7 +221,7 @@ func (t turn) arrive(e *event) {
 		return
 	}
 	t.goesOn()
-	s.Phase, s.More = phaseFrozen, &more{Moving: &moving{Migration: c.Migration, Arrived: true}, Since: e.At, Lifetime: max(c.Remaining, 1)}
+	s.Place, s.More = handover.Staged, &more{Moving: &moving{Migration: c.Migration}, Since: e.At, Lifetime: max(c.Remaining, 1)}
 	if c.Subscribed {
 		s.More.Sub = &subscription{Key: c.Key, Server: c.Server, Incarnation: c.Incarnation, Seen: slices.Clone(c.Seen), Left: c.Left, Gap: c.Gap}
 		t.listen()

@@ -100,9 +100,6 @@ func within(ctx context.Context, room chan struct{}, do func()) bool {
 	}
 }
 
-// performed takes in that a request was performed, of which nothing comes.
-func performed(*callState, request, bool, *doing) {}
-
 // endings makes the output that says which detours are over.
 func (p *Program) endings(r retention) {
 	ended := keyedstream.FilterMapWithKey(p.emitted, func(k CallKey, e emission) (*Effect, bool) {

@@ -106,7 +106,7 @@ func TestAnswersDoNotWaitForForwards(t *testing.T) {
 		must(h.Freeze(ctx, k1.GroupID, "m"))
 		_, err := h.Export(ctx, k1.GroupID, "m")
 		must(err)
-		must(h.Release(ctx, k1.GroupID, "m"))
+		must(h.Commit(ctx, k1.GroupID, "m"))
 		h.deliver(k1, result("a"))
 		synctest.Wait()
 		other := CallKey{"other", "1"}

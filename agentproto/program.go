@@ -47,7 +47,7 @@ type ProgramOptions struct {
 	// restart. It may be called before the program's Start has returned. Nil means that
 	// nothing is called.
 	Watch func(ctx context.Context, w *Watched) (lost string)
-	// Forward passes on what comes for a call that was moved away with [Program.Release],
+	// Forward passes on what comes for a call that was moved away with [Program.Commit],
 	// to [Program.Relay] of the destination. It retries as it sees fit, and returns when the
 	// destination has it. Where the history is kept it is called again after a restart if it
 	// had not returned. Nil means that what comes is lost.
@@ -201,9 +201,6 @@ func (p *Program) Status() []dataflow.LocationStatus { return p.app.Status() }
 // Call puts a call. It returns [dataflow.ErrDuplicateKey] if the key was used before:
 // a call is never replaced.
 func (p *Program) Call(ctx context.Context, call *Call) error {
-	if call.Resumed != nil {
-		return p.resume(ctx, call.Resumed)
-	}
 	return p.calls.Put(ctx, call.Key, call)
 }
 
@@ -238,13 +235,13 @@ func (p *Program) Await(ctx context.Context, key CallKey) (*Resolution, error) {
 
 // Has reports whether a call was put, resolved or not. It sees every [Program.Call] that has
 // returned, for half of [ProgramOptions].Retain, and twice that at most: see [Program.Lasting] for calls that
-// last longer. See [dataflow.EntryInputPort.Has] for what it costs. A call that was resumed was put elsewhere.
+// last longer. See [dataflow.EntryInputPort.Has] for what it costs. A call that was staged was put elsewhere, and is one that lasts.
 func (p *Program) Has(ctx context.Context, key CallKey) (bool, error) { return p.calls.Has(ctx, key) }
 
 // Lasting reports whether there is a call that lasts for long, with its [Call].Incarnation, as far as
 // this process knows: it knows those whose functions it runs. With [ProgramOptions].Retain, each call that is
 // pending or subscribed is one before [Program.Has] may have forgotten its key, until it is
-// forgotten itself.
+// forgotten itself, and one that came from elsewhere is one as soon as it is committed.
 func (p *Program) Lasting(key CallKey) (incarnation uint64, lasts bool) { return p.lasting.Get(key) }
 
 // AwaitLasting is Lasting that asks the process whose call it is, for as long as ctx allows.

@@ -168,8 +168,8 @@ func TestMovedCallIsForwarded(t *testing.T) {
 		m.s.call(k1, func(c *Call) { c.Lifetime, c.Incarnation = 30*24*time.Hour, 5<<16 })
 		m.must(m.s.Freeze(ctx, "thread", "m"))
 		m.export("m")
-		m.must(m.s.Release(ctx, "thread", "m"))
-		m.must(m.d.Thaw(ctx, "thread", "m"))
+		m.must(m.d.Commit(ctx, "thread", "m"))
+		m.must(m.s.Commit(ctx, "thread", "m"))
 		time.Sleep(6 * 24 * time.Hour)
 		r := result("a")
 		r.Incarnation = 5 << 16

@@ -12,11 +12,11 @@ import (
 
 // TestEveryMoment plays the orders of the five steps of a move with two results, an interruption
 // and the end of the lifetime, each at any moment between them: 9!/(5!·2) = 1512. What comes
-// goes to the source until the thread is thawed at the destination, and then to that. In each
+// goes to the source until it is known there that the thread is committed, and then to the destination. In each
 // there is one result of source and destination together, no prompt is left open, and what
 // was given is accounted for.
 func TestEveryMoment(t *testing.T) {
-	orders := interleavings("FERST", "aaxt")
+	orders := interleavings("FESCT", "aaxt")
 	if len(orders) != 1512 {
 		t.Errorf("%d orders, want 1512", len(orders))
 	}
@@ -55,14 +55,12 @@ func playMove(t *testing.T, order string) {
 			var err error
 			thread, err = m.s.Export(ctx, "thread", "m")
 			m.must(err)
-		case 'R':
-			for _, c := range thread.Calls {
-				m.must(m.d.Call(ctx, &Call{Key: c.Key, Resumed: c}))
-			}
 		case 'S':
-			m.must(m.s.Release(ctx, "thread", "m"))
+			m.must(m.d.Stage(ctx, thread))
+		case 'C':
+			m.must(m.d.Commit(ctx, "thread", "m"))
 		case 'T':
-			m.must(m.d.Thaw(ctx, "thread", "m"))
+			m.must(m.s.Commit(ctx, "thread", "m"))
 			at = m.d
 		case 'a':
 			at.deliver(k1, result("a"))
@@ -100,9 +98,19 @@ func (m *movers) account(errorf func(string, ...any), order string) (results int
 }
 
 // TestEveryMove has both programs in one simulation: a result and the lifetime race with each
-// step of a move, inside the programs too.
+// step of a move, inside the programs too. Whichever of the two is told first that it is committed; the destination is
+// where a host does both, and the call has fewer places to be in then.
 func TestEveryMove(t *testing.T) {
-	n := sim.Exhaustive(t, func(s *sim.Sim) {
+	if n := everyMove(t, false); n != 105 {
+		t.Errorf("%d schedules, want 105", n)
+	}
+	if n := everyMove(t, true); n != 66 {
+		t.Errorf("%d schedules with the destination first, want 66", n)
+	}
+}
+
+func everyMove(t *testing.T, destinationFirst bool) (schedules int) {
+	return sim.Exhaustive(t, func(s *sim.Sim) {
 		accepted := func(context.Context, *Call) DispatchOutcome { return DispatchOutcome{Accepted: true} }
 		var to *Program
 		from := NewProgram(ProgramOptions{Flow: s.Flow(), Now: stopped, Dispatch: accepted, Forward: func(ctx context.Context, f *Forwarded) {
@@ -118,11 +126,14 @@ func TestEveryMove(t *testing.T) {
 		s.Check(from.Freeze(ctx, "thread", "m"))
 		thread, err := from.Export(ctx, "thread", "m")
 		s.Check(err)
-		for _, c := range thread.Calls {
-			s.Check(to.Call(ctx, &Call{Resumed: c}))
+		s.Check(to.Stage(ctx, thread))
+		both := []*Program{from, to}
+		if destinationFirst {
+			both = []*Program{to, from}
 		}
-		s.Check(from.Release(ctx, "thread", "m"))
-		s.Check(to.Thaw(ctx, "thread", "m"))
+		for _, p := range both {
+			s.Check(p.Commit(ctx, "thread", "m"))
+		}
 		results, accounted := 0, 0
 		for _, p := range []*Program{from, to} {
 			var a account
@@ -135,7 +146,4 @@ func TestEveryMove(t *testing.T) {
 			s.Errorf("%d results, and %d inputs of 1 are accounted for", results, accounted)
 		}
 	})
-	if n != 105 {
-		t.Errorf("%d schedules, want 105", n)
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/agentproto/internal/handover"
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedstream"
@@ -27,8 +28,9 @@ type word struct {
 
 // An order is one step of a move, for a thread or one of its calls.
 type order struct {
-	Key  moveKey
-	Move *move
+	Key   moveKey
+	Move  *move
+	Place handover.Place // of an order for a call: where its thread is then
 }
 
 // A told is what a thread says: an input to a call of it, or the reply to an order.
@@ -58,7 +60,9 @@ func threads(calls callsAt, words wordsAt, moves orderedAt, m machine) toldAt {
 	return said
 }
 
-func orderOf(k moveKey, m *move) (word, bool) { return word{Order: &order{k, m}}, k.Step != stepRelay }
+func orderOf(k moveKey, m *move) (word, bool) {
+	return word{Order: &order{Key: k, Move: m}}, k.Step != 0
+}
 
 // toCalls are what threads tell their calls.
 func toCalls(said toldAt) mergedAt {
@@ -73,14 +77,14 @@ func toCalls(said toldAt) mergedAt {
 // time that it is not. So Calls has those of the time since the last sweep, and Earlier
 // those of the time before and no others.
 type thread struct {
-	Calls     []string // the ids of those that came before
-	Earlier   []string
-	Closed    bool
-	Phase     phase
-	Migration string // the last one
-	Closing   bool   // it was closed in a phase in which that has to wait
-	Sweeps    bool   // a sweep is to come
-	Kept      []kept // results, the oldest first
+	Calls   []string // the ids of those that came before
+	Earlier []string
+	Closed  bool
+	Move    handover.State
+	Closing bool   // it was closed where that has to wait
+	Told    bool   // Closing is in the snapshot
+	Sweeps  bool   // a sweep is to come
+	Kept    []kept // results, the oldest first
 }
 
 func newThread() thread { return thread{} }
@@ -90,7 +94,7 @@ type hearing = keyedstream.TimedTurn[ThreadID, told, struct{}]
 
 // hear handles what is said to a thread.
 func (m machine) hear(t *thread, w word, do *hearing) {
-	was := t.Closed || t.Phase == phaseGone
+	was := t.over()
 	if w.Kept != nil {
 		t.count(w.Kept, m.results, do.Emit)
 	} else {
@@ -99,7 +103,7 @@ func (m machine) hear(t *thread, w word, do *hearing) {
 	if m.retain == 0 {
 		return
 	}
-	is := t.Closed || t.Phase == phaseGone
+	is := t.over()
 	switch {
 	case t.empty():
 		do.Forget()
@@ -116,7 +120,7 @@ func (m machine) hear(t *thread, w word, do *hearing) {
 
 // retention is how long a thread is remembered that is over.
 func (m machine) retention(t *thread) time.Duration {
-	if t.Phase == phaseGone {
+	if t.Move.Place != handover.Here {
 		return max(m.retain, movedRetention)
 	}
 	return m.retain
@@ -133,14 +137,19 @@ func (m machine) sweep(t *thread, _ keyedstream.Timer, do *hearing) {
 	do.After(0, m.retain)
 }
 
+// over reports whether the thread is closed or not here: nothing more happens in it.
+func (t *thread) over() bool {
+	return t.Closed || t.Move.Place == handover.Gone || t.Move.Place == handover.None
+}
+
 // empty reports whether a thread is like one of which nothing was heard.
 func (t *thread) empty() bool {
-	return len(t.Calls)+len(t.Earlier)+len(t.Kept) == 0 && !t.Closed && !t.Closing && t.Phase == phaseHere
+	return len(t.Calls)+len(t.Earlier)+len(t.Kept) == 0 && !t.Closed && !t.Closing && t.Move.Place == handover.Here
 }
 
 // renew notes that a call goes on.
 func (t *thread) renew(id string) {
-	if t.Closed || t.Phase == phaseGone || slices.Contains(t.Calls, id) {
+	if t.over() || slices.Contains(t.Calls, id) {
 		return
 	}
 	t.Calls = append(t.Calls, id)
@@ -156,19 +165,22 @@ func tell(t *thread, w word, emit func(told)) {
 	case w.Order != nil:
 		why := obey(t, w.Order, emit)
 		r := &reply{Key: w.Order.Key, Refused: why}
-		if why == "" && w.Order.Key.Step == stepExport {
-			r.Calls, r.Closed = t.all(), t.Closed || t.Closing
+		if why == "" && w.Order.Key.Step == handover.Send {
+			r.Calls, r.Closed, t.Told = t.all(), t.Closed || t.Closing, t.Closing
 		}
 		emit(told{Reply: r})
-	case w.Call != nil && (t.Closed || t.Phase != phaseHere):
+	case w.Call != nil && (t.Closed || t.Move.Place != handover.Here && t.Move.Place != handover.None):
 		emit(told{ID: w.Call.Key.ID, Call: w.Call, Event: closedEvent})
 	case w.Call != nil:
+		t.Move.Place = handover.Here // or it was to come, and did not
 		t.Calls = append(t.Calls, w.Call.Key.ID)
 		emit(told{ID: w.Call.Key.ID, Call: w.Call})
 	case w.Renewed != "":
 		t.renew(w.Renewed)
-	case t.Phase != phaseHere:
+	case t.Move.Place.Still():
 		t.Closing = true
+	case t.Move.Place == handover.Gone:
+		emit(told{Event: t.closure()})
 	default:
 		t.close(emit)
 	}
@@ -178,7 +190,7 @@ var closedEvent = &event{Event: Event{Kind: threadClosed}}
 
 func (t *thread) close(emit func(told)) {
 	t.tellAll(closedEvent, emit)
-	t.Calls, t.Earlier, t.Closed, t.Closing = nil, nil, true, false
+	t.Calls, t.Earlier, t.Closed, t.Closing, t.Move.Place = nil, nil, true, false, handover.Here
 }
 
 // tellAll tells every call of the thread.
@@ -190,61 +202,55 @@ func (t *thread) tellAll(e *event, emit func(told)) {
 
 // obey follows an order, or says why not.
 func obey(t *thread, o *order, emit func(told)) (refused string) {
-	same := t.Migration == o.Key.Migration
-	e := &event{Event: Event{Kind: ordered, At: o.Move.Now}, Order: o}
-	switch o.Key.Step {
-	case stepFreeze:
-		if t.Phase != phaseHere {
-			return "it is " + t.Phase.String() + " already"
+	m, step := t.Move, o.Key.Step
+	if step == handover.Stage {
+		switch {
+		case t.Closed:
+			return "it is closed"
+		case m.Place == handover.Here && len(t.Calls)+len(t.Earlier) == 0: // nothing of it is
+			m.Place = handover.None
 		}
-		t.Phase, t.Migration = phaseFrozen, o.Key.Migration
-		t.tellAll(e, emit)
-	case stepThaw:
-		if t.Phase == phaseHere {
-			return ""
+	}
+	changed, why := m.Take(step, o.Key.Migration)
+	if why != "" {
+		return why
+	}
+	if step == handover.Stage && changed && t.Move.Place == handover.Staged { // in place of what came before
+		t.tellAll(t.move(o, handover.None), emit)
+		t.Calls, t.Earlier, t.Closing = nil, nil, false
+	}
+	t.Move = m
+	e := t.move(o, m.Place)
+	switch {
+	case step == handover.Stage && m.Place == handover.Staged: // each call comes with a step of its own
+		t.Closing = t.Closing || o.Move.Closed
+		if id := o.Key.ID; id != "" {
+			t.Calls = append(t.Calls, id)
+			emit(told{ID: id, Event: e})
 		}
-		if t.Phase == phaseGone && !same { // it comes back, and no call of it with it
-			t.Phase, t.Migration = phaseHere, o.Key.Migration
-			return ""
+		return ""
+	case !changed:
+		return ""
+	}
+	t.tellAll(e, emit)
+	switch {
+	case m.Place == handover.Here && t.Closing:
+		t.close(emit)
+	case t.over():
+		if t.Closing && !t.Told && step == handover.Commit {
+			emit(told{Event: t.closure()})
 		}
-		if t.Phase == phaseGone || !same {
-			return "it is " + t.Phase.String() + ", and not by this migration"
-		}
-		t.Phase = phaseHere
-		t.tellAll(e, emit)
-		if t.Closing {
-			t.close(emit)
-		}
-	case stepExport:
-		if t.Phase != phaseFrozen || !same {
-			return "it is " + t.Phase.String() + " and was not frozen by this migration"
-		}
-		t.Phase = phaseExported
-		t.tellAll(e, emit)
-	case stepRelease:
-		if t.Phase != phaseExported && t.Phase != phaseArriving || !same {
-			return "it is " + t.Phase.String() + ", and not by this migration"
-		}
-		t.tellAll(e, emit)
-		t.Phase, t.Calls, t.Earlier = phaseGone, nil, nil
-	case stepResume:
-		return t.resume(o, e, emit)
+		t.Calls, t.Earlier, t.Closing, t.Told = nil, nil, false, false
 	}
 	return ""
 }
 
-// resume takes in a call from elsewhere.
-func (t *thread) resume(o *order, e *event, emit func(told)) (refused string) {
-	switch {
-	case t.Closed:
-		return "it is closed"
-	case t.Phase == phaseArriving && t.Migration != o.Key.Migration:
-		return "another migration has begun to bring it here: release that first"
-	case t.Phase == phaseFrozen || t.Phase == phaseExported || t.Phase == phaseHere && len(t.Calls)+len(t.Earlier) > 0:
-		return "it is here"
-	}
-	t.Phase, t.Migration = phaseArriving, o.Key.Migration
-	t.Calls = append(t.Calls, o.Key.ID)
-	emit(told{ID: o.Key.ID, Event: e})
-	return ""
+// closure is what is told to no call: the closure of a thread that has left is forwarded.
+func (t *thread) closure() *event {
+	return &event{Event: Event{Kind: threadClosed}, Order: &order{Key: moveKey{Migration: t.Move.Transfer}, Place: handover.Gone}}
+}
+
+// move returns what a call is told of an order.
+func (t *thread) move(o *order, to handover.Place) *event {
+	return &event{Event: Event{Kind: ordered, At: o.Move.Now}, Order: &order{o.Key, o.Move, to}}
 }

@@ -9,7 +9,8 @@ import (
 type line struct {
 	N       int
 	Message *Message      // nil to drop it
-	Keep    time.Duration // for how long, if it is dropped
+	Keep    time.Duration // for how long, if it is dropped; 0 is not at all
+	Back    bool          // it has come from elsewhere, and may have been here and been dropped
 }
 
 // droppedMessage is how long a message is kept that its thread has dropped, for whoever reads

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/handover"
 	"github.com/millrace/millrace/keyedstream"
 )
 
@@ -31,12 +32,14 @@ func (m machine) step(s *State, in input, do *doing) {
 	was := s.over()
 	t.take(in)
 	switch is := s.over(); {
-	case s.Session == nil:
+	case s.Session == nil && !is:
 		do.Forget()
 	case is && !was:
 		do.Stop(idle)
 		if t.limits.Retain > 0 {
-			t.dropAll(t.retention())
+			if s.Session != nil {
+				t.dropAll(t.retention())
+			}
 			do.ForgetAfter(t.retention())
 		}
 	case was && !is: // it is back from elsewhere
@@ -57,7 +60,7 @@ func (m machine) answer(s *State, a Action, o Outcome, do *doing) {
 
 // ring closes a thread that was idle for too long, unless something is still to come.
 func (m machine) ring(s *State, _ keyedstream.Timer, do *doing) {
-	if s.Frozen || s.Asking || len(s.Undone)+len(s.Batch)+len(s.Background) > 0 {
+	if s.Move.Place.Still() || s.Asking || len(s.Undone)+len(s.Batch)+len(s.Background) > 0 {
 		do.After(idle, m.limits.Idle)
 		return
 	}
@@ -65,11 +68,13 @@ func (m machine) ring(s *State, _ keyedstream.Timer, do *doing) {
 }
 
 // over reports whether the thread is closed or lives elsewhere: nothing more happens in it.
-func (s *State) over() bool { return s.Closed || s.Moved }
+func (s *State) over() bool {
+	return s.Closed || s.Move.Place == handover.Gone || s.Move.Place == handover.None
+}
 
 // retention is how long a thread that is over is kept.
 func (t *turn) retention() time.Duration {
-	if t.s.Moved {
+	if t.s.Move.Place != handover.Here {
 		return max(t.limits.Retain, movedRetention)
 	}
 	return t.limits.Retain
@@ -85,15 +90,22 @@ func (t *turn) take(in input) {
 	if in.From != "" && s.Session != nil && in.Number <= s.Heard[in.From] {
 		return // it was forwarded before
 	}
-	refused := t.refuses(in)
+	refused := ""
+	if in.Kind != moves {
+		refused = t.refuses(in)
+	}
 	switch {
-	case s.Session == nil && in.Kind == opened, s.Moved && in.Import != nil:
+	case in.Kind == moves:
+		if refused = t.move(in); refused == "" {
+			in.Token = "" // it was answered, or is later
+		}
+	case s.Session == nil && in.Kind == opened:
 		t.open(in)
 	case s.Session == nil:
 	case in.Kind == done:
 		t.done(in)
-	case refused != "", s.Closed && !isMove(in.Kind), s.Moved, in.Kind == asked:
-	case s.Frozen && !whileFrozen(in.Kind):
+	case refused != "", s.Closed, s.Move.Place == handover.Gone, in.Kind == asked:
+	case s.Move.Place.Still():
 		held := in
 		held.Token = ""
 		s.Held = append(s.Held, held)
@@ -108,7 +120,7 @@ func (t *turn) take(in input) {
 		heard[in.From] = in.Number
 		s.Heard = heard
 	}
-	if in.Token != "" && (in.Kind != exported || refused != "") {
+	if in.Token != "" {
 		t.emit(emission{Answer: &answer{Token: in.Token, Status: t.status(refused)}})
 	}
 }
@@ -151,25 +163,14 @@ func (t *turn) handle(in input) {
 		t.end(in.Call)
 	case viewed:
 		t.view(in.View)
-	case frozen:
-		t.freeze()
-	case thawed:
-		t.thaw()
-	case exported:
-		t.export(in.Token)
-	case moved:
-		t.move()
 	}
 }
 
 // open makes the thread.
 func (t *turn) open(in input) {
 	s := t.s
-	if in.Import != nil {
-		t.install(in)
-		return
-	}
-	*s = State{Session: in.Session, Kept: Kept{First: 1}, Used: map[string]bool{}, Undone: map[uint64]Action{}, Views: map[string]jsontext.Value{}}
+	s.Move.Place = handover.Here // or it was to come, and did not
+	*s = State{Move: s.Move, Session: in.Session, Kept: Kept{First: 1}, Used: map[string]bool{}, Undone: map[uint64]Action{}, Views: map[string]jsontext.Value{}}
 	t.write(Message{Kind: Opened, Session: in.Session})
 	if in.Text != "" {
 		t.say(in.Text)
@@ -299,7 +300,7 @@ func (t *turn) resolve(id string, r *agentproto.Resolution) {
 // model had better know; or something came in.
 func (t *turn) advance() {
 	s := t.s
-	if s.Asking || s.Frozen {
+	if s.Asking || s.Move.Place.Still() {
 		return
 	}
 	for _, o := range s.Batch {

@@ -93,10 +93,16 @@ func histories(emitted emittedAt) dataflow.KeyedSingleton[position, Message, age
 	type turn = keyedstream.TimedTurn[position, struct{}, Message]
 	lines := ordered(emitted, lineOf, "a message is written before it is dropped")
 	_, kept := keyedstream.TimedMachine(lines, func() struct{} { return struct{}{} }, func(_ *struct{}, l line, do *turn) {
-		if l.Message != nil {
-			do.Decide(*l.Message)
-		} else {
+		switch {
+		case l.Message == nil && l.Keep == 0:
+			do.Forget()
+		case l.Message == nil:
 			do.ForgetAfter(l.Keep)
+		case l.Back: // what was to forget it must not do so now
+			do.ForgetAfter(never)
+			fallthrough
+		default:
+			do.Decide(*l.Message)
 		}
 	}, func(*struct{}, keyedstream.Timer, *turn) {}, "who reads while a message is dropped has it or not")
 	return kept
@@ -170,8 +176,8 @@ var (
 	ErrClosedThread = errors.New("conversation: the thread is closed")
 	// ErrMoved says that a thread lives elsewhere, or is on its way.
 	ErrMoved = errors.New("conversation: the thread has moved")
-	// ErrNotFrozen says that a thread has to be frozen first.
-	ErrNotFrozen = errors.New("conversation: the thread is not frozen")
+	// ErrNotMoving says that a thread cannot make this step of a migration. The text says where it is.
+	ErrNotMoving = errors.New("conversation: the thread cannot do this step of a move now")
 	// ErrTooManyChildren says that a thread has as many children as it may have: see [Limits].
 	ErrTooManyChildren = errors.New("conversation: the thread has too many children")
 	// ErrNoSubscription says that a thread has no such subscription.
@@ -196,12 +202,12 @@ func (p *Program) tell(ctx context.Context, thread string, in input) (answer, er
 		err = ErrClosedThread
 	case refusedMoved, refusedMoving:
 		err = ErrMoved
-	case refusedThawed:
-		err = ErrNotFrozen
 	case refusedNoSubscr:
 		err = ErrNoSubscription
 	case refusedChildren:
 		err = ErrTooManyChildren
+	default:
+		err = fmt.Errorf("%w: %s", ErrNotMoving, a.Status.Refused)
 	}
 	if err != nil {
 		return a, fmt.Errorf("thread %q: %w", thread, err)
@@ -253,9 +259,13 @@ func (p *Program) CancelSubscription(ctx context.Context, thread, callID string)
 }
 
 // View keeps the content of a view of a thread, in place of the one before. A thread that
-// is unknown or closed has none, and it is no error.
+// is unknown or closed has none, and it is no error; for one that is on its way it is [ErrMoved].
 func (p *Program) View(ctx context.Context, v *agentproto.ViewUpdate) error {
-	return p.inputs.Send(ctx, agentproto.ThreadID(v.GroupID), input{Kind: viewed, View: v})
+	_, err := p.tell(ctx, v.GroupID, input{Kind: viewed, View: v})
+	if errors.Is(err, ErrUnknownThread) || errors.Is(err, ErrClosedThread) {
+		return nil
+	}
+	return err
 }
 
 // Status returns what a thread stands at. Whatever was told to the thread before is in it.

@@ -4,6 +4,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
 // An input is something that happened to a thread. Fields are exported because they are
@@ -16,8 +17,10 @@ type input struct {
 	Text       string                 // of said, openChild
 	Thread     string                 // of openChild: the child
 	Session    *Session               // of opened
-	Import     *State                 // of opened: a thread that lived elsewhere
-	Messages   []Message              // of opened: its history
+	Step       handover.Step          // of moves
+	Migration  string                 // of moves
+	Import     *State                 // of moves: a thread that lived elsewhere
+	Messages   []Message              // of moves: its history
 	Call       string                 // of those below: the call that it is about
 	Resolution *agentproto.Resolution // of resolved
 	Event      *Event                 // of happened
@@ -37,10 +40,7 @@ const (
 	closed                            // the thread is over
 	openChild                         // Thread is to be opened as a child
 	unsubscribed                      // the user cancels the subscription of Call
-	frozen                            // nothing is done until the thread is thawed
-	thawed                            // what waited is done
-	exported                          // the thread is wanted elsewhere
-	moved                             // the thread lives elsewhere
+	moves                             // a Step of a Migration is made
 	resolved                          // Call has a Resolution
 	authorizing                       // Call waits for the user to authorize it
 	resumed                           // Call waits for its tool again
@@ -60,7 +60,7 @@ type emission struct {
 type answer struct {
 	Token  string
 	Status Status
-	Export *Export // of exported
+	Export *Export // of the step that sends it
 }
 
 // A State is what is remembered of a thread: part of an [Export], to be handed on as it
@@ -93,11 +93,9 @@ type State struct {
 	Undone           map[uint64]Action
 	Views            map[string]jsontext.Value
 	Closed           bool
-	Frozen           bool
-	Exported         bool
-	Moved            bool
-	Owing            bool     // the model is to be asked when the thread is thawed
-	Held             []input  // what happened while the thread was frozen
+	Move             handover.State
+	Owing            bool     // the model is to be asked when the thread goes on
+	Held             []input  // what happened while the thread was on its way
 	Wanted           []string // tokens of exports that wait until everything under way is done
 }
 

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
@@ -34,11 +33,6 @@ func (rt *Runtime) Known(ctx context.Context, key agentproto.CallKey) (bool, err
 		known = rt.program.AwaitLasting(asking, key)
 		cancel()
 	}
-	if err == nil && !known {
-		if migration := rt.cameWith(key.GroupID); migration != "" {
-			known, err = rt.program.HasResumed(ctx, key, migration)
-		}
-	}
 	if known {
 		rt.knows(key)
 	}
@@ -54,17 +48,3 @@ func (rt *Runtime) knows(key agentproto.CallKey) {
 
 // askLasting is how long the process of a call may take to say that it lasts.
 const askLasting = 50 * time.Millisecond
-
-// cameWith returns the migration by which a thread has come here, or "" for one that was
-// always here.
-func (rt *Runtime) cameWith(thread string) (migration string) {
-	ports := rt.moves.ports
-	if ports == nil {
-		return ""
-	}
-	if _, n := ports.placeOf(thread); n > 0 {
-		text, _ := ports.read(note{Kind: notePlace, Of: thread, N: n - 1})
-		migration, _, _ = strings.Cut(text, " ")
-	}
-	return migration
-}

@@ -2,13 +2,13 @@ package host
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
 	"github.com/millrace/millrace/agentproto/internal/envelope"
+	"github.com/millrace/millrace/agentproto/internal/handover"
 	"github.com/millrace/millrace/dataflow"
 )
 
@@ -72,20 +72,27 @@ func (rt *Runtime) Migrate(ctx context.Context, session, to string) error {
 // after a crash waits for the one that goes on.
 func (m *migrationPorts) order(ctx context.Context, session, to string) (o order, err error) {
 	o.Session = session
+	var last handover.State // what has moved the session, or was to
 	for n := 0; o.Migration == ""; n++ {
 		text, known := m.read(note{Kind: noteOrder, Of: session, N: n})
 		if known && m.isOver(session, text) {
+			last.Transfer, _, _ = strings.Cut(text, " ")
 			continue
 		}
 		if !known {
-			if host, _ := m.placeOf(session); host != "" {
+			came, host, _ := m.at(session)
+			if host != "" {
 				return o, fmt.Errorf("host: session %s lives at %s: %w", quoted(session), quoted(host), ErrNotMoved)
 			}
-			mine := rand.Text() + " " + to
+			if handover.Number(came) > handover.Number(last.Transfer) {
+				last.Transfer = came
+			}
+			mine := last.Name() + " " + to
 			if text, err = m.write(ctx, note{Kind: noteOrder, Of: session, N: n}, mine); err != nil {
 				return o, err
 			}
 			if text != mine && m.isOver(session, text) {
+				last.Transfer, _, _ = strings.Cut(text, " ")
 				continue
 			}
 		}

@@ -105,7 +105,7 @@ func (rt *Runtime) arrive(ctx context.Context, m *migrationMessage) (*migrationR
 	}
 	for i := range m.Import.Threads {
 		t := &m.Import.Threads[i]
-		if err := rt.importThread(ctx, t); err != nil {
+		if err := rt.importThread(ctx, m.Migration, t); err != nil {
 			return nil, fmt.Errorf("thread %s: %w", quoted(t.Thread), err)
 		}
 	}
@@ -160,17 +160,11 @@ func (rt *Runtime) forget(ctx context.Context, session string) error {
 			continue
 		}
 		for _, t := range threads {
-			// What was not here yet is refused, and nothing is left of it.
-			if err := rt.program.Release(ctx, t.Thread, migration); err != nil && !errors.Is(err, agentproto.ErrMove) {
+			// What did not come by this migration may be on its way by another one.
+			if err := rt.abortThread(ctx, migration, t.Thread); err != nil && !errors.Is(err, agentproto.ErrMove) && !errors.Is(err, conversation.ErrNotMoving) {
 				return err
 			}
 			rt.subscribed.forget(t.Thread)
-			if rt.threads == nil {
-				continue
-			}
-			if err := rt.threads.Moved(ctx, t.Thread); err != nil && !errors.Is(err, conversation.ErrMoved) && !errors.Is(err, conversation.ErrUnknownThread) && !errors.Is(err, conversation.ErrNotFrozen) {
-				return err
-			}
 		}
 	}
 }

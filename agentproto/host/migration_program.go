@@ -90,12 +90,18 @@ func (m *migrationPorts) read(n note) (string, bool) { return m.noted.Get(n) }
 // placeOf returns the host that a thread has moved to, "" if it lives here, and how often
 // it has moved from here or to here.
 func (m *migrationPorts) placeOf(thread string) (host string, moves int) {
+	_, host, moves = m.at(thread)
+	return host, moves
+}
+
+// at is placeOf with the migration by which the thread has come there.
+func (m *migrationPorts) at(thread string) (migration, host string, moves int) {
 	for {
 		text, ok := m.read(note{Kind: notePlace, Of: thread, N: moves})
 		if !ok {
-			return host, moves
+			return migration, host, moves
 		}
-		_, host, _ = strings.Cut(text, " ")
+		migration, host, _ = strings.Cut(text, " ")
 		moves++
 	}
 }

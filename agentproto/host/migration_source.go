@@ -333,7 +333,7 @@ func (d *departure) takeBack(ctx context.Context) error {
 	}
 	d.rt.moves.freeze(d.Threads, false)
 	for _, t := range d.Threads {
-		if err := d.rt.thawThread(ctx, d.id, t); err != nil {
+		if err := d.rt.abortThread(ctx, d.id, t); err != nil {
 			failures = append(failures, fmt.Errorf("thread %s is still shut down: %w", quoted(t), err))
 		}
 	}
@@ -365,9 +365,14 @@ func (d *departure) handBack(ctx context.Context, moved movedTool) (err error) {
 // cleanUp leaves behind what late callbacks need: tombstones, and where the session is.
 func (d *departure) cleanUp(ctx context.Context) error {
 	for _, t := range d.Threads {
-		if err := d.rt.leaveThread(ctx, d.id, t, d.to); err != nil {
+		err := d.rt.moves.ports.place(ctx, d.id, t, d.to)
+		if err == nil {
+			err = d.rt.commitThread(ctx, d.id, t)
+		}
+		if err != nil {
 			return fmt.Errorf("the session has moved, but thread %s was not cleaned up: %w", quoted(t), err)
 		}
+		d.rt.views.forget(t)
 	}
 	d.rt.moves.freeze(d.Threads, false)
 	for _, s := range d.rt.servers {

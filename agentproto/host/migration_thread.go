@@ -20,10 +20,10 @@ import (
 // what it had under way is waited for: the calls that it was making are made.
 func (rt *Runtime) freezeThread(ctx context.Context, migration, thread string) (children []string, err error) {
 	if rt.threads != nil {
-		err := rt.threads.Freeze(ctx, thread)
+		err := rt.threads.Freeze(ctx, thread, migration)
 		if err == nil {
 			var e *conversation.Export
-			if e, err = rt.threads.Export(ctx, thread); err == nil {
+			if e, err = rt.threads.Export(ctx, thread, migration); err == nil {
 				children = e.State.Children
 			}
 		}
@@ -34,33 +34,22 @@ func (rt *Runtime) freezeThread(ctx context.Context, migration, thread string) (
 	return children, rt.program.Freeze(ctx, thread, migration)
 }
 
-// thawThread lets a thread go on that was frozen here, or that has arrived.
-func (rt *Runtime) thawThread(ctx context.Context, migration, thread string) error {
-	if err := rt.program.Thaw(ctx, thread, migration); err != nil {
-		return err
+// commitThread ends the migration of a thread that has left, or has come: its calls first, which the conversation goes on with.
+func (rt *Runtime) commitThread(ctx context.Context, migration, thread string) error {
+	err := rt.program.Commit(ctx, thread, migration)
+	if err == nil && rt.threads != nil {
+		err = unlessUnknown(rt.threads.Commit(ctx, thread, migration))
 	}
-	if rt.threads == nil {
-		return nil
-	}
-	return unlessUnknown(rt.threads.Thaw(ctx, thread))
+	return err
 }
 
-// leaveThread gives a thread up that is at another host now.
-func (rt *Runtime) leaveThread(ctx context.Context, migration, thread, to string) error {
-	if err := rt.moves.ports.place(ctx, migration, thread, to); err != nil {
-		return err
+// abortThread takes the migration of a thread back.
+func (rt *Runtime) abortThread(ctx context.Context, migration, thread string) error {
+	err := rt.program.Abort(ctx, thread, migration)
+	if err == nil && rt.threads != nil {
+		err = unlessUnknown(rt.threads.Abort(ctx, thread, migration))
 	}
-	if err := rt.program.Release(ctx, thread, migration); err != nil {
-		return err
-	}
-	rt.views.forget(thread)
-	if rt.threads == nil {
-		return nil
-	}
-	if err := rt.threads.Moved(ctx, thread); !errors.Is(err, conversation.ErrMoved) {
-		return unlessUnknown(err)
-	}
-	return nil // it was left before a crash
+	return err
 }
 
 // unlessUnknown returns err unless it says that the runtime's model has no such thread: it
@@ -94,7 +83,7 @@ func (rt *Runtime) exportThread(ctx context.Context, migration, thread string) (
 	if rt.threads == nil {
 		return out, nil
 	}
-	out.Conversation, err = rt.threads.Export(ctx, thread)
+	out.Conversation, err = rt.threads.Export(ctx, thread, migration)
 	return out, unlessUnknown(err)
 }
 
@@ -139,24 +128,20 @@ func (rt *Runtime) sealRelayed(r *agentproto.Relayed) error {
 	return err
 }
 
-// importThread takes a thread in, frozen.
-func (rt *Runtime) importThread(ctx context.Context, t *threadExport) error {
+// importThread stages a thread.
+func (rt *Runtime) importThread(ctx context.Context, migration string, t *threadExport) error {
 	if err := checkID("thread", t.Thread); err != nil {
 		return err
+	}
+	if c := t.Conversation; t.Calls.Migration != migration || t.Calls.GroupID != t.Thread || c != nil && (c.State.Move.Transfer != migration || c.Thread != t.Thread) {
+		return errors.New("what is there of it belongs to another thread or migration")
 	}
 	if t.Conversation != nil {
 		if rt.threads == nil {
 			return ErrNoModel
 		}
-		if err := rt.threads.Import(ctx, t.Conversation); err != nil {
+		if err := rt.threads.Stage(ctx, t.Conversation); err != nil {
 			return err
-		}
-		st, err := rt.threads.Status(ctx, t.Thread)
-		if err != nil {
-			return err
-		}
-		if !st.Frozen { // it was opened here since the offer, and stayed as it was
-			return errors.New("it has a thread of this name")
 		}
 	}
 	for _, c := range t.Calls.Calls {
@@ -164,10 +149,10 @@ func (rt *Runtime) importThread(ctx context.Context, t *threadExport) error {
 			return fmt.Errorf("call %s: %w", quoted(c.Key.ID), err)
 		}
 	}
-	return nil
+	return rt.program.Stage(ctx, t.Calls)
 }
 
-// importCall takes a call in, with what only this runtime can seal.
+// importCall makes what comes of a call what it is here, with what only this runtime can seal.
 func (rt *Runtime) importCall(ctx context.Context, c *agentproto.CallSnapshot, toolset string) error {
 	s := rt.serverNamed(ctx, toolset)
 	if d := c.Detour; d != nil && d.OAuth != nil {
@@ -199,7 +184,7 @@ func (rt *Runtime) importCall(ctx context.Context, c *agentproto.CallSnapshot, t
 	if c.Subscribed {
 		rt.subscribed.arrive(c.Key)
 	}
-	return rt.program.Call(ctx, &agentproto.Call{Key: c.Key, Resumed: c})
+	return nil
 }
 
 // arrived lets a thread go on that came here.
@@ -207,14 +192,8 @@ func (rt *Runtime) arrived(ctx context.Context, migration string, t arrival) err
 	if err := rt.moves.ports.place(ctx, migration, t.Thread, ""); err != nil {
 		return err
 	}
-	if err := rt.thawThread(ctx, migration, t.Thread); err != nil {
+	if err := rt.commitThread(ctx, migration, t.Thread); err != nil || t.Closed || rt.threads == nil {
 		return err
-	}
-	if t.Closed {
-		return rt.CloseThread(ctx, t.Thread)
-	}
-	if rt.threads == nil {
-		return nil
 	}
 	st, err := rt.threads.Status(ctx, t.Thread)
 	for viewType, content := range st.Views { // the surface here has not seen them

@@ -93,7 +93,7 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 	return key, nil
 }
 
-// isHere returns why no call of a thread can be made in this runtime, or nil.
+// isHere returns why nothing can be done with a thread in this runtime, or nil.
 func (rt *Runtime) isHere(groupID string) error {
 	if rt.stopping.Load() {
 		return ErrStopped
@@ -209,15 +209,12 @@ func (rt *Runtime) Cancel(ctx context.Context, key agentproto.CallKey) error {
 }
 
 // CloseThread resolves all pending calls of a thread, and every later one at once,
-// and tells all tool servers.
+// and tells all tool servers. The error is [ErrElsewhere] for a thread that has moved, or is on its way.
 func (rt *Runtime) CloseThread(ctx context.Context, groupID string) error {
 	if err := checkID("thread", groupID); err != nil {
 		return err
 	}
-	if rt.stopping.Load() {
-		return ErrStopped
-	}
-	if err := rt.leftTo(groupID); err != nil {
+	if err := rt.isHere(groupID); err != nil {
 		return err
 	}
 	if err := rt.program.CloseThread(ctx, groupID); err != nil {

@@ -106,37 +106,6 @@ func (t *Thread) Views(ctx context.Context) (map[string]jsontext.Value, error) {
 // look later (case U08). [Runtime.Answer] takes the answers.
 func (t *Thread) Prompts() []*agentproto.UserChoice { return t.rt.prompts.choicesOf(t.id) }
 
-// Freeze stops the thread until [Thread.Thaw]; see [conversation.Export] for what it is for.
-func (t *Thread) Freeze(ctx context.Context) error { return t.do(ctx, (*conversation.Program).Freeze) }
-
-// Thaw lets the thread go on with what waited.
-func (t *Thread) Thaw(ctx context.Context) error { return t.do(ctx, (*conversation.Program).Thaw) }
-
-// Moved says that the thread, which is frozen, lives elsewhere now.
-func (t *Thread) Moved(ctx context.Context) error { return t.do(ctx, (*conversation.Program).Moved) }
-
-// Export returns the thread, which is frozen, for [Runtime.ImportThread] of another runtime.
-// What there is of its calls is exported by itself.
-func (t *Thread) Export(ctx context.Context) (*conversation.Export, error) {
-	if err := t.rt.converses(); err != nil {
-		return nil, err
-	}
-	e, err := t.rt.threads.Export(ctx, t.id)
-	return e, programError(err)
-}
-
-// ImportThread makes a thread of one that was exported elsewhere. It is frozen until
-// [Thread.Thaw]. Importing it twice is fine.
-func (rt *Runtime) ImportThread(ctx context.Context, e *conversation.Export) error {
-	if err := checkID("thread", e.Thread); err != nil {
-		return err
-	}
-	if err := rt.converses(); err != nil {
-		return err
-	}
-	return programError(rt.threads.Import(ctx, e))
-}
-
 // do tells the thread something that needs nothing else.
 func (t *Thread) do(ctx context.Context, tell func(*conversation.Program, context.Context, string) error) error {
 	if err := t.rt.converses(); err != nil {

@@ -11,17 +11,17 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// A frozen thread does nothing and forgets nothing; thawed, it does what waited.
+// A frozen thread does nothing and forgets nothing; aborted, it does what waited.
 func TestConversationFrozen(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
 		th := w.converse(conversation.Script{callsOf("a", "b"), {Text: "first"}, {Text: "second"}}, tool.base)
 		w.say(th, "go")
 		w.post(tool.callbackOf(key("a")), result(key("a"), "result a"))
-		if _, err := th.Export(t.Context()); !errors.Is(err, conversation.ErrNotFrozen) {
+		if _, err := w.rt.threads.Export(t.Context(), "s", "m"); !errors.Is(err, conversation.ErrNotMoving) {
 			t.Errorf("export: %v", err)
 		}
-		if err := th.Freeze(t.Context()); err != nil {
+		if err := w.rt.threads.Freeze(t.Context(), "s", "m"); err != nil {
 			t.Fatal(err)
 		}
 		before := w.history(th)
@@ -30,7 +30,7 @@ func TestConversationFrozen(t *testing.T) {
 		if after := w.history(th); after != before {
 			t.Errorf("a frozen thread goes on:\n%s", after)
 		}
-		if err := th.Thaw(t.Context()); err != nil {
+		if err := w.rt.threads.Abort(t.Context(), "s", "m"); err != nil {
 			t.Fatal(err)
 		}
 		w.wantHistory(th, `
@@ -45,7 +45,7 @@ func TestConversationFrozen(t *testing.T) {
 }
 
 // A thread goes on elsewhere with its history, its numbers, its subscriptions and what
-// waited, and the source says that it has moved. Thaw is the way back before that.
+// waited, and the source says that it has moved. Abort is the way back before that.
 func TestConversationMoves(t *testing.T) {
 	var encoded []byte
 	inWorld(t, func(t *testing.T, w *world) {
@@ -58,12 +58,12 @@ func TestConversationMoves(t *testing.T) {
 		w.post(tool.callbackOf(key("a")), eventBody(key("a"), "one", true, false))
 		synctest.Wait()
 		ctx := t.Context()
-		if err := th.Freeze(ctx); err != nil {
+		if err := w.rt.threads.Freeze(ctx, "s", "1.m"); err != nil {
 			t.Fatal(err)
 		}
 		w.post(tool.callbackOf(key("a")), eventBody(key("a"), "two", true, false))
 		synctest.Wait()
-		e, err := th.Export(ctx)
+		e, err := w.rt.threads.Export(ctx, "s", "1.m")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,13 +81,19 @@ func TestConversationMoves(t *testing.T) {
 		if err := durable.CBOR().Decode(cbor, &back); err != nil || len(back.Messages) != len(e.Messages) {
 			t.Errorf("as CBOR: %d messages, %v", len(back.Messages), err)
 		}
-		if err := th.Thaw(ctx); err != nil { // the destination did not want it
+		if err := w.rt.threads.Abort(ctx, "s", "1.m"); err != nil { // the destination did not want it
 			t.Fatal(err)
 		}
-		if err := th.Freeze(ctx); err != nil {
+		if err := w.rt.threads.Freeze(ctx, "s", "2.m"); err != nil {
 			t.Fatal(err)
 		}
-		if err := th.Moved(ctx); err != nil {
+		if err := w.rt.threads.Commit(ctx, "s", "2.m"); !errors.Is(err, conversation.ErrNotMoving) {
+			t.Errorf("a thread that nobody has leaves: %v", err)
+		}
+		if _, err := w.rt.threads.Export(ctx, "s", "2.m"); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.rt.threads.Commit(ctx, "s", "2.m"); err != nil {
 			t.Fatal(err)
 		}
 		if err := th.Say(ctx, "hello?"); !errors.Is(err, conversation.ErrMoved) {
@@ -103,7 +109,7 @@ func TestConversationMoves(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 { // doing it again changes nothing
-			if err := w.rt.ImportThread(t.Context(), &e); err != nil {
+			if err := w.rt.threads.Stage(t.Context(), &e); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -111,7 +117,7 @@ func TestConversationMoves(t *testing.T) {
 		if st, err := th.Status(t.Context()); err != nil || len(st.Pending) != 1 || len(st.Subscriptions) != 1 || !st.Frozen {
 			t.Errorf("status %+v, %v", st, err)
 		}
-		if err := th.Thaw(t.Context()); err != nil {
+		if err := w.rt.threads.Commit(t.Context(), "s", "1.m"); err != nil {
 			t.Fatal(err)
 		}
 		w.say(th, "on we go")

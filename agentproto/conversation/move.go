@@ -1,0 +1,134 @@
+package conversation
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto/internal/handover"
+)
+
+// move makes a step of a migration, or says why not. An export is answered later if something is under way.
+func (t *turn) move(in input) (refused string) {
+	s, m := t.s, t.s.Move
+	switch {
+	case s.Session == nil && m.Place != handover.None && in.Step != handover.Stage:
+		return refusedUnknown
+	case s.Session == nil:
+		m.Place = handover.None
+	}
+	if m.Place == handover.Frozen && in.Step == handover.Send && len(s.Undone) > 0 && in.Migration == m.Transfer {
+		s.Wanted = append(s.Wanted, in.Token)
+		return ""
+	}
+	changed, why := m.Take(in.Step, in.Migration)
+	if why != "" {
+		return why
+	}
+	switch was := s.Move.Place; {
+	case in.Step == handover.Send:
+		s.Move = m
+		t.export(in.Token)
+		return ""
+	case !changed:
+	case in.Step == handover.Stage:
+		t.install(in)
+	case in.Step == handover.Freeze:
+		t.freeze()
+	case m.Place == handover.Here:
+		s.Move = m
+		t.goOn()
+	default:
+		t.leave(was == handover.Staged && m.Place == handover.None)
+	}
+	s.Move = m
+	if in.Token != "" {
+		t.emit(emission{Answer: &answer{Token: in.Token, Status: t.status("")}})
+	}
+	return ""
+}
+
+// freeze stops the thread: the round that is under way is abandoned, and begun again
+// when the thread goes on.
+func (t *turn) freeze() {
+	t.s.Owing = t.s.Asking
+	t.abandon()
+}
+
+// goOn goes on with what waited, in order.
+func (t *turn) goOn() {
+	s := t.s
+	held, owing := s.Held, s.Owing
+	s.Owing, s.Held = false, nil
+	if owing {
+		t.ask()
+	} else {
+		t.advance()
+	}
+	for _, in := range held {
+		if !s.Closed {
+			t.handle(in)
+		}
+	}
+}
+
+// export answers with everything there is of the thread.
+func (t *turn) export(token string) {
+	s := t.s
+	t.emit(emission{Answer: &answer{Token: token, Status: t.status(""), Export: &Export{Thread: s.Session.ID, State: s.copy()}}})
+}
+
+// exportWanted does that for whoever has waited until nothing is under way.
+func (t *turn) exportWanted() {
+	if len(t.s.Undone) > 0 {
+		return
+	}
+	wanted := t.s.Wanted
+	t.s.Wanted = nil
+	for _, token := range wanted {
+		if why := t.move(input{Step: handover.Send, Migration: t.s.Move.Transfer, Token: token}); why != "" {
+			t.emit(emission{Answer: &answer{Token: token, Status: t.status(why)}})
+		}
+	}
+}
+
+// copy returns a state that shares nothing that changes.
+func (s *State) copy() *State {
+	c := *s
+	c.Batch, c.Background = slices.Clone(s.Batch), slices.Clone(s.Background)
+	c.Subscriptions, c.Deferred = slices.Clone(s.Subscriptions), slices.Clone(s.Deferred)
+	c.Children, c.Outgoing, c.Held = slices.Clone(s.Children), nil, slices.Clone(s.Held)
+	c.Written, c.Heard = slices.Clone(s.Written), maps.Clone(s.Heard)
+	c.UsedBefore = maps.Clone(s.UsedBefore)
+	c.Used, c.Views, c.Undone = maps.Clone(s.Used), maps.Clone(s.Views), nil
+	c.LeftOut = maps.Clone(s.LeftOut)
+	return &c
+}
+
+// install makes the thread of one that lived elsewhere. Nothing of it goes on yet.
+func (t *turn) install(in input) {
+	*t.s = *in.Import.copy()
+	s := t.s
+	s.Undone = map[uint64]Action{}
+	if s.Used == nil {
+		s.Used = map[string]bool{}
+	}
+	if s.Views == nil {
+		s.Views = map[string]jsontext.Value{}
+	}
+	for _, m := range in.Messages {
+		t.emit(emission{Line: &line{N: m.N, Message: &m, Back: true}})
+	}
+}
+
+// leave forgets a thread that lives elsewhere, and one that was to come and does not whole.
+func (t *turn) leave(whole bool) {
+	s := t.s
+	if whole {
+		t.dropAll(0)
+		*s = State{}
+		return
+	}
+	*s = State{Session: s.Session, Messages: s.Messages, Kept: s.Kept, Actions: s.Actions, Round: s.Round}
+}

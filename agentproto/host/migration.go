@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/agentproto/internal/envelope"
 	"github.com/millrace/millrace/agentproto/internal/handover"
@@ -87,7 +88,7 @@ func (m *migrationPorts) order(ctx context.Context, session, to string) (o order
 			if handover.Number(came) > handover.Number(last.Transfer) {
 				last.Transfer = came
 			}
-			mine := last.Name() + " " + to
+			mine := last.Name(time.Now()) + " " + to
 			if text, err = m.write(ctx, note{Kind: noteOrder, Of: session, N: n}, mine); err != nil {
 				return o, err
 			}

@@ -9,6 +9,7 @@ import (
 	strict "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/millrace/millrace/agentproto/internal/handover"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
@@ -52,12 +53,14 @@ func (s *Server) takeStage(ctx context.Context, h header, data []byte) (state st
 	if err != nil {
 		return "", err
 	}
-	if s.isClosing() || look.Phase == tools.Frozen || look.Phase == tools.Doubt {
+	told, err := s.askTransfer(s.ctx, h, tools.TransferIn{})
+	switch state := stateOf(told.Move); {
+	case err != nil:
+		return "", err
+	case state != stateUnknown:
+		return state, nil
+	case s.isClosing() || look.Move.Place.Leaving() || handover.Before(h.Transfer, look.Move.Transfer):
 		return stateRefused, nil
-	}
-	told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Do: tools.Fate})
-	if err != nil || told.State != tools.Unknown {
-		return string(told.State), err
 	}
 	if loads, _ := s.ports.Load.Latest(); loads.All.Staged >= maxStaged {
 		return stateRefused, nil
@@ -70,9 +73,9 @@ func (s *Server) takeStage(ctx context.Context, h header, data []byte) (state st
 	for n, i := 0, 0; ; n++ {
 		chunk := p.Session[i:min(i+tools.Chunk, len(p.Session))]
 		i += len(chunk)
-		told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Do: tools.Stage, Chunk: chunk, Number: n, Of: (len(p.Session) + tools.Chunk - 1) / tools.Chunk, For: 2 * s.opts.MigrationTimeout})
+		told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Step: handover.Stage, Chunk: chunk, Number: n, Of: (len(p.Session) + tools.Chunk - 1) / tools.Chunk, For: 2 * s.opts.MigrationTimeout})
 		if err != nil || i == len(p.Session) {
-			return string(told.State), err
+			return stateOf(told.Move), err
 		}
 	}
 }
@@ -87,32 +90,52 @@ func (s *Server) importTool(ctx context.Context, id string, state []byte) (err e
 	return s.opts.Migrator.Import(ctx, id, state)
 }
 
-// takeCommit begins to serve a staged session.
+// takeCommit begins to serve a staged session, unless a later transfer has brought it, or it is leaving.
 func (s *Server) takeCommit(h header) (state string, err error) {
 	s.importing.Lock()
 	defer s.importing.Unlock()
-	told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Do: tools.Commit})
+	step := handover.Commit
+	look, err := s.order(tools.Place{Runtime: h.Runtime, Session: h.Session}, tools.MoveOrder{Do: tools.Look})
 	switch {
 	case err != nil:
 		return "", err
-	case told.State == tools.Unknown:
-		return stateUnknown, nil
-	case told.State == tools.Staged:
-		return "", errors.New("the staged payload is not the session's")
+	case look.Move.Place.Leaving() || handover.Before(h.Transfer, look.Move.Transfer):
+		step = handover.Abort
 	}
-	return string(told.State), nil
+	told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Step: step})
+	if err == nil && told.Move.Place == handover.Staged {
+		err = errors.New("the staged payload is not the session's")
+	}
+	return stateOf(told.Move), err
 }
 
 // takeAbort forgets a session that is not served. A commit that comes later, or has
-// been on its way, is refused.
+// been on its way, is refused. What the tool has is left if a later transfer has brought it.
 func (s *Server) takeAbort(h header) (state string, err error) {
 	s.importing.Lock()
 	defer s.importing.Unlock()
-	told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Do: tools.Abort})
-	if err == nil && told.State == tools.Aborted && told.Known {
+	told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Step: handover.Abort})
+	if err != nil || told.Move.Place != handover.None || !told.Known {
+		return stateOf(told.Move), err
+	}
+	look, err := s.order(tools.Place{Runtime: h.Runtime, Session: h.Session}, tools.MoveOrder{Do: tools.Look})
+	if err == nil && !handover.Before(h.Transfer, look.Move.Transfer) {
 		s.removeTool(h.Session)
 	}
-	return string(told.State), err
+	return stateOf(told.Move), err
+}
+
+// stateOf returns what the source is told of a transfer.
+func stateOf(m handover.State) string {
+	switch {
+	case m.Place == handover.Staged:
+		return stateStaged
+	case m.Place == handover.Here:
+		return stateCommitted
+	case m.Transfer != "":
+		return stateAborted
+	}
+	return stateUnknown
 }
 
 // closed forgets what is left here of a session whose root thread was closed. That
@@ -121,7 +144,7 @@ func (s *Server) closed(at tools.Place) {
 	if s.opts.Migrator == nil {
 		return
 	}
-	if look, err := s.order(at, tools.MoveOrder{Do: tools.Look}); err == nil && look.Phase != tools.Frozen && look.Phase != tools.Doubt {
+	if look, err := s.order(at, tools.MoveOrder{Do: tools.Look}); err == nil && !look.Move.Place.Leaving() {
 		s.removeTool(at.Session)
 	}
 }

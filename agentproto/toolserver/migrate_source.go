@@ -2,7 +2,6 @@ package toolserver
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/agentproto/internal/handover"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
@@ -39,7 +39,7 @@ type payload struct {
 	HasTool bool   `json:"has_tool"`
 }
 
-// migrate moves a session; see [tools.Move] for what the source goes through. Up to Doubt, which
+// migrate moves a session; see package handover for what the source goes through. Up to Doubt, which
 // is durable, every failure leads back to where it was.
 func (s *Server) migrate(ctx context.Context, at tools.Place, destination string) error {
 	base, err := s.opts.destination(destination)
@@ -54,18 +54,18 @@ func (s *Server) migrate(ctx context.Context, at tools.Place, destination string
 	switch {
 	case err != nil:
 		return err
-	case look.Phase == tools.Frozen:
+	case look.Move.Place == handover.Frozen:
 		return errBusyMoving
-	case look.Phase == tools.Doubt && look.URL != base:
+	case look.Move.Place == handover.Doubt && look.URL != base:
 		return errDoubt
-	case look.Phase == tools.Away && look.URL != base:
+	case look.Move.Place == handover.Gone && look.URL != base:
 		return errElsewhere
-	case look.Phase == tools.Away:
+	case look.Move.Place == handover.Gone:
 		return nil
-	case look.Phase == tools.Doubt:
-		return s.decide(ctx, &journey{at, look.Transfer, look.URL, look.Endpoint, s.deals.of(look.Transfer, true)})
+	case look.Move.Place == handover.Doubt:
+		return s.decide(ctx, &journey{at, look.Move.Transfer, look.URL, look.Endpoint, s.deals.of(look.Move.Transfer, true)})
 	}
-	m := &journey{at: at, transfer: rand.Text(), url: base}
+	m := &journey{at: at, transfer: look.Move.Name(time.Now()), url: base}
 	m.deal = s.deals.of(m.transfer, true)
 	stays := true
 	defer func() {
@@ -80,23 +80,23 @@ func (s *Server) migrate(ctx context.Context, at tools.Place, destination string
 		}
 	}
 	if m.endpoint, err = s.reach(ctx, base); err != nil {
-		return s.thaw(m, err)
+		return s.stay(m, err)
 	}
 	if err := s.freeze(ctx, m); err != nil {
-		return s.thaw(m, err)
+		return s.stay(m, err)
 	}
 	data, err := s.export(ctx, m)
 	if err != nil {
-		return s.thaw(m, err)
+		return s.stay(m, err)
 	}
 	if err := s.stage(ctx, m, data); err != nil {
 		// The destination may hold it all the same, and forgets it after a while.
-		return s.thaw(m, err)
+		return s.stay(m, err)
 	}
 	stays = false
-	left, err := s.order(at, tools.MoveOrder{Do: tools.Leave, Transfer: m.transfer, URL: m.url, Endpoint: m.endpoint})
-	if stays = err == nil && left.Phase != tools.Doubt; stays {
-		return s.thaw(m, errTransfer)
+	left, err := s.order(at, tools.MoveOrder{Step: handover.Send, Transfer: m.transfer, URL: m.url, Endpoint: m.endpoint})
+	if stays = err == nil && left.Move.Place != handover.Doubt; stays {
+		return s.stay(m, errTransfer)
 	}
 	if err != nil { // nobody knows whether it is in doubt; a job finds out, and so does whoever asks again
 		m.deal.leave()
@@ -135,14 +135,14 @@ func (s *Server) unclaim(at tools.Place) {
 // stays.
 func (s *Server) toolKnows(ctx context.Context, m *journey) (bool, error) {
 	if err := s.freeze(ctx, m); err != nil {
-		return false, s.thaw(m, err)
+		return false, s.stay(m, err)
 	}
 	state, err := s.opts.Migrator.Export(ctx, m.at.Session)
 	if err != nil {
-		return false, s.thaw(m, fmt.Errorf("%w: %w", errExport, err))
+		return false, s.stay(m, fmt.Errorf("%w: %w", errExport, err))
 	}
 	if state == nil {
-		return false, s.thaw(m, nil)
+		return false, s.stay(m, nil)
 	}
 	return true, nil
 }
@@ -151,7 +151,7 @@ func (s *Server) toolKnows(ctx context.Context, m *journey) (bool, error) {
 // themselves. What is interrupted runs again, here or at the destination. A call
 // with [ToolOptions.RunOnce] is never interrupted.
 func (s *Server) freeze(ctx context.Context, m *journey) error {
-	if _, err := s.order(m.at, tools.MoveOrder{Do: tools.Freeze, Transfer: m.transfer}); err != nil {
+	if _, err := s.order(m.at, tools.MoveOrder{Step: handover.Freeze, Transfer: m.transfer}); err != nil {
 		return err
 	}
 	if s.quiet(ctx, m, grace) {
@@ -185,9 +185,9 @@ func (s *Server) quiet(ctx context.Context, m *journey, patience time.Duration) 
 	return err == nil
 }
 
-// thaw goes on with a session that stays, and returns why it does.
-func (s *Server) thaw(m *journey, why error) error {
-	if _, err := s.order(m.at, tools.MoveOrder{Do: tools.Thaw, Transfer: m.transfer}); err != nil && s.ctx.Err() == nil {
+// stay goes on with a session that stays, and returns why it does.
+func (s *Server) stay(m *journey, why error) error {
+	if _, err := s.order(m.at, tools.MoveOrder{Step: handover.Abort, Transfer: m.transfer}); err != nil && s.ctx.Err() == nil {
 		s.log.Error("session goes on later", "session", m.at.Session, "error", err)
 	}
 	return why
@@ -235,7 +235,7 @@ func (s *Server) decide(ctx context.Context, m *journey) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errDoubt, err)
-	case state == stateCommitted && told.Phase == tools.Away:
+	case state == stateCommitted && told.Move.Place == handover.Gone:
 		s.dropAuthorizations() // the destination asks users itself
 		return nil
 	case state == stateCommitted:
@@ -349,5 +349,5 @@ func (s *Server) movedTo(at tools.Place, destination string) bool {
 		return false
 	}
 	look, err := s.order(at, tools.MoveOrder{Do: tools.Look})
-	return err == nil && look.Phase == tools.Away && look.URL == base
+	return err == nil && look.Move.Place == handover.Gone && look.URL == base
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A State is what one side knows of the transfers of one thing. The zero State is of something that was never moved.
@@ -21,9 +22,12 @@ type State struct {
 	Left      bool // it went from here before, so what comes while it is not here is forwarded
 }
 
-// Name returns a name for a transfer that begins after another one: a number, which tells it from all that were before, and a
-// random text. Only the place where something is numbers its transfers, so there are no two of one number.
-func (s *State) Name() string { return fmt.Sprintf("%d.%s", Number(s.Transfer)+1, rand.Text()) }
+// Name returns a name for a transfer that begins now: a number, which tells it from all that were before, and a
+// random text. Only where something is its transfers are named, so there are no two of one number. The number is the
+// time, in milliseconds, or the next one behind the last transfer: it grows where that was forgotten, and where clocks differ.
+func (s *State) Name(now time.Time) string {
+	return fmt.Sprintf("%d.%s", max(Number(s.Transfer)+1, uint64(max(0, now.UnixMilli()))), rand.Text())
+}
 
 // Number returns the number of a transfer, or 0 if its name has none: then nobody knows whether it is before or after another.
 func Number(transfer string) uint64 {
@@ -35,8 +39,8 @@ func Number(transfer string) uint64 {
 	return n
 }
 
-// before reports whether a transfer is known to have begun before another.
-func before(transfer, other string) bool {
+// Before reports whether a transfer is known to have begun before another.
+func Before(transfer, other string) bool {
 	a, b := Number(transfer), Number(other)
 	return a != 0 && a < b
 }
@@ -55,11 +59,11 @@ func (s *State) Take(step Step, transfer string) (changed bool, why string) {
 		return changed, ""
 	case transfer == s.Transfer && transfer != "":
 		return s.goOn(step)
-	case before(transfer, s.Transfer):
+	case Before(transfer, s.Transfer):
 		return false, refuseUnlessAbort(step, "a later transfer has begun")
 	case step == Abort:
 		return s.never(transfer)
-	case step == Stage && s.Place == Staged && before(s.Transfer, transfer): // the source has taken the one before back
+	case step == Stage && s.Place == Staged && Before(s.Transfer, transfer): // the source has taken the one before back
 		s.Transfer = transfer
 		return true, ""
 	case step != Freeze && step != Stage:
@@ -92,7 +96,7 @@ func (s *State) never(transfer string) (changed bool, why string) {
 	switch {
 	case s.Place.Leaving():
 		return false, "it is " + s.Place.String() + ", and not by this transfer"
-	case s.Place == Here || s.Place == Staged && !before(s.Transfer, transfer):
+	case s.Place == Here || s.Place == Staged && !Before(s.Transfer, transfer):
 		return false, "" // it cannot come as long as this is so
 	}
 	changed = s.Place == Staged

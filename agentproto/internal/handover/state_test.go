@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The transfers of the table, as they are to a state whose last one is this.
@@ -134,10 +135,12 @@ func trimmed(text string) iter.Seq[string] {
 // TestNames: transfers of one thing are numbered by whoever has it, and a name without a number is neither before nor after another.
 func TestNames(t *testing.T) {
 	var s State
-	for n := uint64(1); n < 4; n++ {
-		name := s.Name()
-		if Number(name) != n || before(name, s.Transfer) || n > 1 && !before(s.Transfer, name) {
-			t.Errorf("transfer %d is named %q, after %q", n, name, s.Transfer)
+	began := time.UnixMilli(1_000_000)
+	for i, want := range []uint64{1_000_000, 1_000_001, 1_000_002, 1_120_000} {
+		at := began.Add([]time.Duration{0, 0, -time.Minute, 2 * time.Minute}[i]) // another place, whose clock is behind
+		name := s.Name(at)
+		if Number(name) != want || Before(name, s.Transfer) || i > 0 && !Before(s.Transfer, name) {
+			t.Errorf("transfer %d is named %q, after %q", i, name, s.Transfer)
 		}
 		for _, step := range []Step{Freeze, Abort} {
 			if changed, why := s.Take(step, name); !changed || why != "" {
@@ -146,7 +149,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "m", "x.5", "-1.x", "5"} {
-		if Number(name) != 0 || before(name, s.Transfer) || before(s.Transfer, name) {
+		if Number(name) != 0 || Before(name, s.Transfer) || Before(s.Transfer, name) {
 			t.Errorf("%q has the number %d", name, Number(name))
 		}
 	}

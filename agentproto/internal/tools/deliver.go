@@ -3,6 +3,8 @@ package tools
 import (
 	"slices"
 	"time"
+
+	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
 // put queues a message of a call.
@@ -91,7 +93,7 @@ func (t step) settle() {
 			next = d
 		}
 	}
-	still := t.Move.Phase == Frozen || t.Move.Phase == Doubt
+	still := t.Move.Place.Leaving()
 	for _, c := range t.Calls {
 		if !still {
 			t.runs(c)
@@ -118,13 +120,13 @@ func (t step) settle() {
 	if len(t.Order) > 0 && t.Remember < Forever {
 		at(t.Order[0].At + t.Remember)
 	}
-	if t.Move.Phase == Away {
-		at(t.Move.At + rememberMoved)
+	if until, set := t.forgetMove(); set {
+		at(until)
 	}
 	switch {
 	case next > 0:
 		t.do.After(alarm, next-t.now)
-	case len(t.Calls) == 0 && len(t.Replies) == 0 && len(t.Done) == 0 && len(t.Grants) == 0 && len(t.Stops) == 0 && t.Move.Phase == Here && len(t.do.Calls()) == 0:
+	case len(t.Calls) == 0 && len(t.Replies) == 0 && len(t.Done) == 0 && len(t.Grants) == 0 && len(t.Stops) == 0 && t.Move.State == (handover.State{}) && len(t.do.Calls()) == 0:
 		t.do.Forget()
 	}
 }

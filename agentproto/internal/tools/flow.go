@@ -77,12 +77,13 @@ func Build(f *dataflow.Flow, o Options) *Ports {
 	transfers, orders := keyedstream.SharedInput[string, TransferIn](at, "transfers")
 	p.Sessions, p.Transfers = sessions, transfers
 
-	staged, _ := keyedstream.TimedMachine(orders, func() Transfer { return Transfer{} }, transfer, outstaged,
+	staged, _ := keyedstream.TimedMachine(orders, newTransfer, transfer, outstaged,
 		"who asks first decides whether a session is served here or given up, and hears what was decided")
 	staged = dataflow.Named("transfer", staged)
-	imports := keyedstream.Rekey(keyedstream.Filter(staged, func(o TransferOut) bool { return o.Import != nil }),
-		func(_ string, o TransferOut) Place { return o.Place })
-	all := keyedstream.Merge(ins, keyedstream.Map(imports, func(o TransferOut) In { return In{Import: o.Import} }))
+	imports := by(staged, func(transfer string, o TransferOut) (Place, In, bool) {
+		return o.Place, In{Import: o.Import, Transfer: transfer}, o.Import != nil
+	})
+	all := keyedstream.Merge(ins, imports)
 
 	said, _ := keyedstream.CallingMachine(all, newSession, func(s **Session, in In, do *turn) { o.take(*s, in, do) },
 		func(s **Session, t keyedstream.Timer, do *turn) { o.ring(*s, t, do) },

@@ -3,98 +3,103 @@ package tools
 import (
 	"slices"
 	"time"
+
+	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
-// A Move is what is known of a session that goes to another instance. The source goes through
-// these phases:
-//
-//	Here    everything is as before
-//	Frozen  no function runs and no message leaves; invocations are refused
-//	Doubt   the destination has the state and was told to serve it, or will be
-//	Away    the destination has said that it serves the session
-//
-// From Doubt on the destination decides: it has taken the session, or says that it never will.
+// A Move is what is known of a session that goes to another instance, or has gone or come. While it is leaving, no function runs
+// and no message leaves; invocations are refused.
 type Move struct {
-	Phase    MovePhase
-	Transfer string // names the attempt
+	handover.State
 	URL      string // of the destination
 	Endpoint string // of its manifest, which names the instance
 	Job      uint64 // of Hold or Settle
 	Waiting  []string
-	At       time.Duration // of Away
+	At       time.Duration // when the last transfer was over
 }
 
-// A MovePhase says how far a move is.
-type MovePhase string
-
-// The phases of a move.
-const (
-	Here   MovePhase = ""
-	Frozen MovePhase = "frozen"
-	Doubt  MovePhase = "doubt"
-	Away   MovePhase = "away"
-)
-
-// A MoveOrder is one step of a move.
+// A MoveOrder is one step of a transfer from here, or, where Step is zero, something that has to do with one.
 type MoveOrder struct {
-	Do                      MoveStep
+	Step                    handover.Step
+	Do                      Inquiry
 	Transfer, URL, Endpoint string
 	Spare                   []string // tools whose functions are not to be interrupted, for Interrupt
 }
 
-// A MoveStep says what is to be done.
-type MoveStep string
+// An Inquiry is what is asked of a session that moves.
+type Inquiry string
 
-// The steps. The answer to Quiet comes when no job of a call is under
+// The inquiries. The answer to Quiet comes when no job of a call is under
 // way, and that to Await when the destination has decided.
 const (
-	Look      MoveStep = "look"
-	Freeze    MoveStep = "freeze"
-	Interrupt MoveStep = "interrupt"
-	Quiet     MoveStep = "quiet"
-	Export    MoveStep = "export"
-	Leave     MoveStep = "leave"
-	Await     MoveStep = "await"
-	Thaw      MoveStep = "thaw"
+	Look      Inquiry = "look"
+	Interrupt Inquiry = "interrupt"
+	Quiet     Inquiry = "quiet"
+	Export    Inquiry = "export"
+	Await     Inquiry = "await"
 )
 
-// order takes a step of a move. One of another transfer than the one that is going on has
-// no effect. Later says that the answer comes later.
+// order takes a step of a move. One that cannot be made has no effect, which the place in the answer says.
+// Later says that the answer comes later.
 func (t step) order(token string, o *MoveOrder) (told Told, later bool) {
 	m := &t.Move
 	mine := m.Transfer == o.Transfer
-	switch {
-	case o.Do == Freeze && m.Phase == Here:
-		*m = Move{Phase: Frozen, Transfer: o.Transfer}
-		m.Job = t.begin(Job{Kind: Hold, Move: *m})
-		for _, c := range t.Calls {
-			if c.Phase == Subscribed {
-				t.stop(c.Run, CauseMoving)
-			}
+	switch frozen := m.Place == handover.Frozen && mine; {
+	case o.Step == handover.Send && !t.isQuiet():
+	case o.Step != 0:
+		if changed, _ := m.Take(o.Step, o.Transfer); changed {
+			t.leave(o)
 		}
-	case o.Do == Interrupt && m.Phase == Frozen && mine:
+	case o.Do == Interrupt && frozen:
 		for _, c := range t.Calls {
 			if !slices.Contains(o.Spare, c.Inv.Operation) {
 				t.stop(c.Run, CauseMoving)
 			}
 			t.stop(c.Attempt, CauseMoving)
 		}
-	case o.Do == Quiet && m.Phase == Frozen && mine && !t.isQuiet(), o.Do == Await && m.Phase == Doubt && mine:
+	case o.Do == Quiet && frozen && !t.isQuiet(), o.Do == Await && m.Place == handover.Doubt && mine:
 		m.Waiting = append(m.Waiting, token)
 		return Told{}, true
-	case o.Do == Export && m.Phase == Frozen && mine && t.isQuiet():
+	case o.Do == Export && frozen && t.isQuiet():
 		told.Data = t.export()
-	case o.Do == Leave && m.Phase == Frozen && mine && t.isQuiet():
-		t.stop(m.Job, CauseOther)
-		m.Phase, m.URL, m.Endpoint = Doubt, o.URL, o.Endpoint
-		m.Job = t.begin(Job{Kind: Settle, Move: *m})
-	case o.Do == Thaw && m.Phase == Frozen && mine:
-		t.stop(m.Job, CauseOther)
-		t.stay()
 	}
-	told.Phase, told.URL, told.Endpoint, told.Transfer = m.Phase, m.URL, m.Endpoint, m.Transfer
+	told.Move, told.URL, told.Endpoint = m.State, m.URL, m.Endpoint
 	told.Known = len(t.Calls)+len(t.Done)+len(t.Grants) > 0
 	return told, false
+}
+
+// leave does what belongs to a step of a transfer from here that was made.
+func (t step) leave(o *MoveOrder) {
+	m := &t.Move
+	t.stop(m.Job, CauseOther)
+	m.Job = 0
+	switch m.Place {
+	case handover.Frozen:
+		m.URL, m.Endpoint = "", ""
+		m.Job = t.begin(Job{Kind: Hold, Move: *m})
+		for _, c := range t.Calls {
+			if c.Phase == Subscribed {
+				t.stop(c.Run, CauseMoving)
+			}
+		}
+	case handover.Doubt:
+		m.URL, m.Endpoint = o.URL, o.Endpoint
+		m.Job = t.begin(Job{Kind: Settle, Move: *m})
+	default:
+		t.over()
+	}
+}
+
+// over ends a transfer from here: the session stays, or is elsewhere.
+func (t step) over() {
+	m := &t.Move
+	if m.Place == handover.Gone {
+		t.clear()
+	} else {
+		m.URL, m.Endpoint = "", ""
+	}
+	m.At = t.now
+	t.answerAll()
 }
 
 // isQuiet reports whether no job of a call is under way.
@@ -104,26 +109,19 @@ func (t step) isQuiet() bool {
 
 // quiet tells who waits for that.
 func (t step) quiet() {
-	if t.Move.Phase == Frozen && t.isQuiet() {
+	if t.Move.Place == handover.Frozen && t.isQuiet() {
 		t.answerAll()
 	}
 }
 
 func (t step) answerAll() {
 	for _, token := range t.Move.Waiting {
-		t.do.Emit(Out{Token: token, Told: &Told{Phase: t.Move.Phase, URL: t.Move.URL}})
+		t.do.Emit(Out{Token: token, Told: &Told{Move: t.Move.State, URL: t.Move.URL}})
 	}
 	t.Move.Waiting = nil
 }
 
-// stay goes on with a session that was to move.
-func (t step) stay() {
-	t.Move.Phase = Here
-	t.answerAll()
-	t.Move = Move{}
-}
-
-// moved takes the outcome of the job that belongs to a phase: nobody moves the session any
+// moved takes the outcome of the job that belongs to a place: nobody moves the session any
 // longer, or the destination has decided.
 func (t step) moved(j Job, o Outcome) {
 	m := &t.Move
@@ -131,13 +129,12 @@ func (t step) moved(j Job, o Outcome) {
 		return
 	}
 	m.Job = 0
-	switch {
-	case m.Phase == Frozen, m.Phase == Doubt && !o.Committed:
-		t.stay()
-	case m.Phase == Doubt:
-		t.clear()
-		*m = Move{Phase: Away, URL: m.URL, Waiting: m.Waiting, At: t.now}
-		t.answerAll()
+	step := handover.Abort
+	if o.Committed {
+		step = handover.Commit
+	}
+	if changed, _ := m.Take(step, m.Transfer); changed {
+		t.over()
 	}
 }
 

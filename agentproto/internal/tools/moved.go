@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
 // A Moved is a session on its way. Times in it are ages, since two histories have no clock in
@@ -157,10 +158,10 @@ func (c *MovedCall) invocation() (*agentproto.Invocation, error) {
 }
 
 // come takes a session that has come from another instance. Calls that are finished here are
-// left out, and others take the place of those that are here.
-func (t step) come(m *Moved) {
-	if t.Move.Phase == Away {
-		t.Move = Move{} // it has come back
+// left out, and others take the place of those that are here. That it comes was decided by its transfer.
+func (t step) come(m *Moved, transfer string) {
+	if !t.Move.Place.Leaving() {
+		t.Move = Move{State: handover.State{Transfer: transfer, Committed: true}, At: t.now}
 	}
 	for _, in := range m.Calls {
 		inv, err := in.invocation()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
 // An In is what happens to a session. One of its members besides Token is set.
@@ -16,6 +17,8 @@ type In struct {
 	Grant  *Grant
 	Move   *MoveOrder
 	Import *Moved // from a transfer
+
+	Transfer string // of Import
 }
 
 // An Invoke is an invocation.
@@ -90,13 +93,12 @@ type Message struct {
 
 // A Told is the answer to an [In] with a token.
 type Told struct {
-	Refused                 Refusal
-	Other                   bool      // an invocation has the id of another call
-	Phase                   MovePhase // of a session that moves, or is to
-	URL, Endpoint, Transfer string    // of a session that moves
-	Known                   bool      // there is something of the session
-	Data                    []byte    // the session, for an Export
-	State                   TransferState
+	Refused       Refusal
+	Other         bool           // an invocation has the id of another call
+	Move          handover.State // of a session, or of a transfer to here
+	URL, Endpoint string         // of a session that moves
+	Known         bool           // there is something of the session
+	Data          []byte         // the session, for an Export
 }
 
 // A Refusal says why nothing was done.

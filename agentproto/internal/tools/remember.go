@@ -1,5 +1,11 @@
 package tools
 
+import (
+	"time"
+
+	"github.com/millrace/millrace/agentproto/internal/handover"
+)
+
 // remember notes that a call is finished, or a reply was given.
 func (t step) remember(key Key, f Finished) {
 	if _, known := t.Done[key]; known {
@@ -48,9 +54,21 @@ func (t step) expire() {
 	for len(t.Order) > 0 && t.Remember < Forever && t.Order[0].At+t.Remember <= t.now {
 		t.forget()
 	}
-	if t.Move.Phase == Away && t.Move.At+rememberMoved <= t.now {
+	if until, set := t.forgetMove(); set && until <= t.now {
 		t.Move = Move{}
 	}
+}
+
+// forgetMove returns when it is forgotten that the session has moved. One that is here remembers for as long as a message about
+// an earlier transfer may come.
+func (t step) forgetMove() (at time.Duration, set bool) {
+	switch m := &t.Move; {
+	case m.Place == handover.Gone:
+		return m.At + rememberMoved, true
+	case m.Place == handover.Here && m.Transfer != "":
+		return m.At + rememberTransfer, true
+	}
+	return 0, false
 }
 
 // forget forgets what was finished first.

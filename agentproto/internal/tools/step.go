@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/handover"
 	"github.com/millrace/millrace/keyedstream"
 )
 
@@ -72,7 +73,7 @@ func (r Rules) take(s *Session, in In, do *turn) {
 	case in.Move != nil:
 		told, later = t.order(in.Token, in.Move)
 	case in.Import != nil:
-		t.come(in.Import)
+		t.come(in.Import, in.Transfer)
 	}
 	if in.Token != "" && !later {
 		do.Emit(Out{Token: in.Token, Told: &told})
@@ -120,8 +121,7 @@ func (t step) stop(number uint64, why Cause) {
 
 // invoke takes a call, or answers one that is known.
 func (t step) invoke(in *Invoke) (told Told) {
-	switch t.Move.Phase {
-	case Frozen, Doubt:
+	if t.Move.Place.Leaving() {
 		return Told{Refused: RefusedMoving}
 	}
 	if c := t.call(in.Call); c != nil {
@@ -137,7 +137,7 @@ func (t step) invoke(in *Invoke) (told Told) {
 	}
 	t.Calls = append(t.Calls, c)
 	t.said(c, false)
-	if t.Move.Phase == Away {
+	if t.Move.Place == handover.Gone {
 		c.Phase = Resolved
 		t.put(c, t.errorResult(c.Inv, textMoved, "moved"))
 	}

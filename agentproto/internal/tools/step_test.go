@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
 // A play makes steps of one session by hand. Its time stands still, but for what is done with At.
@@ -182,7 +183,7 @@ func TestN91_Barred(t *testing.T) {
 func TestN92_Unknown(t *testing.T) {
 	for _, in := range []In{
 		{Cancel: &Cancel{"g", "c"}}, {Cancel: &Cancel{"g", ""}}, {Answer: &UserAnswer{Call: callID, Question: "q"}},
-		{Post: &Post{Call: callID, Message: message(agentproto.TypeViewUpdate, "view")}}, {Move: &MoveOrder{Do: Look}}, {Move: &MoveOrder{Do: Thaw}},
+		{Post: &Post{Call: callID, Message: message(agentproto.TypeViewUpdate, "view")}}, {Move: &MoveOrder{Do: Look}}, {Move: &MoveOrder{Step: handover.Abort, Transfer: "1.t"}},
 	} {
 		p := newPlay(t)
 		p.take(in)

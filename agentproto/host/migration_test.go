@@ -68,7 +68,8 @@ func choiceBody(key agentproto.CallKey, responseURL string) string {
 
 // A session moves with its history, a pending call, an open authorization and choice, and a
 // subscription; the tool servers are asked first; what comes to the old address is handed on,
-// and each call has one result, at the destination. Cases G02, G05, G06; doc/protocol.md §10.4.
+// and each call has one result, at the destination. Cases G02, G05, G06, and N83: a callback is answered 503 on the way, and forwarded
+// once afterwards; doc/protocol.md §10.4.
 func TestMigrate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.MigrationKey = sharedKey

@@ -49,6 +49,29 @@ func Transfer(key, purpose, step, transfer, toolset, endpoint, id string, payloa
 	return append(body, e.Seal(payload, "payload", string(text))...)
 }
 
+// Step makes another step of a transfer of which a message was captured, as its source would send it.
+func Step(key, captured, step string) string {
+	e, err := envelope.New([]byte(key), migrationPurpose)
+	if err != nil {
+		panic(err)
+	}
+	n := 4 + binary.BigEndian.Uint32([]byte(captured))
+	text, err := e.Open([]byte(captured[4:n]), "header")
+	if err != nil {
+		panic(err)
+	}
+	var h header
+	if err := json.Unmarshal(text, &h); err != nil {
+		panic(err)
+	}
+	h.Step = step
+	if text, err = json.Marshal(h); err != nil {
+		panic(err)
+	}
+	sealed := e.Seal(text, "header")
+	return string(append(binary.BigEndian.AppendUint32(nil, uint32(len(sealed))), sealed...))
+}
+
 // Undelivered returns how many calls have messages that are not delivered.
 func Undelivered(s *Server) int {
 	loads, _ := s.ports.Load.Latest()

@@ -37,7 +37,7 @@ func (r *road) bodies() (bodies []string) {
 	return bodies
 }
 
-// TestG12_Strangers has no key, another one, or one for another purpose or instance.
+// TestG12_Strangers (N85) has no key, another one, or one for another purpose or instance.
 func TestG12_Strangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMove(t, addTools)
@@ -86,7 +86,7 @@ func TestG12_Strangers(t *testing.T) {
 	})
 }
 
-// TestG12_Replayed sends what was on the road again, and mixes two sessions.
+// TestG12_Replayed (N85) sends what was on the road again, and mixes two sessions.
 func TestG12_Replayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := make(chan string, 10)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/millrace/millrace/agentproto/toolserver"
@@ -190,4 +191,54 @@ func addStation(ran chan<- string) func(*toolserver.Server) {
 				}
 			})
 	}
+}
+
+// TestN85_EarlierTransfer has messages of a transfer come behind those of a later one: a stage that was lost on its way, and one
+// whose answer was lost, both with the commit and the abort that may follow. It would catch state of a tool that is replaced by
+// an older one, or removed. What is for another instance is refused in TestG12_Strangers, and what is of another
+// session in TestG12_Replayed.
+func TestN85_EarlierTransfer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMove(t, addTools)
+		m.notes.set("thread-1", "old")
+		fail := func(n int) (*http.Response, error) { return nil, errRefusedConnection }
+		m.road.fault(func(n int) (*http.Response, error) { // the stage is lost
+			if n == 2 {
+				return fail(n)
+			}
+			return nil, nil
+		}, nil)
+		if w := m.migrate(destination); w.Code < 500 {
+			t.Fatalf("answered %d", w.Code)
+		}
+		m.road.fault(nil, func(n int) (*http.Response, error) { // its answer is lost
+			if n == 4 {
+				return fail(n)
+			}
+			return nil, nil
+		})
+		if w := m.migrate(destination); w.Code < 500 {
+			t.Fatalf("answered %d", w.Code)
+		}
+		m.road.fault(nil, nil)
+		m.notes.set("thread-1", "new")
+		m.mustMigrate()
+		m.there.set("thread-1", "newer")
+		bodies := m.road.bodies()
+		if len(bodies) != 4 {
+			t.Fatalf("%d transfers, want three stages and a commit", len(bodies))
+		}
+		for _, captured := range bodies[:2] {
+			bodies = append(bodies, toolserver.Step(migrationKey, captured, "commit"), toolserver.Step(migrationKey, captured, "abort"))
+		}
+		for _, body := range bodies {
+			m.push(body)
+		}
+		synctest.Wait()
+		if got := m.there.get("thread-1"); got != "newer" || len(m.there.removed) > 0 {
+			t.Errorf("the tool has %q, and %q were removed", got, m.there.removed)
+		}
+		m.close()
+		m.dst.close()
+	})
 }

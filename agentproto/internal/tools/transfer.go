@@ -47,7 +47,9 @@ const Chunk = 512 << 10
 type transferTurn = keyedstream.TimedTurn[string, TransferOut, struct{}]
 
 // transfer makes a step of a transfer.
-func transfer(s *Transfer, in TransferIn, do *transferTurn) {
+func transfer(s *Transfer, in TransferIn, do *transferTurn) { s.take(do.Key(), in, do) }
+
+func (s *Transfer) take(name string, in TransferIn, do *transferTurn) {
 	told := Told{}
 	was, step := s.Move.Place, in.Step
 	var m *Moved
@@ -70,7 +72,7 @@ func transfer(s *Transfer, in TransferIn, do *transferTurn) {
 		}
 	}
 	if step != 0 {
-		s.Move.Take(step, do.Key())
+		s.Move.Take(step, name)
 	}
 	switch is := s.Move.Place; {
 	case is == handover.Staged && was != is:

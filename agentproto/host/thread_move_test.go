@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/dataflow/durable"
 )
@@ -134,6 +135,32 @@ func TestConversationMoves(t *testing.T) {
 		w.say(th, "call it a again") // an identifier that was used at the source
 		if h := w.history(th); !strings.HasSuffix(h, "assistant: a-2=echo({})\n") {
 			t.Errorf("history:\n%s", h)
+		}
+	})
+}
+
+// TestCallThatCameIsCancelled interrupts a thread that has just come. It would catch a call that is taken for one that was never
+// made there, and goes on.
+func TestCallThatCameIsCancelled(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.opts.MigrationKey = sharedKey
+		tool := w.tool("tool.test")
+		script := conversation.Script{callsOf("a"), {Text: "done"}}
+		th := w.converse(script, tool.base)
+		second := w.another("second.test", &user{}, script, tool.base)
+		w.say(th, "go")
+		if err := w.rt.Migrate(t.Context(), "s", second.PublicURL()); err != nil {
+			t.Fatal(err)
+		}
+		if err := second.Thread("s").Interrupt(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if r, ok := second.program.Resolved(key("a")); !ok || r.Cause != agentproto.ByInterruption {
+			t.Errorf("the call: %+v, %v", r, ok)
+		}
+		if err := w.rt.CloseThread(t.Context(), "s"); !errors.Is(err, ErrElsewhere) {
+			t.Errorf("closing it where it was: %v", err)
 		}
 	})
 }

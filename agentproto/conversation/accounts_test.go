@@ -12,6 +12,7 @@ import (
 	"github.com/leanovate/gopter/gen"
 	"github.com/leanovate/gopter/prop"
 
+	"github.com/millrace/millrace/agentproto/internal/handover"
 	"github.com/millrace/millrace/internal/rerun"
 )
 
@@ -51,7 +52,7 @@ func TestN76_HistoryAccounts(t *testing.T) {
 		}()
 		b := newBook(c, Limits{History: 8000, Rounds: 1 << 30, Retain: time.Hour})
 		b.sums = true
-		made := 0
+		made, transfer := 0, 1
 		defer func() {
 			trimmed += b.s.Kept.First
 			steps += len(all)
@@ -82,7 +83,17 @@ func TestN76_HistoryAccounts(t *testing.T) {
 			case 6:
 				b.tell(input{Kind: happened, Event: &Event{Call: Call{ID: id, Name: "a"}, Text: words, Final: draw(4) == 0}}, say...)
 			case 7:
-				b.tell(input{Kind: []inputKind{interrupted, interrupted, interrupted, frozen, thawed, thawed, thawed, closed}[draw(8)]}, say...)
+				switch draw(8) {
+				case 0, 1, 2:
+					b.tell(input{Kind: interrupted}, say...)
+				case 3:
+					transfer++
+					b.tell(input{Kind: moves, Step: handover.Freeze, Migration: fmt.Sprint(transfer, ".m")}, say...)
+				case 4, 5, 6:
+					b.tell(input{Kind: moves, Step: handover.Abort, Migration: fmt.Sprint(transfer, ".m")}, say...)
+				default:
+					b.tell(input{Kind: closed}, say...)
+				}
 			}
 		}
 		return ""

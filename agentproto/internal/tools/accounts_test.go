@@ -16,6 +16,7 @@ import (
 	"github.com/leanovate/gopter/prop"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/handover"
 	"github.com/millrace/millrace/internal/rerun"
 )
 
@@ -67,7 +68,7 @@ func (a accounts) String() string {
 func recount(s *Session) accounts {
 	a := newAccounts()
 	add := func(runtime string, l Load) { a.add([]Out{{Load: &LoadOf{runtime, l}}}) }
-	still := s.Move.Phase == Frozen || s.Move.Phase == Doubt
+	still := s.Move.Place.Leaving()
 	for _, c := range s.Calls {
 		a.Alive[place.name(c.ID)]++
 		if still {
@@ -98,11 +99,12 @@ func recount(s *Session) accounts {
 // A clerk does random things to one session, and keeps its accounts.
 type clerk struct {
 	*play
-	a     accounts
-	open  []Job // that have no outcome yet
-	moved *Moved
-	steps int
-	seen  map[string]int // what has happened, to see that a run has all of it
+	a        accounts
+	open     []Job // that have no outcome yet
+	moved    *Moved
+	transfer int // number of the last one
+	steps    int
+	seen     map[string]int // what has happened, to see that a run has all of it
 }
 
 func (k *clerk) note() string {
@@ -165,7 +167,9 @@ func (k *clerk) do(n int) string {
 		return m
 	}
 	words := []string{"a", "some more words", tooLong}[draw(13)/6]
-	order := func(do MoveStep) { k.take(In{Move: &MoveOrder{Do: do, Transfer: "t", URL: "https://to.example"}}) }
+	order := func(step handover.Step, do Inquiry) {
+		k.take(In{Move: &MoveOrder{Step: step, Do: do, Transfer: fmt.Sprint(k.transfer, ".t"), URL: "https://to.example"}})
+	}
 	switch what {
 	case 0, 1, 2:
 		k.take(In{Invoke: &Invoke{Call: id, Inv: inv, Print: PrintOf(inv), Epoch: "e", Barred: draw(8) == 7}})
@@ -181,21 +185,36 @@ func (k *clerk) do(n int) string {
 	case 6:
 		k.take(In{Grant: &Grant{id.Runtime, id.Group, fmt.Sprint(draw(100))}})
 	case 7:
-		order([]MoveStep{Look, Freeze, Interrupt, Quiet, Export, Leave, Await, Thaw}[draw(8)])
+		switch n := draw(8); n {
+		case 0:
+			k.transfer++
+			order(handover.Freeze, "")
+		case 1:
+			order(handover.Send, "")
+		case 2:
+			order(handover.Abort, "")
+		default:
+			order(0, []Inquiry{Look, Interrupt, Quiet, Export, Await}[n-3])
+		}
 	case 8:
-		for _, step := range []MoveStep{Freeze, Interrupt, Quiet, Export, Leave}[:1+draw(5)] {
-			order(step)
+		k.transfer++
+		for _, o := range []struct {
+			step handover.Step
+			do   Inquiry
+		}{{handover.Freeze, ""}, {0, Interrupt}, {0, Quiet}, {0, Export}, {handover.Send, ""}}[:1+draw(5)] {
+			order(o.step, o.do)
 			if why := k.note(); why != "" {
 				return why
 			}
 		}
-		order(Look)
+		order(0, Look)
 	case 9:
-		if k.moved == nil || k.s.Move.Phase == Frozen || k.s.Move.Phase == Doubt {
+		if k.moved == nil || k.s.Move.Place.Leaving() {
 			return ""
 		}
 		k.seen["imported"]++
-		k.take(In{Import: k.moved})
+		k.transfer++
+		k.take(In{Import: k.moved, Transfer: fmt.Sprint(k.transfer, ".t")})
 	case 10: // time passes
 		for _, c := range k.s.Calls {
 			for _, m := range c.Queue {

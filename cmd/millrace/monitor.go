@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -56,6 +57,15 @@ func backupsIn(dir string) (string, error) {
 // flowName is what the page and the metrics call the flow.
 const flowName = "agent runtime"
 
+// inspectPages begins the paths of the pages of the flow.
+const inspectPages = "/inspect/"
+
+// flowPages are the pages of the flow, with what is remembered if values are to be shown. Who may see them is
+// checked before.
+func flowPages(rt *host.Runtime, values bool) http.Handler {
+	return http.StripPrefix(strings.TrimSuffix(inspectPages, "/"), inspect.Handler(rt.Flow(), inspect.Options{Name: flowName, AnyHost: true, Values: values}))
+}
+
 // metrics serves all that there is to count in one answer: what is kept, the flow, the runtime and the process.
 func (w watched) metrics() http.Handler {
 	registry := prometheus.NewRegistry()
@@ -81,13 +91,13 @@ func serveMonitor(w watched, address, backups string) (stop func(), err error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", monitor.Handler(w))
 	mux.Handle("GET /metrics", w.metrics())
-	mux.Handle("/inspect/", http.StripPrefix("/inspect", inspect.Handler(w.rt.Flow(), inspect.Options{Name: flowName, AnyHost: !local})))
+	mux.Handle(inspectPages, flowPages(w.rt, false))
 	if backups != "" {
 		mux.Handle("/backup", monitor.Backup(w, backups, disklog.Dir))
 		fmt.Fprintf(stderr, "millrace serve: POST http://%s/backup makes backups in %s\n", listener.Addr(), backups)
 	}
 	server := edge.New(edge.Guard(edge.Policy{AnyHost: !local}, mux), edge.Options{})
-	fmt.Fprintf(stderr, "millrace serve: metrics at http://%s/metrics, the flow at http://%s/inspect/\n", listener.Addr(), listener.Addr())
+	fmt.Fprintf(stderr, "millrace serve: metrics at http://%s/metrics, the flow at http://%s%s\n", listener.Addr(), listener.Addr(), inspectPages)
 	go server.Serve(listener)
 	return func() { server.Close() }, nil
 }

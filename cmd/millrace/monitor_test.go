@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -31,5 +32,62 @@ func TestServeMonitor(t *testing.T) {
 		if err != nil || r.StatusCode != http.StatusOK || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %d, %s, %v", path, r.StatusCode, text, err)
 		}
+	}
+}
+
+// TestServeInspect asks for what the runtime remembers of a call: with the token of the API, as a program and as a
+// browser send it, and not without.
+func TestServeInspect(t *testing.T) {
+	t.Parallel()
+	_, tools := startTool(t)
+	s := serveRuntime(t, t.TempDir(), tools)
+	s.makeCall(t.Context(), 1)
+	token, err := findToken(s.tokenFile, s.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(path string, set func(*http.Request)) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), "GET", s.api+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set(r)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(text)
+	}
+	bearer := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+	person := func(r *http.Request) { r.SetBasicAuth("anybody", token) }
+	for _, path := range []string{"/inspect/", "/inspect/v1/graph", "/inspect/keys"} {
+		for who, set := range map[string]func(*http.Request){"a program": bearer, "a person": person} {
+			if status, text := ask(path, set); status != http.StatusOK || text == "" {
+				t.Errorf("%s by %s: %d %s", path, who, status, text)
+			}
+		}
+		for who, set := range map[string]func(*http.Request){
+			"nobody":       func(*http.Request) {},
+			"who guesses":  func(r *http.Request) { r.SetBasicAuth("anybody", "wrong") },
+			"another page": func(r *http.Request) { bearer(r); r.Header.Set("Origin", "http://evil.example") },
+		} {
+			if status, text := ask(path, set); status != http.StatusUnauthorized && status != http.StatusForbidden {
+				t.Errorf("%s by %s: %d %s", path, who, status, text)
+			}
+		}
+	}
+	if status, _ := ask("/stats", person); status != http.StatusUnauthorized {
+		t.Errorf("the API takes a password: %d", status)
+	}
+	key := `{"GroupID": "t1", "ID": "c1"}`
+	status, found := ask("/inspect/v1/keys?type=agentproto.CallKey&key="+url.QueryEscape(key), bearer)
+	if status != http.StatusOK || !strings.Contains(found, `"kind": "table(agentproto.CallKey,`) {
+		t.Errorf("of a call: %d %s", status, found)
 	}
 }

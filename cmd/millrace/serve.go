@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"strings"
 	"time"
 
@@ -189,7 +190,7 @@ func serve(ctx context.Context, args []string) error {
 		fmt.Fprintf(stderr, "millrace serve: %v\n", p)
 	}
 	fmt.Fprintf(stderr, "millrace serve: %s\n", whereToken(*tokenFile, *state))
-	guard := edge.Policy{Token: edge.NewToken(token), Hosts: apiHosts, JSON: true}
+	guard := edge.Policy{Token: edge.NewToken(token), Hosts: apiHosts, JSON: true, Pages: inspectPages}
 	serving, cancel := untilEnded(ctx, rt)
 	defer cancel()
 	if *watch != "" {
@@ -233,8 +234,11 @@ func serveAPI(ctx context.Context, a api, guard edge.Policy, address string) err
 	if err != nil {
 		return err
 	}
-	server := edge.New(edge.Guard(guard, a.handler()), edge.Options{Body: maxLine})
-	fmt.Fprintf(stderr, "millrace serve: calls at http://%s/calls, callbacks at %s\n", listener.Addr(), a.rt.PublicURL())
+	mux := http.NewServeMux()
+	mux.Handle("/", a.handler())
+	mux.Handle(inspectPages, guard.Token.People(flowPages(a.rt, true)))
+	server := edge.New(edge.Guard(guard, mux), edge.Options{Body: maxLine})
+	fmt.Fprintf(stderr, "millrace serve: calls at http://%s/calls, what the runtime remembers at http://%s%s, callbacks at %s\n", listener.Addr(), listener.Addr(), inspectPages, a.rt.PublicURL())
 	stop := context.AfterFunc(ctx, func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

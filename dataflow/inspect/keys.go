@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/internal/keytext"
 )
 
 // looked are the methods of an [App] that look for keys.
@@ -59,7 +59,7 @@ func (v *view) find(ctx context.Context, keyType, text string) (found []entry, e
 	}
 	read := false
 	for _, t := range same {
-		key, failed := parse(t, text)
+		key, failed := keytext.Parse(t, text)
 		if failed != nil {
 			err = failed
 			continue
@@ -88,28 +88,6 @@ func (v *view) keyTypes() (all []reflect.Type) {
 	}
 	slices.SortStableFunc(all, func(a, b reflect.Type) int { return strings.Compare(a.String(), b.String()) })
 	return all
-}
-
-// errKey is that a text is no key.
-var errKey = errors.New("no such key")
-
-// parse reads a key of a type from JSON. A text that is no JSON is a key of kind string.
-func parse(t reflect.Type, text string) (any, error) {
-	v := reflect.New(t)
-	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	err := d.Decode(v.Interface())
-	if err == nil && strings.TrimSpace(text[d.InputOffset():]) != "" {
-		err = errors.New("there is more behind it")
-	}
-	if err != nil && t.Kind() == reflect.String {
-		v.Elem().SetString(text)
-		err = nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %q is not of type %s in JSON: %w", errKey, text, t, err)
-	}
-	return v.Elem().Interface(), nil
 }
 
 func (v *view) findKey(ctx context.Context, key any) (found []entry, err error) {
@@ -245,7 +223,7 @@ func (v *view) shows(w http.ResponseWriter) bool {
 // refuseLook answers why nothing was found out.
 func refuseLook(w http.ResponseWriter, err error) {
 	switch {
-	case errors.Is(err, errKey):
+	case errors.Is(err, keytext.Err):
 		refuse(w, http.StatusBadRequest, err.Error())
 	case errors.Is(err, dataflow.ErrNoState):
 		refuse(w, http.StatusNotFound, err.Error())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/keytext"
 )
 
 //go:embed page/keys.html
@@ -59,7 +60,7 @@ func (v *view) serveKeysPage(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case errors.Is(err, dataflow.ErrNoState):
 			status = http.StatusNotFound
-		case errors.Is(err, errKey), errors.Is(err, errQuery):
+		case errors.Is(err, keytext.Err), errors.Is(err, errQuery):
 			status = http.StatusBadRequest
 		}
 	}

@@ -25,7 +25,7 @@ var imports = map[string][]string{
 	"dataflow/sim/simprop": slices.Concat(core, []string{"dataflow/sim", "dataflow/sim/linear", "internal/digest", "internal/rerun"}),
 	"dataflow/serve":       slices.Concat(core, []string{"internal/engine/simulate"}),
 	"dataflow/durable":     slices.Concat(core, []string{"dataflow/durable/journal", "internal/cbor", "internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "internal/engine/lookup", "internal/history"}),
-	"dataflow/inspect":     {"dataflow", "dataflow/durable", "internal/picture"},
+	"dataflow/inspect":     {"dataflow", "dataflow/durable", "internal/keytext", "internal/picture"},
 	"dataflow/window":      slices.Concat(core, []string{"internal/engine/windows"}),
 
 	"dataflow/inspect/internal/figures": {"dataflow", "dataflow/durable", "dataflow/inspect"},
@@ -57,7 +57,7 @@ var imports = map[string][]string{
 
 	"dataflow/durable/natslog":             {"dataflow/durable/journal", "dataflow/durable/internal/lockfile", "dataflow/durable/internal/membership"},
 	"dataflow/durable/disklog":             {"dataflow/durable/journal", "dataflow/durable/internal/lockfile"},
-	"dataflow/durable/historycmd":          {"dataflow", "dataflow/durable"},
+	"dataflow/durable/historycmd":          {"dataflow", "dataflow/durable", "internal/keytext"},
 	"dataflow/durable/monitor":             {"dataflow/durable", "dataflow/durable/journal"},
 	"dataflow/durable/journal/journaltest": {"dataflow/durable/journal"},
 

@@ -7,5 +7,5 @@
 // From [Doubt] on the destination decides, with the first of [Commit] and [Abort] that it takes, and
 // the source takes the same when it hears of it. Until then nobody serves what moves, so there are
 // never two places that do. Every step may be repeated, and a repeated step changes nothing, also
-// when later transfers have come between: see [Transfer].
+// when later transfers have come between: see [State].
 package handover

@@ -2,7 +2,6 @@ package historycmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/internal/keytext"
 )
 
 func (r *run) list(ctx context.Context) error {
@@ -125,8 +125,7 @@ func (r *run) difference(graph dataflow.Graph, was, is []dataflow.StateEntry) {
 	}
 }
 
-// parse reads a key in JSON, of the first type with the name, and returns the locations that have such
-// keys. A text that is no JSON is a key of kind string.
+// parse reads a key of the first type with the name, and returns the locations that have such keys.
 func parse(graph dataflow.Graph, name, text string) (key any, locations []string, err error) {
 	var types []string
 	var is reflect.Type
@@ -148,15 +147,8 @@ func parse(graph dataflow.Graph, name, text string) (key any, locations []string
 		slices.Sort(types)
 		return nil, nil, fmt.Errorf("nothing has keys of type %q; the types are %s", name, strings.Join(slices.Compact(types), ", "))
 	}
-	v := reflect.New(is)
-	if err = json.Unmarshal([]byte(text), v.Interface()); err != nil && is.Kind() == reflect.String {
-		v.Elem().SetString(text)
-		err = nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("%q is no key of type %s in JSON: %w", text, is, err)
-	}
-	return v.Elem().Interface(), locations, nil
+	key, err = keytext.Parse(is, text)
+	return key, locations, err
 }
 
 // An indenter indents the lines that are written to it. Each write is whole lines.

@@ -114,7 +114,7 @@ func TestMisuse(t *testing.T) {
 		{"show --form 3", "flag provided but not defined", "", historycmd.ErrUsage},
 		{"show --partition 7", "", "there is no partition 7, only 1 of them", nil},
 		{"key string x", "", "the types are historycmd_test.account", nil},
-		{"key historycmd_test.account x", "", `"x" is no key of type historycmd_test.account in JSON`, nil},
+		{"key historycmd_test.account x", "", `"x" is not of type historycmd_test.account in JSON`, nil},
 		{"replay --to 99", "", "has no step 99", nil},
 		{"export " + t.TempDir(), "", "exists", nil},
 	} {

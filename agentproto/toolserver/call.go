@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/authorize"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
@@ -62,9 +63,9 @@ func userOf(inv *agentproto.Invocation) string {
 	case inv.UserID != nil && *inv.UserID != "":
 		return userPrefix + *inv.UserID
 	case len(inv.ThreadAncestors) > 0:
-		return "thread:" + inv.ThreadAncestors[0]
+		return authorize.ThreadPrefix + inv.ThreadAncestors[0]
 	default:
-		return "thread:" + inv.GroupID
+		return authorize.ThreadPrefix + inv.GroupID
 	}
 }
 
@@ -103,8 +104,6 @@ func IdempotencyKey(ctx context.Context) string {
 	d := callOf(ctx, "IdempotencyKey").id.Digest()
 	return hex.EncodeToString(d[:])
 }
-
-func (c *call) digest() digest { return c.id.Digest() }
 
 // run runs the function of a call, or the producer of its subscription.
 func (s *Server) run(ctx context.Context, at tools.Place, j tools.Job) tools.Outcome {

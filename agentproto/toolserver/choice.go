@@ -96,22 +96,26 @@ func (s *Server) answered(ctx context.Context, id string) (tools.Answered, error
 	if a, ok := s.ports.Answered.Get(id); ok { // an answer that is there counts
 		return a, nil
 	}
-	ctx, stop := context.WithCancelCause(ctx)
+	ctx, stop := s.whileOpen(ctx)
 	defer stop(nil)
-	done := make(chan struct{})
-	defer close(done)
-	go func() {
-		select {
-		case <-s.leaving:
-			stop(ErrClosing)
-		case <-done:
-		}
-	}()
 	a, err := s.ports.Answered.Await(ctx, id)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return a, cause
 	}
 	return a, err
+}
+
+// whileOpen returns a context that ends with ErrClosing when the server begins to close.
+func (s *Server) whileOpen(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, stop := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-s.leaving:
+			stop(ErrClosing)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
 }
 
 // A question is a [tools.Question] with the secret in the address for its answer.

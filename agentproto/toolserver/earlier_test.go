@@ -3,6 +3,8 @@ package toolserver
 import (
 	"strings"
 	"testing"
+
+	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
 // TestEarlierState opens the state of a version that kept its calls in the file of the vault. It would catch calls that
@@ -11,14 +13,14 @@ func TestEarlierState(t *testing.T) {
 	opts := Options{Name: "test", PublicURL: "http://127.0.0.1", State: t.TempDir()}
 	fill := func(bucket string) {
 		t.Helper()
-		kept, err := openFileStore(opts.State)
+		kept, err := vault.Open(opts.State)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := kept.update(func(tx tx) error { return tx.put(bucket, []byte("key"), []byte("value")) }); err != nil {
+		if err := kept.Update(func(tx *vault.Tx) error { return tx.Put(bucket, []byte("key"), []byte("value")) }); err != nil {
 			t.Fatal(err)
 		}
-		if err := kept.close(); err != nil {
+		if err := kept.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -27,8 +29,8 @@ func TestEarlierState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.store.view(func(tx tx) error {
-		if tx.get("finished", []byte("key")) != nil {
+	s.file.View(func(tx *vault.Tx) error {
+		if tx.Get("finished", []byte("key")) != nil {
 			t.Error("what nobody reads is kept")
 		}
 		return nil

@@ -3,10 +3,12 @@ package toolserver
 import (
 	"encoding/binary"
 	"encoding/json"
+	"testing"
 
 	"github.com/millrace/millrace/agentproto/internal/envelope"
 	"github.com/millrace/millrace/agentproto/internal/leak"
 	"github.com/millrace/millrace/agentproto/internal/tools"
+	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
 // Finds reports whether a text contains one of the secrets, in any encoding that is
@@ -85,4 +87,25 @@ func Guarded(s *Server) int { return s.guard.Windows() }
 func KeptResults(s *Server) int64 {
 	loads, _ := s.ports.Load.Latest()
 	return loads.All.Results
+}
+
+// OpenAuthorizations returns how many authorizations are open.
+func OpenAuthorizations(s *Server) int {
+	n, _ := s.ports.Opens.Latest()
+	return n
+}
+
+// Transit returns how many codes are in the vault of a state that no server uses.
+func Transit(t *testing.T, state string) int {
+	t.Helper()
+	file, err := vault.Open(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	n := 0
+	if _, err := vault.NewEntries(file, nil).Sweep(func(string) bool { n++; return true }); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

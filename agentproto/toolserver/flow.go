@@ -32,7 +32,7 @@ func (s *Server) Start() error {
 		if s.startErr = s.startFlow(); s.startErr != nil {
 			return
 		}
-		s.dropAuthorizations()
+		s.sweepTransit()
 		close(s.begun)
 	})
 	return s.startErr
@@ -78,6 +78,7 @@ func (s *Server) flowOptions() tools.Options {
 		Asked: cmp.Or(s.opts.ChoiceTimeout, time.Hour) + s.opts.Remember,
 		Jobs:  1 << 17, // functions are bounded by MaxCalls, and attempts by slots
 		Do:    s.do,
+		OAuth: s.authorizing,
 	}
 }
 

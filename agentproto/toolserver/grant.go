@@ -2,8 +2,6 @@ package toolserver
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 
 	"github.com/millrace/millrace/agentproto/internal/tools"
@@ -35,9 +33,4 @@ func Granted(ctx context.Context, what string) (granted bool, err error) {
 		_, ok := c.server.ports.Granted.Get(tools.GrantKey{At: c.at.Runtime, Grant: g})
 		return ok
 	}), nil
-}
-
-func digestOf(text string) string {
-	d := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(d[:])
 }

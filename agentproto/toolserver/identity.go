@@ -27,19 +27,19 @@ func (s *Server) newVerifier(p OAuthProvider) *oidc.IDTokenVerifier {
 
 // identify checks that whoever authorized is the user of the call (threat 22). The
 // id_token must be this provider's, for this client, made for this authorization.
-func (s *Server) identify(ctx context.Context, a *authorization, t *oauth2.Token) error {
-	if a.provider.verifier == nil {
+func (s *Server) identify(ctx context.Context, p *provider, key TokenKey, id string, t *oauth2.Token) error {
+	if p.verifier == nil {
 		return nil
 	}
 	raw, _ := t.Extra("id_token").(string)
-	s.guard.AddOnce(leak.Owner(a.key()), raw)
-	id, err := a.provider.verifier.Verify(ctx, raw)
-	if err != nil || id.Nonce != a.Nonce {
-		s.log.Warn("authorization refused: the id_token is not valid", "provider", a.provider.ID)
+	s.guard.AddOnce(leak.Owner(key), raw)
+	token, err := p.verifier.Verify(ctx, raw)
+	if err != nil || token.Nonce != s.derived(id, forNonce) {
+		s.log.Warn("authorization refused: the id_token is not valid", "provider", p.ID)
 		return errAuthFailed
 	}
-	if user, ok := strings.CutPrefix(a.key().User, userPrefix); !ok || id.Subject != user {
-		s.log.Warn("authorization refused: somebody else than the user authorized", "provider", a.provider.ID, "tool user", user)
+	if user, ok := strings.CutPrefix(key.User, userPrefix); !ok || token.Subject != user {
+		s.log.Warn("authorization refused: somebody else than the user authorized", "provider", p.ID, "tool user", user)
 		return errOtherUser
 	}
 	return nil

@@ -163,7 +163,7 @@ func TestO24_Confirmation(t *testing.T) {
 	var code []string
 	authorize := func(id, who string) {
 		t.Helper()
-		st.call("whoami", id, "{}", user("attacker"))
+		st.call("whoami", id, "{}", user("attacker who "+id))
 		page, err := st.idp.NewBrowser().Allow(t.Context(), st.authURL(), who, map[string]string{"ada": "lovelace", "bob": "builder"}[who])
 		if err != nil {
 			t.Fatal(err)

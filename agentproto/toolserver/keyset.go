@@ -16,6 +16,8 @@ import (
 	"github.com/tink-crypto/tink-go/v2/insecurecleartextkeyset"
 	"github.com/tink-crypto/tink-go/v2/keyset"
 	"github.com/tink-crypto/tink-go/v2/tink"
+
+	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
 // A Keyset holds the keys that tokens are encrypted with: one that encrypts, the
@@ -195,19 +197,7 @@ func (k *Keyset) write(h *keyset.Handle, put func(from, to string) error) (err e
 	if err := put(f.Name(), k.path); err != nil {
 		return err
 	}
-	return syncFolder(folder)
-}
-
-// syncFolder makes durable which files a folder has.
-func syncFolder(folder string) error {
-	if goruntime.GOOS == "windows" {
-		return nil // which does it by itself, and cannot open a folder
-	}
-	d, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return vault.SyncFolder(folder)
 }
 
 // seal encrypts text in such a way that it can be opened in the same context only.
@@ -233,3 +223,9 @@ func (k *Keyset) current(sealed []byte) bool {
 
 // Format writes where the keys are, and nothing of them.
 func (k *Keyset) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "Keyset(%q)", k.path) }
+
+// sealing is a [Keyset] for the vault.
+type sealing struct{ *Keyset }
+
+func (k sealing) Seal(text, context []byte) ([]byte, error)     { return k.seal(text, context) }
+func (k sealing) Unseal(sealed, context []byte) ([]byte, error) { return k.open(sealed, context) }

@@ -103,7 +103,7 @@ func (s *Server) Close(ctx context.Context) error {
 	defer s.closeIdleConnections()
 	if s.startErr != nil {
 		s.abort()
-		return s.store.close()
+		return s.closeFile()
 	}
 	s.local.each(func(c *call) {
 		if c.job.Kind == tools.Produce {
@@ -116,7 +116,7 @@ func (s *Server) Close(ctx context.Context) error {
 		err = fmt.Errorf("toolserver: closed with %d unfinished calls: %w", loads.All.Calls, err)
 		s.local.each(func(c *call) { c.suspend(ErrClosing) })
 	}
-	return errors.Join(err, s.end(), s.store.close())
+	return errors.Join(err, s.end(), s.closeFile())
 }
 
 // idle waits until no function runs and every message is delivered. Calls that the next process

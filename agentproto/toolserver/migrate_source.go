@@ -236,7 +236,6 @@ func (s *Server) decide(ctx context.Context, m *journey) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errDoubt, err)
 	case state == stateCommitted && told.Move.Place == handover.Gone:
-		s.dropAuthorizations() // the destination asks users itself
 		return nil
 	case state == stateCommitted:
 		return errDoubt

@@ -2,17 +2,20 @@ package toolserver
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/oauth2"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/agentproto/internal/leak"
+	"github.com/millrace/millrace/agentproto/internal/authorize"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
@@ -26,7 +29,7 @@ const maxRuns = 3
 func (c *call) authorized(f func() (any, error)) (any, error) {
 	var refused Secret
 	for run := 1; ; run++ {
-		if err := c.access(refused); err != nil {
+		if err := c.access(refused, run > 2); err != nil {
 			return nil, err
 		}
 		out, err := f()
@@ -37,55 +40,98 @@ func (c *call) authorized(f func() (any, error)) (any, error) {
 			return nil, errAuthRepeated
 		}
 		refused = c.used()
-		if run > 1 { // a renewed one was refused, too
-			if err := c.server.tokens.reject(c.ctx, c.fullKey(), refused); err != nil {
-				return nil, err
-			}
-		}
 	}
 }
 
 // access sees to it that there is a token that is good for the tool and was not
-// refused, and asks the user for one if it must.
-func (c *call) access(refused Secret) error {
+// refused, and asks the user for one if it must. Renewed says that the one which was
+// refused had just been renewed.
+func (c *call) access(refused Secret, renewed bool) error {
 	c.mu.Lock()
 	c.refused = refused
 	c.mu.Unlock()
-	need, asked := c.tool.scopes, false
+	if t, err := c.stored(); err != nil && !errors.Is(err, ErrUnauthorized) {
+		return err
+	} else if err == nil && t.usable(refused) && covers(t.Scopes, c.tool.scopes) {
+		c.use(t)
+		return nil
+	}
+	if p := c.tool.provider; p.SubjectIsUser && !strings.HasPrefix(c.tokenKey.User, userPrefix) {
+		return errNoUser
+	}
+	after := ""
 	for {
-		t, err := c.tokenFor(c.ctx)
+		told, err := c.ask(refused, renewed, after)
+		class := told.Class
+		if err == nil && class == authorize.Asked {
+			class, err = c.await(told)
+			after = told.ID
+		}
+		if err == nil && class == authorize.Unconfirmed {
+			class, err = c.confirm(told.ID)
+		}
 		switch {
-		case err == nil && covers(t.Scopes, need):
-			if a := c.server.states.of(c.digest()); a != nil { // of the process before; the user was faster
-				c.server.states.drop(a)
-			}
-			return nil
-		case err == nil && asked:
-			return errScopes // the user, or the provider, has granted less
-		case err == nil:
-			err = c.authorize(t.Scopes)
-		case errors.Is(err, ErrUnauthorized) && asked:
-			return errAuthRepeated
-		case errors.Is(err, ErrUnauthorized):
-			err = c.authorize(nil)
-		}
-		if err != nil {
+		case (c.server.opts.State != "" || errors.Is(err, ErrMoving)) && (errors.Is(err, ErrClosing) || c.server.ctx.Err() != nil):
+			return ErrClosing // the next process goes on with it
+		case err != nil:
 			return err
+		case class == authorize.Lost:
+			continue // the user is asked anew
+		case class != authorize.Good:
+			return classErrors[class]
 		}
-		asked = true
+		t, err := c.stored()
+		switch {
+		case err == nil && !refused.Empty() && t.Access.equal(refused), errors.Is(err, ErrUnauthorized):
+			return errAuthRepeated
+		case err != nil:
+			return err
+		case !covers(t.Scopes, c.tool.scopes):
+			return errScopes // the user, or the provider, has granted less
+		}
+		c.use(t)
+		return nil
 	}
 }
 
-// tokenFor returns the user's token and notes that it is what the function uses.
+// classErrors are what a call is told, in fixed words.
+var classErrors = map[authorize.Class]error{
+	authorize.None: ErrUnauthorized, authorize.Failed: errAuthFailed, authorize.Unrenewed: errNotRenewed,
+	authorize.Denied: errDenied, authorize.Other: errOtherUser, authorize.Late: errAuthTimeout,
+	authorize.Wrong: errNotConfirmed, authorize.Declined: errNotConfirmed, authorize.Lost: errAuthFailed,
+	authorize.Paused: errAuthPaused, authorize.Full: errAuthMany, authorize.Over: errEnded,
+}
+
+// stored returns the user's token as it is in the vault.
+func (c *call) stored() (*UserToken, error) { return c.server.tokens.load(c.ctx, c.fullKey()) }
+
+// use notes which token the function uses.
+func (c *call) use(t *UserToken) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.latest = t.Access
+}
+
+// tokenFor returns a token of the user that is good now, as far as one can tell, and notes that
+// it is what the function uses. The user is not asked.
 func (c *call) tokenFor(ctx context.Context) (*UserToken, error) {
 	c.mu.Lock()
 	refused := c.refused
 	c.mu.Unlock()
-	t, err := c.server.tokens.get(ctx, c.tool.provider, c.fullKey(), refused)
+	t, err := c.server.tokens.load(ctx, c.fullKey())
+	if err == nil && !t.usable(refused) {
+		in := authorize.In{Token: rand.Text(), Ask: &authorize.Ask{Key: c.authKey(), Refused: c.server.accessPrint(refused)}}
+		var told authorize.Told
+		if told, err = c.server.authorize(ctx, c.tokenKey.Runtime, in); err != nil {
+			return nil, err
+		}
+		if told.Class != authorize.Good {
+			return nil, classErrors[told.Class]
+		}
+		t, err = c.server.tokens.load(ctx, c.fullKey())
+	}
 	if err == nil {
-		c.mu.Lock()
-		c.latest = t.Access
-		c.mu.Unlock()
+		c.use(t)
 	}
 	return t, err
 }
@@ -104,68 +150,46 @@ func (c *call) fullKey() TokenKey {
 	return k
 }
 
-// authorize asks the user for authorization, for the tool's scopes and those that
-// there are, and waits until there is a token. A call that begins anew after a
-// restart goes on waiting for what it has asked before. The errors that authorize
-// returns have fixed words.
-func (c *call) authorize(have []string) error {
-	s := c.server
-	a, err := c.authorization(have)
-	if err != nil {
-		return err
-	}
-	// Another call's authorization may have given a token before this one was known
-	// as one that it makes unnecessary.
-	if t, err := c.tokenFor(c.ctx); err == nil && covers(t.Scopes, a.Need) {
-		return s.states.drop(a)
-	}
-	ctx, stop := context.WithDeadlineCause(c.ctx, a.Expires, errAuthTimeout)
-	defer stop()
-	o := c.await(ctx, a)
-	if (s.opts.State != "" || errors.Is(o.err, ErrMoving)) && (errors.Is(o.err, ErrClosing) || s.ctx.Err() != nil) {
-		return ErrClosing // a is for the next process
-	}
-	if err := s.states.drop(a); err != nil {
-		s.log.Error("authorization not forgotten", "provider", a.Provider, "error", err)
-	}
-	if o.err != nil || o.token == nil {
-		return o.err
-	}
-	if err := c.confirm(o.code); err != nil {
-		return err
-	}
-	return s.keep(a, o.token)
+func (c *call) authKey() authorize.Key {
+	return authorize.Key{User: c.tokenKey.User, Provider: c.tool.provider.ID}
 }
 
-// authorization returns the authorization that the call is waiting for, or makes
-// one.
-func (c *call) authorization(have []string) (*authorization, error) {
-	s, p, key := c.server, c.tool.provider, c.fullKey()
-	if p.SubjectIsUser && !strings.HasPrefix(key.User, userPrefix) {
-		return nil, errNoUser
+// ask asks the flow for a token, which may have the user asked.
+func (c *call) ask(refused Secret, renewed bool, after string) (authorize.Told, error) {
+	s, p := c.server, c.tool.provider
+	id := rand.Text()
+	all, _ := s.ports.Opens.Latest()
+	in := authorize.In{Token: rand.Text(), Ask: &authorize.Ask{
+		Key: c.authKey(), Need: c.tool.scopes, Refused: s.accessPrint(refused), Reject: renewed,
+		User: &authorize.Request{
+			Call: c.id.AskName(), After: after, ID: id, State: digestOf(s.derived(id, forState)), Start: digestOf(s.derived(id, forStart)),
+			Print: s.print(p), Scopes: union(p.Scopes, c.tool.scopes), Confirm: p.Confirm, Epoch: s.epoch, All: all, For: s.opts.OAuthTimeout,
+		},
+	}}
+	if err := s.ports.Sessions.Send(c.ctx, c.at, tools.In{Token: in.Token, Ask: &tools.Ask{Call: c.id, In: in}}); err != nil {
+		return authorize.Told{}, c.cause(err)
 	}
-	old := s.states.of(c.digest())
-	if old != nil && old.provider == p && old.key() == key && slices.Equal(old.Need, c.tool.scopes) {
-		return old, nil
+	told, err := s.ports.Access.Await(c.ctx, in.Token)
+	return told, c.cause(err)
+}
+
+// cause returns why the call has ended, if it has.
+func (c *call) cause(err error) error {
+	if cause := context.Cause(c.ctx); err != nil && cause != nil {
+		return cause
 	}
-	if old != nil {
-		s.states.drop(old)
+	return err
+}
+
+// authorize tells the authorizations of a runtime something, and returns the answer.
+func (s *Server) authorize(ctx context.Context, runtime string, in authorize.In) (told authorize.Told, err error) {
+	if err = s.ports.Authorize.Send(ctx, runtime, in); err == nil {
+		told, err = s.ports.Access.Await(ctx, in.Token)
 	}
-	a := s.states.newAuthorization(authorizationText{
-		Call:     c.digest(),
-		Name:     tools.Name{Runtime: c.at.Runtime, Group: c.inv.GroupID, ID: c.inv.ID},
-		Runtime:  key.Runtime,
-		User:     key.User,
-		Provider: key.Provider,
-		Scopes:   union(p.Scopes, c.tool.scopes, have),
-		Need:     c.tool.scopes,
-		Expires:  time.Now().Add(s.opts.OAuthTimeout),
-	}, p)
-	if err := s.states.put(a); err != nil {
-		s.log.Error("authorization not kept", "provider", p.ID, "error", err)
-		return nil, errAuthFailed
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
 	}
-	return a, nil
+	return told, err
 }
 
 // union returns the scopes of all lists, each once, in their order.
@@ -178,120 +202,110 @@ func union(lists ...[]string) (all []string) {
 	return all
 }
 
+// covers reports whether every scope of need is in have.
+func covers(have, need []string) bool {
+	return !slices.ContainsFunc(need, func(s string) bool { return !slices.Contains(have, s) })
+}
+
 // await sends the user to the provider and waits for the outcome.
-func (c *call) await(ctx context.Context, a *authorization) outcome {
-	s := c.server
-	if len(a.done) > 0 { // the user was faster than a call that begins anew
-		return <-a.done
+func (c *call) await(told authorize.Told) (authorize.Class, error) {
+	s, p := c.server, c.tool.provider
+	ctx, stop := s.whileOpen(c.ctx)
+	defer stop(nil)
+	type outcome struct {
+		class authorize.Class
+		err   error
 	}
-	address := a.address()
+	ends := make(chan outcome, 2)
+	go func() {
+		class, err := s.ports.Settled.Await(ctx, told.ID)
+		if err != nil {
+			err = context.Cause(ctx)
+		}
+		ends <- outcome{class, err}
+	}()
+	release := s.guarded(told.ID)
+	defer release()
+	address := s.address(p, told.ID, told.Scopes)
 	if !s.opts.NoStartPage {
-		address = s.opts.PublicURL + startPath + a.Secret
+		address = s.opts.PublicURL + startPath + s.derived(told.ID, forStart)
 	}
 	m, err := c.encode(&agentproto.OAuth{GroupID: c.inv.GroupID, ID: c.inv.ID, CallID: c.inv.CallID, AuthURL: address})
 	if err != nil {
-		s.log.Error("authorization cannot be asked for", "tool", c.inv.Operation, "provider", a.Provider)
-		return outcome{err: errAuthFailed}
+		s.log.Error("authorization cannot be asked for", "tool", c.inv.Operation, "provider", p.ID)
+		return "", errAuthFailed
 	}
-	m.Same, m.Lost = hex.EncodeToString(a.id[:]), rand.Text()
+	m.Same, m.Lost = told.ID, rand.Text()
 	if err := c.post(ctx, tools.Post{Message: m}); err != nil {
-		return outcome{err: err}
+		return "", c.cause(err)
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	lost := make(chan error, 1)
 	go func() {
-		_, err := s.answered(ctx, m.Lost)
-		if err == nil {
-			err = errAuthNotAsked
+		if _, err := s.answered(ctx, m.Lost); err == nil {
+			ends <- outcome{err: errAuthNotAsked}
 		}
-		lost <- err
 	}()
-	select {
-	case o := <-a.done:
-		return o
-	case err := <-lost:
-		if cause := context.Cause(c.ctx); cause != nil {
-			err = cause
-		}
-		return outcome{err: err}
-	}
+	o := <-ends
+	return o.class, c.cause(o.err)
 }
 
-// exchange turns the code of a redirect into a token of the user who was asked. It
-// does not depend on the browser staying connected. The token is kept, or, if the
-// user has to confirm it, returned for the call.
-func (s *Server) exchange(a *authorization, code string) outcome {
-	ctx, stop := s.providerContext()
-	defer stop()
-	t, err := a.provider.config.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
-	if err != nil {
-		s.logProvider("code not exchanged", a.provider, err)
-		return outcome{err: errAuthFailed}
-	}
-	s.guard.AddOnce(leak.Owner(a.key()), code) // now that the provider has said that it is one
-	token, err := s.tokens.accept(a.provider, a.key(), t, a.Scopes)
-	if err == nil {
-		err = s.identify(ctx, a, t)
-	}
-	if err != nil {
-		return outcome{err: err}
-	}
-	if a.provider.Confirm {
-		return outcome{token: token, code: newCode()}
-	}
-	return outcome{err: s.keep(a, token)}
+// What is secret of an authorization is made of its name and of a secret of the vault, so that no
+// history has it and nothing is to be kept.
+const (
+	forState    = "state"
+	forStart    = "start"
+	forBrowser  = "browser"
+	forVerifier = "verifier"
+	forNonce    = "nonce"
+	forAccess   = "access"
+	forPrint    = "print"
+)
+
+func (s *Server) derived(id, what string) string {
+	h := hmac.New(sha256.New, s.asking)
+	h.Write([]byte("authorization " + what + " " + id))
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil))
 }
 
-// keep saves the token of an authorization.
-func (s *Server) keep(a *authorization, t *UserToken) (err error) {
-	s.tokens.exclusive(a.key(), func() {
-		ctx, stop := s.providerContext()
-		defer stop()
-		err = s.tokens.save(ctx, a.key(), t)
-	})
-	if err != nil {
-		return err
+// accessPrint tells access tokens apart, and says nothing of them.
+func (s *Server) accessPrint(access Secret) string {
+	if access.Empty() {
+		return ""
 	}
-	for _, other := range s.states.settled(a.key(), t) {
-		other.done <- outcome{}
-	}
-	return nil
+	return s.derived(access.Reveal(), forAccess)
 }
 
-// providerContext returns the context of a token request. It belongs to the server
-// and not to a call, because a token that a provider has issued must not get lost
-// when a call is cancelled.
-func (s *Server) providerContext() (context.Context, context.CancelFunc) {
-	ctx, stop := context.WithTimeout(s.ctx, s.opts.ProviderTimeout)
-	return context.WithValue(ctx, oauth2.HTTPClient, s.tokens.client), stop
+// print tells whether an authorization was begun with the provider as it is now, and with secrets
+// that are known: an answer is not sent to a provider that was configured in between.
+func (s *Server) print(p *provider) string {
+	list, _ := json.Marshal([]any{p.Issuer, p.AuthURL, p.TokenURL, p.ClientID, p.config.RedirectURL, p.Confirm, p.SubjectIsUser, s.opts.NoStartPage})
+	return s.derived(string(list), forPrint)
 }
 
-// providerErrors are the error codes of RFC 6749 that may be logged. Others, and
-// every description, are a provider's own words, and some have been seen to repeat
-// the code.
-var providerErrors = map[string]bool{
-	"invalid_request": true, "invalid_client": true, "invalid_grant": true, "unauthorized_client": true,
-	"unsupported_grant_type": true, "invalid_scope": true, "access_denied": true, "unsupported_response_type": true,
-	"server_error": true, "temporarily_unavailable": true,
-}
-
-// logProvider logs that a provider did not give a token.
-func (s *Server) logProvider(what string, p *provider, err error) {
-	attrs := []any{"provider", p.ID}
-	var re *oauth2.RetrieveError
-	switch {
-	case errors.As(err, &re):
-		if re.Response != nil {
-			attrs = append(attrs, "status", re.Response.StatusCode)
-		}
-		if providerErrors[re.ErrorCode] {
-			attrs = append(attrs, "error", re.ErrorCode)
-		}
-	case errors.Is(err, context.DeadlineExceeded):
-		attrs = append(attrs, "error", "timeout")
-	default:
-		attrs = append(attrs, "error", "no usable answer")
+// guarded looks for what is secret of an authorization in everything that leaves, until it is
+// released. The runtime is told the state if there is no start page.
+func (s *Server) guarded(id string) (release func()) {
+	d := sha256.Sum256([]byte(id))
+	secrets := []string{s.derived(id, forVerifier)}
+	if !s.opts.NoStartPage {
+		secrets = append(secrets, s.derived(id, forBrowser), s.derived(id, forState))
 	}
-	s.log.Warn(what, attrs...)
+	s.guard.Hold(d, secrets...)
+	return func() { s.guard.Release(d) }
+}
+
+// address returns the provider's page, with the state in it.
+func (s *Server) address(p *provider, id string, scopes []string) string {
+	params := append([]oauth2.AuthCodeOption{oauth2.S256ChallengeOption(s.derived(id, forVerifier))}, p.params...)
+	if p.verifier != nil {
+		params = append(params, oauth2.SetAuthURLParam("nonce", s.derived(id, forNonce)))
+	}
+	known := p.config // which is not copied: it has a cache in it
+	config := oauth2.Config{ClientID: known.ClientID, Endpoint: known.Endpoint, RedirectURL: known.RedirectURL, Scopes: scopes}
+	return config.AuthCodeURL(s.derived(id, forState), params...)
+}
+
+// digestOf returns a digest as a text.
+func digestOf(text string) string {
+	d := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(d[:])
 }

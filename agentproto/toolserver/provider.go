@@ -20,6 +20,9 @@ type OAuthProvider struct {
 	// AuthURL is the authorization endpoint, where the user is sent to, and TokenURL
 	// the token endpoint. Both must be https.
 	AuthURL, TokenURL string
+	// RevokeURL is the revocation endpoint (RFC 7009), which must be https. If it is empty,
+	// tokens that are no longer needed are deleted here, and expire at the provider.
+	RevokeURL string
 	// ClientID and ClientSecret are what the provider knows the tool server by.
 	// Without a secret it is a public client.
 	ClientID     string
@@ -96,6 +99,8 @@ func (s *Server) addProvider(p OAuthProvider) {
 		wrong("AuthURL must be an absolute https URL")
 	case !isEndpoint(p.TokenURL):
 		wrong("TokenURL must be an absolute https URL")
+	case p.RevokeURL != "" && !isEndpoint(p.RevokeURL):
+		wrong("RevokeURL must be an absolute https URL")
 	case p.ClientID == "":
 		wrong("it has no ClientID")
 	case p.RequireIssuer && p.Issuer == "":

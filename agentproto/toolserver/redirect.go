@@ -1,10 +1,15 @@
 package toolserver
 
 import (
-	"errors"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/agentproto/internal/authorize"
 )
 
 // serveRedirect receives the user coming back from a provider. Nothing that the
@@ -21,41 +26,74 @@ func (s *Server) serveRedirect(w http.ResponseWriter, r *http.Request) {
 		showPage(w, http.StatusBadRequest, pageInvalid)
 		return
 	}
-	a, err := s.states.take(query.Get("state"), p, s.cookies(r))
-	if a == nil {
+	state := digestOf(query.Get("state"))
+	o, open := s.ports.Open.Get(state)
+	if !open || o.State != state || o.Key.Provider != p.ID || o.Print != s.print(p) || !s.isOpener(r, o.ID) {
 		showPage(w, http.StatusBadRequest, pageInvalid)
 		return
 	}
-	// From here on the state is used up and the call gets its outcome.
+	back := authorize.Redirect{ID: o.ID, State: state}
 	switch {
-	case err != nil:
-		s.log.Error("state not used up", "provider", p.ID, "error", err)
-		a.done <- outcome{err: errAuthFailed}
-		showPage(w, http.StatusInternalServerError, pageFailed)
 	case !p.issued(query):
 		s.log.Warn("redirect refused: it is another issuer's", "provider", p.ID)
-		a.done <- outcome{err: errAuthFailed}
-		showPage(w, http.StatusBadRequest, pageFailed)
+		back.Refused = authorize.Failed
 	case query.Get("error") == "access_denied":
-		a.done <- outcome{err: errDenied}
-		showPage(w, http.StatusOK, pageDenied)
+		back.Refused = authorize.Denied
 	case query.Get("error") != "" || query.Get("code") == "":
 		s.log.Warn("authorization failed at the provider", "provider", p.ID)
-		a.done <- outcome{err: errAuthFailed}
-		showPage(w, http.StatusBadRequest, pageFailed)
+		back.Refused = authorize.Failed
 	default:
-		o := s.exchange(a, query.Get("code"))
-		a.done <- o
-		switch {
-		case errors.Is(o.err, errOtherUser):
-			showPage(w, http.StatusForbidden, pageOtherUser)
-		case o.err != nil:
-			showPage(w, http.StatusBadGateway, pageFailed)
-		case o.token != nil:
-			showCode(w, o.code)
-		default:
-			showPage(w, http.StatusOK, pageDone)
+		back.Code = rand.Text()
+		if err := s.transit.Put(back.Code, transitText{Code: query.Get("code")}.encode()); err != nil {
+			s.log.Error("code not kept", "provider", p.ID, "error", err)
+			showPage(w, http.StatusInternalServerError, pageFailed)
+			return
 		}
+	}
+	s.showOutcome(w, s.back(o, back), back)
+}
+
+// back tells the flow of a user who came back, and returns what came of it. It does not depend on
+// the browser staying connected.
+func (s *Server) back(o authorize.Opened, back authorize.Redirect) authorize.Told {
+	ctx, stop := context.WithTimeoutCause(s.ctx, 2*s.opts.ProviderTimeout+askTimeout, errFlow)
+	defer stop()
+	told, err := s.authorize(ctx, o.Runtime, authorize.In{Token: rand.Text(), Redirect: &back})
+	switch {
+	case err != nil:
+		s.log.Error("outcome of an authorization is not in the state", "provider", o.Key.Provider, "error", err)
+		told.Class = authorize.Lost
+	case told.Class == authorize.Over && back.Code != "": // somebody else was first; what the flow has taken it deletes
+		if _, needed := s.ports.Codes.Get(back.Code); !needed {
+			s.transit.Delete(back.Code)
+		}
+	}
+	return told
+}
+
+// showOutcome shows what came of an authorization.
+func (s *Server) showOutcome(w http.ResponseWriter, told authorize.Told, back authorize.Redirect) {
+	switch told.Class {
+	case authorize.Good:
+		showPage(w, http.StatusOK, pageDone)
+	case authorize.Unconfirmed:
+		if u := s.unconfirmed.get(told.ID); u != nil {
+			showCode(w, u.code)
+			return
+		}
+		showPage(w, http.StatusBadGateway, pageFailed)
+	case authorize.Denied:
+		showPage(w, http.StatusOK, pageDenied)
+	case authorize.Other:
+		showPage(w, http.StatusForbidden, pageOtherUser)
+	case authorize.Over:
+		showPage(w, http.StatusBadRequest, pageInvalid)
+	default:
+		if back.Refused != "" {
+			showPage(w, http.StatusBadRequest, pageFailed)
+			return
+		}
+		showPage(w, http.StatusBadGateway, pageFailed)
 	}
 }
 
@@ -99,37 +137,37 @@ func (p *provider) issued(query url.Values) bool {
 // authorizations under way.
 const cookiePrefix = "__Host-authorization-"
 
-// cookies returns what start pages have given to the browser.
-func (s *Server) cookies(r *http.Request) (values []string) {
+// isOpener reports whether a redirect came in the browser that has opened the start page.
+func (s *Server) isOpener(r *http.Request, id string) bool {
 	if s.opts.NoStartPage {
-		return []string{""}
+		return true
 	}
-	for _, c := range r.Cookies() {
-		if strings.HasPrefix(c.Name, cookiePrefix) {
-			values = append(values, c.Value)
-		}
-	}
-	return values
+	want := []byte(s.derived(id, forBrowser))
+	return slices.ContainsFunc(r.Cookies(), func(c *http.Cookie) bool {
+		return strings.HasPrefix(c.Name, cookiePrefix) && subtle.ConstantTimeCompare([]byte(c.Value), want) == 1
+	})
 }
 
 // serveStart shows the page that leads to the provider.
 func (s *Server) serveStart(w http.ResponseWriter, r *http.Request) {
 	secret := r.PathValue("secret")
-	a := s.states.begin(secret)
-	if a == nil || s.opts.NoStartPage {
+	start := digestOf(secret)
+	o, open := s.ports.Open.Get(start)
+	p := s.providers[o.Key.Provider]
+	if !open || o.Start != start || p == nil || o.Print != s.print(p) || s.opts.NoStartPage {
 		showPage(w, http.StatusNotFound, pageInvalid)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
 		Name:     cookiePrefix + secret[:8],
-		Value:    a.Browser,
+		Value:    s.derived(o.ID, forBrowser),
 		Path:     "/",
 		MaxAge:   int(s.opts.OAuthTimeout.Seconds()),
 		Secure:   true,
 		HttpOnly: true,
 		SameSite: http.SameSiteLaxMode, // the redirect comes from another site
 	})
-	address := a.address()
+	address := s.address(p, o.ID, o.Scopes)
 	to, _ := url.Parse(address) // checked by addProvider
 	showStart(w, s.opts.Name, to.Host, address)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/leak"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/agentproto/internal/tools"
+	"github.com/millrace/millrace/agentproto/internal/vault"
 	"github.com/millrace/millrace/internal/edge"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
@@ -42,24 +43,25 @@ const (
 // front of it.
 type Server struct {
 	opts      Options
-	store     store
+	file      *vault.File // nil without a State
+	transit   *vault.Entries
 	log       *slog.Logger
 	mux       *http.ServeMux
 	providers map[string]*provider
 	callbacks *edge.Client
 
-	migrations *edge.Client // nil without a Migrator, as envelope
-	envelope   *envelope.Envelope
-	importing  sync.Mutex // one session after the other comes here
-	deals      deals
-	own        []*http.Transport // the ones that Close has to clean up
-	tokens     *tokens
-	guard      *leak.Guard
-	signers    map[string]signers
-	states     states
-	notices    rates // of cancellations, closures and questions for the status
-	migrating  rates // of migrations
-	noticed    notices
+	migrations  *edge.Client // nil without a Migrator, as envelope
+	envelope    *envelope.Envelope
+	importing   sync.Mutex // one session after the other comes here
+	deals       deals
+	own         []*http.Transport // the ones that Close has to clean up
+	tokens      *tokens
+	guard       *leak.Guard
+	signers     map[string]signers
+	unconfirmed unconfirmeds
+	notices     rates // of cancellations, closures and questions for the status
+	migrating   rates // of migrations
+	noticed     notices
 
 	ctx     context.Context // ends when Close does
 	abort   context.CancelFunc
@@ -102,15 +104,15 @@ func Open(opts Options) (*Server, error) {
 	var own []*http.Transport
 	opts = opts.withDefaults(&own)
 	signers := newSigners("New", opts.Secrets)
-	kept := newMemoryStore()
+	var file *vault.File
 	if opts.State != "" {
 		var err error
-		if kept, err = openFileStore(opts.State); err != nil {
+		if file, err = vault.Open(opts.State); err != nil {
 			return nil, err
 		}
 	}
 	s := &Server{
-		store:     kept,
+		file:      file,
 		own:       own,
 		opts:      opts,
 		mux:       http.NewServeMux(),
@@ -141,7 +143,7 @@ func Open(opts Options) (*Server, error) {
 		s.addProvider(p)
 	}
 	if err := s.openSecrets(); err != nil {
-		kept.close()
+		s.closeFile()
 		return nil, err
 	}
 	s.mux.HandleFunc("GET "+manifestPath, s.serveManifest)

@@ -8,75 +8,23 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/oauth2"
+
+	"github.com/millrace/millrace/agentproto/internal/authorize"
 	"github.com/millrace/millrace/agentproto/internal/leak"
 	"github.com/millrace/millrace/internal/edge"
-	"golang.org/x/oauth2"
 )
 
-// tokens gets, renews and saves the users' tokens.
+// tokens are those of the users. The flow decides when one is fetched, issued or given back, and
+// never has two changes of one token under way.
 type tokens struct {
 	server *Server
 	client *http.Client // for token requests
-
-	weak sync.Once // a token that the guard cannot look for was told of
-
-	mu       sync.Mutex
-	renewals map[TokenKey]*renewal
-	busy     map[TokenKey]chan struct{} // closed when whoever changes the token is done
-}
-
-// A renewal is a refresh that is going on. Everybody who needs the token waits for
-// the same one: a provider that rotates refresh tokens takes a second use of one
-// for theft.
-type renewal struct {
-	done  chan struct{}
-	token *UserToken
-	err   error
+	weak   sync.Once    // a token that the guard cannot look for was told of
 }
 
 func newTokens(s *Server) *tokens {
-	return &tokens{
-		server:   s,
-		client:   edge.NewClient(s.opts.ProviderTransport).Standard(maxAnswer, s.opts.ProviderTimeout),
-		renewals: make(map[TokenKey]*renewal),
-		busy:     make(map[TokenKey]chan struct{}),
-	}
-}
-
-// get returns a token that is good now, as far as one can tell, and whose access
-// token is not the one that was refused. It returns ErrUnauthorized if the user
-// has to be asked.
-func (ts *tokens) get(ctx context.Context, p *provider, key TokenKey, refused Secret) (*UserToken, error) {
-	for {
-		t, err := ts.load(ctx, key)
-		if err != nil || t.usable(refused) {
-			return t, err
-		}
-		r, mine := ts.renewal(p, key, refused)
-		select {
-		case <-r.done:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		// Somebody else's renewal may have begun for another reason, and found that
-		// nothing was to be done.
-		if mine || r.err != nil || !r.token.Access.equal(refused) {
-			return r.token, r.err
-		}
-	}
-}
-
-// renewal returns the renewal of a token that is going on, or starts one.
-func (ts *tokens) renewal(p *provider, key TokenKey, refused Secret) (r *renewal, started bool) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	if r := ts.renewals[key]; r != nil {
-		return r, false
-	}
-	r = &renewal{done: make(chan struct{})}
-	ts.renewals[key] = r
-	go ts.renew(r, p, key, refused)
-	return r, true
+	return &tokens{server: s, client: edge.NewClient(s.opts.ProviderTransport).Standard(maxAnswer, s.opts.ProviderTimeout)}
 }
 
 func (ts *tokens) load(ctx context.Context, key TokenKey) (*UserToken, error) {
@@ -101,50 +49,18 @@ func (ts *tokens) keepInside(key TokenKey, t *UserToken) {
 	}
 }
 
-// exclusive calls f while nobody else changes the token of key. A renewal must not
-// write its outcome over that of a new authorization, or the other way round.
-func (ts *tokens) exclusive(key TokenKey, f func()) {
-	for {
-		ts.mu.Lock()
-		other := ts.busy[key]
-		if other == nil {
-			break
-		}
-		ts.mu.Unlock()
-		<-other
+// fetch returns a token that is good now, as far as one can tell, renewed if it must be. It
+// returns ErrUnauthorized if there is none: then the user has to be asked.
+func (ts *tokens) fetch(ctx context.Context, p *provider, key TokenKey, j authorize.Job) (*UserToken, error) {
+	old, err := ts.load(ctx, key)
+	if err != nil {
+		return nil, err
 	}
-	mine := make(chan struct{})
-	ts.busy[key] = mine
-	ts.mu.Unlock()
-	defer func() {
-		ts.mu.Lock()
-		defer ts.mu.Unlock()
-		delete(ts.busy, key)
-		close(mine)
-	}()
-	f()
-}
-
-// renew refreshes a token. Like an exchange it goes on when the call that needed
-// it is cancelled: the provider may have rotated the refresh token already.
-func (ts *tokens) renew(r *renewal, p *provider, key TokenKey, refused Secret) {
-	ts.exclusive(key, func() {
-		ctx, stop := ts.server.providerContext()
-		defer stop()
-		r.token, r.err = ts.refresh(ctx, p, key, refused)
-	})
-	ts.mu.Lock()
-	delete(ts.renewals, key)
-	ts.mu.Unlock()
-	close(r.done)
-}
-
-func (ts *tokens) refresh(ctx context.Context, p *provider, key TokenKey, refused Secret) (*UserToken, error) {
-	old, err := ts.load(ctx, key) // again: a renewal may just have ended
+	refused := j.Refused != "" && ts.server.accessPrint(old.Access) == j.Refused
 	switch {
-	case err != nil || old.usable(refused):
-		return old, err
-	case old.Refresh.Empty():
+	case old.valid() && !refused:
+		return old, nil
+	case old.Refresh.Empty(), refused && j.Reject:
 		return nil, ts.forget(ctx, key)
 	}
 	fresh, err := p.config.TokenSource(ctx, &oauth2.Token{RefreshToken: old.Refresh.Reveal()}).Token()
@@ -169,21 +85,6 @@ func (ts *tokens) forget(ctx context.Context, key TokenKey) error {
 		return errAuthFailed
 	}
 	return ErrUnauthorized
-}
-
-// reject notes that the access token refused is no good although it has just been
-// renewed: the user has to be asked.
-func (ts *tokens) reject(ctx context.Context, key TokenKey, refused Secret) (err error) {
-	ts.exclusive(key, func() {
-		var now *UserToken
-		if now, err = ts.load(ctx, key); err == nil && now.Access.equal(refused) {
-			err = ts.forget(ctx, key)
-		}
-	})
-	if errors.Is(err, ErrUnauthorized) {
-		return nil
-	}
-	return err
 }
 
 // isRejection reports whether a provider said that a refresh token is no good, as
@@ -214,7 +115,7 @@ func (ts *tokens) accept(p *provider, key TokenKey, t *oauth2.Token, scopes []st
 	return kept, nil
 }
 
-// save stores a token before anybody uses it. The caller is in exclusive.
+// save stores a token before anybody uses it.
 func (ts *tokens) save(ctx context.Context, key TokenKey, t *UserToken) error {
 	ts.keepInside(key, t)
 	// What was issued is kept even if the time for asking is over.

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
-// The buckets of the store that a vault uses.
+// The buckets of the file that a vault uses.
 const (
 	tokenBucket = "tokens"
 	vaultBucket = "vault"
@@ -23,9 +25,9 @@ const (
 // somebody has moved to another user cannot be opened, nor one whose scopes were
 // changed.
 type FileVault struct {
-	store store
-	keys  *Keyset
-	own   bool // the store is closed with the vault
+	file *vault.File
+	keys *Keyset
+	own  bool // the file is closed with the vault
 }
 
 // NewVault opens the vault in a folder, which is made if it is not there, and
@@ -42,22 +44,22 @@ func NewVault(folder string, keys *Keyset) (*FileVault, error) {
 	if keys == nil {
 		return nil, errors.New("toolserver: NewVault: there are no keys; see LoadKeyset")
 	}
-	s, err := openFileStore(folder)
+	s, err := vault.Open(folder)
 	if err != nil {
 		return nil, err
 	}
-	v, err := newStoreVault(s, keys)
+	v, err := newFileVault(s, keys)
 	if err != nil {
-		s.close()
+		s.Close()
 		return nil, fmt.Errorf("toolserver: the vault in %q: %w", folder, err)
 	}
 	v.own = true
 	return v, nil
 }
 
-// newStoreVault returns a vault in a store that may have other things in it.
-func newStoreVault(s store, keys *Keyset) (*FileVault, error) {
-	v := &FileVault{store: s, keys: keys}
+// newFileVault returns a vault in a file that may have other things in it.
+func newFileVault(file *vault.File, keys *Keyset) (*FileVault, error) {
+	v := &FileVault{file: file, keys: keys}
 	if err := v.check(); err != nil {
 		return nil, err
 	}
@@ -75,8 +77,8 @@ var (
 )
 
 func (v *FileVault) check() error {
-	return v.store.update(func(tx tx) error {
-		sealed := tx.get(vaultBucket, checkKey)
+	return v.file.Update(func(tx *vault.Tx) error {
+		sealed := tx.Get(vaultBucket, checkKey)
 		if sealed != nil {
 			if _, err := v.keys.open(sealed, checkContext); err != nil {
 				return errors.New("the tokens are encrypted with other keys: give it the keys they were encrypted with, or remove its folder and have the users asked again")
@@ -89,7 +91,7 @@ func (v *FileVault) check() error {
 		if err != nil {
 			return err
 		}
-		return tx.put(vaultBucket, checkKey, sealed)
+		return tx.Put(vaultBucket, checkKey, sealed)
 	})
 }
 
@@ -106,7 +108,7 @@ type tokenText struct {
 	Expiry          time.Time
 }
 
-// id returns the key of a token in the store.
+// id returns the key of a token in the file.
 func (k TokenKey) id() []byte {
 	list, _ := json.Marshal([]string{k.Runtime, k.User, k.Provider})
 	d := sha256.Sum256(list)
@@ -126,8 +128,8 @@ var errUnsealed = errors.New("the record cannot be decrypted: it is damaged, ano
 // saved for this key is an error, and stays where it is.
 func (v *FileVault) Load(_ context.Context, key TokenKey) (*UserToken, error) {
 	var data []byte
-	if err := v.store.view(func(tx tx) error {
-		data = slices.Clone(tx.get(tokenBucket, key.id()))
+	if err := v.file.View(func(tx *vault.Tx) error {
+		data = slices.Clone(tx.Get(tokenBucket, key.id()))
 		return nil
 	}); err != nil {
 		return nil, err
@@ -148,7 +150,7 @@ func (v *FileVault) read(id, data []byte) (*UserToken, error) {
 	if err != nil || json.Unmarshal(text, &t) != nil {
 		return nil, errUnsealed
 	}
-	return &UserToken{Access: NewSecret(t.Access), Refresh: NewSecret(t.Refresh), Expiry: t.Expiry, Scopes: r.Scopes}, nil
+	return t.token(r.Scopes), nil
 }
 
 // Save replaces the token of key. It is durable when Save returns.
@@ -157,12 +159,20 @@ func (v *FileVault) Save(_ context.Context, key TokenKey, token *UserToken) erro
 	if err != nil {
 		return err
 	}
-	return v.store.update(func(tx tx) error { return tx.put(tokenBucket, key.id(), data) })
+	return v.file.Update(func(tx *vault.Tx) error { return tx.Put(tokenBucket, key.id(), data) })
+}
+
+func tokenTextOf(t *UserToken) *tokenText {
+	return &tokenText{t.Access.Reveal(), t.Refresh.Reveal(), t.Expiry}
+}
+
+func (t *tokenText) token(scopes []string) *UserToken {
+	return &UserToken{Access: NewSecret(t.Access), Refresh: NewSecret(t.Refresh), Expiry: t.Expiry, Scopes: scopes}
 }
 
 func (v *FileVault) record(id []byte, token *UserToken) ([]byte, error) {
 	r := tokenRecord{Scopes: token.Scopes}
-	text, err := json.Marshal(tokenText{token.Access.Reveal(), token.Refresh.Reveal(), token.Expiry})
+	text, err := json.Marshal(tokenTextOf(token))
 	if err != nil {
 		return nil, errors.New("the token cannot be encoded: its expiry is out of range")
 	}
@@ -174,7 +184,7 @@ func (v *FileVault) record(id []byte, token *UserToken) ([]byte, error) {
 
 // Delete removes the token of key, if there is one.
 func (v *FileVault) Delete(_ context.Context, key TokenKey) error {
-	return v.store.update(func(tx tx) error { return tx.delete(tokenBucket, key.id()) })
+	return v.file.Update(func(tx *vault.Tx) error { return tx.Delete(tokenBucket, key.id()) })
 }
 
 // Reseal encrypts with the primary key what is encrypted with an older one, after
@@ -183,9 +193,9 @@ func (v *FileVault) Delete(_ context.Context, key TokenKey) error {
 // and is an error.
 func (v *FileVault) Reseal() (n int, err error) {
 	old := make(map[string][]byte)
-	if err := v.store.view(func(tx tx) error {
+	if err := v.file.View(func(tx *vault.Tx) error {
 		clear(old)
-		tx.each(tokenBucket, nil, func(k, data []byte) bool {
+		tx.Each(tokenBucket, nil, func(k, data []byte) bool {
 			var r tokenRecord
 			if json.Unmarshal(data, &r) != nil || !v.keys.current(r.Sealed) {
 				old[string(k)] = slices.Clone(data)
@@ -223,11 +233,11 @@ func (v *FileVault) reseal(id, data []byte) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = v.store.update(func(tx tx) error {
-		if done = string(tx.get(tokenBucket, id)) == string(data); !done {
+	err = v.file.Update(func(tx *vault.Tx) error {
+		if done = string(tx.Get(tokenBucket, id)) == string(data); !done {
 			return nil
 		}
-		return tx.put(tokenBucket, id, fresh)
+		return tx.Put(tokenBucket, id, fresh)
 	})
 	return done, err
 }
@@ -237,5 +247,5 @@ func (v *FileVault) Close() error {
 	if !v.own {
 		return nil
 	}
-	return v.store.close()
+	return v.file.Close()
 }

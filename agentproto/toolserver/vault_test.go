@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"github.com/millrace/millrace/agentproto/internal/leak"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +15,9 @@ import (
 	"github.com/tink-crypto/tink-go/v2/aead"
 	"github.com/tink-crypto/tink-go/v2/keyset"
 	"github.com/tink-crypto/tink-go/v2/tink"
+
+	"github.com/millrace/millrace/agentproto/internal/leak"
+	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
 // A lab is a folder with keys and one with a vault.
@@ -110,7 +112,7 @@ func TestO20_VaultIsEncrypted(t *testing.T) {
 	if guard.Finds(l.all(l.folder)) {
 		t.Error("the file shows what is in it")
 	}
-	for path, want := range map[string]fs.FileMode{l.keys: 0o600, filepath.Join(l.folder, stateFile): 0o600, l.folder: 0o700} {
+	for path, want := range map[string]fs.FileMode{l.keys: 0o600, filepath.Join(l.folder, vault.FileName): 0o600, l.folder: 0o700} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
@@ -138,23 +140,23 @@ func TestO20_RecordsCannotBeMoved(t *testing.T) {
 	v := l.open(l.load())
 	v.Save(t.Context(), ada, testToken("ada", "read"))
 	v.Save(t.Context(), bob, testToken("bob", "read"))
-	change := func(key TokenKey, f func(tx tx) []byte) {
+	change := func(key TokenKey, f func(tx *vault.Tx) []byte) {
 		t.Helper()
-		if err := v.store.update(func(tx tx) error { return tx.put(tokenBucket, key.id(), f(tx)) }); err != nil {
+		if err := v.file.Update(func(tx *vault.Tx) error { return tx.Put(tokenBucket, key.id(), f(tx)) }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, f := range map[string]func(tx tx) []byte{
-		"another user's": func(tx tx) []byte { return tx.get(tokenBucket, bob.id()) },
-		"with another scope": func(tx tx) []byte {
-			return bytes.Replace(tx.get(tokenBucket, ada.id()), []byte("read"), []byte("root"), 1)
+	for name, f := range map[string]func(tx *vault.Tx) []byte{
+		"another user's": func(tx *vault.Tx) []byte { return tx.Get(tokenBucket, bob.id()) },
+		"with another scope": func(tx *vault.Tx) []byte {
+			return bytes.Replace(tx.Get(tokenBucket, ada.id()), []byte("read"), []byte("root"), 1)
 		},
-		"with one scope more": func(tx tx) []byte {
-			return bytes.Replace(tx.get(tokenBucket, ada.id()), []byte(`"read"`), []byte(`"read","w"`), 1)
+		"with one scope more": func(tx *vault.Tx) []byte {
+			return bytes.Replace(tx.Get(tokenBucket, ada.id()), []byte(`"read"`), []byte(`"read","w"`), 1)
 		},
-		"the check": func(tx tx) []byte { return []byte(`{"Sealed":"` + string(tx.get(vaultBucket, checkKey)) + `"}`) },
-		"cut":       func(tx tx) []byte { b := tx.get(tokenBucket, ada.id()); return b[:len(b)/2] },
-		"nothing":   func(tx) []byte { return []byte("{}") },
+		"the check": func(tx *vault.Tx) []byte { return []byte(`{"Sealed":"` + string(tx.Get(vaultBucket, checkKey)) + `"}`) },
+		"cut":       func(tx *vault.Tx) []byte { b := tx.Get(tokenBucket, ada.id()); return b[:len(b)/2] },
+		"nothing":   func(*vault.Tx) []byte { return []byte("{}") },
 	} {
 		v.Save(t.Context(), ada, testToken("ada", "read"))
 		change(ada, f)
@@ -188,7 +190,6 @@ func TestO20_Rotation(t *testing.T) {
 	if n := copied.handle.Len(); n != 2 {
 		t.Fatalf("%d keys", n)
 	}
-	v = &FileVault{store: newMemoryStore(), keys: copied}
 	v = l.open(copied) // opening encrypts ada's token anew
 	if n, err := v.Reseal(); n != 0 || err != nil {
 		t.Errorf("Reseal = %d, %v after opening", n, err)

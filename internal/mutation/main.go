@@ -50,7 +50,8 @@ var others = map[string][]string{
 	"agentproto/machine.go":             {"agentproto"},
 	"agentproto/detour.go":              {"agentproto"},
 	"agentproto/toolserver/oauth.go":    {"agentproto/toolserver"},
-	"agentproto/toolserver/state.go":    {"agentproto/toolserver"},
+
+	"agentproto/internal/authorize/ask.go": {"agentproto/toolserver"},
 }
 
 // tests returns the packages whose tests are run for the mutation.

@@ -126,7 +126,7 @@ func (t step) settle() {
 	switch {
 	case next > 0:
 		t.do.After(alarm, next-t.now)
-	case len(t.Calls) == 0 && len(t.Replies) == 0 && len(t.Done) == 0 && len(t.Grants) == 0 && len(t.Stops) == 0 && t.Move.State == (handover.State{}) && len(t.do.Calls()) == 0:
+	case len(t.Calls) == 0 && len(t.Replies) == 0 && len(t.Done) == 0 && len(t.Grants) == 0 && len(t.Tokens) == 0 && len(t.Stops) == 0 && t.Move.State == (handover.State{}) && len(t.do.Calls()) == 0:
 		t.do.Forget()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/millrace/millrace/agentproto/internal/authorize"
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
@@ -27,6 +28,7 @@ type StopKey struct {
 type Ports struct {
 	Sessions  *dataflow.SharedKeyedInputPort[Place, In]
 	Transfers *dataflow.SharedKeyedInputPort[string, TransferIn]
+	Authorize *dataflow.SharedKeyedInputPort[string, authorize.In] // by runtime; asks of calls for users go to Sessions
 
 	Told     *dataflow.EntryOutputPort[string, Told]       // by token, for a while
 	Alive    *dataflow.EntryOutputPort[Name, struct{}]     // calls that are not finished
@@ -37,6 +39,12 @@ type Ports struct {
 	Granted  *dataflow.EntryOutputPort[GrantKey, struct{}] // what is allowed
 	Stops    *dataflow.EntryOutputPort[StopKey, Cause]     // jobs that are to end
 	Load     *dataflow.SingletonOutputPort[Loads]
+
+	Access  *dataflow.EntryOutputPort[string, authorize.Told]   // by token, for a while
+	Settled *dataflow.EntryOutputPort[string, authorize.Class]  // by authorization, for a while
+	Open    *dataflow.EntryOutputPort[string, authorize.Opened] // by the digests of state and of start page
+	Codes   *dataflow.EntryOutputPort[string, struct{}]         // entries of the vault that are needed
+	Opens   *dataflow.SingletonOutputPort[int]                  // how many are open
 }
 
 // A GrantKey is a [Grant] of the runtimes that have one name.
@@ -57,6 +65,7 @@ type Options struct {
 	Asked time.Duration // how long a question and its answer are known
 	Jobs  int           // how many jobs are done at once
 	Do    func(ctx context.Context, at Place, j Job) Outcome
+	OAuth func(ctx context.Context, runtime string, j authorize.Job) authorize.Outcome
 }
 
 // How long what is told is there for who waits, and how long a cancellation bars an invocation
@@ -118,6 +127,7 @@ func Build(f *dataflow.Flow, o Options) *Ports {
 	}), func(s Stop) (int, Cause) { return counts(s.Over), s.Cause })
 	p.Bars = bars(by(said, func(_ Place, o Out) (Name, struct{}, bool) { return read(o.Bar), struct{}{}, o.Bar != nil }))
 	p.Load = load(said, staged)
+	p.authorize(at, said, o)
 	return p
 }
 

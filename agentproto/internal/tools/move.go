@@ -149,6 +149,7 @@ func (t step) clear() {
 	for _, g := range t.Grants {
 		t.do.Emit(Out{Grant: &Granted{g, true}})
 	}
+	t.giveBack()
 	t.Calls, t.Grants = nil, nil
 	t.Done, t.Order, t.Results = make(map[Key]Finished), nil, 0
 }

@@ -182,6 +182,7 @@ func (t step) come(m *Moved, transfer string) {
 		if old := t.call(c.ID); old != nil {
 			t.stop(old.Run, CauseMoving)
 			t.stop(old.Attempt, CauseMoving)
+			t.unask(old)
 			c.Told = old.Told
 			t.Calls[slices.Index(t.Calls, old)] = c
 			continue

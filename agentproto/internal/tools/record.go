@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/authorize"
 	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
@@ -14,6 +15,7 @@ type In struct {
 	Post   *Post
 	Cancel *Cancel
 	Answer *UserAnswer
+	Ask    *Ask
 	Grant  *Grant
 	Move   *MoveOrder
 	Import *Moved // from a transfer
@@ -58,6 +60,13 @@ type UserAnswer struct {
 	Call     CallID
 	Question string // Question.ID
 	Selected int    // -1 for an answer that is none
+}
+
+// An Ask is that of a call for an authorization of its user, which goes on to the machine of those.
+// The answer to it is there.
+type Ask struct {
+	Call CallID
+	In   authorize.In
 }
 
 // A Grant is something that is allowed to a thread until it is closed.
@@ -142,6 +151,14 @@ type Out struct {
 	Grant    *Granted
 	Stop     *Stop
 	Load     *LoadOf
+	Order    *Order
+	Dead     string // the token of an Ask of a call that there is not
+}
+
+// An Order tells the authorizations of a runtime something.
+type Order struct {
+	Runtime string
+	authorize.In
 }
 
 // An Alive says that a call begins, or is over.

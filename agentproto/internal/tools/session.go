@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/authorize"
 )
 
 // A Phase says how far a call is.
@@ -35,6 +36,7 @@ type Session struct {
 	Done    map[Key]Finished
 	Order   []Aged
 	Grants  []Grant
+	Tokens  []Holder // of users, for this session alone
 	Move    Move
 	Jobs    uint64   // the number of the last job
 	Stops   []uint64 // of jobs that were told to end and have not
@@ -60,7 +62,14 @@ type Call struct {
 	Questions []Question
 	Result    []byte // the body, if it is kept
 	Credit    Credit
+	Asks      bool   // it may wait for an authorization
 	Told      LoadOf // of this call
+}
+
+// A Holder is whose token there may be: of a runtime that names no user for the session.
+type Holder struct {
+	Runtime string
+	Key     authorize.Key
 }
 
 // A Reply is an answer to an invocation that has the id of another call, or of one that is
@@ -91,6 +100,7 @@ const (
 	maxAddresses  = 8        // of one call that are known
 	maxReplies    = 64       // on their way
 	maxGrants     = 64       // of one session
+	maxTokens     = 64       // of one session
 	maxQuestions  = 256      // of one call that are remembered
 	maxKept       = 64 << 10 // bytes of a result that is remembered
 	maxKeptAll    = 32 << 20 // bytes of all of them

@@ -58,7 +58,7 @@ func (r Rules) step(s *Session, do *turn) step { return step{r, s, do, do.Key(),
 func (r Rules) take(s *Session, in In, do *turn) {
 	t := r.step(s, do)
 	var told Told
-	later := false
+	later := in.Ask != nil
 	switch {
 	case in.Invoke != nil:
 		told = t.invoke(in.Invoke)
@@ -68,6 +68,8 @@ func (r Rules) take(s *Session, in In, do *turn) {
 		t.cancel(in.Cancel)
 	case in.Answer != nil:
 		t.answer(in.Answer)
+	case in.Ask != nil:
+		t.ask(in.Ask)
 	case in.Grant != nil:
 		t.grant(*in.Grant)
 	case in.Move != nil:
@@ -146,6 +148,9 @@ func (t step) invoke(in *Invoke) (told Told) {
 
 // said tells that a call begins or is over.
 func (t step) said(c *Call, over bool) {
+	if over {
+		t.unask(c)
+	}
 	t.do.Emit(Out{Alive: &Alive{Name: t.place.name(c.ID), Over: over}})
 }
 
@@ -202,6 +207,7 @@ func (t step) returned(j Job, o Outcome) {
 	case o.Suspended:
 		c.By = cmp.Or(o.By, c.By)
 	case c.Phase == Running && o.Result != nil:
+		t.unask(c)
 		c.Phase = Resolved
 		if o.Subscribe {
 			c.Phase, c.State = Subscribed, o.State
@@ -234,6 +240,9 @@ func (t step) cancel(in *Cancel) {
 	switch {
 	case in.ID == "":
 		t.revoke(in.Group)
+		if in.Group == t.place.Session {
+			t.giveBack()
+		}
 	case !known:
 		t.do.Emit(Out{Bar: &Name{t.place.Runtime, in.Group, in.ID}})
 	}

@@ -1,4 +1,4 @@
-package toolserver
+package vault
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -17,37 +18,37 @@ import (
 )
 
 const (
-	// stateFile has everything of [Options.State].
-	stateFile = "toolserver.db"
-	// markFile says which change of stateFile was the last one. Without it a file that is
+	// FileName is the name of a file in its folder.
+	FileName = "toolserver.db"
+	// MarkName is the file that says which change was the last one. Without it a file that is
 	// empty, or gone, or older than it was, would look like a good one.
-	markFile = "toolserver.mark"
+	MarkName = "toolserver.mark"
 )
 
 // lockTimeout is how long a process that just ends may keep the file locked.
 const lockTimeout = time.Second
 
-// openFileStore opens the store in a folder, which is made if it is not there. It reads the
+// Open opens the file in a folder, which is made if it is not there. It reads the
 // whole file first, so that what is damaged is an error here and not a fault or a loss later.
 //
 // A process that is killed at any moment leaves a store that opens: the file is made under
 // another name, and marked when it has its own; a change is marked when it is on the disk.
-func openFileStore(folder string) (store, error) {
+func Open(folder string) (*File, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("toolserver: the state folder %q cannot be made: %w", folder, err)
 	}
 	if err := os.Chmod(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("toolserver: the state folder %q cannot be closed to others: %w", folder, err)
 	}
-	path := filepath.Join(folder, stateFile)
+	path := filepath.Join(folder, FileName)
 	fail := func(err error) error {
 		switch {
 		case errors.Is(err, bolterrors.ErrTimeout):
 			return fmt.Errorf("toolserver: the state %q is in use by another process: end that one, or give this one another folder", path)
 		case errors.Is(err, errMarked):
-			return fmt.Errorf("toolserver: the state %q %w: put back a copy of the whole folder, or, to go on with it as it is and lose what is not in it, remove %s", path, err, markFile)
-		case errors.Is(err, errDamaged):
-			return fmt.Errorf("toolserver: the state %q is %w: put back a copy of the whole folder, or, to begin with an empty state and lose what was accepted, authorized and not delivered, remove %s and %s", path, err, stateFile, markFile)
+			return fmt.Errorf("toolserver: the state %q %w: put back a copy of the whole folder, or, to go on with it as it is and lose what is not in it, remove %s", path, err, MarkName)
+		case errors.Is(err, ErrDamaged):
+			return fmt.Errorf("toolserver: the state %q is %w: put back a copy of the whole folder, or, to begin with an empty state and lose what was accepted, authorized and not delivered, remove %s and %s", path, err, FileName, MarkName)
 		}
 		return fmt.Errorf("toolserver: the state %q cannot be opened: %w", path, err)
 	}
@@ -62,8 +63,8 @@ func openFileStore(folder string) (store, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	s := &fileStore{}
-	if s.mark, err = openMark(filepath.Join(folder, markFile)); err == nil {
+	s := new(File)
+	if s.mark, err = openMark(filepath.Join(folder, MarkName)); err == nil {
 		err = s.mark.check(found)
 	}
 	if err != nil {
@@ -96,10 +97,10 @@ func fileOptions() *bbolt.Options {
 
 // makeFile makes an empty store, whole or not at all.
 func makeFile(folder, path string) error {
-	if _, err := os.Stat(filepath.Join(folder, markFile)); err == nil {
-		return damaged("it is gone, and %s says that it was there", markFile)
+	if _, err := os.Stat(filepath.Join(folder, MarkName)); err == nil {
+		return damaged("it is gone, and %s says that it was there", MarkName)
 	}
-	temp, err := os.CreateTemp(folder, "."+stateFile+"-*") // with mode 0600
+	temp, err := os.CreateTemp(folder, "."+FileName+"-*") // with mode 0600
 	if err != nil {
 		return err
 	}
@@ -109,14 +110,26 @@ func makeFile(folder, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join((&fileStore{db: db}).begin(0), db.Close()); err != nil {
+	if err := errors.Join((&File{db: db}).begin(0), db.Close()); err != nil {
 		return err
 	}
 	// What another process has made at the same time counts.
 	if err := os.Link(temp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncFolder(folder)
+	return SyncFolder(folder)
+}
+
+// SyncFolder makes durable which files a folder has.
+func SyncFolder(folder string) error {
+	if runtime.GOOS == "windows" {
+		return nil // which does it by itself, and cannot open a folder
+	}
+	d, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // checkLocked checks a file that no process may change meanwhile.
@@ -148,10 +161,10 @@ func checkLocked(path string) (found checkedFile, err error) {
 }
 
 // begin gives a store its name, and the sum of the records that it has.
-func (s *fileStore) begin(sum uint64) error {
+func (s *File) begin(sum uint64) error {
 	s.sum = storeSum{Sum: sum}
 	rand.Read(s.sum.ID[:])
-	return s.change(func(*fileTx) error { return nil })
+	return s.Update(func(*Tx) error { return nil })
 }
 
 // errMarked says that a file may be whole, and is not what was there last.
@@ -194,7 +207,7 @@ func openMark(path string) (*mark, error) {
 	}
 	if m.txid == 0 && bad > 0 {
 		m.close()
-		return nil, fmt.Errorf("%w: %s is damaged", errMarked, markFile)
+		return nil, fmt.Errorf("%w: %s is damaged", errMarked, MarkName)
 	}
 	return m, nil
 }
@@ -205,7 +218,7 @@ func (m *mark) check(found checkedFile) error {
 	case m.txid == 0: // it was made before there were marks, or is new
 		return nil
 	case found.known == nil || found.known.ID != m.id:
-		return fmt.Errorf("%w: %s is of another file", errMarked, markFile)
+		return fmt.Errorf("%w: %s is of another file", errMarked, MarkName)
 	case found.txid < m.txid:
 		return fmt.Errorf("%w: its last change is number %d, and number %d was made: it is an older copy, or the change is damaged", errMarked, found.txid, m.txid)
 	}

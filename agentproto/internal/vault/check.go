@@ -1,4 +1,4 @@
-package toolserver
+package vault
 
 import (
 	"bytes"
@@ -88,15 +88,16 @@ type fileCheck struct {
 	found   checkedFile
 }
 
-var errDamaged = errors.New("damaged")
+// ErrDamaged says that a file is not what was written.
+var ErrDamaged = errors.New("damaged")
 
 func damaged(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", errDamaged, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
 // checkFile reads every page of a file of bbolt that is in use. bbolt itself trusts what it
 // finds and would read beyond the end of the file, or for ever. It returns an error that wraps
-// errDamaged if something is not as it was written. The caller has the file locked.
+// ErrDamaged if something is not as it was written. The caller has the file locked.
 func checkFile(f io.ReaderAt, size int64) (checkedFile, error) {
 	c := &fileCheck{f: f, size: size, visited: make(map[uint64]bool)}
 	root, freelist, err := c.meta()

@@ -1,0 +1,277 @@
+package toolserver_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+const (
+	paused  = "Error: the access cannot be authorized now, since a number was wrong; it can be tried again later"
+	tooMany = "Error: too many authorizations are pending"
+)
+
+// wrongNumber answers questions for a code with a number that it has not.
+func wrongNumber(code []string) func([]string) int {
+	return func(choices []string) int {
+		return slices.IndexFunc(choices, func(c string) bool { return !slices.Contains(code, c) })
+	}
+}
+
+// code goes through an authorization and returns the numbers on its last page.
+func (st *stage) code(authURL, name, password string) []string {
+	st.t.Helper()
+	page, err := st.idp.NewBrowser().Allow(st.t.Context(), authURL, name, password)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	st.pages = append(st.pages, page)
+	_, rest, _ := strings.Cut(page, "<strong>")
+	rest, _, _ = strings.Cut(rest, "</strong>")
+	return strings.Fields(rest)
+}
+
+// TestN12_PauseAfterWrongNumber has somebody else authorize, and the one who has sent the link guess. It would miss a
+// second guess: in another tab, with a new call, with another call, or after a restart.
+func TestN12_PauseAfterWrongNumber(t *testing.T) {
+	st := newStage(t, toolserver.Options{State: t.TempDir()}, confirmed)
+	st.call("whoami", "c1", "{}", user("mallory"))
+	first := st.authURL()
+	st.call("whoami", "tab", "{}", user("mallory"))
+	second := st.grant(st.authURL())
+	code := st.code(first, "ada", "lovelace")
+	st.confirm(wrongNumber(code))
+	got := map[string]string{}
+	for range 2 {
+		m := st.next()
+		got[m.Key().ID] = m.Callback.(*agentproto.ToolResult).String()
+	}
+	if got["c1"] != "Error: the authorization was not confirmed" || got["tab"] != paused {
+		t.Errorf("results %q", got)
+	}
+	if code := st.open(second.String()); code != http.StatusBadRequest {
+		t.Errorf("the other tab: page %d", code)
+	}
+	st.call("whoami", "c2", "{}", user("mallory"))
+	if got := st.nextResult(); got != paused {
+		t.Errorf("with a new call: %q", got)
+	}
+	st.restart()
+	st.call("whoami", "c3", "{}", user("mallory"))
+	if got := st.nextResult(); got != paused {
+		t.Errorf("after a restart: %q", got)
+	}
+	st.call("whoami", "c4", "{}", user("bob"))
+	numbers := st.code(st.authURL(), "bob", "builder")
+	st.confirm(func(choices []string) int {
+		i := slices.Index(choices, numbers[0])
+		numbers = numbers[1:]
+		return i
+	})
+	if got := st.nextResult(); got != "bob" {
+		t.Errorf("another user: %q", got)
+	}
+	st.ends()
+}
+
+// TestN15_RedirectTwiceAfterCrash ends the process while a code is exchanged, and opens the redirect again in the next
+// one. The code is not sent again, and the user is asked anew.
+func TestN15_RedirectTwiceAfterCrash(t *testing.T) {
+	st := newStage(t, toolserver.Options{State: t.TempDir()})
+	st.call("whoami", "c1", "{}", user("u1"))
+	first := st.authURL()
+	to := st.grant(first)
+	arrived, release := st.idp.HoldTokenEndpoint()
+	done := make(chan int)
+	go func() { done <- st.open(to.String()) }()
+	<-arrived
+	if code := st.open(to.String()); code != http.StatusBadRequest {
+		t.Errorf("in the same process: page %d", code)
+	}
+	st.restart()
+	release()
+	<-done
+	if code := st.open(to.String()); code != http.StatusBadRequest {
+		t.Errorf("in the next process: page %d", code)
+	}
+	again := st.authURL()
+	if again == first {
+		t.Error("the user is asked with the same address")
+	}
+	if n := st.idp.Exchanges(); n > 1 {
+		t.Errorf("%d exchanges", n)
+	}
+	st.allow(again, "ada", "lovelace")
+	if got := st.nextResult(); got != "ada" {
+		t.Errorf("result %q", got)
+	}
+	st.ends()
+}
+
+// TestN16_StartPage looks at what keeps a start page from being shown in a frame, and a redirect from being opened by
+// somebody who has not seen it.
+func TestN16_StartPage(t *testing.T) {
+	const public = "https://tools.example"
+	st := newStage(t, toolserver.Options{PublicURL: public})
+	get := func(address string, method string, cookies ...*http.Cookie) *http.Response {
+		r := httptest.NewRequest(method, strings.TrimPrefix(address, public), nil)
+		r.Header.Set("Origin", "https://evil.example")
+		for _, c := range cookies {
+			r.AddCookie(c)
+		}
+		w := httptest.NewRecorder()
+		st.server.ServeHTTP(w, r)
+		return w.Result()
+	}
+	st.call("whoami", "c1", "{}", user("u1"))
+	start := st.authURL()
+	page := get(start, http.MethodGet)
+	if csp := page.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "frame-ancestors 'none'") || !strings.Contains(csp, "form-action 'none'") || page.Header.Get("X-Frame-Options") != "DENY" {
+		t.Errorf("headers %v", page.Header)
+	}
+	if resp := get(start, http.MethodPost); resp.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", resp.StatusCode)
+	}
+	// The secret of the start page, which the runtime knows, is no state.
+	for name, state := range map[string]string{"no state": "", "its own address": strings.TrimPrefix(start, public+"/oauth/start/")} {
+		if resp := get(public+"/oauth/callback/idp?code=x&iss="+st.idp.Issuer()+"&state="+state, http.MethodGet, page.Cookies()...); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d", name, resp.StatusCode)
+		}
+	}
+	st.post("/cancel_tool_call", `{"thread_id":"thread-1","tool_call_id":"c1"}`)
+	st.ends()
+}
+
+// TestN17_ManyAuthorizations has one user of a runtime ask for one more than may be pending.
+func TestN17_ManyAuthorizations(t *testing.T) {
+	st := newStage(t, toolserver.Options{})
+	for i := range 64 {
+		st.call("whoami", fmt.Sprint("c", i), "{}", user("mallory"))
+		st.authURL()
+	}
+	st.call("whoami", "more", "{}", user("mallory"))
+	if got := st.nextResult(); got != tooMany {
+		t.Errorf("the 65th: %q", got)
+	}
+	st.call("whoami", "other", "{}", user("ada"))
+	st.allow(st.authURL(), "ada", "lovelace")
+	if got := st.nextResult(); got != "ada" {
+		t.Errorf("another user: %q", got)
+	}
+	st.post("/cancel_tool_call", `{"thread_id":"thread-1","tool_call_id":"c7"}`)
+	st.call("whoami", "again", "{}", user("mallory"))
+	st.authURL()
+	st.post("/close_thread", `{"thread_id":"thread-1"}`)
+	st.ends()
+}
+
+// TestN18_SessionTokenIsRevoked authorizes for a conversation that names no user, and closes it.
+func TestN18_SessionTokenIsRevoked(t *testing.T) {
+	st := newStage(t, toolserver.Options{}, func(p *toolserver.OAuthProvider) {
+		p.RevokeURL = strings.TrimSuffix(p.Issuer, "/") + "/revoke"
+	})
+	st.call("whoami", "c1", "{}", thread("root"))
+	st.allow(st.authURL(), "ada", "lovelace")
+	st.nextResult()
+	token := st.vault.last
+	key := st.vault.saves[0]
+	st.post("/close_thread", `{"thread_id":"child"}`)
+	if _, err := st.vault.Load(t.Context(), key); err != nil {
+		t.Errorf("when another thread is closed: %v", err)
+	}
+	st.post("/close_thread", `{"thread_id":"root"}`)
+	// The next conversation of that name gets its turn when the token has gone.
+	st.call("whoami", "c2", "{}", thread("root"))
+	st.authURL()
+	if _, err := st.vault.Load(t.Context(), key); err == nil {
+		t.Error("the token is still there")
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, st.idp.UserInfoURL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token.Access.Reveal())
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: st.idp.CertPool()}}
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(req)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("the provider still takes the token: %v, %v", resp, err)
+	}
+	st.post("/close_thread", `{"thread_id":"root"}`)
+	st.ends()
+}
+
+// TestRevokedTokenCostsOneAuthorization has a user take back at the provider what he has authorized. He is asked once.
+func TestRevokedTokenCostsOneAuthorization(t *testing.T) {
+	st := signedIn(t)
+	st.idp.ExpireTokens("ada")
+	st.idp.RevokeRefresh("ada")
+	st.call("whoami", "c1", "{}", user("u1"))
+	st.call("whoami", "c2", "{}", user("u1"))
+	one, two := st.authURL(), st.authURL()
+	if one == two {
+		t.Error("two calls have one address")
+	}
+	st.allow(one, "ada", "lovelace")
+	for range 2 {
+		if got := st.nextResult(); got != "ada" {
+			t.Errorf("result %q", got)
+		}
+	}
+	if n := st.idp.Exchanges(); n != 2 {
+		t.Errorf("%d exchanges, want one more than before", n)
+	}
+	st.ends()
+}
+
+// TestCancelledDuringExchange cancels a call while its code is exchanged. What the provider issues is the user's.
+func TestCancelledDuringExchange(t *testing.T) {
+	st := newStage(t, toolserver.Options{})
+	st.call("whoami", "c1", "{}", user("u1"))
+	to := st.grant(st.authURL())
+	arrived, release := st.idp.HoldTokenEndpoint()
+	done := make(chan int)
+	go func() { done <- st.open(to.String()) }()
+	<-arrived
+	st.post("/cancel_tool_call", `{"thread_id":"thread-1","tool_call_id":"c1"}`)
+	release()
+	if code := <-done; code != http.StatusOK {
+		t.Errorf("page %d", code)
+	}
+	st.call("whoami", "c2", "{}", user("u1"))
+	if got := st.nextResult(); got != "ada" {
+		t.Errorf("result %q", got)
+	}
+	if n := toolserver.OpenAuthorizations(st.server); n != 0 {
+		t.Errorf("%d authorizations are left", n)
+	}
+	st.ends()
+}
+
+// TestNoSecretInHistory goes through an authorization with the state kept, and looks for everything secret in the files
+// of the history. It would miss a code, a state or an address of a start page that is in a record.
+func TestNoSecretInHistory(t *testing.T) {
+	st := newStage(t, toolserver.Options{State: t.TempDir()})
+	st.call("whoami", "c1", "{}", user("u1"))
+	to := st.grant(st.authURL())
+	st.secrets = append(st.secrets, to.Query().Get("code"))
+	if code := st.open(to.String()); code != 200 {
+		t.Errorf("page %d", code)
+	}
+	st.nextResult()
+	st.restart()
+	if err := st.server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	st.ends()
+	if n := toolserver.Transit(t, st.opts.State); n != 0 {
+		t.Errorf("%d codes are left in the vault", n)
+	}
+}

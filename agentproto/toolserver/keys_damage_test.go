@@ -1,0 +1,67 @@
+package toolserver
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDamagedKeys damages the keys of a state, which are never made anew beside one.
+func TestDamagedKeys(t *testing.T) {
+	for name, damage := range map[string]func(path string, data []byte) error{
+		"removed":   func(path string, _ []byte) error { return os.Remove(path) },
+		"empty":     func(path string, _ []byte) error { return os.WriteFile(path, nil, 0o600) },
+		"cut":       func(path string, data []byte) error { return os.WriteFile(path, data[:len(data)/4], 0o600) },
+		"zeroed":    func(path string, data []byte) error { return os.WriteFile(path, make([]byte, len(data)), 0o600) },
+		"a key bit": func(path string, data []byte) error { return os.WriteFile(path, flipKey(data), 0o600) },
+		"another's": func(path string, _ []byte) error {
+			os.Remove(path)
+			_, err := LoadKeyset(path)
+			return err
+		},
+	} {
+		for _, vault := range []Vault{nil, NewMemoryVault()} {
+			if vault != nil && name != "removed" && name != "empty" && name != "cut" && name != "zeroed" {
+				continue // nothing was encrypted with them that is still there
+			}
+			folder := t.TempDir()
+			open := func() error {
+				s, err := Open(Options{Name: "n", PublicURL: "http://127.0.0.1:1", State: folder, Vault: vault})
+				if err == nil {
+					err = s.Close(t.Context())
+				}
+				return err
+			}
+			for range 2 {
+				if err := open(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			path := filepath.Join(folder, keysFile)
+			data, err := os.ReadFile(path)
+			if err == nil {
+				err = damage(path, data)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the first start has not made it look whole
+				if err := open(); err == nil || !strings.Contains(err.Error(), "keys") || !strings.Contains(err.Error(), folder) {
+					t.Errorf("%s, vault %t: %v", name, vault != nil, err)
+				}
+			}
+		}
+	}
+}
+
+// flipKey changes one character of the key material in a keyset.
+func flipKey(data []byte) []byte {
+	data = bytes.Clone(data)
+	at := bytes.Index(data, []byte(`"value":"`)) + len(`"value":"`) + 10
+	if data[at]++; data[at] == 'Z'+1 || data[at] == 'z'+1 || data[at] == '9'+1 || data[at] == '+'+1 || data[at] == '/'+1 && data[at] != '0' {
+		data[at] = 'A'
+	}
+	return data
+}

@@ -16,6 +16,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/intake"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
@@ -157,7 +158,7 @@ func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if !isFor(r.Header.Get(standardwebhooks.HeaderWebhookID), purpose.Answer) {
+	if !intake.IsFor(r.Header.Get(standardwebhooks.HeaderWebhookID), purpose.Answer) {
 		http.NotFound(w, r) // a message that somebody has captured elsewhere
 		return
 	}

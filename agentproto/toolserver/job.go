@@ -86,7 +86,7 @@ func (s *Server) deliver(ctx context.Context, at tools.Place, j tools.Job) tools
 // attempt posts a message to an address once. After an error that is not final it returns how
 // long the runtime wants the next attempt to wait.
 func (s *Server) attempt(ctx context.Context, j tools.Job, to *url.URL) (class tools.Class, after time.Duration, err error) {
-	leave, err := s.lanes.enter(ctx, to)
+	leave, err := s.lanes.Enter(ctx, origin(to))
 	if err != nil {
 		return tools.Again, 0, err
 	}

@@ -14,6 +14,15 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
+// How many notifications of one runtime are taken: so many a second, and so many at once.
+// They are far from what a runtime has to send that closes a thousand threads, and keep
+// one that has gone mad, or whose credentials somebody has, from keeping the server busy
+// (threat 28 of doc/threats.md). A migration costs much more than the others.
+const (
+	noticeRate, noticeBurst   = 500, 5000
+	migrateRate, migrateBurst = 10, 200
+)
+
 // serveCancel cancels the call that is named by thread and id. The answer does not
 // tell whether there is one.
 func (s *Server) serveCancel(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +35,7 @@ func (s *Server) serveCancel(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	if !s.noticed.first(runtime, r) {
+	if !s.noticed.First(runtime, r) {
 		return
 	}
 	s.cancel(runtime, msg.ThreadID, msg.ToolCallID)
@@ -44,7 +53,7 @@ func (s *Server) serveClose(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	if !s.noticed.first(runtime, r) {
+	if !s.noticed.First(runtime, r) {
 		return
 	}
 	s.cancel(runtime, msg.ThreadID, "")
@@ -59,7 +68,7 @@ func (s *Server) notification(w http.ResponseWriter, r *http.Request, what strin
 	if what == purpose.Migrate {
 		limit = &s.migrating
 	}
-	if limit.slow(w, runtime) {
+	if limit.Slow(w, runtime) {
 		return "", nil, false
 	}
 	data, ok = s.body(w, r)
@@ -182,4 +191,28 @@ func (s *Server) closeIdleConnections() {
 	for _, t := range s.own {
 		t.CloseIdleConnections()
 	}
+}
+
+// serveStatus tells whether something is still to be expected of a call: its result,
+// or an event of its subscription. It tells nothing else; a call of another runtime
+// is like one that never was. The answer is false only after the last message was
+// delivered or given up, so that a runtime which prunes the call loses nothing.
+// The path is an extension of the protocol (doc/protocol.md §9.4).
+func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
+	runtime, data, ok := s.notification(w, r, purpose.Status)
+	if !ok {
+		return
+	}
+	msg, err := agentproto.DecodeCancelToolCall(data, s.opts.Limits) // it has the same members
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	body := `{"alive":false}`
+	if _, ok := s.ports.Alive.Get(tools.Name{Runtime: runtime, Group: msg.ThreadID, ID: msg.ToolCallID}); ok {
+		body = `{"alive":true}`
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Write([]byte(body))
 }

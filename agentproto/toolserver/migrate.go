@@ -94,7 +94,7 @@ func (s *Server) serveMigrate(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.extend(w)
-	if !s.noticed.first(runtime, r) {
+	if !s.noticed.First(runtime, r) {
 		// 200 says that the destination has the session, also to somebody who repeats it.
 		if !s.movedTo(tools.Place{Runtime: runtime, Session: msg.SessionID}, msg.DestinationURL) {
 			http.Error(w, errRepeated.text, errRepeated.status)

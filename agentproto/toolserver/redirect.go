@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/agentproto/internal/authorize"
+	"github.com/millrace/millrace/agentproto/internal/pages"
 )
 
 // serveRedirect receives the user coming back from a provider. Nothing that the
@@ -17,19 +18,19 @@ import (
 func (s *Server) serveRedirect(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet { // the mux takes HEAD for GET, but a state is used up only once
 		w.Header().Set("Allow", http.MethodGet)
-		showPage(w, http.StatusMethodNotAllowed, pageInvalid)
+		pages.Show(w, http.StatusMethodNotAllowed, pages.Invalid)
 		return
 	}
 	p := s.providers[r.PathValue("provider")]
 	query, ok := redirectQuery(r.URL.RawQuery)
 	if p == nil || !ok {
-		showPage(w, http.StatusBadRequest, pageInvalid)
+		pages.Show(w, http.StatusBadRequest, pages.Invalid)
 		return
 	}
 	state := digestOf(query.Get("state"))
 	o, open := s.ports.Open.Get(state)
 	if !open || o.State != state || o.Key.Provider != p.ID || o.Print != s.print(p) || !s.isOpener(r, o.ID) {
-		showPage(w, http.StatusBadRequest, pageInvalid)
+		pages.Show(w, http.StatusBadRequest, pages.Invalid)
 		return
 	}
 	back := authorize.Redirect{ID: o.ID, State: state}
@@ -46,7 +47,7 @@ func (s *Server) serveRedirect(w http.ResponseWriter, r *http.Request) {
 		back.Code = rand.Text()
 		if err := s.transit.Put(back.Code, transitText{Code: query.Get("code")}.encode()); err != nil {
 			s.log.Error("code not kept", "provider", p.ID, "error", err)
-			showPage(w, http.StatusInternalServerError, pageFailed)
+			pages.Show(w, http.StatusInternalServerError, pages.Failed)
 			return
 		}
 	}
@@ -75,25 +76,25 @@ func (s *Server) back(o authorize.Opened, back authorize.Redirect) authorize.Tol
 func (s *Server) showOutcome(w http.ResponseWriter, told authorize.Told, back authorize.Redirect) {
 	switch told.Class {
 	case authorize.Good:
-		showPage(w, http.StatusOK, pageDone)
+		pages.Show(w, http.StatusOK, pages.Done)
 	case authorize.Unconfirmed:
 		if u := s.unconfirmed.get(told.ID); u != nil {
-			showCode(w, u.code)
+			pages.Code(w, u.code[:])
 			return
 		}
-		showPage(w, http.StatusBadGateway, pageFailed)
+		pages.Show(w, http.StatusBadGateway, pages.Failed)
 	case authorize.Denied:
-		showPage(w, http.StatusOK, pageDenied)
+		pages.Show(w, http.StatusOK, pages.Denied)
 	case authorize.Other:
-		showPage(w, http.StatusForbidden, pageOtherUser)
+		pages.Show(w, http.StatusForbidden, pages.OtherUser)
 	case authorize.Over:
-		showPage(w, http.StatusBadRequest, pageInvalid)
+		pages.Show(w, http.StatusBadRequest, pages.Invalid)
 	default:
 		if back.Refused != "" {
-			showPage(w, http.StatusBadRequest, pageFailed)
+			pages.Show(w, http.StatusBadRequest, pages.Failed)
 			return
 		}
-		showPage(w, http.StatusBadGateway, pageFailed)
+		pages.Show(w, http.StatusBadGateway, pages.Failed)
 	}
 }
 
@@ -155,7 +156,7 @@ func (s *Server) serveStart(w http.ResponseWriter, r *http.Request) {
 	o, open := s.ports.Open.Get(start)
 	p := s.providers[o.Key.Provider]
 	if !open || o.Start != start || p == nil || o.Print != s.print(p) || s.opts.NoStartPage {
-		showPage(w, http.StatusNotFound, pageInvalid)
+		pages.Show(w, http.StatusNotFound, pages.Invalid)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
@@ -169,5 +170,5 @@ func (s *Server) serveStart(w http.ResponseWriter, r *http.Request) {
 	})
 	address := s.address(p, o.ID, o.Scopes)
 	to, _ := url.Parse(address) // checked by addProvider
-	showStart(w, s.opts.Name, to.Host, address)
+	pages.Start(w, s.opts.Name, to.Host, address)
 }

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fxamacker/cbor/v2"
 	jsonv2 "github.com/go-json-experiment/json"
@@ -50,22 +49,6 @@ func TestO19_SecretDoesNotPrint(t *testing.T) {
 	var read struct{ S Secret }
 	if err := json.Unmarshal([]byte(`{"S":"`+canary+`"}`), &read); err != nil || read.S.Reveal() != canary {
 		t.Errorf("read %q, %v", read.S.Reveal(), err)
-	}
-}
-
-func TestMemory(t *testing.T) {
-	m := memory{period: time.Hour}
-	for i := range maxGeneration + 1 {
-		m.add(digest{byte(i), byte(i >> 8), byte(i >> 16)})
-	}
-	if !m.has(digest{}) || len(m.young)+len(m.old) != maxGeneration+1 {
-		t.Error("the previous generation is lost")
-	}
-	for i := range maxGeneration {
-		m.add(digest{byte(i), byte(i >> 8), byte(i >> 16), 1})
-	}
-	if n := len(m.young) + len(m.old); n > 2*maxGeneration {
-		t.Errorf("%d digests are kept", n)
 	}
 }
 

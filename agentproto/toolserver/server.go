@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/envelope"
+	"github.com/millrace/millrace/agentproto/internal/intake"
 	"github.com/millrace/millrace/agentproto/internal/leak"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/agentproto/internal/tools"
@@ -59,9 +60,9 @@ type Server struct {
 	guard       *leak.Guard
 	signers     map[string]signers
 	unconfirmed unconfirmeds
-	notices     rates // of cancellations, closures and questions for the status
-	migrating   rates // of migrations
-	noticed     notices
+	notices     intake.Rates // of cancellations, closures and questions for the status
+	migrating   intake.Rates // of migrations
+	noticed     *intake.Notices
 
 	ctx     context.Context // ends when Close does
 	abort   context.CancelFunc
@@ -76,7 +77,7 @@ type Server struct {
 	stopFlow func(context.Context) error
 	rules    tools.Rules
 	local    locals
-	lanes    lanes
+	lanes    intake.Lanes
 
 	mu      sync.Mutex
 	tools   []*tool
@@ -126,9 +127,9 @@ func Open(opts Options) (*Server, error) {
 		byName:    make(map[string]*tool),
 		pending:   make(map[string]int),
 		moving:    make(map[tools.Place]bool),
-		notices:   rates{perSecond: noticeRate, burst: noticeBurst},
-		migrating: rates{perSecond: migrateRate, burst: migrateBurst},
-		noticed:   notices{seen: memory{period: rememberNotice}},
+		notices:   intake.Rates{PerSecond: noticeRate, Burst: noticeBurst},
+		migrating: intake.Rates{PerSecond: migrateRate, Burst: migrateBurst},
+		noticed:   intake.NewNotices(),
 	}
 	s.rules = s.flowOptions().Rules
 	s.log = slog.New(leak.Redact(opts.Logger.Handler(), s.guard))
@@ -234,7 +235,7 @@ func (s *Server) sender(w http.ResponseWriter, r *http.Request, what string) (ru
 		http.Error(w, "unauthorized", http.StatusUnauthorized)
 		return "", false
 	}
-	if id := r.Header.Get(standardwebhooks.HeaderWebhookID); !isFor(id, what) {
+	if id := r.Header.Get(standardwebhooks.HeaderWebhookID); !intake.IsFor(id, what) {
 		s.log.Warn("request refused: it was made for another path", "path", r.URL.Path, "runtime", runtime, "purpose", purpose.Of(id))
 		http.Error(w, "unauthorized", http.StatusUnauthorized)
 		return "", false

@@ -1,4 +1,4 @@
-package toolserver
+package intake
 
 import (
 	"crypto/sha256"
@@ -12,30 +12,33 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
 
-// isFor reports whether a message with that webhook-id may have been made for a purpose: the
+// IsFor reports whether a message with that webhook-id may have been made for a purpose: the
 // id names it, or is one of a runtime that names none.
-func isFor(id, what string) bool {
+func IsFor(id, what string) bool {
 	of := purpose.Of(id)
 	return of == "" || of == what
 }
 
-// notices are the ids of cancellations, closures and migrations that came lately. A message
+// Notices are the ids of cancellations, closures and migrations that came lately. A message
 // that somebody has captured can be sent again for as long as its signature is good; what is
 // known here has no effect a second time.
 //
 // Ids that name no purpose are not known: a runtime that does not follow that convention may
 // have made two messages with one id.
-type notices struct {
+type Notices struct {
 	mu   sync.Mutex
 	seen memory
 }
+
+// NewNotices returns notices of which none has come.
+func NewNotices() *Notices { return &Notices{seen: memory{period: rememberNotice}} }
 
 // rememberNotice is longer than a signature is good for: five minutes, from a clock that may
 // be five minutes ahead.
 const rememberNotice = 10 * time.Minute
 
-// first reports whether the message of a runtime came for the first time.
-func (n *notices) first(runtime string, r *http.Request) bool {
+// First reports whether the message of a runtime came for the first time.
+func (n *Notices) First(runtime string, r *http.Request) bool {
 	id := r.Header.Get(standardwebhooks.HeaderWebhookID)
 	if purpose.Of(id) == "" {
 		return true

@@ -1,4 +1,4 @@
-package toolserver
+package intake
 
 import (
 	"crypto/sha256"

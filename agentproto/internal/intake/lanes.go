@@ -1,14 +1,13 @@
-package toolserver
+package intake
 
 import (
 	"context"
-	"net/url"
 	"sync"
 )
 
-// lanes bound how many attempts are under way to each runtime, so that one that
+// Lanes bound how many attempts are under way to each runtime, so that one that
 // hangs holds only messages of its own.
-type lanes struct {
+type Lanes struct {
 	mu  sync.Mutex
 	all map[string]*lane
 }
@@ -21,9 +20,8 @@ type lane struct {
 // laneSlots is how many attempts to one origin may be under way.
 const laneSlots = 64
 
-// enter waits for a slot of the runtime at u.
-func (l *lanes) enter(ctx context.Context, u *url.URL) (leave func(), err error) {
-	name := origin(u)
+// Enter waits for a slot of a runtime, by its origin.
+func (l *Lanes) Enter(ctx context.Context, name string) (leave func(), err error) {
 	l.mu.Lock()
 	if l.all == nil {
 		l.all = make(map[string]*lane)

@@ -1,19 +1,21 @@
-package toolserver
+// Package pages shows users the pages of an authorization. Their words are fixed.
+package pages
 
 import (
 	"html/template"
 	"net/http"
 )
 
-// A page is what a browser is shown. Its words are fixed.
-type page struct{ Title, Text string }
+// A Page is what a browser is shown.
+type Page struct{ Title, Text string }
 
+// The pages.
 var (
-	pageDone      = page{"Authorized", "The access is authorized. You can close this window."}
-	pageDenied    = page{"Not authorized", "The access was not authorized. You can close this window."}
-	pageFailed    = page{"Not authorized", "The authorization failed. You can close this window."}
-	pageOtherUser = page{"Not authorized", "The access was authorized by somebody else than the user who asked for it. You can close this window."}
-	pageInvalid   = page{"Not valid", "This address is not valid, or not valid any more. You can close this window."}
+	Done      = Page{"Authorized", "The access is authorized. You can close this window."}
+	Denied    = Page{"Not authorized", "The access was not authorized. You can close this window."}
+	Failed    = Page{"Not authorized", "The authorization failed. You can close this window."}
+	OtherUser = Page{"Not authorized", "The access was authorized by somebody else than the user who asked for it. You can close this window."}
+	Invalid   = Page{"Not valid", "This address is not valid, or not valid any more. You can close this window."}
 )
 
 var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
@@ -43,25 +45,27 @@ var codeTemplate = template.Must(template.New("code").Parse(`<!doctype html>
 <p>Tell them to nobody. If you were sent here by somebody, close this window: nothing is authorized.</p>
 `))
 
-// showCode shows what the user has to pick out.
-func showCode(w http.ResponseWriter, code [codeParts]int) {
-	pageHeader(w.Header())
+// Code shows what the user has to pick out.
+func Code(w http.ResponseWriter, code []int) {
+	header(w.Header())
 	codeTemplate.Execute(w, code)
 }
 
-func showPage(w http.ResponseWriter, status int, p page) {
-	pageHeader(w.Header())
+// Show shows a page.
+func Show(w http.ResponseWriter, status int, p Page) {
+	header(w.Header())
 	w.WriteHeader(status)
 	pageTemplate.Execute(w, p)
 }
 
-func showStart(w http.ResponseWriter, name, host, address string) {
-	pageHeader(w.Header())
+// Start shows the page that leads to the provider.
+func Start(w http.ResponseWriter, name, host, address string) {
+	header(w.Header())
 	startTemplate.Execute(w, struct{ Name, Host, Address string }{name, host, address})
 }
 
-// pageHeader forbids everything that a page of text does not need.
-func pageHeader(h http.Header) {
+// header forbids everything that a page of text does not need.
+func header(h http.Header) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("Referrer-Policy", "no-referrer")

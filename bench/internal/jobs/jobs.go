@@ -16,7 +16,7 @@ import (
 // All returns every job, but for those of [Growth].
 func All() []Job {
 	return slices.Concat(Chain(), Maps(), Peers(), First(), Quorum(), Join(), Snapshot(),
-		RoundTrip(), Ingress(), Lines(), Puts(), Members(), Timeout(), Windows(), Machines(), Table(), Program(), HTTP(), Recorded(), Memory())
+		RoundTrip(), Ingress(), Lines(), Puts(), Members(), Timeout(), Windows(), Machines(), Table(), Program(), HTTP(), Recorded(), LookedAt(), Memory())
 }
 
 // A bench is the location of every flow here.

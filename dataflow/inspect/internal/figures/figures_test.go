@@ -78,8 +78,8 @@ func TestLabels(t *testing.T) {
 			},
 		},
 		[]dataflow.LocationStatus{
-			{Name: "hall", Operators: []dataflow.OperatorStatus{{Entered: 1}, {Entered: 1}}, Outputs: []dataflow.OutputStatus{{Operator: 1, Unread: 3}}},
-			{Name: "hall", Operators: []dataflow.OperatorStatus{{Entered: 2}, {Kept: 7}}, Slices: []dataflow.SliceStatus{{Pos: "a.go:1", Runs: 5}, {Pos: "a.go:2", Runs: 6}}},
+			{Name: "hall", Counted: true, Operators: []dataflow.OperatorStatus{{Entered: 1}, {Entered: 1}}, Outputs: []dataflow.OutputStatus{{Operator: 1, Unread: 3}}},
+			{Name: "hall", Counted: true, Operators: []dataflow.OperatorStatus{{Entered: 2}, {Kept: 7}}, Slices: []dataflow.SliceStatus{{Pos: "a.go:1", Runs: 5}, {Pos: "a.go:2", Runs: 6}}},
 		},
 	}
 	s := figures.New(m)

@@ -238,7 +238,8 @@ func serveAPI(ctx context.Context, a api, guard edge.Policy, address string) err
 	mux.Handle("/", a.handler())
 	mux.Handle(inspectPages, guard.Token.People(flowPages(a.rt, true)))
 	server := edge.New(edge.Guard(guard, mux), edge.Options{Body: maxLine})
-	fmt.Fprintf(stderr, "millrace serve: calls at http://%s/calls, what the runtime remembers at http://%s%s, callbacks at %s\n", listener.Addr(), listener.Addr(), inspectPages, a.rt.PublicURL())
+	fmt.Fprintf(stderr, "millrace serve: what the runtime remembers at http://%s%s, with the token as password\n", listener.Addr(), inspectPages)
+	fmt.Fprintf(stderr, "millrace serve: calls at http://%s/calls, callbacks at %s\n", listener.Addr(), a.rt.PublicURL())
 	stop := context.AfterFunc(ctx, func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

@@ -88,9 +88,9 @@ func TestN76_HistoryAccounts(t *testing.T) {
 					b.tell(input{Kind: interrupted}, say...)
 				case 3:
 					transfer++
-					b.tell(input{Kind: moves, Step: handover.Freeze, Migration: fmt.Sprint(transfer, ".m")}, say...)
+					b.tell(input{Kind: moves, Step: uint8(handover.Freeze), Migration: fmt.Sprint(transfer, ".m")}, say...)
 				case 4, 5, 6:
-					b.tell(input{Kind: moves, Step: handover.Abort, Migration: fmt.Sprint(transfer, ".m")}, say...)
+					b.tell(input{Kind: moves, Step: uint8(handover.Abort), Migration: fmt.Sprint(transfer, ".m")}, say...)
 				default:
 					b.tell(input{Kind: closed}, say...)
 				}

@@ -31,7 +31,7 @@ type Export struct {
 
 // move has a thread make a step of a migration.
 func (p *Program) move(ctx context.Context, thread, migration string, step handover.Step) (answer, error) {
-	return p.tell(ctx, thread, input{Kind: moves, Step: step, Migration: migration})
+	return p.tell(ctx, thread, input{Kind: moves, Step: uint8(step), Migration: migration})
 }
 
 // Freeze stops a thread until [Program.Commit] or [Program.Abort]. A frozen thread takes in what happens and
@@ -57,7 +57,7 @@ func (p *Program) Export(ctx context.Context, thread, migration string) (*Export
 // comes back.
 func (p *Program) Stage(ctx context.Context, e *Export) error {
 	_, err := p.tell(ctx, e.Thread, input{
-		Kind: moves, Step: handover.Stage, Migration: e.State.Move.Transfer, Import: e.State, Messages: e.Messages,
+		Kind: moves, Step: uint8(handover.Stage), Migration: e.State.Move.Transfer, Import: e.State, Messages: e.Messages,
 	})
 	return err
 }

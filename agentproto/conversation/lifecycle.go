@@ -88,11 +88,11 @@ func (t *turn) refuses(in input) string {
 		return refusedUnknown
 	case s.Session == nil, k == opened:
 		return ""
-	case s.Move.Place == handover.Gone:
+	case s.Move.place() == handover.Gone:
 		return refusedMoved
 	case s.Closed && k != closed:
 		return refusedClosed
-	case in.From == "" && fromUser(k) && (s.Move.Place == handover.Doubt || s.Move.Place == handover.Staged): // it would be lost if it is elsewhere then
+	case in.From == "" && fromUser(k) && (s.Move.place() == handover.Doubt || s.Move.place() == handover.Staged): // it would be lost if it is elsewhere then
 		return refusedMoving
 	case k == openChild && t.full() && !slices.Contains(s.Children, in.Thread):
 		return refusedChildren
@@ -113,7 +113,7 @@ func (t *turn) status(refused string) Status {
 	st := Status{
 		Refused: refused, Session: s.Session, Messages: s.Messages, Kept: s.Kept, Asking: s.Asking, Deferred: len(s.Deferred),
 		Children: slices.Clone(s.Children), Views: maps.Clone(s.Views), Closed: s.Closed,
-		Frozen: s.Move.Place.Still(), Moved: s.Move.Place == handover.Gone,
+		Frozen: s.Move.place().Still(), Moved: s.Move.place() == handover.Gone,
 	}
 	for _, o := range s.Batch {
 		if o.Result == nil {

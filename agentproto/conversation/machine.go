@@ -60,7 +60,7 @@ func (m machine) answer(s *State, a Action, o Outcome, do *doing) {
 
 // ring closes a thread that was idle for too long, unless something is still to come.
 func (m machine) ring(s *State, _ keyedstream.Timer, do *doing) {
-	if s.Move.Place.Still() || s.Asking || len(s.Undone)+len(s.Batch)+len(s.Background) > 0 {
+	if s.Move.place().Still() || s.Asking || len(s.Undone)+len(s.Batch)+len(s.Background) > 0 {
 		do.After(idle, m.limits.Idle)
 		return
 	}
@@ -69,12 +69,12 @@ func (m machine) ring(s *State, _ keyedstream.Timer, do *doing) {
 
 // over reports whether the thread is closed or lives elsewhere: nothing more happens in it.
 func (s *State) over() bool {
-	return s.Closed || s.Move.Place == handover.Gone || s.Move.Place == handover.None
+	return s.Closed || s.Move.place() == handover.Gone || s.Move.place() == handover.None
 }
 
 // retention is how long a thread that is over is kept.
 func (t *turn) retention() time.Duration {
-	if t.s.Move.Place != handover.Here {
+	if t.s.Move.place() != handover.Here {
 		return max(t.limits.Retain, movedRetention)
 	}
 	return t.limits.Retain
@@ -104,8 +104,8 @@ func (t *turn) take(in input) {
 	case s.Session == nil:
 	case in.Kind == done:
 		t.done(in)
-	case refused != "", s.Closed, s.Move.Place == handover.Gone, in.Kind == asked:
-	case s.Move.Place.Still():
+	case refused != "", s.Closed, s.Move.place() == handover.Gone, in.Kind == asked:
+	case s.Move.place().Still():
 		held := in
 		held.Token = ""
 		s.Held = append(s.Held, held)
@@ -169,7 +169,7 @@ func (t *turn) handle(in input) {
 // open makes the thread.
 func (t *turn) open(in input) {
 	s := t.s
-	s.Move.Place = handover.Here // or it was to come, and did not
+	s.Move.Place = uint8(handover.Here) // or it was to come, and did not
 	*s = State{Move: s.Move, Session: in.Session, Kept: Kept{First: 1}, Used: map[string]bool{}, Undone: map[uint64]Action{}, Views: map[string]jsontext.Value{}}
 	t.write(Message{Kind: Opened, Session: in.Session})
 	if in.Text != "" {
@@ -300,7 +300,7 @@ func (t *turn) resolve(id string, r *agentproto.Resolution) {
 // model had better know; or something came in.
 func (t *turn) advance() {
 	s := t.s
-	if s.Asking || s.Move.Place.Still() {
+	if s.Asking || s.Move.place().Still() {
 		return
 	}
 	for _, o := range s.Batch {

@@ -11,38 +11,38 @@ import (
 
 // move makes a step of a migration, or says why not. An export is answered later if something is under way.
 func (t *turn) move(in input) (refused string) {
-	s, m := t.s, t.s.Move
+	s, m, step := t.s, t.s.Move.state(), handover.Step(in.Step)
 	switch {
-	case s.Session == nil && m.Place != handover.None && in.Step != handover.Stage:
+	case s.Session == nil && m.Place != handover.None && step != handover.Stage:
 		return refusedUnknown
 	case s.Session == nil:
 		m.Place = handover.None
 	}
-	if m.Place == handover.Frozen && in.Step == handover.Send && len(s.Undone) > 0 && in.Migration == m.Transfer {
+	if m.Place == handover.Frozen && step == handover.Send && len(s.Undone) > 0 && in.Migration == m.Transfer {
 		s.Wanted = append(s.Wanted, in.Token)
 		return ""
 	}
-	changed, why := m.Take(in.Step, in.Migration)
+	changed, why := m.Take(step, in.Migration)
 	if why != "" {
 		return why
 	}
-	switch was := s.Move.Place; {
-	case in.Step == handover.Send:
-		s.Move = m
+	switch was := s.Move.place(); {
+	case step == handover.Send:
+		s.Move = transferOf(m)
 		t.export(in.Token)
 		return ""
 	case !changed:
-	case in.Step == handover.Stage:
+	case step == handover.Stage:
 		t.install(in)
-	case in.Step == handover.Freeze:
+	case step == handover.Freeze:
 		t.freeze()
 	case m.Place == handover.Here:
-		s.Move = m
+		s.Move = transferOf(m)
 		t.goOn()
 	default:
 		t.leave(was == handover.Staged && m.Place == handover.None)
 	}
-	s.Move = m
+	s.Move = transferOf(m)
 	if in.Token != "" {
 		t.emit(emission{Answer: &answer{Token: in.Token, Status: t.status("")}})
 	}
@@ -87,7 +87,7 @@ func (t *turn) exportWanted() {
 	wanted := t.s.Wanted
 	t.s.Wanted = nil
 	for _, token := range wanted {
-		if why := t.move(input{Step: handover.Send, Migration: t.s.Move.Transfer, Token: token}); why != "" {
+		if why := t.move(input{Step: uint8(handover.Send), Migration: t.s.Move.Transfer, Token: token}); why != "" {
 			t.emit(emission{Answer: &answer{Token: token, Status: t.status(why)}})
 		}
 	}

@@ -17,7 +17,7 @@ type input struct {
 	Text       string                 // of said, openChild
 	Thread     string                 // of openChild: the child
 	Session    *Session               // of opened
-	Step       handover.Step          // of moves
+	Step       uint8                  // of moves, as package handover numbers them
 	Migration  string                 // of moves
 	Import     *State                 // of moves: a thread that lived elsewhere
 	Messages   []Message              // of moves: its history
@@ -93,11 +93,29 @@ type State struct {
 	Undone           map[uint64]Action
 	Views            map[string]jsontext.Value
 	Closed           bool
-	Move             handover.State
+	Move             transfer
 	Owing            bool     // the model is to be asked when the thread goes on
 	Held             []input  // what happened while the thread was on its way
 	Wanted           []string // tokens of exports that wait until everything under way is done
 }
+
+// A transfer is a [handover.State] in types that have a name outside of this module, since a [State] has it.
+type transfer struct {
+	Place     uint8
+	Transfer  string
+	Committed bool
+	Left      bool
+}
+
+func transferOf(s handover.State) transfer {
+	return transfer{uint8(s.Place), s.Transfer, s.Committed, s.Left}
+}
+
+func (m transfer) state() handover.State {
+	return handover.State{Place: m.place(), Transfer: m.Transfer, Committed: m.Committed, Left: m.Left}
+}
+
+func (m transfer) place() handover.Place { return handover.Place(m.Place) }
 
 // An Open is a call that the model was not told the result of.
 type Open struct {

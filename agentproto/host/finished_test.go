@@ -101,8 +101,9 @@ func TestN73_RestartAfterManyCalls(t *testing.T) {
 // TestN94_ForgottenCallsOnDisk has calls end and be forgotten. It would catch what is kept of each for ever, in memory or on disk.
 func TestN94_ForgottenCallsOnDisk(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
+		w.opts.Conversation.Retain = time.Hour
 		f := newFinishing(w)
-		f.rounds(int64(*finishedCalls)/2, 49*time.Hour, 300, 1000)
+		f.rounds(int64(*finishedCalls)/2, 3*time.Hour, 300, 1000)
 	})
 }
 

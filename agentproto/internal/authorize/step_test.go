@@ -69,16 +69,6 @@ func (p *play) arrive(call string) Job {
 	return p.job(Exchange)
 }
 
-// unconfirmed has a call come so far that its user is asked for the code.
-func (p *play) unconfirmed(call string) {
-	p.t.Helper()
-	p.ask(idp, request(call))
-	p.outcome(p.arrive(call), Outcome{Class: Unconfirmed})
-	if c := p.told("page").Class; c != Unconfirmed {
-		p.t.Fatalf("the page says %s", c)
-	}
-}
-
 func (p *play) pick(call string, c Class) Class {
 	p.t.Helper()
 	p.take(In{Token: "pick", Confirm: &Confirm{ID: "of " + call, Class: c}})

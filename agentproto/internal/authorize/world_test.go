@@ -47,7 +47,6 @@ type world struct {
 	renewals  int
 	entries   map[string]bool // codes in the vault
 	left      map[string]*State
-	busy      map[Key]bool
 	ends      map[string]int // how often an authorization was settled
 	tokens    int            // numbers the tokens of asks
 	pages     []func()       // that nobody has looked at
@@ -79,8 +78,7 @@ func newWorld(s *sim.Sim, confirm bool) *world {
 
 // output shows the first of what steps say about a name.
 func output[V any](out said[server], name string, f func(Out) (string, V, bool)) *dataflow.EntryOutputPort[string, V] {
-	var ks dataflow.KeyedStream[string, V, server, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
-	ks = dataflow.Keyed(dataflow.FilterMap(keyedstream.Entries(out), func(e dataflow.Entry[string, Out]) (dataflow.Entry[string, V], bool) {
+	var ks dataflow.KeyedStream[string, V, server, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce] = dataflow.Keyed(dataflow.FilterMap(keyedstream.Entries(out), func(e dataflow.Entry[string, Out]) (dataflow.Entry[string, V], bool) {
 		k, v, ok := f(e.Value)
 		return dataflow.Entry[string, V]{Key: k, Value: v}, ok
 	}))

@@ -2,6 +2,7 @@ package historycmd_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -138,7 +139,7 @@ func TestMisuse(t *testing.T) {
 
 // A program gives its flow, and has the command.
 func ExampleOf() {
-	err := historycmd.Of("bank log", build, durable.Options{Name: "bank", Log: disklog.Dir("/nowhere/log")}).Run(nil, []string{"list", "more"})
+	err := historycmd.Of("bank log", build, durable.Options{Name: "bank", Log: disklog.Dir("/nowhere/log")}).Run(context.Background(), []string{"list", "more"})
 	fmt.Println(historycmd.ExitCode(err))
 	// Output:
 	// 2

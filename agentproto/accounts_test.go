@@ -3,6 +3,7 @@ package agentproto
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -87,7 +88,7 @@ func TestN76_Results(t *testing.T) {
 		params := gopter.DefaultTestParametersWithSeed(*seed)
 		params.MinSuccessfulTests, params.MinSize, params.MaxSize = 60, 20, 60
 		properties := gopter.NewProperties(params)
-		properties.Property("a thread keeps as many results as it may", prop.ForAll(once, gen.SliceOf(gen.IntRange(0, 1<<40))))
+		properties.Property("a thread keeps as many results as it may", prop.ForAll(once, gen.SliceOf(gen.IntRange(0, min(1<<40, math.MaxInt-1)))))
 		var report bytes.Buffer
 		if !properties.Run(gopter.NewFormatedReporter(false, 100, &report)) {
 			t.Errorf("%s\nrerun: %s", &report, rerun.Line(t.Name(), "-seed", fmt.Sprint(*seed)))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -101,7 +102,7 @@ func TestN76_HistoryAccounts(t *testing.T) {
 	params := gopter.DefaultTestParametersWithSeed(*seed)
 	params.MinSuccessfulTests, params.MinSize, params.MaxSize = 400, 20, 100
 	properties := gopter.NewProperties(params)
-	properties.Property("a thread counts what it keeps", prop.ForAll(once, gen.SliceOf(gen.IntRange(0, 1<<50))))
+	properties.Property("a thread counts what it keeps", prop.ForAll(once, gen.SliceOf(gen.IntRange(0, min(1<<50, math.MaxInt-1)))))
 	var report bytes.Buffer
 	if !properties.Run(gopter.NewFormatedReporter(false, 100, &report)) {
 		t.Errorf("%s\nrerun: %s", &report, rerun.Line(t.Name(), "-seed", fmt.Sprint(*seed)))

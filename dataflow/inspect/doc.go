@@ -23,6 +23,8 @@
 // What /healthz says is for whoever sends requests: to send no more here. Only [Failed] is a reason to
 // start the process again; an output that nobody reads is not read by another process either.
 //
+// Packages prominspect and otelinspect have the same figures as metrics of Prometheus and OpenTelemetry.
+//
 // Fields of the JSON are added and never removed or changed. A parameter that is not known is
 // answered 400.
 //

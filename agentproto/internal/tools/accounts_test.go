@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -277,7 +278,7 @@ func TestN76_Accounts(t *testing.T) {
 			}
 		}
 		return ""
-	}, gen.SliceOf(gen.IntRange(0, 1<<40))))
+	}, gen.SliceOf(gen.IntRange(0, min(1<<40, math.MaxInt-1)))))
 	var report bytes.Buffer
 	if !properties.Run(gopter.NewFormatedReporter(false, 100, &report)) {
 		t.Errorf("%s\nrerun: %s", &report, rerun.Line(t.Name(), "-seed", fmt.Sprint(*seed)))

@@ -103,7 +103,7 @@ func TestN94_ForgottenCallsOnDisk(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Conversation.Retain = time.Hour
 		f := newFinishing(w)
-		f.rounds(int64(*finishedCalls)/2, 3*time.Hour, 300, 1000)
+		f.rounds(int64(*finishedCalls)/2, 3*time.Hour, 1000, 1000) // one that is kept takes 1,700 bytes
 	})
 }
 

@@ -120,5 +120,5 @@ func TestN62_FinishedCalls(t *testing.T) {
 // TestN94_ForgottenCalls has calls that are forgotten after a minute, with what they do kept on disk, and restarts in between. It
 // would catch whatever is kept of each call for ever.
 func TestN94_ForgottenCalls(t *testing.T) {
-	finishing(t, toolserver.Options{Remember: time.Minute}, 2*time.Hour, 200, 1000)
+	finishing(t, toolserver.Options{Remember: time.Minute}, 2*time.Hour, 400, 1000) // one that is kept takes 480 bytes
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"flag"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -31,9 +32,13 @@ func liveNow() int64 {
 	return liveHeap()
 }
 
-// TestN67_ReadResults has 75 results of 900 kB come and be read, and their threads be closed. It would catch results that stay in
+var largeResults = flag.Int("large.results", 30, "results of 900 kB that come in TestN67_ReadResults")
+
+// TestN67_ReadResults has results of 900 kB come and be read, and their threads be closed. It would catch results that stay in
 // memory or on disk when somebody has them. What is told of one then says how large it was, since its call is remembered for a
 // day (decision 0084): 410 is for a thread that has moved.
+//
+//	go test ./agentproto/host -run TestN67_ReadResults -v -large.results 75
 func TestN67_ReadResults(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		text := strings.Repeat("x", 900_000)
@@ -42,7 +47,7 @@ func TestN67_ReadResults(t *testing.T) {
 		w.start(tool.base)
 		before := liveNow()
 		var keys []agentproto.CallKey
-		for i := range 75 {
+		for i := range *largeResults {
 			key := w.call(fmt.Sprint("g", i), "1")
 			if status := w.post(tool.callbackOf(key), result(key, text)); status != 200 {
 				t.Fatalf("result %d is answered %d", i, status)

@@ -26,15 +26,10 @@ type trio struct {
 
 func serveTrio(t *testing.T) *trio {
 	x := &trio{t: t, tool: newMovingTool(t)}
-	for i, s := range serveShared(t, 3, x.tool.bases[:1]) {
-		s.kill() // to be started with what only this test wants
+	x.all = serveSharedWith(t, 3, x.tool.bases[:1], func(int) []string {
 		x.monitors = append(x.monitors, freeAddress(t))
-		s.args = append(s.args, "--partitions", "1", "--monitor", x.monitors[i])
-		x.all = append(x.all, s)
-	}
-	for _, s := range x.all {
-		s.start()
-	}
+		return []string{"--partitions", "1", "--monitor", x.monitors[len(x.monitors)-1]}
+	})
 	return x
 }
 

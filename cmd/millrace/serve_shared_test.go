@@ -15,6 +15,11 @@ import (
 
 // serveShared starts n runtimes that share their calls over a NATS server.
 func serveShared(t testing.TB, n int, tools []string) (all []*served) {
+	return serveSharedWith(t, n, tools, func(int) []string { return nil })
+}
+
+// serveSharedWith is serveShared with further flags for each of the runtimes.
+func serveSharedWith(t testing.TB, n int, tools []string, more func(i int) []string) (all []*served) {
 	nats, err := natsserver.NewServer(&natsserver.Options{
 		Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
 		SyncAlways: true, NoLog: true, NoSigs: true,
@@ -28,8 +33,9 @@ func serveShared(t testing.TB, n int, tools []string) (all []*served) {
 		t.Fatal("the NATS server did not start")
 	}
 	state := t.TempDir() // which has the key, and nothing else of worth
-	for range n {
-		all = append(all, serveRuntime(t, state, tools, "--nats", nats.ClientURL(), "--replicas", "1", "--assume-durable"))
+	for i := range n {
+		flags := append([]string{"--nats", nats.ClientURL(), "--replicas", "1", "--assume-durable"}, more(i)...)
+		all = append(all, serveRuntime(t, state, tools, flags...))
 	}
 	return all
 }

@@ -267,7 +267,7 @@ func TestN76_Accounts(t *testing.T) {
 	}
 	seen, steps := make(map[string]int), 0
 	params := gopter.DefaultTestParametersWithSeed(*seed)
-	params.MinSuccessfulTests, params.MinSize, params.MaxSize = 150, 20, 120
+	params.MinSuccessfulTests, params.MinSize, params.MaxSize = 800, 20, 120
 	properties := gopter.NewProperties(params)
 	properties.Property("the accounts are those of the state", prop.ForAll(func(all []int) string {
 		k := &clerk{play: newPlay(t), a: newAccounts(), seen: seen}

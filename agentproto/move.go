@@ -166,8 +166,8 @@ func (p *Program) stage(ctx context.Context, t *ThreadSnapshot, s *CallSnapshot)
 	return err
 }
 
-// Commit ends a move: at the destination the thread goes on, with what was held, and at the source its calls are not this
-// program's any more, prompts are withdrawn, and what comes for them is forwarded.
+// Commit ends a move: at the destination the thread goes on, with what was held, and at the source its calls belong to the
+// other program, prompts are withdrawn, and what comes for them is forwarded.
 func (p *Program) Commit(ctx context.Context, groupID, migration string) error {
 	_, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: handover.Commit}, &move{})
 	return err

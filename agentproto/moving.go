@@ -134,7 +134,7 @@ func (t turn) forwardClosure(migration string) {
 	}
 }
 
-// performed takes in that a request was performed. Nothing comes of it but that nobody has to remember it.
+// performed forgets a request that was performed.
 func performed(s *callState, q request, _ bool, do *doing) {
 	switch {
 	case q.Forward == nil:

@@ -26,8 +26,8 @@ type StatePage struct {
 	More    bool   // whether there is one
 }
 
-// ErrNoState is the error of who asks for what operators remember if nothing is remembered under keys of
-// the type, or the graph has no such operator, or that no such state with keys.
+// ErrNoState says that nothing is remembered under keys of the type, that the graph has no such operator, or
+// that the operator has no such state with keys.
 var ErrNoState = lookup.ErrNoState
 
 // Lookup returns what each operator remembers of a key: where a flow is with it. The key has one of the types in

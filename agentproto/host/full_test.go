@@ -76,7 +76,7 @@ func TestN72_DiskFull(t *testing.T) {
 			t.Fatalf("the first result is answered %d", status)
 		}
 
-		steps.Store(true) // what is taken in now is there, and nothing comes of it yet
+		steps.Store(true) // records are accepted from now on, and no step is made of them
 		if status := w.post(urls[1], result(keys[1], "meanwhile")); status != 200 {
 			t.Errorf("a result that the log has taken is answered %d", status)
 		}

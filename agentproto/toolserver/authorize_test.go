@@ -116,8 +116,8 @@ func TestN15_RedirectTwiceAfterCrash(t *testing.T) {
 	st.ends()
 }
 
-// TestN16_StartPage looks at what keeps a start page from being shown in a frame, and a redirect from being opened by
-// somebody who has not seen it.
+// TestN16_StartPage looks at what keeps a start page from being shown in a frame, and a redirect from being opened in a
+// browser that has not opened the start page.
 func TestN16_StartPage(t *testing.T) {
 	const public = "https://tools.example"
 	st := newStage(t, toolserver.Options{PublicURL: public})

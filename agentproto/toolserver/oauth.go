@@ -52,7 +52,7 @@ func (c *call) access(refused Secret, renewed bool) error {
 	c.mu.Unlock()
 	if t, err := c.stored(); err != nil && !errors.Is(err, ErrUnauthorized) {
 		return err
-	} else if err == nil && t.usable(refused) && covers(t.Scopes, c.tool.scopes) {
+	} else if err == nil && t.usable(refused) && authorize.Covers(t.Scopes, c.tool.scopes) {
 		c.use(t)
 		return nil
 	}
@@ -86,7 +86,7 @@ func (c *call) access(refused Secret, renewed bool) error {
 			return errAuthRepeated
 		case err != nil:
 			return err
-		case !covers(t.Scopes, c.tool.scopes):
+		case !authorize.Covers(t.Scopes, c.tool.scopes):
 			return errScopes // the user, or the provider, has granted less
 		}
 		c.use(t)
@@ -200,11 +200,6 @@ func union(lists ...[]string) (all []string) {
 		}
 	}
 	return all
-}
-
-// covers reports whether every scope of need is in have.
-func covers(have, need []string) bool {
-	return !slices.ContainsFunc(need, func(s string) bool { return !slices.Contains(have, s) })
 }
 
 // await sends the user to the provider and waits for the outcome.

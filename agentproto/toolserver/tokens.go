@@ -78,7 +78,7 @@ func (ts *tokens) fetch(ctx context.Context, p *provider, key TokenKey, j author
 	return kept, ts.save(ctx, key, kept)
 }
 
-// forget deletes a token that is of no use any more and returns ErrUnauthorized.
+// forget deletes a token that is of no use, and returns ErrUnauthorized.
 func (ts *tokens) forget(ctx context.Context, key TokenKey) error {
 	if err := ts.server.opts.Vault.Delete(ctx, key); err != nil {
 		ts.server.log.Error("token not deleted", "provider", key.Provider, "error", err)

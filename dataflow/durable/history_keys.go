@@ -16,7 +16,7 @@ import (
 type KeyChange struct {
 	Step    uint64 // after which it was so
 	At      time.Time
-	Entries []dataflow.StateEntry // none if nothing was remembered any more
+	Entries []dataflow.StateEntry // none if it was forgotten
 }
 
 // errEnough ends a replay of which nothing more is wanted.

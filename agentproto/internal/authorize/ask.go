@@ -14,8 +14,8 @@ func (t step) fetched(h *Holder, j Job, o Outcome) {
 		same := o.Class == Good && ask.Refused != "" && o.Access == ask.Refused
 		switch {
 		case same && (j.Refused != ask.Refused || ask.Reject && !j.Reject):
-			h.Asks = append(h.Asks, w) // it was fetched for somebody who has not seen it refused
-		case o.Class == Good && !same && covers(o.Scopes, ask.Need):
+			h.Asks = append(h.Asks, w) // the job did not know that this token was refused
+		case o.Class == Good && !same && Covers(o.Scopes, ask.Need):
 			t.tell(w.Token, Told{Class: Good})
 		case o.Class != Good && o.Class != None:
 			t.tell(w.Token, Told{Class: o.Class})
@@ -75,7 +75,7 @@ func (t step) ask(h *Holder, w *Waiting, have []string) {
 // for.
 func (t step) fits(h *Holder, o Outcome) {
 	for _, a := range slices.Clone(h.All) {
-		if a.Phase == Open && covers(o.Scopes, a.Need) && (a.Refused == "" || a.Refused != o.Access) {
+		if a.Phase == Open && Covers(o.Scopes, a.Need) && (a.Refused == "" || a.Refused != o.Access) {
 			t.finish(h, a, Good)
 		}
 	}

@@ -58,7 +58,7 @@ type Authorization struct {
 	Expires time.Duration
 	Code    string
 	Job     uint64 // the one that is under way for it
-	Page    string // the token of who waits for the page, or for the end of a confirmation
+	Page    string // the token of the request for the page, or of the confirmation, which waits for an answer
 	Count   int    // of the call's authorizations, with this one
 	Class   Class  // of Ended
 	Void    Class  // what it ends with when its job has ended, if that is settled
@@ -149,7 +149,7 @@ func (s *State) open(user string) (all, of int) {
 	return all, of
 }
 
-// covers reports whether every scope of need is in have.
-func covers(have, need []string) bool {
+// Covers reports whether every scope of need is in have.
+func Covers(have, need []string) bool {
 	return !slices.ContainsFunc(need, func(s string) bool { return !slices.Contains(have, s) })
 }

@@ -26,7 +26,7 @@ type token struct {
 }
 
 func (t *token) good(a *Ask) bool {
-	return t != nil && !t.expired && t.name != a.Refused && covers(t.scopes, a.Need)
+	return t != nil && !t.expired && t.name != a.Refused && Covers(t.scopes, a.Need)
 }
 
 // A world is what is around the flow in one schedule: the vault, a provider, and what calls and users do.

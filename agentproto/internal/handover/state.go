@@ -91,7 +91,7 @@ func (s *State) goOn(step Step) (changed bool, why string) {
 	return s.make(step, s.Transfer)
 }
 
-// never takes in that a transfer which is not known here was aborted: it must not come any more.
+// never notes that a transfer which is not known here was aborted: a stage of it is refused from now on.
 func (s *State) never(transfer string) (changed bool, why string) {
 	switch {
 	case s.Place.Leaving():

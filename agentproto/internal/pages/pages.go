@@ -15,7 +15,7 @@ var (
 	Denied    = Page{"Not authorized", "The access was not authorized. You can close this window."}
 	Failed    = Page{"Not authorized", "The authorization failed. You can close this window."}
 	OtherUser = Page{"Not authorized", "The access was authorized by somebody else than the user who asked for it. You can close this window."}
-	Invalid   = Page{"Not valid", "This address is not valid, or not valid any more. You can close this window."}
+	Invalid   = Page{"Not valid", "This address is not valid, or no longer valid. You can close this window."}
 )
 
 var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>

@@ -83,7 +83,7 @@ func (s *Transfer) take(name string, in TransferIn, do *transferTurn) {
 		}
 		do.Emit(TransferOut{Staged: -1})
 		fallthrough
-	case step == handover.Abort && is == handover.None: // it must not come any more
+	case step == handover.Abort && is == handover.None: // its stage is refused from now on
 		s.Chunks = nil
 		do.Stop(alarm)
 		do.ForgetAfter(rememberTransfer)

@@ -13,7 +13,7 @@ type File struct {
 	db   *bbolt.DB
 	mark *mark // nil while the file is made
 
-	mu  sync.Mutex // of who writes
+	mu  sync.Mutex // held by the writer
 	sum storeSum   // as it is in the file
 }
 

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/internal/engine"
@@ -82,4 +83,56 @@ func (c *core) between(ctx context.Context, partition int, look func(*engine.Loc
 		return fmt.Errorf("durable: partition %d of %s has been in one step until now: %w", partition, c.facade.Location(site), context.Cause(ctx))
 	}
 	return nil
+}
+
+// VisitStates is [dataflow.EachState] for types that are known when the program runs.
+func (a *App[P]) VisitStates(
+	ctx context.Context, key, state reflect.Type, from dataflow.StatePlace, most int, do func(key, state any),
+) (next dataflow.StatePlace, more bool, err error) {
+	c := a.made()
+	m, err := lookup.MachineOf(c.facade, key, state)
+	if err != nil {
+		return next, false, err
+	}
+	first, n := c.layout.all(m.Location)
+	visited := 0
+	for p := max(from.Partition, first); p < first+n; p++ {
+		if visited == most {
+			return dataflow.StatePlace{Partition: p}, true, nil
+		}
+		begin, number := uint32(0), uint32(0)
+		if p == from.Partition {
+			begin = from.Entry
+		}
+		err := c.between(ctx, p, func(s *engine.Location) {
+			number, more = m.Page(s, begin, most-visited, func(key, state any) {
+				visited++
+				do(key, state)
+			})
+		})
+		if err != nil {
+			return next, false, err
+		}
+		if more {
+			return dataflow.StatePlace{Partition: p, Entry: number}, true, nil
+		}
+	}
+	return next, false, nil
+}
+
+// VisitState is [dataflow.StateOf] for types that are known when the program runs. It reports false for a key that another
+// process has.
+func (a *App[P]) VisitState(ctx context.Context, key any, state reflect.Type, do func(state any)) (found bool, err error) {
+	c := a.made()
+	m, err := lookup.MachineOf(c.facade, reflect.TypeOf(key), state)
+	if err != nil {
+		return false, err
+	}
+	first, n := c.layout.all(m.Location)
+	for p := first; p < first+n && !found; p++ {
+		if err := c.between(ctx, p, func(s *engine.Location) { found = m.Find(s, key, do) }); err != nil {
+			return false, err
+		}
+	}
+	return found, nil
 }

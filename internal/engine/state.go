@@ -50,7 +50,8 @@ type Numbered interface {
 // A Keyed is a [State] with entries that are found by their key. What it gives is of the moment of the call.
 type Keyed interface {
 	State
-	KeyType() reflect.Type // nil if another state of the operator has the entries
+	KeyType() reflect.Type   // nil if another state of the operator has the entries
+	ValueType() reflect.Type // of what Entry.Value points to; nil if it is a list, or nothing
 	// Find returns what there is of a key, which may be of any type.
 	Find(key any) (Entry, bool)
 	// Entries calls do with the entries from number from on, in order of their numbers, until it

@@ -15,6 +15,9 @@ type life[S any] struct {
 	decided bool
 }
 
+// State returns a pointer to the state that the functions of the program have, for package lookup.
+func (l *life[S]) State() any { return &l.state }
+
 // A machine is a machine operator. What functions did in a batch is pushed together: what was
 // emitted, then what was decided and forgotten.
 type machine[K comparable, S, U, A any] struct {

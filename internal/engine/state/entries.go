@@ -17,6 +17,13 @@ const mostSearched = 1 << 14
 
 func (s *tableState[K, V]) KeyType() reflect.Type { return reflect.TypeFor[K]() }
 
+func (s *tableState[K, V]) ValueType() reflect.Type {
+	if s.set {
+		return nil
+	}
+	return reflect.TypeFor[V]()
+}
+
 func (s *tableState[K, V]) Find(key any) (e engine.Entry, ok bool) {
 	i, _, ok := find(s.table, key)
 	if !ok {
@@ -57,6 +64,8 @@ func find[K comparable, V any](t *keyed.Table[K, V], key any) (i uint32, v *V, o
 
 func (s *viewState[K, V]) KeyType() reflect.Type { return reflect.TypeFor[K]() }
 
+func (s *viewState[K, V]) ValueType() reflect.Type { return reflect.TypeFor[V]() }
+
 func (s *viewState[K, V]) Find(key any) (e engine.Entry, ok bool) {
 	k, ok := key.(K)
 	if !ok {
@@ -80,6 +89,8 @@ func (s *viewState[K, V]) Entries(from uint32, do func(i uint32, e engine.Entry)
 func all[K comparable, V any](m *cow.Map[K, V]) func(yield func(K, V) bool) { return m.View().All() }
 
 func (s *timersState[K, V]) KeyType() reflect.Type { return reflect.TypeFor[K]() }
+
+func (s *timersState[K, V]) ValueType() reflect.Type { return reflect.TypeFor[V]() }
 
 func (s *timersState[K, V]) Find(key any) (e engine.Entry, ok bool) {
 	k, ok := key.(K)
@@ -109,6 +120,8 @@ func (s *timersState[K, V]) Entries(from uint32, do func(i uint32, e engine.Entr
 }
 
 func (s *deadlinesState[K, V]) KeyType() reflect.Type { return reflect.TypeFor[K]() }
+
+func (s *deadlinesState[K, V]) ValueType() reflect.Type { return nil }
 
 // due returns when the timer of an entry fires, if it has one.
 func (s *deadlinesState[K, V]) due(entry uint32) (at int64, ok bool) {
@@ -153,6 +166,8 @@ func (s *deadlinesState[K, V]) Entries(from uint32, do func(i uint32, e engine.E
 
 func (s *itemsState[K, V]) KeyType() reflect.Type { return reflect.TypeFor[K]() }
 
+func (s *itemsState[K, V]) ValueType() reflect.Type { return nil }
+
 func (s *itemsState[K, V]) Find(key any) (e engine.Entry, ok bool) {
 	_, l, ok := find(s.l.Table, key)
 	if !ok {
@@ -181,5 +196,9 @@ func (s *itemsState[K, V]) Entries(from uint32, do func(i uint32, e engine.Entry
 // KeyType says that keys of lists are found where their values are.
 func (s keysState[K]) KeyType() reflect.Type { return nil }
 
+func (s keysState[K]) ValueType() reflect.Type { return nil }
+
 // KeyType says that the keys of timers are found where those are.
 func (s calendarState[K, V]) KeyType() reflect.Type { return nil }
+
+func (s calendarState[K, V]) ValueType() reflect.Type { return nil }

@@ -1,0 +1,69 @@
+package dataflow
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/millrace/millrace/internal/engine/lookup"
+)
+
+// A Remembering is a flow whose states can be visited: an [App] or a durable.App. Its methods are for [EachState] and
+// [StateOf], which have types.
+type Remembering interface {
+	VisitStates(ctx context.Context, key, state reflect.Type, from StatePlace, most int, do func(key, state any)) (next StatePlace, more bool, err error)
+	VisitState(ctx context.Context, key any, state reflect.Type, do func(state any)) (found bool, err error)
+}
+
+// A StatePlace is where a page of states begins. The zero value is where the first one does.
+type StatePlace struct {
+	Partition int    // of a durable flow, number over all locations; 0 in memory
+	Entry     uint32 // number in the partition
+}
+
+// EachState calls do with keys of a flow that runs and with what the one operator remembers of each that has keys of type K and
+// values of type S: the state of a machine, the accumulator of a fold. A page has so many entries at most; next is where the next
+// one begins, if there are more. Pages are in no order that a program may rely on; an entry that stays while others come and go
+// is on one page only.
+//
+// Only who can name the type of a state can read it so: the package whose function makes it. [App.Entries] gives text of all.
+//
+// Do is called between two steps of the location, which stands still meanwhile. It must be short, and neither change nor keep what
+// it is given, nor use the flow; it copies what it wants. Of a durable flow only partitions that this process owns are visited.
+// The error is [ErrNoState] if there is no such operator or more than one, and says if a step went on until ctx ended.
+func EachState[K comparable, S any](ctx context.Context, app Remembering, from StatePlace, most int, do func(key K, state *S)) (next StatePlace, more bool, err error) {
+	return app.VisitStates(ctx, reflect.TypeFor[K](), reflect.TypeFor[S](), from, most, func(key, state any) { do(key.(K), state.(*S)) })
+}
+
+// StateOf calls do with what the one operator that has keys of type K and values of type S remembers of a key, if it does, and
+// reports whether. It is as [EachState] in everything else.
+func StateOf[K comparable, S any](ctx context.Context, app Remembering, key K, do func(state *S)) (found bool, err error) {
+	return app.VisitState(ctx, key, reflect.TypeFor[S](), func(state any) { do(state.(*S)) })
+}
+
+// VisitStates is [EachState] for types that are known when the program runs.
+func (a *App) VisitStates(ctx context.Context, key, state reflect.Type, from StatePlace, most int, do func(key, state any)) (next StatePlace, more bool, err error) {
+	g := a.graph()
+	m, err := lookup.MachineOf(g, key, state)
+	if err != nil {
+		return next, false, err
+	}
+	s := g.Locations[m.Location]
+	if !s.Between(ctx, func() { next.Entry, more = m.Page(s, from.Entry, most, do) }) {
+		return next, false, inStep(ctx, s)
+	}
+	return next, more, nil
+}
+
+// VisitState is [StateOf] for types that are known when the program runs.
+func (a *App) VisitState(ctx context.Context, key any, state reflect.Type, do func(state any)) (found bool, err error) {
+	g := a.graph()
+	m, err := lookup.MachineOf(g, reflect.TypeOf(key), state)
+	if err != nil {
+		return false, err
+	}
+	s := g.Locations[m.Location]
+	if !s.Between(ctx, func() { found = m.Find(s, key, do) }) {
+		return false, inStep(ctx, s)
+	}
+	return found, nil
+}

@@ -1,0 +1,89 @@
+package lookup
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/millrace/millrace/internal/engine"
+)
+
+// A Machine is where a graph has a state for each key of a type.
+type Machine struct {
+	Location int
+	op       int32
+	state    int
+}
+
+// wrapped is what a machine keeps of a key, around the state that its functions have.
+type wrapped interface{ State() any }
+
+// within returns a pointer to the state in a pointer to what an operator keeps of a key.
+func within(value any) any {
+	if w, ok := value.(wrapped); ok {
+		return w.State()
+	}
+	return value
+}
+
+// MachineOf returns where a graph remembers values of type state under keys of type key. The error says that there is no
+// such operator, or that several are.
+func MachineOf(g *engine.Graph, key, state reflect.Type) (m Machine, err error) {
+	found := 0
+	for l, s := range g.Locations {
+		for _, op := range s.Ops {
+			for i, x := range op.States {
+				k, ok := x.(engine.Keyed)
+				if !ok || k.KeyType() != key || k.ValueType() == nil {
+					continue
+				}
+				if reflect.TypeOf(within(reflect.New(k.ValueType()).Interface())).Elem() == state {
+					m = Machine{l, op.Index, i}
+					found++
+				}
+			}
+		}
+	}
+	if found != 1 {
+		return m, fmt.Errorf("%w: %d operators remember values of type %s under keys of type %s, and one has to", ErrNoState, found, state, key)
+	}
+	return m, nil
+}
+
+// at calls do with the state of the machine at a location of its graph, or of another one that is like it.
+func (m Machine) at(s *engine.Location, do func(engine.Keyed)) {
+	s.States(func(op *engine.Op, state int, of engine.Keyed) {
+		if op.Index == m.op && state == m.state {
+			do(of)
+		}
+	})
+}
+
+// Find calls do with a pointer to the state of a key, if there is one, and reports whether. It is called between two
+// steps, with the location of the machine.
+func (m Machine) Find(s *engine.Location, key any, do func(state any)) (ok bool) {
+	m.at(s, func(of engine.Keyed) {
+		var e engine.Entry
+		if e, ok = of.Find(key); ok {
+			do(within(e.Value))
+		}
+	})
+	return ok
+}
+
+// Page calls do with keys and pointers to their states from number from on, so many at most, and returns the number to go
+// on with. It is called between two steps, with the location of the machine.
+func (m Machine) Page(s *engine.Location, from uint32, most int, do func(key, state any)) (next uint32, more bool) {
+	m.at(s, func(of engine.Keyed) {
+		n := 0
+		of.Entries(from, func(i uint32, e engine.Entry) bool {
+			if n == most {
+				next, more = i, true
+				return false
+			}
+			n++
+			do(e.Key, within(e.Value))
+			return true
+		})
+	})
+	return next, more
+}

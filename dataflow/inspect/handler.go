@@ -3,6 +3,7 @@ package inspect
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -32,6 +33,9 @@ type Options struct {
 	// names that it does not know.
 	AnyHost bool
 
+	// Sections are further pages.
+	Sections []Section
+
 	// Logger is told of requests that are refused because of their Host, once for each name up to
 	// sixteen; slog.Default if it is nil.
 	Logger *slog.Logger
@@ -39,7 +43,7 @@ type Options struct {
 
 // Handler returns a handler that shows app, as the package comment says. All links of the page are
 // relative, so that it can be mounted anywhere, with [http.StripPrefix]. Any number of requests may
-// be served at the same time. It panics if app is not a flow that runs.
+// be served at the same time. It panics if app is not a flow that runs, or a section has no title, path or function.
 func Handler(app App, o Options) http.Handler {
 	if app == nil {
 		panic("inspect: Handler needs a flow: what dataflow.Start or durable.Start returned")
@@ -53,6 +57,8 @@ func Handler(app App, o Options) http.Handler {
 	Take(app) // which refuses what is no flow
 	v := &view{app: app, options: o, graph: app.Graph()}
 	v.fold = v.graph.Folding()
+	v.style = o.style()
+	v.policy = o.policy(v.style)
 	guarded := http.NewServeMux()
 	guarded.HandleFunc("GET /{$}", v.servePage)
 	guarded.HandleFunc("GET /v1/graph", v.serveGraph)
@@ -63,6 +69,12 @@ func Handler(app App, o Options) http.Handler {
 	guarded.HandleFunc("GET /v1/keys", v.serveKeys)
 	guarded.HandleFunc("GET /v1/entries", v.serveEntries)
 	guarded.HandleFunc("GET /keys", v.serveKeysPage)
+	for _, s := range o.Sections {
+		if !s.valid() {
+			panic(fmt.Sprintf("inspect: a Section needs a Title, a function, and a Path such as \"agents/\"; it has %q", s.Path))
+		}
+		guarded.Handle("/"+s.Path, s.serve(v))
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/livez", probe(func() []Reason { return nil }))
 	mux.HandleFunc("/healthz", probe((&prober{app: app, steps: make(map[int]longer)}).reasons))
@@ -76,6 +88,8 @@ type view struct {
 	options Options
 	graph   dataflow.Graph
 	fold    dataflow.Folding // unless a request says another one
+	style   string           // of all pages
+	policy  string
 }
 
 func (v *view) serveStatus(w http.ResponseWriter, r *http.Request) {

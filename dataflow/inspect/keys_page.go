@@ -18,7 +18,7 @@ var keysHTML string
 
 // A keysShown is what the page of keys shows.
 type keysShown struct {
-	Name    string
+	Frame
 	At      time.Time
 	Graph   dataflow.Graph
 	Durable bool
@@ -40,7 +40,7 @@ func (v *view) serveKeysPage(w http.ResponseWriter, r *http.Request) {
 	}
 	q := r.URL.Query()
 	_, durable := v.app.(kept)
-	s := keysShown{Name: v.options.Name, At: time.Now(), Graph: v.graph, Durable: durable, Type: q.Get("type"), Key: q.Get("key")}
+	s := keysShown{Frame: v.frame(keysTab, ""), At: time.Now(), Graph: v.graph, Durable: durable, Type: q.Get("type"), Key: q.Get("key")}
 	for i, o := range v.graph.Operators {
 		for _, state := range o.States {
 			if state.Key != nil {

@@ -1,23 +1,19 @@
 package inspect
 
 import (
-	"bytes"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"fmt"
 	"html/template"
 	"net/http"
 	"slices"
-	"strconv"
-	"time"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/internal/picture"
 )
 
 // The sources of the page are what browsers get.
 var (
+	//go:embed page/head.html
+	headHTML string
 	//go:embed page/page.html
 	pageHTML string
 	//go:embed page/page.css
@@ -26,26 +22,7 @@ var (
 	pageJS string
 )
 
-// pageCSS is the style sheet of the page and of the picture in it.
-var pageCSS = picture.Style + ownCSS
-
-// policy is the content security policy of the page: its own style sheet and script by their
-// digests, answers of this handler, and nothing else.
-var policy = "default-src 'none'; connect-src 'self'; img-src data:; style-src " + digest(pageCSS) + "; script-src " + digest(pageJS) +
-	"; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-
-func digest(source string) string {
-	d := sha256.Sum256([]byte(source))
-	return "'sha256-" + base64.StdEncoding.EncodeToString(d[:]) + "'"
-}
-
-var pages = template.Must(template.Must(template.New("page").Funcs(template.FuncMap{
-	"css":   func() template.CSS { return template.CSS(pageCSS) },
-	"js":    func() template.JS { return template.JS(pageJS) },
-	"plain": func(s string) string { return picture.Text(s, longestText) },
-	"ago":   ago,
-	"size":  size,
-}).Parse(pageHTML)).New("keys").Parse(keysHTML))
+var pages = template.Must(template.Must(template.Must(template.New("head").Funcs(Funcs()).Parse(headHTML)).New("page").Parse(pageHTML)).New("keys").Parse(keysHTML))
 
 // longestText is how many characters of a name or a reason are shown.
 const longestText = 1000
@@ -56,12 +33,11 @@ const most = 400
 // A shown is what the page shows.
 type shown struct {
 	Snapshot
-	Name   string
+	Frame
 	Fold   dataflow.Folding
 	Graph  dataflow.Graph
 	SVG    template.HTML
 	TooBig bool
-	Values bool
 	Rows   []row
 }
 
@@ -88,7 +64,7 @@ func (v *view) servePage(w http.ResponseWriter, r *http.Request) {
 		}
 		fold = dataflow.Folding(n)
 	}
-	s := shown{Snapshot: Take(v.app), Name: v.options.Name, Graph: v.graph, Fold: fold, Values: v.options.Values}
+	s := shown{Snapshot: Take(v.app), Frame: v.frame(flowTab, pageJS), Graph: v.graph, Fold: fold}
 	stops := make(map[int]bool)
 	for _, stopped := range s.Stopped {
 		stops[stopped.Operator] = true
@@ -105,18 +81,6 @@ func (v *view) servePage(w http.ResponseWriter, r *http.Request) {
 		}})) // which escapes what it draws
 	}
 	v.write(w, http.StatusOK, "page", s)
-}
-
-// write answers with a page.
-func (v *view) write(w http.ResponseWriter, status int, page string, shown any) {
-	var b bytes.Buffer
-	if err := pages.ExecuteTemplate(&b, page, shown); err != nil {
-		v.options.Logger.Error("inspect: the page cannot be made", "error", err)
-		refuse(w, http.StatusInternalServerError, "the page cannot be made")
-		return
-	}
-	w.Header().Set("Content-Security-Policy", policy)
-	answer(w, status, "text/html; charset=utf-8", b.Bytes())
 }
 
 // line is the second line of a box: what came to its last operator, and what it keeps.
@@ -139,46 +103,4 @@ func (s *shown) line(g dataflow.Graph, ops []int, stopped bool) string {
 		return fmt.Sprintf("%d operators", len(ops))
 	}
 	return g.Operators[ops[0]].Pos
-}
-
-// count returns a number as people read it.
-func count(n uint64) string {
-	switch {
-	case n < 10_000:
-		return strconv.FormatUint(n, 10)
-	case n < 1_000_000:
-		return strconv.FormatFloat(float64(n)/1e3, 'f', 1, 64) + "K"
-	case n < 1_000_000_000:
-		return strconv.FormatFloat(float64(n)/1e6, 'f', 1, 64) + "M"
-	default:
-		return strconv.FormatFloat(float64(n)/1e9, 'f', 1, 64) + "G"
-	}
-}
-
-func size(n uint64) string {
-	switch {
-	case n < 1<<10:
-		return strconv.FormatUint(n, 10) + " B"
-	case n < 1<<20:
-		return strconv.FormatFloat(float64(n)/(1<<10), 'f', 1, 64) + " KiB"
-	case n < 1<<30:
-		return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB"
-	default:
-		return strconv.FormatFloat(float64(n)/(1<<30), 'f', 1, 64) + " GiB"
-	}
-}
-
-// ago returns how long before now a time was.
-func ago(now, t time.Time) string {
-	if t.IsZero() {
-		return "never"
-	}
-	d := now.Sub(t)
-	if d < 0 {
-		return "in " + (-d).Round(time.Second).String()
-	}
-	if d < time.Second {
-		return "now"
-	}
-	return d.Round(time.Second).String() + " ago"
 }

@@ -1,0 +1,98 @@
+package inspect
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"html/template"
+	"net/http"
+	"strings"
+
+	"github.com/millrace/millrace/internal/picture"
+)
+
+// A tab is a link in the head of each page.
+type tab struct{ Path, Title string }
+
+// Paths of pages, which the tabs have in this order.
+const (
+	flowTab = "./"
+	keysTab = "keys"
+)
+
+// A Frame is what is around each page: its head, with the navigation, and its script. Only this package makes frames; see
+// [Section].
+type Frame struct {
+	Name   string       // of the flow
+	Title  string       // of the page
+	Tab    string       // path of the tab that the page is of
+	Base   string       // leads from the page to the handler's root
+	Tabs   []tab        // in order
+	Style  template.CSS // of all pages
+	Script template.JS
+	Body   template.HTML // of a section's page
+
+	view *view
+}
+
+// tabs returns the tabs of the pages that there are.
+func (v *view) tabs() []tab {
+	all := []tab{{flowTab, "Flow"}}
+	if v.options.Values {
+		all = append(all, tab{keysTab, "Keys"})
+	}
+	for _, s := range v.options.Sections {
+		all = append(all, tab{s.Path, s.Title})
+	}
+	return append(all, tab{"v1/graph.svg", "Picture"}, tab{"v1/status", "JSON"})
+}
+
+// frame returns the frame of a page in the root.
+func (v *view) frame(path, script string) Frame {
+	f := Frame{Name: v.options.Name, Tab: path, Tabs: v.tabs(), Style: template.CSS(v.style), Script: template.JS(script), view: v}
+	for _, t := range f.Tabs {
+		if t.Path == path && path != flowTab {
+			f.Title = strings.ToLower(t.Title)
+		}
+	}
+	return f
+}
+
+// style returns the style sheet of all pages, with what sections add.
+func (o *Options) style() string {
+	all := picture.Style + ownCSS
+	for _, s := range o.Sections {
+		all += s.Style
+	}
+	return all
+}
+
+// policy returns the content security policy of all pages: their style sheet and scripts by their digests, answers of this
+// handler, and nothing else.
+func (o *Options) policy(style string) string {
+	scripts := digest(pageJS)
+	for _, s := range o.Sections {
+		if s.Script != "" {
+			scripts += " " + digest(s.Script)
+		}
+	}
+	return "default-src 'none'; connect-src 'self'; img-src data:; style-src " + digest(style) + "; script-src " + scripts +
+		"; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+}
+
+func digest(source string) string {
+	d := sha256.Sum256([]byte(source))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(d[:]) + "'"
+}
+
+// write answers with a page.
+func (v *view) write(w http.ResponseWriter, status int, page string, shown any) {
+	var b bytes.Buffer
+	if err := pages.ExecuteTemplate(&b, page, shown); err != nil {
+		v.options.Logger.Error("inspect: the page cannot be made", "error", err)
+		refuse(w, http.StatusInternalServerError, "the page cannot be made")
+		return
+	}
+	w.Header().Set("Content-Security-Policy", v.policy)
+	answer(w, status, "text/html; charset=utf-8", b.Bytes())
+}

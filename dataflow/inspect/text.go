@@ -1,0 +1,62 @@
+package inspect
+
+import (
+	"html/template"
+	"strconv"
+	"time"
+
+	"github.com/millrace/millrace/internal/picture"
+)
+
+// Funcs are functions for the templates of pages: "plain" is a text without what changes how others are shown, such as marks of
+// direction, cut after a thousand characters; "size" is a number of bytes as people read it; "ago" is how long before its first
+// argument its second one was.
+func Funcs() template.FuncMap {
+	return template.FuncMap{
+		"plain": func(s string) string { return picture.Text(s, longestText) },
+		"ago":   ago,
+		"size":  size,
+	}
+}
+
+// count returns a number as people read it.
+func count(n uint64) string {
+	switch {
+	case n < 10_000:
+		return strconv.FormatUint(n, 10)
+	case n < 1_000_000:
+		return strconv.FormatFloat(float64(n)/1e3, 'f', 1, 64) + "K"
+	case n < 1_000_000_000:
+		return strconv.FormatFloat(float64(n)/1e6, 'f', 1, 64) + "M"
+	default:
+		return strconv.FormatFloat(float64(n)/1e9, 'f', 1, 64) + "G"
+	}
+}
+
+func size(n uint64) string {
+	switch {
+	case n < 1<<10:
+		return strconv.FormatUint(n, 10) + " B"
+	case n < 1<<20:
+		return strconv.FormatFloat(float64(n)/(1<<10), 'f', 1, 64) + " KiB"
+	case n < 1<<30:
+		return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB"
+	default:
+		return strconv.FormatFloat(float64(n)/(1<<30), 'f', 1, 64) + " GiB"
+	}
+}
+
+// ago returns how long before now a time was.
+func ago(now, t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	d := now.Sub(t)
+	if d < 0 {
+		return "in " + (-d).Round(time.Second).String()
+	}
+	if d < time.Second {
+		return "now"
+	}
+	return d.Round(time.Second).String() + " ago"
+}

@@ -151,18 +151,42 @@ func ExampleEachState() {
 	in.Send(ctx, "ada", 500)
 	in.Send(ctx, "bob", 250)
 	in.Send(ctx, "ada", -100)
-	found, err := dataflow.StateOf(ctx, app, "bob", func(b *balance) { fmt.Println("bob has", b.cents) })
-	fmt.Println(found, err)
 	_, more, err := dataflow.EachState(ctx, app, dataflow.StatePlace{}, 100, func(name string, b *balance) {
 		fmt.Println(name, b.cents, b.payments)
 	})
 	fmt.Println(more, err)
 	fmt.Println(app.Stop(ctx))
 	// Unordered output:
-	// bob has 250
-	// true <nil>
 	// ada 400 2
 	// bob 250 1
+	// false <nil>
+	// <nil>
+}
+
+// StateOf reads the state of one key.
+func ExampleStateOf() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	in, payments := keyedstream.Input[string, int](dataflow.At[Station](flow), "payments")
+	keyedstream.Fold(payments, func() balance { return balance{} }, func(b *balance, cents int) {
+		b.cents += cents
+		b.payments++
+	})
+
+	app, err := dataflow.Start(ctx, flow)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	in.Send(ctx, "bob", 250)
+	for _, name := range []string{"bob", "eve"} {
+		found, err := dataflow.StateOf(ctx, app, name, func(b *balance) { fmt.Println(name, "has", b.cents) })
+		fmt.Println(found, err)
+	}
+	fmt.Println(app.Stop(ctx))
+	// Output:
+	// bob has 250
+	// true <nil>
 	// false <nil>
 	// <nil>
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 
+	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/lookup"
 )
 
@@ -31,12 +32,14 @@ type StatePlace struct {
 // it is given, nor use the flow; it copies what it wants. Of a durable flow only partitions that this process owns are visited.
 // The error is [ErrNoState] if there is no such operator or more than one, and says if a step went on until ctx ended.
 func EachState[K comparable, S any](ctx context.Context, app Remembering, from StatePlace, most int, do func(key K, state *S)) (next StatePlace, more bool, err error) {
+	engine.Given("dataflow.EachState", do)
 	return app.VisitStates(ctx, reflect.TypeFor[K](), reflect.TypeFor[S](), from, most, func(key, state any) { do(key.(K), state.(*S)) })
 }
 
 // StateOf calls do with what the one operator that has keys of type K and values of type S remembers of a key, if it does, and
 // reports whether. It is as [EachState] in everything else.
 func StateOf[K comparable, S any](ctx context.Context, app Remembering, key K, do func(state *S)) (found bool, err error) {
+	engine.Given("dataflow.StateOf", do)
 	return app.VisitState(ctx, key, reflect.TypeFor[S](), func(state any) { do(state.(*S)) })
 }
 

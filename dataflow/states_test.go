@@ -116,3 +116,35 @@ func TestEachStateMisuse(t *testing.T) {
 		t.Errorf("somebody who does not wait finds a guest who never came (%v)", err)
 	}
 }
+
+// A machine that makes calls has a state of the same kind.
+func TestStateOfCallingMachine(t *testing.T) {
+	flow := dataflow.New()
+	in, orders := keyedstream.SharedInput[string, string](dataflow.At[theatre](flow), "orders")
+	type doing = keyedstream.CallingTurn[string, struct{}, int, string]
+	_, sums := keyedstream.CallingMachine(orders, func() tab { return tab{} }, func(s *tab, drink string, do *doing) {
+		s.drinks++
+		s.last = drink
+		do.Call(drink)
+	}, func(*tab, keyedstream.Timer, *doing) {}, keyedstream.Calling(func(_ context.Context, c keyedstream.Call[string, string]) string {
+		return "served " + c.Request
+	}, func(s *tab, _, served string, do *doing) {
+		s.last = served
+		do.Decide(s.drinks)
+	}, keyedstream.CallOptions{}), "drinks are served in some order")
+	served := keyedsingleton.Output(sums, "sums")
+	app, err := dataflow.Start(t.Context(), flow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Send(t.Context(), "ada", "tea"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := served.Await(t.Context(), "ada"); err != nil {
+		t.Fatal(err)
+	}
+	var has tab
+	if found, err := dataflow.StateOf(t.Context(), app, "ada", func(s *tab) { has = *s }); !found || err != nil || has != (tab{1, "served tea"}) {
+		t.Errorf("there is %v, %+v (%v)", found, has, err)
+	}
+}

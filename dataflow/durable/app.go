@@ -180,7 +180,7 @@ func (c *core) feed(partition int, numbers *logdriven.Numbers, s *step, full *en
 	if len(s.Outputs) > 0 {
 		site, _ := c.layout.place(partition)
 		c.feeding.Lock()
-		err := logdriven.Feed(c.facade, site, partition, numbers, s.Outputs)
+		err := logdriven.Feed(c.facade, site, partition, numbers, s.Outputs, s.Gave...)
 		c.feeding.Unlock()
 		if err != nil {
 			return err
@@ -197,6 +197,14 @@ func (c *core) feedWhole(partition int, numbers *logdriven.Numbers, outputs []by
 	c.feeding.Lock()
 	defer c.feeding.Unlock()
 	return logdriven.FeedWhole(c.facade, site, partition, numbers, outputs, func(op *engine.Op, key []byte) bool { return c.ofKey(site, op.Index, key) == partition })
+}
+
+// feedFrom is feedWhole of a partition that runs in this process.
+func (c *core) feedFrom(partition int, l *logdriven.Executor) error {
+	site, _ := c.layout.place(partition)
+	c.feeding.Lock()
+	defer c.feeding.Unlock()
+	return logdriven.FeedFrom(c.facade, site, partition, l, func(op *engine.Op, key []byte) bool { return c.ofKey(site, op.Index, key) == partition })
 }
 
 // took lets senders know what a committed step took.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -234,6 +235,9 @@ func TestHistoryOfEarlierProgram(t *testing.T) {
 			if err := app.Ports.claims.Put(t.Context(), fmt.Sprint("c", i), i); err != nil {
 				t.Fatal(err)
 			}
+		}
+		for snapshots && app.Metrics().Snapshots == 0 {
+			runtime.Gosched() // it is saved beside the steps
 		}
 		log.Crash()
 		<-app.Done()

@@ -375,15 +375,11 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 
 // show gives the ports of this process what the restored outputs keep.
 func (o *owner) show() error {
-	kept, err := o.leader.Outputs(nil)
-	if err != nil {
-		return err
-	}
 	o.door.partitions[o.partition].remember(&o.last.refusals)
 	o.showLetters()
 	s := step{place: o.last.place}
 	o.door.partitions[o.partition].committed(&s)
-	if err := o.feedWhole(o.partition, o.program.numbers, kept); err != nil {
+	if err := o.feedFrom(o.partition, o.leader); err != nil {
 		return err
 	}
 	o.door.partitions[o.partition].restored(s.taken)

@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"fmt"
 	"html/template"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -15,7 +17,7 @@ func Funcs() template.FuncMap {
 	return template.FuncMap{
 		"plain": func(s string) string { return picture.Text(s, longestText) },
 		"ago":   ago,
-		"size":  size,
+		"size":  sizeOf,
 	}
 }
 
@@ -31,6 +33,17 @@ func count(n uint64) string {
 	default:
 		return strconv.FormatFloat(float64(n)/1e9, 'f', 1, 64) + "G"
 	}
+}
+
+// sizeOf is size of any integer, as templates have them.
+func sizeOf(n any) (string, error) {
+	switch v := reflect.ValueOf(n); {
+	case v.CanUint():
+		return size(v.Uint()), nil
+	case v.CanInt():
+		return size(uint64(max(0, v.Int()))), nil
+	}
+	return "", fmt.Errorf("%T is no number of bytes", n)
 }
 
 func size(n uint64) string {

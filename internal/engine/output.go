@@ -66,6 +66,15 @@ type Port interface {
 	Forget()           // drop what the step gave
 }
 
+// A Sharing is a port that keeps encoded values, of which the location that gives them and the port of its process that shows
+// them need one copy.
+type Sharing interface {
+	Port
+	Gave() []string          // what is kept of the values that Emit has appended last, in order
+	Share(gave []string)     // that of the values which Feed is about to decode
+	FeedFrom(from Port) bool // does what Feed does with all that the port of the location keeps, or reports false
+}
+
 // A Delivery is an output whose contents go on within the flow when the step is published.
 type Delivery interface {
 	Output

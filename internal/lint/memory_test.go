@@ -80,6 +80,7 @@ var machineRules = memoryRule{
 		"life.state":      "is part of an entry of a table",
 		"life.timer":      "is part of an entry of a table",
 		"life.decided":    "is part of an entry of a table",
+		"called.state":    "is part of an entry of a table",
 		"called.calls":    "is part of an entry of a table",
 		"called.open":     "is part of an entry of a table",
 	},

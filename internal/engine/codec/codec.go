@@ -17,6 +17,11 @@ type Of[T any] struct {
 	Kind string // with the types in it
 	Save func(dst []byte, c Codec, x *T) ([]byte, error)
 	Load func(d *Decoder, c Codec, x *T)
+
+	// Of a type that is kept in another form: a pointer to the value that x stands for, and its type. Nil
+	// says that x is the value.
+	Show func(x *T) any
+	Type reflect.Type
 }
 
 // A Codec turns values into bytes and back. It is safe for any number of goroutines.
@@ -27,6 +32,12 @@ type Codec interface {
 	Append(dst []byte, v any) ([]byte, error)
 	// Decode decodes into what p points to.
 	Decode(data []byte, p any) error
+}
+
+// Same reports whether two codecs are one.
+func Same(a, b Codec) bool {
+	t := reflect.TypeOf(a)
+	return t == reflect.TypeOf(b) && t.Comparable() && a == b
 }
 
 // A PointerCodec is a codec that appends what a pointer points to without a copy of it.

@@ -108,6 +108,12 @@ func AppendBytes(dst, b []byte) []byte {
 	return append(dst, b...)
 }
 
+// AppendString is [AppendBytes] of a string.
+func AppendString(dst []byte, s string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(s)))
+	return append(dst, s...)
+}
+
 // Flag returns 1 for true, as records have it.
 func Flag(is bool) byte {
 	if is {

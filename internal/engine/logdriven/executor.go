@@ -103,6 +103,13 @@ type Emission struct {
 	Refused []uint64 // nonces of records that were refused
 	Skipped []Skip   // records that were quarantined, those that could not be read among them
 	Parked  []Parked // of records that were quarantined, or wait behind one that was
+	Gave    []Gave   // values of Outputs as the location keeps them; no part of the history
+}
+
+// A Gave has what a location keeps of the values that a step gave at an output, for [Feed] in the same process.
+type Gave struct {
+	number int32
+	values []string
 }
 
 // Begin makes the step that runs what hangs on constants. The origin is what the wall clock shows
@@ -156,7 +163,7 @@ func (l *Executor) Step(now int64, records [][]byte, skip []Skip) (Emission, err
 		}
 	}
 	made, err := l.make(&engine.Plan{Now: max(now, 1), Fire: true, Take: l.taken()})
-	e.Outputs = made.Outputs
+	e.Outputs, e.Gave = made.Outputs, made.Gave
 	return e, err
 }
 
@@ -199,6 +206,12 @@ func (l *Executor) make(p *engine.Plan) (e Emission, err error) {
 	for _, out := range s.Ports {
 		if e.Outputs, err = l.give(e.Outputs, out.Operator(), out.Emit); err != nil {
 			return e, err
+		}
+		if sharing, ok := out.(engine.Sharing); ok {
+			if values := sharing.Gave(); len(values) > 0 {
+				number, _ := l.numbers.Number(out.Operator().Index)
+				e.Gave = append(e.Gave, Gave{number, values})
+			}
 		}
 	}
 	for _, out := range s.Later {
@@ -316,8 +329,15 @@ func (l *Executor) give(dst []byte, op *engine.Op, gives func([]byte, codec.Code
 		return dst, err
 	}
 	number, _ := l.numbers.Number(op.Index)
-	return codec.AppendBytes(binary.AppendUvarint(dst, uint64(number)), part), nil
+	dst = codec.AppendBytes(binary.AppendUvarint(dst, uint64(number)), part)
+	if cap(part) > largePart {
+		l.part = nil
+	}
+	return dst, nil
 }
+
+// largePart is how many bytes are kept for what the next output gives.
+const largePart = 1 << 20
 
 // Lookup returns the encoded value that an output of entries, which has an index, has under an
 // encoded key.

@@ -110,9 +110,36 @@ func Latest(g *engine.Graph, i int, n *Numbers) func(dst []byte) ([]byte, error)
 // Feed publishes at the ports of location number i what a step gave: all of it, or
 // nothing if it returns an error. The source tells the partitions of a location apart. It
 // is called by one goroutine at a time. What is for operators that the program does not have is
-// passed over.
-func Feed(g *engine.Graph, i, source int, n *Numbers, outputs []byte) error {
-	return publish(g.Locations[i], func(s *engine.Location) error { return feed(s, source, n, outputs) })
+// passed over. Gave is that of the step if it was made in this process.
+func Feed(g *engine.Graph, i, source int, n *Numbers, outputs []byte, gave ...Gave) error {
+	return publish(g.Locations[i], func(s *engine.Location) error { return feed(s, source, n, outputs, gave...) })
+}
+
+// FeedFrom is [FeedWhole] of what the outputs of an executor in this process keep.
+func FeedFrom(g *engine.Graph, i, source int, l *Executor, of func(op *engine.Op, key []byte) bool) error {
+	return publish(g.Locations[i], func(s *engine.Location) error {
+		var others []byte
+		for _, from := range l.loc.OutputsInOrder {
+			if kept, ok := from.(engine.Sharing); ok {
+				to, err := s.Output(from.Operator().Index)
+				if err != nil {
+					return err
+				}
+				if to := to.(engine.Sharing); to.FeedFrom(kept) {
+					s.Ports = append(s.Ports, to)
+					continue
+				}
+			}
+			var err error
+			if others, err = l.give(others, from.Operator(), from.Kept); err != nil {
+				return err
+			}
+		}
+		if err := feed(s, source, l.numbers, others); err != nil {
+			return err
+		}
+		return whole(s, of)
+	})
 }
 
 // FeedWhole is [Feed] of all that the outputs of a partition have, to whose entries the keys
@@ -122,19 +149,24 @@ func FeedWhole(g *engine.Graph, i, source int, n *Numbers, outputs []byte, of fu
 		if err := feed(s, source, n, outputs); err != nil {
 			return err
 		}
-		for _, out := range s.OutputsInOrder {
-			if p, ok := out.(engine.Port); ok {
-				changed, err := p.Whole(of, s.Graph.Settings.Codec)
-				if err != nil {
-					return err
-				}
-				if changed {
-					s.Ports = append(s.Ports, p)
-				}
+		return whole(s, of)
+	})
+}
+
+// whole has the ports drop what the last feed did not have, of the keys of which of reports true.
+func whole(s *engine.Location, of func(op *engine.Op, key []byte) bool) error {
+	for _, out := range s.OutputsInOrder {
+		if p, ok := out.(engine.Port); ok {
+			changed, err := p.Whole(of, s.Graph.Settings.Codec)
+			if err != nil {
+				return err
+			}
+			if changed {
+				s.Ports = append(s.Ports, p)
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // publish makes visible what change gives the ports: all of it, or nothing if it returns an
@@ -154,7 +186,7 @@ func publish(s *engine.Location, change func(*engine.Location) error) error {
 }
 
 // feed decodes what a step gave without making it visible.
-func feed(s *engine.Location, source int, n *Numbers, outputs []byte) error {
+func feed(s *engine.Location, source int, n *Numbers, outputs []byte, gave ...Gave) error {
 	d := &codec.Decoder{Data: outputs}
 	for len(d.Data) > 0 {
 		number, part := int32(d.Uint()), &codec.Decoder{Data: d.Bytes()}
@@ -174,6 +206,13 @@ func feed(s *engine.Location, source int, n *Numbers, outputs []byte) error {
 				return fmt.Errorf("%w: %s is named twice", codec.ErrRecord, s.Ops[op])
 			}
 			s.Ports = append(s.Ports, p)
+		}
+		if sharing, ok := out.(engine.Sharing); ok {
+			for _, x := range gave {
+				if x.number == number {
+					sharing.Share(x.values)
+				}
+			}
 		}
 		if out.Feed(part, s.Graph.Settings.Codec, source); part.Err == nil && len(part.Data) > 0 {
 			part.Fail()

@@ -19,10 +19,13 @@ type wrapped interface{ State() any }
 
 // within returns a pointer to the state in a pointer to what an operator keeps of a key.
 func within(value any) any {
-	if w, ok := value.(wrapped); ok {
-		return w.State()
+	for {
+		w, ok := value.(wrapped)
+		if !ok {
+			return value
+		}
+		value = w.State()
 	}
-	return value
 }
 
 // MachineOf returns where a graph remembers values of type state under keys of type key. The error says that there is no

@@ -41,6 +41,9 @@ type called[S any] struct {
 	open   uint32 // without an answer
 }
 
+// State returns a pointer to the state that the functions of the program have, for package lookup.
+func (c *called[S]) State() any { return &c.state }
+
 // A Caller is a machine that makes calls, without the function that makes them.
 type Caller[K comparable, S, U, A, Q any] struct {
 	*machine[K, called[S], U, A]

@@ -152,8 +152,8 @@ func (out *EntryOutput[K, V]) expect(k K, h uint64, w *keyWaiter[V]) {
 
 // expectHere makes w wait for the entry of k, with mu held. If it is there, w has it.
 func (out *EntryOutput[K, V]) expectHere(k K, h uint64, w *keyWaiter[V]) {
-	if p := out.entries.Get(k, h); p != nil {
-		w.value, w.given = *p, true
+	if v, ok, _ := out.entries.Get(k, h); ok { // in memory, where values are not packed
+		w.value, w.given = v, true
 		w.done.Store(true)
 		out.entries.Delete(k, h)
 		return

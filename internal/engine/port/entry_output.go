@@ -3,6 +3,7 @@ package port
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,9 @@ type EntryOutput[K comparable, V any] struct {
 	hash    *keyed.Hasher[K]
 	check   func(K) error               // says why a value cannot be a key; nil if all can
 	step    engine.Columns[K, V]        // given in this step; held by the token
+	packed  []string                    // of step, what is kept of each value, if values are packed; held by the token or the feeder
+	shared  []string                    // what the location that gave the step keeps of its values, if that is in this process; held by the feeder
+	gave    []string                    // what is kept of the values that the last step gave, until Gave is called; held by the token
 	gone    engine.Columns[K, struct{}] // dropped in this step, after what it gave; held by the token
 	goneAt  *keyed.Table[K, int]        // where each key is in gone, if keys can come back within a step; nil elsewhere
 	taken   engine.Columns[K, struct{}] // taken before this step, of a flow whose history is elsewhere; held by the token or the feeder
@@ -32,8 +36,8 @@ type EntryOutput[K comparable, V any] struct {
 
 	_       token.CacheLinePad
 	mu      sync.Mutex
-	entries *keyed.Table[K, V]
-	given   uint64
+	entries state.Entries[K, V]
+	count   uint64                         // of the entries that were given
 	waiting *keyed.Table[K, *keyWaiter[V]] // the first waiter of each key
 	line    *arrivals[K]                   // of the entries, for who takes whichever comes next; nil until somebody does
 	ended   bool
@@ -72,7 +76,7 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 	if n.Region != nil && n.Region.Name != "" {
 		engine.Misuse(op.Name, "the collection is inside %s: emit it first", n.Region)
 	}
-	out := &EntryOutput[K, V]{loc: n.Loc, op: op, hash: keyed.HasherOf[K](), check: keyed.CheckOf[K](), entries: state.NewTable(engine.Lasting(op), state.Plain[K], state.Plain[V]), waiting: keyed.NewTable[K, *keyWaiter[V]]()}
+	out := &EntryOutput[K, V]{loc: n.Loc, op: op, hash: keyed.HasherOf[K](), check: keyed.CheckOf[K](), entries: state.NewEntries[K, V](op), waiting: keyed.NewTable[K, *keyWaiter[V]]()}
 	n.Loc.AddOutput(op, out)
 	if n.Forgets {
 		out.goneAt = keyed.NewTable[K, int]()
@@ -151,6 +155,8 @@ func (out *EntryOutput[K, V]) Show() (more bool) {
 func (out *EntryOutput[K, V]) Forget() {
 	out.listed = false
 	out.step.Clear()
+	clear(out.packed)
+	out.packed, out.shared = out.packed[:0], nil
 	out.gone.Clear()
 	if out.goneAt != nil && out.goneAt.Len() > 0 {
 		out.goneAt.Clear()
@@ -164,7 +170,7 @@ func (out *EntryOutput[K, V]) Forget() {
 // Give implements [engine.Port].
 func (out *EntryOutput[K, V]) Give() {
 	out.mu.Lock()
-	out.given += uint64(len(out.step.K))
+	out.count += uint64(len(out.step.K))
 	for i, k := range out.taken.K {
 		out.entries.Delete(k, out.taken.H[i])
 	}
@@ -174,11 +180,15 @@ func (out *EntryOutput[K, V]) Give() {
 		}
 	}
 	for i, k := range out.step.K {
-		if out.waiting.Len() > 0 && out.hand(k, out.step.H[i], out.step.V[i]) {
+		if out.waiting.Len() > 0 && out.hand(k, out.step.H[i], out.given(i)) {
 			continue
 		}
-		v, added := out.entries.Put(k, out.step.H[i])
-		*v = out.step.V[i]
+		added := false
+		if out.entries.Packs() {
+			added = out.entries.PutPacked(k, out.step.H[i], out.packed[i])
+		} else {
+			added = out.entries.Put(k, out.step.H[i], out.step.V[i])
+		}
 		if added && out.line != nil {
 			out.join(k, out.step.H[i])
 		}
@@ -211,10 +221,11 @@ func (out *EntryOutput[K, V]) Get(k K) (v V, ok bool) {
 	h := out.hash.Hash(k)
 	out.turn("look at", k, engine.Reads, nil)
 	out.mu.Lock()
-	if p := out.entries.Get(k, h); p != nil {
-		v, ok = *p, true
-	}
+	v, ok, err := out.entries.Get(k, h)
 	out.mu.Unlock()
+	if err != nil {
+		out.loc.Graph.Fail(fmt.Errorf("%s, key %v: %w", out.op, k, err))
+	}
 	if out.loc.Simulated() {
 		out.loc.Used(engine.Use{Op: out.op, Do: "get", Key: k, Value: v, OK: ok})
 	}
@@ -277,8 +288,9 @@ func (out *EntryOutput[K, V]) await(ctx context.Context, k K, take bool, r engin
 		}
 	}
 	out.mu.Lock()
-	if p := out.entries.Get(k, h); p != nil {
-		return out.found(p, k, h, take), nil
+	if v, ok, err := out.found(k, h, take); ok || err != nil {
+		out.mu.Unlock()
+		return v, err
 	}
 	var key []byte
 	if r != nil {
@@ -294,11 +306,11 @@ func (out *EntryOutput[K, V]) await(ctx context.Context, k K, take bool, r engin
 		out.loc.Enlist(&w.Waiter)
 		out.mu.Lock()
 	}
-	if p := out.entries.Get(k, h); p != nil {
-		v = out.found(p, k, h, take)
+	if v, ok, err := out.found(k, h, take); ok || err != nil {
+		out.mu.Unlock()
 		out.loc.Leave(&w.Waiter)
 		out.put(w)
-		return v, nil
+		return v, err
 	}
 	out.add(k, h, w)
 	if r != nil {
@@ -349,19 +361,20 @@ func (out *EntryOutput[K, V]) pause(ctx context.Context, w *keyWaiter[V]) error 
 	return nil
 }
 
-// found is called with mu held and unlocks it.
-func (out *EntryOutput[K, V]) found(p *V, k K, h uint64, take bool) V {
-	v := *p
-	if take {
+// found returns the value of k, if it is there. It is called with mu held.
+func (out *EntryOutput[K, V]) found(k K, h uint64, take bool) (v V, ok bool, err error) {
+	if v, ok, err = out.entries.Get(k, h); err != nil {
+		return v, false, fmt.Errorf("%s, key %v: %w", out.op, k, err)
+	}
+	if ok && take {
 		out.entries.Delete(k, h)
 	}
-	out.mu.Unlock()
-	return v
+	return v, ok, nil
 }
 
 // Figures implements [engine.Output].
 func (out *EntryOutput[K, V]) Figures() engine.OutputStatus {
 	out.mu.Lock()
 	defer out.mu.Unlock()
-	return engine.OutputStatus{Op: out.op, Kind: engine.Entries, Unread: out.entries.Len(), Given: out.given, Bytes: out.entries.Bytes()}
+	return engine.OutputStatus{Op: out.op, Kind: engine.Entries, Unread: out.entries.Len(), Given: out.count, Bytes: out.entries.Bytes()}
 }

@@ -3,6 +3,7 @@ package port
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"sync/atomic"
@@ -188,21 +189,21 @@ func (out *EntryOutput[K, V]) next(ctx context.Context, take bool) (x arrival[K]
 	out.mu.Lock()
 	if out.line == nil {
 		out.line = new(arrivals[K])
-		for k := range out.entries.All() {
+		for k := range out.entries.Keys() {
 			out.join(k, out.hash.Hash(k))
 		}
 	}
-	x, v, ok := out.pop(take)
+	x, v, ok, err := out.pop(take)
 	out.mu.Unlock()
-	if ok {
-		return x, v, nil
+	if ok || err != nil {
+		return x, v, err
 	}
 	w := out.loc.Graph.Waiters.Get()
 	out.loc.Enlist(w)
 	var failed error // the end of ctx
 	out.mu.Lock()
 	for {
-		if x, v, ok = out.pop(take); ok || failed != nil {
+		if x, v, ok, err = out.pop(take); ok || err != nil || failed != nil {
 			break
 		}
 		if out.ended {
@@ -218,28 +219,24 @@ func (out *EntryOutput[K, V]) next(ctx context.Context, take bool) (x arrival[K]
 	out.mu.Unlock()
 	out.loc.Leave(w)
 	out.loc.Graph.Waiters.Put(w)
-	if !ok && failed != nil {
+	if !ok && err == nil && failed != nil {
 		err = out.loc.Starved(failed)
 	}
 	return x, v, err
 }
 
 // pop returns the first entry that is still there, with mu held.
-func (out *EntryOutput[K, V]) pop(take bool) (x arrival[K], v V, ok bool) {
+func (out *EntryOutput[K, V]) pop(take bool) (x arrival[K], v V, ok bool, err error) {
 	l := out.line
 	for l.off < len(l.keys) {
 		x := l.keys[l.off]
 		l.keys[l.off] = arrival[K]{}
 		l.off++
-		if p := out.entries.Get(x.k, x.h); p != nil {
-			v = *p
-			if take {
-				out.entries.Delete(x.k, x.h)
-			}
-			return x, v, true
+		if v, ok, err = out.found(x.k, x.h, take); ok || err != nil {
+			return x, v, ok, err
 		}
 	}
-	return x, v, false
+	return x, v, false, nil
 }
 
 // join puts the key of an entry that came at the end of the line, with mu held.
@@ -247,7 +244,7 @@ func (out *EntryOutput[K, V]) join(k K, h uint64) {
 	l := out.line
 	if l.off > len(l.keys)/2 || len(l.keys)-l.off > 2*out.entries.Len()+64 {
 		l.keys = slices.DeleteFunc(slices.Delete(l.keys, 0, l.off), func(x arrival[K]) bool {
-			return out.entries.Get(x.k, x.h) == nil
+			return !out.entries.Has(x.k, x.h)
 		})
 		l.off = 0
 	}
@@ -303,4 +300,42 @@ func DropOn[K comparable, V, X any](out *EntryOutput[K, V], n *engine.KeyedNode[
 		out.gone.V = append(out.gone.V, make([]struct{}, len(b.K))...)
 		out.gone.H = append(out.gone.H, b.Hashes(out.hash, &hs)...)
 	})
+}
+
+// Gave implements [engine.Sharing].
+func (out *EntryOutput[K, V]) Gave() []string {
+	gave := out.gave
+	out.gave = nil
+	return gave
+}
+
+// Share implements [engine.Sharing].
+func (out *EntryOutput[K, V]) Share(gave []string) { out.shared = gave }
+
+// FeedFrom implements [engine.Sharing].
+func (out *EntryOutput[K, V]) FeedFrom(from engine.Port) bool {
+	kept, ok := from.(*EntryOutput[K, V])
+	if !ok || !kept.entries.Packs() || !out.entries.Packs() {
+		return false
+	}
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	for k, packed := range kept.entries.AllPacked() {
+		out.step.K = append(out.step.K, k)
+		out.step.H = append(out.step.H, out.hash.Hash(k))
+		out.packed = append(out.packed, *packed)
+	}
+	return true
+}
+
+// given returns value number i of the step, which is not decoded if it came by FeedFrom.
+func (out *EntryOutput[K, V]) given(i int) V {
+	if i < len(out.step.V) {
+		return out.step.V[i]
+	}
+	v, err := out.entries.Unpack(out.packed[i])
+	if err != nil {
+		out.loc.Graph.Fail(fmt.Errorf("%s, key %v: %w", out.op, out.step.K[i], err))
+	}
+	return v
 }

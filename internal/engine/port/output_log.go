@@ -107,16 +107,22 @@ func (out *EntryOutput[K, V]) Emit(dst []byte, c codec.Codec) (_ []byte, err err
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(out.step.K)))
 	for i, k := range out.step.K {
+		at := 0
 		if dst, err = codec.AppendValue(dst, c, k); err == nil {
+			at = len(dst)
 			dst, err = codec.AppendValue(dst, c, out.step.V[i])
 		}
 		if err != nil {
 			return dst, fmt.Errorf("%s, key %v: %w", out.op, k, err)
 		}
+		if out.entries.Packs() {
+			out.packed = append(out.packed, string((&codec.Decoder{Data: dst[at:]}).Bytes()))
+		}
 	}
 	if dst, err = out.appendKeys(dst, c, out.gone.K); err != nil {
 		return dst, err
 	}
+	out.gave = slices.Clone(out.packed)
 	out.Release()
 	return dst, nil
 }
@@ -177,11 +183,11 @@ func (out *EntryOutput[K, V]) Kept(dst []byte, c codec.Codec) (_ []byte, err err
 	}
 	dst = binary.AppendUvarint(dst, 0) // taken
 	dst = binary.AppendUvarint(dst, uint64(out.entries.Len()))
-	for k, v := range out.entries.All() {
+	for k := range out.entries.Keys() {
 		if dst, err = codec.AppendValue(dst, c, k); err != nil {
 			return dst, err
 		}
-		if dst, err = codec.AppendValue(dst, c, *v); err != nil {
+		if dst, _, err = out.entries.AppendValue(dst, k, out.hash.Hash(k)); err != nil {
 			return dst, err
 		}
 	}
@@ -194,12 +200,11 @@ func (out *EntryOutput[K, V]) Lookup(key []byte, c codec.Codec) ([]byte, bool, e
 	if err := c.Decode(key, &k); err != nil {
 		return nil, false, err
 	}
-	p := out.entries.Get(k, out.hash.Hash(k))
-	if p == nil {
-		return nil, false, nil
+	value, ok, err := out.entries.AppendValue(nil, k, out.hash.Hash(k))
+	if !ok || err != nil {
+		return nil, false, err
 	}
-	value, err := c.Append(nil, *p)
-	return value, err == nil, err
+	return (&codec.Decoder{Data: value}).Bytes(), true, nil
 }
 
 // Feed implements [engine.Output].
@@ -227,17 +232,38 @@ func (out *Output[T]) Feed(d *codec.Decoder, c codec.Codec, source int) {
 // Feed implements [engine.Output].
 func (out *EntryOutput[K, V]) Feed(d *codec.Decoder, c codec.Codec, _ int) {
 	out.feedKeys(d, c, d.Count(), &out.taken)
-	for range d.Count() {
+	for i := range d.Count() {
 		k := codec.DecodeValue[K](d, c)
+		data := d.Data
 		v := codec.DecodeValue[V](d, c)
 		if d.Err != nil {
 			break
+		}
+		if out.entries.Packs() {
+			packed, err := out.packedOf(i, (&codec.Decoder{Data: data}).Bytes(), c, &v)
+			if err != nil {
+				d.Err = err
+				break
+			}
+			out.packed = append(out.packed, packed)
 		}
 		out.step.K = append(out.step.K, k)
 		out.step.V = append(out.step.V, v)
 		out.step.H = append(out.step.H, out.hash.Hash(k))
 	}
 	out.feedKeys(d, c, d.Count(), &out.gone)
+}
+
+// packedOf returns what is kept of value number i that a step gave: what the location keeps that gave it, if that is in this
+// process, or a copy. If the step is of a program with another codec, the value is encoded again.
+func (out *EntryOutput[K, V]) packedOf(i int, encoded []byte, c codec.Codec, v *V) (string, error) {
+	switch {
+	case i < len(out.shared) && out.shared[i] == string(encoded):
+		return out.shared[i], nil
+	case !codec.Same(c, out.entries.Codec()):
+		encoded = nil
+	}
+	return out.entries.Pack(v, encoded)
 }
 
 func (out *EntryOutput[K, V]) feedKeys(d *codec.Decoder, c codec.Codec, n int, to *engine.Columns[K, struct{}]) {
@@ -281,7 +307,7 @@ func (out *EntryOutput[K, V]) Whole(of func(op *engine.Op, key []byte) bool, c c
 	for i, k := range out.step.K {
 		has.Put(k, out.step.H[i])
 	}
-	for k := range out.entries.All() {
+	for k := range out.entries.Keys() {
 		h := out.hash.Hash(k)
 		if has.Get(k, h) != nil {
 			continue

@@ -132,7 +132,7 @@ func (out *EntryOutput[K, V]) awaitTurn(k K, h uint64, take bool) error {
 	err := out.turn(say, k, a, func() bool {
 		out.mu.Lock()
 		defer out.mu.Unlock()
-		return out.ended || out.entries.Get(k, h) != nil
+		return out.ended || out.entries.Has(k, h)
 	})
 	if err != nil {
 		err = out.loc.Starved(err)

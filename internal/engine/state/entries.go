@@ -18,8 +18,11 @@ const mostSearched = 1 << 14
 func (s *tableState[K, V]) KeyType() reflect.Type { return reflect.TypeFor[K]() }
 
 func (s *tableState[K, V]) ValueType() reflect.Type {
-	if s.set {
+	switch {
+	case s.set:
 		return nil
+	case s.value.Show != nil:
+		return s.value.Type
 	}
 	return reflect.TypeFor[V]()
 }
@@ -37,7 +40,11 @@ func (s *tableState[K, V]) entry(i uint32) (e engine.Entry, ok bool) {
 	if !ok {
 		return e, false
 	}
-	if e.Key = k; !s.set {
+	switch e.Key = k; {
+	case s.set:
+	case s.value.Show != nil:
+		e.Value = s.value.Show(v)
+	default:
 		e.Value = v
 	}
 	return e, true

@@ -108,6 +108,37 @@ func Plain[T any](op *engine.Op) codec.Of[T] {
 	}
 }
 
+// Packed is the form of a user's type whose values are kept as they are encoded. What is saved is what [Plain] saves.
+func Packed[T any](op *engine.Op) codec.Of[string] {
+	engine.CheckType[T](op)
+	own := op.Loc.Graph.Settings.Codec
+	return codec.Of[string]{
+		Kind: reflect.TypeFor[T]().String(),
+		Save: func(dst []byte, _ codec.Codec, x *string) ([]byte, error) { return codec.AppendString(dst, *x), nil },
+		Load: func(d *codec.Decoder, c codec.Codec, x *string) {
+			data := d.Data
+			v := codec.DecodeValue[T](d, c) // to find out whether it can be decoded
+			if d.Err != nil {
+				return
+			}
+			if !codec.Same(c, own) {
+				if data, d.Err = codec.AppendFrom(nil, own, &v); d.Err != nil {
+					return
+				}
+			}
+			*x = string((&codec.Decoder{Data: data}).Bytes())
+		},
+		Show: func(x *string) any {
+			v := new(T)
+			if err := own.Decode([]byte(*x), v); err != nil {
+				return x
+			}
+			return v
+		},
+		Type: reflect.TypeFor[T](),
+	}
+}
+
 // A varState saves a variable.
 type varState[T any] struct{ p *T }
 

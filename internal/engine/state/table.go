@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/binary"
+	"reflect"
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
@@ -114,6 +115,10 @@ func (s *tableState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 
 func (s *tableState[K, V]) Describe(w *codec.Describer) {
 	for k, v := range s.table.All() {
+		if s.value.Show != nil {
+			w.Entry("%v: %+v", k, reflect.ValueOf(s.value.Show(v)).Elem())
+			continue
+		}
 		w.Entry("%v: %+v", k, *v)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Of what a call leaves behind, the result may be large. So it is kept whole until it was read, and a
 // little longer: whoever did not get the answer may ask again. And a thread keeps only so many bytes of
-// large results, so that a tool costs its own thread only. What stays of a result says how large it was.
+// large results, for an hour, so that a tool costs its own thread only. What stays of a result says how large it was.
 
 const (
 	// LargeResult is how many bytes a result has at most that stays as it is for as long as its call
@@ -19,8 +19,9 @@ const (
 	LargeResult = 1 << 10
 	// countedResult is how many bytes a result has that its thread counts. To be counted costs a record.
 	countedResult = 16 << 10
-	// readResult is how long a large result is kept when it was read.
-	readResult = 10 * time.Minute
+	// readResult is how long a large result is kept when it was read, and unreadResult one that is counted, if nobody reads it.
+	readResult   = 10 * time.Minute
+	unreadResult = time.Hour
 	// DefaultResults is how many bytes of results a thread keeps.
 	DefaultResults = 2 << 20
 )
@@ -76,6 +77,7 @@ func (t turn) keepWhole(call *Call, result *ToolResult) {
 	if call.Told {
 		t.read()
 	} else if n >= countedResult {
+		t.do.After(whole, unreadResult)
 		t.do.Call(request{Notice: &Notice{Key: t.do.Key(), Kept: n}})
 	}
 }

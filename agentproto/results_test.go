@@ -124,6 +124,34 @@ func TestResultsOfThread(t *testing.T) {
 	})
 }
 
+// TestUnreadResultIsCut would catch a result of many bytes that is kept for a day though nobody wants it, one that goes before the
+// hour is over, and one of fewer bytes that goes.
+func TestUnreadResultIsCut(t *testing.T) {
+	for bytes, want := range map[int]string{
+		countedResult:     fmt.Sprintf("[a result of %d bytes, which is no longer kept]", countedResult),
+		countedResult - 1: "all",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			opts := retaining
+			opts.Retain = 24 * time.Hour
+			h := startProgram(t, opts)
+			defer h.stop()
+			h.call(k1, nil)
+			result := text(strings.Repeat("x", bytes))
+			result.GroupID, result.ID = k1.GroupID, k1.ID
+			h.deliver(k1, Event{Kind: ResultArrived, Result: result})
+			time.Sleep(unreadResult - time.Second)
+			if got := h.kept(k1); got != "all" {
+				t.Errorf("of %d bytes there is %q before the hour is over", bytes, got)
+			}
+			time.Sleep(2 * time.Second)
+			if got := h.kept(k1); got != want {
+				t.Errorf("of %d bytes there is %q after an hour, want %q", bytes, got, want)
+			}
+		})
+	}
+}
+
 // TestResultsAreForEver would catch a program without Retain that forgets a result.
 func TestResultsAreForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -192,11 +192,8 @@ func (p *Program) Done() <-chan struct{} { return p.app.Done() }
 // Err returns why the program has ended, nil while it runs and after Stop.
 func (p *Program) Err() error { return p.app.Err() }
 
-// Graph returns what the flow of a program that was started is made of.
-func (p *Program) Graph() dataflow.Graph { return p.app.Graph() }
-
-// Status returns what the flow of a program that was started has done and what waits there.
-func (p *Program) Status() []dataflow.LocationStatus { return p.app.Status() }
+// App returns the flow of a program that was started, to look at it. It is stopped by [Program.Stop].
+func (p *Program) App() *dataflow.App { return p.app }
 
 // Call puts a call. It returns [dataflow.ErrDuplicateKey] if the key was used before:
 // a call is never replaced.

@@ -53,6 +53,7 @@ func (rt *Runtime) dispatch(ctx context.Context, call *agentproto.Call) agentpro
 	}
 	ending := d.run(ctx)
 	if ending.accepted {
+		rt.trail.Note(call.Key, "accepted", s.base)
 		outcome := agentproto.DispatchOutcome{Accepted: true}
 		if rt.opts.AskStatus {
 			outcome.Watch = call.Server
@@ -63,6 +64,7 @@ func (rt *Runtime) dispatch(ctx context.Context, call *agentproto.Call) agentpro
 	if ctx.Err() != nil {
 		return agentproto.DispatchOutcome{Ambiguous: true, Reason: "the runtime stopped"}
 	}
+	rt.trail.Note(call.Key, "not accepted", s.base+" "+ending.failure)
 	rt.log.Warn("call not accepted", keyAttr(call.Key), "toolset", s.base, "failure", ending.failure,
 		"attempts", ending.attempts, "ambiguous", ending.ambiguous, "error", ending.err)
 	return agentproto.DispatchOutcome{

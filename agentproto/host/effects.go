@@ -30,27 +30,40 @@ func (rt *Runtime) do(e agentproto.Effect) {
 	rt.subscribed.see(e)
 	switch e.Kind {
 	case agentproto.Resolve:
+		rt.trail.Note(key, "resolved", e.Resolution.Cause.String())
 		rt.resolved(e.Resolution)
 		rt.progress(key, e.State)
 
 	case agentproto.SurfaceOAuth, agentproto.PromptChoice:
+		rt.trail.Note(key, e.State.String(), e.Operation)
 		rt.ask(e.Prompt(), true)
 		rt.progress(key, e.State)
 
 	case agentproto.Withdraw:
+		rt.trail.Note(key, "prompt withdrawn", "")
 		rt.endPrompt(key, e.Number, true)
 
 	case agentproto.AnswerChoice: // the program calls answer
+		rt.trail.Note(key, "answer is sent", choiceOf(e.Choice, e.Selected))
 		rt.endPrompt(key, e.Number, false)
 		rt.progress(key, e.State)
 
 	case agentproto.Departed:
+		rt.trail.Note(key, "departed", "its session has moved")
 		rt.attempts.settle(key)
 
 	case agentproto.CancelCall:
+		rt.trail.Note(key, "cancelled at the tool servers", "")
 		rt.cancelEverywhere(key)
 
+	case agentproto.DeliverEvent:
+		rt.trail.Note(key, "event", "")
+
+	case agentproto.SubscriptionEnded:
+		rt.trail.Note(key, "subscription ended", "")
+
 	case agentproto.Drop:
+		rt.trail.Note(key, "dropped", e.Dropped.String())
 		var s *server
 		if r, resolved := rt.program.Resolved(key); resolved {
 			s = rt.serverOf(r.Server)

@@ -18,27 +18,37 @@ var ErrFull = errors.New("host: there is no memory for more")
 type memory struct {
 	limit int64        // zero is none
 	live  func() int64 // bytes in use
+	made  func() int64 // bytes that were ever allocated
 	free  func()       // collects garbage
 	now   func() time.Time
 
 	mu        sync.Mutex
-	collected time.Time // garbage, because there was no room
+	collected time.Time // when garbage was collected because there was no room
+	by        int64     // what made said then
 }
 
 func newMemory(limit int64) *memory {
-	return &memory{limit: max(0, limit), live: liveHeap, free: runtime.GC, now: time.Now}
+	return &memory{limit: max(0, limit), live: liveHeap, made: allocated, free: runtime.GC, now: time.Now}
 }
 
 // liveHeap returns how many bytes the last collection of garbage found in use.
-func liveHeap() int64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+func liveHeap() int64 { return read("/gc/heap/live:bytes") }
+
+// allocated returns how many bytes were ever allocated.
+func allocated() int64 { return read("/gc/heap/allocs:bytes") }
+
+func read(metric string) int64 {
+	sample := []metrics.Sample{{Name: metric}}
 	metrics.Read(sample)
 	return int64(sample[0].Value.Uint64())
 }
 
-// collectAgain is how long garbage is not collected again that was collected because there was no room: the collector
-// does it by itself when much was made, and nothing new is when nothing is taken.
-const collectAgain = 5 * time.Second
+// Garbage that was collected because there was no room is collected again after a while, or when much was made since, of which
+// most may be garbage again. The collector does it by itself only when the heap has doubled.
+const (
+	collectAgain   = 5 * time.Second
+	collectAgainBy = 64 << 20
+)
 
 // full returns an [ErrFull] if there is no room.
 func (m *memory) full() error {
@@ -47,9 +57,9 @@ func (m *memory) full() error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now := m.now(); now.Sub(m.collected) >= collectAgain {
+	if now, by := m.now(), m.made(); now.Sub(m.collected) >= collectAgain || by-m.by >= collectAgainBy {
 		m.free()
-		m.collected = now
+		m.collected, m.by = now, by
 	}
 	live := m.live()
 	if live < m.limit/10*9 {

@@ -11,26 +11,30 @@ import (
 // TestMemory would catch calls that are refused although only garbage is in the way, garbage that is collected for each of them, and
 // a runtime that takes no calls without a bound.
 func TestMemory(t *testing.T) {
-	now, live, garbage, collected := time.Unix(1000, 0), int64(0), int64(0), 0
+	now, live, garbage, made, collected := time.Unix(1000, 0), int64(0), int64(0), int64(1<<40), 0
 	m := newMemory(100 << 20)
+	m.made = func() int64 { return made }
 	m.live, m.now = func() int64 { return live + garbage }, func() time.Time { return now }
 	m.free = func() { garbage, collected = 0, collected+1 }
 	for _, x := range []struct {
 		after     time.Duration
 		live      int64 // MiB
 		garbage   int64
+		made      int64 // since the one before
 		full      bool
 		collected int
 	}{
-		{0, 89, 0, false, 0},
-		{0, 89, 5, false, 1},
-		{4 * time.Second, 89, 5, true, 1}, // it may be garbage: that is found out later
-		{time.Second, 89, 5, false, 2},
-		{time.Minute, 95, 0, true, 3},
-		{time.Second, 95, 0, true, 3},
-		{time.Second, 80, 0, false, 3},
+		{0, 89, 0, 0, false, 0},
+		{0, 89, 5, 0, false, 1},
+		{4 * time.Second, 89, 5, 63, true, 1}, // it may be garbage: that is found out later
+		{time.Second, 89, 5, 0, false, 2},
+		{time.Second, 89, 5, 63, true, 2},
+		{0, 89, 5, 1, false, 3}, // or when much was made
+		{time.Minute, 95, 0, 0, true, 4},
+		{time.Second, 95, 0, 0, true, 4},
+		{time.Second, 80, 0, 0, false, 4},
 	} {
-		now, live, garbage = now.Add(x.after), x.live<<20, x.garbage<<20
+		now, live, garbage, made = now.Add(x.after), x.live<<20, x.garbage<<20, made+x.made<<20
 		if err := m.full(); errors.Is(err, ErrFull) != x.full || collected != x.collected {
 			t.Errorf("%+v: %v, collected %d times", x, err, collected)
 		}
@@ -41,8 +45,8 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%d: %v", none, err)
 		}
 	}
-	if n := liveHeap(); n <= 0 || n > 1<<40 {
-		t.Errorf("%d bytes are in use", n)
+	if n, all := liveHeap(), allocated(); n <= 0 || all < n || n > 1<<40 {
+		t.Errorf("%d bytes are in use, %d were made", n, all)
 	}
 }
 

@@ -85,6 +85,15 @@ func (rt *Runtime) parts() Parts {
 	return with
 }
 
+// An inMemory is a flow that is not kept, which its program stops.
+type inMemory struct {
+	*dataflow.App
+	program *agentproto.Program
+}
+
+// Stop stops the program.
+func (m inMemory) Stop(ctx context.Context) error { return m.program.Stop(ctx) }
+
 // stopUnused is how long a flow may take to stop in which nothing was done.
 const stopUnused = 10 * time.Second
 
@@ -97,7 +106,7 @@ func (rt *Runtime) run(ctx context.Context, wrap func(delivering) delivering) er
 		if err := ports.calls.Start(rt.ctx); err != nil {
 			return err
 		}
-		rt.flow = ports.calls
+		rt.flow = inMemory{ports.calls.App(), ports.calls}
 	} else {
 		app, err := durable.Start(rt.ctx, func(f *dataflow.Flow) *Ports { return Build(f, with) }, *rt.opts.State)
 		if err != nil {

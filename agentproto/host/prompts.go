@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
@@ -26,7 +27,8 @@ type prompts struct {
 // A shown prompt is one that the surface was given.
 type shown struct {
 	prompt *agentproto.Prompt
-	detour string // as the surface knows it: the auth_url in clear, or the response_url
+	at     time.Time // when it was shown
+	detour string    // as the surface knows it: the auth_url in clear, or the response_url
 	// over says that it was over when it was shown, as when the effects of a process that
 	// was killed come again. It is taken back then, though the user has answered.
 	over bool
@@ -95,7 +97,7 @@ func (rt *Runtime) ask(p *agentproto.Prompt, byEffect bool) {
 	if now := ps.shown[p.Key].prompt; now != nil && (!byEffect || now.Number == p.Number) {
 		return // or the one before is, and the effects that replace it are on their way
 	}
-	now := shown{prompt: p, detour: p.Detour, over: rt.program.IsOver(p)}
+	now := shown{prompt: p, at: time.Now(), detour: p.Detour, over: rt.program.IsOver(p)}
 	if now.over && !byEffect {
 		return
 	}
@@ -150,9 +152,13 @@ func (rt *Runtime) Answer(ctx context.Context, key agentproto.CallKey, responseU
 	if prompt != nil {
 		lifetime = cmp.Or(prompt.Lifetime, lifetime)
 	}
-	return rt.deliver(ctx, key, agentproto.Event{
+	err := rt.deliver(ctx, key, agentproto.Event{
 		Kind: agentproto.ChoiceAnswered, Detour: responseURL, Selected: selected, Lifetime: lifetime,
 	})
+	if err == nil && prompt != nil {
+		rt.trail.Note(key, "answered", choiceOf(prompt.Choice, selected))
+	}
+	return err
 }
 
 // answer posts the user's answer to the tool server that asked, as

@@ -90,6 +90,7 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 	}
 	rt.knows(key)
 	rt.count(s, nCalls)
+	rt.trail.Note(key, "made", req.Operation)
 	return key, nil
 }
 

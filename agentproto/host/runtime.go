@@ -14,6 +14,8 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/internal/trail"
+	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/inspect"
 	"github.com/millrace/millrace/internal/edge"
@@ -25,6 +27,7 @@ type delivering = func(ctx context.Context, key agentproto.CallKey, e agentproto
 // A running is a flow that runs: a [dataflow.App] or a [durable.App].
 type running interface {
 	inspect.App
+	dataflow.Remembering
 	Stop(ctx context.Context) error
 }
 
@@ -72,6 +75,7 @@ type Runtime struct {
 	replays    *replays
 	attempts   *attempts
 	prompts    prompts
+	trail      *trail.Trail
 	shown      *queue[func(context.Context, Surface)]
 	counters   counters
 	others     counters // of no server
@@ -174,7 +178,7 @@ func configure(opts Options) (*Runtime, error) {
 		opts: opts, log: opts.Logger, sealer: opts.Sealer, surface: opts.Surface,
 		servers: servers, byID: map[serverID]*server{}, origins: map[string]bool{},
 		offers: newOffers(opts.Bounds.Sessions), intake: newIntake(opts.Bounds), turns: newTurns(), bodies: bodies, views: newViews(opts.Bounds), subscribed: newSubscribed(opts.Bounds.Subscriptions), replays: newReplays(),
-		attempts: newAttempts(), memory: newMemory(opts.Bounds.Memory), shown: newQueue[func(context.Context, Surface)](),
+		attempts: newAttempts(), trail: trail.New(), memory: newMemory(opts.Bounds.Memory), shown: newQueue[func(context.Context, Surface)](),
 		running: make(chan struct{}), stopped: make(chan struct{}), leaving: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
 	}
 	if rt.moves, err = newMoves(opts.MigrationKey); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"runtime"
@@ -45,6 +46,7 @@ func TestDay(t *testing.T) {
 		}
 		dir := t.TempDir()
 		w.opts = Options{
+			Surface: blind{}, Logger: slog.New(slog.DiscardHandler), // the test remembers nothing of its own
 			Sealer: sealer, State: &durable.Options{Log: disklog.Dir(dir)}, Bounds: Bounds{Memory: memory},
 			Model: conversation.ModelFunc(func(_ context.Context, r *conversation.Request) (*conversation.Reply, error) {
 				if len(r.Messages) == 1 {
@@ -145,6 +147,15 @@ func used(dir string) (n int64) {
 	})
 	return n
 }
+
+// A blind surface remembers nothing of what it is shown.
+type blind struct{}
+
+func (blind) OAuth(context.Context, agentproto.CallKey, *agentproto.OAuth)       {}
+func (blind) Choice(context.Context, agentproto.CallKey, *agentproto.UserChoice) {}
+func (blind) Withdraw(agentproto.CallKey, string)                                {}
+func (blind) Progress(agentproto.CallKey, agentproto.State)                      {}
+func (blind) View(agentproto.CallKey, *agentproto.ViewUpdate)                    {}
 
 // A soaking is a tool server that answers each call at once, and sends events.
 type soaking struct {

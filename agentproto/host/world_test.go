@@ -119,8 +119,12 @@ func (w *world) start(bases ...string) *Runtime {
 	opts.Listener = w.net.listen("runtime.test:80")
 	opts.PublicURL = "http://runtime.test"
 	opts.DialContext = w.net.dial
-	opts.Surface = w.user
-	opts.Logger = slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if opts.Surface == nil {
+		opts.Surface = w.user
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
 	rt, err := start(w.t.Context(), opts, w.deliver)
 	if err != nil {
 		w.t.Fatalf("start: %v", err)

@@ -1,0 +1,192 @@
+package agentinspect
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/inspect"
+)
+
+// Options say what can be done on the pages.
+type Options struct {
+	// Answers lets who may look answer what users are asked. Set it only where [inspect.Options].Token, or what is in front of the
+	// handler, says who that is. Without [inspect.Options].Values nothing can be answered.
+	Answers bool
+}
+
+// Section returns the pages of a runtime. They are at agents/ below the page of its flow.
+func Section(rt *host.Runtime, o Options) inspect.Section {
+	v := &view{rt: rt, options: o, streams: make(chan struct{}, maxStreams)}
+	return inspect.Section{Title: "Agents", Path: "agents/", Style: pageCSS, Script: pageJS, Serve: v.serve}
+}
+
+// The sources of the pages are what browsers get.
+var (
+	//go:embed page/page.css
+	pageCSS string
+	//go:embed page/page.js
+	pageJS string
+	//go:embed page/pages.html
+	pagesHTML string
+
+	pages = template.Must(template.New("pages").Funcs(inspect.Funcs()).Funcs(template.FuncMap{"query": query, "web": web, "asked": asked, "states": stateNames}).Parse(pagesHTML))
+)
+
+// query returns parameters as they are in a link.
+func query(pairs ...string) (template.URL, error) {
+	if len(pairs)%2 != 0 {
+		return "", errors.New("a name without a value")
+	}
+	values := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		values.Set(pairs[i], pairs[i+1])
+	}
+	return template.URL("?" + values.Encode()), nil // which has escaped everything
+}
+
+// web reports whether a URL may be a link: it is of the web.
+func web(raw string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
+}
+
+// A shownPrompt is a prompt as a template shows it.
+type shownPrompt struct {
+	P       prompt
+	Answers bool
+	At      time.Time
+}
+
+func asked(p prompt, answers bool, at time.Time) shownPrompt { return shownPrompt{p, answers, at} }
+
+// stateNames returns the names by which calls are asked for.
+func stateNames() []string { return slices.Sorted(maps.Keys(states)) }
+
+// A view is a runtime as it is shown.
+type view struct {
+	rt      *host.Runtime
+	options Options
+	streams chan struct{} // transcripts that are being sent
+}
+
+// A request is a request for a page, or for JSON.
+type request struct {
+	w    http.ResponseWriter
+	r    *http.Request
+	page *inspect.Page
+	json bool
+}
+
+// A problem is why a request has no answer.
+type problem struct {
+	status int
+	why    string
+}
+
+func (p problem) Error() string { return p.why }
+
+func (v *view) serve(w http.ResponseWriter, r *http.Request, page *inspect.Page) {
+	path, isJSON := strings.CutPrefix(r.URL.Path, "/v1")
+	q := request{w, r, page, isJSON}
+	if r.Method == http.MethodPost && path == "/answers" && !isJSON {
+		q.answer(v.takeAnswer(q))
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		page.Refuse(w, http.StatusMethodNotAllowed, "ask with GET")
+		return
+	}
+	type served struct {
+		serve  func(request) error
+		values bool
+		names  []string
+	}
+	all := map[string]served{
+		"/threads":  {v.threads, true, []string{"from"}},
+		"/thread":   {v.thread, true, []string{"id"}},
+		"/calls":    {v.calls, true, []string{"state", "thread", "from"}},
+		"/call":     {v.call, true, []string{"thread", "id"}},
+		"/prompts":  {v.prompts, true, []string{"answered"}},
+		"/events":   {v.events, true, []string{"thread", "from"}},
+		"/messages": {v.messages, true, []string{"id", "from"}},
+		"/status":   {v.status, false, nil},
+		"/":         {v.overview, false, nil},
+	}
+	s, ok := all[path]
+	onlyJSON, onlyPage := path == "/status" || path == "/messages", path == "/" || path == "/events"
+	switch {
+	case !ok, isJSON && onlyPage, !isJSON && onlyJSON:
+		page.Refuse(w, http.StatusNotFound, "there is no such page")
+	case !page.Known(w, r, s.names...):
+	case s.values && !page.Values():
+		page.Refuse(w, http.StatusForbidden, "what users, models and tools have written is not shown here: see inspect.Options.Values")
+	default:
+		q.answer(s.serve(q))
+	}
+}
+
+// answer refuses a request that was not served.
+func (q request) answer(err error) {
+	var p problem
+	switch {
+	case err == nil:
+	case errors.As(err, &p):
+		q.page.Refuse(q.w, p.status, p.why)
+	case errors.Is(err, host.ErrNoModel):
+		q.page.Refuse(q.w, http.StatusNotFound, err.Error())
+	default: // the flow has ended, or a step goes on
+		q.w.Header().Set("Retry-After", "1")
+		q.page.Refuse(q.w, http.StatusServiceUnavailable, err.Error())
+	}
+}
+
+// show answers with JSON, or with a page of a template.
+func (q request) show(title, of string, shown any) error {
+	if q.json {
+		q.page.JSON(q.w, http.StatusOK, shown)
+		return nil
+	}
+	q.page.Write(q.w, http.StatusOK, title, pages.Lookup(of), shown)
+	return nil
+}
+
+// placeOf reads where a page begins, from what a page before has given as its next.
+func placeOf(text string) (p dataflow.StatePlace, err error) {
+	if text == "" {
+		return p, nil
+	}
+	partition, entry, ok := strings.Cut(text, ".")
+	n, wrong := strconv.Atoi(partition)
+	e, wrong2 := strconv.ParseUint(entry, 10, 32)
+	if !ok || wrong != nil || wrong2 != nil || n < 0 {
+		return p, problem{http.StatusBadRequest, `"from" is what a page before has given as its next`}
+	}
+	return dataflow.StatePlace{Partition: n, Entry: uint32(e)}, nil
+}
+
+// nextOf is what placeOf reads.
+func nextOf(p dataflow.StatePlace, more bool) string {
+	if !more {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d", p.Partition, p.Entry)
+}
+
+// keyOf reads a call from the parameters thread and id.
+func (q request) keyOf() agentproto.CallKey {
+	values := q.r.URL.Query()
+	return agentproto.CallKey{GroupID: values.Get("thread"), ID: values.Get("id")}
+}

@@ -1,0 +1,81 @@
+package agentinspect
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/millrace/millrace/agentproto/host"
+)
+
+// A status is how a runtime is, as JSON has it.
+type status struct {
+	At      time.Time    `json:"at"`
+	Counts  host.Counts  `json:"counts"`
+	Prompts int          `json:"prompts"`
+	Memory  filled       `json:"memory"`
+	Bodies  filled       `json:"bodies"`
+	Servers []toolServer `json:"servers"`
+}
+
+// A filled is how much of a bound is used.
+type filled struct {
+	Bytes int64 `json:"bytes"`
+	Bound int64 `json:"bound"` // 0 is none
+}
+
+// A toolServer is what the runtime knows of a tool server.
+type toolServer struct {
+	URL      string      `json:"url"`
+	Name     string      `json:"name,omitempty"` // in its manifest
+	State    string      `json:"state"`          // ok, not asked, down, or no manifest
+	Failure  string      `json:"failure,omitempty"`
+	Failed   time.Time   `json:"failed,omitzero"`
+	Command  bool        `json:"command"` // the runtime runs it
+	InFlight int         `json:"in_flight"`
+	Slots    int         `json:"slots"`
+	Counts   host.Counts `json:"counts"`
+	Tools    []tool      `json:"tools"`
+}
+
+type tool struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+}
+
+func (v *view) statusOf() status {
+	st := v.rt.Stats()
+	s := status{
+		At: time.Now().UTC(), Counts: st.Counts, Prompts: st.Prompts, Memory: filled(st.Memory), Bodies: filled(st.Bodies), Servers: []toolServer{},
+	}
+	for _, t := range v.rt.ToolServers() {
+		shown := toolServer{
+			URL: t.URL, Name: t.Name, State: "ok", Command: t.Command, InFlight: t.InFlight, Slots: t.Slots, Counts: t.Counts, Tools: []tool{},
+		}
+		switch {
+		case t.Down != nil:
+			shown.State, shown.Failure = "down", t.Down.Error()
+		case t.Failure != nil:
+			shown.State, shown.Failure, shown.Failed = "no manifest", t.Failure.Error(), t.Failed.UTC()
+		case t.Name == "":
+			shown.State = "not asked"
+		}
+		for _, of := range t.Tools {
+			shown.Tools = append(shown.Tools, tool{of.Name, cut(of.Description)})
+		}
+		s.Servers = append(s.Servers, shown)
+	}
+	return s
+}
+
+func (v *view) status(q request) error {
+	q.page.JSON(q.w, http.StatusOK, v.statusOf())
+	return nil
+}
+
+// overview shows how the runtime is.
+func (v *view) overview(q request) error {
+	return q.show("agents", "overview", struct {
+		status
+		Values bool
+	}{v.statusOf(), q.page.Values()})
+}

@@ -1,0 +1,150 @@
+package agentinspect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/millrace/millrace/internal/edge"
+)
+
+// How transcripts are sent.
+const (
+	maxStreams = 32               // at once
+	lookAgain  = time.Second      // where the thread stands is looked at
+	stillThere = 15 * time.Second // a reader is told, if there is nothing else to say
+	longest    = 10 * time.Minute // of one answer; a browser asks again by itself
+)
+
+// A standing is where a thread stands, and what its user is asked, as a page that is open shows it.
+type standing struct {
+	State   string   `json:"state"`
+	Pending int      `json:"pending"`
+	Prompts []prompt `json:"prompts"`
+}
+
+// events sends the messages of a thread as they come, and where it stands whenever that has changed, as server-sent events
+// (WHATWG HTML, section 9.2). The id of a message is its number, so that a browser which was cut off goes on behind it.
+func (v *view) events(q request) error {
+	id := q.r.URL.Query().Get("thread")
+	from, err := number(q.r.URL.Query().Get("from"))
+	if err != nil {
+		return err
+	}
+	if last := q.r.Header.Get("Last-Event-ID"); last != "" {
+		n, err := strconv.Atoi(last)
+		if err != nil || n < 0 {
+			return problem{http.StatusBadRequest, "Last-Event-ID is the number of a message"}
+		}
+		from = n + 1
+	}
+	if _, err := v.standing(q.r.Context(), id); err != nil {
+		return err
+	}
+	select {
+	case v.streams <- struct{}{}:
+		defer func() { <-v.streams }()
+	default:
+		return fmt.Errorf("%d transcripts are being sent; that is as many as may be", maxStreams)
+	}
+	release, ok := edge.Hold(q.w, q.r, longest)
+	if !ok {
+		return nil
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(q.r.Context(), longest)
+	defer cancel()
+	h := q.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	q.w.WriteHeader(http.StatusOK)
+	s := stream{w: q.w, to: http.NewResponseController(q.w)}
+	s.follow(ctx, v, id, from)
+	return nil
+}
+
+// A stream is an answer that goes on.
+type stream struct {
+	w  http.ResponseWriter
+	to *http.ResponseController
+}
+
+// follow sends messages from number from on, until ctx ends, the thread is closed, or the reader has gone.
+func (s stream) follow(ctx context.Context, v *view, id string, from int) {
+	messages := make(chan message)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer close(messages)
+		for m, err := range v.rt.Thread(id).Follow(ctx, from) {
+			if err != nil {
+				return
+			}
+			select {
+			case messages <- messageOf(&m):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	look := time.NewTicker(lookAgain)
+	defer look.Stop()
+	var now standing
+	said := time.Now()
+	stand := func() bool {
+		next := standing{Prompts: v.promptsOf(func(p prompt) bool { return p.Thread == id })}
+		if t, err := v.standing(ctx, id); err == nil {
+			next.State, next.Pending = t.State(), t.Pending
+		}
+		if reflect.DeepEqual(now, next) {
+			return true
+		}
+		now, said = next, time.Now()
+		return s.send("standing", -1, next)
+	}
+	for stand() {
+		select {
+		case m, ok := <-messages:
+			if !ok {
+				if ctx.Err() == nil { // the thread is closed, or the runtime has stopped
+					stand()
+					s.send("end", -1, struct{}{})
+				}
+				return
+			}
+			if said = time.Now(); !s.send("message", m.N, m) {
+				return
+			}
+		case <-look.C:
+			if time.Since(said) < stillThere {
+				break
+			}
+			said = time.Now()
+			if _, err := fmt.Fprint(s.w, ":\n\n"); err != nil || s.to.Flush() != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// send sends an event, and reports whether the reader may still be there.
+func (s stream) send(event string, id int, data any) bool {
+	text, err := json.Marshal(data) // which has no line feed
+	if err != nil {
+		return false
+	}
+	if id >= 0 {
+		_, err = fmt.Fprintf(s.w, "id: %d\n", id)
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", event, text)
+	}
+	return err == nil && s.to.Flush() == nil
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/millrace/millrace/agentproto/agentinspect"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/agentproto/host/promhost"
 	"github.com/millrace/millrace/dataflow/durable"
@@ -60,10 +61,13 @@ const flowName = "agent runtime"
 // inspectPages begins the paths of the pages of the flow.
 const inspectPages = "/inspect/"
 
-// flowPages are the pages of the flow, with what is remembered if values are to be shown. Who may see them is
-// checked before.
+// flowPages are the pages of the flow and of what the runtime does, with what is remembered, and forms for answers, if values
+// are to be shown. Who may see them is checked before.
 func flowPages(rt *host.Runtime, values bool) http.Handler {
-	return http.StripPrefix(strings.TrimSuffix(inspectPages, "/"), inspect.Handler(rt.Flow(), inspect.Options{Name: flowName, AnyHost: true, Values: values}))
+	return http.StripPrefix(strings.TrimSuffix(inspectPages, "/"), inspect.Handler(rt.Flow(), inspect.Options{
+		Name: flowName, AnyHost: true, Values: values,
+		Sections: []inspect.Section{agentinspect.Section(rt, agentinspect.Options{Answers: values})},
+	}))
 }
 
 // metrics serves all that there is to count in one answer: what is kept, the flow, the runtime and the process.

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-const inspectUsage = `usage: millrace inspect URL [locations|operators|outputs|partitions|graph] [flags]
+const inspectUsage = `usage: millrace inspect URL [locations|operators|outputs|partitions|graph|servers|threads|calls|prompts] [flags]
 
 Prints what the page of a flow shows, while it runs. URL is where a program has mounted
 inspect.Handler, such as http://127.0.0.1:9090/inspect, where 'millrace serve --monitor 127.0.0.1:9090'
@@ -27,6 +27,10 @@ Without a word behind URL it prints whether the flow is healthy and what is stop
 locations, partitions and outputs, and the 10 operators to which most came; with one, all of
 these. graph prints each operator with its reason and those that read it, or with --svg, --dot or
 --mermaid a picture.
+
+Of a runtime of agents servers prints its tool servers, threads the threads of conversations, calls the calls that are
+not over, and prompts what users are asked: what the process has at URL. All but servers need a page that shows what
+users and tools have written, as that of the API of 'millrace serve' does.
 
 The token of the page, if it has one, is in ` + inspectTokenEnv + ` of the environment, or in --token-file.
 
@@ -116,8 +120,8 @@ func inspectFlow(ctx context.Context, args []string) error {
 		return misused(fs, "%v", err)
 	case len(words) > 2:
 		return misused(fs, "what is %s?", strings.Join(words[2:], " "))
-	case views[i.view] == nil:
-		return misused(fs, "there is no %s: locations, operators, outputs, partitions or graph?", i.view)
+	case views[i.view] == nil && agentViews[i.view].row == nil:
+		return misused(fs, "there is no %s: locations, operators, outputs, partitions, graph, servers, threads, calls or prompts?", i.view)
 	case i.watch < 0:
 		return misused(fs, "--watch must be positive")
 	case forms > 1:
@@ -192,6 +196,9 @@ func (i *inspection) show(ctx context.Context, health *healthBody, healthText []
 			text, err := i.get(ctx, path, nil, http.StatusOK)
 			return errors.Join(err, written(fmt.Fprintf(stdout, "%s", text)))
 		}
+	}
+	if agentViews[i.view].row != nil {
+		return i.showAgents(ctx)
 	}
 	var graph graphBody
 	graphText, err := i.get(ctx, "/v1/graph", &graph, http.StatusOK)

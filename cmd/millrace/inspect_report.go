@@ -28,7 +28,7 @@ var views = map[string]func(*report){
 	"graph":      (*report).operatorsAndReaders,
 }
 
-// A report is what is said of a flow. What it has of strangers is on one line each.
+// A report is what is said of a flow, or of agents. What it has of strangers is on one line each.
 type report struct {
 	s      *inspect.Snapshot
 	graph  *graphBody
@@ -40,7 +40,9 @@ type report struct {
 func newReport(s *inspect.Snapshot, graph *graphBody, health *healthBody) *report {
 	t := &report{s: s, graph: graph, health: health}
 	t.table = tabwriter.NewWriter(&t.text, 0, 0, 2, ' ', 0)
-	s.Operators = s.Operators[:min(len(s.Operators), len(graph.Operators))]
+	if s != nil {
+		s.Operators = s.Operators[:min(len(s.Operators), len(graph.Operators))]
+	}
 	return t
 }
 

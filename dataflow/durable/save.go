@@ -154,9 +154,10 @@ func (o *owner) goOn(budget time.Duration) {
 	o.notMade(err)
 }
 
-// writeCut writes a part of the cut, and ends it when all of it is written.
+// writeCut writes a part of the cut, and ends it when all of it is written. It makes no more pieces than may wait: those are in memory
+// until they are durable.
 func (o *owner) writeCut(enough func() bool) error {
-	whole, err := o.cutter.Write(enough)
+	whole, err := o.cutter.Write(func() bool { return o.cutter.Ready() > mostWaiting || enough() })
 	if err != nil {
 		return err
 	}
@@ -253,9 +254,17 @@ func (o *owner) keepNow(ctx context.Context) error {
 // before it that was not kept is as good as none.
 func (o *owner) finish(ctx context.Context) error {
 	open := o.cut != nil
-	if open {
-		if err := o.writeCut(func() bool { return false }); err != nil {
-			return err
+	for o.cut != nil {
+		select {
+		case <-o.more():
+			if err := o.writeCut(func() bool { return false }); err != nil {
+				return err
+			}
+			continue
+		case <-o.before.done: // it was not kept
+			o.cut = nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 	select {

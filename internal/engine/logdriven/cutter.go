@@ -369,6 +369,9 @@ func (c *Cutter) Write(enough func() bool) (done bool, err error) {
 	return true, nil
 }
 
+// Ready returns how many pieces were written since the last call of Pieces.
+func (c *Cutter) Ready() int { return len(c.ready) }
+
 // Pieces returns what was written since the last call.
 func (c *Cutter) Pieces() []Piece {
 	all := c.ready

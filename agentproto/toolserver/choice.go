@@ -142,7 +142,7 @@ func (c *call) question(prompt string, choices []string, def int) (q question, e
 	c.asked[q.Text]++
 	c.mu.Unlock()
 	d := c.id.Digest()
-	h := hmac.New(sha256.New, c.server.asking)
+	h := hmac.New(sha256.New, c.server.state.Asking)
 	fmt.Fprintf(h, "%x %s %s %d %s", d, c.job.Epoch, q.Text, q.Nth, c.server.opts.PublicURL)
 	q.secret = base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil))
 	q.ID = digestOf(q.secret)

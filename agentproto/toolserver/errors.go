@@ -3,6 +3,8 @@ package toolserver
 import (
 	"errors"
 	"fmt"
+
+	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
 // ErrUnauthorized says that the access token of a call is not, or no longer, good.
@@ -12,7 +14,7 @@ import (
 var ErrUnauthorized = errors.New("toolserver: the access token was refused")
 
 // ErrNoToken is returned by [Vault.Load] for a key that has no token.
-var ErrNoToken = errors.New("toolserver: no token")
+var ErrNoToken = vault.ErrNoToken
 
 // ErrNoAnswer is returned by [Choose] when the user did not answer in time.
 var ErrNoAnswer = errors.New("the choice was not answered in time")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto/internal/authorize"
 	"github.com/millrace/millrace/agentproto/internal/leak"
+	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
 // authorizing does a job of the authorizations. One that is not done when the server ends is done
@@ -93,10 +94,10 @@ func classOf(err error) authorize.Class {
 // provider, then the token. So a code is sent once, whatever happens to the process, and what the
 // provider has issued for it is not lost once it is here.
 type transitText struct {
-	Code   string     `json:",omitempty"`
-	Sent   bool       `json:",omitempty"`
-	Token  *tokenText `json:",omitempty"`
-	Scopes []string   `json:",omitempty"`
+	Code   string       `json:",omitempty"`
+	Sent   bool         `json:",omitempty"`
+	Token  *vault.Token `json:",omitempty"`
+	Scopes []string     `json:",omitempty"`
 }
 
 func (t transitText) encode() []byte {
@@ -106,7 +107,7 @@ func (t transitText) encode() []byte {
 
 // exchange turns the code of a redirect into a token of the user who was asked, once.
 func (s *Server) exchange(ctx context.Context, p *provider, key TokenKey, j authorize.Job) (*UserToken, error) {
-	text, err := s.transit.Get(j.Code)
+	text, err := s.state.Transit.Get(j.Code)
 	var e transitText
 	if err == nil && text != nil {
 		err = json.Unmarshal(text, &e)
@@ -116,14 +117,15 @@ func (s *Server) exchange(ctx context.Context, p *provider, key TokenKey, j auth
 		s.log.Error("code cannot be read", "provider", p.ID, "error", err)
 		return nil, errAuthFailed
 	case e.Token != nil:
-		t := e.Token.token(e.Scopes)
+		e.Token.Scopes = e.Scopes
+		t := userToken(e.Token)
 		return t, s.tokens.save(ctx, key, t)
 	case e.Code == "":
 		return nil, errAuthLost
 	case j.Print != s.print(p):
 		return nil, errAuthFailed
 	}
-	if err := s.transit.Put(j.Code, transitText{Sent: true}.encode()); err != nil {
+	if err := s.state.Transit.Put(j.Code, transitText{Sent: true}.encode()); err != nil {
 		s.log.Error("code not used up", "provider", p.ID, "error", err)
 		return nil, errAuthFailed
 	}
@@ -144,7 +146,7 @@ func (s *Server) exchange(ctx context.Context, p *provider, key TokenKey, j auth
 		s.unconfirmed.put(j.ID, t)
 		return nil, errUnconfirmed
 	}
-	if err := s.transit.Put(j.Code, transitText{Token: tokenTextOf(t), Scopes: t.Scopes}.encode()); err != nil {
+	if err := s.state.Transit.Put(j.Code, transitText{Token: t.revealed(), Scopes: t.Scopes}.encode()); err != nil {
 		s.log.Error("token not kept in transit", "provider", p.ID, "error", err)
 	}
 	return t, s.tokens.save(ctx, key, t)
@@ -153,7 +155,7 @@ func (s *Server) exchange(ctx context.Context, p *provider, key TokenKey, j auth
 // discard forgets a code, and a token that nobody has confirmed.
 func (s *Server) discard(ctx context.Context, p *provider, j authorize.Job) {
 	if j.Code != "" {
-		if err := s.transit.Delete(j.Code); err != nil {
+		if err := s.state.Transit.Delete(j.Code); err != nil {
 			s.log.Error("code not deleted", "error", err)
 		}
 	}

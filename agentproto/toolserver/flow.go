@@ -38,6 +38,17 @@ func (s *Server) Start() error {
 	return s.startErr
 }
 
+// sweepTransit removes codes that no history names: a process ended before it had said so.
+func (s *Server) sweepTransit() {
+	n, err := s.state.Transit.Sweep(func(name string) bool {
+		_, needed := s.ports.Codes.Get(name)
+		return needed
+	})
+	if n > 0 || err != nil {
+		s.log.Warn("codes of authorizations that had not arrived were removed", "number", n, "error", err)
+	}
+}
+
 // startFlow starts the flow: in memory, or with the history in [Options.State].
 func (s *Server) startFlow() error {
 	build := func(f *dataflow.Flow) *tools.Ports { return tools.Build(f, s.flowOptions()) }

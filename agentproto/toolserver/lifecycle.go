@@ -112,7 +112,7 @@ func (s *Server) Close(ctx context.Context) error {
 	defer s.closeIdleConnections()
 	if s.startErr != nil {
 		s.abort()
-		return s.closeFile()
+		return s.state.Close()
 	}
 	s.local.each(func(c *call) {
 		if c.job.Kind == tools.Produce {
@@ -125,7 +125,7 @@ func (s *Server) Close(ctx context.Context) error {
 		err = fmt.Errorf("toolserver: closed with %d unfinished calls: %w", loads.All.Calls, err)
 		s.local.each(func(c *call) { c.suspend(ErrClosing) })
 	}
-	return errors.Join(err, s.end(), s.closeFile())
+	return errors.Join(err, s.end(), s.state.Close())
 }
 
 // idle waits until no function runs and every message is delivered. Calls that the next process

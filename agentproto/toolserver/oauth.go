@@ -256,7 +256,7 @@ const (
 )
 
 func (s *Server) derived(id, what string) string {
-	h := hmac.New(sha256.New, s.asking)
+	h := hmac.New(sha256.New, s.state.Asking)
 	h.Write([]byte("authorization " + what + " " + id))
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil))
 }

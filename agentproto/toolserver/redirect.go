@@ -45,7 +45,7 @@ func (s *Server) serveRedirect(w http.ResponseWriter, r *http.Request) {
 		back.Refused = authorize.Failed
 	default:
 		back.Code = rand.Text()
-		if err := s.transit.Put(back.Code, transitText{Code: query.Get("code")}.encode()); err != nil {
+		if err := s.state.Transit.Put(back.Code, transitText{Code: query.Get("code")}.encode()); err != nil {
 			s.log.Error("code not kept", "provider", p.ID, "error", err)
 			pages.Show(w, http.StatusInternalServerError, pages.Failed)
 			return
@@ -66,7 +66,7 @@ func (s *Server) back(o authorize.Opened, back authorize.Redirect) authorize.Tol
 		told.Class = authorize.Lost
 	case told.Class == authorize.Over && back.Code != "": // somebody else was first; what the flow has taken it deletes
 		if _, needed := s.ports.Codes.Get(back.Code); !needed {
-			s.transit.Delete(back.Code)
+			s.state.Transit.Delete(back.Code)
 		}
 	}
 	return told

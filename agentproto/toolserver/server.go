@@ -44,8 +44,7 @@ const (
 // front of it.
 type Server struct {
 	opts      Options
-	file      *vault.File // nil without a State
-	transit   *vault.Entries
+	state     *vault.State
 	log       *slog.Logger
 	mux       *http.ServeMux
 	providers map[string]*provider
@@ -68,7 +67,6 @@ type Server struct {
 	abort   context.CancelFunc
 	leaving chan struct{} // closed when Close begins
 	epoch   string        // names the process
-	asking  []byte        // makes the addresses for answers
 
 	start    sync.Once
 	startErr error
@@ -105,15 +103,7 @@ func Open(opts Options) (*Server, error) {
 	var own []*http.Transport
 	opts = opts.withDefaults(&own)
 	signers := newSigners("New", opts.Secrets)
-	var file *vault.File
-	if opts.State != "" {
-		var err error
-		if file, err = vault.Open(opts.State); err != nil {
-			return nil, err
-		}
-	}
 	s := &Server{
-		file:      file,
 		own:       own,
 		opts:      opts,
 		mux:       http.NewServeMux(),
@@ -143,8 +133,7 @@ func Open(opts Options) (*Server, error) {
 	for _, p := range opts.Providers {
 		s.addProvider(p)
 	}
-	if err := s.openSecrets(); err != nil {
-		s.closeFile()
+	if err := s.openState(); err != nil {
 		return nil, err
 	}
 	s.mux.HandleFunc("GET "+manifestPath, s.serveManifest)
@@ -165,6 +154,26 @@ func Open(opts Options) (*Server, error) {
 	s.mux.HandleFunc("GET "+startPath+"{secret}", s.serveStart)
 	s.mux.HandleFunc("GET "+redirectPath+"{provider}", s.serveRedirect)
 	return s, nil
+}
+
+// openState opens the vault, and what is in transit to it.
+func (s *Server) openState() (err error) {
+	if s.opts.State == "" {
+		if s.opts.Vault == nil {
+			s.opts.Vault = NewMemoryVault()
+		}
+		s.state, err = vault.NewState()
+		return err
+	}
+	var keys *vault.Keyset
+	if s.opts.Keys != nil {
+		keys = s.opts.Keys.keys
+	}
+	s.state, err = vault.OpenState(s.opts.State, keys, s.opts.Vault != nil, s.log)
+	if err == nil && s.opts.Vault == nil {
+		s.opts.Vault = &FileVault{tokens: s.state.Tokens}
+	}
+	return err
 }
 
 // keepInside looks for a secret that the operator has configured in everything that leaves.

@@ -2,8 +2,12 @@ package toolserver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
 // A TokenKey says whose token it is, and for what.
@@ -88,4 +92,82 @@ func (v *memoryVault) Delete(_ context.Context, key TokenKey) error {
 	defer v.mu.Unlock()
 	delete(v.tokens, key)
 	return nil
+}
+
+// A FileVault is a [Vault] in a file, where every token is encrypted (threat 24).
+// A token can be read only with the keys, and only as what it was saved as: its
+// runtime, user, provider and scopes go into the encryption, so that a record which
+// somebody has moved to another user cannot be opened, nor one whose scopes were
+// changed.
+type FileVault struct {
+	tokens *vault.Tokens
+	file   *vault.File // nil if a server closes it
+}
+
+// NewVault opens the vault in a folder, which is made if it is not there, and
+// belongs to one process at a time. What is saved is on the disk when Save returns;
+// if the process is killed meanwhile, the token is either the new one or the one
+// before, whole. Tokens that are encrypted with an older key are encrypted anew.
+//
+// It returns an error if the tokens in it were encrypted with other keys.
+//
+// A server with [Options.State] has such a vault already. One of its own is for
+// servers without, and for an operator who wants tokens on another disk, or in
+// another backup, than calls.
+func NewVault(folder string, keys *Keyset) (*FileVault, error) {
+	if keys == nil {
+		return nil, errors.New("toolserver: NewVault: there are no keys; see LoadKeyset")
+	}
+	file, err := vault.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := vault.NewTokens(file, keys.keys)
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("toolserver: the vault in %q: %w", folder, err)
+	}
+	return &FileVault{tokens, file}, nil
+}
+
+// Load returns the token of key, or [ErrNoToken]. A record that is not what was
+// saved for this key is an error, and stays where it is.
+func (v *FileVault) Load(_ context.Context, key TokenKey) (*UserToken, error) {
+	t, err := v.tokens.Load(vault.Key(key))
+	if err != nil {
+		return nil, err
+	}
+	return userToken(t), nil
+}
+
+// Save replaces the token of key. It is durable when Save returns.
+func (v *FileVault) Save(_ context.Context, key TokenKey, token *UserToken) error {
+	return v.tokens.Save(vault.Key(key), token.revealed())
+}
+
+// Delete removes the token of key, if there is one.
+func (v *FileVault) Delete(_ context.Context, key TokenKey) error {
+	return v.tokens.Delete(vault.Key(key))
+}
+
+// Reseal encrypts with the primary key what is encrypted with an older one, after
+// [Keyset.Rotate] and before [Keyset.Retire], and returns how many tokens that
+// were. The vault can be used meanwhile. What cannot be decrypted stays as it is,
+// and is an error.
+func (v *FileVault) Reseal() (n int, err error) { return v.tokens.Reseal() }
+
+// Close gives the folder free. It does nothing to the vault of a server.
+func (v *FileVault) Close() error {
+	if v.file == nil {
+		return nil
+	}
+	return v.file.Close()
+}
+
+func (t *UserToken) revealed() *vault.Token {
+	return &vault.Token{Access: t.Access.Reveal(), Refresh: t.Refresh.Reveal(), Expiry: t.Expiry, Scopes: t.Scopes}
+}
+
+func userToken(t *vault.Token) *UserToken {
+	return &UserToken{Access: NewSecret(t.Access), Refresh: NewSecret(t.Refresh), Expiry: t.Expiry, Scopes: t.Scopes}
 }

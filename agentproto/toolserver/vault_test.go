@@ -1,365 +1,74 @@
-package toolserver
+package toolserver_test
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/tink-crypto/tink-go/v2/aead"
-	"github.com/tink-crypto/tink-go/v2/keyset"
-	"github.com/tink-crypto/tink-go/v2/tink"
-
-	"github.com/millrace/millrace/agentproto/internal/leak"
-	"github.com/millrace/millrace/agentproto/internal/vault"
+	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// A lab is a folder with keys and one with a vault.
-type lab struct {
-	t            *testing.T
-	folder, keys string
-}
-
-func newLab(t *testing.T) lab {
-	dir := t.TempDir()
-	return lab{t, filepath.Join(dir, "vault"), filepath.Join(dir, "elsewhere", "keys.json")}
-}
-
-func (l lab) load() *Keyset {
-	l.t.Helper()
-	k, err := LoadKeyset(l.keys)
+// TestO20_FileVault keeps a token in a vault of its own, and changes the keys meanwhile.
+func TestO20_FileVault(t *testing.T) {
+	folder, path := t.TempDir(), filepath.Join(t.TempDir(), "keys.json")
+	keys, err := toolserver.LoadKeyset(path)
 	if err != nil {
-		l.t.Fatal(err)
+		t.Fatal(err)
 	}
-	return k
-}
-
-func (l lab) open(k *Keyset) *FileVault {
-	l.t.Helper()
-	v, err := NewVault(l.folder, k)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	l.t.Cleanup(func() { v.Close() })
-	return v
-}
-
-// has checks that a token is in the vault, or, if want is empty, that none is.
-func (l lab) has(v Vault, key TokenKey, want string) {
-	l.t.Helper()
-	switch got, err := v.Load(l.t.Context(), key); {
-	case want == "" && !errors.Is(err, ErrNoToken):
-		l.t.Errorf("Load(%v) = %v, %v, want no token", key, got, err)
-	case want != "" && (err != nil || got.Access.Reveal() != want):
-		l.t.Errorf("Load(%v) = %v, want %s", key, err, want)
-	}
-}
-
-func testToken(access string, scopes ...string) *UserToken {
-	return &UserToken{Access: NewSecret(access), Refresh: NewSecret("refresh-" + access), Expiry: time.Unix(2e9, 0), Scopes: scopes}
-}
-
-// all returns everything below a folder, names included.
-func (l lab) all(folder string) []byte {
-	l.t.Helper()
-	var all bytes.Buffer
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		fmt.Fprintf(&all, "%s %s\n", path, text)
-		return err
-	})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return all.Bytes()
-}
-
-var ada, bob = TokenKey{"https://runtime.example", "user:ada", "idp"}, TokenKey{"https://runtime.example", "user:bob", "idp"}
-
-func TestO20_VaultIsEncrypted(t *testing.T) {
-	l := newLab(t)
-	v := l.open(l.load())
-	l.has(v, ada, "")
-	for key, access := range map[TokenKey]string{ada: "canary-access-ada", bob: "canary-access-bob"} {
-		if err := v.Save(t.Context(), key, testToken(access, "read", "write")); err != nil {
+	open := func() *toolserver.FileVault {
+		t.Helper()
+		v, err := toolserver.NewVault(folder, keys)
+		if err != nil {
 			t.Fatal(err)
 		}
+		return v
 	}
-	got, err := v.Load(t.Context(), ada)
-	if err != nil || got.Access.Reveal() != "canary-access-ada" || got.Refresh.Reveal() != "refresh-canary-access-ada" ||
-		!got.Expiry.Equal(time.Unix(2e9, 0)) || strings.Join(got.Scopes, " ") != "read write" {
+	v, key := open(), toolserver.TokenKey{Runtime: "https://runtime.example", User: "user:ada", Provider: "idp"}
+	if got, err := v.Load(t.Context(), key); !errors.Is(err, toolserver.ErrNoToken) {
 		t.Errorf("Load = %v, %v", got, err)
 	}
-	for _, other := range []TokenKey{{"https://other.example", ada.User, ada.Provider}, {ada.Runtime, ada.User, "other"}, {"", ada.Runtime + ada.User, ada.Provider}} {
-		l.has(v, other, "")
+	expiry := time.Unix(2e9, 0)
+	if err := v.Save(t.Context(), key, &toolserver.UserToken{
+		Access: toolserver.NewSecret("access"), Refresh: toolserver.NewSecret("refresh"), Expiry: expiry, Scopes: []string{"read", "write"},
+	}); err != nil {
+		t.Fatal(err)
 	}
-	v.Close()
-
-	// The file that somebody has copied shows neither tokens nor users.
-	var guard leak.Guard
-	for _, s := range []string{"canary-access-ada", "canary-access-bob", "refresh-canary-access", "user:ada", "https://runtime.example"} {
-		guard.Add(s)
-	}
-	if guard.Finds(l.all(l.folder)) {
-		t.Error("the file shows what is in it")
-	}
-	for path, want := range map[string]fs.FileMode{l.keys: 0o600, filepath.Join(l.folder, vault.FileName): 0o600, l.folder: 0o700} {
-		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
-			t.Errorf("%s: %v, %v", path, info.Mode(), err)
-		}
-	}
-	// With other keys it cannot even be opened.
-	thief := lab{t, l.folder, filepath.Join(t.TempDir(), "keys.json")}
-	if _, err := NewVault(l.folder, thief.load()); err == nil || !strings.Contains(err.Error(), "encrypted with other keys") {
-		t.Errorf("opened with other keys: %v", err)
-	}
-	if _, err := NewVault(l.folder, nil); err == nil {
-		t.Error("opened without keys")
-	}
-
-	v = l.open(l.load()) // and with the right ones after all that
-	l.has(v, ada, "canary-access-ada")
-	if err := v.Delete(t.Context(), ada); err != nil {
-		t.Error(err)
-	}
-	l.has(v, ada, "")
-	l.has(v, bob, "canary-access-bob")
-}
-
-func TestO20_RecordsCannotBeMoved(t *testing.T) {
-	l := newLab(t)
-	v := l.open(l.load())
-	v.Save(t.Context(), ada, testToken("ada", "read"))
-	v.Save(t.Context(), bob, testToken("bob", "read"))
-	change := func(key TokenKey, f func(tx *vault.Tx) []byte) {
-		t.Helper()
-		if err := v.file.Update(func(tx *vault.Tx) error { return tx.Put(tokenBucket, key.id(), f(tx)) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, f := range map[string]func(tx *vault.Tx) []byte{
-		"another user's": func(tx *vault.Tx) []byte { return tx.Get(tokenBucket, bob.id()) },
-		"with another scope": func(tx *vault.Tx) []byte {
-			return bytes.Replace(tx.Get(tokenBucket, ada.id()), []byte("read"), []byte("root"), 1)
-		},
-		"with one scope more": func(tx *vault.Tx) []byte {
-			return bytes.Replace(tx.Get(tokenBucket, ada.id()), []byte(`"read"`), []byte(`"read","w"`), 1)
-		},
-		"the check": func(tx *vault.Tx) []byte { return []byte(`{"Sealed":"` + string(tx.Get(vaultBucket, checkKey)) + `"}`) },
-		"cut":       func(tx *vault.Tx) []byte { b := tx.Get(tokenBucket, ada.id()); return b[:len(b)/2] },
-		"nothing":   func(*vault.Tx) []byte { return []byte("{}") },
-	} {
-		v.Save(t.Context(), ada, testToken("ada", "read"))
-		change(ada, f)
-		if got, err := v.Load(t.Context(), ada); !errors.Is(err, errUnsealed) {
-			t.Errorf("%s: Load = %v, %v", name, got, err)
-		}
-		if _, err := v.Reseal(); err == nil && (name == "cut" || name == "nothing") {
-			t.Errorf("%s: Reseal does not say so", name)
-		}
-		l.has(v, bob, "bob")
-	}
-	v.Close()
-	v = l.open(l.load()) // one damaged record does not keep the others from their users
-	l.has(v, bob, "bob")
-}
-
-func TestO20_Rotation(t *testing.T) {
-	l := newLab(t)
-	keys := l.load()
-	v := l.open(keys)
-	v.Save(t.Context(), ada, testToken("ada"))
-	v.Save(t.Context(), bob, testToken("bob"))
 	if err := keys.Rotate(); err != nil {
 		t.Fatal(err)
 	}
-	l.has(v, ada, "ada") // the old key still decrypts
-	v.Save(t.Context(), bob, testToken("bob-2"))
-	v.Close()
-
-	copied := l.load() // the new key is in the file
-	if n := copied.handle.Len(); n != 2 {
-		t.Fatalf("%d keys", n)
-	}
-	v = l.open(copied) // opening encrypts ada's token anew
-	if n, err := v.Reseal(); n != 0 || err != nil {
-		t.Errorf("Reseal = %d, %v after opening", n, err)
-	}
-	if err := copied.Rotate(); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := v.Reseal(); n != 2 || err != nil {
+	if n, err := v.Reseal(); n != 1 || err != nil {
 		t.Errorf("Reseal = %d, %v", n, err)
 	}
-	if err := copied.Retire(); err != nil {
+	if err := keys.Retire(); err != nil {
 		t.Fatal(err)
 	}
-	v.Close()
-	last := l.load()
-	if n := last.handle.Len(); n != 1 {
-		t.Fatalf("%d keys", n)
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
 	}
-	v = l.open(last)
-	l.has(v, ada, "ada")
-	l.has(v, bob, "bob-2")
-	last.Rotate()
-	last.Retire() // too early: nothing was encrypted anew
-	if _, err := v.Load(t.Context(), ada); !errors.Is(err, errUnsealed) {
-		t.Errorf("Load = %v with a key that is gone", err)
+	if keys, err = toolserver.LoadKeyset(path); err != nil {
+		t.Fatal(err)
 	}
-	if n, err := v.Reseal(); n != 0 || !errors.Is(err, errUnsealed) {
-		t.Errorf("Reseal = %d, %v with a key that is gone", n, err)
+	v = open()
+	defer v.Close()
+	got, err := v.Load(t.Context(), key)
+	if err != nil || got.Access.Reveal() != "access" || got.Refresh.Reveal() != "refresh" || !got.Expiry.Equal(expiry) || strings.Join(got.Scopes, " ") != "read write" {
+		t.Errorf("Load = %v, %v", got, err)
+	}
+	if err := v.Delete(t.Context(), key); err != nil {
+		t.Error(err)
+	}
+	if _, err := v.Load(t.Context(), key); !errors.Is(err, toolserver.ErrNoToken) {
+		t.Errorf("Load = %v after Delete", err)
 	}
 }
 
-// TestVaultTogether changes keys and tokens at the same time.
-func TestVaultTogether(t *testing.T) {
-	l := newLab(t)
-	keys := l.load()
-	v := l.open(keys)
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			key := TokenKey{User: fmt.Sprint("user:", i)}
-			for j := range 10 {
-				want := fmt.Sprint(i, "-", j)
-				if err := v.Save(t.Context(), key, testToken(want)); err != nil {
-					t.Error(err)
-				}
-				l.has(v, key, want)
-			}
-		})
+func TestNoKeys(t *testing.T) {
+	if _, err := toolserver.NewVault(t.TempDir(), nil); err == nil {
+		t.Error("a vault is opened without keys")
 	}
-	all.Go(func() {
-		for range 5 {
-			if err := keys.Rotate(); err != nil {
-				t.Error(err)
-			}
-			if _, err := v.Reseal(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	all.Wait()
-	for i := range 8 {
-		l.has(v, TokenKey{User: fmt.Sprint("user:", i)}, fmt.Sprint(i, "-9"))
-	}
-}
-
-func TestKeysetFile(t *testing.T) {
-	l := newLab(t)
-	loaded := make([]*Keyset, 8) // one file, whoever comes first
-	var all sync.WaitGroup
-	for i := range loaded {
-		all.Go(func() { loaded[i] = l.load() })
-	}
-	all.Wait()
-	sealed, err := loaded[0].seal([]byte("text"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range loaded {
-		if got, err := k.open(sealed, nil); err != nil || string(got) != "text" {
-			t.Errorf("open = %q, %v", got, err)
-		}
-	}
-	entries, err := os.ReadDir(filepath.Dir(l.keys))
-	if err != nil || len(entries) != 1 {
-		t.Errorf("left over: %v, %v", entries, err)
-	}
-	key := strings.Split(string(l.all(filepath.Dir(l.keys))), `"value":"`)[1][:32]
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x"} {
-		if s := fmt.Sprintf(verb, loaded[0]) + fmt.Sprintf(verb, Options{Keys: loaded[0]}); strings.Contains(s, key) {
-			t.Errorf("%s shows the key", verb)
-		}
-	}
-
-	if err := os.Chmod(l.keys, 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := LoadKeyset(l.keys); err == nil || !strings.Contains(err.Error(), "can be read by others") {
-		t.Errorf("readable by the group: %v", err)
-	}
-	os.Chmod(l.keys, 0o600)
-	for _, text := range []string{"", "{}", "canary-in-the-file", string(l.all(filepath.Dir(l.keys)))[:200]} {
-		if err := os.WriteFile(l.keys, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := LoadKeyset(l.keys); err == nil || !strings.Contains(err.Error(), "holds no keys") || strings.Contains(err.Error(), "canary") {
-			t.Errorf("file with %q: %v", text, err)
-		}
-	}
-	if _, err := LoadKeyset(filepath.Join(l.keys, "below", "a", "file")); err == nil {
-		t.Error("keys are where no file can be")
-	}
-}
-
-// A countedKMS is a key service that counts what it is asked.
-type countedKMS struct {
-	tink.AEAD
-	asked int
-}
-
-func (k *countedKMS) Encrypt(text, context []byte) ([]byte, error) {
-	k.asked++
-	return k.AEAD.Encrypt(text, context)
-}
-
-func (k *countedKMS) Decrypt(sealed, context []byte) ([]byte, error) {
-	k.asked++
-	return k.AEAD.Decrypt(sealed, context)
-}
-
-func newKMS(t *testing.T) *countedKMS {
-	h, err := keyset.NewHandle(aead.AES256GCMKeyTemplate())
-	if err != nil {
-		t.Fatal(err)
-	}
-	master, err := aead.New(h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &countedKMS{AEAD: master}
-}
-
-func TestKeysetSealed(t *testing.T) {
-	l, kms := newLab(t), newKMS(t)
-	keys, err := LoadSealedKeyset(l.keys, kms)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := l.open(keys)
-	asked := kms.asked
-	v.Save(t.Context(), ada, testToken("ada"))
-	l.has(v, ada, "ada")
-	if kms.asked != asked {
-		t.Error("the key service is asked for each token")
-	}
-	if err := keys.Rotate(); err != nil {
-		t.Fatal(err)
-	}
-	v.Close()
-	if _, err := LoadKeyset(l.keys); err == nil {
-		t.Error("the file can be read without the master key")
-	}
-	if _, err := LoadSealedKeyset(l.keys, newKMS(t)); err == nil {
-		t.Error("the file can be read with another master key")
-	}
-	if _, err := LoadSealedKeyset(l.keys, nil); err == nil {
+	if _, err := toolserver.LoadSealedKeyset(filepath.Join(t.TempDir(), "keys.json"), nil); err == nil {
 		t.Error("no master key is taken")
 	}
-	if keys, err = LoadSealedKeyset(l.keys, kms); err != nil {
-		t.Fatal(err)
-	}
-	v = l.open(keys)
-	l.has(v, ada, "ada")
 }

@@ -6,12 +6,6 @@ import (
 	"sync"
 )
 
-// Keys encrypt in such a way that a text can be decrypted in the same context only.
-type Keys interface {
-	Seal(text, context []byte) ([]byte, error)
-	Unseal(sealed, context []byte) ([]byte, error)
-}
-
 // entryBucket has the entries.
 const entryBucket = "transit"
 
@@ -19,14 +13,14 @@ const entryBucket = "transit"
 // history names them, and deleted when it does no longer. Without a file they are in memory.
 type Entries struct {
 	file *File
-	keys Keys
+	keys *Keyset
 
 	mu     sync.Mutex
 	sealed map[string][]byte
 }
 
 // NewEntries returns the entries in a file, or in memory if file is nil.
-func NewEntries(file *File, keys Keys) *Entries {
+func NewEntries(file *File, keys *Keyset) *Entries {
 	return &Entries{file: file, keys: keys, sealed: make(map[string][]byte)}
 }
 

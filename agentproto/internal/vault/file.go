@@ -119,3 +119,18 @@ func (t *Tx) Each(bucket string, prefix []byte, f func(key, value []byte) bool) 
 	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix) && f(k, v); k, v = c.Next() {
 	}
 }
+
+// clear removes all of a bucket.
+func (t *Tx) clear(bucket string) error {
+	var keys [][]byte
+	t.Each(bucket, nil, func(k, _ []byte) bool {
+		keys = append(keys, bytes.Clone(k))
+		return true
+	})
+	for _, k := range keys {
+		if err := t.Delete(bucket, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}

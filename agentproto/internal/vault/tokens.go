@@ -1,65 +1,51 @@
-package toolserver
+package vault
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
-
-	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
-// The buckets of the file that a vault uses.
+// The buckets of the file that tokens use.
 const (
 	tokenBucket = "tokens"
 	vaultBucket = "vault"
 )
 
-// A FileVault is a [Vault] in a file, where every token is encrypted (threat 24).
-// A token can be read only with the keys, and only as what it was saved as: its
-// runtime, user, provider and scopes go into the encryption, so that a record which
-// somebody has moved to another user cannot be opened, nor one whose scopes were
-// changed.
-type FileVault struct {
-	file *vault.File
+// A Key says whose token it is, and for which provider.
+type Key struct{ Runtime, User, Provider string }
+
+// A Token is what a provider gave for a user. Scopes are what it is good for, sorted.
+type Token struct {
+	Access, Refresh string
+	Expiry          time.Time
+	Scopes          []string `json:"-"`
+}
+
+// Format writes nothing of the token, whatever the verb.
+func (t Token) Format(f fmt.State, _ rune) { io.WriteString(f, "Token") }
+
+// ErrNoToken says that there is no token of a key.
+var ErrNoToken = errors.New("toolserver: no token")
+
+// Tokens are the tokens in a file, each encrypted (threat 24). A token can be read only with the
+// keys, and only as what it was saved as: its runtime, user, provider and scopes go into the
+// encryption, so that a record which somebody has moved to another user cannot be opened, nor one
+// whose scopes were changed.
+type Tokens struct {
+	file *File
 	keys *Keyset
-	own  bool // the file is closed with the vault
 }
 
-// NewVault opens the vault in a folder, which is made if it is not there, and
-// belongs to one process at a time. What is saved is on the disk when Save returns;
-// if the process is killed meanwhile, the token is either the new one or the one
-// before, whole. Tokens that are encrypted with an older key are encrypted anew.
-//
-// It returns an error if the tokens in it were encrypted with other keys.
-//
-// A server with [Options.State] has such a vault already. One of its own is for
-// servers without, and for an operator who wants tokens on another disk, or in
-// another backup, than calls.
-func NewVault(folder string, keys *Keyset) (*FileVault, error) {
-	if keys == nil {
-		return nil, errors.New("toolserver: NewVault: there are no keys; see LoadKeyset")
-	}
-	s, err := vault.Open(folder)
-	if err != nil {
-		return nil, err
-	}
-	v, err := newFileVault(s, keys)
-	if err != nil {
-		s.Close()
-		return nil, fmt.Errorf("toolserver: the vault in %q: %w", folder, err)
-	}
-	v.own = true
-	return v, nil
-}
-
-// newFileVault returns a vault in a file that may have other things in it.
-func newFileVault(file *vault.File, keys *Keyset) (*FileVault, error) {
-	v := &FileVault{file: file, keys: keys}
+// NewTokens returns the tokens in a file that may have other things in it. It returns an error if
+// they were encrypted with other keys, and encrypts anew what is encrypted with an older one.
+func NewTokens(file *File, keys *Keyset) (*Tokens, error) {
+	v := &Tokens{file: file, keys: keys}
 	if err := v.check(); err != nil {
 		return nil, err
 	}
@@ -76,18 +62,18 @@ var (
 	checkContext = []byte(`["check"]`)
 )
 
-func (v *FileVault) check() error {
-	return v.file.Update(func(tx *vault.Tx) error {
+func (v *Tokens) check() error {
+	return v.file.Update(func(tx *Tx) error {
 		sealed := tx.Get(vaultBucket, checkKey)
 		if sealed != nil {
-			if _, err := v.keys.open(sealed, checkContext); err != nil {
+			if _, err := v.keys.Unseal(sealed, checkContext); err != nil {
 				return errors.New("the tokens are encrypted with other keys: give it the keys they were encrypted with, or remove its folder and have the users asked again")
 			}
 			if v.keys.current(sealed) {
 				return nil
 			}
 		}
-		sealed, err := v.keys.seal(nil, checkContext)
+		sealed, err := v.keys.Seal(nil, checkContext)
 		if err != nil {
 			return err
 		}
@@ -99,17 +85,11 @@ func (v *FileVault) check() error {
 // who knows it already.
 type tokenRecord struct {
 	Scopes []string
-	Sealed []byte // a tokenText
-}
-
-// A tokenText is what is secret of a token.
-type tokenText struct {
-	Access, Refresh string
-	Expiry          time.Time
+	Sealed []byte // the rest of a [Token]
 }
 
 // id returns the key of a token in the file.
-func (k TokenKey) id() []byte {
+func (k Key) id() []byte {
 	list, _ := json.Marshal([]string{k.Runtime, k.User, k.Provider})
 	d := sha256.Sum256(list)
 	return d[:]
@@ -126,9 +106,9 @@ var errUnsealed = errors.New("the record cannot be decrypted: it is damaged, ano
 
 // Load returns the token of key, or [ErrNoToken]. A record that is not what was
 // saved for this key is an error, and stays where it is.
-func (v *FileVault) Load(_ context.Context, key TokenKey) (*UserToken, error) {
+func (v *Tokens) Load(key Key) (*Token, error) {
 	var data []byte
-	if err := v.file.View(func(tx *vault.Tx) error {
+	if err := v.file.View(func(tx *Tx) error {
 		data = slices.Clone(tx.Get(tokenBucket, key.id()))
 		return nil
 	}); err != nil {
@@ -140,60 +120,53 @@ func (v *FileVault) Load(_ context.Context, key TokenKey) (*UserToken, error) {
 	return v.read(key.id(), data)
 }
 
-func (v *FileVault) read(id, data []byte) (*UserToken, error) {
+func (v *Tokens) read(id, data []byte) (*Token, error) {
 	var r tokenRecord
-	var t tokenText
+	var t Token
 	if json.Unmarshal(data, &r) != nil {
 		return nil, errUnsealed
 	}
-	text, err := v.keys.open(r.Sealed, tokenContext(id, r.Scopes))
+	text, err := v.keys.Unseal(r.Sealed, tokenContext(id, r.Scopes))
 	if err != nil || json.Unmarshal(text, &t) != nil {
 		return nil, errUnsealed
 	}
-	return t.token(r.Scopes), nil
+	t.Scopes = r.Scopes
+	return &t, nil
 }
 
 // Save replaces the token of key. It is durable when Save returns.
-func (v *FileVault) Save(_ context.Context, key TokenKey, token *UserToken) error {
+func (v *Tokens) Save(key Key, token *Token) error {
 	data, err := v.record(key.id(), token)
 	if err != nil {
 		return err
 	}
-	return v.file.Update(func(tx *vault.Tx) error { return tx.Put(tokenBucket, key.id(), data) })
+	return v.file.Update(func(tx *Tx) error { return tx.Put(tokenBucket, key.id(), data) })
 }
 
-func tokenTextOf(t *UserToken) *tokenText {
-	return &tokenText{t.Access.Reveal(), t.Refresh.Reveal(), t.Expiry}
-}
-
-func (t *tokenText) token(scopes []string) *UserToken {
-	return &UserToken{Access: NewSecret(t.Access), Refresh: NewSecret(t.Refresh), Expiry: t.Expiry, Scopes: scopes}
-}
-
-func (v *FileVault) record(id []byte, token *UserToken) ([]byte, error) {
+func (v *Tokens) record(id []byte, token *Token) ([]byte, error) {
 	r := tokenRecord{Scopes: token.Scopes}
-	text, err := json.Marshal(tokenTextOf(token))
+	text, err := json.Marshal(token)
 	if err != nil {
 		return nil, errors.New("the token cannot be encoded: its expiry is out of range")
 	}
-	if r.Sealed, err = v.keys.seal(text, tokenContext(id, r.Scopes)); err != nil {
+	if r.Sealed, err = v.keys.Seal(text, tokenContext(id, r.Scopes)); err != nil {
 		return nil, fmt.Errorf("the token cannot be encrypted: %w", err)
 	}
 	return json.Marshal(r)
 }
 
 // Delete removes the token of key, if there is one.
-func (v *FileVault) Delete(_ context.Context, key TokenKey) error {
-	return v.file.Update(func(tx *vault.Tx) error { return tx.Delete(tokenBucket, key.id()) })
+func (v *Tokens) Delete(key Key) error {
+	return v.file.Update(func(tx *Tx) error { return tx.Delete(tokenBucket, key.id()) })
 }
 
 // Reseal encrypts with the primary key what is encrypted with an older one, after
 // [Keyset.Rotate] and before [Keyset.Retire], and returns how many tokens that
-// were. The vault can be used meanwhile. What cannot be decrypted stays as it is,
+// were. They can be used meanwhile. What cannot be decrypted stays as it is,
 // and is an error.
-func (v *FileVault) Reseal() (n int, err error) {
+func (v *Tokens) Reseal() (n int, err error) {
 	old := make(map[string][]byte)
-	if err := v.file.View(func(tx *vault.Tx) error {
+	if err := v.file.View(func(tx *Tx) error {
 		clear(old)
 		tx.Each(tokenBucket, nil, func(k, data []byte) bool {
 			var r tokenRecord
@@ -224,7 +197,7 @@ func (v *FileVault) Reseal() (n int, err error) {
 }
 
 // reseal encrypts one record anew, unless it has changed meanwhile.
-func (v *FileVault) reseal(id, data []byte) (done bool, err error) {
+func (v *Tokens) reseal(id, data []byte) (done bool, err error) {
 	t, err := v.read(id, data)
 	if err != nil {
 		return false, err
@@ -233,19 +206,11 @@ func (v *FileVault) reseal(id, data []byte) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = v.file.Update(func(tx *vault.Tx) error {
+	err = v.file.Update(func(tx *Tx) error {
 		if done = string(tx.Get(tokenBucket, id)) == string(data); !done {
 			return nil
 		}
 		return tx.Put(tokenBucket, id, fresh)
 	})
 	return done, err
-}
-
-// Close gives the folder free. It does nothing to the vault of a server.
-func (v *FileVault) Close() error {
-	if !v.own {
-		return nil
-	}
-	return v.file.Close()
 }

@@ -1,7 +1,8 @@
-package toolserver
+package vault
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,19 +19,19 @@ func TestDamagedKeys(t *testing.T) {
 		"a key bit": func(path string, data []byte) error { return os.WriteFile(path, flipKey(data), 0o600) },
 		"another's": func(path string, _ []byte) error {
 			os.Remove(path)
-			_, err := LoadKeyset(path)
+			_, err := LoadKeyset(path, nil)
 			return err
 		},
 	} {
-		for _, vault := range []Vault{nil, NewMemoryVault()} {
-			if vault != nil && name != "removed" && name != "empty" && name != "cut" && name != "zeroed" {
+		for _, elsewhere := range []bool{false, true} {
+			if elsewhere && name != "removed" && name != "empty" && name != "cut" && name != "zeroed" {
 				continue // nothing was encrypted with them that is still there
 			}
 			folder := t.TempDir()
 			open := func() error {
-				s, err := Open(Options{Name: "n", PublicURL: "http://127.0.0.1:1", State: folder, Vault: vault})
+				s, err := OpenState(folder, nil, elsewhere, slog.New(slog.DiscardHandler))
 				if err == nil {
-					err = s.Close(t.Context())
+					err = s.Close()
 				}
 				return err
 			}
@@ -49,7 +50,7 @@ func TestDamagedKeys(t *testing.T) {
 			}
 			for range 2 { // the first start has not made it look whole
 				if err := open(); err == nil || !strings.Contains(err.Error(), "keys") || !strings.Contains(err.Error(), folder) {
-					t.Errorf("%s, vault %t: %v", name, vault != nil, err)
+					t.Errorf("%s, tokens elsewhere %t: %v", name, elsewhere, err)
 				}
 			}
 		}

@@ -109,7 +109,7 @@ func IdempotencyKey(ctx context.Context) string {
 // run runs the function of a call, or the producer of its subscription.
 func (s *Server) run(ctx context.Context, at tools.Place, j tools.Job) tools.Outcome {
 	s.local.acknowledged(ctx, j.Call)
-	if _, stopped := s.ports.Stops.Get(tools.StopKey{Place: at, Number: j.Number}); stopped {
+	if _, stopped := s.flow.Ports.Stops.Get(tools.StopKey{Place: at, Number: j.Number}); stopped {
 		return tools.Outcome{Suspended: true}
 	}
 	if j.Kind == tools.Produce && j.By != s.epoch {

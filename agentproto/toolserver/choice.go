@@ -52,7 +52,7 @@ func Choose(ctx context.Context, prompt string, choices []string, def int) (int,
 		return selection(*c.job.Known[i].Selected) // answered at another instance
 	}
 	s := c.server
-	if known, ok := s.ports.Asked.Get(q.ID); ok { // before a restart
+	if known, ok := s.flow.Ports.Asked.Get(q.ID); ok { // before a restart
 		q.At = known.At
 	} else {
 		m, err := c.encode(&agentproto.UserChoice{
@@ -94,12 +94,12 @@ func selection(selected int) (int, error) {
 
 // answered waits until a user has answered, or the message that asks was not delivered.
 func (s *Server) answered(ctx context.Context, id string) (tools.Answered, error) {
-	if a, ok := s.ports.Answered.Get(id); ok { // an answer that is there counts
+	if a, ok := s.flow.Ports.Answered.Get(id); ok { // an answer that is there counts
 		return a, nil
 	}
 	ctx, stop := s.whileOpen(ctx)
 	defer stop(nil)
-	a, err := s.ports.Answered.Await(ctx, id)
+	a, err := s.flow.Ports.Answered.Await(ctx, id)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return a, cause
 	}
@@ -153,7 +153,7 @@ func (c *call) question(prompt string, choices []string, def int) (q question, e
 // asked. A second answer, or a late one, is accepted and has no effect.
 func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 	id := digestOf(r.PathValue("secret"))
-	q, ok := s.ports.Asked.Get(id)
+	q, ok := s.flow.Ports.Asked.Get(id)
 	if !ok {
 		http.NotFound(w, r)
 		return
@@ -174,7 +174,7 @@ func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	if _, answered := s.ports.Answered.Get(id); answered {
+	if _, answered := s.flow.Ports.Answered.Get(id); answered {
 		return
 	}
 	wrong, selected := "", msg.Selected
@@ -197,9 +197,9 @@ func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 // settleChoice closes a question with an answer, which is durable before the function gets it.
 // It does nothing if the question is closed.
 func (s *Server) settleChoice(q tools.Asked, selected int) error {
-	if _, answered := s.ports.Answered.Get(q.ID); answered {
+	if _, answered := s.flow.Ports.Answered.Get(q.ID); answered {
 		return nil
 	}
-	_, err := s.ask(q.Place, tools.In{Answer: &tools.UserAnswer{Call: q.Call, Question: q.ID, Selected: selected}})
+	_, err := s.flow.Ask(q.Place, tools.In{Answer: &tools.UserAnswer{Call: q.Call, Question: q.ID, Selected: selected}})
 	return err
 }

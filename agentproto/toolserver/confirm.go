@@ -67,7 +67,7 @@ func (c *call) confirm(id string) (authorize.Class, error) {
 		c.server.log.Warn("authorization not confirmed", "provider", c.tool.provider.ID)
 	}
 	// A number that was wrong counts, also if the call is cancelled meanwhile.
-	told, failed := c.server.authorize(c.server.ctx, c.tokenKey.Runtime, authorize.In{Token: rand.Text(), Confirm: &authorize.Confirm{ID: id, Class: class}})
+	told, failed := c.server.flow.Authorize(c.server.ctx, c.tokenKey.Runtime, authorize.In{Confirm: &authorize.Confirm{ID: id, Class: class}})
 	if err == nil {
 		err = failed
 	}

@@ -16,14 +16,8 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
-// authorizing does a job of the authorizations. One that is not done when the server ends is done
-// again by the next process.
+// authorizing does a job of the authorizations.
 func (s *Server) authorizing(ctx context.Context, runtime string, j authorize.Job) authorize.Outcome {
-	select {
-	case <-s.begun:
-	case <-ctx.Done():
-		return authorize.Outcome{}
-	}
 	done := make(chan authorize.Outcome, 1)
 	go func() { // it goes on when the server ends: a provider may have issued a token
 		done <- s.authorizeOnce(runtime, j)

@@ -76,8 +76,7 @@ func Step(key, captured, step string) string {
 
 // Undelivered returns how many calls have messages that are not delivered.
 func Undelivered(s *Server) int {
-	loads, _ := s.ports.Load.Latest()
-	return int(loads.All.Busy)
+	return int(s.flow.Load().Busy)
 }
 
 // Guarded returns how many windows of secrets the server looks for.
@@ -85,13 +84,12 @@ func Guarded(s *Server) int { return s.guard.Windows() }
 
 // KeptResults returns how many bytes of results the server keeps.
 func KeptResults(s *Server) int64 {
-	loads, _ := s.ports.Load.Latest()
-	return loads.All.Results
+	return s.flow.Load().Results
 }
 
 // OpenAuthorizations returns how many authorizations are open.
 func OpenAuthorizations(s *Server) int {
-	n, _ := s.ports.Opens.Latest()
+	n, _ := s.flow.Ports.Opens.Latest()
 	return n
 }
 

@@ -17,7 +17,7 @@ import (
 func Grant(ctx context.Context, what string) error {
 	c := callOf(ctx, "Grant")
 	g := tools.Grant{Runtime: c.id.Runtime, Thread: c.inv.GroupID, What: digestOf(what)}
-	_, err := c.server.ask(c.at, tools.In{Grant: &g})
+	_, err := c.server.flow.Ask(c.at, tools.In{Grant: &g})
 	return err
 }
 
@@ -30,7 +30,7 @@ func Granted(ctx context.Context, what string) (granted bool, err error) {
 	c := callOf(ctx, "Granted")
 	return slices.ContainsFunc(append([]string{c.inv.GroupID}, c.inv.ThreadAncestors...), func(thread string) bool {
 		g := tools.Grant{Runtime: c.id.Runtime, Thread: thread, What: digestOf(what)}
-		_, ok := c.server.ports.Granted.Get(tools.GrantKey{At: c.at.Runtime, Grant: g})
+		_, ok := c.server.flow.Ports.Granted.Get(tools.GrantKey{At: c.at.Runtime, Grant: g})
 		return ok
 	}), nil
 }

@@ -76,14 +76,14 @@ func (s *Server) callbackURL(raw string) (*url.URL, bool) {
 // no call of it.
 func (s *Server) accept(at tools.Place, id tools.CallID, inv *agentproto.Invocation) bool {
 	name := tools.Name{Runtime: at.Runtime, Group: id.Group, ID: id.ID}
-	if _, known := s.ports.Alive.Get(name); !known {
+	if _, known := s.flow.Ports.Alive.Get(name); !known {
 		if !s.reserve(id.Runtime) {
 			return false
 		}
 		defer s.release(id.Runtime)
 	}
-	_, barred := s.ports.Bars.Get(name)
-	told, err := s.ask(at, tools.In{Invoke: &tools.Invoke{Call: id, Inv: inv, Print: tools.PrintOf(inv), Epoch: rand.Text(), By: s.epoch, Barred: barred}})
+	_, barred := s.flow.Ports.Bars.Get(name)
+	told, err := s.flow.Ask(at, tools.In{Invoke: &tools.Invoke{Call: id, Inv: inv, Print: tools.PrintOf(inv), Epoch: rand.Text(), By: s.epoch, Barred: barred}})
 	if err != nil {
 		s.log.Error("invocation refused: it cannot be put into the state", "tool", inv.Operation, "error", err)
 		return false
@@ -91,8 +91,8 @@ func (s *Server) accept(at tools.Place, id tools.CallID, inv *agentproto.Invocat
 	if told.Other {
 		s.log.Warn("an id was used for another call", "tool", inv.Operation)
 	}
-	if _, now := s.ports.Bars.Get(name); now && !barred { // the two have overtaken each other
-		if _, err := s.ask(at, tools.In{Cancel: &tools.Cancel{Group: id.Group, ID: id.ID}}); err != nil {
+	if _, now := s.flow.Ports.Bars.Get(name); now && !barred { // the two have overtaken each other
+		if _, err := s.flow.Ask(at, tools.In{Cancel: &tools.Cancel{Group: id.Group, ID: id.ID}}); err != nil {
 			s.log.Error("call is not cancelled", "tool", inv.Operation, "error", err)
 		}
 	}
@@ -107,7 +107,7 @@ const maxRuntimeBytes, maxBytes = 64 << 20, 256 << 20
 // released, since by then the flow counts it. A function that goes on although its call is over
 // counts too.
 func (s *Server) reserve(runtime string) bool {
-	loads, _ := s.ports.Load.Latest()
+	loads, _ := s.flow.Ports.Load.Latest()
 	running, ofRuntime := s.local.running(runtime)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,44 +14,6 @@ import (
 	"github.com/millrace/millrace/internal/netguard"
 )
 
-// do does a job of the flow. One that is not done when the server ends is done again by the
-// next process.
-func (s *Server) do(ctx context.Context, at tools.Place, j tools.Job) tools.Outcome {
-	select {
-	case <-s.begun:
-	case <-ctx.Done():
-		return tools.Outcome{Suspended: true}
-	}
-	switch j.Kind {
-	case tools.Run, tools.Produce:
-		return s.run(ctx, at, j)
-	case tools.Attempt:
-		return s.deliver(ctx, at, j)
-	case tools.Hold:
-		return s.hold(ctx, j)
-	default:
-		return s.conclude(ctx, at, j)
-	}
-}
-
-// stoppable returns a context that ends when the flow says that the job is to end.
-func (s *Server) stoppable(ctx context.Context, at tools.Place, number uint64) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		why, err := s.ports.Stops.Await(ctx, tools.StopKey{Place: at, Number: number})
-		switch {
-		case err != nil:
-		case why == tools.CauseMoving:
-			cancel(ErrMoving)
-		case why == tools.CauseEnded:
-			cancel(errEnded)
-		default:
-			cancel(ErrCancelled)
-		}
-	}()
-	return ctx, cancel
-}
-
 // deliver makes one attempt to send a message.
 func (s *Server) deliver(ctx context.Context, at tools.Place, j tools.Job) tools.Outcome {
 	if c := s.local.find(j.Call); c != nil {
@@ -78,8 +40,7 @@ func (s *Server) deliver(ctx context.Context, at tools.Place, j tools.Job) tools
 		}
 		s.log.Warn("message not delivered", "message", j.Message.Kind, "webhook-id", j.ID, "callback", origin(to), "error", err)
 	}
-	loads, _ := s.ports.Load.Latest()
-	o.Load = loads.All
+	o.Load = s.flow.Load()
 	return o
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/agentproto/internal/running"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
@@ -81,11 +82,11 @@ func (s *Server) notification(w http.ResponseWriter, r *http.Request, what strin
 func (s *Server) cancel(runtime, thread, id string) {
 	root := tools.Place{Runtime: runtime, Session: thread}
 	places := []tools.Place{root}
-	if at := s.placeOf(runtime, thread); at != root {
+	if at := s.flow.PlaceOf(runtime, thread); at != root {
 		places = append(places, at)
 	}
 	for _, at := range places {
-		if _, err := s.ask(at, tools.In{Cancel: &tools.Cancel{Group: thread, ID: id}}); err != nil {
+		if _, err := s.flow.Ask(at, tools.In{Cancel: &tools.Cancel{Group: thread, ID: id}}); err != nil {
 			s.log.Error("the end of a call is not in the state", "error", err)
 		}
 	}
@@ -121,8 +122,7 @@ func (s *Server) Close(ctx context.Context) error {
 	})
 	err := s.idle(ctx)
 	if err != nil {
-		loads, _ := s.ports.Load.Latest()
-		err = fmt.Errorf("toolserver: closed with %d unfinished calls: %w", loads.All.Calls, err)
+		err = fmt.Errorf("toolserver: closed with %d unfinished calls: %w", s.flow.Load().Calls, err)
 		s.local.each(func(c *call) { c.suspend(ErrClosing) })
 	}
 	return errors.Join(err, s.end(), s.state.Close())
@@ -136,7 +136,7 @@ func (s *Server) idle(ctx context.Context) error {
 	loads := make(chan tools.Loads)
 	go func() {
 		defer close(loads)
-		for l := range s.ports.Load.Watch(ctx) {
+		for l := range s.flow.Ports.Load.Watch(ctx) {
 			select {
 			case loads <- l:
 			case <-ctx.Done():
@@ -144,20 +144,20 @@ func (s *Server) idle(ctx context.Context) error {
 			}
 		}
 	}()
-	now, _ := s.ports.Load.Latest()
+	now, _ := s.flow.Ports.Load.Latest()
 	for {
-		changed, running, suspended := s.local.wait()
+		changed, functions, suspended := s.local.wait()
 		alive := slices.DeleteFunc(slices.Clone(suspended), func(n tools.Name) bool {
-			_, ok := s.ports.Alive.Get(n)
+			_, ok := s.flow.Ports.Alive.Get(n)
 			return !ok
 		})
-		if running == 0 && now.All.Busy == 0 && int(now.All.Calls) == len(alive) {
+		if functions == 0 && now.All.Busy == 0 && int(now.All.Calls) == len(alive) {
 			return nil
 		}
 		select {
 		case l, ok := <-loads:
 			if !ok {
-				return cmp.Or(context.Cause(ctx), errFlow)
+				return cmp.Or(context.Cause(ctx), running.ErrFlow)
 			}
 			now = l
 		case <-changed:
@@ -175,7 +175,7 @@ func (s *Server) end() error {
 	s.abort()
 	ctx, stop := context.WithTimeout(context.Background(), stopTimeout)
 	defer stop()
-	if err := s.stopFlow(ctx); err != nil && s.opts.State != "" {
+	if err := s.flow.Stop(ctx); err != nil && s.opts.State != "" {
 		return fmt.Errorf("toolserver: the state was not closed in order: %w", err)
 	}
 	return nil
@@ -209,7 +209,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body := `{"alive":false}`
-	if _, ok := s.ports.Alive.Get(tools.Name{Runtime: runtime, Group: msg.ThreadID, ID: msg.ToolCallID}); ok {
+	if _, ok := s.flow.Ports.Alive.Get(tools.Name{Runtime: runtime, Group: msg.ThreadID, ID: msg.ToolCallID}); ok {
 		body = `{"alive":true}`
 	}
 	w.Header().Set("Content-Type", "application/json")

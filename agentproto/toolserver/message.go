@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/running"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
@@ -42,13 +43,13 @@ func (c *call) post(ctx context.Context, p tools.Post) error {
 		}
 	}
 	p.Call = c.id
-	told, err := c.server.ask(c.at, tools.In{Post: &p})
+	told, err := c.server.flow.Ask(c.at, tools.In{Post: &p})
 	switch {
 	case err != nil && c.server.isClosing():
 		return ErrClosing
 	case err != nil:
 		c.server.log.Error("message is not in the state", "tool", c.inv.Operation, "error", err)
-		return errFlow
+		return running.ErrFlow
 	case told.Refused == tools.RefusedOver:
 		return ErrCancelled
 	case told.Refused != "":

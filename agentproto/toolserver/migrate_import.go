@@ -2,7 +2,6 @@ package toolserver
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -29,14 +28,9 @@ func readPayload(data []byte, of tools.Place) (*payload, error) {
 }
 
 // askTransfer makes a step of a transfer to this instance.
-func (s *Server) askTransfer(ctx context.Context, h header, in tools.TransferIn) (tools.Told, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, askTimeout, errFlow)
-	defer stop()
-	in.Token, in.Place = rand.Text(), tools.Place{Runtime: h.Runtime, Session: h.Session}
-	if err := s.ports.Transfers.Send(ctx, h.Transfer, in); err != nil {
-		return tools.Told{}, err
-	}
-	return s.ports.Told.Await(ctx, in.Token)
+func (s *Server) askTransfer(h header, in tools.TransferIn) (tools.Told, error) {
+	in.Place = tools.Place{Runtime: h.Runtime, Session: h.Session}
+	return s.flow.AskTransfer(h.Transfer, in)
 }
 
 // takeStage imports the state of the tool and keeps the rest, without serving it.
@@ -53,7 +47,7 @@ func (s *Server) takeStage(ctx context.Context, h header, data []byte) (state st
 	if err != nil {
 		return "", err
 	}
-	told, err := s.askTransfer(s.ctx, h, tools.TransferIn{})
+	told, err := s.askTransfer(h, tools.TransferIn{})
 	switch state := stateOf(told.Move); {
 	case err != nil:
 		return "", err
@@ -62,7 +56,7 @@ func (s *Server) takeStage(ctx context.Context, h header, data []byte) (state st
 	case s.isClosing() || look.Move.Place.Leaving() || handover.Before(h.Transfer, look.Move.Transfer):
 		return stateRefused, nil
 	}
-	if loads, _ := s.ports.Load.Latest(); loads.All.Staged >= maxStaged {
+	if s.flow.Load().Staged >= maxStaged {
 		return stateRefused, nil
 	}
 	if p.HasTool {
@@ -73,7 +67,7 @@ func (s *Server) takeStage(ctx context.Context, h header, data []byte) (state st
 	for n, i := 0, 0; ; n++ {
 		chunk := p.Session[i:min(i+tools.Chunk, len(p.Session))]
 		i += len(chunk)
-		told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Step: handover.Stage, Chunk: chunk, Number: n, Of: (len(p.Session) + tools.Chunk - 1) / tools.Chunk, For: 2 * s.opts.MigrationTimeout})
+		told, err := s.askTransfer(h, tools.TransferIn{Step: handover.Stage, Chunk: chunk, Number: n, Of: (len(p.Session) + tools.Chunk - 1) / tools.Chunk, For: 2 * s.opts.MigrationTimeout})
 		if err != nil || i == len(p.Session) {
 			return stateOf(told.Move), err
 		}
@@ -102,7 +96,7 @@ func (s *Server) takeCommit(h header) (state string, err error) {
 	case look.Move.Place.Leaving() || handover.Before(h.Transfer, look.Move.Transfer):
 		step = handover.Abort
 	}
-	told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Step: step})
+	told, err := s.askTransfer(h, tools.TransferIn{Step: step})
 	if err == nil && told.Move.Place == handover.Staged {
 		err = errors.New("the staged payload is not the session's")
 	}
@@ -114,7 +108,7 @@ func (s *Server) takeCommit(h header) (state string, err error) {
 func (s *Server) takeAbort(h header) (state string, err error) {
 	s.importing.Lock()
 	defer s.importing.Unlock()
-	told, err := s.askTransfer(s.ctx, h, tools.TransferIn{Step: handover.Abort})
+	told, err := s.askTransfer(h, tools.TransferIn{Step: handover.Abort})
 	if err != nil || told.Move.Place != handover.None || !told.Known {
 		return stateOf(told.Move), err
 	}

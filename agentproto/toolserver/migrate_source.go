@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto/internal/handover"
+	"github.com/millrace/millrace/agentproto/internal/running"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
@@ -107,7 +108,7 @@ func (s *Server) migrate(ctx context.Context, at tools.Place, destination string
 
 // order tells a session a step of a move.
 func (s *Server) order(at tools.Place, o tools.MoveOrder) (tools.Told, error) {
-	told, err := s.ask(at, tools.In{Move: &o})
+	told, err := s.flow.Ask(at, tools.In{Move: &o})
 	if err != nil {
 		return told, fmt.Errorf("%w: %w", errMoveStore, err)
 	}
@@ -181,7 +182,7 @@ func (s *Server) freeze(ctx context.Context, m *journey) error {
 func (s *Server) quiet(ctx context.Context, m *journey, patience time.Duration) bool {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	_, err := s.askWithin(ctx, m.at, tools.In{Move: &tools.MoveOrder{Do: tools.Quiet, Transfer: m.transfer}})
+	_, err := s.flow.AskWithin(ctx, m.at, tools.In{Move: &tools.MoveOrder{Do: tools.Quiet, Transfer: m.transfer}})
 	return err == nil
 }
 
@@ -195,7 +196,7 @@ func (s *Server) stay(m *journey, why error) error {
 
 // export returns everything of a frozen session.
 func (s *Server) export(ctx context.Context, m *journey) ([]byte, error) {
-	told, err := s.askWithin(ctx, m.at, tools.In{Move: &tools.MoveOrder{Do: tools.Export, Transfer: m.transfer}})
+	told, err := s.flow.AskWithin(ctx, m.at, tools.In{Move: &tools.MoveOrder{Do: tools.Export, Transfer: m.transfer}})
 	if err != nil || told.Data == nil {
 		return nil, errors.Join(errExport, err)
 	}
@@ -229,9 +230,9 @@ func (s *Server) decide(ctx context.Context, m *journey) error {
 		return fmt.Errorf("%w: %w", errDoubt, err)
 	}
 	m.deal.settle(state == stateCommitted)
-	waiting, stop := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	waiting, stop := context.WithTimeout(context.WithoutCancel(ctx), running.AskTimeout)
 	defer stop()
-	told, err := s.askWithin(waiting, m.at, tools.In{Move: &tools.MoveOrder{Do: tools.Await, Transfer: m.transfer}})
+	told, err := s.flow.AskWithin(waiting, m.at, tools.In{Move: &tools.MoveOrder{Do: tools.Await, Transfer: m.transfer}})
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errDoubt, err)

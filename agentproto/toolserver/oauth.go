@@ -120,9 +120,9 @@ func (c *call) tokenFor(ctx context.Context) (*UserToken, error) {
 	c.mu.Unlock()
 	t, err := c.server.tokens.load(ctx, c.fullKey())
 	if err == nil && !t.usable(refused) {
-		in := authorize.In{Token: rand.Text(), Ask: &authorize.Ask{Key: c.authKey(), Refused: c.server.accessPrint(refused)}}
+		in := authorize.In{Ask: &authorize.Ask{Key: c.authKey(), Refused: c.server.accessPrint(refused)}}
 		var told authorize.Told
-		if told, err = c.server.authorize(ctx, c.tokenKey.Runtime, in); err != nil {
+		if told, err = c.server.flow.Authorize(ctx, c.tokenKey.Runtime, in); err != nil {
 			return nil, err
 		}
 		if told.Class != authorize.Good {
@@ -158,19 +158,15 @@ func (c *call) authKey() authorize.Key {
 func (c *call) ask(refused Secret, renewed bool, after string) (authorize.Told, error) {
 	s, p := c.server, c.tool.provider
 	id := rand.Text()
-	all, _ := s.ports.Opens.Latest()
-	in := authorize.In{Token: rand.Text(), Ask: &authorize.Ask{
+	all, _ := s.flow.Ports.Opens.Latest()
+	in := authorize.In{Ask: &authorize.Ask{
 		Key: c.authKey(), Need: c.tool.scopes, Refused: s.accessPrint(refused), Reject: renewed,
 		User: &authorize.Request{
 			Call: c.id.AskName(), After: after, ID: id, State: digestOf(s.derived(id, forState)), Start: digestOf(s.derived(id, forStart)),
 			Print: s.print(p), Scopes: union(p.Scopes, c.tool.scopes), Confirm: p.Confirm, Epoch: s.epoch, All: all, For: s.opts.OAuthTimeout,
 		},
 	}}
-	if err := s.ports.Sessions.Send(c.ctx, c.at, tools.In{Token: in.Token, Ask: &tools.Ask{Call: c.id, In: in}}); err != nil {
-		return authorize.Told{}, c.cause(err)
-	}
-	told, err := s.ports.Access.Await(c.ctx, in.Token)
-	return told, c.cause(err)
+	return s.flow.AuthorizeCall(c.ctx, c.at, c.id, in)
 }
 
 // cause returns why the call has ended, if it has.
@@ -179,17 +175,6 @@ func (c *call) cause(err error) error {
 		return cause
 	}
 	return err
-}
-
-// authorize tells the authorizations of a runtime something, and returns the answer.
-func (s *Server) authorize(ctx context.Context, runtime string, in authorize.In) (told authorize.Told, err error) {
-	if err = s.ports.Authorize.Send(ctx, runtime, in); err == nil {
-		told, err = s.ports.Access.Await(ctx, in.Token)
-	}
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause
-	}
-	return told, err
 }
 
 // union returns the scopes of all lists, each once, in their order.
@@ -213,7 +198,7 @@ func (c *call) await(told authorize.Told) (authorize.Class, error) {
 	}
 	ends := make(chan outcome, 2)
 	go func() {
-		class, err := s.ports.Settled.Await(ctx, told.ID)
+		class, err := s.flow.Ports.Settled.Await(ctx, told.ID)
 		if err != nil {
 			err = context.Cause(ctx)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto/internal/authorize"
 	"github.com/millrace/millrace/agentproto/internal/pages"
+	"github.com/millrace/millrace/agentproto/internal/running"
 )
 
 // serveRedirect receives the user coming back from a provider. Nothing that the
@@ -28,7 +29,7 @@ func (s *Server) serveRedirect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	state := digestOf(query.Get("state"))
-	o, open := s.ports.Open.Get(state)
+	o, open := s.flow.Ports.Open.Get(state)
 	if !open || o.State != state || o.Key.Provider != p.ID || o.Print != s.print(p) || !s.isOpener(r, o.ID) {
 		pages.Show(w, http.StatusBadRequest, pages.Invalid)
 		return
@@ -57,15 +58,15 @@ func (s *Server) serveRedirect(w http.ResponseWriter, r *http.Request) {
 // back tells the flow of a user who came back, and returns what came of it. It does not depend on
 // the browser staying connected.
 func (s *Server) back(o authorize.Opened, back authorize.Redirect) authorize.Told {
-	ctx, stop := context.WithTimeoutCause(s.ctx, 2*s.opts.ProviderTimeout+askTimeout, errFlow)
+	ctx, stop := context.WithTimeoutCause(s.ctx, 2*s.opts.ProviderTimeout+running.AskTimeout, running.ErrFlow)
 	defer stop()
-	told, err := s.authorize(ctx, o.Runtime, authorize.In{Token: rand.Text(), Redirect: &back})
+	told, err := s.flow.Authorize(ctx, o.Runtime, authorize.In{Redirect: &back})
 	switch {
 	case err != nil:
 		s.log.Error("outcome of an authorization is not in the state", "provider", o.Key.Provider, "error", err)
 		told.Class = authorize.Lost
 	case told.Class == authorize.Over && back.Code != "": // somebody else was first; what the flow has taken it deletes
-		if _, needed := s.ports.Codes.Get(back.Code); !needed {
+		if _, needed := s.flow.Ports.Codes.Get(back.Code); !needed {
 			s.state.Transit.Delete(back.Code)
 		}
 	}
@@ -153,7 +154,7 @@ func (s *Server) isOpener(r *http.Request, id string) bool {
 func (s *Server) serveStart(w http.ResponseWriter, r *http.Request) {
 	secret := r.PathValue("secret")
 	start := digestOf(secret)
-	o, open := s.ports.Open.Get(start)
+	o, open := s.flow.Ports.Open.Get(start)
 	p := s.providers[o.Key.Provider]
 	if !open || o.Start != start || p == nil || o.Print != s.print(p) || s.opts.NoStartPage {
 		pages.Show(w, http.StatusNotFound, pages.Invalid)

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/intake"
 	"github.com/millrace/millrace/agentproto/internal/leak"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/agentproto/internal/running"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 	"github.com/millrace/millrace/agentproto/internal/vault"
 	"github.com/millrace/millrace/internal/edge"
@@ -70,9 +71,7 @@ type Server struct {
 
 	start    sync.Once
 	startErr error
-	begun    chan struct{} // closed when ports can be used
-	ports    *tools.Ports
-	stopFlow func(context.Context) error
+	flow     *running.Flow
 	rules    tools.Rules
 	local    locals
 	lanes    intake.Lanes
@@ -112,7 +111,6 @@ func Open(opts Options) (*Server, error) {
 		guard:     new(leak.Guard),
 		signers:   signers,
 		leaving:   make(chan struct{}),
-		begun:     make(chan struct{}),
 		epoch:     rand.Text(),
 		byName:    make(map[string]*tool),
 		pending:   make(map[string]int),
@@ -124,6 +122,7 @@ func Open(opts Options) (*Server, error) {
 	s.rules = s.flowOptions().Rules
 	s.log = slog.New(leak.Redact(opts.Logger.Handler(), s.guard))
 	s.ctx, s.abort = context.WithCancel(context.Background())
+	s.flow = running.New(s.ctx)
 	s.tokens = newTokens(s)
 	for _, secrets := range opts.Secrets {
 		for _, secret := range secrets {

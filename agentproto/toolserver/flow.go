@@ -50,9 +50,9 @@ func (s *Server) do(ctx context.Context, at tools.Place, j tools.Job) tools.Outc
 	case tools.Attempt:
 		return s.deliver(ctx, at, j)
 	case tools.Hold:
-		return s.hold(ctx, j)
+		return s.mover.Hold(ctx, j)
 	default:
-		return s.conclude(ctx, at, j)
+		return s.mover.Conclude(ctx, at, j)
 	}
 }
 

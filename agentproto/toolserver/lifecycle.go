@@ -58,7 +58,7 @@ func (s *Server) serveClose(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.cancel(runtime, msg.ThreadID, "")
-	s.closed(tools.Place{Runtime: runtime, Session: msg.ThreadID})
+	s.mover.Closed(tools.Place{Runtime: runtime, Session: msg.ThreadID})
 }
 
 func (s *Server) notification(w http.ResponseWriter, r *http.Request, what string) (runtime string, data []byte, ok bool) {

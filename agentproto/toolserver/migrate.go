@@ -2,17 +2,16 @@ package toolserver
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/migrate"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/agentproto/internal/tools"
+	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/netguard"
 )
 
@@ -52,37 +51,30 @@ func (OwnState) Export(context.Context, string) ([]byte, error) { return nil, ni
 // Import does nothing.
 func (OwnState) Import(context.Context, string, []byte) error { return nil }
 
-// A remover is a Migrator with the optional method.
-type remover interface {
-	Remove(ctx context.Context, session string) error
+// newMover returns what moves sessions.
+func (s *Server) newMover() *migrate.Mover {
+	o := s.opts
+	return migrate.New(s.ctx, migrate.Options{
+		Name: o.Name, Endpoint: o.PublicURL + invokePath, Flow: s.flow, Log: s.log,
+		Tool: o.Migrator, Key: o.MigrationKey.Reveal(), Client: edge.NewClient(o.MigrationTransport),
+		Destinations: o.MigrationDestinations, Networks: o.migrationNetworks(), Timeout: o.MigrationTimeout, Bytes: o.MigrationBytes,
+		Closing: s.isClosing, Spare: s.runOnce,
+	})
 }
 
-// A migrationError is told to the runtime. Its words are fixed: they hold nothing
-// that a peer, or a Migrator, has said.
-type migrationError struct {
-	status int
-	text   string
+// runOnce returns the names of the tools with [ToolOptions.RunOnce], whose functions are never interrupted.
+func (s *Server) runOnce() (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tools {
+		if t.runOnce {
+			names = append(names, t.manifest.Name)
+		}
+	}
+	return names
 }
 
-func (e *migrationError) Error() string { return e.text }
-
-var (
-	errDestination  = &migrationError{http.StatusForbidden, "the destination is not allowed by this server"}
-	errUnreachable  = &migrationError{http.StatusBadGateway, "the destination cannot be reached; nothing was moved"}
-	errOtherToolset = &migrationError{http.StatusBadGateway, "the destination is not an instance of this toolset that takes sessions; nothing was moved"}
-	errBusyMoving   = &migrationError{http.StatusConflict, "a migration of this session is going on"}
-	errElsewhere    = &migrationError{http.StatusConflict, "the session has moved to another destination"}
-	errRunning      = &migrationError{http.StatusServiceUnavailable, "a call of the session is still running and cannot be interrupted; nothing was moved"}
-	errExport       = &migrationError{http.StatusInternalServerError, "the state of the session cannot be exported; nothing was moved"}
-	errTooLarge     = &migrationError{http.StatusInsufficientStorage, "the state of the session is too large; nothing was moved"}
-	errTransfer     = &migrationError{http.StatusBadGateway, "the destination did not take the session; nothing was moved"}
-	errDoubt        = &migrationError{http.StatusServiceUnavailable, "the destination did not answer in the end; ask again: the session is on one of the two"}
-	errRepeated     = &migrationError{http.StatusConflict, "this message came before; whoever asks again sends another one"}
-	errMoveStore    = &migrationError{http.StatusInternalServerError, "the server's own state cannot be written; nothing was moved"}
-)
-
-// serveMigrate moves a session to another instance. It answers 200 when that one
-// serves it, and otherwise says why not; the session then goes on here.
+// serveMigrate moves a session to another instance.
 func (s *Server) serveMigrate(w http.ResponseWriter, r *http.Request) {
 	runtime, data, ok := s.notification(w, r, purpose.Migrate)
 	if !ok {
@@ -93,58 +85,8 @@ func (s *Server) serveMigrate(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	s.extend(w)
-	if !s.noticed.First(runtime, r) {
-		// 200 says that the destination has the session, also to somebody who repeats it.
-		if !s.movedTo(tools.Place{Runtime: runtime, Session: msg.SessionID}, msg.DestinationURL) {
-			http.Error(w, errRepeated.text, errRepeated.status)
-		}
-		return
-	}
-	ctx, stop := context.WithTimeout(r.Context(), s.opts.MigrationTimeout)
-	defer stop()
-	defer context.AfterFunc(s.ctx, stop)()
-	err = s.migrate(ctx, tools.Place{Runtime: runtime, Session: msg.SessionID}, msg.DestinationURL)
-	if err == nil {
-		w.WriteHeader(http.StatusOK)
-		return
-	}
-	var told *migrationError
-	if !errors.As(err, &told) {
-		told = errTransfer
-	}
-	s.log.Warn("session not migrated", "session", msg.SessionID, "error", err)
-	if told.status == http.StatusServiceUnavailable || told.status == http.StatusConflict {
-		w.Header().Set("Retry-After", strconv.Itoa(retrySeconds))
-	}
-	http.Error(w, told.text, told.status)
+	s.mover.Serve(w, r, tools.Place{Runtime: runtime, Session: msg.SessionID}, msg.DestinationURL, s.noticed.First(runtime, r))
 }
-
-// destination returns the base URL of a destination, if sessions may go there.
-func (o Options) destination(raw string) (string, error) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
-		return "", errDestination
-	}
-	base := strings.ToLower(origin(u)) + strings.TrimSuffix(u.EscapedPath(), "/")
-	anyPort := strings.ToLower(u.Scheme+"://"+hostOf(u)) + ":*"
-	if slices.Contains([]string{".", ".."}, u.Path[strings.LastIndexByte(u.Path, '/')+1:]) || strings.Contains(u.Path, "/../") || strings.Contains(u.Path, "/./") {
-		return "", errDestination
-	}
-	for _, allowed := range o.MigrationDestinations {
-		allowed = strings.TrimSuffix(allowed, "/")
-		if base == allowed || strings.ToLower(origin(u)) == allowed || anyPort == allowed {
-			if err := o.migrationNetworks().CheckURL(u); err != nil {
-				return "", fmt.Errorf("%w: %w", errDestination, err)
-			}
-			return base, nil
-		}
-	}
-	return "", errDestination
-}
-
-// hostOf returns the host of u without its port, in brackets if it needs them.
-func hostOf(u *url.URL) string { return strings.TrimSuffix(u.Host, ":"+u.Port()) }
 
 // migrationNetworks are those that a destination may be in: what an operator has
 // written as an IP address may be anywhere.

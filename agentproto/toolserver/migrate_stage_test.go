@@ -229,7 +229,7 @@ func TestN85_EarlierTransfer(t *testing.T) {
 			t.Fatalf("%d transfers, want three stages and a commit", len(bodies))
 		}
 		for _, captured := range bodies[:2] {
-			bodies = append(bodies, toolserver.Step(migrationKey, captured, "commit"), toolserver.Step(migrationKey, captured, "abort"))
+			bodies = append(bodies, step(migrationKey, captured, "commit"), step(migrationKey, captured, "abort"))
 		}
 		for _, body := range bodies {
 			m.push(body)

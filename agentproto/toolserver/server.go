@@ -11,16 +11,17 @@ import (
 	"strings"
 	"sync"
 
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/agentproto/internal/envelope"
 	"github.com/millrace/millrace/agentproto/internal/intake"
 	"github.com/millrace/millrace/agentproto/internal/leak"
+	"github.com/millrace/millrace/agentproto/internal/migrate"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/agentproto/internal/running"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 	"github.com/millrace/millrace/agentproto/internal/vault"
 	"github.com/millrace/millrace/internal/edge"
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
 // The paths below [Options.PublicURL].
@@ -51,10 +52,7 @@ type Server struct {
 	providers map[string]*provider
 	callbacks *edge.Client
 
-	migrations  *edge.Client // nil without a Migrator, as envelope
-	envelope    *envelope.Envelope
-	importing   sync.Mutex // one session after the other comes here
-	deals       deals
+	mover       *migrate.Mover
 	own         []*http.Transport // the ones that Close has to clean up
 	tokens      *tokens
 	guard       *leak.Guard
@@ -79,8 +77,7 @@ type Server struct {
 	mu      sync.Mutex
 	tools   []*tool
 	byName  map[string]*tool
-	pending map[string]int       // calls that are about to be accepted, of each runtime; "" has all
-	moving  map[tools.Place]bool // sessions that somebody moves
+	pending map[string]int // calls that are about to be accepted, of each runtime; "" has all
 	closing bool
 }
 
@@ -114,7 +111,6 @@ func Open(opts Options) (*Server, error) {
 		epoch:     rand.Text(),
 		byName:    make(map[string]*tool),
 		pending:   make(map[string]int),
-		moving:    make(map[tools.Place]bool),
 		notices:   intake.Rates{PerSecond: noticeRate, Burst: noticeBurst},
 		migrating: intake.Rates{PerSecond: migrateRate, Burst: migrateBurst},
 		noticed:   intake.NewNotices(),
@@ -142,12 +138,11 @@ func Open(opts Options) (*Server, error) {
 	if opts.Status {
 		s.mux.HandleFunc("POST "+statusPath, s.serveStatus)
 	}
+	s.mover = s.newMover()
 	if opts.Migrator != nil {
-		s.envelope = opts.newEnvelope()
 		s.keepInside(opts.MigrationKey, "MigrationKey")
-		s.migrations = edge.NewClient(opts.MigrationTransport)
 		s.mux.HandleFunc("POST "+migratePath, s.serveMigrate)
-		s.mux.HandleFunc("POST "+importPath, s.serveImport)
+		s.mux.HandleFunc("POST "+importPath, s.mover.ServeImport)
 	}
 	s.mux.HandleFunc("POST "+choicePath+"{secret}", s.serveChoice)
 	s.mux.HandleFunc("GET "+startPath+"{secret}", s.serveStart)

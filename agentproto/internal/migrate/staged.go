@@ -1,4 +1,4 @@
-package toolserver
+package migrate
 
 import (
 	"context"
@@ -28,46 +28,46 @@ func readPayload(data []byte, of tools.Place) (*payload, error) {
 }
 
 // askTransfer makes a step of a transfer to this instance.
-func (s *Server) askTransfer(h header, in tools.TransferIn) (tools.Told, error) {
+func (m *Mover) askTransfer(h header, in tools.TransferIn) (tools.Told, error) {
 	in.Place = tools.Place{Runtime: h.Runtime, Session: h.Session}
-	return s.flow.AskTransfer(h.Transfer, in)
+	return m.o.Flow.AskTransfer(h.Transfer, in)
 }
 
 // takeStage imports the state of the tool and keeps the rest, without serving it.
-func (s *Server) takeStage(ctx context.Context, h header, data []byte) (state string, err error) {
-	s.importing.Lock()
-	defer s.importing.Unlock()
+func (m *Mover) takeStage(ctx context.Context, h header, data []byte) (state string, err error) {
+	m.importing.Lock()
+	defer m.importing.Unlock()
 	at := tools.Place{Runtime: h.Runtime, Session: h.Session}
 	p, err := readPayload(data, at)
 	if err != nil {
-		s.log.Warn("session refused", "session", h.Session, "source", h.Source, "error", err)
+		m.o.Log.Warn("session refused", "session", h.Session, "source", h.Source, "error", err)
 		return stateRefused, nil
 	}
-	look, err := s.order(at, tools.MoveOrder{Do: tools.Look})
+	look, err := m.order(at, tools.MoveOrder{Do: tools.Look})
 	if err != nil {
 		return "", err
 	}
-	told, err := s.askTransfer(h, tools.TransferIn{})
+	told, err := m.askTransfer(h, tools.TransferIn{})
 	switch state := stateOf(told.Move); {
 	case err != nil:
 		return "", err
 	case state != stateUnknown:
 		return state, nil
-	case s.isClosing() || look.Move.Place.Leaving() || handover.Before(h.Transfer, look.Move.Transfer):
+	case m.o.Closing() || look.Move.Place.Leaving() || handover.Before(h.Transfer, look.Move.Transfer):
 		return stateRefused, nil
 	}
-	if s.flow.Load().Staged >= maxStaged {
+	if m.o.Flow.Load().Staged >= maxStaged {
 		return stateRefused, nil
 	}
 	if p.HasTool {
-		if err := s.importTool(ctx, h.Session, p.Tool); err != nil {
+		if err := m.importTool(ctx, h.Session, p.Tool); err != nil {
 			return "", fmt.Errorf("the Migrator does not take it: %w", err)
 		}
 	}
 	for n, i := 0, 0; ; n++ {
 		chunk := p.Session[i:min(i+tools.Chunk, len(p.Session))]
 		i += len(chunk)
-		told, err := s.askTransfer(h, tools.TransferIn{Step: handover.Stage, Chunk: chunk, Number: n, Of: (len(p.Session) + tools.Chunk - 1) / tools.Chunk, For: 2 * s.opts.MigrationTimeout})
+		told, err := m.askTransfer(h, tools.TransferIn{Step: handover.Stage, Chunk: chunk, Number: n, Of: (len(p.Session) + tools.Chunk - 1) / tools.Chunk, For: 2 * m.o.Timeout})
 		if err != nil || i == len(p.Session) {
 			return stateOf(told.Move), err
 		}
@@ -75,28 +75,28 @@ func (s *Server) takeStage(ctx context.Context, h header, data []byte) (state st
 }
 
 // importTool calls the Migrator. A panic of its is an error.
-func (s *Server) importTool(ctx context.Context, id string, state []byte) (err error) {
+func (m *Mover) importTool(ctx context.Context, id string, state []byte) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = errors.New("it has panicked")
 		}
 	}()
-	return s.opts.Migrator.Import(ctx, id, state)
+	return m.o.Tool.Import(ctx, id, state)
 }
 
 // takeCommit begins to serve a staged session, unless a later transfer has brought it, or it is leaving.
-func (s *Server) takeCommit(h header) (state string, err error) {
-	s.importing.Lock()
-	defer s.importing.Unlock()
+func (m *Mover) takeCommit(h header) (state string, err error) {
+	m.importing.Lock()
+	defer m.importing.Unlock()
 	step := handover.Commit
-	look, err := s.order(tools.Place{Runtime: h.Runtime, Session: h.Session}, tools.MoveOrder{Do: tools.Look})
+	look, err := m.order(tools.Place{Runtime: h.Runtime, Session: h.Session}, tools.MoveOrder{Do: tools.Look})
 	switch {
 	case err != nil:
 		return "", err
 	case look.Move.Place.Leaving() || handover.Before(h.Transfer, look.Move.Transfer):
 		step = handover.Abort
 	}
-	told, err := s.askTransfer(h, tools.TransferIn{Step: step})
+	told, err := m.askTransfer(h, tools.TransferIn{Step: step})
 	if err == nil && told.Move.Place == handover.Staged {
 		err = errors.New("the staged payload is not the session's")
 	}
@@ -105,16 +105,16 @@ func (s *Server) takeCommit(h header) (state string, err error) {
 
 // takeAbort forgets a session that is not served. A commit that comes later, or has
 // been on its way, is refused. What the tool has is left if a later transfer has brought it.
-func (s *Server) takeAbort(h header) (state string, err error) {
-	s.importing.Lock()
-	defer s.importing.Unlock()
-	told, err := s.askTransfer(h, tools.TransferIn{Step: handover.Abort})
+func (m *Mover) takeAbort(h header) (state string, err error) {
+	m.importing.Lock()
+	defer m.importing.Unlock()
+	told, err := m.askTransfer(h, tools.TransferIn{Step: handover.Abort})
 	if err != nil || told.Move.Place != handover.None || !told.Known {
 		return stateOf(told.Move), err
 	}
-	look, err := s.order(tools.Place{Runtime: h.Runtime, Session: h.Session}, tools.MoveOrder{Do: tools.Look})
+	look, err := m.order(tools.Place{Runtime: h.Runtime, Session: h.Session}, tools.MoveOrder{Do: tools.Look})
 	if err == nil && !handover.Before(h.Transfer, look.Move.Transfer) {
-		s.removeTool(h.Session)
+		m.removeTool(h.Session)
 	}
 	return stateOf(told.Move), err
 }
@@ -132,33 +132,33 @@ func stateOf(m handover.State) string {
 	return stateUnknown
 }
 
-// closed forgets what is left here of a session whose root thread was closed. That
+// Closed forgets what is left here of a session whose root thread was closed. That
 // it has moved stays known, because a late invocation must still be refused.
-func (s *Server) closed(at tools.Place) {
-	if s.opts.Migrator == nil {
+func (m *Mover) Closed(at tools.Place) {
+	if m.o.Tool == nil {
 		return
 	}
-	if look, err := s.order(at, tools.MoveOrder{Do: tools.Look}); err == nil && !look.Move.Place.Leaving() {
-		s.removeTool(at.Session)
+	if look, err := m.order(at, tools.MoveOrder{Do: tools.Look}); err == nil && !look.Move.Place.Leaving() {
+		m.removeTool(at.Session)
 	}
 }
 
 // removeTool tells the Migrator to forget a session, if it wants to be told.
-func (s *Server) removeTool(id string) {
-	r, ok := s.opts.Migrator.(remover)
+func (m *Mover) removeTool(id string) {
+	r, ok := m.o.Tool.(remover)
 	if !ok {
 		return
 	}
 	go func() {
 		defer func() {
 			if recover() != nil {
-				s.log.Error("Migrator panicked in Remove", "session", id)
+				m.o.Log.Error("Migrator panicked in Remove", "session", id)
 			}
 		}()
-		ctx, stop := context.WithTimeout(s.ctx, s.opts.MigrationTimeout)
+		ctx, stop := context.WithTimeout(m.ctx, m.o.Timeout)
 		defer stop()
 		if err := r.Remove(ctx, id); err != nil {
-			s.log.Warn("Migrator has not removed a session", "session", id, "error", err)
+			m.o.Log.Warn("Migrator has not removed a session", "session", id, "error", err)
 		}
 	}()
 }

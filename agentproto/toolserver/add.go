@@ -15,6 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/oauth"
 )
 
 // ToolOptions are the optional settings of a tool. The zero value is a tool that
@@ -43,8 +44,8 @@ type ToolOptions struct {
 type tool struct {
 	manifest agentproto.Tool
 	schema   *agentproto.Schema
-	provider *provider // nil if no authorization is needed
-	scopes   []string  // sorted
+	provider *oauth.Provider // nil if no authorization is needed
+	scopes   []string        // sorted
 	runOnce  bool
 	call     func(ctx context.Context, args jsontext.Value) (any, error)
 	produce  func(c *call) error // of a subscription; nil if the tool opens none
@@ -98,7 +99,7 @@ func add[In, Out any](s *Server, op, name, description string, opts ToolOptions,
 	}
 	t := &tool{manifest: agentproto.Tool{Name: name, Description: description, Annotations: opts.Annotations}, runOnce: opts.RunOnce, produce: produce}
 	if id := opts.RequireOAuth; id != "" {
-		if t.provider = s.providers[id]; t.provider == nil {
+		if t.provider = s.oauth.Provider(id); t.provider == nil {
 			wrong("tool %q requires the provider %q, which the server does not have", name, id)
 		}
 		t.manifest.Annotations.RequiresAuth = id

@@ -37,8 +37,8 @@ type call struct {
 	ended     bool           // it has returned, or has sent its final event
 	state     []byte         // of the subscription, as it is kept
 	asked     map[string]int // how often a question was asked in this run
-	refused   Secret         // the access token that the function must not get
-	latest    Secret         // the access token that it got
+	refused   string         // the access token that the function must not get
+	latest    string         // the access token that it got
 }
 
 func (s *Server) newCall(ctx context.Context, at tools.Place, j tools.Job) *call {
@@ -53,16 +53,13 @@ func (s *Server) newCall(ctx context.Context, at tools.Place, j tools.Job) *call
 	return c
 }
 
-// userPrefix begins what [TokenKey.User] is for an invocation that names its user.
-const userPrefix = "user:"
-
 // userOf returns whom the tokens of a call belong to. An invocation that does not
 // name its user must not use the tokens of other users it does not name, so they
 // belong to its conversation.
 func userOf(inv *agentproto.Invocation) string {
 	switch {
 	case inv.UserID != nil && *inv.UserID != "":
-		return userPrefix + *inv.UserID
+		return authorize.UserPrefix + *inv.UserID
 	case len(inv.ThreadAncestors) > 0:
 		return authorize.ThreadPrefix + inv.ThreadAncestors[0]
 	default:

@@ -59,8 +59,6 @@ var (
 	errNotConfirmed = errors.New("the authorization was not confirmed")
 	errAuthPaused   = errors.New("the access cannot be authorized now, since a number was wrong; it can be tried again later")
 	errAuthMany     = errors.New("too many authorizations are pending")
-	errAuthLost     = errors.New("the authorization was lost")
-	errUnconfirmed  = errors.New("the authorization is not confirmed yet")
 	errNotRenewed   = errors.New("the access could not be renewed")
 	errAuthRepeated = errors.New("the access was refused in spite of a new authorization")
 )

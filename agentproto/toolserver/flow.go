@@ -38,7 +38,7 @@ func (s *Server) flowOptions() tools.Options {
 		Asked: cmp.Or(s.opts.ChoiceTimeout, time.Hour) + s.opts.Remember,
 		Jobs:  1 << 17, // functions are bounded by MaxCalls, and attempts by slots
 		Do:    s.do,
-		OAuth: s.authorizing,
+		OAuth: s.oauth.Do,
 	}
 }
 

@@ -2,21 +2,18 @@ package toolserver
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base32"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"slices"
+	"fmt"
+	"strconv"
 	"strings"
-
-	"golang.org/x/oauth2"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/authorize"
 	"github.com/millrace/millrace/agentproto/internal/tools"
+	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
 // maxRuns is how often the function of one call may run because its token was
@@ -27,7 +24,7 @@ const maxRuns = 3
 // necessary. If the token turns out to be refused, it is renewed or the user asked
 // again, and f runs once more.
 func (c *call) authorized(f func() (any, error)) (any, error) {
-	var refused Secret
+	var refused string
 	for run := 1; ; run++ {
 		if err := c.access(refused, run > 2); err != nil {
 			return nil, err
@@ -46,17 +43,17 @@ func (c *call) authorized(f func() (any, error)) (any, error) {
 // access sees to it that there is a token that is good for the tool and was not
 // refused, and asks the user for one if it must. Renewed says that the one which was
 // refused had just been renewed.
-func (c *call) access(refused Secret, renewed bool) error {
+func (c *call) access(refused string, renewed bool) error {
 	c.mu.Lock()
 	c.refused = refused
 	c.mu.Unlock()
-	if t, err := c.stored(); err != nil && !errors.Is(err, ErrUnauthorized) {
+	if t, err := c.stored(c.ctx); err != nil && !errors.Is(err, ErrUnauthorized) {
 		return err
-	} else if err == nil && t.usable(refused) && authorize.Covers(t.Scopes, c.tool.scopes) {
+	} else if err == nil && t.Usable(refused) && authorize.Covers(t.Scopes, c.tool.scopes) {
 		c.use(t)
 		return nil
 	}
-	if p := c.tool.provider; p.SubjectIsUser && !strings.HasPrefix(c.tokenKey.User, userPrefix) {
+	if p := c.tool.provider; p.SubjectIsUser && !strings.HasPrefix(c.tokenKey.User, authorize.UserPrefix) {
 		return errNoUser
 	}
 	after := ""
@@ -80,9 +77,9 @@ func (c *call) access(refused Secret, renewed bool) error {
 		case class != authorize.Good:
 			return classErrors[class]
 		}
-		t, err := c.stored()
+		t, err := c.stored(c.ctx)
 		switch {
-		case err == nil && !refused.Empty() && t.Access.equal(refused), errors.Is(err, ErrUnauthorized):
+		case err == nil && refused != "" && t.Access == refused, errors.Is(err, ErrUnauthorized):
 			return errAuthRepeated
 		case err != nil:
 			return err
@@ -103,10 +100,15 @@ var classErrors = map[authorize.Class]error{
 }
 
 // stored returns the user's token as it is in the vault.
-func (c *call) stored() (*UserToken, error) { return c.server.tokens.load(c.ctx, c.fullKey()) }
+func (c *call) stored(ctx context.Context) (*vault.Token, error) {
+	key := c.tokenKey
+	key.Provider = c.tool.provider.ID
+	t, class := c.server.oauth.Load(ctx, vault.Key(key))
+	return t, classErrors[class]
+}
 
 // use notes which token the function uses.
-func (c *call) use(t *UserToken) {
+func (c *call) use(t *vault.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.latest = t.Access
@@ -114,13 +116,13 @@ func (c *call) use(t *UserToken) {
 
 // tokenFor returns a token of the user that is good now, as far as one can tell, and notes that
 // it is what the function uses. The user is not asked.
-func (c *call) tokenFor(ctx context.Context) (*UserToken, error) {
+func (c *call) tokenFor(ctx context.Context) (*vault.Token, error) {
 	c.mu.Lock()
 	refused := c.refused
 	c.mu.Unlock()
-	t, err := c.server.tokens.load(ctx, c.fullKey())
-	if err == nil && !t.usable(refused) {
-		in := authorize.In{Ask: &authorize.Ask{Key: c.authKey(), Refused: c.server.accessPrint(refused)}}
+	t, err := c.stored(ctx)
+	if err == nil && !t.Usable(refused) {
+		in := authorize.In{Ask: &authorize.Ask{Key: c.authKey(), Refused: c.server.oauth.AccessPrint(refused)}}
 		var told authorize.Told
 		if told, err = c.server.flow.Authorize(ctx, c.tokenKey.Runtime, in); err != nil {
 			return nil, err
@@ -128,7 +130,7 @@ func (c *call) tokenFor(ctx context.Context) (*UserToken, error) {
 		if told.Class != authorize.Good {
 			return nil, classErrors[told.Class]
 		}
-		t, err = c.server.tokens.load(ctx, c.fullKey())
+		t, err = c.stored(ctx)
 	}
 	if err == nil {
 		c.use(t)
@@ -137,17 +139,10 @@ func (c *call) tokenFor(ctx context.Context) (*UserToken, error) {
 }
 
 // used returns the access token that was given out last.
-func (c *call) used() Secret {
+func (c *call) used() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.latest
-}
-
-// fullKey returns the key of the user's token for the tool's provider.
-func (c *call) fullKey() TokenKey {
-	k := c.tokenKey
-	k.Provider = c.tool.provider.ID
-	return k
 }
 
 func (c *call) authKey() authorize.Key {
@@ -155,17 +150,12 @@ func (c *call) authKey() authorize.Key {
 }
 
 // ask asks the flow for a token, which may have the user asked.
-func (c *call) ask(refused Secret, renewed bool, after string) (authorize.Told, error) {
-	s, p := c.server, c.tool.provider
-	id := rand.Text()
-	all, _ := s.flow.Ports.Opens.Latest()
-	in := authorize.In{Ask: &authorize.Ask{
-		Key: c.authKey(), Need: c.tool.scopes, Refused: s.accessPrint(refused), Reject: renewed,
-		User: &authorize.Request{
-			Call: c.id.AskName(), After: after, ID: id, State: digestOf(s.derived(id, forState)), Start: digestOf(s.derived(id, forStart)),
-			Print: s.print(p), Scopes: union(p.Scopes, c.tool.scopes), Confirm: p.Confirm, Epoch: s.epoch, All: all, For: s.opts.OAuthTimeout,
-		},
-	}}
+func (c *call) ask(refused string, renewed bool, after string) (authorize.Told, error) {
+	s := c.server
+	user := s.oauth.Request(c.tool.provider, c.tool.scopes)
+	user.Call, user.After, user.Epoch = c.id.AskName(), after, s.epoch
+	user.All, _ = s.flow.Ports.Opens.Latest()
+	in := authorize.In{Ask: &authorize.Ask{Key: c.authKey(), Need: c.tool.scopes, Refused: s.oauth.AccessPrint(refused), Reject: renewed, User: user}}
 	return s.flow.AuthorizeCall(c.ctx, c.at, c.id, in)
 }
 
@@ -175,16 +165,6 @@ func (c *call) cause(err error) error {
 		return cause
 	}
 	return err
-}
-
-// union returns the scopes of all lists, each once, in their order.
-func union(lists ...[]string) (all []string) {
-	for _, scope := range slices.Concat(lists...) {
-		if !slices.Contains(all, scope) {
-			all = append(all, scope)
-		}
-	}
-	return all
 }
 
 // await sends the user to the provider and waits for the outcome.
@@ -204,12 +184,8 @@ func (c *call) await(told authorize.Told) (authorize.Class, error) {
 		}
 		ends <- outcome{class, err}
 	}()
-	release := s.guarded(told.ID)
+	address, release := s.oauth.Begin(p, told.ID, told.Scopes)
 	defer release()
-	address := s.address(p, told.ID, told.Scopes)
-	if !s.opts.NoStartPage {
-		address = s.opts.PublicURL + startPath + s.derived(told.ID, forStart)
-	}
 	m, err := c.encode(&agentproto.OAuth{GroupID: c.inv.GroupID, ID: c.inv.ID, CallID: c.inv.CallID, AuthURL: address})
 	if err != nil {
 		s.log.Error("authorization cannot be asked for", "tool", c.inv.Operation, "provider", p.ID)
@@ -228,60 +204,54 @@ func (c *call) await(told authorize.Told) (authorize.Class, error) {
 	return o.class, c.cause(o.err)
 }
 
-// What is secret of an authorization is made of its name and of a secret of the vault, so that no
-// history has it and nothing is to be kept.
-const (
-	forState    = "state"
-	forStart    = "start"
-	forBrowser  = "browser"
-	forVerifier = "verifier"
-	forNonce    = "nonce"
-	forAccess   = "access"
-	forPrint    = "print"
-)
+// noneOfThem is the choice of somebody who has not seen the code.
+const noneOfThem = "None of these, or I did not authorize anything"
 
-func (s *Server) derived(id, what string) string {
-	h := hmac.New(sha256.New, s.state.Asking)
-	h.Write([]byte("authorization " + what + " " + id))
-	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil))
-}
-
-// accessPrint tells access tokens apart, and says nothing of them.
-func (s *Server) accessPrint(access Secret) string {
-	if access.Empty() {
-		return ""
+// confirm has the user of the conversation pick out the code that the page at the
+// end of the authorization has shown (case O24): so whoever authorized is whoever
+// asked, or was asked by him to say the code.
+func (c *call) confirm(id string) (authorize.Class, error) {
+	lists, code := c.server.oauth.Numbers(id)
+	if code == nil {
+		return authorize.Lost, nil
 	}
-	return s.derived(access.Reveal(), forAccess)
-}
-
-// print tells whether an authorization was begun with the provider as it is now, and with secrets
-// that are known: an answer is not sent to a provider that was configured in between.
-func (s *Server) print(p *provider) string {
-	list, _ := json.Marshal([]any{p.Issuer, p.AuthURL, p.TokenURL, p.ClientID, p.config.RedirectURL, p.Confirm, p.SubjectIsUser, s.opts.NoStartPage})
-	return s.derived(string(list), forPrint)
-}
-
-// guarded looks for what is secret of an authorization in everything that leaves, until it is
-// released. The runtime is told the state if there is no start page.
-func (s *Server) guarded(id string) (release func()) {
-	d := sha256.Sum256([]byte(id))
-	secrets := []string{s.derived(id, forVerifier)}
-	if !s.opts.NoStartPage {
-		secrets = append(secrets, s.derived(id, forBrowser), s.derived(id, forState))
+	class, err := c.pick(lists, code)
+	if err != nil && !errors.Is(err, ErrNoAnswer) && !errors.Is(err, ErrNotAsked) && !errors.Is(err, ErrBadAnswer) {
+		return "", err // the call is over, or goes on elsewhere
 	}
-	s.guard.Hold(d, secrets...)
-	return func() { s.guard.Release(d) }
+	if err != nil {
+		class = authorize.Declined
+	}
+	if class != authorize.Good {
+		c.server.log.Warn("authorization not confirmed", "provider", c.tool.provider.ID)
+	}
+	// A number that was wrong counts, also if the call is cancelled meanwhile.
+	told, failed := c.server.flow.Authorize(c.server.ctx, c.tokenKey.Runtime, authorize.In{Confirm: &authorize.Confirm{ID: id, Class: class}})
+	if err == nil {
+		err = failed
+	}
+	return told.Class, err
 }
 
-// address returns the provider's page, with the state in it.
-func (s *Server) address(p *provider, id string, scopes []string) string {
-	params := append([]oauth2.AuthCodeOption{oauth2.S256ChallengeOption(s.derived(id, forVerifier))}, p.params...)
-	if p.verifier != nil {
-		params = append(params, oauth2.SetAuthURLParam("nonce", s.derived(id, forNonce)))
+// pick asks for the numbers of a code.
+func (c *call) pick(lists [][]int, code []int) (authorize.Class, error) {
+	for i, numbers := range lists {
+		var choices []string
+		for _, n := range numbers {
+			choices = append(choices, strconv.Itoa(n))
+		}
+		prompt := fmt.Sprintf("The page after the authorization shows %d numbers. Which is number %d?", len(code), i+1)
+		picked, err := Choose(c.ctx, prompt, append(choices, noneOfThem), len(choices))
+		switch {
+		case err != nil:
+			return "", err
+		case picked == len(choices):
+			return authorize.Declined, nil
+		case numbers[picked] != code[i]:
+			return authorize.Wrong, nil
+		}
 	}
-	known := p.config // which is not copied: it has a cache in it
-	config := oauth2.Config{ClientID: known.ClientID, Endpoint: known.Endpoint, RedirectURL: known.RedirectURL, Scopes: scopes}
-	return config.AuthCodeURL(s.derived(id, forState), params...)
+	return authorize.Good, nil
 }
 
 // digestOf returns a digest as a text.

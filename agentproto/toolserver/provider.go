@@ -2,12 +2,10 @@ package toolserver
 
 import (
 	"fmt"
-	"net/url"
-	"regexp"
-	"slices"
 
-	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+
+	"github.com/millrace/millrace/agentproto/internal/oauth"
 )
 
 // An OAuthProvider is a service that users authorize tools for. Authorizations use
@@ -65,83 +63,28 @@ type OAuthProvider struct {
 	AuthStyle oauth2.AuthStyle
 }
 
-// A provider is an OAuthProvider of a server.
-type provider struct {
-	OAuthProvider
-	config   *oauth2.Config
-	params   []oauth2.AuthCodeOption
-	verifier *oidc.IDTokenVerifier // nil unless SubjectIsUser
-}
-
-var providerID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
-// reserved are the parameters of an authorization request that are not for the
-// user of this package to set.
-var reserved = []string{"response_type", "response_mode", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge", "code_challenge_method"}
-
-// addProvider adds a provider to the server. It panics if it cannot work.
-func (s *Server) addProvider(p OAuthProvider) {
-	wrong := func(format string, args ...any) {
-		panic(fmt.Sprintf("toolserver: New: OAuthProvider %q: ", p.ID) + fmt.Sprintf(format, args...))
+// newOAuth returns the client of the providers. It panics if one of them cannot work.
+func (s *Server) newOAuth() *oauth.Client {
+	start := s.opts.PublicURL + startPath
+	if s.opts.NoStartPage {
+		start = ""
 	}
-	checks := 0
-	for _, set := range []bool{p.SubjectIsUser, p.Confirm, p.UnsafeAnyoneMayAuthorize != ""} {
-		if set {
-			checks++
+	client := oauth.New(s.ctx, oauth.Options{
+		Name: s.opts.Name, Start: start, Redirect: s.opts.PublicURL + redirectPath,
+		UserTimeout: s.opts.OAuthTimeout, Timeout: s.opts.ProviderTimeout, Transport: s.opts.ProviderTransport,
+		Flow: s.flow, Vault: tokenVault{s.opts.Vault}, Transit: s.state.Transit, Key: s.state.Asking, Guard: s.guard, Log: s.log,
+	})
+	for _, p := range s.opts.Providers {
+		if err := client.Add(&oauth.Provider{
+			ID: p.ID, AuthURL: p.AuthURL, TokenURL: p.TokenURL, RevokeURL: p.RevokeURL, KeysURL: p.KeysURL,
+			ClientID: p.ClientID, ClientSecret: p.ClientSecret.Reveal(), AuthStyle: p.AuthStyle,
+			Scopes: p.Scopes, Params: p.Params, Issuer: p.Issuer, RequireIssuer: p.RequireIssuer,
+			SubjectIsUser: p.SubjectIsUser, Confirm: p.Confirm, UnsafeAnyoneMayAuthorize: p.UnsafeAnyoneMayAuthorize,
+		}); err != nil {
+			s.state.Close()
+			panic(fmt.Sprintf("toolserver: New: OAuthProvider %q: %v", p.ID, err))
 		}
+		s.keepInside(p.ClientSecret, "ClientSecret of "+p.ID)
 	}
-	switch {
-	case !providerID.MatchString(p.ID):
-		wrong("its ID is not of 1 to 64 letters, digits, _ and -")
-	case s.providers[p.ID] != nil:
-		wrong("there is another one with this ID")
-	case !isEndpoint(p.AuthURL):
-		wrong("AuthURL must be an absolute https URL")
-	case !isEndpoint(p.TokenURL):
-		wrong("TokenURL must be an absolute https URL")
-	case p.RevokeURL != "" && !isEndpoint(p.RevokeURL):
-		wrong("RevokeURL must be an absolute https URL")
-	case p.ClientID == "":
-		wrong("it has no ClientID")
-	case p.RequireIssuer && p.Issuer == "":
-		wrong("RequireIssuer needs an Issuer")
-	case p.SubjectIsUser && (p.Issuer == "" || !slices.Contains(p.Scopes, oidc.ScopeOpenID)):
-		wrong("SubjectIsUser needs an Issuer and the scope openid")
-	case p.SubjectIsUser && !isEndpoint(p.KeysURL):
-		wrong("KeysURL must be an absolute https URL")
-	case checks == 0:
-		wrong("somebody who is sent an auth_url would authorize for the user of the call: set SubjectIsUser if the provider and the runtimes know users by the same ids, or else Confirm")
-	case checks > 1:
-		wrong("SubjectIsUser, Confirm and UnsafeAnyoneMayAuthorize exclude each other: set one of them")
-	}
-	style := p.AuthStyle
-	if style == oauth2.AuthStyleAutoDetect {
-		style = oauth2.AuthStyleInParams
-		if !p.ClientSecret.Empty() {
-			style = oauth2.AuthStyleInHeader
-		}
-	}
-	added := &provider{OAuthProvider: p, config: &oauth2.Config{
-		ClientID:     p.ClientID,
-		ClientSecret: p.ClientSecret.Reveal(),
-		Endpoint:     oauth2.Endpoint{AuthURL: p.AuthURL, TokenURL: p.TokenURL, AuthStyle: style},
-		RedirectURL:  s.opts.PublicURL + redirectPath + p.ID,
-		Scopes:       slices.Clone(p.Scopes),
-	}}
-	for name, value := range p.Params {
-		if slices.Contains(reserved, name) {
-			wrong("Params must not set %s", name)
-		}
-		added.params = append(added.params, oauth2.SetAuthURLParam(name, value))
-	}
-	if p.SubjectIsUser {
-		added.verifier = s.newVerifier(p)
-	}
-	s.keepInside(p.ClientSecret, "ClientSecret of "+p.ID)
-	s.providers[p.ID] = added
-}
-
-func isEndpoint(raw string) bool {
-	u, err := url.Parse(raw)
-	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.Fragment == ""
+	return client
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/intake"
 	"github.com/millrace/millrace/agentproto/internal/leak"
 	"github.com/millrace/millrace/agentproto/internal/migrate"
+	"github.com/millrace/millrace/agentproto/internal/oauth"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/agentproto/internal/running"
 	"github.com/millrace/millrace/agentproto/internal/tools"
@@ -49,18 +50,16 @@ type Server struct {
 	state     *vault.State
 	log       *slog.Logger
 	mux       *http.ServeMux
-	providers map[string]*provider
 	callbacks *edge.Client
 
-	mover       *migrate.Mover
-	own         []*http.Transport // the ones that Close has to clean up
-	tokens      *tokens
-	guard       *leak.Guard
-	signers     map[string]signers
-	unconfirmed unconfirmeds
-	notices     intake.Rates // of cancellations, closures and questions for the status
-	migrating   intake.Rates // of migrations
-	noticed     *intake.Notices
+	mover     *migrate.Mover
+	own       []*http.Transport // the ones that Close has to clean up
+	oauth     *oauth.Client
+	guard     *leak.Guard
+	signers   map[string]signers
+	notices   intake.Rates // of cancellations, closures and questions for the status
+	migrating intake.Rates // of migrations
+	noticed   *intake.Notices
 
 	ctx     context.Context // ends when Close does
 	abort   context.CancelFunc
@@ -103,7 +102,6 @@ func Open(opts Options) (*Server, error) {
 		own:       own,
 		opts:      opts,
 		mux:       http.NewServeMux(),
-		providers: make(map[string]*provider),
 		callbacks: edge.NewClient(opts.CallbackTransport),
 		guard:     new(leak.Guard),
 		signers:   signers,
@@ -115,22 +113,19 @@ func Open(opts Options) (*Server, error) {
 		migrating: intake.Rates{PerSecond: migrateRate, Burst: migrateBurst},
 		noticed:   intake.NewNotices(),
 	}
-	s.rules = s.flowOptions().Rules
 	s.log = slog.New(leak.Redact(opts.Logger.Handler(), s.guard))
 	s.ctx, s.abort = context.WithCancel(context.Background())
 	s.flow = running.New(s.ctx)
-	s.tokens = newTokens(s)
 	for _, secrets := range opts.Secrets {
 		for _, secret := range secrets {
 			s.keepInside(secret, "a webhook secret")
 		}
 	}
-	for _, p := range opts.Providers {
-		s.addProvider(p)
-	}
 	if err := s.openState(); err != nil {
 		return nil, err
 	}
+	s.oauth = s.newOAuth()
+	s.rules = s.flowOptions().Rules
 	s.mux.HandleFunc("GET "+manifestPath, s.serveManifest)
 	s.mux.HandleFunc("POST "+invokePath, s.serveInvocation)
 	s.mux.HandleFunc("POST "+closePath, s.serveClose)
@@ -145,8 +140,8 @@ func Open(opts Options) (*Server, error) {
 		s.mux.HandleFunc("POST "+importPath, s.mover.ServeImport)
 	}
 	s.mux.HandleFunc("POST "+choicePath+"{secret}", s.serveChoice)
-	s.mux.HandleFunc("GET "+startPath+"{secret}", s.serveStart)
-	s.mux.HandleFunc("GET "+redirectPath+"{provider}", s.serveRedirect)
+	s.mux.HandleFunc("GET "+startPath+"{secret}", s.oauth.ServeStart)
+	s.mux.HandleFunc("GET "+redirectPath+"{provider}", s.oauth.ServeRedirect)
 	return s, nil
 }
 

@@ -22,7 +22,7 @@ func Token(ctx context.Context) (Secret, error) {
 	if err != nil {
 		return Secret{}, err
 	}
-	return t.Access, nil
+	return NewSecret(t.Access), nil
 }
 
 // Client returns an HTTP client that puts the access token of [Token] on every

@@ -31,25 +31,6 @@ type UserToken struct {
 	Scopes  []string  // what it is good for, sorted
 }
 
-// expiryMargin is how long before its expiry an access token is renewed.
-const expiryMargin = 10 * time.Second
-
-// valid reports whether the access token can be used now. One that can be renewed
-// is not used to the very end.
-func (t *UserToken) valid() bool {
-	margin := expiryMargin
-	if t.Refresh.Empty() {
-		margin = 0
-	}
-	return !t.Access.Empty() && (t.Expiry.IsZero() || time.Until(t.Expiry) > margin)
-}
-
-// usable reports whether the access token can be used now and is not the one that
-// was refused.
-func (t *UserToken) usable(refused Secret) bool {
-	return t.valid() && (refused.Empty() || !t.Access.equal(refused))
-}
-
 // A Vault keeps tokens; a [FileVault] does so durably. Its methods are called from any number of goroutines. A
 // vault that writes to a disk has to encrypt what it writes; [Secret] marshals as
 // "[redacted]" so that this is not forgotten.
@@ -170,4 +151,23 @@ func (t *UserToken) revealed() *vault.Token {
 
 func userToken(t *vault.Token) *UserToken {
 	return &UserToken{Access: NewSecret(t.Access), Refresh: NewSecret(t.Refresh), Expiry: t.Expiry, Scopes: t.Scopes}
+}
+
+// A tokenVault is a [Vault] as package oauth knows it.
+type tokenVault struct{ Vault }
+
+func (v tokenVault) Load(ctx context.Context, key vault.Key) (*vault.Token, error) {
+	t, err := v.Vault.Load(ctx, TokenKey(key))
+	if err != nil {
+		return nil, err
+	}
+	return t.revealed(), nil
+}
+
+func (v tokenVault) Save(ctx context.Context, key vault.Key, t *vault.Token) error {
+	return v.Vault.Save(ctx, TokenKey(key), userToken(t))
+}
+
+func (v tokenVault) Delete(ctx context.Context, key vault.Key) error {
+	return v.Vault.Delete(ctx, TokenKey(key))
 }

@@ -113,6 +113,9 @@ func (s *State) find(f func(*Authorization) bool) (*Holder, *Authorization) {
 	return nil, nil
 }
 
+// UserPrefix begins the name of a user whom an invocation has named.
+const UserPrefix = "user:"
+
 // ThreadPrefix begins the name of a user who is a conversation.
 const ThreadPrefix = "thread:"
 

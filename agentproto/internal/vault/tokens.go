@@ -27,6 +27,19 @@ type Token struct {
 	Scopes          []string `json:"-"`
 }
 
+// expiryMargin is how long before its expiry an access token is renewed.
+const expiryMargin = 10 * time.Second
+
+// Usable reports whether the access token can be used now, and is not one that was refused. One
+// that can be renewed is not used to the very end.
+func (t *Token) Usable(refused string) bool {
+	margin := expiryMargin
+	if t.Refresh == "" {
+		margin = 0
+	}
+	return t.Access != "" && t.Access != refused && (t.Expiry.IsZero() || time.Until(t.Expiry) > margin)
+}
+
 // Format writes nothing of the token, whatever the verb.
 func (t Token) Format(f fmt.State, _ rune) { io.WriteString(f, "Token") }
 

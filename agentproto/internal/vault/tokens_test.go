@@ -365,3 +365,35 @@ func TestKeysetSealed(t *testing.T) {
 	v = l.open(keys)
 	l.has(v, ada, "ada")
 }
+
+func TestUsable(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		token   Token
+		refused string
+		want    bool
+	}{
+		"good":                  {Token{Access: "a", Expiry: now.Add(time.Hour)}, "", true},
+		"without an expiry":     {Token{Access: "a"}, "b", true},
+		"nothing":               {Token{}, "", false},
+		"refused":               {Token{Access: "a"}, "a", false},
+		"expired":               {Token{Access: "a", Expiry: now.Add(-time.Second)}, "", false},
+		"nearly expired":        {Token{Access: "a", Expiry: now.Add(5 * time.Second)}, "", true},
+		"nearly, and renewable": {Token{Access: "a", Refresh: "r", Expiry: now.Add(5 * time.Second)}, "", false},
+	} {
+		if c.token.Usable(c.refused) != c.want {
+			t.Errorf("%s: usable is %t", name, !c.want)
+		}
+	}
+}
+
+func TestO19_TokenDoesNotPrint(t *testing.T) {
+	token := *testToken("canary")
+	for _, v := range []any{token, &token, struct{ T Token }{token}, []*Token{&token}} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			if s := fmt.Sprintf(verb, v); strings.Contains(s, "canary") || strings.Contains(s, fmt.Sprintf("%x", "canary")) {
+				t.Errorf("%s prints %s", verb, s)
+			}
+		}
+	}
+}

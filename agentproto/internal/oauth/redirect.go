@@ -1,4 +1,4 @@
-package toolserver
+package oauth
 
 import (
 	"context"
@@ -14,72 +14,72 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/running"
 )
 
-// serveRedirect receives the user coming back from a provider. Nothing that the
+// ServeRedirect receives the user coming back from a provider. Nothing that the
 // redirect says is shown, logged or followed.
-func (s *Server) serveRedirect(w http.ResponseWriter, r *http.Request) {
+func (c *Client) ServeRedirect(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet { // the mux takes HEAD for GET, but a state is used up only once
 		w.Header().Set("Allow", http.MethodGet)
 		pages.Show(w, http.StatusMethodNotAllowed, pages.Invalid)
 		return
 	}
-	p := s.providers[r.PathValue("provider")]
+	p := c.providers[r.PathValue("provider")]
 	query, ok := redirectQuery(r.URL.RawQuery)
 	if p == nil || !ok {
 		pages.Show(w, http.StatusBadRequest, pages.Invalid)
 		return
 	}
-	state := digestOf(query.Get("state"))
-	o, open := s.flow.Ports.Open.Get(state)
-	if !open || o.State != state || o.Key.Provider != p.ID || o.Print != s.print(p) || !s.isOpener(r, o.ID) {
+	state := digest(query.Get("state"))
+	o, open := c.o.Flow.Ports.Open.Get(state)
+	if !open || o.State != state || o.Key.Provider != p.ID || o.Print != c.print(p) || !c.isOpener(r, o.ID) {
 		pages.Show(w, http.StatusBadRequest, pages.Invalid)
 		return
 	}
 	back := authorize.Redirect{ID: o.ID, State: state}
 	switch {
 	case !p.issued(query):
-		s.log.Warn("redirect refused: it is another issuer's", "provider", p.ID)
+		c.o.Log.Warn("redirect refused: it is another issuer's", "provider", p.ID)
 		back.Refused = authorize.Failed
 	case query.Get("error") == "access_denied":
 		back.Refused = authorize.Denied
 	case query.Get("error") != "" || query.Get("code") == "":
-		s.log.Warn("authorization failed at the provider", "provider", p.ID)
+		c.o.Log.Warn("authorization failed at the provider", "provider", p.ID)
 		back.Refused = authorize.Failed
 	default:
 		back.Code = rand.Text()
-		if err := s.state.Transit.Put(back.Code, transitText{Code: query.Get("code")}.encode()); err != nil {
-			s.log.Error("code not kept", "provider", p.ID, "error", err)
+		if err := c.o.Transit.Put(back.Code, transitText{Code: query.Get("code")}.encode()); err != nil {
+			c.o.Log.Error("code not kept", "provider", p.ID, "error", err)
 			pages.Show(w, http.StatusInternalServerError, pages.Failed)
 			return
 		}
 	}
-	s.showOutcome(w, s.back(o, back), back)
+	c.showOutcome(w, c.back(o, back), back)
 }
 
 // back tells the flow of a user who came back, and returns what came of it. It does not depend on
 // the browser staying connected.
-func (s *Server) back(o authorize.Opened, back authorize.Redirect) authorize.Told {
-	ctx, stop := context.WithTimeoutCause(s.ctx, 2*s.opts.ProviderTimeout+running.AskTimeout, running.ErrFlow)
+func (c *Client) back(o authorize.Opened, back authorize.Redirect) authorize.Told {
+	ctx, stop := context.WithTimeoutCause(c.ctx, 2*c.o.Timeout+running.AskTimeout, running.ErrFlow)
 	defer stop()
-	told, err := s.flow.Authorize(ctx, o.Runtime, authorize.In{Redirect: &back})
+	told, err := c.o.Flow.Authorize(ctx, o.Runtime, authorize.In{Redirect: &back})
 	switch {
 	case err != nil:
-		s.log.Error("outcome of an authorization is not in the state", "provider", o.Key.Provider, "error", err)
+		c.o.Log.Error("outcome of an authorization is not in the state", "provider", o.Key.Provider, "error", err)
 		told.Class = authorize.Lost
 	case told.Class == authorize.Over && back.Code != "": // somebody else was first; what the flow has taken it deletes
-		if _, needed := s.flow.Ports.Codes.Get(back.Code); !needed {
-			s.state.Transit.Delete(back.Code)
+		if _, needed := c.o.Flow.Ports.Codes.Get(back.Code); !needed {
+			c.o.Transit.Delete(back.Code)
 		}
 	}
 	return told
 }
 
 // showOutcome shows what came of an authorization.
-func (s *Server) showOutcome(w http.ResponseWriter, told authorize.Told, back authorize.Redirect) {
+func (c *Client) showOutcome(w http.ResponseWriter, told authorize.Told, back authorize.Redirect) {
 	switch told.Class {
 	case authorize.Good:
 		pages.Show(w, http.StatusOK, pages.Done)
 	case authorize.Unconfirmed:
-		if u := s.unconfirmed.get(told.ID); u != nil {
+		if u := c.unconfirmed.get(told.ID); u != nil {
 			pages.Code(w, u.code[:])
 			return
 		}
@@ -124,7 +124,7 @@ func redirectQuery(raw string) (query url.Values, ok bool) {
 }
 
 // issued reports whether a redirect may be the provider's (RFC 9207).
-func (p *provider) issued(query url.Values) bool {
+func (p *Provider) issued(query url.Values) bool {
 	if p.Issuer == "" {
 		return true
 	}
@@ -140,36 +140,36 @@ func (p *provider) issued(query url.Values) bool {
 const cookiePrefix = "__Host-authorization-"
 
 // isOpener reports whether a redirect came in the browser that has opened the start page.
-func (s *Server) isOpener(r *http.Request, id string) bool {
-	if s.opts.NoStartPage {
+func (c *Client) isOpener(r *http.Request, id string) bool {
+	if c.o.Start == "" {
 		return true
 	}
-	want := []byte(s.derived(id, forBrowser))
+	want := []byte(c.derived(id, forBrowser))
 	return slices.ContainsFunc(r.Cookies(), func(c *http.Cookie) bool {
 		return strings.HasPrefix(c.Name, cookiePrefix) && subtle.ConstantTimeCompare([]byte(c.Value), want) == 1
 	})
 }
 
-// serveStart shows the page that leads to the provider.
-func (s *Server) serveStart(w http.ResponseWriter, r *http.Request) {
+// ServeStart shows the page that leads to the provider.
+func (c *Client) ServeStart(w http.ResponseWriter, r *http.Request) {
 	secret := r.PathValue("secret")
-	start := digestOf(secret)
-	o, open := s.flow.Ports.Open.Get(start)
-	p := s.providers[o.Key.Provider]
-	if !open || o.Start != start || p == nil || o.Print != s.print(p) || s.opts.NoStartPage {
+	start := digest(secret)
+	o, open := c.o.Flow.Ports.Open.Get(start)
+	p := c.providers[o.Key.Provider]
+	if !open || o.Start != start || p == nil || o.Print != c.print(p) || c.o.Start == "" {
 		pages.Show(w, http.StatusNotFound, pages.Invalid)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
 		Name:     cookiePrefix + secret[:8],
-		Value:    s.derived(o.ID, forBrowser),
+		Value:    c.derived(o.ID, forBrowser),
 		Path:     "/",
-		MaxAge:   int(s.opts.OAuthTimeout.Seconds()),
+		MaxAge:   int(c.o.UserTimeout.Seconds()),
 		Secure:   true,
 		HttpOnly: true,
 		SameSite: http.SameSiteLaxMode, // the redirect comes from another site
 	})
-	address := s.address(p, o.ID, o.Scopes)
-	to, _ := url.Parse(address) // checked by addProvider
-	pages.Start(w, s.opts.Name, to.Host, address)
+	address := c.address(p, o.ID, o.Scopes)
+	to, _ := url.Parse(address) // checked by Add
+	pages.Start(w, c.o.Name, to.Host, address)
 }

@@ -1,0 +1,118 @@
+package oauth
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/millrace/millrace/agentproto/internal/authorize"
+	"github.com/millrace/millrace/agentproto/internal/leak"
+	"github.com/millrace/millrace/agentproto/internal/running"
+	"github.com/millrace/millrace/agentproto/internal/vault"
+	"github.com/millrace/millrace/internal/edge"
+)
+
+// A Vault keeps tokens. Load returns [vault.ErrNoToken] if there is none.
+type Vault interface {
+	Load(ctx context.Context, key vault.Key) (*vault.Token, error)
+	Save(ctx context.Context, key vault.Key, token *vault.Token) error
+	Delete(ctx context.Context, key vault.Key) error
+}
+
+// Options are the settings of a [Client].
+type Options struct {
+	Name        string // of the toolset, which the start page shows
+	Start       string // the address of the start page, without the secret; empty for none
+	Redirect    string // where users come back to, without the ID of the provider
+	UserTimeout time.Duration
+	Timeout     time.Duration // of a request to a provider
+	Transport   http.RoundTripper
+
+	Flow    *running.Flow
+	Vault   Vault
+	Transit *vault.Entries
+	Key     []byte // makes what is secret of authorizations
+	Guard   *leak.Guard
+	Log     *slog.Logger
+}
+
+// maxAnswer is how much of a provider's answer is read. One to a token request is kept in memory whole.
+const maxAnswer = 1 << 20
+
+// A Client is a client of all providers of a server.
+type Client struct {
+	o           Options
+	ctx         context.Context
+	http        *http.Client
+	providers   map[string]*Provider
+	unconfirmed unconfirmeds
+	weak        sync.Once // a token that the guard cannot look for was told of
+}
+
+// New returns a client without providers. Its requests end with ctx.
+func New(ctx context.Context, o Options) *Client {
+	return &Client{o: o, ctx: ctx, http: edge.NewClient(o.Transport).Standard(maxAnswer, o.Timeout), providers: make(map[string]*Provider)}
+}
+
+// Provider returns a provider by its ID, or nil.
+func (c *Client) Provider(id string) *Provider { return c.providers[id] }
+
+// Do does a job of the authorizations.
+func (c *Client) Do(ctx context.Context, runtime string, j authorize.Job) authorize.Outcome {
+	done := make(chan authorize.Outcome, 1)
+	go func() { // it goes on when the server ends: a provider may have issued a token
+		done <- c.once(runtime, j)
+	}()
+	select {
+	case o := <-done:
+		if o.Class != authorize.Good && c.ctx.Err() != nil {
+			<-ctx.Done() // it failed because the server ends
+		}
+		return o
+	case <-ctx.Done():
+		return authorize.Outcome{}
+	}
+}
+
+func (c *Client) once(runtime string, j authorize.Job) authorize.Outcome {
+	ctx, stop := c.requestContext()
+	defer stop()
+	key, p := vault.Key{Runtime: runtime, User: j.Key.User, Provider: j.Key.Provider}, c.providers[j.Key.Provider]
+	var t *vault.Token
+	class := authorize.Failed
+	switch {
+	case j.Kind == authorize.Discard:
+		c.discard(ctx, p, j)
+		return authorize.Outcome{Class: authorize.Good}
+	case j.Kind == authorize.Revoke:
+		c.giveBack(ctx, p, key)
+		return authorize.Outcome{Class: authorize.Good}
+	case j.Kind == authorize.Keep:
+		class = authorize.Lost
+		if u := c.unconfirmed.take(j.ID); u != nil {
+			t, class = u.token, c.save(ctx, key, u.token)
+		}
+	case p == nil:
+	case j.Kind == authorize.Fetch:
+		t, class = c.fetch(ctx, p, key, j)
+	case j.Kind == authorize.Exchange:
+		t, class = c.exchange(ctx, p, key, j)
+	}
+	o := authorize.Outcome{Class: class}
+	if class == authorize.Good {
+		o.Access, o.Scopes = c.AccessPrint(t.Access), t.Scopes
+	}
+	return o
+}
+
+// requestContext returns the context of a token request. It belongs to the server
+// and not to a call, because a token that a provider has issued must not get lost
+// when a call is cancelled.
+func (c *Client) requestContext() (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithTimeout(c.ctx, c.o.Timeout)
+	return context.WithValue(ctx, oauth2.HTTPClient, c.http), stop
+}

@@ -1,0 +1,164 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/oauth2"
+
+	"github.com/millrace/millrace/agentproto/internal/authorize"
+	"github.com/millrace/millrace/agentproto/internal/leak"
+	"github.com/millrace/millrace/agentproto/internal/vault"
+)
+
+// A transitText is an entry of the vault for a code: the code, then that it was sent to the
+// provider, then the token. So a code is sent once, whatever happens to the process, and what the
+// provider has issued for it is not lost once it is here.
+type transitText struct {
+	Code   string       `json:",omitempty"`
+	Sent   bool         `json:",omitempty"`
+	Token  *vault.Token `json:",omitempty"`
+	Scopes []string     `json:",omitempty"`
+}
+
+func (t transitText) encode() []byte {
+	text, _ := json.Marshal(t)
+	return text
+}
+
+// exchange turns the code of a redirect into a token of the user who was asked, once.
+func (c *Client) exchange(ctx context.Context, p *Provider, key vault.Key, j authorize.Job) (*vault.Token, authorize.Class) {
+	text, err := c.o.Transit.Get(j.Code)
+	var e transitText
+	if err == nil && text != nil {
+		err = json.Unmarshal(text, &e)
+	}
+	switch {
+	case err != nil:
+		c.o.Log.Error("code cannot be read", "provider", p.ID, "error", err)
+		return nil, authorize.Failed
+	case e.Token != nil:
+		e.Token.Scopes = e.Scopes
+		return e.Token, c.save(ctx, key, e.Token)
+	case e.Code == "":
+		return nil, authorize.Lost
+	case j.Print != c.print(p):
+		return nil, authorize.Failed
+	}
+	if err := c.o.Transit.Put(j.Code, transitText{Sent: true}.encode()); err != nil {
+		c.o.Log.Error("code not used up", "provider", p.ID, "error", err)
+		return nil, authorize.Failed
+	}
+	issued, err := p.config.Exchange(ctx, e.Code, oauth2.VerifierOption(c.derived(j.ID, forVerifier)))
+	if err != nil {
+		c.logProvider("code not exchanged", p, err)
+		return nil, authorize.Failed
+	}
+	c.o.Guard.AddOnce(leak.Owner(key), e.Code) // now that the provider has said that it is one
+	t, class := c.accept(p, key, issued, j.Scopes)
+	if class == authorize.Good {
+		class = c.identify(ctx, p, key, j.ID, issued)
+	}
+	if class != authorize.Good {
+		return nil, class
+	}
+	if p.Confirm {
+		c.unconfirmed.put(j.ID, t)
+		return nil, authorize.Unconfirmed
+	}
+	if err := c.o.Transit.Put(j.Code, transitText{Token: t, Scopes: t.Scopes}.encode()); err != nil {
+		c.o.Log.Error("token not kept in transit", "provider", p.ID, "error", err)
+	}
+	return t, c.save(ctx, key, t)
+}
+
+// discard forgets a code, and a token that nobody has confirmed.
+func (c *Client) discard(ctx context.Context, p *Provider, j authorize.Job) {
+	if j.Code != "" {
+		if err := c.o.Transit.Delete(j.Code); err != nil {
+			c.o.Log.Error("code not deleted", "error", err)
+		}
+	}
+	if u := c.unconfirmed.take(j.ID); u != nil && p != nil {
+		c.revoke(ctx, p, u.token)
+	}
+}
+
+// giveBack revokes the token of a session that is over, and deletes it.
+func (c *Client) giveBack(ctx context.Context, p *Provider, key vault.Key) {
+	if t, class := c.Load(ctx, key); class == authorize.Good {
+		if p != nil {
+			c.revoke(ctx, p, t)
+		}
+		c.forget(context.WithoutCancel(ctx), key)
+	}
+}
+
+// revoke tells a provider that a token is not needed (RFC 7009), if it can be told. The refresh
+// token goes with all that was issued for it; one that cannot be revoked expires.
+func (c *Client) revoke(ctx context.Context, p *Provider, t *vault.Token) {
+	if p.RevokeURL == "" {
+		return
+	}
+	form := url.Values{"token": {t.Access}, "token_type_hint": {"access_token"}}
+	if t.Refresh != "" {
+		form = url.Values{"token": {t.Refresh}, "token_type_hint": {"refresh_token"}}
+	}
+	inHeader := p.config.Endpoint.AuthStyle == oauth2.AuthStyleInHeader
+	if !inHeader {
+		form.Set("client_id", p.ClientID)
+		if p.ClientSecret != "" {
+			form.Set("client_secret", p.ClientSecret)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.RevokeURL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return // it was checked by Add
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if inHeader {
+		req.SetBasicAuth(url.QueryEscape(p.ClientID), url.QueryEscape(p.ClientSecret))
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		c.logProvider("token not revoked", p, err)
+		return
+	}
+	resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		c.o.Log.Warn("token not revoked", "provider", p.ID, "status", resp.StatusCode)
+	}
+}
+
+// providerErrors are the error codes of RFC 6749 that may be logged. Others, and
+// every description, are a provider's own words, and some have been seen to repeat
+// the code.
+var providerErrors = map[string]bool{
+	"invalid_request": true, "invalid_client": true, "invalid_grant": true, "unauthorized_client": true,
+	"unsupported_grant_type": true, "invalid_scope": true, "access_denied": true, "unsupported_response_type": true,
+	"server_error": true, "temporarily_unavailable": true,
+}
+
+// logProvider logs that a provider did not give a token.
+func (c *Client) logProvider(what string, p *Provider, err error) {
+	attrs := []any{"provider", p.ID}
+	var re *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &re):
+		if re.Response != nil {
+			attrs = append(attrs, "status", re.Response.StatusCode)
+		}
+		if providerErrors[re.ErrorCode] {
+			attrs = append(attrs, "error", re.ErrorCode)
+		}
+	case errors.Is(err, context.DeadlineExceeded):
+		attrs = append(attrs, "error", "timeout")
+	default:
+		attrs = append(attrs, "error", "no usable answer")
+	}
+	c.o.Log.Warn(what, attrs...)
+}

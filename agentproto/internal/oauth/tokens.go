@@ -1,0 +1,116 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/oauth2"
+
+	"github.com/millrace/millrace/agentproto/internal/authorize"
+	"github.com/millrace/millrace/agentproto/internal/leak"
+	"github.com/millrace/millrace/agentproto/internal/vault"
+)
+
+// Load returns a user's token as it is in the vault. The class is None if there is none, and else
+// Good or Failed.
+func (c *Client) Load(ctx context.Context, key vault.Key) (*vault.Token, authorize.Class) {
+	t, err := c.o.Vault.Load(ctx, key)
+	switch {
+	case errors.Is(err, vault.ErrNoToken):
+		return nil, authorize.None
+	case err != nil:
+		c.o.Log.Error("token not loaded", "provider", key.Provider, "error", err)
+		return nil, authorize.Failed
+	}
+	c.keepInside(key, t)
+	return t, authorize.Good
+}
+
+// keepInside looks for a user's token in everything that leaves.
+func (c *Client) keepInside(key vault.Key, t *vault.Token) {
+	if !c.o.Guard.Replace(leak.Owner(key), t.Access, t.Refresh) {
+		c.weak.Do(func() {
+			c.o.Log.Warn("a provider's token is too short or too simple to be looked for in messages", "provider", key.Provider)
+		})
+	}
+}
+
+// fetch returns a token that is good now, as far as one can tell, renewed if it must be. It
+// returns None if there is none: then the user has to be asked.
+func (c *Client) fetch(ctx context.Context, p *Provider, key vault.Key, j authorize.Job) (*vault.Token, authorize.Class) {
+	old, class := c.Load(ctx, key)
+	if class != authorize.Good {
+		return nil, class
+	}
+	refused := j.Refused != "" && c.AccessPrint(old.Access) == j.Refused
+	switch {
+	case old.Usable("") && !refused:
+		return old, authorize.Good
+	case old.Refresh == "", refused && j.Reject:
+		return nil, c.forget(ctx, key)
+	}
+	fresh, err := p.config.TokenSource(ctx, &oauth2.Token{RefreshToken: old.Refresh}).Token()
+	if err != nil {
+		c.logProvider("token not renewed", p, err)
+		if !isRejection(err) {
+			return nil, authorize.Unrenewed
+		}
+		return nil, c.forget(ctx, key)
+	}
+	kept, class := c.accept(p, key, fresh, old.Scopes)
+	if class != authorize.Good {
+		return nil, class
+	}
+	return kept, c.save(ctx, key, kept)
+}
+
+// forget deletes a token that is of no use, and returns None.
+func (c *Client) forget(ctx context.Context, key vault.Key) authorize.Class {
+	if err := c.o.Vault.Delete(ctx, key); err != nil {
+		c.o.Log.Error("token not deleted", "provider", key.Provider, "error", err)
+		return authorize.Failed
+	}
+	return authorize.None
+}
+
+// isRejection reports whether a provider said that a refresh token is no good, as
+// opposed to being unable to answer, or to refusing the client itself.
+func isRejection(err error) bool {
+	var re *oauth2.RetrieveError
+	if !errors.As(err, &re) {
+		return false
+	}
+	if re.ErrorCode != "" {
+		return re.ErrorCode == "invalid_grant"
+	}
+	return re.Response != nil && (re.Response.StatusCode == http.StatusBadRequest || re.Response.StatusCode == http.StatusUnauthorized)
+}
+
+// accept takes what a provider issued for a user and scopes, or for those it says itself.
+func (c *Client) accept(p *Provider, key vault.Key, t *oauth2.Token, scopes []string) (*vault.Token, authorize.Class) {
+	kept := &vault.Token{Access: t.AccessToken, Refresh: t.RefreshToken, Expiry: t.Expiry, Scopes: scopes}
+	c.o.Guard.AddOnce(leak.Owner(key), t.AccessToken, t.RefreshToken) // whatever becomes of it
+	if !strings.EqualFold(t.Type(), "Bearer") {
+		c.o.Log.Error("token is not a bearer token", "provider", p.ID)
+		return nil, authorize.Failed
+	}
+	if granted, ok := t.Extra("scope").(string); ok && granted != "" {
+		kept.Scopes = strings.Fields(granted)
+	}
+	slices.Sort(kept.Scopes)
+	return kept, authorize.Good
+}
+
+// save stores a token before anybody uses it.
+func (c *Client) save(ctx context.Context, key vault.Key, t *vault.Token) authorize.Class {
+	c.keepInside(key, t)
+	// What was issued is kept even if the time for asking is over.
+	if err := c.o.Vault.Save(context.WithoutCancel(ctx), key, t); err != nil {
+		c.o.Log.Error("token not saved", "provider", key.Provider, "error", err)
+		return authorize.Failed
+	}
+	return authorize.Good
+}

@@ -2,7 +2,6 @@ package toolserver
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/authorize"
+	"github.com/millrace/millrace/agentproto/internal/running"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
@@ -27,7 +27,7 @@ type call struct {
 	inv      *agentproto.Invocation
 	tool     *tool // nil if there is none of that name
 	tokenKey TokenKey
-	credit   credit
+	fn       *running.Function
 
 	ctx    context.Context // of the function; ends with it
 	cancel context.CancelCauseFunc
@@ -43,7 +43,7 @@ type call struct {
 
 func (s *Server) newCall(ctx context.Context, at tools.Place, j tools.Job) *call {
 	c := &call{server: s, at: at, id: j.Call, job: j, inv: j.Inv, state: j.State}
-	c.credit.epoch = rand.Text()
+	c.fn = running.NewFunction(at, j, c.suspend)
 	ctx, c.cancel = s.stoppable(ctx, at, j.Number)
 	c.ctx = context.WithValue(ctx, callContextKey{}, c)
 	c.tokenKey = TokenKey{Runtime: c.id.Runtime, User: userOf(c.inv)}
@@ -105,7 +105,7 @@ func IdempotencyKey(ctx context.Context) string {
 
 // run runs the function of a call, or the producer of its subscription.
 func (s *Server) run(ctx context.Context, at tools.Place, j tools.Job) tools.Outcome {
-	s.local.acknowledged(ctx, j.Call)
+	s.local.Acknowledged(ctx, j.Call)
 	if _, stopped := s.flow.Ports.Stops.Get(tools.StopKey{Place: at, Number: j.Number}); stopped {
 		return tools.Outcome{Suspended: true}
 	}
@@ -113,8 +113,7 @@ func (s *Server) run(ctx context.Context, at tools.Place, j tools.Job) tools.Out
 		return tools.Outcome{Suspended: true, By: s.epoch} // its state is an older one
 	}
 	c := s.newCall(ctx, at, j)
-	c.credit.take(j) // what is there from before
-	s.local.enter(c)
+	s.local.Enter(c.fn)
 	var o tools.Outcome
 	switch {
 	case j.Kind == tools.Produce:
@@ -129,12 +128,12 @@ func (s *Server) run(ctx context.Context, at tools.Place, j tools.Job) tools.Out
 	c.ended = true
 	c.mu.Unlock()
 	if o.Suspended && !errors.Is(context.Cause(c.ctx), ErrMoving) {
-		s.local.suspend(c)
-		s.local.leave(c)
+		s.local.Suspended(c.fn)
+		s.local.Leave(c.fn)
 		<-ctx.Done() // without an outcome the job is done again
 		return o
 	}
-	s.local.leave(c)
+	s.local.Leave(c.fn)
 	return o
 }
 

@@ -40,7 +40,7 @@ func (s *Server) serveInvocation(w http.ResponseWriter, r *http.Request) {
 	if runtime != "" {
 		id.Runtime = runtime
 	}
-	left := s.local.acknowledging(id)
+	left := s.local.Acknowledging(id)
 	defer left()
 	if !s.accept(tools.PlaceOf(runtime, inv), id, inv) {
 		w.Header().Set("Retry-After", strconv.Itoa(retrySeconds))
@@ -108,7 +108,7 @@ const maxRuntimeBytes, maxBytes = 64 << 20, 256 << 20
 // counts too.
 func (s *Server) reserve(runtime string) bool {
 	loads, _ := s.flow.Ports.Load.Latest()
-	running, ofRuntime := s.local.running(runtime)
+	running, ofRuntime := s.local.Running(runtime)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	load := loads.Of[runtime]

@@ -16,9 +16,7 @@ import (
 
 // deliver makes one attempt to send a message.
 func (s *Server) deliver(ctx context.Context, at tools.Place, j tools.Job) tools.Outcome {
-	if c := s.local.find(j.Call); c != nil {
-		c.credit.take(j)
-	}
+	s.local.Attempted(j)
 	ctx, stop := s.stoppable(ctx, at, j.Number)
 	defer stop(nil)
 	to, err := url.Parse(j.To)

@@ -115,15 +115,15 @@ func (s *Server) Close(ctx context.Context) error {
 		s.abort()
 		return s.state.Close()
 	}
-	s.local.each(func(c *call) {
-		if c.job.Kind == tools.Produce {
-			c.suspend(ErrClosing)
+	s.local.Each(func(f *running.Function) {
+		if f.Producer {
+			f.Suspend(ErrClosing)
 		}
 	})
 	err := s.idle(ctx)
 	if err != nil {
 		err = fmt.Errorf("toolserver: closed with %d unfinished calls: %w", s.flow.Load().Calls, err)
-		s.local.each(func(c *call) { c.suspend(ErrClosing) })
+		s.local.Each(func(f *running.Function) { f.Suspend(ErrClosing) })
 	}
 	return errors.Join(err, s.end(), s.state.Close())
 }
@@ -146,7 +146,7 @@ func (s *Server) idle(ctx context.Context) error {
 	}()
 	now, _ := s.flow.Ports.Load.Latest()
 	for {
-		changed, functions, suspended := s.local.wait()
+		changed, functions, suspended := s.local.Wait()
 		alive := slices.DeleteFunc(slices.Clone(suspended), func(n tools.Name) bool {
 			_, ok := s.flow.Ports.Alive.Get(n)
 			return !ok

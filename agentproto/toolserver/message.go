@@ -38,7 +38,7 @@ func (c *call) post(ctx context.Context, p tools.Post) error {
 	}
 	if p.Message != nil {
 		var err error
-		if p.Credit, err = c.credit.spend(ctx, len(p.Message.Body)+256); err != nil {
+		if p.Credit, err = c.fn.Spend(ctx, len(p.Message.Body)+256); err != nil {
 			return err
 		}
 	}

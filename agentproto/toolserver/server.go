@@ -70,7 +70,7 @@ type Server struct {
 	startErr error
 	flow     *running.Flow
 	rules    tools.Rules
-	local    locals
+	local    running.Functions
 	lanes    intake.Lanes
 
 	mu      sync.Mutex

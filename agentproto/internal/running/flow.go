@@ -1,7 +1,8 @@
-// Package running is the flow of a tool server while a process runs it.
+// Package running is what a process runs of a tool server: the flow, and the functions of calls.
 //
 // A [Flow] starts what package tools builds, in memory or with a history in a folder, and asks it:
 // each question is sent to a session with a token, and its answer is durable when it is there.
+// [Functions] are the functions and producers that run, with how much each may post.
 package running
 
 import (

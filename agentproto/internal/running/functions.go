@@ -1,0 +1,162 @@
+package running
+
+import (
+	"context"
+	"crypto/rand"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/millrace/millrace/agentproto/internal/tools"
+)
+
+// A Function is a function of a call, or the producer of its subscription, that runs in this
+// process.
+type Function struct {
+	At       tools.Place
+	ID       tools.CallID
+	Producer bool
+	Suspend  func(cause error) // ends it, because the next process goes on with the call
+
+	credit credit
+}
+
+// NewFunction returns a function that does a job.
+func NewFunction(at tools.Place, j tools.Job, suspend func(cause error)) *Function {
+	f := &Function{At: at, ID: j.Call, Producer: j.Kind == tools.Produce, Suspend: suspend, credit: credit{epoch: rand.Text()}}
+	f.credit.take(j) // what is there from before
+	return f
+}
+
+// Spend waits until the function may post a message, and returns what to say with it. It returns
+// the cause of ctx if that ends before.
+func (f *Function) Spend(ctx context.Context, size int) (tools.Credit, error) {
+	return f.credit.spend(ctx, size)
+}
+
+// Functions are all functions and producers that run in this process, and the calls whose
+// acknowledgement has not left.
+type Functions struct {
+	mu        sync.Mutex
+	calls     map[*Function]struct{}
+	byID      map[tools.CallID]*Function // the one that began last
+	of        map[string]int             // how many there are of each runtime
+	suspended []tools.Name               // calls that the next process goes on with
+	acks      map[tools.CallID]chan struct{}
+	changed   chan struct{} // closed, and made again, when there are fewer; nil if nobody waits
+}
+
+// Enter notes that a function runs, and Leave that it does no longer.
+func (l *Functions) Enter(f *Function) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.calls == nil {
+		l.calls, l.byID, l.of = make(map[*Function]struct{}), make(map[tools.CallID]*Function), make(map[string]int)
+	}
+	l.calls[f] = struct{}{}
+	l.byID[f.ID] = f
+	l.of[f.ID.Runtime]++
+}
+
+func (l *Functions) Leave(f *Function) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.calls, f)
+	if l.byID[f.ID] == f {
+		delete(l.byID, f.ID)
+	}
+	if l.of[f.ID.Runtime]--; l.of[f.ID.Runtime] == 0 {
+		delete(l.of, f.ID.Runtime)
+	}
+	l.tell()
+}
+
+// Suspended notes that the next process goes on with a call. Its function has returned.
+func (l *Functions) Suspended(f *Function) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.suspended = append(l.suspended, tools.Name{Runtime: f.At.Runtime, Group: f.ID.Group, ID: f.ID.ID})
+	l.tell()
+}
+
+// tell wakes who waits. The caller holds mu.
+func (l *Functions) tell() {
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+}
+
+// Wait returns a channel that is closed when there are fewer, how many there are, and which calls
+// are suspended.
+func (l *Functions) Wait() (changed <-chan struct{}, running int, suspended []tools.Name) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	return l.changed, len(l.calls), l.suspended[:len(l.suspended):len(l.suspended)]
+}
+
+// Attempted notes what an attempt to send a message has seen of its call, whose function may post
+// more then.
+func (l *Functions) Attempted(j tools.Job) {
+	l.mu.Lock()
+	f := l.byID[j.Call]
+	l.mu.Unlock()
+	if f != nil {
+		f.credit.take(j)
+	}
+}
+
+// Running returns how many there are, and how many of a runtime.
+func (l *Functions) Running(runtime string) (all, of int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.calls), l.of[runtime]
+}
+
+// Each calls do for all of them.
+func (l *Functions) Each(do func(*Function)) {
+	l.mu.Lock()
+	all := slices.Collect(maps.Keys(l.calls))
+	l.mu.Unlock()
+	for _, f := range all {
+		do(f)
+	}
+}
+
+// Acknowledging notes that a call waits until its acknowledgement has left, and returns what
+// says so.
+func (l *Functions) Acknowledging(id tools.CallID) (left func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.acks[id] != nil {
+		return func() {} // another request has the same
+	}
+	if l.acks == nil {
+		l.acks = make(map[tools.CallID]chan struct{})
+	}
+	ch := make(chan struct{})
+	l.acks[id] = ch
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.acks, id)
+		close(ch)
+	}
+}
+
+// Acknowledged waits until the acknowledgement of a call has left.
+func (l *Functions) Acknowledged(ctx context.Context, id tools.CallID) {
+	l.mu.Lock()
+	ch := l.acks[id]
+	l.mu.Unlock()
+	if ch == nil {
+		return
+	}
+	select {
+	case <-ch:
+	case <-ctx.Done():
+	}
+}

@@ -1,21 +1,16 @@
 package toolserver
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/oauth"
+	"github.com/millrace/millrace/agentproto/internal/values"
 )
 
 // ToolOptions are the optional settings of a tool. The zero value is a tool that
@@ -108,16 +103,16 @@ func add[In, Out any](s *Server, op, name, description string, opts ToolOptions,
 		wrong("tool %q has scopes but requires no provider", name)
 	}
 	var err error
-	if t.manifest.InputSchema, err = schemaOf[In](); err != nil {
+	if t.manifest.InputSchema, err = values.SchemaOf[In](); err != nil {
 		wrong("tool %q: %v", name, err)
 	}
 	if t.schema, err = agentproto.CompileSchema(t.manifest.InputSchema); err != nil {
 		wrong("tool %q: %v", name, err)
 	}
 	t.call = func(ctx context.Context, args jsontext.Value) (any, error) {
-		in, err := unmarshal[In](args)
+		in, err := values.Arguments[In](args)
 		if err != nil {
-			return nil, misfit(err)
+			return nil, err
 		}
 		return f(ctx, in)
 	}
@@ -129,77 +124,4 @@ func add[In, Out any](s *Server, op, name, description string, opts ToolOptions,
 	}
 	s.byName[name] = t
 	s.tools = append(s.tools, t)
-}
-
-// schemaOf returns the JSON schema of the arguments In.
-func schemaOf[In any]() (jsontext.Value, error) {
-	typ := reflect.TypeFor[In]()
-	if k := typ.Kind(); k != reflect.Struct && k != reflect.Map {
-		return nil, fmt.Errorf("its arguments must be a struct or a map, not %v", typ)
-	}
-	schema, err := jsonschema.For[In](nil)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(schema)
-}
-
-// unmarshal makes the arguments of a function, which match its schema.
-func unmarshal[In any](args []byte) (in In, err error) {
-	if err = json.Unmarshal(args, &in); err == nil {
-		return in, nil
-	}
-	var again In
-	if json.Unmarshal(whole(args), &again) == nil {
-		return again, nil
-	}
-	return in, err
-}
-
-// misfit says which member is, for example, beyond its Go type, without telling
-// the type.
-func misfit(err error) error {
-	var te *json.UnmarshalTypeError
-	if errors.As(err, &te) {
-		return fmt.Errorf("the arguments are not valid: member %q is out of range", "/"+strings.ReplaceAll(te.Field, ".", "/"))
-	}
-	return errors.New("the arguments are not valid")
-}
-
-// resultOf makes the result of a call from what its function returned.
-func resultOf(inv *agentproto.Invocation, out any) (*agentproto.ToolResult, error) {
-	r := new(agentproto.ToolResult)
-	switch out := out.(type) {
-	case *agentproto.ToolResult:
-		if out == nil {
-			return nil, fmt.Errorf("the tool returned no result")
-		}
-		*r = *out
-	case agentproto.Content:
-		r.Content = []agentproto.Content{out}
-	case []agentproto.Content:
-		r.Content = append([]agentproto.Content{}, out...)
-	default:
-		text, err := textOf(out)
-		if err != nil {
-			return nil, err
-		}
-		r.Text = &text
-	}
-	r.GroupID, r.ID, r.CallID = inv.GroupID, inv.ID, inv.CallID
-	return r, nil
-}
-
-// textOf returns a string as it is and anything else as JSON.
-func textOf(out any) (string, error) {
-	if v := reflect.ValueOf(out); v.Kind() == reflect.String {
-		return strings.ToValidUTF8(v.String(), "\uFFFD"), nil
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // it is read by a model
-	if err := e.Encode(out); err != nil {
-		return "", fmt.Errorf("the result cannot be encoded: %w", err)
-	}
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }

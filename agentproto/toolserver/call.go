@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/authorize"
 	"github.com/millrace/millrace/agentproto/internal/running"
 	"github.com/millrace/millrace/agentproto/internal/tools"
+	"github.com/millrace/millrace/agentproto/internal/values"
 )
 
 // A call is one run, in this process, of the function of an accepted invocation, or of the
@@ -88,7 +89,7 @@ func Invocation(ctx context.Context) *agentproto.Invocation {
 // a subscription has no other way to them; In is what the tool takes. It panics if
 // ctx is not derived from the function's.
 func Arguments[In any](ctx context.Context) (in In, err error) {
-	if in, err = unmarshal[In](callOf(ctx, "Arguments").inv.Arguments); err != nil {
+	if in, err = values.Arguments[In](callOf(ctx, "Arguments").inv.Arguments); err != nil {
 		err = errors.New("the arguments of the call are not those of the tool any more")
 	}
 	return in, err
@@ -152,7 +153,7 @@ func (c *call) call() returned {
 		if opening, ok := out.(opening); ok {
 			out, r.state = opening.out, opening.state
 		}
-		if r.result, err = resultOf(c.inv, out); err == nil && c.server.guard.Finds(r.state) {
+		if r.result, err = values.ResultOf(c.inv, out); err == nil && c.server.guard.Finds(r.state) {
 			err = errLeak
 		}
 		if err == nil {
@@ -161,6 +162,11 @@ func (c *call) call() returned {
 		}
 	}
 	return returned{result: c.errorResult(err), err: err}
+}
+
+// encode makes a message of the call.
+func (c *call) encode(msg agentproto.Callback) (*tools.Message, error) {
+	return c.server.messages.Make(msg, c.inv)
 }
 
 func (c *call) errorResult(err error) *agentproto.ToolResult {
@@ -175,14 +181,14 @@ func (c *call) outcome(r returned) tools.Outcome {
 	if errors.Is(r.err, ErrMoving) || errors.Is(r.err, ErrClosing) && c.server.opts.State != "" || c.isSuspended() {
 		return tools.Outcome{Suspended: true}
 	}
-	clean := c.clean(r.result).(*agentproto.ToolResult)
+	clean := c.server.messages.Clean(r.result, c.inv).(*agentproto.ToolResult)
 	if !clean.Subscription {
 		r.state = nil // the runtime would know nothing of its events
 	}
-	m, err := c.server.pack(clean)
+	m, err := c.server.messages.Pack(clean)
 	if err != nil {
 		r.state = nil
-		if m, err = c.server.pack(c.errorResult(err)); err != nil {
+		if m, err = c.server.messages.Pack(c.errorResult(err)); err != nil {
 			return tools.Outcome{} // it was logged; the ids were decoded, so they can be encoded
 		}
 	}
@@ -220,6 +226,51 @@ func badArguments(err error) error {
 		return fmt.Errorf("arguments: %s", ae.Reason)
 	}
 	return errors.New("the arguments are not valid")
+}
+
+// post tells the flow what the function says. When it returns nil, that is durable.
+func (c *call) post(ctx context.Context, p tools.Post) error {
+	if err := c.postable(); err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if p.Message != nil {
+		var err error
+		if p.Credit, err = c.fn.Spend(ctx, len(p.Message.Body)+256); err != nil {
+			return err
+		}
+	}
+	p.Call = c.id
+	told, err := c.server.flow.Ask(c.at, tools.In{Post: &p})
+	switch {
+	case err != nil && c.server.isClosing():
+		return ErrClosing
+	case err != nil:
+		c.server.log.Error("message is not in the state", "tool", c.inv.Operation, "error", err)
+		return running.ErrFlow
+	case told.Refused == tools.RefusedOver:
+		return ErrCancelled
+	case told.Refused != "":
+		return errEnded
+	}
+	return nil
+}
+
+// postable returns why nothing may be posted, if so.
+func (c *call) postable() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch cause := context.Cause(c.ctx); {
+	case c.suspended:
+		return ErrClosing
+	case c.ended:
+		return errEnded
+	case cause != nil && !errors.Is(cause, context.Canceled):
+		return cause
+	}
+	return nil
 }
 
 // suspend ends the run because the next process, or another instance, goes on with the call.

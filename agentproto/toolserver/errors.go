@@ -62,10 +62,3 @@ var (
 	errNotRenewed   = errors.New("the access could not be renewed")
 	errAuthRepeated = errors.New("the access was refused in spite of a new authorization")
 )
-
-// Why a message is not delivered.
-var (
-	errGone    = errors.New("toolserver: the callback address is gone")
-	errRefused = errors.New("toolserver: the message was refused")
-	errExpired = errors.New("toolserver: the message could not be delivered in time")
-)

@@ -48,7 +48,14 @@ func (s *Server) do(ctx context.Context, at tools.Place, j tools.Job) tools.Outc
 	case tools.Run, tools.Produce:
 		return s.run(ctx, at, j)
 	case tools.Attempt:
-		return s.deliver(ctx, at, j)
+		s.local.Attempted(j)
+		ctx, stop := s.stoppable(ctx, at, j.Number)
+		defer stop(nil)
+		o := s.delivery.Send(ctx, j)
+		if !o.Suspended {
+			o.Load = s.flow.Load()
+		}
+		return o
 	case tools.Hold:
 		return s.mover.Hold(ctx, j)
 	default:

@@ -18,11 +18,10 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/leak"
 	"github.com/millrace/millrace/agentproto/internal/migrate"
 	"github.com/millrace/millrace/agentproto/internal/oauth"
+	"github.com/millrace/millrace/agentproto/internal/outgoing"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/agentproto/internal/running"
-	"github.com/millrace/millrace/agentproto/internal/tools"
 	"github.com/millrace/millrace/agentproto/internal/vault"
-	"github.com/millrace/millrace/internal/edge"
 )
 
 // The paths below [Options.PublicURL].
@@ -46,11 +45,12 @@ const (
 // [Options.MigrationTimeout], sets deadlines of its own. Connections are best bounded in
 // front of it.
 type Server struct {
-	opts      Options
-	state     *vault.State
-	log       *slog.Logger
-	mux       *http.ServeMux
-	callbacks *edge.Client
+	opts     Options
+	state    *vault.State
+	log      *slog.Logger
+	mux      *http.ServeMux
+	messages *outgoing.Maker
+	delivery *outgoing.Sender
 
 	mover     *migrate.Mover
 	own       []*http.Transport // the ones that Close has to clean up
@@ -69,9 +69,7 @@ type Server struct {
 	start    sync.Once
 	startErr error
 	flow     *running.Flow
-	rules    tools.Rules
 	local    running.Functions
-	lanes    intake.Lanes
 
 	mu      sync.Mutex
 	tools   []*tool
@@ -102,7 +100,6 @@ func Open(opts Options) (*Server, error) {
 		own:       own,
 		opts:      opts,
 		mux:       http.NewServeMux(),
-		callbacks: edge.NewClient(opts.CallbackTransport),
 		guard:     new(leak.Guard),
 		signers:   signers,
 		leaving:   make(chan struct{}),
@@ -125,7 +122,10 @@ func Open(opts Options) (*Server, error) {
 		return nil, err
 	}
 	s.oauth = s.newOAuth()
-	s.rules = s.flowOptions().Rules
+	s.messages = outgoing.NewMaker(s.guard, s.log)
+	s.delivery = outgoing.NewSender(outgoing.Options{
+		Transport: opts.CallbackTransport, Timeout: opts.CallbackTimeout, Rules: s.flowOptions().Rules, Sign: s.sign, Log: s.log,
+	})
 	s.mux.HandleFunc("GET "+manifestPath, s.serveManifest)
 	s.mux.HandleFunc("POST "+invokePath, s.serveInvocation)
 	s.mux.HandleFunc("POST "+closePath, s.serveClose)

@@ -85,6 +85,7 @@ type opening struct {
 }
 
 var (
+	errLeak       = errors.New("the state of the subscription had a credential in it")
 	errState      = errors.New("the state of the subscription cannot be used")
 	errNoProducer = errors.New("the tool server has no such subscription any more")
 )
@@ -197,7 +198,7 @@ func (c *call) produce() tools.Outcome {
 	m, err := c.encode(c.event(last))
 	if err != nil {
 		last.Text = "Error: " + err.Error()
-		m, _ = c.server.pack(c.event(last))
+		m, _ = c.server.messages.Pack(c.event(last))
 	}
 	return tools.Outcome{Final: m}
 }

@@ -1,24 +1,50 @@
-package toolserver
+package outgoing
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/agentproto/internal/intake"
 	"github.com/millrace/millrace/agentproto/internal/tools"
+	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/netguard"
 )
 
-// deliver makes one attempt to send a message.
-func (s *Server) deliver(ctx context.Context, at tools.Place, j tools.Job) tools.Outcome {
-	s.local.Attempted(j)
-	ctx, stop := s.stoppable(ctx, at, j.Number)
-	defer stop(nil)
+// Why a message is not delivered.
+var (
+	errGone    = errors.New("toolserver: the callback address is gone")
+	errRefused = errors.New("toolserver: the message was refused")
+	errExpired = errors.New("toolserver: the message could not be delivered in time")
+)
+
+// Options are the settings of a [Sender].
+type Options struct {
+	Transport http.RoundTripper
+	Timeout   time.Duration // of an attempt
+	Rules     tools.Rules
+	Sign      func(h http.Header, runtime, id string, body []byte) error
+	Log       *slog.Logger
+}
+
+// A Sender sends messages.
+type Sender struct {
+	o      Options
+	client *edge.Client
+	lanes  intake.Lanes
+}
+
+// NewSender returns a sender.
+func NewSender(o Options) *Sender { return &Sender{o: o, client: edge.NewClient(o.Transport)} }
+
+// Send makes one attempt to send a message.
+func (s *Sender) Send(ctx context.Context, j tools.Job) tools.Outcome {
 	to, err := url.Parse(j.To)
 	o := tools.Outcome{Class: tools.Refused}
 	if err == nil {
@@ -27,40 +53,39 @@ func (s *Server) deliver(ctx context.Context, at tools.Place, j tools.Job) tools
 	if err != nil && ctx.Err() != nil {
 		return tools.Outcome{Suspended: true}
 	}
-	wait, again := s.rules.Pause(j, o.After)
+	wait, again := s.o.Rules.Pause(j, o.After)
 	switch {
 	case o.Class == tools.Again && again:
-		s.log.Debug("message will be sent again", "message", j.Message.Kind, "webhook-id", j.ID,
+		s.o.Log.Debug("message will be sent again", "message", j.Message.Kind, "webhook-id", j.ID,
 			"callback", origin(to), "attempt", j.Message.Failed+1, "wait", wait, "error", err)
 	case err != nil:
 		if o.Class == tools.Again {
 			err = fmt.Errorf("%w: last: %w", errExpired, err)
 		}
-		s.log.Warn("message not delivered", "message", j.Message.Kind, "webhook-id", j.ID, "callback", origin(to), "error", err)
+		s.o.Log.Warn("message not delivered", "message", j.Message.Kind, "webhook-id", j.ID, "callback", origin(to), "error", err)
 	}
-	o.Load = s.flow.Load()
 	return o
 }
 
 // attempt posts a message to an address once. After an error that is not final it returns how
 // long the runtime wants the next attempt to wait.
-func (s *Server) attempt(ctx context.Context, j tools.Job, to *url.URL) (class tools.Class, after time.Duration, err error) {
+func (s *Sender) attempt(ctx context.Context, j tools.Job, to *url.URL) (class tools.Class, after time.Duration, err error) {
 	leave, err := s.lanes.Enter(ctx, origin(to))
 	if err != nil {
 		return tools.Again, 0, err
 	}
 	defer leave()
-	ctx, stop := context.WithTimeout(ctx, s.opts.CallbackTimeout)
+	ctx, stop := context.WithTimeout(ctx, s.o.Timeout)
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, j.To, bytes.NewReader(j.Message.Body))
 	if err != nil {
 		return tools.Refused, 0, errRefused
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if err := s.sign(req.Header, j.Call.Runtime, j.ID, j.Message.Body); err != nil {
+	if err := s.o.Sign(req.Header, j.Call.Runtime, j.ID, j.Message.Body); err != nil {
 		return tools.Refused, 0, errRefused
 	}
-	a, err := s.callbacks.Do(req, 0)
+	a, err := s.client.Do(req, 0)
 	switch {
 	case errors.Is(err, netguard.ErrBlocked):
 		return tools.Refused, 0, fmt.Errorf("%w: %w", errRefused, err)
@@ -84,3 +109,6 @@ func loggable(to *url.URL, err error) error {
 	}
 	return err
 }
+
+// origin is as much of an address as is logged.
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }

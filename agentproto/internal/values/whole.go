@@ -1,4 +1,4 @@
-package toolserver
+package values
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package toolserver
+package outgoing
 
 import (
 	"bytes"
@@ -9,20 +9,14 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/leak"
-	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
-// encode makes a message of the call, without what clean takes out.
-func (c *call) encode(msg agentproto.Callback) (*tools.Message, error) {
-	return c.server.pack(c.clean(msg))
-}
-
-// clean returns a message in which each text is replaced that the tool has written a secret in, and
+// Clean returns a message in which each text is replaced that the tool has written a secret in, and
 // the rest is as it was: no message is held back (threat 23). What is looked at are the strings of
 // the tool, each by itself. The others are ids, which the runtime has chosen, and addresses, which
 // the server has made.
-func (c *call) clean(msg agentproto.Callback) agentproto.Callback {
-	w := &withholder{guard: c.server.guard}
+func (mk *Maker) Clean(msg agentproto.Callback, of *agentproto.Invocation) agentproto.Callback {
+	w := &withholder{guard: mk.guard}
 	switch m := msg.(type) {
 	case *agentproto.ToolResult:
 		msg = w.result(m)
@@ -43,7 +37,7 @@ func (c *call) clean(msg agentproto.Callback) agentproto.Callback {
 		msg = &clean
 	}
 	if w.found {
-		c.server.log.Error("a credential was withheld", "message", msg.Type(), "tool", c.inv.Operation, "call", c.inv.ID)
+		mk.log.Error("a credential was withheld", "message", msg.Type(), "tool", of.Operation, "call", of.ID)
 	}
 	return msg
 }

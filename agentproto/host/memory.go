@@ -25,6 +25,7 @@ type memory struct {
 	mu        sync.Mutex
 	collected time.Time // when garbage was collected because there was no room
 	by        int64     // what made said then
+	found     bool      // there was room then
 }
 
 func newMemory(limit int64) *memory {
@@ -43,11 +44,11 @@ func read(metric string) int64 {
 	return int64(sample[0].Value.Uint64())
 }
 
-// Garbage that was collected because there was no room is collected again after a while, or when much was made since, of which
-// most may be garbage again. The collector does it by itself only when the heap has doubled.
+// Garbage that was collected because there was no room is collected again after a while and, if that has made room, when some was made
+// since: much of it is garbage again, and what was made while the collector worked it has found in use.
 const (
 	collectAgain   = 5 * time.Second
-	collectAgainBy = 64 << 20
+	collectAgainBy = 16 << 20
 )
 
 // full returns an [ErrFull] if there is no room.
@@ -57,9 +58,10 @@ func (m *memory) full() error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now, by := m.now(), m.made(); now.Sub(m.collected) >= collectAgain || by-m.by >= collectAgainBy {
+	if now, by := m.now(), m.made(); now.Sub(m.collected) >= collectAgain || m.found && by-m.by >= collectAgainBy {
 		m.free()
 		m.collected, m.by = now, by
+		m.found = m.live() < m.limit/10*9
 	}
 	live := m.live()
 	if live < m.limit/10*9 {

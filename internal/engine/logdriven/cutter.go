@@ -332,7 +332,9 @@ func (c *Cutter) piece() {
 	r := c.runs[c.last]
 	c.ready = append(c.ready, Piece{c.last, bytes.Clone(c.out)})
 	r.bytes += len(c.out) + overhead
-	c.out = c.out[:0]
+	if c.out = c.out[:0]; cap(c.out) > 4*pieceBytes {
+		c.out = nil
+	}
 	if r.bytes >= c.limit {
 		c.last++
 		c.runs[c.last] = &run{}

@@ -325,19 +325,18 @@ func (l *Executor) Outputs(dst []byte) (_ []byte, err error) {
 // give appends what an output gives, if that is something, with its number and length.
 func (l *Executor) give(dst []byte, op *engine.Op, gives func([]byte, codec.Codec) ([]byte, error)) ([]byte, error) {
 	part, err := gives(l.part[:0], l.loc.Graph.Settings.Codec)
-	if l.part = part; err != nil || len(part) == 0 {
+	if l.part = part; cap(part) > largePart {
+		l.part = nil
+	}
+	if err != nil || len(part) == 0 {
 		return dst, err
 	}
 	number, _ := l.numbers.Number(op.Index)
-	dst = codec.AppendBytes(binary.AppendUvarint(dst, uint64(number)), part)
-	if cap(part) > largePart {
-		l.part = nil
-	}
-	return dst, nil
+	return codec.AppendBytes(binary.AppendUvarint(dst, uint64(number)), part), nil
 }
 
 // largePart is how many bytes are kept for what the next output gives.
-const largePart = 1 << 20
+const largePart = 256 << 10
 
 // Lookup returns the encoded value that an output of entries, which has an index, has under an
 // encoded key.

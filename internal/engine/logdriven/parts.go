@@ -163,10 +163,13 @@ func free(entry []byte) bool {
 	return len(entry) <= 1+binary.MaxVarintLen32 && (len(entry) == 0 || entry[0] == 0 || entry[0] == 2)
 }
 
-// take returns what was gathered, and begins anew.
+// take returns what was gathered, and begins anew. It keeps the memory unless a large entry has made it large: there is a writer for
+// each part of the state.
 func (w *entryWriter) take() []byte {
 	b := w.buf
-	*w = entryWriter{buf: w.buf[:0]}
+	if *w = (entryWriter{}); cap(b) <= 2*pieceBytes {
+		w.buf = b[:0]
+	}
 	return b
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/room"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
@@ -29,7 +30,7 @@ func (w *world) onDisk() (dir string) {
 func liveNow() int64 {
 	runtime.GC()
 	runtime.GC()
-	return liveHeap()
+	return room.LiveHeap()
 }
 
 var largeResults = flag.Int("large.results", 30, "results of 900 kB that come in TestN67_ReadResults")
@@ -124,7 +125,7 @@ func TestN70_ResultsOfOneSession(t *testing.T) {
 func TestN71_LargeResultWhileFull(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool, key, url := w.pending()
-		w.rt.memory.limit, w.rt.memory.live, w.rt.memory.free = 100, func() int64 { return 95 }, func() {}
+		w.rt.memory.Limit, w.rt.memory.Live, w.rt.memory.Free = 100, func() int64 { return 95 }, func() {}
 		image := strings.Repeat("AAAA", 7<<18)
 		body := fmt.Sprintf(`{"type":"tool_result","group_id":%q,"id":%q,"content":[{"type":"image","data":%q,"mediaType":"image/png"}]}`, key.GroupID, key.ID, image)
 		if status := w.post(url, body); status != 200 {

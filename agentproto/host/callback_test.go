@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/display"
 )
 
 // pending starts a world with one tool server and one pending call.
@@ -327,13 +328,13 @@ func TestViewsAndEvents(t *testing.T) {
 // A surface that hangs costs views, and nothing else.
 func TestViewsArePutOff(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.opts.Bounds = Bounds{Views: 2 * maxViews}
+		w.opts.Bounds = Bounds{Views: 2 * display.MaxWaiting}
 		_, key, url := w.pending()
 		hang := make(chan struct{})
-		w.rt.show(func(context.Context, Surface) { <-hang })
+		w.rt.display.Show(func(context.Context, display.Surface) { <-hang })
 		synctest.Wait()
 		busy := 0
-		for i := range maxViews + 5 {
+		for i := range display.MaxWaiting + 5 {
 			if w.post(url, fmt.Sprintf(`{"type":"view_update","group_id":"g","view_type":"v%d","content":{"a":1}}`, i)) == 503 {
 				busy++
 			}

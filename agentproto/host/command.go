@@ -8,8 +8,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
+	"github.com/millrace/millrace/agentproto/host/internal/quote"
 	"github.com/millrace/millrace/agentproto/internal/supervise"
 	"github.com/millrace/millrace/internal/freeport"
 )
@@ -60,18 +61,18 @@ func (o Options) withCommands() (Options, error) {
 		switch {
 		case c.URL != "":
 		case o.State != nil:
-			return o, fmt.Errorf("host: command %s: it needs a URL that stays, because calls that are kept refer to its tool server by that", quoted(c.Args[0]))
+			return o, fmt.Errorf("host: command %s: it needs a URL that stays, because calls that are kept refer to its tool server by that", quote.Text(c.Args[0]))
 		case !c.mentions("{port}") && !c.mentions("{url}"):
-			return o, fmt.Errorf("host: command %s: it has no URL, and neither {port} nor {url} in its arguments, so it cannot be told where to listen", quoted(c.Args[0]))
+			return o, fmt.Errorf("host: command %s: it has no URL, and neither {port} nor {url} in its arguments, so it cannot be told where to listen", quote.Text(c.Args[0]))
 		default:
 			at, err := freeport.Address()
 			if err != nil {
-				return o, fmt.Errorf("host: command %s: %w", quoted(c.Args[0]), err)
+				return o, fmt.Errorf("host: command %s: %w", quote.Text(c.Args[0]), err)
 			}
 			c.URL = "http://" + at
 		}
 		if err := c.expand(); err != nil {
-			return o, fmt.Errorf("host: command %s: %w", quoted(c.Args[0]), err)
+			return o, fmt.Errorf("host: command %s: %w", quote.Text(c.Args[0]), err)
 		}
 		o.Toolsets = append(o.Toolsets, c.URL)
 	}
@@ -113,64 +114,22 @@ func (c *Command) expand() error {
 // is started again, and is what discovery says then.
 func (rt *Runtime) startCommands(ctx context.Context) error {
 	for _, c := range rt.opts.Commands {
-		i := slices.IndexFunc(rt.servers, func(s *server) bool { return s.base == c.URL })
-		s := rt.servers[i]
+		i := slices.IndexFunc(rt.peers.All, func(s *peer.Server) bool { return s.Base == c.URL })
+		s := rt.peers.All[i]
 		p, err := supervise.Start(supervise.Command{Args: c.Args, Env: c.Env, Dir: c.Dir, Output: c.Output}, supervise.Options{
 			Ready: func(ctx context.Context) error {
-				_, err := rt.fetchManifest(ctx, s)
+				_, err := rt.catalog.FetchManifest(ctx, s)
 				return err
 			},
 			Ended: func(err error) {
-				rt.log.Warn("tool server has ended, and is started again", "toolset", s.base, "error", err)
+				rt.log.Warn("tool server has ended, and is started again", "toolset", s.Base, "error", err)
 			},
 		})
 		if err != nil {
-			return fmt.Errorf("tool server %s: %w", s.base, err)
+			return fmt.Errorf("tool server %s: %w", s.Base, err)
 		}
-		s.command = p
+		s.Command = p
 	}
-	rt.raiseCommands(ctx)
+	rt.peers.Raise(ctx)
 	return nil
-}
-
-// raiseCommands has the tool servers started at once that are not up, and waits until they are,
-// or have failed.
-func (rt *Runtime) raiseCommands(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Discovery)
-	defer cancel()
-	var all sync.WaitGroup
-	for _, s := range rt.servers {
-		if s.command != nil {
-			all.Go(func() { _ = s.command.Up(ctx) }) // who asks for the manifest is told
-		}
-	}
-	all.Wait()
-}
-
-// stopCommands ends the tool servers that the runtime runs itself. When ctx ends they are killed.
-func (rt *Runtime) stopCommands(ctx context.Context) {
-	var all sync.WaitGroup
-	for _, s := range rt.servers {
-		if s.command != nil {
-			all.Go(func() { s.command.Stop(ctx) })
-		}
-	}
-	all.Wait()
-}
-
-// expect has a tool server that is started by the runtime started soon if it has ended.
-func (s *server) expect() {
-	if s != nil && s.command != nil {
-		s.command.Wake()
-	}
-}
-
-// explain adds to an error about a tool server that it is not there.
-func (s *server) explain(err error) error {
-	if s.command != nil {
-		if why := s.command.Err(); why != nil {
-			return fmt.Errorf("%w: its command %w", err, why)
-		}
-	}
-	return err
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
@@ -36,7 +37,7 @@ func serveTest(at string) {
 	}
 	http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case manifestPath:
+		case discovery.Path:
 			fmt.Fprintf(w, `{"name":"set","endpoint":"http://%s/invoke","needsMigration":true,"tools":[{"name":"echo","description":"d","inputSchema":{}}]}`, at)
 		case "/die":
 			os.Exit(3)
@@ -141,7 +142,7 @@ func TestCommandForSession(t *testing.T) {
 	if err := th.Say(ctx, "hi"); err != nil {
 		t.Fatal(err)
 	}
-	process := second.servers[0].command
+	process := second.peers.All[0].Command
 	for n := range 3 { // from now on the pause is longer than the session waits
 		if _, err := http.Post(there.URL+"/die", "", nil); err == nil {
 			t.Fatal("the tool server answers")

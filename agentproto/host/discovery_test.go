@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 )
 
 // problems returns what a runtime complains about, one line each.
@@ -106,12 +108,6 @@ func TestD13OriginOfOneToolset(t *testing.T) {
 			t.Errorf("%d invocations at the allowed origin, want 1", n)
 		}
 	})
-	for base, origin := range map[string]string{"http://unknown.test": "http://back.test", "http://front.test": "ftp://back.test"} {
-		_, err := newServers(Options{Toolsets: []string{"http://front.test"}, ToolsetOrigins: map[string][]string{base: {origin}}}, nil)
-		if err == nil {
-			t.Errorf("%s may name %s", base, origin)
-		}
-	}
 }
 
 func TestD05SharedName(t *testing.T) {
@@ -150,7 +146,7 @@ func TestManifestNotFetched(t *testing.T) {
 		{"D10 silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "manifest not fetched", 10 * time.Second},
 		{"D10 5 MB", func(rw http.ResponseWriter, _ *http.Request) { io.Copy(rw, io.LimitReader(blanks{}, 5<<20)) }, "larger than", 0},
 		{"D10 redirect", func(rw http.ResponseWriter, r *http.Request) {
-			http.Redirect(rw, r, "http://other.test"+manifestPath, http.StatusFound)
+			http.Redirect(rw, r, "http://other.test"+discovery.Path, http.StatusFound)
 		}, "status 302", 0},
 		{"D10 gzip bomb", func(rw http.ResponseWriter, _ *http.Request) {
 			var b bytes.Buffer
@@ -210,35 +206,6 @@ func TestOptionsRefused(t *testing.T) {
 			rt.Stop(t.Context())
 		} else if strings.Contains(err.Error(), "u:p") {
 			t.Errorf("error shows a password: %v", err)
-		}
-	}
-}
-
-func TestOriginOf(t *testing.T) {
-	for in, want := range map[string]string{
-		"http://Tool.test/a":      "http://tool.test:80",
-		"https://tool.test":       "https://tool.test:443",
-		"https://[::1]:8080/x?y":  "https://[::1]:8080",
-		"http://tool.test:80":     "http://tool.test:80",
-		"http://tool.test@evil":   "",
-		"ftp://tool.test":         "",
-		"//tool.test":             "",
-		"http:tool.test":          "",
-		"http://tool.test:0x50/":  "",
-		"http://tool.test\x7f/":   "",
-		"javascript://x.test/%0a": "",
-	} {
-		if got, _ := originOf(in); got != want {
-			t.Errorf("originOf(%q) = %q, want %q", in, got, want)
-		}
-	}
-	for in, want := range map[string]string{
-		"http://localhost:8801/a": "http://localhost:8801", "http://127.0.0.1:8801": "http://localhost:8801", "http://[::1]:8801": "http://localhost:8801",
-		"http://LocalHost:8801": "http://localhost:8801", "http://127.0.0.1:8802": "http://localhost:8802", "https://127.0.0.1:8801": "https://localhost:8801",
-		"http://127.0.0.2:8801": "http://127.0.0.2:8801", "http://127.0.0.1.evil.test:8801": "http://127.0.0.1.evil.test:8801", "ftp://127.0.0.1": "",
-	} {
-		if got, _ := serverOf(in); got != want {
-			t.Errorf("serverOf(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 
 	"github.com/millrace/millrace/dataflow/durable"
@@ -46,20 +45,4 @@ func (rt *Runtime) Backup(ctx context.Context, to journal.Opener) (durable.Copie
 		return rt.kept.Backup(ctx, to)
 	}
 	return durable.Copied{}, errors.New("host: it keeps nothing that could be copied: give Options.State")
-}
-
-// name is how the program knows a tool server: see [agentproto.Call].Server.
-func (s *server) name() string { return s.id.String() }
-
-// String returns the identifier as it is kept.
-func (id serverID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]) }
-
-// serverOf returns the tool server of a call by the name that the program has for it, or nil if it is not
-// configured any longer.
-func (rt *Runtime) serverOf(name string) *server {
-	id, err := base64.RawURLEncoding.DecodeString(name)
-	if err != nil || len(id) != len(serverID{}) {
-		return nil
-	}
-	return rt.byID[serverID(id)]
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
@@ -89,7 +90,7 @@ type late struct {
 func lateServer(t *testing.T) *late {
 	l := &late{invocations: make(chan *agentproto.Invocation, 64)}
 	l.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == manifestPath {
+		if r.URL.Path == discovery.Path {
 			fmt.Fprintf(rw, `{"name":"l","endpoint":"%s/invoke","tools":[{"name":"late","description":"d","inputSchema":{}}]}`, l.URL)
 			return
 		}

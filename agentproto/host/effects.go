@@ -7,6 +7,10 @@ import (
 	"iter"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
+	"github.com/millrace/millrace/agentproto/host/internal/queue"
+	"github.com/millrace/millrace/agentproto/host/internal/quote"
+	"github.com/millrace/millrace/agentproto/host/internal/tally"
 )
 
 // perform is the goroutine that does what the program asks for. Nothing in it
@@ -27,34 +31,34 @@ func (rt *Runtime) perform() {
 // do starts one effect.
 func (rt *Runtime) do(e agentproto.Effect) {
 	key := e.Key
-	rt.subscribed.see(e)
+	rt.subscribed.See(e)
 	switch e.Kind {
 	case agentproto.Resolve:
 		rt.trail.Note(key, "resolved", e.Resolution.Cause.String())
 		rt.resolved(e.Resolution)
-		rt.progress(key, e.State)
+		rt.display.Progress(key, e.State)
 
 	case agentproto.SurfaceOAuth, agentproto.PromptChoice:
 		rt.trail.Note(key, e.State.String(), e.Operation)
-		rt.ask(e.Prompt(), true)
-		rt.progress(key, e.State)
+		rt.display.Ask(e.Prompt(), true)
+		rt.display.Progress(key, e.State)
 
 	case agentproto.Withdraw:
 		rt.trail.Note(key, "prompt withdrawn", "")
-		rt.endPrompt(key, e.Number, true)
+		rt.display.End(key, e.Number, true)
 
 	case agentproto.AnswerChoice: // the program calls answer
 		rt.trail.Note(key, "answer is sent", choiceOf(e.Choice, e.Selected))
-		rt.endPrompt(key, e.Number, false)
-		rt.progress(key, e.State)
+		rt.display.End(key, e.Number, false)
+		rt.display.Progress(key, e.State)
 
 	case agentproto.Departed:
 		rt.trail.Note(key, "departed", "its session has moved")
-		rt.attempts.settle(key)
+		rt.dispatcher.Settle(key)
 
 	case agentproto.CancelCall:
 		rt.trail.Note(key, "cancelled at the tool servers", "")
-		rt.cancelEverywhere(key)
+		rt.peers.CancelEverywhere(key)
 
 	case agentproto.DeliverEvent:
 		rt.trail.Note(key, "event", "")
@@ -64,42 +68,38 @@ func (rt *Runtime) do(e agentproto.Effect) {
 
 	case agentproto.Drop:
 		rt.trail.Note(key, "dropped", e.Dropped.String())
-		var s *server
+		var s *peer.Server
 		if r, resolved := rt.program.Resolved(key); resolved {
-			s = rt.serverOf(r.Server)
+			s = rt.peers.Named(r.Server)
 		}
 		switch e.Dropped {
 		case agentproto.Duplicate:
-			rt.count(s, nDuplicates)
+			rt.peers.Count(s, tally.Duplicates)
 		case agentproto.Late:
-			rt.count(s, nLate)
+			rt.peers.Count(s, tally.Late)
 		case agentproto.Repeated:
-			rt.count(s, nRepeated)
+			rt.peers.Count(s, tally.Repeated)
 		case agentproto.Unsubscribed:
-			rt.count(s, nUnsubscribed)
+			rt.peers.Count(s, tally.Unsubscribed)
 		}
-		rt.log.Debug("dropped", keyAttr(key), "reason", e.Dropped.String())
+		rt.log.Debug("dropped", quote.Call(key), "reason", e.Dropped.String())
 	}
-}
-
-func (rt *Runtime) progress(key agentproto.CallKey, state agentproto.State) {
-	rt.show(func(_ context.Context, s Surface) { s.Progress(key, state) })
 }
 
 // resolved hands a resolution to whoever follows the results.
 func (rt *Runtime) resolved(r *agentproto.Resolution) {
-	rt.attempts.settle(r.Key)
-	s := rt.serverOf(r.Server)
+	rt.dispatcher.Settle(r.Key)
+	s := rt.peers.Named(r.Server)
 	if r.Cause == agentproto.ByResult {
-		rt.count(s, nResults)
+		rt.peers.Count(s, tally.Results)
 	} else {
-		rt.count(s, nFailures)
+		rt.peers.Count(s, tally.Failures)
 	}
-	rt.log.Debug("resolved", keyAttr(r.Key), "cause", r.Cause.String())
+	rt.log.Debug("resolved", quote.Call(r.Key), "cause", r.Cause.String())
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	for q := range rt.followers {
-		q.push(r)
+		q.Push(r)
 	}
 }
 
@@ -108,10 +108,10 @@ func (rt *Runtime) resolved(r *agentproto.Resolution) {
 // so the sequence has to be read; it can be read once, and ends with ctx or after
 // the runtime has stopped.
 func (rt *Runtime) Results(ctx context.Context) iter.Seq[*agentproto.Resolution] {
-	q := newQueue[*agentproto.Resolution]()
+	q := queue.New[*agentproto.Resolution]()
 	rt.mu.Lock()
 	if rt.ended {
-		q.close()
+		q.Close()
 	} else {
 		rt.followers[q] = true
 	}
@@ -126,7 +126,7 @@ func (rt *Runtime) Results(ctx context.Context) iter.Seq[*agentproto.Resolution]
 		defer stop()
 		defer leave()
 		for ctx.Err() == nil { // what is in the queue by then is not wanted
-			r, err := q.next(ctx)
+			r, err := q.Next(ctx)
 			if err != nil || !yield(r) {
 				return
 			}

@@ -1,14 +1,20 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/callback"
+	"github.com/millrace/millrace/agentproto/host/internal/capability"
+	"github.com/millrace/millrace/agentproto/host/internal/migration"
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
+	"github.com/millrace/millrace/agentproto/host/internal/quote"
 	"github.com/millrace/millrace/internal/edge"
 )
 
@@ -20,8 +26,8 @@ func (rt *Runtime) listen() (net.Listener, error) {
 		return nil, errors.New("host: an external callback endpoint needs a PublicURL")
 	}
 	if public != "" {
-		if _, err := originOf(public); err != nil || strings.ContainsAny(public, "?#") {
-			return nil, fmt.Errorf("host: PublicURL %s is not a plain http or https URL", quoted(public))
+		if _, err := peer.Origin(public); err != nil || strings.ContainsAny(public, "?#") {
+			return nil, fmt.Errorf("host: PublicURL %s is not a plain http or https URL", quote.Text(public))
 		}
 	}
 	listener := rt.opts.Listener
@@ -45,7 +51,8 @@ func (rt *Runtime) listen() (net.Listener, error) {
 	if rt.opts.PublicURL == "" {
 		rt.addressed = edge.Addressed(hostsOf(public, listener)...)
 	}
-	rt.client = newClient(rt.opts, public)
+	rt.moves.Listen(rt.publicURL, rt.pathPrefix, rt.callbacks)
+	rt.peers.Connect(public)
 	return listener, nil
 }
 
@@ -72,20 +79,14 @@ func (rt *Runtime) PublicURL() string { return rt.publicURL }
 // their connection comes to: what callback URLs say, and localhost.
 func hostsOf(public string, listener net.Listener) []string {
 	hosts := []string{listener.Addr().String()}
-	if origin, err := originOf(public); err == nil {
+	if origin, err := peer.Origin(public); err == nil {
 		_, host, _ := strings.Cut(origin, "://")
 		hosts = append(hosts, host)
 	}
-	if name, port, err := net.SplitHostPort(hosts[0]); err == nil && isLoopback(name) {
+	if name, port, err := net.SplitHostPort(hosts[0]); err == nil && peer.IsLoopback(name) {
 		hosts = append(hosts, net.JoinHostPort("localhost", port))
 	}
 	return hosts
-}
-
-// isLoopback reports whether a host is this machine whatever a resolver says.
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
 // fromElsewhere returns the status that refuses a request that a page in a browser sent: a
@@ -105,4 +106,87 @@ func (rt *Runtime) fromElsewhere(r *http.Request) int {
 		return http.StatusMisdirectedRequest
 	}
 	return 0
+}
+
+// Handler returns the callback endpoint. It is served by the runtime unless
+// [Options].External is set. It answers below the path of the public URL, and below
+// the root for a proxy that strips that path:
+//
+//	200  taken in; late and repeated messages too, so that tools stop sending them
+//	400  malformed, with the member that is wrong
+//	401  not signed, where the tool server shares a secret: see [Options].Secrets
+//	403  a message about another call, or of a type the URL is not for
+//	404  not a callback URL of this runtime, or an expired one
+//	405, 413, 415  not a POST, too large, not plain JSON
+//	410  an event of a subscription that ended more than a minute ago: the tool has missed that
+//	421  addressed to another host, where no PublicURL is set
+//	503  not taken in, with Retry-After: the program is busy, or stopping, or the
+//	     callback URL or the thread exceeds its [Bounds]
+//
+// Without a PublicURL it also answers 403 to whatever has the header Origin, which tools do
+// not send and browsers do. A message without a Content-Type is taken for JSON, and one
+// without a Host, as of HTTP/1.0, for its own: what it needs to be taken in is the URL.
+//
+// What exceeds the [Bounds] is put off, but for what nobody may be able to send again: the
+// result of a call, five authorizations and choices on the way to it, and the final event of
+// a subscription, each of them once.
+//
+// What is refused although its URL is genuine is logged at WARN, once a minute for each
+// status and tool server.
+//
+// Tools do not retry what was answered 4xx, so 400, 413 and 415 also resolve the
+// call that the URL identifies: nothing else would before its lifetime ends. A
+// malformed view_update or subscription_event does not, as the call can still get
+// its result, and neither does what is too large to see whether it is signed.
+//
+// A message with the webhook-id of one that was taken in lately is answered 200 and has
+// no effect.
+func (rt *Runtime) Handler() http.Handler { return http.HandlerFunc(rt.serveCallback) }
+
+func (rt *Runtime) serveCallback(w http.ResponseWriter, r *http.Request) {
+	segments, isCallback := rt.callbackSegments(r.URL.Path)
+	status := rt.fromElsewhere(r)
+	if status == http.StatusMisdirectedRequest && isCallback && r.Host == "" {
+		status = 0 // no browser sends that
+	}
+	if status == 0 && (r.URL.Path == migration.Path || r.URL.Path == rt.pathPrefix+migration.Path) {
+		rt.moves.ServeHTTP(w, r)
+		return
+	}
+	if status == 0 && !isCallback && rt.moves.ServeTunnel(w, r) {
+		return
+	}
+	if status == 0 && !isCallback {
+		callback.Refuse(w, http.StatusNotFound, "not found")
+		return
+	}
+	rt.callbacks.Serve(w, r, segments, status)
+}
+
+// callbackSegments returns what is secret of a callback URL's path. It reports false for any
+// other path.
+func (rt *Runtime) callbackSegments(path string) (string, bool) {
+	segments, ok := strings.CutPrefix(path, rt.pathPrefix+capability.Path)
+	if !ok {
+		segments, ok = strings.CutPrefix(path, capability.Path)
+	}
+	return segments, ok && strings.Count(segments, "/") == 1
+}
+
+// callbackFlow takes what callbacks say, for the endpoint.
+type callbackFlow struct{ rt *Runtime }
+
+// Deliver gives an event to the program.
+func (f callbackFlow) Deliver(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error {
+	return f.rt.deliver(ctx, key, e)
+}
+
+// Resolved returns what the program knows of a call.
+func (f callbackFlow) Resolved(key agentproto.CallKey) (*agentproto.Resolution, bool) {
+	return f.rt.program.Resolved(key)
+}
+
+// View gives a view to its thread, where there are conversations.
+func (f callbackFlow) View(ctx context.Context, v *agentproto.ViewUpdate) error {
+	return f.rt.keepView(ctx, v)
 }

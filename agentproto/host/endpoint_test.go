@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/capability"
+	"github.com/millrace/millrace/agentproto/host/internal/display"
 )
 
 // W09: connections that do not get on are closed, and hold up nobody.
@@ -105,7 +107,7 @@ func TestConnectionIsKept(t *testing.T) {
 			path, body string
 			want       int
 		}{
-			{callbackPath + "a/b", "{}", 404},
+			{capability.Path + "a/b", "{}", 404},
 			{strings.TrimPrefix(url, "http://runtime.test"), result(key, "ok"), 200},
 			{"/", "", 404},
 		} {
@@ -198,7 +200,7 @@ func TestStopWithHungSurface(t *testing.T) {
 		_, _, _ = w.pending()
 		hang := make(chan struct{})
 		defer close(hang)
-		w.rt.show(func(context.Context, Surface) { <-hang })
+		w.rt.display.Show(func(context.Context, display.Surface) { <-hang })
 		ctx, cancel := context.WithTimeout(context.Background(), 7*time.Second)
 		defer cancel()
 		start := time.Now()

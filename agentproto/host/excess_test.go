@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/callback"
 )
 
 // S11: neither a result nor what a user has to do first is put off for what else was posted
@@ -119,7 +120,7 @@ func TestS11UnsignedExceptions(t *testing.T) {
 		_ = tool
 		header := http.Header{}
 		body := result(key, "ok")
-		w.rt.servers[0].secrets.sign(header, "m", []byte(body))
+		w.rt.peers.All[0].Secrets.Sign(header, "m", []byte(body))
 		status, _ := w.send(http.MethodPost, url, strings.NewReader(body), "Content-Type", "application/json", "webhook-id", "m",
 			"webhook-timestamp", header.Get("webhook-timestamp"), "webhook-signature", header.Get("webhook-signature"))
 		if status != 200 || w.text(key) != "ok" {
@@ -161,7 +162,7 @@ func TestS11LargeFlood(t *testing.T) {
 			t.Errorf("another tool server's result: status %d after %v", status, time.Since(start))
 		}
 		wg.Wait()
-		if most := maxExcess * excessRate * 4; read > most {
+		if most := callback.MaxExcess * callback.ExcessRate * 4; read > most {
 			t.Errorf("%d bytes were read of a flood of half a second, want at most %d", read, most)
 		}
 	})

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
+	"github.com/millrace/millrace/agentproto/host/internal/quota"
 )
 
 var (
@@ -46,7 +48,7 @@ func newNeighbour(t *testing.T, tool string) *neighbour {
 			}
 			return
 		}
-		if r.URL.Path == manifestPath {
+		if r.URL.Path == discovery.Path {
 			fmt.Fprintf(rw, `{"name":"n","endpoint":"%s/invoke","tools":[{"name":%q,"description":"d","inputSchema":{}}]}`, n.URL, tool)
 		}
 	}))
@@ -170,7 +172,7 @@ var flood = flag.Int("flood", 2000, "how many callbacks a second TestS11FloodOfO
 func TestS11FloodOfOneCall(t *testing.T) {
 	echo, late := echoServer(t, "echo"), lateServer(t)
 	body := view("flooding", "v", `{"a":1}`)
-	cost := int64(overhead + len(body))
+	cost := int64(quota.Overhead + len(body))
 	rt, err := Start(t.Context(), Options{
 		Toolsets: []string{echo.URL, late.URL}, Surface: &user{}, Logger: slog.New(slog.DiscardHandler),
 		Bounds: Bounds{Rates: Rates{Call: Rate{Second: 10 * cost, Burst: 20 * cost}}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/capability"
 )
 
 // other returns another character of the alphabet.
@@ -61,34 +62,44 @@ func TestZ03Capabilities(t *testing.T) {
 	})
 }
 
+// urlOf returns the callback URL of a capability that a runtime of this world could have made.
+func urlOf(t *testing.T, w *world, c capability.Capability) string {
+	t.Helper()
+	url, err := c.URL(w.rt.sealer, "http://runtime.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
 // A capability that leaves out a type is not good for it; one of another server, or
 // one that has expired, is good for nothing.
 func TestZ03Types(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, key, _ := w.pending()
-		base := capability{server: identify("http://tool.test"), key: key, allowed: mayAll, expires: time.Now().Add(time.Hour)}
+		base := capability.Capability{Server: capability.Identify("http://tool.test"), Key: key, Allowed: capability.MayAll, Expires: time.Now().Add(time.Hour)}
 		for _, tt := range []struct {
-			may  kinds
+			may  capability.Kinds
 			body string
 		}{
-			{mayResult, result(key, "x")},
-			{mayOAuth, oauth("https://login.test/")},
-			{mayChoice, choice(`["a"]`, 0, "http://tool.test/answer")},
-			{mayEvent, `{"type":"subscription_event","group_id":"g","tool_call_id":"1","text":"x"}`},
-			{mayView, `{"type":"view_update","group_id":"g","view_type":"v","content":{}}`},
+			{capability.MayResult, result(key, "x")},
+			{capability.MayOAuth, oauth("https://login.test/")},
+			{capability.MayChoice, choice(`["a"]`, 0, "http://tool.test/answer")},
+			{capability.MayEvent, `{"type":"subscription_event","group_id":"g","tool_call_id":"1","text":"x"}`},
+			{capability.MayView, `{"type":"view_update","group_id":"g","view_type":"v","content":{}}`},
 		} {
 			c := base
-			c.allowed &^= tt.may
-			if status := w.post("http://runtime.test"+callbackPath+mustSeal(t, w.rt.sealer, c), tt.body); status != 403 {
+			c.Allowed &^= tt.may
+			if status := w.post(urlOf(t, w, c), tt.body); status != 403 {
 				t.Errorf("%s: status %d, want 403", tt.body, status)
 			}
 		}
 		elsewhere := base
-		elsewhere.server = identify("http://other.test")
-		if status := w.post("http://runtime.test"+callbackPath+mustSeal(t, w.rt.sealer, elsewhere), result(key, "x")); status != 404 {
+		elsewhere.Server = capability.Identify("http://other.test")
+		if status := w.post(urlOf(t, w, elsewhere), result(key, "x")); status != 404 {
 			t.Errorf("other server: status %d, want 404", status)
 		}
-		url := "http://runtime.test" + callbackPath + mustSeal(t, w.rt.sealer, base)
+		url := urlOf(t, w, base)
 		w.pass(time.Hour)
 		if status := w.post(url, result(key, "x")); status != 404 {
 			t.Errorf("expired: status %d, want 404", status)
@@ -109,7 +120,7 @@ func TestLogHasNoCapabilities(t *testing.T) {
 		w.rt.Answer(t.Context(), second, "http://tool.test/gone/canary-answer", 0)
 		w.pass(time.Hour)
 		logs := w.logs.String()
-		_, token, _ := strings.Cut(url, callbackPath)
+		_, token, _ := strings.Cut(url, capability.Path)
 		for _, secret := range []string{token, token[len(token)-20:], "canary"} {
 			if strings.Contains(logs, secret) {
 				t.Errorf("the log contains %q:\n%s", secret, logs)

@@ -98,26 +98,6 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// A call that was made when its endpoint was allowed takes no header there when it is not.
-func TestHeadersAreForAllowedOrigins(t *testing.T) {
-	rt := &Runtime{servers: []*server{
-		{base: "http://a.test", origin: "http://a.test:80", header: http.Header{"X-Key": {"k"}}},
-		{base: "http://b.test/x", origin: "http://b.test:80"},
-	}, origins: map[string]bool{"http://files.test:80": true, "http://b.test:80": true}}
-	for to, want := range map[string]string{
-		"http://a.test/invoke": "k", "http://A.test:80/x": "k", "http://files.test/x": "k",
-		"http://b.test/x": "", "http://gone.test/x": "", "https://a.test/x": "", "http://a.test:8080/x": "",
-	} {
-		req, err := rt.newPost(t.Context(), rt.servers[0], to, "id", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := req.Header.Get("X-Key"); got != want {
-			t.Errorf("%s: %q, want %q", to, got, want)
-		}
-	}
-}
-
 func TestBadHeaders(t *testing.T) {
 	for _, tt := range []struct {
 		base   string

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/quota"
 )
 
 // tiny are rates that are used up by one small message.
@@ -21,7 +22,7 @@ var tiny = Rates{Call: Rate{Second: 1, Burst: 400}}
 func TestS11RateOfACapability(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		view := `{"type":"view_update","group_id":"g","view_type":"v","content":{"a":1}}`
-		cost := int64(overhead + len(view))
+		cost := int64(quota.Overhead + len(view))
 		w.opts.Bounds = Bounds{Rates: Rates{Call: Rate{Second: 2 * cost, Burst: 10 * cost}}}
 		tool, _, url := w.pending()
 		count := func(n int) (taken int) {
@@ -62,96 +63,6 @@ func TestS11RateOfACapability(t *testing.T) {
 	})
 }
 
-// The defaults of each bucket: bytes at once and in a minute. A bucket that is used up holds up nothing
-// but what it is for.
-func TestIntakeDefaults(t *testing.T) {
-	const size = 10<<10 - overhead
-	named := func(server byte, session string, call int) capability {
-		return capability{server: serverID{server}, key: agentproto.CallKey{GroupID: session, ID: fmt.Sprint(call)}}
-	}
-	for _, test := range []struct {
-		name              string
-		of                func(n int) capability
-		same, other       capability
-		atOnce, perSecond int
-	}{
-		{"a callback URL", func(int) capability { return named(1, "s", 1) }, named(1, "s", 1), named(1, "s", 2), 2 << 20, 64 << 10},
-		{"a session", func(n int) capability { return named(byte(n%3), "s", n) }, named(4, "s", -1), named(1, "t", 1), 8 << 20, 256 << 10},
-		{"a tool server", func(n int) capability { return named(1, fmt.Sprint(n), 1) }, named(1, "new", 1), named(2, "new", 1), 32 << 20, 4 << 20},
-		{"all", func(n int) capability { return named(byte(n%100), fmt.Sprint(n), 1) }, named(200, "new", 1), capability{}, 64 << 20, 16 << 20},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			i, now := newIntake(Bounds{}.withDefaults(agentproto.Limits{})), time.Unix(1e9, 0)
-			taken := 0
-			fill := func() {
-				for n := 0; i.charge(test.of(taken), size, now) == 0; n++ {
-					if taken++; n > 1<<20 {
-						t.Fatal("there is no bound")
-					}
-				}
-			}
-			fill()
-			if bytes := taken * 10 << 10; bytes < test.atOnce-10<<10 || bytes > test.atOnce {
-				t.Errorf("%d bytes were taken at once, want %d", bytes, test.atOnce)
-			}
-			if wait := i.charge(test.same, size, now); wait <= 0 || wait > max(time.Millisecond, time.Duration(10<<10)*time.Second/time.Duration(test.perSecond)) {
-				t.Errorf("wait %v", wait)
-			}
-			if test.other != (capability{}) && i.charge(test.other, size, now) != 0 {
-				t.Error("another one was put off")
-			}
-			taken = 0
-			for range 600 {
-				now = now.Add(100 * time.Millisecond)
-				fill()
-			}
-			if bytes, want := taken*10<<10, 60*test.perSecond; bytes < want*99/100 || bytes > want+10<<10 {
-				t.Errorf("%d bytes were taken in a minute, want %d", bytes, want)
-			}
-		})
-	}
-}
-
-// What must not be put off is paid for, and a large one does not hold up what follows for ever. What is
-// given back is no more than what was taken.
-func TestIntakeDebt(t *testing.T) {
-	i, now := newIntake(Bounds{}.withDefaults(agentproto.Limits{})), time.Unix(1e9, 0)
-	c := someCapability
-	for range 5 {
-		i.owe(c, 8<<20, now)
-	}
-	if wait, want := i.charge(c, 0, now), 2<<20/(64<<10)*time.Second; wait < want || wait > want+time.Second {
-		t.Errorf("wait %v, want %v", wait, want)
-	}
-	i.refund(c, 8<<20, now)
-	if i.charge(c, 0, now) == 0 {
-		t.Error("more was given back than was taken")
-	}
-}
-
-// The callback URLs and sessions that are remembered are bounded, and forgotten after a while.
-func TestIntakeForgets(t *testing.T) {
-	i, now := newIntake(Bounds{}.withDefaults(agentproto.Limits{})), time.Unix(1e9, 0)
-	c := someCapability
-	for n := range 3 * maxRecent {
-		c.key.GroupID = fmt.Sprint(n)
-		i.charge(c, 0, now)
-	}
-	if urls, sessions := i.urls.len(), i.sessions.len(); urls > 2*maxRecent || sessions > 2*maxRecent || urls < maxRecent {
-		t.Errorf("%d URLs and %d sessions are remembered", urls, sessions)
-	}
-	i.noteID(c, now)
-	for range 10 {
-		now = now.Add(forgetAfter / 2)
-		if !i.url(c, now).repeats {
-			t.Error("what is used is forgotten")
-		}
-	}
-	if i.charge(c, 0, now.Add(2*forgetAfter)); i.urls.len() != 1 {
-		t.Errorf("%d URLs are remembered", i.urls.len())
-	}
-}
-
 // Threat 5: of one thread, a bounded number waits for a program that is busy. Others wait
 // no less.
 func TestWaitingOfAThread(t *testing.T) {
@@ -190,8 +101,8 @@ func TestWaitingOfAThread(t *testing.T) {
 		if atOnce != 39 || at[5*time.Second] != 12 {
 			t.Errorf("answered %v, want 39 at once, and ten, the exception and the one of another thread after 5 s", at)
 		}
-		if len(w.rt.intake.waiting) != 0 {
-			t.Errorf("%v is waiting still", w.rt.intake.waiting)
+		if n := w.rt.intake.Waits(); n != 0 {
+			t.Errorf("%d threads are waiting still", n)
 		}
 	})
 }

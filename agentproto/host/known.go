@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/capability"
 )
 
 // Known reports whether a call was made, and not forgotten: whether [Runtime.Await] will return its
@@ -15,14 +16,14 @@ import (
 // Of a call that this process does not know of by itself the flow is asked. Where the state
 // is kept, that is a record of the history each time, until the answer is that there is one.
 func (rt *Runtime) Known(ctx context.Context, key agentproto.CallKey) (bool, error) {
-	if checkID("thread", key.GroupID) != nil || checkID("call", key.ID) != nil {
+	if capability.CheckID("thread", key.GroupID) != nil || capability.CheckID("call", key.ID) != nil {
 		return false, nil // nobody could make it
 	}
-	if err := rt.leftTo(key.GroupID); err != nil {
+	if err := rt.moves.LeftTo(key.GroupID); err != nil {
 		return false, err
 	}
 	rt.mu.Lock()
-	known := *rt.known.get(key, time.Now())
+	known := *rt.known.Get(key, time.Now())
 	rt.mu.Unlock()
 	if known {
 		return true, nil
@@ -43,7 +44,7 @@ func (rt *Runtime) Known(ctx context.Context, key agentproto.CallKey) (bool, err
 func (rt *Runtime) knows(key agentproto.CallKey) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	*rt.known.get(key, time.Now()) = true
+	*rt.known.Get(key, time.Now()) = true
 }
 
 // askLasting is how long the process of a call may take to say that it lasts.

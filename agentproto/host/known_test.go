@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/host/internal/recent"
 )
 
 // TestKnown tells calls that were made from others: pending, resolved, moved away and moved
@@ -58,8 +59,7 @@ func TestKnown(t *testing.T) {
 func forgetful(rt *Runtime) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	clear(rt.known.young)
-	clear(rt.known.old)
+	rt.known = recent.Map[agentproto.CallKey, bool]{}
 }
 
 // TestKeyOfLastingCall has a call that is pending for longer than its key is remembered. It would catch a call that is not found while it

@@ -73,7 +73,7 @@ func TestS11LeftOutOfABusyThread(t *testing.T) {
 		if status := w.post(url, eventBody(key("a"), "done", true, true)); status != 200 {
 			t.Errorf("the final event was answered %d", status)
 		}
-		if synctest.Wait(); w.rt.subscribed.isOpen(key("a")) {
+		if synctest.Wait(); w.rt.subscribed.IsOpen(key("a")) {
 			t.Error("the subscription is open still")
 		}
 		close(hold)
@@ -323,13 +323,13 @@ func TestS11FinalEvent(t *testing.T) {
 				t.Fatalf("an event was answered %d", status)
 			}
 		}
-		if left := w.stats().LeftOut; left < 299 || !w.rt.subscribed.isOpen(k) {
+		if left := w.stats().LeftOut; left < 299 || !w.rt.subscribed.IsOpen(k) {
 			t.Fatalf("%d of 300 events were left out: there is no load", left)
 		}
 		if status := w.post(url, eventBody(k, "done", true, true)); status != 200 {
 			t.Errorf("the final event was answered %d", status)
 		}
-		if synctest.Wait(); w.rt.subscribed.isOpen(k) {
+		if synctest.Wait(); w.rt.subscribed.IsOpen(k) {
 			t.Error("the subscription is open still")
 		}
 		// There is one final event. What comes behind it does not get past the bounds.
@@ -351,7 +351,7 @@ func TestS11LongFinalEvent(t *testing.T) {
 				t.Errorf("a large event was answered %d", status)
 			}
 		}
-		if synctest.Wait(); w.rt.subscribed.isOpen(key("a")) {
+		if synctest.Wait(); w.rt.subscribed.IsOpen(key("a")) {
 			t.Error("the subscription is open still")
 		}
 		want := "[1 event was left out: the tool sent more than the runtime takes]\n[the text of this event was left out: the message is larger than 262144 bytes]"

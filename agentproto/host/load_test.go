@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 )
 
 // echoServer is a tool server on a real socket. It posts results with a client of
@@ -24,7 +25,7 @@ func echoServer(t testing.TB, tool string) *httptest.Server {
 	server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		switch r.URL.Path {
-		case manifestPath:
+		case discovery.Path:
 			fmt.Fprintf(rw, `{"name":"s","endpoint":"%s/invoke","tools":[{"name":%q,"description":"d","inputSchema":{"type":"object"}}]}`, server.URL, tool)
 		case "/invoke":
 			inv, err := agentproto.DecodeInvocation(body, agentproto.Limits{})
@@ -61,7 +62,7 @@ func TestL02ThousandCalls(t *testing.T) {
 	release := make(chan struct{})
 	var hung *httptest.Server
 	hung = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == manifestPath {
+		if r.URL.Path == discovery.Path {
 			fmt.Fprintf(rw, `{"name":"h","endpoint":"%s/invoke","tools":[{"name":"hang","description":"d","inputSchema":{}}]}`, hung.URL)
 			return
 		}

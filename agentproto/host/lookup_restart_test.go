@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
@@ -23,7 +24,7 @@ func TestD04Restart(t *testing.T) {
 		switch {
 		case !up.Load():
 			rw.WriteHeader(http.StatusServiceUnavailable)
-		case r.URL.Path == manifestPath:
+		case r.URL.Path == discovery.Path:
 			fmt.Fprintf(rw, `{"name":"s","endpoint":"%s/invoke","tools":[{"name":"late","description":"d","inputSchema":{}}]}`, server.URL)
 		}
 	}))

@@ -331,7 +331,7 @@ func TestD04Forwarded(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, rt := range []*Runtime{w.rt, second} { // as after a start while it is down
-			rt.servers[0].last = nil
+			rt.catalog.Forget()
 		}
 		tool.status.Store(500)
 		if status := w.post(url, result(key("a"), "early")); status != http.StatusServiceUnavailable {

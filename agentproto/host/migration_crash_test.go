@@ -20,6 +20,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
@@ -96,7 +97,7 @@ func (c *crashing) tool() (base string) {
 	s = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		switch r.URL.Path {
-		case manifestPath:
+		case discovery.Path:
 			fmt.Fprintf(rw, `{"name":"set","endpoint":"%s/invoke","needsMigration":true,"tools":[{"name":"echo","description":"d","inputSchema":{}}]}`, s.URL)
 		case "/invoke":
 			inv, err := agentproto.DecodeInvocation(body, agentproto.Limits{})

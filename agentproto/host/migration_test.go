@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/host/internal/migration"
 )
 
 var sharedKey = bytes.Repeat([]byte("k"), 32)
@@ -352,7 +353,7 @@ func TestMigrationWithoutKey(t *testing.T) {
 		w.opts.MigrationKey = sharedKey
 		w.start(w.tool("tool.test").base)
 		body := &counted{left: 64 << 20}
-		if status, text := w.send(http.MethodPost, "http://runtime.test"+migrationPath, body); status != http.StatusForbidden || strings.Contains(text, "key") {
+		if status, text := w.send(http.MethodPost, "http://runtime.test"+migration.Path, body); status != http.StatusForbidden || strings.Contains(text, "key") {
 			t.Errorf("answered %d %q", status, text)
 		}
 		if n := body.read.Load(); n > 8<<20 {

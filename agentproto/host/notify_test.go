@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
 )
 
 // K01, K02, K03: a cancellation goes to all servers at once, once, and waits for
@@ -79,8 +80,8 @@ func TestK02ManyCancellations(t *testing.T) {
 		if n := len(tool.noticed()); n != 500 {
 			t.Errorf("%d cancellations arrived at the good server, want 500", n)
 		}
-		if n := len(hung.noticed()); n != maxNotices {
-			t.Errorf("%d cancellations at the hung server, want %d", n, maxNotices)
+		if n := len(hung.noticed()); n != peer.MaxNotices {
+			t.Errorf("%d cancellations at the hung server, want %d", n, peer.MaxNotices)
 		}
 		start := time.Now()
 		if err := w.rt.Stop(context.Background()); err != nil {

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 )
 
 // offered returns the names that a session is offered, and its problems.
@@ -38,7 +40,7 @@ type fickle struct {
 }
 
 func (f *fickle) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == manifestPath {
+	if r.URL.Path == discovery.Path {
 		f.fetches.Add(1)
 		f.mu.Lock()
 		hang := f.hang
@@ -188,8 +190,8 @@ func TestDiscoveryIsShared(t *testing.T) {
 		if n := tool.fetches.Load() - before; n != 1 {
 			t.Errorf("%d fetches, want 1", n)
 		}
-		a, _ := w.rt.offerOf(t.Context(), "s1")
-		b, _ := w.rt.offerOf(t.Context(), "s2")
+		a, _ := w.rt.catalog.OfferOf(t.Context(), "s1")
+		b, _ := w.rt.catalog.OfferOf(t.Context(), "s2")
 		if a != b {
 			t.Error("two sessions with the same toolsets have an offer each")
 		}
@@ -250,7 +252,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		if n := tool.fetches.Load(); n != 1+101 {
 			t.Errorf("%d fetches, want one at the start and one for each session", n)
 		}
-		if n := len(w.rt.offers.known); n != 3 || w.rt.offers.order.Len() != 3 {
+		if n := w.rt.catalog.Remembered(); n != 3 {
 			t.Errorf("%d sessions are remembered, want 3", n)
 		}
 		w.offered("0")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/host/internal/callback"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 )
@@ -278,7 +279,6 @@ func (b Bounds) withDefaults(limits agentproto.Limits) Bounds {
 		}
 	}
 	set(&b.Sessions, 4096)
-	b.Rates = b.Rates.withDefaults()
 	b.Sizes = b.Sizes.withDefaults(limits)
 	if b.Bodies == 0 {
 		b.Bodies = 64 << 20
@@ -327,7 +327,7 @@ func (t Timeouts) withDefaults() Timeouts {
 func (o Options) withDefaults() Options {
 	o.Timeouts = o.Timeouts.withDefaults()
 	o.Bounds = o.Bounds.withDefaults(o.Limits)
-	o.Limits.Bytes = o.Bounds.Sizes.most()
+	o.Limits.Bytes = callback.Sizes(o.Bounds.Sizes).Most()
 	if o.Concurrency == 0 {
 		o.Concurrency = 256
 	}

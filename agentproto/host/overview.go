@@ -57,8 +57,8 @@ func (rt *Runtime) ThreadStanding(ctx context.Context, id string) (conversation.
 
 // baseOf returns the base URL of a tool server by the name that the program has for it, or "".
 func (rt *Runtime) baseOf(name string) string {
-	if s := rt.serverOf(name); s != nil {
-		return s.base
+	if s := rt.peers.Named(name); s != nil {
+		return s.Base
 	}
 	return ""
 }
@@ -76,15 +76,12 @@ type OpenPrompt struct {
 // Prompts returns what this process has shown to users and what is still open, the oldest first. Since is when this process
 // showed it.
 func (rt *Runtime) Prompts() []OpenPrompt {
-	ps := &rt.prompts
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	all := make([]OpenPrompt, 0, len(ps.shown))
-	for key, now := range ps.shown {
-		p := OpenPrompt{Key: key, Operation: now.prompt.Operation, Toolset: rt.baseOf(now.prompt.Server), Since: now.at, Choice: now.prompt.Choice}
-		if now.prompt.OAuth != nil {
-			open := *now.prompt.OAuth
-			open.AuthURL = now.detour
+	all := []OpenPrompt{}
+	for _, now := range rt.display.Shown() {
+		p := OpenPrompt{Key: now.Prompt.Key, Operation: now.Prompt.Operation, Toolset: rt.baseOf(now.Prompt.Server), Since: now.At, Choice: now.Prompt.Choice}
+		if now.Prompt.OAuth != nil {
+			open := *now.Prompt.OAuth
+			open.AuthURL = now.Detour
 			p.OAuth = &open
 		}
 		all = append(all, p)
@@ -103,7 +100,7 @@ type Happening struct {
 }
 
 // History returns what happened to a call since this process started, in order: the first event and the last 31. Lost is how many
-// are missing behind the first. It is remembered of the 10,000 calls to which something happened last. What happened
+// are missing behind the first. It is remembered of the 5,000 calls to which something happened last. What happened
 // before is in the history of the flow, if it keeps one.
 func (rt *Runtime) History(key agentproto.CallKey) (all []Happening, lost int) {
 	events, lost := rt.trail.Of(key)
@@ -138,19 +135,18 @@ type ToolServer struct {
 // ToolServers returns the tool servers in the order of the configuration.
 func (rt *Runtime) ToolServers() []ToolServer {
 	var all []ToolServer
-	for _, s := range rt.servers {
-		t := ToolServer{URL: s.base, InFlight: len(s.slots), Slots: cap(s.slots), Counts: s.counters.read(), Command: s.command != nil}
+	for _, s := range rt.peers.All {
+		known := rt.catalog.Standing(s)
+		t := ToolServer{
+			URL: s.Base, Name: known.Name, Failure: known.Failure, Failed: known.Failed,
+			InFlight: len(s.Slots), Slots: cap(s.Slots), Counts: countsOf(&s.Counters), Command: s.Command != nil,
+		}
+		if known.Tools != nil {
+			t.Tools = toolsOf(known.Tools)
+		}
 		if t.Command {
-			t.Down = s.command.Err()
+			t.Down = s.Command.Err()
 		}
-		s.mu.Lock()
-		if s.last != nil {
-			t.Name, t.Tools = s.last.manifest.Name, slices.Clone(s.last.tools)
-		}
-		if t.Failure = s.failure; t.Failure != nil {
-			t.Failed = s.failed
-		}
-		s.mu.Unlock()
 		all = append(all, t)
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/host/internal/migration"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 )
@@ -22,14 +23,14 @@ type Parts struct {
 
 	calls agentproto.ProgramOptions // what the flow calls; nothing in a history
 	do    conversation.Do
-	moves func(ctx context.Context, o order, to string) outcome
+	moves func(ctx context.Context, o migration.Order, to string) migration.Outcome
 }
 
 // Ports are the ports of a flow that [Build] built.
 type Ports struct {
 	calls   *agentproto.Program
 	threads *conversation.Program // nil without conversations
-	moves   *migrationPorts
+	moves   *migration.Ports
 }
 
 // Build adds to f all that a runtime runs: the program of its calls, migrations and, if
@@ -44,7 +45,7 @@ func Build(f *dataflow.Flow, with Parts) *Ports {
 	with.calls.Retain = max(0, cmp.Or(with.Limits.Retain, 24*time.Hour))
 	with.calls.Idle = max(0, cmp.Or(with.Limits.Idle, 30*24*time.Hour))
 	calls := agentproto.NewProgram(with.calls)
-	ports := &Ports{calls: calls, moves: newMigrationPorts(calls, with.moves)}
+	ports := &Ports{calls: calls, moves: migration.NewPorts(calls, with.moves)}
 	if with.Conversations {
 		ports.threads = conversation.NewProgram(calls, conversation.ProgramOptions{Do: with.do, Limits: with.Limits})
 	}
@@ -64,7 +65,7 @@ func (with Parts) idle() Parts {
 		Notify:   func(context.Context, *agentproto.Notice) { panic(never) },
 	}
 	with.do = func(context.Context, string, *conversation.Action) *conversation.Outcome { panic(never) }
-	with.moves = func(context.Context, order, string) outcome { panic(never) }
+	with.moves = func(context.Context, migration.Order, string) migration.Outcome { panic(never) }
 	return with
 }
 
@@ -73,10 +74,10 @@ func (rt *Runtime) parts() Parts {
 	with := Parts{
 		Conversations: rt.opts.Model != nil, Limits: rt.opts.Conversation,
 		calls: agentproto.ProgramOptions{
-			Dispatch: rt.dispatch, Prompt: rt.prompt, Answer: rt.answer, Watch: rt.watch, Forward: rt.forward, Notify: rt.notifyThread,
+			Dispatch: rt.dispatcher.Post, Prompt: rt.prompt, Answer: rt.dispatcher.SendAnswer, Watch: rt.dispatcher.Watch, Forward: rt.moves.HandOn, Notify: rt.notifyThread,
 			Concurrency: manyDispatches, Lifetime: rt.opts.Timeouts.Call,
 		},
-		moves: rt.migrate,
+		moves: rt.moves.Perform,
 	}
 	if with.Conversations {
 		rt.agent = conversation.NewAgent(conversation.AgentOptions{Model: rt.opts.Model, Host: host{rt}, Logger: rt.log})
@@ -114,14 +115,17 @@ func (rt *Runtime) run(ctx context.Context, wrap func(delivering) delivering) er
 		}
 		ports = app.Ports
 		rt.flow, rt.kept = app, app
-		if err := rt.checkKeys(ctx, ports.moves); err != nil {
+		if err := rt.moves.CheckKeys(ctx, ports.moves); err != nil {
 			stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopUnused)
 			defer cancel()
 			return errors.Join(err, app.Stop(stopping))
 		}
 	}
 	rt.program, rt.deliverTo = ports.calls, wrap(ports.calls.Deliver)
-	rt.threads, rt.moves.ports = ports.threads, ports.moves
+	rt.dispatcher.Attach(rt.program, rt.deliverTo)
+	rt.display.Attach(rt.program)
+	rt.threads = ports.threads
+	rt.moves.Attach(rt.program, rt.threads, ports.moves)
 	if rt.agent != nil {
 		rt.agent.Attach(ports.threads)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
@@ -87,7 +88,7 @@ func TestPromptsSurvive(t *testing.T) {
 	mux := http.NewServeMux()
 	tool := httptest.NewServer(mux)
 	defer tool.Close()
-	mux.HandleFunc(manifestPath, func(rw http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc(discovery.Path, func(rw http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(rw, `{"name":"l","endpoint":"%s/invoke","tools":[{"name":"ask","description":"d","inputSchema":{}}]}`, tool.URL)
 	})
 	mux.HandleFunc("/invoke", func(_ http.ResponseWriter, r *http.Request) {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
@@ -29,7 +31,7 @@ func recorder(t *testing.T) (base string, got chan posting) {
 	got = make(chan posting, 16)
 	var server *httptest.Server
 	server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == manifestPath {
+		if r.URL.Path == discovery.Path {
 			fmt.Fprintf(rw, `{"name":"r","endpoint":"%s/invoke","tools":[{"name":"keep","description":"d","inputSchema":{}}]}`, server.URL)
 			return
 		}
@@ -84,7 +86,7 @@ func TestI13PostedAfterRestart(t *testing.T) {
 	if _, _, err := rt.ToolsOf(t.Context(), "g"); err != nil {
 		t.Fatal(err)
 	}
-	rt.client.CloseIdle()
+	rt.peers.Client.CloseIdle()
 	cut.Store(true)
 	key, err := rt.Call(t.Context(), Request{GroupID: "g", ID: "1", Operation: "keep", Lifetime: time.Hour})
 	if err != nil {
@@ -100,7 +102,7 @@ func TestI13PostedAfterRestart(t *testing.T) {
 	}
 	defer stopAtOnce(t, rt)
 	p := <-got
-	if p.inv.Key() != key || p.id != messageID("invoke", key, p.inv.CallbackURL) {
+	if p.inv.Key() != key || p.id != peer.MessageID("invoke", key, p.inv.CallbackURL) {
 		t.Errorf("posted %v as %s, want %v with the id it would have had", p.inv.Key(), p.id, key)
 	}
 	for range 2 {

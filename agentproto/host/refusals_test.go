@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/agentproto/host/internal/capability"
+	"github.com/millrace/millrace/agentproto/host/internal/migration"
 )
 
 // Threat 16: with a PublicURL a proxy may name any host, as many do, and none names none; the
@@ -30,8 +33,8 @@ func TestThreat16_HostBehindProxy(t *testing.T) {
 			defer rt.Stop(context.Background())
 			for i, host := range []string{"backend", "agents.example:8443", "evil.test", "127.0.0.1:4000"} {
 				key := w.call("g", fmt.Sprint(i))
-				_, path, _ := strings.Cut(tool.callback(), callbackPath)
-				if status, _ := w.raw("127.0.0.1:4000", "POST "+callbackPath+path+" HTTP/1.1\r\nHost: "+host+"\r\nOrigin: https://agents.example\r\n", result(key, host)); status != 200 {
+				_, path, _ := strings.Cut(tool.callback(), capability.Path)
+				if status, _ := w.raw("127.0.0.1:4000", "POST "+capability.Path+path+" HTTP/1.1\r\nHost: "+host+"\r\nOrigin: https://agents.example\r\n", result(key, host)); status != 200 {
 					t.Errorf("Host %s: status %d", host, status)
 				}
 				if got := w.text(key); got != host {
@@ -81,7 +84,7 @@ func TestThreat16_NoHost(t *testing.T) {
 		}{
 			{"POST " + path + " HTTP/1.0\r\nOrigin: http://evil.test\r\n", 403},
 			{"POST " + path + " HTTP/1.0\r\nHost: evil.test\r\n", 421},
-			{"POST " + migrationPath + " HTTP/1.0\r\n", 421},
+			{"POST " + migration.Path + " HTTP/1.0\r\n", 421},
 			{"GET " + path + " HTTP/1.0\r\n", 405},
 			{"POST " + path + " HTTP/1.0\r\n", 200},
 		} {
@@ -125,7 +128,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 			w.raw("127.0.0.1:4000", "POST "+path+" HTTP/1.1\r\nHost: backend\r\n", result(key, "ok"))                        // 421
 			w.raw("127.0.0.1:4000", "POST "+path+" HTTP/1.1\r\nHost: localhost:4000\r\nOrigin: null\r\n", result(key, "ok")) // 403
 			w.raw("127.0.0.1:4000", "GET "+path+" HTTP/1.1\r\nHost: localhost:4000\r\n", "")                                 // 405
-			w.raw("127.0.0.1:4000", "POST "+callbackPath+"a/"+secret+" HTTP/1.1\r\nHost: backend\r\n", result(key, "ok"))    // no capability
+			w.raw("127.0.0.1:4000", "POST "+capability.Path+"a/"+secret+" HTTP/1.1\r\nHost: backend\r\n", result(key, "ok")) // no capability
 		}
 		for _, status := range []int{421, 403, 405} {
 			if n := lines(status); n != 1 {

@@ -13,6 +13,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/capability"
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
+	"github.com/millrace/millrace/agentproto/host/internal/quote"
+	"github.com/millrace/millrace/agentproto/host/internal/tally"
 	"github.com/millrace/millrace/dataflow"
 )
 
@@ -70,7 +74,7 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 		return key, err
 	}
 	if !req.told { // that of a conversation was taken with its session
-		if err := rt.memory.full(); err != nil {
+		if err := rt.memory.Full(); err != nil {
 			return key, err
 		}
 	}
@@ -83,13 +87,13 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 	}
 	_, resolved := rt.program.Resolved(key)
 	if _, lasts := rt.program.Lasting(key); resolved || lasts {
-		return key, fmt.Errorf("host: call %s: %w", quoted(key.String()), ErrDuplicateCall)
+		return key, fmt.Errorf("host: call %s: %w", quote.Text(key.String()), ErrDuplicateCall)
 	}
 	if err := rt.program.Call(ctx, call); err != nil {
-		return key, fmt.Errorf("host: call %s: %w", quoted(key.String()), programError(err))
+		return key, fmt.Errorf("host: call %s: %w", quote.Text(key.String()), programError(err))
 	}
 	rt.knows(key)
-	rt.count(s, nCalls)
+	rt.peers.Count(s, tally.Calls)
 	rt.trail.Note(key, "made", req.Operation)
 	return key, nil
 }
@@ -99,22 +103,22 @@ func (rt *Runtime) isHere(groupID string) error {
 	if rt.stopping.Load() {
 		return ErrStopped
 	}
-	if rt.moves.isFrozen(groupID) {
-		return fmt.Errorf("%w: %s is on its way to another host", ErrElsewhere, quoted(groupID))
+	if rt.moves.IsFrozen(groupID) {
+		return fmt.Errorf("%w: %s is on its way to another host", ErrElsewhere, quote.Text(groupID))
 	}
-	return rt.leftTo(groupID)
+	return rt.moves.LeftTo(groupID)
 }
 
 // checkRequest checks the identifiers of a request.
 func checkRequest(req *Request) error {
-	if err := checkID("thread", req.GroupID); err != nil {
+	if err := capability.CheckID("thread", req.GroupID); err != nil {
 		return err
 	}
-	if err := checkID("call", req.ID); err != nil {
+	if err := capability.CheckID("call", req.ID); err != nil {
 		return err
 	}
 	for _, id := range req.ThreadAncestors {
-		if err := checkID("ancestor", id); err != nil {
+		if err := capability.CheckID("ancestor", id); err != nil {
 			return err
 		}
 	}
@@ -122,7 +126,7 @@ func checkRequest(req *Request) error {
 		if id == "" {
 			continue
 		}
-		if err := checkID("user or call_id", id); err != nil {
+		if err := capability.CheckID("user or call_id", id); err != nil {
 			return err
 		}
 	}
@@ -130,7 +134,7 @@ func checkRequest(req *Request) error {
 }
 
 // prepare makes the call of a request: one to dispatch, or a rejected one.
-func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call, *server, error) {
+func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call, *peer.Server, error) {
 	inv := &agentproto.Invocation{
 		Operation: req.Operation, Arguments: req.Arguments.Clone(),
 		ID: req.ID, GroupID: req.GroupID, ThreadAncestors: slices.Clone(req.ThreadAncestors),
@@ -146,7 +150,7 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 	}
 	call := &agentproto.Call{Key: inv.Key(), Invocation: inv, Lifetime: req.Lifetime, Made: time.Now(), Incarnation: mathrand.Uint64() << 16, Told: req.told}
 
-	tool, missing, err := rt.toolOf(ctx, req.session(), req.Operation)
+	tool, missing, err := rt.catalog.ToolOf(ctx, req.session(), req.Operation)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -154,9 +158,9 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 		call.Rejected = missing
 		return call, nil, nil
 	}
-	call.Server = tool.server.name()
-	if call.Rejected = checkArguments(tool, inv.Arguments); call.Rejected != "" {
-		return call, tool.server, nil
+	call.Server = tool.Server.Name()
+	if call.Rejected = tool.Refuses(inv.Arguments); call.Rejected != "" {
+		return call, tool.Server, nil
 	}
 	if call.Lifetime == 0 {
 		call.Lifetime = rt.opts.Timeouts.Call
@@ -164,32 +168,15 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 			call.Lifetime = rt.opts.Timeouts.LongCall
 		}
 	}
-	c := capability{
-		server: tool.server.id, key: call.Key, allowed: mayAll, incarnation: call.Incarnation,
-		expires: time.Now().Add(call.Lifetime + rt.opts.Timeouts.Callback), lifetime: call.Lifetime,
+	c := capability.Capability{
+		Server: tool.Server.ID, Key: call.Key, Allowed: capability.MayAll, Incarnation: call.Incarnation,
+		Expires: time.Now().Add(call.Lifetime + rt.opts.Timeouts.Callback), Lifetime: call.Lifetime,
 	}
-	segments, err := c.seal(rt.sealer)
-	if err != nil {
+	if inv.CallbackURL, err = c.URL(rt.sealer, rt.publicURL); err != nil {
 		return nil, nil, err
 	}
-	inv.CallbackURL = rt.publicURL + callbackPath + segments
-	call.Endpoint = tool.endpoint
-	return call, tool.server, nil
-}
-
-// checkArguments returns why a tool cannot be called with these arguments, in
-// words for the model, or nothing.
-func checkArguments(tool *Tool, args jsontext.Value) string {
-	if !args.IsValid() {
-		return "the arguments are not valid JSON"
-	}
-	if args.Kind() != '{' {
-		return "the arguments are not a JSON object"
-	}
-	if err := tool.schema.Validate(args); err != nil {
-		return fmt.Sprintf("the arguments of %s do not fit its schema: %s", quoted(tool.Name), withoutPackage(err))
-	}
-	return ""
+	call.Endpoint = tool.Endpoint
+	return call, tool.Server, nil
 }
 
 // Await returns the resolution of a call as soon as there is one, and [ErrStopped]
@@ -212,7 +199,7 @@ func (rt *Runtime) Cancel(ctx context.Context, key agentproto.CallKey) error {
 // CloseThread resolves all pending calls of a thread, and every later one at once,
 // and tells all tool servers. The error is [ErrElsewhere] for a thread that has moved, or is on its way.
 func (rt *Runtime) CloseThread(ctx context.Context, groupID string) error {
-	if err := checkID("thread", groupID); err != nil {
+	if err := capability.CheckID("thread", groupID); err != nil {
 		return err
 	}
 	if err := rt.isHere(groupID); err != nil {
@@ -221,8 +208,8 @@ func (rt *Runtime) CloseThread(ctx context.Context, groupID string) error {
 	if err := rt.program.CloseThread(ctx, groupID); err != nil {
 		return programError(err)
 	}
-	rt.views.forget(groupID)
-	rt.closeEverywhere(groupID)
+	rt.display.Forget(groupID)
+	rt.peers.CloseEverywhere(groupID)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/quote"
 	"github.com/millrace/millrace/internal/edge"
 )
 
@@ -15,7 +16,7 @@ func (rt *Runtime) wasRead(r *agentproto.Resolution) {
 		return
 	}
 	rt.mu.Lock()
-	told := rt.read.get(r.Key, time.Now())
+	told := rt.read.Get(r.Key, time.Now())
 	first := !*told
 	*told = true
 	rt.mu.Unlock()
@@ -26,7 +27,7 @@ func (rt *Runtime) wasRead(r *agentproto.Resolution) {
 		ctx, cancel := context.WithTimeout(rt.ctx, rt.opts.Timeouts.Accept)
 		defer cancel()
 		if err := rt.program.Read(ctx, r); err != nil {
-			rt.log.Debug("the program has not heard that a result was read", keyAttr(r.Key), "error", err)
+			rt.log.Debug("the program has not heard that a result was read", quote.Call(r.Key), "error", err)
 		}
 	})
 }
@@ -44,7 +45,7 @@ func (rt *Runtime) notifyThread(ctx context.Context, n *agentproto.Notice) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		rt.log.Debug("a thread has not heard of its call yet", keyAttr(n.Key), "error", err)
+		rt.log.Debug("a thread has not heard of its call yet", quote.Call(n.Key), "error", err)
 		if !again.Wait(ctx, failed, 0, nil) {
 			return
 		}

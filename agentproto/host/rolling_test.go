@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 )
 
 // A rolling is a tool server that is being replaced: each request comes to a process of the version before, or of the next one, which
@@ -22,7 +23,7 @@ type rolling struct {
 }
 
 func (r *rolling) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
-	if req.URL.Path != manifestPath {
+	if req.URL.Path != discovery.Path {
 		r.toolServer.ServeHTTP(rw, req)
 		return
 	}

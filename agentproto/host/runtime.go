@@ -14,6 +14,17 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/host/internal/callback"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
+	"github.com/millrace/millrace/agentproto/host/internal/dispatch"
+	"github.com/millrace/millrace/agentproto/host/internal/display"
+	"github.com/millrace/millrace/agentproto/host/internal/migration"
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
+	"github.com/millrace/millrace/agentproto/host/internal/queue"
+	"github.com/millrace/millrace/agentproto/host/internal/quota"
+	"github.com/millrace/millrace/agentproto/host/internal/recent"
+	"github.com/millrace/millrace/agentproto/host/internal/room"
+	"github.com/millrace/millrace/agentproto/host/internal/subscriptions"
 	"github.com/millrace/millrace/agentproto/internal/trail"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
@@ -44,41 +55,31 @@ type running interface {
 type Runtime struct {
 	opts      Options
 	log       *slog.Logger
-	client    *edge.Client
 	sealer    Sealer
-	surface   Surface
 	program   *agentproto.Program
 	deliverTo delivering
 	flow      running
 	kept      *durable.App[*Ports]  // flow, if it is kept
 	agent     *conversation.Agent   // nil without a model
 	threads   *conversation.Program // nil without a model
-	moves     *moves
+	moves     *migration.Migrator
 	publicURL string
 	// pathPrefix is the path of publicURL.
 	pathPrefix string
 	// addressed reports whether a request names this endpoint as its host. Nil is not to be asked.
 	addressed func(*http.Request) bool
 
-	servers []*server
-	byID    map[serverID]*server
-	origins map[string]bool // allowed besides each server's own
-	atStart *offer          // what was found then
-	offers  *offers
+	peers   *peer.Peers
+	catalog *discovery.Catalog
+	atStart *discovery.Offer // what was found then
 
-	intake     *intake
-	turns      *turns
+	intake     *quota.Accounts
 	bodies     *edge.Bytes // of callbacks that are in memory
-	refusals   refusals
-	views      *views
-	subscribed *subscribed
-	replays    *replays
-	attempts   *attempts
-	prompts    prompts
+	display    *display.Display
+	subscribed *subscriptions.Open
+	callbacks  *callback.Endpoint
+	dispatcher *dispatch.Dispatcher
 	trail      *trail.Trail
-	shown      *queue[func(context.Context, Surface)]
-	counters   counters
-	others     counters // of no server
 
 	ctx      context.Context // ends when everything has to
 	cancel   context.CancelFunc
@@ -91,13 +92,13 @@ type Runtime struct {
 	effects  sync.WaitGroup // the goroutine that performs effects
 	surfaced sync.WaitGroup // the goroutine that calls the surface
 
-	memory *memory
+	memory *room.Room
 
 	mu        sync.Mutex  // guards what follows
 	detach    func() bool // from the context of Start
-	followers map[*queue[*agentproto.Resolution]]bool
-	read      recent[agentproto.CallKey, bool] // of large results, that the program was told
-	known     recent[agentproto.CallKey, bool] // calls that this process has made, or has asked the flow for
+	followers map[*queue.Queue[*agentproto.Resolution]]bool
+	read      recent.Map[agentproto.CallKey, bool] // of large results, that the program was told
+	known     recent.Map[agentproto.CallKey, bool] // calls that this process has made, or has asked the flow for
 	ended     bool
 	tasks     sync.WaitGroup // answers and notifications under way
 }
@@ -139,25 +140,26 @@ func start(ctx context.Context, opts Options, wrap func(delivering) delivering) 
 		return nil, err
 	}
 	if err := rt.startCommands(ctx); err != nil {
-		rt.stopCommands(ctx)
+		rt.peers.Stop(ctx)
 		closeIfAny(listener)
 		return nil, fmt.Errorf("host: %w", err)
 	}
-	if rt.atStart = rt.discover(ctx, ctx, nil); ctx.Err() != nil {
-		rt.stopCommands(ctx)
+	if rt.atStart = rt.catalog.First(ctx); ctx.Err() != nil {
+		rt.peers.Stop(ctx)
 		closeIfAny(listener)
 		return nil, fmt.Errorf("host: discovery: %w", context.Cause(ctx))
 	}
 	rt.ctx, rt.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	rt.catalog.Run(rt.ctx, rt.leaving)
 	if err := rt.run(ctx, wrap); err != nil {
 		rt.cancel()
-		rt.stopCommands(ctx)
+		rt.peers.Stop(ctx)
 		closeIfAny(listener)
 		return nil, fmt.Errorf("host: %w", err)
 	}
 	close(rt.running)
 	rt.effects.Go(rt.perform)
-	rt.surfaced.Go(rt.showAll)
+	rt.surfaced.Go(func() { rt.display.Run(rt.ctx) })
 	if listener != nil {
 		rt.serve(listener)
 	}
@@ -170,42 +172,61 @@ func start(ctx context.Context, opts Options, wrap func(delivering) delivering) 
 // configure makes a runtime of its options. Nothing runs yet.
 func configure(opts Options) (*Runtime, error) {
 	bodies := edge.NewBytes(opts.Bounds.Bodies)
-	servers, err := newServers(opts, bodies)
-	if err != nil {
-		return nil, err
-	}
 	rt := &Runtime{
-		opts: opts, log: opts.Logger, sealer: opts.Sealer, surface: opts.Surface,
-		servers: servers, byID: map[serverID]*server{}, origins: map[string]bool{},
-		offers: newOffers(opts.Bounds.Sessions), intake: newIntake(opts.Bounds), turns: newTurns(), bodies: bodies, views: newViews(opts.Bounds), subscribed: newSubscribed(opts.Bounds.Subscriptions), replays: newReplays(),
-		attempts: newAttempts(), trail: trail.New(), memory: newMemory(opts.Bounds.Memory), shown: newQueue[func(context.Context, Surface)](),
-		running: make(chan struct{}), stopped: make(chan struct{}), leaving: make(chan struct{}), followers: map[*queue[*agentproto.Resolution]]bool{},
+		opts: opts, log: opts.Logger, sealer: opts.Sealer,
+		intake: quota.New(opts.Bounds.Rates.bounds(), opts.Bounds.Waiting), bodies: bodies, subscribed: subscriptions.New(opts.Bounds.Subscriptions),
+		trail: trail.New(), memory: room.New(opts.Bounds.Memory),
+		running: make(chan struct{}), stopped: make(chan struct{}), leaving: make(chan struct{}), followers: map[*queue.Queue[*agentproto.Resolution]]bool{},
 	}
-	if rt.moves, err = newMoves(opts.MigrationKey); err != nil {
+	var err error
+	if rt.peers, err = peer.New(rt.peerConfig()); err != nil {
 		return nil, err
 	}
-	for _, s := range servers {
-		rt.byID[s.id] = s
-	}
-	for _, raw := range opts.AllowOrigins {
-		origin, err := serverOf(raw)
-		if err != nil {
-			return nil, fmt.Errorf("host: allowed origin %s: %w", withoutPassword(raw), err)
-		}
-		rt.origins[origin] = true
-	}
+	rt.catalog = discovery.New(rt.peers, discovery.Settings{
+		Limits: opts.Limits, Discovery: opts.Timeouts.Discovery, Dispatch: opts.Timeouts.Dispatch, Sessions: opts.Bounds.Sessions, Log: rt.log,
+	})
 	if rt.sealer == nil {
 		if rt.sealer, err = NewSealer(); err != nil {
 			return nil, err
 		}
 	}
-	if rt.surface == nil {
-		rt.surface = NewTerminal(os.Stdin, os.Stderr)
+	surface := opts.Surface
+	if surface == nil {
+		surface = NewTerminal(os.Stdin, os.Stderr)
 	}
-	if b, ok := rt.surface.(Binder); ok {
+	rt.display = display.New(surface, rt.sealer, display.Bounds{Views: opts.Bounds.Views, Bytes: opts.Bounds.ViewBytes, Threads: opts.Bounds.ViewThreads}, rt.log)
+	rt.dispatcher = dispatch.New(dispatch.Config{
+		Peers: rt.peers, Subscriptions: rt.subscribed, Running: rt.running, Kept: opts.State != nil, AskStatus: opts.AskStatus, Trail: rt.trail,
+		Ack: opts.Timeouts.Ack, Total: opts.Timeouts.Dispatch, Answer: opts.Timeouts.Answer, Status: opts.Timeouts.Status, Log: rt.log,
+	})
+	if rt.moves, err = migration.New(migration.Config{
+		Peers: rt.peers, Catalog: rt.catalog, Sealer: rt.sealer, Subscriptions: rt.subscribed, Display: rt.display,
+		Key: opts.MigrationKey, OtherKeys: opts.OtherKeys, Kept: opts.State != nil, Running: rt.running, Stopping: rt.stopping.Load,
+		Migrate: opts.Timeouts.Migrate, Transfer: opts.Timeouts.Transfer, Callback: opts.Timeouts.Callback, Log: rt.log,
+	}); err != nil {
+		return nil, err
+	}
+	rt.callbacks = callback.New(callback.Config{
+		Peers: rt.peers, Catalog: rt.catalog, Sealer: rt.sealer, Accounts: rt.intake, Subscriptions: rt.subscribed, Display: rt.display,
+		Flow: callbackFlow{rt}, Elsewhere: rt.moves, Stopping: rt.stopping.Load,
+		Limits: opts.Limits, Sizes: callback.Sizes(opts.Bounds.Sizes), Bodies: bodies, Each: opts.Bounds.Bodies / 4,
+		OAuth: opts.Timeouts.OAuth, Choice: opts.Timeouts.Choice, Call: opts.Timeouts.Call, Accept: opts.Timeouts.Accept, Log: rt.log,
+	})
+	if b, ok := surface.(Binder); ok {
 		b.Bind(rt)
 	}
 	return rt, nil
+}
+
+// peerConfig returns what the options say about tool servers.
+func (rt *Runtime) peerConfig() peer.Config {
+	o := &rt.opts
+	return peer.Config{
+		Toolsets: o.Toolsets, AllowOrigins: o.AllowOrigins, ToolsetOrigins: o.ToolsetOrigins, AllowNetworks: o.AllowNetworks, AllowPlainHTTP: o.AllowPlainHTTP,
+		Secrets: o.Secrets, Headers: o.Headers, Concurrency: o.Concurrency, TLS: o.TLS, DialContext: o.DialContext,
+		Connect: o.Timeouts.Connect, Notify: o.Timeouts.Notify, Discovery: o.Timeouts.Discovery, Retry: o.Timeouts.Retry, Log: rt.log,
+		Spawn: func(task func(context.Context)) { rt.spawn(func() { task(rt.ctx) }) },
+	}
 }
 
 func closeIfAny(l net.Listener) {
@@ -260,11 +281,11 @@ func (rt *Runtime) Stop(ctx context.Context) error {
 	// The program has ended, dry or cut off, and its effects end with it. None of them
 	// waits, so what came out is performed whatever ctx says; they are the source of tasks.
 	rt.effects.Wait()
-	rt.shown.close()
+	rt.display.Stop()
 	rt.mu.Lock()
 	rt.ended = true
 	for q := range rt.followers {
-		q.close()
+		q.Close()
 	}
 	rt.mu.Unlock()
 	err = errors.Join(err, wait(ctx, &rt.tasks), wait(ctx, &rt.surfaced))
@@ -272,8 +293,8 @@ func (rt *Runtime) Stop(ctx context.Context) error {
 		err = errors.Join(err, rt.endpoint.Shutdown(ctx))
 	}
 	rt.cancel()
-	rt.client.CloseIdle()
-	rt.stopCommands(ctx)
+	rt.peers.Client.CloseIdle()
+	rt.peers.Stop(ctx)
 	rt.stopErr = err
 	return err
 }

@@ -8,10 +8,12 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/host/internal/capability"
+	"github.com/millrace/millrace/agentproto/host/internal/migration"
 )
 
 // ErrNoModel is returned by the methods that need [Options].Model, where there is none.
-var ErrNoModel = errors.New("host: there is no model to have conversations with")
+var ErrNoModel = migration.ErrNoModel
 
 // A SessionRequest says what session to open.
 type SessionRequest struct {
@@ -29,18 +31,18 @@ type SessionRequest struct {
 // OpenSession opens the root thread of a conversation, or finds it open: then it stays as
 // it was opened first. The error is [ErrFull] if there is no memory for a new one.
 func (rt *Runtime) OpenSession(ctx context.Context, req SessionRequest) (*Thread, error) {
-	if err := checkID("session", req.ID); err != nil {
+	if err := capability.CheckID("session", req.ID); err != nil {
 		return nil, err
 	}
 	if req.UserID != "" {
-		if err := checkID("user", req.UserID); err != nil {
+		if err := capability.CheckID("user", req.UserID); err != nil {
 			return nil, err
 		}
 	}
 	if err := rt.converses(); err != nil {
 		return nil, err
 	}
-	if err := rt.memory.full(); err != nil {
+	if err := rt.memory.Full(); err != nil {
 		if _, unknown := rt.threads.Status(ctx, req.ID); unknown != nil {
 			return nil, err
 		}
@@ -146,4 +148,10 @@ func (h host) EndSubscription(ctx context.Context, thread, callID string) error 
 // EndThread closes a thread for its calls.
 func (h host) EndThread(ctx context.Context, thread string) error {
 	return h.later(ctx, h.rt.CloseThread(ctx, thread))
+}
+
+// HoldEvents is told by a thread whose model is behind with its events.
+func (h host) HoldEvents(_ context.Context, thread string, number uint64, hold bool) error {
+	h.rt.intake.Hold(thread, number, hold)
+	return nil
 }

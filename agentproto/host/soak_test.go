@@ -17,6 +17,8 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
+	"github.com/millrace/millrace/agentproto/host/internal/room"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
@@ -120,7 +122,7 @@ func TestDay(t *testing.T) {
 			}
 			if tick%6 == 5 {
 				runtime.GC()
-				heap, bytes = max(heap, liveHeap()), max(bytes, used(dir))
+				heap, bytes = max(heap, room.LiveHeap()), max(bytes, used(dir))
 			}
 		}
 		passed, st := time.Since(began), w.stats()
@@ -165,7 +167,7 @@ type soaking struct {
 }
 
 func (s *soaking) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == manifestPath {
+	if r.URL.Path == discovery.Path {
 		io.WriteString(rw, `{"name":"set","endpoint":"http://tool.test/invoke","tools":[
 			{"name":"small","description":"d","inputSchema":{"type":"object"}},
 			{"name":"large","description":"d","inputSchema":{"type":"object"}},

@@ -1,6 +1,8 @@
 package host
 
-import "sync/atomic"
+import (
+	"github.com/millrace/millrace/agentproto/host/internal/tally"
+)
 
 // Stats are what happened so far and what there is now, see [Runtime.Stats].
 type Stats struct {
@@ -46,48 +48,15 @@ type Counts struct {
 	Forwarded uint64 // callbacks handed on to the host where their session lives now
 }
 
-// A counter names one field of [Counts].
-type counter int
-
-const (
-	nCalls counter = iota
-	nAttempts
-	nResults
-	nFailures
-	nDuplicates
-	nLate
-	nRepeated
-	nMalformed
-	nForged
-	nBusy
-	nViews
-	nEvents
-	nUnsubscribed
-	nForwarded
-	nLeftOut
-	counterCount
-)
-
-type counters [counterCount]atomic.Uint64
-
-func (c *counters) read() Counts {
+// countsOf reads counters.
+func countsOf(c *tally.Counters) Counts {
 	return Counts{
-		Calls: c[nCalls].Load(), Attempts: c[nAttempts].Load(),
-		Results: c[nResults].Load(), Failures: c[nFailures].Load(),
-		Duplicates: c[nDuplicates].Load(), Late: c[nLate].Load(), Repeated: c[nRepeated].Load(),
-		Malformed: c[nMalformed].Load(), Forged: c[nForged].Load(), Busy: c[nBusy].Load(),
-		Views: c[nViews].Load(), Events: c[nEvents].Load(), Unsubscribed: c[nUnsubscribed].Load(),
-		Forwarded: c[nForwarded].Load(), LeftOut: c[nLeftOut].Load(),
-	}
-}
-
-// count adds one to a counter, in total and for a server or, if that is nil, for none.
-func (rt *Runtime) count(s *server, n counter) {
-	rt.counters[n].Add(1)
-	if s != nil {
-		s.counters[n].Add(1)
-	} else {
-		rt.others[n].Add(1)
+		Calls: c[tally.Calls].Load(), Attempts: c[tally.Attempts].Load(),
+		Results: c[tally.Results].Load(), Failures: c[tally.Failures].Load(),
+		Duplicates: c[tally.Duplicates].Load(), Late: c[tally.Late].Load(), Repeated: c[tally.Repeated].Load(),
+		Malformed: c[tally.Malformed].Load(), Forged: c[tally.Forged].Load(), Busy: c[tally.Busy].Load(),
+		Views: c[tally.Views].Load(), Events: c[tally.Events].Load(), Unsubscribed: c[tally.Unsubscribed].Load(),
+		Forwarded: c[tally.Forwarded].Load(), LeftOut: c[tally.LeftOut].Load(),
 	}
 }
 
@@ -95,11 +64,11 @@ func (rt *Runtime) count(s *server, n counter) {
 // moment apart.
 func (rt *Runtime) Stats() Stats {
 	st := Stats{
-		Counts: rt.counters.read(), Toolsets: make(map[string]Counts, len(rt.servers)), Others: rt.others.read(),
-		Prompts: rt.prompts.len(), Memory: Filled{rt.memory.live(), rt.memory.limit}, Bodies: Filled{rt.bodies.Used(), rt.opts.Bounds.Bodies},
+		Counts: countsOf(&rt.peers.Total), Toolsets: make(map[string]Counts, len(rt.peers.All)), Others: countsOf(&rt.peers.Others),
+		Prompts: rt.display.Open(), Memory: Filled{rt.memory.Live(), rt.memory.Limit}, Bodies: Filled{rt.bodies.Used(), rt.opts.Bounds.Bodies},
 	}
-	for _, s := range rt.servers {
-		st.Toolsets[s.base] = s.counters.read()
+	for _, s := range rt.peers.All {
+		st.Toolsets[s.Base] = countsOf(&s.Counters)
 	}
 	return st
 }

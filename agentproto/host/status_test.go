@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
 )
 
 // E01: what a tool server answers when it is asked whether it has a call. Only a clear no,
@@ -95,12 +97,12 @@ func TestE01Unreachable(t *testing.T) {
 		}
 		w.start(tool.base)
 		var keys []agentproto.CallKey
-		for i := range 3 * maxNotices {
+		for i := range 3 * peer.MaxNotices {
 			keys = append(keys, w.call("g", fmt.Sprint(i)))
 		}
 		synctest.Wait()
 		w.pass(14 * time.Minute)
-		if n := len(tool.noticed()); n < 2*maxNotices || n > 6*maxNotices {
+		if n := len(tool.noticed()); n < 2*peer.MaxNotices || n > 6*peer.MaxNotices {
 			t.Errorf("asked %d times, want it twice, for some of %d calls", n, len(keys))
 		}
 		if st := w.stats(); st.Failures != 0 {
@@ -138,8 +140,8 @@ func TestE01Subscriptions(t *testing.T) {
 		if got, want := strings.Join(tool.noticed(), "\n"), `/tool_call_status {"thread_id":"g","tool_call_id":"lost"}`; got != want {
 			t.Errorf("asked %s, want %s", got, want)
 		}
-		if n := len(w.rt.subscribed.open); n != 0 {
-			t.Errorf("%v is open still", w.rt.subscribed.open)
+		if n := w.rt.subscribed.Threads(); n != 0 {
+			t.Errorf("subscriptions of %d threads are open still", n)
 		}
 	})
 }
@@ -157,7 +159,7 @@ func TestE01Restart(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch r.URL.Path {
-		case manifestPath:
+		case discovery.Path:
 			fmt.Fprintf(rw, `{"name":"r","endpoint":"%s/invoke","tools":[{"name":"keep","description":"d","inputSchema":{}}]}`, server.URL)
 		case "/invoke":
 			inv, err := agentproto.DecodeInvocation(body, agentproto.Limits{})

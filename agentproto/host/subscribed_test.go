@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,13 +65,6 @@ func TestS04GoneAfterTheEnd(t *testing.T) {
 			t.Errorf("without a subscription: status %d, want 200", status)
 		}
 	})
-	s := newSubscribed(1)
-	for i := range 3*maxRecent + 1 {
-		s.see(agentproto.Effect{Kind: agentproto.SubscriptionEnded, Key: agentproto.CallKey{GroupID: "g", ID: strconv.Itoa(i)}})
-	}
-	if n := len(s.young) + len(s.old); n > 2*maxRecent {
-		t.Errorf("%d subscriptions that have ended are kept, want at most %d", n, 2*maxRecent)
-	}
 }
 
 // S04, S09 at the endpoint: the URL of a call with a subscription goes on being good for
@@ -171,7 +163,7 @@ func TestS12SubscriptionsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if n := len(w.rt.subscribed.open); n != 1 {
+		if n := w.rt.subscribed.Threads(); n != 1 {
 			t.Errorf("subscriptions of %d threads are known, want those of h", n)
 		}
 	})
@@ -185,24 +177,8 @@ func TestS12LateResult(t *testing.T) {
 		w.text(key)
 		w.post(url, subscribe(key))
 		synctest.Wait()
-		if n := len(w.rt.subscribed.open); n != 0 {
-			t.Errorf("%v is kept", w.rt.subscribed.open)
+		if n := w.rt.subscribed.Threads(); n != 0 {
+			t.Errorf("%d threads are kept", n)
 		}
 	})
-}
-
-// A runtime that was started again learns of subscriptions from their events.
-func TestSubscribedLearns(t *testing.T) {
-	s := newSubscribed(1)
-	key := agentproto.CallKey{GroupID: "g", ID: "1"}
-	s.see(agentproto.Effect{Kind: agentproto.DeliverEvent, Key: key})
-	if s.reserve(agentproto.CallKey{GroupID: "g", ID: "2"}) {
-		t.Error("there is room for another one")
-	}
-	if s.release(key); len(s.open) != 1 {
-		t.Error("an open subscription was released")
-	}
-	if s.see(agentproto.Effect{Kind: agentproto.SubscriptionEnded, Key: key}); !s.reserve(agentproto.CallKey{GroupID: "g", ID: "2"}) {
-		t.Error("there is no room after it ended")
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/host/internal/capability"
 )
 
 // A Thread is a thread of a conversation, open or not. Its methods may be used by any
@@ -58,7 +59,7 @@ func (t *Thread) OpenChild(ctx context.Context, id, text string) (*Thread, error
 	if id == "" {
 		id = agentproto.InSession(t.id, rand.Text())
 	}
-	if err := checkID("child thread", id); err != nil {
+	if err := capability.CheckID("child thread", id); err != nil {
 		return nil, err
 	}
 	if err := t.rt.threads.OpenChild(ctx, t.id, id, text); err != nil {
@@ -104,7 +105,7 @@ func (t *Thread) Views(ctx context.Context) (map[string]jsontext.Value, error) {
 
 // Prompts returns the choices that are open in the thread, by their calls: for who begins to
 // look later (case U08). [Runtime.Answer] takes the answers.
-func (t *Thread) Prompts() []*agentproto.UserChoice { return t.rt.prompts.choicesOf(t.id) }
+func (t *Thread) Prompts() []*agentproto.UserChoice { return t.rt.display.ChoicesOf(t.id) }
 
 // do tells the thread something that needs nothing else.
 func (t *Thread) do(ctx context.Context, tell func(*conversation.Program, context.Context, string) error) error {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
+	"github.com/millrace/millrace/agentproto/host/internal/migration"
 	"github.com/millrace/millrace/agentproto/internal/envelope"
 )
 
@@ -18,7 +20,7 @@ import (
 type stranger struct {
 	*twoHosts
 	key, purpose, host string
-	head               tunnelHead
+	head               migration.TunnelHead
 	body               string // what is sealed
 	change             func([]byte) []byte
 	header             string // in place of the sealed head
@@ -29,7 +31,7 @@ type stranger struct {
 func (h *twoHosts) request(nonce string) *stranger {
 	return &stranger{
 		twoHosts: h, key: string(sharedKey), purpose: "runtime tunnel", host: "http://second.test",
-		head: tunnelHead{Nonce: nonce, Sent: time.Now(), Session: "s", Toolset: "set", Method: "POST", Path: "/migrate/import", ContentType: "a/b", Length: -1},
+		head: migration.TunnelHead{Nonce: nonce, Sent: time.Now(), Session: "s", Toolset: "set", Method: "POST", Path: "/migrate/import", ContentType: "a/b", Length: -1},
 		body: "state of " + nonce,
 	}
 }
@@ -57,11 +59,11 @@ func (s *stranger) post() (exit, tool int) {
 }
 
 func (s *stranger) sealed(header string, sealed []byte, e *envelope.Envelope) (exit, tool int) {
-	status, text := s.send("POST", "http://second.test"+tunnelPath, bytes.NewReader(sealed), tunnelHeader, header)
+	status, text := s.send("POST", "http://second.test"+migration.TunnelPath, bytes.NewReader(sealed), migration.TunnelHeader, header)
 	if status != http.StatusOK {
 		return status, 0
 	}
-	answer := new(tunnelAnswer)
+	answer := new(migration.TunnelAnswer)
 	open, err := e.Open([]byte(text), "answer", s.head.Nonce)
 	if err == nil {
 		err = json.Unmarshal(open, answer)
@@ -82,7 +84,7 @@ func TestTunnelStrangers(t *testing.T) {
 		"no header":             {func(s *stranger) { s.header = "-" }, 403, 0},
 		"a header of nonsense":  {func(s *stranger) { s.header = strings.Repeat("A", 8000) }, 403, 0},
 		"another key":           {func(s *stranger) { s.key = strings.Repeat("x", 32) }, 403, 0},
-		"sealed for a session":  {func(s *stranger) { s.purpose = migrationPurpose }, 403, 0},
+		"sealed for a session":  {func(s *stranger) { s.purpose = migration.Purpose }, 403, 0},
 		"for another host":      {func(s *stranger) { s.host = "http://runtime.test" }, 403, 0},
 		"another session":       {func(s *stranger) { s.head.Session = "other" }, 404, 0},
 		"another tool server":   {func(s *stranger) { s.head.Toolset = "sets" }, 404, 0},
@@ -99,8 +101,8 @@ func TestTunnelStrangers(t *testing.T) {
 		"a long path":           {func(s *stranger) { s.head.Path = "/migrate/" + strings.Repeat("a", 300) }, 404, 0},
 		"to get":                {func(s *stranger) { s.head.Method = "GET" }, 404, 0},
 		"to delete":             {func(s *stranger) { s.head.Method = "DELETE" }, 404, 0},
-		"a post of a manifest":  {func(s *stranger) { s.head.Path = manifestPath }, 404, 0},
-		"too much":              {func(s *stranger) { s.head.Length = maxTunnelled + 1 }, 413, 0},
+		"a post of a manifest":  {func(s *stranger) { s.head.Path = discovery.Path }, 404, 0},
+		"too much":              {func(s *stranger) { s.head.Length = migration.MaxTunnelled + 1 }, 413, 0},
 		"a length that is none": {func(s *stranger) { s.head.Length = -2 }, 413, 0},
 		"sent before the start": {func(s *stranger) { s.head.Sent = time.Now().Add(-time.Hour) }, 409, 0},
 		"more than was said":    {func(s *stranger) { s.head.Length = 3 }, 200, 502},
@@ -168,7 +170,7 @@ func TestTunnelStrangers(t *testing.T) {
 		if once != 1 {
 			t.Errorf("the tool server has it %d times", once)
 		}
-		w.pass(tunnelDoubt + w.opts.withDefaults().Timeouts.Migrate + time.Minute)
+		w.pass(migration.TunnelDoubt + w.opts.withDefaults().Timeouts.Migrate + time.Minute)
 		if exit, _ := h.request("late").post(); exit != http.StatusNotFound {
 			t.Errorf("long after the move: %d", exit)
 		}
@@ -192,19 +194,19 @@ func TestTunnelEntry(t *testing.T) {
 			}{
 				{"POST", "/invoke", 404}, {"POST", "/migrate", 404}, {"POST", "/close_thread", 404}, {"GET", "/migrate/import", 404},
 				{"POST", "/migrate/../invoke", 404}, {"POST", "/migrate/%2e%2e/invoke", 404}, {"POST", "/migrate/import?x=y", 404}, {"GET", "", 404},
-				{"DELETE", manifestPath, 404}, {"GET", manifestPath, 200}, {"POST", "/migrate/import", 200},
+				{"DELETE", discovery.Path, 404}, {"GET", discovery.Path, 200}, {"POST", "/migrate/import", 200},
 			} {
 				if status, _, _ := h.ask(test.method, to+test.path, "a/b", "x"); status != test.want {
 					t.Errorf("%s %s: %d, want %d", test.method, test.path, status, test.want)
 				}
 			}
 			altered := strings.Replace(to, "/tunnel/e", "/tunnel/f", 1)
-			for _, url := range []string{altered, "http://runtime.test" + tunnelPath + "/x", "http://second.test" + strings.TrimPrefix(to, "http://runtime.test")} {
+			for _, url := range []string{altered, "http://runtime.test" + migration.TunnelPath + "/x", "http://second.test" + strings.TrimPrefix(to, "http://runtime.test")} {
 				if status, _, _ := h.ask("POST", url+"/migrate/import", "a/b", "x"); status != 404 {
 					t.Errorf("%s: %d", url, status)
 				}
 			}
-			if status, _, _ := h.ask("GET", "http://second.test"+tunnelPath, "", ""); status != http.StatusMethodNotAllowed {
+			if status, _, _ := h.ask("GET", "http://second.test"+migration.TunnelPath, "", ""); status != http.StatusMethodNotAllowed {
 				t.Errorf("a GET of the exit: %d", status)
 			}
 		}
@@ -221,7 +223,7 @@ func TestTunnelEntry(t *testing.T) {
 func TestTunnelWithoutKey(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(w.tool("tool.test").base)
-		for _, path := range []string{tunnelPath, tunnelPath + "/x/migrate/import"} {
+		for _, path := range []string{migration.TunnelPath, migration.TunnelPath + "/x/migrate/import"} {
 			if status, _ := w.send("POST", "http://runtime.test"+path, strings.NewReader("x")); status != http.StatusNotFound {
 				t.Errorf("%s: %d", path, status)
 			}
@@ -229,8 +231,7 @@ func TestTunnelWithoutKey(t *testing.T) {
 	})
 }
 
-// So many requests are on their way at once, so many moves are open and so many requests are
-// remembered, and no more.
+// So many requests are on their way at once, and no more.
 func TestTunnelBounds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := newTwoHosts(w, "hello")
@@ -242,8 +243,8 @@ func TestTunnelBounds(t *testing.T) {
 				return
 			}
 			to := destinationOf(h.here)
-			done := make(chan int, tunnelRequests)
-			for range tunnelRequests {
+			done := make(chan int, migration.TunnelRequests)
+			for range migration.TunnelRequests {
 				go func() {
 					status, _, _ := h.ask("POST", to+"/migrate/import", "a/b", "x")
 					done <- status
@@ -254,7 +255,7 @@ func TestTunnelBounds(t *testing.T) {
 				t.Errorf("one more is answered %d", status)
 			}
 			close(hold)
-			for range tunnelRequests {
+			for range migration.TunnelRequests {
 				if status := <-done; status != 200 {
 					t.Errorf("one of them is answered %d", status)
 				}
@@ -262,38 +263,6 @@ func TestTunnelBounds(t *testing.T) {
 		}
 		if err := w.rt.Migrate(t.Context(), "s", "http://second.test"); err != nil {
 			t.Fatalf("Migrate: %v", err)
-		}
-
-		tunnels, _ := newTunnels(sharedKey)
-		for i := range maxTunnels {
-			if err := tunnels.opens("s", strings.Repeat("x", i), time.Minute); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if tunnels.opens("s", "one more", time.Minute) == nil {
-			t.Error("ever more moves are open")
-		}
-		head := tunnelHead{Sent: time.Now(), Session: "s", Method: "GET", Path: manifestPath}
-		for i := range maxTunnelSeen {
-			head.Nonce = strings.Repeat("y", i)
-			if status, _ := tunnels.admit(&head); status != 0 {
-				t.Fatalf("request %d: %d", i, status)
-			}
-		}
-		head.Nonce = "one more"
-		if status, _ := tunnels.admit(&head); status != http.StatusServiceUnavailable {
-			t.Errorf("one more request: %d", status)
-		}
-		w.pass(2*envelope.Tolerance + time.Second)
-		if status, _ := tunnels.admit(&head); status != 0 {
-			t.Errorf("ten minutes later: %d", status)
-		}
-		if head.Nonce = "y"; func() int { s, _ := tunnels.admit(&head); return s }() != http.StatusConflict {
-			t.Error("what came ten minutes before is taken again")
-		}
-		w.pass(2 * time.Hour)
-		if err := tunnels.opens("s", "later", time.Minute); err != nil || len(tunnels.exits) != 1 {
-			t.Errorf("%d moves are open, %v", len(tunnels.exits), err)
 		}
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
+	"github.com/millrace/millrace/agentproto/host/internal/migration"
 )
 
 // A shut network is one side of a world: it connects to the hosts that are named, and to no other.
@@ -98,10 +100,10 @@ func TestTunnel(t *testing.T) {
 				return
 			}
 			to := destinationOf(h.here)
-			if !strings.HasPrefix(to, "http://runtime.test"+tunnelPath+"/") {
+			if !strings.HasPrefix(to, "http://runtime.test"+migration.TunnelPath+"/") {
 				t.Errorf("the destination is %s", to)
 			}
-			if status, _, text := h.ask("GET", to+manifestPath, "", ""); status != 200 || text != h.there.manifest {
+			if status, _, text := h.ask("GET", to+discovery.Path, "", ""); status != 200 || text != h.there.manifest {
 				t.Errorf("the manifest is %d %s", status, text)
 			}
 			status, header, text := h.ask("POST", to+"/migrate/import", "application/x-state", payload)
@@ -125,32 +127,6 @@ func TestTunnel(t *testing.T) {
 			t.Errorf("when the session has arrived, the tunnel answers %d %s", status, text)
 		}
 	})
-}
-
-// The address of an entry is the same after a restart, and after a migration that failed: a tool
-// server that has moved the session already compares it.
-func TestTunnelAddressStays(t *testing.T) {
-	first, _ := newTunnels(sharedKey)
-	second, _ := newTunnels(sharedKey)
-	end := tunnelEnd{"http://second.test", "s/1", "set"}
-	at := first.entry("http://a.test", end)
-	if at != second.entry("http://a.test", end) {
-		t.Error("another process has another address")
-	}
-	got, rest, err := second.open("http://a.test", at+"/migrate/import")
-	if got != end || rest != "/migrate/import" || err != nil {
-		t.Errorf("it leads to %+v %q, %v", got, rest, err)
-	}
-	other, _ := newTunnels([]byte(strings.Repeat("x", 32)))
-	for name, path := range map[string]string{
-		"of another host": first.entry("http://b.test", end), "with another key": other.entry("http://a.test", end),
-		"short": at[:len(at)-1], "nothing": tunnelPath + "/", "no signature": at[:strings.LastIndexByte(at, '.')],
-		"another text": strings.Replace(at, "/tunnel/e", "/tunnel/f", 1), "too long": at + strings.Repeat("A", maxTunnelToken),
-	} {
-		if _, _, err := first.open("http://a.test", path); err == nil {
-			t.Errorf("%s: it leads somewhere", name)
-		}
-	}
 }
 
 // A tool server that has handed the session over hands it back through a tunnel when another one
@@ -209,7 +185,7 @@ func TestTunnelBack(t *testing.T) {
 		if !errors.Is(err, ErrNotMoved) || !strings.Contains(err.Error(), "disk full") || strings.Contains(err.Error(), "did not hand") {
 			t.Errorf("Migrate: %v", err)
 		}
-		if got := there[0].noticed(); len(got) != 2 || got[0] != "/migrate/import there" || !strings.Contains(got[1], `"destination_url":"http://second.test`+tunnelPath+"/") {
+		if got := there[0].noticed(); len(got) != 2 || got[0] != "/migrate/import there" || !strings.Contains(got[1], `"destination_url":"http://second.test`+migration.TunnelPath+"/") {
 			t.Errorf("the destination has %q", got)
 		}
 		if got := here[0].noticed(); len(got) != 2 || got[1] != "/migrate/import back" {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 )
 
 // A network is a network in memory, so that a bubble can stop its clock.
@@ -263,7 +264,7 @@ func (w *world) host(host string, h http.Handler) {
 func (s *toolServer) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	switch r.URL.Path {
-	case manifestPath:
+	case discovery.Path:
 		io.WriteString(rw, s.manifest)
 	case "/invoke":
 		inv, err := agentproto.DecodeInvocation(body, agentproto.Limits{})

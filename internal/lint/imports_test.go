@@ -86,7 +86,6 @@ var imports = map[string][]string{
 	"agentproto/host/promhost":       {"agentproto/host"},
 	"agentproto/agentinspect":        slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/host", "dataflow/inspect", "internal/edge", "internal/plain"}),
 	"agentproto/internal/trail":      {"agentproto"},
-	"agentproto/host":                slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/internal/handover", "agentproto/internal/purpose", "agentproto/internal/supervise", "agentproto/internal/trail", "dataflow/durable", "dataflow/inspect", "internal/edge", "internal/freeport", "agentproto/internal/envelope", "dataflow/durable/journal", "internal/netguard", "internal/plain"}),
 	"agentproto/internal/handover":   {},
 	"agentproto/internal/leak":       {},
 	"agentproto/internal/authorize":  library,
@@ -107,6 +106,24 @@ var imports = map[string][]string{
 	"internal/exampletools/account":  {"agentproto", "agentproto/toolserver"},
 	"agentproto/internal/undertest":  {"agentproto/conform", "agentproto/toolserver", "internal/edge", "internal/freeport", "internal/idp"},
 	"agentproto/conform/selftest":    {"agentproto/conform", "agentproto/internal/undertest", "internal/plain"},
+
+	// Packages of the runtime.
+	"agentproto/host":                        slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/host/internal/callback", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/dispatch", "agentproto/host/internal/display", "agentproto/host/internal/migration", "agentproto/host/internal/peer", "agentproto/host/internal/queue", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/recent", "agentproto/host/internal/room", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/supervise", "agentproto/internal/trail", "dataflow/durable", "dataflow/durable/journal", "dataflow/inspect", "internal/edge", "internal/freeport", "internal/plain"}),
+	"agentproto/host/internal/callback":      {"agentproto", "agentproto/conversation", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/display", "agentproto/host/internal/peer", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "dataflow/durable/journal", "internal/edge"},
+	"agentproto/host/internal/capability":    {"agentproto"},
+	"agentproto/host/internal/discovery":     {"agentproto", "agentproto/host/internal/peer", "agentproto/host/internal/quote", "internal/edge"},
+	"agentproto/host/internal/dispatch":      {"agentproto", "agentproto/host/internal/peer", "agentproto/host/internal/quote", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/purpose", "agentproto/internal/trail"},
+	"agentproto/host/internal/display":       {"agentproto", "agentproto/host/internal/capability", "agentproto/host/internal/queue", "agentproto/host/internal/quote"},
+	"agentproto/host/internal/migration":     slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/host/internal/callback", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/display", "agentproto/host/internal/peer", "agentproto/host/internal/quote", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/envelope", "agentproto/internal/handover", "agentproto/internal/purpose", "dataflow/durable", "internal/edge"}),
+	"agentproto/host/internal/peer":          {"agentproto", "agentproto/host/internal/capability", "agentproto/host/internal/quote", "agentproto/host/internal/tally", "agentproto/internal/purpose", "agentproto/internal/supervise", "internal/edge", "internal/netguard"},
+	"agentproto/host/internal/queue":         {},
+	"agentproto/host/internal/quota":         {"agentproto", "agentproto/host/internal/capability", "agentproto/host/internal/recent"},
+	"agentproto/host/internal/quote":         {"agentproto"},
+	"agentproto/host/internal/recent":        {},
+	"agentproto/host/internal/room":          {},
+	"agentproto/host/internal/subscriptions": {"agentproto", "agentproto/host/internal/recent"},
+	"agentproto/host/internal/tally":         {},
+
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/agentinspect", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/host", "agentproto/host/promhost", "agentproto/toolserver",

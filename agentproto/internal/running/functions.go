@@ -46,7 +46,7 @@ type Functions struct {
 	changed   chan struct{} // closed, and made again, when there are fewer; nil if nobody waits
 }
 
-// Enter notes that a function runs, and Leave that it does no longer.
+// Enter notes that a function runs.
 func (l *Functions) Enter(f *Function) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,6 +58,7 @@ func (l *Functions) Enter(f *Function) {
 	l.of[f.ID.Runtime]++
 }
 
+// Leave notes that a function has returned.
 func (l *Functions) Leave(f *Function) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 // How much is remembered.
 const (
-	MaxCalls  = 10_000 // those of which something happened last
+	MaxCalls  = 5_000 // those of which something happened last
 	MaxEvents = 32     // of a call: the first one, and the last ones
 )
 

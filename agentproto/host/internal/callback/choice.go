@@ -1,0 +1,41 @@
+package callback
+
+import (
+	"strings"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// How long the texts of a choice may be. A longer question is cut; but what a user would not see of a
+// choice must not be chosen. See threats 30 and 31 of doc/threats.md.
+const (
+	MaxPrompt  = 4 << 10
+	MaxLabel   = 1 << 10
+	MaxChoices = 256
+)
+
+// plainChoice returns a prompt as users are shown it, or what is wrong with it: labels that
+// cannot be told apart, or are more than somebody reads.
+func plainChoice(c *agentproto.UserChoice) (*agentproto.UserChoice, string) {
+	if len(c.Choices) > MaxChoices {
+		return nil, "there are more choices than anybody reads"
+	}
+	plain := *c
+	plain.Prompt = agentproto.PlainText(c.Prompt, MaxPrompt)
+	plain.Choices = make([]string, len(c.Choices))
+	sent := map[string]string{} // by what is shown of it
+	for i, label := range c.Choices {
+		if len(label) > MaxLabel {
+			return nil, "a choice is too long to be read"
+		}
+		shown := strings.TrimSpace(strings.Join(strings.Fields(agentproto.PlainText(label, MaxLabel)), " "))
+		if shown == "" {
+			return nil, "a choice has nothing that can be seen"
+		}
+		if other, ok := sent[shown]; ok && other != label {
+			return nil, "two choices look the same"
+		}
+		sent[shown], plain.Choices[i] = label, shown
+	}
+	return &plain, ""
+}

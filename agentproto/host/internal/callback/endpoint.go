@@ -1,0 +1,297 @@
+// Package callback takes in what tool servers post to callback URLs. An [Endpoint] finds out whose a message is, whether
+// there is room for it, and what it means, and gives it to its [Flow]; one for a thread that lives elsewhere it
+// gives to its [Forwarder].
+package callback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/capability"
+	"github.com/millrace/millrace/agentproto/host/internal/discovery"
+	"github.com/millrace/millrace/agentproto/host/internal/display"
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
+	"github.com/millrace/millrace/agentproto/host/internal/quota"
+	"github.com/millrace/millrace/agentproto/host/internal/quote"
+	"github.com/millrace/millrace/agentproto/host/internal/subscriptions"
+	"github.com/millrace/millrace/agentproto/host/internal/tally"
+	"github.com/millrace/millrace/internal/edge"
+)
+
+// A Flow takes what callbacks say.
+type Flow interface {
+	// Deliver gives an event to a call. When it returns nil, that is kept.
+	Deliver(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error
+	// Resolved returns what a call was resolved to, if that is known here.
+	Resolved(key agentproto.CallKey) (*agentproto.Resolution, bool)
+	// View keeps a view with its thread.
+	View(ctx context.Context, v *agentproto.ViewUpdate) error
+}
+
+// A Forwarder knows the threads that do not live here.
+type Forwarder interface {
+	// IsFrozen reports whether callbacks of a thread have to wait.
+	IsFrozen(thread string) bool
+	// HostOf returns the host that a thread has moved to, "" if it lives here.
+	HostOf(thread string) string
+	// Forward hands a callback on to another host, which answers it.
+	Forward(ctx context.Context, host string, f *Forwarded) (*Answer, error)
+}
+
+// An Config has what an endpoint works with.
+type Config struct {
+	Peers         *peer.Peers
+	Catalog       *discovery.Catalog
+	Sealer        capability.Sealer
+	Accounts      *quota.Accounts
+	Subscriptions *subscriptions.Open
+	Display       *display.Display
+	Flow          Flow
+	Elsewhere     Forwarder
+	Stopping      func() bool // whether nothing is taken in
+
+	Limits agentproto.Limits
+	Sizes  Sizes
+	Bodies *edge.Bytes // for what is in memory
+	Each   int64       // bytes of them for one tool server
+
+	OAuth, Choice time.Duration // for the user
+	Call          time.Duration // of a call whose callback URL does not say its lifetime
+	Accept        time.Duration // until a message is put off
+	Log           *slog.Logger
+}
+
+// An Endpoint takes in what tool servers post to callback URLs.
+type Endpoint struct {
+	Config
+	turns    *quota.Turns
+	readers  map[capability.ServerID]*readers
+	refusals refusals
+	replays  *replays
+}
+
+// New returns an endpoint.
+func New(c Config) *Endpoint {
+	return &Endpoint{Config: c, turns: quota.NewTurns(), readers: newReaders(c.Peers.All, c.Bodies, c.Each), replays: newReplays()}
+}
+
+// Serve answers a request to a callback URL, whose secret part is segments. A status that is not 0 is the
+// answer to it already, which is logged if the URL is genuine.
+func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, segments string, status int) {
+	c, err := capability.Open(e.Sealer, segments, time.Now())
+	s := e.Peers.ByID[c.Server]
+	p := posted{e: e, w: w, r: r, server: s, capability: c, wasRead: func() {}}
+	genuine := err == nil && s != nil
+	switch {
+	case status == 0 && r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		status = http.StatusMethodNotAllowed
+	case status != 0:
+		e.Peers.Count(nil, tally.Forged)
+	case genuine:
+		p.serve()
+		return
+	default:
+		// One answer for everything that is wrong with a URL.
+		e.Peers.Count(nil, tally.Forged)
+		e.Log.Debug("callback refused", "error", err)
+		Refuse(w, http.StatusNotFound, "not found")
+		return
+	}
+	if reason := strings.ToLower(http.StatusText(status)); genuine {
+		p.refuse(status, reason)
+	} else {
+		Refuse(w, status, reason)
+	}
+}
+
+// Refuse answers a callback that is not taken in.
+func Refuse(w http.ResponseWriter, status int, reason string) {
+	body, _ := json.Marshal(struct {
+		Error string `json:"error"`
+	}{reason})
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+}
+
+// A posted is one request to a callback URL that is genuine.
+type posted struct {
+	e          *Endpoint
+	w          http.ResponseWriter
+	r          *http.Request
+	server     *peer.Server
+	capability capability.Capability
+	unproven   bool   // it would have to be signed, and is not so far
+	id         string // its webhook-id, or ""
+
+	// over is set for a message that exceeds the bounds: the time after which there may be
+	// another. It is taken in only if it is one that must not be lost.
+	over  time.Duration
+	spent quota.Class // the exception that was made for it
+	paid  int64       // bytes that the buckets were charged
+	size  int64       // of its body
+
+	memory  *edge.Lease // for its body
+	wasRead func()      // gives its place among those that are read to another
+}
+
+func (p *posted) serve() {
+	if p.e.Stopping() {
+		p.later(5 * time.Second)
+		return
+	}
+	if p.id = messageIDOf(p.r.Header); p.id != "" {
+		p.e.Accounts.NoteID(p.capability, time.Now())
+	}
+	leave, ok := p.enter()
+	if !ok {
+		p.later(p.over)
+		return
+	}
+	defer leave()
+	p.unproven = len(p.server.Secrets) > 0
+	data, ok := p.read()
+	if !ok {
+		return
+	}
+	if p.unproven && !p.server.Secrets.Signed(p.r.Header, data) {
+		p.e.Peers.Count(p.server, tally.Forged)
+		p.refuse(http.StatusUnauthorized, "not signed with a secret of this tool server within five minutes")
+		return
+	}
+	p.unproven = false
+	m := p.decode(data)
+	if p.over > 0 && !p.exempt(p.classOf(m)) {
+		p.slowDown(len(data))
+		p.putOff(m)
+		return
+	}
+	if p.elsewhere(data) {
+		return
+	}
+	p.judge(m)
+}
+
+// A decoded is a message that was read, or what is wrong with it.
+type decoded struct {
+	bytes   int
+	message agentproto.Callback // nil if there is an err
+	err     error
+	kind    string // why it is no JSON, by its headers
+}
+
+// decode reads a message.
+func (p *posted) decode(data []byte) *decoded {
+	m := &decoded{bytes: len(data)}
+	p.size = int64(len(data))
+	if kind := p.r.Header.Get("Content-Type"); kind != "" {
+		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
+			m.kind = "Content-Type is not application/json"
+			return m
+		}
+	}
+	if isEncoded(p.r.Header) {
+		m.kind = "Content-Encoding is not supported"
+		return m
+	}
+	m.message, m.err = agentproto.DecodeCallback(data, p.e.Limits)
+	return m
+}
+
+// judge takes in or refuses a message that may be the tool server's.
+func (p *posted) judge(m *decoded) {
+	if m.kind != "" {
+		p.malformed(http.StatusUnsupportedMediaType, "", m.kind)
+		return
+	}
+	if me, ok := errors.AsType[*agentproto.MessageError](m.err); ok {
+		if !p.about(me.Key) {
+			p.forbid()
+			return
+		}
+		p.malformed(me.Status, me.Message, reasonOf(me))
+		return
+	}
+	if m.err != nil {
+		p.malformed(http.StatusBadRequest, "", "malformed message")
+		return
+	}
+	if !p.allowed(m.message) {
+		p.forbid()
+		return
+	}
+	if limit := p.e.Sizes.of(m.message); int64(m.bytes) > limit {
+		p.tooLong(m, limit)
+		return
+	}
+	if p.e.replays.seen(p.replay(), time.Now()) {
+		p.e.Peers.Count(p.server, tally.Duplicates)
+		p.ok()
+		return
+	}
+	p.take(m.message)
+}
+
+// isEncoded reports whether a body has to be decoded before it is what was sent.
+func isEncoded(h http.Header) bool {
+	for _, list := range h.Values("Content-Encoding") {
+		for coding := range strings.SplitSeq(list, ",") {
+			if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// replay names the message for who posts it again.
+func (p *posted) replay() replay {
+	return replay{server: p.capability.Server, call: p.capability.Key, id: p.id}
+}
+
+func (p *posted) forbid() {
+	p.e.Peers.Count(p.server, tally.Forged)
+	p.refuse(http.StatusForbidden, "forbidden")
+}
+
+// refuse answers a message that is not taken in, and logs that: its URL is genuine, so
+// somebody may miss it.
+func (p *posted) refuse(status int, reason string) {
+	if more, due := p.e.refusals.note(refusal{p.server.ID, status}, time.Now()); due {
+		p.e.Log.Warn("callback refused", quote.Call(p.capability.Key), "toolset", p.server.Base, "status", status, "reason", reason, "others", more)
+	}
+	Refuse(p.w, status, reason)
+}
+
+// maxRetryAfter is the longest time after which a tool server is asked to try again.
+const maxRetryAfter = time.Minute
+
+// later puts a message off. It is never 429, which is a 4xx that tools do not
+// retry.
+func (p *posted) later(wait time.Duration) {
+	p.e.Peers.Count(p.server, tally.Busy)
+	now := time.Now()
+	p.e.Accounts.Restore(p.capability, p.spent, now)
+	p.e.Accounts.Refund(p.capability, p.paid, now)
+	p.spent, p.paid = quota.Ordinary, 0
+	seconds := max(1, int(math.Ceil(min(wait, maxRetryAfter).Seconds())))
+	p.w.Header().Set("Retry-After", fmt.Sprint(seconds))
+	p.refuse(http.StatusServiceUnavailable, "try again later")
+}
+
+func (p *posted) ok() {
+	p.w.Header().Set("Content-Type", "application/json")
+	io.WriteString(p.w, "{\"ok\":true}\n")
+}

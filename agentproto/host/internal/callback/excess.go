@@ -1,0 +1,79 @@
+package callback
+
+import (
+	"errors"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/quota"
+)
+
+// MaxExcess is how many messages that exceed their bounds are read at once, of one tool
+// server.
+const MaxExcess = 4
+
+// ExcessRate is how many bytes of such messages are read in a second, in each of these
+// places.
+const ExcessRate = 16 << 20
+
+// classOf returns what a message does to its call.
+func (p *posted) classOf(m *decoded) quota.Class {
+	if m.message == nil {
+		kind := ""
+		if me, ok := errors.AsType[*agentproto.MessageError](m.err); ok {
+			kind = me.Message
+		}
+		if p.resolves(kind) {
+			return quota.Settles
+		}
+		return quota.Ordinary
+	}
+	switch m := m.message.(type) {
+	case *agentproto.ToolResult:
+		return quota.Settles
+	case *agentproto.OAuth, *agentproto.UserChoice:
+		return quota.Detours
+	case *agentproto.SubscriptionEvent:
+		if m.Final {
+			return quota.Ends
+		}
+	}
+	return quota.Ordinary
+}
+
+// exempt makes an exception for a message of a class, if it can. It is paid for all the same.
+func (p *posted) exempt(kind quota.Class) bool {
+	now := time.Now()
+	if kind == quota.Ordinary || !p.e.Accounts.Except(p.capability, kind, now) {
+		return false
+	}
+	p.spent = kind
+	p.e.Accounts.Owe(p.capability, max(0, p.r.ContentLength)+quota.Overhead, now)
+	return true
+}
+
+// putOff answers a message that exceeds the bounds and is none of those that must not be lost. An event
+// whose tool server does not send it again is left out.
+func (p *posted) putOff(m *decoded) {
+	event, ok := m.message.(*agentproto.SubscriptionEvent)
+	switch {
+	case !ok || event.Final || !p.allowed(event) || p.repeats():
+		p.later(p.over)
+	case p.elsewhere(nil) || p.isOver(event):
+	case m.bytes > int(p.e.Sizes.Event):
+		p.longEvent(event)
+	default:
+		p.leaveOut()
+	}
+}
+
+// slowDown keeps the place of a message that was read in vain, so that a flood of large ones
+// does not take the processor from others.
+func (p *posted) slowDown(bytes int) {
+	timer := time.NewTimer(time.Duration(bytes) * time.Second / ExcessRate)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.r.Context().Done():
+	}
+}

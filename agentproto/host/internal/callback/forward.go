@@ -1,0 +1,119 @@
+package callback
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/capability"
+	"github.com/millrace/millrace/agentproto/host/internal/quote"
+	"github.com/millrace/millrace/agentproto/host/internal/tally"
+)
+
+// A Forwarded is a callback that came to a host that the session has left.
+type Forwarded struct {
+	Toolset string // that the callback URL was made for
+	Key     agentproto.CallKey
+	Allowed capability.Kinds
+	// Incarnation and Lifetime are those of the callback URL.
+	Incarnation uint64
+	Lifetime    time.Duration
+	Header      map[string]string // those of forwardedHeaders that were there
+	Body        []byte
+}
+
+// forwardedHeaders are the headers of a callback that mean something.
+var forwardedHeaders = []string{"Content-Type", "Content-Encoding", "webhook-id"}
+
+// A Answer is what the tool is answered.
+type Answer struct {
+	Status     int
+	RetryAfter string
+	Body       []byte
+}
+
+// elsewhere handles a callback of a thread that is on its way or lives at another host:
+// the first has to wait, the second is handed on. It reports whether it was one.
+//
+// The callback URLs that tools have name this host, so it stays their forwarder for as
+// long as they are valid. See doc/protocol.md §10.4.
+func (p *posted) elsewhere(body []byte) bool {
+	thread := p.capability.Key.GroupID
+	if p.e.Elsewhere.IsFrozen(thread) {
+		p.later(2 * time.Second)
+		return true
+	}
+	host := p.e.Elsewhere.HostOf(thread)
+	if host == "" {
+		return false
+	}
+	set := p.e.Catalog.Known(p.r.Context(), p.server)
+	if set == nil {
+		p.later(5 * time.Second)
+		return true
+	}
+	f := &Forwarded{
+		Toolset: set.Manifest.Name, Key: p.capability.Key, Allowed: p.capability.Allowed,
+		Incarnation: p.capability.Incarnation, Lifetime: p.capability.Lifetime,
+		Header: map[string]string{}, Body: body,
+	}
+	for _, name := range forwardedHeaders {
+		if value := p.r.Header.Get(name); value != "" {
+			f.Header[name] = value
+		}
+	}
+	answer, err := p.e.Elsewhere.Forward(p.r.Context(), host, f)
+	if err != nil || answer == nil {
+		p.e.Log.Warn("callback not forwarded", quote.Call(p.capability.Key), "host", quote.Text(host), "error", err)
+		p.later(5 * time.Second)
+		return true
+	}
+	p.e.Peers.Count(p.server, tally.Forwarded)
+	if answer.RetryAfter != "" {
+		p.w.Header().Set("Retry-After", answer.RetryAfter)
+	}
+	p.w.Header().Set("Content-Type", "application/json")
+	p.w.WriteHeader(answer.Status)
+	p.w.Write(answer.Body)
+	return true
+}
+
+// TakeForwarded takes in a callback that another host received. That host has checked the
+// callback URL; the rest is checked here, as if it had come here.
+func (e *Endpoint) TakeForwarded(ctx context.Context, f *Forwarded) *Answer {
+	answer := &answerRecorder{header: http.Header{}, status: http.StatusOK}
+	s := e.Catalog.WithToolset(ctx, f.Toolset)
+	if s == nil {
+		Refuse(answer, http.StatusServiceUnavailable, "the tool server is not known here now")
+		return answer.forwarded()
+	}
+	r := (&http.Request{Method: http.MethodPost, Header: http.Header{}}).WithContext(ctx)
+	for name, value := range f.Header {
+		r.Header.Set(name, value)
+	}
+	p := posted{e: e, w: answer, r: r, server: s, capability: capability.Capability{
+		Server: s.ID, Key: f.Key, Allowed: f.Allowed, Incarnation: f.Incarnation, Lifetime: f.Lifetime,
+	}}
+	p.id = messageIDOf(r.Header)
+	if !p.elsewhere(f.Body) { // it may have moved on
+		p.judge(p.decode(f.Body))
+	}
+	return answer.forwarded()
+}
+
+// An answerRecorder keeps an answer instead of sending it.
+type answerRecorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answerRecorder) Header() http.Header            { return a.header }
+func (a *answerRecorder) WriteHeader(status int)         { a.status = status }
+func (a *answerRecorder) Write(data []byte) (int, error) { return a.body.Write(data) }
+
+func (a *answerRecorder) forwarded() *Answer {
+	return &Answer{Status: a.status, RetryAfter: a.header.Get("Retry-After"), Body: a.body.Bytes()}
+}

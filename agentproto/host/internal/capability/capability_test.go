@@ -1,0 +1,241 @@
+package capability
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+var someCapability = Capability{
+	Server:  Identify("http://tool.test"),
+	Key:     agentproto.CallKey{GroupID: "group/1", ID: "call 2"},
+	Allowed: MayAll,
+	Expires: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC),
+}
+
+func mustSeal(t testing.TB, s Sealer, c Capability) string {
+	t.Helper()
+	token, err := c.seal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+func mustSealer(t testing.TB) Sealer {
+	t.Helper()
+	s, err := NewSealer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestCapabilityOpens(t *testing.T) {
+	s := mustSealer(t)
+	long := strings.Repeat("x", agentproto.MaxID)
+	for _, key := range []agentproto.CallKey{{GroupID: "g", ID: "i"}, {GroupID: "", ID: "gi"}, {GroupID: "gi", ID: ""}, {GroupID: long, ID: long}} {
+		want := someCapability
+		want.Key, want.Incarnation = key, math.MaxUint64
+		token := mustSeal(t, s, want)
+		if len(token) > 512 || strings.ContainsAny(token, "?#%+= ") || strings.Count(token, "/") != 1 {
+			t.Errorf("token of %d characters: %s", len(token), token)
+		}
+		got, err := Open(s, token, want.Expires.Add(-time.Second))
+		if err != nil || got.Key != key || got.Server != want.Server || got.Allowed != want.Allowed || !got.Expires.Equal(want.Expires) || got.Incarnation != want.Incarnation {
+			t.Errorf("opened %+v, %v, want %+v", got, err, want)
+		}
+	}
+}
+
+// TestCapabilityLifetime would catch a choice after which a call has another lifetime than before it.
+func TestCapabilityLifetime(t *testing.T) {
+	s := mustSealer(t)
+	for _, d := range []struct{ is, want time.Duration }{{0, 0}, {time.Millisecond, time.Second}, {90 * time.Second, 90 * time.Second}, {math.MaxInt64, maxLifetime}} {
+		c := someCapability
+		c.Lifetime = d.is
+		if got, err := Open(s, mustSeal(t, s, c), c.Expires.Add(-time.Second)); err != nil || got.Lifetime != d.want {
+			t.Errorf("%v: %v, %v, want %v", d.is, got.Lifetime, err, d.want)
+		}
+	}
+}
+
+func TestCapabilityIsNotRepeated(t *testing.T) {
+	s := mustSealer(t)
+	if a, b := mustSeal(t, s, someCapability), mustSeal(t, s, someCapability); a == b {
+		t.Error("two seals are equal")
+	}
+}
+
+func TestCapabilityTooLong(t *testing.T) {
+	c := someCapability
+	c.Key.GroupID = strings.Repeat("x", 500)
+	if _, err := c.seal(mustSealer(t)); !errors.Is(err, ErrBadID) {
+		t.Errorf("seal = %v, want errBadID", err)
+	}
+}
+
+func TestCapabilityExpires(t *testing.T) {
+	s := mustSealer(t)
+	token := mustSeal(t, s, someCapability)
+	for _, late := range []time.Duration{0, time.Hour} {
+		if _, err := Open(s, token, someCapability.Expires.Add(late)); !errors.Is(err, errExpired) {
+			t.Errorf("opened %v after it expired: %v", late, err)
+		}
+	}
+}
+
+// Z01: what was altered, in whatever way, does not open. Every bit of a token is
+// flipped, every character replaced, and line breaks are put everywhere, which the
+// decoder would skip.
+func TestZ01Altered(t *testing.T) {
+	s := mustSealer(t)
+	token := mustSeal(t, s, someCapability)
+	refused := func(altered string) {
+		t.Helper()
+		if altered == token {
+			return
+		}
+		if c, err := Open(s, altered, time.Time{}); !errors.Is(err, ErrForged) {
+			t.Errorf("opened %q: %+v, %v", altered, c, err)
+		}
+	}
+	for i := range len(token) {
+		for bit := range 8 {
+			b := []byte(token)
+			b[i] ^= 1 << bit
+			refused(string(b))
+		}
+		for _, c := range "aA0-_=+/\n\r %" {
+			refused(token[:i] + string(c) + token[i+1:])
+			refused(token[:i] + string(c) + token[i:])
+		}
+		refused(token[:i])
+		refused(token[i:])
+	}
+	refused(token + "=")
+	refused(token + "\n")
+	kid, _, _ := strings.Cut(token, "/")
+	_, other, _ := strings.Cut(mustSeal(t, mustSealer(t), someCapability), "/")
+	refused(kid + "/" + other)
+}
+
+var alterations = flag.Int("altered", 100_000, "how many altered capabilities TestZ01ManyAltered tries")
+
+// Z01, threat 1: of any number of tokens that were altered at random, none opens.
+//
+//	go test ./agentproto/host/internal/capability -run TestZ01ManyAltered -v -altered 1000000
+func TestZ01ManyAltered(t *testing.T) {
+	s := mustSealer(t)
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_/"
+	var tokens []string
+	genuine := map[string]bool{}
+	for i := range 16 {
+		c := someCapability
+		c.Key.ID = fmt.Sprint(i)
+		tokens = append(tokens, mustSeal(t, s, c))
+		genuine[tokens[i]] = true
+	}
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	start, tried := time.Now(), 0
+	for tried < *alterations {
+		b := []byte(tokens[random.IntN(len(tokens))])
+		for range 1 + random.IntN(3) {
+			at, other := random.IntN(len(b)), random.IntN(len(b))
+			switch random.IntN(6) {
+			case 0:
+				b[at] ^= 1 << random.IntN(8)
+			case 1, 2:
+				b[at] = alphabet[random.IntN(len(alphabet))]
+			case 3:
+				b[at], b[other] = b[other], b[at]
+			case 4:
+				b = slices.Delete(b, at, min(len(b), at+1+random.IntN(3)))
+			case 5:
+				end := tokens[random.IntN(len(tokens))]
+				b = append(b[:at:at], end[min(at, len(end)):]...)
+			}
+		}
+		if genuine[string(b)] {
+			continue
+		}
+		tried++
+		if c, err := Open(s, string(b), time.Time{}); !errors.Is(err, ErrForged) {
+			t.Fatalf("seed %d: %q opened: %+v, %v", seed, b, c, err)
+		}
+	}
+	t.Logf("%d altered tokens in %v, none opened", tried, time.Since(start))
+}
+
+// A text that is authentic but of another purpose, or cut short, is no capability.
+func TestZ01OtherPurpose(t *testing.T) {
+	s := mustSealer(t)
+	for _, text := range []string{"", "short", strings.Repeat("\xff", 26), strings.Repeat("\xff", 100)} {
+		kid, sealed, err := s.Seal([]byte(text), capabilityContext)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(s, kid+"/"+encode(sealed), time.Time{}); !errors.Is(err, ErrForged) {
+			t.Errorf("text %q opened: %v", text, err)
+		}
+	}
+	kid, sealed, _ := s.Seal(bytes.Repeat([]byte{1}, 40), []byte("another purpose"))
+	if _, err := Open(s, kid+"/"+encode(sealed), time.Time{}); !errors.Is(err, ErrForged) {
+		t.Errorf("another purpose opened: %v", err)
+	}
+}
+
+// Whatever is made of tokens, only the tokens themselves open.
+func FuzzCapability(f *testing.F) {
+	s := mustSealer(f)
+	tokens := map[string]bool{}
+	for i := range 4 {
+		c := someCapability
+		c.Key.ID = strings.Repeat("i", i+1)
+		tokens[mustSeal(f, s, c)] = true
+	}
+	for token := range tokens {
+		f.Add(token, uint64(1))
+		f.Add(strings.ToLower(token), uint64(2))
+		f.Add(token[:len(token)-1]+"\n", uint64(3))
+	}
+	f.Add("", uint64(4))
+	f.Add("/", uint64(5))
+	f.Fuzz(func(t *testing.T, input string, seed uint64) {
+		check := func(segments string) {
+			if tokens[segments] {
+				return
+			}
+			if c, err := Open(s, segments, time.Time{}); !errors.Is(err, ErrForged) {
+				t.Fatalf("%q opened: %+v, %v", segments, c, err)
+			}
+		}
+		check(input)
+		// The fuzzer does not know the tokens of this run, so they are altered here.
+		random := rand.New(rand.NewPCG(seed, uint64(len(input))))
+		for token := range tokens {
+			b := []byte(token)
+			for range 1 + random.IntN(3) {
+				b[random.IntN(len(b))] ^= 1 << random.IntN(8)
+			}
+			check(string(b))
+			at := random.IntN(len(token))
+			check(token[:at] + input + token[at:])
+			check(token[:at] + input)
+			check(input + token[at:])
+		}
+	})
+}

@@ -1,0 +1,108 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/millrace/millrace/agentproto/host/internal/quote"
+)
+
+// ToolOf returns a tool of a session. Without one it returns why, in words for the model.
+//
+// While a server cannot be reached, nobody knows whether the tool is one of its own. The
+// call has the patience with it then that a dispatch has: it is asked again after the pauses
+// of host.Timeouts.Retry, for no longer than host.Timeouts.Dispatch altogether. When that was in
+// vain, other calls do not wait for the server for as long as that again, so that many of
+// them take no longer than one.
+func (c *Catalog) ToolOf(ctx context.Context, session, name string) (*Tool, string, error) {
+	budget, cancel := context.WithTimeout(ctx, c.Dispatch)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		o, err := c.OfferOf(budget, session)
+		switch {
+		case ctx.Err() != nil:
+			return nil, "", context.Cause(ctx)
+		case err != nil && budget.Err() != nil:
+			return nil, "the tool servers did not say in time which tools they have; try again later", nil
+		case err != nil:
+			return nil, "", err
+		}
+		if tool := o.byName[name]; tool != nil {
+			return tool, "", nil
+		}
+		reason, unreached := c.missing(o, name)
+		if !c.worthWaiting(unreached) {
+			return nil, reason, nil
+		}
+		if !c.peers.Retry().Wait(budget, attempt+1, askAgainAfter, c.leaving) {
+			if ctx.Err() == nil {
+				giveUp(unreached)
+			}
+			return nil, reason, context.Cause(ctx)
+		}
+	}
+}
+
+// worthWaiting reports whether one of the servers that could not be reached may be waited for.
+func (c *Catalog) worthWaiting(unreached []*source) bool {
+	return slices.ContainsFunc(unreached, func(s *source) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.gaveUp.IsZero() || time.Since(s.gaveUp) >= c.Dispatch
+	})
+}
+
+// giveUp remembers that servers were waited for in vain.
+func giveUp(unreached []*source) {
+	for _, s := range unreached {
+		s.mu.Lock()
+		s.gaveUp = time.Now()
+		s.mu.Unlock()
+	}
+}
+
+// missing says why there is no tool, and which servers that could not be reached may have it.
+func (c *Catalog) missing(o *Offer, name string) (reason string, unreached []*source) {
+	var silent, invalid []string
+	for i, err := range o.errs {
+		switch {
+		case err == nil:
+		case errors.Is(err, errNotFetched):
+			silent, unreached = append(silent, c.sources[i].Base), append(unreached, c.sources[i])
+		default:
+			invalid = append(invalid, c.sources[i].Base)
+		}
+	}
+	switch {
+	case len(silent) > 0:
+		return fmt.Sprintf("tool server %s cannot be reached, and no other has a tool %s; try again later",
+			strings.Join(silent, ", "), quote.Text(name)), unreached
+	case len(invalid) > 0:
+		return fmt.Sprintf("there is no tool %s; the manifest of tool server %s is not valid", quote.Text(name), strings.Join(invalid, ", ")), nil
+	}
+	return "there is no tool " + quote.Text(name), nil
+}
+
+// Refuses returns why the tool cannot be called with these arguments, in
+// words for the model, or nothing.
+func (tool *Tool) Refuses(args jsontext.Value) string {
+	if !args.IsValid() {
+		return "the arguments are not valid JSON"
+	}
+	if args.Kind() != '{' {
+		return "the arguments are not a JSON object"
+	}
+	if err := tool.schema.Validate(args); err != nil {
+		return fmt.Sprintf("the arguments of %s do not fit its schema: %s", quote.Text(tool.Name), withoutPackage(err))
+	}
+	return ""
+}
+
+// withoutPackage returns the text of an error of agentproto without the package's name, for
+// people and models.
+func withoutPackage(err error) string { return strings.TrimPrefix(err.Error(), "agentproto: ") }

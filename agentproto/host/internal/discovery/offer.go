@@ -1,0 +1,221 @@
+package discovery
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
+)
+
+// An Offer is what the tool servers have for a session, as far as they could be asked. It
+// is never changed: when another server can be asked, another offer takes its place.
+type Offer struct {
+	sets     []*toolset // for each server; nil for one that could not be asked, or is invalid
+	errs     []error    // why a set is nil
+	Tools    []Tool     // in the order of the configuration
+	byName   map[string]*Tool
+	Problems []Problem
+}
+
+// offers are those of the sessions that were used last.
+type offers struct {
+	mu    sync.Mutex
+	known map[string]*list.Element
+	order list.List // of *offering, the one that was used last in front
+	max   int
+	last  *Offer // without problems; most sessions share it
+}
+
+// An offering is the offer of one session.
+type offering struct {
+	id string // the session
+
+	mu     sync.Mutex
+	offer  *Offer        // nil until the servers were asked for the first time
+	asking chan struct{} // closed when the servers that are being asked have answered; nil if none is
+}
+
+func newOffers(most int) *offers {
+	return &offers{known: map[string]*list.Element{}, max: most}
+}
+
+// get returns what a session is offered.
+func (s *offers) get(id string) *offering {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.known[id]; e != nil {
+		s.order.MoveToFront(e)
+		return e.Value.(*offering)
+	}
+	for s.order.Len() >= s.max {
+		oldest := s.order.Back()
+		delete(s.known, oldest.Value.(*offering).id)
+		s.order.Remove(oldest)
+	}
+	found := &offering{id: id}
+	s.known[id] = s.order.PushFront(found)
+	return found
+}
+
+// Remembered returns how many sessions' offers are remembered.
+func (c *Catalog) Remembered() int {
+	c.offers.mu.Lock()
+	defer c.offers.mu.Unlock()
+	return c.offers.order.Len()
+}
+
+// Forget forgets the good manifests, as a process does that starts again.
+func (c *Catalog) Forget() {
+	for _, s := range c.sources {
+		s.mu.Lock()
+		s.last = nil
+		s.mu.Unlock()
+	}
+}
+
+// share returns an offer of the same toolsets if there is one at hand.
+func (s *offers) share(o *Offer) *Offer {
+	if len(o.Problems) > 0 {
+		return o
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil || !slices.Equal(s.last.sets, o.sets) {
+		s.last = o
+	}
+	return s.last
+}
+
+// OfferOf returns what a session is offered. The servers that could not be asked before are
+// asked again, if that was a second ago: a failed manifest is not remembered, and one that
+// was good is never replaced. Everybody who asks meanwhile waits for the same answers.
+func (c *Catalog) OfferOf(ctx context.Context, id string) (*Offer, error) {
+	s := c.offers.get(id)
+	asking := s.ask(c)
+	select {
+	case <-asking:
+	default:
+		select {
+		case <-asking:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-c.ctx.Done():
+			return nil, peer.ErrStopped
+		}
+	}
+	o := s.now()
+	if c.ctx.Err() != nil && len(o.Problems) > 0 { // perhaps that is why not all was found
+		return nil, peer.ErrStopped
+	}
+	return o, nil
+}
+
+// now returns the offer of the session as it is.
+func (s *offering) now() *Offer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offer
+}
+
+// ask has the servers asked whose manifests the session does not have. It returns what is
+// closed when that is over.
+func (s *offering) ask(c *Catalog) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.asking != nil:
+		return s.asking
+	case s.offer != nil && !c.mayAskAgain(s.offer):
+		return closed
+	}
+	s.asking = make(chan struct{})
+	go func(before *Offer) { // which ends with c.ctx
+		o := c.discover(c.ctx, c.ctx, before)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(s.asking)
+		s.offer, s.asking = o, nil
+	}(s.offer)
+	return s.asking
+}
+
+// closed is what need not be waited for.
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// discover asks the servers whose manifests a session does not have, all at once, and
+// decides what is offered. Fetches that it begins go on until life ends, for others who wait
+// for them. Before is what was offered before, or nil.
+func (c *Catalog) discover(ctx, life context.Context, before *Offer) *Offer {
+	sets, errs := make([]*toolset, len(c.sources)), make([]error, len(c.sources))
+	var wg sync.WaitGroup
+	for i, s := range c.sources {
+		if before.has(i) {
+			sets[i] = before.sets[i]
+			continue
+		}
+		wg.Go(func() { sets[i], errs[i] = c.toolsetOf(ctx, life, s, before != nil) })
+	}
+	wg.Wait()
+	return c.offers.share(c.compose(before, sets, errs))
+}
+
+// has reports whether an offer, which may be nil, has the toolset of a server.
+func (o *Offer) has(server int) bool { return o != nil && o.sets[server] != nil }
+
+// compose decides what is offered: a name that two toolsets have is offered by neither,
+// except that what a session was offered before stays as it is.
+func (c *Catalog) compose(before *Offer, sets []*toolset, errs []error) *Offer {
+	o := &Offer{sets: sets, errs: errs, byName: map[string]*Tool{}}
+	known, offeredBy := map[string]bool{}, map[string]int{}
+	for i, set := range sets {
+		if set == nil {
+			continue
+		}
+		for j := range set.tools {
+			if name := set.tools[j].Name; before.has(i) {
+				known[name] = true
+			} else {
+				offeredBy[name]++
+			}
+		}
+	}
+	for i, set := range sets {
+		if set == nil {
+			c.report(o, before == nil, Problem{Toolset: c.sources[i].Base, Err: errs[i]})
+			continue
+		}
+		isNew := !before.has(i)
+		for j := range set.tools {
+			t := &set.tools[j]
+			switch {
+			case !isNew && before.byName[t.Name] != t, isNew && offeredBy[t.Name] > 1:
+				c.report(o, isNew, Problem{Toolset: t.Server.Base, Tool: t.Name, Err: errShared})
+			case isNew && known[t.Name]:
+				c.report(o, true, Problem{Toolset: t.Server.Base, Tool: t.Name, Err: errTaken})
+			default:
+				o.Tools = append(o.Tools, *t)
+				o.byName[t.Name] = t
+			}
+		}
+		if isNew && before != nil {
+			c.Log.Info("tool server can be reached now", "toolset", c.sources[i].Base)
+		}
+	}
+	return o
+}
+
+// report adds a problem to an offer, and logs it the first time.
+func (c *Catalog) report(o *Offer, isNew bool, p Problem) {
+	o.Problems = append(o.Problems, p)
+	if isNew {
+		c.Log.Warn("toolset problem", "problem", p.Error())
+	}
+}
+
+var (
+	errShared = errors.New("another toolset has a tool of this name; neither is offered")
+	errTaken  = errors.New("the session had a tool of this name from another toolset before; this one is not offered")
+)

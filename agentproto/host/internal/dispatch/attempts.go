@@ -1,0 +1,83 @@
+package dispatch
+
+import (
+	"sync"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// attempts are what this process has under way for calls outside of the flow: deliveries and watches. They end when
+// their call is resolved. What has to outlast the process is in the flow, which begins them again.
+//
+// An entry is there for as long as something is under way for its call.
+type attempts struct {
+	mu      sync.Mutex
+	of      map[agentproto.CallKey]*underWay
+	watched map[agentproto.CallKey]bool // whose invocation this process posted, and that are to be watched
+}
+
+type underWay struct {
+	n       int           // how many attempts
+	settled chan struct{} // closed when the call is resolved
+	over    bool
+}
+
+func newAttempts() *attempts {
+	return &attempts{of: map[agentproto.CallKey]*underWay{}, watched: map[agentproto.CallKey]bool{}}
+}
+
+// begin notes that something is under way for a call, until end is called. Settled is closed when the call is resolved.
+func (a *attempts) begin(key agentproto.CallKey) (settled <-chan struct{}, end func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	u := a.of[key]
+	if u == nil {
+		u = &underWay{settled: make(chan struct{})}
+		a.of[key] = u
+	}
+	u.n++
+	return u.settled, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if u.n--; u.n == 0 {
+			delete(a.of, key)
+		}
+	}
+}
+
+// settle notes that a call is resolved, or another host's.
+func (a *attempts) settle(key agentproto.CallKey) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if u := a.of[key]; u != nil && !u.over {
+		u.over = true
+		close(u.settled)
+	}
+}
+
+// posted notes that this process has posted a call that is to be watched.
+func (a *attempts) posted(key agentproto.CallKey) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.watched[key] = true
+}
+
+// watch reports whether this process has posted a call, and forgets that.
+func (a *attempts) watch(key agentproto.CallKey) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ours := a.watched[key]
+	delete(a.watched, key)
+	return ours
+}
+
+// begin is [attempts.begin] for a call of the program. It runs where the call's partition is, so what the program knows
+// here of the call is all that there is: one that is resolved before begin is found there, one that is resolved
+// later has an effect that settles it.
+func (d *Dispatcher) begin(key agentproto.CallKey) (settled <-chan struct{}, end func()) {
+	settled, end = d.attempts.begin(key)
+	if _, resolved := d.program.Resolved(key); resolved {
+		d.attempts.settle(key)
+	}
+	return settled, end
+}

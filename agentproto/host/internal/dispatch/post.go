@@ -1,0 +1,73 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
+	"github.com/millrace/millrace/agentproto/host/internal/quote"
+	"github.com/millrace/millrace/agentproto/host/internal/tally"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
+)
+
+// Post posts an invocation, as [agentproto.Dispatch] asks. It waits for its
+// turn at the tool server first; the time for all attempts starts after that.
+func (d *Dispatcher) Post(ctx context.Context, call *agentproto.Call) agentproto.DispatchOutcome {
+	select {
+	case <-d.Running: // until then the key may be another one than that of the call's URL
+	case <-ctx.Done():
+		return agentproto.DispatchOutcome{Reason: "the runtime stopped before the call was posted"}
+	}
+	if is, lasts := d.program.Lasting(call.Key); lasts && !call.Is(is) {
+		// Another process has put the key again whose call is not over. The call of the first is, and this is not one.
+		return agentproto.DispatchOutcome{Accepted: true}
+	}
+	s := d.Peers.Named(call.Server)
+	if s == nil {
+		return agentproto.DispatchOutcome{Reason: "the tool server of the call is no longer configured"}
+	}
+	settled, end := d.begin(call.Key)
+	defer end()
+	body, err := agentproto.Encode(call.Invocation)
+	if err != nil {
+		d.Log.Error("invocation cannot be encoded", quote.Call(call.Key), "error", err)
+		return agentproto.DispatchOutcome{Reason: "the call cannot be expressed in JSON"}
+	}
+	select {
+	case s.Slots <- struct{}{}:
+		defer func() { <-s.Slots }()
+	case <-settled:
+	case <-ctx.Done():
+		return agentproto.DispatchOutcome{Reason: "the runtime stopped before the call was posted"}
+	}
+	select {
+	case <-settled: // while it waited, as when it was cancelled
+		return agentproto.DispatchOutcome{Reason: "the call was resolved before it was posted"}
+	default:
+	}
+	m := &peer.Delivery{
+		Server: s, What: "the call", To: call.Endpoint, ID: peer.MessageID(purpose.Invoke, call.Key, call.Invocation.CallbackURL), Body: body,
+		Attempt: d.Ack, Total: d.Total, Settled: settled,
+		Started: func() { d.Peers.Count(s, tally.Attempts) },
+	}
+	ending := d.Peers.Deliver(ctx, m)
+	if ending.Accepted {
+		d.Trail.Note(call.Key, "accepted", s.Base)
+		outcome := agentproto.DispatchOutcome{Accepted: true}
+		if d.AskStatus {
+			outcome.Watch = call.Server
+			d.attempts.posted(call.Key)
+		}
+		return outcome
+	}
+	if ctx.Err() != nil {
+		return agentproto.DispatchOutcome{Ambiguous: true, Reason: "the runtime stopped"}
+	}
+	d.Trail.Note(call.Key, "not accepted", s.Base+" "+ending.Failure)
+	d.Log.Warn("call not accepted", quote.Call(call.Key), "toolset", s.Base, "failure", ending.Failure,
+		"attempts", ending.Attempts, "ambiguous", ending.Ambiguous, "error", ending.Err)
+	return agentproto.DispatchOutcome{
+		Ambiguous: ending.Ambiguous, Reason: fmt.Sprintf("tool server %s %s", s.Base, ending.Failure),
+	}
+}

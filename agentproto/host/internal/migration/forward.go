@@ -1,0 +1,28 @@
+package migration
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/agentproto/host/internal/callback"
+)
+
+// IsFrozen reports whether callbacks of a thread have to wait.
+func (mg *Migrator) IsFrozen(thread string) bool { return mg.ports != nil && mg.isFrozen(thread) }
+
+// HostOf returns the host that a thread has moved to, "" if it lives here.
+func (mg *Migrator) HostOf(thread string) string {
+	if mg.ports == nil {
+		return ""
+	}
+	host, _ := mg.ports.placeOf(thread)
+	return host
+}
+
+// Forward hands a callback on to the host of its thread.
+func (mg *Migrator) Forward(ctx context.Context, host string, f *callback.Forwarded) (*callback.Answer, error) {
+	reply, err := mg.tellHost(ctx, host, &migrationMessage{Forward: f})
+	if err != nil {
+		return nil, err
+	}
+	return reply.Answer, nil
+}

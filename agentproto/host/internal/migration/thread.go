@@ -1,0 +1,242 @@
+package migration
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/host/internal/capability"
+	"github.com/millrace/millrace/agentproto/host/internal/quote"
+	"github.com/millrace/millrace/internal/edge"
+)
+
+// What a migration does to one thread: its conversation, if it is one of this runtime's
+// model, and its calls. Each of these can be done twice.
+
+// freezeThread stops a thread and returns its children. The conversation is first, and
+// what it had under way is waited for: the calls that it was making are made.
+func (mg *Migrator) freezeThread(ctx context.Context, migration, thread string) (children []string, err error) {
+	if mg.threads != nil {
+		err := mg.threads.Freeze(ctx, thread, migration)
+		if err == nil {
+			var e *conversation.Export
+			if e, err = mg.threads.Export(ctx, thread, migration); err == nil {
+				children = e.State.Children
+			}
+		}
+		if err != nil && !errors.Is(err, conversation.ErrUnknownThread) {
+			return nil, err
+		}
+	}
+	return children, mg.program.Freeze(ctx, thread, migration)
+}
+
+// commitThread ends the migration of a thread that has left, or has come: its calls first, which the conversation goes on with.
+func (mg *Migrator) commitThread(ctx context.Context, migration, thread string) error {
+	err := mg.program.Commit(ctx, thread, migration)
+	if err == nil && mg.threads != nil {
+		err = unlessUnknown(mg.threads.Commit(ctx, thread, migration))
+	}
+	return err
+}
+
+// abortThread takes the migration of a thread back.
+func (mg *Migrator) abortThread(ctx context.Context, migration, thread string) error {
+	err := mg.program.Abort(ctx, thread, migration)
+	if err == nil && mg.threads != nil {
+		err = unlessUnknown(mg.threads.Abort(ctx, thread, migration))
+	}
+	return err
+}
+
+// unlessUnknown returns err unless it says that the runtime's model has no such thread: it
+// is one of somebody else's loop then.
+func unlessUnknown(err error) error {
+	if errors.Is(err, conversation.ErrUnknownThread) {
+		return nil
+	}
+	return err
+}
+
+// exportThread returns all of a frozen thread.
+func (mg *Migrator) exportThread(ctx context.Context, migration, thread string) (*threadExport, error) {
+	calls, err := mg.program.Export(ctx, thread, migration)
+	if err != nil {
+		return nil, err
+	}
+	out := &threadExport{Thread: thread, Calls: calls, Toolsets: map[string]string{}}
+	for i, c := range calls.Calls {
+		open := *c
+		if err := mg.openForTransfer(&open); err != nil {
+			return nil, fmt.Errorf("call %s: %w", quote.Text(c.Key.ID), err)
+		}
+		calls.Calls[i] = &open
+		if s := mg.Peers.Named(c.Server); s != nil {
+			if set := mg.Catalog.Last(s); set != nil {
+				out.Toolsets[c.Key.ID] = set.Manifest.Name
+			}
+		}
+	}
+	if mg.threads == nil {
+		return out, nil
+	}
+	out.Conversation, err = mg.threads.Export(ctx, thread, migration)
+	return out, unlessUnknown(err)
+}
+
+// openForTransfer opens what only this runtime can open: addresses that the user was sent
+// to. It goes into a sealed message.
+func (mg *Migrator) openForTransfer(c *agentproto.CallSnapshot) error {
+	if c.Detour != nil && c.Detour.OAuth != nil {
+		o, err := capability.OpenOAuth(mg.Sealer, c.Detour.OAuth)
+		if err != nil {
+			return err
+		}
+		d := *c.Detour
+		d.OAuth = o
+		c.Detour = &d
+	}
+	c.Held = slices.Clone(c.Held)
+	for i := range c.Held {
+		if err := mg.openRelayed(&c.Held[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openRelayed is openForTransfer for something that happened to a call.
+func (mg *Migrator) openRelayed(r *agentproto.Relayed) error {
+	if r.Event.Kind != agentproto.OAuthArrived {
+		return nil
+	}
+	o, err := capability.OpenOAuth(mg.Sealer, r.Event.OAuth)
+	r.Event.OAuth = o
+	return err
+}
+
+// sealRelayed is its inverse, at the destination.
+func (mg *Migrator) sealRelayed(r *agentproto.Relayed) error {
+	if r.Event.Kind != agentproto.OAuthArrived {
+		return nil
+	}
+	sealed, err := capability.SealOAuth(mg.Sealer, r.Event.OAuth)
+	r.Event.OAuth, r.Event.Detour = sealed.OAuth, sealed.Detour
+	return err
+}
+
+// importThread stages a thread.
+func (mg *Migrator) importThread(ctx context.Context, migration string, t *threadExport) error {
+	if err := capability.CheckID("thread", t.Thread); err != nil {
+		return err
+	}
+	if c := t.Conversation; t.Calls.Migration != migration || t.Calls.GroupID != t.Thread || c != nil && (c.State.Move.Transfer != migration || c.Thread != t.Thread) {
+		return errors.New("what is there of it belongs to another thread or migration")
+	}
+	if t.Conversation != nil {
+		if mg.threads == nil {
+			return ErrNoModel
+		}
+		if err := mg.threads.Stage(ctx, t.Conversation); err != nil {
+			return err
+		}
+	}
+	for _, c := range t.Calls.Calls {
+		if err := mg.importCall(ctx, c, t.Toolsets[c.Key.ID]); err != nil {
+			return fmt.Errorf("call %s: %w", quote.Text(c.Key.ID), err)
+		}
+	}
+	return mg.program.Stage(ctx, t.Calls)
+}
+
+// importCall makes what comes of a call what it is here, with what only this runtime can seal.
+func (mg *Migrator) importCall(ctx context.Context, c *agentproto.CallSnapshot, toolset string) error {
+	s := mg.Catalog.WithToolset(ctx, toolset)
+	if d := c.Detour; d != nil && d.OAuth != nil {
+		sealed, err := capability.SealOAuth(mg.Sealer, d.OAuth)
+		if err != nil {
+			return err
+		}
+		d.OAuth, d.ID = sealed.OAuth, sealed.Detour
+	}
+	for i := range c.Held {
+		if err := mg.sealRelayed(&c.Held[i]); err != nil {
+			return err
+		}
+	}
+	if c.Call != nil && s != nil {
+		url, err := capability.Capability{
+			Server: s.ID, Key: c.Key, Allowed: capability.MayAll, Incarnation: c.Call.Incarnation,
+			Expires: time.Now().Add(c.Remaining + mg.Callback), Lifetime: cmp.Or(c.Call.Lifetime, c.Remaining),
+		}.URL(mg.Sealer, mg.publicURL)
+		if err != nil {
+			return err
+		}
+		c.Call.Invocation.CallbackURL = url
+		c.Call.Server = s.Name()
+	}
+	if c.Server = ""; s != nil {
+		c.Server = s.Name()
+	}
+	if c.Subscribed {
+		mg.Subscriptions.Arrive(c.Key)
+	}
+	return nil
+}
+
+// arrived lets a thread go on that came here.
+func (mg *Migrator) arrived(ctx context.Context, migration string, t arrival) error {
+	if err := mg.ports.place(ctx, migration, t.Thread, ""); err != nil {
+		return err
+	}
+	if err := mg.commitThread(ctx, migration, t.Thread); err != nil || t.Closed || mg.threads == nil {
+		return err
+	}
+	st, err := mg.threads.Status(ctx, t.Thread)
+	for viewType, content := range st.Views { // the surface here has not seen them
+		v := &agentproto.ViewUpdate{GroupID: t.Thread, ViewType: viewType, Content: content}
+		if err := mg.Display.View(agentproto.CallKey{GroupID: t.Thread}, v); err != nil {
+			mg.Log.Warn("view of a session that came is not shown", "thread", quote.Text(t.Thread), "error", err)
+		}
+	}
+	return unlessUnknown(err)
+}
+
+// HandOn hands on what a call that is elsewhere was told, until that is taken in there, as
+// [agentproto.ProgramOptions] asks.
+func (mg *Migrator) HandOn(ctx context.Context, f *agentproto.Forwarded) {
+	select {
+	case <-mg.Running:
+	case <-ctx.Done():
+		return
+	}
+	open := *f
+	if err := mg.openRelayed(&open.Relayed); err != nil {
+		mg.Log.Error("what happened to a call that has moved cannot be handed on", quote.Call(f.Key), "error", err)
+		return
+	}
+	again := edge.Curve{First: []time.Duration{time.Second}, Most: time.Minute}
+	for failed := 1; ; failed++ {
+		var err error
+		switch host, moves := mg.ports.placeOf(f.Key.GroupID); {
+		case host == "" && moves == 0: // it never was here, but for a migration that was taken back
+			return
+		case host == "": // it has come back
+			err = mg.program.Relay(ctx, f)
+		default:
+			_, err = mg.tellHost(ctx, host, &migrationMessage{Session: f.Key.GroupID, Relay: &open})
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		mg.Log.Warn("what happened to a call that has moved is not handed on yet", quote.Call(f.Key), "error", err)
+		if !again.Wait(ctx, failed, 0, nil) {
+			return
+		}
+	}
+}

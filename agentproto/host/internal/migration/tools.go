@@ -1,0 +1,91 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
+	"github.com/millrace/millrace/agentproto/host/internal/quote"
+	"github.com/millrace/millrace/agentproto/internal/purpose"
+)
+
+// moveTool has a tool server hand the state of a session to the instance of the same
+// server at another base URL. It returns when that serves the session. It is asked once:
+// a server to which it is not known what became of it is asked again by who migrates.
+//
+// The request is signed as for s, which is the server or the other instance of it.
+func (mg *Migrator) moveTool(ctx context.Context, s *peer.Server, base, session, to string) error {
+	body, err := agentproto.Encode(&agentproto.Migrate{SessionID: session, DestinationURL: to})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, mg.Migrate)
+	defer cancel()
+	const path = "/migrate"
+	a, err := mg.Peers.Post(ctx, s, base+path, peer.FreshID(purpose.Migrate), body, peer.MaxReply)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("/migrate took more than %v", mg.Migrate)
+	case err != nil:
+		return fmt.Errorf("/migrate: %w", err)
+	}
+	if a.Status == http.StatusOK {
+		return nil
+	}
+	return &migrateError{a.Status, strings.TrimSpace(string(a.Body))}
+}
+
+// A toolReturn asks a host to have one of its tool servers hand a session back to the one at the
+// host that it came from.
+type toolReturn struct {
+	Toolset string // by the name in its manifest
+	To      string // public URL of that host
+}
+
+// askBack has the destination ask its tool server, which the source cannot reach, to hand the
+// session back through a tunnel.
+func (d *departure) askBack(ctx context.Context, toolset string) error {
+	if err := d.mg.tunnels.opens(d.session, toolset, d.mg.Migrate); err != nil {
+		return err
+	}
+	_, err := d.mg.tellHost(ctx, d.to, d.message(&migrationMessage{Return: &toolReturn{toolset, d.mg.publicURL}}))
+	return err
+}
+
+// returnTool has a tool server of this host hand back a session that has not moved here after all.
+func (mg *Migrator) returnTool(ctx context.Context, m *migrationMessage) error {
+	reply, err := mg.abort(ctx, m)
+	if err != nil {
+		return err
+	}
+	if reply.Fate != fateAborted {
+		return errors.New("the session is here")
+	}
+	s := mg.Catalog.WithToolset(ctx, m.Return.Toolset)
+	if s == nil {
+		return fmt.Errorf("it has no tool server with the toolset %s that can be reached", quote.Text(m.Return.Toolset))
+	}
+	// The tool server of the other host may be in doubt about the session, and ask here.
+	if err := mg.tunnels.opens(m.Session, m.Return.Toolset, mg.Migrate); err != nil {
+		return err
+	}
+	return mg.moveTool(ctx, s, s.Base, m.Session, mg.tunnelTo(m.Return.To, m.Session, m.Return.Toolset))
+}
+
+// A migrateError is an answer to /migrate that says that the state was not handed over. After
+// any other error it may have been.
+type migrateError struct {
+	status int
+	text   string
+}
+
+func (e *migrateError) Error() string {
+	if e.text == "" {
+		return fmt.Sprintf("/migrate was answered %d", e.status)
+	}
+	return fmt.Sprintf("/migrate was answered %d: %s", e.status, quote.Text(e.text))
+}

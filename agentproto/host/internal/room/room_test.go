@@ -1,0 +1,55 @@
+package room
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// TestMemory would catch calls that are refused although only garbage is in the way, garbage that is collected for each of them, and
+// a runtime that takes no calls without a bound.
+func TestMemory(t *testing.T) {
+	now, live, garbage, made, during, collected := time.Unix(1000, 0), int64(0), int64(0), int64(1<<40), int64(0), 0
+	m := New(100 << 20)
+	m.made = func() int64 { return made }
+	m.Live, m.now = func() int64 { return live + garbage }, func() time.Time { return now }
+	m.Free = func() { garbage, made, collected = 0, made+during, collected+1 }
+	for _, x := range []struct {
+		after     time.Duration
+		live      int64 // MiB
+		garbage   int64
+		made      int64 // since the one before
+		during    int64 // made while garbage is collected
+		full      bool
+		collected int
+	}{
+		{0, 89, 0, 0, 0, false, 0},
+		{0, 85, 9, 0, 0, false, 1},
+		{4 * time.Second, 85, 9, 4, 0, false, 1}, // with all that was made since there is room
+		{0, 85, 9, 2, 0, true, 1},                // and now there is none: it may be garbage, which is found out later
+		{time.Second, 85, 9, 0, 0, false, 2},
+		{time.Second, 85, 9, 15, 0, true, 2},
+		{0, 85, 9, 1, 0, false, 3}, // or when some was made
+		{time.Minute, 95, 0, 0, 0, true, 4},
+		{time.Second, 95, 0, 100, 0, true, 4},    // which is of no use if there was no room
+		{time.Minute, 100, 0, 100, 20, false, 5}, // what was made meanwhile is counted as garbage
+		{time.Second, 80, 0, 0, 0, false, 5},
+	} {
+		now, live, garbage, made = now.Add(x.after), x.live<<20, x.garbage<<20, made+x.made<<20
+		during = x.during << 20
+		if err := m.Full(); errors.Is(err, ErrFull) != x.full || collected != x.collected {
+			t.Errorf("%+v: %v, collected %d times", x, err, collected)
+		}
+	}
+	live = 1 << 40
+	for _, none := range []int64{0, -1} {
+		if err := New(none).Full(); err != nil {
+			t.Errorf("%d: %v", none, err)
+		}
+	}
+	runtime.GC()
+	if n, all := LiveHeap(), allocated(); n <= 0 || all < n || n > 1<<40 {
+		t.Errorf("%d bytes are in use, %d were made", n, all)
+	}
+}

@@ -29,6 +29,7 @@ type App[P any] struct {
 type core struct {
 	opts     Options
 	build    func(*dataflow.Flow)
+	name     string // of the function that the program gave for it
 	log      journal.Log
 	measured *measured      // the log, of a flow that runs
 	shared   journal.Shared // the log, if several processes have it open; nil else
@@ -83,7 +84,7 @@ func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Option
 		engine.NilContext("durable.Start")
 	}
 	c := &core{
-		opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) },
+		opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) }, name: nameOf(build),
 		started: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}), readers: make(chan struct{}, 1),
 	}
 	if c.opts.Flow.OnBlocked == nil {

@@ -163,6 +163,8 @@
 //
 // [App.Health] says how a flow is, and package monitor serves that to probes and Prometheus. [Check]
 // says whether what is kept fits together, [History.Verify] whether the program makes the same of it.
+// [App.History] and [OpenHistory] go to any step that is kept: what it took, and what operators remembered then. Package
+// inspect has pages of it.
 // [App.Backup] copies what is kept to another log while the flow runs, and [Copy] one that no process has
 // open: to restore a backup is to copy it to where it is to run. A handler of package monitor makes backups on
 // request, for a log in a folder that no other process can open meanwhile.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
@@ -16,13 +17,21 @@ import (
 
 // A History is what is kept of a flow, to be looked at: which steps were made, and what
 // a partition remembered after any of them. It changes nothing. A history in a folder
-// cannot be opened while a process runs the flow on it.
+// cannot be opened while a process runs the flow on it: [App.History] is that of the
+// process itself. Its methods may be used by any number of goroutines.
+//
+// A History keeps images of what partitions remembered after some steps, at most
+// 64 MiB and eight of each partition, so that [History.At] does not begin at the first step each time.
 type History struct {
-	core  *core
-	names *engine.Graph // the flow, for the names of its operators
-	graph dataflow.Graph
+	core     *core
+	names    *engine.Graph // the flow, for the names of its operators
+	graph    dataflow.Graph
+	borrowed bool // the log is that of an app
 
-	numbers []*logdriven.Numbers // of operators, by partition
+	mu      sync.Mutex
+	numbers []*logdriven.Numbers // of operators, by partition; nil while they are not known
+	images  images
+	marks   []marks // by partition
 }
 
 // OpenHistory opens what is kept of the flow that build builds, as [Start] does. There has to
@@ -34,7 +43,7 @@ func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts 
 	if ctx == nil {
 		engine.NilContext("durable.OpenHistory")
 	}
-	c := &core{opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) }}
+	c := &core{opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) }, name: nameOf(build)}
 	flow, names := newRemote(c.opts.Flow, c.opts.Codec, &door{core: c})
 	build(flow)
 	h := &History{core: c, names: names, graph: flow.Graph()}
@@ -82,40 +91,64 @@ func (h *History) count() (err error) {
 // fits returns an error if a partition was made by a program that this one cannot go on from,
 // and notes which numbers its operators have.
 func (h *History) fits(ctx context.Context) error {
-	h.numbers = make([]*logdriven.Numbers, h.Partitions())
+	h.begin()
 	for p := range h.Partitions() {
-		kept, err := h.core.log.Restore(ctx, p)
-		if err != nil {
-			return fmt.Errorf("durable: partition %d: %w", p, err)
-		}
-		if kept.Fence == 0 {
-			continue // nothing was ever made there
-		}
-		o := &owner{core: h.core, partition: p, of: h.core.originOf(p)}
-		if err := o.construct(); err != nil {
+		if _, err := h.numbersOf(ctx, p); err != nil {
 			return err
 		}
-		var begins *snapshot
-		if kept.Snapshot != nil {
-			s, err := newest(o.of, kept.Snapshot)
-			if err != nil {
-				return fmt.Errorf("durable: partition %d: %w", p, err)
-			}
-			begins = &s
-		}
-		err = o.fit(kept, begins)
-		o.graph.Fail(ErrStopped)
-		if err != nil {
-			return fmt.Errorf("durable: partition %d: %w", p, err)
-		}
-		h.numbers[p] = o.program.numbers
 	}
 	return nil
 }
 
-// Close closes the history.
+// begin makes what there is of each partition.
+func (h *History) begin() {
+	h.numbers, h.marks = make([]*logdriven.Numbers, h.Partitions()), make([]marks, h.Partitions())
+}
+
+// numbersOf returns which numbers the operators of a partition have, or nil if nothing was ever made
+// there. It returns an error if this program cannot go on from it.
+func (h *History) numbersOf(ctx context.Context, p int) (*logdriven.Numbers, error) {
+	h.mu.Lock()
+	known := h.numbers[p]
+	h.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	kept, err := h.core.log.Restore(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("durable: partition %d: %w", p, err)
+	}
+	if kept.Fence == 0 {
+		return nil, nil
+	}
+	o := &owner{core: h.core, partition: p, of: h.core.originOf(p)}
+	if err := o.construct(); err != nil {
+		return nil, err
+	}
+	defer o.graph.Fail(ErrStopped)
+	var begins *snapshot
+	if kept.Snapshot != nil {
+		s, err := newest(o.of, kept.Snapshot)
+		if err != nil {
+			return nil, fmt.Errorf("durable: partition %d: %w", p, err)
+		}
+		begins = &s
+	}
+	if err := o.fit(kept, begins); err != nil {
+		return nil, fmt.Errorf("durable: partition %d: %w", p, err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.numbers[p] = o.program.numbers
+	return o.program.numbers, nil
+}
+
+// Close closes the history. That of an app leaves the log open.
 func (h *History) Close() error {
 	h.core.cancel(ErrStopped)
+	if h.borrowed {
+		return nil
+	}
 	return h.core.log.Close()
 }
 
@@ -168,56 +201,78 @@ type StepInfo struct {
 	Taken   uint64    // position of the last message taken
 	Refused int       // records
 	Outputs []byte    // for [History.DescribeOutputs]
+
+	now int64 // since the origin of the clock
 }
 
 // Steps goes through the steps that are kept of a partition, in order.
 func (h *History) Steps(ctx context.Context, partition int) iter.Seq2[StepInfo, error] {
+	return h.StepsAfter(ctx, partition, 0)
+}
+
+// StepsAfter goes through the steps that are kept of a partition behind step number after, in order.
+func (h *History) StepsAfter(ctx context.Context, partition int, after uint64) iter.Seq2[StepInfo, error] {
 	return func(yield func(StepInfo, error) bool) {
-		kept, err := h.core.log.Restore(ctx, partition)
-		if err != nil || kept.Fence == 0 {
-			if err != nil {
-				yield(StepInfo{}, err)
-			}
-			return
-		}
-		of, clock := h.core.originOf(partition), int64(0)
-		if kept.Snapshot != nil {
-			s, err := newest(of, kept.Snapshot)
-			if err != nil {
-				yield(StepInfo{}, err)
-				return
-			}
-			clock = s.clock
-		}
-		steps, err := h.core.log.Steps(ctx, partition, 0)
-		if err != nil {
+		if err := h.stepsAfter(ctx, partition, after, func(s StepInfo) bool { return yield(s, nil) }); err != nil {
 			yield(StepInfo{}, err)
-			return
-		}
-		defer steps.Close()
-		for last := uint64(0); last < kept.Fence; {
-			committed, err := steps.Next(ctx)
-			if err != nil {
-				yield(StepInfo{}, err)
-				return
-			}
-			s, err := decodeStep(of, committed.Data)
-			if err != nil {
-				yield(StepInfo{}, err)
-				return
-			}
-			if s.begin {
-				clock = s.clock
-			}
-			info := StepInfo{Number: committed.Fence, Taken: s.taken, Refused: len(s.Refused), Outputs: s.Outputs}
-			if clock != 0 {
-				info.At = time.Unix(0, clock+s.now)
-			}
-			if last = committed.Fence; !yield(info, nil) {
-				return
-			}
 		}
 	}
+}
+
+func (h *History) stepsAfter(ctx context.Context, partition int, after uint64, yield func(StepInfo) bool) error {
+	kept, err := h.core.log.Restore(ctx, partition)
+	if err != nil || kept.Fence <= after {
+		return err
+	}
+	if after > 0 { // the log is asked for what is behind a step that there is
+		place, err := h.Place(ctx, partition, after)
+		if err != nil && !errors.Is(err, ErrNoStep) {
+			return err
+		}
+		after = place.Number // 0 of a step that comes before the first one
+	}
+	of, clock := h.core.originOf(partition), int64(0)
+	if kept.Snapshot != nil {
+		s, err := newest(of, kept.Snapshot)
+		if err != nil {
+			return err
+		}
+		clock = s.clock
+	} else if after > 0 { // the first step is there
+		err := h.stepsAfter(ctx, partition, 0, func(s StepInfo) bool {
+			clock = s.At.UnixNano() - s.now
+			return false
+		})
+		if err != nil {
+			return err
+		}
+	}
+	steps, err := h.core.log.Steps(ctx, partition, after)
+	if err != nil {
+		return err
+	}
+	defer steps.Close()
+	for last := after; last < kept.Fence; {
+		committed, err := steps.Next(ctx)
+		if err != nil {
+			return err
+		}
+		s, err := decodeStep(of, committed.Data)
+		if err != nil {
+			return err
+		}
+		if s.begin {
+			clock = s.clock
+		}
+		info := StepInfo{Number: committed.Fence, Taken: s.taken, Refused: len(s.Refused), Outputs: s.Outputs, now: s.now}
+		if clock != 0 {
+			info.At = time.Unix(0, clock+s.now)
+		}
+		if last = committed.Fence; !yield(info) {
+			return nil
+		}
+	}
+	return nil
 }
 
 // Location returns the name of the location that a partition is of.
@@ -228,8 +283,15 @@ func (h *History) Location(partition int) string {
 
 // DescribeOutputs writes for people what a step of a partition gave.
 func (h *History) DescribeOutputs(w io.Writer, partition int, outputs []byte) error {
+	if len(outputs) == 0 {
+		return nil
+	}
+	numbers, err := h.numbersOf(h.core.ctx, partition)
+	if err != nil {
+		return err
+	}
 	site, _ := h.core.layout.place(partition)
-	return logdriven.DescribeOutputs(h.names, w, site, h.numbers[partition], outputs)
+	return logdriven.DescribeOutputs(h.names, w, site, numbers, outputs)
 }
 
 // Replay makes the steps of a partition again, up to step number to, or all of them if

@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -36,51 +35,56 @@ func (h *History) Changes(ctx context.Context, partition int, key any, from, to 
 }
 
 func (h *History) changes(ctx context.Context, partition int, key any, from, to uint64, each func(KeyChange) bool) error {
-	if n := h.Partitions(); partition < 0 || partition >= n {
-		return fmt.Errorf("durable: History.Changes: there is no partition %d, only %d of them", partition, n)
-	}
 	if err := lookup.Check(h.names, key); err != nil {
 		return err
 	}
-	kept, err := h.until(ctx, partition, to)
+	kept, err := h.last(ctx, partition, to)
 	if err != nil {
 		return err
 	}
-	if kept.At > 0 && from < kept.At {
-		whole := *kept
-		switch err := h.fromBeginning(ctx, partition, &whole, kept.Fence); {
-		case err == nil:
-			kept = &whole
-		case from > 0:
-			return err
-		}
+	if to == 0 {
+		to = kept.Fence
 	}
-	o := &owner{core: h.core, partition: partition, of: h.core.originOf(partition)}
+	again := *kept
+	w, err := h.walk(ctx, partition, &again, max(from, 1)-1, to)
+	if errors.Is(err, ErrNoStep) && from == 0 {
+		w, err = h.walk(ctx, partition, kept, kept.At, to)
+	}
+	if err != nil {
+		return err
+	}
+	defer w.close()
 	var was []dataflow.StateEntry
 	begins := true
-	see := func(fence uint64) error {
+	see := func() error {
 		var is []dataflow.StateEntry
-		for _, f := range lookup.Find(o.leader.Location(), key) {
+		for _, f := range lookup.Find(w.o.leader.Location(), key) {
 			is = append(is, dataflow.StateEntry(f))
 		}
-		if same := slices.Equal(is, was); fence < from || same && !(begins && len(is) > 0) {
-			was, begins = is, begins && fence < from
+		if same := slices.Equal(is, was); w.at < from || same && !(begins && len(is) > 0) {
+			was, begins = is, begins && w.at < from
 			return nil
 		}
 		was, begins = is, false
-		if !each(KeyChange{fence, time.Unix(0, o.last.clock+o.last.now), is}) {
+		if !each(KeyChange{w.at, time.Unix(0, w.o.last.clock+w.o.last.now), is}) {
 			return errEnough
 		}
 		return nil
 	}
-	o.remade = see
-	reader, err := o.follow(ctx, kept)
-	if o.graph != nil {
-		defer o.graph.Fail(ErrStopped)
+	if w.at > 0 {
+		err = see()
 	}
-	if err != nil {
-		return err
+	for err == nil && w.at < to {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		s, failed := w.next(ctx)
+		if failed != nil || s.Fence > to {
+			return failed
+		}
+		if err = w.step(ctx, s); err == nil {
+			err = see()
+		}
 	}
-	reader.close()
-	return nil
+	return err
 }

@@ -29,8 +29,7 @@ type owner struct {
 	leader *logdriven.Executor
 	fence  uint64
 
-	recorder engine.StepRecorder     // gets the steps that are made again; or nil
-	remade   func(step uint64) error // is called after the snapshot is loaded, and after each of them; or nil
+	recorder engine.StepRecorder // gets the steps that are made again; or nil
 
 	last snapshot // what there is of the last step besides the state
 	program

@@ -19,6 +19,8 @@ type program struct {
 	changed bool               // the history does not say yet that it is this program's
 	other   bool               // another program made the state that the history begins with
 	same    bool               // made is of a program with the same operators
+
+	converts bool // records and state of the steps that are made again have another form
 }
 
 // isMade reports whether the program that made the steps has the same operators.
@@ -27,11 +29,17 @@ func (p *program) isMade() bool { return p.made.String() == p.numbers.Shape().St
 // fit compares the program with the one that made the history, which begins with a snapshot or
 // nil. Its error says what has changed and needs a line.
 func (o *owner) fit(h *journal.History, begins *snapshot) error {
-	loc, lines := o.leader.Location(), linesOf(o.opts.Upgrade)
 	saved, last, err := shapesOf(o.of, h, begins)
 	if err != nil {
 		return o.damaged("%v", err)
 	}
+	return o.fitShapes(saved, last, h.Fence)
+}
+
+// fitShapes is fit for a history up to a fence that begins with the state of the program with the shape
+// saved, and ends with that of last; both are nil of one that has not begun.
+func (o *owner) fitShapes(saved, last *identity.Shape, fence uint64) error {
+	loc, lines := o.leader.Location(), linesOf(o.opts.Upgrade)
 	if last == nil {
 		last = &identity.Shape{Location: loc.Name}
 		saved = last
@@ -44,7 +52,7 @@ func (o *owner) fit(h *journal.History, begins *snapshot) error {
 	if refuses(changes) {
 		return changedError(changes)
 	}
-	if twins := next.Twins(); len(twins) > 0 && (h.Fence == 0 || o.opts.RequireNames) {
+	if twins := next.Twins(); len(twins) > 0 && (fence == 0 || o.opts.RequireNames) {
 		if err := o.twins(loc.Name, twins); err != nil {
 			return err
 		}
@@ -63,8 +71,9 @@ func (o *owner) fit(h *journal.History, begins *snapshot) error {
 			return nil
 		}
 	}
+	o.program.converts = of != nil
 	o.leader.Use(o.program.numbers, of)
-	if h.Fence > 0 {
+	if fence > 0 {
 		for _, x := range changes {
 			o.opts.Logger.Info("the program has changed since the history was made", "partition", o.partition, "location", x.Location, "change", x.What)
 		}

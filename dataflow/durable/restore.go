@@ -236,75 +236,90 @@ func (o *owner) damaged(format string, args ...any) error {
 
 // replay makes the steps that were committed since the snapshot again.
 func (o *owner) replay(ctx context.Context, h *journal.History, from *source) error {
-	fence, counts := h.At, o.program.counts()
+	again := o.again(h.At, from)
+	for _, committed := range h.Steps {
+		if err := again.step(ctx, committed); err != nil {
+			return err
+		}
+		o.unsaved += len(committed.Data)
+		o.metrics.replayed.Add(1)
+	}
+	return nil
+}
+
+// A remaking makes steps again, one after the other.
+type remaking struct {
+	o      *owner
+	from   *source
+	fence  uint64                  // of the last one
+	counts func(number int32) bool // see program.counts
+}
+
+// again begins to make steps again after that of a fence.
+func (o *owner) again(fence uint64, from *source) *remaking {
 	o.program.same = o.program.isMade()
-	if o.remade != nil && h.Snapshot != nil {
-		if err := o.remade(fence); err != nil {
+	return &remaking{o, from, fence, o.program.counts()}
+}
+
+// step makes a step again and compares what it gives with what was committed.
+func (r *remaking) step(ctx context.Context, committed journal.Step) error {
+	o := r.o
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	was, err := decodeStep(o.of, committed.Data)
+	if err != nil {
+		return o.damaged("step %d: %v", committed.Fence, err)
+	}
+	if was.fence != r.fence || was.link != o.last.link {
+		return o.damaged("step %d does not follow step %d: steps are missing between them, or one was replaced", committed.Fence, r.fence)
+	}
+	r.fence = committed.Fence
+	if was.newVersion {
+		o.last.version = was.version
+	}
+	var e logdriven.Emission
+	digests := o.comparesDigest(&was, r.fence)
+	if digests {
+		o.cutter.Note()
+	}
+	switch {
+	case was.begin:
+		o.last.clock = was.clock
+		e, err = o.leader.Begin(was.clock)
+	case was.changed:
+		if o.program.made, err = parseShape(was.shape); err != nil {
+			return o.damaged("step %d: %v", committed.Fence, err)
+		}
+		o.program.same, o.program.converts = o.program.isMade(), false
+		r.counts = o.program.counts()
+		o.leader.Use(o.program.numbers, nil)
+	default:
+		var records [][]byte
+		if records, err = o.takeAgain(ctx, r.from, committed.Fence, was.intake); err != nil {
+			return err
+		}
+		if o.adopts != 0 && committed.Fence >= o.adopts {
+			e, err = o.leader.Adopt(was.now, records, was.Skipped, was.Outputs)
+		} else {
+			e, err = o.leader.Step(was.now, records, was.Skipped)
+		}
+	}
+	if err == nil && !sameSkips(e.Skipped, was.Skipped) {
+		err = fmt.Errorf("%d records were quarantined when it was committed, and %d now", len(was.Skipped), len(e.Skipped))
+	}
+	if err != nil || !logdriven.SameOutputs(e.Outputs, was.Outputs, r.counts) {
+		return &DivergedError{
+			Partition: o.partition, Step: committed.Fence, Was: was.Outputs, Is: e.Outputs, Err: err,
+			MadeBy: o.last.version, AgainBy: o.opts.Version,
+		}
+	}
+	if digests {
+		if err := o.compareDigest(&was, r.fence); err != nil {
 			return err
 		}
 	}
-	for _, committed := range h.Steps {
-		was, err := decodeStep(o.of, committed.Data)
-		if err != nil {
-			return o.damaged("step %d: %v", committed.Fence, err)
-		}
-		if was.fence != fence || was.link != o.last.link {
-			return o.damaged("step %d does not follow step %d: steps are missing between them, or one was replaced", committed.Fence, fence)
-		}
-		fence = committed.Fence
-		if was.newVersion {
-			o.last.version = was.version
-		}
-		var e logdriven.Emission
-		digests := o.comparesDigest(&was, fence)
-		if digests {
-			o.cutter.Note()
-		}
-		switch {
-		case was.begin:
-			o.last.clock = was.clock
-			e, err = o.leader.Begin(was.clock)
-		case was.changed:
-			if o.program.made, err = parseShape(was.shape); err != nil {
-				return o.damaged("step %d: %v", committed.Fence, err)
-			}
-			o.program.same = o.program.isMade()
-			counts = o.program.counts()
-			o.leader.Use(o.program.numbers, nil)
-		default:
-			var records [][]byte
-			if records, err = o.takeAgain(ctx, from, committed.Fence, was.intake); err != nil {
-				return err
-			}
-			if o.adopts != 0 && committed.Fence >= o.adopts {
-				e, err = o.leader.Adopt(was.now, records, was.Skipped, was.Outputs)
-			} else {
-				e, err = o.leader.Step(was.now, records, was.Skipped)
-			}
-		}
-		if err == nil && !sameSkips(e.Skipped, was.Skipped) {
-			err = fmt.Errorf("%d records were quarantined when it was committed, and %d now", len(was.Skipped), len(e.Skipped))
-		}
-		if err != nil || !logdriven.SameOutputs(e.Outputs, was.Outputs, counts) {
-			return &DivergedError{
-				Partition: o.partition, Step: committed.Fence, Was: was.Outputs, Is: e.Outputs, Err: err,
-				MadeBy: o.last.version, AgainBy: o.opts.Version,
-			}
-		}
-		if digests {
-			if err := o.compareDigest(&was, fence); err != nil {
-				return err
-			}
-		}
-		o.advance(&was, committed.Data)
-		o.unsaved += len(committed.Data)
-		o.metrics.replayed.Add(1)
-		if o.remade != nil {
-			if err := o.remade(fence); err != nil {
-				return err
-			}
-		}
-	}
+	o.advance(&was, committed.Data)
 	return nil
 }
 

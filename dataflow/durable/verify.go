@@ -251,13 +251,12 @@ func given(outputs []byte) (all []outputPart) {
 // lines describes what a step gave at one output, after the name of the output.
 func (h *History) lines(partition int, all []outputPart, number int32) []string {
 	var text bytes.Buffer
-	site, _ := h.core.layout.place(partition)
 	for _, part := range all {
 		if part.number != number {
 			continue
 		}
 		one := logdriven.AppendOutput(nil, part.number, part.data)
-		if logdriven.DescribeOutputs(h.names, &text, site, h.numbers[partition], one) != nil {
+		if h.DescribeOutputs(&text, partition, one) != nil {
 			return nil
 		}
 		return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")

@@ -31,13 +31,7 @@ type Found struct {
 }
 
 func found(op *engine.Op, state int, e engine.Entry) Found {
-	f := Found{Operator: int(op.Index), State: state, Key: codec.Show(e.Key, longest)}
-	for _, s := range op.Loc.Graph.Locations {
-		if s == op.Loc {
-			break
-		}
-		f.Operator += len(s.Ops)
-	}
+	f := Found{Operator: Number(op), State: state, Key: codec.Show(e.Key, longest)}
 	if e.Value != nil {
 		f.Value = strings.TrimPrefix(codec.Show(e.Value, longest), "&")
 	}
@@ -45,6 +39,18 @@ func found(op *engine.Op, state int, e engine.Entry) Found {
 		f.Due = time.Unix(0, op.Loc.Origin()).Add(time.Duration(e.Due))
 	}
 	return f
+}
+
+// Number returns the number of an operator among those of all locations.
+func Number(op *engine.Op) int {
+	n := int(op.Index)
+	for _, s := range op.Loc.Graph.Locations {
+		if s == op.Loc {
+			break
+		}
+		n += len(s.Ops)
+	}
+	return n
 }
 
 // KeyType returns the type of the keys of a state, or nil if it has none.
@@ -111,6 +117,12 @@ func Has(g *engine.Graph, operator, state int) (location int, op int32, err erro
 // Page returns entries of a state of an operator from number from on, so many at most, and the number
 // to go on with. It is called between two steps.
 func Page(s *engine.Location, op int32, state int, from uint32, most int) (all []Found, next uint32, more bool) {
+	all, _, next, more = Numbered(s, op, state, from, most)
+	return all, next, more
+}
+
+// Numbered is [Page] with the numbers of the entries, which grow.
+func Numbered(s *engine.Location, op int32, state int, from uint32, most int) (all []Found, numbers []uint32, next uint32, more bool) {
 	s.States(func(at *engine.Op, n int, of engine.Keyed) {
 		if at.Index != op || n != state {
 			return
@@ -120,9 +132,9 @@ func Page(s *engine.Location, op int32, state int, from uint32, most int) (all [
 				next, more = i, true
 				return false
 			}
-			all = append(all, found(at, n, e))
+			all, numbers = append(all, found(at, n, e)), append(numbers, i)
 			return true
 		})
 	})
-	return all, next, more
+	return all, numbers, next, more
 }

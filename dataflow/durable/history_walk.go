@@ -1,0 +1,347 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/identity"
+)
+
+// A walk makes the steps of a partition again, one after the other, in a graph of its own. It begins at
+// the nearest of the snapshot, an image and the first step, and leaves images for those that come later.
+type walk struct {
+	h         *History
+	o         *owner
+	partition int
+	kept      *journal.History
+	records   *source
+	steps     journal.StepReader
+	again     *remaking
+	ahead     journal.Step // read and not made; of fence 0 if there is none
+
+	at    uint64 // the step that was made or loaded last
+	since int    // steps without an image
+	apart int    // after how many there is one
+
+	watch watch
+	made  *step                  // the last one, unless it was loaded
+	ran   []dataflow.SliceStatus // how often slices ran before it
+}
+
+// last returns what there is of a partition, whose last step is behind step to or is that step.
+func (h *History) last(ctx context.Context, partition int, to uint64) (*journal.History, error) {
+	if n := h.Partitions(); partition < 0 || partition >= n {
+		return nil, fmt.Errorf("%w: there is no partition %d, only %d of them", ErrNoStep, partition, n)
+	}
+	kept, err := h.core.log.Restore(ctx, partition)
+	switch {
+	case err != nil:
+		return nil, err
+	case kept.Fence == 0:
+		return nil, fmt.Errorf("%w: partition %d has no history", ErrNoStep, partition)
+	case to > kept.Fence:
+		return nil, fmt.Errorf("%w: partition %d has no step %d: its last one is %d", ErrNoStep, partition, to, kept.Fence)
+	}
+	return kept, nil
+}
+
+// walk returns a walk that has not begun, from the nearest place that is at most at step from, to step to.
+func (h *History) walk(ctx context.Context, partition int, kept *journal.History, from, to uint64) (*walk, error) {
+	usage, err := h.core.log.Usage(ctx, partition)
+	if err != nil {
+		return nil, err
+	}
+	w := &walk{h: h, partition: partition, kept: kept, apart: max(leastApart, int(usage.Steps)/mostImages)}
+	w.o = &owner{core: h.core, partition: partition, of: h.core.originOf(partition), recorder: &w.watch}
+	if err := w.begin(ctx, from, to); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *walk) begin(ctx context.Context, from, to uint64) (err error) {
+	h, o, kept := w.h, w.o, w.kept
+	h.mu.Lock()
+	im := h.images.before(w.partition, from)
+	h.mu.Unlock()
+	switch {
+	case kept.Snapshot != nil && kept.At <= from && (im == nil || im.last.fence < kept.At):
+		err = w.fromSnapshot(ctx)
+	case im != nil:
+		err = w.fromImage(ctx, im)
+	default:
+		err = w.fromFirst(ctx, to)
+	}
+	if err != nil {
+		return err
+	}
+	if o.cutter == nil {
+		o.cutter = o.leader.Cutter()
+	}
+	reader, err := o.log.Read(ctx, w.partition, max(o.last.taken, 1)-1)
+	if err != nil {
+		return err
+	}
+	w.records = &source{reader: reader, of: o.of, max: o.opts.StepBytes}
+	if err := o.rejoin(ctx, w.records); err != nil {
+		return err
+	}
+	w.again = o.again(w.at, w.records)
+	return nil
+}
+
+// fromSnapshot begins with the snapshot, or with the one before if it is damaged.
+func (w *walk) fromSnapshot(ctx context.Context) (err error) {
+	w.o.stored.at = w.kept.At
+	if err := w.o.begun(ctx, w.kept); err != nil {
+		return err
+	}
+	w.at = w.kept.At
+	w.steps, err = w.h.core.log.Steps(ctx, w.partition, w.at)
+	return err
+}
+
+func (w *walk) fromImage(ctx context.Context, im *image) error {
+	last, err := w.shape()
+	if err != nil {
+		return err
+	}
+	if err := w.o.construct(); err != nil {
+		return err
+	}
+	if err := w.o.fitShapes(im.made, last, w.kept.Fence); err != nil {
+		return err
+	}
+	if err := w.o.loadImage(im); err != nil {
+		return err
+	}
+	w.at = im.last.fence
+	w.steps, err = w.h.core.log.Steps(ctx, w.partition, w.at)
+	return err
+}
+
+// fromFirst begins with the first step, which has to be there.
+func (w *walk) fromFirst(ctx context.Context, to uint64) (err error) {
+	if w.steps, err = w.h.core.log.Steps(ctx, w.partition, 0); err != nil {
+		return err
+	}
+	if w.ahead, err = w.steps.Next(ctx); err != nil {
+		return err
+	}
+	first, err := decodeStep(w.o.of, w.ahead.Data)
+	if err != nil {
+		return w.o.damaged("step %d: %v", w.ahead.Fence, err)
+	}
+	if !first.begin {
+		return fmt.Errorf("%w: step %d of partition %d is before the snapshot, and the beginning of the history is gone: keep it with Options.KeepFor = durable.Forever", ErrNoStep, to, w.partition)
+	}
+	if to < w.ahead.Fence {
+		return fmt.Errorf("%w: partition %d has no step %d: its first one is %d", ErrNoStep, w.partition, to, w.ahead.Fence)
+	}
+	saved, err := parseShape(first.shape)
+	if err != nil {
+		return w.o.damaged("step %d: %v", w.ahead.Fence, err)
+	}
+	if err := w.o.construct(); err != nil {
+		return err
+	}
+	last, err := w.shape()
+	if err != nil {
+		return err
+	}
+	if last == nil {
+		last = saved
+	}
+	return w.o.fitShapes(saved, last, w.kept.Fence)
+}
+
+// ErrNoStep is the error of a step or a partition that a history does not have, or has no longer.
+var ErrNoStep = errors.New("durable: there is no such step")
+
+// next reads the step that comes next, which has to be there.
+func (w *walk) next(ctx context.Context) (s journal.Step, err error) {
+	if s = w.ahead; s.Fence != 0 {
+		w.ahead = journal.Step{}
+		return s, nil
+	}
+	return w.steps.Next(ctx)
+}
+
+// to makes the steps up to the last one that is not behind a step. Of the last one it keeps what it took and
+// which slices it cut.
+func (w *walk) to(ctx context.Context, to uint64) error {
+	to = min(to, w.kept.Fence)
+	for w.at < to {
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), w.image())
+		}
+		s, err := w.next(ctx)
+		if err != nil {
+			return err
+		}
+		if s.Fence > to {
+			w.ahead = s
+			break
+		}
+		last := s.Fence == to
+		if !last {
+			if w.ahead, err = w.steps.Next(ctx); err != nil {
+				return err
+			}
+			last = w.ahead.Fence > to
+		}
+		if w.watch.on = last; last {
+			w.watch.taken, w.ran = nil, w.slices()
+		}
+		if err := w.step(ctx, s); err != nil {
+			return err
+		}
+	}
+	w.watch.on = false
+	if w.since >= leastApart/8 { // who looks at one step looks at those around it
+		return w.image()
+	}
+	return nil
+}
+
+func (w *walk) step(ctx context.Context, s journal.Step) error {
+	if err := w.again.step(ctx, s); err != nil {
+		return err
+	}
+	if w.watch.on {
+		was, err := decodeStep(w.o.of, s.Data)
+		if err != nil {
+			return err
+		}
+		w.made = &was
+	}
+	w.at = s.Fence
+	if w.since++; w.since >= w.apart {
+		return w.image()
+	}
+	return nil
+}
+
+// image keeps an image of what there is now.
+func (w *walk) image() error {
+	if w.since == 0 {
+		return nil
+	}
+	im, err := w.o.image(w.at)
+	if err != nil || im == nil {
+		return err
+	}
+	w.since = 0
+	w.h.mu.Lock()
+	w.h.images.add(w.partition, im)
+	w.h.mu.Unlock()
+	return nil
+}
+
+// slices returns how often slices have run.
+func (w *walk) slices() []dataflow.SliceStatus {
+	st := w.o.leader.Status()
+	return w.o.leader.Report(&st).(dataflow.LocationStatus).Slices
+}
+
+// shape returns the shape of the program that made the last step.
+func (w *walk) shape() (*identity.Shape, error) {
+	var begins *snapshot
+	if w.kept.Snapshot != nil {
+		s, err := newest(w.o.of, w.kept.Snapshot)
+		if err != nil {
+			return nil, w.o.damaged("its snapshot: %v", err)
+		}
+		begins = &s
+	}
+	_, last, err := shapesOf(w.o.of, w.kept, begins)
+	if err != nil {
+		return nil, w.o.damaged("%v", err)
+	}
+	return last, nil
+}
+
+func (w *walk) close() {
+	if w.o.graph != nil {
+		w.o.graph.Fail(ErrStopped)
+	}
+	if w.records != nil {
+		w.records.close()
+	}
+	if w.steps != nil {
+		w.steps.Close()
+	}
+}
+
+// walkTo returns a walk that is at the last step which is not behind step to. If it can, it makes that step and does
+// not load it. A walk beside a flow that runs is made again if what it reads is forgotten meanwhile.
+func (h *History) walkTo(ctx context.Context, partition int, to uint64) (*walk, error) {
+	for try := 1; ; try++ {
+		w, err := h.walkOnce(ctx, partition, to)
+		if !errors.Is(err, journal.ErrPurged) || try == restoresBehind || ctx.Err() != nil {
+			return w, err
+		}
+		h.mu.Lock()
+		h.images.forget(partition)
+		h.mu.Unlock()
+	}
+}
+
+func (h *History) walkOnce(ctx context.Context, partition int, to uint64) (*walk, error) {
+	kept, err := h.last(ctx, partition, to)
+	if err != nil {
+		return nil, err
+	}
+	if to == 0 {
+		to = kept.Fence
+	}
+	again := *kept
+	w, err := h.walk(ctx, partition, &again, to-1, to)
+	if errors.Is(err, ErrNoStep) {
+		w, err = h.walk(ctx, partition, kept, to, to)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := w.to(ctx, to); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// A watch keeps what a step takes.
+type watch struct {
+	on    bool
+	taken []tookRecords
+}
+
+// A tookRecords is records of one input.
+type tookRecords struct {
+	op      int32
+	n       int
+	records any // see [engine.Input].CopyTaken
+}
+
+// Begin implements [engine.StepRecorder].
+func (*watch) Begin(*engine.Graph) {}
+
+// Taken implements [engine.StepRecorder].
+func (x *watch) Taken(s *engine.Location, p *engine.Plan) {
+	if !x.on {
+		return
+	}
+	at := make(map[int32]int)
+	for _, t := range p.Take {
+		x.taken = append(x.taken, tookRecords{t.Op, t.N, s.Inputs[t.Op].CopyTaken(at[t.Op], t.N)})
+		at[t.Op] += t.N
+	}
+}
+
+// Made implements [engine.StepRecorder].
+func (*watch) Made(*engine.Location) int { return 0 }

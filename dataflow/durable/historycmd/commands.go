@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"reflect"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/keytext"
 )
 
@@ -56,13 +58,62 @@ func (r *run) replay(ctx context.Context) error {
 	return r.history.Replay(ctx, r.one(), r.to, r.out, r.most)
 }
 
-func (r *run) export(ctx context.Context) (err error) {
+func (r *run) export(ctx context.Context) error {
+	return r.create(func(w io.Writer) error { return r.history.Export(ctx, w, r.one(), r.to) })
+}
+
+func (r *run) test(ctx context.Context) error {
+	return r.create(func(w io.Writer) error { return r.history.ExportTest(ctx, w, r.one(), r.to) })
+}
+
+// create has a new file written, and removes it if that fails.
+func (r *run) create(write func(io.Writer) error) error {
 	f, err := os.OpenFile(r.args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.history.Export(ctx, f, r.one(), r.to), f.Close()); err != nil {
+	if err := errors.Join(write(f), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(r.args[0]))
+	}
+	return nil
+}
+
+// diff prints what operators remembered otherwise after one step than after another.
+func (r *run) diff(ctx context.Context) error {
+	if r.from == 0 {
+		return r.misused("diff needs --from, the number of a step")
+	}
+	graph, o := r.history.Graph(), durable.DiffOptions{Most: r.most}
+	if r.most < 0 {
+		o.Most = math.MaxInt
+	}
+	if len(r.args) > 0 {
+		var err error
+		if o.Key, _, err = parse(graph, r.args[0], r.args[1]); err != nil {
+			return err
+		}
+	}
+	d, err := r.history.Diff(ctx, r.one(), r.from, r.to, o)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "partition %d from step %d at %s to step %d at %s\n", r.one(),
+		d.From.Number, d.From.At.UTC().Format(time.RFC3339Nano), d.To.Number, d.To.At.UTC().Format(time.RFC3339Nano))
+	for _, c := range d.Changes {
+		if c.Before != nil {
+			r.entry(graph, "-", c.Before, o.Key == nil)
+		}
+		if c.After != nil {
+			r.entry(graph, "+", c.After, o.Key == nil)
+		}
+	}
+	switch {
+	case d.Partial:
+		fmt.Fprintf(r.out, "and others: there is more than can be compared\n")
+	case d.More > 0:
+		fmt.Fprintf(r.out, "and %d more: see --most\n", d.More)
+	case len(d.Changes) == 0:
+		fmt.Fprintf(r.out, "nothing is otherwise\n")
 	}
 	return nil
 }
@@ -99,30 +150,35 @@ func (r *run) key(ctx context.Context) error {
 // difference prints entries: with a plus those that are new or have changed, with a minus those
 // that are gone.
 func (r *run) difference(graph dataflow.Graph, was, is []dataflow.StateEntry) {
-	print := func(mark string, e dataflow.StateEntry) {
-		o := graph.Operators[e.Operator]
-		name := o.Name
-		if o.Label+o.Port != "" {
-			name += " " + o.Label + o.Port
-		}
-		text := e.Value
-		if !e.Due.IsZero() {
-			text = strings.TrimSpace(text + " until " + e.Due.UTC().Format(time.RFC3339Nano))
-		}
-		fmt.Fprintf(r.out, "  %s %d %s (%s) %s: %s\n", mark, e.Operator, name, o.Pos, o.States[e.State].Kind, text)
-	}
 	for _, e := range is {
 		mark := " "
 		if !slices.Contains(was, e) {
 			mark = "+"
 		}
-		print(mark, e)
+		r.entry(graph, mark, &e, false)
 	}
 	for _, e := range was {
 		if !slices.ContainsFunc(is, func(now dataflow.StateEntry) bool { return now.Operator == e.Operator && now.State == e.State }) {
-			print("-", e)
+			r.entry(graph, "-", &e, false)
 		}
 	}
+}
+
+// entry prints an entry, with its key if others than that are printed too.
+func (r *run) entry(graph dataflow.Graph, mark string, e *dataflow.StateEntry, key bool) {
+	o := graph.Operators[e.Operator]
+	name := o.Name
+	if o.Label+o.Port != "" {
+		name += " " + o.Label + o.Port
+	}
+	text := e.Value
+	if !e.Due.IsZero() {
+		text = strings.TrimSpace(text + " until " + e.Due.UTC().Format(time.RFC3339Nano))
+	}
+	if key && e.Key != "" {
+		text = e.Key + ": " + text
+	}
+	fmt.Fprintf(r.out, "  %s %d %s (%s) %s: %s\n", mark, e.Operator, name, o.Pos, o.States[e.State].Kind, text)
 }
 
 // parse reads a key of the first type with the name, and returns the locations that have such keys.

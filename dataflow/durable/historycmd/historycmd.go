@@ -12,10 +12,13 @@
 //	show               the steps that were committed, and what each gave
 //	replay             what operators remember after a step
 //	key TYPE KEY       what operators remembered of a key, after each step that changed it
+//	diff               what operators remembered otherwise after one step than after another
+//	diff TYPE KEY      the same of a key
 //	export FILE        the steps as a recording, of which package sim makes a test
+//	test FILE          the Go test
 //
 // A history in a folder cannot be opened while a process runs the flow on it; package inspect shows
-// one that runs.
+// that of a flow that runs, with the same bytes to download.
 package historycmd
 
 import (
@@ -88,7 +91,9 @@ var commands = map[string]struct {
 	"show":   {"", (*run).show},
 	"replay": {"", (*run).replay},
 	"key":    {"TYPE KEY", (*run).key},
+	"diff":   {"[TYPE KEY]", (*run).diff},
 	"export": {"FILE", (*run).export},
+	"test":   {"FILE", (*run).test},
 }
 
 // Run does what args say. Wrong arguments are told on Stderr, and are an [ErrUsage]; help is
@@ -116,11 +121,11 @@ func (c *Command) Run(ctx context.Context, args []string) error {
 		if err := r.fs.Parse(args); err != nil {
 			return usageError(err)
 		}
-		return r.misused("list, show, replay, key or export?")
+		return r.misused("list, show, replay, key, diff, export or test?")
 	}
 	command, ok := commands[args[0]]
 	if !ok {
-		return r.misused("%q is none of list, show, replay, key and export", args[0])
+		return r.misused("%q is none of list, show, replay, key, diff, export and test", args[0])
 	}
 	// Arguments may come before flags and after them.
 	rest := args[1:]
@@ -131,7 +136,7 @@ func (c *Command) Run(ctx context.Context, args []string) error {
 		return usageError(err)
 	}
 	r.args = append(r.args, r.fs.Args()...)
-	if want := len(strings.Fields(command.args)); len(r.args) != want {
+	if want := len(strings.Fields(command.args)); len(r.args) != want && !(len(r.args) == 0 && strings.HasPrefix(command.args, "[")) {
 		return r.misused("%s has %d arguments besides flags, want %d: %s", args[0], len(r.args), want, command.args)
 	}
 	var err error
@@ -162,7 +167,7 @@ func (r *run) misused(format string, args ...any) error {
 func (r *run) usage() {
 	lead := "usage: "
 	for _, c := range [...]string{"list", "show   [--partition N] [--from STEP] [--to STEP]", "replay [--partition N] [--to STEP] [--most N]",
-		"key    TYPE KEY [--partition N] [--from STEP] [--to STEP]", "export FILE [--partition N] [--to STEP]"} {
+		"key    TYPE KEY [--partition N] [--from STEP] [--to STEP]", "diff   [TYPE KEY] --from STEP [--to STEP] [--partition N] [--most N]", "export FILE [--partition N] [--to STEP]", "test   FILE [--partition N] [--to STEP]"} {
 		fmt.Fprintf(r.fs.Output(), "%s%s %s\n", lead, r.Name, c)
 		lead = "       "
 	}
@@ -180,7 +185,10 @@ func (r *run) usage() {
   key     makes them again, and prints what operators remembered of a key after each step that
           changed it. The key is in JSON; TYPE is a type of keys, as the command says if there is
           no such
+  diff    prints what operators remembered after step --to and not after step --from, with a plus,
+          and what they did not remember then, with a minus: of everything, or of a key
   export  writes them to a new FILE, of which package sim makes a test
+  test    writes that test, in Go, to a new FILE: its text says what the other is to be called
 
 Nothing is changed, and where there is no history none is made. One in a folder can be looked at
 while no process runs the flow. Steps before the latest snapshots are there only if they are kept:

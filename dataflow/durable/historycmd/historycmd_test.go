@@ -71,7 +71,7 @@ func look(t *testing.T, o durable.Options, args ...string) (out, told string, er
 
 func TestCommands(t *testing.T) {
 	o := kept(t)
-	file := filepath.Join(t.TempDir(), "bank.mrh")
+	file, test := filepath.Join(t.TempDir(), "bank.mrh"), filepath.Join(t.TempDir(), "bank_test.go")
 	for _, x := range []struct {
 		args string
 		want string // a pattern
@@ -83,7 +83,12 @@ func TestCommands(t *testing.T) {
 		{`key historycmd_test.account {"Bank":1,"Number":1}`, `(?s)^partition 0 step \d+ at .*\+ 1 keyedstream.Sum total \(historycmd_test.go:\d+\) table\(.*\): 10\n.*partition 0 step \d+ at .*\+ 1 keyedstream.Sum total .*: 40\n`},
 		{`key historycmd_test.account {"Bank":1,"Number":1} --partition 0 --from 1`, `: 40`},
 		{`key historycmd_test.account {"Bank":9}`, `^no operator remembered {"Bank":9}\n$`},
+		{`diff --from 1`, `(?s)^partition 0 from step 1 at \S+ to step \d+ at .*\n  \+ 1 keyedstream.Sum total \(historycmd_test.go:\d+\) table\(.*\): \{Bank:1 Number:0\}: 60\n  \+ .* \{Bank:1 Number:1\}: 40\n`},
+		{`diff --from 1 --most 1`, `and \d+ more: see --most\n$`},
+		{`diff historycmd_test.account {"Bank":1,"Number":1} --from 1`, `: 40\n`},
+		{`diff historycmd_test.account {"Bank":9} --from 1 --most -1`, `nothing is otherwise\n$`},
 		{"export " + file, `^$`},
+		{"test " + test, `^$`},
 	} {
 		out, told, err := look(t, o, strings.Fields(x.args)...)
 		if err != nil || told != "" || !regexp.MustCompile(x.want).MatchString(out) {
@@ -98,6 +103,9 @@ func TestCommands(t *testing.T) {
 	if _, err := dataflow.ReadRecording(f); err != nil {
 		t.Errorf("what was exported: %v", err)
 	}
+	if source, err := os.ReadFile(test); err != nil || !strings.Contains(string(source), "build(s.Flow())") {
+		t.Errorf("the test is %s, %v", source, err)
+	}
 }
 
 func TestMisuse(t *testing.T) {
@@ -106,12 +114,17 @@ func TestMisuse(t *testing.T) {
 		args, told, err string
 		is              error
 	}{
-		{"", "list, show, replay, key or export?", "", historycmd.ErrUsage},
+		{"", "list, show, replay, key, diff, export or test?", "", historycmd.ErrUsage},
 		{"shew", `"shew" is none of`, "", historycmd.ErrUsage},
 		{"--help", "usage: bank log list", "", flag.ErrHelp},
 		{"list --help", "usage: bank log list", "", flag.ErrHelp},
 		{"list more", "list has 1 arguments besides flags, want 0", "", historycmd.ErrUsage},
 		{"key historycmd_test.account", "key has 1 arguments besides flags, want 2", "", historycmd.ErrUsage},
+		{"diff", "diff needs --from", "", historycmd.ErrUsage},
+		{"diff string --from 1", "diff has 1 arguments besides flags, want 2", "", historycmd.ErrUsage},
+		{"diff string x --from 1", "", "the types are historycmd_test.account", nil},
+		{"diff --from 99", "", "has no step 99", nil},
+		{"test " + filepath.Join(t.TempDir(), "x") + " --to 99", "", "has no step 99", nil},
 		{"show --form 3", "flag provided but not defined", "", historycmd.ErrUsage},
 		{"show --partition 7", "", "there is no partition 7, only 1 of them", nil},
 		{"key string x", "", "the types are historycmd_test.account", nil},
@@ -143,4 +156,32 @@ func ExampleOf() {
 	fmt.Println(historycmd.ExitCode(err))
 	// Output:
 	// 2
+}
+
+var update = flag.Bool("update", false, "rewrite the recording in testdata and the test that reads it")
+
+// The test that the command writes is one of this package. It is written anew with the same bytes, and the recording beside
+// it is what the command exports.
+func TestExportedTest(t *testing.T) {
+	o := kept(t)
+	const name = "partition0_step9"
+	recording, source := filepath.Join("testdata", name+".mrh"), name+"_test.go"
+	for command, file := range map[string]string{"export": recording, "test": source} {
+		is := filepath.Join(t.TempDir(), "file")
+		if _, told, err := look(t, o, command, is, "--to", "9"); err != nil {
+			t.Fatal(err, told)
+		}
+		data, err := os.ReadFile(is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			if err := os.WriteFile(file, data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if was, err := os.ReadFile(file); err != nil || command == "test" && !bytes.Equal(was, data) || len(was) == 0 { // a recording has times
+			t.Errorf("%s writes %v, and the file has:\n%s, want\n%s", command, err, was, data)
+		}
+	}
 }

@@ -16,8 +16,10 @@ type tab struct{ Path, Title string }
 
 // Paths of pages, which the tabs have in this order.
 const (
-	flowTab = "./"
-	keysTab = "keys"
+	flowTab    = "./"
+	keysTab    = "keys"
+	historyTab = "history"
+	membersTab = "members"
 )
 
 // A Frame is what is around each page: its head, with the navigation, and its script. Only this package makes frames; see
@@ -40,6 +42,9 @@ func (v *view) tabs() []tab {
 	all := []tab{{flowTab, "Flow"}}
 	if v.options.Values {
 		all = append(all, tab{keysTab, "Keys"})
+	}
+	if v.past.app != nil {
+		all = append(all, tab{historyTab, "History"}, tab{membersTab, "Members"})
 	}
 	for _, s := range v.options.Sections {
 		all = append(all, tab{s.Path, s.Title})

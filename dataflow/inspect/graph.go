@@ -8,7 +8,7 @@ type graph struct {
 	Locations []string   `json:"locations"`
 	Slices    []cut      `json:"slices"`
 	Operators []operator `json:"operators"`
-	Edges     []edge     `json:"edges"`
+	Edges     []link     `json:"edges"`
 }
 
 type cut struct {
@@ -36,14 +36,14 @@ type state struct {
 	Key  string `json:"key,omitempty"` // the type of the keys for v1/keys
 }
 
-type edge struct {
+type link struct {
 	From int  `json:"from"`
 	To   int  `json:"to"`
 	Back bool `json:"back,omitempty"`
 }
 
 func graphJSON(name string, g dataflow.Graph) graph {
-	j := graph{Name: name, Locations: g.Locations, Slices: []cut{}, Operators: []operator{}, Edges: []edge{}}
+	j := graph{Name: name, Locations: g.Locations, Slices: []cut{}, Operators: []operator{}, Edges: []link{}}
 	for _, s := range g.Slices {
 		j.Slices = append(j.Slices, cut(s))
 	}
@@ -62,7 +62,7 @@ func graphJSON(name string, g dataflow.Graph) graph {
 		j.Operators = append(j.Operators, operator{o.Name, o.Port, o.Label, o.Pos, by, o.Keeps, states, string(o.Why), string(o.Proof), o.Location, o.Slice})
 	}
 	for _, e := range g.Edges {
-		j.Edges = append(j.Edges, edge(e))
+		j.Edges = append(j.Edges, link(e))
 	}
 	return j
 }

@@ -18,7 +18,8 @@ type Options struct {
 	Name string
 
 	// Token, if it is not empty, has to come with each request but those of probes, as a bearer token
-	// (RFC 6750): "Authorization: Bearer …". Browsers are asked for it, as the password of any name.
+	// (RFC 6750): "Authorization: Bearer …". Browsers are asked for it, as the password of any name. Only with a
+	// token the page can have something parked be handled again or forgotten.
 	Token string
 
 	// Values shows keys and values, as text: what operators remember of a key, and their entries. It
@@ -55,7 +56,7 @@ func Handler(app App, o Options) http.Handler {
 		o.Logger = slog.Default()
 	}
 	Take(app) // which refuses what is no flow
-	v := &view{app: app, options: o, graph: app.Graph()}
+	v := &view{app: app, options: o, graph: app.Graph(), past: newPast(app)}
 	v.fold = v.graph.Folding()
 	v.style = o.style()
 	v.policy = o.policy(v.style)
@@ -69,6 +70,8 @@ func Handler(app App, o Options) http.Handler {
 	guarded.HandleFunc("GET /v1/keys", v.serveKeys)
 	guarded.HandleFunc("GET /v1/entries", v.serveEntries)
 	guarded.HandleFunc("GET /keys", v.serveKeysPage)
+	v.handlePast(guarded)
+	v.handleMembers(guarded)
 	for _, s := range o.Sections {
 		if !s.valid() {
 			panic(fmt.Sprintf("inspect: a Section needs a Title, a function, and a Path such as \"agents/\"; it has %q", s.Path))
@@ -90,6 +93,7 @@ type view struct {
 	fold    dataflow.Folding // unless a request says another one
 	style   string           // of all pages
 	policy  string
+	past    *past
 }
 
 func (v *view) serveStatus(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +176,7 @@ func answer(w http.ResponseWriter, status int, kind string, body []byte) {
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin") // without one, browsers send forms of this page from nowhere, as if another site had them
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	if h.Get("Content-Security-Policy") == "" {
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'") // a picture has a style sheet

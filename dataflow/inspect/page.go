@@ -22,7 +22,7 @@ var (
 	pageJS string
 )
 
-var pages = template.Must(template.Must(template.Must(template.New("head").Funcs(Funcs()).Parse(headHTML)).New("page").Parse(pageHTML)).New("keys").Parse(keysHTML))
+var pages = template.Must(template.Must(template.Must(template.Must(template.Must(template.New("head").Funcs(Funcs()).Parse(headHTML)).New("page").Parse(pageHTML)).New("keys").Parse(keysHTML)).New("history").Parse(historyHTML)).New("members").Parse(membersHTML))
 
 // longestText is how many characters of a name or a reason are shown.
 const longestText = 1000

@@ -11,11 +11,12 @@ import (
 )
 
 // Funcs are functions for the templates of pages: "plain" is a text without what changes how others are shown, such as marks of
-// direction, cut after a thousand characters; "size" is a number of bytes as people read it; "ago" is how long before its first
+// direction, cut after a thousand characters, and "brief" the same cut after a hundred; "size" is a number of bytes as people read it; "ago" is how long before its first
 // argument its second one was.
 func Funcs() template.FuncMap {
 	return template.FuncMap{
 		"plain": func(s string) string { return picture.Text(s, longestText) },
+		"brief": brief,
 		"ago":   ago,
 		"size":  sizeOf,
 	}
@@ -73,3 +74,9 @@ func ago(now, t time.Time) string {
 	}
 	return d.Round(time.Second).String() + " ago"
 }
+
+// longestPast is how many characters of a key or a value the page of a step has.
+const longestPast = 100
+
+// brief is a text without what changes how others are shown, cut early.
+func brief(s string) string { return picture.Text(s, longestPast) }

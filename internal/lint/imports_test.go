@@ -25,7 +25,7 @@ var imports = map[string][]string{
 	"dataflow/sim/simprop": slices.Concat(core, []string{"dataflow/sim", "dataflow/sim/linear", "internal/digest", "internal/rerun"}),
 	"dataflow/serve":       slices.Concat(core, []string{"internal/engine/simulate"}),
 	"dataflow/durable":     slices.Concat(core, []string{"dataflow/durable/journal", "internal/cbor", "internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "internal/engine/lookup", "internal/history"}),
-	"dataflow/inspect":     {"dataflow", "dataflow/durable", "internal/keytext", "internal/picture"},
+	"dataflow/inspect":     {"dataflow", "dataflow/durable", "internal/cbor", "internal/edge", "internal/keytext", "internal/picture"},
 	"dataflow/window":      slices.Concat(core, []string{"internal/engine/windows"}),
 
 	"dataflow/inspect/internal/figures": {"dataflow", "dataflow/durable", "dataflow/inspect"},

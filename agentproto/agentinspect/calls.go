@@ -16,7 +16,6 @@ import (
 // How much is shown at once, and for how long a request looks for it.
 const (
 	pageLength = 50
-	mostLooked = 1000 // entries that one look between two steps goes through
 	patience   = time.Second
 )
 
@@ -103,13 +102,9 @@ func find[S, T any](ctx context.Context, from string, all each[S], wanted func(S
 	defer cancel()
 	found = []T{}
 	for ended := time.Now().Add(patience / 2); ; {
-		// No more than fit: what was looked at and not taken would be missing in the next page.
-		look := mostLooked
-		if left := pageLength - len(found); left < look {
-			look = left
-		}
 		var more bool
-		place, more, err = all(ctx, place, look, func(s S) {
+		// No more than fit: what was looked at and not taken would be missing in the next page.
+		place, more, err = all(ctx, place, pageLength-len(found), func(s S) {
 			if t, ok := wanted(s); ok {
 				found = append(found, t)
 			}

@@ -15,7 +15,7 @@ import (
 // How much is remembered.
 const (
 	MaxCalls  = 5_000 // those of which something happened last
-	MaxEvents = 32     // of a call: the first one, and the last ones
+	MaxEvents = 32    // of a call: the first one, and the last ones
 )
 
 // An Event is something that happened to a call.

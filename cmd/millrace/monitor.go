@@ -61,12 +61,13 @@ const flowName = "agent runtime"
 // inspectPages begins the paths of the pages of the flow.
 const inspectPages = "/inspect/"
 
-// flowPages are the pages of the flow and of what the runtime does, with what is remembered, and forms for answers, if values
-// are to be shown. Who may see them is checked before.
-func flowPages(rt *host.Runtime, values bool) http.Handler {
+// flowPages are the pages of the flow and of what the runtime does. With a token they show what is remembered and what was written,
+// and what can be answered, tried again and skipped; without one they are for everybody who can reach them.
+func flowPages(rt *host.Runtime, token string) http.Handler {
+	trusted := token != ""
 	return http.StripPrefix(strings.TrimSuffix(inspectPages, "/"), inspect.Handler(rt.Flow(), inspect.Options{
-		Name: flowName, AnyHost: true, Values: values,
-		Sections: []inspect.Section{agentinspect.Section(rt, agentinspect.Options{Answers: values})},
+		Name: flowName, AnyHost: true, Token: token, Values: trusted,
+		Sections: []inspect.Section{agentinspect.Section(rt, agentinspect.Options{Answers: trusted})},
 	}))
 }
 
@@ -95,7 +96,7 @@ func serveMonitor(w watched, address, backups string) (stop func(), err error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", monitor.Handler(w))
 	mux.Handle("GET /metrics", w.metrics())
-	mux.Handle(inspectPages, flowPages(w.rt, false))
+	mux.Handle(inspectPages, flowPages(w.rt, ""))
 	if backups != "" {
 		mux.Handle("/backup", monitor.Backup(w, backups, disklog.Dir))
 		fmt.Fprintf(stderr, "millrace serve: POST http://%s/backup makes backups in %s\n", listener.Addr(), backups)

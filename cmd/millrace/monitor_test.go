@@ -82,6 +82,29 @@ func TestServeInspect(t *testing.T) {
 			}
 		}
 	}
+	for path, want := range map[string]string{
+		"/inspect/agents/":                tools[0],
+		"/inspect/agents/calls":           ">t1</a>",
+		"/inspect/agents/v1/calls":        `"thread": "t1"`,
+		"/inspect/agents/v1/prompts":      `"prompts": []`,
+		"/inspect/agents/v1/status":       `"url": "` + tools[0] + `"`,
+		"/inspect/members":                "Members",
+		"/inspect/v1/members":             `"owned": true`,
+		"/inspect/history":                "History",
+		"/inspect/v1/history?partition=0": `"steps": [`,
+	} {
+		if status, text := ask(path, person); status != http.StatusOK || !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	retry := func(r *http.Request) {
+		person(r)
+		r.Method, r.Header["Content-Type"] = "POST", []string{"application/x-www-form-urlencoded"}
+		r.Body = io.NopCloser(strings.NewReader("partition=0&id=1&do=retry"))
+	}
+	if status, text := ask("/inspect/members", retry); status == http.StatusMethodNotAllowed || status == http.StatusForbidden || status < 400 {
+		t.Errorf("a retry of what is not parked: %d %s", status, text)
+	}
 	if status, _ := ask("/stats", person); status != http.StatusUnauthorized {
 		t.Errorf("the API takes a password: %d", status)
 	}

@@ -200,7 +200,7 @@ func serve(ctx context.Context, args []string) error {
 		}
 		defer stop()
 	}
-	return ended(ctx, rt, serveAPI(serving, api{rt, user}, guard, *address))
+	return ended(ctx, rt, serveAPI(serving, api{rt, user}, guard, token, *address))
 }
 
 // untilEnded returns a context that ends with ctx, and when the runtime can do nothing more.
@@ -228,15 +228,15 @@ func ended(ctx context.Context, rt *host.Runtime, err error) error {
 	return errors.Join(err, stopped)
 }
 
-// serveAPI serves the API until ctx ends.
-func serveAPI(ctx context.Context, a api, guard edge.Policy, address string) error {
+// serveAPI serves the API, and the pages, for which its token is asked too, until ctx ends.
+func serveAPI(ctx context.Context, a api, guard edge.Policy, token, address string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", a.handler())
-	mux.Handle(inspectPages, guard.Token.People(flowPages(a.rt, true)))
+	mux.Handle(inspectPages, guard.Token.People(flowPages(a.rt, token)))
 	server := edge.New(edge.Guard(guard, mux), edge.Options{Body: maxLine})
 	fmt.Fprintf(stderr, "millrace serve: what the runtime remembers at http://%s%s, with the token as password\n", listener.Addr(), inspectPages)
 	fmt.Fprintf(stderr, "millrace serve: calls at http://%s/calls, callbacks at %s\n", listener.Addr(), a.rt.PublicURL())

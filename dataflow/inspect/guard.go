@@ -72,10 +72,13 @@ func (g *guard) admits(r *http.Request) bool {
 	if g.options.Token == "" {
 		return true
 	}
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		_, token, _ = r.BasicAuth()
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if _, password, ok := r.BasicAuth(); ok {
+		token = password
+	} else if !strings.EqualFold(scheme, "Bearer") {
+		return false
 	}
+	token = strings.TrimSpace(token)
 	is, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(g.options.Token))
 	return subtle.ConstantTimeCompare(is[:], want[:]) == 1
 }

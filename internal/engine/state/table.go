@@ -116,7 +116,7 @@ func (s *tableState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 func (s *tableState[K, V]) Describe(w *codec.Describer) {
 	for k, v := range s.table.All() {
 		if s.value.Show != nil {
-			w.Entry("%v: %+v", k, reflect.ValueOf(s.value.Show(v)).Elem())
+			w.Entry("%v: %+v", k, reflect.ValueOf(s.value.Show(v)).Elem().Interface())
 			continue
 		}
 		w.Entry("%v: %+v", k, *v)

@@ -216,13 +216,13 @@ var mutations = []mutation{
 		"open.Choice.Default, open.Since.Add(open.Timeout), open.Lifetime)", "open.Choice.Default, time.Time{}, open.Lifetime)",
 	}}},
 	{"a token is used for scopes that it is not good for", "agentproto/toolserver/oauth.go", []edit{{
-		"t.usable(refused) && covers(t.Scopes, c.tool.scopes)", "t.usable(refused)",
+		"t.Usable(refused) && authorize.Covers(t.Scopes, c.tool.scopes)", "t.Usable(refused)",
 	}}},
 	{"an authorization for other scopes is gone on with after a restart", "agentproto/internal/authorize/ask.go", []edit{{
 		" && slices.Equal(last.Need, w.Ask.Need)", "",
 	}}},
 	{"a token ends the wait for more than it is good for", "agentproto/internal/authorize/ask.go", []edit{{
-		"a.Phase == Open && covers(o.Scopes, a.Need)", "a.Phase == Open",
+		"a.Phase == Open && Covers(o.Scopes, a.Need)", "a.Phase == Open",
 	}}},
 	{"the claim that a keyed fold is commutative is not checked", "keyedstream/aggregate.go", []edit{{
 		"operators.KFold(n, op, init, claims.Commutative(op, step))", "operators.KFold(n, op, init, step)",

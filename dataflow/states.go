@@ -26,7 +26,7 @@ type StatePlace struct {
 // one begins, if there are more. Pages are in no order that a program may rely on; an entry that stays while others come and go
 // is on one page only.
 //
-// Only who can name the type of a state can read it so: the package whose function makes it. [App.Entries] gives text of all.
+// Only code that can name the type of a state can read it so: the package whose function makes it. [App.Entries] gives text of all.
 //
 // Do is called between two steps of the location, which stands still meanwhile. It must be short, and neither change nor keep what
 // it is given, nor use the flow; it copies what it wants. Of a durable flow only partitions that this process owns are visited.

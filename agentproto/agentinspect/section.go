@@ -21,7 +21,7 @@ import (
 
 // Options say what can be done on the pages.
 type Options struct {
-	// Answers lets who may look answer what users are asked. Set it only where [inspect.Options].Token, or what is in front of the
+	// Answers lets people who may look at the pages answer what users are asked. Set it only where [inspect.Options].Token, or what is in front of the
 	// handler, says who that is. Without [inspect.Options].Values nothing can be answered.
 	Answers bool
 }

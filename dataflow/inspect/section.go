@@ -22,7 +22,7 @@ type Section struct {
 
 	// Serve answers a request below Path, which is cut off from the path. It calls page.Write for a page, and whatever it
 	// likes for anything else. A request of another method than GET and HEAD comes from the pages of this handler, or from a
-	// program; a section serves those only if who may look may also do what they do.
+	// program; a section serves those only if everybody who may look may also do what they do.
 	Serve func(w http.ResponseWriter, r *http.Request, page *Page)
 }
 

@@ -134,7 +134,7 @@ func TestValuesAreShared(t *testing.T) {
 	}
 }
 
-// Who reads an entry may change what he has: nobody else sees it, and the history does not have it.
+// A reader of an entry may change what it has: nobody else sees it, and the history does not have it.
 func TestValuesAreReadApart(t *testing.T) {
 	leads := led()
 	leader := logdriven.NewExecutor(leads.graph, 0)

@@ -14,7 +14,7 @@ import (
 //
 // In memory it has the values. Where the flow is kept it has those with pointers as they are encoded: an output may keep millions
 // of entries that nobody reads, which take a half or a third of the memory so, and the location that gives an entry and the
-// port that shows it have one copy of it. Who reads an entry has a value of his own.
+// port that shows it have one copy of it. Each reader of an entry has a value of its own.
 type Entries[K comparable, V any] struct {
 	plain  *keyed.Table[K, V]      // nil if values are packed
 	packed *keyed.Table[K, string] // nil if they are not

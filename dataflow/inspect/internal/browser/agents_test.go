@@ -82,7 +82,7 @@ func (a *asking) post(url string, message any) {
 	resp.Body.Close()
 }
 
-// blind is a user who is shown nothing but the pages.
+// A blind surface shows nothing: the pages do.
 type blind struct{}
 
 func (blind) OAuth(context.Context, agentproto.CallKey, *agentproto.OAuth)       {}

@@ -81,7 +81,7 @@ func TestD02_Misuse(t *testing.T) {
 		{`<nil>`, func() { provide(toolserver.OAuthProvider{SubjectIsUser: true}) }},
 		{`<nil>`, func() { provide(toolserver.OAuthProvider{Confirm: true}) }},
 		{`<nil>`, func() { provide(toolserver.OAuthProvider{UnsafeAnyoneMayAuthorize: "why"}) }},
-		{`toolserver: New: OAuthProvider "p": Params must not set state`, func() {
+		{`toolserver: New: OAuthProvider "p": state must not be in Params`, func() {
 			toolserver.New(toolserver.Options{Name: "x", PublicURL: "https://tools.example", Providers: []toolserver.OAuthProvider{
 				{ID: "p", AuthURL: "https://id.example/auth", TokenURL: "https://id.example/token", ClientID: "c", Confirm: true, Params: map[string]string{"state": "1"}}}})
 		}},

@@ -254,7 +254,7 @@ func TestSubjectIsUserNeedsKeys(t *testing.T) {
 	for want, change := range map[string]func(*toolserver.OAuthProvider){
 		"needs an Issuer and the scope openid":  func(p *toolserver.OAuthProvider) { p.Scopes = nil },
 		"KeysURL must be an absolute https URL": func(p *toolserver.OAuthProvider) { p.KeysURL = "http://keys.example" },
-		"Params must not set nonce":             func(p *toolserver.OAuthProvider) { p.Params = map[string]string{"nonce": "n"} },
+		"nonce must not be in Params":           func(p *toolserver.OAuthProvider) { p.Params = map[string]string{"nonce": "n"} },
 	} {
 		func() {
 			defer func() {

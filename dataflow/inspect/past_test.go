@@ -222,7 +222,7 @@ func testHistoryPage(t *testing.T) {
 	}
 	third := page(fmt.Sprintf("?step=%d&type=string&key=a", model.steps[2]), 200)
 	for _, want := range []string{
-		fmt.Sprintf(`<a rel="prev" href="history?key=a&amp;partition=0&amp;step=`), `rel="next"`, "<code>a: 3</code>", `<del>1</del>`, `<ins>4</ins>`,
+		`<a rel="prev" href="history?key=a&amp;partition=0&amp;step=`, `rel="next"`, "<code>a: 3</code>", `<del>1</del>`, `<ins>4</ins>`,
 		fmt.Sprintf(`step=%d&amp;type=string">%d</a>`, model.steps[0], model.steps[0]), `aria-current="true"`, "v1/history/export?partition=0", "past_test.go:",
 	} {
 		if !strings.Contains(third, want) {

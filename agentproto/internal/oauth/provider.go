@@ -99,7 +99,7 @@ func (c *Client) check(p *Provider) error {
 	}
 	for _, name := range reserved {
 		if _, set := p.Params[name]; set {
-			return fmt.Errorf("Params must not set %s", name)
+			return fmt.Errorf("%s must not be in Params", name)
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ type Counts struct {
 
 	Views  uint64 // view_update messages handed to the surface
 	Events uint64 // subscription_event messages; of these,
-	// Unsubscribed were dropped because the call had no subscription, or not any more. It
+	// Unsubscribed were dropped because the call had no open subscription. It
 	// counts attempts to cancel such a subscription too.
 	Unsubscribed uint64
 

@@ -90,7 +90,7 @@ type changeJSON struct {
 	After    *entry `json:"after,omitempty"`
 }
 
-// past serves the history of a durable flow.
+// handlePast serves the history of a durable flow.
 func (v *view) handlePast(mux *http.ServeMux) {
 	if v.past.app == nil {
 		return

@@ -92,7 +92,7 @@ func isRejection(err error) bool {
 // accept takes what a provider issued for a user and scopes, or for those it says itself.
 func (c *Client) accept(p *Provider, key vault.Key, t *oauth2.Token, scopes []string) (*vault.Token, authorize.Class) {
 	kept := &vault.Token{Access: t.AccessToken, Refresh: t.RefreshToken, Expiry: t.Expiry, Scopes: scopes}
-	c.o.Guard.AddOnce(leak.Owner(key), t.AccessToken, t.RefreshToken) // whatever becomes of it
+	c.o.Guard.AddOnce(leak.Owner(key), t.AccessToken, t.RefreshToken) // also if the token is refused below
 	if !strings.EqualFold(t.Type(), "Bearer") {
 		c.o.Log.Error("token is not a bearer token", "provider", p.ID)
 		return nil, authorize.Failed

@@ -208,7 +208,7 @@ func (m *moves) one(session string) *sync.Mutex {
 	return l
 }
 
-// freeze has the callbacks of threads wait, or not any more.
+// freeze has the callbacks of threads wait, or no longer wait.
 func (m *moves) freeze(threads []string, frozen bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -67,7 +67,7 @@ func statusOf(a *edge.Answer) (Answer, string) {
 	case a.Broken != nil || err != nil || answer.Alive == nil:
 		return Lost, "it was asked for it, and did not say whether it has it"
 	case !*answer.Alive:
-		return Lost, "it does not have it any more"
+		return Lost, "it no longer has it"
 	}
 	return aliveStatus, ""
 }

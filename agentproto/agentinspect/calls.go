@@ -43,12 +43,6 @@ func callOf(st host.CallStanding) call {
 	if st.Cause != 0 {
 		c.Cause = st.Cause.String()
 	}
-	if st.Made.IsZero() {
-		c.Made = time.Time{}
-	}
-	if st.Since.IsZero() {
-		c.Since = time.Time{}
-	}
 	return c
 }
 

@@ -20,5 +20,7 @@
 //	agents/events?thread=&from=            messages as they come, and where the thread stands: server-sent events, of which
 //	                                       a reader that was cut off gets those behind its Last-Event-ID
 //
+// With [Options].Answers a form that is posted to agents/answers, as that of a prompt is, answers what a user is asked.
+//
 // What is shown of calls and threads is what this process has of the partitions that it owns, and of messages all.
 package agentinspect

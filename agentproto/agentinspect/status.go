@@ -3,18 +3,35 @@ package agentinspect
 import (
 	"net/http"
 	"time"
-
-	"github.com/millrace/millrace/agentproto/host"
 )
 
 // A status is how a runtime is, as JSON has it.
 type status struct {
 	At      time.Time    `json:"at"`
-	Counts  host.Counts  `json:"counts"`
+	Counts  counts       `json:"counts"`
 	Prompts int          `json:"prompts"`
 	Memory  filled       `json:"memory"`
 	Bodies  filled       `json:"bodies"`
 	Servers []toolServer `json:"servers"`
+}
+
+// counts are what package host counts, as JSON has it.
+type counts struct {
+	Calls        uint64 `json:"calls"`
+	Attempts     uint64 `json:"attempts"`
+	Results      uint64 `json:"results"`
+	Failures     uint64 `json:"failures"`
+	Duplicates   uint64 `json:"duplicates"`
+	Late         uint64 `json:"late"`
+	Repeated     uint64 `json:"repeated"`
+	Malformed    uint64 `json:"malformed"`
+	Forged       uint64 `json:"forged"`
+	Busy         uint64 `json:"put_off"`
+	Views        uint64 `json:"views"`
+	Events       uint64 `json:"events"`
+	Unsubscribed uint64 `json:"unsubscribed"`
+	LeftOut      uint64 `json:"left_out"`
+	Forwarded    uint64 `json:"forwarded"`
 }
 
 // A filled is how much of a bound is used.
@@ -25,16 +42,16 @@ type filled struct {
 
 // A toolServer is what the runtime knows of a tool server.
 type toolServer struct {
-	URL      string      `json:"url"`
-	Name     string      `json:"name,omitempty"` // in its manifest
-	State    string      `json:"state"`          // ok, not asked, down, or no manifest
-	Failure  string      `json:"failure,omitempty"`
-	Failed   time.Time   `json:"failed,omitzero"`
-	Command  bool        `json:"command"` // the runtime runs it
-	InFlight int         `json:"in_flight"`
-	Slots    int         `json:"slots"`
-	Counts   host.Counts `json:"counts"`
-	Tools    []tool      `json:"tools"`
+	URL      string    `json:"url"`
+	Name     string    `json:"name,omitempty"` // in its manifest
+	State    string    `json:"state"`          // ok, not asked, down, or no manifest
+	Failure  string    `json:"failure,omitempty"`
+	Failed   time.Time `json:"failed,omitzero"`
+	Command  bool      `json:"command"` // the runtime runs it
+	InFlight int       `json:"in_flight"`
+	Slots    int       `json:"slots"`
+	Counts   counts    `json:"counts"`
+	Tools    []tool    `json:"tools"`
 }
 
 type tool struct {
@@ -45,11 +62,11 @@ type tool struct {
 func (v *view) statusOf() status {
 	st := v.rt.Stats()
 	s := status{
-		At: time.Now().UTC(), Counts: st.Counts, Prompts: st.Prompts, Memory: filled(st.Memory), Bodies: filled(st.Bodies), Servers: []toolServer{},
+		At: time.Now().UTC(), Counts: counts(st.Counts), Prompts: st.Prompts, Memory: filled(st.Memory), Bodies: filled(st.Bodies), Servers: []toolServer{},
 	}
 	for _, t := range v.rt.ToolServers() {
 		shown := toolServer{
-			URL: t.URL, Name: t.Name, State: "ok", Command: t.Command, InFlight: t.InFlight, Slots: t.Slots, Counts: t.Counts, Tools: []tool{},
+			URL: t.URL, Name: t.Name, State: "ok", Command: t.Command, InFlight: t.InFlight, Slots: t.Slots, Counts: counts(t.Counts), Tools: []tool{},
 		}
 		switch {
 		case t.Down != nil:

@@ -99,7 +99,7 @@ func (s stream) follow(ctx context.Context, v *view, id string, from int) {
 	stand := func() bool {
 		next := standing{Prompts: v.promptsOf(func(p prompt) bool { return p.Thread == id })}
 		if t, err := v.standing(ctx, id); err == nil {
-			next.State, next.Pending = t.State(), t.Pending
+			next.State, next.Pending = t.State, t.Pending
 		}
 		if reflect.DeepEqual(now, next) {
 			return true

@@ -128,6 +128,43 @@ func TestTranscript(t *testing.T) {
 	})
 }
 
+// So many transcripts are sent at once, and no more; when one has ended there is room for another.
+func TestStreamsAreBounded(t *testing.T) {
+	inWorlds(t, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if _, err := w.rt.OpenSession(ctx, host.SessionRequest{ID: "s"}); err != nil {
+			t.Fatal(err)
+		}
+		const most = 32
+		begun := make(chan bool)
+		readers, leave := context.WithCancel(ctx)
+		defer leave()
+		for range most {
+			go w.follow(readers, "thread=s", "", func(event) bool {
+				begun <- true
+				<-readers.Done()
+				return false
+			})
+			select {
+			case <-begun:
+			case <-ctx.Done():
+				t.Fatal("a transcript is not sent")
+			}
+		}
+		if status := w.follow(ctx, "thread=s", "", func(event) bool { return false }); status != http.StatusServiceUnavailable {
+			t.Errorf("one more is answered %d", status)
+		}
+		leave()
+		for status := 0; status != http.StatusOK && ctx.Err() == nil; {
+			status = w.follow(ctx, "thread=s", "", func(event) bool { return false })
+		}
+		if ctx.Err() != nil {
+			t.Error("there is no room when all have ended")
+		}
+	})
+}
+
 // What a thread waits for is told while somebody looks, and the end of the thread ends the answer.
 func TestStanding(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {

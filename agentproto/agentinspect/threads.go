@@ -15,6 +15,7 @@ type thread struct {
 	ID            string   `json:"id"`
 	UserID        string   `json:"user_id,omitempty"`
 	Ancestors     []string `json:"ancestors,omitempty"`
+	State         string   `json:"state"` // the fields below in a few words
 	Messages      int      `json:"messages"`
 	Asking        bool     `json:"asking"` // the model is being asked
 	Pending       int      `json:"pending"`
@@ -27,28 +28,28 @@ type thread struct {
 	Place         string   `json:"place"`
 }
 
-// State returns where the thread stands in a few words.
-func (t thread) State() string {
+func threadOf(st conversation.Standing) thread {
+	return thread{
+		st.ID, st.UserID, st.Ancestors, stateOf(st), st.Messages, st.Asking, st.Pending, st.Authorizing, st.Subscriptions, st.Deferred,
+		st.Children, st.Views, st.Closed, st.Place,
+	}
+}
+
+// stateOf returns where a thread stands in a few words.
+func stateOf(st conversation.Standing) string {
 	switch {
-	case t.Place != "here":
-		return t.Place
-	case t.Closed:
+	case st.Place != "here":
+		return st.Place
+	case st.Closed:
 		return "closed"
-	case t.Asking:
+	case st.Asking:
 		return "the model is asked"
-	case t.Authorizing > 0:
+	case st.Authorizing > 0:
 		return "waits for an authorization"
-	case t.Pending > 0:
+	case st.Pending > 0:
 		return "waits for calls"
 	}
 	return "at rest"
-}
-
-func threadOf(st conversation.Standing) thread {
-	return thread{
-		st.ID, st.UserID, st.Ancestors, st.Messages, st.Asking, st.Pending, st.Authorizing, st.Subscriptions, st.Deferred,
-		st.Children, st.Views, st.Closed, st.Place,
-	}
 }
 
 // threads shows the threads that this process remembers.

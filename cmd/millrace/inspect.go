@@ -214,7 +214,10 @@ func (i *inspection) show(ctx context.Context, health *healthBody, healthText []
 		return err
 	}
 	if i.json {
-		return i.showJSON(healthText, text)
+		return i.printJSON(struct {
+			Health json.RawMessage `json:"health"`
+			Status json.RawMessage `json:"status"`
+		}{healthText, text})
 	}
 	t := newReport(&s, &graph, health)
 	views[i.view](t)
@@ -223,12 +226,9 @@ func (i *inspection) show(ctx context.Context, health *healthBody, healthText []
 
 func written(_ int, err error) error { return err }
 
-// showJSON prints health and status as one object: with --watch as one line.
-func (i *inspection) showJSON(health, status []byte) error {
-	text, err := json.Marshal(struct {
-		Health json.RawMessage `json:"health"`
-		Status json.RawMessage `json:"status"`
-	}{health, status})
+// printJSON prints a value: with --watch as one line.
+func (i *inspection) printJSON(x any) error {
+	text, err := json.Marshal(x)
 	if err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (i *inspection) get(ctx context.Context, path string, into any, want ...int
 	case err != nil:
 	case status == http.StatusUnauthorized:
 		err = fmt.Errorf("%s asks for a token: give it in %s or --token-file", i.client.base, inspectTokenEnv)
-	case status == http.StatusNotFound:
+	case status == http.StatusNotFound && !json.Valid(text): // what answers knows no such path
 		err = fmt.Errorf("there is no page of a flow at %s: is it mounted elsewhere, such as at /inspect?", i.client.base)
 	default:
 		err = fmt.Errorf("%s: %s", i.client.base, problemIn(status, text))

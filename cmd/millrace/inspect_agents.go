@@ -1,18 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/millrace/millrace/internal/plain"
 )
 
 // The pages of a runtime of agents in a terminal: what package agentinspect gives as JSON.
@@ -73,28 +69,12 @@ func (i *inspection) showAgents(ctx context.Context) error {
 		}
 	}
 	if i.json {
-		return i.agentsJSON(lines)
+		return i.printJSON(lines)
 	}
 	if from != "" {
 		t.line("\nThere are more: see the page.")
 	}
 	return t.flush(stdout)
-}
-
-// agentsJSON prints lines as one array.
-func (i *inspection) agentsJSON(lines []json.RawMessage) error {
-	text, err := json.Marshal(lines)
-	if err != nil {
-		return err
-	}
-	if i.watch == 0 {
-		var b bytes.Buffer
-		if err := json.Indent(&b, text, "", "  "); err != nil {
-			return err
-		}
-		text = b.Bytes()
-	}
-	return written(fmt.Fprintf(stdout, "%s\n", plain.JSON(text)))
 }
 
 // since says how long before a moment a time was.
@@ -126,26 +106,14 @@ func serverRow(t *report, _ time.Time, line []byte) error {
 
 func threadRow(t *report, _ time.Time, line []byte) error {
 	var s struct {
-		ID, Place                                               string
+		ID, State                                               string
 		UserID                                                  string `json:"user_id"`
 		Messages, Pending, Authorizing, Subscriptions, Children int
-		Asking, Closed                                          bool
 	}
 	if err := json.Unmarshal(line, &s); err != nil {
 		return err
 	}
-	state := "at rest"
-	switch {
-	case s.Place != "here":
-		state = s.Place
-	case s.Closed:
-		state = "closed"
-	case s.Asking:
-		state = "the model is asked"
-	case s.Pending > 0:
-		state = "waits for calls"
-	}
-	t.row(s.ID, cmp.Or(s.UserID, "-"), state, s.Messages, s.Pending, s.Authorizing, s.Subscriptions, s.Children)
+	t.row(s.ID, cmp.Or(s.UserID, "-"), s.State, s.Messages, s.Pending, s.Authorizing, s.Subscriptions, s.Children)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -95,6 +96,27 @@ func TestServeInspect(t *testing.T) {
 	} {
 		if status, text := ask(path, person); status != http.StatusOK || !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
 			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	for word, want := range map[string]string{
+		"":        "agent runtime is healthy.",
+		"servers": tools[0],
+		"threads": "",
+		"calls":   "thread  call",
+		"prompts": "thread  call",
+	} {
+		out, errs, code := inspected(t, token, s.api+"/inspect", word)
+		if word == "threads" { // of a runtime without a model
+			if code != 3 || !strings.Contains(errs, "no model") {
+				t.Errorf("%s: %d %s%s", word, code, out, errs)
+			}
+			continue
+		}
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: %d %s%s", word, code, out, errs)
+		}
+		if out, _, code := inspected(t, token, s.api+"/inspect", word, "--json"); code != 0 || !json.Valid([]byte(out)) {
+			t.Errorf("%s in JSON: %d %s", word, code, out)
 		}
 	}
 	retry := func(r *http.Request) {

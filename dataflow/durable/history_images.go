@@ -106,9 +106,9 @@ func (x *images) forget(partition int) {
 }
 
 // image returns what an owner remembers between two steps, or nil if another program's form of it is
-// still read.
+// still read, or if it is too large for an image.
 func (o *owner) image(fence uint64) (*image, error) {
-	if o.program.converts {
+	if o.program.converts || o.cutter.Live() > imageBytes {
 		return nil, nil
 	}
 	o.cutter.Again()

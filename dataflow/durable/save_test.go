@@ -46,3 +46,24 @@ func TestPiecesOfCutAreBounded(t *testing.T) {
 		t.Errorf("the state has %d pieces, written in %d turns: it is too small for this test", all, turns)
 	}
 }
+
+// A state that is too large for an image of a history is not written for one, which would need as much memory again.
+func TestImageOfLargeState(t *testing.T) {
+	for keys, want := range map[int]bool{1000: true, imageBytes/64 + 1: false} {
+		l := executorOf(t)
+		if _, err := l.Begin(0); err != nil {
+			t.Fatal(err)
+		}
+		data, err := CBOR().Append(nil, posting{N: keys})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Step(1, [][]byte{(&codec.Record{Value: data}).Encode(nil)}, nil); err != nil {
+			t.Fatal(err)
+		}
+		o := &owner{core: &core{}, leader: l, cutter: l.Cutter()}
+		if im, err := o.image(1); err != nil || (im != nil) != want {
+			t.Errorf("of %d keys there is an image: %v, %v", keys, im != nil, err)
+		}
+	}
+}

@@ -52,10 +52,9 @@ const (
 func (v *view) find(ctx context.Context, keyType, text string) (found []entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	types := v.keyTypes()
-	same := slices.DeleteFunc(slices.Clone(types), func(t reflect.Type) bool { return t.String() != keyType })
-	if len(same) == 0 {
-		return nil, fmt.Errorf("%w: nothing has keys of type %q; the types are %v", dataflow.ErrNoState, keyType, types)
+	same, err := v.typesNamed(keyType)
+	if err != nil {
+		return nil, err
 	}
 	read := false
 	for _, t := range same {
@@ -75,6 +74,17 @@ func (v *view) find(ctx context.Context, keyType, text string) (found []entry, e
 		return found, nil
 	}
 	return nil, err
+}
+
+// typesNamed returns the types of keys with a name, of which there may be several, from several packages. The error says
+// which types there are.
+func (v *view) typesNamed(name string) ([]reflect.Type, error) {
+	types := v.keyTypes()
+	same := slices.DeleteFunc(slices.Clone(types), func(t reflect.Type) bool { return t.String() != name })
+	if len(same) == 0 {
+		return nil, fmt.Errorf("%w: nothing has keys of type %q; the types are %v", dataflow.ErrNoState, name, types)
+	}
+	return same, nil
 }
 
 // keyTypes returns the types of keys in the order of their names.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,8 +37,12 @@ type past struct {
 
 	busy    chan struct{} // of capacity 1: steps are made again
 	mu      sync.Mutex
-	history *durable.History // once somebody has asked
+	history *durable.History // nil if nobody has asked for a while
+	idle    *time.Timer      // forgets it, with the images that it keeps in memory
 }
+
+// pastKept is how long the history is kept for who asks again.
+const pastKept = time.Minute
 
 func newPast(app App) *past {
 	p := &past{busy: make(chan struct{}, 1)}
@@ -55,12 +57,22 @@ var errBusy = errors.New("steps are being made again for another request: ask ag
 func (p *past) open(ctx context.Context) (*durable.History, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.history != nil {
-		return p.history, nil
+	if p.history == nil {
+		h, err := p.app.History(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.history, p.idle = h, time.AfterFunc(pastKept, p.forget)
 	}
-	h, err := p.app.History(ctx)
-	p.history = h
-	return h, err
+	p.idle.Reset(pastKept)
+	return p.history, nil
+}
+
+// forget forgets the history. A request that has it goes on with it: the log is that of the flow, so nothing has to be closed.
+func (p *past) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.history = nil
 }
 
 // replay calls do with the history, unless it is called for another request now.
@@ -149,10 +161,9 @@ func (v *view) keyIn(r *http.Request) (key any, err error) {
 	if !v.options.Values {
 		return nil, errHidden
 	}
-	types := v.keyTypes()
-	same := slices.DeleteFunc(slices.Clone(types), func(t reflect.Type) bool { return t.String() != q.Get("type") })
-	if len(same) == 0 {
-		return nil, fmt.Errorf("%w: nothing has keys of type %q; the types are %v", dataflow.ErrNoState, q.Get("type"), types)
+	same, err := v.typesNamed(q.Get("type"))
+	if err != nil {
+		return nil, err
 	}
 	for _, t := range same {
 		if key, err = keytext.Parse(t, q.Get("key")); err == nil {

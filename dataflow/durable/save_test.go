@@ -2,15 +2,17 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A snapshot is in memory a few pieces at a time, also where no time passes while it is written, as on a machine that is faster than
-// its disk: it would catch one that takes as much memory as the state.
-func TestPiecesOfCutAreBounded(t *testing.T) {
-	const keys = 1_000_000
+// largeExecutor returns an executor that remembers so many keys.
+func largeExecutor(t *testing.T, keys int) *logdriven.Executor {
+	t.Helper()
 	l := executorOf(t)
 	if _, err := l.Begin(0); err != nil {
 		t.Fatal(err)
@@ -22,6 +24,30 @@ func TestPiecesOfCutAreBounded(t *testing.T) {
 	if _, err := l.Step(1, [][]byte{(&codec.Record{Value: data}).Encode(nil)}, nil); err != nil {
 		t.Fatal(err)
 	}
+	return l
+}
+
+// Whoever waits until a snapshot is whole is told that it was not kept, and does not wait for one that nobody writes.
+func TestFinishOfFailedSnapshot(t *testing.T) {
+	l := largeExecutor(t, 1_000_000)
+	failed := errors.New("the disk is gone")
+	c := &cut{wake: make(chan struct{}, 1), written: make(chan struct{}, 1), done: make(chan struct{}), ctx: t.Context(), err: failed}
+	close(c.done)
+	o := &owner{core: &core{}, cutter: l.Cutter(), cut: c, before: c}
+	if err := o.cutter.Begin(0); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := o.finish(ctx); !errors.Is(err, failed) || o.cut != nil {
+		t.Errorf("it ended with %v, and is under way still: %v", err, o.cut != nil)
+	}
+}
+
+// A snapshot is in memory a few pieces at a time, also where no time passes while it is written, as on a machine that is faster than
+// its disk: it would catch one that takes as much memory as the state.
+func TestPiecesOfCutAreBounded(t *testing.T) {
+	l := largeExecutor(t, 1_000_000)
 	c := &cut{wake: make(chan struct{}, 1), written: make(chan struct{}, 1), ctx: context.Background()}
 	o := &owner{core: &core{}, cutter: l.Cutter(), cut: c}
 	if err := o.cutter.Begin(0); err != nil {
@@ -50,17 +76,7 @@ func TestPiecesOfCutAreBounded(t *testing.T) {
 // A state that is too large for an image of a history is not written for one, which would need as much memory again.
 func TestImageOfLargeState(t *testing.T) {
 	for keys, want := range map[int]bool{1000: true, imageBytes/64 + 1: false} {
-		l := executorOf(t)
-		if _, err := l.Begin(0); err != nil {
-			t.Fatal(err)
-		}
-		data, err := CBOR().Append(nil, posting{N: keys})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := l.Step(1, [][]byte{(&codec.Record{Value: data}).Encode(nil)}, nil); err != nil {
-			t.Fatal(err)
-		}
+		l := largeExecutor(t, keys)
 		o := &owner{core: &core{}, leader: l, cutter: l.Cutter()}
 		if im, err := o.image(1); err != nil || (im != nil) != want {
 			t.Errorf("of %d keys there is an image: %v, %v", keys, im != nil, err)

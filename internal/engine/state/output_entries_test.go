@@ -3,10 +3,12 @@ package state
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/keyed"
 )
@@ -49,5 +51,53 @@ func TestDescribePacked(t *testing.T) {
 	newTableState(packed, codec.Of[int]{}, codec.Of[string]{Show: show}).Describe(&codec.Describer{W: &b, Left: -1})
 	if a.String() != b.String() || !strings.Contains(a.String(), "Ada") {
 		t.Errorf("described as %q, and packed as %q", a.String(), b.String())
+	}
+}
+
+// A form is JSON behind a word, which says with what it was encoded.
+type form string
+
+func (f form) Check(reflect.Type) error { return nil }
+
+func (f form) Append(dst []byte, v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	return append(append(dst, f...), data...), err
+}
+
+func (f form) Decode(data []byte, p any) error {
+	text, ok := bytes.CutPrefix(data, []byte(f))
+	if !ok {
+		return fmt.Errorf("%q is not of form %s", data, f)
+	}
+	return json.Unmarshal(text, p)
+}
+
+// What was saved by another program is kept as this one encodes it, and what cannot be decoded is found when it is loaded.
+func TestLoadPacked(t *testing.T) {
+	const own, other = form("own"), form("other")
+	g := engine.New(engine.Settings{Codec: own})
+	packed := Packed[letter](engine.NewOp(g.NewLocation("here"), "out", ""))
+	for _, x := range []struct {
+		saved string
+		with  form
+		want  string // none if it is refused
+	}{
+		{`own{"To":"Ada"}`, own, `own{"To":"Ada"}`},
+		{`other{"To":"Ada"}`, other, `own{"To":"Ada"}`},
+		{`own{"To":"Ada"`, own, ""},
+		{`other{"To":"Ada"}`, own, ""},
+		{`own{"To":7}`, own, ""},
+	} {
+		d := &codec.Decoder{Data: codec.AppendString(nil, x.saved)}
+		var kept string
+		if packed.Load(d, x.with, &kept); kept != x.want || (d.Err == nil) != (x.want != "") {
+			t.Errorf("%s, loaded with %s, is kept as %q: %v", x.saved, x.with, kept, d.Err)
+		}
+		if x.want == "" {
+			continue
+		}
+		if saved, err := packed.Save(nil, own, &kept); err != nil || string(saved) != string(codec.AppendString(nil, x.want)) {
+			t.Errorf("%s is saved as %q, %v", kept, saved, err)
+		}
 	}
 }

@@ -8,6 +8,7 @@
 //	mark      how far each file of db that is appended to was synced, and a checksum of that
 //	unfinished  there while a history is copied here
 //	reserve   room on the disk for what is under way when the disk is full
+//	reserve-log  a part of it that the write-ahead log does not share with tables
 //	db/       a database of Pebble, with these keys:
 //
 //	r|partition|position     a message of records

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -35,26 +36,34 @@ type files struct {
 	synced []synced
 }
 
-// do makes a change on the disk. It returns false if there is none, since the log has failed.
-func (fs *files) do(what string, change func() error) bool {
-	for tries := 0; ; tries++ {
+// do makes a change on the disk, to the file at path or besides. It returns false if there is
+// none, since the log has failed.
+func (fs *files) do(what, path string, change func() error) bool {
+	by := forLog
+	if isTable(path) {
+		by = forTable
+	}
+	for try := 1; ; try++ {
 		if fs.failed.Load() {
 			return false
 		}
-		err := change()
-		if tries > 0 && !isFull(err) {
-			fs.room.waited()
+		err := error(syscall.ENOSPC)
+		if !fs.room.held(by) {
+			err = change()
+		}
+		if try > 1 && !isFull(err) {
+			fs.room.waited(by)
 		}
 		if err == nil {
 			return true
 		}
 		if !isFull(err) {
-			fs.stop(fmt.Errorf("%s: %w", what, err))
+			fs.stop(fmt.Errorf("%s %s: %w", what, path, err))
 			return false
 		}
-		if !fs.room.wait(tries == 0) {
-			fs.room.waited()
-			fs.stop(fmt.Errorf("%s: %w", what, err))
+		if !fs.room.wait(by, try) {
+			fs.room.waited(by)
+			fs.stop(fmt.Errorf("%s %s: %w", what, path, err))
 			return false
 		}
 	}
@@ -72,7 +81,7 @@ func (fs *files) update(change func()) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	change()
-	fs.do("write the mark", func() error { return fs.mark.write(fs.synced) })
+	fs.do("write", "the mark", func() error { return fs.mark.write(fs.synced) })
 }
 
 // forget takes a file that is about to go out of the mark.
@@ -86,7 +95,7 @@ func (fs *files) forget(path string) {
 	before := len(fs.synced)
 	fs.synced = slices.DeleteFunc(fs.synced, func(s synced) bool { return s.kind == kind && s.number == number })
 	if len(fs.synced) != before {
-		fs.do("write the mark", func() error { return fs.mark.settle(fs.synced) })
+		fs.do("write", "the mark", func() error { return fs.mark.settle(fs.synced) })
 	}
 }
 
@@ -100,7 +109,7 @@ func (fs *files) wrap(path string, f vfs.File) vfs.File {
 }
 
 func (fs *files) Create(name string, category vfs.DiskWriteCategory) (f vfs.File, err error) {
-	if !fs.do("create "+name, func() error { f, err = fs.FS.Create(name, category); return err }) {
+	if !fs.do("create", name, func() error { f, err = fs.FS.Create(name, category); return err }) {
 		return discarded{}, nil
 	}
 	return fs.wrap(name, f), nil
@@ -108,14 +117,14 @@ func (fs *files) Create(name string, category vfs.DiskWriteCategory) (f vfs.File
 
 func (fs *files) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (f vfs.File, err error) {
 	fs.forget(oldname)
-	if !fs.do("reuse "+oldname, func() error { f, err = fs.FS.ReuseForWrite(oldname, newname, category); return err }) {
+	if !fs.do("reuse", oldname, func() error { f, err = fs.FS.ReuseForWrite(oldname, newname, category); return err }) {
 		return discarded{}, nil
 	}
 	return fs.wrap(newname, f), nil
 }
 
 func (fs *files) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (f vfs.File, err error) {
-	if !fs.do("open "+name, func() error { f, err = fs.FS.OpenReadWrite(name, category, opts...); return err }) {
+	if !fs.do("open", name, func() error { f, err = fs.FS.OpenReadWrite(name, category, opts...); return err }) {
 		return discarded{}, nil
 	}
 	return fs.wrap(name, f), nil
@@ -130,17 +139,17 @@ func (fs *files) OpenDir(name string) (vfs.File, error) {
 }
 
 func (fs *files) Link(oldname, newname string) error {
-	fs.do("link "+newname, func() error { return fs.FS.Link(oldname, newname) })
+	fs.do("link", newname, func() error { return fs.FS.Link(oldname, newname) })
 	return nil
 }
 
 func (fs *files) Rename(oldname, newname string) error {
-	fs.do("rename "+oldname, func() error { return fs.FS.Rename(oldname, newname) })
+	fs.do("rename", oldname, func() error { return fs.FS.Rename(oldname, newname) })
 	return nil
 }
 
 func (fs *files) MkdirAll(dir string, perm os.FileMode) error {
-	fs.do("make the folder "+dir, func() error { return fs.FS.MkdirAll(dir, perm) })
+	fs.do("make the folder", dir, func() error { return fs.FS.MkdirAll(dir, perm) })
 	return nil
 }
 
@@ -179,7 +188,7 @@ func (f *file) Write(p []byte) (int, error) {
 		f.now.bytes += int64(len(p))
 	}
 	rest := p
-	f.fs.do("write "+f.path, func() error {
+	f.fs.do("write", f.path, func() error {
 		n, err := f.File.Write(rest)
 		rest = rest[n:]
 		return err
@@ -188,7 +197,7 @@ func (f *file) Write(p []byte) (int, error) {
 }
 
 func (f *file) WriteAt(p []byte, at int64) (int, error) {
-	f.fs.do("write "+f.path, func() error {
+	f.fs.do("write", f.path, func() error {
 		_, err := f.File.WriteAt(p, at)
 		return err
 	})

@@ -22,10 +22,11 @@ import (
 
 // A disk has so much room. Room is what is left; broken is what syncs return; syncing is called
 // at each sync, and may take its time as a disk does; full is called when there is no room for
-// a write.
+// a write. A table takes as much more room than it has bytes as greedy says.
 type disk struct {
 	vfs.FS
 	room    atomic.Int64
+	greedy  int64
 	broken  atomic.Pointer[error]
 	syncing func()
 	full    func()
@@ -40,21 +41,27 @@ func newDisk(room int64) *disk {
 type diskFile struct {
 	vfs.File
 	disk *disk
-}
-
-func (d *disk) wrap(f vfs.File, err error) (vfs.File, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &diskFile{f, d}, nil
+	more int64 // bytes of room that one byte takes besides its own
 }
 
 func (d *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return d.wrap(d.FS.Create(name, c))
+	f, err := d.FS.Create(name, c)
+	if err != nil {
+		return nil, err
+	}
+	w := &diskFile{File: f, disk: d}
+	if strings.HasSuffix(name, ".sst") {
+		w.more = d.greedy
+	}
+	return w, nil
 }
 
 func (d *disk) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return d.wrap(d.FS.ReuseForWrite(from, to, c))
+	f, err := d.FS.ReuseForWrite(from, to, c)
+	if err != nil {
+		return nil, err
+	}
+	return &diskFile{File: f, disk: d}, nil
 }
 
 func (d *disk) Remove(name string) error {
@@ -71,6 +78,7 @@ func (d *disk) Unwrap() vfs.FS { return d.FS }
 func (f *diskFile) Write(p []byte) (int, error) {
 	left := f.disk.room.Add(-int64(len(p)))
 	if left >= 0 {
+		f.disk.room.Add(-min(left, f.more*int64(len(p))))
 		return f.File.Write(p)
 	}
 	if f.disk.full != nil {
@@ -242,6 +250,26 @@ func TestFullDisk(t *testing.T) {
 	if h, err := l.Restore(soon(t), 1); err != nil || h.Fence != k.fence[1] || len(h.Steps) != k.steps[1] {
 		t.Errorf("restored %v", err)
 	}
+}
+
+// TestPurgeWhileTablesFillTheDisk purges where tables that are written in the background take whatever
+// room there is, and so much of the reserve as they get.
+func TestPurgeWhileTablesFillTheDisk(t *testing.T) {
+	t.Parallel()
+	d := newDisk(12 << 20)
+	d.greedy = 1000
+	l := openAs(t, disklog.On(d, t.TempDir(), small), journal.OpenOptions{Partitions: 2})
+	var k load
+	if err := k.run(soon(t), l, "first"); err != nil {
+		t.Fatal(err)
+	}
+	for upTo := range k.position[0] {
+		if err := l.Purge(soon(t), 0, upTo+1, 0); err != nil {
+			t.Fatalf("a purge up to %d on a full disk: %v", upTo+1, err)
+		}
+	}
+	d.room.Add(1 << 30)
+	goesOn(t, l, &k)
 }
 
 // closeSoon closes a log that can write nothing. It must not wait until it can.

@@ -57,6 +57,9 @@ func fileKind(base string) (kind byte, number uint64, ok bool) {
 	return 0, 0, false
 }
 
+// isTable reports whether a file is a table of pebble.
+func isTable(path string) bool { return strings.HasSuffix(path, ".sst") }
+
 func (s synced) name() string {
 	if s.kind == 'l' {
 		return fmt.Sprintf("%06d.log", s.number)

@@ -18,11 +18,12 @@ import (
 
 // Names in the folder of a log.
 const (
-	lockName     = "lock"
-	identityName = "identity"
-	markName     = "mark"
-	reserveName  = "reserve"
-	storageName  = "db"
+	lockName       = "lock"
+	identityName   = "identity"
+	markName       = "mark"
+	reserveName    = "reserve"
+	ownReserveName = "reserve-log"
+	storageName    = "db"
 )
 
 func openLog(ctx context.Context, s settings) (*Log, error) {
@@ -197,7 +198,7 @@ func (l *Log) prepare(made bool) error {
 		return l.damaged("%v", err)
 	}
 	l.torn(marked)
-	l.room = newRoom(fs, l.path(reserveName), l.opts.Reserve, l.logger)
+	l.room = newRoom(fs, l.opts.dir, l.opts.Reserve, l.logger)
 	l.room.told = l.refuse
 	l.files.room = l.room
 	if err := fs.MkdirAll(dir, 0o700); err != nil {

@@ -18,7 +18,8 @@ type Options struct {
 	// Reserve is how many bytes of the disk are set aside, in a file of zeros, for what is
 	// under way when the disk is full. Zero means 16 MiB. Less than [MaxAppend] cannot hold
 	// every append. A negative number means none: then what is under way waits until there is
-	// room.
+	// room. A quarter of it is a file of its own, which tables do not get: however much is
+	// merged in the background, a purge finds room.
 	Reserve int64
 }
 

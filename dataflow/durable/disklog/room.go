@@ -17,19 +17,39 @@ import (
 // taken. What is under way is completed with the reserve, a file whose bytes are given back
 // to the disk at that moment; if that does not suffice, it waits. The reserve is made again
 // as soon as there is room, and then the log takes everything again.
+//
+// A table that is merged can be larger than any reserve. So a quarter of the reserve is a file
+// of its own, which is given back for the write-ahead log and other small files: while it is
+// out, no table is written.
 type room struct {
 	fs     vfs.FS
-	path   string
-	size   int64
+	shared reserve
+	own    reserve // what tables do not get
 	logger *slog.Logger
 	told   func(error) // what waits to be written
 
 	mu      sync.Mutex
 	full    bool
-	waiting int           // writes that wait for room
+	ownOut  bool          // the own reserve was given back
+	waiting [uses]int     // writes that wait for room
 	ended   bool          // nothing waits any longer
 	end     chan struct{} // closed then
 	probes  sync.WaitGroup
+}
+
+// A use is what a write is for.
+type use int
+
+const (
+	forLog   use = iota // the write-ahead log, the mark and whatever else is small
+	forTable            // a table, which is written in the background
+	uses
+)
+
+// A reserve is a file of zeros.
+type reserve struct {
+	path string
+	size int64
 }
 
 // How often it is tried again to write what there was no room for, and to make the reserve.
@@ -43,15 +63,21 @@ func isFull(err error) bool {
 	return err != nil && (vfs.IsNoSpaceError(err) || errors.Is(err, syscall.ENOSPC) || isQuota(err))
 }
 
-func newRoom(fs vfs.FS, path string, size int64, logger *slog.Logger) *room {
-	r := &room{fs: fs, path: path, size: size, logger: logger, end: make(chan struct{})}
-	if info, err := fs.Stat(path); size == 0 || err == nil && info.Size() == size {
-		return r
-	}
-	if err := r.reserve(); err != nil {
-		r.mu.Lock()
-		r.lost()
-		r.mu.Unlock()
+// newRoom returns the room of a folder, with a reserve of size bytes.
+func newRoom(fs vfs.FS, folder string, size int64, logger *slog.Logger) *room {
+	r := &room{fs: fs, logger: logger, end: make(chan struct{})}
+	r.own = reserve{fs.PathJoin(folder, ownReserveName), size / 4}
+	r.shared = reserve{fs.PathJoin(folder, reserveName), size - size/4}
+	for _, is := range []reserve{r.own, r.shared} {
+		if r.there(is) {
+			continue
+		}
+		if err := r.make(is); err != nil {
+			r.mu.Lock()
+			r.lost()
+			r.mu.Unlock()
+			break
+		}
 	}
 	return r
 }
@@ -61,7 +87,7 @@ func (r *room) check() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.full {
-		return fmt.Errorf("%w on the disk of %s", journal.ErrFull, r.fs.PathDir(r.path))
+		return fmt.Errorf("%w on the disk of %s", journal.ErrFull, r.fs.PathDir(r.shared.path))
 	}
 	return nil
 }
@@ -70,27 +96,37 @@ func (r *room) check() error {
 func (r *room) blocked() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.waiting > 0
+	return r.waiting != [uses]int{}
 }
 
-// wait gives the reserve back and waits a little. It returns false when the log is ending.
-func (r *room) wait(first bool) bool {
+// held reports whether a use gets no room, even if there is some.
+func (r *room) held(by use) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return by == forTable && r.ownOut
+}
+
+// wait gives the reserve back and waits a little before a write is tried again. It returns
+// false when the log is ending.
+func (r *room) wait(by use, try int) bool {
 	r.mu.Lock()
 	lost := !r.full
 	r.lost()
-	if first {
-		r.waiting++
+	if try == 1 {
+		r.waiting[by]++
+	}
+	again := try == 1 // the reserve may be all that is needed
+	if try == 2 && by == forLog && !r.ownOut && !r.ended {
+		r.ownOut, again = true, true
+		r.give(r.own)
 	}
 	ended := r.ended
 	r.mu.Unlock()
 	if lost && r.told != nil {
 		r.told(r.check())
 	}
-	if ended {
-		return false
-	}
-	if first {
-		return true // the reserve may be all that is needed
+	if ended || again {
+		return !ended
 	}
 	t := time.NewTimer(writeAgain)
 	defer t.Stop()
@@ -102,10 +138,10 @@ func (r *room) wait(first bool) bool {
 	}
 }
 
-func (r *room) waited() {
+func (r *room) waited(by use) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting--
+	r.waiting[by]--
 }
 
 // lost notes that the disk is full. It is called with the lock.
@@ -114,14 +150,26 @@ func (r *room) lost() {
 		return
 	}
 	r.full = true
-	if err := r.fs.Remove(r.path); err != nil {
-		r.logger.Debug("the reserve is not there", "error", err)
-	}
-	r.logger.Error("the disk is full: nothing new is taken until there is room", "reserve", r.path)
+	r.give(r.shared)
+	r.logger.Error("the disk is full: nothing new is taken until there is room", "reserve", r.shared.path)
 	r.probes.Go(r.probe)
 }
 
-// probe makes the reserve again as soon as it can be made and nothing waits for room.
+// there reports whether a reserve is on the disk.
+func (r *room) there(is reserve) bool {
+	info, err := r.fs.Stat(is.path)
+	return is.size == 0 || err == nil && info.Size() == is.size
+}
+
+// give gives a reserve back to the disk.
+func (r *room) give(is reserve) {
+	if err := r.fs.Remove(is.path); err != nil {
+		r.logger.Debug("the reserve is not there", "file", is.path, "error", err)
+	}
+}
+
+// probe makes the reserve again as soon as it can be made and nothing waits for room, and before
+// that the part that tables wait for.
 func (r *room) probe() {
 	tick := time.NewTicker(probeAgain)
 	defer tick.Stop()
@@ -131,14 +179,23 @@ func (r *room) probe() {
 			return
 		case <-tick.C:
 		}
+		r.mu.Lock()
+		logs, out := r.waiting[forLog], r.ownOut
+		r.mu.Unlock()
+		if logs > 0 || (out || !r.there(r.own)) && r.make(r.own) != nil {
+			continue
+		}
+		r.mu.Lock()
+		r.ownOut = false
+		r.mu.Unlock()
 		if r.blocked() {
 			continue
 		}
-		if r.reserve() == nil {
+		if r.make(r.shared) == nil {
 			r.mu.Lock()
 			r.full = false
 			r.mu.Unlock()
-			r.logger.Info("there is room on the disk again", "reserve", r.path)
+			r.logger.Info("there is room on the disk again", "reserve", r.shared.path)
 			return
 		}
 	}
@@ -147,22 +204,22 @@ func (r *room) probe() {
 // smallest is what has to fit to say that there is room, if no reserve is wanted.
 const smallest = 64 << 10
 
-// reserve makes the file. Zeros are written, since not every file system can set bytes aside.
-func (r *room) reserve() (err error) {
-	temporary := r.path + ".new"
+// make makes the file of a reserve. Zeros are written, since not every file system can set bytes aside.
+func (r *room) make(is reserve) (err error) {
+	temporary := is.path + ".new"
 	f, err := r.fs.Create(temporary, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		err = errors.Join(err, f.Close())
-		if err != nil || r.size == 0 {
+		if err != nil || is.size == 0 {
 			err = errors.Join(err, r.fs.Remove(temporary))
 		} else {
-			err = r.fs.Rename(temporary, r.path)
+			err = r.fs.Rename(temporary, is.path)
 		}
 	}()
-	left := r.size
+	left := is.size
 	if left == 0 {
 		left = smallest
 	}

@@ -92,7 +92,8 @@ func (h *History) place(ctx context.Context, partition int, step uint64) (p Step
 	if err != nil {
 		return p, err
 	}
-	if step == 0 {
+	newest := step == 0
+	if newest {
 		step = kept.Fence
 	}
 	usage, err := h.core.log.Usage(ctx, partition)
@@ -102,7 +103,11 @@ func (h *History) place(ctx context.Context, partition int, step uint64) (p Step
 	if p.First, err = h.firstStep(ctx, partition); err != nil {
 		return p, err
 	}
-	if step < p.First {
+	switch {
+	case step >= p.First:
+	case newest: // there are newer ones since
+		return p, journal.ErrPurged
+	default:
 		return p, fmt.Errorf("%w: partition %d has no step %d: the first one that is kept is %d", ErrNoStep, partition, step, p.First)
 	}
 	h.mu.Lock()

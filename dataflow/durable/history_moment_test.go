@@ -304,7 +304,7 @@ func TestHistoryWhileItRuns(t *testing.T) {
 		lookers.Go(func() {
 			n := 0
 			defer func() { looked <- n }()
-			for ctx.Err() == nil {
+			for n == 0 || ctx.Err() == nil {
 				place, err := h.Place(t.Context(), 0, 0)
 				if err != nil {
 					t.Error(err)

@@ -19,16 +19,26 @@ type event struct{ id, name, data string }
 
 // follow reads the events of a thread until read is told enough.
 func (w *world) follow(ctx context.Context, query, last string, read func(event) (more bool)) (status int) {
-	r, err := http.NewRequestWithContext(ctx, "GET", w.pages.URL+"/x/agents/events?"+query, nil)
+	w.t.Helper()
+	status, err := w.events(ctx, query, last, read)
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	return status
+}
+
+// events is follow for any goroutine.
+func (w *world) events(ctx context.Context, query, last string, read func(event) (more bool)) (status int, err error) {
+	r, err := http.NewRequestWithContext(ctx, "GET", w.pages.URL+"/x/agents/events?"+query, nil)
+	if err != nil {
+		return 0, err
 	}
 	if last != "" {
 		r.Header.Set("Last-Event-ID", last)
 	}
 	resp, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
-		w.t.Fatal(err)
+		return 0, err
 	}
 	defer resp.Body.Close()
 	var e event
@@ -45,12 +55,12 @@ func (w *world) follow(ctx context.Context, query, last string, read func(event)
 			e.data = value
 		case "":
 			if e.name != "" && !read(e) {
-				return resp.StatusCode
+				return resp.StatusCode, nil
 			}
 			e = event{}
 		}
 	}
-	return resp.StatusCode
+	return resp.StatusCode, nil
 }
 
 // A transcript is sent as it grows. A reader who is cut off after each message has each of them once.
@@ -141,7 +151,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		readers, leave := context.WithCancel(ctx)
 		defer leave()
 		for range most {
-			go w.follow(readers, "thread=s", "", func(event) bool {
+			go w.events(readers, "thread=s", "", func(event) bool {
 				begun <- true
 				<-readers.Done()
 				return false

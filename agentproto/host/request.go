@@ -94,7 +94,7 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 	}
 	rt.knows(key)
 	rt.peers.Count(s, tally.Calls)
-	rt.trail.Note(key, "made", req.Operation)
+	rt.trail.NoteAt(key, call.Made, "made", req.Operation)
 	return key, nil
 }
 

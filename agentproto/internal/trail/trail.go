@@ -6,6 +6,7 @@ package trail
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,8 +51,11 @@ type noted struct {
 // New returns a trail without calls.
 func New() *Trail { return &Trail{now: time.Now, calls: make(map[agentproto.CallKey]*list.Element)} }
 
-// Note remembers that something happened to a call.
-func (t *Trail) Note(key agentproto.CallKey, what, why string) {
+// Note remembers that something has happened to a call.
+func (t *Trail) Note(key agentproto.CallKey, what, why string) { t.NoteAt(key, t.now(), what, why) }
+
+// NoteAt is Note for what happened at a time: others may have noted since what came of it.
+func (t *Trail) NoteAt(key agentproto.CallKey, at time.Time, what, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.calls[key]
@@ -71,7 +75,12 @@ func (t *Trail) Note(key agentproto.CallKey, what, why string) {
 		c.events = c.events[:MaxEvents-1]
 		c.lost++
 	}
-	c.events = append(c.events, noted{t.now().UnixNano(), what, why})
+	n := noted{at.UnixNano(), what, why}
+	i := len(c.events)
+	for i > 0 && c.events[i-1].at > n.at {
+		i--
+	}
+	c.events = slices.Insert(c.events, i, n)
 }
 
 // Of returns what happened to a call, in order, and how much is missing behind the first event. It is empty if nothing

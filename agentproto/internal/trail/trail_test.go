@@ -74,3 +74,20 @@ func TestCallsAreBounded(t *testing.T) {
 		t.Errorf("%d and %d calls are remembered", len(tr.calls), tr.order.Len())
 	}
 }
+
+// What is noted late is where it belongs.
+func TestOrderIsThatOfTime(t *testing.T) {
+	tr := New()
+	at := time.Now()
+	tr.NoteAt(key(1), at.Add(time.Second), "accepted", "")
+	tr.NoteAt(key(1), at, "made", "")
+	tr.NoteAt(key(1), at.Add(time.Second), "resolved", "")
+	var got []string
+	events, _ := tr.Of(key(1))
+	for _, e := range events {
+		got = append(got, e.What)
+	}
+	if want := []string{"made", "accepted", "resolved"}; !slices.Equal(got, want) {
+		t.Errorf("there is %v, want %v", got, want)
+	}
+}

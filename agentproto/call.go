@@ -42,6 +42,9 @@ type Call struct {
 	// [Event].Incarnation. It is a random number whose lowest 16 bits are zero, since detours are
 	// numbered from it, or zero where no key is used again.
 	Incarnation uint64
+
+	// Trace is the span that made the call, which what happens to it follows.
+	Trace Trace `json:",omitzero"`
 }
 
 // Is reports whether an incarnation is that of the call, wherever the call has moved since.

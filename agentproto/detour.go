@@ -97,7 +97,7 @@ func (t turn) goOn(selected int, since time.Time, lifetime time.Duration) {
 	s, open := t.s, t.s.open()
 	s.State, s.More = Pending, &more{Since: since, Lifetime: lifetime}
 	t.arm(cmp.Or(lifetime, t.lifetime))
-	a := &Answer{Key: s.Call.Key, Number: open.Number, Choice: open.Choice, Selected: selected, Server: s.Call.Server}
+	a := &Answer{Key: s.Call.Key, Number: open.Number, Choice: open.Choice, Selected: selected, Server: s.Call.Server, Trace: s.Call.Trace}
 	t.ask(Effect{
 		Kind: AnswerChoice, State: Pending, Choice: a.Choice, Detour: open.ID, Number: a.Number,
 		Selected: a.Selected, Server: a.Server,

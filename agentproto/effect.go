@@ -95,4 +95,5 @@ type Resolution struct {
 	Cause  Cause
 	Result *ToolResult // the tool's, or one made by the program whose text starts with "Error: "
 	Server string      // that of the call
+	Trace  Trace       `json:",omitzero"` // that of the call
 }

@@ -344,7 +344,7 @@ func (t turn) failAndCancel(cause Cause, format string, args ...any) {
 // resolve ends the call and forgets all but how.
 func (t turn) resolve(cause Cause, result *ToolResult) {
 	t.withdraw()
-	r := &Resolution{Key: t.s.Call.Key, Cause: cause, Result: result, Server: t.s.Call.Server}
+	r := &Resolution{Key: t.s.Call.Key, Cause: cause, Result: result, Server: t.s.Call.Server, Trace: t.s.Call.Trace}
 	*t.s = callState{State: Completed, Cause: cause, Armed: t.s.Armed + 1}
 	t.do.Emit(emission{Resolution: r})
 }

@@ -35,6 +35,7 @@ type Answer struct {
 	Choice   *UserChoice
 	Selected int
 	Server   string // as of [Prompt]
+	Trace    Trace  `json:",omitzero"` // that of the call
 }
 
 // A Notice is what a call tells its thread, for [ProgramOptions].Notify.

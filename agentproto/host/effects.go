@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/queue"
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 	"github.com/millrace/millrace/agentproto/host/internal/tally"
+	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
 // perform is the goroutine that does what the program asks for. Nothing in it
@@ -35,6 +36,7 @@ func (rt *Runtime) do(e agentproto.Effect) {
 	switch e.Kind {
 	case agentproto.Resolve:
 		rt.trail.Note(key, "resolved", e.Resolution.Cause.String())
+		rt.traceResolution(e.Resolution)
 		rt.resolved(e.Resolution)
 		rt.display.Progress(key, e.State)
 
@@ -84,6 +86,12 @@ func (rt *Runtime) do(e agentproto.Effect) {
 		}
 		rt.log.Debug("dropped", quote.Call(key), "reason", e.Dropped.String())
 	}
+}
+
+// traceResolution makes the last span of a call.
+func (rt *Runtime) traceResolution(r *agentproto.Resolution) {
+	_, span := tracing.Start(rt.ctx, rt.opts.Tracer, agentproto.SpanStart{Name: agentproto.SpanResolve, Parent: r.Trace, Key: r.Key})
+	span.End(r.Cause.String(), r.Cause != agentproto.ByResult)
 }
 
 // resolved hands a resolution to whoever follows the results.

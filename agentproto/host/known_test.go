@@ -87,7 +87,7 @@ func TestKeyOfLastingCall(t *testing.T) {
 				if _, err := w.rt.Call(t.Context(), request); !errors.Is(err, ErrDuplicateCall) {
 					t.Errorf("a second call: %v, want %v", err, ErrDuplicateCall)
 				}
-				again, _, err := w.rt.prepare(t.Context(), &request) // as a process does that has not the session
+				again, _, err := w.rt.prepare(t.Context(), &request, agentproto.Trace{}) // as a process does that has not the session
 				if err == nil {
 					err = w.rt.program.Call(t.Context(), again)
 				}

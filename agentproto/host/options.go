@@ -157,6 +157,10 @@ type Options struct {
 	// environment are never used.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
+	// Tracer makes spans of what happens to calls. Nil means none. A span of a call is sent to tool
+	// servers with the headers traceparent and tracestate of W3C Trace Context, and is part of the call's
+	// state and of its callback URL. A callback is part of the trace of its call, whatever its own headers say.
+	Tracer agentproto.Tracer
 	// Logger is where the runtime logs. Nil means [slog.Default]. Identifiers are
 	// quoted, and the secret parts of URLs and the content of messages are left out.
 	Logger *slog.Logger

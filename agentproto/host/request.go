@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/peer"
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 	"github.com/millrace/millrace/agentproto/host/internal/tally"
+	"github.com/millrace/millrace/agentproto/internal/tracing"
 	"github.com/millrace/millrace/dataflow"
 )
 
@@ -78,24 +79,35 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 			return key, err
 		}
 	}
-	call, s, err := rt.prepare(ctx, &req)
-	if err != nil {
+	ctx, span := tracing.Start(ctx, rt.opts.Tracer, agentproto.SpanStart{Name: agentproto.SpanCall, Key: key, Operation: req.Operation})
+	if err := rt.call(ctx, key, &req, span.Trace()); err != nil {
+		span.End(err.Error(), true)
 		return key, err
 	}
+	span.End("made", false)
+	return key, nil
+}
+
+// call makes a call that may be made.
+func (rt *Runtime) call(ctx context.Context, key agentproto.CallKey, req *Request, trace agentproto.Trace) error {
+	call, s, err := rt.prepare(ctx, req, trace)
+	if err != nil {
+		return err
+	}
 	if err := rt.isHere(req.GroupID); err != nil { // it may have left meanwhile
-		return key, err
+		return err
 	}
 	_, resolved := rt.program.Resolved(key)
 	if _, lasts := rt.program.Lasting(key); resolved || lasts {
-		return key, fmt.Errorf("host: call %s: %w", quote.Text(key.String()), ErrDuplicateCall)
+		return fmt.Errorf("host: call %s: %w", quote.Text(key.String()), ErrDuplicateCall)
 	}
 	if err := rt.program.Call(ctx, call); err != nil {
-		return key, fmt.Errorf("host: call %s: %w", quote.Text(key.String()), programError(err))
+		return fmt.Errorf("host: call %s: %w", quote.Text(key.String()), programError(err))
 	}
 	rt.knows(key)
 	rt.peers.Count(s, tally.Calls)
 	rt.trail.NoteAt(key, call.Made, "made", req.Operation)
-	return key, nil
+	return nil
 }
 
 // isHere returns why nothing can be done with a thread in this runtime, or nil.
@@ -134,7 +146,7 @@ func checkRequest(req *Request) error {
 }
 
 // prepare makes the call of a request: one to dispatch, or a rejected one.
-func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call, *peer.Server, error) {
+func (rt *Runtime) prepare(ctx context.Context, req *Request, trace agentproto.Trace) (*agentproto.Call, *peer.Server, error) {
 	inv := &agentproto.Invocation{
 		Operation: req.Operation, Arguments: req.Arguments.Clone(),
 		ID: req.ID, GroupID: req.GroupID, ThreadAncestors: slices.Clone(req.ThreadAncestors),
@@ -148,7 +160,7 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 	if req.CallID != "" {
 		inv.CallID = &req.CallID
 	}
-	call := &agentproto.Call{Key: inv.Key(), Invocation: inv, Lifetime: req.Lifetime, Made: time.Now(), Incarnation: mathrand.Uint64() << 16, Told: req.told}
+	call := &agentproto.Call{Key: inv.Key(), Invocation: inv, Lifetime: req.Lifetime, Made: time.Now(), Incarnation: mathrand.Uint64() << 16, Told: req.told, Trace: trace}
 
 	tool, missing, err := rt.catalog.ToolOf(ctx, req.session(), req.Operation)
 	if err != nil {
@@ -170,7 +182,7 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request) (*agentproto.Call,
 	}
 	c := capability.Capability{
 		Server: tool.Server.ID, Key: call.Key, Allowed: capability.MayAll, Incarnation: call.Incarnation,
-		Expires: time.Now().Add(call.Lifetime + rt.opts.Timeouts.Callback), Lifetime: call.Lifetime,
+		Expires: time.Now().Add(call.Lifetime + rt.opts.Timeouts.Callback), Lifetime: call.Lifetime, Trace: trace,
 	}
 	if inv.CallbackURL, err = c.URL(rt.sealer, rt.publicURL); err != nil {
 		return nil, nil, err

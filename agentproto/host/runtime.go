@@ -196,7 +196,7 @@ func configure(opts Options) (*Runtime, error) {
 	}
 	rt.display = display.New(surface, rt.sealer, display.Bounds{Views: opts.Bounds.Views, Bytes: opts.Bounds.ViewBytes, Threads: opts.Bounds.ViewThreads}, rt.log)
 	rt.dispatcher = dispatch.New(dispatch.Config{
-		Peers: rt.peers, Subscriptions: rt.subscribed, Running: rt.running, Kept: opts.State != nil, AskStatus: opts.AskStatus, Trail: rt.trail,
+		Peers: rt.peers, Subscriptions: rt.subscribed, Running: rt.running, Kept: opts.State != nil, AskStatus: opts.AskStatus, Trail: rt.trail, Tracer: opts.Tracer,
 		Ack: opts.Timeouts.Ack, Total: opts.Timeouts.Dispatch, Answer: opts.Timeouts.Answer, Status: opts.Timeouts.Status, Log: rt.log,
 	})
 	if rt.moves, err = migration.New(migration.Config{
@@ -210,7 +210,7 @@ func configure(opts Options) (*Runtime, error) {
 		Peers: rt.peers, Catalog: rt.catalog, Sealer: rt.sealer, Accounts: rt.intake, Subscriptions: rt.subscribed, Display: rt.display,
 		Flow: callbackFlow{rt}, Elsewhere: rt.moves, Stopping: rt.stopping.Load,
 		Limits: opts.Limits, Sizes: callback.Sizes(opts.Bounds.Sizes), Bodies: bodies, Each: opts.Bounds.Bodies / 4,
-		OAuth: opts.Timeouts.OAuth, Choice: opts.Timeouts.Choice, Call: opts.Timeouts.Call, Accept: opts.Timeouts.Accept, Log: rt.log,
+		OAuth: opts.Timeouts.OAuth, Choice: opts.Timeouts.Choice, Call: opts.Timeouts.Call, Accept: opts.Timeouts.Accept, Tracer: opts.Tracer, Log: rt.log,
 	})
 	if b, ok := surface.(Binder); ok {
 		b.Bind(rt)

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/authorize"
 	"github.com/millrace/millrace/agentproto/internal/running"
 	"github.com/millrace/millrace/agentproto/internal/tools"
+	"github.com/millrace/millrace/agentproto/internal/tracing"
 	"github.com/millrace/millrace/agentproto/internal/values"
 )
 
@@ -30,6 +31,7 @@ type call struct {
 	tokenKey TokenKey
 	fn       *running.Function
 
+	failed bool            // the result is an error
 	ctx    context.Context // of the function; ends with it
 	cancel context.CancelCauseFunc
 
@@ -113,6 +115,7 @@ func (s *Server) run(ctx context.Context, at tools.Place, j tools.Job) tools.Out
 	if j.Kind == tools.Produce && j.By != s.epoch {
 		return tools.Outcome{Suspended: true, By: s.epoch} // its state is an older one
 	}
+	ctx, span := tracing.Start(ctx, s.opts.Tracer, agentproto.SpanStart{Name: agentproto.SpanRun, Parent: j.Trace, Key: j.Inv.Key(), Operation: j.Inv.Operation})
 	c := s.newCall(ctx, at, j)
 	s.local.Enter(c.fn)
 	var o tools.Outcome
@@ -124,6 +127,7 @@ func (s *Server) run(ctx context.Context, at tools.Place, j tools.Job) tools.Out
 	default:
 		o = c.outcome(c.call())
 	}
+	span.End(c.ending(o))
 	c.cancel(nil)
 	c.mu.Lock()
 	c.ended = true
@@ -136,6 +140,19 @@ func (s *Server) run(ctx context.Context, at tools.Place, j tools.Job) tools.Out
 	}
 	s.local.Leave(c.fn)
 	return o
+}
+
+// ending returns what the span of a run says of its outcome.
+func (c *call) ending(o tools.Outcome) (outcome string, failed bool) {
+	switch cause := context.Cause(c.ctx); {
+	case o.Suspended:
+		return "is run again by the next process", false
+	case cause != nil:
+		return cause.Error(), true
+	case c.failed:
+		return "returned an error", true
+	}
+	return "returned", false
 }
 
 // A returned is what comes of running a tool's function.
@@ -181,6 +198,7 @@ func (c *call) outcome(r returned) tools.Outcome {
 	if errors.Is(r.err, ErrMoving) || errors.Is(r.err, ErrClosing) && c.server.opts.State != "" || c.isSuspended() {
 		return tools.Outcome{Suspended: true}
 	}
+	c.failed = r.result.IsError()
 	clean := c.server.messages.Clean(r.result, c.inv).(*agentproto.ToolResult)
 	if !clean.Subscription {
 		r.state = nil // the runtime would know nothing of its events

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/agentproto/internal/tools"
+	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
 // serveInvocation accepts a call. Whatever is wrong with the call itself, such as
@@ -42,11 +43,16 @@ func (s *Server) serveInvocation(w http.ResponseWriter, r *http.Request) {
 	}
 	left := s.local.Acknowledging(id)
 	defer left()
-	if !s.accept(tools.PlaceOf(runtime, inv), id, inv) {
+	_, span := tracing.Start(r.Context(), s.opts.Tracer, agentproto.SpanStart{
+		Name: agentproto.SpanInvoke, Kind: agentproto.SpanServer, Parent: tracing.Extract(r.Header), Key: inv.Key(), Operation: inv.Operation, Peer: origin(callback),
+	})
+	if !s.accept(tools.PlaceOf(runtime, inv), id, inv, span.Trace()) {
+		span.End("cannot be accepted now", true)
 		w.Header().Set("Retry-After", strconv.Itoa(retrySeconds))
 		http.Error(w, "the call cannot be accepted now", http.StatusServiceUnavailable)
 		return
 	}
+	span.End("accepted", false)
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(http.StatusOK)
 	http.NewResponseController(w).Flush() // the acknowledgement leaves before the work begins
@@ -74,7 +80,7 @@ func (s *Server) callbackURL(raw string) (*url.URL, bool) {
 
 // accept tells the flow of an invocation, and reports whether that is durable. If not, there is
 // no call of it.
-func (s *Server) accept(at tools.Place, id tools.CallID, inv *agentproto.Invocation) bool {
+func (s *Server) accept(at tools.Place, id tools.CallID, inv *agentproto.Invocation, trace agentproto.Trace) bool {
 	name := tools.Name{Runtime: at.Runtime, Group: id.Group, ID: id.ID}
 	if _, known := s.flow.Ports.Alive.Get(name); !known {
 		if !s.reserve(id.Runtime) {
@@ -83,7 +89,7 @@ func (s *Server) accept(at tools.Place, id tools.CallID, inv *agentproto.Invocat
 		defer s.release(id.Runtime)
 	}
 	_, barred := s.flow.Ports.Bars.Get(name)
-	told, err := s.flow.Ask(at, tools.In{Invoke: &tools.Invoke{Call: id, Inv: inv, Print: tools.PrintOf(inv), Epoch: rand.Text(), By: s.epoch, Barred: barred}})
+	told, err := s.flow.Ask(at, tools.In{Invoke: &tools.Invoke{Call: id, Inv: inv, Print: tools.PrintOf(inv), Epoch: rand.Text(), By: s.epoch, Barred: barred, Trace: trace}})
 	if err != nil {
 		s.log.Error("invocation refused: it cannot be put into the state", "tool", inv.Operation, "error", err)
 		return false

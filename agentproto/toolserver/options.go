@@ -155,6 +155,10 @@ type Options struct {
 	// MigrationTransport.
 	MigrationRootCAs *x509.CertPool
 
+	// Tracer makes spans of what happens to calls. Nil means none. The spans of a call follow the one that
+	// the runtime names in the headers traceparent and tracestate of W3C Trace Context, and the
+	// context of a tool function has the span of its run, so that what the function does can follow that.
+	Tracer agentproto.Tracer
 	// Logger is for what an operator should know: messages that were refused,
 	// functions that panicked. Nil means [slog.Default].
 	Logger *slog.Logger

@@ -124,7 +124,7 @@ func Open(opts Options) (*Server, error) {
 	s.oauth = s.newOAuth()
 	s.messages = outgoing.NewMaker(s.guard, s.log)
 	s.delivery = outgoing.NewSender(outgoing.Options{
-		Transport: opts.CallbackTransport, Timeout: opts.CallbackTimeout, Rules: s.flowOptions().Rules, Sign: s.sign, Log: s.log,
+		Transport: opts.CallbackTransport, Timeout: opts.CallbackTimeout, Rules: s.flowOptions().Rules, Sign: s.sign, Tracer: opts.Tracer, Log: s.log,
 	})
 	s.mux.HandleFunc("GET "+manifestPath, s.serveManifest)
 	s.mux.HandleFunc("POST "+invokePath, s.serveInvocation)

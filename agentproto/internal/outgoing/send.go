@@ -11,8 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/intake"
 	"github.com/millrace/millrace/agentproto/internal/tools"
+	"github.com/millrace/millrace/agentproto/internal/tracing"
 	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/netguard"
 )
@@ -30,6 +32,7 @@ type Options struct {
 	Timeout   time.Duration // of an attempt
 	Rules     tools.Rules
 	Sign      func(h http.Header, runtime, id string, body []byte) error
+	Tracer    agentproto.Tracer
 	Log       *slog.Logger
 }
 
@@ -48,7 +51,7 @@ func (s *Sender) Send(ctx context.Context, j tools.Job) tools.Outcome {
 	to, err := url.Parse(j.To)
 	o := tools.Outcome{Class: tools.Refused}
 	if err == nil {
-		o.Class, o.After, err = s.attempt(ctx, j, to)
+		o.Class, o.After, err = s.traced(ctx, j, to)
 	}
 	if err != nil && ctx.Err() != nil {
 		return tools.Outcome{Suspended: true}
@@ -67,6 +70,21 @@ func (s *Sender) Send(ctx context.Context, j tools.Job) tools.Outcome {
 	return o
 }
 
+// traced is attempt within a span.
+func (s *Sender) traced(ctx context.Context, j tools.Job, to *url.URL) (tools.Class, time.Duration, error) {
+	ctx, span := tracing.Start(ctx, s.o.Tracer, agentproto.SpanStart{
+		Name: agentproto.SpanMessage, Kind: agentproto.SpanClient, Parent: j.Trace,
+		Key: agentproto.CallKey{GroupID: j.Call.Group, ID: j.Call.ID}, Peer: origin(to), Message: j.Message.Kind,
+	})
+	class, after, err := s.attempt(ctx, j, to)
+	if err != nil {
+		span.End(err.Error(), true)
+	} else {
+		span.End("accepted", false)
+	}
+	return class, after, err
+}
+
 // attempt posts a message to an address once. After an error that is not final it returns how
 // long the runtime wants the next attempt to wait.
 func (s *Sender) attempt(ctx context.Context, j tools.Job, to *url.URL) (class tools.Class, after time.Duration, err error) {
@@ -82,6 +100,7 @@ func (s *Sender) attempt(ctx context.Context, j tools.Job, to *url.URL) (class t
 		return tools.Refused, 0, errRefused
 	}
 	req.Header.Set("Content-Type", "application/json")
+	tracing.Inject(ctx, req.Header)
 	if err := s.o.Sign(req.Header, j.Call.Runtime, j.ID, j.Message.Body); err != nil {
 		return tools.Refused, 0, errRefused
 	}

@@ -136,9 +136,9 @@ func (t step) runs(c *Call) {
 	switch {
 	case c.Run != 0 || c.Phase == Resolved:
 	case c.Phase == Running:
-		c.Run = t.begin(Job{Kind: Run, Call: c.ID, Inv: c.Inv, Epoch: c.Epoch, By: c.By, Known: answered(c.Questions), Queue: len(c.Queue), Bytes: c.bytes()})
+		c.Run = t.begin(Job{Kind: Run, Call: c.ID, Inv: c.Inv, Epoch: c.Epoch, By: c.By, Known: answered(c.Questions), Trace: c.Trace, Queue: len(c.Queue), Bytes: c.bytes()})
 	case c.Phase == Subscribed:
-		c.Run = t.begin(Job{Kind: Produce, Call: c.ID, Inv: c.Inv, Epoch: c.Epoch, By: c.By, State: c.State, Queue: len(c.Queue), Bytes: c.bytes()})
+		c.Run = t.begin(Job{Kind: Produce, Call: c.ID, Inv: c.Inv, Epoch: c.Epoch, By: c.By, State: c.State, Trace: c.Trace, Queue: len(c.Queue), Bytes: c.bytes()})
 	}
 }
 
@@ -166,7 +166,7 @@ func (t step) sends(c *Call, at func(time.Duration)) {
 	if len(c.Before) > 0 { // a runtime that has taken the message at the address before would drop it here
 		id += "_" + briefOf(c.Address).String()
 	}
-	c.Attempt = t.begin(t.attempt(m, Job{Call: c.ID, To: c.Address, ID: id, Queue: len(c.Queue), Bytes: c.bytes(), Credit: c.Credit}))
+	c.Attempt = t.begin(t.attempt(m, Job{Call: c.ID, To: c.Address, ID: id, Trace: c.Trace, Queue: len(c.Queue), Bytes: c.bytes(), Credit: c.Credit}))
 }
 
 // attempt returns the job that sends a message once.

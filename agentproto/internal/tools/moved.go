@@ -27,16 +27,17 @@ type Moved struct {
 
 // A MovedCall is a call that is not finished.
 type MovedCall struct {
-	Runtime   string         `json:"runtime"`
-	Inv       jsontext.Value `json:"invocation"`
-	Phase     Phase          `json:"phase"`
-	Address   string         `json:"address"`
-	Before    [][]byte       `json:"before"`
-	Queue     []MovedMessage `json:"queue"`
-	Number    uint64         `json:"number"`
-	State     []byte         `json:"state"`
-	Questions []Question     `json:"questions"` // that are answered
-	Result    []byte         `json:"result"`
+	Runtime   string           `json:"runtime"`
+	Inv       jsontext.Value   `json:"invocation"`
+	Phase     Phase            `json:"phase"`
+	Address   string           `json:"address"`
+	Before    [][]byte         `json:"before"`
+	Queue     []MovedMessage   `json:"queue"`
+	Number    uint64           `json:"number"`
+	State     []byte           `json:"state"`
+	Questions []Question       `json:"questions"` // that are answered
+	Result    []byte           `json:"result"`
+	Trace     agentproto.Trace `json:"trace,omitzero"`
 }
 
 // A MovedMessage is a message that is not delivered.
@@ -72,7 +73,7 @@ func (t step) export() []byte {
 			continue // it was decoded before, so it can be encoded
 		}
 		out := MovedCall{Runtime: c.ID.Runtime, Inv: inv, Phase: c.Phase, Address: c.Address, Number: c.Number,
-			State: c.State, Questions: answered(c.Questions), Result: c.Result}
+			State: c.State, Questions: answered(c.Questions), Result: c.Result, Trace: c.Trace}
 		for _, b := range c.Before {
 			out.Before = append(out.Before, slices.Clone(b[:]))
 		}
@@ -169,7 +170,7 @@ func (t step) come(m *Moved, transfer string) {
 			continue // ReadMoved has read it
 		}
 		c := &Call{ID: CallID{in.Runtime, inv.GroupID, inv.ID}, Inv: inv, Print: PrintOf(inv), Phase: in.Phase, Address: in.Address,
-			Number: in.Number, State: in.State, Questions: in.Questions, Result: in.Result}
+			Number: in.Number, State: in.State, Questions: in.Questions, Result: in.Result, Trace: in.Trace}
 		if _, known := t.Done[c.ID.key()]; known {
 			continue
 		}

@@ -28,9 +28,10 @@ type Invoke struct {
 	Call   CallID
 	Inv    *agentproto.Invocation
 	Print  Print
-	Epoch  string // tells this call from an earlier one of the same id
-	By     string // the process that took it
-	Barred bool   // a cancellation came before it
+	Epoch  string           // tells this call from an earlier one of the same id
+	By     string           // the process that took it
+	Barred bool             // a cancellation came before it
+	Trace  agentproto.Trace `json:",omitzero"` // the span that took it
 }
 
 // A Post is what a tool function says while it runs: a message, the state of its subscription,
@@ -233,6 +234,7 @@ type Job struct {
 	By     string                 // the process that the function, or producer, begins in
 	State  []byte                 // of Produce
 	Known  []Question             // answered elsewhere
+	Trace  agentproto.Trace       `json:",omitzero"` // of Run, Produce and Attempt: the span that took the call
 
 	To      string // of Attempt
 	ID      string // the webhook-id at that address

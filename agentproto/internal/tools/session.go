@@ -62,8 +62,9 @@ type Call struct {
 	Questions []Question
 	Result    []byte // the body, if it is kept
 	Credit    Credit
-	Asks      bool   // it may wait for an authorization
-	Told      LoadOf // of this call
+	Asks      bool             // it may wait for an authorization
+	Told      LoadOf           // of this call
+	Trace     agentproto.Trace `json:",omitzero"` // the span that took it
 }
 
 // A Holder is whose token there may be: of a runtime that names no user for the session.

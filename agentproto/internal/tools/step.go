@@ -132,7 +132,7 @@ func (t step) invoke(in *Invoke) (told Told) {
 	if f, ok := t.Done[in.Call.key()]; ok {
 		return t.againFinished(f, in)
 	}
-	c := &Call{ID: in.Call, Inv: in.Inv, Print: in.Print, Epoch: in.Epoch, By: in.By, Phase: Running, Address: in.Inv.CallbackURL}
+	c := &Call{ID: in.Call, Inv: in.Inv, Print: in.Print, Epoch: in.Epoch, By: in.By, Phase: Running, Address: in.Inv.CallbackURL, Trace: in.Trace}
 	if in.Barred {
 		t.remember(c.ID.key(), Finished{Print: c.Print, Address: briefOf(c.Address)})
 		return Told{}

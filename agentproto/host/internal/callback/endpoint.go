@@ -26,6 +26,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 	"github.com/millrace/millrace/agentproto/host/internal/subscriptions"
 	"github.com/millrace/millrace/agentproto/host/internal/tally"
+	"github.com/millrace/millrace/agentproto/internal/tracing"
 	"github.com/millrace/millrace/internal/edge"
 )
 
@@ -69,6 +70,7 @@ type Config struct {
 	OAuth, Choice time.Duration // for the user
 	Call          time.Duration // of a call whose callback URL does not say its lifetime
 	Accept        time.Duration // until a message is put off
+	Tracer        agentproto.Tracer
 	Log           *slog.Logger
 }
 
@@ -100,7 +102,9 @@ func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, segments string
 	case status != 0:
 		e.Peers.Count(nil, tally.Forged)
 	case genuine:
+		p.trace()
 		p.serve()
+		p.span.End(p.outcome, p.refused)
 		return
 	default:
 		// One answer for everything that is wrong with a URL.
@@ -143,8 +147,29 @@ type posted struct {
 	paid  int64       // bytes that the buckets were charged
 	size  int64       // of its body
 
+	span    agentproto.Span
+	message string // its type, when it was read
+	outcome string // of the span
+	refused bool
+
 	memory  *edge.Lease // for its body
 	wasRead func()      // gives its place among those that are read to another
+}
+
+// trace begins the span of a message. The URL says which trace that belongs to, and the header of the request which
+// span of it comes before.
+func (p *posted) trace() {
+	before := p.capability.Trace
+	if t := tracing.Extract(p.r.Header); tracing.Follows(t, before) {
+		before = t
+	}
+	var ctx context.Context
+	ctx, p.span = tracing.Start(p.r.Context(), p.e.Tracer, agentproto.SpanStart{
+		Name: agentproto.SpanCallback, Kind: agentproto.SpanServer, Parent: before, Key: p.capability.Key, Peer: p.server.Base,
+	})
+	if p.e.Tracer != nil {
+		p.r = p.r.WithContext(ctx)
+	}
 }
 
 func (p *posted) serve() {
@@ -228,6 +253,7 @@ func (p *posted) judge(m *decoded) {
 		p.malformed(http.StatusBadRequest, "", "malformed message")
 		return
 	}
+	p.message = m.message.Type()
 	if !p.allowed(m.message) {
 		p.forbid()
 		return
@@ -272,6 +298,7 @@ func (p *posted) refuse(status int, reason string) {
 	if more, due := p.e.refusals.note(refusal{p.server.ID, status}, time.Now()); due {
 		p.e.Log.Warn("callback refused", quote.Call(p.capability.Key), "toolset", p.server.Base, "status", status, "reason", reason, "others", more)
 	}
+	p.outcome, p.refused = fmt.Sprintf("%d %s", status, reason), true
 	Refuse(p.w, status, reason)
 }
 
@@ -292,6 +319,10 @@ func (p *posted) later(wait time.Duration) {
 }
 
 func (p *posted) ok() {
+	p.outcome = "taken in"
+	if p.message != "" {
+		p.outcome = p.message + " taken in"
+	}
 	p.w.Header().Set("Content-Type", "application/json")
 	io.WriteString(p.w, "{\"ok\":true}\n")
 }

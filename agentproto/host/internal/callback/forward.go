@@ -3,6 +3,7 @@ package callback
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/capability"
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 	"github.com/millrace/millrace/agentproto/host/internal/tally"
+	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
 // A Forwarded is a callback that came to a host that the session has left.
@@ -64,6 +66,7 @@ func (p *posted) elsewhere(body []byte) bool {
 			f.Header[name] = value
 		}
 	}
+	tracing.Put(p.span.Trace(), func(name, value string) { f.Header[name] = value })
 	answer, err := p.e.Elsewhere.Forward(p.r.Context(), host, f)
 	if err != nil || answer == nil {
 		p.e.Log.Warn("callback not forwarded", quote.Call(p.capability.Key), "host", quote.Text(host), "error", err)
@@ -71,6 +74,7 @@ func (p *posted) elsewhere(body []byte) bool {
 		return true
 	}
 	p.e.Peers.Count(p.server, tally.Forwarded)
+	p.outcome, p.refused = fmt.Sprintf("forwarded, and answered %d", answer.Status), answer.Status >= 300
 	if answer.RetryAfter != "" {
 		p.w.Header().Set("Retry-After", answer.RetryAfter)
 	}
@@ -94,12 +98,14 @@ func (e *Endpoint) TakeForwarded(ctx context.Context, f *Forwarded) *Answer {
 		r.Header.Set(name, value)
 	}
 	p := posted{e: e, w: answer, r: r, server: s, capability: capability.Capability{
-		Server: s.ID, Key: f.Key, Allowed: f.Allowed, Incarnation: f.Incarnation, Lifetime: f.Lifetime,
+		Server: s.ID, Key: f.Key, Allowed: f.Allowed, Incarnation: f.Incarnation, Lifetime: f.Lifetime, Trace: tracing.Extract(r.Header),
 	}}
+	p.trace()
 	p.id = messageIDOf(r.Header)
 	if !p.elsewhere(f.Body) { // it may have moved on
 		p.judge(p.decode(f.Body))
 	}
+	p.span.End(p.outcome, p.refused)
 	return answer.forwarded()
 }
 

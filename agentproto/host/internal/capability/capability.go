@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
 // Path is where the callback endpoint lives, below the public URL. A
@@ -123,7 +124,13 @@ type Capability struct {
 	Lifetime time.Duration
 	// incarnation is that of the call: a URL is of no use for a later call with the key.
 	Incarnation uint64
+	// Trace is the span that made the call, without its State, or zero: whichever process gets a message about the call
+	// knows which trace that belongs to.
+	Trace agentproto.Trace
 }
+
+// traced is the bit of the kinds that says that a trace comes next.
+const traced = 1 << 7
 
 // capabilityContext binds a sealed text to its purpose, so that nothing else that
 // is ever sealed with the same key can pass for a capability.
@@ -132,7 +139,11 @@ var capabilityContext = []byte("millrace callback capability v3")
 // seal returns the two path segments of a capability.
 func (c Capability) seal(s Sealer) (string, error) {
 	text := make([]byte, 0, 64+len(c.Key.GroupID)+len(c.Key.ID))
-	text = append(text, byte(c.Allowed))
+	if id, ok := tracing.Parse(c.Trace.Parent); ok {
+		text = append(append(text, byte(c.Allowed)|traced), id[:]...)
+	} else {
+		text = append(text, byte(c.Allowed))
+	}
 	text = append(text, c.Server[:]...)
 	text = binary.BigEndian.AppendUint64(text, uint64(c.Expires.Unix()))
 	text = binary.AppendUvarint(text, uint64((min(c.Lifetime, maxLifetime)+time.Second-1)/time.Second))
@@ -145,6 +156,10 @@ func (c Capability) seal(s Sealer) (string, error) {
 		return "", fmt.Errorf("host: sealing a callback URL: %w", err)
 	}
 	segments := kid + "/" + base64.RawURLEncoding.EncodeToString(sealed)
+	if len(segments) > maxCapability && !c.Trace.IsZero() { // a long identifier is worth more
+		c.Trace = agentproto.Trace{}
+		return c.seal(s)
+	}
 	if len(segments) > maxCapability {
 		return "", fmt.Errorf("host: callback URL of %d characters: %w", len(segments), ErrBadID)
 	}
@@ -169,12 +184,24 @@ func Open(s Sealer, segments string, now time.Time) (Capability, error) {
 		return Capability{}, ErrForged
 	}
 	text, err := s.Open(kid, sealed, capabilityContext)
-	if err != nil || len(text) < 1+16+8+1 {
+	if err != nil || len(text) == 0 {
 		return Capability{}, ErrForged
 	}
-	c := Capability{Allowed: Kinds(text[0]), Server: ServerID(text[1:17])}
-	c.Expires = time.Unix(int64(binary.BigEndian.Uint64(text[17:25])), 0)
-	text = text[25:]
+	c := Capability{Allowed: Kinds(text[0] &^ traced)}
+	has := text[0]&traced != 0
+	text = text[1:]
+	if has && len(text) >= len(tracing.ID{}) {
+		c.Trace.Parent = tracing.ID(text[:len(tracing.ID{})]).String()
+		text = text[len(tracing.ID{}):]
+	} else if has {
+		return Capability{}, ErrForged
+	}
+	if len(text) < 16+8+1 {
+		return Capability{}, ErrForged
+	}
+	c.Server = ServerID(text[:16])
+	c.Expires = time.Unix(int64(binary.BigEndian.Uint64(text[16:24])), 0)
+	text = text[24:]
 	seconds, size := binary.Uvarint(text)
 	if size <= 0 || seconds > uint64(maxLifetime/time.Second) || len(text) < size+8 {
 		return Capability{}, ErrForged

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
 var someCapability = Capability{
@@ -238,4 +239,41 @@ func FuzzCapability(f *testing.F) {
 			check(input + token[at:])
 		}
 	})
+}
+
+// A URL says which trace a call belongs to. One without says what it said before there were traces, and one whose
+// identifiers leave no room has none.
+func TestCapabilityHasTrace(t *testing.T) {
+	s := mustSealer(t)
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	long := strings.Repeat("x", agentproto.MaxID)
+	for _, c := range []struct {
+		key          agentproto.CallKey
+		parent, want string
+	}{
+		{someCapability.Key, parent, parent},
+		{someCapability.Key, "no trace", ""},
+		{someCapability.Key, "", ""},
+		{agentproto.CallKey{GroupID: long, ID: long}, parent, ""},
+	} {
+		is := someCapability
+		is.Key, is.Trace = c.key, agentproto.Trace{Parent: c.parent, State: "a=1"}
+		got, err := Open(s, mustSeal(t, s, is), is.Expires.Add(-time.Second))
+		if err != nil || got.Trace != (agentproto.Trace{Parent: c.want}) || got.Key != c.key || got.Allowed != is.Allowed || got.Server != is.Server || !got.Expires.Equal(is.Expires) {
+			t.Errorf("%q: %+v, %v", c.parent, got, err)
+		}
+	}
+	for n := range 1 + len(tracing.ID{}) + 16 + 8 {
+		text := make([]byte, n)
+		if n > 0 {
+			text[0] = traced
+		}
+		kid, sealed, err := s.Seal(text, capabilityContext)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(s, kid+"/"+encode(sealed), time.Time{}); !errors.Is(err, ErrForged) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
 }

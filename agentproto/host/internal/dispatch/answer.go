@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/peer"
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
 // SendAnswer posts the user's answer to the tool server that asked, as
@@ -40,7 +41,11 @@ func (d *Dispatcher) SendAnswer(ctx context.Context, a *agentproto.Answer) {
 		ID:      peer.MessageID(purpose.Answer, a.Key, fmt.Sprintf("%s %d", a.Choice.ResponseURL, a.Number)),
 		Attempt: d.Answer, Settled: settled,
 	}
+	ctx, span := tracing.Start(ctx, d.Tracer, agentproto.SpanStart{
+		Name: agentproto.SpanAnswer, Kind: agentproto.SpanClient, Parent: a.Trace, Key: a.Key, Peer: base,
+	})
 	ending := d.Peers.Deliver(ctx, m)
+	span.End(ending.Outcome(), !ending.Accepted)
 	if ending.Accepted || ctx.Err() != nil {
 		return
 	}

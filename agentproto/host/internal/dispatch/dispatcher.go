@@ -17,7 +17,8 @@ import (
 type Config struct {
 	Peers         *peer.Peers
 	Subscriptions *subscriptions.Open
-	Trail         *trail.Trail    // of what happens to calls
+	Trail         *trail.Trail // of what happens to calls
+	Tracer        agentproto.Tracer
 	Running       <-chan struct{} // closed when the program has started
 	Kept          bool            // whether the flow outlasts the process
 	AskStatus     bool            // whether tool servers are asked whether they have a call still

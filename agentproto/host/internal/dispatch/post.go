@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 	"github.com/millrace/millrace/agentproto/host/internal/tally"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
 // Post posts an invocation, as [agentproto.Dispatch] asks. It waits for its
@@ -51,7 +52,11 @@ func (d *Dispatcher) Post(ctx context.Context, call *agentproto.Call) agentproto
 		Attempt: d.Ack, Total: d.Total, Settled: settled,
 		Started: func() { d.Peers.Count(s, tally.Attempts) },
 	}
+	ctx, span := tracing.Start(ctx, d.Tracer, agentproto.SpanStart{
+		Name: agentproto.SpanDispatch, Kind: agentproto.SpanClient, Parent: call.Trace, Key: call.Key, Operation: call.Invocation.Operation, Peer: s.Base,
+	})
 	ending := d.Peers.Deliver(ctx, m)
+	span.End(ending.Outcome(), !ending.Accepted)
 	if ending.Accepted {
 		d.Trail.Note(call.Key, "accepted", s.Base)
 		outcome := agentproto.DispatchOutcome{Accepted: true}

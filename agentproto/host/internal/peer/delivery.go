@@ -32,6 +32,17 @@ type ending struct {
 	Err       error // of the last attempt, for the log
 }
 
+// Outcome says in a few words what came of a delivery.
+func (e *ending) Outcome() string {
+	switch {
+	case e.Accepted && e.Attempts == 1:
+		return "accepted"
+	case e.Accepted:
+		return fmt.Sprintf("accepted after %d attempts", e.Attempts)
+	}
+	return fmt.Sprintf("%s, after %d attempts", e.Failure, e.Attempts)
+}
+
 // Deliver makes the attempts.
 //
 // A status of 4xx other than 429 is final, and so is a redirect, which could lead

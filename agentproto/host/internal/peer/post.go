@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
+	"github.com/millrace/millrace/agentproto/internal/tracing"
 	"github.com/millrace/millrace/internal/edge"
 )
 
@@ -40,6 +41,7 @@ func (ps *Peers) newPost(ctx context.Context, s *Server, to, messageID string, b
 	if s != nil {
 		s.Secrets.Sign(req.Header, messageID, body)
 	}
+	tracing.Inject(ctx, req.Header)
 	ps.Introduce(req, s)
 	return req, nil
 }

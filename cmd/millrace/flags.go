@@ -50,13 +50,13 @@ func (s signedBy) Set(text string) error {
 	return err
 }
 
-// secretsOf reads a file of secrets.
+// secretsOf reads the secrets at a place.
 func secretsOf(name string) ([]string, error) {
-	data, err := os.ReadFile(name)
+	text, err := secretAt(name)
 	if err != nil {
 		return nil, err
 	}
-	secrets := strings.Fields(string(data))
+	secrets := strings.Fields(text)
 	if len(secrets) == 0 {
 		return nil, fmt.Errorf("%s has no secret", name)
 	}

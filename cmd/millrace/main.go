@@ -3,6 +3,7 @@
 //
 //	millrace demo                                   a whole session, with nothing else needed
 //	millrace serve --state DIR --tool URL           makes calls that survive it
+//	millrace check FILE                             looks at a configuration of serve
 //	millrace migrate SESSION --to URL               moves a conversation to another runtime
 //	millrace inspect URL                            looks at a flow that runs
 //	millrace log list|show|replay|key --state DIR   looks at what it keeps
@@ -40,6 +41,7 @@ var commands = []command{
 	{"demo", "make calls, and move a conversation between two hosts, with nothing else needed", demo},
 	{"run", "make the calls of a JSONL file and print each result", run},
 	{"serve", "make calls that survive this process", serve},
+	{"check", "look at a configuration of serve", check},
 	{"migrate", "move a session to another runtime", migrate},
 	{"inspect", "look at a flow that runs", inspectFlow},
 	{"log", "look at what serve keeps", logs},

@@ -20,7 +20,7 @@ const keyEnv = "OPENAI_API_KEY"
 
 // modelOf returns the model that a flag names, nil if it names none. Its name is needed
 // for openai alone.
-func modelOf(text, name string) (conversation.Model, error) {
+func modelOf(text, name, key string) (conversation.Model, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	switch {
 	case text == "":
@@ -34,7 +34,14 @@ func modelOf(text, name string) (conversation.Model, error) {
 		if u, err := url.Parse(rest); err != nil || rest != "" && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 			return nil, fmt.Errorf("--model is %q: behind openai: there has to be a URL such as https://api.openai.com/v1", text)
 		}
-		return openai.New(openai.Options{Name: name, BaseURL: rest, Key: os.Getenv(keyEnv)}), nil
+		secret, err := os.Getenv(keyEnv), error(nil)
+		if key != "" {
+			secret, err = secretAt(key)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--model-key: %w", err)
+		}
+		return openai.New(openai.Options{Name: name, BaseURL: rest, Key: secret}), nil
 	}
 	return nil, fmt.Errorf("--model is %q: it has to be script:FILE or openai:URL", text)
 }

@@ -6,9 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/millrace/millrace/agentproto/host"
@@ -19,6 +21,7 @@ import (
 
 const serveUsage = `usage: millrace serve --state DIR --tool URL [--tool URL ...] [flags]
        millrace serve --state DIR --tool-command COMMAND [flags]
+       millrace serve --config FILE [flags]
 
 Makes tool calls that survive this process: what was accepted is kept under DIR, or
 in a NATS cluster with --nats, and a restart goes on with what was pending. Calls are
@@ -65,8 +68,13 @@ DIR/api.token, and DIR/api.headers has both headers:
 
 Pages in a browser are refused, and so is a Host that is no address of the API: name others
 with --api-host. The API listens on this host alone unless told otherwise, which takes a
-token of your own: --token-file. Nothing is encrypted: put a proxy in front of it then.
+token of your own: --token-file. Nothing is encrypted without --api-tls-cert and --api-tls-key: put
+a proxy in front of it then. The files of a certificate are read again when they have changed.
 Tool servers post results to --listen, which has to stay the same, or to --public.
+
+With --config flags may be in a file, which 'millrace check' explains and checks. At SIGHUP the file is
+read again. If nothing is wrong with it, everything is stopped and started again in this process: what is
+kept goes on, and requests that wait are cut off. If something is, that is said, and nothing changes.
 
 A tool server of --tool-command is started with this process, started again when it ends, and
 ended with it. No shell is involved, but quotes and backslashes mean what they do in one:
@@ -83,81 +91,157 @@ itself, it has to end when its standard input does, as 'millrace tool --leash'.
 // stopWithin is how long a runtime that is told to stop may take.
 const stopWithin = 15 * time.Second
 
-func serve(ctx context.Context, args []string) error {
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	*flag.FlagSet
+	config                               *string
+	tools                                toolFlags
+	kept                                 historyFlags
+	keep                                 keepFor
+	listen, public, address              *string
+	watch, backups, tokenFile, migration *string
+	model, modelName, modelKey           *string
+	apiHosts                             urls
+	apiTLS, callbackTLS                  tlsFlags
+	witness                              func() durable.Witness
+	secrets                              signedBy
+	status, otherKeys, leash             *bool
+	memory                               *int64
+	timeout                              *time.Duration
+}
+
+// parseServe reads the flags of serve, and the file that they name, and returns what is wrong with them. It makes
+// nothing and connects nowhere.
+func parseServe(args []string) (f *serveFlags, err error) {
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), serveUsage); fs.PrintDefaults() }
-	var tools toolFlags
-	tools.add(fs)
-	var kept historyFlags
-	kept.add(fs, "`folder` of the key for callback URLs and, without --nats, of everything that is kept")
-	state := kept.state
-	listen := fs.String("listen", "127.0.0.1:7340", "`address` of the callback endpoint")
-	public := fs.String("public", "", "`URL` at which tool servers reach the callback endpoint, if not that address")
-	address := fs.String("api", "127.0.0.1:7341", "`address` of the API")
-	watch := fs.String("monitor", "", "`address` of /livez, /readyz and /metrics, for probes and Prometheus, and of /inspect/, a page that shows the flow while it runs, also for 'millrace inspect': without a token, so reachable for those only; none unless given")
-	backups := fs.String("backups", "", "`folder` in which POST /backup at --monitor makes a backup of what is kept, each in a new folder: also without a token; see 'millrace durable backup'; none unless given")
-	var apiHosts urls
-	fs.Var(&apiHosts, "api-host", "a `name`, such as that of a proxy, that requests to the API may be addressed to, with or without a port; may be given more than once")
-	tokenFile := fs.String("token-file", "", "`file` with the token of the API, in place of api.token in the --state folder")
-	witness := witnessFlag(fs)
-	var keep keepFor
-	fs.Var(&keep, "keep-for", "how `long` steps are kept for 'millrace log show', and not only those since the last snapshots: a duration such as 72h, by the time of the history, or forever, which 'millrace log replay' of any step needs")
-	model := fs.String("model", "", "who answers in conversations: script:`FILE`, a JSON array of replies, or openai:URL, an API like OpenAI's")
-	modelName := fs.String("model-name", "", "which model of that API answers; its key is "+keyEnv+" of the environment")
-	migration := fs.String("migration-key", "", "`file` with the key that runtimes have in common which move sessions between them; made if there is none")
-	secrets := signedBy{}
-	fs.Var(secrets, "secret", "`URL=FILE`: a tool server, as for --tool, and the whsec_ secrets, one to a line, that sign what passes between it and this; may be given more than once")
-	status := fs.Bool("ask-status", false, "ask the tool servers now and then whether they have a call still; they must have the extension /tool_call_status")
-	otherKeys := fs.Bool("accept-other-keys", false, "go on with other keys than those the history was made with, which are lost: what is pending gets no results then")
-	leash := fs.Bool("leash", false, "end when standard input is closed")
-	memory := fs.Int64("memory", 256, "how many `MiB` may be in use before no new calls and sessions are taken; 0 is no limit")
-	timeout := fs.Duration("timeout", 15*time.Minute, "how long a call may wait for its result, detours not counted")
+	f = &serveFlags{FlagSet: fs, secrets: signedBy{}}
+	config, apply := configFlag(fs)
+	f.config = config
+	f.tools.add(fs)
+	f.kept.add(fs, "`folder` of the key for callback URLs and, without --nats, of everything that is kept")
+	f.listen = fs.String("listen", "127.0.0.1:7340", "`address` of the callback endpoint")
+	f.public = fs.String("public", "", "`URL` at which tool servers reach the callback endpoint, if not that address")
+	f.callbackTLS = tlsFlags{
+		fs.String("callback-tls-cert", "", "`file` with the certificate chain of the callback endpoint, in PEM, which is encrypted then; read again when it has changed"),
+		fs.String("callback-tls-key", "", "`file` with the key of --callback-tls-cert"),
+	}
+	f.address = fs.String("api", "127.0.0.1:7341", "`address` of the API")
+	f.apiTLS = tlsFlags{
+		fs.String("api-tls-cert", "", "`file` with the certificate chain of the API, in PEM, which is encrypted then; read again when it has changed"),
+		fs.String("api-tls-key", "", "`file` with the key of --api-tls-cert"),
+	}
+	f.watch = fs.String("monitor", "", "`address` of /livez, /readyz and /metrics, for probes and Prometheus, and of /inspect/, a page that shows the flow while it runs, also for 'millrace inspect': without a token, so reachable for those only; none unless given")
+	f.backups = fs.String("backups", "", "`folder` in which POST /backup at --monitor makes a backup of what is kept, each in a new folder: also without a token; see 'millrace durable backup'; none unless given")
+	fs.Var(&f.apiHosts, "api-host", "a `name`, such as that of a proxy, that requests to the API may be addressed to, with or without a port; may be given more than once")
+	f.tokenFile = fs.String("token-file", "", "`file` with the token of the API, in place of api.token in the --state folder")
+	f.witness = witnessFlag(fs)
+	fs.Var(&f.keep, "keep-for", "how `long` steps are kept for 'millrace log show', and not only those since the last snapshots: a duration such as 72h, by the time of the history, or forever, which 'millrace log replay' of any step needs")
+	f.model = fs.String("model", "", "who answers in conversations: script:`FILE`, a JSON array of replies, or openai:URL, an API like OpenAI's")
+	f.modelName = fs.String("model-name", "", "which model of that API answers; its key is "+keyEnv+" of the environment")
+	f.modelKey = fs.String("model-key", "", "`file` with the key of that API, or env:NAME for another variable of the environment")
+	f.migration = fs.String("migration-key", "", "`file` with the key that runtimes have in common which move sessions between them; made if there is none")
+	fs.Var(f.secrets, "secret", "`URL=FILE`: a tool server, as for --tool, and the whsec_ secrets, one to a line, that sign what passes between it and this; URL=env:NAME for a variable of the environment; may be given more than once")
+	f.status = fs.Bool("ask-status", false, "ask the tool servers now and then whether they have a call still; they must have the extension /tool_call_status")
+	f.otherKeys = fs.Bool("accept-other-keys", false, "go on with other keys than those the history was made with, which are lost: what is pending gets no results then")
+	f.leash = fs.Bool("leash", false, "end when standard input is closed")
+	f.memory = fs.Int64("memory", 256, "how many `MiB` may be in use before no new calls and sessions are taken; 0 is no limit")
+	f.timeout = fs.Duration("timeout", 15*time.Minute, "how long a call may wait for its result, detours not counted")
 	if err := parse(fs, args); err != nil {
+		return nil, err
+	}
+	if err := apply(); err != nil {
+		return nil, err
+	}
+	switch err := f.wrong(); {
+	case err == nil:
+		return f, nil
+	case *config != "":
+		return nil, fmt.Errorf("%s: %w", *config, err)
+	default:
+		return nil, misused(fs, "%v", err)
+	}
+}
+
+// wrong returns what is wrong with the flags.
+func (f *serveFlags) wrong() error {
+	switch {
+	case *f.kept.state == "":
+		return errors.New("no --state folder")
+	case f.tools.check() != nil:
+		return f.tools.check()
+	case f.NArg() > 0:
+		return fmt.Errorf("what is %s?", strings.Join(f.Args(), " "))
+	case *f.memory < 0:
+		return errors.New("--memory must not be negative")
+	case *f.timeout <= 0:
+		return errors.New("--timeout must be positive")
+	case *f.backups != "" && *f.watch == "":
+		return errors.New("--backups needs --monitor, where backups are asked for")
+	case f.callbackTLS.given() && *f.public == "":
+		return errors.New("--callback-tls-cert needs --public, the https URL for which the certificate is")
+	}
+	if err := f.apiTLS.check(); err != nil {
+		return fmt.Errorf("--api-tls-cert: %w", err)
+	}
+	if err := f.callbackTLS.check(); err != nil {
+		return fmt.Errorf("--callback-tls-cert: %w", err)
+	}
+	return nil
+}
+
+// serve runs until ctx ends, and again with what its file says when it is told so.
+func serve(ctx context.Context, args []string) error {
+	f, err := parseServe(args)
+	if err != nil {
 		return err
 	}
-	switch {
-	case *state == "":
-		return misused(fs, "no --state folder")
-	case tools.check() != nil:
-		return misused(fs, "%v", tools.check())
-	case fs.NArg() > 0:
-		return misused(fs, "what is %s?", strings.Join(fs.Args(), " "))
-	case *memory < 0:
-		return misused(fs, "--memory must not be negative")
-	case *timeout <= 0:
-		return misused(fs, "--timeout must be positive")
-	case *backups != "" && *watch == "":
-		return misused(fs, "--backups needs --monitor, where backups are asked for")
+	if *f.leash {
+		ctx = leashed(ctx)
 	}
-	if *backups != "" {
+	told := make(chan os.Signal, 1)
+	if *f.config != "" {
+		signal.Notify(told, syscall.SIGHUP)
+		defer signal.Stop(told)
+	}
+	for {
+		running, reload := untilReload(ctx, told, args)
+		err := f.serve(running)
+		if f = reload(); f == nil || err != nil || ctx.Err() != nil {
+			return err
+		}
+		fmt.Fprintln(stderr, "millrace serve: the configuration has changed: everything is started again")
+	}
+}
+
+// serve runs until ctx ends.
+func (f *serveFlags) serve(ctx context.Context) error {
+	if *f.backups != "" {
 		var err error
-		if *backups, err = backupsIn(*backups); err != nil {
+		if *f.backups, err = backupsIn(*f.backups); err != nil {
 			return err
 		}
 	}
-	history, err := kept.opener(fs)
+	history, err := f.kept.opener(f.FlagSet)
 	if err != nil {
 		return err
 	}
-	token, err := apiToken(fs, *address, *tokenFile, *state)
+	token, err := apiToken(f.FlagSet, *f.address, *f.tokenFile, *f.kept.state)
 	if err != nil {
 		return err
 	}
-	if *leash {
-		ctx = leashed(ctx)
-	}
-	keys := findKeys(*state, *migration)
-	secret, err := callbackKey(*state, *otherKeys)
+	keys := findKeys(*f.kept.state, *f.migration)
+	secret, err := callbackKey(*f.kept.state, *f.otherKeys)
 	if err != nil {
 		return err
 	}
-	answers, err := modelOf(*model, *modelName)
+	answers, err := modelOf(*f.model, *f.modelName, *f.modelKey)
 	if err != nil {
 		return err
 	}
 	var migrationKey []byte
-	if *migration != "" {
-		shared, err := keyOf(*migration)
+	if *f.migration != "" {
+		shared, err := keyOf(*f.migration)
 		if err != nil {
 			return err
 		}
@@ -170,37 +254,41 @@ func serve(ctx context.Context, args []string) error {
 	}
 	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	opts := host.Options{
-		ListenAddr: *listen, PublicURL: *public, Sealer: sealer, Logger: logger,
+		PublicURL: *f.public, Sealer: sealer, Logger: logger,
 		Surface: user, Model: answers, MigrationKey: migrationKey,
-		Secrets: secrets, AskStatus: *status,
-		Timeouts: host.Timeouts{Call: *timeout}, Bounds: host.Bounds{Memory: *memory << 20}, OtherKeys: *otherKeys,
+		Secrets: f.secrets, AskStatus: *f.status,
+		Timeouts: host.Timeouts{Call: *f.timeout}, Bounds: host.Bounds{Memory: *f.memory << 20}, OtherKeys: *f.otherKeys,
 		State: &durable.Options{
-			Name: *kept.name, Log: history, Partitions: kept.divided(), KeepFor: time.Duration(keep), Witness: witness(), Logger: logger,
-			Flow: dataflow.Options{Count: *watch != ""}, // a nanosecond or two an element, where a call costs a sync of the disk
+			Name: *f.kept.name, Log: history, Partitions: f.kept.divided(), KeepFor: time.Duration(f.keep), Witness: f.witness(), Logger: logger,
+			Flow: dataflow.Options{Count: *f.watch != ""}, // a nanosecond or two an element, where a call costs a sync of the disk
 		},
 	}
-	if err := tools.set(&opts, *state); err != nil {
+	if err := f.tools.set(&opts, *f.kept.state); err != nil {
 		return err
+	}
+	if opts.Listener, err = f.callbackTLS.listen(*f.listen, logger); err != nil {
+		return fmt.Errorf("callback endpoint: %w", err)
 	}
 	rt, err := host.Start(context.WithoutCancel(ctx), opts)
 	if err != nil {
+		opts.Listener.Close()
 		return keys.advise(err)
 	}
 	for _, p := range rt.Problems() {
 		fmt.Fprintf(stderr, "millrace serve: %v\n", p)
 	}
-	fmt.Fprintf(stderr, "millrace serve: %s\n", whereToken(*tokenFile, *state))
-	guard := edge.Policy{Token: edge.NewToken(token), Hosts: apiHosts, JSON: true, Pages: inspectPages}
+	fmt.Fprintf(stderr, "millrace serve: %s\n", whereToken(*f.tokenFile, *f.kept.state))
+	guard := edge.Policy{Token: edge.NewToken(token), Hosts: f.apiHosts, JSON: true, Pages: inspectPages}
 	serving, cancel := untilEnded(ctx, rt)
 	defer cancel()
-	if *watch != "" {
-		stop, err := serveMonitor(watched{rt, serving}, *watch, *backups)
+	if *f.watch != "" {
+		stop, err := serveMonitor(watched{rt, serving}, *f.watch, *f.backups)
 		if err != nil {
 			return ended(ctx, rt, err)
 		}
 		defer stop()
 	}
-	return ended(ctx, rt, serveAPI(serving, api{rt, user}, guard, token, *address))
+	return ended(ctx, rt, f.serveAPI(serving, api{rt, user}, guard, token, logger))
 }
 
 // untilEnded returns a context that ends with ctx, and when the runtime can do nothing more.
@@ -229,17 +317,21 @@ func ended(ctx context.Context, rt *host.Runtime, err error) error {
 }
 
 // serveAPI serves the API, and the pages, for which its token is asked too, until ctx ends.
-func serveAPI(ctx context.Context, a api, guard edge.Policy, token, address string) error {
-	listener, err := net.Listen("tcp", address)
+func (f *serveFlags) serveAPI(ctx context.Context, a api, guard edge.Policy, token string, logger *slog.Logger) error {
+	listener, err := f.apiTLS.listen(*f.address, logger)
 	if err != nil {
-		return err
+		return fmt.Errorf("API: %w", err)
+	}
+	scheme := "http"
+	if f.apiTLS.given() {
+		scheme = "https"
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", a.handler())
 	mux.Handle(inspectPages, guard.Token.People(flowPages(a.rt, token)))
 	server := edge.New(edge.Guard(guard, mux), edge.Options{Body: maxLine})
-	fmt.Fprintf(stderr, "millrace serve: what the runtime remembers at http://%s%s, with the token as password\n", listener.Addr(), inspectPages)
-	fmt.Fprintf(stderr, "millrace serve: calls at http://%s/calls, callbacks at %s\n", listener.Addr(), a.rt.PublicURL())
+	fmt.Fprintf(stderr, "millrace serve: what the runtime remembers at %s://%s%s, with the token as password\n", scheme, listener.Addr(), inspectPages)
+	fmt.Fprintf(stderr, "millrace serve: calls at %s://%s/calls, callbacks at %s\n", scheme, listener.Addr(), a.rt.PublicURL())
 	stop := context.AfterFunc(ctx, func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

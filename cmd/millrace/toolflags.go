@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +26,7 @@ type toolFlags struct {
 func (t *toolFlags) add(fs *flag.FlagSet) {
 	fs.Var(&t.tools, "tool", "base `URL` of a tool server; may be given more than once")
 	fs.Var(&t.commands, "tool-command", "a tool server that this starts, keeps running and ends: `[URL] [NAME=VALUE ...] PROGRAM [ARGUMENT ...]`, with {port}, {host} and {url} in place of where it is to listen. Without a URL that is a free port of 127.0.0.1, the same at every start with a --state folder; may be given more than once")
-	fs.Var(&t.headers, "tool-header", "`NAME=VALUE` or NAME=@FILE: a header, such as Authorization, of everything that is sent to the tool server, and to no other; with more than one --tool it is URL|NAME=VALUE; may be given more than once. Everybody on a machine can read the flags of a process: give secrets as @FILE")
+	fs.Var(&t.headers, "tool-header", "`NAME=VALUE`, NAME=@FILE or NAME=@env:VARIABLE: a header, such as Authorization, of everything that is sent to the tool server, and to no other; with more than one --tool it is URL|NAME=VALUE; may be given more than once. Everybody on a machine can read the flags of a process: give secrets as @FILE")
 	fs.Var(&t.origins, "allow-origin", "an `ORIGIN` such as https://files.example to which a tool server may have requests sent that is at another; URL=ORIGIN allows it to the tool server at that URL alone; may be given more than once")
 	fs.Var(&t.networks, "allow-network", "a `network` such as 10.0.0.0/8 that tool servers may be in, besides public ones and those given by address; may be given more than once")
 	fs.BoolVar(&t.plain, "allow-http", false, "let requests that are not encrypted go to tool servers at public addresses, where others can read along")
@@ -99,12 +98,11 @@ func (h headerFlags) of(tools []string) (map[string]http.Header, error) {
 		case !named:
 			base = tools[0]
 		}
-		if file, ok := strings.CutPrefix(value, "@"); ok {
-			data, err := os.ReadFile(file)
-			if err != nil {
+		if place, ok := strings.CutPrefix(value, "@"); ok {
+			var err error
+			if value, err = secretAt(place); err != nil {
 				return nil, fmt.Errorf("--tool-header %s: %w", strconv.Quote(name), err)
 			}
-			value = strings.TrimRight(string(data), "\r\n")
 		}
 		base = strings.TrimSuffix(base, "/")
 		if headers[base] == nil {

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+const checkUsage = `usage: millrace check FILE
+
+Reads a configuration of 'millrace serve --config FILE' and says what is wrong with it. Nothing is
+made, started or connected to; the files and variables that it names are looked at. It ends with 1 if
+something is wrong.
+
+The file is a JSON object. A member stands for a flag of serve, where it is explained; all may be left out
+but state and tools:
+
+  {"state": "/var/lib/millrace", "memory_mib": 512, "timeout": "15m",
+   "api":       {"listen": "127.0.0.1:7341", "hosts": ["agents.example"], "token_file": "/etc/millrace/token",
+                 "tls": {"cert": "/etc/millrace/c.pem", "key": "/etc/millrace/k.pem"}},
+   "callbacks": {"listen": "0.0.0.0:7340", "public": "https://agents.example", "tls": {…}},
+   "monitor":   {"listen": "127.0.0.1:9090", "backups": "/var/backups/millrace"},
+   "tools": [
+     {"url": "https://tools.example", "headers": {"Authorization": {"env": "TOOLS_TOKEN"}},
+      "secret": {"file": "/etc/millrace/tools.whsec"}, "origins": ["https://files.example"]},
+     {"command": "millrace tool --leash --port {port} clock"}],
+   "model": {"openai": "https://api.example/v1", "name": "m1", "key": {"file": "/etc/millrace/model.key"}},
+   "nats":  {"servers": ["nats://10.0.0.1:4222"], "replicas": 3, "credentials": "/etc/millrace/nats.creds"}}
+
+Others are keep_for, partitions, witness, migration_key, accept_other_keys, max_result, ask_status, allow_http,
+allow_networks, allow_origins, model.script, and name, nkey, ca, cert, key, system, system_credentials and assume_durable of nats. A
+secret is {"file": NAME} or {"env": NAME}, and never in the file itself. Names of files are relative to the
+working directory, as in flags.
+
+`
+
+// check is the command that looks at a configuration.
+func check(_ context.Context, args []string) error {
+	fs := flag.NewFlagSet("check", flag.ContinueOnError)
+	fs.Usage = func() { fmt.Fprint(fs.Output(), checkUsage) }
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	if fs.NArg() != 1 {
+		return misused(fs, "which file?")
+	}
+	f, err := parseServe([]string{"--config", fs.Arg(0)})
+	if err != nil {
+		return err
+	}
+	if err := f.look(); err != nil {
+		return fmt.Errorf("%s: %w", fs.Arg(0), err)
+	}
+	fmt.Fprintf(stdout, "%s is a configuration with the tool servers %s\n", fs.Arg(0), strings.Join(f.tools.names(), ", "))
+	return nil
+}
+
+// look looks at what the flags name, so far as that changes nothing.
+func (f *serveFlags) look() error {
+	if _, err := f.kept.opener(f.FlagSet); err != nil {
+		return err
+	}
+	if *f.tokenFile != "" {
+		if _, err := readToken(*f.tokenFile); err != nil {
+			return err
+		}
+	} else if local, err := onLoopback(*f.address); err != nil || !local {
+		return fmt.Errorf("the API at %s can be reached from other hosts, or is no address, and has no token_file", *f.address)
+	}
+	_, err := modelOf(*f.model, *f.modelName, *f.modelKey)
+	return err
+}
+
+// names returns what the tool servers are called.
+func (t *toolFlags) names() []string {
+	names := slices.Clone([]string(t.tools))
+	for _, c := range t.commands {
+		names = append(names, "'"+c.args[0]+"'")
+	}
+	return names
+}
+
+// untilReload returns a context that ends with ctx, and when this process is told to read its flags and their file again and
+// nothing is wrong with them. Then reload returns what they say, and otherwise nil. It has to be called.
+func untilReload(ctx context.Context, told <-chan os.Signal, args []string) (running context.Context, reload func() *serveFlags) {
+	running, cancel := context.WithCancel(ctx)
+	next := make(chan *serveFlags, 1)
+	go func() {
+		defer close(next)
+		for {
+			select {
+			case <-running.Done():
+				return
+			case <-told:
+			}
+			f, err := parseServe(args)
+			if err == nil {
+				err = f.look()
+			}
+			if err == nil {
+				next <- f
+				cancel()
+				return
+			}
+			fmt.Fprintf(stderr, "millrace serve: nothing is changed, because something is wrong: %v\n", err)
+		}
+	}()
+	return running, func() *serveFlags {
+		cancel()
+		return <-next
+	}
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"flag"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// writeConfig writes a file for --config.
+func writeConfig(t testing.TB, name, text string) string {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// Each member of a configuration is the flag that it stands for, and every flag has one.
+func TestConfigIsFlags(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TEST_HEADER", "Bearer x")
+	whsec := writeConfig(t, filepath.Join(dir, "whsec"), "whsec_"+strings.Repeat("QUJD", 8)+"\n")
+	cert, key := makeCertificate(t, dir, 1)
+	text := fmt.Sprintf(`{
+		"state": "/s", "keep_for": "72h", "partitions": 4, "witness": "/w", "accept_other_keys": true, "migration_key": "/m",
+		"memory_mib": 0, "timeout": "2m", "max_result": "2MiB", "ask_status": true, "allow_http": true,
+		"allow_networks": ["10.0.0.0/8"], "allow_origins": ["https://files.example"],
+		"api": {"listen": "127.0.0.1:1", "hosts": ["a", "b"], "token_file": "/t", "tls": {"cert": %[1]q, "key": %[2]q}},
+		"callbacks": {"listen": "127.0.0.1:2", "public": "https://p", "tls": {"cert": %[1]q, "key": %[2]q}},
+		"monitor": {"listen": "127.0.0.1:3", "backups": "/b"},
+		"nats": {"servers": ["nats://x"], "name": "n", "replicas": 5, "credentials": "/c", "nkey": "/n", "ca": "/ca", "cert": "/nc", "key": "/nk",
+			"system": "nats://y", "system_credentials": "/sc", "assume_durable": true},
+		"tools": [
+			{"url": "https://tools.example/", "headers": {"Authorization": {"env": "TEST_HEADER"}}, "secret": {"file": %[3]q}, "origins": ["https://o.example"]},
+			{"url": "http://127.0.0.1:9", "command": "tool --listen {port}"}],
+		"model": {"openai": "https://m/v1", "name": "m1", "key": {"env": "TEST_HEADER"}}
+	}`, cert, key, whsec)
+	f, err := parseServe([]string{"--config", writeConfig(t, filepath.Join(dir, "c.json"), text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := map[string]string{}
+	f.Visit(func(f *flag.Flag) { set[f.Name] = f.Value.String() })
+	for name, want := range map[string]string{
+		"state": "/s", "keep-for": "72h0m0s", "partitions": "4", "memory": "0", "timeout": "2m0s", "max-result": "2MiB", "ask-status": "true",
+		"api": "127.0.0.1:1", "api-host": "a b", "api-tls-cert": cert, "callback-tls-key": key, "nats": "nats://x", "replicas": "5", "tool": "https://tools.example/",
+		"tool-command": "http://127.0.0.1:9 tool --listen {port}", "model": "openai:https://m/v1", "model-name": "m1", "model-key": "env:TEST_HEADER",
+		"allow-network": "[10.0.0.0/8]", "allow-origin": "https://files.example https://tools.example=https://o.example",
+	} {
+		if set[name] != want {
+			t.Errorf("--%s is %q, want %q", name, set[name], want)
+		}
+	}
+	headers, err := f.tools.headers.of(f.tools.bases())
+	if err != nil || headers["https://tools.example"].Get("Authorization") != "Bearer x" || len(f.secrets["https://tools.example"]) != 1 {
+		t.Errorf("the headers are %v, %v, the secrets %v", headers, err, f.secrets)
+	}
+	f.VisitAll(func(f *flag.Flag) {
+		if _, ok := set[f.Name]; !ok && f.Name != "config" && f.Name != "leash" {
+			t.Errorf("no member of the configuration sets --%s", f.Name)
+		}
+	})
+
+	f, err = parseServe([]string{"--config", filepath.Join(dir, "c.json"), "--timeout", "3m", "--tool", "http://127.0.0.1:7", "--model", ""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *f.timeout != 3*time.Minute || !slices.Equal(f.tools.tools, urls{"http://127.0.0.1:7"}) || len(f.tools.commands)+len(f.secrets) != 0 || *f.model != "" || *f.kept.state != "/s" {
+		t.Errorf("flags do not win: %v %v %v %q", *f.timeout, f.tools.tools, f.secrets, *f.model)
+	}
+}
+
+// What is wrong with a file is said with its place, and a value that may be a secret is not repeated.
+func TestBadConfigs(t *testing.T) {
+	dir := t.TempDir()
+	const good = `"state": "s", "tools": [{"url": "http://127.0.0.1:1"}]`
+	for text, want := range map[string]string{
+		`{` + good + `}`:                         "",
+		`{` + good + `, "stat": "s"}`:            "/stat is not a member",
+		`{` + good + `, "api": {"lisen": ""}}`:   "/api/lisen is not a member",
+		`{` + good + `, "timeout": 5}`:           "/timeout has to be a string",
+		`{` + good + `, "memory_mib": "canary"}`: "/memory_mib has to be an integer",
+		`{` + good + `, "ask_status": "yes"}`:    "/ask_status has to be true or false",
+		`{` + good + `, "state": "t"}`:           "/state is there twice",
+		`{` + good + `, "timeout": "soon"}`:      "/timeout: ",
+		`{` + good + `, "timeout": "-1s"}`:       "--timeout must be positive",
+		`{` + good + `, "model": {"openai": "https://m/v1", "name": "m", "key": "canary"}}`:                  "/model/key has to be an object",
+		`{` + good + `, "model": {"openai": "https://m/v1", "script": "x"}}`:                                 "/model has both",
+		`{` + good + `, "model": {"openai": "https://m/v1", "name": "m", "key": {"env": "X", "file": "y"}}}`: "/model/key has both",
+		`{` + good + `, "model": {"openai": "https://m/v1", "name": "m", "key": {"env": "MILLRACE_UNSET"}}}`: "MILLRACE_UNSET of the environment is not set",
+		`{"state": "s", "tools": [{}]}`:                                                                    "/tools/0 has neither a url nor a command",
+		`{"state": "s", "tools": []}`:                                                                      "no tool server",
+		`{"tools": [{"url": "http://127.0.0.1:1"}]}`:                                                       "no --state folder",
+		`{"state": "s", "tools": [{"url": "http://127.0.0.1:1", "headers": {"A": {}}}]}`:                   "/tools/0/headers/A has neither",
+		`{"state": "s", "tools": [{"url": "http://127.0.0.1:1", "headers": {"A": {"file": "/no/such"}}}]}`: "/no/such",
+		`{"state": "s", "tools": [{"command": "x {port}", "secret": {"file": "y"}}]}`:                      "/tools/0 needs a url",
+		`{` + good + `, "api": {"tls": {"cert": "x"}}}`:                                                    "--api-tls-cert: a certificate and its key need each other",
+		`{` + good + `, "api": {"tls": {"cert": "x", "key": "y"}}}`:                                        "--api-tls-cert: certificate: open x",
+		`{` + good + `, "api": {"listen": "0.0.0.0:7341"}}`:                                                "has no token_file", // SE06
+		`{` + good + `, "allow_networks": ["x"]}`:                                                          "/allow_networks/0: ",
+		`[]`:   "has to be an object",
+		`{`:    "unexpected EOF",
+		`{} 1`: "invalid character",
+		`{"a": "` + strings.Repeat("x", mostConfig) + `"}`: "more than",
+	} {
+		name := writeConfig(t, filepath.Join(dir, "c.json"), text)
+		f, err := parseServe([]string{"--config", name})
+		if err == nil {
+			err = f.look()
+		}
+		got := fmt.Sprint(err)
+		if (want == "") != (err == nil) || want != "" && !strings.Contains(got, want) || strings.Contains(got, "canary") {
+			t.Errorf("%.200s\nis %s\nwant %s", text, got, want)
+		}
+	}
+	if _, err := parseServe([]string{"--config", filepath.Join(dir, "none")}); err == nil {
+		t.Error("there is no such file")
+	}
+}
+
+// The example that 'millrace check -h' shows is a configuration.
+func TestConfigOfTheUsage(t *testing.T) {
+	_, text, _ := strings.Cut(checkUsage, "but state and tools:\n")
+	text, _, _ = strings.Cut(text, "\n\nOthers are")
+	text = strings.ReplaceAll(text, `"tls": {…}`, `"tls": {"cert": "c", "key": "k"}`)
+	c, err := readConfig(writeConfig(t, filepath.Join(t.TempDir(), "c.json"), text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.settings(); err != nil || len(c.Tools) != 2 || c.Model.Key.File == "" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// makeCertificate writes a certificate for 127.0.0.1 and its key.
+func makeCertificate(t testing.TB, dir string, serial int64) (cert, key string) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, &k.PublicKey, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(dir, "c.pem"), filepath.Join(dir, "k.pem")
+	writeConfig(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	writeConfig(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	return cert, key
+}
+
+// A configuration is read again while a call and a conversation are under way: both go on, and what has changed holds. One that
+// is wrong changes nothing.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	_, tools := startTool(t)
+	dir := t.TempDir()
+	state, file := filepath.Join(dir, "state"), filepath.Join(dir, "c.json")
+	script := writeConfig(t, filepath.Join(dir, "script.json"), `[{"text": "one"}, {"text": "two"}]`)
+	api, listen := freeAddress(t), freeAddress(t)
+	cert, key := makeCertificate(t, dir, 1)
+	servers := `{"url": "` + strings.Join(tools, `"}, {"url": "`) + `"}`
+	configOf := func(timeout, extra string) {
+		writeConfig(t, file, fmt.Sprintf(`{"state": %q, "timeout": %q, "api": {"listen": %q}, "callbacks": {"listen": %q}, "tools": [%s], "model": {"script": %q}%s}`,
+			state, timeout, api, listen, servers, script, extra))
+	}
+	configOf("10m", "")
+	s := &served{t: t, state: state, api: "http://" + api, args: []string{"serve", "--config", file}}
+	s.cmd = millrace(t, s.args...)
+	said := newWords()
+	s.cmd.Stderr = said
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.kill)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	s.request(ctx, "POST", "/sessions", `{"id": "s"}`, http.StatusCreated)
+	s.request(ctx, "POST", "/threads/s/messages", `{"text": "hello"}`, http.StatusAccepted)
+	s.request(ctx, "GET", "/threads/s/messages?from=2&wait=60s", "", http.StatusOK)
+	s.request(ctx, "POST", "/calls", `{"group_id": "t", "id": "c", "operation": "sleep", "arguments": {"ms": 1500}}`, http.StatusAccepted)
+
+	configOf("soon", "")
+	said.until(ctx, t, "nothing is changed", func() { s.cmd.Process.Signal(syscall.SIGHUP) })
+	configOf("20m", `, "ask_status": true`)
+	said.until(ctx, t, "everything is started again", func() { s.cmd.Process.Signal(syscall.SIGHUP) })
+	if _, text := s.request(ctx, "GET", "/calls/t/c?wait=60s", "", http.StatusOK); !bytes.Contains(text, []byte(`"ok":true`)) {
+		t.Errorf("the call has %s", text)
+	}
+	s.request(ctx, "POST", "/threads/s/messages", `{"text": "again"}`, http.StatusAccepted)
+	if _, text := s.request(ctx, "GET", "/threads/s/messages?from=4&wait=60s", "", http.StatusOK); !bytes.Contains(text, []byte("two")) && !bytes.Contains(text, []byte("again")) {
+		t.Errorf("the conversation goes on with %s", text)
+	}
+
+	// Encrypted from now on, and with another certificate without being told.
+	writeConfig(t, file, fmt.Sprintf(`{"state": %q, "api": {"listen": %q, "tls": {"cert": %q, "key": %q}}, "callbacks": {"listen": %[5]q, "public": "https://%[5]s", "tls": {"cert": %[3]q, "key": %[4]q}}, "tools": [%[6]s], "model": {"script": %[7]q}}`,
+		state, api, cert, key, listen, servers, script))
+	said.until(ctx, t, "calls at https://", func() { s.cmd.Process.Signal(syscall.SIGHUP) })
+	serial := func() int64 {
+		conn, err := tls.Dial("tcp", api, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			return 0
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+	}
+	if n := serial(); n != 1 {
+		t.Errorf("the certificate has number %d", n)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	if r, err := client.Post("https://"+listen+"/rap/v1/cb/a/b", "application/json", strings.NewReader("{}")); err != nil || r.StatusCode != http.StatusNotFound {
+		t.Errorf("a callback is answered %v, %v", r, err)
+	}
+	makeCertificate(t, dir, 2)
+	for serial() != 2 && ctx.Err() == nil {
+	}
+	writeConfig(t, cert, "none")
+	if n := serial(); n != 2 {
+		t.Errorf("while the file is no certificate it has number %d", n)
+	}
+	if out, err := millrace(t, "check", file).CombinedOutput(); err == nil || !bytes.Contains(out, []byte("--api-tls-cert")) {
+		t.Errorf("millrace check: %s, %v", out, err)
+	}
+	makeCertificate(t, dir, 3)
+	if out, err := millrace(t, "check", file).CombinedOutput(); err != nil || !bytes.Contains(out, []byte(tools[0])) {
+		t.Errorf("millrace check: %s, %v", out, err)
+	}
+}
+
+// words are what a process has said.
+type words struct {
+	more chan string
+	text strings.Builder
+}
+
+func newWords() *words { return &words{more: make(chan string, 1000)} }
+
+func (s *words) Write(p []byte) (int, error) { s.more <- string(p); return len(p), nil }
+
+// until waits until a process says something since do.
+func (s *words) until(ctx context.Context, t *testing.T, want string, do func()) {
+	t.Helper()
+	do()
+	var since strings.Builder
+	for !strings.Contains(since.String(), want) {
+		select {
+		case text := <-s.more:
+			since.WriteString(text)
+		case <-ctx.Done():
+			t.Fatalf("it has not said %q but %q", want, since.String())
+		}
+	}
+}

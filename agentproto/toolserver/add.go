@@ -42,6 +42,7 @@ type tool struct {
 	provider *oauth.Provider // nil if no authorization is needed
 	scopes   []string        // sorted
 	runOnce  bool
+	dynamic  bool // of [Server.Replace]
 	call     func(ctx context.Context, args jsontext.Value) (any, error)
 	produce  func(c *call) error // of a subscription; nil if the tool opens none
 }
@@ -83,32 +84,18 @@ func add[In, Out any](s *Server, op, name, description string, opts ToolOptions,
 	wrong := func(format string, args ...any) {
 		panic("toolserver: " + op + ": " + fmt.Sprintf(format, args...))
 	}
-	if !toolName.MatchString(name) {
-		wrong("%q is not a name of 1 to 128 letters, digits, _ and -", name)
-	}
-	if description == "" {
-		wrong("tool %q has no description", name)
-	}
 	if f == nil {
 		wrong("tool %q has no function", name)
 	}
-	t := &tool{manifest: agentproto.Tool{Name: name, Description: description, Annotations: opts.Annotations}, runOnce: opts.RunOnce, produce: produce}
-	if id := opts.RequireOAuth; id != "" {
-		if t.provider = s.oauth.Provider(id); t.provider == nil {
-			wrong("tool %q requires the provider %q, which the server does not have", name, id)
-		}
-		t.manifest.Annotations.RequiresAuth = id
-		t.scopes = slices.Compact(slices.Sorted(slices.Values(opts.Scopes)))
-	} else if len(opts.Scopes) > 0 {
-		wrong("tool %q has scopes but requires no provider", name)
-	}
-	var err error
-	if t.manifest.InputSchema, err = values.SchemaOf[In](); err != nil {
+	schema, err := values.SchemaOf[In]()
+	if err != nil {
 		wrong("tool %q: %v", name, err)
 	}
-	if t.schema, err = agentproto.CompileSchema(t.manifest.InputSchema); err != nil {
-		wrong("tool %q: %v", name, err)
+	t, err := s.newTool(name, description, schema, opts)
+	if err != nil {
+		wrong("%v", err)
 	}
+	t.produce = produce
 	t.call = func(ctx context.Context, args jsontext.Value) (any, error) {
 		in, err := values.Arguments[In](args)
 		if err != nil {
@@ -124,4 +111,29 @@ func add[In, Out any](s *Server, op, name, description string, opts ToolOptions,
 	}
 	s.byName[name] = t
 	s.tools = append(s.tools, t)
+}
+
+// newTool returns a tool without its function.
+func (s *Server) newTool(name, description string, schema jsontext.Value, opts ToolOptions) (*tool, error) {
+	if !toolName.MatchString(name) {
+		return nil, fmt.Errorf("%q is not a name of 1 to 128 letters, digits, _ and -", name)
+	}
+	if description == "" {
+		return nil, fmt.Errorf("tool %q has no description", name)
+	}
+	t := &tool{manifest: agentproto.Tool{Name: name, Description: description, InputSchema: schema, Annotations: opts.Annotations}, runOnce: opts.RunOnce}
+	if id := opts.RequireOAuth; id != "" {
+		if t.provider = s.oauth.Provider(id); t.provider == nil {
+			return nil, fmt.Errorf("tool %q requires the provider %q, which the server does not have", name, id)
+		}
+		t.manifest.Annotations.RequiresAuth = id
+		t.scopes = slices.Compact(slices.Sorted(slices.Values(opts.Scopes)))
+	} else if len(opts.Scopes) > 0 {
+		return nil, fmt.Errorf("tool %q has scopes but requires no provider", name)
+	}
+	var err error
+	if t.schema, err = agentproto.CompileSchema(schema); err != nil {
+		return nil, fmt.Errorf("tool %q: %w", name, err)
+	}
+	return t, nil
 }

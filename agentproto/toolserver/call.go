@@ -36,12 +36,13 @@ type call struct {
 	cancel context.CancelCauseFunc
 
 	mu        sync.Mutex
-	suspended bool           // the next process, or another instance, goes on with it
-	ended     bool           // it has returned, or has sent its final event
-	state     []byte         // of the subscription, as it is kept
-	asked     map[string]int // how often a question was asked in this run
-	refused   string         // the access token that the function must not get
-	latest    string         // the access token that it got
+	suspended bool              // the next process, or another instance, goes on with it
+	ended     bool              // it has returned, or has sent its final event
+	state     []byte            // of the subscription, as it is kept
+	asked     map[string]int    // how often a question was asked in this run
+	steps     map[string][]byte // that are kept; nil if they are not known yet
+	refused   string            // the access token that the function must not get
+	latest    string            // the access token that it got
 }
 
 func (s *Server) newCall(ctx context.Context, at tools.Place, j tools.Job) *call {
@@ -248,32 +249,40 @@ func badArguments(err error) error {
 
 // post tells the flow what the function says. When it returns nil, that is durable.
 func (c *call) post(ctx context.Context, p tools.Post) error {
+	_, err := c.posted(ctx, p)
+	return err
+}
+
+// posted is post, and returns what the flow answers.
+func (c *call) posted(ctx context.Context, p tools.Post) (tools.Told, error) {
 	if err := c.postable(); err != nil {
-		return err
+		return tools.Told{}, err
 	}
 	if err := context.Cause(ctx); err != nil {
-		return err
+		return tools.Told{}, err
 	}
 	if p.Message != nil {
 		var err error
 		if p.Credit, err = c.fn.Spend(ctx, len(p.Message.Body)+256); err != nil {
-			return err
+			return tools.Told{}, err
 		}
 	}
 	p.Call = c.id
 	told, err := c.server.flow.Ask(c.at, tools.In{Post: &p})
 	switch {
 	case err != nil && c.server.isClosing():
-		return ErrClosing
+		return tools.Told{}, ErrClosing
 	case err != nil:
 		c.server.log.Error("message is not in the state", "tool", c.inv.Operation, "error", err)
-		return running.ErrFlow
+		return tools.Told{}, running.ErrFlow
 	case told.Refused == tools.RefusedOver:
-		return ErrCancelled
+		return tools.Told{}, ErrCancelled
+	case told.Refused == tools.RefusedSteps:
+		return tools.Told{}, errSteps
 	case told.Refused != "":
-		return errEnded
+		return tools.Told{}, errEnded
 	}
-	return nil
+	return told, nil
 }
 
 // postable returns why nothing may be posted, if so.

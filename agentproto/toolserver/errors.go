@@ -43,6 +43,15 @@ var ErrCancelled = errors.New("toolserver: the call was cancelled")
 // errRestarted is the result of a call with [ToolOptions.RunOnce].
 var errRestarted = errors.New("the tool server was restarted while the tool ran; whether it has done its work is not known")
 
+// ErrBegan is returned by [Began] when an earlier run of the function had called it.
+var ErrBegan = errors.New("toolserver: the call had begun before the tool server was restarted; whether it has done its work is not known")
+
+// errSteps says that a call has kept more than its bounds of [Step].
+var errSteps = errors.New("toolserver: the call has kept more than 256 steps, or 1 MiB of them")
+
+// errStepLeak says that the result of a [Step] had a credential in it.
+var errStepLeak = errors.New("toolserver: Step: the result had a credential in it")
+
 // errEnded says that a call or its subscription has sent its last message.
 var errEnded = errors.New("toolserver: the call has ended")
 

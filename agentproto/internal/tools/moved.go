@@ -36,6 +36,7 @@ type MovedCall struct {
 	Number    uint64           `json:"number"`
 	State     []byte           `json:"state"`
 	Questions []Question       `json:"questions"` // that are answered
+	Steps     []Step           `json:"steps,omitempty"`
 	Result    []byte           `json:"result"`
 	Trace     agentproto.Trace `json:"trace,omitzero"`
 }
@@ -73,7 +74,7 @@ func (t step) export() []byte {
 			continue // it was decoded before, so it can be encoded
 		}
 		out := MovedCall{Runtime: c.ID.Runtime, Inv: inv, Phase: c.Phase, Address: c.Address, Number: c.Number,
-			State: c.State, Questions: answered(c.Questions), Result: c.Result, Trace: c.Trace}
+			State: c.State, Questions: answered(c.Questions), Steps: c.Steps, Result: c.Result, Trace: c.Trace}
 		for _, b := range c.Before {
 			out.Before = append(out.Before, slices.Clone(b[:]))
 		}
@@ -141,6 +142,8 @@ func (c *MovedCall) check(of Place) error {
 		return errors.New("a call has addresses that are none")
 	case len(c.Questions) > maxQuestions, slices.ContainsFunc(c.Questions, func(q Question) bool { return q.Selected == nil }):
 		return errors.New("a question has no answer")
+	case !stepsFit(c.Steps):
+		return errors.New("a call has steps that are too many or too large")
 	}
 	for i, m := range c.Queue {
 		msg, err := agentproto.DecodeCallback(bytes.Clone(m.Body), agentproto.Limits{Bytes: int64(len(m.Body)) + 1})
@@ -152,6 +155,17 @@ func (c *MovedCall) check(of Place) error {
 		}
 	}
 	return nil
+}
+
+// stepsFit reports whether the steps of a call are within its bounds, with each name once.
+func stepsFit(steps []Step) bool {
+	c := new(Call)
+	for _, s := range steps {
+		if told := c.keep(&s); told.Known || told.Refused != "" {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *MovedCall) invocation() (*agentproto.Invocation, error) {
@@ -170,7 +184,7 @@ func (t step) come(m *Moved, transfer string) {
 			continue // ReadMoved has read it
 		}
 		c := &Call{ID: CallID{in.Runtime, inv.GroupID, inv.ID}, Inv: inv, Print: PrintOf(inv), Phase: in.Phase, Address: in.Address,
-			Number: in.Number, State: in.State, Questions: in.Questions, Result: in.Result, Trace: in.Trace}
+			Number: in.Number, State: in.State, Questions: in.Questions, Steps: in.Steps, Result: in.Result, Trace: in.Trace}
 		if _, known := t.Done[c.ID.key()]; known {
 			continue
 		}

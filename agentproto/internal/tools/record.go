@@ -44,7 +44,16 @@ type Post struct {
 	Kept    bool     // State is to be kept
 	State   []byte
 	Ask     *Question // what Message asks the user
+	Step    *Step     // what the function has done, to be kept with the call
+	Recall  bool      // asks for the steps that are kept
 	Credit  Credit
+}
+
+// A Step is something that the function of a call has done and must not do again when it runs
+// again: its outcome is kept with the call, under a name that the function has for it.
+type Step struct {
+	Name string `json:"name"`
+	Data []byte `json:"data"`
 }
 
 // A Credit says how much of what a process has posted for a call has been taken in.
@@ -108,7 +117,8 @@ type Told struct {
 	Move          handover.State // of a session, or of a transfer to here
 	URL, Endpoint string         // of a session that moves
 	Known         bool           // there is something of the session
-	Data          []byte         // the session, for an Export
+	Data          []byte         // the session, for an Export; of a step that was kept before
+	Steps         []Step         // of a call, for a Recall
 }
 
 // A Refusal says why nothing was done.
@@ -120,6 +130,7 @@ const (
 	RefusedFull   Refusal = "full"   // there are too many answers on their way
 	RefusedOver   Refusal = "over"   // there is no such call, or no longer
 	RefusedEnded  Refusal = "ended"  // it has sent its last message
+	RefusedSteps  Refusal = "steps"  // it has kept too many steps, or too large ones
 )
 
 // A Load is a sum over sessions.

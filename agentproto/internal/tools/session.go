@@ -60,6 +60,7 @@ type Call struct {
 	Attempt   uint64 // the job that sends the first message
 	State     []byte // of the subscription
 	Questions []Question
+	Steps     []Step // while the function runs
 	Result    []byte // the body, if it is kept
 	Credit    Credit
 	Asks      bool             // it may wait for an authorization
@@ -103,6 +104,8 @@ const (
 	maxGrants     = 64       // of one session
 	maxTokens     = 64       // of one session
 	maxQuestions  = 256      // of one call that are remembered
+	maxSteps      = 256      // of one call that are kept
+	maxStepBytes  = 1 << 20  // of the steps of one call
 	maxKept       = 64 << 10 // bytes of a result that is remembered
 	maxKeptAll    = 32 << 20 // bytes of all of them
 	maxDone       = 1 << 16  // keys of one session

@@ -160,6 +160,10 @@ func (t step) post(p *Post) Told {
 	switch {
 	case c == nil:
 		return Told{Refused: RefusedOver}
+	case p.Step != nil && c.Phase == Running:
+		return c.keep(p.Step)
+	case p.Recall && c.Phase == Running:
+		return Told{Steps: slices.Clone(c.Steps)}
 	case c.Phase == Resolved, (p.Event || p.Message == nil) && c.Phase != Subscribed:
 		return Told{Refused: RefusedEnded}
 	}
@@ -196,6 +200,23 @@ func (t step) post(p *Post) Told {
 	return Told{}
 }
 
+// keep keeps a step. The first of a name stays: a run that was given up may go on for a moment
+// beside the next one.
+func (c *Call) keep(s *Step) Told {
+	size := len(s.Name) + len(s.Data)
+	for _, old := range c.Steps {
+		if old.Name == s.Name {
+			return Told{Known: true, Data: old.Data}
+		}
+		size += len(old.Name) + len(old.Data)
+	}
+	if len(c.Steps) >= maxSteps || size > maxStepBytes {
+		return Told{Refused: RefusedSteps}
+	}
+	c.Steps = append(c.Steps, *s)
+	return Told{}
+}
+
 // returned takes what a function, or a producer, has returned.
 func (t step) returned(j Job, o Outcome) {
 	c := t.call(j.Call)
@@ -208,7 +229,7 @@ func (t step) returned(j Job, o Outcome) {
 		c.By = cmp.Or(o.By, c.By)
 	case c.Phase == Running && o.Result != nil:
 		t.unask(c)
-		c.Phase = Resolved
+		c.Phase, c.Steps = Resolved, nil
 		if o.Subscribe {
 			c.Phase, c.State = Subscribed, o.State
 		}

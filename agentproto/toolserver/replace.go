@@ -1,0 +1,62 @@
+package toolserver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// A Tool is a tool whose schema is not made from a Go type, because it is known only when the
+// program runs: see [Server.Replace].
+type Tool struct {
+	// Name is of 1 to 128 letters, digits, _ and -.
+	Name string
+	// Description is what the model is told. It is not empty.
+	Description string
+	// Schema is the JSON schema of the arguments: see [agentproto.CompileSchema].
+	Schema jsontext.Value
+	// Options are those of [AddWithOptions].
+	Options ToolOptions
+	// Call is called with arguments that match Schema, which are an object, and returns the
+	// result; its ids are put in. Errors and panics are those of [Add].
+	Call func(ctx context.Context, args jsontext.Value) (*agentproto.ToolResult, error)
+}
+
+// Replace makes the tools the only dynamic tools of the server, in that order, behind those of
+// [Add] and [AddSubscription]. It may be called at any time: the manifest has the new tools from
+// then on. A call of a tool that is gone has an error result; one that is running goes on
+// with the function that it began with.
+//
+// All are replaced or, if there is an error, none is. It is an error if a name is taken or not
+// possible, a description is empty, a schema is refused, or a function is nil.
+func (s *Server) Replace(all []Tool) error {
+	made := make([]*tool, len(all))
+	for i, d := range all {
+		t, err := s.newTool(d.Name, d.Description, slices.Clone(d.Schema), d.Options)
+		if err != nil {
+			return fmt.Errorf("toolserver: Replace: %w", err)
+		}
+		if d.Call == nil {
+			return fmt.Errorf("toolserver: Replace: tool %q has no function", d.Name)
+		}
+		t.dynamic = true
+		t.call = func(ctx context.Context, args jsontext.Value) (any, error) { return d.Call(ctx, args) }
+		made[i] = t
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := slices.DeleteFunc(slices.Clone(s.tools), func(t *tool) bool { return t.dynamic })
+	byName := make(map[string]*tool, len(kept)+len(made))
+	for _, t := range append(kept, made...) {
+		if byName[t.manifest.Name] != nil {
+			return fmt.Errorf("toolserver: Replace: there are two tools %q", t.manifest.Name)
+		}
+		byName[t.manifest.Name] = t
+	}
+	s.tools, s.byName = append(kept, made...), byName
+	return nil
+}

@@ -1,0 +1,174 @@
+package toolserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// TestStepIsKept interrupts a call behind a step and behind the mark of Began, and looks at what its function
+// finds when it runs again. It would catch a step that is done twice, and a mark that is forgotten or is there too early.
+func TestStepIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var steps, runs atomic.Int32
+		h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
+			type in struct {
+				Mark bool `json:"mark"`
+			}
+			toolserver.Add(s, "work", "Works.", func(ctx context.Context, in in) (string, error) {
+				run := runs.Add(1)
+				_, known, err := toolserver.Stepped[string](ctx, "job")
+				if err != nil {
+					return "", err
+				}
+				job, err := toolserver.Step(ctx, "job", func(context.Context) (string, error) { return fmt.Sprint("job ", steps.Add(1)), nil })
+				if err != nil {
+					return "", err
+				}
+				var began error
+				if in.Mark {
+					for range 2 {
+						began = toolserver.Began(ctx)
+					}
+				}
+				if run == 1 {
+					<-ctx.Done()
+					return "", context.Cause(ctx)
+				}
+				return fmt.Sprint(job, known, errors.Is(began, toolserver.ErrBegan)), nil
+			})
+		})
+		for _, c := range []struct{ args, want string }{{`{"mark":true}`, "job 1true true"}, {`{"mark":false}`, "job 1true false"}} {
+			steps.Store(0)
+			runs.Store(0)
+			id := "c" + fmt.Sprint(len(c.args))
+			h.call("work", id, c.args)
+			synctest.Wait()
+			h.end()
+			h.begin()
+			if r := h.result(); r != c.want {
+				t.Errorf("%s: %q, want %q", c.args, r, c.want)
+			}
+		}
+		h.close()
+	})
+}
+
+// result returns the text of the next message, a result.
+func (h *house) result() string {
+	h.t.Helper()
+	m := h.next()
+	r, ok := m.Callback.(*agentproto.ToolResult)
+	if !ok {
+		h.t.Fatalf("%s is no result", m.body)
+	}
+	return r.String()
+}
+
+// TestStepBounds does more steps than are kept, larger ones, one that fails and one with a secret.
+func TestStepBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		secret := toolserver.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+		h := newHouse(t, toolserver.Options{Secrets: map[string][]toolserver.Secret{"": {secret}}}, func(s *toolserver.Server) {
+			toolserver.Add(s, "many", "Does many steps.", func(ctx context.Context, _ none) (string, error) {
+				step := func(name, text string) error {
+					_, err := toolserver.Step(ctx, name, func(context.Context) (string, error) { return text, nil })
+					return err
+				}
+				first := errors.New("the first time")
+				if _, err := toolserver.Step(ctx, "fails", func(context.Context) (int, error) { return 0, first }); err != first {
+					return "", fmt.Errorf("%v is not the error of the function", err)
+				}
+				if n, err := toolserver.Step(ctx, "fails", func(context.Context) (int, error) { return 7, nil }); n != 7 || err != nil {
+					return "", fmt.Errorf("it is %d, %v after an error", n, err)
+				}
+				if _, _, err := toolserver.Stepped[string](ctx, "fails"); err == nil {
+					return "", errors.New("a number is a text")
+				}
+				if step("secret", secret.Reveal()) == nil {
+					return "", errors.New("a secret was kept")
+				}
+				if step("large", strings.Repeat("x", 1<<20)) == nil {
+					return "", errors.New("a large step was kept")
+				}
+				for n := 1; ; n++ {
+					if err := step(fmt.Sprint(n), ""); err != nil {
+						return fmt.Sprint(n), nil
+					}
+				}
+			})
+		})
+		h.call("many", "c1", "{}")
+		if got := h.result(); got != "256" {
+			t.Errorf("it was the step %s that was refused", got)
+		}
+		h.close()
+	})
+}
+
+// TestReplace changes the tools of a server while one is called. It would catch a call that loses its function, a manifest that
+// does not change, and a set that is taken in part.
+func TestReplace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newRuntime(t, toolserver.Options{})
+		toolserver.Add(rt.server, "fixed", "Stays.", func(context.Context, none) (string, error) { return "fixed", nil })
+		begin := make(chan struct{})
+		tool := func(name string) toolserver.Tool {
+			return toolserver.Tool{
+				Name: name, Description: "Says " + name + ".", Schema: jsontext.Value(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`),
+				Call: func(_ context.Context, args jsontext.Value) (*agentproto.ToolResult, error) {
+					<-begin
+					text := name + " " + string(args)
+					return &agentproto.ToolResult{Text: &text}, nil
+				},
+			}
+		}
+		if err := rt.server.Replace([]toolserver.Tool{tool("a"), tool("b")}); err != nil {
+			t.Fatal(err)
+		}
+		rt.call("a", "c1", `{"n":1}`)
+		synctest.Wait()
+		for _, wrong := range [][]toolserver.Tool{{tool("c"), tool("fixed")}, {tool("c"), tool("c")}, {tool("ü")}, {{Name: "c", Description: "c", Schema: jsontext.Value(`{"type":"objekt"}`)}}, {{Name: "c"}}} {
+			if rt.server.Replace(wrong) == nil {
+				t.Errorf("%+v was taken", wrong)
+			}
+		}
+		if err := rt.server.Replace([]toolserver.Tool{tool("b"), tool("c")}); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, t := range rt.server.Manifest().Tools {
+			names = append(names, t.Name)
+		}
+		if fmt.Sprint(names) != "[fixed b c]" {
+			t.Errorf("the tools are %v", names)
+		}
+		rt.call("a", "c2", `{"n":1}`)
+		rt.want("c2", `Error: unknown tool "a"`)
+		rt.call("c", "c3", `{}`)
+		rt.want("c3", "Error: arguments: missing")
+		close(begin)
+		rt.want("c1", `a {"n":1}`)
+		rt.call("fixed", "c4", `{}`)
+		rt.want("c4", "fixed")
+		rt.close()
+	})
+}
+
+// want checks that the next message is the result of a call, and begins so.
+func (rt *runtime) want(id, text string) {
+	rt.t.Helper()
+	m := rt.next()
+	if r, ok := m.Callback.(*agentproto.ToolResult); !ok || r.ID != id || !strings.HasPrefix(r.String(), text) {
+		rt.t.Errorf("%s came, want %q of %s", m.body, text, id)
+	}
+}

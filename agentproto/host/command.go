@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -47,12 +48,20 @@ type Command struct {
 	Output io.Writer
 }
 
-// withCommands returns o with the commands as they are started, and their URLs among the toolsets.
+// withCommands returns o with the commands as they are started, and their URLs and those of handlers of this
+// process among the toolsets.
 func (o Options) withCommands() (Options, error) {
-	if len(o.Commands) == 0 {
+	if len(o.Commands)+len(o.Local) == 0 {
 		return o, nil
 	}
 	o.Toolsets, o.Commands = slices.Clone(o.Toolsets), slices.Clone(o.Commands)
+	for _, base := range slices.Sorted(maps.Keys(o.Local)) {
+		u, err := url.Parse(base)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || base != u.Scheme+"://"+strings.ToLower(u.Host) || u.Host == "" || o.Local[base] == nil {
+			return o, fmt.Errorf("host: local tool server %s: it needs a handler, and a URL with a scheme and a host in lower case and no more", quote.URL(base))
+		}
+		o.Toolsets = append(o.Toolsets, base)
+	}
 	for i := range o.Commands {
 		c := &o.Commands[i]
 		if len(c.Args) == 0 {

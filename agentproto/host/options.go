@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// Options are the settings of a [Runtime]. Only Toolsets or Commands are needed.
+// Options are the settings of a [Runtime]. Only Toolsets, Commands or Local are needed.
 type Options struct {
 	// Toolsets are the base URLs of the tool servers, such as
 	// http://127.0.0.1:8080. Each is asked for its manifest when the runtime starts, and
@@ -25,6 +25,11 @@ type Options struct {
 	// Commands are tool servers that the runtime starts, and ends with it, in addition to
 	// Toolsets.
 	Commands []Command
+	// Local are tool servers that are handlers of this process, by base URLs that have a scheme and a host and no
+	// more, such as http://clock.invalid, in addition to Toolsets. Requests to them never reach a
+	// network. Sessions and callback URLs refer to a tool server by its URL, so it has to stay.
+	// What such a tool server posts to callback URLs can be given to [Runtime.Handler] in the same way.
+	Local map[string]http.Handler
 
 	// ListenAddr is where the callback endpoint listens. Empty means a free port
 	// of 127.0.0.1. It is ignored if Listener is set or External is true.

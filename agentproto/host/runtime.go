@@ -223,7 +223,7 @@ func (rt *Runtime) peerConfig() peer.Config {
 	o := &rt.opts
 	return peer.Config{
 		Toolsets: o.Toolsets, AllowOrigins: o.AllowOrigins, ToolsetOrigins: o.ToolsetOrigins, AllowNetworks: o.AllowNetworks, AllowPlainHTTP: o.AllowPlainHTTP,
-		Secrets: o.Secrets, Headers: o.Headers, Concurrency: o.Concurrency, TLS: o.TLS, DialContext: o.DialContext,
+		Secrets: o.Secrets, Headers: o.Headers, Concurrency: o.Concurrency, TLS: o.TLS, DialContext: o.DialContext, Local: o.Local,
 		Connect: o.Timeouts.Connect, Notify: o.Timeouts.Notify, Discovery: o.Timeouts.Discovery, Retry: o.Timeouts.Retry, Log: rt.log,
 		Spawn: func(task func(context.Context)) { rt.spawn(func() { task(rt.ctx) }) },
 	}

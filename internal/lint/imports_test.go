@@ -102,6 +102,8 @@ var imports = map[string][]string{
 	"agentproto/internal/tools":      slices.Concat(library, []string{"agentproto", "agentproto/internal/authorize", "agentproto/internal/handover"}),
 	"agentproto/toolserver":          {"agentproto", "agentproto/internal/tracing", "agentproto/internal/authorize", "agentproto/internal/intake", "agentproto/internal/leak", "agentproto/internal/migrate", "agentproto/internal/oauth", "agentproto/internal/outgoing", "agentproto/internal/purpose", "agentproto/internal/running", "agentproto/internal/tools", "agentproto/internal/values", "agentproto/internal/vault", "internal/edge", "internal/netguard"},
 	"agentproto/internal/supervise":  {"internal/edge", "internal/plain"},
+	"agentproto/internal/inprocess":  {},
+	"agentproto/mcptools":            {"agentproto", "agentproto/internal/inprocess", "agentproto/toolserver", "internal/edge", "internal/netguard"},
 	"agentproto/conform":             slices.Concat(library, []string{"agentproto", "internal/edge", "internal/freeport"}),
 	"internal/exampletools":          {"agentproto", "agentproto/toolserver", "internal/edge"},
 	"internal/idp":                   {"internal/edge"},
@@ -117,7 +119,7 @@ var imports = map[string][]string{
 	"agentproto/host/internal/dispatch":      {"agentproto", "agentproto/internal/tracing", "agentproto/host/internal/peer", "agentproto/host/internal/quote", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/purpose", "agentproto/internal/trail"},
 	"agentproto/host/internal/display":       {"agentproto", "agentproto/host/internal/capability", "agentproto/host/internal/queue", "agentproto/host/internal/quote"},
 	"agentproto/host/internal/migration":     slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/host/internal/callback", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/display", "agentproto/host/internal/peer", "agentproto/host/internal/quote", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/envelope", "agentproto/internal/handover", "agentproto/internal/purpose", "dataflow/durable", "internal/edge"}),
-	"agentproto/host/internal/peer":          {"agentproto", "agentproto/internal/tracing", "agentproto/host/internal/capability", "agentproto/host/internal/quote", "agentproto/host/internal/tally", "agentproto/internal/purpose", "agentproto/internal/supervise", "internal/edge", "internal/netguard"},
+	"agentproto/host/internal/peer":          {"agentproto", "agentproto/internal/tracing", "agentproto/host/internal/capability", "agentproto/host/internal/quote", "agentproto/host/internal/tally", "agentproto/internal/purpose", "agentproto/internal/supervise", "internal/edge", "internal/netguard", "agentproto/internal/inprocess"},
 	"agentproto/host/internal/queue":         {},
 	"agentproto/host/internal/quota":         {"agentproto", "agentproto/host/internal/capability", "agentproto/host/internal/recent"},
 	"agentproto/host/internal/quote":         {"agentproto"},
@@ -128,7 +130,7 @@ var imports = map[string][]string{
 
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/agentinspect", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
-		"agentproto/host", "agentproto/host/promhost", "agentproto/toolserver",
+		"agentproto/host", "agentproto/host/promhost", "agentproto/mcptools", "agentproto/toolserver",
 		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/historycmd", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "dataflow/inspect/prominspect", "internal/edge", "internal/exampletools", "internal/freeport", "internal/history", "internal/plain",
 	}),
 }

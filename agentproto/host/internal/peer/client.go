@@ -3,8 +3,10 @@ package peer
 import (
 	"context"
 	"net"
+	"net/http"
 	"net/url"
 
+	"github.com/millrace/millrace/agentproto/internal/inprocess"
 	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/netguard"
 )
@@ -24,7 +26,11 @@ func newClient(opts Config, public string) *edge.Client {
 	if dial == nil {
 		dial = guarded(guardOf(opts, public), opts.AllowPlainHTTP, nil)
 	}
-	return edge.NewClient(edge.Outbound{Dial: dial, TLS: opts.TLS, Connect: opts.Connect, Idle: opts.Concurrency}.Transport())
+	var out http.RoundTripper = edge.Outbound{Dial: dial, TLS: opts.TLS, Connect: opts.Connect, Idle: opts.Concurrency}.Transport()
+	if len(opts.Local) > 0 {
+		out = &inprocess.Transport{Handlers: opts.Local, Next: out}
+	}
+	return edge.NewClient(out)
 }
 
 // guarded returns a function that connects with d to what a policy allows. Unless plain is set, requests that are

@@ -48,6 +48,7 @@ type Config struct {
 	Secrets        map[string][]string
 	Headers        map[string]http.Header
 	Concurrency    int
+	Local          map[string]http.Handler // those of this process, by base URL; Toolsets has them too
 	TLS            *tls.Config
 	DialContext    func(ctx context.Context, network, addr string) (net.Conn, error)
 	Connect        time.Duration // for one connection

@@ -21,6 +21,7 @@ import (
 
 const serveUsage = `usage: millrace serve --state DIR --tool URL [--tool URL ...] [flags]
        millrace serve --state DIR --tool-command COMMAND [flags]
+       millrace serve --state DIR --mcp COMMAND [flags]
        millrace serve --config FILE [flags]
 
 Makes tool calls that survive this process: what was accepted is kept under DIR, or
@@ -82,6 +83,16 @@ ended with it. No shell is involved, but quotes and backslashes mean what they d
   --tool-command 'millrace tool --leash --port {port} --state /var/lib/clock clock'
   --tool-command 'http://127.0.0.1:9000 LOG=debug ./search --listen {host}:{port}'
 
+The tools of an MCP server are tools like others. It is a program that speaks MCP on its standard
+input and output, with variables for it in front, or the URL of a server of Streamable HTTP; NAME=
+before either names it and begins the names of its tools:
+
+  --mcp 'npx -y @modelcontextprotocol/server-filesystem /srv/files'
+  --mcp 'search=KEY=@/etc/search.key search-mcp --stdio'
+  --mcp search=https://mcp.example/mcp --mcp-header search=Authorization=@/etc/search.header
+
+A program has few variables of this process's environment, and none that holds a secret.
+
 What it prints is on standard error. Its environment is that of this process, but for the key of
 a model. On Linux it is killed when this process is; on other systems, and if it starts programs
 itself, it has to end when its standard input does, as 'millrace tool --leash'.
@@ -96,6 +107,7 @@ type serveFlags struct {
 	*flag.FlagSet
 	config                               *string
 	tools                                toolFlags
+	servers                              mcpFlags
 	kept                                 historyFlags
 	keep                                 keepFor
 	listen, public, address              *string
@@ -119,6 +131,7 @@ func parseServe(args []string) (f *serveFlags, err error) {
 	config, apply := configFlag(fs)
 	f.config = config
 	f.tools.add(fs)
+	f.servers.add(fs)
 	f.kept.add(fs, "`folder` of the key for callback URLs and, without --nats, of everything that is kept")
 	f.listen = fs.String("listen", "127.0.0.1:7340", "`address` of the callback endpoint")
 	f.public = fs.String("public", "", "`URL` at which tool servers reach the callback endpoint, if not that address")
@@ -153,6 +166,7 @@ func parseServe(args []string) (f *serveFlags, err error) {
 	if err := apply(); err != nil {
 		return nil, err
 	}
+	f.tools.others = len(f.servers.all)
 	switch err := f.wrong(); {
 	case err == nil:
 		return f, nil
@@ -266,6 +280,11 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	if err := f.tools.set(&opts, *f.kept.state); err != nil {
 		return err
 	}
+	mcp, err := f.servers.open(ctx, &opts, *f.kept.state, f.tools.networks, logger)
+	if err != nil {
+		return err
+	}
+	defer mcp.close()
 	if opts.Listener, err = f.callbackTLS.listen(*f.listen, logger); err != nil {
 		return fmt.Errorf("callback endpoint: %w", err)
 	}
@@ -274,6 +293,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		opts.Listener.Close()
 		return keys.advise(err)
 	}
+	mcp.serve(rt.Handler())
 	for _, p := range rt.Problems() {
 		fmt.Fprintf(stderr, "millrace serve: %v\n", p)
 	}

@@ -20,6 +20,7 @@ type toolFlags struct {
 	networks  prefixes
 	maxResult size
 	plain     bool
+	others    int // tool servers that other flags name
 }
 
 // add adds the flags to those of a command.
@@ -35,7 +36,7 @@ func (t *toolFlags) add(fs *flag.FlagSet) {
 
 // check returns what is wrong with the flags, without the value of a header.
 func (t *toolFlags) check() error {
-	if len(t.tools)+len(t.commands) == 0 {
+	if len(t.tools)+len(t.commands)+t.others == 0 {
 		return fmt.Errorf("no tool server: give at least one --tool URL or --tool-command COMMAND")
 	}
 	_, err := t.headers.of(t.bases())

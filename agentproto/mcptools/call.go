@@ -1,0 +1,203 @@
+package mcptools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// An attempt is a call that is under way at an MCP server.
+type attempt struct {
+	ctx    context.Context // of the tool function
+	server string
+	thread string
+	alive  func() // starts the time-out anew
+
+	mu      sync.Mutex
+	latest  *mcp.ProgressNotificationParams
+	changed chan struct{} // has an element when there is something in latest
+}
+
+// safeStep is the step of a call that says that it may be sent again. It is kept before the call is sent,
+// so that a hint which comes later does not count.
+const safeStep = "safe"
+
+// repeats is how often a call that may be sent again is sent within one run.
+const repeats = 3
+
+// call returns the function of a tool.
+func (m *member) call(t described) func(context.Context, jsontext.Value) (*agentproto.ToolResult, error) {
+	return func(ctx context.Context, args jsontext.Value) (*agentproto.ToolResult, error) {
+		safe, _, err := toolserver.Stepped[bool](ctx, safeStep)
+		if err != nil {
+			return nil, err
+		}
+		for n := 1; ; n++ {
+			s, err := m.session(ctx, false)
+			if err != nil {
+				return nil, m.absent(ctx, err)
+			}
+			if !safe {
+				if safe, err = m.begin(ctx, t); err != nil {
+					return nil, err
+				}
+			}
+			res, err := m.send(ctx, s, t, args)
+			switch {
+			case err == nil:
+				return resultOf(res, m.bounds.Image), nil
+			case ctx.Err() != nil:
+				return nil, context.Cause(ctx)
+			}
+			if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && wire.Code != codeRejected {
+				return nil, fmt.Errorf("%s refused the call: %s (%d)", m.server.Name, line(wire.Message, 1<<10), wire.Code)
+			}
+			if errors.Is(err, errTimeout) {
+				return nil, fmt.Errorf("%s did not answer within %v; %s", m.server.Name, m.server.timeout(), notRepeated)
+			}
+			if !safe {
+				return nil, m.unknown()
+			}
+			if n == repeats {
+				return nil, fmt.Errorf("the connection to %s broke %d times while the call was carried out", m.server.Name, n)
+			}
+			m.log.Info("call is sent again", "server", m.server.Name, "tool", t.Name, "error", err)
+		}
+	}
+}
+
+// codeRejected is that of an error of the SDK itself, which has not come from the server.
+const codeRejected = -32005
+
+const notRepeated = "it may have been carried out; it was not repeated"
+
+// unknown is the result of a call of which nobody knows whether it was carried out.
+func (m *member) unknown() error {
+	return fmt.Errorf("the connection to %s broke after the call was sent. It may have been carried out; it was not repeated.", m.server.Name) //nolint:revive // two sentences for a model
+}
+
+// absent is the result of a call that was not sent.
+func (m *member) absent(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if errors.Is(err, errClosed) {
+		return toolserver.ErrClosing
+	}
+	return fmt.Errorf("%w; the call was not sent", err)
+}
+
+// begin is called when a call is about to be sent, and reports whether it may be sent twice.
+func (m *member) begin(ctx context.Context, t described) (safe bool, err error) {
+	if t.safe(m.server.Repeat[t.Name]) {
+		return toolserver.Step(ctx, safeStep, func(ctx context.Context) (bool, error) { return true, nil })
+	}
+	err = toolserver.Began(ctx)
+	if errors.Is(err, toolserver.ErrBegan) {
+		return false, m.unknown()
+	}
+	return false, err
+}
+
+var errTimeout = errors.New("the call took too long")
+
+// send sends a call and waits for its result.
+func (m *member) send(ctx context.Context, s *session, t described, args jsontext.Value) (*mcp.CallToolResult, error) {
+	inv := toolserver.Invocation(ctx)
+	token := toolserver.IdempotencyKey(ctx)
+	waiting, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	timer := time.AfterFunc(m.server.timeout(), func() { stop(errTimeout) })
+	defer timer.Stop()
+	a := &attempt{
+		ctx: ctx, server: m.server.Name, thread: inv.GroupID, changed: make(chan struct{}, 1),
+		alive: func() { timer.Reset(m.server.timeout()) },
+	}
+	s.mu.Lock()
+	s.calls[token] = a
+	s.mu.Unlock()
+	shown := make(chan struct{})
+	showing, enough := context.WithCancel(waiting)
+	go func() {
+		defer close(shown)
+		a.show(showing, t.Name)
+	}()
+	defer func() {
+		s.mu.Lock()
+		delete(s.calls, token)
+		s.mu.Unlock()
+		enough()
+		<-shown
+	}()
+	p := &mcp.CallToolParams{Name: t.Name, Arguments: args}
+	p.SetProgressToken(token)
+	res, err := s.cs.CallTool(waiting, p)
+	if err != nil && errors.Is(context.Cause(waiting), errTimeout) {
+		err = errTimeout
+	}
+	return res, err
+}
+
+// progress takes what a server says of the progress of a call.
+func (s *session) progress(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+	token, _ := r.Params.ProgressToken.(string)
+	s.mu.Lock()
+	a := s.calls[token]
+	s.mu.Unlock()
+	if a == nil {
+		return // it comes behind the result, which is allowed
+	}
+	a.alive()
+	a.mu.Lock()
+	a.latest = r.Params
+	a.mu.Unlock()
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
+}
+
+// progressPause is the least time between two views of the progress of a call.
+const progressPause = 200 * time.Millisecond
+
+// show shows the progress of a call to whoever watches the conversation. What it does not come to show
+// is left out for what came later.
+func (a *attempt) show(ctx context.Context, tool string) {
+	for {
+		select {
+		case <-a.changed:
+		case <-ctx.Done():
+			return
+		}
+		a.mu.Lock()
+		p := a.latest
+		a.mu.Unlock()
+		view := map[string]any{"tool": tool, "progress": p.Progress, "message": line(p.Message, 1<<10)}
+		if p.Total > 0 {
+			view["total"] = p.Total
+		}
+		if toolserver.View(ctx, "mcp.progress", view) != nil {
+			return
+		}
+		t := time.NewTimer(progressPause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+	}
+}
+
+// noRedirect keeps a client from following a redirect: a call would be sent to somebody else.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

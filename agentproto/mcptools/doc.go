@@ -1,0 +1,51 @@
+// Package mcptools makes tools of the agent tool protocol out of MCP servers: programs that speak MCP on
+// their standard input and output, and servers of Streamable HTTP.
+//
+// [Open] takes a [Server] for each of them and returns a [Set]. Each becomes a
+// [toolserver.Server] whose tools are those of the MCP server, so everything that
+// holds for tools holds for them: a call survives this process, has one result, can be cancelled, and
+// can ask the user. A runtime in the same process reaches them without a socket: see [Set.Local].
+//
+//	set, err := mcptools.Open(ctx, mcptools.Options{
+//		State:   "/var/lib/agent/mcp",
+//		Servers: []mcptools.Server{{Name: "files", Command: []string{"mcp-server-filesystem", "/srv"}}},
+//	})
+//	opts.Local = set.Local()          // host.Options
+//	rt, err := host.Start(ctx, opts)
+//	set.SetCallbacks(rt.Handler())
+//
+// # Once, or not at all
+//
+// MCP has no word for "the same call again". So a call that was sent to the MCP server is
+// sent a second time only if its tool is read-only or idempotent, or the operator says so: [Repeat]. If the
+// server, the connection or this process ends between the sending and the answer of any other
+// call, its result says that it may have been carried out and was not repeated. What was not
+// sent yet is sent after a restart, whatever the tool is.
+//
+// # What becomes of what
+//
+//	tools/list            the manifest; names begin with that of the server; one with other
+//	                      characters than letters, digits, _ and -, or of more than 64, is changed
+//	readOnlyHint …        the annotations; without hints a tool is destructive and not idempotent
+//	text, image           text, image
+//	audio, other bytes    a text that says what was left out
+//	resource, link        a text with the URI
+//	structuredContent     a text with the JSON, unless one has it already
+//	isError, an error     a text that begins with "Error: "
+//	progress              a view of the type mcp.progress, five times a second at most
+//	elicitation           choices of the user: see below
+//	tools/list_changed    another manifest, for sessions that begin then
+//	cancellation          notifications/cancelled
+//
+// A form that asks for up to five values, each yes or no or one of up to twenty, becomes so
+// many choices, with Decline as the default of each. Any other form can be answered with its
+// defaults, if it has one for everything that it requires, or declined. A form that asks for a password, a
+// token, a key or a card is declined unseen. An address that the user is to open is declined, too.
+//
+// # Security
+//
+// A program is started without a shell, with an environment of few variables, in a group of
+// processes that is ended with it. What an MCP server says is a stranger's: names, descriptions and results are
+// bounded, and its hints make a runtime more careful only. The tokens of this process are
+// never sent to an MCP server.
+package mcptools

@@ -1,0 +1,16 @@
+//go:build unix && !linux
+
+package mcptools
+
+import "os/exec"
+
+func waitGroup(cmd *exec.Cmd) error {
+	err := cmd.Wait()
+	killGroup(cmd)
+	return err
+}
+
+// identity is not known: what an earlier process has left is not ended.
+func identity(int) string { return "" }
+
+func killLeft(int) {}

@@ -1,0 +1,145 @@
+package mcptools
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// inherited are the variables that a program has of the environment of this process.
+var inherited = []string{"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"}
+
+// environment returns that of the program of a server.
+func environment(s *Server) []string {
+	var env []string
+	for _, name := range inherited {
+		if v, ok := os.LookupEnv(name); ok && s.Env[name] == "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	for name, v := range s.Env {
+		env = append(env, name+"="+v)
+	}
+	slices.Sort(env)
+	return env
+}
+
+// How long a program may take to end when its standard input is closed, and then when it is told to.
+const (
+	closeGrace = 2 * time.Second
+	termGrace  = 3 * time.Second
+)
+
+// A process is a program that runs.
+type process struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    io.ReadCloser
+	errors *ring
+	ended  chan struct{} // closed when the program has ended
+	why    error         // how; set before ended is closed
+	once   sync.Once
+}
+
+// start starts the program of a server in a group of its own.
+func start(s *Server, path, dir string) (*process, error) {
+	p := &process{errors: new(ring), ended: make(chan struct{})}
+	p.cmd = &exec.Cmd{Path: path, Args: s.Command, Env: environment(s), Dir: dir, Stderr: p.errors, WaitDelay: time.Second}
+	ownGroup(p.cmd)
+	// Pipes of this package: those of exec are closed by Wait, which may be before all is read.
+	childIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	out, childOut, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, childIn.Close(), in.Close())
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.in, p.out = childIn, childOut, in, out
+	err = p.cmd.Start()
+	childIn.Close()
+	childOut.Close()
+	if err != nil {
+		in.Close()
+		out.Close()
+		return nil, err
+	}
+	go func() {
+		err := waitGroup(p.cmd)
+		p.why = fmt.Errorf("the program has ended: %s", how(err))
+		if last := p.errors.last(); last != "" {
+			p.why = fmt.Errorf("%w: %s", p.why, last)
+		}
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+func how(err error) string {
+	if err == nil {
+		return "exit status 0"
+	}
+	return err.Error()
+}
+
+// stop ends the program and all of its group: it closes its input and, if that does not help, tells the
+// group to end, and then kills it.
+func (p *process) stop() {
+	p.once.Do(func() {
+		p.in.Close()
+		if !p.endsWithin(closeGrace) {
+			terminateGroup(p.cmd)
+			if !p.endsWithin(termGrace) {
+				killGroup(p.cmd)
+			}
+		}
+		<-p.ended
+		p.out.Close()
+	})
+}
+
+func (p *process) endsWithin(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-p.ended:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// ringBytes is how much of the standard error of a program is kept.
+const ringBytes = 64 << 10
+
+// A ring keeps the end of what a program prints on its standard error.
+type ring struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write implements [io.Writer].
+func (r *ring) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text = append(r.text, b[max(0, len(b)-ringBytes):]...)
+	if n := len(r.text) - ringBytes; n > 0 {
+		r.text = append(r.text[:0], r.text[n:]...)
+	}
+	return len(b), nil
+}
+
+// last returns the last line that is not empty.
+func (r *ring) last() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := bytes.TrimSpace(r.text)
+	return strings.TrimSpace(line(string(all[bytes.LastIndexByte(all, '\n')+1:]), 256))
+}

@@ -1,0 +1,291 @@
+package mcptools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A session is one connection to an MCP server, with the program behind it if there is one.
+type session struct {
+	cs      *mcp.ClientSession
+	process *process      // nil for HTTP
+	ended   chan struct{} // closed when it is over
+	why     error         // set before ended is closed
+
+	mu    sync.Mutex
+	calls map[string]*attempt // by progress token
+}
+
+// pauses are those before a program is started again that has just ended.
+var pauses = []time.Duration{200 * time.Millisecond, time.Second, 5 * time.Second, 15 * time.Second, time.Minute}
+
+// legacy is the last version of the protocol that begins with initialize. A program that dies of, or is silent at, the
+// question that newer ones begin with is started again with it.
+const legacy = "2025-11-25"
+
+const probeTime = 3 * time.Second
+
+// session returns the connection to the server, and makes one if there is none. Fresh says that somebody has
+// asked for the server anew, so that one which was given up is tried again.
+func (m *member) session(ctx context.Context, fresh bool) (*session, error) {
+	for {
+		m.mu.Lock()
+		if s := m.live; s != nil {
+			select {
+			case <-s.ended:
+				m.live = nil
+			default:
+				m.mu.Unlock()
+				return s, nil
+			}
+		}
+		if m.closed {
+			m.mu.Unlock()
+			return nil, errClosed
+		}
+		if m.down != nil && !fresh {
+			err := m.down
+			m.mu.Unlock()
+			return nil, err
+		}
+		if m.connecting == nil {
+			m.connecting = make(chan struct{})
+			m.tasks.Go(m.connect)
+		}
+		wait := m.connecting
+		m.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		m.mu.Lock()
+		s, err := m.live, m.failure
+		m.mu.Unlock()
+		if s == nil && err != nil {
+			return nil, err
+		}
+		fresh = false
+	}
+}
+
+var errClosed = errors.New("the MCP servers are being closed")
+
+// connect makes the connection, after a pause if the last one has just ended.
+func (m *member) connect() {
+	m.mu.Lock()
+	pause := time.Duration(0)
+	if m.ends > 0 {
+		pause = pauses[min(m.ends, len(pauses))-1]
+	}
+	if m.down != nil {
+		pause, m.down, m.ends = 0, nil, 0
+	}
+	m.mu.Unlock()
+	s, err := m.dial(pause)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.live, m.failure = s, err
+	if err != nil {
+		m.note(err)
+	}
+	close(m.connecting)
+	m.connecting = nil
+}
+
+// note counts an end of the server, and gives it up if there are too many. m.mu is held.
+func (m *member) note(err error) {
+	now := time.Now()
+	if now.Sub(m.lastEnd) > time.Minute {
+		m.ends = 0
+	}
+	m.lastEnd = now
+	if m.ends++; m.ends >= m.bounds.Ends {
+		m.down = fmt.Errorf("%s is down: %w", m.server.Name, err)
+	}
+	if !m.closed {
+		m.log.Warn("MCP server is not there", "server", m.server.Name, "error", err, "ends", m.ends)
+	}
+}
+
+func (m *member) dial(pause time.Duration) (*session, error) {
+	if pause > 0 {
+		t := time.NewTimer(pause)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-m.ctx.Done():
+			return nil, errClosed
+		}
+	}
+	if m.server.URL != "" {
+		return m.open(m.ctx, "", nil)
+	}
+	m.mu.Lock()
+	version := m.version
+	m.mu.Unlock()
+	ctx, cancel := m.ctx, context.CancelFunc(func() {})
+	if version == "" {
+		ctx, cancel = context.WithTimeout(m.ctx, probeTime)
+	}
+	s, err := m.open(ctx, version, start)
+	cancel()
+	if err == nil || version != "" || m.ctx.Err() != nil {
+		return s, err
+	}
+	again, err := m.open(m.ctx, legacy, start)
+	if err == nil {
+		m.mu.Lock()
+		m.version = legacy
+		m.mu.Unlock()
+	}
+	return again, err
+}
+
+// connectTime is how long a server may take to greet. A program may have to be fetched first.
+const connectTime = 2 * time.Minute
+
+// open opens a connection.
+func (m *member) open(ctx context.Context, version string, begin func(*Server, string, string) (*process, error)) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	s := &session{ended: make(chan struct{}), calls: make(map[string]*attempt)}
+	var transport mcp.Transport
+	if begin != nil {
+		p, err := begin(m.server, m.path, m.dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be started: %w", m.server.Name, err)
+		}
+		m.remember(p)
+		s.process = p
+		transport = &mcp.IOTransport{Reader: p.out, Writer: &input{p}, MaxLineLength: int(m.bounds.Result)}
+	} else {
+		transport = &mcp.StreamableClientTransport{Endpoint: m.server.URL, HTTPClient: m.http, MaxEventSize: int(m.bounds.Result)}
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "millrace", Version: m.clientVersion}, &mcp.ClientOptions{
+		Logger:                      slog.New(slog.DiscardHandler), // it logs what servers say
+		Capabilities:                &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}}},
+		ElicitationHandler:          s.elicit,
+		ProgressNotificationHandler: s.progress,
+		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { m.changed() },
+	})
+	cs, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		if s.process != nil {
+			ended := s.process.endsWithin(0)
+			s.process.stop()
+			if ended || errors.Is(err, io.EOF) {
+				err = s.process.why
+			}
+		}
+		return nil, fmt.Errorf("%s does not speak MCP: %w", m.server.Name, err)
+	}
+	s.cs = cs
+	m.tasks.Go(func() { m.watch(s) })
+	return s, nil
+}
+
+// watch waits for the end of a connection.
+func (m *member) watch(s *session) {
+	over := make(chan error, 1)
+	go func() { over <- s.cs.Wait() }()
+	var err error
+	if s.process != nil {
+		select {
+		case err = <-over:
+			s.process.stop()
+		case <-s.process.ended:
+		}
+		if err == nil || errors.Is(err, io.EOF) {
+			err = s.process.why
+		}
+		if !errors.Is(err, s.process.why) {
+			err = fmt.Errorf("the connection was closed: %w", err)
+		}
+	} else if err = <-over; err == nil {
+		err = errors.New("the connection was closed")
+	}
+	s.why = err
+	close(s.ended)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.live == s {
+		m.live = nil
+		if !m.closed {
+			m.note(err)
+		}
+	}
+}
+
+// An input is the standard input of a program. Closing it ends the program.
+type input struct{ p *process }
+
+func (i *input) Write(b []byte) (int, error) { return i.p.in.Write(b) }
+
+func (i *input) Close() error {
+	i.p.stop()
+	return nil
+}
+
+// remember notes the program on the disk, so that the next process of this program ends it if this one
+// is killed and the program goes on.
+func (m *member) remember(p *process) {
+	pid := p.cmd.Process.Pid
+	if m.folder == "" {
+		return
+	}
+	data, err := json.Marshal(left{pid, identity(pid)})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(m.folder, processFile), data, 0o600)
+	}
+	if err != nil {
+		m.log.Warn("the number of a program cannot be kept", "server", m.server.Name, "error", err)
+	}
+}
+
+const processFile = "process.json"
+
+// A left process is one that an earlier process of this program may have left.
+type left struct {
+	PID      int    `json:"pid"`
+	Identity string `json:"identity"`
+}
+
+// endLeft ends the program that an earlier process has started and left, if it is that one still.
+func endLeft(folder string) {
+	data, err := os.ReadFile(filepath.Join(folder, processFile))
+	var l left
+	if err == nil && json.Unmarshal(data, &l) == nil && l.PID > 1 && l.Identity != "" && identity(l.PID) == l.Identity {
+		killLeft(l.PID)
+	}
+	_ = os.Remove(filepath.Join(folder, processFile))
+}
+
+// headers adds headers to requests to one origin.
+type headers struct {
+	origin string
+	header http.Header
+	next   http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
+	if len(h.header) > 0 && r.URL.Scheme+"://"+r.URL.Host == h.origin {
+		r = r.Clone(r.Context())
+		for name, values := range h.header {
+			r.Header[name] = values
+		}
+	}
+	return h.next.RoundTrip(r)
+}

@@ -1,0 +1,415 @@
+package mcptools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto/internal/inprocess"
+	"github.com/millrace/millrace/agentproto/toolserver"
+	"github.com/millrace/millrace/internal/edge"
+	"github.com/millrace/millrace/internal/netguard"
+)
+
+// A Set is the MCP servers of a program, each behind a tool server. Its methods may be called from any
+// number of goroutines.
+type Set struct {
+	members   []*member
+	callbacks atomic.Pointer[http.Handler]
+}
+
+// A member is one MCP server.
+type member struct {
+	server        *Server
+	bounds        Bounds
+	clientVersion string
+	log           *slog.Logger
+	tools         *toolserver.Server
+	folder        string // of its state, or empty
+	path, dir     string // of its program
+	http          *http.Client
+
+	ctx   context.Context // ends when the set is closed
+	stop  context.CancelFunc
+	tasks sync.WaitGroup
+
+	mu         sync.Mutex
+	live       *session
+	connecting chan struct{} // closed when an attempt to connect is over; nil if there is none
+	failure    error         // of the last attempt
+	down       error         // why it is not tried again for now
+	ends       int           // in the last minute
+	lastEnd    time.Time
+	version    string // that its program needs to be greeted with, if not the newest
+	closed     bool
+	refresh    bool // its list of tools is to be read again
+	refreshing bool
+	offered    map[string]string // digests by name
+	listed     chan struct{}     // closed when tools were offered once
+	problems   []error
+}
+
+// Open starts the MCP servers and returns when each has said which tools it has, or [Options.Start] has
+// passed: one that is late, or down, is taken in later, and [Set.Problems] says why it is not there. With a
+// State, the tools that a server had are offered at once. It is an error if the options cannot work, a
+// program is not found, or a State cannot be opened.
+//
+// Calls that an earlier process had accepted go on when the Set is called the first time, or with
+// [Set.Resume].
+func Open(ctx context.Context, o Options) (*Set, error) {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	s := new(Set)
+	if o.Callbacks != nil {
+		s.SetCallbacks(o.Callbacks)
+	}
+	for i := range o.Servers {
+		m, err := s.newMember(&o.Servers[i], o)
+		if err != nil {
+			return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+		}
+		s.members = append(s.members, m)
+	}
+	waiting, cancel := context.WithTimeout(ctx, o.Start)
+	defer cancel()
+	for _, m := range s.members {
+		m.changed()
+	}
+	for _, m := range s.members {
+		select {
+		case <-m.listed:
+		case <-waiting.Done():
+		}
+	}
+	return s, ctx.Err()
+}
+
+// newMember makes the tool server of an MCP server.
+func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
+	m = &member{server: server, bounds: o.Bounds, clientVersion: o.Version, log: o.Logger, dir: server.Dir, listed: make(chan struct{})}
+	m.ctx, m.stop = context.WithCancel(context.Background())
+	if o.State != "" {
+		m.folder = filepath.Join(o.State, strings.ToLower(server.Name))
+		if err := os.MkdirAll(m.folder, 0o700); err != nil {
+			return nil, fmt.Errorf("mcptools: server %q: %w", server.Name, err)
+		}
+	}
+	if len(server.Command) > 0 {
+		err = m.prepare()
+	} else {
+		err = m.outbound(o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	state := ""
+	if m.folder != "" {
+		state = filepath.Join(m.folder, "calls")
+	}
+	// The tool server can be reached by handlers of this process only, and what it posts goes to one: no
+	// address that anybody names is connected to. A Set without that has [Options.Callbacks] unset.
+	everywhere := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+	opts := toolserver.Options{
+		Name: server.Name, PublicURL: Base(server.Name), State: state, Status: true, AllowNetworks: everywhere,
+		CallbackTransport: callbacks{s},
+		Authenticate:      func(*http.Request) (string, error) { return "local", nil },
+		Logger:            o.Logger,
+	}
+	opts.Limits.Bytes = o.Bounds.Result
+	if m.tools, err = toolserver.Open(opts); err != nil {
+		return nil, fmt.Errorf("mcptools: server %q: %w", server.Name, err)
+	}
+	if l := m.recall(); l != nil {
+		m.version = l.Version
+		m.take(l)
+	}
+	return m, nil
+}
+
+// prepare finds the program of a server, and ends one that was left.
+func (m *member) prepare() error {
+	path, err := exec.LookPath(m.server.Command[0])
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return fmt.Errorf("mcptools: server %q: %w", m.server.Name, err)
+	}
+	m.path = path
+	if m.folder != "" {
+		endLeft(m.folder)
+		if m.dir == "" {
+			m.dir = filepath.Join(m.folder, "work")
+			if err := os.MkdirAll(m.dir, 0o700); err != nil {
+				return fmt.Errorf("mcptools: server %q: %w", m.server.Name, err)
+			}
+		}
+	}
+	m.log.Info("MCP server", "server", m.server.Name, "program", path)
+	return nil
+}
+
+// outbound makes the client for the URL of a server.
+func (m *member) outbound(o Options) error {
+	u, err := url.Parse(m.server.URL)
+	if err != nil {
+		return err // it was parsed before
+	}
+	policy := netguard.Policy{Allow: o.AllowNetworks}.Trust(m.server.URL)
+	header := http.Header{}
+	for name, secret := range m.server.Header {
+		header.Set(name, secret.Reveal())
+	}
+	t := edge.Outbound{Dial: policy.DialContext(nil), Most: 64}.Transport()
+	m.http = &http.Client{
+		Transport:     &headers{u.Scheme + "://" + u.Host, header, t},
+		CheckRedirect: noRedirect,
+	}
+	return nil
+}
+
+// callbacks posts what tools say to the handler of a set.
+type callbacks struct{ s *Set }
+
+// RoundTrip implements [http.RoundTripper].
+func (c callbacks) RoundTrip(r *http.Request) (*http.Response, error) {
+	h := c.s.callbacks.Load()
+	if h == nil {
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		return nil, errors.New("mcptools: there is no runtime yet")
+	}
+	return inprocess.Serve(*h, r)
+}
+
+// SetCallbacks says who takes what the tools post to callback URLs: the callback endpoint of the
+// runtime that uses [Set.Local]. Until it is called, results wait.
+func (s *Set) SetCallbacks(h http.Handler) { s.callbacks.Store(&h) }
+
+// Local returns the tool servers by their base URLs, for a runtime in this process.
+func (s *Set) Local() map[string]http.Handler {
+	all := make(map[string]http.Handler, len(s.members))
+	for _, m := range s.members {
+		all[Base(m.server.Name)] = m
+	}
+	return all
+}
+
+// Resume goes on with the calls that an earlier process had accepted. It is called when their results can be
+// taken: see [Set.SetCallbacks].
+func (s *Set) Resume() error {
+	var errs []error
+	for _, m := range s.members {
+		errs = append(errs, m.tools.Start())
+	}
+	return errors.Join(errs...)
+}
+
+// Problems returns what is wrong with servers and their tools now.
+func (s *Set) Problems() (all []error) {
+	for _, m := range s.members {
+		m.mu.Lock()
+		problems := slices.Clone(m.problems)
+		if m.failure != nil && m.live == nil {
+			problems = append(problems, m.failure)
+		}
+		m.mu.Unlock()
+		for _, p := range problems {
+			all = append(all, fmt.Errorf("MCP server %q: %w", m.server.Name, p))
+		}
+	}
+	return all
+}
+
+// Close ends the tool servers, waiting for calls under way for as long as ctx permits, and then the MCP
+// servers. With a State, what is not finished goes on when the set is opened again.
+func (s *Set) Close(ctx context.Context) error {
+	errs := make([]error, len(s.members))
+	var closing sync.WaitGroup
+	for i, m := range s.members {
+		closing.Go(func() { errs[i] = m.close(ctx) })
+	}
+	closing.Wait()
+	return errors.Join(errs...)
+}
+
+func (m *member) close(ctx context.Context) error {
+	err := m.tools.Close(ctx)
+	m.mu.Lock()
+	m.closed = true
+	live := m.live
+	m.mu.Unlock()
+	m.stop()
+	if live != nil {
+		_ = live.cs.Close() // it says how the program has ended
+	}
+	m.tasks.Wait()
+	if m.http != nil {
+		m.http.CloseIdleConnections()
+	}
+	if m.folder != "" {
+		_ = os.Remove(filepath.Join(m.folder, processFile))
+	}
+	return err
+}
+
+// manifestTime is how long a request for the manifest waits for a server that was given up.
+const manifestTime = 8 * time.Second
+
+// ServeHTTP serves the tool server. A request for the manifest has a server tried again that was given up.
+func (m *member) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		m.mu.Lock()
+		gone, listed := m.live == nil, m.listed
+		m.mu.Unlock()
+		if gone {
+			m.tasks.Go(func() { _, _ = m.session(m.ctx, true) })
+			m.changed()
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), manifestTime)
+		defer cancel()
+		select {
+		case <-listed:
+		case <-ctx.Done():
+		}
+	}
+	m.tools.ServeHTTP(w, r)
+}
+
+// debounce is how long a server that says that its tools have changed is let go on changing them.
+const debounce = 250 * time.Millisecond
+
+// changed has the list of tools read again, soon.
+func (m *member) changed() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refresh = true
+	if !m.refreshing && !m.closed {
+		m.refreshing = true
+		m.tasks.Go(m.relist)
+	}
+}
+
+// relist reads the list of tools until nobody says that it has changed.
+func (m *member) relist() {
+	for {
+		m.mu.Lock()
+		if !m.refresh || m.closed {
+			m.refreshing = false
+			m.mu.Unlock()
+			return
+		}
+		m.refresh = false
+		m.mu.Unlock()
+		s, err := m.session(m.ctx, false)
+		var l *listing
+		if err == nil {
+			ctx, cancel := context.WithTimeout(m.ctx, connectTime)
+			l, err = list(ctx, s.cs, m.bounds)
+			cancel()
+		}
+		if err != nil {
+			m.mu.Lock()
+			m.problems = []error{err}
+			m.mu.Unlock()
+			m.log.Warn("the tools of an MCP server are not known", "server", m.server.Name, "error", err)
+		} else {
+			m.keep(l)
+			m.take(l)
+		}
+		t := time.NewTimer(debounce)
+		select {
+		case <-t.C:
+		case <-m.ctx.Done():
+			t.Stop()
+		}
+	}
+}
+
+// take offers the tools of a list.
+func (m *member) take(l *listing) {
+	names, tools, problems := m.server.offer(l)
+	made := make([]toolserver.Tool, len(tools))
+	digests := make(map[string]string, len(tools))
+	for i, t := range tools {
+		made[i] = toolserver.Tool{
+			Name: names[i], Description: t.text(), Schema: jsontext.Value(t.Schema),
+			Options: toolserver.ToolOptions{Annotations: t.annotations(l.Tasks)}, Call: m.call(t),
+		}
+		digests[names[i]] = t.digest()
+	}
+	if err := m.tools.Replace(made); err != nil {
+		problems = append(problems, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(digests)) {
+		if was, ok := m.offered[name]; ok && was != digests[name] {
+			m.log.Warn("a tool of an MCP server has changed", "server", m.server.Name, "tool", name, "before", was, "now", digests[name])
+		}
+	}
+	for _, p := range problems {
+		m.log.Warn("a tool of an MCP server is not offered", "server", m.server.Name, "error", p)
+	}
+	m.offered, m.problems = digests, problems
+	select {
+	case <-m.listed:
+	default:
+		close(m.listed)
+	}
+}
+
+const listingFile = "tools.json"
+
+// keep keeps a list of tools for the next process.
+func (m *member) keep(l *listing) {
+	if m.folder == "" {
+		return
+	}
+	m.mu.Lock()
+	l.Version = m.version
+	m.mu.Unlock()
+	data, err := json.Marshal(l)
+	name := filepath.Join(m.folder, listingFile)
+	if err == nil {
+		err = os.WriteFile(name+".new", data, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(name+".new", name)
+	}
+	if err != nil {
+		m.log.Warn("the list of tools cannot be kept", "server", m.server.Name, "error", err)
+	}
+}
+
+// recall returns the list that an earlier process has kept.
+func (m *member) recall() *listing {
+	if m.folder == "" {
+		return nil
+	}
+	data, err := os.ReadFile(filepath.Join(m.folder, listingFile))
+	l := new(listing)
+	if err != nil || json.Unmarshal(data, l) != nil {
+		return nil
+	}
+	return l
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/agentproto/mcptools"
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// mcpFlags are the MCP servers whose tools are offered.
+type mcpFlags struct {
+	all     []mcptools.Server
+	headers []string
+	repeat  []string
+}
+
+func (f *mcpFlags) add(fs *flag.FlagSet) {
+	fs.Func("mcp", "an MCP server whose tools are offered: `[NAME=]COMMAND` or [NAME=]URL; the command as for --tool-command, with NAME=VALUE or NAME=@FILE before the program for variables; may be given more than once", f.set)
+	fs.Func("mcp-header", "`SERVER=NAME=VALUE` or SERVER=NAME=@FILE: a header of all requests to the MCP server of that name; may be given more than once. Give secrets as @FILE", func(text string) error {
+		f.headers = append(f.headers, text)
+		return nil
+	})
+	fs.Func("mcp-repeat", "`SERVER=TOOL=WHEN`: whether a call of that tool, by the name that the MCP server has for it, is sent again when its answer got lost: never, always or, as without this, if-safe; may be given more than once", func(text string) error {
+		f.repeat = append(f.repeat, text)
+		return nil
+	})
+}
+
+var (
+	mcpName  = regexp.MustCompile(`^([A-Za-z0-9_-]{1,32})=(.+)$`)
+	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// set takes one server.
+func (f *mcpFlags) set(text string) error {
+	s := mcptools.Server{}
+	if m := mcpName.FindStringSubmatch(text); m != nil {
+		s.Name, text = m[1], m[2]
+	}
+	if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
+		s.URL = text
+		if s.Name == "" {
+			return errors.New("a server with a URL needs a name: NAME=URL")
+		}
+	} else if err := commandOf(&s, text); err != nil {
+		return err
+	}
+	f.all = append(f.all, s)
+	return nil
+}
+
+// commandOf reads a command, with the variables before it.
+func commandOf(s *mcptools.Server, text string) error {
+	words, err := splitWords(text)
+	if err != nil {
+		return err
+	}
+	for len(words) > 0 {
+		name, value, ok := strings.Cut(words[0], "=")
+		if !ok || !variable.MatchString(name) {
+			break
+		}
+		if value, err = valueOf(value); err != nil {
+			return fmt.Errorf("the variable %s: %w", name, err)
+		}
+		if s.Env == nil {
+			s.Env = map[string]string{}
+		}
+		s.Env[name] = value
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return errors.New("there is no program")
+	}
+	if s.Command = words; s.Name == "" {
+		s.Name = nameOfCommand(words)
+	}
+	return nil
+}
+
+// valueOf returns a value, or the content of the file that it names.
+func valueOf(text string) (string, error) {
+	file, ok := strings.CutPrefix(text, "@")
+	if !ok {
+		return text, nil
+	}
+	data, err := os.ReadFile(file)
+	return strings.TrimRight(string(data), "\r\n"), err
+}
+
+// nameOfCommand names a server by its program or, if that fetches others, by what it fetches.
+func nameOfCommand(words []string) string {
+	name := filepath.Base(words[0])
+	if name == "npx" || name == "uvx" || name == "bunx" || name == "node" || name == "python" || name == "python3" {
+		for _, w := range words[1:] {
+			if !strings.HasPrefix(w, "-") {
+				name = path.Base(w)
+				break
+			}
+		}
+	}
+	name, _, _ = strings.Cut(name, "@")
+	for _, affix := range []string{"mcp-server-", "server-", "mcp-"} {
+		name = strings.TrimPrefix(name, affix)
+	}
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".js"), ".py")
+	name = regexp.MustCompile(`[^A-Za-z0-9_-]`).ReplaceAllString(name, "_")
+	return name[:min(len(name), 32)]
+}
+
+// settle adds what other flags say about the servers.
+func (f *mcpFlags) settle() error {
+	find := func(flag, text string) (*mcptools.Server, string, string, error) {
+		parts := strings.SplitN(text, "=", 3)
+		if len(parts) == 3 {
+			for i := range f.all {
+				if f.all[i].Name == parts[0] {
+					return &f.all[i], parts[1], parts[2], nil
+				}
+			}
+		}
+		name, _, _ := strings.Cut(text, "=")
+		return nil, "", "", fmt.Errorf("--%s %s=…: it begins with the name of no --mcp, or has not three parts", flag, name)
+	}
+	for _, text := range f.headers {
+		s, name, value, err := find("mcp-header", text)
+		if err == nil {
+			value, err = valueOf(value)
+		}
+		if err != nil {
+			return err
+		}
+		if s.Header == nil {
+			s.Header = map[string]toolserver.Secret{}
+		}
+		s.Header[http.CanonicalHeaderKey(name)] = toolserver.NewSecret(value)
+	}
+	for _, text := range f.repeat {
+		s, tool, when, err := find("mcp-repeat", text)
+		if err != nil {
+			return err
+		}
+		if s.Repeat == nil {
+			s.Repeat = map[string]mcptools.Repeat{}
+		}
+		s.Repeat[tool] = mcptools.Repeat(when)
+	}
+	return nil
+}
+
+// mcpTools are the MCP servers that run.
+type mcpTools struct{ set *mcptools.Set }
+
+// open starts the MCP servers and has the runtime offer their tools.
+func (f *mcpFlags) open(ctx context.Context, o *host.Options, state string, networks []netip.Prefix, log *slog.Logger) (mcpTools, error) {
+	if len(f.all) == 0 {
+		return mcpTools{}, nil
+	}
+	if err := f.settle(); err != nil {
+		return mcpTools{}, err
+	}
+	set, err := mcptools.Open(ctx, mcptools.Options{Servers: f.all, State: filepath.Join(state, "mcp"), AllowNetworks: networks, Logger: log})
+	if err != nil {
+		return mcpTools{}, err
+	}
+	o.Local = set.Local()
+	return mcpTools{set}, nil
+}
+
+// serve gives the results of the tools to a runtime.
+func (m mcpTools) serve(callbacks http.Handler) {
+	if m.set == nil {
+		return
+	}
+	for _, p := range m.set.Problems() {
+		fmt.Fprintf(stderr, "millrace serve: %v\n", p)
+	}
+	m.set.SetCallbacks(callbacks)
+}
+
+// mcpCloseTime is how long calls under way may take when the process ends. Those that are cut off go on with the
+// next one, as far as they can.
+const mcpCloseTime = 3 * time.Second
+
+func (m mcpTools) close() {
+	if m.set == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), mcpCloseTime)
+	defer cancel()
+	if err := m.set.Close(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		fmt.Fprintf(stderr, "millrace serve: MCP servers: %v\n", err)
+	}
+}

@@ -71,8 +71,27 @@ func (m *member) call(t described) func(context.Context, jsontext.Value) (*agent
 			if n == repeats {
 				return nil, fmt.Errorf("the connection to %s broke %d times while the call was carried out", m.server.Name, n)
 			}
+			s.over(ctx)
 			m.log.Info("call is sent again", "server", m.server.Name, "tool", t.Name, "error", err)
 		}
+	}
+}
+
+// overTime is how long the end of a program may take to be noticed.
+const overTime = 10 * time.Second
+
+// over waits until a connection that has failed a call is known to be over, so that the next attempt has another
+// one. One over HTTP may go on.
+func (s *session) over(ctx context.Context) {
+	if s.process == nil {
+		return
+	}
+	t := time.NewTimer(overTime)
+	defer t.Stop()
+	select {
+	case <-s.ended:
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 

@@ -1,0 +1,153 @@
+package mcptools_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/agentproto/internal/inprocess"
+	"github.com/millrace/millrace/agentproto/mcptools"
+)
+
+// mortal is a program with an MCP server that is killed. It makes the calls of its standard input, one to a line, answers
+// each line with "ok", and notes results in a file before it acknowledges them.
+func mortal(folder string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	results := filepath.Join(folder, "results")
+	set, err := mcptools.Open(context.Background(), mcptools.Options{
+		State: filepath.Join(folder, "state"), Logger: slog.New(slog.DiscardHandler), Start: patience, Bounds: mcptools.Bounds{Ends: 1 << 30},
+		Servers: []mcptools.Server{{Name: "p", Command: []string{self, "-test.run=^$"}, Env: map[string]string{peerEnv: filepath.Join(folder, "counts")}}},
+		Callbacks: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err == nil {
+				err = note(results, string(body))
+			}
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			}
+		}),
+	})
+	if err != nil {
+		return err
+	}
+	if err := set.Resume(); err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &inprocess.Transport{Handlers: set.Local()}}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		res, err := client.Post(mcptools.Base("p")+"/invoke", "application/json", strings.NewReader(lines.Text()))
+		if err != nil {
+			return err
+		}
+		res.Body.Close()
+		fmt.Println("ok")
+	}
+	return set.Close(context.Background())
+}
+
+// TestMB16_Killed kills the process at random points while calls of a tool that must not be repeated are under way, and
+// counts how often each was carried out. It would catch a call that is sent again, one that gets no result, and a result that says
+// that nobody knows although the answer was there.
+func TestMB16_Killed(t *testing.T) {
+	kills := 8
+	if n, err := strconv.Atoi(os.Getenv("MILLRACE_KILLS")); err == nil {
+		kills = n
+	}
+	folder := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	begin := func() (cmd *exec.Cmd, in io.WriteCloser, out *bufio.Reader) {
+		cmd = exec.Command(self, "-test.run=^$")
+		cmd.Env, cmd.Stderr = append(os.Environ(), setEnv+"="+folder), os.Stderr
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd, in, bufio.NewReader(stdout)
+	}
+	invoke := func(in io.Writer, out *bufio.Reader, n int) {
+		args := fmt.Sprintf(`{"N":%d,"MS":%d}`, n, n%7)
+		if _, err := fmt.Fprintln(in, invocation("t", fmt.Sprint("c", n), "count", args)); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := out.ReadString('\n'); err != nil || line != "ok\n" {
+			t.Fatalf("%q, %v", line, err)
+		}
+	}
+	for range kills {
+		cmd, in, out := begin()
+		for range 4 {
+			calls++
+			invoke(in, out, calls)
+		}
+		time.Sleep(time.Duration(rand.IntN(12_000)) * time.Microsecond)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	cmd, in, _ := begin()
+	results := func() map[string]string {
+		all := map[string]string{}
+		data, _ := os.ReadFile(filepath.Join(folder, "results"))
+		for line := range strings.Lines(string(data)) {
+			var r struct{ ID, Text string }
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatal(err)
+			}
+			if was, ok := all[r.ID]; ok && was != r.Text {
+				t.Errorf("%s has two results: %q and %q", r.ID, was, r.Text)
+			}
+			all[r.ID] = r.Text
+		}
+		return all
+	}
+	d := &desk{t: t}
+	d.until("every call has a result", func() bool { return len(results()) == calls })
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	d.notes = filepath.Join(folder, "counts")
+	unknown := 0
+	for id, text := range results() {
+		runs := d.noted("count " + strings.TrimPrefix(id, "c"))
+		switch {
+		case text == "counted "+strings.TrimPrefix(id, "c"):
+			if runs != 1 {
+				t.Errorf("%s was carried out %d times", id, runs)
+			}
+		case strings.Contains(text, "It may have been carried out; it was not repeated."):
+			if unknown++; runs > 1 {
+				t.Errorf("%s was carried out %d times", id, runs)
+			}
+		default:
+			t.Errorf("%s: %q", id, text)
+		}
+	}
+	t.Logf("%d calls, %d kills, %d results that nobody knows", calls, kills, unknown)
+}

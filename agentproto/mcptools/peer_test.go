@@ -1,0 +1,191 @@
+package mcptools_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// peerEnv makes the test binary be an MCP server, and setEnv a program with MCP servers, so that what is
+// killed are real processes.
+const peerEnv, setEnv = "MILLRACE_TEST_MCP_PEER", "MILLRACE_TEST_MCP_SET"
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv(peerEnv) != "":
+		if err := peer(os.Getenv(peerEnv)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	case os.Getenv(setEnv) != "":
+		if err := mortal(os.Getenv(setEnv)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// note appends a line to a file, in one write.
+func note(file, line string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
+}
+
+func said(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}
+
+// object is a schema that takes everything.
+var object = json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}`)
+
+// peer is an MCP server on standard input and output. What it does is noted in a file.
+func peer(file string) error {
+	switch os.Getenv("MODE") {
+	case "dies":
+		return errors.New("no such thing")
+	case "noise":
+		fmt.Println("welcome to the server")
+	case "endless":
+		for block := strings.Repeat("x", 1<<16); ; {
+			if _, err := os.Stdout.WriteString(block); err != nil {
+				return err
+			}
+		}
+	case "stubborn": // it does not end when it is asked to, nor does what it starts
+		child := exec.Command("sh", "-c", `trap "" TERM INT HUP; while :; do sleep 1; done`)
+		if err := child.Start(); err != nil {
+			return err
+		}
+		if err := errors.Join(note(file, fmt.Sprint("pid ", os.Getpid())), note(file, fmt.Sprint("pid ", child.Process.Pid))); err != nil {
+			return err
+		}
+		ignoreSignals()
+		defer func() { select {} }()
+	}
+	opts := &mcp.ServerOptions{PageSize: 4, Instructions: "Be kind."}
+	if os.Getenv("MODE") == "legacy" {
+		opts.SupportedProtocolVersions = []string{"2025-11-25", "2025-06-18"}
+	}
+	s := mcp.NewServer(&mcp.Implementation{Name: "peer", Version: "1"}, opts)
+	yes, no := true, false
+	add := func(name string, a *mcp.ToolAnnotations, f mcp.ToolHandler) {
+		s.AddTool(&mcp.Tool{Name: name, Description: "It is " + name + ".", InputSchema: object, Annotations: a}, f)
+	}
+	add("contents", &mcp.ToolAnnotations{Title: "All kinds", ReadOnlyHint: true}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{StructuredContent: map[string]any{"a": 1}, Content: []mcp.Content{
+			&mcp.TextContent{Text: "text"},
+			&mcp.ImageContent{MIMEType: "image/png", Data: []byte("png")},
+			&mcp.ImageContent{MIMEType: "image/png", Data: make([]byte, 2<<20)},
+			&mcp.AudioContent{MIMEType: "audio/wav", Data: []byte("wave")},
+			&mcp.ResourceLink{Name: "link", URI: "file:///a", MIMEType: "text/plain"},
+			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "file:///t", Text: "inside"}},
+			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "file:///b", MIMEType: "image/gif", Blob: []byte("gif")}},
+			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "file:///z", MIMEType: "application/zip", Blob: []byte("zip")}},
+			&mcp.TextContent{Text: "for you", Annotations: &mcp.Annotations{Audience: []mcp.Role{"user"}}},
+		}}, nil
+	})
+	add("same", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{StructuredContent: map[string]any{"a": 1.0}, Content: []mcp.Content{&mcp.TextContent{Text: `{ "a": 1 }`}}}, nil
+	})
+	add("fails", &mcp.ToolAnnotations{DestructiveHint: &no, IdempotentHint: true}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		r := said("it went wrong")
+		r.IsError = true
+		return r, nil
+	})
+	add("refuses", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return nil, &jsonrpc.Error{Code: -32050, Message: "not\ntoday"}
+	})
+	add("env", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return said(strings.Join(os.Environ(), "\n")), nil
+	})
+	add("where.is/it", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		dir, err := os.Getwd()
+		return said(dir), err
+	})
+	add("grow", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		add("late", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return said("late"), nil })
+		return said("grown"), nil
+	})
+	crash := func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		before, _ := os.ReadFile(file)
+		if err := note(file, r.Params.Name); err != nil {
+			return nil, err
+		}
+		if !strings.Contains(string(before), r.Params.Name+"\n") {
+			os.Exit(3)
+		}
+		return said("the second time"), nil
+	}
+	add("crash", &mcp.ToolAnnotations{DestructiveHint: &yes}, crash)
+	add("crash_read", &mcp.ToolAnnotations{ReadOnlyHint: true}, crash)
+	add("crash_always", nil, crash)
+	add("crash_never", &mcp.ToolAnnotations{ReadOnlyHint: true}, crash)
+	add("wait", nil, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if err := note(file, "waits"); err != nil {
+			return nil, err
+		}
+		<-ctx.Done()
+		return nil, note(file, "cancelled")
+	})
+	add("progress", nil, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for n := range 50 {
+			p := &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(n + 1), Total: 50, Message: "going on"}
+			if err := r.Session.NotifyProgress(ctx, p); err != nil {
+				return nil, err
+			}
+		}
+		return said("there"), nil
+	})
+	add("count", nil, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var in struct {
+			N  int
+			MS int
+		}
+		if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {
+			return nil, err
+		}
+		if err := note(file, fmt.Sprint("count ", in.N)); err != nil {
+			return nil, err
+		}
+		time.Sleep(time.Duration(in.MS) * time.Millisecond)
+		return said(fmt.Sprint("counted ", in.N)), nil
+	})
+	add("ask", nil, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var in struct{ Form json.RawMessage }
+		if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {
+			return nil, err
+		}
+		form := &mcp.ElicitParams{Message: "Well?", RequestedSchema: in.Form}
+		var res *mcp.ElicitResult
+		if answer := r.Params.InputResponses["q"]; answer != nil {
+			res = answer.(*mcp.ElicitResult)
+		} else if os.Getenv("MODE") != "legacy" {
+			form.Mode = "form"
+			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": form}}, nil
+		} else {
+			var err error
+			if res, err = r.Session.Elicit(ctx, form); err != nil {
+				return nil, err
+			}
+		}
+		data, err := json.Marshal(res.Content)
+		return said(res.Action + " " + string(data)), err
+	})
+	return s.Run(context.Background(), &mcp.StdioTransport{})
+}

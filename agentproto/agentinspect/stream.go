@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/edge"
+	"github.com/millrace/millrace/internal/sse"
 )
 
 // How transcripts are sent.
 const (
 	maxStreams = 32               // at once
 	lookAgain  = time.Second      // where the thread stands is looked at
-	stillThere = 15 * time.Second // a reader is told, if there is nothing else to say
 	longest    = 10 * time.Minute // of one answer; a browser asks again by itself
 )
 
@@ -58,21 +58,14 @@ func (v *view) events(q request) error {
 	defer release()
 	ctx, cancel := context.WithTimeout(q.r.Context(), longest)
 	defer cancel()
-	h := q.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	q.w.WriteHeader(http.StatusOK)
-	s := stream{w: q.w, to: http.NewResponseController(q.w)}
+	s := stream{sse.Begin(q.w, sse.Options{})}
+	defer s.End()
 	s.follow(ctx, v, id, from)
 	return nil
 }
 
 // A stream is an answer that goes on.
-type stream struct {
-	w  http.ResponseWriter
-	to *http.ResponseController
-}
+type stream struct{ *sse.Writer }
 
 // follow sends messages from number from on, until ctx ends, the thread is closed, or the reader has gone.
 func (s stream) follow(ctx context.Context, v *view, id string, from int) {
@@ -95,7 +88,6 @@ func (s stream) follow(ctx context.Context, v *view, id string, from int) {
 	look := time.NewTicker(lookAgain)
 	defer look.Stop()
 	var now standing
-	said := time.Now()
 	stand := func() bool {
 		next := standing{Prompts: v.promptsOf(func(p prompt) bool { return p.Thread == id })}
 		if t, err := v.standing(ctx, id); err == nil {
@@ -104,7 +96,7 @@ func (s stream) follow(ctx context.Context, v *view, id string, from int) {
 		if reflect.DeepEqual(now, next) {
 			return true
 		}
-		now, said = next, time.Now()
+		now = next
 		return s.send("standing", -1, next)
 	}
 	for stand() {
@@ -117,17 +109,10 @@ func (s stream) follow(ctx context.Context, v *view, id string, from int) {
 				}
 				return
 			}
-			if said = time.Now(); !s.send("message", m.N, m) {
+			if !s.send("message", m.N, m) {
 				return
 			}
 		case <-look.C:
-			if time.Since(said) < stillThere {
-				break
-			}
-			said = time.Now()
-			if _, err := fmt.Fprint(s.w, ":\n\n"); err != nil || s.to.Flush() != nil {
-				return
-			}
 		case <-ctx.Done():
 			return
 		}
@@ -136,15 +121,10 @@ func (s stream) follow(ctx context.Context, v *view, id string, from int) {
 
 // send sends an event, and reports whether the reader may still be there.
 func (s stream) send(event string, id int, data any) bool {
-	text, err := json.Marshal(data) // which has no line feed
-	if err != nil {
-		return false
-	}
+	text, err := json.Marshal(data) // as the JSON of the pages is written
+	number := ""
 	if id >= 0 {
-		_, err = fmt.Fprintf(s.w, "id: %d\n", id)
+		number = strconv.Itoa(id)
 	}
-	if err == nil {
-		_, err = fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", event, text)
-	}
-	return err == nil && s.to.Flush() == nil
+	return err == nil && s.Text(event, number, text) == nil
 }

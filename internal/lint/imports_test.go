@@ -84,7 +84,7 @@ var imports = map[string][]string{
 	"agentproto/conversation":        slices.Concat(library, []string{"agentproto", "agentproto/internal/handover"}),
 	"agentproto/conversation/openai": {"agentproto", "agentproto/conversation"},
 	"agentproto/host/promhost":       {"agentproto/host"},
-	"agentproto/agentinspect":        slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/host", "dataflow/inspect", "internal/edge", "internal/plain"}),
+	"agentproto/agentinspect":        slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/host", "dataflow/inspect", "internal/edge", "internal/plain", "internal/sse"}),
 	"agentproto/internal/trail":      {"agentproto"},
 	"agentproto/internal/tracing":    {"agentproto"},
 	"agentproto/otelagent":           {"agentproto", "agentproto/internal/tracing"},

@@ -49,8 +49,34 @@ type AgentOptions struct {
 	// Concurrency is how many models are asked at once. Zero means 1,024.
 	Concurrency int
 
+	// Watch, if not nil, is told what the models write while they are asked. It is called by many
+	// goroutines, for one thread by one at a time, and returns soon.
+	Watch func(thread string, w Writing)
+
 	Logger *slog.Logger // nil means slog.Default()
 }
+
+// A Writing is a step of a round in which a model is asked.
+type Writing struct {
+	Round   uint64
+	Attempt int // the first one is 0; what was written in an earlier one is void
+	// Messages is how many there were in the history when the model was asked. Its reply, if it
+	// is one, is message number Messages or a later one.
+	Messages int
+	Stage    Stage
+	Delta    Delta // of Writes
+}
+
+// A Stage says how far a round is.
+type Stage uint8
+
+// The stages of a round, of which each attempt has Begins.
+const (
+	Begins  Stage = iota + 1 // the model is asked
+	Writes                   // it has written Writing.Delta
+	Answers                  // it has answered, and the answer is on its way into the history
+	Fails                    // the round has no reply: nobody waits for it, or the model has failed
+)
 
 // An Agent performs the actions of threads: it asks the model and has the host make
 // calls. Its Do is that of [ProgramOptions].
@@ -185,9 +211,13 @@ func (a *Agent) ask(ctx context.Context, thread string, action *Action) *Outcome
 			request.Messages = append(request.Messages, asShown(m))
 		}
 	}
+	now := Writing{Round: action.Round, Messages: action.Messages, Stage: Fails}
+	defer func() { a.tell(thread, now) }()
 	for attempt := 0; ; attempt++ {
-		reply, err := a.once(ctx, &request)
+		now.Attempt = attempt
+		reply, err := a.once(ctx, &request, now, names)
 		if err == nil {
+			now.Stage = Answers
 			return &Outcome{Reply: names.resolve(reply)}
 		}
 		if ctx.Err() != nil {
@@ -214,8 +244,15 @@ func (a *Agent) ask(ctx context.Context, thread string, action *Action) *Outcome
 // abandoned is the outcome of a round that nobody waits for: it changes nothing.
 var abandoned = &Outcome{}
 
+// tell tells who watches.
+func (a *Agent) tell(thread string, w Writing) {
+	if a.opts.Watch != nil {
+		a.opts.Watch(thread, w)
+	}
+}
+
 // once asks the model once. A model that panics has failed.
-func (a *Agent) once(ctx context.Context, r *Request) (reply *Reply, err error) {
+func (a *Agent) once(ctx context.Context, r *Request, now Writing, names *names) (reply *Reply, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Attempt)
 	defer cancel()
 	defer func() {
@@ -223,7 +260,16 @@ func (a *Agent) once(ctx context.Context, r *Request) (reply *Reply, err error) 
 			reply, err = nil, Permanent(fmt.Errorf("the model panicked: %v", p))
 		}
 	}()
-	reply, err = a.opts.Model.Reply(ctx, r)
+	now.Stage = Begins
+	a.tell(r.Thread, now)
+	if s, ok := a.opts.Model.(Streamer); ok && a.opts.Watch != nil {
+		reply, err = s.Stream(ctx, r, func(d Delta) {
+			now.Stage, now.Delta = Writes, names.resolveDelta(d)
+			a.tell(r.Thread, now)
+		})
+	} else {
+		reply, err = a.opts.Model.Reply(ctx, r)
+	}
 	if err == nil && reply == nil {
 		err = Permanent(errors.New("the model answered nothing"))
 	}

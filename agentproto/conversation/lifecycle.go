@@ -39,6 +39,7 @@ func (t *turn) close() {
 	*s = State{
 		Session: s.Session, Messages: s.Messages, Kept: s.Kept, Actions: s.Actions, Round: s.Round,
 		Outgoing: s.Outgoing, Undone: s.Undone, Heard: s.Heard, Closed: true, Move: s.Move,
+		Usage: s.Usage,
 	}
 }
 
@@ -54,6 +55,7 @@ type Status struct {
 	Pending       []Pending // calls without a result
 	Subscriptions []Call    // the calls that opened them
 	Deferred      int       // what waits until calls are settled
+	Usage         Usage     // of all rounds whose replies are in the history, those that are no longer kept included
 	Children      []string
 	Views         map[string]jsontext.Value // by view_type
 
@@ -112,19 +114,25 @@ func (t *turn) status(refused string) Status {
 	s := t.s
 	st := Status{
 		Refused: refused, Session: s.Session, Messages: s.Messages, Kept: s.Kept, Asking: s.Asking, Deferred: len(s.Deferred),
-		Children: slices.Clone(s.Children), Views: maps.Clone(s.Views), Closed: s.Closed,
+		Children: slices.Clone(s.Children), Views: maps.Clone(s.Views), Closed: s.Closed, Usage: s.Usage,
 		Frozen: s.Move.place().Still(), Moved: s.Move.place() == handover.Gone,
 	}
-	for _, o := range s.Batch {
-		if o.Result == nil {
-			st.Pending = append(st.Pending, Pending{Call: o.Call, Authorizing: o.Waits})
-		}
-	}
-	for _, o := range s.Background {
-		st.Pending = append(st.Pending, Pending{Call: o.Call, Authorizing: true, Told: true})
-	}
+	st.Pending = s.pending()
 	for _, sub := range s.Subscriptions {
 		st.Subscriptions = append(st.Subscriptions, sub.Call)
 	}
 	return st
+}
+
+// pending returns the calls that have no result yet.
+func (s *State) pending() (all []Pending) {
+	for _, o := range s.Batch {
+		if o.Result == nil {
+			all = append(all, Pending{Call: o.Call, Authorizing: o.Waits})
+		}
+	}
+	for _, o := range s.Background {
+		all = append(all, Pending{Call: o.Call, Authorizing: true, Told: true})
+	}
+	return all
 }

@@ -247,13 +247,14 @@ func (t *turn) ask() {
 func (t *turn) reply(r *Reply) {
 	s := t.s
 	s.Asking = false
+	s.Usage = s.Usage.Add(r.Usage)
 	if len(r.Calls) == 0 {
-		t.write(Message{Kind: Assistant, Text: r.Text})
+		t.write(Message{Kind: Assistant, Text: r.Text, Usage: r.Usage})
 		t.advance()
 		return
 	}
 	calls := t.name(r.Calls)
-	t.write(Message{Kind: Assistant, Text: r.Text, Calls: slices.Clone(calls)})
+	t.write(Message{Kind: Assistant, Text: r.Text, Calls: slices.Clone(calls), Usage: r.Usage})
 	for i, c := range calls {
 		o := Open{Call: c, Result: t.builtin(c)}
 		if o.Result == nil && i >= t.limits.Calls {

@@ -38,6 +38,9 @@ type Message struct {
 	// Synthetic marks an Assistant message that no model wrote: the call of [EventTool]
 	// that brings what came in.
 	Synthetic bool
+	// Usage is what the model's service has counted of the request that an Assistant message
+	// answers, and of the message. Zero is not known.
+	Usage Usage
 }
 
 // ForModel reports whether models see the message.

@@ -28,6 +28,45 @@ type ModelFunc func(ctx context.Context, r *Request) (*Reply, error)
 // Reply calls f.
 func (f ModelFunc) Reply(ctx context.Context, r *Request) (*Reply, error) { return f(ctx, r) }
 
+// A Streamer is a [Model] that tells what it writes while it does. Where a model is one, Stream is
+// called in place of Reply, under the same conditions.
+//
+// It calls write, from one goroutine at a time and not after it has returned, with parts of what
+// becomes the reply. They are for people who watch: they are not kept, do not go through the
+// program, and only the reply that is returned counts, which need not consist of them. Write
+// returns soon and keeps nothing that it is given.
+type Streamer interface {
+	Model
+	Stream(ctx context.Context, r *Request, write func(Delta)) (*Reply, error)
+}
+
+// A Delta is a part of a reply that a model is writing.
+type Delta struct {
+	Text string     // more of the text
+	Call *CallDelta // more of a call, or nil
+}
+
+// A CallDelta is a part of a call that a model is writing.
+type CallDelta struct {
+	Index     int    // among the calls of the reply, from 0
+	ID        string // as far as it is known; the thread may replace it
+	Name      string // of the tool, as far as it is known
+	Arguments string // more of them
+}
+
+// A Usage is what a service has counted of requests and replies. Models whose service does not
+// say leave it zero.
+type Usage struct {
+	Input  int64 `json:"input,omitzero"`  // tokens that the model has read, Cached ones included
+	Cached int64 `json:"cached,omitzero"` // of Input, those that the service had read before
+	Output int64 `json:"output,omitzero"` // tokens that the model has written
+}
+
+// Add returns what two usages are together.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.Cached + v.Cached, u.Output + v.Output}
+}
+
 // A Request is what a model is asked.
 type Request struct {
 	Thread string
@@ -61,6 +100,7 @@ type Tool struct {
 type Reply struct {
 	Text  string
 	Calls []Call
+	Usage Usage // of this request and reply alone; zero if it is not known
 }
 
 // permanent is an error that is not tried again.

@@ -101,6 +101,18 @@ func (n *names) resolve(r *Reply) *Reply {
 	return &resolved
 }
 
+// resolveDelta is resolve for a part of a reply.
+func (n *names) resolveDelta(d Delta) Delta {
+	if d.Call != nil {
+		c := *d.Call
+		if own, is := n.own[c.Name]; is {
+			c.Name = own
+		}
+		d.Call = &c
+	}
+	return d
+}
+
 // asShown returns a message of the history with the names that the model has used. One that
 // it has made up and that its API would refuse is replaced.
 func asShown(m Message) Message {

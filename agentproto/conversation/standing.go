@@ -14,14 +14,16 @@ type Standing struct {
 	UserID    string
 	Ancestors []string // from the root to the parent; none for a root thread
 
-	Messages      int  // how many there are in the history, those that are no longer kept included
-	Asking        bool // the model is being asked
-	Pending       int  // calls without a result
-	Authorizing   int  // of these, that wait for the user to authorize their tools
+	Messages      int       // how many there are in the history, those that are no longer kept included
+	Asking        bool      // the model is being asked
+	Pending       int       // calls without a result
+	Calls         []Pending // these calls
+	Authorizing   int       // of these, that wait for the user to authorize their tools
 	Subscriptions int
 	Deferred      int // what waits until calls are settled
 	Children      int
 	Views         int
+	Usage         Usage // of all rounds whose replies are in the history
 	Closed        bool
 	Place         string // "here", or how far it is on its way to another host
 }
@@ -54,19 +56,17 @@ func StandingOf(ctx context.Context, app dataflow.Remembering, thread string) (s
 // standing returns where the thread stands. It keeps nothing that the thread may change.
 func (s *State) standing(id string) Standing {
 	st := Standing{
-		ID: id, Messages: s.Messages, Asking: s.Asking, Authorizing: len(s.Background), Pending: len(s.Background),
+		ID: id, Messages: s.Messages, Asking: s.Asking, Calls: s.pending(), Usage: s.Usage,
 		Subscriptions: len(s.Subscriptions), Deferred: len(s.Deferred), Children: len(s.Children), Views: len(s.Views), Closed: s.Closed,
 		Place: s.Move.place().String(),
 	}
 	if s.Session != nil {
 		st.UserID, st.Ancestors = s.Session.UserID, slices.Clone(s.Session.Ancestors)
 	}
-	for _, o := range s.Batch {
-		if o.Result == nil {
-			st.Pending++
-			if o.Waits {
-				st.Authorizing++
-			}
+	st.Pending = len(st.Calls)
+	for _, c := range st.Calls {
+		if c.Authorizing {
+			st.Authorizing++
 		}
 	}
 	return st

@@ -75,6 +75,7 @@ type State struct {
 	Round    uint64    // number of the last one
 	Asking   bool      // the last round is under way
 	Rounds   int       // since the user said something
+	Usage    Usage     // of all rounds whose replies are in the history
 	Batch    []Open    // the calls of the last reply, in order, until the model is told of all
 	// Background are the calls that the model knows to wait for an authorization.
 	Background    []Open

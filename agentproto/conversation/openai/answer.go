@@ -17,6 +17,16 @@ type chunk struct {
 	Object  string         `json:"object"`
 	Choices []choice       `json:"choices"`
 	Error   jsontext.Value `json:"error"`
+	Usage   jsontext.Value `json:"usage"`
+}
+
+// A counted is what the service has counted.
+type counted struct {
+	Prompt     int64 `json:"prompt_tokens"`
+	Completion int64 `json:"completion_tokens"`
+	Details    *struct {
+		Cached int64 `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
 }
 
 type choice struct {
@@ -56,6 +66,9 @@ type answer struct {
 	// The numbers of the parts that were read, that had a finish reason last, and that
 	// added something last.
 	parts, finished, grown int
+
+	usage conversation.Usage
+	told  told
 }
 
 const maxSize, maxCalls = 16 << 20, 1024
@@ -76,6 +89,7 @@ func (a *answer) add(data jsontext.Value) error {
 		return reportedIn(data)
 	}
 	a.parts++
+	a.count(part.Usage)
 	for i := range part.Choices {
 		c := &part.Choices[i]
 		if n := text(c.Index); n != "0" && (n != "" || i != 0) {
@@ -113,6 +127,20 @@ func (a *answer) add(data jsontext.Value) error {
 	return nil
 }
 
+// count takes in what the service has counted so far. Some count in each part, so the last one
+// holds. What cannot be read is not counted.
+func (a *answer) count(v jsontext.Value) {
+	var c counted
+	if v.Kind() != '{' || json.Unmarshal(v, &c, lenient) != nil {
+		return
+	}
+	u := conversation.Usage{Input: max(0, c.Prompt), Output: max(0, c.Completion)}
+	if c.Details != nil {
+		u.Cached = min(max(0, c.Details.Cached), u.Input)
+	}
+	a.usage = u
+}
+
 // take takes in more of the answer. Each call of a whole message is a call of its own.
 func (a *answer) take(s *said, whole bool) {
 	words, refusal := contentOf(s.Content), text(s.Refusal)
@@ -141,10 +169,13 @@ func (a *answer) take(s *said, whole bool) {
 // last reports whether the service gave a finish reason, and nothing after it.
 func (a *answer) last() bool { return a.finished > 0 && a.finished >= a.grown }
 
+// words returns what the model has said so far.
+func (a *answer) words() string { return cmp.Or(a.text.String(), a.refusal.String()) }
+
 // reply returns the whole, which has to be complete. Services that give no finish reason
 // have finished if nothing shows that they have not.
 func (a *answer) reply() (*conversation.Reply, error) {
-	reply := &conversation.Reply{Text: cmp.Or(a.text.String(), a.refusal.String())}
+	reply := &conversation.Reply{Text: a.words(), Usage: a.usage}
 	calls := a.calls
 	if len(calls) == 0 {
 		calls = a.older

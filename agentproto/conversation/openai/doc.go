@@ -12,8 +12,9 @@
 // or one JSON object. Calls may have an index each, all the same one, or none; an
 // identifier and a name once, in each part, or no identifier at all, in which case one is
 // made; and arguments as a string or as an object. The reason why the model finished may be
-// missing if the service says that it is done, or the response ends as it should. Comments,
-// statistics, the model's reasoning and alternative answers are passed over. Answers are
+// missing if the service says that it is done, or the response ends as it should. Tokens are
+// counted where the service does so; one that refuses to be asked for it is not asked again. Comments,
+// the model's reasoning and alternative answers are passed over. Answers are
 // bounded by 16 MiB and 1,024 calls.
 //
 // # What is asked again

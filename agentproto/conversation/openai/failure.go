@@ -86,6 +86,9 @@ func (m *Model) refused(resp *http.Response) error {
 		}
 	}
 	e.status = resp.StatusCode
+	if e.status >= 400 && e.status < 500 && !m.noCounts.Load() && (strings.Contains(e.words, "stream_options") || strings.Contains(e.words, "include_usage")) {
+		return errNoCounts
+	}
 	return m.failure(e, resp.Header)
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/agentproto/conversation"
@@ -36,7 +37,10 @@ type Options struct {
 }
 
 // A Model is a model behind an HTTP service. It may be used by any number of goroutines.
-type Model struct{ opts Options }
+type Model struct {
+	opts     Options
+	noCounts atomic.Bool // the service refuses a request that asks it to count
+}
 
 // New returns a model. It panics without a name. Nothing is read from the environment but
 // what the HTTP client does.
@@ -48,7 +52,7 @@ func New(opts Options) *Model {
 	opts.Start = cmp.Or(opts.Start, 60*time.Second)
 	opts.Stall = cmp.Or(opts.Stall, 120*time.Second)
 	opts.HTTP = cmp.Or(opts.HTTP, http.DefaultClient)
-	return &Model{opts}
+	return &Model{opts: opts}
 }
 
 // errSlow says that the service took too long.
@@ -58,20 +62,34 @@ var errSlow = errors.New("the model's service does not answer")
 // answer, and what asking again cannot change, is an error for which
 // [conversation.IsPermanent] is true.
 func (m *Model) Reply(ctx context.Context, r *conversation.Request) (*conversation.Reply, error) {
+	return m.Stream(ctx, r, func(conversation.Delta) {})
+}
+
+// Stream is Reply for those who watch: see [conversation.Streamer].
+func (m *Model) Stream(ctx context.Context, r *conversation.Request, write func(conversation.Delta)) (*conversation.Reply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(m.opts.Start, func() { cancel(errSlow) })
 	defer watch.Stop()
 
-	reply, err := m.ask(ctx, r, func() { watch.Reset(m.opts.Stall) })
+	progress := func() { watch.Reset(m.opts.Stall) }
+	reply, err := m.ask(ctx, r, progress, write)
+	if errors.Is(err, errNoCounts) {
+		m.noCounts.Store(true)
+		reply, err = m.ask(ctx, r, progress, write)
+	}
 	if err != nil && errors.Is(context.Cause(ctx), errSlow) {
 		return nil, errSlow
 	}
 	return reply, err
 }
 
-// ask makes the request and reads the answer. It calls progress for each part.
-func (m *Model) ask(ctx context.Context, r *conversation.Request, progress func()) (*conversation.Reply, error) {
+// errNoCounts says that the service refuses a request that asks it to count tokens.
+var errNoCounts = errors.New("the model's service does not count tokens")
+
+// ask makes the request and reads the answer. It calls progress for each part, and write for what
+// is new in it.
+func (m *Model) ask(ctx context.Context, r *conversation.Request, progress func(), write func(conversation.Delta)) (*conversation.Reply, error) {
 	at, err := url.Parse(m.opts.BaseURL)
 	if err != nil {
 		return nil, conversation.Permanent(fmt.Errorf("the URL of the model's service cannot be used: %w", cause(err)))
@@ -102,7 +120,7 @@ func (m *Model) ask(ctx context.Context, r *conversation.Request, progress func(
 		names[i] = r.Tools[i].Name
 	}
 	a := answer{tools: names}
-	err = a.read(resp, progress)
+	err = a.read(resp, progress, func() { a.tell(write) })
 	if failed, ok := errors.AsType[*reported](err); ok {
 		return nil, m.failure(failed, resp.Header)
 	}

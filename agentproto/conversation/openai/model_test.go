@@ -71,14 +71,14 @@ func TestReply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := fmt.Sprintf("%+v", *reply), `{Text:well Calls:[{ID:c1 CallID: Name:see Alias: Arguments:{"n":2}} {ID:c2 CallID: Name:look Alias: Arguments:{}}]}`; got != want {
+	if got, want := fmt.Sprintf("%+v", *reply), `{Text:well Calls:[{ID:c1 CallID: Name:see Alias: Arguments:{"n":2}} {ID:c2 CallID: Name:look Alias: Arguments:{}}] Usage:{Input:0 Cached:0 Output:0}}`; got != want {
 		t.Errorf("reply %s, want %s", got, want)
 	}
 	want := `{"messages":[{"content":"be brief","role":"system"},{"content":"look","role":"user"},` +
 		`{"role":"assistant","tool_calls":[{"function":{"arguments":"{\"n\":1}","name":"see"},"id":"a","type":"function"},{"function":{"arguments":"{}","name":"see"},"id":"b","type":"function"}]},` +
 		`{"content":"here\n[image: image/png, 4 bytes]","role":"tool","tool_call_id":"a"},{"content":"nothing","role":"tool","tool_call_id":"b"},` +
 		`{"content":[{"text":"Images of the result of a:","type":"text"},{"image_url":{"url":"data:image/png;base64,iVBORw=="},"type":"image_url"}],"role":"user"}],` +
-		`"model":"tiny","stream":true,"tools":[{"function":{"description":"Sees.","name":"see","parameters":{"properties":{"n":{"type":"integer"}},"type":"object"}},"type":"function"}]}`
+		`"model":"tiny","stream":true,"stream_options":{"include_usage":true},"tools":[{"function":{"description":"Sees.","name":"see","parameters":{"properties":{"n":{"type":"integer"}},"type":"object"}},"type":"function"}]}`
 	var got any
 	if err := json.Unmarshal([]byte(sent), &got); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,12 @@ type request struct {
 	Tools     []tool    `json:"tools,omitempty"`
 	MaxTokens int64     `json:"max_completion_tokens,omitzero"`
 	Stream    bool      `json:"stream"`
+	Options   *options  `json:"stream_options,omitzero"`
+}
+
+// options say how the service streams.
+type options struct {
+	Usage bool `json:"include_usage"`
 }
 
 // A message is one entry of the history. Content is a string or a list of pieces, and nil
@@ -65,6 +71,9 @@ type function struct {
 // body returns a request as the service reads it.
 func (m *Model) body(r *conversation.Request) ([]byte, error) {
 	out := request{Model: m.opts.Name, MaxTokens: m.opts.MaxTokens, Stream: true}
+	if !m.noCounts.Load() {
+		out.Options = &options{Usage: true}
+	}
 	for _, t := range r.Tools {
 		out.Tools = append(out.Tools, tool{"function", function{t.Name, t.Described(), schema(t)}})
 	}

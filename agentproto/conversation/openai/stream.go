@@ -15,8 +15,8 @@ import (
 
 // read takes in a response of success: a stream of events, or the whole answer as one JSON
 // object, which some services send whatever they are asked for. It calls progress for each
-// part.
-func (a *answer) read(resp *http.Response, progress func()) error {
+// part, and tell when it has one more part of a stream.
+func (a *answer) read(resp *http.Response, progress, tell func()) error {
 	in := bufio.NewReader(resp.Body)
 	first, err := skipSpace(in)
 	switch {
@@ -25,7 +25,7 @@ func (a *answer) read(resp *http.Response, progress func()) error {
 	case err == nil && first == '{':
 		err = a.readWhole(in, progress)
 	case err == nil:
-		err = a.readEvents(in, progress)
+		err = a.readEvents(in, progress, tell)
 	default:
 		err = nil
 	}
@@ -103,7 +103,7 @@ func (w *watched) Read(p []byte) (int, error) {
 
 // readEvents reads a stream of events, as text/event-stream has them, until the service
 // says that it is done or the stream ends.
-func (a *answer) readEvents(in *bufio.Reader, progress func()) error {
+func (a *answer) readEvents(in *bufio.Reader, progress, tell func()) error {
 	lines := lines{in: in}
 	var data []byte
 	var kind string
@@ -114,8 +114,11 @@ func (a *answer) readEvents(in *bufio.Reader, progress func()) error {
 			return nil
 		}
 		progress()
-		if err := a.add(event); err != nil || !failed {
+		if err := a.add(event); err != nil {
 			return err
+		}
+		if tell(); !failed {
+			return nil
 		}
 		return reportedIn(event)
 	}

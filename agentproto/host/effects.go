@@ -33,6 +33,7 @@ func (rt *Runtime) perform() {
 func (rt *Runtime) do(e agentproto.Effect) {
 	key := e.Key
 	rt.subscribed.See(e)
+	defer rt.live.Touch(key.GroupID)
 	switch e.Kind {
 	case agentproto.Resolve:
 		rt.trail.Note(key, "resolved", e.Resolution.Cause.String())

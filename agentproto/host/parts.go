@@ -80,7 +80,7 @@ func (rt *Runtime) parts() Parts {
 		moves: rt.moves.Perform,
 	}
 	if with.Conversations {
-		rt.agent = conversation.NewAgent(conversation.AgentOptions{Model: rt.opts.Model, Host: host{rt}, Logger: rt.log})
+		rt.agent = conversation.NewAgent(conversation.AgentOptions{Model: rt.opts.Model, Host: host{rt}, Watch: rt.live.Wrote, Logger: rt.log})
 		with.do = rt.agent.Do
 	}
 	return with

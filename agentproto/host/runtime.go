@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 	"github.com/millrace/millrace/agentproto/host/internal/dispatch"
 	"github.com/millrace/millrace/agentproto/host/internal/display"
+	"github.com/millrace/millrace/agentproto/host/internal/live"
 	"github.com/millrace/millrace/agentproto/host/internal/migration"
 	"github.com/millrace/millrace/agentproto/host/internal/peer"
 	"github.com/millrace/millrace/agentproto/host/internal/queue"
@@ -80,6 +81,7 @@ type Runtime struct {
 	callbacks  *callback.Endpoint
 	dispatcher *dispatch.Dispatcher
 	trail      *trail.Trail
+	live       live.Hub
 
 	ctx      context.Context // ends when everything has to
 	cancel   context.CancelFunc
@@ -195,6 +197,7 @@ func configure(opts Options) (*Runtime, error) {
 		surface = NewTerminal(os.Stdin, os.Stderr)
 	}
 	rt.display = display.New(surface, rt.sealer, display.Bounds{Views: opts.Bounds.Views, Bytes: opts.Bounds.ViewBytes, Threads: opts.Bounds.ViewThreads}, rt.log)
+	rt.display.OnChange(rt.live.Touch)
 	rt.dispatcher = dispatch.New(dispatch.Config{
 		Peers: rt.peers, Subscriptions: rt.subscribed, Running: rt.running, Kept: opts.State != nil, AskStatus: opts.AskStatus, Trail: rt.trail, Tracer: opts.Tracer,
 		Ack: opts.Timeouts.Ack, Total: opts.Timeouts.Dispatch, Answer: opts.Timeouts.Answer, Status: opts.Timeouts.Status, Log: rt.log,

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/host/internal/capability"
+	"github.com/millrace/millrace/agentproto/host/internal/display"
 	"github.com/millrace/millrace/agentproto/host/internal/migration"
 )
 
@@ -109,7 +110,15 @@ func (rt *Runtime) keepView(ctx context.Context, v *agentproto.ViewUpdate) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Accept)
 	defer cancel()
-	return rt.threads.View(ctx, v)
+	if err := rt.threads.View(ctx, v); err != nil {
+		return err
+	}
+	content := v.Content.Clone()
+	if display.Cleared(v) {
+		content = nil
+	}
+	rt.live.View(v.GroupID, v.ViewType, content)
+	return nil
 }
 
 func requestOf(thread string, c *conversation.ThreadCall) Request {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/follow"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/dataflow/durable/monitor"
 	"github.com/millrace/millrace/internal/edge"
@@ -41,6 +42,7 @@ func (a api) handler() http.Handler {
 	mux.HandleFunc("POST /sessions/{session}/migrate", a.migrate)
 	mux.HandleFunc("POST /threads/{thread}/messages", a.say)
 	mux.HandleFunc("GET /threads/{thread}/messages", a.messages)
+	mux.Handle("GET /threads/{thread}/events", follow.New(a.rt, follow.Options{}))
 	mux.HandleFunc("POST /threads/{thread}/interrupt", a.interrupt)
 	mux.HandleFunc("GET /threads/{thread}/prompts", a.asks)
 	mux.HandleFunc("POST /threads/{thread}/answers", a.answerPrompt)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/follow"
 )
 
 // hosts are two runtimes and the session that moves from the first to the second.
@@ -22,7 +23,7 @@ type hosts struct {
 	feeds  [2]*process  // the tool server of each host
 	said   [2]io.Reader // what each host says
 
-	history []messageBody
+	history []follow.Message
 	here    int  // how many messages there were at the first host
 	whole   bool // whether the second host has these as they were
 	moved   time.Duration
@@ -47,7 +48,7 @@ func (d *demoRun) move(ctx context.Context, h *hosts) error {
 	if err := a.choose(ctx, firstPick); err != nil {
 		return err
 	}
-	if err := h.read(ctx, a, func(m *messageBody) bool { return len(m.Calls) > 0 && m.Calls[0].Operation == "sleep" }); err != nil {
+	if err := h.read(ctx, a, func(m *follow.Message) bool { return len(m.Calls) > 0 && m.Calls[0].Operation == "sleep" }); err != nil {
 		return err
 	}
 	// While a call is pending events wait, so these are all messages of the first host.
@@ -62,7 +63,7 @@ func (d *demoRun) move(ctx context.Context, h *hosts) error {
 		return err
 	}
 	final := false
-	err := h.read(ctx, b, func(m *messageBody) bool {
+	err := h.read(ctx, b, func(m *follow.Message) bool {
 		if event, last := eventOf(m); event {
 			final = final || last
 		}
@@ -93,9 +94,9 @@ func (x *process) say(ctx context.Context, text string) error {
 }
 
 // read reads the history at a host until a message is there.
-func (h *hosts) read(ctx context.Context, x *process, until func(*messageBody) bool) error {
+func (h *hosts) read(ctx context.Context, x *process, until func(*follow.Message) bool) error {
 	for {
-		var more []messageBody
+		var more []follow.Message
 		path := fmt.Sprintf("/threads/%s/messages?from=%d&wait=5s", demoSession, len(h.history))
 		if _, err := x.ask(ctx, http.MethodGet, path, nil, &more, http.StatusOK); err != nil {
 			return err

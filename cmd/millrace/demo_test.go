@@ -7,40 +7,41 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/follow"
 )
 
 // told returns the conversation of the demo as it should be.
 func told() *hosts {
 	h := &hosts{}
-	add := func(kind conversation.Kind, m messageBody) {
+	add := func(kind conversation.Kind, m follow.Message) {
 		m.N, m.Kind = len(h.history), kind.String()
 		h.history = append(h.history, m)
 	}
 	result := func(id, text string) {
-		add(conversation.Result, messageBody{ID: id, Content: []agentproto.Content{{Type: agentproto.KindText, Text: text}}})
+		add(conversation.Result, follow.Message{ID: id, Content: []agentproto.Content{{Type: agentproto.KindText, Text: text}}})
 	}
 	ticks := 0
 	tick := func() {
 		ticks++
 		id := fmt.Sprint("event-", ticks)
-		add(conversation.Assistant, messageBody{Calls: []callBody{
+		add(conversation.Assistant, follow.Message{Calls: []follow.Call{
 			{ID: id, Operation: conversation.EventTool, Arguments: fmt.Appendf(nil, `{"final":%t}`, ticks == demoTicks)}}})
 		result(id, fmt.Sprint("tick ", ticks))
 	}
-	add(conversation.Opened, messageBody{})
-	add(conversation.User, messageBody{Text: request})
+	add(conversation.Opened, follow.Message{})
+	add(conversation.User, follow.Message{Text: request})
 	answered := 0
 	for i, r := range dialogue {
 		if i == 3 || i > 5 {
 			tick()
 		}
 		if ticks == demoTicks && i > 6 {
-			add(conversation.Assistant, messageBody{Text: r.Text})
+			add(conversation.Assistant, follow.Message{Text: r.Text})
 			break
 		}
-		m := messageBody{Text: r.Text}
+		m := follow.Message{Text: r.Text}
 		for _, c := range r.Calls {
-			m.Calls = append(m.Calls, callBody{ID: fmt.Sprint(i, c.Name), Operation: c.Name})
+			m.Calls = append(m.Calls, follow.Call{ID: fmt.Sprint(i, c.Name), Operation: c.Name})
 		}
 		if add(conversation.Assistant, m); i == 3 {
 			h.here = len(h.history)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/follow"
 )
 
 var migrateKills = flag.Int("migrate.kills", 10, "kill -9 of source or destination by TestMigrateKilled, one in each migration")
@@ -160,7 +161,7 @@ func TestMigrateKilled(t *testing.T) {
 			_, body := destination.request(ctx, "GET", "/threads/"+id+"/messages?wait=1s", "", http.StatusOK)
 			h = string(body)
 		}
-		var messages []messageBody
+		var messages []follow.Message
 		if err := json.Unmarshal([]byte(h), &messages); err != nil {
 			t.Fatalf("%s: %v: %s", id, err, h)
 		}

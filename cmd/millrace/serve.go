@@ -45,6 +45,8 @@ With --model it holds conversations as well:
   POST   /sessions                   {"id", "user_id", "images", "instructions"}: opens one; 201
   POST   /threads/THREAD/messages    {"text"}: what the user says; 202 when it is kept
   GET    /threads/THREAD/messages    the history ?from=N on; waits for more within ?wait=30s
+  GET    /threads/THREAD/events      server-sent events ?from=N on: messages, and what the model
+                                     writes while it does; Last-Event-ID goes on behind that message
   POST   /threads/THREAD/interrupt   stops what is going on
   GET    /threads/THREAD/prompts     what the user is asked
   POST   /threads/THREAD/answers     {"id", "selected"}: the user's choice; null dismisses

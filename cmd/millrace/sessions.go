@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/follow"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/internal/edge"
 )
@@ -77,22 +77,6 @@ func (a api) say(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// A messageBody is a message of a history as the API gives it.
-type messageBody struct {
-	N       int                  `json:"n"`
-	Kind    string               `json:"kind"`
-	Text    string               `json:"text,omitempty"`
-	Calls   []callBody           `json:"calls,omitempty"`
-	ID      string               `json:"id,omitempty"` // of the call whose result it is
-	Content []agentproto.Content `json:"content,omitempty"`
-}
-
-type callBody struct {
-	ID        string         `json:"id"`
-	Operation string         `json:"operation"`
-	Arguments jsontext.Value `json:"arguments,omitempty"`
-}
-
 // messages answers with the history from a number on, as soon as there is one message or
 // the wait is over.
 func (a api) messages(w http.ResponseWriter, r *http.Request) {
@@ -123,7 +107,7 @@ func (a api) messages(w http.ResponseWriter, r *http.Request) {
 	defer release()
 	ctx, cancel := context.WithTimeout(r.Context(), max(wait, atOnce))
 	defer cancel()
-	all := []messageBody{}
+	all := []follow.Message{}
 	for m, err := range a.thread(r).Follow(ctx, from) {
 		if err != nil && ctx.Err() == nil {
 			failed(w, err)
@@ -132,27 +116,12 @@ func (a api) messages(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			break // the wait is over
 		}
-		all = append(all, messageOf(&m))
+		all = append(all, follow.MessageOf(&m))
 		if m.N+1 >= status.Messages {
 			break // what came meanwhile comes with the next request
 		}
 	}
 	answer(w, http.StatusOK, all)
-}
-
-func messageOf(m *conversation.Message) messageBody {
-	b := messageBody{N: m.N, Kind: m.Kind.String(), Text: m.Text}
-	for _, c := range m.Calls {
-		call := callBody{ID: c.ID, Operation: c.Name}
-		if v := jsontext.Value(c.Arguments); v.IsValid() {
-			call.Arguments = v
-		}
-		b.Calls = append(b.Calls, call)
-	}
-	if m.Result != nil {
-		b.ID, b.Content = m.Result.ID, m.Result.Content
-	}
-	return b
 }
 
 func (a api) interrupt(w http.ResponseWriter, r *http.Request) {

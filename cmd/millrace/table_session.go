@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/follow"
 	"github.com/millrace/millrace/internal/plain"
 )
 
@@ -36,7 +37,7 @@ type line struct {
 
 // eventOf reports whether a message is the call that announces an event, and whether that
 // is the last of its subscription.
-func eventOf(m *messageBody) (event, final bool) {
+func eventOf(m *follow.Message) (event, final bool) {
 	if len(m.Calls) == 0 || m.Calls[0].Operation != conversation.EventTool {
 		return false, false
 	}

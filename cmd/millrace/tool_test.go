@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/follow"
 )
 
 // serveTool starts one example server and returns its URL when it is up.
@@ -49,9 +50,9 @@ func scriptFile(t *testing.T, replies ...conversation.Reply) string {
 }
 
 // historyOf reads the history of a thread until a text is in it.
-func (s *served) historyOf(ctx context.Context, thread, until string) (all []messageBody) {
+func (s *served) historyOf(ctx context.Context, thread, until string) (all []follow.Message) {
 	for ctx.Err() == nil {
-		var more []messageBody
+		var more []follow.Message
 		_, text := s.request(ctx, "GET", fmt.Sprintf("/threads/%s/messages?from=%d&wait=5s", thread, len(all)), "", http.StatusOK)
 		if err := json.Unmarshal(text, &more); err != nil {
 			s.t.Fatalf("%v: %s", err, text)
@@ -65,7 +66,7 @@ func (s *served) historyOf(ctx context.Context, thread, until string) (all []mes
 }
 
 // texts are the texts of the results in a history.
-func texts(history []messageBody) (all []string) {
+func texts(history []follow.Message) (all []string) {
 	for _, m := range history {
 		for _, c := range m.Content {
 			all = append(all, c.String())

@@ -41,6 +41,7 @@ var imports = map[string][]string{
 	"slice":          core,
 
 	"internal/cow":     {"internal/keyed"},
+	"internal/sse":     {"internal/plain"},
 	"internal/picture": {"internal/plain"},
 	"internal/history": {"internal/cbor", "internal/engine", "internal/engine/codec"},
 
@@ -85,6 +86,7 @@ var imports = map[string][]string{
 	"agentproto/conversation/openai": {"agentproto", "agentproto/conversation"},
 	"agentproto/host/promhost":       {"agentproto/host"},
 	"agentproto/agentinspect":        slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/host", "dataflow/inspect", "internal/edge", "internal/plain", "internal/sse"}),
+	"agentproto/follow":              {"agentproto", "agentproto/conversation", "agentproto/host", "internal/edge", "internal/plain", "internal/sse"},
 	"agentproto/internal/trail":      {"agentproto"},
 	"agentproto/internal/tracing":    {"agentproto"},
 	"agentproto/otelagent":           {"agentproto", "agentproto/internal/tracing"},
@@ -112,12 +114,13 @@ var imports = map[string][]string{
 	"agentproto/conform/selftest":    {"agentproto/conform", "agentproto/internal/undertest", "internal/plain"},
 
 	// Packages of the runtime.
-	"agentproto/host":                        slices.Concat(library, []string{"agentproto", "agentproto/internal/tracing", "agentproto/conversation", "agentproto/host/internal/callback", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/dispatch", "agentproto/host/internal/display", "agentproto/host/internal/migration", "agentproto/host/internal/peer", "agentproto/host/internal/queue", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/recent", "agentproto/host/internal/room", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/supervise", "agentproto/internal/trail", "dataflow/durable", "dataflow/durable/journal", "dataflow/inspect", "internal/edge", "internal/freeport", "internal/plain"}),
+	"agentproto/host":                        slices.Concat(library, []string{"agentproto", "agentproto/internal/tracing", "agentproto/conversation", "agentproto/host/internal/callback", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/dispatch", "agentproto/host/internal/display", "agentproto/host/internal/migration", "agentproto/host/internal/peer", "agentproto/host/internal/queue", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/recent", "agentproto/host/internal/room", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/supervise", "agentproto/internal/trail", "dataflow/durable", "dataflow/durable/journal", "dataflow/inspect", "internal/edge", "internal/freeport", "internal/plain", "agentproto/host/internal/live"}),
 	"agentproto/host/internal/callback":      {"agentproto", "agentproto/internal/tracing", "agentproto/conversation", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/display", "agentproto/host/internal/peer", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "dataflow/durable/journal", "internal/edge"},
 	"agentproto/host/internal/capability":    {"agentproto", "agentproto/internal/tracing"},
 	"agentproto/host/internal/discovery":     {"agentproto", "agentproto/host/internal/peer", "agentproto/host/internal/quote", "internal/edge"},
 	"agentproto/host/internal/dispatch":      {"agentproto", "agentproto/internal/tracing", "agentproto/host/internal/peer", "agentproto/host/internal/quote", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/purpose", "agentproto/internal/trail"},
 	"agentproto/host/internal/display":       {"agentproto", "agentproto/host/internal/capability", "agentproto/host/internal/queue", "agentproto/host/internal/quote"},
+	"agentproto/host/internal/live":          {"agentproto/conversation"},
 	"agentproto/host/internal/migration":     slices.Concat(library, []string{"agentproto", "agentproto/conversation", "agentproto/host/internal/callback", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/display", "agentproto/host/internal/peer", "agentproto/host/internal/quote", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/envelope", "agentproto/internal/handover", "agentproto/internal/purpose", "dataflow/durable", "internal/edge"}),
 	"agentproto/host/internal/peer":          {"agentproto", "agentproto/internal/tracing", "agentproto/host/internal/capability", "agentproto/host/internal/quote", "agentproto/host/internal/tally", "agentproto/internal/purpose", "agentproto/internal/supervise", "internal/edge", "internal/netguard", "agentproto/internal/inprocess"},
 	"agentproto/host/internal/queue":         {},
@@ -131,6 +134,7 @@ var imports = map[string][]string{
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/agentinspect", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/host", "agentproto/host/promhost", "agentproto/mcptools", "agentproto/toolserver",
+		"agentproto/follow", "agentproto/host", "agentproto/host/promhost", "agentproto/toolserver",
 		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/historycmd", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "dataflow/inspect/prominspect", "internal/edge", "internal/exampletools", "internal/freeport", "internal/history", "internal/plain",
 	}),
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/millrace/millrace/internal/plain"
 )
 
 // Options are the settings of a [Writer]. The zero value of each field is the default that its
@@ -62,13 +64,13 @@ func Begin(w http.ResponseWriter, o Options) *Writer {
 	return s
 }
 
-// Send writes an event whose data is JSON. An empty id leaves the reader's last one as it is.
+// Send writes an event whose data is JSON, in which what cannot be seen is escaped. An empty id leaves the reader's last one as it is.
 func (s *Writer) Send(name, id string, data any) error {
 	text, err := json.Marshal(data)
 	if err != nil {
 		return err
 	}
-	return s.Text(name, id, text)
+	return s.Text(name, id, plain.JSON(text))
 }
 
 // Text writes an event whose data is text of any number of lines. An empty name is an event

@@ -30,15 +30,20 @@ type Display struct {
 	shown   *queue.Queue[func(context.Context, Surface)]
 	views   *views
 	prompts prompts
+	changed func(thread string)
 }
 
 // New returns a display that shows nothing before run.
 func New(surface Surface, sealer capability.Sealer, b Bounds, log *slog.Logger) *Display {
-	return &Display{surface: surface, sealer: sealer, log: log, shown: queue.New[func(context.Context, Surface)](), views: newViews(b)}
+	return &Display{surface: surface, sealer: sealer, log: log, shown: queue.New[func(context.Context, Surface)](), views: newViews(b), changed: func(string) {}}
 }
 
 // Attach says which program knows the calls. It comes before everything else.
 func (d *Display) Attach(p *agentproto.Program) { d.program = p }
+
+// OnChange says what is called when what is asked in a thread has changed. It comes before everything
+// else; what it calls returns soon.
+func (d *Display) OnChange(do func(thread string)) { d.changed = do }
 
 // Run calls the surface until stop, after which it shows what it was given before, or until ctx ends.
 func (d *Display) Run(ctx context.Context) {

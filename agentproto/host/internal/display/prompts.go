@@ -105,6 +105,7 @@ func (d *Display) Ask(p *agentproto.Prompt, byEffect bool) {
 		ps.shown = make(map[agentproto.CallKey]shown)
 	}
 	ps.shown[p.Key] = now
+	d.changed(p.Key.GroupID)
 }
 
 // End forgets a prompt, and takes it back if the user has not answered.
@@ -117,6 +118,7 @@ func (d *Display) End(key agentproto.CallKey, number uint64, withdraw bool) {
 		return
 	}
 	delete(ps.shown, key)
+	d.changed(key.GroupID)
 	if withdraw || now.over {
 		d.Show(func(_ context.Context, s Surface) { s.Withdraw(key, now.detour) })
 	}

@@ -48,7 +48,7 @@ func (v *views) put(u *agentproto.ViewUpdate, show func() bool) error {
 		t = e.Value.(*threadViews)
 	}
 	size := t.bytes - viewBytes(t.latest[u.ViewType])
-	cleared := isCleared(u)
+	cleared := Cleared(u)
 	if !cleared {
 		if t.latest[u.ViewType] == nil && len(t.latest) >= v.bounds.Views {
 			return fmt.Errorf("the thread has %d views already", len(t.latest))
@@ -94,8 +94,8 @@ func viewBytes(u *agentproto.ViewUpdate) int {
 	return len(u.ViewType) + len(u.Content)
 }
 
-// isCleared reports whether a view is empty, which clears it.
-func isCleared(u *agentproto.ViewUpdate) bool {
+// Cleared reports whether a view is empty, which clears it.
+func Cleared(u *agentproto.ViewUpdate) bool {
 	inside, ok := bytes.CutPrefix(bytes.TrimSpace(u.Content), []byte("{"))
 	return ok && string(bytes.TrimSpace(inside)) == "}"
 }

@@ -4,6 +4,7 @@
 //	millrace demo                                   a whole session, with nothing else needed
 //	millrace serve --state DIR --tool URL           makes calls that survive it
 //	millrace check FILE                             looks at a configuration of serve
+//	millrace chat                                   talks with the model of a runtime
 //	millrace migrate SESSION --to URL               moves a conversation to another runtime
 //	millrace inspect URL                            looks at a flow that runs
 //	millrace log list|show|replay|key --state DIR   looks at what it keeps
@@ -42,6 +43,7 @@ var commands = []command{
 	{"run", "make the calls of a JSONL file and print each result", run},
 	{"serve", "make calls that survive this process", serve},
 	{"check", "look at a configuration of serve", check},
+	{"chat", "talk with the model of a running serve", chat},
 	{"migrate", "move a session to another runtime", migrate},
 	{"inspect", "look at a flow that runs", inspectFlow},
 	{"log", "look at what serve keeps", logs},

@@ -1,0 +1,344 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"golang.org/x/term"
+
+	"github.com/millrace/millrace/agentproto/follow"
+)
+
+const chatUsage = `usage: millrace chat [SESSION] [flags]
+
+Talks with the model of a running 'millrace serve', in a session of that name: a new one, or one
+to go on with. It prints what the model writes while it does, the calls of tools and their
+results, and what the user is asked.
+
+A line is what the user says. It interrupts what is going on; lines that do not come from a
+terminal wait for the end of the turn instead, and the program ends behind the last turn. While a
+tool asks, a line is the answer: the number of a choice, or empty for the default. /stop ends
+what is going on, /quit ends the program and leaves the session open.
+
+If the connection breaks, or the runtime is killed and started again, it goes on where it was.
+
+`
+
+func chat(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("chat", flag.ContinueOnError)
+	fs.Usage = func() { fmt.Fprint(fs.Output(), chatUsage); fs.PrintDefaults() }
+	api := fs.String("api", "http://127.0.0.1:7341", "`URL` of the API of the runtime")
+	state := fs.String("state", "state", "`folder` of that runtime, which has the token of its API")
+	tokenFile := fs.String("token-file", "", "`file` with the token, if it is not in that folder")
+	user := fs.String("user", "", "`name` by which tools know the user")
+	instructions := fs.String("instructions", "", "`text` for the model, in front of a new session")
+	var session string
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		session, args = args[0], args[1:]
+	}
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	if fs.NArg() > 0 {
+		return misused(fs, "what is %s?", strings.Join(fs.Args(), " "))
+	}
+	token, err := findToken(*tokenFile, *state)
+	if err != nil {
+		return err
+	}
+	if session == "" {
+		session = "chat-" + strings.ToLower(rand.Text()[:8])
+	}
+	c := &chatting{
+		api: apiClient{*api, token}, thread: session, out: stdout,
+		typed: term.IsTerminal(int(os.Stdin.Fd())), last: -1,
+	}
+	open := sessionBody{ID: session, UserID: *user, Instructions: *instructions}
+	if err := c.ask(ctx, http.MethodPost, "/sessions", open, http.StatusCreated); err != nil {
+		return err
+	}
+	fmt.Fprintf(stderr, "millrace chat: session %q\n", session)
+	if err := c.catchUp(ctx); err != nil {
+		return err
+	}
+	return c.run(ctx, os.Stdin)
+}
+
+// A chatting is a conversation in a terminal. Its fields belong to the goroutine of run.
+type chatting struct {
+	api    apiClient
+	thread string
+	out    io.Writer
+	typed  bool // lines come from a terminal: they are not waited with, nor printed again
+
+	last    int    // number of the last message
+	caught  int    // number of the last message that there was at the start
+	said    string // what the user said last, until its message comes
+	sent    bool   // said is on its way, or its turn goes on
+	asking  bool
+	prompts []follow.Prompt
+	shown   map[string]bool   // prompts that were printed, by call and time
+	names   map[string]string // of tools, by call
+	states  map[string]string // of pending calls
+	written strings.Builder   // what the model has written and no message has taken the place of
+	calling map[int]bool      // calls that it writes
+}
+
+// A chatEvent is an event, or says why there are no more.
+type chatEvent struct {
+	e   follow.Event
+	err error
+	end bool
+}
+
+// catchUp finds out how many messages there are, before which nothing is said.
+func (c *chatting) catchUp(ctx context.Context) error {
+	_, err := c.until(ctx, func() (bool, error) {
+		status, text, err := c.api.do(ctx, http.MethodGet, "/threads/"+url.PathEscape(c.thread)+"/messages", nil)
+		if err != nil || status == http.StatusServiceUnavailable {
+			return false, err
+		}
+		var all []follow.Message
+		if status != http.StatusOK {
+			return true, errors.New(problemIn(status, text))
+		}
+		if err := json.Unmarshal(text, &all); err != nil || len(all) == 0 {
+			return true, err
+		}
+		c.caught = all[len(all)-1].N
+		return true, nil
+	})
+	return err
+}
+
+// run talks until the lines or the thread end.
+func (c *chatting) run(ctx context.Context, in io.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.shown, c.names, c.states, c.calling = map[string]bool{}, map[string]string{}, map[string]string{}, map[int]bool{}
+	events := make(chan chatEvent)
+	give := func(e chatEvent) {
+		select {
+		case events <- e:
+		case <-ctx.Done():
+		}
+	}
+	client := follow.Client{URL: c.api.base, Token: c.api.token, Lost: func(err error) {
+		fmt.Fprintf(stderr, "millrace chat: the connection is lost, trying again: %v\n", err)
+	}}
+	go func() {
+		for e, err := range client.Follow(ctx, c.thread, 0) {
+			give(chatEvent{e: e, err: err})
+		}
+		give(chatEvent{end: true})
+	}()
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for scan := bufio.NewScanner(in); scan.Scan(); {
+			select {
+			case lines <- scan.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	over := false // there are no more lines
+	for {
+		take := lines
+		if over || c.last < c.caught || !c.typed && !c.listens() {
+			take = nil
+		}
+		if over && c.last >= c.caught && !c.sent && len(c.choices()) == 0 {
+			return nil
+		}
+		select {
+		case e := <-events:
+			switch {
+			case e.end:
+				return nil
+			case e.err != nil && ctx.Err() != nil:
+				return nil
+			case e.err != nil:
+				return e.err
+			}
+			c.show(e.e)
+		case line, ok := <-take:
+			if !ok {
+				over = true
+				if err := c.dismiss(ctx); err != nil {
+					return err
+				}
+				break
+			}
+			if line == "/quit" {
+				return nil
+			}
+			if err := c.line(ctx, line); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// listens reports whether a line that was not typed is to be read: somebody waits for one.
+func (c *chatting) listens() bool { return !c.sent || len(c.choices()) > 0 }
+
+// choices are the prompts that a line can answer.
+func (c *chatting) choices() (all []follow.Prompt) {
+	for _, p := range c.prompts {
+		if len(p.Choices) > 0 {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// line takes what the user has entered.
+func (c *chatting) line(ctx context.Context, line string) error {
+	path := "/threads/" + url.PathEscape(c.thread)
+	if strings.TrimSpace(line) == "/stop" {
+		return c.ask(ctx, http.MethodPost, path+"/interrupt", nil, http.StatusNoContent)
+	}
+	if open := c.choices(); len(open) > 0 {
+		return c.answer(ctx, open[0], line)
+	}
+	if strings.TrimSpace(line) == "" {
+		return nil
+	}
+	c.said, c.sent = line, true
+	return c.say(ctx, path+"/messages", line)
+}
+
+// answer answers a choice.
+func (c *chatting) answer(ctx context.Context, p follow.Prompt, line string) error {
+	selected := p.Default
+	if text := strings.TrimSpace(line); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > len(p.Choices) {
+			fmt.Fprintf(c.out, "Please enter a number from 1 to %d.\n", len(p.Choices))
+			return nil
+		}
+		selected = n - 1
+	}
+	c.drop(p)
+	body := struct {
+		ID       string `json:"id"`
+		Selected *int   `json:"selected"`
+	}{p.ID, &selected}
+	// 404: it was answered, or taken back, meanwhile.
+	return c.ask(ctx, http.MethodPost, "/threads/"+url.PathEscape(c.thread)+"/answers", body, http.StatusNoContent, http.StatusNotFound)
+}
+
+// dismiss takes the default of what is asked when nobody can answer any more.
+func (c *chatting) dismiss(ctx context.Context) error {
+	for _, p := range c.choices() {
+		if err := c.answer(ctx, p, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop forgets a prompt that was answered: the next event has those that are open.
+func (c *chatting) drop(p follow.Prompt) {
+	for i := range c.prompts {
+		if c.prompts[i].ID == p.ID {
+			c.prompts = append(c.prompts[:i:i], c.prompts[i+1:]...)
+			return
+		}
+	}
+}
+
+// How often the runtime is asked again that does not answer.
+const (
+	chatPause   = 500 * time.Millisecond
+	chatTimeout = 5 * time.Minute
+)
+
+// ask makes a request whose repetition changes nothing, until it is answered with one of these statuses.
+func (c *chatting) ask(ctx context.Context, method, path string, body any, want ...int) error {
+	_, err := c.until(ctx, func() (bool, error) {
+		status, text, err := c.api.do(ctx, method, path, body)
+		switch {
+		case err != nil || status == http.StatusServiceUnavailable:
+			return false, err
+		}
+		for _, s := range want {
+			if status == s {
+				return true, nil
+			}
+		}
+		return true, errors.New(problemIn(status, text))
+	})
+	return err
+}
+
+// until calls do until it is done, with pauses.
+func (c *chatting) until(ctx context.Context, do func() (done bool, err error)) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, chatTimeout)
+	defer cancel()
+	for told := false; ; {
+		done, err := do()
+		if done {
+			return true, err
+		}
+		if !told {
+			told = true
+			fmt.Fprintf(stderr, "millrace chat: the runtime does not answer, trying again: %v\n", err)
+		}
+		select {
+		case <-time.After(chatPause):
+		case <-ctx.Done():
+			return false, errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
+// say tells the thread what the user says, once: if nobody knows whether it was taken in, the history does.
+func (c *chatting) say(ctx context.Context, path, text string) error {
+	body := struct {
+		Text string `json:"text"`
+	}{text}
+	doubt := false
+	_, err := c.until(ctx, func() (bool, error) {
+		if doubt {
+			status, answer, err := c.api.do(ctx, http.MethodGet, fmt.Sprintf("%s?from=%d", path, c.last+1), nil)
+			if err != nil || status != http.StatusOK {
+				return false, err
+			}
+			var more []follow.Message
+			if err := json.Unmarshal(answer, &more); err != nil {
+				return true, err
+			}
+			for _, m := range more {
+				if m.Kind == "user" && m.Text == text {
+					return true, nil
+				}
+			}
+		}
+		status, answer, err := c.api.do(ctx, http.MethodPost, path, body)
+		if doubt = err != nil || status == http.StatusServiceUnavailable; doubt {
+			return false, err
+		}
+		if status != http.StatusAccepted {
+			err = errors.New(problemIn(status, answer))
+		}
+		return true, err
+	})
+	return err
+}

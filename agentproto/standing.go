@@ -24,6 +24,9 @@ type Standing struct {
 
 	Since  time.Time // of the detour that it is in; zero if it is in none
 	Detour string    // what it asks the user: the name of the detour
+	Prompt *Prompt   // the same, as it is shown; nil if it is in no detour. It is not to be changed
+
+	Detours int // how many detours it has been in, with the one that it is in
 
 	Subscribed bool   // it has an open subscription
 	Place      string // "here", or how far it is on its way to another program
@@ -54,7 +57,7 @@ func StandingOf(ctx context.Context, app dataflow.Remembering, key CallKey) (st 
 
 // standing returns where the call stands. It keeps nothing that the call may change.
 func (s *callState) standing(k CallKey) Standing {
-	st := Standing{Key: k, State: s.State, Cause: s.Cause, Subscribed: s.subscribed(), Place: handover.Place(s.Place).String()}
+	st := Standing{Key: k, State: s.State, Cause: s.Cause, Detours: int(s.Detours), Subscribed: s.subscribed(), Place: handover.Place(s.Place).String()}
 	if st.Subscribed {
 		st.Server = s.More.Sub.Server
 	}
@@ -69,6 +72,10 @@ func (s *callState) standing(k CallKey) Standing {
 	}
 	if open := s.open(); open != nil {
 		st.Detour, st.Since = open.ID, open.Since
+		st.Prompt = &Prompt{
+			Key: k, Number: open.Number, Detour: open.ID, OAuth: open.OAuth, Choice: open.Choice,
+			Server: st.Server, Lifetime: open.Lifetime, Operation: st.Operation,
+		}
 	}
 	return st
 }

@@ -32,6 +32,7 @@ func (rt *Runtime) perform() {
 // do starts one effect.
 func (rt *Runtime) do(e agentproto.Effect) {
 	key := e.Key
+	defer rt.changes.Tell(key)
 	rt.subscribed.See(e)
 	defer rt.live.Touch(key.GroupID)
 	switch e.Kind {

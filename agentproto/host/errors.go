@@ -25,6 +25,10 @@ var (
 	// The earlier call is not touched.
 	ErrDuplicateCall = errors.New("host: identifier was used before in this thread")
 
+	// ErrUnknownCall is returned by [Runtime.Describe] for a call that was never made, or that is
+	// forgotten: a day after its result, unless [Options].Conversation says otherwise.
+	ErrUnknownCall = errors.New("host: there is no such call")
+
 	// ErrBadChoice is returned by [Runtime.Answer] for a selection that is not an
 	// index into the choices of the prompt.
 	ErrBadChoice = errors.New("host: no such choice")

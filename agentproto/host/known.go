@@ -1,11 +1,14 @@
 package host
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host/internal/capability"
+	"github.com/millrace/millrace/agentproto/host/internal/quote"
 )
 
 // Known reports whether a call was made, and not forgotten: whether [Runtime.Await] will return its
@@ -49,3 +52,169 @@ func (rt *Runtime) knows(key agentproto.CallKey) {
 
 // askLasting is how long the process of a call may take to say that it lasts.
 const askLasting = 50 * time.Millisecond
+
+// A Description says where a call stands, for programs that show it to others.
+type Description struct {
+	Key       agentproto.CallKey
+	Operation string // the tool; empty when the call is resolved
+	Toolset   string // base URL of the tool server; empty if it is not known
+	State     agentproto.State
+
+	// Version grows with each change of the call's state. It is a function of the state: a restart does
+	// not change it, and neither does another process of the same flow.
+	Version uint64
+
+	// Created is when the call was made. It is zero when the call is resolved, and if another process has it.
+	Created time.Time
+	// Changed is when something last happened to the call that this process has seen. It is zero if there was nothing.
+	Changed time.Time
+
+	Prompt     *CallPrompt            // what the user is asked; nil if that is nothing
+	Resolution *agentproto.Resolution // nil until the call is resolved; see [Runtime.Resolution]
+}
+
+// A CallPrompt is what the user is asked for a call. One of OAuth and Choice is set. All texts and URLs are the tool server's.
+type CallPrompt struct {
+	// Number counts the prompts of the call from 1 on. It names a prompt for ever: a restart does not change it.
+	Number int
+	Since  time.Time
+	OAuth  *agentproto.OAuth // with the auth_url in clear, which is not to be kept nor logged
+	Choice *agentproto.UserChoice
+
+	lifetime time.Duration
+}
+
+// resolvedVersion is the version of a call that is resolved: no call has so many detours.
+const resolvedVersion = 1 << 16
+
+// versionOf returns the version of a pending call.
+func versionOf(detours int, open bool) uint64 {
+	v := 1 + 2*uint64(detours)
+	if open {
+		v--
+	}
+	return v
+}
+
+// Describe returns where a call stands. The error is [ErrUnknownCall] for a call that was never made or is forgotten, and
+// [ErrElsewhere] for one of a thread that has moved away.
+//
+// A call whose resolution is kept here or that is pending in this process costs no record of a history. Of a call of another process
+// that shares the state it is known only that it is pending, and later its resolution: Prompt is nil.
+func (rt *Runtime) Describe(ctx context.Context, key agentproto.CallKey) (Description, error) {
+	d := Description{Key: key}
+	if capability.CheckID("thread", key.GroupID) != nil || capability.CheckID("call", key.ID) != nil {
+		return d, fmt.Errorf("host: call %s: %w", quote.Text(key.String()), ErrUnknownCall)
+	}
+	if err := rt.moves.LeftTo(key.GroupID); err != nil {
+		return d, err
+	}
+	if events, _ := rt.trail.Of(key); len(events) > 0 {
+		d.Changed = events[len(events)-1].At
+	}
+	if rt.resolution(&d) {
+		return d, nil
+	}
+	st, found, err := rt.CallStanding(ctx, key)
+	switch {
+	case err != nil:
+		return d, programError(err)
+	case found && st.State != agentproto.Completed:
+		d.Operation, d.Toolset, d.State, d.Created = st.Operation, st.Toolset, st.State, st.Made
+		d.Version = versionOf(st.Detours, st.Prompt != nil)
+		if p := st.Prompt; p != nil {
+			d.Prompt = &CallPrompt{Number: st.Detours, Since: st.Since, Choice: p.Choice, lifetime: p.Lifetime}
+			if p.OAuth != nil {
+				if d.Prompt.OAuth, err = capability.OpenOAuth(rt.sealer, p.OAuth); err != nil {
+					return d, fmt.Errorf("host: call %s: %w", quote.Text(key.String()), err)
+				}
+			}
+		}
+		return d, nil
+	}
+	known := found // resolved, and its resolution is on its way to this process
+	if !known {
+		if known, err = rt.Known(ctx, key); err != nil {
+			return d, err
+		}
+	}
+	if !known {
+		return d, fmt.Errorf("host: call %s: %w", quote.Text(key.String()), ErrUnknownCall)
+	}
+	if !rt.resolution(&d) {
+		d.Version = versionOf(0, false)
+	}
+	return d, nil
+}
+
+// resolution describes a call that is resolved, and reports whether it is.
+func (rt *Runtime) resolution(d *Description) bool {
+	r, resolved := rt.program.Resolved(d.Key)
+	if !resolved {
+		return false
+	}
+	d.State, d.Version, d.Resolution, d.Toolset = agentproto.Completed, resolvedVersion, r, rt.baseOf(r.Server)
+	return true
+}
+
+// Changed returns where a call stands as soon as its Version is more than after. It does not wait for changes that nobody can see
+// in the version, such as a view. The errors are those of [Runtime.Describe], of ctx, and [ErrStopped]. Of a call of another process
+// it sees the resolution, and no prompt.
+func (rt *Runtime) Changed(ctx context.Context, key agentproto.CallKey, after uint64) (Description, error) {
+	changes, leave := rt.changes.Watch(key)
+	defer leave()
+	elsewhere := make(chan struct{}) // the resolution, which another process may have sent
+	watched := false
+	for {
+		d, err := rt.Describe(ctx, key)
+		if err != nil || d.Version > after {
+			return d, err
+		}
+		if !watched {
+			watched = true
+			waiting, cancel := context.WithCancel(ctx)
+			defer cancel()
+			go func() {
+				if _, err := rt.program.Await(waiting, key); err == nil {
+					close(elsewhere)
+				}
+			}()
+		}
+		select {
+		case <-changes:
+		case <-elsewhere:
+			elsewhere = nil // whatever is not seen yet comes as a change
+		case <-rt.leaving:
+			return d, ErrStopped
+		case <-ctx.Done():
+			return d, context.Cause(ctx)
+		}
+	}
+}
+
+// AnswerPrompt takes the user's answer to the prompt of a call with a number: an index into its choices, or [Dismiss]. It is as
+// [Runtime.Answer] for callers that have no response_url, and needs not wait until the prompt was shown. A prompt that is not
+// open, and an authorization, take no answer: that is no error.
+func (rt *Runtime) AnswerPrompt(ctx context.Context, key agentproto.CallKey, number, selected int) error {
+	d, err := rt.Describe(ctx, key)
+	if err != nil {
+		return err
+	}
+	if d.Prompt == nil || d.Prompt.Number != number || d.Prompt.Choice == nil {
+		return nil
+	}
+	c := d.Prompt.Choice
+	if selected == Dismiss {
+		selected = c.Default
+	}
+	if selected < 0 || selected >= len(c.Choices) {
+		return fmt.Errorf("host: answer %d: %w", selected, ErrBadChoice)
+	}
+	err = rt.deliver(ctx, key, agentproto.Event{
+		Kind: agentproto.ChoiceAnswered, Detour: c.ResponseURL, Selected: selected, Lifetime: cmp.Or(d.Prompt.lifetime, rt.opts.Timeouts.Call),
+	})
+	if err == nil {
+		rt.trail.Note(key, "answered", choiceOf(c, selected))
+	}
+	return err
+}

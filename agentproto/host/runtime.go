@@ -26,6 +26,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/recent"
 	"github.com/millrace/millrace/agentproto/host/internal/room"
 	"github.com/millrace/millrace/agentproto/host/internal/subscriptions"
+	"github.com/millrace/millrace/agentproto/host/internal/watch"
 	"github.com/millrace/millrace/agentproto/internal/trail"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
@@ -82,6 +83,7 @@ type Runtime struct {
 	dispatcher *dispatch.Dispatcher
 	trail      *trail.Trail
 	live       live.Hub
+	changes    watch.Calls // who waits for changes of calls
 
 	ctx      context.Context // ends when everything has to
 	cancel   context.CancelFunc

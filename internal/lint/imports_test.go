@@ -114,7 +114,7 @@ var imports = map[string][]string{
 	"agentproto/conform/selftest":    {"agentproto/conform", "agentproto/internal/undertest", "internal/plain"},
 
 	// Packages of the runtime.
-	"agentproto/host":                        slices.Concat(library, []string{"agentproto", "agentproto/internal/tracing", "agentproto/conversation", "agentproto/host/internal/callback", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/dispatch", "agentproto/host/internal/display", "agentproto/host/internal/migration", "agentproto/host/internal/peer", "agentproto/host/internal/queue", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/recent", "agentproto/host/internal/room", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/supervise", "agentproto/internal/trail", "dataflow/durable", "dataflow/durable/journal", "dataflow/inspect", "internal/edge", "internal/freeport", "internal/plain", "agentproto/host/internal/live"}),
+	"agentproto/host":                        slices.Concat(library, []string{"agentproto", "agentproto/internal/tracing", "agentproto/conversation", "agentproto/host/internal/callback", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/dispatch", "agentproto/host/internal/display", "agentproto/host/internal/migration", "agentproto/host/internal/peer", "agentproto/host/internal/queue", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/recent", "agentproto/host/internal/room", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/supervise", "agentproto/internal/trail", "dataflow/durable", "dataflow/durable/journal", "dataflow/inspect", "internal/edge", "internal/freeport", "internal/plain", "agentproto/host/internal/live", "agentproto/host/internal/watch"}),
 	"agentproto/host/internal/callback":      {"agentproto", "agentproto/internal/tracing", "agentproto/conversation", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/display", "agentproto/host/internal/peer", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "dataflow/durable/journal", "internal/edge"},
 	"agentproto/host/internal/capability":    {"agentproto", "agentproto/internal/tracing"},
 	"agentproto/host/internal/discovery":     {"agentproto", "agentproto/host/internal/peer", "agentproto/host/internal/quote", "internal/edge"},
@@ -130,6 +130,7 @@ var imports = map[string][]string{
 	"agentproto/host/internal/room":          {},
 	"agentproto/host/internal/subscriptions": {"agentproto", "agentproto/host/internal/recent"},
 	"agentproto/host/internal/tally":         {},
+	"agentproto/host/internal/watch":         {"agentproto"},
 
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/agentinspect", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",

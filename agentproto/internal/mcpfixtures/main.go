@@ -1,0 +1,93 @@
+// Command mcpfixtures serves the tools that the official conformance suite of MCP needs, over MCP: they are tools of a RAP tool
+// server, called by a runtime. .ci/mcp-conformance runs it. It is for tests alone.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/agentproto/mcpserver"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:0", "`address` of MCP")
+	askFirst := flag.Bool("ask-first", false, "ask before there is a task")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := serve(ctx, *listen, *askFirst); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func serve(ctx context.Context, listen string, askFirst bool) error {
+	tools, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	base := "http://" + tools.Addr().String()
+	go http.Serve(tools, fixtures(base))
+	rt, err := host.Start(ctx, host.Options{Toolsets: []string{base}, Surface: unseen{}})
+	if err != nil {
+		return err
+	}
+	defer rt.Stop(context.WithoutCancel(ctx))
+	server, err := mcpserver.New(mcpserver.Options{
+		Calls: failing{mcpserver.Of(rt)}, AskFirst: askFirst, Poll: 100 * time.Millisecond, Rate: 1000,
+		NeedsTasks: func(tool string) bool { return tool == "failing_job" },
+	})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return err
+	}
+	log.Printf("http://%s/mcp", l.Addr())
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", server)
+	web := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	context.AfterFunc(ctx, func() { web.Close() })
+	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// failing has calls of one tool end without a result, as those of a runtime never do.
+type failing struct{ mcpserver.Calls }
+
+func (f failing) Describe(ctx context.Context, key agentproto.CallKey) (host.Description, error) {
+	return lost(f.Calls.Describe(ctx, key))
+}
+
+func (f failing) Changed(ctx context.Context, key agentproto.CallKey, after uint64) (host.Description, error) {
+	return lost(f.Calls.Changed(ctx, key, after))
+}
+
+const lostText = "Error: lost"
+
+func lost(d host.Description, err error) (host.Description, error) {
+	if err == nil && d.Resolution != nil && d.Resolution.Result.String() == lostText {
+		return d, &mcpserver.Failure{Message: "the call was lost"}
+	}
+	return d, err
+}
+
+// unseen is a surface that shows nothing: prompts are answered over MCP.
+type unseen struct{}
+
+func (unseen) OAuth(context.Context, agentproto.CallKey, *agentproto.OAuth)       {}
+func (unseen) Choice(context.Context, agentproto.CallKey, *agentproto.UserChoice) {}
+func (unseen) Withdraw(agentproto.CallKey, string)                                {}
+func (unseen) Progress(agentproto.CallKey, agentproto.State)                      {}
+func (unseen) View(agentproto.CallKey, *agentproto.ViewUpdate)                    {}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// The suite says what each tool is called and does. Jobs take longer than a call that is answered at once.
+
+const jobTakes = 700 * time.Millisecond
+
+// pause waits, unless the call is cancelled.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// A red pixel as PNG.
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
+
+func fixtures(base string) http.Handler {
+	s := toolserver.New(toolserver.Options{Name: "fixtures", PublicURL: base})
+	toolserver.Add(s, "greet", "Greets somebody.", func(_ context.Context, in struct {
+		Name string `json:"name,omitempty"`
+	}) (string, error) {
+		return "Hello, " + in.Name + "!", nil
+	})
+	toolserver.Add(s, "slow_compute", "Computes for a while.", func(ctx context.Context, in struct {
+		Seconds float64 `json:"seconds,omitempty"`
+		Label   string  `json:"label,omitempty"`
+	}) (string, error) {
+		err := pause(ctx, max(jobTakes, time.Duration(in.Seconds*float64(time.Second))))
+		return "computed " + in.Label, err
+	})
+	toolserver.Add(s, "failing_job", "Fails after a while.", func(ctx context.Context, _ struct{}) (string, error) {
+		return "", errors.Join(pause(ctx, jobTakes), errors.New("it did not work"))
+	})
+	toolserver.Add(s, "protocol_error_job", "Is lost after a while.", func(ctx context.Context, _ struct{}) (string, error) {
+		if err := pause(ctx, jobTakes); err != nil {
+			return "", err
+		}
+		return "", errors.New("lost")
+	})
+	toolserver.Add(s, "confirm_delete", "Deletes a file, if it may.", func(ctx context.Context, in struct {
+		Filename string `json:"filename,omitempty"`
+	}) (string, error) {
+		if err := pause(ctx, jobTakes); err != nil {
+			return "", err
+		}
+		i, err := toolserver.Choose(ctx, "Delete "+in.Filename+"?", []string{"Yes", "No"}, 1)
+		if err != nil || i != 0 {
+			return "kept", err
+		}
+		return "deleted " + in.Filename, nil
+	})
+	toolserver.Add(s, "multi_input", "Asks two questions.", func(ctx context.Context, _ struct{}) (string, error) {
+		if err := pause(ctx, jobTakes); err != nil {
+			return "", err
+		}
+		for _, q := range []string{"One?", "Two?"} {
+			if _, err := toolserver.Choose(ctx, q, []string{"Yes", "No"}, 1); err != nil {
+				return "", err
+			}
+		}
+		return "both", nil
+	})
+	toolserver.Add(s, "test_tool_with_task", "Asks for a name, and then works.", func(ctx context.Context, _ struct{}) (string, error) {
+		if _, err := toolserver.Choose(ctx, "Go on?", []string{"Yes", "No"}, 0); err != nil {
+			return "", err
+		}
+		return "done", pause(ctx, jobTakes)
+	})
+	toolserver.Add(s, "test_simple_text", "Returns text.", func(context.Context, struct{}) (string, error) {
+		return "This is a simple text response for testing.", nil
+	})
+	toolserver.Add(s, "test_error_handling", "Fails at once.", func(context.Context, struct{}) (string, error) {
+		return "", errors.New("This tool intentionally returns an error for testing")
+	})
+	toolserver.Add(s, "test_image_content", "Returns an image.", func(context.Context, struct{}) (*agentproto.ToolResult, error) {
+		if _, err := base64.StdEncoding.DecodeString(pixel); err != nil {
+			return nil, err
+		}
+		return &agentproto.ToolResult{Content: []agentproto.Content{{Type: agentproto.KindImage, Data: pixel, MediaType: "image/png"}}}, nil
+	})
+	return s
+}

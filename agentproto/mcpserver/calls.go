@@ -1,0 +1,44 @@
+package mcpserver
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host"
+)
+
+// Calls is what a [Server] needs of a runtime: see [Of]. Its methods are called concurrently.
+type Calls interface {
+	// Tools returns what a thread is offered.
+	Tools(ctx context.Context, thread string) ([]host.Tool, error)
+	// Call makes a call, which is kept when it returns: see [host.Runtime.Call].
+	Call(ctx context.Context, req host.Request) (agentproto.CallKey, error)
+	// Describe returns where a call stands, [host.ErrUnknownCall] if there is none, or a *[Failure].
+	Describe(ctx context.Context, key agentproto.CallKey) (host.Description, error)
+	// Changed returns the same as soon as its version is more than after.
+	Changed(ctx context.Context, key agentproto.CallKey, after uint64) (host.Description, error)
+	// AnswerPrompt answers a prompt of a call by its number, see [host.Runtime.AnswerPrompt].
+	AnswerPrompt(ctx context.Context, key agentproto.CallKey, number, selected int) error
+	// Cancel resolves a pending call as interrupted by the user.
+	Cancel(ctx context.Context, key agentproto.CallKey) error
+}
+
+// A Failure is an error of [Calls] that says that a call has ended without a result that could be shown. Its task has the state failed,
+// which no task of a [host.Runtime] has: there, what goes wrong is a result for the model to read.
+type Failure struct {
+	Code    int64 // of JSON-RPC; 0 is -32603, an internal error
+	Message string
+}
+
+// Error returns the message.
+func (f *Failure) Error() string { return f.Message }
+
+// Of returns the calls of a runtime.
+func Of(rt *host.Runtime) Calls { return ofRuntime{rt} }
+
+type ofRuntime struct{ *host.Runtime }
+
+func (o ofRuntime) Tools(ctx context.Context, thread string) ([]host.Tool, error) {
+	tools, _, err := o.ToolsOf(ctx, thread)
+	return tools, err
+}

@@ -1,0 +1,161 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/millrace/millrace/agentproto/internal/mcptasks"
+)
+
+// A message is what the front has to know of a body.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Meta struct {
+			Version      string                  `json:"io.modelcontextprotocol/protocolVersion"`
+			Capabilities *mcp.ClientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
+		} `json:"_meta"`
+		TaskID        string `json:"taskId"`
+		Notifications struct {
+			TaskIDs []string `json:"taskIds"`
+		} `json:"notifications"`
+	} `json:"params"`
+}
+
+// ServeHTTP serves Streamable HTTP at one path. It answers, beside what the revisions of MCP say:
+//
+//	403  a browser sent it for a page that is not of [Options].Origins, or it is addressed to another host
+//	401  [Options].Owner does not know who it is from
+//	413  its body is longer than [Options].Body
+//	429  its owner sends more than [Options].Rate requests a second
+//	503  the server is closing
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if origin := r.Header.Values("Origin"); len(origin) > 1 || len(origin) == 1 && !s.origins[origin[0]] {
+		http.Error(w, "this Origin is not allowed", http.StatusForbidden)
+		return
+	}
+	if !s.allowed(r) {
+		http.Error(w, "not addressed to this server", http.StatusForbidden)
+		return
+	}
+	select {
+	case <-s.closing:
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, nil, &jsonrpc.Error{Code: codeBusy, Message: "shutting down: try again"})
+		return
+	default:
+	}
+	name, err := s.opts.Owner(r)
+	if err != nil {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "who is this?", http.StatusUnauthorized)
+		return
+	}
+	o, err := s.owner(name)
+	if err != nil {
+		s.log.Error("an owner was refused", "error", err)
+		http.Error(w, "too many owners", http.StatusServiceUnavailable)
+		return
+	}
+	if !o.bucket.take(time.Now()) {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusTooManyRequests, nil, &jsonrpc.Error{Code: codeBusy, Message: "too many requests: ask more rarely"})
+		return
+	}
+	modern := r.Header.Get("Mcp-Protocol-Version") >= mcptasks.Since
+	if r.Method == http.MethodPost {
+		m, ok := s.read(w, r)
+		if !ok {
+			return
+		}
+		modern = modern || m.Params.Meta.Version >= mcptasks.Since
+		if modern && !headersFit(w, r, m) {
+			return
+		}
+		if m.Method == "tools/call" { // the SDK looks the tool up before the message is received
+			if err := o.offer(r.Context()); err != nil {
+				refuse(w, http.StatusOK, m.ID, errorOf(err))
+				return
+			}
+		}
+	}
+	// Requests are held for as long as calls take.
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Time{})
+	_ = c.SetWriteDeadline(time.Time{})
+	if modern {
+		o.modern.ServeHTTP(w, r)
+	} else {
+		o.sessions.ServeHTTP(w, r)
+	}
+}
+
+// read reads the body of a POST, and puts it back. It reports false if it has answered.
+func (s *Server) read(w http.ResponseWriter, r *http.Request) (m message, ok bool) {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		http.Error(w, "Content-Type is not application/json", http.StatusUnsupportedMediaType)
+		return m, false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.Body))
+	if err != nil {
+		status := http.StatusBadRequest
+		if large := new(http.MaxBytesError); errors.As(err, &large) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, "the body cannot be read", status)
+		return m, false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	_ = json.Unmarshal(body, &m) // what is no message, or several, the SDK judges
+	return m, true
+}
+
+// headersFit checks what the SDK does not, and reports false if it has answered.
+func headersFit(w http.ResponseWriter, r *http.Request, m message) bool {
+	switch m.Method {
+	case mcptasks.MethodGet, mcptasks.MethodUpdate, mcptasks.MethodCancel:
+		if r.Header.Get("Mcp-Method") != m.Method {
+			refuse(w, http.StatusBadRequest, m.ID, &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: "Mcp-Method is not the method of the body"})
+			return false
+		}
+		if name := r.Header.Values("Mcp-Name"); len(name) != 1 || strings.TrimSpace(name[0]) != m.Params.TaskID {
+			refuse(w, http.StatusBadRequest, m.ID, &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: "Mcp-Name is not params.taskId of the body"})
+			return false
+		}
+	case "subscriptions/listen": // of tasks there are no notifications, which a client with tasks is told by the acknowledgement
+		if len(m.Params.Notifications.TaskIDs) > 0 && !mcptasks.Declared(m.Params.Meta.Capabilities) {
+			refuse(w, http.StatusBadRequest, m.ID, mcptasks.ErrMissing())
+			return false
+		}
+	}
+	return true
+}
+
+// refuse answers a request with an error.
+func refuse(w http.ResponseWriter, status int, id json.RawMessage, problem error) {
+	if len(id) == 0 {
+		id = json.RawMessage("null")
+	}
+	text, err := json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   error           `json:"error"`
+	}{"2.0", id, problem})
+	if err != nil {
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(text, '\n'))
+}

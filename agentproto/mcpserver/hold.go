@@ -1,0 +1,289 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/agentproto/internal/mcptasks"
+)
+
+// idempotencyKey is the member of _meta by which a client repeats a tools/call.
+const idempotencyKey = "io.millrace/idempotency-key"
+
+// progressEvery is how often a held request shows a sign of life to a client that asks for progress.
+const progressEvery = 15 * time.Second
+
+// hold answers tools/call: with a task, a round, or a result.
+func (o *owner) hold(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	c, _ := ctx.Value(clientKey{}).(client)
+	w := &waiting{owner: o, req: req, client: c}
+	var err error
+	if req.Params.RequestState != "" {
+		err = w.resume(ctx)
+	} else {
+		err = w.call(ctx)
+	}
+	if err != nil {
+		return nil, errorOf(err)
+	}
+	if !o.enter() {
+		return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many requests of this client wait for results"}
+	}
+	defer o.leave()
+	if c.tasks {
+		return w.briefly(ctx)
+	}
+	return w.toTheEnd(ctx)
+}
+
+// A waiting request is a tools/call whose call was made.
+type waiting struct {
+	*owner
+	req    *mcp.CallToolRequest
+	client client
+	now    host.Description
+	made   time.Time
+	state  string // the sealed key
+	told   int    // how often progress was shown
+}
+
+// call makes the call. When it returns, the call is kept.
+func (w *waiting) call(ctx context.Context) error {
+	p := w.req.Params
+	args := bytes.TrimSpace(p.Arguments)
+	switch {
+	case len(args) == 0 || string(args) == "null":
+		args = []byte("{}")
+	case args[0] != '{':
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "arguments must be an object"}
+	}
+	request := host.Request{GroupID: w.thread, Operation: p.Name, Arguments: jsontext.Value(args), UserID: w.s.opts.UserID(w.name)}
+	if given, ok := p.Meta[idempotencyKey]; ok {
+		text, ok := given.(string)
+		if !ok || text == "" || len(text) > 64 {
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: idempotencyKey + " must be a string of 1 to 64 bytes"}
+		}
+		sum := sha256.Sum256([]byte(p.Name + "\x00" + text))
+		request.ID = "k" + base64.RawURLEncoding.EncodeToString(sum[:])
+	}
+	w.made = time.Now().UTC().Truncate(time.Millisecond)
+	key, err := w.s.opts.Calls.Call(ctx, request)
+	if errors.Is(err, host.ErrDuplicateCall) && request.ID != "" {
+		key, err = agentproto.CallKey{GroupID: request.GroupID, ID: request.ID}, nil // the one that was made before
+	}
+	if err != nil {
+		return err
+	}
+	w.now = host.Description{Key: key}
+	w.state, err = w.s.seal(w.name, key, w.made)
+	return err
+}
+
+// resume goes on with a call of an earlier round, and takes the answers of this one.
+func (w *waiting) resume(ctx context.Context) error {
+	d, made, err := w.describe(ctx, w.req.Params.RequestState)
+	if err != nil {
+		return err
+	}
+	w.now, w.made, w.state = d, made, w.req.Params.RequestState
+	taken := false
+	for key, answer := range w.req.Params.InputResponses {
+		text, err := json.Marshal(answer)
+		if err != nil {
+			return err
+		}
+		did, err := w.answer(ctx, d, key, text)
+		if err != nil {
+			return err
+		}
+		taken = taken || did
+	}
+	// What was answered is not asked again, and what was not is.
+	w.now.Prompt = nil
+	if !taken && w.now.Version > 0 {
+		w.now.Version--
+	}
+	return nil
+}
+
+// next waits for a change of the call, for so long at most. It reports false if there was none.
+func (w *waiting) next(ctx context.Context, most time.Duration) (bool, error) {
+	waiting, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-w.s.closing:
+			cancel()
+		case <-stop:
+		}
+	}()
+	d, err := w.s.opts.Calls.Changed(waiting, w.now.Key, w.now.Version)
+	switch {
+	case err == nil:
+		d.Key, w.now = w.now.Key, d
+		return true, nil
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case w.isClosing():
+		return false, errClosing
+	case waiting.Err() != nil:
+		return false, nil
+	}
+	return false, err
+}
+
+func (w *waiting) isClosing() bool {
+	select {
+	case <-w.s.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// briefly waits for the result of a call for a moment, and makes a task of it then.
+func (w *waiting) briefly(ctx context.Context) (*mcp.CallToolResult, error) {
+	end := time.Now().Add(w.s.opts.Fast)
+	for {
+		if r := w.now.Resolution; r != nil {
+			return w.resolved()
+		}
+		if p := w.now.Prompt; p != nil && w.s.opts.AskFirst && w.client.means.canAsk(p) {
+			return w.round(), nil
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			break
+		}
+		if _, err := w.next(ctx, left); err != nil {
+			var failure *Failure
+			if errors.As(err, &failure) || errors.Is(err, errClosing) {
+				break // it is kept, and whoever asks for the task is told
+			}
+			return nil, errorOf(err)
+		}
+	}
+	made, ok := ctx.Value(madeKey{}).(*mcptasks.CreateTaskResult)
+	if !ok {
+		return nil, errors.New("mcpserver: a task has no place")
+	}
+	made.ResultType, made.Task = "task", w.task(w.state, w.made, w.now)
+	return &mcp.CallToolResult{}, nil
+}
+
+// toTheEnd waits for the result of a call, and asks the client's user what the call asks. The end of the client's interest is the
+// end of the call.
+func (w *waiting) toTheEnd(ctx context.Context) (*mcp.CallToolResult, error) {
+	for {
+		most := progressEvery
+		switch p := w.now.Prompt; {
+		case w.now.Resolution != nil:
+			return w.resolved()
+		case p == nil, p.OAuth != nil && w.s.consents.has(w.now.Key, p.Number):
+		case w.client.means.canAsk(p) && w.req.ProtocolVersion() >= mcptasks.Since:
+			return w.round(), nil
+		case w.client.means.canAsk(p):
+			if err := w.ask(ctx, p); err != nil {
+				return w.given(ctx, err)
+			}
+		case p.Choice != nil:
+			left := time.Until(p.Since.Add(w.s.opts.Unasked))
+			if left <= 0 {
+				if err := w.s.opts.Calls.AnswerPrompt(ctx, w.now.Key, p.Number, host.Dismiss); err != nil {
+					return w.given(ctx, err)
+				}
+				break
+			}
+			most = min(most, left)
+		}
+		changed, err := w.next(ctx, most)
+		if err != nil {
+			return w.given(ctx, err)
+		}
+		if !changed {
+			w.progress(ctx)
+		}
+	}
+}
+
+// cancelWithin is how long it may take to cancel the call of a client that has gone.
+const cancelWithin = 10 * time.Second
+
+// given is the end of a held request that has no result.
+func (w *waiting) given(ctx context.Context, err error) (*mcp.CallToolResult, error) {
+	if ctx.Err() != nil && !w.isClosing() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
+		defer cancel()
+		if err := w.s.opts.Calls.Cancel(ending, w.now.Key); err != nil {
+			w.s.log.Warn("a call whose client has gone was not cancelled", "error", err)
+		}
+	}
+	return nil, errorOf(err)
+}
+
+// resolved returns the result of the call.
+func (w *waiting) resolved() (*mcp.CallToolResult, error) { return resultOf(w.now.Resolution.Result), nil }
+
+// round returns what the call asks. The client comes back with the answer.
+func (w *waiting) round() *mcp.CallToolResult {
+	return &mcp.CallToolResult{
+		InputRequests: mcp.InputRequestMap{promptKey(w.now.Prompt): elicitation(w.now.Prompt, "")}, RequestState: w.state,
+	}
+}
+
+// ask asks the user of a client that has a session. A client that cannot, or that answers something else, has dismissed the question.
+func (w *waiting) ask(ctx context.Context, p *host.CallPrompt) error {
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // the question goes when somebody else has answered it
+		_, _ = w.s.opts.Calls.Changed(asking, w.now.Key, w.now.Version)
+		cancel()
+	}()
+	res, err := w.req.Session.Elicit(asking, elicitation(p, w.state))
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case asking.Err() != nil:
+		return nil
+	case err != nil:
+		res = &mcp.ElicitResult{Action: "cancel"}
+	}
+	text, err := json.Marshal(res)
+	if err != nil {
+		return err
+	}
+	if p.Choice != nil {
+		if _, ok := selectionOf(p.Choice, text); !ok {
+			text = []byte(`{"action":"cancel"}`)
+		}
+	}
+	_, err = w.answer(ctx, w.now, promptKey(p), text)
+	return err
+}
+
+// progress shows a sign of life, if the client asked for that.
+func (w *waiting) progress(ctx context.Context) {
+	token := w.req.Params.GetProgressToken()
+	if token == nil {
+		return
+	}
+	w.told++
+	message := "works"
+	if w.now.Prompt != nil {
+		message = waitsFor(w.now.Prompt)
+	}
+	_ = w.req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(w.told), Message: message})
+}

@@ -1,0 +1,186 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/millrace/millrace/agentproto/internal/mcptasks"
+)
+
+// Every owner has a server of the SDK for itself, with the tools of its thread: then no session of one owner can be used by
+// another, and the SDK checks the headers that a tool's schema asks for.
+
+// refreshEvery is how often the tools of an owner are looked at, at most.
+const refreshEvery = time.Second
+
+// toolsFor is how long a client may keep a list of tools.
+const toolsFor = time.Minute
+
+// serve makes the owner's server.
+func (o *owner) serve() error {
+	o.server = mcp.NewServer(&mcp.Implementation{Name: "millrace", Version: cmp.Or(o.s.opts.Version, "0")}, &mcp.ServerOptions{
+		Logger:                    o.s.log,
+		SupportedProtocolVersions: versions,
+		Capabilities: &mcp.ServerCapabilities{
+			Tools:      &mcp.ToolCapabilities{ListChanged: true},
+			Extensions: map[string]any{mcptasks.Extension: struct{}{}},
+		},
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
+			c.TTLMs, c.CacheScope = int(toolsFor.Milliseconds()), "private"
+		},
+	})
+	err := mcp.AddReceivingCustomMethod(o.server, mcptasks.MethodGet, func(ctx context.Context, _ *mcp.ServerSession, p *mcptasks.IDParams) (*mcptasks.GetTaskResult, error) {
+		return o.get(ctx, p.TaskID)
+	})
+	if err != nil {
+		return err
+	}
+	err = mcp.AddReceivingCustomMethod(o.server, mcptasks.MethodUpdate, func(ctx context.Context, _ *mcp.ServerSession, p *mcptasks.UpdateParams) (*mcptasks.Ack, error) {
+		return o.update(ctx, p)
+	})
+	if err != nil {
+		return err
+	}
+	err = mcp.AddReceivingCustomMethod(o.server, mcptasks.MethodCancel, func(ctx context.Context, _ *mcp.ServerSession, p *mcptasks.IDParams) (*mcptasks.Ack, error) {
+		return o.cancel(ctx, p.TaskID)
+	})
+	if err != nil {
+		return err
+	}
+	o.server.AddReceivingMiddleware(o.receive)
+	same := func(*http.Request) *mcp.Server { return o.server }
+	// The front has checked hosts and origins, and bounds bodies; see ServeHTTP.
+	o.modern = mcp.NewStreamableHTTPHandler(same, &mcp.StreamableHTTPOptions{
+		Stateless: true, Logger: o.s.log, DisableLocalhostProtection: true, MaxRequestBodyBytes: o.s.opts.Body, PropagateRequestCancellation: true,
+	})
+	o.sessions = mcp.NewStreamableHTTPHandler(same, &mcp.StreamableHTTPOptions{
+		Logger: o.s.log, DisableLocalhostProtection: true, MaxRequestBodyBytes: o.s.opts.Body, SessionTimeout: time.Hour,
+	})
+	return nil
+}
+
+// offer has the server offer what the thread is offered. If that cannot be found out it goes on with what it had, and the error
+// matters to a server that has nothing.
+func (o *owner) offer(ctx context.Context) error {
+	o.refresh.Lock()
+	defer o.refresh.Unlock()
+	now := time.Now()
+	if !o.tried.IsZero() && now.Sub(o.tried) < refreshEvery && len(o.offered) > 0 {
+		return nil
+	}
+	tools, err := o.s.opts.Calls.Tools(ctx, o.thread)
+	if err != nil {
+		if len(o.offered) > 0 {
+			return nil
+		}
+		return err
+	}
+	o.tried = now
+	stale := o.offered
+	o.offered = make(map[string]string, len(tools))
+	for _, t := range tools {
+		m, ok := toolOf(t)
+		if !ok {
+			o.s.log.Warn("a tool cannot be offered over MCP: its schema is not one of an object", "tool", t.Name)
+			continue
+		}
+		text, err := json.Marshal(m)
+		if err != nil {
+			continue
+		}
+		sum := sha256.Sum256(text)
+		digest := string(sum[:])
+		if stale[t.Name] != digest && !o.add(m) {
+			continue
+		}
+		o.offered[t.Name] = digest
+		delete(stale, t.Name)
+	}
+	for name := range stale {
+		if o.offered[name] == "" {
+			o.server.RemoveTools(name)
+		}
+	}
+	return nil
+}
+
+// add adds a tool to the server, and reports whether the SDK takes it: it panics over schemas that it finds wrong.
+func (o *owner) add(m *mcp.Tool) (ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			o.s.log.Warn("a tool cannot be offered over MCP", "tool", m.Name, "problem", fmt.Sprint(p))
+			ok = false
+		}
+	}()
+	o.server.AddTool(m, o.hold)
+	return true
+}
+
+// capable is any request: capabilities are those of the request, or of the session before 2026-07-28.
+type capable interface {
+	ClientCapabilities() *mcp.ClientCapabilities
+	ProtocolVersion() string
+}
+
+// A client is what is known of who made a request.
+type client struct {
+	tasks bool // it may be answered with a task
+	means means
+}
+
+type clientKey struct{}
+
+// receive is what every message passes. A panic behind it would end the process: the SDK recovers nothing.
+func (o *owner) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				o.s.log.Error("a request panicked", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+			}
+		}()
+		var c client
+		if r, ok := req.(capable); ok {
+			declared := r.ClientCapabilities()
+			c = client{tasks: mcptasks.Declared(declared) && r.ProtocolVersion() >= mcptasks.Since, means: meansOf(declared)}
+		}
+		ctx = context.WithValue(ctx, clientKey{}, c)
+		switch method {
+		case mcptasks.MethodGet, mcptasks.MethodUpdate, mcptasks.MethodCancel:
+			if !c.tasks {
+				return nil, mcptasks.ErrMissing()
+			}
+		case "tools/list":
+			if err := o.offer(ctx); err != nil {
+				return nil, errorOf(err)
+			}
+		case "tools/call":
+			if err := o.offer(ctx); err != nil {
+				return nil, errorOf(err)
+			}
+			p, ok := req.GetParams().(*mcp.CallToolParamsRaw)
+			if ok && o.s.opts.NeedsTasks(p.Name) && !c.tasks {
+				return nil, mcptasks.ErrMissing()
+			}
+			made := new(mcptasks.CreateTaskResult)
+			res, err := next(context.WithValue(ctx, madeKey{}, made), method, req)
+			if err == nil && made.TaskID != "" {
+				return made, nil
+			}
+			return res, err
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// madeKey is where the handler of a tool puts a task that was made: the SDK's type for results has none.
+type madeKey struct{}

@@ -1,0 +1,119 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host"
+)
+
+// codeBusy is the error of this server for a request that could be done later, or elsewhere.
+const codeBusy = -32000
+
+// displayKey is where ways to show a result to people are, beside what the model reads.
+const displayKey = "io.millrace/display"
+
+// resultOf returns a result of RAP as one of MCP.
+func resultOf(r *agentproto.ToolResult) *mcp.CallToolResult {
+	res := &mcp.CallToolResult{Content: []mcp.Content{}, IsError: r.IsError()}
+	for i := range r.Content {
+		c := &r.Content[i]
+		if data, ok := c.Image(); ok {
+			res.Content = append(res.Content, &mcp.ImageContent{Data: data, MIMEType: c.MediaType})
+			continue
+		}
+		res.Content = append(res.Content, &mcp.TextContent{Text: c.String()})
+	}
+	if len(r.Content) == 0 {
+		text := ""
+		if r.Text != nil {
+			text = *r.Text
+		}
+		res.Content = append(res.Content, &mcp.TextContent{Text: text})
+	}
+	if len(r.DisplayAs) > 0 {
+		res.Meta = mcp.Meta{displayKey: r.DisplayAs}
+	}
+	return res
+}
+
+// inlined returns a result as it is inside of a task. The SDK sets a resultType only on what it sends itself.
+func inlined(r *mcp.CallToolResult) (json.RawMessage, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte(`{"resultType":"complete",`), b[1:]...), nil
+}
+
+// isCancelled reports whether a call was ended by its user.
+func isCancelled(r *agentproto.Resolution) bool {
+	return r.Cause == agentproto.ByInterruption || r.Cause == agentproto.ByClosure
+}
+
+// errorOf returns an error of [Calls] as one of JSON-RPC. It tells nothing that a client is not to know.
+func errorOf(err error) error {
+	var wire *jsonrpc.Error
+	var failure *Failure
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wire):
+		return wire
+	case errors.As(err, &failure):
+		return wireFailure(failure)
+	case errors.Is(err, host.ErrBadID):
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid identifier"}
+	case errors.Is(err, host.ErrFull):
+		return &jsonrpc.Error{Code: codeBusy, Message: "there is no room for more calls: try again later"}
+	case errors.Is(err, host.ErrElsewhere):
+		return &jsonrpc.Error{Code: codeBusy, Message: "the calls have moved to another runtime"}
+	case errors.Is(err, host.ErrStopped), errors.Is(err, errClosing):
+		return &jsonrpc.Error{Code: codeBusy, Message: "shutting down: try again"}
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+}
+
+func wireFailure(f *Failure) *jsonrpc.Error {
+	code := f.Code
+	if code == 0 {
+		code = jsonrpc.CodeInternalError
+	}
+	return &jsonrpc.Error{Code: code, Message: f.Message}
+}
+
+// annotationsOf returns what a tool says about itself. What it does not say counts as MCP defines: that it is destructive is the
+// default there, and a tool of RAP that does not say so may have forgotten it.
+func annotationsOf(a agentproto.Annotations) *mcp.ToolAnnotations {
+	m := &mcp.ToolAnnotations{ReadOnlyHint: a.ReadOnly, IdempotentHint: a.Idempotent}
+	switch destructive := a.Destructive; {
+	case destructive:
+		m.DestructiveHint = &destructive
+	case a.ReadOnly:
+		m.DestructiveHint = new(bool)
+	}
+	return m
+}
+
+// toolOf returns a tool of RAP as one of MCP, and false for one that MCP cannot have.
+func toolOf(t host.Tool) (*mcp.Tool, bool) {
+	var schema map[string]any
+	if json.Unmarshal(t.InputSchema, &schema) != nil {
+		return nil, false
+	}
+	if kind, given := schema["type"]; !given {
+		schema["type"] = "object" // which arguments always are
+	} else if kind != "object" {
+		return nil, false
+	}
+	description := strings.TrimSpace(t.Description)
+	if t.Annotations.LongRunning {
+		description += "\n\nThis tool may take hours."
+	}
+	return &mcp.Tool{Name: t.Name, Description: description, InputSchema: schema, Annotations: annotationsOf(t.Annotations)}, true
+}

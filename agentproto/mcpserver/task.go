@@ -1,0 +1,151 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/agentproto/internal/mcptasks"
+)
+
+// describe returns the call of a taskId.
+func (o *owner) describe(ctx context.Context, taskID string) (d host.Description, created time.Time, err error) {
+	key, created, ok := o.s.open(o.name, taskID)
+	if !ok {
+		return d, created, mcptasks.ErrUnknown()
+	}
+	d, err = o.s.opts.Calls.Describe(ctx, key)
+	if errors.Is(err, host.ErrUnknownCall) {
+		err = mcptasks.ErrUnknown() // it was forgotten
+	}
+	d.Key = key
+	return d, created, err
+}
+
+// get answers tasks/get.
+func (o *owner) get(ctx context.Context, taskID string) (*mcptasks.GetTaskResult, error) {
+	d, created, err := o.describe(ctx, taskID)
+	var failure *Failure
+	if errors.As(err, &failure) {
+		t := &mcptasks.GetTaskResult{ResultType: "complete", Task: o.task(taskID, created, d), Error: wireFailure(failure)}
+		t.Status, t.StatusMessage = mcptasks.Failed, failure.Message
+		return t, nil
+	}
+	if err != nil {
+		return nil, errorOf(err)
+	}
+	c, _ := ctx.Value(clientKey{}).(client)
+	t := &mcptasks.GetTaskResult{ResultType: "complete", Task: o.task(taskID, created, d)}
+	switch p := d.Prompt; {
+	case d.Resolution != nil && isCancelled(d.Resolution):
+		t.Status = mcptasks.Cancelled
+	case d.Resolution != nil:
+		t.Status = mcptasks.Completed
+		if t.Result, err = inlined(resultOf(d.Resolution.Result)); err != nil {
+			return nil, errorOf(err)
+		}
+	case p == nil:
+	case p.OAuth != nil && o.s.consents.has(d.Key, p.Number):
+		t.StatusMessage = waitsFor(p)
+	case c.means.canAsk(p):
+		t.Status = mcptasks.InputRequired
+		t.InputRequests = mcp.InputRequestMap{promptKey(p): elicitation(p, "")}
+	default:
+		t.StatusMessage = waitsFor(p)
+		if p.Choice != nil && time.Since(p.Since) >= o.s.opts.Unasked {
+			if err := o.s.opts.Calls.AnswerPrompt(ctx, d.Key, p.Number, host.Dismiss); err != nil {
+				return nil, errorOf(err)
+			}
+		}
+	}
+	return t, nil
+}
+
+// task returns what all messages about a task have in common. Its status is that of one that works.
+func (o *owner) task(taskID string, created time.Time, d host.Description) mcptasks.Task {
+	t := mcptasks.Task{
+		TaskID: taskID, Status: mcptasks.Working, CreatedAt: created, LastUpdatedAt: created, PollIntervalMs: o.poll(created).Milliseconds(),
+	}
+	if d.Changed.After(created) {
+		t.LastUpdatedAt = d.Changed.UTC().Truncate(time.Millisecond)
+	}
+	if d.Resolution != nil { // a call that is pending is not forgotten
+		ttl := (t.LastUpdatedAt.Sub(created) + o.s.opts.Keep).Milliseconds()
+		t.TTLMs = &ttl
+	}
+	return t
+}
+
+// poll returns how long a client should wait before it asks again.
+func (o *owner) poll(created time.Time) time.Duration {
+	switch age := time.Since(created); {
+	case age > 10*time.Minute:
+		return 15 * o.s.opts.Poll
+	case age > time.Minute:
+		return 5 * o.s.opts.Poll
+	}
+	return o.s.opts.Poll
+}
+
+// update answers tasks/update: what is no answer to what is asked changes nothing.
+func (o *owner) update(ctx context.Context, p *mcptasks.UpdateParams) (*mcptasks.Ack, error) {
+	d, _, err := o.describe(ctx, p.TaskID)
+	var failure *Failure
+	if errors.As(err, &failure) {
+		return &mcptasks.Ack{ResultType: "complete"}, nil
+	}
+	if err != nil {
+		return nil, errorOf(err)
+	}
+	for key, answer := range p.InputResponses {
+		if _, err := o.answer(ctx, d, key, answer); err != nil {
+			return nil, errorOf(err)
+		}
+	}
+	return &mcptasks.Ack{ResultType: "complete"}, nil
+}
+
+// answer takes an answer to what a call asks, and reports whether it is one.
+func (o *owner) answer(ctx context.Context, d host.Description, key string, answer []byte) (taken bool, err error) {
+	p := d.Prompt
+	if p == nil || numberOf(key) != p.Number {
+		return false, nil
+	}
+	if p.Choice != nil {
+		selected, ok := selectionOf(p.Choice, answer)
+		if !ok {
+			return false, nil
+		}
+		return true, o.s.opts.Calls.AnswerPrompt(ctx, d.Key, p.Number, selected)
+	}
+	switch actionOf(answer) {
+	case "accept": // the tool goes on when the user has been there
+		o.s.consents.add(d.Key, p.Number)
+		return true, nil
+	case "decline", "cancel":
+		return true, o.s.opts.Calls.Cancel(ctx, d.Key)
+	}
+	return false, nil
+}
+
+// cancel answers tasks/cancel. A call that is resolved stays as it is.
+func (o *owner) cancel(ctx context.Context, taskID string) (*mcptasks.Ack, error) {
+	d, _, err := o.describe(ctx, taskID)
+	var failure *Failure
+	if errors.As(err, &failure) {
+		return &mcptasks.Ack{ResultType: "complete"}, nil
+	}
+	if err != nil {
+		return nil, errorOf(err)
+	}
+	if d.State != agentproto.Completed {
+		if err := o.s.opts.Calls.Cancel(ctx, d.Key); err != nil {
+			return nil, errorOf(err)
+		}
+	}
+	return &mcptasks.Ack{ResultType: "complete"}, nil
+}

@@ -36,6 +36,7 @@ func (a api) handler() http.Handler {
 	mux.HandleFunc("POST /calls", a.call)
 	mux.HandleFunc("GET /calls/{thread}/{id}", a.result)
 	mux.HandleFunc("DELETE /calls/{thread}/{id}", a.cancel)
+	a.handleCalls(mux)
 	mux.HandleFunc("DELETE /threads/{thread}", a.closeThread)
 	mux.HandleFunc("GET /stats", a.stats)
 	mux.HandleFunc("POST /sessions", a.openSession)

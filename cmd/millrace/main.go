@@ -5,6 +5,7 @@
 //	millrace serve --state DIR --tool URL           makes calls that survive it
 //	millrace check FILE                             looks at a configuration of serve
 //	millrace chat                                   talks with the model of a runtime
+//	millrace mcp --api URL --token-file FILE        offers its tools to a client of MCP
 //	millrace migrate SESSION --to URL               moves a conversation to another runtime
 //	millrace inspect URL                            looks at a flow that runs
 //	millrace log list|show|replay|key --state DIR   looks at what it keeps
@@ -44,6 +45,7 @@ var commands = []command{
 	{"serve", "make calls that survive this process", serve},
 	{"check", "look at a configuration of serve", check},
 	{"chat", "talk with the model of a running serve", chat},
+	{"mcp", "offer the tools of serve to a client of MCP that starts this", mcpFront},
 	{"migrate", "move a session to another runtime", migrate},
 	{"inspect", "look at a flow that runs", inspectFlow},
 	{"log", "look at what serve keeps", logs},

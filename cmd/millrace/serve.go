@@ -37,6 +37,12 @@ made and read over HTTP, at --api:
                                  and then a text says how large it was
   DELETE /calls/THREAD/ID        cancels it
   DELETE /threads/THREAD         closes a thread and resolves its calls
+  GET    /calls/THREAD/ID/state  where it stands, and what its user is asked; at the next change
+                                 after ?after=VERSION&wait=30s
+  POST   /calls/THREAD/ID/answers  {"prompt": NUMBER, "selected"}: the answer; null dismisses
+  GET    /threads/THREAD/tools   what a thread is offered
+  POST   /mcp                    the same for clients of MCP, the Model Context Protocol: the
+                                 tools, with tasks; see also 'millrace mcp'
   GET    /quarantine             what the program could not handle; see 'millrace durable'
   GET    /stats                  what happened since this process began
 
@@ -310,7 +316,12 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		}
 		defer stop()
 	}
-	return ended(ctx, rt, f.serveAPI(serving, api{rt, user}, guard, token, logger))
+	front, err := mcpAt(rt, secret, f.apiHosts, logger)
+	if err != nil {
+		return ended(ctx, rt, err)
+	}
+	defer context.AfterFunc(serving, front.Close)()
+	return ended(ctx, rt, f.serveAPI(serving, api{rt, user}, front, guard, token, logger))
 }
 
 // untilEnded returns a context that ends with ctx, and when the runtime can do nothing more.
@@ -339,7 +350,7 @@ func ended(ctx context.Context, rt *host.Runtime, err error) error {
 }
 
 // serveAPI serves the API, and the pages, for which its token is asked too, until ctx ends.
-func (f *serveFlags) serveAPI(ctx context.Context, a api, guard edge.Policy, token string, logger *slog.Logger) error {
+func (f *serveFlags) serveAPI(ctx context.Context, a api, front http.Handler, guard edge.Policy, token string, logger *slog.Logger) error {
 	listener, err := f.apiTLS.listen(*f.address, logger)
 	if err != nil {
 		return fmt.Errorf("API: %w", err)
@@ -350,6 +361,7 @@ func (f *serveFlags) serveAPI(ctx context.Context, a api, guard edge.Policy, tok
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", a.handler())
+	mux.Handle("/mcp", front)
 	mux.Handle(inspectPages, guard.Token.People(flowPages(a.rt, token)))
 	server := edge.New(edge.Guard(guard, mux), edge.Options{Body: maxLine})
 	fmt.Fprintf(stderr, "millrace serve: what the runtime remembers at %s://%s%s, with the token as password\n", scheme, listener.Addr(), inspectPages)

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/internal/plain"
+)
+
+// What 'millrace mcp' needs of a runtime, over the API: the tools of a thread, where a call stands, and answers by the number of a
+// prompt.
+
+// handleCalls adds to the API what is asked for single calls.
+func (a api) handleCalls(mux *http.ServeMux) {
+	mux.HandleFunc("GET /threads/{thread}/tools", a.tools)
+	mux.HandleFunc("GET /calls/{thread}/{id}/state", a.state)
+	mux.HandleFunc("POST /calls/{thread}/{id}/answers", a.answerCall)
+}
+
+// A toolBody is a tool as the API gives it.
+type toolBody struct {
+	Name        string                 `json:"name"`
+	Description string                 `json:"description"`
+	InputSchema jsontext.Value         `json:"input_schema"`
+	Annotations agentproto.Annotations `json:"annotations,omitzero"`
+	Toolset     string                 `json:"toolset"` // base URL of the tool server
+}
+
+func (a api) tools(w http.ResponseWriter, r *http.Request) {
+	tools, _, err := a.rt.ToolsOf(r.Context(), r.PathValue("thread"))
+	switch {
+	case errors.Is(err, host.ErrBadID):
+		answer(w, http.StatusBadRequest, problem{err.Error()})
+		return
+	case err != nil:
+		unavailable(w, err)
+		return
+	}
+	all := []toolBody{}
+	for _, t := range tools {
+		all = append(all, toolBody{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema, Annotations: t.Annotations, Toolset: t.Server})
+	}
+	answer(w, http.StatusOK, all)
+}
+
+// A stateBody is where a call stands, as the API gives it.
+type stateBody struct {
+	GroupID   string         `json:"group_id"`
+	ID        string         `json:"id"`
+	Operation string         `json:"operation,omitempty"`
+	Toolset   string         `json:"toolset,omitempty"`
+	State     string         `json:"state"` // such as "choice pending"
+	Version   uint64         `json:"version"`
+	Created   time.Time      `json:"created,omitzero"`
+	Changed   time.Time      `json:"changed,omitzero"`
+	Prompt    *callPrompt    `json:"prompt,omitempty"`
+	Result    *resolvedState `json:"result,omitempty"`
+}
+
+// A callPrompt is what a call asks its user.
+type callPrompt struct {
+	Number  int       `json:"number"` // for an answer
+	Since   time.Time `json:"since"`
+	AuthURL string    `json:"auth_url,omitempty"`
+	Host    string    `json:"host,omitempty"` // where AuthURL leads
+	Prompt  string    `json:"prompt,omitempty"`
+	Choices []string  `json:"choices,omitempty"`
+	Default int       `json:"default,omitempty"`
+}
+
+// A resolvedState is a result as a program reads it: apiResult is for people.
+type resolvedState struct {
+	Cause   string               `json:"cause"`
+	Text    *string              `json:"text,omitempty"`
+	Content []agentproto.Content `json:"content,omitempty"`
+}
+
+// state answers with where a call stands: at once or, with after and wait, when its version is more than that. After the wait it
+// answers with what there is.
+func (a api) state(w http.ResponseWriter, r *http.Request) {
+	wait, ok := waitOf(w, r)
+	if !ok {
+		return
+	}
+	key := keyIn(r)
+	d, err := a.rt.Describe(r.Context(), key)
+	if text := r.URL.Query().Get("after"); err == nil && text != "" && wait > 0 {
+		after, wrong := strconv.ParseUint(text, 10, 64)
+		if wrong != nil {
+			answer(w, http.StatusBadRequest, problem{"after is not a version"})
+			return
+		}
+		if d.Version <= after {
+			release, ok := hold(w, r, wait)
+			if !ok {
+				return
+			}
+			defer release()
+			waiting, cancel := context.WithTimeout(r.Context(), wait)
+			defer cancel()
+			changed, waited := a.rt.Changed(waiting, key, after)
+			if waited == nil {
+				d = changed
+			} else if waiting.Err() == nil {
+				err = waited
+			}
+		}
+	}
+	switch {
+	case errors.Is(err, host.ErrUnknownCall):
+		answer(w, http.StatusNotFound, problem{fmt.Sprintf("there is no call %q in thread %q", key.ID, key.GroupID)})
+	case errors.Is(err, host.ErrElsewhere):
+		answer(w, http.StatusGone, problem{err.Error()})
+	case err != nil:
+		unavailable(w, err)
+	default:
+		answer(w, http.StatusOK, stateOf(d))
+	}
+}
+
+func stateOf(d host.Description) stateBody {
+	s := stateBody{
+		GroupID: d.Key.GroupID, ID: d.Key.ID, Operation: d.Operation, Toolset: d.Toolset, State: d.State.String(),
+		Version: d.Version, Created: d.Created, Changed: d.Changed,
+	}
+	if p := d.Prompt; p != nil {
+		s.Prompt = &callPrompt{Number: p.Number, Since: p.Since}
+		if c := p.Choice; c != nil {
+			s.Prompt.Prompt, s.Prompt.Choices, s.Prompt.Default = c.Prompt, c.Choices, c.Default
+		} else {
+			s.Prompt.AuthURL, s.Prompt.Host, _ = plain.URL(p.OAuth.AuthURL)
+		}
+	}
+	if r := d.Resolution; r != nil {
+		s.Result = &resolvedState{Cause: r.Cause.String(), Text: r.Result.Text, Content: r.Result.Content}
+	}
+	return s
+}
+
+// A callAnswer is an answer to a prompt of a call. Null dismisses.
+type callAnswer struct {
+	Prompt   int  `json:"prompt"`
+	Selected *int `json:"selected"`
+}
+
+// answerCall answers 204 when the answer is kept, also if the prompt is not open.
+func (a api) answerCall(w http.ResponseWriter, r *http.Request) {
+	var given callAnswer
+	if !body(w, r, &given) {
+		return
+	}
+	selected := host.Dismiss
+	if given.Selected != nil {
+		if selected = *given.Selected; selected < 0 {
+			answer(w, http.StatusBadRequest, problem{"selected must not be negative"})
+			return
+		}
+	}
+	switch err := a.rt.AnswerPrompt(r.Context(), keyIn(r), given.Prompt, selected); {
+	case errors.Is(err, host.ErrUnknownCall):
+		answer(w, http.StatusNotFound, problem{err.Error()})
+	case errors.Is(err, host.ErrBadChoice):
+		answer(w, http.StatusBadRequest, problem{err.Error()})
+	default:
+		a.done(w, err)
+	}
+}

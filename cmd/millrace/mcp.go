@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/agentproto/mcpserver"
+)
+
+const mcpUsage = `usage: millrace mcp --api URL --token-file FILE [flags]
+
+Offers the tools of a runtime to a client of MCP, the Model Context Protocol, that starts this command and speaks with it on
+standard input and output. The runtime is 'millrace serve', at --api; clients that speak HTTP find the same at URL/mcp. A client
+is configured like this:
+
+  {"mcpServers": {"millrace": {"command": "millrace", "args": ["mcp", "--api", "http://127.0.0.1:7341", "--token-file", "DIR/api.token"]}}}
+
+Nothing is kept here: a task that a client was told of is a call of the runtime, and is found again after this command or the
+runtime was killed.
+
+`
+
+// mcpFront serves MCP on standard input and output, over the API of a runtime.
+func mcpFront(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("mcp", flag.ContinueOnError)
+	fs.Usage = func() { fmt.Fprint(fs.Output(), mcpUsage); fs.PrintDefaults() }
+	address := fs.String("api", "http://127.0.0.1:7341", "`URL` of the API of the runtime")
+	tokenFile := fs.String("token-file", "", "`file` with the token of the API")
+	state := fs.String("state", "", "`folder` of the runtime, where the token is, in place of --token-file")
+	owner := fs.String("owner", "local", "`name` of the client: clients with different names do not see each other's tasks")
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	switch {
+	case fs.NArg() > 0:
+		return misused(fs, "what is %s?", fs.Arg(0))
+	case *tokenFile == "" && *state == "":
+		return misused(fs, "no --token-file, and no --state folder with one")
+	case *owner == "":
+		return misused(fs, "--owner is empty")
+	}
+	token, err := findToken(*tokenFile, *state)
+	if err != nil {
+		return err
+	}
+	sealer, err := taskSealer([]byte(token))
+	if err != nil {
+		return err
+	}
+	server, err := mcpserver.New(mcpserver.Options{
+		Calls: apiCalls{apiClient{base: *address, token: token}}, Sealer: sealer,
+		Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		return err
+	}
+	err = server.ServeStdio(ctx, *owner, os.Stdin, writeCloser{stdout})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// A writeCloser is a writer that is not closed.
+type writeCloser struct{ io.Writer }
+
+func (writeCloser) Close() error { return nil }
+
+// taskSealer returns what seals taskIds: with a key that is made of a secret, and from which the secret cannot be found.
+func taskSealer(secret []byte) (host.Sealer, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, "millrace mcp tasks", 32)
+	if err != nil {
+		return nil, err
+	}
+	return host.SealerOf([32]byte(key))
+}
+
+// mcpAt returns MCP as serve has it at its API, which has asked for the token. Whoever has that is one owner.
+func mcpAt(rt *host.Runtime, secret [32]byte, hosts []string, logger *slog.Logger) (*mcpserver.Server, error) {
+	sealer, err := taskSealer(secret[:])
+	if err != nil {
+		return nil, err
+	}
+	return mcpserver.New(mcpserver.Options{
+		Calls: mcpserver.Of(rt), Sealer: sealer, Hosts: hosts, Logger: logger, Owner: func(*http.Request) (string, error) { return "api", nil },
+	})
+}
+
+// apiCalls are the calls of a runtime over its API. While the runtime is started again, they wait for it.
+type apiCalls struct{ client apiClient }
+
+// How long a request waits for a runtime that is not there, and how often it looks.
+const (
+	awaitRuntime   = 20 * time.Second
+	lookForRuntime = 50 * time.Millisecond
+	eachWait       = 30 * time.Second
+)
+
+// do makes a request that may be repeated, and decodes the answer of a status that is wanted.
+func (c apiCalls) do(ctx context.Context, method, path string, body, into any) error {
+	end := time.Now().Add(awaitRuntime)
+	for {
+		status, text, err := c.client.do(ctx, method, path, body)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil && status < 300:
+			if into == nil {
+				return nil
+			}
+			return json.Unmarshal(text, into)
+		case err == nil && status != http.StatusServiceUnavailable && status != http.StatusTooManyRequests:
+			return apiError(status, text)
+		case time.Now().After(end) && err == nil:
+			return apiError(status, text)
+		case time.Now().After(end):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(lookForRuntime):
+		}
+	}
+}
+
+// apiError returns what an answer says in the words of package host.
+func apiError(status int, text []byte) error {
+	said := errors.New(problemIn(status, text))
+	switch status {
+	case http.StatusNotFound:
+		return fmt.Errorf("%w: %w", host.ErrUnknownCall, said)
+	case http.StatusConflict:
+		return fmt.Errorf("%w: %w", host.ErrDuplicateCall, said)
+	case http.StatusGone:
+		return fmt.Errorf("%w: %w", host.ErrElsewhere, said)
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		return fmt.Errorf("%w: %w", host.ErrFull, said)
+	}
+	return said
+}
+
+// callPath returns the path of a call.
+func callPath(key agentproto.CallKey) string {
+	return "/calls/" + url.PathEscape(key.GroupID) + "/" + url.PathEscape(key.ID)
+}
+
+// Tools returns what a thread is offered.
+func (c apiCalls) Tools(ctx context.Context, thread string) ([]host.Tool, error) {
+	var all []toolBody
+	if err := c.do(ctx, http.MethodGet, "/threads/"+url.PathEscape(thread)+"/tools", nil, &all); err != nil {
+		return nil, err
+	}
+	tools := make([]host.Tool, 0, len(all))
+	for _, t := range all {
+		tools = append(tools, host.Tool{Server: t.Toolset, Tool: agentproto.Tool{
+			Name: t.Name, Description: t.Description, InputSchema: t.InputSchema, Annotations: t.Annotations,
+		}})
+	}
+	return tools, nil
+}
+
+// Call makes a call. Its identifier is made here, so that a request whose answer was lost can be repeated: the second one is
+// told that there is such a call, which is then this one.
+func (c apiCalls) Call(ctx context.Context, req host.Request) (agentproto.CallKey, error) {
+	given := req.ID != ""
+	if !given {
+		req.ID = newToken()
+	}
+	key := agentproto.CallKey{GroupID: req.GroupID, ID: req.ID}
+	arguments := req.Arguments
+	if arguments == nil {
+		arguments = jsontext.Value("{}")
+	}
+	err := c.do(ctx, http.MethodPost, "/calls", callLine{
+		GroupID: req.GroupID, ID: req.ID, Operation: req.Operation, UserID: req.UserID, Arguments: arguments,
+	}, nil)
+	if errors.Is(err, host.ErrDuplicateCall) && !given {
+		err = nil
+	}
+	return key, err
+}
+
+// Describe returns where a call stands.
+func (c apiCalls) Describe(ctx context.Context, key agentproto.CallKey) (host.Description, error) {
+	var s stateBody
+	if err := c.do(ctx, http.MethodGet, callPath(key)+"/state", nil, &s); err != nil {
+		return host.Description{Key: key}, err
+	}
+	return descriptionOf(key, s), nil
+}
+
+// Changed returns the same when the version is more than after.
+func (c apiCalls) Changed(ctx context.Context, key agentproto.CallKey, after uint64) (host.Description, error) {
+	query := "/state?wait=" + eachWait.String() + "&after=" + strconv.FormatUint(after, 10)
+	for {
+		var s stateBody
+		err := c.do(ctx, http.MethodGet, callPath(key)+query, nil, &s)
+		if err != nil || s.Version > after {
+			return descriptionOf(key, s), err
+		}
+	}
+}
+
+// descriptionOf returns a description of what the API says.
+func descriptionOf(key agentproto.CallKey, s stateBody) host.Description {
+	d := host.Description{Key: key, Operation: s.Operation, Toolset: s.Toolset, Version: s.Version, Created: s.Created, Changed: s.Changed}
+	for _, state := range []agentproto.State{agentproto.Pending, agentproto.OAuthPending, agentproto.ChoicePending, agentproto.Completed} {
+		if state.String() == s.State {
+			d.State = state
+		}
+	}
+	if p := s.Prompt; p != nil {
+		d.Prompt = &host.CallPrompt{Number: p.Number, Since: p.Since}
+		if p.AuthURL != "" {
+			d.Prompt.OAuth = &agentproto.OAuth{GroupID: key.GroupID, ID: key.ID, AuthURL: p.AuthURL}
+		} else {
+			d.Prompt.Choice = &agentproto.UserChoice{GroupID: key.GroupID, ID: key.ID, Prompt: p.Prompt, Choices: p.Choices, Default: p.Default}
+		}
+	}
+	if r := s.Result; r != nil {
+		d.Resolution = &agentproto.Resolution{Key: key, Result: &agentproto.ToolResult{GroupID: key.GroupID, ID: key.ID, Text: r.Text, Content: r.Content}}
+		for cause := agentproto.ByResult; cause <= agentproto.ByRefusal; cause++ {
+			if cause.String() == r.Cause {
+				d.Resolution.Cause = cause
+			}
+		}
+	}
+	return d
+}
+
+// AnswerPrompt answers a prompt of a call.
+func (c apiCalls) AnswerPrompt(ctx context.Context, key agentproto.CallKey, number, selected int) error {
+	given := callAnswer{Prompt: number}
+	if selected != host.Dismiss {
+		given.Selected = &selected
+	}
+	return c.do(ctx, http.MethodPost, callPath(key)+"/answers", given, nil)
+}
+
+// Cancel cancels a call.
+func (c apiCalls) Cancel(ctx context.Context, key agentproto.CallKey) error {
+	return c.do(ctx, http.MethodDelete, callPath(key), nil, nil)
+}

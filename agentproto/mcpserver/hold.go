@@ -235,7 +235,9 @@ func (w *waiting) given(ctx context.Context, err error) (*mcp.CallToolResult, er
 }
 
 // resolved returns the result of the call.
-func (w *waiting) resolved() (*mcp.CallToolResult, error) { return resultOf(w.now.Resolution.Result), nil }
+func (w *waiting) resolved() (*mcp.CallToolResult, error) {
+	return resultOf(w.now.Resolution.Result), nil
+}
 
 // round returns what the call asks. The client comes back with the answer.
 func (w *waiting) round() *mcp.CallToolResult {

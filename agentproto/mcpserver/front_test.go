@@ -1,0 +1,86 @@
+package mcpserver_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/agentproto/mcpserver"
+)
+
+// MT27, threat 78: a page in a browser reaches nothing, whatever name it has made resolve to this machine.
+func TestPages(t *testing.T) {
+	w := newWorld(t, mcpserver.Options{Origins: []string{"https://app.example"}})
+	for origin, want := range map[string]int{"https://evil.example": 403, "null": 403, "http://127.0.0.1": 403, "https://app.example": 200} {
+		w.header.Set("Origin", origin)
+		if got := w.say(t.Context(), "tools/list", `{}`); got.status != want {
+			t.Errorf("Origin %s: %d, want %d", origin, got.status, want)
+		}
+	}
+	r := httptest.NewRequest("POST", "/mcp", strings.NewReader("{}"))
+	r.Host = "evil.example"
+	r.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	if w.server.ServeHTTP(rec, r); rec.Code != http.StatusForbidden {
+		t.Errorf("Host evil.example: %d", rec.Code)
+	}
+}
+
+// Nobody is served without a name, and no body is read without bound.
+func TestBounds(t *testing.T) {
+	w := newWorld(t, mcpserver.Options{Body: 2000})
+	if got := w.say(t.Context(), "tools/call", `{"name":"one","arguments":{"a":"`+strings.Repeat("a", 3000)+`"}}`); got.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a long body: %d", got.status)
+	}
+	w.header.Set("Content-Type", "text/plain")
+	if got := w.say(t.Context(), "tools/list", `{}`); got.status != http.StatusUnsupportedMediaType {
+		t.Errorf("text: %d", got.status)
+	}
+	w.owner = ""
+	if got := w.say(t.Context(), "tools/list", `{}`); got.status != http.StatusUnauthorized {
+		t.Errorf("nobody: %d", got.status)
+	}
+}
+
+// MT29, threat 79: one owner that asks too often is told so, and others are served.
+func TestRate(t *testing.T) {
+	w := newWorld(t, mcpserver.Options{Rate: 1})
+	refused := 0
+	for range 20 {
+		if got := w.say(t.Context(), "tools/list", `{}`); got.status == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("twenty requests at a rate of one a second were served")
+	}
+	w.owner = "bob"
+	if got := w.say(t.Context(), "tools/list", `{}`); got.status != http.StatusOK {
+		t.Errorf("another owner: %d", got.status)
+	}
+}
+
+// MT26: a panic is the error of one request.
+func TestPanic(t *testing.T) {
+	w := newWorld(t, mcpserver.Options{})
+	w.calls.onCall = func(*host.Description) { panic("canary") }
+	got := w.say(t.Context(), "tools/call", `{"name":"one","arguments":{}}`)
+	got.is(t, "a panic", -32603, 0)
+	if strings.Contains(got.text, "canary") {
+		t.Errorf("the client is told %s", got.text)
+	}
+	w.calls.onCall = nil
+	w.task()
+}
+
+// The list has the tools that MCP can have, sorted, each with a schema of an object.
+func TestList(t *testing.T) {
+	w := newWorld(t, mcpserver.Options{})
+	got := w.say(t.Context(), "tools/list", `{}`)
+	tools, _ := got.Result["tools"].([]any)
+	if len(tools) != 2 || got.Result["cacheScope"] != "private" || !strings.Contains(got.text, `"type":"object"`) || strings.Contains(got.text, "odd") {
+		t.Errorf("got %s", got.text)
+	}
+}

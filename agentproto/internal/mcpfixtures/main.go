@@ -41,14 +41,14 @@ func serve(ctx context.Context, listen string, askFirst bool) error {
 		return err
 	}
 	defer rt.Stop(context.WithoutCancel(ctx))
-	server, err := mcpserver.New(mcpserver.Options{
-		Calls: failing{mcpserver.Of(rt)}, AskFirst: askFirst, Poll: 100 * time.Millisecond, Rate: 1000,
-		NeedsTasks: func(tool string) bool { return tool == "failing_job" },
-	})
+	l, err := net.Listen("tcp", listen)
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", listen)
+	server, err := mcpserver.New(mcpserver.Options{
+		Calls: failing{mcpserver.Of(rt)}, Origins: []string{"http://" + l.Addr().String()}, AskFirst: askFirst, Poll: 100 * time.Millisecond, Rate: 1000,
+		NeedsTasks: func(tool string) bool { return tool == "failing_job" },
+	})
 	if err != nil {
 		return err
 	}

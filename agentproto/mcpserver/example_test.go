@@ -1,0 +1,30 @@
+package mcpserver_test
+
+import (
+	"log"
+	"net/http"
+
+	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/agentproto/mcpserver"
+)
+
+// The tools of a runtime, for clients of MCP. The key of the sealer is kept, so that tasks are found again after a restart.
+func ExampleNew() {
+	serve := func(rt *host.Runtime, secret [32]byte) error {
+		sealer, err := host.SealerOf(secret)
+		if err != nil {
+			return err
+		}
+		server, err := mcpserver.New(mcpserver.Options{
+			Calls: mcpserver.Of(rt), Sealer: sealer,
+			Owner: func(r *http.Request) (string, error) { return r.Header.Get("X-Authenticated-User"), nil },
+		})
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+		http.Handle("/mcp", server)
+		return http.ListenAndServe("127.0.0.1:8080", nil)
+	}
+	log.Printf("%T", serve)
+}

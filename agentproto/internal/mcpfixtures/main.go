@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"log"
 	"net"
@@ -16,6 +15,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/agentproto/mcpserver"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 func main() {
@@ -35,7 +35,9 @@ func serve(ctx context.Context, listen string, askFirst bool) error {
 		return err
 	}
 	base := "http://" + tools.Addr().String()
-	go http.Serve(tools, fixtures(base))
+	back := edge.New(fixtures(base), edge.Options{})
+	defer back.Close()
+	go back.Serve(tools)
 	rt, err := host.Start(ctx, host.Options{Toolsets: []string{base}, Surface: unseen{}})
 	if err != nil {
 		return err
@@ -55,12 +57,9 @@ func serve(ctx context.Context, listen string, askFirst bool) error {
 	log.Printf("http://%s/mcp", l.Addr())
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", server)
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	web := edge.New(mux, edge.Options{Body: -1})
 	context.AfterFunc(ctx, func() { web.Close() })
-	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return web.Serve(l)
 }
 
 // failing has calls of one tool end without a result, as those of a runtime never do.

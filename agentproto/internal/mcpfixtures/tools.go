@@ -84,7 +84,7 @@ func fixtures(base string) http.Handler {
 		return "This is a simple text response for testing.", nil
 	})
 	toolserver.Add(s, "test_error_handling", "Fails at once.", func(context.Context, struct{}) (string, error) {
-		return "", errors.New("This tool intentionally returns an error for testing")
+		return "", errors.New("this tool intentionally returns an error for testing")
 	})
 	toolserver.Add(s, "test_image_content", "Returns an image.", func(context.Context, struct{}) (*agentproto.ToolResult, error) {
 		if _, err := base64.StdEncoding.DecodeString(pixel); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/agui"
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/follow"
 	"github.com/millrace/millrace/agentproto/host"
@@ -44,6 +45,7 @@ func (a api) handler() http.Handler {
 	mux.HandleFunc("POST /threads/{thread}/messages", a.say)
 	mux.HandleFunc("GET /threads/{thread}/messages", a.messages)
 	mux.Handle("GET /threads/{thread}/events", follow.New(a.rt, follow.Options{}))
+	mux.Handle("POST /agui", agui.New(a.rt, agui.Options{}))
 	mux.HandleFunc("POST /threads/{thread}/interrupt", a.interrupt)
 	mux.HandleFunc("GET /threads/{thread}/prompts", a.asks)
 	mux.HandleFunc("POST /threads/{thread}/answers", a.answerPrompt)

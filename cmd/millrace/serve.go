@@ -53,6 +53,7 @@ With --model it holds conversations as well:
   GET    /threads/THREAD/messages    the history ?from=N on; waits for more within ?wait=30s
   GET    /threads/THREAD/events      server-sent events ?from=N on: messages, and what the model
                                      writes while it does; Last-Event-ID goes on behind that message
+  POST   /agui                       a run of AG-UI: says its last message, and shows the turn
   POST   /threads/THREAD/interrupt   stops what is going on
   GET    /threads/THREAD/prompts     what the user is asked
   POST   /threads/THREAD/answers     {"id", "selected"}: the user's choice; null dismisses

@@ -118,6 +118,7 @@ var imports = map[string][]string{
 	"agentproto/internal/mcptasks":    {},
 	"agentproto/mcpserver":            {"agentproto", "agentproto/host", "agentproto/internal/mcptasks", "internal/edge"},
 	"agentproto/internal/mcpfixtures": {"agentproto", "agentproto/host", "agentproto/mcpserver", "agentproto/toolserver"},
+	"agentproto/agui":                 {"agentproto/conversation", "agentproto/follow", "agentproto/host", "internal/plain", "internal/sse"},
 
 	// Packages of the runtime.
 	"agentproto/host":                        slices.Concat(library, []string{"agentproto", "agentproto/internal/tracing", "agentproto/conversation", "agentproto/host/internal/callback", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/dispatch", "agentproto/host/internal/display", "agentproto/host/internal/migration", "agentproto/host/internal/peer", "agentproto/host/internal/queue", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/recent", "agentproto/host/internal/room", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/supervise", "agentproto/internal/trail", "dataflow/durable", "dataflow/durable/journal", "dataflow/inspect", "internal/edge", "internal/freeport", "internal/plain", "agentproto/host/internal/live", "agentproto/host/internal/watch"}),
@@ -141,6 +142,7 @@ var imports = map[string][]string{
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/agentinspect", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/host", "agentproto/host/promhost", "agentproto/mcptools", "agentproto/toolserver",
+		"agentproto", "agentproto/agentinspect", "agentproto/agui", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
 		"agentproto/follow", "agentproto/host", "agentproto/host/promhost", "agentproto/toolserver",
 		"agentproto/host", "agentproto/host/promhost", "agentproto/mcpserver", "agentproto/toolserver",
 		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/historycmd", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "dataflow/inspect/prominspect", "internal/edge", "internal/exampletools", "internal/freeport", "internal/history", "internal/plain",

@@ -1,0 +1,231 @@
+// Package agui serves threads to user interfaces that speak AG-UI (docs.ag-ui.com), over the same source as
+// package follow.
+//
+//	mux.Handle("POST /agui", agui.New(rt, agui.Options{}))
+//
+// A run is one turn: the last message of the input, if it is a new one of the user's, is said in the thread of
+// threadId, which is opened if it is not there, and the run ends when the model has answered. Without a new
+// message a run shows what is going on, which is how an interface goes on that was cut off: AG-UI has no
+// numbers to resume by, so each run begins with a MESSAGES_SNAPSHOT of the history. Messages from it have ids of the form m7; one
+// of the user's with such an id was said before.
+//
+//	RUN_STARTED, MESSAGES_SNAPSHOT
+//	STATE_SNAPSHOT                    where the thread stands and what the user is asked, whenever it changes
+//	TEXT_MESSAGE_START, CONTENT, END  what the model writes while it does
+//	TOOL_CALL_START, ARGS, END        a call, when it is made
+//	TOOL_CALL_RESULT                  its result
+//	CUSTOM                            name "view": what a view shows
+//	RUN_FINISHED, RUN_ERROR           the turn is over; the model could not be asked
+//
+// What a model has written in an attempt that failed is taken back by another MESSAGES_SNAPSHOT. Prompts are answered
+// where the API has it, and not by a run: the input's resume is refused. So are tools of the client: what it runs would
+// be lost with it, where the calls of a thread are kept.
+package agui
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto/conversation"
+	"github.com/millrace/millrace/agentproto/follow"
+	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/internal/plain"
+	"github.com/millrace/millrace/internal/sse"
+)
+
+// Options are the settings of a [Server]. The zero value of each field is the default that its comment names.
+type Options struct {
+	// Session says how the thread of a run is opened, if it is not open. Nil means with its ID alone. An error
+	// refuses the run.
+	Session func(r *http.Request, threadID string) (host.SessionRequest, error)
+	// Clients is how many runs may be shown at once. One more is answered 503. Zero means 256.
+	Clients int
+	// Body is how many bytes an input may have. Zero means 4 MiB.
+	Body int64
+}
+
+// A Server answers POST requests whose body is a RunAgentInput with the events of a run. Who may ask is for
+// what is in front of it to decide. It may be used concurrently.
+type Server struct {
+	rt      *host.Runtime
+	opts    Options
+	clients chan struct{}
+}
+
+// New returns a server of the threads of a runtime.
+func New(rt *host.Runtime, o Options) *Server {
+	o.Clients = cmp.Or(o.Clients, 256)
+	o.Body = cmp.Or(o.Body, 4<<20)
+	if o.Session == nil {
+		o.Session = func(_ *http.Request, id string) (host.SessionRequest, error) { return host.SessionRequest{ID: id}, nil }
+	}
+	return &Server{rt, o, make(chan struct{}, o.Clients)}
+}
+
+// An input is what of a RunAgentInput is read. The protocol grows, so what is not known is passed over.
+type input struct {
+	ThreadID string           `json:"threadId"`
+	RunID    string           `json:"runId"`
+	Tools    []jsontext.Value `json:"tools"`
+	Resume   []jsontext.Value `json:"resume"`
+	Messages []struct {
+		ID      string         `json:"id"`
+		Role    string         `json:"role"`
+		Content jsontext.Value `json:"content"`
+	} `json:"messages"`
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.Body))
+	if err != nil {
+		refuse(w, http.StatusRequestEntityTooLarge, errors.New("the input is too large, or broke off"))
+		return
+	}
+	var in input
+	if err := json.Unmarshal(body, &in); err != nil {
+		refuse(w, http.StatusBadRequest, fmt.Errorf("not a RunAgentInput: %w", err))
+		return
+	}
+	said, err := in.said()
+	switch {
+	case in.ThreadID == "" || in.RunID == "":
+		err = errors.New("threadId and runId are required")
+	case len(in.Tools) > 0:
+		err = errors.New("tools of the client are not called here: a call is kept, and they are not")
+	case len(in.Resume) > 0:
+		err = errors.New("nothing is resumed by a run: answer prompts at the API")
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	select {
+	case s.clients <- struct{}{}:
+		defer func() { <-s.clients }()
+	default:
+		refuse(w, http.StatusServiceUnavailable, fmt.Errorf("%d runs are shown; that is as many as may be", s.opts.Clients))
+		return
+	}
+	open, err := s.opts.Session(r, in.ThreadID)
+	if err != nil {
+		refuse(w, http.StatusForbidden, err)
+		return
+	}
+	thread, err := s.rt.OpenSession(r.Context(), open)
+	var before conversation.Status
+	if err == nil {
+		before, err = thread.Status(r.Context())
+	}
+	if err == nil && said != "" {
+		err = thread.Say(r.Context(), said)
+	}
+	if err != nil {
+		refuse(w, statusOf(err), err)
+		return
+	}
+	out := sse.Begin(w, sse.Options{})
+	defer out.End()
+	run := run{out: out, in: &in, said: said, before: before.Messages, snapshot: before.Messages, waits: said != "" || before.Asking || len(before.Pending) > 0}
+	if said != "" {
+		run.snapshot++ // with what the user says now
+	}
+	run.follow(r.Context(), thread)
+}
+
+// said returns what the user says with this run, or "" for nothing new.
+func (in *input) said() (string, error) {
+	if len(in.Messages) == 0 {
+		return "", nil
+	}
+	last := in.Messages[len(in.Messages)-1]
+	if last.Role != "user" || ours(last.ID) {
+		return "", nil
+	}
+	var text string
+	if last.Content.Kind() == '"' {
+		err := json.Unmarshal(last.Content, &text)
+		return text, err
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(last.Content, &parts); err != nil {
+		return "", fmt.Errorf("the content of the last message: %w", err)
+	}
+	for _, p := range parts {
+		if p.Type != "text" {
+			return "", fmt.Errorf("the last message has a part of type %q: only text can be said", p.Type)
+		}
+		text += p.Text
+	}
+	return text, nil
+}
+
+// ours reports whether an id is one that a snapshot has given.
+func ours(id string) bool {
+	digits, ok := strings.CutPrefix(id, "m")
+	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
+}
+
+// statusOf returns the status that says that there is no run.
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, host.ErrBadID):
+		return http.StatusBadRequest
+	case errors.Is(err, conversation.ErrClosedThread), errors.Is(err, conversation.ErrMoved):
+		return http.StatusGone
+	case errors.Is(err, host.ErrNoModel):
+		return http.StatusConflict
+	}
+	return http.StatusServiceUnavailable
+}
+
+// refuse answers with an error in JSON.
+func refuse(w http.ResponseWriter, status int, err error) {
+	text, _ := json.Marshal(map[string]string{"error": err.Error()})
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(plain.JSON(text), '\n'))
+}
+
+// follow shows the run until it is over.
+func (r *run) follow(ctx context.Context, thread *host.Thread) {
+	r.send(map[string]any{"type": "RUN_STARTED", "threadId": r.in.ThreadID, "runId": r.in.RunID})
+	for e, err := range thread.Watch(ctx, 0) {
+		if err != nil {
+			r.fail(err.Error())
+			return
+		}
+		switch e.Kind {
+		case host.WatchedMessage:
+			r.message(e.Message)
+		case host.WatchedState:
+			state := follow.StateOf(e.State)
+			r.state = &state
+			r.tellState()
+		case host.WatchedPrompts:
+			r.prompts = follow.PromptsOf(e.Prompts)
+			r.tellState()
+		case host.WatchedView:
+			r.send(map[string]any{"type": "CUSTOM", "name": "view", "value": follow.View{Type: e.View.Type, Content: e.View.Content}})
+		case host.WatchedDelta:
+			r.delta(e.Delta)
+		case host.WatchedReset:
+			r.reset()
+		}
+		if r.rest(); r.over || r.err != nil {
+			return
+		}
+	}
+	r.finish() // the thread is closed
+}

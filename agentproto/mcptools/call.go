@@ -2,13 +2,12 @@ package mcptools
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -36,8 +35,8 @@ const safeStep = "safe"
 const repeats = 3
 
 // call returns the function of a tool.
-func (m *member) call(t described) func(context.Context, jsontext.Value) (*agentproto.ToolResult, error) {
-	return func(ctx context.Context, args jsontext.Value) (*agentproto.ToolResult, error) {
+func (m *member) call(t described) func(context.Context, []byte) (*agentproto.ToolResult, error) {
+	return func(ctx context.Context, args []byte) (*agentproto.ToolResult, error) {
 		safe, _, err := toolserver.Stepped[bool](ctx, safeStep)
 		if err != nil {
 			return nil, err
@@ -59,6 +58,13 @@ func (m *member) call(t described) func(context.Context, jsontext.Value) (*agent
 			case ctx.Err() != nil:
 				return nil, context.Cause(ctx)
 			}
+			if errors.Is(err, mcp.ErrSessionMissing) && n < repeats { // the server has forgotten the session, and did nothing
+				s.over(ctx)
+				continue
+			}
+			if errors.Is(err, errNotSent) {
+				return nil, fmt.Errorf("%s is not there: %s; the call was not carried out", m.server.Name, line(err.Error(), 256))
+			}
 			if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && wire.Code != codeRejected {
 				return nil, fmt.Errorf("%s refused the call: %s (%d)", m.server.Name, line(wire.Message, 1<<10), wire.Code)
 			}
@@ -71,7 +77,9 @@ func (m *member) call(t described) func(context.Context, jsontext.Value) (*agent
 			if n == repeats {
 				return nil, fmt.Errorf("the connection to %s broke %d times while the call was carried out", m.server.Name, n)
 			}
-			s.over(ctx)
+			if s.process != nil { // a connection over HTTP may go on
+				s.over(ctx)
+			}
 			m.log.Info("call is sent again", "server", m.server.Name, "tool", t.Name, "error", err)
 		}
 	}
@@ -81,11 +89,8 @@ func (m *member) call(t described) func(context.Context, jsontext.Value) (*agent
 const overTime = 10 * time.Second
 
 // over waits until a connection that has failed a call is known to be over, so that the next attempt has another
-// one. One over HTTP may go on.
+// one.
 func (s *session) over(ctx context.Context) {
-	if s.process == nil {
-		return
-	}
 	t := time.NewTimer(overTime)
 	defer t.Stop()
 	select {
@@ -131,7 +136,7 @@ func (m *member) begin(ctx context.Context, t described) (safe bool, err error) 
 var errTimeout = errors.New("the call took too long")
 
 // send sends a call and waits for its result.
-func (m *member) send(ctx context.Context, s *session, t described, args jsontext.Value) (*mcp.CallToolResult, error) {
+func (m *member) send(ctx context.Context, s *session, t described, args []byte) (*mcp.CallToolResult, error) {
 	inv := toolserver.Invocation(ctx)
 	token := toolserver.IdempotencyKey(ctx)
 	waiting, stop := context.WithCancelCause(ctx)
@@ -158,7 +163,7 @@ func (m *member) send(ctx context.Context, s *session, t described, args jsontex
 		enough()
 		<-shown
 	}()
-	p := &mcp.CallToolParams{Name: t.Name, Arguments: args}
+	p := &mcp.CallToolParams{Name: t.Name, Arguments: json.RawMessage(args)}
 	p.SetProgressToken(token)
 	res, err := s.cs.CallTool(waiting, p)
 	if err != nil && errors.Is(context.Cause(waiting), errTimeout) {
@@ -217,6 +222,3 @@ func (a *attempt) show(ctx context.Context, tool string) {
 		}
 	}
 }
-
-// noRedirect keeps a client from following a redirect: a call would be sent to somebody else.
-func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

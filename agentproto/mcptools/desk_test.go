@@ -154,7 +154,8 @@ func (d *desk) want(what, text string) {
 // until waits until something holds.
 func (d *desk) until(what string, holds func() bool) {
 	d.t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !holds(); {
+		<-time.After(5 * time.Millisecond)
 		if time.Now().After(end) {
 			d.t.Fatalf("it is not so: %s", what)
 		}

@@ -106,7 +106,7 @@ func TestMB16_Killed(t *testing.T) {
 			calls++
 			invoke(in, out, calls)
 		}
-		time.Sleep(time.Duration(rand.IntN(12_000)) * time.Microsecond)
+		<-time.After(time.Duration(rand.IntN(12_000)) * time.Microsecond)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}

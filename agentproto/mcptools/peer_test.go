@@ -163,7 +163,7 @@ func peer(file string) error {
 		if err := note(file, fmt.Sprint("count ", in.N)); err != nil {
 			return nil, err
 		}
-		time.Sleep(time.Duration(in.MS) * time.Millisecond)
+		<-time.After(time.Duration(in.MS) * time.Millisecond)
 		return said(fmt.Sprint("counted ", in.N)), nil
 	})
 	add("ask", nil, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

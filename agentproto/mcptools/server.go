@@ -82,8 +82,8 @@ type Options struct {
 	// AllowNetworks are networks that a URL may lead to besides public ones. What a URL names
 	// as an address, or as localhost, is allowed as it is.
 	AllowNetworks []netip.Prefix
-	// Callbacks takes what the tools post to callback URLs, such as results. Nil means that they are
-	// posted over the network, as by any tool server. See also [Set.SetCallbacks].
+	// Callbacks takes what the tools post to callback URLs, such as results. Nil means that they wait
+	// until [Set.SetCallbacks] is called.
 	Callbacks http.Handler
 	// Start is how long [Open] waits for the tools of a server that has not been asked
 	// before. Zero means 20 seconds. A server that is not there by then is taken in when it is.

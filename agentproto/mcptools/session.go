@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -270,22 +269,4 @@ func endLeft(folder string) {
 		killLeft(l.PID)
 	}
 	_ = os.Remove(filepath.Join(folder, processFile))
-}
-
-// headers adds headers to requests to one origin.
-type headers struct {
-	origin string
-	header http.Header
-	next   http.RoundTripper
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
-	if len(h.header) > 0 && r.URL.Scheme+"://"+r.URL.Host == h.origin {
-		r = r.Clone(r.Context())
-		for name, values := range h.header {
-			r.Header[name] = values
-		}
-	}
-	return h.next.RoundTrip(r)
 }

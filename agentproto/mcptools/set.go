@@ -2,14 +2,11 @@ package mcptools
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,12 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/millrace/millrace/agentproto/internal/inprocess"
 	"github.com/millrace/millrace/agentproto/toolserver"
-	"github.com/millrace/millrace/internal/edge"
-	"github.com/millrace/millrace/internal/netguard"
 )
 
 // A Set is the MCP servers of a program, each behind a tool server. Its methods may be called from any
@@ -124,8 +117,8 @@ func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 	if m.folder != "" {
 		state = filepath.Join(m.folder, "calls")
 	}
-	// The tool server can be reached by handlers of this process only, and what it posts goes to one: no
-	// address that anybody names is connected to. A Set without that has [Options.Callbacks] unset.
+	// Only this process reaches the tool server, and what it posts goes to a handler: no address that
+	// anybody names is connected to, so none has to be refused.
 	everywhere := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	opts := toolserver.Options{
 		Name: server.Name, PublicURL: Base(server.Name), State: state, Status: true, AllowNetworks: everywhere,
@@ -164,25 +157,6 @@ func (m *member) prepare() error {
 		}
 	}
 	m.log.Info("MCP server", "server", m.server.Name, "program", path)
-	return nil
-}
-
-// outbound makes the client for the URL of a server.
-func (m *member) outbound(o Options) error {
-	u, err := url.Parse(m.server.URL)
-	if err != nil {
-		return err // it was parsed before
-	}
-	policy := netguard.Policy{Allow: o.AllowNetworks}.Trust(m.server.URL)
-	header := http.Header{}
-	for name, secret := range m.server.Header {
-		header.Set(name, secret.Reveal())
-	}
-	t := edge.Outbound{Dial: policy.DialContext(nil), Most: 64}.Transport()
-	m.http = &http.Client{
-		Transport:     &headers{u.Scheme + "://" + u.Host, header, t},
-		CheckRedirect: noRedirect,
-	}
 	return nil
 }
 
@@ -293,123 +267,4 @@ func (m *member) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	m.tools.ServeHTTP(w, r)
-}
-
-// debounce is how long a server that says that its tools have changed is let go on changing them.
-const debounce = 250 * time.Millisecond
-
-// changed has the list of tools read again, soon.
-func (m *member) changed() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.refresh = true
-	if !m.refreshing && !m.closed {
-		m.refreshing = true
-		m.tasks.Go(m.relist)
-	}
-}
-
-// relist reads the list of tools until nobody says that it has changed.
-func (m *member) relist() {
-	for {
-		m.mu.Lock()
-		if !m.refresh || m.closed {
-			m.refreshing = false
-			m.mu.Unlock()
-			return
-		}
-		m.refresh = false
-		m.mu.Unlock()
-		s, err := m.session(m.ctx, false)
-		var l *listing
-		if err == nil {
-			ctx, cancel := context.WithTimeout(m.ctx, connectTime)
-			l, err = list(ctx, s.cs, m.bounds)
-			cancel()
-		}
-		if err != nil {
-			m.mu.Lock()
-			m.problems = []error{err}
-			m.mu.Unlock()
-			m.log.Warn("the tools of an MCP server are not known", "server", m.server.Name, "error", err)
-		} else {
-			m.keep(l)
-			m.take(l)
-		}
-		t := time.NewTimer(debounce)
-		select {
-		case <-t.C:
-		case <-m.ctx.Done():
-			t.Stop()
-		}
-	}
-}
-
-// take offers the tools of a list.
-func (m *member) take(l *listing) {
-	names, tools, problems := m.server.offer(l)
-	made := make([]toolserver.Tool, len(tools))
-	digests := make(map[string]string, len(tools))
-	for i, t := range tools {
-		made[i] = toolserver.Tool{
-			Name: names[i], Description: t.text(), Schema: jsontext.Value(t.Schema),
-			Options: toolserver.ToolOptions{Annotations: t.annotations(l.Tasks)}, Call: m.call(t),
-		}
-		digests[names[i]] = t.digest()
-	}
-	if err := m.tools.Replace(made); err != nil {
-		problems = append(problems, err)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(digests)) {
-		if was, ok := m.offered[name]; ok && was != digests[name] {
-			m.log.Warn("a tool of an MCP server has changed", "server", m.server.Name, "tool", name, "before", was, "now", digests[name])
-		}
-	}
-	for _, p := range problems {
-		m.log.Warn("a tool of an MCP server is not offered", "server", m.server.Name, "error", p)
-	}
-	m.offered, m.problems = digests, problems
-	select {
-	case <-m.listed:
-	default:
-		close(m.listed)
-	}
-}
-
-const listingFile = "tools.json"
-
-// keep keeps a list of tools for the next process.
-func (m *member) keep(l *listing) {
-	if m.folder == "" {
-		return
-	}
-	m.mu.Lock()
-	l.Version = m.version
-	m.mu.Unlock()
-	data, err := json.Marshal(l)
-	name := filepath.Join(m.folder, listingFile)
-	if err == nil {
-		err = os.WriteFile(name+".new", data, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(name+".new", name)
-	}
-	if err != nil {
-		m.log.Warn("the list of tools cannot be kept", "server", m.server.Name, "error", err)
-	}
-}
-
-// recall returns the list that an earlier process has kept.
-func (m *member) recall() *listing {
-	if m.folder == "" {
-		return nil
-	}
-	data, err := os.ReadFile(filepath.Join(m.folder, listingFile))
-	l := new(listing)
-	if err != nil || json.Unmarshal(data, l) != nil {
-		return nil
-	}
-	return l
 }

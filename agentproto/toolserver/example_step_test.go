@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
@@ -44,8 +42,8 @@ func ExampleServer_Replace() {
 	server := toolserver.New(toolserver.Options{Name: "plugins", PublicURL: "https://tools.example.com"})
 	err := server.Replace([]toolserver.Tool{{
 		Name: "greet", Description: "Greets somebody.",
-		Schema: jsontext.Value(`{"type":"object","properties":{"name":{"type":"string"}}}`),
-		Call: func(_ context.Context, args jsontext.Value) (*agentproto.ToolResult, error) {
+		Schema: []byte(`{"type":"object","properties":{"name":{"type":"string"}}}`),
+		Call: func(_ context.Context, args []byte) (*agentproto.ToolResult, error) {
 			text := "Hello, " + string(args)
 			return &agentproto.ToolResult{Text: &text}, nil
 		},

@@ -18,12 +18,12 @@ type Tool struct {
 	// Description is what the model is told. It is not empty.
 	Description string
 	// Schema is the JSON schema of the arguments: see [agentproto.CompileSchema].
-	Schema jsontext.Value
+	Schema []byte
 	// Options are those of [AddWithOptions].
 	Options ToolOptions
 	// Call is called with arguments that match Schema, which are an object, and returns the
 	// result; its ids are put in. Errors and panics are those of [Add].
-	Call func(ctx context.Context, args jsontext.Value) (*agentproto.ToolResult, error)
+	Call func(ctx context.Context, args []byte) (*agentproto.ToolResult, error)
 }
 
 // Replace makes the tools the only dynamic tools of the server, in that order, behind those of

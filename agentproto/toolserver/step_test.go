@@ -9,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
@@ -124,8 +122,8 @@ func TestReplace(t *testing.T) {
 		begin := make(chan struct{})
 		tool := func(name string) toolserver.Tool {
 			return toolserver.Tool{
-				Name: name, Description: "Says " + name + ".", Schema: jsontext.Value(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`),
-				Call: func(_ context.Context, args jsontext.Value) (*agentproto.ToolResult, error) {
+				Name: name, Description: "Says " + name + ".", Schema: []byte(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`),
+				Call: func(_ context.Context, args []byte) (*agentproto.ToolResult, error) {
 					<-begin
 					text := name + " " + string(args)
 					return &agentproto.ToolResult{Text: &text}, nil
@@ -137,7 +135,7 @@ func TestReplace(t *testing.T) {
 		}
 		rt.call("a", "c1", `{"n":1}`)
 		synctest.Wait()
-		for _, wrong := range [][]toolserver.Tool{{tool("c"), tool("fixed")}, {tool("c"), tool("c")}, {tool("ü")}, {{Name: "c", Description: "c", Schema: jsontext.Value(`{"type":"objekt"}`)}}, {{Name: "c"}}} {
+		for _, wrong := range [][]toolserver.Tool{{tool("c"), tool("fixed")}, {tool("c"), tool("c")}, {tool("ü")}, {{Name: "c", Description: "c", Schema: []byte(`{"type":"objekt"}`)}}, {{Name: "c"}}} {
 			if rt.server.Replace(wrong) == nil {
 				t.Errorf("%+v was taken", wrong)
 			}

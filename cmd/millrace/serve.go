@@ -97,7 +97,7 @@ input and output, with variables for it in front, or the URL of a server of Stre
 before either names it and begins the names of its tools:
 
   --mcp 'npx -y @modelcontextprotocol/server-filesystem /srv/files'
-  --mcp 'search=KEY=@/etc/search.key search-mcp --stdio'
+  --mcp 'search=KEY=@/etc/search.key search-mcp'
   --mcp search=https://mcp.example/mcp --mcp-header search=Authorization=@/etc/search.header
 
 A program has few variables of this process's environment, and none that holds a secret.

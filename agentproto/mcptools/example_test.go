@@ -1,0 +1,34 @@
+package mcptools_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/agentproto/mcptools"
+)
+
+// A runtime whose tools are those of an MCP server, which is a program that it starts.
+func ExampleOpen() {
+	ctx := context.Background()
+	set, err := mcptools.Open(ctx, mcptools.Options{Servers: []mcptools.Server{{
+		Name: "files", Command: []string{"true"}, // in place of mcp-server-filesystem /srv
+		Tools: []string{"read_*", "list_*"}, Repeat: map[string]mcptools.Repeat{"list_sessions": mcptools.Never},
+	}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close(ctx)
+	rt, err := host.Start(ctx, host.Options{Local: set.Local()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer rt.Stop(ctx)
+	set.SetCallbacks(rt.Handler())
+	for _, p := range set.Problems() {
+		fmt.Println("there is a problem:", p != nil) // the program says nothing
+	}
+	// Output: there is a problem: true
+}

@@ -1,0 +1,131 @@
+package mcptools_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/millrace/millrace/agentproto/mcptools"
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// A remote is an MCP server of Streamable HTTP.
+type remote struct {
+	*httptest.Server
+	calls   atomic.Int32
+	headers atomic.Pointer[http.Header]
+	before  atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool] // reports whether it has answered
+}
+
+func newRemote(t *testing.T) *remote {
+	r := new(remote)
+	s := mcp.NewServer(&mcp.Implementation{Name: "remote", Version: "1"}, nil)
+	s.AddTool(&mcp.Tool{Name: "hit", Description: "Hits.", InputSchema: object}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		r.calls.Add(1)
+		return said("hit"), nil
+	})
+	front := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true})
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		h := req.Header.Clone()
+		r.headers.Store(&h)
+		if f := r.before.Load(); f != nil && req.Header.Get("Mcp-Method") == "tools/call" && (*f)(w, req) {
+			return
+		}
+		front.ServeHTTP(w, req)
+	}))
+	t.Cleanup(r.end)
+	return r
+}
+
+// end ends the server, with the streams that clients have open.
+func (r *remote) end() {
+	r.CloseClientConnections()
+	r.Close()
+}
+
+func (r *remote) options(o *mcptools.Options) {
+	o.Servers[0] = mcptools.Server{Name: "p", URL: r.URL + "/mcp", Header: map[string]toolserver.Secret{"Authorization": toolserver.NewSecret("Bearer for-the-remote")}}
+}
+
+// TestMB14a_AnswerLost has a server carry out a call and close the connection, and one that says that it does not carry it
+// out. It would catch a call that is sent twice, and one that is given up although it could be sent again.
+func TestMB14a_AnswerLost(t *testing.T) {
+	r := newRemote(t)
+	d := newDesk(t, r.options)
+	d.call("t", "one", "hit", "{}")
+	d.want("a call", "hit")
+	if got := r.headers.Load().Get("Authorization"); got != "Bearer for-the-remote" {
+		t.Errorf("the header is %q", got)
+	}
+	lost := func(w http.ResponseWriter, req *http.Request) bool {
+		r.calls.Add(1)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return true
+		}
+		conn.Close()
+		return true
+	}
+	r.before.Store(&lost)
+	d.call("t", "two", "hit", "{}")
+	d.want("a call whose answer is lost", "Error: the connection to p broke after the call was sent. It may have been carried out; it was not repeated.")
+	if n := r.calls.Load(); n != 2 {
+		t.Errorf("it was carried out %d times", n-1)
+	}
+	for _, status := range []int{401, 429} {
+		refuse := func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(status); return true }
+		r.before.Store(&refuse)
+		d.call("t", strconv.Itoa(status), "hit", "{}")
+		if got := d.result().String(); !strings.HasSuffix(got, "the call was not carried out") || !strings.Contains(got, http.StatusText(status)) {
+			t.Errorf("%d: %q", status, got)
+		}
+	}
+	r.before.Store(nil)
+	d.call("t", "three", "hit", "{}")
+	d.want("a call afterwards", "hit")
+	r.end()
+	d.call("t", "four", "hit", "{}")
+	if got := d.result().String(); !strings.HasPrefix(got, "Error: ") { // a connection that was kept may be tried first
+		t.Errorf("a server that is gone: %q", got)
+	}
+}
+
+// TestMB29_TokensStayHere looks for what a runtime sends to the tool server in what that sends to an MCP server, and follows no
+// redirect with the header.
+func TestMB29_TokensStayHere(t *testing.T) {
+	r, thief := newRemote(t), newRemote(t)
+	d := newDesk(t, r.options)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, mcptools.Base("p")+"/invoke", strings.NewReader(invocation("t", "one", "hit", "{}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer canary-of-the-runtime")
+	res, err := d.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	d.want("the call", "hit")
+	for name, values := range *r.headers.Load() {
+		if strings.Contains(strings.Join(values, " "), "canary") {
+			t.Errorf("the server got %s: %v", name, values)
+		}
+	}
+	away := func(w http.ResponseWriter, req *http.Request) bool {
+		http.Redirect(w, req, thief.URL+"/mcp", http.StatusTemporaryRedirect)
+		return true
+	}
+	r.before.Store(&away)
+	d.call("t", "two", "hit", "{}")
+	if got := d.result().String(); !strings.HasPrefix(got, "Error: ") || thief.calls.Load() != 0 || thief.headers.Load() != nil {
+		t.Errorf("a redirect was followed: %q, %v", got, thief.headers.Load())
+	}
+}

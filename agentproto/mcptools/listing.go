@@ -1,0 +1,132 @@
+package mcptools
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// debounce is how long a server that says that its tools have changed is let go on changing them.
+const debounce = 250 * time.Millisecond
+
+// changed has the list of tools read again, soon.
+func (m *member) changed() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refresh = true
+	if !m.refreshing && !m.closed {
+		m.refreshing = true
+		m.tasks.Go(m.relist)
+	}
+}
+
+// relist reads the list of tools until nobody says that it has changed.
+func (m *member) relist() {
+	for {
+		m.mu.Lock()
+		if !m.refresh || m.closed {
+			m.refreshing = false
+			m.mu.Unlock()
+			return
+		}
+		m.refresh = false
+		m.mu.Unlock()
+		s, err := m.session(m.ctx, false)
+		var l *listing
+		if err == nil {
+			ctx, cancel := context.WithTimeout(m.ctx, connectTime)
+			l, err = list(ctx, s.cs, m.bounds)
+			cancel()
+		}
+		if err != nil {
+			m.mu.Lock()
+			m.problems = []error{err}
+			m.mu.Unlock()
+			m.log.Warn("the tools of an MCP server are not known", "server", m.server.Name, "error", err)
+		} else {
+			m.keep(l)
+			m.take(l)
+		}
+		t := time.NewTimer(debounce)
+		select {
+		case <-t.C:
+		case <-m.ctx.Done():
+			t.Stop()
+		}
+	}
+}
+
+// take offers the tools of a list.
+func (m *member) take(l *listing) {
+	names, tools, problems := m.server.offer(l)
+	made := make([]toolserver.Tool, len(tools))
+	digests := make(map[string]string, len(tools))
+	for i, t := range tools {
+		made[i] = toolserver.Tool{
+			Name: names[i], Description: t.text(), Schema: t.Schema,
+			Options: toolserver.ToolOptions{Annotations: t.annotations(l.Tasks)}, Call: m.call(t),
+		}
+		digests[names[i]] = t.digest()
+	}
+	if err := m.tools.Replace(made); err != nil {
+		problems = append(problems, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(digests)) {
+		if was, ok := m.offered[name]; ok && was != digests[name] {
+			m.log.Warn("a tool of an MCP server has changed", "server", m.server.Name, "tool", name, "before", was, "now", digests[name])
+		}
+	}
+	for _, p := range problems {
+		m.log.Warn("a tool of an MCP server is not offered", "server", m.server.Name, "error", p)
+	}
+	m.offered, m.problems = digests, problems
+	select {
+	case <-m.listed:
+	default:
+		close(m.listed)
+	}
+}
+
+const listingFile = "tools.json"
+
+// keep keeps a list of tools for the next process.
+func (m *member) keep(l *listing) {
+	if m.folder == "" {
+		return
+	}
+	m.mu.Lock()
+	l.Version = m.version
+	m.mu.Unlock()
+	data, err := json.Marshal(l)
+	name := filepath.Join(m.folder, listingFile)
+	if err == nil {
+		err = os.WriteFile(name+".new", data, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(name+".new", name)
+	}
+	if err != nil {
+		m.log.Warn("the list of tools cannot be kept", "server", m.server.Name, "error", err)
+	}
+}
+
+// recall returns the list that an earlier process has kept.
+func (m *member) recall() *listing {
+	if m.folder == "" {
+		return nil
+	}
+	data, err := os.ReadFile(filepath.Join(m.folder, listingFile))
+	l := new(listing)
+	if err != nil || json.Unmarshal(data, l) != nil {
+		return nil
+	}
+	return l
+}

@@ -15,36 +15,41 @@ import (
 // debounce is how long a server that says that its tools have changed is let go on changing them.
 const debounce = 250 * time.Millisecond
 
-// changed has the list of tools read again, soon.
-func (m *member) changed() {
+// changed has the list of tools read again, soon, and returns a channel that is closed when it was. Anew has a
+// server tried again that was given up.
+func (m *member) changed(anew bool) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.refresh = true
-	if !m.refreshing && !m.closed {
-		m.refreshing = true
-		m.tasks.Go(m.relist)
+	m.refresh, m.anew = true, m.anew || anew
+	switch {
+	case m.closed && m.asked == nil:
+		over := make(chan struct{})
+		close(over)
+		m.asked = over
+	case !m.refreshing && !m.closed:
+		asked := make(chan struct{})
+		m.refreshing, m.asked = true, asked
+		m.tasks.Go(func() { m.relist(asked) })
 	}
+	return m.asked
 }
 
-// relist reads the list of tools until nobody says that it has changed.
-func (m *member) relist() {
-	for {
+// relist reads the list of tools until nobody says that it has changed. It closes asked when it has done so once.
+func (m *member) relist(asked chan<- struct{}) {
+	for first := true; ; first = false {
 		m.mu.Lock()
 		if !m.refresh || m.closed {
 			m.refreshing = false
 			m.mu.Unlock()
+			if first {
+				close(asked)
+			}
 			return
 		}
-		m.refresh = false
+		anew := m.anew
+		m.refresh, m.anew = false, false
 		m.mu.Unlock()
-		s, err := m.session(m.ctx, false)
-		var l *listing
-		if err == nil {
-			ctx, cancel := context.WithTimeout(m.ctx, connectTime)
-			l, err = list(ctx, s.cs, m.bounds)
-			cancel()
-		}
-		if err != nil {
+		if l, err := m.read(anew); err != nil {
 			m.mu.Lock()
 			m.problems = []error{err}
 			m.mu.Unlock()
@@ -53,6 +58,9 @@ func (m *member) relist() {
 			m.keep(l)
 			m.take(l)
 		}
+		if first {
+			close(asked)
+		}
 		t := time.NewTimer(debounce)
 		select {
 		case <-t.C:
@@ -60,6 +68,17 @@ func (m *member) relist() {
 			t.Stop()
 		}
 	}
+}
+
+// read asks the server for its tools.
+func (m *member) read(anew bool) (*listing, error) {
+	s, err := m.session(m.ctx, anew)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, connectTime)
+	defer cancel()
+	return list(ctx, s.cs, m.bounds)
 }
 
 // take offers the tools of a list.
@@ -88,11 +107,6 @@ func (m *member) take(l *listing) {
 		m.log.Warn("a tool of an MCP server is not offered", "server", m.server.Name, "error", p)
 	}
 	m.offered, m.problems = digests, problems
-	select {
-	case <-m.listed:
-	default:
-		close(m.listed)
-	}
 }
 
 const listingFile = "tools.json"

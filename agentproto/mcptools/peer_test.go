@@ -141,7 +141,7 @@ func peer(file string) error {
 			return nil, err
 		}
 		<-ctx.Done()
-		return nil, note(file, "cancelled")
+		return said(""), note(file, "cancelled")
 	})
 	add("progress", nil, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for n := range 50 {

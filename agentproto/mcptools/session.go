@@ -155,6 +155,9 @@ func (m *member) dial(pause time.Duration) (*session, error) {
 // connectTime is how long a server may take to greet. A program may have to be fetched first.
 const connectTime = 2 * time.Minute
 
+// endTime is how long the end of a program may come after that of its pipes.
+const endTime = 200 * time.Millisecond
+
 // open opens a connection.
 func (m *member) open(ctx context.Context, version string, begin func(*Server, string, string) (*process, error)) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
@@ -177,12 +180,12 @@ func (m *member) open(ctx context.Context, version string, begin func(*Server, s
 		Capabilities:                &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}}},
 		ElicitationHandler:          s.elicit,
 		ProgressNotificationHandler: s.progress,
-		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { m.changed() },
+		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { m.changed(false) },
 	})
 	cs, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		if s.process != nil {
-			ended := s.process.endsWithin(0)
+			ended := s.process.endsWithin(endTime)
 			s.process.stop()
 			if ended || errors.Is(err, io.EOF) {
 				err = s.process.why

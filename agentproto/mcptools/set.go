@@ -54,7 +54,8 @@ type member struct {
 	refresh    bool // its list of tools is to be read again
 	refreshing bool
 	offered    map[string]string // digests by name
-	listed     chan struct{}     // closed when tools were offered once
+	anew       bool              // somebody has asked for the server, also if it was given up
+	asked      <-chan struct{}   // closed when the server has answered, or failed to
 	problems   []error
 }
 
@@ -83,12 +84,16 @@ func Open(ctx context.Context, o Options) (*Set, error) {
 	}
 	waiting, cancel := context.WithTimeout(ctx, o.Start)
 	defer cancel()
+	var asking []<-chan struct{}
 	for _, m := range s.members {
-		m.changed()
+		known := m.offered != nil
+		if asked := m.changed(false); !known {
+			asking = append(asking, asked)
+		}
 	}
-	for _, m := range s.members {
+	for _, asked := range asking {
 		select {
-		case <-m.listed:
+		case <-asked:
 		case <-waiting.Done():
 		}
 	}
@@ -97,7 +102,7 @@ func Open(ctx context.Context, o Options) (*Set, error) {
 
 // newMember makes the tool server of an MCP server.
 func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
-	m = &member{server: server, bounds: o.Bounds, clientVersion: o.Version, log: o.Logger, dir: server.Dir, listed: make(chan struct{})}
+	m = &member{server: server, bounds: o.Bounds, clientVersion: o.Version, log: o.Logger, dir: server.Dir}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if o.State != "" {
 		m.folder = filepath.Join(o.State, strings.ToLower(server.Name))
@@ -203,7 +208,7 @@ func (s *Set) Problems() (all []error) {
 	for _, m := range s.members {
 		m.mu.Lock()
 		problems := slices.Clone(m.problems)
-		if m.failure != nil && m.live == nil {
+		if m.failure != nil && m.live == nil && len(problems) == 0 {
 			problems = append(problems, m.failure)
 		}
 		m.mu.Unlock()
@@ -253,16 +258,15 @@ const manifestTime = 8 * time.Second
 func (m *member) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		m.mu.Lock()
-		gone, listed := m.live == nil, m.listed
+		gone, asked := m.live == nil, m.asked
 		m.mu.Unlock()
 		if gone {
-			m.tasks.Go(func() { _, _ = m.session(m.ctx, true) })
-			m.changed()
+			asked = m.changed(true)
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), manifestTime)
 		defer cancel()
 		select {
-		case <-listed:
+		case <-asked:
 		case <-ctx.Done():
 		}
 	}

@@ -28,7 +28,7 @@ type mcpFlags struct {
 }
 
 func (f *mcpFlags) add(fs *flag.FlagSet) {
-	fs.Func("mcp", "an MCP server whose tools are offered: `[NAME=]COMMAND` or [NAME=]URL; the command as for --tool-command, with NAME=VALUE or NAME=@FILE before the program for variables; may be given more than once", f.set)
+	fs.Func("mcp", "an MCP server whose tools are offered: `[NAME=]COMMAND` or [NAME=]URL; the command as for --tool-command, with VARIABLE=VALUE or VARIABLE=@FILE before the program. What is in capitals is a variable, and not the name of the server; may be given more than once", f.set)
 	fs.Func("mcp-header", "`SERVER=NAME=VALUE` or SERVER=NAME=@FILE: a header of all requests to the MCP server of that name; may be given more than once. Give secrets as @FILE", func(text string) error {
 		f.headers = append(f.headers, text)
 		return nil
@@ -41,13 +41,14 @@ func (f *mcpFlags) add(fs *flag.FlagSet) {
 
 var (
 	mcpName  = regexp.MustCompile(`^([A-Za-z0-9_-]{1,32})=(.+)$`)
+	capitals = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`) // a variable of the program, and no name of a server
 	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // set takes one server.
 func (f *mcpFlags) set(text string) error {
 	s := mcptools.Server{}
-	if m := mcpName.FindStringSubmatch(text); m != nil {
+	if m := mcpName.FindStringSubmatch(text); m != nil && !capitals.MatchString(m[1]) {
 		s.Name, text = m[1], m[2]
 	}
 	if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {

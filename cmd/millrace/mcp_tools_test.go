@@ -31,7 +31,7 @@ func TestThreat37_NoShell(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	for _, text := range []string{"", "https://mcp.example/mcp", "A=1", `a "b`, "K=@" + file + ".none a"} {
+	for _, text := range []string{"", "https://mcp.example/mcp", "A=1", `a "b`, "K=@" + file + ".none a", "x=K=@" + file + ".none a"} {
 		if err := new(mcpFlags).set(text); err == nil {
 			t.Errorf("%q was taken", text)
 		}

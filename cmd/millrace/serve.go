@@ -93,8 +93,8 @@ ended with it. No shell is involved, but quotes and backslashes mean what they d
   --tool-command 'http://127.0.0.1:9000 LOG=debug ./search --listen {host}:{port}'
 
 The tools of an MCP server are tools like others. It is a program that speaks MCP on its standard
-input and output, with variables for it in front, or the URL of a server of Streamable HTTP; NAME=
-before either names it and begins the names of its tools:
+input and output, with variables for it in front, or the URL of a server of Streamable HTTP; name=
+before either, not in capitals, names it and begins the names of its tools:
 
   --mcp 'npx -y @modelcontextprotocol/server-filesystem /srv/files'
   --mcp 'search=KEY=@/etc/search.key search-mcp'

@@ -72,7 +72,7 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 				return nil, fmt.Errorf("%s did not answer within %v; %s", m.server.Name, m.server.timeout(), notRepeated)
 			}
 			if !safe {
-				return nil, m.unknown()
+				return nil, unknownError{m.server.Name}
 			}
 			if n == repeats {
 				return nil, fmt.Errorf("the connection to %s broke %d times while the call was carried out", m.server.Name, n)
@@ -105,9 +105,13 @@ const codeRejected = -32005
 
 const notRepeated = "it may have been carried out; it was not repeated"
 
-// unknown is the result of a call of which nobody knows whether it was carried out.
-func (m *member) unknown() error {
-	return fmt.Errorf("the connection to %s broke after the call was sent. It may have been carried out; it was not repeated.", m.server.Name) //nolint:revive // two sentences for a model
+// An unknownError is the result of a call of which nobody knows whether it was carried out. It is read by a
+// model, in two sentences.
+type unknownError struct{ server string }
+
+// Error implements error.
+func (e unknownError) Error() string {
+	return "the connection to " + e.server + " broke after the call was sent. It may have been carried out; it was not repeated."
 }
 
 // absent is the result of a call that was not sent.
@@ -128,7 +132,7 @@ func (m *member) begin(ctx context.Context, t described) (safe bool, err error) 
 	}
 	err = toolserver.Began(ctx)
 	if errors.Is(err, toolserver.ErrBegan) {
-		return false, m.unknown()
+		return false, unknownError{m.server.Name}
 	}
 	return false, err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto/mcpserver"
 )
 
-// MT27, threat 37: a page in a browser reaches nothing, whatever name it has made resolve to this machine.
+// MT27, threat 38: a page in a browser reaches nothing, whatever name it has made resolve to this machine.
 func TestPages(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{Origins: []string{"https://app.example"}})
 	for origin, want := range map[string]int{"https://evil.example": 403, "null": 403, "http://127.0.0.1": 403, "https://app.example": 200} {
@@ -44,7 +44,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// MT29, threat 38: one owner that asks too often is told so, and others are served.
+// MT29, threat 39: one owner that asks too often is told so, and others are served.
 func TestRate(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{Rate: 1})
 	refused := 0

@@ -115,9 +115,6 @@ var imports = map[string][]string{
 	"internal/exampletools/account":   {"agentproto", "agentproto/toolserver"},
 	"agentproto/internal/undertest":   {"agentproto/conform", "agentproto/toolserver", "internal/edge", "internal/freeport", "internal/idp"},
 	"agentproto/conform/selftest":     {"agentproto/conform", "agentproto/internal/undertest", "internal/plain"},
-	"agentproto/internal/mcptasks":    {},
-	"agentproto/mcpserver":            {"agentproto", "agentproto/host", "agentproto/internal/mcptasks", "internal/edge"},
-	"agentproto/internal/mcpfixtures": {"agentproto", "agentproto/host", "agentproto/mcpserver", "agentproto/toolserver"},
 	"agentproto/agui":                 {"agentproto/conversation", "agentproto/follow", "agentproto/host", "internal/plain", "internal/sse"},
 
 	// Packages of the runtime.

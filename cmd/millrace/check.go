@@ -16,7 +16,7 @@ made, started or connected to; the files and variables that it names are looked 
 something is wrong.
 
 The file is a JSON object. A member stands for a flag of serve, where it is explained; all may be left out
-but state and tools:
+but state and one of tools and mcp:
 
   {"state": "/var/lib/millrace", "memory_mib": 512, "timeout": "15m",
    "api":       {"listen": "127.0.0.1:7341", "hosts": ["agents.example"], "token_file": "/etc/millrace/token",
@@ -27,12 +27,17 @@ but state and tools:
      {"url": "https://tools.example", "headers": {"Authorization": {"env": "TOOLS_TOKEN"}},
       "secret": {"file": "/etc/millrace/tools.whsec"}, "origins": ["https://files.example"]},
      {"command": "millrace tool --leash --port {port} clock"}],
+   "mcp": {
+     "files":  {"command": ["LOG=debug", "npx", "-y", "@modelcontextprotocol/server-filesystem", "/srv/files"]},
+     "search": {"url": "https://mcp.example/mcp", "headers": {"Authorization": {"file": "/etc/millrace/search"}},
+                "repeat": {"create_issue": "never"}}},
    "model": {"openai": "https://api.example/v1", "name": "m1", "key": {"file": "/etc/millrace/model.key"}},
    "nats":  {"servers": ["nats://10.0.0.1:4222"], "replicas": 3, "credentials": "/etc/millrace/nats.creds"}}
 
 Others are keep_for, partitions, witness, migration_key, accept_other_keys, max_result, ask_status, allow_http,
 allow_networks, allow_origins, model.script, and name, nkey, ca, cert, key, system, system_credentials and assume_durable of nats. A
-secret is {"file": NAME} or {"env": NAME}, and never in the file itself. Names of files are relative to the
+secret is {"file": NAME} or {"env": NAME}, and never in the file itself; those of a program of mcp are its env, by the name
+of the variable. Names of files are relative to the
 working directory, as in flags.
 
 `
@@ -54,7 +59,11 @@ func check(_ context.Context, args []string) error {
 	if err := f.look(); err != nil {
 		return fmt.Errorf("%s: %w", fs.Arg(0), err)
 	}
-	fmt.Fprintf(stdout, "%s is a configuration with the tool servers %s\n", fs.Arg(0), strings.Join(f.tools.names(), ", "))
+	names := f.tools.names()
+	for _, s := range f.servers.all {
+		names = append(names, "'"+s.Name+"' of MCP")
+	}
+	fmt.Fprintf(stdout, "%s is a configuration with the tool servers %s\n", fs.Arg(0), strings.Join(names, ", "))
 	return nil
 }
 
@@ -69,6 +78,9 @@ func (f *serveFlags) look() error {
 		}
 	} else if local, err := onLoopback(*f.address); err != nil || !local {
 		return fmt.Errorf("the API at %s can be reached from other hosts, or is no address, and has no token_file", *f.address)
+	}
+	if err := f.servers.settle(); err != nil {
+		return err
 	}
 	_, err := modelOf(*f.model, *f.modelName, *f.modelKey)
 	return err

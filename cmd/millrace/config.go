@@ -17,7 +17,7 @@ import (
 )
 
 // A config is what the file of --config says. Each member stands for a flag of serve, whose text it is in place of; a
-// flag that is given wins over the file: a --tool over all its tools, and a --model over all that it says of models.
+// flag that is given wins over the file: a --tool over all its tools, and so do a --model and an --mcp.
 type config struct {
 	State         string   `json:"state" flag:"state"`
 	KeepFor       string   `json:"keep_for" flag:"keep-for"`
@@ -61,7 +61,8 @@ type config struct {
 		SystemCredentials string   `json:"system_credentials" flag:"nats-system-credentials"`
 		AssumeDurable     bool     `json:"assume_durable" flag:"assume-durable"`
 	} `json:"nats"`
-	Tools []configTool `json:"tools"`
+	Tools []configTool         `json:"tools"`
+	MCP   map[string]configMCP `json:"mcp"`
 	Model struct {
 		OpenAI string       `json:"openai"`
 		Script string       `json:"script"`
@@ -83,6 +84,15 @@ type configTool struct {
 	Headers map[string]configSecret `json:"headers"`
 	Secret  configSecret            `json:"secret"`  // the whsec_ secrets
 	Origins []string                `json:"origins"` // besides its own
+}
+
+// A configMCP is an MCP server, by its name: a program that speaks MCP on its standard input and output, or a URL.
+type configMCP struct {
+	Command []string                `json:"command"`
+	Env     map[string]configSecret `json:"env"`
+	URL     string                  `json:"url"`
+	Headers map[string]configSecret `json:"headers"`
+	Repeat  map[string]string       `json:"repeat"` // by tool: never, if-safe or always
 }
 
 // A configSecret says where a secret is. It is never in the file itself.
@@ -192,6 +202,13 @@ func (c *config) settings() (all []setting, err error) {
 		}
 		all = append(all, more...)
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.MCP)) {
+		more, err := c.MCP[name].settings(name, "/mcp/"+name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
 	switch m := &c.Model; {
 	case m.OpenAI != "" && m.Script != "":
 		return nil, errors.New("/model has both openai and script")
@@ -251,15 +268,8 @@ func (t *configTool) settings(at string) (all []setting, err error) {
 	if t.URL == "" && (len(t.Headers) > 0 || t.Secret != configSecret{} || len(t.Origins) > 0) {
 		return nil, fmt.Errorf("%s needs a url, at which its program listens, for headers, a secret and origins", at)
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
-		place, err := t.Headers[name].place()
-		if err == nil && place == "" {
-			err = errors.New("has neither a file nor an env")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s/headers/%s %w", at, name, err)
-		}
-		all = append(all, setting{"tool-header", url + "|" + name + "=@" + place, at + "/headers/" + name})
+	if all, err = placed(all, "tool-header", url+"|", t.Headers, at+"/headers/"); err != nil {
+		return nil, err
 	}
 	place, err := t.Secret.place()
 	if err != nil {
@@ -273,6 +283,61 @@ func (t *configTool) settings(at string) (all []setting, err error) {
 	}
 	return all, nil
 }
+
+// settings returns what the flags of an MCP server are.
+func (m configMCP) settings(name, at string) (all []setting, err error) {
+	switch {
+	case !mcpName.MatchString(name+"=x") || strings.ToUpper(name) == name:
+		return nil, fmt.Errorf("%s: a name has 1 to 32 letters, digits, _ and -, and not capitals alone", at)
+	case (len(m.Command) == 0) == (m.URL == ""):
+		return nil, fmt.Errorf("%s has to have a command or a url, and one of them only", at)
+	case m.URL != "" && len(m.Env) > 0:
+		return nil, fmt.Errorf("%s/env is for a command", at)
+	case m.URL == "" && len(m.Headers) > 0:
+		return nil, fmt.Errorf("%s/headers are for a url", at)
+	}
+	if all, err = placed(all, "mcp-header", name+"=", m.Headers, at+"/headers/"); err != nil {
+		return nil, err
+	}
+	env, err := placed(nil, "", "", m.Env, at+"/env/")
+	if err != nil {
+		return nil, err
+	}
+	text := m.URL
+	if text == "" {
+		var words []string
+		for _, v := range env {
+			words = append(words, quoted(v.text))
+		}
+		for _, w := range m.Command {
+			words = append(words, quoted(w))
+		}
+		text = strings.Join(words, " ")
+	}
+	all = append(all, setting{"mcp", name + "=" + text, at})
+	for _, tool := range slices.Sorted(maps.Keys(m.Repeat)) {
+		all = append(all, setting{"mcp-repeat", name + "=" + tool + "=" + m.Repeat[tool], at + "/repeat/" + tool})
+	}
+	return all, nil
+}
+
+// placed adds what flags say of secrets by name: NAME=@PLACE behind a prefix.
+func placed(all []setting, flag, prefix string, secrets map[string]configSecret, at string) ([]setting, error) {
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		place, err := secrets[name].place()
+		if err == nil && place == "" {
+			err = errors.New("has neither a file nor an env")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s%s %w", at, name, err)
+		}
+		all = append(all, setting{flag, prefix + name + "=@" + place, at + name})
+	}
+	return all, nil
+}
+
+// quoted writes a word as a command has it.
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // configFlag adds --config to the flags of a command. What it returns has to be called when the flags are parsed, and sets
 // those that are not given.
@@ -292,9 +357,9 @@ func configFlag(fs *flag.FlagSet) (name *string, apply func() error) {
 		}
 		given := map[string]bool{}
 		fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-		tools, model := given["tool"] || given["tool-command"], given["model"]
+		tools, model, mcp := given["tool"] || given["tool-command"], given["model"], given["mcp"]
 		for _, s := range all {
-			if given[s.flag] || tools && strings.HasPrefix(s.at, "/tools/") || model && strings.HasPrefix(s.at, "/model/") {
+			if given[s.flag] || tools && strings.HasPrefix(s.at, "/tools/") || model && strings.HasPrefix(s.at, "/model/") || mcp && strings.HasPrefix(s.at, "/mcp/") {
 				continue
 			}
 			if err := fs.Set(s.flag, s.text); err != nil {

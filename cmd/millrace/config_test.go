@@ -50,6 +50,8 @@ func TestConfigIsFlags(t *testing.T) {
 		"tools": [
 			{"url": "https://tools.example/", "headers": {"Authorization": {"env": "TEST_HEADER"}}, "secret": {"file": %[3]q}, "origins": ["https://o.example"]},
 			{"url": "http://127.0.0.1:9", "command": "tool --listen {port}"}],
+		"mcp": {"b": {"command": ["LOG=debug", "it's", "a b"], "env": {"TOKEN": {"env": "TEST_HEADER"}}, "repeat": {"t": "never"}},
+			"a": {"url": "https://mcp.example/mcp", "headers": {"authorization": {"env": "TEST_HEADER"}}}},
 		"model": {"openai": "https://m/v1", "name": "m1", "key": {"env": "TEST_HEADER"}}
 	}`, cert, key, whsec)
 	f, err := parseServe([]string{"--config", writeConfig(t, filepath.Join(dir, "c.json"), text)})
@@ -71,6 +73,13 @@ func TestConfigIsFlags(t *testing.T) {
 	headers, err := f.tools.headers.of(f.tools.bases())
 	if err != nil || headers["https://tools.example"].Get("Authorization") != "Bearer x" || len(f.secrets["https://tools.example"]) != 1 {
 		t.Errorf("the headers are %v, %v, the secrets %v", headers, err, f.secrets)
+	}
+	if err := f.servers.settle(); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := f.servers.all[0], f.servers.all[1]; a.Name != "a" || a.URL != "https://mcp.example/mcp" || a.Header["Authorization"].Reveal() != "Bearer x" || b.Name != "b" ||
+		!slices.Equal(b.Command, []string{"it's", "a b"}) || b.Env["TOKEN"] != "Bearer x" || b.Env["LOG"] != "debug" || b.Repeat["t"] != "never" {
+		t.Errorf("the MCP servers are %+v", f.servers.all)
 	}
 	f.VisitAll(func(f *flag.Flag) {
 		if _, ok := set[f.Name]; !ok && f.Name != "config" && f.Name != "leash" {
@@ -114,6 +123,12 @@ func TestBadConfigs(t *testing.T) {
 		`{` + good + `, "api": {"tls": {"cert": "x"}}}`:                                                    "--api-tls-cert: a certificate and its key need each other",
 		`{` + good + `, "api": {"tls": {"cert": "x", "key": "y"}}}`:                                        "--api-tls-cert: certificate: open x",
 		`{` + good + `, "api": {"listen": "0.0.0.0:7341"}}`:                                                "has no token_file", // SE06
+		`{` + good + `, "mcp": {"a": {}}}`:                                                                 "/mcp/a has to have a command or a url",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "url": "https://x"}}}`:                             "/mcp/a has to have a command or a url", // SE05
+		`{` + good + `, "mcp": {"A": {"command": ["x"]}}}`:                                                 "/mcp/A: a name has",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "env": {"K": "canary"}}}}`:                         "/mcp/a/env/K has to be an object",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "env": {"K": {}}}}}`:                               "/mcp/a/env/K has neither",
+		`{` + good + `, "mcp": {"a": {"url": "https://x", "env": {"K": {"env": "X"}}}}}`:                   "/mcp/a/env is for a command",
 		`{` + good + `, "allow_networks": ["x"]}`:                                                          "/allow_networks/0: ",
 		`[]`:   "has to be an object",
 		`{`:    "unexpected EOF",
@@ -137,7 +152,7 @@ func TestBadConfigs(t *testing.T) {
 
 // The example that 'millrace check -h' shows is a configuration.
 func TestConfigOfTheUsage(t *testing.T) {
-	_, text, _ := strings.Cut(checkUsage, "but state and tools:\n")
+	_, text, _ := strings.Cut(checkUsage, "but state and one of tools and mcp:\n")
 	text, _, _ = strings.Cut(text, "\n\nOthers are")
 	text = strings.ReplaceAll(text, `"tls": {…}`, `"tls": {"cert": "c", "key": "k"}`)
 	c, err := readConfig(writeConfig(t, filepath.Join(t.TempDir(), "c.json"), text))

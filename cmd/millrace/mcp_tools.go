@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -28,8 +27,8 @@ type mcpFlags struct {
 }
 
 func (f *mcpFlags) add(fs *flag.FlagSet) {
-	fs.Func("mcp", "an MCP server whose tools are offered: `[NAME=]COMMAND` or [NAME=]URL; the command as for --tool-command, with VARIABLE=VALUE or VARIABLE=@FILE before the program. What is in capitals is a variable, and not the name of the server; may be given more than once", f.set)
-	fs.Func("mcp-header", "`SERVER=NAME=VALUE` or SERVER=NAME=@FILE: a header of all requests to the MCP server of that name; may be given more than once. Give secrets as @FILE", func(text string) error {
+	fs.Func("mcp", "an MCP server whose tools are offered: `[NAME=]COMMAND` or [NAME=]URL; the command as for --tool-command, with VARIABLE=VALUE, VARIABLE=@FILE or VARIABLE=@env:NAME before the program. What is in capitals is a variable, and not the name of the server; may be given more than once", f.set)
+	fs.Func("mcp-header", "`SERVER=NAME=VALUE`, SERVER=NAME=@FILE or SERVER=NAME=@env:VARIABLE: a header of all requests to the MCP server of that name; may be given more than once. Give secrets as @FILE", func(text string) error {
 		f.headers = append(f.headers, text)
 		return nil
 	})
@@ -92,14 +91,12 @@ func commandOf(s *mcptools.Server, text string) error {
 	return nil
 }
 
-// valueOf returns a value, or the content of the file that it names.
+// valueOf returns a value, or what is at the place that it names.
 func valueOf(text string) (string, error) {
-	file, ok := strings.CutPrefix(text, "@")
-	if !ok {
-		return text, nil
+	if place, ok := strings.CutPrefix(text, "@"); ok {
+		return secretAt(place)
 	}
-	data, err := os.ReadFile(file)
-	return strings.TrimRight(string(data), "\r\n"), err
+	return text, nil
 }
 
 // nameOfCommand names a server by its program or, if that fetches others, by what it fetches.

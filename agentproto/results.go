@@ -56,6 +56,15 @@ func (r *ToolResult) Size() (n int) {
 	return n
 }
 
+// KeptFor returns for how long a result is kept that nobody reads, where calls are remembered for retain: a large one is cut
+// earlier. See [Program.Read] for one that is read, and [ProgramOptions].Results for what may cut it still earlier.
+func (r *ToolResult) KeptFor(retain time.Duration) time.Duration {
+	if r.Size() >= countedResult {
+		return min(retain, unreadResult)
+	}
+	return retain
+}
+
 func (d *Display) size() (n int) {
 	n = len(d.Text)
 	if d.Diff != nil {

@@ -74,7 +74,7 @@ func (o *owner) task(taskID string, created time.Time, d host.Description) mcpta
 		t.LastUpdatedAt = d.Changed.UTC().Truncate(time.Millisecond)
 	}
 	if d.Resolution != nil { // a call that is pending is not forgotten
-		ttl := (t.LastUpdatedAt.Sub(created) + o.s.opts.Keep).Milliseconds()
+		ttl := (t.LastUpdatedAt.Sub(created) + d.Resolution.Result.KeptFor(o.s.opts.Keep)).Milliseconds()
 		t.TTLMs = &ttl
 	}
 	return t

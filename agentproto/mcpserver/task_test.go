@@ -29,6 +29,19 @@ func TestTask(t *testing.T) {
 	}
 }
 
+// MT21: a task whose result is large, which the runtime keeps for an hour if nobody reads it, does not promise a day.
+func TestTTL(t *testing.T) {
+	for text, want := range map[string]time.Duration{"done": 24 * time.Hour, strings.Repeat("x", 16<<10): time.Hour} {
+		w := newWorld(t, mcpserver.Options{})
+		id := w.task()
+		w.calls.with(func(d *host.Description) { resolve(d, agentproto.ByResult, text) })
+		ms, _ := w.get(id).Result["ttlMs"].(float64)
+		if got := time.Duration(ms) * time.Millisecond; got < want || got > want+time.Minute {
+			t.Errorf("%d bytes: the task can be asked for for %v, want %v", len(text), got, want)
+		}
+	}
+}
+
 // MT02: a call that is resolved at once has its result and no task.
 func TestFast(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{Fast: time.Minute})

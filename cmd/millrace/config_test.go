@@ -268,10 +268,7 @@ func TestReload(t *testing.T) {
 }
 
 // words are what a process has said.
-type words struct {
-	more chan string
-	text strings.Builder
-}
+type words struct{ more chan string }
 
 func newWords() *words { return &words{more: make(chan string, 1000)} }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -130,8 +131,10 @@ func (s *Server) ServeStdio(ctx context.Context, name string, in io.ReadCloser, 
 		return err
 	}
 	err = o.server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: int(s.opts.Body)})
-	if errors.Is(err, io.EOF) {
-		return nil
+	for _, gone := range []error{io.EOF, io.ErrClosedPipe, syscall.EPIPE} { // the client has left, in the middle of a message too
+		if errors.Is(err, gone) {
+			return nil
+		}
 	}
 	return err
 }

@@ -26,6 +26,10 @@ const progressEvery = 15 * time.Second
 
 // hold answers tools/call: with a task, a round, or a result.
 func (o *owner) hold(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if !o.enter() { // before the call is made, or an answer taken: who is refused has done nothing
+		return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many requests of this client wait for results"}
+	}
+	defer o.leave()
 	c, _ := ctx.Value(clientKey{}).(client)
 	w := &waiting{owner: o, req: req, client: c}
 	var err error
@@ -37,10 +41,6 @@ func (o *owner) hold(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 	if err != nil {
 		return nil, errorOf(err)
 	}
-	if !o.enter() {
-		return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many requests of this client wait for results"}
-	}
-	defer o.leave()
 	if c.tasks {
 		return w.briefly(ctx)
 	}

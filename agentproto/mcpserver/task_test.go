@@ -221,6 +221,38 @@ func TestClientGoes(t *testing.T) {
 	}
 }
 
+// Threat 39: one owner has so many requests wait at once. One more is refused before it has made a call, and another owner's is not.
+func TestHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mcpserver.Options{Held: 1})
+		w.caps = noTasks
+		got := make(chan reply)
+		hold := func() { got <- w.say(t.Context(), "tools/call", `{"name":"one","arguments":{}}`) }
+		go hold()
+		synctest.Wait()
+		w.say(t.Context(), "tools/call", `{"name":"one","arguments":{}}`).is(t, "one more", -32000, 0)
+		if n := len(w.calls.made); n != 1 {
+			t.Errorf("%d calls are made", n)
+		}
+		w.owner = "bob"
+		go hold()
+		synctest.Wait()
+		if n := len(w.calls.made); n != 2 {
+			t.Errorf("with the other owner's %d calls are made", n)
+		}
+		w.calls.with(func(d *host.Description) { resolve(d, agentproto.ByResult, "done") })
+		for range 2 {
+			if r := <-got; !strings.Contains(r.text, "done") {
+				t.Errorf("held: %s", r.text)
+			}
+		}
+		w.calls.onCall = func(d *host.Description) { resolve(d, agentproto.ByResult, "done") }
+		if r := w.say(t.Context(), "tools/call", `{"name":"one","arguments":{}}`); !strings.Contains(r.text, "done") {
+			t.Errorf("when there is room again: %s", r.text)
+		}
+	})
+}
+
 // A server that closes ends what it holds and cancels nothing.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -187,6 +187,9 @@ func (m mcpTools) serve(callbacks http.Handler) {
 		fmt.Fprintf(stderr, "millrace serve: %v\n", p)
 	}
 	m.set.SetCallbacks(callbacks)
+	if err := m.set.Resume(); err != nil { // what an earlier process had accepted does not wait for somebody to call
+		fmt.Fprintf(stderr, "millrace serve: MCP servers: %v\n", err)
+	}
 }
 
 // mcpCloseTime is how long calls under way may take when the process ends. Those that are cut off go on with the

@@ -49,7 +49,7 @@ const (
 	maxEvent   = 64 << 20
 )
 
-var errSilent = errors.New("the server says nothing any more")
+var errSilent = errors.New("the server has sent nothing for 45 s")
 
 // direct are the requests of clients without one of their own.
 var direct = edge.NewClient(edge.Outbound{Dial: new(net.Dialer).DialContext}.Transport()).Standard(0, 0)
@@ -95,7 +95,7 @@ func (c *Client) Follow(ctx context.Context, thread string, from int) iter.Seq2[
 	}
 }
 
-// errStop says that the reader wants no more.
+// errStop says that the reader has stopped.
 var errStop = errors.New("stop")
 
 // once makes one request and gives its events on. It reports whether there were any, and how long to wait before the

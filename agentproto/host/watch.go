@@ -98,7 +98,7 @@ func (t *Thread) Watch(ctx context.Context, from int) iter.Seq2[ThreadEvent, err
 	}
 }
 
-// errLeft says that the reader does not want any more events.
+// errLeft says that the reader has stopped.
 var errLeft = errors.New("left")
 
 // A watching is a [Thread.Watch] under way.
@@ -156,7 +156,7 @@ type followed struct {
 	err     error
 }
 
-// quiet returns no error for a reader that does not want to know.
+// quiet returns no error for a reader that has stopped.
 func quiet(err error) error {
 	if errors.Is(err, errLeft) {
 		return nil

@@ -131,7 +131,7 @@ type capable interface {
 	ProtocolVersion() string
 }
 
-// A client is what is known of who made a request.
+// A client is what a request says about its sender.
 type client struct {
 	tasks bool // it may be answered with a task
 	means means

@@ -204,7 +204,7 @@ func (c *call) await(told authorize.Told) (authorize.Class, error) {
 	return o.class, c.cause(o.err)
 }
 
-// noneOfThem is the choice of a user who has not seen the page with the code.
+// noneOfThem is the choice of a user who did not get the page with the code.
 const noneOfThem = "None of these, or I did not authorize anything"
 
 // confirm has the user of the conversation pick out the code that the page at the

@@ -244,7 +244,7 @@ func (c *chatting) answer(ctx context.Context, p follow.Prompt, line string) err
 	return c.ask(ctx, http.MethodPost, "/threads/"+url.PathEscape(c.thread)+"/answers", body, http.StatusNoContent, http.StatusNotFound)
 }
 
-// dismiss takes the default of what is asked when nobody can answer any more.
+// dismiss answers open questions with their defaults, at the end of the input.
 func (c *chatting) dismiss(ctx context.Context) error {
 	for _, p := range c.choices() {
 		if err := c.answer(ctx, p, ""); err != nil {

@@ -39,7 +39,7 @@ func Program() []Job {
 	for _, callers := range []int{1, 8, 64} {
 		jobs = append(jobs, Job{
 			Name: "Program", Params: fmt.Sprintf("callers=%d", callers), CPU: true,
-			Targets: []Target{{To: "whole", AtMost: 1, Bound: 2}, {AtMost: 1, Bound: 3}},
+			Targets: []Target{{To: "whole", AtMost: 1, Bound: 3}, {AtMost: 1, Bound: 3}},
 			Impls: []ratio.Impl{
 				{Name: "hand", New: func() ratio.Run { return makeCalls(newHandRuntime(), callers) }},
 				{Name: "whole", New: func() ratio.Run { return makeCalls(newWholeCore(), callers) }},

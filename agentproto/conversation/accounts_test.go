@@ -41,7 +41,7 @@ func TestN76_HistoryAccounts(t *testing.T) {
 	if *seed == 0 {
 		*seed = time.Now().UnixNano()
 	}
-	trimmed, steps := 0, 0
+	trimmed, steps, summaries := 0, 0, 0
 	once := func(all []int) (why string) {
 		c := &caught{TB: t}
 		defer func() {
@@ -53,10 +53,14 @@ func TestN76_HistoryAccounts(t *testing.T) {
 		}()
 		b := newBook(c, Limits{History: 8000, Rounds: 1 << 30, Retain: time.Hour})
 		b.sums = true
+		if len(all)%2 == 0 {
+			b.bound = 3000
+		}
 		made, transfer := 0, 1
 		defer func() {
 			trimmed += b.s.Kept.First
 			steps += len(all)
+			summaries += b.summaries
 		}()
 		for _, n := range all {
 			draw := func(most int) (x int) { x, n = n%most, n/most; return x }
@@ -107,8 +111,8 @@ func TestN76_HistoryAccounts(t *testing.T) {
 	if !properties.Run(gopter.NewFormatedReporter(false, 100, &report)) {
 		t.Errorf("%s\nrerun: %s", &report, rerun.Line(t.Name(), "-seed", fmt.Sprint(*seed)))
 	}
-	if trimmed < 1000 {
-		t.Errorf("%d messages were dropped in %d steps, too few to show anything (seed %d)", trimmed, steps, *seed)
+	if trimmed < 1000 || summaries < 100 {
+		t.Errorf("%d messages were dropped and %d summaries made in %d steps, too few to show anything (seed %d)", trimmed, summaries, steps, *seed)
 	}
-	t.Logf("seed %d: %d steps, %d messages dropped", *seed, steps, trimmed)
+	t.Logf("seed %d: %d steps, %d messages dropped, %d summaries", *seed, steps, trimmed, summaries)
 }

@@ -46,8 +46,9 @@ type ThreadCall struct {
 // An Outcome says what came of an [Action]. That of an [Ask] which is empty says that
 // nobody waits for the reply, or that the runtime is stopping.
 type Outcome struct {
-	Reply   *Reply // of Ask, if the model answered
-	Failure string // why not, or why a call could not be made
+	Reply   *Reply   // of Ask, if the model answered
+	Summary *Summary // of Ask, if the history was too long
+	Failure string   // why not, or why a call could not be made
 }
 
 // A Do performs an action of a thread. It returns when that is done, and need not when

@@ -2,8 +2,6 @@ package conversation
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -37,11 +35,12 @@ type Host interface {
 
 // AgentOptions are the settings of an [Agent].
 type AgentOptions struct {
-	Model Model // required
+	Model Model // required; a [Models] for several
 	Host  Host  // required
 
 	// Retry holds the pauses before the model is asked a second time and every later
-	// time, if it fails. Nil means 1, 2, 5, 10, 20 and 30 s; empty means one attempt.
+	// time, if it fails. Nil means 1, 2, 5, 10, 20 and 30 s; empty means one attempt. Of one that
+	// has a fallback, the first two hold; if it says itself that it wants more time, the fallback is asked at once.
 	Retry []time.Duration
 	// Attempt is how long one attempt may take. Zero means 15 minutes: what the
 	// model's service may take to begin and to go on is for the model to bound.
@@ -92,6 +91,7 @@ type Agent struct {
 
 	mu     sync.Mutex
 	rounds map[string]*round // those under way, by thread
+	counts map[string]ModelCounts
 }
 
 // A round is a model being asked.
@@ -117,7 +117,7 @@ func NewAgent(opts AgentOptions) *Agent {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	a := &Agent{opts: opts, slots: make(chan struct{}, opts.Concurrency), ready: make(chan struct{}), rounds: map[string]*round{}}
+	a := &Agent{opts: opts, slots: make(chan struct{}, opts.Concurrency), ready: make(chan struct{}), rounds: map[string]*round{}, counts: map[string]ModelCounts{}}
 	a.done, a.stop = context.WithCancel(context.Background())
 	return a
 }
@@ -183,97 +183,6 @@ func (a *Agent) perform(ctx context.Context, thread string, action *Action) erro
 		return a.program.inputs.Send(ctx, agentproto.ThreadID(action.To), *action.Input)
 	}
 	return nil
-}
-
-// ask asks the model until it answers, or the pauses between the attempts are used up.
-func (a *Agent) ask(ctx context.Context, thread string, action *Action) *Outcome {
-	ctx, over := a.begin(ctx, thread, action.Round)
-	defer over()
-	select {
-	case a.slots <- struct{}{}:
-		defer func() { <-a.slots }()
-	case <-ctx.Done():
-		return abandoned
-	}
-	history, err := a.program.read(ctx, thread, action.Kept, 0, action.Messages)
-	if err != nil {
-		return abandoned
-	}
-	request := Request{Thread: thread, Round: action.Round, Session: action.Session}
-	tools := a.opts.Host.Tools(ctx, action.Session)
-	names := nameTools(tools, history)
-	request.Tools = append(names.show(tools), builtinTools()...)
-	if missing := action.Kept.missing(); missing != nil {
-		request.Messages = append(request.Messages, *missing)
-	}
-	for _, m := range history {
-		if m.ForModel() {
-			request.Messages = append(request.Messages, asShown(m))
-		}
-	}
-	now := Writing{Round: action.Round, Messages: action.Messages, Stage: Fails}
-	defer func() { a.tell(thread, now) }()
-	for attempt := 0; ; attempt++ {
-		now.Attempt = attempt
-		reply, err := a.once(ctx, &request, now, names)
-		if err == nil {
-			now.Stage = Answers
-			return &Outcome{Reply: names.resolve(reply)}
-		}
-		if ctx.Err() != nil {
-			return abandoned
-		}
-		a.opts.Logger.Warn("model failed", "thread", quoted(thread), "attempt", attempt+1, "error", err)
-		if IsPermanent(err) || attempt >= len(a.opts.Retry) {
-			return &Outcome{Failure: fmt.Sprintf("%v (attempt %d)", err, attempt+1)}
-		}
-		pause := a.opts.Retry[attempt]
-		if later, ok := errors.AsType[*RetryError](err); ok {
-			pause = max(pause, later.After)
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return abandoned
-		}
-	}
-}
-
-// abandoned is the outcome of a round that nobody waits for: it changes nothing.
-var abandoned = &Outcome{}
-
-// tell tells who watches.
-func (a *Agent) tell(thread string, w Writing) {
-	if a.opts.Watch != nil {
-		a.opts.Watch(thread, w)
-	}
-}
-
-// once asks the model once. A model that panics has failed.
-func (a *Agent) once(ctx context.Context, r *Request, now Writing, names *names) (reply *Reply, err error) {
-	ctx, cancel := context.WithTimeout(ctx, a.opts.Attempt)
-	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			reply, err = nil, Permanent(fmt.Errorf("the model panicked: %v", p))
-		}
-	}()
-	now.Stage = Begins
-	a.tell(r.Thread, now)
-	if s, ok := a.opts.Model.(Streamer); ok && a.opts.Watch != nil {
-		reply, err = s.Stream(ctx, r, func(d Delta) {
-			now.Stage, now.Delta = Writes, names.resolveDelta(d)
-			a.tell(r.Thread, now)
-		})
-	} else {
-		reply, err = a.opts.Model.Reply(ctx, r)
-	}
-	if err == nil && reply == nil {
-		err = Permanent(errors.New("the model answered nothing"))
-	}
-	return reply, err
 }
 
 // begin makes a context for a round, which ends when the round is abandoned, also if

@@ -17,22 +17,39 @@ type line struct {
 // the history at that moment.
 const droppedMessage = 10 * time.Minute
 
-// Kept says which messages of a thread are kept: the one that opened it, Said and those from
+// Kept says which messages of a thread are kept: the one that opened it, Said, Summary and those from
 // First on.
 type Kept struct {
 	First int
 	Said  int // what the user said last, if that is before First; else 0
+	// Summary is the number of the summary in force, and From that of the first message that it does not stand for; 0
+	// if there is none.
+	Summary, From int
 }
 
 // next returns the number of the first message from n on that is kept, or will be.
 func (k Kept) next(n int) int {
-	switch {
-	case n <= 0:
+	if n <= 0 {
 		return 0
-	case n <= k.Said:
-		return k.Said
 	}
-	return max(n, k.First)
+	at := max(n, k.First)
+	for _, alone := range []int{k.Said, k.Summary} {
+		if alone >= n {
+			at = min(at, alone)
+		}
+	}
+	return at
+}
+
+// alone returns the messages besides the first that are kept although they are before First.
+func (k Kept) alone() (all []int) {
+	if k.Said > 0 {
+		all = append(all, k.Said)
+	}
+	if k.Summary > 0 && k.Summary < k.First {
+		all = append(all, k.Summary)
+	}
+	return all
 }
 
 // A written is what is remembered of a message in the history.
@@ -46,7 +63,10 @@ const messageOverhead = 256
 
 // size returns what a message counts in the budget of its thread.
 func (m *Message) size() int {
-	n := messageOverhead + len(m.Text)
+	n := messageOverhead + len(m.Text) + len(m.Model)
+	for _, note := range m.Notes {
+		n += len(note)
+	}
 	for _, c := range m.Calls {
 		n += len(c.ID) + len(c.CallID) + len(c.Name) + len(c.Alias) + len(c.Arguments)
 	}
@@ -114,6 +134,9 @@ func (t *turn) trim() {
 	first := s.Kept.First
 	for i, w := range s.Written[:cut] {
 		s.Bytes -= w.Bytes
+		if first+i == s.Kept.Summary {
+			continue
+		}
 		if w.Kind != User {
 			t.drop(first+i, droppedMessage)
 			continue
@@ -137,8 +160,8 @@ func (t *turn) trim() {
 func (t *turn) dropAll(keep time.Duration) {
 	s := t.s
 	t.drop(0, keep)
-	if s.Kept.Said > 0 {
-		t.drop(s.Kept.Said, keep)
+	for _, n := range s.Kept.alone() {
+		t.drop(n, keep)
 	}
 	for n := s.Kept.First; n < s.Messages; n++ {
 		t.drop(n, keep)
@@ -147,10 +170,7 @@ func (t *turn) dropAll(keep time.Duration) {
 
 // missing tells a model that the history has a gap.
 func (k Kept) missing() *Message {
-	n := k.First - 1
-	if k.Said > 0 {
-		n--
-	}
+	n := k.First - 1 - len(k.alone())
 	if n <= 0 {
 		return nil
 	}

@@ -2,6 +2,8 @@ package conversation
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +30,9 @@ type book struct {
 	kept map[int]Message
 	over time.Duration // when the thread is forgotten, if it is
 
+	bound     int // of what a model is shown; more is summarized
+	summaries int
+
 	// sums has the messages counted and not read: a model may be asked while another action is about to write one.
 	sums bool
 }
@@ -49,12 +54,19 @@ func (b *book) tell(in input, say ...*Reply) {
 		var o Outcome
 		if calls[0].Kind == Ask {
 			o.Reply = &Reply{Text: "ok"}
+			rest := say
 			if len(say) > 0 {
-				o.Reply, say = say[0], say[1:]
+				o.Reply, rest = say[0], say[1:]
 			}
 			if !b.sums {
 				b.read(calls[0].Kept, calls[0].Messages)
 			}
+			if v := show(b.history(calls[0].Messages), calls[0].Kept, b.bound); v.cut > 0 && b.s.Asking && calls[0].Round == b.s.Round {
+				b.summaries++
+				rest = say
+				o = Outcome{Summary: &Summary{Text: fmt.Sprint("summary ", b.summaries), From: v.cut}}
+			}
+			say = rest
 		}
 		var next doing
 		b.m.answer(&b.s, calls[0], o, &next)
@@ -84,13 +96,23 @@ func (b *book) follow(do *doing) {
 	}
 	bytes := 0
 	for n, m := range b.kept {
-		if n != 0 && n != b.s.Kept.Said {
+		if n != 0 && !slices.Contains(b.s.Kept.alone(), n) {
 			bytes += m.size()
 		}
 	}
 	if bytes != b.s.Bytes {
 		b.t.Fatalf("the messages have %d bytes, the thread counts %d", bytes, b.s.Bytes)
 	}
+}
+
+// history returns the messages before number to that are kept.
+func (b *book) history(to int) (all []Message) {
+	for _, n := range slices.Sorted(maps.Keys(b.kept)) {
+		if n < to {
+			all = append(all, b.kept[n])
+		}
+	}
+	return all
 }
 
 // read reads the history as an agent does, and asserts that what a model is shown is whole.

@@ -39,7 +39,7 @@ func (t *turn) close() {
 	*s = State{
 		Session: s.Session, Messages: s.Messages, Kept: s.Kept, Actions: s.Actions, Round: s.Round,
 		Outgoing: s.Outgoing, Undone: s.Undone, Heard: s.Heard, Closed: true, Move: s.Move,
-		Usage: s.Usage,
+		Usage: s.Usage, Models: s.Models,
 	}
 }
 
@@ -49,13 +49,14 @@ type Status struct {
 	Refused string
 	Session *Session // nil for a thread that was never opened
 
-	Messages      int       // how many there are in the history, those that are no longer kept included
-	Kept          Kept      // the messages that are kept
-	Asking        bool      // the model is being asked
-	Pending       []Pending // calls without a result
-	Subscriptions []Call    // the calls that opened them
-	Deferred      int       // what waits until calls are settled
-	Usage         Usage     // of all rounds whose replies are in the history, those that are no longer kept included
+	Messages      int              // how many there are in the history, those that are no longer kept included
+	Kept          Kept             // the messages that are kept
+	Asking        bool             // the model is being asked
+	Pending       []Pending        // calls without a result
+	Subscriptions []Call           // the calls that opened them
+	Deferred      int              // what waits until calls are settled
+	Usage         Usage            // of all rounds whose replies are in the history, those that are no longer kept included
+	Models        map[string]Usage // the same by the name of the model
 	Children      []string
 	Views         map[string]jsontext.Value // by view_type
 
@@ -114,7 +115,7 @@ func (t *turn) status(refused string) Status {
 	s := t.s
 	st := Status{
 		Refused: refused, Session: s.Session, Messages: s.Messages, Kept: s.Kept, Asking: s.Asking, Deferred: len(s.Deferred),
-		Children: slices.Clone(s.Children), Views: maps.Clone(s.Views), Closed: s.Closed, Usage: s.Usage,
+		Children: slices.Clone(s.Children), Views: maps.Clone(s.Views), Closed: s.Closed, Usage: s.Usage, Models: maps.Clone(s.Models),
 		Frozen: s.Move.place().Still(), Moved: s.Move.place() == handover.Gone,
 	}
 	st.Pending = s.pending()

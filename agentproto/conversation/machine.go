@@ -90,7 +90,7 @@ func (t *turn) take(in input) {
 	if in.From != "" && s.Session != nil && in.Number <= s.Heard[in.From] {
 		return // it was forwarded before
 	}
-	refused := ""
+	refused, again := "", t.again(in)
 	if in.Kind != moves {
 		refused = t.refuses(in)
 	}
@@ -121,8 +121,16 @@ func (t *turn) take(in input) {
 		s.Heard = heard
 	}
 	if in.Token != "" {
-		t.emit(emission{Answer: &answer{Token: in.Token, Status: t.status(refused)}})
+		t.emit(emission{Answer: &answer{Token: in.Token, Status: t.status(refused), Again: again}})
 	}
+}
+
+// manyOnce is how many names of texts are remembered that were said once: see [Program.SayOnce].
+const manyOnce = 64
+
+// again reports whether an input has a text that was said before under the same name.
+func (t *turn) again(in input) bool {
+	return in.Kind == said && in.Once != "" && slices.Contains(t.s.SaidOnce, in.Once)
 }
 
 // A turn is a step under way.
@@ -140,6 +148,12 @@ func (t *turn) emit(e emission) { t.do.Emit(e) }
 func (t *turn) handle(in input) {
 	switch in.Kind {
 	case said:
+		if t.again(in) {
+			return
+		}
+		if in.Once != "" {
+			t.s.SaidOnce = append(t.s.SaidOnce[max(0, len(t.s.SaidOnce)-manyOnce+1):len(t.s.SaidOnce):len(t.s.SaidOnce)], in.Once)
+		}
 		t.say(in.Text)
 	case interrupted:
 		t.interrupt(true)
@@ -219,54 +233,6 @@ func (t *turn) interrupt(all bool) {
 }
 
 const interruptedText = "Tool call interrupted by user"
-
-// abandon ends the round that is under way, if there is one.
-func (t *turn) abandon() {
-	if t.s.Asking {
-		t.s.Asking = false
-		t.perform(Action{Kind: Abandon, Round: t.s.Round})
-	}
-}
-
-// ask asks the model what comes next.
-func (t *turn) ask() {
-	s := t.s
-	if s.Rounds >= t.limits.Rounds {
-		t.notice("The model was asked %d times without an end, and is not asked again.", s.Rounds)
-		return
-	}
-	t.trim()
-	s.Rounds++
-	s.Round++
-	s.Asking = true
-	session := *s.Session
-	t.perform(Action{Kind: Ask, Round: s.Round, Messages: s.Messages, Kept: s.Kept, Session: &session})
-}
-
-// reply takes in what the model answered to the round that is under way.
-func (t *turn) reply(r *Reply) {
-	s := t.s
-	s.Asking = false
-	s.Usage = s.Usage.Add(r.Usage)
-	if len(r.Calls) == 0 {
-		t.write(Message{Kind: Assistant, Text: r.Text, Usage: r.Usage})
-		t.advance()
-		return
-	}
-	calls := t.name(r.Calls)
-	t.write(Message{Kind: Assistant, Text: r.Text, Calls: slices.Clone(calls), Usage: r.Usage})
-	for i, c := range calls {
-		o := Open{Call: c, Result: t.builtin(c)}
-		if o.Result == nil && i >= t.limits.Calls {
-			o.Result = textResult(c.ID, "Error: more than %d calls in one message", t.limits.Calls)
-		}
-		if o.Result == nil {
-			t.perform(Action{Kind: MakeCall, Call: t.callOf(c)})
-		}
-		s.Batch = append(s.Batch, o)
-	}
-	t.advance()
-}
 
 // resolve takes in the result of a call.
 func (t *turn) resolve(id string, r *agentproto.Resolution) {
@@ -353,14 +319,8 @@ func (t *turn) done(in input) {
 	failure := in.Outcome.Failure
 	switch a.Kind {
 	case Ask:
-		switch {
-		case !s.Asking || a.Round != s.Round: // it was abandoned
-		case in.Outcome.Reply != nil:
-			t.reply(in.Outcome.Reply)
-		case failure != "":
-			s.Asking = false
-			t.notice("The model could not be asked: %s", failure)
-			t.flush()
+		if s.Asking && a.Round == s.Round { // else it was abandoned
+			t.answered(in.Outcome)
 		}
 	case MakeCall:
 		if o := find(s.Batch, a.Call.ID); failure != "" && o != nil && o.Result == nil {

@@ -19,11 +19,14 @@ const (
 	Result                    // of a call of an Assistant message before: Message.Result
 	Notice                    // for the user and not for the model: Message.Text says what went wrong
 	Closed                    // the last of a thread
+	// Summarized says that from here on models are shown Message.Text in the place of the messages before Message.From, which
+	// stay in the history. A model wrote it, since they are more than it is shown: see [NamedModel].
+	Summarized
 )
 
 // String returns the kind in one word.
 func (k Kind) String() string {
-	return [...]string{"none", "opened", "user", "assistant", "result", "notice", "closed"}[k]
+	return [...]string{"none", "opened", "user", "assistant", "result", "notice", "closed", "summary"}[k]
 }
 
 // A Message is one entry of the history of a thread. A history only grows: a message
@@ -38,9 +41,14 @@ type Message struct {
 	// Synthetic marks an Assistant message that no model wrote: the call of [EventTool]
 	// that brings what came in.
 	Synthetic bool
-	// Usage is what the model's service has counted of the request that an Assistant message
+	From      int // of Summarized
+	// Usage is what the model's service has counted of the request that an Assistant message or a summary
 	// answers, and of the message. Zero is not known.
 	Usage Usage
+	// Model is the name of the model that wrote an Assistant message or a summary, if it has one, and Notes say for people what
+	// was unusual: which models did not answer before, and why.
+	Model string
+	Notes []string
 }
 
 // ForModel reports whether models see the message.

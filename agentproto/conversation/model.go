@@ -16,8 +16,8 @@ import (
 // again with pauses, unless [Permanent] says that this is of no use; then the user is told.
 //
 // It may be called again for a round that it has answered, if the process ended before
-// that was kept. What it answers to a round that is over has no effect. Keeping the
-// history within the length that it can read is the model's own business.
+// that was kept. What it answers to a round that is over has no effect. A model that can read so
+// much only is given a bound with [NewModels].
 type Model interface {
 	Reply(ctx context.Context, r *Request) (*Reply, error)
 }
@@ -79,8 +79,12 @@ type Request struct {
 	Tools []Tool
 	// Messages are the history as models see it: User, Assistant and Result, each call
 	// of an Assistant message followed by its result. Calls have the names that the model
-	// used.
+	// used. The first ones may be summarized: see [NamedModel].
 	Messages []Message
+	// Summary says that a summary is wanted, as the one message asks for, and no turn of the conversation.
+	Summary bool
+
+	said int // what the model has said before Messages, of replies that are kept
 }
 
 // A Tool is a tool that a model is offered. Its texts are its author's and not to be
@@ -101,17 +105,32 @@ type Reply struct {
 	Text  string
 	Calls []Call
 	Usage Usage // of this request and reply alone; zero if it is not known
+	// Model and Notes are those of [Message]. They are the agent's: what a model says there is not kept.
+	Model string
+	Notes []string
 }
 
 // permanent is an error that is not tried again.
-type permanent struct{ error }
+type permanent struct {
+	error
+	exhausted bool // another model may answer
+}
 
 // Unwrap returns the cause.
 func (p permanent) Unwrap() error { return p.error }
 
 // Permanent returns an error that says the same as err, and that asking again is of no
 // use: the request is refused, or the account is.
-func Permanent(err error) error { return permanent{err} }
+func Permanent(err error) error { return permanent{error: err} }
+
+// Exhausted is [Permanent] for an error that another model need not have, as that the quota of the account is used up.
+func Exhausted(err error) error { return permanent{err, true} }
+
+// passesOn reports whether a fallback is asked after an error.
+func passesOn(err error) bool {
+	p, ok := errors.AsType[permanent](err)
+	return !ok || p.exhausted
+}
 
 // IsPermanent reports whether asking a model again after an error is of no use.
 func IsPermanent(err error) bool {

@@ -102,7 +102,7 @@ func (s *State) copy() *State {
 	c.Written, c.Heard = slices.Clone(s.Written), maps.Clone(s.Heard)
 	c.UsedBefore = maps.Clone(s.UsedBefore)
 	c.Used, c.Views, c.Undone = maps.Clone(s.Used), maps.Clone(s.Views), nil
-	c.LeftOut = maps.Clone(s.LeftOut)
+	c.LeftOut, c.Models, c.SaidOnce = maps.Clone(s.LeftOut), maps.Clone(s.Models), slices.Clone(s.SaidOnce)
 	return &c
 }
 

@@ -180,6 +180,8 @@ var (
 	ErrNotMoving = errors.New("conversation: the thread cannot do this step of a move now")
 	// ErrTooManyChildren says that a thread has as many children as it may have: see [Limits].
 	ErrTooManyChildren = errors.New("conversation: the thread has too many children")
+	// ErrBadName says that a text cannot have such a name: see [Program.SayOnce].
+	ErrBadName = errors.New("conversation: the name of a text has 1 to 256 bytes")
 	// ErrNoSubscription says that a thread has no such subscription.
 	ErrNoSubscription = errors.New("conversation: the thread has no such subscription")
 )
@@ -238,6 +240,20 @@ func (p *Program) Say(ctx context.Context, thread, text string) error {
 	_, err := p.tell(ctx, thread, input{Kind: said, Text: strings.ToValidUTF8(text, "\uFFFD")})
 	return err
 }
+
+// SayOnce is [Program.Say] for a text that may be said again because the answer was lost: of several with the same name, which
+// has 1 to 256 bytes, in one thread the first one counts, and the others change nothing. It reports whether it was said before. The last 64 names are
+// remembered, also over a restart and where the thread moves.
+func (p *Program) SayOnce(ctx context.Context, thread, name, text string) (again bool, err error) {
+	if name == "" || len(name) > maxOnce {
+		return false, fmt.Errorf("%w: it has %d bytes", ErrBadName, len(name))
+	}
+	a, err := p.tell(ctx, thread, input{Kind: said, Text: strings.ToValidUTF8(text, "\uFFFD"), Once: strings.ToValidUTF8(name, "\uFFFD")})
+	return a.Again, err
+}
+
+// maxOnce is how long a name may be for [Program.SayOnce].
+const maxOnce = 256
 
 // Interrupt ends what is going on in a thread: the model is not asked any further, and
 // every pending call is cancelled.

@@ -15,7 +15,10 @@ type Script []Reply
 
 // Reply returns the next reply. It is an error to ask beyond the end of the list.
 func (s Script) Reply(_ context.Context, r *Request) (*Reply, error) {
-	n := 0
+	if r.Summary {
+		return &Reply{Text: "A summary, as a script has it."}, nil
+	}
+	n := r.said
 	for _, m := range r.Messages {
 		if m.Kind == Assistant && !m.Synthetic {
 			n++

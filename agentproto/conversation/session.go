@@ -21,6 +21,8 @@ type Session struct {
 	Images bool
 	// Instructions are for the model, in front of everything else.
 	Instructions string
+	// Model names the model of the thread, where there are several: see [Models]. Empty is the default.
+	Model string
 	// Ancestors are the threads from the root to the parent; none for a root thread.
 	Ancestors []string
 }

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/millrace/millrace/agentproto"
@@ -23,7 +24,9 @@ type Standing struct {
 	Deferred      int // what waits until calls are settled
 	Children      int
 	Views         int
-	Usage         Usage // of all rounds whose replies are in the history
+	Usage         Usage            // of all rounds whose replies are in the history
+	Models        map[string]Usage // the same by the name of the model
+	Model         string           // that the session names; empty is the default
 	Closed        bool
 	Place         string // "here", or how far it is on its way to another host
 }
@@ -56,12 +59,12 @@ func StandingOf(ctx context.Context, app dataflow.Remembering, thread string) (s
 // standing returns where the thread stands. It keeps nothing that the thread may change.
 func (s *State) standing(id string) Standing {
 	st := Standing{
-		ID: id, Messages: s.Messages, Asking: s.Asking, Calls: s.pending(), Usage: s.Usage,
+		ID: id, Messages: s.Messages, Asking: s.Asking, Calls: s.pending(), Usage: s.Usage, Models: maps.Clone(s.Models),
 		Subscriptions: len(s.Subscriptions), Deferred: len(s.Deferred), Children: len(s.Children), Views: len(s.Views), Closed: s.Closed,
 		Place: s.Move.place().String(),
 	}
 	if s.Session != nil {
-		st.UserID, st.Ancestors = s.Session.UserID, slices.Clone(s.Session.Ancestors)
+		st.UserID, st.Ancestors, st.Model = s.Session.UserID, slices.Clone(s.Session.Ancestors), s.Session.Model
 	}
 	st.Pending = len(st.Calls)
 	for _, c := range st.Calls {

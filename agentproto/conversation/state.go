@@ -15,6 +15,7 @@ type input struct {
 	From       string                 // the thread that forwards it; empty for none
 	Number     uint64                 // of the action of From
 	Text       string                 // of said, openChild
+	Once       string                 // of said: the name under which it is said once; empty for none
 	Thread     string                 // of openChild: the child
 	Session    *Session               // of opened
 	Step       uint8                  // of moves, as package handover numbers them
@@ -60,6 +61,7 @@ type emission struct {
 type answer struct {
 	Token  string
 	Status Status
+	Again  bool    // it was said before, under the same name
 	Export *Export // of the step that sends it
 }
 
@@ -69,14 +71,16 @@ type State struct {
 	Session  *Session // nil until the thread was opened
 	Messages int      // of the history, those that are no longer kept included
 	Kept     Kept
-	Written  []written // the messages from Kept.First on
-	Bytes    int       // what Written counts
-	Actions  uint64    // number of the last one
-	Round    uint64    // number of the last one
-	Asking   bool      // the last round is under way
-	Rounds   int       // since the user said something
-	Usage    Usage     // of all rounds whose replies are in the history
-	Batch    []Open    // the calls of the last reply, in order, until the model is told of all
+	Written  []written        // the messages from Kept.First on
+	Bytes    int              // what Written counts
+	Actions  uint64           // number of the last one
+	Round    uint64           // number of the last one
+	Asking   bool             // the last round is under way
+	Rounds   int              // since the user said something
+	Usage    Usage            // of all rounds whose replies are in the history
+	Models   map[string]Usage // the same by the name of the model
+	SaidOnce []string         // names of the last texts that have one
+	Batch    []Open           // the calls of the last reply, in order, until the model is told of all
 	// Background are the calls that the model knows to wait for an authorization.
 	Background    []Open
 	Subscriptions []Subscription

@@ -10,7 +10,8 @@
 //
 //	event     id               data
 //	state     –                {"asking", "pending": [{"id", "operation", "state"}], "usage", "closed"}: first, and when it changes
-//	message   its number       a message of the history; see [Message]
+//	message   its number       a message of the history; see [Message]. One of the kind summary says that from there on the model
+//	                           is shown its text in the place of the messages before its "from", which stay in the history
 //	prompts   –                what the user is asked, all of it, when it changes; see [Prompt]
 //	view      –                {"type", "content"}: what a view shows; content {} clears it
 //	delta     –                {"round", "attempt", "seq", "text"} or {…, "call": {"index", "id", "operation", "arguments"}}

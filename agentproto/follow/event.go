@@ -31,6 +31,9 @@ type Message struct {
 	ID      string               `json:"id,omitempty"` // of the call whose result it is
 	Content []agentproto.Content `json:"content,omitempty"`
 	Usage   *conversation.Usage  `json:"usage,omitempty"` // of a message of the model's, where its service counts
+	Model   string               `json:"model,omitempty"` // that wrote it, where models have names
+	Notes   []string             `json:"notes,omitempty"` // which models did not answer before, and what else was unusual
+	From    int                  `json:"from,omitempty"`  // of a summary: the first message that it does not stand for
 }
 
 // A Call is a call that a model has made.
@@ -42,7 +45,7 @@ type Call struct {
 
 // MessageOf returns a message as JSON has it.
 func MessageOf(m *conversation.Message) Message {
-	b := Message{N: m.N, Kind: m.Kind.String(), Text: m.Text}
+	b := Message{N: m.N, Kind: m.Kind.String(), Text: m.Text, Model: m.Model, Notes: m.Notes, From: m.From}
 	for _, c := range m.Calls {
 		call := Call{ID: c.ID, Operation: c.Name}
 		if v := jsontext.Value(c.Arguments); v.IsValid() {
@@ -61,10 +64,11 @@ func MessageOf(m *conversation.Message) Message {
 
 // A State is where a thread stands.
 type State struct {
-	Asking  bool               `json:"asking"`
-	Pending []Pending          `json:"pending"`
-	Usage   conversation.Usage `json:"usage,omitzero"` // of the whole thread
-	Closed  bool               `json:"closed,omitempty"`
+	Asking  bool                          `json:"asking"`
+	Pending []Pending                     `json:"pending"`
+	Usage   conversation.Usage            `json:"usage,omitzero"`   // of the whole thread
+	Models  map[string]conversation.Usage `json:"models,omitempty"` // the same by the name of the model
+	Closed  bool                          `json:"closed,omitempty"`
 }
 
 // A Pending is a call that has no result yet.
@@ -76,7 +80,7 @@ type Pending struct {
 
 // StateOf returns a state as JSON has it.
 func StateOf(st *host.ThreadState) State {
-	s := State{Asking: st.Asking, Usage: st.Usage, Closed: st.Closed, Pending: []Pending{}}
+	s := State{Asking: st.Asking, Usage: st.Usage, Models: st.Models, Closed: st.Closed, Pending: []Pending{}}
 	for _, p := range st.Pending {
 		s.Pending = append(s.Pending, Pending{p.ID, p.Operation, p.State.String()})
 	}

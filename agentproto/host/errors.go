@@ -29,6 +29,9 @@ var (
 	// forgotten: a day after its result, unless [Options].Conversation says otherwise.
 	ErrUnknownCall = errors.New("host: there is no such call")
 
+	// ErrUnknownModel is returned by [Runtime.OpenSession] for the name of no model of [Options].Model.
+	ErrUnknownModel = errors.New("host: there is no such model")
+
 	// ErrBadChoice is returned by [Runtime.Answer] for a selection that is not an
 	// index into the choices of the prompt.
 	ErrBadChoice = errors.New("host: no such choice")

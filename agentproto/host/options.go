@@ -81,7 +81,7 @@ type Options struct {
 	// Redirects are not followed. No log and no error contains a value.
 	Headers map[string]http.Header
 
-	// Model answers in conversations: see [Runtime.OpenSession]. Nil means that there are
+	// Model answers in conversations: see [Runtime.OpenSession]. A [conversation.Models] is several. Nil means that there are
 	// none, and that somebody else has a loop that makes calls. What is kept with a Model
 	// needs one when it is started again.
 	Model conversation.Model

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -27,6 +28,8 @@ type SessionRequest struct {
 	Images bool
 	// Instructions are for the model, in front of the conversation.
 	Instructions string
+	// Model names the model that answers, where [Options].Model is a [conversation.Models]. Empty is the default.
+	Model string
 }
 
 // OpenSession opens the root thread of a conversation, or finds it open: then it stays as
@@ -43,13 +46,16 @@ func (rt *Runtime) OpenSession(ctx context.Context, req SessionRequest) (*Thread
 	if err := rt.converses(); err != nil {
 		return nil, err
 	}
+	if models, ok := rt.opts.Model.(*conversation.Models); req.Model != "" && (!ok || !models.Has(req.Model)) {
+		return nil, fmt.Errorf("%w: %q", ErrUnknownModel, req.Model)
+	}
 	if err := rt.memory.Full(); err != nil {
 		if _, unknown := rt.threads.Status(ctx, req.ID); unknown != nil {
 			return nil, err
 		}
 	}
 	_, err := rt.threads.Open(ctx, conversation.Session{
-		ID: req.ID, UserID: req.UserID, Images: req.Images, Instructions: req.Instructions,
+		ID: req.ID, UserID: req.UserID, Images: req.Images, Instructions: req.Instructions, Model: req.Model,
 	})
 	if err != nil {
 		return nil, programError(err)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/host/internal/tally"
 )
 
@@ -9,6 +10,8 @@ type Stats struct {
 	Counts                     // of everything
 	Toolsets map[string]Counts // by the base URL of the tool server
 	Others   Counts            // of no tool server
+
+	Models map[string]conversation.ModelCounts // by the name of the model; what this process has asked
 
 	Prompts int    // that this process has shown to users, and that are open
 	Memory  Filled // of [Bounds].Memory, as the garbage collector found it last
@@ -66,6 +69,9 @@ func (rt *Runtime) Stats() Stats {
 	st := Stats{
 		Counts: countsOf(&rt.peers.Total), Toolsets: make(map[string]Counts, len(rt.peers.All)), Others: countsOf(&rt.peers.Others),
 		Prompts: rt.display.Open(), Memory: Filled{rt.memory.Live(), rt.memory.Limit}, Bodies: Filled{rt.bodies.Used(), rt.opts.Bounds.Bodies},
+	}
+	if rt.agent != nil {
+		st.Models = rt.agent.Counts()
 	}
 	for _, s := range rt.peers.All {
 		st.Toolsets[s.Base] = countsOf(&s.Counters)

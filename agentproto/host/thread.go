@@ -38,6 +38,15 @@ func (t *Thread) Say(ctx context.Context, text string) error {
 	return programError(t.rt.threads.Say(ctx, t.id, text))
 }
 
+// SayOnce is Say for a text that is said again when its answer was lost: see [conversation.Program.SayOnce].
+func (t *Thread) SayOnce(ctx context.Context, name, text string) (again bool, err error) {
+	if err := t.rt.converses(); err != nil {
+		return false, err
+	}
+	again, err = t.rt.threads.SayOnce(ctx, t.id, name, text)
+	return again, programError(err)
+}
+
 // Interrupt ends what is going on in the thread. It is at rest then until the user says
 // something or something comes in.
 func (t *Thread) Interrupt(ctx context.Context) error {

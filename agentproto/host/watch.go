@@ -45,6 +45,7 @@ type ThreadState struct {
 	Asking  bool          // the model is being asked
 	Pending []PendingCall // calls without a result, in the order in which they were made
 	Usage   conversation.Usage
+	Models  map[string]conversation.Usage // Usage by the name of the model
 	Closed  bool
 }
 
@@ -166,7 +167,7 @@ func quiet(err error) error {
 
 // begin tells how things are.
 func (w *watching) begin(ctx context.Context, st conversation.Status) error {
-	if err := w.tellState(w.stateOf(ctx, st.Asking, st.Pending, st.Usage, st.Closed)); err != nil {
+	if err := w.tellState(w.stateOf(ctx, st.Pending, ThreadState{Asking: st.Asking, Usage: st.Usage, Models: st.Models, Closed: st.Closed})); err != nil {
 		return err
 	}
 	if err := w.tellPrompts(); err != nil {
@@ -249,7 +250,7 @@ func (w *watching) look(ctx context.Context, message bool) error {
 	case !found:
 		st, err := w.t.Status(ctx)
 		if err == nil {
-			err = w.tellState(w.stateOf(ctx, st.Asking, st.Pending, st.Usage, st.Closed))
+			err = w.tellState(w.stateOf(ctx, st.Pending, ThreadState{Asking: st.Asking, Usage: st.Usage, Models: st.Models, Closed: st.Closed}))
 		}
 		if err != nil {
 			return err
@@ -257,15 +258,15 @@ func (w *watching) look(ctx context.Context, message bool) error {
 	case st.Place == "gone":
 		return conversation.ErrMoved
 	default:
-		if err := w.tellState(w.stateOf(ctx, st.Asking, st.Calls, st.Usage, st.Closed)); err != nil {
+		if err := w.tellState(w.stateOf(ctx, st.Calls, ThreadState{Asking: st.Asking, Usage: st.Usage, Models: st.Models, Closed: st.Closed})); err != nil {
 			return err
 		}
 	}
 	return w.tellPrompts()
 }
 
-func (w *watching) stateOf(ctx context.Context, asking bool, pending []conversation.Pending, usage conversation.Usage, closed bool) ThreadState {
-	st := ThreadState{Asking: asking, Usage: usage, Closed: closed}
+// stateOf returns st with what is pending, and where these calls stand.
+func (w *watching) stateOf(ctx context.Context, pending []conversation.Pending, st ThreadState) ThreadState {
 	for _, p := range pending {
 		call := PendingCall{ID: p.Call.ID, Operation: p.Call.Name}
 		if p.Authorizing {

@@ -109,7 +109,7 @@ func (m *Model) failure(e *reported, header http.Header) error {
 		// Its words may repeat a part of the key.
 		return conversation.Permanent(fmt.Errorf("the model's service answered %d: the key is not accepted", cmp.Or(e.status, http.StatusUnauthorized)))
 	case named("insufficient_quota"):
-		return conversation.Permanent(said)
+		return conversation.Exhausted(said)
 	case e.status == http.StatusTooManyRequests, e.status == 0 && named("rate_limit_exceeded", "rate_limit_error", "rate_limit"):
 		return &conversation.RetryError{Err: said, After: after(header)}
 	case e.status == http.StatusRequestTimeout, e.status == http.StatusConflict, e.status >= 500:

@@ -71,7 +71,7 @@ func TestReply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := fmt.Sprintf("%+v", *reply), `{Text:well Calls:[{ID:c1 CallID: Name:see Alias: Arguments:{"n":2}} {ID:c2 CallID: Name:look Alias: Arguments:{}}] Usage:{Input:0 Cached:0 Output:0}}`; got != want {
+	if got, want := fmt.Sprintf("%+v", *reply), `{Text:well Calls:[{ID:c1 CallID: Name:see Alias: Arguments:{"n":2}} {ID:c2 CallID: Name:look Alias: Arguments:{}}] Usage:{Input:0 Cached:0 Output:0} Model: Notes:[]}`; got != want {
 		t.Errorf("reply %s, want %s", got, want)
 	}
 	want := `{"messages":[{"content":"be brief","role":"system"},{"content":"look","role":"user"},` +

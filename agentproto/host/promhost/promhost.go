@@ -21,6 +21,13 @@
 //	millrace_events_dropped_total       by reason: unsubscribed, or left_out because there were too many
 //	millrace_views_total                views that were handed to the surface
 //
+// With the label model, the name of a model, which is empty for one without a name:
+//
+//	millrace_model_requests_total       times that it was asked
+//	millrace_model_failures_total       of these, that failed
+//	millrace_model_fallbacks_total      rounds in which another one was asked then
+//	millrace_model_tokens_total         by kind: input that it has read, cached being a part of it, and output
+//
 // Of the process:
 //
 //	millrace_prompts_open               what users are asked by this process
@@ -81,6 +88,11 @@ var (
 	noEvents    = newDesc("events_dropped_total", "Events of subscriptions that were dropped.", "toolset", "reason")
 	views       = newDesc("views_total", "Views that were handed to the surface.", "toolset")
 
+	requests  = newDesc("model_requests_total", "Times that a model was asked.", "model")
+	failures  = newDesc("model_failures_total", "Times that a model was asked and failed.", "model")
+	fallbacks = newDesc("model_fallbacks_total", "Rounds in which another model was asked in the place of this one.", "model")
+	tokens    = newDesc("model_tokens_total", "Tokens that a model has read or written, as its service counts.", "model", "kind")
+
 	prompts     = newDesc("prompts_open", "What users are asked by this process.")
 	memory      = newDesc("memory_bytes", "Memory in use, as the garbage collector found last.")
 	memoryBound = newDesc("memory_limit_bytes", "Memory that may be in use: when nine tenths are, no new calls are taken.")
@@ -108,7 +120,7 @@ var counters = []counter{
 
 // Describe says which metrics there may be.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{made, resolved, invocations, dropped, forwarded, events, noEvents, views, prompts, memory, memoryBound, bodies, bodiesBound} {
+	for _, d := range []*prometheus.Desc{made, resolved, invocations, dropped, forwarded, events, noEvents, views, requests, failures, fallbacks, tokens, prompts, memory, memoryBound, bodies, bodiesBound} {
 		to <- d
 	}
 }
@@ -120,6 +132,18 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, toolset := range slices.Sorted(maps.Keys(s.Toolsets)) {
 		counts := s.Toolsets[toolset]
 		collectCounts(to, strings.ToValidUTF8(toolset, "\uFFFD"), &counts)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Models)) {
+		counts, name := s.Models[name], strings.ToValidUTF8(name, "\uFFFD")
+		count := func(d *prometheus.Desc, value uint64, kind ...string) {
+			to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), append([]string{name}, kind...)...)
+		}
+		count(requests, counts.Requests)
+		count(failures, counts.Failures)
+		count(fallbacks, counts.Fallbacks)
+		count(tokens, uint64(max(0, counts.Usage.Input)), "input")
+		count(tokens, uint64(max(0, counts.Usage.Cached)), "cached")
+		count(tokens, uint64(max(0, counts.Usage.Output)), "output")
 	}
 	gauge := func(d *prometheus.Desc, value int64) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value))

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/agentproto/host/promhost"
 	"github.com/millrace/millrace/dataflow/inspect/prominspect"
@@ -35,6 +36,10 @@ func TestCollector(t *testing.T) {
 	}
 	rt := told{
 		Counts: counts(1), Others: counts(101), Toolsets: map[string]host.Counts{"http://a.test": counts(201), "http://b.test/\xff": counts(301)},
+		Models: map[string]conversation.ModelCounts{
+			"big":   {Requests: 1001, Failures: 1002, Fallbacks: 1003, Usage: conversation.Usage{Input: 1004, Cached: 1005, Output: 1006}},
+			"b\xff": {Requests: 1007},
+		},
 		Prompts: 1, Memory: host.Filled{Bytes: 2, Bound: 3}, Bodies: host.Filled{Bytes: 4, Bound: 5},
 	}
 	registry := prometheus.NewPedanticRegistry()
@@ -58,6 +63,11 @@ func TestCollector(t *testing.T) {
 			if !seen[float64(first+i)] {
 				t.Errorf("there is no value %d", first+i)
 			}
+		}
+	}
+	for n := 1001.0; n <= 1007; n++ {
+		if !seen[n] {
+			t.Errorf("there is no value %v of a model", n)
 		}
 	}
 	want := `# HELP millrace_calls_total Calls that were resolved.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host"
-	"github.com/millrace/millrace/dataflow"
 )
 
 // How much is shown at once, and for how long a request looks for it.
@@ -46,21 +45,10 @@ func callOf(st host.CallStanding) call {
 	return c
 }
 
-// states are the names by which calls are asked for.
-var states = map[string]func(host.CallStanding) bool{
-	"":           func(host.CallStanding) bool { return true },
-	"open":       func(st host.CallStanding) bool { return st.State != agentproto.Completed },
-	"pending":    func(st host.CallStanding) bool { return st.State == agentproto.Pending },
-	"oauth":      func(st host.CallStanding) bool { return st.State == agentproto.OAuthPending },
-	"choice":     func(st host.CallStanding) bool { return st.State == agentproto.ChoicePending },
-	"completed":  func(st host.CallStanding) bool { return st.State == agentproto.Completed },
-	"subscribed": func(st host.CallStanding) bool { return st.Subscribed },
-}
-
 // calls shows the calls that this process remembers.
 func (v *view) calls(q request) error {
 	values := q.r.URL.Query()
-	wanted := states[values.Get("state")]
+	wanted := CallFilter(values.Get("state"))
 	if wanted == nil {
 		return problem{http.StatusBadRequest, `"state" is open, pending, oauth, choice, completed or subscribed`}
 	}
@@ -73,43 +61,13 @@ func (v *view) calls(q request) error {
 		Thread string    `json:"-"`
 	}{At: time.Now().UTC(), Calls: []call{}, State: values.Get("state"), Thread: thread}
 	var err error
-	shown.Calls, shown.Next, err = find(q.r.Context(), values.Get("from"), v.rt.Calls, func(st host.CallStanding) (call, bool) {
+	shown.Calls, shown.Next, err = Find(q.r.Context(), values.Get("from"), pageLength, v.rt.Calls, func(st host.CallStanding) (call, bool) {
 		return callOf(st), wanted(st) && (thread == "" || st.Key.GroupID == thread)
 	})
 	if err != nil {
 		return err
 	}
 	return q.show("calls", "calls", shown)
-}
-
-// An each calls do with a page of what a runtime remembers.
-type each[S any] func(ctx context.Context, from dataflow.StatePlace, most int, do func(S)) (next dataflow.StatePlace, more bool, err error)
-
-// find returns a page of what is wanted, and where the next one begins. If little is wanted of much, a page has less than it might,
-// or nothing, when the time is up.
-func find[S, T any](ctx context.Context, from string, all each[S], wanted func(S) (T, bool)) (found []T, next string, err error) {
-	place, err := placeOf(from)
-	if err != nil {
-		return nil, "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	found = []T{}
-	for ended := time.Now().Add(patience / 2); ; {
-		var more bool
-		// No more than fit: what was looked at and not taken would be missing in the next page.
-		place, more, err = all(ctx, place, pageLength-len(found), func(s S) {
-			if t, ok := wanted(s); ok {
-				found = append(found, t)
-			}
-		})
-		if err != nil {
-			return nil, "", err
-		}
-		if !more || len(found) == pageLength || time.Now().After(ended) {
-			return found, nextOf(place, more), nil
-		}
-	}
 }
 
 // A happening is something that happened to a call.

@@ -3,19 +3,14 @@ package agentinspect
 import (
 	_ "embed"
 	"errors"
-	"fmt"
 	"html/template"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host"
-	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/inspect"
 )
 
@@ -41,7 +36,7 @@ var (
 	//go:embed page/pages.html
 	pagesHTML string
 
-	pages = template.Must(template.New("pages").Funcs(inspect.Funcs()).Funcs(template.FuncMap{"query": query, "web": web, "asked": asked, "states": stateNames}).Parse(pagesHTML))
+	pages = template.Must(template.New("pages").Funcs(inspect.Funcs()).Funcs(template.FuncMap{"query": query, "web": web, "asked": asked, "states": CallFilters}).Parse(pagesHTML))
 )
 
 // query returns parameters as they are in a link.
@@ -70,9 +65,6 @@ type shownPrompt struct {
 }
 
 func asked(p prompt, answers bool, at time.Time) shownPrompt { return shownPrompt{p, answers, at} }
-
-// stateNames returns the names by which calls are asked for.
-func stateNames() []string { return slices.Sorted(maps.Keys(states)) }
 
 // A view is a runtime as it is shown.
 type view struct {
@@ -145,6 +137,8 @@ func (q request) answer(err error) {
 	case err == nil:
 	case errors.As(err, &p):
 		q.page.Refuse(q.w, p.status, p.why)
+	case errors.Is(err, ErrBadPlace):
+		q.page.Refuse(q.w, http.StatusBadRequest, `"from" is what a page before has given as its next`)
 	case errors.Is(err, host.ErrNoModel):
 		q.page.Refuse(q.w, http.StatusNotFound, err.Error())
 	default: // the flow has ended, or a step goes on
@@ -161,28 +155,6 @@ func (q request) show(title, of string, shown any) error {
 	}
 	q.page.Write(q.w, http.StatusOK, title, pages.Lookup(of), shown)
 	return nil
-}
-
-// placeOf reads where a page begins, from what a page before has given as its next.
-func placeOf(text string) (p dataflow.StatePlace, err error) {
-	if text == "" {
-		return p, nil
-	}
-	partition, entry, ok := strings.Cut(text, ".")
-	n, wrong := strconv.Atoi(partition)
-	e, wrong2 := strconv.ParseUint(entry, 10, 32)
-	if !ok || wrong != nil || wrong2 != nil || n < 0 {
-		return p, problem{http.StatusBadRequest, `"from" is what a page before has given as its next`}
-	}
-	return dataflow.StatePlace{Partition: n, Entry: uint32(e)}, nil
-}
-
-// nextOf is what placeOf reads.
-func nextOf(p dataflow.StatePlace, more bool) string {
-	if !more {
-		return ""
-	}
-	return fmt.Sprintf("%d.%d", p.Partition, p.Entry)
 }
 
 // keyOf reads a call from the parameters thread and id.

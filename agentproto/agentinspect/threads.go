@@ -30,26 +30,9 @@ type thread struct {
 
 func threadOf(st conversation.Standing) thread {
 	return thread{
-		st.ID, st.UserID, st.Ancestors, stateOf(st), st.Messages, st.Asking, st.Pending, st.Authorizing, st.Subscriptions, st.Deferred,
+		st.ID, st.UserID, st.Ancestors, ThreadState(st), st.Messages, st.Asking, st.Pending, st.Authorizing, st.Subscriptions, st.Deferred,
 		st.Children, st.Views, st.Closed, st.Place,
 	}
-}
-
-// stateOf returns where a thread stands in a few words.
-func stateOf(st conversation.Standing) string {
-	switch {
-	case st.Place != "here":
-		return st.Place
-	case st.Closed:
-		return "closed"
-	case st.Asking:
-		return "the model is asked"
-	case st.Authorizing > 0:
-		return "waits for an authorization"
-	case st.Pending > 0:
-		return "waits for calls"
-	}
-	return "at rest"
 }
 
 // threads shows the threads that this process remembers.
@@ -60,7 +43,7 @@ func (v *view) threads(q request) error {
 		Next    string    `json:"next,omitempty"` // the parameter "from" of the next page
 	}{At: time.Now().UTC()}
 	var err error
-	shown.Threads, shown.Next, err = find(q.r.Context(), q.r.URL.Query().Get("from"), v.rt.Threads, func(st conversation.Standing) (thread, bool) {
+	shown.Threads, shown.Next, err = Find(q.r.Context(), q.r.URL.Query().Get("from"), pageLength, v.rt.Threads, func(st conversation.Standing) (thread, bool) {
 		return threadOf(st), true
 	})
 	if err != nil {

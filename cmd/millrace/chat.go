@@ -43,6 +43,7 @@ func chat(ctx context.Context, args []string) error {
 	state := fs.String("state", "state", "`folder` of that runtime, which has the token of its API")
 	tokenFile := fs.String("token-file", "", "`file` with the token, if it is not in that folder")
 	user := fs.String("user", "", "`name` by which tools know the user")
+	model := fs.String("model", "", "`name` of the model of a new session, where the runtime has several; the default unless given")
 	instructions := fs.String("instructions", "", "`text` for the model, in front of a new session")
 	var session string
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -65,7 +66,7 @@ func chat(ctx context.Context, args []string) error {
 		api: apiClient{*api, token}, thread: session, out: stdout,
 		typed: term.IsTerminal(int(os.Stdin.Fd())), last: -1,
 	}
-	open := sessionBody{ID: session, UserID: *user, Instructions: *instructions}
+	open := sessionBody{ID: session, UserID: *user, Instructions: *instructions, Model: *model}
 	if err := c.ask(ctx, http.MethodPost, "/sessions", open, http.StatusCreated); err != nil {
 		return err
 	}
@@ -221,7 +222,11 @@ func (c *chatting) line(ctx context.Context, line string) error {
 		return nil
 	}
 	c.said, c.sent = line, true
-	return c.say(ctx, path+"/messages", line)
+	body := struct {
+		Text string `json:"text"`
+		Key  string `json:"key"` // so that it can be said again when nobody knows whether it was taken in
+	}{line, rand.Text()}
+	return c.ask(ctx, http.MethodPost, path+"/messages", body, http.StatusAccepted)
 }
 
 // answer answers a choice.
@@ -307,38 +312,4 @@ func (c *chatting) until(ctx context.Context, do func() (done bool, err error)) 
 			return false, errors.Join(err, context.Cause(ctx))
 		}
 	}
-}
-
-// say tells the thread what the user says, once: if nobody knows whether it was taken in, the history does.
-func (c *chatting) say(ctx context.Context, path, text string) error {
-	body := struct {
-		Text string `json:"text"`
-	}{text}
-	doubt := false
-	_, err := c.until(ctx, func() (bool, error) {
-		if doubt {
-			status, answer, err := c.api.do(ctx, http.MethodGet, fmt.Sprintf("%s?from=%d", path, c.last+1), nil)
-			if err != nil || status != http.StatusOK {
-				return false, err
-			}
-			var more []follow.Message
-			if err := json.Unmarshal(answer, &more); err != nil {
-				return true, err
-			}
-			for _, m := range more {
-				if m.Kind == "user" && m.Text == text {
-					return true, nil
-				}
-			}
-		}
-		status, answer, err := c.api.do(ctx, http.MethodPost, path, body)
-		if doubt = err != nil || status == http.StatusServiceUnavailable; doubt {
-			return false, err
-		}
-		if status != http.StatusAccepted {
-			err = errors.New(problemIn(status, answer))
-		}
-		return true, err
-	})
-	return err
 }

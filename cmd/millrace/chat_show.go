@@ -82,6 +82,11 @@ func (c *chatting) showMessage(m *follow.Message) {
 			texts = append(texts, m.Content[i].String())
 		}
 		fmt.Fprintf(c.out, "← %s: %s\n", plain.Line(c.names[m.ID]), plain.Text(strings.Join(texts, "\n")))
+	case "summary":
+		for _, note := range m.Notes {
+			fmt.Fprintf(c.out, "! %s\n", plain.Line(note))
+		}
+		fmt.Fprintf(c.out, "(the first %d messages are summarized from here on)\n", m.From-1)
 	case "notice":
 		c.void("(the model has failed)")
 		fmt.Fprintf(c.out, "! %s\n", plain.Text(m.Text))
@@ -92,6 +97,9 @@ func (c *chatting) showMessage(m *follow.Message) {
 
 // showReply prints what of a reply was not printed while the model wrote it, and its calls.
 func (c *chatting) showReply(m *follow.Message) {
+	for _, note := range m.Notes {
+		fmt.Fprintf(c.out, "%s! %s\n", c.newLine(), plain.Line(note))
+	}
 	written := strings.TrimSuffix(c.written.String(), "\n")
 	rest, goes := strings.CutPrefix(m.Text, written)
 	if !goes {

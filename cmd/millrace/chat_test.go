@@ -56,12 +56,16 @@ type streamed struct{ asked chan *answering }
 type answering struct {
 	w    http.ResponseWriter
 	done chan struct{}
+	body string // of the request
 }
 
 func (s *streamed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	io.Copy(io.Discard, r.Body)
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	a := &answering{w, make(chan struct{})}
+	a := &answering{w, make(chan struct{}), string(body)}
 	select {
 	case s.asked <- a:
 	case <-r.Context().Done():

@@ -31,11 +31,14 @@ but state and one of tools and mcp:
      "files":  {"command": ["LOG=debug", "npx", "-y", "@modelcontextprotocol/server-filesystem", "/srv/files"]},
      "search": {"url": "https://mcp.example/mcp", "headers": {"Authorization": {"file": "/etc/millrace/search"}},
                 "repeat": {"create_issue": "never"}}},
-   "model": {"openai": "https://api.example/v1", "name": "m1", "key": {"file": "/etc/millrace/model.key"}},
+   "models": [
+     {"name": "big", "openai": "https://api.example/v1", "model": "m1", "key": {"file": "/etc/millrace/model.key"}, "fallback": ["local"]},
+     {"name": "local", "openai": "http://127.0.0.1:8080/v1", "model": "m2", "context": "64KiB"}],
    "nats":  {"servers": ["nats://10.0.0.1:4222"], "replicas": 3, "credentials": "/etc/millrace/nats.creds"}}
 
-Others are keep_for, partitions, witness, migration_key, accept_other_keys, max_result, ask_status, allow_http,
-allow_networks, allow_origins, model.script, and name, nkey, ca, cert, key, system, system_credentials and assume_durable of nats. A
+The first of the models is that of sessions that name none; "model": {"openai", "name", "key", "context"} is a single one, and "script" is in
+place of "openai" for one that is played. Others are keep_for, partitions, witness, migration_key, accept_other_keys, max_result, ask_status, allow_http,
+allow_networks, allow_origins, and name, nkey, ca, cert, key, system, system_credentials and assume_durable of nats. A
 secret is {"file": NAME} or {"env": NAME}, and never in the file itself; those of a program of mcp are its env, by the name
 of the variable. Names of files are relative to the
 working directory, as in flags.
@@ -82,7 +85,7 @@ func (f *serveFlags) look() error {
 	if err := f.servers.settle(); err != nil {
 		return err
 	}
-	_, err := modelOf(*f.model, *f.modelName, *f.modelKey)
+	_, err := f.models.open()
 	return err
 }
 

@@ -64,11 +64,13 @@ type config struct {
 	Tools []configTool         `json:"tools"`
 	MCP   map[string]configMCP `json:"mcp"`
 	Model struct {
-		OpenAI string       `json:"openai"`
-		Script string       `json:"script"`
-		Name   string       `json:"name" flag:"model-name"`
-		Key    configSecret `json:"key" flag:"model-key"`
+		OpenAI  string       `json:"openai"`
+		Script  string       `json:"script"`
+		Name    string       `json:"name" flag:"model-name"`
+		Key     configSecret `json:"key" flag:"model-key"`
+		Context string       `json:"context" flag:"model-context"`
 	} `json:"model"`
+	Models []configModel `json:"models"`
 }
 
 // A configTLS has the files of a listener. Its flags are tls-cert and tls-key, behind the prefix of its own.
@@ -93,6 +95,17 @@ type configMCP struct {
 	URL     string                  `json:"url"`
 	Headers map[string]configSecret `json:"headers"`
 	Repeat  map[string]string       `json:"repeat"` // by tool: never, if-safe or always
+}
+
+// A configModel is one of several models. The first one is the default.
+type configModel struct {
+	Name     string       `json:"name"`
+	OpenAI   string       `json:"openai"`
+	Script   string       `json:"script"`
+	Model    string       `json:"model"` // which one of the API
+	Key      configSecret `json:"key"`
+	Fallback []string     `json:"fallback"`
+	Context  string       `json:"context"`
 }
 
 // A configSecret says where a secret is. It is never in the file itself.
@@ -217,6 +230,16 @@ func (c *config) settings() (all []setting, err error) {
 	case m.Script != "":
 		all = append(all, setting{"model", "script:" + m.Script, "/model/script"})
 	}
+	if len(c.Models) > 0 && (c.Model.OpenAI != "" || c.Model.Script != "") {
+		return nil, errors.New("there are both /model and /models")
+	}
+	for i, m := range c.Models {
+		more, err := m.settings(fmt.Sprintf("/models/%d", i))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
 	key, err := c.Model.Key.place()
 	if err != nil {
 		return nil, fmt.Errorf("/model/key %w", err)
@@ -254,91 +277,6 @@ func settingsOf(v reflect.Value, at, prefix string, all []setting) []setting {
 	return all
 }
 
-// settings returns what the flags of a tool server are.
-func (t *configTool) settings(at string) (all []setting, err error) {
-	url := strings.TrimSuffix(t.URL, "/")
-	switch {
-	case t.URL == "" && t.Command == "":
-		return nil, fmt.Errorf("%s has neither a url nor a command", at)
-	case t.Command == "":
-		all = append(all, setting{"tool", t.URL, at + "/url"})
-	default:
-		all = append(all, setting{"tool-command", strings.TrimSpace(t.URL + " " + t.Command), at + "/command"})
-	}
-	if t.URL == "" && (len(t.Headers) > 0 || t.Secret != configSecret{} || len(t.Origins) > 0) {
-		return nil, fmt.Errorf("%s needs a url, at which its program listens, for headers, a secret and origins", at)
-	}
-	if all, err = placed(all, "tool-header", url+"|", t.Headers, at+"/headers/"); err != nil {
-		return nil, err
-	}
-	place, err := t.Secret.place()
-	if err != nil {
-		return nil, fmt.Errorf("%s/secret %w", at, err)
-	}
-	if place != "" {
-		all = append(all, setting{"secret", url + "=" + place, at + "/secret"})
-	}
-	for i, origin := range t.Origins {
-		all = append(all, setting{"allow-origin", url + "=" + origin, fmt.Sprint(at, "/origins/", i)})
-	}
-	return all, nil
-}
-
-// settings returns what the flags of an MCP server are.
-func (m configMCP) settings(name, at string) (all []setting, err error) {
-	switch {
-	case !mcpName.MatchString(name+"=x") || strings.ToUpper(name) == name:
-		return nil, fmt.Errorf("%s: a name has 1 to 32 letters, digits, _ and -, and not capitals alone", at)
-	case (len(m.Command) == 0) == (m.URL == ""):
-		return nil, fmt.Errorf("%s has to have a command or a url, and one of them only", at)
-	case m.URL != "" && len(m.Env) > 0:
-		return nil, fmt.Errorf("%s/env is for a command", at)
-	case m.URL == "" && len(m.Headers) > 0:
-		return nil, fmt.Errorf("%s/headers are for a url", at)
-	}
-	if all, err = placed(all, "mcp-header", name+"=", m.Headers, at+"/headers/"); err != nil {
-		return nil, err
-	}
-	env, err := placed(nil, "", "", m.Env, at+"/env/")
-	if err != nil {
-		return nil, err
-	}
-	text := m.URL
-	if text == "" {
-		var words []string
-		for _, v := range env {
-			words = append(words, quoted(v.text))
-		}
-		for _, w := range m.Command {
-			words = append(words, quoted(w))
-		}
-		text = strings.Join(words, " ")
-	}
-	all = append(all, setting{"mcp", name + "=" + text, at})
-	for _, tool := range slices.Sorted(maps.Keys(m.Repeat)) {
-		all = append(all, setting{"mcp-repeat", name + "=" + tool + "=" + m.Repeat[tool], at + "/repeat/" + tool})
-	}
-	return all, nil
-}
-
-// placed adds what flags say of secrets by name: NAME=@PLACE behind a prefix.
-func placed(all []setting, flag, prefix string, secrets map[string]configSecret, at string) ([]setting, error) {
-	for _, name := range slices.Sorted(maps.Keys(secrets)) {
-		place, err := secrets[name].place()
-		if err == nil && place == "" {
-			err = errors.New("has neither a file nor an env")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s%s %w", at, name, err)
-		}
-		all = append(all, setting{flag, prefix + name + "=@" + place, at + name})
-	}
-	return all, nil
-}
-
-// quoted writes a word as a command has it.
-func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
-
 // configFlag adds --config to the flags of a command. What it returns has to be called when the flags are parsed, and sets
 // those that are not given.
 func configFlag(fs *flag.FlagSet) (name *string, apply func() error) {
@@ -359,7 +297,7 @@ func configFlag(fs *flag.FlagSet) (name *string, apply func() error) {
 		fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 		tools, model, mcp := given["tool"] || given["tool-command"], given["model"], given["mcp"]
 		for _, s := range all {
-			if given[s.flag] || tools && strings.HasPrefix(s.at, "/tools/") || model && strings.HasPrefix(s.at, "/model/") || mcp && strings.HasPrefix(s.at, "/mcp/") {
+			if given[s.flag] || tools && strings.HasPrefix(s.at, "/tools/") || model && strings.HasPrefix(s.at, "/model") || mcp && strings.HasPrefix(s.at, "/mcp/") {
 				continue
 			}
 			if err := fs.Set(s.flag, s.text); err != nil {

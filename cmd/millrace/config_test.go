@@ -52,7 +52,8 @@ func TestConfigIsFlags(t *testing.T) {
 			{"url": "http://127.0.0.1:9", "command": "tool --listen {port}"}],
 		"mcp": {"b": {"command": ["LOG=debug", "it's", "a b"], "env": {"TOKEN": {"env": "TEST_HEADER"}}, "repeat": {"t": "never"}},
 			"a": {"url": "https://mcp.example/mcp", "headers": {"authorization": {"env": "TEST_HEADER"}}}},
-		"model": {"openai": "https://m/v1", "name": "m1", "key": {"env": "TEST_HEADER"}}
+		"models": [{"name": "big", "openai": "https://m/v1", "model": "m1", "key": {"env": "TEST_HEADER"}, "fallback": ["s", "t"], "context": "1MiB"},
+			{"name": "s", "openai": "http://127.0.0.1:5", "model": "m2"}, {"name": "t", "script": "f"}]
 	}`, cert, key, whsec)
 	f, err := parseServe([]string{"--config", writeConfig(t, filepath.Join(dir, "c.json"), text)})
 	if err != nil {
@@ -63,7 +64,8 @@ func TestConfigIsFlags(t *testing.T) {
 	for name, want := range map[string]string{
 		"state": "/s", "keep-for": "72h0m0s", "partitions": "4", "memory": "0", "timeout": "2m0s", "max-result": "2MiB", "ask-status": "true",
 		"api": "127.0.0.1:1", "api-host": "a b", "api-tls-cert": cert, "callback-tls-key": key, "nats": "nats://x", "replicas": "5", "tool": "https://tools.example/",
-		"tool-command": "http://127.0.0.1:9 tool --listen {port}", "model": "openai:https://m/v1", "model-name": "m1", "model-key": "env:TEST_HEADER",
+		"tool-command": "http://127.0.0.1:9 tool --listen {port}", "model": "big=openai:https://m/v1 s=openai:http://127.0.0.1:5 t=script:f", "model-name": "big=m1 s=m2",
+		"model-key": "big=env:TEST_HEADER", "model-fallback": "big=s,t", "model-context": "big=1MiB",
 		"allow-network": "[10.0.0.0/8]", "allow-origin": "https://files.example https://tools.example=https://o.example",
 	} {
 		if set[name] != want {
@@ -81,24 +83,34 @@ func TestConfigIsFlags(t *testing.T) {
 		!slices.Equal(b.Command, []string{"it's", "a b"}) || b.Env["TOKEN"] != "Bearer x" || b.Env["LOG"] != "debug" || b.Repeat["t"] != "never" {
 		t.Errorf("the MCP servers are %+v", f.servers.all)
 	}
+	specs, err := f.models.specs()
+	if err != nil || len(specs) != 3 || specs[0].name != "big" || specs[0].at != "https://m/v1" || specs[0].model != "m1" || specs[0].key != "env:TEST_HEADER" ||
+		!slices.Equal(specs[0].fallback, []string{"s", "t"}) || specs[0].context != 1<<20 || specs[1].context != contextOf || specs[2].kind != "script" || specs[2].context != 0 {
+		t.Errorf("the models are %+v, %v", specs, err)
+	}
 	f.VisitAll(func(f *flag.Flag) {
 		if _, ok := set[f.Name]; !ok && f.Name != "config" && f.Name != "leash" {
 			t.Errorf("no member of the configuration sets --%s", f.Name)
 		}
 	})
 
-	f, err = parseServe([]string{"--config", filepath.Join(dir, "c.json"), "--timeout", "3m", "--tool", "http://127.0.0.1:7", "--model", ""})
+	f, err = parseServe([]string{"--config", filepath.Join(dir, "c.json"), "--model", "script:g"})
+	if specs, wrong := f.models.specs(); err != nil || wrong != nil || len(specs) != 1 || specs[0].name != onlyModel || specs[0].at != "g" {
+		t.Errorf("a --model does not win: %+v, %v, %v", specs, err, wrong)
+	}
+	f, err = parseServe([]string{"--config", filepath.Join(dir, "c.json"), "--timeout", "3m", "--tool", "http://127.0.0.1:7"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *f.timeout != 3*time.Minute || !slices.Equal(f.tools.tools, urls{"http://127.0.0.1:7"}) || len(f.tools.commands)+len(f.secrets) != 0 || *f.model != "" || *f.kept.state != "/s" {
-		t.Errorf("flags do not win: %v %v %v %q", *f.timeout, f.tools.tools, f.secrets, *f.model)
+	if *f.timeout != 3*time.Minute || !slices.Equal(f.tools.tools, urls{"http://127.0.0.1:7"}) || len(f.tools.commands)+len(f.secrets) != 0 || *f.kept.state != "/s" {
+		t.Errorf("flags do not win: %v %v %v", *f.timeout, f.tools.tools, f.secrets)
 	}
 }
 
 // What is wrong with a file is said with its place, and a value that may be a secret is not repeated.
 func TestBadConfigs(t *testing.T) {
 	dir := t.TempDir()
+	script := writeConfig(t, filepath.Join(dir, "script.json"), "[]")
 	const good = `"state": "s", "tools": [{"url": "http://127.0.0.1:1"}]`
 	for text, want := range map[string]string{
 		`{` + good + `}`:                         "",
@@ -114,28 +126,39 @@ func TestBadConfigs(t *testing.T) {
 		`{` + good + `, "model": {"openai": "https://m/v1", "script": "x"}}`:                                 "/model has both",
 		`{` + good + `, "model": {"openai": "https://m/v1", "name": "m", "key": {"env": "X", "file": "y"}}}`: "/model/key has both",
 		`{` + good + `, "model": {"openai": "https://m/v1", "name": "m", "key": {"env": "MILLRACE_UNSET"}}}`: "MILLRACE_UNSET of the environment is not set",
-		`{"state": "s", "tools": [{}]}`:                                                                    "/tools/0 has neither a url nor a command",
-		`{"state": "s", "tools": []}`:                                                                      "no tool server",
-		`{"tools": [{"url": "http://127.0.0.1:1"}]}`:                                                       "no --state folder",
-		`{"state": "s", "tools": [{"url": "http://127.0.0.1:1", "headers": {"A": {}}}]}`:                   "/tools/0/headers/A has neither",
-		`{"state": "s", "tools": [{"url": "http://127.0.0.1:1", "headers": {"A": {"file": "/no/such"}}}]}`: "/no/such",
-		`{"state": "s", "tools": [{"command": "x {port}", "secret": {"file": "y"}}]}`:                      "/tools/0 needs a url",
-		`{` + good + `, "api": {"tls": {"cert": "x"}}}`:                                                    "--api-tls-cert: a certificate and its key need each other",
-		`{` + good + `, "api": {"tls": {"cert": "x", "key": "y"}}}`:                                        "--api-tls-cert: certificate: open x",
-		`{` + good + `, "api": {"listen": "0.0.0.0:7341"}}`:                                                "has no token_file", // SE06
-		`{` + good + `, "mcp": {"a": {}}}`:                                                                 "/mcp/a has to have a command or a url",
-		`{` + good + `, "mcp": {"a": {"command": ["x"], "url": "https://x"}}}`:                             "/mcp/a has to have a command or a url", // SE05
-		`{` + good + `, "mcp": {"A": {"command": ["x"]}}}`:                                                 "/mcp/A: a name has",
-		`{` + good + `, "mcp": {"a": {"command": ["x"], "env": {"K": "canary"}}}}`:                         "/mcp/a/env/K has to be an object",
-		`{` + good + `, "mcp": {"a": {"command": ["x"], "env": {"K": {}}}}}`:                               "/mcp/a/env/K has neither",
-		`{` + good + `, "mcp": {"a": {"url": "https://x", "env": {"K": {"env": "X"}}}}}`:                   "/mcp/a/env is for a command",
-		`{` + good + `, "allow_networks": ["x"]}`:                                                          "/allow_networks/0: ",
+		`{"state": "s", "tools": [{}]}`:                                                                                                           "/tools/0 has neither a url nor a command",
+		`{"state": "s", "tools": []}`:                                                                                                             "no tool server",
+		`{"tools": [{"url": "http://127.0.0.1:1"}]}`:                                                                                              "no --state folder",
+		`{"state": "s", "tools": [{"url": "http://127.0.0.1:1", "headers": {"A": {}}}]}`:                                                          "/tools/0/headers/A has neither",
+		`{"state": "s", "tools": [{"url": "http://127.0.0.1:1", "headers": {"A": {"file": "/no/such"}}}]}`:                                        "/no/such",
+		`{"state": "s", "tools": [{"command": "x {port}", "secret": {"file": "y"}}]}`:                                                             "/tools/0 needs a url",
+		`{` + good + `, "api": {"tls": {"cert": "x"}}}`:                                                                                           "--api-tls-cert: a certificate and its key need each other",
+		`{` + good + `, "api": {"tls": {"cert": "x", "key": "y"}}}`:                                                                               "--api-tls-cert: certificate: open x",
+		`{` + good + `, "api": {"listen": "0.0.0.0:7341"}}`:                                                                                       "has no token_file", // SE06
+		`{` + good + `, "mcp": {"a": {}}}`:                                                                                                        "/mcp/a has to have a command or a url",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "url": "https://x"}}}`:                                                                    "/mcp/a has to have a command or a url", // SE05
+		`{` + good + `, "mcp": {"A": {"command": ["x"]}}}`:                                                                                        "/mcp/A: a name has",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "env": {"K": "canary"}}}}`:                                                                "/mcp/a/env/K has to be an object",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "env": {"K": {}}}}}`:                                                                      "/mcp/a/env/K has neither",
+		`{` + good + `, "mcp": {"a": {"url": "https://x", "env": {"K": {"env": "X"}}}}}`:                                                          "/mcp/a/env is for a command",
+		`{` + good + `, "models": [{"name": "a", "script": "SCRIPT"}, {"name": "b", "script": "SCRIPT", "fallback": ["a"], "context": "16KiB"}]}`: "",
+		`{` + good + `, "models": [{"name": "a", "script": "SCRIPT", "fallback": ["b"]}]}`:                                                        `falls back to "b", and there is none`,
+		`{` + good + `, "models": [{"name": "a", "script": "SCRIPT"}, {"name": "a", "script": "SCRIPT"}]}`:                                        `two models "a"`,
+		`{` + good + `, "models": [{"script": "SCRIPT"}]}`:                                                                                        "/models/0/name: a name has",
+		`{` + good + `, "models": [{"name": "a"}]}`:                                                                                               "/models/0 has to have openai or script",
+		`{` + good + `, "models": [{"name": "a", "openai": "https://m/v1"}]}`:                                                                     `"a" has none`,
+		`{` + good + `, "models": [{"name": "a", "openai": "m", "model": "x"}]}`:                                                                  "there has to be a URL",
+		`{` + good + `, "models": [{"name": "a", "openai": "https://m", "model": "x", "key": {"file": "/no/such"}}]}`:                             "/no/such",
+		`{` + good + `, "models": [{"name": "a", "script": "SCRIPT", "context": "1KiB"}]}`:                                                        "from 16KiB to 64MiB",
+		`{` + good + `, "models": [{"name": "a", "script": "SCRIPT", "contxt": "1KiB"}]}`:                                                         "/models/0/contxt is not a member",
+		`{` + good + `, "model": {"script": "SCRIPT"}, "models": [{"name": "a", "script": "SCRIPT"}]}`:                                            "both /model and /models",
+		`{` + good + `, "allow_networks": ["x"]}`:                                                                                                 "/allow_networks/0: ",
 		`[]`:   "has to be an object",
 		`{`:    "unexpected EOF",
 		`{} 1`: "invalid character",
 		`{"a": "` + strings.Repeat("x", mostConfig) + `"}`: "more than",
 	} {
-		name := writeConfig(t, filepath.Join(dir, "c.json"), text)
+		name := writeConfig(t, filepath.Join(dir, "c.json"), strings.ReplaceAll(text, "SCRIPT", script))
 		f, err := parseServe([]string{"--config", name})
 		if err == nil {
 			err = f.look()
@@ -153,13 +176,13 @@ func TestBadConfigs(t *testing.T) {
 // The example that 'millrace check -h' shows is a configuration.
 func TestConfigOfTheUsage(t *testing.T) {
 	_, text, _ := strings.Cut(checkUsage, "but state and one of tools and mcp:\n")
-	text, _, _ = strings.Cut(text, "\n\nOthers are")
+	text, _, _ = strings.Cut(text, "\n\nThe first of")
 	text = strings.ReplaceAll(text, `"tls": {…}`, `"tls": {"cert": "c", "key": "k"}`)
 	c, err := readConfig(writeConfig(t, filepath.Join(t.TempDir(), "c.json"), text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.settings(); err != nil || len(c.Tools) != 2 || c.Model.Key.File == "" {
+	if _, err := c.settings(); err != nil || len(c.Tools) != 2 || len(c.Models) != 2 || c.Models[0].Key.File == "" {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

@@ -36,6 +36,9 @@ made and read over HTTP, at --api:
                                  of more than 1 KiB for ten minutes after it was read,
                                  and then a text says how large it was
   DELETE /calls/THREAD/ID        cancels it
+  GET    /calls                  calls that this process remembers, ?thread=ID&state=open if you like;
+                                 50 unless ?limit= says otherwise, up to 500, and the next ones
+                                 ?after= what "next" says
   DELETE /threads/THREAD         closes a thread and resolves its calls
   GET    /calls/THREAD/ID/state  where it stands, and what its user is asked; at the next change
                                  after ?after=VERSION&wait=30s
@@ -48,8 +51,11 @@ made and read over HTTP, at --api:
 
 With --model it holds conversations as well:
 
-  POST   /sessions                   {"id", "user_id", "images", "instructions"}: opens one; 201
-  POST   /threads/THREAD/messages    {"text"}: what the user says; 202 when it is kept
+  POST   /sessions                   {"id", "user_id", "images", "instructions", "model"}: opens one; 201
+  GET    /sessions                   the sessions, with the tokens that their models have read and written;
+                                     pages as of /calls; GET /threads has their children too
+  POST   /threads/THREAD/messages    {"text", "key"}: what the user says; 202 when it is kept. With a
+                                     key of 1 to 256 bytes it can be said again: 202, and nothing changes
   GET    /threads/THREAD/messages    the history ?from=N on; waits for more within ?wait=30s
   GET    /threads/THREAD/events      server-sent events ?from=N on: messages, and what the model
                                      writes while it does; Last-Event-ID goes on behind that message
@@ -121,7 +127,7 @@ type serveFlags struct {
 	keep                                 keepFor
 	listen, public, address              *string
 	watch, backups, tokenFile, migration *string
-	model, modelName, modelKey           *string
+	models                               modelFlags
 	apiHosts                             urls
 	apiTLS, callbackTLS                  tlsFlags
 	witness                              func() durable.Witness
@@ -159,9 +165,7 @@ func parseServe(args []string) (f *serveFlags, err error) {
 	f.tokenFile = fs.String("token-file", "", "`file` with the token of the API, in place of api.token in the --state folder")
 	f.witness = witnessFlag(fs)
 	fs.Var(&f.keep, "keep-for", "how `long` steps are kept for 'millrace log show', and not only those since the last snapshots: a duration such as 72h, by the time of the history, or forever, which 'millrace log replay' of any step needs")
-	f.model = fs.String("model", "", "who answers in conversations: script:`FILE`, a JSON array of replies, or openai:URL, an API like OpenAI's")
-	f.modelName = fs.String("model-name", "", "which model of that API answers; its key is "+keyEnv+" of the environment")
-	f.modelKey = fs.String("model-key", "", "`file` with the key of that API, or env:NAME for another variable of the environment")
+	f.models.add(fs)
 	f.migration = fs.String("migration-key", "", "`file` with the key that runtimes have in common which move sessions between them; made if there is none")
 	fs.Var(f.secrets, "secret", "`URL=FILE`: a tool server, as for --tool, and the whsec_ secrets, one to a line, that sign what passes between it and this; URL=env:NAME for a variable of the environment; may be given more than once")
 	f.status = fs.Bool("ask-status", false, "ask the tool servers now and then whether they have a call still; they must have the extension /tool_call_status")
@@ -203,6 +207,9 @@ func (f *serveFlags) wrong() error {
 		return errors.New("--backups needs --monitor, where backups are asked for")
 	case f.callbackTLS.given() && *f.public == "":
 		return errors.New("--callback-tls-cert needs --public, the https URL for which the certificate is")
+	}
+	if _, err := f.models.specs(); err != nil {
+		return err
 	}
 	if err := f.apiTLS.check(); err != nil {
 		return fmt.Errorf("--api-tls-cert: %w", err)
@@ -258,7 +265,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answers, err := modelOf(*f.model, *f.modelName, *f.modelKey)
+	answers, err := f.models.open()
 	if err != nil {
 		return err
 	}

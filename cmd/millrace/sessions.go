@@ -26,6 +26,7 @@ type sessionBody struct {
 	UserID       string `json:"user_id"`
 	Images       bool   `json:"images"`
 	Instructions string `json:"instructions"`
+	Model        string `json:"model,omitempty"` // empty is the default
 }
 
 // A sessionOpened says what an opened session may use.
@@ -40,7 +41,7 @@ func (a api) openSession(w http.ResponseWriter, r *http.Request) {
 	if !body(w, r, &b) {
 		return
 	}
-	if _, err := a.rt.OpenSession(r.Context(), host.SessionRequest{ID: b.ID, UserID: b.UserID, Images: b.Images, Instructions: b.Instructions}); err != nil {
+	if _, err := a.rt.OpenSession(r.Context(), host.SessionRequest{ID: b.ID, UserID: b.UserID, Images: b.Images, Instructions: b.Instructions, Model: b.Model}); err != nil {
 		failed(w, err)
 		return
 	}
@@ -62,6 +63,7 @@ func (a api) openSession(w http.ResponseWriter, r *http.Request) {
 func (a api) say(w http.ResponseWriter, r *http.Request) {
 	var b struct {
 		Text string `json:"text"`
+		Key  string `json:"key"`
 	}
 	if !body(w, r, &b) {
 		return
@@ -70,7 +72,13 @@ func (a api) say(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, problem{`"text" is what the user says: it is required`})
 		return
 	}
-	if err := a.thread(r).Say(r.Context(), b.Text); err != nil {
+	var err error
+	if b.Key == "" {
+		err = a.thread(r).Say(r.Context(), b.Text)
+	} else {
+		_, err = a.thread(r).SayOnce(r.Context(), b.Key, b.Text)
+	}
+	if err != nil {
 		failed(w, err)
 		return
 	}
@@ -231,7 +239,7 @@ func failed(w http.ResponseWriter, err error) {
 		answer(w, http.StatusConflict, problem{err.Error()})
 	case errors.Is(err, host.ErrNoModel):
 		answer(w, http.StatusConflict, problem{"this runtime was started without --model"})
-	case errors.Is(err, host.ErrBadID):
+	case errors.Is(err, host.ErrBadID), errors.Is(err, host.ErrUnknownModel), errors.Is(err, conversation.ErrBadName):
 		answer(w, http.StatusBadRequest, problem{err.Error()})
 	default:
 		unavailable(w, err)

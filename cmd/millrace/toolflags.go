@@ -136,6 +136,16 @@ func (s *size) String() string {
 
 // Set takes a number of bytes, or one of KiB or MiB with that behind it.
 func (s *size) Set(text string) error {
+	n, err := bytesOf(text)
+	if err != nil || n < leastSize || n > mostSize {
+		return fmt.Errorf("it has to be a number of bytes from 64KiB to 64MiB")
+	}
+	*s = size(n)
+	return nil
+}
+
+// bytesOf reads a number of bytes, or one of KiB or MiB with that behind it.
+func bytesOf(text string) (int64, error) {
 	number, unit := text, int64(1)
 	if n, ok := strings.CutSuffix(text, "KiB"); ok {
 		number, unit = n, 1<<10
@@ -143,9 +153,8 @@ func (s *size) Set(text string) error {
 		number, unit = n, 1<<20
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 32)
-	if err != nil || int64(n)*unit < leastSize || int64(n)*unit > mostSize {
-		return fmt.Errorf("it has to be a number of bytes from 64KiB to 64MiB")
+	if err != nil {
+		return 0, fmt.Errorf("%q is no number of bytes", text)
 	}
-	*s = size(int64(n) * unit)
-	return nil
+	return int64(n) * unit, nil
 }

@@ -7,14 +7,16 @@
 // threadId, which is opened if it is not there, and the run ends when the model has answered. Without a new
 // message a run shows what is going on, which is how an interface goes on that was cut off: AG-UI has no
 // numbers to resume by, so each run begins with a MESSAGES_SNAPSHOT of the history. Messages from it have ids of the form m7; one
-// of the user's with such an id was said before.
+// of the user's with such an id was said before, and so was one with the id and the text of a run before: who
+// repeats a request, because the answer was lost, says its message once.
 //
 //	RUN_STARTED, MESSAGES_SNAPSHOT
 //	STATE_SNAPSHOT                    where the thread stands and what the user is asked, whenever it changes
 //	TEXT_MESSAGE_START, CONTENT, END  what the model writes while it does
 //	TOOL_CALL_START, ARGS, END        a call, when it is made
 //	TOOL_CALL_RESULT                  its result
-//	CUSTOM                            name "view": what a view shows
+//	CUSTOM                            name "view": what a view shows; "summary": from here on the model is shown a summary in the
+//	                                  place of the first messages; "notes": which models did not answer before
 //	RUN_FINISHED, RUN_ERROR           the turn is over; the model could not be asked
 //
 // What a model has written in an attempt that failed is taken back by another MESSAGES_SNAPSHOT. Prompts are answered
@@ -25,6 +27,8 @@ package agui
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -95,7 +99,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, fmt.Errorf("not a RunAgentInput: %w", err))
 		return
 	}
-	said, err := in.said()
+	said, name, err := in.said()
 	switch {
 	case in.ThreadID == "" || in.RunID == "":
 		err = errors.New("threadId and runId are required")
@@ -126,7 +130,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		before, err = thread.Status(r.Context())
 	}
 	if err == nil && said != "" {
-		err = thread.Say(r.Context(), said)
+		var again bool
+		if again, err = thread.SayOnce(r.Context(), name, said); again {
+			said = ""
+			before, err = thread.Status(r.Context())
+		}
 	}
 	if err != nil {
 		refuse(w, statusOf(err), err)
@@ -141,25 +149,38 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	run.follow(r.Context(), thread)
 }
 
-// said returns what the user says with this run, or "" for nothing new.
-func (in *input) said() (string, error) {
+// said returns what the user says with this run, or "" for nothing new, and the name under which that is said once: it is made of
+// the message, so that a client which repeats it, because the answer was lost, says it once.
+func (in *input) said() (text, name string, err error) {
 	if len(in.Messages) == 0 {
-		return "", nil
+		return "", "", nil
 	}
 	last := in.Messages[len(in.Messages)-1]
 	if last.Role != "user" || ours(last.ID) {
-		return "", nil
+		return "", "", nil
 	}
-	var text string
-	if last.Content.Kind() == '"' {
-		err := json.Unmarshal(last.Content, &text)
+	if text, err = textOf(last.Content); err != nil {
+		return "", "", err
+	}
+	id := last.ID
+	if id == "" {
+		id = "run " + in.RunID
+	}
+	sum := sha256.Sum256([]byte(id + "\x00" + text))
+	return text, "agui:" + base64.RawURLEncoding.EncodeToString(sum[:]), nil
+}
+
+// textOf returns the content of a message.
+func textOf(content jsontext.Value) (text string, err error) {
+	if content.Kind() == '"' {
+		err := json.Unmarshal(content, &text)
 		return text, err
 	}
 	var parts []struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
 	}
-	if err := json.Unmarshal(last.Content, &parts); err != nil {
+	if err := json.Unmarshal(content, &parts); err != nil {
 		return "", fmt.Errorf("the content of the last message: %w", err)
 	}
 	for _, p := range parts {

@@ -230,3 +230,44 @@ console.log(n)`
 	}
 	t.Logf("%s events are as the schemas have them", bytes.TrimSpace(out))
 }
+
+// TestRunRepeated repeats requests whose answer was lost: while the turn goes on, behind its end, and under another run. The message
+// is said once; another text under the same id is another message.
+func TestRunRepeated(t *testing.T) {
+	rt, web := start(t)
+	lost, cancel := context.WithCancel(t.Context())
+	const message = `{"id":"u1","role":"user","content":"hello"}`
+	body := `{"threadId":"t1","runId":"r1","messages":[` + message + `]}`
+	r, err := http.NewRequestWithContext(lost, "POST", web.URL, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	cancel()
+	for range 3 {
+		_, again := run(t, web, message)
+		if got := types(again); !strings.HasPrefix(got, "RUN_STARTED; MESSAGES_SNAPSHOT") || !strings.HasSuffix(got, "RUN_FINISHED") {
+			t.Errorf("the run again is %s", got)
+		}
+	}
+	run(t, web, `{"id":"u1","role":"user","content":"hello again"}`)
+	run(t, web, `{"role":"user","content":"without an id"}`)
+	run(t, web, `{"role":"user","content":"without an id"}`)
+	history, err := rt.Thread("t1").History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, m := range history {
+		if m.Text != "" && m.Kind == conversation.User || m.Kind == conversation.Assistant {
+			said = append(said, m.Text)
+		}
+	}
+	if got := strings.Join(said, "; "); got != "hello; You said hello; hello again; You said hello again; without an id; You said without an id" {
+		t.Errorf("said is %s", got)
+	}
+}

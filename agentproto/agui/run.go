@@ -91,11 +91,16 @@ func (r *run) message(m *conversation.Message) {
 		r.send(map[string]any{"type": "TOOL_CALL_RESULT", "messageId": id, "toolCallId": m.Result.ID, "content": m.Result.Text(), "role": "tool"})
 	case conversation.Notice:
 		r.failure = m.Text
+	case conversation.Summarized:
+		r.send(map[string]any{"type": "CUSTOM", "name": "summary", "value": follow.MessageOf(m)})
 	}
 }
 
 // reply sends what of a message of the model's was not sent while it was written.
 func (r *run) reply(m *conversation.Message, id string) {
+	if len(m.Notes) > 0 {
+		r.send(map[string]any{"type": "CUSTOM", "name": "notes", "value": m.Notes})
+	}
 	rest, goes := strings.CutPrefix(m.Text, r.written.String())
 	if !goes {
 		r.void()

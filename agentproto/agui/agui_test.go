@@ -231,8 +231,8 @@ console.log(n)`
 	t.Logf("%s events are as the schemas have them", bytes.TrimSpace(out))
 }
 
-// TestRunRepeated repeats requests whose answer was lost: while the turn goes on, behind its end, and under another run. The message
-// is said once; another text under the same id is another message.
+// TestRunRepeated repeats requests whose answer was lost: while the turn goes on, and behind its end. The message
+// is said once; another text under the same id is another message, and so is the same text under another id.
 func TestRunRepeated(t *testing.T) {
 	rt, web := start(t)
 	lost, cancel := context.WithCancel(t.Context())
@@ -255,6 +255,7 @@ func TestRunRepeated(t *testing.T) {
 		}
 	}
 	run(t, web, `{"id":"u1","role":"user","content":"hello again"}`)
+	run(t, web, `{"id":"u2","role":"user","content":"hello"}`)
 	run(t, web, `{"role":"user","content":"without an id"}`)
 	run(t, web, `{"role":"user","content":"without an id"}`)
 	history, err := rt.Thread("t1").History(t.Context())
@@ -267,7 +268,7 @@ func TestRunRepeated(t *testing.T) {
 			said = append(said, m.Text)
 		}
 	}
-	if got := strings.Join(said, "; "); got != "hello; You said hello; hello again; You said hello again; without an id; You said without an id" {
+	if got := strings.Join(said, "; "); got != "hello; You said hello; hello again; You said hello again; hello; You said hello; without an id; You said without an id" {
 		t.Errorf("said is %s", got)
 	}
 }

@@ -88,8 +88,10 @@ func (c *Client) Follow(ctx context.Context, thread string, from int) iter.Seq2[
 			select {
 			case <-timer.C:
 			case <-ctx.Done():
+				timer.Stop()
+				yield(Event{}, context.Cause(ctx))
+				return
 			}
-			timer.Stop()
 			pause = min(2*pause, longPause)
 		}
 	}

@@ -45,7 +45,7 @@ type threadBody struct {
 	Pending   int                           `json:"pending"`
 	Usage     conversation.Usage            `json:"usage,omitzero"`
 	Models    map[string]conversation.Usage `json:"models,omitempty"` // the usage by the model
-	Closed    bool                          `json:"closed,omitempty"`
+	Closed    bool                          `json:"closed,omitzero"`
 }
 
 // threads answers with a page of threads.

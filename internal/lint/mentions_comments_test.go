@@ -82,7 +82,7 @@ var aliases = map[string]map[string]string{
 // checkNumbers looks at the decisions and cases that a text names.
 func (d *checker) checkNumbers(text string) (wrong []string) {
 	for _, m := range decision.FindAllStringSubmatch(text, -1) {
-		if n := m[1] + m[2]; n < "0100" && !slices.ContainsFunc(slices.Collect(maps.Keys(d.bases)), func(name string) bool { return strings.HasPrefix(name, n+"-") }) {
+		if n := m[1] + m[2]; n < "1000" && !slices.ContainsFunc(slices.Collect(maps.Keys(d.bases)), func(name string) bool { return strings.HasPrefix(name, n+"-") }) {
 			wrong = append(wrong, "there is no decision "+n)
 		}
 	}

@@ -73,7 +73,7 @@ func TestMentionsFound(t *testing.T) {
 		{inComment, " [Options].Cue", "Options.Cue"},
 		{inComment, " (cases R02 to R04, decision 0007)", ""},
 		{inComment, " (case R99)", "R99"},
-		{inComment, " (decision 0099)", "0099"},
+		{inComment, " (decision 0999)", "0999"},
 		{inSpan, "OPENAI_API_KEY", ""},
 		{inSpan, "OPENAI_API_KAY", "OPENAI_API_KAY"},
 		{d.checkMembers, `"callback_ms": 5,`, ""},

@@ -25,6 +25,8 @@ type Policy struct {
 	// Pages begins the paths of pages, which people open in a browser. The guard checks
 	// only their Host. Empty means that there are none.
 	Pages string
+	// Open are paths that need no token.
+	Open []string
 }
 
 // Guard returns a handler that passes to h what a policy allows, and answers the rest:
@@ -42,6 +44,13 @@ type Policy struct {
 // is wrong. There are no CORS headers: no page may read anything.
 func Guard(p Policy, h http.Handler) http.Handler {
 	hosts := newHosts(p.Hosts)
+	bodies := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if problem, status := wrongBody(p, r); status != 0 {
+			Refuse(w, r, status, problem)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("X-Content-Type-Options", "nosniff")
@@ -62,14 +71,11 @@ func Guard(p Policy, h http.Handler) http.Handler {
 			Refuse(w, r, http.StatusForbidden, "requests from pages in a browser are not accepted")
 			return
 		}
-		if p.Token != nil && !p.Token.admits(w, r) {
+		if p.Token != nil && !slices.Contains(p.Open, r.URL.EscapedPath()) {
+			p.Token.admit(w, r, bodies)
 			return
 		}
-		if problem, status := wrongBody(p, r); status != 0 {
-			Refuse(w, r, status, problem)
-			return
-		}
-		h.ServeHTTP(w, r)
+		bodies.ServeHTTP(w, r)
 	})
 }
 

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
@@ -20,6 +21,12 @@ const (
 
 // A Token is the bearer token of a listener. Only its digest is kept.
 type Token struct {
+	// Others admits tokens besides this one, such as those of users. A request with a token that it takes goes on with the context
+	// that it returns, and end is called when the request is answered. Nil takes none. It is set before the token is used.
+	Others func(r *http.Request, text string) (ctx context.Context, end func(), ok bool)
+	// Metadata is the URL of the metadata (RFC 9728) that says where tokens come from, which answers name. Empty means that there is none.
+	Metadata string
+
 	digest [sha256.Size]byte
 
 	mu      sync.Mutex
@@ -39,49 +46,87 @@ func NewToken(text string) *Token {
 	return &Token{digest: sha256.Sum256([]byte(text)), guesses: map[string]*guesses{}}
 }
 
-// People returns a handler that passes to h what has the token: as a bearer token, or as the password
+// People returns a handler that passes to h what has the token, and no other one: as a bearer token, or as the password
 // of any name, for which browsers ask who opens a page.
 func (t *Token) People(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if t.admitsBy(w, r, true) {
+		text, given := bearerOf(r)
+		if _, password, ok := r.BasicAuth(); ok && !given {
+			text, given = password, true
+		}
+		switch {
+		case given && t.is(text):
 			h.ServeHTTP(w, r)
+		case given && t.tooMany(w, r):
+		default:
+			w.Header().Set("WWW-Authenticate", `Basic realm="the token is the password", charset="UTF-8"`)
+			Refuse(w, r, http.StatusUnauthorized, "the token is asked for, as a bearer token or as the password of any name")
 		}
 	})
 }
 
-func (t *Token) admits(w http.ResponseWriter, r *http.Request) bool { return t.admitsBy(w, r, false) }
-
-// admitsBy reports whether r has the token, perhaps as a password, and answers r if not. A request without any token
-// is not counted as a guess, since a page in a browser can send those.
-func (t *Token) admitsBy(w http.ResponseWriter, r *http.Request, password bool) bool {
-	given := r.Header.Values("Authorization")
-	if len(given) == 1 {
-		scheme, text, _ := strings.Cut(given[0], " ")
-		bearer := strings.EqualFold(scheme, "Bearer")
-		if _, pass, ok := r.BasicAuth(); ok && password {
-			bearer, text = true, pass
-		}
-		if bearer {
-			// Digests have one length, so the comparison takes the same time for every text.
-			digest := sha256.Sum256([]byte(strings.TrimSpace(text)))
-			if subtle.ConstantTimeCompare(digest[:], t.digest[:]) == 1 {
-				return true
-			}
-			if wait := t.guessed(r.RemoteAddr, time.Now()); wait > 0 {
-				w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
-				Refuse(w, r, http.StatusTooManyRequests, "too many wrong tokens")
-				return false
-			}
+// admit passes a request that has the token, or one of the others, to h, and answers the rest. A request without any token is
+// not counted as a guess, since a page in a browser can send those.
+func (t *Token) admit(w http.ResponseWriter, r *http.Request, h http.Handler) {
+	text, given := bearerOf(r)
+	if given && t.is(text) {
+		h.ServeHTTP(w, r)
+		return
+	}
+	if given && t.Others != nil {
+		if ctx, end, ok := t.Others(r, text); ok {
+			defer end()
+			h.ServeHTTP(w, r.WithContext(ctx))
+			return
 		}
 	}
-	if password {
-		w.Header().Set("WWW-Authenticate", `Basic realm="the token is the password", charset="UTF-8"`)
-		Refuse(w, r, http.StatusUnauthorized, "the token is asked for, as a bearer token or as the password of any name")
+	if given && t.tooMany(w, r) {
+		return
+	}
+	problem := ""
+	if given { // RFC 6750, section 3.1: without a token nothing is said of errors
+		problem = "invalid_token"
+	}
+	t.Challenge(w, problem, "")
+	Refuse(w, r, http.StatusUnauthorized, "the header Authorization does not have the token: Bearer TOKEN")
+}
+
+// Challenge sets the header WWW-Authenticate of an answer of 401 or 403, with an error and a scope of RFC 6750 unless they are empty.
+func (t *Token) Challenge(w http.ResponseWriter, problem, scope string) {
+	var all []string
+	for _, p := range [][2]string{{"error", problem}, {"scope", scope}, {"resource_metadata", t.Metadata}} {
+		if p[1] != "" {
+			all = append(all, p[0]+`="`+p[1]+`"`)
+		}
+	}
+	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(all, ", ")))
+}
+
+// bearerOf returns the bearer token of a request: that of its one header Authorization. What is in a URL or a body is none.
+func bearerOf(r *http.Request) (text string, ok bool) {
+	given := r.Header.Values("Authorization")
+	if len(given) != 1 {
+		return "", false
+	}
+	scheme, text, _ := strings.Cut(given[0], " ")
+	return strings.TrimSpace(text), strings.EqualFold(scheme, "Bearer")
+}
+
+// is reports whether a text is the token. Digests have one length, so the comparison takes the same time for every text.
+func (t *Token) is(text string) bool {
+	digest := sha256.Sum256([]byte(text))
+	return subtle.ConstantTimeCompare(digest[:], t.digest[:]) == 1
+}
+
+// tooMany counts a wrong token, and answers the request if there were too many.
+func (t *Token) tooMany(w http.ResponseWriter, r *http.Request) bool {
+	wait := t.guessed(r.RemoteAddr, time.Now())
+	if wait <= 0 {
 		return false
 	}
-	w.Header().Set("WWW-Authenticate", "Bearer")
-	Refuse(w, r, http.StatusUnauthorized, "the header Authorization does not have the token: Bearer TOKEN")
-	return false
+	w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
+	Refuse(w, r, http.StatusTooManyRequests, "too many wrong tokens")
+	return true
 }
 
 // guessed counts a wrong token, and returns for how long further ones are too many, or 0.

@@ -31,6 +31,9 @@ type Options struct {
 	// Owner returns who a request is from; an error refuses it with 401. Nil means that all requests are from one owner, called
 	// "local". The name is no secret. Authentication is the caller's: see [Server].
 	Owner func(*http.Request) (string, error)
+	// Thread returns the thread of an owner's calls, which must be no other owner's and always the same. Nil, and "", mean one whose
+	// name is made of the owner's.
+	Thread func(owner string) string
 	// UserID returns the end user of an owner, which tools are told. Nil, and "", tell them nothing.
 	UserID func(owner string) string
 
@@ -105,6 +108,9 @@ func New(o Options) (*Server, error) {
 	if o.UserID == nil {
 		o.UserID = func(string) string { return "" }
 	}
+	if o.Thread == nil {
+		o.Thread = func(string) string { return "" }
+	}
 	if o.NeedsTasks == nil {
 		o.NeedsTasks = func(string) bool { return false }
 	}
@@ -167,7 +173,7 @@ func (s *Server) owner(name string) (*owner, error) {
 	if len(s.owners) >= maxOwners {
 		return nil, errOwners
 	}
-	o := &owner{s: s, name: name, thread: threadOf(name), offered: map[string]string{}, bucket: bucket{rate: float64(s.opts.Rate)}}
+	o := &owner{s: s, name: name, thread: cmp.Or(s.opts.Thread(name), threadOf(name)), offered: map[string]string{}, bucket: bucket{rate: float64(s.opts.Rate)}}
 	if err := o.serve(); err != nil {
 		return nil, err
 	}

@@ -28,12 +28,13 @@ const (
 
 // An api makes and reads the calls of a runtime over HTTP.
 type api struct {
-	rt   *host.Runtime
-	user *apiUser
+	rt    *host.Runtime
+	user  *apiUser
+	token *edge.Token
 }
 
 func (a api) handler() http.Handler {
-	mux := http.NewServeMux()
+	mux := routes{http.NewServeMux(), a.token}
 	mux.HandleFunc("POST /calls", a.call)
 	mux.HandleFunc("GET /calls/{thread}/{id}", a.result)
 	mux.HandleFunc("DELETE /calls/{thread}/{id}", a.cancel)
@@ -46,7 +47,7 @@ func (a api) handler() http.Handler {
 	mux.HandleFunc("POST /threads/{thread}/messages", a.say)
 	mux.HandleFunc("GET /threads/{thread}/messages", a.messages)
 	mux.Handle("GET /threads/{thread}/events", follow.New(a.rt, follow.Options{}))
-	mux.Handle("POST /agui", agui.New(a.rt, agui.Options{}))
+	mux.Handle("POST /agui", agui.New(a.rt, agui.Options{Session: sessionOf}))
 	mux.HandleFunc("POST /threads/{thread}/interrupt", a.interrupt)
 	mux.HandleFunc("GET /threads/{thread}/prompts", a.asks)
 	mux.HandleFunc("POST /threads/{thread}/answers", a.answerPrompt)
@@ -68,8 +69,13 @@ func (a api) call(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, problem{`not a call: "group_id" and "operation" are required`})
 		return
 	}
+	from := bearerOf(r)
+	user, ok := from.userID(w, r, c.UserID)
+	if !ok {
+		return
+	}
 	key, err := a.rt.Call(r.Context(), host.Request{
-		GroupID: c.GroupID, ID: c.ID, Operation: c.Operation, UserID: c.UserID, Arguments: c.Arguments,
+		GroupID: from.thread(c.GroupID), ID: c.ID, Operation: c.Operation, UserID: user, Arguments: c.Arguments,
 	})
 	switch {
 	case errors.Is(err, host.ErrDuplicateCall):
@@ -79,7 +85,7 @@ func (a api) call(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		unavailable(w, err)
 	default:
-		answer(w, http.StatusAccepted, made202{key.GroupID, key.ID})
+		answer(w, http.StatusAccepted, made202{from.named(key.GroupID), key.ID})
 	}
 }
 
@@ -120,7 +126,9 @@ func (a api) result(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case err == nil:
-		answer(w, http.StatusOK, resultOf(res))
+		found := resultOf(res)
+		found.GroupID = bearerOf(r).named(found.GroupID)
+		answer(w, http.StatusOK, found)
 	case errors.Is(err, errPending):
 		w.WriteHeader(http.StatusNoContent)
 	default:

@@ -19,7 +19,7 @@ import (
 // prompt.
 
 // handleCalls adds to the API what is asked for single calls.
-func (a api) handleCalls(mux *http.ServeMux) {
+func (a api) handleCalls(mux routes) {
 	mux.HandleFunc("GET /threads/{thread}/tools", a.tools)
 	mux.HandleFunc("GET /calls/{thread}/{id}/state", a.state)
 	mux.HandleFunc("POST /calls/{thread}/{id}/answers", a.answerCall)
@@ -122,7 +122,9 @@ func (a api) state(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		unavailable(w, err)
 	default:
-		answer(w, http.StatusOK, stateOf(d))
+		s := stateOf(d)
+		s.GroupID = bearerOf(r).named(s.GroupID)
+		answer(w, http.StatusOK, s)
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 	mostPage    = 500
 )
 
-func (a api) handleLists(mux *http.ServeMux) {
+func (a api) handleLists(mux routes) {
 	mux.HandleFunc("GET /sessions", func(w http.ResponseWriter, r *http.Request) {
 		a.threads(w, r, "sessions", func(st conversation.Standing) bool { return len(st.Ancestors) == 0 })
 	})
@@ -48,13 +48,14 @@ type threadBody struct {
 	Closed    bool                          `json:"closed,omitzero"`
 }
 
-// threads answers with a page of threads.
+// threads answers with a page of threads, of an owner's own ones to the owner.
 func (a api) threads(w http.ResponseWriter, r *http.Request, name string, wanted func(conversation.Standing) bool) {
+	from := bearerOf(r)
 	page[conversation.Standing, threadBody](w, r, name, nil, a.rt.Threads, func(st conversation.Standing) (threadBody, bool) {
 		return threadBody{
-			ID: st.ID, UserID: st.UserID, Ancestors: st.Ancestors, Model: st.Model, State: agentinspect.ThreadState(st), Messages: st.Messages,
+			ID: from.named(st.ID), UserID: st.UserID, Ancestors: from.allNamed(st.Ancestors), Model: st.Model, State: agentinspect.ThreadState(st), Messages: st.Messages,
 			Pending: st.Pending, Usage: st.Usage, Models: st.Models, Closed: st.Closed,
-		}, wanted(st)
+		}, from.owns(st.ID) && wanted(st)
 	})
 }
 
@@ -70,9 +71,11 @@ type callBody struct {
 	Made      time.Time `json:"made,omitzero"`
 }
 
-// calls answers with a page of calls, those of a thread or in a state if the request says so.
+// calls answers with a page of calls, those of a thread or in a state if the request says so, and those in an owner's own threads to
+// the owner.
 func (a api) calls(w http.ResponseWriter, r *http.Request) {
-	thread, state := r.URL.Query().Get("thread"), r.URL.Query().Get("state")
+	from := bearerOf(r)
+	thread, state := from.thread(r.URL.Query().Get("thread")), r.URL.Query().Get("state")
 	is := agentinspect.CallFilter(state)
 	if is == nil {
 		answer(w, http.StatusBadRequest, problem{fmt.Sprintf("state is %q: it has to be one of %q", state, agentinspect.CallFilters())})
@@ -80,13 +83,13 @@ func (a api) calls(w http.ResponseWriter, r *http.Request) {
 	}
 	page[host.CallStanding, callBody](w, r, "calls", []string{"thread", "state"}, a.rt.Calls, func(st host.CallStanding) (callBody, bool) {
 		c := callBody{
-			GroupID: st.Key.GroupID, ID: st.Key.ID, Operation: st.Operation, Toolset: st.Toolset, UserID: st.UserID,
+			GroupID: from.named(st.Key.GroupID), ID: st.Key.ID, Operation: st.Operation, Toolset: st.Toolset, UserID: st.UserID,
 			State: st.State.String(), Made: st.Made.UTC(),
 		}
 		if st.State == agentproto.Completed && st.Cause != 0 {
 			c.Cause = st.Cause.String()
 		}
-		return c, is(st) && (thread == "" || thread == st.Key.GroupID)
+		return c, from.owns(st.Key.GroupID) && is(st) && (thread == "" || thread == st.Key.GroupID)
 	})
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"os"
@@ -19,7 +20,7 @@ The file is a JSON object. A member stands for a flag of serve, where it is expl
 but state and one of tools and mcp:
 
   {"state": "/var/lib/millrace", "memory_mib": 512, "timeout": "15m",
-   "api":       {"listen": "127.0.0.1:7341", "hosts": ["agents.example"], "token_file": "/etc/millrace/token",
+   "api":       {"listen": "127.0.0.1:7341", "hosts": ["agents.example"], "token_file": "/etc/millrace/token", "tokens": "/etc/millrace/tokens",
                  "tls": {"cert": "/etc/millrace/c.pem", "key": "/etc/millrace/k.pem"}},
    "callbacks": {"listen": "0.0.0.0:7340", "public": "https://agents.example", "tls": {…}},
    "monitor":   {"listen": "127.0.0.1:9090", "backups": "/var/backups/millrace"},
@@ -85,6 +86,9 @@ func (f *serveFlags) look() error {
 	if err := f.servers.settle(); err != nil {
 		return err
 	}
+	if _, err := f.openUsers(); err != nil {
+		return err
+	}
 	_, err := f.models.open()
 	return err
 }
@@ -99,8 +103,9 @@ func (t *toolFlags) names() []string {
 }
 
 // untilReload returns a context that ends with ctx, and when this process is told to read its flags and their file again and
-// nothing is wrong with them. Then reload returns what they say, and otherwise nil. It has to be called.
-func untilReload(ctx context.Context, told <-chan os.Signal, args []string) (running context.Context, reload func() *serveFlags) {
+// nothing is wrong with them. Then reload returns what they say, and otherwise nil. It has to be called. If it is the tokens of users
+// that have changed, and not the file of the flags, they are read again and nothing ends but the requests with those that are revoked.
+func untilReload(ctx context.Context, told <-chan os.Signal, args []string, now *serveFlags) (running context.Context, reload func() *serveFlags) {
 	running, cancel := context.WithCancel(ctx)
 	next := make(chan *serveFlags, 1)
 	go func() {
@@ -111,7 +116,14 @@ func untilReload(ctx context.Context, told <-chan os.Signal, args []string) (run
 				return
 			case <-told:
 			}
-			f, err := parseServe(args)
+			done, err := now.reloadTokens()
+			if done {
+				continue
+			}
+			var f *serveFlags
+			if err == nil {
+				f, err = parseServe(args)
+			}
 			if err == nil {
 				err = f.look()
 			}
@@ -127,4 +139,25 @@ func untilReload(ctx context.Context, told <-chan os.Signal, args []string) (run
 		cancel()
 		return <-next
 	}
+}
+
+// reloadTokens reads the tokens of users again, and reports whether that is all that there is to do.
+func (f *serveFlags) reloadTokens() (done bool, err error) {
+	changed := false
+	if f.users.file != nil {
+		changed, err = f.users.file.reload()
+	}
+	if err != nil || *f.config != "" && !(changed && f.configStays()) {
+		return false, err
+	}
+	if changed {
+		fmt.Fprintf(stderr, "millrace serve: the tokens of %s are read again\n", *f.tokens)
+	}
+	return true, nil
+}
+
+// configStays reports whether the file of the flags is what it was when it was read.
+func (f *serveFlags) configStays() bool {
+	text, err := os.ReadFile(*f.config)
+	return err == nil && sha256.Sum256(text) == f.configSum
 }

@@ -37,6 +37,7 @@ type config struct {
 		Listen    string    `json:"listen" flag:"api"`
 		Hosts     []string  `json:"hosts" flag:"api-host"`
 		TokenFile string    `json:"token_file" flag:"token-file"`
+		Tokens    string    `json:"tokens" flag:"tokens"`
 		TLS       configTLS `json:"tls" flag:"api-"`
 	} `json:"api"`
 	Callbacks struct {

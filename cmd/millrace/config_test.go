@@ -42,7 +42,7 @@ func TestConfigIsFlags(t *testing.T) {
 		"state": "/s", "keep_for": "72h", "partitions": 4, "witness": "/w", "accept_other_keys": true, "migration_key": "/m",
 		"memory_mib": 0, "timeout": "2m", "max_result": "2MiB", "ask_status": true, "allow_http": true,
 		"allow_networks": ["10.0.0.0/8"], "allow_origins": ["https://files.example"],
-		"api": {"listen": "127.0.0.1:1", "hosts": ["a", "b"], "token_file": "/t", "tls": {"cert": %[1]q, "key": %[2]q}},
+		"api": {"listen": "127.0.0.1:1", "hosts": ["a", "b"], "token_file": "/t", "tokens": "/u", "tls": {"cert": %[1]q, "key": %[2]q}},
 		"callbacks": {"listen": "127.0.0.1:2", "public": "https://p", "tls": {"cert": %[1]q, "key": %[2]q}},
 		"monitor": {"listen": "127.0.0.1:3", "backups": "/b"},
 		"nats": {"servers": ["nats://x"], "name": "n", "replicas": 5, "credentials": "/c", "nkey": "/n", "ca": "/ca", "cert": "/nc", "key": "/nk",

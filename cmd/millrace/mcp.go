@@ -91,15 +91,30 @@ func taskSealer(secret []byte) (host.Sealer, error) {
 	return host.SealerOf([32]byte(key))
 }
 
-// mcpAt returns MCP as serve has it at its API, which has asked for the token. Whoever has that is one owner.
-func mcpAt(rt *host.Runtime, secret [32]byte, hosts []string, logger *slog.Logger) (*mcpserver.Server, error) {
+// mcpAt returns MCP as serve has it at its API, which has asked for a token. Whoever has the operator's is one owner.
+func mcpAt(rt *host.Runtime, secret [32]byte, hosts []string, users users, logger *slog.Logger) (*mcpserver.Server, error) {
 	sealer, err := taskSealer(secret[:])
 	if err != nil {
 		return nil, err
 	}
 	return mcpserver.New(mcpserver.Options{
-		Calls: mcpserver.Of(rt), Sealer: sealer, Hosts: hosts, Logger: logger, Owner: func(*http.Request) (string, error) { return "api", nil },
+		Calls: mcpserver.Of(rt), Sealer: sealer, Hosts: hosts, Logger: logger,
+		Owner: func(r *http.Request) (string, error) {
+			if b := bearerOf(r); b != nil {
+				return b.owner, nil
+			}
+			return operatorName, nil
+		},
+		Thread: mcpThread, UserID: users.userOf,
 	})
+}
+
+// mcpThread returns the thread of the tasks of an owner. Owners of tokens find it under the name mcp.
+func mcpThread(owner string) string {
+	if owner == operatorName {
+		return ""
+	}
+	return (&bearer{owner: owner}).thread("mcp")
 }
 
 // apiCalls are the calls of a runtime over its API. While the runtime is started again, they wait for it.

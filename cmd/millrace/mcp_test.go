@@ -62,7 +62,7 @@ func (o overHTTP) say(ctx context.Context, id int, method string, params map[str
 	if err != nil {
 		return nil, err
 	}
-	token, err := findToken("", o.s.state)
+	token, err := findToken(o.s.tokenFile, o.s.state)
 	if err != nil {
 		return nil, err
 	}

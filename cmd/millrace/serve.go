@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -84,13 +85,16 @@ DIR/api.token, and DIR/api.headers has both headers:
 
 Pages in a browser are refused, and so is a Host that is no address of the API: name others
 with --api-host. The API listens on this host alone unless told otherwise, which takes a
-token of your own: --token-file. Nothing is encrypted without --api-tls-cert and --api-tls-key: put
+token of your own: --token-file. With --tokens users have tokens of their own, see the flag: each owner has its
+own threads, whatever they are called, and its tasks of MCP are in its thread mcp. Nothing is encrypted without --api-tls-cert and --api-tls-key: put
 a proxy in front of it then. The files of a certificate are read again when they have changed.
 Tool servers post results to --listen, which has to stay the same, or to --public.
 
 With --config flags may be in a file, which 'millrace check' explains and checks. At SIGHUP the file is
 read again. If nothing is wrong with it, everything is stopped and started again in this process: what is
-kept goes on, and requests that wait are cut off. If something is, that is said, and nothing changes.
+kept goes on, and requests that wait are cut off. If something is, that is said, and nothing changes. If the file of
+--tokens has changed, and that of --config has not, nothing is read but the tokens, and only requests with
+those that are revoked are cut off.
 
 A tool server of --tool-command is started with this process, started again when it ends, and
 ended with it. No shell is involved, but quotes and backslashes mean what they do in one:
@@ -128,6 +132,9 @@ type serveFlags struct {
 	listen, public, address              *string
 	watch, backups, tokenFile, migration *string
 	models                               modelFlags
+	tokens                               *string
+	users                                users
+	configSum                            [sha256.Size]byte // of the file of --config
 	apiHosts                             urls
 	apiTLS, callbackTLS                  tlsFlags
 	witness                              func() durable.Witness
@@ -163,6 +170,7 @@ func parseServe(args []string) (f *serveFlags, err error) {
 	f.backups = fs.String("backups", "", "`folder` in which POST /backup at --monitor makes a backup of what is kept, each in a new folder: also without a token; see 'millrace durable backup'; none unless given")
 	fs.Var(&f.apiHosts, "api-host", "a `name`, such as that of a proxy, that requests to the API may be addressed to, with or without a port; may be given more than once")
 	f.tokenFile = fs.String("token-file", "", "`file` with the token of the API, in place of api.token in the --state folder")
+	f.tokens = fs.String("tokens", "", "`file` with tokens of users besides, a line each: OWNER TOKEN [user=ID] [scopes=read,call,admin], where TOKEN is its SHA-256 in hexadecimal digits, the name of a file with it, or env:NAME; read again at SIGHUP")
 	f.witness = witnessFlag(fs)
 	fs.Var(&f.keep, "keep-for", "how `long` steps are kept for 'millrace log show', and not only those since the last snapshots: a duration such as 72h, by the time of the history, or forever, which 'millrace log replay' of any step needs")
 	f.models.add(fs)
@@ -175,6 +183,9 @@ func parseServe(args []string) (f *serveFlags, err error) {
 	f.timeout = fs.Duration("timeout", 15*time.Minute, "how long a call may wait for its result, detours not counted")
 	if err := parse(fs, args); err != nil {
 		return nil, err
+	}
+	if text, err := os.ReadFile(*config); err == nil { // before it is read for what it says, so that what changes then is seen as a change
+		f.configSum = sha256.Sum256(text)
 	}
 	if err := apply(); err != nil {
 		return nil, err
@@ -230,12 +241,15 @@ func serve(ctx context.Context, args []string) error {
 		ctx = leashed(ctx)
 	}
 	told := make(chan os.Signal, 1)
-	if *f.config != "" {
+	if *f.config != "" || *f.tokens != "" {
 		signal.Notify(told, syscall.SIGHUP)
 		defer signal.Stop(told)
 	}
 	for {
-		running, reload := untilReload(ctx, told, args)
+		if f.users, err = f.openUsers(); err != nil {
+			return err
+		}
+		running, reload := untilReload(ctx, told, args, f)
 		err := f.serve(running)
 		if f = reload(); f == nil || err != nil || ctx.Err() != nil {
 			return err
@@ -314,7 +328,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		fmt.Fprintf(stderr, "millrace serve: %v\n", p)
 	}
 	fmt.Fprintf(stderr, "millrace serve: %s\n", whereToken(*f.tokenFile, *f.kept.state))
-	guard := edge.Policy{Token: edge.NewToken(token), Hosts: f.apiHosts, JSON: true, Pages: inspectPages}
+	guard := f.users.guard(token, f.apiHosts)
 	serving, cancel := untilEnded(ctx, rt)
 	defer cancel()
 	if *f.watch != "" {
@@ -324,12 +338,12 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		}
 		defer stop()
 	}
-	front, err := mcpAt(rt, secret, f.apiHosts, logger)
+	front, err := mcpAt(rt, secret, f.apiHosts, f.users, logger)
 	if err != nil {
 		return ended(ctx, rt, err)
 	}
 	defer context.AfterFunc(serving, front.Close)()
-	return ended(ctx, rt, f.serveAPI(serving, api{rt, user}, front, guard, token, logger))
+	return ended(ctx, rt, f.serveAPI(serving, api{rt, user, guard.Token}, front, guard, token, logger))
 }
 
 // untilEnded returns a context that ends with ctx, and when the runtime can do nothing more.
@@ -369,7 +383,7 @@ func (f *serveFlags) serveAPI(ctx context.Context, a api, front http.Handler, gu
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", a.handler())
-	mux.Handle("/mcp", front)
+	routes{mux, guard.Token}.Handle(mcpPath, front)
 	mux.Handle(inspectPages, guard.Token.People(flowPages(a.rt, token)))
 	server := edge.New(edge.Guard(guard, mux), edge.Options{Body: maxLine})
 	fmt.Fprintf(stderr, "millrace serve: what the runtime remembers at %s://%s%s, with the token as password\n", scheme, listener.Addr(), inspectPages)

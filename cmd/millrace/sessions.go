@@ -41,11 +41,17 @@ func (a api) openSession(w http.ResponseWriter, r *http.Request) {
 	if !body(w, r, &b) {
 		return
 	}
-	if _, err := a.rt.OpenSession(r.Context(), host.SessionRequest{ID: b.ID, UserID: b.UserID, Images: b.Images, Instructions: b.Instructions, Model: b.Model}); err != nil {
+	from := bearerOf(r)
+	user, ok := from.userID(w, r, b.UserID)
+	if !ok {
+		return
+	}
+	id := from.thread(b.ID)
+	if _, err := a.rt.OpenSession(r.Context(), host.SessionRequest{ID: id, UserID: user, Images: b.Images, Instructions: b.Instructions, Model: b.Model}); err != nil {
 		failed(w, err)
 		return
 	}
-	tools, problems, err := a.rt.ToolsOf(r.Context(), b.ID)
+	tools, problems, err := a.rt.ToolsOf(r.Context(), id)
 	if err != nil {
 		failed(w, err)
 		return
@@ -58,6 +64,15 @@ func (a api) openSession(w http.ResponseWriter, r *http.Request) {
 		out.Problems = append(out.Problems, p.Error())
 	}
 	answer(w, http.StatusCreated, out)
+}
+
+// sessionOf is how a run of AG-UI opens the thread that it names.
+func sessionOf(r *http.Request, name string) (host.SessionRequest, error) {
+	open := host.SessionRequest{ID: name}
+	if b := bearerOf(r); b != nil {
+		open.ID, open.UserID = b.thread(name), b.user
+	}
+	return open, nil
 }
 
 func (a api) say(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	goruntime "runtime"
+	"strings"
+	"sync"
+
+	"github.com/millrace/millrace/internal/edge"
+)
+
+// Tokens of users: a file in which each line gives a token to an owner. The token that serve makes, or that of --token-file, is
+// the operator's and none of these.
+
+// A scope is a set of what a token is good for.
+type scope uint8
+
+const (
+	scopeRead  scope = 1 << iota // looks at the threads of its owner
+	scopeCall                    // makes calls and conversations in them, and looks at them
+	scopeAdmin                   // may do what the operator's token may
+)
+
+// scopeNames are the scopes in the words of the file, with what each includes.
+var scopeNames = map[string]scope{"read": scopeRead, "call": scopeRead | scopeCall, "admin": scopeRead | scopeCall | scopeAdmin}
+
+// name returns the scope that is to be asked for.
+func (s scope) name() string {
+	switch {
+	case s&scopeAdmin != 0:
+		return "admin"
+	case s&scopeCall != 0:
+		return "call"
+	}
+	return "read"
+}
+
+// A bearer is who a request is from that has the token of a user.
+type bearer struct {
+	owner  string
+	user   string // what tools are told; may be empty
+	scopes scope
+}
+
+// thread returns the thread of the runtime that a bearer means with a name. Threads of an owner begin with the owner's name, so
+// that there is no name by which one owner could mean a thread of another. Nil is the operator, whose names are the runtime's.
+func (b *bearer) thread(name string) string {
+	if b == nil || b.scopes&scopeAdmin != 0 || name == "" {
+		return name
+	}
+	return b.prefix() + name
+}
+
+// named is the reverse of thread.
+func (b *bearer) named(thread string) string {
+	if b == nil || b.scopes&scopeAdmin != 0 {
+		return thread
+	}
+	return strings.TrimPrefix(thread, b.prefix())
+}
+
+// allNamed is named of several threads.
+func (b *bearer) allNamed(threads []string) []string {
+	var names []string
+	for _, thread := range threads {
+		names = append(names, b.named(thread))
+	}
+	return names
+}
+
+// owns reports whether a thread is one that b may see.
+func (b *bearer) owns(thread string) bool {
+	return b == nil || b.scopes&scopeAdmin != 0 || strings.HasPrefix(thread, b.prefix())
+}
+
+// userID returns the user of a call or a session for which a request names one, perhaps "". The user of an owner is in the file of
+// tokens, and to name another one is refused: it reports false then, and has answered.
+func (b *bearer) userID(w http.ResponseWriter, r *http.Request, given string) (user string, ok bool) {
+	if b == nil || b.scopes&scopeAdmin != 0 {
+		return given, true
+	}
+	if given != "" && given != b.user {
+		edge.Refuse(w, r, http.StatusForbidden, "the token is not that of this user")
+		return "", false
+	}
+	return b.user, true
+}
+
+// prefix begins the threads of an owner: the name, and a mark that no name has.
+func (b *bearer) prefix() string { return b.owner + ":" }
+
+type bearerKey struct{}
+
+// bearerOf returns who a request is from, nil for the operator.
+func bearerOf(r *http.Request) *bearer {
+	b, _ := r.Context().Value(bearerKey{}).(*bearer)
+	return b
+}
+
+// A userToken is one line of the file.
+type userToken struct {
+	bearer
+	digest [sha256.Size]byte
+	live   context.Context // ends when the token is revoked
+	revoke context.CancelFunc
+}
+
+// userTokens are the tokens of a file. Their methods may be used concurrently.
+type userTokens struct {
+	name string
+	mu   sync.RWMutex
+	all  []*userToken
+	text []byte // of the file
+}
+
+// Bounds of a file of tokens.
+const (
+	maxTokens     = 4096
+	maxTokensFile = 1 << 20 // bytes
+)
+
+// openTokens reads a file of tokens.
+func openTokens(name string) (*userTokens, error) {
+	t := &userTokens{name: name}
+	_, err := t.reload()
+	return t, err
+}
+
+// reload reads the file again, and reports whether it has changed. Tokens that are not in it any more, or that say something else
+// now, are revoked: requests that they are being answered with end. If something is wrong with the file, nothing changes.
+func (t *userTokens) reload() (changed bool, err error) {
+	text, err := readTokens(t.name)
+	if err != nil {
+		return false, err
+	}
+	all, err := parseTokens(text)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", t.name, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all != nil && bytes.Equal(text, t.text) {
+		return false, nil
+	}
+	stay := map[*userToken]bool{}
+	for i, next := range all {
+		for _, now := range t.all {
+			if now.bearer == next.bearer && now.digest == next.digest {
+				all[i] = now
+				stay[now] = true
+			}
+		}
+		if !stay[all[i]] {
+			next.live, next.revoke = context.WithCancel(context.Background())
+		}
+	}
+	for _, now := range t.all {
+		if !stay[now] {
+			now.revoke()
+		}
+	}
+	t.all, t.text = all, text
+	return true, nil
+}
+
+// admit is for [edge.Token].Others.
+func (t *userTokens) admit(r *http.Request, text string) (ctx context.Context, end func(), ok bool) {
+	digest := sha256.Sum256([]byte(text))
+	var found *userToken
+	t.mu.RLock()
+	for _, u := range t.all { // each of them, so that the time tells nothing of which it was
+		if subtle.ConstantTimeCompare(digest[:], u.digest[:]) == 1 {
+			found = u
+		}
+	}
+	t.mu.RUnlock()
+	if found == nil {
+		return nil, nil, false
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), bearerKey{}, &found.bearer))
+	stop := context.AfterFunc(found.live, cancel)
+	return ctx, func() { stop(); cancel() }, true
+}
+
+// userOf returns the user of an owner, which tools are told.
+func (t *userTokens) userOf(owner string) string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, u := range t.all {
+		if u.owner == owner {
+			return u.user
+		}
+	}
+	return ""
+}
+
+// readTokens reads a file of tokens, which nobody but its owner may change.
+func readTokens(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a file", name)
+	case info.Mode().Perm()&0o022 != 0 && goruntime.GOOS != "windows":
+		return nil, fmt.Errorf("%s has mode %04o: others can give themselves tokens. Run: chmod go-w %s", name, info.Mode().Perm(), name)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxTokensFile+1))
+	if err == nil && len(text) > maxTokensFile {
+		err = fmt.Errorf("%s has more than %d bytes", name, maxTokensFile)
+	}
+	return text, err
+}
+
+// ownerName is what an owner may be called. It is a part of names of threads.
+var ownerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// parseTokens returns the tokens of a file. Errors name the line and never a token.
+func parseTokens(text []byte) (all []*userToken, err error) {
+	all = []*userToken{}
+	users, digests := map[string]string{}, map[[sha256.Size]byte]bool{}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		u, err := parseToken(words)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		user, known := users[u.owner]
+		switch {
+		case digests[u.digest]:
+			return nil, fmt.Errorf("line %d: the token is that of another line", n)
+		case known && user != u.user:
+			return nil, fmt.Errorf("line %d: another line gives %s another user", n, u.owner)
+		case len(all) >= maxTokens:
+			return nil, fmt.Errorf("there are more than %d tokens", maxTokens)
+		}
+		users[u.owner], digests[u.digest] = u.user, true
+		all = append(all, u)
+	}
+	return all, lines.Err()
+}
+
+// parseToken reads a line: the owner, the token, and settings.
+func parseToken(words []string) (*userToken, error) {
+	if len(words) < 2 {
+		return nil, errors.New("it has to have the name of an owner and a token: the SHA-256 of one in hexadecimal digits, the name of a file with it, or env:NAME")
+	}
+	u := &userToken{bearer: bearer{owner: words[0]}}
+	if !ownerName.MatchString(u.owner) || u.owner == operatorName {
+		return nil, fmt.Errorf("%q is no name of an owner: up to 64 letters, digits and . _ -, but not %s", u.owner, operatorName)
+	}
+	if raw, err := hex.DecodeString(words[1]); err == nil && len(raw) == len(u.digest) {
+		u.digest = [sha256.Size]byte(raw)
+	} else {
+		text, err := secretAt(words[1])
+		if err != nil {
+			return nil, err
+		}
+		if !tokenText.MatchString(text) {
+			return nil, fmt.Errorf("%s has no token: 32 to 512 letters, digits and - . _ ~ + /, such as openssl rand -hex 32 prints", words[1])
+		}
+		u.digest = sha256.Sum256([]byte(text))
+	}
+	for _, w := range words[2:] {
+		name, value, _ := strings.Cut(w, "=")
+		switch {
+		case name == "user" && value != "" && u.user == "":
+			u.user = value
+		case name == "scopes" && u.scopes == 0:
+			for s := range strings.SplitSeq(value, ",") {
+				if scopeNames[s] == 0 {
+					return nil, fmt.Errorf("scopes are of read, call and admin, not %q", s)
+				}
+				u.scopes |= scopeNames[s]
+			}
+		default:
+			return nil, fmt.Errorf("%q is neither user=ID nor scopes=read,call,admin, or is there twice", w)
+		}
+	}
+	if u.scopes == 0 {
+		u.scopes = scopeNames["call"]
+	}
+	return u, nil
+}
+
+// operatorName is the owner of what comes to /mcp with the operator's token.
+const operatorName = "api"

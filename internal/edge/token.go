@@ -24,8 +24,6 @@ type Token struct {
 	// Others admits tokens besides this one, such as those of users. A request with a token that it takes goes on with the context
 	// that it returns, and end is called when the request is answered. Nil takes none. It is set before the token is used.
 	Others func(r *http.Request, text string) (ctx context.Context, end func(), ok bool)
-	// Metadata is the URL of the metadata (RFC 9728) that says where tokens come from, which answers name. Empty means that there is none.
-	Metadata string
 
 	digest [sha256.Size]byte
 
@@ -94,7 +92,7 @@ func (t *Token) admit(w http.ResponseWriter, r *http.Request, h http.Handler) {
 // Challenge sets the header WWW-Authenticate of an answer of 401 or 403, with an error and a scope of RFC 6750 unless they are empty.
 func (t *Token) Challenge(w http.ResponseWriter, problem, scope string) {
 	var all []string
-	for _, p := range [][2]string{{"error", problem}, {"scope", scope}, {"resource_metadata", t.Metadata}} {
+	for _, p := range [][2]string{{"error", problem}, {"scope", scope}} {
 		if p[1] != "" {
 			all = append(all, p[0]+`="`+p[1]+`"`)
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/agentproto/internal/oauth"
 	"github.com/millrace/millrace/agentproto/internal/values"
 )
 
@@ -39,8 +38,7 @@ type ToolOptions struct {
 type tool struct {
 	manifest agentproto.Tool
 	schema   *agentproto.Schema
-	provider *oauth.Provider // nil if no authorization is needed
-	scopes   []string        // sorted
+	need     need // without a provider if no authorization is needed
 	runOnce  bool
 	dynamic  bool // of [Server.Replace]
 	call     func(ctx context.Context, args jsontext.Value) (any, error)
@@ -123,11 +121,11 @@ func (s *Server) newTool(name, description string, schema jsontext.Value, opts T
 	}
 	t := &tool{manifest: agentproto.Tool{Name: name, Description: description, InputSchema: schema, Annotations: opts.Annotations}, runOnce: opts.RunOnce}
 	if id := opts.RequireOAuth; id != "" {
-		if t.provider = s.oauth.Provider(id); t.provider == nil {
+		if t.need.provider = s.oauth.Provider(id); t.need.provider == nil {
 			return nil, fmt.Errorf("tool %q requires the provider %q, which the server does not have", name, id)
 		}
 		t.manifest.Annotations.RequiresAuth = id
-		t.scopes = slices.Compact(slices.Sorted(slices.Values(opts.Scopes)))
+		t.need.scopes = slices.Compact(slices.Sorted(slices.Values(opts.Scopes)))
 	} else if len(opts.Scopes) > 0 {
 		return nil, fmt.Errorf("tool %q has scopes but requires no provider", name)
 	}

@@ -43,6 +43,7 @@ type call struct {
 	steps     map[string][]byte // that are kept; nil if they are not known yet
 	refused   string            // the access token that the function must not get
 	latest    string            // the access token that it got
+	refusals  int               // how often [Authorize] was told of a token that was refused
 }
 
 func (s *Server) newCall(ctx context.Context, at tools.Place, j tools.Job) *call {
@@ -230,7 +231,7 @@ func (c *call) output() (any, error) {
 	call := func() (any, error) {
 		return c.protect(func() (any, error) { return c.tool.call(c.ctx, args) })
 	}
-	if c.tool.provider == nil {
+	if c.tool.need.provider == nil {
 		return call()
 	}
 	return c.authorized(call)

@@ -12,9 +12,16 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/authorize"
+	"github.com/millrace/millrace/agentproto/internal/oauth"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 	"github.com/millrace/millrace/agentproto/internal/vault"
 )
+
+// A need is what a call wants a token for.
+type need struct {
+	provider *oauth.Provider
+	scopes   []string // sorted
+}
 
 // maxRuns is how often the function of one call may run because its token was
 // refused: the second time with a renewed token, the third with a new one.
@@ -26,7 +33,7 @@ const maxRuns = 3
 func (c *call) authorized(f func() (any, error)) (any, error) {
 	var refused string
 	for run := 1; ; run++ {
-		if err := c.access(refused, run > 2); err != nil {
+		if err := c.access(c.tool.need, refused, run > 2); err != nil {
 			return nil, err
 		}
 		out, err := f()
@@ -43,29 +50,29 @@ func (c *call) authorized(f func() (any, error)) (any, error) {
 // access sees to it that there is a token that is good for the tool and was not
 // refused, and asks the user for one if it must. Renewed says that the one which was
 // refused had just been renewed.
-func (c *call) access(refused string, renewed bool) error {
+func (c *call) access(n need, refused string, renewed bool) error {
 	c.mu.Lock()
 	c.refused = refused
 	c.mu.Unlock()
-	if t, err := c.stored(c.ctx); err != nil && !errors.Is(err, ErrUnauthorized) {
+	if t, err := c.stored(c.ctx, n); err != nil && !errors.Is(err, ErrUnauthorized) {
 		return err
-	} else if err == nil && t.Usable(refused) && authorize.Covers(t.Scopes, c.tool.scopes) {
+	} else if err == nil && t.Usable(refused) && authorize.Covers(t.Scopes, n.scopes) {
 		c.use(t)
 		return nil
 	}
-	if p := c.tool.provider; p.SubjectIsUser && !strings.HasPrefix(c.tokenKey.User, authorize.UserPrefix) {
+	if n.provider.SubjectIsUser && !strings.HasPrefix(c.tokenKey.User, authorize.UserPrefix) {
 		return errNoUser
 	}
 	after := ""
 	for {
-		told, err := c.ask(refused, renewed, after)
+		told, err := c.ask(n, refused, renewed, after)
 		class := told.Class
 		if err == nil && class == authorize.Asked {
-			class, err = c.await(told)
+			class, err = c.await(n, told)
 			after = told.ID
 		}
 		if err == nil && class == authorize.Unconfirmed {
-			class, err = c.confirm(told.ID)
+			class, err = c.confirm(n, told.ID)
 		}
 		switch {
 		case (c.server.opts.State != "" || errors.Is(err, ErrMoving)) && (errors.Is(err, ErrClosing) || c.server.ctx.Err() != nil):
@@ -77,13 +84,13 @@ func (c *call) access(refused string, renewed bool) error {
 		case class != authorize.Good:
 			return classErrors[class]
 		}
-		t, err := c.stored(c.ctx)
+		t, err := c.stored(c.ctx, n)
 		switch {
 		case err == nil && refused != "" && t.Access == refused, errors.Is(err, ErrUnauthorized):
 			return errAuthRepeated
 		case err != nil:
 			return err
-		case !authorize.Covers(t.Scopes, c.tool.scopes):
+		case !authorize.Covers(t.Scopes, n.scopes):
 			return errScopes // the user, or the provider, has granted less
 		}
 		c.use(t)
@@ -100,9 +107,9 @@ var classErrors = map[authorize.Class]error{
 }
 
 // stored returns the user's token as it is in the vault.
-func (c *call) stored(ctx context.Context) (*vault.Token, error) {
+func (c *call) stored(ctx context.Context, n need) (*vault.Token, error) {
 	key := c.tokenKey
-	key.Provider = c.tool.provider.ID
+	key.Provider = n.provider.ID
 	t, class := c.server.oauth.Load(ctx, vault.Key(key))
 	return t, classErrors[class]
 }
@@ -116,13 +123,13 @@ func (c *call) use(t *vault.Token) {
 
 // tokenFor returns a token of the user that is good now, as far as one can tell, and notes that
 // it is what the function uses. The user is not asked.
-func (c *call) tokenFor(ctx context.Context) (*vault.Token, error) {
+func (c *call) tokenFor(ctx context.Context, n need) (*vault.Token, error) {
 	c.mu.Lock()
 	refused := c.refused
 	c.mu.Unlock()
-	t, err := c.stored(ctx)
+	t, err := c.stored(ctx, n)
 	if err == nil && !t.Usable(refused) {
-		in := authorize.In{Ask: &authorize.Ask{Key: c.authKey(), Refused: c.server.oauth.AccessPrint(refused)}}
+		in := authorize.In{Ask: &authorize.Ask{Key: c.authKey(n), Refused: c.server.oauth.AccessPrint(refused)}}
 		var told authorize.Told
 		if told, err = c.server.flow.Authorize(ctx, c.tokenKey.Runtime, in); err != nil {
 			return nil, err
@@ -130,7 +137,7 @@ func (c *call) tokenFor(ctx context.Context) (*vault.Token, error) {
 		if told.Class != authorize.Good {
 			return nil, classErrors[told.Class]
 		}
-		t, err = c.stored(ctx)
+		t, err = c.stored(ctx, n)
 	}
 	if err == nil {
 		c.use(t)
@@ -145,17 +152,17 @@ func (c *call) used() string {
 	return c.latest
 }
 
-func (c *call) authKey() authorize.Key {
-	return authorize.Key{User: c.tokenKey.User, Provider: c.tool.provider.ID}
+func (c *call) authKey(n need) authorize.Key {
+	return authorize.Key{User: c.tokenKey.User, Provider: n.provider.ID}
 }
 
 // ask asks the flow for a token, which may have the user asked.
-func (c *call) ask(refused string, renewed bool, after string) (authorize.Told, error) {
+func (c *call) ask(n need, refused string, renewed bool, after string) (authorize.Told, error) {
 	s := c.server
-	user := s.oauth.Request(c.tool.provider, c.tool.scopes)
+	user := s.oauth.Request(n.provider, n.scopes)
 	user.Call, user.After, user.Epoch = c.id.AskName(), after, s.epoch
 	user.All, _ = s.flow.Ports.Opens.Latest()
-	in := authorize.In{Ask: &authorize.Ask{Key: c.authKey(), Need: c.tool.scopes, Refused: s.oauth.AccessPrint(refused), Reject: renewed, User: user}}
+	in := authorize.In{Ask: &authorize.Ask{Key: c.authKey(n), Need: n.scopes, Refused: s.oauth.AccessPrint(refused), Reject: renewed, User: user}}
 	return s.flow.AuthorizeCall(c.ctx, c.at, c.id, in)
 }
 
@@ -168,8 +175,8 @@ func (c *call) cause(err error) error {
 }
 
 // await sends the user to the provider and waits for the outcome.
-func (c *call) await(told authorize.Told) (authorize.Class, error) {
-	s, p := c.server, c.tool.provider
+func (c *call) await(n need, told authorize.Told) (authorize.Class, error) {
+	s, p := c.server, n.provider
 	ctx, stop := s.whileOpen(c.ctx)
 	defer stop(nil)
 	type outcome struct {
@@ -210,7 +217,7 @@ const noneOfThem = "None of these, or I did not authorize anything"
 // confirm has the user of the conversation pick out the code that the page at the
 // end of the authorization has shown (case O24): so whoever authorized is whoever
 // asked, or was asked by him to say the code.
-func (c *call) confirm(id string) (authorize.Class, error) {
+func (c *call) confirm(n need, id string) (authorize.Class, error) {
 	lists, code := c.server.oauth.Numbers(id)
 	if code == nil {
 		return authorize.Lost, nil
@@ -223,7 +230,7 @@ func (c *call) confirm(id string) (authorize.Class, error) {
 		class = authorize.Declined
 	}
 	if class != authorize.Good {
-		c.server.log.Warn("authorization not confirmed", "provider", c.tool.provider.ID)
+		c.server.log.Warn("authorization not confirmed", "provider", n.provider.ID)
 	}
 	// A number that was wrong counts, also if the call is cancelled meanwhile.
 	told, failed := c.server.flow.Authorize(c.server.ctx, c.tokenKey.Runtime, authorize.In{Confirm: &authorize.Confirm{ID: id, Class: class}})

@@ -29,6 +29,9 @@ type Options struct {
 	// request says about its host. If it has a path, whoever routes requests to
 	// the server takes that path off (see [http.StripPrefix]).
 	PublicURL string
+	// PagesURL is the address under which browsers reach the pages of authorizations, if it is another one
+	// than that for runtimes. Its path is taken off as that of PublicURL. Empty means PublicURL.
+	PagesURL string
 
 	// State is the folder in which the server keeps what must survive the process:
 	// accepted calls, messages that are on their way, subscriptions. It is made if
@@ -120,7 +123,7 @@ type Options struct {
 	// transport trusts. Nil means the system's. It has no effect on a
 	// ProviderTransport.
 	ProviderRootCAs *x509.CertPool
-	// NoStartPage sends the user to the provider at once. Otherwise, if PublicURL is
+	// NoStartPage sends the user to the provider at once. Otherwise, if PagesURL is
 	// https, the user is sent to a page of this server first, which leads to the provider
 	// and gives the browser a cookie: the redirect is then accepted from that browser only.
 	// It does not tell who sits at that browser; see [OAuthProvider.SubjectIsUser].
@@ -170,12 +173,10 @@ func (o Options) withDefaults(own *[]*http.Transport) Options {
 	if o.Name == "" || len(o.Name) > 128 {
 		panic("toolserver: New: Name must have 1 to 128 bytes")
 	}
-	u, err := url.Parse(o.PublicURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		panic("toolserver: New: PublicURL must be an absolute http or https URL without query and fragment")
-	}
-	o.NoStartPage = o.NoStartPage || u.Scheme != "https" // the cookie needs it
-	o.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
+	setZero(&o.PagesURL, o.PublicURL)
+	u, pages := mustBase("PublicURL", o.PublicURL), mustBase("PagesURL", o.PagesURL)
+	o.NoStartPage = o.NoStartPage || pages.Scheme != "https" // the cookie needs it
+	o.PublicURL, o.PagesURL = strings.TrimSuffix(o.PublicURL, "/"), strings.TrimSuffix(o.PagesURL, "/")
 
 	setZero(&o.Limits.Bytes, 1<<20)
 	setZero(&o.MaxCalls, 10_000)
@@ -204,6 +205,15 @@ func (o Options) withDefaults(own *[]*http.Transport) Options {
 		o.Logger = slog.Default()
 	}
 	return o
+}
+
+// mustBase returns a URL that addresses are made from.
+func mustBase(what, raw string) *url.URL {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		panic("toolserver: New: " + what + " must be an absolute http or https URL without query and fragment")
+	}
+	return u
 }
 
 func setZero[T comparable](field *T, value T) {

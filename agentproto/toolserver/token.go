@@ -15,10 +15,10 @@ import (
 // if the tool was added without RequireOAuth.
 func Token(ctx context.Context) (Secret, error) {
 	c := callOf(ctx, "Token")
-	if c.tool.provider == nil {
+	if c.tool.need.provider == nil {
 		panic("toolserver: Token: the tool was added without RequireOAuth")
 	}
-	t, err := c.tokenFor(ctx)
+	t, err := c.tokenFor(ctx, c.tool.need)
 	if err != nil {
 		return Secret{}, err
 	}
@@ -31,7 +31,7 @@ func Token(ctx context.Context) (Secret, error) {
 // the token is not for it. It panics if the tool was added without RequireOAuth.
 func Client(ctx context.Context) *http.Client {
 	c := callOf(ctx, "Client")
-	if c.tool.provider == nil {
+	if c.tool.need.provider == nil {
 		panic("toolserver: Client: the tool was added without RequireOAuth")
 	}
 	client := edge.NewClient(&bearer{ctx: ctx, base: c.server.opts.ProviderTransport}).Standard(0, 0)

@@ -48,9 +48,11 @@ type Client struct {
 	o           Options
 	ctx         context.Context
 	http        *http.Client
-	providers   map[string]*Provider
 	unconfirmed unconfirmeds
 	weak        sync.Once // a token that the guard cannot look for was told of
+
+	mu        sync.Mutex
+	providers map[string]*Provider
 }
 
 // New returns a client without providers. Its requests end with ctx.
@@ -59,7 +61,11 @@ func New(ctx context.Context, o Options) *Client {
 }
 
 // Provider returns a provider by its ID, or nil.
-func (c *Client) Provider(id string) *Provider { return c.providers[id] }
+func (c *Client) Provider(id string) *Provider {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.providers[id]
+}
 
 // Do does a job of the authorizations.
 func (c *Client) Do(ctx context.Context, runtime string, j authorize.Job) authorize.Outcome {
@@ -79,9 +85,9 @@ func (c *Client) Do(ctx context.Context, runtime string, j authorize.Job) author
 }
 
 func (c *Client) once(runtime string, j authorize.Job) authorize.Outcome {
-	ctx, stop := c.requestContext()
+	key, p := vault.Key{Runtime: runtime, User: j.Key.User, Provider: j.Key.Provider}, c.Provider(j.Key.Provider)
+	ctx, stop := c.requestContext(p)
 	defer stop()
-	key, p := vault.Key{Runtime: runtime, User: j.Key.User, Provider: j.Key.Provider}, c.providers[j.Key.Provider]
 	var t *vault.Token
 	class := authorize.Failed
 	switch {
@@ -109,10 +115,14 @@ func (c *Client) once(runtime string, j authorize.Job) authorize.Outcome {
 	return o
 }
 
-// requestContext returns the context of a token request. It belongs to the server
+// requestContext returns the context of a token request to p, which may be nil. It belongs to the server
 // and not to a call, because a token that a provider has issued must not get lost
 // when a call is cancelled.
-func (c *Client) requestContext() (context.Context, context.CancelFunc) {
+func (c *Client) requestContext(p *Provider) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithTimeout(c.ctx, c.o.Timeout)
-	return context.WithValue(ctx, oauth2.HTTPClient, c.http), stop
+	client := c.http
+	if p != nil && p.Resource != "" {
+		client = edge.NewClient(&resourceAdder{p.Resource, c.o.Transport}).Standard(maxAnswer, c.o.Timeout)
+	}
+	return context.WithValue(ctx, oauth2.HTTPClient, client), stop
 }

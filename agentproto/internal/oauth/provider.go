@@ -3,6 +3,7 @@ package oauth
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"regexp"
 	"slices"
@@ -24,6 +25,7 @@ type Provider struct {
 	SubjectIsUser, Confirm       bool
 	UnsafeAnyoneMayAuthorize     string
 	KeysURL                      string
+	Resource                     string
 	AuthStyle                    oauth2.AuthStyle
 
 	config   *oauth2.Config
@@ -35,11 +37,20 @@ var providerID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // reserved are the parameters of an authorization request that are not for the
 // user of this package to set.
-var reserved = []string{"response_type", "response_mode", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge", "code_challenge_method"}
+var reserved = []string{"resource", "response_type", "response_mode", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge", "code_challenge_method"}
 
-// Add adds a provider. It returns an error if that cannot work.
+// Add adds a provider. It returns an error if that cannot work, or there is one with its ID.
 func (c *Client) Add(p *Provider) error {
-	if err := c.check(p); err != nil {
+	if c.Provider(p.ID) != nil {
+		return errors.New("there is another one with this ID")
+	}
+	return c.Set(p)
+}
+
+// Set adds a provider, or replaces the one with its ID. Authorizations that were begun with another one
+// than p are not completed: see print. It returns an error if p cannot work.
+func (c *Client) Set(p *Provider) error {
+	if err := p.check(); err != nil {
 		return err
 	}
 	style := p.AuthStyle
@@ -62,11 +73,16 @@ func (c *Client) Add(p *Provider) error {
 	if p.SubjectIsUser {
 		p.verifier = c.newVerifier(p)
 	}
+	if p.Resource != "" {
+		p.params = append(p.params, oauth2.SetAuthURLParam("resource", p.Resource))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.providers[p.ID] = p
 	return nil
 }
 
-func (c *Client) check(p *Provider) error {
+func (p *Provider) check() error {
 	checks := 0
 	for _, set := range []bool{p.SubjectIsUser, p.Confirm, p.UnsafeAnyoneMayAuthorize != ""} {
 		if set {
@@ -76,8 +92,6 @@ func (c *Client) check(p *Provider) error {
 	switch {
 	case !providerID.MatchString(p.ID):
 		return errors.New("its ID is not of 1 to 64 letters, digits, _ and -")
-	case c.providers[p.ID] != nil:
-		return errors.New("there is another one with this ID")
 	case !isEndpoint(p.AuthURL):
 		return errors.New("AuthURL must be an absolute https URL")
 	case !isEndpoint(p.TokenURL):
@@ -105,7 +119,12 @@ func (c *Client) check(p *Provider) error {
 	return nil
 }
 
+// isEndpoint reports whether raw may be an endpoint of a provider. What is sent there must not be readable on
+// a network, so plain http is for this machine.
 func isEndpoint(raw string) bool {
 	u, err := url.Parse(raw)
-	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.Fragment == ""
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return false
+	}
+	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }

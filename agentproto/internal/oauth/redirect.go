@@ -22,7 +22,7 @@ func (c *Client) ServeRedirect(w http.ResponseWriter, r *http.Request) {
 		pages.Show(w, http.StatusMethodNotAllowed, pages.Invalid)
 		return
 	}
-	p := c.providers[r.PathValue("provider")]
+	p := c.Provider(r.PathValue("provider"))
 	query, ok := redirectQuery(r.URL.RawQuery)
 	if p == nil || !ok {
 		pages.Show(w, http.StatusBadRequest, pages.Invalid)
@@ -155,7 +155,7 @@ func (c *Client) ServeStart(w http.ResponseWriter, r *http.Request) {
 	secret := r.PathValue("secret")
 	start := digest(secret)
 	o, open := c.o.Flow.Ports.Open.Get(start)
-	p := c.providers[o.Key.Provider]
+	p := c.Provider(o.Key.Provider)
 	if !open || o.Start != start || p == nil || o.Print != c.print(p) || c.o.Start == "" {
 		pages.Show(w, http.StatusNotFound, pages.Invalid)
 		return

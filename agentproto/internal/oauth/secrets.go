@@ -42,7 +42,11 @@ func (c *Client) AccessPrint(access string) string {
 // print tells whether an authorization was begun with the provider as it is now, and with secrets
 // that are known: an answer is not sent to a provider that was configured in between.
 func (c *Client) print(p *Provider) string {
-	list, _ := json.Marshal([]any{p.Issuer, p.AuthURL, p.TokenURL, p.ClientID, p.config.RedirectURL, p.Confirm, p.SubjectIsUser, c.o.Start == ""})
+	settings := []any{p.Issuer, p.AuthURL, p.TokenURL, p.ClientID, p.config.RedirectURL, p.Confirm, p.SubjectIsUser, c.o.Start == ""}
+	if p.Resource != "" { // without one, prints are those of before there were any
+		settings = append(settings, p.Resource)
+	}
+	list, _ := json.Marshal(settings)
 	return c.derived(string(list), forPrint)
 }
 

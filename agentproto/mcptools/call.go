@@ -1,10 +1,12 @@
 package mcptools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -41,13 +43,25 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 		if err != nil {
 			return nil, err
 		}
-		for n := 1; ; n++ {
-			s, err := m.session(ctx, false)
+		a, err := m.enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer a.leave()
+		for n := 1; ; {
+			s, err := a.link.session(ctx, false)
+			if c, ok := challengeIn(err); ok {
+				if err := a.answer(c); err != nil {
+					return nil, err
+				}
+				continue
+			}
 			if err != nil {
 				return nil, m.absent(ctx, err)
 			}
+			sending := 0
 			if !safe {
-				if safe, err = m.begin(ctx, t); err != nil {
+				if safe, sending, err = m.begin(ctx, t); err != nil {
 					return nil, err
 				}
 			}
@@ -58,8 +72,21 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 			case ctx.Err() != nil:
 				return nil, context.Cause(ctx)
 			}
-			if errors.Is(err, mcp.ErrSessionMissing) && n < repeats { // the server has forgotten the session, and did nothing
+			missing := errors.Is(err, mcp.ErrSessionMissing) // the server has forgotten the session, and did nothing
+			if missing || errors.Is(err, errNotSent) {
+				if err := refused(ctx, sending); err != nil {
+					return nil, err
+				}
+			}
+			if c, ok := challengeIn(err); ok {
+				if err := a.answer(c); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			if missing && n < repeats {
 				s.over(ctx)
+				n++
 				continue
 			}
 			if errors.Is(err, errNotSent) {
@@ -81,6 +108,7 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 				s.over(ctx)
 			}
 			m.log.Info("call is sent again", "server", m.server.Name, "tool", t.Name, "error", err)
+			n++
 		}
 	}
 }
@@ -125,16 +153,47 @@ func (m *member) absent(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; the call was not sent", err)
 }
 
-// begin is called when a call is about to be sent, and reports whether it may be sent twice.
-func (m *member) begin(ctx context.Context, t described) (safe bool, err error) {
+// begin is called when a call is about to be sent, and reports whether it may be sent twice. If not, it returns which sending
+// this is. What an earlier run has sent, and is not known to have been refused, is not sent again.
+func (m *member) begin(ctx context.Context, t described) (safe bool, sending int, err error) {
 	if t.safe(m.server.Repeat[t.Name]) {
-		return toolserver.Step(ctx, safeStep, func(ctx context.Context) (bool, error) { return true, nil })
+		safe, err = toolserver.Step(ctx, safeStep, func(ctx context.Context) (bool, error) { return true, nil })
+		return safe, 0, err
 	}
-	err = toolserver.Began(ctx)
-	if errors.Is(err, toolserver.ErrBegan) {
-		return false, unknownError{m.server.Name}
+	for sending = 1; ; sending++ {
+		_, was, err := toolserver.Stepped[bool](ctx, refusedStep+strconv.Itoa(sending))
+		if err != nil {
+			return false, 0, err
+		}
+		if !was {
+			break
+		}
 	}
-	return false, err
+	if sending == 1 {
+		if err = toolserver.Began(ctx); errors.Is(err, toolserver.ErrBegan) {
+			err = unknownError{m.server.Name}
+		}
+		return false, sending, err
+	}
+	name := sentStep + strconv.Itoa(sending)
+	if _, was, err := toolserver.Stepped[bool](ctx, name); was || err != nil {
+		return false, sending, cmp.Or(err, error(unknownError{m.server.Name}))
+	}
+	_, err = toolserver.Step(ctx, name, func(context.Context) (bool, error) { return true, nil })
+	return false, sending, err
+}
+
+// The steps of a call that is sent more than once, with the number of the sending behind them: it was sent, and the server
+// has refused to carry it out. The first sending is that of [toolserver.Began].
+const sentStep, refusedStep = "sent ", "refused "
+
+// refused keeps that a sending of a call was not carried out, before the call is sent again, which may be after a restart.
+func refused(ctx context.Context, sending int) error {
+	if sending == 0 {
+		return nil
+	}
+	_, err := toolserver.Step(ctx, refusedStep+strconv.Itoa(sending), func(context.Context) (bool, error) { return true, nil })
+	return err
 }
 
 var errTimeout = errors.New("the call took too long")

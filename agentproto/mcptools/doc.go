@@ -42,6 +42,12 @@
 // defaults, if it has one for everything that it requires, or declined. A form that asks for a password, a
 // token, a key or a card is declined unseen. An address that the user is to open is declined, too.
 //
+// # Servers that want a token
+//
+// If a server with a URL answers that it wants a token, the user of the call is asked to authorize access, and the call
+// goes on afterwards. Users come back at [Set.Pages], for which [Options.PublicURL] is needed. Each user has tokens and a connection of
+// their own. A server whose list of tools is refused without a token has one tool first, sign_in.
+//
 // # Security
 //
 // A program is started without a shell, with an environment of few variables, in a group of

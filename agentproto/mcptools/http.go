@@ -4,53 +4,137 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/netguard"
 )
 
-// outbound makes the client for the URL of a server.
+// outside is how a server with a URL is reached, and those that it names.
+type outside struct {
+	origin   string
+	header   http.Header
+	to       *http.Transport // the server
+	strange  *http.Transport // others, whatever the operator has written as the server's URL
+	metadata *http.Client    // of the server itself
+	others   *http.Client    // of those that it names
+}
+
+// metadataTime is how long a request for metadata may take, and maxMetadata how many bytes are read of it.
+const (
+	metadataTime = 15 * time.Second
+	maxMetadata  = 1 << 20
+)
+
+// outbound makes the transports for the URL of a server.
 func (m *member) outbound(o Options) error {
 	u, err := url.Parse(m.server.URL)
 	if err != nil {
 		return err // it was parsed before
 	}
-	policy := netguard.Policy{Allow: o.AllowNetworks}.Trust(m.server.URL)
-	header := http.Header{}
-	for name, secret := range m.server.Header {
-		header.Set(name, secret.Reveal())
+	policy := netguard.Policy{Allow: o.AllowNetworks}
+	transport := func(p netguard.Policy) *http.Transport {
+		return edge.Outbound{Dial: p.DialContext(nil), TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}, Most: 64}.Transport()
 	}
-	out := edge.Outbound{Dial: policy.DialContext(nil), TLS: &tls.Config{MinVersion: tls.VersionTLS12}, Most: 64}.Transport()
-	m.http = edge.NewClient(&requests{u.Scheme + "://" + u.Host, header, out}).Standard(0, 0) // a stream of events has no end
+	out := &outside{origin: originOf(u), header: http.Header{}, to: transport(policy.Trust(m.server.URL)), strange: transport(policy)}
+	for name, secret := range m.server.Header {
+		out.header.Set(name, secret.Reveal())
+	}
+	client := func(t http.RoundTripper) *http.Client {
+		c := edge.NewClient(t).Standard(maxMetadata, metadataTime)
+		c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+			if r.Method != http.MethodGet || originOf(r.URL) != originOf(via[0].URL) || len(via) > 3 {
+				return errors.New("the redirect is not followed")
+			}
+			return nil
+		}
+		return c
+	}
+	out.metadata, out.others = client(out.to), client(out.strange)
+	m.outside = out
 	return nil
+}
+
+func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// client returns the client of a link, for MCP.
+func (o *outside) client(l *link) *http.Client {
+	return edge.NewClient(&requests{o, l}).Standard(0, 0) // a stream of events has no end
+}
+
+// closeIdle closes connections that are kept.
+func (o *outside) closeIdle() {
+	o.to.CloseIdleConnections()
+	o.strange.CloseIdleConnections()
 }
 
 // errNotSent is in errors of requests that the server has not carried out: there was no connection, or it
 // said so. The SDK does not tell these from requests whose answer got lost.
 var errNotSent = errors.New("the request was not carried out")
 
+// A challenge is an answer that says which token is missing. The request was not carried out.
+type challenge struct {
+	status int
+	bearer string // that was sent
+	params map[string]string
+}
+
+// Error implements error.
+func (c *challenge) Error() string {
+	return fmt.Sprintf("%d %s", c.status, http.StatusText(c.status))
+}
+
+// challengeIn returns the challenge in an error, if there is one.
+func challengeIn(err error) (*challenge, bool) { return errors.AsType[*challenge](err) }
+
+// challengeOf returns the challenge in an answer, or nil. One of status 403 counts only if it asks for scopes.
+func challengeOf(res *http.Response, bearer string) *challenge {
+	if res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden {
+		return nil
+	}
+	c := &challenge{status: res.StatusCode, bearer: bearer}
+	all, err := oauthex.ParseWWWAuthenticate(res.Header.Values("WWW-Authenticate"))
+	for _, one := range all {
+		if one.Scheme == "bearer" {
+			c.params = one.Params
+			break
+		}
+	}
+	if res.StatusCode == http.StatusForbidden && (err != nil || c.params["error"] != "insufficient_scope") {
+		return nil
+	}
+	return c
+}
+
 // requests adds headers to requests to one origin, and says of those that fail whether the server may have had
 // them.
 type requests struct {
-	origin string
-	header http.Header
-	next   http.RoundTripper
+	*outside
+	link *link
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (q *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 	var reached atomic.Bool
+	bearer := ""
 	r = r.Clone(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached.Store(true) }}))
-	if r.URL.Scheme+"://"+r.URL.Host == q.origin {
+	if originOf(r.URL) == q.origin {
 		for name, values := range q.header {
 			r.Header[name] = values
 		}
+		if t := q.link.bearer.Load(); t != nil {
+			bearer = *t
+			r.Header.Set("Authorization", "Bearer "+bearer)
+		}
 	}
-	res, err := q.next.RoundTrip(r)
+	res, err := q.to.RoundTrip(r)
 	switch {
 	case err != nil && !reached.Load():
 		return nil, fmt.Errorf("%w: %w", errNotSent, edge.WithoutURL(err))
@@ -64,9 +148,17 @@ func (q *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 	case http.StatusServiceUnavailable:
 		refused = res.Header.Get("Retry-After") != ""
 	}
-	if refused {
-		res.Body.Close()
-		return nil, fmt.Errorf("%w: %d %s", errNotSent, res.StatusCode, http.StatusText(res.StatusCode))
+	if !refused {
+		return res, nil
 	}
-	return res, nil
+	res.Body.Close()
+	if c := challengeOf(res, bearer); c != nil && q.header.Get("Authorization") == "" && private(r.URL) {
+		return nil, fmt.Errorf("%w: %w", errNotSent, c)
+	}
+	return nil, fmt.Errorf("%w: %d %s", errNotSent, res.StatusCode, http.StatusText(res.StatusCode))
+}
+
+// private reports whether nobody on a network can read what is sent to a URL.
+func private(u *url.URL) bool {
+	return u.Scheme == "https" || u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }

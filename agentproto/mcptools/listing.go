@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
@@ -49,12 +50,17 @@ func (m *member) relist(asked chan<- struct{}) {
 		anew := m.anew
 		m.refresh, m.anew = false, false
 		m.mu.Unlock()
-		if l, err := m.read(anew); err != nil {
+		if l, err := m.read(anew); m.asksToSignIn(err) {
+			m.log.Info("the tools of an MCP server are for users who have authorized access", "server", m.server.Name)
+		} else if err != nil {
 			m.mu.Lock()
 			m.problems = []error{err}
 			m.mu.Unlock()
 			m.log.Warn("the tools of an MCP server are not known", "server", m.server.Name, "error", err)
 		} else {
+			m.mu.Lock()
+			l.SignIn = m.listed != nil && m.listed.SignIn
+			m.mu.Unlock()
 			m.keep(l)
 			m.take(l)
 		}
@@ -70,9 +76,28 @@ func (m *member) relist(asked chan<- struct{}) {
 	}
 }
 
+// asksToSignIn reports whether a list of tools was refused because there is no user, and offers a tool that asks for one.
+func (m *member) asksToSignIn(err error) bool {
+	if _, ok := challengeIn(err); !ok {
+		return false
+	}
+	m.mu.Lock()
+	l := m.listed
+	m.mu.Unlock()
+	if l == nil || !l.SignIn {
+		signing := listing{SignIn: true}
+		if l != nil {
+			signing.Tools, signing.Instructions, signing.Tasks = l.Tools, l.Instructions, l.Tasks
+		}
+		m.keep(&signing)
+		m.take(&signing)
+	}
+	return true
+}
+
 // read asks the server for its tools.
 func (m *member) read(anew bool) (*listing, error) {
-	s, err := m.session(m.ctx, anew)
+	s, err := m.anyLink().session(m.ctx, anew)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +118,16 @@ func (m *member) take(l *listing) {
 		}
 		digests[names[i]] = t.digest()
 	}
+	if l.SignIn {
+		name := m.server.prefix() + signInName
+		if _, taken := digests[name]; !taken {
+			made = append(made, toolserver.Tool{
+				Name: name, Description: "Asks the user to authorize access to " + m.server.Name + ". The tools of " + m.server.Name + " are there afterwards.",
+				Schema: []byte(`{"type":"object","additionalProperties":false}`), Call: m.signIn,
+				Options: toolserver.ToolOptions{Annotations: agentproto.Annotations{Idempotent: true, LongRunning: true}},
+			})
+		}
+	}
 	if err := m.tools.Replace(made); err != nil {
 		problems = append(problems, err)
 	}
@@ -106,7 +141,7 @@ func (m *member) take(l *listing) {
 	for _, p := range problems {
 		m.log.Warn("a tool of an MCP server is not offered", "server", m.server.Name, "error", p)
 	}
-	m.offered, m.problems = digests, problems
+	m.offered, m.problems, m.listed = digests, problems, l
 }
 
 const listingFile = "tools.json"

@@ -1,6 +1,7 @@
 package mcptools
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,6 +38,9 @@ type Server struct {
 	URL string
 	// Header is sent with every request to the origin of URL, and to no other.
 	Header map[string]toolserver.Secret
+	// OAuth is for a server of a URL that wants tokens of users: see [OAuth]. Nil means that all is found out. A
+	// Header Authorization is sent in place of tokens.
+	OAuth *OAuth
 
 	// Tools are patterns of [path.Match] for names as the server has them. A tool that matches none
 	// is not offered. Nil means all.
@@ -82,6 +86,11 @@ type Options struct {
 	// AllowNetworks are networks that a URL may lead to besides public ones. What a URL names
 	// as an address, or as localhost, is allowed as it is.
 	AllowNetworks []netip.Prefix
+	// RootCAs are the certificate authorities of servers with a URL, and of those that authorize them. Nil means the system's.
+	RootCAs *x509.CertPool
+	// PublicURL is the address below which [Set.Pages] is served. Without it users cannot authorize access to protected
+	// servers.
+	PublicURL string
 	// Callbacks takes what the tools post to callback URLs, such as results. Nil means that they wait
 	// until [Set.SetCallbacks] is called.
 	Callbacks http.Handler
@@ -137,6 +146,10 @@ func (s *Server) check() error {
 		return fmt.Errorf("mcptools: server %q has both a command and a URL", s.Name)
 	case s.Prefix != nil && !toolPrefix.MatchString(*s.Prefix):
 		return fmt.Errorf("mcptools: server %q: the prefix %q has other characters than letters, digits, _ and -, or more than 32", s.Name, *s.Prefix)
+	case s.OAuth != nil && s.URL == "":
+		return fmt.Errorf("mcptools: server %q: OAuth is for a URL", s.Name)
+	case s.oauth().ClientID != "" && s.oauth().Issuer == "":
+		return fmt.Errorf("mcptools: server %q: a ClientID needs the Issuer that knows it", s.Name)
 	case s.Timeout < 0:
 		return fmt.Errorf("mcptools: server %q: the timeout is negative", s.Name)
 	}

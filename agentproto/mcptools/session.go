@@ -26,132 +26,6 @@ type session struct {
 	calls map[string]*attempt // by progress token
 }
 
-// pauses are those before a program is started again that has just ended.
-var pauses = []time.Duration{200 * time.Millisecond, time.Second, 5 * time.Second, 15 * time.Second, time.Minute}
-
-// legacy is the last version of the protocol that begins with initialize. A program that dies of, or is silent at, the
-// question that newer ones begin with is started again with it.
-const legacy = "2025-11-25"
-
-const probeTime = 3 * time.Second
-
-// session returns the connection to the server, and makes one if there is none. Fresh says that somebody has
-// asked for the server anew, so that one which was given up is tried again.
-func (m *member) session(ctx context.Context, fresh bool) (*session, error) {
-	for {
-		m.mu.Lock()
-		if s := m.live; s != nil {
-			select {
-			case <-s.ended:
-				m.live = nil
-			default:
-				m.mu.Unlock()
-				return s, nil
-			}
-		}
-		if m.closed {
-			m.mu.Unlock()
-			return nil, errClosed
-		}
-		if m.down != nil && !fresh {
-			err := m.down
-			m.mu.Unlock()
-			return nil, err
-		}
-		if m.connecting == nil {
-			m.connecting = make(chan struct{})
-			m.tasks.Go(m.connect)
-		}
-		wait := m.connecting
-		m.mu.Unlock()
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		m.mu.Lock()
-		s, err := m.live, m.failure
-		m.mu.Unlock()
-		if s == nil && err != nil {
-			return nil, err
-		}
-		fresh = false
-	}
-}
-
-var errClosed = errors.New("the MCP servers are being closed")
-
-// connect makes the connection, after a pause if the last one has just ended.
-func (m *member) connect() {
-	m.mu.Lock()
-	pause := time.Duration(0)
-	if m.ends > 0 {
-		pause = pauses[min(m.ends, len(pauses))-1]
-	}
-	if m.down != nil {
-		pause, m.down, m.ends = 0, nil, 0
-	}
-	m.mu.Unlock()
-	s, err := m.dial(pause)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.live, m.failure = s, err
-	if err != nil {
-		m.note(err)
-	}
-	close(m.connecting)
-	m.connecting = nil
-}
-
-// note counts an end of the server, and gives it up if there are too many. m.mu is held.
-func (m *member) note(err error) {
-	now := time.Now()
-	if now.Sub(m.lastEnd) > time.Minute {
-		m.ends = 0
-	}
-	m.lastEnd = now
-	if m.ends++; m.ends >= m.bounds.Ends {
-		m.down = fmt.Errorf("%s is down: %w", m.server.Name, err)
-	}
-	if !m.closed {
-		m.log.Warn("MCP server is not there", "server", m.server.Name, "error", err, "ends", m.ends)
-	}
-}
-
-func (m *member) dial(pause time.Duration) (*session, error) {
-	if pause > 0 {
-		t := time.NewTimer(pause)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-m.ctx.Done():
-			return nil, errClosed
-		}
-	}
-	if m.server.URL != "" {
-		return m.open(m.ctx, "", nil)
-	}
-	m.mu.Lock()
-	version := m.version
-	m.mu.Unlock()
-	ctx, cancel := m.ctx, context.CancelFunc(func() {})
-	if version == "" {
-		ctx, cancel = context.WithTimeout(m.ctx, probeTime)
-	}
-	s, err := m.open(ctx, version, start)
-	cancel()
-	if err == nil || version != "" || m.ctx.Err() != nil {
-		return s, err
-	}
-	again, err := m.open(m.ctx, legacy, start)
-	if err == nil {
-		m.mu.Lock()
-		m.version = legacy
-		m.mu.Unlock()
-	}
-	return again, err
-}
-
 // connectTime is how long a server may take to greet. A program may have to be fetched first.
 const connectTime = 2 * time.Minute
 
@@ -159,7 +33,8 @@ const connectTime = 2 * time.Minute
 const endTime = 200 * time.Millisecond
 
 // open opens a connection.
-func (m *member) open(ctx context.Context, version string, begin func(*Server, string, string) (*process, error)) (*session, error) {
+func (l *link) open(ctx context.Context, version string, begin func(*Server, string, string) (*process, error)) (*session, error) {
+	m := l.m
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	s := &session{ended: make(chan struct{}), calls: make(map[string]*attempt)}
@@ -173,7 +48,7 @@ func (m *member) open(ctx context.Context, version string, begin func(*Server, s
 		s.process = p
 		transport = &mcp.IOTransport{Reader: p.out, Writer: &input{p}, MaxLineLength: int(m.bounds.Result)}
 	} else {
-		transport = &mcp.StreamableClientTransport{Endpoint: m.server.URL, HTTPClient: m.http, MaxEventSize: int(m.bounds.Result)}
+		transport = &mcp.StreamableClientTransport{Endpoint: m.server.URL, HTTPClient: l.http, MaxEventSize: int(m.bounds.Result)}
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "millrace", Version: m.clientVersion}, &mcp.ClientOptions{
 		Logger:                      slog.New(slog.DiscardHandler), // it logs what servers say
@@ -194,12 +69,13 @@ func (m *member) open(ctx context.Context, version string, begin func(*Server, s
 		return nil, fmt.Errorf("%s does not speak MCP: %w", m.server.Name, err)
 	}
 	s.cs = cs
-	m.tasks.Go(func() { m.watch(s) })
+	m.tasks.Go(func() { l.watch(s) })
 	return s, nil
 }
 
 // watch waits for the end of a connection.
-func (m *member) watch(s *session) {
+func (l *link) watch(s *session) {
+	m := l.m
 	over := make(chan error, 1)
 	go func() { over <- s.cs.Wait() }()
 	var err error
@@ -222,10 +98,10 @@ func (m *member) watch(s *session) {
 	close(s.ended)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.live == s {
-		m.live = nil
+	if l.live == s {
+		l.live = nil
 		if !m.closed {
-			m.note(err)
+			l.note(err)
 		}
 	}
 }

@@ -34,21 +34,22 @@ type member struct {
 	clientVersion string
 	log           *slog.Logger
 	tools         *toolserver.Server
-	folder        string // of its state, or empty
-	path, dir     string // of its program
-	http          *http.Client
+	folder        string   // of its state, or empty
+	path, dir     string   // of its program
+	shared        *link    // of all who use it
+	outside       *outside // nil for a program
+	pages         string   // the address of its pages; empty for none
+
+	discovering sync.Mutex     // held to find out who authorizes
+	known       []registration // guarded by discovering; the last one is that of the issuer of now
 
 	ctx   context.Context // ends when the set is closed
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
 
 	mu         sync.Mutex
-	live       *session
-	connecting chan struct{} // closed when an attempt to connect is over; nil if there is none
-	failure    error         // of the last attempt
-	down       error         // why it is not tried again for now
-	ends       int           // in the last minute
-	lastEnd    time.Time
+	users      map[string]*link
+	current    string // the ID of the provider of tokens; empty if none is known
 	version    string // that its program needs to be greeted with, if not the newest
 	closed     bool
 	refresh    bool // its list of tools is to be read again
@@ -57,6 +58,7 @@ type member struct {
 	anew       bool              // somebody has asked for the server, also if it was given up
 	asked      <-chan struct{}   // closed when the server has answered, or failed to
 	problems   []error
+	listed     *listing // what was taken last
 }
 
 // Open starts the MCP servers and returns when each has said which tools it has, or [Options.Start] has
@@ -103,6 +105,7 @@ func Open(ctx context.Context, o Options) (*Set, error) {
 // newMember makes the tool server of an MCP server.
 func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 	m = &member{server: server, bounds: o.Bounds, clientVersion: o.Version, log: o.Logger, dir: server.Dir}
+	m.users = make(map[string]*link)
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if o.State != "" {
 		m.folder = filepath.Join(o.State, strings.ToLower(server.Name))
@@ -118,6 +121,7 @@ func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 	if err != nil {
 		return nil, err
 	}
+	m.shared = m.newLink("")
 	state := ""
 	if m.folder != "" {
 		state = filepath.Join(m.folder, "calls")
@@ -132,8 +136,18 @@ func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 		Logger:            o.Logger,
 	}
 	opts.Limits.Bytes = o.Bounds.Result
+	if m.outside != nil {
+		opts.ProviderTransport = m.outside.strange
+		if o.PublicURL != "" {
+			m.pages = strings.TrimSuffix(o.PublicURL, "/") + "/mcp/" + strings.ToLower(server.Name)
+			opts.PagesURL = m.pages
+		}
+	}
 	if m.tools, err = toolserver.Open(opts); err != nil {
 		return nil, fmt.Errorf("mcptools: server %q: %w", server.Name, err)
+	}
+	if err := m.recallProviders(m.ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("mcptools: server %q: %w", server.Name, err), m.tools.Close(m.ctx))
 	}
 	if l := m.recall(); l != nil {
 		m.version = l.Version
@@ -208,8 +222,8 @@ func (s *Set) Problems() (all []error) {
 	for _, m := range s.members {
 		m.mu.Lock()
 		problems := slices.Clone(m.problems)
-		if m.failure != nil && m.live == nil && len(problems) == 0 {
-			problems = append(problems, m.failure)
+		if l := m.shared; l.failure != nil && l.live == nil && len(problems) == 0 {
+			problems = append(problems, l.failure)
 		}
 		m.mu.Unlock()
 		for _, p := range problems {
@@ -235,15 +249,20 @@ func (m *member) close(ctx context.Context) error {
 	err := m.tools.Close(ctx)
 	m.mu.Lock()
 	m.closed = true
-	live := m.live
+	live := []*session{m.shared.live}
+	for _, l := range m.users {
+		live = append(live, l.live)
+	}
 	m.mu.Unlock()
 	m.stop()
-	if live != nil {
-		_ = live.cs.Close() // it says how the program has ended
+	for _, s := range live {
+		if s != nil {
+			_ = s.cs.Close() // it says how the program has ended
+		}
 	}
 	m.tasks.Wait()
-	if m.http != nil {
-		m.http.CloseIdleConnections()
+	if m.outside != nil {
+		m.outside.closeIdle()
 	}
 	if m.folder != "" {
 		_ = os.Remove(filepath.Join(m.folder, processFile))
@@ -257,8 +276,9 @@ const manifestTime = 8 * time.Second
 // ServeHTTP serves the tool server. A request for the manifest has a server tried again that was given up.
 func (m *member) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
+		l := m.anyLink()
 		m.mu.Lock()
-		gone, asked := m.live == nil, m.asked
+		gone, asked := l.live == nil, m.asked
 		m.mu.Unlock()
 		if gone {
 			asked = m.changed(true)

@@ -35,6 +35,7 @@ type listing struct {
 	Instructions string      `json:"instructions,omitempty"`
 	Tasks        bool        `json:"tasks,omitempty"` // calls may become tasks, which take long
 	Tools        []described `json:"tools"`
+	SignIn       bool        `json:"signIn,omitempty"` // the list is for users with a token only
 }
 
 const (

@@ -1,0 +1,159 @@
+package mcptools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// pauses are those before a program is started again that has just ended.
+var pauses = []time.Duration{200 * time.Millisecond, time.Second, 5 * time.Second, 15 * time.Second, time.Minute}
+
+// legacy is the last version of the protocol that begins with initialize. A program that dies of, or is silent at, the
+// question that newer ones begin with is started again with it.
+const legacy = "2025-11-25"
+
+const probeTime = 3 * time.Second
+
+// A link is where connections to an MCP server are made, one after the other: one link for all who use the
+// server, or one for each user who has authorized access to it.
+type link struct {
+	m      *member
+	user   string                 // whose tokens are used; empty for nobody's
+	bearer atomic.Pointer[string] // the access token for requests over HTTP; nil for none
+	http   *http.Client           // nil for a program
+
+	// What follows is guarded by m.mu.
+	live       *session
+	connecting chan struct{} // closed when an attempt to connect is over; nil if there is none
+	failure    error         // of the last attempt
+	down       error         // why it is not tried again for now
+	ends       int           // in the last minute
+	lastEnd    time.Time
+	calls      int // under way, of a link of a user
+	lastUse    time.Time
+}
+
+// session returns the connection to the server, and makes one if there is none. Fresh says that somebody has
+// asked for the server anew, so that one which was given up is tried again.
+func (l *link) session(ctx context.Context, fresh bool) (*session, error) {
+	m := l.m
+	for {
+		m.mu.Lock()
+		if s := l.live; s != nil {
+			select {
+			case <-s.ended:
+				l.live = nil
+			default:
+				m.mu.Unlock()
+				return s, nil
+			}
+		}
+		if m.closed {
+			m.mu.Unlock()
+			return nil, errClosed
+		}
+		if l.down != nil && !fresh {
+			err := l.down
+			m.mu.Unlock()
+			return nil, err
+		}
+		if l.connecting == nil {
+			l.connecting = make(chan struct{})
+			m.tasks.Go(l.connect)
+		}
+		wait := l.connecting
+		m.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		m.mu.Lock()
+		s, err := l.live, l.failure
+		m.mu.Unlock()
+		if s == nil && err != nil {
+			return nil, err
+		}
+		fresh = false
+	}
+}
+
+var errClosed = errors.New("the MCP servers are being closed")
+
+// connect makes the connection, after a pause if the last one has just ended.
+func (l *link) connect() {
+	m := l.m
+	m.mu.Lock()
+	pause := time.Duration(0)
+	if l.ends > 0 {
+		pause = pauses[min(l.ends, len(pauses))-1]
+	}
+	if l.down != nil {
+		pause, l.down, l.ends = 0, nil, 0
+	}
+	m.mu.Unlock()
+	s, err := l.dial(pause)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l.live, l.failure = s, err
+	if _, asked := challengeIn(err); err != nil && !asked { // a server that asks for a token is there
+		l.note(err)
+	}
+	close(l.connecting)
+	l.connecting = nil
+}
+
+// note counts an end of the server, and gives it up if there are too many. m.mu is held.
+func (l *link) note(err error) {
+	m := l.m
+	now := time.Now()
+	if now.Sub(l.lastEnd) > time.Minute {
+		l.ends = 0
+	}
+	l.lastEnd = now
+	if l.ends++; l.ends >= m.bounds.Ends {
+		l.down = fmt.Errorf("%s is down: %w", m.server.Name, err)
+	}
+	if !m.closed {
+		m.log.Warn("MCP server is not there", "server", m.server.Name, "error", err, "ends", l.ends)
+	}
+}
+
+func (l *link) dial(pause time.Duration) (*session, error) {
+	m := l.m
+	if pause > 0 {
+		t := time.NewTimer(pause)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-m.ctx.Done():
+			return nil, errClosed
+		}
+	}
+	if m.server.URL != "" {
+		return l.open(m.ctx, "", nil)
+	}
+	m.mu.Lock()
+	version := m.version
+	m.mu.Unlock()
+	ctx, cancel := m.ctx, context.CancelFunc(func() {})
+	if version == "" {
+		ctx, cancel = context.WithTimeout(m.ctx, probeTime)
+	}
+	s, err := l.open(ctx, version, start)
+	cancel()
+	if err == nil || version != "" || m.ctx.Err() != nil {
+		return s, err
+	}
+	again, err := l.open(m.ctx, legacy, start)
+	if err == nil {
+		m.mu.Lock()
+		m.version = legacy
+		m.mu.Unlock()
+	}
+	return again, err
+}

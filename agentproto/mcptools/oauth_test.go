@@ -1,0 +1,176 @@
+package mcptools_test
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/mcptools"
+	"github.com/millrace/millrace/internal/idp"
+)
+
+// A protected is an MCP server that wants tokens of a provider for everything.
+type protected struct {
+	*remote
+	*desk
+	idp      *idp.Provider
+	metadata atomic.Pointer[string] // the address that the challenge names
+	resource atomic.Pointer[string] // what the metadata is of
+	issuers  atomic.Pointer[string] // who the metadata says authorizes
+
+	mu      sync.Mutex
+	bearers map[string]bool
+}
+
+func newProtected(t *testing.T) *protected {
+	p := &protected{remote: newRemote(t), bearers: map[string]bool{}}
+	provider, err := idp.Start(idp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { provider.Close() })
+	p.idp = provider
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: provider.CertPool()}}}
+	open := p.remote.Config.Handler
+	p.remote.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/.well-known/oauth-protected-resource/mcp") {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(map[string]any{"resource": *p.resource.Load(), "authorization_servers": []string{*p.issuers.Load()}, "scopes_supported": []string{"openid"}})
+			return
+		}
+		bearer := r.Header.Get("Authorization")
+		asks, err := http.NewRequestWithContext(r.Context(), http.MethodGet, provider.UserInfoURL(), nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		asks.Header.Set("Authorization", bearer)
+		if res, err := client.Do(asks); err == nil {
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				p.mu.Lock()
+				p.bearers[bearer] = true
+				p.mu.Unlock()
+				open.ServeHTTP(w, r)
+				return
+			}
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+*p.metadata.Load()+`"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	})
+	set := func(at *atomic.Pointer[string], text string) { at.Store(&text) }
+	set(&p.metadata, p.URL+"/.well-known/oauth-protected-resource/mcp")
+	set(&p.resource, p.URL+"/mcp")
+	set(&p.issuers, provider.Issuer())
+	var pages atomic.Pointer[http.Handler]
+	public := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*pages.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(public.Close)
+	p.desk = newDesk(t, func(o *mcptools.Options) {
+		o.Servers[0] = mcptools.Server{Name: "p", URL: p.URL + "/mcp", OAuth: &mcptools.OAuth{
+			ClientID: idp.DefaultClientID, Issuer: provider.Issuer(), UnsafeAnyoneMayAuthorize: "this is a test",
+		}}
+		o.PublicURL, o.RootCAs, o.AllowNetworks = public.URL, provider.CertPool(), []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	})
+	h := p.set.Pages()
+	pages.Store(&h)
+	provider.RegisterRedirect(idp.DefaultClientID, p.set.RedirectURI("p"))
+	return p
+}
+
+// detour has the user of the next message authorize, and returns the page at the end.
+func (p *protected) detour() (page string, err error) {
+	p.t.Helper()
+	m := p.next()
+	o, ok := m.(*agentproto.OAuth)
+	if !ok {
+		p.t.Fatalf("%+v does not ask the user", m)
+	}
+	if !strings.Contains(o.AuthURL, "resource=") || !strings.HasPrefix(o.AuthURL, p.idp.AuthURL()) {
+		p.t.Errorf("the user is sent to %s", o.AuthURL)
+	}
+	return p.idp.NewBrowser().Allow(p.t.Context(), o.AuthURL, "ada", "lovelace")
+}
+
+// TestMB25_OAuth signs users in to a server that wants a token for everything. It would catch a call that fails in place of asking, a
+// token that another user gets, a user who is asked although the token can be renewed, and one who is not asked when it cannot.
+func TestMB25_OAuth(t *testing.T) {
+	p := newProtected(t)
+	if m := p.manifest(); len(m.Tools) != 1 || m.Tools[0].Name != "p_sign_in" {
+		t.Fatalf("tools before anybody has signed in: %+v", m.Tools)
+	}
+	authorize := func() {
+		t.Helper()
+		if page, err := p.detour(); err != nil {
+			t.Fatalf("%v: %s", err, page)
+		}
+	}
+	p.call("ada", "one", "sign_in", "{}")
+	authorize()
+	p.want("signing in", "p can be used now. Its tools are, in conversations that begin from now on: p_hit")
+	if m := p.manifest(); len(m.Tools) != 2 {
+		t.Errorf("tools afterwards: %+v", m.Tools)
+	}
+	p.call("ada", "two", "hit", "{}")
+	p.want("a call of the same user", "hit")
+	p.call("bob", "three", "hit", "{}")
+	authorize()
+	p.want("a call of another user", "hit")
+	if len(p.bearers) != 2 {
+		t.Errorf("two users have %d tokens", len(p.bearers))
+	}
+	p.idp.ExpireTokens("ada")
+	p.call("ada", "four", "hit", "{}")
+	p.want("a call when the token has expired", "hit")
+	if n := p.idp.Refreshes(); n != 1 {
+		t.Errorf("it was renewed %d times", n)
+	}
+	p.idp.ExpireTokens("ada")
+	p.idp.RevokeRefresh("ada")
+	p.call("ada", "five", "hit", "{}")
+	authorize()
+	p.want("a call when the access was revoked", "hit")
+	if n := p.calls.Load(); n != 4 {
+		t.Errorf("four calls were carried out %d times", n)
+	}
+}
+
+// TestMB27_Issuer has a redirect name another issuer: the code must not be redeemed.
+func TestMB27_Issuer(t *testing.T) {
+	p := newProtected(t)
+	p.idp.SetResponseIssuer("https://evil.example")
+	p.call("ada", "one", "sign_in", "{}")
+	_, _ = p.detour()
+	p.want("another issuer", "Error: the authorization failed")
+	if n := p.idp.Exchanges(); n != 0 {
+		t.Errorf("the code was sent %d times", n)
+	}
+}
+
+// TestMB26_Metadata has a server name addresses that are not to be asked, and be another resource than it is. What a model reads of it
+// must not have an address.
+func TestMB26_Metadata(t *testing.T) {
+	p := newProtected(t)
+	other := "https://other.example/mcp"
+	for name, c := range map[string]struct {
+		at   *atomic.Pointer[string]
+		text string
+		want string
+	}{
+		"metadata elsewhere": {&p.metadata, "http://169.254.169.254/latest", "it does not say properly who authorizes"},
+		"another resource":   {&p.resource, other, "it does not say properly who authorizes"},
+		"inner network":      {&p.issuers, "https://169.254.169.254", "its authorization server cannot be asked"},
+	} {
+		before := c.at.Load()
+		c.at.Store(&c.text)
+		p.call("ada", strings.ReplaceAll(name, " ", "-"), "sign_in", "{}")
+		p.want(name, "Error: p asks for an authorization that cannot be begun: "+c.want)
+		c.at.Store(before)
+	}
+}

@@ -24,12 +24,13 @@ type protected struct {
 	metadata atomic.Pointer[string] // the address that the challenge names
 	resource atomic.Pointer[string] // what the metadata is of
 	issuers  atomic.Pointer[string] // who the metadata says authorizes
+	stubborn atomic.Bool            // no token is good
 
 	mu      sync.Mutex
 	bearers map[string]bool
 }
 
-func newProtected(t *testing.T) *protected {
+func newProtected(t *testing.T, repeat mcptools.Repeat) *protected {
 	p := &protected{remote: newRemote(t), bearers: map[string]bool{}}
 	provider, err := idp.Start(idp.Options{})
 	if err != nil {
@@ -54,7 +55,7 @@ func newProtected(t *testing.T) *protected {
 		asks.Header.Set("Authorization", bearer)
 		if res, err := client.Do(asks); err == nil {
 			res.Body.Close()
-			if res.StatusCode == http.StatusOK {
+			if res.StatusCode == http.StatusOK && !p.stubborn.Load() {
 				p.mu.Lock()
 				p.bearers[bearer] = true
 				p.mu.Unlock()
@@ -73,7 +74,7 @@ func newProtected(t *testing.T) *protected {
 	public := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*pages.Load()).ServeHTTP(w, r) }))
 	t.Cleanup(public.Close)
 	p.desk = newDesk(t, func(o *mcptools.Options) {
-		o.Servers[0] = mcptools.Server{Name: "p", URL: p.URL + "/mcp", OAuth: &mcptools.OAuth{
+		o.Servers[0] = mcptools.Server{Name: "p", URL: p.URL + "/mcp", Repeat: map[string]mcptools.Repeat{"hit": repeat}, OAuth: &mcptools.OAuth{
 			ClientID: idp.DefaultClientID, Issuer: provider.Issuer(), UnsafeAnyoneMayAuthorize: "this is a test",
 		}}
 		o.PublicURL, o.RootCAs, o.AllowNetworks = public.URL, provider.CertPool(), []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -101,7 +102,7 @@ func (p *protected) detour() (page string, err error) {
 // TestMB25_OAuth signs users in to a server that wants a token for everything. It would catch a call that fails in place of asking, a
 // token that another user gets, a user who is asked although the token can be renewed, and one who is not asked when it cannot.
 func TestMB25_OAuth(t *testing.T) {
-	p := newProtected(t)
+	p := newProtected(t, mcptools.IfSafe)
 	if m := p.manifest(); len(m.Tools) != 1 || m.Tools[0].Name != "p_sign_in" {
 		t.Fatalf("tools before anybody has signed in: %+v", m.Tools)
 	}
@@ -143,7 +144,7 @@ func TestMB25_OAuth(t *testing.T) {
 
 // TestMB27_Issuer has a redirect name another issuer: the code must not be redeemed.
 func TestMB27_Issuer(t *testing.T) {
-	p := newProtected(t)
+	p := newProtected(t, mcptools.IfSafe)
 	p.idp.SetResponseIssuer("https://evil.example")
 	p.call("ada", "one", "sign_in", "{}")
 	_, _ = p.detour()
@@ -156,7 +157,7 @@ func TestMB27_Issuer(t *testing.T) {
 // TestMB26_Metadata has a server name addresses that are not to be asked, and be another resource than it is. What a model reads of it
 // must not have an address.
 func TestMB26_Metadata(t *testing.T) {
-	p := newProtected(t)
+	p := newProtected(t, mcptools.IfSafe)
 	other := "https://other.example/mcp"
 	for name, c := range map[string]struct {
 		at   *atomic.Pointer[string]
@@ -172,5 +173,43 @@ func TestMB26_Metadata(t *testing.T) {
 		p.call("ada", strings.ReplaceAll(name, " ", "-"), "sign_in", "{}")
 		p.want(name, "Error: p asks for an authorization that cannot be begun: "+c.want)
 		c.at.Store(before)
+	}
+}
+
+// TestMB25_Stubborn has a server refuse every token. A call of it ends, also one that may be sent again as often as one likes.
+func TestMB25_Stubborn(t *testing.T) {
+	for _, repeat := range []mcptools.Repeat{mcptools.Never, mcptools.Always} {
+		t.Run(string(repeat), func(t *testing.T) {
+			p := newProtected(t, repeat)
+			p.call("ada", "one", "sign_in", "{}")
+			if page, err := p.detour(); err != nil {
+				t.Fatalf("%v: %s", err, page)
+			}
+			if text := p.result().String(); !strings.HasPrefix(text, "p can be used now") {
+				t.Fatalf("signing in: %q", text)
+			}
+			p.stubborn.Store(true)
+			for _, user := range []string{"ada", "bob"} {
+				p.call(user, "of-"+user, "hit", "{}")
+				asked := 0
+				m := p.next()
+				for ; m.Type() == agentproto.TypeOAuth; m = p.next() {
+					if asked++; asked > 2 {
+						t.Fatalf("%s is asked again and again", user)
+					}
+					if page, err := p.idp.NewBrowser().Allow(t.Context(), m.(*agentproto.OAuth).AuthURL, "ada", "lovelace"); err != nil {
+						t.Fatalf("%v: %s", err, page)
+					}
+				}
+				if r, ok := m.(*agentproto.ToolResult); !ok || asked == 0 || !strings.HasPrefix(r.String(), "Error: ") {
+					t.Errorf("%s was asked %d times, and then there is %v", user, asked, m)
+				} else {
+					t.Logf("%s was asked %d times: %s", user, asked, r)
+				}
+			}
+			if n := p.calls.Load(); n != 0 {
+				t.Errorf("%d calls were carried out", n)
+			}
+		})
 	}
 }

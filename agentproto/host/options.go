@@ -43,6 +43,9 @@ type Options struct {
 	// endpoint, with or without a path. Empty means http:// and the address that is
 	// listened on, which is right for tool servers on the same host only.
 	PublicURL string
+	// Pages, if not nil, serves what is below the public URL, or below the root, and not the runtime's: pages to which
+	// users come in a browser, such as those of tool servers of this process. It gets paths without that of the public URL.
+	Pages http.Handler
 
 	// AllowOrigins are origins, such as https://tools.example, that a manifest's
 	// endpoint or a prompt's response_url may have besides the origin of the tool

@@ -182,6 +182,9 @@ func (o *Options) check() error {
 	if len(o.Servers) == 0 {
 		return errors.New("mcptools: there are no servers")
 	}
+	if u, err := url.Parse(o.PublicURL); o.PublicURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(o.PublicURL, "?#")) {
+		return errors.New("mcptools: PublicURL is not a plain http or https URL")
+	}
 	seen := make(map[string]bool)
 	for i := range o.Servers {
 		s := &o.Servers[i]

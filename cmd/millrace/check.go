@@ -31,7 +31,9 @@ but state and one of tools and mcp:
    "mcp": {
      "files":  {"command": ["LOG=debug", "npx", "-y", "@modelcontextprotocol/server-filesystem", "/srv/files"]},
      "search": {"url": "https://mcp.example/mcp", "headers": {"Authorization": {"file": "/etc/millrace/search"}},
-                "repeat": {"create_issue": "never"}}},
+                "repeat": {"create_issue": "never"}},
+     "issues": {"url": "https://issues.example/mcp",
+                "client": {"id": "millrace", "issuer": "https://id.example", "secret": {"env": "ISSUES_SECRET"}}}},
    "models": [
      {"name": "big", "openai": "https://api.example/v1", "model": "m1", "key": {"file": "/etc/millrace/model.key"}, "fallback": ["local"]},
      {"name": "local", "openai": "http://127.0.0.1:8080/v1", "model": "m2", "context": "64KiB"}],

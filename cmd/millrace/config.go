@@ -96,6 +96,14 @@ type configMCP struct {
 	URL     string                  `json:"url"`
 	Headers map[string]configSecret `json:"headers"`
 	Repeat  map[string]string       `json:"repeat"` // by tool: never, if-safe or always
+	Client  configClient            `json:"client"`
+}
+
+// A configClient is what an authorization server knows this program by.
+type configClient struct {
+	ID     string       `json:"id"`
+	Issuer string       `json:"issuer"`
+	Secret configSecret `json:"secret"`
 }
 
 // A configModel is one of several models. The first one is the default.

@@ -51,6 +51,10 @@ func (m configMCP) settings(name, at string) (all []setting, err error) {
 		return nil, fmt.Errorf("%s/env is for a command", at)
 	case m.URL == "" && len(m.Headers) > 0:
 		return nil, fmt.Errorf("%s/headers are for a url", at)
+	case m.URL == "" && m.Client != configClient{}:
+		return nil, fmt.Errorf("%s/client is for a url", at)
+	case (m.Client.ID == "" || m.Client.Issuer == "") && m.Client != configClient{}:
+		return nil, fmt.Errorf("%s/client has to have an id and an issuer", at)
 	}
 	if all, err = placed(all, "mcp-header", name+"=", m.Headers, at+"/headers/"); err != nil {
 		return nil, err
@@ -73,6 +77,16 @@ func (m configMCP) settings(name, at string) (all []setting, err error) {
 	all = append(all, setting{"mcp", name + "=" + text, at})
 	for _, tool := range slices.Sorted(maps.Keys(m.Repeat)) {
 		all = append(all, setting{"mcp-repeat", name + "=" + tool + "=" + m.Repeat[tool], at + "/repeat/" + tool})
+	}
+	place, err := m.Client.Secret.place()
+	if err != nil {
+		return nil, fmt.Errorf("%s/client/secret %w", at, err)
+	}
+	if m.Client.ID != "" {
+		all = append(all, setting{"mcp-client", name + "=" + m.Client.ID + "=" + m.Client.Issuer, at + "/client"})
+	}
+	if place != "" {
+		all = append(all, setting{"mcp-client-secret", name + "=" + place, at + "/client/secret"})
 	}
 	return all, nil
 }

@@ -51,7 +51,8 @@ func TestConfigIsFlags(t *testing.T) {
 			{"url": "https://tools.example/", "headers": {"Authorization": {"env": "TEST_HEADER"}}, "secret": {"file": %[3]q}, "origins": ["https://o.example"]},
 			{"url": "http://127.0.0.1:9", "command": "tool --listen {port}"}],
 		"mcp": {"b": {"command": ["LOG=debug", "it's", "a b"], "env": {"TOKEN": {"env": "TEST_HEADER"}}, "repeat": {"t": "never"}},
-			"a": {"url": "https://mcp.example/mcp", "headers": {"authorization": {"env": "TEST_HEADER"}}}},
+			"a": {"url": "https://mcp.example/mcp", "headers": {"authorization": {"env": "TEST_HEADER"}},
+				"client": {"id": "c", "issuer": "https://id.example?a=b", "secret": {"env": "TEST_HEADER"}}}},
 		"models": [{"name": "big", "openai": "https://m/v1", "model": "m1", "key": {"env": "TEST_HEADER"}, "fallback": ["s", "t"], "context": "1MiB"},
 			{"name": "s", "openai": "http://127.0.0.1:5", "model": "m2"}, {"name": "t", "script": "f"}]
 	}`, cert, key, whsec)
@@ -80,7 +81,8 @@ func TestConfigIsFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, b := f.servers.all[0], f.servers.all[1]; a.Name != "a" || a.URL != "https://mcp.example/mcp" || a.Header["Authorization"].Reveal() != "Bearer x" || b.Name != "b" ||
-		!slices.Equal(b.Command, []string{"it's", "a b"}) || b.Env["TOKEN"] != "Bearer x" || b.Env["LOG"] != "debug" || b.Repeat["t"] != "never" {
+		!slices.Equal(b.Command, []string{"it's", "a b"}) || b.Env["TOKEN"] != "Bearer x" || b.Env["LOG"] != "debug" || b.Repeat["t"] != "never" ||
+		a.OAuth.ClientID != "c" || a.OAuth.Issuer != "https://id.example?a=b" || a.OAuth.ClientSecret.Reveal() != "Bearer x" || b.OAuth != nil {
 		t.Errorf("the MCP servers are %+v", f.servers.all)
 	}
 	specs, err := f.models.specs()
@@ -153,6 +155,9 @@ func TestBadConfigs(t *testing.T) {
 		`{` + good + `, "models": [{"name": "a", "script": "SCRIPT", "contxt": "1KiB"}]}`:                                                         "/models/0/contxt is not a member",
 		`{` + good + `, "model": {"script": "SCRIPT"}, "models": [{"name": "a", "script": "SCRIPT"}]}`:                                            "both /model and /models",
 		`{` + good + `, "allow_networks": ["x"]}`:                                                                                                 "/allow_networks/0: ",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "client": {"id": "c", "issuer": "https://i"}}}}`:                                          "/mcp/a/client is for a url",
+		`{` + good + `, "mcp": {"a": {"url": "https://x", "client": {"id": "c"}}}}`:                                                               "/mcp/a/client has to have",
+		`{` + good + `, "mcp": {"a": {"url": "https://x", "client": {"id": "c", "issuer": "https://i", "secret": {"env": "X", "file": "y"}}}}}`:   "/mcp/a/client/secret has both",
 		`[]`:   "has to be an object",
 		`{`:    "unexpected EOF",
 		`{} 1`: "invalid character",

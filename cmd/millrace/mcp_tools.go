@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ type mcpFlags struct {
 	all     []mcptools.Server
 	headers []string
 	repeat  []string
+	clients []string
+	secrets []string
 }
 
 func (f *mcpFlags) add(fs *flag.FlagSet) {
@@ -34,6 +37,14 @@ func (f *mcpFlags) add(fs *flag.FlagSet) {
 	})
 	fs.Func("mcp-repeat", "`SERVER=TOOL=WHEN`: whether a call of that tool, by the name that the MCP server has for it, is sent again when its answer got lost: never, always or, as without this, if-safe; may be given more than once", func(text string) error {
 		f.repeat = append(f.repeat, text)
+		return nil
+	})
+	fs.Func("mcp-client", "`SERVER=ID=ISSUER`: what the authorization server with the URL ISSUER knows this program by, for the MCP server of that name; without it, this program becomes a client there by itself. At the start it is said to which address users have to be sent back; may be given more than once", func(text string) error {
+		f.clients = append(f.clients, text)
+		return nil
+	})
+	fs.Func("mcp-client-secret", "`SERVER=FILE` or SERVER=env:NAME: the secret of the --mcp-client of that MCP server; may be given more than once", func(text string) error {
+		f.secrets = append(f.secrets, text)
 		return nil
 	})
 }
@@ -156,13 +167,33 @@ func (f *mcpFlags) settle() error {
 		}
 		s.Repeat[tool] = mcptools.Repeat(when)
 	}
+	for _, text := range f.clients {
+		s, id, issuer, err := find("mcp-client", text)
+		if err != nil {
+			return err
+		}
+		s.OAuth = &mcptools.OAuth{ClientID: id, Issuer: issuer}
+	}
+	for _, text := range f.secrets {
+		name, place, _ := strings.Cut(text, "=")
+		i := slices.IndexFunc(f.all, func(s mcptools.Server) bool { return s.Name == name && s.OAuth != nil })
+		if i < 0 {
+			return fmt.Errorf("--mcp-client-secret %s=…: it begins with the name of no --mcp-client", name)
+		}
+		secret, err := secretAt(place)
+		if err != nil {
+			return fmt.Errorf("--mcp-client-secret %s: %w", name, err)
+		}
+		f.all[i].OAuth.ClientSecret = toolserver.NewSecret(secret)
+	}
 	return nil
 }
 
 // mcpTools are the MCP servers that run.
 type mcpTools struct{ set *mcptools.Set }
 
-// open starts the MCP servers and has the runtime offer their tools.
+// open starts the MCP servers and has the runtime offer their tools, and serve the pages at which users who have authorized
+// access to them come back. The runtime listens already.
 func (f *mcpFlags) open(ctx context.Context, o *host.Options, state string, networks []netip.Prefix, log *slog.Logger) (mcpTools, error) {
 	if len(f.all) == 0 {
 		return mcpTools{}, nil
@@ -170,11 +201,20 @@ func (f *mcpFlags) open(ctx context.Context, o *host.Options, state string, netw
 	if err := f.settle(); err != nil {
 		return mcpTools{}, err
 	}
-	set, err := mcptools.Open(ctx, mcptools.Options{Servers: f.all, State: filepath.Join(state, "mcp"), AllowNetworks: networks, Logger: log})
+	public := o.PublicURL
+	if public == "" {
+		public = "http://" + o.Listener.Addr().String()
+	}
+	set, err := mcptools.Open(ctx, mcptools.Options{Servers: f.all, State: filepath.Join(state, "mcp"), AllowNetworks: networks, PublicURL: public, Logger: log})
 	if err != nil {
 		return mcpTools{}, err
 	}
-	o.Local = set.Local()
+	o.Local, o.Pages = set.Local(), set.Pages()
+	for _, s := range f.all {
+		if to := set.RedirectURI(s.Name); to != "" {
+			fmt.Fprintf(stderr, "millrace serve: MCP server %q: its authorization server has to send users of the client back to %s\n", s.Name, to)
+		}
+	}
 	return mcpTools{set}, nil
 }
 

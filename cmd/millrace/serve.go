@@ -110,6 +110,9 @@ before either, not in capitals, names it and begins the names of its tools:
   --mcp 'search=KEY=@/etc/search.key search-mcp'
   --mcp search=https://mcp.example/mcp --mcp-header search=Authorization=@/etc/search.header
 
+An MCP server may want users to authorize the access to it. They are asked then, and come back at /mcp/ of --public.
+This program becomes a client of the authorization server by itself, or is the one of --mcp-client.
+
 A program has few variables of this process's environment, and none that holds a secret.
 
 What it prints is on standard error. Its environment is that of this process, but for the key of
@@ -310,14 +313,15 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	if err := f.tools.set(&opts, *f.kept.state); err != nil {
 		return err
 	}
-	mcp, err := f.servers.open(ctx, &opts, *f.kept.state, f.tools.networks, logger)
-	if err != nil {
-		return err
-	}
-	defer mcp.close()
 	if opts.Listener, err = f.callbackTLS.listen(*f.listen, logger); err != nil {
 		return fmt.Errorf("callback endpoint: %w", err)
 	}
+	mcp, err := f.servers.open(ctx, &opts, *f.kept.state, f.tools.networks, logger)
+	if err != nil {
+		opts.Listener.Close()
+		return err
+	}
+	defer mcp.close()
 	rt, err := host.Start(context.WithoutCancel(ctx), opts)
 	if err != nil {
 		opts.Listener.Close()

@@ -158,6 +158,12 @@ func TestMB27_Issuer(t *testing.T) {
 // must not have an address.
 func TestMB26_Metadata(t *testing.T) {
 	p := newProtected(t, mcptools.IfSafe)
+	var asked atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // what it says is right
+		asked.Add(1)
+		_ = json.NewEncoder(w).Encode(map[string]any{"resource": p.URL + "/mcp", "authorization_servers": []string{p.idp.Issuer()}})
+	}))
+	t.Cleanup(elsewhere.Close)
 	other := "https://other.example/mcp"
 	for name, c := range map[string]struct {
 		at   *atomic.Pointer[string]
@@ -165,6 +171,7 @@ func TestMB26_Metadata(t *testing.T) {
 		want string
 	}{
 		"metadata elsewhere": {&p.metadata, "http://169.254.169.254/latest", "it does not say properly who authorizes"},
+		"another origin":     {&p.metadata, elsewhere.URL + "/mcp", "it does not say properly who authorizes"},
 		"another resource":   {&p.resource, other, "it does not say properly who authorizes"},
 		"inner network":      {&p.issuers, "https://169.254.169.254", "its authorization server cannot be asked"},
 	} {
@@ -173,6 +180,9 @@ func TestMB26_Metadata(t *testing.T) {
 		p.call("ada", strings.ReplaceAll(name, " ", "-"), "sign_in", "{}")
 		p.want(name, "Error: p asks for an authorization that cannot be begun: "+c.want)
 		c.at.Store(before)
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("another origin was asked %d times", n)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -230,4 +231,30 @@ func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	w.Write(append(plain.JSON(text), '\n'))
+}
+
+// serveAPI serves the API, and the pages, for which its token is asked too, until ctx ends.
+func (f *serveFlags) serveAPI(ctx context.Context, a api, front http.Handler, guard edge.Policy, token string, logger *slog.Logger) error {
+	listener, err := f.apiTLS.listen(*f.address, logger)
+	if err != nil {
+		return fmt.Errorf("API: %w", err)
+	}
+	scheme := "http"
+	if f.apiTLS.given() {
+		scheme = "https"
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", a.handler())
+	routes{mux, guard.Token}.Handle(mcpPath, front)
+	mux.Handle(inspectPages, guard.Token.People(flowPages(a.rt, token)))
+	server := edge.New(edge.Guard(guard, mux), edge.Options{Body: maxLine})
+	fmt.Fprintf(stderr, "millrace serve: what the runtime remembers at %s://%s%s, with the token as password\n", scheme, listener.Addr(), inspectPages)
+	fmt.Fprintf(stderr, "millrace serve: calls at %s://%s/calls, callbacks at %s\n", scheme, listener.Addr(), a.rt.PublicURL())
+	stop := context.AfterFunc(ctx, func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = server.Shutdown(closing) // what is not answered by then is cut off
+	})
+	defer stop()
+	return server.Serve(listener)
 }

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
-	"github.com/millrace/millrace/internal/edge"
 )
 
 const serveUsage = `usage: millrace serve --state DIR --tool URL [--tool URL ...] [flags]
@@ -373,30 +371,4 @@ func ended(ctx context.Context, rt *host.Runtime, err error) error {
 		return errors.Join(err, fmt.Errorf("the flow has ended, and nothing more is done: %w", failed))
 	}
 	return errors.Join(err, stopped)
-}
-
-// serveAPI serves the API, and the pages, for which its token is asked too, until ctx ends.
-func (f *serveFlags) serveAPI(ctx context.Context, a api, front http.Handler, guard edge.Policy, token string, logger *slog.Logger) error {
-	listener, err := f.apiTLS.listen(*f.address, logger)
-	if err != nil {
-		return fmt.Errorf("API: %w", err)
-	}
-	scheme := "http"
-	if f.apiTLS.given() {
-		scheme = "https"
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/", a.handler())
-	routes{mux, guard.Token}.Handle(mcpPath, front)
-	mux.Handle(inspectPages, guard.Token.People(flowPages(a.rt, token)))
-	server := edge.New(edge.Guard(guard, mux), edge.Options{Body: maxLine})
-	fmt.Fprintf(stderr, "millrace serve: what the runtime remembers at %s://%s%s, with the token as password\n", scheme, listener.Addr(), inspectPages)
-	fmt.Fprintf(stderr, "millrace serve: calls at %s://%s/calls, callbacks at %s\n", scheme, listener.Addr(), a.rt.PublicURL())
-	stop := context.AfterFunc(ctx, func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = server.Shutdown(closing) // what is not answered by then is cut off
-	})
-	defer stop()
-	return server.Serve(listener)
 }

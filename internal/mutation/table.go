@@ -216,7 +216,7 @@ var mutations = []mutation{
 		"open.Choice.Default, open.Since.Add(open.Timeout), open.Lifetime)", "open.Choice.Default, time.Time{}, open.Lifetime)",
 	}}},
 	{"a token is used for scopes that it is not good for", "agentproto/toolserver/oauth.go", []edit{{
-		"t.Usable(refused) && authorize.Covers(t.Scopes, c.tool.scopes)", "t.Usable(refused)",
+		"t.Usable(refused) && authorize.Covers(t.Scopes, n.scopes)", "t.Usable(refused)",
 	}}},
 	{"an authorization for other scopes is gone on with after a restart", "agentproto/internal/authorize/ask.go", []edit{{
 		" && slices.Equal(last.Need, w.Ask.Need)", "",

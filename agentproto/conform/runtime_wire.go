@@ -162,8 +162,10 @@ func caseW08(t *runtimeTrial) {
 	body := &zeros{limit: 64 << 20}
 	p := t.send(http.MethodPost, inv.CallbackURL, body)
 	t.want(p.Status == 413 || p.Err != nil, "a body of 64 MB in chunks was answered %d, not 413", p.Status)
+	// What the systems of both sides buffer between them, which may be 10 MB, counts as read here. A
+	// runtime may read on after its answer for a client that reads none before it has sent everything.
 	read := body.read.Load()
-	t.want(read < 32<<20, "the runtime read %d bytes of a body that is too large", read)
+	t.want(read < 48<<20, "the runtime read %d bytes of a body that is too large", read)
 	h.failed("chunked")
 
 	inv = s.begin(h, "announced")

@@ -87,7 +87,7 @@ type Agent struct {
 	program *Program
 
 	stop context.CancelFunc
-	done context.Context // ends when no model is to be asked any more
+	done context.Context // ends when models are no longer asked
 
 	mu     sync.Mutex
 	rounds map[string]*round // those under way, by thread

@@ -92,7 +92,7 @@ func (m *Models) of(s *Session) (models []NamedModel, notes []string) {
 		if _, known := m.all[s.Model]; known {
 			first = s.Model
 		} else {
-			notes = append(notes, fmt.Sprintf("There is no model %q any more.", s.Model))
+			notes = append(notes, fmt.Sprintf("The model %q is no longer configured.", s.Model))
 		}
 	}
 	models = append(models, m.all[first])

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// A route that nobody has given a scope takes the operator's token, and a path names the thread of who asks.
+// A route without a scope takes the operator's token. A thread in a path is one of the owner who asks.
 func TestRoutesAreClosed(t *testing.T) {
 	m := routes{http.NewServeMux(), edge.NewToken(newToken())}
 	saw := ""

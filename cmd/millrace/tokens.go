@@ -137,8 +137,8 @@ func openTokens(name string) (*userTokens, error) {
 	return t, err
 }
 
-// reload reads the file again, and reports whether it has changed. Tokens that are not in it any more, or that say something else
-// now, are revoked: requests that they are being answered with end. If something is wrong with the file, nothing changes.
+// reload reads the file again, and reports whether it has changed. A token that the file no longer has, or has with other words,
+// is revoked: requests that were made with it end. If the file is wrong, nothing changes.
 func (t *userTokens) reload() (changed bool, err error) {
 	text, err := readTokens(t.name)
 	if err != nil {

@@ -96,6 +96,9 @@ func testNoSuchStep(t *testing.T) {
 	}
 	var model bookModel
 	model.pay(t, app, 50, paidBy(3))
+	synctest.Wait() // until no snapshot is being kept, so that the next step begins one
+	model.pay(t, app, 1, paidBy(3))
+	synctest.Wait() // until it is kept and the first step is gone
 	for _, x := range []struct {
 		partition int
 		step      uint64

@@ -17,7 +17,10 @@ func ExampleNew() {
 		}
 		server, err := mcpserver.New(mcpserver.Options{
 			Calls: mcpserver.Of(rt), Sealer: sealer,
-			Owner: func(r *http.Request) (string, error) { return r.Header.Get("X-Authenticated-User"), nil },
+			Owner: func(r *http.Request) (mcpserver.Owner, error) {
+				user := r.Header.Get("X-Authenticated-User")
+				return mcpserver.Owner{Name: user, UserID: user}, nil
+			},
 		})
 		if err != nil {
 			return err

@@ -55,18 +55,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	default:
 	}
-	name, err := s.opts.Owner(r)
+	from, err := s.opts.Owner(r)
 	if err != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		http.Error(w, "who is this?", http.StatusUnauthorized)
 		return
 	}
-	o, err := s.owner(name)
+	o, err := s.enter(from)
 	if err != nil {
 		s.log.Error("an owner was refused", "error", err)
 		http.Error(w, "too many owners", http.StatusServiceUnavailable)
 		return
 	}
+	defer s.leave(o)
 	if !o.bucket.take(time.Now()) {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusTooManyRequests, nil, &jsonrpc.Error{Code: codeBusy, Message: "too many requests: ask more rarely"})

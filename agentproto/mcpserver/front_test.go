@@ -1,6 +1,7 @@
 package mcpserver_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -59,6 +60,36 @@ func TestRate(t *testing.T) {
 	w.owner = "bob"
 	if got := w.say(t.Context(), "tools/list", `{}`); got.status != http.StatusOK {
 		t.Errorf("another owner: %d", got.status)
+	}
+}
+
+// Tools are told the user of an owner, as the last request has it.
+func TestUserID(t *testing.T) {
+	w := newWorld(t, mcpserver.Options{})
+	for i, user := range []string{"", "ada", "lovelace"} {
+		w.user = user
+		w.say(t.Context(), "tools/call", `{"name":"one","arguments":{}}`)
+		if got := w.calls.made[i].UserID; got != user {
+			t.Errorf("tools are told %q of %q", got, user)
+		}
+	}
+}
+
+// There are no more owners at once than are bounded, and always room for one more: whoever was idle for longest is forgotten, and
+// finds its tasks again.
+func TestManyOwners(t *testing.T) {
+	w := newWorld(t, mcpserver.Options{})
+	made := w.say(t.Context(), "tools/call", `{"name":"one","arguments":{}}`)
+	task, _ := made.Result["taskId"].(string)
+	for i := range 5000 {
+		w.owner = fmt.Sprint("owner", i)
+		if got := w.say(t.Context(), "ping", `{}`); got.status == http.StatusServiceUnavailable {
+			t.Fatalf("owner %d is refused", i)
+		}
+	}
+	w.owner = "alice"
+	if got := w.say(t.Context(), "tasks/get", `{"taskId":"`+task+`"}`); task == "" || got.status != http.StatusOK {
+		t.Errorf("the task of an owner that was forgotten: %d %v, made by %v", got.status, got.Result, made.Result)
 	}
 }
 

@@ -26,10 +26,10 @@ const progressEvery = 15 * time.Second
 
 // hold answers tools/call: with a task, a round, or a result.
 func (o *owner) hold(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	if !o.enter() { // before the call is made, or an answer taken: who is refused has done nothing
+	if !o.claim() { // before the call is made, or an answer taken: who is refused has done nothing
 		return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many requests of this client wait for results"}
 	}
-	defer o.leave()
+	defer o.release()
 	c, _ := ctx.Value(clientKey{}).(client)
 	w := &waiting{owner: o, req: req, client: c}
 	var err error
@@ -68,7 +68,7 @@ func (w *waiting) call(ctx context.Context) error {
 	case args[0] != '{':
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "arguments must be an object"}
 	}
-	request := host.Request{GroupID: w.thread, Operation: p.Name, Arguments: jsontext.Value(args), UserID: w.s.opts.UserID(w.name)}
+	request := host.Request{GroupID: w.thread, Operation: p.Name, Arguments: jsontext.Value(args), UserID: w.userID()}
 	if given, ok := p.Meta[idempotencyKey]; ok {
 		text, ok := given.(string)
 		if !ok || text == "" || len(text) > 64 {

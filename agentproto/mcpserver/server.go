@@ -29,13 +29,11 @@ type Options struct {
 	Sealer host.Sealer
 
 	// Owner returns who a request is from; an error refuses it with 401. Nil means that all requests are from one owner, called
-	// "local". The name is no secret. Authentication is the caller's: see [Server].
-	Owner func(*http.Request) (string, error)
+	// "local". Authentication is the caller's: see [Server].
+	Owner func(*http.Request) (Owner, error)
 	// Thread returns the thread of an owner's calls, which must be no other owner's and always the same. Nil, and "", mean one whose
 	// name is made of the owner's.
 	Thread func(owner string) string
-	// UserID returns the end user of an owner, which tools are told. Nil, and "", tell them nothing.
-	UserID func(owner string) string
 
 	// Origins are those of pages, such as https://app.example, that a browser may send requests for. Without it there are none.
 	Origins []string
@@ -67,6 +65,12 @@ type Options struct {
 	Logger  *slog.Logger // nil discards
 }
 
+// An Owner is one whose calls nobody else can see.
+type Owner struct {
+	Name   string // tells owners apart, and is no secret
+	UserID string // what tools are told of the end user; empty tells them nothing
+}
+
 // A Server serves MCP. Its methods may be used concurrently.
 //
 // It does not authenticate: put it behind a handler that does, and let [Options].Owner say who that was.
@@ -83,7 +87,8 @@ type Server struct {
 	owners map[string]*owner
 }
 
-// maxOwners bounds how many owners there are.
+// maxOwners bounds how many owners there are at once. Beyond it, the one that has sent nothing for longest is forgotten, and with it
+// the sessions of its clients, which begin anew; its tasks stay.
 const maxOwners = 4096
 
 var (
@@ -103,10 +108,7 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	if o.Owner == nil {
-		o.Owner = func(*http.Request) (string, error) { return "local", nil }
-	}
-	if o.UserID == nil {
-		o.UserID = func(string) string { return "" }
+		o.Owner = func(*http.Request) (Owner, error) { return Owner{Name: "local"}, nil }
 	}
 	if o.Thread == nil {
 		o.Thread = func(string) string { return "" }
@@ -131,11 +133,12 @@ func (s *Server) Close() { s.close.Do(func() { close(s.closing) }) }
 
 // ServeStdio serves one client, of an owner, on a pair of streams, until in ends or ctx does. Out has messages of the protocol only.
 // Calls that are held then are cancelled, and tasks are not.
-func (s *Server) ServeStdio(ctx context.Context, name string, in io.ReadCloser, out io.WriteCloser) error {
-	o, err := s.owner(name)
+func (s *Server) ServeStdio(ctx context.Context, from Owner, in io.ReadCloser, out io.WriteCloser) error {
+	o, err := s.enter(from)
 	if err != nil {
 		return err
 	}
+	defer s.leave(o)
 	err = o.server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: int(s.opts.Body)})
 	for _, gone := range []error{io.EOF, io.ErrClosedPipe, syscall.EPIPE} { // the client has left, in the middle of a message too
 		if errors.Is(err, gone) {
@@ -161,28 +164,73 @@ type owner struct {
 
 	mu   sync.Mutex
 	held int
+	user string
+
+	// Under the lock of the server:
+	requests int       // under way
+	last     time.Time // when there was one last
 }
 
-// owner returns the owner with a name.
-func (s *Server) owner(name string) (*owner, error) {
+// enter returns an owner that a request is from, and counts the request.
+func (s *Server) enter(from Owner) (*owner, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o := s.owners[name]; o != nil {
-		return o, nil
+	o := s.owners[from.Name]
+	if o == nil {
+		if len(s.owners) >= maxOwners && !s.forgetOne() {
+			return nil, errOwners
+		}
+		o = &owner{
+			s: s, name: from.Name, thread: cmp.Or(s.opts.Thread(from.Name), threadOf(from.Name)),
+			offered: map[string]string{}, bucket: bucket{rate: float64(s.opts.Rate)},
+		}
+		if err := o.serve(); err != nil {
+			return nil, err
+		}
+		s.owners[from.Name] = o
 	}
-	if len(s.owners) >= maxOwners {
-		return nil, errOwners
-	}
-	o := &owner{s: s, name: name, thread: cmp.Or(s.opts.Thread(name), threadOf(name)), offered: map[string]string{}, bucket: bucket{rate: float64(s.opts.Rate)}}
-	if err := o.serve(); err != nil {
-		return nil, err
-	}
-	s.owners[name] = o
+	o.requests++
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.user = from.UserID
 	return o, nil
 }
 
-// enter counts a request that is held, and reports false if there are too many.
-func (o *owner) enter() bool {
+// leave ends a request.
+func (s *Server) leave(o *owner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.requests--
+	o.last = time.Now()
+}
+
+// forgetOne forgets the owner that was idle for longest, and reports false if none is.
+func (s *Server) forgetOne() bool {
+	var idle *owner
+	for _, o := range s.owners {
+		if o.requests == 0 && (idle == nil || o.last.Before(idle.last)) {
+			idle = o
+		}
+	}
+	if idle == nil {
+		return false
+	}
+	delete(s.owners, idle.name)
+	for session := range idle.server.Sessions() {
+		go session.Close()
+	}
+	return true
+}
+
+// userID is what tools are told of the end user.
+func (o *owner) userID() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.user
+}
+
+// claim counts a request that is held, and reports false if there are too many.
+func (o *owner) claim() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.held >= o.s.opts.Held {
@@ -192,7 +240,7 @@ func (o *owner) enter() bool {
 	return true
 }
 
-func (o *owner) leave() {
+func (o *owner) release() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.held--

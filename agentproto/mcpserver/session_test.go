@@ -21,7 +21,7 @@ func TestSession(t *testing.T) {
 		out, toClient := io.Pipe()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- w.server.ServeStdio(ctx, "alice", in, toClient) }()
+		go func() { ended <- w.server.ServeStdio(ctx, mcpserver.Owner{Name: "alice"}, in, toClient) }()
 		asked := 0
 		caps := &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}}}
 		caps.AddExtension("io.modelcontextprotocol/tasks", nil)

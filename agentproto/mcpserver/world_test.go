@@ -150,12 +150,12 @@ func authorize(d *host.Description) {
 
 // A world is a server over calls.
 type world struct {
-	t      *testing.T
-	calls  *calls
-	server *mcpserver.Server
-	caps   string // of the client
-	owner  string
-	header http.Header // more than a client sends, or instead
+	t           *testing.T
+	calls       *calls
+	server      *mcpserver.Server
+	caps        string // of the client
+	owner, user string
+	header      http.Header // more than a client sends, or instead
 }
 
 const (
@@ -168,11 +168,11 @@ const (
 func newWorld(t *testing.T, o mcpserver.Options) *world {
 	w := &world{t: t, calls: newCalls(), caps: withTasks, owner: "alice", header: http.Header{}}
 	o.Calls, o.Hosts = w.calls, []string{"mcp.test"}
-	o.Owner = func(*http.Request) (string, error) {
+	o.Owner = func(*http.Request) (mcpserver.Owner, error) {
 		if w.owner == "" {
-			return "", errors.New("nobody")
+			return mcpserver.Owner{}, errors.New("nobody")
 		}
-		return w.owner, nil
+		return mcpserver.Owner{Name: w.owner, UserID: w.user}, nil
 	}
 	if o.Fast == 0 {
 		o.Fast = time.Nanosecond

@@ -70,7 +70,7 @@ func mcpFront(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	err = server.ServeStdio(ctx, *owner, os.Stdin, writeCloser{stdout})
+	err = server.ServeStdio(ctx, mcpserver.Owner{Name: *owner}, os.Stdin, writeCloser{stdout})
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -92,20 +92,20 @@ func taskSealer(secret []byte) (host.Sealer, error) {
 }
 
 // mcpAt returns MCP as serve has it at its API, which has asked for a token. Whoever has the operator's is one owner.
-func mcpAt(rt *host.Runtime, secret [32]byte, hosts []string, users users, logger *slog.Logger) (*mcpserver.Server, error) {
+func mcpAt(rt *host.Runtime, secret [32]byte, hosts []string, logger *slog.Logger) (*mcpserver.Server, error) {
 	sealer, err := taskSealer(secret[:])
 	if err != nil {
 		return nil, err
 	}
 	return mcpserver.New(mcpserver.Options{
 		Calls: mcpserver.Of(rt), Sealer: sealer, Hosts: hosts, Logger: logger,
-		Owner: func(r *http.Request) (string, error) {
+		Owner: func(r *http.Request) (mcpserver.Owner, error) {
 			if b := bearerOf(r); b != nil {
-				return b.owner, nil
+				return mcpserver.Owner{Name: b.owner, UserID: b.user}, nil
 			}
-			return operatorName, nil
+			return mcpserver.Owner{Name: operatorName}, nil
 		},
-		Thread: mcpThread, UserID: users.userOf,
+		Thread: mcpThread,
 	})
 }
 

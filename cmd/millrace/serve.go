@@ -340,7 +340,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		}
 		defer stop()
 	}
-	front, err := mcpAt(rt, secret, f.apiHosts, f.users, logger)
+	front, err := mcpAt(rt, secret, f.apiHosts, logger)
 	if err != nil {
 		return ended(ctx, rt, err)
 	}

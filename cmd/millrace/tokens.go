@@ -193,18 +193,6 @@ func (t *userTokens) admit(r *http.Request, text string) (ctx context.Context, e
 	return ctx, func() { stop(); cancel() }, true
 }
 
-// userOf returns the user of an owner, which tools are told.
-func (t *userTokens) userOf(owner string) string {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for _, u := range t.all {
-		if u.owner == owner {
-			return u.user
-		}
-	}
-	return ""
-}
-
 // readTokens reads a file of tokens, which nobody but its owner may change.
 func readTokens(name string) ([]byte, error) {
 	f, err := os.Open(name)

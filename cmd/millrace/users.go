@@ -33,11 +33,3 @@ func (u users) guard(token string, hosts []string) edge.Policy {
 func (u users) admit(r *http.Request, text string) (ctx context.Context, end func(), ok bool) {
 	return u.file.admit(r, text)
 }
-
-// userOf returns the user of an owner, which tools are told.
-func (u users) userOf(owner string) string {
-	if u.file == nil {
-		return ""
-	}
-	return u.file.userOf(owner)
-}

@@ -246,6 +246,7 @@ func (f *serveFlags) serveAPI(ctx context.Context, a api, front http.Handler, gu
 	mux := http.NewServeMux()
 	mux.Handle("/", a.handler())
 	routes{mux, guard.Token}.Handle(mcpPath, front)
+	f.users.serve(mux, f.apiURL())
 	mux.Handle(inspectPages, guard.Token.People(flowPages(a.rt, token)))
 	server := edge.New(edge.Guard(guard, mux), edge.Options{Body: maxLine})
 	fmt.Fprintf(stderr, "millrace serve: what the runtime remembers at %s://%s%s, with the token as password\n", scheme, listener.Addr(), inspectPages)

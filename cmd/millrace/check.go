@@ -21,7 +21,8 @@ but state and one of tools and mcp:
 
   {"state": "/var/lib/millrace", "memory_mib": 512, "timeout": "15m",
    "api":       {"listen": "127.0.0.1:7341", "hosts": ["agents.example"], "token_file": "/etc/millrace/token", "tokens": "/etc/millrace/tokens",
-                 "tls": {"cert": "/etc/millrace/c.pem", "key": "/etc/millrace/k.pem"}},
+                 "tls": {"cert": "/etc/millrace/c.pem", "key": "/etc/millrace/k.pem"},
+                 "url": "https://agents.example", "oidc": {"issuer": "https://id.example", "audience": "https://agents.example/mcp"}},
    "callbacks": {"listen": "0.0.0.0:7340", "public": "https://agents.example", "tls": {…}},
    "monitor":   {"listen": "127.0.0.1:9090", "backups": "/var/backups/millrace"},
    "tools": [

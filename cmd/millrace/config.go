@@ -39,6 +39,11 @@ type config struct {
 		TokenFile string    `json:"token_file" flag:"token-file"`
 		Tokens    string    `json:"tokens" flag:"tokens"`
 		TLS       configTLS `json:"tls" flag:"api-"`
+		URL       string    `json:"url" flag:"api-url"`
+		OIDC      struct {
+			Issuer   string `json:"issuer" flag:"oidc-issuer"`
+			Audience string `json:"audience" flag:"oidc-audience"`
+		} `json:"oidc"`
 	} `json:"api"`
 	Callbacks struct {
 		Listen string    `json:"listen" flag:"listen"`

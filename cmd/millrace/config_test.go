@@ -42,7 +42,7 @@ func TestConfigIsFlags(t *testing.T) {
 		"state": "/s", "keep_for": "72h", "partitions": 4, "witness": "/w", "accept_other_keys": true, "migration_key": "/m",
 		"memory_mib": 0, "timeout": "2m", "max_result": "2MiB", "ask_status": true, "allow_http": true,
 		"allow_networks": ["10.0.0.0/8"], "allow_origins": ["https://files.example"],
-		"api": {"listen": "127.0.0.1:1", "hosts": ["a", "b"], "token_file": "/t", "tokens": "/u", "tls": {"cert": %[1]q, "key": %[2]q}},
+		"api": {"listen": "127.0.0.1:1", "hosts": ["a", "b"], "token_file": "/t", "tokens": "/u", "url": "https://agents.example", "oidc": {"issuer": "https://id.example", "audience": "m"}, "tls": {"cert": %[1]q, "key": %[2]q}},
 		"callbacks": {"listen": "127.0.0.1:2", "public": "https://p", "tls": {"cert": %[1]q, "key": %[2]q}},
 		"monitor": {"listen": "127.0.0.1:3", "backups": "/b"},
 		"nats": {"servers": ["nats://x"], "name": "n", "replicas": 5, "credentials": "/c", "nkey": "/n", "ca": "/ca", "cert": "/nc", "key": "/nk",
@@ -136,6 +136,10 @@ func TestBadConfigs(t *testing.T) {
 		`{"state": "s", "tools": [{"command": "x {port}", "secret": {"file": "y"}}]}`:                                                             "/tools/0 needs a url",
 		`{` + good + `, "api": {"tls": {"cert": "x"}}}`:                                                                                           "--api-tls-cert: a certificate and its key need each other",
 		`{` + good + `, "api": {"tls": {"cert": "x", "key": "y"}}}`:                                                                               "--api-tls-cert: certificate: open x",
+		`{` + good + `, "api": {"url": "agents.example"}}`:                                                                                        "--api-url",
+		`{` + good + `, "api": {"oidc": {"issuer": "http://id.example"}}}`:                                                                        "is not https://",
+		`{` + good + `, "api": {"listen": "0.0.0.0:7341", "token_file": "t", "oidc": {"issuer": "https://id.example"}}}`:                          "needs --api-url",
+		`{` + good + `, "api": {"oidc": {"audience": "m"}}}`:                                                                                      "needs --oidc-issuer",
 		`{` + good + `, "api": {"listen": "0.0.0.0:7341"}}`:                                                                                       "has no token_file", // SE06
 		`{` + good + `, "mcp": {"a": {}}}`:                                                                                                        "/mcp/a has to have a command or a url",
 		`{` + good + `, "mcp": {"a": {"command": ["x"], "url": "https://x"}}}`:                                                                    "/mcp/a has to have a command or a url", // SE05

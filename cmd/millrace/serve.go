@@ -84,7 +84,8 @@ DIR/api.token, and DIR/api.headers has both headers:
 Pages in a browser are refused, and so is a Host that is no address of the API: name others
 with --api-host. The API listens on this host alone unless told otherwise, which takes a
 token of your own: --token-file. With --tokens users have tokens of their own, see the flag: each owner has its
-own threads, whatever they are called, and its tasks of MCP are in its thread mcp. Nothing is encrypted without --api-tls-cert and --api-tls-key: put
+own threads, whatever they are called, and its tasks of MCP are in its thread mcp. With --oidc-issuer users have those
+of an authorization server, and clients are told at /.well-known/oauth-protected-resource/mcp where to get them. Nothing is encrypted without --api-tls-cert and --api-tls-key: put
 a proxy in front of it then. The files of a certificate are read again when they have changed.
 Tool servers post results to --listen, which has to stay the same, or to --public.
 
@@ -135,6 +136,7 @@ type serveFlags struct {
 	models                               modelFlags
 	tokens                               *string
 	users                                users
+	oidc                                 oidcFlags
 	configSum                            [sha256.Size]byte // of the file of --config
 	apiHosts                             urls
 	apiTLS, callbackTLS                  tlsFlags
@@ -172,6 +174,7 @@ func parseServe(args []string) (f *serveFlags, err error) {
 	fs.Var(&f.apiHosts, "api-host", "a `name`, such as that of a proxy, that requests to the API may be addressed to, with or without a port; may be given more than once")
 	f.tokenFile = fs.String("token-file", "", "`file` with the token of the API, in place of api.token in the --state folder")
 	f.tokens = fs.String("tokens", "", "`file` with tokens of users besides, a line each: OWNER TOKEN [user=ID] [scopes=read,call,admin], where TOKEN is its SHA-256 in hexadecimal digits, the name of a file with it, or env:NAME; read again at SIGHUP")
+	f.oidc.add(fs)
 	f.witness = witnessFlag(fs)
 	fs.Var(&f.keep, "keep-for", "how `long` steps are kept for 'millrace log show', and not only those since the last snapshots: a duration such as 72h, by the time of the history, or forever, which 'millrace log replay' of any step needs")
 	f.models.add(fs)
@@ -221,6 +224,9 @@ func (f *serveFlags) wrong() error {
 		return errors.New("--callback-tls-cert needs --public, the https URL for which the certificate is")
 	}
 	if _, err := f.models.specs(); err != nil {
+		return err
+	}
+	if err := f.oidc.wrong(*f.address); err != nil {
 		return err
 	}
 	if err := f.apiTLS.check(); err != nil {
@@ -330,7 +336,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		fmt.Fprintf(stderr, "millrace serve: %v\n", p)
 	}
 	fmt.Fprintf(stderr, "millrace serve: %s\n", whereToken(*f.tokenFile, *f.kept.state))
-	guard := f.users.guard(token, f.apiHosts)
+	guard := f.users.guard(token, f.apiURL(), f.apiHosts)
 	serving, cancel := untilEnded(ctx, rt)
 	defer cancel()
 	if *f.watch != "" {

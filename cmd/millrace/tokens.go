@@ -174,8 +174,11 @@ func (t *userTokens) reload() (changed bool, err error) {
 	return true, nil
 }
 
+// errToken is that a token is none of a file's.
+var errToken = errors.New("the header Authorization does not have the token: Bearer TOKEN")
+
 // admit is for [edge.Token].Others.
-func (t *userTokens) admit(r *http.Request, text string) (ctx context.Context, end func(), ok bool) {
+func (t *userTokens) admit(r *http.Request, text string) (ctx context.Context, end func(), err error) {
 	digest := sha256.Sum256([]byte(text))
 	var found *userToken
 	t.mu.RLock()
@@ -186,11 +189,11 @@ func (t *userTokens) admit(r *http.Request, text string) (ctx context.Context, e
 	}
 	t.mu.RUnlock()
 	if found == nil {
-		return nil, nil, false
+		return nil, nil, errToken
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), bearerKey{}, &found.bearer))
 	stop := context.AfterFunc(found.live, cancel)
-	return ctx, func() { stop(); cancel() }, true
+	return ctx, func() { stop(); cancel() }, nil
 }
 
 // readTokens reads a file of tokens, which nobody but its owner may change.

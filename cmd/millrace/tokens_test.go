@@ -30,6 +30,12 @@ type crowd struct {
 // newCrowd starts a runtime with the tokens of alice, of alice for reading, of bob and of an admin.
 func newCrowd(t *testing.T, more ...string) *crowd {
 	t.Helper()
+	return newCrowdAt(t, freeAddress(t), more...)
+}
+
+// newCrowdAt is newCrowd with an address of the API.
+func newCrowdAt(t *testing.T, api string, more ...string) *crowd {
+	t.Helper()
 	dir := t.TempDir()
 	c := &crowd{said: newWords(), file: filepath.Join(dir, "tokens"), tokens: map[string]string{}, kinds: map[string]string{
 		"alice": "alice %s user=ada scopes=call", "reader": "alice %s user=ada scopes=read", "bob": "bob %s", "root": "root %s scopes=admin",
@@ -39,7 +45,7 @@ func newCrowd(t *testing.T, more ...string) *crowd {
 	}
 	c.write(t)
 	_, tools := startTools(t, "clock", "slow", "feed")
-	api, listen := freeAddress(t), freeAddress(t)
+	listen := freeAddress(t)
 	state := filepath.Join(dir, "state")
 	c.served = &served{t: t, state: state, api: "http://" + api, args: append([]string{
 		"serve", "--state", state, "--listen", listen, "--api", api, "--tokens", c.file, "--tool", tools[0], "--tool", tools[1], "--tool", tools[2],

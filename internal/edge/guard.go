@@ -20,6 +20,8 @@ type Policy struct {
 	Hosts []string
 	// AnyHost switches the check of the Host off.
 	AnyHost bool
+	// Open are the paths of documents that take no token, such as what RFC 9728 has a server say of itself.
+	Open map[string]bool
 	// JSON refuses bodies that are not application/json.
 	JSON bool
 	// Pages begins the paths of pages, which people open in a browser. The guard checks
@@ -69,7 +71,7 @@ func Guard(p Policy, h http.Handler) http.Handler {
 			Refuse(w, r, http.StatusForbidden, "requests from pages in a browser are not accepted")
 			return
 		}
-		if p.Token != nil {
+		if p.Token != nil && !p.Open[r.URL.EscapedPath()] {
 			p.Token.admit(w, r, bodies)
 			return
 		}

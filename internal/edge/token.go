@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -22,14 +23,21 @@ const (
 // A Token is the bearer token of a listener. Only its digest is kept.
 type Token struct {
 	// Others admits tokens besides this one, such as those of users. A request with a token that it takes goes on with the context
-	// that it returns, and end is called when the request is answered. Nil takes none. It is set before the token is used.
-	Others func(r *http.Request, text string) (ctx context.Context, end func(), ok bool)
+	// that it returns, and end is called when the request is answered. An error is why it does not take one, in words for whoever
+	// has it: [ErrUnchecked] if that cannot be told now. Nil takes none. It is set before the token is used.
+	Others func(r *http.Request, text string) (ctx context.Context, end func(), err error)
+	// Metadata is the URL of what the listener says of itself as a protected resource, of RFC 9728; clients that have no good token
+	// are told. Scope is what those should ask for. Empty means that there is none. They are set before the token is used.
+	Metadata, Scope string
 
 	digest [sha256.Size]byte
 
 	mu      sync.Mutex
 	guesses map[string]*guesses // by network
 }
+
+// ErrUnchecked is the error of a token of which it cannot be told whether it is good: who can tell is not reached.
+var ErrUnchecked = errors.New("the token cannot be checked now: try again")
 
 // guesses are the wrong tokens of one network since a time.
 type guesses struct {
@@ -71,12 +79,20 @@ func (t *Token) admit(w http.ResponseWriter, r *http.Request, h http.Handler) {
 		h.ServeHTTP(w, r)
 		return
 	}
+	wrong := errors.New("the header Authorization does not have the token: Bearer TOKEN")
 	if given && t.Others != nil {
-		if ctx, end, ok := t.Others(r, text); ok {
+		ctx, end, err := t.Others(r, text)
+		switch {
+		case err == nil:
 			defer end()
 			h.ServeHTTP(w, r.WithContext(ctx))
 			return
+		case errors.Is(err, ErrUnchecked):
+			w.Header().Set("Retry-After", "5")
+			Refuse(w, r, http.StatusServiceUnavailable, err.Error())
+			return
 		}
+		wrong = err
 	}
 	if given && t.tooMany(w, r) {
 		return
@@ -85,14 +101,15 @@ func (t *Token) admit(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	if given { // RFC 6750, section 3.1: without a token nothing is said of errors
 		problem = "invalid_token"
 	}
-	t.Challenge(w, problem, "")
-	Refuse(w, r, http.StatusUnauthorized, "the header Authorization does not have the token: Bearer TOKEN")
+	t.Challenge(w, problem, t.Scope)
+	Refuse(w, r, http.StatusUnauthorized, wrong.Error())
 }
 
-// Challenge sets the header WWW-Authenticate of an answer of 401 or 403, with an error and a scope of RFC 6750 unless they are empty.
+// Challenge sets the header WWW-Authenticate of an answer of 401 or 403, with an error and a scope of RFC 6750 unless they are empty,
+// and with where the metadata are.
 func (t *Token) Challenge(w http.ResponseWriter, problem, scope string) {
 	var all []string
-	for _, p := range [][2]string{{"error", problem}, {"scope", scope}} {
+	for _, p := range [][2]string{{"error", problem}, {"scope", scope}, {"resource_metadata", t.Metadata}} {
 		if p[1] != "" {
 			all = append(all, p[0]+`="`+p[1]+`"`)
 		}

@@ -22,12 +22,26 @@ func (c registeredClient) PostLogoutRedirectURIs() []string { return nil }
 func (c registeredClient) ResponseTypes() []oidc.ResponseType {
 	return []oidc.ResponseType{oidc.ResponseTypeCode}
 }
-func (c registeredClient) AccessTokenType() op.AccessTokenType  { return op.AccessTokenTypeBearer }
 func (c registeredClient) IDTokenLifetime() time.Duration       { return 5 * time.Minute }
 func (c registeredClient) DevMode() bool                        { return false }
 func (c registeredClient) IsScopeAllowed(s string) bool         { return slices.Contains(c.scopes, s) }
 func (c registeredClient) IDTokenUserinfoClaimsAssertion() bool { return false }
 func (c registeredClient) ClockSkew() time.Duration             { return 0 }
+
+func (c registeredClient) AccessTokenType() op.AccessTokenType {
+	if c.Audience != "" {
+		return op.AccessTokenTypeJWT
+	}
+	return op.AccessTokenTypeBearer
+}
+
+// audience is who its tokens are for.
+func (c registeredClient) audience() []string {
+	if c.Audience != "" {
+		return []string{c.ID, c.Audience}
+	}
+	return []string{c.ID}
+}
 
 // ApplicationType is web for public clients too: the library lets a native one
 // come with any port, and redirect URIs are matched exactly here.

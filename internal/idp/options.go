@@ -58,6 +58,9 @@ type Client struct {
 	Secret string
 	// RedirectURIs are compared byte for byte. Plain http is for loopback only.
 	RedirectURIs []string
+	// Audience is the resource that its access tokens are for, which are JWTs then, of RFC 9068, with the scopes. Empty makes opaque
+	// tokens, which are good for the userinfo endpoint.
+	Audience string
 }
 
 // withDefaults fills in what was left out.

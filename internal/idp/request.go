@@ -14,6 +14,7 @@ import (
 type authRequest struct {
 	id          string
 	clientID    string
+	audience    []string
 	redirectURI string
 	state       string
 	nonce       string
@@ -33,7 +34,7 @@ type authRequest struct {
 func (r *authRequest) GetID() string                      { return r.id }
 func (r *authRequest) GetACR() string                     { return "" }
 func (r *authRequest) GetAMR() []string                   { return []string{"pwd"} }
-func (r *authRequest) GetAudience() []string              { return []string{r.clientID} }
+func (r *authRequest) GetAudience() []string              { return r.audience }
 func (r *authRequest) GetAuthTime() time.Time             { return r.authTime }
 func (r *authRequest) GetClientID() string                { return r.clientID }
 func (r *authRequest) GetNonce() string                   { return r.nonce }
@@ -54,6 +55,7 @@ func (r *authRequest) GetCodeChallenge() *oidc.CodeChallenge {
 type refreshToken struct {
 	grant    string // the authorization it comes from
 	clientID string
+	audience []string
 	subject  string
 	scopes   []string
 	authTime time.Time
@@ -61,7 +63,7 @@ type refreshToken struct {
 }
 
 func (r *refreshToken) GetAMR() []string            { return []string{"pwd"} }
-func (r *refreshToken) GetAudience() []string       { return []string{r.clientID} }
+func (r *refreshToken) GetAudience() []string       { return r.audience }
 func (r *refreshToken) GetAuthTime() time.Time      { return r.authTime }
 func (r *refreshToken) GetClientID() string         { return r.clientID }
 func (r *refreshToken) GetScopes() []string         { return r.scopes }

@@ -98,6 +98,7 @@ func (s *store) CreateAuthRequest(_ context.Context, r *oidc.AuthRequest, _ stri
 	req := &authRequest{
 		id:          randomText(),
 		clientID:    r.ClientID,
+		audience:    registeredClient{Client: s.clients[r.ClientID]}.audience(),
 		redirectURI: r.RedirectURI,
 		state:       r.State,
 		nonce:       r.Nonce,

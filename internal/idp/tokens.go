@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zitadel/oidc/v3/pkg/oidc"
@@ -42,7 +43,7 @@ func (s *store) CreateAccessAndRefreshTokens(_ context.Context, r op.TokenReques
 		if err := s.redeem(r.id); err != nil {
 			return "", "", time.Time{}, err
 		}
-		next.grant, next.clientID, next.subject = r.id, r.clientID, r.subject
+		next.grant, next.clientID, next.audience, next.subject = r.id, r.clientID, r.audience, r.subject
 		next.scopes, next.authTime = r.scopes, r.authTime
 	case *refreshToken:
 		old := s.refresh[current]
@@ -56,7 +57,7 @@ func (s *store) CreateAccessAndRefreshTokens(_ context.Context, r op.TokenReques
 		delete(s.refresh, current)
 		s.replaced[current] = old.grant
 		// The grant's scopes stay, even if this access token asked for fewer.
-		next.grant, next.clientID, next.subject = old.grant, old.clientID, old.subject
+		next.grant, next.clientID, next.audience, next.subject = old.grant, old.clientID, old.audience, old.subject
 		next.scopes, next.authTime = old.scopes, old.authTime
 	default:
 		return "", "", time.Time{}, oidc.ErrUnsupportedGrantType()
@@ -180,10 +181,9 @@ func (s *store) SetIntrospectionFromToken(context.Context, *oidc.IntrospectionRe
 	return errToken
 }
 
-// GetPrivateClaimsFromScopes implements op.Storage. Access tokens are opaque, so
-// there is nowhere to put claims.
-func (s *store) GetPrivateClaimsFromScopes(context.Context, string, string, []string) (map[string]any, error) {
-	return nil, nil
+// GetPrivateClaimsFromScopes implements op.Storage: a JWT says what it is for, of RFC 9068, section 2.2.3.
+func (s *store) GetPrivateClaimsFromScopes(_ context.Context, _, _ string, scopes []string) (map[string]any, error) {
+	return map[string]any{"scope": strings.Join(scopes, " ")}, nil
 }
 
 // ValidateJWTProfileScopes implements op.Storage. No client has a key to sign

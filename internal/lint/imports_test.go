@@ -137,12 +137,9 @@ var imports = map[string][]string{
 	"agentproto/host/internal/watch":         {"agentproto"},
 
 	"cmd/millrace": slices.Concat(library, []string{
-		"agentproto", "agentproto/agentinspect", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
-		"agentproto/host", "agentproto/host/promhost", "agentproto/mcptools", "agentproto/toolserver",
-		"agentproto", "agentproto/agentinspect", "agentproto/agui", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai",
-		"agentproto/follow", "agentproto/host", "agentproto/host/promhost", "agentproto/toolserver",
-		"agentproto/host", "agentproto/host/promhost", "agentproto/mcpserver", "agentproto/toolserver",
-		"dataflow/durable", "dataflow/durable/journal", "dataflow/durable/disklog", "dataflow/durable/historycmd", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "dataflow/inspect/prominspect", "internal/edge", "internal/exampletools", "internal/freeport", "internal/history", "internal/plain",
+		"agentproto", "agentproto/agentinspect", "agentproto/agui", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai", "agentproto/follow", "agentproto/host", "agentproto/host/promhost", "agentproto/mcpserver", "agentproto/mcptools", "agentproto/toolserver",
+		"dataflow/durable", "dataflow/durable/disklog", "dataflow/durable/historycmd", "dataflow/durable/journal", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "dataflow/inspect/prominspect",
+		"internal/edge", "internal/exampletools", "internal/freeport", "internal/history", "internal/netguard", "internal/plain",
 	}),
 }
 

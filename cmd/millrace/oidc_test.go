@@ -150,6 +150,17 @@ func TestJWTKeys(t *testing.T) {
 	}
 	s.broken.Store(false)
 	i = s.issuer()
+	if _, err := i.discover(); err != nil {
+		t.Fatal(err)
+	}
+	s.broken.Store(true)
+	for range 2 {
+		if _, _, err := i.verify(t.Context(), good); !errors.Is(err, edge.ErrUnchecked) {
+			t.Fatalf("keys that cannot be had: %v", err)
+		}
+	}
+	s.broken.Store(false)
+	i = s.issuer()
 	for range 200 {
 		if _, _, err := i.verify(t.Context(), s.token(t, "k2", nil)); err == nil {
 			t.Fatal("a token of a key that there is not is taken")

@@ -110,8 +110,8 @@ func (w *world) start(o host.Options) *host.Runtime {
 	return rt
 }
 
-// tree returns the spans of a trace, each with its ancestors, sorted. It waits until there are n.
-func (w *world) tree(id trace.TraceID, n int) (lines []string) {
+// tree returns the spans of a trace, each with its ancestors, sorted. It waits until they are the whole.
+func (w *world) tree(id trace.TraceID, whole func(lines []string) bool) (lines []string) {
 	w.t.Helper()
 	for over := time.After(30 * time.Second); ; {
 		lines = nil
@@ -135,7 +135,7 @@ func (w *world) tree(id trace.TraceID, n int) (lines []string) {
 			lines = append(lines, line)
 		}
 		slices.Sort(lines)
-		if len(lines) >= n {
+		if whole(lines) {
 			return lines
 		}
 		select {
@@ -149,10 +149,13 @@ func (w *world) tree(id trace.TraceID, n int) (lines []string) {
 func (w *world) want(id trace.TraceID, want ...string) {
 	w.t.Helper()
 	slices.Sort(want)
-	if got := w.tree(id, len(want)); !slices.Equal(got, want) {
+	if got := w.tree(id, many(len(want))); !slices.Equal(got, want) {
 		w.t.Errorf("the spans are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// many is for tree: there are n spans.
+func many(n int) func([]string) bool { return func(lines []string) bool { return len(lines) >= n } }
 
 func (w *world) call(ctx context.Context, rt *host.Runtime, operation string) *agentproto.Resolution {
 	w.t.Helper()

@@ -246,8 +246,11 @@ func TestO22_UsersAreNotCrossed(t *testing.T) {
 		st.call("whoami", id, "{}", user(id))
 	}
 	var wg sync.WaitGroup
+	var asked []received // both, before one of them is answered
 	for range people {
-		m := st.next()
+		asked = append(asked, st.next())
+	}
+	for _, m := range asked {
 		person := people[m.Key().ID]
 		wg.Go(func() {
 			if _, err := st.idp.NewBrowser().Allow(t.Context(), m.Callback.(*agentproto.OAuth).AuthURL, person[0], person[1]); err != nil {

@@ -125,8 +125,7 @@ func FeedFrom(g *engine.Graph, i, source int, l *Executor, of func(op *engine.Op
 				if err != nil {
 					return err
 				}
-				if to := to.(engine.Sharing); to.FeedFrom(kept) {
-					s.Ports = append(s.Ports, to)
+				if to.(engine.Sharing).FeedFrom(kept) {
 					continue
 				}
 			}

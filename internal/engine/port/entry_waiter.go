@@ -321,6 +321,7 @@ func (out *EntryOutput[K, V]) FeedFrom(from engine.Port) bool {
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
 	for k, packed := range kept.entries.AllPacked() {
+		out.changing()
 		out.step.K = append(out.step.K, k)
 		out.step.H = append(out.step.H, out.hash.Hash(k))
 		out.packed = append(out.packed, *packed)

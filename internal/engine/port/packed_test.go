@@ -132,6 +132,18 @@ func TestValuesAreShared(t *testing.T) {
 	if _, ok := here.letters.Get(2); ok || here.letters.Len() != 2 {
 		t.Errorf("number 2 is there: %v, %d entries", ok, here.letters.Len())
 	}
+	// So does all of it.
+	var all [][]byte
+	for _, k := range []string{"1", "3"} {
+		taken := codec.Record{Op: leads.letters.op.Index, Kind: codec.KindTaken, Key: []byte(k)}
+		all = append(all, taken.Encode(nil))
+	}
+	if e, err := leader.Step(3, all, nil); err != nil || len(e.Refused) > 0 {
+		t.Fatal(e.Refused, err)
+	}
+	if err := logdriven.FeedFrom(here.graph, 0, 0, leader, func(*engine.Op, []byte) bool { return true }); err != nil || here.letters.Len() != 0 {
+		t.Errorf("%d entries are there that are gone, %v", here.letters.Len(), err)
+	}
 }
 
 // A reader of an entry may change what it has: nobody else sees it, and the history does not have it.

@@ -31,6 +31,25 @@ func ExampleSharedInput() {
 	// 3 true
 }
 
+// A reader of two partitions of a topic begins again before what it has sent. Offsets have gaps, and each partition has its own.
+func ExampleSharedKeyedInputPort_SendBatchAt() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	orders, paid := keyedstream.SharedInput[string, int](dataflow.At[Station](flow), "orders")
+	sums := singleton.Output(keyedsingleton.IntoSingleton(keyedstream.Sum(paid)), "sums")
+	app, _ := dataflow.Start(ctx, flow)
+
+	at := []dataflow.Position{{Major: 0}, {Major: 2}, {Major: 7}}
+	orders.SendBatchAt(ctx, "orders/0", at, []string{"ada", "bob", "ada"}, []int{10, 20, 30})
+	orders.SendBatchAt(ctx, "orders/0", at[1:], []string{"bob", "ada"}, []int{20, 30}) // again
+	orders.SendBatchAt(ctx, "orders/1", at[:1], []string{"ada"}, []int{1})
+	fmt.Println(app.Stop(ctx))
+	fmt.Println(sums.Latest())
+	// Output:
+	// <nil>
+	// {ada:41 bob:20} true
+}
+
 // Each sensor has a handle, and its readings keep their order.
 func ExampleSenderInput() {
 	ctx := context.Background()

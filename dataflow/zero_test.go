@@ -33,7 +33,7 @@ func TestZeroValues(t *testing.T) {
 		"OptionalOutputPort":  {new(dataflow.OptionalOutputPort[int]), true},
 		"Delivery":            {dataflow.Delivery[int]{}, true},
 		"Recording":           {new(dataflow.Recording), false}, "Recorder": {new(dataflow.Recorder), true}, "View": {dataflow.View[int, int]{}, false},
-		"Entry": {dataflow.Entry[int, int]{}, false}, "Pair": {dataflow.Pair[int, int]{}, false},
+		"Entry": {dataflow.Entry[int, int]{}, false}, "Position": {dataflow.Position{}, false}, "Pair": {dataflow.Pair[int, int]{}, false},
 		"Maybe": {dataflow.Maybe[int]{}, false}, "Change": {dataflow.Change[int]{}, false}, "Failure": {dataflow.Failure[int]{}, false},
 		"Graph": {dataflow.Graph{}, false}, "StepError": {new(dataflow.StepError), false},
 		"KeyError": {new(dataflow.KeyError), false}, "BlockedError": {new(dataflow.BlockedError), false},

@@ -330,6 +330,13 @@ func SameLength(op string, keys, values int) {
 	}
 }
 
+// SamePositions panics at a call that gives other than one position for each value.
+func SamePositions(op string, positions, values int) {
+	if positions != values {
+		Misuse(op, "%d positions and %d values are given at %s: give one position for each value", positions, values, callsite.Caller())
+	}
+}
+
 // Unmade panics because a value of type op was used that nothing made; how says what
 // does.
 func Unmade(op, how string) {

@@ -3,15 +3,22 @@ package codec
 import (
 	"encoding/binary"
 	"errors"
-	"strings"
 )
 
 // A LastSeen is the last record taken from a source, for deduplication: whether a repeat was
 // refused has to be said again.
 type LastSeen struct {
-	Number  uint64
-	Refused bool
+	Number, Minor uint64
+	Refused       bool
 }
+
+// After reports whether a record comes after the last one of its source.
+func (r *Record) After(last LastSeen) bool {
+	return r.Number > last.Number || r.Number == last.Number && r.Minor > last.Minor
+}
+
+// Is reports whether a record is the last one of its source again.
+func (r *Record) Is(last LastSeen) bool { return r.Number == last.Number && r.Minor == last.Minor }
 
 // Sources of records that their senders have numbered begin with one of these; the key, or the
 // sender, follows. They count for each input by itself.
@@ -23,18 +30,6 @@ const (
 // EdgeSource is what the sources begin with by which the edges between locations number what
 // they move. No sender would call itself that.
 const EdgeSource = "\x00link"
-
-// NumberOf returns the number that the sender of r has given it, and the sender's name if it
-// has one.
-func (r *Record) NumberOf() (n uint64, sender string, ok bool) {
-	if strings.HasPrefix(r.Source, InputSource) {
-		return r.Number - 1, "", true
-	}
-	if sender, ok := strings.CutPrefix(r.Source, NamedSource); ok {
-		return r.Number - 1, sender, true
-	}
-	return 0, "", false
-}
 
 // A record that came in, as the history keeps it, is what kind of record it is, the
 // operator of the input, who sent it, and its content. All lengths and numbers are
@@ -53,8 +48,11 @@ const (
 	KindRung          // a function failed on a timer, which is held
 )
 
-// byName is the bit of the kind that says that the operator is named.
-const byName = 0x80
+// Bits of the kind.
+const (
+	byName   = 0x80 // the operator is named
+	hasMinor = 0x40 // the number is followed by a second one
+)
 
 // A Record is one record that came in.
 type Record struct {
@@ -64,6 +62,7 @@ type Record struct {
 	Nonce  uint64 // names a record whose sender waits to hear whether it was refused; else 0
 	Source string // of a sender that numbers its records, else empty
 	Number uint64 // of the record at its source, or how far a reader is
+	Minor  uint64 // among those of its source with that number, of a source that has several
 	Key    []byte // the encoded key, if the record has one
 	Value  []byte // the encoded value, if it has one
 }
@@ -72,14 +71,21 @@ var ErrRecord = errors.New("dataflow: a record of the history is damaged")
 
 // Encode appends the record.
 func (r *Record) Encode(dst []byte) []byte {
+	kind := r.Kind
+	if r.Minor != 0 {
+		kind |= hasMinor
+	}
 	if r.Name != "" {
-		dst = AppendBytes(append(dst, r.Kind|byName), []byte(r.Name))
+		dst = AppendBytes(append(dst, kind|byName), []byte(r.Name))
 	} else {
-		dst = binary.AppendUvarint(append(dst, r.Kind), uint64(r.Op))
+		dst = binary.AppendUvarint(append(dst, kind), uint64(r.Op))
 	}
 	dst = binary.AppendUvarint(dst, r.Nonce)
 	dst = AppendBytes(dst, []byte(r.Source))
 	dst = binary.AppendUvarint(dst, r.Number)
+	if r.Minor != 0 {
+		dst = binary.AppendUvarint(dst, r.Minor)
+	}
 	dst = AppendBytes(dst, r.Key)
 	return append(dst, r.Value...)
 }
@@ -88,6 +94,8 @@ func (r *Record) Encode(dst []byte) []byte {
 func DecodeRecord(data []byte) (r Record, err error) {
 	d := Decoder{Data: data}
 	r.Kind = d.Byte()
+	minor := r.Kind&hasMinor != 0
+	r.Kind &^= hasMinor
 	if r.Kind&byName != 0 {
 		r.Kind &^= byName
 		r.Name = string(d.Bytes())
@@ -97,6 +105,9 @@ func DecodeRecord(data []byte) (r Record, err error) {
 	r.Nonce = d.Uint()
 	r.Source = string(d.Bytes())
 	r.Number = d.Uint()
+	if minor {
+		r.Minor = d.Uint()
+	}
 	r.Key = d.Bytes()
 	r.Value = d.Data
 	return r, d.Err

@@ -34,9 +34,9 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 		return true, 0, 0, l.quarantine.failed(&r, data, now, l.operator(r.Op))
 	}
 	if r.Source != "" { // a source counts its records: one that came before is a repeat
-		if last := l.sources.last(r.Source); r.Number <= last.Number {
+		if last := l.sources.last(r.Source); !r.After(last) {
 			l.sources.set(r.Source, last, now)
-			return r.Number < last.Number || !last.Refused, 0, r.Nonce, nil
+			return !r.Is(last) || !last.Refused, 0, r.Nonce, nil
 		}
 	}
 	if letter, err = l.quarantine.behind(&r, data); letter != 0 || err != nil {
@@ -48,7 +48,7 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 		l.quarantine.callAnswered(&r)
 	}
 	if r.Source != "" {
-		l.sources.set(r.Source, codec.LastSeen{Number: r.Number, Refused: !ok}, now)
+		l.sources.set(r.Source, codec.LastSeen{Number: r.Number, Minor: r.Minor, Refused: !ok}, now)
 	}
 	return ok, letter, r.Nonce, err
 }

@@ -20,6 +20,9 @@ const (
 	sourcesAfter = int64(7 * 24 * time.Hour)
 )
 
+// hasMinor is the bit of the flags of a source that says that its number is followed by a second one.
+const hasMinor = 2
+
 // Sources have the last record of each sender that numbers its records. A source is forgotten by
 // the time of steps, so that steps made again forget the same. The edges between locations are
 // sources, too, and are never forgotten.
@@ -124,11 +127,23 @@ func (s *sources) state() engine.State {
 		Load: func(d *codec.Decoder, _ codec.Codec, x *string) { *x = string(d.Bytes()) },
 	}, codec.Of[source]{
 		Save: func(dst []byte, _ codec.Codec, x *source) ([]byte, error) {
-			dst = append(binary.AppendUvarint(dst, x.Number), codec.Flag(x.Refused))
+			flags := codec.Flag(x.Refused)
+			if x.Minor != 0 {
+				flags |= hasMinor
+			}
+			if dst = append(binary.AppendUvarint(dst, x.Number), flags); x.Minor != 0 {
+				dst = binary.AppendUvarint(dst, x.Minor)
+			}
 			return binary.AppendUvarint(binary.AppendVarint(dst, x.at), x.turn), nil
 		},
 		Load: func(d *codec.Decoder, _ codec.Codec, x *source) {
-			x.Number, x.Refused, x.at, x.turn = d.Uint(), d.Byte() == 1, d.Int(), d.Uint()
+			x.Number = d.Uint()
+			flags := d.Byte()
+			x.Refused = flags&1 != 0
+			if flags&hasMinor != 0 {
+				x.Minor = d.Uint()
+			}
+			x.at, x.turn = d.Int(), d.Uint()
 		},
 	})}
 }

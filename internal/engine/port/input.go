@@ -14,7 +14,7 @@ import (
 type Input[T any] struct {
 	engine.InputBase
 	Turns uint64          // sends begun, of an input with one sender, which alone writes it; see turn.go
-	next  uint64          // of the numbered sends; the sender's as well
+	last  codec.LastSeen  // of the numbered sends; the sender's as well
 	by    numbers[string] // of numbered sends that name their sender
 	node  *engine.Node[T]
 	buf   []T // accepted; guarded by the location's mu
@@ -236,4 +236,26 @@ func (in *Input[T]) Accept(r *codec.Record, c codec.Codec) (bool, error) {
 	in.buf = append(in.buf, x)
 	in.Accepted(in, 1)
 	return true, nil
+}
+
+// records encodes elements as records of the history.
+func (in *Input[T]) records(xs []T) ([]codec.Record, error) {
+	rs := make([]codec.Record, len(xs))
+	for i, x := range xs {
+		value, err := in.Loc.Graph.Settings.Codec.Append(nil, x)
+		if err != nil {
+			return nil, fmt.Errorf("dataflow: encoding a %T for %s: %w", x, in.Op, err)
+		}
+		rs[i] = codec.Record{Op: in.Op.Index, Value: value}
+	}
+	return rs, nil
+}
+
+// sendRemote makes elements records of the history.
+func (in *Input[T]) sendRemote(ctx context.Context, xs ...T) (int, error) {
+	rs, err := in.records(xs)
+	if err != nil || len(rs) == 0 {
+		return 0, err
+	}
+	return in.Loc.Graph.Settings.Remote.Send(ctx, in.Loc.Number, rs)
 }

@@ -2,9 +2,12 @@ package port
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/millrace/millrace/internal/engine"
+	"github.com/millrace/millrace/internal/engine/codec"
 )
 
 // SendBatch accepts entries, in order, and as many at once as there is room for. A step takes
@@ -218,4 +221,68 @@ func (in *KeyedInput[K, V]) stepTaken(n int) bool {
 	ok := engine.StepEntries(in.node, in.taken, &in.batch)
 	in.taken.Clear()
 	return ok
+}
+
+// records encodes entries as records of the history.
+func (in *KeyedInput[K, V]) records(ks []K, vs []V) ([]codec.Record, error) {
+	c := in.Loc.Graph.Settings.Codec
+	rs := make([]codec.Record, len(ks))
+	for i, k := range ks {
+		var key []byte
+		var err error
+		if i > 0 && k == ks[i-1] {
+			key = rs[i-1].Key
+		} else if key, err = c.Append(nil, k); err != nil {
+			return nil, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, in.Op, err)
+		}
+		value, err := c.Append(nil, vs[i])
+		if err != nil {
+			return nil, fmt.Errorf("dataflow: encoding a %T of key %v for %s: %w", vs[i], k, in.Op, err)
+		}
+		rs[i] = codec.Record{Op: in.Op.Index, Key: key, Value: value}
+	}
+	return rs, nil
+}
+
+// sendRemote makes entries records of the history.
+func (in *KeyedInput[K, V]) sendRemote(ctx context.Context, ks []K, vs []V) (int, error) {
+	rs, err := in.records(ks, vs)
+	if err != nil {
+		return 0, err
+	}
+	return in.Loc.Graph.Settings.Remote.Send(ctx, in.Loc.Number, rs)
+}
+
+// sendOneRemote makes an entry a record of the history, which may refuse it if keys come once.
+func (in *KeyedInput[K, V]) sendOneRemote(ctx context.Context, k K, v V) error {
+	if !in.once {
+		_, err := in.sendRemote(ctx, []K{k}, []V{v})
+		return err
+	}
+	rs, err := in.records([]K{k}, []V{v})
+	if err != nil {
+		return err
+	}
+	return in.Loc.Graph.Settings.Remote.Put(ctx, in.Loc.Number, rs)[0]
+}
+
+// putRemote makes entries records of the history, which may refuse them, and sets errs to what
+// became of each.
+func (in *KeyedInput[K, V]) putRemote(ctx context.Context, ks []K, vs []V, errs []error) ([]error, error) {
+	if len(ks) == 0 {
+		return errs, nil
+	}
+	if in.Shut.Load() {
+		return fill(errs, engine.ErrClosed), engine.ErrClosed
+	}
+	rs, err := in.records(ks, vs)
+	if err != nil {
+		return fill(errs, err), err
+	}
+	for i, e := range in.Loc.Graph.Settings.Remote.Put(ctx, in.Loc.Number, rs) {
+		if errs[i] = e; e != nil && err == nil && !errors.Is(e, engine.ErrDuplicate) {
+			err = e
+		}
+	}
+	return errs, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -21,6 +22,45 @@ import (
 // errNumber says that there is no number after the one given.
 var errNumber = errors.New("dataflow: the number of a send has to be less than 1<<64 - 1")
 
+// A Numbering says which number the element of a batch with an index has, and which second one among those with the same number.
+type Numbering func(i int) (number, minor uint64)
+
+// From returns the numbering of a batch whose elements have the numbers from first on.
+func From(first uint64) Numbering {
+	return func(i int) (uint64, uint64) { return first + uint64(i), 0 }
+}
+
+// seen returns what is remembered of element i. A source counts from 1, so that the zero value is before everything.
+func (at Numbering) seen(i int) codec.LastSeen {
+	number, minor := at(i)
+	return codec.LastSeen{Number: number + 1, Minor: minor}
+}
+
+// known returns how many of n elements, whose numbers grow, came with last or before.
+func (at Numbering) known(n int, last codec.LastSeen) int {
+	return sort.Search(n, func(i int) bool {
+		x := at.seen(i)
+		return x.Number > last.Number || x.Number == last.Number && x.Minor > last.Minor
+	})
+}
+
+// grows returns an error unless the numbers of n elements grow and there is one after the last.
+func (at Numbering) grows(n int) error {
+	for i := range n {
+		number, minor := at(i)
+		if number == math.MaxUint64 {
+			return errNumber
+		}
+		if i == 0 {
+			continue
+		}
+		if before, beforeMinor := at(i - 1); number < before || number == before && minor <= beforeMinor {
+			return fmt.Errorf("dataflow: positions of a batch have to grow: that of element %d, %d.%d, is not behind %d.%d", i, number, minor, before, beforeMinor)
+		}
+	}
+	return nil
+}
+
 // SendNumbered is Send of an element that is taken once; see [Input.SendBatchNumbered].
 func (in *Input[T]) SendNumbered(ctx context.Context, n uint64, x T) error {
 	_, err := in.SendBatchNumbered(ctx, n, []T{x})
@@ -33,19 +73,35 @@ func (in *Input[T]) SendBatchNumbered(ctx context.Context, first uint64, xs []T)
 	if err := numberable(first, len(xs)); err != nil {
 		return 0, err
 	}
-	if n, ok, err := elsewhere(&in.InputBase, ctx, func() ([]codec.Record, error) { return in.records(xs) }, numberedFrom(first)); ok {
+	return in.sendNumbered(ctx, From(first), xs)
+}
+
+// SendBatchAt is SendBatchNumbered with numbers that grow.
+func (in *Input[T]) SendBatchAt(ctx context.Context, at Numbering, xs []T) (int, error) {
+	if err := at.grows(len(xs)); err != nil {
+		return 0, err
+	}
+	return in.sendNumbered(ctx, at, xs)
+}
+
+func (in *Input[T]) sendNumbered(ctx context.Context, at Numbering, xs []T) (int, error) {
+	if n, ok, err := elsewhere(&in.InputBase, ctx, func() ([]codec.Record, error) { return in.records(xs) }, numberedAs(at)); ok {
 		return n, err
 	}
-	known := repeated(in.next, first, len(xs))
+	known := at.known(len(xs), in.last)
 	n, err := in.SendBatch(ctx, xs[known:])
-	if err == engine.ErrUnknown {
-		in.next = first + uint64(len(xs))
-		return known, err
-	}
-	if n > 0 {
-		in.next = first + uint64(known+n)
+	if kept := accepted(n, len(xs)-known, err); kept > 0 {
+		in.last = at.seen(known + kept - 1)
 	}
 	return known + n, err
+}
+
+// accepted returns how many of a batch may have been accepted, of which n are known to be.
+func accepted(n, all int, err error) int {
+	if err == engine.ErrUnknown {
+		return all
+	}
+	return n
 }
 
 // SendNumbered is Send of a value that is taken once; see [KeyedInput.SendBatchNumbered].
@@ -56,12 +112,27 @@ func (in *KeyedInput[K, V]) SendNumbered(ctx context.Context, k K, n uint64, v V
 
 // SendBatchNumberedOf is SendBatchNumbered of values of one key.
 func (in *KeyedInput[K, V]) SendBatchNumberedOf(ctx context.Context, k K, first uint64, vs []V) (int, error) {
+	if err := numberable(first, len(vs)); err != nil {
+		return 0, err
+	}
+	return in.sendNumberedOf(ctx, k, From(first), vs)
+}
+
+// SendBatchAtOf is SendBatchNumberedOf with numbers that grow.
+func (in *KeyedInput[K, V]) SendBatchAtOf(ctx context.Context, k K, at Numbering, vs []V) (int, error) {
+	if err := at.grows(len(vs)); err != nil {
+		return 0, err
+	}
+	return in.sendNumberedOf(ctx, k, at, vs)
+}
+
+func (in *KeyedInput[K, V]) sendNumberedOf(ctx context.Context, k K, at Numbering, vs []V) (int, error) {
 	if in.check != nil {
 		if err := in.check(k); err != nil {
 			return 0, in.Op.BadKey(k, err)
 		}
 	}
-	return in.SendBatchNumbered(ctx, first, slices.Repeat([]K{k}, len(vs)), vs)
+	return in.sendNumbered(ctx, at, slices.Repeat([]K{k}, len(vs)), vs)
 }
 
 // SendBatchNumbered is SendBatch of entries that have the numbers from first on, each of its
@@ -73,24 +144,25 @@ func (in *KeyedInput[K, V]) SendBatchNumbered(ctx context.Context, first uint64,
 	if err := numberable(first, len(ks)); err != nil {
 		return 0, err
 	}
-	if n, ok, err := elsewhere(&in.InputBase, ctx, func() ([]codec.Record, error) { return in.records(ks, vs) }, numberedFrom(first)); ok {
+	return in.sendNumbered(ctx, From(first), ks, vs)
+}
+
+func (in *KeyedInput[K, V]) sendNumbered(ctx context.Context, number Numbering, ks []K, vs []V) (int, error) {
+	if n, ok, err := elsewhere(&in.InputBase, ctx, func() ([]codec.Record, error) { return in.records(ks, vs) }, numberedAs(number)); ok {
 		return n, err
 	}
 	var fresh engine.Columns[K, V] // what was not accepted before
 	var at []int                   // where it is in the batch
 	for i, k := range ks {
-		if first+uint64(i) >= in.next.of(k).Number {
+		one := Numbering(func(int) (uint64, uint64) { return number(i) })
+		if one.known(1, in.next.of(k)) == 0 {
 			fresh.Append(false, k, vs[i], 0)
 			at = append(at, i)
 		}
 	}
 	n, err := in.SendBatch(ctx, fresh.K, fresh.V)
-	kept := n
-	if err == engine.ErrUnknown {
-		kept = len(at)
-	}
-	for _, i := range at[:kept] {
-		in.next.set(ks[i], codec.LastSeen{Number: first + uint64(i) + 1})
+	for _, i := range at[:accepted(n, len(at), err)] {
+		in.next.set(ks[i], number.seen(i))
 	}
 	if n < len(at) {
 		return at[n], err
@@ -104,10 +176,22 @@ func (in *Input[T]) SendBy(ctx context.Context, sender string, n uint64, x T) er
 		return err
 	}
 	encode := func() ([]codec.Record, error) { return in.records([]T{x}) }
-	if _, ok, err := elsewhere(&in.InputBase, ctx, encode, numberedBy(sender, n)); ok {
+	if _, ok, err := elsewhere(&in.InputBase, ctx, encode, numberedBy(sender, From(n))); ok {
 		return err
 	}
 	return in.by.once(sender, n, func() error { return in.Send(ctx, x) })
+}
+
+// SendBatchBy is SendBatch of elements that the named sender sends once, with numbers that grow.
+func (in *Input[T]) SendBatchBy(ctx context.Context, sender string, at Numbering, xs []T) (int, error) {
+	if err := at.grows(len(xs)); err != nil {
+		return 0, err
+	}
+	encode := func() ([]codec.Record, error) { return in.records(xs) }
+	if n, ok, err := elsewhere(&in.InputBase, ctx, encode, numberedBy(sender, at)); ok {
+		return n, err
+	}
+	return in.by.batch(sender, at, len(xs), func(known int) (int, error) { return in.SendBatch(ctx, xs[known:]) })
 }
 
 // SendBy is Send of an entry that the named sender sends once. What is sent again has the
@@ -123,16 +207,31 @@ func (in *KeyedInput[K, V]) SendBy(ctx context.Context, sender string, n uint64,
 	}
 	encode := func() ([]codec.Record, error) { return in.records([]K{k}, []V{v}) }
 	if in.once && in.Loc.Graph.Settings.Remote != nil {
-		rs, err := numberedRecords(&in.InputBase, encode, numberedBy(sender, n))
+		rs, err := numberedRecords(&in.InputBase, encode, numberedBy(sender, From(n)))
 		if err != nil {
 			return err
 		}
 		return in.Loc.Graph.Settings.Remote.Put(ctx, in.Loc.Number, rs)[0]
 	}
-	if _, ok, err := elsewhere(&in.InputBase, ctx, encode, numberedBy(sender, n)); ok {
+	if _, ok, err := elsewhere(&in.InputBase, ctx, encode, numberedBy(sender, From(n))); ok {
 		return err
 	}
 	return in.by.once(sender, n, func() error { return in.Send(ctx, k, v) })
+}
+
+// SendBatchBy is SendBatch of entries that the named sender sends once, with numbers that grow. Keys may come more than once.
+func (in *KeyedInput[K, V]) SendBatchBy(ctx context.Context, sender string, at Numbering, ks []K, vs []V) (int, error) {
+	if err := in.checkAll(ks); err != nil {
+		return 0, err
+	}
+	if err := at.grows(len(ks)); err != nil {
+		return 0, err
+	}
+	encode := func() ([]codec.Record, error) { return in.records(ks, vs) }
+	if n, ok, err := elsewhere(&in.InputBase, ctx, encode, numberedBy(sender, at)); ok {
+		return n, err
+	}
+	return in.by.batch(sender, at, len(ks), func(known int) (int, error) { return in.SendBatch(ctx, ks[known:], vs[known:]) })
 }
 
 // numberable reports why n elements cannot have the numbers from first on.
@@ -141,14 +240,6 @@ func numberable(first uint64, n int) error {
 		return errNumber
 	}
 	return nil
-}
-
-// repeated returns how many of n elements with the numbers from first on are before next.
-func repeated(next, first uint64, n int) int {
-	if next <= first {
-		return 0
-	}
-	return int(min(next-first, uint64(n)))
 }
 
 // numbers are what is remembered of numbered sends, by key or sender.
@@ -188,19 +279,30 @@ func (n *numbers[K]) once(k K, number uint64, send func() error) error {
 	return err
 }
 
-// numberedFrom returns a function that says of which number a record is, of an input or a key
-// of it. In a history a source counts from 1.
-func numberedFrom(first uint64) func(i int, r *codec.Record) {
-	return func(i int, r *codec.Record) {
-		r.Source, r.Number = codec.InputSource+string(r.Key), first+uint64(i)+1
+// batch has send send what k has not sent before of n elements.
+func (n *numbers[K]) batch(k K, at Numbering, all int, send func(known int) (int, error)) (int, error) {
+	known := at.known(all, n.of(k))
+	sent, err := send(known)
+	if kept := accepted(sent, all-known, err); kept > 0 {
+		n.set(k, at.seen(known+kept-1))
 	}
+	return known + sent, err
+}
+
+// numberedAs returns a function that says of which number a record is, of an input or a key
+// of it. In a history a source counts from 1.
+func numberedAs(at Numbering) func(i int, r *codec.Record) {
+	return func(i int, r *codec.Record) { r.Source = codec.InputSource + string(r.Key); at.number(i, r) }
 }
 
 // numberedBy returns a function that says of which number of a sender a record is.
-func numberedBy(sender string, n uint64) func(i int, r *codec.Record) {
-	return func(_ int, r *codec.Record) {
-		r.Source, r.Number = codec.NamedSource+sender, n+1
-	}
+func numberedBy(sender string, at Numbering) func(i int, r *codec.Record) {
+	return func(i int, r *codec.Record) { r.Source = codec.NamedSource + sender; at.number(i, r) }
+}
+
+func (at Numbering) number(i int, r *codec.Record) {
+	x := at.seen(i)
+	r.Number, r.Minor = x.Number, x.Minor
 }
 
 // elsewhere makes records part of the history, if that is elsewhere: ok says so.
@@ -230,90 +332,4 @@ func numberedRecords(d *engine.InputBase, encode func() ([]codec.Record, error),
 		number(i, &rs[i])
 	}
 	return rs, nil
-}
-
-// records encodes elements as records of the history.
-func (in *Input[T]) records(xs []T) ([]codec.Record, error) {
-	rs := make([]codec.Record, len(xs))
-	for i, x := range xs {
-		value, err := in.Loc.Graph.Settings.Codec.Append(nil, x)
-		if err != nil {
-			return nil, fmt.Errorf("dataflow: encoding a %T for %s: %w", x, in.Op, err)
-		}
-		rs[i] = codec.Record{Op: in.Op.Index, Value: value}
-	}
-	return rs, nil
-}
-
-// records encodes entries as records of the history.
-func (in *KeyedInput[K, V]) records(ks []K, vs []V) ([]codec.Record, error) {
-	c := in.Loc.Graph.Settings.Codec
-	rs := make([]codec.Record, len(ks))
-	for i, k := range ks {
-		var key []byte
-		var err error
-		if i > 0 && k == ks[i-1] {
-			key = rs[i-1].Key
-		} else if key, err = c.Append(nil, k); err != nil {
-			return nil, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, in.Op, err)
-		}
-		value, err := c.Append(nil, vs[i])
-		if err != nil {
-			return nil, fmt.Errorf("dataflow: encoding a %T of key %v for %s: %w", vs[i], k, in.Op, err)
-		}
-		rs[i] = codec.Record{Op: in.Op.Index, Key: key, Value: value}
-	}
-	return rs, nil
-}
-
-// sendRemote makes elements records of the history.
-func (in *Input[T]) sendRemote(ctx context.Context, xs ...T) (int, error) {
-	rs, err := in.records(xs)
-	if err != nil || len(rs) == 0 {
-		return 0, err
-	}
-	return in.Loc.Graph.Settings.Remote.Send(ctx, in.Loc.Number, rs)
-}
-
-// sendRemote makes entries records of the history.
-func (in *KeyedInput[K, V]) sendRemote(ctx context.Context, ks []K, vs []V) (int, error) {
-	rs, err := in.records(ks, vs)
-	if err != nil {
-		return 0, err
-	}
-	return in.Loc.Graph.Settings.Remote.Send(ctx, in.Loc.Number, rs)
-}
-
-// sendOneRemote makes an entry a record of the history, which may refuse it if keys come once.
-func (in *KeyedInput[K, V]) sendOneRemote(ctx context.Context, k K, v V) error {
-	if !in.once {
-		_, err := in.sendRemote(ctx, []K{k}, []V{v})
-		return err
-	}
-	rs, err := in.records([]K{k}, []V{v})
-	if err != nil {
-		return err
-	}
-	return in.Loc.Graph.Settings.Remote.Put(ctx, in.Loc.Number, rs)[0]
-}
-
-// putRemote makes entries records of the history, which may refuse them, and sets errs to what
-// became of each.
-func (in *KeyedInput[K, V]) putRemote(ctx context.Context, ks []K, vs []V, errs []error) ([]error, error) {
-	if len(ks) == 0 {
-		return errs, nil
-	}
-	if in.Shut.Load() {
-		return fill(errs, engine.ErrClosed), engine.ErrClosed
-	}
-	rs, err := in.records(ks, vs)
-	if err != nil {
-		return fill(errs, err), err
-	}
-	for i, e := range in.Loc.Graph.Settings.Remote.Put(ctx, in.Loc.Number, rs) {
-		if errs[i] = e; e != nil && err == nil && !errors.Is(e, engine.ErrDuplicate) {
-			err = e
-		}
-	}
-	return errs, err
 }

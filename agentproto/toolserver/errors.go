@@ -16,18 +16,21 @@ var ErrUnauthorized = errors.New("toolserver: the access token was refused")
 // ErrNoToken is returned by [Vault.Load] for a key that has no token.
 var ErrNoToken = vault.ErrNoToken
 
-// ErrNoAnswer is returned by [Choose] when the user did not answer in time.
+// ErrNoAnswer is returned by [Choose] and [SendTo] when the user did not answer in time.
 var ErrNoAnswer = errors.New("the choice was not answered in time")
 
 // ErrBadAnswer is returned by [Choose] when what came as the answer is not the
 // index of a choice.
 var ErrBadAnswer = errors.New("the answer is not one of the choices")
 
-// ErrNotAsked is returned by [Choose] when the question could not be brought to
+// ErrNotAsked is returned by [Choose] and [SendTo] when the question could not be brought to
 // the user.
 var ErrNotAsked = errors.New("the question could not be delivered")
 
-// ErrClosing is returned by [Choose] when the server is closed, and is the cause
+// ErrAddress is returned by [SendTo] for an address that is not https, or that could pass for another one.
+var ErrAddress = errors.New("the address is not one that a user may be sent to")
+
+// ErrClosing is returned by [Choose] and [SendTo] when the server is closed, and is the cause
 // of a tool function's context when [Server.Close] gives up waiting for it.
 var ErrClosing = errors.New("the tool server is shutting down")
 

@@ -37,6 +37,66 @@ func ExampleStep() {
 	// Output: print
 }
 
+// An order is made with a shop, whose page asks the user to confirm it. The shop is asked again and again whether that was
+// done; after a restart it is asked for the same order.
+func ExampleSendTo() {
+	server := toolserver.New(toolserver.Options{Name: "shop", PublicURL: "https://tools.example.com"})
+	toolserver.Add(server, "order", "Orders something.", func(ctx context.Context, in struct{ What string }) (string, error) {
+		order, err := toolserver.Step(ctx, "order", func(ctx context.Context) (string, error) { return shop{}.Order(ctx, in.What) })
+		if err != nil {
+			return "", err
+		}
+		err = toolserver.SendTo(ctx, "https://shop.example.com/orders/"+order, func(ctx context.Context) error { return shop{}.Confirmed(ctx, order) })
+		if errors.Is(err, toolserver.ErrNoAnswer) {
+			return "the user did not confirm the order", nil
+		}
+		return "ordered", err
+	})
+	fmt.Println(server.Manifest().Tools[0].Name)
+	// Output: order
+}
+
+// A shop takes orders, which users have to confirm on its pages.
+type shop struct{}
+
+func (shop) Order(context.Context, string) (order string, err error) { return "17", nil }
+func (shop) Confirmed(context.Context, string) error                 { return nil }
+
+// A user authorizes a provider that is known only when the tool runs. The token that the provider's service refuses is renewed, or
+// the user is asked again.
+func ExampleAuthorize() {
+	server := toolserver.New(toolserver.Options{Name: "files", PublicURL: "https://tools.example.com"})
+	toolserver.Add(server, "list", "Lists files.", func(ctx context.Context, in struct{ Service string }) (string, error) {
+		err := server.SetProvider(toolserver.OAuthProvider{ // as the service describes it
+			ID: "files", AuthURL: "https://login.example.com/authorize", TokenURL: "https://login.example.com/token", ClientID: "millrace", Confirm: true,
+		})
+		if err != nil {
+			return "", err
+		}
+		token, err := toolserver.StoredToken(ctx, "files")
+		if errors.Is(err, toolserver.ErrUnauthorized) {
+			token, err = toolserver.Authorize(ctx, "files", nil, toolserver.Secret{})
+		}
+		for err == nil {
+			list, ok := files{}.List(ctx, in.Service, token)
+			if ok {
+				return list, nil
+			}
+			token, err = toolserver.Authorize(ctx, "files", nil, token) // which ends with an error, if it goes on so
+		}
+		return "", err
+	})
+	fmt.Println(server.Manifest().Tools[0].Name)
+	// Output: list
+}
+
+// A files service takes tokens.
+type files struct{}
+
+func (files) List(context.Context, string, toolserver.Secret) (list string, ok bool) {
+	return "a.txt", true
+}
+
 // Tools that are known only when the program runs, and change.
 func ExampleServer_Replace() {
 	server := toolserver.New(toolserver.Options{Name: "plugins", PublicURL: "https://tools.example.com"})

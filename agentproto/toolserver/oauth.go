@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/internal/authorize"
@@ -198,17 +199,77 @@ func (c *call) await(n need, told authorize.Told) (authorize.Class, error) {
 		s.log.Error("authorization cannot be asked for", "tool", c.inv.Operation, "provider", p.ID)
 		return "", errAuthFailed
 	}
-	m.Same, m.Lost = told.ID, rand.Text()
-	if err := c.post(ctx, tools.Post{Message: m}); err != nil {
-		return "", c.cause(err)
+	if err := c.sendUser(ctx, m, told.ID, func() { ends <- outcome{err: errAuthNotAsked} }); err != nil {
+		return "", err
 	}
-	go func() {
-		if _, err := s.answered(ctx, m.Lost); err == nil {
-			ends <- outcome{err: errAuthNotAsked}
-		}
-	}()
 	o := <-ends
 	return o.class, c.cause(o.err)
+}
+
+// sendUser posts a message that sends the user to an address. Of those with one name only one waits to be delivered. If the runtime
+// does not take it, lost is called.
+func (c *call) sendUser(ctx context.Context, m *tools.Message, name string, lost func()) error {
+	m.Same, m.Lost = name, rand.Text()
+	if err := c.post(ctx, tools.Post{Message: m}); err != nil {
+		return c.cause(err)
+	}
+	go func() {
+		if _, err := c.server.answered(ctx, m.Lost); err == nil {
+			lost()
+		}
+	}()
+	return nil
+}
+
+// sentTo begins the names of the steps that [SendTo] keeps. A name of [Step] begins with another letter.
+const sentTo = "!sent to "
+
+// SendTo has the user asked to open an https address of some other system, as for an authorization, and calls until, which waits for what
+// comes of it: the page there does not lead back to the tool server. The runtime shows the host of the address. When SendTo
+// calls until, the request is on the disk, and until has the time that is left of [Options.OAuthTimeout] since the address was
+// sent first, by this run of the function or one before a restart. SendTo returns what until returns,
+// [ErrNoAnswer] when the time is over, [ErrNotAsked] if the runtime did not take the request, [ErrAddress] if the address is none that a runtime
+// shows, and [ErrClosing] and the causes of the context as [Choose] does. It panics if ctx is not one of a tool
+// function.
+//
+// A function that runs again after a restart calls SendTo again. A runtime that shows the address still does not show it
+// anew. The request stands until the call has a result or asks for something else.
+func SendTo(ctx context.Context, address string, until func(ctx context.Context) error) error {
+	c := callOf(ctx, "SendTo")
+	s, name := c.server, sentTo+digestOf(address)
+	m, err := c.encode(&agentproto.OAuth{GroupID: c.inv.GroupID, ID: c.inv.ID, CallID: c.inv.CallID, AuthURL: address})
+	if err == nil {
+		_, err = agentproto.DecodeCallback(m.Body, s.opts.Limits) // as the runtime does
+	}
+	if err != nil {
+		return ErrAddress
+	}
+	at, known, err := c.recall(ctx, name)
+	if err == nil && !known {
+		now, _ := time.Now().Round(0).MarshalText() // a year of four digits
+		if at, err = c.keep(ctx, name, now); at == nil {
+			at = now
+		}
+	}
+	var since time.Time
+	if err == nil {
+		err = since.UnmarshalText(at)
+	}
+	if err != nil {
+		return c.cause(err)
+	}
+	ctx, stop := s.whileOpen(ctx)
+	defer stop(nil)
+	ctx, over := context.WithDeadlineCause(ctx, since.Add(s.opts.OAuthTimeout), ErrNoAnswer)
+	defer over()
+	if err := c.sendUser(ctx, m, name, func() { stop(ErrNotAsked) }); err != nil {
+		return err
+	}
+	err = until(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
 }
 
 // noneOfThem is the choice of a user who did not get the page with the code.

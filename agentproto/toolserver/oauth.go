@@ -207,11 +207,22 @@ func (c *call) await(n need, told authorize.Told) (authorize.Class, error) {
 }
 
 // sendUser posts a message that sends the user to an address. Of those with one name only one waits to be delivered. If the runtime
-// does not take it, lost is called.
+// does not take it, lost is called, until ctx ends.
 func (c *call) sendUser(ctx context.Context, m *tools.Message, name string, lost func()) error {
-	m.Same, m.Lost = name, rand.Text()
-	if err := c.post(ctx, tools.Post{Message: m}); err != nil {
-		return c.cause(err)
+	c.mu.Lock()
+	m.Same, m.Lost = name, c.sent[name]
+	c.mu.Unlock()
+	if m.Lost == "" { // and not in this run of the function
+		m.Lost = rand.Text()
+		if err := c.post(ctx, tools.Post{Message: m}); err != nil {
+			return c.cause(err)
+		}
+		c.mu.Lock()
+		if c.sent == nil {
+			c.sent = make(map[string]string)
+		}
+		c.sent[name] = m.Lost
+		c.mu.Unlock()
 	}
 	go func() {
 		if _, err := c.server.answered(ctx, m.Lost); err == nil {
@@ -232,8 +243,8 @@ const sentTo = "!sent to "
 // shows, and [ErrClosing] and the causes of the context as [Choose] does. It panics if ctx is not one of a tool
 // function.
 //
-// A function that runs again after a restart calls SendTo again. A runtime that shows the address still does not show it
-// anew. The request stands until the call has a result or asks for something else.
+// A function that calls SendTo again with the address goes on waiting, and one that runs again after a restart does so too: a runtime
+// that shows the address still does not show it anew. The request stands until the call has a result or asks for something else.
 func SendTo(ctx context.Context, address string, until func(ctx context.Context) error) error {
 	c := callOf(ctx, "SendTo")
 	s, name := c.server, sentTo+digestOf(address)

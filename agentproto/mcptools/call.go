@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -22,9 +23,16 @@ type attempt struct {
 	ctx    context.Context // of the tool function
 	server string
 	thread string
-	alive  func() // starts the time-out anew
+	log    *slog.Logger
+
+	timer  *time.Timer // of the time-out
+	most   time.Duration
+	end    context.CancelCauseFunc // ends the call
+	during context.Context         // ends with the attempt
+	visits sync.WaitGroup          // of addresses that the user was sent to
 
 	mu      sync.Mutex
+	held    int // how often the time-out waits for the user
 	latest  *mcp.ProgressNotificationParams
 	changed chan struct{} // has an element when there is something in latest
 }
@@ -48,7 +56,14 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 			return nil, err
 		}
 		defer a.leave()
+		d, err := m.dialog(ctx)
+		if err != nil {
+			return nil, err
+		}
 		for n := 1; ; {
+			if err := d.ready(ctx); err != nil {
+				return nil, err
+			}
 			s, err := a.link.session(ctx, false)
 			if c, ok := challengeIn(err); ok {
 				if err := a.answer(c); err != nil {
@@ -65,7 +80,12 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 					return nil, err
 				}
 			}
-			res, err := m.send(ctx, s, t, args)
+			res, err := m.send(ctx, s, t, args, d)
+			if again, err := d.goesOn(ctx, s, sending, res, err); err != nil {
+				return nil, err
+			} else if again {
+				continue
+			}
 			switch {
 			case err == nil:
 				return resultOf(res, m.bounds.Image), nil
@@ -74,7 +94,7 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 			}
 			missing := errors.Is(err, mcp.ErrSessionMissing) // the server has forgotten the session, and did nothing
 			if missing || errors.Is(err, errNotSent) {
-				if err := refused(ctx, sending); err != nil {
+				if err := d.refused(ctx, sending, nil); err != nil {
 					return nil, err
 				}
 			}
@@ -94,6 +114,9 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 			}
 			if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && wire.Code != codeRejected {
 				return nil, fmt.Errorf("%s refused the call: %s (%d)", m.server.Name, line(wire.Message, 1<<10), wire.Code)
+			}
+			if errors.Is(err, toolserver.ErrNoAnswer) || errors.Is(err, toolserver.ErrNotAsked) {
+				return nil, fmt.Errorf("the user was not at the page of %s; %s", m.server.Name, notRepeated)
 			}
 			if errors.Is(err, errTimeout) {
 				return nil, fmt.Errorf("%s did not answer within %v; %s", m.server.Name, m.server.timeout(), notRepeated)
@@ -161,7 +184,7 @@ func (m *member) begin(ctx context.Context, t described) (safe bool, sending int
 		return safe, 0, err
 	}
 	for sending = 1; ; sending++ {
-		_, was, err := toolserver.Stepped[bool](ctx, refusedStep+strconv.Itoa(sending))
+		_, was, err := toolserver.Stepped[json.RawMessage](ctx, refusedStep+strconv.Itoa(sending))
 		if err != nil {
 			return false, 0, err
 		}
@@ -184,22 +207,13 @@ func (m *member) begin(ctx context.Context, t described) (safe bool, sending int
 }
 
 // The steps of a call that is sent more than once, with the number of the sending behind them: it was sent, and the server
-// has refused to carry it out. The first sending is that of [toolserver.Began].
+// has not carried it out, but refused it or asked for something before: see [dialog]. The first sending is that of [toolserver.Began].
 const sentStep, refusedStep = "sent ", "refused "
-
-// refused keeps that a sending of a call was not carried out, before the call is sent again, which may be after a restart.
-func refused(ctx context.Context, sending int) error {
-	if sending == 0 {
-		return nil
-	}
-	_, err := toolserver.Step(ctx, refusedStep+strconv.Itoa(sending), func(context.Context) (bool, error) { return true, nil })
-	return err
-}
 
 var errTimeout = errors.New("the call took too long")
 
 // send sends a call and waits for its result.
-func (m *member) send(ctx context.Context, s *session, t described, args []byte) (*mcp.CallToolResult, error) {
+func (m *member) send(ctx context.Context, s *session, t described, args []byte, d *dialog) (*mcp.CallToolResult, error) {
 	inv := toolserver.Invocation(ctx)
 	token := toolserver.IdempotencyKey(ctx)
 	waiting, stop := context.WithCancelCause(ctx)
@@ -207,14 +221,15 @@ func (m *member) send(ctx context.Context, s *session, t described, args []byte)
 	timer := time.AfterFunc(m.server.timeout(), func() { stop(errTimeout) })
 	defer timer.Stop()
 	a := &attempt{
-		ctx: ctx, server: m.server.Name, thread: inv.GroupID, changed: make(chan struct{}, 1),
-		alive: func() { timer.Reset(m.server.timeout()) },
+		ctx: ctx, server: m.server.Name, thread: inv.GroupID, log: m.log, changed: make(chan struct{}, 1),
+		timer: timer, most: m.server.timeout(), end: stop,
 	}
+	showing, enough := context.WithCancel(waiting)
+	a.during = showing
 	s.mu.Lock()
 	s.calls[token] = a
 	s.mu.Unlock()
 	shown := make(chan struct{})
-	showing, enough := context.WithCancel(waiting)
 	go func() {
 		defer close(shown)
 		a.show(showing, t.Name)
@@ -225,14 +240,40 @@ func (m *member) send(ctx context.Context, s *session, t described, args []byte)
 		s.mu.Unlock()
 		enough()
 		<-shown
+		a.visits.Wait()
 	}()
 	p := &mcp.CallToolParams{Name: t.Name, Arguments: json.RawMessage(args)}
 	p.SetProgressToken(token)
+	d.fill(p)
 	res, err := s.cs.CallTool(waiting, p)
-	if err != nil && errors.Is(context.Cause(waiting), errTimeout) {
-		err = errTimeout
+	if cause := context.Cause(waiting); err != nil && cause != nil && ctx.Err() == nil {
+		err = cause
 	}
 	return res, err
+}
+
+// alive starts the time-out anew.
+func (a *attempt) alive() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.held == 0 && a.timer != nil {
+		a.timer.Reset(a.most)
+	}
+}
+
+// hold has the time-out wait for the user until resume is called.
+func (a *attempt) hold() (resume func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.held++; a.timer != nil {
+		a.timer.Stop()
+	}
+	return func() {
+		a.mu.Lock()
+		a.held--
+		a.mu.Unlock()
+		a.alive()
+	}
 }
 
 // progress takes what a server says of the progress of a call.

@@ -40,7 +40,11 @@
 // A form that asks for up to five values, each yes or no or one of up to twenty, becomes so
 // many choices, with Decline as the default of each. Any other form can be answered with its
 // defaults, if it has one for everything that it requires, or declined. A form that asks for a password, a
-// token, a key or a card is declined unseen. An address that the user is to open is declined, too.
+// token, a key or a card is declined unseen.
+//
+// An address that the user is to open is shown as that of an authorization is, if it is one of https; others are
+// declined. The call goes on when the server says that the user was there, or is sent again until the server carries it
+// out. What a server of the newest version asks for before that is kept with the call, and outlives this process.
 //
 // # Servers that want a token
 //

@@ -22,9 +22,13 @@ var (
 // elicit asks the user what an MCP server wants to know.
 func (s *session) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	a := s.asking()
-	if a == nil || r.Params.Mode == "url" {
+	if a == nil {
 		return declined, nil
 	}
+	if isVisit(r.Params) {
+		return a.visit(ctx, s, r.Params)
+	}
+	defer a.hold()()
 	return a.ask(ctx, r.Params)
 }
 

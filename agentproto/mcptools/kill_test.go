@@ -21,8 +21,8 @@ import (
 	"github.com/millrace/millrace/agentproto/mcptools"
 )
 
-// mortal is a program with an MCP server that is killed. It makes the calls of its standard input, one to a line, answers
-// each line with "ok", and notes results in a file before it acknowledges them.
+// mortal is a program with an MCP server that is killed. It makes the calls of its standard input, one to a line, or posts what follows the address in
+// a line to it, answers each line with "ok", and notes results in a file before it acknowledges them.
 func mortal(folder string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -51,7 +51,11 @@ func mortal(folder string) error {
 	client := &http.Client{Transport: &inprocess.Transport{Handlers: set.Local()}}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
-		res, err := client.Post(mcptools.Base("p")+"/invoke", "application/json", strings.NewReader(lines.Text()))
+		to, body, answer := strings.Cut(lines.Text(), " ")
+		if !answer {
+			to, body = mcptools.Base("p")+"/invoke", lines.Text()
+		}
+		res, err := client.Post(to, "application/json", strings.NewReader(body))
 		if err != nil {
 			return err
 		}
@@ -59,6 +63,58 @@ func mortal(folder string) error {
 		fmt.Println("ok")
 	}
 	return set.Close(context.Background())
+}
+
+// A mortals is a process of [mortal].
+type mortals struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func newMortal(t *testing.T, folder string) *mortals {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run=^$")
+	cmd.Env, cmd.Stderr = append(os.Environ(), setEnv+"="+folder), os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &mortals{t, cmd, in, bufio.NewReader(out)}
+}
+
+// invoke makes a call, and returns when it was accepted.
+func (m *mortals) invoke(invocation string) {
+	if _, err := fmt.Fprintln(m.in, invocation); err != nil {
+		m.t.Fatal(err)
+	}
+	if line, err := m.out.ReadString('\n'); err != nil || line != "ok\n" {
+		m.t.Fatalf("%q, %v", line, err)
+	}
+}
+
+func (m *mortals) kill() {
+	_ = m.cmd.Process.Kill()
+	_ = m.cmd.Wait()
+}
+
+// end lets the process end by itself.
+func (m *mortals) end() {
+	m.in.Close()
+	if err := m.cmd.Wait(); err != nil {
+		m.t.Error(err)
+	}
 }
 
 // TestMB16_Killed kills the process at random points while calls of a tool that must not be repeated are under way, and
@@ -70,47 +126,20 @@ func TestMB16_Killed(t *testing.T) {
 		kills = n
 	}
 	folder := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	calls := 0
-	begin := func() (cmd *exec.Cmd, in io.WriteCloser, out *bufio.Reader) {
-		cmd = exec.Command(self, "-test.run=^$")
-		cmd.Env, cmd.Stderr = append(os.Environ(), setEnv+"="+folder), os.Stderr
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		stdout, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		return cmd, in, bufio.NewReader(stdout)
-	}
-	invoke := func(in io.Writer, out *bufio.Reader, n int) {
-		args := fmt.Sprintf(`{"N":%d,"MS":%d}`, n, n%7)
-		if _, err := fmt.Fprintln(in, invocation("t", fmt.Sprint("c", n), "count", args)); err != nil {
-			t.Fatal(err)
-		}
-		if line, err := out.ReadString('\n'); err != nil || line != "ok\n" {
-			t.Fatalf("%q, %v", line, err)
-		}
+	invoke := func(m *mortals, n int) {
+		m.invoke(invocation("t", fmt.Sprint("c", n), "count", fmt.Sprintf(`{"N":%d,"MS":%d}`, n, n%7)))
 	}
 	for range kills {
-		cmd, in, out := begin()
+		m := newMortal(t, folder)
 		for range 4 {
 			calls++
-			invoke(in, out, calls)
+			invoke(m, calls)
 		}
 		<-time.After(time.Duration(rand.IntN(12_000)) * time.Microsecond)
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		m.kill()
 	}
-	cmd, in, _ := begin()
+	m := newMortal(t, folder)
 	results := func() map[string]string {
 		all := map[string]string{}
 		data, _ := os.ReadFile(filepath.Join(folder, "results"))
@@ -128,10 +157,7 @@ func TestMB16_Killed(t *testing.T) {
 	}
 	d := &desk{t: t}
 	d.until("every call has a result", func() bool { return len(results()) == calls })
-	in.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	m.end()
 	d.notes = filepath.Join(folder, "counts")
 	unknown := 0
 	for id, text := range results() {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -119,5 +120,16 @@ func TestMB20_LeftBehind(t *testing.T) {
 		if how := cmd.ProcessState.String(); how != map[bool]string{true: "signal: killed", false: "signal: interrupt"}[mine] {
 			t.Errorf("mine %v: %s", mine, how)
 		}
+	}
+}
+
+// TestPauses looks at how long it takes until a server is asked again whether a user was at an address.
+func TestPauses(t *testing.T) {
+	d, all := new(dialog), []time.Duration{}
+	for range 7 {
+		all = append(all, d.later())
+	}
+	if got := fmt.Sprint(all); got != "[2s 4s 8s 16s 30s 30s 30s]" {
+		t.Error(got)
 	}
 }

@@ -187,5 +187,76 @@ func peer(file string) error {
 		data, err := json.Marshal(res.Content)
 		return said(res.Action + " " + string(data)), err
 	})
+	add("visit", nil, visited(file))
+	add("twice", nil, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) { // it asks the same two times
+		state := r.Params.RequestState
+		if res, ok := r.Params.InputResponses["q"].(*mcp.ElicitResult); ok {
+			state += fmt.Sprint(res.Content["size"])
+		}
+		if len(state) == 2 {
+			return said(state), note(file, "twice")
+		}
+		form := json.RawMessage(`{"type":"object","properties":{"size":{"type":"string","enum":["s","m","l"]}},"required":["size"]}`)
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Mode: "form", Message: "Well?", RequestedSchema: form}}, RequestState: state}, nil
+	})
 	return s.Run(context.Background(), &mcp.StdioTransport{})
+}
+
+// visited returns a tool that has the user open an address before it books something, which it does when "opened" is noted.
+func visited(file string) mcp.ToolHandler {
+	done := func(what string) bool {
+		data, _ := os.ReadFile(file)
+		return strings.Contains(string(data), what+"\n")
+	}
+	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var in struct{ URL, How string }
+		if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {
+			return nil, err
+		}
+		p := &mcp.ElicitParams{Mode: "url", Message: "Pay", URL: in.URL, ElicitationID: "e1"}
+		if err := note(file, fmt.Sprintf("visit %q", r.Params.RequestState)); err != nil {
+			return nil, err
+		}
+		switch {
+		case in.How == "hangs" && r.Params.RequestState != "":
+			if err := note(file, "booked"); err != nil {
+				return nil, err
+			}
+			select {} // until the process ends
+		case (in.How == "rounds" || in.How == "hangs") && r.Params.RequestState == "":
+			p.ElicitationID = ""
+			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"u": p}, RequestState: "order-17"}, nil
+		case in.How == "rounds":
+			if res, ok := r.Params.InputResponses["u"].(*mcp.ElicitResult); !ok || res.Action != "accept" {
+				return said("not booked: " + res.Action), nil
+			}
+			if !done("opened") {
+				p.ElicitationID = ""
+				return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"u": p}, RequestState: r.Params.RequestState}, nil
+			}
+		case in.How == "error" && !done("opened both"):
+			go func() { // for the second address it says nothing
+				for !done("opened") {
+					<-time.After(10 * time.Millisecond)
+				}
+				_ = r.Session.NotifyElicitationComplete(context.Background(), &mcp.ElicitationCompleteParams{ElicitationID: "e1"})
+			}()
+			second := *p
+			second.URL, second.ElicitationID = in.URL+"&n=2", "e2"
+			return nil, mcp.URLElicitationRequiredError([]*mcp.ElicitParams{p, &second})
+		case in.How == "request":
+			res, err := r.Session.Elicit(ctx, p)
+			if err != nil || res.Action != "accept" {
+				return said("not booked: " + res.Action), err
+			}
+			for !done("opened") {
+				select {
+				case <-time.After(10 * time.Millisecond):
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+		}
+		return said("booked " + r.Params.RequestState), note(file, "booked")
+	}
 }

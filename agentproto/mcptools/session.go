@@ -24,6 +24,8 @@ type session struct {
 
 	mu    sync.Mutex
 	calls map[string]*attempt // by progress token
+
+	completions completions
 }
 
 // connectTime is how long a server may take to greet. A program may have to be fetched first.
@@ -52,8 +54,10 @@ func (l *link) open(ctx context.Context, version string, begin func(*Server, str
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "millrace", Version: m.clientVersion}, &mcp.ClientOptions{
 		Logger:                      slog.New(slog.DiscardHandler), // it logs what servers say
-		Capabilities:                &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}}},
+		Capabilities:                &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}},
+		MultiRoundTrip:              &mcp.MultiRoundTripOptions{Disabled: true}, // a dialog outlives this process
 		ElicitationHandler:          s.elicit,
+		ElicitationCompleteHandler:  s.completed,
 		ProgressNotificationHandler: s.progress,
 		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { m.changed(false) },
 	})

@@ -244,14 +244,23 @@ func elicitation(t *testing.T, d *desk) {
 	}
 }
 
-// TestElicitationOfSeveralThreads asks a question while calls of two conversations are under way: nobody knows whose it
+// TestElicitationOfSeveralThreads asks a question while calls of two conversations are under way: with an older server nobody knows whose it
 // is, so nobody is asked.
 func TestElicitationOfSeveralThreads(t *testing.T) {
-	d := newDesk(t, nil)
-	d.call("other", "w", "wait", "{}")
-	d.until("the call is there", func() bool { return d.noted("waits") == 1 })
-	d.call("t", "e", "ask", `{"form":{"type":"object","properties":{"sure":{"type":"boolean"}}}}`)
-	d.want("the question", "decline null")
+	for _, mode := range []string{"legacy", "newest"} {
+		d := newDesk(t, func(o *mcptools.Options) { o.Servers[0].Env["MODE"] = mode })
+		d.call("other", "w", "wait", "{}")
+		d.until("the call is there", func() bool { return d.noted("waits") == 1 })
+		d.call("t", "e", "ask", `{"form":{"type":"object","properties":{"sure":{"type":"boolean"}}}}`)
+		if mode == "newest" { // what a server asks for in an answer is of that call
+			q, ok := d.next().(*agentproto.UserChoice)
+			if !ok || q.GroupID != "t" {
+				t.Fatalf("%+v does not ask in the conversation of the call", q)
+			}
+			d.post(q.ResponseURL, fmt.Sprintf(`{"id":%q,"selected":%d}`, q.ID, q.Default))
+		}
+		d.want("the question", "decline null")
+	}
 }
 
 // TestOptionsRefused opens sets that cannot work.

@@ -1,0 +1,103 @@
+package mcptools
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/millrace/millrace/agentproto/toolserver"
+)
+
+// consented is the answer of a user who was sent to an address: it says nothing of what they do there.
+var consented = &mcp.ElicitResult{Action: "accept"}
+
+// isVisit reports whether a user is asked to open an address, and not to fill in a form.
+func isVisit(p *mcp.ElicitParams) bool { return p.Mode == "url" || p.Mode == "" && p.URL != "" }
+
+// unvisited is the answer to a server whose address the user did not get or was not at in time. An address that users are not sent to is declined.
+func (a *attempt) unvisited(err error) (*mcp.ElicitResult, error) {
+	if errors.Is(err, toolserver.ErrAddress) {
+		a.log.Warn("an MCP server has named an address that users are not sent to", "server", a.server)
+		return declined, nil
+	}
+	return dismissal(err)
+}
+
+// visit sends the user to an address for a call that goes on at the server, which learns by itself what the user does there. When it returns,
+// the request is on its way to the user.
+func (a *attempt) visit(request context.Context, s *session, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	sent := make(chan error, 1)
+	a.visits.Go(func() {
+		done, stop := s.completion(p.ElicitationID)
+		defer stop()
+		resume := a.hold()
+		defer resume()
+		asked := false
+		err := toolserver.SendTo(a.during, p.URL, func(ctx context.Context) error {
+			asked = true
+			sent <- nil
+			select {
+			case <-done:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+		switch {
+		case !asked:
+			sent <- err
+		case err != nil && a.during.Err() == nil:
+			a.end(err)
+		}
+	})
+	select {
+	case err := <-sent:
+		if err != nil {
+			return a.unvisited(err)
+		}
+		return consented, nil
+	case <-request.Done():
+		return nil, context.Cause(request)
+	}
+}
+
+// completions are the addresses that users were sent to and whose servers have not said yet that they were there.
+type completions struct {
+	mu  sync.Mutex
+	all map[string]chan struct{}
+}
+
+// completion returns a channel that is closed when the server says that a user has done what they were sent for. It is waited for until stop is called.
+func (s *session) completion(id string) (done <-chan struct{}, stop func()) {
+	c := &s.completions
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil {
+		c.all = make(map[string]chan struct{})
+	}
+	ch := c.all[id]
+	if ch == nil || id == "" {
+		ch = make(chan struct{})
+		c.all[id] = ch
+	}
+	return ch, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.all[id] == ch {
+			delete(c.all, id)
+		}
+	}
+}
+
+// completed takes that a user has done what they were sent for.
+func (s *session) completed(_ context.Context, r *mcp.ElicitationCompleteNotificationRequest) {
+	c := &s.completions
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ch := c.all[r.Params.ElicitationID]; ch != nil && r.Params.ElicitationID != "" {
+		delete(c.all, r.Params.ElicitationID)
+		close(ch)
+	}
+}

@@ -1,0 +1,157 @@
+package mcptools_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/mcptools"
+)
+
+// TestMB14_URLElicitation has a server send users to an address in each of the three ways of MCP. It would catch a user who is not asked, or asked
+// twice, a call that does not go on when they were there, and an address without TLS that is shown.
+func TestMB14_URLElicitation(t *testing.T) {
+	for _, c := range []struct{ mode, how, plain, want string }{
+		{"newest", "rounds", "not booked: decline", "booked order-17"}, {"legacy", "error", "Error: users are not sent to the page that p names; the call was not carried out", "booked "},
+		{"legacy", "request", "not booked: decline", "booked "},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			logged := new(journal)
+			d := newDesk(t, func(o *mcptools.Options) {
+				o.Servers[0].Env["MODE"] = c.mode
+				o.Logger = slog.New(slog.NewTextHandler(logged, nil))
+			})
+			args := func(scheme string) string {
+				return fmt.Sprintf(`{"url":"%s://pay.example/17?secret=canary","how":%q}`, scheme, c.how)
+			}
+			d.call("t", "plain", "visit", args("http"))
+			d.want("an address without TLS", c.plain)
+			if text := logged.String(); !strings.Contains(text, "has named an address that users are not sent to") {
+				t.Errorf("that is not in the log: %s", text)
+			}
+			d.call("t", "one", "visit", args("https"))
+			if o, ok := d.next().(*agentproto.OAuth); !ok || o.AuthURL != "https://pay.example/17?secret=canary" {
+				t.Errorf("%+v does not ask the user", o)
+			}
+			if err := note(d.notes, "opened"); err != nil {
+				t.Fatal(err)
+			}
+			if c.how == "error" {
+				if o, ok := d.next().(*agentproto.OAuth); !ok || o.AuthURL != "https://pay.example/17?secret=canary&n=2" {
+					t.Errorf("%+v does not ask for the second address", o)
+				}
+				if err := note(d.notes, "opened both"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.want("the call, with nothing asked before", c.want)
+			if n := d.noted("booked"); n != 1 {
+				t.Errorf("it was carried out %d times", n)
+			}
+			if text := logged.String(); strings.Contains(text, "canary") {
+				t.Errorf("the address is in the log: %s", text)
+			}
+		})
+	}
+}
+
+// TestMB14_Killed kills the process while the user is at an address, and lets them finish in the next one; and while the call was sent with
+// the state of the server and has no answer. It would catch a state of the server that gets lost, a call that begins anew, and one that is
+// carried out twice.
+func TestMB14_Killed(t *testing.T) {
+	for _, c := range []struct{ how, want string }{
+		{"rounds", "booked order-17"}, {"hangs", "It may have been carried out; it was not repeated."},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			folder := t.TempDir()
+			d := &desk{t: t, notes: filepath.Join(folder, "counts")}
+			results := func() string {
+				data, _ := os.ReadFile(filepath.Join(folder, "results"))
+				return string(data)
+			}
+			m := newMortal(t, folder)
+			m.invoke(invocation("t", "one", "visit", fmt.Sprintf(`{"url":"https://pay.example/17","how":%q}`, c.how)))
+			d.until("the user is asked", func() bool { return strings.Contains(results(), `"auth_url":"https://pay.example/17"`) })
+			if c.how == "hangs" {
+				d.until("it is carried out", func() bool { return d.noted("booked") > 0 })
+			}
+			m.kill()
+			m = newMortal(t, folder)
+			if c.how == "rounds" {
+				d.until("the server is asked by the next process", func() bool { return d.noted(`visit "order-17"`) > 0 })
+				if err := note(d.notes, "opened"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.until("there is a result", func() bool { return strings.Contains(results(), `"type":"tool_result"`) })
+			m.end()
+			if text := results(); !strings.Contains(text, c.want) {
+				t.Error(text)
+			}
+			if began, booked := d.noted(`visit ""`), d.noted("booked"); began != 1 || booked != 1 {
+				t.Errorf("the call was begun %d times and carried out %d times", began, booked)
+			}
+		})
+	}
+}
+
+// TestRoundsAfterKill kills the process while a server asks the same for the second time. It would catch the first answer in place of the second
+// one, and questions that are asked anew.
+func TestRoundsAfterKill(t *testing.T) {
+	folder := t.TempDir()
+	d := &desk{t: t, notes: filepath.Join(folder, "counts")}
+	questions := func() (all []string) {
+		data, _ := os.ReadFile(filepath.Join(folder, "results"))
+		for line := range strings.Lines(string(data)) {
+			var q struct {
+				Type string
+				URL  string `json:"response_url"`
+			}
+			if json.Unmarshal([]byte(line), &q) == nil && q.Type == agentproto.TypeUserChoice && !slices.Contains(all, q.URL) {
+				all = append(all, q.URL)
+			}
+		}
+		return all
+	}
+	m := newMortal(t, folder)
+	m.invoke(invocation("t", "one", "twice", "{}"))
+	d.until("the first question", func() bool { return len(questions()) == 1 })
+	m.invoke(questions()[0] + ` {"id":"one","selected":1}`)
+	d.until("the second question", func() bool { return len(questions()) == 2 })
+	m.kill()
+	m = newMortal(t, folder)
+	m.invoke(questions()[1] + ` {"id":"one","selected":2}`)
+	d.until("it is carried out", func() bool { return d.noted("twice") > 0 })
+	m.end()
+	data, err := os.ReadFile(filepath.Join(folder, "results"))
+	if text := string(data); err != nil || !strings.Contains(text, `"text":"ml"`) || len(questions()) != 2 || d.noted("twice") != 1 {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// A journal is a log that is read while it is written.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}

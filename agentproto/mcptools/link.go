@@ -2,9 +2,12 @@ package mcptools
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 )
@@ -137,23 +140,38 @@ func (l *link) dial(pause time.Duration) (*session, error) {
 	if m.server.URL != "" {
 		return l.open(m.ctx, "", nil)
 	}
+	program := m.program()
 	m.mu.Lock()
-	version := m.version
+	version := ""
+	if m.greeted == program {
+		version = m.version
+	}
 	m.mu.Unlock()
 	ctx, cancel := m.ctx, context.CancelFunc(func() {})
 	if version == "" {
 		ctx, cancel = context.WithTimeout(m.ctx, probeTime)
 	}
-	s, err := l.open(ctx, version, start)
+	s, err := l.open(ctx, version, m.starter)
 	cancel()
 	if err == nil || version != "" || m.ctx.Err() != nil {
 		return s, err
 	}
-	again, err := l.open(m.ctx, legacy, start)
+	again, err := l.open(m.ctx, legacy, m.starter)
 	if err == nil {
 		m.mu.Lock()
-		m.version = legacy
+		m.version, m.greeted = legacy, program
 		m.mu.Unlock()
+		m.log.Info("MCP server speaks an older version", "server", m.server.Name, "version", legacy)
 	}
 	return again, err
+}
+
+// program tells a program from another one: by its arguments, and when its file was written.
+func (m *member) program() string {
+	at := ""
+	if info, err := os.Stat(m.path); err == nil {
+		at = info.ModTime().UTC().Format(time.RFC3339Nano)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %s", m.path, m.server.Command, at))
+	return hex.EncodeToString(sum[:])
 }

@@ -152,7 +152,7 @@ func (m *member) keep(l *listing) {
 		return
 	}
 	m.mu.Lock()
-	l.Version = m.version
+	l.Version, l.Program = m.version, m.greeted
 	m.mu.Unlock()
 	data, err := json.Marshal(l)
 	name := filepath.Join(m.folder, listingFile)

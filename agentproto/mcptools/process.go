@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,28 +32,32 @@ func environment(s *Server) []string {
 	return env
 }
 
-// How long a program may take to end when its standard input is closed, and then when it is told to.
+// How long a program may take to end when its standard input is closed, and then when it is told to; and how long one that has
+// not said anything may take when it is told to.
 const (
-	closeGrace = 2 * time.Second
-	termGrace  = 3 * time.Second
+	closeGrace  = 2 * time.Second
+	termGrace   = 3 * time.Second
+	silentGrace = time.Second / 2
 )
 
 // A process is a program that runs.
 type process struct {
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    io.ReadCloser
-	errors *ring
-	ended  chan struct{} // closed when the program has ended
-	why    error         // how; set before ended is closed
-	once   sync.Once
+	pid             int
+	terminate, kill func() // its group
+	in              io.WriteCloser
+	out             io.ReadCloser
+	errors          *ring
+	ended           chan struct{} // closed when the program has ended
+	why             error         // how; set before ended is closed
+	once            sync.Once
+	silent          atomic.Bool // it has not said anything yet
 }
 
 // start starts the program of a server in a group of its own.
 func start(s *Server, path, dir string) (*process, error) {
 	p := &process{errors: new(ring), ended: make(chan struct{})}
-	p.cmd = &exec.Cmd{Path: path, Args: s.Command, Env: environment(s), Dir: dir, Stderr: p.errors, WaitDelay: time.Second}
-	ownGroup(p.cmd)
+	cmd := &exec.Cmd{Path: path, Args: s.Command, Env: environment(s), Dir: dir, Stderr: p.errors, WaitDelay: time.Second}
+	ownGroup(cmd)
 	// Pipes of this package: those of exec are closed by Wait, which may be before all is read.
 	childIn, in, err := os.Pipe()
 	if err != nil {
@@ -62,8 +67,8 @@ func start(s *Server, path, dir string) (*process, error) {
 	if err != nil {
 		return nil, errors.Join(err, childIn.Close(), in.Close())
 	}
-	p.cmd.Stdin, p.cmd.Stdout, p.in, p.out = childIn, childOut, in, out
-	err = p.cmd.Start()
+	cmd.Stdin, cmd.Stdout, p.in, p.out = childIn, childOut, in, out
+	err = cmd.Start()
 	childIn.Close()
 	childOut.Close()
 	if err != nil {
@@ -71,8 +76,9 @@ func start(s *Server, path, dir string) (*process, error) {
 		out.Close()
 		return nil, err
 	}
+	p.pid, p.terminate, p.kill = cmd.Process.Pid, func() { terminateGroup(cmd) }, func() { killGroup(cmd) }
 	go func() {
-		err := waitGroup(p.cmd)
+		err := waitGroup(cmd)
 		p.why = fmt.Errorf("the program has ended: %s", how(err))
 		if last := p.errors.last(); last != "" {
 			p.why = fmt.Errorf("%w: %s", p.why, last)
@@ -92,17 +98,25 @@ func how(err error) string {
 // stop ends the program and all of its group: it closes its input and, if that does not help, tells the
 // group to end, and then kills it.
 func (p *process) stop() {
-	p.once.Do(func() {
-		p.in.Close()
-		if !p.endsWithin(closeGrace) {
-			terminateGroup(p.cmd)
-			if !p.endsWithin(termGrace) {
-				killGroup(p.cmd)
-			}
+	p.once.Do(func() { go p.tell() })
+	<-p.ended
+	p.out.Close()
+}
+
+// tell has the program end.
+func (p *process) tell() {
+	p.in.Close()
+	grace := silentGrace
+	if !p.silent.Load() {
+		if p.endsWithin(closeGrace) {
+			return
 		}
-		<-p.ended
-		p.out.Close()
-	})
+		grace = termGrace
+	}
+	p.terminate()
+	if !p.endsWithin(grace) {
+		p.kill()
+	}
 }
 
 func (p *process) endsWithin(d time.Duration) bool {

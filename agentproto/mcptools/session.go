@@ -47,6 +47,7 @@ func (l *link) open(ctx context.Context, version string, begin func(*Server, str
 			return nil, fmt.Errorf("%s cannot be started: %w", m.server.Name, err)
 		}
 		m.remember(p)
+		p.silent.Store(true)
 		s.process = p
 		transport = &mcp.IOTransport{Reader: p.out, Writer: &input{p}, MaxLineLength: int(m.bounds.Result)}
 	} else {
@@ -73,6 +74,9 @@ func (l *link) open(ctx context.Context, version string, begin func(*Server, str
 		return nil, fmt.Errorf("%s does not speak MCP: %w", m.server.Name, err)
 	}
 	s.cs = cs
+	if s.process != nil {
+		s.process.silent.Store(false)
+	}
 	m.tasks.Go(func() { l.watch(s) })
 	return s, nil
 }
@@ -115,15 +119,16 @@ type input struct{ p *process }
 
 func (i *input) Write(b []byte) (int, error) { return i.p.in.Write(b) }
 
+// Close implements [io.Closer]. It does not wait: the SDK calls it while it holds a lock.
 func (i *input) Close() error {
-	i.p.stop()
+	go i.p.stop()
 	return nil
 }
 
 // remember notes the program on the disk, so that the next process of this program ends it if this one
 // is killed and the program goes on.
 func (m *member) remember(p *process) {
-	pid := p.cmd.Process.Pid
+	pid := p.pid
 	if m.folder == "" {
 		return
 	}

@@ -34,8 +34,9 @@ type member struct {
 	clientVersion string
 	log           *slog.Logger
 	tools         *toolserver.Server
-	folder        string   // of its state, or empty
-	path, dir     string   // of its program
+	folder        string // of its state, or empty
+	path, dir     string // of its program
+	starter       func(s *Server, path, dir string) (*process, error)
 	shared        *link    // of all who use it
 	outside       *outside // nil for a program
 	pages         string   // the address of its pages; empty for none
@@ -51,6 +52,7 @@ type member struct {
 	users      map[string]*link
 	current    string // the ID of the provider of tokens; empty if none is known
 	version    string // that its program needs to be greeted with, if not the newest
+	greeted    string // which program that is
 	closed     bool
 	refresh    bool // its list of tools is to be read again
 	refreshing bool
@@ -105,7 +107,7 @@ func Open(ctx context.Context, o Options) (*Set, error) {
 // newMember makes the tool server of an MCP server.
 func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 	m = &member{server: server, bounds: o.Bounds, clientVersion: o.Version, log: o.Logger, dir: server.Dir}
-	m.users = make(map[string]*link)
+	m.users, m.starter = make(map[string]*link), start
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if o.State != "" {
 		m.folder = filepath.Join(o.State, strings.ToLower(server.Name))
@@ -150,7 +152,7 @@ func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 		return nil, errors.Join(fmt.Errorf("mcptools: server %q: %w", server.Name, err), m.tools.Close(m.ctx))
 	}
 	if l := m.recall(); l != nil {
-		m.version = l.Version
+		m.version, m.greeted = l.Version, l.Program
 		m.take(l)
 	}
 	return m, nil

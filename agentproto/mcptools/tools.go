@@ -32,6 +32,7 @@ type described struct {
 // their tools, also while the server is not there.
 type listing struct {
 	Version      string      `json:"version,omitempty"` // that its program needs to be greeted with, if not the newest
+	Program      string      `json:"program,omitempty"` // which one that is
 	Instructions string      `json:"instructions,omitempty"`
 	Tasks        bool        `json:"tasks,omitempty"` // calls may become tasks, which take long
 	Tools        []described `json:"tools"`

@@ -73,7 +73,7 @@ func (m *member) provider(r registration) toolserver.OAuthProvider {
 	return toolserver.OAuthProvider{
 		ID: m.providerID(r.Issuer), AuthURL: r.AuthURL, TokenURL: r.TokenURL, RevokeURL: r.RevokeURL,
 		ClientID: r.ClientID, ClientSecret: toolserver.NewSecret(r.ClientSecret), AuthStyle: r.Style, Scopes: r.Scopes,
-		Resource: m.server.resource(), Issuer: r.Issuer, RequireIssuer: r.RequireIssuer,
+		Resource: m.server.resource(), Issuer: r.Issuer, RequireIssuer: r.RequireIssuer, RefuseIssuer: !r.RequireIssuer,
 		Confirm: o.UnsafeAnyoneMayAuthorize == "", UnsafeAnyoneMayAuthorize: o.UnsafeAnyoneMayAuthorize,
 	}
 }

@@ -93,12 +93,14 @@ func (m *member) serveDocument(w http.ResponseWriter, _ *http.Request) {
 
 // An access is how one call gets at a server that may want to know its user.
 type access struct {
-	m       *member
-	ctx     context.Context // of the tool function
-	link    *link
-	token   string // that its requests have
-	stepped bool   // the user was asked for more scopes
+	m     *member
+	ctx   context.Context // of the tool function
+	link  *link
+	token string // that its requests have
 }
+
+// steppedStep is the step of a call that says that its user was asked for more scopes.
+const steppedStep = "stepped up"
 
 // enter chooses the link for a call: that of its user if there is a token of theirs, or else the one that all share.
 // It ends with leave.
@@ -128,10 +130,14 @@ func (a *access) answer(c *challenge) error {
 	var need []string
 	refused := toolserver.NewSecret(c.bearer)
 	if c.status == http.StatusForbidden {
-		if a.stepped {
+		again := true
+		if _, err := toolserver.Step(a.ctx, steppedStep, func(context.Context) (bool, error) { again = false; return true, nil }); err != nil {
+			return err
+		}
+		if again {
 			return fmt.Errorf("%s does not permit it to the user", a.m.server.Name)
 		}
-		a.stepped, refused = true, toolserver.Secret{}
+		refused = toolserver.Secret{}
 		need = strings.Fields(c.params["scope"])
 	}
 	t, err := toolserver.Authorize(a.ctx, id, need, refused)

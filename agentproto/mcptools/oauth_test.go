@@ -3,9 +3,14 @@ package mcptools_test
 import (
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +19,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/mcptools"
 	"github.com/millrace/millrace/internal/idp"
+	"github.com/millrace/millrace/internal/netguard/netguardtest"
 )
 
 // A protected is an MCP server that wants tokens of a provider for everything.
@@ -26,13 +32,22 @@ type protected struct {
 	issuers  atomic.Pointer[string] // who the metadata says authorizes
 	stubborn atomic.Bool            // no token is good
 
-	mu      sync.Mutex
-	bearers map[string]bool
+	redirect atomic.Pointer[string] // where the metadata leads to
+
+	mu        sync.Mutex
+	bearers   map[string]bool
+	scarce    bool   // a call needs another token than the first one
+	weak      string // that one
+	forbidden bool   // none is good enough
 }
 
 func newProtected(t *testing.T, repeat mcptools.Repeat) *protected {
+	return newProtectedWith(t, idp.Options{Scopes: []string{"read", "write"}}, func(o *mcptools.Options) { o.Servers[0].Repeat = map[string]mcptools.Repeat{"hit": repeat} })
+}
+
+func newProtectedWith(t *testing.T, options idp.Options, change func(*mcptools.Options)) *protected {
 	p := &protected{remote: newRemote(t), bearers: map[string]bool{}}
-	provider, err := idp.Start(idp.Options{})
+	provider, err := idp.Start(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +57,16 @@ func newProtected(t *testing.T, repeat mcptools.Repeat) *protected {
 	open := p.remote.Config.Handler
 	p.remote.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/.well-known/oauth-protected-resource/mcp") {
+			if to := p.redirect.Load(); to != nil && *to != "" {
+				http.Redirect(w, r, *to, http.StatusFound)
+				return
+			}
+			if hops, err := strconv.Atoi(r.URL.Query().Get("hops")); err == nil && hops > 0 {
+				http.Redirect(w, r, r.URL.Path+"?hops="+strconv.Itoa(hops-1), http.StatusFound)
+				return
+			}
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(map[string]any{"resource": *p.resource.Load(), "authorization_servers": []string{*p.issuers.Load()}, "scopes_supported": []string{"openid"}})
+			_ = json.NewEncoder(w).Encode(map[string]any{"resource": *p.resource.Load(), "authorization_servers": []string{*p.issuers.Load()}, "scopes_supported": []string{"openid", "read"}})
 			return
 		}
 		bearer := r.Header.Get("Authorization")
@@ -58,7 +81,16 @@ func newProtected(t *testing.T, repeat mcptools.Repeat) *protected {
 			if res.StatusCode == http.StatusOK && !p.stubborn.Load() {
 				p.mu.Lock()
 				p.bearers[bearer] = true
+				weak := p.scarce && (p.weak == "" || p.weak == bearer || p.forbidden) && r.Header.Get("Mcp-Method") == "tools/call"
+				if weak {
+					p.weak = bearer
+				}
 				p.mu.Unlock()
+				if weak {
+					w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="write", resource_metadata="`+*p.metadata.Load()+`"`)
+					w.WriteHeader(http.StatusForbidden)
+					return
+				}
 				open.ServeHTTP(w, r)
 				return
 			}
@@ -74,14 +106,17 @@ func newProtected(t *testing.T, repeat mcptools.Repeat) *protected {
 	public := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*pages.Load()).ServeHTTP(w, r) }))
 	t.Cleanup(public.Close)
 	p.desk = newDesk(t, func(o *mcptools.Options) {
-		o.Servers[0] = mcptools.Server{Name: "p", URL: p.URL + "/mcp", Repeat: map[string]mcptools.Repeat{"hit": repeat}, OAuth: &mcptools.OAuth{
+		o.Servers[0] = mcptools.Server{Name: "p", URL: p.URL + "/mcp", OAuth: &mcptools.OAuth{
 			ClientID: idp.DefaultClientID, Issuer: provider.Issuer(), UnsafeAnyoneMayAuthorize: "this is a test",
 		}}
 		o.PublicURL, o.RootCAs, o.AllowNetworks = public.URL, provider.CertPool(), []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		change(o)
 	})
 	h := p.set.Pages()
 	pages.Store(&h)
-	provider.RegisterRedirect(idp.DefaultClientID, p.set.RedirectURI("p"))
+	if to := p.set.RedirectURI("p"); to != "" {
+		provider.RegisterRedirect(idp.DefaultClientID, to)
+	}
 	return p
 }
 
@@ -142,15 +177,73 @@ func TestMB25_OAuth(t *testing.T) {
 	}
 }
 
-// TestMB27_Issuer has a redirect name another issuer: the code must not be redeemed.
-func TestMB27_Issuer(t *testing.T) {
-	p := newProtected(t, mcptools.IfSafe)
-	p.idp.SetResponseIssuer("https://evil.example")
+// TestMB25_StepUp has a server want another scope for a call than for the list of tools, and then refuse whatever it gets. It would catch a user
+// who is asked for the new scope only, and loses the others, and one who is asked twice for a call.
+func TestMB25_StepUp(t *testing.T) {
+	p := newProtected(t, mcptools.Never)
+	scopes := func() []string {
+		t.Helper()
+		o, ok := p.next().(*agentproto.OAuth)
+		if !ok {
+			t.Fatal("the user is not asked")
+		}
+		u, err := url.Parse(o.AuthURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page, err := p.idp.NewBrowser().Allow(t.Context(), o.AuthURL, "ada", "lovelace"); err != nil {
+			t.Fatalf("%v: %s", err, page)
+		}
+		return slices.Sorted(slices.Values(strings.Fields(u.Query().Get("scope"))))
+	}
+	want := func(what string, got []string, want string) {
+		t.Helper()
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: the user is asked for %q, not for %q", what, got, want)
+		}
+	}
 	p.call("ada", "one", "sign_in", "{}")
-	_, _ = p.detour()
-	p.want("another issuer", "Error: the authorization failed")
-	if n := p.idp.Exchanges(); n != 0 {
-		t.Errorf("the code was sent %d times", n)
+	want("signing in", scopes(), "offline_access openid read")
+	p.result()
+	p.mu.Lock()
+	p.scarce = true
+	p.mu.Unlock()
+	p.call("ada", "two", "hit", "{}")
+	want("a call that needs more", scopes(), "offline_access openid read write")
+	p.want("with more", "hit")
+	p.call("bob", "three", "sign_in", "{}")
+	want("another user", scopes(), "offline_access openid read")
+	p.result()
+	p.mu.Lock()
+	p.forbidden = true
+	p.mu.Unlock()
+	p.call("ada", "four", "hit", "{}")
+	p.want("a server that refuses the scope that it asked for", "Error: p does not permit it to the user")
+	if n := p.calls.Load(); n != 1 {
+		t.Errorf("one call was carried out %d times", n)
+	}
+}
+
+// TestMB27_Issuer has a redirect name another issuer, or one although the provider does not say that it names one: the code must not be
+// redeemed.
+func TestMB27_Issuer(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		p := newProtectedWith(t, idp.Options{SilentIssuer: silent}, func(*mcptools.Options) {})
+		if !silent {
+			p.idp.SetResponseIssuer("https://evil.example")
+		}
+		p.call("ada", "one", "sign_in", "{}")
+		_, _ = p.detour()
+		p.want("another issuer", "Error: the authorization failed")
+		if n := p.idp.Exchanges(); n != 0 {
+			t.Errorf("the code was sent %d times", n)
+		}
+	}
+	p := newProtectedWith(t, idp.Options{SilentIssuer: true}, func(*mcptools.Options) {})
+	p.idp.SetResponseIssuer("")
+	p.call("ada", "one", "sign_in", "{}")
+	if page, err := p.detour(); err != nil {
+		t.Errorf("a provider that neither says so nor does it: %v, %s", err, page)
 	}
 }
 
@@ -165,6 +258,15 @@ func TestMB26_Metadata(t *testing.T) {
 	}))
 	t.Cleanup(elsewhere.Close)
 	other := "https://other.example/mcp"
+	for hops, want := range map[int]string{3: "", 4: "Error: p asks for an authorization that cannot be begun: it does not say properly who authorizes"} {
+		before, at := p.metadata.Load(), fmt.Sprintf("%s?hops=%d", *p.metadata.Load(), hops)
+		p.metadata.Store(&at)
+		p.call("hops", fmt.Sprint("hops", hops), "sign_in", "{}")
+		if m := p.next(); want == "" && m.Type() != agentproto.TypeOAuth || want != "" && fmt.Sprint(m) != want {
+			t.Errorf("%d redirects: %v", hops, m)
+		}
+		p.metadata.Store(before)
+	}
 	for name, c := range map[string]struct {
 		at   *atomic.Pointer[string]
 		text string
@@ -172,6 +274,7 @@ func TestMB26_Metadata(t *testing.T) {
 	}{
 		"metadata elsewhere": {&p.metadata, "http://169.254.169.254/latest", "it does not say properly who authorizes"},
 		"another origin":     {&p.metadata, elsewhere.URL + "/mcp", "it does not say properly who authorizes"},
+		"a redirect away":    {&p.redirect, elsewhere.URL + "/mcp", "it does not say properly who authorizes"},
 		"another resource":   {&p.resource, other, "it does not say properly who authorizes"},
 		"inner network":      {&p.issuers, "https://169.254.169.254", "its authorization server cannot be asked"},
 	} {
@@ -221,5 +324,39 @@ func TestMB25_Stubborn(t *testing.T) {
 				t.Errorf("%d calls were carried out", n)
 			}
 		})
+	}
+}
+
+// TestMB26_Inside has metadata name an authorization server on this machine, by its address and by a name that resolves to it when it counts. That the
+// server itself is here, as the operator has written, is no reason to ask another one here.
+func TestMB26_Inside(t *testing.T) {
+	system := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = system })
+	net.DefaultResolver = netguardtest.Resolver(func(int) []string { return []string{"127.0.0.1"} })
+	p := newProtectedWith(t, idp.Options{}, func(o *mcptools.Options) { o.AllowNetworks = nil })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			asked.Add(1)
+			c.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close() })
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	for i, issuer := range []string{"https://127.0.0.1:" + port, "https://rebound.example.:" + port, "https://localhost:" + port} {
+		p.issuers.Store(&issuer)
+		p.call("ada", fmt.Sprint("c", i), "sign_in", "{}")
+		p.want(issuer, "Error: p asks for an authorization that cannot be begun: its authorization server cannot be asked")
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("this machine was asked %d times", n)
 	}
 }

@@ -42,6 +42,9 @@ type OAuthProvider struct {
 	// RequireIssuer refuses redirects that name no issuer. It is to be set for a
 	// provider whose metadata has authorization_response_iss_parameter_supported.
 	RequireIssuer bool
+	// RefuseIssuer refuses redirects that name an issuer, whichever it is. It is for a provider whose metadata does not have
+	// authorization_response_iss_parameter_supported: then it is not the provider that has named it (RFC 9207, section 2.4).
+	RefuseIssuer bool
 	// SubjectIsUser, Confirm and UnsafeAnyoneMayAuthorize say who may complete an
 	// authorization. One of them must be set. The auth_url of a call can be sent to somebody
 	// else, and whoever opens it authorizes with an account of their own; without a check,
@@ -95,7 +98,7 @@ func (p *OAuthProvider) inside() *oauth.Provider {
 	return &oauth.Provider{
 		ID: p.ID, AuthURL: p.AuthURL, TokenURL: p.TokenURL, RevokeURL: p.RevokeURL, KeysURL: p.KeysURL,
 		ClientID: p.ClientID, ClientSecret: p.ClientSecret.Reveal(), AuthStyle: p.AuthStyle,
-		Scopes: p.Scopes, Params: p.Params, Resource: p.Resource, Issuer: p.Issuer, RequireIssuer: p.RequireIssuer,
+		Scopes: p.Scopes, Params: p.Params, Resource: p.Resource, Issuer: p.Issuer, RequireIssuer: p.RequireIssuer, RefuseIssuer: p.RefuseIssuer,
 		SubjectIsUser: p.SubjectIsUser, Confirm: p.Confirm, UnsafeAnyoneMayAuthorize: p.UnsafeAnyoneMayAuthorize,
 	}
 }

@@ -185,6 +185,6 @@ func (p *Provider) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	d.GrantTypesSupported = []oidc.GrantType{oidc.GrantTypeCode, oidc.GrantTypeRefreshToken}
 	writeJSON(w, http.StatusOK, struct {
 		*oidc.DiscoveryConfiguration
-		NamesIssuer bool `json:"authorization_response_iss_parameter_supported"`
-	}{d, true})
+		NamesIssuer bool `json:"authorization_response_iss_parameter_supported,omitempty"`
+	}{d, !p.store.options.SilentIssuer})
 }

@@ -27,6 +27,8 @@ type Options struct {
 	// Scopes can be asked for besides openid, profile and offline_access. Others are
 	// left out of what is granted, without an error.
 	Scopes []string
+	// SilentIssuer leaves out of the metadata that authorization responses name the issuer, which they do.
+	SilentIssuer bool
 	// AccessTokenLifetime is how long an access token is valid. Zero means five
 	// minutes; less than a second is refused, because a client is told whole
 	// seconds and takes 0 for never. Package golang.org/x/oauth2 refreshes ten

@@ -21,7 +21,7 @@ type Provider struct {
 	Scopes                       []string
 	Params                       map[string]string
 	Issuer                       string
-	RequireIssuer                bool
+	RequireIssuer, RefuseIssuer  bool
 	SubjectIsUser, Confirm       bool
 	UnsafeAnyoneMayAuthorize     string
 	KeysURL                      string
@@ -100,6 +100,8 @@ func (p *Provider) check() error {
 		return errors.New("RevokeURL must be an absolute https URL")
 	case p.ClientID == "":
 		return errors.New("it has no ClientID")
+	case p.RequireIssuer && p.RefuseIssuer:
+		return errors.New("RequireIssuer and RefuseIssuer leave no redirect")
 	case p.RequireIssuer && p.Issuer == "":
 		return errors.New("RequireIssuer needs an Issuer")
 	case p.SubjectIsUser && (p.Issuer == "" || !slices.Contains(p.Scopes, oidc.ScopeOpenID)):

@@ -125,13 +125,13 @@ func redirectQuery(raw string) (query url.Values, ok bool) {
 
 // issued reports whether a redirect may be the provider's (RFC 9207).
 func (p *Provider) issued(query url.Values) bool {
-	if p.Issuer == "" {
-		return true
-	}
-	if !query.Has("iss") {
+	switch {
+	case !query.Has("iss"):
 		return !p.RequireIssuer
+	case p.RefuseIssuer:
+		return false
 	}
-	return query.Get("iss") == p.Issuer
+	return p.Issuer == "" || query.Get("iss") == p.Issuer
 }
 
 // cookiePrefix begins with what makes browsers insist on TLS and on the host. Each

@@ -60,6 +60,7 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 		if err != nil {
 			return nil, err
 		}
+		var budget patience
 		for n := 1; ; {
 			if err := d.ready(ctx); err != nil {
 				return nil, err
@@ -69,6 +70,11 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 				if err := a.answer(c); err != nil {
 					return nil, err
 				}
+				continue
+			}
+			if again, err := budget.wait(ctx, err); err != nil {
+				return nil, err
+			} else if again {
 				continue
 			}
 			if err != nil {
@@ -92,8 +98,8 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 			case ctx.Err() != nil:
 				return nil, context.Cause(ctx)
 			}
-			missing := errors.Is(err, mcp.ErrSessionMissing) // the server has forgotten the session, and did nothing
-			if missing || errors.Is(err, errNotSent) {
+			unsent := unsent(err)
+			if unsent {
 				if err := d.refused(ctx, sending, nil); err != nil {
 					return nil, err
 				}
@@ -104,12 +110,15 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 				}
 				continue
 			}
-			if missing && n < repeats {
-				s.over(ctx)
-				n++
+			if again, err := budget.wait(ctx, err); err != nil {
+				return nil, err
+			} else if again {
+				if errors.Is(err, mcp.ErrSessionMissing) {
+					s.over(ctx)
+				}
 				continue
 			}
-			if errors.Is(err, errNotSent) {
+			if unsent {
 				return nil, fmt.Errorf("%s is not there: %s; the call was not carried out", m.server.Name, line(err.Error(), 256))
 			}
 			if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && wire.Code != codeRejected {

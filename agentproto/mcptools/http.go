@@ -124,7 +124,10 @@ type requests struct {
 func (q *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 	var reached atomic.Bool
 	bearer := ""
-	r = r.Clone(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached.Store(true) }}))
+	r = r.Clone(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GetConn: func(string) { reached.Store(false) }, // a second time only if nothing was written: a POST is not sent twice otherwise
+		GotConn: func(httptrace.GotConnInfo) { reached.Store(true) },
+	}))
 	if originOf(r.URL) == q.origin {
 		for name, values := range q.header {
 			r.Header[name] = values
@@ -141,21 +144,15 @@ func (q *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err != nil || r.Method != http.MethodPost:
 		return res, err
 	}
-	refused := false
-	switch res.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
-		refused = true
-	case http.StatusServiceUnavailable:
-		refused = res.Header.Get("Retry-After") != ""
-	}
-	if !refused {
+	refused := turnedAwayBy(res)
+	if refused == nil {
 		return res, nil
 	}
 	res.Body.Close()
 	if c := challengeOf(res, bearer); c != nil && q.header.Get("Authorization") == "" && private(r.URL) {
 		return nil, fmt.Errorf("%w: %w", errNotSent, c)
 	}
-	return nil, fmt.Errorf("%w: %d %s", errNotSent, res.StatusCode, http.StatusText(res.StatusCode))
+	return nil, fmt.Errorf("%w: %w", errNotSent, refused)
 }
 
 // private reports whether nobody on a network can read what is sent to a URL.

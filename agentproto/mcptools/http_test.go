@@ -2,12 +2,14 @@ package mcptools_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -80,7 +82,11 @@ func TestMB14a_AnswerLost(t *testing.T) {
 		t.Errorf("it was carried out %d times", n-1)
 	}
 	for _, status := range []int{401, 429} {
-		refuse := func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(status); return true }
+		refuse := func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Retry-After", "60") // longer than anybody waits
+			w.WriteHeader(status)
+			return true
+		}
 		r.before.Store(&refuse)
 		d.call("t", strconv.Itoa(status), "hit", "{}")
 		if got := d.result().String(); !strings.HasSuffix(got, "the call was not carried out") || !strings.Contains(got, http.StatusText(status)) {
@@ -127,5 +133,87 @@ func TestMB29_TokensStayHere(t *testing.T) {
 	d.call("t", "two", "hit", "{}")
 	if got := d.result().String(); !strings.HasPrefix(got, "Error: ") || thief.calls.Load() != 0 || thief.headers.Load() != nil {
 		t.Errorf("a redirect was followed: %q, %v", got, thief.headers.Load())
+	}
+}
+
+// TestRefusedCallsAreSentAgain has a server turn a call of a tool away that must not be carried out twice, in all ways which say that it was not carried
+// out, and in those that do not say so. It would catch a call that fails although it could be sent again, and one that is sent
+// again although it may have been carried out.
+func TestRefusedCallsAreSentAgain(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		after  string
+		again  bool
+	}{
+		{"too many", 429, "", true}, {"too many, with a time", 429, "1", true}, {"unavailable for a time", 503, "0", true},
+		{"unavailable", 503, "", false}, {"bad gateway", 502, "0", false}, {"failed", 500, "", false}, {"forbidden", 403, "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRemote(t)
+			d := newDesk(t, r.options)
+			var times atomic.Int32
+			refuse := func(w http.ResponseWriter, _ *http.Request) bool {
+				if times.Add(1) > 2 {
+					return false
+				}
+				if c.after != "" {
+					w.Header().Set("Retry-After", c.after)
+				}
+				w.WriteHeader(c.status)
+				return true
+			}
+			r.before.Store(&refuse)
+			d.call("t", "one", "hit", "{}")
+			got, sent := d.result().String(), times.Load()
+			if c.again && (got != "hit" || sent != 3 || r.calls.Load() != 1) || !c.again && (!strings.HasPrefix(got, "Error: ") || sent != 1 || r.calls.Load() != 0) {
+				t.Errorf("it was sent %d times, and carried out %d times: %q", sent, r.calls.Load(), got)
+			}
+		})
+	}
+}
+
+// TestServerThatComesBack has a server of sessions restart, and one that is not there for a while. The calls of then are carried out once, when it is back.
+func TestServerThatComesBack(t *testing.T) {
+	for _, stateless := range []bool{true, false} {
+		var calls atomic.Int32
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := l.Addr().String()
+		begin := func(l net.Listener) (end func()) {
+			s := mcp.NewServer(&mcp.Implementation{Name: "remote", Version: "1"}, nil)
+			s.AddTool(&mcp.Tool{Name: "hit", Description: "Hits.", InputSchema: object}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				calls.Add(1)
+				return said("hit"), nil
+			})
+			server := &httptest.Server{Listener: l, Config: &http.Server{Handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: stateless})}}
+			server.Config.SetKeepAlivesEnabled(false) // what is written to a connection that the server has closed may have been read
+			server.Start()
+			return func() { server.CloseClientConnections(); server.Close() }
+		}
+		end := begin(l)
+		d := newDesk(t, func(o *mcptools.Options) { o.Servers[0] = mcptools.Server{Name: "p", URL: "http://" + at + "/mcp"} })
+		d.call("t", "one", "hit", "{}")
+		d.want("before", "hit")
+		end()
+		d.call("t", "two", "hit", "{}")
+		select { // long enough for an attempt; the test holds without one
+		case m := <-d.messages:
+			t.Fatalf("stateless %v: it did not wait for the server: %v", stateless, m)
+		case <-time.After(300 * time.Millisecond):
+		}
+		for l = nil; l == nil; { // somebody else may have the port for a moment
+			if l, err = net.Listen("tcp", at); err != nil {
+				<-time.After(10 * time.Millisecond)
+			}
+		}
+		end = begin(l)
+		d.want("when the server is back", "hit")
+		if n := calls.Load(); n != 2 {
+			t.Errorf("two calls were carried out %d times", n)
+		}
+		end()
 	}
 }

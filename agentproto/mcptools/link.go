@@ -119,7 +119,7 @@ func (l *link) note(err error) {
 	}
 	l.lastEnd = now
 	if l.ends++; l.ends >= m.bounds.Ends {
-		l.down = fmt.Errorf("%s is down: %w", m.server.Name, err)
+		l.down = downError{m.server.Name, err}
 	}
 	if !m.closed {
 		m.log.Warn("MCP server is not there", "server", m.server.Name, "error", err, "ends", l.ends)

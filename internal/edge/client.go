@@ -186,7 +186,7 @@ func (c *Client) Do(r *http.Request, most int64) (*Answer, error) {
 		return nil, &RequestError{reached.Load(), WithoutURL(err)}
 	}
 	defer resp.Body.Close()
-	a := &Answer{Status: resp.StatusCode, Header: resp.Header, RetryAfter: retryAfter(resp.Header, time.Now())}
+	a := &Answer{Status: resp.StatusCode, Header: resp.Header, RetryAfter: RetryAfter(resp.Header, time.Now())}
 	if most == 0 {
 		defer time.AfterFunc(drainTime, cancel).Stop()
 		io.CopyN(io.Discard, resp.Body, drained)
@@ -215,8 +215,8 @@ func WithoutURL(err error) error {
 // longestRetryAfter bounds what a server can ask for.
 const longestRetryAfter = time.Hour
 
-// retryAfter reads the header of that name: seconds, or a date. What cannot be read is zero.
-func retryAfter(h http.Header, now time.Time) time.Duration {
+// RetryAfter reads the header of that name (RFC 9110, section 10.2.3): seconds, or a date, an hour at most. What cannot be read is zero.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return min(time.Duration(seconds)*time.Second, longestRetryAfter)

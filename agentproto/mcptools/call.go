@@ -46,6 +46,7 @@ const repeats = 3
 
 // call returns the function of a tool.
 func (m *member) call(t described) func(context.Context, []byte) (*agentproto.ToolResult, error) {
+	check := m.outputs(t)
 	return func(ctx context.Context, args []byte) (*agentproto.ToolResult, error) {
 		safe, _, err := toolserver.Stepped[bool](ctx, safeStep)
 		if err != nil {
@@ -94,6 +95,7 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 			}
 			switch {
 			case err == nil:
+				check(res)
 				return resultOf(res, m.bounds.Image), nil
 			case ctx.Err() != nil:
 				return nil, context.Cause(ctx)

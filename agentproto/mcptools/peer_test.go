@@ -187,6 +187,11 @@ func peer(file string) error {
 		data, err := json.Marshal(res.Content)
 		return said(res.Action + " " + string(data)), err
 	})
+	for name, of := range map[string]any{"kept": 1, "broken": "one"} {
+		s.AddTool(&mcp.Tool{Name: name, Description: "It is " + name + ".", InputSchema: object, OutputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{StructuredContent: map[string]any{"n": of}}, nil
+		})
+	}
 	add("visit", nil, visited(file))
 	add("twice", nil, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) { // it asks the same two times
 		state := r.Params.RequestState

@@ -168,6 +168,9 @@ func (m *member) prepare() error {
 		return fmt.Errorf("mcptools: server %q: %w", m.server.Name, err)
 	}
 	m.path = path
+	if what := unpinned(m.server.Command); what != "" {
+		m.log.Warn("the program of an MCP server is fetched without a version: it may be another one tomorrow", "server", m.server.Name, "package", what)
+	}
 	if m.folder != "" {
 		endLeft(m.folder)
 		if m.dir == "" {

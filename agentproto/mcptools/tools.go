@@ -23,6 +23,7 @@ type described struct {
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"inputSchema"`
+	Output      json.RawMessage `json:"outputSchema,omitempty"`
 	ReadOnly    bool            `json:"readOnly,omitempty"`
 	Destructive bool            `json:"destructive,omitempty"`
 	Idempotent  bool            `json:"idempotent,omitempty"`
@@ -71,7 +72,7 @@ func list(ctx context.Context, cs *mcp.ClientSession, b Bounds) (*listing, error
 			if err != nil {
 				return nil, err
 			}
-			if size += len(d.Schema) + len(d.Description) + len(d.Name); size > maxListing {
+			if size += len(d.Schema) + len(d.Output) + len(d.Description) + len(d.Name); size > maxListing {
 				return nil, fmt.Errorf("its list of tools has more than %d bytes", maxListing)
 			}
 			if l.Tools = append(l.Tools, d); len(l.Tools) > b.Tools {
@@ -93,6 +94,11 @@ func describe(t *mcp.Tool) (described, error) {
 		return described{}, fmt.Errorf("the schema of a tool cannot be read: %w", err)
 	}
 	d := described{Name: t.Name, Title: t.Title, Description: t.Description, Schema: schema, Destructive: true}
+	if t.OutputSchema != nil {
+		if d.Output, err = json.Marshal(t.OutputSchema); err != nil {
+			return described{}, fmt.Errorf("the schema of results cannot be read: %w", err)
+		}
+	}
 	if a := t.Annotations; a != nil {
 		if d.Title == "" {
 			d.Title = a.Title

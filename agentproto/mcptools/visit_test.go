@@ -137,6 +137,24 @@ func TestRoundsAfterKill(t *testing.T) {
 	}
 }
 
+// TestOutputSchema calls a tool whose results have the form that was promised, and one whose results have not: that is in the log, and the
+// result comes all the same.
+func TestOutputSchema(t *testing.T) {
+	logged := new(journal)
+	d := newDesk(t, func(o *mcptools.Options) { o.Logger = slog.New(slog.NewTextHandler(logged, nil)) })
+	const said = "does not match the schema of results"
+	d.call("t", "one", "kept", "{}")
+	d.want("as promised", `{"n":1}`)
+	if text := logged.String(); strings.Contains(text, said) {
+		t.Error(text)
+	}
+	d.call("t", "two", "broken", "{}")
+	d.want("otherwise", `{"n":"one"}`)
+	if text := logged.String(); !strings.Contains(text, said) || !strings.Contains(text, "tool=broken") {
+		t.Errorf("it is not in the log: %s", text)
+	}
+}
+
 // A journal is a log that is read while it is written.
 type journal struct {
 	mu   sync.Mutex

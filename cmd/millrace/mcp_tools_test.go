@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestThreat42_NoShell reads commands of MCP servers as they are written. What a shell would do with them is left in them.
-func TestThreat42_NoShell(t *testing.T) {
+// TestMB22_NoShell reads commands of MCP servers as they are written. What a shell would do with them is left in them.
+func TestMB22_NoShell(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)

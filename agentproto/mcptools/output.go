@@ -1,0 +1,37 @@
+package mcptools
+
+import (
+	"encoding/json"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/millrace/millrace/agentproto"
+)
+
+// outputs returns a function that logs which results of a tool do not have the form that its server has promised. They are
+// results all the same: a model reads what is there.
+func (m *member) outputs(t described) func(*mcp.CallToolResult) {
+	if t.Output == nil {
+		return func(*mcp.CallToolResult) {}
+	}
+	schema := sync.OnceValues(func() (*agentproto.Schema, error) { return agentproto.CompileSchema([]byte(t.Output)) })
+	log := m.log.With("server", m.server.Name, "tool", t.Name)
+	return func(res *mcp.CallToolResult) {
+		if res.IsError {
+			return // which need not have it
+		}
+		s, err := schema()
+		if err != nil {
+			log.Debug("the schema of results cannot be used", "error", err)
+			return
+		}
+		data, err := json.Marshal(res.StructuredContent)
+		if err == nil {
+			err = s.Validate(data)
+		}
+		if err != nil {
+			log.Warn("a result does not match the schema of results", "error", line(err.Error(), 256))
+		}
+	}
+}

@@ -174,6 +174,9 @@ func (p *Provider) serveUserInfo(w http.ResponseWriter, r *http.Request) {
 func (p *Provider) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	ctx := op.ContextWithIssuer(r.Context(), p.issuer)
 	d := op.CreateDiscoveryConfig(ctx, p.op, p.store)
+	if p.store.options.Registration {
+		d.RegistrationEndpoint = p.issuer + pathRegister
+	}
 	d.IntrospectionEndpoint = ""
 	d.IntrospectionEndpointAuthMethodsSupported = nil
 	d.IntrospectionEndpointAuthSigningAlgValuesSupported = nil

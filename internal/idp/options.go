@@ -27,6 +27,8 @@ type Options struct {
 	// Scopes can be asked for besides openid, profile and offline_access. Others are
 	// left out of what is granted, without an error.
 	Scopes []string
+	// Registration lets clients register themselves (RFC 7591).
+	Registration bool
 	// SilentIssuer leaves out of the metadata that authorization responses name the issuer, which they do.
 	SilentIssuer bool
 	// AccessTokenLifetime is how long an access token is valid. Zero means five

@@ -24,6 +24,7 @@ const (
 	pathToken     = "/oauth/token"
 	pathUserInfo  = "/userinfo"
 	pathRevoke    = "/revoke"
+	pathRegister  = "/register"
 	pathKeys      = "/keys"
 	pathLogin     = "/login"
 	pathConsent   = "/consent"
@@ -45,7 +46,9 @@ type Provider struct {
 	csrfKey [32]byte
 	server  *edge.Server
 	served  chan struct{} // closed when Serve has returned
-	close   sync.Once
+
+	registered int // clients that have registered themselves; guarded by store.mu
+	close      sync.Once
 }
 
 // Start makes keys and a certificate and starts a provider. It fails if the
@@ -138,6 +141,9 @@ func (p *Provider) routes() http.Handler {
 	mux.HandleFunc("GET "+pathUserInfo, p.serveUserInfo)
 	mux.HandleFunc("POST "+pathUserInfo, p.serveUserInfo)
 	mux.Handle("POST "+pathRevoke, p.op)
+	if p.store.options.Registration {
+		mux.HandleFunc("POST "+pathRegister, p.serveRegistration)
+	}
 	mux.Handle("GET "+pathKeys, p.op)
 	mux.HandleFunc("GET "+pathOpenID, p.serveMetadata)
 	mux.HandleFunc("GET "+pathMetadata, p.serveMetadata)

@@ -35,18 +35,44 @@ import (
 // and asks the same, the n-th time for the n-th time, Choose goes on waiting for the
 // answer to the first message, or returns the answer that it had. A function that
 // asks something else then sends a new question; an answer to the old one has no
-// effect.
+// effect. One that does not ask in the same order each time gives names to its questions: see [Ask].
 func Choose(ctx context.Context, prompt string, choices []string, def int) (int, error) {
-	c := callOf(ctx, "Choose")
+	a, err := ask(ctx, "Choose", Question{Prompt: prompt, Choices: choices, Default: def})
+	return a.Selected, err
+}
+
+// A Question is what [Ask] asks the user.
+type Question struct {
+	// Name tells questions of one call apart. Two with the same name and the same words are one: the second is not sent, and
+	// has the answer of the first. Without a name, questions with the same words are told apart by their order.
+	Name string
+	// Prompt is what is asked, and Choices are what can be answered.
+	Prompt  string
+	Choices []string
+	// Default is the index of the choice that stands for a user who dismisses the question.
+	Default int
+}
+
+// An Answer is what a user has answered.
+type Answer struct {
+	// Selected is the index of a choice.
+	Selected int
+}
+
+// Ask asks the user a question, as [Choose] does.
+func Ask(ctx context.Context, q Question) (Answer, error) { return ask(ctx, "Ask", q) }
+
+func ask(ctx context.Context, op string, asked Question) (Answer, error) {
+	c := callOf(ctx, op)
 	switch {
-	case len(choices) == 0:
-		return 0, errors.New("there is nothing to choose from")
-	case def < 0 || def >= len(choices):
-		return 0, errors.New("the default is not one of the choices")
+	case len(asked.Choices) == 0:
+		return Answer{}, errors.New("there is nothing to choose from")
+	case asked.Default < 0 || asked.Default >= len(asked.Choices):
+		return Answer{}, errors.New("the default is not one of the choices")
 	}
-	q, err := c.question(prompt, choices, def)
+	q, err := c.question(asked)
 	if err != nil {
-		return 0, err
+		return Answer{}, err
 	}
 	if i := slices.IndexFunc(c.job.Known, func(k tools.Question) bool { return k.Text == q.Text && k.Nth == q.Nth }); i >= 0 {
 		return selection(*c.job.Known[i].Selected) // answered at another instance
@@ -59,17 +85,17 @@ func Choose(ctx context.Context, prompt string, choices []string, def int) (int,
 			GroupID:     c.inv.GroupID,
 			ID:          c.inv.ID,
 			CallID:      c.inv.CallID,
-			Prompt:      prompt,
-			Choices:     choices,
-			Default:     def,
+			Prompt:      asked.Prompt,
+			Choices:     asked.Choices,
+			Default:     asked.Default,
 			ResponseURL: s.opts.PublicURL + choicePath + q.secret,
 		})
 		if err != nil {
-			return 0, err
+			return Answer{}, err
 		}
 		m.Lost = q.ID
 		if err := c.post(ctx, tools.Post{Message: m, Ask: &q.Question}); err != nil {
-			return 0, err
+			return Answer{}, err
 		}
 	}
 	ctx, stop := context.WithDeadlineCause(ctx, q.At.Add(s.opts.ChoiceTimeout), ErrNoAnswer)
@@ -77,19 +103,19 @@ func Choose(ctx context.Context, prompt string, choices []string, def int) (int,
 	a, err := s.answered(ctx, q.ID)
 	switch {
 	case err != nil:
-		return 0, err
+		return Answer{}, err
 	case a.Lost:
-		return 0, ErrNotAsked
+		return Answer{}, ErrNotAsked
 	}
 	return selection(a.Selected)
 }
 
 // selection returns the answer of a user.
-func selection(selected int) (int, error) {
+func selection(selected int) (Answer, error) {
 	if selected < 0 {
-		return 0, ErrBadAnswer
+		return Answer{}, ErrBadAnswer
 	}
-	return selected, nil
+	return Answer{Selected: selected}, nil
 }
 
 // answered waits until a user has answered, or the message that asks was not delivered.
@@ -125,22 +151,28 @@ type question struct {
 	secret string
 }
 
-// question names a question of a call: by what is asked, and how often the same
+// question names a question of a call: by what is asked, and its name or how often the same
 // was asked before in this run of the function. So does a run after a restart, which waits for
 // the answer to the same message then.
-func (c *call) question(prompt string, choices []string, def int) (q question, err error) {
-	text, err := json.Marshal([]any{prompt, choices, def})
+func (c *call) question(asked Question) (q question, err error) {
+	words := []any{asked.Prompt, asked.Choices, asked.Default}
+	if asked.Name != "" {
+		words = append(words, asked.Name)
+	}
+	text, err := json.Marshal(words)
 	if err != nil {
 		return q, err
 	}
-	q.Text, q.Choices, q.At = digestOf(string(text)), len(choices), time.Now().Round(0)
-	c.mu.Lock()
-	if c.asked == nil {
-		c.asked = make(map[string]int)
+	q.Text, q.Choices, q.At = digestOf(string(text)), len(asked.Choices), time.Now().Round(0)
+	if asked.Name == "" {
+		c.mu.Lock()
+		if c.asked == nil {
+			c.asked = make(map[string]int)
+		}
+		q.Nth = c.asked[q.Text]
+		c.asked[q.Text]++
+		c.mu.Unlock()
 	}
-	q.Nth = c.asked[q.Text]
-	c.asked[q.Text]++
-	c.mu.Unlock()
 	d := c.id.Digest()
 	h := hmac.New(sha256.New, c.server.state.Asking)
 	fmt.Fprintf(h, "%x %s %s %d %s", d, c.job.Epoch, q.Text, q.Nth, c.server.opts.PublicURL)

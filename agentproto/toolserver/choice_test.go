@@ -336,3 +336,44 @@ func TestU11_NoAnswerAcrossRestart(t *testing.T) {
 		h.close()
 	})
 }
+
+// TestAskByName asks two questions with the same words, the second one alone in the run after a restart. It would catch one that
+// has the answer to the other, and a question that is sent twice.
+func TestAskByName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
+			toolserver.Add(s, "meal", "Asks for two dishes.", func(ctx context.Context, _ none) (string, error) {
+				runs++
+				ask := func(name string) (int, error) {
+					a, err := toolserver.Ask(ctx, toolserver.Question{Name: name, Prompt: "Which dish?", Choices: []string{"soup", "bread"}})
+					return a.Selected, err
+				}
+				if runs == 1 {
+					if _, err := ask("first"); err != nil {
+						return "", err
+					}
+				}
+				second, err := ask("second")
+				if err != nil {
+					return "", err
+				}
+				first, err := ask("first")
+				return fmt.Sprint(first, " ", second), err
+			})
+		})
+		h.call("meal", "c1", "{}")
+		_, path := h.question()
+		h.post(path, `{"id":"c1","selected":1}`)
+		_, second := h.question()
+		h.end()
+		<-time.After(time.Hour)
+		h.begin()
+		synctest.Wait()
+		h.post(second, `{"id":"c1","selected":0}`)
+		if got := h.nextResult(); got != "1 0" || runs != 2 {
+			t.Errorf("result %q after %d runs", got, runs)
+		}
+		h.close()
+	})
+}

@@ -129,6 +129,23 @@ func ExampleChoose() {
 	// tool_result: Booked: with a view
 }
 
+// A question that depends on what another system wants to know has the name that it has there.
+func ExampleAsk() {
+	server := toolserver.New(toolserver.Options{Name: "hotel", PublicURL: "http://localhost:8080"})
+	toolserver.Add(server, "book", "Books a room.", func(ctx context.Context, _ struct{}) (string, error) {
+		answer, err := toolserver.Ask(ctx, toolserver.Question{Name: "request 17", Prompt: "Which floor?", Choices: []string{"first", "second"}})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint("Booked: ", answer.Selected), nil
+	})
+
+	invoke(server, "book", `{}`)
+	// Output:
+	// user_choice: Which floor?
+	// tool_result: Booked: 0
+}
+
 func ExampleAddSubscription() {
 	news := []string{"The mill is built.", "The mill turns."} // of some source, which is read from a position on
 	type Position struct{ Next int }

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/mcptasks"
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
@@ -30,6 +31,8 @@ type attempt struct {
 	end    context.CancelCauseFunc // ends the call
 	during context.Context         // ends with the attempt
 	visits sync.WaitGroup          // of addresses that the user was sent to
+
+	question string // names what it asks, if that has a name
 
 	mu      sync.Mutex
 	held    int // how often the time-out waits for the user
@@ -48,6 +51,9 @@ const repeats = 3
 func (m *member) call(t described) func(context.Context, []byte) (*agentproto.ToolResult, error) {
 	check := m.outputs(t)
 	return func(ctx context.Context, args []byte) (*agentproto.ToolResult, error) {
+		if res, ok, err := m.task(ctx, t); ok || err != nil {
+			return res, err
+		}
 		safe, _, err := toolserver.Stepped[bool](ctx, safeStep)
 		if err != nil {
 			return nil, err
@@ -95,6 +101,9 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 			}
 			switch {
 			case err == nil:
+				if task, ok := mcptasks.TaskOf(res); ok {
+					return m.accepted(a, t, task)
+				}
 				check(res)
 				return resultOf(res, m.bounds.Image), nil
 			case ctx.Err() != nil:

@@ -22,6 +22,9 @@
 // call, its result says that it may have been carried out and was not repeated. What was not
 // sent yet is sent after a restart, whatever the tool is.
 //
+// A server that has the extension io.modelcontextprotocol/tasks may make a task of a call. From then on the call is not sent
+// again, and its result is that of the task, after a restart too.
+//
 // # What becomes of what
 //
 //	tools/list            the manifest; names begin with that of the server; one with other
@@ -35,7 +38,8 @@
 //	progress              a view of the type mcp.progress, five times a second at most
 //	elicitation           choices of the user: see below
 //	tools/list_changed    another manifest, for sessions that begin then
-//	cancellation          notifications/cancelled
+//	task                  the result that it ends with; its status message is a view of the type mcp.progress
+//	cancellation          notifications/cancelled, and tasks/cancel
 //
 // A form that asks for up to five values, each yes or no or one of up to twenty, becomes so
 // many choices, with Decline as the default of each. Any other form can be answered with its

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -86,13 +87,13 @@ func (a *attempt) ask(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResu
 		return a.defaults(ctx, prompt, form, required)
 	}
 	content := map[string]any{}
-	for _, f := range form {
+	for n, f := range form {
 		text := prompt
 		if len(form) > 1 || f.title != f.name {
 			text += " (" + f.title + ")"
 		}
 		labels := append(slices.Clone(f.labels), decline)
-		i, err := toolserver.Choose(ctx, text, labels, len(labels)-1)
+		i, err := a.choose(ctx, n, text, labels)
 		switch {
 		case err != nil:
 			return dismissal(err)
@@ -119,7 +120,7 @@ func (a *attempt) defaults(ctx context.Context, prompt string, form []property, 
 	if len(form) == 0 {
 		labels[0] = "Accept"
 	}
-	i, err := toolserver.Choose(ctx, prompt, labels, len(labels)-1)
+	i, err := a.choose(ctx, 0, prompt, labels)
 	switch {
 	case err != nil:
 		return dismissal(err)
@@ -127,6 +128,16 @@ func (a *attempt) defaults(ctx context.Context, prompt string, form []property, 
 		return declined, nil
 	}
 	return &mcp.ElicitResult{Action: "accept", Content: content}, nil
+}
+
+// choose asks the n-th question of a form. The last label is the default.
+func (a *attempt) choose(ctx context.Context, n int, prompt string, labels []string) (int, error) {
+	q := toolserver.Question{Prompt: prompt, Choices: labels, Default: len(labels) - 1}
+	if a.question != "" {
+		q.Name = a.question + " " + strconv.Itoa(n)
+	}
+	answer, err := toolserver.Ask(ctx, q)
+	return answer.Selected, err
 }
 
 // dismissal is the answer to a server when the user has given none.

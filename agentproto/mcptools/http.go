@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"github.com/millrace/millrace/agentproto/internal/mcptasks"
 	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/netguard"
 )
@@ -66,7 +67,8 @@ func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // client returns the client of a link, for MCP.
 func (o *outside) client(l *link) *http.Client {
-	return edge.NewClient(&requests{o, l}).Standard(0, 0) // a stream of events has no end
+	t := mcptasks.RoundTripper{RoundTripper: &requests{o, l}, Most: int(l.m.bounds.Result)}
+	return edge.NewClient(t).Standard(0, 0) // a stream of events has no end
 }
 
 // closeIdle closes connections that are kept.

@@ -78,6 +78,14 @@ func peer(file string) error {
 		ignoreSignals()
 		defer func() { select {} }()
 	}
+	if os.Getenv("MODE") == "tasks" {
+		p := &taskPeer{note: func(line string) { _ = note(file, line) }}
+		s, err := p.server()
+		if err != nil {
+			return err
+		}
+		return s.Run(context.Background(), &mcp.StdioTransport{})
+	}
 	opts := &mcp.ServerOptions{PageSize: 4, Instructions: "Be kind."}
 	if os.Getenv("MODE") == "legacy" {
 		opts.SupportedProtocolVersions = []string{"2025-11-25", "2025-06-18"}

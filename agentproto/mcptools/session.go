@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/millrace/millrace/agentproto/internal/mcptasks"
 )
 
 // A session is one connection to an MCP server, with the program behind it if there is one.
@@ -49,20 +51,24 @@ func (l *link) open(ctx context.Context, version string, begin func(*Server, str
 		m.remember(p)
 		p.silent.Store(true)
 		s.process = p
-		transport = &mcp.IOTransport{Reader: p.out, Writer: &input{p}, MaxLineLength: int(m.bounds.Result)}
+		transport = mcptasks.Transport{Transport: &mcp.IOTransport{Reader: p.out, Writer: &input{p}, MaxLineLength: int(m.bounds.Result)}}
 	} else {
 		transport = &mcp.StreamableClientTransport{Endpoint: m.server.URL, HTTPClient: l.http, MaxEventSize: int(m.bounds.Result)}
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "millrace", Version: m.clientVersion}, &mcp.ClientOptions{
 		Logger:                      slog.New(slog.DiscardHandler), // it logs what servers say
-		Capabilities:                &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}},
+		Capabilities:                capabilities(),
 		MultiRoundTrip:              &mcp.MultiRoundTripOptions{Disabled: true}, // a dialog outlives this process
 		ElicitationHandler:          s.elicit,
 		ElicitationCompleteHandler:  s.completed,
 		ProgressNotificationHandler: s.progress,
 		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { m.changed(false) },
 	})
-	cs, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	err := mcptasks.Declare(client)
+	var cs *mcp.ClientSession
+	if err == nil {
+		cs, err = client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	}
 	if err != nil {
 		if s.process != nil {
 			ended := s.process.endsWithin(endTime)
@@ -79,6 +85,13 @@ func (l *link) open(ctx context.Context, version string, begin func(*Server, str
 	}
 	m.tasks.Go(func() { l.watch(s) })
 	return s, nil
+}
+
+// capabilities are those of this program as a client.
+func capabilities() *mcp.ClientCapabilities {
+	c := &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}}
+	c.AddExtension(mcptasks.Extension, nil)
+	return c
 }
 
 // watch waits for the end of a connection.

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/mcptasks"
 )
 
 // A described tool is what is kept of a tool of an MCP server.
@@ -53,6 +54,7 @@ func list(ctx context.Context, cs *mcp.ClientSession, b Bounds) (*listing, error
 	if init.Capabilities == nil || init.Capabilities.Tools == nil {
 		return nil, errors.New("it has no tools")
 	}
+	_, l.Tasks = init.Capabilities.Extensions[mcptasks.Extension]
 	seen := map[string]bool{}
 	size := 0
 	for p := (&mcp.ListToolsParams{}); ; {

@@ -77,14 +77,14 @@ func TestMB14_Killed(t *testing.T) {
 				data, _ := os.ReadFile(filepath.Join(folder, "results"))
 				return string(data)
 			}
-			m := newMortal(t, folder)
+			m := newMortal(t, folder, "")
 			m.invoke(invocation("t", "one", "visit", fmt.Sprintf(`{"url":"https://pay.example/17","how":%q}`, c.how)))
 			d.until("the user is asked", func() bool { return strings.Contains(results(), `"auth_url":"https://pay.example/17"`) })
 			if c.how == "hangs" {
 				d.until("it is carried out", func() bool { return d.noted("booked") > 0 })
 			}
 			m.kill()
-			m = newMortal(t, folder)
+			m = newMortal(t, folder, "")
 			if c.how == "rounds" {
 				d.until("the server is asked by the next process", func() bool { return d.noted(`visit "order-17"`) > 0 })
 				if err := note(d.notes, "opened"); err != nil {
@@ -121,13 +121,13 @@ func TestRoundsAfterKill(t *testing.T) {
 		}
 		return all
 	}
-	m := newMortal(t, folder)
+	m := newMortal(t, folder, "")
 	m.invoke(invocation("t", "one", "twice", "{}"))
 	d.until("the first question", func() bool { return len(questions()) == 1 })
 	m.invoke(questions()[0] + ` {"id":"one","selected":1}`)
 	d.until("the second question", func() bool { return len(questions()) == 2 })
 	m.kill()
-	m = newMortal(t, folder)
+	m = newMortal(t, folder, "")
 	m.invoke(questions()[1] + ` {"id":"one","selected":2}`)
 	d.until("it is carried out", func() bool { return d.noted("twice") > 0 })
 	m.end()

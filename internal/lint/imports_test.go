@@ -108,7 +108,7 @@ var imports = map[string][]string{
 	"agentproto/toolserver":           {"agentproto", "agentproto/internal/tracing", "agentproto/internal/authorize", "agentproto/internal/intake", "agentproto/internal/leak", "agentproto/internal/migrate", "agentproto/internal/oauth", "agentproto/internal/outgoing", "agentproto/internal/purpose", "agentproto/internal/running", "agentproto/internal/tools", "agentproto/internal/values", "agentproto/internal/vault", "internal/edge", "internal/netguard"},
 	"agentproto/internal/supervise":   {"internal/edge", "internal/plain"},
 	"agentproto/internal/inprocess":   {},
-	"agentproto/mcptools":             {"agentproto", "agentproto/internal/inprocess", "agentproto/toolserver", "internal/edge", "internal/netguard"},
+	"agentproto/mcptools":             {"agentproto", "agentproto/internal/inprocess", "agentproto/internal/mcptasks", "agentproto/toolserver", "internal/edge", "internal/netguard"},
 	"agentproto/conform":              slices.Concat(library, []string{"agentproto", "internal/edge", "internal/freeport"}),
 	"internal/exampletools":           {"agentproto", "agentproto/toolserver", "internal/edge"},
 	"internal/idp":                    {"internal/edge"},

@@ -60,6 +60,6 @@
 //
 // A program is started without a shell, with an environment of few variables, in a group of
 // processes that is ended with it. What an MCP server says is a stranger's: names, descriptions and results are
-// bounded, and its hints make a runtime more careful only. The tokens of this process are
+// bounded, changes of its tools are logged with digests, [Server].Pin refuses tools that change, and its hints make a runtime more careful only. The tokens of this process are
 // never sent to an MCP server.
 package mcptools

@@ -3,10 +3,8 @@ package mcptools
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
@@ -58,11 +56,7 @@ func (m *member) relist(asked chan<- struct{}) {
 			m.mu.Unlock()
 			m.log.Warn("the tools of an MCP server are not known", "server", m.server.Name, "error", err)
 		} else {
-			m.mu.Lock()
-			l.SignIn = m.listed != nil && m.listed.SignIn
-			m.mu.Unlock()
-			m.keep(l)
-			m.take(l)
+			m.adopt(l)
 		}
 		if first {
 			close(asked)
@@ -89,8 +83,7 @@ func (m *member) asksToSignIn(err error) bool {
 		if l != nil {
 			signing.Tools, signing.Instructions, signing.Tasks = l.Tools, l.Instructions, l.Tasks
 		}
-		m.keep(&signing)
-		m.take(&signing)
+		m.adopt(&signing)
 	}
 	return true
 }
@@ -109,13 +102,17 @@ func (m *member) read(anew bool) (*listing, error) {
 // take offers the tools of a list.
 func (m *member) take(l *listing) {
 	names, tools, problems := m.server.offer(l)
-	made := make([]toolserver.Tool, len(tools))
+	var made []toolserver.Tool
 	digests := make(map[string]string, len(tools))
 	for i, t := range tools {
-		made[i] = toolserver.Tool{
+		if err := l.pinned(&t); err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		made = append(made, toolserver.Tool{
 			Name: names[i], Description: t.text(), Schema: t.Schema,
 			Options: toolserver.ToolOptions{Annotations: t.annotations(l.Tasks)}, Call: m.call(t),
-		}
+		})
 		digests[names[i]] = t.digest()
 	}
 	if l.SignIn {
@@ -133,11 +130,7 @@ func (m *member) take(l *listing) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(digests)) {
-		if was, ok := m.offered[name]; ok && was != digests[name] {
-			m.log.Warn("a tool of an MCP server has changed", "server", m.server.Name, "tool", name, "before", was, "now", digests[name])
-		}
-	}
+	m.logChanges(m.offered, digests)
 	for _, p := range problems {
 		m.log.Warn("a tool of an MCP server is not offered", "server", m.server.Name, "error", p)
 	}

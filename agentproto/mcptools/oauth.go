@@ -251,8 +251,7 @@ func (m *member) signIn(ctx context.Context, _ []byte) (*agentproto.ToolResult, 
 			return nil, err
 		}
 		l.SignIn = true
-		m.keep(l)
-		m.take(l)
+		m.adopt(l)
 		names, _, _ := m.server.offer(l)
 		slices.Sort(names)
 		text := m.server.Name + " can be used now. Its tools are, in conversations that begin from now on: " + strings.Join(names, ", ")

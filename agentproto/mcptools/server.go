@@ -48,6 +48,10 @@ type Server struct {
 	// Repeat says for tools, by the names that the server has for them, what becomes of a call that was
 	// sent and whose answer got lost.
 	Repeat map[string]Repeat
+	// Pin refuses a tool whose description, schema or hints are not those that it had when it was first seen, and
+	// [Set.Problems] says so, with digests of both. What was seen is kept in [Options.State], and forgotten when the server is opened
+	// without Pin: that is how a change is accepted.
+	Pin bool
 	// Timeout is how long a call may take without progress. Zero means 10 minutes.
 	Timeout time.Duration
 }

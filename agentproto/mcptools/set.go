@@ -153,6 +153,7 @@ func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 	}
 	if l := m.recall(); l != nil {
 		m.version, m.greeted = l.Version, l.Program
+		m.pin(l, l)
 		m.take(l)
 	}
 	return m, nil

@@ -39,6 +39,8 @@ type listing struct {
 	Tasks        bool        `json:"tasks,omitempty"` // calls may become tasks, which take long
 	Tools        []described `json:"tools"`
 	SignIn       bool        `json:"signIn,omitempty"` // the list is for users with a token only
+
+	Pins map[string]string `json:"pins,omitempty"` // digests of the tools when they were first seen; nil unless they must not change
 }
 
 const (
@@ -136,13 +138,6 @@ func (d *described) text() string {
 
 func (d *described) annotations(long bool) agentproto.Annotations {
 	return agentproto.Annotations{ReadOnly: d.ReadOnly, Destructive: d.Destructive, Idempotent: d.Idempotent, LongRunning: long}
-}
-
-// digest tells one version of a tool from another.
-func (d *described) digest() string {
-	data, _ := json.Marshal(d)
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:6])
 }
 
 // maxName is how long a name may be that every model takes.

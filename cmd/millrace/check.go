@@ -30,7 +30,7 @@ but state and one of tools and mcp:
       "secret": {"file": "/etc/millrace/tools.whsec"}, "origins": ["https://files.example"]},
      {"command": "millrace tool --leash --port {port} clock"}],
    "mcp": {
-     "files":  {"command": ["LOG=debug", "npx", "-y", "@modelcontextprotocol/server-filesystem", "/srv/files"]},
+     "files":  {"command": ["LOG=debug", "npx", "-y", "@modelcontextprotocol/server-filesystem", "/srv/files"], "pin": true},
      "search": {"url": "https://mcp.example/mcp", "headers": {"Authorization": {"file": "/etc/millrace/search"}},
                 "repeat": {"create_issue": "never"}},
      "issues": {"url": "https://issues.example/mcp",

@@ -101,6 +101,7 @@ type configMCP struct {
 	URL     string                  `json:"url"`
 	Headers map[string]configSecret `json:"headers"`
 	Repeat  map[string]string       `json:"repeat"` // by tool: never, if-safe or always
+	Pin     bool                    `json:"pin"`    // tools that change are refused
 	Client  configClient            `json:"client"`
 }
 

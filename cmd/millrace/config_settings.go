@@ -78,6 +78,9 @@ func (m configMCP) settings(name, at string) (all []setting, err error) {
 	for _, tool := range slices.Sorted(maps.Keys(m.Repeat)) {
 		all = append(all, setting{"mcp-repeat", name + "=" + tool + "=" + m.Repeat[tool], at + "/repeat/" + tool})
 	}
+	if m.Pin {
+		all = append(all, setting{"mcp-pin", name, at + "/pin"})
+	}
 	place, err := m.Client.Secret.place()
 	if err != nil {
 		return nil, fmt.Errorf("%s/client/secret %w", at, err)

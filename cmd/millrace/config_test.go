@@ -50,7 +50,7 @@ func TestConfigIsFlags(t *testing.T) {
 		"tools": [
 			{"url": "https://tools.example/", "headers": {"Authorization": {"env": "TEST_HEADER"}}, "secret": {"file": %[3]q}, "origins": ["https://o.example"]},
 			{"url": "http://127.0.0.1:9", "command": "tool --listen {port}"}],
-		"mcp": {"b": {"command": ["LOG=debug", "it's", "a b"], "env": {"TOKEN": {"env": "TEST_HEADER"}}, "repeat": {"t": "never"}},
+		"mcp": {"b": {"command": ["LOG=debug", "it's", "a b"], "env": {"TOKEN": {"env": "TEST_HEADER"}}, "repeat": {"t": "never"}, "pin": true},
 			"a": {"url": "https://mcp.example/mcp", "headers": {"authorization": {"env": "TEST_HEADER"}},
 				"client": {"id": "c", "issuer": "https://id.example?a=b", "secret": {"env": "TEST_HEADER"}}}},
 		"models": [{"name": "big", "openai": "https://m/v1", "model": "m1", "key": {"env": "TEST_HEADER"}, "fallback": ["s", "t"], "context": "1MiB"},
@@ -81,7 +81,7 @@ func TestConfigIsFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, b := f.servers.all[0], f.servers.all[1]; a.Name != "a" || a.URL != "https://mcp.example/mcp" || a.Header["Authorization"].Reveal() != "Bearer x" || b.Name != "b" ||
-		!slices.Equal(b.Command, []string{"it's", "a b"}) || b.Env["TOKEN"] != "Bearer x" || b.Env["LOG"] != "debug" || b.Repeat["t"] != "never" ||
+		!slices.Equal(b.Command, []string{"it's", "a b"}) || b.Env["TOKEN"] != "Bearer x" || b.Env["LOG"] != "debug" || b.Repeat["t"] != "never" || !b.Pin || a.Pin ||
 		a.OAuth.ClientID != "c" || a.OAuth.Issuer != "https://id.example?a=b" || a.OAuth.ClientSecret.Reveal() != "Bearer x" || b.OAuth != nil {
 		t.Errorf("the MCP servers are %+v", f.servers.all)
 	}

@@ -25,6 +25,7 @@ type mcpFlags struct {
 	all     []mcptools.Server
 	headers []string
 	repeat  []string
+	pins    []string
 	clients []string
 	secrets []string
 }
@@ -37,6 +38,10 @@ func (f *mcpFlags) add(fs *flag.FlagSet) {
 	})
 	fs.Func("mcp-repeat", "`SERVER=TOOL=WHEN`: whether a call of that tool, by the name that the MCP server has for it, is sent again when its answer got lost: never, always or, as without this, if-safe; may be given more than once", func(text string) error {
 		f.repeat = append(f.repeat, text)
+		return nil
+	})
+	fs.Func("mcp-pin", "`SERVER`: a tool of the MCP server of that name is refused when its description, schema or hints are no longer those that it had when it was first seen. To accept a change, start once without this; may be given more than once", func(text string) error {
+		f.pins = append(f.pins, text)
 		return nil
 	})
 	fs.Func("mcp-client", "`SERVER=ID=ISSUER`: what the authorization server with the URL ISSUER knows this program by, for the MCP server of that name; without it, this program becomes a client there by itself. At the start it is said to which address users have to be sent back; may be given more than once", func(text string) error {
@@ -166,6 +171,13 @@ func (f *mcpFlags) settle() error {
 			s.Repeat = map[string]mcptools.Repeat{}
 		}
 		s.Repeat[tool] = mcptools.Repeat(when)
+	}
+	for _, name := range f.pins {
+		i := slices.IndexFunc(f.all, func(s mcptools.Server) bool { return s.Name == name })
+		if i < 0 {
+			return fmt.Errorf("--mcp-pin %s: there is no --mcp of that name", name)
+		}
+		f.all[i].Pin = true
 	}
 	for _, text := range f.clients {
 		s, id, issuer, err := find("mcp-client", text)

@@ -112,6 +112,8 @@ before either, not in capitals, names it and begins the names of its tools:
 An MCP server may want users to authorize the access to it. They are asked then, and come back at /mcp/ of --public.
 This program becomes a client of the authorization server by itself, or is the one of --mcp-client.
 
+With --mcp-pin NAME a tool of the MCP server of that name is refused once it is another one than when it was first seen.
+
 A program has few variables of this process's environment, and none that holds a secret.
 
 What it prints is on standard error. Its environment is that of this process, but for the key of

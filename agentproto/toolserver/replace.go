@@ -2,6 +2,7 @@ package toolserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -24,6 +25,10 @@ type Tool struct {
 	// Call is called with arguments that match Schema, which are an object, and returns the
 	// result; its ids are put in. Errors and panics are those of [Add].
 	Call func(ctx context.Context, args []byte) (*agentproto.ToolResult, error)
+	// Open and Produce, in place of Call, make it a tool that opens subscriptions: they are the two functions of
+	// [AddSubscription].
+	Open    func(ctx context.Context, args []byte) (res *agentproto.ToolResult, state *json.RawMessage, err error)
+	Produce func(ctx context.Context, sub *Subscription[json.RawMessage]) error
 }
 
 // Replace makes the tools the only dynamic tools of the server, in that order, behind those of
@@ -40,11 +45,16 @@ func (s *Server) Replace(all []Tool) error {
 		if err != nil {
 			return fmt.Errorf("toolserver: Replace: %w", err)
 		}
-		if d.Call == nil {
-			return fmt.Errorf("toolserver: Replace: tool %q has no function", d.Name)
-		}
 		t.dynamic = true
-		t.call = func(ctx context.Context, args jsontext.Value) (any, error) { return d.Call(ctx, args) }
+		switch subscribes := d.Open != nil && d.Produce != nil; {
+		case subscribes && d.Call == nil:
+			t.call = func(ctx context.Context, args jsontext.Value) (any, error) { return opened(d.Open(ctx, args)) }
+			t.produce = producer(d.Name, d.Produce)
+		case d.Call != nil && d.Open == nil && d.Produce == nil:
+			t.call = func(ctx context.Context, args jsontext.Value) (any, error) { return d.Call(ctx, args) }
+		default:
+			return fmt.Errorf("toolserver: Replace: tool %q has to have Call, or Open and Produce", d.Name)
+		}
 		made[i] = t
 	}
 	s.mu.Lock()

@@ -2,12 +2,14 @@ package toolserver_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/toolserver"
@@ -169,4 +171,57 @@ func (rt *runtime) want(id, text string) {
 	if r, ok := m.Callback.(*agentproto.ToolResult); !ok || r.ID != id || !strings.HasPrefix(r.String(), text) {
 		rt.t.Errorf("%s came, want %q of %s", m.body, text, id)
 	}
+}
+
+// TestReplaceSubscription opens a subscription with a tool that is known only when the program runs, and starts the server
+// again. It would catch a state that is lost, and a tool with half of the functions that is taken.
+func TestReplaceSubscription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
+			count := toolserver.Tool{
+				Name: "count", Description: "Counts.", Schema: []byte(`{"type":"object"}`),
+				Open: func(_ context.Context, args []byte) (*agentproto.ToolResult, *json.RawMessage, error) {
+					text, state := "from "+string(args), json.RawMessage(`1`)
+					return &agentproto.ToolResult{Text: &text}, &state, nil
+				},
+				Produce: func(ctx context.Context, sub *toolserver.Subscription[json.RawMessage]) error {
+					for {
+						select {
+						case <-time.After(time.Minute):
+						case <-ctx.Done():
+							return context.Cause(ctx)
+						}
+						if err := sub.Send(ctx, toolserver.Event{Text: string(sub.State())}, append(sub.State(), '1')); err != nil {
+							return err
+						}
+					}
+				},
+			}
+			half, both := count, count
+			half.Produce, both.Call = nil, func(context.Context, []byte) (*agentproto.ToolResult, error) { return nil, nil }
+			for _, wrong := range []toolserver.Tool{half, both} {
+				if s.Replace([]toolserver.Tool{wrong}) == nil {
+					t.Error("a tool was taken that has other functions than Open and Produce")
+				}
+			}
+			if err := s.Replace([]toolserver.Tool{count}); err != nil {
+				t.Error(err)
+			}
+		})
+		h.call("count", "c1", "{}")
+		h.opened()
+		if e := h.event(); e.Text != "1" {
+			t.Errorf("the first event is %q", e.Text)
+		}
+		synctest.Wait()
+		h.end()
+		h.begin()
+		if err := h.server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if e := h.event(); e.Text != "11" {
+			t.Errorf("the event after the restart is %q", e.Text)
+		}
+		h.close()
+	})
 }

@@ -60,22 +60,29 @@ func AddSubscription[In, Out, S any](
 	if open == nil || produce == nil {
 		panic(fmt.Sprintf("toolserver: AddSubscription: tool %q has no function", name))
 	}
-	f := func(ctx context.Context, in In) (any, error) {
-		out, state, err := open(ctx, in)
-		if err != nil || state == nil {
-			return out, err
-		}
-		data, err := encodeState(state)
-		return opening{out, data}, err
+	f := func(ctx context.Context, in In) (any, error) { return opened(open(ctx, in)) }
+	add(s, "AddSubscription", name, description, opts, f, producer(name, produce))
+}
+
+// opened returns what the function of a tool returns, after it has opened a subscription or not.
+func opened[Out, S any](out Out, state *S, err error) (any, error) {
+	if err != nil || state == nil {
+		return out, err
 	}
-	add(s, "AddSubscription", name, description, opts, f, func(c *call) error {
+	data, err := encodeState(state)
+	return opening{out, data}, err
+}
+
+// producer returns the function that produces the events of a call.
+func producer[S any](name string, produce func(ctx context.Context, sub *Subscription[S]) error) func(c *call) error {
+	return func(c *call) error {
 		sub := &Subscription[S]{call: c}
 		if err := json.Unmarshal(c.state, &sub.state); err != nil {
 			c.server.log.Error("state of a subscription cannot be read", "tool", name, "error", err)
 			return errState
 		}
 		return produce(c.ctx, sub)
-	})
+	}
 }
 
 // An opening is what the function of a tool returns that opens a subscription.

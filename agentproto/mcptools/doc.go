@@ -38,6 +38,8 @@
 //	progress              a view of the type mcp.progress, five times a second at most
 //	elicitation           choices of the user: see below
 //	tools/list_changed    another manifest, for sessions that begin then
+//	resources             the tools list_resources, read_resource and, for a server that tells of changes, watch_resource: a
+//	                      subscription with an event for each new text, one in 5 seconds at most
 //	task                  the result that it ends with; its status message is a view of the type mcp.progress
 //	cancellation          notifications/cancelled, and tasks/cancel
 //

@@ -1,9 +1,11 @@
 package mcptools
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -140,6 +142,13 @@ func (q *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	res, err := q.to.RoundTrip(r)
+	if r.Header.Get("Mcp-Method") == "subscriptions/listen" { // the SDK does not say when it ends
+		if err == nil && res.StatusCode == http.StatusOK {
+			res.Body = &listened{res.Body, r.Context(), q.link}
+		} else if r.Context().Err() == nil {
+			q.link.unheard()
+		}
+	}
 	switch {
 	case err != nil && !reached.Load():
 		return nil, fmt.Errorf("%w: %w", errNotSent, edge.WithoutURL(err))
@@ -155,6 +164,32 @@ func (q *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("%w: %w", errNotSent, c)
 	}
 	return nil, fmt.Errorf("%w: %w", errNotSent, refused)
+}
+
+// A listened stream of changes tells the link when the server has ended it.
+type listened struct {
+	io.ReadCloser
+	ctx  context.Context
+	link *link
+}
+
+// Read implements [io.Reader].
+func (l *listened) Read(b []byte) (int, error) {
+	n, err := l.ReadCloser.Read(b)
+	if err != nil && l.ctx.Err() == nil {
+		l.link.unheard()
+	}
+	return n, err
+}
+
+// unheard says that a stream of changes of the link has ended.
+func (l *link) unheard() {
+	l.m.mu.Lock()
+	s := l.live
+	l.m.mu.Unlock()
+	if s != nil {
+		s.unheard()
+	}
 }
 
 // private reports whether nobody on a network can read what is sent to a URL.

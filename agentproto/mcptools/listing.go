@@ -82,6 +82,7 @@ func (m *member) asksToSignIn(err error) bool {
 		signing := listing{SignIn: true}
 		if l != nil {
 			signing.Tools, signing.Instructions, signing.Tasks = l.Tools, l.Instructions, l.Tasks
+			signing.Resources, signing.Watch = l.Resources, l.Watch
 		}
 		m.adopt(&signing)
 	}
@@ -115,6 +116,7 @@ func (m *member) take(l *listing) {
 		})
 		digests[names[i]] = t.digest()
 	}
+	made = append(made, m.resourceTools(l, digests)...)
 	if l.SignIn {
 		name := m.server.prefix() + signInName
 		if _, taken := digests[name]; !taken {

@@ -28,6 +28,10 @@ type session struct {
 	calls map[string]*attempt // by progress token
 
 	completions completions
+
+	subscribing sync.Mutex            // held to subscribe or not to
+	watches     map[string][]*updates // by URI; guarded by mu, as is
+	stale       map[string]bool       // those whose updates come no longer
 }
 
 // connectTime is how long a server may take to greet. A program may have to be fetched first.
@@ -62,6 +66,7 @@ func (l *link) open(ctx context.Context, version string, begin func(*Server, str
 		ElicitationHandler:          s.elicit,
 		ElicitationCompleteHandler:  s.completed,
 		ProgressNotificationHandler: s.progress,
+		ResourceUpdatedHandler:      s.updated,
 		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { m.changed(false) },
 	})
 	err := mcptasks.Declare(client)
@@ -117,6 +122,7 @@ func (l *link) watch(s *session) {
 	}
 	s.why = err
 	close(s.ended)
+	s.unheard()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l.live == s {

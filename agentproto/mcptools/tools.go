@@ -40,6 +40,9 @@ type listing struct {
 	Tools        []described `json:"tools"`
 	SignIn       bool        `json:"signIn,omitempty"` // the list is for users with a token only
 
+	Resources bool `json:"resources,omitempty"`
+	Watch     bool `json:"watch,omitempty"` // it tells when they change
+
 	Pins map[string]string `json:"pins,omitempty"` // digests of the tools when they were first seen; nil unless they must not change
 }
 
@@ -53,10 +56,15 @@ func list(ctx context.Context, cs *mcp.ClientSession, b Bounds) (*listing, error
 	l := new(listing)
 	init := cs.InitializeResult()
 	l.Instructions = strings.ToValidUTF8(init.Instructions[:min(len(init.Instructions), maxDescription)], "")
-	if init.Capabilities == nil || init.Capabilities.Tools == nil {
+	c := init.Capabilities
+	if c == nil || c.Tools == nil && c.Resources == nil {
 		return nil, errors.New("it has no tools")
 	}
-	_, l.Tasks = init.Capabilities.Extensions[mcptasks.Extension]
+	_, l.Tasks = c.Extensions[mcptasks.Extension]
+	l.Resources, l.Watch = c.Resources != nil, c.Resources != nil && c.Resources.Subscribe
+	if c.Tools == nil {
+		return l, nil
+	}
 	seen := map[string]bool{}
 	size := 0
 	for p := (&mcp.ListToolsParams{}); ; {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,8 +19,14 @@ func TestMB30_Rate(t *testing.T) {
 		version := func() int { return int(time.Since(began) / (200 * time.Millisecond)) }
 		var texts []string
 		var times []time.Time
+		var silent atomic.Bool
 		w := &watch{
-			read: func(context.Context) (string, error) { return fmt.Sprint(min(version(), 300)), nil },
+			read: func(context.Context) (string, error) {
+				if silent.Load() {
+					return "without a word", nil
+				}
+				return fmt.Sprint(min(version(), 300)), nil
+			},
 			send: func(_ context.Context, text, digest string) error {
 				if digest != textDigest(text) {
 					t.Errorf("%q has the digest %s", text, digest)
@@ -49,7 +56,7 @@ func TestMB30_Rate(t *testing.T) {
 			}
 		}
 		n := len(texts)
-		w.read = func(context.Context) (string, error) { return "without a word", nil }
+		silent.Store(true)
 		<-time.After(watchAgain + watchPause) // the server does not say it
 		synctest.Wait()
 		if len(texts) != n+1 {

@@ -21,6 +21,8 @@
 // server, the connection or this process ends between the sending and the answer of any other
 // call, its result says that it may have been carried out and was not repeated. What was not
 // sent yet is sent after a restart, whatever the tool is.
+// A call that the server surely has not carried out is sent again for 30 seconds: the connection was refused, or the
+// server has answered 429, 503 with Retry-After, or 404 for a session.
 //
 // A server that has the extension io.modelcontextprotocol/tasks may make a task of a call. From then on the call is not sent
 // again, and its result is that of the task, after a restart too.

@@ -155,6 +155,8 @@ func (o *owner) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		ctx = context.WithValue(ctx, clientKey{}, c)
 		switch method {
+		case "prompts/list", "prompts/get", "completion/complete", "logging/setLevel": // the SDK answers them without the capability, too
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "there are no prompts, completions and logs here"}
 		case mcptasks.MethodGet, mcptasks.MethodUpdate, mcptasks.MethodCancel:
 			if !c.tasks {
 				return nil, mcptasks.ErrMissing()

@@ -167,6 +167,9 @@ func TestRefusals(t *testing.T) {
 	if !strings.Contains(string(got.Error.Data), "io.modelcontextprotocol/tasks") {
 		t.Errorf("data %s", got.Error.Data)
 	}
+	for _, method := range []string{"prompts/list", "prompts/get", "completion/complete", "logging/setLevel"} { // which discovery does not declare
+		w.say(t.Context(), method, `{"name":"x","level":"info","ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}}`).is(t, method, -32601, http.StatusNotFound)
+	}
 	w.say(t.Context(), "tools/call", `{"name":"none"}`).is(t, "an unknown tool", -32602, 0)
 	w.say(t.Context(), "tools/call", `{"name":"one","arguments":[]}`).is(t, "arguments that are no object", -32602, 0)
 }

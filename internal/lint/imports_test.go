@@ -93,6 +93,7 @@ var imports = map[string][]string{
 	"agentproto/internal/mcptasks":    {},
 	"agentproto/mcpserver":            {"agentproto", "agentproto/host", "agentproto/internal/mcptasks", "internal/edge"},
 	"agentproto/internal/mcpfixtures": {"agentproto", "agentproto/host", "agentproto/mcpserver", "agentproto/toolserver", "internal/edge"},
+	"agentproto/internal/mcpclient":   {"agentproto", "agentproto/host", "agentproto/mcptools", "agentproto/toolserver"},
 	"agentproto/internal/handover":    {},
 	"agentproto/internal/leak":        {},
 	"agentproto/internal/authorize":   library,

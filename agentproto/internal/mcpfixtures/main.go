@@ -12,6 +12,9 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/agentproto/mcpserver"
@@ -64,6 +67,15 @@ func serve(ctx context.Context, listen string, askFirst bool) error {
 
 // failing has calls of one tool end without a result, as those of a runtime never do.
 type failing struct{ mcpserver.Calls }
+
+func (f failing) Call(ctx context.Context, req host.Request) (agentproto.CallKey, error) {
+	if req.Operation == neverUsable {
+		return agentproto.CallKey{}, &jsonrpc.Error{
+			Code: mcp.CodeMissingRequiredClientCapabilities, Message: "this needs sampling", Data: []byte(`{"requiredCapabilities":{"sampling":{}}}`),
+		}
+	}
+	return f.Calls.Call(ctx, req)
+}
 
 func (f failing) Describe(ctx context.Context, key agentproto.CallKey) (host.Description, error) {
 	return lost(f.Calls.Describe(ctx, key))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"log"
 	"net/http"
 	"time"
 
@@ -92,5 +93,53 @@ func fixtures(base string) http.Handler {
 		}
 		return &agentproto.ToolResult{Content: []agentproto.Content{{Type: agentproto.KindImage, Data: pixel, MediaType: "image/png"}}}, nil
 	})
+	asking := []string{"test_input_required_result_elicitation", "test_input_required_result_tampered_state", "test_streaming_elicitation"}
+	for _, name := range asking {
+		toolserver.Add(s, name, "Asks, and says so.", func(ctx context.Context, _ struct{}) (string, error) {
+			_, err := toolserver.Choose(ctx, "Go on?", []string{"Yes", "No"}, 0)
+			return "asked", err
+		})
+	}
+	toolserver.Add(s, "test_logging_tool", "Does something that another server would log.", func(context.Context, struct{}) (string, error) {
+		return "nothing was logged", nil
+	})
+	toolserver.Add(s, neverUsable, "Asks the client's model, which no tool of a runtime does.", func(context.Context, struct{}) (string, error) {
+		return "", errors.New("this is not called")
+	})
+	if err := s.Replace(written); err != nil {
+		log.Fatal(err)
+	}
 	return s
+}
+
+// neverUsable is the tool that wants a capability of clients that the suite does not declare.
+const neverUsable = "test_missing_capability"
+
+// written are tools whose schemas have more than those that are made of types.
+var written = []toolserver.Tool{
+	{
+		Name: "json_schema_2020_12_tool", Description: "Has a schema with many keywords.", Call: says("taken"),
+		Schema: []byte(`{
+			"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "additionalProperties": false,
+			"$defs": {"address": {"$anchor": "addressDef", "type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
+			"properties": {
+				"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"},
+				"contactMethod": {"enum": ["phone", "email"]}, "phone": {"type": "string"}, "email": {"type": "string"}
+			},
+			"allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+			"if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+			"then": {"required": ["phone"]}, "else": {"required": ["email"]}
+		}`),
+	},
+	{
+		Name: "where", Description: "Says where it was asked to look.", Call: says("there"),
+		Schema: []byte(`{"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}, "required": ["region"]}`),
+	},
+}
+
+// says returns a function that returns a text.
+func says(text string) func(context.Context, []byte) (*agentproto.ToolResult, error) {
+	return func(context.Context, []byte) (*agentproto.ToolResult, error) {
+		return &agentproto.ToolResult{Text: &text}, nil
+	}
 }

@@ -92,9 +92,9 @@ func (l *Log) takeFolder(ctx context.Context) error {
 	lock, err := lockfile.Take(ctx, path)
 	switch {
 	case errors.Is(err, lockfile.ErrTaken) && l.opts.Existing:
-		return fmt.Errorf("disklog: a process has %s open (%s is locked): end it first, or look at a copy of the folder", dir, path)
+		return fmt.Errorf("disklog: %w: a process has %s open (%s is locked): end it first, or look at a copy of the folder", journal.ErrInUse, dir, path)
 	case errors.Is(err, lockfile.ErrTaken):
-		return fmt.Errorf("disklog: another process or another log of this one has %s open (%s is locked): end it, or give this one a folder of its own", dir, path)
+		return fmt.Errorf("disklog: %w: another process or another log of this one has %s open (%s is locked): end it, or give this one a folder of its own", journal.ErrInUse, dir, path)
 	case err != nil:
 		return fmt.Errorf("disklog: %w", err)
 	}

@@ -39,6 +39,9 @@ var (
 	// ErrMissing says that there is no log where one has to be.
 	ErrMissing = errors.New("journal: there is no history")
 
+	// ErrInUse says that another process, or another log of this one, has the log open.
+	ErrInUse = errors.New("journal: the history is in use")
+
 	// ErrDamaged says that something that was kept is gone or cannot be read, or is older
 	// than something else that was kept. Waiting does not bring it back.
 	ErrDamaged = errors.New("journal: the history is damaged")

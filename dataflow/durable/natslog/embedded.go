@@ -45,9 +45,9 @@ func startEmbedded(ctx context.Context, opts settings, logger *slog.Logger) (*em
 	lock, err := lockfile.Take(ctx, path)
 	if errors.Is(err, lockfile.ErrTaken) {
 		if opts.Existing {
-			return nil, fmt.Errorf("natslog: a process runs on %s (%s is locked): end it first, or look at a copy of the directory", opts.Dir, path)
+			return nil, fmt.Errorf("natslog: %w: a process runs on %s (%s is locked): end it first, or look at a copy of the directory", journal.ErrInUse, opts.Dir, path)
 		}
-		return nil, fmt.Errorf("natslog: another process or another log of this one has %s open (%s): end it, or give this one a directory of its own", opts.Dir, path)
+		return nil, fmt.Errorf("natslog: %w: another process or another log of this one has %s open (%s): end it, or give this one a directory of its own", journal.ErrInUse, opts.Dir, path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("natslog: %w", err)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,12 +25,16 @@ import (
 )
 
 const mcpUsage = `usage: millrace mcp --api URL --token-file FILE [flags]
+       millrace mcp --state DIR [flags] -- [flags of serve]
 
 Offers the tools of a runtime to a client of MCP, the Model Context Protocol, that starts this command and speaks with it on
 standard input and output. The runtime is 'millrace serve', at --api; clients that speak HTTP find the same at URL/mcp. A client
 is configured like this:
 
   {"mcpServers": {"millrace": {"command": "millrace", "args": ["mcp", "--api", "http://127.0.0.1:7341", "--token-file", "DIR/api.token"]}}}
+
+With -- the runtime is in this process, too, and ends with it: what stands behind are flags of 'millrace serve', such as --tool URL. Its
+--state is that of this command. If another process has the folder, that is said, and this ends with 2.
 
 Nothing is kept here: a task that a client was told of is a call of the runtime, and is found again after this command or the
 runtime was killed.
@@ -47,30 +52,41 @@ func mcpFront(ctx context.Context, args []string) error {
 	if err := parse(fs, args); err != nil {
 		return err
 	}
+	inside := slices.Contains(args[:len(args)-fs.NArg()], "--")
 	switch {
-	case fs.NArg() > 0:
+	case fs.NArg() > 0 && !inside:
 		return misused(fs, "what is %s?", fs.Arg(0))
+	case inside && *state == "":
+		return misused(fs, "a runtime in this process needs a --state folder")
 	case *tokenFile == "" && *state == "":
 		return misused(fs, "no --token-file, and no --state folder with one")
 	case *owner == "":
 		return misused(fs, "--owner is empty")
 	}
+	if inside {
+		return mcpInside(ctx, *state, *owner, fs.Args())
+	}
 	token, err := findToken(*tokenFile, *state)
 	if err != nil {
 		return err
 	}
-	sealer, err := taskSealer([]byte(token))
+	return speakMCP(ctx, apiClient{base: *address, token: token}, *owner)
+}
+
+// speakMCP serves MCP on standard input and output until the input or ctx ends, over an API.
+func speakMCP(ctx context.Context, client apiClient, owner string) error {
+	sealer, err := taskSealer([]byte(client.token))
 	if err != nil {
 		return err
 	}
 	server, err := mcpserver.New(mcpserver.Options{
-		Calls: apiCalls{apiClient{base: *address, token: token}}, Sealer: sealer,
+		Calls: apiCalls{client}, Sealer: sealer,
 		Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
 		return err
 	}
-	err = server.ServeStdio(ctx, mcpserver.Owner{Name: *owner}, os.Stdin, writeCloser{stdout})
+	err = server.ServeStdio(ctx, mcpserver.Owner{Name: owner}, os.Stdin, writeCloser{stdout})
 	if ctx.Err() != nil {
 		return nil
 	}

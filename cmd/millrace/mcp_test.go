@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os/exec"
@@ -40,9 +41,10 @@ type mcpAnswer struct {
 	} `json:"error"`
 }
 
-// saying returns a request with what each has.
+// saying returns a request with what each has. A key of the parameters is the idempotency key.
 func saying(id int, method string, params map[string]any) string {
-	params["_meta"] = map[string]any{
+	params = maps.Clone(params)
+	meta := map[string]any{
 		"io.modelcontextprotocol/protocolVersion": "2026-07-28",
 		"io.modelcontextprotocol/clientInfo":      map[string]any{"name": "test", "version": "0"},
 		"io.modelcontextprotocol/clientCapabilities": map[string]any{
@@ -50,6 +52,11 @@ func saying(id int, method string, params map[string]any) string {
 			"extensions":  map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}},
 		},
 	}
+	if key, ok := params["key"]; ok {
+		delete(params, "key")
+		meta["io.millrace/idempotency-key"] = key
+	}
+	params["_meta"] = meta
 	text, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}) // it always can be
 	return string(text)
 }
@@ -105,7 +112,12 @@ type overStdio struct {
 
 func startMCP(t *testing.T, s *served) *overStdio {
 	t.Helper()
-	o := &overStdio{cmd: millrace(t, "mcp", "--api", s.api, "--token-file", filepath.Join(s.state, tokenName))}
+	return startMCPWith(t, "--api", s.api, "--token-file", filepath.Join(s.state, tokenName))
+}
+
+func startMCPWith(t *testing.T, args ...string) *overStdio {
+	t.Helper()
+	o := &overStdio{cmd: millrace(t, append([]string{"mcp"}, args...)...)}
 	o.cmd.Stderr = io.Discard
 	var err error
 	if o.in, err = o.cmd.StdinPipe(); err != nil {

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// mcpInside serves MCP on standard input and output, with a runtime that is in this process for as long. The two speak over the
+// API, so that whatever serve has is there, and other clients of the same folder have an address to go to.
+func mcpInside(ctx context.Context, state, owner string, args []string) error {
+	f, err := parseServe(append([]string{"--state", state}, args...))
+	if err != nil {
+		return err
+	}
+	if *f.leash {
+		return misused(f.FlagSet, "standard input is the client's: there is no --leash")
+	}
+	if *f.kept.state != state {
+		return misused(f.FlagSet, "there are two --state folders")
+	}
+	if f.apiTLS.given() {
+		return misused(f.FlagSet, "a runtime in this process is reached without --api-tls-cert")
+	}
+	if f.users, err = f.openUsers(); err != nil {
+		return err
+	}
+	token, err := apiToken(f.FlagSet, *f.address, *f.tokenFile, state) // which is made here if there is none
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() {
+		served <- f.serve(ctx)
+		cancel()
+	}()
+	err = speakMCP(ctx, apiClient{base: "http://" + *f.address, token: token}, owner)
+	cancel()
+	failed := <-served
+	if errors.Is(failed, journal.ErrInUse) || errors.Is(failed, syscall.EADDRINUSE) {
+		fmt.Fprintf(stderr, "millrace mcp: %v\n\nIf that is a runtime of this folder, use it: millrace mcp --api http://%s --state %s\n", failed, *f.address, state)
+		return errUsage
+	}
+	return errors.Join(err, failed)
+}

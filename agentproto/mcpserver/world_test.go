@@ -166,8 +166,16 @@ const (
 )
 
 func newWorld(t *testing.T, o mcpserver.Options) *world {
-	w := &world{t: t, calls: newCalls(), caps: withTasks, owner: "alice", header: http.Header{}}
-	o.Calls, o.Hosts = w.calls, []string{"mcp.test"}
+	calls := newCalls()
+	w := newWorldOf(t, o, calls)
+	w.calls = calls
+	return w
+}
+
+// newWorldOf is newWorld with other calls than those that a test changes by hand.
+func newWorldOf(t *testing.T, o mcpserver.Options, of mcpserver.Calls) *world {
+	w := &world{t: t, caps: withTasks, owner: "alice", header: http.Header{}}
+	o.Calls, o.Hosts = of, []string{"mcp.test"}
 	o.Owner = func(*http.Request) (mcpserver.Owner, error) {
 		if w.owner == "" {
 			return mcpserver.Owner{}, errors.New("nobody")

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -32,12 +33,15 @@ type message struct {
 	} `json:"params"`
 }
 
+// methodListen opens a stream of notifications, since 2026-07-28.
+const methodListen = "subscriptions/listen"
+
 // ServeHTTP serves Streamable HTTP at one path. It answers, beside what the revisions of MCP say:
 //
 //	403  a browser sent it for a page that is not of [Options].Origins, or it is addressed to another host
 //	401  [Options].Owner does not know who it is from
 //	413  its body is longer than [Options].Body
-//	429  its owner sends more than [Options].Rate requests a second
+//	429  its owner sends more than [Options].Rate requests a second, or has [Options].Held streams open
 //	503  the server is closing
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if origin := r.Header.Values("Origin"); len(origin) > 1 || len(origin) == 1 && !s.origins[origin[0]] {
@@ -74,12 +78,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	modern := r.Header.Get("Mcp-Protocol-Version") >= mcptasks.Since
+	var id json.RawMessage
+	listens := r.Method == http.MethodGet // a stream for what the server says by itself
 	if r.Method == http.MethodPost {
 		m, ok := s.read(w, r)
 		if !ok {
 			return
 		}
 		modern = modern || m.Params.Meta.Version >= mcptasks.Since
+		id, listens = m.ID, m.Method == methodListen
 		if modern && !headersFit(w, r, m) {
 			return
 		}
@@ -89,6 +96,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
+	}
+	if listens {
+		if !o.claim() {
+			w.Header().Set("Retry-After", "1")
+			refuse(w, http.StatusTooManyRequests, id, &jsonrpc.Error{Code: codeBusy, Message: "too many streams of this client are open"})
+			return
+		}
+		defer o.release()
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		go o.watch(ctx)
 	}
 	// Requests are held for as long as calls take.
 	c := http.NewResponseController(w)
@@ -133,7 +151,7 @@ func headersFit(w http.ResponseWriter, r *http.Request, m message) bool {
 			refuse(w, http.StatusBadRequest, m.ID, &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: "Mcp-Name is not params.taskId of the body"})
 			return false
 		}
-	case "subscriptions/listen": // of tasks there are no notifications, which a client with tasks is told by the acknowledgement
+	case methodListen: // of tasks there are no notifications, which a client with tasks is told by the acknowledgement
 		if len(m.Params.Notifications.TaskIDs) > 0 && !mcptasks.Declared(m.Params.Meta.Capabilities) {
 			refuse(w, http.StatusBadRequest, m.ID, mcptasks.ErrMissing())
 			return false

@@ -22,6 +22,9 @@ import (
 // refreshEvery is how often the tools of an owner are looked at, at most.
 const refreshEvery = time.Second
 
+// watchEvery is how often they are looked at for a client that listens for changes.
+const watchEvery = 15 * time.Second
+
 // toolsFor is how long a client may keep a list of tools.
 const toolsFor = time.Minute
 
@@ -111,6 +114,24 @@ func (o *owner) offer(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// watch has clients told of tools that have changed, until ctx ends: the SDK notifies them of each change of the server's.
+func (o *owner) watch(ctx context.Context) {
+	again := time.NewTicker(watchEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.s.closing:
+			return
+		case <-again.C:
+			if err := o.offer(ctx); err != nil && ctx.Err() == nil {
+				o.s.log.Debug("the tools of an owner are not known", "error", err)
+			}
+		}
+	}
 }
 
 // add adds a tool to the server, and reports whether the SDK takes it: it panics over schemas that it finds wrong.

@@ -56,7 +56,7 @@ type Options struct {
 
 	// Body is how many bytes a request may have. Zero means 4 MiB.
 	Body int64
-	// Held is how many requests of one owner may wait for results at once. Zero means 64.
+	// Held is how many requests of one owner may wait for results at once, and streams of notifications be open. Zero means 64.
 	Held int
 	// Rate is how many requests of one owner are taken in a second, in the long run; twice as many may come at once. Zero means 100.
 	Rate int
@@ -139,6 +139,9 @@ func (s *Server) ServeStdio(ctx context.Context, from Owner, in io.ReadCloser, o
 		return err
 	}
 	defer s.leave(o)
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go o.watch(watching)
 	err = o.server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: int(s.opts.Body)})
 	for _, gone := range []error{io.EOF, io.ErrClosedPipe, syscall.EPIPE} { // the client has left, in the middle of a message too
 		if errors.Is(err, gone) {

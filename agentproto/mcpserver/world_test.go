@@ -26,6 +26,7 @@ type calls struct {
 	answers  []int
 	canceled int
 	onCall   func(d *host.Description) // what a new call is like
+	more     []string                  // tools besides
 }
 
 func newCalls() *calls {
@@ -35,10 +36,16 @@ func newCalls() *calls {
 }
 
 func (c *calls) Tools(context.Context, string) ([]host.Tool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	tool := func(name string) host.Tool {
 		return host.Tool{Tool: agentproto.Tool{Name: name, Description: "does", InputSchema: []byte(`{"properties":{"a":{"type":"string"}}}`)}}
 	}
-	return []host.Tool{tool("one"), tool("two"), {Tool: agentproto.Tool{Name: "odd", InputSchema: []byte(`{"type":"array"}`)}}}, nil
+	all := []host.Tool{tool("one"), tool("two"), {Tool: agentproto.Tool{Name: "odd", InputSchema: []byte(`{"type":"array"}`)}}}
+	for _, name := range c.more {
+		all = append(all, tool(name))
+	}
+	return all, nil
 }
 
 func (c *calls) Call(_ context.Context, req host.Request) (agentproto.CallKey, error) {

@@ -1,0 +1,106 @@
+package mcpserver_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/millrace/millrace/agentproto/mcpserver"
+)
+
+const changed = "notifications/tools/list_changed"
+
+// A client of 2026-07-28 that listens for changes of the tools is told of them, once for each, and one that listens for something else is not.
+func TestToolsChange(t *testing.T) {
+	for wanted, want := range map[string]int{`"toolsListChanged":true`: 2, `"promptsListChanged":true`: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, mcpserver.Options{})
+			w.say(t.Context(), "tools/list", `{}`)
+			time.Sleep(time.Minute) // the first list is a change as well
+			ctx, cancel := context.WithCancel(t.Context())
+			got := make(chan reply)
+			go func() { got <- w.say(ctx, "subscriptions/listen", `{"notifications":{`+wanted+`}}`) }()
+			for _, more := range [][]string{{"new"}, {"new"}, nil, nil} {
+				w.calls.mu.Lock()
+				w.calls.more = more
+				w.calls.mu.Unlock()
+				time.Sleep(time.Minute)
+			}
+			cancel()
+			if r := <-got; strings.Count(r.text, changed) != want {
+				t.Errorf("%s: told %d times, want %d: %s", wanted, strings.Count(r.text, changed), want, r.text)
+			}
+		})
+	}
+}
+
+// The same over a session of an older revision.
+func TestToolsChangeOfSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mcpserver.Options{})
+		in, toServer := io.Pipe()
+		out, toClient := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- w.server.ServeStdio(t.Context(), mcpserver.Owner{Name: "alice"}, in, toClient) }()
+		told := 0
+		client := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "0"}, &mcp.ClientOptions{
+			ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { told++ },
+		})
+		session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: out, Writer: toServer}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := session.ListTools(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		told = 0 // the first list is a change as well
+		w.calls.mu.Lock()
+		w.calls.more = []string{"new"}
+		w.calls.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if told != 1 {
+			t.Errorf("told %d times", told)
+		}
+		session.Close()
+		<-ended
+	})
+}
+
+// Threat 55: one owner has so many streams open at once, whatever it asks them for. Another owner's is taken.
+func TestStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mcpserver.Options{Held: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan reply)
+		listen := func(ctx context.Context) reply {
+			return w.say(ctx, "subscriptions/listen", `{"notifications":{"toolsListChanged":true}}`)
+		}
+		for range 2 {
+			go func() { got <- listen(ctx) }()
+			synctest.Wait()
+		}
+		brief, end := context.WithTimeout(t.Context(), time.Minute)
+		defer end()
+		listen(brief).is(t, "one more", -32000, http.StatusTooManyRequests)
+		w.caps = noTasks
+		w.say(brief, "tools/call", `{"name":"one","arguments":{}}`).is(t, "a call besides", -32000, 0)
+		w.owner = "bob"
+		go func() { got <- listen(ctx) }()
+		synctest.Wait()
+		cancel()
+		for range 3 {
+			if r := <-got; !strings.Contains(r.text, "notifications/subscriptions/acknowledged") {
+				t.Errorf("a stream: %d %s", r.status, r.text)
+			}
+		}
+	})
+}

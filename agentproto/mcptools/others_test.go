@@ -65,7 +65,7 @@ func TestMB01_ServersOfOthers(t *testing.T) {
 func (d *desk) everything() {
 	t := d.t
 	t.Helper()
-	called := map[string]bool{"get-env": true, "trigger-elicitation-request": true, "trigger-url-elicitation": true} // below
+	called := map[string]bool{"get-env": true, "trigger-elicitation-request": true, "trigger-url-elicitation": true, "watch_resource": true} // below
 	for i, c := range []struct{ tool, args, want string }{
 		{"echo", `{"message":"hi"}`, "Echo: hi"},
 		{"get-sum", `{"a":1,"b":2}`, "The sum of 1 and 2 is 3."},
@@ -80,6 +80,8 @@ func (d *desk) everything() {
 		{"toggle-simulated-logging", `{}`, "Started"},
 		{"toggle-subscriber-updates", `{}`, "Started"},
 		{"simulate-research-query", `{"topic":"mills"}`, "Error: "},
+		{"list_resources", `{}`, "demo://resource/"},
+		{"read_resource", `{"uri":"demo://resource/dynamic/text/1"}`, "demo://resource/dynamic/text/1\n"},
 	} {
 		called[c.tool] = true
 		d.call("t", fmt.Sprint("c", i), c.tool, c.args)
@@ -116,6 +118,10 @@ func (d *desk) everything() {
 	d.post(q.ResponseURL, fmt.Sprintf(`{"id":%q,"selected":%d}`, q.ID, q.Default))
 	if got := d.result().String(); !strings.Contains(got, "declined") {
 		t.Errorf("the form: %.300q", got)
+	}
+	d.call("t", "watch", "watch_resource", `{"uri":"demo://resource/dynamic/text/1"}`)
+	if r := d.result(); !r.Subscription || !strings.HasPrefix(r.String(), "demo://resource/dynamic/text/1\n") {
+		t.Errorf("a watch begins with %.300q", r.String())
 	}
 }
 

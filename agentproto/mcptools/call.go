@@ -49,9 +49,9 @@ const repeats = 3
 
 // call returns the function of a tool.
 func (m *member) call(t described) func(context.Context, []byte) (*agentproto.ToolResult, error) {
-	check := m.outputs(t)
+	result := m.results(t)
 	return func(ctx context.Context, args []byte) (*agentproto.ToolResult, error) {
-		if res, ok, err := m.task(ctx, t); ok || err != nil {
+		if res, ok, err := m.task(ctx, t, result); ok || err != nil {
 			return res, err
 		}
 		safe, _, err := toolserver.Stepped[bool](ctx, safeStep)
@@ -102,10 +102,9 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 			switch {
 			case err == nil:
 				if task, ok := mcptasks.TaskOf(res); ok {
-					return m.accepted(a, t, task)
+					return m.accepted(a, t, task, result)
 				}
-				check(res)
-				return resultOf(res, m.bounds.Image), nil
+				return result(res), nil
 			case ctx.Err() != nil:
 				return nil, context.Cause(ctx)
 			}

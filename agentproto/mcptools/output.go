@@ -9,6 +9,18 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
+// A converter makes a result of a tool one of this protocol.
+type converter func(*mcp.CallToolResult) *agentproto.ToolResult
+
+// results returns the converter of a tool.
+func (m *member) results(t described) converter {
+	check := m.outputs(t)
+	return func(res *mcp.CallToolResult) *agentproto.ToolResult {
+		check(res)
+		return resultOf(res, m.bounds.Image)
+	}
+}
+
 // outputs returns a function that logs which results of a tool do not have the form that its server has promised. They are
 // results all the same: a model reads what is there.
 func (m *member) outputs(t described) func(*mcp.CallToolResult) {

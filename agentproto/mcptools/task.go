@@ -37,10 +37,11 @@ const (
 
 // A waiter waits for the result of a task. It is used by one goroutine.
 type waiter struct {
-	m    *member
-	a    *access
-	tool string
-	id   string
+	m      *member
+	a      *access
+	tool   string
+	id     string
+	result converter
 
 	shown   string                     // the last message of the server
 	answers map[string]json.RawMessage // of the user, by what the server calls its requests
@@ -62,7 +63,7 @@ type answered struct {
 }
 
 // task returns the result of a call of which an earlier run has kept the task, and reports whether there is one.
-func (m *member) task(ctx context.Context, t described) (res *agentproto.ToolResult, ok bool, err error) {
+func (m *member) task(ctx context.Context, t described, result converter) (res *agentproto.ToolResult, ok bool, err error) {
 	id, ok, err := toolserver.Stepped[string](ctx, taskStep)
 	if err != nil || !ok {
 		return nil, false, err
@@ -72,12 +73,12 @@ func (m *member) task(ctx context.Context, t described) (res *agentproto.ToolRes
 		return nil, true, err
 	}
 	defer a.leave()
-	res, err = m.await(a, t, id)
+	res, err = m.await(a, t, id, result)
 	return res, true, err
 }
 
 // accepted keeps the task that a server has answered in place of a result, and returns the result of that.
-func (m *member) accepted(a *access, t described, task *mcptasks.Task) (*agentproto.ToolResult, error) {
+func (m *member) accepted(a *access, t described, task *mcptasks.Task, result converter) (*agentproto.ToolResult, error) {
 	id, err := toolserver.Step(a.ctx, taskStep, func(context.Context) (string, error) { return task.TaskID, nil })
 	if err != nil {
 		if errors.Is(context.Cause(a.ctx), toolserver.ErrCancelled) {
@@ -85,12 +86,12 @@ func (m *member) accepted(a *access, t described, task *mcptasks.Task) (*agentpr
 		}
 		return nil, err
 	}
-	return m.await(a, t, id)
+	return m.await(a, t, id, result)
 }
 
 // await waits for the end of a task.
-func (m *member) await(a *access, t described, id string) (*agentproto.ToolResult, error) {
-	w := &waiter{m: m, a: a, tool: t.Name, id: id, answers: map[string]json.RawMessage{}, told: map[string]bool{}}
+func (m *member) await(a *access, t described, id string, result converter) (*agentproto.ToolResult, error) {
+	w := &waiter{m: m, a: a, tool: t.Name, id: id, result: result, answers: map[string]json.RawMessage{}, told: map[string]bool{}}
 	defer w.withdraw()
 	res, err := w.poll()
 	_, given := errors.AsType[givenUp](err)
@@ -239,7 +240,7 @@ func (w *waiter) take(t *mcptasks.GetTaskResult) (*agentproto.ToolResult, error)
 		if err := json.Unmarshal(t.Result, res); err != nil {
 			return nil, fmt.Errorf("%s has carried out the call, and its result cannot be read", name)
 		}
-		return resultOf(res, w.m.bounds.Image), nil
+		return w.result(res), nil
 	case mcptasks.Failed:
 		if t.Error == nil {
 			return nil, fmt.Errorf("%s has failed to carry out the call", name)

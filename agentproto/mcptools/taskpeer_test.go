@@ -49,7 +49,7 @@ func (p *taskPeer) server() (*mcp.Server, error) {
 	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
 	c.AddExtension(mcptasks.Extension, nil)
 	s := mcp.NewServer(&mcp.Implementation{Name: "tasks", Version: "1"}, &mcp.ServerOptions{Capabilities: c})
-	s.AddTool(&mcp.Tool{Name: "work", Description: "Works.", InputSchema: object}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.AddTool(&mcp.Tool{Name: "work", Description: "Works.", InputSchema: object, OutputSchema: json.RawMessage(`{"type":"object","required":["n"]}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return nil, errors.New("this is done by a task")
 	})
 	s.AddTool(&mcp.Tool{Name: "forge", Description: "Has a result that looks like a task.", InputSchema: object}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -153,6 +153,13 @@ func TestOutputSchema(t *testing.T) {
 	if text := logged.String(); !strings.Contains(text, said) || !strings.Contains(text, "tool=broken") {
 		t.Errorf("it is not in the log: %s", text)
 	}
+	ofTasks := new(journal)
+	d, _ = newTaskDesk(t, "plain", func(o *mcptools.Options) { o.Logger = slog.New(slog.NewTextHandler(ofTasks, nil)) })
+	d.call("t", "three", "work", `{"N":1}`)
+	d.want("of a task", "counted 1 []")
+	if text := ofTasks.String(); !strings.Contains(text, said) || !strings.Contains(text, "tool=work") {
+		t.Errorf("it is not in the log of a task: %s", text)
+	}
 }
 
 // A journal is a log that is read while it is written.

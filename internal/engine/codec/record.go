@@ -12,13 +12,13 @@ type LastSeen struct {
 	Refused       bool
 }
 
-// After reports whether a record comes after the last one of its source.
-func (r *Record) After(last LastSeen) bool {
-	return r.Number > last.Number || r.Number == last.Number && r.Minor > last.Minor
+// After reports whether a record comes after another one of its source.
+func (l LastSeen) After(last LastSeen) bool {
+	return l.Number > last.Number || l.Number == last.Number && l.Minor > last.Minor
 }
 
-// Is reports whether a record is the last one of its source again.
-func (r *Record) Is(last LastSeen) bool { return r.Number == last.Number && r.Minor == last.Minor }
+// Seen returns what is remembered of a record that is taken.
+func (r *Record) Seen() LastSeen { return LastSeen{Number: r.Number, Minor: r.Minor} }
 
 // Sources of records that their senders have numbered begin with one of these; the key, or the
 // sender, follows. They count for each input by itself.

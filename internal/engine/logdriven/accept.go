@@ -34,9 +34,9 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 		return true, 0, 0, l.quarantine.failed(&r, data, now, l.operator(r.Op))
 	}
 	if r.Source != "" { // a source counts its records: one that came before is a repeat
-		if last := l.sources.last(r.Source); !r.After(last) {
+		if last := l.sources.last(r.Source); !r.Seen().After(last) {
 			l.sources.set(r.Source, last, now)
-			return !r.Is(last) || !last.Refused, 0, r.Nonce, nil
+			return last.After(r.Seen()) || !last.Refused, 0, r.Nonce, nil
 		}
 	}
 	if letter, err = l.quarantine.behind(&r, data); letter != 0 || err != nil {
@@ -48,7 +48,9 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 		l.quarantine.callAnswered(&r)
 	}
 	if r.Source != "" {
-		l.sources.set(r.Source, codec.LastSeen{Number: r.Number, Minor: r.Minor, Refused: !ok}, now)
+		last := r.Seen()
+		last.Refused = !ok
+		l.sources.set(r.Source, last, now)
 	}
 	return ok, letter, r.Nonce, err
 }

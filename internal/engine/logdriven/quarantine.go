@@ -282,10 +282,10 @@ func (l *Executor) skip(data []byte, now int64, why Skip) (letter, nonce uint64,
 		return r.Number, r.Nonce, nil
 	}
 	if r.Source != "" && err == nil {
-		if last := l.sources.last(r.Source); !r.After(last) {
+		if last := l.sources.last(r.Source); !r.Seen().After(last) {
 			return 0, 0, nil // a repeat, which has no effect anyway
 		}
-		l.sources.set(r.Source, codec.LastSeen{Number: r.Number, Minor: r.Minor}, now)
+		l.sources.set(r.Source, r.Seen(), now)
 	}
 	if err != nil {
 		why.Park = false

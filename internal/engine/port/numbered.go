@@ -38,10 +38,7 @@ func (at Numbering) seen(i int) codec.LastSeen {
 
 // known returns how many of n elements, whose numbers grow, came with last or before.
 func (at Numbering) known(n int, last codec.LastSeen) int {
-	return sort.Search(n, func(i int) bool {
-		x := at.seen(i)
-		return x.Number > last.Number || x.Number == last.Number && x.Minor > last.Minor
-	})
+	return sort.Search(n, func(i int) bool { return at.seen(i).After(last) })
 }
 
 // grows returns an error unless the numbers of n elements grow and there is one after the last.

@@ -195,7 +195,7 @@ func sleep(ctx context.Context, d time.Duration, over <-chan struct{}) error {
 	return nil
 }
 
-// The updates of a resource, for one of those who watch it.
+// updates tell one watcher of a resource that the resource has changed.
 type updates struct {
 	changed chan struct{} // has an element after a change
 	over    chan struct{} // closed when nothing comes any longer

@@ -235,8 +235,8 @@ func (c *call) sendUser(ctx context.Context, m *tools.Message, name string, lost
 // sentTo begins the names of the steps that [SendTo] keeps. A name of [Step] begins with another letter.
 const sentTo = "!sent to "
 
-// SendTo has the user asked to open an https address of some other system, as for an authorization, and calls until, which waits for what
-// comes of it: the page there does not lead back to the tool server. The runtime shows the host of the address. When SendTo
+// SendTo has the user asked to open an https address of another system, as for an authorization, and calls until. The page there does
+// not lead back to the tool server, so until has to find out when the user is done. The runtime shows the host of the address. When SendTo
 // calls until, the request is on the disk, and until has the time that is left of [Options.OAuthTimeout] since the address was
 // sent first, by this run of the function or one before a restart. SendTo returns what until returns,
 // [ErrNoAnswer] when the time is over, [ErrNotAsked] if the runtime did not take the request, [ErrAddress] if the address is none that a runtime

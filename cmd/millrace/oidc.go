@@ -146,7 +146,7 @@ func (i *issuer) discover() (*oidc.IDTokenVerifier, error) {
 	if time.Since(i.tried) < askIssuerEvery {
 		return nil, edge.ErrUnchecked
 	}
-	// What comes of it is for all requests, so none of them can end it.
+	// All requests need the description, so the end of one of them must not end the request for it.
 	ctx, cancel := context.WithTimeout(context.Background(), askIssuerTime)
 	defer cancel()
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, i.client), i.url)

@@ -149,6 +149,39 @@ func until(t *testing.T, r *sse.Reader, is func(name, data string) bool) {
 	}
 }
 
+// TestStateIsOfMessages follows many turns. A state that says that the model is done comes after what the model has said: a client
+// that waits for the end of a turn has all of it then.
+func TestStateIsOfMessages(t *testing.T) {
+	w := newWorld(t, follow.Options{})
+	resp := w.get("t", "", "")
+	defer resp.Body.Close()
+	events := sse.NewReader(resp.Body, 1<<20)
+	for range 200 {
+		asked, answered := false, false
+		if err := w.thread.Say(w.ctx, "more"); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			select {
+			case w.model.replies <- result{reply: &conversation.Reply{Text: "answer"}}:
+			case <-w.ctx.Done():
+			}
+		}()
+		until(t, events, func(name, data string) bool {
+			switch name {
+			case follow.MessageEvent:
+				asked = asked || strings.Contains(data, `"kind":"user"`)
+				answered = answered || strings.Contains(data, `"kind":"assistant"`)
+			case follow.StateEvent:
+				if asked && !answered && strings.Contains(data, `"asking":false`) {
+					t.Errorf("before the answer it is said that the model is done: %s", data)
+				}
+			}
+			return answered
+		})
+	}
+}
+
 // TestSE01_DropAfterEachByte cuts the connection after each byte of a thread's events, and goes on
 // behind the last one that came: every message comes once, in order.
 func TestSE01_DropAfterEachByte(t *testing.T) {

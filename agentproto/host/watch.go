@@ -80,7 +80,8 @@ const lookAgain = time.Second
 // at first as it is and then whenever it changes, and what the model writes while it does.
 //
 // Messages are the only truth: they are numbered, come in order, once each, and a watcher that was cut off
-// goes on behind the last one it has. The others have no numbers and are not kept. A watcher that
+// goes on behind the last one it has. The others have no numbers and are not kept. A state comes behind the messages that were
+// there then, but for the first one: who sees that the model is not asked any longer has its answer. A watcher that
 // is slow misses states between two others, and gets larger deltas. Deltas of a round come after
 // the messages that the model was asked with; a message of the user's or the model's takes
 // their place. They come only in the process that asks the model, and after a restart the model is
@@ -249,7 +250,7 @@ func (w *watching) look(ctx context.Context, message bool) error {
 	case err != nil, !found && !message: // a step goes on, or nothing is known to have happened
 	case !found:
 		st, err := w.t.Status(ctx)
-		if err == nil {
+		if err == nil && st.Messages <= w.next {
 			err = w.tellState(w.stateOf(ctx, st.Pending, ThreadState{Asking: st.Asking, Usage: st.Usage, Models: st.Models, Closed: st.Closed}))
 		}
 		if err != nil {
@@ -257,6 +258,7 @@ func (w *watching) look(ctx context.Context, message bool) error {
 		}
 	case st.Place == "gone":
 		return conversation.ErrMoved
+	case st.Messages > w.next: // these come first, and the thread is looked at again behind them
 	default:
 		if err := w.tellState(w.stateOf(ctx, st.Calls, ThreadState{Asking: st.Asking, Usage: st.Usage, Models: st.Models, Closed: st.Closed})); err != nil {
 			return err

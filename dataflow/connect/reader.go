@@ -1,0 +1,133 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// A Split is a part of a source that is read in order.
+type Split struct {
+	// ID names the split together with its incarnation: a topic that was deleted and made again has other splits, since its
+	// positions begin again. The history of the flow has it.
+	ID string
+	// Name is the split's name for people. It is [Split].ID if it is empty.
+	Name string
+}
+
+// String returns the split's name.
+func (s Split) String() string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return s.ID
+}
+
+// A Reader reads a system whose records can be read again from a position. Its methods may be called by any number of goroutines.
+type Reader[K comparable, V any] interface {
+	// Splits returns the splits that there are now. It is called again from time to time. One that is no longer returned is
+	// read to its end.
+	Splits(ctx context.Context) ([]Split, error)
+
+	// Open returns a cursor over what comes after a position, from the beginning if that is zero. The error is an [ErrGap] if the
+	// system no longer has all of that.
+	Open(ctx context.Context, s Split, after dataflow.Position) (Cursor[K, V], error)
+
+	// Close ends the reader. Its cursors are closed before.
+	Close() error
+}
+
+// A Cursor reads one split. One goroutine uses it at a time.
+type Cursor[K comparable, V any] interface {
+	// Next waits for records and adds them to an empty batch. It may add none, and only move [Batch].End. It returns io.EOF when
+	// the split has ended for good, also together with the last records. An error of [Retry] has the split opened again.
+	Next(ctx context.Context, b *Batch[K, V]) error
+
+	// Confirm says that everything up to a position is durable in the flow, so that the system may forget it. It is a hint: it may
+	// come late, and it is not called for each position. An error ends the cursor as one of Next does.
+	Confirm(ctx context.Context, p dataflow.Position) error
+
+	Close() error
+}
+
+// A Receiver receives from a system that forgets what was acknowledged and gives the rest again. One goroutine uses it at a time.
+type Receiver[K comparable, V any] interface {
+	// Receive waits for records and adds them to an empty batch, without positions; keys and values are used, and Bad. Ack is
+	// called when they are durable in the flow.
+	Receive(ctx context.Context, b *Batch[K, V]) (ack func(context.Context) error, err error)
+
+	Close() error
+}
+
+// A Batch is what a cursor has read, in columns. It is reused: a cursor does not keep it, and what it adds may be changed by the
+// cursor's next call of Next.
+type Batch[K comparable, V any] struct {
+	Keys   []K
+	Values []V
+	At     []dataflow.Position // of the records; they grow, also from batch to batch
+	Bad    []Poison            // records that could not be decoded, with positions of their own
+
+	// End is up to where the split was read: the position of the last record, or a later one if what follows gave no record.
+	End dataflow.Position
+	// EndTime is when the record at End was written, if the system says so.
+	EndTime time.Time
+	// Behind is how many records wait behind End, -1 if that is not known.
+	Behind int64
+}
+
+// Reset empties the batch.
+func (b *Batch[K, V]) Reset() {
+	clear(b.Values)
+	clear(b.Bad)
+	b.Keys, b.Values, b.At, b.Bad = b.Keys[:0], b.Values[:0], b.At[:0], b.Bad[:0]
+	b.End, b.EndTime, b.Behind = dataflow.Position{}, time.Time{}, -1
+}
+
+// Add adds a record, and moves End to it.
+func (b *Batch[K, V]) Add(k K, v V, at dataflow.Position) {
+	b.Keys, b.Values, b.At, b.End = append(b.Keys, k), append(b.Values, v), append(b.At, at), at
+}
+
+// AddBad adds a record that could not be decoded, and moves End to it. Raw is copied, and cut after [MaxRaw] bytes.
+func (b *Batch[K, V]) AddBad(s Split, at dataflow.Position, raw []byte, cause error) {
+	p := Poison{Split: s.ID, At: at, Cause: cause.Error(), Cut: len(raw) > MaxRaw}
+	p.Raw = append(p.Raw, raw[:min(len(raw), MaxRaw)]...)
+	b.Bad, b.End = append(b.Bad, p), at
+}
+
+// MaxRaw is how many bytes of a record that could not be decoded are kept.
+const MaxRaw = 64 << 10
+
+// A Poison is a record that could not be decoded, or a range of records that a split no longer has.
+type Poison struct {
+	Split string // its ID
+	At    dataflow.Position
+	Raw   []byte // what there is of it, or the first [MaxRaw] bytes
+	Cut   bool   // whether there were more
+	Cause string
+}
+
+// ErrGap says that a split no longer has what comes after a position: it was deleted by age, truncated or lost. It is what an
+// error of [Reader].Open wraps that says which positions are missing.
+var ErrGap = errors.New("connect: records that were not read are gone")
+
+// ErrRekeyed says that records of one key may be in more than one split from now on, although [ByKey] says that they are not.
+var ErrRekeyed = errors.New("connect: records of a key may be in several splits now")
+
+// Retry marks an error as one that passes: the split or lane is opened again after a while, and nothing is lost. It returns nil
+// for nil.
+func Retry(err error) error {
+	if err == nil {
+		return nil
+	}
+	return retried{err}
+}
+
+type retried struct{ error }
+
+func (e retried) Unwrap() error { return e.error }
+
+// passes reports whether somebody marked the error with [Retry].
+func passes(err error) bool { return errors.As(err, new(retried)) }

@@ -1,0 +1,80 @@
+package connect
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// A Source is a system that is read, with what can be believed of it: O is the order within a key, and R whether a record comes
+// more than once. Who implements a [Reader] or [Receiver] does not choose them; the constructors do.
+type Source[K comparable, V any, O dataflow.Order, R dataflow.Retries] struct {
+	_        [0]func(K, V, O, R)
+	reader   Reader[K, V]
+	receiver Receiver[K, V]
+	why      dataflow.NonDet
+}
+
+// BySplit is a source of which each record has its split's name as its key, whatever key the reader gives it. So what is said of
+// the order within a key holds for any reader. Behind it, window.StampKeyed has a mark for each split.
+func BySplit[K comparable, V any](r Reader[K, V]) Source[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce] {
+	return Source[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{reader: bySplit[K, V]{r}}
+}
+
+// Whole is a source with one split: a file, a slot of a database, a stream. Its elements are in one order. A second split is an
+// error, unless it comes in place of the first one.
+func Whole[V any](r Reader[struct{}, V]) Source[struct{}, V, dataflow.TotalOrder, dataflow.ExactlyOnce] {
+	return Source[struct{}, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{reader: r}
+}
+
+// ByKey is a source of which all records of a key are in one split. Nothing checks that: the reason says why it holds, such as
+// who divides the keys of a topic between its partitions, and that their number stays as it is.
+func ByKey[K comparable, V any](r Reader[K, V], why dataflow.NonDet) Source[K, V, dataflow.TotalOrder, dataflow.ExactlyOnce] {
+	return Source[K, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{reader: r, why: why}
+}
+
+// Unordered is a source of which nothing is said but that each record comes once.
+func Unordered[K comparable, V any](r Reader[K, V]) Source[K, V, dataflow.NoOrder, dataflow.ExactlyOnce] {
+	return Source[K, V, dataflow.NoOrder, dataflow.ExactlyOnce]{reader: r}
+}
+
+// Delivered is a source whose records may come again.
+func Delivered[K comparable, V any](r Receiver[K, V]) Source[K, V, dataflow.NoOrder, dataflow.AtLeastOnce] {
+	return Source[K, V, dataflow.NoOrder, dataflow.AtLeastOnce]{receiver: r}
+}
+
+// Weaken forgets that a source is ordered.
+func Weaken[K comparable, V any, R dataflow.Retries](s Source[K, V, dataflow.TotalOrder, R]) Source[K, V, dataflow.NoOrder, R] {
+	return Source[K, V, dataflow.NoOrder, R]{reader: s.reader, receiver: s.receiver, why: s.why}
+}
+
+// A bySplit is a reader whose keys are the names of splits.
+type bySplit[K comparable, V any] struct{ Reader[K, V] }
+
+func (r bySplit[K, V]) Open(ctx context.Context, s Split, after dataflow.Position) (Cursor[string, V], error) {
+	c, err := r.Reader.Open(ctx, s, after)
+	if err != nil {
+		return nil, err
+	}
+	return &namedCursor[K, V]{Cursor: c, name: s.String()}, nil
+}
+
+type namedCursor[K comparable, V any] struct {
+	Cursor[K, V]
+	name string
+	read Batch[K, V]
+}
+
+// Next gives the columns of the reader's batch to b, and takes those of b for the next one.
+func (c *namedCursor[K, V]) Next(ctx context.Context, b *Batch[string, V]) error {
+	c.read.Reset()
+	err := c.Cursor.Next(ctx, &c.read)
+	for range c.read.Values {
+		b.Keys = append(b.Keys, c.name)
+	}
+	b.Values, c.read.Values = c.read.Values, b.Values
+	b.At, c.read.At = c.read.At, b.At
+	b.Bad, c.read.Bad = c.read.Bad, b.Bad
+	b.End, b.EndTime, b.Behind = c.read.End, c.read.EndTime, c.read.Behind
+	return err
+}

@@ -40,3 +40,28 @@ func ExampleOutputPort_Receive() {
 	// handled 3
 	// <nil>
 }
+
+// A reader that keeps the number of the last element with what it makes of them handles each once, also when elements come again.
+func ExampleOutputPort_ReceiveBatch() {
+	flow := dataflow.New()
+	in, numbers := dataflow.Input[int](dataflow.At[Station](flow), "numbers")
+	out := dataflow.Output(numbers, "all")
+	dataflow.Start(context.Background(), flow)
+	in.SendBatch(context.Background(), []int{10, 20, 30})
+
+	sum, last := 0, uint64(0) // in one transaction, where they are kept
+	for last < 3 {
+		b, err := out.ReceiveBatch(context.Background(), 100)
+		if err != nil {
+			break
+		}
+		for i, n := range b.Elements {
+			if number := b.First + uint64(i); number > last {
+				sum, last = sum+n, number
+			}
+		}
+		b.Ack()
+	}
+	fmt.Println(sum, last)
+	// Output: 60 3
+}

@@ -263,7 +263,7 @@ func TestNilContext(t *testing.T) {
 		"KeyedInputPort.SendBatch": func() { keyed.SendBatch(none, nil, nil) }, "KeyedInputPort.SendSeq": func() { keyed.SendSeq(none, nil) },
 		"KeyedInputPort.SendBatchNumbered": func() { keyed.SendBatchNumbered(none, 1, nil, nil) }, "InputPort.SendSeq": func() { in.SendSeq(none, nil) },
 		"SharedKeyedInputPort.SendBatch": func() { sharedKeyed.SendBatch(none, nil, nil) }, "EntryInputPort.PutBatch": func() { put.PutBatch(none, nil, nil) },
-		"InputPort.SendBatchAt": func() { in.SendBatchAt(none, nil, nil) }, "SharedInputPort.SendBatchAt": func() { shared.SendBatchAt(none, "", nil, nil) },
+		"InputPort.SendBatchAt": func() { in.SendBatchAt(none, "", nil, nil) }, "SharedInputPort.SendBatchAt": func() { shared.SendBatchAt(none, "", nil, nil) },
 		"KeyedInputPort.SendBatchAt": func() { keyed.SendBatchAt(none, "", nil, nil, nil) }, "Sender.SendBatchAt": func() { sender.SendBatchAt(none, nil, nil) },
 		"SharedKeyedInputPort.SendBatchAt": func() { sharedKeyed.SendBatchAt(none, "", nil, nil, nil) },
 		"OutputPort.Next":                  func() { out.Next(none) }, "OutputPort.All": func() { out.All(none) },

@@ -123,6 +123,38 @@ func (d Delivery[T]) Ack() {
 	d.ack()
 }
 
+// ReceiveBatch is [OutputPort.Receive] of up to most elements at once: those that are there, one at least, of one partition of the
+// output's location and in its order. It is for a reader who keeps how far it is: the numbers of a partition's elements are the
+// same after a restart.
+func (p *OutputPort[T]) ReceiveBatch(ctx context.Context, most int) (Batch[T], error) {
+	out := made(p.out(), "dataflow.OutputPort")
+	if ctx == nil {
+		engine.NilContext("dataflow.OutputPort.ReceiveBatch")
+	}
+	r, err := out.ReceiveRun(ctx, max(most, 1))
+	if err != nil {
+		return Batch[T]{}, err
+	}
+	return Batch[T]{Elements: r.Elements, Partition: r.Partition, First: r.First, Given: r.Given, ack: r.Ack}, nil
+}
+
+// A Batch is elements of an [OutputPort] that its reader acknowledges together.
+type Batch[T any] struct {
+	Elements  []T
+	Partition int    // number, over all locations; 0 in memory
+	First     uint64 // the first element has this number, the next one the next; those of a partition begin with 1
+	Given     uint64 // how many elements the partition had given to the output when the batch was received
+	ack       func()
+}
+
+// Ack says that the elements were handled; see [Delivery.Ack].
+func (b Batch[T]) Ack() {
+	if b.ack == nil {
+		engine.Unmade("dataflow.Batch", "batches come from dataflow.OutputPort.ReceiveBatch")
+	}
+	b.ack()
+}
+
 // All iterates over the elements until the flow or ctx ends. [App.Err] says whether
 // the flow failed.
 func (p *OutputPort[T]) All(ctx context.Context) iter.Seq[T] {

@@ -11,7 +11,7 @@ import (
 // Positions grow, and may have gaps. Major decides, and Minor among those with the same Major, for what has a place within a
 // larger unit; most have a Minor of zero. A Major of 1<<64 - 1 is none.
 //
-// A number of [InputPort.SendNumbered] is the Position with that Major.
+// A number of [SharedInputPort.SendNumbered] is the Position with that Major.
 type Position struct{ Major, Minor uint64 }
 
 // After reports whether p is behind q.
@@ -25,17 +25,18 @@ func numbering(at []Position) port.Numbering {
 }
 
 // SendBatchAt is SendBatch for a sender whose elements have positions, so that an element that is sent again is taken once:
-// xs[i] is taken only if at[i] is behind every position before, as of [InputPort.SendNumbered]. It returns how many of the
-// elements were accepted, now or before. Positions that do not grow within the batch are an error, and nothing is sent. It
-// panics if at and xs have different lengths.
-func (p *InputPort[T]) SendBatchAt(ctx context.Context, at []Position, xs []T) (int, error) {
+// xs[i] is taken only if at[i] is behind every position before that was sent under the same name, as of
+// [SharedInputPort.SendNumbered]. There is one sender at a time, and it may send under several names, as one does that reads a
+// file, and then another one. It returns how many of the elements were accepted, now or before. Positions that do not grow within
+// the batch are an error, and nothing is sent. It panics if at and xs have different lengths.
+func (p *InputPort[T]) SendBatchAt(ctx context.Context, sender string, at []Position, xs []T) (int, error) {
 	in := made(p.in(), "dataflow.InputPort")
 	if ctx == nil {
 		engine.NilContext("dataflow.InputPort.SendBatchAt")
 	}
 	engine.SamePositions("dataflow.InputPort.SendBatchAt", len(at), len(xs))
 	in.Turns++
-	return in.SendBatchAt(ctx, numbering(at), xs)
+	return in.SendBatchBy(ctx, sender, numbering(at), xs)
 }
 
 // SendBatchAt is SendBatch for senders whose elements have positions, which are compared with those of the sender with that

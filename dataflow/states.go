@@ -36,8 +36,8 @@ func EachState[K comparable, S any](ctx context.Context, app Remembering, from S
 	return app.VisitStates(ctx, reflect.TypeFor[K](), reflect.TypeFor[S](), from, most, func(key, state any) { do(key.(K), state.(*S)) })
 }
 
-// StateOf calls do with what the one operator that has keys of type K and values of type S remembers of a key, if it does, and
-// reports whether. It is as [EachState] in everything else.
+// StateOf calls do with what operators that have keys of type K and values of type S remember of a key, and reports whether one
+// does. If several operators do, do is called for each. It is as [EachState] in everything else.
 func StateOf[K comparable, S any](ctx context.Context, app Remembering, key K, do func(state *S)) (found bool, err error) {
 	engine.Given("dataflow.StateOf", do)
 	return app.VisitState(ctx, key, reflect.TypeFor[S](), func(state any) { do(state.(*S)) })
@@ -60,13 +60,19 @@ func (a *App) VisitStates(ctx context.Context, key, state reflect.Type, from Sta
 // VisitState is [StateOf] for types that are known when the program runs.
 func (a *App) VisitState(ctx context.Context, key any, state reflect.Type, do func(state any)) (found bool, err error) {
 	g := a.graph()
-	m, err := lookup.MachineOf(g, reflect.TypeOf(key), state)
-	if err != nil {
-		return false, err
+	all, err := lookup.MachinesOf(g, reflect.TypeOf(key), state)
+	for _, m := range all {
+		s := g.Locations[m.Location]
+		if !s.Between(ctx, func() { found = m.Find(s, key, do) || found }) {
+			return false, inStep(ctx, s)
+		}
 	}
-	s := g.Locations[m.Location]
-	if !s.Between(ctx, func() { found = m.Find(s, key, do) }) {
-		return false, inStep(ctx, s)
-	}
-	return found, nil
+	return found, err
+}
+
+// Owns reports whether the elements that a partition gives to outputs come to this process: of a flow in memory they do. See
+// [Batch].
+func (a *App) Owns(partition int) bool {
+	a.graph()
+	return partition == 0
 }

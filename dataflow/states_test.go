@@ -105,10 +105,10 @@ func TestEachStateMisuse(t *testing.T) {
 		}
 	}
 	_, _, err := dataflow.EachState(t.Context(), app, dataflow.StatePlace{}, 1, func(int, *tab) { t.Error("was called") })
-	visit(err, "0 operators remember values of type dataflow_test.tab under keys of type int")
+	visit(err, "no operator remembers values of type dataflow_test.tab under keys of type int")
 	_, err = dataflow.StateOf(t.Context(), app, "x", func(*booking) { t.Error("was called") })
-	visit(err, "0 operators")
-	_, err = dataflow.StateOf(t.Context(), app, "x", func(*int) { t.Error("was called") })
+	visit(err, "no operator")
+	_, _, err = dataflow.EachState(t.Context(), app, dataflow.StatePlace{}, 1, func(string, *int) { t.Error("was called") })
 	visit(err, "3 operators remember values of type int")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

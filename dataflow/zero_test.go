@@ -31,6 +31,7 @@ func TestZeroValues(t *testing.T) {
 		"EntryOutputPort":     {new(dataflow.EntryOutputPort[int, int]), true},
 		"SingletonOutputPort": {new(dataflow.SingletonOutputPort[int]), true},
 		"OptionalOutputPort":  {new(dataflow.OptionalOutputPort[int]), true},
+		"Batch":               {dataflow.Batch[int]{}, true},
 		"Delivery":            {dataflow.Delivery[int]{}, true},
 		"Recording":           {new(dataflow.Recording), false}, "Recorder": {new(dataflow.Recorder), true}, "View": {dataflow.View[int, int]{}, false},
 		"Entry": {dataflow.Entry[int, int]{}, false}, "Position": {dataflow.Position{}, false}, "Pair": {dataflow.Pair[int, int]{}, false},

@@ -27,7 +27,7 @@ func (s Split) String() string {
 
 // A Reader reads a system whose records can be read again from a position. Its methods may be called by any number of goroutines.
 type Reader[K comparable, V any] interface {
-	// Splits returns the splits that there are now. It is called again from time to time. One that is no longer returned is
+	// Splits returns the splits that there are now. It is called again every [Options].Discover. One that is no longer returned is
 	// read to its end.
 	Splits(ctx context.Context) ([]Split, error)
 
@@ -100,7 +100,7 @@ func (b *Batch[K, V]) AddBad(s Split, at dataflow.Position, raw []byte, cause er
 // MaxRaw is how many bytes of a record that could not be decoded are kept.
 const MaxRaw = 64 << 10
 
-// A Poison is a record that could not be decoded, or a range of records that a split no longer has.
+// A Poison is a record that could not be decoded, or a range of records that a split no longer has: see [Options].SkipGaps.
 type Poison struct {
 	Split string // its ID
 	At    dataflow.Position

@@ -124,15 +124,21 @@ func (a *App[P]) VisitStates(
 // process has.
 func (a *App[P]) VisitState(ctx context.Context, key any, state reflect.Type, do func(state any)) (found bool, err error) {
 	c := a.made()
-	m, err := lookup.MachineOf(c.facade, reflect.TypeOf(key), state)
-	if err != nil {
-		return false, err
-	}
-	first, n := c.layout.all(m.Location)
-	for p := first; p < first+n && !found; p++ {
-		if err := c.between(ctx, p, func(s *engine.Location) { found = m.Find(s, key, do) }); err != nil {
-			return false, err
+	all, err := lookup.MachinesOf(c.facade, reflect.TypeOf(key), state)
+	for _, m := range all {
+		first, n := c.layout.all(m.Location)
+		for p := first; p < first+n; p++ {
+			if err := c.between(ctx, p, func(s *engine.Location) { found = m.Find(s, key, do) || found }); err != nil {
+				return false, err
+			}
 		}
 	}
-	return found, nil
+	return found, err
+}
+
+// Owns reports whether this process owns a partition, by its number over all locations: whether the elements that the partition
+// gives to outputs come to this process. It may know of a change a moment later.
+func (a *App[P]) Owns(partition int) bool {
+	c := a.made()
+	return partition >= 0 && partition < len(c.door.partitions) && c.door.partitions[partition].isOwned()
 }

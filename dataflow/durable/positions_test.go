@@ -68,7 +68,7 @@ func (p *positioned) sendAt(ctx context.Context, at []dataflow.Position, ks, vs 
 			if p.one == nil {
 				return len(vs), nil
 			}
-			return p.one.SendBatchAt(ctx, at, vs)
+			return p.one.SendBatchAt(ctx, "reader", at, vs)
 		},
 		"shared": func() (int, error) {
 			if p.shared == nil {
@@ -185,7 +185,7 @@ func TestPositionsGrow(t *testing.T) {
 		{{Major: 1}, {Major: 1}}, {{Major: 2}, {Major: 1}}, {{Major: 1, Minor: 2}, {Major: 1, Minor: 1}}, {{Major: 1}, {Major: 1<<64 - 1}},
 	} {
 		for name, send := range map[string]func() (int, error){
-			"one":     func() (int, error) { return p.one.SendBatchAt(ctx, at, []int{1, 2}) },
+			"one":     func() (int, error) { return p.one.SendBatchAt(ctx, "reader", at, []int{1, 2}) },
 			"shared":  func() (int, error) { return p.shared.SendBatchAt(ctx, "s", at, []int{1, 2}) },
 			"keyed":   func() (int, error) { return p.keyed.SendBatchAt(ctx, "s", at, []int{1, 2}, []int{1, 2}) },
 			"by key":  func() (int, error) { return p.byKey.SendBatchAt(ctx, "s", at, []int{1, 2}, []int{1, 2}) },

@@ -28,10 +28,9 @@ func within(value any) any {
 	}
 }
 
-// MachineOf returns where a graph remembers values of type state under keys of type key. The error says that there is no
-// such operator, or that several are.
-func MachineOf(g *engine.Graph, key, state reflect.Type) (m Machine, err error) {
-	found := 0
+// MachinesOf returns where a graph remembers values of type state under keys of type key. The error says that there is no
+// such operator.
+func MachinesOf(g *engine.Graph, key, state reflect.Type) (all []Machine, err error) {
 	for l, s := range g.Locations {
 		for _, op := range s.Ops {
 			for i, x := range op.States {
@@ -40,16 +39,27 @@ func MachineOf(g *engine.Graph, key, state reflect.Type) (m Machine, err error) 
 					continue
 				}
 				if reflect.TypeOf(within(reflect.New(k.ValueType()).Interface())).Elem() == state {
-					m = Machine{l, op.Index, i}
-					found++
+					all = append(all, Machine{l, op.Index, i})
 				}
 			}
 		}
 	}
-	if found != 1 {
-		return m, fmt.Errorf("%w: %d operators remember values of type %s under keys of type %s, and one has to", ErrNoState, found, state, key)
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%w: no operator remembers values of type %s under keys of type %s", ErrNoState, state, key)
 	}
-	return m, nil
+	return all, nil
+}
+
+// MachineOf is MachinesOf where there has to be one.
+func MachineOf(g *engine.Graph, key, state reflect.Type) (Machine, error) {
+	all, err := MachinesOf(g, key, state)
+	if err != nil {
+		return Machine{}, err
+	}
+	if len(all) > 1 {
+		return Machine{}, fmt.Errorf("%w: %d operators remember values of type %s under keys of type %s, and one has to", ErrNoState, len(all), state, key)
+	}
+	return all[0], nil
 }
 
 // at calls do with the state of the machine at a location of its graph, or of another one that is like it.

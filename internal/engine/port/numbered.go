@@ -73,14 +73,6 @@ func (in *Input[T]) SendBatchNumbered(ctx context.Context, first uint64, xs []T)
 	return in.sendNumbered(ctx, From(first), xs)
 }
 
-// SendBatchAt is SendBatchNumbered with numbers that grow.
-func (in *Input[T]) SendBatchAt(ctx context.Context, at Numbering, xs []T) (int, error) {
-	if err := at.grows(len(xs)); err != nil {
-		return 0, err
-	}
-	return in.sendNumbered(ctx, at, xs)
-}
-
 func (in *Input[T]) sendNumbered(ctx context.Context, at Numbering, xs []T) (int, error) {
 	if n, ok, err := elsewhere(&in.InputBase, ctx, func() ([]codec.Record, error) { return in.records(xs) }, numberedAs(at)); ok {
 		return n, err

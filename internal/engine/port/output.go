@@ -38,7 +38,7 @@ type Output[T any] struct {
 
 	// of the ports of a flow that runs elsewhere
 	remote  engine.Remote
-	fed     map[int]uint64 // by source: the number of the element to come; held by the feeder
+	fed     map[int]uint64 // by source: the number of the element to come; written by the feeder, with mu held
 	fresh   mark           // of what is in step; held by the feeder
 	marks   []*mark        // of what nobody was told that it was read; guarded by mu
 	reading int            // marks[:reading] are of what is no longer in buf; guarded by mu
@@ -105,6 +105,9 @@ func (out *Output[T]) Forget() {
 func (out *Output[T]) Give() {
 	out.mu.Lock()
 	if out.fresh.left > 0 {
+		if out.fed == nil {
+			out.fed = make(map[int]uint64)
+		}
 		out.fed[out.fresh.source] = out.fresh.number
 		fresh := out.fresh
 		out.marks = append(out.marks, &fresh)
@@ -167,14 +170,19 @@ func (out *Output[T]) Receive(ctx context.Context) (x T, ack func(), err error) 
 	if err != nil || m == nil {
 		return x, func() {}, err
 	}
+	return x, out.acknowledging(m), nil
+}
+
+// acknowledging returns a function that says that what has a mark was handled.
+func (out *Output[T]) acknowledging(m *mark) func() {
 	var acked atomic.Bool
-	return x, func() {
+	return func() {
 		if acked.CompareAndSwap(false, true) {
 			out.mu.Lock()
 			m.open = false
 			out.tell()
 		}
-	}, nil
+	}
 }
 
 // next is Next. If somebody will say when the element was handled, m is the mark that knows it.
@@ -191,16 +199,28 @@ func (out *Output[T]) next(ctx context.Context, acked bool) (x T, m *mark, err e
 
 // wait waits for the next element and returns it.
 func (out *Output[T]) wait(ctx context.Context, acked bool) (x T, m *mark, err error) {
+	err = out.ready(ctx, func() {
+		x = out.buf[out.off]
+		if out.reading < len(out.marks) {
+			m = out.popped(1, acked)
+		}
+		out.pop(1)
+	})
+	return x, m, err
+}
+
+// ready waits until there is an element, and calls take with mu held, which unlocks it.
+func (out *Output[T]) ready(ctx context.Context, take func()) (err error) {
 	out.mu.Lock()
 	if out.off < len(out.buf) {
-		x, m = out.pop(acked)
-		return x, m, nil
+		take()
+		return nil
 	}
 	w := out.loc.Graph.Waiters.Get()
 	out.loc.Enlist(w)
 	for {
 		if out.off < len(out.buf) {
-			x, m = out.pop(acked)
+			take()
 			break
 		}
 		if out.ended {
@@ -222,21 +242,15 @@ func (out *Output[T]) wait(ctx context.Context, acked bool) (x T, m *mark, err e
 		}
 		err = nil
 	}
-	out.loc.Leave(w)
+	out.loc.Leave(w) // with no lock: the location has locks of its own
 	out.loc.Graph.Waiters.Put(w)
-	return x, m, err
+	return err
 }
 
-// pop takes the next element, and its mark if there is one. It is called with mu held and
-// unlocks it.
-func (out *Output[T]) pop(acked bool) (x T, m *mark) {
-	x = out.buf[out.off]
-	var zero T
-	out.buf[out.off] = zero
-	out.off++
-	if out.reading < len(out.marks) {
-		m = out.popped(acked)
-	}
+// pop lets go of the next n elements. It is called with mu held and unlocks it.
+func (out *Output[T]) pop(n int) {
+	clear(out.buf[out.off : out.off+n])
+	out.off += n
 	if out.off < len(out.buf) {
 		out.readers.Signal() // for another reader
 	}
@@ -248,7 +262,39 @@ func (out *Output[T]) pop(acked bool) (x T, m *mark) {
 	if resume {
 		out.loc.Resume()
 	}
-	return x, m
+}
+
+// A Run is elements of an output that come one after another from one partition.
+type Run[T any] struct {
+	Elements  []T
+	Partition int
+	First     uint64 // number of the first one, counted from 1
+	Given     uint64 // how many the partition has given
+	Ack       func() // they were handled
+}
+
+// ReceiveRun is Receive of up to most elements of one partition, without waiting for more than one.
+func (out *Output[T]) ReceiveRun(ctx context.Context, most int) (r Run[T], err error) {
+	if out.loc.Simulated() {
+		x, _, err := out.next(ctx, true)
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		n := out.gone + uint64(out.off)
+		return Run[T]{Elements: []T{x}, First: n, Given: n, Ack: func() {}}, err
+	}
+	err = out.ready(ctx, func() {
+		n := min(most, len(out.buf)-out.off)
+		r.First, r.Given, r.Ack = out.gone+uint64(out.off)+1, out.gone+uint64(len(out.buf)), func() {}
+		if out.reading < len(out.marks) {
+			m := out.marks[out.reading]
+			n = min(n, m.left)
+			r.Partition, r.First, r.Given = m.source, m.number-uint64(m.left)+1, out.fed[m.source]
+			r.Ack = out.acknowledging(out.popped(n, true))
+		}
+		r.Elements = append(r.Elements, out.buf[out.off:out.off+n]...)
+		out.pop(n)
+	})
+	return r, err
 }
 
 // A flow that runs elsewhere keeps what its outputs gave until it is told that readers have
@@ -263,16 +309,16 @@ type mark struct {
 	given  bool   // Next has returned some, and nobody has come back since
 }
 
-// popped notes, with mu held, that somebody has the next element.
-func (out *Output[T]) popped(acked bool) *mark {
+// popped notes, with mu held, that somebody has the next n elements, which have one mark.
+func (out *Output[T]) popped(n int, acked bool) *mark {
 	m := out.marks[out.reading]
-	if acked && m.left > 1 { // it has a mark of its own
-		one := &mark{source: m.source, number: m.number - uint64(m.left) + 1, left: 1, given: m.given}
-		m.left, m.given = m.left-1, false
+	if acked && m.left > n { // they have a mark of their own
+		one := &mark{source: m.source, number: m.number - uint64(m.left-n), left: n, given: m.given}
+		m.left, m.given = m.left-n, false
 		out.marks = slices.Insert(out.marks, out.reading, one)
 		m = one
 	}
-	if m.left--; m.left == 0 {
+	if m.left -= n; m.left == 0 {
 		out.reading++
 	}
 	if acked {

@@ -217,9 +217,6 @@ func (out *Output[T]) Feed(d *codec.Decoder, c codec.Codec, source int) {
 	if d.Err != nil {
 		return
 	}
-	if out.fed == nil {
-		out.fed = make(map[int]uint64)
-	}
 	// What is fed again after a change of owners, and was not read yet, is here already.
 	if have := out.fed[source]; have > first {
 		again := int(min(have-first, uint64(n)))

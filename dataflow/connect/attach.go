@@ -1,0 +1,260 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// An App is a flow that runs: a dataflow.App or a durable.App.
+type App interface {
+	dataflow.Remembering
+	Done() <-chan struct{}
+	Owns(partition int) bool
+}
+
+// Options say how a source is read. The zero value is usable.
+type Options struct {
+	// Discover is how often the splits of the source are asked for, 30 seconds if it is zero.
+	Discover time.Duration
+	// Floor is how often it is made durable how far a split was read, a second if it is zero. A crash repeats what came since.
+	Floor time.Duration
+	// Version names what the source makes of a record: its key, above all. A record that gets another key may go to another
+	// partition, which does not know that the record was taken. So where the version is another one than before, a split is read on
+	// only if its pump was stopped in order before; else it ends with [ErrVersion].
+	Version string
+	// DeadLetters takes records that could not be decoded. Without it, the first one ends its split.
+	DeadLetters *DeadLetterPort
+	// MostBad is how many records in a row may be bad, 1,000 if it is zero: more end the split, since it is not the records that
+	// are wrong then.
+	MostBad int
+	// SkipGaps goes on behind records that the source no longer has, with a dead letter that says which, where a split would end
+	// with [ErrGap]. It needs DeadLetters, and a reader that can be opened at the zero position then.
+	SkipGaps bool
+	// OnError hears of each error of a split, also of those after which it is tried again. It is called by the goroutine of the split.
+	OnError func(s Split, err error)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Discover <= 0 {
+		o.Discover = 30 * time.Second
+	}
+	if o.Floor <= 0 {
+		o.Floor = time.Second
+	}
+	if o.MostBad <= 0 {
+		o.MostBad = 1000
+	}
+	if o.OnError == nil {
+		o.OnError = func(Split, error) {}
+	}
+	return o
+}
+
+// ErrVersion says that [Options].Version is not that with which a split was read, and that its pump did not stop in order.
+var ErrVersion = errors.New("connect: the split was read by another version, which did not stop in order")
+
+// ErrOrder says that a connector is wrong: its positions do not grow.
+var ErrOrder = errors.New("connect: positions of a split have to grow")
+
+// Pumps read the splits of a source and send their records to a port. Their methods may be called by any number of goroutines.
+type Pumps struct {
+	cancel context.CancelCauseFunc // ends reading
+	abort  context.CancelFunc      // ends sending
+	done   chan struct{}
+
+	mu     sync.Mutex
+	err    error
+	splits map[string]*meter // by ID
+}
+
+// Attach reads a source and sends its records to a port, until ctx ends, the flow ends, or [Pumps.Stop] is called. It closes the
+// source's reader then. The error is that of the first look for splits.
+//
+// A split is read by one goroutine, in the process that owns the partition where its floor is kept, and by another process within
+// a second of a takeover. For a moment two may read it, which does no harm. Each batch is durable before the next one is sent.
+func Attach[K comparable, V any, O dataflow.Order, R dataflow.Retries](ctx context.Context, app App, src Source[K, V, O, R], port *Port[K, V, O, R], opts Options) (*Pumps, error) {
+	if src.reader == nil && src.receiver == nil {
+		panic("connect.Attach: sources come from BySplit, Whole, ByKey, Unordered and Delivered")
+	}
+	if port == nil || port.send == nil {
+		panic("connect.Attach: ports come from Input, WholeInput, UnorderedInput, DeliveredInput and EntryPort")
+	}
+	if opts.SkipGaps && opts.DeadLetters == nil {
+		panic("connect.Attach: Options.SkipGaps without Options.DeadLetters: nobody would hear of what is skipped")
+	}
+	sending, abort := context.WithCancel(ctx)
+	reading, cancel := context.WithCancelCause(sending)
+	p := &Pumps{cancel: cancel, abort: abort, done: make(chan struct{}), splits: make(map[string]*meter)}
+	if src.receiver != nil {
+		r := &receiving[K, V]{inlet: port.inlet, pumps: p, receiver: src.receiver, opts: opts.withDefaults(), sending: sending}
+		go r.run(reading, app)
+		return p, nil
+	}
+	a := &attached[K, V]{
+		inlet: port.inlet, pumps: p, app: app, reader: src.reader, opts: opts.withDefaults(), sending: sending, pumped: make(map[string]*pumped),
+	}
+	splits, err := src.reader.Splits(ctx)
+	if err != nil && !passes(err) {
+		cancel(nil)
+		return nil, errors.Join(fmt.Errorf("connect: %s: looking for splits: %w", port.input, err), src.reader.Close())
+	}
+	go a.run(reading, splits)
+	return p, nil
+}
+
+// Stop stops reading: what is being sent is sent, each split's floor is where it was read to, and the source is closed. So it goes
+// on there later, without repeats. The flow goes on. If ctx ends first, what is being sent is given up, and Stop returns its cause.
+func (p *Pumps) Stop(ctx context.Context) error {
+	p.cancel(errStopped)
+	select {
+	case <-p.done:
+		return p.Err()
+	case <-ctx.Done():
+		p.abort()
+		return context.Cause(ctx)
+	}
+}
+
+var errStopped = errors.New("connect: stopped")
+
+// Done is closed when nothing is read any more.
+func (p *Pumps) Done() <-chan struct{} { return p.done }
+
+// Err returns why nothing is read any more, once [Pumps.Done] is closed, and nil if that was in order. Why a split ended, while
+// others go on, is in [Pumps.Status].
+func (p *Pumps) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+func (p *Pumps) end(err error) {
+	p.abort()
+	p.mu.Lock()
+	p.err = err
+	p.mu.Unlock()
+	close(p.done)
+}
+
+// An attached source has a pump for each split that this process reads.
+type attached[K comparable, V any] struct {
+	inlet[K, V]
+	pumps   *Pumps
+	app     App
+	reader  Reader[K, V]
+	opts    Options
+	sending context.Context // ends later than that of reading, if what is being sent is to be sent
+	pumped  map[string]*pumped
+	group   sync.WaitGroup
+}
+
+// A pumped split is one that this process has heard of, with its pump if there is or was one.
+type pumped struct {
+	stop context.CancelCauseFunc
+	done chan struct{}
+	*meter
+}
+
+// looks is how often it is looked which splits this process reads: how long a takeover takes beside that of the partition.
+const looks = 250 * time.Millisecond
+
+// lookWithin bounds how long a look waits for a location in the middle of a step.
+const lookWithin = 5 * time.Second
+
+func (a *attached[K, V]) run(ctx context.Context, splits []Split) {
+	failed := a.watch(ctx, splits)
+	a.pumps.cancel(errStopped)
+	a.group.Wait()
+	if err := a.reader.Close(); err != nil && failed == nil {
+		failed = fmt.Errorf("connect: %s: closing the source: %w", a.input, err)
+	}
+	a.pumps.end(failed)
+}
+
+// watch keeps a pump running for each split that this process has to read, until ctx or the flow ends.
+func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
+	tick := time.NewTicker(looks)
+	defer tick.Stop()
+	for discovered := time.Now(); ; {
+		for _, s := range splits {
+			if err := a.place(ctx, s); err != nil && ctx.Err() == nil {
+				a.opts.OnError(s, err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-a.app.Done():
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+		if time.Since(discovered) < a.opts.Discover {
+			continue
+		}
+		discovered = time.Now()
+		now, err := a.reader.Splits(ctx)
+		switch {
+		case err == nil:
+			splits = now
+		case ctx.Err() != nil:
+			return nil
+		case passes(err):
+			a.opts.OnError(Split{}, err)
+		default:
+			return fmt.Errorf("connect: %s: looking for splits: %w", a.input, err)
+		}
+	}
+}
+
+// place starts the pump of a split that this process has to read, and stops that of one that another process has.
+func (a *attached[K, V]) place(ctx context.Context, s Split) error {
+	r := a.pumped[s.ID]
+	if r != nil && r.ended() {
+		return nil
+	}
+	looking, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	var f floor
+	here, err := dataflow.StateOf(looking, a.app, place{a.input, s.ID}, func(x *floor) { f = *x })
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		r = &pumped{meter: a.pumps.meter(s)}
+		a.pumped[s.ID] = r
+		if !here {
+			// Whoever has the partition of this record reads the split, and finds out by having it.
+			return a.floors.Send(looking, place{a.input, s.ID}, floor{New: true})
+		}
+	}
+	if !here {
+		if r.stop != nil {
+			r.stop(errElsewhere)
+		}
+		return nil
+	}
+	if r.done != nil {
+		select {
+		case <-r.done:
+		default:
+			return nil
+		}
+	}
+	reading, stop := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	r.stop, r.done = stop, done
+	p := &pump[K, V]{attached: a, split: s, floor: f, meter: r.meter}
+	a.group.Go(func() {
+		defer close(done)
+		defer stop(nil)
+		p.run(reading)
+	})
+	return nil
+}
+
+var errElsewhere = errors.New("connect: another process reads the split")

@@ -1,0 +1,370 @@
+package connecttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+// A Source is a system with known content, and knobs for what may happen to it.
+type Source[K comparable, V any] struct {
+	Reader connect.Reader[K, V]
+	// Want is what is in each split, by its name, without records that cannot be decoded. There are two records at least, and no two
+	// of the source are equal.
+	Want map[string][]V
+	// Bad is how many records of each split cannot be decoded.
+	Bad int
+	// Forget has the system forget what is up to a position of a split, the first ones at least; nil if it never does.
+	Forget func(split string, upTo dataflow.Position)
+	// Remake deletes all and makes it again with other content; nil if that cannot be.
+	Remake func()
+	// Equal compares records; reflect.DeepEqual does if it is nil.
+	Equal func(a, b V) bool
+}
+
+// patience bounds waiting for what has to come.
+const patience = time.Minute
+
+// silence is how long nothing comes behind the last record before that is believed.
+const silence = 100 * time.Millisecond
+
+// Reader runs the cases of a reader, each with a source of its own. Of [connect.Reader] it does not call Close, which the function
+// leaves to the test's cleanup, but through [connect.Attach].
+func Reader[K comparable, V any](t *testing.T, source func(t *testing.T) Source[K, V]) {
+	run := func(name string, f func(t *testing.T, s Source[K, V])) {
+		t.Run(name, func(t *testing.T) {
+			s := source(t)
+			if s.Equal == nil {
+				s.Equal = func(a, b V) bool { return reflect.DeepEqual(a, b) }
+			}
+			f(t, s)
+		})
+	}
+	run("all records come in order, at positions that grow", testAll)
+	run("it goes on behind each position", testGoesOn)
+	run("what was forgotten is a gap", testGap)
+	run("what was made again is another split", testRemade)
+	run("a cursor ends with its context", testContext)
+	run("a flow that crashes has each record once", testCrashes)
+	run("two readers at once do no harm", testTwo)
+}
+
+func testAll[K comparable, V any](t *testing.T, s Source[K, V]) {
+	for _, split := range splits(t, s) {
+		got := s.read(t, split, dataflow.Position{}, len(s.Want[split.String()]), s.Bad)
+		s.same(t, split.String(), got.values, s.Want[split.String()])
+		if got.bad != s.Bad {
+			t.Errorf("%s: %d records cannot be decoded, want %d", split, got.bad, s.Bad)
+		}
+		last := dataflow.Position{}
+		for i, at := range got.at {
+			if !at.After(last) {
+				t.Fatalf("%s: record %d is at %v, which is not behind %v", split, i, at, last)
+			}
+			last = at
+		}
+	}
+}
+
+func testGoesOn[K comparable, V any](t *testing.T, s Source[K, V]) {
+	for _, split := range splits(t, s) {
+		want := s.Want[split.String()]
+		all := s.read(t, split, dataflow.Position{}, len(want), s.Bad)
+		for range min(20, len(all.at)) {
+			i := rand.IntN(len(all.at))
+			rest := s.read(t, split, all.at[i], len(all.at)-i-1, 0)
+			s.same(t, fmt.Sprintf("%s behind %v", split, all.at[i]), rest.values, want[i+1:])
+			if !slices.Equal(rest.at, all.at[i+1:]) {
+				t.Fatalf("%s: behind %v the records have other positions when they are read again", split, all.at[i])
+			}
+		}
+	}
+}
+
+func testGap[K comparable, V any](t *testing.T, s Source[K, V]) {
+	if s.Forget == nil {
+		t.Skip("the system never forgets")
+	}
+	for _, split := range splits(t, s) {
+		all := s.read(t, split, dataflow.Position{}, len(s.Want[split.String()]), 0)
+		s.Forget(split.String(), all.at[len(all.at)/2])
+		c, err := s.Reader.Open(t.Context(), split, all.at[0])
+		if err == nil {
+			var b connect.Batch[K, V]
+			b.Reset()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			err = c.Next(ctx, &b)
+			cancel()
+			c.Close()
+		}
+		if !errors.Is(err, connect.ErrGap) {
+			t.Errorf("%s: the error is %v, want connect.ErrGap", split, err)
+		}
+	}
+}
+
+func testRemade[K comparable, V any](t *testing.T, s Source[K, V]) {
+	if s.Remake == nil {
+		t.Skip("the system cannot be made again")
+	}
+	before := splits(t, s)
+	s.Remake()
+	for _, split := range splits(t, s) {
+		if slices.ContainsFunc(before, func(x connect.Split) bool { return x.ID == split.ID }) {
+			t.Errorf("%s has the ID %s again", split, split.ID)
+		}
+	}
+}
+
+func testContext[K comparable, V any](t *testing.T, s Source[K, V]) {
+	for _, split := range splits(t, s) {
+		c, err := s.Reader.Open(t.Context(), split, dataflow.Position{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		stop := time.AfterFunc(silence, cancel)
+		var b connect.Batch[K, V]
+		for err == nil {
+			b.Reset()
+			err = c.Next(ctx, &b)
+		}
+		stop.Stop()
+		cancel()
+		if err := c.Close(); err != nil {
+			t.Errorf("%s: closing: %v", split, err)
+		}
+	}
+}
+
+// ports are those of a flow that collects what comes.
+type ports[K comparable, V any] struct {
+	in   *connect.Port[K, V, dataflow.NoOrder, dataflow.ExactlyOnce]
+	dead *connect.DeadLetterPort
+	out  *dataflow.OutputPort[dataflow.Entry[K, V]]
+	bad  *dataflow.OutputPort[dataflow.Entry[string, connect.Poison]]
+}
+
+type collector struct{ dataflow.Process }
+
+func build[K comparable, V any](f *dataflow.Flow) (p ports[K, V]) {
+	at := dataflow.At[collector](f)
+	in, records := connect.UnorderedInput[K, V](at, "records")
+	dead, letters := connect.DeadLetters(at, "letters")
+	p.in, p.dead = in, dead
+	p.out = keyedstream.Output(records, "out")
+	p.bad = keyedstream.Output(letters, "bad")
+	return p
+}
+
+// collect reads a source into a flow whose history crashes after random actions, so many times, until all of it is there, and
+// returns what came, with the letters, in the order of the flow.
+func collect[K comparable, V any](t *testing.T, s Source[K, V], crashes, readers int) (all []V, letters int) {
+	t.Helper()
+	want := 0
+	for _, split := range splits(t, s) {
+		want += len(s.Want[split.String()])
+	}
+	bad := s.Bad * len(s.Want)
+	log := journal.NewMemory(journal.MemoryOptions{})
+	opts := durable.Options{Flow: dataflow.Options{Buffer: want + bad + 1}} // nothing is acknowledged: each start gives all again
+	for ; ; crashes-- {
+		if crashes > 0 {
+			left := 1 + rand.IntN(20)
+			mu := make(chan struct{}, 1)
+			mu <- struct{}{}
+			log.SetHook(func(journal.Action) journal.Fault {
+				<-mu
+				defer func() { mu <- struct{}{} }()
+				left--
+				return journal.Fault{Crash: left == 0}
+			})
+		}
+		all, letters = nil, 0
+		o := opts
+		o.Log = journal.Opened{Log: log}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		app, err := durable.Start(ctx, build[K, V], o)
+		if err == nil {
+			var pumps []*connect.Pumps
+			for range readers {
+				p, err := connect.Attach(ctx, app, connect.Unordered(open[K, V]{s.Reader}), app.Ports.in, connect.Options{Floor: time.Millisecond, DeadLetters: app.Ports.dead})
+				if err != nil {
+					t.Fatal(err)
+				}
+				pumps = append(pumps, p)
+			}
+			done := make(chan int)
+			go func() {
+				n := 0
+				for n < bad {
+					if _, err := app.Ports.bad.Receive(ctx); err != nil {
+						break
+					}
+					n++
+				}
+				done <- n
+			}()
+			for len(all) < want {
+				d, err := app.Ports.out.Receive(ctx)
+				if err != nil {
+					break
+				}
+				all = append(all, d.Value.Value)
+			}
+			letters = <-done
+			if len(all) == want && letters == bad {
+				for _, p := range pumps {
+					if err := p.Stop(ctx); err != nil {
+						t.Error(err)
+					}
+				}
+				// Whatever came twice is there by now.
+				if err := app.Stop(ctx); err != nil && crashes <= 0 {
+					t.Error(err)
+				}
+				for d := range app.Ports.out.All(ctx) {
+					all = append(all, d.Value)
+				}
+				for range app.Ports.bad.All(ctx) {
+					letters++
+				}
+				if crashes <= 0 {
+					cancel()
+					return all, letters
+				}
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("%d of %d records have come, and %d of %d letters", len(all), want, letters, bad)
+			}
+			cancel()
+			<-app.Done()
+			for _, p := range pumps {
+				<-p.Done()
+			}
+		} else if crashes <= 0 {
+			t.Fatal(err)
+		}
+		cancel()
+		log.Crash()
+		log = log.Reopen()
+		log.SetHook(nil)
+	}
+}
+
+// open is a reader that several attach, and the test closes.
+type open[K comparable, V any] struct{ connect.Reader[K, V] }
+
+func (open[K, V]) Close() error { return nil }
+
+func testCrashes[K comparable, V any](t *testing.T, s Source[K, V]) {
+	all, letters := collect(t, s, 20, 1)
+	s.check(t, all, letters)
+}
+
+func testTwo[K comparable, V any](t *testing.T, s Source[K, V]) {
+	all, letters := collect(t, s, 2, 2)
+	s.check(t, all, letters)
+}
+
+// check checks that all records of each split are there once, in their order.
+func (s Source[K, V]) check(t *testing.T, all []V, letters int) {
+	t.Helper()
+	if want := s.Bad * len(s.Want); letters != want {
+		t.Errorf("there are %d dead letters, want %d", letters, want)
+	}
+	want := 0
+	at := make(map[string]int)
+	for _, vs := range s.Want {
+		want += len(vs)
+	}
+	if len(all) != want {
+		t.Errorf("%d records have come, want %d", len(all), want)
+	}
+next:
+	for i, v := range all {
+		for name, vs := range s.Want {
+			if n := at[name]; n < len(vs) && s.Equal(v, vs[n]) {
+				at[name]++
+				continue next
+			}
+		}
+		t.Fatalf("record %d, %+v, comes next in no split: it is there twice, out of order, or what is before it is missing", i, v)
+	}
+}
+
+func (s Source[K, V]) same(t *testing.T, what string, got, want []V) {
+	t.Helper()
+	if !slices.EqualFunc(got, want, s.Equal) {
+		t.Errorf("%s: %d records have come, want %d, or others:\n%s", what, len(got), len(want), cut(got))
+	}
+}
+
+func cut[V any](vs []V) string {
+	s := fmt.Sprintf("%+v", vs)
+	return s[:min(len(s), 2000)]
+}
+
+func splits[K comparable, V any](t *testing.T, s Source[K, V]) []connect.Split {
+	t.Helper()
+	all, err := s.Reader.Splits(t.Context())
+	if err != nil || len(all) != len(s.Want) {
+		t.Fatalf("there are %d splits, want %d (%v)", len(all), len(s.Want), err)
+	}
+	for _, split := range all {
+		if len(s.Want[split.String()]) < 2 {
+			t.Fatalf("less than two records are wanted of split %s", split)
+		}
+	}
+	return all
+}
+
+// A content is what was read of a split.
+type content[V any] struct {
+	values []V
+	at     []dataflow.Position
+	bad    int
+}
+
+// read reads so many records and bad ones behind a position, and what comes at once after them.
+func (s Source[K, V]) read(t *testing.T, split connect.Split, after dataflow.Position, n, bad int) (c content[V]) {
+	t.Helper()
+	cursor, err := s.Reader.Open(t.Context(), split, after)
+	if err != nil {
+		t.Fatalf("%s: opening behind %v: %v", split, after, err)
+	}
+	defer cursor.Close()
+	var b connect.Batch[K, V]
+	for {
+		within := patience
+		if len(c.values) >= n && c.bad >= bad {
+			within = silence
+		}
+		b.Reset()
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		err := cursor.Next(ctx, &b)
+		cancel()
+		c.values, c.at, c.bad = append(c.values, b.Values...), append(c.at, b.At...), c.bad+len(b.Bad)
+		if err != nil {
+			if !errors.Is(err, io.EOF) && ctx.Err() == nil {
+				t.Fatalf("%s: reading behind %v: %v", split, after, err)
+			}
+			return c
+		}
+		if len(b.Keys) != len(b.Values) || len(b.At) != len(b.Values) {
+			t.Fatalf("%s: a batch has %d keys, %d values and %d positions", split, len(b.Keys), len(b.Values), len(b.At))
+		}
+	}
+}

@@ -1,0 +1,364 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// DrainOptions say how an output is written.
+type DrainOptions struct {
+	// Flow and Output name the lanes, so they are the same for as long as the history is kept, and others in each flow and output
+	// that writes to the same system. Drain panics without them.
+	Flow, Output string
+	// Most is how many elements are written at once at most, 1,000 if it is zero. What is there is written without waiting for more.
+	Most int
+	// OnError hears of each error of a lane, also of those after which it is tried again.
+	OnError func(l Lane, err error)
+}
+
+func (o DrainOptions) withDefaults() DrainOptions {
+	if o.Flow == "" || o.Output == "" {
+		panic("connect.Drain: DrainOptions.Flow and Output name the lanes in the sink, and cannot be empty")
+	}
+	if o.Most <= 0 {
+		o.Most = 1000
+	}
+	if o.OnError == nil {
+		o.OnError = func(Lane, error) {}
+	}
+	return o
+}
+
+// Drains write the lanes of an output to a sink. Their methods may be called by any number of goroutines.
+type Drains struct {
+	cancel context.CancelFunc // ends reading the output
+	abort  context.CancelFunc // ends writing
+	done   chan struct{}
+
+	mu    sync.Mutex
+	err   error
+	lanes map[int]*laneMeter
+}
+
+// Drain writes what an output gives to a sink, until the flow has ended and everything is written, ctx ends, or [Drains.Stop] is
+// called. It is the only reader of the output.
+//
+// Each partition is a lane, which is written by the process that owns it, one batch after another, and beside other lanes. An
+// element is kept by the flow until the sink has it. When a process is killed, or the partition moves, the lane is opened again:
+// an [Atomic] sink says what it has, and what the flow gives again of that is dropped.
+//
+// A lane that cannot go on ends, and with it all of Drain: with [ErrGap] if the flow has forgotten elements that the sink does not
+// have, as where the sink was restored from a backup, with [ErrAhead] if it has some that the flow never gave, and with errors of
+// the sink that [Retry] does not mark.
+//
+// The numbers of a flow in memory begin again whenever it starts, so [DrainOptions].Flow is another one each time, or an Atomic
+// sink says ErrAhead.
+func Drain[T any, E Effect](ctx context.Context, app App, out *dataflow.OutputPort[T], sink Sink[T, E], opts DrainOptions) *Drains {
+	opts = opts.withDefaults()
+	writing, abort := context.WithCancel(ctx)
+	reading, cancel := context.WithCancel(writing)
+	d := &Drains{cancel: cancel, abort: abort, done: make(chan struct{}), lanes: make(map[int]*laneMeter)}
+	drain := &drain[T, E]{Drains: d, app: app, sink: sink, opts: opts, writing: writing, batches: make(map[int]chan dataflow.Batch[T])}
+	go drain.run(reading, out)
+	return d
+}
+
+// Stop stops writing: what is being written is written, and the lanes are closed. If ctx ends first, that is given up, and Stop
+// returns its cause. A durable flow keeps what was not written.
+func (d *Drains) Stop(ctx context.Context) error {
+	d.cancel()
+	select {
+	case <-d.done:
+		return d.Err()
+	case <-ctx.Done():
+		d.abort()
+		return context.Cause(ctx)
+	}
+}
+
+// Done is closed when nothing is written any more.
+func (d *Drains) Done() <-chan struct{} { return d.done }
+
+// Err returns why nothing is written any more, once [Drains.Done] is closed, and nil if that was in order.
+func (d *Drains) Err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// fail notes the first error, which ends everything.
+func (d *Drains) fail(err error) {
+	d.mu.Lock()
+	if d.err == nil {
+		d.err = err
+	}
+	d.mu.Unlock()
+	d.cancel()
+}
+
+type drain[T any, E Effect] struct {
+	*Drains
+	app     App
+	sink    Sink[T, E]
+	opts    DrainOptions
+	writing context.Context                // ends later than that of reading, if what is being written is to be written
+	batches map[int]chan dataflow.Batch[T] // of each partition
+	group   sync.WaitGroup
+}
+
+// run reads the output and gives each lane its batches.
+func (d *drain[T, E]) run(ctx context.Context, out *dataflow.OutputPort[T]) {
+	defer close(d.done)
+	defer d.abort()
+	for {
+		b, err := out.ReceiveBatch(ctx, d.opts.Most)
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, io.EOF) {
+				d.fail(fmt.Errorf("connect: %s: %w", d.opts.Output, err))
+			}
+			break
+		}
+		select {
+		case d.lane(ctx, b.Partition) <- b:
+		case <-ctx.Done():
+		}
+	}
+	for _, batches := range d.batches {
+		close(batches)
+	}
+	d.group.Wait()
+}
+
+// lane returns where a partition's batches go.
+func (d *drain[T, E]) lane(ctx context.Context, partition int) chan<- dataflow.Batch[T] {
+	batches, ok := d.batches[partition]
+	if !ok {
+		batches = make(chan dataflow.Batch[T], 4) // so that a lane that is slow for a moment does not hold the others
+		d.batches[partition] = batches
+		l := &lane[T, E]{drain: d, at: Lane{d.opts.Flow, d.opts.Output, partition}, laneMeter: d.meter(partition)}
+		d.group.Go(func() {
+			if err := l.run(ctx, batches); err != nil {
+				d.fail(err)
+			}
+		})
+	}
+	return batches
+}
+
+// A lane writes the batches of a partition.
+type lane[T any, E Effect] struct {
+	*drain[T, E]
+	at Lane
+	*laneMeter
+
+	w    Writer[T, E] // nil while it is not open
+	last uint64       // the sink has elements up to this one
+}
+
+func (l *lane[T, E]) run(ctx context.Context, batches <-chan dataflow.Batch[T]) (err error) {
+	defer func() {
+		if closed := l.close(); closed != nil && err == nil {
+			err = fmt.Errorf("connect: lane %s: closing: %w", l.at, closed)
+		}
+	}()
+	for b := range batches {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := l.handle(ctx, b); err != nil {
+			if l.writing.Err() != nil || errors.Is(err, errLeft) {
+				return nil
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// errLeft says that a lane was left in the middle, since the flow has ended or is about to.
+var errLeft = errors.New("connect: left")
+
+// handle writes a batch and acknowledges it, and again after errors that pass.
+func (l *lane[T, E]) handle(ctx context.Context, b dataflow.Batch[T]) error {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := l.write(b)
+		if err == nil {
+			b.Ack()
+			return nil
+		}
+		if l.writing.Err() != nil {
+			return err
+		}
+		err = fmt.Errorf("connect: lane %s: %w", l.at, err)
+		l.failed(err)
+		l.opts.OnError(l.at, err)
+		if closed := l.close(); closed != nil {
+			l.opts.OnError(l.at, fmt.Errorf("connect: lane %s: closing: %w", l.at, closed))
+		}
+		if !passes(err) && !errors.Is(err, ErrFenced) {
+			return err
+		}
+		if !wait(ctx, pause) || !l.owned(ctx) {
+			return errLeft
+		}
+	}
+}
+
+// owned waits until this process owns the lane's partition: who has taken the lane over is another process that does. It reports
+// false if ctx or the flow ends first.
+func (l *lane[T, E]) owned(ctx context.Context) bool {
+	for !l.app.Owns(l.at.Partition) {
+		select {
+		case <-l.app.Done():
+			return false
+		default:
+		}
+		if !wait(ctx, looks) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *lane[T, E]) close() error {
+	if l.w == nil {
+		return nil
+	}
+	w := l.w
+	l.w = nil
+	return w.Close()
+}
+
+// write writes what the sink does not have of a batch, and opens the lane if it is not open.
+func (l *lane[T, E]) write(b dataflow.Batch[T]) error {
+	if l.w == nil {
+		if err := l.open(b); err != nil {
+			return err
+		}
+	}
+	first, xs := b.First, b.Elements
+	if known := l.last + 1; known > first {
+		n := min(known-first, uint64(len(xs)))
+		first, xs = first+n, xs[n:]
+	}
+	if len(xs) == 0 {
+		return nil
+	}
+	if first > l.last+1 && l.last > 0 {
+		return fmt.Errorf("%w: the sink has elements up to %d, and the flow gives those from %d on", ErrGap, l.last, first)
+	}
+	begun := time.Now()
+	if _, err := l.w.Write(l.writing, first, xs); err != nil {
+		return fmt.Errorf("writing %d elements from number %d on: %w", len(xs), first, err)
+	}
+	l.last = first + uint64(len(xs)) - 1
+	l.wrote(len(xs), l.last, time.Since(begun))
+	return nil
+}
+
+// open opens the lane, and compares what the sink has with what the flow gives.
+func (l *lane[T, E]) open(b dataflow.Batch[T]) error {
+	w, last, err := l.sink.Open(l.writing, l.at)
+	if err != nil {
+		return fmt.Errorf("opening: %w", err)
+	}
+	l.w, l.last = w, last
+	if _, atomic := any(*new(E)).(Atomic); !atomic {
+		return nil
+	}
+	if last > b.Given && l.elsewhere() {
+		return fmt.Errorf("%w: it has elements up to %d", ErrFenced, last)
+	}
+	switch {
+	case last > b.Given:
+		return fmt.Errorf("%w: it has elements up to %d, and the flow has given %d", ErrAhead, last, b.Given)
+	case last+1 < b.First:
+		return fmt.Errorf("%w: the sink has elements up to %d, and the flow gives those from %d on", ErrGap, last, b.First)
+	}
+	l.opened(last)
+	return nil
+}
+
+// elsewhere reports whether this process does not own the partition of the lane, which it may learn a moment later than others.
+func (l *lane[T, E]) elsewhere() bool {
+	for range lookWithin / looks {
+		if !l.app.Owns(l.at.Partition) || !wait(l.writing, looks) {
+			return true
+		}
+	}
+	return false
+}
+
+// A LaneStatus is how far a lane was written by this process.
+type LaneStatus struct {
+	Partition int
+	Number    uint64        // the sink has elements up to this one
+	Elements  uint64        // written
+	Writes    uint64        // batches written
+	Writing   time.Duration // in all of them
+	Opened    uint64        // how often
+	Fenced    uint64        // how often another writer had taken over
+	Err       error         // why it is tried again; nil if it goes well
+}
+
+// Status returns how far each lane was written, by partition. It has lanes of partitions that this process owned at some time.
+func (d *Drains) Status() []LaneStatus {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []LaneStatus
+	for _, p := range slices.Sorted(maps.Keys(d.lanes)) {
+		m := d.lanes[p]
+		m.mu.Lock()
+		all = append(all, m.status)
+		m.mu.Unlock()
+	}
+	return all
+}
+
+// A laneMeter is the status of a lane.
+type laneMeter struct {
+	mu     sync.Mutex
+	status LaneStatus
+}
+
+func (d *Drains) meter(partition int) *laneMeter {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := &laneMeter{status: LaneStatus{Partition: partition}}
+	d.lanes[partition] = m
+	return m
+}
+
+func (m *laneMeter) opened(last uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.status.Opened++
+	m.status.Number = last
+}
+
+func (m *laneMeter) failed(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.status.Err = err
+	if errors.Is(err, ErrFenced) {
+		m.status.Fenced++
+	}
+}
+
+func (m *laneMeter) wrote(n int, last uint64, took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := &m.status
+	s.Number, s.Err = last, nil
+	s.Elements += uint64(n)
+	s.Writes++
+	s.Writing += took
+}

@@ -1,0 +1,229 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// A pump moves one split into the flow.
+//
+// Two pumps of one split, in two processes, do no harm: both read the same records in the same order from some floor that is not
+// behind what is durable, and send a batch only when the one before is accepted. So in the log of each partition the first
+// occurrences are in order and without a gap, and everything else is at a position that the partition has. Sending several batches
+// at once would break that: of a batch behind one that failed, the partition would remember the position, and drop what failed.
+type pump[K comparable, V any] struct {
+	*attached[K, V]
+	split Split
+	floor floor
+	*meter
+
+	last dataflow.Position // everything up to it was sent
+	bad  int               // in a row
+}
+
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 30 * time.Second
+)
+
+// run reads the split, and again after errors that pass.
+func (p *pump[K, V]) run(ctx context.Context) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		before := p.floor
+		err := p.read(ctx)
+		if err == nil || ctx.Err() != nil {
+			p.over(err, false)
+			return
+		}
+		if err != io.EOF {
+			p.opts.OnError(p.split, err)
+		}
+		if !passes(err) {
+			p.over(err, true)
+			return
+		}
+		p.failed(err)
+		if p.floor != before {
+			pause = firstPause
+		}
+		if !wait(ctx, pause) {
+			p.over(nil, false)
+			return
+		}
+	}
+}
+
+// wait waits, unless ctx ends.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// read reads the split from its floor until ctx ends, which is no error, or it cannot go on. It returns io.EOF if the split has
+// ended.
+func (p *pump[K, V]) read(ctx context.Context) error {
+	if p.floor.Version != p.opts.Version && !p.floor.Clean {
+		return fmt.Errorf("%w: %s: up to %v it was read by version %q, and now by %q: stop that version in order, or read into another input", ErrVersion, p.split, p.floor.Position, p.floor.Version, p.opts.Version)
+	}
+	c, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	err = p.pump(ctx, c)
+	if closed := c.Close(); closed != nil && (err == nil || err == io.EOF) {
+		return fmt.Errorf("connect: %s: closing: %w", p.split, closed)
+	}
+	return err
+}
+
+// open opens the split at its floor.
+func (p *pump[K, V]) open(ctx context.Context) (Cursor[K, V], error) {
+	p.last = p.floor.Position
+	c, err := p.reader.Open(ctx, p.split, p.last)
+	if errors.Is(err, ErrGap) && p.opts.SkipGaps {
+		// The letter is behind the floor and before all that follows, and the same one after a crash.
+		gap := Poison{Split: p.split.ID, At: dataflow.Position{Major: p.last.Major, Minor: p.last.Minor + 1}, Cause: err.Error()}
+		if err := p.opts.DeadLetters.send(p.sending, p.input, p.split, []Poison{gap}); err != nil {
+			return nil, fmt.Errorf("connect: %s: the dead letter of a gap: %w", p.split, err)
+		}
+		p.poisoned(1)
+		c, err = p.reader.Open(ctx, p.split, dataflow.Position{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("connect: %s: opening behind %v: %w", p.split, p.last, err)
+	}
+	return c, nil
+}
+
+// pump moves what a cursor has.
+func (p *pump[K, V]) pump(ctx context.Context, c Cursor[K, V]) error {
+	if err := p.keep(false); err != nil { // from now on something may have been sent that is behind the floor
+		return err
+	}
+	p.opened(p.last)
+	told := time.Now()
+	var b Batch[K, V]
+	for ctx.Err() == nil {
+		b.Reset()
+		begun := time.Now()
+		err := c.Next(ctx, &b)
+		p.waited(time.Since(begun))
+		if err != nil && !errors.Is(err, io.EOF) {
+			if ctx.Err() != nil {
+				break
+			}
+			return fmt.Errorf("connect: %s: behind %v: %w", p.split, p.last, err)
+		}
+		end := err != nil
+		if err := p.take(&b); err != nil {
+			return err
+		}
+		if end || p.last.After(p.floor.Position) && time.Since(told) >= p.opts.Floor {
+			if err := p.keep(end); err != nil {
+				return err
+			}
+			told = time.Now()
+			if err := p.confirm(ctx, c); err != nil {
+				return err
+			}
+		}
+		if end {
+			return io.EOF
+		}
+	}
+	if context.Cause(ctx) == errElsewhere {
+		return nil
+	}
+	if err := p.keep(true); err != nil {
+		return err
+	}
+	return p.confirm(p.sending, c)
+}
+
+func (p *pump[K, V]) confirm(ctx context.Context, c Cursor[K, V]) error {
+	if err := c.Confirm(ctx, p.floor.Position); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("connect: %s: confirming %v: %w", p.split, p.floor.Position, err)
+	}
+	return nil
+}
+
+// keep makes it durable how far the split was read. Clean says that nothing will be sent behind that.
+func (p *pump[K, V]) keep(clean bool) error {
+	next := floor{Position: p.last, Version: p.opts.Version, Clean: clean}
+	if next == p.floor {
+		return nil
+	}
+	if err := p.floors.Send(p.sending, place{p.input, p.split.ID}, next); err != nil {
+		return fmt.Errorf("connect: %s: keeping position %v: %w", p.split, p.last, err)
+	}
+	p.floor = next
+	p.kept(p.last)
+	return nil
+}
+
+// take sends a batch.
+func (p *pump[K, V]) take(b *Batch[K, V]) error {
+	if len(b.Keys) != len(b.At) || len(b.Values) != len(b.At) {
+		return fmt.Errorf("%w: %s: a batch has %d keys, %d values and %d positions", ErrOrder, p.split, len(b.Keys), len(b.Values), len(b.At))
+	}
+	if err := p.check(b); err != nil {
+		return err
+	}
+	begun := time.Now()
+	if len(b.Bad) > 0 {
+		if err := p.opts.DeadLetters.send(p.sending, p.input, p.split, b.Bad); err != nil {
+			return fmt.Errorf("connect: %s: dead letters at %v: %w", p.split, b.Bad[0].At, err)
+		}
+		p.poisoned(len(b.Bad))
+	}
+	if len(b.At) > 0 {
+		if err := p.send(p.sending, p.split.ID, b); err != nil {
+			return fmt.Errorf("connect: %s: sending what is behind %v: %w", p.split, p.last, err)
+		}
+	}
+	if b.End.After(p.last) {
+		p.last = b.End
+	}
+	p.sent(len(b.At), p.last, b.EndTime, b.Behind, time.Since(begun))
+	return nil
+}
+
+// check checks the positions of a batch, in the order of its records and bad records, and how many of those there are in a row.
+func (p *pump[K, V]) check(b *Batch[K, V]) error {
+	last := p.last
+	for i, j := 0, 0; i < len(b.At) || j < len(b.Bad); {
+		var at dataflow.Position
+		if j == len(b.Bad) || i < len(b.At) && b.Bad[j].At.After(b.At[i]) {
+			at, p.bad = b.At[i], 0
+			i++
+		} else {
+			bad := b.Bad[j]
+			at = bad.At
+			j++
+			if p.bad++; p.opts.DeadLetters == nil {
+				return fmt.Errorf("connect: %s: the record at %v cannot be decoded, and there is nowhere for dead letters: %s", p.split, at, bad.Cause)
+			} else if p.bad > p.opts.MostBad {
+				return fmt.Errorf("connect: %s: %d records in a row cannot be decoded, up to that at %v: %s", p.split, p.bad, at, bad.Cause)
+			}
+		}
+		if !at.After(last) {
+			return fmt.Errorf("%w: %s: %v comes behind %v", ErrOrder, p.split, at, last)
+		}
+		last = at
+	}
+	if len(b.At)+len(b.Bad) > 0 && last.After(b.End) {
+		return fmt.Errorf("%w: %s: the batch ends at %v, and has a record at %v", ErrOrder, p.split, b.End, last)
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package connect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+// A receiving pump sends what a [Receiver] gives, and acknowledges it when it is durable. Every process has one.
+type receiving[K comparable, V any] struct {
+	inlet[K, V]
+	pumps    *Pumps
+	receiver Receiver[K, V]
+	opts     Options
+	sending  context.Context
+}
+
+func (r *receiving[K, V]) run(ctx context.Context, app App) {
+	split := Split{ID: r.input}
+	m := r.pumps.meter(split)
+	m.change(func(s *SplitStatus) { s.Reading = true })
+	go func() {
+		select {
+		case <-app.Done():
+			r.pumps.cancel(errStopped)
+		case <-ctx.Done():
+		}
+	}()
+	var b Batch[K, V]
+	pause := firstPause
+	var err error
+	for ctx.Err() == nil {
+		if err = r.step(ctx, m, &b); err == nil {
+			pause = firstPause
+			continue
+		}
+		if ctx.Err() != nil || err == io.EOF {
+			break
+		}
+		r.opts.OnError(split, err)
+		if !passes(err) {
+			break
+		}
+		m.failed(err)
+		if !wait(ctx, pause) {
+			break
+		}
+		pause = min(2*pause, longestPause)
+	}
+	if ctx.Err() != nil || err == io.EOF {
+		err = nil
+	}
+	if closed := r.receiver.Close(); closed != nil && err == nil {
+		err = fmt.Errorf("connect: %s: closing the source: %w", r.input, closed)
+	}
+	m.over(err, ctx.Err() == nil)
+	r.pumps.end(err)
+}
+
+// step receives, sends and acknowledges once.
+func (r *receiving[K, V]) step(ctx context.Context, m *meter, b *Batch[K, V]) error {
+	b.Reset()
+	begun := time.Now()
+	ack, err := r.receiver.Receive(ctx, b)
+	m.waited(time.Since(begun))
+	if err != nil {
+		return err
+	}
+	if len(b.Keys) != len(b.Values) {
+		return fmt.Errorf("%w: %s: a batch has %d keys and %d values", ErrOrder, r.input, len(b.Keys), len(b.Values))
+	}
+	begun = time.Now()
+	if len(b.Bad) > 0 {
+		if r.opts.DeadLetters == nil {
+			return fmt.Errorf("connect: %s: a record cannot be decoded, and there is nowhere for dead letters: %s", r.input, b.Bad[0].Cause)
+		}
+		if err := r.opts.DeadLetters.add(r.sending, r.input, b.Bad); err != nil {
+			return fmt.Errorf("connect: %s: dead letters: %w", r.input, err)
+		}
+		m.poisoned(len(b.Bad))
+	}
+	if len(b.Values) > 0 {
+		if err := r.send(r.sending, "", b); err != nil {
+			return fmt.Errorf("connect: %s: sending: %w", r.input, err)
+		}
+	}
+	m.sent(len(b.Values), b.End, b.EndTime, b.Behind, time.Since(begun))
+	if err := ack(r.sending); err != nil {
+		return fmt.Errorf("connect: %s: acknowledging: %w", r.input, Retry(err))
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package connect
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+)
+
+// A SplitStatus is how far a split was read. Counts are those of this process.
+type SplitStatus struct {
+	Split Split
+
+	Reading bool  // by this process, now
+	Ended   bool  // to its end, or with Err
+	Err     error // why it ended, or why it is tried again; nil if it goes well
+
+	Position dataflow.Position // up to where it was read and sent
+	Floor    dataflow.Position // up to where that is durable, and known to be
+	Written  time.Time         // when the record at Position was written, if the source says so
+	Behind   int64             // records that wait behind Position; -1 if that is not known
+
+	Records uint64        // sent, those that the flow had and dropped among them
+	Bad     uint64        // dead letters
+	Blocked time.Duration // in sending: the flow is slow
+	Waited  time.Duration // for the source: nothing came
+}
+
+// Status returns how far each split was read, by name.
+func (p *Pumps) Status() []SplitStatus {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []SplitStatus
+	for _, m := range p.splits {
+		m.mu.Lock()
+		all = append(all, m.status)
+		m.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b SplitStatus) int {
+		if c := strings.Compare(a.Split.String(), b.Split.String()); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Split.ID, b.Split.ID)
+	})
+	return all
+}
+
+// A meter is the status of a split.
+type meter struct {
+	mu     sync.Mutex
+	status SplitStatus
+}
+
+// meter returns that of a split.
+func (p *Pumps) meter(s Split) *meter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.splits[s.ID]
+	if m == nil {
+		m = &meter{status: SplitStatus{Split: s, Behind: -1}}
+		p.splits[s.ID] = m
+	}
+	return m
+}
+
+func (m *meter) change(f func(s *SplitStatus)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(&m.status)
+}
+
+func (m *meter) ended() (over bool) {
+	m.change(func(s *SplitStatus) { over = s.Ended })
+	return over
+}
+
+func (m *meter) opened(at dataflow.Position) {
+	m.change(func(s *SplitStatus) { s.Reading, s.Position, s.Floor = true, at, at })
+}
+
+func (m *meter) sent(n int, last dataflow.Position, written time.Time, behind int64, blocked time.Duration) {
+	m.change(func(s *SplitStatus) {
+		s.Records += uint64(n)
+		s.Position, s.Written, s.Behind, s.Err = last, written, behind, nil
+		s.Blocked += blocked
+	})
+}
+
+func (m *meter) kept(at dataflow.Position) { m.change(func(s *SplitStatus) { s.Floor = at }) }
+func (m *meter) poisoned(n int)            { m.change(func(s *SplitStatus) { s.Bad += uint64(n) }) }
+func (m *meter) waited(d time.Duration)    { m.change(func(s *SplitStatus) { s.Waited += d }) }
+func (m *meter) failed(err error)          { m.change(func(s *SplitStatus) { s.Err = err }) }
+func (m *meter) over(err error, ended bool) {
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	m.change(func(s *SplitStatus) { s.Reading, s.Ended, s.Err = false, ended, err })
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
@@ -150,18 +152,25 @@ type attached[K comparable, V any] struct {
 	opts    Options
 	sending context.Context // ends later than that of reading, if what is being sent is to be sent
 	pumped  map[string]*pumped
+	ending  atomic.Bool // a split has ended, and another one may be there in its place
 	group   sync.WaitGroup
 }
 
 // A pumped split is one that this process has heard of, with its pump if there is or was one.
 type pumped struct {
-	stop context.CancelCauseFunc
-	done chan struct{}
+	asked uint64 // what this process has asked for the floor with
+	when  time.Time
+	stop  context.CancelCauseFunc
+	done  chan struct{}
 	*meter
 }
 
-// looks is how often it is looked which splits this process reads: how long a takeover takes beside that of the partition.
-const looks = 250 * time.Millisecond
+const (
+	// looks is how often it is looked which splits this process reads: how long a takeover takes beside that of the partition.
+	looks = 250 * time.Millisecond
+	// soon is how often while the floor of one is asked for.
+	soon = 10 * time.Millisecond
+)
 
 // lookWithin bounds how long a look waits for a location in the middle of a step.
 const lookWithin = 5 * time.Second
@@ -178,14 +187,23 @@ func (a *attached[K, V]) run(ctx context.Context, splits []Split) {
 
 // watch keeps a pump running for each split that this process has to read, until ctx or the flow ends.
 func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
-	tick := time.NewTicker(looks)
+	tick := time.NewTimer(looks)
 	defer tick.Stop()
+	every, pause := a.opts.Discover, firstPause
+	if splits == nil {
+		every = firstPause // the first look was an error that passes
+	}
 	for discovered := time.Now(); ; {
+		next := looks
 		for _, s := range splits {
-			if err := a.place(ctx, s); err != nil && ctx.Err() == nil {
+			asked, err := a.place(ctx, s)
+			if err != nil && ctx.Err() == nil {
 				a.opts.OnError(s, err)
+			} else if asked {
+				next = soon
 			}
 		}
+		tick.Reset(next)
 		select {
 		case <-tick.C:
 		case <-a.app.Done():
@@ -193,58 +211,72 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if time.Since(discovered) < a.opts.Discover {
+		if !a.ending.Swap(false) && time.Since(discovered) < every {
 			continue
 		}
 		discovered = time.Now()
 		now, err := a.reader.Splits(ctx)
 		switch {
 		case err == nil:
-			splits = now
+			splits, every, pause = now, a.opts.Discover, firstPause
 		case ctx.Err() != nil:
 			return nil
 		case passes(err):
 			a.opts.OnError(Split{}, err)
+			every, pause = pause, min(2*pause, longestPause)
 		default:
 			return fmt.Errorf("connect: %s: looking for splits: %w", a.input, err)
 		}
 	}
 }
 
-// place starts the pump of a split that this process has to read, and stops that of one that another process has.
-func (a *attached[K, V]) place(ctx context.Context, s Split) error {
+// place starts the pump of a split that this process has to read, and stops that of one that another process has. Who has the
+// partition of the floor reads the split, and finds out by having it.
+//
+// What the flow remembers is as of some step, and the floor that was sent last may be behind that. So it is asked for with a record:
+// once that is taken, what was sent before is as well.
+func (a *attached[K, V]) place(ctx context.Context, s Split) (asked bool, err error) {
 	r := a.pumped[s.ID]
-	if r != nil && r.ended() {
-		return nil
+	known := r != nil
+	if !known {
+		r = &pumped{meter: a.pumps.meter(s)}
+		a.pumped[s.ID] = r
+	}
+	if r.ended() {
+		return false, nil
 	}
 	looking, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
+	at := place{a.input, s.ID}
 	var f floor
-	here, err := dataflow.StateOf(looking, a.app, place{a.input, s.ID}, func(x *floor) { f = *x })
+	here, err := dataflow.StateOf(looking, a.app, at, func(x *floor) { f = *x })
 	if err != nil {
-		return err
-	}
-	if r == nil {
-		r = &pumped{meter: a.pumps.meter(s)}
-		a.pumped[s.ID] = r
-		if !here {
-			// Whoever has the partition of this record reads the split, and finds out by having it.
-			return a.floors.Send(looking, place{a.input, s.ID}, floor{New: true})
-		}
+		return false, err
 	}
 	if !here {
+		r.asked = 0
 		if r.stop != nil {
 			r.stop(errElsewhere)
 		}
-		return nil
+		if known {
+			return false, nil
+		}
 	}
-	if r.done != nil {
+	if here && r.done != nil {
 		select {
 		case <-r.done:
 		default:
-			return nil
+			return false, nil
 		}
 	}
+	if !here || r.asked == 0 || f.Asked != r.asked {
+		if here && r.asked != 0 && time.Since(r.when) < looks {
+			return true, nil
+		}
+		r.asked, r.when = rand.Uint64()|1, time.Now()
+		return true, a.floors.Send(looking, at, floor{Asked: r.asked})
+	}
+	r.asked, f.Asked = 0, 0
 	reading, stop := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	r.stop, r.done = stop, done
@@ -254,7 +286,7 @@ func (a *attached[K, V]) place(ctx context.Context, s Split) error {
 		defer stop(nil)
 		p.run(reading)
 	})
-	return nil
+	return false, nil
 }
 
 var errElsewhere = errors.New("connect: another process reads the split")

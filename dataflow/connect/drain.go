@@ -239,6 +239,12 @@ func (l *lane[T, E]) close() error {
 
 // write writes what the sink does not have of a batch, and opens the lane if it is not open.
 func (l *lane[T, E]) write(b dataflow.Batch[T]) error {
+	if l.w != nil && b.First > l.last+1 {
+		// Another process has owned the partition meanwhile, and written what is between.
+		if err := l.close(); err != nil {
+			return fmt.Errorf("closing: %w", Retry(err))
+		}
+	}
 	if l.w == nil {
 		if err := l.open(b); err != nil {
 			return err
@@ -251,9 +257,6 @@ func (l *lane[T, E]) write(b dataflow.Batch[T]) error {
 	}
 	if len(xs) == 0 {
 		return nil
-	}
-	if first > l.last+1 && l.last > 0 {
-		return fmt.Errorf("%w: the sink has elements up to %d, and the flow gives those from %d on", ErrGap, l.last, first)
 	}
 	begun := time.Now()
 	if _, err := l.w.Write(l.writing, first, xs); err != nil {

@@ -20,7 +20,7 @@ type Port[K comparable, V any, O dataflow.Order, R dataflow.Retries] struct {
 type inlet[K comparable, V any] struct {
 	input  string // its name
 	send   func(ctx context.Context, split string, b *Batch[K, V]) error
-	floors *dataflow.KeyedInputPort[place, floor] // nil where records have no positions
+	floors *dataflow.SharedKeyedInputPort[place, floor] // nil where records have no positions
 }
 
 // A place names a split and the input that it is read for.
@@ -32,7 +32,7 @@ type floor struct {
 	Position dataflow.Position
 	Version  string // of the source's decoding; see [Options]
 	Clean    bool   // nothing behind Position was sent
-	New      bool   // the split was found, perhaps for the first time: this changes nothing
+	Asked    uint64 // of who asked for the floor last; see [attached].place
 }
 
 // Input returns a port for a source in which the values of a key have an order, and the stream of its records; see [BySplit] and
@@ -93,10 +93,14 @@ func EntryPort[K comparable, V any](in *dataflow.EntryInputPort[K, V], name stri
 }
 
 // floorsOf keeps the last floor of each split of an input.
-func floorsOf[L dataflow.Location](at L, name string) *dataflow.KeyedInputPort[place, floor] {
-	in, floors := keyedstream.Input[place, floor](at, name+" floors")
+func floorsOf[L dataflow.Location](at L, name string) *dataflow.SharedKeyedInputPort[place, floor] {
+	in, notes := keyedstream.SharedInput[place, floor](at, name+" floors")
+	floors := keyedstream.AssumeOrder(notes, "two processes may read a split for a moment, and any floor of either is true")
 	keyedstream.Fold(floors, func() floor { return floor{Clean: true} }, func(last *floor, x floor) {
-		if !x.New && !last.Position.After(x.Position) {
+		if x.Asked != 0 {
+			last.Asked = x.Asked
+		} else if !last.Position.After(x.Position) {
+			x.Asked = last.Asked
 			*last = x
 		}
 	})

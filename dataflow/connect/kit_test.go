@@ -17,11 +17,7 @@ func TestKit(t *testing.T) {
 		}
 		return connecttest.Source[string, int]{
 			Reader: s, Want: want, Bad: 1,
-			Forget: func(split string, upTo dataflow.Position) {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				s.forgotten[split] = upTo
-			},
+			Forget: s.forget,
 			Remake: func() {
 				s.mu.Lock()
 				defer s.mu.Unlock()

@@ -45,6 +45,12 @@ func (s *shelf) put(split string, rs ...record) {
 	s.changed = make(chan struct{})
 }
 
+func (s *shelf) forget(split string, upTo dataflow.Position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgotten[split] = upTo
+}
+
 func (s *shelf) end(split string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,6 +45,7 @@ func (p *pump[K, V]) run(ctx context.Context) {
 		}
 		if !passes(err) {
 			p.over(err, true)
+			p.ending.Store(true)
 			return
 		}
 		p.failed(err)
@@ -116,9 +117,7 @@ func (p *pump[K, V]) pump(ctx context.Context, c Cursor[K, V]) error {
 	var b Batch[K, V]
 	for ctx.Err() == nil {
 		b.Reset()
-		begun := time.Now()
-		err := c.Next(ctx, &b)
-		p.waited(time.Since(begun))
+		due, err := p.next(ctx, c, &b, told.Add(p.opts.Floor))
 		if err != nil && !errors.Is(err, io.EOF) {
 			if ctx.Err() != nil {
 				break
@@ -129,7 +128,7 @@ func (p *pump[K, V]) pump(ctx context.Context, c Cursor[K, V]) error {
 		if err := p.take(&b); err != nil {
 			return err
 		}
-		if end || p.last.After(p.floor.Position) && time.Since(told) >= p.opts.Floor {
+		if end || due && p.last.After(p.floor.Position) {
 			if err := p.keep(end); err != nil {
 				return err
 			}
@@ -149,6 +148,23 @@ func (p *pump[K, V]) pump(ctx context.Context, c Cursor[K, V]) error {
 		return err
 	}
 	return p.confirm(p.sending, c)
+}
+
+// next has the cursor read, and reports whether the time has come to keep the floor: if there is one to keep, it does not wait longer.
+func (p *pump[K, V]) next(ctx context.Context, c Cursor[K, V], b *Batch[K, V], when time.Time) (due bool, err error) {
+	begun := time.Now()
+	waiting := ctx
+	if p.last.After(p.floor.Position) {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithDeadline(ctx, when)
+		defer cancel()
+	}
+	err = c.Next(waiting, b)
+	p.waited(time.Since(begun))
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return !time.Now().Before(when), err
 }
 
 func (p *pump[K, V]) confirm(ctx context.Context, c Cursor[K, V]) error {

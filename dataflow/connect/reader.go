@@ -27,7 +27,8 @@ func (s Split) String() string {
 
 // A Reader reads a system whose records can be read again from a position. Its methods may be called by any number of goroutines.
 type Reader[K comparable, V any] interface {
-	// Splits returns the splits that there are now. It is called again every [Options].Discover. One that is no longer returned is
+	// Splits returns the splits that there are now. It is called again every [Options].Discover, and when a
+	// split has ended. One that is no longer returned is
 	// read to its end.
 	Splits(ctx context.Context) ([]Split, error)
 
@@ -42,7 +43,8 @@ type Reader[K comparable, V any] interface {
 // A Cursor reads one split. One goroutine uses it at a time.
 type Cursor[K comparable, V any] interface {
 	// Next waits for records and adds them to an empty batch. It may add none, and only move [Batch].End. It returns io.EOF when
-	// the split has ended for good, also together with the last records. An error of [Retry] has the split opened again.
+	// the split has ended for good, also together with the last records. If ctx ends it returns an error, and is called again:
+	// nothing that was read is lost. An error of [Retry] has the split opened again.
 	Next(ctx context.Context, b *Batch[K, V]) error
 
 	// Confirm says that everything up to a position is durable in the flow, so that the system may forget it. It is a hint: it may

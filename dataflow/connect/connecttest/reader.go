@@ -13,9 +13,6 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
-	"github.com/millrace/millrace/dataflow/durable"
-	"github.com/millrace/millrace/dataflow/durable/journal"
-	"github.com/millrace/millrace/keyedstream"
 )
 
 // A Source is a system with known content, and knobs for what may happen to it.
@@ -57,6 +54,7 @@ func Reader[K comparable, V any](t *testing.T, source func(t *testing.T) Source[
 	run("what was forgotten is a gap", testGap)
 	run("what was made again is another split", testRemade)
 	run("a cursor ends with its context", testContext)
+	run("a cursor goes on when a context has ended", testInterrupted)
 	run("a flow that crashes has each record once", testCrashes)
 	run("two readers at once do no harm", testTwo)
 }
@@ -149,159 +147,35 @@ func testContext[K comparable, V any](t *testing.T, s Source[K, V]) {
 	}
 }
 
-// ports are those of a flow that collects what comes.
-type ports[K comparable, V any] struct {
-	in   *connect.Port[K, V, dataflow.NoOrder, dataflow.ExactlyOnce]
-	dead *connect.DeadLetterPort
-	out  *dataflow.OutputPort[dataflow.Entry[K, V]]
-	bad  *dataflow.OutputPort[dataflow.Entry[string, connect.Poison]]
-}
-
-type collector struct{ dataflow.Process }
-
-func build[K comparable, V any](f *dataflow.Flow) (p ports[K, V]) {
-	at := dataflow.At[collector](f)
-	in, records := connect.UnorderedInput[K, V](at, "records")
-	dead, letters := connect.DeadLetters(at, "letters")
-	p.in, p.dead = in, dead
-	p.out = keyedstream.Output(records, "out")
-	p.bad = keyedstream.Output(letters, "bad")
-	return p
-}
-
-// collect reads a source into a flow whose history crashes after random actions, so many times, until all of it is there, and
-// returns what came, with the letters, in the order of the flow.
-func collect[K comparable, V any](t *testing.T, s Source[K, V], crashes, readers int) (all []V, letters int) {
-	t.Helper()
-	want := 0
+func testInterrupted[K comparable, V any](t *testing.T, s Source[K, V]) {
 	for _, split := range splits(t, s) {
-		want += len(s.Want[split.String()])
-	}
-	bad := s.Bad * len(s.Want)
-	log := journal.NewMemory(journal.MemoryOptions{})
-	opts := durable.Options{Flow: dataflow.Options{Buffer: want + bad + 1}} // nothing is acknowledged: each start gives all again
-	for ; ; crashes-- {
-		if crashes > 0 {
-			left := 1 + rand.IntN(20)
-			mu := make(chan struct{}, 1)
-			mu <- struct{}{}
-			log.SetHook(func(journal.Action) journal.Fault {
-				<-mu
-				defer func() { mu <- struct{}{} }()
-				left--
-				return journal.Fault{Crash: left == 0}
-			})
-		}
-		all, letters = nil, 0
-		o := opts
-		o.Log = journal.Opened{Log: log}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		app, err := durable.Start(ctx, build[K, V], o)
-		if err == nil {
-			var pumps []*connect.Pumps
-			for range readers {
-				p, err := connect.Attach(ctx, app, connect.Unordered(open[K, V]{s.Reader}), app.Ports.in, connect.Options{Floor: time.Millisecond, DeadLetters: app.Ports.dead})
-				if err != nil {
-					t.Fatal(err)
-				}
-				pumps = append(pumps, p)
-			}
-			done := make(chan int)
-			go func() {
-				n := 0
-				for n < bad {
-					if _, err := app.Ports.bad.Receive(ctx); err != nil {
-						break
-					}
-					n++
-				}
-				done <- n
-			}()
-			for len(all) < want {
-				d, err := app.Ports.out.Receive(ctx)
-				if err != nil {
-					break
-				}
-				all = append(all, d.Value.Value)
-			}
-			letters = <-done
-			if len(all) == want && letters == bad {
-				for _, p := range pumps {
-					if err := p.Stop(ctx); err != nil {
-						t.Error(err)
-					}
-				}
-				// Whatever came twice is there by now.
-				if err := app.Stop(ctx); err != nil && crashes <= 0 {
-					t.Error(err)
-				}
-				for d := range app.Ports.out.All(ctx) {
-					all = append(all, d.Value)
-				}
-				for range app.Ports.bad.All(ctx) {
-					letters++
-				}
-				if crashes <= 0 {
-					cancel()
-					return all, letters
-				}
-			}
-			if ctx.Err() != nil {
-				t.Fatalf("%d of %d records have come, and %d of %d letters", len(all), want, letters, bad)
-			}
-			cancel()
-			<-app.Done()
-			for _, p := range pumps {
-				<-p.Done()
-			}
-		} else if crashes <= 0 {
+		want := s.Want[split.String()]
+		c, err := s.Reader.Open(t.Context(), split, dataflow.Position{})
+		if err != nil {
 			t.Fatal(err)
 		}
-		cancel()
-		log.Crash()
-		log = log.Reopen()
-		log.SetHook(nil)
-	}
-}
-
-// open is a reader that several attach, and the test closes.
-type open[K comparable, V any] struct{ connect.Reader[K, V] }
-
-func (open[K, V]) Close() error { return nil }
-
-func testCrashes[K comparable, V any](t *testing.T, s Source[K, V]) {
-	all, letters := collect(t, s, 20, 1)
-	s.check(t, all, letters)
-}
-
-func testTwo[K comparable, V any](t *testing.T, s Source[K, V]) {
-	all, letters := collect(t, s, 2, 2)
-	s.check(t, all, letters)
-}
-
-// check checks that all records of each split are there once, in their order.
-func (s Source[K, V]) check(t *testing.T, all []V, letters int) {
-	t.Helper()
-	if want := s.Bad * len(s.Want); letters != want {
-		t.Errorf("there are %d dead letters, want %d", letters, want)
-	}
-	want := 0
-	at := make(map[string]int)
-	for _, vs := range s.Want {
-		want += len(vs)
-	}
-	if len(all) != want {
-		t.Errorf("%d records have come, want %d", len(all), want)
-	}
-next:
-	for i, v := range all {
-		for name, vs := range s.Want {
-			if n := at[name]; n < len(vs) && s.Equal(v, vs[n]) {
-				at[name]++
-				continue next
+		defer c.Close()
+		var got []V
+		var b connect.Batch[K, V]
+		begun := time.Now()
+		for i := 0; len(got) < len(want) && time.Since(begun) < patience; i++ {
+			within := time.Duration(1<<min(i, 30)) * time.Microsecond // at last one is long enough
+			if i%2 == 0 {
+				within = 0
+			}
+			b.Reset()
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			err := c.Next(ctx, &b)
+			got = append(got, b.Values...)
+			if err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
+				t.Fatal(err)
+			}
+			cancel()
+			if errors.Is(err, io.EOF) {
+				break
 			}
 		}
-		t.Fatalf("record %d, %+v, comes next in no split: it is there twice, out of order, or what is before it is missing", i, v)
+		s.same(t, split.String(), got, want)
 	}
 }
 

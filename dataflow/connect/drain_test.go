@@ -1,0 +1,186 @@
+package connect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+// written has an input of numbers, which go out.
+type written struct {
+	in  *dataflow.InputPort[int]
+	out *dataflow.OutputPort[int]
+}
+
+func writtenAt[L dataflow.Location](at L) written {
+	in, numbers := dataflow.Input[int](at, "numbers")
+	return written{in, dataflow.Output(numbers, "out")}
+}
+
+func startWritten(t *testing.T, log *journal.Memory) *durable.App[written] {
+	t.Helper()
+	app, err := durable.Start(t.Context(), func(f *dataflow.Flow) written { return writtenAt(dataflow.At[store](f)) }, durable.Options{Log: journal.Opened{Log: log}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app
+}
+
+var lanes = connect.DrainOptions{Flow: "test", Output: "out"}
+
+func send(t *testing.T, in *dataflow.InputPort[int], from, to int) {
+	t.Helper()
+	for n := from; n <= to; n++ {
+		if err := in.Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func upTo(n int) (all []int) {
+	for i := range n {
+		all = append(all, i+1)
+	}
+	return all
+}
+
+// An error that passes, also one after the write was made, and a writer that was shut out for a moment lose and repeat nothing.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := startWritten(t, journal.NewMemory(journal.MemoryOptions{}))
+		x := newTable()
+		var heard []string
+		opts := lanes
+		opts.OnError = func(l connect.Lane, err error) { heard = append(heard, fmt.Sprint(l, ": ", err)) }
+		drains := connect.Drain(t.Context(), app, app.Ports.out, x, opts)
+		send(t, app.Ports.in, 1, 10)
+		time.Sleep(time.Minute)
+		x.mu.Lock()
+		x.fail = connect.Retry(errors.New("the answer is lost"))
+		x.mu.Unlock()
+		send(t, app.Ports.in, 11, 20)
+		time.Sleep(time.Minute)
+		if _, _, err := x.Open(t.Context(), connect.Lane{Flow: "test", Output: "out"}); err != nil { // by another one, that goes away again
+			t.Fatal(err)
+		}
+		send(t, app.Ports.in, 21, 30)
+		time.Sleep(time.Minute)
+		if got := x.read(t); !slices.Equal(got, upTo(30)) {
+			t.Errorf("there is %v", got)
+		}
+		synctest.Wait()
+		if len(heard) != 2 || !strings.Contains(heard[0], "the answer is lost") || !strings.Contains(heard[1], "taken the lane over") {
+			t.Errorf("heard %q", heard)
+		}
+		status := drains.Status()
+		if len(status) != 1 || status[0].Number != 30 || status[0].Opened != 3 || status[0].Fenced != 1 || status[0].Err != nil {
+			t.Errorf("the status is %+v", status)
+		}
+		stop(t, drains)
+		stop(t, app)
+	})
+}
+
+// What a flow in memory gave before it ended is written.
+func TestDrainToTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flow := dataflow.New()
+		p := writtenAt(dataflow.At[store](flow))
+		app, err := dataflow.Start(t.Context(), flow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := newTable()
+		drains := connect.Drain(t.Context(), app, p.out, x, lanes)
+		send(t, p.in, 1, 5000)
+		stop(t, app)
+		<-drains.Done()
+		if err := drains.Err(); err != nil || !slices.Equal(x.read(t), upTo(5000)) {
+			t.Errorf("there are %d (%v)", len(x.rows), err)
+		}
+	})
+}
+
+// An error that does not pass ends all, and the flow keeps what was not written.
+func TestDrainFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.NewMemory(journal.MemoryOptions{})
+		app := startWritten(t, log)
+		x := newTable()
+		x.fail = errors.New("no such column")
+		drains := connect.Drain(t.Context(), app, app.Ports.out, x, lanes)
+		send(t, app.Ports.in, 1, 5)
+		<-drains.Done()
+		if err := drains.Err(); err == nil || !strings.HasPrefix(err.Error(), "connect: lane test/out/0: writing ") || !strings.HasSuffix(err.Error(), " elements from number 1 on: no such column") {
+			t.Errorf("the error is %v", err)
+		}
+		stop(t, app)
+		app = startWritten(t, log.Reopen())
+		again := connect.Drain(t.Context(), app, app.Ports.out, x, lanes)
+		time.Sleep(time.Minute)
+		stop(t, again)
+		if got := x.read(t); !slices.Equal(got, upTo(5)) {
+			t.Errorf("there is %v", got)
+		}
+		stop(t, app)
+	})
+}
+
+// Cases 30 and 31: a sink that is older than what the flow has forgotten, and one that is ahead of the flow, are refused.
+func TestGapAndAhead(t *testing.T) {
+	for what, test := range map[string]struct {
+		change  func(l *tableLane)
+		forget  bool // the history
+		want    error
+		message string
+	}{
+		"older":     {change: func(l *tableLane) { l.last = 7 }, want: connect.ErrGap, message: "up to 7, and the flow gives those from 11 on"},
+		"empty":     {change: func(l *tableLane) { l.last = 0 }, want: connect.ErrGap, message: "up to 0, and the flow gives those from 11 on"},
+		"ahead":     {change: func(l *tableLane) { l.last = 20 }, want: connect.ErrAhead, message: "up to 20, and the flow has given 11"},
+		"new flow":  {forget: true, want: connect.ErrAhead, message: "up to 10, and the flow has given 1"},
+		"as it was": {},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := journal.NewMemory(journal.MemoryOptions{})
+				app := startWritten(t, log)
+				x := newTable()
+				drains := connect.Drain(t.Context(), app, app.Ports.out, x, lanes)
+				send(t, app.Ports.in, 1, 10)
+				time.Sleep(time.Minute)
+				stop(t, drains)
+				stop(t, app)
+				if log = log.Reopen(); test.forget {
+					log = journal.NewMemory(journal.MemoryOptions{})
+				}
+				if test.change != nil {
+					test.change(x.lanes[connect.Lane{Flow: "test", Output: "out"}])
+				}
+				app = startWritten(t, log)
+				drains = connect.Drain(t.Context(), app, app.Ports.out, x, lanes)
+				send(t, app.Ports.in, 11, 11)
+				time.Sleep(time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err := drains.Stop(ctx)
+				if !errors.Is(err, test.want) || err != nil && !strings.Contains(err.Error(), test.message) {
+					t.Errorf("the error is %v, want %v", err, test.want)
+				}
+				if got := x.read(t); test.want == nil && !slices.Equal(got, upTo(11)) || test.want != nil && !slices.Equal(got, upTo(10)) {
+					t.Errorf("there is %v", got)
+				}
+				stop(t, app)
+			})
+		})
+	}
+}

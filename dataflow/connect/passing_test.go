@@ -1,0 +1,176 @@
+package connect_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/keyedsingleton"
+)
+
+// Case 19: an error that passes loses nothing, and is tried again after longer and longer pauses; another one ends the split.
+func TestRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app, p := inMemory(t)
+		s := newShelf()
+		want := s.fill("a", 100)
+		fails, down := 0, time.Now().Add(30*time.Second)
+		s.fail = func(string, int) error {
+			if time.Now().Before(down) {
+				fails++
+				return connect.Retry(errors.New("the registry is down"))
+			}
+			return nil
+		}
+		pumps := attach(t, app, connect.BySplit(s), p.bySplit, connect.Options{})
+		time.Sleep(5 * time.Second)
+		if got := pumps.Status()[0]; got.Err == nil || got.Ended {
+			t.Errorf("meanwhile the status is %+v", got)
+		}
+		if got := ofSplit(take(t, p.splits, 100), "a"); !slices.Equal(got, want) {
+			t.Errorf("got %v", got)
+		}
+		if got := pumps.Status()[0]; got.Err != nil || fails < 5 || fails > 20 {
+			t.Errorf("after %d errors the status is %+v", fails, got)
+		}
+		s.mu.Lock()
+		s.fail = func(string, int) error { return errors.New("broken") }
+		s.mu.Unlock()
+		s.put("a", record{at: dataflow.Position{Major: 10_000}, value: 1})
+		time.Sleep(time.Minute)
+		if got := pumps.Status()[0]; !got.Ended || got.Err == nil || !strings.Contains(got.Err.Error(), "broken") {
+			t.Errorf("at the end the status is %+v", got)
+		}
+		stop(t, pumps)
+		stop(t, app)
+	})
+}
+
+// Case 56: after a crash another version does not go on, and after a stop in order it does.
+func TestVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.NewMemory(journal.MemoryOptions{})
+		s := newShelf()
+		s.fill("a", 10)
+		app := kept(t, log, 1)
+		attach(t, app, connect.BySplit(s), app.Ports.bySplit, connect.Options{Version: "1"})
+		take(t, app.Ports.splits, 10)
+		time.Sleep(time.Minute)
+		log.Crash()
+		_ = app.Ports.bySplit.Send(t.Context(), "nobody", batchOf(1))
+		<-app.Done()
+		app = kept(t, log.Reopen(), 1)
+		refused := attach(t, app, connect.BySplit(s), app.Ports.bySplit, connect.Options{Version: "2"})
+		time.Sleep(time.Minute)
+		if err := refused.Status()[0].Err; !errors.Is(err, connect.ErrVersion) || !strings.Contains(err.Error(), `a: up to {28 1} it was read by version "1", and now by "2"`) {
+			t.Errorf("the error is %v", err)
+		}
+		stop(t, refused)
+		again := attach(t, app, connect.BySplit(s), app.Ports.bySplit, connect.Options{Version: "1"})
+		time.Sleep(time.Minute)
+		stop(t, again)
+		later := attach(t, app, connect.BySplit(s), app.Ports.bySplit, connect.Options{Version: "2"})
+		s.put("a", record{at: dataflow.Position{Major: 10_000}, value: -1})
+		for got := 0; got != -1; {
+			got = take(t, app.Ports.splits, 1)[0].Value
+		}
+		stop(t, later)
+		none(t, app.Ports.splits)
+		stop(t, app)
+	})
+}
+
+// A source that repeats is exact through an input of entries.
+func TestDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flow := dataflow.New()
+		in, jobs := keyedsingleton.Input[string, int](dataflow.At[store](flow), "jobs")
+		out := dataflow.Output(keyedsingleton.Entries(jobs), "out")
+		app, err := dataflow.Start(t.Context(), flow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := &queue{waiting: map[string]int{"a": 1, "b": 2, "c": 3}, lose: 2}
+		pumps := attach(t, app, connect.Delivered(q), connect.EntryPort(in, "jobs"), connect.Options{})
+		sum := 0
+		for _, e := range take(t, out, 3) {
+			sum += e.Value
+		}
+		time.Sleep(time.Minute)
+		none(t, out)
+		synctest.Wait()
+		if sum != 6 || len(q.waiting) != 0 || q.given != 9 {
+			t.Errorf("the sum is %d, %d wait, %d were given", sum, len(q.waiting), q.given)
+		}
+		stop(t, pumps)
+		stop(t, app)
+	})
+}
+
+// A queue gives what it has again until it hears that it was taken.
+type queue struct {
+	waiting     map[string]int
+	lose, given int
+}
+
+func (q *queue) Receive(ctx context.Context, b *connect.Batch[string, int]) (func(context.Context) error, error) {
+	if len(q.waiting) == 0 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	for k, v := range q.waiting {
+		b.Keys, b.Values = append(b.Keys, k), append(b.Values, v)
+		q.given++
+	}
+	return func(context.Context) error {
+		if q.lose--; q.lose >= 0 {
+			return errors.New("the acknowledgement is lost")
+		}
+		clear(q.waiting)
+		return nil
+	}, nil
+}
+
+func (q *queue) Close() error { return nil }
+
+// A source whose splits cannot be listed for a while is asked again soon, and so is one of which a split has ended.
+func TestSplitsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app, p := inMemory(t)
+		s := &away{shelf: newShelf(), until: time.Now().Add(3 * time.Second)}
+		a := s.fill("a", 5)
+		begun := time.Now()
+		pumps := attach(t, app, connect.BySplit(s), p.bySplit, connect.Options{Discover: time.Hour})
+		if got := ofSplit(take(t, p.splits, 5), "a"); !slices.Equal(got, a) || time.Since(begun) > 10*time.Second {
+			t.Errorf("after %v there is %v", time.Since(begun), got)
+		}
+		begun = time.Now()
+		s.fill("bb", 5)
+		s.end("a")
+		if take(t, p.splits, 5); time.Since(begun) > 10*time.Second {
+			t.Errorf("what came in place of a split was found after %v", time.Since(begun))
+		}
+		stop(t, pumps)
+		stop(t, app)
+	})
+}
+
+// An away shelf cannot be listed for a while.
+type away struct {
+	*shelf
+	until time.Time
+}
+
+func (s *away) Splits(ctx context.Context) ([]connect.Split, error) {
+	if time.Now().Before(s.until) {
+		return nil, connect.Retry(errors.New("nobody is there"))
+	}
+	return s.shelf.Splits(ctx)
+}

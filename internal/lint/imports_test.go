@@ -31,6 +31,8 @@ var imports = map[string][]string{
 
 	"dataflow/connect/connecttest": {"dataflow", "dataflow/connect", "dataflow/durable", "dataflow/durable/journal", "keyedstream"},
 
+	"dataflow/connect/kafka": {"dataflow", "dataflow/connect"},
+
 	"dataflow/inspect/internal/figures": {"dataflow", "dataflow/durable", "dataflow/inspect"},
 	"dataflow/inspect/prominspect":      {"dataflow/inspect", "dataflow/inspect/internal/figures"},
 	"dataflow/inspect/otelinspect":      {"dataflow/inspect", "dataflow/inspect/internal/figures"},

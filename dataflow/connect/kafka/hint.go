@@ -1,0 +1,51 @@
+package kafka
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+// hintLimit is how long the end of a cursor waits for its last offset to be written.
+const hintLimit = 2 * time.Second
+
+// A hint writes the offsets of a partition to a group, one after the other, and leaves out those that are overtaken meanwhile. A
+// reader does not wait for it.
+type hint struct {
+	latest chan int64 // at most one
+	ended  chan struct{}
+	cancel context.CancelFunc
+}
+
+func startHint(admin *kadm.Client, group, topic string, partition int32) *hint {
+	ctx, cancel := context.WithCancel(context.Background())
+	h := &hint{latest: make(chan int64, 1), ended: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer close(h.ended)
+		for next := range h.latest {
+			var at kadm.Offsets
+			at.Add(kadm.Offset{Topic: topic, Partition: partition, At: next, LeaderEpoch: -1})
+			admin.CommitOffsets(ctx, group, at) // its error changes nothing
+		}
+	}()
+	return h
+}
+
+// tell is called by one goroutine.
+func (h *hint) tell(next int64) {
+	select {
+	case <-h.latest:
+	default:
+	}
+	h.latest <- next
+}
+
+// close waits for the last offset, but not for long.
+func (h *hint) close() {
+	close(h.latest)
+	late := time.AfterFunc(hintLimit, h.cancel)
+	<-h.ended
+	late.Stop()
+	h.cancel()
+}

@@ -1,0 +1,61 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/dataflow/connect"
+)
+
+// Headers of a record that a [PlainSink] writes: the lane of its element and its number there, in decimal digits. A reader that
+// keeps the greatest number of each lane can leave out repeats.
+const (
+	HeaderLane   = "millrace-lane"
+	HeaderNumber = "millrace-number"
+)
+
+// A PlainSink writes a topic without transactions. It is a [connect.Sink] that repeats: after a crash, elements that the history
+// does not know to be written are there twice. Its fields are those of [Sink]; Timeout and Refresh do nothing.
+type PlainSink[T any] Sink[T]
+
+// Open shuts nobody out, and returns zero.
+func (s PlainSink[T]) Open(_ context.Context, l connect.Lane) (connect.Writer[T, connect.Repeats], uint64, error) {
+	of := fmt.Sprintf("kafka: opening lane %s", l)
+	if s.Encode == nil {
+		return nil, 0, failure(of, errors.New("PlainSink.Encode is nil"))
+	}
+	cl, err := kgo.NewClient(append(options(s.Seeds, append([]kgo.Opt{kgo.RecordPartitioner(byLane(l))}, s.Client...)),
+		kgo.DefaultProduceTopic(s.Topic))...)
+	if err != nil {
+		return nil, 0, failure(of, err)
+	}
+	return &plainWriter[T]{s: s, lane: l, name: []byte(l.String()), client: cl}, 0, nil
+}
+
+type plainWriter[T any] struct {
+	s      PlainSink[T]
+	lane   connect.Lane
+	name   []byte
+	client *kgo.Client
+}
+
+func (w *plainWriter[T]) Write(ctx context.Context, first uint64, xs []T) (e connect.Repeats, err error) {
+	records, err := encode(w.s.Encode, first, xs)
+	if err == nil {
+		for i, r := range records {
+			r.Headers = append(r.Headers, kgo.RecordHeader{Key: HeaderLane, Value: w.name},
+				kgo.RecordHeader{Key: HeaderNumber, Value: strconv.AppendUint(nil, first+uint64(i), 10)})
+		}
+		err = produce(ctx, w.client, records)
+	}
+	return e, failure(fmt.Sprintf("kafka: writing lane %s", w.lane), err)
+}
+
+func (w *plainWriter[T]) Close() error {
+	w.client.Close()
+	return nil
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -39,4 +40,26 @@ func passes(err error) bool {
 		}
 	}
 	return false
+}
+
+// healed are errors of brokers that a producer with a new epoch does not have. The client does not call them retriable, since it
+// cannot know what was written.
+var healed = []error{
+	kerr.InvalidProducerIDMapping, kerr.UnknownProducerID, kerr.InvalidTxnState, kerr.TransactionAbortable, kerr.OutOfOrderSequenceNumber,
+	kerr.OperationNotAttempted, kerr.RequestTimedOut, kerr.UnknownServerError,
+}
+
+// heals says of an error in writing whether another writer is the reason, and whether it passes when the lane is opened again. Of
+// the errors of brokers, such as that a record is too large, most stay. Those of the client are of connections and of time.
+func heals(err error) error {
+	_, isKafka := errors.AsType[*kerr.Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, kerr.ProducerFenced), errors.Is(err, kerr.InvalidProducerEpoch):
+		return fmt.Errorf("%w: %w", connect.ErrFenced, err)
+	case !isKafka, slices.ContainsFunc(healed, func(e error) bool { return errors.Is(err, e) }):
+		return connect.Retry(err)
+	}
+	return err
 }

@@ -35,6 +35,17 @@ func openNumber(seeds []string, others []kgo.Opt, topic, id string) (*number, er
 
 func (n *number) close() { n.client.Close() }
 
+// take shuts out the producer before, by a new epoch, and returns the number.
+func (n *number) take(ctx context.Context, cl *kgo.Client) (last uint64, err error) {
+	if n.producer, n.epoch, err = cl.ProducerID(ctx); err != nil {
+		return 0, err
+	}
+	if last, err = n.read(ctx); err != nil {
+		return 0, err
+	}
+	return last, n.touch(ctx, last)
+}
+
 // read returns the number, zero if there is none, when no transaction with another one is open.
 func (n *number) read(ctx context.Context) (uint64, error) {
 	for {

@@ -1,10 +1,11 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -19,19 +20,20 @@ const (
 )
 
 // A PlainSink writes a topic without transactions. It is a [connect.Sink] that repeats: after a crash, elements that the history
-// does not know to be written are there twice. Its fields are those of [Sink]; Timeout and Refresh do nothing.
+// does not know to be written are there twice. Its fields are those of [Sink]; Refresh does nothing.
 type PlainSink[T any] Sink[T]
 
 // Open shuts nobody out, and returns zero.
 func (s PlainSink[T]) Open(_ context.Context, l connect.Lane) (connect.Writer[T, connect.Repeats], uint64, error) {
 	of := fmt.Sprintf("kafka: opening lane %s", l)
 	if s.Encode == nil {
-		return nil, 0, failure(of, errors.New("PlainSink.Encode is nil"))
+		return nil, 0, fmt.Errorf("%s: PlainSink.Encode is nil", of)
 	}
+	s.Timeout = cmp.Or(s.Timeout, time.Minute)
 	cl, err := kgo.NewClient(append(options(s.Seeds, append([]kgo.Opt{kgo.RecordPartitioner(byLane(l))}, s.Client...)),
 		kgo.DefaultProduceTopic(s.Topic))...)
 	if err != nil {
-		return nil, 0, failure(of, err)
+		return nil, 0, fmt.Errorf("%s: %w", of, err)
 	}
 	return &plainWriter[T]{s: s, lane: l, name: []byte(l.String()), client: cl}, 0, nil
 }
@@ -44,13 +46,15 @@ type plainWriter[T any] struct {
 }
 
 func (w *plainWriter[T]) Write(ctx context.Context, first uint64, xs []T) (e connect.Repeats, err error) {
+	ctx, cancel := context.WithTimeout(ctx, w.s.Timeout)
+	defer cancel()
 	records, err := encode(w.s.Encode, first, xs)
 	if err == nil {
 		for i, r := range records {
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: HeaderLane, Value: w.name},
 				kgo.RecordHeader{Key: HeaderNumber, Value: strconv.AppendUint(nil, first+uint64(i), 10)})
 		}
-		err = produce(ctx, w.client, records)
+		err = heals(produce(ctx, w.client, records))
 	}
 	return e, failure(fmt.Sprintf("kafka: writing lane %s", w.lane), err)
 }

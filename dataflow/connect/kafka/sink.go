@@ -1,13 +1,12 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/millrace/millrace/dataflow/connect"
@@ -28,8 +27,9 @@ type Sink[T any] struct {
 	// of the lane, so that lanes keep their order. An error ends the drain, with nothing of the batch written.
 	Encode func(number uint64, x T) (*kgo.Record, error)
 
-	// Timeout is how long a transaction may take before the brokers abort it. It is also how long others may have to wait for
-	// what is behind it after a process was killed. Zero means a minute.
+	// Timeout is how long a write may take, and opening a lane: after that the lane is opened again. The brokers abort a transaction
+	// then, so it is also how long readers may have to wait for what is behind one whose writer was killed, and does not come back.
+	// Zero means a minute.
 	Timeout time.Duration
 
 	// Refresh is how often the number of a lane that nothing is written to is written again, so that the brokers do not forget it.
@@ -42,72 +42,40 @@ type Sink[T any] struct {
 
 // Open aborts the transaction of a writer before, which can commit nothing from then on, and waits until it has ended.
 func (s Sink[T]) Open(ctx context.Context, l connect.Lane) (connect.Writer[T, connect.Atomic], uint64, error) {
-	w, last, err := s.open(ctx, l)
-	if err != nil {
-		return nil, 0, failure(fmt.Sprintf("kafka: opening lane %s", l), fenced(err))
-	}
-	return w, last, nil
-}
-
-func (s Sink[T]) open(ctx context.Context, l connect.Lane) (w *writer[T], last uint64, err error) {
+	of := fmt.Sprintf("kafka: opening lane %s", l)
 	if s.Encode == nil {
-		return nil, 0, errors.New("Sink.Encode is nil")
+		return nil, 0, fmt.Errorf("%s: Sink.Encode is nil", of)
 	}
+	s.Timeout, s.Refresh = cmp.Or(s.Timeout, time.Minute), cmp.Or(s.Refresh, 24*time.Hour)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
 	id := laneID(l)
-	timeout, refresh := s.Timeout, s.Refresh
-	if timeout == 0 {
-		timeout = time.Minute
-	}
-	if refresh == 0 {
-		refresh = 24 * time.Hour
-	}
 	cl, err := kgo.NewClient(append(options(s.Seeds, append([]kgo.Opt{kgo.RecordPartitioner(byLane(l))}, s.Client...)),
 		kgo.DefaultProduceTopic(s.Topic),
 		kgo.TransactionalID(id),
-		kgo.TransactionTimeout(timeout),
+		kgo.TransactionTimeout(s.Timeout),
 	)...)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, fmt.Errorf("%s: %w", of, err)
 	}
-	defer func() {
-		if err != nil {
-			cl.Close()
-		}
-	}()
 	n, err := openNumber(s.Seeds, s.Client, s.Topic, id)
 	if err != nil {
-		return nil, 0, err
+		cl.Close()
+		return nil, 0, fmt.Errorf("%s: %w", of, err)
 	}
-	defer func() {
-		if err != nil {
-			n.close()
-		}
-	}()
-	// The new epoch of the producer shuts out the one before.
-	if n.producer, n.epoch, err = cl.ProducerID(ctx); err != nil {
-		return nil, 0, err
+	last, err := n.take(ctx, cl)
+	if err != nil {
+		cl.Close()
+		n.close()
+		return nil, 0, failure(of, heals(err))
 	}
-	if last, err = n.read(ctx); err != nil {
-		return nil, 0, err
-	}
-	if err := n.touch(ctx, last); err != nil {
-		return nil, 0, err
-	}
-	return startWriter(s, l, cl, n, last, refresh), last, nil
+	return startWriter(s, l, cl, n, last), last, nil
 }
 
 // laneID returns the id of a lane's transactions and group. A dot within a name is written otherwise, so no two lanes have one id.
 func laneID(l connect.Lane) string {
 	escape := strings.NewReplacer("%", "%25", ".", "%2E").Replace
 	return fmt.Sprintf("millrace.%s.%s.%d", escape(l.Flow), escape(l.Output), l.Partition)
-}
-
-// fenced marks the errors by which brokers refuse a producer whose id has another epoch by now.
-func fenced(err error) error {
-	if errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidProducerEpoch) {
-		return fmt.Errorf("%w: %w", connect.ErrFenced, err)
-	}
-	return err
 }
 
 // byLane returns a partitioner that divides keys as Kafka's own clients do. What has no key goes to one partition for the lane.

@@ -26,15 +26,14 @@ type writer[T any] struct {
 	last   uint64
 	broken error // why it is to be opened again
 
-	idle    *time.Timer
-	refresh time.Duration
-	cancel  context.CancelFunc
-	done    sync.WaitGroup
+	idle   *time.Timer
+	cancel context.CancelFunc
+	done   sync.WaitGroup
 }
 
-func startWriter[T any](s Sink[T], l connect.Lane, cl *kgo.Client, n *number, last uint64, refresh time.Duration) *writer[T] {
+func startWriter[T any](s Sink[T], l connect.Lane, cl *kgo.Client, n *number, last uint64) *writer[T] {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &writer[T]{s: s, lane: l, client: cl, number: n, last: last, refresh: refresh, cancel: cancel, idle: time.NewTimer(refresh)}
+	w := &writer[T]{s: s, lane: l, client: cl, number: n, last: last, cancel: cancel, idle: time.NewTimer(s.Refresh)}
 	w.done.Go(func() { w.keep(ctx) })
 	return w
 }
@@ -49,24 +48,30 @@ func (w *writer[T]) keep(ctx context.Context) {
 		}
 		w.mu.Lock()
 		if w.broken == nil {
-			w.broken = w.number.touch(ctx, w.last)
+			w.broken = heals(w.touch(ctx))
 		}
-		w.idle.Reset(w.refresh)
+		w.idle.Reset(w.s.Refresh)
 		w.mu.Unlock()
 	}
+}
+
+func (w *writer[T]) touch(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, w.s.Timeout)
+	defer cancel()
+	return w.number.touch(ctx, w.last)
 }
 
 func (w *writer[T]) Write(ctx context.Context, first uint64, xs []T) (e connect.Atomic, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, w.s.Timeout)
+	defer cancel()
 	if w.broken == nil {
-		if err := w.write(ctx, first, xs); err != nil {
-			w.broken = err
-		}
+		w.broken = w.write(ctx, first, xs)
 	}
-	w.idle.Reset(w.refresh)
+	w.idle.Reset(w.s.Refresh)
 	if w.broken != nil {
-		return e, failure(fmt.Sprintf("kafka: writing lane %s", w.lane), fenced(w.broken))
+		return e, failure(fmt.Sprintf("kafka: writing lane %s", w.lane), w.broken)
 	}
 	return e, nil
 }
@@ -82,13 +87,17 @@ func (w *writer[T]) write(ctx context.Context, first uint64, xs []T) error {
 	if err != nil {
 		return err
 	}
+	return heals(w.commit(ctx, records, first+uint64(len(xs))-1))
+}
+
+// commit writes records and the number of the last one in a transaction.
+func (w *writer[T]) commit(ctx context.Context, records []*kgo.Record, last uint64) (err error) {
 	if err := w.client.BeginTransaction(); err != nil {
 		return err
 	}
 	if err := produce(ctx, w.client, records); err != nil {
 		return err
 	}
-	last := first + uint64(len(xs)) - 1
 	if w.number.producer, w.number.epoch, err = w.client.ProducerID(ctx); err != nil {
 		return err
 	}
@@ -109,7 +118,10 @@ func produce(ctx context.Context, cl *kgo.Client, records []*kgo.Record) error {
 	for _, r := range records {
 		cl.Produce(ctx, r, first.Promise())
 	}
-	return errors.Join(cl.Flush(ctx), first.Err())
+	if err := cl.Flush(ctx); err != nil {
+		return err // and what is on its way is not waited for
+	}
+	return first.Err()
 }
 
 // encode returns the records of elements.
@@ -135,7 +147,7 @@ func (w *writer[T]) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.idle.Stop()
-	if w.broken != nil && !errors.Is(fenced(w.broken), connect.ErrFenced) {
+	if w.broken != nil && !errors.Is(w.broken, connect.ErrFenced) {
 		ctx, cancel := context.WithTimeout(context.Background(), abortLimit)
 		defer cancel()
 		w.client.AbortBufferedRecords(ctx)

@@ -21,12 +21,6 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/kafka/internal/kafkatest"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	kafkatest.Stop()
-	os.Exit(code)
-}
-
 // A broker is a cluster that a test talks to, and a client of the test itself.
 type broker struct {
 	t     testing.TB
@@ -114,9 +108,9 @@ func (b *broker) write(topic string, partition int32, values ...string) {
 // forget deletes the records before an offset.
 func (b *broker) forget(topic string, partition int32, before int64) {
 	b.t.Helper()
-	var os kadm.Offsets
-	os.Add(kadm.Offset{Topic: topic, Partition: partition, At: before})
-	done, err := b.admin.DeleteRecords(b.t.Context(), os)
+	var to kadm.Offsets
+	to.Add(kadm.Offset{Topic: topic, Partition: partition, At: before})
+	done, err := b.admin.DeleteRecords(b.t.Context(), to)
 	if err == nil {
 		err = done.Error()
 	}

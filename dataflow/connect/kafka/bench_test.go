@@ -1,0 +1,189 @@
+package kafka_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect"
+	"github.com/millrace/millrace/dataflow/connect/kafka"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/disklog"
+	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
+)
+
+const (
+	benchParts   = 4
+	benchRecords = 400_000
+	benchSize    = 256
+)
+
+// A total is what was read of a split.
+type total struct{ N, Sum int64 }
+
+type totals struct {
+	in  *connect.Port[string, []byte, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	out *dataflow.EntryOutputPort[string, total]
+}
+
+type reading struct{ dataflow.Process }
+
+func buildTotals(f *dataflow.Flow) totals {
+	in, records := connect.Input[string, []byte](dataflow.At[reading](f), "records")
+	sums := keyedstream.FoldEarlyStop(records, func() total { return total{} }, func(t *total, v []byte) bool {
+		t.N++
+		t.Sum += int64(binary.BigEndian.Uint64(v))
+		return t.N == benchRecords/benchParts
+	})
+	return totals{in, keyedsingleton.Output(sums, "totals")}
+}
+
+func BenchmarkSource(b *testing.B) {
+	at := real(b)
+	topic := at.topic(benchParts, nil)
+	noise := rand.New(rand.NewPCG(1, 2)) // else the broker keeps next to nothing
+	value := func(i int) []byte {
+		v := make([]byte, 0, benchSize)
+		for len(v) < benchSize {
+			v = binary.BigEndian.AppendUint64(v, noise.Uint64())
+		}
+		binary.BigEndian.PutUint64(v, uint64(i))
+		return v
+	}
+	var failed kgo.FirstErrPromise
+	for i := range benchRecords {
+		at.cl.Produce(b.Context(), &kgo.Record{Topic: topic, Partition: int32(i % benchParts), Value: value(i)}, failed.Promise())
+	}
+	if err := failed.Err(); err != nil {
+		b.Fatal(err)
+	}
+	var raw float64 // records a second
+	report := func(b *testing.B, w *watch) {
+		rate := float64(b.N*benchRecords) / w.total.Seconds()
+		b.ReportMetric(rate/1000, "krecords/s")
+		if raw > 0 {
+			b.ReportMetric(rate/raw, "of-raw")
+		} else {
+			raw = rate
+		}
+	}
+	b.Run("raw", func(b *testing.B) {
+		var w watch
+		b.ReportAllocs()
+		for b.Loop() {
+			from := map[int32]kgo.Offset{}
+			for p := range int32(benchParts) {
+				from[p] = kgo.NewOffset().At(0)
+			}
+			cl, err := kgo.NewClient(kgo.SeedBrokers(at.seeds...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}))
+			if err != nil {
+				b.Fatal(err)
+			}
+			sum := int64(0)
+			for n := 0; n < benchRecords; {
+				fs := cl.PollFetches(b.Context())
+				w.begin()
+				if err := fs.Err(); err != nil {
+					b.Fatal(err)
+				}
+				fs.EachRecord(func(r *kgo.Record) {
+					n++
+					sum += int64(binary.BigEndian.Uint64(r.Value))
+				})
+			}
+			w.end()
+			cl.Close()
+			checkSum(b, sum)
+		}
+		report(b, &w)
+	})
+	b.Run("millrace=memory", func(b *testing.B) {
+		var w watch
+		b.ReportAllocs()
+		for b.Loop() {
+			f := dataflow.New()
+			ports := buildTotals(f)
+			app, err := dataflow.Start(b.Context(), f)
+			if err != nil {
+				b.Fatal(err)
+			}
+			pump(b, &w, at, topic, app, ports)
+			if err := app.Stop(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		report(b, &w)
+	})
+	b.Run("millrace=durable", func(b *testing.B) {
+		var w watch
+		b.ReportAllocs()
+		for b.Loop() {
+			app, err := durable.Start(b.Context(), buildTotals, durable.Options{Log: disklog.Dir(b.TempDir()), Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			pump(b, &w, at, topic, app, app.Ports)
+			if err := app.Stop(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		report(b, &w)
+	})
+}
+
+// A watch measures from the first record on: what is before it, such as looking for splits, does not depend on how many there are.
+type watch struct {
+	once  sync.Once
+	from  time.Time
+	total time.Duration
+}
+
+func (w *watch) begin() { w.once.Do(func() { w.from = time.Now() }) }
+
+func (w *watch) end() {
+	w.total += time.Since(w.from)
+	w.once = sync.Once{}
+}
+
+// pump reads the topic into a flow until all of it is there.
+func pump(b *testing.B, w *watch, at *broker, topic string, app connect.App, ports totals) {
+	r, err := kafka.Topic[struct{}, []byte]{Seeds: at.seeds, Name: topic, Decode: func(r *kgo.Record) (struct{}, []byte, error) {
+		w.begin()
+		return struct{}{}, r.Value, nil
+	}}.Reader()
+	if err != nil {
+		b.Fatal(err)
+	}
+	pumps, err := connect.Attach(b.Context(), app, connect.BySplit(r), ports.in, connect.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	sum := int64(0)
+	for p := range benchParts {
+		t, err := ports.out.Await(b.Context(), fmt.Sprintf("%s/%d", topic, p))
+		if err != nil {
+			b.Fatal(err)
+		}
+		sum += t.Sum
+	}
+	w.end()
+	checkSum(b, sum)
+	if err := pumps.Stop(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func checkSum(b *testing.B, got int64) {
+	if want := int64(benchRecords) * (benchRecords - 1) / 2; got != want {
+		b.Fatalf("the sum is %d, want %d", got, want)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -116,6 +117,36 @@ func (b *broker) forget(topic string, partition int32, before int64) {
 	}
 	if err != nil {
 		b.t.Fatal(err)
+	}
+}
+
+// deleteGroup has the brokers forget the offsets of a group, as they do by age. A group that its last transaction has just left is
+// busy for a moment.
+func (b *broker) deleteGroup(name string) {
+	b.t.Helper()
+	b.until(func() bool {
+		deleted, err := b.admin.DeleteGroup(b.t.Context(), name)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if deleted.Err != nil && !kerr.IsRetriable(deleted.Err) && !errors.Is(deleted.Err, kerr.NonEmptyGroup) {
+			b.t.Fatal(deleted.Err)
+		}
+		return deleted.Err == nil
+	})
+}
+
+// until waits for what is to become true.
+func (b *broker) until(ok func() bool) {
+	b.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-b.t.Context().Done():
+			b.t.Fatal("the test has ended")
+		}
 	}
 }
 

@@ -213,25 +213,6 @@ func TestIdleLaneIsFenced(t *testing.T) {
 	})
 }
 
-// The brokers have forgotten the number: the sink says so by the number zero, and what the flow makes of it is an error.
-func TestForgottenNumber(t *testing.T) {
-	onBoth(t, func(t *testing.T, b *broker) {
-		topic := b.topic(1, nil)
-		s, l := b.sink(topic), connect.Lane{Flow: topic, Output: "out"}
-		w := begin(t, s, l, 0)
-		put(t, w, 1, "1", "2")
-		w.Close()
-		deleted, err := b.admin.DeleteGroup(t.Context(), "millrace."+topic+".out.0")
-		if err == nil {
-			err = deleted.Err
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		begin(t, s, l, 0)
-	})
-}
-
 func TestPlain(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic := b.topic(2, nil)

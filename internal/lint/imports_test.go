@@ -171,6 +171,7 @@ var users = map[string]string{
 	"dataflow/inspect/prominspect": "github.com/prometheus/client_golang",
 	"dataflow/inspect/otelinspect": "go.opentelemetry.io/otel",
 	"agentproto/otelagent":         "go.opentelemetry.io/otel",
+	"dataflow/connect/kafka":       "github.com/twmb/franz-go",
 }
 
 // TestExamplesImport keeps examples to what a reader has: this module, without its

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
-	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/connecttest"
 	"github.com/millrace/millrace/dataflow/connect/kafka"
 )
@@ -43,5 +42,3 @@ func TestKitOfReaders(t *testing.T) {
 		})
 	})
 }
-
-var _ connect.Reader[string, string]

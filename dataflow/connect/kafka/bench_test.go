@@ -47,18 +47,19 @@ func buildTotals(f *dataflow.Flow) totals {
 	return totals{in, keyedsingleton.Output(sums, "totals")}
 }
 
+// value returns a value that begins with i, and does not compress.
+func value(i int) []byte {
+	noise := rand.New(rand.NewPCG(1, uint64(i)))
+	v := binary.BigEndian.AppendUint64(nil, uint64(i))
+	for len(v) < benchSize {
+		v = binary.BigEndian.AppendUint64(v, noise.Uint64())
+	}
+	return v
+}
+
 func BenchmarkSource(b *testing.B) {
 	at := real(b)
 	topic := at.topic(benchParts, nil)
-	noise := rand.New(rand.NewPCG(1, 2)) // else the broker keeps next to nothing
-	value := func(i int) []byte {
-		v := make([]byte, 0, benchSize)
-		for len(v) < benchSize {
-			v = binary.BigEndian.AppendUint64(v, noise.Uint64())
-		}
-		binary.BigEndian.PutUint64(v, uint64(i))
-		return v
-	}
 	var failed kgo.FirstErrPromise
 	for i := range benchRecords {
 		at.cl.Produce(b.Context(), &kgo.Record{Topic: topic, Partition: int32(i % benchParts), Value: value(i)}, failed.Promise())
@@ -123,6 +124,24 @@ func BenchmarkSource(b *testing.B) {
 		}
 		report(b, &w)
 	})
+	// What a durable flow takes without a source in front, in batches of the same size.
+	b.Run("durable-alone", func(b *testing.B) {
+		var w watch
+		b.ReportAllocs()
+		for b.Loop() {
+			app, err := durable.Start(b.Context(), buildTotals, durable.Options{Log: disklog.Dir(b.TempDir()), Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			w.begin()
+			fill(b, app.Ports)
+			w.end()
+			if err := app.Stop(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		report(b, &w)
+	})
 	b.Run("millrace=durable", func(b *testing.B) {
 		var w watch
 		b.ReportAllocs()
@@ -179,6 +198,34 @@ func pump(b *testing.B, w *watch, at *broker, topic string, app connect.App, por
 	checkSum(b, sum)
 	if err := pumps.Stop(context.Background()); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// fill sends to a flow what pump reads.
+func fill(b *testing.B, ports totals) {
+	const size = 4096
+	var group sync.WaitGroup
+	for p := range benchParts {
+		group.Go(func() {
+			split := fmt.Sprint(p)
+			var batch connect.Batch[string, []byte]
+			for i := range benchRecords / benchParts {
+				batch.Add(split, value(i*benchParts+p), dataflow.Position{Major: uint64(i) + 1, Minor: 1})
+				if len(batch.At) == size || i == benchRecords/benchParts-1 {
+					if err := ports.in.Send(b.Context(), split, &batch); err != nil {
+						b.Error(err)
+						return
+					}
+					batch.Reset()
+				}
+			}
+		})
+	}
+	group.Wait()
+	for p := range benchParts {
+		if _, err := ports.out.Await(b.Context(), fmt.Sprint(p)); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

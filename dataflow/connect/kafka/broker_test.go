@@ -267,13 +267,18 @@ func records(n int) func(*connect.Batch[string, string]) bool {
 	return func(all *connect.Batch[string, string]) bool { return len(all.Values)+len(all.Bad) >= n }
 }
 
-// fails calls Next until it returns an error.
+var errNone = errors.New("all records were read, and there was no error")
+
+// fails calls Next until it returns an error, or has returned the last record.
 func fails(ctx context.Context, c connect.Cursor[string, string]) error {
 	for {
 		var b connect.Batch[string, string]
 		b.Reset()
 		if err := c.Next(ctx, &b); err != nil {
 			return err
+		}
+		if b.Behind == 0 {
+			return errNone
 		}
 	}
 }

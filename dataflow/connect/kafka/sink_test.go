@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
@@ -99,6 +101,33 @@ func TestOpenTransactionOfTheWriterBefore(t *testing.T) {
 		put(t, begin(t, s, l, 2), 3, "3")
 		equal(t, "values", b.values(topic)[0], count(1, 4))
 	})
+}
+
+// A number that is part of a transaction which is being ended is not believed.
+func TestNumberThatIsNotStable(t *testing.T) {
+	b := fake(t)
+	topic := b.topic(1, nil)
+	s, l := b.sink(topic), connect.Lane{Flow: topic, Output: "out"}
+	put(t, begin(t, s, l, 0), 1, "1", "2")
+	var asked atomic.Int64
+	b.fake.ControlKey(int16(kmsg.OffsetFetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		fetch := req.(*kmsg.OffsetFetchRequest)
+		if !fetch.RequireStable || asked.Add(1) > 3 {
+			return nil, nil, false
+		}
+		b.fake.KeepControl()
+		resp := fetch.ResponseKind().(*kmsg.OffsetFetchResponse)
+		p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
+		p.Offset, p.ErrorCode = -1, kerr.UnstableOffsetCommit.Code
+		resp.Groups = []kmsg.OffsetFetchResponseGroup{{Group: fetch.Groups[0].Group, Topics: []kmsg.OffsetFetchResponseGroupTopic{
+			{Topic: topic, Partitions: []kmsg.OffsetFetchResponseGroupTopicPartition{p}},
+		}}}
+		return resp, nil, true
+	})
+	put(t, begin(t, s, l, 2), 3, "3")
+	if n := asked.Load(); n != 4 {
+		t.Errorf("stable offsets were asked for %d times, want 4", n)
+	}
 }
 
 // No two lanes share their transactions.

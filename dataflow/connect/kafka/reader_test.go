@@ -270,7 +270,7 @@ func TestTombstones(t *testing.T) {
 func TestFrom(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic := b.topic(1, nil)
-		start := time.UnixMilli(1_700_000_000_000)
+		start := time.Now().Add(-24 * time.Hour).Truncate(time.Second) // brokers forget records of another week
 		for i := range 10 {
 			if err := b.cl.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: fmt.Append(nil, i), Timestamp: start.Add(time.Duration(i) * time.Minute)}).FirstErr(); err != nil {
 				t.Fatal(err)

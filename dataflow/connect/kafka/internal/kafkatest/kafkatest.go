@@ -104,13 +104,15 @@ func find() (string, error) {
 	return libs, nil
 }
 
-// script runs the broker until its standard input ends, which it does when the process that holds the other end is killed. What
+// script runs the broker until its standard input ends, which it does when the process that holds the other end is killed, and
+// deletes its folder then. What
 // runs in the background of a shell has no standard input, so it has another number there.
 const script = `exec 3<&0
 java -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$1/*" kafka.Kafka "$2" 3<&- &
 broker=$!
 (read -r line <&3; kill -9 $broker) &
 wait $broker
+rm -rf "$3"
 `
 
 func start(libs string) (_ *process, err error) {
@@ -142,7 +144,7 @@ func start(libs string) (_ *process, err error) {
 		return nil, fmt.Errorf("kafkatest: formatting the folder of Kafka: %w: %s", err, out)
 	}
 	var printed strings.Builder
-	k.shell = exec.Command("sh", "-c", script, "sh", libs, properties)
+	k.shell = exec.Command("sh", "-c", script, "sh", libs, properties, dir)
 	k.shell.Stdout, k.shell.Stderr = &printed, &printed
 	if k.stdin, err = k.shell.StdinPipe(); err != nil {
 		return nil, err

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/millrace/millrace/dataflow/connect"
+)
+
+// Exec returns a sink that runs a function in a transaction for each batch of elements, with the number of the first. What it
+// does through the transaction happens once for each element, in the order of the lane; what it does elsewhere may be repeated.
+// The function runs again where the transaction met a deadlock or a serialization failure. It must not end the transaction, and
+// the server ends one in which no statement has come for a minute.
+func Exec[T any](db Database, run func(ctx context.Context, tx pgx.Tx, first uint64, xs []T) error) connect.Sink[T, connect.Atomic] {
+	if run == nil {
+		panic("postgres: Exec: the function is nil")
+	}
+	return &exec[T]{db, run}
+}
+
+// Append returns a sink that adds a row for each element, once and in the order of its lane, by COPY. The table needs no key.
+//
+// The table may be named with its schema, "schema.table". Its columns' names are taken as they are, with their case; [Key] is
+// as good as [Column].
+func Append[T any](db Database, table string, columns ...Field[T]) connect.Sink[T, connect.Atomic] {
+	t := newTable("Append", table, columns)
+	return &exec[T]{db, func(ctx context.Context, tx pgx.Tx, _ uint64, xs []T) error {
+		values := make([]any, len(t.fields))
+		_, err := tx.CopyFrom(ctx, t.name, t.names(), pgx.CopyFromSlice(len(xs), func(i int) ([]any, error) {
+			for j, f := range t.fields {
+				values[j] = f.one(xs[i])
+			}
+			return values, nil
+		}))
+		return err
+	}}
+}
+
+type exec[T any] struct {
+	db  Database
+	run func(context.Context, pgx.Tx, uint64, []T) error
+}
+
+func (s *exec[T]) Open(ctx context.Context, l connect.Lane) (connect.Writer[T, connect.Atomic], uint64, error) {
+	w, last, err := openLane(ctx, s.db, l)
+	if err != nil {
+		return nil, 0, err
+	}
+	return &execWriter[T]{w, s.run}, last, nil
+}
+
+type execWriter[T any] struct {
+	*lane
+	run func(context.Context, pgx.Tx, uint64, []T) error
+}
+
+func (w *execWriter[T]) Write(ctx context.Context, first uint64, xs []T) (done connect.Atomic, err error) {
+	if len(xs) == 0 {
+		return done, nil
+	}
+	return done, w.transaction(func() error {
+		return pgx.BeginFunc(ctx, w.conn, func(tx pgx.Tx) error {
+			// First the lane: its lock keeps out a writer that opens it now, until this transaction has ended.
+			tag, err := tx.Exec(ctx, moved, w.numbers(first, len(xs))...)
+			if err != nil {
+				return err
+			}
+			if tag.RowsAffected() == 0 {
+				return w.refused(ctx, first)
+			}
+			return w.run(ctx, tx, first, xs)
+		})
+	})
+}

@@ -1,0 +1,140 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/millrace/millrace/dataflow/connect"
+)
+
+// A Database says how a database is reached. It prints without its connection string, which may have a password; no error of
+// this package has one either.
+//
+// A connection keeps state of its session, so a pooler between must keep one server connection for each of its clients. What is
+// in front of the primary must lead to the primary.
+type Database struct {
+	// DSN is a connection string of libpq: "host=… dbname=…" or "postgres://…". Parameters that are missing come from the
+	// variables PGHOST, PGUSER and so on of the environment, and from the password file.
+	DSN string
+
+	// Configure changes what DSN says before each connection, for TLS or a password that changes. Nil changes nothing.
+	Configure func(context.Context, *pgx.ConnConfig) error
+
+	// Connected prepares each connection that a sink writes through, for instance by registering types. Nil does nothing.
+	Connected func(context.Context, *pgx.Conn) error
+}
+
+// String returns no part of the connection string.
+func (d Database) String() string { return "postgres.Database" }
+
+// GoString returns no part of the connection string.
+func (d Database) GoString() string { return "postgres.Database{…}" }
+
+var errDSN = errors.New("postgres: the connection string cannot be parsed; it is not shown because it may have a password")
+
+// config is what the connection string says. Its passwords are secrets.
+func (d Database) config(ctx context.Context) (*pgx.ConnConfig, secrets, error) {
+	c, err := pgx.ParseConfig(d.DSN)
+	if err != nil {
+		return nil, nil, errDSN // the cause quotes parts of the string
+	}
+	if d.Configure != nil {
+		if err := d.Configure(ctx, c); err != nil {
+			return nil, nil, secretsOf(d.DSN, c).hide(fmt.Errorf("postgres: Configure: %w", err))
+		}
+	}
+	return c, secretsOf(d.DSN, c), nil
+}
+
+// connect opens a connection for statements.
+func (d Database) connect(ctx context.Context) (*pgx.Conn, secrets, error) {
+	config, hidden, err := d.config(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, nil, unconnected(hidden.hide(fmt.Errorf("postgres: connect: %w", err)))
+	}
+	return c, hidden, nil
+}
+
+// secrets are texts that no error may have.
+type secrets []string
+
+func secretsOf(dsn string, c *pgx.ConnConfig) secrets {
+	s := secrets{c.Password}
+	if u, err := url.Parse(dsn); err == nil {
+		if p, ok := u.User.Password(); ok {
+			s = append(s, p)
+		}
+		s = append(s, u.Query().Get("password"), u.Query().Get("sslpassword"))
+	}
+	for _, name := range []string{"password", "sslpassword"} {
+		if _, rest, ok := strings.Cut(dsn, name+"="); ok {
+			s = append(s, strings.Trim(strings.SplitN(rest, " ", 2)[0], "'"))
+		}
+	}
+	return s
+}
+
+// hide returns an error whose text has no secret. It still matches what err matches.
+func (s secrets) hide(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, x := range s {
+		if x != "" {
+			text = strings.ReplaceAll(text, x, "…")
+		}
+	}
+	if text == err.Error() {
+		return err
+	}
+	return &hiddenError{text, err}
+}
+
+// A hiddenError is an error whose text had a secret.
+type hiddenError struct {
+	text string
+	err  error
+}
+
+func (e *hiddenError) Error() string { return e.text }
+func (e *hiddenError) Unwrap() error { return e.err }
+
+// code is the SQLSTATE of an error of the server, or empty.
+func code(err error) string {
+	if e := (*pgconn.PgError)(nil); errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// unconnected marks an error of connecting as one that passes, unless the server gave a reason that does not.
+func unconnected(err error) error {
+	switch c := code(err); {
+	case c == "", strings.HasPrefix(c, "08"), strings.HasPrefix(c, "53"), strings.HasPrefix(c, "57P"):
+		return connect.Retry(err)
+	}
+	return err
+}
+
+// The SQLSTATEs that this package acts on.
+const (
+	undefinedTable   = "42P01"
+	cardinality      = "21000"
+	serialization    = "40001"
+	deadlock         = "40P01"
+	lockNotAvailable = "55P03"
+)
+
+// again reports whether a transaction failed for what others did at the same time, and should be run again.
+func again(err error) bool { return code(err) == serialization || code(err) == deadlock }

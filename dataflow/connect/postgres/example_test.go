@@ -1,0 +1,59 @@
+package postgres_test
+
+import (
+	"context"
+	"os"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect"
+	"github.com/millrace/millrace/dataflow/connect/postgres"
+)
+
+type total struct {
+	Customer string
+	Sum      int64
+}
+
+// The last total of each customer is in a table with the columns customer, which is its primary key, and sum.
+func ExampleUpsert() {
+	db := postgres.Database{DSN: os.Getenv("DATABASE_URL")}
+	var totals connect.Sink[total, connect.Atomic] = postgres.Upsert(db, "totals",
+		postgres.Key("customer", func(t total) string { return t.Customer }),
+		postgres.Column("sum", func(t total) int64 { return t.Sum }))
+	_ = totals
+}
+
+// Every change of a total is a row.
+func ExampleAppend() {
+	db := postgres.Database{DSN: os.Getenv("DATABASE_URL")}
+	var history connect.Sink[total, connect.Atomic] = postgres.Append(db, "accounting.history",
+		postgres.Column("customer", func(t total) string { return t.Customer }),
+		postgres.Column("sum", func(t total) int64 { return t.Sum }))
+	_ = history
+}
+
+// A function does what no other sink does: here each total is added to those of the table.
+func ExampleExec() {
+	db := postgres.Database{DSN: os.Getenv("DATABASE_URL")}
+	var sums connect.Sink[total, connect.Atomic] = postgres.Exec(db, func(ctx context.Context, tx pgx.Tx, first uint64, xs []total) error {
+		for _, x := range xs {
+			if _, err := tx.Exec(ctx, "update totals set sum = sum + $2 where customer = $1", x.Customer, x.Sum); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	_ = sums
+}
+
+// Answers that do not change are written under the request's name.
+func ExampleUpsertEntries() {
+	type entry = dataflow.Entry[string, string]
+	db := postgres.Database{DSN: os.Getenv("DATABASE_URL")}
+	var answers connect.Sink[entry, connect.Idempotent] = postgres.UpsertEntries(db, "answers",
+		postgres.Key("request", func(e entry) string { return e.Key }),
+		postgres.Column("answer", func(e entry) string { return e.Value }))
+	_ = answers
+}

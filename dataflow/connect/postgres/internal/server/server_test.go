@@ -1,0 +1,37 @@
+package server
+
+import (
+	"context"
+	"testing"
+)
+
+func TestMain(m *testing.M) { Main(m) }
+
+// What was committed is there after a server was stopped without a word.
+func TestStop(t *testing.T) {
+	s := Start(t)
+	dsn := s.Database(t)
+	c := Connect(t, dsn)
+	Exec(t, c, "create table kept (n int)")
+	Exec(t, c, "insert into kept values (7)")
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Ping(context.Background()); err == nil {
+		t.Fatal("a server that was stopped answers")
+	}
+	if err := s.Run(); err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := Connect(t, dsn).QueryRow(context.Background(), "select n from kept").Scan(&n); err != nil || n != 7 {
+		t.Fatal(n, err)
+	}
+}
+
+// Databases of one server are apart.
+func TestShared(t *testing.T) {
+	a, b := Shared(t).Database(t), Shared(t).Database(t)
+	Exec(t, Connect(t, a), "create table here (n int)")
+	Exec(t, Connect(t, b), "create table here (n int)")
+}

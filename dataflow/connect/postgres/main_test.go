@@ -1,0 +1,22 @@
+package postgres_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+)
+
+// children are the programs that this test binary is when a test runs it again, to kill it.
+var children = map[string]func(dsn string) error{"sink": sinkChild}
+
+func TestMain(m *testing.M) {
+	if run := children[os.Getenv("MILLRACE_CHILD")]; run != nil {
+		if err := run(os.Getenv("MILLRACE_CHILD_DSN")); err != nil {
+			os.Stderr.WriteString(err.Error() + "\n")
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	server.Main(m)
+}

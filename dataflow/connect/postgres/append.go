@@ -16,7 +16,7 @@ func Exec[T any](db Database, run func(ctx context.Context, tx pgx.Tx, first uin
 	if run == nil {
 		panic("postgres: Exec: the function is nil")
 	}
-	return &exec[T]{db, run}
+	return &exec[T]{db: db, run: run}
 }
 
 // Append returns a sink that adds a row for each element, once and in the order of its lane, by COPY. The table needs no key.
@@ -25,7 +25,7 @@ func Exec[T any](db Database, run func(ctx context.Context, tx pgx.Tx, first uin
 // as good as [Column].
 func Append[T any](db Database, table string, columns ...Field[T]) connect.Sink[T, connect.Atomic] {
 	t := newTable("Append", table, columns)
-	return &exec[T]{db, func(ctx context.Context, tx pgx.Tx, _ uint64, xs []T) error {
+	return &exec[T]{db: db, run: func(ctx context.Context, tx pgx.Tx, _ uint64, xs []T) error {
 		values := make([]any, len(t.fields))
 		_, err := tx.CopyFrom(ctx, t.name, t.names(), pgx.CopyFromSlice(len(xs), func(i int) ([]any, error) {
 			for j, f := range t.fields {
@@ -38,6 +38,7 @@ func Append[T any](db Database, table string, columns ...Field[T]) connect.Sink[
 }
 
 type exec[T any] struct {
+	private
 	db  Database
 	run func(context.Context, pgx.Tx, uint64, []T) error
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"strings"
 
@@ -30,11 +31,16 @@ type Database struct {
 	Connected func(context.Context, *pgx.Conn) error
 }
 
-// String returns no part of the connection string.
-func (d Database) String() string { return "postgres.Database" }
+// Format prints no part of the connection string.
+func (d Database) Format(f fmt.State, _ rune) { io.WriteString(f, "postgres.Database") }
 
-// GoString returns no part of the connection string.
-func (d Database) GoString() string { return "postgres.Database{…}" }
+// MarshalJSON writes no part of the connection string.
+func (d Database) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
+
+// A private is part of what has a connection string or a password, and prints without it.
+type private struct{}
+
+func (private) Format(f fmt.State, _ rune) { io.WriteString(f, "postgres") }
 
 var errDSN = errors.New("postgres: the connection string cannot be parsed; it is not shown because it may have a password")
 
@@ -134,6 +140,9 @@ const (
 	serialization    = "40001"
 	deadlock         = "40P01"
 	lockNotAvailable = "55P03"
+	objectInUse      = "55006"
+	notInState       = "55000"
+	undefinedFile    = "58P01"
 )
 
 // again reports whether a transaction failed for what others did at the same time, and should be run again.

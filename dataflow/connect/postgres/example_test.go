@@ -57,3 +57,28 @@ func ExampleUpsertEntries() {
 		postgres.Column("answer", func(e entry) string { return e.Value }))
 	_ = answers
 }
+
+// All changes of the tables of a publication come in one order.
+func ExampleChanges() {
+	slot := postgres.Slot{Database: postgres.Database{DSN: os.Getenv("DATABASE_URL")}, Name: "shop", Publication: "shop"}
+	changes := connect.Whole(postgres.Changes(slot))
+	_ = changes
+}
+
+// The rows of a table come as structs under their key, beginning with those that there are.
+func ExampleDecoded() {
+	type customer struct {
+		ID   int64
+		Name string
+		Note postgres.Partial[string] // may be long, and is not sent again when it stays as it is
+	}
+	slot := postgres.Slot{Database: postgres.Database{DSN: os.Getenv("DATABASE_URL")}, Name: "shop", Publication: "shop", Snapshot: true}
+	customers := connect.ByKey(postgres.Decoded(slot, func(c postgres.Change) (id int64, x customer, err error) {
+		if c.Table != "public.customers" || c.New == nil {
+			return 0, x, postgres.ErrSkip
+		}
+		err = c.New.Scan(&x)
+		return x.ID, x, err
+	}), "a slot is one split")
+	_ = customers
+}

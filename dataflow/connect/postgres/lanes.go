@@ -23,15 +23,17 @@ const LanesTable = `create table if not exists millrace_lanes (
 	primary key (flow, output, partition)
 )`
 
-// Setup makes the table of lanes where it is missing.
+// Setup makes the tables of sinks and slots where they are missing.
 func Setup(ctx context.Context, db Database) error {
 	c, hidden, err := db.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close(context.WithoutCancel(ctx))
-	if _, err := c.Exec(ctx, LanesTable); err != nil {
-		return hidden.hide(fmt.Errorf("postgres: Setup: %w", err))
+	for _, table := range []string{LanesTable, SlotsTable} {
+		if _, err := c.Exec(ctx, table); err != nil {
+			return hidden.hide(fmt.Errorf("postgres: Setup: %w", err))
+		}
 	}
 	return nil
 }
@@ -42,6 +44,7 @@ const patience = 2 * time.Second
 
 // A lane is the connection of one writer, with the epoch that makes it the lane's only one.
 type lane struct {
+	private
 	connect.Lane
 	conn   *pgx.Conn
 	epoch  int64

@@ -15,10 +15,11 @@ import (
 // The table may be named with its schema, "schema.table". Its columns' names are taken as they are, with their case. Upsert
 // panics if there is no [Key] among them.
 func Upsert[T any](db Database, table string, columns ...Field[T]) connect.Sink[T, connect.Atomic] {
-	return &upsert[T]{db, newKeyed("Upsert", table, columns)}
+	return &upsert[T]{db: db, table: newKeyed("Upsert", table, columns)}
 }
 
 type upsert[T any] struct {
+	private
 	db    Database
 	table table[T]
 }
@@ -82,10 +83,11 @@ func (w *upserter[T]) put(ctx context.Context, args []any) (n int, err error) {
 //
 // A row that somebody else changed is set right only when its entry is written again.
 func UpsertEntries[K comparable, V any](db Database, table string, columns ...Field[dataflow.Entry[K, V]]) connect.Sink[dataflow.Entry[K, V], connect.Idempotent] {
-	return &entries[dataflow.Entry[K, V]]{db, newKeyed("UpsertEntries", table, columns)}
+	return &entries[dataflow.Entry[K, V]]{db: db, table: newKeyed("UpsertEntries", table, columns)}
 }
 
 type entries[T any] struct {
+	private
 	db    Database
 	table table[T]
 }

@@ -308,11 +308,8 @@ func (c *cursor[K, V]) error(err error) error {
 		return err
 	}
 	err = c.stream.hidden.hide(err)
-	switch k := code(err); {
-	case k == undefinedFile, k == notInState && strings.Contains(err.Error(), "can no longer"):
-		return c.slot.error(fmt.Errorf("%w: %w", err, connect.ErrGap), false)
-	case k == "", strings.HasPrefix(k, "57P"), strings.HasPrefix(k, "08"):
-		return c.slot.error(err, !errors.Is(err, errMalformed))
+	if k := code(err); k == undefinedFile || k == notInState && strings.Contains(err.Error(), "can no longer") {
+		return fmt.Errorf("postgres: slot %q: %w: %w", c.slot.Name, err, connect.ErrGap)
 	}
-	return c.slot.error(err, false)
+	return c.slot.error(err, !errors.Is(err, errMalformed))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -66,7 +67,7 @@ func (d Database) connect(ctx context.Context) (*pgx.Conn, secrets, error) {
 	}
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return nil, nil, unconnected(hidden.hide(fmt.Errorf("postgres: connect: %w", err)))
+		return nil, nil, passing(hidden.hide(fmt.Errorf("postgres: connect: %w", err)), true)
 	}
 	return c, hidden, nil
 }
@@ -124,10 +125,14 @@ func code(err error) string {
 	return ""
 }
 
-// unconnected marks an error of connecting as one that passes, unless the server gave a reason that does not.
-func unconnected(err error) error {
-	switch c := code(err); {
-	case c == "", strings.HasPrefix(c, "08"), strings.HasPrefix(c, "53"), strings.HasPrefix(c, "57P"):
+// passing marks an error as one that passes, if it is of a connection that was lost or not made, or the server says what may be
+// otherwise later: that it is shut down, restarted or a standby, has too little of something, or was told to give up.
+func passing(err error, closed bool) error {
+	if err == nil {
+		return nil
+	}
+	k := code(err)
+	if k == "" && closed || k == lockNotAvailable || k == readOnly || k == idleTooLong || len(k) == 5 && slices.Contains([]string{"08", "53", "57", "58"}, k[:2]) {
 		return connect.Retry(err)
 	}
 	return err
@@ -140,6 +145,8 @@ const (
 	serialization    = "40001"
 	deadlock         = "40P01"
 	lockNotAvailable = "55P03"
+	readOnly         = "25006"
+	idleTooLong      = "25P03"
 	objectInUse      = "55006"
 	notInState       = "55000"
 	undefinedFile    = "58P01"

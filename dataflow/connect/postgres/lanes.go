@@ -147,11 +147,7 @@ func (w *lane) error(err error) error {
 	if err == nil {
 		return nil
 	}
-	err = w.hidden.hide(fmt.Errorf("postgres: lane %v: %w", w.Lane, err))
-	if w.conn.IsClosed() {
-		return connect.Retry(err)
-	}
-	return err
+	return passing(w.hidden.hide(fmt.Errorf("postgres: lane %v: %w", w.Lane, err)), w.conn.IsClosed())
 }
 
 // Close ends the session.

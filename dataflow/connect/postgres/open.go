@@ -42,7 +42,7 @@ func (d Database) replication(ctx context.Context) (*stream, error) {
 		return pgproto3.NewFrontend(b, w)
 	}
 	if s.PgConn, err = pgconn.ConnectConfig(ctx, &config.Config); err != nil {
-		return nil, unconnected(hidden.hide(fmt.Errorf("postgres: connect for replication: %w", err)))
+		return nil, passing(hidden.hide(fmt.Errorf("postgres: connect for replication: %w", err)), true)
 	}
 	return s, nil
 }

@@ -116,11 +116,7 @@ func (s Slot) error(err error, closed bool) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("postgres: slot %q: %w", s.Name, err)
-	if closed {
-		return connect.Retry(err)
-	}
-	return err
+	return passing(fmt.Errorf("postgres: slot %q: %w", s.Name, err), closed)
 }
 
 // A slotState is what the server says of a slot.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -78,8 +79,7 @@ func (c *cursor[K, V]) hijack() error {
 		for {
 			select {
 			case <-tick.C:
-				// The answer says up to where the server has read its log, which may have nothing for this slot.
-				c.tell(true)
+				c.tell()
 			case <-c.stop:
 				return
 			}
@@ -89,7 +89,7 @@ func (c *cursor[K, V]) hijack() error {
 }
 
 // tell says to the server what was received and what it may forget: "Standby status update" of the manual.
-func (c *cursor[K, V]) tell(answer bool) error {
+func (c *cursor[K, V]) tell() error {
 	c.telling.Lock()
 	defer c.telling.Unlock()
 	b := append(make([]byte, 0, 39), 'd', 0, 0, 0, 38, 'r')
@@ -97,12 +97,7 @@ func (c *cursor[K, V]) tell(answer bool) error {
 	b = binary.BigEndian.AppendUint64(b, c.flushed)
 	b = binary.BigEndian.AppendUint64(b, c.flushed)
 	b = binary.BigEndian.AppendUint64(b, uint64(time.Since(epoch).Microseconds()))
-	if answer {
-		b = append(b, 1)
-	} else {
-		b = append(b, 0)
-	}
-	_, err := c.conn.Write(b)
+	_, err := c.conn.Write(append(b, 0)) // no answer is wanted
 	return err
 }
 
@@ -183,13 +178,14 @@ func (c *cursor[K, V]) message(data []byte, b *connect.Batch[K, V]) error {
 		if r.failed {
 			return errMalformed
 		}
-		// What the server has read up to here is sent, except for a transaction that it is sending.
+		// What the server has read of its log is sent, except for a transaction that it is sending. It says so also while nothing
+		// is for this slot, and so that is forgotten as well.
 		if end := (dataflow.Position{Major: at}); !c.decoder.open && at > c.decoder.end {
 			c.decoder.end, b.End = at, end
 			c.receive(at)
 		}
 		if answer {
-			return c.tell(false)
+			return c.tell()
 		}
 	case 'w':
 		r.bytes(24)
@@ -251,7 +247,7 @@ func (c *cursor[K, V]) Confirm(ctx context.Context, p dataflow.Position) error {
 	c.telling.Lock()
 	c.flushed = max(c.flushed, c.whole(p))
 	c.telling.Unlock()
-	return c.error(c.tell(false))
+	return c.error(c.tell())
 }
 
 // remember keeps where the transaction before ended, if a batch ended within one.
@@ -280,7 +276,7 @@ func (c *cursor[K, V]) whole(p dataflow.Position) uint64 {
 	return 0
 }
 
-// Close ends the session. The server may notice later.
+// Close ends the session. It waits until the server has left the slot, so that it can be opened again, but not for long.
 func (c *cursor[K, V]) Close() error {
 	if c.closed {
 		return nil
@@ -292,14 +288,16 @@ func (c *cursor[K, V]) Close() error {
 	if c.conn == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		return c.stream.Close(ctx)
+		return c.stream.hidden.hide(c.stream.Close(ctx))
 	}
 	close(c.stop)
 	c.conn.SetDeadline(time.Now().Add(patience))
-	c.conn.Write([]byte{'c', 0, 0, 0, 4, 'X', 0, 0, 0, 4}) // CopyDone, Terminate
-	err := c.conn.Close()
+	if _, err := c.conn.Write([]byte{'c', 0, 0, 0, 4, 'X', 0, 0, 0, 4}); err == nil { // CopyDone, Terminate
+		io.Copy(io.Discard, c.conn)
+	}
+	c.conn.Close()
 	c.stopped.Wait()
-	return err
+	return nil
 }
 
 // error names the slot. What ends the connection passes; what the server has removed does not come back.

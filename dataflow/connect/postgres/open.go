@@ -75,6 +75,9 @@ func (r *slotReader[K, V]) Open(ctx context.Context, s connect.Split, after data
 			}
 			return errors.Join(r.slot.renew(ctx, sql, x), errEnded)
 		}
+		if x.state == slotNew && after != (dataflow.Position{}) {
+			return fmt.Errorf("there is no slot, and the flow has what is up to %s; Renew makes another one: %w", formatLSN(after.Major), connect.ErrGap)
+		}
 		if x.state == slotNew {
 			if err := r.slot.check(ctx, sql); err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect"
 )
 
 // An encoder writes messages as the plugin does.
@@ -257,6 +258,45 @@ func TestWhole(t *testing.T) {
 	}
 	if len(c.cuts) != maxCuts {
 		t.Errorf("%d cuts are kept, want %d", len(c.cuts), maxCuts)
+	}
+}
+
+// Positions are those of the log: what the server says in between does not change them. And what it says of how far it has read
+// is a place behind all that was read, unless a transaction is open.
+func TestPositions(t *testing.T) {
+	read := func(quiet bool) (at, ends []dataflow.Position) {
+		c := &cursor[struct{}, Change]{decode: func(c Change) (struct{}, Change, error) { return struct{}{}, c, nil }}
+		now := uint64(10)
+		for _, m := range conversation() {
+			var b connect.Batch[struct{}, Change]
+			if !quiet {
+				now += 5 // within transactions, before them, and between them, where it is before the end of the first
+				behind := !c.decoder.open && now > c.decoder.end
+				if err := c.message(message('k').u64(now).u64(0).u8(0), &b); err != nil {
+					t.Fatal(err)
+				}
+				if behind != (b.End == dataflow.Position{Major: now}) || !behind && b.End != (dataflow.Position{}) {
+					t.Fatalf("the end is %v at %d, and open is %v", b.End, now, c.decoder.open)
+				}
+			}
+			b.Reset()
+			if err := c.message(append(message('w').u64(0).u64(0).u64(0), m...), &b); err != nil {
+				t.Fatal(err)
+			}
+			at = append(at, b.At...)
+			if m[0] == 'C' {
+				ends = append(ends, b.End)
+			}
+		}
+		return at, ends
+	}
+	quietAt, quietEnds := read(true)
+	at, ends := read(false)
+	if !slices.Equal(at, quietAt) || !slices.Equal(ends, quietEnds) {
+		t.Errorf("positions are %v and %v, and without messages in between %v and %v", at, ends, quietAt, quietEnds)
+	}
+	if want := (dataflow.Position{Major: 108, Minor: 1}); at[6] != want || ends[0].Major != 108 || !want.After(ends[0]) {
+		t.Errorf("the second transaction begins with %v behind %v, want %v", at[6], ends[0], want)
 	}
 }
 

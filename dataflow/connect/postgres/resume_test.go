@@ -134,6 +134,23 @@ func TestSlotGone(t *testing.T) {
 	}
 }
 
+// A slot that was never made has not what a flow knows of: its table was lost as well.
+func TestSlotTableGone(t *testing.T) {
+	slot, c := published(t, "create table item (id int primary key)")
+	r := postgres.Changes(slot)
+	s := splitOf(t, r)
+	cursorAt(t, r, s, dataflow.Position{}).Close()
+	until(t, c, "not exists (select from pg_replication_slots where slot_name = $1 and active)", slot.Name)
+	server.Exec(t, c, "select pg_drop_replication_slot($1)", slot.Name)
+	server.Exec(t, c, "truncate millrace_slots")
+	if again := splitOf(t, r); again != s {
+		t.Fatalf("the split is %v, want %v again", again, s)
+	}
+	if _, err := r.Open(t.Context(), s, dataflow.Position{Major: 1}); !errors.Is(err, connect.ErrGap) {
+		t.Errorf("a slot is made behind a position: %v, want ErrGap", err)
+	}
+}
+
 // A cursor's Next ends with its context, and goes on where it was.
 func TestNextIsInterrupted(t *testing.T) {
 	slot, c := published(t, "create table item (id int primary key)")

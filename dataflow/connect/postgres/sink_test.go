@@ -222,8 +222,7 @@ func until(t testing.TB, c *pgx.Conn, condition string, args ...any) {
 	for {
 		var ok bool
 		if err := c.QueryRow(context.Background(), "select "+condition+" from pg_sleep(0.01)", args...).Scan(&ok); err != nil {
-			t.Error(condition, err)
-			return
+			t.Fatal(condition, err)
 		}
 		if ok {
 			return

@@ -163,8 +163,8 @@ func TestServerCrash(t *testing.T) {
 	}
 }
 
-// Case 39: while a table is quiet and the database is busy, the server forgets its log, since the reader is told how far that
-// was read. It asks, or the server would say so once in half of wal_sender_timeout.
+// Case 39: while a table is quiet and the database is busy, the server forgets its log, since what it says of how far it has read
+// that is confirmed.
 func TestQuietTable(t *testing.T) {
 	s := server.Start(t, "wal_sender_timeout=4s", "min_wal_size=32MB", "max_wal_size=64MB", "fsync=off")
 	db := postgres.Database{DSN: s.Database(t)}
@@ -222,6 +222,27 @@ func TestQuietTable(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
+	}
+}
+
+// A reader that takes nothing for several times wal_sender_timeout keeps its session, and then has all changes.
+func TestSlowReader(t *testing.T) {
+	s := server.Start(t, "wal_sender_timeout=1s", "fsync=off")
+	db := postgres.Database{DSN: s.Database(t)}
+	if err := postgres.Setup(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	c := server.Connect(t, db.DSN)
+	server.Exec(t, c, "create table item (id int primary key, v text)")
+	server.Exec(t, c, "create publication p for table item")
+	r := postgres.Changes(postgres.Slot{Database: db, Name: "slow", Publication: "p"})
+	in := cursorAt(t, r, splitOf(t, r), dataflow.Position{})
+	const rows = 20_000
+	server.Exec(t, c, "insert into item select i, repeat('x', 1000) from generate_series(1, $1::int) i", rows)
+	until(t, c, "exists (select from pg_stat_activity where backend_type = 'walsender' and wait_event = 'WalSenderWriteData')")
+	until(t, c, "(select reply_time > backend_start + interval '5 seconds' from pg_stat_replication)")
+	if got := next(t, in, rows); told(got[rows-1].change) != fmt.Sprint("insert item new id*=", rows, " v=xxxxxxxxxx") {
+		t.Error("the last change is ", told(got[rows-1].change))
 	}
 }
 

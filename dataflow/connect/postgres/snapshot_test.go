@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -117,6 +118,26 @@ func TestSnapshot(t *testing.T) {
 	}
 	if want := contentOf(t, c, "item"); !maps.Equal(got, want) || splitOf(t, r) != second {
 		t.Fatalf("%d rows, want the %d of the table", len(got), len(want))
+	}
+}
+
+// A row that is committed while the snapshot is begun is in it, or is a change, and not both.
+func TestSnapshotIsOfTheSlot(t *testing.T) {
+	slot, c := published(t, "create table item (id int primary key, v text)")
+	slot.Snapshot = true
+	connections := 0
+	slot.Database.Configure = func(context.Context, *pgx.ConnConfig) error {
+		connections++
+		server.Exec(t, c, "insert into item values ($1, 'between')", connections)
+		return nil
+	}
+	r := postgres.Changes(slot)
+	in := cursorAt(t, r, splitOf(t, r), dataflow.Position{})
+	server.Exec(t, c, "insert into item values (-1, 'end')")
+	got := replica{}
+	follow(t, in, got)
+	if want := contentOf(t, c, "item"); !maps.Equal(got, want) || connections < 4 {
+		t.Fatalf("%v, want %v, with a row for each of %d connections", got, want, connections)
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 	Insert Op = "insert"
 	Update Op = "update"
 	Delete Op = "delete"
-	// Truncate is of all rows of a table.
+	// Truncate is of all rows of a table, by a statement or because a [Snapshot] of it begins again.
 	Truncate Op = "truncate"
 	// Snapshot is of a row that was there when the slot was made. It may come again, so it is an insert or an update.
 	Snapshot Op = "snapshot"

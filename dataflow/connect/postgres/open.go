@@ -168,7 +168,7 @@ func (c *cursor[K, V]) create(ctx context.Context) error {
 		return err
 	}
 	if c.slot.Snapshot {
-		c.copying, err = openSnapshot(ctx, c.slot, string(row[2]))
+		c.copying, err = openSnapshot(ctx, c.slot, string(row[2]), c.incarnation > 1)
 		return err
 	}
 	return c.replicate(ctx)

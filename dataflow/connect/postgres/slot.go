@@ -27,7 +27,8 @@ type Slot struct {
 	Publication string
 
 	// Snapshot gives first the rows that the tables have when the slot is made, as changes with the Op [Snapshot]. If it is
-	// interrupted, they are given again from the beginning, from a slot that is made again: that is another split.
+	// interrupted, or the slot is made again by [Renew], the rows of each table are given from the beginning in another split, after
+	// a [Truncate] of the table, since rows may have been deleted in between.
 	Snapshot bool
 
 	// TakeOver ends the session of whoever reads the slot when it is opened. Otherwise a reader waits until the session has

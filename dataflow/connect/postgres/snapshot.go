@@ -16,6 +16,7 @@ type snapshot struct {
 	cancel context.CancelFunc
 	conn   *pgx.Conn
 	hidden secrets
+	again  bool // what was read of an earlier snapshot may be gone from the tables
 	tables []relationQuery
 	rows   *pgconn.ResultReader // of the first of the tables, or nil
 	cells  Row
@@ -29,12 +30,12 @@ type relationQuery struct{ name, sql string }
 const snapshotBatch = 1024
 
 // openSnapshot begins a transaction that sees what the slot does not send.
-func openSnapshot(ctx context.Context, s Slot, name string) (*snapshot, error) {
+func openSnapshot(ctx context.Context, s Slot, name string, again bool) (*snapshot, error) {
 	c, hidden, err := s.Database.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	x := &snapshot{conn: c, hidden: hidden}
+	x := &snapshot{conn: c, hidden: hidden, again: again}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	for _, sql := range []string{"begin isolation level repeatable read read only", "set transaction snapshot '" + strings.ReplaceAll(name, "'", "''") + "'"} {
 		if err == nil {
@@ -109,6 +110,10 @@ func (x *snapshot) next(ctx context.Context, emit func(uint64, Change)) (ended b
 			for _, f := range x.rows.FieldDescriptions() {
 				x.cells = append(x.cells, Cell{Name: f.Name, Type: f.DataTypeOID, Key: keys[f.Name]})
 			}
+			if x.again {
+				x.give(emit, Change{Op: Truncate})
+				n++
+			}
 		}
 		if !x.rows.NextRow() {
 			_, err := x.rows.Close()
@@ -126,11 +131,16 @@ func (x *snapshot) next(ctx context.Context, emit func(uint64, Change)) (ended b
 				row[i].State, row[i].Text = Set, string(v)
 			}
 		}
-		x.index++
+		x.give(emit, Change{Op: Snapshot, New: row})
 		n++
-		emit(x.index, Change{Op: Snapshot, Table: x.tables[0].name, New: row})
 	}
 	return false, nil
+}
+
+func (x *snapshot) give(emit func(uint64, Change), c Change) {
+	x.index++
+	c.Table = x.tables[0].name
+	emit(x.index, c)
 }
 
 // identityColumns returns the columns of a table's replica identity, as the server will send them with changes.

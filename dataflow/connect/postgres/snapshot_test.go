@@ -87,6 +87,10 @@ func TestSnapshot(t *testing.T) {
 	if err := in.Next(t.Context(), &b); err != nil || len(b.Values) == 0 || len(b.Values) >= 3000 || b.Values[0].Op != postgres.Snapshot {
 		t.Fatal(len(b.Values), err)
 	}
+	got := replica{}
+	for _, c := range b.Values {
+		got.apply(t, c)
+	}
 	half := b.End
 	in.Close()
 
@@ -99,7 +103,6 @@ func TestSnapshot(t *testing.T) {
 		t.Fatalf("the second snapshot has the split of the first, %s", s.ID)
 	}
 
-	got := replica{}
 	in = cursorAt(t, r, second, dataflow.Position{})
 	server.Exec(t, c, "update item set v = 'newer' where id % 3 = 2 and id < 1000")
 	server.Exec(t, c, "insert into item values (-1, 'end')")

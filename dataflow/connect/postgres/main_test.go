@@ -8,7 +8,7 @@ import (
 )
 
 // children are the programs that this test binary is when a test runs it again, to kill it.
-var children = map[string]func(dsn string) error{"sink": sinkChild}
+var children = map[string]func(dsn string) error{"sink": sinkChild, "flow": flowChild, "replica": replicaChild}
 
 func TestMain(m *testing.M) {
 	if run := children[os.Getenv("MILLRACE_CHILD")]; run != nil {

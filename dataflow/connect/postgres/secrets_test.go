@@ -34,7 +34,7 @@ func TestSecrets(t *testing.T) {
 		fmt.Sprintf("host=127.0.0.1 port=%d user=postgres password=%s dbname=x", closed, secret),
 		fmt.Sprintf("host=127.0.0.1 port=%d user=nobody password=%s dbname=%s", live, secret, secret),
 		fmt.Sprintf("host=127.0.0.1 port=%d user=%s password='%s' dbname=x", live, secret, secret),
-		"postgres://postgres:" + secret + "@127.0.0.1/x",
+		fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%d/x", secret, closed),
 		"postgres://postgres:hunter2%2Fsecret@127.0.0.1:" + fmt.Sprint(live) + "/hunter2%2Fsecret",
 		"host=127.0.0.1 password=" + secret + " port=" + secret,
 		"host=127.0.0.1 password='" + secret,

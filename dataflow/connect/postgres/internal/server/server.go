@@ -127,7 +127,7 @@ func Exec(tb testing.TB, c *pgx.Conn, sql string, args ...any) {
 }
 
 // create makes the folder of a server and starts it.
-func create(tb testing.TB, settings ...string) (*Server, error) {
+func create(tb testing.TB, settings ...string) (s *Server, failed error) {
 	tb.Helper()
 	bin, err := installed()
 	if err != nil {
@@ -136,7 +136,7 @@ func create(tb testing.TB, settings ...string) (*Server, error) {
 		}
 		tb.Skipf("SKIPPED, NOT TESTED: %v", err)
 	}
-	s := &Server{bin: bin, uid: -1, gid: -1}
+	s = &Server{bin: bin, uid: -1, gid: -1}
 	if s.dir, err = os.MkdirTemp("", "millrace-postgres-"); err != nil {
 		return nil, err
 	}
@@ -161,21 +161,25 @@ func create(tb testing.TB, settings ...string) (*Server, error) {
 		s.remove()
 		return nil, fmt.Errorf("server: initdb: %w: %s", err, out)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
+	for range 5 { // somebody else may take the port in between
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			s.remove()
+			return nil, err
+		}
+		s.Port = l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		s.settings = slices.Concat([]string{
+			"listen_addresses=127.0.0.1", fmt.Sprint("port=", s.Port), "unix_socket_directories=" + s.dir,
+			"wal_level=logical", "max_wal_senders=40", "max_replication_slots=40", "max_connections=100",
+		}, settings)
+		if err = s.Run(); err == nil {
+			return s, nil
+		}
+		failed = err
 	}
-	s.Port = l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	s.settings = slices.Concat([]string{
-		"listen_addresses=127.0.0.1", fmt.Sprint("port=", s.Port), "unix_socket_directories=" + s.dir,
-		"wal_level=logical", "max_wal_senders=40", "max_replication_slots=40", "max_connections=100",
-	}, settings)
-	if err := s.Run(); err != nil {
-		s.remove()
-		return nil, err
-	}
-	return s, nil
+	s.remove()
+	return nil, failed
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }

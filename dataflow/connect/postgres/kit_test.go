@@ -1,0 +1,69 @@
+package postgres_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect/connecttest"
+	"github.com/millrace/millrace/dataflow/connect/postgres"
+	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+)
+
+// The reader is as one has to be. A slot has one reader, so each that is opened takes it over.
+func TestReader(t *testing.T) {
+	connecttest.Reader(t, func(t *testing.T) connecttest.Source[struct{}, item] {
+		slot, c := published(t, "create table item (writer int, n text)", "alter table item replica identity full")
+		slot.TakeOver = true
+		r := postgres.Decoded(slot, func(c postgres.Change) (none struct{}, x item, err error) {
+			var text struct {
+				Writer int64
+				N      string
+			}
+			if err := c.New.Scan(&text); err != nil {
+				return none, x, err
+			}
+			x.Writer = text.Writer
+			x.N, err = strconv.ParseInt(text.N, 10, 64)
+			return none, x, err
+		})
+		cursorAt(t, r, splitOf(t, r), dataflow.Position{}).Close()
+		fill := func(writer int) (all []item) {
+			for n := 0; n < 60; {
+				tx, err := c.Begin(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range n%7 + 1 {
+					text := fmt.Sprint(n)
+					if n == 20 || n == 59 {
+						text = "not a number"
+					} else {
+						all = append(all, item{int64(writer), int64(n)})
+					}
+					if _, err := tx.Exec(t.Context(), "insert into item values ($1, $2)", writer, text); err != nil {
+						t.Fatal(err)
+					}
+					n++
+				}
+				if err := tx.Commit(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return all
+		}
+		all := fill(1)
+		return connecttest.Source[struct{}, item]{
+			Reader: r, Want: map[string][]item{slot.Name: all}, Bad: 2,
+			Forget: func(_ string, upTo dataflow.Position) {
+				server.Exec(t, c, "select pg_replication_slot_advance($1, $2::text::pg_lsn)", slot.Name, fmt.Sprintf("%X/%X", (upTo.Major+1)>>32, uint32(upTo.Major+1)))
+			},
+			Remake: func() {
+				if err := postgres.Renew(t.Context(), slot); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	})
+}

@@ -100,6 +100,9 @@ func (c *UserChoice) bind(o *object) {
 	}
 	c.Default = o.integer("default")
 	c.ResponseURL = o.url("response_url", httpURL)
+	if form := o.extension("x-form"); form.Kind() == '{' {
+		c.Form = form
+	}
 	if len(c.Choices) == 0 {
 		o.refuse("/choices", "must not be empty")
 	}

@@ -3,6 +3,10 @@ package agentproto
 import (
 	"cmp"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto/form"
 )
 
 // On its way to its result a call may send its user elsewhere: to authorize the tool, or to make a
@@ -22,6 +26,7 @@ type openDetour struct {
 	Number   uint64 // tells it from the others of the call
 	OAuth    *OAuth
 	Choice   *UserChoice
+	Values   jsontext.Value `json:",omitzero"` // that the user has filled in of the form of Choice
 	Since    time.Time
 	Timeout  time.Duration
 	Lifetime time.Duration // of that event
@@ -89,18 +94,58 @@ func (t turn) answered(e *event) {
 		t.ask(Effect{Kind: Drop, State: s.State, Dropped: Repeated, Event: e.Kind})
 		return
 	}
-	t.goOn(e.Selected, e.At, e.Lifetime)
+	if e.Values == nil {
+		t.goOn(e.Selected, nil, e.At, e.Lifetime)
+		return
+	}
+	open := s.open()
+	values, more, all := filled(open, e.Values)
+	switch {
+	case !more:
+		t.ask(Effect{Kind: Drop, State: s.State, Dropped: Repeated, Event: e.Kind})
+	case !all:
+		open.Values = values
+		t.ask(Effect{Kind: FilledIn, State: s.State, Detour: open.ID, Number: open.Number})
+	default:
+		t.goOn(open.Choice.Default, values, e.At, e.Lifetime)
+	}
+}
+
+// filled returns what the user has filled in of the form of a detour, with values that have come now, of which the first ones of
+// each question count. More says that there are some, and all that no question is left.
+func filled(open *openDetour, now jsontext.Value) (values jsontext.Value, more, all bool) {
+	f, err := form.Parse(open.Choice.Form)
+	if err != nil {
+		return nil, false, false
+	}
+	given, err := form.Values(now)
+	if err != nil || f.Check(given) != nil {
+		return nil, false, false
+	}
+	before := map[string]jsontext.Value{}
+	if open.Values != nil {
+		if before, err = form.Values(open.Values); err != nil {
+			return nil, false, false
+		}
+	}
+	for name, v := range given {
+		if _, known := before[name]; !known {
+			before[name], more = v, true
+		}
+	}
+	values, err = form.Filled(before)
+	return values, more && err == nil && len(values) <= form.MaxBytes, len(before) == len(f.Questions)
 }
 
 // goOn goes on waiting for the result, with a lifetime that starts again at a time.
-func (t turn) goOn(selected int, since time.Time, lifetime time.Duration) {
+func (t turn) goOn(selected int, values jsontext.Value, since time.Time, lifetime time.Duration) {
 	s, open := t.s, t.s.open()
 	s.State, s.More = Pending, &more{Since: since, Lifetime: lifetime}
 	t.arm(cmp.Or(lifetime, t.lifetime))
-	a := &Answer{Key: s.Call.Key, Number: open.Number, Choice: open.Choice, Selected: selected, Server: s.Call.Server, Trace: s.Call.Trace}
+	a := &Answer{Key: s.Call.Key, Number: open.Number, Choice: open.Choice, Selected: selected, Values: values, Server: s.Call.Server, Trace: s.Call.Trace}
 	t.ask(Effect{
 		Kind: AnswerChoice, State: Pending, Choice: a.Choice, Detour: open.ID, Number: a.Number,
-		Selected: a.Selected, Server: a.Server,
+		Selected: a.Selected, Values: a.Values, Server: a.Server,
 	})
 	if t.answers {
 		t.do.Call(request{Answer: a})

@@ -1,6 +1,10 @@
 package agentproto
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // An EffectKind says what the runtime has to do.
 type EffectKind uint8
@@ -21,6 +25,8 @@ const (
 	Departed // nothing: the call, pending or subscribed, is another program's now
 
 	moves // Effect.Moved: for the program's own outputs
+
+	FilledIn // nothing: some questions of the form of Effect.Detour have answers, and others have none yet
 )
 
 // A DropReason says why an input had no effect.
@@ -51,6 +57,7 @@ type Effect struct {
 	Detour     string // of a detour; see Event.Detour
 	Number     uint64 // of a detour: tells those of a call apart
 	Selected   int
+	Values     jsontext.Value `json:",omitzero"` // of AnswerChoice, if the user has filled in a form
 	Dropped    DropReason
 	Event      EventKind // for Drop: what was dropped; for SubscriptionEnded: what ended it
 

@@ -3,6 +3,8 @@ package agentproto
 import (
 	"fmt"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // An EventKind says what happened to a call.
@@ -45,7 +47,11 @@ type Event struct {
 	// AnswerFailed it is the response_url of what is meant.
 	Detour   string
 	Selected int // index into the choices
-	Reason   string
+	// Values, of ChoiceAnswered, are what the user has filled in of the form of the choice, as form.Filled writes them; nil if
+	// the user has chosen. They may be those of some of the questions: the call goes on when all have an answer, and of two answers to a question
+	// the first counts.
+	Values jsontext.Value `json:",omitzero"`
+	Reason string
 
 	Subscription *SubscriptionEvent
 	// MessageID is the webhook-id that a subscription event was posted with, or "" if it

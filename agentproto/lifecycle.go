@@ -1,9 +1,14 @@
 package agentproto
 
+import "github.com/go-json-experiment/json/jsontext"
+
 // A ChoiceResponse answers a [UserChoice]. It is posted to its response_url.
 type ChoiceResponse struct {
 	ID       string `json:"id"`
 	Selected int    `json:"selected"`
+	// Values are what the user has filled in, by the names of the questions of [UserChoice].Form, or nil. If they are there,
+	// Selected is the default and says nothing. A question that is missing was declined.
+	Values jsontext.Value `json:"x-values,omitzero"`
 }
 
 // A CloseThread tells every tool server that a thread is closed.
@@ -34,7 +39,7 @@ func (c *CancelToolCall) Key() CallKey { return CallKey{c.ThreadID, c.ToolCallID
 func DecodeChoiceResponse(data []byte, lim Limits) (*ChoiceResponse, error) {
 	o := openMessage("choice_response", data, lim)
 	o.key.ID = o.id("id")
-	return lifecycle(o, &ChoiceResponse{ID: o.key.ID, Selected: o.integer("selected")})
+	return lifecycle(o, &ChoiceResponse{ID: o.key.ID, Selected: o.integer("selected"), Values: o.extension("x-values")})
 }
 
 // DecodeCloseThread reads the body of /close_thread. The error is a *[MessageError].

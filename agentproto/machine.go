@@ -302,7 +302,7 @@ func (t turn) expire() {
 		t.failAndCancel(ByTimeout, "the user did not authorize the tool in time")
 	default:
 		t.ask(Effect{Kind: Withdraw, State: t.s.State, Detour: open.ID, Number: open.Number})
-		t.goOn(open.Choice.Default, open.Since.Add(open.Timeout), open.Lifetime)
+		t.goOn(open.Choice.Default, nil, open.Since.Add(open.Timeout), open.Lifetime)
 	}
 }
 

@@ -115,6 +115,9 @@ type UserChoice struct {
 	// Default is the index of the choice that a dismissal selects.
 	Default     int    `json:"default"`
 	ResponseURL string `json:"response_url"`
+	// Form is what the user may fill in instead of choosing, as package form has it, or nil. It is an extension: a
+	// runtime that does not know it shows the choices.
+	Form jsontext.Value `json:"x-form,omitzero"`
 }
 
 // A SubscriptionEvent is something that happened in a subscription. It names the

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/millrace/millrace/agentproto/internal/handover"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedstream"
@@ -81,7 +83,8 @@ type OpenDetour struct {
 	ID       string
 	OAuth    *OAuth
 	Choice   *UserChoice
-	Lifetime time.Duration // of the event that opened it
+	Values   jsontext.Value `json:",omitzero"` // that the user has filled in so far
+	Lifetime time.Duration  // of the event that opened it
 }
 
 // A Relayed is an input that one program passes on to another.

@@ -178,7 +178,7 @@ func (t turn) snapshot(o *order) *CallSnapshot {
 		c.Remaining = max(0, ends(s, t.lifetime, o.Move.Now).Sub(o.Move.Now))
 	}
 	if open := s.open(); open != nil {
-		c.Detour = &OpenDetour{ID: open.ID, OAuth: open.OAuth, Choice: open.Choice, Lifetime: open.Lifetime}
+		c.Detour = &OpenDetour{ID: open.ID, OAuth: open.OAuth, Choice: open.Choice, Values: open.Values, Lifetime: open.Lifetime}
 	}
 	if s.Place == handover.Frozen {
 		for _, in := range s.More.Moving.Held {
@@ -233,7 +233,7 @@ func (t turn) arrive(e *event) {
 	t.arm(s.More.Lifetime)
 	if d := c.Detour; d != nil {
 		s.More.Open = &openDetour{
-			ID: d.ID, Number: again.Incarnation + uint64(c.Detours), OAuth: d.OAuth, Choice: d.Choice, Lifetime: d.Lifetime,
+			ID: d.ID, Number: again.Incarnation + uint64(c.Detours), OAuth: d.OAuth, Choice: d.Choice, Values: d.Values, Lifetime: d.Lifetime,
 			Since: e.At, Timeout: max(c.Remaining, 1),
 		}
 	}

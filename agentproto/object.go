@@ -146,6 +146,14 @@ func (o *object) object(name string) jsontext.Value {
 	return nil
 }
 
+// extension returns an optional member of any kind as a value of its own, or nil. What others mean by its name is not refused.
+func (o *object) extension(name string) jsontext.Value {
+	if value, ok := o.members[name]; ok && value.Kind() != 'n' {
+		return canonical(value)
+	}
+	return nil
+}
+
 // child returns an object for reading a member. It is empty if the member is.
 func (o *object) child(name string, value jsontext.Value) *object {
 	c := &object{failure: o.failure, at: o.pointer(name)}

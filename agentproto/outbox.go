@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedstream"
 )
@@ -34,8 +36,9 @@ type Answer struct {
 	Number   uint64 // of the prompt
 	Choice   *UserChoice
 	Selected int
-	Server   string // as of [Prompt]
-	Trace    Trace  `json:",omitzero"` // that of the call
+	Values   jsontext.Value `json:",omitzero"` // what the user has filled in instead of choosing
+	Server   string         // as of [Prompt]
+	Trace    Trace          `json:",omitzero"` // that of the call
 }
 
 // A Notice is what a call tells its thread, for [ProgramOptions].Notify.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/millrace/millrace/agentproto/internal/handover"
 	"github.com/millrace/millrace/dataflow"
 )
@@ -25,6 +27,8 @@ type Standing struct {
 	Since  time.Time // of the detour that it is in; zero if it is in none
 	Detour string    // what it asks the user: the name of the detour
 	Prompt *Prompt   // the same, as it is shown; nil if it is in no detour. It is not to be changed
+
+	Values jsontext.Value // what the user has filled in so far of the form of that; nil for nothing
 
 	Detours int // how many detours it has been in, with the one that it is in
 
@@ -71,7 +75,7 @@ func (s *callState) standing(k CallKey) Standing {
 		}
 	}
 	if open := s.open(); open != nil {
-		st.Detour, st.Since = open.ID, open.Since
+		st.Detour, st.Since, st.Values = open.ID, open.Since, open.Values
 		st.Prompt = &Prompt{
 			Key: k, Number: open.Number, Detour: open.ID, OAuth: open.OAuth, Choice: open.Choice,
 			Server: st.Server, Lifetime: open.Lifetime, Operation: st.Operation,

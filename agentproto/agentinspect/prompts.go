@@ -1,12 +1,19 @@
 package agentinspect
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/plain"
@@ -24,6 +31,8 @@ type prompt struct {
 	Prompt    string    `json:"prompt,omitempty"`
 	Choices   []string  `json:"choices,omitempty"`
 	Default   int       `json:"default,omitempty"`
+	// Form is what the user can fill in instead of choosing, as package form has it; nil for nothing.
+	Form jsontext.Value `json:"form,omitzero"`
 }
 
 // promptsOf returns what users are asked, the oldest first.
@@ -39,6 +48,7 @@ func (v *view) promptsOf(wanted func(prompt) bool) []prompt {
 			for _, c := range open.Choice.Choices {
 				p.Choices = append(p.Choices, cut(c))
 			}
+			p.Form = open.Choice.Form
 		} else {
 			p.AuthURL, p.Host, _ = plain.URL(open.OAuth.AuthURL)
 		}
@@ -63,16 +73,17 @@ func (v *view) takeAnswer(q request) error {
 	if !v.options.Answers || !q.page.Values() {
 		return problem{http.StatusForbidden, "nothing can be answered here: see agentinspect.Options.Answers"}
 	}
-	form, err := edge.ReadForm(q.w, q.r)
+	posted, err := edge.ReadForm(q.w, q.r)
 	if err != nil {
 		return problem{http.StatusBadRequest, "the answer is no form: " + err.Error()}
 	}
-	key := agentproto.CallKey{GroupID: form.Get("thread"), ID: form.Get("id")}
-	selected, err := strconv.Atoi(form.Get("selected"))
-	if err != nil {
+	key := agentproto.CallKey{GroupID: posted.Get("thread"), ID: posted.Get("id")}
+	filled := posted.Has("fill")
+	selected, err := strconv.Atoi(posted.Get("selected"))
+	if err != nil && !filled {
 		return problem{http.StatusBadRequest, `"selected" is the number of a choice`}
 	}
-	since, err := time.Parse(time.RFC3339Nano, form.Get("since"))
+	since, err := time.Parse(time.RFC3339Nano, posted.Get("since"))
 	if err != nil {
 		return problem{http.StatusBadRequest, `"since" is when the prompt was shown`}
 	}
@@ -81,7 +92,15 @@ func (v *view) takeAnswer(q request) error {
 		if open.Key != key || open.Choice == nil || !open.Since.Equal(since) {
 			continue
 		}
-		switch err := v.rt.Answer(q.r.Context(), key, open.Choice.ResponseURL, selected); {
+		give := func() error { return v.rt.Answer(q.r.Context(), key, open.Choice.ResponseURL, selected) }
+		if filled {
+			values, err := valuesOf(open.Choice, posted)
+			if err != nil {
+				return problem{http.StatusBadRequest, err.Error()}
+			}
+			give = func() error { return v.rt.AnswerForm(q.r.Context(), key, 0, values) }
+		}
+		switch err := give(); {
 		case errors.Is(err, host.ErrBadChoice):
 			return problem{http.StatusBadRequest, err.Error()}
 		case err != nil:
@@ -92,4 +111,61 @@ func (v *view) takeAnswer(q request) error {
 		return nil
 	}
 	return problem{http.StatusNotFound, "this is not asked: it was answered, or taken back"}
+}
+
+// inputOf names the input of a field on the page.
+func inputOf(question, field int) string { return fmt.Sprintf("f%d.%d", question, field) }
+
+// preset reports whether a value, or the whole text of an input, is the default of a field.
+func preset(f form.Field, value string) bool {
+	var one string
+	var some []string
+	switch {
+	case f.Default == nil:
+		return false
+	case f.Kind == form.Choices:
+		return json.Unmarshal(f.Default, &some) == nil && slices.Contains(some, value)
+	case json.Unmarshal(f.Default, &one) == nil:
+		return one == value
+	}
+	return string(f.Default) == value
+}
+
+// presetText returns the default of a field as its input has it.
+func presetText(f form.Field) string {
+	var text string
+	if f.Default == nil || json.Unmarshal(f.Default, &text) == nil {
+		return text
+	}
+	return string(f.Default)
+}
+
+// valuesOf reads what was filled in of the form of a choice. A question whose box "decline" is checked was declined.
+func valuesOf(c *agentproto.UserChoice, posted url.Values) (map[string]jsontext.Value, error) {
+	f, err := form.Parse(c.Form)
+	if err != nil {
+		return nil, errors.New("there is no form to fill in")
+	}
+	all := map[string]jsontext.Value{}
+	for i := range f.Questions {
+		q := &f.Questions[i]
+		if posted.Has(fmt.Sprintf("d%d", i)) {
+			all[q.Name] = nil
+			continue
+		}
+		values := map[string]jsontext.Value{}
+		for n := range q.Fields {
+			v, err := q.Fields[n].Posted(posted[inputOf(i, n)])
+			if err != nil {
+				return nil, err
+			}
+			if v != nil {
+				values[q.Fields[n].Name] = v
+			}
+		}
+		if all[q.Name], err = form.Filled(values); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }

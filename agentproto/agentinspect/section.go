@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/dataflow/inspect"
 )
@@ -36,7 +37,7 @@ var (
 	//go:embed page/pages.html
 	pagesHTML string
 
-	pages = template.Must(template.New("pages").Funcs(inspect.Funcs()).Funcs(template.FuncMap{"query": query, "web": web, "asked": asked, "states": CallFilters}).Parse(pagesHTML))
+	pages = template.Must(template.New("pages").Funcs(inspect.Funcs()).Funcs(template.FuncMap{"query": query, "web": web, "asked": asked, "input": inputOf, "preset": preset, "presetText": presetText, "states": CallFilters}).Parse(pagesHTML))
 )
 
 // query returns parameters as they are in a link.
@@ -62,9 +63,16 @@ type shownPrompt struct {
 	P       prompt
 	Answers bool
 	At      time.Time
+	Form    *form.Form // nil for none
 }
 
-func asked(p prompt, answers bool, at time.Time) shownPrompt { return shownPrompt{p, answers, at} }
+func asked(p prompt, answers bool, at time.Time) shownPrompt {
+	s := shownPrompt{P: p, Answers: answers, At: at}
+	if f, err := form.Parse(p.Form); err == nil {
+		s.Form = f
+	}
+	return s
+}
 
 // A view is a runtime as it is shown.
 type view struct {

@@ -99,6 +99,8 @@ type Prompt struct {
 	Prompt    string    `json:"prompt,omitempty"`
 	Choices   []string  `json:"choices,omitempty"`
 	Default   int       `json:"default,omitempty"`
+	// Form is what the user can fill in instead of choosing, as package form has it; nil for nothing.
+	Form jsontext.Value `json:"form,omitzero"`
 }
 
 // PromptsOf returns prompts as JSON has them.
@@ -107,7 +109,7 @@ func PromptsOf(open []host.OpenPrompt) []Prompt {
 	for _, o := range open {
 		p := Prompt{ID: o.Key.ID, Operation: o.Operation, Toolset: o.Toolset, Since: o.Since.UTC()}
 		if o.Choice != nil {
-			p.Prompt, p.Choices, p.Default = o.Choice.Prompt, o.Choice.Choices, o.Choice.Default
+			p.Prompt, p.Choices, p.Default, p.Form = o.Choice.Prompt, o.Choice.Choices, o.Choice.Default, o.Choice.Form
 		} else {
 			p.AuthURL, p.Host, _ = plain.URL(o.OAuth.AuthURL)
 		}

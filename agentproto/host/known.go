@@ -4,9 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/host/internal/capability"
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 )
@@ -80,8 +85,27 @@ type CallPrompt struct {
 	Since  time.Time
 	OAuth  *agentproto.OAuth // with the auth_url in clear, which is not to be kept nor logged
 	Choice *agentproto.UserChoice
+	// Form are the questions of Choice.Form that have no answer yet. It is empty if there is no form.
+	Form form.Form
 
+	values   int // bytes of the values of the others
 	lifetime time.Duration
+}
+
+// openForm returns the questions of the form of a choice that have no answer among values.
+func openForm(c *agentproto.UserChoice, values jsontext.Value) form.Form {
+	if c == nil || c.Form == nil {
+		return form.Form{}
+	}
+	f, err := form.Parse(c.Form)
+	if err != nil {
+		return form.Form{}
+	}
+	answered, err := form.Values(values)
+	if values == nil || err != nil {
+		return *f
+	}
+	return f.Without(func(name string) bool { _, ok := answered[name]; return ok })
 }
 
 // resolvedVersion is the version of a call that is resolved: no call has so many detours.
@@ -123,7 +147,7 @@ func (rt *Runtime) Describe(ctx context.Context, key agentproto.CallKey) (Descri
 		d.Operation, d.Toolset, d.State, d.Created = st.Operation, st.Toolset, st.State, st.Made
 		d.Version = versionOf(st.Detours, st.Prompt != nil)
 		if p := st.Prompt; p != nil {
-			d.Prompt = &CallPrompt{Number: st.Detours, Since: st.Since, Choice: p.Choice, lifetime: p.Lifetime}
+			d.Prompt = &CallPrompt{Number: st.Detours, Since: st.Since, Choice: p.Choice, Form: openForm(p.Choice, st.Values), values: len(st.Values), lifetime: p.Lifetime}
 			if p.OAuth != nil {
 				if d.Prompt.OAuth, err = capability.OpenOAuth(rt.sealer, p.OAuth); err != nil {
 					return d, fmt.Errorf("host: call %s: %w", quote.Text(key.String()), err)
@@ -217,4 +241,55 @@ func (rt *Runtime) AnswerPrompt(ctx context.Context, key agentproto.CallKey, num
 		rt.trail.Note(key, "answered", choiceOf(c, selected))
 	}
 	return err
+}
+
+// AnswerForm takes what the user has filled in of the form of a prompt, by the names of its questions: for each an object of values,
+// or nil if the user has declined it. The call goes on when each question has an answer, of which the first counts; until then those that there are
+// are kept with the call. The number is that of the prompt, and 0 stands for whichever is open.
+//
+// Values that do not fit the form are an error that is [ErrBadChoice] and says why, and change nothing. As with [Runtime.AnswerPrompt],
+// a prompt that is not open, or has no form, takes no answer. When AnswerForm returns nil, [Runtime.Describe] knows of the answer.
+func (rt *Runtime) AnswerForm(ctx context.Context, key agentproto.CallKey, number int, values map[string]jsontext.Value) error {
+	d, err := rt.Describe(ctx, key)
+	p := d.Prompt
+	if err != nil || p == nil || number != 0 && p.Number != number || p.Form.IsZero() {
+		return err
+	}
+	whole := openForm(p.Choice, nil)
+	if err := whole.Check(values); err != nil {
+		return fmt.Errorf("host: %w: %w", ErrBadChoice, err)
+	}
+	filled, err := form.Filled(values)
+	if err == nil && len(filled)+p.values > form.MaxBytes {
+		err = fmt.Errorf("host: %w: the values have more than %d bytes", ErrBadChoice, form.MaxBytes)
+	}
+	if err != nil || len(values) == 0 {
+		return err
+	}
+	changes, leave := rt.changes.Watch(key)
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Accept)
+	defer cancel()
+	err = rt.deliver(ctx, key, agentproto.Event{
+		Kind: agentproto.ChoiceAnswered, Detour: p.Choice.ResponseURL, Selected: p.Choice.Default, Values: filled,
+		Lifetime: cmp.Or(p.lifetime, rt.opts.Timeouts.Call),
+	})
+	if err != nil {
+		return err
+	}
+	rt.trail.Note(key, "answered", "with a form")
+	for {
+		now, err := rt.Describe(ctx, key)
+		asked := func(name string) bool { return now.Prompt.Form.Question(name) != nil }
+		if err != nil || now.Prompt == nil || now.Prompt.Number != p.Number || !slices.ContainsFunc(slices.Collect(maps.Keys(values)), asked) {
+			return err
+		}
+		select {
+		case <-changes:
+		case <-rt.leaving:
+			return ErrStopped
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }

@@ -11,15 +11,18 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/term"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/internal/plain"
 )
 
 // A Terminal is a [Surface] of text. It prints where the user has to go and asks
-// choices by number, one at a time; an empty line takes the default. If its input
-// is not a terminal nobody can be asked, so it takes every default at once.
+// choices by number, one at a time; an empty line takes the default. A form is asked
+// field by field. If its input is not a terminal nobody can be asked, so it takes every
+// default at once.
 type Terminal struct {
 	in       io.Reader
 	out      io.Writer
@@ -35,6 +38,12 @@ type Terminal struct {
 type prompt struct {
 	key    agentproto.CallKey
 	choice *agentproto.UserChoice
+	form   *form.Filling // nil to choose
+}
+
+// A formAnswerer is an [Answerer] that takes forms, as [Runtime.AnswerForm] does.
+type formAnswerer interface {
+	AnswerForm(ctx context.Context, key agentproto.CallKey, number int, values map[string]jsontext.Value) error
 }
 
 // NewTerminal returns a surface that reads from in and writes to out.
@@ -73,11 +82,17 @@ func (t *Terminal) Choice(ctx context.Context, key agentproto.CallKey, c *agentp
 	if !t.interactive {
 		t.printf("%s%s\n  nobody can be asked here, so: %s\n", t.asks(key), printable(c.Prompt), printable(c.Choices[c.Default]))
 		t.mu.Unlock()
-		t.answer(ctx, prompt{key, c}, c.Default)
+		t.answer(ctx, prompt{key: key, choice: c}, c.Default)
 		return
 	}
 	defer t.mu.Unlock()
-	t.prompts = append(t.prompts, prompt{key, c})
+	p := prompt{key: key, choice: c}
+	if _, ok := t.answerer.(formAnswerer); ok && c.Form != nil {
+		if f, err := form.Parse(c.Form); err == nil {
+			p.form = form.NewFilling(f)
+		}
+	}
+	t.prompts = append(t.prompts, p)
 	if len(t.prompts) == 1 {
 		t.ask()
 	}
@@ -125,6 +140,22 @@ func (t *Terminal) read(ctx context.Context) {
 			continue
 		}
 		p := t.prompts[0]
+		if p.form != nil {
+			done, err := p.form.Enter(lines.Text())
+			if err != nil {
+				t.printf("%s\n", printable(err.Error()))
+			}
+			if done {
+				t.drop(0)
+			} else {
+				t.printf("%s", p.form.Ask())
+			}
+			t.mu.Unlock()
+			if done {
+				t.fill(ctx, p)
+			}
+			continue
+		}
 		selected, ok := selection(lines.Text(), p.choice)
 		if !ok {
 			t.printf("Please enter a number from 1 to %d: ", len(p.choice.Choices))
@@ -166,6 +197,10 @@ func (t *Terminal) drop(i int) {
 
 // ask prints the first prompt. It is called with mu held.
 func (t *Terminal) ask() {
+	if f := t.prompts[0].form; f != nil {
+		t.printf("%s%s", t.asks(t.prompts[0].key), f.Ask())
+		return
+	}
 	c := t.prompts[0].choice
 	t.printf("%s%s\n", t.asks(t.prompts[0].key), printable(c.Prompt))
 	for i, label := range c.Choices {
@@ -178,11 +213,24 @@ func (t *Terminal) answer(ctx context.Context, p prompt, selected int) {
 	if t.answerer == nil {
 		return
 	}
-	if err := t.answerer.Answer(ctx, p.key, p.choice.ResponseURL, selected); err != nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.printf("(the answer was not taken: %s)\n", printable(err.Error()))
+	t.refused(t.answerer.Answer(ctx, p.key, p.choice.ResponseURL, selected))
+}
+
+// fill answers with the values of a form.
+func (t *Terminal) fill(ctx context.Context, p prompt) {
+	if a, ok := t.answerer.(formAnswerer); ok {
+		t.refused(a.AnswerForm(ctx, p.key, 0, p.form.Values()))
 	}
+}
+
+// refused prints why an answer was not taken.
+func (t *Terminal) refused(err error) {
+	if err == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.printf("(the answer was not taken: %s)\n", printable(err.Error()))
 }
 
 // asks is the line in front of a question, where the answerer knows whose it is.

@@ -3,6 +3,8 @@ package mcpserver
 import (
 	"context"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host"
 )
@@ -19,6 +21,8 @@ type Calls interface {
 	Changed(ctx context.Context, key agentproto.CallKey, after uint64) (host.Description, error)
 	// AnswerPrompt answers a prompt of a call by its number, see [host.Runtime.AnswerPrompt].
 	AnswerPrompt(ctx context.Context, key agentproto.CallKey, number, selected int) error
+	// AnswerForm fills in questions of the form of such a prompt, see [host.Runtime.AnswerForm].
+	AnswerForm(ctx context.Context, key agentproto.CallKey, number int, values map[string]jsontext.Value) error
 	// Cancel resolves a pending call as interrupted by the user.
 	Cancel(ctx context.Context, key agentproto.CallKey) error
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/agentproto/internal/mcptasks"
 )
@@ -97,23 +98,34 @@ func (w *waiting) resume(ctx context.Context) error {
 		return err
 	}
 	w.now, w.made, w.state = d, made, w.req.Params.RequestState
-	taken := false
+	answers := map[string]json.RawMessage{}
 	for key, answer := range w.req.Params.InputResponses {
-		text, err := json.Marshal(answer)
-		if err != nil {
+		if answers[key], err = json.Marshal(answer); err != nil {
 			return err
 		}
-		did, err := w.answer(ctx, d, key, text)
-		if err != nil {
-			return err
-		}
-		taken = taken || did
+	}
+	taken, err := w.answer(ctx, d, answers)
+	if err != nil {
+		return err
+	}
+	if taken && !d.Prompt.Form.IsZero() {
+		return w.partly(ctx)
 	}
 	// What was answered is not asked again, and what was not is.
 	w.now.Prompt = nil
 	if !taken && w.now.Version > 0 {
 		w.now.Version--
 	}
+	return nil
+}
+
+// partly goes on with what is left of a form of which something was filled in.
+func (w *waiting) partly(ctx context.Context) error {
+	d, err := w.s.opts.Calls.Describe(ctx, w.now.Key)
+	if err != nil {
+		return err
+	}
+	d.Key, w.now = w.now.Key, d
 	return nil
 }
 
@@ -161,8 +173,8 @@ func (w *waiting) briefly(ctx context.Context) (*mcp.CallToolResult, error) {
 		if r := w.now.Resolution; r != nil {
 			return w.resolved()
 		}
-		if p := w.now.Prompt; p != nil && w.s.opts.AskFirst && w.client.means.canAsk(p) {
-			return w.round(), nil
+		if p := w.now.Prompt; p != nil && w.s.opts.AskFirst(w.req.Params.Name) && w.client.means.canAsk(p) {
+			return w.round()
 		}
 		left := time.Until(end)
 		if left <= 0 {
@@ -194,10 +206,13 @@ func (w *waiting) toTheEnd(ctx context.Context) (*mcp.CallToolResult, error) {
 			return w.resolved()
 		case p == nil, p.OAuth != nil && w.s.consents.has(w.now.Key, p.Number):
 		case w.client.means.canAsk(p) && w.req.ProtocolVersion() >= mcptasks.Since:
-			return w.round(), nil
+			return w.round()
 		case w.client.means.canAsk(p):
 			if err := w.ask(ctx, p); err != nil {
 				return w.given(ctx, err)
+			}
+			if left := w.now.Prompt; left != nil && left.Number == p.Number && len(left.Form.Questions) < len(p.Form.Questions) {
+				continue
 			}
 		case p.Choice != nil:
 			left := time.Until(p.Since.Add(w.s.opts.Unasked))
@@ -239,11 +254,14 @@ func (w *waiting) resolved() (*mcp.CallToolResult, error) {
 	return resultOf(w.now.Resolution.Result), nil
 }
 
-// round returns what the call asks. The client comes back with the answer.
-func (w *waiting) round() *mcp.CallToolResult {
-	return &mcp.CallToolResult{
-		InputRequests: mcp.InputRequestMap{promptKey(w.now.Prompt): elicitation(w.now.Prompt, "")}, RequestState: w.state,
+// round returns what the call asks. The client comes back with the answer. Each round has a state of its own: the same call, sealed
+// anew.
+func (w *waiting) round() (*mcp.CallToolResult, error) {
+	state, err := w.s.seal(w.name, w.now.Key, w.made)
+	if err != nil {
+		return nil, errorOf(err)
 	}
+	return &mcp.CallToolResult{InputRequests: requestsOf(w.now.Prompt), RequestState: state}, nil
 }
 
 // ask asks the user of a client that has a session. A client that cannot, or that answers something else, has dismissed the question.
@@ -254,7 +272,17 @@ func (w *waiting) ask(ctx context.Context, p *host.CallPrompt) error {
 		_, _ = w.s.opts.Calls.Changed(asking, w.now.Key, w.now.Version)
 		cancel()
 	}()
-	res, err := w.req.Session.Elicit(asking, elicitation(p, w.state))
+	asks, key := elicitation(p, w.state), promptKey(p)
+	var question *form.Question // the first that is left
+	if !p.Form.IsZero() {
+		var err error
+		question = &p.Form.Questions[0]
+		key = questionKey(p, question.Name)
+		if asks, err = elicitationOf(p, question); err != nil {
+			return err
+		}
+	}
+	res, err := w.req.Session.Elicit(asking, asks)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -267,12 +295,19 @@ func (w *waiting) ask(ctx context.Context, p *host.CallPrompt) error {
 	if err != nil {
 		return err
 	}
-	if p.Choice != nil {
-		if _, ok := selectionOf(p.Choice, text); !ok {
-			text = []byte(`{"action":"cancel"}`)
-		}
+	fits := true
+	switch {
+	case question != nil:
+		_, fits = filledIn(question, text)
+	case p.Choice != nil:
+		_, fits = selectionOf(p.Choice, text)
 	}
-	_, err = w.answer(ctx, w.now, promptKey(p), text)
+	if !fits {
+		text = []byte(`{"action":"cancel"}`)
+	}
+	if _, err = w.answer(ctx, w.now, map[string]json.RawMessage{key: text}); err == nil && question != nil {
+		return w.partly(ctx)
+	}
 	return err
 }
 

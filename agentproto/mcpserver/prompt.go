@@ -1,19 +1,23 @@
 package mcpserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// What a call asks its user is an elicitation: a choice is a form, an authorization a URL.
+// What a call asks its user is an elicitation: a choice is a form, an authorization a URL. A form of several questions is as many
+// elicitations, which are open at once.
 
 // promptKey names a prompt in the messages of MCP, for the life of its call.
 func promptKey(p *host.CallPrompt) string { return "p" + strconv.Itoa(p.Number) }
@@ -26,6 +30,61 @@ func numberOf(key string) int {
 		return 0
 	}
 	return n
+}
+
+// questionKey names a question of the form of a prompt, for the life of its call: as the tool has named it, with the number of the
+// prompt behind it if that is not the first, or if the name could be that of a prompt.
+func questionKey(p *host.CallPrompt, name string) string {
+	if p.Number == 1 && numberOf(name) == 0 {
+		return name
+	}
+	return name + "." + strconv.Itoa(p.Number)
+}
+
+// requestsOf returns what a client is to show of a prompt, by names.
+func requestsOf(p *host.CallPrompt) mcp.InputRequestMap {
+	if p.Form.IsZero() {
+		return mcp.InputRequestMap{promptKey(p): elicitation(p, "")}
+	}
+	all := mcp.InputRequestMap{}
+	for i := range p.Form.Questions {
+		q := &p.Form.Questions[i]
+		if e, err := elicitationOf(p, q); err == nil {
+			all[questionKey(p, q.Name)] = e
+		}
+	}
+	return all
+}
+
+// elicitationOf returns a question of a form as a client shows it.
+func elicitationOf(p *host.CallPrompt, q *form.Question) (*mcp.ElicitParams, error) {
+	schema, err := q.Schema()
+	if err != nil {
+		return nil, err
+	}
+	return &mcp.ElicitParams{Mode: "form", Message: cmp.Or(q.Message, p.Choice.Prompt), RequestedSchema: json.RawMessage(schema)}, nil
+}
+
+// filledIn returns what an answer fills in of a question: nil if the user has declined. It reports false for one that is no answer to
+// the question: that stays open.
+func filledIn(q *form.Question, answer json.RawMessage) (values jsontext.Value, ok bool) {
+	var a struct {
+		Action  string         `json:"action"`
+		Content jsontext.Value `json:"content"`
+	}
+	if json.Unmarshal(answer, &a) != nil {
+		return nil, false
+	}
+	switch a.Action {
+	case "decline", "cancel":
+		return nil, true
+	case "accept":
+		if a.Content == nil { // a question without fields
+			a.Content = jsontext.Value("{}")
+		}
+		return a.Content, q.Check(a.Content) == nil
+	}
+	return nil, false
 }
 
 // A client's means to ask its user.
@@ -141,6 +200,9 @@ func actionOf(answer json.RawMessage) string {
 func waitsFor(p *host.CallPrompt) string {
 	if p.OAuth != nil {
 		return "waits for authorization at " + hostIn(p.OAuth.AuthURL)
+	}
+	if !p.Form.IsZero() {
+		return "waits for a form that this client cannot show"
 	}
 	return fmt.Sprintf("waits for a choice of %d that this client cannot show", len(p.Choice.Choices))
 }

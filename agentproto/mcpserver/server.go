@@ -46,9 +46,10 @@ type Options struct {
 	Keep time.Duration
 	// Fast is how long a call may take that is answered with its result in place of a task. Zero means 300 ms.
 	Fast time.Duration
-	// AskFirst answers a client that declares tasks with a round of input, and no task, if the call asks its user something within
-	// Fast. The question is lost then for a client that does not come back. See doc/decisions/0094-one-prompt-of-a-task.md.
-	AskFirst bool
+	// AskFirst says which tools ask their user something before they begin. A client that declares tasks is answered with a round of
+	// input, and no task, if such a tool asks within Fast. A client that does not come back then has no id to ask for: the call waits for
+	// an answer until its time is up. Nil means none. See doc/decisions/0105-forms.md.
+	AskFirst func(tool string) bool
 	// NeedsTasks says which tools are refused to clients without tasks, such as those that take hours. Nil means none.
 	NeedsTasks func(tool string) bool
 	// Unasked is how long a choice waits whose client cannot show it. Then its default is taken. Zero means 30 s.
@@ -112,6 +113,9 @@ func New(o Options) (*Server, error) {
 	}
 	if o.Thread == nil {
 		o.Thread = func(string) string { return "" }
+	}
+	if o.AskFirst == nil {
+		o.AskFirst = func(string) bool { return false }
 	}
 	if o.NeedsTasks == nil {
 		o.NeedsTasks = func(string) bool { return false }

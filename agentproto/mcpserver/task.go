@@ -2,10 +2,11 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host"
@@ -53,7 +54,7 @@ func (o *owner) get(ctx context.Context, taskID string) (*mcptasks.GetTaskResult
 		t.StatusMessage = waitsFor(p)
 	case c.means.canAsk(p):
 		t.Status = mcptasks.InputRequired
-		t.InputRequests = mcp.InputRequestMap{promptKey(p): elicitation(p, "")}
+		t.InputRequests = requestsOf(p)
 	default:
 		t.StatusMessage = waitsFor(p)
 		if p.Choice != nil && time.Since(p.Since) >= o.s.opts.Unasked {
@@ -101,18 +102,35 @@ func (o *owner) update(ctx context.Context, p *mcptasks.UpdateParams) (*mcptasks
 	if err != nil {
 		return nil, errorOf(err)
 	}
-	for key, answer := range p.InputResponses {
-		if _, err := o.answer(ctx, d, key, answer); err != nil {
-			return nil, errorOf(err)
-		}
+	if _, err := o.answer(ctx, d, p.InputResponses); err != nil {
+		return nil, errorOf(err)
 	}
 	return &mcptasks.Ack{ResultType: "complete"}, nil
 }
 
-// answer takes an answer to what a call asks, and reports whether it is one.
-func (o *owner) answer(ctx context.Context, d host.Description, key string, answer []byte) (taken bool, err error) {
+// answer takes answers to what a call asks, and reports whether one of them is one.
+func (o *owner) answer(ctx context.Context, d host.Description, answers map[string]json.RawMessage) (taken bool, err error) {
 	p := d.Prompt
-	if p == nil || numberOf(key) != p.Number {
+	if p == nil {
+		return false, nil
+	}
+	if !p.Form.IsZero() {
+		values := map[string]jsontext.Value{}
+		for i := range p.Form.Questions {
+			q := &p.Form.Questions[i]
+			if answer, ok := answers[questionKey(p, q.Name)]; ok {
+				if v, ok := filledIn(q, answer); ok {
+					values[q.Name] = v
+				}
+			}
+		}
+		if len(values) == 0 {
+			return false, nil
+		}
+		return true, o.s.opts.Calls.AnswerForm(ctx, d.Key, p.Number, values)
+	}
+	answer, ok := answers[promptKey(p)]
+	if !ok {
 		return false, nil
 	}
 	if p.Choice != nil {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/agentproto/mcpserver"
@@ -24,6 +26,7 @@ type calls struct {
 	all      map[agentproto.CallKey]*host.Description
 	made     []host.Request
 	answers  []int
+	filled   []string // questions of forms, with their values
 	canceled int
 	onCall   func(d *host.Description) // what a new call is like
 	more     []string                  // tools besides
@@ -110,6 +113,32 @@ func (c *calls) AnswerPrompt(_ context.Context, key agentproto.CallKey, number, 
 	if number < 2 && strings.HasPrefix(d.Operation, "twice") {
 		ask(d, number+1)
 	} else {
+		resolve(d, agentproto.ByResult, "done")
+	}
+	c.changed.Broadcast()
+	return nil
+}
+
+// AnswerForm fills in a form as a runtime does, and resolves the call when all of it is.
+func (c *calls) AnswerForm(_ context.Context, key agentproto.CallKey, number int, values map[string]jsontext.Value) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.all[key]
+	if d.Prompt == nil || d.Prompt.Number != number {
+		return nil
+	}
+	if err := d.Prompt.Form.Check(values); err != nil {
+		return err
+	}
+	p := *d.Prompt
+	for name, v := range values {
+		if p.Form.Question(name) != nil {
+			c.filled = append(c.filled, name+"="+string(v))
+		}
+	}
+	p.Form = p.Form.Without(func(name string) bool { _, ok := values[name]; return ok })
+	if d.Prompt = &p; p.Form.IsZero() {
+		d.Prompt = nil
 		resolve(d, agentproto.ByResult, "done")
 	}
 	c.changed.Broadcast()

@@ -13,9 +13,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/internal/intake"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 	"github.com/millrace/millrace/agentproto/internal/tools"
@@ -37,7 +39,7 @@ import (
 // asks something else then sends a new question; an answer to the old one has no
 // effect. One that does not ask in the same order each time gives names to its questions: see [Ask].
 func Choose(ctx context.Context, prompt string, choices []string, def int) (int, error) {
-	a, err := ask(ctx, "Choose", Question{Prompt: prompt, Choices: choices, Default: def})
+	a, err := ask(ctx, "Choose", Question{Prompt: prompt, Choices: choices, Default: def}, nil)
 	return a.Selected, err
 }
 
@@ -51,18 +53,31 @@ type Question struct {
 	Choices []string
 	// Default is the index of the choice that stands for a user who dismisses the question.
 	Default int
+
+	// Form is what the user fills in, in place of Choices and Default. A runtime that knows forms shows its messages. One that does not shows
+	// Prompt, which is the messages if it is empty, and has the user decline or send the defaults, if each required field has one.
+	Form form.Form
 }
 
 // An Answer is what a user has answered.
 type Answer struct {
 	// Selected is the index of a choice.
 	Selected int
+	// Values are what the user has filled in of a form, by the names of its questions: an object that fits the question. One that the user has
+	// declined is missing.
+	Values map[string]jsontext.Value
 }
 
-// Ask asks the user a question, as [Choose] does.
-func Ask(ctx context.Context, q Question) (Answer, error) { return ask(ctx, "Ask", q) }
+// Ask asks the user a question, as [Choose] does. Values that do not fit a form are not returned: the user is asked again and told
+// why, up to three times in all, and then the error is [ErrBadAnswer]. Ask returns an error for a form that cannot be shown, or asks for a secret.
+func Ask(ctx context.Context, q Question) (Answer, error) {
+	if !q.Form.IsZero() {
+		return fill(ctx, q)
+	}
+	return ask(ctx, "Ask", q, nil)
+}
 
-func ask(ctx context.Context, op string, asked Question) (Answer, error) {
+func ask(ctx context.Context, op string, asked Question, formJSON jsontext.Value) (Answer, error) {
 	c := callOf(ctx, op)
 	switch {
 	case len(asked.Choices) == 0:
@@ -70,12 +85,12 @@ func ask(ctx context.Context, op string, asked Question) (Answer, error) {
 	case asked.Default < 0 || asked.Default >= len(asked.Choices):
 		return Answer{}, errors.New("the default is not one of the choices")
 	}
-	q, err := c.question(asked)
+	q, err := c.question(asked, formJSON)
 	if err != nil {
 		return Answer{}, err
 	}
 	if i := slices.IndexFunc(c.job.Known, func(k tools.Question) bool { return k.Text == q.Text && k.Nth == q.Nth }); i >= 0 {
-		return selection(*c.job.Known[i].Selected) // answered at another instance
+		return selection(*c.job.Known[i].Selected, c.job.Known[i].Values) // answered at another instance
 	}
 	s := c.server
 	if known, ok := s.flow.Ports.Asked.Get(q.ID); ok { // before a restart
@@ -89,6 +104,7 @@ func ask(ctx context.Context, op string, asked Question) (Answer, error) {
 			Choices:     asked.Choices,
 			Default:     asked.Default,
 			ResponseURL: s.opts.PublicURL + choicePath + q.secret,
+			Form:        formJSON,
 		})
 		if err != nil {
 			return Answer{}, err
@@ -107,15 +123,22 @@ func ask(ctx context.Context, op string, asked Question) (Answer, error) {
 	case a.Lost:
 		return Answer{}, ErrNotAsked
 	}
-	return selection(a.Selected)
+	return selection(a.Selected, a.Values)
 }
 
-// selection returns the answer of a user.
-func selection(selected int) (Answer, error) {
+// selection returns the answer of a user. Values that cannot be read are no answer.
+func selection(selected int, values []byte) (Answer, error) {
 	if selected < 0 {
 		return Answer{}, ErrBadAnswer
 	}
-	return Answer{Selected: selected}, nil
+	if values == nil {
+		return Answer{Selected: selected}, nil
+	}
+	filled, err := form.Values(values)
+	if err != nil {
+		return Answer{}, ErrBadAnswer
+	}
+	return Answer{Selected: selected, Values: filled}, nil
 }
 
 // answered waits until a user has answered, or the message that asks was not delivered.
@@ -154,8 +177,11 @@ type question struct {
 // question names a question of a call: by what is asked, and its name or how often the same
 // was asked before in this run of the function. So does a run after a restart, which waits for
 // the answer to the same message then.
-func (c *call) question(asked Question) (q question, err error) {
+func (c *call) question(asked Question, formJSON jsontext.Value) (q question, err error) {
 	words := []any{asked.Prompt, asked.Choices, asked.Default}
+	if q.Form = formJSON != nil; q.Form {
+		words = append(words, string(formJSON))
+	}
 	if asked.Name != "" {
 		words = append(words, asked.Name)
 	}
@@ -197,26 +223,31 @@ func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 	// A body that is no answer at all is one too: the runtime will not send another.
 	data, ok := s.body(w, r)
 	if !ok {
-		s.settleChoice(q, -1)
+		s.settleChoice(q, -1, nil)
 		return
 	}
 	msg, err := agentproto.DecodeChoiceResponse(data, s.opts.Limits)
 	if err != nil {
-		s.settleChoice(q, -1)
+		s.settleChoice(q, -1, nil)
 		refuse(w, err)
 		return
 	}
 	if _, answered := s.flow.Ports.Answered.Get(id); answered {
 		return
 	}
-	wrong, selected := "", msg.Selected
+	wrong, selected, values := "", msg.Selected, jsontext.Value(nil)
 	switch {
+	case q.Form && msg.Values != nil: // what is wrong with them is for the user, who is asked again
+		values = msg.Values
+		if msg.ID != q.Call.ID || len(values) > form.MaxBytes {
+			values, selected = nil, -1
+		}
 	case msg.ID != q.Call.ID:
 		wrong, selected = `member "/id" is not the id of the call`, -1
 	case msg.Selected < 0 || msg.Selected >= q.Choices:
 		wrong, selected = `member "/selected" is not the index of a choice`, -1
 	}
-	switch err := s.settleChoice(q, selected); {
+	switch err := s.settleChoice(q, selected, values); {
 	case err != nil:
 		s.log.Error("answer of a user is not in the state", "error", err)
 		w.Header().Set("Retry-After", strconv.Itoa(retrySeconds))
@@ -228,10 +259,10 @@ func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 
 // settleChoice closes a question with an answer, which is durable before the function gets it.
 // It does nothing if the question is closed.
-func (s *Server) settleChoice(q tools.Asked, selected int) error {
+func (s *Server) settleChoice(q tools.Asked, selected int, values jsontext.Value) error {
 	if _, answered := s.flow.Ports.Answered.Get(q.ID); answered {
 		return nil
 	}
-	_, err := s.flow.Ask(q.Place, tools.In{Answer: &tools.UserAnswer{Call: q.Call, Question: q.ID, Selected: selected}})
+	_, err := s.flow.Ask(q.Place, tools.In{Answer: &tools.UserAnswer{Call: q.Call, Question: q.ID, Selected: selected, Values: values}})
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
@@ -110,6 +111,29 @@ func ExampleAddWithOptions() {
 	fmt.Println(server.Manifest().Tools[0].Annotations.RequiresAuth)
 	// Output:
 	// intranet
+}
+
+func ExampleAsk_form() {
+	guests := form.Form{Questions: []form.Question{{Name: "guest", Message: "Who comes?", Fields: []form.Field{
+		{Name: "name", Kind: form.Text, Default: []byte(`"nobody"`)},
+		{Name: "dish", Kind: form.Choice, Options: []form.Option{{Value: "soup"}, {Value: "bread"}}},
+	}}}}
+	server := toolserver.New(toolserver.Options{Name: "dinner", PublicURL: "http://localhost:8080"})
+	toolserver.Add(server, "invite", "Invites a guest.", func(ctx context.Context, _ struct{}) (string, error) {
+		answer, err := toolserver.Ask(ctx, toolserver.Question{Form: guests})
+		if err != nil {
+			return "", err
+		}
+		if answer.Values["guest"] == nil {
+			return "", errors.New("the user has declined")
+		}
+		return string(answer.Values["guest"]), nil
+	})
+
+	invoke(server, "invite", `{}`) // a runtime without forms, whose user sends the defaults
+	// Output:
+	// user_choice: Who comes?
+	// tool_result: {"name":"nobody"}
 }
 
 func ExampleChoose() {

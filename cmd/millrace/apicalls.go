@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/internal/plain"
 )
@@ -74,6 +75,8 @@ type callPrompt struct {
 	Prompt  string    `json:"prompt,omitempty"`
 	Choices []string  `json:"choices,omitempty"`
 	Default int       `json:"default,omitempty"`
+	// Form has the questions that are not answered yet, if it can be answered with values: see package form.
+	Form jsontext.Value `json:"form,omitzero"`
 }
 
 // A resolvedState is a result as a program reads it: apiResult is for people.
@@ -137,6 +140,9 @@ func stateOf(d host.Description) stateBody {
 		s.Prompt = &callPrompt{Number: p.Number, Since: p.Since}
 		if c := p.Choice; c != nil {
 			s.Prompt.Prompt, s.Prompt.Choices, s.Prompt.Default = c.Prompt, c.Choices, c.Default
+			if !p.Form.IsZero() {
+				s.Prompt.Form, _ = p.Form.Encode() // a part of one that was encoded before
+			}
 		} else {
 			s.Prompt.AuthURL, s.Prompt.Host, _ = plain.URL(p.OAuth.AuthURL)
 		}
@@ -147,10 +153,11 @@ func stateOf(d host.Description) stateBody {
 	return s
 }
 
-// A callAnswer is an answer to a prompt of a call. Null dismisses.
+// A callAnswer is an answer to a prompt of a call. Null dismisses. Values are those of questions of its form.
 type callAnswer struct {
-	Prompt   int  `json:"prompt"`
-	Selected *int `json:"selected"`
+	Prompt   int            `json:"prompt"`
+	Selected *int           `json:"selected"`
+	Values   jsontext.Value `json:"values,omitzero"`
 }
 
 // answerCall answers 204 when the answer is kept, also if the prompt is not open.
@@ -166,7 +173,22 @@ func (a api) answerCall(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	switch err := a.rt.AnswerPrompt(r.Context(), keyIn(r), given.Prompt, selected); {
+	values, ok := valuesIn(w, given.Selected, given.Values)
+	if !ok {
+		return
+	}
+	var err error
+	if values != nil {
+		err = a.rt.AnswerForm(r.Context(), keyIn(r), given.Prompt, values)
+	} else {
+		err = a.rt.AnswerPrompt(r.Context(), keyIn(r), given.Prompt, selected)
+	}
+	a.answered(w, err)
+}
+
+// answered says what became of an answer.
+func (a api) answered(w http.ResponseWriter, err error) {
+	switch {
 	case errors.Is(err, host.ErrUnknownCall):
 		answer(w, http.StatusNotFound, problem{err.Error()})
 	case errors.Is(err, host.ErrBadChoice):
@@ -174,4 +196,21 @@ func (a api) answerCall(w http.ResponseWriter, r *http.Request) {
 	default:
 		a.done(w, err)
 	}
+}
+
+// valuesIn reads the values of an answer, nil for none. It reports false if they are not what it takes, and has answered then.
+func valuesIn(w http.ResponseWriter, selected *int, values jsontext.Value) (map[string]jsontext.Value, bool) {
+	if values == nil || values.Kind() == 'n' {
+		return nil, true
+	}
+	if selected != nil {
+		answer(w, http.StatusBadRequest, problem{"an answer has selected or values"})
+		return nil, false
+	}
+	all, err := form.Values(values)
+	if err != nil {
+		answer(w, http.StatusBadRequest, problem{err.Error()})
+		return nil, false
+	}
+	return all, true
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/internal/plain"
@@ -38,6 +40,8 @@ type promptBody struct {
 	Prompt  string   `json:"prompt,omitempty"`
 	Choices []string `json:"choices,omitempty"`
 	Default int      `json:"default,omitempty"`
+	// Form is what can be filled in instead of choosing: see package form.
+	Form jsontext.Value `json:"form,omitzero"`
 }
 
 func newAPIUser() *apiUser { return &apiUser{open: map[agentproto.CallKey]openPrompt{}} }
@@ -53,7 +57,7 @@ func (u *apiUser) asked(thread string) []promptBody {
 		case key.GroupID != thread:
 			continue
 		case p.choice != nil:
-			body.Prompt, body.Choices, body.Default = p.choice.Prompt, p.choice.Choices, p.choice.Default
+			body.Prompt, body.Choices, body.Default, body.Form = p.choice.Prompt, p.choice.Choices, p.choice.Default, p.choice.Form
 		default:
 			body.AuthURL, body.Host, _ = plain.URL(p.oauth.AuthURL)
 		}

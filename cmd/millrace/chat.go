@@ -29,8 +29,9 @@ results, and what the user is asked.
 
 A line is what the user says. It interrupts what is going on; lines that do not come from a
 terminal wait for the end of the turn instead, and the program ends behind the last turn. While a
-tool asks, a line is the answer: the number of a choice, or empty for the default. /stop ends
-what is going on, /quit ends the program and leaves the session open.
+tool asks, a line is the answer: the number of a choice, or empty for the default. A form is asked
+field by field; /decline declines it. /stop ends what is going on, /quit ends the program and leaves
+the session open.
 
 If the connection breaks, or the runtime is killed and started again, it goes on where it was.
 
@@ -90,6 +91,7 @@ type chatting struct {
 	sent    bool   // said is on its way, or its turn goes on
 	asking  bool
 	prompts []follow.Prompt
+	form    formAsked
 	shown   map[string]bool   // prompts that were printed, by call and time
 	names   map[string]string // of tools, by call
 	states  map[string]string // of pending calls
@@ -216,6 +218,9 @@ func (c *chatting) line(ctx context.Context, line string) error {
 		return c.ask(ctx, http.MethodPost, path+"/interrupt", nil, http.StatusNoContent)
 	}
 	if open := c.choices(); len(open) > 0 {
+		if filled, err := c.fill(ctx, open[0], line); filled {
+			return err
+		}
 		return c.answer(ctx, open[0], line)
 	}
 	if strings.TrimSpace(line) == "" {
@@ -241,6 +246,7 @@ func (c *chatting) answer(ctx context.Context, p follow.Prompt, line string) err
 		selected = n - 1
 	}
 	c.drop(p)
+	defer c.askForm()
 	body := struct {
 		ID       string `json:"id"`
 		Selected *int   `json:"selected"`

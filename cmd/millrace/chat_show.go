@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/agentproto/follow"
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/internal/plain"
 )
 
@@ -141,8 +142,9 @@ func (c *chatting) rest(answered bool) {
 
 func (c *chatting) showPrompts(prompts []follow.Prompt) {
 	c.prompts = prompts
+	defer c.askForm()
 	for _, p := range prompts {
-		key := p.ID + " " + p.Since.String()
+		key := promptKey(p)
 		if c.shown[key] {
 			continue
 		}
@@ -150,6 +152,10 @@ func (c *chatting) showPrompts(prompts []follow.Prompt) {
 		fmt.Fprintf(c.out, "%s? %s of %s asks", c.newLine(), plain.Line(p.Operation), plain.Line(p.Toolset))
 		if len(p.Choices) == 0 {
 			fmt.Fprintf(c.out, " you to sign in at %s:\n  %s\n", plain.Line(p.Host), plain.Line(p.AuthURL))
+			continue
+		}
+		if _, err := form.Parse(p.Form); err == nil {
+			fmt.Fprintln(c.out, ":")
 			continue
 		}
 		fmt.Fprintf(c.out, ": %s\n", plain.Line(p.Prompt))

@@ -20,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/agentproto/mcpserver"
 )
@@ -262,7 +263,12 @@ func descriptionOf(key agentproto.CallKey, s stateBody) host.Description {
 		if p.AuthURL != "" {
 			d.Prompt.OAuth = &agentproto.OAuth{GroupID: key.GroupID, ID: key.ID, AuthURL: p.AuthURL}
 		} else {
-			d.Prompt.Choice = &agentproto.UserChoice{GroupID: key.GroupID, ID: key.ID, Prompt: p.Prompt, Choices: p.Choices, Default: p.Default}
+			d.Prompt.Choice = &agentproto.UserChoice{GroupID: key.GroupID, ID: key.ID, Prompt: p.Prompt, Choices: p.Choices, Default: p.Default, Form: p.Form}
+			if p.Form != nil {
+				if f, err := form.Parse(p.Form); err == nil {
+					d.Prompt.Form = *f
+				}
+			}
 		}
 	}
 	if r := s.Result; r != nil {
@@ -283,6 +289,15 @@ func (c apiCalls) AnswerPrompt(ctx context.Context, key agentproto.CallKey, numb
 		given.Selected = &selected
 	}
 	return c.do(ctx, http.MethodPost, callPath(key)+"/answers", given, nil)
+}
+
+// AnswerForm fills in questions of the form of a prompt.
+func (c apiCalls) AnswerForm(ctx context.Context, key agentproto.CallKey, number int, values map[string]jsontext.Value) error {
+	filled, err := form.Filled(values)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, http.MethodPost, callPath(key)+"/answers", callAnswer{Prompt: number, Values: filled}, nil)
 }
 
 // Cancel cancels a call.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
@@ -159,10 +160,15 @@ func (a api) asks(w http.ResponseWriter, r *http.Request) {
 // answerPrompt takes the user's answer to a choice.
 func (a api) answerPrompt(w http.ResponseWriter, r *http.Request) {
 	var b struct {
-		ID       string `json:"id"`
-		Selected *int   `json:"selected"`
+		ID       string         `json:"id"`
+		Selected *int           `json:"selected"`
+		Values   jsontext.Value `json:"values,omitzero"`
 	}
 	if !body(w, r, &b) {
+		return
+	}
+	values, ok := valuesIn(w, b.Selected, b.Values)
+	if !ok {
 		return
 	}
 	key := agentproto.CallKey{GroupID: r.PathValue("thread"), ID: b.ID}
@@ -171,16 +177,15 @@ func (a api) answerPrompt(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusNotFound, problem{"the user is not asked to choose anything for this call"})
 		return
 	}
+	if values != nil {
+		a.answered(w, a.rt.AnswerForm(r.Context(), key, 0, values))
+		return
+	}
 	selected := host.Dismiss
 	if b.Selected != nil {
 		selected = *b.Selected
 	}
-	err := a.rt.Answer(r.Context(), key, choice.ResponseURL, selected)
-	if errors.Is(err, host.ErrBadChoice) {
-		answer(w, http.StatusBadRequest, problem{err.Error()})
-		return
-	}
-	a.done(w, err)
+	a.answered(w, a.rt.Answer(r.Context(), key, choice.ResponseURL, selected))
 }
 
 // maxMove bounds how long the answer to a migration may take: a tool server may take ten

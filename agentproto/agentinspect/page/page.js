@@ -53,7 +53,11 @@ function prompt(p, answers) {
     } else text.append(plain(p.auth_url));
   } else text.append(plain(p.prompt));
   box.append(text);
-  if (p.choices) {
+  if (p.form) {
+    const link = made("a", "fill in the form");
+    link.href = "prompts";
+    box.append(link);
+  } else if (p.choices) {
     const form = made("form"), set = made("fieldset");
     form.method = "post";
     form.action = "answers";

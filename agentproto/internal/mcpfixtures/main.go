@@ -23,16 +23,15 @@ import (
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:0", "`address` of MCP")
-	askFirst := flag.Bool("ask-first", false, "ask before there is a task")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := serve(ctx, *listen, *askFirst); err != nil {
+	if err := serve(ctx, *listen); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func serve(ctx context.Context, listen string, askFirst bool) error {
+func serve(ctx context.Context, listen string) error {
 	tools, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -51,7 +50,8 @@ func serve(ctx context.Context, listen string, askFirst bool) error {
 		return err
 	}
 	server, err := mcpserver.New(mcpserver.Options{
-		Calls: failing{mcpserver.Of(rt)}, Origins: []string{"http://" + l.Addr().String()}, AskFirst: askFirst, Poll: 100 * time.Millisecond, Rate: 1000,
+		Calls: failing{mcpserver.Of(rt)}, Origins: []string{"http://" + l.Addr().String()}, Poll: 100 * time.Millisecond, Rate: 1000,
+		AskFirst:   func(tool string) bool { return tool == asksFirst },
 		NeedsTasks: func(tool string) bool { return tool == "failing_job" },
 	})
 	if err != nil {

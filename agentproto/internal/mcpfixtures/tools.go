@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
@@ -68,18 +69,15 @@ func fixtures(base string) http.Handler {
 		if err := pause(ctx, jobTakes); err != nil {
 			return "", err
 		}
-		for _, q := range []string{"One?", "Two?"} {
-			if _, err := toolserver.Choose(ctx, q, []string{"Yes", "No"}, 1); err != nil {
-				return "", err
-			}
-		}
-		return "both", nil
+		fields := []form.Field{{Name: "name", Kind: form.Text}, {Name: "confirm", Kind: form.Boolean}}
+		_, err := toolserver.Ask(ctx, toolserver.Question{Form: form.Form{Questions: []form.Question{
+			{Name: "one", Message: "One?", Fields: fields}, {Name: "two", Message: "Two?", Fields: fields},
+		}}})
+		return "both", err
 	})
-	toolserver.Add(s, "test_tool_with_task", "Asks for a name, and then works.", func(ctx context.Context, _ struct{}) (string, error) {
-		if _, err := toolserver.Choose(ctx, "Go on?", []string{"Yes", "No"}, 0); err != nil {
-			return "", err
-		}
-		return "done", pause(ctx, jobTakes)
+	toolserver.Add(s, asksFirst, "Asks for a name, and then works.", func(ctx context.Context, _ struct{}) (string, error) {
+		name, err := text(ctx, "user_name", "What is your name?", "name")
+		return "done for " + name, errors.Join(err, pause(ctx, jobTakes))
 	})
 	toolserver.Add(s, "test_simple_text", "Returns text.", func(context.Context, struct{}) (string, error) {
 		return "This is a simple text response for testing.", nil
@@ -93,7 +91,8 @@ func fixtures(base string) http.Handler {
 		}
 		return &agentproto.ToolResult{Content: []agentproto.Content{{Type: agentproto.KindImage, Data: pixel, MediaType: "image/png"}}}, nil
 	})
-	asking := []string{"test_input_required_result_elicitation", "test_input_required_result_tampered_state", "test_streaming_elicitation"}
+	addForms(s)
+	asking := []string{"test_input_required_result_tampered_state", "test_streaming_elicitation"}
 	for _, name := range asking {
 		toolserver.Add(s, name, "Asks, and says so.", func(ctx context.Context, _ struct{}) (string, error) {
 			_, err := toolserver.Choose(ctx, "Go on?", []string{"Yes", "No"}, 0)

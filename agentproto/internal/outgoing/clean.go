@@ -30,6 +30,7 @@ func (mk *Maker) Clean(msg agentproto.Callback, of *agentproto.Invocation) agent
 		for i, choice := range m.Choices {
 			clean.Choices[i] = w.text(choice)
 		}
+		clean.Form = w.json(m.Form)
 		msg = &clean
 	case *agentproto.ViewUpdate:
 		clean := *m

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
@@ -140,7 +141,7 @@ func (c *MovedCall) check(of Place) error {
 		return errors.New("a call is in no known phase")
 	case len(c.Before) > maxAddresses, slices.ContainsFunc(c.Before, func(b []byte) bool { return len(b) != len(brief{}) }):
 		return errors.New("a call has addresses that are none")
-	case len(c.Questions) > maxQuestions, slices.ContainsFunc(c.Questions, func(q Question) bool { return q.Selected == nil }):
+	case len(c.Questions) > maxQuestions, slices.ContainsFunc(c.Questions, func(q Question) bool { return q.Selected == nil || len(q.Values) > form.MaxBytes }):
 		return errors.New("a question has no answer")
 	case !stepsFit(c.Steps):
 		return errors.New("a call has steps that are too many or too large")

@@ -70,6 +70,7 @@ type UserAnswer struct {
 	Call     CallID
 	Question string // Question.ID
 	Selected int    // -1 for an answer that is none
+	Values   []byte `json:",omitempty"` // what was filled in of a form, unchecked; nil for a choice
 }
 
 // An Ask is that of a call for an authorization of its user, which goes on to the machine of those.
@@ -94,6 +95,8 @@ type Question struct {
 	At      time.Time
 	// Selected is the answer, -1 for one that is none; nil while there is none.
 	Selected *int
+	Form     bool   `json:",omitzero"`  // it can be answered with values
+	Values   []byte `json:",omitempty"` // of the answer, as of [UserAnswer]
 }
 
 // A Message is on its way to a runtime.
@@ -190,6 +193,7 @@ type Asked struct {
 type Answered struct {
 	ID       string // Question.ID, or Message.Lost
 	Selected int    // -1 for an answer that is none
+	Values   []byte `json:",omitempty"` // as of [UserAnswer]
 	Lost     bool
 }
 

@@ -288,11 +288,11 @@ func (t step) answer(in *UserAnswer) {
 	if c := t.call(in.Call); c != nil {
 		for i := range c.Questions {
 			if q := &c.Questions[i]; q.ID == in.Question && q.Selected == nil {
-				q.Selected = &in.Selected
+				q.Selected, q.Values = &in.Selected, in.Values
 			}
 		}
 	}
-	t.do.Emit(Out{Answered: &Answered{ID: in.Question, Selected: in.Selected}})
+	t.do.Emit(Out{Answered: &Answered{ID: in.Question, Selected: in.Selected, Values: in.Values}})
 }
 
 // grant notes that something is allowed to a thread.

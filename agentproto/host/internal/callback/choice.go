@@ -3,7 +3,10 @@ package callback
 import (
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/form"
 )
 
 // How long the texts of a choice may be. A longer question is cut; but what a user would not see of a
@@ -13,6 +16,23 @@ const (
 	MaxLabel   = 1 << 10
 	MaxChoices = 256
 )
+
+// plainForm returns a form as users are shown it, or nil: what is no form, or is one that users must not be shown, is an extension
+// of somebody else's, and they are shown the choices.
+func plainForm(sent jsontext.Value) jsontext.Value {
+	if sent == nil {
+		return nil
+	}
+	f, err := form.Parse(sent)
+	if err != nil {
+		return nil
+	}
+	plain, err := f.Encode()
+	if err != nil {
+		return nil
+	}
+	return plain
+}
 
 // plainChoice returns a prompt as users are shown it, or what is wrong with it: labels that
 // cannot be told apart, or are more than somebody reads.
@@ -37,5 +57,6 @@ func plainChoice(c *agentproto.UserChoice) (*agentproto.UserChoice, string) {
 		}
 		sent[shown], plain.Choices[i] = label, shown
 	}
+	plain.Form = plainForm(c.Form)
 	return &plain, ""
 }

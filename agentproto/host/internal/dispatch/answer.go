@@ -31,7 +31,7 @@ func (d *Dispatcher) SendAnswer(ctx context.Context, a *agentproto.Answer) {
 	if s != nil {
 		base = s.Base
 	}
-	body, err := agentproto.Encode(&agentproto.ChoiceResponse{ID: a.Key.ID, Selected: a.Selected})
+	body, err := agentproto.Encode(&agentproto.ChoiceResponse{ID: a.Key.ID, Selected: a.Selected, Values: a.Values})
 	if err != nil {
 		d.answerFailed(ctx, a, base+" cannot be answered in JSON")
 		return

@@ -4,14 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
@@ -48,96 +48,167 @@ func (s *session) asking() *attempt {
 	return a
 }
 
-// A property is one of a form.
-type property struct {
-	name    string
-	title   string
-	labels  []string
-	values  []any
-	def     any
-	hasDef  bool
-	choices bool // its value is one of values
-}
-
-// The bounds of what is asked with choices.
+// The bounds of what is asked with choices, one after the other, so that every runtime can show it.
 const (
-	maxProperties = 5
-	maxValues     = 20
-	decline       = "Decline"
+	maxChoices = 5
+	maxValues  = 20
+	decline    = "Decline"
 )
-
-// secretWords are those of properties that a form must not ask for.
-var secretWords = []string{"password", "passphrase", "passwd", "token", "secret", "apikey", "api key", "api_key", "api-key", "private key", "credit card", "card number", "cardnumber", "cvc", "cvv"}
 
 // ask asks the user to fill in a form.
 func (a *attempt) ask(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-	form, required, err := propertiesOf(p.RequestedSchema)
-	if err != nil {
-		return declined, nil
-	}
-	for _, f := range form {
-		if f.secret() {
-			return declined, nil
+	const only = "form"
+	all, err := a.askAll(ctx, map[string]*mcp.ElicitParams{only: p})
+	return all[only], err
+}
+
+// askAll asks the user to fill in several forms at once: they are questions of one.
+func (a *attempt) askAll(ctx context.Context, requests map[string]*mcp.ElicitParams) (map[string]*mcp.ElicitResult, error) {
+	answers := map[string]*mcp.ElicitResult{}
+	var f form.Form
+	names := map[string]string{} // of questions, by the server's
+	for i, key := range slices.Sorted(maps.Keys(requests)) {
+		q, err := a.questionOf(requests[key])
+		if err != nil {
+			a.log.Warn("a form of an MCP server was declined", "server", a.server, "reason", err)
+			answers[key] = declined
+			continue
 		}
+		q.Name = freeName(&f, key, i)
+		names[key] = q.Name
+		f.Questions = append(f.Questions, q)
 	}
 	ctx, stop := merged(a.ctx, ctx)
 	defer stop()
-	prompt := a.server + " asks: " + line(p.Message, 2<<10)
-	if len(form) == 0 || len(form) > maxProperties || slices.ContainsFunc(form, func(f property) bool { return !f.choices }) {
-		return a.defaults(ctx, prompt, form, required)
-	}
-	content := map[string]any{}
-	for n, f := range form {
-		text := prompt
-		if len(form) > 1 || f.title != f.name {
-			text += " (" + f.title + ")"
+	if len(f.Questions) == 1 && isChoices(f.Questions[0].Fields) {
+		for key := range names {
+			res, err := a.chooseEach(ctx, f.Questions[0])
+			answers[key] = res
+			return answers, err
 		}
-		labels := append(slices.Clone(f.labels), decline)
-		i, err := a.choose(ctx, n, text, labels)
+	}
+	all, action, err := a.fill(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	for key, name := range names {
+		answers[key] = action
+		if v := all[name]; v != nil {
+			content := map[string]any{}
+			if err := json.Unmarshal(v, &content); err != nil {
+				return nil, err
+			}
+			answers[key] = &mcp.ElicitResult{Action: "accept", Content: content}
+		}
+	}
+	return answers, nil
+}
+
+// freeName returns the name of the i-th question of a form: the server's, if it can be one.
+func freeName(f *form.Form, key string, i int) string {
+	for name := key; ; name = "form-" + strconv.Itoa(i) {
+		if form.IsName(name) && f.Question(name) == nil {
+			return name
+		}
+		i += maxKeys
+	}
+}
+
+// maxKeys is more than a server can ask for at once.
+const maxKeys = 1 << 20
+
+// fill asks a form, which may be empty, in parts if it is too large for one. What was declined is missing, and the answer of what is missing is
+// action.
+func (a *attempt) fill(ctx context.Context, f form.Form) (values map[string]jsontext.Value, action *mcp.ElicitResult, err error) {
+	parts, values, action := []form.Form{f}, map[string]jsontext.Value{}, declined
+	if _, err := f.Encode(); err != nil {
+		parts = nil
+		for i := range f.Questions {
+			parts = append(parts, form.Form{Questions: f.Questions[i : i+1]})
+		}
+	}
+	for i, part := range parts {
+		q := toolserver.Question{Name: a.question, Form: part}
+		if i > 0 && q.Name != "" {
+			q.Name += " " + strconv.Itoa(i)
+		}
+		filled, err := toolserver.Ask(ctx, q)
+		if err != nil {
+			if action, err = dismissal(err); err != nil {
+				return nil, nil, err
+			}
+		}
+		maps.Copy(values, filled.Values)
+	}
+	return values, action, nil
+}
+
+// isChoices reports whether fields can be asked as a few choices.
+func isChoices(fields []form.Field) bool {
+	return len(fields) > 0 && len(fields) <= maxChoices && !slices.ContainsFunc(fields, func(f form.Field) bool {
+		return f.Kind != form.Boolean && (f.Kind != form.Choice || len(f.Options) > maxValues)
+	})
+}
+
+// chooseEach asks for the fields of a question with a choice for each. The last label is the default.
+func (a *attempt) chooseEach(ctx context.Context, asked form.Question) (*mcp.ElicitResult, error) {
+	content := map[string]any{}
+	for n := range asked.Fields {
+		f := &asked.Fields[n]
+		q := toolserver.Question{Prompt: asked.Message}
+		if len(asked.Fields) > 1 || f.Title != "" && f.Title != f.Name {
+			q.Prompt += " (" + line(f.Label(), 128) + ")"
+		}
+		values := []any{true, false}
+		if q.Choices = []string{"Yes", "No"}; f.Kind == form.Choice {
+			q.Choices, values = nil, nil
+			for i := range f.Options {
+				q.Choices, values = append(q.Choices, line(f.Options[i].Label(), 128)), append(values, f.Options[i].Value)
+			}
+		}
+		if q.Choices, q.Default = append(q.Choices, decline), len(values); a.question != "" {
+			q.Name = a.question + " " + strconv.Itoa(n)
+		}
+		answer, err := toolserver.Ask(ctx, q)
 		switch {
 		case err != nil:
 			return dismissal(err)
-		case i == len(labels)-1:
+		case answer.Selected == q.Default:
 			return declined, nil
 		}
-		content[f.name] = f.values[i]
+		content[f.Name] = values[answer.Selected]
 	}
 	return &mcp.ElicitResult{Action: "accept", Content: content}, nil
 }
 
-// defaults asks whether a form that cannot be shown as choices is to be sent with its defaults.
-func (a *attempt) defaults(ctx context.Context, prompt string, form []property, required []string) (*mcp.ElicitResult, error) {
-	content := map[string]any{}
-	labels := []string{"Send the defaults", decline}
-	for _, f := range form {
-		switch {
-		case f.hasDef:
-			content[f.name] = f.def
-		case slices.Contains(required, f.name):
-			labels = []string{decline}
+// questionOf returns what a server asks as a question without a name. The error says why it cannot be shown: its schema is nested, asks
+// for a secret, or is too large. Its fields have the order of required, and then that of their names: the SDK does not keep the one that
+// they had.
+func (a *attempt) questionOf(p *mcp.ElicitParams) (q form.Question, err error) {
+	q.Message = a.server + " asks: " + line(p.Message, 2<<10)
+	if p.RequestedSchema != nil {
+		schema, err := json.Marshal(p.RequestedSchema)
+		if err != nil {
+			return q, err
 		}
+		if q.Fields, err = form.Fields(schema); err != nil {
+			return q, err
+		}
+		var s struct {
+			Required []string `json:"required"`
+		}
+		if err := json.Unmarshal(schema, &s); err != nil {
+			return q, err
+		}
+		place := func(f form.Field) int {
+			return (slices.Index(s.Required, f.Name) + len(s.Required) + 1) % (len(s.Required) + 1)
+		}
+		slices.SortStableFunc(q.Fields, func(a, b form.Field) int { return place(a) - place(b) })
 	}
-	if len(form) == 0 {
-		labels[0] = "Accept"
-	}
-	i, err := a.choose(ctx, 0, prompt, labels)
-	switch {
-	case err != nil:
-		return dismissal(err)
-	case i == len(labels)-1:
-		return declined, nil
-	}
-	return &mcp.ElicitResult{Action: "accept", Content: content}, nil
-}
-
-// choose asks the n-th question of a form. The last label is the default.
-func (a *attempt) choose(ctx context.Context, n int, prompt string, labels []string) (int, error) {
-	q := toolserver.Question{Prompt: prompt, Choices: labels, Default: len(labels) - 1}
-	if a.question != "" {
-		q.Name = a.question + " " + strconv.Itoa(n)
-	}
-	answer, err := toolserver.Ask(ctx, q)
-	return answer.Selected, err
+	alone := q
+	alone.Name = "form"
+	_, err = (&form.Form{Questions: []form.Question{alone}}).Encode()
+	return q, err
 }
 
 // dismissal is the answer to a server when the user has given none.
@@ -153,71 +224,4 @@ func merged(call, request context.Context) (context.Context, func()) {
 	ctx, stop := context.WithCancelCause(call)
 	after := context.AfterFunc(request, func() { stop(context.Cause(request)) })
 	return ctx, func() { after(); stop(nil) }
-}
-
-func (f *property) secret() bool {
-	text := strings.ToLower(f.name + " " + f.title)
-	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(text, w) })
-}
-
-// propertiesOf reads the schema of a form. Its properties have the order of required, and then that of their names: the
-// SDK does not keep the one that they had.
-func propertiesOf(schema any) (form []property, required []string, err error) {
-	data, err := json.Marshal(schema)
-	if err != nil {
-		return nil, nil, err
-	}
-	type titled struct {
-		Const any    `json:"const"`
-		Title string `json:"title"`
-	}
-	var s struct {
-		Required   []string `json:"required"`
-		Properties map[string]struct {
-			Type      any             `json:"type"`
-			Title     string          `json:"title"`
-			Enum      []any           `json:"enum"`
-			EnumNames []string        `json:"enumNames"`
-			OneOf     []titled        `json:"oneOf"`
-			Default   json.RawMessage `json:"default"`
-		} `json:"properties"`
-	}
-	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, nil, fmt.Errorf("the schema of a form cannot be read: %w", err)
-	}
-	names := slices.DeleteFunc(slices.Clone(s.Required), func(n string) bool { _, ok := s.Properties[n]; return !ok })
-	for _, n := range slices.Sorted(maps.Keys(s.Properties)) {
-		if !slices.Contains(names, n) {
-			names = append(names, n)
-		}
-	}
-	for _, n := range names {
-		p := s.Properties[n]
-		f := property{name: n, title: line(p.Title, 128)}
-		if f.title == "" {
-			f.title = line(n, 128)
-		}
-		if p.Default != nil {
-			f.hasDef = json.Unmarshal(p.Default, &f.def) == nil
-		}
-		switch {
-		case p.Type == "boolean":
-			f.values, f.labels = []any{true, false}, []string{"Yes", "No"}
-		case p.Type == "string" && len(p.Enum) > 0:
-			for i, v := range p.Enum {
-				label := fmt.Sprint(v)
-				if len(p.EnumNames) == len(p.Enum) {
-					label = p.EnumNames[i]
-				}
-				f.values, f.labels = append(f.values, v), append(f.labels, line(label, 128))
-			}
-		case p.Type == "string" && len(p.OneOf) > 0:
-			for _, v := range p.OneOf {
-				f.values, f.labels = append(f.values, v.Const), append(f.labels, line(v.Title, 128))
-			}
-		}
-		f.choices = len(f.values) > 0 && len(f.values) <= maxValues
-		form = append(form, f)
-	}
-	return form, s.Required, nil
 }

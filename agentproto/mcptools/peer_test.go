@@ -225,6 +225,21 @@ func peer(file string) error {
 		})
 	}
 	add("visit", nil, visited(file))
+	add("several", nil, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) { // it asks two things at once
+		if len(r.Params.InputResponses) > 0 {
+			text, err := json.Marshal(r.Params.InputResponses)
+			if err != nil {
+				return nil, err
+			}
+			return said(string(text)), nil
+		}
+		ask := func(message, properties string) *mcp.ElicitParams {
+			return &mcp.ElicitParams{Mode: "form", Message: message, RequestedSchema: json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)}
+		}
+		return &mcp.CallToolResult{RequestState: "s", InputRequests: mcp.InputRequestMap{
+			"user": ask("Who?", `"name":{"type":"string"}`), "not a name!": ask("Sure?", `"sure":{"type":"boolean"}`), "bad": ask("Which?", `"password":{"type":"string"}`),
+		}}, nil
+	})
 	add("twice", nil, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) { // it asks the same two times
 		state := r.Params.RequestState
 		if res, ok := r.Params.InputResponses["q"].(*mcp.ElicitResult); ok {

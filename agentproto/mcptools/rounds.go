@@ -96,21 +96,28 @@ func (d *dialog) fill(p *mcp.CallToolParams) {
 // respond asks the user for all that the last round asks for. If the round is an earlier one, users are not sent to its addresses.
 func (d *dialog) respond(ctx context.Context, now bool) (mcp.InputResponseMap, error) {
 	answers := mcp.InputResponseMap{}
-	for _, key := range slices.Sorted(maps.Keys(d.last.InputRequests)) {
-		p, ok := d.last.InputRequests[key].(*mcp.ElicitParams)
+	forms := map[string]*mcp.ElicitParams{}
+	for key, r := range d.last.InputRequests {
+		p, ok := r.(*mcp.ElicitParams)
 		if !ok {
 			return nil, fmt.Errorf("%s asks for something that it was not offered; the call was not carried out", d.m.server.Name)
 		}
-		var res *mcp.ElicitResult
-		var err error
-		switch {
-		case !isVisit(p):
-			res, err = d.user.ask(ctx, p)
-		case now:
-			res, err = d.visit(ctx, p.URL, nil)
-		default:
+		if !isVisit(p) {
+			forms[key] = p
+		}
+	}
+	filled, err := d.user.askAll(ctx, forms)
+	if err != nil {
+		return nil, err
+	}
+	for key, res := range filled {
+		answers[key] = res
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.last.InputRequests)) {
+		if forms[key] != nil || !now {
 			continue
 		}
+		res, err := d.visit(ctx, d.last.InputRequests[key].(*mcp.ElicitParams).URL, nil)
 		if err != nil {
 			return nil, err
 		}

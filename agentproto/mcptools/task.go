@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -49,16 +50,16 @@ type waiter struct {
 	asking  *asked                     // nil if the user is asked nothing
 }
 
-// An asked user answers a request of a task.
+// An asked user answers requests of a task.
 type asked struct {
-	key    string
+	keys   []string
 	stop   context.CancelFunc
 	answer chan answered // closed when the user is asked no longer
 }
 
-// answered is an answer for the server, or why there is none.
+// answered are the answers for the server by its keys, or why there are none.
 type answered struct {
-	data json.RawMessage
+	data map[string]json.RawMessage
 	err  error
 }
 
@@ -170,7 +171,7 @@ func (w *waiter) pause(d time.Duration) error {
 		if a.err != nil {
 			return givenUp{a.err}
 		}
-		w.answers[w.asking.key] = a.data
+		maps.Copy(w.answers, a.data)
 		w.withdraw()
 	case <-w.a.ctx.Done():
 		return context.Cause(w.a.ctx)
@@ -182,11 +183,13 @@ func (w *waiter) pause(d time.Duration) error {
 func (w *waiter) get() (*mcptasks.GetTaskResult, error) {
 	var t *mcptasks.GetTaskResult
 	err := w.do(func(ctx context.Context, cs *mcp.ClientSession) (err error) {
-		for _, key := range slices.Sorted(maps.Keys(w.answers)) {
-			if !w.told[key] {
-				if err := mcptasks.Update(ctx, cs, w.id, key, w.answers[key]); err != nil {
-					return err
-				}
+		untold := maps.Clone(w.answers)
+		maps.DeleteFunc(untold, func(key string, _ json.RawMessage) bool { return w.told[key] })
+		if len(untold) > 0 { // all in one request: the user is asked again for what the server does not get of them
+			if err := mcptasks.Update(ctx, cs, w.id, untold); err != nil {
+				return err
+			}
+			for key := range untold {
 				w.told[key] = true
 			}
 		}
@@ -230,7 +233,7 @@ func finalError(err error) *jsonrpc.Error {
 
 // take looks at the state of the task, and returns the result if it has ended.
 func (w *waiter) take(t *mcptasks.GetTaskResult) (*agentproto.ToolResult, error) {
-	if w.asking != nil && t.InputRequests[w.asking.key] == nil {
+	if w.asking != nil && slices.ContainsFunc(w.asking.keys, func(key string) bool { return t.InputRequests[key] == nil }) {
 		w.withdraw() // the server does not want to know it any longer
 	}
 	name := w.m.server.Name
@@ -257,34 +260,41 @@ func (w *waiter) take(t *mcptasks.GetTaskResult) (*agentproto.ToolResult, error)
 	return nil, givenUp{fmt.Errorf("%s says that the call is %q, which is not known here", name, short(t.Status))}
 }
 
-// ask has the user asked for the first thing that the task wants to know. A question has the name that the server has given
-// it, so that a run after a restart waits for the same answer.
+// ask has the user asked for all that the task wants to know and has no answer to. The question has the names that the server has given
+// its requests, so that a run after a restart waits for the same answer.
 func (w *waiter) ask(requests mcp.InputRequestMap) error {
-	for _, key := range slices.Sorted(maps.Keys(requests)) {
-		form, ok := requests[key].(*mcp.ElicitParams)
+	forms := map[string]*mcp.ElicitParams{}
+	for key, r := range requests {
+		p, ok := r.(*mcp.ElicitParams)
 		if !ok {
 			return givenUp{fmt.Errorf("%s wants something else than an answer of the user, which is not supported", w.m.server.Name)}
 		}
-		if w.asking != nil || w.answers[key] != nil {
-			continue
+		switch {
+		case w.answers[key] != nil:
+		case p.Mode == "url":
+			w.answers[key] = json.RawMessage(`{"action":"decline"}`)
+		default:
+			forms[key] = p
 		}
-		ctx, stop := context.WithCancel(w.a.ctx)
-		asking := &asked{key: key, stop: stop, answer: make(chan answered, 1)}
-		w.asking = asking
-		a := &attempt{ctx: ctx, server: w.m.server.Name, thread: toolserver.Invocation(ctx).GroupID, log: w.m.log, question: "task " + key}
-		go func() {
-			defer close(asking.answer)
-			res, err := declined, error(nil)
-			if form.Mode != "url" {
-				res, err = a.ask(ctx, form)
-			}
-			var data json.RawMessage
-			if err == nil {
-				data, err = json.Marshal(res)
-			}
-			asking.answer <- answered{data, err}
-		}()
 	}
+	if w.asking != nil || len(forms) == 0 {
+		return nil
+	}
+	ctx, stop := context.WithCancel(w.a.ctx)
+	asking := &asked{keys: slices.Sorted(maps.Keys(forms)), stop: stop, answer: make(chan answered, 1)}
+	w.asking = asking
+	a := &attempt{ctx: ctx, server: w.m.server.Name, thread: toolserver.Invocation(ctx).GroupID, log: w.m.log, question: "task " + strings.Join(asking.keys, " ")}
+	go func() {
+		defer close(asking.answer)
+		all, err := a.askAll(ctx, forms)
+		data := map[string]json.RawMessage{}
+		for key, res := range all {
+			if err == nil {
+				data[key], err = json.Marshal(res)
+			}
+		}
+		asking.answer <- answered{data, err}
+	}()
 	return nil
 }
 

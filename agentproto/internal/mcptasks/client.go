@@ -49,9 +49,9 @@ func Get(ctx context.Context, cs *mcp.ClientSession, id string) (*GetTaskResult,
 	return mcp.CallCustomMethod[*IDParams, *GetTaskResult](ctx, cs, MethodGet, &IDParams{TaskID: id})
 }
 
-// Update answers an input request of a task.
-func Update(ctx context.Context, cs *mcp.ClientSession, id, key string, answer json.RawMessage) error {
-	p := &UpdateParams{TaskID: id, InputResponses: map[string]json.RawMessage{key: answer}}
+// Update answers input requests of a task, by their keys.
+func Update(ctx context.Context, cs *mcp.ClientSession, id string, answers map[string]json.RawMessage) error {
+	p := &UpdateParams{TaskID: id, InputResponses: answers}
 	_, err := mcp.CallCustomMethod[*UpdateParams, *Ack](ctx, cs, MethodUpdate, p)
 	return err
 }

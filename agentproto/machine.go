@@ -112,6 +112,7 @@ type callState struct {
 	Place   handover.Place
 	Armed   uint32 // how often the deadline was set for another reason
 	Large   *large // nil unless it is resolved and a large result is kept
+	Heard   *heard // nil unless it opened a subscription whose events nobody else is told
 }
 
 // What few calls have.
@@ -322,6 +323,9 @@ func (t turn) accept(result *ToolResult) {
 	t.keepWhole(call, result)
 	if result.Subscription {
 		t.s.More = &more{Sub: &subscription{Key: call.Key, Server: call.Server, Incarnation: call.Incarnation}}
+		if !call.Told {
+			t.s.Heard = &heard{Operation: call.operation()}
+		}
 		t.listen()
 		t.goesOn()
 	} else {

@@ -70,6 +70,11 @@ type CallSnapshot struct {
 	Gap        bool
 	// Incarnation is that of a call that is subscribed.
 	Incarnation uint64
+	// Operation is the tool of a call that is subscribed and keeps its events itself, see [EventsOf]: how many there
+	// were is Heard, and the last ones are Kept.
+	Operation string
+	Heard     int
+	Kept      []string
 
 	// Held is what came while the call was frozen, in order. It has its effect when the
 	// thread is committed.

@@ -172,6 +172,9 @@ func (t turn) snapshot(o *order) *CallSnapshot {
 		c.Server, c.Incarnation = sub.Server, sub.Incarnation
 		c.Subscribed, c.Seen = true, slices.Concat(sub.Seen[sub.Next:], sub.Seen[:sub.Next])
 		c.Left, c.Gap = sub.Left, sub.Gap
+		if h := s.Heard; h != nil {
+			c.Operation, c.Heard, c.Kept = h.Operation, h.Last, slices.Clone(h.Texts)
+		}
 	}
 	if s.Call != nil {
 		c.Server = s.Call.Server
@@ -224,6 +227,9 @@ func (t turn) arrive(e *event) {
 	s.Place, s.More = handover.Staged, &more{Moving: &moving{Migration: c.Migration}, Since: e.At, Lifetime: max(c.Remaining, 1)}
 	if c.Subscribed {
 		s.More.Sub = &subscription{Key: c.Key, Server: c.Server, Incarnation: c.Incarnation, Seen: slices.Clone(c.Seen), Left: c.Left, Gap: c.Gap}
+		if c.Operation != "" {
+			s.Heard = &heard{Operation: c.Operation, Last: c.Heard, Texts: slices.Clone(c.Kept)}
+		}
 		t.listen()
 		return
 	}

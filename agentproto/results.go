@@ -99,8 +99,11 @@ func (t turn) read() {
 	}
 }
 
-// cut replaces a large result by how large it was.
+// cut replaces a large result by how large it was, and forgets the events of a subscription that has ended.
 func (t turn) cut() {
+	if h := t.s.Heard; h != nil && h.Ended {
+		h.Texts = nil
+	}
 	l := t.s.Large
 	if l == nil {
 		return

@@ -91,12 +91,21 @@ func (t turn) receive(e *event) {
 		t.ask(Effect{Kind: Drop, State: s.State, Dropped: Duplicate, Event: e.Kind})
 		return
 	}
-	t.ask(Effect{Kind: DeliverEvent, State: s.State, Subscription: sub.telling(e.Subscription)})
+	t.deliver(e.Subscription)
 	if e.Subscription.Final {
 		t.unsubscribe(e.Kind)
 	} else {
 		t.listen()
 	}
+}
+
+// deliver hands on an event, and keeps it if nobody else does.
+func (t turn) deliver(e *SubscriptionEvent) {
+	e = t.s.More.Sub.telling(e)
+	if h := t.s.Heard; h != nil {
+		h.keep(e.Text)
+	}
+	t.ask(Effect{Kind: DeliverEvent, State: t.s.State, Subscription: e})
 }
 
 // listen has a subscription end that is silent for too long.
@@ -117,8 +126,7 @@ func (t turn) silent() {
 
 // lose ends a subscription without an event of its own.
 func (t turn) lose(why EventKind, reason string) {
-	sub := t.s.More.Sub
-	t.ask(Effect{Kind: DeliverEvent, State: t.s.State, Subscription: sub.telling(sub.lost(reason))})
+	t.deliver(t.s.More.Sub.lost(reason))
 	t.unsubscribe(why)
 }
 
@@ -158,5 +166,6 @@ func (t turn) unsubscribe(why EventKind) {
 	t.s.More = nil
 	t.ask(Effect{Kind: SubscriptionEnded, State: t.s.State, Event: why})
 	t.s.Armed++
+	t.heardAll()
 	t.over()
 }

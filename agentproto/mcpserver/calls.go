@@ -23,6 +23,12 @@ type Calls interface {
 	AnswerPrompt(ctx context.Context, key agentproto.CallKey, number, selected int) error
 	// AnswerForm fills in questions of the form of such a prompt, see [host.Runtime.AnswerForm].
 	AnswerForm(ctx context.Context, key agentproto.CallKey, number int, values map[string]jsontext.Value) error
+	// Subscriptions returns the open subscriptions of a thread, without their events: see [host.Runtime.Subscriptions].
+	Subscriptions(ctx context.Context, thread string) ([]agentproto.Events, error)
+	// Events returns the events of the subscription that a call opened, see [host.Runtime.Events].
+	Events(ctx context.Context, key agentproto.CallKey, after int) (agentproto.Events, error)
+	// EndSubscription ends the subscription that a call opened.
+	EndSubscription(ctx context.Context, key agentproto.CallKey) error
 	// Cancel resolves a pending call as interrupted by the user.
 	Cancel(ctx context.Context, key agentproto.CallKey) error
 }

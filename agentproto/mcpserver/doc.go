@@ -18,6 +18,9 @@
 // repetition, unless both have the same _meta member io.millrace/idempotency-key, a string of 1 to 64 bytes: then the second is
 // answered with the first one's task or result.
 //
+// A subscription that a call opens is a resource, millrace://subscriptions/ID with the call's id, to which the result has a link. It has
+// the last events, is the same after any crash, and clients may be told of its changes. tasks/cancel of the task that is over ends it.
+//
 // # Who may do what
 //
 // [Options].Owner says who a request is from. Each owner has a thread of the runtime for its calls, for ever. A task of one owner does not

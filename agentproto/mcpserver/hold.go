@@ -251,7 +251,7 @@ func (w *waiting) given(ctx context.Context, err error) (*mcp.CallToolResult, er
 
 // resolved returns the result of the call.
 func (w *waiting) resolved() (*mcp.CallToolResult, error) {
-	return resultOf(w.now.Resolution.Result), nil
+	return resultOf(w.now.Resolution), nil
 }
 
 // round returns what the call asks. The client comes back with the answer. Each round has a state of its own: the same call, sealed

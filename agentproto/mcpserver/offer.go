@@ -35,12 +35,29 @@ func (o *owner) serve() error {
 		SupportedProtocolVersions: versions,
 		Capabilities: &mcp.ServerCapabilities{
 			Tools:      &mcp.ToolCapabilities{ListChanged: true},
+			Resources:  &mcp.ResourceCapabilities{Subscribe: true},
 			Extensions: map[string]any{mcptasks.Extension: struct{}{}},
 		},
-		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
+		SubscribeHandler: func(ctx context.Context, req *mcp.SubscribeRequest) error {
+			_, err := o.events(ctx, req.Params.URI)
+			return err
+		},
+		UnsubscribeHandler: func(_ context.Context, req *mcp.UnsubscribeRequest) error {
+			o.watched.remove(req.Session, req.Params.URI)
+			return nil
+		},
+		SetCacheable: func(_ context.Context, req mcp.Request, c *mcp.Cacheable) {
 			c.TTLMs, c.CacheScope = int(toolsFor.Milliseconds()), "private"
+			switch req.(type) {
+			case *mcp.ListResourcesRequest, *mcp.ReadResourceRequest: // they change at any time
+				c.TTLMs = 0
+			}
 		},
 	})
+	o.server.AddResourceTemplate(&mcp.ResourceTemplate{
+		URITemplate: subscriptionsAt + "{id}", Name: "subscription", MIMEType: "application/json",
+		Description: "The last events of a subscription that a call of a tool has opened, as a JSON object: the tool, how many events there were, the last ones with their numbers, and whether it has ended.",
+	}, o.readResource)
 	err := mcp.AddReceivingCustomMethod(o.server, mcptasks.MethodGet, func(ctx context.Context, _ *mcp.ServerSession, p *mcptasks.IDParams) (*mcptasks.GetTaskResult, error) {
 		return o.get(ctx, p.TaskID)
 	})
@@ -60,6 +77,7 @@ func (o *owner) serve() error {
 		return err
 	}
 	o.server.AddReceivingMiddleware(o.receive)
+	o.server.AddSendingMiddleware(o.send)
 	same := func(*http.Request) *mcp.Server { return o.server }
 	// The front has checked hosts and origins, and bounds bodies; see ServeHTTP.
 	o.modern = mcp.NewStreamableHTTPHandler(same, &mcp.StreamableHTTPOptions{
@@ -181,6 +199,22 @@ func (o *owner) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case mcptasks.MethodGet, mcptasks.MethodUpdate, mcptasks.MethodCancel:
 			if !c.tasks {
 				return nil, mcptasks.ErrMissing()
+			}
+		case "resources/list":
+			res, err := next(ctx, method, req)
+			if listed, ok := res.(*mcp.ListResourcesResult); ok && err == nil {
+				err = o.listResources(ctx, listed)
+			}
+			return res, err
+		case "resources/subscribe":
+			res, err := next(ctx, method, req)
+			if r, ok := req.(*mcp.SubscribeRequest); ok && err == nil {
+				err = o.watchResource(r.Session, r.Params.URI)
+			}
+			return res, err
+		case methodListen:
+			if r, ok := req.(*mcp.SubscriptionsListenRequest); ok {
+				return o.listen(ctx, r, next)
 			}
 		case "tools/list":
 			if err := o.offer(ctx); err != nil {

@@ -19,7 +19,8 @@ const codeBusy = -32000
 const displayKey = "io.millrace/display"
 
 // resultOf returns a result of RAP as one of MCP.
-func resultOf(r *agentproto.ToolResult) *mcp.CallToolResult {
+func resultOf(resolution *agentproto.Resolution) *mcp.CallToolResult {
+	r := resolution.Result
 	res := &mcp.CallToolResult{Content: []mcp.Content{}, IsError: r.IsError()}
 	for i := range r.Content {
 		c := &r.Content[i]
@@ -35,6 +36,11 @@ func resultOf(r *agentproto.ToolResult) *mcp.CallToolResult {
 			text = *r.Text
 		}
 		res.Content = append(res.Content, &mcp.TextContent{Text: text})
+	}
+	if r.Subscription {
+		res.Content = append(res.Content, &mcp.ResourceLink{
+			URI: subscriptionURI(resolution.Key.ID), Name: "events", MIMEType: "application/json", Description: "The events of the subscription that this call has opened.",
+		})
 	}
 	if len(r.DisplayAs) > 0 {
 		res.Meta = mcp.Meta{displayKey: r.DisplayAs}

@@ -169,6 +169,8 @@ type owner struct {
 	tried   time.Time
 	offered map[string]string // digests of the tools that the server has, by name
 
+	watched watchedResources
+
 	mu   sync.Mutex
 	held int
 	user string

@@ -46,7 +46,7 @@ func (o *owner) get(ctx context.Context, taskID string) (*mcptasks.GetTaskResult
 		t.Status = mcptasks.Cancelled
 	case d.Resolution != nil:
 		t.Status = mcptasks.Completed
-		if t.Result, err = inlined(resultOf(d.Resolution.Result)); err != nil {
+		if t.Result, err = inlined(resultOf(d.Resolution)); err != nil {
 			return nil, errorOf(err)
 		}
 	case p == nil:
@@ -150,7 +150,7 @@ func (o *owner) answer(ctx context.Context, d host.Description, answers map[stri
 	return false, nil
 }
 
-// cancel answers tasks/cancel. A call that is resolved stays as it is.
+// cancel answers tasks/cancel. A call that is resolved stays as it is, and its subscription ends.
 func (o *owner) cancel(ctx context.Context, taskID string) (*mcptasks.Ack, error) {
 	d, _, err := o.describe(ctx, taskID)
 	var failure *Failure
@@ -160,10 +160,14 @@ func (o *owner) cancel(ctx context.Context, taskID string) (*mcptasks.Ack, error
 	if err != nil {
 		return nil, errorOf(err)
 	}
-	if d.State != agentproto.Completed {
-		if err := o.s.opts.Calls.Cancel(ctx, d.Key); err != nil {
-			return nil, errorOf(err)
-		}
+	switch {
+	case d.State != agentproto.Completed:
+		err = o.s.opts.Calls.Cancel(ctx, d.Key)
+	case d.Resolution != nil && d.Resolution.Result.Subscription:
+		err = o.s.opts.Calls.EndSubscription(ctx, d.Key)
+	}
+	if err != nil {
+		return nil, errorOf(err)
 	}
 	return &mcptasks.Ack{ResultType: "complete"}, nil
 }

@@ -30,6 +30,7 @@ type calls struct {
 	canceled int
 	onCall   func(d *host.Description) // what a new call is like
 	more     []string                  // tools besides
+	events   map[agentproto.CallKey]*agentproto.Events
 }
 
 func newCalls() *calls {

@@ -41,6 +41,7 @@ func (a api) handler() http.Handler {
 	mux.HandleFunc("DELETE /calls/{thread}/{id}", a.cancel)
 	a.handleCalls(mux)
 	a.handleLists(mux)
+	a.handleEvents(mux)
 	mux.HandleFunc("DELETE /threads/{thread}", a.closeThread)
 	mux.HandleFunc("GET /stats", a.stats)
 	mux.HandleFunc("POST /sessions", a.openSession)

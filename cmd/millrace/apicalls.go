@@ -81,9 +81,10 @@ type callPrompt struct {
 
 // A resolvedState is a result as a program reads it: apiResult is for people.
 type resolvedState struct {
-	Cause   string               `json:"cause"`
-	Text    *string              `json:"text,omitempty"`
-	Content []agentproto.Content `json:"content,omitempty"`
+	Cause        string               `json:"cause"`
+	Subscription bool                 `json:"subscription,omitzero"`
+	Text         *string              `json:"text,omitempty"`
+	Content      []agentproto.Content `json:"content,omitempty"`
 }
 
 // state answers with where a call stands: at once or, with after and wait, when its version is more than that. After the wait it
@@ -148,7 +149,7 @@ func stateOf(d host.Description) stateBody {
 		}
 	}
 	if r := d.Resolution; r != nil {
-		s.Result = &resolvedState{Cause: r.Cause.String(), Text: r.Result.Text, Content: r.Result.Content}
+		s.Result = &resolvedState{Cause: r.Cause.String(), Subscription: r.Result.Subscription, Text: r.Result.Text, Content: r.Result.Content}
 	}
 	return s
 }

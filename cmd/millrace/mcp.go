@@ -272,7 +272,7 @@ func descriptionOf(key agentproto.CallKey, s stateBody) host.Description {
 		}
 	}
 	if r := s.Result; r != nil {
-		d.Resolution = &agentproto.Resolution{Key: key, Result: &agentproto.ToolResult{GroupID: key.GroupID, ID: key.ID, Text: r.Text, Content: r.Content}}
+		d.Resolution = &agentproto.Resolution{Key: key, Result: &agentproto.ToolResult{GroupID: key.GroupID, ID: key.ID, Text: r.Text, Content: r.Content, Subscription: r.Subscription}}
 		for cause := agentproto.ByResult; cause <= agentproto.ByRefusal; cause++ {
 			if cause.String() == r.Cause {
 				d.Resolution.Cause = cause

@@ -34,6 +34,8 @@ type mcpAnswer struct {
 		InputRequests map[string]json.RawMessage `json:"inputRequests"`
 		Result        json.RawMessage            `json:"result"`
 		Content       json.RawMessage            `json:"content"`
+		Contents      json.RawMessage            `json:"contents"`
+		Resources     []struct{ URI string }     `json:"resources"`
 	} `json:"result"`
 	Error *struct {
 		Code    int    `json:"code"`
@@ -79,7 +81,7 @@ func (o overHTTP) say(ctx context.Context, id int, method string, params map[str
 	} {
 		req.Header.Set(name, value)
 	}
-	for _, name := range []string{"name", "taskId"} {
+	for _, name := range []string{"name", "taskId", "uri"} {
 		if text, ok := params[name].(string); ok {
 			req.Header.Set("Mcp-Name", text)
 		}

@@ -42,6 +42,9 @@ made and read over HTTP, at --api:
   GET    /calls/THREAD/ID/state  where it stands, and what its user is asked; at the next change
                                  after ?after=VERSION&wait=30s
   POST   /calls/THREAD/ID/answers  {"prompt": NUMBER, "selected"}: the answer; null dismisses
+  GET    /threads/THREAD/subscriptions  open subscriptions of calls without a conversation
+  GET    /calls/THREAD/ID/events the last events of one, up to 100; at the next one after
+                                 ?after=NUMBER&wait=30s. DELETE ends it
   GET    /threads/THREAD/tools   what a thread is offered
   POST   /mcp                    the same for clients of MCP, the Model Context Protocol: the
                                  tools, with tasks; see also 'millrace mcp'

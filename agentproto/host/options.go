@@ -93,6 +93,11 @@ type Options struct {
 	// [agentproto.ProgramOptions].
 	Conversation conversation.Limits
 
+	// Permits reports whether a session may have a tool, by its name. One that it may not have is not offered to it, and a
+	// call of it is resolved as that of a tool that there is not. It is asked each time, by any number of goroutines. Nil
+	// permits all.
+	Permits func(session, tool string) bool
+
 	// Surface shows authorizations and choices to the user. Nil means a terminal:
 	// [NewTerminal] of standard input and standard error.
 	Surface Surface

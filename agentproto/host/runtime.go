@@ -187,7 +187,7 @@ func configure(opts Options) (*Runtime, error) {
 		return nil, err
 	}
 	rt.catalog = discovery.New(rt.peers, discovery.Settings{
-		Limits: opts.Limits, Discovery: opts.Timeouts.Discovery, Dispatch: opts.Timeouts.Dispatch, Sessions: opts.Bounds.Sessions, Log: rt.log,
+		Limits: opts.Limits, Discovery: opts.Timeouts.Discovery, Dispatch: opts.Timeouts.Dispatch, Sessions: opts.Bounds.Sessions, Log: rt.log, Permits: opts.Permits,
 	})
 	if rt.sealer == nil {
 		if rt.sealer, err = NewSealer(); err != nil {

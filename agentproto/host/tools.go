@@ -51,7 +51,7 @@ func (rt *Runtime) Problems() []Problem { return problemsOf(rt.atStart) }
 // tool that the session does not have, at most once a second.
 // [Bounds].Sessions is how many sessions are remembered: the one that was not used for
 // the longest time is new again after that, and so are all after a restart. The error is
-// that of ctx, or [ErrStopped]. See doc/protocol.md §3.6.
+// that of ctx, or [ErrStopped]. See doc/protocol.md §3.6, and [Options].Permits for tools that a session may not have.
 func (rt *Runtime) ToolsOf(ctx context.Context, session string) ([]Tool, []Problem, error) {
 	if err := capability.CheckID("session", session); err != nil {
 		return nil, nil, err
@@ -60,7 +60,7 @@ func (rt *Runtime) ToolsOf(ctx context.Context, session string) ([]Tool, []Probl
 	if err != nil {
 		return nil, nil, err
 	}
-	return toolsOf(o.Tools), problemsOf(o), nil
+	return toolsOf(rt.catalog.Permitted(session, o.Tools)), problemsOf(o), nil
 }
 
 // toolsOf returns tools as the public face has them.

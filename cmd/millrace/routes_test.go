@@ -68,6 +68,13 @@ func TestBadTokens(t *testing.T) {
 		"a " + digest + " scopes=":                         `not ""`,
 		"a " + digest + " scope=read":                      "line 1: \"scope=read\" is neither",
 		"a " + digest + " user=u user=v":                   "is there twice",
+		"a " + digest + " tools=x,y*":                      "",
+		"a " + digest + " tools=x tools=y":                 "is there twice",
+		"a " + digest + " tools=":                          "\"tools=\" is neither",
+		"a " + digest + " tools=x,":                        "tools has the pattern \"\"",
+		"a " + digest + " tools=[":                         "tools has the pattern \"[\"",
+		"a " + digest + " tools=x scopes=admin":            "may have all tools",
+		"a " + digest + " tools=x\na env:TEST_TOKEN":       "line 2: another line gives a other tools",
 	} {
 		_, err := parseTokens([]byte(text))
 		if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) || strings.Contains(got, "canary") {

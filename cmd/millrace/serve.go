@@ -87,7 +87,8 @@ DIR/api.token, and DIR/api.headers has both headers:
 Pages in a browser are refused, and so is a Host that is no address of the API: name others
 with --api-host. The API listens on this host alone unless told otherwise, which takes a
 token of your own: --token-file. With --tokens users have tokens of their own, see the flag: each owner has its
-own threads, whatever they are called, and its tasks of MCP are in its thread mcp. With --oidc-issuer users have those
+own threads, whatever they are called, and its tasks of MCP are in its thread mcp. It may have
+all tools unless tools= has patterns of their names, in each of its lines. With --oidc-issuer users have those
 of an authorization server, and clients are told at /.well-known/oauth-protected-resource/mcp where to get them. Nothing is encrypted without --api-tls-cert and --api-tls-key: put
 a proxy in front of it then. The files of a certificate are read again when they have changed.
 Tool servers post results to --listen, which has to stay the same, or to --public.
@@ -178,7 +179,7 @@ func parseServe(args []string) (f *serveFlags, err error) {
 	f.backups = fs.String("backups", "", "`folder` in which POST /backup at --monitor makes a backup of what is kept, each in a new folder: also without a token; see 'millrace durable backup'; none unless given")
 	fs.Var(&f.apiHosts, "api-host", "a `name`, such as that of a proxy, that requests to the API may be addressed to, with or without a port; may be given more than once")
 	f.tokenFile = fs.String("token-file", "", "`file` with the token of the API, in place of api.token in the --state folder")
-	f.tokens = fs.String("tokens", "", "`file` with tokens of users besides, a line each: OWNER TOKEN [user=ID] [scopes=read,call,admin], where TOKEN is its SHA-256 in hexadecimal digits, the name of a file with it, or env:NAME; read again at SIGHUP")
+	f.tokens = fs.String("tokens", "", "`file` with tokens of users besides, a line each: OWNER TOKEN [user=ID] [scopes=read,call,admin] [tools=PATTERN,...], where TOKEN is its SHA-256 in hexadecimal digits, the name of a file with it, or env:NAME; read again at SIGHUP")
 	f.oidc.add(fs)
 	f.witness = witnessFlag(fs)
 	fs.Var(&f.keep, "keep-for", "how `long` steps are kept for 'millrace log show', and not only those since the last snapshots: a duration such as 72h, by the time of the history, or forever, which 'millrace log replay' of any step needs")
@@ -318,6 +319,9 @@ func (f *serveFlags) serve(ctx context.Context) error {
 			Name: *f.kept.name, Log: history, Partitions: f.kept.divided(), KeepFor: time.Duration(f.keep), Witness: f.witness(), Logger: logger,
 			Flow: dataflow.Options{Count: *f.watch != ""}, // a nanosecond or two an element, where a call costs a sync of the disk
 		},
+	}
+	if f.users.file != nil {
+		opts.Permits = f.users.file.permits
 	}
 	if err := f.tools.set(&opts, *f.kept.state); err != nil {
 		return err

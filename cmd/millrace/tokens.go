@@ -12,8 +12,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path"
 	"regexp"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -51,6 +53,7 @@ type bearer struct {
 	owner  string
 	user   string // what tools are told; may be empty
 	scopes scope
+	tools  string // patterns of the tools that it may have, with commas; empty is all
 }
 
 // thread returns the thread of the runtime that a bearer means with a name. Threads of an owner begin with the owner's name, so
@@ -122,6 +125,9 @@ type userTokens struct {
 	mu   sync.RWMutex
 	all  []*userToken
 	text []byte // of the file
+	// tools are the patterns of owners that may not have all tools. An owner that the file no longer has is among them: its
+	// conversations go on.
+	tools map[string][]string
 }
 
 // Bounds of a file of tokens.
@@ -171,6 +177,14 @@ func (t *userTokens) reload() (changed bool, err error) {
 		}
 	}
 	t.all, t.text = all, text
+	if t.tools == nil {
+		t.tools = map[string][]string{}
+	}
+	for _, u := range all {
+		if delete(t.tools, u.owner); u.tools != "" {
+			t.tools[u.owner] = strings.Split(u.tools, ",")
+		}
+	}
 	return true, nil
 }
 
@@ -194,6 +208,18 @@ func (t *userTokens) admit(r *http.Request, text string) (ctx context.Context, e
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), bearerKey{}, &found.bearer))
 	stop := context.AfterFunc(found.live, cancel)
 	return ctx, func() { stop(); cancel() }, nil
+}
+
+// permits reports whether a session may have a tool. Sessions of an owner begin with its name.
+func (t *userTokens) permits(session, tool string) bool {
+	owner, _, _ := strings.Cut(session, ":")
+	t.mu.RLock()
+	patterns, limited := t.tools[owner]
+	t.mu.RUnlock()
+	return !limited || !strings.HasPrefix(session, owner+":") || slices.ContainsFunc(patterns, func(p string) bool {
+		ok, _ := path.Match(p, tool) // the patterns were checked
+		return ok
+	})
 }
 
 // readTokens reads a file of tokens, which nobody but its owner may change.
@@ -225,7 +251,7 @@ var ownerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // parseTokens returns the tokens of a file. Errors name the line and never a token.
 func parseTokens(text []byte) (all []*userToken, err error) {
 	all = []*userToken{}
-	users, digests := map[string]string{}, map[[sha256.Size]byte]bool{}
+	owners, digests := map[string]bearer{}, map[[sha256.Size]byte]bool{}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
 		words := strings.Fields(lines.Text())
@@ -236,16 +262,18 @@ func parseTokens(text []byte) (all []*userToken, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		user, known := users[u.owner]
+		other, known := owners[u.owner]
 		switch {
 		case digests[u.digest]:
 			return nil, fmt.Errorf("line %d: the token is that of another line", n)
-		case known && user != u.user:
+		case known && other.user != u.user:
 			return nil, fmt.Errorf("line %d: another line gives %s another user", n, u.owner)
+		case known && other.tools != u.tools:
+			return nil, fmt.Errorf("line %d: another line gives %s other tools", n, u.owner)
 		case len(all) >= maxTokens:
 			return nil, fmt.Errorf("there are more than %d tokens", maxTokens)
 		}
-		users[u.owner], digests[u.digest] = u.user, true
+		owners[u.owner], digests[u.digest] = u.bearer, true
 		all = append(all, u)
 	}
 	return all, lines.Err()
@@ -284,12 +312,22 @@ func parseToken(words []string) (*userToken, error) {
 				}
 				u.scopes |= scopeNames[s]
 			}
+		case name == "tools" && value != "" && u.tools == "":
+			for p := range strings.SplitSeq(value, ",") {
+				if _, err := path.Match(p, ""); err != nil || p == "" {
+					return nil, fmt.Errorf("tools has the pattern %q: it has to be a name, in which * and ? stand for anything and any letter, and [a-c] for one of these", p)
+				}
+			}
+			u.tools = value
 		default:
-			return nil, fmt.Errorf("%q is neither user=ID nor scopes=read,call,admin, or is there twice", w)
+			return nil, fmt.Errorf("%q is neither user=ID, scopes=read,call,admin nor tools=PATTERN,…, or is there twice", w)
 		}
 	}
-	if u.scopes == 0 {
+	switch {
+	case u.scopes == 0:
 		u.scopes = scopeNames["call"]
+	case u.scopes&scopeAdmin != 0 && u.tools != "":
+		return nil, errors.New("a token with the scope admin may have all tools: its threads are anybody's")
 	}
 	return u, nil
 }

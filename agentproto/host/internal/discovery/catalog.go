@@ -75,6 +75,8 @@ type Settings struct {
 	Dispatch  time.Duration     // how long a call waits for a tool server that cannot be reached
 	Sessions  int               // that are remembered
 	Log       *slog.Logger
+	// Permits reports whether a session may have a tool. Nil permits all.
+	Permits func(session, tool string) bool
 }
 
 // A Catalog has the tools of tool servers.

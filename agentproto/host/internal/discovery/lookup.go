@@ -20,6 +20,9 @@ import (
 // vain, other calls do not wait for the server for as long as that again, so that many of
 // them take no longer than one.
 func (c *Catalog) ToolOf(ctx context.Context, session, name string) (*Tool, string, error) {
+	if !c.permits(session, name) {
+		return nil, noTool(name), nil
+	}
 	budget, cancel := context.WithTimeout(ctx, c.Dispatch)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
@@ -85,7 +88,19 @@ func (c *Catalog) missing(o *Offer, name string) (reason string, unreached []*so
 	case len(invalid) > 0:
 		return fmt.Sprintf("there is no tool %s; the manifest of tool server %s is not valid", quote.Text(name), strings.Join(invalid, ", ")), nil
 	}
-	return "there is no tool " + quote.Text(name), nil
+	return noTool(name), nil
+}
+
+// noTool says that there is no tool, in the same words for one that the session may not have.
+func noTool(name string) string { return "there is no tool " + quote.Text(name) }
+
+func (c *Catalog) permits(session, name string) bool {
+	return c.Permits == nil || c.Permits(session, name)
+}
+
+// Permitted returns which of the tools of an offer a session may have.
+func (c *Catalog) Permitted(session string, tools []Tool) []Tool {
+	return slices.DeleteFunc(slices.Clone(tools), func(t Tool) bool { return !c.permits(session, t.Name) })
 }
 
 // Refuses returns why the tool cannot be called with these arguments, in

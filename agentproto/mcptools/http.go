@@ -161,6 +161,9 @@ func (q *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	res.Body.Close()
 	if c := challengeOf(res, bearer); c != nil && q.header.Get("Authorization") == "" && private(r.URL) {
+		if r.Header.Get("Mcp-Method") == "server/discover" {
+			q.link.refused.Store(c)
+		}
 		return nil, fmt.Errorf("%w: %w", errNotSent, c)
 	}
 	return nil, fmt.Errorf("%w: %w", errNotSent, refused)

@@ -1,7 +1,9 @@
 package mcptools_test
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -215,5 +217,37 @@ func TestServerThatComesBack(t *testing.T) {
 			t.Errorf("two calls were carried out %d times", n)
 		}
 		end()
+	}
+}
+
+// TestDiscoveryRefused has a server ask for a token when it is asked what it is, and not know the initialize that older ones begin with. It
+// asks for a token as one does that refuses both, and is not down.
+func TestDiscoveryRefused(t *testing.T) {
+	var said []string
+	for _, status := range []int{http.StatusUnauthorized, http.StatusBadRequest} {
+		var greeted atomic.Int32
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			body, err := io.ReadAll(req.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			if bytes.Contains(body, []byte(`"initialize"`)) {
+				greeted.Add(1)
+				w.WriteHeader(status)
+				return
+			}
+			w.WriteHeader(http.StatusUnauthorized)
+		}))
+		t.Cleanup(front.Close)
+		d := newDesk(t, func(o *mcptools.Options) { o.Servers[0] = mcptools.Server{Name: "p", URL: front.URL + "/mcp"} })
+		d.call("t", "one", "sign_in", "{}")
+		said = append(said, d.result().String())
+		if greeted.Load() == 0 {
+			t.Error("it was not greeted as an older one")
+		}
+	}
+	if said[0] != said[1] || strings.Contains(said[0], "there is no tool") {
+		t.Errorf("%q, and %q if initialize is not known", said[0], said[1])
 	}
 }

@@ -28,6 +28,9 @@ type link struct {
 	user   string                 // whose tokens are used; empty for nobody's
 	bearer atomic.Pointer[string] // the access token for requests over HTTP; nil for none
 	http   *http.Client           // nil for a program
+	// refused is the challenge to server/discover, if there was one: the SDK says only how the initialize behind it has failed, which
+	// newer servers do not know.
+	refused atomic.Pointer[challenge]
 
 	// What follows is guarded by m.mu.
 	live       *session
@@ -138,7 +141,12 @@ func (l *link) dial(pause time.Duration) (*session, error) {
 		}
 	}
 	if m.server.URL != "" {
-		return l.open(m.ctx, "", nil)
+		l.refused.Store(nil)
+		s, err := l.open(m.ctx, "", nil)
+		if c := l.refused.Load(); err != nil && c != nil {
+			err = c
+		}
+		return s, err
 	}
 	program := m.program()
 	m.mu.Lock()

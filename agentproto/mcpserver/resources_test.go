@@ -166,9 +166,9 @@ func TestResourcesOfOthers(t *testing.T) {
 	_, key, uri := w.opens()
 	w.calls.happens(key, 1, false)
 	never := w.readOf("millrace://subscriptions/never")
-	never.is(t, "one that never was", int(mcp.CodeResourceNotFound), 0)
+	never.is(t, "one that never was", int(jsonrpc.CodeInvalidParams), 0)
 	for _, other := range []string{uri + "/", uri + "?", "millrace://subscriptions/", "millrace://subscriptions/%63a", "MILLRACE://subscriptions/ca", "file:///etc/passwd"} {
-		w.readOf(other).is(t, other, int(mcp.CodeResourceNotFound), 0)
+		w.readOf(other).is(t, other, int(jsonrpc.CodeInvalidParams), 0)
 	}
 	w.owner = "bob"
 	if got := w.readOf(uri); strings.ReplaceAll(got.text, uri, "millrace://subscriptions/never") != never.text {
@@ -180,7 +180,7 @@ func TestResourcesOfOthers(t *testing.T) {
 	brief, cancel := context.WithTimeout(t.Context(), 10*time.Second) // it does not end if it is taken
 	defer cancel()
 	listened := w.say(brief, "subscriptions/listen", `{"notifications":{"resourceSubscriptions":["`+uri+`"]}}`)
-	listened.is(t, "listening to it", int(mcp.CodeResourceNotFound), 0)
+	listened.is(t, "listening to it", int(jsonrpc.CodeInvalidParams), 0)
 }
 
 const updated = "notifications/resources/updated"
@@ -257,7 +257,7 @@ func TestResourceUpdatesOfSessions(t *testing.T) {
 			}
 		}
 		var wire *jsonrpc.Error
-		if err := peers[0].Subscribe(t.Context(), &mcp.SubscribeParams{URI: "millrace://subscriptions/never"}); !errors.As(err, &wire) || wire.Code != mcp.CodeResourceNotFound {
+		if err := peers[0].Subscribe(t.Context(), &mcp.SubscribeParams{URI: "millrace://subscriptions/never"}); !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("one that never was: %v", err)
 		}
 		for range 2 { // the second one changes nothing

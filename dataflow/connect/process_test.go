@@ -53,7 +53,7 @@ const (
 )
 
 // A counter is a source whose splits have the numbers 1, 2, 3, … as long as its server says so, under keys that go round.
-type counter struct{ url string }
+type counter struct{}
 
 func (c counter) Splits(context.Context) (all []connect.Split, err error) {
 	for i := range countedSplits {

@@ -23,7 +23,10 @@ type pump[K comparable, V any] struct {
 	*meter
 
 	last dataflow.Position // everything up to it was sent
-	bad  int               // in a row
+	told time.Time         // when a floor was kept last
+
+	confirmed dataflow.Position
+	bad       int // in a row
 }
 
 const (
@@ -113,11 +116,11 @@ func (p *pump[K, V]) pump(ctx context.Context, c Cursor[K, V]) error {
 		return err
 	}
 	p.opened(p.last)
-	told := time.Now()
+	p.told, p.confirmed = time.Now(), p.floor.Position
 	var b Batch[K, V]
 	for ctx.Err() == nil {
 		b.Reset()
-		due, err := p.next(ctx, c, &b, told.Add(p.opts.Floor))
+		err := p.next(ctx, c, &b)
 		if err != nil && !errors.Is(err, io.EOF) {
 			if ctx.Err() != nil {
 				break
@@ -128,12 +131,8 @@ func (p *pump[K, V]) pump(ctx context.Context, c Cursor[K, V]) error {
 		if err := p.take(&b); err != nil {
 			return err
 		}
-		if end || due && p.last.After(p.floor.Position) {
-			if err := p.keep(end); err != nil {
-				return err
-			}
-			told = time.Now()
-			if err := p.confirm(ctx, c); err != nil {
+		if end || time.Since(p.told) >= p.opts.Floor {
+			if err := p.tell(ctx, c, end); err != nil {
 				return err
 			}
 		}
@@ -150,27 +149,43 @@ func (p *pump[K, V]) pump(ctx context.Context, c Cursor[K, V]) error {
 	return p.confirm(p.sending, c)
 }
 
-// next has the cursor read, and reports whether the time has come to keep the floor: if there is one to keep, it does not wait longer.
-func (p *pump[K, V]) next(ctx context.Context, c Cursor[K, V], b *Batch[K, V], when time.Time) (due bool, err error) {
+// next has the cursor read. If it waits for longer than to the next floor, that is kept meanwhile.
+func (p *pump[K, V]) next(ctx context.Context, c Cursor[K, V], b *Batch[K, V]) error {
 	begun := time.Now()
-	waiting := ctx
-	if p.last.After(p.floor.Position) {
-		var cancel context.CancelFunc
-		waiting, cancel = context.WithDeadline(ctx, when)
-		defer cancel()
+	defer func() { p.waited(time.Since(begun)) }()
+	if !p.last.After(p.floor.Position) {
+		return c.Next(ctx, b)
 	}
-	err = c.Next(waiting, b)
-	p.waited(time.Since(begun))
-	if err != nil && waiting.Err() != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
-		err = nil
+	kept := make(chan error, 1)
+	silent := time.AfterFunc(time.Until(p.told.Add(p.opts.Floor)), func() { kept <- p.keep(false) })
+	err := c.Next(ctx, b)
+	if !silent.Stop() {
+		if failed := <-kept; failed != nil && err == nil {
+			return failed
+		}
 	}
-	return !time.Now().Before(when), err
+	return err
+}
+
+// tell keeps the floor and confirms it.
+func (p *pump[K, V]) tell(ctx context.Context, c Cursor[K, V], clean bool) error {
+	p.told = time.Now()
+	if clean || p.last.After(p.floor.Position) {
+		if err := p.keep(clean); err != nil {
+			return err
+		}
+	}
+	if p.floor.Position == p.confirmed {
+		return nil
+	}
+	return p.confirm(ctx, c)
 }
 
 func (p *pump[K, V]) confirm(ctx context.Context, c Cursor[K, V]) error {
 	if err := c.Confirm(ctx, p.floor.Position); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("connect: %s: confirming %v: %w", p.split, p.floor.Position, err)
 	}
+	p.confirmed = p.floor.Position
 	return nil
 }
 

@@ -43,12 +43,12 @@ type Reader[K comparable, V any] interface {
 // A Cursor reads one split. One goroutine uses it at a time.
 type Cursor[K comparable, V any] interface {
 	// Next waits for records and adds them to an empty batch. It may add none, and only move [Batch].End. It returns io.EOF when
-	// the split has ended for good, also together with the last records. If ctx ends it returns an error, and is called again:
-	// nothing that was read is lost. An error of [Retry] has the split opened again.
+	// the split has ended for good, also together with the last records. An error of [Retry] has the split opened again.
 	Next(ctx context.Context, b *Batch[K, V]) error
 
 	// Confirm says that everything up to a position is durable in the flow, so that the system may forget it. It is a hint: it may
-	// come late, and it is not called for each position. An error ends the cursor as one of Next does.
+	// come late, and it is not called for each position. It is called between two calls of
+	// Next, so a cursor that wants to hear it soon returns from Next now and then. An error ends the cursor as one of Next does.
 	Confirm(ctx context.Context, p dataflow.Position) error
 
 	Close() error

@@ -54,7 +54,6 @@ func Reader[K comparable, V any](t *testing.T, source func(t *testing.T) Source[
 	run("what was forgotten is a gap", testGap)
 	run("what was made again is another split", testRemade)
 	run("a cursor ends with its context", testContext)
-	run("a cursor goes on when a context has ended", testInterrupted)
 	run("a flow that crashes has each record once", testCrashes)
 	run("two readers at once do no harm", testTwo)
 }
@@ -144,38 +143,6 @@ func testContext[K comparable, V any](t *testing.T, s Source[K, V]) {
 		if err := c.Close(); err != nil {
 			t.Errorf("%s: closing: %v", split, err)
 		}
-	}
-}
-
-func testInterrupted[K comparable, V any](t *testing.T, s Source[K, V]) {
-	for _, split := range splits(t, s) {
-		want := s.Want[split.String()]
-		c, err := s.Reader.Open(t.Context(), split, dataflow.Position{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		var got []V
-		var b connect.Batch[K, V]
-		begun := time.Now()
-		for i := 0; len(got) < len(want) && time.Since(begun) < patience; i++ {
-			within := time.Duration(1<<min(i, 30)) * time.Microsecond // at last one is long enough
-			if i%2 == 0 {
-				within = 0
-			}
-			b.Reset()
-			ctx, cancel := context.WithTimeout(t.Context(), within)
-			err := c.Next(ctx, &b)
-			got = append(got, b.Values...)
-			if err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
-				t.Fatal(err)
-			}
-			cancel()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-		}
-		s.same(t, split.String(), got, want)
 	}
 }
 

@@ -5,11 +5,53 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/connecttest"
 	"github.com/millrace/millrace/dataflow/connect/postgres"
 	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
 )
+
+// The sinks are as they have to be.
+func TestKitSinks(t *testing.T) {
+	for name, sink := range variants {
+		t.Run(name, func(t *testing.T) {
+			connecttest.Sink(t, func(t *testing.T) connecttest.Target[element, connect.Atomic] {
+				db, c := prepared(t, gotTable)
+				return connecttest.Target[element, connect.Atomic]{
+					Sink: sink(db), Element: func(n uint64) element { return numbered(int(n), 1)[0] },
+					Read: func(t *testing.T) []element {
+						return rowsOf[element](t, c, "select n, text from got order by position")
+					},
+				}
+			})
+		})
+	}
+	t.Run("UpsertEntries", func(t *testing.T) {
+		type entry = dataflow.Entry[int64, string]
+		connecttest.Sink(t, func(t *testing.T) connecttest.Target[entry, connect.Idempotent] {
+			db, c := prepared(t, "create table results (n bigint primary key, text text)")
+			return connecttest.Target[entry, connect.Idempotent]{
+				Sink: postgres.UpsertEntries(db, "results",
+					postgres.Key("n", func(e entry) int64 { return e.Key }), postgres.Column("text", func(e entry) string { return e.Value })),
+				Element: func(n uint64) entry { return entry{Key: int64(n), Value: fmt.Sprint("number ", n)} },
+				Read:    func(t *testing.T) []entry { return rowsOf[entry](t, c, "select n, text from results") },
+			}
+		})
+	})
+}
+
+func rowsOf[T any](t *testing.T, c *pgx.Conn, sql string) []T {
+	t.Helper()
+	rows, _ := c.Query(t.Context(), sql)
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
 
 // The reader is as one has to be. A slot has one reader, so each that is opened takes it over.
 func TestReader(t *testing.T) {

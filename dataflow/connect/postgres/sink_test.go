@@ -209,8 +209,8 @@ func TestDeadlock(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if runs != 2 {
-		t.Errorf("the function ran %d times, want 2", runs)
+	if runs < 2 { // more, if the second run is before the other transaction again
+		t.Errorf("the function ran %d times, want 2 at least", runs)
 	}
 	exactly(t, watch, 1)
 	until(t, watch, "(select array_agg(v) = '{11,11}' from totals)")

@@ -65,9 +65,10 @@ var ErrOrder = errors.New("connect: positions of a split have to grow")
 
 // Pumps read the splits of a source and send their records to a port. Their methods may be called by any number of goroutines.
 type Pumps struct {
-	cancel context.CancelCauseFunc // ends reading
-	abort  context.CancelFunc      // ends sending
-	done   chan struct{}
+	assumed dataflow.NonDet
+	cancel  context.CancelCauseFunc // ends reading
+	abort   context.CancelFunc      // ends sending
+	done    chan struct{}
 
 	mu     sync.Mutex
 	err    error
@@ -91,16 +92,16 @@ func Attach[K comparable, V any, O dataflow.Order, R dataflow.Retries](ctx conte
 	}
 	sending, abort := context.WithCancel(ctx)
 	reading, cancel := context.WithCancelCause(sending)
-	p := &Pumps{cancel: cancel, abort: abort, done: make(chan struct{}), splits: make(map[string]*meter)}
+	p := &Pumps{assumed: src.why, cancel: cancel, abort: abort, done: make(chan struct{}), splits: make(map[string]*meter)}
 	if src.receiver != nil {
 		r := &receiving[K, V]{inlet: port.inlet, pumps: p, receiver: src.receiver, opts: opts.withDefaults(), sending: sending}
 		go r.run(reading, app)
 		return p, nil
 	}
 	a := &attached[K, V]{
-		inlet: port.inlet, pumps: p, app: app, reader: src.reader, opts: opts.withDefaults(), sending: sending, pumped: make(map[string]*pumped),
+		inlet: port.inlet, pumps: p, app: app, reader: src.reader, check: src.check, opts: opts.withDefaults(), sending: sending, pumped: make(map[string]*pumped),
 	}
-	splits, err := src.reader.Splits(ctx)
+	splits, err := a.splits(ctx)
 	if err != nil && !passes(err) {
 		cancel(nil)
 		return nil, errors.Join(fmt.Errorf("connect: %s: looking for splits: %w", port.input, err), src.reader.Close())
@@ -149,6 +150,7 @@ type attached[K comparable, V any] struct {
 	pumps   *Pumps
 	app     App
 	reader  Reader[K, V]
+	check   func([]Split) error
 	opts    Options
 	sending context.Context // ends later than that of reading, if what is being sent is to be sent
 	pumped  map[string]*pumped
@@ -185,6 +187,15 @@ func (a *attached[K, V]) run(ctx context.Context, splits []Split) {
 	a.pumps.end(failed)
 }
 
+// splits returns the splits that there are now.
+func (a *attached[K, V]) splits(ctx context.Context) ([]Split, error) {
+	all, err := a.reader.Splits(ctx)
+	if err == nil && a.check != nil {
+		err = a.check(all)
+	}
+	return all, err
+}
+
 // watch keeps a pump running for each split that this process has to read, until ctx or the flow ends.
 func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 	tick := time.NewTimer(looks)
@@ -215,7 +226,7 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 			continue
 		}
 		discovered = time.Now()
-		now, err := a.reader.Splits(ctx)
+		now, err := a.splits(ctx)
 		switch {
 		case err == nil:
 			splits, every, pause = now, a.opts.Discover, firstPause

@@ -168,6 +168,9 @@ func TestTwoInputs(t *testing.T) {
 		if got := ofSplit(take(t, app.Ports.splits, 40), "a"); !slices.Equal(got, want) {
 			t.Errorf("by split: %v", got)
 		}
+		if why := two.Status()[0].Assumed; why != "there is one split" {
+			t.Errorf("the reason is %q", why)
+		}
 		byKey := take(t, app.Ports.keys, 40)
 		if got := ofSplit(byKey, "k3"); len(got) != 8 || !slices.IsSorted(got) {
 			t.Errorf("of k3: %v", got)

@@ -174,3 +174,45 @@ func (s *away) Splits(ctx context.Context) ([]connect.Split, error) {
 	}
 	return s.shelf.Splits(ctx)
 }
+
+// Splits that the constructor does not allow are an error, at once and when they come later.
+func TestSplitsThatAreNotAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flow := dataflow.New()
+		in, _ := connect.WholeInput[int](dataflow.At[store](flow), "whole")
+		bySplit, _ := connect.Input[string, int](dataflow.At[store](flow), "by split")
+		app, err := dataflow.Start(t.Context(), flow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := listed{{ID: "1", Name: "a"}}
+		if _, err := connect.Attach(t.Context(), app, connect.Whole(&listed{{ID: "1"}, {ID: "2"}}), in, connect.Options{}); !errors.Is(err, connect.ErrSplits) || !strings.Contains(err.Error(), "2 of them, of a source that is connect.Whole: 1, 2") {
+			t.Errorf("the error is %v", err)
+		}
+		if _, err := connect.Attach(t.Context(), app, connect.BySplit(&listed{{ID: "1", Name: "a"}, {ID: "2", Name: "a"}}), bySplit, connect.Options{}); !errors.Is(err, connect.ErrSplits) || !strings.Contains(err.Error(), "1 and 2 have the name a") {
+			t.Errorf("the error is %v", err)
+		}
+		pumps := attach(t, app, connect.Whole(&one), in, connect.Options{})
+		synctest.Wait()
+		one = append(one, connect.Split{ID: "2"})
+		<-pumps.Done()
+		if err := pumps.Err(); !errors.Is(err, connect.ErrSplits) {
+			t.Errorf("the error is %v", err)
+		}
+		stop(t, app)
+	})
+}
+
+// A listed reader has splits in which nothing comes.
+type listed []connect.Split
+
+func (l *listed) Splits(context.Context) ([]connect.Split, error) { return *l, nil }
+func (l *listed) Open(context.Context, connect.Split, dataflow.Position) (connect.Cursor[struct{}, int], error) {
+	return l, nil
+}
+func (l *listed) Next(ctx context.Context, _ *connect.Batch[struct{}, int]) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+func (l *listed) Confirm(context.Context, dataflow.Position) error { return nil }
+func (l *listed) Close() error                                     { return nil }

@@ -2,6 +2,8 @@ package connect
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/millrace/millrace/dataflow"
 )
@@ -12,19 +14,21 @@ type Source[K comparable, V any, O dataflow.Order, R dataflow.Retries] struct {
 	_        [0]func(K, V, O, R)
 	reader   Reader[K, V]
 	receiver Receiver[K, V]
+	check    func([]Split) error // whether the splits are such as the markers need; nil if any are
 	why      dataflow.NonDet
 }
 
 // BySplit is a source of which each record has its split's name as its key, whatever key the reader gives it. So what is said of
-// the order within a key holds for any reader. Behind it, window.StampKeyed has a mark for each split.
+// the order within a key holds for any reader. Two splits with one name are an error. One that was made again, and has the name
+// of the one before, is read beside what is left of that. Behind it, window.StampKeyed has a mark for each split.
 func BySplit[K comparable, V any](r Reader[K, V]) Source[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	return Source[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{reader: bySplit[K, V]{r}}
+	return Source[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{reader: bySplit[K, V]{r}, check: oneOfEachName}
 }
 
-// Whole is a source with one split: a file, a slot of a database, a stream. Its elements are in one order. A second split is an
-// error, unless it comes in place of the first one.
+// Whole is a source with one split: a file, a slot of a database, a stream. Its elements are in one order. Two splits are an
+// error. One that comes in place of another is read beside what is left of that.
 func Whole[V any](r Reader[struct{}, V]) Source[struct{}, V, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	return Source[struct{}, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{reader: r}
+	return Source[struct{}, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{reader: r, check: oneAtMost}
 }
 
 // ByKey is a source of which all records of a key are in one split. Nothing checks that: the reason says why it holds, such as
@@ -45,7 +49,28 @@ func Delivered[K comparable, V any](r Receiver[K, V]) Source[K, V, dataflow.NoOr
 
 // Weaken forgets that a source is ordered.
 func Weaken[K comparable, V any, R dataflow.Retries](s Source[K, V, dataflow.TotalOrder, R]) Source[K, V, dataflow.NoOrder, R] {
-	return Source[K, V, dataflow.NoOrder, R]{reader: s.reader, receiver: s.receiver, why: s.why}
+	return Source[K, V, dataflow.NoOrder, R]{reader: s.reader, receiver: s.receiver, check: s.check, why: s.why}
+}
+
+// ErrSplits says that a source has splits that its constructor does not allow: see [Whole] and [BySplit].
+var ErrSplits = errors.New("connect: the source has splits that it should not have")
+
+func oneAtMost(splits []Split) error {
+	if len(splits) > 1 {
+		return fmt.Errorf("%w: %d of them, of a source that is connect.Whole: %s, %s", ErrSplits, len(splits), splits[0], splits[1])
+	}
+	return nil
+}
+
+func oneOfEachName(splits []Split) error {
+	ids := make(map[string]string, len(splits))
+	for _, s := range splits {
+		if id, ok := ids[s.String()]; ok {
+			return fmt.Errorf("%w: %s and %s have the name %s, of a source that is connect.BySplit", ErrSplits, id, s.ID, s)
+		}
+		ids[s.String()] = s.ID
+	}
+	return nil
 }
 
 // A bySplit is a reader whose keys are the names of splits.

@@ -13,7 +13,8 @@ import (
 
 // A SplitStatus is how far a split was read. Counts are those of this process.
 type SplitStatus struct {
-	Split Split
+	Split   Split
+	Assumed dataflow.NonDet // why all records of a key are in one split, as [ByKey] was told
 
 	Reading bool  // by this process, now
 	Ended   bool  // to its end, or with Err
@@ -61,7 +62,7 @@ func (p *Pumps) meter(s Split) *meter {
 	defer p.mu.Unlock()
 	m := p.splits[s.ID]
 	if m == nil {
-		m = &meter{status: SplitStatus{Split: s, Behind: -1}}
+		m = &meter{status: SplitStatus{Split: s, Assumed: p.assumed, Behind: -1}}
 		p.splits[s.ID] = m
 	}
 	return m

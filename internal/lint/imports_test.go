@@ -31,6 +31,7 @@ var imports = map[string][]string{
 
 	"dataflow/connect/connecttest": {"dataflow", "dataflow/connect", "dataflow/durable", "dataflow/durable/journal", "keyedstream"},
 
+	"dataflow/connect/file":     {"dataflow", "dataflow/connect"},
 	"dataflow/connect/kafka":    {"dataflow", "dataflow/connect"},
 	"dataflow/connect/postgres": {"dataflow", "dataflow/connect"},
 

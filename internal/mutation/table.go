@@ -213,7 +213,7 @@ var mutations = []mutation{
 		" || e.Selected < 0 || ", " || ",
 	}}},
 	{"the lifetime after a default does not count from when it was due", "agentproto/machine.go", []edit{{
-		"open.Choice.Default, open.Since.Add(open.Timeout), open.Lifetime)", "open.Choice.Default, time.Time{}, open.Lifetime)",
+		"open.Choice.Default, nil, open.Since.Add(open.Timeout), open.Lifetime)", "open.Choice.Default, nil, time.Time{}, open.Lifetime)",
 	}}},
 	{"a token is used for scopes that it is not good for", "agentproto/toolserver/oauth.go", []edit{{
 		"t.Usable(refused) && authorize.Covers(t.Scopes, n.scopes)", "t.Usable(refused)",

@@ -208,6 +208,7 @@ func testDrained[T any, E connect.Effect](t *testing.T, x Target[T, E]) {
 	}
 	for crashes := 15; ; crashes-- {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		log.SetHook(nil) // of the handle before, which may not have crashed
 		if crashes > 0 {
 			log.SetHook(crashAfter(1 + rand.IntN(25)))
 		}

@@ -1,0 +1,86 @@
+package file
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// CSV reads records of CSV (RFC 4180) below a header, and calls decode with each. A record that decode returns an error for cannot
+// be decoded. Empty lines give no record.
+func CSV[V any](pattern string, decode func(Row) (V, error), opts Options) *Reader[V] {
+	return newReader(pattern, opts, form[V]{end: endOfRow, heads: 1, names: 2, decoder: func(head []byte) func([]byte) (V, bool, error) {
+		columns, bad := columnsOf(head)
+		return func(record []byte) (v V, ok bool, err error) {
+			if bad != nil {
+				return v, false, bad
+			}
+			if len(record) == 0 {
+				return v, false, nil
+			}
+			fields, err := fieldsOf(record)
+			if err != nil {
+				return v, false, err
+			}
+			if len(fields) != len(columns) {
+				return v, false, fmt.Errorf("the record has %d fields, and the header %d", len(fields), len(columns))
+			}
+			v, err = decode(Row{columns, fields})
+			return v, true, err
+		}
+	}})
+}
+
+// A Row is a record of CSV.
+type Row struct {
+	columns map[string]int
+	fields  []string
+}
+
+// Field returns the field in a column, by the name that it has in the header. Without such a column that is an error.
+func (r Row) Field(column string) (string, error) {
+	i, ok := r.columns[column]
+	if !ok {
+		return "", fmt.Errorf("there is no column %q", column)
+	}
+	return r.fields[i], nil
+}
+
+func columnsOf(head []byte) (map[string]int, error) {
+	head = bytes.TrimSuffix(bytes.TrimSuffix(head, []byte("\n")), []byte("\r"))
+	names, err := fieldsOf(bytes.TrimPrefix(head, []byte("\ufeff")))
+	if err != nil {
+		return nil, fmt.Errorf("the header: %w", err)
+	}
+	columns := make(map[string]int, len(names))
+	for i, name := range names {
+		if _, twice := columns[name]; twice {
+			return nil, fmt.Errorf("the header has two columns %q", name)
+		}
+		columns[name] = i
+	}
+	return columns, nil
+}
+
+// fieldsOf returns the fields of a record without its end. It gives encoding/csv one, which takes a last \r for a part of it otherwise.
+func fieldsOf(record []byte) ([]string, error) {
+	r := csv.NewReader(io.MultiReader(bytes.NewReader(record), strings.NewReader("\r\n")))
+	r.FieldsPerRecord = -1
+	return r.Read()
+}
+
+// endOfRow returns where the first row of data ends: at the end of a line that is in no quotes.
+func endOfRow(data []byte) int {
+	quoted := false
+	for i, b := range data {
+		switch {
+		case b == '"':
+			quoted = !quoted
+		case b == '\n' && !quoted:
+			return i + 1
+		}
+	}
+	return 0
+}

@@ -1,0 +1,222 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect"
+)
+
+// A cursor reads a file.
+type cursor[V any] struct {
+	*Reader[V]
+	split connect.Split
+	path  string
+	file  *os.File
+	data  io.Reader
+
+	decode func(record []byte) (v V, ok bool, err error)
+	head   []byte // records that the file begins with and that are none
+	unread []byte // what was read of the file, and is in no batch
+	at     uint64 // where unread begins
+	long   []byte // the beginning of a record that is too long, of which the rest is skipped; nil else
+	quiet  int    // how often the file was looked at and had nothing, since it has lost its name
+}
+
+const (
+	chunk      = 64 << 10
+	mostAtOnce = 1000
+)
+
+// begin goes to a position.
+func (c *cursor[V]) begin(after uint64) (err error) {
+	if c.data, err = uncompressed(c.file, c.path); err != nil {
+		return err
+	}
+	if c.form.heads > 0 {
+		if c.head, _, err = c.records(c.data, c.form.heads); err != nil {
+			return err
+		}
+		after = max(after, uint64(len(c.head)))
+		if _, err = c.file.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		if c.data, err = uncompressed(c.file, c.path); err != nil {
+			return err
+		}
+	}
+	c.decode = c.form.decoder(c.head)
+	c.at = after
+	if !compressed(c.path) {
+		info, err := c.file.Stat()
+		if err == nil && uint64(info.Size()) < after {
+			return shorter(info.Size(), after)
+		}
+		if err == nil {
+			_, err = c.file.Seek(int64(after), io.SeekStart)
+		}
+		return err
+	}
+	n, err := io.CopyN(io.Discard, c.data, int64(after))
+	if errors.Is(err, io.EOF) {
+		return shorter(n, after)
+	}
+	return err
+}
+
+func shorter(size int64, read uint64) error {
+	return fmt.Errorf("%w: the file has %d bytes, and %d were read", connect.ErrGap, size, read)
+}
+
+// Next implements connect.Cursor.
+func (c *cursor[V]) Next(ctx context.Context, b *connect.Batch[struct{}, V]) error {
+	for {
+		if c.take(b); b.End.Major > 0 {
+			return nil
+		}
+		n, err := c.more()
+		switch {
+		case n > 0:
+		case err == nil:
+		case err != io.EOF:
+			return fmt.Errorf("file: %s: %w", c.split, connect.Retry(err))
+		case !c.opts.Follow || compressed(c.path):
+			c.last(b)
+			return io.EOF
+		default:
+			if err := c.wait(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// more reads more of the file.
+func (c *cursor[V]) more() (int, error) {
+	if cap(c.unread)-len(c.unread) < chunk {
+		c.unread = append(make([]byte, 0, 2*len(c.unread)+4*chunk), c.unread...)
+	}
+	n, err := c.data.Read(c.unread[len(c.unread):cap(c.unread)])
+	c.unread = c.unread[:len(c.unread)+n]
+	return n, err
+}
+
+// take adds whole records to a batch.
+func (c *cursor[V]) take(b *connect.Batch[struct{}, V]) {
+	for len(b.At)+len(b.Bad) < mostAtOnce {
+		if c.long != nil {
+			i := bytes.IndexByte(c.unread, '\n')
+			if i < 0 {
+				c.skip(len(c.unread))
+				return
+			}
+			c.skip(i + 1)
+			b.AddBad(c.split, c.position(), c.long, fmt.Errorf("a record has more than %d bytes", c.opts.MaxRecord))
+			c.long = nil
+			continue
+		}
+		n := c.form.end(c.unread)
+		if n == 0 {
+			if len(c.unread) > c.opts.MaxRecord {
+				c.long = append([]byte(nil), c.unread[:min(len(c.unread), connect.MaxRaw+1)]...)
+				continue
+			}
+			return
+		}
+		record := c.unread[:n]
+		c.skip(n)
+		c.add(b, record)
+	}
+}
+
+func (c *cursor[V]) skip(n int) {
+	c.unread = c.unread[n:]
+	c.at += uint64(n)
+}
+
+func (c *cursor[V]) position() dataflow.Position { return dataflow.Position{Major: c.at} }
+
+// add adds a record that ends at the cursor.
+func (c *cursor[V]) add(b *connect.Batch[struct{}, V], record []byte) {
+	record = bytes.TrimSuffix(bytes.TrimSuffix(record, []byte("\n")), []byte("\r"))
+	if len(record) > c.opts.MaxRecord {
+		b.AddBad(c.split, c.position(), record, fmt.Errorf("a record has more than %d bytes", c.opts.MaxRecord))
+		return
+	}
+	v, ok, err := c.decode(record)
+	switch {
+	case err != nil:
+		b.AddBad(c.split, c.position(), record, err)
+	case ok:
+		b.Add(struct{}{}, v, c.position())
+	default:
+		b.End = c.position()
+	}
+}
+
+// last adds what the file ends with, of which the end of the line is missing.
+func (c *cursor[V]) last(b *connect.Batch[struct{}, V]) {
+	if c.long != nil {
+		b.AddBad(c.split, c.position(), c.long, fmt.Errorf("a record has more than %d bytes", c.opts.MaxRecord))
+		c.long = nil
+	} else if record := c.unread; len(record) > 0 {
+		c.skip(len(record))
+		c.add(b, record)
+	}
+}
+
+// wait waits until the file may have more. It returns io.EOF if it is not there any more under any name, and an error if it has
+// become shorter.
+func (c *cursor[V]) wait(ctx context.Context) error {
+	t := time.NewTimer(c.opts.Poll)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	info, err := c.file.Stat()
+	if err != nil {
+		return fmt.Errorf("file: %s: %w", c.split, connect.Retry(err))
+	}
+	if read := c.at + uint64(len(c.unread)); uint64(info.Size()) < read {
+		return fmt.Errorf("file: %s: %w", c.split, shorter(info.Size(), read))
+	} else if uint64(info.Size()) > read {
+		c.quiet = 0
+		return nil
+	}
+	if now, err := os.Stat(c.path); err == nil && os.SameFile(now, info) {
+		c.quiet = 0
+		return nil
+	}
+	found, err := c.find()
+	if err != nil {
+		return nil // which is looked at again
+	}
+	if path, ok := found[c.split.ID]; ok {
+		if now, err := os.Stat(path); err == nil && os.SameFile(now, info) {
+			c.path = path
+			return nil
+		}
+	}
+	// Who has it open may still write to it.
+	if c.quiet++; c.quiet > quietPolls {
+		return io.EOF
+	}
+	return nil
+}
+
+// quietPolls is how often a file that has no name any more is looked at.
+const quietPolls = 25
+
+// Confirm does nothing: files forget nothing.
+func (c *cursor[V]) Confirm(context.Context, dataflow.Position) error { return nil }
+
+// Close closes the file.
+func (c *cursor[V]) Close() error { return c.file.Close() }

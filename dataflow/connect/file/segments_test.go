@@ -1,0 +1,100 @@
+package file_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/dataflow/connect"
+	"github.com/millrace/millrace/dataflow/connect/connecttest"
+	"github.com/millrace/millrace/dataflow/connect/file"
+)
+
+// TestSegments runs the kit on the sink. Readers see the files of a lane in the order of their names.
+func TestSegments(t *testing.T) {
+	connecttest.Sink(t, func(t *testing.T) connecttest.Target[order, connect.Atomic] {
+		dir := t.TempDir()
+		return connecttest.Target[order, connect.Atomic]{
+			Sink:    file.Segments[order]{Dir: filepath.Join(dir, "not", "there yet")},
+			Element: func(n uint64) order { return order{fmt.Sprint(n), int(n)} },
+			Read: func(t *testing.T) (all []order) {
+				err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+					if err != nil || d.IsDir() || !strings.Contains(path, filepath.Join("kit", "out", "0")) || !strings.HasSuffix(path, ".jsonl") {
+						return err
+					}
+					data, err := os.ReadFile(path)
+					if err != nil {
+						return err
+					}
+					for line := range strings.Lines(string(data)) {
+						var o order
+						if err := json.Unmarshal([]byte(line), &o); err != nil {
+							return err
+						}
+						all = append(all, o)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return all
+			},
+		}
+	})
+}
+
+// What is not one line, and what cannot be encoded, is refused, and nothing of the write is there.
+func TestBadLines(t *testing.T) {
+	dir := t.TempDir()
+	for _, s := range []file.Segments[string]{
+		{Dir: dir, Encode: func(line []byte, x string) ([]byte, error) { return append(line, x...), nil }},
+		{Dir: dir, Encode: func(line []byte, x string) ([]byte, error) { return line, fmt.Errorf("no %s", x) }},
+	} {
+		w, last, err := s.Open(t.Context(), connect.Lane{Flow: "f", Output: "../o"})
+		if err != nil || last != 0 {
+			t.Fatal(last, err)
+		}
+		if _, err := w.Write(t.Context(), 1, []string{"good", "b\nad"}); err == nil {
+			t.Error("it was written")
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "f", "..%2Fo", "0")); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{".", ".."} {
+		if _, _, err := (file.Segments[string]{Dir: dir}).Open(t.Context(), connect.Lane{Flow: name, Output: "o"}); err == nil {
+			t.Errorf("a flow has the name %s", name)
+		}
+	}
+}
+
+// Case 49: what a process leaves that was killed in the middle of a write is no segment.
+func TestUnfinished(t *testing.T) {
+	dir := t.TempDir()
+	s := file.Segments[string]{Dir: dir}
+	l := connect.Lane{Flow: "f", Output: "o"}
+	w, _, err := s.Open(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(t.Context(), 1, []string{"a", "b"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"123.unfinished", "notes.txt", "00000000000000000003-0.jsonl", "3-0000.jsonl"} {
+		if err := os.WriteFile(filepath.Join(dir, "f", "o", "0", name), []byte("\"x\"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, last, err := s.Open(t.Context(), l)
+	if err != nil || last != 2 {
+		t.Fatal(last, err)
+	}
+	if _, err := w.Write(t.Context(), 3, []string{"c"}); err != nil {
+		t.Error(err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,16 +186,16 @@ func TestSplitsThatAreNotAllowed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		one := listed{{ID: "1", Name: "a"}}
-		if _, err := connect.Attach(t.Context(), app, connect.Whole(&listed{{ID: "1"}, {ID: "2"}}), in, connect.Options{}); !errors.Is(err, connect.ErrSplits) || !strings.Contains(err.Error(), "2 of them, of a source that is connect.Whole: 1, 2") {
+		one := &listed{splits: []connect.Split{{ID: "1", Name: "a"}}}
+		if _, err := connect.Attach(t.Context(), app, connect.Whole(&listed{splits: []connect.Split{{ID: "1"}, {ID: "2"}}}), in, connect.Options{}); !errors.Is(err, connect.ErrSplits) || !strings.Contains(err.Error(), "2 of them, of a source that is connect.Whole: 1, 2") {
 			t.Errorf("the error is %v", err)
 		}
-		if _, err := connect.Attach(t.Context(), app, connect.BySplit(&listed{{ID: "1", Name: "a"}, {ID: "2", Name: "a"}}), bySplit, connect.Options{}); !errors.Is(err, connect.ErrSplits) || !strings.Contains(err.Error(), "1 and 2 have the name a") {
+		if _, err := connect.Attach(t.Context(), app, connect.BySplit(&listed{splits: []connect.Split{{ID: "1", Name: "a"}, {ID: "2", Name: "a"}}}), bySplit, connect.Options{}); !errors.Is(err, connect.ErrSplits) || !strings.Contains(err.Error(), "1 and 2 have the name a") {
 			t.Errorf("the error is %v", err)
 		}
-		pumps := attach(t, app, connect.Whole(&one), in, connect.Options{})
+		pumps := attach(t, app, connect.Whole(one), in, connect.Options{})
 		synctest.Wait()
-		one = append(one, connect.Split{ID: "2"})
+		one.add(connect.Split{ID: "2"})
 		<-pumps.Done()
 		if err := pumps.Err(); !errors.Is(err, connect.ErrSplits) {
 			t.Errorf("the error is %v", err)
@@ -204,9 +205,22 @@ func TestSplitsThatAreNotAllowed(t *testing.T) {
 }
 
 // A listed reader has splits in which nothing comes.
-type listed []connect.Split
+type listed struct {
+	mu     sync.Mutex
+	splits []connect.Split
+}
 
-func (l *listed) Splits(context.Context) ([]connect.Split, error) { return *l, nil }
+func (l *listed) add(s connect.Split) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.splits = append(l.splits, s)
+}
+
+func (l *listed) Splits(context.Context) ([]connect.Split, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.splits), nil
+}
 func (l *listed) Open(context.Context, connect.Split, dataflow.Position) (connect.Cursor[struct{}, int], error) {
 	return l, nil
 }

@@ -199,23 +199,17 @@ func (out *Output[T]) next(ctx context.Context, acked bool) (x T, m *mark, err e
 
 // wait waits for the next element and returns it.
 func (out *Output[T]) wait(ctx context.Context, acked bool) (x T, m *mark, err error) {
-	err = out.ready(ctx, func() {
-		x = out.buf[out.off]
-		if out.reading < len(out.marks) {
-			m = out.popped(1, acked)
-		}
-		out.pop(1)
-	})
+	out.mu.Lock()
+	if out.off < len(out.buf) { // without a function for what is on the way of each element
+		x, m = out.one(acked)
+		return x, m, nil
+	}
+	err = out.ready(ctx, func() { x, m = out.one(acked) })
 	return x, m, err
 }
 
-// ready waits until there is an element, and calls take with mu held, which unlocks it.
+// ready waits until there is an element, and calls take with mu held, which unlocks it. It is called with mu held.
 func (out *Output[T]) ready(ctx context.Context, take func()) (err error) {
-	out.mu.Lock()
-	if out.off < len(out.buf) {
-		take()
-		return nil
-	}
 	w := out.loc.Graph.Waiters.Get()
 	out.loc.Enlist(w)
 	for {
@@ -245,6 +239,16 @@ func (out *Output[T]) ready(ctx context.Context, take func()) (err error) {
 	out.loc.Leave(w) // with no lock: the location has locks of its own
 	out.loc.Graph.Waiters.Put(w)
 	return err
+}
+
+// one takes the next element, and its mark if there is one. It is called with mu held and unlocks it.
+func (out *Output[T]) one(acked bool) (x T, m *mark) {
+	x = out.buf[out.off]
+	if out.reading < len(out.marks) {
+		m = out.popped(1, acked)
+	}
+	out.pop(1)
+	return x, m
 }
 
 // pop lets go of the next n elements. It is called with mu held and unlocks it.
@@ -282,6 +286,7 @@ func (out *Output[T]) ReceiveRun(ctx context.Context, most int) (r Run[T], err e
 		n := out.gone + uint64(out.off)
 		return Run[T]{Elements: []T{x}, First: n, Given: n, Ack: func() {}}, err
 	}
+	out.mu.Lock()
 	err = out.ready(ctx, func() {
 		n := min(most, len(out.buf)-out.off)
 		r.First, r.Given, r.Ack = out.gone+uint64(out.off)+1, out.gone+uint64(len(out.buf)), func() {}

@@ -171,8 +171,7 @@ func (c *cursor[V]) last(b *connect.Batch[struct{}, V]) {
 	}
 }
 
-// wait waits until the file may have more. It returns io.EOF if it is not there any more under any name, and an error if it has
-// become shorter.
+// wait waits until the file may have more. It returns io.EOF if the file has no name now, and an error if it has become shorter.
 func (c *cursor[V]) wait(ctx context.Context) error {
 	t := time.NewTimer(c.opts.Poll)
 	defer t.Stop()
@@ -212,7 +211,7 @@ func (c *cursor[V]) wait(ctx context.Context) error {
 	return nil
 }
 
-// quietPolls is how often a file that has no name any more is looked at.
+// quietPolls is how often a file is looked at that has no name.
 const quietPolls = 25
 
 // Confirm does nothing: files forget nothing.

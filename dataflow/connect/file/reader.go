@@ -196,7 +196,7 @@ func (r *Reader[V]) Open(_ context.Context, s connect.Split, after dataflow.Posi
 	}
 	path, ok := found[s.ID]
 	if !ok {
-		return nil, fmt.Errorf("file: %s: %w: there is no such file any more", s, connect.ErrGap)
+		return nil, fmt.Errorf("file: %s: %w: the file is gone", s, connect.ErrGap)
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -135,7 +135,21 @@ func (p *OutputPort[T]) ReceiveBatch(ctx context.Context, most int) (Batch[T], e
 	if err != nil {
 		return Batch[T]{}, err
 	}
-	return Batch[T]{Elements: r.Elements, Partition: r.Partition, First: r.First, Given: r.Given, ack: r.Ack}, nil
+	return Batch[T]{Elements: r.Elements, Partition: r.Partition, First: r.First, ack: r.Ack}, nil
+}
+
+// Given returns how many elements a partition has given to the output since its history began, read or not. Owned says that this
+// process owns the partition, so that its elements come here; if not, the number is zero. In memory there is partition 0, and it is
+// owned.
+//
+// It is looked at between two steps of the partition. The error says if one went on until ctx ended. A process that has lost a
+// partition may learn it a moment later.
+func (p *OutputPort[T]) Given(ctx context.Context, partition int) (n uint64, owned bool, err error) {
+	out := made(p.out(), "dataflow.OutputPort")
+	if ctx == nil {
+		engine.NilContext("dataflow.OutputPort.Given")
+	}
+	return out.GivenBy(ctx, partition)
 }
 
 // A Batch is elements of an [OutputPort] that its reader acknowledges together.
@@ -143,7 +157,6 @@ type Batch[T any] struct {
 	Elements  []T
 	Partition int    // number, over all locations; 0 in memory
 	First     uint64 // the first element has this number, the next one the next; those of a partition begin with 1
-	Given     uint64 // how many elements the partition had given to the output when the batch was received
 	ack       func()
 }
 

@@ -69,10 +69,3 @@ func (a *App) VisitState(ctx context.Context, key any, state reflect.Type, do fu
 	}
 	return found, err
 }
-
-// Owns reports whether the elements that a partition gives to outputs come to this process: of a flow in memory they do. See
-// [Batch].
-func (a *App) Owns(partition int) bool {
-	a.graph()
-	return partition == 0
-}

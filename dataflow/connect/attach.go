@@ -16,7 +16,7 @@ import (
 type App interface {
 	dataflow.Remembering
 	Done() <-chan struct{}
-	Owns(partition int) bool
+	Err() error
 }
 
 // Options say how a source is read. The zero value is usable.
@@ -29,7 +29,8 @@ type Options struct {
 	// partition, which does not know that the record was taken. So where the version is another one than before, a split is read on
 	// only if its pump was stopped in order before; else it ends with [ErrVersion].
 	Version string
-	// DeadLetters takes records that could not be decoded. Without it, the first one ends its split.
+	// DeadLetters takes records that could not be decoded. Without it, the first one ends its split. That of a source that is
+	// [Delivered] comes from [RepeatedDeadLetters].
 	DeadLetters *DeadLetterPort
 	// MostBad is how many records in a row may be bad, 1,000 if it is zero: more end the split, since it is not the records that
 	// are wrong then.
@@ -90,6 +91,9 @@ func Attach[K comparable, V any, O dataflow.Order, R dataflow.Retries](ctx conte
 	if opts.SkipGaps && opts.DeadLetters == nil {
 		panic("connect.Attach: Options.SkipGaps without Options.DeadLetters: nobody would hear of what is skipped")
 	}
+	if src.receiver != nil && opts.DeadLetters != nil && !opts.DeadLetters.repeats {
+		panic("connect.Attach: records of a source that is connect.Delivered may come again, and so may its dead letters: use connect.RepeatedDeadLetters")
+	}
 	sending, abort := context.WithCancel(ctx)
 	reading, cancel := context.WithCancelCause(sending)
 	p := &Pumps{assumed: src.why, cancel: cancel, abort: abort, done: make(chan struct{}), splits: make(map[string]*meter)}
@@ -103,7 +107,7 @@ func Attach[K comparable, V any, O dataflow.Order, R dataflow.Retries](ctx conte
 	}
 	splits, err := a.splits(ctx)
 	if err != nil && !passes(err) {
-		cancel(nil)
+		abort()
 		return nil, errors.Join(fmt.Errorf("connect: %s: looking for splits: %w", port.input, err), src.reader.Close())
 	}
 	go a.run(reading, splits)
@@ -125,11 +129,11 @@ func (p *Pumps) Stop(ctx context.Context) error {
 
 var errStopped = errors.New("connect: stopped")
 
-// Done is closed when nothing is read any more.
+// Done is closed when reading has ended.
 func (p *Pumps) Done() <-chan struct{} { return p.done }
 
-// Err returns why nothing is read any more, once [Pumps.Done] is closed, and nil if that was in order. Why a split ended, while
-// others go on, is in [Pumps.Status].
+// Err returns why reading has ended, once [Pumps.Done] is closed, and nil if that was in order. Why a split ended, while others go
+// on, is in [Pumps.Status].
 func (p *Pumps) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,6 +164,7 @@ type attached[K comparable, V any] struct {
 
 // A pumped split is one that this process has heard of, with its pump if there is or was one.
 type pumped struct {
+	known bool   // the flow keeps a floor of it, in this process or another one
 	asked uint64 // what this process has asked for the floor with
 	when  time.Time
 	stop  context.CancelCauseFunc
@@ -209,6 +214,8 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 		for _, s := range splits {
 			asked, err := a.place(ctx, s)
 			if err != nil && ctx.Err() == nil {
+				err = fmt.Errorf("connect: %s: looking for its floor: %w", s, err)
+				a.pumped[s.ID].failed(err)
 				a.opts.OnError(s, err)
 			} else if asked {
 				next = soon
@@ -248,8 +255,7 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 // once that is taken, what was sent before is as well.
 func (a *attached[K, V]) place(ctx context.Context, s Split) (asked bool, err error) {
 	r := a.pumped[s.ID]
-	known := r != nil
-	if !known {
+	if r == nil {
 		r = &pumped{meter: a.pumps.meter(s)}
 		a.pumped[s.ID] = r
 	}
@@ -269,7 +275,8 @@ func (a *attached[K, V]) place(ctx context.Context, s Split) (asked bool, err er
 		if r.stop != nil {
 			r.stop(errElsewhere)
 		}
-		if known {
+		if r.known {
+			r.failed(nil)
 			return false, nil
 		}
 	}
@@ -285,8 +292,11 @@ func (a *attached[K, V]) place(ctx context.Context, s Split) (asked bool, err er
 			return true, nil
 		}
 		r.asked, r.when = rand.Uint64()|1, time.Now()
-		return true, a.floors.Send(looking, at, floor{Asked: r.asked})
+		err := a.floors.Send(looking, at, floor{Asked: r.asked})
+		r.known = r.known || err == nil
+		return true, err
 	}
+	r.failed(nil)
 	r.asked, f.Asked = 0, 0
 	reading, stop := context.WithCancelCause(ctx)
 	done := make(chan struct{})

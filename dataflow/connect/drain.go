@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -66,8 +64,8 @@ func Drain[T any, E Effect](ctx context.Context, app App, out *dataflow.OutputPo
 	writing, abort := context.WithCancel(ctx)
 	reading, cancel := context.WithCancel(writing)
 	d := &Drains{cancel: cancel, abort: abort, done: make(chan struct{}), lanes: make(map[int]*laneMeter)}
-	drain := &drain[T, E]{Drains: d, app: app, sink: sink, opts: opts, writing: writing, batches: make(map[int]chan dataflow.Batch[T])}
-	go drain.run(reading, out)
+	drain := &drain[T, E]{Drains: d, app: app, out: out, sink: sink, opts: opts, writing: writing, queues: make(map[int]*queue[dataflow.Batch[T]])}
+	go drain.run(reading)
 	return d
 }
 
@@ -84,10 +82,10 @@ func (d *Drains) Stop(ctx context.Context) error {
 	}
 }
 
-// Done is closed when nothing is written any more.
+// Done is closed when writing has ended.
 func (d *Drains) Done() <-chan struct{} { return d.done }
 
-// Err returns why nothing is written any more, once [Drains.Done] is closed, and nil if that was in order.
+// Err returns why writing has ended, once [Drains.Done] is closed, and nil if that was in order.
 func (d *Drains) Err() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,50 +105,63 @@ func (d *Drains) fail(err error) {
 type drain[T any, E Effect] struct {
 	*Drains
 	app     App
+	out     *dataflow.OutputPort[T]
 	sink    Sink[T, E]
 	opts    DrainOptions
-	writing context.Context                // ends later than that of reading, if what is being written is to be written
-	batches map[int]chan dataflow.Batch[T] // of each partition
+	writing context.Context                   // ends later than that of reading, if what is being written is to be written
+	queues  map[int]*queue[dataflow.Batch[T]] // of each partition
 	group   sync.WaitGroup
 }
 
 // run reads the output and gives each lane its batches.
-func (d *drain[T, E]) run(ctx context.Context, out *dataflow.OutputPort[T]) {
+func (d *drain[T, E]) run(ctx context.Context) {
 	defer close(d.done)
 	defer d.abort()
 	for {
-		b, err := out.ReceiveBatch(ctx, d.opts.Most)
+		b, err := d.out.ReceiveBatch(ctx, d.opts.Most)
 		if err != nil {
-			if ctx.Err() == nil && !errors.Is(err, io.EOF) {
+			if ctx.Err() == nil && !errors.Is(err, io.EOF) && !d.stopped(ctx) {
 				d.fail(fmt.Errorf("connect: %s: %w", d.opts.Output, err))
 			}
 			break
 		}
-		select {
-		case d.lane(ctx, b.Partition) <- b:
-		case <-ctx.Done():
-		}
+		d.queue(ctx, b.Partition).put(ctx, b, len(b.Elements))
 	}
-	for _, batches := range d.batches {
-		close(batches)
+	for _, q := range d.queues {
+		q.close()
 	}
 	d.group.Wait()
 }
 
-// lane returns where a partition's batches go.
-func (d *drain[T, E]) lane(ctx context.Context, partition int) chan<- dataflow.Batch[T] {
-	batches, ok := d.batches[partition]
+// stopped reports whether the flow, whose output gives nothing any more, has ended in order. An output ends before its flow does.
+func (d *drain[T, E]) stopped(ctx context.Context) bool {
+	select {
+	case <-d.app.Done():
+		return d.app.Err() == nil
+	case <-ctx.Done():
+		return true
+	}
+}
+
+// mostWaiting is how many elements of a lane wait beside those that are being written. A lane may wait for long, such as for a
+// partition that another process has taken over, and others are to go on meanwhile. A durable flow keeps what is not acknowledged,
+// and stops a partition at dataflow.Options.Buffer of it, so that this is a bound for flows in memory, where there is one lane.
+const mostWaiting = 1 << 16
+
+// queue returns where a partition's batches go.
+func (d *drain[T, E]) queue(ctx context.Context, partition int) *queue[dataflow.Batch[T]] {
+	q, ok := d.queues[partition]
 	if !ok {
-		batches = make(chan dataflow.Batch[T], 4) // so that a lane that is slow for a moment does not hold the others
-		d.batches[partition] = batches
+		q = newQueue[dataflow.Batch[T]](mostWaiting)
+		d.queues[partition] = q
 		l := &lane[T, E]{drain: d, at: Lane{d.opts.Flow, d.opts.Output, partition}, laneMeter: d.meter(partition)}
 		d.group.Go(func() {
-			if err := l.run(ctx, batches); err != nil {
+			if err := l.run(ctx, q); err != nil {
 				d.fail(err)
 			}
 		})
 	}
-	return batches
+	return q
 }
 
 // A lane writes the batches of a partition.
@@ -163,20 +174,23 @@ type lane[T any, E Effect] struct {
 	last uint64       // the sink has elements up to this one
 }
 
-func (l *lane[T, E]) run(ctx context.Context, batches <-chan dataflow.Batch[T]) (err error) {
+func (l *lane[T, E]) run(ctx context.Context, q *queue[dataflow.Batch[T]]) (err error) {
 	defer func() {
 		if closed := l.close(); closed != nil && err == nil {
 			err = fmt.Errorf("connect: lane %s: closing: %w", l.at, closed)
 		}
 	}()
-	for b := range batches {
-		if ctx.Err() != nil {
-			return nil
+	left := false
+	for b, ok := q.take(); ok; b, ok = q.take() {
+		if left || ctx.Err() != nil {
+			continue // the flow keeps it
 		}
-		if err := l.handle(ctx, b); err != nil {
-			if l.writing.Err() != nil || errors.Is(err, errLeft) {
-				return nil
-			}
+		err := l.handle(ctx, b)
+		switch {
+		case err == nil:
+		case l.writing.Err() != nil || errors.Is(err, errLeft):
+			left = true
+		default:
 			return err
 		}
 	}
@@ -215,7 +229,10 @@ func (l *lane[T, E]) handle(ctx context.Context, b dataflow.Batch[T]) error {
 // owned waits until this process owns the lane's partition: who has taken the lane over is another process that does. It reports
 // false if ctx or the flow ends first.
 func (l *lane[T, E]) owned(ctx context.Context) bool {
-	for !l.app.Owns(l.at.Partition) {
+	for {
+		if _, owned, err := l.out.Given(ctx, l.at.Partition); owned && err == nil {
+			return true
+		}
 		select {
 		case <-l.app.Done():
 			return false
@@ -225,7 +242,6 @@ func (l *lane[T, E]) owned(ctx context.Context) bool {
 			return false
 		}
 	}
-	return true
 }
 
 func (l *lane[T, E]) close() error {
@@ -277,91 +293,32 @@ func (l *lane[T, E]) open(b dataflow.Batch[T]) error {
 	if _, atomic := any(*new(E)).(Atomic); !atomic {
 		return nil
 	}
-	if last > b.Given && l.elsewhere() {
-		return fmt.Errorf("%w: it has elements up to %d", ErrFenced, last)
-	}
-	switch {
-	case last > b.Given:
-		return fmt.Errorf("%w: it has elements up to %d, and the flow has given %d", ErrAhead, last, b.Given)
-	case last+1 < b.First:
+	if last+1 < b.First {
 		return fmt.Errorf("%w: the sink has elements up to %d, and the flow gives those from %d on", ErrGap, last, b.First)
+	}
+	if err := l.behind(last); err != nil {
+		return err
 	}
 	l.opened(last)
 	return nil
 }
 
-// elsewhere reports whether this process does not own the partition of the lane, which it may learn a moment later than others.
-func (l *lane[T, E]) elsewhere() bool {
-	for range lookWithin / looks {
-		if !l.app.Owns(l.at.Partition) || !wait(l.writing, looks) {
-			return true
+// behind returns an error if the sink is ahead of the flow. If another process owns the partition, it may have written what this one
+// has not heard of; and this one may learn a moment later than others that it does not own the partition.
+func (l *lane[T, E]) behind(last uint64) error {
+	for looked := time.Now(); ; {
+		given, owned, err := l.out.Given(l.writing, l.at.Partition)
+		switch {
+		case err != nil:
+			return Retry(err)
+		case !owned:
+			return fmt.Errorf("%w: it has elements up to %d", ErrFenced, last)
+		case last <= given:
+			return nil
+		case time.Since(looked) > lookWithin:
+			return fmt.Errorf("%w: it has elements up to %d, and the flow has given %d", ErrAhead, last, given)
+		case !wait(l.writing, looks):
+			return context.Cause(l.writing)
 		}
 	}
-	return false
-}
-
-// A LaneStatus is how far a lane was written by this process.
-type LaneStatus struct {
-	Partition int
-	Number    uint64        // the sink has elements up to this one
-	Elements  uint64        // written
-	Writes    uint64        // batches written
-	Writing   time.Duration // in all of them
-	Opened    uint64        // how often
-	Fenced    uint64        // how often another writer had taken over
-	Err       error         // why it is tried again; nil if it goes well
-}
-
-// Status returns how far each lane was written, by partition. It has lanes of partitions that this process owned at some time.
-func (d *Drains) Status() []LaneStatus {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var all []LaneStatus
-	for _, p := range slices.Sorted(maps.Keys(d.lanes)) {
-		m := d.lanes[p]
-		m.mu.Lock()
-		all = append(all, m.status)
-		m.mu.Unlock()
-	}
-	return all
-}
-
-// A laneMeter is the status of a lane.
-type laneMeter struct {
-	mu     sync.Mutex
-	status LaneStatus
-}
-
-func (d *Drains) meter(partition int) *laneMeter {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	m := &laneMeter{status: LaneStatus{Partition: partition}}
-	d.lanes[partition] = m
-	return m
-}
-
-func (m *laneMeter) opened(last uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.status.Opened++
-	m.status.Number = last
-}
-
-func (m *laneMeter) failed(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.status.Err = err
-	if errors.Is(err, ErrFenced) {
-		m.status.Fenced++
-	}
-}
-
-func (m *laneMeter) wrote(n int, last uint64, took time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := &m.status
-	s.Number, s.Err = last, nil
-	s.Elements += uint64(n)
-	s.Writes++
-	s.Writing += took
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/keyedstream"
 )
 
 // written has an input of numbers, which go out.
@@ -183,4 +184,98 @@ func TestGapAndAhead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// fencedTable is a sink whose lanes belong to somebody else.
+type fencedTable struct{ *table }
+
+func (x fencedTable) Open(context.Context, connect.Lane) (connect.Writer[int, connect.Atomic], uint64, error) {
+	return nil, 0, connect.ErrFenced
+}
+
+// A lane that another process has taken over keeps no flow from ending.
+func TestLaneIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := startWritten(t, journal.NewMemory(journal.MemoryOptions{}))
+		opts := lanes
+		opts.Most = 1
+		drains := connect.Drain(t.Context(), app, app.Ports.out, fencedTable{newTable()}, opts)
+		send(t, app.Ports.in, 1, 100)
+		time.Sleep(time.Minute)
+		stop(t, app)
+		select {
+		case <-drains.Done():
+		case <-time.After(time.Hour):
+			t.Fatal("the drain goes on")
+		}
+		if err := drains.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A lane that waits does not hold others, however much it has: the partitions of one process, of which one is not written.
+func TestLaneWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type ports struct {
+			in  *dataflow.SenderInputPort[string, int]
+			out *dataflow.OutputPort[dataflow.Entry[string, int]]
+		}
+		app, err := durable.Start(t.Context(), func(f *dataflow.Flow) ports {
+			in, numbers := dataflow.SenderInput[string, int](dataflow.At[shards](f), "numbers")
+			return ports{in, keyedstream.Output(numbers, "out")}
+		}, durable.Options{Log: journal.Opened{Log: journal.NewMemory(journal.MemoryOptions{Partitions: 2})}, Partitions: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &half{table: newTable()}
+		opts := lanes
+		opts.Most = 1
+		drains := connect.Drain(t.Context(), app, app.Ports.out, x, opts)
+		for sender := range 8 {
+			for n := range 100 {
+				if err := app.Ports.in.Sender(fmt.Sprint(sender)).Send(t.Context(), n); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		time.Sleep(time.Minute)
+		wrote := uint64(0)
+		status := drains.Status()
+		for _, s := range status {
+			wrote += s.Elements
+		}
+		if len(status) != 2 || status[0].Elements != 0 || status[0].Err == nil || wrote < 100 || wrote%100 != 0 {
+			t.Errorf("the status is %+v", status)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := drains.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+		stop(t, app)
+	})
+}
+
+// half is a table that cannot be reached for the first partition.
+type half struct{ *table }
+
+func (x *half) Open(ctx context.Context, l connect.Lane) (connect.Writer[dataflow.Entry[string, int], connect.Atomic], uint64, error) {
+	if l.Partition == 0 {
+		return nil, 0, connect.Retry(errors.New("nobody is there"))
+	}
+	w, last, err := x.table.Open(ctx, l)
+	return valuesOf{w}, last, err
+}
+
+type valuesOf struct {
+	connect.Writer[int, connect.Atomic]
+}
+
+func (w valuesOf) Write(ctx context.Context, first uint64, xs []dataflow.Entry[string, int]) (connect.Atomic, error) {
+	var values []int
+	for _, x := range xs {
+		values = append(values, x.Value)
+	}
+	return w.Writer.Write(ctx, first, values)
 }

@@ -32,7 +32,7 @@ type floor struct {
 	Position dataflow.Position
 	Version  string // of the source's decoding; see [Options]
 	Clean    bool   // nothing behind Position was sent
-	Asked    uint64 // of who asked for the floor last; see [attached].place
+	Asked    uint64 // number by which somebody asked for the floor last; see place in attach.go
 }
 
 // Input returns a port for a source in which the values of a key have an order, and the stream of its records; see [BySplit] and
@@ -115,16 +115,26 @@ func (p *Port[K, V, O, R]) Send(ctx context.Context, split string, b *Batch[K, V
 
 // A DeadLetterPort is where records enter a flow that could not be decoded; see [Options].DeadLetters.
 type DeadLetterPort struct {
-	in *dataflow.SharedKeyedInputPort[string, Poison]
+	in      *dataflow.SharedKeyedInputPort[string, Poison]
+	repeats bool // the stream says that letters may come again
 }
 
 // DeadLetters returns a port for records that could not be decoded, and the stream of them, by the name of the port that they
-// were read for. Each is there once. One port serves any number of sources.
+// were read for. Each is there once. One port serves any number of sources whose records have positions; [Attach] panics if it is
+// given for one that is [Delivered], since its records, and so its letters, may come again.
 func DeadLetters[L dataflow.Location](at L, name string) (
 	*DeadLetterPort, dataflow.KeyedStream[string, Poison, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce],
 ) {
 	in, letters := keyedstream.SharedInput[string, Poison](at, name)
-	return &DeadLetterPort{in}, letters
+	return &DeadLetterPort{in: in}, letters
+}
+
+// RepeatedDeadLetters is [DeadLetters] for any source: letters may come again.
+func RepeatedDeadLetters[L dataflow.Location](at L, name string) (
+	*DeadLetterPort, dataflow.KeyedStream[string, Poison, L, bounds.Unbounded, dataflow.NoOrder, dataflow.AtLeastOnce],
+) {
+	in, letters := keyedstream.RetriedInput[string, Poison](at, name)
+	return &DeadLetterPort{in: in, repeats: true}, letters
 }
 
 // add adds letters of records without positions, which may come again.

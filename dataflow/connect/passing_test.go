@@ -3,6 +3,8 @@ package connect_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
 )
 
 // Case 19: an error that passes loses nothing, and is tried again after longer and longer pauses; another one ends the split.
@@ -77,6 +80,18 @@ func TestVersion(t *testing.T) {
 		again := attach(t, app, connect.BySplit(s), app.Ports.bySplit, connect.Options{Version: "1"})
 		time.Sleep(time.Minute)
 		stop(t, again)
+		for i := range 20 { // the floor of a stop is what the next start reads, however soon it comes
+			next := attach(t, app, connect.BySplit(s), app.Ports.bySplit, connect.Options{Version: fmt.Sprint(i)})
+			for reading := false; !reading; {
+				time.Sleep(time.Millisecond)
+				for _, got := range next.Status() {
+					if reading = got.Reading; got.Ended {
+						t.Fatalf("start %d: %v", i, got.Err)
+					}
+				}
+			}
+			stop(t, next)
+		}
 		later := attach(t, app, connect.BySplit(s), app.Ports.bySplit, connect.Options{Version: "2"})
 		s.put("a", record{at: dataflow.Position{Major: 10_000}, value: -1})
 		for got := 0; got != -1; {
@@ -84,6 +99,30 @@ func TestVersion(t *testing.T) {
 		}
 		stop(t, later)
 		none(t, app.Ports.splits)
+		stop(t, app)
+	})
+}
+
+// A source that is never silent has its floor kept and is told so.
+func TestFloors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := kept(t, journal.NewMemory(journal.MemoryOptions{}), 1)
+		s := newShelf()
+		s.fill("a", 1)
+		pumps := attach(t, app, connect.BySplit(s), app.Ports.bySplit, connect.Options{})
+		for i := range 100 {
+			time.Sleep(100 * time.Millisecond)
+			last := uint64(100 + i)
+			s.put("a", record{at: dataflow.Position{Major: last}, value: i})
+			synctest.Wait()
+			s.mu.Lock()
+			told := s.confirmed["a"].Major
+			s.mu.Unlock()
+			if floor := pumps.Status()[0].Floor.Major; i > 20 && (floor+12 < last || told+12 < last) {
+				t.Fatalf("at %d the floor is %d, and %d is confirmed", last, floor, told)
+			}
+		}
+		stop(t, pumps)
 		stop(t, app)
 	})
 }
@@ -230,3 +269,109 @@ func (l *listed) Next(ctx context.Context, _ *connect.Batch[struct{}, int]) erro
 }
 func (l *listed) Confirm(context.Context, dataflow.Position) error { return nil }
 func (l *listed) Close() error                                     { return nil }
+
+// Case 6: a log that cannot be written for a while loses nothing, and nothing is sent behind what failed.
+func TestLogFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.NewMemory(journal.MemoryOptions{Partitions: 4})
+		fails := 0
+		log.SetHook(func(a journal.Action) journal.Fault {
+			if a.Op != journal.OpAppend || !time.Now().Before(time.Date(2000, 1, 1, 0, 0, 20, 0, time.UTC)) || rand.IntN(3) > 0 {
+				return journal.Fault{}
+			}
+			fails++
+			return journal.Fault{Fail: true}
+		})
+		app := kept(t, log, 4)
+		s := newShelf()
+		s.fill("a", 500)
+		pumps := attach(t, app, connect.ByKey(s, "there is one split"), app.Ports.byKey, connect.Options{Floor: time.Millisecond})
+		next := map[string]int{}
+		for range 500 {
+			e := take(t, app.Ports.keys, 1)[0]
+			if n := e.Value - 1_000_000; n != next[e.Key]+int(e.Key[1]-'0') {
+				t.Fatalf("of %s there is %d behind %d others", e.Key, n, next[e.Key])
+			}
+			next[e.Key] += 5
+		}
+		none(t, app.Ports.keys)
+		if fails == 0 {
+			t.Error("nothing has failed")
+		}
+		stop(t, pumps)
+		stop(t, app)
+	})
+}
+
+// A record that is too large for the log ends its split, since it would be too large again, and a log that takes nothing at all is
+// in the status.
+func TestTooLarge(t *testing.T) {
+	for most, test := range map[int]struct {
+		message string
+		ended   bool
+	}{
+		16:  {"connect: a: looking for its floor: ", false},
+		200: {"connect: a: sending what is behind {0 0}: ", true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			app := kept(t, journal.NewMemory(journal.MemoryOptions{Partitions: 1, MaxRecord: most}), 1)
+			s := newShelf()
+			s.put("a", record{at: dataflow.Position{Major: 1}, key: strings.Repeat("k", 200)})
+			heard := false
+			pumps := attach(t, app, connect.ByKey(s, "there is one split"), app.Ports.byKey, connect.Options{OnError: func(_ connect.Split, err error) {
+				heard = heard || errors.Is(err, journal.ErrTooLarge)
+			}})
+			time.Sleep(time.Minute)
+			status := pumps.Status()
+			if len(status) != 1 || !errors.Is(status[0].Err, journal.ErrTooLarge) || !strings.HasPrefix(status[0].Err.Error(), test.message) || status[0].Ended != test.ended || !heard {
+				t.Errorf("records of %d bytes: the status is %+v (%v)", most, status, heard)
+			}
+			stop(t, pumps)
+			stop(t, app)
+		})
+	}
+}
+
+// Letters of a source that repeats need a stream that may repeat.
+func TestRepeatedLetters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flow := dataflow.New()
+		in, _ := connect.DeliveredInput[string, int](dataflow.At[store](flow), "in")
+		once, _ := connect.DeadLetters(dataflow.At[store](flow), "once")
+		repeated, letters := connect.RepeatedDeadLetters(dataflow.At[store](flow), "repeated")
+		out := keyedstream.Output(letters, "out")
+		app, err := dataflow.Start(t.Context(), flow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		func() {
+			defer func() {
+				if e := recover(); e == nil || !strings.Contains(e.(string), "use connect.RepeatedDeadLetters") {
+					t.Errorf("it panics with %v", e)
+				}
+			}()
+			connect.Attach(t.Context(), app, connect.Delivered(&garbled{}), in, connect.Options{DeadLetters: once})
+		}()
+		pumps := attach(t, app, connect.Delivered(&garbled{}), in, connect.Options{DeadLetters: repeated})
+		if letter := take(t, out, 1)[0]; letter.Key != "in" || letter.Value.Cause != "garbled" {
+			t.Errorf("the letter is %+v", letter)
+		}
+		stop(t, pumps)
+		stop(t, app)
+	})
+}
+
+// A garbled queue gives one record that cannot be decoded.
+type garbled struct{ given bool }
+
+func (g *garbled) Receive(ctx context.Context, b *connect.Batch[string, int]) (func(context.Context) error, error) {
+	if g.given {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	g.given = true
+	b.AddBad(connect.Split{ID: "queue"}, dataflow.Position{}, []byte("?"), errors.New("garbled"))
+	return func(context.Context) error { return nil }, nil
+}
+
+func (g *garbled) Close() error { return nil }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // A pump moves one split into the flow.
@@ -98,7 +99,7 @@ func (p *pump[K, V]) open(ctx context.Context) (Cursor[K, V], error) {
 	if errors.Is(err, ErrGap) && p.opts.SkipGaps {
 		// The letter is behind the floor and before all that follows, and the same one after a crash.
 		gap := Poison{Split: p.split.ID, At: dataflow.Position{Major: p.last.Major, Minor: p.last.Minor + 1}, Cause: err.Error()}
-		if err := p.opts.DeadLetters.send(p.sending, p.input, p.split, []Poison{gap}); err != nil {
+		if err := sent(p.opts.DeadLetters.send(p.sending, p.input, p.split, []Poison{gap})); err != nil {
 			return nil, fmt.Errorf("connect: %s: the dead letter of a gap: %w", p.split, err)
 		}
 		p.poisoned(1)
@@ -195,7 +196,7 @@ func (p *pump[K, V]) keep(clean bool) error {
 	if next == p.floor {
 		return nil
 	}
-	if err := p.floors.Send(p.sending, place{p.input, p.split.ID}, next); err != nil {
+	if err := sent(p.floors.Send(p.sending, place{p.input, p.split.ID}, next)); err != nil {
 		return fmt.Errorf("connect: %s: keeping position %v: %w", p.split, p.last, err)
 	}
 	p.floor = next
@@ -213,21 +214,30 @@ func (p *pump[K, V]) take(b *Batch[K, V]) error {
 	}
 	begun := time.Now()
 	if len(b.Bad) > 0 {
-		if err := p.opts.DeadLetters.send(p.sending, p.input, p.split, b.Bad); err != nil {
+		if err := sent(p.opts.DeadLetters.send(p.sending, p.input, p.split, b.Bad)); err != nil {
 			return fmt.Errorf("connect: %s: dead letters at %v: %w", p.split, b.Bad[0].At, err)
 		}
 		p.poisoned(len(b.Bad))
 	}
 	if len(b.At) > 0 {
-		if err := p.send(p.sending, p.split.ID, b); err != nil {
+		if err := sent(p.send(p.sending, p.split.ID, b)); err != nil {
 			return fmt.Errorf("connect: %s: sending what is behind %v: %w", p.split, p.last, err)
 		}
 	}
 	if b.End.After(p.last) {
 		p.last = b.End
 	}
-	p.sent(len(b.At), p.last, b.EndTime, b.Behind, time.Since(begun))
+	p.counted(len(b.At), p.last, b.EndTime, b.Behind, time.Since(begun))
 	return nil
+}
+
+// sent returns the error of a send, which passes, as when the log of the flow cannot be reached: what was sent is read and sent
+// again. It does not if it is about a key, a record is too large for the log, or the port is closed.
+func sent(err error) error {
+	if errors.Is(err, dataflow.ErrClosed) || errors.Is(err, journal.ErrTooLarge) || errors.As(err, new(*dataflow.KeyError)) {
+		return err
+	}
+	return Retry(err)
 }
 
 // check checks the positions of a batch, in the order of its records and bad records, and how many of those there are in a row.

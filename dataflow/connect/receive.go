@@ -75,17 +75,17 @@ func (r *receiving[K, V]) step(ctx context.Context, m *meter, b *Batch[K, V]) er
 		if r.opts.DeadLetters == nil {
 			return fmt.Errorf("connect: %s: a record cannot be decoded, and there is nowhere for dead letters: %s", r.input, b.Bad[0].Cause)
 		}
-		if err := r.opts.DeadLetters.add(r.sending, r.input, b.Bad); err != nil {
+		if err := sent(r.opts.DeadLetters.add(r.sending, r.input, b.Bad)); err != nil {
 			return fmt.Errorf("connect: %s: dead letters: %w", r.input, err)
 		}
 		m.poisoned(len(b.Bad))
 	}
 	if len(b.Values) > 0 {
-		if err := r.send(r.sending, "", b); err != nil {
+		if err := sent(r.send(r.sending, "", b)); err != nil {
 			return fmt.Errorf("connect: %s: sending: %w", r.input, err)
 		}
 	}
-	m.sent(len(b.Values), b.End, b.EndTime, b.Behind, time.Since(begun))
+	m.counted(len(b.Values), b.End, b.EndTime, b.Behind, time.Since(begun))
 	if err := ack(r.sending); err != nil {
 		return fmt.Errorf("connect: %s: acknowledging: %w", r.input, Retry(err))
 	}

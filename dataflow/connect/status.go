@@ -3,6 +3,7 @@ package connect
 import (
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -83,7 +84,7 @@ func (m *meter) opened(at dataflow.Position) {
 	m.change(func(s *SplitStatus) { s.Reading, s.Position, s.Floor = true, at, at })
 }
 
-func (m *meter) sent(n int, last dataflow.Position, written time.Time, behind int64, blocked time.Duration) {
+func (m *meter) counted(n int, last dataflow.Position, written time.Time, behind int64, blocked time.Duration) {
 	m.change(func(s *SplitStatus) {
 		s.Records += uint64(n)
 		s.Position, s.Written, s.Behind, s.Err = last, written, behind, nil
@@ -100,4 +101,70 @@ func (m *meter) over(err error, ended bool) {
 		err = nil
 	}
 	m.change(func(s *SplitStatus) { s.Reading, s.Ended, s.Err = false, ended, err })
+}
+
+// A LaneStatus is how far a lane was written by this process.
+type LaneStatus struct {
+	Partition int
+	Number    uint64        // the sink has elements up to this one
+	Elements  uint64        // written
+	Writes    uint64        // batches written
+	Writing   time.Duration // in all of them
+	Opened    uint64        // how often
+	Fenced    uint64        // how often another writer had taken over
+	Err       error         // why it is tried again; nil if it goes well
+}
+
+// Status returns how far each lane was written, by partition. It has lanes of partitions that this process owned at some time.
+func (d *Drains) Status() []LaneStatus {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []LaneStatus
+	for _, p := range slices.Sorted(maps.Keys(d.lanes)) {
+		m := d.lanes[p]
+		m.mu.Lock()
+		all = append(all, m.status)
+		m.mu.Unlock()
+	}
+	return all
+}
+
+// A laneMeter is the status of a lane.
+type laneMeter struct {
+	mu     sync.Mutex
+	status LaneStatus
+}
+
+func (d *Drains) meter(partition int) *laneMeter {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := &laneMeter{status: LaneStatus{Partition: partition}}
+	d.lanes[partition] = m
+	return m
+}
+
+func (m *laneMeter) opened(last uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.status.Opened++
+	m.status.Number = last
+}
+
+func (m *laneMeter) failed(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.status.Err = err
+	if errors.Is(err, ErrFenced) {
+		m.status.Fenced++
+	}
+}
+
+func (m *laneMeter) wrote(n int, last uint64, took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := &m.status
+	s.Number, s.Err = last, nil
+	s.Elements += uint64(n)
+	s.Writes++
+	s.Writing += took
 }

@@ -175,6 +175,21 @@ func (d *door) Read(_ int, op int32, partition int, number uint64) {
 	}
 }
 
+// Given has the owner of a partition look how much it has given.
+func (d *door) Given(ctx context.Context, op int32, partition int) (n uint64, owned bool, err error) {
+	if partition < 0 || partition >= len(d.partitions) {
+		return 0, false, nil
+	}
+	err = d.between(ctx, partition, func(s *engine.Location) {
+		for _, out := range s.OutputsInOrder {
+			if out.Operator().Index == op {
+				n, owned = out.Figures().Given, true
+			}
+		}
+	})
+	return n, owned, err
+}
+
 // tellReads makes what was read part of the history.
 func (d *door) tellReads(ctx context.Context) {
 	for p, way := range d.partitions {

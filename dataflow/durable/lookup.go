@@ -135,10 +135,3 @@ func (a *App[P]) VisitState(ctx context.Context, key any, state reflect.Type, do
 	}
 	return found, err
 }
-
-// Owns reports whether this process owns a partition, by its number over all locations: whether the elements that the partition
-// gives to outputs come to this process. It may know of a change a moment later.
-func (a *App[P]) Owns(partition int) bool {
-	c := a.made()
-	return partition >= 0 && partition < len(c.door.partitions) && c.door.partitions[partition].isOwned()
-}

@@ -103,6 +103,9 @@ type Remote interface {
 	// wait.
 	Read(site int, op int32, source int, number uint64)
 
+	// Given returns how many elements a partition has given to an output. Owned is false if it is not in this process.
+	Given(ctx context.Context, op int32, partition int) (n uint64, owned bool, err error)
+
 	// Take asks for an entry that is there. It returns when it is known who has it: nil if
 	// the caller does, ErrTaken if somebody else does, or another error if nobody knows.
 	Take(ctx context.Context, site int, op int32, key []byte) error

@@ -84,6 +84,8 @@ func (m *mailbox) Take(_ context.Context, _ int, op int32, key []byte) error {
 	return nil
 }
 
+func (m *mailbox) Given(context.Context, int32, int) (uint64, bool, error) { return 0, false, nil }
+
 func (m *mailbox) Want(ctx context.Context, _ int, _ int32, _ []byte) (context.Context, func()) {
 	return ctx, func() {}
 }

@@ -273,7 +273,6 @@ type Run[T any] struct {
 	Elements  []T
 	Partition int
 	First     uint64 // number of the first one, counted from 1
-	Given     uint64 // how many the partition has given
 	Ack       func() // they were handled
 }
 
@@ -283,17 +282,16 @@ func (out *Output[T]) ReceiveRun(ctx context.Context, most int) (r Run[T], err e
 		x, _, err := out.next(ctx, true)
 		out.mu.Lock()
 		defer out.mu.Unlock()
-		n := out.gone + uint64(out.off)
-		return Run[T]{Elements: []T{x}, First: n, Given: n, Ack: func() {}}, err
+		return Run[T]{Elements: []T{x}, First: out.gone + uint64(out.off), Ack: func() {}}, err
 	}
 	out.mu.Lock()
 	err = out.ready(ctx, func() {
 		n := min(most, len(out.buf)-out.off)
-		r.First, r.Given, r.Ack = out.gone+uint64(out.off)+1, out.gone+uint64(len(out.buf)), func() {}
+		r.First, r.Ack = out.gone+uint64(out.off)+1, func() {}
 		if out.reading < len(out.marks) {
 			m := out.marks[out.reading]
 			n = min(n, m.left)
-			r.Partition, r.First, r.Given = m.source, m.number-uint64(m.left)+1, out.fed[m.source]
+			r.Partition, r.First = m.source, m.number-uint64(m.left)+1
 			r.Ack = out.acknowledging(out.popped(n, true))
 		}
 		r.Elements = append(r.Elements, out.buf[out.off:out.off+n]...)

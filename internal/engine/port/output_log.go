@@ -93,6 +93,17 @@ func (out *Output[T]) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) 
 	return true, nil
 }
 
+// GivenBy returns how many elements a partition has given. Owned is false if it is not in this process.
+func (out *Output[T]) GivenBy(ctx context.Context, partition int) (n uint64, owned bool, err error) {
+	if out.remote != nil {
+		return out.remote.Given(ctx, out.op.Index, partition)
+	}
+	if partition != 0 {
+		return 0, false, nil
+	}
+	return out.Figures().Given, true, nil
+}
+
 // Full implements [engine.Output].
 func (out *Output[T]) Full() bool { return len(out.buf) > out.bound }
 

@@ -1,0 +1,84 @@
+package connect
+
+import (
+	"context"
+	"sync"
+)
+
+// A queue is what one goroutine gives and another one takes, up to a bound.
+type queue[T any] struct {
+	most int
+	more chan struct{} // of capacity 1: there is something to take, or there never will be
+	room chan struct{} // of capacity 1: there may be room
+
+	mu     sync.Mutex
+	all    []queued[T]
+	size   int
+	closed bool
+}
+
+type queued[T any] struct {
+	x    T
+	size int
+}
+
+func newQueue[T any](most int) *queue[T] {
+	return &queue[T]{most: most, more: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+}
+
+// put adds something with a size. It waits while the queue has most or more, unless ctx ends: then it adds nothing.
+func (q *queue[T]) put(ctx context.Context, x T, size int) {
+	for {
+		q.mu.Lock()
+		if q.size < q.most {
+			q.all = append(q.all, queued[T]{x, size})
+			q.size += size
+			q.mu.Unlock()
+			signal(q.more)
+			return
+		}
+		q.mu.Unlock()
+		select {
+		case <-q.room:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// take waits for the next one. It returns false if nothing comes any longer.
+func (q *queue[T]) take() (x T, ok bool) {
+	for {
+		q.mu.Lock()
+		if len(q.all) > 0 {
+			first := q.all[0]
+			q.all[0] = queued[T]{}
+			q.all = q.all[1:]
+			q.size -= first.size
+			q.mu.Unlock()
+			signal(q.room)
+			return first.x, true
+		}
+		closed := q.closed
+		q.mu.Unlock()
+		if closed {
+			return x, false
+		}
+		<-q.more
+	}
+}
+
+// close says that nothing is put from now on.
+func (q *queue[T]) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	signal(q.more)
+}
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

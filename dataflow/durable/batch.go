@@ -59,8 +59,10 @@ func (d *door) groups(ctx context.Context, site int, rs []codec.Record) (all []*
 			return
 		}
 		g.records = make([][]byte, len(g.at))
+		var slab codec.Slab
 		for i, at := range g.at {
-			g.records[i] = d.encode(g.partition, rs[at])
+			dst := slab.Begin(rs[at].Size(), len(g.at)-i)
+			g.records[i] = slab.End(d.encode(dst, g.partition, rs[at]))
 		}
 	}
 	if !known { // the owners are asked at the same time
@@ -98,7 +100,7 @@ func (d *door) Send(ctx context.Context, site int, rs []codec.Record) (int, erro
 		if err := d.agree(ctx, p, rs[0].Op); err != nil {
 			return 0, err
 		}
-		if _, err := d.append(ctx, p, d.encode(p, rs[0])); err != nil {
+		if _, err := d.append(ctx, p, d.encode(nil, p, rs[0])); err != nil {
 			return 0, err
 		}
 		return 1, nil

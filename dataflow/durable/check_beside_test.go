@@ -42,7 +42,7 @@ func TestCheckBesideSteps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := log.Append(t.Context(), 0, app.core.originOf(0).record(h.Fence, putRecord(t, app, "waits"))); err != nil {
+		if _, err := log.Append(t.Context(), 0, app.core.originOf(0).record(nil, h.Fence, putRecord(t, app, "waits"))); err != nil {
 			t.Fatal(err)
 		}
 		looks := 0

@@ -278,7 +278,7 @@ func (w *copyWriter) write(ctx context.Context, x *excerpt) (err error) {
 func (w *copyWriter) message(ctx context.Context, was, floor uint64, records [][]byte) error {
 	m := journal.Message{Records: make([][]byte, len(records))}
 	for i, r := range records {
-		m.Records[i] = w.of.record(w.fences.of(floor), r)
+		m.Records[i] = w.of.record(nil, w.fences.of(floor), r)
 	}
 	var err error
 	m.Position, err = w.log.Append(ctx, w.partition, m.Records...)

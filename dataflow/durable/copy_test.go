@@ -230,7 +230,7 @@ func TestCopyRefusesOthers(t *testing.T) {
 	if _, err := app.Backup(t.Context(), &reopened{to}); err != nil {
 		t.Fatal(err)
 	}
-	late := app.core.originOf(0).record(0, putRecord(t, app, "late"))
+	late := app.core.originOf(0).record(nil, 0, putRecord(t, app, "late"))
 	stop(t, app)
 	app = start(t, to.Reopen(), keptProcess, Options{})
 	await(t, app.Ports.out, "before", "got v")

@@ -70,10 +70,10 @@ func newDoor(c *core) *door {
 	return d
 }
 
-// encode returns a record for a partition, of the operator with an index. It says the number
+// encode appends a record for a partition, of the operator with an index. It says the number
 // that the history knows the operator by, or its identity while this process does not know the
 // number: of a partition that another process owns, it asks for that.
-func (d *door) encode(p int, r codec.Record) []byte {
+func (d *door) encode(dst []byte, p int, r codec.Record) []byte {
 	way := d.partitions[p]
 	numbers, op := way.numbers.Load(), r.Op
 	if numbers == nil && d.peers != nil && way.learning.CompareAndSwap(false, true) {
@@ -87,13 +87,13 @@ func (d *door) encode(p int, r codec.Record) []byte {
 	if numbers != nil {
 		if number, ok := numbers.Number(op); ok {
 			r.Op = number
-			return r.Encode(nil)
+			return r.Encode(dst)
 		}
 	}
 	site, _ := d.layout.place(p)
 	sender := d.senders[site][op]
 	r.Name = sender.Sent()
-	return r.Encode(nil)
+	return r.Encode(dst)
 }
 
 // agree returns an error if what this program sends to an operator is not what the history takes.
@@ -196,7 +196,7 @@ func (d *door) tellReads(ctx context.Context) {
 		way.mu.Lock()
 		var records [][]byte
 		for op, number := range way.reads {
-			records = append(records, d.encode(p, logdriven.ReadRecord(op, number)))
+			records = append(records, d.encode(nil, p, logdriven.ReadRecord(op, number)))
 		}
 		was := maps.Clone(way.reads)
 		clear(way.reads)

@@ -42,7 +42,7 @@ func formats(t testing.TB) map[string][]byte {
 	return map[string][]byte{
 		"record": record.Encode(nil), "record of a named operator": named.Encode(nil), "step of a changed program": changed.encode(here), "step of a new version": newer.encode(here),
 		"record of what was read": read.Encode(nil), "record of what was taken": taken.Encode(nil),
-		"frame of a record": here.record(300, []byte("record")),
+		"frame of a record": here.record(nil, 300, []byte("record")),
 		"first step":        first.encode(here), "step": later.encode(here), "snapshot": pictured.encode(here),
 		"outputs of a quorum": outputs, "state of a quorum": state,
 	}

@@ -37,9 +37,11 @@ func (c *core) originOf(partition int) origin {
 }
 
 func (o origin) checksum(data []byte) uint32 {
-	var p [8]byte
-	binary.LittleEndian.PutUint64(p[:], uint64(o.partition))
-	return crc32.Update(crc32.Checksum(p[:], castagnoli), castagnoli, data)
+	sum := ^uint32(0)
+	for i := range 8 { // the partition; crc32.Update would allocate its eight bytes
+		sum = castagnoli[byte(sum)^byte(uint64(o.partition)>>(8*i))] ^ sum>>8
+	}
+	return crc32.Update(^sum, castagnoli, data)
 }
 
 // begin begins a frame of the given version.
@@ -75,14 +77,19 @@ func (o origin) open(what string, version byte, data []byte) ([]byte, error) {
 // recordVersion is the version of the frame of a record.
 const recordVersion = 1
 
-// record returns the frame of a record. The floor is the number of the latest step of the
+// record appends the frame of a record. The floor is the number of the latest step of the
 // partition that is known to be committed when the record is sent: a history whose steps end
 // before it is older than its records.
-func (o origin) record(floor uint64, record []byte) []byte {
-	dst := o.begin(make([]byte, 0, frameSize+binary.MaxVarintLen64+len(record)), recordVersion)
-	dst = binary.AppendUvarint(dst, floor)
-	return o.seal(append(dst, record...))
+func (o origin) record(dst []byte, floor uint64, record []byte) []byte {
+	at := len(dst)
+	dst = binary.AppendUvarint(o.begin(dst, recordVersion), floor)
+	dst = append(dst, record...)
+	o.seal(dst[at:])
+	return dst
 }
+
+// framed is how many bytes the frame of a record has beside the record, at most.
+const framed = frameSize + binary.MaxVarintLen64
 
 // append makes records durable that nothing holds back.
 func (c *core) append(ctx context.Context, p int, records ...[]byte) (position uint64, err error) {
@@ -108,11 +115,17 @@ func (c *core) counted(ctx context.Context, p int, heldBack bool, write func(con
 func (c *core) write(ctx context.Context, p int, records ...[]byte) (position uint64, err error) {
 	way, of := c.door.partitions[p], c.originOf(p)
 	floor := way.floor.Load()
-	framed := make([][]byte, len(records))
-	for i, r := range records {
-		framed[i] = of.record(floor, r)
+	size := 0
+	for _, r := range records {
+		size += framed + len(r)
 	}
-	position, err = c.log.Append(ctx, p, framed...)
+	frames, all := make([]byte, 0, size), make([][]byte, len(records))
+	for i, r := range records {
+		at := len(frames)
+		frames = of.record(frames, floor, r)
+		all[i] = frames[at:len(frames):len(frames)]
+	}
+	position, err = c.log.Append(ctx, p, all...)
 	for {
 		known := way.acknowledged.Load()
 		if position <= known || way.acknowledged.CompareAndSwap(known, position) {

@@ -136,15 +136,19 @@ func TestRottenLog(t *testing.T) {
 			return message(taken, func(m *journal.Message) { flip(m.Records[0], .9) })
 		}, want: "checksum"},
 		"a record that a step took is another one": {lost: [2]int{1, 0}, messages: func(taken, _ int) func([]journal.Message) []journal.Message {
-			return message(taken, func(m *journal.Message) { m.Records[0] = origin{history: historyOf(m)}.record(0, []byte("another")) })
+			return message(taken, func(m *journal.Message) {
+				m.Records[0] = origin{history: historyOf(m)}.record(nil, 0, []byte("another"))
+			})
 		}, want: "records"},
 		"records of another history": {lost: [2]int{9, 3}, messages: func(_, _ int) func([]journal.Message) []journal.Message {
 			return message(-1, func(m *journal.Message) {
-				m.Records[0] = origin{history: [4]byte{9, 9, 9, 9}}.record(0, []byte("another"))
+				m.Records[0] = origin{history: [4]byte{9, 9, 9, 9}}.record(nil, 0, []byte("another"))
 			})
 		}, want: "another history"},
 		"records of another partition": {lost: [2]int{9, 3}, messages: func(_, _ int) func([]journal.Message) []journal.Message {
-			return message(-1, func(m *journal.Message) { m.Records[0] = origin{historyOf(m), 7}.record(0, m.Records[0][frameSize+1:]) })
+			return message(-1, func(m *journal.Message) {
+				m.Records[0] = origin{historyOf(m), 7}.record(nil, 0, m.Records[0][frameSize+1:])
+			})
 		}, want: "checksum"},
 		"a message in the middle is gone": {lost: [2]int{1, 0}, steps: true, messages: func(taken, _ int) func([]journal.Message) []journal.Message {
 			return without(taken - 2)
@@ -203,7 +207,7 @@ func TestRottenLog(t *testing.T) {
 					end := taken
 					for n := range waiting {
 						r := putRecord(t, app, fmt.Sprint("w", n))
-						at, err := log.Append(t.Context(), 0, of.record(h.Fence, r))
+						at, err := log.Append(t.Context(), 0, of.record(nil, h.Fence, r))
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -306,7 +310,7 @@ func TestRecordsWentBack(t *testing.T) {
 		bad := rotten{Memory: log.Reopen(), messages: func(ms []journal.Message) []journal.Message {
 			for i := range ms {
 				if ms[i].Position == taken { // what was lost here was replaced by what a client sent since
-					ms[i].Records = [][]byte{of.record(0, putRecord(t, app, "another"))}
+					ms[i].Records = [][]byte{of.record(nil, 0, putRecord(t, app, "another"))}
 				}
 			}
 			return ms

@@ -66,7 +66,7 @@ func TestQuarantine(t *testing.T) {
 							}
 							r := codec.Record{Key: encoded(t, key), Value: encoded(t, x*1000+k)} // of the first operator
 							p := app.core.layout.of(0, r.Key)
-							together[p] = append(together[p], app.core.door.encode(p, r))
+							together[p] = append(together[p], app.core.door.encode(nil, p, r))
 						}
 					}
 					for p, records := range together {
@@ -159,7 +159,7 @@ func TestTwoBadRecords(t *testing.T) {
 				key = fmt.Sprint("bad ", -x)
 			}
 			r := codec.Record{Key: encoded(t, key), Value: encoded(t, x)} // of the first operator
-			together = append(together, app.core.door.encode(0, r))
+			together = append(together, app.core.door.encode(nil, 0, r))
 		}
 		if _, err := app.core.append(t.Context(), 0, together...); err != nil {
 			t.Fatal(err)
@@ -213,7 +213,7 @@ func TestUnreadableRecord(t *testing.T) {
 		app := start(t, log, keptProcess, Options{})
 		of := app.core.originOf(0)
 		for _, r := range [][]byte{{}, {1}, {0, 200, 1, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 1, 0xff, 0xff}, {99, 0, 0, 0, 0, 0}} {
-			if _, err := log.Append(t.Context(), 0, of.record(0, r)); err != nil {
+			if _, err := log.Append(t.Context(), 0, of.record(nil, 0, r)); err != nil {
 				t.Fatal(err)
 			}
 		}

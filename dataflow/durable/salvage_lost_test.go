@@ -60,7 +60,7 @@ func TestSalvageReplaced(t *testing.T) {
 		put(t, app, 0, 3)
 		taken := app.core.door.partitions[0].takenUpTo()
 		stop(t, app)
-		another := app.core.originOf(0).record(0, putRecord(t, app, "another"))
+		another := app.core.originOf(0).record(nil, 0, putRecord(t, app, "another"))
 		bad := rotten{Memory: log.Reopen(), messages: func(ms []journal.Message) []journal.Message {
 			for i := range ms {
 				if ms[i].Position == taken {

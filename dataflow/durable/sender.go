@@ -110,7 +110,7 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 			if m.All && b.last == m.Link { // the receiver sees nothing between the two
 				b.records = b.records[:len(b.records)-1]
 			}
-			b.records = append(b.records, s.door.encode(to, r))
+			b.records = append(b.records, s.door.encode(nil, to, r))
 			if b.last = -1; m.All {
 				b.last = m.Link
 			}

@@ -56,12 +56,10 @@ func AppendFrom[T any](dst []byte, c Codec, p *T) ([]byte, error) {
 	at := len(dst)
 	dst = append(dst, 0)
 	var err error
-	if by, ok := c.(PointerCodec); IsView[T]() {
+	if IsView[T]() {
 		dst, err = appendView(dst, c, PartsOf(p))
-	} else if ok {
-		dst, err = by.AppendPointed(dst, p)
 	} else {
-		dst, err = c.Append(dst, *p)
+		dst, err = AppendPointed(dst, c, p)
 	}
 	if err != nil {
 		return dst[:at], fmt.Errorf("dataflow: encoding a %T: %w", *p, err)

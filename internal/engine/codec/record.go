@@ -90,8 +90,18 @@ func (r *Record) Encode(dst []byte) []byte {
 	return append(dst, r.Value...)
 }
 
+// Size returns about how many bytes Encode appends.
+func (r *Record) Size() int {
+	const fields = 1 + 5*binary.MaxVarintLen32 // where they are small numbers
+	return fields + len(r.Name) + len(r.Source) + len(r.Key) + len(r.Value)
+}
+
 // DecodeRecord is the inverse of [Record.Encode]. The record shares data's memory.
-func DecodeRecord(data []byte) (r Record, err error) {
+func DecodeRecord(data []byte) (Record, error) { return DecodeRecordBehind(data, "") }
+
+// DecodeRecordBehind is [DecodeRecord] of one behind another one, which had a source: many come from the same one, which is not copied
+// again.
+func DecodeRecordBehind(data []byte, source string) (r Record, err error) {
 	d := Decoder{Data: data}
 	r.Kind = d.Byte()
 	minor := r.Kind&hasMinor != 0
@@ -103,7 +113,10 @@ func DecodeRecord(data []byte) (r Record, err error) {
 		r.Op = int32(d.Uint())
 	}
 	r.Nonce = d.Uint()
-	r.Source = string(d.Bytes())
+	if b := d.Bytes(); string(b) != source {
+		source = string(b)
+	}
+	r.Source = source
 	r.Number = d.Uint()
 	if minor {
 		r.Minor = d.Uint()

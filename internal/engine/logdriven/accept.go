@@ -9,29 +9,29 @@ import (
 // accept lets one record wait for the step, or behind one of its key that was quarantined. If
 // it returns an error, nothing was changed.
 func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64, err error) {
-	r, err := l.decode(data)
-	if err != nil {
+	r := &l.record
+	if *r, err = l.decode(data); err != nil {
 		return false, 0, 0, err
 	}
 	if r.Kind == codec.KindRetry || r.Kind == codec.KindDrop {
-		ok, letter = l.release(&r, now)
+		ok, letter = l.release(r, now)
 		return ok, letter, r.Nonce, nil
 	}
 	if gone, discards := l.numbers.gone(r.Op); gone && (discards || r.Kind == codec.KindRead || r.Kind == codec.KindTaken) {
 		return false, 0, r.Nonce, nil
 	}
-	take, err := l.recipient(&r, now)
+	take, err := l.recipient(r, now)
 	if err != nil {
 		return false, 0, 0, err
 	}
 	if r.Kind == codec.KindRung {
-		if held, err := l.read(take, &r); !held || err != nil {
+		if held, err := l.read(take, r); !held || err != nil {
 			return false, 0, 0, err
 		}
 		l.apart = "a timer was quarantined"
 	}
 	if r.Kind == codec.KindFailed || r.Kind == codec.KindRung {
-		return true, 0, 0, l.quarantine.failed(&r, data, now, l.operator(r.Op))
+		return true, 0, 0, l.quarantine.failed(r, data, now, l.operator(r.Op))
 	}
 	if r.Source != "" { // a source counts its records: one that came before is a repeat
 		if last := l.sources.last(r.Source); !r.Seen().After(last) {
@@ -39,13 +39,13 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 			return last.After(r.Seen()) || !last.Refused, 0, r.Nonce, nil
 		}
 	}
-	if letter, err = l.quarantine.behind(&r, data); letter != 0 || err != nil {
+	if letter, err = l.quarantine.behind(r, data); letter != 0 || err != nil {
 		ok = true
-	} else if ok, err = l.read(take, &r); err != nil {
+	} else if ok, err = l.read(take, r); err != nil {
 		return false, 0, 0, err
 	}
 	if ok && r.Kind == codec.KindAnswer && letter == 0 {
-		l.quarantine.callAnswered(&r)
+		l.quarantine.callAnswered(r)
 	}
 	if r.Source != "" {
 		last := r.Seen()
@@ -57,11 +57,27 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 
 // decode reads a record, whose operator has a number then and no name.
 func (l *Executor) decode(data []byte) (codec.Record, error) {
-	r, err := codec.DecodeRecord(data)
-	if err == nil {
-		l.numbers.resolve(&r)
+	last := &l.sender
+	r, err := codec.DecodeRecordBehind(data, last.sent)
+	if err != nil {
+		return r, err
 	}
-	return r, err
+	if r.Source == "" || r.Name != "" || r.Source != last.sent || r.Op != last.op {
+		*last = sender{sent: r.Source, op: r.Op}
+		if l.numbers.resolve(&r); r.Name != "" {
+			last.sent = "" // its number may change
+		}
+		last.source = r.Source
+	}
+	r.Source = last.source
+	return r, nil
+}
+
+// A sender is the source of the record that was decoded last: as it was sent, to an operator with a number, and as [Numbers] resolved it.
+type sender struct {
+	sent   string
+	op     int32
+	source string
 }
 
 // operator describes the operator with a number for people.
@@ -84,16 +100,22 @@ func (l *Executor) recipient(r *codec.Record, now int64) (func(*codec.Record, co
 	if !ok || op < 0 || int(op) >= len(s.Ops) {
 		return nil, fmt.Errorf("%w: it is for %s, which the program does not have", codec.ErrRecord, l.numbers.name(r))
 	}
-	if r.Kind == codec.KindRung {
+	switch {
+	case r.Kind == codec.KindRung:
 		if t := s.HeldTimer(op); t != nil {
 			return hold(t, now), nil
 		}
-	} else if r.Kind == codec.KindRead || r.Kind == codec.KindTaken {
+	case r.Kind == codec.KindRead || r.Kind == codec.KindTaken:
 		if out, err := s.Output(op); err == nil {
 			return out.Acknowledge, nil
 		}
-	} else if in := s.Input(op); in != nil {
-		return in.Accept, nil
+	case l.input.op == op && l.input.accept != nil:
+		return l.input.accept, nil
+	default:
+		if in := s.Input(op); in != nil {
+			l.input.op, l.input.accept = op, in.Accept // which is an allocation
+			return l.input.accept, nil
+		}
 	}
 	return nil, fmt.Errorf("%w: %s takes none of kind %d", codec.ErrRecord, s.Ops[op], r.Kind)
 }

@@ -73,6 +73,12 @@ type Executor struct {
 	numbers *Numbers
 	of      func(op int32) codec.Codec // see Use
 	part    []byte                     // what one output gives
+	record  codec.Record               // that is accepted
+	sender  sender                     // of the record before
+	input   struct {                   // that the record before was for
+		op     int32 // index
+		accept func(*codec.Record, codec.Codec) (bool, error)
+	}
 
 	adopts  bool // the step that is made now keeps what adopted says
 	adopted []byte

@@ -241,12 +241,13 @@ func (in *Input[T]) Accept(r *codec.Record, c codec.Codec) (bool, error) {
 // records encodes elements as records of the history.
 func (in *Input[T]) records(xs []T) ([]codec.Record, error) {
 	rs := make([]codec.Record, len(xs))
-	for i, x := range xs {
-		value, err := in.Loc.Graph.Settings.Codec.Append(nil, x)
+	var values codec.Slab
+	for i := range xs {
+		value, err := codec.AppendPointed(values.Begin(sizeOf(rs, i), len(xs)-i), in.Loc.Graph.Settings.Codec, &xs[i])
 		if err != nil {
-			return nil, fmt.Errorf("dataflow: encoding a %T for %s: %w", x, in.Op, err)
+			return nil, fmt.Errorf("dataflow: encoding a %T for %s: %w", xs[i], in.Op, err)
 		}
-		rs[i] = codec.Record{Op: in.Op.Index, Value: value}
+		rs[i] = codec.Record{Op: in.Op.Index, Value: values.End(value)}
 	}
 	return rs, nil
 }

@@ -227,6 +227,7 @@ func (in *KeyedInput[K, V]) stepTaken(n int) bool {
 func (in *KeyedInput[K, V]) records(ks []K, vs []V) ([]codec.Record, error) {
 	c := in.Loc.Graph.Settings.Codec
 	rs := make([]codec.Record, len(ks))
+	var values codec.Slab
 	for i, k := range ks {
 		var key []byte
 		var err error
@@ -235,13 +236,21 @@ func (in *KeyedInput[K, V]) records(ks []K, vs []V) ([]codec.Record, error) {
 		} else if key, err = c.Append(nil, k); err != nil {
 			return nil, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, in.Op, err)
 		}
-		value, err := c.Append(nil, vs[i])
+		value, err := codec.AppendPointed(values.Begin(sizeOf(rs, i), len(ks)-i), c, &vs[i])
 		if err != nil {
 			return nil, fmt.Errorf("dataflow: encoding a %T of key %v for %s: %w", vs[i], k, in.Op, err)
 		}
-		rs[i] = codec.Record{Op: in.Op.Index, Key: key, Value: value}
+		rs[i] = codec.Record{Op: in.Op.Index, Key: key, Value: values.End(value)}
 	}
 	return rs, nil
+}
+
+// sizeOf returns how large the value of number i is, as far as that of the one before tells.
+func sizeOf(rs []codec.Record, i int) int {
+	if i == 0 {
+		return 16
+	}
+	return len(rs[i-1].Value) + 8
 }
 
 // sendRemote makes entries records of the history.

@@ -15,23 +15,24 @@ import (
 // A KeyedInput is an input of keyed data.
 type KeyedInput[K comparable, V any] struct {
 	engine.InputBase
-	node   *engine.KeyedNode[K, V]
-	once   bool                      // a key may come once only
-	seen   *keyed.Table[K, struct{}] // keys accepted so far, if one may come once only; guarded by mu
-	counts state.Keys[K]             // has them instead of seen, if not nil; guarded by mu
-	hash   *keyed.Hasher[K]
-	place  func(K) string       // what a key is placed by, or nil; see engine.AffinityOf
-	check  func(K) error        // says why a value cannot be a key; nil if all can
-	hashed bool                 // records come with their hash
-	buf    engine.Columns[K, V] // accepted; guarded by mu
-	_      token.CacheLinePad
-	taken  engine.Columns[K, V] // held by the token, as all below
-	off    int                  // taken[:off] has been pushed
-	batch  engine.Batch[K, V]
-	lanes  map[K]keyLane   // of a simulated location: one for each key
-	turns  turns[K]        // sends begun, by key, in builds for the race detector; see turn.go
-	next   numbers[K]      // of the numbered sends
-	by     numbers[string] // of those that name their sender
+	node    *engine.KeyedNode[K, V]
+	once    bool                      // a key may come once only
+	seen    *keyed.Table[K, struct{}] // keys accepted so far, if one may come once only; guarded by mu
+	counts  state.Keys[K]             // has them instead of seen, if not nil; guarded by mu
+	hash    *keyed.Hasher[K]
+	place   func(K) string       // what a key is placed by, or nil; see engine.AffinityOf
+	check   func(K) error        // says why a value cannot be a key; nil if all can
+	hashed  bool                 // records come with their hash
+	buf     engine.Columns[K, V] // accepted; guarded by mu
+	decoded decoded[K, V]        // an entry of a record, while it is accepted
+	_       token.CacheLinePad
+	taken   engine.Columns[K, V] // held by the token, as all below
+	off     int                  // taken[:off] has been pushed
+	batch   engine.Batch[K, V]
+	lanes   map[K]keyLane   // of a simulated location: one for each key
+	turns   turns[K]        // sends begun, by key, in builds for the race detector; see turn.go
+	next    numbers[K]      // of the numbered sends
+	by      numbers[string] // of those that name their sender
 
 	unordered *recordLanes  // of an input without order, else nil
 	bars      func(*V) bool // of a record that those behind it do not overtake; nil if there is none
@@ -325,17 +326,18 @@ func (in *KeyedInput[K, V]) stepOne(k K, v V, h uint64) bool {
 // Accept lets an entry of the history wait. Of a key that may come only once, the
 // first record of the history counts.
 func (in *KeyedInput[K, V]) Accept(r *codec.Record, c codec.Codec) (bool, error) {
-	var k K
-	var v V
 	if r.Kind == codec.KindHas {
 		return in.answerHas(r, c)
 	}
 	if r.Kind != codec.KindValue {
 		return false, fmt.Errorf("%w: it is of kind %d, for %s", codec.ErrRecord, r.Kind, in.Op)
 	}
-	if err := decodeEntry(r, c, &k, &v); err != nil {
+	e := &in.decoded
+	defer func() { *e = decoded[K, V]{} }() // also where decoding panics
+	if err := decodeEntry(r, c, &e.k, &e.v); err != nil {
 		return false, fmt.Errorf("%w for %s", err, in.Op)
 	}
+	k, v := e.k, e.v
 	h := in.hashOf(k)
 	if err := in.countable(k); err != nil {
 		return false, err
@@ -346,6 +348,12 @@ func (in *KeyedInput[K, V]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 	in.buf.Append(in.hashed, k, v, h)
 	in.Accepted(in, 1)
 	return true, nil
+}
+
+// A decoded entry is where a codec puts one: a pointer to it goes through an interface, so that each would be allocated.
+type decoded[K comparable, V any] struct {
+	k K
+	v V
 }
 
 // countable says why a key of the history cannot be counted, as the program is now, or nil.

@@ -286,7 +286,8 @@ func numberedAs(at Numbering) func(i int, r *codec.Record) {
 
 // numberedBy returns a function that says of which number of a sender a record is.
 func numberedBy(sender string, at Numbering) func(i int, r *codec.Record) {
-	return func(i int, r *codec.Record) { r.Source = codec.NamedSource + sender; at.number(i, r) }
+	source := codec.NamedSource + sender
+	return func(i int, r *codec.Record) { r.Source = source; at.number(i, r) }
 }
 
 func (at Numbering) number(i int, r *codec.Record) {

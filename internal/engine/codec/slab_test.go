@@ -1,0 +1,40 @@
+package codec_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/millrace/millrace/internal/engine/codec"
+)
+
+// Encodings of a slab are those that were appended, whatever was expected, and appending to one changes no other one.
+func TestSlab(t *testing.T) {
+	for _, expected := range []int{0, 1, 16, 300, 1 << 20} {
+		var slab codec.Slab
+		var all, want [][]byte
+		for i := range 300 {
+			b := bytes.Repeat([]byte{byte(i)}, i*i%700)
+			all = append(all, slab.End(append(slab.Begin(expected, 300-i), b...)))
+			want = append(want, b)
+			_ = append(all[i], 0xff)
+		}
+		for i := range all {
+			if !bytes.Equal(all[i], want[i]) {
+				t.Fatalf("where %d bytes are expected, encoding %d is %x, want %x", expected, i, all[i], want[i])
+			}
+		}
+	}
+}
+
+// Records of the same size need one allocation in all.
+func TestSlabAllocates(t *testing.T) {
+	record := make([]byte, 100)
+	if n := testing.AllocsPerRun(10, func() {
+		var slab codec.Slab
+		for i := range 100 {
+			slab.End(append(slab.Begin(len(record), 100-i), record...))
+		}
+	}); n > 1 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -37,7 +37,10 @@ type op struct {
 }
 
 // bytes returns about how much an op adds to a batch.
-func (o *op) bytes() int { return o.packed + len(o.parcel.data) + 64 }
+func (o *op) bytes() int {
+	size := o.packed + len(o.parcel.data)
+	return size + 64*(1+size/partSize)
+}
 
 // makesRoom reports whether an op is allowed while the disk is full.
 func (o *op) makesRoom() bool { return o.purge != purge{} }

@@ -58,18 +58,17 @@ func addRecords(g *group, o *op) {
 
 // write adds a message to the batch when it has all its records.
 func (m *message) write(g *group) {
-	packed := make([]byte, 0, m.packed)
+	start := m.tally.size()
+	value := m.tally.append(make([]byte, 0, start+m.packed))
 	for _, records := range m.parts {
 		for _, r := range records {
-			packed = binary.AppendUvarint(packed, uint64(len(r)))
-			packed = append(packed, r...)
+			value = binary.AppendUvarint(value, uint64(len(r)))
+			value = append(value, r...)
 		}
 	}
-	g.set(kindRecords, m.p.number, m.position, m.tally.size()+len(packed), func(b []byte) []byte {
-		return append(m.tally.append(b), packed...)
-	})
+	setBytes(g.batch, key(kindRecords, m.p.number, m.position), value)
 	if m.p.readAhead.Load() > 0 {
-		m.p.fresh = append(m.p.fresh, written{m.tally.before, m.position, packed})
+		m.p.fresh = append(m.p.fresh, written{m.tally.before, m.position, value[start:]})
 	}
 }
 

@@ -351,18 +351,22 @@ func (g *group) set(k kind, partition int, number uint64, size int, fill func([]
 }
 
 func set(batch *pebble.Batch, key []byte, size int, fill func([]byte) []byte) {
-	more := max(size-1, 0) / partSize
-	if more == 0 {
-		setPart(batch, key, 1+size, func(b []byte) []byte { return fill(append(b, 0)) })
+	if size > partSize {
+		setBytes(batch, key, fill(make([]byte, 0, size)))
 		return
 	}
-	body := fill(make([]byte, 0, size))
-	head := varintSize(uint64(more)) + partSize
-	setPart(batch, key, head, func(b []byte) []byte {
-		return append(binary.AppendUvarint(b, uint64(more)), body[:partSize]...)
+	setPart(batch, key, 1+size, func(b []byte) []byte { return fill(append(b, 0)) })
+}
+
+// setBytes is set of a value that is there.
+func setBytes(batch *pebble.Batch, key, value []byte) {
+	more := max(len(value)-1, 0) / partSize
+	first := value[:min(partSize, len(value))]
+	setPart(batch, key, varintSize(uint64(more))+len(first), func(b []byte) []byte {
+		return append(binary.AppendUvarint(b, uint64(more)), first...)
 	})
 	for i := 1; i <= more; i++ {
-		part := body[i*partSize : min((i+1)*partSize, size)]
+		part := value[i*partSize : min((i+1)*partSize, len(value))]
 		setPart(batch, binary.BigEndian.AppendUint32(bytes.Clone(key), uint32(i)), len(part), func(b []byte) []byte { return append(b, part...) })
 	}
 }

@@ -57,15 +57,16 @@ func (c *mails) Confirm(context.Context, dataflow.Position) error { return nil }
 func (c *mails) Close() error                                     { return nil }
 
 // A printer is a sink of a third party, which has what is written twice twice.
-type printer struct{}
+type printer struct{ printed chan bool }
 
-func (printer) Open(context.Context, connect.Lane) (connect.Writer[string, connect.Repeats], uint64, error) {
-	return printer{}, 0, nil
+func (p printer) Open(context.Context, connect.Lane) (connect.Writer[string, connect.Repeats], uint64, error) {
+	return p, 0, nil
 }
 
-func (printer) Write(_ context.Context, first uint64, lines []string) (connect.Repeats, error) {
+func (p printer) Write(_ context.Context, first uint64, lines []string) (connect.Repeats, error) {
 	for i, line := range lines {
 		fmt.Println(first+uint64(i), line)
+		p.printed <- true
 	}
 	return connect.Repeats{}, nil
 }
@@ -84,12 +85,12 @@ func Example() {
 	out := dataflow.Output(dataflow.Map(mails, func(mail string) string { return "read: " + mail }), "out")
 	app, _ := dataflow.Start(ctx, flow)
 
+	p := printer{make(chan bool)}
 	pumps, _ := connect.Attach(ctx, app, connect.Whole(mailbox{dir}), in, connect.Options{})
-	drains := connect.Drain(ctx, app, out, printer{}, connect.DrainOptions{Flow: "mail", Output: "out"})
+	drains := connect.Drain(ctx, app, out, p, connect.DrainOptions{Flow: "mail", Output: "out"})
 
-	for ended := false; !ended; { // which a service does not wait for
-		s := pumps.Status()
-		ended = len(s) == 1 && s[0].Ended
+	for range 2 { // a service waits for a signal instead
+		<-p.printed
 	}
 	pumps.Stop(ctx)
 	app.Stop(ctx)

@@ -9,7 +9,7 @@ import (
 )
 
 // shown are the packages whose every function has an example.
-var shown = []string{"dataflow", "keyedstream", "keyedsingleton", "singleton", "optional", "slice", "dataflow/serve", "dataflow/window"}
+var shown = []string{"dataflow", "keyedstream", "keyedsingleton", "singleton", "optional", "slice", "dataflow/serve", "dataflow/window", "dataflow/connect", "dataflow/connect/file"}
 
 // TestPackageDocs wants one package comment in each package.
 func TestPackageDocs(t *testing.T) {

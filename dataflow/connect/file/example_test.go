@@ -1,0 +1,87 @@
+package file_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect"
+	"github.com/millrace/millrace/dataflow/connect/file"
+)
+
+type shop struct{ dataflow.Process }
+
+// put writes a file of a folder that is there for one example.
+func put(name, text string) (path string) {
+	dir, _ := os.MkdirTemp("", "file")
+	path = filepath.Join(dir, name)
+	os.WriteFile(path, []byte(text), 0o600)
+	return path
+}
+
+// read prints n elements that a flow reads from a source.
+func read[V any](r connect.Reader[struct{}, V], n int) {
+	ctx := context.Background()
+	flow := dataflow.New()
+	in, elements := connect.WholeInput[V](dataflow.At[shop](flow), "elements")
+	out := dataflow.Output(elements, "out")
+	app, _ := dataflow.Start(ctx, flow)
+	pumps, _ := connect.Attach(ctx, app, connect.Whole(r), in, connect.Options{})
+	for range n {
+		x, _ := out.Next(ctx)
+		fmt.Printf("%+v\n", x)
+	}
+	pumps.Stop(ctx)
+	app.Stop(ctx)
+}
+
+type line struct {
+	Item   string `json:"item"`
+	Pieces int    `json:"pieces"`
+}
+
+// The lines of a log, as they are.
+func ExampleLines() {
+	path := put("app.log", "started\nstopped\n")
+	defer os.RemoveAll(filepath.Dir(path))
+	read(file.Lines(path, file.Options{}), 2)
+	// Output:
+	// started
+	// stopped
+}
+
+// Each line is an order.
+func ExampleJSON() {
+	path := put("orders.jsonl", `{"item": "bread", "pieces": 2}
+{"item": "milk", "pieces": 1}
+`)
+	defer os.RemoveAll(filepath.Dir(path))
+	read(file.JSON[line](path, file.Options{}), 2)
+	// Output:
+	// {Item:bread Pieces:2}
+	// {Item:milk Pieces:1}
+}
+
+// The header names the columns, in whatever order they are.
+func ExampleCSV() {
+	path := put("orders.csv", "pieces,item\n2,bread\n1,\"milk, fresh\"\n")
+	defer os.RemoveAll(filepath.Dir(path))
+	read(file.CSV(path, func(r file.Row) (line, error) {
+		item, err := r.Field("item")
+		if err != nil {
+			return line{}, err
+		}
+		pieces, err := r.Field("pieces")
+		if err != nil {
+			return line{}, err
+		}
+		n, err := strconv.Atoi(pieces)
+		return line{item, n}, err
+	}, file.Options{}), 2)
+	// Output:
+	// {Item:bread Pieces:2}
+	// {Item:milk, fresh Pieces:1}
+}

@@ -94,17 +94,18 @@ func SubscriptionsOf(ctx context.Context, app dataflow.Remembering, groupID stri
 	if _, err := dataflow.StateOf(ctx, app, ThreadID(groupID), func(t *thread) { ids = t.all() }); err != nil {
 		return nil, err
 	}
+	keys := make([]CallKey, len(ids))
+	for i, id := range ids {
+		keys[i] = CallKey{GroupID: groupID, ID: id}
+	}
 	var open []Events
-	for _, id := range ids {
-		key := CallKey{GroupID: groupID, ID: id}
-		_, err := dataflow.StateOf(ctx, app, key, func(s *callState) {
-			if s.Heard != nil && s.subscribed() {
-				open = append(open, s.Heard.events(key))
-			}
-		})
-		if err != nil {
-			return nil, err
+	err := dataflow.StatesOf(ctx, app, keys, func(i int, s *callState) {
+		if s.Heard != nil && s.subscribed() {
+			open = append(open, s.Heard.events(keys[i]))
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	return open, nil
 }

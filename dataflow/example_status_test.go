@@ -163,6 +163,32 @@ func ExampleEachState() {
 	// <nil>
 }
 
+// StatesOf reads the states of several keys at one moment.
+func ExampleStatesOf() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	in, payments := keyedstream.Input[string, int](dataflow.At[Station](flow), "payments")
+	keyedstream.Fold(payments, func() balance { return balance{} }, func(b *balance, cents int) {
+		b.cents += cents
+		b.payments++
+	})
+
+	app, err := dataflow.Start(ctx, flow)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	in.Send(ctx, "ada", 400)
+	in.Send(ctx, "bob", 250)
+	names, cents := []string{"ada", "bob", "eve"}, make([]int, 3)
+	err = dataflow.StatesOf(ctx, app, names, func(i int, b *balance) { cents[i] = b.cents })
+	fmt.Println(cents, err)
+	fmt.Println(app.Stop(ctx))
+	// Output:
+	// [400 250 0] <nil>
+	// <nil>
+}
+
 // StateOf reads the state of one key.
 func ExampleStateOf() {
 	ctx := context.Background()

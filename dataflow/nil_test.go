@@ -48,6 +48,7 @@ func TestNilFunctions(t *testing.T) {
 		"dataflow.Local build":                 func() { dataflow.Local(nil) },
 		"dataflow.EachState do":                func() { dataflow.EachState[int, int](t.Context(), nil, dataflow.StatePlace{}, 1, nil) },
 		"dataflow.StateOf do":                  func() { dataflow.StateOf[int, int](t.Context(), nil, 1, nil) },
+		"dataflow.StatesOf do":                 func() { dataflow.StatesOf[int, int](t.Context(), nil, []int{1}, nil) },
 		"dataflow.Map f":                       func() { dataflow.Map[int, int](s, nil) },
 		"dataflow.MapRef f":                    func() { dataflow.MapRef[int, int](s, nil) },
 		"dataflow.Filter keep":                 func() { dataflow.Filter(s, nil) },

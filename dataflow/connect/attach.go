@@ -164,6 +164,7 @@ type attached[K comparable, V any] struct {
 
 // A pumped split is one that this process has heard of, with its pump if there is or was one.
 type pumped struct {
+	split Split
 	known bool   // the flow keeps a floor of it, in this process or another one
 	asked uint64 // what this process has asked for the floor with
 	when  time.Time
@@ -210,18 +211,7 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 		every = firstPause // the first look was an error that passes
 	}
 	for discovered := time.Now(); ; {
-		next := looks
-		for _, s := range splits {
-			asked, err := a.place(ctx, s)
-			if err != nil && ctx.Err() == nil {
-				err = fmt.Errorf("connect: %s: looking for its floor: %w", s, err)
-				a.pumped[s.ID].failed(err)
-				a.opts.OnError(s, err)
-			} else if asked {
-				next = soon
-			}
-		}
-		tick.Reset(next)
+		tick.Reset(a.placeAll(ctx, splits))
 		select {
 		case <-tick.C:
 		case <-a.app.Done():
@@ -248,66 +238,109 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 	}
 }
 
-// place starts the pump of a split that this process has to read, and stops that of one that another process has. Who has the
-// partition of the floor reads the split, and finds out by having it.
-//
-// What the flow remembers is as of some step, and the floor that was sent last may be behind that. So it is asked for with a record:
-// once that is taken, what was sent before is as well.
-func (a *attached[K, V]) place(ctx context.Context, s Split) (asked bool, err error) {
-	r := a.pumped[s.ID]
-	if r == nil {
-		r = &pumped{meter: a.pumps.meter(s)}
-		a.pumped[s.ID] = r
-	}
-	if r.ended() {
-		return false, nil
-	}
+// placeAll places splits, and returns when to look again.
+func (a *attached[K, V]) placeAll(ctx context.Context, splits []Split) (next time.Duration) {
 	looking, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	at := place{a.input, s.ID}
-	var f floor
-	here, err := dataflow.StateOf(looking, a.app, at, func(x *floor) { f = *x })
-	if err != nil {
-		return false, err
+	all, keys := make([]*pumped, 0, len(splits)), make([]place, 0, len(splits))
+	for _, s := range splits {
+		r := a.pumped[s.ID]
+		if r == nil {
+			r = &pumped{split: s, meter: a.pumps.meter(s)}
+			a.pumped[s.ID] = r
+		}
+		if !r.ended() {
+			all, keys = append(all, r), append(keys, place{a.input, s.ID})
+		}
 	}
-	if !here {
+	floors := make([]*floor, len(keys))
+	looked := dataflow.StatesOf(looking, a.app, keys, func(i int, f *floor) {
+		is := *f
+		floors[i] = &is
+	})
+	if looked != nil {
+		a.unplaced(ctx, all, looked)
+		return looks
+	}
+	var asking []*pumped
+	var asked []place
+	var questions []floor
+	next = looks
+	for i, r := range all {
+		ask, waits := a.place(ctx, r, floors[i])
+		if ask {
+			r.asked, r.when = rand.Uint64()|1, time.Now()
+			asking, asked, questions = append(asking, r), append(asked, keys[i]), append(questions, floor{Asked: r.asked})
+		}
+		if waits {
+			next = soon
+		}
+	}
+	if len(asking) == 0 {
+		return next
+	}
+	sending, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	if _, err := a.floors.SendBatch(sending, asked, questions); err != nil {
+		a.unplaced(ctx, asking, err)
+		return looks
+	}
+	for _, r := range asking {
+		r.known = true
+	}
+	return next
+}
+
+// unplaced says of splits that it is not known who reads them.
+func (a *attached[K, V]) unplaced(ctx context.Context, all []*pumped, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	for _, r := range all {
+		err := fmt.Errorf("connect: %s: looking for its floor: %w", r.split, err)
+		r.failed(err)
+		a.opts.OnError(r.split, err)
+	}
+}
+
+// place starts the pump of a split that this process has to read, and stops that of one that another process has. Who has the
+// partition of the floor, which is nil elsewhere, reads the split, and finds out by having it.
+//
+// What the flow remembers is as of some step, and the floor that was sent last may be behind that. So it is asked for with a record:
+// once that is taken, what was sent before is as well. Place says whether to ask, and whether an answer is waited for.
+func (a *attached[K, V]) place(ctx context.Context, r *pumped, f *floor) (ask, waits bool) {
+	if f == nil {
 		r.asked = 0
 		if r.stop != nil {
 			r.stop(errElsewhere)
 		}
 		if r.known {
 			r.failed(nil)
-			return false, nil
 		}
+		return !r.known, !r.known // whoever has the partition learns of the split
 	}
-	if here && r.done != nil {
+	if r.done != nil {
 		select {
 		case <-r.done:
 		default:
-			return false, nil
+			return false, false
 		}
 	}
-	if !here || r.asked == 0 || f.Asked != r.asked {
-		if here && r.asked != 0 && time.Since(r.when) < looks {
-			return true, nil
-		}
-		r.asked, r.when = rand.Uint64()|1, time.Now()
-		err := a.floors.Send(looking, at, floor{Asked: r.asked})
-		r.known = r.known || err == nil
-		return true, err
+	if r.asked == 0 || f.Asked != r.asked {
+		return r.asked == 0 || time.Since(r.when) >= looks, true
 	}
 	r.failed(nil)
 	r.asked, f.Asked = 0, 0
 	reading, stop := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	r.stop, r.done = stop, done
-	p := &pump[K, V]{attached: a, split: s, floor: f, meter: r.meter}
+	p := &pump[K, V]{attached: a, split: r.split, floor: *f, meter: r.meter}
 	a.group.Go(func() {
 		defer close(done)
 		defer stop(nil)
 		p.run(reading)
 	})
-	return false, nil
+	return false, false
 }
 
 var errElsewhere = errors.New("connect: another process reads the split")

@@ -120,18 +120,18 @@ func (a *App[P]) VisitStates(
 	return next, false, nil
 }
 
-// VisitState is [dataflow.StateOf] for types that are known when the program runs. It reports false for a key that another
-// process has.
-func (a *App[P]) VisitState(ctx context.Context, key any, state reflect.Type, do func(state any)) (found bool, err error) {
+// VisitStatesOf is [dataflow.StatesOf] for types that are known when the program runs. Of a key that another process has, it finds
+// nothing.
+func (a *App[P]) VisitStatesOf(ctx context.Context, n int, key func(i int) any, keyType, state reflect.Type, do func(i int, state any)) error {
 	c := a.made()
-	all, err := lookup.MachinesOf(c.facade, reflect.TypeOf(key), state)
+	all, err := lookup.MachinesOf(c.facade, keyType, state)
 	for _, m := range all {
-		first, n := c.layout.all(m.Location)
-		for p := first; p < first+n; p++ {
-			if err := c.between(ctx, p, func(s *engine.Location) { found = m.Find(s, key, do) || found }); err != nil {
-				return false, err
+		first, count := c.layout.all(m.Location)
+		for p := first; p < first+count; p++ {
+			if err := c.between(ctx, p, func(s *engine.Location) { m.FindAll(s, n, key, do) }); err != nil {
+				return err
 			}
 		}
 	}
-	return found, err
+	return err
 }

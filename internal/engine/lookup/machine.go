@@ -71,16 +71,16 @@ func (m Machine) at(s *engine.Location, do func(engine.Keyed)) {
 	})
 }
 
-// Find calls do with a pointer to the state of a key, if there is one, and reports whether. It is called between two
-// steps, with the location of the machine.
-func (m Machine) Find(s *engine.Location, key any, do func(state any)) (ok bool) {
+// FindAll calls do with pointers to the states of n keys, of those that have one. It is called between two steps, with the location of
+// the machine.
+func (m Machine) FindAll(s *engine.Location, n int, key func(i int) any, do func(i int, state any)) {
 	m.at(s, func(of engine.Keyed) {
-		var e engine.Entry
-		if e, ok = of.Find(key); ok {
-			do(within(e.Value))
+		for i := range n {
+			if e, ok := of.Find(key(i)); ok {
+				do(i, within(e.Value))
+			}
 		}
 	})
-	return ok
 }
 
 // Page calls do with keys and pointers to their states from number from on, so many at most, and returns the number to go

@@ -31,9 +31,10 @@ var imports = map[string][]string{
 
 	"dataflow/connect/connecttest": {"dataflow", "dataflow/connect", "dataflow/durable", "dataflow/durable/journal", "keyedstream"},
 
-	"dataflow/connect/file":     {"dataflow", "dataflow/connect"},
-	"dataflow/connect/kafka":    {"dataflow", "dataflow/connect"},
-	"dataflow/connect/postgres": {"dataflow", "dataflow/connect"},
+	"dataflow/connect/file":      {"dataflow", "dataflow/connect"},
+	"dataflow/connect/jetstream": {"dataflow", "dataflow/connect"},
+	"dataflow/connect/kafka":     {"dataflow", "dataflow/connect"},
+	"dataflow/connect/postgres":  {"dataflow", "dataflow/connect"},
 
 	"dataflow/inspect/internal/figures": {"dataflow", "dataflow/durable", "dataflow/inspect"},
 	"dataflow/inspect/prominspect":      {"dataflow/inspect", "dataflow/inspect/internal/figures"},
@@ -171,6 +172,7 @@ func TestImports(t *testing.T) {
 // users are packages for users of another library, which their examples may import.
 var users = map[string]string{
 	"dataflow/sim/simprop":         "github.com/leanovate/gopter",
+	"dataflow/connect/jetstream":   "github.com/nats-io",
 	"dataflow/connect/postgres":    "github.com/jackc/pgx",
 	"dataflow/inspect/prominspect": "github.com/prometheus/client_golang",
 	"dataflow/inspect/otelinspect": "go.opentelemetry.io/otel",

@@ -1,0 +1,88 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/millrace/millrace/dataflow/connect"
+)
+
+// Headers that the server knows. Those of batches are not among what the client can do.
+const (
+	expectHeader        = "Nats-Expected-Last-Subject-Sequence"
+	batchHeader         = "Nats-Batch-Id"
+	batchSequenceHeader = "Nats-Batch-Sequence"
+	batchCommitHeader   = "Nats-Batch-Commit"
+)
+
+// Codes of the server that matter here.
+const (
+	codeWrongSequence    natsjs.ErrorCode = 10071
+	codeWrongSequenceToo natsjs.ErrorCode = 10164 // under contention, without a number
+	codeBatchIncomplete  natsjs.ErrorCode = 10176 // it took too long, or a message of it was lost
+	codeBatchesTooMany   natsjs.ErrorCode = 10210
+)
+
+// expect has the server refuse a message if the last one of its subject is not that which the writer knows.
+func (w *writer[T]) expect(m *nats.Msg) {
+	m.Header[expectHeader] = []string{strconv.FormatUint(w.sequence, 10)}
+}
+
+// publish writes a message of the lane, once: one that was not answered may have been kept, and is not sent again.
+func (w *writer[T]) publish(ctx context.Context, m *nats.Msg, expect bool) error {
+	if expect {
+		w.expect(m)
+	}
+	var ack struct {
+		Stream   string `json:"stream"`
+		Sequence uint64 `json:"seq"`
+	}
+	if err := w.ask(ctx, m, &ack); err != nil {
+		return err
+	}
+	if ack.Stream != w.s.Stream || ack.Sequence == 0 {
+		return fmt.Errorf("%w: the subject %s is one of stream %q", errRefused, m.Subject, ack.Stream)
+	}
+	w.sequence = ack.Sequence
+	return nil
+}
+
+// ask sends a message and reads the answer, which is empty for those of a batch that is not committed.
+func (w *writer[T]) ask(ctx context.Context, m *nats.Msg, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, w.s.Timeout)
+	defer cancel()
+	resp, err := w.s.JetStream.Conn().RequestMsgWithContext(ctx, m)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return fmt.Errorf("no stream takes the subject %s, or it has no leader: %w", m.Subject, err)
+	} else if err != nil {
+		return err
+	}
+	if len(resp.Data) == 0 {
+		return nil
+	}
+	var failed struct {
+		Error *natsjs.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(resp.Data, &failed); err != nil {
+		return err
+	}
+	if e := failed.Error; e != nil {
+		switch e.ErrorCode {
+		case codeWrongSequence, codeWrongSequenceToo:
+			return fmt.Errorf("%w: %w", connect.ErrFenced, e)
+		case codeBatchIncomplete, codeBatchesTooMany:
+			return connect.Retry(e)
+		}
+		return e
+	}
+	return json.Unmarshal(resp.Data, answer)
+}
+
+// Close does nothing: the lane is its next writer's.
+func (w *writer[T]) Close() error { return nil }

@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,10 @@ const (
 	closeWithin = 2 * time.Second
 )
 
+// settled is for how long the end of the stream has to be known before a split is believed to be read to it. By then, a leader that was
+// cut off knows that it is none, and does not say that there is no message.
+var settled = 15 * time.Second
+
 // A cursor reads a split with a consumer of its own that acknowledges nothing. The client's ordered consumer would replace the
 // consumer by itself whenever it misses a message; here that is an error that passes, so that what is asked when a split
 // is opened is asked then as well.
@@ -42,11 +47,13 @@ type cursor[K comparable, V any] struct {
 	messages  natsjs.MessagesContext
 	connected uint64 // how often the connection was made again before
 
-	delivered uint64            // messages of the consumer
-	read      dataflow.Position // everything up to it was read
-	missing   int               // how often a message was there that had not come
-	ended     bool              // the stream was made again
-	next      natsjs.Msg        // to be decoded again; nil if there is none
+	delivered uint64             // messages of the consumer
+	read      dataflow.Position  // everything up to it was read
+	end       natsjs.StreamState // the end of the stream when nothing came, and
+	since     time.Time          // when that was
+	missing   int                // how often a message was there that had not come
+	ended     bool               // the stream was made again
+	next      natsjs.Msg         // to be decoded again; nil if there is none
 }
 
 func (r *reader[K, V]) Open(ctx context.Context, s connect.Split, after dataflow.Position) (connect.Cursor[K, V], error) {
@@ -267,14 +274,20 @@ func (c *cursor[K, V]) look(ctx context.Context, b *connect.Batch[K, V]) error {
 	if c.ended = splitID(end, c.subject) != c.split.ID; c.ended {
 		return io.EOF
 	}
+	if err := c.gone(end); err != nil {
+		return connect.Retry(err) // which Open says, from the floor on
+	}
 	if end.State.LastSeq == c.read.Major {
 		b.Behind = 0
 		return nil
 	}
-	subject := c.subject
-	if subject == "" {
-		subject = ">"
+	if c.end.LastSeq <= c.read.Major {
+		c.end, c.since = end.State, time.Now()
 	}
+	if time.Since(c.since) < settled {
+		return nil
+	}
+	subject := cmp.Or(c.subject, ">")
 	m, ok, err := get(ctx, js, name, map[string]any{"seq": c.read.Major + 1, "next_by_subj": subject})
 	if err != nil {
 		return err
@@ -284,16 +297,16 @@ func (c *cursor[K, V]) look(ctx context.Context, b *connect.Batch[K, V]) error {
 		return err
 	}
 	if err := c.gone(now); err != nil {
-		return connect.Retry(err) // which Open says, from the floor on
+		return connect.Retry(err)
 	}
-	if ok && m.Sequence <= end.State.LastSeq {
+	if ok && m.Sequence <= c.end.LastSeq {
 		if c.missing++; c.missing > undelivered {
 			return connect.Retry(fmt.Errorf("the message with sequence %d has not come", m.Sequence))
 		}
 		return nil
 	}
-	c.read = dataflow.Position{Major: end.State.LastSeq, Minor: stamp(end.State.LastTime)}
-	b.End, b.EndTime, b.Behind = c.read, end.State.LastTime, 0
+	c.read = dataflow.Position{Major: c.end.LastSeq, Minor: stamp(c.end.LastTime)}
+	b.End, b.EndTime, b.Behind = c.read, c.end.LastTime, 0
 	return nil
 }
 

@@ -8,3 +8,10 @@ func AlwaysTogether(t *testing.T) {
 	fewest = 1
 	t.Cleanup(func() { fewest = before })
 }
+
+// SettledAtOnce has readers believe what a leader says of the end of a stream.
+func SettledAtOnce(t *testing.T) {
+	before := settled
+	settled = 0
+	t.Cleanup(func() { settled = before })
+}

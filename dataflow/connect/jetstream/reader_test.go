@@ -98,6 +98,7 @@ func TestRemovedBeforeTheyCome(t *testing.T) {
 
 // The floor of a quiet subject follows the stream, so what is removed of other subjects is no gap.
 func TestQuietSubject(t *testing.T) {
+	jetstream.SettledAtOnce(t)
 	b := startBroker(t)
 	s := b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s.>"}})
 	b.publish(t, "s.quiet", "1")
@@ -167,6 +168,31 @@ func TestServerRestarts(t *testing.T) {
 	}
 	equal(t, "what has come of the first cursor", rest.Values, nil)
 	equal(t, "what comes of another one", take(t, open(t, r, split, all.End), 100).Values, count(100, 200))
+}
+
+// A message that the server has delivered and that has not come is noticed.
+func TestLostOnTheWay(t *testing.T) {
+	b := startBroker(t)
+	s := b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}})
+	b.publish(t, "s", "0")
+	r := b.reader(t, jetstream.Stream[struct{}, string]{Name: "S"})
+	c := open(t, r, splits(t, r)[0], dataflow.Position{})
+	take(t, c, 1)
+	for name := range s.ConsumerNames(t.Context()).Name() { // somebody else takes one of the next messages
+		consumer, err := s.Consumer(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := consumer.Fetch(1, natsjs.FetchMaxWait(patience)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.publish(t, "s", count(1, 20)...)
+	got, err := until(t, c, func(all *connect.Batch[struct{}, string]) bool { return len(all.Values) >= 18 })
+	if !passes(err) {
+		t.Errorf("the error is %v, which does not pass", err)
+	}
+	equal(t, "what has come", got.Values, count(1, 1+len(got.Values)))
 }
 
 // Case 9: a stream that is deleted and made again ends the split.
@@ -278,6 +304,16 @@ func TestRefusedStreams(t *testing.T) {
 	}
 	if info, err := b.js.Stream(t.Context(), "W"); err != nil || info.CachedInfo().State.Msgs != 1 {
 		t.Errorf("the queue was touched: %v", err)
+	}
+	// Of a stream of interest, a consumer that acknowledges nothing would remove what comes.
+	i := b.stream(t, natsjs.StreamConfig{Name: "I", Subjects: []string{"i"}, Retention: natsjs.InterestPolicy})
+	if _, err := i.CreateConsumer(t.Context(), natsjs.ConsumerConfig{Durable: "others", AckPolicy: natsjs.AckExplicitPolicy}); err != nil {
+		t.Fatal(err)
+	}
+	b.publish(t, "i", "event")
+	r = b.reader(t, jetstream.Stream[struct{}, string]{Name: "I"})
+	if _, err := r.Open(t.Context(), splits(t, r)[0], dataflow.Position{}); err == nil || passes(err) {
+		t.Errorf("a stream of interest is read: %v", err)
 	}
 	for _, subjects := range [][]string{{"a", "a"}, {"a.*", "a.b"}, {"a.>", "a.b.c"}, {"*.b", "a.*"}} {
 		s := jetstream.Stream[struct{}, string]{JetStream: b.js, Name: "S", Subjects: subjects, Decode: text}

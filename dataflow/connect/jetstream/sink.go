@@ -110,7 +110,6 @@ type writer[T any] struct {
 
 	sequence uint64 // of the last message of the subject
 	last     uint64 // number of the last element
-	broken   error  // why it is to be opened again
 }
 
 // find asks the leader for the last message of the lane.
@@ -142,18 +141,15 @@ func (w *writer[T]) mark(last uint64) *nats.Msg {
 	return &nats.Msg{Subject: w.subject, Header: nats.Header{markHeader: {strconv.FormatUint(last, 10)}}}
 }
 
-func (w *writer[T]) Write(ctx context.Context, first uint64, xs []T) (e connect.Atomic, err error) {
-	if w.broken == nil {
-		w.broken = w.write(ctx, first, xs)
+func (w *writer[T]) Write(ctx context.Context, first uint64, xs []T) (e connect.Atomic, _ error) {
+	switch err := w.write(ctx, first, xs); {
+	case err == nil:
+		return e, nil
+	case errors.Is(err, connect.ErrFenced):
+		return e, fmt.Errorf("jetstream: writing lane %s: %w", w.lane, err)
+	default:
+		return e, failure(ctx, fmt.Sprintf("jetstream: writing lane %s", w.lane), err)
 	}
-	if w.broken != nil {
-		of := fmt.Sprintf("jetstream: writing lane %s", w.lane)
-		if errors.Is(w.broken, connect.ErrFenced) {
-			return e, fmt.Errorf("%s: %w", of, w.broken)
-		}
-		return e, failure(ctx, of, w.broken)
-	}
-	return e, nil
 }
 
 func (w *writer[T]) write(ctx context.Context, first uint64, xs []T) error {

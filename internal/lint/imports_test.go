@@ -35,6 +35,7 @@ var imports = map[string][]string{
 	"dataflow/connect/jetstream": {"dataflow", "dataflow/connect"},
 	"dataflow/connect/kafka":     {"dataflow", "dataflow/connect"},
 	"dataflow/connect/postgres":  {"dataflow", "dataflow/connect"},
+	"dataflow/connect/webhook":   {"dataflow/connect", "internal/edge", "internal/netguard"},
 
 	"dataflow/inspect/internal/figures": {"dataflow", "dataflow/durable", "dataflow/inspect"},
 	"dataflow/inspect/prominspect":      {"dataflow/inspect", "dataflow/inspect/internal/figures"},

@@ -1,0 +1,181 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/millrace/millrace/dataflow/connect"
+	"github.com/millrace/millrace/internal/edge"
+	"github.com/millrace/millrace/internal/netguard"
+)
+
+// keyHeader is the header of draft-ietf-httpapi-idempotency-key-header.
+const keyHeader = "Idempotency-Key"
+
+const (
+	// mostAnswer is what is read of an answer, and mostTold what [Refusal] has of it.
+	mostAnswer = 64 << 10
+	mostTold   = 4 << 10
+)
+
+// pauses are those before an element is sent again.
+var pauses = edge.Curve{First: []time.Duration{100 * time.Millisecond}, Most: 30 * time.Second}
+
+// A writer posts the elements of one lane.
+type writer[T any] struct {
+	s       Sink[T]
+	lane    connect.Lane
+	url     string
+	signers []*standardwebhooks.Webhook
+	client  *edge.Client
+}
+
+// Format prints the writer without what is secret.
+func (w *writer[T]) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%v of lane %s", w.s, w.lane) }
+
+// Write posts the elements, in their order if not several are under way at a time, and returns when each was taken or refused.
+func (w *writer[T]) Write(ctx context.Context, first uint64, xs []T) (e connect.Idempotent, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var group sync.WaitGroup
+	next := make(chan int)
+	for range min(w.s.Parallel, len(xs)) {
+		group.Go(func() {
+			for i := range next {
+				if err := w.deliver(ctx, first+uint64(i), xs[i]); err != nil {
+					cancel(fmt.Errorf("webhook: lane %s: element %d: %w", w.lane, first+uint64(i), err))
+					return
+				}
+			}
+		})
+	}
+send:
+	for i := range xs {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+			break send
+		}
+	}
+	close(next)
+	group.Wait()
+	return e, context.Cause(ctx)
+}
+
+// deliver posts an element until it was taken or refused.
+func (w *writer[T]) deliver(ctx context.Context, number uint64, x T) error {
+	body, err := w.s.Encode(number, x)
+	if err != nil {
+		return fmt.Errorf("encoding it: %w", err)
+	}
+	if len(body) > w.s.MaxBody {
+		return w.refuse(ctx, Refusal[T]{Number: number, Element: x}, fmt.Errorf("its body has %d bytes, and Sink.MaxBody is %d", len(body), w.s.MaxBody))
+	}
+	for begun, failed := time.Now(), 1; ; failed++ {
+		answer, err := w.post(ctx, number, body)
+		var wait time.Duration
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, netguard.ErrBlocked):
+			return err
+		case err != nil:
+		case answer.OK():
+			return nil
+		case again(answer):
+			wait = answer.RetryAfter
+			err = fmt.Errorf("%s answers %d", place(w.s.URL), answer.Status)
+		case answer.Status >= 400:
+			told := strings.ToValidUTF8(string(answer.Body[:min(len(answer.Body), mostTold)]), "\uFFFD")
+			return w.refuse(ctx, Refusal[T]{Number: number, Element: x, Status: answer.Status, Answer: told}, fmt.Errorf("%s answers %d", place(w.s.URL), answer.Status))
+		default:
+			return fmt.Errorf("%s answers %d, and redirects are not followed", place(w.s.URL), answer.Status)
+		}
+		if wait == 0 && time.Since(begun) > w.s.Patience {
+			return connect.Retry(err)
+		}
+		if !pauses.Wait(ctx, failed, wait, nil) {
+			return connect.Retry(err)
+		}
+	}
+}
+
+// again reports whether the receiver may take the same request later. A 409 with a time says that a request with the key is under way.
+func again(a *edge.Answer) bool {
+	switch a.Status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	case http.StatusConflict:
+		return a.RetryAfter > 0
+	}
+	return a.Status >= 500
+}
+
+// refuse tells of an element that was refused.
+func (w *writer[T]) refuse(ctx context.Context, r Refusal[T], why error) error {
+	if w.s.Refused == nil {
+		return fmt.Errorf("refused: %w", why)
+	}
+	r.Lane = w.lane
+	return w.s.Refused(ctx, r)
+}
+
+// post sends an element once.
+func (w *writer[T]) post(ctx context.Context, number uint64, body []byte) (*edge.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.s.Timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("the request cannot be made") // the error has the URL
+	}
+	// The transport sends a request again by itself that has a key, where a connection that it kept had ended: that has the same
+	// key.
+	for name, values := range w.s.Header {
+		r.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	key := keyOf(w.lane, number)
+	r.Header.Set("Content-Type", w.s.ContentType)
+	r.Header.Set(keyHeader, key)
+	return w.send(r, key, body)
+}
+
+// send signs a request and makes it.
+func (w *writer[T]) send(r *http.Request, key string, body []byte) (*edge.Answer, error) {
+	if len(w.signers) > 0 {
+		now := time.Now()
+		var all []string
+		for _, s := range w.signers {
+			signature, err := s.Sign(key, now, body)
+			if err != nil {
+				return nil, errors.New("the request cannot be signed")
+			}
+			all = append(all, signature)
+		}
+		r.Header.Set(standardwebhooks.HeaderWebhookID, key)
+		r.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+		r.Header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(all, " "))
+	}
+	return w.client.Do(r, mostAnswer)
+}
+
+// keyOf returns the key of an element, which no other element has. What is signed has dots between its parts, so a key has none.
+func keyOf(l connect.Lane, number uint64) string {
+	escape := func(name string) string { return strings.ReplaceAll(url.PathEscape(name), ".", "%2E") }
+	return fmt.Sprintf("%s/%s/%d/%d", escape(l.Flow), escape(l.Output), l.Partition, number)
+}
+
+// Close closes connections that are kept for the next request.
+func (w *writer[T]) Close() error {
+	w.client.CloseIdle()
+	return nil
+}

@@ -83,14 +83,24 @@ func (b *broker) connected(t testing.TB) {
 	}
 }
 
+// stream makes a stream. One that was just deleted may still be in the way.
 func (b *broker) stream(t testing.TB, cfg natsjs.StreamConfig) natsjs.Stream {
 	t.Helper()
-	s, err := b.js.CreateStream(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		s, err := b.js.CreateStream(ctx, cfg)
+		if e, ok := errors.AsType[*natsjs.APIError](err); ok && e.ErrorCode == codeStoreInTheWay && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
 	}
-	return s
 }
+
+const codeStoreInTheWay natsjs.ErrorCode = 10049
 
 // publish publishes messages to a subject.
 func (b *broker) publish(t testing.TB, subject string, data ...string) {

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/kafka"
-	"github.com/millrace/millrace/dataflow/connect/kafka/internal/kafkatest"
+	"github.com/millrace/millrace/dataflow/connect/kafka/kafkatest"
 )
 
 // A broker is a cluster that a test talks to, and a client of the test itself.

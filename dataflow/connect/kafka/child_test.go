@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace/millrace/dataflow/connect/kafka/internal/kafkatest"
+	"github.com/millrace/millrace/dataflow/connect/kafka/kafkatest"
 )
 
 // A kill needs a process of its own, so the test binary is run again with a mode. The child says how far it is, and is killed when

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/postgres"
-	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
 // A record is what the benchmarks write and read, about 220 bytes.
@@ -138,7 +138,7 @@ func BenchmarkChanges(b *testing.B) {
 		b.Fatal(err)
 	}
 	for i := range rows / 1000 {
-		server.Exec(b, c, fmt.Sprintf("insert into item select 'k' || i, decode(repeat('ab', 200), 'hex'), i from generate_series(%d, %d) i", i*1000, i*1000+999))
+		postgrestest.Exec(b, c, fmt.Sprintf("insert into item select 'k' || i, decode(repeat('ab', 200), 'hex'), i from generate_series(%d, %d) i", i*1000, i*1000+999))
 	}
 	var spent [2]time.Duration
 	n := 0

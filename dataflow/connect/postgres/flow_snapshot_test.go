@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/postgres"
-	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
@@ -105,11 +105,11 @@ func TestFlowSnapshotKilled(t *testing.T) {
 		for range rand.IntN(20) {
 			changed++
 			for _, sql := range []string{"update item set v = $1 where id % 50 = $2", "delete from item where id % 1000 = $2 and v <> $1", "update item set id = id + 100000 where id % 1777 = $2 and v <> $1"} {
-				server.Exec(t, c, sql, fmt.Sprint("change ", changed), changed%50)
+				postgrestest.Exec(t, c, sql, fmt.Sprint("change ", changed), changed%50)
 			}
 		}
 		if kills >= 8 {
-			server.Exec(t, c, "insert into item values (-1, 'end')")
+			postgrestest.Exec(t, c, "insert into item values (-1, 'end')")
 			p.until(c, "exists (select from replica where id = -1)")
 			done = true
 		}

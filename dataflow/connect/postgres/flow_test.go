@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/postgres"
-	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
@@ -120,15 +120,15 @@ func (p *program) kill() {
 
 // A program that copies a table is killed at random, and so is the server: each change is copied once, in the order of commits.
 func TestFlowKilled(t *testing.T) {
-	s := server.Start(t)
+	s := postgrestest.Start(t)
 	db := postgres.Database{DSN: s.Database(t)}
 	if err := postgres.Setup(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	c := server.Connect(t, db.DSN)
+	c := postgrestest.Connect(t, db.DSN)
 	for _, sql := range []string{gotTable, "create table item (writer int, n int)", "create table other (id int)",
 		"create publication p for table item, other with (publish = 'insert, truncate')"} {
-		server.Exec(t, c, sql)
+		postgrestest.Exec(t, c, sql)
 	}
 	for _, name := range []string{"copies", "reference"} {
 		made := postgres.Decoded(postgres.Slot{Database: db, Name: name, Publication: "p"}, decodeItem)
@@ -156,7 +156,7 @@ func TestFlowKilled(t *testing.T) {
 			if err := s.Run(); err != nil {
 				t.Fatal(err)
 			}
-			c = server.Connect(t, db.DSN)
+			c = postgrestest.Connect(t, db.DSN)
 		}
 		if round == rounds-1 {
 			copied = rounds * writers * each

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/connecttest"
 	"github.com/millrace/millrace/dataflow/connect/postgres"
-	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
 // The sinks are as they have to be.
@@ -99,7 +99,7 @@ func TestReader(t *testing.T) {
 		return connecttest.Source[struct{}, item]{
 			Reader: r, Want: map[string][]item{slot.Name: all}, Bad: 2,
 			Forget: func(_ string, upTo dataflow.Position) {
-				server.Exec(t, c, "select pg_replication_slot_advance($1, $2::text::pg_lsn)", slot.Name, fmt.Sprintf("%X/%X", (upTo.Major+1)>>32, uint32(upTo.Major+1)))
+				postgrestest.Exec(t, c, "select pg_replication_slot_advance($1, $2::text::pg_lsn)", slot.Name, fmt.Sprintf("%X/%X", (upTo.Major+1)>>32, uint32(upTo.Major+1)))
 			},
 			Remake: func() {
 				if err := postgres.Renew(t.Context(), slot); err != nil {

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
 // children are the programs that this test binary is when a test runs it again, to kill it.
@@ -18,5 +18,5 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	server.Main(m)
+	postgrestest.Main(m)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/postgres"
-	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
 // Case 36: a slot is read on behind every position, also in the middle of a transaction, and where a commit is at the end of the
@@ -25,7 +25,7 @@ func TestResume(t *testing.T) {
 	s := splitOf(t, r)
 	in := cursorAt(t, r, s, dataflow.Position{})
 	for i := range 5 {
-		server.Exec(t, c, fmt.Sprintf("insert into item select * from generate_series(%d, %d)", 10*i, 10*i+2))
+		postgrestest.Exec(t, c, fmt.Sprintf("insert into item select * from generate_series(%d, %d)", 10*i, 10*i+2))
 	}
 	var all []place
 	var ends []dataflow.Position
@@ -55,7 +55,7 @@ func TestResume(t *testing.T) {
 			t.Fatalf("change %d has position %v", i, p.at)
 		}
 		in := cursorAt(t, r, s, p.at)
-		server.Exec(t, c, "insert into item values ($1)", 1000+i)
+		postgrestest.Exec(t, c, "insert into item values ($1)", 1000+i)
 		got := next(t, in, len(all)-i-1+i+1)[:len(all)-i-1]
 		if !reflect.DeepEqual(got, all[i+1:]) {
 			t.Fatalf("behind %v came %v, want %v", p.at, lines(got), lines(all[i+1:]))
@@ -85,12 +85,12 @@ func TestConfirmedElsewhere(t *testing.T) {
 	r := postgres.Changes(slot)
 	s := splitOf(t, r)
 	in := cursorAt(t, r, s, dataflow.Position{})
-	server.Exec(t, c, "insert into item values (1), (2)")
-	server.Exec(t, c, "insert into item values (3)")
+	postgrestest.Exec(t, c, "insert into item values (1), (2)")
+	postgrestest.Exec(t, c, "insert into item values (3)")
 	got := next(t, in, 3)
 	in.Close()
 	until(t, c, "not exists (select from pg_replication_slots where slot_name = $1 and active)", slot.Name)
-	server.Exec(t, c, "select pg_replication_slot_advance($1, pg_current_wal_lsn())", slot.Name)
+	postgrestest.Exec(t, c, "select pg_replication_slot_advance($1, pg_current_wal_lsn())", slot.Name)
 	for _, after := range []dataflow.Position{{}, got[0].at, got[1].at, got[2].at} {
 		_, err := r.Open(t.Context(), s, after)
 		if !errors.Is(err, connect.ErrGap) || !strings.Contains(err.Error(), "confirmed up to") {
@@ -112,7 +112,7 @@ func TestConfirmedElsewhere(t *testing.T) {
 		t.Errorf("the split before: %v, want its end", err)
 	}
 	in = cursorAt(t, r, renewed, dataflow.Position{})
-	server.Exec(t, c, "insert into item values (4)")
+	postgrestest.Exec(t, c, "insert into item values (4)")
 	sameLines(t, lines(next(t, in, 1)), []string{"insert item new id*=4"})
 }
 
@@ -126,7 +126,7 @@ func TestSlotGone(t *testing.T) {
 		t.Errorf("opened behind the server's end: %v, want ErrGap", err)
 	}
 	until(t, c, "not exists (select from pg_replication_slots where slot_name = $1 and active)", slot.Name)
-	server.Exec(t, c, "select pg_drop_replication_slot($1)", slot.Name)
+	postgrestest.Exec(t, c, "select pg_drop_replication_slot($1)", slot.Name)
 	for _, after := range []dataflow.Position{{}, {Major: 1, Minor: 1}} {
 		if _, err := r.Open(t.Context(), s, after); !errors.Is(err, connect.ErrGap) || !strings.Contains(err.Error(), "dropped") {
 			t.Errorf("a slot that was dropped is opened: %v, want ErrGap", err)
@@ -141,8 +141,8 @@ func TestSlotTableGone(t *testing.T) {
 	s := splitOf(t, r)
 	cursorAt(t, r, s, dataflow.Position{}).Close()
 	until(t, c, "not exists (select from pg_replication_slots where slot_name = $1 and active)", slot.Name)
-	server.Exec(t, c, "select pg_drop_replication_slot($1)", slot.Name)
-	server.Exec(t, c, "truncate millrace_slots")
+	postgrestest.Exec(t, c, "select pg_drop_replication_slot($1)", slot.Name)
+	postgrestest.Exec(t, c, "truncate millrace_slots")
 	if again := splitOf(t, r); again != s {
 		t.Fatalf("the split is %v, want %v again", again, s)
 	}
@@ -165,6 +165,6 @@ func TestNextIsInterrupted(t *testing.T) {
 		}
 		cancel()
 	}
-	server.Exec(t, c, "insert into item values (1)")
+	postgrestest.Exec(t, c, "insert into item values (1)")
 	sameLines(t, lines(next(t, in, 1)), []string{"insert item new id*=1"})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/postgres"
-	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
 const secret = "hunter2/secret"
@@ -29,7 +29,7 @@ func TestSecrets(t *testing.T) {
 	}
 	closed := l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	live := server.Shared(t).Port
+	live := postgrestest.Shared(t).Port
 	for _, dsn := range []string{
 		fmt.Sprintf("host=127.0.0.1 port=%d user=postgres password=%s dbname=x", closed, secret),
 		fmt.Sprintf("host=127.0.0.1 port=%d user=nobody password=%s dbname=%s", live, secret, secret),
@@ -77,7 +77,7 @@ func TestSecrets(t *testing.T) {
 // What writes and reads prints no password either.
 func TestSecretsOfWriters(t *testing.T) {
 	db, c := prepared(t, gotTable, "create publication p for table got")
-	server.Exec(t, c, "alter publication p set (publish = 'insert')")
+	postgrestest.Exec(t, c, "alter publication p set (publish = 'insert')")
 	db.DSN += " password=" + secret
 	r := postgres.Changes(postgres.Slot{Database: db, Name: "secrets", Publication: "p"})
 	in := cursorAt(t, r, splitOf(t, r), dataflow.Position{})

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/millrace/millrace/dataflow/connect/postgres"
-	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
 // sinkChild writes elements behind those that are there until it is killed, and prints a line after each batch.
@@ -177,9 +177,9 @@ func TestAnswerLost(t *testing.T) {
 	for name, sink := range variants {
 		t.Run(name, func(t *testing.T) {
 			direct, c := prepared(t, gotTable)
-			p := newCutter(t, fmt.Sprintf("127.0.0.1:%d", server.Shared(t).Port), name != "Upsert")
+			p := newCutter(t, fmt.Sprintf("127.0.0.1:%d", postgrestest.Shared(t).Port), name != "Upsert")
 			_, port, _ := net.SplitHostPort(p.Addr().String())
-			db := postgres.Database{DSN: strings.Replace(direct.DSN, fmt.Sprint(server.Shared(t).Port), port, 1)}
+			db := postgres.Database{DSN: strings.Replace(direct.DSN, fmt.Sprint(postgrestest.Shared(t).Port), port, 1)}
 			w := open(t, sink(db), 0)
 			write(t, w, 1, numbered(1, 10)...)
 			p.armed.Store(true)

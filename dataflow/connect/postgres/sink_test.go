@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/postgres"
-	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
 var lane = connect.Lane{Flow: "flow", Output: "out"}
@@ -59,13 +59,13 @@ const gotTable = `create table got (n bigint, text text, written timestamptz def
 // prepared is a database with the tables of this package and others.
 func prepared(t testing.TB, statements ...string) (postgres.Database, *pgx.Conn) {
 	t.Helper()
-	db := postgres.Database{DSN: server.Shared(t).Database(t)}
+	db := postgres.Database{DSN: postgrestest.Shared(t).Database(t)}
 	if err := postgres.Setup(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	c := server.Connect(t, db.DSN)
+	c := postgrestest.Connect(t, db.DSN)
 	for _, s := range statements {
-		server.Exec(t, c, s)
+		postgrestest.Exec(t, c, s)
 	}
 	return db, c
 }
@@ -145,7 +145,7 @@ func TestEpochByHand(t *testing.T) {
 			db, c := prepared(t, gotTable)
 			w := open(t, sink(db), 0)
 			write(t, w, 1, numbered(1, 5)...)
-			server.Exec(t, c, "update millrace_lanes set epoch = epoch + 1")
+			postgrestest.Exec(t, c, "update millrace_lanes set epoch = epoch + 1")
 			if _, err := w.Write(t.Context(), 6, numbered(6, 5)); !errors.Is(err, connect.ErrFenced) {
 				t.Errorf("%v, want ErrFenced", err)
 			}
@@ -184,7 +184,7 @@ func TestDeadlock(t *testing.T) {
 	if _, err := other.Exec(t.Context(), "update totals set v = v + 1 where n = 2"); err != nil {
 		t.Fatal(err)
 	}
-	watch := server.Connect(t, db.DSN)
+	watch := postgrestest.Connect(t, db.DSN)
 	ended := make(chan error, 1)
 	runs := 0
 	w := open(t, postgres.Exec(db, func(ctx context.Context, tx pgx.Tx, _ uint64, xs []element) error {
@@ -278,7 +278,7 @@ func TestOpenSays(t *testing.T) {
 			t.Errorf("%v, want: %s", err, want)
 		}
 	}
-	server.Exec(t, c, "drop table millrace_lanes")
+	postgrestest.Exec(t, c, "drop table millrace_lanes")
 	if _, _, err := variants["Append"](db).Open(t.Context(), lane); err == nil || !strings.Contains(err.Error(), "run postgres.Setup") {
 		t.Errorf("%v, want the advice to run Setup", err)
 	}
@@ -330,7 +330,7 @@ func TestEntriesAgain(t *testing.T) {
 	if after := versions(); after != before {
 		t.Errorf("rows were %s, and are %s after the same entries", before, after)
 	}
-	server.Exec(t, c, "update results set note = '{}' where id = 'b'")
+	postgrestest.Exec(t, c, "update results set note = '{}' where id = 'b'")
 	write(t, w, 2, xs[1:]...)
 	var note *string
 	if err := c.QueryRow(t.Context(), "select note::text from results where id = 'b'").Scan(&note); err != nil || note != nil {

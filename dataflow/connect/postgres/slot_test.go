@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/postgres"
-	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
 // Case 43: a slot that somebody reads is taken over at once, or is in use.
@@ -34,7 +34,7 @@ func TestTakeOver(t *testing.T) {
 		}
 		b.Reset()
 	}
-	server.Exec(t, c, "insert into item values (1)")
+	postgrestest.Exec(t, c, "insert into item values (1)")
 	sameLines(t, lines(next(t, second, 1)), []string{"insert item new id*=1"})
 }
 
@@ -115,7 +115,7 @@ func TestConfirm(t *testing.T) {
 	in := cursorAt(t, r, splitOf(t, r), dataflow.Position{})
 	var at []dataflow.Position
 	for range 2 {
-		server.Exec(t, c, "insert into item select max + i from generate_series(1, 9000) i, (select coalesce(max(id), 0) as max from item) x")
+		postgrestest.Exec(t, c, "insert into item select max + i from generate_series(1, 9000) i, (select coalesce(max(id), 0) as max from item) x")
 		var b connect.Batch[struct{}, postgres.Change]
 		for n := 0; n < 9000 || b.End.Minor != 0; n += len(b.At) {
 			b.Reset()
@@ -142,20 +142,20 @@ func TestConfirm(t *testing.T) {
 
 // Case 45: after a server was stopped without a word, a reader goes on behind what it has, and what was confirmed is not a gap.
 func TestServerCrash(t *testing.T) {
-	s := server.Start(t)
+	s := postgrestest.Start(t)
 	db := postgres.Database{DSN: s.Database(t)}
 	if err := postgres.Setup(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	c := server.Connect(t, db.DSN)
-	server.Exec(t, c, "create table item (id int primary key)")
-	server.Exec(t, c, "create publication p for table item")
+	c := postgrestest.Connect(t, db.DSN)
+	postgrestest.Exec(t, c, "create table item (id int primary key)")
+	postgrestest.Exec(t, c, "create publication p for table item")
 	r := postgres.Changes(postgres.Slot{Database: db, Name: "crash", Publication: "p"})
 	split := splitOf(t, r)
 	in := cursorAt(t, r, split, dataflow.Position{})
 	var last dataflow.Position
 	for round := range 3 {
-		server.Exec(t, c, fmt.Sprintf("insert into item select * from generate_series(%d, %d)", 10*round, 10*round+9))
+		postgrestest.Exec(t, c, fmt.Sprintf("insert into item select * from generate_series(%d, %d)", 10*round, 10*round+9))
 		got := next(t, in, 10)
 		for i, p := range got {
 			if want := fmt.Sprint("insert item new id*=", 10*round+i); told(p.change) != want {
@@ -187,7 +187,7 @@ func TestServerCrash(t *testing.T) {
 		if err := s.Run(); err != nil {
 			t.Fatal(err)
 		}
-		c = server.Connect(t, db.DSN)
+		c = postgrestest.Connect(t, db.DSN)
 		in = cursorAt(t, r, split, last)
 		if round == 1 {
 			sameLines(t, lines(next(t, in, 5)), []string{"insert item new id*=15", "insert item new id*=16", "insert item new id*=17", "insert item new id*=18", "insert item new id*=19"})
@@ -199,15 +199,15 @@ func TestServerCrash(t *testing.T) {
 // that is confirmed.
 func TestQuietTable(t *testing.T) {
 	t.Parallel()
-	s := server.Start(t, "min_wal_size=32MB", "max_wal_size=64MB", "fsync=off")
+	s := postgrestest.Start(t, "min_wal_size=32MB", "max_wal_size=64MB", "fsync=off")
 	db := postgres.Database{DSN: s.Database(t)}
 	if err := postgres.Setup(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	c := server.Connect(t, db.DSN)
-	server.Exec(t, c, "create table quiet (id int primary key)")
-	server.Exec(t, c, "create table busy (v text)")
-	server.Exec(t, c, "create publication p for table quiet")
+	c := postgrestest.Connect(t, db.DSN)
+	postgrestest.Exec(t, c, "create table quiet (id int primary key)")
+	postgrestest.Exec(t, c, "create table busy (v text)")
+	postgrestest.Exec(t, c, "create publication p for table quiet")
 	r := postgres.Changes(postgres.Slot{Database: db, Name: "quiet", Publication: "p"})
 	in := cursorAt(t, r, splitOf(t, r), dataflow.Position{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -235,7 +235,7 @@ func TestQuietTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		server.Exec(t, c, "insert into busy select repeat(md5(i::text), 30) from generate_series(1, 25000) i")
+		postgrestest.Exec(t, c, "insert into busy select repeat(md5(i::text), 30) from generate_series(1, 25000) i")
 	}
 	var written int64
 	if err := c.QueryRow(t.Context(), "select pg_wal_lsn_diff(pg_current_wal_lsn(), $1::text::pg_lsn)::bigint", before).Scan(&written); err != nil || written < 200<<20 {
@@ -243,7 +243,7 @@ func TestQuietTable(t *testing.T) {
 	}
 	until(t, c, `(select confirmed_flush_lsn >= $1::text::pg_lsn + 200*1024*1024::numeric from pg_replication_slots)`, before)
 	for {
-		server.Exec(t, c, "checkpoint")
+		postgrestest.Exec(t, c, "checkpoint")
 		var kept int64
 		if err := c.QueryRow(t.Context(), "select pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint from pg_replication_slots").Scan(&kept); err != nil {
 			t.Fatal(err)
@@ -261,18 +261,18 @@ func TestQuietTable(t *testing.T) {
 // A reader that takes nothing for twice wal_sender_timeout keeps its session, and then has all changes.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	s := server.Start(t, "wal_sender_timeout=5s", "fsync=off")
+	s := postgrestest.Start(t, "wal_sender_timeout=5s", "fsync=off")
 	db := postgres.Database{DSN: s.Database(t)}
 	if err := postgres.Setup(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	c := server.Connect(t, db.DSN)
-	server.Exec(t, c, "create table item (id int primary key, v text)")
-	server.Exec(t, c, "create publication p for table item")
+	c := postgrestest.Connect(t, db.DSN)
+	postgrestest.Exec(t, c, "create table item (id int primary key, v text)")
+	postgrestest.Exec(t, c, "create publication p for table item")
 	r := postgres.Changes(postgres.Slot{Database: db, Name: "slow", Publication: "p"})
 	in := cursorAt(t, r, splitOf(t, r), dataflow.Position{})
 	const rows = 20_000
-	server.Exec(t, c, "insert into item select i, repeat('x', 1000) from generate_series(1, $1::int) i", rows)
+	postgrestest.Exec(t, c, "insert into item select i, repeat('x', 1000) from generate_series(1, $1::int) i", rows)
 	until(t, c, "exists (select from pg_stat_activity where backend_type = 'walsender' and wait_event = 'WalSenderWriteData')")
 	until(t, c, "exists (select from pg_stat_replication where reply_time > backend_start + interval '11 seconds')")
 	if got := next(t, in, rows); told(got[rows-1].change) != fmt.Sprint("insert item new id*=", rows, " v=xxxxxxxxxx") {
@@ -283,25 +283,25 @@ func TestSlowReader(t *testing.T) {
 // A slot whose log was removed, because nobody read it, is a gap.
 func TestLogRemoved(t *testing.T) {
 	t.Parallel()
-	s := server.Start(t, "max_slot_wal_keep_size=16MB", "min_wal_size=32MB", "max_wal_size=32MB", "fsync=off")
+	s := postgrestest.Start(t, "max_slot_wal_keep_size=16MB", "min_wal_size=32MB", "max_wal_size=32MB", "fsync=off")
 	db := postgres.Database{DSN: s.Database(t)}
 	if err := postgres.Setup(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	c := server.Connect(t, db.DSN)
-	server.Exec(t, c, "create table item (id int primary key)")
-	server.Exec(t, c, "create table busy (v text)")
-	server.Exec(t, c, "create publication p for table item")
+	c := postgrestest.Connect(t, db.DSN)
+	postgrestest.Exec(t, c, "create table item (id int primary key)")
+	postgrestest.Exec(t, c, "create table busy (v text)")
+	postgrestest.Exec(t, c, "create publication p for table item")
 	r := postgres.Changes(postgres.Slot{Database: db, Name: "removed", Publication: "p"})
 	split := splitOf(t, r)
 	in := cursorAt(t, r, split, dataflow.Position{})
-	server.Exec(t, c, "insert into item values (1)")
+	postgrestest.Exec(t, c, "insert into item values (1)")
 	at := next(t, in, 1)[0].at
 	in.Close()
 	until(t, c, "not exists (select from pg_replication_slots where active)")
 	for lost := false; !lost; {
-		server.Exec(t, c, "insert into busy select repeat(md5(i::text), 30) from generate_series(1, 25000) i")
-		server.Exec(t, c, "checkpoint")
+		postgrestest.Exec(t, c, "insert into busy select repeat(md5(i::text), 30) from generate_series(1, 25000) i")
+		postgrestest.Exec(t, c, "checkpoint")
 		if err := c.QueryRow(t.Context(), "select wal_status = 'lost' from pg_replication_slots").Scan(&lost); err != nil {
 			t.Fatal(err)
 		}

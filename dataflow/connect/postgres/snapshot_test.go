@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/postgres"
-	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
 // replica is a table as its changes make it.
@@ -81,8 +81,8 @@ func TestSnapshot(t *testing.T) {
 	r := postgres.Changes(slot)
 	s := splitOf(t, r)
 	in := cursorAt(t, r, s, dataflow.Position{})
-	server.Exec(t, c, "update item set v = 'new' where id % 3 = 0")
-	server.Exec(t, c, "delete from item where id % 3 = 1")
+	postgrestest.Exec(t, c, "update item set v = 'new' where id % 3 = 0")
+	postgrestest.Exec(t, c, "delete from item where id % 3 = 1")
 	var b connect.Batch[struct{}, postgres.Change]
 	if err := in.Next(t.Context(), &b); err != nil || len(b.Values) == 0 || len(b.Values) >= 3000 || b.Values[0].Op != postgres.Snapshot {
 		t.Fatal(len(b.Values), err)
@@ -104,8 +104,8 @@ func TestSnapshot(t *testing.T) {
 	}
 
 	in = cursorAt(t, r, second, dataflow.Position{})
-	server.Exec(t, c, "update item set v = 'newer' where id % 3 = 2 and id < 1000")
-	server.Exec(t, c, "insert into item values (-1, 'end')")
+	postgrestest.Exec(t, c, "update item set v = 'newer' where id % 3 = 2 and id < 1000")
+	postgrestest.Exec(t, c, "insert into item values (-1, 'end')")
 	end := follow(t, in, got)
 	in.Close()
 	if want := contentOf(t, c, "item"); !maps.Equal(got, want) {
@@ -113,8 +113,8 @@ func TestSnapshot(t *testing.T) {
 	}
 
 	in = cursorAt(t, r, second, end)
-	server.Exec(t, c, "delete from item where id = -1")
-	server.Exec(t, c, "insert into item values (-1, 'second end')")
+	postgrestest.Exec(t, c, "delete from item where id = -1")
+	postgrestest.Exec(t, c, "insert into item values (-1, 'second end')")
 	end = follow(t, in, got)
 	if err := in.Confirm(t.Context(), end); err != nil {
 		t.Fatal(err)
@@ -131,12 +131,12 @@ func TestSnapshotIsOfTheSlot(t *testing.T) {
 	connections := 0
 	slot.Database.Configure = func(context.Context, *pgx.ConnConfig) error {
 		connections++
-		server.Exec(t, c, "insert into item values ($1, 'between')", connections)
+		postgrestest.Exec(t, c, "insert into item values ($1, 'between')", connections)
 		return nil
 	}
 	r := postgres.Changes(slot)
 	in := cursorAt(t, r, splitOf(t, r), dataflow.Position{})
-	server.Exec(t, c, "insert into item values (-1, 'end')")
+	postgrestest.Exec(t, c, "insert into item values (-1, 'end')")
 	got := replica{}
 	follow(t, in, got)
 	if want := contentOf(t, c, "item"); !maps.Equal(got, want) || connections < 4 {
@@ -150,15 +150,15 @@ func TestSnapshotOfPublication(t *testing.T) {
 		"create table parent (id int primary key, v text)", "create table child (primary key (id)) inherits (parent)",
 		"create table parted (id int primary key, v text) partition by range (id)", "create table part1 partition of parted for values from (0) to (10)",
 		`create table "Odd name" ("a.b" int primary key, "select" text)`, "create table none (id int, v text)")
-	server.Exec(t, c, `drop publication p`)
-	server.Exec(t, c, `create publication p for table only_some (id, v) where (id > 1), parent, parted, "Odd name", none with (publish = 'insert')`)
+	postgrestest.Exec(t, c, `drop publication p`)
+	postgrestest.Exec(t, c, `create publication p for table only_some (id, v) where (id > 1), parent, parted, "Odd name", none with (publish = 'insert')`)
 	fill := func(n int) {
 		for _, sql := range []string{
 			fmt.Sprintf("insert into only_some values (%d, 'hidden', 's'), (%d, 'v', 's')", -n, n+1), fmt.Sprintf("insert into parent values (%d, 'p')", n),
 			fmt.Sprintf("insert into child values (%d, 'c')", n), fmt.Sprintf("insert into parted values (%d, 'q')", n),
 			fmt.Sprintf(`insert into "Odd name" values (%d, null)`, n), fmt.Sprintf("insert into none values (%d, '')", n),
 		} {
-			server.Exec(t, c, sql)
+			postgrestest.Exec(t, c, sql)
 		}
 	}
 	fill(1)
@@ -193,7 +193,7 @@ func TestCheck(t *testing.T) {
 	if _, err := r.Open(t.Context(), s, dataflow.Position{}); err == nil || !strings.Contains(err.Error(), "public.keyless") {
 		t.Errorf("%v, want what Check says", err)
 	}
-	server.Exec(t, c, "alter table keyless replica identity full")
+	postgrestest.Exec(t, c, "alter table keyless replica identity full")
 	if err := slot.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -201,15 +201,15 @@ func TestCheck(t *testing.T) {
 	if err := slot.Check(t.Context()); err == nil || !strings.Contains(err.Error(), `no publication "q"`) {
 		t.Errorf("%v, want the publication", err)
 	}
-	server.Exec(t, c, "drop table millrace_slots")
+	postgrestest.Exec(t, c, "drop table millrace_slots")
 	if _, err := r.Splits(t.Context()); err == nil || !strings.Contains(err.Error(), "run postgres.Setup") {
 		t.Errorf("%v, want the advice to run Setup", err)
 	}
-	server.Exec(t, c, "create role reader login")
+	postgrestest.Exec(t, c, "create role reader login")
 	slot.Database.DSN = strings.Replace(slot.Database.DSN, "user=postgres", "user=reader", 1)
 	slot.Publication = "p"
 	if err := slot.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "may not replicate") {
 		t.Errorf("%v, want the role", err)
 	}
-	server.Exec(t, c, "drop role reader")
+	postgrestest.Exec(t, c, "drop role reader")
 }

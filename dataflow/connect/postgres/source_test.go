@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/postgres"
-	"github.com/millrace/millrace/dataflow/connect/postgres/internal/server"
+	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
 // A place is a change and its position.
@@ -31,7 +31,7 @@ func published(t testing.TB, statements ...string) (postgres.Slot, *pgx.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Exec(t, c, "create publication p for table "+strings.Join(tables, ", "))
+	postgrestest.Exec(t, c, "create publication p for table "+strings.Join(tables, ", "))
 	var name string
 	if err := c.QueryRow(t.Context(), "select current_database()").Scan(&name); err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestChanges(t *testing.T) {
 		"select pg_logical_emit_message(false, 'orders', 'not of a transaction')",
 		"truncate item, whole",
 	} {
-		server.Exec(t, c, sql)
+		postgrestest.Exec(t, c, sql)
 	}
 	want := []string{
 		"insert item new id*=1 name=one long=<null>",
@@ -220,7 +220,7 @@ func TestScan(t *testing.T) {
 		"alter table item alter id type int using case id when 'three' then 3 else id::int end",
 		"insert into item values (10, 'ten', '', '" + at + "')",
 	} {
-		server.Exec(t, c, sql)
+		postgrestest.Exec(t, c, sql)
 	}
 	var got []row
 	var bad []connect.Poison

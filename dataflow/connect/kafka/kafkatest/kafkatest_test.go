@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/millrace/millrace/dataflow/connect/kafka/internal/kafkatest"
+	"github.com/millrace/millrace/dataflow/connect/kafka/kafkatest"
 )
 
 func TestMain(m *testing.M) {

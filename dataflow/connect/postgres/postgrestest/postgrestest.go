@@ -1,4 +1,4 @@
-package server
+package postgrestest
 
 import (
 	"context"
@@ -151,7 +151,7 @@ func create(tb testing.TB, settings ...string) (s *Server, failed error) {
 			break
 		}
 		if s.uid < 0 {
-			return nil, fmt.Errorf("server: the tests run as root, and there is no user postgres or nobody for the server")
+			return nil, fmt.Errorf("postgrestest: the tests run as root, and there is no user postgres or nobody for the server")
 		}
 		if err := os.Chown(s.dir, s.uid, s.gid); err != nil {
 			return nil, err
@@ -159,7 +159,7 @@ func create(tb testing.TB, settings ...string) (s *Server, failed error) {
 	}
 	if out, err := s.command("initdb", "-D", s.data(), "-A", "trust", "-U", "postgres", "--no-instructions", "--no-sync", "--locale=C", "-E", "UTF8").CombinedOutput(); err != nil {
 		s.remove()
-		return nil, fmt.Errorf("server: initdb: %w: %s", err, out)
+		return nil, fmt.Errorf("postgrestest: initdb: %w: %s", err, out)
 	}
 	for range 5 { // somebody else may take the port in between
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -228,7 +228,7 @@ func (s *Server) Run() error {
 		select {
 		case err := <-ended:
 			text, _ := os.ReadFile(s.log.Name())
-			return fmt.Errorf("server: postgres ended: %v\n%s", err, text)
+			return fmt.Errorf("postgrestest: postgres ended: %v\n%s", err, text)
 		case <-tick.C:
 		}
 	}
@@ -237,7 +237,7 @@ func (s *Server) Run() error {
 // Stop stops the server as a failure of its machine would: without a checkpoint, and without a word to its clients.
 func (s *Server) Stop() error {
 	if out, err := s.command("pg_ctl", "-D", s.data(), "-m", "immediate", "-w", "stop").CombinedOutput(); err != nil {
-		return fmt.Errorf("server: pg_ctl stop: %w: %s", err, out)
+		return fmt.Errorf("postgrestest: pg_ctl stop: %w: %s", err, out)
 	}
 	return nil
 }
@@ -269,7 +269,7 @@ func installed() (string, error) {
 		return n
 	}
 	if len(found) == 0 {
-		return "", fmt.Errorf("server: there is no PostgreSQL: install one (apt-get install postgresql), or put its programs into PATH")
+		return "", fmt.Errorf("postgrestest: there is no PostgreSQL: install one (apt-get install postgresql), or put its programs into PATH")
 	}
 	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })), nil
 }

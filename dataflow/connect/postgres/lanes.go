@@ -23,15 +23,16 @@ const LanesTable = `create table if not exists millrace_lanes (
 	primary key (flow, output, partition)
 )`
 
-// Setup makes the tables of sinks and slots where they are missing.
+// Setup makes the tables of sinks and slots where they are missing. Several programs may call it at once.
 func Setup(ctx context.Context, db Database) error {
 	c, hidden, err := db.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close(context.WithoutCancel(ctx))
-	for _, table := range []string{LanesTable, SlotsTable} {
-		if _, err := c.Exec(ctx, table); err != nil {
+	// Two statements that make one table at once may both find none, and one of them fails. The lock ends with the session.
+	for _, sql := range []string{"select pg_advisory_lock(hashtext('millrace'))", LanesTable, SlotsTable} {
+		if _, err := c.Exec(ctx, sql); err != nil {
 			return hidden.hide(fmt.Errorf("postgres: Setup: %w", err))
 		}
 	}

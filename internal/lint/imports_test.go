@@ -81,6 +81,7 @@ var imports = map[string][]string{
 	"examples/payments":  library,
 	"examples/persecond": library,
 	"examples/sessions":  slices.Concat(library, []string{"dataflow/window"}),
+	"examples/orders":    slices.Concat(library, []string{"dataflow/connect", "dataflow/connect/kafka", "dataflow/connect/postgres", "dataflow/durable", "dataflow/durable/disklog", "dataflow/window"}),
 	"examples/account":   {"agentproto/toolserver", "internal/edge", "internal/exampletools/account", "internal/idp"},
 	"examples/deposits":  slices.Concat(library, []string{"dataflow/durable", "dataflow/durable/natslog", "dataflow/serve"}),
 

@@ -1,9 +1,11 @@
 package kafka_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/connecttest"
 	"github.com/millrace/millrace/dataflow/connect/kafka"
 )
@@ -41,4 +43,34 @@ func TestKitOfReaders(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A sink has lanes, writers that are shut out, and flows that crash, with each topic of its own.
+func TestKitOfSinks(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *broker) {
+		connecttest.Sink(t, func(t *testing.T) connecttest.Target[string, connect.Atomic] {
+			b := *b
+			b.t = t
+			topic := b.topic(1, nil)
+			return connecttest.Target[string, connect.Atomic]{Sink: b.sink(topic), Element: numbered, Read: b.all(topic)}
+		})
+	})
+}
+
+func TestKitOfPlainSinks(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *broker) {
+		connecttest.Sink(t, func(t *testing.T) connecttest.Target[string, connect.Repeats] {
+			b := *b
+			b.t = t
+			topic := b.topic(1, nil)
+			return connecttest.Target[string, connect.Repeats]{Sink: kafka.PlainSink[string](b.sink(topic)), Element: numbered, Read: b.all(topic)}
+		})
+	})
+}
+
+func numbered(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// all reads what readers of committed transactions see of a topic with one partition.
+func (b *broker) all(topic string) func(*testing.T) []string {
+	return func(*testing.T) []string { return b.values(topic)[0] }
 }

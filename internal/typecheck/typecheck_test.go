@@ -31,7 +31,7 @@ func TestMessages(t *testing.T) {
 	if len(files) < 20 {
 		t.Fatalf("only %d programs", len(files))
 	}
-	imp := exports(t)
+	imp := exports(t, module+"dataflow/connect")
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			a, err := txtar.ParseFile(file)

@@ -19,14 +19,14 @@ const customerIDs = 200
 
 var regions = []string{"north", "east", "south", "west"}
 
-// makeTopic makes the topic if it is missing.
+// makeTopic makes the topic if it is missing. The time of a record is that of the broker, whatever its producer says.
 func makeTopic(ctx context.Context, s settings) error {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(s.seeds()...))
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	made, err := kadm.NewClient(cl).CreateTopic(ctx, int32(s.partitions), -1, nil, s.topic)
+	made, err := kadm.NewClient(cl).CreateTopic(ctx, int32(s.partitions), -1, map[string]*string{"message.timestamp.type": kadm.StringPtr("LogAppendTime")}, s.topic)
 	if err == nil {
 		err = made.Err
 	}
@@ -105,8 +105,11 @@ func order(ctx context.Context, s settings) (n int64, err error) {
 		for range max(1, s.rate*int(often)/int(time.Second)) {
 			n++
 			at := time.Now().Add(-time.Duration(rand.Int64N(int64(s.times.Slack) / 2)))
-			if rand.IntN(300) == 0 {
+			switch rand.IntN(1000) {
+			case 0, 1, 2:
 				at = at.Add(-2 * s.times.Slack)
+			case 3:
+				at = at.Add(365 * 24 * time.Hour)
 			}
 			value, err := json.Marshal(Order{ID: first + n, Customer: 1 + rand.Int64N(customerIDs), Cents: 1 + rand.Int64N(10_000), Time: at.Truncate(time.Microsecond)})
 			if err != nil {

@@ -104,6 +104,10 @@ func (s settings) source() kafka.Topic[struct{}, Order] {
 	return kafka.Topic[struct{}, Order]{Seeds: s.seeds(), Name: s.topic, Partitions: s.partitions, Decode: decodeOrder}
 }
 
+// ahead is how far the clock of whoever orders may be ahead of the brokers'. One order of next year would make all others of its
+// partition late.
+const ahead = time.Minute
+
 // decodeOrder reads an order. Times have microseconds, as those of PostgreSQL.
 func decodeOrder(r *kgo.Record) (none struct{}, o Order, err error) {
 	if err := json.Unmarshal(r.Value, &o); err != nil {
@@ -111,6 +115,9 @@ func decodeOrder(r *kgo.Record) (none struct{}, o Order, err error) {
 	}
 	if o.ID == 0 || o.Time.IsZero() {
 		return none, o, errors.New("an order has an id and a time")
+	}
+	if o.Time.After(r.Timestamp.Add(ahead)) {
+		return none, o, errors.New("the order is of a time after it was written")
 	}
 	o.Time = o.Time.Truncate(time.Microsecond)
 	return none, o, nil

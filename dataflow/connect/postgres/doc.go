@@ -10,7 +10,7 @@
 //	slot := postgres.Slot{Database: db, Name: "shop", Publication: "shop", Snapshot: true}
 //	changes := connect.Whole(postgres.Changes(slot))
 //
-// [Decoded] gives rows as structs, by key. The server keeps its log until the flow has what is in it, so a slot that nobody reads
+// [Decoded] gives rows as structs, by key, and [Transactions] all changes of a transaction together. The server keeps its log until the flow has what is in it, so a slot that nobody reads
 // fills the disk; max_slot_wal_keep_size bounds that, and then the slot is lost, which is a [connect.ErrGap].
 //
 // # Messages of transactions

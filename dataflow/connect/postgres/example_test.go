@@ -65,6 +65,13 @@ func ExampleChanges() {
 	_ = changes
 }
 
+// A flow has all changes of a transaction, or none.
+func ExampleTransactions() {
+	slot := postgres.Slot{Database: postgres.Database{DSN: os.Getenv("DATABASE_URL")}, Name: "shop", Publication: "shop"}
+	transactions := connect.Whole(postgres.Transactions(slot))
+	_ = transactions
+}
+
 // The rows of a table come as structs under their key, beginning with those that there are.
 func ExampleDecoded() {
 	type customer struct {

@@ -113,3 +113,63 @@ func TestChangedEnds(t *testing.T) {
 		}
 	})
 }
+
+// What a tool says of how far a call is belongs to that call, wakes those who wait for it, and nothing else does.
+func TestProgressed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		tool := w.tool("tool.test")
+		w.start(tool.base)
+		ctx := t.Context()
+		key := w.call("g", "1")
+		first := tool.callback()
+		other := w.call("g", "2") // of the same thread, whose views they share
+		second := tool.callback()
+		d, err := w.rt.Describe(ctx, key)
+		if err != nil || d.Progress != nil {
+			t.Fatalf("at first: %+v, %v", d, err)
+		}
+		said := uint64(0)
+		progressed := func(body string) Description {
+			t.Helper()
+			got := make(chan Description, 1)
+			go func() {
+				d, err := w.rt.Progressed(ctx, key, d.Version, said)
+				if err != nil {
+					t.Error(err)
+				}
+				got <- d
+			}()
+			w.post(second, view("g", agentproto.ProgressView, `{"progress":7}`))
+			w.post(first, view("g", "plan", `{"progress":8}`))
+			w.post(first, view("g", agentproto.ProgressView, `{"progress":"no"}`))
+			w.post(first, view("g", agentproto.ProgressView, `{}`))
+			synctest.Wait()
+			select {
+			case d := <-got:
+				t.Fatalf("before anything was said: %+v", d.Progress)
+			default:
+			}
+			w.post(first, body)
+			return <-got
+		}
+		for n := range 3 {
+			now := progressed(view("g", agentproto.ProgressView, fmt.Sprintf(`{"progress":%d,"total":3,"message":"m"}`, n)))
+			want := agentproto.Progress{Progress: float64(n), Total: 3, Message: "m"}
+			if now.Version != d.Version || now.Progress == nil || now.Progress.Progress != want || now.Progress.Number <= said {
+				t.Errorf("said: %+v", now.Progress)
+			}
+			said = now.Progress.Number
+		}
+		if now, err := w.rt.Describe(ctx, other); err != nil || now.Progress == nil || now.Progress.Progress.Progress != 7 {
+			t.Errorf("the other call: %+v, %v", now.Progress, err)
+		}
+		now := progressed(result(key, "ok"))
+		if now.Resolution == nil || now.Progress != nil {
+			t.Errorf("resolved: %+v", now)
+		}
+		w.post(first, view("g", agentproto.ProgressView, `{"progress":9}`))
+		if now, err := w.rt.Describe(ctx, key); err != nil || now.Progress != nil {
+			t.Errorf("after the result: %+v, %v", now.Progress, err)
+		}
+	})
+}

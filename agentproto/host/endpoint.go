@@ -204,6 +204,6 @@ func (f callbackFlow) Resolved(key agentproto.CallKey) (*agentproto.Resolution, 
 }
 
 // View gives a view to its thread, where there are conversations.
-func (f callbackFlow) View(ctx context.Context, v *agentproto.ViewUpdate) error {
-	return f.rt.keepView(ctx, v)
+func (f callbackFlow) View(ctx context.Context, from agentproto.CallKey, v *agentproto.ViewUpdate) error {
+	return f.rt.keepView(ctx, from, v)
 }

@@ -75,7 +75,15 @@ type Description struct {
 	Changed time.Time
 
 	Prompt     *CallPrompt            // what the user is asked; nil if that is nothing
+	Progress   *CallProgress          // what the tool has said last of how far the call is; nil if this process has heard nothing
 	Resolution *agentproto.Resolution // nil until the call is resolved; see [Runtime.Resolution]
+}
+
+// A CallProgress is what a tool has said of how far a call is. It is not kept over a restart: a tool says more.
+type CallProgress struct {
+	agentproto.Progress
+	// Number tells what was said from what was said before. It grows, and across restarts it does as the clock does.
+	Number uint64
 }
 
 // A CallPrompt is what the user is asked for a call. One of OAuth and Choice is set. All texts and URLs are the tool server's.
@@ -139,6 +147,12 @@ func (rt *Runtime) Describe(ctx context.Context, key agentproto.CallKey) (Descri
 	if rt.resolution(&d) {
 		return d, nil
 	}
+	if said := rt.trail.Progress(key); said != nil {
+		d.Progress = &CallProgress{said.Progress, said.Number}
+		if said.At.After(d.Changed) {
+			d.Changed = said.At
+		}
+	}
 	st, found, err := rt.CallStanding(ctx, key)
 	switch {
 	case err != nil:
@@ -185,13 +199,26 @@ func (rt *Runtime) resolution(d *Description) bool {
 // in the version, such as a view. The errors are those of [Runtime.Describe], of ctx, and [ErrStopped]. Of a call of another process
 // it sees the resolution, and no prompt.
 func (rt *Runtime) Changed(ctx context.Context, key agentproto.CallKey, after uint64) (Description, error) {
+	return rt.await(ctx, key, func(d Description) bool { return d.Version > after })
+}
+
+// Progressed is as [Runtime.Changed], and also returns as soon as the Progress of the call is another one than that with the number
+// said, which is 0 for none. Who is slow misses progress between two others.
+func (rt *Runtime) Progressed(ctx context.Context, key agentproto.CallKey, after, said uint64) (Description, error) {
+	return rt.await(ctx, key, func(d Description) bool {
+		return d.Version > after || d.Progress != nil && d.Progress.Number != said
+	})
+}
+
+// await returns where a call stands as soon as that is what is waited for.
+func (rt *Runtime) await(ctx context.Context, key agentproto.CallKey, wanted func(Description) bool) (Description, error) {
 	changes, leave := rt.changes.Watch(key)
 	defer leave()
 	elsewhere := make(chan struct{}) // the resolution, which another process may have sent
 	watched := false
 	for {
 		d, err := rt.Describe(ctx, key)
-		if err != nil || d.Version > after {
+		if err != nil || wanted(d) {
 			return d, err
 		}
 		if !watched {

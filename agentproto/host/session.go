@@ -109,8 +109,15 @@ func (h host) later(ctx context.Context, err error) error {
 	return err
 }
 
-// keepView gives a view to its thread, where there are conversations.
-func (rt *Runtime) keepView(ctx context.Context, v *agentproto.ViewUpdate) error {
+// keepView gives a view to its thread, where there are conversations. If it says how far the call is that it comes from, those who wait
+// for that are told.
+func (rt *Runtime) keepView(ctx context.Context, from agentproto.CallKey, v *agentproto.ViewUpdate) error {
+	if v.ViewType == agentproto.ProgressView && !display.Cleared(v) {
+		if p, ok := agentproto.ProgressOf(v.Content); ok {
+			rt.trail.Report(from, p)
+			rt.changes.Tell(from)
+		}
+	}
 	if rt.threads == nil {
 		return nil
 	}

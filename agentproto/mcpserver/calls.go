@@ -19,6 +19,9 @@ type Calls interface {
 	Describe(ctx context.Context, key agentproto.CallKey) (host.Description, error)
 	// Changed returns the same as soon as its version is more than after.
 	Changed(ctx context.Context, key agentproto.CallKey, after uint64) (host.Description, error)
+	// Progressed is as Changed, and also returns as soon as the Progress is another one than that with the number said: see
+	// [host.Runtime.Progressed].
+	Progressed(ctx context.Context, key agentproto.CallKey, after, said uint64) (host.Description, error)
 	// AnswerPrompt answers a prompt of a call by its number, see [host.Runtime.AnswerPrompt].
 	AnswerPrompt(ctx context.Context, key agentproto.CallKey, number, selected int) error
 	// AnswerForm fills in questions of the form of such a prompt, see [host.Runtime.AnswerForm].

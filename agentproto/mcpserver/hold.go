@@ -22,9 +22,6 @@ import (
 // idempotencyKey is the member of _meta by which a client repeats a tools/call.
 const idempotencyKey = "io.millrace/idempotency-key"
 
-// progressEvery is how often a held request shows a sign of life to a client that asks for progress.
-const progressEvery = 15 * time.Second
-
 // hold answers tools/call: with a task, a round, or a result.
 func (o *owner) hold(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	if !o.claim() { // before the call is made, or an answer taken: who is refused has done nothing
@@ -56,7 +53,8 @@ type waiting struct {
 	now    host.Description
 	made   time.Time
 	state  string // the sealed key
-	told   int    // how often progress was shown
+
+	progress progress
 }
 
 // call makes the call. When it returns, the call is kept.
@@ -129,7 +127,7 @@ func (w *waiting) partly(ctx context.Context) error {
 	return nil
 }
 
-// next waits for a change of the call, for so long at most. It reports false if there was none.
+// next waits for a change of the call, for so long at most, and shows its progress. It reports false if there was none.
 func (w *waiting) next(ctx context.Context, most time.Duration) (bool, error) {
 	waiting, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -142,10 +140,11 @@ func (w *waiting) next(ctx context.Context, most time.Duration) (bool, error) {
 		case <-stop:
 		}
 	}()
-	d, err := w.s.opts.Calls.Changed(waiting, w.now.Key, w.now.Version)
+	d, err := w.change(waiting)
 	switch {
 	case err == nil:
 		d.Key, w.now = w.now.Key, d
+		w.showProgress(ctx)
 		return true, nil
 	case ctx.Err() != nil:
 		return false, ctx.Err()
@@ -229,7 +228,7 @@ func (w *waiting) toTheEnd(ctx context.Context) (*mcp.CallToolResult, error) {
 			return w.given(ctx, err)
 		}
 		if !changed {
-			w.progress(ctx)
+			w.showLife(ctx)
 		}
 	}
 }
@@ -309,18 +308,4 @@ func (w *waiting) ask(ctx context.Context, p *host.CallPrompt) error {
 		return w.partly(ctx)
 	}
 	return err
-}
-
-// progress shows a sign of life, if the client asked for that.
-func (w *waiting) progress(ctx context.Context) {
-	token := w.req.Params.GetProgressToken()
-	if token == nil {
-		return
-	}
-	w.told++
-	message := "works"
-	if w.now.Prompt != nil {
-		message = waitsFor(w.now.Prompt)
-	}
-	_ = w.req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(w.told), Message: message})
 }

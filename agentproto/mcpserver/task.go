@@ -66,6 +66,9 @@ func (o *owner) get(ctx context.Context, taskID string) (*mcptasks.GetTaskResult
 	return t, nil
 }
 
+// maxStatus is how many bytes of what a tool says of its progress are the message of a task.
+const maxStatus = 200
+
 // task returns what all messages about a task have in common. Its status is that of one that works.
 func (o *owner) task(taskID string, created time.Time, d host.Description) mcptasks.Task {
 	t := mcptasks.Task{
@@ -73,6 +76,9 @@ func (o *owner) task(taskID string, created time.Time, d host.Description) mcpta
 	}
 	if d.Changed.After(created) {
 		t.LastUpdatedAt = d.Changed.UTC().Truncate(time.Millisecond)
+	}
+	if d.Progress != nil && d.Prompt == nil {
+		t.StatusMessage = agentproto.PlainText(d.Progress.String(), maxStatus)
 	}
 	if d.Resolution != nil { // a call that is pending is not forgotten
 		ttl := (t.LastUpdatedAt.Sub(created) + d.Resolution.Result.KeptFor(o.s.opts.Keep)).Milliseconds()

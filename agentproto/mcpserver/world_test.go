@@ -81,6 +81,10 @@ func (c *calls) Describe(_ context.Context, key agentproto.CallKey) (host.Descri
 }
 
 func (c *calls) Changed(ctx context.Context, key agentproto.CallKey, after uint64) (host.Description, error) {
+	return c.await(ctx, key, func(d *host.Description) bool { return d.Version > after })
+}
+
+func (c *calls) await(ctx context.Context, key agentproto.CallKey, wanted func(*host.Description) bool) (host.Description, error) {
 	defer context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -93,7 +97,7 @@ func (c *calls) Changed(ctx context.Context, key agentproto.CallKey, after uint6
 		switch {
 		case d == nil:
 			return host.Description{}, host.ErrUnknownCall
-		case d.Version > after:
+		case wanted(d):
 			return *d, nil
 		case ctx.Err() != nil:
 			return *d, ctx.Err()

@@ -329,11 +329,8 @@ func (a *attempt) show(ctx context.Context, tool string) {
 		a.mu.Lock()
 		p := a.latest
 		a.mu.Unlock()
-		view := map[string]any{"tool": tool, "progress": p.Progress, "message": line(p.Message, 1<<10)}
-		if p.Total > 0 {
-			view["total"] = p.Total
-		}
-		if toolserver.View(ctx, "mcp.progress", view) != nil {
+		view := agentproto.Progress{Tool: tool, Progress: p.Progress, Total: max(p.Total, 0), Message: line(p.Message, 1<<10)}
+		if toolserver.View(ctx, agentproto.ProgressView, view) != nil {
 			return
 		}
 		t := time.NewTimer(progressPause)

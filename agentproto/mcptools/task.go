@@ -314,7 +314,7 @@ func (w *waiter) show(message string) {
 		return
 	}
 	w.shown = message
-	_ = toolserver.View(w.a.ctx, "mcp.progress", map[string]any{"tool": w.tool, "message": message}) // the next one may be shown
+	_ = toolserver.View(w.a.ctx, agentproto.ProgressView, agentproto.Progress{Tool: w.tool, Message: message}) // the next one may be shown
 }
 
 // cancel has the server end the task. It is tried once: a task that goes on ends when its time is up.

@@ -63,7 +63,14 @@ type stateBody struct {
 	Created   time.Time      `json:"created,omitzero"`
 	Changed   time.Time      `json:"changed,omitzero"`
 	Prompt    *callPrompt    `json:"prompt,omitempty"`
+	Progress  *callProgress  `json:"progress,omitempty"` // what the tool has said last
 	Result    *resolvedState `json:"result,omitempty"`
+}
+
+// A callProgress is how far a call is, as its tool has said.
+type callProgress struct {
+	Number uint64 `json:"number"` // another one for each that was said
+	agentproto.Progress
 }
 
 // A callPrompt is what a call asks its user.
@@ -87,8 +94,8 @@ type resolvedState struct {
 	Content      []agentproto.Content `json:"content,omitempty"`
 }
 
-// state answers with where a call stands: at once or, with after and wait, when its version is more than that. After the wait it
-// answers with what there is.
+// state answers with where a call stands: at once or, with after and wait, when its version is more than that, or with progress too when its
+// progress has another number than that. After the wait it answers with what there is.
 func (a api) state(w http.ResponseWriter, r *http.Request) {
 	wait, ok := waitOf(w, r)
 	if !ok {
@@ -102,6 +109,15 @@ func (a api) state(w http.ResponseWriter, r *http.Request) {
 			answer(w, http.StatusBadRequest, problem{"after is not a version"})
 			return
 		}
+		changed := func(ctx context.Context) (host.Description, error) { return a.rt.Changed(ctx, key, after) }
+		if text := r.URL.Query().Get("progress"); text != "" {
+			said, wrong := strconv.ParseUint(text, 10, 64)
+			if wrong != nil {
+				answer(w, http.StatusBadRequest, problem{"progress is not the number of one"})
+				return
+			}
+			changed = func(ctx context.Context) (host.Description, error) { return a.rt.Progressed(ctx, key, after, said) }
+		}
 		if d.Version <= after {
 			release, ok := hold(w, r, wait)
 			if !ok {
@@ -110,9 +126,9 @@ func (a api) state(w http.ResponseWriter, r *http.Request) {
 			defer release()
 			waiting, cancel := context.WithTimeout(r.Context(), wait)
 			defer cancel()
-			changed, waited := a.rt.Changed(waiting, key, after)
+			now, waited := changed(waiting)
 			if waited == nil {
-				d = changed
+				d = now
 			} else if waiting.Err() == nil {
 				err = waited
 			}
@@ -147,6 +163,9 @@ func stateOf(d host.Description) stateBody {
 		} else {
 			s.Prompt.AuthURL, s.Prompt.Host, _ = plain.URL(p.OAuth.AuthURL)
 		}
+	}
+	if p := d.Progress; p != nil {
+		s.Progress = &callProgress{p.Number, p.Progress}
 	}
 	if r := d.Resolution; r != nil {
 		s.Result = &resolvedState{Cause: r.Cause.String(), Subscription: r.Result.Subscription, Text: r.Result.Text, Content: r.Result.Content}

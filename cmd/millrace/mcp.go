@@ -240,12 +240,24 @@ func (c apiCalls) Describe(ctx context.Context, key agentproto.CallKey) (host.De
 
 // Changed returns the same when the version is more than after.
 func (c apiCalls) Changed(ctx context.Context, key agentproto.CallKey, after uint64) (host.Description, error) {
-	query := "/state?wait=" + eachWait.String() + "&after=" + strconv.FormatUint(after, 10)
+	return c.await(ctx, key, after, "", func(host.Description) bool { return false })
+}
+
+// Progressed returns the same when the progress is another than that with the number said.
+func (c apiCalls) Progressed(ctx context.Context, key agentproto.CallKey, after, said uint64) (host.Description, error) {
+	return c.await(ctx, key, after, "&progress="+strconv.FormatUint(said, 10), func(d host.Description) bool {
+		return d.Progress != nil && d.Progress.Number != said
+	})
+}
+
+// await returns where a call stands when the version is more than after, or something else has changed that more asks for.
+func (c apiCalls) await(ctx context.Context, key agentproto.CallKey, after uint64, more string, changed func(host.Description) bool) (host.Description, error) {
+	query := "/state?wait=" + eachWait.String() + "&after=" + strconv.FormatUint(after, 10) + more
 	for {
 		var s stateBody
 		err := c.do(ctx, http.MethodGet, callPath(key)+query, nil, &s)
-		if err != nil || s.Version > after {
-			return descriptionOf(key, s), err
+		if d := descriptionOf(key, s); err != nil || d.Version > after || changed(d) {
+			return d, err
 		}
 	}
 }
@@ -270,6 +282,9 @@ func descriptionOf(key agentproto.CallKey, s stateBody) host.Description {
 				}
 			}
 		}
+	}
+	if p := s.Progress; p != nil {
+		d.Progress = &host.CallProgress{Progress: p.Progress, Number: p.Number}
 	}
 	if r := s.Result; r != nil {
 		d.Resolution = &agentproto.Resolution{Key: key, Result: &agentproto.ToolResult{GroupID: key.GroupID, ID: key.ID, Text: r.Text, Content: r.Content, Subscription: r.Subscription}}

@@ -85,6 +85,10 @@ func (f failing) Changed(ctx context.Context, key agentproto.CallKey, after uint
 	return lost(f.Calls.Changed(ctx, key, after))
 }
 
+func (f failing) Progressed(ctx context.Context, key agentproto.CallKey, after, said uint64) (host.Description, error) {
+	return lost(f.Calls.Progressed(ctx, key, after, said))
+}
+
 const lostText = "Error: lost"
 
 func lost(d host.Description, err error) (host.Description, error) {

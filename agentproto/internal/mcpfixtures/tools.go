@@ -85,6 +85,17 @@ func fixtures(base string) http.Handler {
 	toolserver.Add(s, "test_error_handling", "Fails at once.", func(context.Context, struct{}) (string, error) {
 		return "", errors.New("this tool intentionally returns an error for testing")
 	})
+	toolserver.Add(s, "test_tool_with_progress", "Says how far it is.", func(ctx context.Context, _ struct{}) (string, error) {
+		for _, done := range []float64{0, 50, 100} {
+			if err := toolserver.View(ctx, agentproto.ProgressView, agentproto.Progress{Progress: done, Total: 100}); err != nil {
+				return "", err
+			}
+			if err := pause(ctx, 100*time.Millisecond); err != nil {
+				return "", err
+			}
+		}
+		return "done", nil
+	})
 	toolserver.Add(s, "test_image_content", "Returns an image.", func(context.Context, struct{}) (*agentproto.ToolResult, error) {
 		if _, err := base64.StdEncoding.DecodeString(pixel); err != nil {
 			return nil, err

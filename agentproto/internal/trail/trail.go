@@ -36,9 +36,18 @@ type Trail struct {
 }
 
 type call struct {
-	key    agentproto.CallKey
-	events []noted
-	lost   int // behind the first one
+	key      agentproto.CallKey
+	events   []noted
+	lost     int // behind the first one
+	progress *Progress
+}
+
+// A Progress is what a tool has said last of how far a call is.
+type Progress struct {
+	agentproto.Progress
+	// Number is another one for each that was said. It grows, and across restarts it does as the clock does.
+	Number uint64
+	At     time.Time
 }
 
 // A noted is an [Event] in fewer bytes.
@@ -58,18 +67,7 @@ func (t *Trail) Note(key agentproto.CallKey, what, why string) { t.NoteAt(key, t
 func (t *Trail) NoteAt(key agentproto.CallKey, at time.Time, what, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.calls[key]
-	if e == nil {
-		if t.order.Len() >= MaxCalls {
-			oldest := t.order.Remove(t.order.Back()).(*call)
-			delete(t.calls, oldest.key)
-		}
-		e = t.order.PushFront(&call{key: key})
-		t.calls[key] = e
-	} else {
-		t.order.MoveToFront(e)
-	}
-	c := e.Value.(*call)
+	c := t.call(key)
 	if len(c.events) == MaxEvents {
 		copy(c.events[1:], c.events[2:])
 		c.events = c.events[:MaxEvents-1]
@@ -81,6 +79,44 @@ func (t *Trail) NoteAt(key agentproto.CallKey, at time.Time, what, why string) {
 		i--
 	}
 	c.events = slices.Insert(c.events, i, n)
+}
+
+// call returns a call, to which something happens now. It is called with mu held.
+func (t *Trail) call(key agentproto.CallKey) *call {
+	e := t.calls[key]
+	if e == nil {
+		if t.order.Len() >= MaxCalls {
+			oldest := t.order.Remove(t.order.Back()).(*call)
+			delete(t.calls, oldest.key)
+		}
+		e = t.order.PushFront(&call{key: key})
+		t.calls[key] = e
+	} else {
+		t.order.MoveToFront(e)
+	}
+	return e.Value.(*call)
+}
+
+// Report remembers what a tool says of how far a call is, in place of what it has said before.
+func (t *Trail) Report(key agentproto.CallKey, p agentproto.Progress) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c, at := t.call(key), t.now()
+	n := uint64(at.UnixMilli())
+	if c.progress != nil {
+		n = max(n, c.progress.Number+1)
+	}
+	c.progress = &Progress{p, n, at}
+}
+
+// Progress returns what a tool has said last of how far a call is, which is not to be changed, or nil.
+func (t *Trail) Progress(key agentproto.CallKey) *Progress {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.calls[key]; e != nil {
+		return e.Value.(*call).progress
+	}
+	return nil
 }
 
 // Of returns what happened to a call, in order, and how much is missing behind the first event. It is empty if nothing

@@ -37,7 +37,7 @@ type Flow interface {
 	// Resolved returns what a call was resolved to, if that is known here.
 	Resolved(key agentproto.CallKey) (*agentproto.Resolution, bool)
 	// View keeps a view with its thread.
-	View(ctx context.Context, v *agentproto.ViewUpdate) error
+	View(ctx context.Context, from agentproto.CallKey, v *agentproto.ViewUpdate) error
 }
 
 // A Forwarder knows the threads that do not live here.

@@ -111,7 +111,7 @@ func (p *posted) view(m *agentproto.ViewUpdate) {
 		p.later(time.Second)
 	case err != nil:
 		p.malformed(http.StatusRequestEntityTooLarge, m.Type(), err.Error())
-	case p.e.Flow.View(p.r.Context(), m) != nil:
+	case p.e.Flow.View(p.r.Context(), key, m) != nil:
 		p.later(time.Second)
 	default:
 		p.e.Peers.Count(p.server, tally.Views)

@@ -48,14 +48,20 @@ type threadBody struct {
 	Closed    bool                          `json:"closed,omitzero"`
 }
 
-// threads answers with a page of threads, of an owner's own ones to the owner.
+// threads answers with a page of threads, those of a user or in a state, open or closed, if the request says so, and of an owner's own
+// ones to the owner.
 func (a api) threads(w http.ResponseWriter, r *http.Request, name string, wanted func(conversation.Standing) bool) {
 	from := bearerOf(r)
-	page[conversation.Standing, threadBody](w, r, name, nil, a.rt.Threads, func(st conversation.Standing) (threadBody, bool) {
+	user, state := r.URL.Query().Get("user"), r.URL.Query().Get("state")
+	if state != "" && state != "open" && state != "closed" {
+		answer(w, http.StatusBadRequest, problem{fmt.Sprintf("state is %q: it has to be open or closed", state)})
+		return
+	}
+	page[conversation.Standing, threadBody](w, r, name, []string{"user", "state"}, a.rt.Threads, func(st conversation.Standing) (threadBody, bool) {
 		return threadBody{
 			ID: from.named(st.ID), UserID: st.UserID, Ancestors: from.allNamed(st.Ancestors), Model: st.Model, State: agentinspect.ThreadState(st), Messages: st.Messages,
 			Pending: st.Pending, Usage: st.Usage, Models: st.Models, Closed: st.Closed,
-		}, from.owns(st.ID) && wanted(st)
+		}, from.owns(st.ID) && wanted(st) && (user == "" || user == st.UserID) && (state == "" || st.Closed == (state == "closed"))
 	})
 }
 

@@ -5,6 +5,7 @@
 //	millrace serve --state DIR --tool URL           makes calls that survive it
 //	millrace check FILE                             looks at a configuration of serve
 //	millrace chat                                   talks with the model of a runtime
+//	millrace sessions                               lists its sessions
 //	millrace mcp --api URL --token-file FILE        offers its tools to a client of MCP
 //	millrace migrate SESSION --to URL               moves a conversation to another runtime
 //	millrace inspect URL                            looks at a flow that runs
@@ -45,6 +46,7 @@ var commands = []command{
 	{"serve", "make calls that survive this process", serve},
 	{"check", "look at a configuration of serve", check},
 	{"chat", "talk with the model of a running serve", chat},
+	{"sessions", "list the sessions of a running serve", listSessions},
 	{"mcp", "offer the tools of serve to a client of MCP that starts this", mcpFront},
 	{"migrate", "move a session to another runtime", migrate},
 	{"inspect", "look at a flow that runs", inspectFlow},
@@ -104,7 +106,7 @@ func dispatch(ctx context.Context, args []string) int {
 func usage(w io.Writer) {
 	fmt.Fprint(w, "usage: millrace COMMAND [flags]\n\n")
 	for _, c := range commands {
-		fmt.Fprintf(w, "  %-7s %s\n", c.name, c.summary)
+		fmt.Fprintf(w, "  %-8s %s\n", c.name, c.summary)
 	}
 	fmt.Fprint(w, "\nmillrace COMMAND -h tells the flags.\n")
 }

@@ -105,6 +105,28 @@ func TestForeignTask(t *testing.T) {
 	}
 }
 
+// MT16: a task that is unknown takes the same work, whatever is wrong with its id: no call is looked for. See BenchmarkMT16_Unknown for the time.
+func TestUnknownIsNotLookedUp(t *testing.T) {
+	w := newWorld(t, mcpserver.Options{})
+	id := w.task()
+	w.owner = "mallory"
+	w.task()
+	other := newWorld(t, mcpserver.Options{})
+	before := w.calls.looked
+	for _, unknown := range []string{id, id[:len(id)-8] + "AAAAAAAA", other.task(), "t1.k.never", "x", strings.Repeat("x", 5000)} {
+		w.get(unknown).is(t, unknown, -32602, 0)
+		w.update(unknown, `{}`).is(t, unknown, -32602, 0)
+		w.say(t.Context(), "tasks/cancel", `{"taskId":"`+unknown+`"}`).is(t, unknown, -32602, 0)
+	}
+	if w.calls.looked != before || w.calls.canceled != 0 {
+		t.Errorf("%d calls were looked for, %d cancelled", w.calls.looked-before, w.calls.canceled)
+	}
+	w.owner = "alice"
+	if w.get(id); w.calls.looked != before+1 {
+		t.Errorf("%d calls were looked for behind the right id", w.calls.looked-before)
+	}
+}
+
 // MT09, MT10, MT11: what is no answer changes nothing; a dismissal selects the default.
 func TestUpdate(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})

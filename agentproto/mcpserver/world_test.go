@@ -31,6 +31,7 @@ type calls struct {
 	onCall   func(d *host.Description) // what a new call is like
 	more     []string                  // tools besides
 	events   map[agentproto.CallKey]*agentproto.Events
+	looked   int // how often somebody looked where a call stands
 }
 
 func newCalls() *calls {
@@ -74,6 +75,7 @@ func (c *calls) Call(_ context.Context, req host.Request) (agentproto.CallKey, e
 func (c *calls) Describe(_ context.Context, key agentproto.CallKey) (host.Description, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.looked++
 	if c.all[key] == nil {
 		return host.Description{}, host.ErrUnknownCall
 	}
@@ -191,7 +193,7 @@ func authorize(d *host.Description) {
 
 // A world is a server over calls.
 type world struct {
-	t           *testing.T
+	t           testing.TB
 	calls       *calls
 	server      *mcpserver.Server
 	caps        string // of the client
@@ -214,7 +216,7 @@ func newWorld(t *testing.T, o mcpserver.Options) *world {
 }
 
 // newWorldOf is newWorld with other calls than those that a test changes by hand.
-func newWorldOf(t *testing.T, o mcpserver.Options, of mcpserver.Calls) *world {
+func newWorldOf(t testing.TB, o mcpserver.Options, of mcpserver.Calls) *world {
 	w := &world{t: t, caps: withTasks, owner: "alice", header: http.Header{}}
 	o.Calls, o.Hosts = of, []string{"mcp.test"}
 	o.Owner = func(*http.Request) (mcpserver.Owner, error) {

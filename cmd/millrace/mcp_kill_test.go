@@ -225,3 +225,48 @@ func TestMT08_AnswerIsKept(t *testing.T) {
 		}
 	}
 }
+
+// MT23: a client without tasks is asked in a round. The runtime and the front are killed, and the second round completes the same call.
+func TestMT23_RoundsAfterKill(t *testing.T) {
+	t.Parallel()
+	_, tools := startTools(t, "feed")
+	s := serveRuntime(t, t.TempDir(), tools)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	s.request(ctx, "GET", "/stats", "", http.StatusOK)
+	front := startMCP(t, s)
+	for n := range 2 {
+		with := func() speaker {
+			if n == 0 {
+				return overHTTP{s}
+			}
+			return front
+		}
+		call := map[string]any{"name": "delete", "arguments": map[string]any{"name": "x"}, "held": true}
+		first, err := until(ctx, with, "tools/call", call, func(a *mcpAnswer) bool { return a.Result.RequestState != "" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first.Result.InputRequests["p1"] == nil || first.Result.TaskID != "" {
+			t.Fatalf("the first round is %+v", first.Result)
+		}
+		s.kill()
+		front.kill()
+		s.start()
+		front = startMCP(t, s)
+		call["requestState"] = first.Result.RequestState
+		call["inputResponses"] = json.RawMessage(`{"p1":{"action":"accept","content":{"choice":"0"}}}`)
+		second, err := until(ctx, with, "tools/call", call, func(a *mcpAnswer) bool { return a.Result.Content != nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(second.Result.Content), `"x deleted"`) {
+			t.Errorf("the second round is %+v", second.Result)
+		}
+		_, text := s.request(ctx, "GET", "/calls?limit=500", "", http.StatusOK)
+		var made struct{ Calls []struct{ ID string } }
+		if err := json.Unmarshal(text, &made); err != nil || len(made.Calls) != n+1 {
+			t.Errorf("after %d calls there are %s, %v", n+1, text, err)
+		}
+	}
+}

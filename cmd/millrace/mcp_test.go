@@ -29,6 +29,7 @@ type mcpAnswer struct {
 	ID     int `json:"id"`
 	Result struct {
 		ResultType    string                     `json:"resultType"`
+		RequestState  string                     `json:"requestState"`
 		TaskID        string                     `json:"taskId"`
 		Status        string                     `json:"status"`
 		InputRequests map[string]json.RawMessage `json:"inputRequests"`
@@ -43,7 +44,7 @@ type mcpAnswer struct {
 	} `json:"error"`
 }
 
-// saying returns a request with what each has. A key of the parameters is the idempotency key.
+// saying returns a request with what each has. A key of the parameters is the idempotency key, and held has the client declare no tasks.
 func saying(id int, method string, params map[string]any) string {
 	params = maps.Clone(params)
 	meta := map[string]any{
@@ -57,6 +58,10 @@ func saying(id int, method string, params map[string]any) string {
 	if key, ok := params["key"]; ok {
 		delete(params, "key")
 		meta["io.millrace/idempotency-key"] = key
+	}
+	if _, held := params["held"]; held {
+		delete(params, "held")
+		meta["io.modelcontextprotocol/clientCapabilities"] = map[string]any{"elicitation": map[string]any{"form": map[string]any{}}}
 	}
 	params["_meta"] = meta
 	text, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}) // it always can be

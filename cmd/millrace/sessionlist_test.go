@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -100,9 +101,10 @@ func TestSessionsPages(t *testing.T) {
 		"": `{"sessions":[{"id":"a"}],"next":"1"}`, "1": `{"sessions":[],"next":"2"}`, "2": `{"sessions":[{"id":"b` + hostile + `"},{"id":"c"}]}`,
 		"endless": `{"sessions":[{"id":"a"},{"id":"b"}],"next":"endless"}`,
 	}
-	asked, secret := 0, newToken()
+	var asked atomic.Int64
+	secret := newToken()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked++
+		asked.Add(1)
 		if r.URL.Path != "/sessions" || r.Header.Get("Authorization") != "Bearer "+secret {
 			t.Errorf("%s is asked for with %q", r.URL.Path, r.Header.Get("Authorization"))
 		}
@@ -112,15 +114,15 @@ func TestSessionsPages(t *testing.T) {
 	token := writeConfig(t, filepath.Join(t.TempDir(), "token"), secret)
 	for _, of := range []struct {
 		args, want string
-		asked      int
+		asked      int64
 	}{
 		{"--json", `{"id":"a"}` + "\n" + `{"id":"b\u001b[2J"}` + "\n" + `{"id":"c"}` + "\n", 3},
 		{"--json --after endless --limit 5", strings.Repeat(`{"id":"a"}`+"\n"+`{"id":"b"}`+"\n", 3), 3},
 	} {
-		asked = 0
+		asked.Store(0)
 		out, err := millrace(t, append([]string{"sessions", "--api", web.URL, "--token-file", token}, strings.Fields(of.args)...)...).Output()
-		if err != nil || string(out) != of.want || asked != of.asked {
-			t.Errorf("%s: %q, %v after %d requests", of.args, out, err, asked)
+		if err != nil || string(out) != of.want || asked.Load() != of.asked {
+			t.Errorf("%s: %q, %v after %d requests", of.args, out, err, asked.Load())
 		}
 	}
 	out, err := millrace(t, "sessions", "--api", web.URL, "--token-file", token).Output()

@@ -1,0 +1,69 @@
+package mcpserver_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/agentproto/mcpserver"
+)
+
+// post sends a message of a session of an older revision over HTTP.
+func (w *world) post(ctx context.Context, method, session, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, method, "/mcp", strings.NewReader(body))
+	r.Host = "mcp.test"
+	for k, v := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2025-11-25", "Mcp-Session-Id": session,
+	} {
+		if v != "" {
+			r.Header.Set(k, v)
+		}
+	}
+	rec := httptest.NewRecorder()
+	w.server.ServeHTTP(rec, r)
+	return rec
+}
+
+// MT25: over HTTP a client of 2025-11-25 whose connection breaks has not cancelled its call, which goes on; one that says that it has, has.
+func TestClientOfSessionGoes(t *testing.T) {
+	for said, want := range map[string]int{"": 0, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, mcpserver.Options{})
+			begun := w.post(t.Context(), http.MethodPost, "",
+				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`)
+			session := begun.Header().Get("Mcp-Session-Id")
+			if session == "" {
+				t.Fatalf("no session: %d %s", begun.Code, begun.Body)
+			}
+			w.post(t.Context(), http.MethodPost, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan bool)
+			go func() {
+				defer close(ended)
+				w.post(ctx, http.MethodPost, session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one","arguments":{}}}`)
+			}()
+			synctest.Wait()
+			if said != "" {
+				w.post(t.Context(), http.MethodPost, session, said)
+				synctest.Wait()
+			}
+			cancel()
+			<-ended
+			synctest.Wait()
+			if w.calls.canceled != want || len(w.calls.made) != 1 {
+				t.Errorf("after %q: %d calls, %d cancelled, want %d", said, len(w.calls.made), w.calls.canceled, want)
+			}
+			w.calls.with(func(d *host.Description) {
+				if d.Resolution == nil {
+					resolve(d, agentproto.ByResult, "done")
+				}
+			})
+			w.post(t.Context(), http.MethodDelete, session, "")
+		})
+	}
+}

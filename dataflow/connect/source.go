@@ -20,7 +20,11 @@ type Source[K comparable, V any, O dataflow.Order, R dataflow.Retries] struct {
 
 // BySplit is a source of which each record has its split's name as its key, whatever key the reader gives it. So what is said of
 // the order within a key holds for any reader. Two splits with one name are an error. One that was made again, and has the name
-// of the one before, is read beside what is left of that. Behind it, window.StampKeyed has a mark for each split.
+// of the one before, is read beside what is left of that.
+//
+// Splits are read at different speeds, most of all behind a restart. Where event times matter, each split is stamped by itself, with
+// keyedstream.Get and window.Stamp, and the events are merged: window.StampKeyed has one mark for all keys, and takes what a slower
+// split has for late.
 func BySplit[K comparable, V any](r Reader[K, V]) Source[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	return Source[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{reader: bySplit[K, V]{r}, check: oneOfEachName}
 }

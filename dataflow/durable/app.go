@@ -238,7 +238,8 @@ func (d *door) nonce() uint64 { return d.nonces.Add(1) }
 // Stop ends this process's part in the flow: it refuses what is sent, makes a last
 // snapshot of each partition and hands them over. It does not wait until everything
 // that came in is handled, since that is kept, nor for room: what a full log has no room for, the
-// next owner makes from the history. If ctx ends first, Stop ends at once,
+// next owner makes from the history. Elements of outputs that readers have acknowledged do not come again, unless a partition
+// has so much to take that it has not come to know of them within a second. If ctx ends first, Stop ends at once,
 // without snapshots, and returns the reason.
 func (a *App[P]) Stop(ctx context.Context) error {
 	c := a.made()
@@ -300,6 +301,11 @@ func (c *core) end(err, refusal error) {
 	}
 	defer close(c.over)
 	c.err = err
+	if err == nil && !c.abandoned.Load() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), time.Second)
+		c.door.takeReads(ctx)
+		cancel()
+	}
 	c.leaving()
 	<-c.started // until then owners begin
 	c.owners.Wait()

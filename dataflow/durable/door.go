@@ -20,7 +20,8 @@ import (
 type door struct {
 	*core
 	partitions []*doorway
-	halting    sync.Mutex // held while a partition stops: who is last has to see the others
+	telling    chan struct{} // of capacity 1: full while somebody tells what was read
+	halting    sync.Mutex    // held while a partition stops: who is last has to see the others
 }
 
 // A doorway is the door of one partition.
@@ -41,14 +42,15 @@ type doorway struct {
 	waiting map[uint64]*verdict // by nonce
 	refused map[uint64]uint64   // numbers in the quarantine, or 0, by the nonces of refusals
 	refusals
-	shut    chan struct{}    // open while the partition takes nothing; nil else
-	full    *engine.Blocked  // why it takes nothing; nil else
-	since   time.Time        // when that began
-	reads   map[int32]uint64 // how far readers are, by operator, and nobody was told
-	backlog backlog
-	letters []Letter                // what is in quarantine, as far as this process knows
-	runs    context.Context         // ends when the partition, which this process owns, stops
-	halt    context.CancelCauseFunc // ends it
+	shut      chan struct{}    // open while the partition takes nothing; nil else
+	full      *engine.Blocked  // why it takes nothing; nil else
+	since     time.Time        // when that began
+	reads     map[int32]uint64 // how far readers are, by operator, and nobody was told
+	readsTold uint64           // position of the last message that told it
+	backlog   backlog
+	letters   []Letter                // what is in quarantine, as far as this process knows
+	runs      context.Context         // ends when the partition, which this process owns, stops
+	halt      context.CancelCauseFunc // ends it
 	reports
 	gaveBack error // why this process refuses the partition; nil if it does not
 
@@ -58,7 +60,7 @@ type doorway struct {
 }
 
 func newDoor(c *core) *door {
-	d := &door{core: c, partitions: make([]*doorway, c.log.Partitions())}
+	d := &door{core: c, partitions: make([]*doorway, c.log.Partitions()), telling: make(chan struct{}, 1)}
 	for i := range d.partitions {
 		d.partitions[i] = &doorway{
 			waiting: make(map[uint64]*verdict), refused: make(map[uint64]uint64),
@@ -192,6 +194,12 @@ func (d *door) Given(ctx context.Context, op int32, partition int) (n uint64, ow
 
 // tellReads makes what was read part of the history.
 func (d *door) tellReads(ctx context.Context) {
+	select {
+	case d.telling <- struct{}{}: // who waits for it has what others were telling told as well
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-d.telling }()
 	for p, way := range d.partitions {
 		way.mu.Lock()
 		var records [][]byte
@@ -204,7 +212,7 @@ func (d *door) tellReads(ctx context.Context) {
 		if len(records) == 0 {
 			continue
 		}
-		_, err := d.core.append(journal.For(ctx, journal.ToSave), p, records...)
+		at, err := d.core.append(journal.For(ctx, journal.ToSave), p, records...)
 		if errors.Is(err, journal.ErrFull) { // and only what is read makes room
 			way.mu.Lock()
 			for op, number := range was {
@@ -217,6 +225,31 @@ func (d *door) tellReads(ctx context.Context) {
 		if err != nil && d.ctx.Err() == nil {
 			d.opts.Logger.Warn("what was read will come again after a restart", "partition", p, "error", err)
 		}
+		way.mu.Lock()
+		way.readsTold = max(way.readsTold, at)
+		way.mu.Unlock()
+	}
+}
+
+// takeReads waits until the partitions that this process owns have taken what they were told of readers, so that their last steps
+// know it. It waits no longer than ctx.
+func (d *door) takeReads(ctx context.Context) {
+	d.tellReads(ctx)
+	for _, way := range d.partitions {
+		way.mu.Lock()
+		told, owned := way.readsTold, way.owned
+		way.mu.Unlock()
+		if !owned || told == 0 {
+			continue
+		}
+		vs := way.await([]uint64{d.nonce()})
+		way.placed(vs, told)
+		select {
+		case <-vs[0].done:
+		case <-way.running().Done():
+		case <-ctx.Done():
+		}
+		way.forget(vs)
 	}
 }
 

@@ -106,7 +106,7 @@ func Attach[K comparable, V any, O dataflow.Order, R dataflow.Retries](ctx conte
 		inlet: port.inlet, pumps: p, app: app, reader: src.reader, check: src.check, opts: opts.withDefaults(), sending: sending, pumped: make(map[string]*pumped),
 	}
 	splits, err := a.splits(ctx)
-	if err != nil && !passes(err) {
+	if err != nil && !Passes(err) {
 		abort()
 		return nil, errors.Join(fmt.Errorf("connect: %s: looking for splits: %w", port.input, err), src.reader.Close())
 	}
@@ -229,7 +229,7 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 			splits, every, pause = now, a.opts.Discover, firstPause
 		case ctx.Err() != nil:
 			return nil
-		case passes(err):
+		case Passes(err):
 			a.opts.OnError(Split{}, err)
 			every, pause = pause, min(2*pause, longestPause)
 		default:

@@ -217,7 +217,7 @@ func (l *lane[T, E]) handle(ctx context.Context, b dataflow.Batch[T]) error {
 		if closed := l.close(); closed != nil {
 			l.opts.OnError(l.at, fmt.Errorf("connect: lane %s: closing: %w", l.at, closed))
 		}
-		if !passes(err) && !errors.Is(err, ErrFenced) {
+		if !Passes(err) && !errors.Is(err, ErrFenced) {
 			return err
 		}
 		if !wait(ctx, pause) || !l.owned(ctx) {

@@ -47,7 +47,7 @@ func (p *pump[K, V]) run(ctx context.Context) {
 		if err != io.EOF {
 			p.opts.OnError(p.split, err)
 		}
-		if !passes(err) {
+		if !Passes(err) {
 			p.over(err, true)
 			p.ending.Store(true)
 			return

@@ -131,5 +131,5 @@ type retried struct{ error }
 
 func (e retried) Unwrap() error { return e.error }
 
-// passes reports whether somebody marked the error with [Retry].
-func passes(err error) bool { return errors.As(err, new(retried)) }
+// Passes reports whether an error, or one that it wraps, was marked with [Retry].
+func Passes(err error) bool { return errors.As(err, new(retried)) }

@@ -39,7 +39,7 @@ func (r *receiving[K, V]) run(ctx context.Context, app App) {
 			break
 		}
 		r.opts.OnError(split, err)
-		if !passes(err) {
+		if !Passes(err) {
 			break
 		}
 		m.failed(err)

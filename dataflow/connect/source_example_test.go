@@ -174,3 +174,10 @@ func ExampleRetry() {
 	fmt.Println(marked, errors.Is(marked, err), connect.Retry(nil))
 	// Output: the server starts again true <nil>
 }
+
+// A connector that wraps errors of a function of the program keeps what that says of them.
+func ExamplePasses() {
+	err := fmt.Errorf("decoding: %w", connect.Retry(errors.New("the registry of schemas does not answer")))
+	fmt.Println(connect.Passes(err), connect.Passes(errors.New("not a number")))
+	// Output: true false
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -236,7 +235,7 @@ func (c *cursor[K, V]) add(b *connect.Batch[K, V], m natsjs.Msg, at place) (bool
 	switch {
 	case err == nil:
 		b.Add(k, v, at.position)
-	case passes(err):
+	case connect.Passes(err):
 		return false, err
 	default:
 		b.AddBad(c.split, at.position, m.Data(), err)
@@ -347,16 +346,4 @@ func (c *cursor[K, V]) fail(ctx context.Context, err error) error {
 		return fmt.Errorf("%s: %w", of, err)
 	}
 	return failure(ctx, of, err)
-}
-
-var retried = reflect.TypeOf(connect.Retry(io.ErrUnexpectedEOF))
-
-// passes reports whether somebody marked the error with [connect.Retry].
-func passes(err error) bool {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if reflect.TypeOf(err) == retried {
-			return true
-		}
-	}
-	return false
 }

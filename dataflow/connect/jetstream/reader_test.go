@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -16,21 +15,11 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/jetstream"
 )
 
-// passes reports whether an error has the split opened again.
-func passes(err error) bool {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if reflect.TypeOf(err) == reflect.TypeOf(connect.Retry(io.ErrUnexpectedEOF)) {
-			return true
-		}
-	}
-	return false
-}
-
 func never(*connect.Batch[struct{}, string]) bool { return false }
 
 func gap(t *testing.T, r connect.Reader[struct{}, string], s connect.Split, after dataflow.Position) {
 	t.Helper()
-	if c, err := r.Open(t.Context(), s, after); !errors.Is(err, connect.ErrGap) || passes(err) {
+	if c, err := r.Open(t.Context(), s, after); !errors.Is(err, connect.ErrGap) || connect.Passes(err) {
 		t.Errorf("opening behind %v: %v, want connect.ErrGap, which stays", after, err)
 		if err == nil {
 			c.Close()
@@ -88,7 +77,7 @@ func TestRemovedBeforeTheyCome(t *testing.T) {
 	rest, err := until(t, c, func(all *connect.Batch[struct{}, string]) bool {
 		return len(all.Values) > 0 && all.Values[len(all.Values)-1] == "9999"
 	})
-	if !errors.Is(err, connect.ErrGap) || !passes(err) {
+	if !errors.Is(err, connect.ErrGap) || !connect.Passes(err) {
 		t.Errorf("the error is %v, want connect.ErrGap, which passes", err)
 	}
 	got := append(first.Values, rest.Values...)
@@ -163,7 +152,7 @@ func TestServerRestarts(t *testing.T) {
 	b.connected(t)
 	b.publish(t, "s", count(100, 200)...)
 	rest, err := until(t, c, never)
-	if !passes(err) {
+	if !connect.Passes(err) {
 		t.Errorf("the error is %v, which does not pass", err)
 	}
 	equal(t, "what has come of the first cursor", rest.Values, nil)
@@ -189,7 +178,7 @@ func TestLostOnTheWay(t *testing.T) {
 	}
 	b.publish(t, "s", count(1, 20)...)
 	got, err := until(t, c, func(all *connect.Batch[struct{}, string]) bool { return len(all.Values) >= 18 })
-	if !passes(err) {
+	if !connect.Passes(err) {
 		t.Errorf("the error is %v, which does not pass", err)
 	}
 	equal(t, "what has come", got.Values, count(1, 1+len(got.Values)))
@@ -208,14 +197,14 @@ func TestStreamIsMadeAgain(t *testing.T) {
 	if err := b.js.DeleteStream(t.Context(), "S"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Splits(t.Context()); !passes(err) {
+	if _, err := r.Splits(t.Context()); !connect.Passes(err) {
 		t.Errorf("looking for a stream that is not there: %v, want an error that passes", err)
 	}
 	b.stream(t, cfg)
 	b.publish(t, "s", count(50, 70)...)
 	// The cursor may have to look again and again until the stream is there, as a pump does.
 	_, err := until(t, c, never)
-	if err != io.EOF && !passes(err) {
+	if err != io.EOF && !connect.Passes(err) {
 		t.Errorf("the cursor ends with %v, want io.EOF or an error that passes", err)
 	}
 	again := open(t, r, split, end)
@@ -281,7 +270,7 @@ func TestDecode(t *testing.T) {
 	for len(got.Values) < 3 {
 		b, err := until(t, c, func(all *connect.Batch[struct{}, string]) bool { return len(got.Values)+len(all.Values) == 3 })
 		got.Values, got.Bad = append(got.Values, b.Values...), append(got.Bad, b.Bad...)
-		if err != nil && !passes(err) {
+		if err != nil && !connect.Passes(err) {
 			t.Fatal(err)
 		}
 	}
@@ -299,7 +288,7 @@ func TestRefusedStreams(t *testing.T) {
 	b.stream(t, natsjs.StreamConfig{Name: "W", Subjects: []string{"w"}, Retention: natsjs.WorkQueuePolicy})
 	b.publish(t, "w", "job")
 	r := b.reader(t, jetstream.Stream[struct{}, string]{Name: "W"})
-	if _, err := r.Open(t.Context(), splits(t, r)[0], dataflow.Position{}); err == nil || passes(err) {
+	if _, err := r.Open(t.Context(), splits(t, r)[0], dataflow.Position{}); err == nil || connect.Passes(err) {
 		t.Errorf("a work queue is read: %v", err)
 	}
 	if info, err := b.js.Stream(t.Context(), "W"); err != nil || info.CachedInfo().State.Msgs != 1 {
@@ -312,7 +301,7 @@ func TestRefusedStreams(t *testing.T) {
 	}
 	b.publish(t, "i", "event")
 	r = b.reader(t, jetstream.Stream[struct{}, string]{Name: "I"})
-	if _, err := r.Open(t.Context(), splits(t, r)[0], dataflow.Position{}); err == nil || passes(err) {
+	if _, err := r.Open(t.Context(), splits(t, r)[0], dataflow.Position{}); err == nil || connect.Passes(err) {
 		t.Errorf("a stream of interest is read: %v", err)
 	}
 	for _, subjects := range [][]string{{"a", "a"}, {"a.*", "a.b"}, {"a.>", "a.b.c"}, {"*.b", "a.*"}} {

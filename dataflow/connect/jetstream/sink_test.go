@@ -109,7 +109,7 @@ func TestAnswerIsLost(t *testing.T) {
 		far.Timeout = 300 * time.Millisecond
 		w := openLane(t, far, 0)
 		r.muted.Store(true)
-		if _, err := w.Write(t.Context(), 1, []string{"1"}); !passes(err) {
+		if _, err := w.Write(t.Context(), 1, []string{"1"}); !connect.Passes(err) {
 			t.Fatalf("the error of a write without an answer is %v, want one that passes", err)
 		}
 		r.muted.Store(false)
@@ -249,7 +249,7 @@ func TestRefusedElements(t *testing.T) {
 			return plain(n, x)
 		}
 		w := openLane(t, refused, 0)
-		if _, err := w.Write(t.Context(), 1, count(1, 4)); err == nil || passes(err) {
+		if _, err := w.Write(t.Context(), 1, count(1, 4)); err == nil || connect.Passes(err) {
 			t.Errorf("%s: the error is %v, want one that stays", name, err)
 		}
 		if got := b.written(t); len(got) > 0 {
@@ -258,20 +258,20 @@ func TestRefusedElements(t *testing.T) {
 	}
 	other := s
 	other.Prefix = "nowhere"
-	if _, _, err := other.Open(t.Context(), lane); !passes(err) {
+	if _, _, err := other.Open(t.Context(), lane); !connect.Passes(err) {
 		t.Errorf("a subject that no stream takes: %v, want an error that passes, since the stream may have no leader", err)
 	}
 	b.stream(t, natsjs.StreamConfig{Name: "W", Subjects: []string{"w.>"}, Retention: natsjs.InterestPolicy})
 	other.Stream, other.Prefix = "W", "w"
-	if _, _, err := other.Open(t.Context(), lane); err == nil || passes(err) {
+	if _, _, err := other.Open(t.Context(), lane); err == nil || connect.Passes(err) {
 		t.Errorf("a stream that forgets: %v, want an error that stays", err)
 	}
 	other.Stream = "O"
-	if _, _, err := other.Open(t.Context(), lane); err == nil || passes(err) {
+	if _, _, err := other.Open(t.Context(), lane); err == nil || connect.Passes(err) {
 		t.Errorf("a subject of another stream: %v, want an error that stays", err)
 	}
 	b.publish(t, "lanes.flow.out.0", "not of a lane")
-	if _, _, err := s.Open(t.Context(), lane); err == nil || passes(err) {
+	if _, _, err := s.Open(t.Context(), lane); err == nil || connect.Passes(err) {
 		t.Errorf("a subject that others write to: %v, want an error that stays", err)
 	}
 	if _, err := openLaneAt(t, s, connect.Lane{Flow: "other", Output: "out"}).Write(t.Context(), 1, count(1, 2)); err != nil {

@@ -143,7 +143,7 @@ func failure(ctx context.Context, of string, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", of, context.Cause(ctx))
-	case passes(err), errors.Is(err, natsjs.ErrStreamNotFound), errors.Is(err, natsjs.ErrConsumerNotFound):
+	case connect.Passes(err), errors.Is(err, natsjs.ErrStreamNotFound), errors.Is(err, natsjs.ErrConsumerNotFound):
 	case isRefused && refused.Code >= 400 && refused.Code < 500 && refused.Code != 408 && refused.Code != 429,
 		errors.Is(err, errForgets), errors.Is(err, errForeign), errors.Is(err, errRefused), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, natsjs.ErrConnectionClosed),
 		errors.Is(err, natsjs.ErrInvalidStreamName), errors.Is(err, natsjs.ErrStreamNameRequired):

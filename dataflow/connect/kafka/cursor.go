@@ -174,7 +174,7 @@ func (c *cursor[K, V]) Next(ctx context.Context, b *connect.Batch[K, V]) error {
 		switch {
 		case err == nil:
 			b.Add(k, v, position(r))
-		case passes(err):
+		case connect.Passes(err):
 			c.fetched = c.fetched[i:]
 			if i > 0 {
 				return nil // the error comes with the next call, which begins with the record

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -28,18 +27,6 @@ func failure(of string, err error) error {
 		return connect.Retry(fmt.Errorf("%s: %w", of, err))
 	}
 	return fmt.Errorf("%s: %w", of, err)
-}
-
-var retried = reflect.TypeOf(connect.Retry(io.ErrUnexpectedEOF))
-
-// passes reports whether somebody marked the error with [connect.Retry].
-func passes(err error) bool {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if reflect.TypeOf(err) == retried {
-			return true
-		}
-	}
-	return false
 }
 
 // healed are errors of brokers that a producer with a new epoch does not have. The client does not call them retriable, since it

@@ -2,11 +2,9 @@ package webhook_test
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -90,16 +88,6 @@ func open(t testing.TB, s webhook.Sink[int]) connect.Writer[int, connect.Idempot
 	}
 	t.Cleanup(func() { w.Close() })
 	return w
-}
-
-// passes reports whether an error has the lane opened again.
-func passes(err error) bool {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if reflect.TypeOf(err) == reflect.TypeOf(connect.Retry(io.ErrUnexpectedEOF)) {
-			return true
-		}
-	}
-	return false
 }
 
 func equal(t testing.TB, what string, got, want []int) {

@@ -103,7 +103,7 @@ func TestStatuses(t *testing.T) {
 		if c.again && (n != 2 || err != nil) || !c.again && n != 1 {
 			t.Errorf("%d %v: %d requests (%v)", c.status, c.header, n, err)
 		}
-		if c.status >= 400 && !c.again && (!errors.Is(err, ended) || passes(err)) {
+		if c.status >= 400 && !c.again && (!errors.Is(err, ended) || connect.Passes(err)) {
 			t.Errorf("%d: the error is %v, want that of Refused", c.status, err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestNoAnswer(t *testing.T) {
 	equal(t, "effects", r.got(), []int{1, 2})
 
 	broken.Store(1 << 30)
-	if _, err := open(t, webhook.Sink[int]{URL: r.URL, Patience: time.Nanosecond}).Write(t.Context(), 3, []int{3}); !passes(err) {
+	if _, err := open(t, webhook.Sink[int]{URL: r.URL, Patience: time.Nanosecond}).Write(t.Context(), 3, []int{3}); !connect.Passes(err) {
 		t.Errorf("the error is %v, want one that passes", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -162,7 +162,7 @@ func TestNoAnswer(t *testing.T) {
 		t.Errorf("the error is %v, want that of the context", err)
 	}
 	r.Close()
-	if _, err := open(t, webhook.Sink[int]{URL: r.URL, Patience: time.Nanosecond}).Write(t.Context(), 3, []int{3}); !passes(err) {
+	if _, err := open(t, webhook.Sink[int]{URL: r.URL, Patience: time.Nanosecond}).Write(t.Context(), 3, []int{3}); !connect.Passes(err) {
 		t.Errorf("of an endpoint that is gone, the error is %v, want one that passes", err)
 	}
 }
@@ -302,11 +302,11 @@ func TestMaxBody(t *testing.T) {
 		t.Errorf("refused are %v, and %d requests came", refused, len(r.posted()))
 	}
 	s.Refused = nil
-	if _, err := open(t, s).Write(t.Context(), 1, []int{100}); err == nil || passes(err) {
+	if _, err := open(t, s).Write(t.Context(), 1, []int{100}); err == nil || connect.Passes(err) {
 		t.Errorf("the error is %v, want one that stays", err)
 	}
 	s.Encode = func(uint64, int) ([]byte, error) { return nil, errors.New("no") }
-	if _, err := open(t, s).Write(t.Context(), 1, []int{1}); err == nil || passes(err) {
+	if _, err := open(t, s).Write(t.Context(), 1, []int{1}); err == nil || connect.Passes(err) {
 		t.Errorf("the error is %v, want one that stays", err)
 	}
 }

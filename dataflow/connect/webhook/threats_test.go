@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/webhook"
 	"github.com/millrace/millrace/internal/netguard"
 	"github.com/millrace/millrace/internal/netguard/netguardtest"
@@ -28,7 +29,7 @@ func TestRedirects(t *testing.T) {
 		}
 		refused := false
 		s := webhook.Sink[int]{URL: r.URL, Refused: func(context.Context, webhook.Refusal[int]) error { refused = true; return nil }}
-		if _, err := open(t, s).Write(t.Context(), 1, []int{1}); err == nil || passes(err) || refused {
+		if _, err := open(t, s).Write(t.Context(), 1, []int{1}); err == nil || connect.Passes(err) || refused {
 			t.Errorf("%d: the error is %v, refused is %t; want an error that stays, for all elements", status, err, refused)
 		}
 	}
@@ -50,7 +51,7 @@ func TestAddresses(t *testing.T) {
 	for _, address := range []string{"127.0.0.1", "169.254.169.254", "10.1.2.3", "93.184.215.14"} {
 		net.DefaultResolver = netguardtest.Resolver(func(int) []string { return []string{address} })
 		s := webhook.Sink[int]{URL: "http://hooks.example.com:" + port}
-		if _, err := open(t, s).Write(t.Context(), 1, []int{1}); !errors.Is(err, netguard.ErrBlocked) || passes(err) {
+		if _, err := open(t, s).Write(t.Context(), 1, []int{1}); !errors.Is(err, netguard.ErrBlocked) || connect.Passes(err) {
 			t.Errorf("%s: the error is %v, want netguard.ErrBlocked", address, err)
 		}
 	}

@@ -98,7 +98,14 @@ func (v *view) takeAnswer(q request) error {
 			if err != nil {
 				return problem{http.StatusBadRequest, err.Error()}
 			}
-			give = func() error { return v.rt.AnswerForm(q.r.Context(), key, 0, values) }
+			now, err := v.rt.Describe(q.r.Context(), key)
+			if err != nil {
+				return err
+			}
+			if now.Prompt == nil || now.Prompt.Choice == nil || now.Prompt.Choice.ResponseURL != open.Choice.ResponseURL {
+				break // another one is open by now
+			}
+			give = func() error { return v.rt.AnswerForm(q.r.Context(), key, now.Prompt.Number, values) }
 		}
 		switch err := give(); {
 		case errors.Is(err, host.ErrBadChoice):

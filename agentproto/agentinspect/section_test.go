@@ -318,7 +318,7 @@ func TestOverview(t *testing.T) {
 			Memory struct{ Bytes int64 }
 		}
 		w.json("agents/v1/status", &s, func() bool { return s.Counts.Results == 1 })
-		if len(s.Servers) != 1 || s.Servers[0].State != "ok" || s.Servers[0].Name != "tools" || len(s.Servers[0].Tools) != 4 || s.Counts.Calls != 1 {
+		if len(s.Servers) != 1 || s.Servers[0].State != "ok" || s.Servers[0].Name != "tools" || len(s.Servers[0].Tools) != 5 || s.Counts.Calls != 1 {
 			t.Errorf("the status is %+v", s)
 		}
 		w.stop()

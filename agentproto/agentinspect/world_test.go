@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/agentinspect"
 	"github.com/millrace/millrace/agentproto/conversation"
@@ -116,8 +118,8 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/.well-known/rap-toolset":
 		schema := `"inputSchema":{"type":"object"}`
-		fmt.Fprintf(rw, `{"name":"tools","endpoint":"%s/invoke","tools":[{"name":"greet","description":%s,%s},{"name":"ask","description":"",%s},{"name":"login","description":"",%s},{"name":"wait","description":"",%s}]}`,
-			w.tool.URL, quoted(hostile), schema, schema, schema, schema)
+		fmt.Fprintf(rw, `{"name":"tools","endpoint":"%s/invoke","tools":[{"name":"greet","description":%s,%s},{"name":"ask","description":"",%s},{"name":"login","description":"",%s},{"name":"wait","description":"",%s},{"name":"fill","description":"",%s}]}`,
+			w.tool.URL, quoted(hostile), schema, schema, schema, schema, schema)
 	case "/invoke":
 		call, err := agentproto.DecodeInvocation(data, agentproto.Limits{})
 		if err != nil {
@@ -130,6 +132,12 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		case "ask":
 			go w.post(call.CallbackURL, &agentproto.UserChoice{
 				GroupID: call.GroupID, ID: call.ID, Prompt: "Which one? " + hostile, Choices: []string{"red", "blue " + hostile}, ResponseURL: w.tool.URL + "/choice?id=" + call.ID,
+			})
+			w.wait(call)
+		case "fill":
+			go w.post(call.CallbackURL, &agentproto.UserChoice{
+				GroupID: call.GroupID, ID: call.ID, Prompt: "Who comes?", Choices: []string{"Decline"}, ResponseURL: w.tool.URL + "/choice?id=" + call.ID,
+				Form: jsontext.Value(guests),
 			})
 			w.wait(call)
 		case "login":

@@ -157,7 +157,11 @@ func (rt *Runtime) serveCallback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if status == 0 && !isCallback && rt.opts.Pages != nil {
-		rt.opts.Pages.ServeHTTP(w, rt.below(r))
+		pages := rt.opts.Pages
+		if strings.HasPrefix(r.URL.Path, rt.pathPrefix+"/") {
+			pages = http.StripPrefix(rt.pathPrefix, pages)
+		}
+		pages.ServeHTTP(w, r)
 		return
 	}
 	if status == 0 && !isCallback {
@@ -175,19 +179,6 @@ func (rt *Runtime) callbackSegments(path string) (string, bool) {
 		segments, ok = strings.CutPrefix(path, capability.Path)
 	}
 	return segments, ok && strings.Count(segments, "/") == 1
-}
-
-// below returns a request without the path of the public URL, if it has that.
-func (rt *Runtime) below(r *http.Request) *http.Request {
-	rest, ok := strings.CutPrefix(r.URL.Path, rt.pathPrefix+"/")
-	if !ok || rt.pathPrefix == "" {
-		return r
-	}
-	u := *r.URL
-	u.Path, u.RawPath = "/"+rest, ""
-	r = r.WithContext(r.Context())
-	r.URL = &u
-	return r
 }
 
 // callbackFlow takes what callbacks say, for the endpoint.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host/internal/capability"
 	"github.com/millrace/millrace/agentproto/host/internal/display"
+	"github.com/millrace/millrace/agentproto/host/internal/migration"
 )
 
 // W09: connections that do not get on are closed, and hold up nobody.
@@ -158,6 +160,42 @@ func TestExternalEndpoint(t *testing.T) {
 			t.Errorf("Stop: %v", err)
 		}
 	})
+}
+
+// Pages get what is below the public URL or the root without the path of that, and nothing of what is the runtime's.
+func TestPagesBelow(t *testing.T) {
+	for _, public := range []string{"http://public.test", "http://public.test/agents", "http://public.test/agents/", "http://public.test/a/b"} {
+		inWorld(t, func(t *testing.T, w *world) {
+			var seen []string
+			rt, err := Start(t.Context(), Options{
+				External: true, PublicURL: public, DialContext: w.net.dial, Surface: w.user,
+				Pages: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, r.URL.RequestURI()) }),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.rt = rt
+			below := strings.TrimSuffix(strings.TrimPrefix(public, "http://public.test"), "/")
+			for path, want := range map[string]string{
+				"/login/x%2Fy?code=1":   "/login/x%2Fy?code=1",
+				"/":                     "/",
+				"/agent":                "/agent", // which only begins like a path of these
+				capability.Path + "a/b": "",
+				migration.Path:          "",
+			} {
+				for _, from := range []string{path, below + path} {
+					seen = nil
+					rt.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "http://public.test"+from, nil))
+					if got := strings.Join(seen, " "); got != want {
+						t.Errorf("below %s, the pages get %q of %s, want %q", public, got, from, want)
+					}
+				}
+			}
+			if err := rt.Stop(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // A runtime ends with the context of Start, and leaves no goroutine behind: the

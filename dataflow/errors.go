@@ -17,6 +17,10 @@ var (
 	// The value that is there stays.
 	ErrDuplicateKey = engine.ErrDuplicate
 
+	// ErrQuarantined says of a record of a durable flow that it is kept, and that the program cannot handle it; see
+	// durable.QuarantinedError, which has the number of the letter.
+	ErrQuarantined = errors.New("dataflow: the record is kept in quarantine")
+
 	// ErrTaken is returned by [EntryOutputPort.Take] for an entry that another Take has.
 	ErrTaken = engine.ErrTaken
 

@@ -133,7 +133,7 @@ func (d *drain[T, E]) run(ctx context.Context) {
 	d.group.Wait()
 }
 
-// stopped reports whether the flow, whose output gives nothing any more, has ended in order. An output ends before its flow does.
+// stopped waits for the end of a flow whose output has ended, and reports whether it ended in order.
 func (d *drain[T, E]) stopped(ctx context.Context) bool {
 	select {
 	case <-d.app.Done():

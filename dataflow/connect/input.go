@@ -2,6 +2,7 @@ package connect
 
 import (
 	"context"
+	"errors"
 
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
@@ -84,10 +85,19 @@ func DeliveredInput[K comparable, V any, L dataflow.Location](at L, name string)
 }
 
 // EntryPort returns a port for a source whose records have a key that says which they are, of an input of entries. So a record
-// that comes again is taken once, and each key that was taken is remembered.
+// that comes again is taken once, and each key that was taken is remembered. One that a durable flow has put into quarantine is
+// taken, too.
 func EntryPort[K comparable, V any](in *dataflow.EntryInputPort[K, V], name string) *Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce] {
 	return &Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce]{inlet: inlet[K, V]{input: name, send: func(ctx context.Context, _ string, b *Batch[K, V]) error {
-		_, err := in.PutBatch(ctx, b.Keys, b.Values)
+		errs, err := in.PutBatch(ctx, b.Keys, b.Values)
+		for _, e := range errs {
+			if e != nil && !errors.Is(e, dataflow.ErrDuplicateKey) && !errors.Is(e, dataflow.ErrQuarantined) {
+				return e
+			}
+		}
+		if errors.Is(err, dataflow.ErrQuarantined) {
+			return nil
+		}
 		return err
 	}}}
 }

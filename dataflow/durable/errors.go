@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
@@ -66,6 +67,9 @@ type QuarantinedError struct {
 func (e *QuarantinedError) Error() string {
 	return fmt.Sprintf("durable: the record is kept, and waits in the quarantine of partition %d as number %d: the program cannot handle it, or one of its key before it; see App.Quarantine", e.Partition, e.Letter)
 }
+
+// Is reports whether target is [dataflow.ErrQuarantined].
+func (e *QuarantinedError) Is(target error) bool { return target == dataflow.ErrQuarantined }
 
 // A DivergedError is an [ErrDiverged] with its place.
 type DivergedError struct {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,12 +275,12 @@ func (l *listed) Close() error                                     { return nil 
 func TestLogFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 4})
-		fails := 0
+		var fails atomic.Int64
 		log.SetHook(func(a journal.Action) journal.Fault {
 			if a.Op != journal.OpAppend || !time.Now().Before(time.Date(2000, 1, 1, 0, 0, 20, 0, time.UTC)) || rand.IntN(3) > 0 {
 				return journal.Fault{}
 			}
-			fails++
+			fails.Add(1)
 			return journal.Fault{Fail: true}
 		})
 		app := kept(t, log, 4)
@@ -295,7 +296,7 @@ func TestLogFails(t *testing.T) {
 			next[e.Key] += 5
 		}
 		none(t, app.Ports.keys)
-		if fails == 0 {
+		if fails.Load() == 0 {
 			t.Error("nothing has failed")
 		}
 		stop(t, pumps)
@@ -317,14 +318,16 @@ func TestTooLarge(t *testing.T) {
 			app := kept(t, journal.NewMemory(journal.MemoryOptions{Partitions: 1, MaxRecord: most}), 1)
 			s := newShelf()
 			s.put("a", record{at: dataflow.Position{Major: 1}, key: strings.Repeat("k", 200)})
-			heard := false
+			var heard atomic.Bool
 			pumps := attach(t, app, connect.ByKey(s, "there is one split"), app.Ports.byKey, connect.Options{OnError: func(_ connect.Split, err error) {
-				heard = heard || errors.Is(err, journal.ErrTooLarge)
+				if errors.Is(err, journal.ErrTooLarge) {
+					heard.Store(true)
+				}
 			}})
 			time.Sleep(time.Minute)
 			status := pumps.Status()
-			if len(status) != 1 || !errors.Is(status[0].Err, journal.ErrTooLarge) || !strings.HasPrefix(status[0].Err.Error(), test.message) || status[0].Ended != test.ended || !heard {
-				t.Errorf("records of %d bytes: the status is %+v (%v)", most, status, heard)
+			if len(status) != 1 || !errors.Is(status[0].Err, journal.ErrTooLarge) || !strings.HasPrefix(status[0].Err.Error(), test.message) || status[0].Ended != test.ended || !heard.Load() {
+				t.Errorf("records of %d bytes: the status is %+v (%v)", most, status, heard.Load())
 			}
 			stop(t, pumps)
 			stop(t, app)

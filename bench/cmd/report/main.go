@@ -49,7 +49,7 @@ func main() {
 	table := table(set, all)
 	fmt.Print(table)
 	if *readme != "" {
-		must(insert(*readme, targets(set, all)))
+		must(results.Insert(*readme, "table", targets(set, all)))
 	}
 	if *out == "" {
 		return
@@ -60,21 +60,6 @@ func main() {
 		return err
 	})
 	must(draw(set, all, *out))
-}
-
-// insert puts a table between two marks of a file.
-func insert(file, table string) error {
-	const begin, end = "<!-- table -->\n", "<!-- end of table -->"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		return fmt.Errorf("%s has no place for a table", file)
-	}
-	return os.WriteFile(file, []byte(before+begin+table+end+after), 0o644)
 }
 
 // measure takes the samples of a job. A collection first lets go of the last one's

@@ -34,7 +34,7 @@ func Of(samples []Sample, figure Figure) Spread {
 	for i, s := range samples {
 		xs[i] = figure(s)
 	}
-	return spread(xs)
+	return SpreadOf(xs)
 }
 
 // Between returns the spread of what relate says about a figure of samples and of
@@ -44,7 +44,7 @@ func Between(samples, base []Sample, figure Figure, relate func(x, base float64)
 	for i := range xs {
 		xs[i] = relate(figure(samples[i]), figure(base[i]))
 	}
-	return spread(xs)
+	return SpreadOf(xs)
 }
 
 // Divide relates two figures as a ratio.
@@ -53,7 +53,8 @@ func Divide(x, base float64) float64 { return x / base }
 // Subtract relates two figures as what one is beyond the other.
 func Subtract(x, base float64) float64 { return x - base }
 
-func spread(xs []float64) Spread {
+// SpreadOf returns the spread of figures, zero if there are none.
+func SpreadOf(xs []float64) Spread {
 	return Spread{quantile(xs, .25), quantile(xs, .5), quantile(xs, .75)}
 }
 

@@ -115,7 +115,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if modern {
 		o.modern.ServeHTTP(w, r)
 	} else {
-		o.sessions.ServeHTTP(w, r)
+		stream := &commented{ResponseWriter: w}
+		defer stream.end()
+		o.sessions.ServeHTTP(stream, r)
 	}
 }
 

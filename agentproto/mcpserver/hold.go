@@ -281,11 +281,19 @@ func (w *waiting) ask(ctx context.Context, p *host.CallPrompt) error {
 			return err
 		}
 	}
+	lives := make(chan struct{})
+	go func() {
+		defer close(lives)
+		w.showWait(asking)
+	}()
 	res, err := w.req.Session.Elicit(asking, asks)
+	elsewhere := asking.Err() != nil
+	cancel()
+	<-lives
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case asking.Err() != nil:
+	case elsewhere:
 		return nil
 	case err != nil:
 		res = &mcp.ElicitResult{Action: "cancel"}

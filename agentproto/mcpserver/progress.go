@@ -13,7 +13,8 @@ import (
 // A client that has sent a progress token is told what the tool says of how far the call is, and that the call goes on if the tool says
 // nothing: see doc/decisions/0117-progress-is-a-view.md.
 
-// progressEvery is how often a held request shows a sign of life to a client that asks for progress.
+// progressEvery is how often a held request shows a sign of life: to a client that asks for progress, and to one of a session over HTTP
+// by a comment in its stream.
 const progressEvery = 15 * time.Second
 
 // progressRate is how many notifications of one request are sent in a second, in the long run.
@@ -80,6 +81,24 @@ func (w *waiting) showLife(ctx context.Context) {
 		message = waitsFor(w.now.Prompt)
 	}
 	w.notify(ctx, w.progress.value, 0, message)
+}
+
+// showWait tells the client every progressEvery that the call waits for its user, if it wants to be told, until ctx ends: a client that gives a
+// call up which it hears nothing of does not give this one up before the user has answered.
+func (w *waiting) showWait(ctx context.Context) {
+	if !w.wantsProgress() {
+		return
+	}
+	again := time.NewTicker(progressEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+			w.notify(ctx, w.progress.value, 0, "waits for the user's answer")
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // notify sends a notification. A value that is not more than the last one is made so: a tool begins again after a crash.

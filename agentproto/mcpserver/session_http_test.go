@@ -15,6 +15,13 @@ import (
 
 // post sends a message of a session of an older revision over HTTP.
 func (w *world) post(ctx context.Context, method, session, body string) *httptest.ResponseRecorder {
+	rec := httptest.NewRecorder()
+	w.postTo(ctx, rec, method, session, body)
+	return rec
+}
+
+// postTo is post with somebody who takes the answer.
+func (w *world) postTo(ctx context.Context, answer http.ResponseWriter, method, session, body string) {
 	r := httptest.NewRequestWithContext(ctx, method, "/mcp", strings.NewReader(body))
 	r.Host = "mcp.test"
 	for k, v := range map[string]string{
@@ -24,9 +31,7 @@ func (w *world) post(ctx context.Context, method, session, body string) *httptes
 			r.Header.Set(k, v)
 		}
 	}
-	rec := httptest.NewRecorder()
-	w.server.ServeHTTP(rec, r)
-	return rec
+	w.server.ServeHTTP(answer, r)
 }
 
 // MT25: over HTTP a client of 2025-11-25 whose connection breaks has not cancelled its call, which goes on; one that says that it has, has.

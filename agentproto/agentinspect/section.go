@@ -20,6 +20,9 @@ type Options struct {
 	// Answers lets people who may look at the pages answer what users are asked. Set it only where [inspect.Options].Token, or what is in front of the
 	// handler, says who that is. Without [inspect.Options].Values nothing can be answered.
 	Answers bool
+	// Note returns more about the tool server with a base URL, which is shown with its state: such as that the program behind it is stopped because nobody uses it. It
+	// is called for each that is shown, concurrently. Nil, and "", say nothing.
+	Note func(url string) string
 }
 
 // Section returns the pages of a runtime. They are at agents/ below the page of its flow.

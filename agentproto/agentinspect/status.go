@@ -47,6 +47,7 @@ type toolServer struct {
 	State    string    `json:"state"`          // ok, not asked, down, or no manifest
 	Failure  string    `json:"failure,omitempty"`
 	Failed   time.Time `json:"failed,omitzero"`
+	Note     string    `json:"note,omitempty"`
 	Command  bool      `json:"command"` // the runtime runs it
 	InFlight int       `json:"in_flight"`
 	Slots    int       `json:"slots"`
@@ -75,6 +76,9 @@ func (v *view) statusOf() status {
 			shown.State, shown.Failure, shown.Failed = "no manifest", t.Failure.Error(), t.Failed.UTC()
 		case t.Name == "":
 			shown.State = "not asked"
+		}
+		if v.options.Note != nil {
+			shown.Note = v.options.Note(t.URL)
 		}
 		for _, of := range t.Tools {
 			shown.Tools = append(shown.Tools, tool{of.Name, cut(of.Description)})

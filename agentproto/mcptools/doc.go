@@ -54,6 +54,12 @@
 // declined. The call goes on when the server says that the user was there, or is sent again until the server carries it
 // out. What a server of the newest version asks for before that is kept with the call, and outlives this process.
 //
+// # Programs
+//
+// A program is started when its tools are first asked for, in a group of processes of its own, and again when it has ended and somebody needs it; one that ends too
+// often in a minute is given up until somebody begins anew. [Server].Idle has it stopped while nobody uses it, and [Server].PerUser starts one for each
+// user, so that what a program keeps for one user is not another's. [Set.Status] says how each server is.
+//
 // # Servers that want a token
 //
 // If a server with a URL answers that it wants a token, the user of the call is asked to authorize access, and the call

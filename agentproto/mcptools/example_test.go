@@ -3,6 +3,9 @@ package mcptools_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"os"
+	"time"
 
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/agentproto/mcptools"
@@ -31,4 +34,28 @@ func ExampleOpen() {
 		fmt.Println("there is a problem:", p != nil) // the program says nothing
 	}
 	// Output: there is a problem: true
+}
+
+// A program for each user, of which ten run at once at most, each until its user has not used it for five minutes.
+func ExampleSet_Status() {
+	state, err := os.MkdirTemp("", "example")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(state)
+	ctx := context.Background()
+	set, err := mcptools.Open(ctx, mcptools.Options{
+		State: state, Bounds: mcptools.Bounds{Ends: 1}, Logger: slog.New(slog.DiscardHandler),
+		Servers: []mcptools.Server{{Name: "mail", Command: []string{"true"}, PerUser: true, MaxUsers: 10, Idle: 5 * time.Minute}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close(ctx)
+	for _, s := range set.Status() {
+		fmt.Println(s.Name, s.State, s.Users) // the program says nothing
+	}
+	// Output: mail down 0
 }

@@ -31,6 +31,9 @@ func mortal(folder string) error {
 	}
 	results := filepath.Join(folder, "results")
 	server := mcptools.Server{Name: "p", Command: []string{self, "-test.run=^$"}, Env: map[string]string{peerEnv: filepath.Join(folder, "counts")}}
+	if mode := os.Getenv(perUserEnv); mode != "" {
+		server.PerUser, server.Env["MODE"], server.Env["LIVES"] = true, mode, "1"
+	}
 	if url := os.Getenv(urlEnv); url != "" {
 		server = mcptools.Server{Name: "p", URL: url}
 	}
@@ -121,6 +124,9 @@ func (m *mortals) end() {
 		m.t.Error(err)
 	}
 }
+
+// perUserEnv makes the server of [mortal] one with a program for each user, of that mode.
+const perUserEnv = "MILLRACE_TEST_MCP_PER_USER"
 
 // urlEnv names the server of [mortal], if that is not one that it starts.
 const urlEnv = "MILLRACE_TEST_MCP_URL"

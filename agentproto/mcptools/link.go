@@ -21,11 +21,16 @@ const legacy = "2025-11-25"
 
 const probeTime = 3 * time.Second
 
+// endsTime is for how long an end of the server counts.
+const endsTime = time.Minute
+
 // A link is where connections to an MCP server are made, one after the other: one link for all who use the
-// server, or one for each user who has authorized access to it.
+// server, or one for each user who has authorized access to it, or has a program of their own.
 type link struct {
 	m      *member
-	user   string                 // whose tokens are used; empty for nobody's
+	user   string                 // whose tokens are used, or whose program it is; empty for nobody's
+	folder string                 // of what is known of its program; empty for none
+	dir    string                 // of its program
 	bearer atomic.Pointer[string] // the access token for requests over HTTP; nil for none
 	http   *http.Client           // nil for a program
 	// refused is the challenge to server/discover, if there was one: the SDK says only how the initialize behind it has failed, which
@@ -39,8 +44,13 @@ type link struct {
 	down       error         // why it is not tried again for now
 	ends       int           // in the last minute
 	lastEnd    time.Time
-	calls      int // under way, of a link of a user
+	lastErr    error // how it has ended then
+	calls      int   // that use it: see [link.release]
 	lastUse    time.Time
+	idle       *time.Timer // stops the program; nil before it was needed
+	leaving    *session    // that was stopped last because nobody used it
+	slept      time.Time   // when; zero if there was none
+	began      time.Time   // when the connection was made
 }
 
 // session returns the connection to the server, and makes one if there is none. Fresh says that somebody has
@@ -95,17 +105,29 @@ func (l *link) connect() {
 	m := l.m
 	m.mu.Lock()
 	pause := time.Duration(0)
+	if time.Since(l.lastEnd) > endsTime {
+		l.ends = 0
+	}
 	if l.ends > 0 {
 		pause = pauses[min(l.ends, len(pauses))-1]
 	}
 	if l.down != nil {
 		pause, l.down, l.ends = 0, nil, 0
 	}
+	leaving := l.leaving
 	m.mu.Unlock()
+	if leaving != nil { // no two programs work in one folder
+		<-leaving.ended
+	}
 	s, err := l.dial(pause)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l.live, l.failure = s, err
+	if s != nil {
+		l.began, l.leaving = time.Now(), nil
+		l.lastUse = l.began
+		l.rest()
+	}
 	if _, asked := challengeIn(err); err != nil && !asked { // a server that asks for a token is there
 		l.note(err)
 	}
@@ -117,15 +139,15 @@ func (l *link) connect() {
 func (l *link) note(err error) {
 	m := l.m
 	now := time.Now()
-	if now.Sub(l.lastEnd) > time.Minute {
+	if now.Sub(l.lastEnd) > endsTime {
 		l.ends = 0
 	}
-	l.lastEnd = now
+	l.lastEnd, l.lastErr = now, err
 	if l.ends++; l.ends >= m.bounds.Ends {
 		l.down = downError{m.server.Name, err}
 	}
 	if !m.closed {
-		m.log.Warn("MCP server is not there", "server", m.server.Name, "error", err, "ends", l.ends)
+		m.log.Warn("MCP server is not there", "server", m.server.Name, "user", l.user, "error", err, "ends", l.ends)
 	}
 }
 

@@ -91,7 +91,9 @@ func (m *member) asksToSignIn(err error) bool {
 
 // read asks the server for its tools.
 func (m *member) read(anew bool) (*listing, error) {
-	s, err := m.anyLink().session(m.ctx, anew)
+	l := m.forLists()
+	defer l.release()
+	s, err := l.session(m.ctx, anew)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/toolserver"
@@ -96,29 +95,48 @@ type access struct {
 	m     *member
 	ctx   context.Context // of the tool function
 	link  *link
+	holds bool   // the link is counted as used by it
 	token string // that its requests have
 }
 
 // steppedStep is the step of a call that says that its user was asked for more scopes.
 const steppedStep = "stepped up"
 
-// enter chooses the link for a call: that of its user if there is a token of theirs, or else the one that all share.
+// enter chooses the link for a call: that of its user if each has one or there is a token of theirs, or else the one that all share.
 // It ends with leave.
 func (m *member) enter(ctx context.Context) (*access, error) {
-	a := &access{m: m, ctx: ctx, link: m.shared}
+	a := &access{m: m, ctx: ctx}
+	if m.server.PerUser {
+		return a, a.hold(m.linkOf(ctx, toolserver.Owner(ctx).User))
+	}
 	m.mu.Lock()
 	id := m.current
+	m.shared.calls++
 	m.mu.Unlock()
+	a.link, a.holds = m.shared, true
 	if id == "" {
 		return a, nil
 	}
-	switch t, err := toolserver.StoredToken(ctx, id); {
+	t, err := toolserver.StoredToken(ctx, id)
+	switch {
 	case err == nil:
-		return a, a.use(t)
-	case !errors.Is(err, toolserver.ErrUnauthorized):
+		err = a.use(t)
+	case errors.Is(err, toolserver.ErrUnauthorized):
+		err = nil // it may be that no token is needed
+	}
+	if err != nil {
+		a.leave()
 		return nil, err
 	}
-	return a, nil // it may be that no token is needed
+	return a, nil
+}
+
+// hold takes a link that was counted for the call.
+func (a *access) hold(l *link, err error) error {
+	if err == nil {
+		a.link, a.holds = l, true
+	}
+	return err
 }
 
 // answer has the user asked for what a challenge wants, unless the token can be renewed. When it returns nil the request is made again.
@@ -150,80 +168,21 @@ func (a *access) answer(c *challenge) error {
 // use has the requests of the call carry a token.
 func (a *access) use(t toolserver.Secret) error {
 	a.leave()
-	l, err := a.m.linkOf(toolserver.Owner(a.ctx).User)
-	if err != nil {
+	if err := a.hold(a.m.linkOf(a.ctx, toolserver.Owner(a.ctx).User)); err != nil {
 		return err
 	}
 	text := t.Reveal()
-	l.bearer.Store(&text)
-	a.link, a.token = l, text
+	a.link.bearer.Store(&text)
+	a.token = text
 	return nil
 }
 
 // leave says that the call does not use its link any longer.
 func (a *access) leave() {
-	a.m.mu.Lock()
-	defer a.m.mu.Unlock()
-	if a.link != a.m.shared {
-		a.link.calls--
-		a.link.lastUse = time.Now()
+	if a.holds {
+		a.holds = false
+		a.link.release()
 	}
-	a.link = a.m.shared
-}
-
-// maxUsers is how many links of users a server has at once. The one that was not used the longest makes place for another.
-const maxUsers = 64
-
-// linkOf returns the link of a user, and counts a call on it.
-func (m *member) linkOf(user string) (*link, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l := m.users[user]
-	if l == nil {
-		var idle *link
-		for _, other := range m.users {
-			if other.calls == 0 && other.connecting == nil && (idle == nil || other.lastUse.Before(idle.lastUse)) {
-				idle = other
-			}
-		}
-		switch {
-		case len(m.users) < maxUsers:
-		case idle == nil:
-			return nil, fmt.Errorf("%s is used by too many users at once", m.server.Name)
-		default:
-			delete(m.users, idle.user)
-			if s := idle.live; s != nil {
-				idle.live = nil
-				m.tasks.Go(func() { _ = s.cs.Close() })
-			}
-		}
-		l = m.newLink(user)
-		m.users[user] = l
-	}
-	l.calls++
-	return l, nil
-}
-
-func (m *member) newLink(user string) *link {
-	l := &link{m: m, user: user}
-	if m.outside != nil {
-		l.http = m.outside.client(l)
-	}
-	return l
-}
-
-// anyLink returns a link with a connection, or else the one that all share. m.mu is not held.
-func (m *member) anyLink() *link {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.shared.live == nil {
-		for _, l := range m.users {
-			if l.live != nil {
-				return l
-			}
-		}
-	}
-	return m.shared
 }
 
 // signInName is the name, behind the prefix, of the tool that a server has whose list of tools is for users with a token only.

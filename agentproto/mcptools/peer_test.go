@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,23 @@ func peer(file string) error {
 		ignoreSignals()
 		defer func() { select {} }()
 	}
+	if os.Getenv("LIVES") != "" { // it notes how many there are when it begins, and takes a moment to end
+		if err := note(file, fmt.Sprint("begins ", os.Getpid())); err != nil {
+			return err
+		}
+		data, _ := os.ReadFile(file)
+		living := 0
+		for line := range strings.Lines(string(data)) {
+			var pid int
+			if _, err := fmt.Sscanf(line, "begins %d", &pid); err == nil && alive(pid) {
+				living++
+			}
+		}
+		if err := note(file, fmt.Sprint("living ", living)); err != nil {
+			return err
+		}
+		defer func() { <-time.After(20 * time.Millisecond) }()
+	}
 	if os.Getenv("MODE") == "tasks" {
 		p := &taskPeer{note: func(line string) { _ = note(file, line) }}
 		s, err := p.server()
@@ -123,6 +141,18 @@ func peer(file string) error {
 	})
 	add("refuses", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return nil, &jsonrpc.Error{Code: -32050, Message: "not\ntoday"}
+	})
+	remembered := "" // in memory, where it works, and at home
+	add("remember", nil, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var in struct{ Value string }
+		err := json.Unmarshal(r.Params.Arguments, &in)
+		remembered = in.Value
+		return said("remembered"), errors.Join(err, os.WriteFile("here", []byte(in.Value), 0o600), os.WriteFile(filepath.Join(os.Getenv("HOME"), "home"), []byte(in.Value), 0o600))
+	})
+	add("recall", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		here, _ := os.ReadFile("here")
+		home, _ := os.ReadFile(filepath.Join(os.Getenv("HOME"), "home"))
+		return said(fmt.Sprintf("%s|%s|%s", remembered, here, home)), nil
 	})
 	add("env", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return said(strings.Join(os.Environ(), "\n")), nil

@@ -34,6 +34,20 @@ type Server struct {
 	// [Options.State], or the directory of this process if there is no State.
 	Dir string
 
+	// PerUser has a process of the program for each user, so that a program which keeps something for whoever uses it, such as what they have
+	// chosen or opened, does not mix users. A user is that of the invocation or, if it names none, its root thread. It is for a Command, and
+	// needs [Options.State]: each process has a folder of its own there, which is its working directory and, unless Env has another one,
+	// its HOME. The list of tools is that of one more process, which gets no calls. It keeps users apart from each other, and not from the
+	// program: all processes are of one user of the system.
+	PerUser bool
+	// MaxUsers is how many users may have a process at once. For one more, the process that was idle the longest is ended; if
+	// none is idle, the call has an error result, and was not sent. Zero means 32. It is for PerUser.
+	MaxUsers int
+	// Idle is how long a program runs that nobody uses: while no call, task or subscription is open, and no list of its tools is
+	// read. Then it is ended, and started again by the next call, or request for the manifest. That counts as none of [Bounds].Ends.
+	// Zero means for ever or, with PerUser, 10 minutes; a negative one means for ever. It is for a Command.
+	Idle time.Duration
+
 	// URL is the address of a server that speaks Streamable HTTP.
 	URL string
 	// Header is sent with every request to the origin of URL, and to no other.
@@ -156,6 +170,12 @@ func (s *Server) check() error {
 		return fmt.Errorf("mcptools: server %q: a ClientID needs the Issuer that knows it", s.Name)
 	case s.Timeout < 0:
 		return fmt.Errorf("mcptools: server %q: the timeout is negative", s.Name)
+	case s.URL != "" && (s.PerUser || s.Idle != 0):
+		return fmt.Errorf("mcptools: server %q: PerUser and Idle are for a command: a server with a URL has a connection for each user who has authorized access", s.Name)
+	case s.PerUser && s.Dir != "":
+		return fmt.Errorf("mcptools: server %q: there is no Dir with PerUser: the program of each user has a folder of its own", s.Name)
+	case s.MaxUsers < 0 || s.MaxUsers > 0 && !s.PerUser:
+		return fmt.Errorf("mcptools: server %q: MaxUsers is negative, or without PerUser", s.Name)
 	}
 	if s.URL != "" {
 		u, err := url.Parse(s.URL)
@@ -195,6 +215,9 @@ func (o *Options) check() error {
 		if err := s.check(); err != nil {
 			return err
 		}
+		if s.PerUser && o.State == "" {
+			return fmt.Errorf("mcptools: server %q: PerUser needs a State, where the program of each user has its folder", s.Name)
+		}
 		if name := strings.ToLower(s.Name); seen[name] {
 			return fmt.Errorf("mcptools: there are two servers %q", name)
 		} else {
@@ -216,6 +239,28 @@ func (s *Server) timeout() time.Duration {
 		return 10 * time.Minute
 	}
 	return s.Timeout
+}
+
+// idle is how long its program runs that nobody uses. Zero is for ever.
+func (s *Server) idle() time.Duration {
+	if s.Idle == 0 && s.PerUser {
+		return 10 * time.Minute
+	}
+	return max(0, s.Idle)
+}
+
+// maxConnected is how many links of users a server with a URL has at once.
+const maxConnected = 64
+
+// maxUsers is how many links of users there may be at once.
+func (s *Server) maxUsers() int {
+	switch {
+	case !s.PerUser:
+		return maxConnected
+	case s.MaxUsers == 0:
+		return 32
+	}
+	return s.MaxUsers
 }
 
 // Base returns the base URL of the toolset of a server, for a runtime that has it in its process. The name ends

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -48,11 +49,11 @@ func (l *link) open(ctx context.Context, version string, begin func(*Server, str
 	s := &session{ended: make(chan struct{}), calls: make(map[string]*attempt)}
 	var transport mcp.Transport
 	if begin != nil {
-		p, err := begin(m.server, m.path, m.dir)
+		p, err := l.begin(begin)
 		if err != nil {
 			return nil, fmt.Errorf("%s cannot be started: %w", m.server.Name, err)
 		}
-		m.remember(p)
+		l.remember(p)
 		p.silent.Store(true)
 		s.process = p
 		transport = mcptasks.Transport{Transport: &mcp.IOTransport{Reader: p.out, Writer: &input{p}, MaxLineLength: int(m.bounds.Result)}}
@@ -67,7 +68,11 @@ func (l *link) open(ctx context.Context, version string, begin func(*Server, str
 		ElicitationCompleteHandler:  s.completed,
 		ProgressNotificationHandler: s.progress,
 		ResourceUpdatedHandler:      s.updated,
-		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { m.changed(false) },
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			if l == m.shared || !m.server.PerUser { // what the program of one user offers is for nobody else
+				m.changed(false)
+			}
+		},
 	})
 	err := mcptasks.Declare(client)
 	var cs *mcp.ClientSession
@@ -121,6 +126,9 @@ func (l *link) watch(s *session) {
 		err = errors.New("the connection was closed")
 	}
 	s.why = err
+	if s.process != nil && l.folder != "" {
+		_ = os.Remove(filepath.Join(l.folder, processFile)) // before the next one is started
+	}
 	close(s.ended)
 	s.unheard()
 	m.mu.Lock()
@@ -144,19 +152,34 @@ func (i *input) Close() error {
 	return nil
 }
 
+// begin starts the program of the link.
+func (l *link) begin(start func(s *Server, path, dir string) (*process, error)) (*process, error) {
+	server := l.m.server
+	if server.PerUser {
+		if err := os.MkdirAll(l.dir, 0o700); err != nil {
+			return nil, err
+		}
+		own := *server
+		own.Env = map[string]string{"HOME": l.dir}
+		maps.Copy(own.Env, server.Env)
+		server = &own
+	}
+	return start(server, l.m.path, l.dir)
+}
+
 // remember notes the program on the disk, so that the next process of this program ends it if this one
 // is killed and the program goes on.
-func (m *member) remember(p *process) {
+func (l *link) remember(p *process) {
 	pid := p.pid
-	if m.folder == "" {
+	if l.folder == "" {
 		return
 	}
 	data, err := json.Marshal(left{pid, identity(pid)})
 	if err == nil {
-		err = os.WriteFile(filepath.Join(m.folder, processFile), data, 0o600)
+		err = os.WriteFile(filepath.Join(l.folder, processFile), data, 0o600)
 	}
 	if err != nil {
-		m.log.Warn("the number of a program cannot be kept", "server", m.server.Name, "error", err)
+		l.m.log.Warn("the number of a program cannot be kept", "server", l.m.server.Name, "error", err)
 	}
 }
 

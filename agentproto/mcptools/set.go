@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -174,8 +175,15 @@ func (m *member) prepare() error {
 	}
 	if m.folder != "" {
 		endLeft(m.folder)
+		users, err := os.ReadDir(filepath.Join(m.folder, usersFolder))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("mcptools: server %q: %w", m.server.Name, err)
+		}
+		for _, user := range users { // also if users have no programs of their own any longer
+			endLeft(filepath.Join(m.folder, usersFolder, user.Name()))
+		}
 		if m.dir == "" {
-			m.dir = filepath.Join(m.folder, "work")
+			m.dir = filepath.Join(m.folder, workFolder)
 			if err := os.MkdirAll(m.dir, 0o700); err != nil {
 				return fmt.Errorf("mcptools: server %q: %w", m.server.Name, err)
 			}
@@ -282,9 +290,13 @@ const manifestTime = 8 * time.Second
 // ServeHTTP serves the tool server. A request for the manifest has a server tried again that was given up.
 func (m *member) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
-		l := m.anyLink()
 		m.mu.Lock()
-		gone, asked := l.live == nil, m.asked
+		gone, asked := m.anyLink().live == nil, m.asked
+		for _, l := range m.users {
+			if l.down != nil && l.connecting == nil { // somebody begins anew
+				l.down, l.ends = nil, 0
+			}
+		}
 		m.mu.Unlock()
 		if gone {
 			asked = m.changed(true)

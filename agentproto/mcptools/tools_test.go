@@ -270,6 +270,9 @@ func TestOptionsRefused(t *testing.T) {
 		"both": {Name: "a", Command: []string{"true"}, URL: "https://mcp.example"}, "URL": {Name: "a", URL: "ftp://mcp.example"}, "user": {Name: "a", URL: "https://u:p@mcp.example"},
 		"pattern": {Name: "a", Command: []string{"true"}, Tools: []string{"["}}, "repeat": {Name: "a", Command: []string{"true"}, Repeat: map[string]mcptools.Repeat{"x": "often"}},
 		"program": {Name: "a", Command: []string{filepath.Join(t.TempDir(), "none")}}, "variable": {Name: "a", Command: []string{"true"}, Env: map[string]string{"A=B": ""}},
+		"users of a URL": {Name: "a", URL: "https://mcp.example", PerUser: true}, "idle URL": {Name: "a", URL: "https://mcp.example", Idle: time.Hour},
+		"a folder of all": {Name: "a", Command: []string{"true"}, PerUser: true, Dir: "/"}, "no State": {Name: "a", Command: []string{"true"}, PerUser: true},
+		"most of none": {Name: "a", Command: []string{"true"}, MaxUsers: 1}, "too few": {Name: "a", Command: []string{"true"}, PerUser: true, MaxUsers: -1},
 	} {
 		if set, err := mcptools.Open(t.Context(), mcptools.Options{Servers: []mcptools.Server{s}}); err == nil {
 			t.Errorf("%s: it was opened", what)

@@ -32,6 +32,7 @@ type api struct {
 	rt    *host.Runtime
 	user  *apiUser
 	token *edge.Token
+	note  func(toolServer string) string // what else is said of it on the pages
 }
 
 func (a api) handler() http.Handler {
@@ -248,7 +249,7 @@ func (f *serveFlags) serveAPI(ctx context.Context, a api, front http.Handler, gu
 	mux.Handle("/", a.handler())
 	routes{mux, guard.Token}.Handle(mcpPath, front)
 	f.users.serve(mux, f.apiURL())
-	mux.Handle(inspectPages, guard.Token.People(flowPages(a.rt, token)))
+	mux.Handle(inspectPages, guard.Token.People(flowPages(a.rt, token, a.note)))
 	server := edge.New(edge.Guard(guard, mux), edge.Options{Body: maxLine})
 	fmt.Fprintf(stderr, "millrace serve: what the runtime remembers at %s://%s%s, with the token as password\n", scheme, listener.Addr(), inspectPages)
 	fmt.Fprintf(stderr, "millrace serve: calls at %s://%s/calls, callbacks at %s\n", scheme, listener.Addr(), a.rt.PublicURL())

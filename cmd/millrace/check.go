@@ -30,7 +30,8 @@ but state and one of tools and mcp:
       "secret": {"file": "/etc/millrace/tools.whsec"}, "origins": ["https://files.example"]},
      {"command": "millrace tool --leash --port {port} clock"}],
    "mcp": {
-     "files":  {"command": ["LOG=debug", "npx", "-y", "@modelcontextprotocol/server-filesystem", "/srv/files"], "pin": true},
+     "files":  {"command": ["LOG=debug", "npx", "-y", "@modelcontextprotocol/server-filesystem", "/srv/files"], "pin": true, "idle": "10m"},
+     "mail":   {"command": ["mail-mcp"], "per_user": true, "max_users": 8},
      "search": {"url": "https://mcp.example/mcp", "headers": {"Authorization": {"file": "/etc/millrace/search"}},
                 "repeat": {"create_issue": "never"}},
      "issues": {"url": "https://issues.example/mcp",

@@ -102,7 +102,12 @@ type configMCP struct {
 	Headers map[string]configSecret `json:"headers"`
 	Repeat  map[string]string       `json:"repeat"` // by tool: never, if-safe or always
 	Pin     bool                    `json:"pin"`    // tools that change are refused
-	Client  configClient            `json:"client"`
+
+	Idle     string `json:"idle"`      // how long its program runs that nobody uses, or never
+	PerUser  bool   `json:"per_user"`  // each user has a program
+	MaxUsers *int   `json:"max_users"` // how many at once
+
+	Client configClient `json:"client"`
 }
 
 // A configClient is what an authorization server knows this program by.

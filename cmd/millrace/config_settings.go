@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -51,6 +52,12 @@ func (m configMCP) settings(name, at string) (all []setting, err error) {
 		return nil, fmt.Errorf("%s/env is for a command", at)
 	case m.URL == "" && len(m.Headers) > 0:
 		return nil, fmt.Errorf("%s/headers are for a url", at)
+	case m.URL != "" && m.Idle != "":
+		return nil, fmt.Errorf("%s/idle is for a command", at)
+	case m.URL != "" && m.PerUser:
+		return nil, fmt.Errorf("%s/per_user is for a command", at)
+	case m.MaxUsers != nil && !m.PerUser:
+		return nil, fmt.Errorf("%s/max_users needs per_user", at)
 	case m.URL == "" && m.Client != configClient{}:
 		return nil, fmt.Errorf("%s/client is for a url", at)
 	case (m.Client.ID == "" || m.Client.Issuer == "") && m.Client != configClient{}:
@@ -80,6 +87,21 @@ func (m configMCP) settings(name, at string) (all []setting, err error) {
 	}
 	if m.Pin {
 		all = append(all, setting{"mcp-pin", name, at + "/pin"})
+	}
+	if m.Idle != "" {
+		if _, err := idleOf(m.Idle); err != nil {
+			return nil, fmt.Errorf("%s/idle: %w", at, err)
+		}
+		all = append(all, setting{"mcp-idle", name + "=" + m.Idle, at + "/idle"})
+	}
+	switch {
+	case m.MaxUsers != nil:
+		if *m.MaxUsers <= 0 {
+			return nil, fmt.Errorf("%s/max_users has to be 1 or more", at)
+		}
+		all = append(all, setting{"mcp-per-user", name + "=" + strconv.Itoa(*m.MaxUsers), at + "/max_users"})
+	case m.PerUser:
+		all = append(all, setting{"mcp-per-user", name, at + "/per_user"})
 	}
 	place, err := m.Client.Secret.place()
 	if err != nil {

@@ -50,7 +50,7 @@ func TestConfigIsFlags(t *testing.T) {
 		"tools": [
 			{"url": "https://tools.example/", "headers": {"Authorization": {"env": "TEST_HEADER"}}, "secret": {"file": %[3]q}, "origins": ["https://o.example"]},
 			{"url": "http://127.0.0.1:9", "command": "tool --listen {port}"}],
-		"mcp": {"b": {"command": ["LOG=debug", "it's", "a b"], "env": {"TOKEN": {"env": "TEST_HEADER"}}, "repeat": {"t": "never"}, "pin": true},
+		"mcp": {"b": {"command": ["LOG=debug", "it's", "a b"], "env": {"TOKEN": {"env": "TEST_HEADER"}}, "repeat": {"t": "never"}, "pin": true, "idle": "5m", "per_user": true, "max_users": 3},
 			"a": {"url": "https://mcp.example/mcp", "headers": {"authorization": {"env": "TEST_HEADER"}},
 				"client": {"id": "c", "issuer": "https://id.example?a=b", "secret": {"env": "TEST_HEADER"}}}},
 		"models": [{"name": "big", "openai": "https://m/v1", "model": "m1", "key": {"env": "TEST_HEADER"}, "fallback": ["s", "t"], "context": "1MiB"},
@@ -82,6 +82,7 @@ func TestConfigIsFlags(t *testing.T) {
 	}
 	if a, b := f.servers.all[0], f.servers.all[1]; a.Name != "a" || a.URL != "https://mcp.example/mcp" || a.Header["Authorization"].Reveal() != "Bearer x" || b.Name != "b" ||
 		!slices.Equal(b.Command, []string{"it's", "a b"}) || b.Env["TOKEN"] != "Bearer x" || b.Env["LOG"] != "debug" || b.Repeat["t"] != "never" || !b.Pin || a.Pin ||
+		b.Idle != 5*time.Minute || !b.PerUser || b.MaxUsers != 3 || a.PerUser || a.Idle != 0 ||
 		a.OAuth.ClientID != "c" || a.OAuth.Issuer != "https://id.example?a=b" || a.OAuth.ClientSecret.Reveal() != "Bearer x" || b.OAuth != nil {
 		t.Errorf("the MCP servers are %+v", f.servers.all)
 	}
@@ -162,6 +163,15 @@ func TestBadConfigs(t *testing.T) {
 		`{` + good + `, "mcp": {"a": {"command": ["x"], "client": {"id": "c", "issuer": "https://i"}}}}`:                                          "/mcp/a/client is for a url",
 		`{` + good + `, "mcp": {"a": {"url": "https://x", "client": {"id": "c"}}}}`:                                                               "/mcp/a/client has to have",
 		`{` + good + `, "mcp": {"a": {"url": "https://x", "client": {"id": "c", "issuer": "https://i", "secret": {"env": "X", "file": "y"}}}}}`:   "/mcp/a/client/secret has both",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "idle": "never", "per_user": true}}}`:                                                     "",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "idle": "soon"}}}`:                                                                        "/mcp/a/idle: it has to be a duration",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "idle": "0s"}}}`:                                                                          "/mcp/a/idle: it has to be a duration",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "idle": 5}}}`:                                                                             "/mcp/a/idle has to be a string",
+		`{` + good + `, "mcp": {"a": {"url": "https://x", "idle": "5m"}}}`:                                                                        "/mcp/a/idle is for a command",
+		`{` + good + `, "mcp": {"a": {"url": "https://x", "per_user": true}}}`:                                                                    "/mcp/a/per_user is for a command",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "max_users": 3}}}`:                                                                        "/mcp/a/max_users needs per_user",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "per_user": true, "max_users": 0}}}`:                                                      "/mcp/a/max_users has to be 1 or more",
+		`{` + good + `, "mcp": {"a": {"command": ["x"], "per_user": "yes"}}}`:                                                                     "/mcp/a/per_user has to be true or false",
 		`[]`:   "has to be an object",
 		`{`:    "unexpected EOF",
 		`{} 1`: "invalid character",

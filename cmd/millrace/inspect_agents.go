@@ -87,11 +87,11 @@ func since(at, t time.Time) string {
 
 func serverRow(t *report, _ time.Time, line []byte) error {
 	var s struct {
-		URL, Name, State, Failure string
-		Tools                     []struct{}
-		InFlight                  int `json:"in_flight"`
-		Slots                     int
-		Counts                    struct{ Calls, Results, Failures uint64 }
+		URL, Name, State, Failure, Note string
+		Tools                           []struct{}
+		InFlight                        int `json:"in_flight"`
+		Slots                           int
+		Counts                          struct{ Calls, Results, Failures uint64 }
 	}
 	if err := json.Unmarshal(line, &s); err != nil {
 		return err
@@ -99,6 +99,9 @@ func serverRow(t *report, _ time.Time, line []byte) error {
 	state := s.State
 	if s.Failure != "" {
 		state += ": " + s.Failure
+	}
+	if s.Note != "" {
+		state += ", " + s.Note
 	}
 	t.row(s.URL, cmp.Or(s.Name, "-"), state, len(s.Tools), s.InFlight, s.Slots, s.Counts.Calls, s.Counts.Results, s.Counts.Failures)
 	return nil

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type mcpFlags struct {
 	headers []string
 	repeat  []string
 	pins    []string
+	idle    []string
+	perUser []string
 	clients []string
 	secrets []string
 }
@@ -42,6 +45,14 @@ func (f *mcpFlags) add(fs *flag.FlagSet) {
 	})
 	fs.Func("mcp-pin", "`SERVER`: a tool of the MCP server of that name is refused when its description, schema or hints are no longer those that it had when it was first seen. To accept a change, start once without this; may be given more than once", func(text string) error {
 		f.pins = append(f.pins, text)
+		return nil
+	})
+	fs.Func("mcp-idle", "`SERVER=DURATION`: the program of the MCP server of that name is stopped when nobody has used it for so long, such as 10m, and started again when somebody does; SERVER=never for the default, unless it is --mcp-per-user; may be given more than once", func(text string) error {
+		f.idle = append(f.idle, text)
+		return nil
+	})
+	fs.Func("mcp-per-user", "`SERVER` or SERVER=MOST: the program of the MCP server of that name is started for each user, in a folder of their own, for 32 users at once or MOST; it is stopped after 10 minutes unless --mcp-idle says otherwise. A user is the user_id of a call or, if it has none, its thread; may be given more than once", func(text string) error {
+		f.perUser = append(f.perUser, text)
 		return nil
 	})
 	fs.Func("mcp-client", "`SERVER=ID=ISSUER`: what the authorization server with the URL ISSUER knows this program by, for the MCP server of that name; without it, this program becomes a client there by itself. At the start it is said to which address users have to be sent back; may be given more than once", func(text string) error {
@@ -179,6 +190,9 @@ func (f *mcpFlags) settle() error {
 		}
 		f.all[i].Pin = true
 	}
+	if err := f.settleLife(); err != nil {
+		return err
+	}
 	for _, text := range f.clients {
 		s, id, issuer, err := find("mcp-client", text)
 		if err != nil {
@@ -199,6 +213,55 @@ func (f *mcpFlags) settle() error {
 		f.all[i].OAuth.ClientSecret = toolserver.NewSecret(secret)
 	}
 	return nil
+}
+
+// settleLife adds what flags say about the life of programs.
+func (f *mcpFlags) settleLife() error {
+	find := func(flag, text string) (s *mcptools.Server, value string, err error) {
+		name, value, _ := strings.Cut(text, "=")
+		i := slices.IndexFunc(f.all, func(s mcptools.Server) bool { return s.Name == name })
+		if i < 0 {
+			return nil, "", fmt.Errorf("--%s %s: there is no --mcp of that name", flag, name)
+		}
+		if f.all[i].URL != "" {
+			return nil, "", fmt.Errorf("--%s %s: it is for a program, and that is a URL", flag, name)
+		}
+		return &f.all[i], value, nil
+	}
+	for _, text := range f.idle {
+		s, value, err := find("mcp-idle", text)
+		if err != nil {
+			return err
+		}
+		if s.Idle, err = idleOf(value); err != nil {
+			return fmt.Errorf("--mcp-idle %s: %w", s.Name, err)
+		}
+	}
+	for _, text := range f.perUser {
+		s, value, err := find("mcp-per-user", text)
+		if err != nil {
+			return err
+		}
+		s.PerUser = true
+		if _, most := strings.CutPrefix(text, s.Name+"="); most {
+			if s.MaxUsers, err = strconv.Atoi(value); err != nil || s.MaxUsers <= 0 {
+				return fmt.Errorf("--mcp-per-user %s: how many users has to be a number from 1 on", s.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// idleOf reads how long a program may be idle.
+func idleOf(text string) (time.Duration, error) {
+	if text == "never" {
+		return -1, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, errors.New("it has to be a duration such as 10m, or never")
+	}
+	return d, nil
 }
 
 // mcpTools are the MCP servers that run.
@@ -228,6 +291,18 @@ func (f *mcpFlags) open(ctx context.Context, o *host.Options, state string, netw
 		}
 	}
 	return mcpTools{set}, nil
+}
+
+// note says how the MCP server with a base URL is, "" if there is none.
+func (m mcpTools) note(base string) string {
+	if m.set != nil {
+		for _, s := range m.set.Status() {
+			if mcptools.Base(s.Name) == base {
+				return s.String()
+			}
+		}
+	}
+	return ""
 }
 
 // serve gives the results of the tools to a runtime.

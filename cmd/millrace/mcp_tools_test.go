@@ -43,6 +43,23 @@ func TestMB22_NoShell(t *testing.T) {
 	if err := f.settle(); err != nil || f.all[0].Header["Authorization"].Reveal() != "secret" || f.all[0].Repeat["push"] != "never" {
 		t.Errorf("%+v, %v", f.all[0], err)
 	}
+	f.idle, f.perUser = []string{"git=never"}, []string{"git=7"}
+	if err := f.settle(); err != nil || f.all[0].Idle >= 0 || !f.all[0].PerUser || f.all[0].MaxUsers != 7 {
+		t.Errorf("%+v, %v", f.all[0], err)
+	}
+	for _, wrong := range []mcpFlags{
+		{idle: []string{"git"}}, {idle: []string{"git=-1m"}}, {idle: []string{"other=1m"}}, {idle: []string{"web=1m"}},
+		{perUser: []string{"git=0"}}, {perUser: []string{"git=many"}}, {perUser: []string{"git="}}, {perUser: []string{"other"}}, {perUser: []string{"web"}},
+	} {
+		for _, server := range []string{"/usr/bin/mcp-server-git", "web=https://mcp.example/mcp"} {
+			if err := wrong.set(server); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := wrong.settle(); err == nil {
+			t.Errorf("taken is %q %q", wrong.idle, wrong.perUser)
+		}
+	}
 	f.headers = []string{"other=authorization=x"}
 	if err := f.settle(); err == nil {
 		t.Error("a header of no server was taken")

@@ -29,6 +29,7 @@ import (
 type watched struct {
 	rt   *host.Runtime
 	runs context.Context // ends when the runtime is to stop
+	note func(toolServer string) string
 }
 
 // Health returns how its flow is.
@@ -63,11 +64,11 @@ const inspectPages = "/inspect/"
 
 // flowPages are the pages of the flow and of what the runtime does. With a token they show what is remembered and what was written,
 // and what can be answered, tried again and skipped; without one they are for everybody who can reach them.
-func flowPages(rt *host.Runtime, token string) http.Handler {
+func flowPages(rt *host.Runtime, token string, note func(toolServer string) string) http.Handler {
 	trusted := token != ""
 	return http.StripPrefix(strings.TrimSuffix(inspectPages, "/"), inspect.Handler(rt.Flow(), inspect.Options{
 		Name: flowName, AnyHost: true, Token: token, Values: trusted,
-		Sections: []inspect.Section{agentinspect.Section(rt, agentinspect.Options{Answers: trusted})},
+		Sections: []inspect.Section{agentinspect.Section(rt, agentinspect.Options{Answers: trusted, Note: note})},
 	}))
 }
 
@@ -96,7 +97,7 @@ func serveMonitor(w watched, address, backups string) (stop func(), err error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", monitor.Handler(w))
 	mux.Handle("GET /metrics", w.metrics())
-	mux.Handle(inspectPages, flowPages(w.rt, ""))
+	mux.Handle(inspectPages, flowPages(w.rt, "", w.note))
 	if backups != "" {
 		mux.Handle("/backup", monitor.Backup(w, backups, disklog.Dir))
 		fmt.Fprintf(stderr, "millrace serve: POST http://%s/backup makes backups in %s\n", listener.Addr(), backups)

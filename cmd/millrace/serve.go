@@ -116,6 +116,9 @@ before either, not in capitals, names it and begins the names of its tools:
 An MCP server may want users to authorize the access to it. They are asked then, and come back at /mcp/ of --public.
 This program becomes a client of the authorization server by itself, or is the one of --mcp-client.
 
+A program is stopped with --mcp-idle NAME=10m when nobody has used it for so long, and is started again when somebody does. With --mcp-per-user NAME
+each user has one, which sees nothing of the others': what it keeps is in a folder of its own.
+
 With --mcp-pin NAME a tool of the MCP server of that name is refused once it is another one than when it was first seen.
 
 A program has few variables of this process's environment, and none that holds a secret.
@@ -349,7 +352,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	serving, cancel := untilEnded(ctx, rt)
 	defer cancel()
 	if *f.watch != "" {
-		stop, err := serveMonitor(watched{rt, serving}, *f.watch, *f.backups)
+		stop, err := serveMonitor(watched{rt, serving, mcp.note}, *f.watch, *f.backups)
 		if err != nil {
 			return ended(ctx, rt, err)
 		}
@@ -360,7 +363,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		return ended(ctx, rt, err)
 	}
 	defer context.AfterFunc(serving, front.Close)()
-	return ended(ctx, rt, f.serveAPI(serving, api{rt, user, guard.Token}, front, guard, token, logger))
+	return ended(ctx, rt, f.serveAPI(serving, api{rt, user, guard.Token, mcp.note}, front, guard, token, logger))
 }
 
 // untilEnded returns a context that ends with ctx, and when the runtime can do nothing more.

@@ -1,0 +1,174 @@
+package mcptools
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// slowEnd is how long a program of slowly takes to end.
+const slowEnd = time.Second
+
+// slowly starts programs that end a while after their input is closed.
+type slowly struct {
+	t             *testing.T
+	starts, alive atomic.Int32
+}
+
+func (o *slowly) begin(*Server, string, string) (*process, error) {
+	o.starts.Add(1)
+	if n := o.alive.Add(1); n > 1 {
+		o.t.Errorf("%d programs at once", n)
+	}
+	in, write := io.Pipe()
+	read, out := io.Pipe()
+	p := &process{in: write, out: read, errors: new(ring), ended: make(chan struct{}), why: errors.New("it has ended")}
+	p.terminate, p.kill = func() {}, func() {}
+	go func() {
+		server := mcp.NewServer(&mcp.Implementation{Name: "slow", Version: "1"}, nil)
+		_ = server.Run(context.Background(), &mcp.IOTransport{Reader: io.NopCloser(bufio.NewReader(in)), Writer: out})
+		time.Sleep(slowEnd)
+		o.alive.Add(-1)
+		out.Close()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// idleMember returns a server whose program may be idle for ten minutes.
+func idleMember(t *testing.T, o *slowly) *member {
+	m := &member{server: &Server{Name: "s", Command: []string{"program"}, Idle: 10 * time.Minute}, bounds: Options{}.withDefaults().Bounds, log: slog.New(slog.DiscardHandler), path: filepath.Join(t.TempDir(), "none"), starter: o.begin}
+	m.ctx, m.stop = context.WithCancel(context.Background())
+	m.shared = m.newLink("")
+	return m
+}
+
+// use asks for the connection as a call does.
+func (l *link) use(t *testing.T) *session {
+	t.Helper()
+	l.m.mu.Lock()
+	l.calls++
+	l.m.mu.Unlock()
+	s, err := l.session(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// is checks the state of a server, and how many programs were started.
+func (l *link) is(t *testing.T, what string, o *slowly, state State, starts int32) {
+	t.Helper()
+	synctest.Wait()
+	l.m.mu.Lock()
+	st := l.status()
+	l.m.mu.Unlock()
+	if st.State != state || o.starts.Load() != starts {
+		t.Errorf("%s: it is %v, %d programs were started; want %s, %d", what, st, o.starts.Load(), state, starts)
+	}
+}
+
+// MT35: a program is stopped when it was not used for as long as its server says, and not while it is used, however long that is. What needs it while it ends
+// gets another one, behind the end of the first, without a pause, however often one has crashed. It would catch a program that is stopped under a call, one that is
+// counted as a crash, and two at once.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &slowly{t: t}
+		m := idleMember(t, o)
+		l := m.shared
+		l.is(t, "before", o, NotStarted, 0)
+		l.use(t)
+		l.use(t)
+		time.Sleep(time.Hour)
+		l.is(t, "in use", o, Running, 1)
+		l.release()
+		time.Sleep(time.Hour)
+		l.is(t, "in use of one", o, Running, 1)
+		l.release()
+		time.Sleep(9 * time.Minute)
+		l.use(t)
+		l.release()
+		time.Sleep(9 * time.Minute)
+		l.is(t, "used since", o, Running, 1)
+		time.Sleep(61 * time.Second)
+		l.is(t, "unused", o, Idle, 1)
+		if n := o.alive.Load(); n != 0 {
+			t.Errorf("%d programs run", n)
+		}
+		m.mu.Lock()
+		l.ends, l.lastEnd = m.bounds.Ends-1, time.Now() // one more, and it is given up
+		m.mu.Unlock()
+		began := time.Now()
+		l.use(t)
+		if d := time.Since(began); d < 5*time.Second {
+			t.Errorf("after crashes it was started in %v", d) // which is what a pause is for
+		}
+		l.release()
+		time.Sleep(10*time.Minute + slowEnd/2)
+		if n := o.alive.Load(); n != 1 {
+			t.Fatalf("%d programs are ending", n)
+		}
+		began = time.Now()
+		s := l.use(t)
+		if d := time.Since(began); d < slowEnd/2 || d > slowEnd {
+			t.Errorf("while one ended the next was there in %v", d)
+		}
+		select {
+		case <-s.ended:
+			t.Error("the connection is the old one")
+		default:
+		}
+		l.is(t, "again", o, Running, 3)
+		l.release()
+		m.mu.Lock()
+		m.closed = true
+		m.mu.Unlock()
+		m.stop()
+		_ = s.cs.Close()
+		m.tasks.Wait()
+		time.Sleep(time.Hour) // the timer finds it closed
+	})
+}
+
+// A program that crashes and then runs long starts at once after it was idle: what has ended long ago does not count.
+func TestIdleAfterCrashes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &slowly{t: t}
+		m := idleMember(t, o)
+		l := m.shared
+		for range 3 {
+			s := l.use(t)
+			_ = s.cs.Close()
+			<-s.ended
+			synctest.Wait()
+			l.release()
+		}
+		l.is(t, "after crashes", o, Ended, 3)
+		l.use(t)
+		l.release()
+		time.Sleep(time.Hour)
+		l.is(t, "idle", o, Idle, 4)
+		began := time.Now()
+		s := l.use(t)
+		if d := time.Since(began); d > 0 {
+			t.Errorf("it was there in %v", d)
+		}
+		l.release()
+		m.mu.Lock()
+		m.closed = true
+		m.mu.Unlock()
+		m.stop()
+		_ = s.cs.Close()
+		m.tasks.Wait()
+		time.Sleep(time.Hour)
+	})
+}

@@ -172,3 +172,17 @@ func TestIdleAfterCrashes(t *testing.T) {
 		time.Sleep(time.Hour)
 	})
 }
+
+// How a server is, in words.
+func TestStatusString(t *testing.T) {
+	at := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	for want, s := range map[string]Status{
+		"not started": {State: NotStarted},
+		"idle since 2026-11-27T12:00:00Z; 3 users have their own":               {State: Idle, Since: at, Users: 3},
+		"down since 2026-11-27T12:00:00Z: it has ended; one user has their own": {State: Down, Since: at, Users: 1, Err: errors.New("it has ended")},
+	} {
+		if got := s.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -111,7 +111,10 @@ func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 	m.users, m.starter = make(map[string]*link), start
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if o.State != "" {
-		m.folder = filepath.Join(o.State, strings.ToLower(server.Name))
+		m.folder, err = filepath.Abs(filepath.Join(o.State, strings.ToLower(server.Name))) // programs work elsewhere
+		if err != nil {
+			return nil, fmt.Errorf("mcptools: server %q: %w", server.Name, err)
+		}
 		if err := os.MkdirAll(m.folder, 0o700); err != nil {
 			return nil, fmt.Errorf("mcptools: server %q: %w", server.Name, err)
 		}

@@ -36,11 +36,14 @@ func (s Status) String() string {
 	if !s.Since.IsZero() {
 		text += " since " + s.Since.UTC().Format(time.RFC3339)
 	}
-	if s.Users > 0 {
-		text += fmt.Sprintf(", %d of users", s.Users)
-	}
 	if s.Err != nil {
 		text += ": " + s.Err.Error()
+	}
+	switch {
+	case s.Users == 1:
+		text += "; one user has their own"
+	case s.Users > 1:
+		text += fmt.Sprintf("; %d users have their own", s.Users)
 	}
 	return text
 }

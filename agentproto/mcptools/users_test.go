@@ -86,7 +86,14 @@ func TestMT36_IdleStops(t *testing.T) {
 // never sees what another one has remembered, in memory or on the disk, whatever the users are called.
 func TestMT37_UsersAreNotCrossed(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := filepath.Rel(here, t.TempDir()) // as operators write it
+	if err != nil {
+		t.Fatal(err)
+	}
 	const most = 2
 	d := newDesk(t, func(o *mcptools.Options) {
 		o.State, o.Bounds.Ends = folder, 1
@@ -159,6 +166,50 @@ func TestMT38_TooManyUsers(t *testing.T) {
 	})
 	if st := d.set.Status()[0]; st.Users != 1 {
 		t.Errorf("the status is %v", st)
+	}
+}
+
+// TestMT36_UsedIsNotStopped has a question open, and then a subscription, for longer than a program may be idle: the program of another user is stopped meanwhile, and
+// that one is not, whatever has asked for it how.
+func TestMT36_UsedIsNotStopped(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"legacy", "newest"} {
+		folder := t.TempDir()
+		d := newDesk(t, func(o *mcptools.Options) {
+			o.State = folder
+			o.Servers[0].PerUser, o.Servers[0].Idle, o.Servers[0].Env["MODE"] = true, 30*time.Millisecond, mode
+		})
+		n := 0
+		// another has another user call something, and waits until that user's program is stopped.
+		another := func(running int) {
+			t.Helper()
+			n++
+			d.callAs("bob", "u", fmt.Sprint("c", n), "same", "{}")
+			d.want("another user", `{ "a": 1 }`)
+			d.until("the other program is stopped", func() bool { return d.set.Status()[0].Users <= running })
+			if users := d.set.Status()[0].Users; users != running {
+				t.Errorf("%s: the programs of %d users run", mode, users)
+			}
+		}
+		d.callAs("ada", "t", "e", "ask", `{"form":{"type":"object","properties":{"sure":{"type":"boolean"}},"required":["sure"]}}`)
+		q, ok := d.next().(*agentproto.UserChoice)
+		if !ok {
+			t.Fatalf("%s: %+v is no question", mode, q)
+		}
+		another(1)
+		d.post(q.ResponseURL, fmt.Sprintf(`{"id":%q,"selected":0}`, q.ID))
+		d.want("the question", `accept {"sure":true}`)
+		if err := os.WriteFile(d.notes+".text", []byte("one"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d.callAs("ada", "t", "watch", "watch_resource", `{"uri":"file:///note"}`)
+		if r := d.result(); r.String() != "file:///note\none" || !r.Subscription {
+			t.Fatalf("%s: the subscription begins with %+v", mode, r)
+		}
+		d.until("it is subscribed to", func() bool { return d.noted("subscribed") > 0 })
+		another(1)
+		d.post(mcptools.Base("p")+"/cancel_tool_call", `{"thread_id":"t","tool_call_id":"watch"}`)
+		d.until("nothing runs", func() bool { return d.set.Status()[0].Users == 0 })
 	}
 }
 

@@ -7,7 +7,10 @@ import (
 	"time"
 )
 
-// commented is an event stream that gets a comment for every progressEvery in which nothing else is sent. Clients ignore comments; what
+// commentEvery is longer than progressEvery, so that a client which is told of progress gets no comments.
+const commentEvery = 20 * time.Second
+
+// commented is an event stream that gets a comment for every commentEvery in which nothing else is sent. Clients ignore comments; what
 // counts is that bytes arrive: proxies, and clients that wait so long for bytes, keep the connection. It begins with the first event, so
 // an answer that is none has no comments.
 //
@@ -28,9 +31,9 @@ func (c *commented) Write(b []byte) (int, error) {
 	switch {
 	case c.ended || err != nil:
 	case c.timer != nil:
-		c.timer.Reset(progressEvery)
+		c.timer.Reset(commentEvery)
 	case strings.HasPrefix(c.Header().Get("Content-Type"), "text/event-stream"):
-		c.timer = time.AfterFunc(progressEvery, c.comment)
+		c.timer = time.AfterFunc(commentEvery, c.comment)
 	}
 	return n, err
 }
@@ -56,7 +59,7 @@ func (c *commented) comment() {
 		return // the client has gone, which the handler notices by itself
 	}
 	_ = http.NewResponseController(c.ResponseWriter).Flush()
-	c.timer.Reset(progressEvery)
+	c.timer.Reset(commentEvery)
 }
 
 // end ends the comments. None is being sent when it returns.

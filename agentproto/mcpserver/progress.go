@@ -13,8 +13,7 @@ import (
 // A client that has sent a progress token is told what the tool says of how far the call is, and that the call goes on if the tool says
 // nothing: see doc/decisions/0117-progress-is-a-view.md.
 
-// progressEvery is how often a held request shows a sign of life: to a client that asks for progress, and to one of a session over HTTP
-// by a comment in its stream.
+// progressEvery is how often a held request shows a sign of life to a client that asks for progress.
 const progressEvery = 15 * time.Second
 
 // progressRate is how many notifications of one request are sent in a second, in the long run.

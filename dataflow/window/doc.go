@@ -12,8 +12,8 @@
 // before the mark is late, which is decided there, once, by the order of the stream alone. A
 // merged stream has the least of the marks of its sources. What reads only events and marks is a
 // function of each source alone, wherever batches end and however sources are interleaved. So
-// of the operators here only [StampKeyed], [StampNow] and [Idle] take a [dataflow.NonDet]; those
-// that take a [dataflow.Proof] read events in any order.
+// of the operators here only [StampKeyed], [StampSplits], [StampNow] and [Idle] take a
+// [dataflow.NonDet]; those that take a [dataflow.Proof] read events in any order.
 //
 // A [Span] is the time from one instant until just before another. A [Shape] says in which spans
 // a time is, and [Fold] and [Count] keep an aggregate for each [Key]: a key in a span. When the
@@ -44,7 +44,8 @@
 // # Silence
 //
 // A source of which nothing comes holds the mark of everything that it is merged or joined with.
-// [Idle] moves its mark by the clock while its inputs are silent. That a stream is silent is not
+// [Idle] moves its mark by the clock while its inputs are silent. Of a source that is read in
+// parts, [StampSplits] has a mark for each and does not wait for those that are silent. That a stream is silent is not
 // sent to another location; the mark is, when the clock has moved it. [dataflow.App.Status] says of
 // each operator that waits for a mark how far that is, and which sources hold it.
 //

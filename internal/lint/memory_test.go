@@ -92,6 +92,8 @@ var windowRules = memoryRule{
 		"newStamp engine.Lasting":    "is of event time, which is in no slice",
 		"newNowStamp engine.Lasting": "is of event time, which is in no slice",
 		"Idle engine.Lasting":        "is of event time, which is in no slice",
+		"StampSplits engine.Lasting": "is of event time, which is in no slice",
+		"next newest":                "is a variable, or part of an entry of a table",
 	},
 	fields: map[string]string{
 		"Op.Key":            "is set while a flow is built",
@@ -107,6 +109,7 @@ var windowRules = memoryRule{
 		"chain.last":        "is part of an entry of a table",
 		"Life.Alarms":       "is part of an entry of a table",
 		"Life.Decided":      "is part of an entry of a table",
+		"Split.Left":        "is part of an entry of a table",
 		"visits.first":      "is part of an entry of a table",
 		"visits.more":       "is part of an entry of a table",
 	},

@@ -29,26 +29,27 @@ func newStamp[T any](op *engine.Op, c Clock[T]) *stamp[T] {
 	return s
 }
 
-// next returns the mark behind an element that is in time, x of the time t, and the mark m.
-func (s *stamp[T]) next(x T, t, m int64) int64 {
+// next returns the mark behind an element that is in time, x of the time t, and the mark m. In
+// newest are the newest times if they have to be confirmed.
+func (c *Clock[T]) next(x T, t, m int64, newest *[]int64) int64 {
 	switch {
-	case s.Says != nil:
-		if to, ok := s.Says(x); ok {
+	case c.Says != nil:
+		if to, ok := c.Says(x); ok {
 			return max(m, to)
 		}
 		return m
-	case s.Confirm <= 1:
-		return max(m, add(t, -s.Slack))
+	case c.Confirm <= 1:
+		return max(m, add(t, -c.Slack))
 	}
-	if heap := *s.newest; len(heap) < s.Confirm {
-		*s.newest = append(heap, t)
-		up(*s.newest)
+	if heap := *newest; len(heap) < c.Confirm {
+		*newest = append(heap, t)
+		up(*newest)
 	} else if t > heap[0] {
 		heap[0] = t
 		down(heap)
 	}
-	if heap := *s.newest; len(heap) == s.Confirm {
-		return max(m, add(heap[0], -s.Slack))
+	if heap := *newest; len(heap) == c.Confirm {
+		return max(m, add(heap[0], -c.Slack))
 	}
 	return m
 }
@@ -104,7 +105,7 @@ func Stamp[T, E any](in *engine.Node[T], op *engine.Op, at func(T) int64, event 
 					continue
 				}
 				intime = append(intime, event(t, x))
-				m = s.next(x, t, m)
+				m = s.next(x, t, m, s.newest)
 			}
 			if len(intime) > 0 {
 				events.Push(intime)
@@ -121,7 +122,7 @@ func Stamp[T, E any](in *engine.Node[T], op *engine.Op, at func(T) int64, event 
 				tardy.One(event(t, x))
 				return
 			}
-			m = s.next(x, t, m)
+			m = s.next(x, t, m, s.newest)
 			events.One(event(t, x))
 			s.mark.Advance(m)
 		},
@@ -160,7 +161,7 @@ func StampKeyed[K comparable, V, E any](in *engine.KeyedNode[K, V], op *engine.O
 				continue
 			}
 			intime.Append(false, k, event(t, x), 0)
-			m = s.next(x, t, m)
+			m = s.next(x, t, m, s.newest)
 		}
 		intime.PushBlocks(events, &b)
 		intime.Clear()

@@ -43,7 +43,7 @@ func TestConfirm(t *testing.T) {
 			if n := len(all) - c.Confirm; n >= 0 {
 				want = all[n] - c.Slack
 			}
-			if m = s.next(x, x, m); m != want {
+			if m = s.next(x, x, m, s.newest); m != want {
 				t.Fatalf("seed %d: behind %d the mark is %d, want %d, of which %d with a slack of %d confirm it", seed, all, m, want, c.Confirm, c.Slack)
 			}
 		}

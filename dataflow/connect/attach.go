@@ -29,6 +29,10 @@ type Options struct {
 	// partition, which does not know that the record was taken. So where the version is another one than before, a split is read on
 	// only if its pump was stopped in order before; else it ends with [ErrVersion].
 	Version string
+	// Idle is for how long nothing has to come of a split until it is idle, and window.StampSplits does not wait for it; zero is for
+	// ever. What counts is the time for which the split is waited for and nothing is behind what has come: not that in which the
+	// flow takes what was sent. It needs a port of [SplitsInput].
+	Idle time.Duration
 	// DeadLetters takes records that could not be decoded. Without it, the first one ends its split. That of a source that is
 	// [Delivered] comes from [RepeatedDeadLetters].
 	DeadLetters *DeadLetterPort
@@ -90,6 +94,12 @@ func Attach[K comparable, V any, O dataflow.Order, R dataflow.Retries](ctx conte
 	}
 	if opts.SkipGaps && opts.DeadLetters == nil {
 		panic("connect.Attach: Options.SkipGaps without Options.DeadLetters: nobody would hear of what is skipped")
+	}
+	if port.notices != nil && !src.bySplit {
+		panic("connect.Attach: the port is of connect.SplitsInput, and the source is not of connect.BySplit: its keys are not splits")
+	}
+	if port.notices == nil && opts.Idle > 0 {
+		panic("connect.Attach: Options.Idle with a port that is not of connect.SplitsInput: nobody would hear of it")
 	}
 	if src.receiver != nil && opts.DeadLetters != nil && !opts.DeadLetters.repeats {
 		panic("connect.Attach: records of a source that is connect.Delivered may come again, and so may its dead letters: use connect.RepeatedDeadLetters")
@@ -167,6 +177,7 @@ type pumped struct {
 	split Split
 	known bool   // the flow keeps a floor of it, in this process or another one
 	asked uint64 // what this process has asked for the floor with
+	read  bool   // with asked the flow was told that this process reads the split
 	when  time.Time
 	stop  context.CancelCauseFunc
 	done  chan struct{}
@@ -269,7 +280,7 @@ func (a *attached[K, V]) placeAll(ctx context.Context, splits []Split) (next tim
 	for i, r := range all {
 		ask, waits := a.place(ctx, r, floors[i])
 		if ask {
-			r.asked, r.when = rand.Uint64()|1, time.Now()
+			r.asked, r.when, r.read = rand.Uint64()|1, time.Now(), floors[i] != nil
 			asking, asked, questions = append(asking, r), append(asked, keys[i]), append(questions, floor{Asked: r.asked})
 		}
 		if waits {
@@ -281,6 +292,10 @@ func (a *attached[K, V]) placeAll(ctx context.Context, splits []Split) (next tim
 	}
 	sending, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
+	if err := a.announce(sending, asking); err != nil {
+		a.unplaced(ctx, asking, err)
+		return looks
+	}
 	if _, err := a.floors.SendBatch(sending, asked, questions); err != nil {
 		a.unplaced(ctx, asking, err)
 		return looks
@@ -329,12 +344,16 @@ func (a *attached[K, V]) place(ctx context.Context, r *pumped, f *floor) (ask, w
 	if r.asked == 0 || f.Asked != r.asked {
 		return r.asked == 0 || time.Since(r.when) >= looks, true
 	}
+	if a.notices != nil && !r.read {
+		return true, true // the flow has heard that there is the split, and not who reads it
+	}
 	r.failed(nil)
+	asked := r.asked
 	r.asked, f.Asked = 0, 0
 	reading, stop := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	r.stop, r.done = stop, done
-	p := &pump[K, V]{attached: a, split: r.split, floor: *f, meter: r.meter}
+	p := &pump[K, V]{attached: a, split: r.split, floor: *f, meter: r.meter, silence: silence{as: asked, behind: -1}}
 	a.group.Go(func() {
 		defer close(done)
 		defer stop(nil)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/window"
 	"github.com/millrace/millrace/keyedstream"
 )
 
@@ -22,6 +23,8 @@ type inlet[K comparable, V any] struct {
 	input  string // its name
 	send   func(ctx context.Context, split string, b *Batch[K, V]) error
 	floors *dataflow.SharedKeyedInputPort[place, floor] // nil where records have no positions
+
+	notices *dataflow.SharedKeyedInputPort[string, window.SplitNotice] // nil if nobody is told; see SplitsInput
 }
 
 // A place names a split and the input that it is read for.

@@ -22,6 +22,7 @@ type pump[K comparable, V any] struct {
 	split Split
 	floor floor
 	*meter
+	silence
 
 	last dataflow.Position // everything up to it was sent
 	told time.Time         // when a floor was kept last
@@ -116,6 +117,9 @@ func (p *pump[K, V]) pump(ctx context.Context, c Cursor[K, V]) error {
 	if err := p.keep(false); err != nil { // from now on something may have been sent that is behind the floor
 		return err
 	}
+	if err := p.awakens(); err != nil {
+		return err
+	}
 	p.opened(p.last)
 	p.told, p.confirmed = time.Now(), p.floor.Position
 	var b Batch[K, V]
@@ -131,6 +135,11 @@ func (p *pump[K, V]) pump(ctx context.Context, c Cursor[K, V]) error {
 		end := err != nil
 		if err := p.take(&b); err != nil {
 			return err
+		}
+		if end {
+			if err := p.ends(); err != nil {
+				return err
+			}
 		}
 		if end || time.Since(p.told) >= p.opts.Floor {
 			if err := p.tell(ctx, c, end); err != nil {
@@ -151,15 +160,21 @@ func (p *pump[K, V]) pump(ctx context.Context, c Cursor[K, V]) error {
 }
 
 // next has the cursor read. If it waits for longer than to the next floor, that is kept meanwhile.
-func (p *pump[K, V]) next(ctx context.Context, c Cursor[K, V], b *Batch[K, V]) error {
+func (p *pump[K, V]) next(ctx context.Context, c Cursor[K, V], b *Batch[K, V]) (err error) {
 	begun := time.Now()
-	defer func() { p.waited(time.Since(begun)) }()
+	heard := p.listen(ctx, c)
+	defer func() {
+		p.waited(time.Since(begun))
+		if silent := heard(b, time.Since(begun)); silent != nil && err == nil {
+			err = silent
+		}
+	}()
 	if !p.last.After(p.floor.Position) {
 		return c.Next(ctx, b)
 	}
 	kept := make(chan error, 1)
 	silent := time.AfterFunc(time.Until(p.told.Add(p.opts.Floor)), func() { kept <- p.keep(false) })
-	err := c.Next(ctx, b)
+	err = c.Next(ctx, b)
 	if !silent.Stop() {
 		if failed := <-kept; failed != nil && err == nil {
 			return failed

@@ -54,6 +54,15 @@ type Cursor[K comparable, V any] interface {
 	Close() error
 }
 
+// A SilentCursor is a [Cursor] that can find out whether its split is silent, or something is there that Next cannot get, such as
+// records on a server that does not answer. Without that a split counts as silent when Next has waited for long enough and the last
+// [Batch].Behind was not positive.
+type SilentCursor interface {
+	// Silent reports whether nothing waits behind what Next has returned. It is called while another goroutine waits in Next. If it
+	// returns an error that is not known, and it is asked again after a while.
+	Silent(ctx context.Context) (bool, error)
+}
+
 // A Receiver receives from a system that forgets what was acknowledged and gives the rest again. One goroutine uses it at a time.
 type Receiver[K comparable, V any] interface {
 	// Receive waits for records and adds them to an empty batch, without positions; keys and values are used, and Bad. Ack is

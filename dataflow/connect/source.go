@@ -15,6 +15,7 @@ type Source[K comparable, V any, O dataflow.Order, R dataflow.Retries] struct {
 	reader   Reader[K, V]
 	receiver Receiver[K, V]
 	check    func([]Split) error // whether the splits are such as the markers need; nil if any are
+	bySplit  bool                // keys are the names of splits
 	why      dataflow.NonDet
 }
 
@@ -22,11 +23,11 @@ type Source[K comparable, V any, O dataflow.Order, R dataflow.Retries] struct {
 // the order within a key holds for any reader. Two splits with one name are an error. One that was made again, and has the name
 // of the one before, is read beside what is left of that.
 //
-// Splits are read at different speeds, most of all behind a restart. Where event times matter, each split is stamped by itself, with
-// keyedstream.Get and window.Stamp, and the events are merged: window.StampKeyed has one mark for all keys, and takes what a slower
-// split has for late.
+// Splits are read at different speeds, most of all behind a restart. Where event times matter, the port is one of [SplitsInput] and
+// window.StampSplits has a mark for each split: window.StampKeyed has one mark for all keys, and takes what a slower split has for
+// late. If it is known how many splits there are, each can be stamped by itself, with keyedstream.Get and window.Stamp, and no reason.
 func BySplit[K comparable, V any](r Reader[K, V]) Source[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	return Source[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{reader: bySplit[K, V]{r}, check: oneOfEachName}
+	return Source[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{reader: bySplit[K, V]{r}, check: oneOfEachName, bySplit: true}
 }
 
 // Whole is a source with one split: a file, a slot of a database, a stream. Its elements are in one order. Two splits are an
@@ -53,7 +54,7 @@ func Delivered[K comparable, V any](r Receiver[K, V]) Source[K, V, dataflow.NoOr
 
 // Weaken forgets that a source is ordered.
 func Weaken[K comparable, V any, R dataflow.Retries](s Source[K, V, dataflow.TotalOrder, R]) Source[K, V, dataflow.NoOrder, R] {
-	return Source[K, V, dataflow.NoOrder, R]{reader: s.reader, receiver: s.receiver, check: s.check, why: s.why}
+	return Source[K, V, dataflow.NoOrder, R]{reader: s.reader, receiver: s.receiver, check: s.check, bySplit: s.bySplit, why: s.why}
 }
 
 // ErrSplits says that a source has splits that its constructor does not allow: see [Whole] and [BySplit].
@@ -85,7 +86,14 @@ func (r bySplit[K, V]) Open(ctx context.Context, s Split, after dataflow.Positio
 	if err != nil {
 		return nil, err
 	}
-	return &namedCursor[K, V]{Cursor: c, name: s.String()}, nil
+	named := &namedCursor[K, V]{Cursor: c, name: s.String()}
+	if asked, ok := c.(SilentCursor); ok {
+		return struct {
+			*namedCursor[K, V]
+			SilentCursor
+		}{named, asked}, nil
+	}
+	return named, nil
 }
 
 type namedCursor[K comparable, V any] struct {

@@ -27,7 +27,7 @@ var imports = map[string][]string{
 	"dataflow/durable":     slices.Concat(core, []string{"dataflow/durable/journal", "internal/cbor", "internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "internal/engine/lookup", "internal/history"}),
 	"dataflow/inspect":     {"dataflow", "dataflow/durable", "internal/cbor", "internal/edge", "internal/keytext", "internal/picture"},
 	"dataflow/window":      slices.Concat(core, []string{"internal/engine/windows"}),
-	"dataflow/connect":     {"bounds", "dataflow", "dataflow/durable/journal", "keyedstream"},
+	"dataflow/connect":     {"bounds", "dataflow", "dataflow/durable/journal", "dataflow/window", "keyedstream"},
 
 	"dataflow/connect/connecttest": {"dataflow", "dataflow/connect", "dataflow/durable", "dataflow/durable/journal", "keyedstream"},
 

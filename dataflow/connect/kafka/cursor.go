@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -31,6 +33,7 @@ type cursor[K comparable, V any] struct {
 	client  *kgo.Client
 	fetched []*kgo.Record // what was fetched and not given yet
 	next    int64         // offset of what is fetched next
+	given   atomic.Int64  // what next was when Next began to wait
 	end     int64         // offset behind the last record of the partition
 	failed  error         // what the fetch ended with, to be returned behind the records
 	hint    *hint         // nil if nobody is told
@@ -194,6 +197,7 @@ func (c *cursor[K, V]) behind(b *connect.Batch[K, V]) int64 { return max(0, c.en
 
 // fetch waits for records. An error that came with some is kept for when they have been given.
 func (c *cursor[K, V]) fetch(ctx context.Context) error {
+	c.given.Store(c.next)
 	polled := c.client.PollFetches(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -264,6 +268,18 @@ func (c *cursor[K, V]) outOfRange(ctx context.Context) error {
 	}
 	return fmt.Errorf("the partition ends before offset %d, to which it was read, so it has lost records: %w", c.next, connect.ErrGap)
 }
+
+// Silent asks the leader of the partition where that ends: of one that does not answer it is not known. What a transaction has
+// written that is open counts, since it may be committed.
+func (c *cursor[K, V]) Silent(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, silentLimit)
+	defer cancel()
+	end, err := c.lookup(c.r.admin.ListEndOffsets(ctx, c.r.topic.Name))
+	return err == nil && end <= c.given.Load(), err
+}
+
+// silentLimit is how long a leader has to answer.
+const silentLimit = 5 * time.Second
 
 // Confirm tells the group.
 func (c *cursor[K, V]) Confirm(_ context.Context, p dataflow.Position) error {

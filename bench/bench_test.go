@@ -11,6 +11,8 @@ import (
 
 func BenchmarkChain(b *testing.B)         { run(b, jobs.Chain()) }
 func BenchmarkMaps(b *testing.B)          { run(b, jobs.Maps()) }
+func BenchmarkOperators(b *testing.B)     { run(b, jobs.Operators()) }
+func BenchmarkRecords(b *testing.B)       { run(b, jobs.Records()) }
 func BenchmarkPeers(b *testing.B)         { run(b, jobs.Peers()) }
 func BenchmarkFirst(b *testing.B)         { run(b, jobs.First()) }
 func BenchmarkFoldEarlyStop(b *testing.B) { run(b, jobs.Quorum()) }
@@ -29,6 +31,7 @@ func BenchmarkProgram(b *testing.B)       { run(b, jobs.Program()) }
 func BenchmarkHTTP(b *testing.B)          { run(b, jobs.HTTP()) }
 func BenchmarkRecorded(b *testing.B)      { run(b, jobs.Recorded()) }
 func BenchmarkMemory(b *testing.B)        { run(b, jobs.Memory()) }
+func BenchmarkCompile(b *testing.B)       { run(b, jobs.Compile()) }
 func BenchmarkGrowth(b *testing.B)        { run(b, jobs.Growth()) }
 
 // run benchmarks every implementation of every job. One operation is a whole sample,
@@ -70,7 +73,7 @@ func TestImplementationsAgree(t *testing.T) {
 		if variant, _, _ := strings.Cut(job.Params, "/"); strings.HasPrefix(variant, "job=") {
 			kind += variant
 		}
-		if !*every && (ran[kind] || job.Name == "Memory" || testing.Short() && job.Slow) {
+		if !*every && (ran[kind] || job.Name == "Memory" || job.Name == "Compile" || testing.Short() && job.Slow) {
 			continue
 		}
 		ran[kind] = true

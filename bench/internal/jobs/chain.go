@@ -83,6 +83,7 @@ func Chain() []Job {
 				Targets: []Target{target},
 				Impls: []ratio.Impl{
 					{Name: "hand", New: func() ratio.Run { return handChain(newChain(d.mask), d.data) }},
+					{Name: "inlined", New: func() ratio.Run { return inlinedChain(newChain(d.mask), d.data, d.mask) }},
 					{Name: "millrace", New: func() ratio.Run { return flowChain(newChain(d.mask), d.data, batch) }},
 				},
 			})
@@ -98,6 +99,27 @@ func handChain(c chain, data []int) ratio.Run {
 		}
 		return c.done(data)
 	}}
+}
+
+// inlinedChain is the loop with the functions written in it, which the compiler sees.
+func inlinedChain(c chain, data []int, mask int) ratio.Run {
+	k, x := 3, 0x55
+	return ratio.Run{Do: func() int {
+		for range chainBlocks {
+			*c.sum += inlined(data, k, x, mask)
+		}
+		return c.done(data)
+	}}
+}
+
+//go:noinline
+func inlined(xs []int, k, x, mask int) (sum int) {
+	for _, v := range xs {
+		if y := v*k + 1; y&mask != 0 {
+			sum += y ^ x
+		}
+	}
+	return sum
 }
 
 func flowChain(c chain, data []int, batch int) ratio.Run {

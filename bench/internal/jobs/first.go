@@ -26,6 +26,7 @@ type request struct{ Client, Seq uint64 }
 func First() []Job {
 	return slices.Concat(
 		first("uint64", 1000, 1.3, wordKey),
+		first("uint64", 10_000, .8, wordKey),
 		first("uint64", 100_000, 1, wordKey),
 		first("string", 100_000, .8, textKey),
 		first("struct", 100_000, .4, requestKey),

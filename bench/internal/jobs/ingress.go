@@ -17,19 +17,29 @@ type event struct{ Key, Value uint64 }
 
 // Ingress takes events from eight producers, none of which waits for an answer, and
 // adds them up.
+//
+// By hand each producer collects as many as in the flow, and sends a slice through a channel or adds it
+// up under a mutex: one at a time is compared with one at a time.
 func Ingress() []Job {
-	impls := func(batch int) []ratio.Impl {
-		return []ratio.Impl{
+	return []Job{{
+		Name: "Ingress", Params: "producers=8/batch=1",
+		Targets: []Target{{AtMost: 1}},
+		Impls: []ratio.Impl{
 			{Name: "channel", New: channelIngress},
-			{Name: "mutex", New: mutexIngress},
+			{Name: "mutex", New: func() ratio.Run { return mutexIngress(1) }},
+			{Name: "millrace", New: func() ratio.Run { return flowIngress(1) }},
+		},
+	}, {
+		Name: "Ingress", Params: "producers=8/batch=64",
+		Targets: []Target{{AtMost: 1}, {To: "mutex-64", AtMost: 1}, {To: "channel", AtMost: 1. / 6}},
+		Impls: []ratio.Impl{
 			{Name: "channel-64", New: builderIngress},
-			{Name: "millrace", New: func() ratio.Run { return flowIngress(batch) }},
-		}
-	}
-	return []Job{
-		{Name: "Ingress", Params: "producers=8/batch=1", Impls: impls(1)},
-		{Name: "Ingress", Params: "producers=8/batch=64", Impls: impls(64), Targets: []Target{{AtMost: 1. / 6}}},
-	}
+			{Name: "mutex-64", New: func() ratio.Run { return mutexIngress(64) }},
+			{Name: "channel", New: channelIngress},
+			{Name: "mutex", New: func() ratio.Run { return mutexIngress(1) }},
+			{Name: "millrace", New: func() ratio.Run { return flowIngress(64) }},
+		},
+	}}
 }
 
 func produce(send func(p int)) {
@@ -61,16 +71,33 @@ func channelIngress() ratio.Run {
 	}}
 }
 
-func mutexIngress() ratio.Run {
+// mutexIngress adds up under a mutex, so many events at a time.
+func mutexIngress(batch int) ratio.Run {
 	return ratio.Run{Do: func() int {
 		var mu sync.Mutex
 		var n uint64
-		produce(func(int) {
-			for i := range uint64(perSender) {
-				mu.Lock()
-				n += event{i, 1}.Value
-				mu.Unlock()
+		add := func(es []event) {
+			mu.Lock()
+			for _, e := range es {
+				n += e.Value
 			}
+			mu.Unlock()
+		}
+		produce(func(int) {
+			built := make([]event, 0, batch)
+			for i := range uint64(perSender) {
+				if batch == 1 {
+					mu.Lock()
+					n += event{i, 1}.Value
+					mu.Unlock()
+					continue
+				}
+				if built = append(built, event{i, 1}); len(built) == batch {
+					add(built)
+					built = built[:0]
+				}
+			}
+			add(built)
 		})
 		check("sum", n, producers*perSender)
 		return producers * perSender

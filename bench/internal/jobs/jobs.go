@@ -15,8 +15,8 @@ import (
 
 // All returns every job, but for those of [Growth].
 func All() []Job {
-	return slices.Concat(Chain(), Maps(), Peers(), First(), Quorum(), Join(), Snapshot(),
-		RoundTrip(), Ingress(), Lines(), Puts(), Members(), Timeout(), Windows(), Machines(), Table(), Program(), HTTP(), Recorded(), LookedAt(), Memory())
+	return slices.Concat(Chain(), Maps(), Operators(), Records(), Peers(), First(), Quorum(), Join(), Snapshot(),
+		RoundTrip(), Ingress(), Lines(), Puts(), Members(), Timeout(), Windows(), Machines(), Table(), Program(), HTTP(), Recorded(), LookedAt(), Memory(), Compile())
 }
 
 // A bench is the location of every flow here.

@@ -22,9 +22,14 @@ const (
 
 // Peers does three of the jobs with other libraries and with a goroutine for each
 // step. Where a library has no operator that remembers keys, its filter calls a
-// closure over a map, as one would write it.
+// closure over a map, as one would write it. Each form gets the same batches: slices
+// of 256, which are what passes from step to step, or one element at a time.
 func Peers() []Job {
-	return []Job{peerChain(), peerFirst(), peerQuorum()}
+	var jobs []Job
+	for _, batch := range []int{peerBatch, 1} {
+		jobs = append(jobs, peerChain(batch), peerFirst(batch), peerQuorum(batch))
+	}
+	return jobs
 }
 
 // ahead wants Millrace to be faster than every other implementation, so many times.
@@ -36,22 +41,40 @@ func ahead(times float64, impls []ratio.Impl) []Target {
 	return ts
 }
 
-func peerChain() Job {
-	data := chainData(func(i int) int { return i })
-	run := func(name string, work func(c chain)) ratio.Impl {
-		return ratio.Impl{Name: name, New: func() ratio.Run {
-			c := newChain(7)
-			return ratio.Run{Do: func() int {
-				work(c)
-				got := *c.sum
-				*c.sum = 0
-				c.hand(data)
-				check("sum", got, *c.sum)
-				return len(data)
-			}}
+// chainPeer is an implementation of the chain.
+func chainPeer(name string, data []int, work func(c chain)) ratio.Impl {
+	return ratio.Impl{Name: name, New: func() ratio.Run {
+		c := newChain(7)
+		return ratio.Run{Do: func() int {
+			work(c)
+			got := *c.sum
+			*c.sum = 0
+			c.hand(data)
+			check("sum", got, *c.sum)
+			return len(data)
 		}}
+	}}
+}
+
+func peerChain(batch int) Job {
+	data := chainData(func(i int) int { return i })
+	others := singlePeers(data)
+	if batch > 1 {
+		others = slicePeers(data)
 	}
-	others := []ratio.Impl{
+	return Job{
+		Name: "Peers", Params: fmt.Sprintf("job=Chain/batch=%d", batch), Slow: true, Targets: ahead(1, others),
+		Impls: slices.Concat([]ratio.Impl{
+			{Name: "hand", New: func() ratio.Run { return handChain(newChain(7), data) }},
+			{Name: "millrace", New: func() ratio.Run { return flowChain(newChain(7), data, batch) }},
+		}, others),
+	}
+}
+
+// singlePeers are the chain one element at a time.
+func singlePeers(data []int) []ratio.Impl {
+	run := func(name string, work func(c chain)) ratio.Impl { return chainPeer(name, data, work) }
+	return []ratio.Impl{
 		run("channels", func(c chain) {
 			scaled, kept, mixed := make(chan int, pipe), make(chan int, pipe), make(chan int, pipe)
 			go func() {
@@ -108,17 +131,9 @@ func peerChain() Job {
 			}
 		}),
 	}
-	return Job{
-		Name: "Peers", Params: "job=Chain", Slow: true, Targets: ahead(8, others),
-		Impls: slices.Concat([]ratio.Impl{
-			{Name: "hand", New: func() ratio.Run { return handChain(newChain(7), data) }},
-			{Name: "millrace", New: func() ratio.Run { return flowChain(newChain(7), data, 256) }},
-			{Name: "millrace-one", New: func() ratio.Run { return flowChain(newChain(7), data, 1) }},
-		}, others),
-	}
 }
 
-func peerFirst() Job {
+func peerFirst(batch int) Job {
 	keys := lazily(func() []uint64 {
 		some := makeKeys(100_000, wordKey)
 		for len(some) < peerKeys {
@@ -137,37 +152,50 @@ func peerFirst() Job {
 		}
 	}
 	others := filters(keys, newKeep, 100_000)
-	others = append(others, ratio.Impl{Name: "samber/ro-DistinctBy", New: func() ratio.Run {
+	if batch > 1 {
+		others = sliceFilters(keys, newKeep, 100_000)
+	}
+	if batch == 1 {
+		others = append(others, distinctPeers(keys)...)
+	}
+	return Job{
+		Name: "Peers", Params: fmt.Sprintf("job=First/key=uint64/keys=%d/batch=%d", 100_000, batch), Slow: true, Targets: ahead(1, others),
+		Impls: slices.Concat([]ratio.Impl{
+			{Name: "hand", New: func() ratio.Run { return handFirst(keys(), 100_000) }},
+			{Name: "millrace", New: func() ratio.Run { return sendFirst(keys(), 100_000, batch) }},
+		}, others),
+	}
+}
+
+// distinctPeers are the operators of libraries that remember keys, which take single elements.
+func distinctPeers(keys func() []uint64) []ratio.Impl {
+	return []ratio.Impl{{Name: "samber/ro-DistinctBy", New: func() ratio.Run {
 		return count(keys, 100_000, func(add func()) {
 			same := func(k uint64) uint64 { return k }
 			ro.Pipe1(ro.FromSlice(keys()), ro.DistinctBy(same)).Subscribe(ro.OnNext(func(uint64) { add() }))
 		})
-	}}, ratio.Impl{Name: "rxgo-Distinct", New: func() ratio.Run {
+	}}, {Name: "rxgo-Distinct", New: func() ratio.Run {
 		return count(keys, 100_000, func(add func()) {
 			same := func(_ context.Context, k any) (any, error) { return k, nil }
 			for range rxgo.FromChannel(rxItems(keys())).Distinct(same, rxgo.WithBufferedChannel(pipe)).Observe() {
 				add()
 			}
 		})
-	}})
-	return Job{
-		Name: "Peers", Params: fmt.Sprintf("job=First/key=uint64/keys=%d", 100_000), Slow: true, Targets: ahead(1, others),
-		Impls: slices.Concat([]ratio.Impl{
-			{Name: "hand", New: func() ratio.Run { return handFirst(keys(), 100_000) }},
-			{Name: "millrace", New: func() ratio.Run { return flowFirst(keys(), 100_000) }},
-		}, others),
-	}
+	}}}
 }
 
-func peerQuorum() Job {
+func peerQuorum(batch int) Job {
 	all := lazily(func() []vote { return votes(peerVotes, 1000) })
 	newKeep := func() func(vote) bool { return newVoter(0) }
 	others := filters(all, newKeep, peerVotes)
+	if batch > 1 {
+		others = sliceFilters(all, newKeep, peerVotes)
+	}
 	return Job{
-		Name: "Peers", Params: "job=FoldEarlyStop/inflight=1000", Slow: true, Targets: ahead(1, others),
+		Name: "Peers", Params: fmt.Sprintf("job=FoldEarlyStop/inflight=1000/batch=%d", batch), Slow: true, Targets: ahead(1, others),
 		Impls: slices.Concat([]ratio.Impl{
 			{Name: "hand", New: func() ratio.Run { return handQuorum(all(), peerVotes) }},
-			{Name: "millrace", New: func() ratio.Run { return flowQuorum(all(), 256, peerVotes) }},
+			{Name: "millrace", New: func() ratio.Run { return flowQuorum(all(), batch, peerVotes) }},
 		}, others),
 	}
 }

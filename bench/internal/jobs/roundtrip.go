@@ -33,7 +33,8 @@ func answer() func(uint64) uint64 { return func(item uint64) uint64 { return ite
 // list that may change.
 //
 // By hand, a mutex guards the set of ids that were accepted and the job; mutex-bare
-// leaves the set out, so that it no longer refuses a repeated id.
+// leaves the set out, so that it no longer refuses a repeated id; sharded has 64 mutexes and
+// sets, which the id chooses between.
 func RoundTrip() []Job {
 	services := func(job string) []struct {
 		name string
@@ -49,6 +50,7 @@ func RoundTrip() []Job {
 		}{
 			{"mutex", func() service { return &locked{work: newWork(job, true)} }},
 			{"mutex-bare", func() service { return &locked{work: newWork(job, false)} }},
+			{"sharded", func() service { return newSharded(job) }},
 			{"channel", func() service { return newExecutor(newWork(job, true)) }},
 			{"millrace", flow},
 		}
@@ -72,7 +74,7 @@ func RoundTrip() []Job {
 				// The round trip through a slice is at .43.
 				j.Targets = []Target{{To: "channel", AtMost: .25, Bound: .7}}
 			default:
-				j.Targets = []Target{{AtMost: x.target}}
+				j.Targets = []Target{{AtMost: x.target}, {To: "sharded", AtMost: 1.5}}
 			}
 			for _, s := range services(job) {
 				j.Impls = append(j.Impls, ratio.Impl{Name: s.name, New: func() ratio.Run { return ask(s.new(), job, x.callers, x.clock) }})
@@ -80,7 +82,7 @@ func RoundTrip() []Job {
 			jobs = append(jobs, j)
 		}
 	}
-	return jobs
+	return append(jobs, OpenRequests()...)
 }
 
 // ask asks from a number of goroutines, each of which waits for its answer before it
@@ -176,6 +178,24 @@ func (s *locked) ask(id, item uint64) uint64 {
 }
 
 func (s *locked) close() {}
+
+// A sharded service is many locked ones.
+type sharded [64]struct {
+	locked
+	_ [64]byte // so that no two mutexes share a cache line
+}
+
+func newSharded(job string) *sharded {
+	s := new(sharded)
+	for i := range s {
+		s[i].work = newWork(job, true)
+	}
+	return s
+}
+
+func (s *sharded) ask(id, item uint64) uint64 { return s[id*golden>>58].ask(id, item) }
+
+func (s *sharded) close() {}
 
 // An executor does the work on a goroutine of its own.
 type executor struct {

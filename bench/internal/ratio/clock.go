@@ -8,13 +8,20 @@ import (
 	"time"
 )
 
-// processorTime returns the processor time that this process has used.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
+// processorTime returns the processor time that this process has used, with or without the processes that
+// it has waited for.
+func processorTime(children bool) time.Duration {
+	used := func(whose int) time.Duration {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(whose, &u); err != nil {
+			panic(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	if children {
+		return used(syscall.RUSAGE_SELF) + used(syscall.RUSAGE_CHILDREN)
+	}
+	return used(syscall.RUSAGE_SELF)
 }
 
 // busy returns the processor time that the machine has used, in steps of 10 ms, or 0

@@ -22,7 +22,10 @@ type Run struct {
 	Do    func() int             // does the job and returns the number of events
 	Lat   func() []time.Duration // how long each event took, if Do measured that
 	Held  bool                   // the memory that Do leaves behind is measured
+	Left  func() float64         // instead of that memory: the bytes that Do left elsewhere
 	Close func()                 // releases what New made; not measured; may be nil
+
+	Children bool // the processor time of the processes that Do waits for counts
 }
 
 // A Sample is what was measured of one run.
@@ -84,9 +87,9 @@ func measure(impl Impl) Sample {
 	}
 	runtime.ReadMemStats(&before)
 	machine := busy()
-	processor, start := processorTime(), time.Now()
+	processor, start := processorTime(run.Children), time.Now()
 	events := float64(run.Do())
-	used, took := processorTime()-processor, time.Since(start)
+	used, took := processorTime(run.Children)-processor, time.Since(start)
 	machine = busy() - machine
 	runtime.ReadMemStats(&after)
 	s := Sample{
@@ -101,6 +104,9 @@ func measure(impl Impl) Sample {
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		s.Held = max(0, float64(after.HeapAlloc)-float64(before.HeapAlloc)) / events
+	}
+	if run.Left != nil {
+		s.Held = run.Left() / events
 	}
 	if run.Lat != nil {
 		lat := run.Lat()

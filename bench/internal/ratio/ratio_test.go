@@ -1,6 +1,7 @@
 package ratio
 
 import (
+	"os/exec"
 	"runtime"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ func TestMeasure(t *testing.T) {
 			var held []byte
 			return Run{
 				Do: func() int {
-					for start := processorTime(); processorTime()-start < 2*time.Millisecond; {
+					for start := processorTime(false); processorTime(false)-start < 2*time.Millisecond; {
 					}
 					held = make([]byte, 100*events)
 					return events
@@ -41,6 +42,25 @@ func TestMeasure(t *testing.T) {
 	}
 	if h := Of(all[0], func(s Sample) float64 { return s.Held }).Median; h < 50 || h > 200 {
 		t.Errorf("Held = %v, want about 100", h)
+	}
+}
+
+// A run may be measured by what other processes used and left.
+func TestChildren(t *testing.T) {
+	impl := Impl{Name: "child", New: func() Run {
+		return Run{Children: true, Left: func() float64 { return 500 }, Do: func() int {
+			if err := exec.Command("sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done").Run(); err != nil {
+				t.Fatal(err)
+			}
+			return 5
+		}}
+	}}
+	s := Measure([]Impl{impl}, Options{Rounds: 1, Cold: true})[0][0]
+	if s.CPU < 1e5 {
+		t.Errorf("CPU = %v, want the millisecond or more that the child worked", s.CPU)
+	}
+	if s.Held != 100 {
+		t.Errorf("Held = %v, want 100", s.Held)
 	}
 }
 

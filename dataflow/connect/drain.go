@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -185,7 +186,7 @@ func (l *lane[T, E]) run(ctx context.Context, q *queue[dataflow.Batch[T]]) (err 
 		if left || ctx.Err() != nil {
 			continue // the flow keeps it
 		}
-		err := l.handle(ctx, b)
+		err := l.handle(ctx, l.gather(q, b))
 		switch {
 		case err == nil:
 		case l.writing.Err() != nil || errors.Is(err, errLeft):
@@ -197,13 +198,46 @@ func (l *lane[T, E]) run(ctx context.Context, q *queue[dataflow.Batch[T]]) (err 
 	return nil
 }
 
+// A gathered is a batch of those that the flow has given one after the other.
+type gathered[T any] struct {
+	dataflow.Batch[T]
+	given []dataflow.Batch[T]
+}
+
+// Ack acknowledges all of them.
+func (g gathered[T]) Ack() {
+	for _, b := range g.given {
+		b.Ack()
+	}
+}
+
+// gather adds to a batch what waits right behind it, as long as it can be written at once. While the sink is slow, what comes one
+// by one would otherwise be written one by one for as long as it comes.
+func (l *lane[T, E]) gather(q *queue[dataflow.Batch[T]], b dataflow.Batch[T]) gathered[T] {
+	all := gathered[T]{b, []dataflow.Batch[T]{b}}
+	for {
+		n := len(all.Elements)
+		next, ok := q.takeIf(func(next dataflow.Batch[T]) bool {
+			return next.First == all.First+uint64(n) && n+len(next.Elements) <= l.opts.Most
+		})
+		if !ok {
+			return all
+		}
+		if len(all.given) == 1 {
+			all.Elements = slices.Clone(all.Elements) // the flow has that array
+		}
+		all.Elements = append(all.Elements, next.Elements...)
+		all.given = append(all.given, next)
+	}
+}
+
 // errLeft says that a lane was left in the middle, since the flow has ended or is about to.
 var errLeft = errors.New("connect: left")
 
 // handle writes a batch and acknowledges it, and again after errors that pass.
-func (l *lane[T, E]) handle(ctx context.Context, b dataflow.Batch[T]) error {
+func (l *lane[T, E]) handle(ctx context.Context, b gathered[T]) error {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err := l.write(b)
+		err := l.write(b.Batch)
 		if err == nil {
 			b.Ack()
 			return nil

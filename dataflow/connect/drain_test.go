@@ -92,6 +92,69 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// A sink that takes its time gets together what has come meanwhile, one by one, up to DrainOptions.Most; a durable flow keeps what
+// was not written.
+func TestSlowSink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.NewMemory(journal.MemoryOptions{})
+		app := startWritten(t, log)
+		x := &slowTable{table: newTable()}
+		opts := lanes
+		opts.Most = 30
+		drains := connect.Drain(t.Context(), app, app.Ports.out, x, opts)
+		send(t, app.Ports.in, 1, 1)
+		synctest.Wait() // it is being written
+		for n := 2; n <= 101; n++ {
+			send(t, app.Ports.in, n, n)
+			synctest.Wait()
+		}
+		time.Sleep(2500 * time.Millisecond) // while the third batch is written
+		stop(t, drains)
+		stop(t, app)
+		app = startWritten(t, log.Reopen())
+		drains = connect.Drain(t.Context(), app, app.Ports.out, x, opts)
+		time.Sleep(time.Minute)
+		if got := x.read(t); !slices.Equal(got, upTo(101)) {
+			t.Errorf("there is %v", got)
+		}
+		if sizes := x.writes(); !slices.Equal(sizes, []int{1, 30, 30, 30, 10}) {
+			t.Errorf("written were %v at once", sizes)
+		}
+		stop(t, drains)
+		stop(t, app)
+	})
+}
+
+// A slowTable takes a second for each write.
+type slowTable struct {
+	*table
+	sizes []int
+}
+
+func (s *slowTable) Open(ctx context.Context, l connect.Lane) (connect.Writer[int, connect.Atomic], uint64, error) {
+	w, last, err := s.table.Open(ctx, l)
+	return slowWriter{w, s}, last, err
+}
+
+func (s *slowTable) writes() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sizes)
+}
+
+type slowWriter struct {
+	connect.Writer[int, connect.Atomic]
+	at *slowTable
+}
+
+func (w slowWriter) Write(ctx context.Context, first uint64, xs []int) (connect.Atomic, error) {
+	time.Sleep(time.Second)
+	w.at.mu.Lock()
+	w.at.sizes = append(w.at.sizes, len(xs))
+	w.at.mu.Unlock()
+	return w.Writer.Write(ctx, first, xs)
+}
+
 // What a flow in memory gave before it ended is written.
 func TestDrainToTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -51,13 +51,8 @@ func (q *queue[T]) take() (x T, ok bool) {
 	for {
 		q.mu.Lock()
 		if len(q.all) > 0 {
-			first := q.all[0]
-			q.all[0] = queued[T]{}
-			q.all = q.all[1:]
-			q.size -= first.size
-			q.mu.Unlock()
-			signal(q.room)
-			return first.x, true
+			defer q.mu.Unlock()
+			return q.first(), true
 		}
 		closed := q.closed
 		q.mu.Unlock()
@@ -66,6 +61,26 @@ func (q *queue[T]) take() (x T, ok bool) {
 		}
 		<-q.more
 	}
+}
+
+// takeIf takes the next one if there is one that is wanted.
+func (q *queue[T]) takeIf(wanted func(T) bool) (x T, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.all) == 0 || !wanted(q.all[0].x) {
+		return x, false
+	}
+	return q.first(), true
+}
+
+// first takes the next one. q.mu is held.
+func (q *queue[T]) first() T {
+	first := q.all[0]
+	q.all[0] = queued[T]{}
+	q.all = q.all[1:]
+	q.size -= first.size
+	signal(q.room)
+	return first.x
 }
 
 // close says that nothing is put from now on.

@@ -47,6 +47,16 @@ var shared holder
 // no Kafka, unless MILLRACE_REAL is "require". A program whose tests call Start calls [Stop] in TestMain.
 func Start(tb testing.TB) string {
 	tb.Helper()
+	addr, err := shared.start(archives(tb))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return addr
+}
+
+// archives returns the folder of the archives of Kafka, or skips the test.
+func archives(tb testing.TB) string {
+	tb.Helper()
 	libs, err := find()
 	if err != nil {
 		if os.Getenv("MILLRACE_REAL") == "require" {
@@ -54,11 +64,7 @@ func Start(tb testing.TB) string {
 		}
 		tb.Skip("NO KAFKA, NOT TESTED AGAINST A REAL BROKER: ", err)
 	}
-	addr, err := shared.start(libs)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return addr
+	return libs
 }
 
 // Stop kills the broker, if one was started, and deletes its data.
@@ -104,15 +110,15 @@ func find() (string, error) {
 	return libs, nil
 }
 
-// script runs the broker until its standard input ends, which it does when the process that holds the other end is killed, and
-// deletes its folder then. What
-// runs in the background of a shell has no standard input, so it has another number there.
+// script runs a broker with so much memory, until its standard input ends, which it does when the process that holds the other end
+// is killed. Then it deletes its folder, if that is given. What runs in the background of a shell has no standard input, so it has
+// another number there.
 const script = `exec 3<&0
-java -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$1/*" kafka.Kafka "$2" 3<&- &
+java -Xmx$4 -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$1/*" kafka.Kafka "$2" 3<&- &
 broker=$!
 (read -r line <&3; kill -9 $broker) &
 wait $broker
-rm -rf "$3"
+[ -z "$3" ] || rm -rf "$3"
 `
 
 func start(libs string) (_ *process, err error) {
@@ -139,25 +145,38 @@ func start(libs string) (_ *process, err error) {
 	if err := os.WriteFile(properties, []byte(settings(broker, controller, dir)), 0o600); err != nil {
 		return nil, err
 	}
-	format := exec.Command("java", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(libs, "*"), "kafka.tools.StorageTool", "format", "-t", "bWlsbHJhY2UtdGVzdC0wMQ", "-c", properties)
-	if out, err := format.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("kafkatest: formatting the folder of Kafka: %w: %s", err, out)
-	}
-	var printed strings.Builder
-	k.shell = exec.Command("sh", "-c", script, "sh", libs, properties, dir)
-	k.shell.Stdout, k.shell.Stderr = &printed, &printed
-	if k.stdin, err = k.shell.StdinPipe(); err != nil {
+	if err := format(libs, properties); err != nil {
 		return nil, err
 	}
-	if err := k.shell.Start(); err != nil {
+	if err := k.run(libs, properties, dir, "512m"); err != nil {
 		return nil, err
 	}
-	k.ended = make(chan error, 1)
-	go func() { k.ended <- k.shell.Wait() }()
 	if err := k.ready(); err != nil {
-		return nil, fmt.Errorf("kafkatest: Kafka does not answer: %w: %s", err, printed.String())
+		return nil, fmt.Errorf("kafkatest: Kafka does not answer: %w", err)
 	}
 	return k, nil
+}
+
+// run starts the broker, with so much memory. What it prints is in the error that it ends with.
+func (k *process) run(libs, properties, remove, memory string) (err error) {
+	var printed strings.Builder
+	k.shell = exec.Command("sh", "-c", script, "sh", libs, properties, remove, memory)
+	k.shell.Stdout, k.shell.Stderr = &printed, &printed
+	if k.stdin, err = k.shell.StdinPipe(); err != nil {
+		return err
+	}
+	if err := k.shell.Start(); err != nil {
+		return err
+	}
+	k.ended = make(chan error, 1)
+	go func() {
+		if err := k.shell.Wait(); err != nil {
+			k.ended <- fmt.Errorf("%w: %s", err, printed.String())
+			return
+		}
+		k.ended <- nil
+	}()
+	return nil
 }
 
 // ready waits until the broker answers. The archives have nothing that writes a log, so there is no line to wait for.

@@ -192,15 +192,21 @@ func (s Source[K, V]) read(t *testing.T, split connect.Split, after dataflow.Pos
 	}
 	defer cursor.Close()
 	var b connect.Batch[K, V]
-	for {
+	for last := time.Now(); ; { // a cursor may return empty batches for as long as nothing comes
 		within := patience
 		if len(c.values) >= n && c.bad >= bad {
 			within = silence
+		}
+		if time.Since(last) > within {
+			return c
 		}
 		b.Reset()
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		err := cursor.Next(ctx, &b)
 		cancel()
+		if len(b.At)+len(b.Bad) > 0 {
+			last = time.Now()
+		}
 		c.values, c.at, c.bad = append(c.values, b.Values...), append(c.at, b.At...), c.bad+len(b.Bad)
 		if err != nil {
 			if !errors.Is(err, io.EOF) && ctx.Err() == nil {

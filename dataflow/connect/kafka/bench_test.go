@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -77,7 +79,8 @@ func BenchmarkSource(b *testing.B) {
 			raw = rate
 		}
 	}
-	b.Run("raw", func(b *testing.B) {
+	// read reads the topic with the client alone, and does something with what it has fetched.
+	read := func(b *testing.B, fetched func(kgo.Fetches)) {
 		var w watch
 		b.ReportAllocs()
 		for b.Loop() {
@@ -100,12 +103,35 @@ func BenchmarkSource(b *testing.B) {
 					n++
 					sum += int64(binary.BigEndian.Uint64(r.Value))
 				})
+				fetched(fs)
 			}
 			w.end()
 			cl.Close()
 			checkSum(b, sum)
 		}
 		report(b, &w)
+	}
+	b.Run("raw", func(b *testing.B) { read(b, func(kgo.Fetches) {}) })
+	// The least that a durable program does: what was fetched is appended to a file, which is synced.
+	b.Run("file", func(b *testing.B) {
+		f, err := os.Create(filepath.Join(b.TempDir(), "log"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer f.Close()
+		var buffer []byte
+		read(b, func(fs kgo.Fetches) {
+			buffer = buffer[:0]
+			fs.EachRecord(func(r *kgo.Record) {
+				buffer = append(binary.AppendUvarint(buffer, uint64(len(r.Value))), r.Value...)
+			})
+			if _, err := f.Write(buffer); err != nil {
+				b.Fatal(err)
+			}
+			if err := f.Sync(); err != nil {
+				b.Fatal(err)
+			}
+		})
 	})
 	b.Run("millrace=memory", func(b *testing.B) {
 		var w watch

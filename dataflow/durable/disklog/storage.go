@@ -12,22 +12,20 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Sizes of what pebble keeps in memory. A memtable grows up to its size, and up to two wait to be
-// written to a table, which the reserve has room for when the disk is full.
+// Sizes of what pebble keeps in memory. A memtable grows up to its size, and up to three
+// wait to be written to a table.
 const (
-	memtable   = 8 << 20
-	memtables  = 3
+	memtable   = 4 << 20
+	memtables  = 4
 	blockCache = 4 << 20
 	openTables = 128
 )
 
 // Most of what is written is purged soon, so tables of the first level wait for longer than
-// they would by default until they are merged: merging was half of what was written. With
-// memtables of 4 MiB and 8 tables, a byte of records was written 3.6 times, now 2.5 times, of
-// which two, to the write-ahead log and to a table, cannot be avoided.
+// they would by default until they are merged.
 const (
-	mergeTables = 16
-	stopTables  = 32
+	mergeTables = 8
+	stopTables  = 24
 )
 
 // storage returns the options of pebble. Its format is the first one whose tables have a

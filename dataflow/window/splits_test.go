@@ -35,7 +35,6 @@ func says(split string, is window.SplitState, reader uint64) splitMove {
 
 func found(split string) splitMove { return says(split, window.SplitFound, 0) }
 func idle(split string) splitMove  { return says(split, window.SplitIdle, 0) }
-func ended(split string) splitMove { return says(split, window.SplitEnded, 0) }
 
 func gives(split string, times ...int) splitMove {
 	m := splitMove{split: split}
@@ -139,7 +138,6 @@ func modelSplits(moves []splitMove, disorder window.Disorder) (r splitsRun) {
 	type split struct {
 		times   []int // in time
 		mark    int   // none before it has one
-		none    bool
 		waits   bool
 		reader  uint64
 		id      string

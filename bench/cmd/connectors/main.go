@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -92,7 +93,7 @@ func rowsOf(c connector, out []byte) (string, error) {
 			if !slices.Contains(ofRaw, v.Unit) {
 				continue
 			}
-			name := nameOf(string(line.Name))
+			name := processors.ReplaceAllString(string(line.Name), "")
 			if measured[name] == nil {
 				order = append(order, name)
 			}
@@ -122,13 +123,8 @@ func rowsOf(c connector, out []byte) (string, error) {
 	return b.String(), nil
 }
 
-// nameOf returns the name of a benchmark without how many processors there were.
-func nameOf(name string) string {
-	if i := strings.LastIndexByte(name, '-'); i >= 0 {
-		return name[:i]
-	}
-	return name
-}
+// processors is the end of a benchmark's name, if there was more than one.
+var processors = regexp.MustCompile(`-\d+$`)
 
 func must(err error) {
 	if err != nil {

@@ -29,9 +29,9 @@ type Options struct {
 	// partition, which does not know that the record was taken. So where the version is another one than before, a split is read on
 	// only if its pump was stopped in order before; else it ends with [ErrVersion].
 	Version string
-	// Idle is for how long nothing has to come of a split until it is idle, and window.StampSplits does not wait for it; zero is for
-	// ever. What counts is the time for which the split is waited for and nothing is behind what has come: not that in which the
-	// flow takes what was sent. It needs a port of [SplitsInput].
+	// Idle is how long a split is silent before it counts as idle, so that window.StampSplits no longer waits for it. Zero means that
+	// none is ever idle. Only time counts in which the pump waits for the split, and nothing is known to be behind what has come;
+	// time in which the flow takes what was sent does not count. It needs a port of [SplitsInput].
 	Idle time.Duration
 	// DeadLetters takes records that could not be decoded. Without it, the first one ends its split. That of a source that is
 	// [Delivered] comes from [RepeatedDeadLetters].

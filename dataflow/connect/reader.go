@@ -54,12 +54,12 @@ type Cursor[K comparable, V any] interface {
 	Close() error
 }
 
-// A SilentCursor is a [Cursor] that can find out whether its split is silent, or something is there that Next cannot get, such as
-// records on a server that does not answer. Without that a split counts as silent when Next has waited for long enough and the last
-// [Batch].Behind was not positive.
+// A SilentCursor is a [Cursor] that can find out whether its split is silent, or has something that Next cannot get, such as records
+// on a server that does not answer. The split of another cursor counts as silent when Next has waited for [Options].Idle and the
+// last [Batch].Behind was not positive.
 type SilentCursor interface {
-	// Silent reports whether nothing waits behind what Next has returned. It is called while another goroutine waits in Next. If it
-	// returns an error that is not known, and it is asked again after a while.
+	// Silent reports whether nothing waits behind what Next has returned. It is called while another goroutine waits in Next. An
+	// error says that this is not known: Silent is called again after [Options].Idle.
 	Silent(ctx context.Context) (bool, error)
 }
 

@@ -11,11 +11,11 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// SplitsInput is [Input] for a source that is [BySplit], of which the flow has to know how it stands with each split: notices are for
-// window.StampSplits, by the name of the split. A pump tells that it begins to read its split, that the split is idle, see
-// [Options].Idle, and that it has ended. All splits that were found are told of before the first record of one is sent.
+// SplitsInput is [Input] for a source that is [BySplit] and whose records have event times. Besides the records it returns notices, by
+// the name of a split, which are for window.StampSplits. A pump sends one when it begins to read its split, when the split is idle
+// (see [Options].Idle), and when it has ended. All splits that were found are announced before the first record of one is sent.
 //
-// They are records in the history like any others: a few for each split and start, and one each time that a split falls silent.
+// Notices are records in the history like any others: a few for each split at each start, and one each time that a split falls silent.
 func SplitsInput[V any, L dataflow.Location](at L, name string) (
 	port *Port[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce], records dataflow.KeyedStream[string, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce],
 	notices dataflow.KeyedStream[string, window.SplitNotice, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce],
@@ -25,8 +25,9 @@ func SplitsInput[V any, L dataflow.Location](at L, name string) (
 	return port, records, notices
 }
 
-// Notify tells the flow how it stands with a split, by its name, as who reads it does: for tests, for the simulator, and for a split
-// that is gone for ever while nobody was there to see it end. It panics if the port is not of [SplitsInput].
+// Notify sends a notice about the split with a name, as its pump does. It is for tests, for the simulator, and for a split that went
+// away while no pump was there to see its end. It returns when the notice is in the history of a durable flow, and the errors of
+// dataflow.SharedKeyedInputPort.Send. It panics if the port is not of [SplitsInput].
 func (p *Port[K, V, O, R]) Notify(ctx context.Context, split string, n window.SplitNotice) error {
 	if p.notices == nil {
 		panic("connect: Port.Notify: the port is not of connect.SplitsInput")
@@ -78,7 +79,7 @@ func (p *pump[K, V]) awakens() error {
 	return p.tellSplit(window.SplitRead)
 }
 
-// ends has the flow not wait for the split any more.
+// ends tells the flow that the split has ended.
 func (p *pump[K, V]) ends() error {
 	if p.notices == nil {
 		return nil

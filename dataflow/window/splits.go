@@ -11,25 +11,25 @@ import (
 type SplitState uint8
 
 const (
-	// SplitFound: there is such a split, and somebody will read it. It changes nothing for a split that was heard of before.
+	// SplitFound: there is such a split, and it will be read. It changes nothing about a split that is known.
 	SplitFound SplitState = windows.SplitFound
-	// SplitRead: somebody begins to read the split.
+	// SplitRead: a reader begins to read the split.
 	SplitRead SplitState = windows.SplitRead
 	// SplitIdle: nothing comes, and nothing waits behind what has come.
 	SplitIdle SplitState = windows.SplitIdle
-	// SplitEnded: nothing comes of it any more.
+	// SplitEnded: the split is at its end.
 	SplitEnded SplitState = windows.SplitEnded
 )
 
-// A SplitNotice says how it stands with a split of a source; see [StampSplits].
+// A SplitNotice says what has become of a split of a source; see [StampSplits].
 type SplitNotice struct {
 	Is SplitState
 
-	// Reader is a number of whoever reads the split, another one each time that somebody begins to. A split that is idle or has
-	// ended by the word of one who is no longer the last reader is not. That of 0 is always believed.
+	// Reader is the number of the reader, another one each time that a reader begins. SplitIdle and SplitEnded of any but the last
+	// reader are ignored. A notice with the number 0 never is.
 	Reader uint64
 
-	// ID is another one when a split is made anew under the name of one before: what was known of that is not known of it.
+	// ID tells a split from an earlier one of the same name. When it changes, the mark of the earlier one is forgotten.
 	ID string
 }
 

@@ -13,7 +13,7 @@ const (
 	SplitFound = iota // there is such a split
 	SplitRead         // somebody begins to read it
 	SplitIdle         // nothing comes, and nothing is behind what has come
-	SplitEnded        // nothing comes any more
+	SplitEnded        // it is at its end
 )
 
 // A Notice is what is told of a split.

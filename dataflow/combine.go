@@ -18,8 +18,8 @@ import (
 func Chain[T any, L Location, B1 bounds.Complete, B2 bounds.Stream, O Order, R Retries](
 	first Stream[T, L, B1, O, R], second Stream[T, L, B2, O, R],
 ) Stream[T, L, B2, O, R] {
-	b, op := engine.Read(second, "dataflow.Chain")
-	a := engine.NodeOf(first, op.Name)
+	b, op := engine.Read(engine.NodeOf(second), "dataflow.Chain")
+	a := engine.Made(engine.NodeOf(first), op.Name)
 	return newStream[T, L, B2, O, R](operators.Chain(a, b, op))
 }
 
@@ -33,8 +33,8 @@ func Chain[T any, L Location, B1 bounds.Complete, B2 bounds.Stream, O Order, R R
 func MergeOrdered[T any, L Location, B bounds.Stream, O Ordered, R Retries](
 	s, t Stream[T, L, B, O, R], why NonDet,
 ) Stream[T, L, B, TotalOrder, R] {
-	a, op := engine.ReadReasoned(s, "dataflow.MergeOrdered", why)
-	b := engine.NodeOf(t, op.Name)
+	a, op := engine.ReadReasoned(engine.NodeOf(s), "dataflow.MergeOrdered", why)
+	b := engine.Made(engine.NodeOf(t), op.Name)
 	return newStream[T, L, B, TotalOrder, R](operators.Observe(operators.Merge(op, a, b), op))
 }
 
@@ -47,9 +47,9 @@ func MergeOrdered[T any, L Location, B bounds.Stream, O Ordered, R Retries](
 func Cross[T, U any, L Location, B bounds.Stream, O1, O2 Order, R Retries](
 	a Stream[T, L, B, O1, R], b Stream[U, L, bounds.Bounded, O2, R],
 ) Stream[Pair[T, U], L, B, NoOrder, R] {
-	n, op := engine.Read(a, "dataflow.Cross")
+	n, op := engine.Read(engine.NodeOf(a), "dataflow.Cross")
 	pair := func(x T, y U) Pair[T, U] { return Pair[T, U]{x, y} }
-	return newStream[Pair[T, U], L, B, NoOrder, R](operators.Product(n, engine.NodeOf(b, op.Name), op, pair))
+	return newStream[Pair[T, U], L, B, NoOrder, R](operators.Product(n, engine.Made(engine.NodeOf(b), op.Name), op, pair))
 }
 
 // Partition returns the elements of s for which pred is true, and the others, each in
@@ -57,7 +57,7 @@ func Cross[T, U any, L Location, B bounds.Stream, O1, O2 Order, R Retries](
 func Partition[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], pred func(T) bool,
 ) (yes, no Stream[T, L, B, O, R]) {
-	n, op := engine.Read(s, "dataflow.Partition", pred)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Partition", pred)
 	y, m := operators.Partition(n, op, pred)
 	return newStream[T, L, B, O, R](y), newStream[T, L, B, O, R](m)
 }
@@ -68,7 +68,7 @@ func Partition[T any, L Location, B bounds.Stream, O Order, R Retries](
 func Sort[T cmp.Ordered, L Location, B bounds.Complete, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, TotalOrder, R] {
-	n, op := engine.Read(s, "dataflow.Sort")
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Sort")
 	return newStream[T, L, B, TotalOrder, R](operators.Sort(n, op))
 }
 
@@ -78,5 +78,5 @@ func WeakenOrder[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, NoOrder, R] {
 	const name = "dataflow.WeakenOrder"
-	return newStream[T, L, B, NoOrder, R](port.Loose(engine.NodeOf(s, name), name, false))
+	return newStream[T, L, B, NoOrder, R](port.Loose(engine.Made(engine.NodeOf(s), name), name, false))
 }

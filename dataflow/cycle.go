@@ -43,5 +43,5 @@ func (l *Loop[T, L, O]) Complete(s Stream[T, L, bounds.Unbounded, O, ExactlyOnce
 		engine.Unmade("dataflow.Loop", "loops come from dataflow.Cycle")
 	}
 	op := "dataflow.Cycle.Complete " + l.name
-	l.cycle.Complete(engine.NodeOf(s, op), op)
+	l.cycle.Complete(engine.Made(engine.NodeOf(s), op), op)
 }

@@ -13,10 +13,11 @@ var _ = inlined
 // inlined has a port of each kind that is on the way of a record, so that the export data
 // of this package has what the code of ports and operators inlines; see decision 0039.
 // Nothing calls it.
-func inlined(ctx context.Context, in *InputPort[int], kin *KeyedInputPort[int, int], ein *EntryInputPort[int, int], op *engine.Op, n *engine.Node[int], k *engine.KeyedNode[int, int]) {
-	in.Send(ctx, 0)
-	kin.Send(ctx, 0, 0)
-	ein.Put(ctx, 0, 0)
+func inlined(ctx context.Context, s *engine.Location, op *engine.Op, n *engine.Node[int], k *engine.KeyedNode[int, int]) {
+	in, _ := port.NewInput[int](s, op)
+	in.SendInTurn(ctx, 0)
+	entries, _ := port.NewKeyedInput[int, int](s, op)
+	entries.SendInTurn(ctx, 0, 0)
 	operators.KeyBy(n, op, func(x int) int { return x })
 	operators.First(k, op)
 	operators.FoldEarlyStop(k, op, func() int { return 0 }, func(*int, int) bool { return true })

@@ -30,46 +30,46 @@ func Named[C Nameable](name string, c C) C {
 }
 
 func (s Stream[T, L, B, O, R]) operator() *engine.Op {
-	return engine.NodeOf(s, "dataflow.Named").Op
+	return engine.OperatorOf(s, "dataflow.Named")
 }
 
 func (s KeyedStream[K, V, L, B, O, R]) operator() *engine.Op {
-	return engine.NodeOf(s, "dataflow.Named").Op
+	return engine.OperatorOf(s, "dataflow.Named")
 }
 
 func (s KeyedSingleton[K, V, L, B]) operator() *engine.Op {
-	return engine.NodeOf(s, "dataflow.Named").Op
+	return engine.OperatorOf(s, "dataflow.Named")
 }
 
 func (s Singleton[T, L, B]) operator() *engine.Op {
-	return engine.NodeOf(s, "dataflow.Named").Op
+	return engine.OperatorOf(s, "dataflow.Named")
 }
 
 func (s Optional[T, L, B]) operator() *engine.Op {
-	return engine.NodeOf(s, "dataflow.Named").Op
+	return engine.OperatorOf(s, "dataflow.Named")
 }
 
 func (p *InputPort[T]) operator() *engine.Op {
-	return made(p.in(), "dataflow.InputPort").Op
+	return made(p.in(), "dataflow.InputPort").Base().Op
 }
 
 func (p *SharedInputPort[T]) operator() *engine.Op {
-	return made(p.in(), "dataflow.SharedInputPort").Op
+	return made(p.in(), "dataflow.SharedInputPort").Base().Op
 }
 
 func (p *KeyedInputPort[K, V]) operator() *engine.Op {
-	return made(p.in(), "dataflow.KeyedInputPort").Op
+	return made(p.in(), "dataflow.KeyedInputPort").Base().Op
 }
 
 func (p *SharedKeyedInputPort[K, V]) operator() *engine.Op {
-	return made(p.in(), "dataflow.SharedKeyedInputPort").Op
+	return made(p.in(), "dataflow.SharedKeyedInputPort").Base().Op
 }
 
 func (p *EntryInputPort[K, V]) operator() *engine.Op {
-	return made(p.in(), "dataflow.EntryInputPort").Op
+	return made(p.in(), "dataflow.EntryInputPort").Base().Op
 }
 
-func (p *SenderInputPort[S, T]) operator() *engine.Op { return p.made().in.Op }
+func (p *SenderInputPort[S, T]) operator() *engine.Op { return p.made().in.Base().Op }
 
 func (p *OutputPort[T]) operator() *engine.Op {
 	return made(p.out(), "dataflow.OutputPort").Operator()

@@ -15,29 +15,29 @@ import (
 // packages of this module can open and make them, and nobody else can; see package
 // seal. What a function type marks keeps two of them apart.
 type (
-	stream[T, L, B, O, R any]                    = seal.Type[func(T, L, B, O, R), *engine.Node[T]]
-	keyedStream[K comparable, V, L, B, O, R any] = seal.Type[func(K, V, L, B, O, R), *engine.KeyedNode[K, V]]
-	keyedSingleton[K comparable, V, L, B any]    = seal.Type[func(K, V, L, B), *engine.KeyedNode[K, V]]
-	singleton[T, L, B any]                       = seal.Type[func(T, L, B), *engine.ValueNode[T]]
-	optional[T, L, B any]                        = seal.Type[func(Maybe[T], L, B), *engine.ValueNode[T]]
+	stream[T, L, B, O, R any]                    = seal.Type[func(T, L, B, O, R), engine.HeldNode[T]]
+	keyedStream[K comparable, V, L, B, O, R any] = seal.Type[func(K, V, L, B, O, R), engine.HeldKeyedNode[K, V]]
+	keyedSingleton[K comparable, V, L, B any]    = seal.Type[func(K, V, L, B), engine.HeldKeyedNode[K, V]]
+	singleton[T, L, B any]                       = seal.Type[func(T, L, B), engine.HeldValueNode[T]]
+	optional[T, L, B any]                        = seal.Type[func(Maybe[T], L, B), engine.HeldValueNode[T]]
 
-	inputPort[T any]                          = seal.Type[func(T), *port.Input[T]]
-	keyedInputPort[K comparable, V any]       = seal.Type[func(K, V), *port.KeyedInput[K, V]]
-	sharedInputPort[T any]                    = seal.Type[func(NoOrder, T), *port.Input[T]]
-	sharedKeyedInputPort[K comparable, V any] = seal.Type[func(NoOrder, K, V), *port.KeyedInput[K, V]]
-	entryInputPort[K comparable, V any]       = seal.Type[func(Entry[K, V]), *port.KeyedInput[K, V]]
-	outputPort[T any]                         = seal.Type[func() T, *port.Output[T]]
-	entryOutputPort[K comparable, V any]      = seal.Type[func(K) V, *port.EntryOutput[K, V]]
-	singletonOutputPort[T any]                = seal.Type[func() T, *port.ValueOutput[T]]
-	optionalOutputPort[T any]                 = seal.Type[func() Maybe[T], *port.ValueOutput[T]]
+	inputPort[T any]                          = seal.Type[func(T), port.Sender[T]]
+	keyedInputPort[K comparable, V any]       = seal.Type[func(K, V), port.EntrySender[K, V]]
+	sharedInputPort[T any]                    = seal.Type[func(NoOrder, T), port.Sender[T]]
+	sharedKeyedInputPort[K comparable, V any] = seal.Type[func(NoOrder, K, V), port.EntrySender[K, V]]
+	entryInputPort[K comparable, V any]       = seal.Type[func(Entry[K, V]), port.EntrySender[K, V]]
+	outputPort[T any]                         = seal.Type[func() T, port.Receiver[T]]
+	entryOutputPort[K comparable, V any]      = seal.Type[func(K) V, port.EntryReceiver[K, V]]
+	singletonOutputPort[T any]                = seal.Type[func() T, port.ValueReceiver[T]]
+	optionalOutputPort[T any]                 = seal.Type[func() Maybe[T], port.ValueReceiver[T]]
 
-	view[K comparable, V any] = seal.Type[func(K, V), cow.View[K, V]]
+	view[K comparable, V any] = seal.Open[func(K, V), cow.View[K, V]]
 
-	process     = seal.Type[*Process, engine.Place]
-	cluster     = seal.Type[*Cluster, engine.Place]
-	tick[L any] = seal.Type[*L, engine.Place]
+	process     = seal.Open[*Process, engine.Place]
+	cluster     = seal.Open[*Cluster, engine.Place]
+	tick[L any] = seal.Open[*L, engine.Place]
 
-	recording = seal.Type[*Recording, engine.Recording]
+	recording = seal.Open[*Recording, engine.Recording]
 
 	sequence[K comparable] = seal.Type[func(K) (client, number any), *operators.Sequence[K]]
 
@@ -45,19 +45,19 @@ type (
 )
 
 func newStream[T any, L, B, O, R any](n *engine.Node[T]) stream[T, L, B, O, R] {
-	return seal.Make[func(T, L, B, O, R)](n)
+	return seal.Make[func(T, L, B, O, R), engine.HeldNode[T]](n)
 }
 
 func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KeyedNode[K, V]) keyedStream[K, V, L, B, O, R] {
-	return seal.Make[func(K, V, L, B, O, R)](n)
+	return seal.Make[func(K, V, L, B, O, R), engine.HeldKeyedNode[K, V]](n)
 }
 
 func newSingleton[T, L, B any](c *engine.ValueNode[T]) singleton[T, L, B] {
-	return seal.Make[func(T, L, B)](c)
+	return seal.Make[func(T, L, B), engine.HeldValueNode[T]](c)
 }
 
 func newOptional[T, L, B any](c *engine.ValueNode[T]) optional[T, L, B] {
-	return seal.Make[func(Maybe[T], L, B)](c)
+	return seal.Make[func(Maybe[T], L, B), engine.HeldValueNode[T]](c)
 }
 
 // placeOf returns where a location is. It panics if the location was not made as an L.
@@ -77,80 +77,80 @@ func bind[P interface {
 }
 
 func newInputPort[T any](in *port.Input[T]) *InputPort[T] {
-	var p InputPort[T] = seal.Make[func(T)](in)
+	var p InputPort[T] = seal.Make[func(T), port.Sender[T]](in)
 	return &p
 }
 
 func newSharedInputPort[T any](in *port.Input[T]) *SharedInputPort[T] {
-	var p SharedInputPort[T] = seal.Make[func(NoOrder, T)](in)
+	var p SharedInputPort[T] = seal.Make[func(NoOrder, T), port.Sender[T]](in)
 	return &p
 }
 
 func newOutputPort[T any](out *port.Output[T]) *OutputPort[T] {
-	var p OutputPort[T] = seal.Make[func() T](out)
+	var p OutputPort[T] = seal.Make[func() T, port.Receiver[T]](out)
 	return &p
 }
 
 // The accessors of ports return nil for a port that no operator made; see made. Both are on
 // the way of each record, and small enough to be inlined.
 
-func (p *InputPort[T]) in() *port.Input[T] {
+func (p *InputPort[T]) in() port.Sender[T] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *KeyedInputPort[K, V]) in() *port.KeyedInput[K, V] {
+func (p *KeyedInputPort[K, V]) in() port.EntrySender[K, V] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *SharedInputPort[T]) in() *port.Input[T] {
+func (p *SharedInputPort[T]) in() port.Sender[T] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *SharedKeyedInputPort[K, V]) in() *port.KeyedInput[K, V] {
+func (p *SharedKeyedInputPort[K, V]) in() port.EntrySender[K, V] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *EntryInputPort[K, V]) in() *port.KeyedInput[K, V] {
+func (p *EntryInputPort[K, V]) in() port.EntrySender[K, V] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *OutputPort[T]) out() *port.Output[T] {
+func (p *OutputPort[T]) out() port.Receiver[T] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *EntryOutputPort[K, V]) out() *port.EntryOutput[K, V] {
+func (p *EntryOutputPort[K, V]) out() port.EntryReceiver[K, V] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *SingletonOutputPort[T]) out() *port.ValueOutput[T] {
+func (p *SingletonOutputPort[T]) out() port.ValueReceiver[T] {
 	if p == nil {
 		return nil
 	}
 	return seal.Value(*p)
 }
 
-func (p *OptionalOutputPort[T]) out() *port.ValueOutput[T] {
+func (p *OptionalOutputPort[T]) out() port.ValueReceiver[T] {
 	if p == nil {
 		return nil
 	}
@@ -158,8 +158,9 @@ func (p *OptionalOutputPort[T]) out() *port.ValueOutput[T] {
 }
 
 // made panics if there is no port, because nothing made it.
-func made[P any](port *P, name string) *P {
-	if port == nil {
+func made[P comparable](port P, name string) P {
+	var none P
+	if port == none {
 		engine.Unmade(name, "ports come from Input and Output functions")
 	}
 	return port
@@ -169,7 +170,7 @@ func newSequence[K comparable](s *operators.Sequence[K]) sequence[K] {
 	return seal.Make[func(K) (client, number any)](s)
 }
 
-func viewOf[K comparable, V any](v View[K, V]) cow.View[K, V] { return seal.Value(v) }
+func viewOf[K comparable, V any](v View[K, V]) cow.View[K, V] { return seal.OpenValue(v) }
 func newGraph(set engine.Settings) graph                      { return seal.FieldOf(live.Drive(engine.New(set))) }
 
 // graphOf returns what a flow is to the engine. It panics for one that New did not make.

@@ -66,7 +66,7 @@ func (p *EntryInputPort[K, V]) Has(ctx context.Context, k K) (bool, error) {
 }
 
 // Close says that no further entry comes; see [InputPort.Close].
-func (p *EntryInputPort[K, V]) Close() { made(p.in(), "dataflow.EntryInputPort").Close() }
+func (p *EntryInputPort[K, V]) Close() { made(p.in(), "dataflow.EntryInputPort").Base().Close() }
 
 // An OutputPort is where the elements of a [Stream] leave. It is safe for any number
 // of goroutines; each element is read by one of them.

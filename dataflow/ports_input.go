@@ -31,11 +31,7 @@ type InputPort[T any] inputPort[T]
 // In memory an error means that x was not accepted. In a durable flow it may have been:
 // who sends it again sends it at least once, see [InputPort.SendNumbered].
 func (p *InputPort[T]) Send(ctx context.Context, x T) error {
-	in := p.in()
-	if in != nil {
-		in.Turns++ // not synchronized, and before all that is: so the race detector sees two senders
-	}
-	return in.Send(ctx, x)
+	return made(p.in(), "dataflow.InputPort").SendInTurn(ctx, x)
 }
 
 // SendBatch appends all of xs in order and returns how many were accepted. It is
@@ -52,7 +48,7 @@ func (p *InputPort[T]) SendBatch(ctx context.Context, xs []T) (int, error) {
 	if ctx == nil {
 		engine.NilContext("dataflow.InputPort.SendBatch")
 	}
-	in.Turns++
+	in.Turn()
 	return in.SendBatch(ctx, xs)
 }
 
@@ -69,7 +65,7 @@ func (p *InputPort[T]) SendNumbered(ctx context.Context, n uint64, x T) error {
 	if ctx == nil {
 		engine.NilContext("dataflow.InputPort.SendNumbered")
 	}
-	in.Turns++
+	in.Turn()
 	return in.SendNumbered(ctx, n, x)
 }
 
@@ -81,14 +77,14 @@ func (p *InputPort[T]) SendBatchNumbered(ctx context.Context, first uint64, xs [
 	if ctx == nil {
 		engine.NilContext("dataflow.InputPort.SendBatchNumbered")
 	}
-	in.Turns++
+	in.Turn()
 	return in.SendBatchNumbered(ctx, first, xs)
 }
 
 // Close ends the stream. What was accepted is still handled. Closing twice is fine, and any
 // goroutine may do it: a send at the same moment is accepted or returns [ErrClosed], and its
 // caller knows which.
-func (p *InputPort[T]) Close() { made(p.in(), "dataflow.InputPort").Close() }
+func (p *InputPort[T]) Close() { made(p.in(), "dataflow.InputPort").Base().Close() }
 
 // A SharedInputPort is where elements enter a [Stream] without order. It is safe for any
 // number of goroutines, and of processes that share a durable flow.
@@ -125,7 +121,7 @@ func (p *SharedInputPort[T]) SendNumbered(ctx context.Context, sender string, n 
 }
 
 // Close ends the stream; see [InputPort.Close].
-func (p *SharedInputPort[T]) Close() { made(p.in(), "dataflow.SharedInputPort").Close() }
+func (p *SharedInputPort[T]) Close() { made(p.in(), "dataflow.SharedInputPort").Base().Close() }
 
 // A KeyedInputPort is where values enter a [KeyedStream], from one sender at a time for
 // each key: the values of a key have the order of its sends. Sends of different keys may be
@@ -140,8 +136,7 @@ func (p *KeyedInputPort[K, V]) Send(ctx context.Context, k K, v V) error {
 	if ctx == nil {
 		engine.NilContext("dataflow.KeyedInputPort.Send")
 	}
-	in.Turn(k)
-	return in.Send(ctx, k, v)
+	return in.SendInTurn(ctx, k, v)
 }
 
 // SendBatch appends the value vs[i] to those of the key ks[i], for each i in order, and
@@ -187,7 +182,7 @@ func (p *KeyedInputPort[K, V]) SendBatchNumbered(ctx context.Context, first uint
 }
 
 // Close ends the stream; see [InputPort.Close].
-func (p *KeyedInputPort[K, V]) Close() { made(p.in(), "dataflow.KeyedInputPort").Close() }
+func (p *KeyedInputPort[K, V]) Close() { made(p.in(), "dataflow.KeyedInputPort").Base().Close() }
 
 // A SharedKeyedInputPort is where values enter a [KeyedStream] without order. It is safe
 // for any number of goroutines, and of processes that share a durable flow.
@@ -224,4 +219,6 @@ func (p *SharedKeyedInputPort[K, V]) SendNumbered(ctx context.Context, sender st
 }
 
 // Close ends the stream; see [InputPort.Close].
-func (p *SharedKeyedInputPort[K, V]) Close() { made(p.in(), "dataflow.SharedKeyedInputPort").Close() }
+func (p *SharedKeyedInputPort[K, V]) Close() {
+	made(p.in(), "dataflow.SharedKeyedInputPort").Base().Close()
+}

@@ -35,7 +35,7 @@ func (p *InputPort[T]) SendBatchAt(ctx context.Context, sender string, at []Posi
 		engine.NilContext("dataflow.InputPort.SendBatchAt")
 	}
 	engine.SamePositions("dataflow.InputPort.SendBatchAt", len(at), len(xs))
-	in.Turns++
+	in.Turn()
 	return in.SendBatchBy(ctx, sender, numbering(at), xs)
 }
 

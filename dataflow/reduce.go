@@ -17,7 +17,7 @@ import (
 func Reduce[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], step func(acc *T, x T),
 ) Optional[T, L, B] {
-	n, op := engine.Read(s, "dataflow.Reduce", step)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Reduce", step)
 	return newOptional[T, L, B](operators.Reduce(n, op, step))
 }
 
@@ -26,7 +26,7 @@ func Reduce[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 func FoldGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Ordered, R NoRetries, Out bounds.Aggregate](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, Out] {
-	n, op := engine.ReadProved(s, "dataflow.FoldGrowing", why, init, step)
+	n, op := engine.ReadProved(engine.NodeOf(s), "dataflow.FoldGrowing", why, init, step)
 	return newSingleton[A, L, Out](operators.Fold(n, op, init, claims.Growing(op, step)))
 }
 
@@ -35,7 +35,7 @@ func FoldGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Ordered, R
 func FoldCommutative[T, A any, L Location, B bounds.Stream, O Order, R NoRetries](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, B] {
-	n, op := engine.ReadProved(s, "dataflow.FoldCommutative", why, init, step)
+	n, op := engine.ReadProved(engine.NodeOf(s), "dataflow.FoldCommutative", why, init, step)
 	n.Permuted()
 	return newSingleton[A, L, B](operators.Fold(n, op, init, claims.Commutative(op, step)))
 }
@@ -47,7 +47,7 @@ func FoldCommutative[T, A any, L Location, B bounds.Stream, O Order, R NoRetries
 func FoldCommutativeGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Order, R NoRetries, Out bounds.Aggregate](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, Out] {
-	n, op := engine.ReadProved(s, "dataflow.FoldCommutativeGrowing", why, init, step)
+	n, op := engine.ReadProved(engine.NodeOf(s), "dataflow.FoldCommutativeGrowing", why, init, step)
 	n.Permuted()
 	return newSingleton[A, L, Out](operators.Fold(n, op, init, claims.Growing(op, claims.Commutative(op, step))))
 }
@@ -60,14 +60,14 @@ func FoldCommutativeGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O
 func Sum[T constraints.Integer, L Location, B bounds.Stream, O Order, R NoRetries](
 	s Stream[T, L, B, O, R],
 ) Singleton[T, L, B] {
-	n, op := engine.Read(s, "dataflow.Sum")
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Sum")
 	return newSingleton[T, L, B](operators.Fold(n, op, func() T { return 0 }, func(sum *T, x T) { *sum += x }))
 }
 
 // Min returns the smallest element of s, if there is one, as the builtin min has it: a
 // NaN is smaller than all. Neither order nor repeats matter.
 func Min[T cmp.Ordered, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R]) Optional[T, L, B] {
-	n, op := engine.Read(s, "dataflow.Min")
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Min")
 	return newOptional[T, L, B](operators.Extreme(n, op, func(a, b T) T { return min(a, b) }))
 }
 
@@ -77,6 +77,6 @@ func Min[T cmp.Ordered, L Location, B bounds.Stream, O Order, R Retries](s Strea
 func Max[T cmp.Ordered, L Location, B bounds.FoldedGrowing[Out], O Order, R Retries, Out bounds.Aggregate](
 	s Stream[T, L, B, O, R],
 ) Optional[T, L, Out] {
-	n, op := engine.Read(s, "dataflow.Max")
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Max")
 	return newOptional[T, L, Out](operators.Extreme(n, op, func(a, b T) T { return max(a, b) }))
 }

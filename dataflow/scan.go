@@ -15,7 +15,7 @@ import (
 func Scan[T, S, U any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], init func() S, step func(state *S, x T, emit func(U)),
 ) Stream[U, L, B, TotalOrder, ExactlyOnce] {
-	n, op := engine.Read(s, "dataflow.Scan", init, step)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Scan", init, step)
 	return newStream[U, L, B, TotalOrder, ExactlyOnce](operators.StreamScan(n, op, init, step))
 }
 
@@ -23,7 +23,7 @@ func Scan[T, S, U any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 func Enumerate[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R],
 ) Stream[Pair[int, T], L, B, TotalOrder, ExactlyOnce] {
-	n, op := engine.Read(s, "dataflow.Enumerate")
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Enumerate")
 	pair := func(i int, x T) Pair[int, T] { return Pair[int, T]{i, x} }
 	return newStream[Pair[int, T], L, B, TotalOrder, ExactlyOnce](operators.Enumerate(n, op, pair))
 }
@@ -33,7 +33,7 @@ func Enumerate[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 func Limit[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], n int,
 ) Stream[T, L, B, TotalOrder, ExactlyOnce] {
-	in, op := engine.Read(s, "dataflow.Limit")
+	in, op := engine.Read(engine.NodeOf(s), "dataflow.Limit")
 	if n < 0 {
 		engine.Misuse(op.Name, "the limit is %d", n)
 	}
@@ -48,6 +48,6 @@ func Limit[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 func Unique[T comparable, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, O, ExactlyOnce] {
-	n, op := engine.Read(s, "dataflow.Unique")
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Unique")
 	return newStream[T, L, B, O, ExactlyOnce](operators.Unique(n, op))
 }

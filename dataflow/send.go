@@ -26,7 +26,7 @@ func Send[T any, L, To Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], to To,
 ) Stream[T, To, bounds.Unbounded, O, R] {
 	const op = "dataflow.Send"
-	n, site := engine.NodeOf(s, op), placeOf(to, op).Destination(op)
+	n, site := engine.Made(engine.NodeOf(s), op), placeOf(to, op).Destination(op)
 	if !unordered[O]() && n.Location().Partitioned() {
 		engine.Misuse(op, "%s is a cluster, whose partitions have no order between them: weaken the order of the stream with dataflow.WeakenOrder", n.Location().Name)
 	}

@@ -32,7 +32,7 @@ func (p *InputPort[T]) SendSeq(ctx context.Context, seq iter.Seq[T]) (n int, err
 		if batch = append(batch, x); len(batch) < seqBatch {
 			continue
 		}
-		in.Turns++
+		in.Turn()
 		accepted, err := in.SendBatch(ctx, batch)
 		n += accepted
 		if err != nil {
@@ -41,7 +41,7 @@ func (p *InputPort[T]) SendSeq(ctx context.Context, seq iter.Seq[T]) (n int, err
 		clear(batch) // so that it keeps nothing alive while seq goes on
 		batch = batch[:0]
 	}
-	in.Turns++
+	in.Turn()
 	accepted, err := in.SendBatch(ctx, batch)
 	return n + accepted, err
 }

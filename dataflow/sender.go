@@ -17,7 +17,7 @@ type SenderInputPort[S comparable, T any] struct {
 
 // senders are the handles of a port.
 type senders[S comparable, T any] struct {
-	in   *port.KeyedInput[S, T]
+	in   port.EntrySender[S, T]
 	mu   sync.Mutex
 	open map[S]*Sender[S, T] // handles that are not closed
 }
@@ -46,7 +46,7 @@ func (p *SenderInputPort[S, T]) Sender(id S) *Sender[S, T] {
 }
 
 // Close ends the streams of all senders; see [InputPort.Close].
-func (p *SenderInputPort[S, T]) Close() { p.made().in.Close() }
+func (p *SenderInputPort[S, T]) Close() { p.made().in.Base().Close() }
 
 func (p *SenderInputPort[S, T]) made() *senders[S, T] {
 	if p == nil || p.all == nil {
@@ -128,7 +128,7 @@ func (s *Sender[S, T]) Close() {
 }
 
 // begin begins a send.
-func (s *Sender[S, T]) begin(ctx context.Context, op string) (*port.KeyedInput[S, T], error) {
+func (s *Sender[S, T]) begin(ctx context.Context, op string) (port.EntrySender[S, T], error) {
 	all := s.made()
 	if ctx == nil {
 		engine.NilContext(op)

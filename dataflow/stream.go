@@ -20,7 +20,7 @@ func Of[T any, L Location](at L, elems ...T) Stream[T, L, bounds.Bounded, TotalO
 // Output returns a port from which the elements of s are read, in the order in which
 // the location released them. Every output must be read, or its location stops.
 func Output[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R], name string) *OutputPort[T] {
-	n, op := engine.Read(s, "dataflow.Output "+name)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Output "+name)
 	if mayRepeat[R]() {
 		n.SeesRepeats()
 	}
@@ -34,7 +34,7 @@ func Output[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, 
 func Map[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T) U,
 ) Stream[U, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.Map", f)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Map", f)
 	return newStream[U, L, B, O, R](operators.Map(n, op, f))
 }
 
@@ -43,7 +43,7 @@ func Map[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 func MapRef[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(*T) U,
 ) Stream[U, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.MapRef", f)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.MapRef", f)
 	return newStream[U, L, B, O, R](operators.MapRef(n, op, f))
 }
 
@@ -51,7 +51,7 @@ func MapRef[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 func Filter[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], keep func(T) bool,
 ) Stream[T, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.Filter", keep)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Filter", keep)
 	return newStream[T, L, B, O, R](operators.Filter(n, op, keep))
 }
 
@@ -60,7 +60,7 @@ func Filter[T any, L Location, B bounds.Stream, O Order, R Retries](
 func FilterMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T) (U, bool),
 ) Stream[U, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.FilterMap", f)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.FilterMap", f)
 	return newStream[U, L, B, O, R](operators.FilterMap(n, op, f))
 }
 
@@ -69,7 +69,7 @@ func FilterMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 func FlatMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(x T, emit func(U)),
 ) Stream[U, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.FlatMap", f)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.FlatMap", f)
 	return newStream[U, L, B, O, R](operators.FlatMap(n, op, f))
 }
 
@@ -78,7 +78,7 @@ func FlatMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 func Inspect[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T),
 ) Stream[T, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.Inspect", f)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Inspect", f)
 	op.Shuffled = unordered[O]()
 	return newStream[T, L, B, O, R](operators.Inspect(n, op, f))
 }
@@ -86,14 +86,14 @@ func Inspect[T any, L Location, B bounds.Stream, O Order, R Retries](
 // ForEach calls f with each element of s, in order. A stream without order or with
 // repeats is refused, because the effect of f could depend on them.
 func ForEach[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](s Stream[T, L, B, O, R], f func(T)) {
-	n, op := engine.Read(s, "dataflow.ForEach", f)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.ForEach", f)
 	operators.Inspect(n, op, f)
 }
 
 // Print prints each element of s on a line, for examples and debugging. Unlike
 // [ForEach] it takes a stream without order, so its output may differ from run to run.
 func Print[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R]) {
-	n, op := engine.Read(s, "dataflow.Print")
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Print")
 	op.Shuffled = unordered[O]()
 	operators.Inspect(n, op, func(x T) { fmt.Println(x) })
 }
@@ -102,8 +102,8 @@ func Print[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L
 func Merge[T any, L Location, B bounds.Stream, O1, O2 Order, R Retries](
 	s Stream[T, L, B, O1, R], t Stream[T, L, B, O2, R],
 ) Stream[T, L, B, NoOrder, R] {
-	a, op := engine.Read(s, "dataflow.Merge")
-	b := engine.NodeOf(t, op.Name)
+	a, op := engine.Read(engine.NodeOf(s), "dataflow.Merge")
+	b := engine.Made(engine.NodeOf(t), op.Name)
 	return newStream[T, L, B, NoOrder, R](operators.Merge(op, a, b))
 }
 
@@ -112,7 +112,7 @@ func Merge[T any, L Location, B bounds.Stream, O1, O2 Order, R Retries](
 func KeyBy[T any, K comparable, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], key func(T) K,
 ) KeyedStream[K, T, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.KeyBy", key)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.KeyBy", key)
 	return newKeyedStream[K, T, L, B, O, R](operators.KeyBy(n, op, key))
 }
 
@@ -121,7 +121,7 @@ func KeyBy[T any, K comparable, L Location, B bounds.Stream, O Order, R Retries]
 func KeyByRef[T any, K comparable, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], key func(*T) K,
 ) KeyedStream[K, T, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.KeyByRef", key)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.KeyByRef", key)
 	return newKeyedStream[K, T, L, B, O, R](operators.KeyByRef(n, op, key))
 }
 
@@ -129,7 +129,7 @@ func KeyByRef[T any, K comparable, L Location, B bounds.Stream, O Order, R Retri
 func Keyed[K comparable, V any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[Entry[K, V], L, B, O, R],
 ) KeyedStream[K, V, L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.Keyed")
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Keyed")
 	return newKeyedStream[K, V, L, B, O, R](operators.Split(n, op, func(e *Entry[K, V]) (K, V) { return e.Key, e.Value }))
 }
 
@@ -142,7 +142,7 @@ func Keyed[K comparable, V any, L Location, B bounds.Stream, O Order, R Retries]
 func AssumeOrder[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], why NonDet,
 ) Stream[T, L, B, TotalOrder, R] {
-	n, op := engine.ReadReasoned(s, "dataflow.AssumeOrder", why)
+	n, op := engine.ReadReasoned(engine.NodeOf(s), "dataflow.AssumeOrder", why)
 	return newStream[T, L, B, TotalOrder, R](operators.Observe(n, op))
 }
 
@@ -155,7 +155,7 @@ func AssumeOrder[T any, L Location, B bounds.Stream, O Order, R Retries](
 func AssumeOnce[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], why NonDet,
 ) Stream[T, L, B, O, ExactlyOnce] {
-	n, op := engine.ReadReasoned(s, "dataflow.AssumeOnce", why)
+	n, op := engine.ReadReasoned(engine.NodeOf(s), "dataflow.AssumeOnce", why)
 	n.SeesRepeats()
 	return newStream[T, L, B, O, ExactlyOnce](engine.Pass(n, op))
 }
@@ -165,7 +165,7 @@ func AssumeOnce[T any, L Location, B bounds.Stream, O Order, R Retries](
 func AssumeRepeats[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, O, AtLeastOnce] {
-	return newStream[T, L, B, O, AtLeastOnce](engine.NodeOf(s, "dataflow.AssumeRepeats"))
+	return newStream[T, L, B, O, AtLeastOnce](engine.Made(engine.NodeOf(s), "dataflow.AssumeRepeats"))
 }
 
 // Fold returns the aggregate of all elements of s, in order: what step made of
@@ -173,7 +173,7 @@ func AssumeRepeats[T any, L Location, B bounds.Stream, O Order, R Retries](
 func Fold[T, A any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T),
 ) Singleton[A, L, B] {
-	n, op := engine.Read(s, "dataflow.Fold", init, step)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Fold", init, step)
 	return newSingleton[A, L, B](operators.Fold(n, op, init, step))
 }
 
@@ -181,7 +181,7 @@ func Fold[T, A any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 func Count[T any, L Location, B bounds.FoldedGrowing[Out], O Order, R NoRetries, Out bounds.Aggregate](
 	s Stream[T, L, B, O, R],
 ) Singleton[int, L, Out] {
-	n, op := engine.Read(s, "dataflow.Count")
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.Count")
 	return newSingleton[int, L, Out](operators.Fold(n, op, func() int { return 0 }, func(acc *int, _ T) { *acc++ }))
 }
 
@@ -190,6 +190,6 @@ func Count[T any, L Location, B bounds.FoldedGrowing[Out], O Order, R NoRetries,
 func CrossSingleton[T, X any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], x Singleton[X, L, bounds.Bounded],
 ) Stream[Pair[T, X], L, B, O, R] {
-	n, op := engine.Read(s, "dataflow.CrossSingleton")
-	return newStream[Pair[T, X], L, B, O, R](operators.Cross(n, engine.NodeOf(x, op.Name), op, func(t T, v X) Pair[T, X] { return Pair[T, X]{t, v} }))
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.CrossSingleton")
+	return newStream[Pair[T, X], L, B, O, R](operators.Cross(n, engine.Made(engine.ValueNodeOf(x), op.Name), op, func(t T, v X) Pair[T, X] { return Pair[T, X]{t, v} }))
 }

@@ -26,7 +26,7 @@ func (f Failure[T]) Unwrap() error { return f.Err }
 func TryMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T) (U, error),
 ) (values Stream[U, L, B, O, R], failures Stream[Failure[T], L, B, O, R]) {
-	n, op := engine.Read(s, "dataflow.TryMap", f)
+	n, op := engine.Read(engine.NodeOf(s), "dataflow.TryMap", f)
 	us, fs := operators.TryMap(n, op, f, func(x T, err error) Failure[T] { return Failure[T]{x, err} })
 	return newStream[U, L, B, O, R](us), newStream[Failure[T], L, B, O, R](fs)
 }

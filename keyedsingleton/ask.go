@@ -11,20 +11,21 @@ import (
 // An Asker sends requests and returns their responses. It is safe for any number of
 // goroutines. [Ask] makes it.
 type Asker[K comparable, V, U any] struct {
-	in  *port.KeyedInput[K, V]
-	out *port.EntryOutput[K, U]
+	ask func(ctx context.Context, k K, v V) (U, error) // nil in a zero value
 }
 
 // Ask returns an asker that puts requests to in and takes their responses from out. Both
 // ports stay as usable as before. They must belong to one flow, which need not have been
 // started; it panics if they do not.
 func Ask[K comparable, V, U any](in *dataflow.EntryInputPort[K, V], out *dataflow.EntryOutputPort[K, U]) *Asker[K, V, U] {
-	a := &Asker[K, V, U]{inputOf(in), outputOf(out)}
-	if a.in == nil || a.out == nil {
+	requests, responses := inputOf(in), outputOf(out)
+	if requests == nil || responses == nil {
 		engine.Unmade("keyedsingleton.Ask", "ports come from Input and Output functions")
 	}
-	port.OneFlow("keyedsingleton.Ask", a.in, a.out)
-	return a
+	port.OneFlow("keyedsingleton.Ask", requests, responses)
+	return &Asker[K, V, U]{func(ctx context.Context, k K, v V) (U, error) {
+		return port.Ask(ctx, requests, responses, k, v)
+	}}
 }
 
 // Ask puts the entry (k, v) and takes the entry of k from the output as soon as there is
@@ -46,11 +47,11 @@ func Ask[K comparable, V, U any](in *dataflow.EntryInputPort[K, V], out *dataflo
 // A function of the flow must not call Ask of its own location: the response cannot come
 // before that function returns.
 func (a *Asker[K, V, U]) Ask(ctx context.Context, k K, v V) (U, error) {
-	if a == nil || a.in == nil {
+	if a == nil || a.ask == nil {
 		engine.Unmade("keyedsingleton.Asker", "the function keyedsingleton.Ask makes it")
 	}
 	if ctx == nil {
 		engine.NilContext("keyedsingleton.Asker.Ask")
 	}
-	return port.Ask(ctx, a.in, a.out, k, v)
+	return a.ask(ctx, k, v)
 }

@@ -39,7 +39,7 @@ func within[K comparable, V, U any](timeout time.Duration, f func(context.Contex
 func MapAsyncWithKey[K comparable, V, U any, L dataflow.Location, B bounds.FixedValuesLater[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(context.Context, K, V) U, opts AsyncOptions,
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.MapAsyncWithKey", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.MapAsyncWithKey", f)
 	opts.check(op)
 	return newKeyedSingleton[K, U, L, Out](port.MapAsync(n, op, within(opts.Timeout, f), cmp.Or(opts.Concurrency, 64)))
 }
@@ -83,7 +83,7 @@ type outcome[U any] struct {
 func TryAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValuesLater[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(context.Context, K, V) (U, error), opts AsyncOptions, again Backoff,
 ) (values dataflow.KeyedSingleton[K, U, L, Out], failures dataflow.KeyedSingleton[K, CallError, L, Out]) {
-	n, op := engine.Read(ks, "keyedsingleton.TryAsync", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.TryAsync", f)
 	opts.check(op)
 	if again.Attempts < 0 || again.First < 0 || again.Most < 0 {
 		engine.Misuse(op.Name, "%+v: nothing of it may be negative", again)

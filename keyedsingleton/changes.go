@@ -25,7 +25,7 @@ import (
 func Changes[K comparable, V any, L dataflow.Location, B bounds.Changing](
 	ks dataflow.KeyedSingleton[K, V, L, B], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, dataflow.Change[V], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	n, op := engine.ReadReasoned(ks, "keyedsingleton.Changes", why)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedsingleton.Changes", why)
 	changed := operators.Changes(n, op, func(old, now operators.Found[V]) dataflow.Change[V] {
 		return dataflow.Change[V]{Old: dataflow.Maybe[V](old), New: dataflow.Maybe[V](now)}
 	})

@@ -14,8 +14,8 @@ import (
 func Get[K comparable, V any, L dataflow.Location, B bounds.Complete](
 	ks dataflow.KeyedSingleton[K, V, L, B], k dataflow.Singleton[K, L, bounds.Bounded],
 ) dataflow.Optional[V, L, bounds.Bounded] {
-	n, op := engine.Read(ks, "keyedsingleton.Get")
-	return newOptional[V, L, bounds.Bounded](operators.KGet(n, engine.NodeOf(k, op.Name), op))
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.Get")
+	return newOptional[V, L, bounds.Bounded](operators.KGet(n, engine.Made(engine.ValueNodeOf(k), op.Name), op))
 }
 
 // MaxKey returns the entry with the largest key. Before the first entry there is
@@ -23,7 +23,7 @@ func Get[K comparable, V any, L dataflow.Location, B bounds.Complete](
 func MaxKey[K cmp.Ordered, V any, L dataflow.Location, B bounds.Permanent[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Optional[dataflow.Entry[K, V], L, Keys] {
-	n, op := engine.Read(ks, "keyedsingleton.MaxKey")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.MaxKey")
 	entry := func(k K, v V) dataflow.Entry[K, V] { return dataflow.Entry[K, V]{Key: k, Value: v} }
 	return newOptional[dataflow.Entry[K, V], L, Keys](operators.KMaxKey(n, op, cmp.Less[K], entry))
 }
@@ -36,6 +36,6 @@ func MaxKey[K cmp.Ordered, V any, L dataflow.Location, B bounds.Permanent[Keys],
 func WithoutKeys[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton, O dataflow.Order, R dataflow.Retries, Keys bounds.Complete](
 	ks dataflow.KeyedSingleton[K, V, L, B], keys dataflow.Stream[K, L, Keys, O, R],
 ) dataflow.KeyedSingleton[K, V, L, B] {
-	n, op := engine.Read(ks, "keyedsingleton.WithoutKeys")
-	return newKeyedSingleton[K, V, L, B](operators.KWithout(n, engine.NodeOf(keys, op.Name), op))
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.WithoutKeys")
+	return newKeyedSingleton[K, V, L, B](operators.KWithout(n, engine.Made(engine.NodeOf(keys), op.Name), op))
 }

@@ -16,7 +16,7 @@ import (
 func Entries[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce] {
-	n, op := engine.Read(ks, "keyedsingleton.Entries")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.Entries")
 	entry := func(k K, v V) dataflow.Entry[K, V] { return dataflow.Entry[K, V]{Key: k, Value: v} }
 	return newStream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](port.Loose(operators.Zip(operators.Lives(n, op), op, entry), op.Name, true))
 }
@@ -26,7 +26,7 @@ func Entries[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys
 func Values[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce] {
-	n, op := engine.Read(ks, "keyedsingleton.Values")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.Values")
 	return newStream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](port.Loose(operators.Values(operators.Lives(n, op), op), op.Name, true))
 }
 
@@ -34,7 +34,7 @@ func Values[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys]
 func Keys[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Bound], Bound bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce] {
-	n, op := engine.Read(ks, "keyedsingleton.Keys")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.Keys")
 	return newStream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce](port.Loose(operators.Keys(operators.Lives(n, op), op), op.Name, true))
 }
 
@@ -43,7 +43,7 @@ func Keys[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Bound],
 func IntoKeyedStream[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.KeyedStream[K, V, L, Keys, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	n, op := engine.Read(ks, "keyedsingleton.IntoKeyedStream")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.IntoKeyedStream")
 	return newKeyedStream[K, V, L, Keys, dataflow.TotalOrder, dataflow.ExactlyOnce](operators.KMerge(op, operators.Lives(n, op)))
 }
 
@@ -52,7 +52,7 @@ func IntoKeyedStream[K comparable, V any, L dataflow.Location, B bounds.FixedVal
 func KeyCount[K comparable, V any, L dataflow.Location, B bounds.Counted[Out], Out bounds.Singleton](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Singleton[int, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.KeyCount")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.KeyCount")
 	return newSingleton[int, L, Out](operators.KeyCount(n, op))
 }
 
@@ -62,6 +62,6 @@ func KeyCount[K comparable, V any, L dataflow.Location, B bounds.Counted[Out], O
 func IntoSingleton[K comparable, V any, L dataflow.Location, B bounds.Keyed[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Singleton[dataflow.View[K, V], L, Keys] {
-	n, op := engine.Read(ks, "keyedsingleton.IntoSingleton")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.IntoSingleton")
 	return newSingleton[dataflow.View[K, V], L, Keys](operators.IntoSingleton(n, op, newView[K, V]))
 }

@@ -28,7 +28,7 @@ import (
 func ForgetAfter[K comparable, V any, L dataflow.Location, B bounds.Forgotten[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], ttl time.Duration, why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.ReadReasoned(ks, "keyedsingleton.ForgetAfter", why)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedsingleton.ForgetAfter", why)
 	if ttl <= 0 {
 		engine.Misuse(op.Name, "ttl is %v", ttl)
 	}

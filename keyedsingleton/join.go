@@ -16,9 +16,9 @@ import (
 func JoinKeyedStream[K comparable, V, W any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedSingleton[K, V, L, B], stream dataflow.KeyedStream[K, W, L, bounds.Bounded, O, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, W], L, bounds.Bounded, O, R] {
-	n, op := engine.Read(ks, "keyedsingleton.JoinKeyedStream")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.JoinKeyedStream")
 	pair := func(w W, v V) dataflow.Pair[V, W] { return dataflow.Pair[V, W]{First: v, Second: w} }
-	return newKeyedStream[K, dataflow.Pair[V, W], L, bounds.Bounded, O, R](operators.Join(engine.NodeOf(stream, op.Name), n, op, pair))
+	return newKeyedStream[K, dataflow.Pair[V, W], L, bounds.Bounded, O, R](operators.Join(engine.Made(engine.KeyedNodeOf(stream), op.Name), n, op, pair))
 }
 
 // JoinKeyedSingleton returns the keys present in both a and b, with the value of
@@ -29,9 +29,9 @@ func JoinKeyedStream[K comparable, V, W any, L dataflow.Location, B bounds.Compl
 func JoinKeyedSingleton[K comparable, V, W any, L dataflow.Location, B bounds.Complete](
 	a dataflow.KeyedSingleton[K, V, L, B], b dataflow.KeyedSingleton[K, W, L, B],
 ) dataflow.KeyedSingleton[K, dataflow.Pair[V, W], L, B] {
-	n, op := engine.Read(a, "keyedsingleton.JoinKeyedSingleton")
+	n, op := engine.Read(engine.KeyedNodeOf(a), "keyedsingleton.JoinKeyedSingleton")
 	pair := func(v V, w W) dataflow.Pair[V, W] { return dataflow.Pair[V, W]{First: v, Second: w} }
-	return newKeyedSingleton[K, dataflow.Pair[V, W], L, B](operators.Join(n, engine.NodeOf(b, op.Name), op, pair))
+	return newKeyedSingleton[K, dataflow.Pair[V, W], L, B](operators.Join(n, engine.Made(engine.KeyedNodeOf(b), op.Name), op, pair))
 }
 
 // LookupKeyedSingleton looks up each *value* of a as a key of b. Every key of a is
@@ -40,8 +40,8 @@ func JoinKeyedSingleton[K comparable, V, W any, L dataflow.Location, B bounds.Co
 func LookupKeyedSingleton[K, V comparable, W any, L dataflow.Location, B bounds.Complete](
 	a dataflow.KeyedSingleton[K, V, L, B], b dataflow.KeyedSingleton[V, W, L, B],
 ) dataflow.KeyedSingleton[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B] {
-	n, op := engine.Read(a, "keyedsingleton.LookupKeyedSingleton")
-	return newKeyedSingleton[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B](operators.Lookup(n, engine.NodeOf(b, op.Name), op, maybe[V, W]))
+	n, op := engine.Read(engine.KeyedNodeOf(a), "keyedsingleton.LookupKeyedSingleton")
+	return newKeyedSingleton[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B](operators.Lookup(n, engine.Made(engine.KeyedNodeOf(b), op.Name), op, maybe[V, W]))
 }
 
 // LookupKeyedStream looks up each *value* of a as a key of stream. For each key of a it
@@ -51,8 +51,8 @@ func LookupKeyedSingleton[K, V comparable, W any, L dataflow.Location, B bounds.
 func LookupKeyedStream[K, V comparable, W any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	a dataflow.KeyedSingleton[K, V, L, B], stream dataflow.KeyedStream[V, W, L, bounds.Bounded, O, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, bounds.Bounded, O, R] {
-	n, op := engine.Read(a, "keyedsingleton.LookupKeyedStream")
-	found := operators.KLookup(n, engine.NodeOf(stream, op.Name), op, maybe[V, W])
+	n, op := engine.Read(engine.KeyedNodeOf(a), "keyedsingleton.LookupKeyedStream")
+	found := operators.KLookup(n, engine.Made(engine.KeyedNodeOf(stream), op.Name), op, maybe[V, W])
 	return newKeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, bounds.Bounded, O, R](found)
 }
 
@@ -65,7 +65,7 @@ func maybe[V, W any](v V, w operators.Found[W]) dataflow.Pair[V, dataflow.Maybe[
 func CrossSingleton[K comparable, V, X any, L dataflow.Location, B bounds.Mapped[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], x dataflow.Singleton[X, L, bounds.Bounded],
 ) dataflow.KeyedSingleton[K, dataflow.Pair[V, X], L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.CrossSingleton")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.CrossSingleton")
 	pair := func(v V, x X) dataflow.Pair[V, X] { return dataflow.Pair[V, X]{First: v, Second: x} }
-	return newKeyedSingleton[K, dataflow.Pair[V, X], L, Out](operators.KCross(n, engine.NodeOf(x, op.Name), op, pair))
+	return newKeyedSingleton[K, dataflow.Pair[V, X], L, Out](operators.KCross(n, engine.Made(engine.ValueNodeOf(x), op.Name), op, pair))
 }

@@ -77,7 +77,7 @@ func InputWithin[K comparable, V any, L dataflow.Location](
 func Output[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B], name string,
 ) *dataflow.EntryOutputPort[K, V] {
-	n, op := engine.Read(ks, "keyedsingleton.Output "+name)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.Output "+name)
 	return newEntryOutputPort(port.NewEntryOutput(n, op))
 }
 
@@ -89,7 +89,7 @@ func Output[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys]
 func Map[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) U,
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.Map", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.Map", f)
 	return newKeyedSingleton[K, U, L, Out](operators.KMap(n, op, f))
 }
 
@@ -97,7 +97,7 @@ func Map[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out], Out 
 func MapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V) U,
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.MapWithKey", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.MapWithKey", f)
 	return newKeyedSingleton[K, U, L, Out](operators.KMapWithKey(n, op, f))
 }
 
@@ -106,7 +106,7 @@ func MapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out
 func Filter[K comparable, V any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], keep func(V) bool,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.Filter", keep)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.Filter", keep)
 	return newKeyedSingleton[K, V, L, Out](operators.KFilterMap(n, op, func(_ K, v V) (V, bool) { return v, keep(v) }))
 }
 
@@ -114,7 +114,7 @@ func Filter[K comparable, V any, L dataflow.Location, B bounds.Filtered[Out], Ou
 func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], keep func(K, V) bool,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.FilterWithKey", keep)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.FilterWithKey", keep)
 	return newKeyedSingleton[K, V, L, Out](operators.KFilterMap(n, op, func(k K, v V) (V, bool) { return v, keep(k, v) }))
 }
 
@@ -123,7 +123,7 @@ func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Filtered[O
 func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) (U, bool),
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.FilterMap", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.FilterMap", f)
 	return newKeyedSingleton[K, U, L, Out](operators.KFilterMap(n, op, func(_ K, v V) (U, bool) { return f(v) }))
 }
 
@@ -131,7 +131,7 @@ func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Ou
 func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V) (U, bool),
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.FilterMapWithKey", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.FilterMapWithKey", f)
 	return newKeyedSingleton[K, U, L, Out](operators.KFilterMap(n, op, f))
 }
 
@@ -140,7 +140,7 @@ func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Filt
 func Inspect[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V),
 ) dataflow.KeyedSingleton[K, V, L, B] {
-	n, op := engine.Read(ks, "keyedsingleton.Inspect", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.Inspect", f)
 	return newKeyedSingleton[K, V, L, B](operators.KInspect(n, op, func(_ K, v V) { f(v) }))
 }
 
@@ -148,6 +148,6 @@ func Inspect[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton](
 func InspectWithKey[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(K, V),
 ) dataflow.KeyedSingleton[K, V, L, B] {
-	n, op := engine.Read(ks, "keyedsingleton.InspectWithKey", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.InspectWithKey", f)
 	return newKeyedSingleton[K, V, L, B](operators.KInspect(n, op, f))
 }

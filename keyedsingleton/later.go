@@ -36,7 +36,7 @@ type AsyncOptions struct {
 func MapAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValuesLater[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(context.Context, V) U, opts AsyncOptions,
 ) dataflow.KeyedSingleton[K, U, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.MapAsync", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.MapAsync", f)
 	opts.check(op)
 	call := within(opts.Timeout, func(ctx context.Context, _ K, v V) U { return f(ctx, v) })
 	return newKeyedSingleton[K, U, L, Out](port.MapAsync(n, op, call, cmp.Or(opts.Concurrency, 64)))
@@ -61,7 +61,7 @@ func MapAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValuesL
 func After[K comparable, V any, L dataflow.Location, B bounds.FixedValuesLater[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], delay time.Duration, why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.ReadReasoned(ks, "keyedsingleton.After", why)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedsingleton.After", why)
 	return newKeyedSingleton[K, V, L, Out](operators.After(n, op, delay, nil))
 }
 
@@ -74,6 +74,6 @@ func After[K comparable, V any, L dataflow.Location, B bounds.FixedValuesLater[O
 func AfterEach[K comparable, V any, L dataflow.Location, B bounds.FixedValuesLater[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], delay func(V) time.Duration, why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.ReadReasoned(ks, "keyedsingleton.AfterEach", why, delay)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedsingleton.AfterEach", why, delay)
 	return newKeyedSingleton[K, V, L, Out](operators.After(n, op, 0, delay))
 }

@@ -14,37 +14,37 @@ import (
 // What is here declares the promises that a collection's type makes, so it is all in one
 // file; see package seal.
 
-func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), *engine.Node[T]] {
-	return seal.Make[func(T, L, B, O, R)](n)
+func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), engine.HeldNode[T]] {
+	return seal.Make[func(T, L, B, O, R), engine.HeldNode[T]](n)
 }
 
-func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B, O, R), *engine.KeyedNode[K, V]] {
-	return seal.Make[func(K, V, L, B, O, R)](n)
+func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B, O, R), engine.HeldKeyedNode[K, V]] {
+	return seal.Make[func(K, V, L, B, O, R), engine.HeldKeyedNode[K, V]](n)
 }
 
-func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), *engine.KeyedNode[K, V]] {
-	return seal.Make[func(K, V, L, B)](n)
+func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), engine.HeldKeyedNode[K, V]] {
+	return seal.Make[func(K, V, L, B), engine.HeldKeyedNode[K, V]](n)
 }
 
-func newSingleton[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(T, L, B), *engine.ValueNode[T]] {
-	return seal.Make[func(T, L, B)](c)
+func newSingleton[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(T, L, B), engine.HeldValueNode[T]] {
+	return seal.Make[func(T, L, B), engine.HeldValueNode[T]](c)
 }
 
-func newOptional[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.ValueNode[T]] {
-	return seal.Make[func(dataflow.Maybe[T], L, B)](c)
+func newOptional[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(dataflow.Maybe[T], L, B), engine.HeldValueNode[T]] {
+	return seal.Make[func(dataflow.Maybe[T], L, B), engine.HeldValueNode[T]](c)
 }
 
 func newView[K comparable, V any](v cow.View[K, V]) dataflow.View[K, V] {
-	return seal.Make[func(K, V)](v)
+	return seal.MakeOpen[func(K, V)](v)
 }
 
 func newEntryInputPort[K comparable, V any](in *port.KeyedInput[K, V]) *dataflow.EntryInputPort[K, V] {
-	var p dataflow.EntryInputPort[K, V] = seal.Make[func(dataflow.Entry[K, V])](in)
+	var p dataflow.EntryInputPort[K, V] = seal.Make[func(dataflow.Entry[K, V]), port.EntrySender[K, V]](in)
 	return &p
 }
 
 func newEntryOutputPort[K comparable, V any](out *port.EntryOutput[K, V]) *dataflow.EntryOutputPort[K, V] {
-	var p dataflow.EntryOutputPort[K, V] = seal.Make[func(K) V](out)
+	var p dataflow.EntryOutputPort[K, V] = seal.Make[func(K) V, port.EntryReceiver[K, V]](out)
 	return &p
 }
 
@@ -58,7 +58,8 @@ func inputOf[K comparable, V any](p *dataflow.EntryInputPort[K, V]) *port.KeyedI
 	if p == nil {
 		return nil
 	}
-	return seal.Value(*p)
+	in, _ := seal.Value(*p).(*port.KeyedInput[K, V])
+	return in
 }
 
 // outputOf returns the output of a port, or nil if no operator made the port.
@@ -66,7 +67,8 @@ func outputOf[K comparable, V any](p *dataflow.EntryOutputPort[K, V]) *port.Entr
 	if p == nil {
 		return nil
 	}
-	return seal.Value(*p)
+	out, _ := seal.Value(*p).(*port.EntryOutput[K, V])
+	return out
 }
 
 // sequenceOf returns the one way to remember keys that was asked for, or nil.

@@ -19,7 +19,7 @@ func Send[K comparable, V any, L, To dataflow.Location, B bounds.FixedValuesLate
 	ks dataflow.KeyedSingleton[K, V, L, B], to To,
 ) dataflow.KeyedSingleton[K, V, To, Out] {
 	const op = "keyedsingleton.Send"
-	n, site := engine.NodeOf(ks, op), placeOf(to, op).Destination(op)
+	n, site := engine.Made(engine.KeyedNodeOf(ks), op), placeOf(to, op).Destination(op)
 	move := engine.NewOp(site, op, "")
 	move.Once = true
 	moved := port.KeyedExchange(n, move)

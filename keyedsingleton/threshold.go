@@ -23,8 +23,8 @@ import (
 func Threshold[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.GrowingValues[Keys], T bounds.Permanent[TKeys], Keys bounds.Final[Out], TKeys bounds.Stream, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], thresholds dataflow.KeyedSingleton[K, V, L, T],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.Threshold")
-	reached := operators.KThreshold(n, engine.NodeOf(thresholds, op.Name), op, atLeast[V])
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.Threshold")
+	reached := operators.KThreshold(n, engine.Made(engine.KeyedNodeOf(thresholds), op.Name), op, atLeast[V])
 	return newKeyedSingleton[K, V, L, Out](reached)
 }
 
@@ -32,7 +32,7 @@ func Threshold[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.Growin
 func ThresholdUniform[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.GrowingValues[Keys], Keys bounds.Final[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], limit V,
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.Read(ks, "keyedsingleton.ThresholdUniform")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.ThresholdUniform")
 	reached := operators.KUniform(n, op, limit, atLeast[V])
 	return newKeyedSingleton[K, V, L, Out](reached)
 }

@@ -16,7 +16,7 @@ import (
 func TryMap[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) (U, error),
 ) (values dataflow.KeyedSingleton[K, U, L, Out], failures dataflow.KeyedSingleton[K, dataflow.Failure[V], L, Out]) {
-	n, op := engine.Read(ks, "keyedsingleton.TryMap", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedsingleton.TryMap", f)
 	us, fs := operators.KFork(n, op, func(v V) (U, dataflow.Failure[V], bool) {
 		u, err := f(v)
 		return u, dataflow.Failure[V]{Value: v, Err: err}, err == nil

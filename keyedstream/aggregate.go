@@ -17,7 +17,7 @@ import (
 func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], how ...dataflow.Sequence[K],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.Read(ks, "keyedstream.First")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.First")
 	if s := sequenceOf(op.Name, how); s != nil {
 		return newKeyedSingleton[K, V, L, Out](operators.FirstSequenced(n, op, s))
 	}
@@ -36,7 +36,7 @@ func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O data
 func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V) (done bool), how ...dataflow.Sequence[K],
 ) dataflow.KeyedSingleton[K, A, L, Out] {
-	n, op := engine.Read(ks, "keyedstream.FoldEarlyStop", init, step)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.FoldEarlyStop", init, step)
 	if s := sequenceOf(op.Name, how); s != nil {
 		return newKeyedSingleton[K, A, L, Out](operators.FoldEarlyStopSequenced(n, op, init, step, s))
 	}
@@ -51,7 +51,7 @@ func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[O
 func Fold[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V),
 ) dataflow.KeyedSingleton[K, A, L, Out] {
-	n, op := engine.Read(ks, "keyedstream.Fold", init, step)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Fold", init, step)
 	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, step))
 }
 
@@ -61,7 +61,7 @@ func Fold[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O d
 func FoldGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.Aggregate](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
-	n, op := engine.ReadProved(ks, "keyedstream.FoldGrowing", why, init, step)
+	n, op := engine.ReadProved(engine.KeyedNodeOf(ks), "keyedstream.FoldGrowing", why, init, step)
 	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, claims.Growing(op, step)))
 }
 
@@ -70,7 +70,7 @@ func FoldGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGro
 func FoldCommutative[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
-	n, op := engine.ReadProved(ks, "keyedstream.FoldCommutative", why, init, step)
+	n, op := engine.ReadProved(engine.KeyedNodeOf(ks), "keyedstream.FoldCommutative", why, init, step)
 	n.Permuted()
 	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, claims.Commutative(op, step)))
 }
@@ -81,7 +81,7 @@ func FoldCommutative[K comparable, V, A any, L dataflow.Location, B bounds.Folde
 func FoldCommutativeGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.Aggregate](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
-	n, op := engine.ReadProved(ks, "keyedstream.FoldCommutativeGrowing", why, init, step)
+	n, op := engine.ReadProved(engine.KeyedNodeOf(ks), "keyedstream.FoldCommutativeGrowing", why, init, step)
 	n.Permuted()
 	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, claims.Growing(op, claims.Commutative(op, step))))
 }
@@ -91,7 +91,7 @@ func FoldCommutativeGrowing[K comparable, V, A any, L dataflow.Location, B bound
 func Reduce[K comparable, V any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], step func(acc *V, v V),
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.Read(ks, "keyedstream.Reduce", step)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Reduce", step)
 	return newKeyedSingleton[K, V, L, Out](operators.KReduce(n, op, step))
 }
 
@@ -100,7 +100,7 @@ func Reduce[K comparable, V any, L dataflow.Location, B bounds.Folded[Out], O da
 func Count[K comparable, V any, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.Aggregate](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, int, L, Out] {
-	n, op := engine.Read(ks, "keyedstream.Count")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Count")
 	count := operators.KFold(n, op, func() int { return 0 }, func(acc *int, _ V) { *acc++ })
 	return newKeyedSingleton[K, int, L, Out](count)
 }
@@ -114,6 +114,6 @@ func Count[K comparable, V any, L dataflow.Location, B bounds.FoldedGrowing[Out]
 func Scan[K comparable, V, S, U any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() S, step func(state *S, v V, emit func(U)),
 ) dataflow.KeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	n, op := engine.Read(ks, "keyedstream.Scan", init, step)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Scan", init, step)
 	return newKeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce](operators.Scan(n, op, init, step))
 }

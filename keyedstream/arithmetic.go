@@ -20,7 +20,7 @@ import (
 func Sum[K comparable, V constraints.Integer, L dataflow.Location, B bounds.Folded[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.Read(ks, "keyedstream.Sum")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Sum")
 	sum := operators.KFold(n, op, func() V { return 0 }, func(acc *V, v V) { *acc += v })
 	return newKeyedSingleton[K, V, L, Out](sum)
 }
@@ -30,7 +30,7 @@ func Sum[K comparable, V constraints.Integer, L dataflow.Location, B bounds.Fold
 func Max[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Order, R dataflow.Retries, Out bounds.Aggregate](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.Read(ks, "keyedstream.Max")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Max")
 	largest := operators.KExtreme(n, op, func(a, b V) V { return max(a, b) })
 	return newKeyedSingleton[K, V, L, Out](largest)
 }
@@ -40,7 +40,7 @@ func Max[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.FoldedGrowin
 func Min[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.Folded[Out], O dataflow.Order, R dataflow.Retries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
-	n, op := engine.Read(ks, "keyedstream.Min")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Min")
 	smallest := operators.KExtreme(n, op, func(a, b V) V { return min(a, b) })
 	return newKeyedSingleton[K, V, L, Out](smallest)
 }

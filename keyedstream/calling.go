@@ -79,7 +79,7 @@ func CallingMachine[K comparable, V, S, U, A, Q any, L dataflow.Location, O data
 	step func(state *S, v V, do *CallingTurn[K, U, A, Q]), ring func(state *S, t Timer, do *CallingTurn[K, U, A, Q]),
 	calls Calls[K, S, U, A, Q], why dataflow.NonDet,
 ) (emitted dataflow.KeyedStream[K, U, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce], decided dataflow.KeyedSingleton[K, A, L, bounds.RetainedValue]) {
-	n, op := engine.ReadReasoned(ks, "keyedstream.CallingMachine", why, init, step, ring)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedstream.CallingMachine", why, init, step, ring)
 	if calls.built == nil {
 		engine.Unmade(op.Name, "calls are made by keyedstream.Calling")
 	}

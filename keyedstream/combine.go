@@ -18,8 +18,8 @@ import (
 func MergeOrdered[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.Retries](
 	s, t dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
-	a, op := engine.ReadReasoned(s, "keyedstream.MergeOrdered", why)
-	b := engine.NodeOf(t, op.Name)
+	a, op := engine.ReadReasoned(engine.KeyedNodeOf(s), "keyedstream.MergeOrdered", why)
+	b := engine.Made(engine.KeyedNodeOf(t), op.Name)
 	merged := operators.KObserve(operators.KMerge(op, a, b), op)
 	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](merged)
 }
@@ -32,8 +32,8 @@ func MergeOrdered[K comparable, V any, L dataflow.Location, B bounds.Stream, O d
 func Chain[K comparable, V any, L dataflow.Location, First bounds.Complete, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	first dataflow.KeyedStream[K, V, L, First, O, R], then dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	n, op := engine.Read(then, "keyedstream.Chain")
-	return newKeyedStream[K, V, L, B, O, R](operators.KChain(op, engine.NodeOf(first, op.Name), n))
+	n, op := engine.Read(engine.KeyedNodeOf(then), "keyedstream.Chain")
+	return newKeyedStream[K, V, L, B, O, R](operators.KChain(op, engine.Made(engine.KeyedNodeOf(first), op.Name), n))
 }
 
 // Join returns each value of s together with each value of t under the same key: each
@@ -47,8 +47,8 @@ func Chain[K comparable, V any, L dataflow.Location, First bounds.Complete, B bo
 func Join[K comparable, V, W any, L dataflow.Location, B bounds.Stream, O1, O2 dataflow.Order, R dataflow.Retries](
 	s dataflow.KeyedStream[K, V, L, B, O1, R], t dataflow.KeyedStream[K, W, L, B, O2, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R] {
-	n, op := engine.Read(s, "keyedstream.Join")
-	joined := operators.KJoin(n, engine.NodeOf(t, op.Name), op, pair[V, W])
+	n, op := engine.Read(engine.KeyedNodeOf(s), "keyedstream.Join")
+	joined := operators.KJoin(n, engine.Made(engine.KeyedNodeOf(t), op.Name), op, pair[V, W])
 	return newKeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R](port.KLoose(joined, op.Name, false))
 }
 
@@ -60,8 +60,8 @@ func Join[K comparable, V, W any, L dataflow.Location, B bounds.Stream, O1, O2 d
 func AntiJoin[K comparable, V any, L dataflow.Location, B bounds.Stream, O, KeysO dataflow.Order, R, KeysR dataflow.Retries, Keys bounds.Complete](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], keys dataflow.Stream[K, L, Keys, KeysO, KeysR],
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.AntiJoin")
-	return newKeyedStream[K, V, L, B, O, R](operators.KWithout(n, engine.NodeOf(keys, op.Name), op))
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.AntiJoin")
+	return newKeyedStream[K, V, L, B, O, R](operators.KWithout(n, engine.Made(engine.NodeOf(keys), op.Name), op))
 }
 
 // CrossSingleton returns each value together with the value of x, under its key.
@@ -69,8 +69,8 @@ func AntiJoin[K comparable, V any, L dataflow.Location, B bounds.Stream, O, Keys
 func CrossSingleton[K comparable, V, X any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], x dataflow.Singleton[X, L, bounds.Bounded],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, X], L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.CrossSingleton")
-	return newKeyedStream[K, dataflow.Pair[V, X], L, B, O, R](operators.KCross(n, engine.NodeOf(x, op.Name), op, pair[V, X]))
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.CrossSingleton")
+	return newKeyedStream[K, dataflow.Pair[V, X], L, B, O, R](operators.KCross(n, engine.Made(engine.ValueNodeOf(x), op.Name), op, pair[V, X]))
 }
 
 func pair[A, B any](a A, b B) dataflow.Pair[A, B] { return dataflow.Pair[A, B]{First: a, Second: b} }

@@ -16,8 +16,8 @@ import (
 func Get[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], k dataflow.Singleton[K, L, bounds.Bounded],
 ) dataflow.Stream[V, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.Get")
-	return newStream[V, L, B, O, R](operators.KPick(n, engine.NodeOf(k, op.Name), op))
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Get")
+	return newStream[V, L, B, O, R](operators.KPick(n, engine.Made(engine.ValueNodeOf(k), op.Name), op))
 }
 
 // Sort returns the values of each key from the smallest to the largest, in O(n log n).
@@ -26,7 +26,7 @@ func Get[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.O
 func Sort[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
-	n, op := engine.Read(ks, "keyedstream.Sort")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Sort")
 	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KSort(n, op, cmp.Compare[V]))
 }
 
@@ -36,7 +36,7 @@ func Sort[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.Complete, O
 func SortFunc[K comparable, V any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], compare func(a, b V) int, why dataflow.Proof,
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
-	n, op := engine.ReadProved(ks, "keyedstream.SortFunc", why, compare)
+	n, op := engine.ReadProved(engine.KeyedNodeOf(ks), "keyedstream.SortFunc", why, compare)
 	n.Permuted()
 	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KSort(n, op, claims.Distinct(op, compare)))
 }
@@ -47,8 +47,8 @@ func SortFunc[K comparable, V any, L dataflow.Location, B bounds.Complete, O dat
 func LookupKeyedSingleton[K, V comparable, W any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], b dataflow.KeyedSingleton[V, W, L, bounds.Bounded],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.LookupKeyedSingleton")
-	found := operators.Lookup(n, engine.NodeOf(b, op.Name), op, maybe[V, W])
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.LookupKeyedSingleton")
+	found := operators.Lookup(n, engine.Made(engine.KeyedNodeOf(b), op.Name), op, maybe[V, W])
 	return newKeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B, O, R](found)
 }
 
@@ -59,8 +59,8 @@ func LookupKeyedSingleton[K, V comparable, W any, L dataflow.Location, B bounds.
 func LookupKeyedStream[K, V comparable, W any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], stream dataflow.KeyedStream[V, W, L, bounds.Bounded, O, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.LookupKeyedStream")
-	found := operators.KLookup(n, engine.NodeOf(stream, op.Name), op, maybe[V, W])
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.LookupKeyedStream")
+	found := operators.KLookup(n, engine.Made(engine.KeyedNodeOf(stream), op.Name), op, maybe[V, W])
 	return newKeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B, O, R](found)
 }
 

@@ -19,7 +19,7 @@ import (
 func Output[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], name string,
 ) *dataflow.OutputPort[dataflow.Entry[K, V]] {
-	n, op := engine.Read(ks, "keyedstream.Output "+name)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Output "+name)
 	if _, repeats := any(*new(R)).(dataflow.AtLeastOnce); repeats {
 		n.SeesRepeats()
 	}
@@ -30,7 +30,7 @@ func Output[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflo
 func Map[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V) U,
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.Map", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Map", f)
 	return newKeyedStream[K, U, L, B, O, R](operators.KMap(n, op, f))
 }
 
@@ -38,7 +38,7 @@ func Map[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflo
 func MapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) U,
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.MapWithKey", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.MapWithKey", f)
 	return newKeyedStream[K, U, L, B, O, R](operators.KMapWithKey(n, op, f))
 }
 
@@ -46,7 +46,7 @@ func MapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O 
 func Filter[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], keep func(V) bool,
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.Filter", keep)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Filter", keep)
 	return newKeyedStream[K, V, L, B, O, R](operators.KFilterMap(n, op, func(_ K, v V) (V, bool) { return v, keep(v) }))
 }
 
@@ -54,7 +54,7 @@ func Filter[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflo
 func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V) (U, bool),
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.FilterMap", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.FilterMap", f)
 	return newKeyedStream[K, U, L, B, O, R](operators.KFilterMap(n, op, func(_ K, v V) (U, bool) { return f(v) }))
 }
 
@@ -62,7 +62,7 @@ func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O d
 func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], keep func(K, V) bool,
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.FilterWithKey", keep)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.FilterWithKey", keep)
 	return newKeyedStream[K, V, L, B, O, R](operators.KFilterMap(n, op, func(k K, v V) (V, bool) { return v, keep(k, v) }))
 }
 
@@ -70,7 +70,7 @@ func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Stream, O 
 func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) (U, bool),
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.FilterMapWithKey", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.FilterMapWithKey", f)
 	return newKeyedStream[K, U, L, B, O, R](operators.KFilterMap(n, op, f))
 }
 
@@ -79,7 +79,7 @@ func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Stre
 func Inspect[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V),
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.Inspect", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Inspect", f)
 	return newKeyedStream[K, V, L, B, O, R](operators.KInspect(n, op, func(_ K, v V) { f(v) }))
 }
 
@@ -87,7 +87,7 @@ func Inspect[K comparable, V any, L dataflow.Location, B bounds.Stream, O datafl
 func InspectWithKey[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V),
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.InspectWithKey", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.InspectWithKey", f)
 	return newKeyedStream[K, V, L, B, O, R](operators.KInspect(n, op, f))
 }
 
@@ -95,8 +95,8 @@ func InspectWithKey[K comparable, V any, L dataflow.Location, B bounds.Stream, O
 func Merge[K comparable, V any, L dataflow.Location, B bounds.Stream, O1, O2 dataflow.Order, R dataflow.Retries](
 	s dataflow.KeyedStream[K, V, L, B, O1, R], t dataflow.KeyedStream[K, V, L, B, O2, R],
 ) dataflow.KeyedStream[K, V, L, B, dataflow.NoOrder, R] {
-	a, op := engine.Read(s, "keyedstream.Merge")
-	b := engine.NodeOf(t, op.Name)
+	a, op := engine.Read(engine.KeyedNodeOf(s), "keyedstream.Merge")
+	b := engine.Made(engine.KeyedNodeOf(t), op.Name)
 	return newKeyedStream[K, V, L, B, dataflow.NoOrder, R](operators.KMerge(op, a, b))
 }
 
@@ -109,7 +109,7 @@ func Merge[K comparable, V any, L dataflow.Location, B bounds.Stream, O1, O2 dat
 func AssumeOrder[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
-	n, op := engine.ReadReasoned(ks, "keyedstream.AssumeOrder", why)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedstream.AssumeOrder", why)
 	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KObserve(n, op))
 }
 
@@ -122,7 +122,7 @@ func AssumeOrder[K comparable, V any, L dataflow.Location, B bounds.Stream, O da
 func AssumeOnce[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, L, B, O, dataflow.ExactlyOnce] {
-	n, op := engine.ReadReasoned(ks, "keyedstream.AssumeOnce", why)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedstream.AssumeOnce", why)
 	n.SeesRepeats()
 	return newKeyedStream[K, V, L, B, O, dataflow.ExactlyOnce](engine.KPass(n, op))
 }
@@ -132,7 +132,7 @@ func AssumeOnce[K comparable, V any, L dataflow.Location, B bounds.Stream, O dat
 func AssumeRepeats[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, O, dataflow.AtLeastOnce] {
-	return newKeyedStream[K, V, L, B, O, dataflow.AtLeastOnce](engine.NodeOf(ks, "keyedstream.AssumeRepeats"))
+	return newKeyedStream[K, V, L, B, O, dataflow.AtLeastOnce](engine.Made(engine.KeyedNodeOf(ks), "keyedstream.AssumeRepeats"))
 }
 
 // WeakenOrder forgets the order of the values of each key. It costs nothing and serves
@@ -141,14 +141,14 @@ func WeakenOrder[K comparable, V any, L dataflow.Location, B bounds.Stream, O da
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, dataflow.NoOrder, R] {
 	const name = "keyedstream.WeakenOrder"
-	return newKeyedStream[K, V, L, B, dataflow.NoOrder, R](port.KLoose(engine.NodeOf(ks, name), name, false))
+	return newKeyedStream[K, V, L, B, dataflow.NoOrder, R](port.KLoose(engine.Made(engine.KeyedNodeOf(ks), name), name, false))
 }
 
 // Entries returns the keys and values as elements, in no particular order.
 func Entries[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.Stream[dataflow.Entry[K, V], L, B, dataflow.NoOrder, R] {
-	n, op := engine.Read(ks, "keyedstream.Entries")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Entries")
 	return newStream[dataflow.Entry[K, V], L, B, dataflow.NoOrder, R](operators.Zip(port.KLoose(n, op.Name, !unordered[O]()), op, entry[K, V]))
 }
 
@@ -157,7 +157,7 @@ func Entries[K comparable, V any, L dataflow.Location, B bounds.Stream, O datafl
 func Values[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.Stream[V, L, B, dataflow.NoOrder, R] {
-	n, op := engine.Read(ks, "keyedstream.Values")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Values")
 	return newStream[V, L, B, dataflow.NoOrder, R](operators.Values(port.KLoose(n, op.Name, !unordered[O]()), op))
 }
 

@@ -24,7 +24,7 @@ import (
 func Machine[K comparable, V, S, U, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], init func() S, step func(state *S, v V, do *Turn[K, U, A]),
 ) (emitted dataflow.KeyedStream[K, U, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce], decided dataflow.KeyedSingleton[K, A, L, bounds.RetainedValue]) {
-	n, op := engine.Read(ks, "keyedstream.Machine", init, step)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Machine", init, step)
 	do := new(Turn[K, U, A])
 	us, as := machines.Machine(n, op, &do.noted, init, func(state *S, v V) { step(state, v, do) })
 	return newKeyedStream[K, U, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](us), newKeyedSingleton[K, A, L, bounds.RetainedValue](as)
@@ -46,7 +46,7 @@ func TimedMachine[K comparable, V, S, U, A any, L dataflow.Location, O dataflow.
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], init func() S,
 	step func(state *S, v V, do *TimedTurn[K, U, A]), ring func(state *S, t Timer, do *TimedTurn[K, U, A]), why dataflow.NonDet,
 ) (emitted dataflow.KeyedStream[K, U, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce], decided dataflow.KeyedSingleton[K, A, L, bounds.RetainedValue]) {
-	n, op := engine.ReadReasoned(ks, "keyedstream.TimedMachine", why, init, step, ring)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedstream.TimedMachine", why, init, step, ring)
 	do := new(TimedTurn[K, U, A])
 	us, as := machines.TimedMachine(n, op, &do.noted, init,
 		func(state *S, v V) { step(state, v, do) }, func(state *S, t uint8) { ring(state, Timer(t), do) })

@@ -13,30 +13,30 @@ import (
 // What is here declares the promises that a collection's type makes, so it is all in one
 // file; see package seal.
 
-func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), *engine.Node[T]] {
-	return seal.Make[func(T, L, B, O, R)](n)
+func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), engine.HeldNode[T]] {
+	return seal.Make[func(T, L, B, O, R), engine.HeldNode[T]](n)
 }
 
-func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B, O, R), *engine.KeyedNode[K, V]] {
-	return seal.Make[func(K, V, L, B, O, R)](n)
+func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B, O, R), engine.HeldKeyedNode[K, V]] {
+	return seal.Make[func(K, V, L, B, O, R), engine.HeldKeyedNode[K, V]](n)
 }
 
-func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), *engine.KeyedNode[K, V]] {
-	return seal.Make[func(K, V, L, B)](n)
+func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), engine.HeldKeyedNode[K, V]] {
+	return seal.Make[func(K, V, L, B), engine.HeldKeyedNode[K, V]](n)
 }
 
 func newKeyedInputPort[K comparable, V any](in *port.KeyedInput[K, V]) *dataflow.KeyedInputPort[K, V] {
-	var p dataflow.KeyedInputPort[K, V] = seal.Make[func(K, V)](in)
+	var p dataflow.KeyedInputPort[K, V] = seal.Make[func(K, V), port.EntrySender[K, V]](in)
 	return &p
 }
 
 func newSharedKeyedInputPort[K comparable, V any](in *port.KeyedInput[K, V]) *dataflow.SharedKeyedInputPort[K, V] {
-	var p dataflow.SharedKeyedInputPort[K, V] = seal.Make[func(dataflow.NoOrder, K, V)](in)
+	var p dataflow.SharedKeyedInputPort[K, V] = seal.Make[func(dataflow.NoOrder, K, V), port.EntrySender[K, V]](in)
 	return &p
 }
 
 func newOutputPort[T any](out *port.Output[T]) *dataflow.OutputPort[T] {
-	var p dataflow.OutputPort[T] = seal.Make[func() T](out)
+	var p dataflow.OutputPort[T] = seal.Make[func() T, port.Receiver[T]](out)
 	return &p
 }
 

@@ -12,7 +12,7 @@ import (
 func FlatMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(v V, emit func(U)),
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.FlatMap", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.FlatMap", f)
 	return newKeyedStream[K, U, L, B, O, R](operators.KFlatMap(n, op, f))
 }
 
@@ -22,7 +22,7 @@ func FlatMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dat
 func Rekey[K, K2 comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) K2,
 ) dataflow.KeyedStream[K2, V, L, B, dataflow.NoOrder, R] {
-	n, op := engine.Read(ks, "keyedstream.Rekey", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Rekey", f)
 	return newKeyedStream[K2, V, L, B, dataflow.NoOrder, R](operators.KRekey(n, op, f))
 }
 
@@ -31,7 +31,7 @@ func Rekey[K, K2 comparable, V any, L dataflow.Location, B bounds.Stream, O data
 func PrefixKey[K, K2 comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) K2,
 ) dataflow.KeyedStream[dataflow.Pair[K2, K], V, L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.PrefixKey", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.PrefixKey", f)
 	finer := func(k K, v V) dataflow.Pair[K2, K] { return dataflow.Pair[K2, K]{First: f(k, v), Second: k} }
 	return newKeyedStream[dataflow.Pair[K2, K], V, L, B, O, R](operators.KRekey(n, op, finer))
 }

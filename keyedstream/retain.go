@@ -34,7 +34,7 @@ func within(op string, r Retain) operators.Retain {
 func FirstWithin[K comparable, V any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], retain Retain, why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, L, bounds.RetainedValue] {
-	n, op := engine.ReadReasoned(ks, "keyedstream.FirstWithin", why)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedstream.FirstWithin", why)
 	r := within(op.Name, retain)
 	if r.Open != 0 {
 		engine.Misuse(op.Name, "Open is %v, but nothing is open: a key is complete with its first value", r.Open)
@@ -60,7 +60,7 @@ func FirstWithin[K comparable, V any, L dataflow.Location, O dataflow.Ordered, R
 func FoldEarlyStopWithin[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], init func() A, step func(acc *A, v V) (done bool), retain Retain, why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, A, L, bounds.RetainedValue] {
-	n, op := engine.ReadReasoned(ks, "keyedstream.FoldEarlyStopWithin", why, init, step)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedstream.FoldEarlyStopWithin", why, init, step)
 	folded := operators.FoldEarlyStopWithin(n, op, init, step, within(op.Name, retain))
 	return newKeyedSingleton[K, A, L, bounds.RetainedValue](folded)
 }

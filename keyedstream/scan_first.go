@@ -19,7 +19,7 @@ import (
 func ScanFirst[K comparable, V, S, U, A any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() S, step func(state *S, v V, emit func(U)) (decision A, decided bool),
 ) (emitted dataflow.KeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce], decisions dataflow.KeyedSingleton[K, A, L, Out]) {
-	n, op := engine.Read(ks, "keyedstream.ScanFirst", init, step)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.ScanFirst", init, step)
 	us, as := operators.ScanFirst(n, op, init, step)
 	return newKeyedStream[K, U, L, B, dataflow.TotalOrder, dataflow.ExactlyOnce](us), newKeyedSingleton[K, A, L, Out](as)
 }

@@ -15,7 +15,7 @@ import (
 func Keys[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.Stream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce] {
-	n, op := engine.Read(ks, "keyedstream.Keys")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Keys")
 	return newStream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce](port.Loose(operators.Keys(operators.First(n, op), op), op.Name, true))
 }
 
@@ -29,7 +29,7 @@ func Keys[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.
 func Unique[K, V comparable, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, O, dataflow.ExactlyOnce] {
-	n, op := engine.Read(ks, "keyedstream.Unique")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Unique")
 	return newKeyedStream[K, V, L, B, O, dataflow.ExactlyOnce](operators.KUnique(n, op))
 }
 
@@ -41,7 +41,7 @@ func Unique[K, V comparable, L dataflow.Location, B bounds.Stream, O dataflow.Or
 func Limit[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], n int,
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
-	in, op := engine.Read(ks, "keyedstream.Limit")
+	in, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Limit")
 	if n < 0 {
 		engine.Misuse(op.Name, "n is %d", n)
 	}
@@ -62,7 +62,7 @@ func Limit[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow
 func Enumerate[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[int, V], L, B, O, R] {
-	n, op := engine.Read(ks, "keyedstream.Enumerate")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Enumerate")
 	numbered := operators.KStep(n, op, func(had *int, v V) (dataflow.Pair[int, V], bool) {
 		*had++
 		return pair(*had-1, v), true
@@ -75,7 +75,7 @@ func Enumerate[K comparable, V any, L dataflow.Location, B bounds.Stream, O data
 func Partition[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], pred func(V) bool,
 ) (yes, no dataflow.KeyedStream[K, V, L, B, O, R]) {
-	n, op := engine.Read(ks, "keyedstream.Partition", pred)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Partition", pred)
 	y, x := operators.KFork(n, op, func(v V) (V, V, bool) { return v, v, pred(v) })
 	return newKeyedStream[K, V, L, B, O, R](y), newKeyedStream[K, V, L, B, O, R](x)
 }

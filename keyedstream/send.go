@@ -18,7 +18,7 @@ func Send[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dataf
 	ks dataflow.KeyedStream[K, V, L, B, O, R], to To,
 ) dataflow.KeyedStream[K, V, To, bounds.Unbounded, O, R] {
 	const op = "keyedstream.Send"
-	n, site := engine.NodeOf(ks, op), placeOf(to, op).Destination(op)
+	n, site := engine.Made(engine.KeyedNodeOf(ks), op), placeOf(to, op).Destination(op)
 	move := engine.NewOp(site, op, "")
 	move.Shuffled = unordered[O]()
 	return newKeyedStream[K, V, To, bounds.Unbounded, O, R](port.KeyedExchange(n, move))
@@ -36,7 +36,7 @@ func Send[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dataf
 func Divide[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], members []To,
 ) []dataflow.KeyedStream[K, V, To, bounds.Unbounded, O, R] {
-	n, op := engine.Read(ks, "keyedstream.Divide")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Divide")
 	op.Shuffled = unordered[O]()
 	if len(members) == 0 {
 		engine.Misuse(op.Name, "there are no members: nobody would get anything")

@@ -13,7 +13,7 @@ import (
 func TryMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V) (U, error),
 ) (values dataflow.KeyedStream[K, U, L, B, O, R], failures dataflow.KeyedStream[K, dataflow.Failure[V], L, B, O, R]) {
-	n, op := engine.Read(ks, "keyedstream.TryMap", f)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.TryMap", f)
 	us, fs := operators.KFork(n, op, func(v V) (U, dataflow.Failure[V], bool) {
 		u, err := f(v)
 		return u, dataflow.Failure[V]{Value: v, Err: err}, err == nil

@@ -12,7 +12,7 @@ import (
 func IntoSingleton[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B],
 ) dataflow.Singleton[dataflow.Maybe[T], L, Out] {
-	c, op := engine.Read(o, "optional.IntoSingleton")
+	c, op := engine.Read(engine.ValueNodeOf(o), "optional.IntoSingleton")
 	maybe := func(v T, ok bool) dataflow.Maybe[T] { return dataflow.Maybe[T]{Value: v, OK: ok} }
 	return newSingleton[dataflow.Maybe[T], L, Out](operators.ValueTotal(c, op, maybe))
 }
@@ -22,7 +22,7 @@ func IntoSingleton[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds
 func IsSome[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B],
 ) dataflow.Singleton[bool, L, Out] {
-	c, op := engine.Read(o, "optional.IsSome")
+	c, op := engine.Read(engine.ValueNodeOf(o), "optional.IsSome")
 	return newSingleton[bool, L, Out](operators.ValueIs(c, op, true))
 }
 
@@ -30,7 +30,7 @@ func IsSome[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 func IsNone[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B],
 ) dataflow.Singleton[bool, L, Out] {
-	c, op := engine.Read(o, "optional.IsNone")
+	c, op := engine.Read(engine.ValueNodeOf(o), "optional.IsNone")
 	return newSingleton[bool, L, Out](operators.ValueIs(c, op, false))
 }
 
@@ -39,7 +39,7 @@ func IsNone[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 func IntoStream[T any, L dataflow.Location, B bounds.Complete](
 	o dataflow.Optional[T, L, B],
 ) dataflow.Stream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	c, op := engine.Read(o, "optional.IntoStream")
+	c, op := engine.Read(engine.ValueNodeOf(o), "optional.IntoStream")
 	return newStream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce](operators.ValueStream(c, op))
 }
 
@@ -49,6 +49,6 @@ func IntoStream[T any, L dataflow.Location, B bounds.Complete](
 func Output[T any, L dataflow.Location, B bounds.Singleton](
 	o dataflow.Optional[T, L, B], name string,
 ) *dataflow.OptionalOutputPort[T] {
-	c, op := engine.Read(o, "optional.Output "+name)
+	c, op := engine.Read(engine.ValueNodeOf(o), "optional.Output "+name)
 	return newOptionalOutputPort(port.NewValueOutput(c, op))
 }

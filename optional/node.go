@@ -10,19 +10,19 @@ import (
 // What is here declares the promises that a collection's type makes, so it is all in one
 // file; see package seal.
 
-func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), *engine.Node[T]] {
-	return seal.Make[func(T, L, B, O, R)](n)
+func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), engine.HeldNode[T]] {
+	return seal.Make[func(T, L, B, O, R), engine.HeldNode[T]](n)
 }
 
-func newSingleton[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(T, L, B), *engine.ValueNode[T]] {
-	return seal.Make[func(T, L, B)](c)
+func newSingleton[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(T, L, B), engine.HeldValueNode[T]] {
+	return seal.Make[func(T, L, B), engine.HeldValueNode[T]](c)
 }
 
-func newOptional[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.ValueNode[T]] {
-	return seal.Make[func(dataflow.Maybe[T], L, B)](c)
+func newOptional[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(dataflow.Maybe[T], L, B), engine.HeldValueNode[T]] {
+	return seal.Make[func(dataflow.Maybe[T], L, B), engine.HeldValueNode[T]](c)
 }
 
 func newOptionalOutputPort[T any](out *port.ValueOutput[T]) *dataflow.OptionalOutputPort[T] {
-	var p dataflow.OptionalOutputPort[T] = seal.Make[func() dataflow.Maybe[T]](out)
+	var p dataflow.OptionalOutputPort[T] = seal.Make[func() dataflow.Maybe[T], port.ValueReceiver[T]](out)
 	return &p
 }

@@ -23,7 +23,7 @@ import (
 func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B], f func(T) U,
 ) dataflow.Optional[U, L, Out] {
-	c, op := engine.Read(o, "optional.Map", f)
+	c, op := engine.Read(engine.ValueNodeOf(o), "optional.Map", f)
 	return newOptional[U, L, Out](operators.ValueFilterMap(c, op, func(v T) (U, bool) { return f(v), true }))
 }
 
@@ -31,7 +31,7 @@ func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B], keep func(T) bool,
 ) dataflow.Optional[T, L, Out] {
-	c, op := engine.Read(o, "optional.Filter", keep)
+	c, op := engine.Read(engine.ValueNodeOf(o), "optional.Filter", keep)
 	return newOptional[T, L, Out](operators.ValueFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
 }
 
@@ -40,7 +40,7 @@ func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 func FilterMap[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B], f func(T) (U, bool),
 ) dataflow.Optional[U, L, Out] {
-	c, op := engine.Read(o, "optional.FilterMap", f)
+	c, op := engine.Read(engine.ValueNodeOf(o), "optional.FilterMap", f)
 	return newOptional[U, L, Out](operators.ValueFilterMap(c, op, f))
 }
 
@@ -48,8 +48,8 @@ func FilterMap[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.
 func Or[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	a, b dataflow.Optional[T, L, B],
 ) dataflow.Optional[T, L, Out] {
-	c, op := engine.Read(a, "optional.Or")
-	return newOptional[T, L, Out](operators.ValueOr(c, engine.NodeOf(b, op.Name), op))
+	c, op := engine.Read(engine.ValueNodeOf(a), "optional.Or")
+	return newOptional[T, L, Out](operators.ValueOr(c, engine.Made(engine.ValueNodeOf(b), op.Name), op))
 }
 
 // UnwrapOr returns the value of o while it has one, else that of fallback. Either both
@@ -57,8 +57,8 @@ func Or[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 func UnwrapOr[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B], fallback dataflow.Singleton[T, L, bounds.Bounded],
 ) dataflow.Singleton[T, L, Out] {
-	c, op := engine.Read(o, "optional.UnwrapOr")
-	return newSingleton[T, L, Out](operators.ValueUnwrapOr(c, engine.NodeOf(fallback, op.Name), op))
+	c, op := engine.Read(engine.ValueNodeOf(o), "optional.UnwrapOr")
+	return newSingleton[T, L, Out](operators.ValueUnwrapOr(c, engine.Made(engine.ValueNodeOf(fallback), op.Name), op))
 }
 
 // Zip returns the values of a and b together, if both have one. Both must be complete,
@@ -67,7 +67,7 @@ func UnwrapOr[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stre
 func Zip[A, B any, L dataflow.Location, Bound bounds.Complete](
 	a dataflow.Optional[A, L, Bound], b dataflow.Optional[B, L, Bound],
 ) dataflow.Optional[dataflow.Pair[A, B], L, Bound] {
-	c, op := engine.Read(a, "optional.Zip")
+	c, op := engine.Read(engine.ValueNodeOf(a), "optional.Zip")
 	pair := func(x A, y B) dataflow.Pair[A, B] { return dataflow.Pair[A, B]{First: x, Second: y} }
-	return newOptional[dataflow.Pair[A, B], L, Bound](operators.ValueZip(c, engine.NodeOf(b, op.Name), op, pair))
+	return newOptional[dataflow.Pair[A, B], L, Bound](operators.ValueZip(c, engine.Made(engine.ValueNodeOf(b), op.Name), op, pair))
 }

@@ -15,7 +15,7 @@ import (
 func MapGrowing[T, U any, L dataflow.Location, B bounds.Growing[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], f func(T) U, why dataflow.Proof,
 ) dataflow.Singleton[U, L, B] {
-	c, op := engine.ReadProved(s, "singleton.MapGrowing", why, f)
+	c, op := engine.ReadProved(engine.ValueNodeOf(s), "singleton.MapGrowing", why, f)
 	return newSingleton[U, L, B](operators.ValueMap(c, op, claims.Monotone(op, f, c.Region == nil)))
 }
 
@@ -27,7 +27,7 @@ func MapGrowing[T, U any, L dataflow.Location, B bounds.Growing[Out], Out bounds
 func Threshold[T cmp.Ordered, L dataflow.Location, B bounds.Growing[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], limit T,
 ) dataflow.Stream[T, L, Out, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	c, op := engine.Read(s, "singleton.Threshold")
+	c, op := engine.Read(engine.ValueNodeOf(s), "singleton.Threshold")
 	reached := func(v T) bool { return v >= limit }
 	return newStream[T, L, Out, dataflow.TotalOrder, dataflow.ExactlyOnce](operators.ValueThreshold(c, op, limit, reached))
 }

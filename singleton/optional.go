@@ -12,7 +12,7 @@ import (
 func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], keep func(T) bool,
 ) dataflow.Optional[T, L, Out] {
-	c, op := engine.Read(s, "singleton.Filter", keep)
+	c, op := engine.Read(engine.ValueNodeOf(s), "singleton.Filter", keep)
 	return newOptional[T, L, Out](operators.ValueFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
 }
 
@@ -21,6 +21,6 @@ func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 func FilterMap[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], f func(T) (U, bool),
 ) dataflow.Optional[U, L, Out] {
-	c, op := engine.Read(s, "singleton.FilterMap", f)
+	c, op := engine.Read(engine.ValueNodeOf(s), "singleton.FilterMap", f)
 	return newOptional[U, L, Out](operators.ValueFilterMap(c, op, f))
 }

@@ -13,6 +13,6 @@ import (
 func Output[T any, L dataflow.Location, B bounds.Singleton](
 	s dataflow.Singleton[T, L, B], name string,
 ) *dataflow.SingletonOutputPort[T] {
-	c, op := engine.Read(s, "singleton.Output "+name)
+	c, op := engine.Read(engine.ValueNodeOf(s), "singleton.Output "+name)
 	return newSingletonOutputPort(port.NewValueOutput(c, op))
 }

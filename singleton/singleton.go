@@ -14,7 +14,7 @@ import (
 func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], f func(T) U,
 ) dataflow.Singleton[U, L, Out] {
-	c, op := engine.Read(s, "singleton.Map", f)
+	c, op := engine.Read(engine.ValueNodeOf(s), "singleton.Map", f)
 	return newSingleton[U, L, Out](operators.ValueMap(c, op, f))
 }
 
@@ -23,9 +23,9 @@ func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 func Zip[A, B any, L dataflow.Location, Bound bounds.Complete](
 	a dataflow.Singleton[A, L, Bound], b dataflow.Singleton[B, L, Bound],
 ) dataflow.Singleton[dataflow.Pair[A, B], L, Bound] {
-	c, op := engine.Read(a, "singleton.Zip")
+	c, op := engine.Read(engine.ValueNodeOf(a), "singleton.Zip")
 	pair := func(x A, y B) dataflow.Pair[A, B] { return dataflow.Pair[A, B]{First: x, Second: y} }
-	return newSingleton[dataflow.Pair[A, B], L, Bound](operators.ValueZip(c, engine.NodeOf(b, op.Name), op, pair))
+	return newSingleton[dataflow.Pair[A, B], L, Bound](operators.ValueZip(c, engine.Made(engine.ValueNodeOf(b), op.Name), op, pair))
 }
 
 // IntoStream returns the value as a stream of one element. It must be complete, that
@@ -33,6 +33,6 @@ func Zip[A, B any, L dataflow.Location, Bound bounds.Complete](
 func IntoStream[T any, L dataflow.Location, B bounds.Complete](
 	s dataflow.Singleton[T, L, B],
 ) dataflow.Stream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	c, op := engine.Read(s, "singleton.IntoStream")
+	c, op := engine.Read(engine.ValueNodeOf(s), "singleton.IntoStream")
 	return newStream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce](operators.ValueStream(c, op))
 }

@@ -34,6 +34,6 @@ func StateEntries[K comparable, V any, L dataflow.Location](
 	n, set := operators.StateEntries(region, op, pairs)
 	return newKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](n),
 		func(next dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded]) {
-			set(engine.NodeOf(next, op.Name))
+			set(engine.Made(engine.KeyedNodeOf(next), op.Name))
 		}
 }

@@ -18,7 +18,7 @@ import (
 func SnapshotOptional[T any, L dataflow.Location, B bounds.Singleton](
 	tick dataflow.Tick[L], x dataflow.Optional[T, L, B], why dataflow.NonDet,
 ) dataflow.Optional[T, dataflow.Tick[L], bounds.Bounded] {
-	c, op := engine.ReadReasoned(x, "slice.SnapshotOptional", why)
+	c, op := engine.ReadReasoned(engine.ValueNodeOf(x), "slice.SnapshotOptional", why)
 	in := operators.Snapshot(regionOf(tick, op.Name), c, op)
 	return newOptional[T, dataflow.Tick[L], bounds.Bounded](in)
 }
@@ -30,7 +30,7 @@ func SnapshotOptional[T any, L dataflow.Location, B bounds.Singleton](
 func Latest[T any, L dataflow.Location](
 	x dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded], init T,
 ) dataflow.Singleton[T, L, bounds.Unbounded] {
-	c, op := engine.Read(x, "slice.Latest")
+	c, op := engine.Read(engine.ValueNodeOf(x), "slice.Latest")
 	return newSingleton[T, L, bounds.Unbounded](operators.EmitValue(c, op, &init))
 }
 
@@ -39,6 +39,6 @@ func Latest[T any, L dataflow.Location](
 func LatestOptional[T any, L dataflow.Location](
 	x dataflow.Optional[T, dataflow.Tick[L], bounds.Bounded],
 ) dataflow.Optional[T, L, bounds.Unbounded] {
-	c, op := engine.Read(x, "slice.LatestOptional")
+	c, op := engine.Read(engine.ValueNodeOf(x), "slice.LatestOptional")
 	return newOptional[T, L, bounds.Unbounded](operators.EmitValue(c, op, nil))
 }

@@ -11,31 +11,31 @@ import (
 // What is here declares the promises that a collection's type makes, so it is all in one
 // file; see package seal.
 
-func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), *engine.Node[T]] {
-	return seal.Make[func(T, L, B, O, R)](n)
+func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), engine.HeldNode[T]] {
+	return seal.Make[func(T, L, B, O, R), engine.HeldNode[T]](n)
 }
 
-func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B, O, R), *engine.KeyedNode[K, V]] {
-	return seal.Make[func(K, V, L, B, O, R)](n)
+func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B, O, R), engine.HeldKeyedNode[K, V]] {
+	return seal.Make[func(K, V, L, B, O, R), engine.HeldKeyedNode[K, V]](n)
 }
 
-func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), *engine.KeyedNode[K, V]] {
-	return seal.Make[func(K, V, L, B)](n)
+func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), engine.HeldKeyedNode[K, V]] {
+	return seal.Make[func(K, V, L, B), engine.HeldKeyedNode[K, V]](n)
 }
 
-func newSingleton[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(T, L, B), *engine.ValueNode[T]] {
-	return seal.Make[func(T, L, B)](c)
+func newSingleton[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(T, L, B), engine.HeldValueNode[T]] {
+	return seal.Make[func(T, L, B), engine.HeldValueNode[T]](c)
 }
 
-func newOptional[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(dataflow.Maybe[T], L, B), *engine.ValueNode[T]] {
-	return seal.Make[func(dataflow.Maybe[T], L, B)](c)
+func newOptional[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(dataflow.Maybe[T], L, B), engine.HeldValueNode[T]] {
+	return seal.Make[func(dataflow.Maybe[T], L, B), engine.HeldValueNode[T]](c)
 }
 
 // newTick opens a slice at a location.
 func newTick[L dataflow.Location](at L) dataflow.Tick[L] {
 	p := engine.PlaceOf(seal.Untyped(&at), reflect.TypeFor[L](), "slice.At")
 	site := p.Outside("slice.At", "%s is a slice already, and slices do not nest")
-	return seal.Make[*L](engine.Place{Type: reflect.TypeFor[dataflow.Tick[L]](), Location: site, Region: engine.NewSlice(site)})
+	return seal.MakeOpen[*L](engine.Place{Type: reflect.TypeFor[dataflow.Tick[L]](), Location: site, Region: engine.NewSlice(site)})
 }
 
 // regionOf returns the region of a slice.
@@ -51,7 +51,7 @@ type passive interface {
 
 // passiveOf returns the node of the collection that x points to.
 func passiveOf(x any, op string) passive {
-	node := reflect.ValueOf(seal.Untyped(x)).Elem()
+	node := reflect.ValueOf(seal.Within(x)).Elem()
 	if node.IsNil() {
 		engine.ZeroCollection(op)
 	}

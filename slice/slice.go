@@ -44,7 +44,7 @@ func At[L dataflow.Location](at L) dataflow.Tick[L] { return newTick(at) }
 func Batch[T any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	tick dataflow.Tick[L], s dataflow.Stream[T, L, B, O, R], why dataflow.NonDet,
 ) dataflow.Stream[T, dataflow.Tick[L], bounds.Bounded, O, R] {
-	n, op := engine.ReadReasoned(s, "slice.Batch", why)
+	n, op := engine.ReadReasoned(engine.NodeOf(s), "slice.Batch", why)
 	return newStream[T, dataflow.Tick[L], bounds.Bounded, O, R](operators.BatchStream(regionOf(tick, op.Name), n, op))
 }
 
@@ -56,7 +56,7 @@ func Batch[T any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R data
 func BatchKeyed[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	tick dataflow.Tick[L], ks dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R] {
-	n, op := engine.ReadReasoned(ks, "slice.BatchKeyed", why)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "slice.BatchKeyed", why)
 	in := operators.BatchKeyed(regionOf(tick, op.Name), n, op, false)
 	return newKeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R](in)
 }
@@ -72,7 +72,7 @@ func BatchKeyed[K comparable, V any, L dataflow.Location, B bounds.Stream, O dat
 func BatchEntries[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	tick dataflow.Tick[L], ks dataflow.KeyedSingleton[K, V, L, B], why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded] {
-	n, op := engine.ReadReasoned(ks, "slice.BatchEntries", why)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "slice.BatchEntries", why)
 	in := operators.BatchKeyed(regionOf(tick, op.Name), n, op, true)
 	return newKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](in)
 }
@@ -86,7 +86,7 @@ func BatchEntries[K comparable, V any, L dataflow.Location, B bounds.FixedValues
 func Snapshot[T any, L dataflow.Location, B bounds.Singleton](
 	tick dataflow.Tick[L], s dataflow.Singleton[T, L, B], why dataflow.NonDet,
 ) dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded] {
-	c, op := engine.ReadReasoned(s, "slice.Snapshot", why)
+	c, op := engine.ReadReasoned(engine.ValueNodeOf(s), "slice.Snapshot", why)
 	return newSingleton[T, dataflow.Tick[L], bounds.Bounded](operators.Snapshot(regionOf(tick, op.Name), c, op))
 }
 
@@ -101,7 +101,7 @@ func Snapshot[T any, L dataflow.Location, B bounds.Singleton](
 func SnapshotEntries[K comparable, V any, L dataflow.Location, B bounds.Changing](
 	tick dataflow.Tick[L], ks dataflow.KeyedSingleton[K, V, L, B], why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded] {
-	n, op := engine.ReadReasoned(ks, "slice.SnapshotEntries", why)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "slice.SnapshotEntries", why)
 	in := operators.SnapshotEntries(regionOf(tick, op.Name), n, op)
 	return newKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](in)
 }
@@ -117,7 +117,9 @@ func State[T any, L dataflow.Location](
 	op := engine.NewOp(region.Location(), "slice.State", "")
 	c, set := operators.State(region, op, init)
 	return newSingleton[T, dataflow.Tick[L], bounds.Bounded](c),
-		func(next dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded]) { set(engine.NodeOf(next, op.Name)) }
+		func(next dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded]) {
+			set(engine.Made(engine.ValueNodeOf(next), op.Name))
+		}
 }
 
 // Emit lets the elements of s out of the slice. Outside, the runs of the slice follow
@@ -125,7 +127,7 @@ func State[T any, L dataflow.Location](
 func Emit[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	s dataflow.Stream[T, dataflow.Tick[L], bounds.Bounded, O, R],
 ) dataflow.Stream[T, L, bounds.Unbounded, O, R] {
-	n, op := engine.Read(s, "slice.Emit")
+	n, op := engine.Read(engine.NodeOf(s), "slice.Emit")
 	op.Shuffled = unordered[O]()
 	return newStream[T, L, bounds.Unbounded, O, R](operators.EmitStream(n, op))
 }
@@ -134,7 +136,7 @@ func Emit[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 func EmitKeyed[K comparable, V any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R],
 ) dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R] {
-	n, op := engine.Read(ks, "slice.EmitKeyed")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "slice.EmitKeyed")
 	op.Shuffled = unordered[O]()
 	return newKeyedStream[K, V, L, bounds.Unbounded, O, R](operators.EmitKeyed(n, op))
 }
@@ -145,7 +147,7 @@ func EmitKeyed[K comparable, V any, L dataflow.Location, O dataflow.Order, R dat
 func EmitEntries[K comparable, V any, L dataflow.Location](
 	ks dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded],
 ) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
-	n, op := engine.Read(ks, "slice.EmitEntries")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "slice.EmitEntries")
 	if n.Lives != nil {
 		engine.Misuse(op.Name, "the keys come from a collection that forgets them: emit them with slice.EmitRetained")
 	}
@@ -163,7 +165,7 @@ func EmitEntries[K comparable, V any, L dataflow.Location](
 func EmitRetained[K comparable, V any, L dataflow.Location](
 	ks dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded],
 ) dataflow.KeyedSingleton[K, V, L, bounds.RetainedValue] {
-	n, op := engine.Read(ks, "slice.EmitRetained")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "slice.EmitRetained")
 	if !n.Fresh || n.Lives == nil {
 		engine.Misuse(op.Name, "the keys do not come from a BatchEntries of this slice of a collection that forgets keys: emit keyedsingleton.IntoKeyedStream of it, or use slice.EmitEntries where keys are never forgotten")
 	}

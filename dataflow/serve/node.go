@@ -12,12 +12,12 @@ import (
 // What is here declares the promises that a collection's type makes, so it is all in one
 // file; see package seal.
 
-func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), *engine.KeyedNode[K, V]] {
-	return seal.Make[func(K, V, L, B)](n)
+func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), engine.HeldKeyedNode[K, V]] {
+	return seal.Make[func(K, V, L, B), engine.HeldKeyedNode[K, V]](n)
 }
 
 func newEntryOutputPort[K comparable, V any](out *port.EntryOutput[K, V]) *dataflow.EntryOutputPort[K, V] {
-	var p dataflow.EntryOutputPort[K, V] = seal.Make[func(K) V](out)
+	var p dataflow.EntryOutputPort[K, V] = seal.Make[func(K) V, port.EntryReceiver[K, V]](out)
 	return &p
 }
 

@@ -88,7 +88,7 @@ func (t *Route[L]) Respond(responses dataflow.KeyedSingleton[RequestID, Response
 		engine.Unmade("serve.Route", "routes come from Handle of a router, and serve.JSON")
 	}
 	name := "serve.Respond " + t.name
-	n := engine.NodeOf(responses, name)
+	n := engine.Made(engine.KeyedNodeOf(responses), name)
 	switch {
 	case t.out != nil:
 		engine.Misuse(name, "the requests have responses already")

@@ -29,10 +29,10 @@ func TestDropped(t *testing.T) {
 			here := dataflow.At[Server](flow)
 			in, entries := keyedsingleton.Input[int, string](here, "in")
 			old, keys := keyedstream.Input[int, bool](here, "old")
-			n, op := engine.Read(entries, "out")
+			n, op := engine.Read(engine.KeyedNodeOf(entries), "out")
 			n.Forgets = forgets
 			p.in, p.old, p.out = in, old, port.NewEntryOutput(n, op)
-			dropped, _ := engine.Read(keys, "drop")
+			dropped, _ := engine.Read(engine.KeyedNodeOf(keys), "drop")
 			port.DropOn(p.out, dropped)
 			return p
 		},
@@ -86,10 +86,10 @@ func TestForgottenKey(t *testing.T) {
 		Build: func(flow *dataflow.Flow) (p ports) {
 			here := dataflow.At[Server](flow)
 			old, keys := keyedstream.Input[int, bool](here, "old")
-			_, op := engine.Read(keys, "in")
+			_, op := engine.Read(engine.KeyedNodeOf(keys), "in")
 			p.in, _ = port.NewEntryInput[int, string](op.Loc, op, nil)
 			p.old = old
-			forgets, _ := engine.Read(keys, "forget")
+			forgets, _ := engine.Read(engine.KeyedNodeOf(keys), "forget")
 			port.ForgetOn(p.in, forgets, func(int) bool { return true })
 			return p
 		},

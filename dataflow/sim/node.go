@@ -11,7 +11,9 @@ import (
 func graphOf(f *dataflow.Flow) *engine.Graph { return *seal.Pointer(f) }
 
 // outputOf returns what an output is to the engine.
-func outputOf[T any](out *dataflow.OutputPort[T]) *port.Output[T] { return *seal.Pointer(out) }
+func outputOf[T any](out *dataflow.OutputPort[T]) *port.Output[T] {
+	return seal.Value(*out).(*port.Output[T])
+}
 
 // historyOf returns what a recording is to the engine, or nil if there is none.
 func historyOf(r *dataflow.Recording) *engine.Recording {

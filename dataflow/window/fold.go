@@ -23,7 +23,7 @@ import (
 func Fold[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], shape Shape, init func() A, step func(*A, V),
 ) (closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], open dataflow.KeyedSingleton[Key[K], A, L, bounds.Unbounded]) {
-	n, op := engine.Read(ks, "window.Fold", init, step)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "window.Fold", init, step)
 	c, o := fold(n, op, shape, init, func(acc *A, e *Event[V]) { step(acc, e.Value) })
 	return newKeyedSingleton[Key[K], A, L, bounds.BoundedValue](c), newKeyedSingleton[Key[K], A, L, bounds.Unbounded](o)
 }
@@ -33,7 +33,7 @@ func Fold[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R dat
 func FoldCommutative[K comparable, V, A any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], shape Shape, init func() A, step func(*A, V), why dataflow.Proof,
 ) (closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], open dataflow.KeyedSingleton[Key[K], A, L, bounds.Unbounded]) {
-	n, op := engine.ReadProved(ks, "window.FoldCommutative", why, init, step)
+	n, op := engine.ReadProved(engine.KeyedNodeOf(ks), "window.FoldCommutative", why, init, step)
 	n.Permuted()
 	checked := claims.Commutative(op, step)
 	c, o := fold(n, op, shape, init, func(acc *A, e *Event[V]) { checked(acc, e.Value) })
@@ -44,7 +44,7 @@ func FoldCommutative[K comparable, V, A any, L dataflow.Location, O dataflow.Ord
 func Count[K comparable, V any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], shape Shape,
 ) (closed dataflow.KeyedSingleton[Key[K], int, L, bounds.BoundedValue], open dataflow.KeyedSingleton[Key[K], int, L, bounds.Unbounded]) {
-	n, op := engine.Read(ks, "window.Count")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "window.Count")
 	c, o := fold(n, op, shape, func() int { return 0 }, func(n *int, _ *Event[V]) { *n++ })
 	return newKeyedSingleton[Key[K], int, L, bounds.BoundedValue](c), newKeyedSingleton[Key[K], int, L, bounds.Unbounded](o)
 }
@@ -61,7 +61,7 @@ func keyOf[K comparable](k K, from, to int64) Key[K] { return Key[K]{k, Span{Tim
 func Closed[K comparable, A any, L dataflow.Location](
 	closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue],
 ) dataflow.KeyedStream[K, Event[A], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	n, op := engine.Read(closed, "window.Closed")
+	n, op := engine.Read(engine.KeyedNodeOf(closed), "window.Closed")
 	return newKeyedStream[K, Event[A], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](
 		windows.Entries(n, op, func(w Key[K], a A) (K, Event[A]) { return w.Key, Event[A]{w.Span.To - 1, a} }))
 }
@@ -79,7 +79,7 @@ func Closed[K comparable, A any, L dataflow.Location](
 func Retain[K comparable, A any, L dataflow.Location](
 	closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], after time.Duration,
 ) dataflow.KeyedSingleton[Key[K], A, L, bounds.RetainedValue] {
-	n, op := engine.Read(closed, "window.Retain")
+	n, op := engine.Read(engine.KeyedNodeOf(closed), "window.Retain")
 	if after < 0 {
 		engine.Misuse(op.Name, "after is %v", after)
 	}

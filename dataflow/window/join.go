@@ -21,8 +21,8 @@ type Within struct{ Before, After time.Duration }
 func Join[K comparable, V, W any, L dataflow.Location, O1, O2 dataflow.Order, R dataflow.NoRetries](
 	a dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O1, R], b dataflow.KeyedStream[K, Event[W], L, bounds.Unbounded, O2, R], near Within,
 ) dataflow.KeyedStream[K, Event[dataflow.Pair[V, W]], L, bounds.Unbounded, dataflow.NoOrder, R] {
-	n, op := engine.Read(a, "window.Join")
-	m := engine.NodeOf(b, op.Name)
+	n, op := engine.Read(engine.KeyedNodeOf(a), "window.Join")
+	m := engine.Made(engine.KeyedNodeOf(b), op.Name)
 	p := pairing[Event[V], Event[W], Event[dataflow.Pair[V, W]]](op.Name, near)
 	p.Both = func(x *Event[V], y *Event[W], t int64) Event[dataflow.Pair[V, W]] {
 		return Event[dataflow.Pair[V, W]]{Time(t), dataflow.Pair[V, W]{First: x.Value, Second: y.Value}}
@@ -36,8 +36,8 @@ func Join[K comparable, V, W any, L dataflow.Location, O1, O2 dataflow.Order, R 
 func LeftJoin[K comparable, V, W any, L dataflow.Location, O1, O2 dataflow.Order, R dataflow.NoRetries](
 	a dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O1, R], b dataflow.KeyedStream[K, Event[W], L, bounds.Unbounded, O2, R], near Within,
 ) dataflow.KeyedStream[K, Event[dataflow.Pair[V, dataflow.Maybe[W]]], L, bounds.Unbounded, dataflow.NoOrder, R] {
-	n, op := engine.Read(a, "window.LeftJoin")
-	m := engine.NodeOf(b, op.Name)
+	n, op := engine.Read(engine.KeyedNodeOf(a), "window.LeftJoin")
+	m := engine.Made(engine.KeyedNodeOf(b), op.Name)
 	type result = Event[dataflow.Pair[V, dataflow.Maybe[W]]]
 	p := pairing[Event[V], Event[W], result](op.Name, near)
 	p.Both = func(x *Event[V], y *Event[W], t int64) result { return maybePair(Time(t), x, y) }
@@ -54,8 +54,8 @@ func LeftJoin[K comparable, V, W any, L dataflow.Location, O1, O2 dataflow.Order
 func AsOf[K comparable, V, W any, L dataflow.Location, O1, O2 dataflow.Ordered, R dataflow.NoRetries](
 	a dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O1, R], b dataflow.KeyedStream[K, Event[W], L, bounds.Unbounded, O2, R],
 ) dataflow.KeyedStream[K, Event[dataflow.Pair[V, dataflow.Maybe[W]]], L, bounds.Unbounded, dataflow.TotalOrder, R] {
-	n, op := engine.Read(a, "window.AsOf")
-	m := engine.NodeOf(b, op.Name)
+	n, op := engine.Read(engine.KeyedNodeOf(a), "window.AsOf")
+	m := engine.Made(engine.KeyedNodeOf(b), op.Name)
 	return newKeyedStream[K, Event[dataflow.Pair[V, dataflow.Maybe[W]]], L, bounds.Unbounded, dataflow.TotalOrder, R](
 		windows.AsOf(n, m, op, timeOf[V], timeOf[W], func(x *Event[V], y *Event[W]) Event[dataflow.Pair[V, dataflow.Maybe[W]]] {
 			return maybePair(x.At, x, y)

@@ -62,7 +62,7 @@ func Machine[K comparable, V, S, U, A any, L dataflow.Location, O dataflow.Order
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], init func() S,
 	step func(state *S, v V, do *Turn[K, U, A]), ring func(state *S, a Alarm, do *Turn[K, U, A]),
 ) (emitted dataflow.KeyedStream[K, Event[U], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce], decided dataflow.KeyedSingleton[K, A, L, bounds.RetainedValue]) {
-	n, op := engine.Read(ks, "window.Machine", init, step, ring)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "window.Machine", init, step, ring)
 	turn := new(Turn[K, U, A])
 	e, d := windows.Machine(n, op, timeOf[V], init,
 		func(s *S, e *Event[V]) { step(s, e.Value, turn) },

@@ -8,18 +8,18 @@ import (
 // What is here declares the promises that a collection's type makes, so it is all in one
 // file; see package seal.
 
-func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), *engine.Node[T]] {
-	return seal.Make[func(T, L, B, O, R)](n)
+func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), engine.HeldNode[T]] {
+	return seal.Make[func(T, L, B, O, R), engine.HeldNode[T]](n)
 }
 
-func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B, O, R), *engine.KeyedNode[K, V]] {
-	return seal.Make[func(K, V, L, B, O, R)](n)
+func newKeyedStream[K comparable, V, L, B, O, R any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B, O, R), engine.HeldKeyedNode[K, V]] {
+	return seal.Make[func(K, V, L, B, O, R), engine.HeldKeyedNode[K, V]](n)
 }
 
-func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), *engine.KeyedNode[K, V]] {
-	return seal.Make[func(K, V, L, B)](n)
+func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), engine.HeldKeyedNode[K, V]] {
+	return seal.Make[func(K, V, L, B), engine.HeldKeyedNode[K, V]](n)
 }
 
-func newSingleton[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(T, L, B), *engine.ValueNode[T]] {
-	return seal.Make[func(T, L, B)](c)
+func newSingleton[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(T, L, B), engine.HeldValueNode[T]] {
+	return seal.Make[func(T, L, B), engine.HeldValueNode[T]](c)
 }

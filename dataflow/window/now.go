@@ -42,7 +42,7 @@ import (
 func StampNow[T any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
 	s dataflow.Stream[T, L, bounds.Unbounded, O, R], every time.Duration, why dataflow.NonDet,
 ) dataflow.Stream[Event[T], L, bounds.Unbounded, O, R] {
-	n, op := engine.ReadReasoned(s, "window.StampNow", why)
+	n, op := engine.ReadReasoned(engine.NodeOf(s), "window.StampNow", why)
 	positive(op.Name, "period", every)
 	return newStream[Event[T], L, bounds.Unbounded, O, R](windows.StampNow(n, op, eventOf[T], int64(every)))
 }
@@ -56,7 +56,7 @@ func StampNow[T any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries
 func StampNowKeyed[K comparable, V any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], every time.Duration, why dataflow.NonDet,
 ) dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R] {
-	n, op := engine.ReadReasoned(ks, "window.StampNowKeyed", why)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "window.StampNowKeyed", why)
 	positive(op.Name, "period", every)
 	return newKeyedStream[K, Event[V], L, bounds.Unbounded, O, R](windows.StampNowKeyed(n, op, eventOf[V], int64(every)))
 }

@@ -20,7 +20,7 @@ import (
 func Sessions[K comparable, V, A any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], gap time.Duration, init func() A, step func(*A, V), merge func(into *A, other A), why dataflow.Proof,
 ) (closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], open dataflow.KeyedSingleton[Key[K], A, L, bounds.Unbounded]) {
-	n, op := engine.ReadProved(ks, "window.Sessions", why, init, step, merge)
+	n, op := engine.ReadProved(engine.KeyedNodeOf(ks), "window.Sessions", why, init, step, merge)
 	positive(op.Name, "gap", gap)
 	n.Permuted()
 	checked, merged := claims.Sessions(op, init, step, merge)

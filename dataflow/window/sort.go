@@ -15,7 +15,7 @@ import (
 func Sort[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries](
 	events dataflow.Stream[Event[T], L, bounds.Unbounded, O, R],
 ) dataflow.Stream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R] {
-	n, op := engine.Read(events, "window.Sort")
+	n, op := engine.Read(engine.NodeOf(events), "window.Sort")
 	return newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](windows.Sort(n, op, timeOf[T], nil))
 }
 
@@ -25,7 +25,7 @@ func Sort[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries](
 func SortBy[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	events dataflow.Stream[Event[T], L, bounds.Unbounded, O, R], tie func(a, b T) int, why dataflow.Proof,
 ) dataflow.Stream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R] {
-	n, op := engine.ReadProved(events, "window.SortBy", why, tie)
+	n, op := engine.ReadProved(engine.NodeOf(events), "window.SortBy", why, tie)
 	n.Permuted()
 	checked := claims.Distinct(op, tie)
 	return newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](
@@ -42,7 +42,7 @@ func SortBy[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 func Trailing[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], size time.Duration, init func() A, add, drop func(*A, V),
 ) dataflow.KeyedStream[K, Event[dataflow.Pair[V, A]], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
-	n, op := engine.Read(ks, "window.Trailing", init, add, drop)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "window.Trailing", init, add, drop)
 	positive(op.Name, "size", size)
 	out := windows.Trailing(n, op, timeOf[V], int64(size), init,
 		func(acc *A, e *Event[V]) { add(acc, e.Value) },
@@ -58,6 +58,6 @@ func Trailing[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R
 func Unique[K, V comparable, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R],
 ) dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, dataflow.ExactlyOnce] {
-	n, op := engine.Read(ks, "window.Unique")
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "window.Unique")
 	return newKeyedStream[K, Event[V], L, bounds.Unbounded, O, dataflow.ExactlyOnce](windows.Unique(n, op, timeOf[V]))
 }

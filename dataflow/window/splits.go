@@ -65,8 +65,8 @@ func StampSplits[K comparable, V any, L dataflow.Location, O dataflow.Ordered, R
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], notices dataflow.KeyedStream[K, SplitNotice, L, bounds.Unbounded, NoticeOrder, NoticeRetries],
 	at func(V) Time, disorder Disorder, why dataflow.NonDet,
 ) (events, late dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R]) {
-	n, op := engine.ReadReasoned(ks, "window.StampSplits", why, at)
-	told := engine.NodeOf(notices, op.Name)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "window.StampSplits", why, at)
+	told := engine.Made(engine.KeyedNodeOf(notices), op.Name)
 	e, l := windows.StampSplits(n, told, op, instantOf(at), eventOf[V], func(x SplitNotice) windows.Notice {
 		return windows.Notice{Is: uint8(x.Is), Reader: x.Reader, ID: x.ID}
 	}, clockOf[V, R](op.Name, disorder))

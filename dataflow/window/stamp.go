@@ -31,7 +31,7 @@ type Disorder struct {
 func Stamp[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries](
 	s dataflow.Stream[T, L, bounds.Unbounded, O, R], at func(T) Time, disorder Disorder,
 ) (events, late dataflow.Stream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R]) {
-	n, op := engine.Read(s, "window.Stamp", at)
+	n, op := engine.Read(engine.NodeOf(s), "window.Stamp", at)
 	e, l := windows.Stamp(n, op, instantOf(at), eventOf[T], clockOf[T, R](op.Name, disorder))
 	return newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](e), newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](l)
 }
@@ -41,7 +41,7 @@ func Stamp[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries](
 func StampBy[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries](
 	s dataflow.Stream[T, L, bounds.Unbounded, O, R], at func(T) Time, mark func(x T) (Time, bool),
 ) (events, late dataflow.Stream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R]) {
-	n, op := engine.Read(s, "window.StampBy", at, mark)
+	n, op := engine.Read(engine.NodeOf(s), "window.StampBy", at, mark)
 	says := func(x T) (int64, bool) {
 		to, ok := mark(x)
 		return int64(to), ok
@@ -54,7 +54,7 @@ func StampBy[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries]
 func Mark[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	events dataflow.Stream[Event[T], L, bounds.Unbounded, O, R],
 ) dataflow.Singleton[Time, L, bounds.MonotonicValue] {
-	n, op := engine.Read(events, "window.Mark")
+	n, op := engine.Read(engine.NodeOf(events), "window.Mark")
 	return newSingleton[Time, L, bounds.MonotonicValue](windows.Value[Time](op, &n.Head))
 }
 
@@ -84,7 +84,7 @@ func Mark[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 func Idle[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	events dataflow.Stream[Event[T], L, bounds.Unbounded, O, R], quiet time.Duration, why dataflow.NonDet,
 ) (still, late dataflow.Stream[Event[T], L, bounds.Unbounded, O, R]) {
-	n, op := engine.ReadReasoned(events, "window.Idle", why)
+	n, op := engine.ReadReasoned(engine.NodeOf(events), "window.Idle", why)
 	positive(op.Name, "quiet", quiet)
 	s, l := windows.Idle(n, op, timeOf[T], int64(quiet))
 	return newStream[Event[T], L, bounds.Unbounded, O, R](s), newStream[Event[T], L, bounds.Unbounded, O, R](l)
@@ -119,7 +119,7 @@ func clockOf[T any, R dataflow.Retries](op string, d Disorder) windows.Clock[T] 
 func StampKeyed[K comparable, V any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], at func(V) Time, disorder Disorder, why dataflow.NonDet,
 ) (events, late dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R]) {
-	n, op := engine.ReadReasoned(ks, "window.StampKeyed", why, at)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "window.StampKeyed", why, at)
 	e, l := windows.StampKeyed(n, op, instantOf(at), eventOf[V], clockOf[V, R](op.Name, disorder))
 	return newKeyedStream[K, Event[V], L, bounds.Unbounded, O, R](e), newKeyedStream[K, Event[V], L, bounds.Unbounded, O, R](l)
 }

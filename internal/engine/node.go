@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/internal/engine/mark"
-	"github.com/millrace/millrace/internal/seal"
 )
 
 // An ElementStep is what a consumer does with one element, for the operator before it that
@@ -120,51 +119,6 @@ func Merged(op *Op, ins ...Header) Head {
 	}
 	h.Mark = mark.Least(marks...)
 	return h
-}
-
-// A Located is a node of any kind.
-type Located interface {
-	comparable
-	Location() *Location
-}
-
-// NodeOf returns the node of a collection. It panics for a zero value, which no
-// operator made.
-func NodeOf[Mark any, N Located](c seal.Type[Mark, N], op string) N { return made(seal.Value(c), op) }
-
-// Read returns the node of a collection and a new operator that reads it, which calls the
-// given functions: it panics if one is nil.
-func Read[Mark any, N Located](c seal.Type[Mark, N], name string, functions ...any) (N, *Op) {
-	n := made(seal.Value(c), name)
-	Given(name, functions...)
-	return n, NewOp(n.Location(), name, "")
-}
-
-// ReadReasoned is [Read] for an operator that takes a reason.
-func ReadReasoned[Mark any, N Located, Why ~string](c seal.Type[Mark, N], name string, why Why, functions ...any) (N, *Op) {
-	n := made(seal.Value(c), name)
-	Given(name, functions...)
-	return n, Reasoned(n.Location(), name, string(why))
-}
-
-// ReadProved is [Read] for an operator that takes a proof.
-func ReadProved[Mark any, N Located, Why ~string](c seal.Type[Mark, N], name string, why Why, functions ...any) (N, *Op) {
-	n := made(seal.Value(c), name)
-	Given(name, functions...)
-	return n, Proved(n.Location(), name, string(why))
-}
-
-func made[N Located](n N, op string) N {
-	var none N
-	if n == none {
-		ZeroCollection(op)
-	}
-	return n
-}
-
-// ZeroCollection panics because an operator was given a zero value.
-func ZeroCollection(op string) {
-	Misuse(op, "the collection is a zero value: collections come from operators and inputs")
 }
 
 // A Node is the output of an operator over a plain stream.

@@ -207,24 +207,31 @@ func length(v reflect.Value) (n int) {
 }
 
 // CheckType notes that values of T have to be encoded, for the check at the start.
-func CheckType[T any](op *Op) {
+func CheckType[T any](op *Op) { op.checkType(new(T)) }
+
+// checkType is CheckType of what p points to.
+func (op *Op) checkType(p any) {
 	c := op.Loc.Graph.Settings.Codec
 	if c == nil {
 		return
 	}
-	if t := reflect.TypeFor[T](); !slices.Contains(op.Types, t) {
+	t := reflect.TypeOf(p).Elem()
+	if !slices.Contains(op.Types, t) {
 		op.Types = append(op.Types, t)
 	}
-	if err := Encodable[T](c); err != nil {
-		Misuse(op.Name, "%v cannot be kept: %v", reflect.TypeFor[T](), err)
+	if err := encodable(c, p); err != nil {
+		Misuse(op.Name, "%v cannot be kept: %v", t, err)
 	}
 }
 
 // Encodable says why values of T cannot be encoded and decoded without loss, or returns nil.
-func Encodable[T any](c codec.Codec) error {
-	types := []reflect.Type{reflect.TypeFor[T]()}
-	if codec.IsView[T]() {
-		k, v := codec.PartsOf(new(T)).Types()
+func Encodable[T any](c codec.Codec) error { return encodable(c, new(T)) }
+
+// encodable is Encodable of what p points to.
+func encodable(c codec.Codec, p any) error {
+	types := []reflect.Type{reflect.TypeOf(p).Elem()}
+	if codec.IsView(p) {
+		k, v := codec.PartsOf(p).Types()
 		types = []reflect.Type{k, v}
 	}
 	for _, t := range types {

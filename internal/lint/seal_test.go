@@ -18,6 +18,9 @@ func TestSeal(t *testing.T) {
 			if f.path == "internal/engine/codec/view.go" { // of a view only what is in the seal can be encoded
 				continue
 			}
+			if f.path == "internal/engine/collection.go" { // where a collection gives its node
+				continue
+			}
 			if f.name != "node.go" && f.name != "node_test.go" {
 				t.Errorf("%s imports internal/seal: only node.go does", f.path)
 			}

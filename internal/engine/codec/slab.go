@@ -24,9 +24,9 @@ func (s *Slab) End(b []byte) []byte {
 }
 
 // AppendPointed appends the encoding of what p points to, without its length. A [PointerCodec] needs no copy of it.
-func AppendPointed[T any](dst []byte, c Codec, p *T) ([]byte, error) {
+func AppendPointed(dst []byte, c Codec, p any) ([]byte, error) {
 	if by, ok := c.(PointerCodec); ok {
 		return by.AppendPointed(dst, p)
 	}
-	return c.Append(dst, *p)
+	return c.Append(dst, pointed(p))
 }

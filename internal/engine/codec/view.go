@@ -8,14 +8,14 @@ import (
 	"github.com/millrace/millrace/internal/seal"
 )
 
-// IsView reports whether T is a view of package dataflow.
-func IsView[T any]() bool {
-	held := seal.Holds[T]()
+// IsView reports whether p, which may be nil, is a pointer to a view of package dataflow.
+func IsView(p any) bool {
+	held := seal.Holds(p)
 	return held != nil && reflect.PointerTo(held).Implements(reflect.TypeFor[cow.Parts]())
 }
 
-// PartsOf returns the content of a view of package dataflow.
-func PartsOf[T any](view *T) cow.Parts { return seal.Untyped(view).(cow.Parts) }
+// PartsOf returns the content of the view of package dataflow that view points to.
+func PartsOf(view any) cow.Parts { return seal.Untyped(view).(cow.Parts) }
 
 // A codec sees only what is exported of a type, so the form of a view is made here: how
 // many entries there are, and each key and value as the codec makes them.

@@ -13,7 +13,7 @@ import (
 // An Input is an input of a plain stream.
 type Input[T any] struct {
 	engine.InputBase
-	Turns uint64          // sends begun, of an input with one sender, which alone writes it; see turn.go
+	turns uint64          // sends begun, of an input with one sender, which alone writes it; see turn.go
 	last  codec.LastSeen  // of the numbered sends; the sender's as well
 	by    numbers[string] // of numbered sends that name their sender
 	node  *engine.Node[T]
@@ -41,8 +41,8 @@ func NewInput[T any](s *engine.Location, op *engine.Op) (*Input[T], *engine.Node
 // The first lines are the way of a sender that finds the location idle: two atomic
 // operations besides the run itself.
 func (in *Input[T]) Send(ctx context.Context, x T) error {
-	if in == nil || ctx == nil {
-		return misused(in == nil, "dataflow.InputPort", "Send")
+	if ctx == nil {
+		return misused("dataflow.InputPort", "Send")
 	}
 	s := in.Loc
 	if !in.Shut.Load() && s.Token.Take() {
@@ -54,13 +54,9 @@ func (in *Input[T]) Send(ctx context.Context, x T) error {
 	return in.sendBusy(ctx, x)
 }
 
-// misused panics for a call on the way of each record, of a port that nothing made or without
-// a context. As the result of a function that does not return, it leaves its caller nothing
+// misused panics for a call on the way of each record without a context. As the result of a function that does not return, it leaves its caller nothing
 // to keep for afterwards.
-func misused(unmade bool, name, method string) error {
-	if unmade {
-		engine.Unmade(name, "ports come from Input and Output functions")
-	}
+func misused(name, method string) error {
 	engine.NilContext(name + "." + method)
 	return nil
 }

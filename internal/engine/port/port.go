@@ -10,6 +10,7 @@
 package port
 
 import (
+	"context"
 	"slices"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -28,6 +29,68 @@ var (
 	_ engine.Delivery = (*Cycle[int])(nil)
 	_ engine.Calling  = (*async[int, int, int])(nil)
 )
+
+// A port of a program holds its input or output behind one of the interfaces below, so that a
+// package that has ports in its types does not mention inputs and outputs; see the interfaces of
+// collections in package engine.
+
+// A Sender is what a port of a plain stream holds: an [Input].
+type Sender[T any] interface {
+	Base() *engine.InputBase
+	Turn()
+	SendInTurn(ctx context.Context, x T) error
+	Send(ctx context.Context, x T) error
+	SendBatch(ctx context.Context, xs []T) (int, error)
+	SendNumbered(ctx context.Context, n uint64, x T) error
+	SendBatchNumbered(ctx context.Context, first uint64, xs []T) (int, error)
+	SendBy(ctx context.Context, sender string, n uint64, x T) error
+	SendBatchBy(ctx context.Context, sender string, at Numbering, xs []T) (int, error)
+}
+
+// An EntrySender is what a port of entries holds: a [KeyedInput].
+type EntrySender[K comparable, V any] interface {
+	Base() *engine.InputBase
+	IsKey(k K) bool
+	Turn(k K)
+	TurnAll(ks []K)
+	SendInTurn(ctx context.Context, k K, v V) error
+	Send(ctx context.Context, k K, v V) error
+	SendBatch(ctx context.Context, ks []K, vs []V) (int, error)
+	SendBatchOf(ctx context.Context, k K, vs []V) (int, error)
+	SendNumbered(ctx context.Context, k K, n uint64, v V) error
+	SendBatchNumbered(ctx context.Context, first uint64, ks []K, vs []V) (int, error)
+	SendBatchNumberedOf(ctx context.Context, k K, first uint64, vs []V) (int, error)
+	SendBatchAtOf(ctx context.Context, k K, at Numbering, vs []V) (int, error)
+	SendBy(ctx context.Context, sender string, n uint64, k K, v V) error
+	SendBatchBy(ctx context.Context, sender string, at Numbering, ks []K, vs []V) (int, error)
+	PutBatch(ctx context.Context, ks []K, vs []V) ([]error, error)
+	Has(ctx context.Context, k K) (bool, error)
+}
+
+// A Receiver is what a port of elements that come out holds: an [Output].
+type Receiver[T any] interface {
+	Operator() *engine.Op
+	Next(ctx context.Context) (T, error)
+	Receive(ctx context.Context) (x T, ack func(), err error)
+	ReceiveRun(ctx context.Context, most int) (Run[T], error)
+	GivenBy(ctx context.Context, partition int) (n uint64, owned bool, err error)
+}
+
+// An EntryReceiver is what a port of entries that come out holds: an [EntryOutput].
+type EntryReceiver[K comparable, V any] interface {
+	Operator() *engine.Op
+	Await(ctx context.Context, k K, take bool) (V, error)
+	TakeNext(ctx context.Context) (K, V, error)
+	Get(k K) (V, bool)
+	Len() int
+}
+
+// A ValueReceiver is what a port of a value holds: a [ValueOutput].
+type ValueReceiver[T any] interface {
+	Operator() *engine.Op
+	Latest() (T, bool)
+	Next(ctx context.Context, seen uint64) (v T, ok bool, version uint64, err error)
+}
 
 // The compiler inlines a function of another package only if it has the function's body,
 // and export data has the body of a function only if the package declares it or has

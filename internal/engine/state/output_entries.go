@@ -24,7 +24,7 @@ type Entries[K comparable, V any] struct {
 // NewEntries returns the entries of an output of op.
 func NewEntries[K comparable, V any](op *engine.Op) Entries[K, V] {
 	s := Entries[K, V]{codec: op.Loc.Graph.Settings.Codec}
-	if m := engine.Lasting(op); s.codec != nil && worthPacking(reflect.TypeFor[V]()) && !codec.IsView[V]() {
+	if m := engine.Lasting(op); s.codec != nil && worthPacking(reflect.TypeFor[V]()) && !codec.IsView((*V)(nil)) {
 		s.packed = NewTable(m, Plain[K], Packed[V])
 	} else {
 		s.plain = NewTable(m, Plain[K], Plain[V])

@@ -65,17 +65,20 @@ var attacks = []attack{
 		to, from := reflect.ValueOf(&s).Elem(), reflect.ValueOf(votes)
 		to.Field(1).Set(from.Field(1))
 	}},
-	{"a field of a field by reflection", func(_ *dataflow.Flow, _ Server, votes unordered) {
+	{"a field by name by reflection", func(_ *dataflow.Flow, _ Server, votes unordered) {
 		var s ordered
 		to, from := reflect.ValueOf(&s).Elem(), reflect.ValueOf(votes)
-		to.Field(1).Field(0).Set(from.Field(1).Field(0))
+		to.FieldByName("value").Set(from.FieldByName("value"))
 	}},
 	{"the node by reflection", func(_ *dataflow.Flow, _ Server, votes unordered) {
-		reflect.ValueOf(votes).Field(1).Field(0).Interface()
+		reflect.ValueOf(votes).Field(1).Interface()
 	}},
 	{"methods by reflection", func(_ *dataflow.Flow, _ Server, votes unordered) {
 		v := reflect.ValueOf(&votes)
-		panic(fmt.Sprint(v.NumMethod()+v.Elem().NumMethod()+v.Elem().Field(1).NumMethod()+v.Elem().Field(1).Addr().NumMethod(), " methods"))
+		panic(fmt.Sprint(v.NumMethod()+v.Elem().NumMethod()+v.Elem().Field(1).Addr().NumMethod(), " methods"))
+	}},
+	{"a method of the node by reflection", func(_ *dataflow.Flow, _ Server, votes unordered) {
+		reflect.ValueOf(votes).Field(1).Method(0).Call(nil)
 	}},
 	{"a collection from JSON", func(_ *dataflow.Flow, _ Server, votes unordered) {
 		text, err := json.Marshal(votes)

@@ -72,10 +72,10 @@ func TestReadmeProperty(t *testing.T) {
 	}
 }
 
-// TestReadmeService compares the part of examples/deposits that the README shows with the
+// TestReadmeService compares the part of examples/deposits that doc/durable.md shows with the
 // program.
 func TestReadmeService(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+	page, err := os.ReadFile(filepath.Join("doc", "durable.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,9 +83,9 @@ func TestReadmeService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(readme), "```go\nfunc build(")
+	_, rest, ok := strings.Cut(string(page), "```go\nfunc build(")
 	part, _, ok2 := strings.Cut(rest, "```\n")
 	if !ok || !ok2 || !strings.Contains(string(program), "func build("+part) {
-		t.Errorf("the README shows what examples/deposits/main.go does not have:\nfunc build(%s", part)
+		t.Errorf("doc/durable.md shows what examples/deposits/main.go does not have:\nfunc build(%s", part)
 	}
 }

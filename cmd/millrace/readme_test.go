@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,10 +20,10 @@ import (
 	"github.com/millrace/millrace/internal/freeport"
 )
 
-// readmeCommands returns the commands of the README, those below each heading together.
-func readmeCommands(t *testing.T) (sections [][]string) {
+// pageCommands returns the commands of a page, those below each heading together.
+func pageCommands(t *testing.T, page string) (sections [][]string) {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func readmeCommands(t *testing.T) (sections [][]string) {
 	return append(sections, commands)
 }
 
-// TestReadmeCommands runs the commands of the README from its first tool server on, as they
+// TestReadmeCommands runs the commands of the pages about the runtime and about durable flows, as they
 // stand there but for the addresses, each of which becomes a free one.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
@@ -88,7 +89,7 @@ func TestReadmeCommands(t *testing.T) {
 	shell := func(command string) *exec.Cmd {
 		text := strings.ReplaceAll(command, "go run ./cmd/millrace", "millrace")
 		text = strings.Replace(text, "go run ./examples/deposits", "exec '"+deposits+"' --listen 127.0.0.1:7360", 1)
-		// What the README leaves to defaults.
+		// What the pages leave to defaults.
 		text = regexp.MustCompile(`millrace tool$`).ReplaceAllString(text, "millrace tool --port 8801 clock")
 		if strings.Contains(text, "millrace migrate") {
 			text += " --api http://127.0.0.1:7341"
@@ -106,7 +107,7 @@ func TestReadmeCommands(t *testing.T) {
 	}
 	ran := map[string]int{}
 	var tools []func()
-	for _, commands := range readmeCommands(t)[1:] {
+	for _, commands := range slices.Concat(pageCommands(t, "../../doc/agents.md"), pageCommands(t, "../../doc/durable.md")) {
 		var servers []func()
 		for _, command := range commands {
 			kind := regexp.MustCompile(`millrace (tool|serve|run|migrate)|^curl|^cat|^kill|^go run ./examples/deposits`).FindString(command)
@@ -141,7 +142,7 @@ func TestReadmeCommands(t *testing.T) {
 	}
 	for kind, want := range map[string]int{"millrace tool": 3, "millrace serve": 3, "millrace run": 1, "millrace migrate": 1, "curl": 8, "kill": 1, "go run ./examples/deposits": 2} {
 		if ran[kind] < want {
-			t.Errorf("the README has %d commands with %s, want at least %d", ran[kind], kind, want)
+			t.Errorf("the pages have %d commands with %s, want at least %d", ran[kind], kind, want)
 		}
 	}
 }
@@ -211,7 +212,7 @@ func (s *sayings) text() string {
 	return s.all.String()
 }
 
-// curl does what the README uses of curl, where there is none: -i, -H @FILE or a header, -d DATA,
+// curl does what the pages use of curl, where there is none: -i, -H @FILE or a header, -d DATA,
 // --json DATA and a URL.
 func curl(args []string) error {
 	fs := flag.NewFlagSet("curl", flag.ContinueOnError)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow/sim"
+	"github.com/millrace/millrace/internal/long"
 )
 
 var schedulesOf = flag.Int("schedules.of", 2, "how many `inputs` besides its timers and its dispatch TestEveryInput gives to a call, at most")
@@ -209,10 +210,13 @@ func TestEverySubscription(t *testing.T) {
 	}
 }
 
-// TestT02 is case T02: the timer and the result fall together, in schedules of 10,000 seeds.
+// TestT02 is case T02: the timer and the result fall together, in every schedule and, where searches are long, in those of 10,000 seeds.
 func TestT02(t *testing.T) {
-	n := sim.Random(t, 10_000, play{word: "ab", outcome: outcomes[0]}.once)
-	if n != 12 {
+	f := play{word: "ab", outcome: outcomes[0]}.once
+	if n := sim.Exhaustive(t, f); n != 12 {
+		t.Errorf("%d schedules, want 12", n)
+	}
+	if n := sim.Random(t, long.Of(1, 10_000), f); n != long.Of(1, 12) {
 		t.Errorf("%d schedules, want 12", n)
 	}
 }

@@ -12,12 +12,13 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/sim"
+	"github.com/millrace/millrace/internal/long"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/singleton"
 )
 
-var clockPrograms = flag.Int("clock.programs", 60, "how many random programs TestClocksAtRandom compares")
+var clockPrograms = flag.Int("clock.programs", long.Of(10, 60), "how many random programs TestClocksAtRandom compares")
 
 // TestTimersOfKeys: timers of keys that nobody compares are one schedule, however many they are, and
 // whatever they are set to. The first execution finds out that they have clocks of their own.

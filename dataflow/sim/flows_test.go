@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow/sim"
+	"github.com/millrace/millrace/internal/long"
 	"github.com/millrace/millrace/internal/model"
 )
 
 var (
-	flows    = flag.Int("flows", 100, "how many random flows are explored with and without the reduction")
+	flows    = flag.Int("flows", long.Of(20, 100), "how many random flows are explored with and without the reduction")
 	flowSeed = flag.Uint64("seed", 1, "seed of the random flows")
 )
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/sim"
+	"github.com/millrace/millrace/internal/long"
 )
 
 // A world is where a program runs: in production, or in one schedule.
@@ -76,7 +77,11 @@ func TestOutcomes(t *testing.T) {
 					t.Errorf("%q is listed because of %s, and a schedule has it", what, why)
 				}
 			}
-			for n := range 40 {
+			runs := 40
+			if x.hangs {
+				runs = long.Of(2, runs) // each waits
+			}
+			for n := range runs {
 				runtime.GOMAXPROCS(1 + n%2)
 				got := x.produced(t)
 				if _, listed := x.beside[got]; !all[got] && !listed || x.always && !listed {

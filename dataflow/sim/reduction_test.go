@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/sim"
+	"github.com/millrace/millrace/internal/long"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/singleton"
@@ -118,7 +119,10 @@ type sharedInputs struct {
 func TestReducedIsWhole(t *testing.T) {
 	saved := 0
 	for i, one := range features {
-		for _, other := range features[i:] {
+		for j, other := range features[i:] {
+			if !long.Searches() && (i+j)%5 > 0 {
+				continue
+			}
 			const (
 				reducing = iota
 				whole
@@ -184,7 +188,7 @@ func TestReducedIsWhole(t *testing.T) {
 			t.Logf("%s, %s: %d outcomes in %d executions, %d without the reduction", one.name, other.name, len(reduced), few, many)
 		}
 	}
-	if saved < 1000 {
+	if saved < long.Of(100, 1000) {
 		t.Errorf("the reduction saves %d executions", saved)
 	}
 }

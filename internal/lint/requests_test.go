@@ -1,0 +1,100 @@
+package lint
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// toldOtherwise are requests that the usage of serve tells in the words of another one.
+var toldOtherwise = map[string]string{
+	"DELETE /calls/{thread}/{id}/events": "DELETE ends it",
+}
+
+// TestRequests wants each request of the runtime's API in the usage of serve, and each scope to be of a request that
+// there is: the scope of one that was renamed would be lost, and with it the request to all users.
+func TestRequests(t *testing.T) {
+	handled, scoped, usage := map[string]bool{}, map[string]bool{}, ""
+	for _, f := range sources(t) {
+		if f.dir != "cmd/millrace" || f.test {
+			continue
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if s, ok := n.Fun.(*ast.SelectorExpr); ok && strings.HasPrefix(f.name, "api") && (s.Sel.Name == "Handle" || s.Sel.Name == "HandleFunc") && len(n.Args) == 2 {
+					if pattern, ok := textOf(n.Args[0]); ok && pattern != "/" {
+						handled[pattern] = true
+					}
+				}
+			case *ast.ValueSpec:
+				if len(n.Values) != 1 {
+					return true
+				}
+				switch n.Names[0].Name {
+				case "serveUsage":
+					usage, _ = textOf(n.Values[0])
+				case "userRoutes":
+					for _, e := range n.Values[0].(*ast.CompositeLit).Elts {
+						if pattern, ok := textOf(e.(*ast.KeyValueExpr).Key); ok {
+							scoped[pattern] = true
+						}
+					}
+				}
+			}
+			return true
+		})
+	}
+	if len(handled) < 25 || len(scoped) < 20 || usage == "" {
+		t.Fatalf("found %d requests, %d scopes and a usage of %d bytes", len(handled), len(scoped), len(usage))
+	}
+	for pattern := range scoped {
+		if !handled[pattern] {
+			t.Errorf("cmd/millrace/routes.go has a scope for %s, which nothing handles", pattern)
+		}
+	}
+	for pattern := range handled {
+		if !tells(usage, pattern) {
+			t.Errorf("the usage of millrace serve does not have %s", pattern)
+		}
+	}
+}
+
+// textOf returns the value of a string literal.
+func textOf(e ast.Expr) (string, bool) {
+	lit, ok := e.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return "", false
+	}
+	text, err := strconv.Unquote(lit.Value)
+	return text, err == nil
+}
+
+// tells reports whether a usage has a pattern, with parts of the path that vary in capitals.
+func tells(usage, pattern string) bool {
+	if words := toldOtherwise[pattern]; words != "" {
+		return strings.Contains(usage, words)
+	}
+	method, rest, ok := strings.Cut(pattern, " ")
+	if !ok {
+		method, rest = `[A-Z]+`, strings.TrimSuffix(pattern, "/")
+	}
+	rest = regexp.MustCompile(`\\\{\w+\\\}`).ReplaceAllString(regexp.QuoteMeta(rest), `[A-Z]+`)
+	return regexp.MustCompile(`\b` + method + ` +` + rest + `(\s|;|$)`).MatchString(usage)
+}
+
+// TestTells wants the pattern of a request to be found, and no other one.
+func TestTells(t *testing.T) {
+	const usage = "  POST   /calls            makes one\n  GET    /calls/THREAD/ID  its result; GET /threads has\n  GET    /quarantine       what"
+	for pattern, want := range map[string]bool{
+		"POST /calls": true, "GET /calls": false, "GET /calls/{thread}/{id}": true, "GET /calls/{thread}": false, "GET /threads": true,
+		"/quarantine": true, "/quarantine/": true, "/stats": false, "DELETE /calls/{thread}/{id}": false,
+	} {
+		if got := tells(usage, pattern); got != want {
+			t.Errorf("%s: %v, want %v", pattern, got, want)
+		}
+	}
+}

@@ -19,15 +19,15 @@
 // # Layers
 //
 // This package has the graph, the step and the interfaces of what is above it. Its folders
-// are layers, and imports go down only:
+// are layers, and imports go down, or to the right in a line. The page doc/architecture.md has those of the module.
 //
-//	lookup                         what a location remembers of a key
-//	live  simulate  logdriven      the drivers: production, simulation and replay, a log
-//	machines                       operators that run state machines
-//	operators  port                what a flow is built from; inputs, outputs and exchanges
-//	state                          what operators remember
+//	lookup                                 what a location remembers of a key
+//	live  simulate  logdriven  identity    the drivers: production, simulation and replay, a log; what it calls operators
+//	machines  windows                      operators that run state machines; those of event time
+//	operators  port  claims                what a flow is built from; inputs, outputs and exchanges; checks of what is claimed
+//	state                                  what operators remember
 //	engine
-//	callsite  codec  token         who built what; encoding of records; the run token and its waiters
+//	callsite  codec  mark  token           who built what; encoding of records; event time; the run token and its waiters
 //
 // No driver knows an operator or a port: it has the interfaces [Input], [Output] and
 // [TimerQueue]. What a program of this engine needs inlined is listed in the files
